@@ -41,7 +41,7 @@ static uint32_t spare_processors(void)
 }
 
 /* policy_of - the rules are borrowed from setup: they outlive all views. */
-static struct plan_policy policy_of(const struct cfg *cfg, const struct fs_want *want)
+static struct plan_policy policy_of(const struct cfg *cfg, const struct view_request *want)
 {
 	static const enum plan_filter filters[] = {
 		[CFG_FILTER_PORTABLE] = PLAN_PORTABLE,
@@ -58,7 +58,7 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct fs_want 
 }
 
 /* io_of - memory and threads for one of `share` views. */
-static struct chunkio_options io_of(const struct cfg *cfg, const struct fs_want *want)
+static struct chunkio_options io_of(const struct cfg *cfg, const struct view_request *want)
 {
 	uint32_t share = want->share;
 	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
@@ -84,7 +84,7 @@ static enum zarr_mode mode_of(const struct cfg *cfg)
 	return modes[cfg->mode];
 }
 
-static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+static int zarr_view(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		     struct view **ret, struct err *e)
 {
 	struct zarr_view_options opts = {
@@ -107,7 +107,7 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 	return zarr_view_open(s, &opts, ret, e);
 }
 
-static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+static int nc_view(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		   struct view **ret, struct err *e)
 {
 	const struct nc_view_options opts = {
@@ -123,7 +123,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 	return nc_view_open(s, &opts, ret, e);
 }
 
-static int view_open(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+static int view_open(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		     struct view **ret, struct err *e)
 {
 	return want->nc ? nc_view(s, cfg, want, ret, e) : zarr_view(s, cfg, want, ret, e);
@@ -217,7 +217,7 @@ static int hdf5_sink(const struct cfg *cfg, const char *path, struct source *rea
 static int hdf5_pending(const char *path, int dir_fd, struct err *e)
 {
 	enum hdf5_journal_state state;
-	int rc = hdf5_journal_look(path, dir_fd, &state, e);
+	int rc = hdf5_journal_status(path, dir_fd, &state, e);
 
 	if (rc < 0)
 		return rc;
@@ -295,7 +295,7 @@ static int write_parquet(struct source *s, struct view *v, const struct cfg *cfg
 /* Other machines. */
 
 /* far - remote access of one process. */
-struct far {
+struct blob_proxy {
 	struct remote *remote;
 	const struct cfg *cfg;
 };
@@ -327,7 +327,7 @@ static int far_open(const struct cfg *cfg, void **ret, struct err *e)
 		.disk_bytes = cfg->disk_size,
 		.check_ms = cfg->check_every * 1000,
 	};
-	struct far *f = alloc_array(1, sizeof(*f));
+	struct blob_proxy *f = alloc_array(1, sizeof(*f));
 	int rc;
 
 	if (!f)
@@ -344,7 +344,7 @@ static int far_open(const struct cfg *cfg, void **ret, struct err *e)
 
 static void far_close(void *far)
 {
-	struct far *f = far;
+	struct blob_proxy *f = far;
 
 	remote_free(f->remote);
 	free(f);
@@ -352,12 +352,12 @@ static void far_close(void *far)
 
 static void far_stop(void *far)
 {
-	remote_stop(((struct far *)far)->remote);
+	remote_stop(((struct blob_proxy *)far)->remote);
 }
 
 static uint64_t far_requests(void *far)
 {
-	return remote_requests(((struct far *)far)->remote);
+	return remote_requests(((struct blob_proxy *)far)->remote);
 }
 
 /* same_origin - whether two addresses are of one server: what one may be told the other may. */
@@ -418,7 +418,7 @@ static int far_parse(const char *text, struct address *ret, struct err *e)
 
 static int far_at(void *far, const char *text, struct source_at *ret, struct err *e)
 {
-	const struct far *f = far;
+	const struct blob_proxy *f = far;
 	struct remote_target t;
 	struct address a;
 	int rc = far_parse(text, &a, e);
@@ -433,7 +433,7 @@ static int far_at(void *far, const char *text, struct source_at *ret, struct err
 
 static int far_store(void *far, const char *text, struct store **ret, struct err *e)
 {
-	const struct far *f = far;
+	const struct blob_proxy *f = far;
 	struct remote_target t;
 	struct address a;
 	int rc = far_parse(text, &a, e);
@@ -465,7 +465,7 @@ static bool may_be_private(const char *from, const char *to)
 static int far_blob(void *far, const char *from, const char *text, struct blob **ret,
 		    struct err *e)
 {
-	const struct far *f = far;
+	const struct blob_proxy *f = far;
 	struct remote_target t;
 	struct source_at at;
 	struct address a;
@@ -538,7 +538,7 @@ static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e
 	int rc;
 
 	if (cfg->concat && !cfg->remote) {
-		auto_free char *folder = join_folder(cfg->source);
+		auto_free char *folder = concat_folder(cfg->source);
 
 		if (!folder)
 			return err_nomem(e);
@@ -595,7 +595,7 @@ int main(int argc, char **argv)
 	struct err e = ERR_INIT;
 	const struct fs_rw rw = fs_rw_table();
 	const struct fs_refs_table refs = {.json = write_json, .parquet = write_parquet};
-	struct fs_setup setup = {
+	struct app setup = {
 		.rw = &rw,
 		.refs = &refs,
 		.versions = versions,
@@ -612,10 +612,10 @@ int main(int argc, char **argv)
 	};
 	struct cfg_files files = {.system = CFG_SYSTEM_FILE};
 	auto_free char *user = cfg_user_file();
-	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
+	const struct remote_opener reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
-	refs_set_reach(&reach);
+	refs_set_remote_opener(&reach);
 	if (!own_stdio())
 		return 1;
 	fs_inherited_note();

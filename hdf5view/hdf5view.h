@@ -52,7 +52,7 @@ uint32_t nc_view_dim(void *v, const char *path);
  * them, and become the dataset when they are renamed to its name. grounds is taken on success.
  * What a mount before this one could not commit is tried again.
  * Returns 0 with *ret new: a view with `write`, which follows. */
-int nc_rw_open(struct grounds *g, const struct file_rw_options *opts, struct view **ret,
+int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct view **ret,
 	       struct err *e) NZ_MUST_USE;
 
 /* ---- writing netCDF-4 files ---- */
@@ -83,8 +83,8 @@ enum hdf5_journal_state {
 	HDF5_JOURNAL_REDO,    /* a commit was made and has to be written to the file */
 	HDF5_JOURNAL_FOREIGN, /* of another file, or the file was changed since: nothing is done */
 };
-int hdf5_journal_look(const char *path, int dir_fd, enum hdf5_journal_state *ret,
-		      struct err *e) NZ_MUST_USE;
+int hdf5_journal_status(const char *path, int dir_fd, enum hdf5_journal_state *ret,
+			struct err *e) NZ_MUST_USE;
 /* hdf5_journal_recover - do what look says; may be interrupted at any point and called again. Needs
  * write permission for ABANDON and REDO. */
 int hdf5_journal_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;

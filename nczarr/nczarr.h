@@ -40,16 +40,16 @@ extern const struct source_ops zarr_source_ops;
 int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
 		    struct source **ret, struct err *e) NZ_MUST_USE;
 
-/* zarr_key_what - what a key of the store means to a source of it. */
-enum zarr_key_what {
-	ZARR_KEY_OTHER,  /* nothing: a temporary file, a chunk outside of the grid */
-	ZARR_KEY_DOC,    /* a metadata document of a group or array, or of all */
-	ZARR_KEY_CHUNK,  /* chunks */
+/* zarr_key_kind - what a key of the store means to a source of it. */
+enum zarr_key_kind {
+	ZARR_KEY_OTHER, /* nothing: a temporary file, a chunk outside of the grid */
+	ZARR_KEY_DOC,   /* a metadata document of a group or array, or of all */
+	ZARR_KEY_CHUNK, /* chunks */
 };
 /* zarr_source_key - s: by zarr_source_ops or zarr_store_open. emit is called with array and linear
  * index of each chunk that the object of a CHUNK key holds: one, or those of a shard. emit may be
  * NULL. It returns false to stop. */
-enum zarr_key_what zarr_source_key(struct source *s, const char *key,
+enum zarr_key_kind zarr_source_key(struct source *s, const char *key,
 				   bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 				   void *arg);
 /* zarr_source_layout - how the files of an array of such a source are laid out; ret->path is not
@@ -143,9 +143,9 @@ int refs_json(struct source *s, struct view *v, const struct refs_options *opts,
 int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
 		 const char *dir, struct err *e) NZ_MUST_USE;
 
-/* refs_reach - how documents of references reach what they refer to on other machines; set once by
- * main before sources are opened. */
-struct refs_reach {
+/* remote_opener - how documents of references reach what they refer to on other machines; set once
+ * by main before sources are opened. */
+struct remote_opener {
 	void *arg;
 	/* blob - the bytes of what an address in a document means: http, https, s3, gs3. from: the
 	 * document's own address, whose words reach private addresses only when it is there itself,
@@ -153,7 +153,7 @@ struct refs_reach {
 	int (*blob)(void *arg, const char *from, const char *address, struct blob **ret,
 		    struct err *e);
 };
-void refs_set_reach(const struct refs_reach *reach);
+void refs_set_remote_opener(const struct remote_opener *reach);
 
 /* refs_source_ops - documents of references as sources: kerchunk's JSON, versions 0 and 1, and its
  * directories of Parquet files. What it opens is a Zarr source. docs/refs.md. */

@@ -81,7 +81,7 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
 	return -errnum;
 }
 
-bool err_accident(int code)
+bool err_is_transient(int code)
 {
 	return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EAGAIN ||
 	       code == -EINTR;

@@ -44,8 +44,8 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...) NZ_PRINTF(3, 4);
 /* err_nomem - record -ENOMEM. Returns -ENOMEM. */
 int err_nomem(struct err *e);
 
-/* err_accident - whether a code says nothing about a file or a dataset, but that this machine was
- * short of something: it is not to be remembered of them, and the next attempt may succeed. */
-bool err_accident(int code);
+/* err_is_transient - whether a code says nothing about a file or a dataset, but that this machine
+ * was short of something: it is not to be remembered of them, and the next attempt may succeed. */
+bool err_is_transient(int code);
 
 #endif

@@ -23,9 +23,9 @@ _Atomic unsigned char log_max[LOG_COMPONENTS] = {LOG_WARN, LOG_WARN, LOG_WARN, L
 static _Atomic bool log_syslog, limited;
 
 static const char *const part_names[] = {
-	[LOG_FUSE] = "fuse",   [LOG_SOURCE] = "source", [LOG_CODEC] = "codec",
-	[LOG_CACHE] = "cache", [LOG_NET] = "net",       [LOG_WRITE] = "write",
-	[LOG_GUEST] = "guest",
+	[LOG_FUSE] = "fuse",     [LOG_SOURCE] = "source", [LOG_CODEC] = "codec",
+	[LOG_CACHE] = "cache",   [LOG_HTTP] = "http",      [LOG_WRITE] = "write",
+	[LOG_ISOLATE] = "isolate",
 };
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 

@@ -7,7 +7,7 @@
  * alike are limited (base/observe/log_limit_int.h).
  *
  * A file says which component its lines are of before it includes this:
- * #define LOG_COMPONENT LOG_NET */
+ * #define LOG_COMPONENT LOG_HTTP */
 #ifndef BASE_OBSERVE_LOG_H
 #define BASE_OBSERVE_LOG_H
 
@@ -23,9 +23,9 @@ enum log_component {
 	LOG_SOURCE,  /* datasets that are read */
 	LOG_CODEC,   /* filters and plugins */
 	LOG_CACHE,   /* what is kept, in memory and on a disk */
-	LOG_NET,     /* other machines */
+	LOG_HTTP,    /* other machines */
 	LOG_WRITE,   /* what is written */
-	LOG_GUEST,   /* processes for libraries */
+	LOG_ISOLATE, /* processes for libraries */
 	LOG_COMPONENTS,
 };
 

@@ -7,35 +7,35 @@
 #define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a stop is looked for */
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
-static _Thread_local struct stop *current;
+static _Thread_local struct cancel *current;
 static _Atomic bool everything;
 
-void stop_begin(struct stop *s)
+void cancel_begin(struct cancel *s)
 {
-	stop_begin_if(s, NULL, NULL);
+	cancel_begin_if(s, NULL, NULL);
 }
 
-void stop_begin_if(struct stop *s, bool (*look)(void *arg), void *arg)
+void cancel_begin_if(struct cancel *s, bool (*look)(void *arg), void *arg)
 {
 	atomic_store(&s->asked, false);
 	s->outer = current;
 	s->look = look;
 	s->arg = arg;
-	s->next = look ? stop_now() + LOOK_NS : INT64_MAX;
+	s->next = look ? cancel_now() + LOOK_NS : INT64_MAX;
 	current = s;
 }
 
-void stop_end(struct stop *s)
+void cancel_end(struct cancel *s)
 {
 	current = s->outer;
 }
 
-void stop_ask(struct stop *s)
+void cancel_request(struct cancel *s)
 {
 	atomic_store(&s->asked, true);
 }
 
-static bool asked(struct stop *s)
+static bool asked(struct cancel *s)
 {
 	int64_t now;
 
@@ -43,7 +43,7 @@ static bool asked(struct stop *s)
 		return true;
 	if (!s->look)
 		return false;
-	now = stop_now();
+	now = cancel_now();
 	if (now < s->next)
 		return false;
 	s->next = now + LOOK_NS;
@@ -52,22 +52,22 @@ static bool asked(struct stop *s)
 	return atomic_load(&s->asked);
 }
 
-bool stop_asked(void)
+bool cancel_requested(void)
 {
 	if (atomic_load(&everything))
 		return true;
-	for (struct stop *s = current; s; s = s->outer)
+	for (struct cancel *s = current; s; s = s->outer)
 		if (asked(s))
 			return true;
 	return false;
 }
 
-void stop_everything(void)
+void cancel_everything(void)
 {
 	atomic_store(&everything, true);
 }
 
-int64_t stop_now(void)
+int64_t cancel_now(void)
 {
 	struct timespec ts = {0};
 
@@ -75,7 +75,7 @@ int64_t stop_now(void)
 	return ts.tv_sec * SECOND_NS + ts.tv_nsec;
 }
 
-void stop_cond_init(pthread_cond_t *cond)
+void cancel_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;
 
@@ -86,12 +86,12 @@ void stop_cond_init(pthread_cond_t *cond)
 	(void)pthread_condattr_destroy(&attr);
 }
 
-int stop_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
+int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
 {
-	int64_t now = stop_now(), next = now + LOOK_NS;
+	int64_t now = cancel_now(), next = now + LOOK_NS;
 	struct timespec ts;
 
-	if (stop_asked())
+	if (cancel_requested())
 		return -EINTR;
 	if (now >= until)
 		return -ETIMEDOUT;
@@ -100,5 +100,5 @@ int stop_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
 	ts.tv_sec = next / SECOND_NS;
 	ts.tv_nsec = next % SECOND_NS;
 	(void)pthread_cond_timedwait(cond, lock, &ts); /* late or woken: look again */
-	return stop_asked() ? -EINTR : 0;
+	return cancel_requested() ? -EINTR : 0;
 }

@@ -12,35 +12,35 @@
 
 #include "base/core/util.h"
 
-struct stop {
+struct cancel {
 	_Atomic bool asked;
-	struct stop *outer;  /* the thread's before */
+	struct cancel *outer; /* the thread's before */
 	bool (*look)(void *arg);
 	void *arg;
 	int64_t next;        /* ns: when it is looked again */
 };
 
-/* stop_begin - this thread's stop until stop_end, which must come in the same thread. s is the
+/* cancel_begin - this thread's stop until cancel_end, which must come in the same thread. s is the
  * caller's. */
-void stop_begin(struct stop *s);
-void stop_end(struct stop *s);
-/* stop_begin_if - the same; look is called besides, by this thread, while it waits: not in the
+void cancel_begin(struct cancel *s);
+void cancel_end(struct cancel *s);
+/* cancel_begin_if - the same; look is called besides, by this thread, while it waits: not in the
  * first tenth of a second, and then ten times a second until it says true, which is as if asked. */
-void stop_begin_if(struct stop *s, bool (*look)(void *arg), void *arg);
-/* stop_ask - any thread; not after stop_end. */
-void stop_ask(struct stop *s);
-/* stop_asked - whether this thread should give up what it waits for. */
-bool stop_asked(void);
+void cancel_begin_if(struct cancel *s, bool (*look)(void *arg), void *arg);
+/* cancel_request - any thread; not after cancel_end. */
+void cancel_request(struct cancel *s);
+/* cancel_requested - whether this thread should give up what it waits for. */
+bool cancel_requested(void);
 
-/* stop_everything - from now on every wait of this process is given up: the mount ends. */
-void stop_everything(void);
+/* cancel_everything - from now on every wait of this process is given up: the mount ends. */
+void cancel_everything(void);
 
-/* stop_wait - pthread_cond_wait (CLOCK_MONOTONIC condition, see stop_cond_init) that ends within a
- * tenth of a second when stop is asked, or at `until` (ns, as child_now; INT64_MAX: never).
- * Returns 0: woken, look again; -EINTR; -ETIMEDOUT. */
-int stop_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until) NZ_MUST_USE;
-void stop_cond_init(pthread_cond_t *cond);
-/* stop_now - ns of CLOCK_MONOTONIC. */
-int64_t stop_now(void);
+/* cancel_wait - pthread_cond_wait (CLOCK_MONOTONIC condition, see cancel_cond_init) that ends
+ * within a tenth of a second when stop is asked, or at `until` (ns, as child_now; INT64_MAX:
+ * never). Returns 0: woken, look again; -EINTR; -ETIMEDOUT. */
+int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until) NZ_MUST_USE;
+void cancel_cond_init(pthread_cond_t *cond);
+/* cancel_now - ns of CLOCK_MONOTONIC. */
+int64_t cancel_now(void);
 
 #endif

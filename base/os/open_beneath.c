@@ -91,7 +91,7 @@ static int component_by_component(int dirfd, const char *path, int flags)
 	}
 }
 
-int beneath_open(int dirfd, const char *path, int flags)
+int open_beneath(int dirfd, const char *path, int flags)
 {
 	int fd;
 
@@ -134,7 +134,7 @@ static void remove_below(int at, const char *name, int depth)
 	(void)unlinkat(at, name, AT_REMOVEDIR);
 }
 
-void beneath_remove(int at, const char *name)
+void remove_beneath(int at, const char *name)
 {
 	remove_below(at, name, 0);
 }

@@ -5,7 +5,7 @@
 
 #include "base/core/util.h"
 
-/* beneath_open - open path, relative to dirfd, without ever leaving dirfd. "" is dirfd itself.
+/* open_beneath - open path, relative to dirfd, without ever leaving dirfd. "" is dirfd itself.
  * flags: as for open, without O_CREAT. O_CLOEXEC, O_NONBLOCK and O_NOCTTY are added, so that a
  * pipe without a writer does not hang and a terminal is not taken over; whether what was opened
  * is a regular file is for the caller to see. With O_PATH | O_NOFOLLOW a link is opened itself.
@@ -17,11 +17,11 @@
  * Returns a descriptor, or a negative errno: -EXDEV path leads outside (an absolute path or link,
  * or too many ".."); -ELOOP too many links, or one that leads through /proc; -ENOENT the path or
  * what a link on it leads to. */
-int beneath_open(int dirfd, const char *path, int flags) NZ_MUST_USE;
+int open_beneath(int dirfd, const char *path, int flags) NZ_MUST_USE;
 
-/* beneath_remove - remove an entry of a directory, and all that is in it when it is one, on the way
+/* remove_beneath - remove an entry of a directory, and all that is in it when it is one, on the way
  * down by descriptors alone: links are removed, never followed, also when somebody puts one in the
  * place of a directory meanwhile. What cannot be removed stays. */
-void beneath_remove(int at, const char *name);
+void remove_beneath(int at, const char *name);
 
 #endif

@@ -120,7 +120,7 @@ static int ll_add(int rules, const struct sandbox_path *p, uint64_t all)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0) /* what is not there cannot be opened */
-		return errno == EIO || err_accident(-errno) ? -errno : 0;
+		return errno == EIO || err_is_transient(-errno) ? -errno : 0;
 	if (p->writable)
 		allowed = all & ~LL_EXECUTE;
 	if (!S_ISDIR(st.st_mode))

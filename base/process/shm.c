@@ -16,11 +16,11 @@ static uint8_t *map(int fd, uint64_t size)
 	return p;
 }
 
-int region_new(const char *name, uint64_t size, struct region *ret, struct err *e)
+int shm_new(const char *name, uint64_t size, struct shm *ret, struct err *e)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), errnum;
 
-	*ret = (struct region){.fd = -1};
+	*ret = (struct shm){.fd = -1};
 	if (fd < 0)
 		return err_sys(e, errno, "memory for another process");
 	if (ftruncate(fd, (off_t)size) == 0 &&
@@ -36,7 +36,7 @@ int region_new(const char *name, uint64_t size, struct region *ret, struct err *
 	return 0;
 }
 
-int region_grow(struct region *r, uint64_t size, struct err *e)
+int shm_grow(struct shm *r, uint64_t size, struct err *e)
 {
 	uint64_t to = r->size;
 	uint8_t *at;
@@ -59,22 +59,22 @@ int region_grow(struct region *r, uint64_t size, struct err *e)
 	return 0;
 }
 
-void region_keep(struct region *r, uint64_t size)
+void shm_keep(struct shm *r, uint64_t size)
 {
 	if (r->at && r->size > size)
 		(void)madvise(r->at + size, (size_t)(r->size - size), MADV_REMOVE);
 }
 
-void region_release(struct region *r)
+void shm_release(struct shm *r)
 {
 	if (!r->at)
 		return;
 	(void)munmap(r->at, (size_t)r->size);
 	(void)close(r->fd);
-	*r = (struct region){.fd = -1};
+	*r = (struct shm){.fd = -1};
 }
 
-bool region_map(struct region *r, uint64_t size)
+bool shm_map(struct shm *r, uint64_t size)
 {
 	void *p;
 

@@ -157,7 +157,7 @@ static void zarr_remedy(const char *name, struct buf *out)
 	buf_puts(out, ", or name the directory of an NCZarr plugin for it in HDF5_PLUGIN_PATH");
 }
 
-void codec_remedy(const struct codec_spec *spec, struct buf *out)
+void codec_catalogue_hint(const struct codec_spec *spec, struct buf *out)
 {
 	if (spec->h5_id == 0)
 		zarr_remedy(spec->name, out);
@@ -179,5 +179,5 @@ void codec_missing(const struct codec_spec *spec, struct buf *out)
 			buf_printf(out, " (%.60s)", name);
 		buf_puts(out, " is not available: ");
 	}
-	codec_remedy(spec, out);
+	codec_catalogue_hint(spec, out);
 }

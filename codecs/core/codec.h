@@ -162,11 +162,11 @@ const struct codec_ops *codec_at(size_t i);
  * v3's. Of several codecs the first in the table is meant. NULL when there is none. */
 const struct codec_ops *codec_find_name(const char *name, size_t n);
 
-/* codec_remedy - what a user can do about a filter that nobody here can undo: which package has
- * it. Appends one clause without a full stop: "install the package
- * hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 plugin in
- * HDF5_PLUGIN_PATH". With the id 0, spec->name is that of a codec in a Zarr document. */
-void codec_remedy(const struct codec_spec *spec, struct buf *out);
+/* codec_catalogue_hint - what a user can do about a filter that nobody here can undo: which package
+ * has it. Appends one clause without a full stop: "install the package
+ * hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 plugin in HDF5_PLUGIN_PATH".
+ * With the id 0, spec->name is that of a codec in a Zarr document. */
+void codec_catalogue_hint(const struct codec_spec *spec, struct buf *out);
 
 /* codec_missing - append what to tell of an array with such a filter: "filter 32013 (zfp) is not
  * available: install ...", "codec 'pcodec' is not supported: ...". Less than 200 bytes. */

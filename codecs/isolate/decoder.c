@@ -25,7 +25,7 @@
 
 struct decoder {
 	struct child_proc child; /* pid 0: none */
-	struct region shared;
+	struct shm shared;
 	uint64_t room;   /* address space that the child may have */
 	uint64_t served; /* chunks that it decoded */
 	bool busy;
@@ -130,8 +130,8 @@ static int lay_out(struct decoder *d, uint64_t head, struct err *e)
 	d->in = place(&at, d->in_len);
 	d->out = place(&at, d->out_len);
 	if (!d->shared.at)
-		rc = region_new(DECODER_PROCESS, REGION_MIN, &d->shared, e);
-	return rc == 0 ? region_grow(&d->shared, at, e) : rc;
+		rc = shm_new(DECODER_PROCESS, REGION_MIN, &d->shared, e);
+	return rc == 0 ? shm_grow(&d->shared, at, e) : rc;
 }
 
 static uint64_t head_of(const struct codec_chain *chain)
@@ -194,7 +194,7 @@ int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 
 void decoder_give(struct decoder *d)
 {
-	region_keep(&d->shared, REGION_KEEP);
+	shm_keep(&d->shared, REGION_KEEP);
 	(void)pthread_mutex_lock(&pool.lock);
 	d->busy = false;
 	(void)pthread_cond_signal(&pool.idle);

@@ -8,7 +8,7 @@
 void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
 
 /* obey - one chunk. The server wrote all that is followed here before it asked. */
-static void obey(const struct region *r, int sock, const struct decoder_request *q,
+static void obey(const struct shm *r, int sock, const struct decoder_request *q,
 		 struct codec_scratch *scratch)
 {
 	struct codec_spec specs[CODEC_CHAIN_MAX];
@@ -48,7 +48,7 @@ static void serve(const struct child_self *self)
 	const struct decoder_job *job = self->own ? self->own : self->data;
 	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
 	struct codec_scratch *scratch = codec_scratch_new();
-	struct region r = {.fd = self->fds[0]};
+	struct shm r = {.fd = self->fds[0]};
 	struct decoder_request q;
 	struct err e = ERR_INIT;
 
@@ -59,7 +59,7 @@ static void serve(const struct child_self *self)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != (ssize_t)sizeof(q) || !region_map(&r, q.size))
+		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
 			return;
 		obey(&r, self->sock, &q, scratch);
 	}

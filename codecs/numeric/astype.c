@@ -13,40 +13,41 @@ enum { P_DTYPE, P_ASTYPE, P_DIGITS };
 static void astype_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 			  struct buf *json)
 {
-	np_put_member(json, "encode_dtype", np_of(spec, P_ASTYPE));
-	np_put_member(json, "decode_dtype", np_of(spec, P_DTYPE));
+	num_put_member(json, "encode_dtype", num_of(spec, P_ASTYPE));
+	num_put_member(json, "decode_dtype", num_of(spec, P_DTYPE));
 }
 
 static int astype_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			    struct err *e)
 {
-	int rc = np_from_conf(conf, "decode_dtype", 0, &params[P_DTYPE], e);
+	int rc = num_from_conf(conf, "decode_dtype", 0, &params[P_DTYPE], e);
 
 	*ret_n = P_ASTYPE + 1;
-	return rc ? rc : np_from_conf(conf, "encode_dtype", 0, &params[P_ASTYPE], e);
+	return rc ? rc : num_from_conf(conf, "encode_dtype", 0, &params[P_ASTYPE], e);
 }
 
 static void quantize_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 			    struct buf *json)
 {
 	buf_printf(json, ", \"digits\": %d", (int)codec_level(spec, P_DIGITS, -400, 400, 0));
-	np_put_member(json, "dtype", np_of(spec, P_DTYPE));
-	np_put_member(json, "astype", np_of(spec, P_ASTYPE));
+	num_put_member(json, "dtype", num_of(spec, P_DTYPE));
+	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
 }
 
 static int quantize_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			      struct err *e)
 {
 	struct codec_spec spec = {.n_params = 2, .params = params};
-	int rc = np_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
 
 	if (!rc)
-		rc = np_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+		rc = num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
 	if (!rc)
 		rc = codec_conf_level(conf, "digits", -400, 400, 0, &params[P_DIGITS], e);
 	if (rc)
 		return rc;
-	if (np_of(&spec, P_DTYPE).kind != NP_FLOAT || np_of(&spec, P_ASTYPE).kind != NP_FLOAT)
+	if (num_of(&spec, P_DTYPE).kind != NUM_FLOAT ||
+	    num_of(&spec, P_ASTYPE).kind != NUM_FLOAT)
 		return err_set(e, -EBADMSG, "quantize: only floating point types have digits");
 	*ret_n = P_DIGITS + 1;
 	return 0;
@@ -54,19 +55,19 @@ static int quantize_from_zarr(const struct codec_conf *conf, uint32_t *params, u
 
 static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
 {
-	return np_stored_max(np_of(spec, P_DTYPE), np_of(spec, P_ASTYPE), n);
+	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
-	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	size_t n;
-	int rc = np_count("astype", enc, dec, in_len, cap, &n, ret_len, e);
+	int rc = num_count("astype", enc, dec, in_len, cap, &n, ret_len, e);
 
 	if (!rc)
-		np_convert(enc, dec, in, n, out);
+		num_convert(enc, dec, in, n, out);
 	return rc;
 }
 
@@ -76,13 +77,13 @@ static int astype_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_s
 			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
 			 struct buf *out, struct err *e)
 {
-	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	size_t count = 0;
 	uint8_t *p = NULL;
-	int rc = np_room("astype", dec, enc, n, out, &count, &p, e);
+	int rc = num_room("astype", dec, enc, n, out, &count, &p, e);
 
 	if (!rc)
-		np_convert(dec, enc, in, count, p);
+		num_convert(dec, enc, in, count, p);
 	return rc;
 }
 
@@ -107,28 +108,28 @@ static int quantize_encode(struct codec_scratch *s NZ_UNUSED, const struct codec
 			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
 			   struct buf *out, struct err *e)
 {
-	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	int32_t digits = codec_level(spec, P_DIGITS, -400, 400, 0);
-	double scale = scale_of(digits), v[NP_BLOCK];
-	uint32_t size = np_wider(dec.size, scale);
+	double scale = scale_of(digits), v[NUM_BLOCK];
+	uint32_t size = num_wider(dec.size, scale);
 	size_t count = 0;
 	uint8_t *p = NULL;
 	int rc;
 
-	if (scale == 0 || dec.kind != NP_FLOAT)
+	if (scale == 0 || dec.kind != NUM_FLOAT)
 		return err_set(e, -EOPNOTSUPP, "quantize: %d digits cannot be kept",
 			       (int)digits);
-	rc = np_room("quantize", dec, enc, n, out, &count, &p, e);
+	rc = num_room("quantize", dec, enc, n, out, &count, &p, e);
 	if (rc)
 		return rc;
-	scale = np_round(scale, size);
+	scale = num_round(scale, size);
 	for (size_t i = 0, m; i < count; i += m, in += m * dec.size, p += m * enc.size) {
-		m = count - i < NP_BLOCK ? count - i : NP_BLOCK;
+		m = count - i < NUM_BLOCK ? count - i : NUM_BLOCK;
 
-		np_load_real(dec, in, m, v);
+		num_load_real(dec, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			v[k] = np_round(rint(np_round(scale * v[k], size)) / scale, size);
-		np_store_real(enc, size, v, m, p);
+			v[k] = num_round(rint(num_round(scale * v[k], size)) / scale, size);
+		num_store_real(enc, size, v, m, p);
 	}
 	return 0;
 }
@@ -137,12 +138,12 @@ static int quantize_encode(struct codec_scratch *s NZ_UNUSED, const struct codec
 static int astype_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			  uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	int rc = np_of_array("astype", a, &params[P_DTYPE], e);
+	int rc = num_of_array("astype", a, &params[P_DTYPE], e);
 
 	if (!rc && spec->n_params < 1)
 		return err_set(e, -EINVAL, "astype needs the type to store");
 	*ret_n = P_ASTYPE + 1;
-	return rc ? rc : np_of_user(spec, 0, params[P_DTYPE], &params[P_ASTYPE], e);
+	return rc ? rc : num_of_user(spec, 0, params[P_DTYPE], &params[P_ASTYPE], e);
 }
 
 /* quantize_prepare - users give digits and the stored type. */
@@ -154,14 +155,14 @@ static int quantize_prepare(const struct codec_spec *spec, const struct codec_ar
 
 	if (spec->n_params < 1 || scale_of((int32_t)spec->params[0]) == 0)
 		return err_set(e, -EINVAL, "quantize needs a number of digits");
-	rc = np_of_array("quantize", a, &params[P_DTYPE], e);
+	rc = num_of_array("quantize", a, &params[P_DTYPE], e);
 	if (!rc)
-		rc = np_of_user(spec, 1, params[P_DTYPE], &params[P_ASTYPE], e);
+		rc = num_of_user(spec, 1, params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
 	if (a->class != CODEC_FLOAT)
 		return err_set(e, -EOPNOTSUPP, "quantize is for floats");
-	if (np_of(&made, P_ASTYPE).kind != NP_FLOAT)
+	if (num_of(&made, P_ASTYPE).kind != NUM_FLOAT)
 		return err_set(e, -EINVAL, "quantize stores floats only");
 	params[P_DIGITS] = spec->params[0];
 	*ret_n = P_DIGITS + 1;

@@ -14,7 +14,7 @@
 enum { P_KEEP, P_TYPE, P_N };
 
 /* mantissa - bits behind the point of a float. */
-static uint32_t mantissa(struct np_type t)
+static uint32_t mantissa(struct num_type t)
 {
 	return t.size == 2 ? 10 : t.size == 4 ? 23 : 52;
 }
@@ -34,7 +34,7 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	*ret_n = P_N;
 	params[P_TYPE] = 0;
 	if (conf->array && conf->array->class == CODEC_FLOAT &&
-	    np_of_array("bitround", conf->array, &params[P_TYPE], &ignored))
+	    num_of_array("bitround", conf->array, &params[P_TYPE], &ignored))
 		params[P_TYPE] = 0;
 	return codec_conf_level(conf, "keepbits", 0, KEEP_MAX, KEEP_MAX, &params[P_KEEP], e);
 }
@@ -72,20 +72,20 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 
 /* round_all - n elements from in to out; numbers in between go to the even one of two neighbours.
  * NaNs and infinities are numbers like others, as in numcodecs. */
-static void round_all(struct np_type t, uint32_t keep, const uint8_t *in, size_t n,
+static void round_all(struct num_type t, uint32_t keep, const uint8_t *in, size_t n,
 		      uint8_t *out)
 {
-	const struct np_type raw = {NP_UINT, t.size, t.big};
+	const struct num_type raw = {NUM_UINT, t.size, t.big};
 	const uint32_t drop = mantissa(t) - keep;
 	const uint64_t half = ((uint64_t)1 << (drop - 1)) - 1;
-	uint64_t v[NP_BLOCK];
+	uint64_t v[NUM_BLOCK];
 
 	for (size_t i = 0, m; i < n; i += m, in += m * t.size, out += m * t.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
-		np_load_bits(raw, in, m, v);
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+		num_load_bits(raw, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = (v[k] + (v[k] >> drop & 1) + half) >> drop << drop;
-		np_store_bits(raw, false, v, m, out);
+		num_store_bits(raw, false, v, m, out);
 	}
 }
 
@@ -93,17 +93,17 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
-	const struct np_type t = np_of(spec, P_TYPE);
+	const struct num_type t = num_of(spec, P_TYPE);
 	const uint32_t keep = (uint32_t)codec_level(spec, P_KEEP, 0, KEEP_MAX, KEEP_MAX);
 	size_t count = 0;
 	uint8_t *p = NULL;
 	int rc;
 
-	if (t.kind != NP_FLOAT || keep > mantissa(t))
+	if (t.kind != NUM_FLOAT || keep > mantissa(t))
 		return err_set(e, -EOPNOTSUPP,
 			       "bitround: %" PRIu32 " bits of elements that are no such floats",
 			       keep);
-	rc = np_room("bitround", t, t, n, out, &count, &p, e);
+	rc = num_room("bitround", t, t, n, out, &count, &p, e);
 	if (rc || count == 0)
 		return rc;
 	if (keep < mantissa(t))
@@ -117,16 +117,16 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 		   uint32_t *ret_n, struct err *e)
 {
 	struct codec_spec made = {.n_params = P_N, .params = params};
-	int rc = np_of_array("bitround", a, &params[P_TYPE], e);
+	int rc = num_of_array("bitround", a, &params[P_TYPE], e);
 
 	if (rc)
 		return rc;
 	if (a->class != CODEC_FLOAT)
 		return err_set(e, -EOPNOTSUPP, "bitround is for floats");
-	if (spec->n_params < 1 || spec->params[P_KEEP] > mantissa(np_of(&made, P_TYPE)))
+	if (spec->n_params < 1 || spec->params[P_KEEP] > mantissa(num_of(&made, P_TYPE)))
 		return err_set(e, -EINVAL,
 			       "bitround needs the number of bits to keep, at most %" PRIu32,
-			       mantissa(np_of(&made, P_TYPE)));
+			       mantissa(num_of(&made, P_TYPE)));
 	params[P_KEEP] = spec->params[P_KEEP];
 	*ret_n = P_N;
 	return 0;

@@ -15,21 +15,21 @@ enum { P_DTYPE, P_ASTYPE, P_N };
 static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 			 struct buf *json)
 {
-	np_put_member(json, "dtype", np_of(spec, P_DTYPE));
-	np_put_member(json, "astype", np_of(spec, P_ASTYPE));
+	num_put_member(json, "dtype", num_of(spec, P_DTYPE));
+	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
 }
 
 static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 		     struct err *e)
 {
 	struct codec_spec spec = {.n_params = P_N, .params = params};
-	int rc = np_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
 
 	if (!rc)
-		rc = np_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+		rc = num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
-	if (np_of(&spec, P_DTYPE).kind == NP_BOOL || np_of(&spec, P_ASTYPE).kind == NP_BOOL)
+	if (num_of(&spec, P_DTYPE).kind == NUM_BOOL || num_of(&spec, P_ASTYPE).kind == NUM_BOOL)
 		return err_set(e, -EOPNOTSUPP, "delta: booleans are not supported");
 	*ret_n = P_N;
 	return 0;
@@ -37,21 +37,21 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 
 static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
 {
-	return np_stored_max(np_of(spec, P_DTYPE), np_of(spec, P_ASTYPE), n);
+	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
 /* float_for - bytes of the float that holds all numbers of a type, as numpy has it. */
-static uint32_t float_for(struct np_type t)
+static uint32_t float_for(struct num_type t)
 {
-	return t.kind == NP_FLOAT ? t.size : t.size == 1 ? 2 : t.size == 2 ? 4 : 8;
+	return t.kind == NUM_FLOAT ? t.size : t.size == 1 ? 2 : t.size == 2 ? 4 : 8;
 }
 
 /* sum_size - bytes of the float in which the sum runs; 0: integers. */
-static uint32_t sum_size(struct np_type a, struct np_type b)
+static uint32_t sum_size(struct num_type a, struct num_type b)
 {
-	bool floats = a.kind == NP_FLOAT || b.kind == NP_FLOAT;
-	bool mixed = a.kind != b.kind &&
-		     ((a.kind == NP_UINT && a.size == 8) || (b.kind == NP_UINT && b.size == 8));
+	bool floats = a.kind == NUM_FLOAT || b.kind == NUM_FLOAT;
+	bool mixed = a.kind != b.kind && ((a.kind == NUM_UINT && a.size == 8) ||
+					  (b.kind == NUM_UINT && b.size == 8));
 	uint32_t x = float_for(a), y = float_for(b);
 
 	if (!floats && !mixed)
@@ -59,33 +59,33 @@ static uint32_t sum_size(struct np_type a, struct np_type b)
 	return x > y ? x : y;
 }
 
-static void sum_integers(struct np_type enc, struct np_type dec, const uint8_t *in, size_t n,
+static void sum_integers(struct num_type enc, struct num_type dec, const uint8_t *in, size_t n,
 			 uint8_t *out)
 {
-	uint64_t v[NP_BLOCK], sum = 0;
+	uint64_t v[NUM_BLOCK], sum = 0;
 
 	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
-		np_load_bits(enc, in, m, v);
+		num_load_bits(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = sum += v[k];
-		np_store_bits(dec, true, v, m, out);
+		num_store_bits(dec, true, v, m, out);
 	}
 }
 
-static void sum_reals(struct np_type enc, struct np_type dec, uint32_t size, const uint8_t *in,
-		      size_t n, uint8_t *out)
+static void sum_reals(struct num_type enc, struct num_type dec, uint32_t size,
+		      const uint8_t *in, size_t n, uint8_t *out)
 {
-	double v[NP_BLOCK], sum = -0.0; /* the one number that adds nothing to -0 */
+	double v[NUM_BLOCK], sum = -0.0; /* the one number that adds nothing to -0 */
 
 	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
-		np_load_real(enc, in, m, v);
+		num_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			v[k] = sum = np_round(sum + v[k], size);
-		np_store_real(dec, size, v, m, out);
+			v[k] = sum = num_round(sum + v[k], size);
+		num_store_real(dec, size, v, m, out);
 	}
 }
 
@@ -93,10 +93,10 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
-	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	uint32_t size = sum_size(enc, dec);
 	size_t n;
-	int rc = np_count("delta", enc, dec, in_len, cap, &n, ret_len, e);
+	int rc = num_count("delta", enc, dec, in_len, cap, &n, ret_len, e);
 
 	if (rc)
 		return rc;
@@ -111,62 +111,62 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 /* first - the first element as numpy assigns a single one: unlike in whole arrays, a number is cut
  * to an integer with a sign by Python, which knows neither NaN nor what 64 bits do not hold. */
-static int first(struct np_type dec, struct np_type enc, const uint8_t *in, uint8_t *out,
+static int first(struct num_type dec, struct num_type enc, const uint8_t *in, uint8_t *out,
 		 struct err *e)
 {
 	uint64_t bits;
 	double v;
 
-	if (dec.kind == NP_FLOAT) {
-		np_load_real(dec, in, 1, &v);
-		if (enc.kind == NP_FLOAT || (enc.kind == NP_UINT && enc.size != 4)) {
-			np_store_real(enc, dec.size, &v, 1, out);
+	if (dec.kind == NUM_FLOAT) {
+		num_load_real(dec, in, 1, &v);
+		if (enc.kind == NUM_FLOAT || (enc.kind == NUM_UINT && enc.size != 4)) {
+			num_store_real(enc, dec.size, &v, 1, out);
 			return 0;
 		}
-		if (enc.kind == NP_INT && !(v >= -0x1p63 && v < 0x1p63))
+		if (enc.kind == NUM_INT && !(v >= -0x1p63 && v < 0x1p63))
 			return err_set(e, -EOPNOTSUPP,
 				       "delta: the first element %g is no integer", v);
 		bits = v >= -0x1p63 && v < 0x1p63 ? (uint64_t)(int64_t)v : (uint64_t)INT64_MIN;
 	} else {
-		np_load_bits(dec, in, 1, &bits);
-		if (enc.kind == NP_INT && dec.kind == NP_UINT && bits > INT64_MAX)
+		num_load_bits(dec, in, 1, &bits);
+		if (enc.kind == NUM_INT && dec.kind == NUM_UINT && bits > INT64_MAX)
 			return err_set(e, -EOPNOTSUPP,
 				       "delta: the first element %" PRIu64 " is too large",
 				       bits);
 	}
-	np_store_bits(enc, dec.kind != NP_UINT, &bits, 1, out);
+	num_store_bits(enc, dec.kind != NUM_UINT, &bits, 1, out);
 	return 0;
 }
 
 /* wrap - a difference in the type's own bits. */
-static uint64_t wrap(struct np_type t, uint64_t v)
+static uint64_t wrap(struct num_type t, uint64_t v)
 {
 	unsigned int unused = 64 - 8 * t.size;
 
-	return t.kind == NP_INT ? (uint64_t)((int64_t)(v << unused) >> unused)
-				: v << unused >> unused;
+	return t.kind == NUM_INT ? (uint64_t)((int64_t)(v << unused) >> unused)
+				 : v << unused >> unused;
 }
 
 /* differences - of n elements and the one before each of them, which in begins with. */
-static void differences(struct np_type dec, struct np_type enc, const uint8_t *in, size_t n,
+static void differences(struct num_type dec, struct num_type enc, const uint8_t *in, size_t n,
 			uint8_t *out)
 {
-	uint64_t v[NP_BLOCK + 1];
-	double r[NP_BLOCK + 1];
+	uint64_t v[NUM_BLOCK + 1];
+	double r[NUM_BLOCK + 1];
 
 	for (size_t i = 0, m; i < n; i += m, in += m * dec.size, out += m * enc.size) {
-		m = n - i < NP_BLOCK - 1 ? n - i : NP_BLOCK - 1;
+		m = n - i < NUM_BLOCK - 1 ? n - i : NUM_BLOCK - 1;
 
-		if (dec.kind == NP_FLOAT) {
-			np_load_real(dec, in, m + 1, r);
+		if (dec.kind == NUM_FLOAT) {
+			num_load_real(dec, in, m + 1, r);
 			for (size_t k = 0; k < m; k++)
-				r[k] = np_round(r[k + 1] - r[k], dec.size);
-			np_store_real(enc, dec.size, r, m, out);
+				r[k] = num_round(r[k + 1] - r[k], dec.size);
+			num_store_real(enc, dec.size, r, m, out);
 		} else {
-			np_load_bits(dec, in, m + 1, v);
+			num_load_bits(dec, in, m + 1, v);
 			for (size_t k = 0; k < m; k++)
 				v[k] = wrap(dec, v[k + 1] - v[k]);
-			np_store_bits(enc, dec.kind == NP_INT, v, m, out);
+			num_store_bits(enc, dec.kind == NUM_INT, v, m, out);
 		}
 	}
 }
@@ -175,10 +175,10 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
-	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	size_t at = out->len, count = 0;
 	uint8_t *p = NULL;
-	int rc = np_room("delta", dec, enc, n, out, &count, &p, e);
+	int rc = num_room("delta", dec, enc, n, out, &count, &p, e);
 
 	if (rc || count == 0)
 		return rc;
@@ -194,10 +194,10 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
 		   uint32_t *ret_n, struct err *e)
 {
-	int rc = np_of_array("delta", a, &params[P_DTYPE], e);
+	int rc = num_of_array("delta", a, &params[P_DTYPE], e);
 
 	*ret_n = P_N;
-	return rc ? rc : np_of_user(spec, 0, params[P_DTYPE], &params[P_ASTYPE], e);
+	return rc ? rc : num_of_user(spec, 0, params[P_DTYPE], &params[P_ASTYPE], e);
 }
 
 const struct codec_ops codec_delta = {

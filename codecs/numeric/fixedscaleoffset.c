@@ -34,8 +34,8 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUS
 	str_put_double(json, real_at(spec, P_SCALE));
 	buf_puts(json, ", \"offset\": ");
 	str_put_double(json, real_at(spec, P_OFFSET));
-	np_put_member(json, "dtype", np_of(spec, P_DTYPE));
-	np_put_member(json, "astype", np_of(spec, P_ASTYPE));
+	num_put_member(json, "dtype", num_of(spec, P_DTYPE));
+	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
 }
 
 /* real_from - a member that must be there, as two parameters. */
@@ -59,10 +59,10 @@ static int real_from(const struct codec_conf *conf, const char *member, uint32_t
 static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 		     struct err *e)
 {
-	int rc = np_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
 
 	if (!rc)
-		rc = np_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+		rc = num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
 	if (!rc)
 		rc = real_from(conf, "offset", &params[P_OFFSET], e);
 	if (!rc)
@@ -73,7 +73,7 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 
 static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
 {
-	return np_stored_max(np_of(spec, P_DTYPE), np_of(spec, P_ASTYPE), n);
+	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
 /* computed - the two numbers of one direction, in the order in which they are used, and bytes of
@@ -83,15 +83,15 @@ struct computed {
 	uint32_t size[2];
 };
 
-static struct computed computed(const struct codec_spec *spec, struct np_type from,
+static struct computed computed(const struct codec_spec *spec, struct num_type from,
 				uint32_t first, uint32_t second)
 {
 	struct computed c = {.v = {real_at(spec, first), real_at(spec, second)}};
 
-	c.size[0] = np_wider(from.kind == NP_FLOAT ? from.size : 8, c.v[0]);
-	c.size[1] = np_wider(c.size[0], c.v[1]);
+	c.size[0] = num_wider(from.kind == NUM_FLOAT ? from.size : 8, c.v[0]);
+	c.size[1] = num_wider(c.size[0], c.v[1]);
 	for (size_t i = 0; i < 2; i++)
-		c.v[i] = np_round(c.v[i], c.size[i]);
+		c.v[i] = num_round(c.v[i], c.size[i]);
 	return c;
 }
 
@@ -99,21 +99,22 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
-	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	struct computed c = computed(spec, enc, P_SCALE, P_OFFSET);
-	double v[NP_BLOCK];
+	double v[NUM_BLOCK];
 	size_t n;
-	int rc = np_count("fixedscaleoffset", enc, dec, in_len, cap, &n, ret_len, e);
+	int rc = num_count("fixedscaleoffset", enc, dec, in_len, cap, &n, ret_len, e);
 
 	if (rc)
 		return rc;
 	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
-		np_load_real(enc, in, m, v);
+		num_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			v[k] = np_round(np_round(v[k] / c.v[0], c.size[0]) + c.v[1], c.size[1]);
-		np_store_real(dec, c.size[1], v, m, out);
+			v[k] = num_round(num_round(v[k] / c.v[0], c.size[0]) + c.v[1],
+					 c.size[1]);
+		num_store_real(dec, c.size[1], v, m, out);
 	}
 	return 0;
 }
@@ -122,23 +123,23 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
-	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	struct computed c = computed(spec, dec, P_OFFSET, P_SCALE);
-	double v[NP_BLOCK];
+	double v[NUM_BLOCK];
 	size_t count = 0;
 	uint8_t *p = NULL;
-	int rc = np_room("fixedscaleoffset", dec, enc, n, out, &count, &p, e);
+	int rc = num_room("fixedscaleoffset", dec, enc, n, out, &count, &p, e);
 
 	if (rc)
 		return rc;
 	for (size_t i = 0, m; i < count; i += m, in += m * dec.size, p += m * enc.size) {
-		m = count - i < NP_BLOCK ? count - i : NP_BLOCK;
+		m = count - i < NUM_BLOCK ? count - i : NUM_BLOCK;
 
-		np_load_real(dec, in, m, v);
+		num_load_real(dec, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			v[k] = rint(np_round(np_round(v[k] - c.v[0], c.size[0]) * c.v[1],
-					     c.size[1]));
-		np_store_real(enc, c.size[1], v, m, p);
+			v[k] = rint(num_round(num_round(v[k] - c.v[0], c.size[0]) * c.v[1],
+					      c.size[1]));
+		num_store_real(enc, c.size[1], v, m, p);
 	}
 	return 0;
 }
@@ -155,9 +156,9 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 		return err_set(e, -EINVAL,
 			       "fixedscaleoffset needs offset and scale, as doubles: "
 			       "fixedscaleoffset,0d,10d");
-	rc = np_of_array("fixedscaleoffset", a, &params[P_DTYPE], e);
+	rc = num_of_array("fixedscaleoffset", a, &params[P_DTYPE], e);
 	if (!rc)
-		rc = np_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);
+		rc = num_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
 	memcpy(params + P_OFFSET, spec->params, n * sizeof(*params));

@@ -17,21 +17,21 @@
 
 static const struct {
 	const char *text;
-	enum np_kind kind;
+	enum num_kind kind;
 	uint32_t size;
 } names[] = {
-	{"b1", NP_BOOL, 1},       {"i1", NP_INT, 1},        {"i2", NP_INT, 2},
-	{"i4", NP_INT, 4},        {"i8", NP_INT, 8},        {"u1", NP_UINT, 1},
-	{"u2", NP_UINT, 2},       {"u4", NP_UINT, 4},       {"u8", NP_UINT, 8},
-	{"f2", NP_FLOAT, 2},      {"f4", NP_FLOAT, 4},      {"f8", NP_FLOAT, 8},
-	{"bool", NP_BOOL, 1},     {"int8", NP_INT, 1},      {"int16", NP_INT, 2},
-	{"int32", NP_INT, 4},     {"int64", NP_INT, 8},     {"uint8", NP_UINT, 1},
-	{"uint16", NP_UINT, 2},   {"uint32", NP_UINT, 4},   {"uint64", NP_UINT, 8},
-	{"float16", NP_FLOAT, 2}, {"float32", NP_FLOAT, 4}, {"float64", NP_FLOAT, 8},
+	{"b1", NUM_BOOL, 1},       {"i1", NUM_INT, 1},        {"i2", NUM_INT, 2},
+	{"i4", NUM_INT, 4},        {"i8", NUM_INT, 8},        {"u1", NUM_UINT, 1},
+	{"u2", NUM_UINT, 2},       {"u4", NUM_UINT, 4},       {"u8", NUM_UINT, 8},
+	{"f2", NUM_FLOAT, 2},      {"f4", NUM_FLOAT, 4},      {"f8", NUM_FLOAT, 8},
+	{"bool", NUM_BOOL, 1},     {"int8", NUM_INT, 1},      {"int16", NUM_INT, 2},
+	{"int32", NUM_INT, 4},     {"int64", NUM_INT, 8},     {"uint8", NUM_UINT, 1},
+	{"uint16", NUM_UINT, 2},   {"uint32", NUM_UINT, 4},   {"uint64", NUM_UINT, 8},
+	{"float16", NUM_FLOAT, 2}, {"float32", NUM_FLOAT, 4}, {"float64", NUM_FLOAT, 8},
 };
 
-int np_from_conf(const struct codec_conf *conf, const char *member, uint32_t missing,
-		 uint32_t *ret, struct err *e)
+int num_from_conf(const struct codec_conf *conf, const char *member, uint32_t missing,
+		  uint32_t *ret, struct err *e)
 {
 	const char *text = NULL, *name;
 	int rc = codec_conf_text(conf, member, NULL, &text, e);
@@ -49,65 +49,66 @@ int np_from_conf(const struct codec_conf *conf, const char *member, uint32_t mis
 
 		if (strcmp(names[i].text, name) != 0)
 			continue;
-		*ret = np_pack((struct np_type){names[i].kind, names[i].size, big});
+		*ret = num_pack((struct num_type){names[i].kind, names[i].size, big});
 		return 0;
 	}
 	return err_set(e, -EOPNOTSUPP, "%s '%.40s' is not supported", member, text);
 }
 
-struct np_type np_of(const struct codec_spec *spec, uint32_t i)
+struct num_type num_of(const struct codec_spec *spec, uint32_t i)
 {
 	uint32_t p = spec->n_params > i ? spec->params[i] : 0;
-	struct np_type t = {(enum np_kind)(p >> 8 & 0xff), p & 0xff, (p & PACK_BIG) != 0};
+	struct num_type t = {(enum num_kind)(p >> 8 & 0xff), p & 0xff, (p & PACK_BIG) != 0};
 
 	for (size_t k = 0; k < ARRAY_LEN(names); k++)
 		if (names[k].kind == t.kind && names[k].size == t.size)
 			return t;
-	return (struct np_type){NP_UINT, 1, false};
+	return (struct num_type){NUM_UINT, 1, false};
 }
 
-uint32_t np_pack(struct np_type t)
+uint32_t num_pack(struct num_type t)
 {
 	return (uint32_t)t.kind << 8 | t.size | (t.big ? PACK_BIG : 0);
 }
 
-int np_of_array(const char *name, const struct codec_array *a, uint32_t *ret, struct err *e)
+int num_of_array(const char *name, const struct codec_array *a, uint32_t *ret, struct err *e)
 {
-	struct np_type t = {a->class == CODEC_INT    ? NP_INT
-			    : a->class == CODEC_UINT ? NP_UINT
-						     : NP_FLOAT,
-			    a->elem_size, a->big_endian && a->elem_size > 1};
+	struct num_type t = {a->class == CODEC_INT    ? NUM_INT
+			     : a->class == CODEC_UINT ? NUM_UINT
+						      : NUM_FLOAT,
+			     a->elem_size, a->big_endian && a->elem_size > 1};
 
 	for (size_t k = 0; a->class != CODEC_OTHER && k < ARRAY_LEN(names); k++) {
 		if (names[k].kind != t.kind || names[k].size != t.size)
 			continue;
-		*ret = np_pack(t);
+		*ret = num_pack(t);
 		return 0;
 	}
 	return err_set(e, -EOPNOTSUPP, "%s is for numbers of at most 8 bytes", name);
 }
 
-int np_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t *ret,
-	       struct err *e)
+int num_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t *ret,
+		struct err *e)
 {
 	static const struct {
 		int32_t number;
-		enum np_kind kind;
+		enum num_kind kind;
 		uint32_t size;
-	} types[] = {{1, NP_UINT, 1},   {2, NP_UINT, 2},   {4, NP_UINT, 4},  {8, NP_UINT, 8},
-		     {-1, NP_INT, 1},   {-2, NP_INT, 2},   {-4, NP_INT, 4},  {-8, NP_INT, 8},
-		     {16, NP_FLOAT, 2}, {32, NP_FLOAT, 4}, {64, NP_FLOAT, 8}};
+	} types[] = {{1, NUM_UINT, 1},   {2, NUM_UINT, 2},  {4, NUM_UINT, 4},
+		     {8, NUM_UINT, 8},   {-1, NUM_INT, 1},  {-2, NUM_INT, 2},
+		     {-4, NUM_INT, 4},   {-8, NUM_INT, 8},  {16, NUM_FLOAT, 2},
+		     {32, NUM_FLOAT, 4}, {64, NUM_FLOAT, 8}};
 	bool big = (own & PACK_BIG) != 0;
 
 	*ret = own;
 	if (spec->n_params <= i)
 		return 0;
 	for (size_t k = 0; k < ARRAY_LEN(types); k++) {
-		struct np_type t = {types[k].kind, types[k].size, big && types[k].size > 1};
+		struct num_type t = {types[k].kind, types[k].size, big && types[k].size > 1};
 
 		if (types[k].number != (int32_t)spec->params[i])
 			continue;
-		*ret = np_pack(t);
+		*ret = num_pack(t);
 		return 0;
 	}
 	return err_set(e, -EINVAL,
@@ -116,7 +117,7 @@ int np_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t
 		       (int)(int32_t)spec->params[i]);
 }
 
-void np_put_member(struct buf *json, const char *member, struct np_type t)
+void num_put_member(struct buf *json, const char *member, struct num_type t)
 {
 	buf_printf(json, ", \"%s\": \"%c%c%u\"", member,
 		   t.size == 1 ? '|'
@@ -127,15 +128,15 @@ void np_put_member(struct buf *json, const char *member, struct np_type t)
 
 /* ---- counts ---- */
 
-uint64_t np_stored_max(struct np_type from, struct np_type to, uint64_t n)
+uint64_t num_stored_max(struct num_type from, struct num_type to, uint64_t n)
 {
 	uint64_t r;
 
 	return ckd_mul(&r, n / from.size + (n % from.size != 0), (uint64_t)to.size) ? 0 : r;
 }
 
-int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in_len,
-	     size_t cap, size_t *ret_n, size_t *ret_len, struct err *e)
+int num_count(const char *name, struct num_type enc, struct num_type dec, size_t in_len,
+	      size_t cap, size_t *ret_n, size_t *ret_len, struct err *e)
 {
 	size_t n = in_len / enc.size;
 
@@ -150,8 +151,8 @@ int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in
 	return 0;
 }
 
-int np_room(const char *name, struct np_type dec, struct np_type enc, size_t n, struct buf *out,
-	    size_t *ret_n, uint8_t **ret_out, struct err *e)
+int num_room(const char *name, struct num_type dec, struct num_type enc, size_t n,
+	     struct buf *out, size_t *ret_n, uint8_t **ret_out, struct err *e)
 {
 	size_t bytes;
 
@@ -231,14 +232,14 @@ static uint32_t half_of(double v)
 	return sign | (uint32_t)((mag >> 42) - ((uint64_t)(1023 - 15) << 10));
 }
 
-uint32_t np_wider(uint32_t size, double v)
+uint32_t num_wider(uint32_t size, double v)
 {
 	if (size == 2 && !(v > -65000 && v < 65000))
 		size = 4;
 	return size == 4 && !(v > -3.4e38 && v < 3.4e38) ? 8 : size;
 }
 
-double np_round(double v, uint32_t size)
+double num_round(double v, uint32_t size)
 {
 	return size == 8 ? v : size == 4 ? (double)(float)v : real_of_half(half_of(v));
 }
@@ -277,17 +278,17 @@ double np_round(double v, uint32_t size)
 		memcpy(out + i * sizeof(x), &x, sizeof(x));                                    \
 	}
 
-void np_load_bits(struct np_type t, const uint8_t *in, size_t n, uint64_t *v)
+void num_load_bits(struct num_type t, const uint8_t *in, size_t n, uint64_t *v)
 {
 	bool swapped = t.big != HOST_BIG;
 
-	if (t.kind == NP_BOOL)
+	if (t.kind == NUM_BOOL)
 		EACH(8, SWAP1, x != 0)
-	else if (t.kind == NP_INT && t.size == 1)
+	else if (t.kind == NUM_INT && t.size == 1)
 		EACH(8, SWAP1, (uint64_t)(int8_t)x)
-	else if (t.kind == NP_INT && t.size == 2)
+	else if (t.kind == NUM_INT && t.size == 2)
 		LOAD(16, __builtin_bswap16, (uint64_t)(int16_t)x);
-	else if (t.kind == NP_INT && t.size == 4)
+	else if (t.kind == NUM_INT && t.size == 4)
 		LOAD(32, __builtin_bswap32, (uint64_t)(int32_t)x);
 	else if (t.size == 1)
 		EACH(8, SWAP1, x)
@@ -299,21 +300,21 @@ void np_load_bits(struct np_type t, const uint8_t *in, size_t n, uint64_t *v)
 		LOAD(64, __builtin_bswap64, x);
 }
 
-void np_load_real(struct np_type t, const uint8_t *in, size_t n, double *v)
+void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 {
 	bool swapped = t.big != HOST_BIG;
-	uint64_t bits[NP_BLOCK];
+	uint64_t bits[NUM_BLOCK];
 
-	if (t.kind == NP_FLOAT && t.size == 8) {
+	if (t.kind == NUM_FLOAT && t.size == 8) {
 		LOAD(64, __builtin_bswap64, real_of(x));
-	} else if (t.kind == NP_FLOAT && t.size == 4) {
+	} else if (t.kind == NUM_FLOAT && t.size == 4) {
 		LOAD(32, __builtin_bswap32, real_of_single(x));
-	} else if (t.kind == NP_FLOAT) {
+	} else if (t.kind == NUM_FLOAT) {
 		LOAD(16, __builtin_bswap16, real_of_half(x));
 	} else {
-		np_load_bits(t, in, n, bits);
+		num_load_bits(t, in, n, bits);
 		for (size_t i = 0; i < n; i++)
-			v[i] = t.kind == NP_INT ? (double)(int64_t)bits[i] : (double)bits[i];
+			v[i] = t.kind == NUM_INT ? (double)(int64_t)bits[i] : (double)bits[i];
 	}
 }
 
@@ -340,23 +341,23 @@ static uint64_t uint_of(double v, uint32_t size, uint32_t from)
 	return int_of(v - half, size) ^ (size == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31);
 }
 
-void np_store_real(struct np_type t, uint32_t size, const double *v, size_t n, uint8_t *out)
+void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n, uint8_t *out)
 {
 	bool swapped = t.big != HOST_BIG;
-	uint64_t bits[NP_BLOCK];
+	uint64_t bits[NUM_BLOCK];
 
-	if (t.kind == NP_FLOAT && t.size == 8) {
+	if (t.kind == NUM_FLOAT && t.size == 8) {
 		STORE(64, __builtin_bswap64, bits_of(v[i]));
-	} else if (t.kind == NP_FLOAT && t.size == 4) {
+	} else if (t.kind == NUM_FLOAT && t.size == 4) {
 		STORE(32, __builtin_bswap32, single_of((float)v[i]));
-	} else if (t.kind == NP_FLOAT) {
+	} else if (t.kind == NUM_FLOAT) {
 		STORE(16, __builtin_bswap16, half_of(v[i]));
 	} else {
 		for (size_t i = 0; i < n; i++)
-			bits[i] = t.kind == NP_BOOL  ? v[i] != 0
-				  : t.kind == NP_INT ? int_of(v[i], t.size)
-						     : uint_of(v[i], t.size, size);
-		np_store_bits(t, true, bits, n, out);
+			bits[i] = t.kind == NUM_BOOL  ? v[i] != 0
+				  : t.kind == NUM_INT ? int_of(v[i], t.size)
+						      : uint_of(v[i], t.size, size);
+		num_store_bits(t, true, bits, n, out);
 	}
 }
 
@@ -366,18 +367,19 @@ static float single(uint64_t v, bool is_signed)
 	return is_signed ? (float)(int64_t)v : (float)v;
 }
 
-void np_store_bits(struct np_type t, bool is_signed, const uint64_t *v, size_t n, uint8_t *out)
+void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t n,
+		    uint8_t *out)
 {
 	bool swapped = t.big != HOST_BIG;
 
-	if (t.kind == NP_FLOAT && t.size == 8)
+	if (t.kind == NUM_FLOAT && t.size == 8)
 		STORE(64, __builtin_bswap64,
 		      bits_of(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
-	else if (t.kind == NP_FLOAT && t.size == 4)
+	else if (t.kind == NUM_FLOAT && t.size == 4)
 		STORE(32, __builtin_bswap32, single_of(single(v[i], is_signed)))
-	else if (t.kind == NP_FLOAT)
+	else if (t.kind == NUM_FLOAT)
 		STORE(16, __builtin_bswap16, half_of(single(v[i], is_signed)))
-	else if (t.kind == NP_BOOL)
+	else if (t.kind == NUM_BOOL)
 		STORE(8, SWAP1, v[i] != 0)
 	else if (t.size == 1)
 		STORE(8, SWAP1, v[i])
@@ -406,52 +408,52 @@ static uint64_t half_of_single(uint32_t b)
 	return half_of(real_of_single(b));
 }
 
-/* convert_halves - n <= NP_BLOCK elements between halves and floats of 4 bytes. */
-static void convert_halves(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
-			   uint8_t *out)
+/* convert_halves - n <= NUM_BLOCK elements between halves and floats of 4 bytes. */
+static void convert_halves(struct num_type from, struct num_type to, const uint8_t *in,
+			   size_t n, uint8_t *out)
 {
-	const struct np_type raw = {NP_UINT, from.size, from.big};
-	const struct np_type cooked = {NP_UINT, to.size, to.big};
-	uint64_t bits[NP_BLOCK];
+	const struct num_type raw = {NUM_UINT, from.size, from.big};
+	const struct num_type cooked = {NUM_UINT, to.size, to.big};
+	uint64_t bits[NUM_BLOCK];
 
-	np_load_bits(raw, in, n, bits);
+	num_load_bits(raw, in, n, bits);
 	for (size_t i = 0; i < n; i++)
 		bits[i] = from.size == 2 ? single_of_half((uint32_t)bits[i])
 					 : half_of_single((uint32_t)bits[i]);
-	np_store_bits(cooked, false, bits, n, out);
+	num_store_bits(cooked, false, bits, n, out);
 }
 
-void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
-		uint8_t *out)
+void num_convert(struct num_type from, struct num_type to, const uint8_t *in, size_t n,
+		 uint8_t *out)
 {
-	struct np_type raw = {NP_UINT, from.size, from.big};
+	struct num_type raw = {NUM_UINT, from.size, from.big};
 	bool same = from.kind == to.kind && from.size == to.size;
-	uint64_t bits[NP_BLOCK];
-	double real[NP_BLOCK];
+	uint64_t bits[NUM_BLOCK];
+	double real[NUM_BLOCK];
 
-	if (same && (from.big == to.big || from.size == 1) && from.kind != NP_BOOL) {
+	if (same && (from.big == to.big || from.size == 1) && from.kind != NUM_BOOL) {
 		if (n > 0)
 			memcpy(out, in, n * from.size);
 		return;
 	}
 	for (size_t i = 0, m; i < n; i += m, in += m * from.size, out += m * to.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
 		if (same &&
-		    from.kind == NP_FLOAT) { /* another byte order: no number is touched */
-			np_load_bits(raw, in, m, bits);
+		    from.kind == NUM_FLOAT) { /* another byte order: no number is touched */
+			num_load_bits(raw, in, m, bits);
 			raw.big = to.big;
-			np_store_bits(raw, false, bits, m, out);
+			num_store_bits(raw, false, bits, m, out);
 			raw.big = from.big;
-		} else if (from.kind == NP_FLOAT && to.kind == NP_FLOAT &&
+		} else if (from.kind == NUM_FLOAT && to.kind == NUM_FLOAT &&
 			   from.size + to.size == 6) {
 			convert_halves(from, to, in, m, out);
-		} else if (from.kind == NP_FLOAT) {
-			np_load_real(from, in, m, real);
-			np_store_real(to, from.size, real, m, out);
+		} else if (from.kind == NUM_FLOAT) {
+			num_load_real(from, in, m, real);
+			num_store_real(to, from.size, real, m, out);
 		} else {
-			np_load_bits(from, in, m, bits);
-			np_store_bits(to, from.kind == NP_INT, bits, m, out);
+			num_load_bits(from, in, m, bits);
+			num_store_bits(to, from.kind == NUM_INT, bits, m, out);
 		}
 	}
 }

@@ -27,7 +27,7 @@
 /* worker - a child and its region. */
 struct worker {
 	struct child_proc child; /* pid 0: none */
-	struct region shared;
+	struct shm shared;
 	const char *filter_lib,
 		*codec_lib; /* that it is for; for comparison only; NULL: none */
 	bool any;           /* it is for all of them */
@@ -55,7 +55,7 @@ static int worker_end(struct worker *w)
 {
 	int status = child_end(&w->child);
 
-	region_release(&w->shared);
+	shm_release(&w->shared);
 	w->served = 0;
 	w->filter_lib = w->codec_lib = NULL;
 	return status;
@@ -100,8 +100,8 @@ static int worker_ready(struct worker *w, const struct plugin_call *c, struct er
 		(void)worker_end(w); /* it has nothing to say before it is asked */
 	if (w->child.pid)
 		return 0;
-	region_release(&w->shared);
-	rc = region_new(PLUGIN_PROCESS, REGION_MIN, &w->shared, e);
+	shm_release(&w->shared);
+	rc = shm_new(PLUGIN_PROCESS, REGION_MIN, &w->shared, e);
 	if (rc < 0)
 		return rc;
 	rc = job_of(w, c, &job, e);
@@ -109,7 +109,7 @@ static int worker_ready(struct worker *w, const struct plugin_call *c, struct er
 		rc = child_start(&plugin_child, &job, &job, sizeof(job), &w->shared.fd,
 				 &w->child, e);
 	if (rc < 0)
-		region_release(&w->shared);
+		shm_release(&w->shared);
 	w->filter_lib = c->filter_lib;
 	w->codec_lib = c->codec_lib;
 	return rc;
@@ -152,7 +152,7 @@ static int put_request(struct worker *w, const struct plugin_call *c,
 	if (end > INT64_MAX / 4 || end > SIZE_MAX / 4)
 		return err_set(e, -ERANGE, "a chunk of %zu bytes is too large for a plugin",
 			       c->cap);
-	rc = region_grow(&w->shared, end, e);
+	rc = shm_grow(&w->shared, end, e);
 	if (rc < 0)
 		return rc;
 	ret->size = w->shared.size;
@@ -286,7 +286,7 @@ static struct worker *acquire(const struct plugin_call *c)
 
 static void release(struct worker *w)
 {
-	region_keep(&w->shared, REGION_KEEP);
+	shm_keep(&w->shared, REGION_KEEP);
 	(void)pthread_mutex_lock(&pool.lock);
 	w->busy = false;
 	(void)pthread_cond_signal(&pool.idle);

@@ -487,7 +487,7 @@ int plugin_run(struct plugin_call *c, struct err *e)
 
 /* ---- a child ---- */
 
-static void obey(const struct region *r, int sock, const struct plugin_request *q)
+static void obey(const struct shm *r, int sock, const struct plugin_request *q)
 {
 	struct plugin_call c = {.op = (enum plugin_op)q->op,
 				.h5_id = q->h5_id,
@@ -543,7 +543,7 @@ static int confine(const struct plugin_job *job, struct err *e)
 static void serve(const struct child_self *self)
 {
 	const struct plugin_job *job = self->own ? self->own : self->data;
-	struct region r = {.fd = self->fds[0]};
+	struct shm r = {.fd = self->fds[0]};
 	struct plugin_request q;
 	struct err e = ERR_INIT;
 
@@ -553,14 +553,14 @@ static void serve(const struct child_self *self)
 		child_say(self->sock, -EIO, e.msg, strlen(e.msg));
 		return;
 	}
-	if (!region_map(&r, job->size))
+	if (!shm_map(&r, job->size))
 		return;
 	for (;;) {
 		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != (ssize_t)sizeof(q) || !region_map(&r, q.size))
+		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
 			return;
 		obey(&r, self->sock, &q);
 	}

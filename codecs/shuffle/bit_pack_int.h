@@ -17,15 +17,15 @@ static inline uint64_t bits_be64(uint64_t v)
 #endif
 }
 
-/* bits_in - bits that are read: `at` is the next one. */
-struct bits_in {
+/* bit_reader - bits that are read: `at` is the next one. */
+struct bit_reader {
 	const uint8_t *p;
 	size_t len; /* bytes */
 	uint64_t at;
 };
 
 /* bits_word - 64 bits from bit `at`; those behind the end are 0. */
-static inline uint64_t bits_word(const struct bits_in *b, uint64_t at)
+static inline uint64_t bits_word(const struct bit_reader *b, uint64_t at)
 {
 	size_t byte = (size_t)(at / 8), left = b->len - byte;
 	unsigned int skip = (unsigned int)(at % 8);
@@ -38,7 +38,7 @@ static inline uint64_t bits_word(const struct bits_in *b, uint64_t at)
 }
 
 /* bits_get - the next `count` numbers of n (1 .. 64) bits. */
-static inline void bits_get(struct bits_in *b, unsigned int n, uint64_t *v, size_t count)
+static inline void bits_get(struct bit_reader *b, unsigned int n, uint64_t *v, size_t count)
 {
 	const uint64_t safe = b->len > 9 ? 8 * (uint64_t)(b->len - 9) : 0;
 	uint64_t at = b->at;
@@ -56,15 +56,16 @@ static inline void bits_get(struct bits_in *b, unsigned int n, uint64_t *v, size
 	b->at = at;
 }
 
-/* bits_out - bits that are written: `have` of them wait in acc, the first one highest. */
-struct bits_out {
+/* bit_writer - bits that are written: `have` of them wait in acc, the first one highest. */
+struct bit_writer {
 	uint8_t *p;
 	uint64_t acc;
 	unsigned int have; /* < 64 */
 };
 
 /* bits_put - `count` numbers of n (1 .. 64) bits; their higher bits must be 0. */
-static inline void bits_put(struct bits_out *b, unsigned int n, const uint64_t *v, size_t count)
+static inline void bits_put(struct bit_writer *b, unsigned int n, const uint64_t *v,
+			    size_t count)
 {
 	uint64_t acc = b->acc, full;
 	unsigned int have = b->have;
@@ -88,7 +89,7 @@ static inline void bits_put(struct bits_out *b, unsigned int n, const uint64_t *
 }
 
 /* bits_end - write what waits, the last byte filled with zeros. Returns the end of it. */
-static inline uint8_t *bits_end(struct bits_out *b)
+static inline uint8_t *bits_end(struct bit_writer *b)
 {
 	for (; b->have > 0; b->have -= b->have < 8 ? b->have : 8) {
 		*b->p++ = (uint8_t)(b->acc >> 56);

@@ -80,7 +80,8 @@ static void split_plane(const uint8_t *restrict in, size_t n, uint8_t *restrict 
 		turn_one(in + i, 1, out + i / 8, row);
 }
 
-static void join_plane(const uint8_t *restrict in, size_t row, size_t n, uint8_t *restrict out)
+static void concat_plane(const uint8_t *restrict in, size_t row, size_t n,
+			 uint8_t *restrict out)
 {
 	size_t i = 0;
 
@@ -138,7 +139,7 @@ void bitplanes_join(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint
 
 		m = n - i < piece ? n - i : piece;
 		for (size_t j = 0; j < size; j++)
-			join_plane(in + 8 * j * row + i / 8, row, m, planes + j * m);
+			concat_plane(in + 8 * j * row + i / 8, row, m, planes + j * m);
 		if (size > 1)
 			codec_unshuffle_bytes(size, room, m * size, to);
 	}

@@ -175,8 +175,8 @@ struct job {
 	bool packs;
 	const uint8_t *from;
 	uint8_t *to;
-	struct bits_in in;
-	struct bits_out out;
+	struct bit_reader in;
+	struct bit_writer out;
 };
 
 struct atom {
@@ -197,14 +197,14 @@ static uint64_t ones(uint32_t bits)
 /* words - n atoms of 1, 2, 4 or 8 bytes. */
 static void words(struct job *j, const struct atom *a, size_t pos, size_t n)
 {
-	const struct np_type type = {NP_UINT, a->size, a->big};
+	const struct num_type type = {NUM_UINT, a->size, a->big};
 	const uint64_t mask = ones(a->bits);
-	uint64_t v[NP_BLOCK];
+	uint64_t v[NUM_BLOCK];
 
 	for (size_t i = 0, m; i < n; i += m, pos += m * a->size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 		if (j->packs) {
-			np_load_bits(type, j->from + pos, m, v);
+			num_load_bits(type, j->from + pos, m, v);
 			for (size_t k = 0; k < m; k++)
 				v[k] = v[k] >> a->low & mask;
 			bits_put(&j->out, a->bits, v, m);
@@ -212,7 +212,7 @@ static void words(struct job *j, const struct atom *a, size_t pos, size_t n)
 			bits_get(&j->in, a->bits, v, m);
 			for (size_t k = 0; k < m; k++)
 				v[k] <<= a->low;
-			np_store_bits(type, false, v, m, j->to + pos);
+			num_store_bits(type, false, v, m, j->to + pos);
 		}
 	}
 }

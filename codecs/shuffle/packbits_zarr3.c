@@ -156,8 +156,8 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
-	uint64_t v[NP_BLOCK];
-	struct np_type to;
+	uint64_t v[NUM_BLOCK];
+	struct num_type to;
 	struct pack p;
 	unsigned int unused;
 	size_t n = 0;
@@ -165,14 +165,14 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 	if (!pack_of(spec, &p))
 		return err_set(e, -EBADMSG, "packbits: its parameters are not valid");
-	to = (struct np_type){NP_UINT, p.size, false};
+	to = (struct num_type){NUM_UINT, p.size, false};
 	rc = body(&p, &in, &in_len, &unused, e);
 	if (!rc)
 		rc = count(&p, in_len, unused, cap / p.size, &n, e);
 	if (rc)
 		return rc;
 	for (size_t i = 0, m; i < n; i += m, out += m * p.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
 		for (size_t k = 0; k < m; k++) {
 			uint64_t bits = bits_at(in, (i + k) * (uint64_t)p.bits, p.bits);
@@ -181,7 +181,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 				bits |= UINT64_MAX << (p.bits - 1);
 			v[k] = bits << p.first;
 		}
-		np_store_bits(to, false, v, m, out);
+		num_store_bits(to, false, v, m, out);
 	}
 	*ret_len = n * p.size;
 	return 0;
@@ -200,7 +200,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
-	uint64_t v[NP_BLOCK], bits;
+	uint64_t v[NUM_BLOCK], bits;
 	size_t bytes;
 	struct pack p;
 	uint8_t *to;
@@ -220,9 +220,9 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		to[p.padding == FIRST_BYTE ? 0 : bytes] = (uint8_t)(8 * (uint64_t)bytes - bits);
 	to += p.padding == FIRST_BYTE;
 	for (size_t i = 0, m; i < n; i += m, in += m * p.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
-		np_load_bits((struct np_type){NP_UINT, p.size, false}, in, m, v);
+		num_load_bits((struct num_type){NUM_UINT, p.size, false}, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			put_bits(to, (i + k) * (uint64_t)p.bits,
 				 p.truth ? v[k] != 0 : v[k] >> p.first, p.bits);

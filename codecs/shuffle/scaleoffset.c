@@ -48,7 +48,7 @@ struct so {
 	uint64_t fill;  /* its bits */
 	int32_t factor; /* bits of integers, 0 when they are counted; digits of floats */
 	uint64_t n;     /* elements */
-	struct np_type type;
+	struct num_type type;
 	unsigned int full; /* bits of an element */
 };
 
@@ -76,7 +76,8 @@ static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
 		return bad(e, "class", p[P_CLASS]);
 	if (p[P_SCALING] != (ret->real ? DECIMAL_DIGITS : INTEGERS))
 		return bad(e, "type of scaling", p[P_SCALING]);
-	ret->type = (struct np_type){p[P_SIGN] == 1 ? NP_INT : NP_UINT, size, p[P_ORDER] == 1};
+	ret->type =
+		(struct num_type){p[P_SIGN] == 1 ? NUM_INT : NUM_UINT, size, p[P_ORDER] == 1};
 	if (!ret->real) {
 		if (ret->factor < 0)
 			ret->factor = 0;
@@ -97,9 +98,9 @@ static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
 }
 
 /* plain - the type of the elements' bits, big-endian or not. */
-static struct np_type plain(const struct so *so, bool big)
+static struct num_type plain(const struct so *so, bool big)
 {
-	return (struct np_type){NP_UINT, so->type.size, big};
+	return (struct num_type){NUM_UINT, so->type.size, big};
 }
 
 static uint64_t ones(unsigned int bits)
@@ -174,8 +175,8 @@ static void undo_doubles(const struct so *so, uint64_t min, uint64_t none, uint6
 	}
 }
 
-/* unpack - n <= NP_BLOCK codes of `bits` < full bits, as elements' bits. */
-static void unpack(const struct so *so, unsigned int bits, uint64_t min, struct bits_in *in,
+/* unpack - n <= NUM_BLOCK codes of `bits` < full bits, as elements' bits. */
+static void unpack(const struct so *so, unsigned int bits, uint64_t min, struct bit_reader *in,
 		   size_t n, uint64_t *v)
 {
 	const uint64_t none = so->has_fill ? ones(bits) : UINT64_MAX;
@@ -221,19 +222,19 @@ static int header(const struct so *so, const uint8_t *in, size_t in_len, unsigne
 static void decode_all(const struct so *so, unsigned int bits, uint64_t min, const uint8_t *in,
 		       size_t in_len, uint8_t *out)
 {
-	struct bits_in from = {in, in_len, 0};
-	const struct np_type to = plain(so, so->type.big);
-	uint64_t v[NP_BLOCK];
+	struct bit_reader from = {in, in_len, 0};
+	const struct num_type to = plain(so, so->type.big);
+	uint64_t v[NUM_BLOCK];
 	size_t n = (size_t)so->n;
 
 	if (bits == so->full) {
-		np_convert(plain(so, false), to, in, n, out);
+		num_convert(plain(so, false), to, in, n, out);
 		return;
 	}
 	for (size_t i = 0, m; i < n; i += m, out += m * to.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 		unpack(so, bits, min, &from, m, v);
-		np_store_bits(to, false, v, m, out);
+		num_store_bits(to, false, v, m, out);
 	}
 }
 
@@ -292,15 +293,15 @@ static unsigned int log2_up(uint64_t v)
  * none; sign-extended. */
 static void range(const struct so *so, const uint8_t *in, uint64_t *ret_min, uint64_t *ret_max)
 {
-	const uint64_t flip = so->type.kind == NP_INT ? (uint64_t)1 << 63 : 0;
+	const uint64_t flip = so->type.kind == NUM_INT ? (uint64_t)1 << 63 : 0;
 	const uint64_t mask = ones(so->full);
-	uint64_t v[NP_BLOCK], lo = UINT64_MAX, hi = 0; /* with `flip`, in the order of size */
+	uint64_t v[NUM_BLOCK], lo = UINT64_MAX, hi = 0; /* with `flip`, in the order of size */
 	bool any = false;
 	size_t n = (size_t)so->n;
 
 	for (size_t i = 0, m; i < n; i += m, in += m * so->type.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
-		np_load_bits(so->type, in, m, v);
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+		num_load_bits(so->type, in, m, v);
 		for (size_t k = 0; k < m; k++) {
 			if (so->has_fill && (v[k] & mask) == so->fill)
 				continue;
@@ -327,7 +328,7 @@ static struct packing plan_ints(const struct so *so, const uint8_t *in)
 	span = max - r.min;
 	if (span > ones(so->full) - 2) {
 		r.bits = so->full;
-		if (so->has_fill || so->type.kind != NP_INT || so->type.size != 1)
+		if (so->has_fill || so->type.kind != NUM_INT || so->type.size != 1)
 			r.min = 0;
 		return r;
 	}
@@ -392,14 +393,14 @@ static int64_t nearest(double v)
 static void span_of(const struct so *so, const struct scaling *s, const uint8_t *in,
 		    double *ret_min, double *ret_max, bool *ret_nan)
 {
-	const struct np_type from = {NP_FLOAT, so->type.size, so->type.big};
-	double v[NP_BLOCK], lo = 0, hi = 0;
+	const struct num_type from = {NUM_FLOAT, so->type.size, so->type.big};
+	double v[NUM_BLOCK], lo = 0, hi = 0;
 	bool any = false, nan = false;
 	size_t n = (size_t)so->n;
 
 	for (size_t i = 0, m; i < n; i += m, in += m * from.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
-		np_load_real(from, in, m, v);
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+		num_load_real(from, in, m, v);
 		for (size_t k = 0; k < m; k++) {
 			if (so->has_fill && is_near(s, v[k], s->near))
 				continue;
@@ -457,19 +458,19 @@ static void code_reals(const struct so *so, const struct scaling *s, const struc
 static void pack(const struct so *so, const struct scaling *s, const struct packing *how,
 		 const uint8_t *in, uint8_t *out)
 {
-	const struct np_type from = {NP_FLOAT, so->type.size, so->type.big};
-	struct bits_out to = {out, 0, 0};
-	uint64_t v[NP_BLOCK];
-	double real[NP_BLOCK];
+	const struct num_type from = {NUM_FLOAT, so->type.size, so->type.big};
+	struct bit_writer to = {out, 0, 0};
+	uint64_t v[NUM_BLOCK];
+	double real[NUM_BLOCK];
 	size_t n = (size_t)so->n;
 
 	for (size_t i = 0, m; i < n; i += m, in += m * from.size) {
-		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 		if (so->real) {
-			np_load_real(from, in, m, real);
+			num_load_real(from, in, m, real);
 			code_reals(so, s, how, real, v, m);
 		} else {
-			np_load_bits(so->type, in, m, v);
+			num_load_bits(so->type, in, m, v);
 			code_ints(so, how, v, m);
 		}
 		bits_put(&to, how->bits, v, m);
@@ -496,8 +497,8 @@ static int encode_all(const struct so *so, const uint8_t *in, struct buf *out, s
 	if (packed > 0)
 		p[HEADER + packed - 1] = 0; /* not every last byte has bits */
 	if (full)
-		np_convert(plain(so, so->type.big), plain(so, false), in, (size_t)so->n,
-			   p + HEADER);
+		num_convert(plain(so, so->type.big), plain(so, false), in, (size_t)so->n,
+			    p + HEADER);
 	else if (how.bits > 0)
 		pack(so, &s, &how, in, p + HEADER);
 	return 0;

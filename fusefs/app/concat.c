@@ -63,7 +63,7 @@ static char *index_of(const struct cfg *cfg)
 /* may_be_index - what a user has named must be nobody's file, nor become one that is joined. */
 static int may_be_index(const struct cfg *cfg, const char *index, struct err *e)
 {
-	if (!join_index_may_be(index))
+	if (!concat_index_may_be(index))
 		return err_set(e, -EEXIST,
 			       "-o concat_index: '%s' is there, and is no index: name another file",
 			       index);
@@ -74,12 +74,12 @@ static int may_be_index(const struct cfg *cfg, const char *index, struct err *e)
 	return 0;
 }
 
-int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
-	      struct source **ret, struct err *e)
+int fs_concat(const struct app *setup, const struct source_options *opts, struct source **ret,
+	      struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	auto_free char *index = NULL;
-	struct join_options join = {
+	struct concat_options join = {
 		.dim = cfg->concat,
 		.equal = cfg->concat_equal,
 		.open_members = cfg->open_datasets,
@@ -105,7 +105,7 @@ int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
 	if (rc < 0)
 		return rc;
 	join.index_file = index;
-	return join_open(setup->formats, setup->n_formats, cfg->source, &join, ret, e);
+	return concat_open(setup->formats, setup->n_formats, cfg->source, &join, ret, e);
 }
 
 /* in_pattern - whether a path below the pattern's folder is one that the pattern names, or a folder
@@ -127,7 +127,7 @@ static bool in_pattern(const char *rest, const char *name)
 bool fs_concat_takes(const struct cfg *cfg, const char *path)
 {
 	auto_free char *whole = realpath(cfg->source, NULL);
-	auto_free char *folder = join_folder(cfg->source);
+	auto_free char *folder = concat_folder(cfg->source);
 	auto_free char *real = folder ? realpath(folder, NULL) : NULL;
 	const char *rest, *name;
 
@@ -148,7 +148,7 @@ static char *member_below(const char *pattern, const char *dir, bool itself)
 	auto_free char *all = NULL;
 	char *found = NULL;
 
-	if (!join_is_pattern(pattern)) { /* a directory: links in it may lead anywhere */
+	if (!concat_is_pattern(pattern)) { /* a directory: links in it may lead anywhere */
 		if (asprintf(&all, "%s/*", pattern) < 0)
 			return NULL;
 		pattern = all;
@@ -168,7 +168,7 @@ static char *member_below(const char *pattern, const char *dir, bool itself)
 
 char *fs_concat_hidden(const struct cfg *cfg, const char *dir)
 {
-	auto_free char *folder = join_folder(cfg->source);
+	auto_free char *folder = concat_folder(cfg->source);
 	char *real = folder ? realpath(folder, NULL) : NULL;
 
 	if (real && fs_below(real, dir))
@@ -179,7 +179,7 @@ char *fs_concat_hidden(const struct cfg *cfg, const char *dir)
 
 int fs_concat_hint(const char *path, int rc, struct err *e)
 {
-	if (rc != -ENOENT || !join_is_pattern(path))
+	if (rc != -ENOENT || !concat_is_pattern(path))
 		return rc;
 	return err_set(e, rc,
 		       "'%s': no such file or directory: to show all files of a pattern as one "

@@ -4,9 +4,9 @@
 
 #include "fusefs/app/fusefs.h"
 
-/* fs_concat - open what cfg->source names. Errors as join_open. */
-int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
-	      struct source **ret, struct err *e) NZ_MUST_USE;
+/* fs_concat - open what cfg->source names. Errors as concat_open. */
+int fs_concat(const struct app *setup, const struct source_options *opts, struct source **ret,
+	      struct err *e) NZ_MUST_USE;
 
 /* fs_concat_takes - whether a path, which is resolved, is one of those that the source's pattern
  * names, or a folder that it looks through, so that nothing may be mounted there. */

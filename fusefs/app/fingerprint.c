@@ -13,7 +13,7 @@
 
 #define DEPTH_MAX 64 /* directories within each other */
 
-uint64_t same_mix(uint64_t h, uint64_t v)
+uint64_t fingerprint_mix(uint64_t h, uint64_t v)
 {
 	/* the finaliser of splitmix64 (Steele, Lea, Flood 2014), over both */
 	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
@@ -25,19 +25,19 @@ uint64_t same_mix(uint64_t h, uint64_t v)
 static uint64_t mix_text(uint64_t h, const char *text)
 {
 	for (; text && *text; text++)
-		h = same_mix(h, (unsigned char)*text);
-	return same_mix(h, 256);
+		h = fingerprint_mix(h, (unsigned char)*text);
+	return fingerprint_mix(h, 256);
 }
 
 static uint64_t mix_stat(uint64_t h, const struct stat *st)
 {
-	h = same_mix(h, (uint64_t)st->st_dev);
-	h = same_mix(h, (uint64_t)st->st_ino);
-	h = same_mix(h, (uint64_t)st->st_size);
-	h = same_mix(h, (uint64_t)st->st_mtim.tv_sec);
-	h = same_mix(h, (uint64_t)st->st_mtim.tv_nsec);
-	h = same_mix(h, (uint64_t)st->st_ctim.tv_sec);
-	return same_mix(h, (uint64_t)st->st_ctim.tv_nsec);
+	h = fingerprint_mix(h, (uint64_t)st->st_dev);
+	h = fingerprint_mix(h, (uint64_t)st->st_ino);
+	h = fingerprint_mix(h, (uint64_t)st->st_size);
+	h = fingerprint_mix(h, (uint64_t)st->st_mtim.tv_sec);
+	h = fingerprint_mix(h, (uint64_t)st->st_mtim.tv_nsec);
+	h = fingerprint_mix(h, (uint64_t)st->st_ctim.tv_sec);
+	return fingerprint_mix(h, (uint64_t)st->st_ctim.tv_nsec);
 }
 
 static int cannot(const struct cfg *cfg, struct err *e)
@@ -105,7 +105,7 @@ static bool is_archive(const char *path)
 	return fd >= 0 && io_pread(fd, head, 2, 0, NULL) == 0 && memcmp(head, "PK", 2) == 0;
 }
 
-static int local(const struct fs_setup *setup, struct source *s, uint64_t *h, struct err *e)
+static int local(const struct app *setup, struct source *s, uint64_t *h, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct walk w = {.cfg = cfg};
@@ -121,7 +121,7 @@ static int local(const struct fs_setup *setup, struct source *s, uint64_t *h, st
 	if (fd < 0)
 		return err_sys(e, errno, "'%s'", cfg->shown);
 	rc = walk(&w, fd, 0, 0, e);
-	*h = same_mix(*h, w.sum);
+	*h = fingerprint_mix(*h, w.sum);
 	return rc;
 }
 
@@ -132,11 +132,12 @@ static bool add_object(void *arg, const char *name, bool is_dir, const struct st
 	uint64_t *sum = arg;
 
 	if (!is_dir && st)
-		*sum += same_mix(same_mix(mix_text(0, name), st->version), st->size);
+		*sum += fingerprint_mix(fingerprint_mix(mix_text(0, name), st->version),
+					st->size);
 	return true;
 }
 
-static int far_tree(const struct fs_setup *setup, uint64_t *h, struct err *e)
+static int far_tree(const struct app *setup, uint64_t *h, struct err *e)
 {
 	struct store *store;
 	uint64_t sum = 0;
@@ -146,7 +147,7 @@ static int far_tree(const struct fs_setup *setup, uint64_t *h, struct err *e)
 		return rc;
 	rc = store_list_deep(store, "", add_object, &sum, e);
 	store_close(store);
-	*h = same_mix(*h, sum);
+	*h = fingerprint_mix(*h, sum);
 	return rc == -EOPNOTSUPP ? cannot(setup->cfg, e) : rc;
 }
 
@@ -160,14 +161,14 @@ static void add_option(void *arg, const char *name, const char *value, bool said
 	*h = mix_text(mix_text(*h, name), value);
 }
 
-int same_source(const struct fs_setup *setup, struct source *s, uint64_t *ret, struct err *e)
+int source_fingerprint(const struct app *setup, struct source *s, uint64_t *ret, struct err *e)
 {
 	uint64_t h = mix_text(0, NCZARRFS_VERSION);
 	int rc;
 
 	cfg_each(setup->cfg, add_option, &h);
 	h = mix_text(h, setup->cfg->shown);
-	h = same_mix(h, s->ds.n_arrays);
+	h = fingerprint_mix(h, s->ds.n_arrays);
 	if (!setup->cfg->remote) {
 		rc = local(setup, s, &h, e);
 	} else if (S_ISDIR(s->ds.st.st_mode)) {

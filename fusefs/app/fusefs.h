@@ -21,8 +21,8 @@ struct fs_rw;
 struct fs_remote;
 struct status;
 
-/* fs_want - which view of a source is to be opened, beside what cfg says. */
-struct fs_want {
+/* view_request - which view of a source is to be opened, beside what cfg says. */
+struct view_request {
 	bool nc;            /* as one netCDF-4 file; else as a Zarr tree */
 	const char *name;   /* of that file; borrowed for the view's life */
 	uint64_t id_limit;  /* ids stay below it */
@@ -35,8 +35,8 @@ struct fs_want {
 
 enum { FS_MIRROR_SHARE = 4 }; /* more datasets than that are seldom read at the same time */
 
-/* fs_setup - what main wires together; constant while the program runs. */
-struct fs_setup {
+/* app - what main wires together; constant while the program runs. */
+struct app {
 	const struct cfg *cfg;
 	const struct fs_rules *rules; /* cfg's */
 	struct chunkio_shared *shared; /* memory of all views; NULL: each its own */
@@ -46,8 +46,8 @@ struct fs_setup {
 	const struct source_ops *hdf5; /* the one whose files are netCDF-4 already, or like it */
 	char file_name[NAME_BYTES];    /* of the virtual file of cfg's source */
 	/* view_open - present a source as cfg and want say. Returns 0 with *ret new. */
-	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
-			 struct view **ret, struct err *e);
+	int (*view_open)(struct source *s, const struct cfg *cfg,
+			 const struct view_request *want, struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/write/writable.h */
 	const struct fs_refs_table *refs; /* fusefs/cmd/refs.h */
 	void (*versions)(struct buf *text); /* append the text of --version */
@@ -63,20 +63,20 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret);
 
 /* fs_open - source and view of a setup; a mirrored directory is a view without a source (NULL).
  * Both are the caller's: close the view, then the source. */
-int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
+int fs_open(const struct app *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e) NZ_MUST_USE;
 
 /* fs_open_quietly - the same while the process has one thread: what libraries print is dropped,
  * unless the user asked for more words. */
-int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
-		    struct view **ret_view, struct err *e) NZ_MUST_USE;
+int fs_open_quietly(const struct app *setup, struct source **ret_source, struct view **ret_view,
+		    struct err *e) NZ_MUST_USE;
 
 /* fs_open_again - the same when the source changed while it is served; not for a mirror, which
  * follows by itself. */
-int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
-		  struct view **ret_view, struct err *e) NZ_MUST_USE;
+int fs_open_again(const struct app *setup, struct source **ret_source, struct view **ret_view,
+		  struct err *e) NZ_MUST_USE;
 /* fs_print_notes - what an epoch's source and view have to say goes to the log. */
-void fs_print_notes(const struct live_epoch *ep);
+void fs_print_notes(const struct epoch *ep);
 
 /* reply_log - what the log has had once and need not have again. base/observe/log_limit_int.h
  * counts lines. */
@@ -88,7 +88,7 @@ struct reply_log {
 
 /* fs - one mount; the userdata of its session. */
 struct fs {
-	struct live *live;
+	struct epochs *live;
 	struct fuse_session *se;    /* set before requests */
 	struct reply_log log;
 	pthread_key_t buffer_key;   /* each thread's read buffer */
@@ -141,7 +141,7 @@ bool reply_log_done(struct reply_log *log, const char *text);
  * report_fd  gets 's' when the mount is there, or 'f' and one line why it is not; then closed
  * mounter    the socket of fusefs/daemon/mounter.h; the process's
  * Returns the exit status. */
-int fs_serve(const struct fs_setup *setup, int report_fd, int mounter);
+int fs_serve(const struct app *setup, int report_fd, int mounter);
 
 /* fs_check_mountpoint - what can be said before anything is opened: the mountpoint, /dev/fuse,
  * fusermount3. Returns 0 or a negative errno with the line for the user. */
@@ -166,24 +166,24 @@ bool fs_has_option(const struct cfg *cfg, const char *name);
 int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e);
 
 /* fs_mount, fs_info - the two commands. They print and return the exit status. */
-int fs_mount(const struct fs_setup *setup);
-int fs_info(const struct fs_setup *setup);
+int fs_mount(const struct app *setup);
+int fs_info(const struct app *setup);
 /* fs_recover - `nczarrfs recover`: for cfg's source and more. Prints what was done; returns the
  * exit status. */
-int fs_recover(const struct fs_setup *setup);
+int fs_recover(const struct app *setup);
 /* fs_filters - append the report of `nczarrfs filters`. */
 void fs_filters(const struct cfg *cfg, struct buf *out);
 
 /* fs_is_empty_dir - a directory without entries; what cannot be read is not taken for one. */
 bool fs_is_empty_dir(const char *path);
 
-/* fs_run_guarded - run fn in a child, so that a crash of the HDF5 library or a hang of more
+/* run_in_child - run fn in a child, so that a crash of the HDF5 library or a hang of more
  * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */
-int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg);
-/* fs_run_guarded_until - the same for who runs several: *ret_interrupted: a signal was for us,
+int run_in_child(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg);
+/* run_in_child_until - the same for who runs several: *ret_interrupted: a signal was for us,
  * and no other is to be begun. */
-int fs_run_guarded_until(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg,
-			 bool *ret_interrupted);
+int run_in_child_until(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg,
+		       bool *ret_interrupted);
 
 /* fs_inherited_note - first of all: what is open beside standard input, output and error is not for
  * programs that this one starts. fs_inherited_close - close it, in a process of the background that

@@ -20,7 +20,7 @@ static struct {
 	pid_t owner;                 /* lock */
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int get(const struct fs_setup *setup, void **ret, struct err *e)
+static int get(const struct app *setup, void **ret, struct err *e)
 {
 	int rc = 0;
 
@@ -39,7 +39,7 @@ static int get(const struct fs_setup *setup, void **ret, struct err *e)
 	return rc;
 }
 
-int fs_source(const struct fs_setup *setup, const char *path, const struct source_options *opts,
+int fs_source(const struct app *setup, const char *path, const struct source_options *opts,
 	      struct source **ret, struct err *e)
 {
 	struct source_at at;
@@ -63,8 +63,7 @@ int fs_source(const struct fs_setup *setup, const char *path, const struct sourc
 	return rc;
 }
 
-int fs_store(const struct fs_setup *setup, const char *address, struct store **ret,
-	     struct err *e)
+int fs_store(const struct app *setup, const char *address, struct store **ret, struct err *e)
 {
 	void *remote;
 	int rc = get(setup, &remote, e);
@@ -72,8 +71,8 @@ int fs_store(const struct fs_setup *setup, const char *address, struct store **r
 	return rc < 0 ? rc : setup->remote->store(remote, address, ret, e);
 }
 
-int fs_blob(const struct fs_setup *setup, const char *from, const char *address,
-	    struct blob **ret, struct err *e)
+int fs_blob(const struct app *setup, const char *from, const char *address, struct blob **ret,
+	    struct err *e)
 {
 	void *remote;
 	int rc = get(setup, &remote, e);
@@ -108,7 +107,7 @@ uint64_t fs_remote_requests(void)
 
 void fs_remote_stop(void)
 {
-	stop_everything();
+	cancel_everything();
 	(void)pthread_mutex_lock(&the.lock);
 	if (the.remote && the.owner == getpid())
 		the.ops->stop(the.remote);

@@ -20,14 +20,14 @@ struct fs_remote {
 };
 
 /* fs_source - the source at a path or address: source_open, for both. */
-int fs_source(const struct fs_setup *setup, const char *path, const struct source_options *opts,
+int fs_source(const struct app *setup, const char *path, const struct source_options *opts,
 	      struct source **ret, struct err *e) NZ_MUST_USE;
 /* fs_store - the Zarr tree at an address, for writing; store_close it. */
-int fs_store(const struct fs_setup *setup, const char *address, struct store **ret,
+int fs_store(const struct app *setup, const char *address, struct store **ret,
 	     struct err *e) NZ_MUST_USE;
-/* fs_blob - the bytes of an object that a document refers to: refs_reach.blob with the setup. */
-int fs_blob(const struct fs_setup *setup, const char *from, const char *address,
-	    struct blob **ret, struct err *e) NZ_MUST_USE;
+/* fs_blob - the bytes of an object that a document refers to: remote_opener.blob with the setup. */
+int fs_blob(const struct app *setup, const char *from, const char *address, struct blob **ret,
+	    struct err *e) NZ_MUST_USE;
 /* fs_shown - a source for messages: of an address only what has no secrets. New: free it; NULL when
  * memory is short. Of cfg->source it is cfg->shown. */
 char *fs_shown(const char *source);

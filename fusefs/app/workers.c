@@ -72,7 +72,7 @@ int workers_run(const struct workers *w, struct err *e)
 
 	if (!v)
 		return err_nomem(e);
-	stop_cond_init(w->tick);
+	cancel_cond_init(w->tick);
 	(void)pthread_mutex_lock(w->lock);
 	n = start(w, v, e);
 	while (*w->running > 0) {

@@ -25,7 +25,7 @@ int print_text(struct buf *text)
 	return ok ? 0 : 1;
 }
 
-static int run_help(const struct fs_setup *setup)
+static int run_help(const struct app *setup)
 {
 	struct buf text;
 
@@ -35,7 +35,7 @@ static int run_help(const struct fs_setup *setup)
 	return print_text(&text);
 }
 
-static int run_version(const struct fs_setup *setup)
+static int run_version(const struct app *setup)
 {
 	struct buf text;
 
@@ -44,7 +44,7 @@ static int run_version(const struct fs_setup *setup)
 	return print_text(&text);
 }
 
-static int run_filters(const struct fs_setup *setup)
+static int run_filters(const struct app *setup)
 {
 	struct buf text;
 
@@ -53,17 +53,17 @@ static int run_filters(const struct fs_setup *setup)
 	return print_text(&text);
 }
 
-static int run_refs(const struct fs_setup *setup)
+static int run_refs(const struct app *setup)
 {
 	return fs_refs(setup, setup->refs);
 }
 
-static int run_status(const struct fs_setup *setup)
+static int run_status(const struct app *setup)
 {
 	return status_command(setup->cfg);
 }
 
-static int run_log(const struct fs_setup *setup)
+static int run_log(const struct app *setup)
 {
 	return status_log_command(setup->cfg);
 }
@@ -71,7 +71,7 @@ static int run_log(const struct fs_setup *setup)
 static const struct subcommand {
 	enum cfg_command command;
 	unsigned flags;
-	int (*run)(const struct fs_setup *setup); /* returns the exit status */
+	int (*run)(const struct app *setup); /* returns the exit status */
 } table[] = {
 	{CFG_MOUNT, SUB_RULES | SUB_RIGHTS | SUB_CACHE, fs_mount},
 	{CFG_INFO, SUB_RULES, fs_info},
@@ -106,7 +106,7 @@ bool subcommand_has(enum cfg_command command, unsigned flag)
 	return s && s->flags & flag;
 }
 
-int subcommand_run(const struct fs_setup *setup)
+int subcommand_run(const struct app *setup)
 {
 	const struct subcommand *s = find(setup->cfg->command);
 

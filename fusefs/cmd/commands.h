@@ -14,7 +14,7 @@ enum { /* of a command */
 bool subcommand_has(enum cfg_command command, unsigned flag);
 
 /* subcommand_run - do setup->cfg's command. Prints; returns the exit status. */
-int subcommand_run(const struct fs_setup *setup);
+int subcommand_run(const struct app *setup);
 
 /* print_text - text to standard output; it is released. Returns the exit status. */
 int print_text(struct buf *text);

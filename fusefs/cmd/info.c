@@ -1,6 +1,6 @@
 /* info.c - `nczarrfs info`: what a mount would show of a source, and why.
  *
- * The report is made in a child (fs_run_guarded), in memory, and written at the end, so that a
+ * The report is made in a child (run_in_child), in memory, and written at the end, so that a
  * crash on a damaged file leaves one line and nothing else. Texts of values are in
  * print_value.c. */
 #include <inttypes.h>
@@ -174,7 +174,7 @@ static void text_notes(struct buf *out, const char *const *notes, uint32_t n)
 }
 
 /* text_rules - what -o filter= and -o quantize= say, and for how many variables. */
-static void text_rules(struct buf *out, const struct fs_setup *setup, const struct dataset *ds)
+static void text_rules(struct buf *out, const struct app *setup, const struct dataset *ds)
 {
 	const struct cfg *cfg = setup->cfg;
 
@@ -205,7 +205,7 @@ static void text_far(struct buf *out, const struct dataset *ds)
 	buf_printf(out, "\nasked  %" PRIu64 " request%s so far", n, n == 1 ? "" : "s");
 }
 
-static void text_report(struct buf *out, const struct fs_setup *setup, struct view *v)
+static void text_report(struct buf *out, const struct app *setup, struct view *v)
 {
 	const struct cfg *cfg = setup->cfg;
 	const struct dataset *ds = &v->source->ds;
@@ -374,7 +374,7 @@ static void json_rules(struct buf *out, const char *name, char *const *texts, si
 	buf_putc(out, ']');
 }
 
-static void json_report(struct buf *out, const struct fs_setup *setup, struct view *v)
+static void json_report(struct buf *out, const struct app *setup, struct view *v)
 {
 	const struct cfg *cfg = setup->cfg;
 	const struct dataset *ds = &v->source->ds;
@@ -497,7 +497,7 @@ static int mirror_report(struct buf *out, const struct cfg *cfg, struct view *v,
 	return rc;
 }
 
-int info_report(struct buf *out, const struct fs_setup *setup, struct view *v, struct err *e)
+int info_report(struct buf *out, const struct app *setup, struct view *v, struct err *e)
 {
 	if (!v->source)
 		return mirror_report(out, setup->cfg, v, e);
@@ -510,7 +510,7 @@ int info_report(struct buf *out, const struct fs_setup *setup, struct view *v, s
 
 static int info(void *arg)
 {
-	const struct fs_setup *setup = arg;
+	const struct app *setup = arg;
 	struct source *source = NULL;
 	struct view *view = NULL;
 	struct err e = ERR_INIT;
@@ -536,10 +536,10 @@ static int info(void *arg)
 	return ok ? 0 : 1;
 }
 
-int fs_info(const struct fs_setup *setup)
+int fs_info(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 
 	/* only read by info */
-	return fs_run_guarded(cfg->shown, cfg->open_timeout, info, (void *)(uintptr_t)setup);
+	return run_in_child(cfg->shown, cfg->open_timeout, info, (void *)(uintptr_t)setup);
 }

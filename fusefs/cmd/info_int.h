@@ -7,7 +7,7 @@
 
 /* info_report - append what setup's cfg asks for, text or JSON. Fails for a directory that cannot
  * be listed. */
-int info_report(struct buf *out, const struct fs_setup *setup, struct view *v,
+int info_report(struct buf *out, const struct app *setup, struct view *v,
 		struct err *e) NZ_MUST_USE;
 
 /* info_type - append a type's name: "int16", "float64 big-endian", "compound {a: int32}". */

@@ -69,7 +69,7 @@ static int mount_one(const struct cfg *cfg, const char *name)
 	return rc ? 1 : status;
 }
 
-int mounts_mount(const struct fs_setup *setup)
+int mounts_mount(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct err e = ERR_INIT;
@@ -148,7 +148,7 @@ static void say_why_not(const struct mounted *m, int error)
 static void wait_for_all(struct leaving *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		l->bad += !ending_wait(&l->list[i]);
+		l->bad += !umount_wait_wait(&l->list[i]);
 	l->n = 0;
 }
 
@@ -174,11 +174,11 @@ static bool take_off_writable(const struct mounted *m, struct leaving *l)
 	struct err e = ERR_INIT;
 	struct ending en;
 	bool dead = mounted_ask(m->dir) == MOUNTED_DEAD;
-	bool known = !dead && ending_ask(m, &en, &e) == 0;
+	bool known = !dead && umount_wait_ask(m, &en, &e) == 0;
 
 	if (!take_off(m, l)) {
 		if (known)
-			ending_free(&en);
+			umount_wait_free(&en);
 		return false;
 	}
 	if (known)
@@ -206,14 +206,14 @@ static bool take_off_for_good(const struct mounted *m, struct leaving *l)
 
 	if (m->writable)
 		return take_off_writable(m, l);
-	known = mounted_ask(m->dir) == MOUNTED_LIVE && ending_ask(m, &en, &e) == 0;
+	known = mounted_ask(m->dir) == MOUNTED_LIVE && umount_wait_ask(m, &en, &e) == 0;
 	if (!take_off(m, l)) {
 		if (known)
-			ending_free(&en);
+			umount_wait_free(&en);
 		return false;
 	}
 	if (known)
-		ending_pass(&en);
+		umount_wait_pass(&en);
 	return true;
 }
 
@@ -249,7 +249,7 @@ static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t
 	return false;
 }
 
-int mounts_umount(const struct fs_setup *setup)
+int mounts_umount(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct err e = ERR_INIT;
@@ -339,7 +339,7 @@ static void put_line(const struct row *r, struct buf *out)
 	buf_putc(out, '\n');
 }
 
-int mounts_list(const struct fs_setup *setup)
+int mounts_list(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct err e = ERR_INIT;

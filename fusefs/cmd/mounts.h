@@ -31,9 +31,9 @@ bool mounted_differs(const struct mounted *m, const char *source);
 char *mounted_resolve(const char *dir);
 
 /* The commands `mount` of several names, `umount`, `list`, and --print-config. */
-int mounts_mount(const struct fs_setup *setup);
-int mounts_umount(const struct fs_setup *setup);
-int mounts_list(const struct fs_setup *setup);
-int config_print(const struct fs_setup *setup);
+int mounts_mount(const struct app *setup);
+int mounts_umount(const struct app *setup);
+int mounts_list(const struct app *setup);
+int config_print(const struct app *setup);
 
 #endif

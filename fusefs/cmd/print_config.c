@@ -26,7 +26,7 @@ static void put(void *arg, const char *name, const char *value, bool said, bool 
 		   cfg_where(p->cfg, name));
 }
 
-int config_print(const struct fs_setup *setup)
+int config_print(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct print p = {.cfg = cfg};

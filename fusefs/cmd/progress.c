@@ -88,7 +88,7 @@ void progress_line(struct buf *out, double share, double first, double seconds, 
 void progress_begin(struct progress *p)
 {
 	*p = (struct progress){
-		.on = isatty(STDERR_FILENO) && !dumb(), .began = stop_now(), .first = -1};
+		.on = isatty(STDERR_FILENO) && !dumb(), .began = cancel_now(), .first = -1};
 }
 
 static void put(const char *text, size_t n)
@@ -100,7 +100,7 @@ static void put(const char *text, size_t n)
 void progress_show(struct progress *p, double share, uint64_t things, const char *what,
 		   uint64_t bytes)
 {
-	int64_t now = stop_now();
+	int64_t now = cancel_now();
 	struct winsize w = {0};
 	struct buf line;
 

@@ -1,7 +1,7 @@
 /* refs.c - `nczarrfs refs`: opens the source as the view that its references describe, and has them
  * written to where they are to be.
  *
- * They are made in a child (fs_run_guarded) beside their place, under a name of their own, and put
+ * They are made in a child (run_in_child) beside their place, under a name of their own, and put
  * there when they are whole: whatever happens, nobody finds half of them. */
 #include "fusefs/cmd/refs.h"
 
@@ -23,7 +23,7 @@
 #define HEAD_BYTES 4096 /* of a file that is looked at */
 
 struct job {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	const struct fs_refs_table *table;
 	const char *out; /* NULL: standard output */
 	bool parquet;
@@ -232,7 +232,7 @@ static int settle_out(struct job *j, char **ret_real, struct err *e)
 	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e) : 0;
 }
 
-int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
+int fs_refs(const struct app *setup, const struct fs_refs_table *table)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct job j = {.setup = setup, .table = table};
@@ -244,11 +244,11 @@ int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
 		log_error("%s", e.msg);
 		return 1;
 	}
-	status = fs_run_guarded(cfg->shown, 0, make, &j);
+	status = run_in_child(cfg->shown, 0, make, &j);
 	if (!status && cfg->json && j.out)
 		status = say_json(cfg, cfg->out, j.parquet);
 	if (status && j.tmp)
-		beneath_remove(AT_FDCWD, j.tmp);
+		remove_beneath(AT_FDCWD, j.tmp);
 	free(j.tmp);
 	return status;
 }

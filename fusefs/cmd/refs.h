@@ -15,6 +15,6 @@ struct fs_refs_table {
 };
 
 /* fs_refs - the command. Returns the exit status. */
-int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table);
+int fs_refs(const struct app *setup, const struct fs_refs_table *table);
 
 #endif

@@ -161,7 +161,7 @@ static int tell(int fd, const char *dir, enum status_what what, const char *text
 
 static int64_t now_ms(void)
 {
-	return stop_now() / 1000000;
+	return cancel_now() / 1000000;
 }
 
 /* hear - all of what a child tells. -ETIMEDOUT: it does not. */

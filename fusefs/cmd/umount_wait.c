@@ -48,7 +48,7 @@ static uint64_t started(int64_t pid)
 	return rest && str_u64(rest, strlen(rest), UINT64_MAX, &v) == 0 ? v : 0;
 }
 
-void ending_answer(struct buf *out)
+void umount_wait_answer(struct buf *out)
 {
 	const pid_t pids[] = {getpid(), getppid()};
 
@@ -101,7 +101,7 @@ static int take_answer(const struct buf *answer, struct ending *en, struct err *
 					 "'%s': its process cannot be seen from here", en->dir);
 }
 
-int ending_ask(const struct mounted *m, struct ending *ret, struct err *e)
+int umount_wait_ask(const struct mounted *m, struct ending *ret, struct err *e)
 {
 	struct ending en = {.fds = {-1, -1}};
 	struct buf answer;
@@ -115,13 +115,13 @@ int ending_ask(const struct mounted *m, struct ending *ret, struct err *e)
 		rc = take_answer(&answer, &en, e);
 	buf_release(&answer);
 	if (rc < 0)
-		ending_free(&en);
+		umount_wait_free(&en);
 	else
 		*ret = en;
 	return rc;
 }
 
-void ending_free(struct ending *en)
+void umount_wait_free(struct ending *en)
 {
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
 		if (en->fds[i] >= 0)
@@ -142,15 +142,15 @@ static bool ended(int fd, int ms)
 	return rc != 0;
 }
 
-void ending_pass(struct ending *en)
+void umount_wait_pass(struct ending *en)
 {
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
 		if (en->fds[i] >= 0 && !ended(en->fds[i], PASS_MS))
 			break; /* the other will not either */
-	ending_free(en);
+	umount_wait_free(en);
 }
 
-bool ending_wait(struct ending *en)
+bool umount_wait_wait(struct ending *en)
 {
 	bool said = false, all = true;
 
@@ -177,6 +177,6 @@ bool ending_wait(struct ending *en)
 			  en->dir, state);
 		all = false;
 	}
-	ending_free(en);
+	umount_wait_free(en);
 	return all;
 }

@@ -14,20 +14,20 @@ struct ending {
 	struct buf states;  /* state directories of datasets being written, each with its NUL */
 };
 
-/* ending_answer - in the server: what ending_ask is told, appended to out. */
-void ending_answer(struct buf *out);
+/* umount_wait_answer - in the server: what umount_wait_ask is told, appended to out. */
+void umount_wait_answer(struct buf *out);
 
-/* ending_ask - before m is unmounted. Returns 0, then ending_wait or ending_free it; -errno: it
- * is not known what to wait for, e says why. */
-int ending_ask(const struct mounted *m, struct ending *ret, struct err *e) NZ_MUST_USE;
+/* umount_wait_ask - before m is unmounted. Returns 0, then umount_wait_wait or umount_wait_free it;
+ * -errno: it is not known what to wait for, e says why. */
+int umount_wait_ask(const struct mounted *m, struct ending *ret, struct err *e) NZ_MUST_USE;
 
-/* ending_wait - after it was unmounted: until its processes have ended. Says on a terminal what is
- * waited for when that takes a moment. Frees en. Returns whether everything that was written is in
- * the datasets; what is not is said. */
-bool ending_wait(struct ending *en);
-/* ending_pass - the same of a mount that only read: nothing is lost when its processes do not end,
- * so they are waited for only as long as they should need. Frees en. */
-void ending_pass(struct ending *en);
-void ending_free(struct ending *en);
+/* umount_wait_wait - after it was unmounted: until its processes have ended. Says on a terminal
+ * what is waited for when that takes a moment. Frees en. Returns whether everything that was
+ * written is in the datasets; what is not is said. */
+bool umount_wait_wait(struct ending *en);
+/* umount_wait_pass - the same of a mount that only read: nothing is lost when its processes do not
+ * end, so they are waited for only as long as they should need. Frees en. */
+void umount_wait_pass(struct ending *en);
+void umount_wait_free(struct ending *en);
 
 #endif

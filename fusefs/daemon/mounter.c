@@ -117,18 +117,18 @@ static const struct fuse_lowlevel_ops no_operations;
 static int do_mount(struct job *j, bool writes, struct answer *a)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	struct quiet q;
+	struct stderr_capture q;
 	int rc = mounter_args(j->cfg, writes, &args, NULL);
 
 	if (rc < 0) {
 		fuse_opt_free_args(&args);
 		return rc;
 	}
-	quiet_begin(&q);
+	stderr_capture_begin(&q);
 	j->se = fuse_session_new(&args, &no_operations, sizeof(no_operations), NULL);
 	j->mounted = j->se && fuse_session_mount(j->se, j->dir) == 0;
 	(void)fflush(stderr); /* cannot fail: it has no buffer */
-	quiet_end(&q, a->text, sizeof(a->text));
+	stderr_capture_end(&q, a->text, sizeof(a->text));
 	fuse_opt_free_args(&args);
 	if (!j->mounted)
 		return -EIO;
@@ -233,8 +233,8 @@ static _Noreturn void run(struct job *j)
 
 /* ---- who starts it ---- */
 
-int mounter_start(struct mounter *m, const struct fs_setup *setup, const char *dir,
-		  int close_fd, struct err *e)
+int mounter_start(struct mounter *m, const struct app *setup, const char *dir, int close_fd,
+		  struct err *e)
 {
 	struct job j = {.cfg = setup->cfg, .dir = dir};
 	int sock[2], errnum;

@@ -13,7 +13,7 @@
 static struct sockaddr_un place; /* set while there is one thread */
 static socklen_t place_size;
 
-void notify_begin(void)
+void sd_notify_begin(void)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	size_t n = path ? strlen(path) : 0;
@@ -29,7 +29,7 @@ void notify_begin(void)
 	(void)unsetenv("NOTIFY_SOCKET"); /* fails only for names that are none */
 }
 
-void notify_say(const char *state)
+void sd_notify_send(const char *state)
 {
 	auto_fd int fd = place_size ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
 

@@ -3,10 +3,10 @@
 #ifndef FUSEFS_DAEMON_SD_NOTIFY_INT_H
 #define FUSEFS_DAEMON_SD_NOTIFY_INT_H
 
-/* notify_begin - keep where to, and take it out of the environment: it is for this process only.
+/* sd_notify_begin - keep where to, and take it out of the environment: it is for this process only.
  * Before the environment is wiped. */
-void notify_begin(void);
-/* notify_say - "READY=1"; nothing when nobody wants to know. */
-void notify_say(const char *state);
+void sd_notify_begin(void);
+/* sd_notify_send - "READY=1"; nothing when nobody wants to know. */
+void sd_notify_send(const char *state);
 
 #endif

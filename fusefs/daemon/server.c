@@ -38,7 +38,7 @@ enum {
 
 /* server - the server process while it lives. */
 struct server {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	struct fs fs;
 	struct fuse_loop_config *loop;
 	char *mountpoint; /* resolved */
@@ -75,20 +75,20 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 	};
 }
 
-static struct fs_want want_of(const struct fs_setup *setup)
+static struct view_request want_of(const struct app *setup)
 {
-	return (struct fs_want){.name = setup->file_name,
-				.id_limit = VIEW_ID_LIMIT,
-				.rules = setup->rules,
-				.shared = setup->shared,
-				.share = 1};
+	return (struct view_request){.name = setup->file_name,
+				     .id_limit = VIEW_ID_LIMIT,
+				     .rules = setup->rules,
+				     .shared = setup->shared,
+				     .share = 1};
 }
 
 /* open_once - what is mounted when it is not a mirror. */
-static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
-		     struct source **ret_source, struct view **ret_view, struct err *e)
+static int open_once(const struct app *setup, const struct cfg *cfg, struct source **ret_source,
+		     struct view **ret_view, struct err *e)
 {
-	struct fs_want want = want_of(setup);
+	struct view_request want = want_of(setup);
 	struct source_options opts;
 	struct source *source = NULL;
 	int rc;
@@ -97,9 +97,9 @@ static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 	rc = fs_source(setup, cfg->source, &opts, &source, e);
 	if (rc < 0)
 		return rc;
-	want.nc = cfg->view == CFG_VIEW_AUTO ? join_format(source) == setup->zarr &&
-						       cfg->command != CFG_SERVE
-					     : cfg->view == CFG_VIEW_NC;
+	want.nc = cfg->view == CFG_VIEW_AUTO
+			  ? concat_format(source) == setup->zarr && cfg->command != CFG_SERVE
+			  : cfg->view == CFG_VIEW_NC;
 	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
@@ -111,8 +111,8 @@ static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 
 /* fs_open_again - the same; where one array stands for all, say what to do: that is so when the
  * rest can be opened. */
-int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
-		  struct view **ret_view, struct err *e)
+int fs_open_again(const struct app *setup, struct source **ret_source, struct view **ret_view,
+		  struct err *e)
 {
 	struct cfg rest = *setup->cfg;
 	struct err other = ERR_INIT;
@@ -131,10 +131,10 @@ int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
 }
 
 /* open_writable - a view that opens and closes sources as it needs them. */
-static int open_writable(const struct fs_setup *setup, struct view **ret_view, struct err *e)
+static int open_writable(const struct app *setup, struct view **ret_view, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
-	struct fs_want want = want_of(setup);
+	struct view_request want = want_of(setup);
 	struct stat st;
 
 	want.nc = cfg->view == CFG_VIEW_NC;
@@ -144,7 +144,7 @@ static int open_writable(const struct fs_setup *setup, struct view **ret_view, s
 	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
 }
 
-int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
+int fs_open(const struct app *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
@@ -152,7 +152,7 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	int rc = fs_rules_check(setup->rules, cfg, e);
 
 	if (rc == 0 && writes)
-		rc = push_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
+		rc = diff_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
 				      NULL, e);
 	if (rc < 0)
 		return cfg_place_error(cfg, e);
@@ -213,7 +213,7 @@ static void print_some(const char *const *notes, uint32_t n)
 		log_warn("... and %u more; see nczarrfs info", n - shown);
 }
 
-void fs_print_notes(const struct live_epoch *ep)
+void fs_print_notes(const struct epoch *ep)
 {
 	if (ep->source)
 		print_some(ep->source->ds.notes, ep->source->ds.n_notes);
@@ -256,12 +256,12 @@ static void say_ours(const char *text)
 	}
 }
 
-int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
-		    struct view **ret_view, struct err *e)
+int fs_open_quietly(const struct app *setup, struct source **ret_source, struct view **ret_view,
+		    struct err *e)
 {
 	/* what was found of a mount that died is not said by libraries, and has to be heard */
 	bool quietly = !setup->cfg->verbose && !setup->cfg->debug && !setup->cfg->rw;
-	struct quiet q;
+	struct stderr_capture q;
 	char text[4096];
 	int rc = setup->cfg->rw ? 0
 				: fs_rw_mend(setup, setup->cfg->source,
@@ -277,10 +277,10 @@ int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 	quietly = false; /* their reports are wanted */
 #endif
 	if (quietly)
-		quiet_begin(&q);
+		stderr_capture_begin(&q);
 	rc = fs_open(setup, ret_source, ret_view, e);
 	if (quietly) {
-		quiet_end(&q, text, sizeof(text));
+		stderr_capture_end(&q, text, sizeof(text));
 		say_ours(text);
 	}
 	return rc;
@@ -387,9 +387,9 @@ static void forget_names(void *arg, char *const *names, size_t n)
 
 	/* -ENOENT only says that the kernel did not know the name. */
 	for (size_t i = 0; i < n; i++)
-		(void)fuse_lowlevel_notify_inval_entry(se, LIVE_ROOT, names[i],
+		(void)fuse_lowlevel_notify_inval_entry(se, EPOCHS_ROOT, names[i],
 						       strlen(names[i]));
-	(void)fuse_lowlevel_notify_inval_inode(se, LIVE_ROOT, 0, 0);
+	(void)fuse_lowlevel_notify_inval_inode(se, EPOCHS_ROOT, 0, 0);
 }
 
 /* Signals. */
@@ -482,7 +482,7 @@ static void *take_signals(void *arg)
 		fs_remote_stop(); /* what was written is still to be sent: finish */
 	/* The watcher may be telling the kernel something that waits for an answer of ours:
 	 * it ends while requests are still answered. */
-	live_stop(s->fs.live);
+	epochs_stop(s->fs.live);
 	fuse_session_exit(s->fs.se);
 	wake_until_done(s);
 	return NULL;
@@ -527,7 +527,7 @@ static void report(int fd, char status, const char *text)
 /* open_source - what is served, before it is mounted. */
 static int open_source(struct server *s, struct err *e)
 {
-	const struct fs_setup *setup = s->setup;
+	const struct app *setup = s->setup;
 	int rc;
 
 	fs_rw_prepare(setup);
@@ -535,34 +535,34 @@ static int open_source(struct server *s, struct err *e)
 	if (rc == 0 && setup->cfg->isolate)
 		codec_isolate(0);
 	if (rc == 0 && setup->cfg->concat) {
-		s->folder = join_folder(setup->cfg->source);
+		s->folder = concat_folder(setup->cfg->source);
 		rc = s->folder ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
-		rc = live_new(s->folder ? s->folder : setup->cfg->shown, open_live, s,
-			      &s->fs.live, e);
+		rc = epochs_new(s->folder ? s->folder : setup->cfg->shown, open_live, s,
+				&s->fs.live, e);
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
-		live_far(s->fs.live, setup->cfg->check_every);
+		epochs_far(s->fs.live, setup->cfg->check_every);
 	if (s->folder)
-		live_polled(s->fs.live);
+		epochs_polled(s->fs.live);
 	s->fs.path = setup->cfg->shown;
 	s->fs.remote = setup->cfg->remote;
 	s->fs.check_every = s->fs.remote ? setup->cfg->check_every : 0;
-	s->fs.follows = live_first(s->fs.live)->view->follows;
-	s->fs.writes = live_first(s->fs.live)->view->write != NULL;
+	s->fs.follows = epochs_first(s->fs.live)->view->follows;
+	s->fs.writes = epochs_first(s->fs.live)->view->write != NULL;
 	if (s->setup->cfg->unverified)
 		log_warn("certificates are not verified: HTTP.SSL.VERIFYPEER=0 in a configuration "
 			 "file of netCDF-C");
-	fs_print_notes(live_first(s->fs.live));
+	fs_print_notes(epochs_first(s->fs.live));
 	return 0;
 }
 
 /* can_be_asked - how the mount is, by ioctl and on a socket. */
 static int can_be_asked(struct server *s, struct err *e)
 {
-	const struct live_epoch *ep = live_first(s->fs.live);
+	const struct epoch *ep = epochs_first(s->fs.live);
 	const struct cfg *cfg = s->setup->cfg;
 	struct status_facts facts = {.cfg = cfg, .view = ep->view->ops->name};
 	int rc;
@@ -595,7 +595,7 @@ static int prepare(struct server *s, struct err *e)
 	if (rc == 0)
 		rc = mount_session(s, e);
 	if (rc == 0 && !s->fs.follows)
-		rc = live_watch(s->fs.live, forget_names, s->fs.se, e);
+		rc = epochs_watch(s->fs.live, forget_names, s->fs.se, e);
 	return rc == 0 ? start_signals(s, e) : rc;
 }
 
@@ -654,14 +654,14 @@ static void tear_down(struct server *s)
 	status_socket_close(s->socket);
 	log_flush(true);
 	if (s->fs.live)
-		live_stop(s->fs.live);
+		epochs_stop(s->fs.live);
 	if (s->fs.se) {
 		unmount(s);
 		fuse_session_destroy(s->fs.se);
 	}
 	if (s->loop)
 		fuse_loop_cfg_destroy(s->loop);
-	live_free(s->fs.live);
+	epochs_free(s->fs.live);
 	fs_remote_end();
 	status_free(s->fs.status);
 	fs_release(&s->fs);
@@ -680,7 +680,7 @@ static bool finish(struct server *s)
 
 	if (!s->fs.writes) /* there may be no view: a source that changed is being opened again */
 		return true;
-	v = live_first(s->fs.live)->view; /* it follows, and is never opened again */
+	v = epochs_first(s->fs.live)->view; /* it follows, and is never opened again */
 	if (!v->write->finish)
 		return true;
 	unmount(s);
@@ -690,7 +690,7 @@ static bool finish(struct server *s)
 	return false;
 }
 
-int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
+int fs_serve(const struct app *setup, int report_fd, int mounter)
 {
 	struct server s = {.setup = setup, .mounter = mounter};
 	struct err e = ERR_INIT;
@@ -705,7 +705,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 		return 1;
 	}
 	(void)pthread_mutex_init(&s.lock, NULL);
-	stop_cond_init(&s.done_cond);
+	cancel_cond_init(&s.done_cond);
 	fuse_set_log_func(log_fuse);
 	log_limited();
 	rc = prepare(&s, &e);

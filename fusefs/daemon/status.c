@@ -303,7 +303,7 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 	if (p->what == STATUS_LEVELS)
 		log_levels(&out);
 	else if (p->what == STATUS_ENDING)
-		ending_answer(&out);
+		umount_wait_answer(&out);
 	else
 		status_text(s, p->what == STATUS_JSON, uid == 0 || uid == s->owner, &out);
 	if (!buf_ok(&out)) {

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-void quiet_begin(struct quiet *q)
+void stderr_capture_begin(struct stderr_capture *q)
 {
 	q->caught = memfd_create("stderr", MFD_CLOEXEC);
 	q->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -13,7 +13,7 @@ void quiet_begin(struct quiet *q)
 		(void)dup2(q->caught, STDERR_FILENO); /* at worst nothing is caught */
 }
 
-void quiet_end(struct quiet *q, char *text, size_t cap)
+void stderr_capture_end(struct stderr_capture *q, char *text, size_t cap)
 {
 	ssize_t n = 0;
 

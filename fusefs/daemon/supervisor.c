@@ -232,7 +232,7 @@ static void clean_up(const struct child *c, struct place *place)
 /* The supervisor. */
 
 struct serve_args {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	int mounter;
 };
 
@@ -293,7 +293,7 @@ static int while_mounted(struct child *c, const struct cfg *cfg, struct place *p
 
 	(void)wait_child(c, NEVER);
 	if (!c->ended) {
-		notify_say("STOPPING=1");
+		sd_notify_send("STOPPING=1");
 		/* killed: it did not do as asked. What was written takes as long as it takes */
 		end_child(c, cfg->rw ? NEVER : KILL_MS);
 		clean_up(c, place);
@@ -321,7 +321,7 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 }
 
 /* supervise - up_fd: a pipe to who waits for the mount, or -1 in the foreground. */
-static int supervise(const struct fs_setup *setup, int up_fd)
+static int supervise(const struct app *setup, int up_fd)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct serve_args args = {.setup = setup};
@@ -331,7 +331,7 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	int fds[2], rc = 1;
 
 	if (up_fd < 0)
-		notify_begin();
+		sd_notify_begin();
 	if (mounter_start(&place.mounter, setup, place.dir, up_fd, &e) < 0) {
 		pass_on(&c, 'f', e.msg);
 		goto out;
@@ -357,7 +357,7 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	place.id = place.dir ? fs_mount_id(place.dir) : 0;
 	if (up_fd >= 0)
 		go_silent(&c, cfg);
-	notify_say("READY=1");
+	sd_notify_send("READY=1");
 	rc = while_mounted(&c, cfg, &place);
 out:
 	mounter_wait(&place.mounter);
@@ -408,7 +408,7 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 	return 1;
 }
 
-int fs_mount(const struct fs_setup *setup)
+int fs_mount(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct err e = ERR_INIT;
@@ -481,8 +481,8 @@ static int guard(struct child *c, const char *source, uint32_t timeout, struct e
 	return e->code;
 }
 
-int fs_run_guarded_until(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg,
-			 bool *ret_interrupted)
+int run_in_child_until(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg,
+		       bool *ret_interrupted)
 {
 	struct guarded g = {.fn = fn, .arg = arg};
 	struct child c = {.up_fd = -1, .report_fd = -1, .signal_fd = -1};
@@ -502,9 +502,9 @@ int fs_run_guarded_until(const char *source, uint32_t timeout, int (*fn)(void *a
 	return 1;
 }
 
-int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg)
+int run_in_child(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg)
 {
 	bool interrupted;
 
-	return fs_run_guarded_until(source, timeout, fn, arg, &interrupted);
+	return run_in_child_until(source, timeout, fn, arg, &interrupted);
 }

@@ -65,7 +65,7 @@ static bool put_dataset(void *arg, const char *name, uint64_t id, bool is_dir,
 	return names->n < DATASETS_MAX && buf_ok(names->out);
 }
 
-static int put_about(struct ask *a, struct live_epoch *ep, struct buf *out, struct err *e)
+static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct err *e)
 {
 	struct names names = {.out = out};
 	struct view *v = ep->view;
@@ -153,7 +153,7 @@ static int put_sizes(struct source *s, uint32_t array, uint64_t from, struct buf
 	return rc;
 }
 
-static int put_chunks(struct ask *a, struct live_epoch *ep, struct buf *out, struct err *e)
+static int put_chunks(struct ask *a, struct epoch *ep, struct buf *out, struct err *e)
 {
 	const char *path = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "array");
 	const char *text = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "from");
@@ -185,13 +185,13 @@ static int put_chunks(struct ask *a, struct live_epoch *ep, struct buf *out, str
 /* Both. */
 
 static int serve_json(struct ask *a, size_t max,
-		      int (*put)(struct ask *a, struct live_epoch *ep, struct buf *out,
+		      int (*put)(struct ask *a, struct epoch *ep, struct buf *out,
 				 struct err *e),
 		      struct err *e)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct buf out;
-	int rc = live_get(a->s->fs.live, LIVE_ROOT, &ep, e);
+	int rc = epoch_acquire(a->s->fs.live, EPOCHS_ROOT, &ep, e);
 
 	if (rc < 0)
 		return rc;
@@ -200,8 +200,8 @@ static int serve_json(struct ask *a, size_t max,
 	if (rc < 0 && serve_unchanged(ep, NULL) < 0)
 		rc = -ESTALE;
 	if (rc == -ESTALE)
-		live_poke(a->s->fs.live, ep);
-	live_put(a->s->fs.live, ep);
+		epochs_invalidate(a->s->fs.live, ep);
+	epoch_release(a->s->fs.live, ep);
 	if (rc == 0)
 		return serve_text(a, MHD_HTTP_OK, json, &out, e);
 	buf_release(&out);

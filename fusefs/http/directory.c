@@ -44,7 +44,7 @@ static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 }
 
 /* make - the next part of the page. */
-static int make(struct listing *l, struct live_epoch *ep, struct err *e)
+static int make(struct listing *l, struct epoch *ep, struct err *e)
 {
 	struct view *v = ep->view;
 	int rc;
@@ -63,8 +63,8 @@ static int make(struct listing *l, struct live_epoch *ep, struct err *e)
 /* make_more - make, for a page whose beginning is sent already. */
 static int make_more(struct listing *l, struct err *e)
 {
-	struct live_epoch *ep;
-	int rc = live_get(l->s->fs.live, l->ino, &ep, e);
+	struct epoch *ep;
+	int rc = epoch_acquire(l->s->fs.live, l->ino, &ep, e);
 
 	if (rc < 0)
 		return rc;
@@ -72,8 +72,8 @@ static int make_more(struct listing *l, struct err *e)
 		     ? make(l, ep, e)
 		     : err_set(e, -ESTALE, "the source changed while it was listed");
 	if (rc == -ESTALE)
-		live_poke(l->s->fs.live, ep);
-	live_put(l->s->fs.live, ep);
+		epochs_invalidate(l->s->fs.live, ep);
+	epoch_release(l->s->fs.live, ep);
 	return rc;
 }
 
@@ -130,7 +130,7 @@ static void put_head(struct listing *l, const char *path)
 	buf_puts(&l->text, "</h1>\n<ul>\n");
 }
 
-int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *dir, bool *held,
+int serve_listing(struct ask *a, struct epoch *ep, const struct view_attr *dir, bool *held,
 		  struct err *e)
 {
 	struct listing *l = alloc_array(1, sizeof(*l));

@@ -21,12 +21,12 @@ enum {
 
 /* Finding. */
 
-int serve_unchanged(struct live_epoch *ep, struct err *e)
+int serve_unchanged(struct epoch *ep, struct err *e)
 {
 	return ep->view->follows || !ep->source ? 0 : source_check(ep->source, e);
 }
 
-void serve_drop(struct live_epoch *ep, uint64_t id)
+void serve_drop(struct epoch *ep, uint64_t id)
 {
 	if (id != VIEW_ROOT && ep->view->ops->forget)
 		ep->view->ops->forget(ep->view, id, 1);
@@ -34,16 +34,16 @@ void serve_drop(struct live_epoch *ep, uint64_t id)
 
 void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 
-	if (live_get(s->fs.live, ino, &ep, NULL) < 0)
+	if (epoch_acquire(s->fs.live, ino, &ep, NULL) < 0)
 		return;
 	if (ep->number == epoch)
 		serve_drop(ep, live_id(ino));
-	live_put(s->fs.live, ep);
+	epoch_release(s->fs.live, ep);
 }
 
-int serve_find(struct live_epoch *ep, const struct http_path *p, struct view_attr *ret,
+int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
 	       struct err *e)
 {
 	const struct view_ops *ops = ep->view->ops;
@@ -68,7 +68,7 @@ int serve_find(struct live_epoch *ep, const struct http_path *p, struct view_att
 /* Bytes. */
 
 /* piece - exactly len bytes of file id at off. */
-static int piece(struct live_epoch *ep, uint64_t id, uint64_t off, uint8_t *out, size_t len,
+static int piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t *out, size_t len,
 		 struct err *e)
 {
 	struct span s = {0};
@@ -112,9 +112,9 @@ static void body_free(void *arg)
 /* fill - read the piece at pos. */
 static int fill(struct body *b, uint64_t pos, struct err *e)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 	size_t n = (size_t)u64_min(b->cap, b->len - pos);
-	int rc = live_get(b->s->fs.live, b->ino, &ep, e);
+	int rc = epoch_acquire(b->s->fs.live, b->ino, &ep, e);
 
 	if (rc < 0)
 		return rc;
@@ -124,8 +124,8 @@ static int fill(struct body *b, uint64_t pos, struct err *e)
 	else
 		rc = piece(ep, live_id(b->ino), b->first + pos, b->room, n, e);
 	if (rc == -ESTALE)
-		live_poke(b->s->fs.live, ep);
-	live_put(b->s->fs.live, ep);
+		epochs_invalidate(b->s->fs.live, ep);
+	epoch_release(b->s->fs.live, ep);
 	if (rc < 0)
 		return rc;
 	b->have_at = pos;
@@ -158,7 +158,7 @@ static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
 
 /* body_new - of a file that is held, which is the body's from then on. The first piece is there,
  * unless only headers are sent. */
-static int body_new(struct ask *a, struct live_epoch *ep, const struct view_attr *attr,
+static int body_new(struct ask *a, struct epoch *ep, const struct view_attr *attr,
 		    uint64_t first, uint64_t len, struct body **ret, struct err *e)
 {
 	struct body *b = alloc_array(1, sizeof(*b));
@@ -192,8 +192,8 @@ static int body_new(struct ask *a, struct live_epoch *ep, const struct view_attr
 
 /* put_tag - an entity tag: of this run, this opening of the source, this file. Of what may change
  * without another id it is of its times as well, and weak. */
-static void put_tag(const struct serve *s, const struct live_epoch *ep,
-		    const struct view_attr *a, char out[HTTP_TAG_MAX])
+static void put_tag(const struct serve *s, const struct epoch *ep, const struct view_attr *a,
+		    char out[HTTP_TAG_MAX])
 {
 	const bool weak = ep->view->follows && !a->fixed;
 	int n = snprintf(out, HTTP_TAG_MAX, "%s\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64,
@@ -233,7 +233,7 @@ static int outside(struct ask *a, uint64_t size, struct err *e)
 }
 
 /* send - bytes of a file; *held: whether it still has to be dropped. */
-static int send_range(struct ask *a, struct live_epoch *ep, const struct view_attr *attr,
+static int send_range(struct ask *a, struct epoch *ep, const struct view_attr *attr,
 		      const char *name, const char *tag, bool *held, struct err *e)
 {
 	const char *range = header_of(a, "Range"), *if_range = header_of(a, "If-Range");
@@ -270,7 +270,7 @@ static int send_range(struct ask *a, struct live_epoch *ep, const struct view_at
 	return serve_queue(a, kind == HTTP_PART ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK, r, e);
 }
 
-static int send_file(struct ask *a, struct live_epoch *ep, const struct view_attr *attr,
+static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *attr,
 		     const char *name, bool *held, struct err *e)
 {
 	char tag[HTTP_TAG_MAX];
@@ -301,8 +301,7 @@ static int add_slash(struct ask *a, struct err *e)
 }
 
 /* in_epoch - a request while ep is held. */
-static int in_epoch(struct ask *a, struct live_epoch *ep, const struct http_path *p,
-		    struct err *e)
+static int in_epoch(struct ask *a, struct epoch *ep, const struct http_path *p, struct err *e)
 {
 	const char *name = NULL;
 	struct view_attr attr;
@@ -328,12 +327,12 @@ static int in_epoch(struct ask *a, struct live_epoch *ep, const struct http_path
 
 int serve_data(struct ask *a, struct err *e)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct http_path p;
 	int rc = http_path_parse(a->rest, &p, e);
 
 	if (rc == 0)
-		rc = live_get(a->s->fs.live, LIVE_ROOT, &ep, e);
+		rc = epoch_acquire(a->s->fs.live, EPOCHS_ROOT, &ep, e);
 	if (rc == 0) {
 		*e = (struct err)ERR_INIT;
 		rc = in_epoch(a, ep, &p, e);
@@ -341,8 +340,8 @@ int serve_data(struct ask *a, struct err *e)
 		    serve_unchanged(ep, NULL) < 0)
 			rc = -ESTALE;
 		if (rc == -ESTALE)
-			live_poke(a->s->fs.live, ep);
-		live_put(a->s->fs.live, ep);
+			epochs_invalidate(a->s->fs.live, ep);
+		epoch_release(a->s->fs.live, ep);
 	}
 	http_path_release(&p);
 	return rc;

@@ -12,7 +12,7 @@
 
 /* serve - the server while it lives. What is not said otherwise is constant once it answers. */
 struct serve {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	struct fs fs;          /* live and log only; they have locks of their own */
 	char address[64];      /* that it listens on, without brackets */
 	uint16_t port;
@@ -55,18 +55,18 @@ int serve_text(struct ask *a, unsigned int status, const char *type, struct buf 
 
 /* serve_find - id and attributes of a path in the view of ep. Held until serve_drop. Returns 0;
  * -ENOENT proven absence; -EISDIR ends in '/' but is a file; errors of lookup. */
-int serve_find(struct live_epoch *ep, const struct http_path *p, struct view_attr *ret,
+int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
 	       struct err *e) NZ_MUST_USE;
-void serve_drop(struct live_epoch *ep, uint64_t id);
+void serve_drop(struct epoch *ep, uint64_t id);
 /* serve_let_go - serve_drop for an answer that is sent without its epoch: ino is dropped if the
  * epoch of that number is still current. */
 void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch);
 /* serve_unchanged - 0, or -ESTALE when the source is not what ep opened. */
-int serve_unchanged(struct live_epoch *ep, struct err *e) NZ_MUST_USE;
+int serve_unchanged(struct epoch *ep, struct err *e) NZ_MUST_USE;
 
 /* serve_listing - the page of a directory, for people and for programs that look for links. *held
  * becomes false when the response has taken dir over and drops it when the page is sent. */
-int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *dir, bool *held,
+int serve_listing(struct ask *a, struct epoch *ep, const struct view_attr *dir, bool *held,
 		  struct err *e) NZ_MUST_USE;
 
 #endif

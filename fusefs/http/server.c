@@ -52,7 +52,7 @@ static int open_live(void *arg, struct source **ret_source, struct view **ret_vi
 
 static int open_source(struct serve *s, struct err *e)
 {
-	const struct fs_setup *setup = s->setup;
+	const struct app *setup = s->setup;
 	int rc;
 
 	fs_rw_prepare(setup);
@@ -60,15 +60,15 @@ static int open_source(struct serve *s, struct err *e)
 	if (rc == 0 && setup->cfg->isolate)
 		codec_isolate(0);
 	if (rc == 0)
-		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
+		rc = epochs_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
-		live_far(s->fs.live, setup->cfg->check_every);
+		epochs_far(s->fs.live, setup->cfg->check_every);
 	s->fs.path = setup->cfg->shown;
 	s->fs.remote = setup->cfg->remote;
-	s->fs.follows = live_first(s->fs.live)->view->follows;
-	fs_print_notes(live_first(s->fs.live));
+	s->fs.follows = epochs_first(s->fs.live)->view->follows;
+	fs_print_notes(epochs_first(s->fs.live));
 	return 0;
 }
 
@@ -261,7 +261,7 @@ static int prepare(struct serve *s, struct err *e)
 	if (rc == 0)
 		rc = start_daemon(s, e);
 	if (rc == 0 && !s->fs.follows)
-		rc = live_watch(s->fs.live, forget_names, s, e);
+		rc = epochs_watch(s->fs.live, forget_names, s, e);
 	return rc;
 }
 
@@ -288,12 +288,12 @@ static void tear_down(struct serve *s)
 {
 	fs_remote_stop();
 	if (s->fs.live)
-		live_stop(s->fs.live);
+		epochs_stop(s->fs.live);
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon); /* and closes the socket */
 	else if (s->fd >= 0)
 		(void)close(s->fd);
-	live_free(s->fs.live);
+	epochs_free(s->fs.live);
 	fs_remote_end();
 	log_flush(true);
 	fs_release(&s->fs);
@@ -309,7 +309,7 @@ static void await_signal(void)
 		log_flush(false);
 }
 
-int fs_serve_http(const struct fs_setup *setup)
+int fs_serve_http(const struct app *setup)
 {
 	struct serve s = {.setup = setup, .fd = -1};
 	struct err e = ERR_INIT;

@@ -7,6 +7,6 @@
 
 /* fs_serve_http - serve setup's source until a signal ends it. Prints where; returns the exit
  * status. */
-int fs_serve_http(const struct fs_setup *setup);
+int fs_serve_http(const struct app *setup);
 
 #endif

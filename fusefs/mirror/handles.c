@@ -82,7 +82,7 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 	return 0;
 }
 
-/* give_slot - a handle of a file in a slot, which stays in use. known: as for slot_release. */
+/* give_slot - a handle of a file in a slot, which stays in use. known: as for slot_put. */
 static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t known,
 		     struct view_handle *ret, struct err *e)
 {
@@ -93,12 +93,12 @@ static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t kno
 			s->view->write->release(s->view, inner_of(id), ret->fh);
 		if (known && s->view->ops->forget)
 			s->view->ops->forget(s->view, inner_of(id), known);
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 		return err_nomem(e);
 	}
 	*h = (struct handle){.slot = s, .fh = ret->fh, .fd = -1};
 	remember(m, h);
-	slot_hold(m, s, known);
+	slot_pin(m, s, known);
 	ret->fh = (uint64_t)(uintptr_t)h;
 	return 0;
 }
@@ -107,7 +107,7 @@ static int open_in_slot(struct mirror *m, uint64_t id, int flags, struct view_ha
 			struct err *e)
 {
 	struct slot *s;
-	int rc = slot_use(m, number_of(id), &s, e);
+	int rc = slot_get(m, number_of(id), &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -118,7 +118,7 @@ static int open_in_slot(struct mirror *m, uint64_t id, int flags, struct view_ha
 		rc = write_read_only(s, e);
 	if (rc == 0 && s->rw)
 		return give_slot(m, s, id, 0, ret, e);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 	return rc;
 }
 
@@ -131,7 +131,7 @@ static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *re
 
 	if (number_of(id))
 		return open_in_slot(m, id, flags, ret, e);
-	rc = real_w_open(m, id, flags, &fd, e);
+	rc = passthrough_open(m, id, flags, &fd, e);
 	if (rc == -ESTALE) /* not for one that reads or writes: the name is looked up again */
 		(void)walk_gone_id(m, id, true, &gone, NULL);
 	return rc ? rc : give_fd(m, fd, id, flags, ret, e);
@@ -144,7 +144,7 @@ static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int 
 			  struct err *e)
 {
 	struct slot *s;
-	int rc = slot_use(m, number_of(dir), &s, e);
+	int rc = slot_get(m, number_of(dir), &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -154,7 +154,7 @@ static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int 
 	else
 		rc = write_read_only(s, e);
 	if (rc < 0) {
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 		return rc;
 	}
 	mirror_show(s, ret_attr);
@@ -169,7 +169,7 @@ static int create_real(struct mirror *m, const struct where *dir, const char *na
 	int fd = -1, rc;
 
 	fresh = fresh && new_wanted(m, dir, name, false, other);
-	rc = real_w_create(m, dir, name, flags, mode, &fd, ret_attr, e);
+	rc = passthrough_create(m, dir, name, flags, mode, &fd, ret_attr, e);
 	if (rc < 0)
 		return rc;
 	if (fresh)
@@ -260,7 +260,7 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 		return err_set(e, -ESTALE, "it is not open any more");
 	rc = mirror_read_slot(m, s, inner_of(id), h->fh, off, len, room, ret, &held, e);
 	if (!held)
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 	return rc;
 }
 
@@ -329,12 +329,12 @@ static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 	int rc, fd;
 
 	if (number_of(dir)) {
-		rc = slot_use(m, number_of(dir), &s, e);
+		rc = slot_get(m, number_of(dir), &s, e);
 		if (rc < 0)
 			return rc;
 		if (s->rw && s->view->write->fsyncdir)
 			rc = s->view->write->fsyncdir(s->view, inner_of(dir), e);
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 		return rc;
 	}
 	rc = real_copy(m, dir, &n, e);
@@ -371,7 +371,7 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 	if (h->slot) {
 		if (h->slot->view->write->release)
 			h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);
-		slot_let_go(m, h->slot);
+		slot_unpin(m, h->slot);
 	} else {
 		if (h->writes)
 			real_writer(m, h->id, -1, &fresh, &others);
@@ -394,9 +394,9 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 	if (!number_of(id)) {
 		if (h && set->size_set)
 			h->wrote = true;
-		return real_w_setattr(m, id, h && h->writes ? h->fd : -1, set, ret, e);
+		return passthrough_setattr(m, id, h && h->writes ? h->fd : -1, set, ret, e);
 	}
-	rc = slot_use(m, number_of(id), &s, e);
+	rc = slot_get(m, number_of(id), &s, e);
 	if (rc < 0)
 		return rc;
 	if (!s->rw)
@@ -405,7 +405,7 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 		rc = s->view->write->setattr(s->view, inner_of(id), h ? h->fh : 0, set, ret, e);
 	if (rc == 0)
 		mirror_show(s, ret);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 	return rc;
 }
 

@@ -59,7 +59,7 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 	struct view_handle h = {0};
 	struct view_attr a;
 	struct slot *s;
-	int rc = slot_use(m, number, &s, e);
+	int rc = slot_get(m, number, &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -77,7 +77,7 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 			(void)s->view->write->unlink(s->view, VIEW_ROOT, name, strlen(name),
 						     NULL);
 	}
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 	return rc;
 }
 

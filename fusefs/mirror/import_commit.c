@@ -5,14 +5,14 @@
 
 #define MEMORY ((uint64_t)256 << 20)
 
-int commit_new(const struct fs_setup *setup, struct source *now, const char *store, int dir_fd,
+int commit_new(const struct app *setup, struct source *now, const char *store, int dir_fd,
 	       struct err *e)
 {
 	const bool v3 = setup->cfg->zarr3;
-	struct push_policy policy;
+	struct diff_policy policy;
 	struct source_options opts;
 	struct source *real = NULL;
-	struct push_job job = {
+	struct diff_job job = {
 		.now = now,
 		.policy = &policy,
 		.memory = MEMORY,

@@ -65,7 +65,7 @@ static int workplace(const struct place *to, char name[NAME_BYTES + 32], int *re
 	struct stat st;
 
 	(void)snprintf(name, NAME_BYTES + 32, ".%s.new" HIDDEN, to->name);
-	beneath_remove(to->fd, name); /* what another mount left, that died */
+	remove_beneath(to->fd, name); /* what another mount left, that died */
 	if (mkdirat(to->fd, name, 0700) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	*ret_fd = openat(to->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -78,7 +78,7 @@ static int workplace(const struct place *to, char name[NAME_BYTES + 32], int *re
 	return err_set(e, -EACCES, "'%s' was replaced by somebody else", name);
 }
 
-static int make_store(const struct fs_setup *setup, struct source *now, const struct place *to,
+static int make_store(const struct app *setup, struct source *now, const struct place *to,
 		      struct err *e)
 {
 	char work[NAME_BYTES + 32];
@@ -98,7 +98,7 @@ static int make_store(const struct fs_setup *setup, struct source *now, const st
 		rc = err_sys(e, errno, "'%s'", to->name);
 	if (rc == 0)
 		(void)fsync(to->fd); /* a file that is there twice after a crash is no loss */
-	beneath_remove(to->fd, work);
+	remove_beneath(to->fd, work);
 	return rc;
 }
 
@@ -116,7 +116,7 @@ static bool remove_read(const struct place *from, const struct source *now)
 static int become_store(struct mirror *m, const struct place *from, const struct place *to,
 			struct err *e)
 {
-	const struct fs_setup *setup = m->setup;
+	const struct app *setup = m->setup;
 	auto_free char *path = path_in(from->fd, from->name);
 	const struct source_ops *of = NULL;
 	struct source_options opts;

@@ -275,7 +275,7 @@ static int take_entry(const struct mirror *m, const struct where *dir, struct li
 /* open_where - the directory, when it is still the one. */
 static int open_where(const struct mirror *m, const struct where *dir, DIR **ret, struct err *e)
 {
-	int fd = beneath_open(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	struct stat st;
 
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)

@@ -42,7 +42,7 @@ struct node {
 enum slot_state { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN, SLOT_FAILED };
 
 /* slot - one dataset with one counterpart. Everything but the constants is under the lock; source
- * and view may be used without it between slot_use and slot_release. */
+ * and view may be used without it between slot_get and slot_put. */
 struct slot {
 	struct link by_path;
 	uint32_t number;
@@ -74,7 +74,7 @@ enum { LISTINGS = 8, WALKS = 32 };
 
 struct mirror {
 	struct view base;
-	const struct fs_setup *setup;
+	const struct app *setup;
 	int fd; /* of the directory */
 	uint64_t seed;
 
@@ -177,35 +177,35 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 /* slot_is_at - whether there is a slot of this kind for what st says is at path: it need not be bid
  * for. */
 bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const struct stat *st);
-/* slot_use - the slot with its dataset open; finish with slot_release. -ESTALE: it changed, or
+/* slot_get - the slot with its dataset open; finish with slot_put. -ESTALE: it changed, or
  * there is none; else what opening it said. */
-int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e);
-/* slot_release - known: ids of it that the kernel is told of now. */
-void slot_release(struct mirror *m, struct slot *s, uint64_t known);
-/* slot_explain - the code of an error of its view: -ESTALE when the dataset changed. */
-int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e);
+int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e);
+/* slot_put - known: ids of it that the kernel is told of now. */
+void slot_put(struct mirror *m, struct slot *s, uint64_t known);
+/* slot_map_error - the code of an error of its view: -ESTALE when the dataset changed. */
+int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e);
 /* slot_check - after bytes were read: -ESTALE when they may be others. */
 int slot_check(struct mirror *m, struct slot *s, struct err *e);
-/* slot_peek - kind, path and stat of a slot that need not be open. *ret_path: new. -ESTALE. */
-int slot_peek(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
-	      struct stat *ret_st, struct err *e);
-/* slot_outdated - st is what is at the slot's path now (NULL: nothing is): it may be stale. */
-int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, struct err *e);
+/* slot_lookup - kind, path and stat of a slot that need not be open. *ret_path: new. -ESTALE. */
+int slot_lookup(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
+		struct stat *ret_st, struct err *e);
+/* slot_revalidate - st is what is at the slot's path now (NULL: nothing is): it may be stale. */
+int slot_revalidate(struct mirror *m, uint32_t number, const struct stat *st, struct err *e);
 /* slot_forget - the kernel knows ids of it so many times less. */
 void slot_forget(struct mirror *m, uint32_t number, uint64_t count);
-/* slot_if_open - the same as slot_use of one that is open; NULL: it is not. Opens nothing. */
+/* slot_if_open - the same as slot_get of one that is open; NULL: it is not. Opens nothing. */
 struct slot *slot_if_open(struct mirror *m, uint32_t number);
-/* slot_hold, slot_let_go - an open file of a writable view: the slot, which the caller uses, stays
- * open; its use goes on until slot_let_go. known: as for slot_release. */
-void slot_hold(struct mirror *m, struct slot *s, uint64_t known);
-void slot_let_go(struct mirror *m, struct slot *s);
-/* slot_end - a dataset is about to be removed or to get another name: what was written to it goes
- * into it, and its slot is stale. -EBUSY: somebody uses it. */
-int slot_end(struct mirror *m, uint32_t number, struct err *e);
-/* slots_leave - the same of all that were written through this mount at a path or below it, which
- * is about to get another name, or to go. -EBUSY: one of them has open files, still; what its
+/* slot_pin, slot_unpin - an open file of a writable view: the slot, which the caller uses, stays
+ * open; its use goes on until slot_unpin. known: as for slot_put. */
+void slot_pin(struct mirror *m, struct slot *s, uint64_t known);
+void slot_unpin(struct mirror *m, struct slot *s);
+/* slot_retire - a dataset is about to be removed or to get another name: what was written to it
+ * goes into it, and its slot is stale. -EBUSY: somebody uses it. */
+int slot_retire(struct mirror *m, uint32_t number, struct err *e);
+/* slots_flush_below - the same of all that were written through this mount at a path or below it,
+ * which is about to get another name, or to go. -EBUSY: one of them has open files, still; what its
  * commit said. */
-int slots_leave(struct mirror *m, const char *path, struct err *e);
+int slots_flush_below(struct mirror *m, const char *path, struct err *e);
 /* slots_finish - view_write_ops.finish of all that are open. */
 int slots_finish(struct mirror *m, struct err *e);
 void slots_free(struct mirror *m);
@@ -262,22 +262,22 @@ int real_open_at(const struct mirror *m, const char *path, const char **ret_name
 int real_fail(struct err *e, int errnum, const char *fmt, ...) NZ_PRINTF(3, 4);
 
 /* real_w_... - what a writable view can do, of real entries; names are not hidden ones. */
-int real_w_create(struct mirror *m, const struct where *dir, const char *name, int flags,
-		  mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e);
-int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e);
-int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *set,
-		   struct view_attr *ret, struct err *e);
-int real_w_symlink(struct mirror *m, const struct where *dir, const char *name, const char *text,
-		   struct view_attr *ret, struct err *e);
-int real_w_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
-		 struct view_attr *ret, struct err *e);
-int real_w_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
-		  struct err *e);
-int real_w_rename(struct mirror *m, const struct where *dir, const char *name,
-		  const struct where *to_dir, const char *to_name, unsigned flags,
-		  struct err *e);
-int real_w_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
-		struct view_attr *ret, struct err *e);
+int passthrough_create(struct mirror *m, const struct where *dir, const char *name, int flags,
+		       mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e);
+int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e);
+int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *set,
+			struct view_attr *ret, struct err *e);
+int passthrough_symlink(struct mirror *m, const struct where *dir, const char *name,
+			const char *text, struct view_attr *ret, struct err *e);
+int passthrough_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
+		      struct view_attr *ret, struct err *e);
+int passthrough_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		       struct err *e);
+int passthrough_rename(struct mirror *m, const struct where *dir, const char *name,
+		       const struct where *to_dir, const char *to_name, unsigned flags,
+		       struct err *e);
+int passthrough_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
+		     struct view_attr *ret, struct err *e);
 
 /* new_wanted - whether a new file (or directory) of this name in a directory is to become a
  * dataset of the other family, and what the dataset is called then. */

@@ -93,7 +93,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 			 struct view_attr *ret, struct err *e)
 {
 	struct slot *s;
-	int rc = slot_use(m, number_of(dir), &s, e);
+	int rc = slot_get(m, number_of(dir), &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -106,7 +106,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 					   ret, e);
 	if (rc == 0)
 		mirror_show(s, ret);
-	slot_release(m, s, rc == 0);
+	slot_put(m, s, rc == 0);
 	return rc;
 }
 
@@ -141,7 +141,7 @@ static int make_dir(struct mirror *m, uint64_t dir, const char *name, size_t len
 	else if (new_wanted(m, &where, text, true, other))
 		rc = mkdir_tree(m, &where, dir, text, other, ret, e);
 	else
-		rc = real_w_mkdir(m, &where, text, mode, ret, e);
+		rc = passthrough_mkdir(m, &where, text, mode, ret, e);
 	free(where.path);
 	return rc;
 }
@@ -182,7 +182,7 @@ static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool
 			  struct err *e)
 {
 	struct slot *s;
-	int rc = slot_use(m, number_of(dir), &s, e);
+	int rc = slot_get(m, number_of(dir), &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -193,7 +193,7 @@ static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool
 	else
 		rc = (is_dir ? s->view->write->rmdir : s->view->write->unlink)(
 			s->view, inner_of(dir), name, strlen(name), e);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 	walk_touch(m, false);
 	return rc;
 }
@@ -206,8 +206,8 @@ static int remove_real(struct mirror *m, const struct where *dir, const char *na
 
 	if (!path)
 		return err_nomem(e);
-	(void)slots_leave(m, path, NULL); /* else a state directory stays behind */
-	return real_w_remove(m, dir, name, is_dir, e);
+	(void)slots_flush_below(m, path, NULL); /* else a state directory stays behind */
+	return passthrough_remove(m, dir, name, is_dir, e);
 }
 
 /* remove_gone - of a name that is not there: it may have gone with its dataset. */
@@ -319,7 +319,7 @@ static int rename_real(struct mirror *m, const struct where *dir, const char *na
 	int rc;
 
 	fresh = fresh && new_wanted(m, to_dir, to, false, other);
-	rc = real_w_rename(m, dir, name, to_dir, to, flags, e);
+	rc = passthrough_rename(m, dir, name, to_dir, to, flags, e);
 	if (rc < 0 || !fresh || !path || real_stat(m, path, &st, NULL) < 0 ||
 	    !S_ISREG(st.st_mode))
 		return rc;
@@ -337,14 +337,14 @@ static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint
 			  const char *to, unsigned flags, struct err *e)
 {
 	struct slot *s;
-	int rc = slot_use(m, number_of(dir), &s, e);
+	int rc = slot_get(m, number_of(dir), &s, e);
 
 	if (rc < 0)
 		return rc;
 	rc = s->rw ? s->view->write->rename(s->view, inner_of(dir), name, strlen(name),
 					    inner_of(to_dir), to, strlen(to), flags, e)
 		   : write_read_only(s, e);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 	return rc;
 }
 
@@ -358,8 +358,8 @@ static int leave_both(struct mirror *m, const struct where *dir, const char *nam
 
 	if (!from || !over)
 		return err_nomem(e);
-	(void)slots_leave(m, over, NULL); /* it is replaced, whoever has it open */
-	return slots_leave(m, from, e);
+	(void)slots_flush_below(m, over, NULL); /* it is replaced, whoever has it open */
+	return slots_flush_below(m, from, e);
 }
 
 static int rename_from_real(struct mirror *m, const struct where *dir, const char *name,
@@ -456,7 +456,7 @@ int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, co
 		return rc;
 	if (at == AT_SLOT)
 		return err_set(e, -EPERM, "'%s': no links in datasets", own);
-	rc = at == AT_NOTHING ? real_w_symlink(m, &where, own, text, ret, e)
+	rc = at == AT_NOTHING ? passthrough_symlink(m, &where, own, text, ret, e)
 			      : err_set(e, -EEXIST, "'%s' is there", own);
 	free(where.path);
 	return rc;
@@ -480,12 +480,12 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 		rc = write_target(m, dir, text, &where, &at, ret, e);
 		if (rc < 0)
 			return rc;
-		rc = at == AT_NOTHING ? real_w_link(m, id, &where, text, ret, e)
+		rc = at == AT_NOTHING ? passthrough_link(m, id, &where, text, ret, e)
 				      : err_set(e, -EEXIST, "'%s' is there", text);
 		free(where.path);
 		return rc;
 	}
-	rc = slot_use(m, number_of(id), &s, e);
+	rc = slot_get(m, number_of(id), &s, e);
 	if (rc < 0)
 		return rc;
 	rc = s->rw && s->view->write->link
@@ -494,7 +494,7 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 		     : err_set(e, -EPERM, "no links in '%s'", s->name);
 	if (rc == 0)
 		mirror_show(s, ret);
-	slot_release(m, s, rc == 0);
+	slot_put(m, s, rc == 0);
 	return rc;
 }
 
@@ -514,7 +514,7 @@ static int may(struct mirror *m, uint32_t number, bool empty, struct err *e)
 {
 	bool there = false;
 	struct slot *s;
-	int rc = slot_use(m, number, &s, e);
+	int rc = slot_get(m, number, &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -522,7 +522,7 @@ static int may(struct mirror *m, uint32_t number, bool empty, struct err *e)
 		rc = write_read_only(s, e);
 	else if (empty)
 		rc = s->view->ops->list(s->view, VIEW_ROOT, 0, false, any, &there, e);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 	return rc == 0 && there ? err_set(e, -ENOTEMPTY, "it is not empty") : rc;
 }
 
@@ -535,9 +535,9 @@ int write_remove_file(struct mirror *m, uint32_t number, struct err *e)
 	int rc = may(m, number, true, e), fd;
 
 	if (rc == 0)
-		rc = slot_peek(m, number, &kind, &path, &st, e);
+		rc = slot_lookup(m, number, &kind, &path, &st, e);
 	if (rc == 0)
-		rc = slot_end(m, number, e);
+		rc = slot_retire(m, number, e);
 	if (rc < 0)
 		return rc;
 	fd = real_open_at(m, path, &name, e);
@@ -555,10 +555,10 @@ static int remove_at(int fd, const char *name, struct err *e)
 	struct stat st;
 
 	(void)snprintf(gone, sizeof(gone), ".%.200s.gone.nczarrfs", name);
-	beneath_remove(fd, gone); /* what another mount left, that died */
+	remove_beneath(fd, gone); /* what another mount left, that died */
 	if (renameat2(fd, name, fd, gone, RENAME_NOREPLACE) < 0)
 		return err_sys(e, errno, "'%s'", name);
-	beneath_remove(fd, gone);
+	remove_beneath(fd, gone);
 	if (fstatat(fd, gone, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return err_set(e, -EIO, "'%s': some of it could not be removed, and is '%s'",
 			       name, gone);
@@ -574,11 +574,11 @@ int write_remove_store(struct mirror *m, uint32_t number, struct err *e)
 	int rc = may(m, number, false, e), fd;
 
 	if (rc == 0)
-		rc = slot_peek(m, number, &kind, &path, &st, e);
+		rc = slot_lookup(m, number, &kind, &path, &st, e);
 	if (rc == 0 && !S_ISDIR(st.st_mode))
 		rc = err_set(e, -EPERM, "'%s' is no directory", path);
 	if (rc == 0)
-		rc = slots_leave(m, path, e);
+		rc = slots_flush_below(m, path, e);
 	if (rc < 0)
 		return rc;
 	fd = real_open_at(m, path, &name, e);
@@ -605,7 +605,7 @@ int write_rename_whole(struct mirror *m, uint32_t number, const struct where *di
 	enum name_kind kind;
 	const char *name;
 	struct stat st;
-	int rc = slot_peek(m, number, &kind, &path, &st, e);
+	int rc = slot_lookup(m, number, &kind, &path, &st, e);
 
 	if (rc < 0)
 		return rc;
@@ -616,6 +616,6 @@ int write_rename_whole(struct mirror *m, uint32_t number, const struct where *di
 		return err_set(e, -EXDEV, "'%s' would not be shown as '%s'", path, to);
 	rc = may(m, number, false, e);
 	if (rc == 0)
-		rc = slots_leave(m, path, e);
-	return rc ? rc : real_w_rename(m, dir, name, to_dir, other, RENAME_NOREPLACE, e);
+		rc = slots_flush_below(m, path, e);
+	return rc ? rc : passthrough_rename(m, dir, name, to_dir, other, RENAME_NOREPLACE, e);
 }

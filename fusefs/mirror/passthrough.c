@@ -16,7 +16,7 @@
 
 static int open_real(const struct mirror *m, const char *path, int flags, struct err *e)
 {
-	int fd = beneath_open(m->fd, path, flags | O_NOFOLLOW);
+	int fd = open_beneath(m->fd, path, flags | O_NOFOLLOW);
 
 	/* a link or a file where a directory was, or a name that no file can have */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV ||
@@ -588,7 +588,7 @@ static void put_names(const char *list, size_t len, struct buf *out)
 {
 	for (const char *p = list; p < list + len; p += strlen(p) + 1)
 		if (strncmp(p, "user.", 5) == 0 &&
-		    strncmp(p, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) != 0)
+		    strncmp(p, PROVENANCE_PREFIX, sizeof(PROVENANCE_PREFIX) - 1) != 0)
 			buf_put(out, p, strlen(p) + 1);
 }
 
@@ -598,7 +598,7 @@ int real_xattr(struct mirror *m, uint64_t id, const char *name, struct buf *out,
 	char path[32];
 	ssize_t n;
 
-	if (name && strncmp(name, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) == 0)
+	if (name && strncmp(name, PROVENANCE_PREFIX, sizeof(PROVENANCE_PREFIX) - 1) == 0)
 		return err_set(e, -ENODATA, "no attribute '%s'", name);
 	auto_fd int fd = open_node(m, id, e);
 
@@ -627,7 +627,7 @@ int real_setxattr(struct mirror *m, uint64_t id, const char *name, const uint8_t
 {
 	char path[32];
 
-	if (strncmp(name, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) == 0)
+	if (strncmp(name, PROVENANCE_PREFIX, sizeof(PROVENANCE_PREFIX) - 1) == 0)
 		return err_set(e, -EPERM, "'%s': such names are the mount's own", name);
 	auto_fd int fd = open_node(m, id, e);
 

@@ -34,7 +34,7 @@ int real_fail(struct err *e, int errnum, const char *fmt, ...)
 /* open_dir - a directory's descriptor, when it is still the one. */
 static int open_dir(const struct mirror *m, const struct where *dir, struct err *e)
 {
-	int fd = beneath_open(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	struct stat st;
 
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
@@ -56,7 +56,7 @@ int real_open_at(const struct mirror *m, const char *path, const char **ret_name
 
 	if (!dir)
 		return err_nomem(e);
-	fd = beneath_open(m->fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	fd = open_beneath(m->fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	*ret_name = slash ? slash + 1 : path;
 	return fd < 0 ? err_sys(e, -fd, "'%s'", dir) : fd;
 }
@@ -72,8 +72,8 @@ static int entered(struct mirror *m, const struct where *dir, const char *name,
 	return rc ? rc : real_enter(m, dir, path, &st, ret, e);
 }
 
-int real_w_create(struct mirror *m, const struct where *dir, const char *name, int flags,
-		  mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e)
+int passthrough_create(struct mirror *m, const struct where *dir, const char *name, int flags,
+		       mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e)
 {
 	auto_fd int at = open_dir(m, dir, e);
 	int access = (flags & O_ACCMODE) == O_WRONLY ? O_RDWR : flags & O_ACCMODE;
@@ -101,7 +101,7 @@ int real_w_create(struct mirror *m, const struct where *dir, const char *name, i
 	return rc;
 }
 
-int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e)
+int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e)
 {
 	struct node n;
 	struct stat st;
@@ -109,7 +109,7 @@ int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct er
 
 	if (rc < 0)
 		return rc;
-	fd = beneath_open(m->fd, n.path, (flags & (O_ACCMODE | O_APPEND)) | O_NOFOLLOW);
+	fd = open_beneath(m->fd, n.path, (flags & (O_ACCMODE | O_APPEND)) | O_NOFOLLOW);
 	if (fd < 0)
 		rc = fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
 			     ? err_set(e, -ESTALE, "'%s' is gone", n.path)
@@ -154,8 +154,8 @@ static int set(int at, const char *name, int fd, mode_t was, const struct view_s
 	return 0;
 }
 
-int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *x,
-		   struct view_attr *ret, struct err *e)
+int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *x,
+			struct view_attr *ret, struct err *e)
 {
 	const char *name = NULL;
 	struct node n = {0};
@@ -193,8 +193,8 @@ int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set 
 	return rc;
 }
 
-int real_w_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
-		 struct view_attr *ret, struct err *e)
+int passthrough_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
+		      struct view_attr *ret, struct err *e)
 {
 	auto_fd int at = open_dir(m, dir, e);
 
@@ -205,8 +205,8 @@ int real_w_mkdir(struct mirror *m, const struct where *dir, const char *name, mo
 	return entered(m, dir, name, ret, e);
 }
 
-int real_w_symlink(struct mirror *m, const struct where *dir, const char *name,
-		   const char *text, struct view_attr *ret, struct err *e)
+int passthrough_symlink(struct mirror *m, const struct where *dir, const char *name,
+			const char *text, struct view_attr *ret, struct err *e)
 {
 	auto_fd int at = open_dir(m, dir, e);
 
@@ -239,12 +239,12 @@ static void remove_left(int at, const char *name)
 	rewinddir(d);
 	while (empty && (entry = readdir(d)) != NULL)
 		if (mirror_hidden(entry->d_name))
-			beneath_remove(fd, entry->d_name);
+			remove_beneath(fd, entry->d_name);
 	(void)closedir(d);
 }
 
-int real_w_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
-		  struct err *e)
+int passthrough_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		       struct err *e)
 {
 	auto_fd int at = open_dir(m, dir, e);
 
@@ -262,9 +262,9 @@ int real_w_remove(struct mirror *m, const struct where *dir, const char *name, b
 		       : 0;
 }
 
-int real_w_rename(struct mirror *m, const struct where *dir, const char *name,
-		  const struct where *to_dir, const char *to_name, unsigned flags,
-		  struct err *e)
+int passthrough_rename(struct mirror *m, const struct where *dir, const char *name,
+		       const struct where *to_dir, const char *to_name, unsigned flags,
+		       struct err *e)
 {
 	auto_free char *from = mirror_join(dir->path, name);
 	auto_free char *to = mirror_join(to_dir->path, to_name);
@@ -281,8 +281,8 @@ int real_w_rename(struct mirror *m, const struct where *dir, const char *name,
 	return 0;
 }
 
-int real_w_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
-		struct view_attr *ret, struct err *e)
+int passthrough_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
+		     struct view_attr *ret, struct err *e)
 {
 	auto_fd int to_at = open_dir(m, dir, e);
 	const char *from = NULL;

@@ -29,7 +29,7 @@ int slot_stale(const char *path, struct err *e)
 static int open_source(const struct mirror *m, const struct slot *s, struct source **ret,
 		       struct err *e)
 {
-	const struct fs_setup *setup = m->setup;
+	const struct app *setup = m->setup;
 	struct source_options opts;
 	auto_free char *path = mirror_join(setup->cfg->source, s->path);
 	int rc;
@@ -64,8 +64,8 @@ static bool may_write(const struct mirror *m, const struct slot *s)
 }
 
 /* open_writable - without the lock. Returns 1 when it can only be read. */
-static int open_writable(struct mirror *m, const struct slot *s, const struct fs_want *want,
-			 struct opened *o, struct err *e)
+static int open_writable(struct mirror *m, const struct slot *s,
+			 const struct view_request *want, struct opened *o, struct err *e)
 {
 	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
 	const struct source_ops *of;
@@ -106,8 +106,8 @@ static int open_writable(struct mirror *m, const struct slot *s, const struct fs
 
 int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struct err *e)
 {
-	const struct fs_setup *setup = m->setup;
-	const struct fs_want want = {
+	const struct app *setup = m->setup;
+	const struct view_request want = {
 		.nc = s->kind != NAME_TREE,
 		.name = s->name,
 		.id_limit = INNER_LIMIT,

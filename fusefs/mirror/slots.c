@@ -380,7 +380,7 @@ static void list_closing(struct mirror *m, const struct opened *o)
 /* is_accident - EAGAIN: another program has it open for writing. */
 static bool is_accident(int code)
 {
-	return err_accident(code) && code != -EAGAIN;
+	return err_is_transient(code) && code != -EAGAIN;
 }
 
 /* note_short_locked - since when this machine has been short of something, as far as attempts to
@@ -523,7 +523,7 @@ static int make_stale(struct mirror *m, struct slot *s, struct err *e)
 	return slot_stale(s->path, e);
 }
 
-int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e)
+int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e)
 {
 	bool poll_it = false;
 	struct slot *s;
@@ -546,13 +546,13 @@ int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e
 	if (poll_it && s->source && source_poll(s->source, NULL) == -ESTALE)
 		rc = make_stale(m, s, e);
 	if (rc)
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 	else
 		*ret = s;
 	return rc;
 }
 
-void slot_release(struct mirror *m, struct slot *s, uint64_t known)
+void slot_put(struct mirror *m, struct slot *s, uint64_t known)
 {
 	struct opened o;
 
@@ -565,7 +565,7 @@ void slot_release(struct mirror *m, struct slot *s, uint64_t known)
 	close_opened(m, &o);
 }
 
-int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e)
+int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
 {
 	if (s->rw)
 		return rc; /* it knows which of its ids are old */
@@ -584,8 +584,8 @@ int slot_check(struct mirror *m, struct slot *s, struct err *e)
 	return rc == -ESTALE ? make_stale(m, s, e) : rc;
 }
 
-int slot_peek(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
-	      struct stat *ret_st, struct err *e)
+int slot_lookup(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
+		struct stat *ret_st, struct err *e)
 {
 	const struct slot *s;
 	int rc = 0;
@@ -605,7 +605,7 @@ int slot_peek(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char 
 	return rc;
 }
 
-int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, struct err *e)
+int slot_revalidate(struct mirror *m, uint32_t number, const struct stat *st, struct err *e)
 {
 	struct opened o = {0};
 	struct slot *s;
@@ -653,7 +653,7 @@ struct slot *slot_if_open(struct mirror *m, uint32_t number)
 	return s;
 }
 
-void slot_hold(struct mirror *m, struct slot *s, uint64_t known)
+void slot_pin(struct mirror *m, struct slot *s, uint64_t known)
 {
 	(void)pthread_mutex_lock(&m->lock);
 	s->known += known;
@@ -661,15 +661,15 @@ void slot_hold(struct mirror *m, struct slot *s, uint64_t known)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
-void slot_let_go(struct mirror *m, struct slot *s)
+void slot_unpin(struct mirror *m, struct slot *s)
 {
 	(void)pthread_mutex_lock(&m->lock);
 	s->handles--;
 	(void)pthread_mutex_unlock(&m->lock);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 }
 
-int slot_end(struct mirror *m, uint32_t number, struct err *e)
+int slot_retire(struct mirror *m, uint32_t number, struct err *e)
 {
 	struct opened o = {0};
 	struct slot *s;
@@ -703,7 +703,7 @@ static struct slot *written_below_locked(const struct mirror *m, const char *pat
 	return NULL;
 }
 
-int slots_leave(struct mirror *m, const char *path, struct err *e)
+int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 {
 	const int64_t until = mirror_now_ms() + PATIENCE_MS;
 	struct opened o;

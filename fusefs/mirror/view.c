@@ -23,7 +23,7 @@ enum {
 
 int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind)
 {
-	const struct fs_setup *setup = m->setup;
+	const struct app *setup = m->setup;
 	auto_free char *full = mirror_join(setup->cfg->source, path);
 	const struct source_ops *of = NULL;
 	int rc = full ? source_bidder(setup->formats, setup->n_formats, full, &of) : -ENOMEM;
@@ -31,7 +31,7 @@ int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind)
 	if (rc == -EIO) /* names depend on it, and are kept: one more chance */
 		rc = source_bidder(setup->formats, setup->n_formats, full, &of);
 	if (rc < 0) /* what could not be looked at is shown: opening it says why */
-		return err_accident(rc) ? rc : 1;
+		return err_is_transient(rc) ? rc : 1;
 	/* what is netCDF-4 already needs no other file that is */
 	return of && (kind != NAME_NC4 || (of != setup->zarr && of != setup->hdf5));
 }
@@ -101,7 +101,7 @@ static int file_attr(struct mirror *m, uint32_t number, const struct stat *st,
 		     struct view_attr *ret, struct err *e)
 {
 	struct slot *s;
-	int rc = slot_use(m, number, &s, e);
+	int rc = slot_get(m, number, &s, e);
 
 	if (!rc) {
 		rc = s->rw ? s->view->ops->lookup(s->view, VIEW_ROOT, s->name, strlen(s->name),
@@ -110,8 +110,8 @@ static int file_attr(struct mirror *m, uint32_t number, const struct stat *st,
 		if (!rc)
 			mirror_show(s, ret);
 		else
-			rc = slot_explain(m, s, rc, e);
-		slot_release(m, s, 0);
+			rc = slot_map_error(m, s, rc, e);
+		slot_put(m, s, 0);
 	}
 	if (!rc || rc == -ESTALE || rc == -ENOENT)
 		return rc;
@@ -227,15 +227,15 @@ static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t 
 		copy = strndup(name, len);
 		return copy ? look_up_walking(m, dir, copy, ret, e) : err_nomem(e);
 	}
-	rc = slot_use(m, number_of(dir), &s, e);
+	rc = slot_get(m, number_of(dir), &s, e);
 	if (rc)
 		return rc;
 	rc = s->view->ops->lookup(s->view, inner_of(dir), name, len, ret, e);
 	if (rc || ret->unsure)
-		rc = slot_explain(m, s, rc, e);
+		rc = slot_map_error(m, s, rc, e);
 	if (!rc)
 		mirror_show(s, ret);
-	slot_release(m, s, !rc);
+	slot_put(m, s, !rc);
 	return rc;
 }
 
@@ -246,13 +246,13 @@ static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *
 	auto_free char *path = NULL;
 	enum name_kind kind;
 	struct stat was, st;
-	int rc = slot_peek(m, number_of(id), &kind, &path, &was, e);
+	int rc = slot_lookup(m, number_of(id), &kind, &path, &was, e);
 
 	if (rc)
 		return rc;
 	rc = real_stat(m, path, &st, e);
 	if (rc == 0 || rc == -ENOENT)
-		rc = slot_outdated(m, number_of(id), rc ? NULL : &st, e);
+		rc = slot_revalidate(m, number_of(id), rc ? NULL : &st, e);
 	if (rc)
 		return rc;
 	if (kind != NAME_TREE)
@@ -274,21 +274,21 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 		rc = real_getattr(m, id, ret, e);
 		return rc == -ESTALE && walk_gone_id(m, id, false, ret, NULL) ? 0 : rc;
 	}
-	rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
+	rc = slot_lookup(m, number_of(id), &kind, &path, &st, e);
 	if (rc)
 		return rc;
 	free(path);
 	if (inner_of(id) == (kind == NAME_TREE ? VIEW_ROOT : IMAGE_ID))
 		return counterpart_getattr(m, id, ret, e);
-	rc = slot_use(m, number_of(id), &s, e);
+	rc = slot_get(m, number_of(id), &s, e);
 	if (rc)
 		return rc;
 	rc = s->view->ops->getattr(s->view, inner_of(id), ret, e);
 	if (rc || ret->unsure)
-		rc = slot_explain(m, s, rc, e);
+		rc = slot_map_error(m, s, rc, e);
 	if (!rc)
 		mirror_show(s, ret);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 	return rc;
 }
 
@@ -329,14 +329,14 @@ static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_
 		walk_touch(m, true);
 	if (!number_of(dir))
 		return real_list(m, dir, cookie, emit, arg, e);
-	rc = slot_use(m, number_of(dir), &r.slot, e);
+	rc = slot_get(m, number_of(dir), &r.slot, e);
 	if (rc)
 		return rc;
 	rc = r.slot->view->ops->list(r.slot->view, inner_of(dir), cookie, want_attr,
 				     relay_entry, &r, e);
 	if (rc)
-		rc = slot_explain(m, r.slot, rc, e);
-	slot_release(m, r.slot, r.known);
+		rc = slot_map_error(m, r.slot, rc, e);
+	slot_put(m, r.slot, r.known);
 	return rc;
 }
 
@@ -354,7 +354,7 @@ static void let_go(void *arg)
 	struct held *h = arg;
 
 	span_done(&h->inner);
-	slot_release(h->m, h->slot, 0);
+	slot_put(h->m, h->slot, 0);
 	free(h);
 }
 
@@ -381,7 +381,7 @@ int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh,
 		    : s->view->ops->read(s->view, id, off, len, room, &in, e);
 
 	if (rc)
-		return slot_explain(m, s, rc, e);
+		return slot_map_error(m, s, rc, e);
 	if (in.mem && in.mem != room) {
 		rc = hold(m, s, &in, ret, e);
 		*ret_held = !rc;
@@ -395,7 +395,7 @@ int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh,
 			if (!rc)
 				rc = slot_check(m, s, e); /* only now: whose bytes they are */
 			else
-				rc = slot_explain(m, s, rc, e);
+				rc = slot_map_error(m, s, rc, e);
 		}
 		*ret = (struct span){.mem = in.len ? room : NULL,
 				     .fd = -1,
@@ -417,12 +417,12 @@ static int mirror_read(struct view *v, uint64_t id, uint64_t off, size_t len, ui
 
 	if (!number_of(id))
 		return real_read(m, id, off, len, room, ret, e);
-	rc = slot_use(m, number_of(id), &s, e);
+	rc = slot_get(m, number_of(id), &s, e);
 	if (rc)
 		return rc;
 	rc = mirror_read_slot(m, s, inner_of(id), 0, off, len, room, ret, &is_held, e);
 	if (!is_held)
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 	return rc;
 }
 
@@ -451,19 +451,19 @@ static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct bu
 	if (!number_of(id))
 		return real_xattr(m, id, name, out, e);
 	if (may_have)
-		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
+		rc = slot_lookup(m, number_of(id), &kind, &path, &st, e);
 	if (rc)
 		return rc;
-	if (!may_have || (kind != NAME_TREE && !told_of(name)))
+	if (!may_have || (kind != NAME_TREE && !provenance_of(name)))
 		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
-	rc = slot_use(m, number_of(id), &s, e);
+	rc = slot_get(m, number_of(id), &s, e);
 	if (rc)
 		return rc;
 	rc = s->view->ops->xattr ? s->view->ops->xattr(s->view, inner_of(id), name, out, e)
 				 : -ENODATA;
 	if (rc && rc != -ENODATA && rc != -E2BIG)
-		rc = slot_explain(m, s, rc, e);
-	slot_release(m, s, 0);
+		rc = slot_map_error(m, s, rc, e);
+	slot_put(m, s, 0);
 	return rc;
 }
 
@@ -475,7 +475,7 @@ static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
 	if (s) {
 		if (s->rw && s->view->ops->forget)
 			s->view->ops->forget(s->view, inner_of(id), count);
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 	}
 	if (number_of(id))
 		slot_forget(m, number_of(id), count);
@@ -507,13 +507,13 @@ static uint64_t mirror_parent(struct view *v, uint64_t dir)
 	if (dir == VIEW_ROOT)
 		return VIEW_ROOT;
 	if (number && inner_of(dir) != VIEW_ROOT) {
-		if (slot_use(m, number, &s, NULL))
+		if (slot_get(m, number, &s, NULL))
 			return VIEW_ROOT;
 		id = id_of(number, s->view->ops->parent(s->view, inner_of(dir)));
-		slot_release(m, s, 0);
+		slot_put(m, s, 0);
 		return id;
 	}
-	if (number ? slot_peek(m, number, &kind, &w.path, &st, NULL) == 0
+	if (number ? slot_lookup(m, number, &kind, &w.path, &st, NULL) == 0
 		   : real_where(m, dir, &w, NULL) == 0)
 		id = holder(m, w.path);
 	free(w.path);
@@ -560,12 +560,12 @@ static const struct view_ops mirror_ops = {
 	.forget = mirror_forget,
 };
 
-int mirror_wanted(const struct fs_setup *setup, struct err *e)
+int mirror_wanted(const struct app *setup, struct err *e)
 {
 	return setup->cfg->view == CFG_VIEW_AUTO ? mirror_only(setup, e) : 0;
 }
 
-int mirror_only(const struct fs_setup *setup, struct err *e)
+int mirror_only(const struct app *setup, struct err *e)
 {
 	const char *path = setup->cfg->source;
 	const struct source_ops *of;
@@ -575,8 +575,9 @@ int mirror_only(const struct fs_setup *setup, struct err *e)
 	if (setup->cfg->remote || setup->cfg->concat)
 		return 0;
 	if (stat(path, &st) < 0) /* of others whoever opens it says more */
-		return errno == EIO || err_accident(-errno) ? err_sys(e, errno, "'%s'", path)
-							    : 0;
+		return errno == EIO || err_is_transient(-errno)
+			       ? err_sys(e, errno, "'%s'", path)
+			       : 0;
 	if (!S_ISDIR(st.st_mode))
 		return 0;
 	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
@@ -628,7 +629,7 @@ static int mirror_init(struct mirror *m, struct err *e)
 	return real_root(m, &st, e);
 }
 
-int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
+int mirror_open(const struct app *setup, struct view **ret, struct err *e)
 {
 	struct mirror *m = alloc_array(1, sizeof(*m));
 	int rc;
@@ -640,7 +641,7 @@ int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
 	list_init(&m->handles);
 	list_init(&m->closing);
 	(void)pthread_mutex_init(&m->lock, NULL);
-	stop_cond_init(&m->moved);
+	cancel_cond_init(&m->moved);
 	rc = mirror_init(m, e);
 	if (rc) {
 		mirror_close(&m->base);

@@ -7,16 +7,16 @@
 
 /* mirror_wanted - whether cfg asks for a mirror: its source is a directory that no format bids
  * for, and the view is left to us. 1, 0; -errno: what it is could not be found out. */
-int mirror_wanted(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
+int mirror_wanted(const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* mirror_only - whether cfg's source is a directory that no format bids for, whatever the view.
  * Returns as mirror_wanted. */
-int mirror_only(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
+int mirror_only(const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* mirror_open - mirror cfg's source. No dataset is opened. The mountpoint may lie in it and is
  * never looked at. setup is borrowed for the view's life.
  * Returns 0 with *ret new (view->ops->close). */
-int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e) NZ_MUST_USE;
+int mirror_open(const struct app *setup, struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* mirror_caller - the thread of the program whose request this thread answers; 0: none. */
 extern _Thread_local pid_t mirror_caller;

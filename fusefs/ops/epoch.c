@@ -44,25 +44,25 @@ struct names {
 	size_t n, cap;
 };
 
-struct live {
+struct epochs {
 	const char *path;
-	live_open_fn *open;
+	epochs_open_fn *open;
 	void *open_arg;
-	live_changed_fn *changed;
+	epochs_changed_fn *changed;
 	void *changed_arg;
 
 	pthread_mutex_t lock;
 	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
 	enum state state;        /* lock */
-	struct live_epoch *now;  /* lock; NULL in OPENING and BROKEN */
-	struct live_epoch *past; /* lock; the epoch before, until there is a new one */
+	struct epoch *now;       /* lock; NULL in OPENING and BROKEN */
+	struct epoch *past;      /* lock; the epoch before, until there is a new one */
 	bool telling;            /* lock: the kernel is being told; nobody may wait */
 	bool stopping;           /* lock: the watcher ends, and nothing is opened any more */
 	struct stat last;        /* lock: of the source when last opened */
 	bool used;               /* lock: somebody asked for something since the last look */
 
 	/* References that the kernel has to inodes of epochs whose numbers end in the index. */
-	_Atomic int64_t told[LIVE_EPOCHS];
+	_Atomic int64_t told[EPOCHS_EPOCHS];
 
 	/* Set before the watcher. Apart from `used`, as compilers read neighbours together. */
 	int64_t far_ms; /* between two looks at a source that is far; 0: never */
@@ -144,7 +144,7 @@ static bool collect_name(void *arg, const char *name, uint64_t id, bool is_dir,
 
 /* names_of - what the root directory of an epoch holds, and what programs probe for there. When
  * memory is short names are missing, and the kernel keeps what it knows: said, not hidden. */
-static void names_of(const struct live_epoch *ep, struct names *ret)
+static void names_of(const struct epoch *ep, struct names *ret)
 {
 	static const char *const always[] = {".zgroup", ".zattrs", ".zmetadata", ".zarray",
 					     "zarr.json"};
@@ -161,7 +161,7 @@ static void names_of(const struct live_epoch *ep, struct names *ret)
 			 "changed source");
 }
 
-static void close_epoch(struct live_epoch *ep)
+static void close_epoch(struct epoch *ep)
 {
 	if (!ep)
 		return;
@@ -171,21 +171,21 @@ static void close_epoch(struct live_epoch *ep)
 }
 
 /* next_number - of the next epoch: none that an inode number of the kernel may be taken for. */
-static int next_number(const struct live *l, uint64_t *ret, struct err *e)
+static int next_number(const struct epochs *l, uint64_t *ret, struct err *e)
 {
-	for (uint64_t n = l->next_number; n < l->next_number + LIVE_EPOCHS; n++)
-		if (atomic_load(&l->told[n % LIVE_EPOCHS]) <= 0) {
+	for (uint64_t n = l->next_number; n < l->next_number + EPOCHS_EPOCHS; n++)
+		if (atomic_load(&l->told[n % EPOCHS_EPOCHS]) <= 0) {
 			*ret = n;
 			return 0;
 		}
 	return err_set(e, -EMFILE,
 		       "files of %d older states of '%s' are still open: close some of them",
-		       LIVE_EPOCHS, l->path);
+		       EPOCHS_EPOCHS, l->path);
 }
 
-static int open_epoch(struct live *l, struct live_epoch **ret, struct err *e)
+static int open_epoch(struct epochs *l, struct epoch **ret, struct err *e)
 {
-	struct live_epoch *ep = alloc_array(1, sizeof(*ep));
+	struct epoch *ep = alloc_array(1, sizeof(*ep));
 	int rc;
 
 	if (!ep)
@@ -205,7 +205,7 @@ static int open_epoch(struct live *l, struct live_epoch **ret, struct err *e)
 /* Requests. */
 
 /* wait_locked - until there is an epoch, or it is known that there is none. */
-static void wait_locked(struct live *l)
+static void wait_locked(struct epochs *l)
 {
 	struct timespec until;
 
@@ -218,30 +218,29 @@ static void wait_locked(struct live *l)
 			break;
 }
 
-static bool belongs(const struct live_epoch *ep, uint64_t ino)
+static bool belongs(const struct epoch *ep, uint64_t ino)
 {
-	return ino == LIVE_ROOT || ino >> 54 == ep->number % LIVE_EPOCHS;
+	return ino == EPOCHS_ROOT || ino >> 54 == ep->number % EPOCHS_EPOCHS;
 }
 
 /* take - past: NULL when only the current epoch will do. */
-static int take(struct live *l, uint64_t ino, bool *past, struct live_epoch **ret,
-		struct err *e)
+static int take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret, struct err *e)
 {
-	struct live_epoch *ep = NULL;
+	struct epoch *ep = NULL;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&l->lock);
 	l->used = true;
-	if (ino == LIVE_ROOT)
+	if (ino == EPOCHS_ROOT)
 		wait_locked(l);
 	if (l->state == CURRENT && belongs(l->now, ino))
 		ep = l->now;
 	else if (past && l->past && l->state != CURRENT && belongs(l->past, ino) &&
-		 (l->state == BROKEN || ino == LIVE_ROOT))
+		 (l->state == BROKEN || ino == EPOCHS_ROOT))
 		ep = l->past;
-	else if (ino != LIVE_ROOT && l->state == BROKEN && l->past && belongs(l->past, ino))
+	else if (ino != EPOCHS_ROOT && l->state == BROKEN && l->past && belongs(l->past, ino))
 		rc = err_set(e, -EIO, "'%s' changed and cannot be opened", l->path);
-	else if (ino != LIVE_ROOT)
+	else if (ino != EPOCHS_ROOT)
 		rc = err_set(e, -ESTALE, "'%s' changed: open the path again", l->path);
 	else if (l->state == CHANGED)
 		rc = err_set(e, -ESTALE, "'%s' changed", l->path);
@@ -257,18 +256,18 @@ static int take(struct live *l, uint64_t ino, bool *past, struct live_epoch **re
 	return rc;
 }
 
-int live_get(struct live *l, uint64_t ino, struct live_epoch **ret, struct err *e)
+int epoch_acquire(struct epochs *l, uint64_t ino, struct epoch **ret, struct err *e)
 {
 	return take(l, ino, NULL, ret, e);
 }
 
-int live_names(struct live *l, uint64_t ino, struct live_epoch **ret, bool *ret_past,
-	       struct err *e)
+int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool *ret_past,
+			struct err *e)
 {
 	return take(l, ino, ret_past, ret, e);
 }
 
-void live_put(struct live *l, struct live_epoch *ep)
+void epoch_release(struct epochs *l, struct epoch *ep)
 {
 	(void)pthread_mutex_lock(&l->lock);
 	if (--ep->requests == 0 && (l->state != CURRENT || ep == l->past))
@@ -276,15 +275,15 @@ void live_put(struct live *l, struct live_epoch *ep)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-void live_told(struct live *l, const struct live_epoch *ep, int64_t n)
+void epochs_told(struct epochs *l, const struct epoch *ep, int64_t n)
 {
 	if (!ep->view->follows)
-		atomic_fetch_add(&l->told[ep->number % LIVE_EPOCHS], n);
+		atomic_fetch_add(&l->told[ep->number % EPOCHS_EPOCHS], n);
 }
 
-void live_forgotten(struct live *l, uint64_t ino, uint64_t n)
+void epochs_forgotten(struct epochs *l, uint64_t ino, uint64_t n)
 {
-	if (ino != LIVE_ROOT)
+	if (ino != EPOCHS_ROOT)
 		atomic_fetch_sub(&l->told[ino >> 54], (int64_t)n);
 }
 
@@ -296,7 +295,7 @@ static void signal_fd(int fd)
 		return; /* the counter is full: it is signalled already */
 }
 
-void live_poke(struct live *l, const struct live_epoch *ep)
+void epochs_invalidate(struct epochs *l, const struct epoch *ep)
 {
 	bool mine;
 
@@ -309,12 +308,12 @@ void live_poke(struct live *l, const struct live_epoch *ep)
 		signal_fd(l->poke_fd);
 }
 
-const struct live_epoch *live_first(const struct live *l)
+const struct epoch *epochs_first(const struct epochs *l)
 {
 	return l->now;
 }
 
-bool live_broken(struct live *l, struct stat *ret)
+bool epochs_broken(struct epochs *l, struct stat *ret)
 {
 	bool broken;
 
@@ -327,7 +326,7 @@ bool live_broken(struct live *l, struct stat *ret)
 
 /* The watcher. */
 
-static void set_state(struct live *l, enum state state)
+static void set_state(struct epochs *l, enum state state)
 {
 	(void)pthread_mutex_lock(&l->lock);
 	l->state = state;
@@ -336,7 +335,7 @@ static void set_state(struct live *l, enum state state)
 }
 
 /* quit_within - wait that long; true when the watcher is to end. */
-static bool quit_within(const struct live *l, int ms)
+static bool quit_within(const struct epochs *l, int ms)
 {
 	struct pollfd p = {.fd = l->quit_fd, .events = POLLIN};
 
@@ -344,7 +343,7 @@ static bool quit_within(const struct live *l, int ms)
 }
 
 /* watch_file - the inode behind the path may be another one now. */
-static void watch_file(struct live *l)
+static void watch_file(struct epochs *l)
 {
 	if (l->watch_fd < 0 || l->far)
 		return;
@@ -358,7 +357,7 @@ static void watch_file(struct live *l)
 					       IN_MOVED_FROM | IN_MOVED_TO);
 }
 
-static void watch_dir(struct live *l)
+static void watch_dir(struct epochs *l)
 {
 	auto_free char *dir = strdup(l->path);
 	char *slash = dir ? strrchr(dir, '/') : NULL;
@@ -372,7 +371,7 @@ static void watch_dir(struct live *l)
 }
 
 /* drain_events - read what inotify has; notes when a writer closed the file. */
-static void drain_events(struct live *l)
+static void drain_events(struct epochs *l)
 {
 	_Alignas(struct inotify_event) char buf[4096];
 	const char *base = strrchr(l->path, '/');
@@ -392,7 +391,7 @@ static void drain_events(struct live *l)
 }
 
 /* wait_event - returns false when the watcher is to end. */
-static bool wait_event(struct live *l)
+static bool wait_event(struct epochs *l)
 {
 	struct pollfd p[] = {{.fd = l->quit_fd, .events = POLLIN},
 			     {.fd = l->poke_fd, .events = POLLIN},
@@ -411,7 +410,7 @@ static bool wait_event(struct live *l)
 }
 
 /* look - stat of the path; true when it is not what was last seen. What is far says it itself. */
-static bool look(const struct live *l, struct stat *st, bool *ok)
+static bool look(const struct epochs *l, struct stat *st, bool *ok)
 {
 	if (l->far || l->polled) {
 		*st = l->seen;
@@ -424,7 +423,7 @@ static bool look(const struct live *l, struct stat *st, bool *ok)
 
 /* settle - wait until nobody seems to be writing. Leaves the last look in seen. Returns false
  * when the watcher is to end. */
-static bool settle(struct live *l)
+static bool settle(struct epochs *l)
 {
 	struct stat st;
 	bool ok;
@@ -443,9 +442,9 @@ static bool settle(struct live *l)
 
 /* retire - take the current epoch away from requests and wait for those that run. It stays as
  * the past one, for names, until there is a new one. */
-static void retire(struct live *l)
+static void retire(struct epochs *l)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 
 	(void)pthread_mutex_lock(&l->lock);
 	ep = l->now;
@@ -466,9 +465,9 @@ static void retire(struct live *l)
 }
 
 /* close_past - when the last request about its names has been answered. */
-static void close_past(struct live *l)
+static void close_past(struct epochs *l)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 
 	(void)pthread_mutex_lock(&l->lock);
 	ep = l->past;
@@ -479,7 +478,7 @@ static void close_past(struct live *l)
 	close_epoch(ep);
 }
 
-static void tell(struct live *l, const struct names *s)
+static void tell(struct epochs *l, const struct names *s)
 {
 	(void)pthread_mutex_lock(&l->lock);
 	l->telling = true;
@@ -491,7 +490,7 @@ static void tell(struct live *l, const struct names *s)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-static void opened(struct live *l, struct live_epoch *ep)
+static void opened(struct epochs *l, struct epoch *ep)
 {
 	struct names new = {0};
 
@@ -512,7 +511,7 @@ static void opened(struct live *l, struct live_epoch *ep)
 	names_release(&new);
 }
 
-static void not_opened(struct live *l, int rc, const struct err *e)
+static void not_opened(struct epochs *l, int rc, const struct err *e)
 {
 	bool again = strcmp(l->failure, e->msg) == 0;
 
@@ -530,7 +529,7 @@ static void not_opened(struct live *l, int rc, const struct err *e)
 /* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *ret_rc and
  * *e. A failure says nothing about a file that changed meanwhile. Returns false when the watcher
  * is to end. */
-static bool open_settled(struct live *l, struct live_epoch **ret, int *ret_rc, struct err *e)
+static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, struct err *e)
 {
 	struct stat st;
 	bool ok;
@@ -554,9 +553,9 @@ static bool open_settled(struct live *l, struct live_epoch **ret, int *ret_rc, s
 	}
 }
 
-static void reload(struct live *l)
+static void reload(struct epochs *l)
 {
-	struct live_epoch *ep = NULL;
+	struct epoch *ep = NULL;
 	struct err e = ERR_INIT;
 	int rc = 0;
 
@@ -576,7 +575,7 @@ static void reload(struct live *l)
 
 /* may_ask - whether it is time to ask the source itself: a directory, what is far, or a file that
  * could not be opened for want of descriptors, say, which nothing will report to be over. */
-static bool may_ask(struct live *l, enum state state, int64_t now)
+static bool may_ask(struct epochs *l, enum state state, int64_t now)
 {
 	int64_t every = state == BROKEN ? l->retry_ms : l->far ? l->far_ms : TREE_POLL_MS;
 	bool used, dir = l->seen_ok && S_ISDIR(l->seen.st_mode);
@@ -599,7 +598,7 @@ static bool may_ask(struct live *l, enum state state, int64_t now)
 /* tree_changed - whether a directory, or what is far, is to be opened again, by what it says
  * itself; or anything that could not be opened for a while. `now` is the watcher's own to take
  * away. */
-static bool tree_changed(struct live *l, enum state state)
+static bool tree_changed(struct epochs *l, enum state state)
 {
 	int64_t now = now_ms();
 
@@ -610,7 +609,7 @@ static bool tree_changed(struct live *l, enum state state)
 	       (state == CURRENT && source_poll(l->now->source, NULL) == -ESTALE);
 }
 
-static bool needs_reload(struct live *l)
+static bool needs_reload(struct epochs *l)
 {
 	struct stat st;
 	bool ok, changed = look(l, &st, &ok);
@@ -627,7 +626,7 @@ static bool needs_reload(struct live *l)
 
 static void *watch(void *arg)
 {
-	struct live *l = arg;
+	struct epochs *l = arg;
 
 	while (wait_event(l))
 		if (needs_reload(l))
@@ -635,7 +634,7 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *e)
+int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct err *e)
 {
 	sigset_t all, old;
 	int rc;
@@ -657,19 +656,19 @@ int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *
 	return rc ? err_sys(e, rc, "start the thread that watches '%s'", l->path) : 0;
 }
 
-void live_far(struct live *l, uint32_t seconds)
+void epochs_far(struct epochs *l, uint32_t seconds)
 {
 	l->far = true;
 	l->far_ms = (int64_t)seconds * 1000;
 	l->tree_ms = now_ms(); /* it was opened just now */
 }
 
-void live_polled(struct live *l)
+void epochs_polled(struct epochs *l)
 {
 	l->polled = true;
 }
 
-void live_stop(struct live *l)
+void epochs_stop(struct epochs *l)
 {
 	(void)pthread_mutex_lock(&l->stop_lock);
 	if (l->started) {
@@ -685,9 +684,9 @@ void live_stop(struct live *l)
 }
 
 /* new_empty - everything that needs no source. */
-static struct live *new_empty(void)
+static struct epochs *new_empty(void)
 {
-	struct live *l = alloc_array(1, sizeof(*l));
+	struct epochs *l = alloc_array(1, sizeof(*l));
 	pthread_condattr_t attr;
 
 	if (!l)
@@ -704,9 +703,10 @@ static struct live *new_empty(void)
 	return l;
 }
 
-int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret, struct err *e)
+int epochs_new(const char *path, epochs_open_fn *open, void *arg, struct epochs **ret,
+	       struct err *e)
 {
-	struct live *l = new_empty();
+	struct epochs *l = new_empty();
 	int rc;
 
 	if (!l)
@@ -717,7 +717,7 @@ int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret,
 	rc = l->quit_fd < 0 || l->poke_fd < 0 ? err_sys(e, errno, "eventfd")
 					      : open_epoch(l, &l->now, e);
 	if (rc < 0) {
-		live_free(l);
+		epochs_free(l);
 		return rc;
 	}
 	if (l->now->source)
@@ -727,11 +727,11 @@ int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret,
 	return 0;
 }
 
-void live_free(struct live *l)
+void epochs_free(struct epochs *l)
 {
 	if (!l)
 		return;
-	live_stop(l);
+	epochs_stop(l);
 	close_epoch(l->now);
 	close_epoch(l->past);
 	names_release(&l->old);

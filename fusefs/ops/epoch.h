@@ -17,83 +17,85 @@
 
 #include "translate/contract/view.h"
 
-#define LIVE_ROOT 1  /* inode number of the root directory */
-#define LIVE_EPOCHS 1024 /* that an inode number tells apart */
+#define EPOCHS_ROOT 1      /* inode number of the root directory */
+#define EPOCHS_EPOCHS 1024 /* that an inode number tells apart */
 
-struct live;
+struct epochs;
 
-/* live_epoch - one opening of the source. Borrowed between live_get and live_put. */
-struct live_epoch {
+/* epoch - one opening of the source. Borrowed between epoch_acquire and epoch_release. */
+struct epoch {
 	struct source *source; /* NULL where the view has none */
 	struct view *view;
 	uint64_t number;    /* 0, 1, 2 ... */
 	uint32_t requests;  /* lock: live */
 };
 
-/* live_open_fn - open source and view; what main wired together. */
-typedef int live_open_fn(void *arg, struct source **ret_source, struct view **ret_view,
-			 struct err *e);
+/* epochs_open_fn - open source and view; what main wired together. */
+typedef int epochs_open_fn(void *arg, struct source **ret_source, struct view **ret_view,
+			   struct err *e);
 
-/* live_changed_fn - the watcher's own thread says, holding no lock, that names below the root
+/* epochs_changed_fn - the watcher's own thread says, holding no lock, that names below the root
  * (n texts) may mean something else now. */
-typedef void live_changed_fn(void *arg, char *const *names, size_t n);
+typedef void epochs_changed_fn(void *arg, char *const *names, size_t n);
 
-/* live_new - open the source for the first time. path: absolute, what is watched; borrowed, as
- * is arg. Returns 0 with *ret new (live_free); else what open said. */
-int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret,
-	     struct err *e) NZ_MUST_USE;
-/* live_watch - start the thread that looks for changes of the source. Once only, and not for a
- * view that follows changes by itself. */
-int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *e) NZ_MUST_USE;
-/* live_far - before live_watch: path is an address on another machine. Nothing reports its changes,
- * and looking costs requests: the source is asked when somebody has used it since, and not more
- * often than every so many seconds; 0: never. */
-void live_far(struct live *l, uint32_t seconds);
-/* live_polled - before live_watch: path is a directory in which things are that the source is made
- * of: only the source itself, asked once a second, says whether that changed. */
-void live_polled(struct live *l);
-/* live_stop - end that thread; does nothing when there is none. Any thread, any number of
- * times. Requests go on being answered. */
-void live_stop(struct live *l);
-/* live_free - stop and close everything. No request may be running. Takes NULL. */
-void live_free(struct live *l);
-
-/* live_get - the epoch of an inode number. For the root it waits, within bounds, while the
- * file is being opened again.
- * Returns 0 with *ret borrowed until live_put; -ESTALE the inode belongs to an older epoch;
- * -EIO the file changed and cannot be opened as it is now. */
-int live_get(struct live *l, uint64_t ino, struct live_epoch **ret, struct err *e) NZ_MUST_USE;
-/* live_names - like live_get, for requests about names and sizes alone. While the source cannot
- * be opened they are still answered from the last epoch (*ret_past is then true: nothing of it
- * may be remembered): to programs a name that gives an error is a name that is absent, and
- * absent chunks are fill values. Reading stays an error. */
-int live_names(struct live *l, uint64_t ino, struct live_epoch **ret, bool *ret_past,
+/* epochs_new - open the source for the first time. path: absolute, what is watched; borrowed, as
+ * is arg. Returns 0 with *ret new (epochs_free); else what open said. */
+int epochs_new(const char *path, epochs_open_fn *open, void *arg, struct epochs **ret,
 	       struct err *e) NZ_MUST_USE;
-/* live_put - the answer is with the kernel. */
-void live_put(struct live *l, struct live_epoch *ep);
-/* live_poke - a check of this epoch's source failed: look at once. */
-void live_poke(struct live *l, const struct live_epoch *ep);
+/* epochs_watch - start the thread that looks for changes of the source. Once only, and not for a
+ * view that follows changes by itself. */
+int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg,
+		 struct err *e) NZ_MUST_USE;
+/* epochs_far - before epochs_watch: path is an address on another machine. Nothing reports its
+ * changes, and looking costs requests: the source is asked when somebody has used it since, and not
+ * more often than every so many seconds; 0: never. */
+void epochs_far(struct epochs *l, uint32_t seconds);
+/* epochs_polled - before epochs_watch: path is a directory in which things are that the source is
+ * made of: only the source itself, asked once a second, says whether that changed. */
+void epochs_polled(struct epochs *l);
+/* epochs_stop - end that thread; does nothing when there is none. Any thread, any number of
+ * times. Requests go on being answered. */
+void epochs_stop(struct epochs *l);
+/* epochs_free - stop and close everything. No request may be running. Takes NULL. */
+void epochs_free(struct epochs *l);
 
-/* live_told - the kernel gets n entries of ep (before it has the reply), or did not get them
- * (-n). live_forgotten - it gave up n references to an inode. For views that do not follow. */
-void live_told(struct live *l, const struct live_epoch *ep, int64_t n);
-void live_forgotten(struct live *l, uint64_t ino, uint64_t n);
+/* epoch_acquire - the epoch of an inode number. For the root it waits, within bounds, while the
+ * file is being opened again.
+ * Returns 0 with *ret borrowed until epoch_release; -ESTALE the inode belongs to an older epoch;
+ * -EIO the file changed and cannot be opened as it is now. */
+int epoch_acquire(struct epochs *l, uint64_t ino, struct epoch **ret,
+		  struct err *e) NZ_MUST_USE;
+/* epoch_acquire_stale - like epoch_acquire, for requests about names and sizes alone. While the
+ * source cannot be opened they are still answered from the last epoch (*ret_past is then true:
+ * nothing of it may be remembered): to programs a name that gives an error is a name that is
+ * absent, and absent chunks are fill values. Reading stays an error. */
+int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool *ret_past,
+			struct err *e) NZ_MUST_USE;
+/* epoch_release - the answer is with the kernel. */
+void epoch_release(struct epochs *l, struct epoch *ep);
+/* epochs_invalidate - a check of this epoch's source failed: look at once. */
+void epochs_invalidate(struct epochs *l, const struct epoch *ep);
 
-/* live_first - the epoch that live_new opened, for the time before requests. Borrowed. */
-const struct live_epoch *live_first(const struct live *l);
-/* live_broken - whether the source cannot be opened as it is now; *ret: its stat when it was
+/* epochs_told - the kernel gets n entries of ep (before it has the reply), or did not get them
+ * (-n). epochs_forgotten - it gave up n references to an inode. For views that do not follow. */
+void epochs_told(struct epochs *l, const struct epoch *ep, int64_t n);
+void epochs_forgotten(struct epochs *l, uint64_t ino, uint64_t n);
+
+/* epochs_first - the epoch that epochs_new opened, for the time before requests. Borrowed. */
+const struct epoch *epochs_first(const struct epochs *l);
+/* epochs_broken - whether the source cannot be opened as it is now; *ret: its stat when it was
  * last open. */
-bool live_broken(struct live *l, struct stat *ret);
+bool epochs_broken(struct epochs *l, struct stat *ret);
 
 /* live_ino - inode number of a view's id; live_id - the reverse. */
-static inline uint64_t live_ino(const struct live_epoch *ep, uint64_t id)
+static inline uint64_t live_ino(const struct epoch *ep, uint64_t id)
 {
-	return id == VIEW_ROOT ? LIVE_ROOT : (ep->number % LIVE_EPOCHS) << 54 | id;
+	return id == VIEW_ROOT ? EPOCHS_ROOT : (ep->number % EPOCHS_EPOCHS) << 54 | id;
 }
 
 static inline uint64_t live_id(uint64_t ino)
 {
-	return ino == LIVE_ROOT ? VIEW_ROOT : ino & (VIEW_ID_LIMIT - 1);
+	return ino == EPOCHS_ROOT ? VIEW_ROOT : ino & (VIEW_ID_LIMIT - 1);
 }
 
 #endif

@@ -73,12 +73,12 @@ void ops_stop_begin(struct call *c)
 {
 	c->stops = c->fs->remote;
 	if (c->stops)
-		stop_begin_if(&c->stop, unwanted, c);
+		cancel_begin_if(&c->stop, unwanted, c);
 }
 
 void ops_stop_end(struct call *c)
 {
 	if (c->stops)
-		stop_end(&c->stop);
+		cancel_end(&c->stop);
 	c->stops = false;
 }

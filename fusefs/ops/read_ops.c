@@ -37,8 +37,8 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 	metrics_gauge_add(G_REQUESTS_RUNNING, 1);
 	mirror_caller = fuse_req_ctx(req)->pid;
 	ops_stop_begin(c);
-	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
-		   : live_get(c->fs->live, ino, &c->ep, &c->e);
+	rc = names ? epoch_acquire_stale(c->fs->live, ino, &c->ep, &c->past, &c->e)
+		   : epoch_acquire(c->fs->live, ino, &c->ep, &c->e);
 	if (rc < 0) {
 		ops_stop_end(c);
 		metrics_gauge_add(G_REQUESTS_RUNNING, -1);
@@ -53,7 +53,7 @@ void call_end(struct call *c)
 {
 	metrics_gauge_add(G_REQUESTS_RUNNING, -1);
 	ops_stop_end(c);
-	live_put(c->fs->live, c->ep);
+	epoch_release(c->fs->live, c->ep);
 }
 
 /* changed - whether the source changed under this request; if so the watcher is told. */
@@ -61,14 +61,14 @@ static bool changed(struct call *c)
 {
 	if (c->past || c->view->follows || source_check(c->ep->source, &c->e) == 0)
 		return false;
-	live_poke(c->fs->live, c->ep);
+	epochs_invalidate(c->fs->live, c->ep);
 	return true;
 }
 
 void call_fail(struct call *c, int rc, bool may_be_absent)
 {
 	if (rc == -ESTALE && !c->view->follows)
-		live_poke(c->fs->live, c->ep);
+		epochs_invalidate(c->fs->live, c->ep);
 	else if (rc != -ESTALE && rc != -EINTR && changed(c))
 		rc = -ESTALE;
 	if (c->writes)
@@ -146,7 +146,7 @@ void call_entry(const struct call *c, const struct view_attr *a, struct fuse_ent
 {
 	*entry = (struct fuse_entry_param){
 		.ino = live_ino(c->ep, a->id),
-		.generation = c->ep->number / LIVE_EPOCHS,
+		.generation = c->ep->number / EPOCHS_EPOCHS,
 		.attr_timeout = call_timeout(c, a),
 		.entry_timeout = call_timeout(c, a),
 	};
@@ -180,12 +180,12 @@ void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint
 {
 	bool untold;
 
-	live_told(c->fs->live, c->ep, 1);
+	epochs_told(c->fs->live, c->ep, 1);
 	untold = fuse_reply_entry(c->req, entry) == -ENOENT;
 	ops_stop_end(c); /* there is no request any more that could be given up */
 	if (!untold)
 		return;
-	live_told(c->fs->live, c->ep, -1);
+	epochs_told(c->fs->live, c->ep, -1);
 	forget(c->view, id, 1);
 }
 
@@ -306,13 +306,13 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 /* forget_ino - views that follow have a table of what the kernel knows; live counts for others. */
 static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 
 	if (!fs->follows)
-		live_forgotten(fs->live, ino, count);
-	else if (live_get(fs->live, ino, &ep, NULL) == 0) {
+		epochs_forgotten(fs->live, ino, count);
+	else if (epoch_acquire(fs->live, ino, &ep, NULL) == 0) {
 		forget(ep->view, live_id(ino), count);
-		live_put(fs->live, ep);
+		epoch_release(fs->live, ep);
 	}
 }
 
@@ -605,9 +605,9 @@ static void reply_list(struct listing *l)
 {
 	struct call *c = l->c;
 
-	live_told(c->fs->live, c->ep, l->told);
+	epochs_told(c->fs->live, c->ep, l->told);
 	if (fuse_reply_buf(c->req, l->buf, l->used) == -ENOENT)
-		live_told(c->fs->live, c->ep, -l->told);
+		epochs_told(c->fs->live, c->ep, -l->told);
 }
 
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
@@ -621,7 +621,7 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	log_debug("listing of inode %" PRIu64, (uint64_t)ino);
 	if (!call_begin(&c, req, ino, true))
 		return;
-	if (ino == LIVE_ROOT)
+	if (ino == EPOCHS_ROOT)
 		l.tag = (c.ep->number & 255) << COOKIE_BITS;
 	l.buf = (char *)thread_buffer(c.fs, size);
 	if (!l.buf)
@@ -722,7 +722,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 	metrics_count(M_REQ_STATFS);
 	(void)ino;
-	(void)live_broken(fs->live, &st); /* the size it had is good enough */
+	(void)epochs_broken(fs->live, &st); /* the size it had is good enough */
 	if (S_ISREG(st.st_mode) && !fs->writes) {
 		out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
 	} else if (!fs->remote && statvfs(fs->path, &below) == 0) {
@@ -756,7 +756,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 		(conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached && !fs->follows;
 	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir &&
 			 !fs->follows;
-	fs->no_xattr = fs->no_xattr || !live_first(fs->live)->view->ops->xattr;
+	fs->no_xattr = fs->no_xattr || !epochs_first(fs->live)->view->ops->xattr;
 	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
 	/* What changes behind the kernel's back changes its inode number, or is opened anew: it
 	 * need not ask for a file's size at each read. What a program has written is with us

@@ -11,12 +11,12 @@
 struct call {
 	struct fs *fs;
 	fuse_req_t req;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct view *view;
 	bool past;   /* names of a source that cannot be opened at the moment */
 	bool writes; /* errors are those of the system calls that change something */
 	struct err e;
-	struct stop stop; /* of sources that are far: interrupt.c */
+	struct cancel stop; /* of sources that are far: interrupt.c */
 	bool stops;       /* it is the thread's */
 };
 

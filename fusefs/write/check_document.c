@@ -163,7 +163,7 @@ static const struct store_ops few_ops = {
 
 /* check - of one document. */
 struct check {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	struct store *tree;
 	int dir_fd;
 	struct cfg cfg; /* commit_form's; its texts are the setup's */
@@ -406,8 +406,8 @@ static int check_document(struct check *c, struct err *e)
 	return rc;
 }
 
-int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tree,
-		      const char *key, struct err *e)
+int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, const char *key,
+		      struct err *e)
 {
 	const char *slash = strrchr(key, '/');
 	struct check c = {.setup = setup, .tree = tree, .dir_fd = dir_fd};
@@ -449,7 +449,7 @@ static struct source *open_doc(struct check *c, const char *key, const uint8_t *
 }
 
 /* same_bytes - whether the same bytes are the same elements of a chunk under both documents. */
-static bool same_bytes(const struct fs_setup *setup, struct source *s, struct source *r)
+static bool same_bytes(const struct app *setup, struct source *s, struct source *r)
 {
 	const struct ds_array *a = s->ds.arrays, *b = r->ds.arrays;
 	struct plan_layout x, y;
@@ -491,7 +491,7 @@ static unsigned lengths(const struct ds_array *was, const struct ds_array *is)
 
 /* passes - whether a view shows the array of that path with the bytes that are stored; shards are
  * put together anew. */
-static bool passes(const struct ground *g, const char *dir, bool sharded)
+static bool passes(const struct snapshot *g, const char *dir, bool sharded)
 {
 	const struct dataset *ds = &g->source->ds;
 	const char *slash = strrchr(dir, '/'), *name = slash ? slash + 1 : dir;
@@ -513,7 +513,7 @@ static bool passes(const struct ground *g, const char *dir, bool sharded)
 	return passes;
 }
 
-unsigned commit_tree_recoded(const struct fs_setup *setup, const struct ground *now,
+unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now,
 			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is)
 {

@@ -76,12 +76,11 @@ void commit_chunks_release(struct commit_chunks *c)
 	*c = (struct commit_chunks){0};
 }
 
-void commit_policy(const struct fs_setup *setup, enum plan_format format,
-		   struct push_policy *ret)
+void commit_policy(const struct app *setup, enum plan_format format, struct diff_policy *ret)
 {
 	const struct cfg *cfg = setup->cfg;
 
-	*ret = (struct push_policy){
+	*ret = (struct diff_policy){
 		.chunk_bytes = cfg->chunk_size,
 		.filters = setup->rules ? &setup->rules->filters : NULL,
 		.quant = setup->rules ? &setup->rules->quants : NULL,

@@ -58,8 +58,7 @@ size_t commit_paths_below(const struct commit_paths *p, const char *key, size_t 
 void commit_paths_release(struct commit_paths *p);
 
 /* commit_policy - what cfg says about new arrays in a target. */
-void commit_policy(const struct fs_setup *setup, enum plan_format format,
-		   struct push_policy *ret);
+void commit_policy(const struct app *setup, enum plan_format format, struct diff_policy *ret);
 
 /* commit_wait_for - new arrays of texts wait: *ret is `over` (borrowed) without them, new; NULL
  * when there are none. */
@@ -78,7 +77,7 @@ int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t arra
 		       const struct codec_chain *stored, bool named);
 /* commit_layouts_keep - arrays of `now` whose files are laid out otherwise than cfg has it are
  * listed in the state directory, durably, in place of those that were. */
-int commit_layouts_keep(const struct fs_setup *setup, int dir_fd, struct source *now,
+int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now,
 			struct err *e) NZ_MUST_USE;
 /* commit_form - cfg, with what the first writer decided: the Zarr format. */
 int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *e) NZ_MUST_USE;
@@ -87,14 +86,14 @@ int commit_form_note(int dir_fd, int zarr_format, struct err *e) NZ_MUST_USE;
 int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e) NZ_MUST_USE;
 
 /* commit_tap - a sink in front of another that is told what is done. Functions may be NULL. */
-struct commit_tap_ops {
+struct sink_observer_ops {
 	int (*added)(void *arg, uint32_t array, const struct sink_new *how, struct err *e);
 	int (*put)(void *arg, uint32_t array, uint64_t linear, struct err *e); /* and drop */
 	int (*removed)(void *arg, uint32_t was, struct err *e);
 	int (*resized)(void *arg, uint32_t array, struct err *e);
 };
-/* commit_tap_open - under is taken on success. Returns 0 with *ret new; -ENOMEM. */
-int commit_tap_open(struct sink *under, const struct commit_tap_ops *ops, void *arg,
-		    struct sink **ret, struct err *e) NZ_MUST_USE;
+/* sink_observer_open - under is taken on success. Returns 0 with *ret new; -ENOMEM. */
+int sink_observer_open(struct sink *under, const struct sink_observer_ops *ops, void *arg,
+		       struct sink **ret, struct err *e) NZ_MUST_USE;
 
 #endif

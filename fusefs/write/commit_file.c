@@ -15,14 +15,14 @@
 #define TEXT_BYTES ((size_t)1 << 30)
 
 struct file {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	const struct file_rw_change *c;
 	struct source *was, *now;
 	struct commit_chunks replaced; /* of c->source: they will be others */
 	bool failed;
 };
 
-static int open_one(const struct fs_setup *setup, const char *path, struct source **ret,
+static int open_one(const struct app *setup, const char *path, struct source **ret,
 		    struct err *e)
 {
 	struct source_options opts;
@@ -253,7 +253,7 @@ static int tapped_resized(void *arg, uint32_t array, struct err *e NZ_UNUSED)
 	return 0;
 }
 
-static const struct commit_tap_ops tap_ops = {
+static const struct sink_observer_ops tap_ops = {
 	.put = tapped_put,
 	.removed = tapped_removed,
 	.resized = tapped_resized,
@@ -300,7 +300,7 @@ static enum plan_format format_of(const struct file *f)
 static int open_sink(struct file *f, const char *path, struct store *far, int dir_fd,
 		     const struct sink_names *names, struct sink **ret, struct err *e)
 {
-	const struct fs_setup *setup = f->setup;
+	const struct app *setup = f->setup;
 
 	if (far)
 		return setup->rw->far_sink(setup->cfg, far, path, f->c->source, dir_fd, names,
@@ -311,15 +311,15 @@ static int open_sink(struct file *f, const char *path, struct store *far, int di
 static int push_file(struct file *f, const char *path, struct store *far, int dir_fd,
 		     struct err *e)
 {
-	const struct fs_setup *setup = f->setup;
+	const struct app *setup = f->setup;
 	const struct fs_rw *rw = setup->rw;
 	const struct sink_names names = {.array = rw->nc_array,
 					 .group = rw->nc_group,
 					 .dim = rw->nc_dim,
 					 .arg = f->c->view};
-	struct push_report report = {0};
-	struct push_policy policy;
-	struct push_job job = {
+	struct diff_report report = {0};
+	struct diff_policy policy;
+	struct diff_job job = {
 		.was = f->was,
 		.now = f->now,
 		.policy = &policy,
@@ -335,7 +335,7 @@ static int push_file(struct file *f, const char *path, struct store *far, int di
 
 	if (rc < 0)
 		return rc;
-	rc = commit_tap_open(under, &tap_ops, f, &job.sink, e);
+	rc = sink_observer_open(under, &tap_ops, f, &job.sink, e);
 	if (rc < 0) {
 		sink_close(under);
 		return rc;
@@ -354,8 +354,8 @@ static int push_file(struct file *f, const char *path, struct store *far, int di
 /* end_begun - a commit failed with rc, perhaps behind its manifest: what that says will be done,
  * whatever came in between. What failed once may succeed. 0: it is done; -EINPROGRESS: it will be;
  * else rc. */
-static int end_begun(const struct fs_setup *setup, const char *path, bool far, int dir_fd,
-		     int rc, struct err *e)
+static int end_begun(const struct app *setup, const char *path, bool far, int dir_fd, int rc,
+		     struct err *e)
 {
 	if (setup->rw->zarr_pending(path, dir_fd, NULL) <= 0)
 		return rc;
@@ -366,7 +366,7 @@ static int end_begun(const struct fs_setup *setup, const char *path, bool far, i
 	return 0;
 }
 
-int commit_file(const struct fs_setup *setup, const char *path, struct store *far, int dir_fd,
+int commit_file(const struct app *setup, const char *path, struct store *far, int dir_fd,
 		const struct file_rw_change *c, struct err *e)
 {
 	struct file f = {.setup = setup, .c = c};

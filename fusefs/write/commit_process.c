@@ -30,9 +30,9 @@ enum {
 
 /* Processes that commit are forked from one that was forked before there was a job: what it cannot
  * be sent it has from then. */
-static const struct fs_setup *the_setup;
+static const struct app *the_setup;
 
-void fs_rw_prepare(const struct fs_setup *setup)
+void fs_rw_prepare(const struct app *setup)
 {
 	the_setup = setup;
 }
@@ -259,7 +259,7 @@ static int one_process(struct committing *c, uint64_t generation, struct err *e)
 
 /* attempt - with what a process that failed or died left of the file put right: it is one of the
  * two states afterwards. */
-static int attempt(const struct fs_setup *setup, struct committing *c, uint64_t generation,
+static int attempt(const struct app *setup, struct committing *c, uint64_t generation,
 		   struct err *e)
 {
 	struct err other = ERR_INIT;
@@ -280,14 +280,14 @@ static int attempt(const struct fs_setup *setup, struct committing *c, uint64_t 
 
 /* half_done - whether the file will be another one when it is opened the next time: then what it is
  * now is no base of what waits. */
-static bool half_done(const struct fs_setup *setup, const struct rw_state *s)
+static bool half_done(const struct app *setup, const struct rw_state *s)
 {
 	const struct fs_rw *rw = setup->rw;
 
 	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, NULL) != 0;
 }
 
-int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state, uint64_t generation,
+int rw_commit_tree(const struct app *setup, struct rw_state *state, uint64_t generation,
 		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
 		   size_t *ret_n, struct err *e)
 {

@@ -7,7 +7,7 @@ struct tap {
 	struct sink base;
 	struct sink_ops table; /* without rename_array where the other has none */
 	struct sink *under;
-	const struct commit_tap_ops *ops;
+	const struct sink_observer_ops *ops;
 	void *arg;
 };
 
@@ -130,8 +130,8 @@ static int commit(struct sink *s, int (*gate)(void *arg, struct err *e), void *a
 	return u->ops->commit(u, gate, arg, e);
 }
 
-int commit_tap_open(struct sink *under, const struct commit_tap_ops *ops, void *arg,
-		    struct sink **ret, struct err *e)
+int sink_observer_open(struct sink *under, const struct sink_observer_ops *ops, void *arg,
+		       struct sink **ret, struct err *e)
 {
 	struct tap *t = alloc_array(1, sizeof(*t));
 

@@ -21,7 +21,7 @@ struct refusal {
 
 /* tree - one commit. */
 struct tree {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	struct source *source, *was, *now;
 	struct view *view;
 	struct store *base, *over;
@@ -48,12 +48,12 @@ struct tree {
 
 static int open_file(struct tree *t, const char *path, int dir_fd, struct err *e)
 {
-	const struct fs_setup *setup = t->setup;
-	struct fs_want want = {.name = setup->file_name,
-			       .id_limit = VIEW_ID_LIMIT,
-			       .rules = setup->rules,
-			       .writable = true,
-			       .share = 1};
+	const struct app *setup = t->setup;
+	struct view_request want = {.name = setup->file_name,
+				    .id_limit = VIEW_ID_LIMIT,
+				    .rules = setup->rules,
+				    .writable = true,
+				    .share = 1};
 	struct source_options opts;
 	int rc;
 
@@ -80,7 +80,7 @@ static int leave_texts(struct tree *t, const struct source_options *opts, struct
 
 static int open_trees(struct tree *t, int dir_fd, bool all, struct err *e)
 {
-	const struct fs_setup *setup = t->setup;
+	const struct app *setup = t->setup;
 	struct source_options opts;
 	int rc = stage_open(dir_fd, true, &t->stage, e);
 
@@ -272,7 +272,7 @@ static int added(void *arg, uint32_t array, const struct sink_new *how, struct e
 	return rc ? err_nomem(e) : 0;
 }
 
-static const struct commit_tap_ops tap_ops = {.added = added};
+static const struct sink_observer_ops tap_ops = {.added = added};
 
 static int gate(void *arg, struct err *e)
 {
@@ -289,10 +289,10 @@ static int gate(void *arg, struct err *e)
 
 static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e)
 {
-	const struct fs_setup *setup = t->setup;
-	struct push_report report = {0};
-	struct push_policy policy;
-	struct push_job job = {
+	const struct app *setup = t->setup;
+	struct diff_report report = {0};
+	struct diff_policy policy;
+	struct diff_job job = {
 		.was = t->was,
 		.now = t->now,
 		.policy = &policy,
@@ -307,7 +307,7 @@ static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e
 
 	if (rc < 0)
 		return rc;
-	rc = commit_tap_open(under, &tap_ops, t, &job.sink, e);
+	rc = sink_observer_open(under, &tap_ops, t, &job.sink, e);
 	if (rc < 0) {
 		sink_close(under);
 		return rc;
@@ -384,7 +384,7 @@ static void say_longer(struct tree *t)
 	}
 }
 
-int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
+int commit_tree(const struct app *setup, const char *path, int dir_fd, uint64_t generation,
 		bool all, int (*gate_fn)(void *arg, struct err *e),
 		void (*say_fn)(void *arg, const char *text), void *arg, char ***ret_left,
 		size_t *ret_n, struct err *e)

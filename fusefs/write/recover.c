@@ -14,14 +14,14 @@
 #include "fusefs/app/remote.h"
 #include "mountcfg/address/address.h"
 
-static int pending(const struct fs_setup *setup, const struct rw_state *s, struct err *e)
+static int pending(const struct app *setup, const struct rw_state *s, struct err *e)
 {
 	const struct fs_rw *rw = setup->rw;
 
 	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, e);
 }
 
-int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,
+int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_done,
 	      struct err *e)
 {
 	const struct fs_rw *rw = setup->rw;
@@ -46,7 +46,7 @@ int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *
 
 /* left_behind - opens the state of a dataset that nobody writes. 1: there is one; 0: there is none,
  * or it is another process's. */
-static int left_behind(const struct fs_setup *setup, const char *path, struct rw_state *ret,
+static int left_behind(const struct app *setup, const char *path, struct rw_state *ret,
 		       struct err *e)
 {
 	struct err other = ERR_INIT;
@@ -60,7 +60,7 @@ static int left_behind(const struct fs_setup *setup, const char *path, struct rw
 	return 1;
 }
 
-int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
+int fs_rw_pending(const struct app *setup, const char *path, struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
 	int rc = setup->rw ? left_behind(setup, path, &s, e) : 0;
@@ -74,15 +74,15 @@ int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
 	return rc;
 }
 
-int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
+int rw_recover_rest(const struct app *setup, const char *path, bool nc, struct err *e)
 {
 	char name[NAME_BYTES];
-	struct fs_want want = {.nc = nc,
-			       .name = name,
-			       .id_limit = VIEW_ID_LIMIT,
-			       .rules = setup->rules,
-			       .shared = setup->shared,
-			       .share = 1};
+	struct view_request want = {.nc = nc,
+				    .name = name,
+				    .id_limit = VIEW_ID_LIMIT,
+				    .rules = setup->rules,
+				    .shared = setup->shared,
+				    .share = 1};
 	struct view *view;
 	int rc;
 
@@ -111,7 +111,7 @@ static bool is_empty(const struct rw_state *s)
 
 /* logs_left - whether something that was written still waits; what a commit that died had made
  * beside is nobody's loss, and goes with the next. */
-static bool logs_left(const struct fs_setup *setup, const char *path)
+static bool logs_left(const struct app *setup, const char *path)
 {
 	struct rw_state s = RW_STATE_INIT;
 	bool left;
@@ -123,8 +123,7 @@ static bool logs_left(const struct fs_setup *setup, const char *path)
 	return left;
 }
 
-int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
-		  struct err *e)
+int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
 	auto_free char *shown = fs_shown(path);
@@ -161,7 +160,7 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 }
 
 /* where_it_waits - the error of who only looks. */
-static int where_it_waits(const struct fs_setup *setup, const char *path, struct err *e)
+static int where_it_waits(const struct app *setup, const char *path, struct err *e)
 {
 	auto_free char *dir = NULL, *real = NULL;
 	struct err other = ERR_INIT;
@@ -172,7 +171,7 @@ static int where_it_waits(const struct fs_setup *setup, const char *path, struct
 		       dir, path);
 }
 
-int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, struct err *e)
+int fs_rw_mend(const struct app *setup, const char *path, bool change, struct err *e)
 {
 	auto_free char *shown = fs_shown(path);
 	struct err other = ERR_INIT;
@@ -191,7 +190,7 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, stru
 		rc = where_it_waits(setup, path, &other);
 	}
 	/* whether it is in the middle of a commit is not known: then it must not be read */
-	if (pending == -EIO || err_accident(pending))
+	if (pending == -EIO || err_is_transient(pending))
 		return err_set(e, rc, "%s", other.msg);
 	if (rc < 0 && pending == FS_RW_BROKEN)
 		return err_set(e, rc,
@@ -204,7 +203,7 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, stru
 }
 
 struct recovering {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	const char *path;
 	bool *said; /* shared with who waits: what was done was printed */
 };
@@ -274,7 +273,7 @@ static int recover_one(void *arg)
 }
 
 /* recover_guarded - what a process that died did not say is said for it. */
-static bool recover_guarded(const struct fs_setup *setup, const char *path)
+static bool recover_guarded(const struct app *setup, const char *path)
 {
 	auto_free char *shown = fs_shown(path);
 	bool *said = mmap(NULL, sizeof(*said), PROT_READ | PROT_WRITE,
@@ -288,7 +287,7 @@ static bool recover_guarded(const struct fs_setup *setup, const char *path)
 		log_error("memory is short");
 		return false;
 	}
-	status = fs_run_guarded(shown ? shown : "", 0, recover_one, &r);
+	status = run_in_child(shown ? shown : "", 0, recover_one, &r);
 	if (status && !*said && setup->cfg->json) {
 		buf_init(&line, 1 << 16);
 		in_json(path, err_set(&e, -EIO, "it was not done to its end"), &e, &line);
@@ -300,10 +299,10 @@ static bool recover_guarded(const struct fs_setup *setup, const char *path)
 }
 
 /* recover_path - a dataset; or a directory that is none, and whose own nothing waits for. */
-static int recover_path(const struct fs_setup *setup, const char *path)
+static int recover_path(const struct app *setup, const char *path)
 {
 	struct cfg cfg = *setup->cfg;
-	struct fs_setup here = *setup;
+	struct app here = *setup;
 
 	here.cfg = &cfg;
 	cfg.source = (char *)(uintptr_t)path;
@@ -313,7 +312,7 @@ static int recover_path(const struct fs_setup *setup, const char *path)
 	return recover_guarded(setup, path) ? 0 : 1;
 }
 
-int fs_recover(const struct fs_setup *setup)
+int fs_recover(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	int status = recover_path(setup, cfg->source);

@@ -24,7 +24,7 @@
 
 /* walk - through the directory. */
 struct walk {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	rw_recover_fn *one;
 	uint64_t found, failed;
 	bool missed; /* something could not be looked at, which was said */
@@ -145,7 +145,7 @@ static void look_in(struct walk *w, const char *dir, unsigned depth)
 	free(names);
 }
 
-int rw_recover_dir(const struct fs_setup *setup, const char *path, rw_recover_fn *one)
+int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one)
 {
 	struct walk w = {.setup = setup, .one = one};
 	auto_free char *shown = fs_shown(path);

@@ -37,7 +37,7 @@ struct noted {
 };
 
 struct rw_keys {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	const struct rw_state *state;
 	struct store *store;
 	struct stage *stage;
@@ -542,7 +542,7 @@ static int is_tree(struct rw_keys *k, struct err *e)
 		       k->state->shown);
 }
 
-int rw_keys_open(const struct fs_setup *setup, const struct rw_state *state, struct store *s,
+int rw_keys_open(const struct app *setup, const struct rw_state *state, struct store *s,
 		 bool empty, struct rw_keys **ret, struct err *e)
 {
 	struct rw_keys *k = alloc_array(1, sizeof(*k));

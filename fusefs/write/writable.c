@@ -19,8 +19,8 @@
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
 struct rw {
-	const struct fs_setup *setup;
-	struct fs_want want;
+	const struct app *setup;
+	struct view_request want;
 	char name[NAME_BYTES]; /* of the virtual file */
 	struct rw_state state;
 	struct store *far;    /* remote: the tree; owned, NULL */
@@ -60,7 +60,7 @@ static void take_over(struct rw *rw, struct view *v)
 /* allowed - which datasets can be written, through which view. */
 static int allowed(const struct rw *rw, const struct source *s, struct err *e)
 {
-	const struct fs_setup *setup = rw->setup;
+	const struct app *setup = rw->setup;
 	const char *path = rw->state.shown;
 
 	if (rw->state.remote && !S_ISDIR(s->ds.st.st_mode))
@@ -99,7 +99,7 @@ static int read_only(const char *path, struct err *e)
 /* reach - of an address: what is written to. */
 static int reach(struct rw *rw, struct err *e)
 {
-	const struct fs_setup *setup = rw->setup;
+	const struct app *setup = rw->setup;
 	int rc = fs_store(setup, rw->state.path, &rw->far, e);
 
 	if (rc == 0 && (rw->far->unlisted || !rw->far->ops->put || !rw->far->ops->remove))
@@ -134,7 +134,7 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 		       struct err *e)
 {
 	struct rw *rw = arg;
-	const struct fs_setup *setup = rw->setup;
+	const struct app *setup = rw->setup;
 	struct source_options opts;
 	struct source *source = NULL;
 	int rc;
@@ -202,7 +202,7 @@ static int keys_check(void *arg, struct store *tree, const char *key, struct err
 	return rw_keys_check(rw->keys, tree, key, e);
 }
 
-static unsigned tree_recoded(void *arg, const struct ground *now, const char *dir,
+static unsigned tree_recoded(void *arg, const struct snapshot *now, const char *dir,
 			     const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is)
 {
@@ -225,7 +225,7 @@ static int keys_commit(void *arg, uint64_t generation, bool all, void (*quiesce)
 
 /* ---- opening ---- */
 
-static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
+static int open_tree(struct rw *rw, struct snapshots *g, struct view **ret, struct err *e)
 {
 	const struct cfg *cfg = rw->setup->cfg;
 	struct tree_rw_options opts = {
@@ -261,7 +261,7 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 	return rc;
 }
 
-static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
+static int open_file(struct rw *rw, struct snapshots *g, struct view **ret, struct err *e)
 {
 	const struct file_rw_options opts = {
 		.dir_fd = rw->state.dir_fd,
@@ -277,7 +277,7 @@ static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct
 }
 
 /* open_either - threads that it starts take no signals: those are for the server's own. */
-static int open_either(struct rw *rw, bool tree, struct grounds *g, struct view **ret,
+static int open_either(struct rw *rw, bool tree, struct snapshots *g, struct view **ret,
 		       struct err *e)
 {
 	sigset_t all, old;
@@ -294,8 +294,8 @@ static int open_either(struct rw *rw, bool tree, struct grounds *g, struct view 
 
 static int open_view(struct rw *rw, struct view **ret, struct err *e)
 {
-	struct grounds *g;
-	struct ground *x;
+	struct snapshots *g;
+	struct snapshot *x;
 	bool tree;
 	int rc = 0;
 
@@ -304,23 +304,23 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 				  rw->setup->cfg->create || !rw_state_bare(&rw->state),
 				  &rw->keys, e);
 	if (rc == 0)
-		rc = grounds_new(open_ground, rw, &g, e);
+		rc = snapshots_new(open_ground, rw, &g, e);
 	if (rc < 0)
 		return rc;
-	x = grounds_get(g);
+	x = snapshots_get(g);
 	tree = rw->keys || x->source->ops == rw->setup->hdf5;
-	ground_put(g, x);
+	snapshot_put(g, x);
 	if (!tree && rw->want.root)
 		rc = err_set(e, -EINVAL, "-o root: only where a Zarr tree is shown");
 	else
 		rc = open_either(rw, tree, g, ret, e);
 	if (rc < 0)
-		grounds_free(g);
+		snapshots_free(g);
 	return rc;
 }
 
 /* settle_other - what waits was written through the other view of an address: that puts it in. */
-static int settle_other(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
+static int settle_other(const struct app *setup, const char *path, bool nc, struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
 	unsigned waits;
@@ -356,7 +356,7 @@ static int prepare(struct rw *rw, const char *path, struct err *e)
 	return rc == 0 ? rw_state_base(&rw->state, e) : rc;
 }
 
-int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
+int fs_rw_open(const struct app *setup, const char *path, const struct view_request *want,
 	       struct view **ret, struct err *e)
 {
 	struct rw *rw = alloc_array(1, sizeof(*rw));
@@ -397,7 +397,7 @@ static bool any_entry(void *arg, const char *name, bool is_dir, const struct sto
 
 /* create_far - a tree at an address. Where its own objects are going to be written, the first
  * program that does makes the root's document, in the format that it wants. */
-static int create_far(const struct fs_setup *setup, struct err *e)
+static int create_far(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const char *path = cfg->source, *shown = cfg->shown;
@@ -436,7 +436,7 @@ static int create_far(const struct fs_setup *setup, struct err *e)
 		       : rc;
 }
 
-int fs_rw_create(const struct fs_setup *setup, struct err *e)
+int fs_rw_create(const struct app *setup, struct err *e)
 {
 	const char *path = setup->cfg->source;
 	const enum ending ending = ending_of(path);

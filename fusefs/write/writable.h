@@ -59,8 +59,8 @@ struct fs_rw {
 	int (*hdf5_pending)(const char *path, int dir_fd, struct err *e);  /* 1, 0, -errno */
 	int (*hdf5_recover)(const char *path, int dir_fd, struct err *e);
 	int (*hdf5_create)(const char *path, struct err *e);
-	int (*file_rw)(struct grounds *g, const struct file_rw_options *opts, struct view **ret,
-		       struct err *e);
+	int (*file_rw)(struct snapshots *g, const struct file_rw_options *opts,
+		       struct view **ret, struct err *e);
 	uint32_t (*nc_array)(void *view, const char *path);
 	uint32_t (*nc_group)(void *view, const char *path);
 	uint32_t (*nc_dim)(void *view, const char *path);
@@ -70,33 +70,33 @@ struct fs_rw {
 
 /* fs_rw_prepare - before setup->prepare, in a process that may write: processes that commit are
  * told which setup is theirs. */
-void fs_rw_prepare(const struct fs_setup *setup);
+void fs_rw_prepare(const struct app *setup);
 
 /* fs_rw_open - a writable view of the dataset at path, whose other family's view is shown (or what
  * cfg->view says): recovers what a mount before it left behind, takes the lock, opens.
- * name, id_limit, share: as in fs_want.
+ * name, id_limit, share: as in view_request.
  * Returns 0 with *ret new (view->ops->close); -EROFS the source's format cannot be written (classic
  * netCDF, HDF4, archives) or this view of it; -EBUSY another mount writes it. */
-int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
+int fs_rw_open(const struct app *setup, const char *path, const struct view_request *want,
 	       struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* fs_rw_pending - whether a mount that died left something behind for the dataset at path. 0:
  * nothing; FS_RW_BROKEN: it is neither old nor new before its journal or manifest has been carried
  * out; FS_RW_WAITS: something was confirmed to writers and is not in it; or an error. */
 enum { FS_RW_BROKEN = 1, FS_RW_WAITS = 2 };
-int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e);
+int fs_rw_pending(const struct app *setup, const char *path, struct err *e);
 /* fs_rw_recover - carry it out; with everything that was confirmed to writers. lines: what was
  * done, for people, appended. */
-int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
+int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines,
 		  struct err *e) NZ_MUST_USE;
 /* fs_rw_mend - before the dataset at path is opened to be read: one that was left in the middle of
  * a commit is neither old nor new, and is not read before that has been ended. What else was
  * confirmed to writers is put in as well, where that is possible. change: false: it is only said.
  * Returns 0; or an error, and it must not be read. */
-int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change,
+int fs_rw_mend(const struct app *setup, const char *path, bool change,
 	       struct err *e) NZ_MUST_USE;
 /* fs_rw_create - what `-o create` asks for: a new empty dataset at cfg->source. */
-int fs_rw_create(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
+int fs_rw_create(const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* ---- state_dir.c ---- */
 
@@ -109,11 +109,11 @@ bool fs_rw_left(const char *dir);
 /* ---- commit_tree.c: a staged tree goes into an HDF5 file ---- */
 
 /* commit_tree - put generations up to `generation` of the stage in dir_fd into the file at path.
- * For a process of its own, with one thread: libhdf5 runs in it. gate: as in push_job; say: is
+ * For a process of its own, with one thread: libhdf5 runs in it. gate: as in diff_job; say: is
  * told what people should know, may be NULL. all: new arrays of texts as well, see
  * deferred_arrays.c. *ret_left: n keys that stay staged, each with why ("key\treason"), new texts.
  * Returns 0; on failure the file is what it was. */
-int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
+int commit_tree(const struct app *setup, const char *path, int dir_fd, uint64_t generation,
 		bool all, int (*gate)(void *arg, struct err *e),
 		void (*say)(void *arg, const char *text), void *arg, char ***ret_left,
 		size_t *ret_n, struct err *e) NZ_MUST_USE;
@@ -122,31 +122,31 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
  * variables whose writers asked for filters that the file does not have: those are shown with them,
  * as long as the state directory is there; the same goes for format and separator, see
  * commit_tree_check. */
-int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
+int commit_tree_view(const struct app *setup, struct source *s, const struct view_request *want,
 		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* commit_tree_check - tree_rw_options.check: whether a document that was written can be part of a
  * netCDF-4 file. Asks no library, and looks at that document only. Where nothing is there yet, and
  * the user did not say, the first document decides which Zarr format the tree has, and the first
  * array which separator: that is noted in the state directory dir_fd. */
-int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tree,
-		      const char *key, struct err *e) NZ_MUST_USE;
+int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, const char *key,
+		      struct err *e) NZ_MUST_USE;
 
 /* commit_tree_recoded - tree_rw_options.recoded. */
-unsigned commit_tree_recoded(const struct fs_setup *setup, const struct ground *now,
+unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now,
 			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is);
 
 /* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the
  * same filesystem, for what is half done. On failure something may be left at both places. */
-int commit_new(const struct fs_setup *setup, struct source *now, const char *store, int dir_fd,
+int commit_new(const struct app *setup, struct source *now, const char *store, int dir_fd,
 	       struct err *e) NZ_MUST_USE;
 
 /* ---- commit_file.c: a virtual file that was written goes into a Zarr store ---- */
 
 /* commit_file - file_rw_options.commit for the store at path. far: a remote tree is that one, and
  * path its name; NULL. Runs in the server. */
-int commit_file(const struct fs_setup *setup, const char *path, struct store *far, int dir_fd,
+int commit_file(const struct app *setup, const char *path, struct store *far, int dir_fd,
 		const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
 
 #endif

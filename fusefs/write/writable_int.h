@@ -56,10 +56,10 @@ unsigned rw_state_waits(const struct rw_state *s);
 struct rw_keys;
 
 /* rw_keys_open - s is borrowed until rw_keys_close. empty: it may have nothing in it. */
-int rw_keys_open(const struct fs_setup *setup, const struct rw_state *state, struct store *s,
+int rw_keys_open(const struct app *setup, const struct rw_state *state, struct store *s,
 		 bool empty, struct rw_keys **ret, struct err *e) NZ_MUST_USE;
 void rw_keys_close(struct rw_keys *k);
-/* rw_keys_ground - for ground_open_fn: there is no source. */
+/* rw_keys_ground - for snapshot_open_fn: there is no source. */
 int rw_keys_ground(struct rw_keys *k, struct view **ret, struct err *e) NZ_MUST_USE;
 /* rw_keys_stage - what is committed; borrowed. */
 void rw_keys_stage(struct rw_keys *k, struct stage *s);
@@ -72,7 +72,7 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 /* ---- commit_process.c: a process that puts a generation of a stage into an HDF5 file ---- */
 
 /* rw_commit_tree - tree_rw_options.commit of the dataset of a state. */
-int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state, uint64_t generation,
+int rw_commit_tree(const struct app *setup, struct rw_state *state, uint64_t generation,
 		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
 		   size_t *ret_n, struct err *e) NZ_MUST_USE;
 /* rw_left - the texts that follow each other in n bytes, each with its NUL, as a new list of new
@@ -83,12 +83,12 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 
 /* rw_recover_rest - what was confirmed and is not in the dataset: a writable view of it, the
  * file's or the tree's, knows. */
-int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc,
+int rw_recover_rest(const struct app *setup, const char *path, bool nc,
 		    struct err *e) NZ_MUST_USE;
 
 /* rw_repair - what a process left half done in the dataset itself is ended or undone: the journal
  * of an HDF5 file, the manifest of a store. *ret_done: something was. */
-int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,
+int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_done,
 	      struct err *e) NZ_MUST_USE;
 
 /* ---- recover_folder.c ---- */
@@ -97,9 +97,9 @@ int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *
 bool rw_state_is_there(const struct cfg *cfg, const char *path);
 /* rw_recover_fn - one dataset: prints its line (--json: its object). Returns whether all is
  * in it. */
-typedef bool rw_recover_fn(const struct fs_setup *setup, const char *path);
+typedef bool rw_recover_fn(const struct app *setup, const char *path);
 /* rw_recover_dir - each below the directory at path that has a state directory. Prints what was
  * done; returns the exit status: 1 when one could not be, or not all could be looked at. */
-int rw_recover_dir(const struct fs_setup *setup, const char *path, rw_recover_fn *one);
+int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one);
 
 #endif

@@ -192,7 +192,7 @@ static void split(const struct buf *text, struct buf *ret_layouts, struct buf *r
 }
 
 /* put_layouts - a line for each array that has a layout of its own. */
-static void put_layouts(const struct fs_setup *setup, const struct cfg *cfg, struct source *now,
+static void put_layouts(const struct app *setup, const struct cfg *cfg, struct source *now,
 			struct buf *out)
 {
 	const bool lead = cfg->zarr3 && !cfg->v2_keys;
@@ -213,8 +213,7 @@ static void put_layouts(const struct fs_setup *setup, const struct cfg *cfg, str
 	}
 }
 
-int commit_layouts_keep(const struct fs_setup *setup, int dir_fd, struct source *now,
-			struct err *e)
+int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now, struct err *e)
 {
 	struct buf text, old, new;
 	struct cfg cfg;
@@ -357,10 +356,10 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 	return 0;
 }
 
-int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
+int commit_tree_view(const struct app *setup, struct source *s, const struct view_request *want,
 		     int dir_fd, struct view **ret, struct err *e)
 {
-	struct fs_want with = *want;
+	struct view_request with = *want;
 	struct chained *c;
 	struct cfg cfg;
 	struct buf text;

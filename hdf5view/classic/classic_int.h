@@ -21,7 +21,7 @@
 /* cdf_in - a cursor over the start of a file that is not trusted. The first failure is recorded
  * and sticks: everything read after it is 0, so that a parser may read a whole structure and
  * ask once. */
-struct cdf_in {
+struct cdf_reader {
 	struct blob *blob;         /* borrowed; its size is the file's */
 	uint64_t at;               /* offset of the window's first byte */
 	size_t pos, len;           /* within the window: next byte, bytes read */
@@ -31,26 +31,26 @@ struct cdf_in {
 	uint8_t window[CDF_WINDOW];
 };
 
-void cdf_in_init(struct cdf_in *in, struct blob *b);
-/* cdf_in_at - offset of the next byte. */
-static inline uint64_t cdf_in_at(const struct cdf_in *in)
+void cdf_reader_init(struct cdf_reader *in, struct blob *b);
+/* cdf_reader_at - offset of the next byte. */
+static inline uint64_t cdf_reader_at(const struct cdf_reader *in)
 {
 	return in->at + in->pos;
 }
-/* cdf_in_left - bytes between the next one and the end of the file. */
-static inline uint64_t cdf_in_left(const struct cdf_in *in)
+/* cdf_reader_left - bytes between the next one and the end of the file. */
+static inline uint64_t cdf_reader_left(const struct cdf_reader *in)
 {
-	return in->blob->size - cdf_in_at(in);
+	return in->blob->size - cdf_reader_at(in);
 }
-/* cdf_in_fail - record a failure at the next byte, unless there is one already. Returns it. */
-int cdf_in_fail(struct cdf_in *in, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* cdf_in_bytes - the next n bytes into out. what: for a message. False on failure; out may be half
- * written then. */
-bool cdf_in_bytes(struct cdf_in *in, void *out, size_t n, const char *what);
-/* cdf_in_skip - n bytes that mean nothing. */
-void cdf_in_skip(struct cdf_in *in, size_t n, const char *what);
-/* cdf_in_uint - a big-endian unsigned number of 4 or 8 bytes. */
-uint64_t cdf_in_uint(struct cdf_in *in, size_t bytes, const char *what);
+/* cdf_reader_fail - record a failure at the next byte, unless there is one already. Returns it. */
+int cdf_reader_fail(struct cdf_reader *in, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
+/* cdf_reader_bytes - the next n bytes into out. what: for a message. False on failure; out may be
+ * half written then. */
+bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *what);
+/* cdf_reader_skip - n bytes that mean nothing. */
+void cdf_reader_skip(struct cdf_reader *in, size_t n, const char *what);
+/* cdf_reader_uint - a big-endian unsigned number of 4 or 8 bytes. */
+uint64_t cdf_reader_uint(struct cdf_reader *in, size_t bytes, const char *what);
 
 /* ---- header_parse.c: the grammar ---- */
 
@@ -138,9 +138,10 @@ struct cdf_notes {
 void cdf_notes_release(struct cdf_notes *notes);
 /* cdf_note - one line. Returns 0, -ENOMEM, -ERANGE. */
 int cdf_note(struct cdf_notes *notes, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* cdf_twice - mark each name that equals an earlier one; NULL names are passed over. ret_twice:
- * n entries, only set to true. Returns 0 or -ENOMEM. */
-int cdf_twice(const char *const *names, uint32_t n, bool *ret_twice, struct err *e) NZ_MUST_USE;
+/* cdf_find_duplicates - mark each name that equals an earlier one; NULL names are passed over.
+ * ret_twice: n entries, only set to true. Returns 0 or -ENOMEM. */
+int cdf_find_duplicates(const char *const *names, uint32_t n, bool *ret_twice,
+			struct err *e) NZ_MUST_USE;
 /* cdf_full - record that the metadata is larger than allowed. Returns -ERANGE. */
 int cdf_full(const struct arena *a, struct err *e);
 

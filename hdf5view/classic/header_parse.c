@@ -19,7 +19,7 @@
 enum { TAG_DIM = 10, TAG_VAR = 11, TAG_ATTR = 12 };
 
 struct parse {
-	struct cdf_in in;
+	struct cdf_reader in;
 	struct arena *arena;
 	struct cdf_header *h;
 	size_t number; /* bytes of a count */
@@ -50,48 +50,50 @@ static void *room(struct parse *p, uint64_t n, size_t size)
 	void *v = p->in.rc == 0 ? arena_alloc(p->arena, (size_t)n, size) : NULL;
 
 	if (!v && p->arena->starved)
-		(void)cdf_in_fail(&p->in, -ENOMEM, "out of memory");
+		(void)cdf_reader_fail(&p->in, -ENOMEM, "out of memory");
 	else if (!v)
-		(void)cdf_in_fail(&p->in, -ERANGE,
-				  "the metadata needs more than the %zu bytes allowed for it",
-				  p->arena->max);
+		(void)cdf_reader_fail(
+			&p->in, -ERANGE,
+			"the metadata needs more than the %zu bytes allowed for it",
+			p->arena->max);
 	return v;
 }
 
 /* count - of elements that take at least `least` bytes each. */
 static uint64_t count(struct parse *p, uint64_t least, const char *what)
 {
-	uint64_t at = cdf_in_at(&p->in), n = cdf_in_uint(&p->in, p->number, what);
+	uint64_t at = cdf_reader_at(&p->in), n = cdf_reader_uint(&p->in, p->number, what);
 
-	if (p->in.rc == 0 && n > cdf_in_left(&p->in) / least)
-		(void)cdf_in_fail(&p->in, -EBADMSG,
-				  "%s at byte %" PRIu64 " of the header is %" PRIu64
-				  ", more than the file's %" PRIu64
-				  " bytes can hold: the header is damaged",
-				  what, at, n, p->in.blob->size);
+	if (p->in.rc == 0 && n > cdf_reader_left(&p->in) / least)
+		(void)cdf_reader_fail(&p->in, -EBADMSG,
+				      "%s at byte %" PRIu64 " of the header is %" PRIu64
+				      ", more than the file's %" PRIu64
+				      " bytes can hold: the header is damaged",
+				      what, at, n, p->in.blob->size);
 	return p->in.rc == 0 ? n : 0;
 }
 
 /* list - tag and count of one of the three lists. */
 static uint32_t list(struct parse *p, uint32_t tag, uint64_t least, const char *what)
 {
-	uint64_t at = cdf_in_at(&p->in), got = cdf_in_uint(&p->in, 4, what);
+	uint64_t at = cdf_reader_at(&p->in), got = cdf_reader_uint(&p->in, 4, what);
 	uint64_t n = count(p, least, what);
 
 	if (n > 0 && got != tag)
-		(void)cdf_in_fail(&p->in, -EBADMSG,
-				  "%s at byte %" PRIu64 " of the header has the tag %" PRIu64
-				  ", not %" PRIu32 ": the header is damaged",
-				  what, at, got, tag);
+		(void)cdf_reader_fail(&p->in, -EBADMSG,
+				      "%s at byte %" PRIu64
+				      " of the header has the tag %" PRIu64 ", not %" PRIu32
+				      ": the header is damaged",
+				      what, at, got, tag);
 	if (n > UINT32_MAX - 1)
-		(void)cdf_in_fail(&p->in, -ERANGE, "%s is too large: %" PRIu64, what, n);
+		(void)cdf_reader_fail(&p->in, -ERANGE, "%s is too large: %" PRIu64, what, n);
 	return p->in.rc == 0 ? (uint32_t)n : 0;
 }
 
 /* pad - bytes up to the next multiple of four, whatever they are. */
 static void pad(struct parse *p, uint64_t n, const char *what)
 {
-	cdf_in_skip(&p->in, (size_t)(-n & 3), what);
+	cdf_reader_skip(&p->in, (size_t)(-n & 3), what);
 }
 
 static struct ds_text name(struct parse *p, const char *what)
@@ -100,7 +102,7 @@ static struct ds_text name(struct parse *p, const char *what)
 	struct ds_text t = {.s = "", .len = 0};
 	char *s = room(p, n + 1, 1);
 
-	if (!s || !cdf_in_bytes(&p->in, s, (size_t)n, what))
+	if (!s || !cdf_reader_bytes(&p->in, s, (size_t)n, what))
 		return t;
 	pad(p, n, what);
 	t.s = s;
@@ -110,14 +112,14 @@ static struct ds_text name(struct parse *p, const char *what)
 
 static uint32_t type(struct parse *p)
 {
-	uint64_t at = cdf_in_at(&p->in);
-	uint32_t t = (uint32_t)cdf_in_uint(&p->in, 4, "a type");
+	uint64_t at = cdf_reader_at(&p->in);
+	uint32_t t = (uint32_t)cdf_reader_uint(&p->in, 4, "a type");
 
 	if (p->in.rc == 0 && cdf_type_bytes(t) == 0)
-		(void)cdf_in_fail(&p->in, -EBADMSG,
-				  "the type at byte %" PRIu64 " of the header is %" PRIu32
-				  ", which netCDF does not have: the header is damaged",
-				  at, t);
+		(void)cdf_reader_fail(&p->in, -EBADMSG,
+				      "the type at byte %" PRIu64 " of the header is %" PRIu32
+				      ", which netCDF does not have: the header is damaged",
+				      at, t);
 	return t;
 }
 
@@ -130,7 +132,7 @@ static void read_attr(struct parse *p, struct cdf_attr *a)
 	a->n = count(p, u64_max(cdf_type_bytes(a->type), 1), "the length of an attribute");
 	bytes = a->n * cdf_type_bytes(a->type); /* no more than the file has */
 	a->data = room(p, bytes, 1);
-	if (!a->data || !cdf_in_bytes(&p->in, a->data, (size_t)bytes, "an attribute"))
+	if (!a->data || !cdf_reader_bytes(&p->in, a->data, (size_t)bytes, "an attribute"))
 		return;
 	pad(p, bytes, "an attribute");
 }
@@ -152,7 +154,8 @@ static void read_dims(struct parse *p)
 	p->h->dims = room(p, n, sizeof(*p->h->dims));
 	for (uint32_t i = 0; i < n && p->in.rc == 0; i++) {
 		p->h->dims[i].name = name(p, "the name of a dimension");
-		p->h->dims[i].len = cdf_in_uint(&p->in, p->number, "the length of a dimension");
+		p->h->dims[i].len =
+			cdf_reader_uint(&p->in, p->number, "the length of a dimension");
 	}
 	p->h->n_dims = p->in.rc == 0 ? n : 0;
 }
@@ -163,21 +166,21 @@ static void read_dimids(struct parse *p, struct cdf_var *v)
 	uint32_t *dims = room(p, n, sizeof(*dims));
 
 	for (uint64_t i = 0; i < n && p->in.rc == 0; i++) {
-		uint64_t at = cdf_in_at(&p->in);
-		uint64_t id = cdf_in_uint(&p->in, p->number, "a dimension of a variable");
+		uint64_t at = cdf_reader_at(&p->in);
+		uint64_t id = cdf_reader_uint(&p->in, p->number, "a dimension of a variable");
 
 		if (p->in.rc == 0 && id >= p->h->n_dims)
-			(void)cdf_in_fail(&p->in, -EBADMSG,
-					  "'%.80s' has dimension %" PRIu64 " of %" PRIu32
-					  " (byte %" PRIu64
-					  " of the header): the header is damaged",
-					  v->name.s, id, p->h->n_dims, at);
+			(void)cdf_reader_fail(&p->in, -EBADMSG,
+					      "'%.80s' has dimension %" PRIu64 " of %" PRIu32
+					      " (byte %" PRIu64
+					      " of the header): the header is damaged",
+					      v->name.s, id, p->h->n_dims, at);
 		else if (p->in.rc == 0 && i > 0 && p->h->dims[id].len == 0)
-			(void)cdf_in_fail(&p->in, -EBADMSG,
-					  "'%.80s' has the record dimension, but not as its "
-					  "first (byte %" PRIu64
-					  " of the header): the header is damaged",
-					  v->name.s, at);
+			(void)cdf_reader_fail(
+				&p->in, -EBADMSG,
+				"'%.80s' has the record dimension, but not as its "
+				"first (byte %" PRIu64 " of the header): the header is damaged",
+				v->name.s, at);
 		else
 			dims[i] = (uint32_t)id;
 	}
@@ -187,18 +190,18 @@ static void read_dimids(struct parse *p, struct cdf_var *v)
 
 static void read_var(struct parse *p, struct cdf_var *v)
 {
-	v->at = cdf_in_at(&p->in);
+	v->at = cdf_reader_at(&p->in);
 	v->name = name(p, "the name of a variable");
 	read_dimids(p, v);
 	v->n_attrs = read_attrs(p, &v->attrs);
 	v->type = type(p);
-	(void)cdf_in_uint(&p->in, p->number, "the size of a variable");
-	v->begin = cdf_in_uint(&p->in, p->offset, "the offset of a variable");
+	(void)cdf_reader_uint(&p->in, p->number, "the size of a variable");
+	v->begin = cdf_reader_uint(&p->in, p->offset, "the offset of a variable");
 	if (p->in.rc == 0 && v->begin > (p->offset == 4 ? INT32_MAX : INT64_MAX))
-		(void)cdf_in_fail(&p->in, -EBADMSG,
-				  "'%.80s' begins at a negative offset (byte %" PRIu64
-				  " of the header): the header is damaged",
-				  v->name.s, cdf_in_at(&p->in) - p->offset);
+		(void)cdf_reader_fail(&p->in, -EBADMSG,
+				      "'%.80s' begins at a negative offset (byte %" PRIu64
+				      " of the header): the header is damaged",
+				      v->name.s, cdf_reader_at(&p->in) - p->offset);
 }
 
 static void read_vars(struct parse *p)
@@ -219,11 +222,11 @@ static void check_begins(struct parse *p)
 		const struct cdf_var *v = &p->h->vars[i];
 
 		if (v->begin < p->h->end)
-			(void)cdf_in_fail(&p->in, -EBADMSG,
-					  "'%.80s' begins at byte %" PRIu64
-					  ", inside the header of %" PRIu64
-					  " bytes: the header is damaged",
-					  v->name.s, v->begin, p->h->end);
+			(void)cdf_reader_fail(&p->in, -EBADMSG,
+					      "'%.80s' begins at byte %" PRIu64
+					      ", inside the header of %" PRIu64
+					      " bytes: the header is damaged",
+					      v->name.s, v->begin, p->h->end);
 	}
 }
 
@@ -231,19 +234,19 @@ static int parse(struct parse *p)
 {
 	uint8_t magic[4] = {0};
 
-	(void)cdf_in_bytes(&p->in, magic, sizeof(magic), "the format");
+	(void)cdf_reader_bytes(&p->in, magic, sizeof(magic), "the format");
 	p->h->version = cdf_version(magic);
 	if (p->in.rc == 0 && p->h->version == 0)
-		return cdf_in_fail(&p->in, -EBADMSG, "it is not a classic netCDF file");
+		return cdf_reader_fail(&p->in, -EBADMSG, "it is not a classic netCDF file");
 	p->number = p->h->version == 5 ? 8 : 4;
 	p->offset = p->h->version == 1 ? 4 : 8;
-	p->h->numrecs = cdf_in_uint(&p->in, p->number, "the number of records");
+	p->h->numrecs = cdf_reader_uint(&p->in, p->number, "the number of records");
 	if (p->number == 4 && p->h->numrecs == UINT32_MAX)
 		p->h->numrecs = CDF_STREAMING;
 	read_dims(p);
 	p->h->n_attrs = read_attrs(p, &p->h->attrs);
 	read_vars(p);
-	p->h->end = cdf_in_at(&p->in);
+	p->h->end = cdf_reader_at(&p->in);
 	check_begins(p);
 	return p->in.rc;
 }
@@ -258,7 +261,7 @@ int cdf_header_read(struct blob *b, struct arena *a, struct cdf_header *ret, str
 	*ret = (struct cdf_header){0};
 	p->arena = a;
 	p->h = ret;
-	cdf_in_init(&p->in, b);
+	cdf_reader_init(&p->in, b);
 	rc = parse(p);
 	return rc < 0 ? err_set(e, rc, "%s", p->in.why.msg) : 0;
 }

@@ -9,7 +9,7 @@
 #define AHEAD_LEAST ((uint64_t)64 << 10)
 #define AHEAD_MOST ((uint64_t)8 << 20)
 
-void cdf_in_init(struct cdf_in *in, struct blob *b)
+void cdf_reader_init(struct cdf_reader *in, struct blob *b)
 {
 	in->blob = b;
 	in->at = 0;
@@ -20,7 +20,7 @@ void cdf_in_init(struct cdf_in *in, struct blob *b)
 	in->why = (struct err)ERR_INIT;
 }
 
-int cdf_in_fail(struct cdf_in *in, int code, const char *fmt, ...)
+int cdf_reader_fail(struct cdf_reader *in, int code, const char *fmt, ...)
 {
 	char text[ERR_TEXT_MAX];
 	va_list ap;
@@ -35,17 +35,17 @@ int cdf_in_fail(struct cdf_in *in, int code, const char *fmt, ...)
 }
 
 /* ends - the file has fewer bytes than what comes next. */
-static void ends(struct cdf_in *in, uint64_t n, const char *what)
+static void ends(struct cdf_reader *in, uint64_t n, const char *what)
 {
-	(void)cdf_in_fail(in, -EBADMSG,
-			  "the file ends at byte %" PRIu64
-			  ", inside its header: %s at byte %" PRIu64 " takes %" PRIu64
-			  " more; was it copied or written completely?",
-			  in->blob->size, what, cdf_in_at(in), n);
+	(void)cdf_reader_fail(in, -EBADMSG,
+			      "the file ends at byte %" PRIu64
+			      ", inside its header: %s at byte %" PRIu64 " takes %" PRIu64
+			      " more; was it copied or written completely?",
+			      in->blob->size, what, cdf_reader_at(in), n);
 }
 
 /* want_on - a long header comes in a few pieces that grow. */
-static void want_on(struct cdf_in *in, uint64_t at)
+static void want_on(struct cdf_reader *in, uint64_t at)
 {
 	struct blob_part p = {.off = at};
 
@@ -58,9 +58,9 @@ static void want_on(struct cdf_in *in, uint64_t at)
 }
 
 /* fill - have the window start at the next byte, with as much as there is. */
-static bool fill(struct cdf_in *in)
+static bool fill(struct cdf_reader *in)
 {
-	uint64_t at = cdf_in_at(in);
+	uint64_t at = cdf_reader_at(in);
 	size_t n = (size_t)u64_min(sizeof(in->window), in->blob->size - at);
 	int rc;
 
@@ -78,21 +78,21 @@ static bool fill(struct cdf_in *in)
 	return true;
 }
 
-bool cdf_in_bytes(struct cdf_in *in, void *out, size_t n, const char *what)
+bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *what)
 {
 	uint8_t *p = out;
 	size_t part;
 
 	if (in->rc < 0)
 		return false;
-	if (n > cdf_in_left(in)) {
+	if (n > cdf_reader_left(in)) {
 		ends(in, n, what);
 		return false;
 	}
 	while (n > 0) {
 		if (in->pos == in->len && n >= sizeof(in->window)) {
 			/* more than a window: not by way of it */
-			in->rc = blob_read(in->blob, cdf_in_at(in), p, n, &in->why);
+			in->rc = blob_read(in->blob, cdf_reader_at(in), p, n, &in->why);
 			in->at += in->len + n;
 			in->pos = in->len = 0;
 			return in->rc == 0;
@@ -108,24 +108,24 @@ bool cdf_in_bytes(struct cdf_in *in, void *out, size_t n, const char *what)
 	return true;
 }
 
-void cdf_in_skip(struct cdf_in *in, size_t n, const char *what)
+void cdf_reader_skip(struct cdf_reader *in, size_t n, const char *what)
 {
 	uint8_t sink[4];
 
 	while (n > 0 && in->rc == 0) {
 		size_t part = n < sizeof(sink) ? n : sizeof(sink);
 
-		(void)cdf_in_bytes(in, sink, part, what);
+		(void)cdf_reader_bytes(in, sink, part, what);
 		n -= part;
 	}
 }
 
-uint64_t cdf_in_uint(struct cdf_in *in, size_t bytes, const char *what)
+uint64_t cdf_reader_uint(struct cdf_reader *in, size_t bytes, const char *what)
 {
 	uint8_t raw[8] = {0};
 	uint64_t v = 0;
 
-	if (bytes > sizeof(raw) || !cdf_in_bytes(in, raw, bytes, what))
+	if (bytes > sizeof(raw) || !cdf_reader_bytes(in, raw, bytes, what))
 		return 0;
 	for (size_t i = 0; i < bytes; i++)
 		v = v << 8 | raw[i];

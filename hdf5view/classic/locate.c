@@ -28,15 +28,16 @@ bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut
 	uint64_t gather = u64_min(u64_max(cut_bytes, 1), GATHER_BYTES);
 
 	if (x->stride == 0) {
-		ds_cut(a->shape, a->rank, a->type.size, cut_bytes, ret_chunk);
+		ds_split_chunks(a->shape, a->rank, a->type.size, cut_bytes, ret_chunk);
 		return true;
 	}
 	if (alone || x->slab >= u64_min(ALONE_BYTES, gather) || a->shape[0] < 2) {
 		ret_chunk[0] = 1;
-		ds_cut(a->shape + 1, a->rank - 1, a->type.size, cut_bytes, ret_chunk + 1);
+		ds_split_chunks(a->shape + 1, a->rank - 1, a->type.size, cut_bytes,
+				ret_chunk + 1);
 		return true;
 	}
-	ds_cut(a->shape, a->rank, a->type.size, gather, ret_chunk);
+	ds_split_chunks(a->shape, a->rank, a->type.size, gather, ret_chunk);
 	return ret_chunk[0] == 1;
 }
 

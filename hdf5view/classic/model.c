@@ -105,7 +105,7 @@ static int dims(struct model *m, struct err *e)
 	for (uint32_t i = 0; i < n && rc == 0; i++)
 		rc = cdf_name(&m->notes, "dimension", &m->h->dims[i].name, &m->names[i], e);
 	if (rc == 0)
-		rc = cdf_twice(m->names, n, m->twice, e);
+		rc = cdf_find_duplicates(m->names, n, m->twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		uint64_t len = m->h->dims[i].len;
 
@@ -263,7 +263,7 @@ static int arrays(struct model *m, struct err *e)
 		rc = cdf_name(&m->notes, "variable", &m->h->vars[i].name, &m->names[i], e);
 	memset(m->twice, 0, m->h->n_dims * sizeof(*m->twice));
 	if (rc == 0)
-		rc = cdf_twice(m->names, n, m->twice, e);
+		rc = cdf_find_duplicates(m->names, n, m->twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const char *why = m->names[i] ? unfit(m, i) : NULL;
 

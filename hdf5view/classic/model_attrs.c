@@ -100,7 +100,7 @@ static int names(struct cdf_notes *notes, const char *where, const struct cdf_at
 		v[i] = t.s;
 	}
 	if (rc == 0)
-		rc = cdf_twice(v, n, twice, e);
+		rc = cdf_find_duplicates(v, n, twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const char *why = twice[i]         ? "another has its name"
 				  : !*v[i]         ? "it has no name"

@@ -105,7 +105,7 @@ static int by_name(const void *pa, const void *pb)
 	return c ? c : a->i < b->i ? -1 : a->i > b->i;
 }
 
-int cdf_twice(const char *const *names, uint32_t n, bool *ret_twice, struct err *e)
+int cdf_find_duplicates(const char *const *names, uint32_t n, bool *ret_twice, struct err *e)
 {
 	auto_free struct named *v = alloc_array(n, sizeof(*v));
 	uint32_t m = 0;

@@ -8,12 +8,13 @@
 
 #include <errno.h>
 
-int h5_walk_init(struct h5_walk *w, const struct h5_build *b, bool extensible, struct err *e)
+int chunk_iter_init(struct chunk_iter *w, const struct index_builder *b, bool extensible,
+		    struct err *e)
 {
 	const struct h5_layout *l = b->l;
 	uint32_t unlimited = 0, at = 0, slot = 0;
 
-	*w = (struct h5_walk){.rank = b->rank};
+	*w = (struct chunk_iter){.rank = b->rank};
 	for (uint32_t d = 0; d < b->rank; d++) {
 		if (l->maxdims[d] == UINT64_MAX) {
 			unlimited++;
@@ -43,13 +44,13 @@ int h5_walk_init(struct h5_walk *w, const struct h5_build *b, bool extensible, s
 	return 0;
 }
 
-void h5_walk_seek(struct h5_walk *w, uint64_t idx)
+void chunk_iter_seek(struct chunk_iter *w, uint64_t idx)
 {
 	for (size_t i = w->rank; i-- > 0; idx /= w->n[i])
 		w->coords[w->dim[i]] = idx % w->n[i];
 }
 
-void h5_walk_step(struct h5_walk *w)
+void chunk_iter_step(struct chunk_iter *w)
 {
 	for (size_t i = w->rank; i-- > 0;) {
 		if (++w->coords[w->dim[i]] < w->n[i])
@@ -58,8 +59,8 @@ void h5_walk_step(struct h5_walk *w)
 	}
 }
 
-int h5_elems_init(struct h5_elems *m, const struct h5_build *b, uint8_t client, uint8_t size,
-		  struct err *e)
+int array_index_init(struct array_index *m, const struct index_builder *b, uint8_t client,
+		     uint8_t size, struct err *e)
 {
 	unsigned plain = b->f->offset_size;
 
@@ -74,8 +75,8 @@ int h5_elems_init(struct h5_elems *m, const struct h5_build *b, uint8_t client, 
 	return 0;
 }
 
-int h5_elems_add(struct h5_build *b, const struct h5_elems *m, struct h5_walk *w, uint64_t idx,
-		 const uint8_t *p, uint64_t n, struct err *e)
+int array_index_add(struct index_builder *b, const struct array_index *m, struct chunk_iter *w,
+		    uint64_t idx, const uint8_t *p, uint64_t n, struct err *e)
 {
 	size_t at = b->f->offset_size;
 	int rc = 0;
@@ -83,14 +84,15 @@ int h5_elems_add(struct h5_build *b, const struct h5_elems *m, struct h5_walk *w
 	if (idx >= w->count)
 		return 0;
 	n = u64_min(n, w->count - idx);
-	h5_walk_seek(w, idx);
+	chunk_iter_seek(w, idx);
 	for (uint64_t i = 0; rc == 0 && i < n; i++, p += m->size) {
 		uint64_t addr = h5_addr(b->f, p);
 
-		if (addr != H5_ABSENT)
-			rc = h5_build_add(b, w->coords, addr, h5_le(p + at, m->len_size),
-					  m->len_size ? h5_le32(p + at + m->len_size) : 0, e);
-		h5_walk_step(w);
+		if (addr != HDF5_ABSENT)
+			rc = index_builder_add(b, w->coords, addr, h5_le(p + at, m->len_size),
+					       m->len_size ? h5_le32(p + at + m->len_size) : 0,
+					       e);
+		chunk_iter_step(w);
 	}
 	return rc;
 }

@@ -26,9 +26,9 @@ struct h5_index {
 	bool counted;             /* among what indexes take */
 };
 
-static const struct h5_chunk absent = {.addr = H5_ABSENT};
+static const struct h5_chunk absent = {.addr = HDF5_ABSENT};
 
-int h5_build_spend(struct h5_build *b, uint64_t n, struct err *e)
+int index_builder_spend(struct index_builder *b, uint64_t n, struct err *e)
 {
 	if (n > b->budget)
 		return err_set(e, -EBADMSG,
@@ -37,16 +37,16 @@ int h5_build_spend(struct h5_build *b, uint64_t n, struct err *e)
 	return 0;
 }
 
-int h5_build_read(struct h5_build *b, uint64_t addr, void *out, size_t n, const char *what,
-		  struct err *e)
+int index_builder_read(struct index_builder *b, uint64_t addr, void *out, size_t n,
+		       const char *what, struct err *e)
 {
-	int rc = h5_build_spend(b, n, e);
+	int rc = index_builder_spend(b, n, e);
 
 	return rc < 0 ? rc : h5_pread(b->f, addr, out, n, what, e);
 }
 
-int h5_build_node(struct h5_build *b, uint64_t addr, uint8_t **buf, size_t *cap, uint64_t n,
-		  const char *signature, struct err *e)
+int index_builder_node(struct index_builder *b, uint64_t addr, uint8_t **buf, size_t *cap,
+		       uint64_t n, const char *signature, struct err *e)
 {
 	int rc;
 
@@ -59,7 +59,7 @@ int h5_build_node(struct h5_build *b, uint64_t addr, uint8_t **buf, size_t *cap,
 			       (unsigned long long)n, (unsigned long long)b->max_bytes);
 	if (grow_array(buf, cap, (size_t)n, 1) < 0)
 		return err_nomem(e);
-	rc = h5_build_read(b, addr, *buf, (size_t)n, "chunk index", e);
+	rc = index_builder_read(b, addr, *buf, (size_t)n, "chunk index", e);
 	if (rc < 0)
 		return rc;
 	if (memcmp(*buf, signature, 4) != 0)
@@ -74,7 +74,7 @@ int h5_build_node(struct h5_build *b, uint64_t addr, uint8_t **buf, size_t *cap,
 	return 0;
 }
 
-static int grow_entries(struct h5_build *b, struct err *e)
+static int grow_entries(struct index_builder *b, struct err *e)
 {
 	size_t max = (size_t)u64_min(b->max_bytes / sizeof(*b->entries), SIZE_MAX / 64);
 	size_t cap = b->cap ? b->cap * 2 : 64;
@@ -93,7 +93,7 @@ static int grow_entries(struct h5_build *b, struct err *e)
 	return 0;
 }
 
-static bool partial_edge(const struct h5_build *b, const uint64_t *coords)
+static bool partial_edge(const struct index_builder *b, const uint64_t *coords)
 {
 	for (size_t d = 0; d < b->rank; d++) {
 		uint64_t whole = b->l->dims[d] / b->l->chunk[d];
@@ -104,8 +104,8 @@ static bool partial_edge(const struct h5_build *b, const uint64_t *coords)
 	return false;
 }
 
-int h5_build_add(struct h5_build *b, const uint64_t *coords, uint64_t addr, uint64_t size,
-		 uint32_t mask, struct err *e)
+int index_builder_add(struct index_builder *b, const uint64_t *coords, uint64_t addr,
+		      uint64_t size, uint32_t mask, struct err *e)
 {
 	struct h5_entry *p;
 	uint64_t linear = 0;
@@ -124,7 +124,7 @@ int h5_build_add(struct h5_build *b, const uint64_t *coords, uint64_t addr, uint
 	}
 	if (size >
 	    UINT32_MAX) { /* damaged: no chunk can be that large, the range check says so */
-		addr = H5_NOWHERE;
+		addr = HDF5_NOWHERE;
 		size = UINT32_MAX;
 	}
 	if (b->n == b->cap) {
@@ -141,26 +141,27 @@ int h5_build_add(struct h5_build *b, const uint64_t *coords, uint64_t addr, uint
 	return 0;
 }
 
-static int load_single(struct h5_build *b, struct err *e)
+static int load_single(struct index_builder *b, struct err *e)
 {
 	const uint64_t origin[DS_RANK_MAX] = {0};
 
 	if (b->l->filtered && b->l->single_size == 0)
 		return err_set(e, -EBADMSG, "single chunk: no stored size");
-	return h5_build_add(b, origin, b->l->addr, b->l->single_size, b->l->single_mask, e);
+	return index_builder_add(b, origin, b->l->addr, b->l->single_size, b->l->single_mask,
+				 e);
 }
 
 /* All chunks of the maximum extent lie one after the other; those of the grid are wanted, and
  * only they are visited: the maximum may be anything. */
-static int load_implicit(struct h5_build *b, struct err *e)
+static int load_implicit(struct index_builder *b, struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX] = {0}, idx = 0, off, addr;
-	struct h5_walk w;
+	struct chunk_iter w;
 	int rc;
 
 	if (b->l->filtered)
 		return err_set(e, -EBADMSG, "implicit chunk index with filters");
-	rc = h5_walk_init(&w, b, false, e);
+	rc = chunk_iter_init(&w, b, false, e);
 	if (rc < 0 || w.count == 0)
 		return rc;
 	for (size_t d = 0; rc == 0;) {
@@ -168,9 +169,9 @@ static int load_implicit(struct h5_build *b, struct err *e)
 		for (size_t i = 0; i < b->rank; i++)
 			idx = idx * w.n[i] + coords[i]; /* < w.count */
 		if (ckd_mul(&off, idx, (uint64_t)b->chunk_bytes) ||
-		    ckd_add(&addr, b->l->addr, off) || addr == H5_ABSENT)
-			addr = H5_NOWHERE;
-		rc = h5_build_add(b, coords, addr, 0, 0, e);
+		    ckd_add(&addr, b->l->addr, off) || addr == HDF5_ABSENT)
+			addr = HDF5_NOWHERE;
+		rc = index_builder_add(b, coords, addr, 0, 0, e);
 		for (d = b->rank; d-- > 0; coords[d] = 0)
 			if (++coords[d] < u64_min(b->limit[d], w.n[d]))
 				break;
@@ -180,33 +181,33 @@ static int load_implicit(struct h5_build *b, struct err *e)
 	return rc;
 }
 
-static int load_kind(struct h5_build *b, struct err *e)
+static int load_kind(struct index_builder *b, struct err *e)
 {
-	if (b->l->addr == H5_ABSENT || b->total == 0)
+	if (b->l->addr == HDF5_ABSENT || b->total == 0)
 		return 0;
 	switch (b->l->index) {
-	case H5_INDEX_BTREE1:
+	case HDF5_INDEX_BTREE1:
 		return h5_btree1_load(b, e);
-	case H5_INDEX_SINGLE:
+	case HDF5_INDEX_SINGLE:
 		return load_single(b, e);
-	case H5_INDEX_IMPLICIT:
+	case HDF5_INDEX_IMPLICIT:
 		return load_implicit(b, e);
-	case H5_INDEX_FARRAY:
+	case HDF5_INDEX_FARRAY:
 		return h5_farray_load(b, e);
-	case H5_INDEX_EARRAY:
+	case HDF5_INDEX_EARRAY:
 		return h5_earray_load(b, e);
-	case H5_INDEX_BTREE2:
+	case HDF5_INDEX_BTREE2:
 		return h5_btree2_load(b, e);
 	}
 	return err_set(e, -EOPNOTSUPP, "chunk index: unknown kind %d", (int)b->l->index);
 }
 
-static int build_init(struct h5_build *b, const uint64_t *grid, struct err *e)
+static int build_init(struct index_builder *b, const uint64_t *grid, struct err *e)
 {
 	const struct h5_layout *l = b->l;
 	uint64_t bytes = l->elem_size;
 
-	if (l->cls != H5_LAYOUT_CHUNKED || l->rank < 1 || l->rank > DS_RANK_MAX || bytes == 0)
+	if (l->cls != HDF5_LAYOUT_CHUNKED || l->rank < 1 || l->rank > DS_RANK_MAX || bytes == 0)
 		return err_set(e, -EBADMSG, "not a chunked layout");
 	b->rank = l->rank;
 	b->total = 1;
@@ -228,7 +229,7 @@ static int build_init(struct h5_build *b, const uint64_t *grid, struct err *e)
 }
 
 /* Small grids and full ones; both tables exist for a moment, so both count. */
-static bool want_dense(const struct h5_build *b)
+static bool want_dense(const struct index_builder *b)
 {
 	uint64_t room = b->max_bytes - b->n * sizeof(struct h5_entry);
 
@@ -242,7 +243,7 @@ static int duplicate(uint64_t linear, struct err *e)
 		       (unsigned long long)linear);
 }
 
-static int make_dense(struct h5_index *x, const struct h5_build *b, struct err *e)
+static int make_dense(struct h5_index *x, const struct index_builder *b, struct err *e)
 {
 	size_t total = (size_t)b->total, blocks = total / BLOCK + 1;
 	uint64_t next = UINT64_MAX;
@@ -257,7 +258,7 @@ static int make_dense(struct h5_index *x, const struct h5_build *b, struct err *
 	for (size_t i = 0; i < b->n; i++) {
 		const struct h5_entry *p = &b->entries[i];
 
-		if (!b->sorted && x->slots[p->linear].addr != H5_ABSENT)
+		if (!b->sorted && x->slots[p->linear].addr != HDF5_ABSENT)
 			return duplicate(p->linear, e);
 		x->slots[p->linear] = p->c;
 	}
@@ -266,7 +267,7 @@ static int make_dense(struct h5_index *x, const struct h5_build *b, struct err *
 		size_t end = (k + 1) * BLOCK < total ? (k + 1) * BLOCK : total;
 
 		for (size_t i = k * BLOCK; i < end; i++) {
-			if (x->slots[i].addr != H5_ABSENT) {
+			if (x->slots[i].addr != HDF5_ABSENT) {
 				next = i;
 				break;
 			}
@@ -284,7 +285,7 @@ static int by_linear(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int make_sparse(struct h5_index *x, struct h5_build *b, struct err *e)
+static int make_sparse(struct h5_index *x, struct index_builder *b, struct err *e)
 {
 	struct h5_entry *p;
 
@@ -309,7 +310,7 @@ static uint64_t bytes_of(const struct h5_index *x)
 int h5_index_load(const struct h5_file *f, const struct h5_layout *l, const uint64_t *grid,
 		  uint64_t max_bytes, struct h5_index **ret, struct err *e)
 {
-	struct h5_build b = {.f = f, .l = l, .max_bytes = max_bytes};
+	struct index_builder b = {.f = f, .l = l, .max_bytes = max_bytes};
 	struct h5_index *x = NULL;
 	int rc = build_init(&b, grid, e);
 
@@ -386,7 +387,7 @@ uint64_t h5_index_next(const struct h5_index *x, uint64_t from)
 		return i < x->n ? x->entries[i].linear : UINT64_MAX;
 	}
 	for (i = (size_t)from; i < x->total; i++) {
-		if (x->slots[i].addr != H5_ABSENT)
+		if (x->slots[i].addr != HDF5_ABSENT)
 			return i;
 		if (i % BLOCK == BLOCK - 1)
 			return x->ahead[i / BLOCK + 1];

@@ -85,16 +85,16 @@ static int read_layout_old(struct reader *r, const struct h5_message *m, struct 
 	struct h5_layout *l = r->l;
 	unsigned n = rd_u8(&s), cls = rd_u8(&s);
 
-	if (cls > H5_LAYOUT_CHUNKED)
+	if (cls > HDF5_LAYOUT_CHUNKED)
 		return err_set(e, -EBADMSG, "layout: unknown class %u", cls);
 	l->cls = (enum h5_layout_class)cls;
 	rd_skip(&s, 5);
-	if (l->cls != H5_LAYOUT_COMPACT)
+	if (l->cls != HDF5_LAYOUT_COMPACT)
 		l->addr = h5_rd_addr(r->f, &s);
-	if (l->cls == H5_LAYOUT_CHUNKED)
+	if (l->cls == HDF5_LAYOUT_CHUNKED)
 		return chunk_dims(r, &s, n, 4, e);
 	rd_skip(&s, (size_t)n * 4);
-	if (l->cls == H5_LAYOUT_COMPACT) {
+	if (l->cls == HDF5_LAYOUT_COMPACT) {
 		l->size = rd_le32(&s);
 		l->addr = m->addr + (m->body.len - s.len);
 		rd_skip(&s, (size_t)l->size);
@@ -105,9 +105,9 @@ static int read_layout_old(struct reader *r, const struct h5_message *m, struct 
 /* Version 4 and later: after the chunk lengths, the kind of index and its parameters. */
 static int read_index(struct reader *r, unsigned flags, struct slice *s, struct err *e)
 {
-	static const enum h5_index_type kinds[] = {H5_INDEX_BTREE1,   H5_INDEX_SINGLE,
-						   H5_INDEX_IMPLICIT, H5_INDEX_FARRAY,
-						   H5_INDEX_EARRAY,   H5_INDEX_BTREE2};
+	static const enum h5_index_type kinds[] = {HDF5_INDEX_BTREE1,   HDF5_INDEX_SINGLE,
+						   HDF5_INDEX_IMPLICIT, HDF5_INDEX_FARRAY,
+						   HDF5_INDEX_EARRAY,   HDF5_INDEX_BTREE2};
 	struct h5_layout *l = r->l;
 	unsigned kind = rd_u8(s);
 
@@ -116,23 +116,23 @@ static int read_index(struct reader *r, unsigned flags, struct slice *s, struct 
 			       kind);
 	l->index = kinds[kind];
 	switch (l->index) {
-	case H5_INDEX_SINGLE:
+	case HDF5_INDEX_SINGLE:
 		if (flags & CHUNK_SINGLE_FILTERED) {
 			l->single_size = rd_uint(s, r->f->length_size);
 			l->single_mask = rd_le32(s);
 		}
 		break;
-	case H5_INDEX_FARRAY:
+	case HDF5_INDEX_FARRAY:
 		l->fa_page_bits = rd_u8(s);
 		break;
-	case H5_INDEX_EARRAY:
+	case HDF5_INDEX_EARRAY:
 		l->ea_max_bits = rd_u8(s);
 		l->ea_index_elems = rd_u8(s);
 		l->ea_min_pointers = rd_u8(s);
 		l->ea_min_elems = rd_u8(s);
 		l->ea_page_bits = rd_u8(s);
 		break;
-	case H5_INDEX_BTREE2:
+	case HDF5_INDEX_BTREE2:
 		rd_skip(s, 6); /* node size and fill percentages: repeated in its header */
 		break;
 	default:
@@ -174,23 +174,23 @@ static int read_layout(struct reader *r, const struct h5_message *m, struct err 
 	if (version < 3)
 		return read_layout_old(r, m, s, e);
 	cls = rd_u8(&s);
-	if (!slice_ok(&s) || cls > H5_LAYOUT_VIRTUAL ||
-	    (cls == H5_LAYOUT_VIRTUAL && version < 4))
+	if (!slice_ok(&s) || cls > HDF5_LAYOUT_VIRTUAL ||
+	    (cls == HDF5_LAYOUT_VIRTUAL && version < 4))
 		return err_set(e, -EBADMSG, "layout: unknown class %u", cls);
 	l->cls = (enum h5_layout_class)cls;
 	switch (l->cls) {
-	case H5_LAYOUT_COMPACT:
+	case HDF5_LAYOUT_COMPACT:
 		l->size = rd_le16(&s);
 		l->addr = m->addr + (m->body.len - s.len);
 		rd_skip(&s, (size_t)l->size);
 		break;
-	case H5_LAYOUT_CONTIGUOUS:
+	case HDF5_LAYOUT_CONTIGUOUS:
 		l->addr = h5_rd_addr(r->f, &s);
 		l->size = rd_uint(&s, r->f->length_size);
 		break;
-	case H5_LAYOUT_CHUNKED:
+	case HDF5_LAYOUT_CHUNKED:
 		return read_chunked(r, version, &s, e);
-	case H5_LAYOUT_VIRTUAL:
+	case HDF5_LAYOUT_VIRTUAL:
 		break; /* the mapping is in a global heap: libhdf5's business */
 	}
 	return slice_ok(&s) ? 0 : err_set(e, -EBADMSG, "layout message is truncated");
@@ -215,11 +215,11 @@ static int on_message(void *arg, const struct h5_message *m, struct err *e)
 	struct reader *r = arg;
 
 	switch (m->type) {
-	case H5_MSG_DATASPACE:
-	case H5_MSG_LAYOUT:
-	case H5_MSG_PIPELINE:
+	case HDF5_MSG_DATASPACE:
+	case HDF5_MSG_LAYOUT:
+	case HDF5_MSG_PIPELINE:
 		break;
-	case H5_MSG_EXTERNAL:
+	case HDF5_MSG_EXTERNAL:
 		r->l->external = true;
 		return 0;
 	default:
@@ -227,14 +227,14 @@ static int on_message(void *arg, const struct h5_message *m, struct err *e)
 	}
 	if (m->shared)
 		return err_set(e, -EOPNOTSUPP, "message %u is shared", m->type);
-	if ((m->type == H5_MSG_DATASPACE && r->have_space) ||
-	    (m->type == H5_MSG_LAYOUT && r->have_layout) ||
-	    (m->type == H5_MSG_PIPELINE && r->have_pipeline))
+	if ((m->type == HDF5_MSG_DATASPACE && r->have_space) ||
+	    (m->type == HDF5_MSG_LAYOUT && r->have_layout) ||
+	    (m->type == HDF5_MSG_PIPELINE && r->have_pipeline))
 		return err_set(e, -EBADMSG, "object header: message %u is there twice",
 			       m->type);
-	if (m->type == H5_MSG_DATASPACE)
+	if (m->type == HDF5_MSG_DATASPACE)
 		return read_space(r, m->body, e);
-	if (m->type == H5_MSG_LAYOUT)
+	if (m->type == HDF5_MSG_LAYOUT)
 		return read_layout(r, m, e);
 	return read_pipeline(r, m->body, e);
 }
@@ -242,7 +242,7 @@ static int on_message(void *arg, const struct h5_message *m, struct err *e)
 int h5_layout_read(const struct h5_file *f, uint64_t header, struct h5_layout *ret,
 		   struct err *e)
 {
-	struct h5_layout l = {.addr = H5_ABSENT, .index = H5_INDEX_BTREE1};
+	struct h5_layout l = {.addr = HDF5_ABSENT, .index = HDF5_INDEX_BTREE1};
 	struct reader r = {.f = f, .l = &l};
 	int rc = h5_header_walk(f, header, on_message, &r, e);
 
@@ -251,7 +251,7 @@ int h5_layout_read(const struct h5_file *f, uint64_t header, struct h5_layout *r
 	if (!r.have_layout || !r.have_space)
 		return err_set(e, -EBADMSG, "object header: no %s message, not a dataset",
 			       r.have_space ? "layout" : "dataspace");
-	if (l.cls == H5_LAYOUT_CHUNKED && r.chunk_rank != l.rank)
+	if (l.cls == HDF5_LAYOUT_CHUNKED && r.chunk_rank != l.rank)
 		return err_set(e, -EBADMSG, "layout: chunks of rank %u, dataspace of rank %u",
 			       r.chunk_rank, l.rank);
 	*ret = l;

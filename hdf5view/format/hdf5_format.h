@@ -38,11 +38,21 @@ int h5_file_find(struct blob *b, uint64_t *ret_offset, struct err *e) NZ_MUST_US
  * Also -EBADMSG when the stated end of file lies beyond the file ("truncated"). */
 int h5_file_read(struct blob *b, struct h5_file *ret, struct err *e) NZ_MUST_USE;
 
-enum h5_index_type { H5_INDEX_BTREE1, H5_INDEX_SINGLE, H5_INDEX_IMPLICIT, H5_INDEX_FARRAY,
-		     H5_INDEX_EARRAY, H5_INDEX_BTREE2 };
+enum h5_index_type {
+	HDF5_INDEX_BTREE1,
+	HDF5_INDEX_SINGLE,
+	HDF5_INDEX_IMPLICIT,
+	HDF5_INDEX_FARRAY,
+	HDF5_INDEX_EARRAY,
+	HDF5_INDEX_BTREE2
+};
 
-enum h5_layout_class { H5_LAYOUT_COMPACT, H5_LAYOUT_CONTIGUOUS, H5_LAYOUT_CHUNKED,
-		       H5_LAYOUT_VIRTUAL };
+enum h5_layout_class {
+	HDF5_LAYOUT_COMPACT,
+	HDF5_LAYOUT_CONTIGUOUS,
+	HDF5_LAYOUT_CHUNKED,
+	HDF5_LAYOUT_VIRTUAL
+};
 
 /* h5_layout - one dataset's storage, plain data. Addresses are absolute file offsets (the base
  * address is added); UINT64_MAX is "undefined": nothing is allocated. */

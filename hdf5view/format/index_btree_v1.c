@@ -19,7 +19,7 @@ struct nodes {
 };
 
 struct tree {
-	struct h5_build *b;
+	struct index_builder *b;
 	size_t head; /* bytes before the first key */
 	size_t key;  /* bytes of a key */
 	size_t step; /* bytes of a key and its child */
@@ -57,7 +57,7 @@ static int read_node(struct tree *t, uint64_t addr, int want_level, unsigned *re
 			       *ret_level, want_level);
 	n = (size_t)t->buf[6] | (size_t)t->buf[7] << 8;
 	need = t->head + n * t->step;
-	rc = h5_build_spend(t->b, need, e);
+	rc = index_builder_spend(t->b, need, e);
 	if (rc == 0 && need > got) {
 		if (grow_array(&t->buf, &t->cap, need, 1) < 0)
 			return err_nomem(e);
@@ -99,11 +99,11 @@ static int leaf(struct tree *t, size_t n, struct err *e)
 	for (size_t i = 0; rc == 0 && i < n; i++, p += t->step) {
 		uint64_t addr = h5_addr(t->b->f, p + t->key);
 
-		if (addr == H5_ABSENT)
+		if (addr == HDF5_ABSENT)
 			continue;
 		if (!key_coords(t, p + 8))
 			return err_set(e, -EBADMSG, "chunk B-tree: key between two chunks");
-		rc = h5_build_add(t->b, t->coords, addr, h5_le32(p), h5_le32(p + 4), e);
+		rc = index_builder_add(t->b, t->coords, addr, h5_le32(p), h5_le32(p + 4), e);
 	}
 	return rc;
 }
@@ -155,7 +155,7 @@ static uint64_t node_at(const void *arg, size_t i)
 static int level(struct tree *t, const struct nodes *now, int want, struct nodes *next,
 		 struct err *e)
 {
-	struct h5_early early = {.f = t->b->f};
+	struct readahead early = {.f = t->b->f};
 	int rc = 0;
 
 	next->n = 0;
@@ -163,7 +163,7 @@ static int level(struct tree *t, const struct nodes *now, int want, struct nodes
 		unsigned at;
 		size_t n;
 
-		h5_early_nodes(&early, i, now->n, t->guess, node_at, now);
+		readahead_nodes(&early, i, now->n, t->guess, node_at, now);
 		rc = read_node(t, now->addr[i], want, &at, &n, e);
 		if (rc == 0)
 			rc = at == 0 ? leaf(t, n, e) : inner(t, n, next, e);
@@ -171,7 +171,7 @@ static int level(struct tree *t, const struct nodes *now, int want, struct nodes
 	return rc < 0 || want == 0 ? rc : check_distinct(next, e);
 }
 
-int h5_btree1_load(struct h5_build *b, struct err *e)
+int h5_btree1_load(struct index_builder *b, struct err *e)
 {
 	struct tree t = {.b = b,
 			 .head = 8 + 2 * (size_t)b->f->offset_size,
@@ -184,9 +184,9 @@ int h5_btree1_load(struct h5_build *b, struct err *e)
 	t.step = t.key + b->f->offset_size;
 	t.guess = t.head + DEFAULT_ENTRIES * t.step;
 	rc = read_node(&t, b->l->addr, -1, &depth, &n, e);
-	if (rc == 0 && depth > H5_DEPTH_MAX)
+	if (rc == 0 && depth > FORMAT_DEPTH_MAX)
 		rc = err_set(e, -EBADMSG, "chunk B-tree: depth %u exceeds %u", depth,
-			     H5_DEPTH_MAX);
+			     FORMAT_DEPTH_MAX);
 	if (rc == 0)
 		rc = depth == 0 ? leaf(&t, n, e) : inner(&t, n, &next, e);
 	if (rc == 0)

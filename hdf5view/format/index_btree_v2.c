@@ -14,7 +14,7 @@
 #define OVERHEAD (PREFIX + 4) /* with the checksum */
 
 struct tree {
-	struct h5_build *b;
+	struct index_builder *b;
 	uint8_t type;      /* of records: 10 or 11 */
 	unsigned record;   /* bytes of a record */
 	unsigned len_size; /* bytes of a stored size; type 11 */
@@ -23,11 +23,12 @@ struct tree {
 	uint64_t seen;
 	unsigned depth;
 	unsigned count_size;                 /* bytes of a child's own number of records */
-	unsigned sum_size[H5_DEPTH_MAX + 1]; /* bytes of the number of records below a node of
+	unsigned sum_size[FORMAT_DEPTH_MAX +
+			  1];                 /* bytes of the number of records below a node of
 					      * this height; leaves have none */
-	uint64_t max_n[H5_DEPTH_MAX + 1];    /* records in a node of this height */
-	uint8_t *buf[H5_DEPTH_MAX + 1];
-	size_t cap[H5_DEPTH_MAX + 1];
+	uint64_t max_n[FORMAT_DEPTH_MAX + 1]; /* records in a node of this height */
+	uint8_t *buf[FORMAT_DEPTH_MAX + 1];
+	size_t cap[FORMAT_DEPTH_MAX + 1];
 	bool any;                   /* last is set */
 	uint64_t last[DS_RANK_MAX]; /* coordinates of the previous record */
 };
@@ -70,7 +71,7 @@ static int read_header(struct tree *t, uint64_t *ret_root, uint64_t *ret_n, stru
 	const struct h5_file *f = t->b->f;
 	uint64_t n = 22 + (uint64_t)f->offset_size + f->length_size;
 	unsigned plain = f->offset_size + 8 * t->b->rank;
-	int rc = h5_build_node(t->b, t->b->l->addr, &t->buf[0], &t->cap[0], n, "BTHD", e);
+	int rc = index_builder_node(t->b, t->b->l->addr, &t->buf[0], &t->cap[0], n, "BTHD", e);
 	struct slice s = slice_of(t->buf[0], rc < 0 ? 0 : (size_t)n);
 
 	if (rc < 0)
@@ -90,9 +91,9 @@ static int read_header(struct tree *t, uint64_t *ret_root, uint64_t *ret_n, stru
 			  : t->record < plain + 5 || t->record > plain + 12)
 		return err_set(e, -EBADMSG, "chunk B-tree: records of %u bytes", t->record);
 	t->len_size = t->type == 11 ? t->record - plain - 4 : 0;
-	if (t->depth > H5_DEPTH_MAX)
+	if (t->depth > FORMAT_DEPTH_MAX)
 		return err_set(e, -EBADMSG, "chunk B-tree: depth %u exceeds %u", t->depth,
-			       H5_DEPTH_MAX);
+			       FORMAT_DEPTH_MAX);
 	if (t->node_size < OVERHEAD + t->record)
 		return err_set(e, -EBADMSG, "chunk B-tree: nodes of %llu bytes",
 			       (unsigned long long)t->node_size);
@@ -132,7 +133,7 @@ static int record(struct tree *t, const uint8_t *p, struct err *e)
 	if (++t->seen > t->records)
 		return err_set(e, -EBADMSG, "chunk B-tree: more than the stated %llu records",
 			       (unsigned long long)t->records);
-	return addr == H5_ABSENT ? 0 : h5_build_add(t->b, coords, addr, size, mask, e);
+	return addr == HDF5_ABSENT ? 0 : index_builder_add(t->b, coords, addr, size, mask, e);
 }
 
 /* children - of an inner node. */
@@ -149,20 +150,21 @@ static uint64_t child_at(const void *arg, size_t i)
 	return h5_addr(c->t->b->f, c->first + i * c->pointer);
 }
 
-/* A node of height h with n records; recursion ends at height 0, h <= H5_DEPTH_MAX. */
+/* A node of height h with n records; recursion ends at height 0, h <= FORMAT_DEPTH_MAX. */
 static int node(struct tree *t, uint64_t addr, unsigned h, uint64_t n, struct err *e)
 {
 	size_t osize = t->b->f->offset_size;
 	size_t pointer = h ? osize + t->count_size + t->sum_size[h - 1] : 0;
 	uint64_t bytes = OVERHEAD + n * t->record + (h ? (n + 1) * pointer : 0);
 	size_t at = PREFIX, child = PREFIX + (size_t)n * t->record;
-	struct h5_early early = {.f = t->b->f};
+	struct readahead early = {.f = t->b->f};
 	int rc;
 
 	if (n > t->max_n[h] || (n == 0 && h != t->depth))
 		return err_set(e, -EBADMSG, "chunk B-tree: %llu records in a node for %llu",
 			       (unsigned long long)n, (unsigned long long)t->max_n[h]);
-	rc = h5_build_node(t->b, addr, &t->buf[h], &t->cap[h], bytes, h ? "BTIN" : "BTLF", e);
+	rc = index_builder_node(t->b, addr, &t->buf[h], &t->cap[h], bytes, h ? "BTIN" : "BTLF",
+				e);
 	if (rc < 0)
 		return rc;
 	if (t->buf[h][5] != t->type)
@@ -172,8 +174,8 @@ static int node(struct tree *t, uint64_t addr, unsigned h, uint64_t n, struct er
 			const uint8_t *p = t->buf[h] + child + i * pointer;
 			struct children below = {t, t->buf[h] + child, pointer};
 
-			h5_early_nodes(&early, (size_t)i, (size_t)n + 1, t->node_size, child_at,
-				       &below);
+			readahead_nodes(&early, (size_t)i, (size_t)n + 1, t->node_size,
+					child_at, &below);
 
 			rc = node(t, h5_addr(t->b->f, p), h - 1,
 				  h5_le(p + osize, t->count_size), e);
@@ -184,18 +186,18 @@ static int node(struct tree *t, uint64_t addr, unsigned h, uint64_t n, struct er
 	return rc;
 }
 
-int h5_btree2_load(struct h5_build *b, struct err *e)
+int h5_btree2_load(struct index_builder *b, struct err *e)
 {
 	struct tree t = {.b = b};
 	uint64_t root, n;
 	int rc = read_header(&t, &root, &n, e);
 
-	if (rc == 0 && root != H5_ABSENT)
+	if (rc == 0 && root != HDF5_ABSENT)
 		rc = node(&t, root, t.depth, n, e);
 	if (rc == 0 && t.seen != t.records)
 		rc = err_set(e, -EBADMSG, "chunk B-tree: %llu of %llu records",
 			     (unsigned long long)t.seen, (unsigned long long)t.records);
-	for (size_t h = 0; h <= H5_DEPTH_MAX; h++)
+	for (size_t h = 0; h <= FORMAT_DEPTH_MAX; h++)
 		free(t.buf[h]);
 	return rc;
 }

@@ -12,9 +12,9 @@
 #include <errno.h>
 
 struct earray {
-	struct h5_build *b;
-	struct h5_elems elems;
-	struct h5_walk walk;
+	struct index_builder *b;
+	struct array_index elems;
+	struct chunk_iter walk;
 	unsigned index_elems; /* elements in the index block */
 	unsigned min_elems;   /* of the smallest data block; a power of two */
 	unsigned n_super;     /* super blocks, real or not */
@@ -48,7 +48,7 @@ static int read_header(struct earray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t n = 4 + 8 + 6 * (uint64_t)f->length_size + f->offset_size + 4;
-	int rc = h5_build_node(a->b, a->b->l->addr, &a->buf, &a->cap, n, "EAHD", e);
+	int rc = index_builder_node(a->b, a->b->l->addr, &a->buf, &a->cap, n, "EAHD", e);
 	struct slice s = slice_of(a->buf, rc < 0 ? 0 : (size_t)n);
 	unsigned bits;
 	uint8_t client, size;
@@ -65,7 +65,7 @@ static int read_header(struct earray *a, struct err *e)
 	a->page_bits = rd_u8(&s);
 	rd_skip(&s, 6 * (size_t)f->length_size); /* statistics */
 	a->index_block = h5_rd_addr(f, &s);
-	rc = h5_elems_init(&a->elems, a->b, client, size, e);
+	rc = array_index_init(&a->elems, a->b, client, size, e);
 	if (rc < 0)
 		return rc;
 	if (bits < 1 || bits > 64 || !power_of_two(a->min_elems) ||
@@ -125,16 +125,17 @@ static int read_pages(struct earray *a, uint64_t addr, uint64_t pages, const uin
 					       (unsigned long long)bytes);
 			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
 				return err_nomem(e);
-			rc = h5_build_read(a->b, addr, a->buf, (size_t)bytes,
-					   "extensible array", e);
+			rc = index_builder_read(a->b, addr, a->buf, (size_t)bytes,
+						"extensible array", e);
 			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
 				rc = err_set(e, -EBADMSG,
 					     "extensible array: wrong page checksum");
 			if (rc == 0)
-				rc = h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf, n, e);
+				rc = array_index_add(a->b, &a->elems, &a->walk, idx, a->buf, n,
+						     e);
 		}
 		if (ckd_add(&addr, addr, bytes))
-			addr = H5_NOWHERE;
+			addr = HDF5_NOWHERE;
 	}
 	return rc;
 }
@@ -151,7 +152,7 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	if (!bitmap &&
 	    (ckd_mul(&bytes, n, (uint64_t)a->elems.size) || ckd_add(&bytes, bytes, prefix + 4)))
 		bytes = UINT64_MAX;
-	rc = h5_build_node(a->b, addr, &a->buf, &a->cap, bytes, "EADB", e);
+	rc = index_builder_node(a->b, addr, &a->buf, &a->cap, bytes, "EADB", e);
 	if (rc == 0)
 		rc = check_owner(a, a->buf, e);
 	if (rc < 0)
@@ -159,7 +160,7 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	if (bitmap)
 		return read_pages(a, addr + bytes, pages_of(a, u), bitmap, i * pages_of(a, u),
 				  idx, e);
-	return h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf + prefix, n, e);
+	return array_index_add(a->b, &a->elems, &a->walk, idx, a->buf + prefix, n, e);
 }
 
 /* block_list - where the data blocks of a super block are. */
@@ -180,7 +181,7 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 		       uint64_t idx, struct err *e)
 {
 	const struct block_list list = {a->b->f, p};
-	struct h5_early early = {.f = a->b->f};
+	struct readahead early = {.f = a->b->f};
 	uint64_t bytes; /* checksums of pages are few */
 	int rc = 0;
 
@@ -189,9 +190,9 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 	for (uint64_t i = 0; rc == 0 && i < blocks_of(u) && idx < a->walk.count; i++) {
 		uint64_t addr = block_at(&list, (size_t)i);
 
-		h5_early_nodes(&early, (size_t)i, (size_t)blocks_of(u),
-			       u64_min(bytes, EARLY_MOST) + EARLY_MORE, block_at, &list);
-		if (addr != H5_ABSENT)
+		readahead_nodes(&early, (size_t)i, (size_t)blocks_of(u),
+				u64_min(bytes, EARLY_MOST) + EARLY_MORE, block_at, &list);
+		if (addr != HDF5_ABSENT)
 			rc = data_block(a, addr, u, i, bitmap, idx, e);
 		if (ckd_add(&idx, idx, elems_of(a, u)))
 			break;
@@ -213,7 +214,7 @@ static int super_block(struct earray *a, uint64_t addr, unsigned u, uint64_t idx
 	    ckd_mul(&list, blocks_of(u), (uint64_t)a->b->f->offset_size) ||
 	    ckd_add(&bytes, maps, list) || ckd_add(&bytes, bytes, prefix + 4))
 		bytes = UINT64_MAX;
-	rc = h5_build_node(a->b, addr, &buf, &cap, bytes, "EASB", e);
+	rc = index_builder_node(a->b, addr, &buf, &cap, bytes, "EASB", e);
 	if (rc == 0)
 		rc = check_owner(a, buf, e);
 	if (rc < 0)
@@ -229,14 +230,15 @@ static int index_block(struct earray *a, struct err *e)
 	uint64_t direct = 2 * ((uint64_t)a->min_pointers - 1), idx = a->index_elems;
 	uint64_t bytes = prefix + elems + (direct + a->n_super - a->n_direct) * osize + 4;
 	const uint8_t *p;
-	int rc = h5_build_node(a->b, a->index_block, &a->list, &a->list_cap, bytes, "EAIB", e);
+	int rc = index_builder_node(a->b, a->index_block, &a->list, &a->list_cap, bytes, "EAIB",
+				    e);
 
 	if (rc == 0)
 		rc = check_owner(a, a->list, e);
 	if (rc < 0)
 		return rc;
 	p = a->list + prefix;
-	rc = h5_elems_add(a->b, &a->elems, &a->walk, 0, p, a->index_elems, e);
+	rc = array_index_add(a->b, &a->elems, &a->walk, 0, p, a->index_elems, e);
 	p += elems;
 	for (unsigned u = 0; rc == 0 && u < a->n_super && idx < a->walk.count; u++) {
 		uint64_t n;
@@ -247,7 +249,7 @@ static int index_block(struct earray *a, struct err *e)
 		} else {
 			uint64_t addr = h5_addr(a->b->f, p);
 
-			if (addr != H5_ABSENT)
+			if (addr != HDF5_ABSENT)
 				rc = super_block(a, addr, u, idx, e);
 			p += osize;
 		}
@@ -257,14 +259,14 @@ static int index_block(struct earray *a, struct err *e)
 	return rc;
 }
 
-int h5_earray_load(struct h5_build *b, struct err *e)
+int h5_earray_load(struct index_builder *b, struct err *e)
 {
 	struct earray a = {.b = b};
-	int rc = h5_walk_init(&a.walk, b, true, e);
+	int rc = chunk_iter_init(&a.walk, b, true, e);
 
 	if (rc == 0 && a.walk.count > 0)
 		rc = read_header(&a, e);
-	if (rc == 0 && a.walk.count > 0 && a.index_block != H5_ABSENT)
+	if (rc == 0 && a.walk.count > 0 && a.index_block != HDF5_ABSENT)
 		rc = index_block(&a, e);
 	free(a.buf);
 	free(a.list);

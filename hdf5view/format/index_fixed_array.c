@@ -7,9 +7,9 @@
 #include <errno.h>
 
 struct farray {
-	struct h5_build *b;
-	struct h5_elems elems;
-	struct h5_walk walk;
+	struct index_builder *b;
+	struct array_index elems;
+	struct chunk_iter walk;
 	uint64_t page;  /* elements of a page */
 	uint64_t n;     /* elements in all */
 	uint64_t block; /* address of the data block */
@@ -23,7 +23,7 @@ static int read_header(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t n = 4 + 4 + (uint64_t)f->length_size + f->offset_size + 4;
-	int rc = h5_build_node(a->b, a->b->l->addr, &a->buf, &a->cap, n, "FAHD", e);
+	int rc = index_builder_node(a->b, a->b->l->addr, &a->buf, &a->cap, n, "FAHD", e);
 	struct slice s = slice_of(a->buf, rc < 0 ? 0 : (size_t)n);
 	uint8_t client, size, bits;
 
@@ -35,7 +35,7 @@ static int read_header(struct farray *a, struct err *e)
 	bits = rd_u8(&s);
 	a->n = rd_uint(&s, f->length_size);
 	a->block = h5_rd_addr(f, &s);
-	rc = h5_elems_init(&a->elems, a->b, client, size, e);
+	rc = array_index_init(&a->elems, a->b, client, size, e);
 	if (rc < 0)
 		return rc;
 	if (bits > 32)
@@ -73,14 +73,16 @@ static int read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr, st
 					       (unsigned long long)bytes);
 			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
 				return err_nomem(e);
-			rc = h5_build_read(a->b, addr, a->buf, (size_t)bytes, "fixed array", e);
+			rc = index_builder_read(a->b, addr, a->buf, (size_t)bytes,
+						"fixed array", e);
 			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
 				rc = err_set(e, -EBADMSG, "fixed array: wrong page checksum");
 			if (rc == 0)
-				rc = h5_elems_add(a->b, &a->elems, &a->walk, at, a->buf, n, e);
+				rc = array_index_add(a->b, &a->elems, &a->walk, at, a->buf, n,
+						     e);
 		}
 		if (ckd_add(&addr, addr, bytes))
-			addr = H5_NOWHERE;
+			addr = HDF5_NOWHERE;
 	}
 	return rc;
 }
@@ -89,25 +91,25 @@ static int read_block(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t prefix = 6 + (uint64_t)f->offset_size, bytes, bitmap;
-	struct h5_early early = {.f = f};
+	struct readahead early = {.f = f};
 	int rc;
 
 	if (ckd_mul(&bytes, a->n, (uint64_t)a->elems.size) || bytes > EARLY_MOST)
 		bytes = EARLY_MOST;
-	h5_early_add(&early, a->block, bytes);
-	h5_early_done(&early);
+	readahead_add(&early, a->block, bytes);
+	readahead_done(&early);
 	if (a->n <= a->page) {
 		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
-		rc = h5_build_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
+		rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 		if (rc == 0)
 			rc = check_owner(a, e);
 		return rc < 0 ? rc
-			      : h5_elems_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix,
-					     a->n, e);
+			      : array_index_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix,
+						a->n, e);
 	}
 	bitmap = ((a->n - 1) / a->page + 1 + 7) / 8; /* a bit for each page */
 	bytes = prefix + bitmap + 4;
-	rc = h5_build_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
+	rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 	if (rc == 0)
 		rc = check_owner(a, e);
 	if (rc == 0) {
@@ -122,14 +124,14 @@ static int read_block(struct farray *a, struct err *e)
 	return rc;
 }
 
-int h5_farray_load(struct h5_build *b, struct err *e)
+int h5_farray_load(struct index_builder *b, struct err *e)
 {
 	struct farray a = {.b = b};
-	int rc = h5_walk_init(&a.walk, b, false, e);
+	int rc = chunk_iter_init(&a.walk, b, false, e);
 
 	if (rc == 0)
 		rc = read_header(&a, e);
-	if (rc == 0 && a.block != H5_ABSENT && a.n > 0)
+	if (rc == 0 && a.block != HDF5_ABSENT && a.n > 0)
 		rc = read_block(&a, e);
 	free(a.buf);
 	return rc;

@@ -85,7 +85,7 @@ static int messages(struct header *h, uint64_t addr, const uint8_t *buf, size_t 
 				       "object header: message of %zu bytes, %zu are left", len,
 				       end - at);
 		at += len;
-		if (m.type == H5_MSG_CONTINUATION)
+		if (m.type == HDF5_MSG_CONTINUATION)
 			rc = continuation(h, &m, e);
 		else
 			rc = h->fn(h->arg, &m, e);

@@ -18,7 +18,7 @@ uint64_t h5_rd_addr(const struct h5_file *f, struct slice *s)
 {
 	const uint8_t *p = rd_bytes(s, f->offset_size);
 
-	return p ? h5_addr(f, p) : H5_NOWHERE;
+	return p ? h5_addr(f, p) : HDF5_NOWHERE;
 }
 
 uint64_t h5_rd_length(const struct h5_file *f, struct slice *s)

@@ -40,7 +40,7 @@ struct h4_own {
 };
 
 struct h4_source {
-	struct guest g;
+	struct isolated g;
 	const struct h4_array *arrays;
 	/* in a child: */
 	int32_t sd;               /* the file, open for the rest of the process; 0: not yet */
@@ -49,7 +49,7 @@ struct h4_source {
 	uint32_t selected;        /* its ordinal */
 };
 
-static inline struct h4_source *h4_of(struct guest *g)
+static inline struct h4_source *h4_of(struct isolated *g)
 {
 	return CONTAINER_OF(g, struct h4_source, g);
 }
@@ -85,17 +85,17 @@ struct h4_build {
 	const char **notes;
 	size_t n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
 	uint64_t notes_lost;
-	struct lost lost;
+	struct unreadable lost;
 	uint32_t buckets[H4_BUCKETS];  /* of dims by raw name, plus one */
 	char *text;               /* H4_TEXT_MAX + 1 bytes: for names that the library writes */
 };
 #define H4_TEXT_MAX 65536      /* lengths of names have 16 bits in the file */
 
-/* h4_lose - leave an array out, with a note: why. Unless it was read and is nothing that can be
- * shown (-EOPNOTSUPP), the view will not call it absent; name: of the arena; NULL: it has none that
- * could be read, what says which it is. Returns 0 or an error that ends the opening. */
-int h4_lose(struct h4_build *b, const char *name, const char *what, const struct err *why,
-	    struct err *e) NZ_MUST_USE;
+/* h4_mark_unreadable - leave an array out, with a note: why. Unless it was read and is nothing that
+ * can be shown (-EOPNOTSUPP), the view will not call it absent; name: of the arena; NULL: it has
+ * none that could be read, what says which it is. Returns 0 or an error that ends the opening. */
+int h4_mark_unreadable(struct h4_build *b, const char *name, const char *what,
+		       const struct err *why, struct err *e) NZ_MUST_USE;
 /* h4_note - one line for the user: "<what>: <text>". */
 int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)
 	NZ_PRINTF(4, 5);
@@ -137,16 +137,16 @@ int h4_pass_read(struct h4_build *b, struct h4_barray *w, struct err *e) NZ_MUST
 /* h4_left_out - notes of what else is in the file. */
 int h4_left_out(struct h4_build *b, struct err *e) NZ_MUST_USE;
 
-/* h4_build_model - guest_kind.build. */
-int h4_build_model(struct guest *g, const void **ret_own, struct err *e) NZ_MUST_USE;
+/* h4_build_model - isolated_kind.build. */
+int h4_build_model(struct isolated *g, const void **ret_own, struct err *e) NZ_MUST_USE;
 
 /* ---- library_read.c ---- */
 
 /* h4_open - open the source's file with the library, in a child, for the rest of its life. No
  * other file can be opened by this process afterwards, whatever the file says. */
 int h4_open(struct h4_source *s, struct err *e) NZ_MUST_USE;
-/* h4_chunk - guest_kind.chunk. */
-int h4_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+/* h4_chunk - isolated_kind.chunk. */
+int h4_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 	     struct err *e) NZ_MUST_USE;
 
 /* ---- download.c ---- */

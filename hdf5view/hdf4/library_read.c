@@ -19,7 +19,7 @@ int h4_error(struct err *e, int code, const char *what)
 {
 	const char *why = NULL;
 
-	guest_look();
+	resource_errors_note();
 	/* the reasons are a stack, and what failed first says most */
 	for (int32 i = 1; i <= REASONS_MAX && HEvalue(i) != DFE_NONE; i++)
 		why = HEstring((hdf_err_code_t)HEvalue(i));
@@ -58,7 +58,8 @@ int h4_open(struct h4_source *s, struct err *e)
 		(void)snprintf(s->opened, sizeof(s->opened), "%s", s->g.path);
 	errno = 0;
 	sd = SDstart(s->opened, DFACC_READ);
-	guest_few_files(); /* one was free for the file itself; who wants more is the file */
+	/* a descriptor was free for the file itself: one that is missing is another file's */
+	resource_errors_ignore_emfile();
 	if (sd == FAIL)
 		return h4_error(e, -EBADMSG, "not readable as HDF4");
 	if (fstat(at, &st) < 0)
@@ -183,7 +184,7 @@ static int read_box(struct h4_source *s, const struct ds_array *a, int32 *start,
 	return 0;
 }
 
-int h4_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+int h4_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 	     struct err *e)
 {
 	struct h4_source *s = h4_of(g);

@@ -35,7 +35,7 @@ static int add_all(struct h4_build *b, struct err *e)
 			: h4_full(b, e);
 	for (int32 i = 0; i < n_sds && rc == 0; i++)
 		rc = h4_sds_read(b, i, e);
-	guest_look();
+	resource_errors_note();
 	return rc;
 }
 
@@ -59,7 +59,8 @@ static int finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 	whole = whole && bytes <= u64_min(WHOLE_BYTES, o->max_chunk_bytes);
 	w->a.shape = shape;
 	if (!w->chunk)
-		ds_cut(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes, chunk);
+		ds_split_chunks(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes,
+				chunk);
 	w->a.chunk = w->chunk ? w->chunk : chunk;
 	rc = ds_array_finish(&b->s->g.base.ds, &w->a, UINT64_MAX, e);
 	if (rc < 0 || w->a.unreadable)
@@ -101,7 +102,7 @@ static int freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 		if (rc == -ENOMEM)
 			return h4_full(b, e);
 		if (rc < 0) {
-			rc = h4_lose(b, b->arrays[i].a.name, NULL, &why, e);
+			rc = h4_mark_unreadable(b, b->arrays[i].a.name, NULL, &why, e);
 			if (rc < 0)
 				return rc;
 			continue;
@@ -131,7 +132,7 @@ static int finish_notes(struct h4_build *b, struct err *e)
 	}
 	if (rc < 0)
 		return rc;
-	rc = lost_freeze(&b->lost, NULL, b->arena, ds, e);
+	rc = unreadable_freeze(&b->lost, NULL, b->arena, ds, e);
 	if (rc < 0)
 		return rc;
 	ds->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
@@ -140,7 +141,7 @@ static int finish_notes(struct h4_build *b, struct err *e)
 	return ds->notes && ds->format ? 0 : h4_full(b, e);
 }
 
-int h4_build_model(struct guest *g, const void **ret_own, struct err *e)
+int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 {
 	struct h4_build b = {.s = h4_of(g), .arena = &g->base.ds.arena};
 	struct h4_own *own = arena_alloc(b.arena, 1, sizeof(*own));
@@ -165,7 +166,7 @@ int h4_build_model(struct guest *g, const void **ret_own, struct err *e)
 	free(b.arrays);
 	free(b.dims);
 	free(b.notes);
-	lost_release(&b.lost);
+	unreadable_release(&b.lost);
 	return rc;
 }
 

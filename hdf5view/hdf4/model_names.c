@@ -43,14 +43,14 @@ int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt
 	return 0;
 }
 
-int h4_lose(struct h4_build *b, const char *name, const char *what, const struct err *why,
-	    struct err *e)
+int h4_mark_unreadable(struct h4_build *b, const char *name, const char *what,
+		       const struct err *why, struct err *e)
 {
 	int rc = h4_note(b, name ? name : what, e, "is left out: %s", why->msg);
 
 	/* what was read and cannot be shown is no member of the view: that is proven */
 	if (rc == 0 && why->code != -EOPNOTSUPP)
-		rc = lost_add(&b->lost, 0, name, e);
+		rc = unreadable_add(&b->lost, 0, name, e);
 	return rc;
 }
 

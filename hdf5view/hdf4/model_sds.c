@@ -309,7 +309,7 @@ int h4_sds_read(struct h4_build *b, int32_t index, struct err *e)
 	(void)snprintf(what, sizeof(what), "(number %" PRId32 ")", index + 1);
 	if (sds == FAIL) {
 		(void)h4_error(&why, -EBADMSG, "it cannot be opened");
-		return h4_lose(b, NULL, what, &why, e);
+		return h4_mark_unreadable(b, NULL, what, &why, e);
 	}
 	rc = read_name(b, sds, &w, &n_attrs, &why);
 	if (rc == 0)
@@ -318,7 +318,7 @@ int h4_sds_read(struct h4_build *b, int32_t index, struct err *e)
 	if (h4_fatal(rc))
 		return err_set(e, rc, "'%.200s': %s", w.a.name ? w.a.name : what, why.msg);
 	if (rc < 0)
-		return h4_lose(b, w.a.name, what, &why, e);
+		return h4_mark_unreadable(b, w.a.name, what, &why, e);
 	if (grow_array(&b->arrays, &b->c_arrays, b->n_arrays + 1, sizeof(*b->arrays)) < 0)
 		return err_nomem(e);
 	b->arrays[b->n_arrays++] = w;

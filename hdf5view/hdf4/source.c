@@ -25,7 +25,7 @@ static int bid(const struct source_at *at, struct err *e)
 
 #ifdef NCZARRFS_HDF4
 
-static struct guest *make(void)
+static struct isolated *make(void)
 {
 	struct h4_source *s = alloc_array(1, sizeof(*s));
 
@@ -35,23 +35,24 @@ static struct guest *make(void)
 	return &s->g;
 }
 
-static void release(struct guest *g)
+static void release(struct isolated *g)
 {
 	free(h4_of(g));
 }
 
-static bool sound(const struct guest_verify *v, const void *p)
+static bool sound(const struct isolated_verify *v, const void *p)
 {
 	const struct h4_own *own = p;
 
-	if (!GUEST_HAS(v, own, 1) || !GUEST_HAS(v, own->arrays, v->ds->n_arrays))
+	if (!ISOLATED_HAS(v, own, 1) || !ISOLATED_HAS(v, own->arrays, v->ds->n_arrays))
 		return false;
 	for (uint32_t i = 0; i < v->ds->n_arrays; i++) {
 		const struct ds_array *a = &v->ds->arrays[i];
 		const struct h4_array *x = &own->arrays[i];
 
 		if (a->rank > H4_RANK_MAX || dt_is_vlen(&a->type) ||
-		    !GUEST_HAS(v, x->extent, a->rank) || !GUEST_HAS(v, x->places, x->n_places))
+		    !ISOLATED_HAS(v, x->extent, a->rank) ||
+		    !ISOLATED_HAS(v, x->places, x->n_places))
 			return false;
 		if (x->n_places != 0 && x->n_places != (x->one_piece ? 1 : a->n_chunks))
 			return false;
@@ -59,7 +60,7 @@ static bool sound(const struct guest_verify *v, const void *p)
 	return true;
 }
 
-static int use(struct guest *g, const void *p, struct err *e NZ_UNUSED)
+static int use(struct isolated *g, const void *p, struct err *e NZ_UNUSED)
 {
 	const struct h4_own *own = p;
 
@@ -69,12 +70,12 @@ static int use(struct guest *g, const void *p, struct err *e NZ_UNUSED)
 
 static void run(const struct child_self *self);
 
-static const struct guest_kind h4_kind = {
+static const struct isolated_kind h4_kind = {
 	.child =
 		{
 			.name = H4_WORKER_NAME,
 			.who = "the HDF4 library",
-			.n_fds = GUEST_FDS,
+			.n_fds = ISOLATED_FDS,
 			.may = SANDBOX_OPENS,
 			.run = run,
 		},
@@ -88,7 +89,7 @@ static const struct guest_kind h4_kind = {
 
 static void run(const struct child_self *self)
 {
-	guest_run(&h4_kind, self);
+	isolated_run(&h4_kind, self);
 }
 
 static int open_source(const struct source_at *at, const struct source_options *opts,
@@ -98,14 +99,14 @@ static int open_source(const struct source_at *at, const struct source_options *
 	int rc;
 
 	if (at->fd >= 0)
-		return guest_open(&h4_kind, at, opts, ret, e);
+		return isolated_open(&h4_kind, at, opts, ret, e);
 	rc = h4_fetch(at->file, opts->open_timeout_ms, &copy.fd, e);
 	if (rc < 0)
 		return rc;
 	rc = fstat(copy.fd, &copy.st) < 0 ? err_sys(e, errno, "its copy") : 0;
 	copy.st.st_mode = at->st.st_mode;
 	if (rc == 0)
-		rc = guest_open(&h4_kind, &copy, opts, ret, e);
+		rc = isolated_open(&h4_kind, &copy, opts, ret, e);
 	if (rc < 0)
 		(void)close(copy.fd); /* nobody reads it */
 	return rc;
@@ -135,7 +136,7 @@ static int locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 		  struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
-	const struct h4_array *x = &h4_of(guest_of(s))->arrays[array];
+	const struct h4_array *x = &h4_of(isolated_of(s))->arrays[array];
 	struct chunk_ref out = {.where = CHUNK_SYNTH};
 	uint64_t size = (uint64_t)s->ds.st.st_size;
 
@@ -159,15 +160,15 @@ static int locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 			(unsigned long long)size, (unsigned long long)out.len,
 			(unsigned long long)out.off);
 	*ret = out;
-	return guest_check(s, e);
+	return isolated_check(s, e);
 }
 
 static int next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
-	if (h4_of(guest_of(s))->arrays[array].empty || from >= s->ds.arrays[array].n_chunks)
+	if (h4_of(isolated_of(s))->arrays[array].empty || from >= s->ds.arrays[array].n_chunks)
 		return err_set(e, -ENOENT, "no more chunks");
 	*ret = from;
-	return guest_check(s, e);
+	return isolated_check(s, e);
 }
 
 void hdf4_version(char *text, size_t cap)
@@ -216,12 +217,12 @@ const struct source_ops hdf4_source_ops = {
 	.name = "hdf4",
 	.bid = bid,
 	.open = open_source,
-	.close = guest_close,
+	.close = isolated_close,
 	.locate = locate,
 	.next = next,
-	.read_chunk = guest_read_chunk,
-	.fd = guest_fd,
-	.check = guest_check,
-	.poll = guest_poll,
-	.hold = guest_hold,
+	.read_chunk = isolated_read_chunk,
+	.fd = isolated_fd,
+	.check = isolated_check,
+	.poll = isolated_poll,
+	.hold = isolated_hold,
 };

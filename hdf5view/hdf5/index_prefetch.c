@@ -16,22 +16,22 @@ static bool index_of(struct h5_source *s, uint32_t array, uint64_t *ret)
 	if (x->file || a->unreadable || a->layout == DS_VIRTUAL || a->layout == DS_EXTERNAL ||
 	    atomic_load_explicit(&s->places[x->slot], memory_order_relaxed) ||
 	    h5_layout_read(&s->raw, s->raw.base + x->addr, &l, NULL) < 0 ||
-	    l.cls != H5_LAYOUT_CHUNKED || l.index == H5_INDEX_SINGLE ||
-	    l.index == H5_INDEX_IMPLICIT)
+	    l.cls != HDF5_LAYOUT_CHUNKED || l.index == HDF5_INDEX_SINGLE ||
+	    l.index == HDF5_INDEX_IMPLICIT)
 		return false;
 	*ret = l.addr;
 	return l.addr < s->raw.size;
 }
 
-void h5_scout(struct h5_source *s, uint32_t array)
+void index_prefetch(struct h5_source *s, uint32_t array)
 {
-	struct h5_scout *c = &s->scout;
+	struct index_prefetch *c = &s->scout;
 	struct blob_part parts[SCOUT_MOST];
 	uint32_t n = s->g.base.ds.n_arrays;
 	size_t some = 0;
 	uint64_t at;
 
-	if (!guest_remote(&s->g))
+	if (!isolated_remote(&s->g))
 		return;
 	if (array != c->last + 1) {
 		c->last = c->end = array;

@@ -36,7 +36,7 @@ static int number_in(const char *text)
 /* tells - EAGAIN is a lock that another program has. */
 static bool tells(int code)
 {
-	return code == -EIO || (err_accident(code) && code != -EAGAIN);
+	return code == -EIO || (err_is_transient(code) && code != -EAGAIN);
 }
 
 static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
@@ -80,7 +80,7 @@ void h5_enter(void)
 	(void)H5Eset_auto2(H5E_DEFAULT, note, NULL);
 }
 
-int h5_accident(struct err *e)
+int h5_transient_error(struct err *e)
 {
 	/* a file can ask for any amount, of which a confined process has only so much: that is not
 	 * -ENOMEM, which tells callers that the file is not to blame */
@@ -124,7 +124,7 @@ int h5_error(struct err *e, int code, const char *what)
 {
 	char text[200];
 
-	guest_look();
+	resource_errors_note();
 	h5_reason(text, sizeof(text));
 	if (!text[0])
 		return err_set(e, code, "%s", what);

@@ -18,12 +18,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define H5_DEPTH_MAX 64        /* groups within groups */
-#define H5_NODES_MAX 1000000   /* groups and arrays */
-#define H5_NOTES_MAX 1000
+#define HDF5_DEPTH_MAX 64      /* groups within groups */
+#define HDF5_NODES_MAX 1000000 /* groups and arrays */
+#define HDF5_NOTES_MAX 1000
 /* files reached by external links: fewer than the 256 descriptors that a process of the library may
  * have (base/process/sandbox.c), some of which it needs for sources of virtual datasets */
-#define H5_FILES_MAX 192
+#define HDF5_FILES_MAX 192
 
 /* ---- library.c: libhdf5 is entered by one thread at a time ---- */
 
@@ -33,10 +33,10 @@ void h5_enter(void);
 void h5_leave(void);
 /* h5_reason - the innermost text of the library's last failure; "" when it has none. */
 void h5_reason(char *text, size_t cap);
-/* h5_accident - whether something failed in the library since h5_enter that says nothing about the
- * file: it could not be read, memory or descriptors were short. What the library made of it then is
- * nothing. Returns 0, or -errno with a text. h5_lock. */
-int h5_accident(struct err *e);
+/* h5_transient_error - whether something failed in the library since h5_enter that says nothing
+ * about the file: it could not be read, memory or descriptors were short. What the library made of
+ * it then is nothing. Returns 0, or -errno with a text. h5_lock. */
+int h5_transient_error(struct err *e);
 /* h5_error - record `code` and "<what>: <the library's reason>". Returns code. */
 int h5_error(struct err *e, int code, const char *what);
 
@@ -74,8 +74,8 @@ int h5_type_flags(struct arena *a, hid_t t, const struct dtype *base, uint64_t *
 
 /* ---- the model while it grows ---- */
 
-/* h5_facts - bookkeeping attributes that are not shown; arrays are in the arena. */
-struct h5_facts {
+/* netcdf_hints - bookkeeping attributes that are not shown; arrays are in the arena. */
+struct netcdf_hints {
 	bool is_scale;            /* a dimension scale */
 	bool dim_only;            /* a netCDF dimension without a variable */
 	bool has_dimid;
@@ -124,7 +124,7 @@ struct h5_node {
 struct h5_barray {
 	struct ds_array a;
 	struct h5_array x;
-	struct h5_facts facts;
+	struct netcdf_hints facts;
 	const uint64_t *max;      /* x.rank entries */
 	uint32_t own_dim;         /* the dimension that this scale is, or DS_NONE */
 	bool dead;
@@ -149,22 +149,25 @@ struct h5_build {
 	const char **notes;
 	size_t n_groups, c_groups, n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
 	uint64_t notes_lost;
-	struct lost lost;         /* groups by their place in groups */
+	struct unreadable lost; /* groups by their place in groups */
 	int64_t next_dimid;
 	bool netcdf;              /* written by netCDF */
 	struct buf path;          /* the object being read, for notes */
-	struct { uint32_t file; uint64_t addr; } up[H5_DEPTH_MAX];  /* groups on the way */
+	struct {
+		uint32_t file;
+		uint64_t addr;
+	} up[HDF5_DEPTH_MAX];                                       /* groups on the way */
 	struct { uint32_t id; bool avail; } filters[16];            /* asked already */
 	uint32_t n_filters;
 };
 
 /* h5_note - one line for the user: "<path>: <text>". */
 int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* h5_lose - leave a member of a group (its place in b->groups) out, with a note: why. Unless it
- * was read and is nothing that can be shown (-EOPNOTSUPP), the view will not call it absent.
- * name: of the arena. Returns 0 or an error that ends the opening. */
-int h5_lose(struct h5_build *b, uint32_t group, const char *name, const struct err *why,
-	    struct err *e) NZ_MUST_USE;
+/* h5_mark_unreadable - leave a member of a group (its place in b->groups) out, with a note: why.
+ * Unless it was read and is nothing that can be shown (-EOPNOTSUPP), the view will not call it
+ * absent. name: of the arena. Returns 0 or an error that ends the opening. */
+int h5_mark_unreadable(struct h5_build *b, uint32_t group, const char *name,
+		       const struct err *why, struct err *e) NZ_MUST_USE;
 /* h5_full - record that the model outgrew its limit, -ERANGE, or that memory was short, -ENOMEM. */
 int h5_full(const struct h5_build *b, struct err *e);
 /* h5_name - text from the file as UTF-8 in the arena, NULL when that is full. *ret_mapped is set
@@ -185,7 +188,8 @@ int h5_freeze(struct h5_build *b, struct err *e) NZ_MUST_USE;
 /* h5_attrs_read - all attributes of an object; ordered: by creation, else by name.
  * Also gathers the bookkeeping ones in facts (zeroed by the caller). */
 int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
-		  const struct ds_attr **ret, struct h5_facts *facts, struct err *e) NZ_MUST_USE;
+		  const struct ds_attr **ret, struct netcdf_hints *facts,
+		  struct err *e) NZ_MUST_USE;
 
 /* h5_dataset_add - one dataset found in the group b->groups[group]. Datasets that cannot be
  * shown leave a note and count as success. name: as presented, in the arena. */
@@ -194,7 +198,7 @@ int h5_dataset_add(struct h5_build *b, hid_t id, uint32_t group, uint32_t file, 
 
 /* h5_dim_add - a dimension scale becomes a dimension of its group. */
 int h5_dim_add(struct h5_build *b, uint32_t group, uint32_t file, uint64_t addr,
-	       const char *name, uint64_t len, bool unlimited, const struct h5_facts *facts,
+	       const char *name, uint64_t len, bool unlimited, const struct netcdf_hints *facts,
 	       uint32_t *ret, struct err *e) NZ_MUST_USE;
 /* h5_dims_resolve - give every array its dimensions and its shape, netCDF's way. */
 int h5_dims_resolve(struct h5_build *b, struct err *e) NZ_MUST_USE;
@@ -246,13 +250,14 @@ struct h5_place {
 	struct h5_index *index;   /* CHUNKED */
 };
 
-/* h5_scout - who looks for chunks of which arrays: the last one, and how far indexes are wanted. */
-struct h5_scout {
+/* index_prefetch - who looks for chunks of which arrays: the last one, and how far indexes are
+ * wanted. */
+struct index_prefetch {
 	uint32_t last, end, step;
 };
 
 struct h5_source {
-	struct guest g;
+	struct isolated g;
 	struct h5_file raw;
 	struct h5_array *arrays;  /* g.base.ds.n_arrays; in the dataset's arena */
 	struct h5_node *groups;   /* g.base.ds.n_groups; the same */
@@ -263,27 +268,27 @@ struct h5_source {
 	uint32_t n_places;
 	_Atomic(struct h5_place *) *places;
 	pthread_mutex_t load;     /* one thread loads an index at a time */
-	struct h5_scout scout;    /* load */
+	struct index_prefetch scout; /* load */
 	bool moved;               /* h5_lock: path leads to another file by now */
 	hid_t file;               /* open for reading elements, in the worker; 0: not yet */
 };
 
-static inline struct h5_source *h5_of_guest(struct guest *g)
+static inline struct h5_source *h5_of_guest(struct isolated *g)
 {
 	return CONTAINER_OF(g, struct h5_source, g);
 }
 
 static inline struct h5_source *h5_of(struct source *s)
 {
-	return h5_of_guest(guest_of(s));
+	return h5_of_guest(isolated_of(s));
 }
 
-/* h5_scout - before the index of an array is read: perhaps those of others will be, too. */
-void h5_scout(struct h5_source *s, uint32_t array);
+/* index_prefetch - before the index of an array is read: perhaps those of others will be, too. */
+void index_prefetch(struct h5_source *s, uint32_t array);
 
 /* ---- worker_ops.c ---- */
 
-#define H5_WORKER_NAME "nczarrfs-hdf5"  /* as ps and top show it; 15 bytes at most */
+#define HDF5_WORKER_NAME "nczarrfs-hdf5" /* as ps and top show it; 15 bytes at most */
 
 /* h5_own - what of a source is in the model's memory besides the dataset. */
 struct h5_own {
@@ -293,7 +298,7 @@ struct h5_own {
 	uint32_t n_files, n_places;
 };
 
-extern const struct guest_kind h5_guest_kind;
+extern const struct isolated_kind h5_guest_kind;
 
 /* h5_fapl - how files are opened, the same for all: the library insists on that for files that it
  * meets twice. New; -1 on failure. */
@@ -308,11 +313,11 @@ hid_t h5_far_fapl(struct blob *b);
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* h5_library_chunk, h5_library_vlen - elements through the library, for guest_kind. Only for the
+/* h5_library_chunk, h5_library_vlen - elements through the library, for isolated_kind. Only for the
  * worker: the library may crash or never return. Take h5_lock. */
-int h5_library_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		     struct err *e) NZ_MUST_USE;
-int h5_library_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out,
+int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
+		     size_t len, struct err *e) NZ_MUST_USE;
+int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
 		    struct err *e) NZ_MUST_USE;
 
 /* The source's operations; contracts in translate/contract/source.h. */

@@ -184,8 +184,8 @@ static int read_locked(struct h5_source *s, uint32_t array, uint64_t linear, uin
 	return rc;
 }
 
-int h5_library_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		     struct err *e)
+int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
+		     size_t len, struct err *e)
 {
 	struct h5_source *s = h5_of_guest(g);
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
@@ -195,8 +195,8 @@ int h5_library_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *
 		fill_with(out, len, a->fill, a->type.size);
 	h5_enter();
 	rc = read_locked(s, array, linear, out, e);
-	if (h5_accident(NULL) < 0)
-		rc = h5_accident(e);
+	if (h5_transient_error(NULL) < 0)
+		rc = h5_transient_error(e);
 	h5_leave();
 	return rc;
 }
@@ -362,7 +362,7 @@ static int put_all(const struct ds_array *a, const struct h5_array *x, uint64_t 
 	return rc;
 }
 
-int h5_library_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out,
+int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
 		    struct err *e)
 {
 	struct h5_source *s = h5_of_guest(g);
@@ -381,8 +381,8 @@ int h5_library_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf
 		return err_nomem(e);
 	h5_enter();
 	rc = read_vlen_locked(s, array, linear, elems, &r, &pool, e);
-	if (h5_accident(NULL) < 0)
-		rc = h5_accident(e);
+	if (h5_transient_error(NULL) < 0)
+		rc = h5_transient_error(e);
 	reading_release(&r);
 	h5_leave();
 	if (rc == 0)

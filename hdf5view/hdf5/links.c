@@ -76,7 +76,7 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 {
 	auto_free char *path = NULL;
 
-	if (guest_remote(&s->g)) {
+	if (isolated_remote(&s->g)) {
 		(void)err_set(e, -EACCES,
 			      "it leads to the file '%.200s', and a file on another machine "
 			      "never leads to others",
@@ -140,9 +140,9 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 			return 0;
 		}
 	}
-	if (s->n_files == H5_FILES_MAX)
+	if (s->n_files == HDF5_FILES_MAX)
 		return err_set(e, -EACCES, "it leads to more than %d other files",
-			       H5_FILES_MAX);
+			       HDF5_FILES_MAX);
 	if (grow_array(&s->files, &s->c_files, (size_t)s->n_files + 1, sizeof(*f)) < 0)
 		return err_nomem(e);
 	f = &s->files[s->n_files];

@@ -17,7 +17,7 @@ static int agree(const struct ds_array *a, const struct h5_array *x, const struc
 
 	for (uint32_t i = 0; same && i < x->rank; i++)
 		same = l->dims[i] == x->extent[i];
-	if (same && l->cls == H5_LAYOUT_CHUNKED) {
+	if (same && l->cls == HDF5_LAYOUT_CHUNKED) {
 		/* the library states the size in memory for elements of variable length */
 		same = dt_is_vlen(&a->type) || l->elem_size == x->elem_bytes;
 		for (uint32_t i = 0; same && i < x->rank; i++)
@@ -35,13 +35,13 @@ static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, s
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
 	struct err changed = ERR_INIT;
-	int check, rc = guest_check(&s->g.base, e);
+	int check, rc = isolated_check(&s->g.base, e);
 
 	if (rc == 0)
 		rc = h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
 	if (rc == 0)
 		rc = agree(a, x, &p->layout, e);
-	if (rc == 0 && p->layout.cls == H5_LAYOUT_CHUNKED)
+	if (rc == 0 && p->layout.cls == HDF5_LAYOUT_CHUNKED)
 		rc = h5_index_load(&s->raw, &p->layout, a->grid, s->g.opts.max_index_bytes,
 				   &p->index, e);
 	if (rc == -EOPNOTSUPP) {
@@ -49,7 +49,7 @@ static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, s
 		rc = 0;
 	}
 	/* what was read of a file that changed meanwhile is neither good nor damaged */
-	check = guest_check(&s->g.base, &changed);
+	check = isolated_check(&s->g.base, &changed);
 	if (check < 0)
 		return err_set(e, check, "%s", changed.msg);
 	return rc;
@@ -89,11 +89,11 @@ static const struct h5_place *place_of(struct h5_source *s, uint32_t array, stru
 	struct h5_place *p = atomic_load_explicit(slot, memory_order_acquire);
 
 	if (!p) {
-		if (guest_lock(&s->g, &s->load, e) < 0)
+		if (isolated_lock(&s->g, &s->load, e) < 0)
 			return NULL;
 		p = atomic_load_explicit(slot, memory_order_acquire);
 		if (!p) {
-			h5_scout(s, array);
+			index_prefetch(s, array);
 			p = load(s, array, e);
 			if (p)
 				atomic_store_explicit(slot, p, memory_order_release);

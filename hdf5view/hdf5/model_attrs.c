@@ -14,7 +14,7 @@
 
 struct pass {
 	struct h5_build *b;
-	struct h5_facts *facts;
+	struct netcdf_hints *facts;
 	struct ds_attr *v;
 	size_t n, cap;
 	size_t name_at; /* position of NAME, shown unless the object is a scale */
@@ -320,7 +320,7 @@ static herr_t visit(hid_t obj, const char *name, const H5A_info_t *info, void *a
 	int rc;
 
 	(void)info;
-	guest_look();
+	resource_errors_note();
 	if (attr < 0) {
 		rc = h5_error(&why, -EBADMSG, "it cannot be opened");
 	} else {
@@ -375,13 +375,13 @@ static int drop_equal(struct pass *p)
 }
 
 int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
-		  const struct ds_attr **ret, struct h5_facts *facts, struct err *e)
+		  const struct ds_attr **ret, struct netcdf_hints *facts, struct err *e)
 {
 	struct pass p = {.b = b, .facts = facts, .name_at = SIZE_MAX, .e = e};
 	herr_t rc = H5Aiterate2(obj, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
 				NULL, visit, &p);
 
-	guest_look();
+	resource_errors_note();
 	if (p.rc == 0 && rc < 0) {
 		char why[200];
 

@@ -30,8 +30,8 @@ int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
 	char text[ERR_TEXT_MAX];
 	va_list ap;
 
-	guest_look(); /* at what is left out for want of memory */
-	if (b->n_notes >= H5_NOTES_MAX) {
+	resource_errors_note(); /* at what is left out for want of memory */
+	if (b->n_notes >= HDF5_NOTES_MAX) {
 		b->notes_lost++;
 		return 0;
 	}
@@ -44,14 +44,14 @@ int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
 	return keep_note(b, line.msg, e);
 }
 
-int h5_lose(struct h5_build *b, uint32_t group, const char *name, const struct err *why,
-	    struct err *e)
+int h5_mark_unreadable(struct h5_build *b, uint32_t group, const char *name,
+		       const struct err *why, struct err *e)
 {
 	int rc = h5_note(b, e, "is left out: %s", why->msg);
 
 	/* what was read and cannot be shown is no member of the view: that is proven */
 	if (rc == 0 && why->code != -EOPNOTSUPP)
-		rc = lost_add(&b->lost, group, name, e);
+		rc = unreadable_add(&b->lost, group, name, e);
 	return rc;
 }
 
@@ -85,7 +85,7 @@ void h5_build_release(struct h5_build *b)
 	free(b->arrays);
 	free(b->dims);
 	free(b->notes);
-	lost_release(&b->lost);
+	unreadable_release(&b->lost);
 	buf_release(&b->path);
 }
 
@@ -319,7 +319,7 @@ int h5_freeze(struct h5_build *b, struct err *e)
 	if (rc == 0)
 		rc = move_groups(b, gmap, e);
 	if (rc == 0)
-		rc = lost_freeze(&b->lost, gmap, b->arena, ds, e);
+		rc = unreadable_freeze(&b->lost, gmap, b->arena, ds, e);
 	if (rc == 0)
 		rc = share_places(b->src, e);
 	if (rc == 0 && b->notes_lost) {

@@ -22,7 +22,7 @@ static int left_out(struct h5_build *b, const struct ds_array *a, int rc,
 {
 	if (h5_fatal(rc))
 		return err_set(e, rc, "%s", why->msg);
-	return h5_lose(b, a->group, a->name, why, e);
+	return h5_mark_unreadable(b, a->group, a->name, why, e);
 }
 
 /* header_space - extent of a dataset whose files the library must not go and look for. */

@@ -39,7 +39,7 @@ static int push_dim(struct h5_build *b, const struct h5_bdim *d, uint32_t *ret, 
 }
 
 int h5_dim_add(struct h5_build *b, uint32_t group, uint32_t file, uint64_t addr,
-	       const char *name, uint64_t len, bool unlimited, const struct h5_facts *facts,
+	       const char *name, uint64_t len, bool unlimited, const struct netcdf_hints *facts,
 	       uint32_t *ret, struct err *e)
 {
 	struct h5_bdim d = {
@@ -169,7 +169,7 @@ static bool fits(const struct h5_build *b, uint32_t dim, uint64_t len)
 static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_barray *w,
 			 uint32_t *dims, struct err *e)
 {
-	const struct h5_facts *f = &w->facts;
+	const struct netcdf_hints *f = &w->facts;
 	uint32_t group = w->a.group, file = w->x.file;
 	/* netCDF-C asks the first axis whether there are scales at all */
 	uint32_t n_refs = f->n_refs && f->refs[0] != HADDR_UNDEF ? f->n_refs : 0;
@@ -332,7 +332,7 @@ static int phony_below(struct h5_build *b, struct tables *t, uint32_t group, uin
 	const struct h5_bgroup *g = &b->groups[group];
 	int rc = 0;
 
-	/* groups are at most H5_DEPTH_MAX deep */
+	/* groups are at most HDF5_DEPTH_MAX deep */
 	for (uint32_t i = 0; i < g->g.n_groups && rc == 0; i++)
 		rc = phony_below(b, t, g->first_group + i, dims, e);
 	for (uint32_t i = 0; i < g->g.n_arrays && rc == 0; i++)
@@ -363,14 +363,14 @@ static int finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
 	w->a.shape = shape;
 	w->a.dims = dims;
 	if (chunk)
-		ds_cut(shape, w->a.rank, elem, o->cut_bytes, chunk);
+		ds_split_chunks(shape, w->a.rank, elem, o->cut_bytes, chunk);
 	rc = ds_array_finish(&b->src->g.base.ds, &w->a, UINT64_MAX, &why);
 	for (uint32_t i = 0; i < w->a.rank && rc == 0; i++)
 		if (ckd_mul(&n, n, w->a.chunk[i]))
 			rc = err_set(&why, -ERANGE, "a chunk is too large");
 	if (rc < 0) {
 		w->dead = true;
-		return h5_lose(b, w->a.group, w->a.name, &why, e);
+		return h5_mark_unreadable(b, w->a.group, w->a.name, &why, e);
 	}
 	if (n > o->max_chunk_bytes && !w->a.unreadable) {
 		char text[160];
@@ -388,9 +388,9 @@ static int finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
 
 static void set_path(struct h5_build *b, const struct h5_barray *w)
 {
-	uint32_t up[H5_DEPTH_MAX], n = 0, g = w->a.group;
+	uint32_t up[HDF5_DEPTH_MAX], n = 0, g = w->a.group;
 
-	for (; g && n < H5_DEPTH_MAX; g = b->groups[g].g.parent)
+	for (; g && n < HDF5_DEPTH_MAX; g = b->groups[g].g.parent)
 		up[n++] = g;
 	buf_clear(&b->path);
 	while (n-- > 0)

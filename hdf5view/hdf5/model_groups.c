@@ -37,8 +37,9 @@ static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info,
 
 	(void)group;
 	k.addr = info->type == H5L_TYPE_HARD ? info->u.address : HADDR_UNDEF;
-	if (l->n >= H5_NODES_MAX)
-		l->rc = err_set(l->e, -ERANGE, "a group has more than %d links", H5_NODES_MAX);
+	if (l->n >= HDF5_NODES_MAX)
+		l->rc = err_set(l->e, -ERANGE, "a group has more than %d links",
+				HDF5_NODES_MAX);
 	else if (grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
 		l->rc = err_nomem(l->e);
 	else if (!(k.raw = arena_strdup(l->b->arena, name)))
@@ -96,7 +97,7 @@ static int collect(struct h5_build *b, hid_t group, uint32_t at, bool ordered, s
 
 		h5_reason(why, sizeof(why));
 		if (h5_note(b, e, "some of its members are left out: %s", why) < 0 ||
-		    lost_add(&b->lost, at, NULL, e) < 0)
+		    unreadable_add(&b->lost, at, NULL, e) < 0)
 			return e->code;
 	}
 	for (size_t i = 0; i < l->n; i++) {
@@ -192,8 +193,8 @@ static int add_group(struct h5_build *b, uint32_t parent, uint32_t file, uint64_
 	for (unsigned i = 0; i <= depth; i++)
 		if (b->up[i].addr == addr && b->up[i].file == file)
 			return h5_note(b, e, "is not entered: the group is its own ancestor");
-	if (depth + 1 >= H5_DEPTH_MAX)
-		return err_set(e, -ERANGE, "groups are nested deeper than %d", H5_DEPTH_MAX);
+	if (depth + 1 >= HDF5_DEPTH_MAX)
+		return err_set(e, -ERANGE, "groups are nested deeper than %d", HDF5_DEPTH_MAX);
 	if (grow_array(&b->groups, &b->c_groups, b->n_groups + 1, sizeof(*b->groups)) < 0)
 		return err_nomem(e);
 	if (b->groups[parent].g.n_groups++ == 0)
@@ -211,14 +212,14 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k
 	int rc;
 	auto_hid hid_t obj = open_link(b, id, k, &file, &addr, &rc, &why);
 
-	guest_look();
+	resource_errors_note();
 	if (h5_fatal(rc))
 		return err_set(e, rc, "%s", why.msg);
 	if (obj < 0)
-		return h5_lose(b, group, k->name, &why, e);
-	if (b->n_groups + b->n_arrays + b->n_dims >= H5_NODES_MAX)
+		return h5_mark_unreadable(b, group, k->name, &why, e);
+	if (b->n_groups + b->n_arrays + b->n_dims >= HDF5_NODES_MAX)
 		return err_set(e, -ERANGE, "the file has more than %d groups and variables",
-			       H5_NODES_MAX);
+			       HDF5_NODES_MAX);
 	switch (H5Iget_type(obj)) {
 	case H5I_GROUP:
 		return add_group(b, group, file, addr, k->name, depth, e);
@@ -294,7 +295,7 @@ static void want_members(const struct h5_build *b, uint32_t file, const struct l
 	struct blob_part parts[64];
 	size_t n = 0;
 
-	if (!guest_remote(&b->src->g) || file)
+	if (!isolated_remote(&b->src->g) || file)
 		return;
 	for (size_t i = 0; i < l->n; i++) {
 		uint64_t at;
@@ -356,7 +357,7 @@ static int read_group(struct h5_build *b, hid_t id, uint32_t group, unsigned dep
 		      struct err *e)
 {
 	auto_hid hid_t gcpl = H5Gget_create_plist(id);
-	struct h5_facts facts = {0};
+	struct netcdf_hints facts = {0};
 	const struct ds_attr *attrs = NULL;
 	unsigned links = 0, order = 0;
 	uint32_t n = 0;
@@ -384,7 +385,7 @@ static int walk_group(struct h5_build *b, uint32_t group, unsigned depth, struct
 
 		h5_reason(why, sizeof(why));
 		rc = h5_note(b, e, "cannot be opened: %s", why);
-		return rc < 0 ? rc : lost_add(&b->lost, group, NULL, e);
+		return rc < 0 ? rc : unreadable_add(&b->lost, group, NULL, e);
 	}
 	b->up[depth].file = file;
 	b->up[depth].addr = b->groups[group].addr;

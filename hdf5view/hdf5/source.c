@@ -112,14 +112,14 @@ static int open_far(struct h5_source *s, hid_t fapl, hid_t *ret, struct err *e)
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, struct err *e)
 {
 	const struct h5_linked *f = file ? &s->files[file - 1] : NULL;
-	auto_hid hid_t fapl = guest_remote(&s->g) ? h5_far_fapl(s->g.blob) : h5_fapl(lock);
+	auto_hid hid_t fapl = isolated_remote(&s->g) ? h5_far_fapl(s->g.blob) : h5_fapl(lock);
 	struct stat st;
 	char own[64];
 	hid_t id;
 
 	if (fapl < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
-	if (guest_remote(&s->g))
+	if (isolated_remote(&s->g))
 		return open_far(s, fapl, ret, e);
 	id = H5Fopen(f ? f->path : s->g.path, H5F_ACC_RDONLY, fapl);
 	if (id >= 0 && f && !same_file(id, f->dev, f->ino)) {
@@ -173,25 +173,25 @@ hid_t h5_lapl(void)
 static int open_source(const struct source_at *at, const struct source_options *opts,
 		       struct source **ret, struct err *e)
 {
-	return guest_open(&h5_guest_kind, at, opts, ret, e);
+	return isolated_open(&h5_guest_kind, at, opts, ret, e);
 }
 
 const struct source_ops hdf5_source_ops = {
 	.name = "hdf5",
 	.bid = bid,
 	.open = open_source,
-	.close = guest_close,
+	.close = isolated_close,
 	.locate = h5_locate,
 	.next = h5_next,
-	.read_chunk = guest_read_chunk,
-	.read_vlen = guest_read_vlen,
-	.read_stored = guest_read_stored,
+	.read_chunk = isolated_read_chunk,
+	.read_vlen = isolated_read_vlen,
+	.read_stored = isolated_read_stored,
 	.want = h5_want,
-	.forget = guest_forget,
-	.fd = guest_fd,
-	.check = guest_check,
-	.poll = guest_poll,
-	.hold = guest_hold,
+	.forget = isolated_forget,
+	.fd = isolated_fd,
+	.check = isolated_check,
+	.poll = isolated_poll,
+	.hold = isolated_hold,
 };
 
 void hdf5_version(char *text, size_t cap)

@@ -6,7 +6,7 @@
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/hdf5/library.h"
 
-static struct guest *make(void)
+static struct isolated *make(void)
 {
 	struct h5_source *s = alloc_array(1, sizeof(*s));
 
@@ -17,7 +17,7 @@ static struct guest *make(void)
 	return &s->g;
 }
 
-static void release(struct guest *g)
+static void release(struct isolated *g)
 {
 	struct h5_source *s = h5_of_guest(g);
 
@@ -34,7 +34,7 @@ static void release(struct guest *g)
 	free(s);
 }
 
-static int set_up(struct guest *g, struct err *e)
+static int set_up(struct isolated *g, struct err *e)
 {
 	return h5_file_read(g->blob, &h5_of_guest(g)->raw, e);
 }
@@ -57,7 +57,7 @@ static int read_all(struct h5_build *b, struct err *e)
 	return rc == 0 ? h5_freeze(b, e) : rc;
 }
 
-static int build(struct guest *g, const void **ret_own, struct err *e)
+static int build(struct isolated *g, const void **ret_own, struct err *e)
 {
 	struct h5_source *s = h5_of_guest(g);
 	struct h5_build b = {.src = s, .arena = &g->base.ds.arena};
@@ -68,8 +68,8 @@ static int build(struct guest *g, const void **ret_own, struct err *e)
 	h5_enter();
 	rc = read_all(&b, e);
 	/* what it took for absent or damaged then, and left out, may be there */
-	if (h5_accident(NULL) < 0)
-		rc = h5_accident(e);
+	if (h5_transient_error(NULL) < 0)
+		rc = h5_transient_error(e);
 	h5_build_release(&b);
 	h5_leave();
 	if (rc < 0)
@@ -90,18 +90,19 @@ static int build(struct guest *g, const void **ret_own, struct err *e)
 
 /* ---- the model's own part ---- */
 
-static bool sound(const struct guest_verify *v, const void *p)
+static bool sound(const struct isolated_verify *v, const void *p)
 {
 	const struct dataset *ds = v->ds;
 	const struct h5_own *own = p;
 
-	if (!GUEST_HAS(v, own, 1) || own->n_files > H5_FILES_MAX ||
-	    own->n_places > ds->n_arrays || !GUEST_HAS(v, own->files, own->n_files) ||
-	    !GUEST_HAS(v, own->arrays, ds->n_arrays) ||
-	    !GUEST_HAS(v, own->groups, ds->n_groups) || !GUEST_HAS(v, own->dims, ds->n_dims))
+	if (!ISOLATED_HAS(v, own, 1) || own->n_files > HDF5_FILES_MAX ||
+	    own->n_places > ds->n_arrays || !ISOLATED_HAS(v, own->files, own->n_files) ||
+	    !ISOLATED_HAS(v, own->arrays, ds->n_arrays) ||
+	    !ISOLATED_HAS(v, own->groups, ds->n_groups) ||
+	    !ISOLATED_HAS(v, own->dims, ds->n_dims))
 		return false;
 	for (uint32_t i = 0; i < own->n_files; i++)
-		if (!guest_text(v, own->files[i].path))
+		if (!isolated_text(v, own->files[i].path))
 			return false;
 	for (uint32_t i = 0; i < ds->n_groups; i++)
 		if (own->groups[i].file > own->n_files)
@@ -113,15 +114,15 @@ static bool sound(const struct guest_verify *v, const void *p)
 		const struct h5_array *x = &own->arrays[i];
 
 		if (x->file > own->n_files || x->slot >= own->n_places ||
-		    x->rank > ds->arrays[i].rank || !GUEST_HAS(v, x->extent, x->rank) ||
-		    !guest_flag(&x->pad_unknown) ||
-		    (x->raw_path && !guest_text(v, x->raw_path)))
+		    x->rank > ds->arrays[i].rank || !ISOLATED_HAS(v, x->extent, x->rank) ||
+		    !isolated_flag(&x->pad_unknown) ||
+		    (x->raw_path && !isolated_text(v, x->raw_path)))
 			return false;
 	}
 	return true;
 }
 
-static int use(struct guest *g, const void *p, struct err *e)
+static int use(struct isolated *g, const void *p, struct err *e)
 {
 	struct h5_source *s = h5_of_guest(g);
 	const struct h5_own *own = p;
@@ -160,20 +161,20 @@ static void begin(void)
 
 static void run(const struct child_self *self)
 {
-	guest_run(&h5_guest_kind, self);
+	isolated_run(&h5_guest_kind, self);
 }
 
 /* confine - plugins lie somewhere. */
 static int confine(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
 		   struct err *e)
 {
-	n += codec_plugins_dirs(paths + n, GUEST_PATHS_MAX - n);
+	n += codec_plugins_dirs(paths + n, ISOLATED_PATHS_MAX - n);
 	return sandbox_enter(h5_guest_kind.child.may, paths, n, limits, e);
 }
 
 /* needs - whether reading elements may need plugins: a virtual dataset leads to files that nobody
  * has looked at. */
-static bool needs(const struct guest *g)
+static bool needs(const struct isolated *g)
 {
 	for (uint32_t i = 0; i < g->base.ds.n_arrays; i++) {
 		const struct ds_array *a = &g->base.ds.arrays[i];
@@ -194,19 +195,19 @@ static bool needs(const struct guest *g)
  * make it look. */
 static void before(const void *own, const void *data)
 {
-	const struct guest_job *job = data;
+	const struct isolated_job *job = data;
 
-	if (job ? job->plugins : guest_own_plugins(own))
+	if (job ? job->plugins : isolated_own_plugins(own))
 		codec_plugins_look();
 }
 
-const struct guest_kind h5_guest_kind = {
+const struct isolated_kind h5_guest_kind = {
 	.links = true,
 	.child =
 		{
-			.name = H5_WORKER_NAME,
+			.name = HDF5_WORKER_NAME,
 			.who = "the HDF5 library",
-			.n_fds = GUEST_FDS,
+			.n_fds = ISOLATED_FDS,
 			.may = SANDBOX_OPENS | SANDBOX_LOADS,
 			.run = run,
 			.before = before,

@@ -9,38 +9,39 @@
 
 #include "translate/contract/blob.h"
 
-#define FAR_READ_MAX ((uint64_t)1 << 20)  /* bytes of one answer */
-#define FAR_PARTS_MAX 256                 /* ranges of one hint */
+#define BLOB_PROXY_READ_MAX ((uint64_t)1 << 20) /* bytes of one answer */
+#define BLOB_PROXY_PARTS_MAX 256                /* ranges of one hint */
 
 /* ---- blob_proxy_server.c: the server's end ---- */
 
 struct far_server;
 
-/* far_pair - a socket for one child: ret[0] is for far_serve, ret[1] for the child. */
-int far_pair(int ret[2], struct err *e) NZ_MUST_USE;
+/* blob_proxy_pair - a socket for one child: ret[0] is for blob_proxy_serve, ret[1] for the
+ * child. */
+int blob_proxy_pair(int ret[2], struct err *e) NZ_MUST_USE;
 
-/* far_serve - answer what comes over sock until its other end is closed or far_end.
- * b: borrowed until far_end. all: the child will read metadata all over the file, so that what a
- * file probably has most of it in is fetched early. sock is taken on success only. Returns 0 with
- * *ret new. */
-int far_serve(struct blob *b, int sock, bool all, struct far_server **ret,
-	      struct err *e) NZ_MUST_USE;
-/* far_end - no answer is given any more; waits for nothing but the thread, which gives up what it
- * waits for. Takes NULL. */
-void far_end(struct far_server *f);
-/* far_waited - milliseconds that the child waited for bytes so far. */
-int64_t far_waited(struct far_server *f);
-/* far_failed - whether it did not get something that it asked for: its library may remember a part
- * of that. False for NULL. */
-bool far_failed(struct far_server *f);
+/* blob_proxy_serve - answer what comes over sock until its other end is closed or blob_proxy_end.
+ * b: borrowed until blob_proxy_end. all: the child will read metadata all over the file, so that
+ * what a file probably has most of it in is fetched early. sock is taken on success only. Returns 0
+ * with *ret new. */
+int blob_proxy_serve(struct blob *b, int sock, bool all, struct far_server **ret,
+		     struct err *e) NZ_MUST_USE;
+/* blob_proxy_end - no answer is given any more; waits for nothing but the thread, which gives up
+ * what it waits for. Takes NULL. */
+void blob_proxy_end(struct far_server *f);
+/* blob_proxy_waited - milliseconds that the child waited for bytes so far. */
+int64_t blob_proxy_waited(struct far_server *f);
+/* blob_proxy_failed - whether it did not get something that it asked for: its library may remember
+ * a part of that. False for NULL. */
+bool blob_proxy_failed(struct far_server *f);
 
 /* ---- blob_proxy_client.c: in the child ---- */
 
-/* far_client_new - the file as a blob that asks over sock (borrowed) and remembers a little. NULL
- * when memory is short. One thread at a time. It lives as long as the process. */
-struct blob *far_client_new(int sock, uint64_t size);
-/* far_client_failed - why the first read that failed did, 0 when none did: what a library made of
- * the file after that is not to be believed. b may be any blob. */
-int far_client_failed(const struct blob *b, struct err *e);
+/* blob_proxy_client_new - the file as a blob that asks over sock (borrowed) and remembers a little.
+ * NULL when memory is short. One thread at a time. It lives as long as the process. */
+struct blob *blob_proxy_client_new(int sock, uint64_t size);
+/* blob_proxy_client_failed - why the first read that failed did, 0 when none did: what a library
+ * made of the file after that is not to be believed. b may be any blob. */
+int blob_proxy_client_failed(const struct blob *b, struct err *e);
 
 #endif

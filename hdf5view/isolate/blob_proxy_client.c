@@ -33,10 +33,10 @@ static int gone(struct far_client *c, struct err *e)
 	return err_set(e, -EIO, "%s", c->failed.msg);
 }
 
-/* ask - at most FAR_READ_MAX bytes. */
+/* ask - at most BLOB_PROXY_READ_MAX bytes. */
 static int ask(struct far_client *c, uint64_t off, void *out, size_t n, struct err *e)
 {
-	const struct far_request q = {.op = FAR_READ, .off = off, .len = n};
+	const struct blob_proxy_request q = {.op = BLOB_PROXY_READ, .off = off, .len = n};
 	char text[ERR_TEXT_MAX];
 	struct child_answer a;
 
@@ -83,8 +83,9 @@ static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 	struct far_client *c = of(b);
 
 	while (n > 0) {
-		size_t some = n < FAR_PARTS_MAX ? n : FAR_PARTS_MAX;
-		const struct far_request q = {.op = FAR_WANT, .n = (uint32_t)some};
+		size_t some = n < BLOB_PROXY_PARTS_MAX ? n : BLOB_PROXY_PARTS_MAX;
+		const struct blob_proxy_request q = {.op = BLOB_PROXY_WANT,
+						     .n = (uint32_t)some};
 
 		if (!child_send(c->sock, &q, sizeof(q), 0) ||
 		    !child_send(c->sock, parts, some * sizeof(*parts), 0))
@@ -103,7 +104,7 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 	if (ckd_add(&end, off, (uint64_t)len) || end > b->size)
 		return err_set(e, -EIO, "the file ends at %" PRIu64 ", before offset %" PRIu64,
 			       b->size, end);
-	if (len > FAR_READ_MAX) {
+	if (len > BLOB_PROXY_READ_MAX) {
 		struct blob_part all = {off, len};
 
 		client_want(b, &all, 1);
@@ -112,7 +113,7 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 		size_t in = (size_t)(off % BLOCK), n = (size_t)u64_min(len, BLOCK - in);
 
 		if (len >= LARGE) {
-			n = (size_t)u64_min(len, FAR_READ_MAX);
+			n = (size_t)u64_min(len, BLOB_PROXY_READ_MAX);
 			rc = ask(c, off, out, n, e);
 			if (rc < 0)
 				return rc;
@@ -133,7 +134,7 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 /* The server's process looks; this one has nothing that would know. */
 static const struct blob_ops client_ops = {.read = client_read, .want = client_want};
 
-struct blob *far_client_new(int sock, uint64_t size)
+struct blob *blob_proxy_client_new(int sock, uint64_t size)
 {
 	struct far_client *c = alloc_array(1, sizeof(*c));
 
@@ -144,7 +145,7 @@ struct blob *far_client_new(int sock, uint64_t size)
 	return &c->base;
 }
 
-int far_client_failed(const struct blob *b, struct err *e)
+int blob_proxy_client_failed(const struct blob *b, struct err *e)
 {
 	const struct far_client *c = (const struct far_client *)(const void *)b;
 

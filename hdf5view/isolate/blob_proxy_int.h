@@ -4,11 +4,11 @@
 
 #include "hdf5view/isolate/blob_proxy.h"
 
-enum far_op { FAR_READ = 1, FAR_WANT };
+enum blob_proxy_op { BLOB_PROXY_READ = 1, BLOB_PROXY_WANT };
 
-/* far_request - READ: answered by a child_answer and, rc 0, exactly len bytes, else a text. WANT: n
- * blob_parts follow, and nothing is answered. */
-struct far_request {
+/* blob_proxy_request - READ: answered by a child_answer and, rc 0, exactly len bytes, else a text.
+ * WANT: n blob_parts follow, and nothing is answered. */
+struct blob_proxy_request {
 	uint32_t op, n;
 	uint64_t off, len;
 };

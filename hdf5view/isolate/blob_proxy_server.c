@@ -28,16 +28,16 @@ struct far_server {
 	pthread_t thread;
 	pthread_mutex_t lock; /* of over, which says that stop may not be asked any more */
 	bool over;
-	struct stop stop;
+	struct cancel stop;
 	_Atomic int64_t waited; /* ns */
 	_Atomic bool failed;
-	uint8_t *room;      /* FAR_READ_MAX bytes */
+	uint8_t *room;      /* BLOB_PROXY_READ_MAX bytes */
 	uint64_t next;      /* behind the last range that was asked for */
 	uint64_t ahead;     /* how much was wanted behind it, ... */
 	uint64_t ahead_end; /* ... up to where */
 };
 
-int far_pair(int ret[2], struct err *e)
+int blob_proxy_pair(int ret[2], struct err *e)
 {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret) < 0)
 		return err_sys(e, errno, "talk to a process about a remote file");
@@ -100,20 +100,20 @@ static bool answer(struct far_server *f, int rc, const void *data, size_t n)
 	       child_send(f->sock, data, n, 0);
 }
 
-static bool do_read(struct far_server *f, const struct far_request *q)
+static bool do_read(struct far_server *f, const struct blob_proxy_request *q)
 {
 	struct err e = ERR_INIT;
 	int64_t start;
 	int rc;
 
-	if (q->len == 0 || q->len > FAR_READ_MAX || q->off > f->blob->size ||
+	if (q->len == 0 || q->len > BLOB_PROXY_READ_MAX || q->off > f->blob->size ||
 	    q->len > f->blob->size - q->off)
 		return false;
 	if (f->all)
 		want_on(f, q->off, q->len);
-	start = stop_now();
+	start = cancel_now();
 	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
-	atomic_fetch_add(&f->waited, stop_now() - start);
+	atomic_fetch_add(&f->waited, cancel_now() - start);
 	if (rc < 0)
 		atomic_store(&f->failed, true);
 	if (rc == -EBADMSG) /* of the server that has it, and no word about the file */
@@ -124,10 +124,10 @@ static bool do_read(struct far_server *f, const struct far_request *q)
 
 static bool do_want(struct far_server *f, uint32_t n)
 {
-	struct blob_part p[FAR_PARTS_MAX];
+	struct blob_part p[BLOB_PROXY_PARTS_MAX];
 	size_t some = 0;
 
-	if (n == 0 || n > FAR_PARTS_MAX || !take(f->sock, p, n * sizeof(*p)))
+	if (n == 0 || n > BLOB_PROXY_PARTS_MAX || !take(f->sock, p, n * sizeof(*p)))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		if (p[i].off >= f->blob->size || p[i].len == 0)
@@ -143,18 +143,19 @@ static bool do_want(struct far_server *f, uint32_t n)
 static void *run(void *arg)
 {
 	struct far_server *f = arg;
-	struct far_request q;
+	struct blob_proxy_request q;
 	bool ok = true;
 
-	stop_begin(&f->stop);
+	cancel_begin(&f->stop);
 	if (f->all)
 		want_first(f);
 	while (ok && take(f->sock, &q, sizeof(q)))
-		ok = q.op == FAR_READ ? do_read(f, &q) : q.op == FAR_WANT && do_want(f, q.n);
+		ok = q.op == BLOB_PROXY_READ ? do_read(f, &q)
+					     : q.op == BLOB_PROXY_WANT && do_want(f, q.n);
 	(void)pthread_mutex_lock(&f->lock);
 	f->over = true;
 	(void)pthread_mutex_unlock(&f->lock);
-	stop_end(&f->stop);
+	cancel_end(&f->stop);
 	(void)shutdown(f->sock, SHUT_RDWR); /* a child that talks nonsense waits for nothing */
 	return NULL;
 }
@@ -174,13 +175,13 @@ static int start(struct far_server *f)
 	return errnum;
 }
 
-int far_serve(struct blob *b, int sock, bool all, struct far_server **ret, struct err *e)
+int blob_proxy_serve(struct blob *b, int sock, bool all, struct far_server **ret, struct err *e)
 {
 	struct far_server *f = alloc_array(1, sizeof(*f));
 	int errnum;
 
 	if (f)
-		f->room = alloc_array((size_t)FAR_READ_MAX, 1);
+		f->room = alloc_array((size_t)BLOB_PROXY_READ_MAX, 1);
 	if (!f || !f->room) {
 		free(f);
 		return err_nomem(e);
@@ -200,13 +201,13 @@ int far_serve(struct blob *b, int sock, bool all, struct far_server **ret, struc
 	return 0;
 }
 
-void far_end(struct far_server *f)
+void blob_proxy_end(struct far_server *f)
 {
 	if (!f)
 		return;
 	(void)pthread_mutex_lock(&f->lock);
 	if (!f->over)
-		stop_ask(&f->stop);
+		cancel_request(&f->stop);
 	(void)pthread_mutex_unlock(&f->lock);
 	(void)shutdown(f->sock, SHUT_RDWR); /* it may have ended already */
 	(void)pthread_join(f->thread, NULL);
@@ -216,12 +217,12 @@ void far_end(struct far_server *f)
 	free(f);
 }
 
-int64_t far_waited(struct far_server *f)
+int64_t blob_proxy_waited(struct far_server *f)
 {
 	return f ? atomic_load(&f->waited) / 1000000 : 0;
 }
 
-bool far_failed(struct far_server *f)
+bool blob_proxy_failed(struct far_server *f)
 {
 	return f && atomic_load(&f->failed);
 }

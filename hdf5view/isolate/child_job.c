@@ -13,23 +13,24 @@
 
 /* own_job - for a child of this very process, which has the source already. */
 struct own_job {
-	struct guest *g;
-	enum guest_job_kind kind;
+	struct isolated *g;
+	enum isolated_job_kind kind;
 };
 
-bool guest_own_plugins(const void *p)
+bool isolated_own_plugins(const void *p)
 {
 	const struct own_job *own = p;
-	const struct guest *g = own->g;
+	const struct isolated *g = own->g;
 
-	return g->plugins || (own->kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+	return g->plugins ||
+	       (own->kind == ISOLATED_READ && g->kind->needs && g->kind->needs(g));
 }
 
 /* confine - before anything of the source is looked at. */
-static int confine(const struct guest_kind *kind, const struct guest_job *job, int fd,
+static int confine(const struct isolated_kind *kind, const struct isolated_job *job, int fd,
 		   struct err *e)
 {
-	struct sandbox_path paths[GUEST_PATHS_MAX] = {{.fd = fd}};
+	struct sandbox_path paths[ISOLATED_PATHS_MAX] = {{.fd = fd}};
 	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
 	size_t n = job->remote ? 0 : 1;
 
@@ -42,44 +43,45 @@ static int confine(const struct guest_kind *kind, const struct guest_job *job, i
 
 /* job_of - what this process has to do: as it was sent, or, in a fork of who asked, made of what
  * that has. */
-static const struct guest_job *job_of(const struct child_self *self, struct err *e)
+static const struct isolated_job *job_of(const struct child_self *self, struct err *e)
 {
 	const struct own_job *own = self->own;
-	struct guest_job *job;
+	struct isolated_job *job;
 
 	if (!own)
 		return self->data;
 	job = alloc_array(1, sizeof(*job)); /* for as long as this process lives */
 	if (!job)
 		(void)err_nomem(e);
-	return job && guest_job_of(own->g, own->kind, job, e) == 0 ? job : NULL;
+	return job && isolated_job_of(own->g, own->kind, job, e) == 0 ? job : NULL;
 }
 
-/* guest_run - what the forker was sent is all that most children know of the source. */
-void guest_run(const struct guest_kind *kind, const struct child_self *self)
+/* isolated_run - what the forker was sent is all that most children know of the source. */
+void isolated_run(const struct isolated_kind *kind, const struct child_self *self)
 {
 	const struct own_job *own = self->own;
-	struct guest *g = own ? own->g : NULL;
+	struct isolated *g = own ? own->g : NULL;
 	struct err e = ERR_INIT;
-	const struct guest_job *job = job_of(self, &e);
+	const struct isolated_job *job = job_of(self, &e);
 	int rc;
 
 	if (kind->begin)
 		kind->begin();
-	if (!job || confine(kind, job, self->fds[GUEST_FD_SOURCE], &e) < 0) {
+	if (!job || confine(kind, job, self->fds[ISOLATED_FD_SOURCE], &e) < 0) {
 		child_say(self->sock, e.code ? e.code : -EIO, e.msg, strlen(e.msg));
 		_exit(1);
 	}
 	if (!own) {
-		rc = guest_of_job(kind, job, self->fds[GUEST_FD_SOURCE],
-				  self->fds[GUEST_FD_REGION], &g, &e);
+		rc = isolated_of_job(kind, job, self->fds[ISOLATED_FD_SOURCE],
+				     self->fds[ISOLATED_FD_REGION], &g, &e);
 		if (rc < 0) {
 			child_say(self->sock, rc, e.msg, strlen(e.msg));
 			_exit(1);
 		}
 	}
-	if (own && guest_remote(g)) { /* its blob has threads, which are not here */
-		struct blob *b = far_client_new(self->fds[GUEST_FD_SOURCE], g->blob->size);
+	if (own && isolated_remote(g)) { /* its blob has threads, which are not here */
+		struct blob *b =
+			blob_proxy_client_new(self->fds[ISOLATED_FD_SOURCE], g->blob->size);
 
 		g->blob = b;
 		if (!b || (g->kind->set_up && g->kind->set_up(g, &e) < 0)) {
@@ -87,19 +89,20 @@ void guest_run(const struct guest_kind *kind, const struct child_self *self)
 			_exit(1);
 		}
 	}
-	guest_look_at_crashes();
-	if ((own ? own->kind : job->kind) == GUEST_OPEN)
-		guest_open_job(g, self->sock);
-	guest_read_job(g, self->sock);
+	isolated_look_at_crashes();
+	if ((own ? own->kind : job->kind) == ISOLATED_OPEN)
+		isolated_open_job(g, self->sock);
+	isolated_read_job(g, self->sock);
 }
 
 /* start - fd: of the source, or what takes its place. */
-static int start(struct guest *g, enum guest_job_kind kind, int fd, struct child_proc *ret,
-		 struct err *e)
+static int start(struct isolated *g, enum isolated_job_kind kind, int fd,
+		 struct child_proc *ret, struct err *e)
 {
-	const int fds[GUEST_FDS] = {[GUEST_FD_SOURCE] = fd, [GUEST_FD_REGION] = g->region_fd};
+	const int fds[ISOLATED_FDS] = {
+		[ISOLATED_FD_SOURCE] = fd, [ISOLATED_FD_REGION] = g->region_fd};
 	struct own_job own = {.g = g, .kind = kind};
-	auto_free struct guest_job *job = NULL;
+	auto_free struct isolated_job *job = NULL;
 
 	if (child_prepared()) {
 		int rc;
@@ -107,30 +110,30 @@ static int start(struct guest *g, enum guest_job_kind kind, int fd, struct child
 		job = alloc_array(1, sizeof(*job));
 		if (!job)
 			return err_nomem(e);
-		rc = guest_job_of(g, kind, job, e);
+		rc = isolated_job_of(g, kind, job, e);
 		if (rc < 0)
 			return rc;
 	}
 	return child_start(&g->kind->child, &own, job, job ? sizeof(*job) : 0, fds, ret, e);
 }
 
-int guest_child_start(struct guest *g, enum guest_job_kind kind, struct guest_proc *ret,
-		      struct err *e)
+int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
+			 struct isolated_proc *ret, struct err *e)
 {
 	int pair[2], rc;
 
 	ret->far = NULL;
-	if (!guest_remote(g))
+	if (!isolated_remote(g))
 		return start(g, kind, g->fd, &ret->p, e);
 	ret->p.pid = 0;
-	rc = far_pair(pair, e);
+	rc = blob_proxy_pair(pair, e);
 	if (rc < 0)
 		return rc;
 	/* the thread comes after the child, which may be a fork of this process */
 	rc = start(g, kind, pair[1], &ret->p, e);
 	(void)close(pair[1]);
 	if (rc == 0)
-		rc = far_serve(g->blob, pair[0], kind == GUEST_OPEN, &ret->far, e);
+		rc = blob_proxy_serve(g->blob, pair[0], kind == ISOLATED_OPEN, &ret->far, e);
 	if (rc < 0) {
 		(void)child_end(&ret->p);
 		(void)close(pair[0]);
@@ -138,16 +141,17 @@ int guest_child_start(struct guest *g, enum guest_job_kind kind, struct guest_pr
 	return rc;
 }
 
-int guest_child_end(struct guest_proc *c)
+int isolated_child_end(struct isolated_proc *c)
 {
 	int status = child_end(&c->p);
 
-	far_end(c->far);
+	blob_proxy_end(c->far);
 	c->far = NULL;
 	return status;
 }
 
-int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret, struct err *e)
+int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken *ret,
+		   struct err *e)
 {
 	struct pollfd p = {.fd = c->p.sock, .events = POLLIN};
 
@@ -158,7 +162,7 @@ int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret, 
 
 		if (n > 0 || (n < 0 && errno != EINTR))
 			break;
-		if (stop_asked()) {
+		if (cancel_requested()) {
 			*ret = CHILD_GONE;
 			return err_set(e, -EINTR, "nobody waits for it any more");
 		}
@@ -170,16 +174,16 @@ int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret, 
 	return 0;
 }
 
-int guest_lock(struct guest *g, pthread_mutex_t *lock, struct err *e)
+int isolated_lock(struct isolated *g, pthread_mutex_t *lock, struct err *e)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_NS};
 
-	if (!guest_remote(g)) {
+	if (!isolated_remote(g)) {
 		(void)pthread_mutex_lock(lock);
 		return 0;
 	}
 	while (pthread_mutex_trylock(lock) != 0) {
-		if (stop_asked())
+		if (cancel_requested())
 			return err_set(e, -EINTR, "nobody waits for it any more");
 		(void)nanosleep(&pause, NULL); /* a network is slower */
 	}

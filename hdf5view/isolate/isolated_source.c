@@ -15,10 +15,11 @@
 
 #include "hdf5view/isolate/isolated_source.h"
 
-#define GUEST_BASE ((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
+#define ISOLATED_BASE                                                                          \
+	((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
 #define PLACE_TRIES 3 /* of addresses that the other process may have taken already */
 
-static uint8_t *arena_of(struct guest_model *m)
+static uint8_t *arena_of(struct isolated_model *m)
 {
 	return (uint8_t *)m + (sizeof(*m) + 63) / 64 * 64;
 }
@@ -35,25 +36,27 @@ static uint64_t largest(const struct dataset *ds)
 	return n;
 }
 
-/* guest_limits - of memory: what the options let a model or a chunk take, a few times, and what a
- * library takes for itself. Of time: as long as anybody waits. */
-static void guest_limits(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret)
+/* isolated_limits - of memory: what the options let a model or a chunk take, a few times, and what
+ * a library takes for itself. Of time: as long as anybody waits. */
+static void isolated_limits(const struct isolated *g, enum isolated_job_kind kind,
+			    struct isolated_job *ret)
 {
 	const struct source_options *o = &g->opts;
-	uint64_t ms = kind == GUEST_OPEN ? o->open_timeout_ms : g->worker.timeout_ms;
+	uint64_t ms = kind == ISOLATED_OPEN ? o->open_timeout_ms : g->worker.timeout_ms;
 
-	ret->memory = GUEST_BASE + g->region_size + u64_min(o->max_index_bytes, GUEST_BASE) +
+	ret->memory = ISOLATED_BASE + g->region_size +
+		      u64_min(o->max_index_bytes, ISOLATED_BASE) +
 		      2 * u64_min(o->max_meta_bytes, SIZE_MAX / 8);
-	if (kind == GUEST_READ)
+	if (kind == ISOLATED_READ)
 		ret->memory += 4 * u64_min(largest(&g->base.ds), o->max_chunk_bytes);
 	ret->cpu_ms = ms;
 	ret->again = g->again;
 	ret->plugins =
-		g->plugins || (kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+		g->plugins || (kind == ISOLATED_READ && g->kind->needs && g->kind->needs(g));
 }
 
-int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret,
-		 struct err *e)
+int isolated_job_of(const struct isolated *g, enum isolated_job_kind kind,
+		    struct isolated_job *ret, struct err *e)
 {
 	const char *root = g->link_root;
 
@@ -68,11 +71,11 @@ int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_j
 	ret->cut_bytes = g->opts.cut_bytes;
 	ret->max_chunk_bytes = g->opts.max_chunk_bytes;
 	ret->max_index_bytes = g->opts.max_index_bytes;
-	guest_limits(g, kind, ret);
+	isolated_limits(g, kind, ret);
 	ret->has_root = root != NULL;
 	ret->keep_going = g->opts.keep_going;
-	ret->remote = guest_remote(g);
-	ret->named = guest_remote(g) || g->origin;
+	ret->remote = isolated_remote(g);
+	ret->named = isolated_remote(g) || g->origin;
 	memcpy(ret->path, g->path, strlen(g->path) + 1);
 	if (root)
 		memcpy(ret->link_root, root, strlen(root) + 1);
@@ -80,9 +83,9 @@ int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_j
 }
 
 /* use_model - what a finished model says, for the source that stands on it. */
-static int use_model(struct guest *g, struct err *e)
+static int use_model(struct isolated *g, struct err *e)
 {
-	const struct guest_model *m = g->region;
+	const struct isolated_model *m = g->region;
 	const struct stat st = g->base.ds.st;
 
 	g->base.ds = m->ds;
@@ -92,7 +95,7 @@ static int use_model(struct guest *g, struct err *e)
 }
 
 /* set_up - canonical paths, and what the kind wants to know. named: path is only for messages. */
-static int set_up(struct guest *g, const char *path, bool named, struct err *e)
+static int set_up(struct isolated *g, const char *path, bool named, struct err *e)
 {
 	const char *root = named ? NULL : g->opts.link_root;
 
@@ -113,11 +116,11 @@ static int set_up(struct guest *g, const char *path, bool named, struct err *e)
 	return g->kind->set_up ? g->kind->set_up(g, e) : 0;
 }
 
-int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int fd,
-		 int region_fd, struct guest **ret, struct err *e)
+int isolated_of_job(const struct isolated_kind *kind, const struct isolated_job *job, int fd,
+		    int region_fd, struct isolated **ret, struct err *e)
 {
-	struct guest *g = kind->make();
-	int prot = job->kind == GUEST_OPEN ? PROT_READ | PROT_WRITE : PROT_READ, rc;
+	struct isolated *g = kind->make();
+	int prot = job->kind == ISOLATED_OPEN ? PROT_READ | PROT_WRITE : PROT_READ, rc;
 
 	if (!g)
 		return err_nomem(e);
@@ -125,7 +128,7 @@ int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int
 	g->base.ds.st = job->st;
 	g->fd = job->remote ? -1 : fd;
 	g->local = blob_of_fd(fd, (uint64_t)job->st.st_size);
-	g->blob = job->remote ? far_client_new(fd, g->local.size) : &g->local;
+	g->blob = job->remote ? blob_proxy_client_new(fd, g->local.size) : &g->local;
 	if (!g->blob)
 		return err_nomem(e);
 	g->region_fd = region_fd;
@@ -145,15 +148,15 @@ int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int
 		return err_set(e, -EADDRINUSE, "memory for %s's process is taken",
 			       kind->child.who);
 	rc = set_up(g, job->path, job->named, e);
-	if (rc == 0 && job->kind == GUEST_READ)
+	if (rc == 0 && job->kind == ISOLATED_READ)
 		rc = use_model(g, e);
 	*ret = g;
 	return rc;
 }
 
-void guest_open_job(struct guest *g, int sock)
+void isolated_open_job(struct isolated *g, int sock)
 {
-	struct guest_model *m = g->region;
+	struct isolated_model *m = g->region;
 	uint8_t *at = arena_of(m);
 	const void *own = NULL;
 	struct err e = ERR_INIT;
@@ -162,13 +165,13 @@ void guest_open_job(struct guest *g, int sock)
 	arena_init_in(&g->base.ds.arena, at, g->region_size - (size_t)(at - (uint8_t *)m));
 	/* what the region has besides is for its own structures */
 	g->base.ds.arena.max = (size_t)u64_min(g->base.ds.arena.max, g->opts.max_meta_bytes);
-	guest_look_anew();
-	rc = guest_was_short(g->kind->build(g, &own, &e), g->again, &e);
+	resource_errors_reset();
+	rc = isolated_was_short(g->kind->build(g, &own, &e), g->again, &e);
 	/* what a library makes of a file whose bytes did not come is nothing */
-	if (far_client_failed(g->blob, NULL) < 0)
-		rc = far_client_failed(g->blob, &e);
+	if (blob_proxy_client_failed(g->blob, NULL) < 0)
+		rc = blob_proxy_client_failed(g->blob, &e);
 	if (rc || (!g->plugins && g->kind->short_of && g->kind->short_of())) {
-		child_say(sock, rc ? rc : GUEST_SHORT, e.msg, strlen(e.msg));
+		child_say(sock, rc ? rc : RETRY_WITH_PLUGINS, e.msg, strlen(e.msg));
 		_exit(0);
 	}
 	m->ds = g->base.ds;
@@ -181,7 +184,7 @@ void guest_open_job(struct guest *g, int sock)
 /* ---- the server ---- */
 
 /* make_region - memory that is not there before it is written to. */
-static int make_region(struct guest *g, struct err *e)
+static int make_region(struct isolated *g, struct err *e)
 {
 	uint64_t size;
 
@@ -200,7 +203,7 @@ static int make_region(struct guest *g, struct err *e)
 	return err_sys(e, errno, "memory for the dataset's metadata");
 }
 
-static void region_release(struct guest *g)
+static void shm_release(struct isolated *g)
 {
 	if (g->region)
 		(void)munmap(g->region, g->region_size);
@@ -210,14 +213,14 @@ static void region_release(struct guest *g)
 	g->region_fd = -1;
 }
 
-static int nonsense(const struct guest *g, struct err *e)
+static int nonsense(const struct isolated *g, struct err *e)
 {
 	return err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
 		       g->kind->child.who);
 }
 
 /* take_reason - the text of a failure. */
-static int take_reason(const struct guest *g, int sock, const struct child_answer *a,
+static int take_reason(const struct isolated *g, int sock, const struct child_answer *a,
 		       int64_t end, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
@@ -229,7 +232,7 @@ static int take_reason(const struct guest *g, int sock, const struct child_answe
 	return err_set(e, (int)a->rc, "%s", text);
 }
 
-static int died(const struct guest *g, int status, struct err *e)
+static int died(const struct isolated *g, int status, struct err *e)
 {
 	const char *who = g->kind->child.who;
 	char why[CHILD_WHY_MAX];
@@ -247,7 +250,7 @@ static int died(const struct guest *g, int status, struct err *e)
 			       who, child_why(child_died_of(status), why));
 	if (status == 0) /* it had ended well: what it said was lost on the way */
 		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == GUEST_UNLUCKY)
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOMEM_CRASH)
 		return err_set(
 			e, -EIO,
 			"%s crashed while opening it, after memory, descriptors or a read had "
@@ -260,29 +263,29 @@ static int died(const struct guest *g, int status, struct err *e)
 }
 
 /* ask - one child, one model. */
-static int ask(struct guest *g, struct err *e)
+static int ask(struct isolated *g, struct err *e)
 {
 	uint64_t ms = g->opts.open_timeout_ms;
 	int64_t end = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
 	int64_t waited = 0;
 	struct child_answer a = {0};
-	struct guest_proc child;
+	struct isolated_proc child;
 	enum child_taken got;
-	int rc = guest_child_start(g, GUEST_OPEN, &child, e), status;
+	int rc = isolated_child_start(g, ISOLATED_OPEN, &child, e), status;
 
 	if (rc < 0)
 		return rc;
-	rc = guest_await(&child, end, &got, e);
+	rc = isolated_await(&child, end, &got, e);
 	if (rc == 0 && got == CHILD_TAKEN)
 		got = child_take(child.p.sock, &a, sizeof(a), end);
 	if (rc == 0 && got == CHILD_TAKEN &&
-	    ((a.rc == GUEST_SHORT && !g->plugins) || (a.rc == GUEST_AGAIN && !g->again)))
+	    ((a.rc == RETRY_WITH_PLUGINS && !g->plugins) || (a.rc == RETRY_NOMEM && !g->again)))
 		rc = (int)a.rc;
 	else if (rc == 0 && got == CHILD_TAKEN && a.rc)
 		rc = take_reason(g, child.p.sock, &a, end, e);
 	if (got == CHILD_LATE)
-		waited = far_waited(child.far);
-	status = guest_child_end(&child);
+		waited = blob_proxy_waited(child.far);
+	status = isolated_child_end(&child);
 	if (rc > 0)
 		return rc;
 	if (rc == 0 && got == CHILD_GONE)
@@ -301,7 +304,8 @@ static int ask(struct guest *g, struct err *e)
 }
 
 /* region_read - what the child wrote; a failure to read is ours, an early end is not. */
-static int region_read(const struct guest *g, void *out, size_t len, size_t off, struct err *e)
+static int region_read(const struct isolated *g, void *out, size_t len, size_t off,
+		       struct err *e)
 {
 	uint8_t *to = out;
 
@@ -321,7 +325,7 @@ static int region_read(const struct guest *g, void *out, size_t len, size_t off,
 /* copy_of - `used` bytes of a region in memory of ours that nobody can write to any more. Not by
  * way of the mapping: whoever took the child over may have left a process that still has it, and
  * makes it shorter. Returns a descriptor, or -errno. */
-static int copy_of(const struct guest *g, size_t used, struct err *e)
+static int copy_of(const struct isolated *g, size_t used, struct err *e)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 	int fd = memfd_create("nczarrfs-model", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc = 0;
@@ -346,16 +350,16 @@ static int copy_of(const struct guest *g, size_t used, struct err *e)
 
 /* settle - the model is a copy, at the same address, as long as what is used of it. Later children
  * get that one. */
-static int settle(struct guest *g, struct err *e)
+static int settle(struct isolated *g, struct err *e)
 {
 	size_t said = 0;
 	size_t used;
 	int fd, rc;
 
-	rc = region_read(g, &said, sizeof(said), offsetof(struct guest_model, used), e);
+	rc = region_read(g, &said, sizeof(said), offsetof(struct isolated_model, used), e);
 	if (rc < 0)
 		return rc;
-	if (said < sizeof(struct guest_model) || said > g->region_size)
+	if (said < sizeof(struct isolated_model) || said > g->region_size)
 		return nonsense(g, e);
 	used = (said + 4095) & ~(size_t)4095;
 	if (used > g->region_size)
@@ -369,11 +373,11 @@ static int settle(struct guest *g, struct err *e)
 	g->region_fd = fd;
 	if (mmap(g->region, used, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 		return err_sys(e, errno, "protect the dataset's metadata");
-	return guest_verify(g->kind, g->region, used, g->opts.max_chunk_bytes, e);
+	return isolated_verify(g->kind, g->region, used, g->opts.max_chunk_bytes, e);
 }
 
 /* ask_anew - with memory that nobody has written to. */
-static int ask_anew(struct guest *g, struct err *e)
+static int ask_anew(struct isolated *g, struct err *e)
 {
 	int rc = make_region(g, e);
 
@@ -381,7 +385,7 @@ static int ask_anew(struct guest *g, struct err *e)
 }
 
 /* open_model - let a child build the model, check it, make it ours. */
-static int open_model(struct guest *g, struct err *e)
+static int open_model(struct isolated *g, struct err *e)
 {
 	void *taken[PLACE_TRIES] = {NULL};
 	size_t sizes[PLACE_TRIES] = {0};
@@ -390,16 +394,16 @@ static int open_model(struct guest *g, struct err *e)
 	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
 		rc = ask_anew(g, e);
 		while (rc > 0) { /* twice at most: each is asked for once */
-			g->plugins |= rc == GUEST_SHORT;
-			g->again |= rc == GUEST_AGAIN;
-			region_release(g);
+			g->plugins |= rc == RETRY_WITH_PLUGINS;
+			g->again |= rc == RETRY_NOMEM;
+			shm_release(g);
 			rc = ask_anew(g, e);
 		}
 		if (rc == -EADDRINUSE) { /* keep the place, so that the next is another one */
 			taken[i] = g->region;
 			sizes[i] = g->region_size;
 			g->region = NULL;
-			region_release(g);
+			shm_release(g);
 		}
 	}
 	for (size_t i = 0; i < PLACE_TRIES; i++)
@@ -415,19 +419,19 @@ static int open_model(struct guest *g, struct err *e)
 /* ---- the operations ---- */
 
 /* release - everything but the descriptor. */
-static void release(struct guest *g)
+static void release(struct isolated *g)
 {
-	guest_worker_release(&g->worker);
+	isolated_worker_release(&g->worker);
 	free(g->link_root);
 	free(g->path);
-	region_release(g);
+	shm_release(g);
 	g->kind->release(g);
 }
 
-int guest_open(const struct guest_kind *kind, const struct source_at *at,
-	       const struct source_options *opts, struct source **ret, struct err *e)
+int isolated_open(const struct isolated_kind *kind, const struct source_at *at,
+		  const struct source_options *opts, struct source **ret, struct err *e)
 {
-	struct guest *g = kind->make();
+	struct isolated *g = kind->make();
 	struct err why = ERR_INIT;
 	int rc;
 
@@ -438,12 +442,12 @@ int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	g->fd = at->fd;
 	g->local = blob_of_fd(at->fd, (uint64_t)at->st.st_size);
 	g->blob = at->fd < 0 ? at->file : &g->local;
-	g->base.far = guest_remote(g);
+	g->base.far = isolated_remote(g);
 	g->origin = at->fd >= 0 && at->file && at->file->fd < 0 ? at->file : NULL;
 	g->region_fd = -1;
 	g->opts = *opts;
-	guest_worker_init(&g->worker, opts->read_timeout_ms);
-	rc = set_up(g, at->path, guest_remote(g) || g->origin, &why);
+	isolated_worker_init(&g->worker, opts->read_timeout_ms);
+	rc = set_up(g, at->path, isolated_remote(g) || g->origin, &why);
 	if (rc == 0)
 		rc = open_model(g, &why);
 	if (rc < 0) {
@@ -454,10 +458,10 @@ int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	return 0;
 }
 
-void guest_close(struct source *s)
+void isolated_close(struct source *s)
 {
-	struct guest *g = guest_of(s);
-	struct blob *remote = guest_remote(g) ? g->blob : g->origin;
+	struct isolated *g = isolated_of(s);
+	struct blob *remote = isolated_remote(g) ? g->blob : g->origin;
 	int fd = g->fd;
 
 	release(g);
@@ -466,26 +470,26 @@ void guest_close(struct source *s)
 		(void)close(fd); /* it was only read from */
 }
 
-int guest_fd(struct source *s, uint32_t blob)
+int isolated_fd(struct source *s, uint32_t blob)
 {
-	return blob == 0 ? guest_of(s)->fd : -1;
+	return blob == 0 ? isolated_of(s)->fd : -1;
 }
 
-static int check_far(struct guest *g, bool far, struct err *e)
+static int check_far(struct isolated *g, bool far, struct err *e)
 {
 	return blob_check(g->origin ? g->origin : g->blob, far, e);
 }
 
-int guest_check(struct source *s, struct err *e)
+int isolated_check(struct source *s, struct err *e)
 {
 	const struct stat *was = &s->ds.st;
 	struct stat now;
 
-	if (atomic_load_explicit(&guest_of(s)->held, memory_order_acquire))
+	if (atomic_load_explicit(&isolated_of(s)->held, memory_order_acquire))
 		return 0;
-	if (guest_remote(guest_of(s)) || guest_of(s)->origin)
-		return check_far(guest_of(s), false, e);
-	if (fstat(guest_of(s)->fd, &now) < 0)
+	if (isolated_remote(isolated_of(s)) || isolated_of(s)->origin)
+		return check_far(isolated_of(s), false, e);
+	if (fstat(isolated_of(s)->fd, &now) < 0)
 		return err_sys(e, errno, "the source file");
 	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
 	    now.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
@@ -493,32 +497,32 @@ int guest_check(struct source *s, struct err *e)
 	return 0;
 }
 
-int guest_poll(struct source *s, struct err *e)
+int isolated_poll(struct source *s, struct err *e)
 {
-	return guest_remote(guest_of(s)) || guest_of(s)->origin
-		       ? check_far(guest_of(s), true, e)
-		       : guest_check(s, e);
+	return isolated_remote(isolated_of(s)) || isolated_of(s)->origin
+		       ? check_far(isolated_of(s), true, e)
+		       : isolated_check(s, e);
 }
 
-int guest_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED,
-		      const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
-		      struct err *e)
+int isolated_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED,
+			 const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+			 struct err *e)
 {
-	return blob_read(guest_of(s)->blob, ref->off + off, out, len, e);
+	return blob_read(isolated_of(s)->blob, ref->off + off, out, len, e);
 }
 
-void guest_forget(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED)
+void isolated_forget(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED)
 {
-	blob_forget(guest_of(s)->blob);
+	blob_forget(isolated_of(s)->blob);
 }
 
-void guest_hold(struct source *s, bool on)
+void isolated_hold(struct source *s, bool on)
 {
-	atomic_store_explicit(&guest_of(s)->held, on, memory_order_release);
+	atomic_store_explicit(&isolated_of(s)->held, on, memory_order_release);
 }
 
-int guest_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
-		     size_t len, struct err *e)
+int isolated_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+			size_t len, struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	int rc;
@@ -528,20 +532,20 @@ int guest_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t 
 	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
 		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
 			       (unsigned long long)a->chunk_bytes, len);
-	rc = guest_chunk(guest_of(s), array, linear, out, len, e);
-	return rc == 0 ? guest_check(s, e) : rc;
+	rc = isolated_chunk(isolated_of(s), array, linear, out, len, e);
+	return rc == 0 ? isolated_check(s, e) : rc;
 }
 
-int guest_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
-		    struct err *e)
+int isolated_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		       struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	int rc;
 
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	if (!dt_is_vlen(&a->type) || !guest_of(s)->kind->vlen)
+	if (!dt_is_vlen(&a->type) || !isolated_of(s)->kind->vlen)
 		return err_set(e, -EINVAL, "its elements have a fixed size");
-	rc = guest_vlen(guest_of(s), array, linear, out, e);
-	return rc == 0 ? guest_check(s, e) : rc;
+	rc = isolated_vlen(isolated_of(s), array, linear, out, e);
+	return rc == 0 ? isolated_check(s, e) : rc;
 }

@@ -33,14 +33,14 @@ struct request {
 
 /* ---- the child ---- */
 
-static void obey(struct guest *g, int sock, const struct request *q, struct buf *b)
+static void obey(struct isolated *g, int sock, const struct request *q, struct buf *b)
 {
 	struct err e = ERR_INIT;
 	uint8_t *out;
 	int rc;
 
 	b->max = (size_t)q->len;
-	guest_look_anew();
+	resource_errors_reset();
 	if (q->op == OP_VLEN) {
 		rc = g->kind->vlen(g, q->array, q->linear, b, &e);
 	} else {
@@ -48,16 +48,17 @@ static void obey(struct guest *g, int sock, const struct request *q, struct buf 
 		rc = out ? g->kind->chunk(g, q->array, q->linear, out, (size_t)q->len, &e)
 			 : err_nomem(&e);
 	}
-	rc = guest_was_short(rc, q->again, &e);
-	if (far_client_failed(g->blob, NULL) < 0)
-		rc = far_client_failed(g->blob, &e); /* and the server ends this process */
+	rc = isolated_was_short(rc, q->again, &e);
+	if (blob_proxy_client_failed(g->blob, NULL) < 0)
+		rc = blob_proxy_client_failed(g->blob,
+					      &e); /* and the server ends this process */
 	if (rc)
 		child_say(sock, rc, e.msg, rc < 0 ? strlen(e.msg) : 0);
 	else
 		child_say(sock, 0, b->data, b->len);
 }
 
-void guest_read_job(struct guest *g, int sock)
+void isolated_read_job(struct isolated *g, int sock)
 {
 	struct request q;
 	struct buf b;
@@ -79,31 +80,32 @@ void guest_read_job(struct guest *g, int sock)
 
 /* ---- the server ---- */
 
-void guest_worker_init(struct guest_worker *w, uint64_t timeout_ms)
+void isolated_worker_init(struct isolated_worker *w, uint64_t timeout_ms)
 {
-	*w = (struct guest_worker){.timeout_ms = timeout_ms ? timeout_ms : GUEST_MS};
+	*w = (struct isolated_worker){.timeout_ms = timeout_ms ? timeout_ms : ISOLATED_MS};
 	(void)pthread_mutex_init(&w->lock, NULL);
 }
 
-void guest_worker_release(struct guest_worker *w)
+void isolated_worker_release(struct isolated_worker *w)
 {
-	(void)guest_child_end(&w->child);
+	(void)isolated_child_end(&w->child);
 	free(w->fatal);
 	(void)pthread_mutex_destroy(&w->lock);
 }
 
 /* ready_locked - a child that is alive; one that died while idle is replaced without a word. */
-static int ready_locked(struct guest *g, struct err *e)
+static int ready_locked(struct isolated *g, struct err *e)
 {
-	struct guest_worker *w = &g->worker;
+	struct isolated_worker *w = &g->worker;
 	struct pollfd p = {.fd = w->child.p.sock, .events = POLLIN};
 
 	if (w->child.p.pid && poll(&p, 1, 0) != 0)
-		(void)guest_child_end(&w->child); /* it has nothing to say before it is asked */
+		(void)isolated_child_end(
+			&w->child); /* it has nothing to say before it is asked */
 	if (w->child.p.pid)
 		return 0;
 	w->served = 0;
-	return guest_child_start(g, GUEST_READ, &w->child, e);
+	return isolated_child_start(g, ISOLATED_READ, &w->child, e);
 }
 
 /* talk - the state of one read. */
@@ -134,8 +136,8 @@ static enum child_taken take_payload(int sock, struct talk *t, const struct chil
 		}
 		return child_take(sock, out, (size_t)a->len, end);
 	}
-	if (a->rc == GUEST_AGAIN && a->len == 0 && !t->q.again) {
-		t->rc = GUEST_AGAIN;
+	if (a->rc == RETRY_NOMEM && a->len == 0 && !t->q.again) {
+		t->rc = RETRY_NOMEM;
 		return CHILD_TAKEN;
 	}
 	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text))
@@ -149,11 +151,11 @@ static enum child_taken take_payload(int sock, struct talk *t, const struct chil
 	return CHILD_TAKEN;
 }
 
-static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struct err *e)
+static enum child_taken ask_locked(struct isolated_worker *w, struct talk *t, struct err *e)
 {
 	int64_t end = child_now() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
 	struct child_answer a;
-	const int64_t waited = far_waited(w->child.far);
+	const int64_t waited = blob_proxy_waited(w->child.far);
 	enum child_taken got;
 
 	t->rc = 0;
@@ -162,13 +164,13 @@ static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struc
 	 * for: nothing comes any more, it sees, and ends */
 	if (!child_send(w->child.p.sock, &t->q, sizeof(t->q), 0))
 		(void)shutdown(w->child.p.sock, SHUT_WR);
-	t->rc = guest_await(&w->child, end, &got, e);
+	t->rc = isolated_await(&w->child, end, &got, e);
 	if (got == CHILD_TAKEN)
 		got = child_take(w->child.p.sock, &a, sizeof(a), end);
 	if (got == CHILD_TAKEN)
 		got = take_payload(w->child.p.sock, t, &a, end, e);
 	t->slow = got == CHILD_LATE &&
-		  far_waited(w->child.far) - waited > (int64_t)(w->timeout_ms / 2);
+		  blob_proxy_waited(w->child.far) - waited > (int64_t)(w->timeout_ms / 2);
 	return got;
 }
 
@@ -176,9 +178,9 @@ static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struc
 
 /* refuse_locked - what killed a worker is not given to the next one, and an array that does it
  * again and again is left alone: a hostile file costs only so many processes. */
-static int refuse_locked(const struct guest *g, const struct request *q, struct err *e)
+static int refuse_locked(const struct isolated *g, const struct request *q, struct err *e)
 {
-	const struct guest_worker *w = &g->worker;
+	const struct isolated_worker *w = &g->worker;
 	const char *who = g->kind->child.who;
 	const int64_t now = child_now();
 	unsigned n = 0;
@@ -193,14 +195,14 @@ static int refuse_locked(const struct guest *g, const struct request *q, struct 
 				       who);
 		n++;
 	}
-	if (n < GUEST_TRIES)
+	if (n < ISOLATED_TRIES)
 		return 0;
 	return err_set(e, -EIO,
 		       "%s crashed or hung on %u chunks of the array: no other is tried", who,
 		       n);
 }
 
-static void remember_locked(struct guest_worker *w, const struct request *q)
+static void remember_locked(struct isolated_worker *w, const struct request *q)
 {
 	const int64_t now = child_now();
 	size_t n = 0;
@@ -211,19 +213,19 @@ static void remember_locked(struct guest_worker *w, const struct request *q)
 	w->n_fatal = n;
 	if (grow_array(&w->fatal, &w->c_fatal, n + 1, sizeof(*w->fatal)) < 0)
 		return; /* then it is tried again */
-	w->fatal[w->n_fatal++] = (struct guest_fatal){
-		.array = q->array, .linear = q->linear, .until = now + GUEST_REST_MS};
+	w->fatal[w->n_fatal++] = (struct isolated_fatal){
+		.array = q->array, .linear = q->linear, .until = now + ISOLATED_REST_MS};
 }
 
 /* unlucky - it says that what it crashed of was no fault of the file. One that a file took over may
  * say so, too: then every read of that file costs a process. */
 static bool unlucky(int status)
 {
-	return WIFEXITED(status) && WEXITSTATUS(status) == GUEST_UNLUCKY;
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOMEM_CRASH;
 }
 
 /* explain - the child ended, or was ended by us, in the middle of a request. */
-static int explain(const struct guest *g, enum child_taken got, int status, struct err *e)
+static int explain(const struct isolated *g, enum child_taken got, int status, struct err *e)
 {
 	const char *who = g->kind->child.who;
 	char why[CHILD_WHY_MAX];
@@ -258,16 +260,16 @@ static int explain(const struct guest *g, enum child_taken got, int status, stru
 		       who, WEXITSTATUS(status));
 }
 
-static int too_slow(const struct guest_worker *w, struct err *e)
+static int too_slow(const struct isolated_worker *w, struct err *e)
 {
 	return err_set(e, -ETIMEDOUT,
 		       "its bytes did not come within %llu s: the network is too slow",
 		       (unsigned long long)(w->timeout_ms + 999) / 1000);
 }
 
-static int read_locked(struct guest *g, struct talk *t, struct err *e)
+static int read_locked(struct isolated *g, struct talk *t, struct err *e)
 {
-	struct guest_worker *w = &g->worker;
+	struct isolated_worker *w = &g->worker;
 	size_t head = t->vlen ? t->vlen->len : 0;
 	int rc = refuse_locked(g, &t->q, e);
 	bool once = false;
@@ -286,15 +288,16 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 			w->served++;
 			/* one that could not begin is about to end; a library that met a
 			 * shortage may not be what it was */
-			if (far_failed(w->child.far) || t->rc == -EIO || err_accident(t->rc))
-				(void)guest_child_end(&w->child);
-			if (t->rc != GUEST_AGAIN)
+			if (blob_proxy_failed(w->child.far) || t->rc == -EIO ||
+			    err_is_transient(t->rc))
+				(void)isolated_child_end(&w->child);
+			if (t->rc != RETRY_NOMEM)
 				return t->rc;
-			(void)guest_child_end(&w->child);
+			(void)isolated_child_end(&w->child);
 			t->q.again = 1;
 			continue;
 		}
-		status = guest_child_end(&w->child);
+		status = isolated_child_end(&w->child);
 		if (t->vlen)
 			t->vlen->len = head;
 		if (t->rc < 0) /* we gave up, not the child */
@@ -317,9 +320,9 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 	return rc;
 }
 
-static int read_one(struct guest *g, struct talk *t, struct err *e)
+static int read_one(struct isolated *g, struct talk *t, struct err *e)
 {
-	int rc = guest_lock(g, &g->worker.lock, e);
+	int rc = isolated_lock(g, &g->worker.lock, e);
 
 	if (rc < 0)
 		return rc;
@@ -328,8 +331,8 @@ static int read_one(struct guest *g, struct talk *t, struct err *e)
 	return rc;
 }
 
-int guest_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		struct err *e)
+int isolated_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
+		   size_t len, struct err *e)
 {
 	struct talk t = {
 		.q = {.op = OP_CHUNK, .array = array, .linear = linear, .len = len},
@@ -339,7 +342,8 @@ int guest_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, 
 	return read_one(g, &t, e);
 }
 
-int guest_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out, struct err *e)
+int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
+		  struct err *e)
 {
 	struct talk t = {
 		.q = {.op = OP_VLEN,

@@ -40,7 +40,7 @@ static bool some_memory(void)
 	return got;
 }
 
-void guest_look(void)
+void resource_errors_note(void)
 {
 	if (errno == ENOMEM && !failed && some_memory())
 		large = true;
@@ -49,27 +49,27 @@ void guest_look(void)
 	errno = 0;
 }
 
-void guest_look_anew(void)
+void resource_errors_reset(void)
 {
 	failed = 0;
 	large = false;
 	errno = 0;
 }
 
-void guest_few_files(void)
+void resource_errors_ignore_emfile(void)
 {
-	guest_look();
+	resource_errors_note();
 	few = true;
 }
 
-int guest_was_short(int rc, bool again, struct err *e)
+int isolated_was_short(int rc, bool again, struct err *e)
 {
-	guest_look();
-	if (failed && !err_accident(rc)) {
+	resource_errors_note();
+	if (failed && !err_is_transient(rc)) {
 		*e = (struct err)ERR_INIT;
 		return err_sys(e, failed, "while the library read it");
 	}
-	return large && !failed && !again ? GUEST_AGAIN : rc;
+	return large && !failed && !again ? RETRY_NOMEM : rc;
 }
 
 /* on_crash - back to what the signal does without us, unless it is known why. */
@@ -77,10 +77,10 @@ static void on_crash(int sig)
 {
 	(void)sig;
 	if (failed || large || noticed(errno))
-		_exit(GUEST_UNLUCKY);
+		_exit(EXIT_NOMEM_CRASH);
 }
 
-void guest_look_at_crashes(void)
+void isolated_look_at_crashes(void)
 {
 	static const int deaths[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
 	struct sigaction act = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};

@@ -13,7 +13,7 @@
 #define TYPE_DEPTH 64
 #define PART_COST 64 /* of looking at a type or an attribute, in bytes of text */
 
-bool guest_spend(const struct guest_verify *v, uint64_t n)
+bool verify_charge(const struct isolated_verify *v, uint64_t n)
 {
 	if (n > *v->left)
 		return false;
@@ -21,8 +21,8 @@ bool guest_spend(const struct guest_verify *v, uint64_t n)
 	return true;
 }
 
-bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t size,
-	      size_t align)
+bool isolated_in(const struct isolated_verify *v, const void *p, uint64_t n, size_t size,
+		 size_t align)
 {
 	uintptr_t at = (uintptr_t)p, base = (uintptr_t)v->base;
 	uint64_t bytes;
@@ -33,30 +33,30 @@ bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t si
 	       at % align == 0;
 }
 
-#define HAS GUEST_HAS
+#define HAS ISOLATED_HAS
 
-bool guest_text(const struct guest_verify *v, const char *s)
+bool isolated_text(const struct isolated_verify *v, const char *s)
 {
 	const char *end;
 	size_t left;
 
-	if (!guest_in(v, s, 1, 1, 1))
+	if (!isolated_in(v, s, 1, 1, 1))
 		return false;
 	left = v->size - (size_t)((const uint8_t *)s - v->base);
 	end = memchr(s, '\0', left);
-	return end && guest_spend(v, (uint64_t)(end - s) + 1);
+	return end && verify_charge(v, (uint64_t)(end - s) + 1);
 }
 
-bool guest_flag(const bool *b)
+bool isolated_flag(const bool *b)
 {
 	return *(const unsigned char *)b <= 1;
 }
 
-static bool name(const struct guest_verify *v, const char *s)
+static bool name(const struct isolated_verify *v, const char *s)
 {
 	size_t n;
 
-	if (!guest_text(v, s))
+	if (!isolated_text(v, s))
 		return false;
 	n = strlen(s);
 	return n > 0 && n <= DS_NAME_MAX && strcmp(s, ".") != 0 && strcmp(s, "..") != 0 &&
@@ -86,9 +86,9 @@ static bool sized(const struct dtype *t)
 	return false;
 }
 
-static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth);
+static bool type(const struct isolated_verify *v, const struct dtype *t, unsigned depth);
 
-static bool fields(const struct guest_verify *v, const struct dtype *t, unsigned depth)
+static bool fields(const struct isolated_verify *v, const struct dtype *t, unsigned depth)
 {
 	uint64_t end = 0;
 
@@ -98,7 +98,7 @@ static bool fields(const struct guest_verify *v, const struct dtype *t, unsigned
 		const struct dt_field *f = &t->fields[i];
 		uint64_t n = 1;
 
-		if (!guest_text(v, f->name) || f->rank > DS_RANK_MAX ||
+		if (!isolated_text(v, f->name) || f->rank > DS_RANK_MAX ||
 		    !HAS(v, f->dims, f->rank) || !type(v, &f->type, depth) ||
 		    dt_is_vlen(&f->type))
 			return false;
@@ -112,9 +112,9 @@ static bool fields(const struct guest_verify *v, const struct dtype *t, unsigned
 	return end == t->size;
 }
 
-static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth)
+static bool type(const struct isolated_verify *v, const struct dtype *t, unsigned depth)
 {
-	if (depth == 0 || !guest_spend(v, PART_COST) || !guest_flag(&t->big_endian) ||
+	if (depth == 0 || !verify_charge(v, PART_COST) || !isolated_flag(&t->big_endian) ||
 	    !sized(t))
 		return false;
 	if (t->kind == DT_COMPOUND)
@@ -124,13 +124,13 @@ static bool type(const struct guest_verify *v, const struct dtype *t, unsigned d
 	return HAS(v, t->base, 1) && !dt_is_vlen(t->base) && type(v, t->base, depth - 1);
 }
 
-static bool attr(const struct guest_verify *v, const struct ds_attr *a)
+static bool attr(const struct isolated_verify *v, const struct ds_attr *a)
 {
 	uint64_t n = 1;
 
-	if (!guest_text(v, a->name) || !guest_flag(&a->of_type) ||
-	    !type(v, &a->type, TYPE_DEPTH) ||
-	    a->rank > DS_RANK_MAX || !HAS(v, a->dims, a->rank))
+	if (!isolated_text(v, a->name) || !isolated_flag(&a->of_type) ||
+	    !type(v, &a->type, TYPE_DEPTH) || a->rank > DS_RANK_MAX ||
+	    !HAS(v, a->dims, a->rank))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (ckd_mul(&n, n, a->dims[i]))
@@ -138,8 +138,8 @@ static bool attr(const struct guest_verify *v, const struct ds_attr *a)
 	if (a->n != n && a->n != 0)
 		return false;
 	if (a->type.kind != DT_STRING && !dt_is_vlen(&a->type))
-		return a->n == 0 || guest_in(v, a->data, a->n, a->type.size, 1);
-	if (!HAS(v, a->texts, a->n) || !guest_spend(v, a->n))
+		return a->n == 0 || isolated_in(v, a->data, a->n, a->type.size, 1);
+	if (!HAS(v, a->texts, a->n) || !verify_charge(v, a->n))
 		return false;
 	for (uint64_t i = 0; i < a->n; i++)
 		if (!HAS(v, a->texts[i].s, a->texts[i].len))
@@ -147,7 +147,7 @@ static bool attr(const struct guest_verify *v, const struct ds_attr *a)
 	return true;
 }
 
-static bool attrs(const struct guest_verify *v, const struct ds_attr *list, uint32_t n)
+static bool attrs(const struct isolated_verify *v, const struct ds_attr *list, uint32_t n)
 {
 	if (!HAS(v, list, n))
 		return false;
@@ -157,19 +157,19 @@ static bool attrs(const struct guest_verify *v, const struct ds_attr *list, uint
 	return true;
 }
 
-static bool chain(const struct guest_verify *v, const struct codec_chain *c)
+static bool chain(const struct isolated_verify *v, const struct codec_chain *c)
 {
 	if (c->n > CODEC_CHAIN_MAX || !HAS(v, c->specs, c->n))
 		return false;
 	for (uint32_t i = 0; i < c->n; i++)
-		if (!guest_text(v, c->specs[i].name) ||
+		if (!isolated_text(v, c->specs[i].name) ||
 		    !HAS(v, c->specs[i].params, c->specs[i].n_params))
 			return false;
 	return true;
 }
 
 /* grid - the products are the ones that the shape gives: everything is indexed by them. */
-static bool grid(const struct guest_verify *v, const struct ds_array *a)
+static bool grid(const struct isolated_verify *v, const struct ds_array *a)
 {
 	uint64_t n = 1, bytes = a->type.size;
 
@@ -187,29 +187,29 @@ static bool grid(const struct guest_verify *v, const struct ds_array *a)
 	       (a->unreadable || bytes <= v->max_chunk_bytes);
 }
 
-static bool array(const struct guest_verify *v, const struct ds_array *a)
+static bool array(const struct isolated_verify *v, const struct ds_array *a)
 {
 	if (!name(v, a->name) || a->group >= v->ds->n_groups ||
 	    !type(v, &a->type, TYPE_DEPTH) || !grid(v, a) || !attrs(v, a->attrs, a->n_attrs) ||
 	    !chain(v, &a->chain))
 		return false;
-	if (!guest_flag(&a->fill_defined) || !guest_flag(&a->uniform) ||
-	    !guest_flag(&a->checksum) ||
-	    a->layout > DS_EXTERNAL || a->access > DS_VARIABLE ||
-	    (a->convert && !guest_text(v, a->convert)) ||
+	if (!isolated_flag(&a->fill_defined) || !isolated_flag(&a->uniform) ||
+	    !isolated_flag(&a->checksum) || a->layout > DS_EXTERNAL ||
+	    a->access > DS_VARIABLE || (a->convert && !isolated_text(v, a->convert)) ||
 	    (a->access == DS_VARIABLE) != dt_is_vlen(&a->type))
 		return false;
-	if (dt_is_vlen(&a->type) ? a->fill != NULL : !guest_in(v, a->fill, 1, a->type.size, 1))
+	if (dt_is_vlen(&a->type) ? a->fill != NULL
+				 : !isolated_in(v, a->fill, 1, a->type.size, 1))
 		return false;
 	if (a->fill_text.s && !HAS(v, a->fill_text.s, a->fill_text.len))
 		return false;
-	return !a->unreadable || guest_text(v, a->unreadable);
+	return !a->unreadable || isolated_text(v, a->unreadable);
 }
 
-static bool ordinals(const struct guest_verify *v, const uint32_t *list, uint32_t n,
+static bool ordinals(const struct isolated_verify *v, const uint32_t *list, uint32_t n,
 		     uint32_t limit)
 {
-	if (!HAS(v, list, n) || !guest_spend(v, n))
+	if (!HAS(v, list, n) || !verify_charge(v, n))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (list[i] >= limit)
@@ -217,7 +217,7 @@ static bool ordinals(const struct guest_verify *v, const uint32_t *list, uint32_
 	return true;
 }
 
-static bool groups(const struct guest_verify *v)
+static bool groups(const struct isolated_verify *v)
 {
 	const struct dataset *ds = v->ds;
 
@@ -227,7 +227,7 @@ static bool groups(const struct guest_verify *v)
 		const struct ds_group *g = &ds->groups[i];
 
 		/* parents come first: nothing runs in circles */
-		if (i == 0 ? g->parent != DS_NONE || !guest_text(v, g->name) || g->name[0]
+		if (i == 0 ? g->parent != DS_NONE || !isolated_text(v, g->name) || g->name[0]
 			   : g->parent >= i || !name(v, g->name))
 			return false;
 		if (!attrs(v, g->attrs, g->n_attrs) ||
@@ -242,38 +242,38 @@ static bool groups(const struct guest_verify *v)
 	return true;
 }
 
-static bool rest(const struct guest_verify *v)
+static bool rest(const struct isolated_verify *v)
 {
 	const struct dataset *ds = v->ds;
 
 	if (!HAS(v, ds->dims, ds->n_dims) || !HAS(v, ds->notes, ds->n_notes) ||
-	    !guest_text(v, ds->format))
+	    !isolated_text(v, ds->format))
 		return false;
 	for (uint32_t i = 0; i < ds->n_dims; i++)
-		if (!guest_text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups ||
-		    !guest_flag(&ds->dims[i].unlimited) || !guest_flag(&ds->dims[i].phony))
+		if (!isolated_text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups ||
+		    !isolated_flag(&ds->dims[i].unlimited) ||
+		    !isolated_flag(&ds->dims[i].phony))
 			return false;
 	for (uint32_t i = 0; i < ds->n_notes; i++)
-		if (!guest_text(v, ds->notes[i]))
+		if (!isolated_text(v, ds->notes[i]))
 			return false;
-	if (!HAS(v, ds->lost, ds->n_lost) || !guest_spend(v, ds->n_lost))
+	if (!HAS(v, ds->lost, ds->n_lost) || !verify_charge(v, ds->n_lost))
 		return false;
 	for (uint32_t i = 0; i < ds->n_lost; i++)
-		if (ds->lost[i].name && !guest_text(v, ds->lost[i].name))
+		if (ds->lost[i].name && !isolated_text(v, ds->lost[i].name))
 			return false;
 	return true;
 }
 
-int guest_verify(const struct guest_kind *kind, const struct guest_model *m, size_t size,
-		 uint64_t max_chunk_bytes, struct err *e)
+int isolated_verify(const struct isolated_kind *kind, const struct isolated_model *m,
+		    size_t size, uint64_t max_chunk_bytes, struct err *e)
 {
-	uint64_t left = GUEST_LOOKS;
-	const struct guest_verify v = {
-		.base = (const uint8_t *)m,
-		.size = size,
-		.ds = &m->ds,
-		.left = &left,
-		.max_chunk_bytes = max_chunk_bytes};
+	uint64_t left = VERIFY_BUDGET;
+	const struct isolated_verify v = {.base = (const uint8_t *)m,
+					  .size = size,
+					  .ds = &m->ds,
+					  .left = &left,
+					  .max_chunk_bytes = max_chunk_bytes};
 	bool ok = size >= sizeof(*m) && rest(&v) && HAS(&v, m->ds.arrays, m->ds.n_arrays) &&
 		  groups(&v);
 

@@ -14,7 +14,7 @@
 static int settle_older(struct h5_journal *j, const char *path, struct err *e)
 {
 	struct journal_found found;
-	int rc = journal_inspect(j->fd, j->dir_fd, &found, e);
+	int rc = journal_probe(j->fd, j->dir_fd, &found, e);
 
 	if (rc < 0)
 		return rc;
@@ -25,7 +25,7 @@ static int settle_older(struct h5_journal *j, const char *path, struct err *e)
 		return err_set(e, -EBUSY,
 			       "a commit to '%s' has to be finished first: nczarrfs recover",
 			       path);
-	return journal_settle(j->fd, j->dir_fd, &found, e);
+	return journal_recover_state(j->fd, j->dir_fd, &found, e);
 }
 
 static int begin(struct h5_journal *j, const char *path, struct err *e)

@@ -107,11 +107,11 @@ struct journal_found {
 	char why[200]; /* FOREIGN */
 };
 
-/* journal_inspect - hdf5_journal_look with more to say. fd: the file, readable. */
-int journal_inspect(int fd, int dir_fd, struct journal_found *ret, struct err *e) NZ_MUST_USE;
-/* journal_settle - do what was found; fd is writable and locked. */
-int journal_settle(int fd, int dir_fd, const struct journal_found *found,
-		   struct err *e) NZ_MUST_USE;
+/* journal_probe - hdf5_journal_status with more to say. fd: the file, readable. */
+int journal_probe(int fd, int dir_fd, struct journal_found *ret, struct err *e) NZ_MUST_USE;
+/* journal_recover_state - do what was found; fd is writable and locked. */
+int journal_recover_state(int fd, int dir_fd, const struct journal_found *found,
+			  struct err *e) NZ_MUST_USE;
 
 /* ---- page_log.c: pages that are not what they were ---- */
 

@@ -178,7 +178,7 @@ static int read_commit(int log, struct journal_commit *c, struct err *e)
 	return failed;
 }
 
-int journal_inspect(int fd, int dir_fd, struct journal_found *ret, struct err *e)
+int journal_probe(int fd, int dir_fd, struct journal_found *ret, struct err *e)
 {
 	struct journal_commit c;
 	int log = -1;
@@ -223,7 +223,7 @@ static int cut_tail(int fd, int log, struct err *e)
 	return io_sync(fd, true, e);
 }
 
-int journal_settle(int fd, int dir_fd, const struct journal_found *found, struct err *e)
+int journal_recover_state(int fd, int dir_fd, const struct journal_found *found, struct err *e)
 {
 	struct journal_commit c;
 	int log = -1;
@@ -277,7 +277,8 @@ static bool no_journal(int dir_fd)
 	return fstatat(dir_fd, JOURNAL_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-int hdf5_journal_look(const char *path, int dir_fd, enum hdf5_journal_state *ret, struct err *e)
+int hdf5_journal_status(const char *path, int dir_fd, enum hdf5_journal_state *ret,
+			struct err *e)
 {
 	struct journal_found found;
 	auto_fd int fd = -1;
@@ -287,7 +288,7 @@ int hdf5_journal_look(const char *path, int dir_fd, enum hdf5_journal_state *ret
 	if (no_journal(dir_fd))
 		return 0;
 	rc = open_file(path, O_RDONLY, &fd, e);
-	rc = rc ? rc : journal_inspect(fd, dir_fd, &found, e);
+	rc = rc ? rc : journal_probe(fd, dir_fd, &found, e);
 	if (rc == 0)
 		*ret = found.state;
 	return rc;
@@ -303,7 +304,7 @@ int hdf5_journal_recover(const char *path, int dir_fd, struct err *e)
 		return 0;
 	rc = open_file(path, O_RDWR, &fd, e);
 	rc = rc ? rc : journal_lock(fd, path, e);
-	rc = rc ? rc : journal_inspect(fd, dir_fd, &found, e);
-	rc = rc ? rc : journal_settle(fd, dir_fd, &found, e);
+	rc = rc ? rc : journal_probe(fd, dir_fd, &found, e);
+	rc = rc ? rc : journal_recover_state(fd, dir_fd, &found, e);
 	return rc ? err_wrap(e, rc, "recovery of '%s'", path) : 0;
 }

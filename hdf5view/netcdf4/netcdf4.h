@@ -12,8 +12,8 @@ enum nc_data {
 	NC_NO_DATA,     /* it has no elements, or no chunk of it exists: no address */
 	NC_CHUNKED,     /* chunks behind a B-tree v1 */
 	NC_CONTIGUOUS,  /* one piece: chunk 0, decoded */
-	NC_IN_IMAGE,    /* written while the structure was built */
-	NC_BROKEN,      /* texts that could not be read: its address is where every read fails */
+	NC_VLEN_INLINE, /* written while the structure was built */
+	NC_BROKEN, /* texts that could not be read: its address is where every read fails */
 };
 
 /* nc_var - one dataset of the file that stands for an array. */

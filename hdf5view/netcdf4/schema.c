@@ -258,7 +258,7 @@ static void decide_storage(struct nc_model *m, struct plan *plans)
 		if (dt_is_vlen(&a->type)) {
 			x->chunked = unlimited;
 			if (a->n_chunks > 0)
-				x->data = NC_IN_IMAGE;
+				x->data = NC_VLEN_INLINE;
 			continue;
 		}
 		if (a->rank == 0)

@@ -52,7 +52,7 @@ static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *info, voi
 	return rc;
 }
 
-int h5s_attrs_copy(hid_t from, hid_t to, const char *const *without)
+int hdf5_sink_attrs_copy(hid_t from, hid_t to, const char *const *without)
 {
 	struct copying x = {.to = to, .without = without};
 	auto_hid hid_t dcpl = H5Dget_create_plist(from);
@@ -284,10 +284,10 @@ static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err 
 			"it as another variable");
 	h5_id_close(set);
 	*set = -1;
-	if (h5s_remake_fill(s, array, s->view.ds.arrays[array].fill, e) < 0)
+	if (hdf5_sink_remake_fill(s, array, s->view.ds.arrays[array].fill, e) < 0)
 		return e ? e->code : -EIO;
-	*set = h5s_object(s, s->arrays[array].addr);
-	return *set < 0 ? h5s_fail(s, 0, array, e) : 0;
+	*set = hdf5_sink_object(s, s->arrays[array].addr);
+	return *set < 0 ? hdf5_sink_fail(s, 0, array, e) : 0;
 }
 
 /* ---- what is told ---- */
@@ -321,8 +321,8 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 static hid_t object_of(struct h5_sink *s, uint32_t group, uint32_t array)
 {
 	if (array != DS_NONE)
-		return h5s_object(s, s->arrays[array].addr);
-	return h5s_object(s, s->b.groups[group]);
+		return hdf5_sink_object(s, s->arrays[array].addr);
+	return hdf5_sink_object(s, s->b.groups[group]);
 }
 
 /* put_new - as an attribute that is made. */
@@ -338,9 +338,9 @@ static int put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
 /* fail - whose attribute it is will be said by who asked. */
 static int fail(struct h5_sink *s, struct err *e)
 {
-	int rc = h5s_file_reason(s, e);
+	int rc = hdf5_sink_file_reason(s, e);
 
-	return rc ? rc : h5s_library(e, "the HDF5 library cannot write it");
+	return rc ? rc : hdf5_sink_library(e, "the HDF5 library cannot write it");
 }
 
 static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,
@@ -364,7 +364,7 @@ static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const str
 			       "itself");
 	rc = fill ? check_fill(s, array, &obj, e) : 0;
 	if (!rc)
-		rc = h5s_type_ready(s, at->type, e);
+		rc = hdf5_sink_type_ready(s, at->type, e);
 	if (rc)
 		return rc;
 	rc = fill ? 0 : put_same(s, obj, at->name, at->src);
@@ -373,23 +373,23 @@ static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const str
 	return rc < 0 ? fail(s, e) : 0;
 }
 
-int h5s_set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,
-		 struct err *e)
+int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
+		       const struct ds_attr *a, struct err *e)
 {
-	int rc = array == DS_NONE ? 0 : h5s_there(s, array, e);
+	int rc = array == DS_NONE ? 0 : h5s_require_in_file(s, array, e);
 
 	if (rc)
 		return rc;
 	rc = set_attr(s, group, array, a, e);
 	if (rc) {
 		rc = err_wrap(e, rc, "attribute '%.100s'", a->name);
-		rc = h5s_about(s, group, array, rc, e);
+		rc = h5s_err_prefix_path(s, group, array, rc, e);
 	}
 	return rc;
 }
 
-int h5s_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, const char *name,
-		    struct err *e)
+int hdf5_sink_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, const char *name,
+			  struct err *e)
 {
 	const char *own = nc_escape(&s->arena, name, NC_NAME_LIMIT);
 	auto_hid hid_t obj = object_of(s, group, array);
@@ -397,10 +397,10 @@ int h5s_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, const cha
 	if (!own)
 		return err_nomem(e);
 	if (obj < 0)
-		return h5s_fail(s, group, array, e);
+		return hdf5_sink_fail(s, group, array, e);
 	if (H5Aexists(obj, own) <= 0)
 		own = name;
 	if (H5Aexists(obj, own) > 0 && H5Adelete(obj, own) < 0)
-		return h5s_fail(s, group, array, e);
+		return hdf5_sink_fail(s, group, array, e);
 	return 0;
 }

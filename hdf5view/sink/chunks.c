@@ -13,9 +13,9 @@
 
 /* ---- open datasets ---- */
 
-void h5s_forget(struct h5_sink *s, uint32_t array)
+void hdf5_sink_forget(struct h5_sink *s, uint32_t array)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 
 	if (x->set > 0)
 		for (uint32_t i = 0; i < s->n_open; i++)
@@ -36,7 +36,7 @@ static void make_place(struct h5_sink *s)
 {
 	uint32_t oldest = 0;
 
-	if (s->n_open < H5S_OPEN_MAX)
+	if (s->n_open < SINK_OPEN_MAX)
 		return;
 	for (uint32_t i = 1; i < s->n_open; i++)
 		if (s->arrays[s->open[i]].used < s->arrays[s->open[oldest]].used)
@@ -50,11 +50,11 @@ static hid_t open_plain(struct h5_sink *s, uint64_t addr)
 {
 	/* H5Oopen_by_addr takes no access properties, and there is nothing to be kept: chunks are
 	 * written past the cache. */
-	return h5s_object(s, addr);
+	return hdf5_sink_object(s, addr);
 }
 
 /* own_chain - the filters of a dataset that we made, with the parameters that it was given. */
-static int own_chain(struct h5_sink *s, struct h5s_array *x, hid_t dcpl)
+static int own_chain(struct h5_sink *s, struct hdf5_sink_array *x, hid_t dcpl)
 {
 	int n = H5Pget_nfilters(dcpl);
 	struct codec_spec *specs;
@@ -86,7 +86,7 @@ static int own_chain(struct h5_sink *s, struct h5s_array *x, hid_t dcpl)
 static int look(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	auto_hid hid_t space = H5Dget_space(x->set), dcpl = H5Dget_create_plist(x->set),
 		       type = H5Dget_type(x->set);
 	hsize_t len[NC_RANK_LIMIT] = {0}, chunk[NC_RANK_LIMIT] = {0};
@@ -96,7 +96,7 @@ static int look(struct h5_sink *s, uint32_t array, struct err *e)
 
 	if (rank < 0 || rank > NC_RANK_LIMIT || dcpl < 0 || type < 0 ||
 	    H5Sget_simple_extent_dims(space, len, NULL) < 0 || H5Tget_size(type) > UINT32_MAX)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	x->rank = (uint32_t)rank;
 	x->elem = (uint32_t)H5Tget_size(type);
 	x->chunked = H5Pget_layout(dcpl) == H5D_CHUNKED;
@@ -107,7 +107,7 @@ static int look(struct h5_sink *s, uint32_t array, struct err *e)
 	for (uint32_t d = 0; d < x->rank; d++)
 		x->extent[d] = len[d];
 	if (x->chunked && H5Pget_chunk(dcpl, rank, chunk) != rank)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	bytes = x->elem;
 	for (uint32_t d = 0; d < u64_max(a->rank, x->rank); d++)
 		x->chunk[d] = d < x->rank ? chunk[d] : a->shape[d];
@@ -124,19 +124,19 @@ static int look(struct h5_sink *s, uint32_t array, struct err *e)
 		if (r->layout == DS_CHUNKED)
 			x->chain = r->chain;
 	} else if (own_chain(s, x, dcpl) < 0) {
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	}
 	x->seen = true;
 	return 0;
 }
 
-int h5s_open(struct h5_sink *s, uint32_t array, hid_t *ret, struct err *e)
+int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err *e)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	int rc = 0;
 
 	if (x->set <= 0) {
-		rc = h5s_there(s, array, e);
+		rc = h5s_require_in_file(s, array, e);
 		if (rc)
 			return rc;
 		make_place(s);
@@ -144,7 +144,7 @@ int h5s_open(struct h5_sink *s, uint32_t array, hid_t *ret, struct err *e)
 		if (x->set < 0 || H5Iget_type(x->set) != H5I_DATASET) {
 			h5_id_close(&x->set);
 			x->set = 0;
-			return h5s_fail(s, 0, array, e);
+			return hdf5_sink_fail(s, 0, array, e);
 		}
 		s->open[s->n_open++] = array;
 	}
@@ -170,7 +170,7 @@ static int elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
 
 /* too_short - whether a dataset ends before its dimension, which has grown since, and cannot
  * follow. */
-static bool too_short(const struct ds_array *a, const struct h5s_array *x)
+static bool too_short(const struct ds_array *a, const struct hdf5_sink_array *x)
 {
 	auto_hid hid_t space = H5Dget_space(x->set);
 	hsize_t max[NC_RANK_LIMIT];
@@ -184,24 +184,24 @@ static bool too_short(const struct ds_array *a, const struct h5s_array *x)
 	return is;
 }
 
-int h5s_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, struct err *e)
+int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	hid_t set;
-	int rc = h5s_there(s, array, e);
+	int rc = h5s_require_in_file(s, array, e);
 
 	if (!rc)
-		rc = h5s_open(s, array, &set, e);
+		rc = hdf5_sink_dataset(s, array, &set, e);
 	if (!rc && x->chunked && !x->put && too_short(a, x)) {
-		rc = h5s_resize(s, array, e);
+		rc = hdf5_sink_resize(s, array, e);
 		if (!rc)
-			rc = h5s_open(s, array, &set, e);
+			rc = hdf5_sink_dataset(s, array, &set, e);
 	}
 	if (!rc)
 		rc = elsewhere(s, array, e);
 	if (rc)
-		return h5s_about(s, 0, array, rc, e);
+		return h5s_err_prefix_path(s, 0, array, rc, e);
 	*ret = (struct sink_array){0};
 	if (!x->chunked || dt_is_vlen(&a->type))
 		return 0;
@@ -223,7 +223,7 @@ struct box {
 static int grow_to(struct h5_sink *s, uint32_t array, const struct box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	hsize_t len[NC_RANK_LIMIT];
 	bool grows = false;
 
@@ -239,7 +239,7 @@ static int grow_to(struct h5_sink *s, uint32_t array, const struct box *b, struc
 	if (!grows)
 		return 0;
 	if (H5Dset_extent(x->set, len) < 0)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	for (uint32_t d = 0; d < x->rank; d++)
 		x->extent[d] = len[d];
 	return 0;
@@ -250,7 +250,7 @@ static int locate(struct h5_sink *s, uint32_t array, uint64_t linear, struct box
 		  struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	const struct h5s_array *x = &s->arrays[array];
+	const struct hdf5_sink_array *x = &s->arrays[array];
 	const uint64_t *chunk = x->chunked && !dt_is_vlen(&a->type) ? x->chunk : a->chunk;
 	uint64_t left = linear;
 
@@ -282,7 +282,7 @@ static int locate(struct h5_sink *s, uint32_t array, uint64_t linear, struct box
 static int write_stored(struct h5_sink *s, uint32_t array, const struct box *b, uint32_t mask,
 			const uint8_t *p, size_t n, struct err *e)
 {
-	const struct h5s_array *x = &s->arrays[array];
+	const struct hdf5_sink_array *x = &s->arrays[array];
 
 	if (n == 0 || n > UINT32_MAX)
 		return err_set(e, -EINVAL, "a stored chunk has %zu bytes", n);
@@ -293,7 +293,7 @@ static int write_stored(struct h5_sink *s, uint32_t array, const struct box *b, 
 	if (mask == CODEC_ALL_SKIPPED)
 		mask = x->chain.n >= 32 ? UINT32_MAX : (1U << x->chain.n) - 1;
 	if (H5Dwrite_chunk(x->set, H5P_DEFAULT, mask, b->at, n, p) < 0)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	return 0;
 }
 
@@ -310,7 +310,7 @@ static hid_t bits_of(hid_t set)
 }
 
 /* is_raw - whether the file has no filters for a chunk: the array ends inside of it. */
-static bool is_raw(const struct h5s_array *x, const struct box *b)
+static bool is_raw(const struct hdf5_sink_array *x, const struct box *b)
 {
 	for (uint32_t d = 0; d < x->rank && x->raw_edges; d++)
 		if (b->at[d] + b->whole[d] > x->extent[d])
@@ -322,7 +322,7 @@ static bool is_raw(const struct h5s_array *x, const struct box *b)
 static int write_as_is(struct h5_sink *s, uint32_t array, const struct box *b,
 		       const struct sink_chunk *c, struct err *e)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	uint8_t *p;
 	int rc;
 
@@ -342,7 +342,7 @@ static int write_as_is(struct h5_sink *s, uint32_t array, const struct box *b,
 static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk *c,
 		      const uint8_t **ret, size_t *ret_len, struct err *e)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	auto_hid hid_t file = -1, mem = -1;
 	auto_free uint8_t *gaps = NULL;
 	size_t size, n, most;
@@ -356,7 +356,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 	mem = file < 0 ? -1 : h5_type_mem(file, false);
 	size = mem < 0 ? 0 : H5Tget_size(mem);
 	if (size == 0 || c->len % size != 0)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	n = c->len / size;
 	if (ckd_mul(&most, n, (size_t)u64_max(size, x->elem)))
 		return err_set(e, -ERANGE, "a chunk is too large");
@@ -367,7 +367,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 		return err_nomem(e);
 	memcpy(p, c->p, c->len);
 	if (H5Tconvert(mem, file, n, p, gaps, H5P_DEFAULT) < 0)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	*ret = p;
 	*ret_len = n * x->elem;
 	return 0;
@@ -377,7 +377,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 static int write_encoded(struct h5_sink *s, uint32_t array, const struct box *b,
 			 const struct sink_chunk *c, struct err *e)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	const uint8_t *p;
 	size_t n, elem = x->elem;
 	int rc = as_in_file(s, array, c, &p, &n, e);
@@ -398,7 +398,7 @@ static int write_encoded(struct h5_sink *s, uint32_t array, const struct box *b,
 static int write_box(struct h5_sink *s, uint32_t array, const struct box *b, hid_t mem_type,
 		     const void *p, bool whole, struct err *e)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	hsize_t zero[NC_RANK_LIMIT] = {0};
 	auto_hid hid_t file = H5Dget_space(x->set), mem = -1;
 	int rank = (int)x->rank;
@@ -406,20 +406,20 @@ static int write_box(struct h5_sink *s, uint32_t array, const struct box *b, hid
 	mem = rank == 0 ? H5Screate(H5S_SCALAR)
 			: H5Screate_simple(rank, whole ? b->whole : b->n, NULL);
 	if (file < 0 || mem < 0 || mem_type < 0)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	if (rank > 0 &&
 	    (H5Sselect_hyperslab(file, H5S_SELECT_SET, b->at, NULL, b->n, NULL) < 0 ||
 	     (whole && H5Sselect_hyperslab(mem, H5S_SELECT_SET, zero, NULL, b->n, NULL) < 0)))
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	return H5Dwrite(x->set, mem_type, mem, file, H5P_DEFAULT, p) < 0
-		       ? h5s_fail(s, 0, array, e)
+		       ? hdf5_sink_fail(s, 0, array, e)
 		       : 0;
 }
 
 static int write_elements(struct h5_sink *s, uint32_t array, const struct box *b,
 			  const struct sink_chunk *c, struct err *e)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	auto_hid hid_t type = H5Dget_type(x->set);
 	uint64_t want = x->elem;
 	const uint8_t *p;
@@ -503,7 +503,7 @@ static int parse(struct frames *f, const struct sink_chunk *c, struct err *e)
 static int write_frames(struct h5_sink *s, uint32_t array, const struct box *b,
 			const struct sink_chunk *c, struct err *e)
 {
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	struct frames f = {.a = &s->view.ds.arrays[array], .b = b, .inside = 1};
 	auto_hid hid_t type = H5Dget_type(x->set),
 		       mem = type < 0 ? -1 : h5_type_mem(type, false);
@@ -531,14 +531,14 @@ static int write_frames(struct h5_sink *s, uint32_t array, const struct box *b,
 
 /* ---- what is told ---- */
 
-int h5s_put(struct h5_sink *s, uint32_t array, uint64_t linear, const struct sink_chunk *c,
-	    struct err *e)
+int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
+		  const struct sink_chunk *c, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	struct box b = {0};
 	hid_t set;
-	int rc = h5s_open(s, array, &set, e);
+	int rc = hdf5_sink_dataset(s, array, &set, e);
 
 	if (!rc)
 		rc = elsewhere(s, array, e);
@@ -557,7 +557,7 @@ int h5s_put(struct h5_sink *s, uint32_t array, uint64_t linear, const struct sin
 	else if (!rc)
 		rc = write_elements(s, array, &b, c, e);
 	x->put = true;
-	return rc ? h5s_about(s, 0, array, rc, e) : 0;
+	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
 }
 
 /* drop_frames - the fill value in every element. */
@@ -587,7 +587,7 @@ static int drop_frames(struct h5_sink *s, uint32_t array, const struct box *b, s
 }
 
 /* exists - whether a chunk was ever written. */
-static bool exists(const struct h5s_array *x, const struct box *b)
+static bool exists(const struct hdf5_sink_array *x, const struct box *b)
 {
 	hsize_t n = 0;
 
@@ -602,7 +602,7 @@ static bool exists(const struct h5s_array *x, const struct box *b)
 static int drop_elements(struct h5_sink *s, uint32_t array, const struct box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	uint64_t bytes = a->type.size;
 	auto_free uint8_t *p = NULL;
 	struct sink_chunk c = {0};
@@ -625,13 +625,13 @@ static int drop_elements(struct h5_sink *s, uint32_t array, const struct box *b,
 		       : write_elements(s, array, b, &c, e);
 }
 
-int h5s_drop(struct h5_sink *s, uint32_t array, uint64_t linear, struct err *e)
+int hdf5_sink_drop(struct h5_sink *s, uint32_t array, uint64_t linear, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	struct box b = {0};
 	hid_t set;
-	int rc = h5s_open(s, array, &set, e);
+	int rc = hdf5_sink_dataset(s, array, &set, e);
 
 	if (!rc)
 		rc = elsewhere(s, array, e);
@@ -644,5 +644,5 @@ int h5s_drop(struct h5_sink *s, uint32_t array, uint64_t linear, struct err *e)
 	else if (!rc && !b.outside && exists(x, &b))
 		rc = drop_elements(s, array, &b, e);
 	x->put = true;
-	return rc ? h5s_about(s, 0, array, rc, e) : 0;
+	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
 }

@@ -97,7 +97,7 @@ static bool lists_read(hid_t set, struct lists *ret)
 	return ret->n > 0;
 }
 
-int h5s_leaves(struct h5_sink *s, hid_t obj)
+int h5s_note_references(struct h5_sink *s, hid_t obj)
 {
 	struct lists x;
 	size_t n;
@@ -105,7 +105,7 @@ int h5s_leaves(struct h5_sink *s, hid_t obj)
 	int rc = 0;
 
 	for (size_t i = 0; i < n && !rc; i++)
-		rc = h5s_list_add(&s->users, uses[i].set);
+		rc = hdf5_sink_list_add(&s->users, uses[i].set);
 	free(uses);
 	if (lists_read(obj, &x))
 		for (uint32_t k = 0; k < x.n && !rc; k++)
@@ -114,7 +114,7 @@ int h5s_leaves(struct h5_sink *s, hid_t obj)
 
 				memcpy(&ref, (uint8_t *)x.axis[k].p + i * sizeof(ref),
 				       sizeof(ref));
-				rc = h5s_list_add(&s->scales, ref);
+				rc = hdf5_sink_list_add(&s->scales, ref);
 			}
 	lists_release(&x);
 	return rc;
@@ -131,8 +131,8 @@ struct tying {
 	struct h5_sink *s;
 	struct tie *ties; /* new uses, by scale */
 	size_t n_ties, c_ties;
-	struct h5s_list retied; /* addresses of arrays, sorted: their old uses are void */
-	const struct h5s_move **heirs; /* moves by where they lead to */
+	struct hdf5_sink_list retied; /* addresses of arrays, sorted: their old uses are void */
+	const struct hdf5_sink_move **heirs; /* moves by where they lead to */
 	size_t n_heirs;
 	bool *wanted; /* of real's dimensions: `now` has them */
 };
@@ -157,13 +157,13 @@ static int by_scale(const void *pa, const void *pb)
 
 static int by_heir(const void *pa, const void *pb)
 {
-	uint64_t a = (*(const struct h5s_move *const *)pa)->to,
-		 b = (*(const struct h5s_move *const *)pb)->to;
+	uint64_t a = (*(const struct hdf5_sink_move *const *)pa)->to,
+		 b = (*(const struct hdf5_sink_move *const *)pb)->to;
 
 	return a < b ? -1 : a > b;
 }
 
-static void sort_list(struct h5s_list *l)
+static void sort_list(struct hdf5_sink_list *l)
 {
 	size_t n = 0;
 
@@ -175,7 +175,7 @@ static void sort_list(struct h5s_list *l)
 	l->n = n;
 }
 
-static bool in_list(const struct h5s_list *l, uint64_t addr)
+static bool in_list(const struct hdf5_sink_list *l, uint64_t addr)
 {
 	return l->n > 0 && bsearch(&addr, l->at, l->n, sizeof(*l->at), by_addr) != NULL;
 }
@@ -183,14 +183,15 @@ static bool in_list(const struct h5s_list *l, uint64_t addr)
 /* axes_of - axes of the dataset of an array. */
 static uint32_t axes_of(const struct h5_sink *s, uint32_t array)
 {
-	const struct h5s_array *x = &s->arrays[array];
+	const struct hdf5_sink_array *x = &s->arrays[array];
 
 	if (x->real == DS_NONE)
 		return nc_rank(&s->view.ds.arrays[array]);
 	return s->real->arrays[x->real].rank;
 }
 
-static const struct h5s_dim *dim_of(const struct h5_sink *s, uint32_t array, uint32_t axis)
+static const struct hdf5_sink_dim *dim_of(const struct h5_sink *s, uint32_t array,
+					  uint32_t axis)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	uint32_t d = axis < a->rank ? a->dims[axis] : s->m->arrays[array].text_dim;
@@ -201,7 +202,7 @@ static const struct h5s_dim *dim_of(const struct h5_sink *s, uint32_t array, uin
 /* is_own_scale - whether an array is the scale of its first axis. */
 static bool is_own_scale(const struct h5_sink *s, uint32_t array)
 {
-	const struct h5s_dim *d = axes_of(s, array) ? dim_of(s, array, 0) : NULL;
+	const struct hdf5_sink_dim *d = axes_of(s, array) ? dim_of(s, array, 0) : NULL;
 
 	return d && d->addr == s->arrays[array].addr;
 }
@@ -209,7 +210,7 @@ static bool is_own_scale(const struct h5_sink *s, uint32_t array)
 static int add_tie(struct tying *t, uint64_t scale, uint64_t set, uint32_t axis)
 {
 	if (grow_array(&t->ties, &t->c_ties, t->n_ties + 1, sizeof(*t->ties)) < 0 ||
-	    h5s_list_add(&t->s->scales, scale) < 0)
+	    hdf5_sink_list_add(&t->s->scales, scale) < 0)
 		return -1;
 	t->ties[t->n_ties++] =
 		(struct tie){.scale = scale, .use = {.set = set, .axis = (int32_t)axis}};
@@ -221,14 +222,14 @@ static int gather(struct tying *t)
 	struct h5_sink *s = t->s;
 
 	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++) {
-		const struct h5s_array *x = &s->arrays[i];
+		const struct hdf5_sink_array *x = &s->arrays[i];
 
 		if (!x->retie || x->addr == HADDR_UNDEF)
 			continue;
-		if (h5s_list_add(&t->retied, x->addr) < 0)
+		if (hdf5_sink_list_add(&t->retied, x->addr) < 0)
 			return -1;
 		for (uint32_t k = 0; k < axes_of(s, i) && !is_own_scale(s, i); k++) {
-			const struct h5s_dim *d = dim_of(s, i, k);
+			const struct hdf5_sink_dim *d = dim_of(s, i, k);
 
 			if (d && d->addr != HADDR_UNDEF && add_tie(t, d->addr, x->addr, k) < 0)
 				return -1;
@@ -277,7 +278,7 @@ static int keep_old(struct tying *t, hid_t scale, struct growing *g)
 	for (size_t i = 0; i < n && !rc; i++) {
 		struct nc_use use = old[i];
 
-		use.set = h5s_now_at(t->s, use.set);
+		use.set = h5s_current_address(t->s, use.set);
 		if (use.set != HADDR_UNDEF && use.set != 0 && !in_list(&t->retied, use.set))
 			rc = keep_use(g, &use);
 	}
@@ -287,7 +288,7 @@ static int keep_old(struct tying *t, hid_t scale, struct growing *g)
 /* keep_heritage - what a scale takes over, also from one that took over. */
 static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsigned depth)
 {
-	const struct h5s_move key = {.to = addr}, *kp = &key, **at;
+	const struct hdf5_sink_move key = {.to = addr}, *kp = &key, **at;
 	int rc = 0;
 
 	at = t->n_heirs ? bsearch(&kp, t->heirs, t->n_heirs, sizeof(*t->heirs), by_heir) : NULL;
@@ -343,8 +344,8 @@ static int remove_scale(struct h5_sink *s, hid_t set, uint64_t addr)
 
 		if (s->real->dims[d].addr != addr || s->real->dims[d].file != 0)
 			continue;
-		group = h5s_object(s, s->real->groups[real->dims[d].group].addr);
-		if (group < 0 || h5s_link(group, addr, real->dims[d].name, &link) < 0)
+		group = hdf5_sink_object(s, s->real->groups[real->dims[d].group].addr);
+		if (group < 0 || hdf5_sink_link(group, addr, real->dims[d].name, &link) < 0)
 			return 0; /* its group has gone */
 		return H5Ldelete(group, link, H5P_DEFAULT) < 0 ? -1 : 0;
 	}
@@ -361,7 +362,7 @@ static int write_uses(struct tying *t, hid_t set, uint64_t addr, struct growing 
 		return -1;
 	if (g->n > 0)
 		return nc_h5_attr_raw(set, "REFERENCE_LIST", type, g->n, g->list);
-	if (h5s_dim_only(set) && h5s_links_one(set) && !is_wanted(t->s, addr))
+	if (hdf5_sink_dim_only(set) && hdf5_sink_links_one(set) && !is_wanted(t->s, addr))
 		return remove_scale(t->s, set, addr);
 	return 0;
 }
@@ -370,7 +371,7 @@ static int fix_scale(struct tying *t, uint64_t addr)
 {
 	struct growing g = {0};
 	const struct tie key = {.scale = addr};
-	auto_hid hid_t set = h5s_object(t->s, addr);
+	auto_hid hid_t set = hdf5_sink_object(t->s, addr);
 	size_t lo = 0, hi = t->n_ties;
 	int rc;
 
@@ -398,11 +399,11 @@ static int fix_scale(struct tying *t, uint64_t addr)
 
 static int fix_scales(struct tying *t)
 {
-	struct h5s_list *l = &t->s->scales;
+	struct hdf5_sink_list *l = &t->s->scales;
 	int rc = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		l->at[i] = h5s_now_at(t->s, l->at[i]);
+		l->at[i] = h5s_current_address(t->s, l->at[i]);
 	sort_list(l);
 	for (size_t i = 0; i < l->n && !rc; i++)
 		if (l->at[i] != HADDR_UNDEF)
@@ -415,7 +416,7 @@ static int fix_scales(struct tying *t)
 /* fix_user - references of a variable to scales that are others now, or none. */
 static int fix_user(struct h5_sink *s, uint64_t addr)
 {
-	auto_hid hid_t set = h5s_object(s, addr);
+	auto_hid hid_t set = hdf5_sink_object(s, addr);
 	struct lists x;
 	size_t had[NC_RANK_LIMIT];
 	bool changed = false;
@@ -429,7 +430,7 @@ static int fix_user(struct h5_sink *s, uint64_t addr)
 		had[k] = x.axis[k].len;
 		for (size_t i = 0; i < had[k]; i++) {
 			hobj_ref_t *ref = (hobj_ref_t *)x.axis[k].p + i;
-			uint64_t at = *ref ? h5s_now_at(s, *ref) : 0;
+			uint64_t at = *ref ? h5s_current_address(s, *ref) : 0;
 
 			changed |= at != *ref;
 			if (at != HADDR_UNDEF)
@@ -451,11 +452,11 @@ static int fix_user(struct h5_sink *s, uint64_t addr)
 
 static int fix_users(struct tying *t)
 {
-	struct h5s_list *l = &t->s->users;
+	struct hdf5_sink_list *l = &t->s->users;
 	int rc = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		l->at[i] = h5s_now_at(t->s, l->at[i]);
+		l->at[i] = h5s_current_address(t->s, l->at[i]);
 	sort_list(l);
 	for (size_t i = 0; i < l->n && !rc; i++)
 		if (l->at[i] != HADDR_UNDEF && !in_list(&t->retied, l->at[i]))
@@ -474,7 +475,7 @@ static int tie_axes(struct h5_sink *s, uint32_t array, hid_t set)
 	bool numbered = true;
 
 	for (uint32_t k = 0; k < rank; k++) {
-		const struct h5s_dim *d = dim_of(s, array, k);
+		const struct hdf5_sink_dim *d = dim_of(s, array, k);
 		bool has = d && d->addr != HADDR_UNDEF;
 
 		refs[k] = has ? d->addr : 0;
@@ -496,7 +497,7 @@ static int tie_axes(struct h5_sink *s, uint32_t array, hid_t set)
 static int tie_array(struct h5_sink *s, uint32_t array)
 {
 	static const char *const own[] = {"DIMENSION_LIST", "_Netcdf4Coordinates"};
-	auto_hid hid_t set = h5s_object(s, s->arrays[array].addr);
+	auto_hid hid_t set = hdf5_sink_object(s, s->arrays[array].addr);
 
 	if (set < 0 || axes_of(s, array) > NC_RANK_LIMIT)
 		return -1;
@@ -517,21 +518,21 @@ static int old_scales(struct h5_sink *s)
 		if (!s->arrays[i].retie || s->arrays[i].fresh ||
 		    s->arrays[i].addr == HADDR_UNDEF)
 			continue;
-		set = h5s_object(s, s->arrays[i].addr);
-		rc = set < 0 ? -1 : h5s_leaves(s, set);
+		set = hdf5_sink_object(s, s->arrays[i].addr);
+		rc = set < 0 ? -1 : h5s_note_references(s, set);
 	}
 	return rc;
 }
 
-int h5s_ties(struct h5_sink *s, struct err *e)
+int h5s_dimension_lists(struct h5_sink *s, struct err *e)
 {
 	struct tying t = {.s = s};
 	int rc = old_scales(s);
 
 	/* moves are in order from here on, and do not move any more */
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
-		s->dims[d].addr = h5s_now_at(s, s->dims[d].addr);
-	(void)h5s_now_at(s, 0);
+		s->dims[d].addr = h5s_current_address(s, s->dims[d].addr);
+	(void)h5s_current_address(s, 0);
 	if (!rc)
 		rc = gather(&t);
 	if (!rc)
@@ -546,5 +547,5 @@ int h5s_ties(struct h5_sink *s, struct err *e)
 	free(t.ties);
 	free(t.retied.at);
 	free(t.heirs);
-	return rc ? h5s_fail(s, 0, DS_NONE, e) : 0;
+	return rc ? hdf5_sink_fail(s, 0, DS_NONE, e) : 0;
 }

@@ -40,10 +40,10 @@ static int32_t new_id(struct h5_sink *s)
 
 static int fail(struct h5_sink *s, uint32_t dim, struct err *e)
 {
-	int rc = h5s_file_reason(s, e);
+	int rc = hdf5_sink_file_reason(s, e);
 
 	if (!rc)
-		rc = h5s_library(e, "the HDF5 library cannot change it");
+		rc = hdf5_sink_library(e, "the HDF5 library cannot change it");
 	return err_wrap(e, rc, "dimension '%.100s'", s->m->dims[dim].name);
 }
 
@@ -57,14 +57,14 @@ static int successor(struct h5_sink *s, uint64_t from, uint64_t to)
 	for (size_t i = 0; i < s->n_moves; i++)
 		if (s->moves[i].from == from) { /* it is gone already */
 			s->moves[i].to = to;
-			return h5s_list_add(&s->scales, to);
+			return hdf5_sink_list_add(&s->scales, to);
 		}
-	obj = h5s_object(s, from);
-	if (obj < 0 || h5s_leaves(s, obj) < 0) {
+	obj = hdf5_sink_object(s, from);
+	if (obj < 0 || h5s_note_references(s, obj) < 0) {
 		h5_id_close(&obj);
 		return -1;
 	}
-	return h5s_list_add(&s->scales, to) < 0 ? -1 : h5s_moved(s, from, to, obj);
+	return hdf5_sink_list_add(&s->scales, to) < 0 ? -1 : hdf5_sink_moved(s, from, to, obj);
 }
 
 static const char *const marks[] = {"CLASS", "NAME", "_Netcdf4Dimid", "REFERENCE_LIST"};
@@ -87,24 +87,24 @@ static bool is_scale(hid_t set)
 static int use_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 {
 	uint32_t array = s->m->dims[dim].scale;
-	struct h5s_dim *d = &s->dims[dim];
+	struct hdf5_sink_dim *d = &s->dims[dim];
 	uint64_t addr = s->arrays[array].addr;
 	auto_hid hid_t set = -1;
 
 	if (addr == HADDR_UNDEF)
 		return 0;
-	if (d->addr != HADDR_UNDEF && h5s_now_at(s, d->addr) == addr &&
+	if (d->addr != HADDR_UNDEF && h5s_current_address(s, d->addr) == addr &&
 	    !s->arrays[array].retie) {
 		d->addr = addr;
 		return 0;
 	}
-	set = h5s_object(s, addr);
+	set = hdf5_sink_object(s, addr);
 	if (d->id < 0 && d->addr == HADDR_UNDEF)
 		d->id = new_id(s);
-	if (set < 0 || h5s_leaves(s, set) < 0 || unmark(set) < 0 ||
+	if (set < 0 || h5s_note_references(s, set) < 0 || unmark(set) < 0 ||
 	    (H5Aexists(set, "DIMENSION_LIST") > 0 && H5Adelete(set, "DIMENSION_LIST") < 0) ||
 	    nc_h5_mark(set, s->m->arrays[array].name, d->id) < 0 ||
-	    h5s_list_add(&s->scales, addr) < 0 || successor(s, d->addr, addr) < 0)
+	    hdf5_sink_list_add(&s->scales, addr) < 0 || successor(s, d->addr, addr) < 0)
 		return fail(s, dim, e);
 	d->addr = addr;
 	return 0;
@@ -123,12 +123,12 @@ static int make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 	if (H5Lexists(group, d->name, H5P_DEFAULT) <= 0)
 		return 0;
 	set = H5Oopen(group, d->name, H5P_DEFAULT);
-	if (set < 0 || H5Iget_type(set) != H5I_DATASET || h5s_dim_only(set))
+	if (set < 0 || H5Iget_type(set) != H5I_DATASET || hdf5_sink_dim_only(set))
 		return err_set(e, -EEXIST,
 			       "dimension '%.100s': the file has something else of this name",
 			       d->name);
 	(void)snprintf(other, sizeof(other), "%s%s", NON_COORD, d->name);
-	return h5s_relink(group, d->name, group, other) < 0 ? fail(s, dim, e) : 0;
+	return hdf5_sink_relink(group, d->name, group, other) < 0 ? fail(s, dim, e) : 0;
 }
 
 /* lose_variable - the dimension's variable is not its coordinate variable any more. */
@@ -136,7 +136,7 @@ static int lose_variable(struct h5_sink *s, uint64_t addr)
 {
 	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++)
 		if (s->arrays[i].addr == addr) {
-			auto_hid hid_t set = h5s_object(s, addr);
+			auto_hid hid_t set = hdf5_sink_object(s, addr);
 
 			s->arrays[i].retie = true;
 			return set < 0 ? -1 : unmark(set);
@@ -147,15 +147,15 @@ static int lose_variable(struct h5_sink *s, uint64_t addr)
 /* use_nothing - the scale is a dataset without values. */
 static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err *e)
 {
-	struct h5s_dim *d = &s->dims[dim];
-	uint64_t at = h5s_now_at(s, d->addr), old = d->addr;
+	struct hdf5_sink_dim *d = &s->dims[dim];
+	uint64_t at = h5s_current_address(s, d->addr), old = d->addr;
 	bool of_text = dim >= s->view.ds.n_dims;
-	auto_hid hid_t set = at == HADDR_UNDEF ? -1 : h5s_object(s, at);
+	auto_hid hid_t set = at == HADDR_UNDEF ? -1 : hdf5_sink_object(s, at);
 	int rc;
 
-	if (set >= 0 && is_scale(set) && h5s_dim_only(set)) {
+	if (set >= 0 && is_scale(set) && hdf5_sink_dim_only(set)) {
 		d->addr = at;
-		return h5s_scale_resize(s, dim, e);
+		return hdf5_sink_scale_resize(s, dim, e);
 	}
 	if (set >= 0 && is_scale(set)) {
 		bool other = false; /* a variable that is not to be its scale any more */
@@ -185,15 +185,16 @@ static int make_plain(struct h5_sink *s, struct err *e)
 {
 	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++) {
 		const struct ds_array *a = &s->view.ds.arrays[i];
-		const struct h5s_array *x = &s->arrays[i];
+		const struct hdf5_sink_array *x = &s->arrays[i];
 		auto_hid hid_t set = -1;
 
 		if (!x->retie || x->fresh || x->addr == HADDR_UNDEF ||
 		    (a->rank > 0 && s->dims[a->dims[0]].addr == x->addr))
 			continue;
-		set = h5s_object(s, x->addr);
-		if (set < 0 || (is_scale(set) && (h5s_leaves(s, set) < 0 || unmark(set) < 0)))
-			return h5s_fail(s, 0, i, e);
+		set = hdf5_sink_object(s, x->addr);
+		if (set < 0 ||
+		    (is_scale(set) && (h5s_note_references(s, set) < 0 || unmark(set) < 0)))
+			return hdf5_sink_fail(s, 0, i, e);
 	}
 	return 0;
 }
@@ -205,7 +206,7 @@ static int find_unused(struct h5_sink *s, struct err *e)
 	const struct dataset *was = &s->was->ds, *real = &s->real->g.base.ds;
 	auto_free uint32_t *of = alloc_array(was->n_dims, sizeof(*of));
 	auto_free bool *kept = alloc_array(real->n_dims, sizeof(*kept));
-	int rc = of && kept ? h5s_match(was, real, NULL, NULL, of, e) : err_nomem(e);
+	int rc = of && kept ? hdf5_sink_match(was, real, NULL, NULL, of, e) : err_nomem(e);
 
 	if (rc)
 		return rc;
@@ -216,13 +217,13 @@ static int find_unused(struct h5_sink *s, struct err *e)
 		const struct h5_node *x = of[d] == DS_NONE ? NULL : &s->real->dims[of[d]];
 
 		if (x && !kept[of[d]] && x->file == 0 && x->addr != UINT64_MAX &&
-		    h5s_list_add(&s->scales, x->addr) < 0)
+		    hdf5_sink_list_add(&s->scales, x->addr) < 0)
 			return err_nomem(e);
 	}
 	return 0;
 }
 
-int h5s_dims(struct h5_sink *s, struct err *e)
+int hdf5_sink_dims(struct h5_sink *s, struct err *e)
 {
 	auto_free bool *needed = find_needed(s);
 	int rc = needed ? 0 : err_nomem(e);

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-hid_t h5s_object(struct h5_sink *s, uint64_t addr)
+hid_t hdf5_sink_object(struct h5_sink *s, uint64_t addr)
 {
 	return addr == HADDR_UNDEF ? -1 : H5Oopen_by_addr(s->file, addr);
 }
@@ -44,7 +44,7 @@ static herr_t each(hid_t group, const char *name, const H5L_info_t *info, void *
 	return x->name ? 1 : -1;
 }
 
-int h5s_link(hid_t group, uint64_t addr, const char *guess, char **ret)
+int hdf5_sink_link(hid_t group, uint64_t addr, const char *guess, char **ret)
 {
 	struct search x = {.addr = addr};
 
@@ -57,7 +57,7 @@ int h5s_link(hid_t group, uint64_t addr, const char *guess, char **ret)
 	return x.name ? 0 : -ENOENT;
 }
 
-int h5s_relink(hid_t from, const char *link, hid_t to, const char *name)
+int hdf5_sink_relink(hid_t from, const char *link, hid_t to, const char *name)
 {
 	auto_hid hid_t obj = H5Oopen(from, link, H5P_DEFAULT);
 
@@ -68,14 +68,14 @@ int h5s_relink(hid_t from, const char *link, hid_t to, const char *name)
 		       : 0;
 }
 
-bool h5s_links_one(hid_t obj)
+bool hdf5_sink_links_one(hid_t obj)
 {
 	H5O_info_t info;
 
 	return H5Oget_info2(obj, &info, H5O_INFO_BASIC) >= 0 && info.rc == 1;
 }
 
-int h5s_list_add(struct h5s_list *l, uint64_t addr)
+int hdf5_sink_list_add(struct hdf5_sink_list *l, uint64_t addr)
 {
 	if (addr == HADDR_UNDEF || addr == 0)
 		return 0;
@@ -87,25 +87,25 @@ int h5s_list_add(struct h5s_list *l, uint64_t addr)
 
 /* ---- moves ---- */
 
-int h5s_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held)
+int hdf5_sink_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held)
 {
 	if (grow_array(&s->moves, &s->c_moves, s->n_moves + 1, sizeof(*s->moves)) < 0) {
 		h5_id_close(&held);
 		return -ENOMEM;
 	}
-	s->moves[s->n_moves++] = (struct h5s_move){from, to, held};
+	s->moves[s->n_moves++] = (struct hdf5_sink_move){from, to, held};
 	s->sorted = false;
 	return 0;
 }
 
 static int by_from(const void *pa, const void *pb)
 {
-	const struct h5s_move *a = pa, *b = pb;
+	const struct hdf5_sink_move *a = pa, *b = pb;
 
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-uint64_t h5s_now_at(struct h5_sink *s, uint64_t addr)
+uint64_t h5s_current_address(struct h5_sink *s, uint64_t addr)
 {
 	if (!s->n_moves)
 		return addr;
@@ -114,10 +114,11 @@ uint64_t h5s_now_at(struct h5_sink *s, uint64_t addr)
 	s->sorted = true;
 	/* what was made again can be made again once more, but never be its own successor */
 	for (size_t turns = 0; turns <= s->n_moves && addr != HADDR_UNDEF; turns++) {
-		const struct h5s_move key = {.from = addr},
-				      *x = s->n_moves ? bsearch(&key, s->moves, s->n_moves,
-								sizeof(key), by_from)
-						      : NULL;
+		const struct hdf5_sink_move key = {.from = addr},
+					    *x = s->n_moves
+							 ? bsearch(&key, s->moves, s->n_moves,
+								   sizeof(key), by_from)
+							 : NULL;
 
 		if (!x)
 			break;

@@ -53,8 +53,8 @@ static int groups_of(const struct dataset *from, const struct nc_names *t, uint3
 	return 0;
 }
 
-int h5s_match(const struct dataset *from, const struct dataset *to, uint32_t *groups,
-	      uint32_t *arrays, uint32_t *dims, struct err *e)
+int hdf5_sink_match(const struct dataset *from, const struct dataset *to, uint32_t *groups,
+		    uint32_t *arrays, uint32_t *dims, struct err *e)
 {
 	auto_free uint32_t *own = groups ? NULL : alloc_array(from->n_groups, sizeof(*own));
 	uint32_t *g = groups ? groups : own;
@@ -86,7 +86,7 @@ static bool same_axis(const struct h5_sink *s, const uint32_t *dim_was,
 static void match_axes(struct h5_sink *s, const uint32_t *dim_was, uint32_t i)
 {
 	const struct ds_array *a = &s->now->ds.arrays[i], *w, *r;
-	struct h5s_array *x = &s->arrays[i];
+	struct hdf5_sink_array *x = &s->arrays[i];
 
 	if (x->real == DS_NONE || x->was == DS_NONE)
 		return;
@@ -95,7 +95,7 @@ static void match_axes(struct h5_sink *s, const uint32_t *dim_was, uint32_t i)
 	if (w->rank != a->rank || r->rank != a->rank)
 		return;
 	for (uint32_t k = 0; k < a->rank; k++) {
-		struct h5s_dim *d = &s->dims[a->dims[k]];
+		struct hdf5_sink_dim *d = &s->dims[a->dims[k]];
 
 		if (!same_axis(s, dim_was, a, w, k))
 			x->retie = true;
@@ -125,13 +125,14 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	int rc = !dim_was || !by_path ? err_nomem(e) : 0;
 
 	if (!rc)
-		rc = h5s_match(now, &s->was->ds, NULL, NULL, dim_was, e);
+		rc = hdf5_sink_match(now, &s->was->ds, NULL, NULL, dim_was, e);
 	if (!rc)
-		rc = h5s_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
+		rc = hdf5_sink_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
 	if (rc)
 		return rc;
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
-		s->dims[d] = (struct h5s_dim){.real = DS_NONE, .addr = HADDR_UNDEF, .id = -1};
+		s->dims[d] =
+			(struct hdf5_sink_dim){.real = DS_NONE, .addr = HADDR_UNDEF, .id = -1};
 	for (uint32_t i = 0; i < now->n_arrays; i++)
 		match_axes(s, dim_was, i);
 	for (uint32_t d = 0; d < now->n_dims; d++)
@@ -272,7 +273,7 @@ static void place(struct h5_sink *s, const uint32_t *array_was)
 		s->b.groups[g] = own ? s->real->groups[r].addr : HADDR_UNDEF;
 	}
 	for (uint32_t i = 0; i < now->n_arrays; i++) {
-		struct h5s_array *x = &s->arrays[i];
+		struct hdf5_sink_array *x = &s->arrays[i];
 
 		x->was = array_was[i];
 		x->real = x->was == DS_NONE ? DS_NONE : s->real_array[x->was];
@@ -283,7 +284,7 @@ static void place(struct h5_sink *s, const uint32_t *array_was)
 	}
 }
 
-int h5s_begin(struct h5_sink *s, struct err *e)
+int hdf5_sink_begin(struct h5_sink *s, struct err *e)
 {
 	auto_free uint32_t *array_was = alloc_array(s->now->ds.n_arrays, sizeof(*array_was));
 	const struct dataset *real = &s->real->g.base.ds;
@@ -294,9 +295,10 @@ int h5s_begin(struct h5_sink *s, struct err *e)
 	if (!rc)
 		rc = make_builder(s, e);
 	if (!rc)
-		rc = h5s_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
+		rc = hdf5_sink_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
 	if (!rc)
-		rc = h5s_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
+		rc = hdf5_sink_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL,
+				     e);
 	if (rc)
 		return rc;
 	place(s, array_was);

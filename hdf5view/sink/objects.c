@@ -15,24 +15,24 @@ static int leave(struct h5_sink *s, hid_t obj)
 {
 	uint64_t addr = nc_h5_address(obj);
 
-	if (!h5s_links_one(obj)) {
+	if (!hdf5_sink_links_one(obj)) {
 		h5_id_close(&obj);
 		return 0;
 	}
-	if (h5s_leaves(s, obj) < 0) {
+	if (h5s_note_references(s, obj) < 0) {
 		h5_id_close(&obj);
 		return -1;
 	}
-	return h5s_moved(s, addr, HADDR_UNDEF, obj);
+	return hdf5_sink_moved(s, addr, HADDR_UNDEF, obj);
 }
 
-/* was_fail - as h5s_fail, for an object that `was` has. */
+/* was_fail - as hdf5_sink_fail, for an object that `was` has. */
 static int was_fail(struct h5_sink *s, const char *name, struct err *e)
 {
-	int rc = h5s_file_reason(s, e);
+	int rc = hdf5_sink_file_reason(s, e);
 
 	if (!rc)
-		rc = h5s_library(e, "the HDF5 library cannot remove it");
+		rc = hdf5_sink_library(e, "the HDF5 library cannot remove it");
 	return err_wrap(e, rc, "'%.150s'", name);
 }
 
@@ -59,11 +59,11 @@ static int keep_soft(struct h5_sink *s, uint32_t array)
 
 		if (i == array || y->file != 0 || y->addr != x->addr)
 			continue;
-		group = h5s_object(s, s->real->groups[ds->arrays[i].group].addr);
+		group = hdf5_sink_object(s, s->real->groups[ds->arrays[i].group].addr);
 		if (obj <= 0)
-			obj = h5s_object(s, x->addr);
+			obj = hdf5_sink_object(s, x->addr);
 		if (group < 0 || obj < 0 ||
-		    h5s_link(group, x->addr, ds->arrays[i].name, &link) < 0 ||
+		    hdf5_sink_link(group, x->addr, ds->arrays[i].name, &link) < 0 ||
 		    H5Lget_info(group, link, &info, H5P_DEFAULT) < 0 ||
 		    info.type != H5L_TYPE_SOFT)
 			continue; /* gone already, or it needs no help */
@@ -77,15 +77,15 @@ static int keep_soft(struct h5_sink *s, uint32_t array)
 /* unlink_at - the link of a group to an object. hard: whether the object goes with it. */
 static int unlink_at(struct h5_sink *s, uint64_t group, uint64_t addr, const char *name)
 {
-	auto_hid hid_t parent = h5s_object(s, group);
+	auto_hid hid_t parent = hdf5_sink_object(s, group);
 	auto_free char *link = NULL;
 	H5L_info_t info;
 
-	if (parent < 0 || h5s_link(parent, addr, name, &link) < 0 ||
+	if (parent < 0 || hdf5_sink_link(parent, addr, name, &link) < 0 ||
 	    H5Lget_info(parent, link, &info, H5P_DEFAULT) < 0)
 		return -1;
 	if (info.type == H5L_TYPE_HARD) {
-		hid_t obj = h5s_object(s, addr);
+		hid_t obj = hdf5_sink_object(s, addr);
 
 		if (obj < 0 || leave(s, obj) < 0)
 			return -1;
@@ -93,7 +93,7 @@ static int unlink_at(struct h5_sink *s, uint64_t group, uint64_t addr, const cha
 	return H5Ldelete(parent, link, H5P_DEFAULT) < 0 ? -1 : 0;
 }
 
-int h5s_remove_array(struct h5_sink *s, uint32_t array, struct err *e)
+int hdf5_sink_remove_array(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->was->ds.arrays[array];
 	uint32_t r = s->real_array[array], g = s->real_group[a->group];
@@ -102,8 +102,8 @@ int h5s_remove_array(struct h5_sink *s, uint32_t array, struct err *e)
 	    s->real->groups[g].file != 0)
 		return no_such(a->name, e);
 	if (keep_soft(s, r) < 0 ||
-	    unlink_at(s, s->real->groups[g].addr, h5s_now_at(s, s->real->arrays[r].addr),
-		      a->name) < 0)
+	    unlink_at(s, s->real->groups[g].addr,
+		      h5s_current_address(s, s->real->arrays[r].addr), a->name) < 0)
 		return was_fail(s, a->name, e);
 	return 0;
 }
@@ -123,11 +123,11 @@ static herr_t each_below(hid_t top, const char *name, const H5O_info_t *info, vo
 	(void)top;
 	if (info->type != H5O_TYPE_DATASET || info->rc != 1)
 		return 0;
-	obj = h5s_object(x->s, info->addr);
+	obj = hdf5_sink_object(x->s, info->addr);
 	return obj < 0 || leave(x->s, obj) < 0 ? -1 : 0;
 }
 
-int h5s_remove_group(struct h5_sink *s, uint32_t group, struct err *e)
+int hdf5_sink_remove_group(struct h5_sink *s, uint32_t group, struct err *e)
 {
 	const struct ds_group *g = &s->was->ds.groups[group];
 	uint32_t r = s->real_group[group], up = group ? s->real_group[g->parent] : DS_NONE;
@@ -137,10 +137,10 @@ int h5s_remove_group(struct h5_sink *s, uint32_t group, struct err *e)
 	if (r == DS_NONE || up == DS_NONE || s->real->groups[r].file != 0 ||
 	    s->real->groups[up].file != 0)
 		return no_such(g->name, e);
-	obj = h5s_object(s, s->real->groups[r].addr);
+	obj = hdf5_sink_object(s, s->real->groups[r].addr);
 	if (obj < 0 ||
-	    (h5s_links_one(obj) && H5Ovisit2(obj, H5_INDEX_NAME, H5_ITER_NATIVE, each_below, &x,
-					     H5O_INFO_BASIC) < 0) ||
+	    (hdf5_sink_links_one(obj) && H5Ovisit2(obj, H5_INDEX_NAME, H5_ITER_NATIVE,
+						   each_below, &x, H5O_INFO_BASIC) < 0) ||
 	    unlink_at(s, s->real->groups[up].addr, s->real->groups[r].addr, g->name) < 0)
 		return was_fail(s, g->name, e);
 	if (s->b.group > 0)
@@ -162,30 +162,31 @@ static int same_name(const char *want, const char *name, struct err *e)
 		want);
 }
 
-int h5s_add_group(struct h5_sink *s, uint32_t group, struct err *e)
+int hdf5_sink_add_group(struct h5_sink *s, uint32_t group, struct err *e)
 {
 	const struct ds_group *g = &s->view.ds.groups[group];
 	hid_t parent;
 	int rc = same_name(g->name, s->m->groups[group].name, e);
 
 	if (rc)
-		return h5s_about(s, group, DS_NONE, rc, e);
+		return h5s_err_prefix_path(s, group, DS_NONE, rc, e);
 	if (s->b.groups[g->parent] == HADDR_UNDEF)
-		return h5s_about(s, group, DS_NONE, no_such(g->name, e), e);
+		return h5s_err_prefix_path(s, group, DS_NONE, no_such(g->name, e), e);
 	parent = nc_h5_group(&s->b, g->parent);
 	if (parent >= 0 && H5Lexists(parent, g->name, H5P_DEFAULT) > 0)
-		return h5s_about(s, group, DS_NONE,
-				 err_set(e, -EEXIST,
-					 "the file has something else of this name that is "
-					 "not shown: choose another one"),
-				 e);
+		return h5s_err_prefix_path(
+			s, group, DS_NONE,
+			err_set(e, -EEXIST,
+				"the file has something else of this name that is "
+				"not shown: choose another one"),
+			e);
 	if (nc_h5_make_group(&s->b, group) < 0)
-		return h5s_fail(s, group, DS_NONE, e);
+		return hdf5_sink_fail(s, group, DS_NONE, e);
 	s->group_was[group] = DS_NONE;
 	return 0;
 }
 
-int h5s_type_ready(struct h5_sink *s, uint32_t type, struct err *e)
+int hdf5_sink_type_ready(struct h5_sink *s, uint32_t type, struct err *e)
 {
 	struct nc_type *t = type == DS_NONE ? NULL : &s->m->types[type];
 	const char *name = t ? t->name : NULL;
@@ -194,7 +195,7 @@ int h5s_type_ready(struct h5_sink *s, uint32_t type, struct err *e)
 	if (!t || s->b.types[type] > 0)
 		return 0;
 	for (uint32_t i = 0; t->fields && i < t->type->n_fields && !rc; i++)
-		rc = h5s_type_ready(s, t->fields[i], e);
+		rc = hdf5_sink_type_ready(s, t->fields[i], e);
 	for (unsigned n = 2; !rc; n++) {
 		char other[NC_NAME_LIMIT + 16];
 		int made = nc_h5_make_type(&s->b, type);
@@ -202,7 +203,7 @@ int h5s_type_ready(struct h5_sink *s, uint32_t type, struct err *e)
 		if (made == 0)
 			return 0;
 		if (made != -EEXIST || n > 1000)
-			return h5s_fail(s, t->group, DS_NONE, e);
+			return hdf5_sink_fail(s, t->group, DS_NONE, e);
 		(void)snprintf(other, sizeof(other), "%.240s_%u", name, n);
 		t->name = arena_strdup(&s->m->arena, other);
 		if (!t->name)
@@ -211,7 +212,7 @@ int h5s_type_ready(struct h5_sink *s, uint32_t type, struct err *e)
 	return rc;
 }
 
-bool h5s_dim_only(hid_t set)
+bool hdf5_sink_dim_only(hid_t set)
 {
 	auto_hid hid_t at = H5Aexists(set, "NAME") > 0 ? H5Aopen(set, "NAME", H5P_DEFAULT) : -1;
 	auto_hid hid_t type = at < 0 ? -1 : H5Aget_type(at);
@@ -237,17 +238,18 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 
 	*ret = HADDR_UNDEF;
 	if (group < 0)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	if (H5Lexists(group, x->link, H5P_DEFAULT) <= 0)
 		return 0;
 	set = H5Oopen(group, x->link, H5P_DEFAULT);
-	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !h5s_dim_only(set)) {
+	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !hdf5_sink_dim_only(set)) {
 		h5_id_close(&set);
-		return h5s_about(s, 0, array,
-				 err_set(e, -EEXIST,
-					 "the file has something else of this name that is "
-					 "not shown: choose another one"),
-				 e);
+		return h5s_err_prefix_path(
+			s, 0, array,
+			err_set(e, -EEXIST,
+				"the file has something else of this name that is "
+				"not shown: choose another one"),
+			e);
 	}
 	if (x->scale_of == DS_NONE) { /* a dimension that is not this variable's */
 		h5_id_close(&set);
@@ -259,9 +261,9 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 		return 0;
 	}
 	*ret = nc_h5_address(set);
-	if (h5s_leaves(s, set) < 0 || H5Ldelete(group, x->link, H5P_DEFAULT) < 0 ||
-	    h5s_moved(s, *ret, HADDR_UNDEF, set) < 0)
-		return h5s_fail(s, 0, array, e);
+	if (h5s_note_references(s, set) < 0 || H5Ldelete(group, x->link, H5P_DEFAULT) < 0 ||
+	    hdf5_sink_moved(s, *ret, HADDR_UNDEF, set) < 0)
+		return hdf5_sink_fail(s, 0, array, e);
 	return 0;
 }
 
@@ -308,10 +310,10 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 static int types_of(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct nc_array *x = &s->m->arrays[array];
-	int rc = h5s_type_ready(s, x->type, e);
+	int rc = hdf5_sink_type_ready(s, x->type, e);
 
 	for (uint32_t i = 0; i < x->attrs.n && !rc; i++)
-		rc = h5s_type_ready(s, x->attrs.list[i].type, e);
+		rc = hdf5_sink_type_ready(s, x->attrs.list[i].type, e);
 	return rc;
 }
 
@@ -322,17 +324,18 @@ static int make(struct h5_sink *s, uint32_t array, const struct nc_storage *how,
 
 	if ((how->chain && nc_filters_stand_in(&s->filters, how->chain) < 0) ||
 	    nc_h5_make_array(&s->b, array, how) < 0)
-		return h5s_fail(s, 0, array, e);
-	set = h5s_object(s, s->b.arrays[array]);
+		return hdf5_sink_fail(s, 0, array, e);
+	set = hdf5_sink_object(s, s->b.arrays[array]);
 	if (set < 0 || nc_h5_attrs(&s->b, set, &s->m->arrays[array].attrs) < 0)
-		return h5s_fail(s, 0, array, e);
+		return hdf5_sink_fail(s, 0, array, e);
 	return 0;
 }
 
-int h5s_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how, struct err *e)
+int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how,
+			struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	hsize_t chunk[NC_RANK_LIMIT] = {0};
 	struct nc_storage storage;
 	uint64_t was_at;
@@ -346,11 +349,11 @@ int h5s_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how,
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
 	if (!rc)
-		rc = h5s_attrs_held(s->m, a->group, array, e);
+		rc = hdf5_sink_attrs_held(s->m, a->group, array, e);
 	if (!rc)
 		rc = own_storage(s, array, how, chunk, &storage, e);
 	if (rc)
-		return h5s_about(s, 0, array, rc, e);
+		return h5s_err_prefix_path(s, 0, array, rc, e);
 	rc = make_way(s, array, &was_at, e);
 	if (!rc)
 		rc = types_of(s, array, e);
@@ -358,7 +361,7 @@ int h5s_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how,
 		rc = make(s, array, &storage, e);
 	if (rc)
 		return rc;
-	h5s_forget(s, array);
+	hdf5_sink_forget(s, array);
 	x->addr = s->b.arrays[array];
 	x->real = DS_NONE;
 	x->fresh = x->retie = true;
@@ -373,18 +376,18 @@ int h5s_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how,
 
 /* ---- names ---- */
 
-int h5s_there(struct h5_sink *s, uint32_t array, struct err *e)
+int h5s_require_in_file(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	if (s->arrays[array].addr != HADDR_UNDEF)
 		return 0;
-	return h5s_about(s, 0, array, no_such(s->view.ds.arrays[array].name, e), e);
+	return h5s_err_prefix_path(s, 0, array, no_such(s->view.ds.arrays[array].name, e), e);
 }
 
-int h5s_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct err *e)
+int hdf5_sink_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct err *e)
 {
 	const struct ds_array *w = &s->was->ds.arrays[was], *a = &s->view.ds.arrays[now];
 	uint32_t r = s->real_array[was], g = s->real_group[w->group];
-	struct h5s_array *x = &s->arrays[now];
+	struct hdf5_sink_array *x = &s->arrays[now];
 	auto_free char *link = NULL;
 	auto_hid hid_t from = -1;
 	uint64_t was_at;
@@ -397,17 +400,17 @@ int h5s_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct err *
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
 	if (rc)
-		return h5s_about(s, 0, now, rc, e);
+		return h5s_err_prefix_path(s, 0, now, rc, e);
 	rc = make_way(s, now, &was_at, e);
 	if (rc)
 		return rc;
-	from = h5s_object(s, s->real->groups[g].addr);
+	from = hdf5_sink_object(s, s->real->groups[g].addr);
 	to = nc_h5_group(&s->b, a->group);
-	x->addr = h5s_now_at(s, s->real->arrays[r].addr);
+	x->addr = h5s_current_address(s, s->real->arrays[r].addr);
 	if (from < 0 || to < 0 || keep_soft(s, r) < 0 ||
-	    h5s_link(from, x->addr, w->name, &link) < 0 ||
-	    h5s_relink(from, link, to, s->m->arrays[now].link) < 0)
-		return h5s_fail(s, 0, now, e);
+	    hdf5_sink_link(from, x->addr, w->name, &link) < 0 ||
+	    hdf5_sink_relink(from, link, to, s->m->arrays[now].link) < 0)
+		return hdf5_sink_fail(s, 0, now, e);
 	x->real = r;
 	x->was = was;
 	x->retie = true; /* a new name may make it a coordinate variable, or none any more */

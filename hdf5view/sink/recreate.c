@@ -169,7 +169,7 @@ static int copy_box(struct remaking *r, const struct ds_array *a, uint64_t linea
 /* carry - all that is stored. h5_lock is left while the source is asked. */
 static int carry(struct remaking *r, struct err *e)
 {
-	const struct h5s_array *x = &r->s->arrays[r->array];
+	const struct hdf5_sink_array *x = &r->s->arrays[r->array];
 	struct source *real = &r->s->real->g.base;
 	const struct ds_array *a = x->real == DS_NONE ? NULL : &real->ds.arrays[x->real];
 	struct buf room;
@@ -182,14 +182,14 @@ static int carry(struct remaking *r, struct err *e)
 	while (linear < a->n_chunks) {
 		h5_leave();
 		rc = source_next(real, x->real, linear, &linear, e);
-		h5s_enter();
+		hdf5_sink_enter();
 		if (rc)
 			break;
 		rc = a->layout == DS_CHUNKED && !dt_is_vlen(&a->type)
 			     ? copy_stored(r, a, linear, &room)
 			     : copy_box(r, a, linear, &room);
 		if (rc) {
-			rc = h5s_fail(r->s, 0, r->array, e);
+			rc = hdf5_sink_fail(r->s, 0, r->array, e);
 			break;
 		}
 		linear++;
@@ -233,10 +233,10 @@ static int put_name(const struct remaking *r, bool dim_only)
 /* create - in the place of the old one. group: the address of its group. */
 static int create(struct remaking *r, uint64_t group, uint64_t addr, const char *guess)
 {
-	auto_hid hid_t parent = h5s_object(r->s, group), dcpl = creation(r), space = -1;
+	auto_hid hid_t parent = hdf5_sink_object(r->s, group), dcpl = creation(r), space = -1;
 	auto_free char *link = NULL;
 
-	if (parent < 0 || dcpl < 0 || h5s_link(parent, addr, guess, &link) < 0 ||
+	if (parent < 0 || dcpl < 0 || hdf5_sink_link(parent, addr, guess, &link) < 0 ||
 	    stand_in(r, dcpl) < 0)
 		return -1;
 	space = H5Screate_simple((int)r->rank, r->len, r->max);
@@ -253,7 +253,7 @@ static int may(const struct remaking *r, struct err *e)
 	H5D_layout_t layout = dcpl < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(dcpl);
 	unsigned opts = 0;
 
-	if (!h5s_links_one(r->old))
+	if (!hdf5_sink_links_one(r->old))
 		return err_set(e, -EOPNOTSUPP,
 			       "its lengths are fixed in the file, and it has more than one "
 			       "link there");
@@ -279,23 +279,23 @@ static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char
 		h5_id_close(&r->old);
 		return rc;
 	}
-	rc = h5s_leaves(r->s, r->old) < 0 || create(r, group, from, guess) < 0 ||
-			     h5s_attrs_copy(r->old, r->set, lists) < 0 ||
+	rc = h5s_note_references(r->s, r->old) < 0 || create(r, group, from, guess) < 0 ||
+			     hdf5_sink_attrs_copy(r->old, r->set, lists) < 0 ||
 			     put_name(r, dim_only) < 0
-		     ? h5s_fail(r->s, 0, r->array, e)
+		     ? hdf5_sink_fail(r->s, 0, r->array, e)
 		     : 0;
 	if (!rc && !dim_only)
 		rc = carry(r, e);
 	if (!rc)
 		*addr = nc_h5_address(r->set);
-	if (!rc && h5s_list_add(&r->s->scales, *addr) < 0)
+	if (!rc && hdf5_sink_list_add(&r->s->scales, *addr) < 0)
 		rc = err_nomem(e);
 	h5_id_close(&r->set);
 	if (rc) {
 		h5_id_close(&r->old);
 		return rc;
 	}
-	return h5s_moved(r->s, from, *addr, r->old) < 0 ? err_nomem(e) : 0;
+	return hdf5_sink_moved(r->s, from, *addr, r->old) < 0 ? err_nomem(e) : 0;
 }
 
 /* grow - other lengths: of the dataset that is there when it can have them. Returns 1 when it
@@ -322,17 +322,17 @@ static int grow(struct remaking *r)
 	return 1;
 }
 
-int h5s_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill, struct err *e)
+int hdf5_sink_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	struct remaking r = {.s = s, .array = array, .set = -1, .fill = fill};
 	int rc;
 
-	h5s_forget(s, array);
-	r.old = h5s_object(s, x->addr);
+	hdf5_sink_forget(s, array);
+	r.old = hdf5_sink_object(s, x->addr);
 	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
-	rc = r.type < 0 || lengths_of(&r) < 0 ? h5s_fail(s, 0, array, e) : 0;
+	rc = r.type < 0 || lengths_of(&r) < 0 ? hdf5_sink_fail(s, 0, array, e) : 0;
 	memcpy(r.len, r.had, sizeof(r.len));
 	if (!rc)
 		rc = remake(&r, s->b.groups[a->group], &x->addr, s->m->arrays[array].link, e);
@@ -340,29 +340,30 @@ int h5s_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill, stru
 		h5_id_close(&r.old);
 	h5_id_close(&r.type);
 	s->b.arrays[array] = x->addr;
-	return rc ? h5s_about(s, 0, array, rc, e) : 0;
+	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
 }
 
-int h5s_resize(struct h5_sink *s, uint32_t array, struct err *e)
+int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
-	struct h5s_array *x = &s->arrays[array];
+	struct hdf5_sink_array *x = &s->arrays[array];
 	struct remaking r = {.s = s, .array = array, .set = -1};
-	int rc = h5s_there(s, array, e);
+	int rc = h5s_require_in_file(s, array, e);
 
 	if (rc)
 		return rc;
-	h5s_forget(s, array);
-	r.old = h5s_object(s, x->addr);
+	hdf5_sink_forget(s, array);
+	r.old = hdf5_sink_object(s, x->addr);
 	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
-	rc = r.type < 0 || lengths_of(&r) < 0 || r.rank > nc_rank(a) ? h5s_fail(s, 0, array, e)
-								     : 0;
+	rc = r.type < 0 || lengths_of(&r) < 0 || r.rank > nc_rank(a)
+		     ? hdf5_sink_fail(s, 0, array, e)
+		     : 0;
 	for (uint32_t d = 0; d < r.rank; d++)
 		r.len[d] = d < a->rank ? a->shape[d] : r.had[d];
 	if (!rc)
 		rc = grow(&r);
 	if (rc == -1)
-		rc = h5s_fail(s, 0, array, e);
+		rc = hdf5_sink_fail(s, 0, array, e);
 	if (rc == 1 && x->put)
 		rc = err_set(e, -EINVAL, "it has chunks of its new shape already");
 	if (rc == 1)
@@ -375,18 +376,19 @@ int h5s_resize(struct h5_sink *s, uint32_t array, struct err *e)
 	/* the dimension that it is the scale of is where it is */
 	for (uint32_t k = 0; k < a->rank && !rc; k++)
 		if (s->dims[a->dims[k]].addr != HADDR_UNDEF)
-			s->dims[a->dims[k]].addr = h5s_now_at(s, s->dims[a->dims[k]].addr);
-	return rc ? h5s_about(s, 0, array, rc, e) : 0;
+			s->dims[a->dims[k]].addr =
+				h5s_current_address(s, s->dims[a->dims[k]].addr);
+	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
 }
 
-int h5s_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)
+int hdf5_sink_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)
 {
-	struct h5s_dim *d = &s->dims[dim];
+	struct hdf5_sink_dim *d = &s->dims[dim];
 	const struct dataset *real = &s->real->g.base.ds;
 	struct remaking r = {.s = s, .array = DS_NONE, .set = -1};
 	int rc = 0;
 
-	r.old = h5s_object(s, d->addr);
+	r.old = hdf5_sink_object(s, d->addr);
 	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
 	if (r.type < 0 || lengths_of(&r) < 0 || r.rank != 1)
 		rc = -1;
@@ -400,6 +402,6 @@ int h5s_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)
 		h5_id_close(&r.old);
 	h5_id_close(&r.type);
 	if (rc == -1)
-		rc = h5s_fail(s, s->m->dims[dim].group, DS_NONE, e);
+		rc = hdf5_sink_fail(s, s->m->dims[dim].group, DS_NONE, e);
 	return rc < 0 ? err_wrap(e, rc, "dimension '%.100s'", s->m->dims[dim].name) : 0;
 }

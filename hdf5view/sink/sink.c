@@ -12,7 +12,8 @@
 
 /* ---- what others use ---- */
 
-int h5s_about(const struct h5_sink *s, uint32_t group, uint32_t array, int rc, struct err *e)
+int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
+			struct err *e)
 {
 	struct buf path;
 	size_t n;
@@ -42,25 +43,25 @@ static herr_t keep_why(hid_t stack, void *arg)
 	return 0;
 }
 
-void h5s_enter(void)
+void hdf5_sink_enter(void)
 {
 	h5_enter();
 	why[0] = '\0';
 	(void)H5Eset_auto2(H5E_DEFAULT, keep_why, NULL);
 }
 
-int h5s_library(struct err *e, const char *what)
+int hdf5_sink_library(struct err *e, const char *what)
 {
 	return why[0] ? err_set(e, -EIO, "%s: %s", what, why) : h5_error(e, -EIO, what);
 }
 
-int h5s_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e)
+int hdf5_sink_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e)
 {
-	int rc = h5s_file_reason(s, e);
+	int rc = hdf5_sink_file_reason(s, e);
 
 	if (!rc)
-		rc = h5s_library(e, "the HDF5 library cannot change the file");
-	return h5s_about(s, group, array, rc, e);
+		rc = hdf5_sink_library(e, "the HDF5 library cannot change the file");
+	return h5s_err_prefix_path(s, group, array, rc, e);
 }
 
 /* ---- opening and closing ---- */
@@ -68,7 +69,7 @@ int h5s_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e)
 static void close_objects(struct h5_sink *s)
 {
 	while (s->n_open > 0) {
-		struct h5s_array *x = &s->arrays[s->open[--s->n_open]];
+		struct hdf5_sink_array *x = &s->arrays[s->open[--s->n_open]];
 
 		h5_id_close(&x->set);
 		x->set = 0;
@@ -118,11 +119,11 @@ static void release(struct h5_sink *s)
 
 static void sink_op_close(struct sink *sink)
 {
-	struct h5_sink *s = h5s_of(sink);
+	struct h5_sink *s = hdf5_sink_of(sink);
 
-	h5s_enter();
+	hdf5_sink_enter();
 	close_objects(s);
-	h5s_file_close(s);
+	hdf5_sink_file_close(s);
 	nc_filters_end(&s->filters);
 	h5_leave();
 	release(s);
@@ -132,7 +133,7 @@ static void sink_op_close(struct sink *sink)
 
 static int op_begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
 {
-	struct h5_sink *s = h5s_of(sink);
+	struct h5_sink *s = hdf5_sink_of(sink);
 
 	if (s->now)
 		return err_set(e, -EINVAL, "begun twice");
@@ -141,15 +142,15 @@ static int op_begin(struct sink *sink, struct source *was, struct source *now, s
 	s->root = (struct ds_group){.name = "", .parent = DS_NONE};
 	s->was = was ? was : &s->nothing;
 	s->now = now;
-	return h5s_begin(s, e); /* enters the library by itself, where it has to */
+	return hdf5_sink_begin(s, e); /* enters the library by itself, where it has to */
 }
 
 static int op_remove_array(struct sink *sink, uint32_t array, struct err *e)
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_remove_array(h5s_of(sink), array, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_remove_array(hdf5_sink_of(sink), array, e);
 	h5_leave();
 	return rc;
 }
@@ -158,8 +159,8 @@ static int op_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_remove_group(h5s_of(sink), group, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_remove_group(hdf5_sink_of(sink), group, e);
 	h5_leave();
 	return rc;
 }
@@ -168,8 +169,8 @@ static int op_add_group(struct sink *sink, uint32_t group, struct err *e)
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_add_group(h5s_of(sink), group, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_add_group(hdf5_sink_of(sink), group, e);
 	h5_leave();
 	return rc;
 }
@@ -179,8 +180,8 @@ static int op_add_array(struct sink *sink, uint32_t array, const struct sink_new
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_add_array(h5s_of(sink), array, how, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_add_array(hdf5_sink_of(sink), array, how, e);
 	h5_leave();
 	return rc;
 }
@@ -189,8 +190,8 @@ static int op_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_rename_array(h5s_of(sink), was, now, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_rename_array(hdf5_sink_of(sink), was, now, e);
 	h5_leave();
 	return rc;
 }
@@ -199,8 +200,8 @@ static int op_dims(struct sink *sink, struct err *e)
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_dims(h5s_of(sink), e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_dims(hdf5_sink_of(sink), e);
 	h5_leave();
 	return rc;
 }
@@ -209,8 +210,8 @@ static int op_resize(struct sink *sink, uint32_t array, struct err *e)
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_resize(h5s_of(sink), array, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_resize(hdf5_sink_of(sink), array, e);
 	h5_leave();
 	return rc;
 }
@@ -220,8 +221,8 @@ static int op_set_attr(struct sink *sink, uint32_t group, uint32_t array,
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_set_attr(h5s_of(sink), group, array, a, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_set_attr(hdf5_sink_of(sink), group, array, a, e);
 	h5_leave();
 	return rc;
 }
@@ -231,8 +232,8 @@ static int op_remove_attr(struct sink *sink, uint32_t group, uint32_t array, con
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_remove_attr(h5s_of(sink), group, array, name, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_remove_attr(hdf5_sink_of(sink), group, array, name, e);
 	h5_leave();
 	return rc;
 }
@@ -241,8 +242,8 @@ static int op_target(struct sink *sink, uint32_t array, struct sink_array *ret, 
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_target(h5s_of(sink), array, ret, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_target(hdf5_sink_of(sink), array, ret, e);
 	h5_leave();
 	return rc;
 }
@@ -252,8 +253,8 @@ static int op_put(struct sink *sink, uint32_t array, uint64_t linear,
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_put(h5s_of(sink), array, linear, c, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_put(hdf5_sink_of(sink), array, linear, c, e);
 	h5_leave();
 	return rc;
 }
@@ -262,8 +263,8 @@ static int op_drop(struct sink *sink, uint32_t array, uint64_t linear, struct er
 {
 	int rc;
 
-	h5s_enter();
-	rc = h5s_drop(h5s_of(sink), array, linear, e);
+	hdf5_sink_enter();
+	rc = hdf5_sink_drop(hdf5_sink_of(sink), array, linear, e);
 	h5_leave();
 	return rc;
 }
@@ -271,14 +272,14 @@ static int op_drop(struct sink *sink, uint32_t array, uint64_t linear, struct er
 static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
 		     struct err *e)
 {
-	struct h5_sink *s = h5s_of(sink);
+	struct h5_sink *s = hdf5_sink_of(sink);
 	int rc;
 
-	h5s_enter();
-	rc = s->now ? h5s_ties(s, e) : 0;
+	hdf5_sink_enter();
+	rc = s->now ? h5s_dimension_lists(s, e) : 0;
 	close_objects(s);
 	if (!rc)
-		rc = h5s_file_commit(s, gate, arg, e);
+		rc = hdf5_sink_file_commit(s, gate, arg, e);
 	h5_leave();
 	return rc;
 }
@@ -323,9 +324,9 @@ int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink
 	s->scratch = codec_scratch_new();
 	if (!s->path || !s->scratch)
 		rc = err_nomem(e);
-	h5s_enter();
+	hdf5_sink_enter();
 	if (!rc)
-		rc = h5s_file_open(s, e);
+		rc = hdf5_sink_file_open(s, e);
 	h5_leave();
 	if (rc) {
 		sink_op_close(&s->base);
@@ -366,7 +367,7 @@ static hid_t access_list(struct h5_sink *s)
 	return fapl;
 }
 
-int h5s_file_open(struct h5_sink *s, struct err *e)
+int hdf5_sink_file_open(struct h5_sink *s, struct err *e)
 {
 	const struct h5_journal_options o = {.dir_fd = s->opts.dir_fd,
 					     .no_journal = s->opts.no_journal};
@@ -381,25 +382,26 @@ int h5s_file_open(struct h5_sink *s, struct err *e)
 	s->file = fapl < 0 ? -1 : H5Fopen(s->path, H5F_ACC_RDWR, fapl);
 	if (s->file >= 0)
 		return 0;
-	rc = h5s_file_reason(s, e);
-	return rc ? rc : h5s_library(e, "the HDF5 library cannot open the file for writing");
+	rc = hdf5_sink_file_reason(s, e);
+	return rc ? rc
+		  : hdf5_sink_library(e, "the HDF5 library cannot open the file for writing");
 }
 
-int h5s_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
-		    struct err *e)
+int hdf5_sink_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
+			  struct err *e)
 {
 	int rc = 0;
 
 	if (H5Fclose(s->file) < 0) {
-		rc = h5s_file_reason(s, e);
+		rc = hdf5_sink_file_reason(s, e);
 		if (!rc)
-			rc = h5s_library(e, "the HDF5 library cannot write the file");
+			rc = hdf5_sink_library(e, "the HDF5 library cannot write the file");
 	}
 	s->file = 0;
 	return rc ? rc : h5_journal_commit(s->journal, gate, arg, e);
 }
 
-void h5s_file_close(struct h5_sink *s)
+void hdf5_sink_file_close(struct h5_sink *s)
 {
 	h5_id_close(&s->file);
 	s->file = 0;
@@ -407,7 +409,7 @@ void h5s_file_close(struct h5_sink *s)
 	s->journal = NULL;
 }
 
-int h5s_file_reason(const struct h5_sink *s, struct err *e)
+int hdf5_sink_file_reason(const struct h5_sink *s, struct err *e)
 {
 	return s->journal ? h5_journal_failure(s->journal, e) : 0;
 }

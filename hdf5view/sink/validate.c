@@ -47,7 +47,8 @@ static int about(const struct dataset *ds, uint32_t group, uint32_t array, int r
 	return rc;
 }
 
-int h5s_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array, struct err *e)
+int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array,
+			 struct err *e)
 {
 	const struct dataset *ds = m->ds;
 	const struct nc_attrs *l =
@@ -95,12 +96,12 @@ static int all_held(const struct nc_model *m, struct err *e)
 	for (uint32_t g = 0; g < ds->n_groups && !rc; g++) {
 		if (g && strcmp(m->groups[g].name, ds->groups[g].name) != 0)
 			return bad_name(ds, g, DS_NONE, m->groups[g].name, e);
-		rc = h5s_attrs_held(m, g, DS_NONE, e);
+		rc = hdf5_sink_attrs_held(m, g, DS_NONE, e);
 	}
 	for (uint32_t i = 0; i < ds->n_arrays && !rc; i++) {
 		if (strcmp(m->arrays[i].name, ds->arrays[i].name) != 0)
 			return bad_name(ds, 0, i, m->arrays[i].name, e);
-		rc = h5s_attrs_held(m, ds->arrays[i].group, i, e);
+		rc = hdf5_sink_attrs_held(m, ds->arrays[i].group, i, e);
 	}
 	for (uint32_t d = 0; d < ds->n_dims && !rc; d++)
 		if (!ds->dims[d].phony && strcmp(m->dims[d].name, ds->dims[d].name) != 0)

@@ -149,7 +149,7 @@ static int size_of(struct chunkio *io, uint32_t array, uint64_t linear, uint32_t
 	int rc = chunkio_stat(io, array, linear, &size, &why);
 
 	/* the chunk is not to blame for these */
-	if (rc == -ENOENT || rc == -ESTALE || err_accident(rc) || rc == -ETIMEDOUT ||
+	if (rc == -ENOENT || rc == -ESTALE || err_is_transient(rc) || rc == -ETIMEDOUT ||
 	    rc == -ECANCELED)
 		return err_set(e, rc, "%s", why.msg);
 	if (rc < 0 || size == 0 || size > UINT32_MAX)

@@ -104,9 +104,9 @@ static int write_layout(const struct header *h, uint8_t *body, size_t len, uint6
 
 	if (len < 2 || body[0] != 3)
 		return damaged(h, "has a layout message of an unknown version", e);
-	if (body[1] != H5_LAYOUT_CONTIGUOUS && body[1] != H5_LAYOUT_CHUNKED)
+	if (body[1] != HDF5_LAYOUT_CONTIGUOUS && body[1] != HDF5_LAYOUT_CHUNKED)
 		return damaged(h, "has a layout without an address", e);
-	at = body[1] == H5_LAYOUT_CHUNKED ? 3 : 2;
+	at = body[1] == HDF5_LAYOUT_CHUNKED ? 3 : 2;
 	if (len < at + 8)
 		return damaged(h, "has a truncated layout message", e);
 	nc_put64(body + at, addr);

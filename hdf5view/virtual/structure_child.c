@@ -11,11 +11,11 @@
 
 #define ROOM ((size_t)8 << 20) /* what libhdf5 needs for a small structure, and more */
 
-bool (*nc_apart_fault)(const struct nc_order *q, struct region *r, int sock);
+bool (*nc_apart_fault)(const struct nc_order *q, struct shm *r, int sock);
 
 /* maker - what it has so far. */
 struct maker {
-	struct region shared;
+	struct shm shared;
 	struct nc_builder b;
 	uint64_t max_bytes;
 	uint64_t len; /* FINISH: of the file */
@@ -136,7 +136,7 @@ static void answer(struct maker *k, const struct nc_order *q, int sock)
 
 static void serve(const struct child_self *self)
 {
-	const struct nc_apart_job *job = self->own ? self->own : self->data;
+	const struct structure_job *job = self->own ? self->own : self->data;
 	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
 	struct maker k = {.shared = {.fd = self->fds[0]}};
 	struct nc_order q;
@@ -152,7 +152,7 @@ static void serve(const struct child_self *self)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != (ssize_t)sizeof(q) || !region_map(&k.shared, q.size) || q.len > q.size)
+		if (n != (ssize_t)sizeof(q) || !shm_map(&k.shared, q.size) || q.len > q.size)
 			return;
 		answer(&k, &q, self->sock);
 	}

@@ -23,33 +23,33 @@
 
 /* ---- talking ---- */
 
-static void end(struct nc_apart *x)
+static void end(struct structure_process *x)
 {
 	(void)child_end(&x->child);
-	region_release(&x->shared);
+	shm_release(&x->shared);
 }
 
 /* start - len, max_bytes: of what it will be given, and give. */
-static int start(struct nc_apart *x, uint64_t len, uint64_t max_bytes, struct err *e)
+static int start(struct structure_process *x, uint64_t len, uint64_t max_bytes, struct err *e)
 {
 	const uint64_t max = UINT64_MAX / 64;
-	struct nc_apart_job job = {.memory = ROOM_BASE + ROOM_MODEL * u64_min(len, max) +
-					     ROOM_FILE * u64_min(max_bytes, max),
-				   .cpu_ms = x->timeout_ms};
-	int rc = region_new(NC_PROCESS, REGION_MIN, &x->shared, e);
+	struct structure_job job = {.memory = ROOM_BASE + ROOM_MODEL * u64_min(len, max) +
+					      ROOM_FILE * u64_min(max_bytes, max),
+				    .cpu_ms = x->timeout_ms};
+	int rc = shm_new(NC_PROCESS, REGION_MIN, &x->shared, e);
 
 	if (rc == 0)
 		rc = child_start(&nc_apart_kind, &job, &job, sizeof(job), &x->shared.fd,
 				 &x->child, e);
 	if (rc < 0)
-		region_release(&x->shared);
+		shm_release(&x->shared);
 	return rc;
 }
 
 /* hand_over - what the next order is about. */
-static int hand_over(struct nc_apart *x, const struct buf *what, struct err *e)
+static int hand_over(struct structure_process *x, const struct buf *what, struct err *e)
 {
-	int rc = region_grow(&x->shared, what->len, e);
+	int rc = shm_grow(&x->shared, what->len, e);
 
 	if (rc == 0 && what->len)
 		memcpy(x->shared.at, what->data, what->len);
@@ -68,7 +68,7 @@ static int told(int64_t code)
 }
 
 /* take_reason - the text of a failure, after its size was checked. */
-static enum child_taken take_reason(struct nc_apart *x, const struct child_answer *a,
+static enum child_taken take_reason(struct structure_process *x, const struct child_answer *a,
 				    int64_t until, int *ret_rc, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
@@ -86,7 +86,8 @@ static enum child_taken take_reason(struct nc_apart *x, const struct child_answe
 
 /* explain - it ended, or was ended by us, in the middle of something. -EAGAIN: for no fault of the
  * file's, and the next attempt may succeed. */
-static int explain(const struct nc_apart *x, enum child_taken got, int status, struct err *e)
+static int explain(const struct structure_process *x, enum child_taken got, int status,
+		   struct err *e)
 {
 	const char *who = "the process that makes the netCDF file";
 	char why[CHILD_WHY_MAX];
@@ -109,8 +110,8 @@ static int explain(const struct nc_apart *x, enum child_taken got, int status, s
 		       WEXITSTATUS(status));
 }
 
-static enum child_taken talk(struct nc_apart *x, const struct nc_order *q, uint64_t *ret,
-			     int *ret_rc, struct err *e)
+static enum child_taken talk(struct structure_process *x, const struct nc_order *q,
+			     uint64_t *ret, int *ret_rc, struct err *e)
 {
 	const uint64_t ms = x->timeout_ms;
 	const int64_t until = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
@@ -132,7 +133,7 @@ static enum child_taken talk(struct nc_apart *x, const struct nc_order *q, uint6
 }
 
 /* ask - *ret is a number that is still to be checked. A child that does not answer is ended. */
-static int ask(struct nc_apart *x, struct nc_order *q, uint64_t *ret, struct err *e)
+static int ask(struct structure_process *x, struct nc_order *q, uint64_t *ret, struct err *e)
 {
 	enum child_taken got;
 	int rc;
@@ -144,7 +145,7 @@ static int ask(struct nc_apart *x, struct nc_order *q, uint64_t *ret, struct err
 	return explain(x, got, child_end(&x->child), e);
 }
 
-static int nonsense(const struct nc_apart *x, struct err *e)
+static int nonsense(const struct structure_process *x, struct err *e)
 {
 	return explain(x, CHILD_WRONG, 0, e);
 }
@@ -152,8 +153,8 @@ static int nonsense(const struct nc_apart *x, struct err *e)
 /* ---- one file ---- */
 
 /* make - all but texts. */
-static int make(struct nc_apart *x, const struct nc_model *m, uint64_t max_bytes, uint64_t *ret,
-		struct err *e)
+static int make(struct structure_process *x, const struct nc_model *m, uint64_t max_bytes,
+		uint64_t *ret, struct err *e)
 {
 	struct nc_order q = {.op = NC_OP_MAKE, .max_bytes = max_bytes};
 	struct buf packed;
@@ -175,20 +176,20 @@ static int make(struct nc_apart *x, const struct nc_model *m, uint64_t max_bytes
 /* writer - texts on their way. */
 struct writer {
 	struct nc_texts t;
-	struct nc_apart *x;
+	struct structure_process *x;
 };
 
 static int write_texts(struct nc_texts *t, uint32_t array, struct err *e)
 {
-	struct nc_apart *x = CONTAINER_OF(t, struct writer, t)->x;
+	struct structure_process *x = CONTAINER_OF(t, struct writer, t)->x;
 	struct nc_order q = {.op = NC_OP_TEXTS, .array = array, .len = t->pieces.len};
 	int rc = hand_over(x, &t->pieces, e);
 
 	return rc == 0 ? ask(x, &q, &t->bytes, e) : rc;
 }
 
-static int texts(struct nc_apart *x, const struct nc_model *m, struct source *s, uint64_t bytes,
-		 uint64_t max_bytes, char **broken, struct err *e)
+static int texts(struct structure_process *x, const struct nc_model *m, struct source *s,
+		 uint64_t bytes, uint64_t max_bytes, char **broken, struct err *e)
 {
 	struct writer w = {.t = {.source = s,
 				 .bytes = bytes,
@@ -200,7 +201,7 @@ static int texts(struct nc_apart *x, const struct nc_model *m, struct source *s,
 	buf_init(&w.t.raw, SIZE_MAX);
 	buf_init(&w.t.pieces, SIZE_MAX);
 	for (uint32_t i = 0; i < m->ds->n_arrays && rc == 0; i++)
-		if (m->arrays[i].name && m->arrays[i].data == NC_IN_IMAGE)
+		if (m->arrays[i].name && m->arrays[i].data == NC_VLEN_INLINE)
 			rc = nc_texts_read(&w.t, i, &broken[i], e);
 	buf_release(&w.t.raw);
 	buf_release(&w.t.pieces);
@@ -208,7 +209,7 @@ static int texts(struct nc_apart *x, const struct nc_model *m, struct source *s,
 }
 
 /* take_image - the bytes of the file, into memory that only we have. */
-static int take_image(struct nc_apart *x, const struct nc_model *m, uint64_t max_bytes,
+static int take_image(struct structure_process *x, const struct nc_model *m, uint64_t max_bytes,
 		      struct nc_image *ret, struct err *e)
 {
 	struct nc_order q = {.op = NC_OP_FINISH};
@@ -224,7 +225,7 @@ static int take_image(struct nc_apart *x, const struct nc_model *m, uint64_t max
 	if (n < HEAD || n > SIZE_MAX / 4)
 		return nonsense(x, e);
 	q = (struct nc_order){.op = NC_OP_IMAGE, .len = n};
-	rc = region_grow(&x->shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
+	rc = shm_grow(&x->shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
 	if (rc == 0)
 		rc = ask(x, &q, &said, e);
 	if (rc < 0)
@@ -241,7 +242,7 @@ static int take_image(struct nc_apart *x, const struct nc_model *m, uint64_t max
 
 /* list_vars - what the file's layout needs to know of its datasets: of what the child says only the
  * addresses of headers, which have to be in the image. */
-static int list_vars(const struct nc_apart *x, const struct nc_model *m, char **broken,
+static int list_vars(const struct structure_process *x, const struct nc_model *m, char **broken,
 		     struct nc_image *ret, struct err *e)
 {
 	struct slice headers = slice_of(x->shared.at + nc_apart_headers(ret->len),
@@ -280,7 +281,7 @@ static int list_vars(const struct nc_apart *x, const struct nc_model *m, char **
 int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
 	     struct nc_image *ret, struct err *e)
 {
-	struct nc_apart x = {.timeout_ms = m->build_ms};
+	struct structure_process x = {.timeout_ms = m->build_ms};
 	char **broken = alloc_array(m->ds->n_arrays, sizeof(*broken));
 	uint64_t bytes = 0;
 	int rc = broken ? 0 : err_nomem(e);

@@ -20,8 +20,8 @@
 
 extern const struct child_kind nc_apart_kind;
 
-/* nc_apart_job - what a child is made for. Its only descriptor is the region's. */
-struct nc_apart_job {
+/* structure_job - what a child is made for. Its only descriptor is the region's. */
+struct structure_job {
 	uint64_t memory, cpu_ms;   /* struct sandbox_limits */
 };
 
@@ -80,17 +80,17 @@ void *nc_unpack(const uint8_t *packed, size_t n, uint64_t moves);
 
 /* ---- structure_process.c ---- */
 
-/* nc_apart - a child, and what both see. Zeroes: none. */
-struct nc_apart {
+/* structure_process - a child, and what both see. Zeroes: none. */
+struct structure_process {
 	struct child_proc child;   /* pid 0: none */
-	struct region shared;
+	struct shm shared;
 	uint64_t timeout_ms;       /* for an answer; 0: no limit */
 };
 
 /* nc_asker - asks libhdf5 about its filters: a child when the first question comes, none before.
  * Zeroes: nobody was asked yet. */
 struct nc_asker {
-	struct nc_apart x;
+	struct structure_process x;
 	int rc;                    /* of the first question that could not be put: the last one */
 	struct err why;
 };
@@ -103,6 +103,6 @@ void nc_asker_end(struct nc_asker *k);
 
 /* nc_apart_fault - NULL but in tests: called in a child before it obeys an order, and may answer
  * it. Before children start. Returns true: it did. */
-extern bool (*nc_apart_fault)(const struct nc_order *q, struct region *r, int sock);
+extern bool (*nc_apart_fault)(const struct nc_order *q, struct shm *r, int sock);
 
 #endif

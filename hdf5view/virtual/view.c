@@ -62,7 +62,7 @@ static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
  * would wait as long, it is worth a pause. */
 static bool passing(int rc, int64_t took)
 {
-	return err_accident(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
+	return err_is_transient(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
 }
 
 /* attempt - lay the file out, unless that failed a moment ago. lock is held. */
@@ -212,9 +212,9 @@ static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *o
 {
 	if (!name)
 		return 0; /* none is listed */
-	if (id != FILE_ID || !told_of(name))
+	if (id != FILE_ID || !provenance_of(name))
 		return err_set(e, -ENODATA, "no attribute '%s'", name);
-	return told_view(v->source, nc(v)->plans, told_of(name), out, e);
+	return provenance_view(v->source, nc(v)->plans, provenance_of(name), out, e);
 }
 
 static const struct view_ops nc_view_ops = {

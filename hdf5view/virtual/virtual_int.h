@@ -4,11 +4,11 @@
  * called and typed (netcdf4/schema.c, netcdf4/schema_names.c, netcdf4/schema_types.c,
  * netcdf4/schema_attrs.c, netcdf4/schema_dims.c, netcdf4/schema_filters.c). At the first look
  * nc_build has the structure made by libhdf5, in memory and in a process of its own: everything but
- * chunks and their indexes (nc_apart*.c, netcdf4/schema_pack.c; in the process netcdf4/writer.c,
- * netcdf4/writer_vlen.c). Then nc_layout gives every chunk and every node of every index an address
- * behind it, and the object headers are patched to lead there (file_layout.c, chunk_sizes.c,
- * patch.c). A read is answered from the image, from nodes that are computed (btree_nodes.c), and
- * from chunks (view.c).
+ * chunks and their indexes (structure_process*.c, netcdf4/schema_pack.c; in the process
+ * netcdf4/writer.c, netcdf4/writer_vlen.c). Then nc_layout gives every chunk and every node of
+ * every index an address behind it, and the object headers are patched to lead there
+ * (file_layout.c, chunk_sizes.c, patch.c). A read is answered from the image, from nodes that are
+ * computed (btree_nodes.c), and from chunks (view.c).
  *
  * Layout of the file, in this order:
  *   image     the structure, with texts of no fixed size

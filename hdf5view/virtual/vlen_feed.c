@@ -44,7 +44,7 @@ static void add(struct nc_texts *t, uint64_t linear, bool absent)
  * is not: it is returned. */
 static int break_array(char **ret, int rc, const struct err *why, struct err *e)
 {
-	if (err_accident(rc) || rc == -ERANGE || rc == -ESTALE || rc == -ETIMEDOUT ||
+	if (err_is_transient(rc) || rc == -ERANGE || rc == -ESTALE || rc == -ETIMEDOUT ||
 	    rc == -ECANCELED)
 		return err_set(e, rc, "%s", why->msg);
 	*ret = strdup(why->msg);

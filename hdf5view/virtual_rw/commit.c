@@ -19,7 +19,7 @@
 struct committing {
 	struct nc_rw *v;
 	struct rw_file *f;
-	struct ground *latest;  /* that is about to be replaced; held */
+	struct snapshot *latest; /* that is about to be replaced; held */
 	struct rw_file **older; /* who may need its chunks later; referred to */
 	size_t n_older;
 };
@@ -65,7 +65,7 @@ static uint32_t array_like(const struct dataset *ds, uint32_t array,
 }
 
 /* chunk_like - the same for a chunk; false: there is none. */
-static bool chunk_like(const struct committing *c, const struct ground *g, uint32_t *array,
+static bool chunk_like(const struct committing *c, const struct snapshot *g, uint32_t *array,
 		       uint64_t *linear)
 {
 	const struct dataset *ds = &c->latest->source->ds, *other = &g->source->ds;
@@ -174,7 +174,7 @@ static int make_was(struct committing *c, char **ret, struct err *e)
 		fd = rw_work_open(c->v, f, "was", e);
 		rc = fd < 0 ? fd : rw_structure(fresh ? c->latest : f->ground, fd, e);
 		if (rc < 0 && fd >= 0 && fresh && rc != -ENOSPC && rc != -EDQUOT &&
-		    !err_accident(rc))
+		    !err_is_transient(rc))
 			return 0;
 	}
 	if (rc == 0)
@@ -189,8 +189,8 @@ static void renew(struct committing *c)
 {
 	struct nc_rw *v = c->v;
 	struct err e = ERR_INIT;
-	struct ground *x;
-	int rc = grounds_renew(v->grounds, &e);
+	struct snapshot *x;
+	int rc = snapshots_reopen(v->grounds, &e);
 	bool stays;
 
 	(void)pthread_mutex_lock(&v->lock);
@@ -201,10 +201,10 @@ static void renew(struct committing *c)
 	if (rc < 0)
 		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
 			  e.msg);
-	x = grounds_get(v->grounds);
+	x = snapshots_get(v->grounds);
 	c->f->follows = x->number;
 	c->f->follows_any = false;
-	ground_put(v->grounds, x);
+	snapshot_put(v->grounds, x);
 }
 
 /* clean - what the file is now is what a commit put into the dataset. */
@@ -299,22 +299,22 @@ static int commit(struct committing *c, struct err *e)
 static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	bool any = f->follows_any || f->copy.all;
-	struct ground *x;
-	int rc = grounds_check(v->grounds, e);
+	struct snapshot *x;
+	int rc = snapshots_check(v->grounds, e);
 
 	if (rc == -ESTALE && any) { /* what somebody else wrote is replaced as well */
-		rc = grounds_renew(v->grounds, e);
+		rc = snapshots_reopen(v->grounds, e);
 		return rc < 0 || f == v->now ? rc : rw_epoch(v, e);
 	}
 	if (rc < 0)
 		return err_wrap(e, rc,
 				"'%s' was changed by another program since it was opened",
 				v->opts.name);
-	x = grounds_get(v->grounds);
+	x = snapshots_get(v->grounds);
 	if (!any && f->follows != x->number)
 		rc = err_set(e, -ESTALE, "another program has written '%s' meanwhile",
 			     v->opts.name);
-	ground_put(v->grounds, x);
+	snapshot_put(v->grounds, x);
 	return rc;
 }
 
@@ -354,12 +354,12 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 	rc = current(v, f, e);
 	if (rc < 0)
 		return rc;
-	c.latest = grounds_get(v->grounds);
+	c.latest = snapshots_get(v->grounds);
 	rc = commit(&c, e);
 	metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
 	for (size_t i = 0; i < c.n_older; i++)
 		rw_file_put(v, c.older[i]);
 	free(c.older);
-	ground_put(v->grounds, c.latest);
+	snapshot_put(v->grounds, c.latest);
 	return rc;
 }

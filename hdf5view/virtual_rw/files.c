@@ -67,7 +67,7 @@ char *rw_work_path(const struct nc_rw *v, const struct rw_file *f, const char *w
 
 /* ---- files ---- */
 
-struct rw_file *rw_file_new(struct nc_rw *v, struct ground *x, struct err *e)
+struct rw_file *rw_file_new(struct nc_rw *v, struct snapshot *x, struct err *e)
 {
 	struct rw_file *f;
 
@@ -149,7 +149,7 @@ static void file_free(struct nc_rw *v, struct rw_file *f)
 		(void)close(f->was_fd); /* it is read no more */
 	rw_copy_release(&f->copy);
 	if (f->ground)
-		ground_put(v->grounds, f->ground);
+		snapshot_put(v->grounds, f->ground);
 	(void)pthread_mutex_destroy(&f->write);
 	free(f->name);
 	free(f);
@@ -199,7 +199,7 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 
 int rw_epoch(struct nc_rw *v, struct err *e)
 {
-	struct ground *x = grounds_get(v->grounds);
+	struct snapshot *x = snapshots_get(v->grounds);
 	struct rw_file *f, *old = NULL;
 
 	(void)pthread_mutex_lock(&v->lock);
@@ -213,7 +213,7 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 	}
 	(void)pthread_mutex_unlock(&v->lock);
 	if (!f) {
-		ground_put(v->grounds, x);
+		snapshot_put(v->grounds, x);
 		return e ? e->code : -ENOMEM;
 	}
 	if (old)
@@ -248,8 +248,8 @@ void rw_follow(struct nc_rw *v)
 	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&v->looked, &last, now) ||
 	    pthread_mutex_trylock(&v->commit) != 0)
 		return;
-	if (idle(v) && grounds_check(v->grounds, NULL) == -ESTALE) {
-		int rc = grounds_renew(v->grounds, &e);
+	if (idle(v) && snapshots_check(v->grounds, NULL) == -ESTALE) {
+		int rc = snapshots_reopen(v->grounds, &e);
 
 		if (rc == 0)
 			rc = rw_epoch(v, &e);
@@ -273,14 +273,14 @@ void rw_begin_new(struct rw_file *f, int fd, uint64_t size)
 /* up_to_date - whether what the file follows is still the dataset. */
 static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 {
-	struct ground *x;
+	struct snapshot *x;
 	uint64_t latest;
 
 	if (f->follows_any || f->removed)
 		return 0;
-	x = grounds_get(v->grounds);
+	x = snapshots_get(v->grounds);
 	latest = x->number;
-	ground_put(v->grounds, x);
+	snapshot_put(v->grounds, x);
 	if (latest == f->follows)
 		return 0;
 	return err_set(e, -ESTALE,

@@ -15,7 +15,7 @@
 
 #define BLOCK ((size_t)256 << 10)
 
-void rw_copy_init(struct rw_copy *c, const struct ground *base, uint64_t size)
+void rw_copy_init(struct rw_copy *c, const struct snapshot *base, uint64_t size)
 {
 	*c = (struct rw_copy){.fd = -1, .base = base, .size = size, .cut = UINT64_MAX};
 	c->base_end = base ? size : 0;
@@ -35,7 +35,7 @@ void rw_copy_release(struct rw_copy *c)
 /* ---- the ground ---- */
 
 /* base_read - bytes [off, off + n) of the ground's file; zeros from base_end on. */
-static int base_read(const struct ground *g, uint64_t base_end, uint64_t off, size_t n,
+static int base_read(const struct snapshot *g, uint64_t base_end, uint64_t off, size_t n,
 		     uint8_t *out, struct err *e)
 {
 	size_t have = (size_t)(off < base_end ? u64_min(n, base_end - off) : 0);
@@ -70,7 +70,7 @@ static int base_read(const struct ground *g, uint64_t base_end, uint64_t off, si
 }
 
 /* copy_base - the same from there into a file. */
-static int copy_base(const struct ground *g, uint64_t base_end, uint64_t off, uint64_t n,
+static int copy_base(const struct snapshot *g, uint64_t base_end, uint64_t off, uint64_t n,
 		     int fd, struct err *e)
 {
 	size_t room = (size_t)u64_min(n, BLOCK);
@@ -178,7 +178,7 @@ int rw_copy_read(struct rw_copy *c, uint64_t off, size_t len, uint8_t *out, size
 
 /* ---- writing ---- */
 
-static int structure(const struct ground *g, int fd, struct rw_copy *mark, struct err *e)
+static int structure(const struct snapshot *g, int fd, struct rw_copy *mark, struct err *e)
 {
 	const struct nc_layout *l;
 	uint64_t off, len;
@@ -213,7 +213,7 @@ static int set_size(int fd, uint64_t size, struct err *e)
 	return ftruncate(fd, (off_t)size) < 0 ? err_sys(e, errno, "ftruncate") : 0;
 }
 
-int rw_identity(const struct ground *g, uint64_t *ret, struct err *e)
+int rw_identity(const struct snapshot *g, uint64_t *ret, struct err *e)
 {
 	auto_free uint8_t *block = malloc(BLOCK);
 	uint64_t sum = 14695981039346656037U, off, len;
@@ -237,7 +237,7 @@ int rw_identity(const struct ground *g, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-int rw_structure(const struct ground *g, int fd, struct err *e)
+int rw_structure(const struct snapshot *g, int fd, struct err *e)
 {
 	const struct nc_layout *l;
 	int rc = nc_view_layout(g->view, &l, e);

@@ -111,16 +111,16 @@ static int whole(struct rw_file *f, struct err *e)
  * the latest any more. */
 static int identity_of(struct nc_rw *v, const struct rw_file *f, uint64_t *ret, struct err *e)
 {
-	struct ground *x;
+	struct snapshot *x;
 	int rc = 0;
 
 	*ret = 0;
 	if (f->copy.base_end > 0)
 		return rw_identity(f->ground, ret, e);
-	x = grounds_get(v->grounds);
+	x = snapshots_get(v->grounds);
 	if (f->follows_any || f->follows == x->number)
 		rc = rw_identity(x, ret, e);
-	ground_put(v->grounds, x);
+	snapshot_put(v->grounds, x);
 	return rc;
 }
 
@@ -218,16 +218,16 @@ static int read_map(struct nc_rw *v, const char *name, struct rw_copy *c,
 /* fits - whether the dataset is what it was then: the pages that are not there are its. */
 static int fits(struct nc_rw *v, struct rw_file *f, uint64_t identity, struct err *e)
 {
-	struct ground *x;
+	struct snapshot *x;
 	uint64_t here;
 	int rc;
 
-	x = grounds_get(v->grounds);
+	x = snapshots_get(v->grounds);
 	rc = rw_identity(x, &here, e);
 	if (rc == 0 && here != identity)
 		rc = err_set(e, -ESTALE, "the dataset has been changed since");
 	if (rc < 0) {
-		ground_put(v->grounds, x);
+		snapshot_put(v->grounds, x);
 		return rc;
 	}
 	f->ground = x;

@@ -225,17 +225,17 @@ static int view_xattr(struct view *view, uint64_t id, const char *name, struct b
 		      struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
-	struct ground *x;
+	struct snapshot *x;
 	int rc;
 
 	if (!name)
 		return 0; /* none is listed */
-	if (id == VIEW_ROOT || !told_of(name))
+	if (id == VIEW_ROOT || !provenance_of(name))
 		return err_set(e, -ENODATA, "no attribute '%s'", name);
-	x = grounds_get(v->grounds);
+	x = snapshots_get(v->grounds);
 	rc = x->view->ops->xattr ? x->view->ops->xattr(x->view, VIEW_ROOT + 1, name, out, e)
 				 : -ENODATA;
-	ground_put(v->grounds, x);
+	snapshot_put(v->grounds, x);
 	return rc;
 }
 
@@ -257,7 +257,7 @@ static void view_close(struct view *view)
 		return;
 	v = nc_rw(view);
 	drop_files(v);
-	grounds_free(v->grounds);
+	snapshots_free(v->grounds);
 	for (uint32_t i = 0; i < v->base.n_notes; i++)
 		free(v->notes[i]);
 	free(v->notes);
@@ -299,17 +299,17 @@ static const struct view_write_ops rw_write_ops = {
 /* owner - mode and owner of files: those of the dataset, without execution. */
 static void owner(struct nc_rw *v)
 {
-	struct ground *x = grounds_get(v->grounds);
+	struct snapshot *x = snapshots_get(v->grounds);
 	const struct stat *st = &x->source->ds.st;
 
 	v->uid = st->st_uid;
 	v->gid = st->st_gid;
 	v->mode = (st->st_mode & 0666) | 0600;
 	v->changed = st->st_mtim;
-	ground_put(v->grounds, x);
+	snapshot_put(v->grounds, x);
 }
 
-int nc_rw_open(struct grounds *g, const struct file_rw_options *opts, struct view **ret,
+int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct view **ret,
 	       struct err *e)
 {
 	struct nc_rw *v = alloc_array(1, sizeof(*v));

@@ -28,7 +28,7 @@
  * `in`, and of the ground's view for the others. */
 struct rw_copy {
 	int fd;                 /* owned; -1: nothing is in it */
-	const struct ground *base; /* held by the file; NULL: nothing beneath */
+	const struct snapshot *base; /* held by the file; NULL: nothing beneath */
 	uint64_t base_end;      /* that much of the ground's file shows through */
 	uint64_t size;
 	struct rw_map in;
@@ -43,7 +43,7 @@ struct rw_copy {
 };
 
 /* rw_copy_init - of a ground's file, whose size is `size`; base NULL: an empty one. */
-void rw_copy_init(struct rw_copy *c, const struct ground *base, uint64_t size);
+void rw_copy_init(struct rw_copy *c, const struct snapshot *base, uint64_t size);
 void rw_copy_release(struct rw_copy *c);
 
 /* rw_copy_read - bytes [off, off + len), cut at its end; *ret_n says how many there are. */
@@ -72,9 +72,9 @@ bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len);
 void rw_copy_clean(struct rw_copy *c);
 
 /* rw_structure - all of a ground's file but the data of chunks, into a file of that size. */
-int rw_structure(const struct ground *g, int fd, struct err *e) NZ_MUST_USE;
+int rw_structure(const struct snapshot *g, int fd, struct err *e) NZ_MUST_USE;
 /* rw_identity - a sum of the same bytes: a file that it is another one of is laid out otherwise. */
-int rw_identity(const struct ground *g, uint64_t *ret, struct err *e) NZ_MUST_USE;
+int rw_identity(const struct snapshot *g, uint64_t *ret, struct err *e) NZ_MUST_USE;
 /* rw_sum - FNV-1a of n bytes more. */
 static inline uint64_t rw_sum(uint64_t sum, const uint8_t *p, size_t n)
 {
@@ -97,7 +97,7 @@ struct rw_file {
 	char *name;             /* of a scratch file; NULL: the virtual file */
 	bool named;             /* a look-up finds it */
 	bool removed;           /* it was unlinked: nothing is committed any more */
-	struct ground *ground;  /* held; NULL: none */
+	struct snapshot *ground; /* held; NULL: none */
 	_Atomic bool ready;     /* the copy knows how long the ground's file is; set with `write` */
 	uint64_t follows;       /* number of the ground that the content follows */
 	bool follows_any;       /* it is new: it may take the place of anything */
@@ -126,7 +126,7 @@ struct rw_handle {
 
 struct nc_rw {
 	struct view base;
-	struct grounds *grounds;
+	struct snapshots *grounds;
 	struct file_rw_options opts;
 	int scratch;            /* directory of scratch files; -1: not made yet */
 	pthread_mutex_t commit, lock;
@@ -158,7 +158,7 @@ static inline struct nc_rw *nc_rw(struct view *v)
 
 /* rw_file_new - refs is 1. x: a held ground that it takes over; NULL: empty. Returns NULL: no
  * memory, or no ids, and x is still the caller's. `lock` is held. */
-struct rw_file *rw_file_new(struct nc_rw *v, struct ground *x, struct err *e);
+struct rw_file *rw_file_new(struct nc_rw *v, struct snapshot *x, struct err *e);
 /* rw_file_get - by id, a reference more; NULL: no such file. */
 struct rw_file *rw_file_get(struct nc_rw *v, uint64_t id);
 /* rw_file_find - by name; borrowed while `lock` is held. */

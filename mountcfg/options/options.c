@@ -46,8 +46,8 @@ static const struct cfg_option *find_option(const char *name, size_t len)
 	return NULL;
 }
 
-/* join_words - "a, b or c" of what may be typed. */
-static void join_words(const struct cfg_word *words, struct buf *out)
+/* concat_words - "a, b or c" of what may be typed. */
+static void concat_words(const struct cfg_word *words, struct buf *out)
 {
 	size_t n = 0;
 
@@ -72,7 +72,7 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 			list[n++] = w->text;
 	near = cfg_nearest(value, list, n);
 	buf_init(&text, 256);
-	join_words(o->words, &text);
+	concat_words(o->words, &text);
 	if (near)
 		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s (did you mean %s=%s?)",
 			o->name, value, buf_ok(&text) ? (char *)text.data : near, o->name,

@@ -39,9 +39,9 @@ void aws_keys_release(struct aws_keys *k);
  * looks again. */
 void aws_refused(struct aws *a, const struct aws_keys *k);
 
-/* aws_reread - whether there are other keys than these by now, in the files where these came from,
- * or because another request found them. Services are not asked: any thread. */
-bool aws_reread(struct aws *a, const struct aws_keys *k);
+/* aws_reload_from_files - whether there are other keys than these by now, in the files where these
+ * came from, or because another request found them. Services are not asked: any thread. */
+bool aws_reload_from_files(struct aws *a, const struct aws_keys *k);
 
 /* aws_fixed_only - of a service that is not AWS's: keys that were written down are used, no
  * service is asked for others. */
@@ -50,8 +50,8 @@ void aws_fixed_only(struct aws *a);
 /* After aws_ready; borrowed from a; NULL: nothing says so. */
 const char *aws_region(struct aws *a);
 const char *aws_endpoint(struct aws *a);
-/* aws_looked - where keys were looked for, for a message: "environment, ..."; borrowed. */
-const char *aws_looked(struct aws *a);
+/* aws_resolved_from - where keys were looked for, for a message: "environment, ..."; borrowed. */
+const char *aws_resolved_from(struct aws *a);
 
 /* ---- parts ---- */
 
@@ -77,23 +77,24 @@ struct aws_keys *aws_keys_make(const char *access, const char *secret, const cha
 
 /* aws_options - what aws_new was given; owned. */
 struct aws_options {
-	struct net *net;
+	struct http_client *net;
 	char *profile;        /* NULL: AWS_PROFILE, or "default" */
 	char *region, *access, *secret, *config_file;
 	bool anonymous, fixed_only;
 	uint32_t connect_ms;
 };
 
-/* aws_found - what a look around brought. */
-struct aws_found {
+/* aws_resolved - what a look around brought. */
+struct aws_resolved {
 	struct aws_keys *keys; /* NULL: none */
 	char *region, *endpoint;
 	char looked[320];
 };
 
-/* aws_look - all places in order. Returns 0, also when there are no keys anywhere. */
-int aws_look(const struct aws_options *o, struct aws_found *ret, struct err *e) NZ_MUST_USE;
-void aws_found_release(struct aws_found *f);
+/* aws_resolve - all places in order. Returns 0, also when there are no keys anywhere. */
+int aws_resolve(const struct aws_options *o, struct aws_resolved *ret,
+		struct err *e) NZ_MUST_USE;
+void aws_resolved_release(struct aws_resolved *f);
 
 /* Keys that services give out. *ret NULL with 0: the service is not there. */
 int aws_from_container(const struct aws_options *o, struct aws_keys **ret,

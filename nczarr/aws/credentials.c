@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LOG_COMPONENT LOG_NET
+#define LOG_COMPONENT LOG_HTTP
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 
@@ -18,7 +18,7 @@ struct aws {
 	struct aws_options o;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	struct aws_found found;      /* lock; its texts for good once they are there */
+	struct aws_resolved found;   /* lock; its texts for good once they are there */
 	bool looked, looking, stale; /* lock */
 	int64_t not_before;          /* lock: seconds; no renewal until then */
 };
@@ -68,7 +68,7 @@ static char *copy(const char *text, bool *failed)
 	return c;
 }
 
-int aws_new(struct net *net, const struct remote_options *opts, const char *profile,
+int aws_new(struct http_client *net, const struct remote_options *opts, const char *profile,
 	    struct aws **ret, struct err *e)
 {
 	struct aws *a = calloc(1, sizeof(*a));
@@ -85,7 +85,7 @@ int aws_new(struct net *net, const struct remote_options *opts, const char *prof
 	a->o.config_file = copy(opts->config_file, &failed);
 	a->o.anonymous = opts->anonymous;
 	pthread_mutex_init(&a->lock, NULL);
-	stop_cond_init(&a->ready);
+	cancel_cond_init(&a->ready);
 	if (failed) {
 		aws_free(a);
 		return err_nomem(e);
@@ -103,7 +103,7 @@ void aws_free(struct aws *a)
 	free(a->o.access);
 	wipe(a->o.secret);
 	free(a->o.config_file);
-	aws_found_release(&a->found);
+	aws_resolved_release(&a->found);
 	pthread_cond_destroy(&a->ready);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
@@ -114,12 +114,12 @@ void aws_fixed_only(struct aws *a)
 	a->o.fixed_only = true;
 }
 
-void aws_found_release(struct aws_found *f)
+void aws_resolved_release(struct aws_resolved *f)
 {
 	aws_keys_release(f->keys);
 	free(f->region);
 	free(f->endpoint);
-	*f = (struct aws_found){.keys = NULL};
+	*f = (struct aws_resolved){.keys = NULL};
 }
 
 /* due - whether keys have to be looked for now; *ret_must: those that are there do not hold. */
@@ -137,7 +137,7 @@ static bool due(const struct aws *a, int64_t now, bool *ret_must)
 
 /* take - what was found holds from now on. Region and endpoint stay: somebody may have borrowed
  * them. */
-static void take(struct aws *a, struct aws_found *new, int64_t now)
+static void take(struct aws *a, struct aws_resolved *new, int64_t now)
 {
 	aws_keys_release(a->found.keys);
 	a->found.keys = steal(&new->keys);
@@ -154,14 +154,14 @@ static void take(struct aws *a, struct aws_found *new, int64_t now)
 /* look - called and left with the lock held, which is not held meanwhile. */
 static int look(struct aws *a, bool must, struct err *e)
 {
-	struct aws_found new = {.keys = NULL};
+	struct aws_resolved new = {.keys = NULL};
 	struct err why = ERR_INIT;
 	int64_t now;
 	int rc;
 
 	a->looking = true;
 	pthread_mutex_unlock(&a->lock);
-	rc = aws_look(&a->o, &new, &why);
+	rc = aws_resolve(&a->o, &new, &why);
 	if (rc == -ENOENT)
 		rc = -EACCES; /* a file, a role: it is not the object that is absent */
 	now = (int64_t)time(NULL);
@@ -174,7 +174,7 @@ static int look(struct aws *a, bool must, struct err *e)
 		a->not_before = now + AGAIN_AFTER;
 		rc = 0;
 	}
-	aws_found_release(&new);
+	aws_resolved_release(&new);
 	pthread_cond_broadcast(&a->ready);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
@@ -192,7 +192,7 @@ int aws_ready(struct aws *a, bool wait, struct err *e)
 		}
 		if (!must)
 			break;
-		rc = stop_wait(&a->ready, &a->lock, INT64_MAX);
+		rc = cancel_wait(&a->ready, &a->lock, INT64_MAX);
 		if (rc < 0)
 			rc = err_set(e, rc, "given up while credentials were looked for");
 	}
@@ -228,10 +228,10 @@ static bool same_keys(const struct aws_keys *a, const struct aws_keys *b)
 	       strcmp(x, y) == 0;
 }
 
-bool aws_reread(struct aws *a, const struct aws_keys *k)
+bool aws_reload_from_files(struct aws *a, const struct aws_keys *k)
 {
 	struct aws_options o = a->o;
-	struct aws_found new = {.keys = NULL};
+	struct aws_resolved new = {.keys = NULL};
 	bool other;
 
 	pthread_mutex_lock(&a->lock);
@@ -240,7 +240,7 @@ bool aws_reread(struct aws *a, const struct aws_keys *k)
 	if (other || !k->of_file)
 		return other;
 	o.fixed_only = true;
-	if (aws_look(&o, &new, NULL) == 0 && new.keys &&new.keys->of_file &&
+	if (aws_resolve(&o, &new, NULL) == 0 && new.keys &&new.keys->of_file &&
 	    !same_keys(new.keys, k)) {
 		pthread_mutex_lock(&a->lock);
 		if (a->found.keys == k)
@@ -248,7 +248,7 @@ bool aws_reread(struct aws *a, const struct aws_keys *k)
 		pthread_mutex_unlock(&a->lock);
 		other = true;
 	}
-	aws_found_release(&new);
+	aws_resolved_release(&new);
 	return other;
 }
 
@@ -262,7 +262,7 @@ const char *aws_endpoint(struct aws *a)
 	return a->found.endpoint;
 }
 
-const char *aws_looked(struct aws *a)
+const char *aws_resolved_from(struct aws *a)
 {
 	return a->found.looked;
 }

@@ -37,18 +37,18 @@ static uint32_t near_ms(void)
 
 /* ask - one request to a place that is near. header: NULL. The answer is NUL-terminated. */
 static int ask(const struct aws_options *o, const char *method, const char *url,
-	       const char *header, uint32_t ms, struct net_answer *ret, struct err *e)
+	       const char *header, uint32_t ms, struct http_response *ret, struct err *e)
 {
 	const char *const headers[] = {header, NULL};
-	const struct net_want w = {.method = method,
-				   .url = url,
-				   .headers = headers,
-				   .body_fd = -1,
-				   .max_body = ANSWER_MAX,
-				   .no_proxy = true,
-				   .link_local = true,
-				   .total_ms = ms};
-	int rc = net_do(o->net, &w, ret, e);
+	const struct http_request w = {.method = method,
+				       .url = url,
+				       .headers = headers,
+				       .body_fd = -1,
+				       .max_body = ANSWER_MAX,
+				       .no_proxy = true,
+				       .link_local = true,
+				       .total_ms = ms};
+	int rc = http_do(o->net, &w, ret, e);
 
 	if (rc == 0) {
 		ret->body.max = ANSWER_MAX + 1;
@@ -59,11 +59,11 @@ static int ask(const struct aws_options *o, const char *method, const char *url,
 	return rc;
 }
 
-static void forget(struct net_answer *a)
+static void forget(struct http_response *a)
 {
 	if (a->body.data)
 		explicit_bzero(a->body.data, a->body.len);
-	net_answer_release(a);
+	http_response_release(a);
 }
 
 /* from_json - the document that both give out. */
@@ -185,7 +185,7 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 {
 	auto_free char *url = NULL;
 	auto_free char *header = NULL;
-	struct net_answer a = {.rc = 0};
+	struct http_response a = {.rc = 0};
 	int rc = container_url(&url, e);
 
 	*ret = NULL;
@@ -220,7 +220,8 @@ static const char *imds(void)
 }
 
 static int imds_ask(const struct aws_options *o, const char *method, const char *path,
-		    const char *name, const char *header, struct net_answer *a, struct err *e)
+		    const char *name, const char *header, struct http_response *a,
+		    struct err *e)
 {
 	auto_free char *url = NULL;
 	const char *base = imds();
@@ -249,7 +250,7 @@ static bool word_ok(const char *text)
 static int imds_role(const struct aws_options *o, const char *token, char ret[512],
 		     struct err *e)
 {
-	struct net_answer a = {.rc = 0};
+	struct http_response a = {.rc = 0};
 	struct buf name;
 	char *end;
 	int rc = imds_ask(o, "GET", IMDS_ROLES, "", token, &a, e);
@@ -269,7 +270,7 @@ static int imds_role(const struct aws_options *o, const char *token, char ret[51
 		}
 		buf_release(&name);
 	}
-	net_answer_release(&a);
+	http_response_release(&a);
 	return rc;
 }
 
@@ -277,7 +278,7 @@ static int imds_role(const struct aws_options *o, const char *token, char ret[51
 static int imds_keys(const struct aws_options *o, const char *token, struct aws_keys **ret,
 		     struct err *e)
 {
-	struct net_answer a = {.rc = 0};
+	struct http_response a = {.rc = 0};
 	char role[512];
 	int rc = imds_role(o, token, role, e);
 
@@ -293,7 +294,7 @@ static int imds_keys(const struct aws_options *o, const char *token, struct aws_
 int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct err *e)
 {
 	const char *off = env("AWS_EC2_METADATA_DISABLED");
-	struct net_answer a = {.rc = 0};
+	struct http_response a = {.rc = 0};
 	auto_free char *token = NULL;
 	int rc;
 

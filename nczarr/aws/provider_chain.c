@@ -13,7 +13,7 @@
 /* looking - one look around. */
 struct looking {
 	const struct aws_options *o;
-	struct aws_found *ret;
+	struct aws_resolved *ret;
 	char config[PATH_MAX], credentials[PATH_MAX]; /* "": none */
 	const char *profile;
 	bool named; /* the user named a profile */
@@ -270,14 +270,14 @@ static int look(struct looking *l, const struct aws_profile *p, struct err *e)
 	return from_services(l, e);
 }
 
-int aws_look(const struct aws_options *o, struct aws_found *ret, struct err *e)
+int aws_resolve(const struct aws_options *o, struct aws_resolved *ret, struct err *e)
 {
 	const char *named = o->profile ? o->profile : env("AWS_PROFILE");
 	struct looking l = {.o = o, .ret = ret, .named = named != NULL};
 	struct aws_profile p;
 	int rc;
 
-	*ret = (struct aws_found){.keys = NULL};
+	*ret = (struct aws_resolved){.keys = NULL};
 	l.profile = named ? named : "default";
 	find_file(l.config, "AWS_CONFIG_FILE", "config");
 	find_file(l.credentials, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
@@ -291,6 +291,6 @@ int aws_look(const struct aws_options *o, struct aws_found *ret, struct err *e)
 		rc = look(&l, &p, e);
 	aws_profile_release(&p);
 	if (rc < 0)
-		aws_found_release(ret);
+		aws_resolved_release(ret);
 	return rc;
 }

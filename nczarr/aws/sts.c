@@ -48,7 +48,7 @@ static int endpoint(const struct aws_role *role, struct assuming *s, struct err 
 	return 0;
 }
 
-static int sign(void *arg, struct net_request *r, struct err *e)
+static int sign(void *arg, struct http_transfer *r, struct err *e)
 {
 	const struct assuming *s = arg;
 	const struct aws_keys *k = s->role->keys;
@@ -72,13 +72,13 @@ static int sign(void *arg, struct net_request *r, struct err *e)
 	rc = s3_sign(&in, &out, e);
 	if (rc < 0)
 		return rc;
-	rc = net_header(r, out.date, e);
+	rc = http_header(r, out.date, e);
 	if (rc == 0)
-		rc = net_header(r, out.payload, e);
+		rc = http_header(r, out.payload, e);
 	if (rc == 0 && out.token.len)
-		rc = net_header(r, (const char *)out.token.data, e);
+		rc = http_header(r, (const char *)out.token.data, e);
 	if (rc == 0)
-		rc = net_header(r, (const char *)out.authorization.data, e);
+		rc = http_header(r, (const char *)out.authorization.data, e);
 	s3_signed_release(&out);
 	return rc;
 }
@@ -106,8 +106,8 @@ static int put_form(const struct aws_role *role, struct buf *form, struct err *e
 }
 
 /* take - the keys of an answer. */
-static int take(const struct net_answer *a, const struct aws_role *role, struct aws_keys **ret,
-		struct err *e)
+static int take(const struct http_response *a, const struct aws_role *role,
+		struct aws_keys **ret, struct err *e)
 {
 	char access[256], secret[256], end[64], from[96];
 	auto_free char *token = calloc(1, FORM_MAX);
@@ -135,16 +135,16 @@ static int take(const struct net_answer *a, const struct aws_role *role, struct 
 static int post(const struct aws_options *o, struct assuming *s, const struct buf *form,
 		struct aws_keys **ret, struct err *e)
 {
-	struct net_answer a = {.rc = 0};
-	struct net_want w = {.method = "POST",
-			     .headers = s->headers,
-			     .body = form->data,
-			     .body_len = form->len,
-			     .body_fd = -1,
-			     .max_body = FORM_MAX,
-			     .sign = sign,
-			     .sign_arg = s,
-			     .total_ms = STS_MS};
+	struct http_response a = {.rc = 0};
+	struct http_request w = {.method = "POST",
+				 .headers = s->headers,
+				 .body = form->data,
+				 .body_len = form->len,
+				 .body_fd = -1,
+				 .max_body = FORM_MAX,
+				 .sign = sign,
+				 .sign_arg = s,
+				 .total_ms = STS_MS};
 	struct buf url;
 	int rc;
 
@@ -158,7 +158,7 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 		buf_putc(&url, '/');
 	buf_putc(&url, '\0');
 	w.url = (const char *)url.data;
-	rc = buf_ok(&url) ? net_do(o->net, &w, &a, e) : err_nomem(e);
+	rc = buf_ok(&url) ? http_do(o->net, &w, &a, e) : err_nomem(e);
 	if (rc == 0)
 		rc = take(&a, s->role, ret, e);
 	else if (rc != -EINTR)
@@ -167,7 +167,7 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 			     *a.error_code ? ": " : "", a.e.msg);
 	if (a.body.data)
 		explicit_bzero(a.body.data, a.body.len);
-	net_answer_release(&a);
+	http_response_release(&a);
 	buf_release(&url);
 	return rc;
 }

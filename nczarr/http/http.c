@@ -30,7 +30,8 @@ static int copy(char **text, struct err *e)
 
 /* Options. */
 
-static int copy_options(struct net *n, const struct net_options *opts, struct err *e)
+static int copy_options(struct http_client *n, const struct http_client_options *opts,
+			struct err *e)
 {
 	int rc;
 
@@ -54,7 +55,7 @@ static int copy_options(struct net *n, const struct net_options *opts, struct er
 }
 
 /* find_proxy - whether there is one, and its port: addresses that are connected to are then its. */
-static void find_proxy(struct net *n)
+static void find_proxy(struct http_client *n)
 {
 	static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "http_proxy",
 					    "all_proxy", "ALL_PROXY"};
@@ -74,9 +75,10 @@ static void find_proxy(struct net *n)
 	n->proxy_port = port && port < 65536 ? (uint16_t)port : 1080;
 }
 
-int net_new(const struct net_options *opts, struct net **ret, struct err *e)
+int http_client_new(const struct http_client_options *opts, struct http_client **ret,
+		    struct err *e)
 {
-	struct net *n = calloc(1, sizeof(*n));
+	struct http_client *n = calloc(1, sizeof(*n));
 	int rc;
 
 	if (!n)
@@ -88,7 +90,7 @@ int net_new(const struct net_options *opts, struct net **ret, struct err *e)
 		rc = n->spare ? 0 : err_nomem(e);
 	}
 	if (rc < 0) {
-		net_free(n);
+		http_client_free(n);
 		return rc;
 	}
 	find_proxy(n);
@@ -100,7 +102,7 @@ int net_new(const struct net_options *opts, struct net **ret, struct err *e)
 
 /* wake - the thread looks at what is new. A wake-up that is lost is tried again: without one it
  * sleeps until something else happens. */
-static void wake(struct net *n)
+static void wake(struct http_client *n)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 
@@ -123,7 +125,7 @@ static CURLM *multi_new(struct err *e)
 	return m;
 }
 
-static void end(struct net *n, bool ending)
+static void end(struct http_client *n, bool ending)
 {
 	bool started;
 
@@ -138,12 +140,12 @@ static void end(struct net *n, bool ending)
 		(void)pthread_join(n->thread, NULL);
 }
 
-void net_stop(struct net *n)
+void http_client_stop(struct http_client *n)
 {
 	end(n, false);
 }
 
-void net_free(struct net *n)
+void http_client_free(struct http_client *n)
 {
 	if (!n)
 		return;
@@ -179,9 +181,9 @@ static void free_headers(const char *const *headers)
 	free((void *)(uintptr_t)headers);
 }
 
-static void request_free(struct net_request *r)
+static void request_free(struct http_transfer *r)
 {
-	net_answer_release(&r->a);
+	http_response_release(&r->a);
 	url_release(&r->first);
 	url_release(&r->at);
 	free((void *)(uintptr_t)r->want.method);
@@ -193,9 +195,9 @@ static void request_free(struct net_request *r)
 	free(r);
 }
 
-void net_finish(struct net_request *r)
+void http_finish(struct http_transfer *r)
 {
-	struct net *n = r->net;
+	struct http_client *n = r->net;
 
 	(void)pthread_mutex_lock(&n->lock);
 	n->counts.in_flight--;
@@ -217,7 +219,7 @@ static int copy_text(const char **text, struct err *e)
 	return s && !*text ? err_nomem(e) : 0;
 }
 
-static int copy_headers(struct net_request *r, const char *const *headers, struct err *e)
+static int copy_headers(struct http_transfer *r, const char *const *headers, struct err *e)
 {
 	size_t n = 0;
 	char **to;
@@ -238,7 +240,7 @@ static int copy_headers(struct net_request *r, const char *const *headers, struc
 	return 0;
 }
 
-static int copy_want(struct net_request *r, const struct net_want *w, struct err *e)
+static int copy_want(struct http_transfer *r, const struct http_request *w, struct err *e)
 {
 	int rc, more;
 
@@ -257,44 +259,44 @@ static int copy_want(struct net_request *r, const struct net_want *w, struct err
 }
 
 /* check_want - what can be said before anything is asked. */
-static int check_want(const struct net *n, struct net_request *r, struct err *e)
+static int check_want(const struct http_client *n, struct http_transfer *r, struct err *e)
 {
-	const struct net_want *w = &r->want;
+	const struct http_request *w = &r->want;
 	bool secret = w->user || w->bearer;
 	struct buf b;
 
 	buf_init(&b, URL_MAX * 4);
 	if (strcmp(r->at.scheme, "http") != 0 && strcmp(r->at.scheme, "https") != 0) {
 		err_set(e, -EINVAL, "'%s': only http:// and https:// can be asked",
-			net_shown(&r->at, &b));
+			http_shown(&r->at, &b));
 		buf_release(&b);
 		return -EINVAL;
 	}
 	if (w->bearer && strpbrk(w->bearer, "\r\n"))
 		return err_set(e, -EINVAL, "a token with a line break in it");
 	if (secret && strcmp(r->at.scheme, "http") == 0 && !n->opts.plain_secrets &&
-	    !net_is_here(r->at.host)) {
+	    !http_is_here(r->at.host)) {
 		err_set(e, -EACCES,
 			"'%s': a name and password, or a token, are not sent over http://, "
 			"where "
 			"everybody on the way can read them: use https://",
-			net_shown(&r->at, &b));
+			http_shown(&r->at, &b));
 		buf_release(&b);
 		return -EACCES;
 	}
 	return 0;
 }
 
-static int request_new(struct net *n, const struct net_want *w, struct net_request **ret,
-		       struct err *e)
+static int request_new(struct http_client *n, const struct http_request *w,
+		       struct http_transfer **ret, struct err *e)
 {
-	struct net_request *r = calloc(1, sizeof(*r));
+	struct http_transfer *r = calloc(1, sizeof(*r));
 	int rc;
 
 	if (!r)
 		return err_nomem(e);
 	r->net = n;
-	buf_init(&r->a.body, NET_ERROR_BYTES);
+	buf_init(&r->a.body, HTTP_ERROR_BYTES);
 	rc = copy_want(r, w, e);
 	if (rc == 0)
 		rc = url_parse(r->want.url, &r->first, e);
@@ -306,13 +308,13 @@ static int request_new(struct net *n, const struct net_want *w, struct net_reque
 		request_free(r);
 		return rc;
 	}
-	r->since = stop_now();
+	r->since = cancel_now();
 	*ret = r;
 	return 0;
 }
 
 /* start_thread - signals are others': it takes none, not even that of a broken pipe. Locked. */
-static int start_thread(struct net *n, struct err *e)
+static int start_thread(struct http_client *n, struct err *e)
 {
 	sigset_t all, old;
 	int rc;
@@ -324,7 +326,7 @@ static int start_thread(struct net *n, struct err *e)
 		return e ? e->code : -EIO;
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&n->thread, NULL, net_run, n);
+	rc = pthread_create(&n->thread, NULL, http_run, n);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
 		return err_sys(e, rc, "start a thread for requests");
@@ -332,7 +334,7 @@ static int start_thread(struct net *n, struct err *e)
 	return 0;
 }
 
-static int submit(struct net *n, struct net_request *r, struct err *e)
+static int submit(struct http_client *n, struct http_transfer *r, struct err *e)
 {
 	int rc = 0;
 
@@ -342,7 +344,7 @@ static int submit(struct net *n, struct net_request *r, struct err *e)
 	else if (!n->started)
 		rc = start_thread(n, e);
 	if (rc == 0) {
-		net_put(&n->inbox, r);
+		http_put(&n->inbox, r);
 		n->counts.requests++;
 		metrics_count(M_REMOTE_REQUESTS);
 		n->counts.in_flight++;
@@ -353,10 +355,10 @@ static int submit(struct net *n, struct net_request *r, struct err *e)
 	return rc;
 }
 
-int net_start(struct net *n, const struct net_want *w, net_done_fn *done, void *arg,
-	      struct err *e)
+int http_start(struct http_client *n, const struct http_request *w, http_done_fn *done,
+	       void *arg, struct err *e)
 {
-	struct net_request *r = NULL;
+	struct http_transfer *r = NULL;
 	int rc = request_new(n, w, &r, e);
 
 	if (rc < 0)
@@ -371,17 +373,17 @@ int net_start(struct net *n, const struct net_want *w, net_done_fn *done, void *
 
 /* Waiting. What is sent and where the answer goes is the caller's, so that who gives up waits until
  * the thread has let go of both, which it does at once. */
-struct net_wait {
+struct http_wait {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	struct net_request *r; /* valid until done */
-	struct net_answer *ret;
+	struct http_transfer *r; /* valid until done */
+	struct http_response *ret;
 	bool done; /* lock */
 };
 
-static void on_done(void *arg, struct net_answer *a)
+static void on_done(void *arg, struct http_response *a)
 {
-	struct net_wait *w = arg;
+	struct http_wait *w = arg;
 
 	(void)pthread_mutex_lock(&w->lock);
 	*w->ret = *a;
@@ -392,13 +394,13 @@ static void on_done(void *arg, struct net_answer *a)
 }
 
 /* await - -EINTR when nobody wants the answer any more. */
-static int await(struct net *n, struct net_wait *w)
+static int await(struct http_client *n, struct http_wait *w)
 {
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&w->lock);
 	while (!w->done && rc == 0)
-		rc = stop_wait(&w->cond, &w->lock, INT64_MAX);
+		rc = cancel_wait(&w->cond, &w->lock, INT64_MAX);
 	if (w->done)
 		rc = 0;
 	if (!w->done) {
@@ -412,17 +414,18 @@ static int await(struct net *n, struct net_wait *w)
 	return rc;
 }
 
-int net_do(struct net *n, const struct net_want *want, struct net_answer *ret, struct err *e)
+int http_do(struct http_client *n, const struct http_request *want, struct http_response *ret,
+	    struct err *e)
 {
-	struct net_wait w = {.ret = ret};
+	struct http_wait w = {.ret = ret};
 	int rc;
 
-	*ret = (struct net_answer){0};
+	*ret = (struct http_response){0};
 	rc = request_new(n, want, &w.r, e);
 	if (rc < 0)
 		return ret->rc = rc;
 	(void)pthread_mutex_init(&w.lock, NULL);
-	stop_cond_init(&w.cond);
+	cancel_cond_init(&w.cond);
 	w.r->done = on_done;
 	w.r->arg = &w;
 	rc = submit(n, w.r, e);
@@ -439,17 +442,17 @@ int net_do(struct net *n, const struct net_want *want, struct net_answer *ret, s
 	return ret->rc;
 }
 
-void net_answer_release(struct net_answer *a)
+void http_response_release(struct http_response *a)
 {
 	buf_release(&a->body);
 }
 
-const struct net_want *net_request_of(const struct net_request *r)
+const struct http_request *http_transfer_of(const struct http_transfer *r)
 {
 	return &r->want;
 }
 
-int net_header(struct net_request *r, const char *line, struct err *e)
+int http_header(struct http_transfer *r, const char *line, struct err *e)
 {
 	struct curl_slist *more;
 
@@ -462,7 +465,7 @@ int net_header(struct net_request *r, const char *line, struct err *e)
 	return 0;
 }
 
-void net_get_counts(struct net *n, struct net_counts *ret)
+void http_get_counts(struct http_client *n, struct http_counts *ret)
 {
 	(void)pthread_mutex_lock(&n->lock);
 	*ret = n->counts;

@@ -10,9 +10,9 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 
-struct net;
+struct http_client;
 
-struct net_options {
+struct http_client_options {
 	uint32_t connect_ms;     /* until a connection stands */
 	uint32_t stall_ms;       /* without a byte */
 	uint32_t total_ms;       /* of one request with all that is tried again */
@@ -27,22 +27,23 @@ struct net_options {
 	char *proxy;             /* NULL: as the environment says */
 };
 
-/* net_new - nothing is connected and no thread is started before the first request. opts and its
- * texts are copied. */
-int net_new(const struct net_options *opts, struct net **ret, struct err *e) NZ_MUST_USE;
-/* net_free - requests that are in flight end with -ECANCELED first. Takes NULL. */
-void net_free(struct net *n);
-/* net_stop - the same, and all later requests; the net stays. Any thread. */
-void net_stop(struct net *n);
+/* http_client_new - nothing is connected and no thread is started before the first request. opts
+ * and its texts are copied. */
+int http_client_new(const struct http_client_options *opts, struct http_client **ret,
+		    struct err *e) NZ_MUST_USE;
+/* http_client_free - requests that are in flight end with -ECANCELED first. Takes NULL. */
+void http_client_free(struct http_client *n);
+/* http_client_stop - the same, and all later requests; the net stays. Any thread. */
+void http_client_stop(struct http_client *n);
 
-struct net_request;
+struct http_transfer;
 
-/* net_sign_fn - called on the net's thread before each try (dates and credentials may have
- * changed): adds header lines with net_header. Must not wait. */
-typedef int net_sign_fn(void *arg, struct net_request *r, struct err *e);
+/* http_sign_fn - called on the net's thread before each try (dates and credentials may have
+ * changed): adds header lines with http_header. Must not wait. */
+typedef int http_sign_fn(void *arg, struct http_transfer *r, struct err *e);
 
-/* net_answer - what came. */
-struct net_answer {
+/* http_response - what came. */
+struct http_response {
 	int rc;                  /* 0: an answer of the server with a status below 400, complete;
 	                          * -EINTR, -ECANCELED; else why there is none (below), in e. 3xx:
 	                          * it was signed, or neither GET nor HEAD: redirects are the
@@ -55,7 +56,7 @@ struct net_answer {
 	uint64_t range_off, range_end, range_size; /* Content-Range; size UINT64_MAX: '*' or none */
 	bool ranged;             /* Content-Range was there and well formed */
 	bool encoded;            /* Content-Encoding other than identity */
-	bool cut;                /* of a 200, the part that was wanted: net_want.part_len */
+	bool cut;                /* of a 200, the part that was wanted: http_request.part_len */
 	char etag[256];          /* as it came, with quotes; "" none, or longer than this */
 	bool weak;               /* it is a weak one */
 	int64_t modified;        /* Last-Modified, ns since 1970; 0: none */
@@ -69,14 +70,14 @@ struct net_answer {
  * 416; -ETIMEDOUT; -EFBIG larger than max_body (with what the header said); -EIO the rest: the
  * server failed, the name was not found, the certificate is not good ... 304 is rc 0. */
 
-typedef void net_done_fn(void *arg, struct net_answer *a);
+typedef void http_done_fn(void *arg, struct http_response *a);
 
-/* net_judge_fn - called on the net's thread with an answer that would be the last one, whatever it
+/* http_judge_fn - called on the net's thread with an answer that would be the last one, whatever it
  * says: true: it is tried again, as a 503 is, within the same bounds (S3 says 200 and then
  * <Error>). Must not wait. */
-typedef bool net_judge_fn(void *arg, const struct net_answer *a);
+typedef bool http_judge_fn(void *arg, const struct http_response *a);
 
-struct net_want {
+struct http_request {
 	const char *method;      /* "GET" "HEAD" "PUT" "POST" "DELETE" */
 	const char *url;         /* copied; never with user and password */
 	const char *const *headers; /* NULL-terminated "Name: value"; copied; NULL */
@@ -95,8 +96,8 @@ struct net_want {
 	bool no_proxy, link_local; /* link_local: 169.254.0.0/16 may be asked (instance
 				    * credentials) */
 	const char *user, *password, *bearer; /* copied; NULL. Only for this origin */
-	net_sign_fn *sign;
-	net_judge_fn *judge;     /* NULL */
+	http_sign_fn *sign;
+	http_judge_fn *judge;    /* NULL */
 	void *sign_arg;          /* of both; lives until done */
 	uint64_t part_off, part_len; /* part_len not 0: these bytes were asked for by a Range
 	                          * header; of a 200, which has all, they are what is kept ("cut"),
@@ -104,35 +105,35 @@ struct net_want {
 	uint32_t total_ms;       /* 0: the options' */
 };
 
-/* net_header - for net_sign_fn: one more header line. */
-int net_header(struct net_request *r, const char *line, struct err *e) NZ_MUST_USE;
-/* net_request_of - for net_sign_fn: what is being signed; borrowed. */
-const struct net_want *net_request_of(const struct net_request *r);
+/* http_header - for http_sign_fn: one more header line. */
+int http_header(struct http_transfer *r, const char *line, struct err *e) NZ_MUST_USE;
+/* http_transfer_of - for http_sign_fn: what is being signed; borrowed. */
+const struct http_request *http_transfer_of(const struct http_transfer *r);
 
-/* net_start - done is called once, on the net's thread, and must not wait; the answer's body is
+/* http_start - done is called once, on the net's thread, and must not wait; the answer's body is
  * taken over by setting it to an empty one. Returns 0; on failure done is not called. Any
  * thread. */
-int net_start(struct net *n, const struct net_want *w, net_done_fn *done, void *arg,
-	      struct err *e) NZ_MUST_USE;
-/* net_do - the same, and wait (base/os/cancel.h: -EINTR). The answer is the caller's
- * (net_answer_release). Returns its rc. Never on the net's thread. */
-int net_do(struct net *n, const struct net_want *w, struct net_answer *ret,
-	   struct err *e) NZ_MUST_USE;
-void net_answer_release(struct net_answer *a);
+int http_start(struct http_client *n, const struct http_request *w, http_done_fn *done,
+	       void *arg, struct err *e) NZ_MUST_USE;
+/* http_do - the same, and wait (base/os/cancel.h: -EINTR). The answer is the caller's
+ * (http_response_release). Returns its rc. Never on the net's thread. */
+int http_do(struct http_client *n, const struct http_request *w, struct http_response *ret,
+	    struct err *e) NZ_MUST_USE;
+void http_response_release(struct http_response *a);
 
-/* net_counts - what was asked so far, for tests and -o debug. */
-struct net_counts {
+/* http_counts - what was asked so far, for tests and -o debug. */
+struct http_counts {
 	uint64_t requests, tries, bytes, failed;
 	uint32_t in_flight;
 };
-void net_get_counts(struct net *n, struct net_counts *ret);
+void http_get_counts(struct http_client *n, struct http_counts *ret);
 
-/* net_kind - of an address: a redirect leads to the same kind or to a public one. */
-enum net_kind { NET_PUBLIC, NET_PRIVATE, NET_LOOPBACK, NET_LINK_LOCAL };
+/* address_class - of an address: a redirect leads to the same kind or to a public one. */
+enum address_class { HTTP_PUBLIC, HTTP_PRIVATE, HTTP_LOOPBACK, HTTP_LINK_LOCAL };
 
-/* net_kind_of_text - of a number as text; a name is NET_PUBLIC until it is known better. */
-enum net_kind net_kind_of_text(const char *host);
-/* net_is_here - whether a name or number is this machine. */
-bool net_is_here(const char *host);
+/* address_class_of_text - of a number as text; a name is HTTP_PUBLIC until it is known better. */
+enum address_class address_class_of_text(const char *host);
+/* http_is_here - whether a name or number is this machine. */
+bool http_is_here(const char *host);
 
 #endif

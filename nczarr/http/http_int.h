@@ -21,23 +21,23 @@
 #include "nczarr/http/http.h"
 
 enum {
-	NET_HOPS = 5,                    /* redirects of one request */
-	NET_ERROR_BYTES = 64 << 10,      /* kept of the body of an error */
-	NET_HEADER_BYTES = 256 << 10,    /* of all header lines of one try */
-	NET_SKIP_BYTES = 64 << 20,       /* before a part, of a server without ranges */
+	HTTP_HOPS = 5,                 /* redirects of one request */
+	HTTP_ERROR_BYTES = 64 << 10,   /* kept of the body of an error */
+	HTTP_HEADER_BYTES = 256 << 10, /* of all header lines of one try */
+	HTTP_SKIP_BYTES = 64 << 20,    /* before a part, of a server without ranges */
 };
 
-#define NET_MS ((int64_t)1000 * 1000)
+#define HTTP_MS ((int64_t)1000 * 1000)
 
-/* net_list - requests in order. */
-struct net_list {
-	struct net_request *first, *last;
+/* http_list - requests in order. */
+struct http_list {
+	struct http_transfer *first, *last;
 	uint32_t n;
 };
 
-/* net_host - one scheme, host and port. */
-struct net_host {
-	struct net_host *next;
+/* http_host - one scheme, host and port. */
+struct http_host {
+	struct http_host *next;
 	char *key;
 	uint32_t refs;         /* requests that name it */
 	uint32_t flying, behind; /* on their way; of these background ones */
@@ -45,34 +45,36 @@ struct net_host {
 	int64_t last_good;     /* when it last answered; 0: never */
 };
 
-/* net_fault - why one of our callbacks ended a transfer. */
-enum net_fault {
+/* http_fault - why one of our callbacks ended a transfer. */
+enum http_fault {
 	FAULT_NONE,
-	FAULT_ENOUGH,     /* everything that was wanted is here */
+	FAULT_ENOUGH, /* everything that was wanted is here */
 	FAULT_TOO_BIG,
-	FAULT_HEADERS,    /* too many */
-	FAULT_NO_RANGES,  /* the part lies too far behind the beginning */
-	FAULT_PLACE,      /* the address must not be asked */
-	FAULT_BODY,       /* what is to be sent cannot be read */
+	FAULT_HEADERS,   /* too many */
+	FAULT_NO_RANGES, /* the part lies too far behind the beginning */
+	FAULT_PLACE,     /* the address must not be asked */
+	FAULT_BODY,      /* what is to be sent cannot be read */
 	FAULT_MEMORY,
-	FAULT_STALL, FAULT_CONNECT, FAULT_TOTAL,
+	FAULT_STALL,
+	FAULT_CONNECT,
+	FAULT_TOTAL,
 };
 
-struct net_request {
-	struct net *net;
-	struct net_want want;         /* texts owned */
-	net_done_fn *done;
+struct http_transfer {
+	struct http_client *net;
+	struct http_request want; /* texts owned */
+	http_done_fn *done;
 	void *arg;
-	struct net_request *next, *prev;
+	struct http_transfer *next, *prev;
 	_Atomic bool cancelled;
 	bool unset;                   /* memory was short for an option of the try */
 
 	struct url first, at;         /* want.url, and where it is asked now */
-	uint64_t seen[NET_HOPS + 1];  /* hashes of the addresses it was sent to */
+	uint64_t seen[HTTP_HOPS + 1]; /* hashes of the addresses it was sent to */
 	uint32_t hops;
-	struct net_host *host;
+	struct http_host *host;
 	int64_t since, until, due;    /* began to wait, must be done (0: not begun), tried again */
-	enum net_kind first_kind;     /* of the address that answered first */
+	enum address_class first_kind; /* of the address that answered first */
 	bool first_known, signed_try;
 
 	/* of one try */
@@ -81,16 +83,16 @@ struct net_request {
 	char *url, *auth;             /* auth: "name:password" of a netrc file; NULL */
 	char text[CURL_ERROR_SIZE];
 	int64_t begun, last_byte;
-	enum net_fault fault;
+	enum http_fault fault;
 	bool sent, fresh, body_began, lengthy; /* lengthy: its end is marked */
 	uint64_t header_bytes, sent_bytes, skip, room_len;
 	uint32_t pause_ms;            /* Retry-After of the last answer */
 	uint32_t tries_here;          /* of names that were not found */
-	struct net_answer a;
+	struct http_response a;
 };
 
-struct net {
-	struct net_options opts;      /* texts owned */
+struct http_client {
+	struct http_client_options opts; /* texts owned */
 	bool proxied;                 /* there is a proxy for some requests */
 	uint16_t proxy_port;
 	char *netrc;                  /* its text; NULL: none or not read yet */
@@ -99,14 +101,14 @@ struct net {
 	pthread_mutex_t lock;
 	pthread_t thread;             /* lock: until started */
 	bool started, stopping, ending; /* lock */
-	struct net_list inbox;        /* lock */
-	struct net_counts counts;     /* lock */
+	struct http_list inbox;         /* lock */
+	struct http_counts counts;      /* lock */
 	CURLM *multi;                 /* set before the thread is started */
 	_Atomic uint32_t cancels;     /* asked for and not looked at yet */
 
 	/* the thread's */
-	struct net_list front, back, paused, flying;
-	struct net_host *hosts;
+	struct http_list front, back, paused, flying;
+	struct http_host *hosts;
 	uint32_t n_hosts;
 	CURL **spare;                 /* room for opts.requests */
 	uint32_t n_spare;
@@ -114,47 +116,47 @@ struct net {
 };
 
 /* scheduler.c */
-void *net_run(void *arg);
-void net_put(struct net_list *l, struct net_request *r);
-void net_take(struct net_list *l, struct net_request *r);
+void *http_run(void *arg);
+void http_put(struct http_list *l, struct http_transfer *r);
+void http_take(struct http_list *l, struct http_transfer *r);
 
 /* http.c */
-/* net_finish - tell who asked, and free the request. It is in no list. */
-void net_finish(struct net_request *r);
+/* http_finish - tell who asked, and free the request. It is in no list. */
+void http_finish(struct http_transfer *r);
 
 /* transfer.c: r->easy is ready to be added. */
-int net_try(struct net_request *r, struct err *e) NZ_MUST_USE;
-void net_try_end(struct net_request *r);
+int http_try(struct http_transfer *r, struct err *e) NZ_MUST_USE;
+void http_try_end(struct http_transfer *r);
 
 /* response.c */
-size_t net_on_header(char *data, size_t size, size_t n, void *arg);
-size_t net_on_body(char *data, size_t size, size_t n, void *arg);
-size_t net_on_send(char *data, size_t size, size_t n, void *arg);
-int net_on_seek(void *arg, curl_off_t off, int whence);
-/* net_answer_begin - forget what a try before brought. */
-void net_answer_begin(struct net_request *r);
+size_t http_on_header(char *data, size_t size, size_t n, void *arg);
+size_t http_on_body(char *data, size_t size, size_t n, void *arg);
+size_t http_on_send(char *data, size_t size, size_t n, void *arg);
+int http_on_seek(void *arg, curl_off_t off, int whence);
+/* http_response_begin - forget what a try before brought. */
+void http_response_begin(struct http_transfer *r);
 
 /* retry.c */
-enum net_verdict { NET_DONE, NET_AGAIN, NET_ELSEWHERE };
-/* net_verdict - what the end of a try means. With DONE r->a is complete. */
-enum net_verdict net_verdict(struct net_request *r, CURLcode code);
-/* net_pause - ns until the next try. */
-int64_t net_pause(struct net_request *r);
-/* net_shown - the address for messages; out is emptied. Borrowed from out. */
-const char *net_shown(const struct url *u, struct buf *out);
-/* net_fail - r->a.rc and a message that begins with the address. */
-NZ_PRINTF(3, 4) void net_fail(struct net_request *r, int rc, const char *fmt, ...);
+enum http_verdict { HTTP_DONE, HTTP_AGAIN, HTTP_ELSEWHERE };
+/* http_verdict - what the end of a try means. With DONE r->a is complete. */
+enum http_verdict http_verdict(struct http_transfer *r, CURLcode code);
+/* http_pause - ns until the next try. */
+int64_t http_pause(struct http_transfer *r);
+/* http_shown - the address for messages; out is emptied. Borrowed from out. */
+const char *http_shown(const struct url *u, struct buf *out);
+/* http_fail - r->a.rc and a message that begins with the address. */
+NZ_PRINTF(3, 4) void http_fail(struct http_transfer *r, int rc, const char *fmt, ...);
 
 /* redirect.c */
-enum net_kind net_kind_of(const struct sockaddr *addr);
-/* net_redirect - r->at becomes where the answer sends it. -errno: r->a says why not. */
-int net_redirect(struct net_request *r);
-/* net_may_ask - whether the address that was connected to is one that may be asked. */
-bool net_may_ask(struct net_request *r, enum net_kind kind);
+enum address_class address_class_of(const struct sockaddr *addr);
+/* http_redirect - r->at becomes where the answer sends it. -errno: r->a says why not. */
+int http_redirect(struct http_transfer *r);
+/* http_may_ask - whether the address that was connected to is one that may be asked. */
+bool http_may_ask(struct http_transfer *r, enum address_class kind);
 
 /* netrc.c */
-/* net_netrc_find - "name:password" for a host in the text of a netrc file; new, NULL: none.
+/* http_netrc_find - "name:password" for a host in the text of a netrc file; new, NULL: none.
  * defaults: its `default` entry counts, too. */
-char *net_netrc_find(const char *text, const char *host, bool defaults);
+char *http_netrc_find(const char *text, const char *host, bool defaults);
 
 #endif

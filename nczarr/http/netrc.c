@@ -47,7 +47,7 @@ static void skip_macro(const char **text)
 	*text = end ? end + 2 : *text + strlen(*text);
 }
 
-char *net_netrc_find(const char *text, const char *host, bool defaults)
+char *http_netrc_find(const char *text, const char *host, bool defaults)
 {
 	char key[WORD_MAX], value[WORD_MAX] = "", name[WORD_MAX] = "", secret[WORD_MAX] = "";
 	bool ours = false, found = false;

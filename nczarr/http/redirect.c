@@ -14,23 +14,23 @@
 struct block {
 	uint32_t addr;
 	uint32_t bits;
-	enum net_kind kind;
+	enum address_class kind;
 };
 
-static enum net_kind kind_of_ipv4(const uint8_t b[4])
+static enum address_class kind_of_ipv4(const uint8_t b[4])
 {
 	static const struct block blocks[] = {
-		{0x00000000, 8, NET_LOOPBACK}, /* 0.0.0.0 is this machine */
-		{0x7f000000, 8, NET_LOOPBACK},
-		{0x0a000000, 8, NET_PRIVATE},
-		{0xac100000, 12, NET_PRIVATE},
-		{0xc0a80000, 16, NET_PRIVATE},
-		{0x64400000, 10, NET_PRIVATE}, /* of carriers */
-		{0xc0000000, 24, NET_PRIVATE},
-		{0xc6120000, 15, NET_PRIVATE},
-		{0xa9fe0000, 16, NET_LINK_LOCAL},
-		{0xe0000000, 4, NET_LINK_LOCAL}, /* multicast */
-		{0xf0000000, 4, NET_LINK_LOCAL}, /* reserved, broadcast */
+		{0x00000000, 8, HTTP_LOOPBACK}, /* 0.0.0.0 is this machine */
+		{0x7f000000, 8, HTTP_LOOPBACK},
+		{0x0a000000, 8, HTTP_PRIVATE},
+		{0xac100000, 12, HTTP_PRIVATE},
+		{0xc0a80000, 16, HTTP_PRIVATE},
+		{0x64400000, 10, HTTP_PRIVATE}, /* of carriers */
+		{0xc0000000, 24, HTTP_PRIVATE},
+		{0xc6120000, 15, HTTP_PRIVATE},
+		{0xa9fe0000, 16, HTTP_LINK_LOCAL},
+		{0xe0000000, 4, HTTP_LINK_LOCAL}, /* multicast */
+		{0xf0000000, 4, HTTP_LINK_LOCAL}, /* reserved, broadcast */
 	};
 	uint32_t addr =
 		(uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
@@ -38,31 +38,31 @@ static enum net_kind kind_of_ipv4(const uint8_t b[4])
 	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
 		if ((addr ^ blocks[i].addr) >> (32 - blocks[i].bits) == 0)
 			return blocks[i].kind;
-	return NET_PUBLIC;
+	return HTTP_PUBLIC;
 }
 
 /* kind_of_ipv6 - those that carry an IPv4 address are of its kind. */
-static enum net_kind kind_of_ipv6(const uint8_t b[16])
+static enum address_class kind_of_ipv6(const uint8_t b[16])
 {
 	static const uint8_t zero[15], nat64[12] = {0, 0x64, 0xff, 0x9b};
 	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 	if (memcmp(b, zero, 15) == 0 && b[15] <= 1)
-		return NET_LOOPBACK;
+		return HTTP_LOOPBACK;
 	if (memcmp(b, mapped, 12) == 0 || memcmp(b, zero, 12) == 0 || memcmp(b, nat64, 12) == 0)
 		return kind_of_ipv4(b + 12);
 	if (b[0] == 0x20 && b[1] == 0x02) /* 6to4 */
 		return kind_of_ipv4(b + 2);
 	if ((b[0] & 0xfe) == 0xfc)
-		return NET_PRIVATE;
+		return HTTP_PRIVATE;
 	if (b[0] == 0xfe && (b[1] & 0xc0) == 0xc0)
-		return NET_PRIVATE; /* site local, of old */
+		return HTTP_PRIVATE; /* site local, of old */
 	if ((b[0] == 0xfe && (b[1] & 0xc0) == 0x80) || b[0] == 0xff)
-		return NET_LINK_LOCAL;
-	return NET_PUBLIC;
+		return HTTP_LINK_LOCAL;
+	return HTTP_PUBLIC;
 }
 
-enum net_kind net_kind_of(const struct sockaddr *addr)
+enum address_class address_class_of(const struct sockaddr *addr)
 {
 	struct sockaddr_in in4;
 	struct sockaddr_in6 in6;
@@ -78,10 +78,10 @@ enum net_kind net_kind_of(const struct sockaddr *addr)
 		memcpy(b, &in6.sin6_addr, 16);
 		return kind_of_ipv6(b);
 	}
-	return NET_LINK_LOCAL; /* nothing that we would have asked for */
+	return HTTP_LINK_LOCAL; /* nothing that we would have asked for */
 }
 
-enum net_kind net_kind_of_text(const char *host)
+enum address_class address_class_of_text(const char *host)
 {
 	uint8_t b[16];
 
@@ -89,23 +89,23 @@ enum net_kind net_kind_of_text(const char *host)
 		return kind_of_ipv4(b);
 	if (inet_pton(AF_INET6, host, b) == 1)
 		return kind_of_ipv6(b);
-	return NET_PUBLIC;
+	return HTTP_PUBLIC;
 }
 
-bool net_is_here(const char *host)
+bool http_is_here(const char *host)
 {
 	size_t n = strlen(host);
 
 	return strcmp(host, "localhost") == 0 ||
 	       (n > 10 && strcmp(host + n - 10, ".localhost") == 0) ||
-	       net_kind_of_text(host) == NET_LOOPBACK;
+	       address_class_of_text(host) == HTTP_LOOPBACK;
 }
 
-bool net_may_ask(struct net_request *r, enum net_kind kind)
+bool http_may_ask(struct http_transfer *r, enum address_class kind)
 {
-	if (kind == NET_LINK_LOCAL)
+	if (kind == HTTP_LINK_LOCAL)
 		return r->want.link_local && r->hops == 0;
-	if ((r->hops == 0 && !r->want.public_only) || kind == NET_PUBLIC ||
+	if ((r->hops == 0 && !r->want.public_only) || kind == HTTP_PUBLIC ||
 	    r->net->opts.private_redirects)
 		return true;
 	return r->first_known && !r->want.public_only && kind == r->first_kind;
@@ -127,7 +127,7 @@ static uint64_t hash_of(const struct url *u)
 }
 
 /* resolve - Location, which may be relative, against the address that it came from. */
-static int resolve(const struct net_request *r, struct url *ret)
+static int resolve(const struct http_transfer *r, struct url *ret)
 {
 	CURLU *u = curl_url();
 	char *text = NULL;
@@ -150,15 +150,16 @@ static int resolve(const struct net_request *r, struct url *ret)
 }
 
 /* forbidden - what is against it before anything is connected; NULL: nothing. */
-static const char *forbidden(struct net_request *r, const struct url *to)
+static const char *forbidden(struct http_transfer *r, const struct url *to)
 {
-	enum net_kind kind = net_is_here(to->host) ? NET_LOOPBACK : net_kind_of_text(to->host);
+	enum address_class kind =
+		http_is_here(to->host) ? HTTP_LOOPBACK : address_class_of_text(to->host);
 
 	if (strcmp(to->scheme, "http") != 0 && strcmp(to->scheme, "https") != 0)
 		return "a redirect to something else than http:// or https:// is not followed";
 	if (strcmp(r->at.scheme, "https") == 0 && strcmp(to->scheme, "https") != 0)
 		return "a redirect from https:// to http:// is not followed";
-	if (!net_may_ask(r, kind))
+	if (!http_may_ask(r, kind))
 		return "a redirect leads to this machine or into a private network, which is "
 		       "not "
 		       "followed (-o private_redirects allows it)";
@@ -166,11 +167,11 @@ static const char *forbidden(struct net_request *r, const struct url *to)
 }
 
 /* endless - why it is not followed any further; NULL: it may be. */
-static const char *endless(struct net_request *r, const struct url *to)
+static const char *endless(struct http_transfer *r, const struct url *to)
 {
 	uint64_t hash = hash_of(to);
 
-	if (r->hops > NET_HOPS)
+	if (r->hops > HTTP_HOPS)
 		return "too many redirects";
 	for (uint32_t i = 0; i < r->hops; i++)
 		if (r->seen[i] == hash)
@@ -180,7 +181,7 @@ static const char *endless(struct net_request *r, const struct url *to)
 	return NULL;
 }
 
-int net_redirect(struct net_request *r)
+int http_redirect(struct http_transfer *r)
 {
 	struct url to = {0};
 	const char *why;
@@ -189,7 +190,7 @@ int net_redirect(struct net_request *r)
 	if (r->hops++ == 0)
 		r->seen[0] = hash_of(&r->at);
 	if (resolve(r, &to) < 0) {
-		net_fail(r, -EIO, "a redirect to something that is no address");
+		http_fail(r, -EIO, "a redirect to something that is no address");
 		return -EIO;
 	}
 	why = forbidden(r, &to);
@@ -199,7 +200,7 @@ int net_redirect(struct net_request *r)
 		rc = why ? -EIO : 0;
 	}
 	if (why) {
-		net_fail(r, rc, "%s", why);
+		http_fail(r, rc, "%s", why);
 		url_release(&to);
 		return rc;
 	}

@@ -12,15 +12,15 @@
 
 #define RESERVE_MAX ((uint64_t)64 << 20) /* asked for at once; more as it comes */
 
-void net_answer_begin(struct net_request *r)
+void http_response_begin(struct http_transfer *r)
 {
-	struct net_answer *a = &r->a;
+	struct http_response *a = &r->a;
 	uint32_t tries = a->tries;
 
 	buf_release(&a->body);
-	*a = (struct net_answer){
+	*a = (struct http_response){
 		.tries = tries, .length = UINT64_MAX, .range_size = UINT64_MAX};
-	buf_init(&a->body, NET_ERROR_BYTES);
+	buf_init(&a->body, HTTP_ERROR_BYTES);
 	r->text[0] = '\0';
 	r->fault = FAULT_NONE;
 	r->sent = r->body_began = r->lengthy = false;
@@ -60,7 +60,7 @@ static void keep(char *out, size_t cap, const struct line *l)
 }
 
 /* take_range - "bytes 0-99/1000", "bytes 0-99/" and a star, "bytes * /1000" without the space. */
-static void take_range(struct net_answer *a, const struct line *l)
+static void take_range(struct http_response *a, const struct line *l)
 {
 	const char *p = l->value, *slash, *dash;
 	uint64_t first = 0, last = 0, size = UINT64_MAX;
@@ -101,7 +101,7 @@ static int64_t date_of(const struct line *l)
 }
 
 /* take_pause - Retry-After: seconds, or a date. */
-static void take_pause(struct net_request *r, const struct line *l)
+static void take_pause(struct http_transfer *r, const struct line *l)
 {
 	uint64_t s = 0;
 	int64_t date;
@@ -113,9 +113,9 @@ static void take_pause(struct net_request *r, const struct line *l)
 	r->pause_ms = (uint32_t)s * 1000;
 }
 
-static void take_line(struct net_request *r, const struct line *l)
+static void take_line(struct http_transfer *r, const struct line *l)
 {
-	struct net_answer *a = &r->a;
+	struct http_response *a = &r->a;
 
 	if (is_named(l, "Content-Length")) {
 		if (str_u64(l->value, l->n, INT64_MAX, &a->length) < 0)
@@ -151,25 +151,25 @@ static bool is_space(char c)
 }
 
 /* begin_status - of an answer; one with 1xx may have come before. */
-static void begin_status(struct net_request *r)
+static void begin_status(struct http_transfer *r)
 {
 	uint64_t bytes = r->header_bytes;
 
-	net_answer_begin(r);
+	http_response_begin(r);
 	r->header_bytes = bytes;
 	r->sent = true;
 }
 
-size_t net_on_header(char *data, size_t size, size_t n, void *arg)
+size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 {
-	struct net_request *r = arg;
+	struct http_transfer *r = arg;
 	struct line l = {.name = data};
 	const char *colon;
 
 	n *= size;
-	r->last_byte = stop_now();
+	r->last_byte = cancel_now();
 	r->header_bytes += n;
-	if (r->header_bytes > NET_HEADER_BYTES) {
+	if (r->header_bytes > HTTP_HEADER_BYTES) {
 		r->fault = FAULT_HEADERS;
 		return 0;
 	}
@@ -195,17 +195,17 @@ size_t net_on_header(char *data, size_t size, size_t n, void *arg)
 
 /* The body. */
 
-static bool stop_with(struct net_request *r, enum net_fault fault)
+static bool stop_with(struct http_transfer *r, enum http_fault fault)
 {
 	r->fault = fault;
 	return false;
 }
 
 /* begin_body - how much of it may come, and where it goes. */
-static bool begin_body(struct net_request *r)
+static bool begin_body(struct http_transfer *r)
 {
-	struct net_answer *a = &r->a;
-	const struct net_want *w = &r->want;
+	struct http_response *a = &r->a;
+	const struct http_request *w = &r->want;
 	long status = 0;
 
 	r->body_began = true;
@@ -213,14 +213,14 @@ static bool begin_body(struct net_request *r)
 	a->status = status > 0 ? (uint32_t)status : 0;
 	buf_release(&a->body);
 	if (a->status != 200 && a->status != 206) {
-		buf_init(&a->body, a->status < 300 ? w->max_body : NET_ERROR_BYTES);
+		buf_init(&a->body, a->status < 300 ? w->max_body : HTTP_ERROR_BYTES);
 		return true;
 	}
 	buf_init(&a->body, w->max_body);
 	if (a->status == 200 && w->part_len) {
 		a->cut = true;
 		r->skip = w->part_off;
-		if (r->skip > NET_SKIP_BYTES)
+		if (r->skip > HTTP_SKIP_BYTES)
 			return stop_with(r, FAULT_NO_RANGES);
 	} else if (a->length != UINT64_MAX && a->length > w->max_body) {
 		return stop_with(r, FAULT_TOO_BIG);
@@ -234,10 +234,10 @@ static bool begin_body(struct net_request *r)
 }
 
 /* put - bytes that are wanted. */
-static bool put(struct net_request *r, const char *data, size_t n)
+static bool put(struct http_transfer *r, const char *data, size_t n)
 {
-	struct net_answer *a = &r->a;
-	const struct net_want *w = &r->want;
+	struct http_response *a = &r->a;
+	const struct http_request *w = &r->want;
 	bool good = a->status == 200 || a->status == 206;
 
 	if (good && w->room) {
@@ -258,7 +258,7 @@ static bool put(struct net_request *r, const char *data, size_t n)
 }
 
 /* put_cut - of a whole file only the part that was wanted. */
-static bool put_cut(struct net_request *r, const char *data, size_t n)
+static bool put_cut(struct http_transfer *r, const char *data, size_t n)
 {
 	uint64_t have = r->want.room ? r->room_len : r->a.body.len;
 	uint64_t skip = u64_min(r->skip, n);
@@ -271,12 +271,12 @@ static bool put_cut(struct net_request *r, const char *data, size_t n)
 	return have + n < r->want.part_len || stop_with(r, FAULT_ENOUGH);
 }
 
-size_t net_on_body(char *data, size_t size, size_t n, void *arg)
+size_t http_on_body(char *data, size_t size, size_t n, void *arg)
 {
-	struct net_request *r = arg;
+	struct http_transfer *r = arg;
 
 	n *= size;
-	r->last_byte = stop_now();
+	r->last_byte = cancel_now();
 	if (!r->body_began && !begin_body(r))
 		return 0;
 	if (n == 0)
@@ -286,13 +286,13 @@ size_t net_on_body(char *data, size_t size, size_t n, void *arg)
 
 /* What is sent. */
 
-size_t net_on_send(char *data, size_t size, size_t n, void *arg)
+size_t http_on_send(char *data, size_t size, size_t n, void *arg)
 {
-	struct net_request *r = arg;
-	const struct net_want *w = &r->want;
+	struct http_transfer *r = arg;
+	const struct http_request *w = &r->want;
 
 	n = (size_t)u64_min(n * size, w->body_len - r->sent_bytes);
-	r->last_byte = stop_now();
+	r->last_byte = cancel_now();
 	if (w->body) {
 		memcpy(data, (const uint8_t *)w->body + r->sent_bytes, n);
 	} else if (n && io_pread(w->body_fd, data, n, w->body_off + r->sent_bytes, NULL) < 0) {
@@ -303,10 +303,10 @@ size_t net_on_send(char *data, size_t size, size_t n, void *arg)
 	return n;
 }
 
-/* net_on_seek - libcurl begins again, on another connection. */
-int net_on_seek(void *arg, curl_off_t off, int whence)
+/* http_on_seek - libcurl begins again, on another connection. */
+int http_on_seek(void *arg, curl_off_t off, int whence)
 {
-	struct net_request *r = arg;
+	struct http_transfer *r = arg;
 
 	if (whence != SEEK_SET || off < 0 || (uint64_t)off > r->want.body_len || r->want.once)
 		return CURL_SEEKFUNC_FAIL;

@@ -13,7 +13,7 @@
 
 enum { FIRST_PAUSE_MS = 100, LAST_PAUSE_MS = 10000, NAME_TRIES = 2 };
 
-const char *net_shown(const struct url *u, struct buf *out)
+const char *http_shown(const struct url *u, struct buf *out)
 {
 	buf_clear(out);
 	url_put(out, u, false);
@@ -21,7 +21,7 @@ const char *net_shown(const struct url *u, struct buf *out)
 	return buf_ok(out) ? (const char *)out->data : "?";
 }
 
-void net_fail(struct net_request *r, int rc, const char *fmt, ...)
+void http_fail(struct http_transfer *r, int rc, const char *fmt, ...)
 {
 	char text[ERR_TEXT_MAX];
 	struct buf b;
@@ -34,40 +34,40 @@ void net_fail(struct net_request *r, int rc, const char *fmt, ...)
 	buf_init(&b, URL_MAX * 2);
 	r->a.rc = rc;
 	if (r->a.tries > 1)
-		err_set(&r->a.e, rc, "'%.200s': %s (%u tries)", net_shown(&r->at, &b), text,
+		err_set(&r->a.e, rc, "'%.200s': %s (%u tries)", http_shown(&r->at, &b), text,
 			(unsigned int)r->a.tries);
 	else
-		err_set(&r->a.e, rc, "'%.200s': %s", net_shown(&r->at, &b), text);
+		err_set(&r->a.e, rc, "'%.200s': %s", http_shown(&r->at, &b), text);
 	buf_release(&b);
 }
 
 /* again - a try may follow, unless the time, the tries, or the nature of the request forbid it.
  * reached: the server may have done what it was asked. r->a says already what happened. */
-static enum net_verdict again(struct net_request *r, bool reached)
+static enum http_verdict again(struct http_transfer *r, bool reached)
 {
 	if (r->a.tries >= r->net->opts.tries || (reached && r->want.once))
-		return NET_DONE;
-	if (stop_now() + r->pause_ms * NET_MS >= r->until)
-		return NET_DONE;
-	return NET_AGAIN;
+		return HTTP_DONE;
+	if (cancel_now() + r->pause_ms * HTTP_MS >= r->until)
+		return HTTP_DONE;
+	return HTTP_AGAIN;
 }
 
-int64_t net_pause(struct net_request *r)
+int64_t http_pause(struct http_transfer *r)
 {
-	struct net *n = r->net;
+	struct http_client *n = r->net;
 	uint32_t shift = r->a.tries < 10 ? r->a.tries - 1 : 9;
 	int64_t ms = (int64_t)FIRST_PAUSE_MS << shift;
 
 	if (ms > LAST_PAUSE_MS)
 		ms = LAST_PAUSE_MS;
-	n->dice ^= (uint64_t)stop_now() | 1; /* xorshift: so that not all come back at once */
+	n->dice ^= (uint64_t)cancel_now() | 1; /* xorshift: so that not all come back at once */
 	n->dice ^= n->dice << 13;
 	n->dice ^= n->dice >> 7;
 	n->dice ^= n->dice << 17;
 	ms = ms / 2 + (int64_t)(n->dice % (uint64_t)(ms / 2 + 1));
 	if (ms < r->pause_ms)
 		ms = r->pause_ms;
-	return ms * NET_MS;
+	return ms * HTTP_MS;
 }
 
 /* Statuses. */
@@ -129,7 +129,7 @@ static int rc_of(uint32_t status)
 }
 
 /* take_code - <Code> of an S3 error. */
-static void take_code(struct net_answer *a)
+static void take_code(struct http_response *a)
 {
 	static const char open[] = "<Code>";
 	const uint8_t *p = a->body.len ? memmem(a->body.data, a->body.len, open, 6) : NULL;
@@ -148,48 +148,48 @@ static void take_code(struct net_answer *a)
 	a->error_code[n] = '\0';
 }
 
-static bool code_is(const struct net_answer *a, const char *code)
+static bool code_is(const struct http_response *a, const char *code)
 {
 	return strcmp(a->error_code, code) == 0;
 }
 
 /* not_done - the server says that it did nothing. */
-static bool not_done(const struct net_answer *a)
+static bool not_done(const struct http_response *a)
 {
 	return a->status == 429 || code_is(a, "SlowDown") || code_is(a, "RequestTimeout");
 }
 
-static bool passing(const struct net_answer *a)
+static bool passing(const struct http_response *a)
 {
 	return a->status == 408 || a->status == 429 || a->status == 500 || a->status == 502 ||
 	       a->status == 503 || a->status == 504 || code_is(a, "SlowDown") ||
 	       code_is(a, "InternalError") || code_is(a, "RequestTimeout");
 }
 
-static enum net_verdict refused(struct net_request *r)
+static enum http_verdict refused(struct http_transfer *r)
 {
-	struct net_answer *a = &r->a;
+	struct http_response *a = &r->a;
 	bool code = a->error_code[0];
 
-	net_fail(r, rc_of(a->status), "%s (HTTP %u%s%s)", reason(a->status),
-		 (unsigned int)a->status, code ? ", " : "", a->error_code);
+	http_fail(r, rc_of(a->status), "%s (HTTP %u%s%s)", reason(a->status),
+		  (unsigned int)a->status, code ? ", " : "", a->error_code);
 	if (!passing(a)) {
 		if (r->want.judge && r->want.judge(r->want.sign_arg, a))
 			return again(r, false);
-		return NET_DONE;
+		return HTTP_DONE;
 	}
-	if (r->pause_ms && stop_now() + r->pause_ms * NET_MS >= r->until)
-		net_fail(r, -EIO, "%s (HTTP %u), and wants to be left alone for %u seconds",
-			 reason(a->status), (unsigned int)a->status, r->pause_ms / 1000);
+	if (r->pause_ms && cancel_now() + r->pause_ms * HTTP_MS >= r->until)
+		http_fail(r, -EIO, "%s (HTTP %u), and wants to be left alone for %u seconds",
+			  reason(a->status), (unsigned int)a->status, r->pause_ms / 1000);
 	return again(r, !not_done(a));
 }
 
 /* Answers. */
 
 /* contradiction - what is wrong with a body that came to its end; NULL: nothing. */
-static const char *contradiction(const struct net_request *r)
+static const char *contradiction(const struct http_transfer *r)
 {
-	const struct net_answer *a = &r->a;
+	const struct http_response *a = &r->a;
 	uint64_t len = r->want.room ? r->room_len : a->body.len;
 
 	if (strcmp(r->want.method, "HEAD") == 0 || a->status == 204 || a->status == 304 ||
@@ -208,9 +208,9 @@ static const char *contradiction(const struct net_request *r)
 	return NULL;
 }
 
-static enum net_verdict accepted(struct net_request *r)
+static enum http_verdict accepted(struct http_transfer *r)
 {
-	struct net_answer *a = &r->a;
+	struct http_response *a = &r->a;
 	const char *wrong;
 	bool plain = strcmp(r->want.method, "GET") == 0 || strcmp(r->want.method, "HEAD") == 0;
 
@@ -218,29 +218,29 @@ static enum net_verdict accepted(struct net_request *r)
 	     a->status == 308) &&
 	    plain && !r->want.sign) {
 		if (a->location[0])
-			return NET_ELSEWHERE;
-		net_fail(r, -EIO, "a redirect (HTTP %u) that does not say where to",
-			 (unsigned int)a->status);
-		return NET_DONE;
+			return HTTP_ELSEWHERE;
+		http_fail(r, -EIO, "a redirect (HTTP %u) that does not say where to",
+			  (unsigned int)a->status);
+		return HTTP_DONE;
 	}
 	wrong = contradiction(r);
 	if (wrong) {
-		net_fail(r, -EIO, "%s", wrong);
+		http_fail(r, -EIO, "%s", wrong);
 		return again(r, true);
 	}
 	a->rc = 0;
 	a->e = (struct err)ERR_INIT;
 	if (r->want.judge && r->want.judge(r->want.sign_arg, a)) {
-		net_fail(r, -EIO, "the server failed%s%s", a->error_code[0] ? ": " : "",
-			 a->error_code);
+		http_fail(r, -EIO, "the server failed%s%s", a->error_code[0] ? ": " : "",
+			  a->error_code);
 		return again(r, true);
 	}
-	return NET_DONE;
+	return HTTP_DONE;
 }
 
-static enum net_verdict answered(struct net_request *r)
+static enum http_verdict answered(struct http_transfer *r)
 {
-	struct net_answer *a = &r->a;
+	struct http_response *a = &r->a;
 
 	if (r->want.room && (a->status == 200 || a->status == 206))
 		a->body.len = (size_t)r->room_len;
@@ -251,27 +251,28 @@ static enum net_verdict answered(struct net_request *r)
 
 /* Faults. */
 
-static enum net_verdict faulty(struct net_request *r)
+static enum http_verdict faulty(struct http_transfer *r)
 {
-	const struct net_options *o = &r->net->opts;
+	const struct http_client_options *o = &r->net->opts;
 
 	switch (r->fault) {
 	case FAULT_TOO_BIG:
-		net_fail(r, -EFBIG, "the answer is larger than the %llu bytes that it may have",
-			 (unsigned long long)r->want.max_body);
-		return NET_DONE;
+		http_fail(r, -EFBIG,
+			  "the answer is larger than the %llu bytes that it may have",
+			  (unsigned long long)r->want.max_body);
+		return HTTP_DONE;
 	case FAULT_HEADERS:
-		net_fail(r, -EIO, "the header of the answer is larger than %d bytes",
-			 NET_HEADER_BYTES);
-		return NET_DONE;
+		http_fail(r, -EIO, "the header of the answer is larger than %d bytes",
+			  HTTP_HEADER_BYTES);
+		return HTTP_DONE;
 	case FAULT_NO_RANGES:
-		net_fail(r, -EOPNOTSUPP,
-			 "the server sends whole files only, no ranges, and this one is too "
-			 "large "
-			 "for that");
-		return NET_DONE;
+		http_fail(r, -EOPNOTSUPP,
+			  "the server sends whole files only, no ranges, and this one is too "
+			  "large "
+			  "for that");
+		return HTTP_DONE;
 	case FAULT_PLACE:
-		net_fail(
+		http_fail(
 			r, -EACCES,
 			r->hops ? "a redirect leads to this machine or into a private network, "
 				  "which is not followed (-o private_redirects allows it)"
@@ -279,75 +280,75 @@ static enum net_verdict faulty(struct net_request *r)
 				? "a document may not lead to this machine or into a private "
 				  "network (-o private_redirects allows it)"
 				: "link-local addresses are not asked");
-		return NET_DONE;
+		return HTTP_DONE;
 	case FAULT_BODY:
-		net_fail(r, -EIO, "what is to be sent could not be read");
-		return NET_DONE;
+		http_fail(r, -EIO, "what is to be sent could not be read");
+		return HTTP_DONE;
 	case FAULT_MEMORY:
-		net_fail(r, -ENOMEM, "out of memory");
-		return NET_DONE;
+		http_fail(r, -ENOMEM, "out of memory");
+		return HTTP_DONE;
 	case FAULT_CONNECT:
-		net_fail(r, -ETIMEDOUT, "no connection within %u ms", o->connect_ms);
+		http_fail(r, -ETIMEDOUT, "no connection within %u ms", o->connect_ms);
 		return again(r, false);
 	case FAULT_STALL:
 		r->fresh = true; /* who knows what became of the connection */
-		net_fail(r, -ETIMEDOUT, "the server said nothing for %u ms", o->stall_ms);
+		http_fail(r, -ETIMEDOUT, "the server said nothing for %u ms", o->stall_ms);
 		return again(r, true);
 	case FAULT_TOTAL:
-		net_fail(r, -ETIMEDOUT, "no whole answer within %u ms",
-			 r->want.total_ms ? r->want.total_ms : o->total_ms);
-		return NET_DONE;
+		http_fail(r, -ETIMEDOUT, "no whole answer within %u ms",
+			  r->want.total_ms ? r->want.total_ms : o->total_ms);
+		return HTTP_DONE;
 	default:
-		net_fail(r, -EIO, "the transfer ended");
-		return NET_DONE;
+		http_fail(r, -EIO, "the transfer ended");
+		return HTTP_DONE;
 	}
 }
 
 /* broken - libcurl's own words, which name hosts and numbers but nothing of the request. */
-static enum net_verdict broken(struct net_request *r, CURLcode code)
+static enum http_verdict broken(struct http_transfer *r, CURLcode code)
 {
 	const char *text = r->text[0] ? r->text : curl_easy_strerror(code);
 
 	switch (code) {
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
-		net_fail(r, -EIO, "%s: is its name right?", text);
-		return ++r->tries_here < NAME_TRIES ? again(r, false) : NET_DONE;
+		http_fail(r, -EIO, "%s: is its name right?", text);
+		return ++r->tries_here < NAME_TRIES ? again(r, false) : HTTP_DONE;
 	case CURLE_PEER_FAILED_VERIFICATION:
-		net_fail(r, -EIO,
-			 "%s: the server cannot prove who it is (-o ca_file= names "
-			 "certificates to "
-			 "trust)",
-			 text);
-		return NET_DONE;
+		http_fail(r, -EIO,
+			  "%s: the server cannot prove who it is (-o ca_file= names "
+			  "certificates to "
+			  "trust)",
+			  text);
+		return HTTP_DONE;
 	case CURLE_SSL_CACERT_BADFILE:
-		net_fail(r, -EIO, "%s: -o ca_file= must name a file of certificates (PEM)",
-			 text);
-		return NET_DONE;
+		http_fail(r, -EIO, "%s: -o ca_file= must name a file of certificates (PEM)",
+			  text);
+		return HTTP_DONE;
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_WEIRD_SERVER_REPLY:
-		net_fail(r, -EIO, "what answers does not speak HTTP: %s", text);
-		return NET_DONE;
+		http_fail(r, -EIO, "what answers does not speak HTTP: %s", text);
+		return HTTP_DONE;
 	case CURLE_URL_MALFORMAT:
 	case CURLE_OUT_OF_MEMORY:
 	case CURLE_SSL_CIPHER:
 	case CURLE_SSL_ENGINE_NOTFOUND:
-		net_fail(r, code == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s", text);
-		return NET_DONE;
+		http_fail(r, code == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s", text);
+		return HTTP_DONE;
 	case CURLE_OPERATION_TIMEDOUT:
-		net_fail(r, -ETIMEDOUT, "no connection within %u ms", r->net->opts.connect_ms);
+		http_fail(r, -ETIMEDOUT, "no connection within %u ms", r->net->opts.connect_ms);
 		return again(r, r->sent);
 	case CURLE_PARTIAL_FILE:
 	case CURLE_GOT_NOTHING:
-		net_fail(r, -EIO, "the server ended its answer before the end: %s", text);
+		http_fail(r, -EIO, "the server ended its answer before the end: %s", text);
 		return again(r, true);
 	default:
-		net_fail(r, -EIO, "%s", text);
+		http_fail(r, -EIO, "%s", text);
 		return again(r, r->sent);
 	}
 }
 
-enum net_verdict net_verdict(struct net_request *r, CURLcode code)
+enum http_verdict http_verdict(struct http_transfer *r, CURLcode code)
 {
 	long status = 0;
 

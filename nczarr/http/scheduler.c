@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define LOG_COMPONENT LOG_NET
+#define LOG_COMPONENT LOG_HTTP
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 
 enum { HOSTS_KEPT = 64, IDLE_MS = 60 * 1000, BUSY_MS = 1000 };
 
-void net_put(struct net_list *l, struct net_request *r)
+void http_put(struct http_list *l, struct http_transfer *r)
 {
 	r->next = NULL;
 	r->prev = l->last;
@@ -25,7 +25,7 @@ void net_put(struct net_list *l, struct net_request *r)
 	l->n++;
 }
 
-void net_take(struct net_list *l, struct net_request *r)
+void http_take(struct http_list *l, struct http_transfer *r)
 {
 	if (r->prev)
 		r->prev->next = r->next;
@@ -41,12 +41,12 @@ void net_take(struct net_list *l, struct net_request *r)
 /* Hosts. */
 
 /* drop_hosts - make room for one more, as far as hosts are idle. */
-static void drop_hosts(struct net *n)
+static void drop_hosts(struct http_client *n)
 {
-	struct net_host **at = &n->hosts;
+	struct http_host **at = &n->hosts;
 
 	while (*at && n->n_hosts >= HOSTS_KEPT) {
-		struct net_host *h = *at;
+		struct http_host *h = *at;
 
 		if (h->refs) {
 			at = &h->next;
@@ -59,9 +59,9 @@ static void drop_hosts(struct net *n)
 	}
 }
 
-static struct net_host *host_new(struct net *n, const char *key)
+static struct http_host *host_new(struct http_client *n, const char *key)
 {
-	struct net_host *h = calloc(1, sizeof(*h));
+	struct http_host *h = calloc(1, sizeof(*h));
 
 	if (h)
 		h->key = strdup(key);
@@ -76,17 +76,17 @@ static struct net_host *host_new(struct net *n, const char *key)
 	return h;
 }
 
-static void leave_host(struct net_request *r)
+static void leave_host(struct http_transfer *r)
 {
 	if (r->host)
 		r->host->refs--;
 	r->host = NULL;
 }
 
-/* join_host - of the address where r is asked now. */
-static bool join_host(struct net_request *r)
+/* concat_host - of the address where r is asked now. */
+static bool concat_host(struct http_transfer *r)
 {
-	struct net_host *h = r->net->hosts;
+	struct http_host *h = r->net->hosts;
 	struct buf key;
 
 	leave_host(r);
@@ -107,9 +107,9 @@ static bool join_host(struct net_request *r)
 }
 
 /* has_room - with HTTP/2 all requests share a connection. */
-static bool has_room(const struct net *n, const struct net_request *r)
+static bool has_room(const struct http_client *n, const struct http_transfer *r)
 {
-	const struct net_host *h = r->host;
+	const struct http_host *h = r->host;
 	uint32_t most = h->http2 ? n->opts.requests : n->opts.connections;
 
 	if (h->flying >= most || n->flying.n >= n->opts.requests)
@@ -120,47 +120,47 @@ static bool has_room(const struct net *n, const struct net_request *r)
 
 /* Ends. */
 
-static void finish(struct net_request *r)
+static void finish(struct http_transfer *r)
 {
 	struct buf b;
 
 	if (log_enabled(LOG_DEBUG)) {
 		buf_init(&b, URL_MAX * 2);
 		log_debug("%s '%s': HTTP %u, %d, tries: %u", r->want.method,
-			  net_shown(&r->at, &b), (unsigned int)r->a.status, r->a.rc,
+			  http_shown(&r->at, &b), (unsigned int)r->a.status, r->a.rc,
 			  (unsigned int)r->a.tries);
 		buf_release(&b);
 	}
 	leave_host(r);
-	net_finish(r);
+	http_finish(r);
 }
 
-static void queue(struct net_request *r)
+static void queue(struct http_transfer *r)
 {
-	struct net *n = r->net;
+	struct http_client *n = r->net;
 
-	if (!r->host && !join_host(r)) {
-		net_fail(r, -ENOMEM, "out of memory");
+	if (!r->host && !concat_host(r)) {
+		http_fail(r, -ENOMEM, "out of memory");
 		finish(r);
 		return;
 	}
-	net_put(r->want.background ? &n->back : &n->front, r);
+	http_put(r->want.background ? &n->back : &n->front, r);
 }
 
 /* land - a try is over: its handle is free again. */
-static void land(struct net_request *r)
+static void land(struct http_transfer *r)
 {
-	struct net *n = r->net;
+	struct http_client *n = r->net;
 
-	net_take(&n->flying, r);
+	http_take(&n->flying, r);
 	r->host->flying--;
 	if (r->want.background)
 		r->host->behind--;
 	(void)curl_multi_remove_handle(n->multi, r->easy);
-	net_try_end(r);
+	http_try_end(r);
 }
 
-static void note_version(struct net_request *r)
+static void note_version(struct http_transfer *r)
 {
 	long version = 0;
 
@@ -172,59 +172,59 @@ static void note_version(struct net_request *r)
 }
 
 /* settle - what becomes of a request whose try ended. */
-static void settle(struct net_request *r, CURLcode code)
+static void settle(struct http_transfer *r, CURLcode code)
 {
-	enum net_verdict verdict;
+	enum http_verdict verdict;
 
 	if (r->a.status)
 		note_version(r);
-	verdict = net_verdict(r, code);
+	verdict = http_verdict(r, code);
 	if (r->a.status && r->a.status < 500)
-		r->host->last_good = stop_now();
+		r->host->last_good = cancel_now();
 	land(r);
-	if (verdict == NET_ELSEWHERE && net_redirect(r) == 0) {
+	if (verdict == HTTP_ELSEWHERE && http_redirect(r) == 0) {
 		leave_host(r);
 		queue(r);
-	} else if (verdict == NET_AGAIN) {
-		r->due = stop_now() + net_pause(r);
-		net_put(&r->net->paused, r);
+	} else if (verdict == HTTP_AGAIN) {
+		r->due = cancel_now() + http_pause(r);
+		http_put(&r->net->paused, r);
 	} else {
 		finish(r);
 	}
 }
 
 /* fly - begin a try. */
-static void fly(struct net_request *r)
+static void fly(struct http_transfer *r)
 {
-	struct net *n = r->net;
+	struct http_client *n = r->net;
 	struct err e = ERR_INIT;
 	int rc;
 
-	r->begun = r->last_byte = stop_now();
+	r->begun = r->last_byte = cancel_now();
 	if (!r->until)
 		r->until = r->begun +
-			   (r->want.total_ms ? r->want.total_ms : n->opts.total_ms) * NET_MS;
+			   (r->want.total_ms ? r->want.total_ms : n->opts.total_ms) * HTTP_MS;
 	(void)pthread_mutex_lock(&n->lock);
 	n->counts.tries++;
 	(void)pthread_mutex_unlock(&n->lock);
-	net_put(&n->flying, r);
+	http_put(&n->flying, r);
 	r->host->flying++;
 	if (r->want.background)
 		r->host->behind++;
-	rc = net_try(r, &e);
+	rc = http_try(r, &e);
 	if (rc == 0 && curl_multi_add_handle(n->multi, r->easy) == CURLM_OK)
 		return;
 	if (rc == 0)
 		rc = err_nomem(&e);
 	land(r);
-	net_fail(r, rc, "%s", e.msg);
+	http_fail(r, rc, "%s", e.msg);
 	finish(r);
 }
 
 /* start - as many as may go. A host that is full holds up only its own. */
-static void start(struct net_list *l)
+static void start(struct http_list *l)
 {
-	struct net_request *r = l->first, *next;
+	struct http_transfer *r = l->first, *next;
 
 	for (; r; r = next) {
 		next = r->next;
@@ -232,7 +232,7 @@ static void start(struct net_list *l)
 			return;
 		if (!has_room(r->net, r))
 			continue;
-		net_take(l, r);
+		http_take(l, r);
 		fly(r);
 	}
 }
@@ -240,21 +240,21 @@ static void start(struct net_list *l)
 /* Times. */
 
 /* too_long - what a try that is on its way has taken too long for. */
-static enum net_fault too_long(const struct net_request *r, int64_t now)
+static enum http_fault too_long(const struct http_transfer *r, int64_t now)
 {
-	const struct net_options *o = &r->net->opts;
+	const struct http_client_options *o = &r->net->opts;
 
 	if (now >= r->until)
 		return FAULT_TOTAL;
 	if (r->sent)
-		return now - r->last_byte >= o->stall_ms * NET_MS ? FAULT_STALL : FAULT_NONE;
+		return now - r->last_byte >= o->stall_ms * HTTP_MS ? FAULT_STALL : FAULT_NONE;
 	/* libcurl looks at this itself, but not while it waits for another's connection */
-	return now - r->begun >= o->connect_ms * NET_MS ? FAULT_CONNECT : FAULT_NONE;
+	return now - r->begun >= o->connect_ms * HTTP_MS ? FAULT_CONNECT : FAULT_NONE;
 }
 
-static void check_flying(struct net *n, int64_t now)
+static void check_flying(struct http_client *n, int64_t now)
 {
-	struct net_request *r = n->flying.first, *next;
+	struct http_transfer *r = n->flying.first, *next;
 
 	for (; r; r = next) {
 		next = r->next;
@@ -264,33 +264,33 @@ static void check_flying(struct net *n, int64_t now)
 	}
 }
 
-static void check_paused(struct net *n, int64_t now)
+static void check_paused(struct http_client *n, int64_t now)
 {
-	struct net_request *r = n->paused.first, *next;
+	struct http_transfer *r = n->paused.first, *next;
 
 	for (; r; r = next) {
 		next = r->next;
 		if (now < r->due)
 			continue;
-		net_take(&n->paused, r);
+		http_take(&n->paused, r);
 		queue(r);
 	}
 }
 
 /* check_queue - who has waited as long as it may without that the host answered anybody. */
-static void check_queue(struct net *n, struct net_list *l, int64_t now)
+static void check_queue(struct http_client *n, struct http_list *l, int64_t now)
 {
-	struct net_request *r = l->first, *next;
+	struct http_transfer *r = l->first, *next;
 
 	for (; r; r = next) {
 		int64_t since = r->since > r->host->last_good ? r->since : r->host->last_good;
 		uint32_t ms = r->want.total_ms ? r->want.total_ms : n->opts.total_ms;
 
 		next = r->next;
-		if (r->until ? now < r->until : now - since < ms * NET_MS)
+		if (r->until ? now < r->until : now - since < ms * HTTP_MS)
 			continue;
-		net_take(l, r);
-		net_fail(r, -ETIMEDOUT, "the server answers nobody");
+		http_take(l, r);
+		http_fail(r, -ETIMEDOUT, "the server answers nobody");
 		finish(r);
 	}
 }
@@ -302,26 +302,26 @@ static void sooner(int64_t *when, int64_t t)
 }
 
 /* wait_ms - until there is something to look at. */
-static int wait_ms(struct net *n, int64_t now)
+static int wait_ms(struct http_client *n, int64_t now)
 {
 	bool idle = !n->flying.n && !n->front.n && !n->back.n;
-	int64_t when = now + (idle ? IDLE_MS : BUSY_MS) * NET_MS;
+	int64_t when = now + (idle ? IDLE_MS : BUSY_MS) * HTTP_MS;
 
-	for (const struct net_request *r = n->flying.first; r; r = r->next) {
+	for (const struct http_transfer *r = n->flying.first; r; r = r->next) {
 		sooner(&when, r->until);
-		sooner(&when, r->sent ? r->last_byte + n->opts.stall_ms * NET_MS
-				      : r->begun + n->opts.connect_ms * NET_MS);
+		sooner(&when, r->sent ? r->last_byte + n->opts.stall_ms * HTTP_MS
+				      : r->begun + n->opts.connect_ms * HTTP_MS);
 	}
-	for (const struct net_request *r = n->paused.first; r; r = r->next)
+	for (const struct http_transfer *r = n->paused.first; r; r = r->next)
 		sooner(&when, r->due);
-	return when > now ? (int)((when - now) / NET_MS) + 1 : 0;
+	return when > now ? (int)((when - now) / HTTP_MS) + 1 : 0;
 }
 
 /* Giving up. */
 
-static void cancel_in(struct net_list *l, bool all)
+static void cancel_in(struct http_list *l, bool all)
 {
-	struct net_request *r = l->first, *next;
+	struct http_transfer *r = l->first, *next;
 
 	for (; r; r = next) {
 		next = r->next;
@@ -330,13 +330,13 @@ static void cancel_in(struct net_list *l, bool all)
 		if (l == &r->net->flying)
 			land(r);
 		else
-			net_take(l, r);
-		net_fail(r, -ECANCELED, "given up");
+			http_take(l, r);
+		http_fail(r, -ECANCELED, "given up");
 		finish(r);
 	}
 }
 
-static void cancel(struct net *n, bool all)
+static void cancel(struct http_client *n, bool all)
 {
 	cancel_in(&n->flying, all);
 	cancel_in(&n->paused, all);
@@ -345,15 +345,15 @@ static void cancel(struct net *n, bool all)
 }
 
 /* take_inbox - Returns false when the thread is to end. */
-static bool take_inbox(struct net *n, bool *ret_stopping)
+static bool take_inbox(struct http_client *n, bool *ret_stopping)
 {
-	struct net_list in;
-	struct net_request *r, *next;
+	struct http_list in;
+	struct http_transfer *r, *next;
 	bool ending;
 
 	(void)pthread_mutex_lock(&n->lock);
 	in = n->inbox;
-	n->inbox = (struct net_list){0};
+	n->inbox = (struct http_list){0};
 	*ret_stopping = n->stopping;
 	ending = n->ending;
 	(void)pthread_mutex_unlock(&n->lock);
@@ -364,13 +364,13 @@ static bool take_inbox(struct net *n, bool *ret_stopping)
 	return !ending;
 }
 
-static void take_results(struct net *n)
+static void take_results(struct http_client *n)
 {
 	CURLMsg *m;
 	int left;
 
 	while ((m = curl_multi_info_read(n->multi, &left)) != NULL) {
-		struct net_request *r = n->flying.first;
+		struct http_transfer *r = n->flying.first;
 		CURLcode code = m->data.result;
 
 		if (m->msg != CURLMSG_DONE)
@@ -382,10 +382,10 @@ static void take_results(struct net *n)
 	}
 }
 
-static void run_once(struct net *n)
+static void run_once(struct http_client *n)
 {
 	int running = 0;
-	int64_t now = stop_now();
+	int64_t now = cancel_now();
 
 	if (atomic_exchange(&n->cancels, 0))
 		cancel(n, false);
@@ -395,7 +395,7 @@ static void run_once(struct net *n)
 	(void)curl_multi_perform(n->multi,
 				 &running); /* what is wrong is said of each transfer */
 	take_results(n);
-	now = stop_now();
+	now = cancel_now();
 	check_flying(n, now);
 	check_queue(n, &n->front, now);
 	check_queue(n, &n->back, now);
@@ -403,9 +403,9 @@ static void run_once(struct net *n)
 	start(&n->back);
 }
 
-void *net_run(void *arg)
+void *http_run(void *arg)
 {
-	struct net *n = arg;
+	struct http_client *n = arg;
 	bool stopping = false;
 
 	while (take_inbox(n, &stopping)) {
@@ -413,13 +413,13 @@ void *net_run(void *arg)
 			cancel(n, true);
 		else
 			run_once(n);
-		(void)curl_multi_poll(n->multi, NULL, 0, wait_ms(n, stop_now()), NULL);
+		(void)curl_multi_poll(n->multi, NULL, 0, wait_ms(n, cancel_now()), NULL);
 	}
 	cancel(n, true);
 	while (n->n_spare)
 		curl_easy_cleanup(n->spare[--n->n_spare]);
 	while (n->hosts) {
-		struct net_host *h = n->hosts;
+		struct http_host *h = n->hosts;
 
 		n->hosts = h->next;
 		free(h->key);

@@ -16,8 +16,8 @@
 enum { KEY_MAX = 4096, TOKEN_MAX = 16 << 10 };
 
 struct http {
-	struct objects o;
-	struct net *net;
+	struct object_service o;
+	struct http_client *net;
 	char *url, *query, *shown;
 	char *user, *password, *bearer_file;
 	bool public_only;
@@ -87,7 +87,7 @@ NZ_PRINTF(3, 4) static void fail(struct fetch *f, int rc, const char *fmt, ...)
 
 /* Asking. */
 
-static void on_answer(void *arg, struct net_answer *a);
+static void on_answer(void *arg, struct http_response *a);
 
 /* range_line - "Range: bytes=0-99"; "" when all of it is wanted. */
 static void range_line(const struct fetch *f, char out[80])
@@ -114,7 +114,7 @@ static int ask(struct fetch *f, struct err *e)
 	char range[80], match[OBJECT_ETAG_MAX + 16], none[OBJECT_ETAG_MAX + 24];
 	const char *lines[4];
 	size_t n = 0;
-	struct net_want w = {
+	struct http_request w = {
 		.method = r->what == OBJECT_HEAD && !f->by_get ? "HEAD" : "GET",
 		.url = f->url,
 		.headers = lines,
@@ -142,7 +142,7 @@ static int ask(struct fetch *f, struct err *e)
 		lines[n++] = none;
 	}
 	lines[n] = NULL;
-	return net_start(h->net, &w, on_answer, f, e);
+	return http_start(h->net, &w, on_answer, f, e);
 }
 
 /* ask_again - from the net's thread: the second request of a fetch. */
@@ -169,7 +169,7 @@ static void ask_size(struct fetch *f, bool after)
 
 static void info_came(struct fetch *f, const struct object_info *info);
 
-static void info_of(const struct net_answer *a, struct object_info *ret)
+static void info_of(const struct http_response *a, struct object_info *ret)
 {
 	*ret = (struct object_info){
 		.size = UINT64_MAX, .weak = a->weak, .changed = a->modified};
@@ -181,13 +181,13 @@ static void info_of(const struct net_answer *a, struct object_info *ret)
 }
 
 /* refused_head - servers that know GET only, and addresses that were signed for it. */
-static bool refused_head(const struct net_answer *a)
+static bool refused_head(const struct http_response *a)
 {
 	return a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501;
 }
 
 /* behind - an answer that says that there is nothing at or behind an offset. */
-static void behind(struct fetch *f, const struct net_answer *a)
+static void behind(struct fetch *f, const struct http_response *a)
 {
 	struct object_info info;
 
@@ -214,7 +214,7 @@ static void behind(struct fetch *f, const struct net_answer *a)
 	ask_size(f, f->r.what == OBJECT_PART);
 }
 
-static void failed(struct fetch *f, struct net_answer *a)
+static void failed(struct fetch *f, struct http_response *a)
 {
 	struct object_info info;
 
@@ -234,7 +234,7 @@ static void failed(struct fetch *f, struct net_answer *a)
 }
 
 /* wrong_range - what is wrong with the range of an answer; NULL: nothing. */
-static const char *wrong_range(const struct fetch *f, const struct net_answer *a)
+static const char *wrong_range(const struct fetch *f, const struct http_response *a)
 {
 	const struct object_range *r = &f->r;
 	uint64_t size = a->range_size, end = UINT64_MAX;
@@ -263,7 +263,7 @@ static const char *wrong_range(const struct fetch *f, const struct net_answer *a
 }
 
 /* is_short - all of a file was sent, and the part that was kept is not what its length says. */
-static bool is_short(const struct fetch *f, const struct net_answer *a)
+static bool is_short(const struct fetch *f, const struct http_response *a)
 {
 	uint64_t size = a->length, want;
 
@@ -300,7 +300,7 @@ static void info_came(struct fetch *f, const struct object_info *info)
 	}
 }
 
-static void came(struct fetch *f, struct net_answer *a)
+static void came(struct fetch *f, struct http_response *a)
 {
 	const struct object_range *r = &f->r;
 	const char *wrong = wrong_range(f, a);
@@ -340,7 +340,7 @@ static void came(struct fetch *f, struct net_answer *a)
 		end(f, 0, NULL, &info, off, &a->body);
 }
 
-static void on_answer(void *arg, struct net_answer *a)
+static void on_answer(void *arg, struct http_response *a)
 {
 	struct fetch *f = arg;
 
@@ -350,7 +350,7 @@ static void on_answer(void *arg, struct net_answer *a)
 		failed(f, a);
 	else
 		came(f, a);
-	net_answer_release(a);
+	http_response_release(a);
 }
 
 /* The service. */
@@ -436,7 +436,7 @@ static int fill(struct fetch *f, const struct object_range *r, struct err *e)
 	return rc;
 }
 
-static int http_fetch(struct objects *o, const struct object_range *r, object_done *done,
+static int http_fetch(struct object_service *o, const struct object_range *r, object_done *done,
 		      void *arg, struct err *e)
 {
 	struct fetch *f = calloc(1, sizeof(*f));
@@ -455,7 +455,7 @@ static int http_fetch(struct objects *o, const struct object_range *r, object_do
 	return rc;
 }
 
-static void http_close(struct objects *o)
+static void http_close(struct object_service *o)
 {
 	struct http *h = CONTAINER_OF(o, struct http, o);
 
@@ -468,14 +468,14 @@ static void http_close(struct objects *o)
 	free(h);
 }
 
-static const struct objects_ops http_ops = {
+static const struct object_service_ops http_ops = {
 	.name = "HTTP",
 	.close = http_close,
 	.fetch = http_fetch,
 };
 
-int objects_http_open(struct net *net, const struct remote_options *opts,
-		      const struct remote_target *t, struct objects **ret, struct err *e)
+int http_service_open(struct http_client *net, const struct remote_options *opts,
+		      const struct remote_target *t, struct object_service **ret, struct err *e)
 {
 	struct http *h = calloc(1, sizeof(*h));
 	int rc;
@@ -495,7 +495,7 @@ int objects_http_open(struct net *net, const struct remote_options *opts,
 	if (rc == 0)
 		rc = copy(t->no_token ? NULL : opts->bearer_file, &h->bearer_file, e);
 	h->public_only = t->public_only;
-	h->o = (struct objects){.ops = &http_ops, .name = h->shown};
+	h->o = (struct object_service){.ops = &http_ops, .name = h->shown};
 	if (rc < 0) {
 		http_close(&h->o);
 		return rc;

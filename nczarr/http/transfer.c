@@ -23,9 +23,9 @@
 /* is_proxy - whether a connection to this port is one to the proxy. An address that has the proxy's
  * port itself may be asked directly (no_proxy): it is checked as any other, unless the user named
  * it. */
-static bool is_proxy(const struct net_request *r, int port)
+static bool is_proxy(const struct http_transfer *r, int port)
 {
-	const struct net *n = r->net;
+	const struct http_client *n = r->net;
 
 	return n->proxied && port == n->proxy_port && !r->want.no_proxy &&
 	       (r->at.port != n->proxy_port || (r->hops == 0 && !r->want.public_only));
@@ -33,8 +33,8 @@ static bool is_proxy(const struct net_request *r, int port)
 
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
-	struct net_request *r = arg;
-	enum net_kind kind = net_kind_of(&addr->addr);
+	struct http_transfer *r = arg;
+	enum address_class kind = address_class_of(&addr->addr);
 	uint16_t port = 0;
 
 	(void)purpose;
@@ -44,7 +44,7 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 		memcpy(be, (const uint8_t *)&addr->addr + 2, 2);
 		port = (uint16_t)(be[0] << 8 | be[1]);
 	}
-	if (!is_proxy(r, port) && !net_may_ask(r, kind)) {
+	if (!is_proxy(r, port) && !http_may_ask(r, kind)) {
 		r->fault = FAULT_PLACE;
 		return CURL_SOCKET_BAD;
 	}
@@ -54,29 +54,29 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 /* on_request - the connection stands, which may be one that was made for another request. */
 static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
 {
-	struct net_request *r = arg;
-	enum net_kind kind = ip ? net_kind_of_text(ip) : NET_PUBLIC;
+	struct http_transfer *r = arg;
+	enum address_class kind = ip ? address_class_of_text(ip) : HTTP_PUBLIC;
 	bool proxy = is_proxy(r, port);
 
 	(void)own_ip;
 	(void)own_port;
-	if (!proxy && !net_may_ask(r, kind)) {
+	if (!proxy && !http_may_ask(r, kind)) {
 		r->fault = FAULT_PLACE;
 		return CURL_PREREQFUNC_ABORT;
 	}
 	if (!r->first_known) {
 		r->first_known = true;
-		r->first_kind = proxy ? NET_PUBLIC : kind;
+		r->first_kind = proxy ? HTTP_PUBLIC : kind;
 	}
 	r->sent = true;
-	r->last_byte = stop_now();
+	r->last_byte = cancel_now();
 	return CURL_PREREQFUNC_OK;
 }
 
 /* Credentials. */
 
 /* netrc - the text of the file, read once; "" when there is none. */
-static const char *netrc(struct net *n)
+static const char *netrc(struct http_client *n)
 {
 	struct stat st;
 	auto_fd int fd = -1;
@@ -96,13 +96,13 @@ static const char *netrc(struct net *n)
 
 /* set_credentials - those of the request are for the place it was made for; those of a netrc file
  * for the hosts that it names. */
-static int set_credentials(struct net_request *r, struct err *e)
+static int set_credentials(struct http_transfer *r, struct err *e)
 {
-	const struct net_want *w = &r->want;
-	const struct net_options *o = &r->net->opts;
+	const struct http_request *w = &r->want;
+	const struct http_client_options *o = &r->net->opts;
 	bool same = url_origin_same(&r->first, &r->at);
 	bool open = strcmp(r->at.scheme, "https") == 0 || o->plain_secrets ||
-		    net_is_here(r->at.host);
+		    http_is_here(r->at.host);
 	auto_free char *line = NULL;
 
 	if (same && w->bearer) {
@@ -110,13 +110,13 @@ static int set_credentials(struct net_request *r, struct err *e)
 			line = NULL;
 			return err_nomem(e);
 		}
-		return net_header(r, line, e);
+		return http_header(r, line, e);
 	}
 	if (same && w->user) {
 		SET(r, CURLOPT_USERNAME, w->user);
 		SET(r, CURLOPT_PASSWORD, w->password ? w->password : "");
 	} else if (open && o->netrc_file && !w->sign) {
-		r->auth = net_netrc_find(netrc(r->net), r->at.host, same);
+		r->auth = http_netrc_find(netrc(r->net), r->at.host, same);
 		if (r->auth) {
 			char *colon = strchr(r->auth, ':');
 
@@ -130,13 +130,13 @@ static int set_credentials(struct net_request *r, struct err *e)
 
 /* What is said. */
 
-static int set_headers(struct net_request *r, struct err *e)
+static int set_headers(struct http_transfer *r, struct err *e)
 {
-	const struct net_want *w = &r->want;
-	int rc = net_header(r, "Accept-Encoding: identity", e);
+	const struct http_request *w = &r->want;
+	int rc = http_header(r, "Accept-Encoding: identity", e);
 
 	for (size_t i = 0; rc == 0 && w->headers[i]; i++)
-		rc = net_header(r, w->headers[i], e);
+		rc = http_header(r, w->headers[i], e);
 	if (rc == 0)
 		rc = set_credentials(r, e);
 	if (rc == 0 && w->sign)
@@ -146,9 +146,9 @@ static int set_headers(struct net_request *r, struct err *e)
 	return rc;
 }
 
-static void set_method(struct net_request *r)
+static void set_method(struct http_transfer *r)
 {
-	const struct net_want *w = &r->want;
+	const struct http_request *w = &r->want;
 
 	r->sent_bytes = 0;
 	if (strcmp(w->method, "HEAD") == 0) {
@@ -157,9 +157,9 @@ static void set_method(struct net_request *r)
 		SET(r, CURLOPT_UPLOAD, 1L);
 		SET(r, CURLOPT_INFILESIZE_LARGE, (curl_off_t)w->body_len);
 		SET(r, CURLOPT_CUSTOMREQUEST, w->method);
-		SET(r, CURLOPT_READFUNCTION, net_on_send);
+		SET(r, CURLOPT_READFUNCTION, http_on_send);
 		SET(r, CURLOPT_READDATA, r);
-		SET(r, CURLOPT_SEEKFUNCTION, net_on_seek);
+		SET(r, CURLOPT_SEEKFUNCTION, http_on_seek);
 		SET(r, CURLOPT_SEEKDATA, r);
 	} else {
 		SET(r, CURLOPT_HTTPGET, 1L);
@@ -169,9 +169,9 @@ static void set_method(struct net_request *r)
 
 /* set_connection - a server that speaks HTTP/1.1 gets several connections at once; until that is
  * known, requests wait for the first one, which they may be able to share. */
-static void set_connection(struct net_request *r)
+static void set_connection(struct http_transfer *r)
 {
-	const struct net_options *o = &r->net->opts;
+	const struct http_client_options *o = &r->net->opts;
 
 	SET(r, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	SET(r, CURLOPT_PIPEWAIT,
@@ -192,7 +192,7 @@ static void set_connection(struct net_request *r)
 		SET(r, CURLOPT_CAINFO, o->ca_file);
 }
 
-static void set_limits(struct net_request *r)
+static void set_limits(struct http_transfer *r)
 {
 
 	SET(r, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -206,13 +206,13 @@ static void set_limits(struct net_request *r)
 	SET(r, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
 }
 
-static void set_calls(struct net_request *r)
+static void set_calls(struct http_transfer *r)
 {
 
 	SET(r, CURLOPT_ERRORBUFFER, r->text);
-	SET(r, CURLOPT_HEADERFUNCTION, net_on_header);
+	SET(r, CURLOPT_HEADERFUNCTION, http_on_header);
 	SET(r, CURLOPT_HEADERDATA, r);
-	SET(r, CURLOPT_WRITEFUNCTION, net_on_body);
+	SET(r, CURLOPT_WRITEFUNCTION, http_on_body);
 	SET(r, CURLOPT_WRITEDATA, r);
 	SET(r, CURLOPT_OPENSOCKETFUNCTION, on_socket);
 	SET(r, CURLOPT_OPENSOCKETDATA, r);
@@ -220,7 +220,7 @@ static void set_calls(struct net_request *r)
 	SET(r, CURLOPT_PREREQDATA, r);
 }
 
-static int set_address(struct net_request *r, struct err *e)
+static int set_address(struct http_transfer *r, struct err *e)
 {
 	struct buf b;
 	size_t len;
@@ -240,12 +240,12 @@ static int set_address(struct net_request *r, struct err *e)
 	return 0;
 }
 
-int net_try(struct net_request *r, struct err *e)
+int http_try(struct http_transfer *r, struct err *e)
 {
-	struct net *n = r->net;
+	struct http_client *n = r->net;
 	int rc;
 
-	net_answer_begin(r);
+	http_response_begin(r);
 	r->a.tries++;
 	r->unset = false;
 	r->easy = n->n_spare ? n->spare[--n->n_spare] : curl_easy_init();
@@ -268,9 +268,9 @@ static void wipe(char *s, size_t n)
 	free(s);
 }
 
-void net_try_end(struct net_request *r)
+void http_try_end(struct http_transfer *r)
 {
-	struct net *n = r->net;
+	struct http_client *n = r->net;
 
 	if (r->easy) {
 		curl_easy_reset(r->easy);

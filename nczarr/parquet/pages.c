@@ -71,7 +71,8 @@ static void unpack(const uint8_t *p, size_t len, uint32_t width, uint32_t *out, 
 	}
 }
 
-size_t pq_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out, uint64_t n)
+size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out,
+			    uint64_t n)
 {
 	size_t at = 0, value_bytes = (width + 7) / 8;
 
@@ -117,29 +118,29 @@ size_t pq_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out, ui
 
 /* ---- page headers ---- */
 
-static uint64_t natural(struct tread *t)
+static uint64_t natural(struct thrift_reader *t)
 {
-	int64_t v = tread_int(t);
+	int64_t v = thrift_read_int(t);
 
 	t->bad = t->bad || v < 0;
 	return v < 0 ? 0 : (uint64_t)v;
 }
 
-static void read_inner(struct tread *t, struct page *g, int kind)
+static void read_inner(struct thrift_reader *t, struct page *g, int kind)
 {
-	int16_t outer = tread_begin(t), id;
+	int16_t outer = thrift_read_begin(t), id;
 	int type;
 
-	while ((type = tread_field(t, &id)) != THRIFT_STOP) {
+	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
 		bool is_int = type == THRIFT_I32;
 		bool v2 = kind == PQ_DATA_PAGE_2;
 
 		if (id == 1 && is_int)
 			g->values = natural(t);
 		else if (id == (v2 ? 4 : 2) && is_int)
-			g->encoding = (int)tread_int(t);
+			g->encoding = (int)thrift_read_int(t);
 		else if (kind == PQ_DATA_PAGE && id == 3 && is_int)
-			g->levels = (int)tread_int(t);
+			g->levels = (int)thrift_read_int(t);
 		else if (v2 && id == 5 && is_int)
 			g->def_len = natural(t);
 		else if (v2 && id == 6 && is_int)
@@ -147,21 +148,21 @@ static void read_inner(struct tread *t, struct page *g, int kind)
 		else if (v2 && id == 7)
 			g->as_is = type == THRIFT_FALSE;
 		else
-			tread_skip(t, type);
+			thrift_read_skip(t, type);
 	}
-	tread_end(t, outer);
+	thrift_read_end(t, outer);
 }
 
-static int read_header(struct tread *t, struct page *g, struct err *e)
+static int read_header(struct thrift_reader *t, struct page *g, struct err *e)
 {
 	int16_t id;
 	int type;
 
 	*g = (struct page){.type = -1, .encoding = -1, .levels = PQ_RLE};
 	t->last = 0;
-	while ((type = tread_field(t, &id)) != THRIFT_STOP) {
+	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
 		if (id == 1 && type == THRIFT_I32)
-			g->type = (int)tread_int(t);
+			g->type = (int)thrift_read_int(t);
 		else if (id == 2 && type == THRIFT_I32)
 			g->size = natural(t);
 		else if (id == 3 && type == THRIFT_I32)
@@ -173,7 +174,7 @@ static int read_header(struct tread *t, struct page *g, struct err *e)
 		else if (id == 8 && type == THRIFT_STRUCT)
 			read_inner(t, g, PQ_DATA_PAGE_2);
 		else
-			tread_skip(t, type);
+			thrift_read_skip(t, type);
 	}
 	if (t->bad || g->stored > (uint64_t)(t->end - t->p))
 		return damaged("the header of a page", e);
@@ -324,7 +325,7 @@ static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct sli
 	if (!index)
 		return err_nomem(e);
 	if (!slice_ok(s) || !p->dict_at ||
-	    pq_hybrid(s->p, s->len, width, index, present) == SIZE_MAX)
+	    rle_bitpacked_hybrid(s->p, s->len, width, index, present) == SIZE_MAX)
 		return damaged("a page ends too early", e);
 	for (uint64_t i = p->row; i < p->row + n; i++) {
 		if (col->nulls && col->nulls[i])
@@ -353,7 +354,7 @@ static uint64_t put_nulls(struct pages *p, uint64_t n, const uint8_t *levels, si
 
 	if (!def)
 		return STARVED;
-	if (pq_hybrid(levels, len, 1, def, n) == SIZE_MAX)
+	if (rle_bitpacked_hybrid(levels, len, 1, def, n) == SIZE_MAX)
 		return UINT64_MAX;
 	for (uint64_t i = 0; i < n; i++) {
 		p->col->nulls[p->row + i] = def[i] == 0;
@@ -460,7 +461,7 @@ int pq_chunk_read(const struct pq_chunk *c, struct pq_column *col, uint64_t firs
 {
 	struct pages p = {
 		.c = c, .col = col, .row = first, .end = first + c->values, .budget = budget};
-	struct tread t = {.p = c->p, .end = c->p + c->len};
+	struct thrift_reader t = {.p = c->p, .end = c->p + c->len};
 	struct page g;
 	int rc = 0;
 

@@ -20,43 +20,43 @@ enum {
 	THRIFT_SET = 10, THRIFT_MAP = 11, THRIFT_STRUCT = 12,
 };
 
-/* tread - a place in thrift's bytes. What is wrong sets bad, after which everything reads as the
- * end. */
-struct tread {
+/* thrift_reader - a place in thrift's bytes. What is wrong sets bad, after which everything reads
+ * as the end. */
+struct thrift_reader {
 	const uint8_t *p, *end;
 	int16_t last;  /* field of the struct that is read */
 	bool bad;
 };
 
-/* tread_field - the next field of a struct: its type, THRIFT_STOP at the end. */
-int tread_field(struct tread *t, int16_t *ret_id);
-/* tread_int - of a field of type I16, I32 or I64 (or an element of such a list). */
-int64_t tread_int(struct tread *t);
-/* tread_bytes - of BINARY; borrowed. */
-const uint8_t *tread_bytes(struct tread *t, size_t *ret_len);
-/* tread_list - elements of a list; *ret_type: theirs. */
-uint32_t tread_list(struct tread *t, int *ret_type);
-/* tread_begin, tread_end - around a struct within one. begin returns what end takes. */
-int16_t tread_begin(struct tread *t);
-void tread_end(struct tread *t, int16_t outer);
-/* tread_skip - a value of a type. */
-void tread_skip(struct tread *t, int type);
+/* thrift_read_field - the next field of a struct: its type, THRIFT_STOP at the end. */
+int thrift_read_field(struct thrift_reader *t, int16_t *ret_id);
+/* thrift_read_int - of a field of type I16, I32 or I64 (or an element of such a list). */
+int64_t thrift_read_int(struct thrift_reader *t);
+/* thrift_read_bytes - of BINARY; borrowed. */
+const uint8_t *thrift_read_bytes(struct thrift_reader *t, size_t *ret_len);
+/* thrift_read_list - elements of a list; *ret_type: theirs. */
+uint32_t thrift_read_list(struct thrift_reader *t, int *ret_type);
+/* thrift_read_begin, thrift_read_end - around a struct within one. begin returns what end takes. */
+int16_t thrift_read_begin(struct thrift_reader *t);
+void thrift_read_end(struct thrift_reader *t, int16_t outer);
+/* thrift_read_skip - a value of a type. */
+void thrift_read_skip(struct thrift_reader *t, int type);
 
-/* twrite - thrift's bytes, appended to a buffer. */
-struct twrite {
+/* thrift_writer - thrift's bytes, appended to a buffer. */
+struct thrift_writer {
 	struct buf *out;
 	int16_t last;
 };
-void twrite_int(struct twrite *t, int16_t id, int type, int64_t v);
-void twrite_bool(struct twrite *t, int16_t id, bool v);
-void twrite_text(struct twrite *t, int16_t id, const char *text);
-void twrite_list(struct twrite *t, int16_t id, int type, uint32_t n);
-/* twrite_element_int, _text - of a list. */
-void twrite_element_int(struct twrite *t, int64_t v);
-void twrite_element_text(struct twrite *t, const char *text);
-/* twrite_begin - a struct as field id, or, id 0, as an element of a list. */
-int16_t twrite_begin(struct twrite *t, int16_t id);
-void twrite_end(struct twrite *t, int16_t outer);
+void thrift_write_int(struct thrift_writer *t, int16_t id, int type, int64_t v);
+void thrift_write_bool(struct thrift_writer *t, int16_t id, bool v);
+void thrift_write_text(struct thrift_writer *t, int16_t id, const char *text);
+void thrift_write_list(struct thrift_writer *t, int16_t id, int type, uint32_t n);
+/* thrift_write_element_int, _text - of a list. */
+void thrift_write_element_int(struct thrift_writer *t, int64_t v);
+void thrift_write_element_text(struct thrift_writer *t, const char *text);
+/* thrift_write_begin - a struct as field id, or, id 0, as an element of a list. */
+int16_t thrift_write_begin(struct thrift_writer *t, int16_t id);
+void thrift_write_end(struct thrift_writer *t, int16_t outer);
 
 /* ---- reading ---- */
 
@@ -91,9 +91,10 @@ int pq_read(const uint8_t *file, size_t len, const struct pq_want *want, size_t 
 	    uint64_t max, struct pq_table *ret, struct err *e) NZ_MUST_USE;
 void pq_table_release(struct pq_table *t);
 
-/* pq_hybrid - n values of `width` bits (0 to 32) in the encoding RLE, from p on: runs and packed
- * ones. Returns the bytes that were taken; SIZE_MAX: damaged. (pages.c) */
-size_t pq_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out, uint64_t n);
+/* rle_bitpacked_hybrid - n values of `width` bits (0 to 32) in the encoding RLE, from p on: runs
+ * and packed ones. Returns the bytes that were taken; SIZE_MAX: damaged. (pages.c) */
+size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out,
+			    uint64_t n);
 
 /* pq_snappy - n bytes of snappy's raw format. -EBADMSG. (snappy.c) */
 int pq_snappy(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct err *e) NZ_MUST_USE;

@@ -38,25 +38,25 @@ static size_t find(const struct file *f, const uint8_t *name, size_t n)
 
 /* ---- the schema ---- */
 
-static int schema_element(struct file *f, struct tread *t, bool root, struct err *e)
+static int schema_element(struct file *f, struct thrift_reader *t, bool root, struct err *e)
 {
-	int16_t outer = tread_begin(t), id;
+	int16_t outer = thrift_read_begin(t), id;
 	const uint8_t *name = NULL;
 	int64_t children = 0, repetition = PQ_REQUIRED;
 	size_t n = 0, i;
 	int type;
 
-	while ((type = tread_field(t, &id)) != THRIFT_STOP) {
+	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
 		if (id == 3 && type == THRIFT_I32)
-			repetition = tread_int(t);
+			repetition = thrift_read_int(t);
 		else if (id == 4 && type == THRIFT_BINARY)
-			name = tread_bytes(t, &n);
+			name = thrift_read_bytes(t, &n);
 		else if (id == 5 && type == THRIFT_I32)
-			children = tread_int(t);
+			children = thrift_read_int(t);
 		else
-			tread_skip(t, type);
+			thrift_read_skip(t, type);
 	}
-	tread_end(t, outer);
+	thrift_read_end(t, outer);
 	if (root)
 		return 0;
 	if (children > 0)
@@ -74,10 +74,10 @@ static int schema_element(struct file *f, struct tread *t, bool root, struct err
 	return 0;
 }
 
-static int schema(struct file *f, struct tread *t, struct err *e)
+static int schema(struct file *f, struct thrift_reader *t, struct err *e)
 {
 	int type, rc = 0;
-	uint32_t n = tread_list(t, &type);
+	uint32_t n = thrift_read_list(t, &type);
 
 	if (type != THRIFT_STRUCT || n > NAMES_MAX)
 		return damaged("the schema", e);
@@ -128,26 +128,26 @@ struct meta {
 	int64_t type, codec, values, stored, data, dict;
 };
 
-static void column_path(struct file *f, struct tread *t, struct meta *m)
+static void column_path(struct file *f, struct thrift_reader *t, struct meta *m)
 {
 	int type;
-	uint32_t n = tread_list(t, &type);
+	uint32_t n = thrift_read_list(t, &type);
 
 	for (uint32_t k = 0; k < n; k++) {
 		size_t len = 0;
-		const uint8_t *name = type == THRIFT_BINARY ? tread_bytes(t, &len) : NULL;
+		const uint8_t *name = type == THRIFT_BINARY ? thrift_read_bytes(t, &len) : NULL;
 
 		m->i = n == 1 ? find(f, name, len) : f->n_want;
 		t->bad = t->bad || type != THRIFT_BINARY;
 	}
 }
 
-static void column_meta(struct file *f, struct tread *t, struct meta *m)
+static void column_meta(struct file *f, struct thrift_reader *t, struct meta *m)
 {
-	int16_t outer = tread_begin(t), id;
+	int16_t outer = thrift_read_begin(t), id;
 	int type;
 
-	while ((type = tread_field(t, &id)) != THRIFT_STOP) {
+	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
 		int64_t *const to[] = {[1] = &m->type,   [4] = &m->codec, [5] = &m->values,
 				       [7] = &m->stored, [9] = &m->data,  [11] = &m->dict};
 
@@ -155,11 +155,11 @@ static void column_meta(struct file *f, struct tread *t, struct meta *m)
 			column_path(f, t, m);
 		else if (id > 0 && (size_t)id < ARRAY_LEN(to) && to[id] &&
 			 (type == THRIFT_I32 || type == THRIFT_I64))
-			*to[id] = tread_int(t);
+			*to[id] = thrift_read_int(t);
 		else
-			tread_skip(t, type);
+			thrift_read_skip(t, type);
 	}
-	tread_end(t, outer);
+	thrift_read_end(t, outer);
 }
 
 static int read_column(struct file *f, const struct meta *m, uint64_t rows, struct err *e)
@@ -188,50 +188,50 @@ static int read_column(struct file *f, const struct meta *m, uint64_t rows, stru
 	return rc ? err_wrap(e, rc, "column '%s'", f->want[i].name) : 0;
 }
 
-static int column(struct file *f, struct tread *t, uint64_t rows, struct err *e)
+static int column(struct file *f, struct thrift_reader *t, uint64_t rows, struct err *e)
 {
-	int16_t outer = tread_begin(t), id;
+	int16_t outer = thrift_read_begin(t), id;
 	struct meta m = {.i = f->n_want};
 	int type;
 
-	while ((type = tread_field(t, &id)) != THRIFT_STOP) {
+	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
 		size_t n;
 
 		if (id == 3 && type == THRIFT_STRUCT) {
 			column_meta(f, t, &m);
 		} else if (id == 1 && type == THRIFT_BINARY) {
-			(void)tread_bytes(t, &n);
+			(void)thrift_read_bytes(t, &n);
 			if (n > 0)
 				return err_set(e, -EOPNOTSUPP,
 					       "Parquet: columns in other files");
 		} else {
-			tread_skip(t, type);
+			thrift_read_skip(t, type);
 		}
 	}
-	tread_end(t, outer);
+	thrift_read_end(t, outer);
 	return t->bad ? damaged("the footer", e) : read_column(f, &m, rows, e);
 }
 
 /* ---- groups of rows ---- */
 
 /* group - one: its rows come behind its columns, so it is looked through twice. */
-static int group(struct file *f, struct tread *t, bool measure, struct err *e)
+static int group(struct file *f, struct thrift_reader *t, bool measure, struct err *e)
 {
-	struct tread columns = {.bad = true};
-	int16_t outer = tread_begin(t), id;
+	struct thrift_reader columns = {.bad = true};
+	int16_t outer = thrift_read_begin(t), id;
 	int64_t rows = -1;
 	int type, of, rc = 0;
 	uint32_t n;
 
-	while ((type = tread_field(t, &id)) != THRIFT_STOP) {
+	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
 		if (id == 1 && type == THRIFT_LIST)
 			columns = *t;
 		if (id == 3 && type == THRIFT_I64)
-			rows = tread_int(t);
+			rows = thrift_read_int(t);
 		else
-			tread_skip(t, type);
+			thrift_read_skip(t, type);
 	}
-	tread_end(t, outer);
+	thrift_read_end(t, outer);
 	if (t->bad || columns.bad || rows < 0)
 		return damaged("the footer", e);
 	if (measure)
@@ -239,7 +239,7 @@ static int group(struct file *f, struct tread *t, bool measure, struct err *e)
 			       ? damaged("too many rows", e)
 			       : 0;
 	memset(f->filled, 0, sizeof(f->filled));
-	n = tread_list(&columns, &of);
+	n = thrift_read_list(&columns, &of);
 	if (of != THRIFT_STRUCT && n > 0)
 		return damaged("the footer", e);
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
@@ -251,10 +251,10 @@ static int group(struct file *f, struct tread *t, bool measure, struct err *e)
 	return rc;
 }
 
-static int groups(struct file *f, struct tread t, bool measure, struct err *e)
+static int groups(struct file *f, struct thrift_reader t, bool measure, struct err *e)
 {
 	int type, rc = 0;
-	uint32_t n = tread_list(&t, &type);
+	uint32_t n = thrift_read_list(&t, &type);
 
 	if (t.bad || (type != THRIFT_STRUCT && n > 0))
 		return damaged("the footer", e);
@@ -263,19 +263,19 @@ static int groups(struct file *f, struct tread t, bool measure, struct err *e)
 	return rc;
 }
 
-static int footer(struct file *f, struct tread t, struct err *e)
+static int footer(struct file *f, struct thrift_reader t, struct err *e)
 {
-	struct tread rows = {.bad = true};
+	struct thrift_reader rows = {.bad = true};
 	int16_t id;
 	int type, rc = 0;
 
-	while (rc == 0 && (type = tread_field(&t, &id)) != THRIFT_STOP) {
+	while (rc == 0 && (type = thrift_read_field(&t, &id)) != THRIFT_STOP) {
 		if (id == 4 && type == THRIFT_LIST)
 			rows = t;
 		if (id == 2 && type == THRIFT_LIST)
 			rc = schema(f, &t, e);
 		else
-			tread_skip(&t, type);
+			thrift_read_skip(&t, type);
 	}
 	if (rc == 0 && (t.bad || rows.bad))
 		rc = damaged("the footer", e);
@@ -317,7 +317,7 @@ int pq_read(const uint8_t *p, size_t len, const struct pq_want *want, size_t n_w
 	n = rd_le32(&tail);
 	if (n > len - 12)
 		return damaged("the length of the footer", e);
-	rc = footer(&f, (struct tread){.p = p + len - 8 - n, .end = p + len - 8}, e);
+	rc = footer(&f, (struct thrift_reader){.p = p + len - 8 - n, .end = p + len - 8}, e);
 	ret->bytes = max - f.budget;
 	if (rc)
 		pq_table_release(ret);

@@ -6,7 +6,7 @@
 #define DEPTH_MAX 32
 #define SKIP_MAX 1000000 /* elements of a list that nobody wants */
 
-static uint64_t varint(struct tread *t)
+static uint64_t varint(struct thrift_reader *t)
 {
 	uint64_t v = 0;
 
@@ -24,14 +24,14 @@ static uint64_t varint(struct tread *t)
 	return 0;
 }
 
-int64_t tread_int(struct tread *t)
+int64_t thrift_read_int(struct thrift_reader *t)
 {
 	uint64_t v = varint(t);
 
 	return (int64_t)(v >> 1 ^ (~(v & 1) + 1));
 }
 
-int tread_field(struct tread *t, int16_t *ret_id)
+int thrift_read_field(struct thrift_reader *t, int16_t *ret_id)
 {
 	uint8_t c;
 	int64_t id;
@@ -44,7 +44,7 @@ int tread_field(struct tread *t, int16_t *ret_id)
 	c = *t->p++;
 	if (c == THRIFT_STOP)
 		return THRIFT_STOP;
-	id = c >> 4 ? (int64_t)t->last + (c >> 4) : tread_int(t);
+	id = c >> 4 ? (int64_t)t->last + (c >> 4) : thrift_read_int(t);
 	if (t->bad || id < INT16_MIN || id > INT16_MAX || (c & 15) > THRIFT_STRUCT ||
 	    (c & 15) == THRIFT_STOP) {
 		t->bad = true;
@@ -54,7 +54,7 @@ int tread_field(struct tread *t, int16_t *ret_id)
 	return c & 15;
 }
 
-const uint8_t *tread_bytes(struct tread *t, size_t *ret_len)
+const uint8_t *thrift_read_bytes(struct thrift_reader *t, size_t *ret_len)
 {
 	uint64_t n = varint(t);
 	const uint8_t *p = t->p;
@@ -69,7 +69,7 @@ const uint8_t *tread_bytes(struct tread *t, size_t *ret_len)
 	return p;
 }
 
-uint32_t tread_list(struct tread *t, int *ret_type)
+uint32_t thrift_read_list(struct thrift_reader *t, int *ret_type)
 {
 	uint64_t n;
 	uint8_t c;
@@ -90,7 +90,7 @@ uint32_t tread_list(struct tread *t, int *ret_type)
 	return (uint32_t)n;
 }
 
-int16_t tread_begin(struct tread *t)
+int16_t thrift_read_begin(struct thrift_reader *t)
 {
 	int16_t outer = t->last;
 
@@ -98,14 +98,14 @@ int16_t tread_begin(struct tread *t)
 	return outer;
 }
 
-void tread_end(struct tread *t, int16_t outer)
+void thrift_read_end(struct thrift_reader *t, int16_t outer)
 {
 	t->last = outer;
 }
 
-static void skip(struct tread *t, int type, int depth, bool element);
+static void skip(struct thrift_reader *t, int type, int depth, bool element);
 
-static void skip_some(struct tread *t, int type, uint64_t n, int depth)
+static void skip_some(struct thrift_reader *t, int type, uint64_t n, int depth)
 {
 	if (n > SKIP_MAX)
 		t->bad = true;
@@ -113,7 +113,7 @@ static void skip_some(struct tread *t, int type, uint64_t n, int depth)
 		skip(t, type, depth, true);
 }
 
-static void skip_map(struct tread *t, int depth)
+static void skip_map(struct thrift_reader *t, int depth)
 {
 	uint64_t n = varint(t);
 	uint8_t types;
@@ -131,18 +131,18 @@ static void skip_map(struct tread *t, int depth)
 	}
 }
 
-static void skip_struct(struct tread *t, int depth)
+static void skip_struct(struct thrift_reader *t, int depth)
 {
-	int16_t outer = tread_begin(t), id;
+	int16_t outer = thrift_read_begin(t), id;
 	int type;
 
-	while ((type = tread_field(t, &id)) != THRIFT_STOP)
+	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP)
 		skip(t, type, depth, false);
-	tread_end(t, outer);
+	thrift_read_end(t, outer);
 }
 
 /* skip - element: of a list, where a truth value is a byte. */
-static void skip(struct tread *t, int type, int depth, bool element)
+static void skip(struct thrift_reader *t, int type, int depth, bool element)
 {
 	size_t n = 0;
 	int of;
@@ -168,12 +168,12 @@ static void skip(struct tread *t, int type, int depth, bool element)
 		n = 8;
 		break;
 	case THRIFT_BINARY:
-		(void)tread_bytes(t, &n);
+		(void)thrift_read_bytes(t, &n);
 		n = 0;
 		break;
 	case THRIFT_LIST:
 	case THRIFT_SET: {
-		uint32_t many = tread_list(t, &of);
+		uint32_t many = thrift_read_list(t, &of);
 
 		skip_some(t, of, many, depth + 1);
 		break;
@@ -193,7 +193,7 @@ static void skip(struct tread *t, int type, int depth, bool element)
 		t->p += n;
 }
 
-void tread_skip(struct tread *t, int type)
+void thrift_read_skip(struct thrift_reader *t, int type)
 {
 	skip(t, type, 0, false);
 }
@@ -212,7 +212,7 @@ static void put_zigzag(struct buf *out, int64_t v)
 	put_varint(out, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
-static void put_field(struct twrite *t, int16_t id, int type)
+static void put_field(struct thrift_writer *t, int16_t id, int type)
 {
 	int delta = id - t->last;
 
@@ -225,24 +225,24 @@ static void put_field(struct twrite *t, int16_t id, int type)
 	t->last = id;
 }
 
-void twrite_int(struct twrite *t, int16_t id, int type, int64_t v)
+void thrift_write_int(struct thrift_writer *t, int16_t id, int type, int64_t v)
 {
 	put_field(t, id, type);
 	put_zigzag(t->out, v);
 }
 
-void twrite_bool(struct twrite *t, int16_t id, bool v)
+void thrift_write_bool(struct thrift_writer *t, int16_t id, bool v)
 {
 	put_field(t, id, v ? THRIFT_TRUE : THRIFT_FALSE);
 }
 
-void twrite_text(struct twrite *t, int16_t id, const char *text)
+void thrift_write_text(struct thrift_writer *t, int16_t id, const char *text)
 {
 	put_field(t, id, THRIFT_BINARY);
-	twrite_element_text(t, text);
+	thrift_write_element_text(t, text);
 }
 
-void twrite_list(struct twrite *t, int16_t id, int type, uint32_t n)
+void thrift_write_list(struct thrift_writer *t, int16_t id, int type, uint32_t n)
 {
 	put_field(t, id, THRIFT_LIST);
 	if (n < 15) {
@@ -253,18 +253,18 @@ void twrite_list(struct twrite *t, int16_t id, int type, uint32_t n)
 	}
 }
 
-void twrite_element_int(struct twrite *t, int64_t v)
+void thrift_write_element_int(struct thrift_writer *t, int64_t v)
 {
 	put_zigzag(t->out, v);
 }
 
-void twrite_element_text(struct twrite *t, const char *text)
+void thrift_write_element_text(struct thrift_writer *t, const char *text)
 {
 	put_varint(t->out, strlen(text));
 	buf_puts(t->out, text);
 }
 
-int16_t twrite_begin(struct twrite *t, int16_t id)
+int16_t thrift_write_begin(struct thrift_writer *t, int16_t id)
 {
 	int16_t outer;
 
@@ -275,7 +275,7 @@ int16_t twrite_begin(struct twrite *t, int16_t id)
 	return outer;
 }
 
-void twrite_end(struct twrite *t, int16_t outer)
+void thrift_write_end(struct thrift_writer *t, int16_t outer)
 {
 	buf_putc(t->out, THRIFT_STOP);
 	t->last = outer;

@@ -254,7 +254,7 @@ static void put_indexes(struct pq_writer *w)
 static int put_page(struct pq_writer *w, int fd, const struct buf *page, int type, int encoding,
 		    uint64_t values, uint64_t *sum, struct err *e)
 {
-	struct twrite t = {.out = &w->head};
+	struct thrift_writer t = {.out = &w->head};
 	size_t bound = ZSTD_compressBound(page->len), n;
 	int16_t outer;
 	uint8_t *to;
@@ -272,17 +272,17 @@ static int put_page(struct pq_writer *w, int fd, const struct buf *page, int typ
 	if (ZSTD_isError(n))
 		return err_nomem(e);
 	w->packed.len = n;
-	twrite_int(&t, 1, THRIFT_I32, type);
-	twrite_int(&t, 2, THRIFT_I32, (int64_t)page->len);
-	twrite_int(&t, 3, THRIFT_I32, (int64_t)n);
-	outer = twrite_begin(&t, type == PQ_DICTIONARY_PAGE ? 7 : 5);
-	twrite_int(&t, 1, THRIFT_I32, (int64_t)values);
-	twrite_int(&t, 2, THRIFT_I32, encoding);
+	thrift_write_int(&t, 1, THRIFT_I32, type);
+	thrift_write_int(&t, 2, THRIFT_I32, (int64_t)page->len);
+	thrift_write_int(&t, 3, THRIFT_I32, (int64_t)n);
+	outer = thrift_write_begin(&t, type == PQ_DICTIONARY_PAGE ? 7 : 5);
+	thrift_write_int(&t, 1, THRIFT_I32, (int64_t)values);
+	thrift_write_int(&t, 2, THRIFT_I32, encoding);
 	if (type == PQ_DATA_PAGE) {
-		twrite_int(&t, 3, THRIFT_I32, PQ_RLE);
-		twrite_int(&t, 4, THRIFT_I32, PQ_RLE);
+		thrift_write_int(&t, 3, THRIFT_I32, PQ_RLE);
+		thrift_write_int(&t, 4, THRIFT_I32, PQ_RLE);
 	}
-	twrite_end(&t, outer);
+	thrift_write_end(&t, outer);
 	buf_putc(&w->head, THRIFT_STOP);
 	*sum += page->len + w->head.len;
 	rc = put_out(w, fd, &w->head, e);
@@ -295,31 +295,31 @@ enum { PATH, OFFSET, SIZE, RAW, COLUMNS };
 static const char *const names[] = {"path", "offset", "size", "raw"};
 
 /* put_meta - a column of the group, for the footer. */
-static void put_meta(struct pq_writer *w, struct twrite *t, int column, uint64_t from,
+static void put_meta(struct pq_writer *w, struct thrift_writer *t, int column, uint64_t from,
 		     uint64_t data, uint64_t sum)
 {
-	int16_t chunk = twrite_begin(t, 0), meta;
+	int16_t chunk = thrift_write_begin(t, 0), meta;
 	bool bytes = column == PATH || column == RAW, dict = data != from;
 
-	twrite_int(t, 2, THRIFT_I64, (int64_t)from);
-	meta = twrite_begin(t, 3);
-	twrite_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
-	twrite_list(t, 2, THRIFT_I32, dict ? 3 : 2);
-	twrite_element_int(t, PQ_PLAIN);
-	twrite_element_int(t, PQ_RLE);
+	thrift_write_int(t, 2, THRIFT_I64, (int64_t)from);
+	meta = thrift_write_begin(t, 3);
+	thrift_write_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
+	thrift_write_list(t, 2, THRIFT_I32, dict ? 3 : 2);
+	thrift_write_element_int(t, PQ_PLAIN);
+	thrift_write_element_int(t, PQ_RLE);
 	if (dict)
-		twrite_element_int(t, PQ_RLE_DICTIONARY);
-	twrite_list(t, 3, THRIFT_BINARY, 1);
-	twrite_element_text(t, names[column]);
-	twrite_int(t, 4, THRIFT_I32, PQ_ZSTD);
-	twrite_int(t, 5, THRIFT_I64, (int64_t)w->n);
-	twrite_int(t, 6, THRIFT_I64, (int64_t)sum);
-	twrite_int(t, 7, THRIFT_I64, (int64_t)(w->at - from));
-	twrite_int(t, 9, THRIFT_I64, (int64_t)data);
+		thrift_write_element_int(t, PQ_RLE_DICTIONARY);
+	thrift_write_list(t, 3, THRIFT_BINARY, 1);
+	thrift_write_element_text(t, names[column]);
+	thrift_write_int(t, 4, THRIFT_I32, PQ_ZSTD);
+	thrift_write_int(t, 5, THRIFT_I64, (int64_t)w->n);
+	thrift_write_int(t, 6, THRIFT_I64, (int64_t)sum);
+	thrift_write_int(t, 7, THRIFT_I64, (int64_t)(w->at - from));
+	thrift_write_int(t, 9, THRIFT_I64, (int64_t)data);
 	if (dict)
-		twrite_int(t, 11, THRIFT_I64, (int64_t)from);
-	twrite_end(t, meta);
-	twrite_end(t, chunk);
+		thrift_write_int(t, 11, THRIFT_I64, (int64_t)from);
+	thrift_write_end(t, meta);
+	thrift_write_end(t, chunk);
 }
 
 static void put_number(struct buf *out, uint64_t v)
@@ -328,7 +328,7 @@ static void put_number(struct buf *out, uint64_t v)
 	buf_put_le32(out, (uint32_t)(v >> 32));
 }
 
-static int put_column(struct pq_writer *w, int fd, int column, struct twrite *t,
+static int put_column(struct pq_writer *w, int fd, int column, struct thrift_writer *t,
 		      uint64_t *total, struct err *e)
 {
 	const bool dict = column == PATH && w->n_paths > 0;
@@ -358,7 +358,7 @@ static int put_column(struct pq_writer *w, int fd, int column, struct twrite *t,
 
 int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
 {
-	struct twrite t = {.out = &w->groups};
+	struct thrift_writer t = {.out = &w->groups};
 	struct buf magic;
 	uint64_t total = 0;
 	int rc = 0;
@@ -371,11 +371,11 @@ int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
 	}
 	if (rc || w->n == 0)
 		return rc;
-	twrite_list(&t, 1, THRIFT_STRUCT, COLUMNS);
+	thrift_write_list(&t, 1, THRIFT_STRUCT, COLUMNS);
 	for (int c = 0; rc == 0 && c < COLUMNS; c++)
 		rc = put_column(w, fd, c, &t, &total, e);
-	twrite_int(&t, 2, THRIFT_I64, (int64_t)total);
-	twrite_int(&t, 3, THRIFT_I64, (int64_t)w->n);
+	thrift_write_int(&t, 2, THRIFT_I64, (int64_t)total);
+	thrift_write_int(&t, 3, THRIFT_I64, (int64_t)w->n);
 	buf_putc(&w->groups, THRIFT_STOP);
 	w->n_groups++;
 	w->total += w->n;
@@ -389,42 +389,42 @@ int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
 
 /* ---- the footer ---- */
 
-static void put_schema(struct twrite *t)
+static void put_schema(struct thrift_writer *t)
 {
 	int16_t outer;
 
-	twrite_list(t, 2, THRIFT_STRUCT, COLUMNS + 1);
-	outer = twrite_begin(t, 0);
-	twrite_text(t, 4, "schema");
-	twrite_int(t, 5, THRIFT_I32, COLUMNS);
-	twrite_end(t, outer);
+	thrift_write_list(t, 2, THRIFT_STRUCT, COLUMNS + 1);
+	outer = thrift_write_begin(t, 0);
+	thrift_write_text(t, 4, "schema");
+	thrift_write_int(t, 5, THRIFT_I32, COLUMNS);
+	thrift_write_end(t, outer);
 	for (int c = 0; c < COLUMNS; c++) {
 		bool bytes = c == PATH || c == RAW;
 
-		outer = twrite_begin(t, 0);
-		twrite_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
-		twrite_int(t, 3, THRIFT_I32, bytes ? PQ_OPTIONAL : PQ_REQUIRED);
-		twrite_text(t, 4, names[c]);
+		outer = thrift_write_begin(t, 0);
+		thrift_write_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
+		thrift_write_int(t, 3, THRIFT_I32, bytes ? PQ_OPTIONAL : PQ_REQUIRED);
+		thrift_write_text(t, 4, names[c]);
 		if (c == PATH)
-			twrite_int(t, 6, THRIFT_I32, PQ_UTF8);
-		twrite_end(t, outer);
+			thrift_write_int(t, 6, THRIFT_I32, PQ_UTF8);
+		thrift_write_end(t, outer);
 	}
 }
 
 int pq_writer_end(struct pq_writer *w, int fd, struct err *e)
 {
-	struct twrite t = {.out = &w->page};
+	struct thrift_writer t = {.out = &w->page};
 	int rc = pq_writer_flush(w, fd, e);
 
 	if (rc)
 		return rc;
 	buf_clear(&w->page);
-	twrite_int(&t, 1, THRIFT_I32, 1);
+	thrift_write_int(&t, 1, THRIFT_I32, 1);
 	put_schema(&t);
-	twrite_int(&t, 3, THRIFT_I64, (int64_t)w->total);
-	twrite_list(&t, 4, THRIFT_STRUCT, w->n_groups);
+	thrift_write_int(&t, 3, THRIFT_I64, (int64_t)w->total);
+	thrift_write_list(&t, 4, THRIFT_STRUCT, w->n_groups);
 	buf_put(&w->page, w->groups.data, w->groups.len);
-	twrite_text(&t, 6, "nczarrfs version " NCZARRFS_VERSION);
+	thrift_write_text(&t, 6, "nczarrfs version " NCZARRFS_VERSION);
 	buf_putc(&w->page, THRIFT_STOP);
 	buf_put_le32(&w->page, (uint32_t)w->page.len);
 	buf_puts(&w->page, PQ_MAGIC);

@@ -54,9 +54,9 @@ static const char *entry_key(const void *arg, size_t i, size_t *ret_len)
 	return (const char *)t->texts.data + t->entries[i].key;
 }
 
-static struct keytab keys_of(const struct table *t)
+static struct sorted_keys keys_of(const struct table *t)
 {
-	return (struct keytab){.arg = t, .n = t->n, .name = entry_key};
+	return (struct sorted_keys){.arg = t, .n = t->n, .name = entry_key};
 }
 
 static void drop_reading(struct table *t)
@@ -412,7 +412,7 @@ static int by_key(const void *a, const void *b, void *arg)
 	const struct entry *x = a, *y = b;
 	const char *texts = arg;
 
-	return keytab_cmp(texts + x->key, x->key_len, texts + y->key, y->key_len);
+	return sorted_keys_cmp(texts + x->key, x->key_len, texts + y->key, y->key_len);
 }
 
 static int sort(struct table *t, struct err *e)
@@ -471,11 +471,11 @@ static int table_find(struct refs_index *index, const char *key, struct refs_fou
 		      struct err *e)
 {
 	const struct table *t = of(index);
-	const struct keytab k = keys_of(t);
-	size_t len = strlen(key), i = keytab_find(&k, key, len);
-	bool is = keytab_is(&k, i, key, len);
+	const struct sorted_keys k = keys_of(t);
+	size_t len = strlen(key), i = sorted_keys_find(&k, key, len);
+	bool is = sorted_keys_is(&k, i, key, len);
 
-	if (len == 0 || keytab_below(&k, i + is, key, len)) {
+	if (len == 0 || sorted_keys_below(&k, i + is, key, len)) {
 		*ret = (struct refs_found){.what = REFS_FOLDER, .version = 1};
 		return 0;
 	}
@@ -505,7 +505,7 @@ static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has
 		return true;
 	memcpy(name, part, len);
 	name[len] = '\0';
-	if (has_below || i == KEYTAB_NONE)
+	if (has_below || i == SORTED_KEYS_NONE)
 		return l->emit(l->arg, name, true, NULL);
 	found(l->t, i, &f);
 	return l->emit(l->arg, name, false, &f);
@@ -517,10 +517,10 @@ static int table_list(struct refs_index *x, const char *key, bool want NZ_UNUSED
 		      void *arg, struct err *e)
 {
 	const struct table *t = of(x);
-	const struct keytab k = keys_of(t);
+	const struct sorted_keys k = keys_of(t);
 	struct listing l = {.t = t, .emit = emit, .arg = arg};
 
-	if (!keytab_list(&k, key, strlen(key), emit_one, &l) && *key)
+	if (!sorted_keys_list(&k, key, strlen(key), emit_one, &l) && *key)
 		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
 	return 0;
 }

@@ -134,7 +134,7 @@ static struct slot *find_slot(struct parq *p, size_t array, uint64_t record)
 			best->record = record;
 			return best;
 		}
-		if (stop_wait(&p->loaded, &p->lock, INT64_MAX))
+		if (cancel_wait(&p->loaded, &p->lock, INT64_MAX))
 			return NULL;
 	}
 }
@@ -547,7 +547,7 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 		return err_nomem(e);
 	p->base.ops = &parq_ops;
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail with default attributes */
-	stop_cond_init(&p->loaded);
+	cancel_cond_init(&p->loaded);
 	p->store = store;
 	p->max_table = max_meta / 4;
 	buf_init(&doc, (size_t)u64_min(max_meta, SIZE_MAX / 2));

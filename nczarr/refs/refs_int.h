@@ -88,17 +88,17 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 
 /* ---- targets ---- */
 
-/* refs_home - where a document is, and so what it may refer to. */
-struct refs_home {
+/* refs_origin - where a document is, and so what it may refer to. */
+struct refs_origin {
 	const char *address; /* of a remote document; NULL: a local one */
 	const char *dir;     /* local: the directory that it is in */
 	const char *link_root; /* local: another below which it may refer to files; NULL */
-	const struct refs_reach *reach; /* NULL: nothing remote can be had */
+	const struct remote_opener *reach; /* NULL: nothing remote can be had */
 };
 
 struct refs_targets;
 
-int refs_targets_new(const struct refs_home *home, struct refs_targets **ret,
+int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret,
 		     struct err *e) NZ_MUST_USE;
 void refs_targets_free(struct refs_targets *t);
 

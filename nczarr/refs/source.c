@@ -12,9 +12,9 @@
 #define TAIL_BYTES 128
 #define ZMETADATA ".zmetadata"
 
-static struct refs_reach g_reach; /* set before there are threads */
+static struct remote_opener g_reach; /* set before there are threads */
 
-void refs_set_reach(const struct refs_reach *reach)
+void refs_set_remote_opener(const struct remote_opener *reach)
 {
 	g_reach = *reach;
 }
@@ -113,14 +113,14 @@ static int bid_parquet(const struct source_at *at, struct err *e)
 	if (at->store) {
 		is = blob_of_store(at->store, ZMETADATA, &b, e);
 		if (is < 0)
-			return err_accident(is) ? is : 0;
+			return err_is_transient(is) ? is : 0;
 		is = says_records(b, e);
 		blob_close(b);
 		return is > 0 ? 12 : is;
 	}
-	fd = beneath_open(at->fd, ZMETADATA, O_RDONLY);
+	fd = open_beneath(at->fd, ZMETADATA, O_RDONLY);
 	if (fd < 0)
-		return fd == -EIO || err_accident(fd) ? fd : 0;
+		return fd == -EIO || err_is_transient(fd) ? fd : 0;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -212,7 +212,7 @@ static int open_targets(const struct source_at *at, const struct source_options 
 			struct refs_targets **ret, struct err *e)
 {
 	auto_free char *dir = at->fd >= 0 ? dir_of(at->path) : NULL;
-	const struct refs_home home = {
+	const struct refs_origin home = {
 		.address = at->fd >= 0 ? NULL : at->path,
 		.dir = dir,
 		.link_root = at->fd >= 0 ? opts->link_root : NULL,

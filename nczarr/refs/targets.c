@@ -39,7 +39,7 @@ struct refs_target {
 
 struct refs_targets {
 	char *address, *dir, *link_root; /* owned */
-	const struct refs_reach *reach;
+	const struct remote_opener *reach;
 	pthread_mutex_t lock; /* of all that follows */
 	pthread_cond_t opened;
 	struct refs_target **slots; /* n_slots, a power of two */
@@ -57,7 +57,7 @@ static char *copy(const char *text, bool *ok)
 	return r;
 }
 
-int refs_targets_new(const struct refs_home *home, struct refs_targets **ret, struct err *e)
+int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret, struct err *e)
 {
 	struct refs_targets *t = alloc_array(1, sizeof(*t));
 	bool ok = t != NULL;
@@ -65,7 +65,7 @@ int refs_targets_new(const struct refs_home *home, struct refs_targets **ret, st
 	if (!ok)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail with default attributes */
-	stop_cond_init(&t->opened);
+	cancel_cond_init(&t->opened);
 	t->address = copy(home->address, &ok);
 	/* links on the way are followed now, so that what is below is below for good */
 	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
@@ -164,7 +164,7 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
 		const char *rest = rest_below(real, roots[i]);
 		auto_fd int at = rest ? open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-		int fd = at < 0 ? -1 : beneath_open(at, rest, O_RDONLY);
+		int fd = at < 0 ? -1 : open_beneath(at, rest, O_RDONLY);
 
 		if (rest && at < 0)
 			return err_sys(e, errno, "'%.*s'", SHOWN, roots[i]);
@@ -218,7 +218,7 @@ static void put_escaped(struct buf *out, const char *text)
 	}
 }
 
-/* put_remote - an address as refs_reach.blob takes it. Keys of object stores are not encoded in
+/* put_remote - an address as remote_opener.blob takes it. Keys of object stores are not encoded in
  * references. */
 static int put_remote(const char *url, struct buf *out, struct err *e)
 {
@@ -368,7 +368,7 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 	(void)pthread_mutex_lock(&t->lock);
 	x = find(t, url, true);
 	while (rc == 0 && x && x->opening)
-		rc = stop_wait(&t->opened, &t->lock, INT64_MAX);
+		rc = cancel_wait(&t->opened, &t->lock, INT64_MAX);
 	if (rc) {
 		(void)pthread_mutex_unlock(&t->lock);
 		return err_set(e, rc, "'%.*s': given up", SHOWN, url);

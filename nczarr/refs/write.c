@@ -19,7 +19,7 @@ struct walk {
 	struct view *v;
 	const struct refs_options *opts;
 	const struct refs_out *out;
-	const struct zr_shown *shown;
+	const struct zr_visible *shown;
 	bool encode;     /* the address is a URL of a web server: keys are percent-encoded */
 	struct buf dir;  /* the key of a group or array, and '/' behind it unless it is "" */
 	struct buf text; /* of a document, or a chunk that is put into it */
@@ -261,7 +261,7 @@ int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
 	struct walk w = {.s = s, .v = v, .opts = opts, .out = out};
 	int rc;
 
-	w.shown = zr_view_shown(v);
+	w.shown = zr_view_visible(v);
 	if (!w.shown || w.shown->format->version != 2)
 		return err_set(e, -EINVAL, "references are to chunks of a Zarr v2 tree");
 	w.encode = strncmp(opts->address, "http://", 7) == 0 ||

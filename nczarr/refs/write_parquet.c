@@ -230,7 +230,7 @@ int refs_parquet(struct source *s, struct view *v, const struct refs_options *op
 		.fd = -1,
 		.records = opts->records ? opts->records : RECORDS,
 	};
-	const struct zr_shown *shown = zr_view_shown(v);
+	const struct zr_visible *shown = zr_view_visible(v);
 	int rc = 0;
 
 	if (shown && shown->keys.nested)

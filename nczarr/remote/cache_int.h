@@ -1,11 +1,11 @@
 /* cache_int.h - what store_remote*.c share; private to them.
  *
- * What is known of a key is an entry (robj) of a hash table in shards; what was fetched of an
- * object are its extents: pieces of one version that do not overlap, each in the memory that the
+ * What is known of a key is an entry (cached_object) of a hash table in shards; what was fetched of
+ * an object are its extents: pieces of one version that do not overlap, each in the memory that the
  * service delivered it in. An extent that is being fetched stands in its place already: whoever
  * wants those bytes waits for it. Threads that copy from an extent hold a reference, not a lock.
  *
- * Locks: shard, then queues (rcache.lock). No lock is held while a service is called, while
+ * Locks: shard, then queues (object_cache.lock). No lock is held while a service is called, while
  * anything is waited for but a condition of that lock, and while bytes are copied. */
 #ifndef NCZARR_REMOTE_CACHE_INT_H
 #define NCZARR_REMOTE_CACHE_INT_H
@@ -38,9 +38,9 @@ struct ext {
 	uint64_t flying;           /* lock: queues; bytes under way that nobody asked for */
 	uint64_t marked;           /* lock: queues; handed, when the queue was looked at last */
 	int64_t since;             /* lock: queues; when it came, of those fetched early */
-	struct rcache *cache;
+	struct object_cache *cache;
 	struct shard *shard;
-	struct robj *obj;          /* valid while attached, or fetching */
+	struct cached_object *obj; /* valid while attached, or fetching */
 	_Atomic uint32_t refs;     /* the table's, the fetch's, readers' */
 	_Atomic bool ahead;        /* fetched early, and not read yet */
 	_Atomic uint64_t handed;   /* bytes given to readers */
@@ -55,10 +55,10 @@ struct ext {
 enum obj_state { OBJ_UNKNOWN, OBJ_THERE, OBJ_ABSENT };
 enum folder_state { FOLDER_UNKNOWN, FOLDER_IS, FOLDER_IS_NOT };
 
-/* robj - what is known of a key. lock: shard */
-struct robj {
-	struct robj *chain;
-	struct rroot *root;
+/* cached_object - what is known of a key. lock: shard */
+struct cached_object {
+	struct cached_object *chain;
+	struct cache_root *root;
 	uint64_t hash;
 	uint32_t refs;             /* fetches and threads that wait */
 	enum obj_state state;
@@ -67,7 +67,7 @@ struct robj {
 	uint64_t size, version;
 	int64_t changed;
 	char *etag;                /* owned; NULL: none */
-	int64_t known_at, folder_at; /* stop_now() when that was asked */
+	int64_t known_at, folder_at; /* cancel_now() when that was asked */
 	uint64_t gen;              /* another one, another version */
 	struct ext *asking;        /* under way: it will say what this is */
 	struct ext **xs;           /* n_xs extents by offset; owned */
@@ -85,15 +85,15 @@ struct robj {
 struct shard {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
-	struct robj **buckets;
+	struct cached_object **buckets;
 	size_t n_buckets, n, hand;
 	uint64_t bytes, peak;      /* of entries */
 };
 
-/* rroot - all that is known of a root, while the cache lives. */
-struct rroot {
-	struct rroot *next;
-	_Atomic uint64_t gens;     /* the last robj.gen */
+/* cache_root - all that is known of a root, while the cache lives. */
+struct cache_root {
+	struct cache_root *next;
+	_Atomic uint64_t gens;     /* the last cached_object.gen */
 	_Atomic uint64_t drops;    /* entries that had to go for room */
 	_Atomic uint64_t usual[256]; /* by hash of a folder: how large its objects are, rather the
 				      * large ones (fetch.c) */
@@ -104,10 +104,10 @@ struct rroot {
 /* rstore - a store over objects. */
 struct rstore {
 	struct store base;
-	struct rcache *cache;      /* borrowed */
-	struct rroot *root;        /* borrowed */
-	struct objects *o;         /* owned */
-	int64_t opened_at;         /* stop_now(); what was asked before is asked again: a tree is
+	struct object_cache *cache; /* borrowed */
+	struct cache_root *root;    /* borrowed */
+	struct object_service *o;   /* owned */
+	int64_t opened_at; /* cancel_now(); what was asked before is asked again: a tree is
 	                            * opened anew because it changed, and its documents may be
 	                            * newer than what is remembered of its chunks */
 	pthread_mutex_t lock;
@@ -129,7 +129,7 @@ struct keeper;
 
 #define RC_DISTRUSTED 256
 
-struct rcache {
+struct object_cache {
 	pthread_mutex_t lock;      /* queues, budget, line, roots */
 	pthread_cond_t room;
 	uint64_t limit, bytes, peak; /* of extents, in flight or not */
@@ -145,7 +145,7 @@ struct rcache {
 	uint64_t queued[Q_N];      /* bytes */
 	uint32_t waiting;          /* for room */
 	struct line line;
-	struct rroot *roots;
+	struct cache_root *roots;
 	struct early *early;       /* store_remote_ahead.c */
 	struct keeper *keeper;     /* disk_writer.c */
 	struct disk_cache *disk;   /* NULL: none */
@@ -162,7 +162,7 @@ struct look {
 	const char *key;
 	size_t len;
 	uint64_t hash;
-	struct robj *obj;
+	struct cached_object *obj;
 };
 
 /* ---- eviction.c: the budget, what goes first ---- */
@@ -170,17 +170,17 @@ struct look {
 void links_init(struct links *l);
 /* rc_grant - room for n bytes of an extent: what is missed least goes. must: wait for it (-EINTR);
  * else -EAGAIN. */
-int rc_grant(struct rcache *c, uint64_t n, bool must) NZ_MUST_USE;
+int rc_grant(struct object_cache *c, uint64_t n, bool must) NZ_MUST_USE;
 /* rc_charge - what was granted for x turned out to be another size, 0: none. */
 void rc_charge(struct ext *x, uint64_t n);
-/* rcache_peak - most bytes that the cache ever had, with what it knows of keys. */
-uint64_t rcache_peak(struct rcache *c);
+/* object_cache_peak - most bytes that the cache ever had, with what it knows of keys. */
+uint64_t object_cache_peak(struct object_cache *c);
 /* rc_granted - x has what was granted; early: nobody asked for it. */
 void rc_granted(struct ext *x, uint64_t n, bool early);
 /* rc_landed - it came, or not. */
 void rc_landed(struct ext *x);
 /* rc_may_start - whether n bytes may be fetched early now. */
-bool rc_may_start(struct rcache *c, uint64_t n);
+bool rc_may_start(struct object_cache *c, uint64_t n);
 /* rc_enqueue - x is ready, and attached. The shard is locked, for rc_unqueue, too. */
 void rc_enqueue(struct ext *x);
 void rc_unqueue(struct ext *x);
@@ -190,29 +190,29 @@ void rc_settle(struct ext *x);
 void ext_ref(struct ext *x);
 /* ext_unref - under any lock but queues. */
 void ext_unref(struct ext *x);
-void rc_line_note(struct rcache *c, int64_t took, uint64_t bytes);
+void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes);
 
 /* ---- object_table.c: keys and extents ---- */
 
-struct rroot *rc_root(struct rcache *c, const char *name);
-int table_init(struct rcache *c);
-void table_release(struct rcache *c);
+struct cache_root *rc_root(struct object_cache *c, const char *name);
+int table_init(struct object_cache *c);
+void table_release(struct object_cache *c);
 struct look look_at(struct rstore *st, const char *key, size_t len);
 /* look_find - the entry, made where there is none and make is true; NULL else, and when memory is
  * short. The shard is locked. */
-struct robj *look_find(struct look *l, bool make);
+struct cached_object *look_find(struct look *l, bool make);
 /* obj_set - it is there, like this; another version than the one known drops that. */
 void obj_set(struct look *l, const struct object_info *info, int64_t asked_at);
 /* obj_gone - it is not there. */
 void obj_gone(struct look *l, int64_t asked_at);
 /* obj_forget - nothing is known of it, and nothing of it kept. l->obj may be NULL. */
 void obj_forget(struct look *l);
-bool obj_is_young(const struct rstore *st, int64_t at);
+bool obj_is_racy(const struct rstore *st, int64_t at);
 /* obj_at - the extent with byte off, or the first one behind it; n_xs: none. */
-size_t obj_at(const struct robj *o, uint64_t off);
-int obj_attach(struct robj *o, struct ext *x) NZ_MUST_USE;
-void obj_detach(struct robj *o, struct ext *x);
-struct ext *ext_new(struct rcache *c, struct look *l, uint64_t off, uint64_t len);
+size_t obj_at(const struct cached_object *o, uint64_t off);
+int obj_attach(struct cached_object *o, struct ext *x) NZ_MUST_USE;
+void obj_detach(struct cached_object *o, struct ext *x);
+struct ext *ext_new(struct object_cache *c, struct look *l, uint64_t off, uint64_t len);
 /* look_absent - whether listings prove that a key is not there. No lock is held. */
 bool look_absent(struct rstore *st, const char *key);
 
@@ -224,7 +224,7 @@ struct job {
 	int what;                  /* OBJECT_... */
 	uint64_t off, len, grant;
 	uint64_t gen;
-	int64_t asked_at;          /* stop_now(); 0: nobody was asked yet */
+	int64_t asked_at;          /* cancel_now(); 0: nobody was asked yet */
 	bool early;                /* nobody waits for it */
 	char *etag;                /* owned; NULL */
 	bool unless;               /* etag is what it must not be */
@@ -255,11 +255,11 @@ int ext_error(const struct ext *x, const char *key, struct err *e) NZ_MUST_USE;
 
 /* ---- store_remote_ahead.c: fetching early ---- */
 
-int early_new(struct rcache *c) NZ_MUST_USE;
-void early_free(struct rcache *c);
+int early_new(struct object_cache *c) NZ_MUST_USE;
+void early_free(struct object_cache *c);
 void early_want(struct rstore *st, const struct store_range *r, size_t n);
 /* early_wake - something came or was read. No lock is held. */
-void early_wake(struct rcache *c);
+void early_wake(struct object_cache *c);
 /* early_forget - the store closes. */
 void early_forget(struct rstore *st);
 
@@ -270,8 +270,8 @@ void distrust(struct look *l);
 bool distrusted(const struct look *l);
 
 /* keep_new - dir NULL: nothing is. A directory that cannot be used costs a line in the log. */
-int keep_new(struct rcache *c, const char *dir, uint64_t bytes) NZ_MUST_USE;
-void keep_free(struct rcache *c);
+int keep_new(struct object_cache *c, const char *dir, uint64_t bytes) NZ_MUST_USE;
+void keep_free(struct object_cache *c);
 /* keep_info - what the object was when it was kept. */
 bool keep_info(struct look *l, struct object_info *ret);
 /* keep_read - bytes [off, off + len), if all of them are kept; new. */
@@ -279,7 +279,8 @@ uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off,
 /* keep_write - x, which is ready, is of the object that is info: write it soon. */
 void keep_write(struct look *l, struct ext *x, const struct object_info *info);
 
-/* rcache_thread - start one that takes no signal: those that end the program are for others. */
-bool rcache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg);
+/* object_cache_thread - start one that takes no signal: those that end the program are for
+ * others. */
+bool object_cache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
 #endif

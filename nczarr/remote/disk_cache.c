@@ -488,7 +488,7 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 	struct ident id;
 	size_t way;
 
-	if (stop_now() < atomic_load(&d->paused) ||
+	if (cancel_now() < atomic_load(&d->paused) ||
 	    !ident_of(d, name, key, version, block, len, &id))
 		return;
 	(void)pthread_mutex_lock(id.lock);
@@ -499,7 +499,7 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 		else if (version)
 			way = WAYS; /* the same bytes are there, or will be found to be damaged */
 		if (way < WAYS && !fill_slot(&id, way, data, len))
-			atomic_store(&d->paused, stop_now() + PAUSE_NS);
+			atomic_store(&d->paused, cancel_now() + PAUSE_NS);
 	}
 	(void)pthread_mutex_unlock(id.lock);
 }

@@ -81,7 +81,7 @@ bool keep_info(struct look *l, struct object_info *ret)
 
 void distrust(struct look *l)
 {
-	struct rcache *c = l->st->cache;
+	struct object_cache *c = l->st->cache;
 
 	if (c->disk)
 		atomic_store(
@@ -91,7 +91,7 @@ void distrust(struct look *l)
 
 bool distrusted(const struct look *l)
 {
-	struct rcache *c = l->st->cache;
+	struct object_cache *c = l->st->cache;
 	uint32_t n = atomic_load_explicit(&c->n_distrusted, memory_order_relaxed);
 
 	for (uint32_t i = 0; i < n && i < RC_DISTRUSTED; i++)
@@ -125,7 +125,7 @@ uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off,
 
 /* ---- writing ---- */
 
-static void write_item(struct rcache *c, const struct item *it)
+static void write_item(struct object_cache *c, const struct item *it)
 {
 	uint8_t b[INFO_MAX];
 	uint64_t off, end;
@@ -147,7 +147,7 @@ static void write_item(struct rcache *c, const struct item *it)
 
 static void *keep_main(void *arg)
 {
-	struct rcache *c = arg;
+	struct object_cache *c = arg;
 	struct keeper *k = c->keeper;
 
 	(void)pthread_mutex_lock(&k->lock);
@@ -180,7 +180,7 @@ static void *keep_main(void *arg)
 
 void keep_write(struct look *l, struct ext *x, const struct object_info *info)
 {
-	struct rcache *c = l->st->cache;
+	struct object_cache *c = l->st->cache;
 	struct keeper *k = c->keeper;
 	struct item *it;
 
@@ -193,7 +193,7 @@ void keep_write(struct look *l, struct ext *x, const struct object_info *info)
 	memcpy(it->key, l->key, l->len);
 	(void)pthread_mutex_lock(&k->lock);
 	if (!k->running)
-		k->running = rcache_thread(&k->thread, keep_main, c);
+		k->running = object_cache_thread(&k->thread, keep_main, c);
 	if (!k->running ||
 	    k->bytes + x->len > c->limit / 2) { /* the disk is too slow for all */
 		(void)pthread_mutex_unlock(&k->lock);
@@ -208,7 +208,7 @@ void keep_write(struct look *l, struct ext *x, const struct object_info *info)
 	(void)pthread_mutex_unlock(&k->lock);
 }
 
-int keep_new(struct rcache *c, const char *dir, uint64_t bytes)
+int keep_new(struct object_cache *c, const char *dir, uint64_t bytes)
 {
 	struct err e = ERR_INIT;
 	struct keeper *k;
@@ -224,14 +224,14 @@ int keep_new(struct rcache *c, const char *dir, uint64_t bytes)
 	if (!k)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&k->lock, NULL); /* cannot fail with default attributes */
-	stop_cond_init(&k->work);
-	stop_cond_init(&k->idle);
+	cancel_cond_init(&k->work);
+	cancel_cond_init(&k->idle);
 	k->last = &k->first;
 	c->keeper = k;
 	return 0;
 }
 
-void keep_free(struct rcache *c)
+void keep_free(struct object_cache *c)
 {
 	struct keeper *k = c->keeper;
 

@@ -40,7 +40,7 @@ static struct ext *ext_of(struct links *l)
 }
 
 /* move_locked - x is to be in queue q. */
-static void move_locked(struct rcache *c, struct ext *x, enum ext_queue q)
+static void move_locked(struct object_cache *c, struct ext *x, enum ext_queue q)
 {
 	if (x->queue != Q_NONE) {
 		c->queued[x->queue] -= x->charged;
@@ -55,7 +55,7 @@ static void move_locked(struct rcache *c, struct ext *x, enum ext_queue q)
 }
 
 /* not_ahead_locked - x does not count as fetched early any more. */
-static void not_ahead_locked(struct rcache *c, struct ext *x)
+static void not_ahead_locked(struct object_cache *c, struct ext *x)
 {
 	atomic_store_explicit(&x->ahead, false, memory_order_relaxed);
 	c->ahead_bytes -= x->ahead_charged;
@@ -66,7 +66,7 @@ static void not_ahead_locked(struct rcache *c, struct ext *x)
 
 void rc_settle(struct ext *x)
 {
-	struct rcache *c = x->cache;
+	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
 	not_ahead_locked(c, x);
@@ -76,7 +76,7 @@ void rc_settle(struct ext *x)
 
 void rc_granted(struct ext *x, uint64_t n, bool early)
 {
-	struct rcache *c = x->cache;
+	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
 	x->charged = n;
@@ -93,7 +93,7 @@ void rc_granted(struct ext *x, uint64_t n, bool early)
 
 void rc_landed(struct ext *x)
 {
-	struct rcache *c = x->cache;
+	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
 	if (x->flying) {
@@ -105,16 +105,16 @@ void rc_landed(struct ext *x)
 }
 
 /* late_locked - what was fetched early and not read for a while is like all the rest. */
-static void late_locked(struct rcache *c)
+static void late_locked(struct object_cache *c)
 {
 	struct links *list = &c->queues[Q_AHEAD];
-	int64_t now = stop_now();
+	int64_t now = cancel_now();
 
 	while (list->next != list && now - ext_of(list->next)->since > LATE_NS)
 		not_ahead_locked(c, ext_of(list->next));
 }
 
-bool rc_may_start(struct rcache *c, uint64_t n)
+bool rc_may_start(struct object_cache *c, uint64_t n)
 {
 	uint32_t most = c->connections ? c->connections : 16;
 	uint64_t bytes;
@@ -136,10 +136,10 @@ bool rc_may_start(struct rcache *c, uint64_t n)
 
 void rc_enqueue(struct ext *x)
 {
-	struct rcache *c = x->cache;
+	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
-	x->since = stop_now();
+	x->since = cancel_now();
 	move_locked(c, x, atomic_load(&x->ahead) ? Q_AHEAD : Q_NEW);
 	if (c->waiting)
 		(void)pthread_cond_broadcast(&c->room);
@@ -148,7 +148,7 @@ void rc_enqueue(struct ext *x)
 
 void rc_unqueue(struct ext *x)
 {
-	struct rcache *c = x->cache;
+	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
 	not_ahead_locked(c, x);
@@ -158,7 +158,7 @@ void rc_unqueue(struct ext *x)
 
 void rc_charge(struct ext *x, uint64_t n)
 {
-	struct rcache *c = x->cache;
+	struct object_cache *c = x->cache;
 	enum ext_queue q;
 
 	(void)pthread_mutex_lock(&c->lock);
@@ -199,7 +199,7 @@ static uint64_t handed_of(struct ext *x)
 }
 
 /* spent_locked - one of the oldest new ones that were read to their end, once. */
-static struct ext *spent_locked(struct rcache *c)
+static struct ext *spent_locked(struct object_cache *c)
 {
 	struct links *l = c->queues[Q_NEW].next;
 
@@ -218,7 +218,7 @@ static struct ext *spent_locked(struct rcache *c)
 }
 
 /* clock_locked - of main, one that was not read since it was looked at. */
-static struct ext *clock_locked(struct rcache *c)
+static struct ext *clock_locked(struct object_cache *c)
 {
 	struct links *list = &c->queues[Q_MAIN];
 
@@ -234,7 +234,7 @@ static struct ext *clock_locked(struct rcache *c)
 }
 
 /* victim_locked - what is missed least, with a reference; NULL. */
-static struct ext *victim_locked(struct rcache *c, bool must)
+static struct ext *victim_locked(struct object_cache *c, bool must)
 {
 	struct links *new = &c->queues[Q_NEW];
 	struct ext *x = spent_locked(c);
@@ -267,7 +267,7 @@ static void evict(struct ext *x)
 	ext_unref(x);
 }
 
-int rc_grant(struct rcache *c, uint64_t n, bool must)
+int rc_grant(struct object_cache *c, uint64_t n, bool must)
 {
 	int rc = 0;
 
@@ -286,7 +286,7 @@ int rc_grant(struct rcache *c, uint64_t n, bool must)
 		rc = -EAGAIN;
 		if (must) {
 			c->waiting++;
-			rc = stop_wait(&c->room, &c->lock, INT64_MAX);
+			rc = cancel_wait(&c->room, &c->lock, INT64_MAX);
 			c->waiting--;
 		}
 		if (rc)
@@ -302,7 +302,7 @@ int rc_grant(struct rcache *c, uint64_t n, bool must)
 
 /* set_grain_locked - the least that is worth a request: what the line delivers in a sixteenth of
  * the time that a request takes anyway. */
-static void set_grain_locked(struct rcache *c)
+static void set_grain_locked(struct object_cache *c)
 {
 	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;
 	uint64_t n = bytes > (double)GRAIN_MOST ? GRAIN_MOST : (uint64_t)bytes;
@@ -311,10 +311,10 @@ static void set_grain_locked(struct rcache *c)
 	atomic_store_explicit(&c->grain, n, memory_order_relaxed);
 }
 
-void rc_line_note(struct rcache *c, int64_t took, uint64_t bytes)
+void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 {
 	struct line *l = &c->line;
-	int64_t now = stop_now();
+	int64_t now = cancel_now();
 
 	(void)pthread_mutex_lock(&c->lock);
 	/* the shortest, forgotten slowly: lines change */
@@ -334,7 +334,7 @@ void rc_line_note(struct rcache *c, int64_t took, uint64_t bytes)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-uint64_t rcache_peak(struct rcache *c)
+uint64_t object_cache_peak(struct object_cache *c)
 {
 	uint64_t n = 0;
 
@@ -349,9 +349,10 @@ uint64_t rcache_peak(struct rcache *c)
 	return n;
 }
 
-int rcache_new(const struct remote_options *opts, struct rcache **ret, struct err *e)
+int object_cache_new(const struct remote_options *opts, struct object_cache **ret,
+		     struct err *e)
 {
-	struct rcache *c = alloc_array(1, sizeof(*c));
+	struct object_cache *c = alloc_array(1, sizeof(*c));
 	uint64_t all = u64_max(opts->cache_bytes, LIMIT_MIN);
 
 	if (!c)
@@ -365,19 +366,19 @@ int rcache_new(const struct remote_options *opts, struct rcache **ret, struct er
 	c->connections = opts->connections;
 	c->check_ns = (int64_t)opts->check_ms * 1000000;
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
-	stop_cond_init(&c->room);
+	cancel_cond_init(&c->room);
 	for (size_t i = 0; i < Q_N; i++)
 		links_init(&c->queues[i]);
 	if (table_init(c) < 0 || early_new(c) < 0 ||
 	    keep_new(c, opts->cache_dir, opts->disk_bytes) < 0) {
-		rcache_free(c);
+		object_cache_free(c);
 		return err_nomem(e);
 	}
 	*ret = c;
 	return 0;
 }
 
-void rcache_free(struct rcache *c)
+void object_cache_free(struct object_cache *c)
 {
 	if (!c)
 		return;
@@ -385,7 +386,7 @@ void rcache_free(struct rcache *c)
 	keep_free(c);
 	table_release(c);
 	while (c->roots) {
-		struct rroot *r = c->roots;
+		struct cache_root *r = c->roots;
 
 		c->roots = r->next;
 		free(r);
@@ -395,7 +396,7 @@ void rcache_free(struct rcache *c)
 	free(c);
 }
 
-bool rcache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg)
+bool object_cache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg)
 {
 	sigset_t all, old;
 	bool ok;

@@ -117,7 +117,7 @@ uint64_t rc_beginning(struct rstore *st, const char *key)
 /* bytes_came - the bytes of an answer that is of the right version become x's. */
 static int bytes_came(struct look *l, struct job *j, struct object_got *got)
 {
-	struct robj *o = l->obj;
+	struct cached_object *o = l->obj;
 	struct ext *x = j->x;
 	uint64_t from = j->what == OBJECT_TAIL ? got->off : j->off, want;
 	uint8_t *less;
@@ -154,7 +154,7 @@ static int bytes_came(struct look *l, struct job *j, struct object_got *got)
 /* settle_locked - what an answer says of the object; returns x's code. */
 static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 {
-	struct robj *o = l->obj;
+	struct cached_object *o = l->obj;
 	int64_t known_at = o->known_at;
 
 	if (o->gen != j->gen)
@@ -192,7 +192,7 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 /* arrived - put what came in its place, and let those know who wait. */
 static void arrived(struct look *l, struct job *j, struct object_got *got)
 {
-	struct rcache *c = l->st->cache;
+	struct object_cache *c = l->st->cache;
 	struct ext *x = j->x;
 	int code;
 
@@ -219,7 +219,7 @@ static void fetched(void *arg, struct object_got *got)
 	struct fetch *f = arg;
 	struct rstore *st = f->l.st;
 
-	rc_line_note(st->cache, stop_now() - f->began, got->len);
+	rc_line_note(st->cache, cancel_now() - f->began, got->len);
 	arrived(&f->l, &f->j, got);
 	free(f);
 	(void)pthread_mutex_lock(&st->lock);
@@ -249,7 +249,7 @@ static int start(struct look *l, struct job *j, struct err *e)
 	f->j = *j;
 	memcpy(f->key, l->key, l->len);
 	f->l.key = r.key = f->key;
-	f->began = f->j.asked_at = stop_now();
+	f->began = f->j.asked_at = cancel_now();
 	(void)pthread_mutex_lock(&st->lock);
 	st->in_flight++;
 	(void)pthread_mutex_unlock(&st->lock);
@@ -327,7 +327,7 @@ bool fetch_start(struct look *l, struct job *j, bool must)
 /* job_of - x, with a reference for the request. */
 static struct job job_of(struct look *l, struct ext *x, int what, uint64_t off, uint64_t len)
 {
-	struct robj *o = l->obj;
+	struct cached_object *o = l->obj;
 	struct job j = {
 		.x = x, .what = what, .off = off, .len = len, .grant = len, .gen = o->gen};
 
@@ -340,8 +340,8 @@ static struct job job_of(struct look *l, struct ext *x, int what, uint64_t off, 
 size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, struct job *jobs,
 		  size_t max)
 {
-	struct rcache *c = l->st->cache;
-	struct robj *o = l->obj;
+	struct object_cache *c = l->st->cache;
+	struct cached_object *o = l->obj;
 	uint64_t least = atomic_load_explicit(&c->grain, memory_order_relaxed);
 	size_t n = 0;
 
@@ -374,7 +374,7 @@ size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, s
 
 int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *ret)
 {
-	struct rcache *c = l->st->cache;
+	struct object_cache *c = l->st->cache;
 	bool placed = what == OBJECT_PART || what == OBJECT_ALL;
 	struct ext *x = ext_new(c, l, off, len);
 
@@ -404,7 +404,7 @@ int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *
 int fetch_wait(struct ext *x, struct err *e)
 {
 	while (x->state == EXT_FETCHING)
-		if (stop_wait(&x->shard->done, &x->shard->lock, INT64_MAX) == -EINTR)
+		if (cancel_wait(&x->shard->done, &x->shard->lock, INT64_MAX) == -EINTR)
 			return err_set(e, -EINTR, "waiting was given up");
 	return 0;
 }

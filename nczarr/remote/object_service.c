@@ -75,14 +75,14 @@ static bool await(struct waiter *w)
 
 	(void)pthread_mutex_lock(&w->lock);
 	while (!w->done && rc == 0)
-		rc = stop_wait(&w->cond, &w->lock, INT64_MAX);
+		rc = cancel_wait(&w->cond, &w->lock, INT64_MAX);
 	done = w->done;
 	w->left = !done;
 	(void)pthread_mutex_unlock(&w->lock);
 	return done;
 }
 
-int object_get(struct objects *o, const struct object_range *r, struct object_got *ret,
+int object_get(struct object_service *o, const struct object_range *r, struct object_got *ret,
 	       struct err *e)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
@@ -92,7 +92,7 @@ int object_get(struct objects *o, const struct object_range *r, struct object_go
 	if (!w)
 		return ret->rc = err_nomem(e);
 	(void)pthread_mutex_init(&w->lock, NULL);
-	stop_cond_init(&w->cond);
+	cancel_cond_init(&w->cond);
 	rc = o->ops->fetch(o, r, on_got, w, e);
 	if (rc < 0) {
 		waiter_free(w);

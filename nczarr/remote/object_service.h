@@ -59,40 +59,40 @@ typedef void object_done(void *arg, struct object_got *got);
  * info: NULL for those. Returns false to stop. */
 typedef bool object_emit(void *arg, const char *name, bool is_dir, const struct object_info *info);
 
-/* object_if - a condition of a put or removal. */
-struct object_if {
+/* put_condition - a condition of a put or removal. */
+struct put_condition {
 	bool absent;          /* only where nothing is: else -EEXIST */
 	const char *etag;     /* only where it is this version: else -ESTALE; NULL */
 };
 
-struct objects;
+struct object_service;
 
-struct objects_ops {
+struct object_service_ops {
 	const char *name;     /* "S3" */
-	void (*close)(struct objects *o);
+	void (*close)(struct object_service *o);
 	/* fetch - done is called once, on any thread but the caller's, and must not wait. Returns
 	 * 0; on failure done is not called. */
-	int (*fetch)(struct objects *o, const struct object_range *r, object_done *done, void *arg,
-		     struct err *e);
+	int (*fetch)(struct object_service *o, const struct object_range *r, object_done *done,
+		     void *arg, struct err *e);
 	/* list - one level below a key ("" the root), or all that is below it (deep: names have
 	 * '/'). Waits. NULL: the service cannot. Nothing below it: emits nothing, 0. */
-	int (*list)(struct objects *o, const char *key, bool deep, object_emit *emit, void *arg,
-		    struct err *e);
+	int (*list)(struct object_service *o, const char *key, bool deep, object_emit *emit,
+		    void *arg, struct err *e);
 	/* put - a whole object, from memory (data) or, data NULL, from fd at off. cond may be NULL.
 	 * NULL: read only. -EOPNOTSUPP: a condition that the service does not know; -EROFS. */
-	int (*put)(struct objects *o, const char *key, const void *data, int fd, uint64_t off,
-		   uint64_t len, const struct object_if *cond, struct object_info *ret,
-		   struct err *e);
+	int (*put)(struct object_service *o, const char *key, const void *data, int fd,
+		   uint64_t off, uint64_t len, const struct put_condition *cond,
+		   struct object_info *ret, struct err *e);
 	/* remove - what is not there is no error. */
-	int (*remove)(struct objects *o, const char *key, struct err *e);
+	int (*remove)(struct object_service *o, const char *key, struct err *e);
 };
 
-struct objects {
-	const struct objects_ops *ops;
+struct object_service {
+	const struct object_service_ops *ops;
 	const char *name;     /* of the root for messages, without secrets; the implementation's */
 };
 
-static inline void objects_close(struct objects *o)
+static inline void objects_close(struct object_service *o)
 {
 	if (o)
 		o->ops->close(o);
@@ -100,7 +100,7 @@ static inline void objects_close(struct objects *o)
 
 /* object_get - fetch, and wait (base/os/cancel.h: -EINTR, and what still comes is dropped).
  * ret->data is the caller's. Returns ret->rc. Never where a done function runs. */
-int object_get(struct objects *o, const struct object_range *r, struct object_got *ret,
+int object_get(struct object_service *o, const struct object_range *r, struct object_got *ret,
 	       struct err *e) NZ_MUST_USE;
 
 #endif

@@ -13,16 +13,16 @@
 #define BUCKETS 64
 #define SWEEP 64 /* entries that are looked at for one that goes */
 
-int table_init(struct rcache *c)
+int table_init(struct object_cache *c)
 {
 	for (size_t i = 0; i < RC_SHARDS; i++) {
 		struct shard *s = &c->shards[i];
 
 		(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail with these */
-		stop_cond_init(&s->done);
+		cancel_cond_init(&s->done);
 	}
 	for (size_t i = 0; i < RC_SHARDS; i++) {
-		c->shards[i].buckets = alloc_array(BUCKETS, sizeof(struct robj *));
+		c->shards[i].buckets = alloc_array(BUCKETS, sizeof(struct cached_object *));
 		if (!c->shards[i].buckets)
 			return -ENOMEM;
 		c->shards[i].n_buckets = BUCKETS;
@@ -30,7 +30,7 @@ int table_init(struct rcache *c)
 	return 0;
 }
 
-static void obj_free(struct robj *o)
+static void obj_free(struct cached_object *o)
 {
 	while (o->n_xs)
 		obj_detach(o, o->xs[o->n_xs - 1]);
@@ -39,14 +39,14 @@ static void obj_free(struct robj *o)
 	free(o);
 }
 
-void table_release(struct rcache *c)
+void table_release(struct object_cache *c)
 {
 	for (size_t i = 0; i < RC_SHARDS; i++) {
 		struct shard *s = &c->shards[i];
 
 		for (size_t k = 0; s->buckets && k < s->n_buckets; k++) {
 			while (s->buckets[k]) {
-				struct robj *o = s->buckets[k];
+				struct cached_object *o = s->buckets[k];
 
 				s->buckets[k] = o->chain;
 				obj_free(o);
@@ -73,9 +73,9 @@ static uint64_t hash_of(uint64_t seed, const char *key, size_t len)
 	return h;
 }
 
-struct rroot *rc_root(struct rcache *c, const char *name)
+struct cache_root *rc_root(struct object_cache *c, const char *name)
 {
-	struct rroot *r;
+	struct cache_root *r;
 	size_t n = strlen(name) + 1;
 
 	(void)pthread_mutex_lock(&c->lock);
@@ -107,16 +107,16 @@ struct look look_at(struct rstore *st, const char *key, size_t len)
 static void grow(struct shard *s)
 {
 	size_t n = s->n_buckets * 2;
-	struct robj **to;
+	struct cached_object **to;
 
 	if (s->n < s->n_buckets)
 		return;
-	to = alloc_array(n, sizeof(struct robj *));
+	to = alloc_array(n, sizeof(struct cached_object *));
 	if (!to)
 		return;
 	for (size_t i = 0; i < s->n_buckets; i++) {
 		while (s->buckets[i]) {
-			struct robj *o = s->buckets[i];
+			struct cached_object *o = s->buckets[i];
 
 			s->buckets[i] = o->chain;
 			o->chain = to[o->hash & (n - 1)];
@@ -131,11 +131,11 @@ static void grow(struct shard *s)
 /* drop_from - drop what may go of one bucket. Returns how many were looked at. */
 static size_t drop_from(struct shard *s, size_t bucket)
 {
-	struct robj **p = &s->buckets[bucket];
+	struct cached_object **p = &s->buckets[bucket];
 	size_t seen = 0;
 
 	for (; *p; seen++) {
-		struct robj *o = *p;
+		struct cached_object *o = *p;
 
 		if (o->refs || o->n_xs || o->asking || o->recent) {
 			o->recent = false;
@@ -162,10 +162,10 @@ static void make_room(struct shard *s, uint64_t limit)
 	}
 }
 
-static struct robj *add(struct look *l)
+static struct cached_object *add(struct look *l)
 {
 	struct shard *s = l->shard;
-	struct robj *o;
+	struct cached_object *o;
 
 	make_room(s, l->st->cache->shard_limit);
 	grow(s);
@@ -186,9 +186,9 @@ static struct robj *add(struct look *l)
 	return o;
 }
 
-struct robj *look_find(struct look *l, bool make)
+struct cached_object *look_find(struct look *l, bool make)
 {
-	struct robj *o = l->shard->buckets[l->hash & (l->shard->n_buckets - 1)];
+	struct cached_object *o = l->shard->buckets[l->hash & (l->shard->n_buckets - 1)];
 
 	while (o && (o->hash != l->hash || o->root != l->st->root || o->key_len != l->len ||
 		     memcmp(o->key, l->key, l->len) != 0))
@@ -201,16 +201,16 @@ struct robj *look_find(struct look *l, bool make)
 	return o;
 }
 
-bool obj_is_young(const struct rstore *st, int64_t at)
+bool obj_is_racy(const struct rstore *st, int64_t at)
 {
-	const struct rcache *c = st->cache;
+	const struct object_cache *c = st->cache;
 
-	return at >= st->opened_at && (c->check_ns == 0 || stop_now() - at < c->check_ns);
+	return at >= st->opened_at && (c->check_ns == 0 || cancel_now() - at < c->check_ns);
 }
 
 /* ---- extents ---- */
 
-size_t obj_at(const struct robj *o, uint64_t off)
+size_t obj_at(const struct cached_object *o, uint64_t off)
 {
 	size_t lo = 0, hi = o->n_xs;
 
@@ -225,7 +225,7 @@ size_t obj_at(const struct robj *o, uint64_t off)
 	return lo;
 }
 
-int obj_attach(struct robj *o, struct ext *x)
+int obj_attach(struct cached_object *o, struct ext *x)
 {
 	size_t i = obj_at(o, x->off);
 
@@ -239,7 +239,7 @@ int obj_attach(struct robj *o, struct ext *x)
 	return 0;
 }
 
-void obj_detach(struct robj *o, struct ext *x)
+void obj_detach(struct cached_object *o, struct ext *x)
 {
 	size_t i = 0;
 
@@ -259,7 +259,7 @@ void obj_detach(struct robj *o, struct ext *x)
 	ext_unref(x);
 }
 
-struct ext *ext_new(struct rcache *c, struct look *l, uint64_t off, uint64_t len)
+struct ext *ext_new(struct object_cache *c, struct look *l, uint64_t off, uint64_t len)
 {
 	struct ext *x = alloc_array(1, sizeof(*x));
 
@@ -276,7 +276,7 @@ struct ext *ext_new(struct rcache *c, struct look *l, uint64_t off, uint64_t len
 
 /* ---- what an object is ---- */
 
-static void drop_extents(struct robj *o)
+static void drop_extents(struct cached_object *o)
 {
 	while (o->n_xs)
 		obj_detach(o, o->xs[o->n_xs - 1]);
@@ -285,7 +285,7 @@ static void drop_extents(struct robj *o)
 
 void obj_set(struct look *l, const struct object_info *info, int64_t asked_at)
 {
-	struct robj *o = l->obj;
+	struct cached_object *o = l->obj;
 	uint64_t version = info->version ? info->version : object_version(info);
 
 	if (o->state != OBJ_THERE || o->version != version) {
@@ -337,7 +337,7 @@ static bool listing_of(struct rstore *st, const char *key, size_t len, bool *ret
 	*ret_folder = len == 0;
 	if (look_find(&l, false)) {
 		*ret_folder = len == 0 || l.obj->folder == FOLDER_IS;
-		listed = l.obj->listed && obj_is_young(st, l.obj->listed_at) &&
+		listed = l.obj->listed && obj_is_racy(st, l.obj->listed_at) &&
 			 l.obj->listed_drops == atomic_load(&st->root->drops);
 	}
 	(void)pthread_mutex_unlock(&l.shard->lock);

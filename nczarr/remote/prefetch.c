@@ -104,7 +104,7 @@ static void add(struct early *q, struct rstore *st, const struct store_range *r)
 /* ---- one want ---- */
 
 /* covered - whether all of [from, to) is there or under way. The shard is locked. */
-static bool covered(const struct robj *o, uint64_t from, uint64_t to)
+static bool covered(const struct cached_object *o, uint64_t from, uint64_t to)
 {
 	while (from < to) {
 		size_t i = obj_at(o, from);
@@ -117,7 +117,7 @@ static bool covered(const struct robj *o, uint64_t from, uint64_t to)
 }
 
 /* span - the bytes of a known object that a range means. */
-static void span(const struct robj *o, const struct store_range *r, uint64_t *ret_from,
+static void span(const struct cached_object *o, const struct store_range *r, uint64_t *ret_from,
 		 uint64_t *ret_to)
 {
 	bool tail = r->off == UINT64_MAX;
@@ -135,7 +135,7 @@ static bool needless(struct rstore *st, const struct store_range *r)
 	uint64_t from, to;
 
 	(void)pthread_mutex_lock(&l.shard->lock);
-	if (look_find(&l, false) && obj_is_young(st, l.obj->known_at)) {
+	if (look_find(&l, false) && obj_is_racy(st, l.obj->known_at)) {
 		yes = l.obj->state == OBJ_ABSENT;
 		if (l.obj->state == OBJ_THERE) {
 			span(l.obj, r, &from, &to);
@@ -164,9 +164,9 @@ static int ask(struct look *l, const struct want *w, struct job *ret)
 static enum answer begin_known(struct look *l, struct want *w, uint64_t from, uint64_t to,
 			       struct job *ret, size_t *ret_n)
 {
-	struct rcache *c = l->st->cache;
+	struct object_cache *c = l->st->cache;
 
-	if (l->obj->n_xs && !w->asked && !obj_is_young(l->st, l->obj->known_at)) {
+	if (l->obj->n_xs && !w->asked && !obj_is_racy(l->st, l->obj->known_at)) {
 		if (!rc_may_start(c, 0))
 			return BLOCKED;
 		w->asked = true;
@@ -295,7 +295,7 @@ static void *pump_main(void *arg)
 	return NULL;
 }
 
-void early_wake(struct rcache *c)
+void early_wake(struct object_cache *c)
 {
 	struct early *q = c->early;
 
@@ -308,7 +308,7 @@ void early_wake(struct rcache *c)
 }
 
 /* joined - how many of r[0, n) are one want: those of one object that lie close together. */
-static size_t joined(const struct rcache *c, const struct store_range *r, size_t n,
+static size_t joined(const struct object_cache *c, const struct store_range *r, size_t n,
 		     struct store_range *ret)
 {
 	size_t i = 1;
@@ -351,7 +351,7 @@ void early_want(struct rstore *st, const struct store_range *r, size_t n)
 		return;
 	(void)pthread_mutex_lock(&q->lock);
 	if (!q->running && !q->ending)
-		q->running = rcache_thread(&q->thread, pump_main, q);
+		q->running = object_cache_thread(&q->thread, pump_main, q);
 	pump_locked(q);
 	(void)pthread_mutex_unlock(&q->lock);
 }
@@ -380,21 +380,21 @@ void early_forget(struct rstore *st)
 	(void)pthread_mutex_unlock(&q->lock);
 }
 
-int early_new(struct rcache *c)
+int early_new(struct object_cache *c)
 {
 	struct early *q = alloc_array(1, sizeof(*q));
 
 	if (!q)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&q->lock, NULL); /* cannot fail with default attributes */
-	stop_cond_init(&q->work);
-	stop_cond_init(&q->idle);
+	cancel_cond_init(&q->work);
+	cancel_cond_init(&q->idle);
 	q->last = &q->first;
 	c->early = q;
 	return 0;
 }
 
-void early_free(struct rcache *c)
+void early_free(struct object_cache *c)
 {
 	struct early *q = c->early;
 

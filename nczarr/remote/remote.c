@@ -22,8 +22,8 @@ struct said {
 
 struct remote {
 	struct remote_options opts; /* texts owned */
-	struct net *net;
-	struct rcache *cache;
+	struct http_client *net;
+	struct object_cache *cache;
 	pthread_mutex_t lock;
 	struct said *said; /* lock */
 };
@@ -78,7 +78,7 @@ static uint32_t at_most(uint32_t a, uint32_t b)
 static int start_net(struct remote *r, struct err *e)
 {
 	const struct remote_options *o = &r->opts;
-	const struct net_options net = {
+	const struct http_client_options net = {
 		.connect_ms = at_most(CONNECT_MS, o->timeout_ms),
 		.stall_ms = at_most(STALL_MS, o->timeout_ms / 2), /* time for another try */
 		.total_ms = o->timeout_ms,
@@ -92,7 +92,7 @@ static int start_net(struct remote *r, struct err *e)
 		.netrc_file = o->netrc_file,
 	};
 
-	return net_new(&net, &r->net, e);
+	return http_client_new(&net, &r->net, e);
 }
 
 int remote_new(const struct remote_options *opts, struct remote **ret, struct err *e)
@@ -107,7 +107,7 @@ int remote_new(const struct remote_options *opts, struct remote **ret, struct er
 	if (rc == 0)
 		rc = start_net(r, e);
 	if (rc == 0)
-		rc = rcache_new(&r->opts, &r->cache, e);
+		rc = object_cache_new(&r->opts, &r->cache, e);
 	if (rc < 0) {
 		remote_free(r);
 		return rc;
@@ -122,9 +122,9 @@ void remote_free(struct remote *r)
 
 	if (!r)
 		return;
-	net_free(r->net);
+	http_client_free(r->net);
 	if (r->cache)
-		rcache_free(r->cache);
+		object_cache_free(r->cache);
 	for (struct said *s = r->said; s; s = next) {
 		next = s->next;
 		free(s);
@@ -136,14 +136,14 @@ void remote_free(struct remote *r)
 
 void remote_stop(struct remote *r)
 {
-	net_stop(r->net);
+	http_client_stop(r->net);
 }
 
 uint64_t remote_requests(struct remote *r)
 {
-	struct net_counts c = {0};
+	struct http_counts c = {0};
 
-	net_get_counts(r->net, &c);
+	http_get_counts(r->net, &c);
 	return c.requests;
 }
 
@@ -185,12 +185,12 @@ static void root_name(const struct remote *r, const struct remote_target *t, str
 int remote_store(struct remote *r, const struct remote_target *t, struct store **ret,
 		 struct err *e)
 {
-	struct objects *o = NULL;
+	struct object_service *o = NULL;
 	struct buf name;
 	int rc;
 
-	rc = t->kind == REMOTE_HTTP ? objects_http_open(r->net, &r->opts, t, &o, e)
-				    : objects_s3_open(r->net, &r->opts, t, &o, e);
+	rc = t->kind == REMOTE_HTTP ? http_service_open(r->net, &r->opts, t, &o, e)
+				    : s3_service_open(r->net, &r->opts, t, &o, e);
 	if (rc < 0)
 		return rc;
 	buf_init(&name, 1 << 16);
@@ -206,5 +206,5 @@ int remote_store(struct remote *r, const struct remote_target *t, struct store *
 
 bool remote_is_private(const char *host)
 {
-	return net_is_here(host) || net_kind_of_text(host) != NET_PUBLIC;
+	return http_is_here(host) || address_class_of_text(host) != HTTP_PUBLIC;
 }

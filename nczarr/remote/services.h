@@ -20,29 +20,30 @@ const char *remote_keep(struct remote *r, const char *text);
 
 /* ---- services ---- */
 
-/* objects_http_open - what lies below an address on a web server. net is borrowed. Cannot list or
+/* http_service_open - what lies below an address on a web server. net is borrowed. Cannot list or
  * change anything. */
-int objects_http_open(struct net *net, const struct remote_options *opts,
-		      const struct remote_target *t, struct objects **ret,
+int http_service_open(struct http_client *net, const struct remote_options *opts,
+		      const struct remote_target *t, struct object_service **ret,
 		      struct err *e) NZ_MUST_USE;
 
 /* aws - where credentials come from, shared by all that is opened with them; renews them. */
 struct aws;
-int aws_new(struct net *net, const struct remote_options *opts, const char *profile,
+int aws_new(struct http_client *net, const struct remote_options *opts, const char *profile,
 	    struct aws **ret, struct err *e) NZ_MUST_USE;
 void aws_free(struct aws *a);
 
-/* objects_s3_open - a bucket, or what lies below a key of it. net and opts are borrowed. */
-int objects_s3_open(struct net *net, const struct remote_options *opts,
-		    const struct remote_target *t, struct objects **ret,
+/* s3_service_open - a bucket, or what lies below a key of it. net and opts are borrowed. */
+int s3_service_open(struct http_client *net, const struct remote_options *opts,
+		    const struct remote_target *t, struct object_service **ret,
 		    struct err *e) NZ_MUST_USE;
 
 /* ---- the cache ---- */
 
 /* cache - what was fetched of all stores of a mount, under one budget; and on disk. */
-struct rcache;
-int rcache_new(const struct remote_options *opts, struct rcache **ret, struct err *e) NZ_MUST_USE;
-void rcache_free(struct rcache *c);
+struct object_cache;
+int object_cache_new(const struct remote_options *opts, struct object_cache **ret,
+		     struct err *e) NZ_MUST_USE;
+void object_cache_free(struct object_cache *c);
 
 /* store_remote_open - a store over objects, which it takes on success. name: of the root, what
  * entries on disk are keyed by, without secrets ("s3://bucket/store.zarr"). What was known of the
@@ -51,8 +52,8 @@ void rcache_free(struct rcache *c);
  * reading it costs no further request; store_read fetches whole blocks, parts that lie together in
  * one request; a fetch that is under way is waited for. Of an object that changes between two reads
  * of it -ESTALE is said once, and what was kept of it is dropped. */
-int store_remote_open(struct rcache *c, struct objects *o, const char *name, struct store **ret,
-		      struct err *e) NZ_MUST_USE;
+int store_remote_open(struct object_cache *c, struct object_service *o, const char *name,
+		      struct store **ret, struct err *e) NZ_MUST_USE;
 
 /* ---- on disk ---- */
 

@@ -84,14 +84,14 @@ static int ask(struct look *l, const struct how *how, struct err *e)
 static int know(struct look *l, const struct how *how, struct err *e)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
-		struct robj *o;
+		struct cached_object *o;
 		int rc;
 
 		(void)pthread_mutex_lock(&l->shard->lock);
 		o = look_find(l, false);
 		if (o && o->state != OBJ_UNKNOWN &&
 		    (tries ? o->known_at >= l->st->opened_at
-			   : obj_is_young(l->st, o->known_at))) {
+			   : obj_is_racy(l->st, o->known_at))) {
 			if (o->state == OBJ_THERE)
 				return 0;
 			(void)pthread_mutex_unlock(&l->shard->lock);
@@ -111,7 +111,7 @@ static int know(struct look *l, const struct how *how, struct err *e)
 		if (o->state == OBJ_ABSENT && !o->asking)
 			o->state = OBJ_UNKNOWN; /* that was too long ago */
 		rc = ask(l, how, e);
-		if (stop_asked())
+		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': waiting was given up", l->key);
 		if (rc != -EAGAIN)
 			return rc;
@@ -132,7 +132,7 @@ static enum folder_state known_folder(struct look *l)
 	enum folder_state folder = FOLDER_UNKNOWN;
 
 	(void)pthread_mutex_lock(&l->shard->lock);
-	if (look_find(l, false) && obj_is_young(l->st, l->obj->folder_at))
+	if (look_find(l, false) && obj_is_racy(l->st, l->obj->folder_at))
 		folder = l->obj->folder;
 	(void)pthread_mutex_unlock(&l->shard->lock);
 	return folder;
@@ -158,7 +158,7 @@ static int stat_folder(struct look *l, bool believe, struct store_stat *ret, str
 		(void)pthread_mutex_lock(&l->shard->lock);
 		if (look_find(l, true)) {
 			l->obj->folder = folder;
-			l->obj->folder_at = stop_now();
+			l->obj->folder_at = cancel_now();
 		}
 		(void)pthread_mutex_unlock(&l->shard->lock);
 	}
@@ -168,7 +168,7 @@ static int stat_folder(struct look *l, bool believe, struct store_stat *ret, str
 	return 0;
 }
 
-static void from_obj(const struct robj *o, struct store_stat *ret)
+static void from_obj(const struct cached_object *o, struct store_stat *ret)
 {
 	*ret = (struct store_stat){
 		.size = o->size,
@@ -177,7 +177,7 @@ static void from_obj(const struct robj *o, struct store_stat *ret)
 	};
 }
 
-static int size_of(const struct robj *o, const char *key, struct err *e)
+static int size_of(const struct cached_object *o, const char *key, struct err *e)
 {
 	if (o->size != UINT64_MAX)
 		return 0;
@@ -230,7 +230,7 @@ struct reading {
  * next are put into jobs. The shard is locked. NULL: memory is short. */
 static struct ext *next_ext(struct reading *r, struct job *jobs, size_t *ret_n)
 {
-	struct robj *o = r->l.obj;
+	struct cached_object *o = r->l.obj;
 	uint64_t window = u64_min(WINDOW, r->l.st->cache->limit / 4);
 	size_t i;
 
@@ -284,7 +284,7 @@ static int copy_next(struct reading *r, struct err *e)
  * far. The shard is locked. */
 static void in_order(struct reading *r)
 {
-	struct robj *o = r->l.obj;
+	struct cached_object *o = r->l.obj;
 	uint64_t most = r->l.st->cache->ahead_limit / 2;
 	bool next = o->next_off && r->off <= o->next_off + NEAR && r->off + NEAR >= o->next_off;
 
@@ -337,7 +337,7 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 		rc = copy_next(r, e);
 		if (rc == 0 && r->pos == r->end)
 			return 0;
-		if (stop_asked())
+		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': waiting was given up", key);
 		if (rc && rc != -EAGAIN)
 			return rc;
@@ -462,7 +462,7 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 {
 	struct rstore *st = of(s);
 	struct listing g = {
-		.st = st, .key = key, .emit = emit, .arg = arg, .began = stop_now()};
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
 	uint64_t drops = atomic_load(&st->root->drops);
 	struct look l = look_at(st, key, strlen(key));
 	int rc;
@@ -491,7 +491,7 @@ static int remote_list_deep(struct store *s, const char *key, store_emit *emit, 
 {
 	struct rstore *st = of(s);
 	struct listing g = {
-		.st = st, .key = key, .emit = emit, .arg = arg, .began = stop_now()};
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
 
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
@@ -562,7 +562,7 @@ static void above(struct rstore *st, const char *key, enum folder_state was,
 		if (look_find(&l, is == FOLDER_IS) &&
 		    (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
 			l.obj->folder = is;
-			l.obj->folder_at = stop_now();
+			l.obj->folder_at = cancel_now();
 		}
 		(void)pthread_mutex_unlock(&l.shard->lock);
 	}
@@ -604,7 +604,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 		      uint64_t *ret_version, struct err *e)
 {
 	struct rstore *st = of(s);
-	struct object_if cond = {.absent = what->absent};
+	struct put_condition cond = {.absent = what->absent};
 	struct look l = look_at(st, key, strlen(key));
 	struct object_info info = {.size = UINT64_MAX};
 	auto_free char *etag = NULL;
@@ -626,8 +626,8 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 		info.version = object_version(&info);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && rc == 0) {
-		obj_gone(&l, stop_now()); /* what is under way may be of the old one */
-		obj_set(&l, &info, stop_now());
+		obj_gone(&l, cancel_now()); /* what is under way may be of the old one */
+		obj_set(&l, &info, cancel_now());
 	} else {
 		obj_forget(&l);
 	}
@@ -651,7 +651,7 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 	rc = st->o->ops->remove(st->o, key, e);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && (rc == 0 || rc == -ENOENT))
-		obj_gone(&l, stop_now());
+		obj_gone(&l, cancel_now());
 	else
 		obj_forget(&l);
 	(void)pthread_mutex_unlock(&l.shard->lock);
@@ -708,8 +708,8 @@ static const struct store_ops g_ops = {
 	.remove = remote_remove,
 };
 
-int store_remote_open(struct rcache *c, struct objects *o, const char *name, struct store **ret,
-		      struct err *e)
+int store_remote_open(struct object_cache *c, struct object_service *o, const char *name,
+		      struct store **ret, struct err *e)
 {
 	struct rstore *st = alloc_array(1, sizeof(*st));
 
@@ -721,11 +721,11 @@ int store_remote_open(struct rcache *c, struct objects *o, const char *name, str
 		return err_nomem(e);
 	}
 	st->base = (struct store){.ops = &g_ops, .far = true, .unlisted = !o->ops->list};
-	st->opened_at = stop_now();
+	st->opened_at = cancel_now();
 	st->cache = c;
 	st->o = o;
 	(void)pthread_mutex_init(&st->lock, NULL); /* cannot fail with default attributes */
-	stop_cond_init(&st->idle);
+	cancel_cond_init(&st->idle);
 	*ret = &st->base;
 	return 0;
 }

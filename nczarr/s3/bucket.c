@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define LOG_COMPONENT LOG_NET
+#define LOG_COMPONENT LOG_HTTP
 #include "base/observe/log.h"
 
-static const struct objects_ops g_ops;
+static const struct object_service_ops g_ops;
 
-static struct s3 *of(struct objects *o)
+static struct s3 *of(struct object_service *o)
 {
 	return CONTAINER_OF(o, struct s3, base);
 }
@@ -30,7 +30,7 @@ void s3_unref(struct s3 *s)
 	free(s);
 }
 
-static void s3_close(struct objects *o)
+static void s3_close(struct object_service *o)
 {
 	s3_unref(of(o));
 }
@@ -72,8 +72,8 @@ static int fill(struct s3 *s, const struct remote_options *opts, const struct re
 	return 0;
 }
 
-int objects_s3_open(struct net *net, const struct remote_options *opts,
-		    const struct remote_target *t, struct objects **ret, struct err *e)
+int s3_service_open(struct http_client *net, const struct remote_options *opts,
+		    const struct remote_target *t, struct object_service **ret, struct err *e)
 {
 	struct s3 *s = calloc(1, sizeof(*s));
 	int rc;
@@ -233,7 +233,7 @@ static const char *without_bucket(const struct s3 *s, const char *host)
 /* follow - whether the place that an answer names may be asked: the same host at another
  * port, or another one of AWS's. Signatures hold for one host only, so nothing is given
  * away; but what is written would go there. */
-static bool follow(const struct s3 *s, const char *location, struct s3_place *to)
+static bool follow(const struct s3 *s, const char *location, struct s3_endpoint *to)
 {
 	char named[64];
 	struct url u;
@@ -257,9 +257,10 @@ static bool follow(const struct s3 *s, const char *location, struct s3_place *to
 	return ok;
 }
 
-bool s3_move(struct s3 *s, const struct s3_place *old, const char *region, const char *location)
+bool s3_relocate(struct s3 *s, const struct s3_endpoint *old, const char *region,
+		 const char *location)
 {
-	struct s3_place to = *old;
+	struct s3_endpoint to = *old;
 	bool moved;
 
 	if (*region && region_ok(region))
@@ -279,7 +280,7 @@ bool s3_move(struct s3 *s, const struct s3_place *old, const char *region, const
 	return true;
 }
 
-static const struct objects_ops g_ops = {
+static const struct object_service_ops g_ops = {
 	.name = "S3",
 	.close = s3_close,
 	.fetch = s3_fetch,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* subject - "s3://bucket/root: 'key'" for messages. */
-static void subject(const struct s3_call *c, char ret[256])
+static void subject(const struct s3_request *c, char ret[256])
 {
 	if (c->key && *c->key)
 		snprintf(ret, 256, "'%.100s': '%.120s'", c->s->shown, c->key);
@@ -15,7 +15,7 @@ static void subject(const struct s3_call *c, char ret[256])
 		snprintf(ret, 256, "'%.200s'", c->s->shown);
 }
 
-static int denied(const struct s3_call *c, const struct net_answer *a, const char *who,
+static int denied(const struct s3_request *c, const struct http_response *a, const char *who,
 		  struct err *e)
 {
 	const char *code = *a->error_code ? a->error_code : "no reason given";
@@ -25,8 +25,9 @@ static int denied(const struct s3_call *c, const struct net_answer *a, const cha
 			       "%s: access denied (%s), and the request was not signed: no "
 			       "credentials (looked at: %s)",
 			       who, code,
-			       *aws_looked(c->s->aws) ? aws_looked(c->s->aws)
-						      : "nothing, it was to be anonymous");
+			       *aws_resolved_from(c->s->aws)
+				       ? aws_resolved_from(c->s->aws)
+				       : "nothing, it was to be anonymous");
 	if (strcmp(code, "SignatureDoesNotMatch") == 0)
 		return err_set(
 			e, -EACCES,
@@ -49,7 +50,7 @@ static int denied(const struct s3_call *c, const struct net_answer *a, const cha
 		who, c->keys->from, code);
 }
 
-static int absent(const struct s3_call *c, const struct net_answer *a, const char *who,
+static int absent(const struct s3_request *c, const struct http_response *a, const char *who,
 		  struct err *e)
 {
 	bool seen;
@@ -69,7 +70,7 @@ static int absent(const struct s3_call *c, const struct net_answer *a, const cha
 }
 
 /* elsewhere - a redirect that was not followed. */
-static int elsewhere(const struct net_answer *a, const char *who, struct err *e)
+static int elsewhere(const struct http_response *a, const char *who, struct err *e)
 {
 	struct buf shown;
 	struct url u;
@@ -93,7 +94,7 @@ static int elsewhere(const struct net_answer *a, const char *who, struct err *e)
 	return rc;
 }
 
-int s3_failed(const struct s3_call *c, const struct net_answer *a, struct err *e)
+int s3_failed(const struct s3_request *c, const struct http_response *a, struct err *e)
 {
 	char who[256];
 

@@ -11,7 +11,7 @@
 
 /* fetch - one under way. */
 struct fetch {
-	struct s3_call c;
+	struct s3_request c;
 	object_done *done;
 	void *arg;
 	char *key, *etag, *unless; /* owned; the last two NULL */
@@ -25,7 +25,7 @@ struct fetch {
 
 static void fetch_free(struct fetch *f)
 {
-	s3_call_release(&f->c);
+	s3_request_release(&f->c);
 	s3_unref(f->c.s);
 	free(f->key);
 	free(f->etag);
@@ -84,7 +84,7 @@ static void set_range(struct fetch *f)
 	}
 }
 
-static void on_answer(void *arg, struct net_answer *a);
+static void on_answer(void *arg, struct http_response *a);
 
 static int begin(struct fetch *f, struct err *e)
 {
@@ -110,7 +110,8 @@ static void again(struct fetch *f, bool learned)
 }
 
 /* check_cut - the part of an object that came as a whole, of a service without ranges. */
-static int check_cut(const struct fetch *f, const struct net_answer *a, struct object_got *got)
+static int check_cut(const struct fetch *f, const struct http_response *a,
+		     struct object_got *got)
 {
 	uint64_t want = a->length > f->off ? u64_min(f->len, a->length - f->off) : 0;
 
@@ -123,7 +124,7 @@ static int check_cut(const struct fetch *f, const struct net_answer *a, struct o
 }
 
 /* check - whether the answer is what was asked for; *got filled but for the bytes. */
-static int check(const struct fetch *f, const struct net_answer *a, struct object_got *got)
+static int check(const struct fetch *f, const struct http_response *a, struct object_got *got)
 {
 	uint64_t n = a->body.len;
 
@@ -165,7 +166,7 @@ static int check(const struct fetch *f, const struct net_answer *a, struct objec
 }
 
 /* give - the bytes belong to who asked. */
-static void give(struct fetch *f, struct net_answer *a, struct object_got *got)
+static void give(struct fetch *f, struct http_response *a, struct object_got *got)
 {
 	got->info.version = object_version(&got->info);
 	if (!f->sizing && f->what != OBJECT_HEAD)
@@ -176,7 +177,7 @@ static void give(struct fetch *f, struct net_answer *a, struct object_got *got)
 }
 
 /* succeeded - an answer below 400. */
-static void succeeded(struct fetch *f, struct net_answer *a)
+static void succeeded(struct fetch *f, struct http_response *a)
 {
 	struct object_got got = {.rc = 0};
 
@@ -201,7 +202,7 @@ static void succeeded(struct fetch *f, struct net_answer *a)
 }
 
 /* too_big - ALL of an object that is larger than was said: what it is. */
-static bool too_big(struct fetch *f, const struct net_answer *a)
+static bool too_big(struct fetch *f, const struct http_response *a)
 {
 	struct object_got got = {.rc = 0};
 
@@ -217,21 +218,21 @@ static bool too_big(struct fetch *f, const struct net_answer *a)
 }
 
 /* vague - HEAD has no body that says why it failed: GET has. */
-static bool vague(const struct fetch *f, const struct net_answer *a)
+static bool vague(const struct fetch *f, const struct http_response *a)
 {
 	return f->c.method[0] == 'H' && !f->sizing &&
 	       (a->status == 400 || a->status == 403 || a->status == 404 || a->status == 301) &&
 	       !*a->error_code && !f->reason;
 }
 
-static void on_answer(void *arg, struct net_answer *a)
+static void on_answer(void *arg, struct http_response *a)
 {
 	struct fetch *f = arg;
 	struct err e = ERR_INIT;
 	int rc;
 
 	s3_in_done = true;
-	if (s3_learns(&f->c, a)) {
+	if (s3_should_reissue(&f->c, a)) {
 		again(f, true);
 	} else if (vague(f, a)) {
 		f->reason = true;
@@ -246,7 +247,7 @@ static void on_answer(void *arg, struct net_answer *a)
 		else
 			succeeded(f, a);
 	}
-	net_answer_release(a);
+	http_response_release(a);
 	buf_init(&a->body, 0);
 	s3_in_done = false;
 }
@@ -259,8 +260,8 @@ static char *copy(const char *text, bool *failed)
 	return c;
 }
 
-int s3_fetch(struct objects *o, const struct object_range *r, object_done *done, void *arg,
-	     struct err *e)
+int s3_fetch(struct object_service *o, const struct object_range *r, object_done *done,
+	     void *arg, struct err *e)
 {
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);
 	int rc = s3_key_check(s, r->key, e);
@@ -282,7 +283,8 @@ int s3_fetch(struct objects *o, const struct object_range *r, object_done *done,
 	f->etag = copy(r->etag, &failed);
 	f->unless = copy(r->unless, &failed);
 	f->sizing = (r->what == OBJECT_PART || r->what == OBJECT_TAIL) && r->len == 0;
-	f->c = (struct s3_call){.s = s, .key = f->key, .fd = -1, .background = r->background};
+	f->c = (struct s3_request){
+		.s = s, .key = f->key, .fd = -1, .background = r->background};
 	rc = failed ? err_nomem(e) : begin(f, e);
 	if (rc < 0)
 		fetch_free(f);

@@ -51,9 +51,9 @@ static int put_query(struct buf *q, const char *prefix, bool deep, const char *t
 static int one_page(struct s3 *s, const char *query, struct listing *l, struct s3_page *ret,
 		    struct err *e)
 {
-	struct s3_call c = {
+	struct s3_request c = {
 		.s = s, .method = "GET", .query = query, .fd = -1, .max_body = S3_PAGE_MAX};
-	struct net_answer a;
+	struct http_response a;
 	int rc = s3_do(&c, &a, e);
 
 	if (rc == -ENOENT)
@@ -62,8 +62,8 @@ static int one_page(struct s3 *s, const char *query, struct listing *l, struct s
 		rc = s3_xml_list(a.body.data, a.body.len, on_entry, l, ret, e);
 	if (rc == -EBADMSG)
 		rc = err_wrap(e, rc, "'%s'", s->shown);
-	net_answer_release(&a);
-	s3_call_release(&c);
+	http_response_release(&a);
+	s3_request_release(&c);
 	return rc;
 }
 
@@ -105,7 +105,7 @@ static int all_pages(struct s3 *s, const char *prefix, bool deep, struct listing
 	return rc;
 }
 
-int s3_list(struct objects *o, const char *key, bool deep, object_emit *emit, void *arg,
+int s3_list(struct object_service *o, const char *key, bool deep, object_emit *emit, void *arg,
 	    struct err *e)
 {
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);

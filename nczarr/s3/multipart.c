@@ -18,7 +18,7 @@ struct upload;
 struct part {
 	struct upload *u;
 	size_t index;
-	struct s3_call c;
+	struct s3_request c;
 	char digest[S3_HEX_SHA256];
 	struct buf query;
 };
@@ -40,21 +40,21 @@ struct upload {
 };
 
 /* call_of - a request about the object as a whole, with a body in memory. */
-static struct s3_call call_of(const struct upload *u, const char *method, const char *query)
+static struct s3_request call_of(const struct upload *u, const char *method, const char *query)
 {
-	return (struct s3_call){.s = u->s,
-				.method = method,
-				.key = u->key,
-				.query = query,
-				.fd = -1,
-				.max_body = 1u << 16};
+	return (struct s3_request){.s = u->s,
+				   .method = method,
+				   .key = u->key,
+				   .query = query,
+				   .fd = -1,
+				   .max_body = 1u << 16};
 }
 
 static int begin(struct upload *u, struct err *e)
 {
-	struct s3_call c = call_of(u, "POST", "uploads=");
+	struct s3_request c = call_of(u, "POST", "uploads=");
 	char digest[S3_HEX_SHA256];
-	struct net_answer a;
+	struct http_response a;
 	int rc = s3_sha256("", 0, digest, e);
 
 	if (rc < 0)
@@ -67,15 +67,15 @@ static int begin(struct upload *u, struct err *e)
 		rc = err_set(e, -EIO,
 			     "'%.200s': the service does not say how to send it in parts",
 			     u->key);
-	net_answer_release(&a);
-	s3_call_release(&c);
+	http_response_release(&a);
+	s3_request_release(&c);
 	return rc;
 }
 
 static void give_up(struct upload *u)
 {
-	struct s3_call c = call_of(u, "DELETE", NULL);
-	struct net_answer a;
+	struct s3_request c = call_of(u, "DELETE", NULL);
+	struct http_response a;
 	struct buf q;
 
 	buf_init(&q, 1u << 13);
@@ -86,8 +86,8 @@ static void give_up(struct upload *u)
 		int rc = s3_do(&c, &a, NULL); /* at worst the service keeps parts of nothing */
 
 		(void)rc;
-		net_answer_release(&a);
-		s3_call_release(&c);
+		http_response_release(&a);
+		s3_request_release(&c);
 	}
 	buf_release(&q);
 }
@@ -96,13 +96,13 @@ static void give_up(struct upload *u)
 
 static void part_free(struct part *p)
 {
-	s3_call_release(&p->c);
+	s3_request_release(&p->c);
 	buf_release(&p->query);
 	free(p);
 }
 
 /* ended - a part is there, or why not. */
-static void ended(struct part *p, int rc, const struct net_answer *a, const struct err *e)
+static void ended(struct part *p, int rc, const struct http_response *a, const struct err *e)
 {
 	struct upload *u = p->u;
 
@@ -117,14 +117,14 @@ static void ended(struct part *p, int rc, const struct net_answer *a, const stru
 	part_free(p);
 }
 
-static void on_part(void *arg, struct net_answer *a)
+static void on_part(void *arg, struct http_response *a)
 {
 	struct part *p = arg;
 	struct err e = ERR_INIT;
 	int rc = 0;
 
 	s3_in_done = true;
-	if (s3_learns(&p->c, a)) {
+	if (s3_should_reissue(&p->c, a)) {
 		rc = s3_start(&p->c, on_part, p, &e);
 		if (rc < 0)
 			ended(p, rc, a, &e);
@@ -135,7 +135,7 @@ static void on_part(void *arg, struct net_answer *a)
 				     p->c.key);
 		ended(p, rc, a, &e);
 	}
-	net_answer_release(a);
+	http_response_release(a);
 	buf_init(&a->body, 0);
 	s3_in_done = false;
 }
@@ -188,7 +188,7 @@ static int wait_below(struct upload *u, unsigned most, struct err *e)
 
 	pthread_mutex_lock(&u->lock);
 	while (rc == 0 && !u->e.code && u->flying >= most)
-		rc = stop_wait(&u->cond, &u->lock, INT64_MAX);
+		rc = cancel_wait(&u->cond, &u->lock, INT64_MAX);
 	if (u->e.code)
 		rc = err_set(e, u->e.code, "%s", u->e.msg);
 	else if (rc < 0)
@@ -272,10 +272,10 @@ static int what_is(const struct upload *u, struct object_info *ret, struct err *
  * the service knows nothing of the upload any more: the object says whether it was that one. */
 static int finish(struct upload *u, const char *condition, struct err *e)
 {
-	struct s3_call c = call_of(u, "POST", NULL);
+	struct s3_request c = call_of(u, "POST", NULL);
 	char digest[S3_HEX_SHA256];
 	struct object_info now;
-	struct net_answer a;
+	struct http_response a;
 	struct buf q, body;
 	int rc;
 
@@ -297,8 +297,8 @@ static int finish(struct upload *u, const char *condition, struct err *e)
 		if (rc < 0 && strcmp(a.error_code, "NoSuchUpload") == 0 && a.tries > 1 &&
 		    what_is(u, &now, NULL) == 0 && now.size == u->len)
 			rc = 0;
-		net_answer_release(&a);
-		s3_call_release(&c);
+		http_response_release(&a);
+		s3_request_release(&c);
 	}
 	buf_release(&q);
 	buf_release(&body);
@@ -307,7 +307,7 @@ static int finish(struct upload *u, const char *condition, struct err *e)
 
 /* allowed - not every service looks at a condition when parts are put together, so it is
  * looked at before. */
-static int allowed(const struct upload *u, const struct object_if *cond, char condition[],
+static int allowed(const struct upload *u, const struct put_condition *cond, char condition[],
 		   size_t cap, struct err *e)
 {
 	struct object_info now;
@@ -329,7 +329,7 @@ static int allowed(const struct upload *u, const struct object_if *cond, char co
 	return 0;
 }
 
-static int run(struct upload *u, const struct object_if *cond, struct object_info *ret,
+static int run(struct upload *u, const struct put_condition *cond, struct object_info *ret,
 	       struct err *e)
 {
 	char condition[OBJECT_ETAG_MAX + 16];
@@ -358,7 +358,7 @@ static int run(struct upload *u, const struct object_if *cond, struct object_inf
 }
 
 int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64_t off,
-		 uint64_t len, const struct object_if *cond, struct object_info *ret,
+		 uint64_t len, const struct put_condition *cond, struct object_info *ret,
 		 struct err *e)
 {
 	struct upload *u = calloc(1, sizeof(*u));
@@ -372,7 +372,7 @@ int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64
 	u->n = (size_t)((len + u->part - 1) / u->part);
 	u->etags = alloc_array(u->n, sizeof(*u->etags));
 	pthread_mutex_init(&u->lock, NULL);
-	stop_cond_init(&u->cond);
+	cancel_cond_init(&u->cond);
 	rc = u->etags ? run(u, cond, ret, e) : err_nomem(e);
 	pthread_cond_destroy(&u->cond);
 	pthread_mutex_destroy(&u->lock);

@@ -12,7 +12,7 @@ struct putting {
 	const void *data;
 	int fd;
 	uint64_t off, len;
-	const struct object_if *cond;
+	const struct put_condition *cond;
 	char sha256[S3_HEX_SHA256], md5[33];
 	char condition[OBJECT_ETAG_MAX + 16];
 };
@@ -40,17 +40,17 @@ static bool is_ours(const struct putting *p, struct object_info *ret)
 static int once(struct putting *p, struct object_info *ret, unsigned *ret_status,
 		unsigned *ret_tries, struct err *e)
 {
-	struct s3_call c = {.s = p->s,
-			    .method = "PUT",
-			    .key = p->key,
-			    .headers = {*p->condition ? p->condition : NULL},
-			    .digest = p->sha256,
-			    .body = p->len ? p->data : NULL,
-			    .fd = p->fd,
-			    .off = p->off,
-			    .len = p->len,
-			    .max_body = 1u << 16};
-	struct net_answer a;
+	struct s3_request c = {.s = p->s,
+			       .method = "PUT",
+			       .key = p->key,
+			       .headers = {*p->condition ? p->condition : NULL},
+			       .digest = p->sha256,
+			       .body = p->len ? p->data : NULL,
+			       .fd = p->fd,
+			       .off = p->off,
+			       .len = p->len,
+			       .max_body = 1u << 16};
+	struct http_response a;
 	int rc = s3_do(&c, &a, e);
 
 	*ret_status = a.status;
@@ -65,8 +65,8 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 		ret->size = p->len;
 		ret->version = object_version(ret);
 	}
-	net_answer_release(&a);
-	s3_call_release(&c);
+	http_response_release(&a);
+	s3_request_release(&c);
 	return rc;
 }
 
@@ -110,8 +110,9 @@ static int put_same(struct putting *p, struct object_info *ret, struct err *e)
 	return rc == -ENOENT ? err_set(e, -ESTALE, "'%.200s' has gone", p->key) : rc;
 }
 
-int s3_put(struct objects *o, const char *key, const void *data, int fd, uint64_t off,
-	   uint64_t len, const struct object_if *cond, struct object_info *ret, struct err *e)
+int s3_put(struct object_service *o, const char *key, const void *data, int fd, uint64_t off,
+	   uint64_t len, const struct put_condition *cond, struct object_info *ret,
+	   struct err *e)
 {
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);
 	struct putting p = {.s = s,
@@ -137,12 +138,12 @@ int s3_put(struct objects *o, const char *key, const void *data, int fd, uint64_
 	return cond->absent ? put_absent(&p, ret, e) : put_same(&p, ret, e);
 }
 
-int s3_remove(struct objects *o, const char *key, struct err *e)
+int s3_remove(struct object_service *o, const char *key, struct err *e)
 {
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);
-	struct s3_call c = {
+	struct s3_request c = {
 		.s = s, .method = "DELETE", .key = key, .fd = -1, .max_body = 1u << 16};
-	struct net_answer a;
+	struct http_response a;
 	int rc = s3_key_check(s, key, e);
 
 	if (rc < 0)
@@ -153,7 +154,7 @@ int s3_remove(struct objects *o, const char *key, struct err *e)
 			     "'%.200s': the answer is not S3's: nothing is "
 			     "known to be removed",
 			     key);
-	net_answer_release(&a);
-	s3_call_release(&c);
+	http_response_release(&a);
+	s3_request_release(&c);
 	return rc == -ENOENT ? 0 : rc;
 }

@@ -32,7 +32,7 @@ static void put_host(struct buf *out, const char *host, uint16_t port)
 }
 
 /* build_host - as the Host header and the address have it. */
-static int build_host(struct s3_call *c, struct err *e)
+static int build_host(struct s3_request *c, struct err *e)
 {
 	const struct s3 *s = c->s;
 	bool tls = strcmp(s->endpoint.scheme, "https") == 0;
@@ -57,7 +57,7 @@ static int build_host(struct s3_call *c, struct err *e)
 }
 
 /* build - the address, with what is known of the bucket's place now. */
-static int build(struct s3_call *c, struct err *e)
+static int build(struct s3_request *c, struct err *e)
 {
 	struct s3 *s = c->s;
 	size_t n;
@@ -100,23 +100,23 @@ static int build(struct s3_call *c, struct err *e)
 					 s->shown, c->key ? c->key : "");
 }
 
-static int add_headers(struct net_request *r, const struct s3_signed *h, struct err *e)
+static int add_headers(struct http_transfer *r, const struct s3_signed *h, struct err *e)
 {
-	int rc = net_header(r, h->date, e);
+	int rc = http_header(r, h->date, e);
 
 	if (rc == 0 && *h->payload)
-		rc = net_header(r, h->payload, e);
+		rc = http_header(r, h->payload, e);
 	if (rc == 0 && h->token.len)
-		rc = net_header(r, (const char *)h->token.data, e);
+		rc = http_header(r, (const char *)h->token.data, e);
 	if (rc == 0)
-		rc = net_header(r, (const char *)h->authorization.data, e);
+		rc = http_header(r, (const char *)h->authorization.data, e);
 	return rc;
 }
 
 /* sign - on the net's thread, before each try: clock and keys are those of now. */
-static int sign(void *arg, struct net_request *r, struct err *e)
+static int sign(void *arg, struct http_transfer *r, struct err *e)
 {
-	struct s3_call *c = arg;
+	struct s3_request *c = arg;
 	struct s3_signed out;
 	auto_free char *path = NULL;
 	struct s3_signing in;
@@ -156,7 +156,7 @@ static int sign(void *arg, struct net_request *r, struct err *e)
 }
 
 /* is_failure - a report of a failure in the place of what was asked for, with status 200. */
-static bool is_failure(const struct s3_call *c, const struct net_answer *a)
+static bool is_failure(const struct s3_request *c, const struct http_response *a)
 {
 	bool object = strcmp(c->method, "GET") == 0 && c->key;
 
@@ -170,18 +170,18 @@ static bool is_failure(const struct s3_call *c, const struct net_answer *a)
 
 /* judge - what may be gone the next time: a failure after the status was sent, another writer's
  * request that is under way. What nobody could look at for want of memory is no success. */
-static bool judge(void *arg, const struct net_answer *a)
+static bool judge(void *arg, const struct http_response *a)
 {
-	const struct s3_call *c = arg;
+	const struct s3_request *c = arg;
 
 	return is_failure(c, a) ||
 	       (a->status == 409 && (strcmp(a->error_code, "ConditionalRequestConflict") == 0 ||
 				     strcmp(a->error_code, "OperationAborted") == 0));
 }
 
-static struct net_want want_of(struct s3_call *c)
+static struct http_request want_of(struct s3_request *c)
 {
-	return (struct net_want){
+	return (struct http_request){
 		.method = c->method,
 		.url = (const char *)c->url.data,
 		.headers = c->headers,
@@ -201,7 +201,7 @@ static struct net_want want_of(struct s3_call *c)
 }
 
 /* ready - payer, keys, place, address. */
-static int ready(struct s3_call *c, bool wait, struct err *e)
+static int ready(struct s3_request *c, bool wait, struct err *e)
 {
 	size_t n = 0;
 	int rc = s3_prepare(c->s, wait, e);
@@ -215,44 +215,44 @@ static int ready(struct s3_call *c, bool wait, struct err *e)
 	return build(c, e);
 }
 
-int s3_start(struct s3_call *c, net_done_fn *done, void *arg, struct err *e)
+int s3_start(struct s3_request *c, http_done_fn *done, void *arg, struct err *e)
 {
-	struct net_want w;
+	struct http_request w;
 	int rc = ready(c, !s3_in_done, e);
 
 	if (rc < 0)
 		return rc;
 	w = want_of(c);
-	return net_start(c->s->net, &w, done, arg, e);
+	return http_start(c->s->net, &w, done, arg, e);
 }
 
-int s3_do(struct s3_call *c, struct net_answer *ret, struct err *e)
+int s3_do(struct s3_request *c, struct http_response *ret, struct err *e)
 {
 	struct err why = ERR_INIT;
 	bool again = true;
 	int rc;
 
 	while (again) {
-		struct net_want w;
+		struct http_request w;
 
-		*ret = (struct net_answer){.rc = 0};
+		*ret = (struct http_response){.rc = 0};
 		rc = ready(c, true, e);
 		if (rc < 0)
 			return rc;
 		w = want_of(c);
-		rc = net_do(c->s->net, &w, ret, &why);
-		if (rc < 0 && !*ret->e.msg) /* nothing was sent: only net_do knows why */
+		rc = http_do(c->s->net, &w, ret, &why);
+		if (rc < 0 && !*ret->e.msg) /* nothing was sent: only http_do knows why */
 			ret->e = why;
 		if (rc < 0 && ret->status == 0)
 			return s3_failed(c, ret, e);
-		again = s3_learns(c, ret);
+		again = s3_should_reissue(c, ret);
 		if (again)
-			net_answer_release(ret);
+			http_response_release(ret);
 	}
 	return s3_failed(c, ret, e);
 }
 
-void s3_call_release(struct s3_call *c)
+void s3_request_release(struct s3_request *c)
 {
 	aws_keys_release(c->keys);
 	c->keys = NULL;
@@ -261,12 +261,12 @@ void s3_call_release(struct s3_call *c)
 
 /* What an answer teaches. */
 
-static bool code_is(const struct net_answer *a, const char *code)
+static bool code_is(const struct http_response *a, const char *code)
 {
 	return strcmp(a->error_code, code) == 0;
 }
 
-static bool learn_region(struct s3_call *c, const struct net_answer *a)
+static bool learn_region(struct s3_request *c, const struct http_response *a)
 {
 	bool redirect =
 		a->status == 301 || a->status == 302 || a->status == 307 || a->status == 308;
@@ -284,11 +284,11 @@ static bool learn_region(struct s3_call *c, const struct net_answer *a)
 	    s3_xml_text(a->body.data, a->body.len, "Endpoint", endpoint, sizeof(endpoint)))
 		snprintf(location, sizeof(location), "%s://%s", c->s->endpoint.scheme,
 			 endpoint);
-	return s3_move(c->s, &c->place, region, location);
+	return s3_relocate(c->s, &c->place, region, location);
 }
 
 /* learn_clock - the service says what time it is there; believed once. */
-static bool learn_clock(struct s3_call *c, const struct net_answer *a)
+static bool learn_clock(struct s3_request *c, const struct http_response *a)
 {
 	char text[64];
 	int64_t there;
@@ -309,20 +309,20 @@ static bool learn_clock(struct s3_call *c, const struct net_answer *a)
 
 /* learn_keys - they have ended: others may be there by now. Where nothing may be waited for
  * only files are read again; services are asked by the next request. */
-static bool learn_keys(struct s3_call *c, const struct net_answer *a)
+static bool learn_keys(struct s3_request *c, const struct http_response *a)
 {
 	if (!c->keys || c->renewed ||
 	    !(code_is(a, "ExpiredToken") || code_is(a, "TokenRefreshRequired") ||
 	      code_is(a, "InvalidToken") || code_is(a, "ExpiredTokenException")))
 		return false;
 	c->renewed = true;
-	if (aws_reread(c->s->aws, c->keys))
+	if (aws_reload_from_files(c->s->aws, c->keys))
 		return true;
 	aws_refused(c->s->aws, c->keys);
 	return !s3_in_done;
 }
 
-bool s3_learns(struct s3_call *c, struct net_answer *a)
+bool s3_should_reissue(struct s3_request *c, struct http_response *a)
 {
 	if (a->rc == -EINTR || a->rc == -ECANCELED || a->status == 0)
 		return false;
@@ -339,7 +339,7 @@ bool s3_learns(struct s3_call *c, struct net_answer *a)
 	return true;
 }
 
-void s3_info_of(const struct net_answer *a, struct object_info *ret)
+void s3_info_of(const struct http_response *a, struct object_info *ret)
 {
 	size_t n = strlen(a->etag);
 

@@ -140,7 +140,7 @@ static int set_fill_value(struct zarr_sink *s, const struct node *n, json_t *v, 
 		return rc;
 	}
 	if (za->stated && za->state == ZS_OLD) {
-		rc = zs_know(s, n->array, za, e);
+		rc = zs_resolve_layout(s, n->array, za, e);
 		za->stated = false;
 		if (rc == 0 && !za->bits)
 			rc = zs_track(za, e);
@@ -313,7 +313,7 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 	const struct ds_array *a = &ds->arrays[array];
 	json_t *list, *attrs, *old;
 	struct zs_doc *d;
-	int rc = zs_know(s, array, za, e);
+	int rc = zs_resolve_layout(s, array, za, e);
 
 	if (rc == 0)
 		rc = zs_attrs(s, za->key, za->was_key, true, &attrs, e);

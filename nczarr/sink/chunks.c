@@ -69,7 +69,7 @@ static bool takes_stored(const struct zs_array *za, const struct ds_array *a)
 	return alike(&a->type, &m->dtype.type);
 }
 
-int zs_know(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
+int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
 {
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	uint32_t rank = stored_rank(za);
@@ -134,7 +134,7 @@ static struct zs_array *ready(struct zarr_sink *s, uint32_t array, struct err *e
 {
 	struct zs_array *za = zs_array_of(s, array, e);
 
-	return za && zs_know(s, array, za, e) == 0 ? za : NULL;
+	return za && zs_resolve_layout(s, array, za, e) == 0 ? za : NULL;
 }
 
 int zs_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct err *e)
@@ -182,7 +182,7 @@ static int objects_of(struct zarr_sink *s, const struct zs_array *za,
 		return e && e->code ? e->code : -EIO;
 	*ret_place = p;
 	*ret = &p->table;
-	return p->far ? zr_far_table(zr_of(s->real), za->real, p, ret, e) : 0;
+	return p->far ? zr_remote_table(zr_of(s->real), za->real, p, ret, e) : 0;
 }
 
 int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
@@ -233,7 +233,7 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 /* may_write - asked once for each array. */
 static int may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
 {
-	int rc = za->may || !za->was_key ? 0 : zs_txn_may(&s->txn, za->was_key, e);
+	int rc = za->may || !za->was_key ? 0 : zs_check_writable(&s->txn, za->was_key, e);
 
 	if (rc == 0 && !za->may && za->was_key)
 		rc = zs_watch_array(s, za->was_key, e);

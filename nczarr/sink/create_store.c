@@ -36,14 +36,14 @@ static int put_new(struct store *s, const char *key, const struct buf *b, struct
 	return store_put(s, key, &what, NULL, e);
 }
 
-static int root_doc(const struct new_root *r, const struct zr_emit *em, enum zr_doc doc,
+static int root_doc(const struct new_root *r, const struct zr_metadata *em, enum zr_doc doc,
 		    struct err *e)
 {
 	struct buf b;
 	int rc;
 
 	buf_init(&b, ZR_DOC_MAX);
-	rc = zr_emit_doc(em, doc, 0, &b, e);
+	rc = zr_metadata_doc(em, doc, 0, &b, e);
 	if (rc == 0 && r->store)
 		rc = put_new(r->store, zr_doc_file(doc), &b, e);
 	else if (rc == 0)
@@ -58,11 +58,11 @@ static int fill(const struct new_root *r, const struct zarr_sink_options *opts, 
 	struct ds_group root = {.name = "", .parent = DS_NONE};
 	struct dataset ds = {.n_groups = 1, .groups = &root};
 	const bool hidden = false;
-	struct zr_emit em = {.ds = &ds,
-			     .hidden_groups = &hidden,
-			     .format = zr_format_of(opts->format),
-			     .mode = opts->mode,
-			     .strict_json = opts->strict_json};
+	struct zr_metadata em = {.ds = &ds,
+				 .hidden_groups = &hidden,
+				 .format = zr_format_of(opts->format),
+				 .mode = opts->mode,
+				 .strict_json = opts->strict_json};
 	int rc;
 
 	if (opts->format == 3)

@@ -138,7 +138,7 @@ static int fetch(struct zarr_sink *s, const char *key, struct buf *out, uint64_t
 
 	*ret_version = 0;
 	if (s->txn.far)
-		return zs_far_get(st, key, out, ret_version, e);
+		return zs_remote_get(st, key, out, ret_version, e);
 	rc = store_stat(st, key, &is, e);
 	return rc ? rc : store_get(st, key, out, e);
 }
@@ -159,7 +159,7 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 	}
 	buf_release(&b);
 	if (rc == 0 || rc == -ENOENT)
-		rc = zs_far_expect(&s->txn, key, version, e);
+		rc = zs_remote_expect(&s->txn, key, version, e);
 	if (rc == 0 && *ret && !json_is_object(*ret)) {
 		json_decref(*ret);
 		*ret = NULL;
@@ -283,7 +283,7 @@ static int may_write(const struct zarr_sink *s, const char *key, struct err *e)
 
 	memcpy(dir, key, n);
 	dir[n] = '\0';
-	return zs_txn_may(&s->txn, dir, e);
+	return zs_check_writable(&s->txn, dir, e);
 }
 
 int zs_docs_write(struct zarr_sink *s, struct err *e)

@@ -81,13 +81,13 @@ static bool one_mount(int a, int b)
 	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id == y.stx_mnt_id;
 }
 
-int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e)
+int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e)
 {
 	auto_fd int fd = -1;
 
 	if (t->far)
 		return 0; /* the service will tell */
-	fd = beneath_open(t->root, dir, O_RDONLY | O_DIRECTORY);
+	fd = open_beneath(t->root, dir, O_RDONLY | O_DIRECTORY);
 	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
@@ -118,7 +118,7 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 	if (rc == 0)
 		rc = folder(dir, "txn", &t->txn, e);
 	if (rc == 0 && store)
-		rc = zs_far_new(store, &t->far, e);
+		rc = zs_remote_new(store, &t->far, e);
 	if (rc)
 		return rc;
 	buf_init(&t->out, 4 * PIECE);
@@ -141,7 +141,7 @@ void zs_txn_close(struct zs_txn *t)
 			begun = false; /* the next one does it */
 	}
 	shut(&t->root);
-	zs_far_free(t->far);
+	zs_remote_free(t->far);
 	t->far = NULL;
 }
 
@@ -227,7 +227,7 @@ int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 	if (!store_key_ok(key))
 		return err_set(e, -EOPNOTSUPP, "'%.*s' cannot be a key of a store", LONG, key);
 	if (t->far)
-		return zs_far_step(t, op, n, key, e);
+		return zs_remote_step(t, op, n, key, e);
 	t->n_ops++;
 	return zs_txn_note(t, op, n, key, e);
 }
@@ -279,7 +279,7 @@ static int finish_manifest(struct zs_txn *t, struct err *e)
 int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,
 		  struct err *e)
 {
-	int rc = t->far ? zs_far_ready(t, e) : 0;
+	int rc = t->far ? zs_remote_ready(t, e) : 0;
 
 	if (rc == 0)
 		rc = settle(t, e);
@@ -294,6 +294,6 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	rc = io_sync(t->dir, true, e);
 	if (rc)
 		return rc;
-	return t->far ? zs_far_recover(zs_far_store(t->far), t->dir, e)
+	return t->far ? zs_remote_recover(zs_remote_store(t->far), t->dir, e)
 		      : zs_txn_recover(t->root, t->dir, e);
 }

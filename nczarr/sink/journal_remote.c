@@ -66,7 +66,7 @@ struct zs_far {
 	size_t n_copies;
 };
 
-int zs_far_new(struct store *store, struct zs_far **ret, struct err *e)
+int zs_remote_new(struct store *store, struct zs_far **ret, struct err *e)
 {
 	struct zs_far *f = alloc_array(1, sizeof(*f));
 
@@ -79,14 +79,14 @@ int zs_far_new(struct store *store, struct zs_far **ret, struct err *e)
 	f->homes = json_object();
 	f->drops = json_object();
 	if (!f->known || !f->puts || !f->homes || !f->drops) {
-		zs_far_free(f);
+		zs_remote_free(f);
 		return err_nomem(e);
 	}
 	*ret = f;
 	return 0;
 }
 
-void zs_far_free(struct zs_far *f)
+void zs_remote_free(struct zs_far *f)
 {
 	if (!f)
 		return;
@@ -104,7 +104,7 @@ void zs_far_free(struct zs_far *f)
 	free(f);
 }
 
-struct store *zs_far_store(struct zs_far *f)
+struct store *zs_remote_store(struct zs_far *f)
 {
 	return f->store;
 }
@@ -142,8 +142,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int zs_far_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
-		struct err *e)
+int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
+		   struct err *e)
 {
 	struct each x = {.n = n, .fn = fn, .arg = arg, .e = ERR_INIT};
 	pthread_t threads[AT_ONCE];
@@ -191,7 +191,7 @@ static int homes_of(struct zs_far *f, const char *key, struct err *e)
 	return rc;
 }
 
-int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
+int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
 	struct zs_far *f = t->far;
 	const char *copy = arena_strdup(&f->arena, key);
@@ -212,7 +212,7 @@ int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 	return rc;
 }
 
-int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version, struct err *e)
+int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version, struct err *e)
 {
 	struct zs_far *f = t->far;
 	const char *copy;
@@ -227,7 +227,8 @@ int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version, struct er
 	return 0;
 }
 
-void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again)
+void zs_journal_accept_content(struct zs_txn *t, const char *key, const uint8_t *p, size_t n,
+			       bool again)
 {
 	const json_t *i = json_object_get(t->far->known, key);
 	struct expected *x = i ? &t->far->seen[json_integer_value(i)] : NULL;
@@ -239,16 +240,17 @@ void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bo
 	x->again = again;
 }
 
-void zs_far_ours(struct zs_txn *t,
-		 bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
-		 void *arg)
+void zs_journal_is_own_write(struct zs_txn *t,
+			     bool (*ours)(void *arg, const char *key, const uint8_t *p,
+					  size_t n),
+			     void *arg)
 {
 	t->far->ours = ours;
 	t->far->ours_arg = arg;
 }
 
-int zs_far_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
-	       struct err *e)
+int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
+		  struct err *e)
 {
 	size_t before = out->len;
 	int rc = -EIO;
@@ -365,7 +367,7 @@ static int to_copy(struct zs_far *f, const struct moved *m, const char *to, stru
 	if (rc)
 		return rc;
 	(void)close(fd); /* synced with all others */
-	rc = zs_far_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
+	rc = zs_remote_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
 	if (rc)
 		return rc;
 	f->copies[f->n_copies] = f->steps[f->n_steps - 1];
@@ -426,7 +428,7 @@ static int expand(struct zs_far *f, struct err *e)
 		if (to)
 			rc = to_copy(f, &f->moved[i], to, e);
 	}
-	return rc ? rc : zs_far_each(f->n_copies, fetch, f, e);
+	return rc ? rc : zs_remote_each(f->n_copies, fetch, f, e);
 }
 
 /* ---- the manifest ---- */
@@ -448,7 +450,7 @@ static int drop(struct zs_far *f, const struct moved *m, struct err *e)
 		return 0;
 	if (enter(f->drops, m->key, e) < 0)
 		return -ENOMEM;
-	return note(f, again ? ZS_EARLY : ZS_DROP, 0, m->key, e);
+	return note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
 }
 
 /* replaced - whether a document is in a directory that goes before. */
@@ -467,7 +469,7 @@ static int condition(struct zs_far *f, const char *key, struct err *e)
 
 	if (replaced(f, key))
 		return 0;
-	return note(f, ZS_SEEN, i ? f->seen[json_integer_value(i)].version : 0, key, e);
+	return note(f, ZS_IF_VERSION, i ? f->seen[json_integer_value(i)].version : 0, key, e);
 }
 
 static int write_steps(struct zs_far *f, struct err *e)
@@ -500,7 +502,8 @@ static bool is_ours(struct zs_far *f, const struct expected *x, const struct sto
 	if (!x->same || (!f->ours && st->size != x->n))
 		return false;
 	buf_init(&b, ZR_DOC_MAX);
-	ours = zs_far_get(f->store, x->key, &b, &version, NULL) == 0 && version == st->version;
+	ours = zs_remote_get(f->store, x->key, &b, &version, NULL) == 0 &&
+	       version == st->version;
 	p = b.data ? b.data : (const uint8_t *)"";
 	if (ours)
 		ours = (b.len == x->n && memcmp(p, x->same, x->n) == 0) ||
@@ -542,7 +545,7 @@ static int conditions(const struct zs_txn *t, struct err *e)
 	return fd < 0 ? err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS) : 0;
 }
 
-int zs_far_ready(struct zs_txn *t, struct err *e)
+int zs_remote_ready(struct zs_txn *t, struct err *e)
 {
 	struct zs_far *f = t->far;
 	int rc;
@@ -550,7 +553,7 @@ int zs_far_ready(struct zs_txn *t, struct err *e)
 	f->txn = t;
 	rc = expand(f, e);
 	if (rc == 0)
-		rc = zs_far_each(f->n_seen, is_expected, f, e);
+		rc = zs_remote_each(f->n_seen, is_expected, f, e);
 	if (rc == 0)
 		rc = write_steps(f, e);
 	return rc ? rc : conditions(t, e);

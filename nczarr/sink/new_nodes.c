@@ -92,7 +92,7 @@ static int emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint32_t 
 	if (!at)
 		return -ENOMEM;
 	buf_init(&b, ZR_DOC_MAX);
-	rc = zr_emit_doc(&s->em, doc, ord, &b, e);
+	rc = zr_metadata_doc(&s->em, doc, ord, &b, e);
 	if (rc == 0)
 		rc = json_read(b.data, b.len, &v, e);
 	if (rc == 0)
@@ -347,7 +347,7 @@ int zs_add_array(struct sink *sink, uint32_t array, const struct sink_new *how, 
 	if (rc == 0)
 		rc = read_back(s, array, za, e);
 	if (rc == 0)
-		rc = zs_know(s, array, za, e);
+		rc = zs_resolve_layout(s, array, za, e);
 	if (rc == 0 && !za->stated)
 		rc = zs_track(za, e);
 	if (rc == 0)

@@ -131,7 +131,7 @@ void zarr_keys_ours(struct zarr_keys *k,
 		    bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
 		    void *arg)
 {
-	zs_far_ours(&k->txn, ours, arg);
+	zs_journal_is_own_write(&k->txn, ours, arg);
 }
 
 int zarr_keys_gone(struct zarr_keys *k, const char *key, struct err *e)
@@ -205,7 +205,7 @@ static int fetch(struct zarr_keys *k, const char *key, struct document **ret, st
 		rc = store_fresh(k->store, key, &st, e);
 	buf_init(&b, ZR_DOC_MAX);
 	if (rc == 0)
-		rc = zs_far_get(k->store, key, &b, &d.version, e);
+		rc = zs_remote_get(k->store, key, &b, &d.version, e);
 	if (rc == 0 && json_read(b.data, b.len, &d.v, NULL) < 0)
 		d.v = NULL; /* not ours to mend */
 	buf_release(&b);
@@ -391,10 +391,10 @@ static int put_doc(struct zarr_keys *k, const struct document *d, struct err *e)
 		return zs_txn_step(&k->txn, ZS_DROP, 0, d->key, e);
 	if (!d->put)
 		return 0;
-	rc = zs_far_expect(&k->txn, d->key, d->version, e);
+	rc = zs_remote_expect(&k->txn, d->key, d->version, e);
 	if (rc)
 		return rc;
-	zs_far_or(&k->txn, d->key, d->p, d->n, d->ours);
+	zs_journal_accept_content(&k->txn, d->key, d->p, d->n, d->ours);
 	return zs_txn_put(&k->txn, of_all(d) ? ZS_ROOT : ZS_DOC, d->key, d->p, d->n, e);
 }
 

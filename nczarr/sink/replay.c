@@ -175,7 +175,7 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 	path[n] = '\0';
 	if (r->parent >= 0 && strcmp(path, r->of) == 0)
 		return 0;
-	fd = beneath_open(r->root, path, O_RDONLY | O_DIRECTORY);
+	fd = open_beneath(r->root, path, O_RDONLY | O_DIRECTORY);
 	if (fd == -ENOENT && make && n > 0) {
 		const char *last;
 
@@ -185,7 +185,7 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 		if (mkdirat(r->parent, last, 0777) < 0 && errno != EEXIST)
 			return -errno;
 		r->dirty = r->few;
-		fd = beneath_open(r->root, path, O_RDONLY | O_DIRECTORY);
+		fd = open_beneath(r->root, path, O_RDONLY | O_DIRECTORY);
 	}
 	if (fd < 0)
 		return fd;

@@ -50,7 +50,7 @@ static int load(struct redo *r, struct err *e)
 		rc = zs_manifest_next(&m, &at, &x, e);
 		if (rc || x.op == ZS_END)
 			break;
-		if (x.op == ZS_SEEN) {
+		if (x.op == ZS_IF_VERSION) {
 			before = (struct step){.has_condition = true, .version = x.n};
 			continue;
 		}
@@ -174,7 +174,7 @@ static int do_one(void *arg, size_t i, struct err *e)
 	const struct step *x = r->now[i];
 	int rc;
 
-	if (x->op != ZS_DROP && x->op != ZS_EARLY)
+	if (x->op != ZS_DROP && x->op != ZS_REMOVE_FIRST)
 		return put_one(r, x, e);
 	rc = store_remove(r->store, x->key, e);
 	return rc ? begun(x, rc, e) : 0;
@@ -189,8 +189,8 @@ struct phase {
 };
 
 static const struct phase phases[] = {
-	{ZS_EARLY, true, false}, {ZS_EARLY, false, true}, {ZS_PUT, true, true},
-	{ZS_DOC, true, true},    {ZS_ROOT, true, true},   {ZS_DROP, true, false},
+	{ZS_REMOVE_FIRST, true, false}, {ZS_REMOVE_FIRST, false, true}, {ZS_PUT, true, true},
+	{ZS_DOC, true, true},           {ZS_ROOT, true, true},          {ZS_DROP, true, false},
 	{ZS_DROP, false, true},
 };
 
@@ -203,7 +203,7 @@ static int do_phase(struct redo *r, const struct phase *p, struct err *e)
 		if (x->op == p->op && (zarr_doc_key(x->key) ? p->docs : p->others))
 			r->now[r->n_now++] = x;
 	}
-	return zs_far_each(r->n_now, do_one, r, e);
+	return zs_remote_each(r->n_now, do_one, r, e);
 }
 
 static int carry_out(struct redo *r, struct err *e)
@@ -218,7 +218,7 @@ static int carry_out(struct redo *r, struct err *e)
 	return rc;
 }
 
-int zs_far_recover(struct store *store, int dir, struct err *e)
+int zs_remote_recover(struct store *store, int dir, struct err *e)
 {
 	struct redo r = {.store = store, .dir = dir};
 	int rc = zs_txn_pending(dir, e);

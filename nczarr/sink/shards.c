@@ -120,7 +120,7 @@ static int from_old(struct shard *x, const uint64_t *coords, uint64_t *ret_len, 
 	const uint32_t array = x->za->real;
 	const struct ds_array *a = &z->base.ds.arrays[array];
 	const struct zr_place *p = zr_place_of(z, array, e);
-	struct zr_spot spot;
+	struct chunk_location spot;
 	uint8_t *to;
 	int rc;
 

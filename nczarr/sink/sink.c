@@ -287,14 +287,14 @@ static int shown_tables(struct zarr_sink *s, struct err *e)
 	}
 	s->shown = *ds;
 	s->shown.arrays = s->shown_arrays;
-	s->em = (struct zr_emit){.ds = &s->shown,
-				 .plans = s->plans,
-				 .hidden_groups = s->hidden,
-				 .hidden_arrays = s->hidden,
-				 .grids = s->grids,
-				 .format = zr_format_of(s->format),
-				 .mode = s->mode,
-				 .strict_json = s->opts.strict_json};
+	s->em = (struct zr_metadata){.ds = &s->shown,
+				     .plans = s->plans,
+				     .hidden_groups = s->hidden,
+				     .hidden_arrays = s->hidden,
+				     .grids = s->grids,
+				     .format = zr_format_of(s->format),
+				     .mode = s->mode,
+				     .strict_json = s->opts.strict_json};
 	return 0;
 }
 
@@ -338,7 +338,8 @@ static int watch(struct zarr_sink *s, const char *key, struct err *e)
 	if (!s->seen)
 		return err_nomem(e);
 	i = json_object_get(s->seen, key);
-	return i ? zs_far_expect(&s->txn, key, z->seen[json_integer_value(i)].version, e) : 0;
+	return i ? zs_remote_expect(&s->txn, key, z->seen[json_integer_value(i)].version, e)
+		 : 0;
 }
 
 int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
@@ -397,9 +398,9 @@ static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct
 	int rc = parent_and_name(s, key, &parent, &name, e);
 
 	if (rc == 0)
-		rc = zs_txn_may(&s->txn, parent, e);
+		rc = zs_check_writable(&s->txn, parent, e);
 	if (rc == 0) /* a directory that moves is changed itself: its ".." */
-		rc = zs_txn_may(&s->txn, key, e);
+		rc = zs_check_writable(&s->txn, key, e);
 	if (rc)
 		return rc;
 	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
@@ -592,5 +593,5 @@ int zarr_sink_recover(const char *path, int dir_fd, struct err *e)
 
 int zarr_store_recover(struct store *store, int dir_fd, struct err *e)
 {
-	return zs_far_recover(store, dir_fd, e);
+	return zs_remote_recover(store, dir_fd, e);
 }

@@ -14,15 +14,16 @@
 
 /* zs_op - a step of a commit, in the order of the phases in which they are done. */
 enum zs_op {
-	ZS_AWAY = 'A',  /* the directory (or object) `key` is moved into the transaction as n */
-	ZS_INTO = 'I',  /* what was moved there as n becomes `key` */
-	ZS_PUT = 'P',   /* file n becomes the object `key`: a chunk */
-	ZS_DOC = 'D',   /* the same, a document */
-	ZS_ROOT = 'R',  /* the same, a document of all */
-	ZS_DROP = 'X',  /* the object `key` is removed */
+	ZS_AWAY = 'A', /* the directory (or object) `key` is moved into the transaction as n */
+	ZS_INTO = 'I', /* what was moved there as n becomes `key` */
+	ZS_PUT = 'P',  /* file n becomes the object `key`: a chunk */
+	ZS_DOC = 'D',  /* the same, a document */
+	ZS_ROOT = 'R', /* the same, a document of all */
+	ZS_DROP = 'X', /* the object `key` is removed */
 	/* in the manifest of a remote store only, which has no AWAY and INTO */
-	ZS_SEEN = 'V',  /* the document `key`, which comes next, is put where it is version n */
-	ZS_EARLY = 'Y', /* as DROP, but before anything is put */
+	ZS_IF_VERSION =
+		'V', /* the document `key`, which comes next, is put where it is version n */
+	ZS_REMOVE_FIRST = 'Y', /* as DROP, but before anything is put */
 	ZS_END = 'E',
 };
 
@@ -52,9 +53,9 @@ int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
 		struct err *e) NZ_MUST_USE;
 /* zs_txn_new - an empty one, to be written by the caller: *ret_fd is new. */
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e) NZ_MUST_USE;
-/* zs_txn_may - whether something can be put into a directory of the store, as far as that can be
- * known before; one that is not there can be made. */
-int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e) NZ_MUST_USE;
+/* zs_check_writable - whether something can be put into a directory of the store, as far as that
+ * can be known before; one that is not there can be made. */
+int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e) NZ_MUST_USE;
 /* zs_txn_step - note one step. key: valid as a store's. */
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 		struct err *e) NZ_MUST_USE;
@@ -103,35 +104,37 @@ int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *re
 
 /* ---- remote stores (journal_remote.c, replay_remote.c) ---- */
 
-int zs_far_new(struct store *store, struct zs_far **ret, struct err *e) NZ_MUST_USE;
-void zs_far_free(struct zs_far *f);
-/* zs_far_step - as zs_txn_step. */
-int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
-		struct err *e) NZ_MUST_USE;
-/* zs_far_expect - the commit holds only while the store has this version of a document; 0: none.
+int zs_remote_new(struct store *store, struct zs_far **ret, struct err *e) NZ_MUST_USE;
+void zs_remote_free(struct zs_far *f);
+/* zs_remote_step - as zs_txn_step. */
+int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
+		   struct err *e) NZ_MUST_USE;
+/* zs_remote_expect - the commit holds only while the store has this version of a document; 0: none.
  * The first word counts. Does nothing where the store is a directory. */
-int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version,
-		  struct err *e) NZ_MUST_USE;
-/* zs_far_or - of a document that is expected: or it has these bytes by now, because it was put
- * before; borrowed until the commit. again: when it is another, -EAGAIN. */
-void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again);
-/* zs_far_ours - as zarr_keys_ours. */
-void zs_far_ours(struct zs_txn *t,
-		 bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
-		 void *arg);
-/* zs_far_ready - before the manifest is ended: what is in directories that go is known, and the
+int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version,
+		     struct err *e) NZ_MUST_USE;
+/* zs_journal_accept_content - of a document that is expected: or it has these bytes by now, because
+ * it was put before; borrowed until the commit. again: when it is another, -EAGAIN. */
+void zs_journal_accept_content(struct zs_txn *t, const char *key, const uint8_t *p, size_t n,
+			       bool again);
+/* zs_journal_is_own_write - as zarr_keys_ours. */
+void zs_journal_is_own_write(struct zs_txn *t,
+			     bool (*ours)(void *arg, const char *key, const uint8_t *p,
+					  size_t n),
+			     void *arg);
+/* zs_remote_ready - before the manifest is ended: what is in directories that go is known, and the
  * documents are those that are expected. -ESTALE: somebody else changed one. */
-int zs_far_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
-/* zs_far_recover - as zs_txn_recover. */
-int zs_far_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
-struct store *zs_far_store(struct zs_far *f);
-/* zs_far_get - a document: its bytes, and the version that they are. -ENOENT. */
-int zs_far_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
-	       struct err *e) NZ_MUST_USE;
-/* zs_far_each - fn for each of n numbers, several at a time, in threads of their own; none is begun
- * after the first that fails. */
-int zs_far_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
-		struct err *e) NZ_MUST_USE;
+int zs_remote_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
+/* zs_remote_recover - as zs_txn_recover. */
+int zs_remote_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
+struct store *zs_remote_store(struct zs_far *f);
+/* zs_remote_get - a document: its bytes, and the version that they are. -ENOENT. */
+int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
+		  struct err *e) NZ_MUST_USE;
+/* zs_remote_each - fn for each of n numbers, several at a time, in threads of their own; none is
+ * begun after the first that fails. */
+int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
+		   struct err *e) NZ_MUST_USE;
 #define ZS_CONDITIONS "conditions" /* in the state directory: as long as it is there, they hold */
 
 /* zs_write_file - a new file with this content; not synced. */
@@ -215,7 +218,7 @@ struct zarr_sink {
 	struct zr_grid *grids;
 	struct plan *plans;
 	bool *hidden;              /* as many as arrays or groups, all false */
-	struct zr_emit em;
+	struct zr_metadata em;
 	struct codec_scratch *scratch;
 	struct buf elems, turned, stored;
 	int spool;                 /* parts of shards; -1 */
@@ -317,8 +320,9 @@ int zs_put(struct sink *s, uint32_t array, uint64_t linear, const struct sink_ch
 	   struct err *e);
 int zs_drop(struct sink *s, uint32_t array, uint64_t linear, struct err *e);
 int zs_resize(struct sink *s, uint32_t array, struct err *e);
-/* zs_know - za->chunk and what follows from it. */
-int zs_know(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e) NZ_MUST_USE;
+/* zs_resolve_layout - za->chunk and what follows from it. */
+int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za,
+		      struct err *e) NZ_MUST_USE;
 /* zs_fill_absent - chunks that are not there and have to be, because the document does not say what
  * they are. */
 int zs_fill_absent(struct zarr_sink *s, struct err *e) NZ_MUST_USE;

@@ -21,7 +21,7 @@
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 #define LONG 200
 
-bool zr_is_young(const struct store_stat *st)
+bool zr_is_racy(const struct store_stat *st)
 {
 	struct timespec now;
 	int64_t tick = TICK_NS, age;

@@ -56,7 +56,7 @@ static bool add_dir(struct lister *l, uint64_t prefix, const struct store_stat *
 			     .array = l->at.array,
 			     .level = (uint8_t)(l->at.level + 1),
 			     .version = st->version,
-			     .young = zr_is_young(st)};
+			     .young = zr_is_racy(st)};
 	return true;
 }
 
@@ -144,7 +144,7 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 		return unreadable(l->key, "", e);
 	if (rc == 0) {
 		d.version = st.version;
-		d.young = zr_is_young(&st);
+		d.young = zr_is_racy(&st);
 	}
 	if (grow_array(&l->dirs, &l->c_dirs, 1, sizeof(*l->dirs)) < 0)
 		return err_nomem(e);
@@ -276,7 +276,7 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 		rc = store_stat(s->store, l.key, &st, e);
 	if (!rc) {
 		l.differs = st.version != d->version;
-		*ret_young = zr_is_young(&st);
+		*ret_young = zr_is_racy(&st);
 	}
 	if (!rc && !l.differs)
 		rc = store_list(s->store, l.key, false, emit_again, &l, e);

@@ -29,7 +29,7 @@ int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 	d->places = alloc_array(d->n_places, sizeof(*d->places));
 	d->versions = alloc_array(d->n_places, sizeof(*d->versions));
 	d->loading = alloc_array(d->n_places, sizeof(*d->loading));
-	stop_cond_init(&d->loaded);
+	cancel_cond_init(&d->loaded);
 	d->indexes = cache_new(s->opts.max_index_bytes);
 	d->wholes = cache_new(ZR_WHOLE_KEPT);
 	if (!d->places || !d->versions || !d->loading || !d->indexes || !d->wholes) {
@@ -49,7 +49,7 @@ static void place_free(struct zr_place *p)
 	if (!p)
 		return;
 	zr_table_release(&p->table);
-	zr_far_free(p->far);
+	zr_remote_free(p->far);
 	free(p->why);
 	free(p);
 }
@@ -160,7 +160,7 @@ static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, s
 		p->direct = a->grid[d] == p->grid[d];
 	zr_table_init(&p->table, p->n_objects, sized, s->opts.max_index_bytes);
 	if (s->base.far)
-		return zr_far_new(&p->far, e);
+		return zr_remote_new(&p->far, e);
 	return zr_list_objects(s, array, p, &p->table, e);
 }
 
@@ -204,7 +204,7 @@ static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct e
 
 	(void)pthread_mutex_lock(&d->load);
 	while (rc == 0 && d->loading[array])
-		rc = stop_wait(&d->loaded, &d->load, INT64_MAX);
+		rc = cancel_wait(&d->loaded, &d->load, INT64_MAX);
 	p = atomic_load_explicit(slot, memory_order_acquire);
 	d->loading[array] = d->loading[array] || (rc == 0 && !p);
 	(void)pthread_mutex_unlock(&d->load);
@@ -250,14 +250,14 @@ int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT
 /* ---- look-ups ---- */
 
 int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint64_t linear,
-	    struct zr_spot *ret, struct err *e)
+	    struct chunk_location *ret, struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	uint64_t at[DS_RANK_MAX] = {0}, coords[DS_RANK_MAX];
 	bool there;
 	int rc = 0;
 
-	*ret = (struct zr_spot){.where = ZR_NOWHERE, .object = linear};
+	*ret = (struct chunk_location){.where = ZR_NOWHERE, .object = linear};
 	if (!p->direct) {
 		ds_chunk_coords(a, linear, at);
 		for (uint32_t d = 0; d < p->meta->rank; d++) {
@@ -268,7 +268,7 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 		ret->object = zr_ravel(p->meta->rank, p->grid, coords);
 	}
 	if (p->far)
-		rc = zr_far_find(s, array, p, at, ret, &there, e);
+		rc = zr_remote_find(s, array, p, at, ret, &there, e);
 	else
 		there = zr_table_get(&p->table, ret->object, &ret->size);
 	if (rc || !there)
@@ -300,7 +300,7 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 	struct zr_source *s = zr_of(src);
 	struct err own = ERR_INIT;
 	const struct zr_place *p;
-	struct zr_spot x;
+	struct chunk_location x;
 	int rc;
 
 	e = e ? e : &own;
@@ -394,7 +394,7 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	uint64_t at[DS_RANK_MAX], object;
-	struct zr_spot x;
+	struct chunk_location x;
 	int rc;
 
 	for (; from < a->n_chunks; from++) {
@@ -402,10 +402,10 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 		if (!skip(a, p, t, at, &object))
 			break;
 		if (p->far)
-			zr_far_want_indexes(s, array, p, t, object);
+			zr_remote_want_indexes(s, array, p, t, object);
 		from = ds_chunk_linear(a, at);
 		rc = zr_find(s, array, p, from, &x, e);
-		if (err_accident(rc) || rc == -ESTALE)
+		if (err_is_transient(rc) || rc == -ESTALE)
 			return rc;
 		if (!rc)
 			zr_spot_release(&x);
@@ -435,7 +435,7 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 		return 0;
 	}
 	t = &p->table;
-	rc = p->far ? zr_far_table(s, array, p, &t, e) : 0;
+	rc = p->far ? zr_remote_table(s, array, p, &t, e) : 0;
 	if (rc)
 		return rc;
 	if (!p->direct)
@@ -456,7 +456,7 @@ int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 	struct store_place at = {.key = ret->key};
 	char key[ZR_OBJECT_KEY];
 	const struct zr_place *p;
-	struct zr_spot x;
+	struct chunk_location x;
 	int rc;
 
 	e = e ? e : &own;

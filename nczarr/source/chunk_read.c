@@ -86,7 +86,7 @@ void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 /* ---- objects ---- */
 
 /* gone - -ESTALE when x's object is not the one that was listed, as far as its size tells. */
-static int gone(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+static int gone(struct zr_source *s, const struct zr_place *p, const struct chunk_location *x,
 		const char *key, struct err *e)
 {
 	struct store_stat st;
@@ -104,8 +104,8 @@ static int gone(struct zr_source *s, const struct zr_place *p, const struct zr_s
 	return 0;
 }
 
-int zr_object_blame(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
-		    int code, struct err *e)
+int zr_object_blame(struct zr_source *s, const struct zr_place *p,
+		    const struct chunk_location *x, int code, struct err *e)
 {
 	char key[ZR_OBJECT_KEY];
 	int rc = zr_object_name(p, x->object, key, e);
@@ -117,7 +117,7 @@ int zr_object_blame(struct zr_source *s, const struct zr_place *p, const struct 
 
 /* failed - the code for an object that the store could not read: it is there, so it is never
  * absent. The store's text names the key. */
-static int failed(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+static int failed(struct zr_source *s, const struct zr_place *p, const struct chunk_location *x,
 		  const char *key, int code, struct err *e)
 {
 	int rc = 0;
@@ -143,7 +143,7 @@ static int changed(const char *key, struct err *e)
 }
 
 int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const struct zr_spot *x, uint64_t off, uint8_t *out, size_t len,
+		   const struct chunk_location *x, uint64_t off, uint8_t *out, size_t len,
 		   uint64_t *ret_version, struct err *e)
 {
 	uint64_t version = 0;
@@ -164,7 +164,8 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 
 /* far_get - the same of one far away, whose size was told with the answer that it is there. */
 static int far_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const struct zr_spot *x, uint64_t limit, struct zr_scratch *m, struct err *e)
+		   const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
+		   struct err *e)
 {
 	char key[ZR_OBJECT_KEY];
 	uint8_t *to;
@@ -188,7 +189,7 @@ static int far_get(struct zr_source *s, uint32_t array, const struct zr_place *p
 
 /* object_get - a whole object, however long it is, into m->stored. */
 static int object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		      const struct zr_spot *x, uint64_t limit, struct zr_scratch *m,
+		      const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
 		      struct err *e)
 {
 	struct store_stat st;
@@ -220,9 +221,9 @@ static int object_get(struct zr_source *s, uint32_t array, const struct zr_place
 	return rc;
 }
 
-int zr_spot_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		  const struct zr_spot *x, uint64_t limit, struct zr_scratch *m,
-		  const uint8_t **ret, size_t *ret_len, struct err *e)
+int chunk_location_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			 const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
+			 const uint8_t **ret, size_t *ret_len, struct err *e)
 {
 	char key[ZR_OBJECT_KEY];
 	uint8_t *to;
@@ -263,7 +264,7 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 	struct zr_source *s = zr_of(src);
 	const struct zr_place *p = zr_place_of(s, array, e);
 	uint64_t version;
-	struct zr_spot x;
+	struct chunk_location x;
 	int rc;
 
 	if (!p)
@@ -306,14 +307,15 @@ static int convert(const struct ds_array *a, const struct zr_place *p, const uin
 }
 
 static int read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		      const struct zr_spot *x, struct zr_scratch *m, uint8_t *out, size_t len,
-		      struct err *e)
+		      const struct chunk_location *x, struct zr_scratch *m, uint8_t *out,
+		      size_t len, struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	size_t whole = (size_t)p->stored_bytes, n;
 	uint8_t *elems = out;
 	const uint8_t *in;
-	int rc = zr_spot_bytes(s, array, p, x, 2 * p->stored_bytes + ZR_SLACK, m, &in, &n, e);
+	int rc = chunk_location_bytes(s, array, p, x, 2 * p->stored_bytes + ZR_SLACK, m, &in,
+				      &n, e);
 
 	if (rc)
 		return rc;
@@ -336,7 +338,7 @@ int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct zr_place *p = zr_place_of(s, array, e);
 	struct zr_scratch *m;
-	struct zr_spot x;
+	struct chunk_location x;
 	int rc;
 
 	if (!p)

@@ -13,9 +13,9 @@
 #define TAIL ((uint64_t)16 << 10) /* so much of a shard at least comes with its index */
 #define INDEXES_AHEAD 32          /* shards whose indexes are asked for early */
 
-int zr_far_new(struct zr_far **ret, struct err *e)
+int zr_remote_new(struct zr_remote **ret, struct err *e)
 {
-	struct zr_far *f = alloc_array(1, sizeof(*f));
+	struct zr_remote *f = alloc_array(1, sizeof(*f));
 
 	if (!f)
 		return err_nomem(e);
@@ -32,7 +32,7 @@ static void table_free(struct zr_table *t)
 	free(t);
 }
 
-void zr_far_free(struct zr_far *f)
+void zr_remote_free(struct zr_remote *f)
 {
 	if (!f)
 		return;
@@ -62,8 +62,8 @@ static int list(struct zr_source *s, uint32_t array, const struct zr_place *p, s
 	return rc;
 }
 
-int zr_far_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		 const struct zr_table **ret, struct err *e)
+int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		    const struct zr_table **ret, struct err *e)
 {
 	int rc = 0;
 
@@ -203,8 +203,8 @@ void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 		store_forget(s->store, key);
 }
 
-void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			 const struct zr_table *t, uint64_t object)
+void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			    const struct zr_table *t, uint64_t object)
 {
 	struct wants *w = has_index(p) ? alloc_array(1, sizeof(*w)) : NULL;
 	uint64_t coords[DS_RANK_MAX], slot, off, len;
@@ -254,8 +254,8 @@ static void want_index(struct zr_source *s, uint32_t array, const struct zr_plac
 	free(w);
 }
 
-int zr_far_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		const uint64_t *at, struct zr_spot *x, bool *ret_there, struct err *e)
+int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		   const uint64_t *at, struct chunk_location *x, bool *ret_there, struct err *e)
 {
 	const struct zr_table *t = table_of(p);
 	struct err why = ERR_INIT;

@@ -122,8 +122,8 @@ struct zr_watch {
  * replaced, and with it all of its objects; errors of asking. Far away one question answers for
  * all absences before it. */
 int zr_absent(struct zr_source *s, struct err *e) NZ_MUST_USE;
-/* zr_is_young - whether a change that comes now may leave the object's version as it is. */
-bool zr_is_young(const struct store_stat *st);
+/* zr_is_racy - whether a change that comes now may leave the object's version as it is. */
+bool zr_is_racy(const struct store_stat *st);
 /* zr_watch_add - look at these from now on; copied. */
 int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n,
 		 struct err *e) NZ_MUST_USE;
@@ -131,13 +131,13 @@ int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n,
 uint64_t zr_recent_version(const struct zr_watch *w, uint32_t array, uint64_t object);
 void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_t version);
 
-struct zr_spot;
+struct chunk_location;
 
 /* ---- places (chunk_lookup.c, chunk_list.c) ---- */
 
 /* zr_far - of an array that is far away: its objects are asked for one by one, and listed when
  * somebody wants all of them. */
-struct zr_far {
+struct zr_remote {
 	pthread_mutex_t lock;              /* one thread lists */
 	_Atomic(struct zr_table *) table;  /* what was listed; published once; NULL */
 };
@@ -153,7 +153,7 @@ struct zr_place {
 	uint64_t n_elems;          /* of a stored innermost chunk */
 	uint64_t stored_bytes;     /* that many elements; 0 with frames */
 	struct zr_table table;     /* empty with far */
-	struct zr_far *far;        /* owned; NULL: table has all */
+	struct zr_remote *far;     /* owned; NULL: table has all */
 	uint64_t *grid;            /* rank entries: objects */
 	uint64_t *per;             /* rank entries: the model's chunks in one object */
 	uint64_t mem[];
@@ -173,23 +173,23 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 
 /* ---- far away (chunk_remote.c) ---- */
 
-int zr_far_new(struct zr_far **ret, struct err *e) NZ_MUST_USE;
-void zr_far_free(struct zr_far *f);
+int zr_remote_new(struct zr_remote **ret, struct err *e) NZ_MUST_USE;
+void zr_remote_free(struct zr_remote *f);
 
-/* zr_far_table - all objects of an array with their sizes; listed at the first call. Borrowed until
- * the source is closed. Not of a store that cannot list. */
-int zr_far_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		 const struct zr_table **ret, struct err *e) NZ_MUST_USE;
+/* zr_remote_table - all objects of an array with their sizes; listed at the first call. Borrowed
+ * until the source is closed. Not of a store that cannot list. */
+int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		    const struct zr_table **ret, struct err *e) NZ_MUST_USE;
 
-/* zr_far_find - x->size of the object x->object, and whether it is there at all. at: coordinates of
- * the chunk that it is wanted for. */
-int zr_far_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		const uint64_t *at, struct zr_spot *x, bool *ret_there,
-		struct err *e) NZ_MUST_USE;
+/* zr_remote_find - x->size of the object x->object, and whether it is there at all. at: coordinates
+ * of the chunk that it is wanted for. */
+int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		   const uint64_t *at, struct chunk_location *x, bool *ret_there,
+		   struct err *e) NZ_MUST_USE;
 
-/* zr_far_want_indexes - of the shards from `object` on. */
-void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			 const struct zr_table *t, uint64_t object);
+/* zr_remote_want_indexes - of the shards from `object` on. */
+void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			    const struct zr_table *t, uint64_t object);
 
 /* ---- working memory (chunk_read.c) ---- */
 
@@ -232,8 +232,8 @@ void zr_scratch_free(struct zr_scratch *m);
 
 /* ---- one chunk ---- */
 
-/* zr_spot - where the stored bytes of a chunk are. */
-struct zr_spot {
+/* chunk_location - where the stored bytes of a chunk are. */
+struct chunk_location {
 	enum { ZR_NOWHERE, ZR_OBJECT, ZR_PART, ZR_MEMORY } where;
 	uint64_t object;           /* its number */
 	uint64_t size;             /* of the object; 0 where sizes are not known. ZR_ODD */
@@ -245,8 +245,8 @@ struct zr_spot {
 
 /* zr_find - where a chunk is. Release it. linear: of the model. (chunk_lookup.c) */
 int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint64_t linear,
-	    struct zr_spot *ret, struct err *e) NZ_MUST_USE;
-static inline void zr_spot_release(struct zr_spot *x)
+	    struct chunk_location *ret, struct err *e) NZ_MUST_USE;
+static inline void zr_spot_release(struct chunk_location *x)
 {
 	if (x->held)
 		cache_put(x->held);
@@ -256,7 +256,7 @@ static inline void zr_spot_release(struct zr_spot *x)
 /* zr_shard_find - the same, in a shard: x is the shard's object; at: coordinates of the chunk in
  * chunks of the innermost kind (shard.c). */
 int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		  const uint64_t *at, struct zr_spot *x, struct err *e) NZ_MUST_USE;
+		  const uint64_t *at, struct chunk_location *x, struct err *e) NZ_MUST_USE;
 
 /* zr_shard_at - the outermost shard that the chunk at these coordinates is in, and the chunk's slot
  * in its index. zr_shard_known - whether that index is at hand: then where the chunk is in the
@@ -279,7 +279,7 @@ struct zr_at {
 /* zr_whole_get - the decoded bytes of a shard with codecs around it; x says where it is stored and
  * then where it is decoded (shard.c). */
 int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		 struct zr_spot *x, struct err *e) NZ_MUST_USE;
+		 struct chunk_location *x, struct err *e) NZ_MUST_USE;
 
 /* zr_object_name - the key of an object by its number, for messages and the store. */
 int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT_KEY],
@@ -288,19 +288,19 @@ int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT
 /* zr_object_read - bytes of the object that x is in. A failure of an object that is not the one
  * that was listed is -ESTALE. ret_version may be NULL. (chunk_read.c) */
 int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const struct zr_spot *x, uint64_t off, uint8_t *out, size_t len,
+		   const struct chunk_location *x, uint64_t off, uint8_t *out, size_t len,
 		   uint64_t *ret_version, struct err *e) NZ_MUST_USE;
 
 /* zr_object_blame - the code for something wrong with what was read of x's object: -ESTALE when it
  * is not the one that was listed, and else e with the key in front. */
-int zr_object_blame(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
-		    int code, struct err *e);
+int zr_object_blame(struct zr_source *s, const struct zr_place *p,
+		    const struct chunk_location *x, int code, struct err *e);
 
-/* zr_spot_bytes - the stored bytes of a chunk, at most limit: in scratch memory, or where x has
- * them. (chunk_read.c) */
-int zr_spot_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		  const struct zr_spot *x, uint64_t limit, struct zr_scratch *m,
-		  const uint8_t **ret, size_t *ret_len, struct err *e) NZ_MUST_USE;
+/* chunk_location_bytes - the stored bytes of a chunk, at most limit: in scratch memory, or where x
+ * has them. (chunk_read.c) */
+int chunk_location_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			 const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
+			 const uint8_t **ret, size_t *ret_len, struct err *e) NZ_MUST_USE;
 
 /* ---- elements (elements.c) ---- */
 

@@ -405,13 +405,13 @@ static int put_absent(const struct ds_array *a, struct buf *out, struct err *e)
 }
 
 static int read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		      const struct zr_spot *x, struct zr_scratch *m, struct buf *out,
+		      const struct chunk_location *x, struct zr_scratch *m, struct buf *out,
 		      struct err *e)
 {
 	const uint8_t *in, *decoded;
 	uint32_t elem = p->meta->vlen == ZR_VLEN_FIXED ? p->meta->dtype.stored : 1;
 	size_t n, len;
-	int rc = zr_spot_bytes(s, array, p, x, ZR_FRAME_MAX, m, &in, &n, e);
+	int rc = chunk_location_bytes(s, array, p, x, ZR_FRAME_MAX, m, &in, &n, e);
 
 	if (rc)
 		return rc;
@@ -428,7 +428,7 @@ int zr_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	struct zr_source *s = zr_of(src);
 	const struct zr_place *p = zr_place_of(s, array, e);
 	struct zr_scratch *m;
-	struct zr_spot x;
+	struct chunk_location x;
 	int rc;
 
 	if (!p)

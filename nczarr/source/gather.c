@@ -434,7 +434,7 @@ static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct e
 		rc = zr_consolidated_v2(l, v, e);
 		return rc < 0 ? err_wrap(e, rc, "'.zmetadata'") : 0;
 	}
-	zr_far_want_root(l->s->store, true);
+	zr_remote_want_root(l->s->store, true);
 	if (rc == 0)
 		rc = zr_look(l, root, e);
 	return rc < 0 ? rc : zr_walk(l, e);
@@ -452,7 +452,7 @@ static int load_all(struct zr_load *l, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	zr_far_want_root(s, false);
+	zr_remote_want_root(s, false);
 	rc = zr_look_v3(l, &root, NULL, &hit, &why);
 	if (rc == -EACCES && s->far && !s->unlisted)
 		denied(l);

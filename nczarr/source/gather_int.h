@@ -113,16 +113,16 @@ int zr_walk(struct zr_load *l, struct err *e) NZ_MUST_USE;
 
 #define ZR_FAR_DIRS 64  /* directories whose documents are asked for at a time */
 
-/* zr_far_want_root - ask for what a root's documents begin with; rest: those of a tree without
+/* zr_remote_want_root - ask for what a root's documents begin with; rest: those of a tree without
  * consolidated metadata. */
-void zr_far_want_root(struct store *s, bool rest);
-/* zr_far_want - ask for the documents of all these directories side by side. */
-void zr_far_want(struct zr_load *l, const struct zr_todo *d, size_t n);
-/* zr_far_want_docs - of those documents of a directory that a listing has. */
-void zr_far_want_docs(struct zr_load *l, const char *dir, const struct zr_listing *s);
-/* zr_far_children - what is below a group, where directories cannot be listed: what its documents
- * say. docs: its own. *ret_said: they say something, be it that nothing is there. */
-int zr_far_children(struct zr_load *l, const json_t **docs, struct zr_listing *ret,
-		    bool *ret_said, struct err *e) NZ_MUST_USE;
+void zr_remote_want_root(struct store *s, bool rest);
+/* zr_remote_want - ask for the documents of all these directories side by side. */
+void zr_remote_want(struct zr_load *l, const struct zr_todo *d, size_t n);
+/* zr_remote_want_docs - of those documents of a directory that a listing has. */
+void zr_remote_want_docs(struct zr_load *l, const char *dir, const struct zr_listing *s);
+/* zr_remote_children - what is below a group, where directories cannot be listed: what its
+ * documents say. docs: its own. *ret_said: they say something, be it that nothing is there. */
+int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing *ret,
+		       bool *ret_said, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -176,7 +176,7 @@ static int below(struct zr_load *l, const char *dir, const json_t **docs,
 
 	if (!l->s->base.unlisted)
 		return list_dir(l, dir, ret, e);
-	rc = zr_far_children(l, docs, ret, &said, e);
+	rc = zr_remote_children(l, docs, ret, &said, e);
 	return rc < 0 || said ? rc : unknown(l, dir, e);
 }
 
@@ -231,7 +231,7 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		return rc;
 	}
 	if (rc == 0)
-		zr_far_want_docs(l, d->key, &s);
+		zr_remote_want_docs(l, d->key, &s);
 	if (rc == 0)
 		rc = rest(l, d->key, &s, docs, false, e);
 	if (rc == 0)
@@ -325,7 +325,7 @@ static int walk_levels(struct zr_load *l, struct err *e)
 		l->n_todo = l->c_todo = 0;
 		for (size_t i = 0; i < n && rc == 0; i++) {
 			if (i % ZR_FAR_DIRS == 0)
-				zr_far_want(l, level + i, u64_min(n - i, ZR_FAR_DIRS));
+				zr_remote_want(l, level + i, u64_min(n - i, ZR_FAR_DIRS));
 			rc = visit(l, &level[i], e);
 		}
 	}
@@ -404,7 +404,7 @@ static void wants_done(struct wants *w)
 	free(w);
 }
 
-void zr_far_want_root(struct store *s, bool rest)
+void zr_remote_want_root(struct store *s, bool rest)
 {
 	struct wants *w = wants_new(s);
 
@@ -442,7 +442,7 @@ static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n, str
 	}
 }
 
-void zr_far_want(struct zr_load *l, const struct zr_todo *d, size_t n)
+void zr_remote_want(struct zr_load *l, const struct zr_todo *d, size_t n)
 {
 	struct wants *w = wants_new(l->s->store);
 
@@ -465,7 +465,7 @@ void zr_far_want(struct zr_load *l, const struct zr_todo *d, size_t n)
 	wants_done(w);
 }
 
-void zr_far_want_docs(struct zr_load *l, const char *dir, const struct zr_listing *s)
+void zr_remote_want_docs(struct zr_load *l, const char *dir, const struct zr_listing *s)
 {
 	struct wants *w = wants_new(l->s->store);
 
@@ -530,8 +530,8 @@ static int images(struct zr_listing *s, const json_t *attrs, bool *ret_said, str
 	return rc;
 }
 
-int zr_far_children(struct zr_load *l, const json_t **docs, struct zr_listing *ret,
-		    bool *ret_said, struct err *e)
+int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing *ret,
+		       bool *ret_said, struct err *e)
 {
 	const json_t *v3 = docs[DOC_ZJSON];
 	const struct zr_item it = {
@@ -566,14 +566,14 @@ static bool has(struct store *s, const char *const *names, size_t n)
 	return false;
 }
 
-int zr_far_bid(struct store *s)
+int zr_remote_bid(struct store *s)
 {
 	static const char *const first[] = {"zarr.json", ".zmetadata"};
 	static const char *const more[] = {".zarray", ".zgroup", ".nczarr"};
 
-	zr_far_want_root(s, false);
+	zr_remote_want_root(s, false);
 	if (has(s, first, ARRAY_LEN(first)))
 		return 10;
-	zr_far_want_root(s, true);
+	zr_remote_want_root(s, true);
 	return has(s, more, ARRAY_LEN(more)) ? 10 : 1;
 }

@@ -207,7 +207,7 @@ void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *re
 		ret->strange = "shards of such elements";
 }
 
-enum zarr_key_what zarr_source_key(struct source *src, const char *key,
+enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
 				   bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 				   void *arg)
 {

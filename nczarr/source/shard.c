@@ -24,8 +24,8 @@ static uint64_t get64(const uint8_t *p, bool big)
 
 /* read_index - the stored index into m->stored; x is the shard. */
 static int read_index(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		      const struct zr_spot *x, struct zr_scratch *m, uint64_t *ret_version,
-		      struct err *e)
+		      const struct chunk_location *x, struct zr_scratch *m,
+		      uint64_t *ret_version, struct err *e)
 {
 	uint64_t bytes = at->sh->index_bytes, off = x->off;
 	uint8_t *to;
@@ -48,8 +48,8 @@ static int read_index(struct zr_source *s, const struct zr_place *p, const struc
 }
 
 static int load_index(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		      const struct zr_spot *x, struct zr_scratch *m, struct cache_entry *c,
-		      struct err *e)
+		      const struct chunk_location *x, struct zr_scratch *m,
+		      struct cache_entry *c, struct err *e)
 {
 	uint64_t version = 0, size, *v;
 	uint8_t *out;
@@ -80,7 +80,7 @@ static int load_index(struct zr_source *s, const struct zr_place *p, const struc
 
 /* index_of - the shard's index with a reference. */
 static int index_of(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		    const struct zr_spot *x, struct cache_entry **ret, struct err *e)
+		    const struct chunk_location *x, struct cache_entry **ret, struct err *e)
 {
 	struct err own = ERR_INIT;
 	struct zr_scratch *m;
@@ -105,7 +105,7 @@ static int index_of(struct zr_source *s, const struct zr_place *p, const struct 
 
 /* look_up - entry `slot` of the shard x: where the chunk is, or the next shard. */
 static int look_up(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		   uint64_t slot, struct zr_spot *x, struct err *e)
+		   uint64_t slot, struct chunk_location *x, struct err *e)
 {
 	struct cache_entry *c;
 	uint64_t off, len, end;
@@ -189,7 +189,7 @@ bool zr_shard_known(struct zr_source *s, const struct zr_at *at, uint64_t slot,
 }
 
 int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		  const uint64_t *chunk, struct zr_spot *x, struct err *e)
+		  const uint64_t *chunk, struct chunk_location *x, struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	uint64_t unit[DS_RANK_MAX], first[DS_RANK_MAX], coords[DS_RANK_MAX];
@@ -237,14 +237,14 @@ static uint64_t most_of(const struct zr_place *p, const struct zr_at *at)
 }
 
 static int load(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		const struct zr_spot *x, struct zr_scratch *m, struct cache_entry *c,
+		const struct chunk_location *x, struct zr_scratch *m, struct cache_entry *c,
 		struct err *e)
 {
 	uint64_t limit = most_of(p, at);
 	const uint8_t *in, *out;
 	size_t n, len;
 	uint8_t *to;
-	int rc = zr_spot_bytes(s, at->array, p, x, 2 * limit, m, &in, &n, e);
+	int rc = chunk_location_bytes(s, at->array, p, x, 2 * limit, m, &in, &n, e);
 
 	if (!rc) {
 		rc = codec_chain_decode_any(&at->sh->outer, 1, in, n, (size_t)limit, m->codec,
@@ -263,7 +263,7 @@ static int load(struct zr_source *s, const struct zr_place *p, const struct zr_a
 }
 
 int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		 struct zr_spot *x, struct err *e)
+		 struct chunk_location *x, struct err *e)
 {
 	struct err own = ERR_INIT;
 	struct cache_entry *c;

@@ -89,13 +89,13 @@ static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 	rc = store_zip_open(own, ZIP_LOOK_BYTES, &l.s, NULL);
 	if (rc < 0) {
 		(void)close(own); /* it was only read from */
-		return err_accident(rc) ? rc : 1;
+		return err_is_transient(rc) ? rc : 1;
 	}
 	l.found = has_docs(l.s, "");
 	/* a root without a document is tolerated where the arrays below it have some */
 	rc = l.found ? 0 : store_list(l.s, "", false, look_into, &l, NULL);
 	store_close(l.s);
-	return err_accident(rc) ? rc : l.found ? 5 : 0;
+	return err_is_transient(rc) ? rc : l.found ? 5 : 0;
 }
 
 static int bid(const struct source_at *at, struct err *e)
@@ -105,14 +105,14 @@ static int bid(const struct source_at *at, struct err *e)
 	if (at->file)
 		return bid_zip(at->path, at->fd, at->file, e);
 	if (at->store)
-		return zr_far_bid(at->store);
+		return zr_remote_bid(at->store);
 	if (at->fd < 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
 		if (fstatat(at->fd, docs[i], &doc, 0) == 0) {
 			if (S_ISREG(doc.st_mode))
 				return 10;
-		} else if (errno == EIO || err_accident(-errno)) {
+		} else if (errno == EIO || err_is_transient(-errno)) {
 			return -errno;
 		}
 	}

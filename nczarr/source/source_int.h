@@ -140,9 +140,9 @@ struct zr_source;
  * that names its key. Returns 0 with *ret filled (zr_tree_release). */
 int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e) NZ_MUST_USE;
 void zr_tree_release(struct zr_tree *t);
-/* zr_far_bid - for a tree that is far away. What nothing is known about is bid for, too: nobody
+/* zr_remote_bid - for a tree that is far away. What nothing is known about is bid for, too: nobody
  * else can say what is wrong with it. (gather_walk.c) */
-int zr_far_bid(struct store *s);
+int zr_remote_bid(struct store *s);
 
 /* ---- from documents to terms; errors say what is wrong, the caller adds the key ---- */
 

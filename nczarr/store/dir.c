@@ -1,6 +1,6 @@
 /* dir.c - the tree below a directory.
  *
- * Every path is resolved by beneath_open from the root, so that no link, and no rename while we
+ * Every path is resolved by open_beneath from the root, so that no link, and no rename while we
  * look, leads outside. Between calls nothing is held open but, for a moment, the files that are
  * being read in pieces (fd_cache_int.h).
  *
@@ -25,7 +25,7 @@ struct dir_store {
 	int fd;            /* owned */
 	uid_t uid;         /* whose permissions count */
 	bool counts_links; /* the file system does: no links left means removed */
-	struct kept_files kept;
+	struct fd_cache kept;
 };
 
 static struct dir_store *of(struct store *s)
@@ -35,7 +35,7 @@ static struct dir_store *of(struct store *s)
 
 static void dir_close(struct store *s)
 {
-	kept_release(&of(s)->kept);
+	fd_cache_release(&of(s)->kept);
 	(void)close(of(s)->fd);
 	free(of(s));
 }
@@ -69,7 +69,7 @@ static void from_stat(const struct dir_store *d, int at, const char *name,
 /* opens - whether path, a part of a key, leads anywhere. */
 static bool opens(const struct dir_store *d, const char *path)
 {
-	int fd = beneath_open(d->fd, path, O_PATH);
+	int fd = open_beneath(d->fd, path, O_PATH);
 
 	if (fd >= 0)
 		(void)close(fd);
@@ -85,7 +85,7 @@ static bool absent(const struct dir_store *d, const char *key)
 
 	memcpy(path, key, len + 1);
 	for (;;) {
-		int fd = beneath_open(d->fd, path, O_PATH | O_NOFOLLOW);
+		int fd = open_beneath(d->fd, path, O_PATH | O_NOFOLLOW);
 		struct stat st;
 		char *slash;
 
@@ -112,7 +112,7 @@ static bool removed(const struct dir_store *d, int fd)
 	return d->counts_links && fstat(fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* failed - the error for a key that could not be opened; code is what beneath_open gave. */
+/* failed - the error for a key that could not be opened; code is what open_beneath gave. */
 static int failed(const struct dir_store *d, const char *key, int code, struct err *e)
 {
 	switch (code) {
@@ -143,7 +143,7 @@ static bool stat_link(const struct dir_store *d, const char *key, int code,
 	if (code != -ENOENT && code != -ENOTDIR && code != -ELOOP && code != -EXDEV &&
 	    code != -EACCES)
 		return false;
-	fd = beneath_open(d->fd, key, O_PATH | O_NOFOLLOW);
+	fd = open_beneath(d->fd, key, O_PATH | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode))
 		return false;
 	from_stat(d, fd, "", &st, ret);
@@ -153,7 +153,7 @@ static bool stat_link(const struct dir_store *d, const char *key, int code,
 static int dir_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
 	const struct dir_store *d = of(s);
-	auto_fd int fd = beneath_open(d->fd, key, O_PATH);
+	auto_fd int fd = open_beneath(d->fd, key, O_PATH);
 	struct stat st;
 
 	if (fd < 0)
@@ -195,7 +195,7 @@ static int stat_target(const struct listing *l, const char *name, const struct s
 	struct stat st;
 
 	if (n > 0 && (size_t)n < sizeof(path))
-		fd = beneath_open(l->d->fd, path, O_PATH);
+		fd = open_beneath(l->d->fd, path, O_PATH);
 	if (fd >= 0 && fstat(fd, &st) < 0)
 		return err_sys(l->e, errno, "'%s'", path);
 	if (fd >= 0)
@@ -243,7 +243,7 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 {
 	struct listing l = {.d = of(s),
 			    .key = key,
-			    .fd = beneath_open(of(s)->fd, key, O_RDONLY | O_DIRECTORY),
+			    .fd = open_beneath(of(s)->fd, key, O_RDONLY | O_DIRECTORY),
 			    .want_stat = want_stat,
 			    .emit = emit,
 			    .arg = arg,
@@ -288,7 +288,7 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 static int open_object(const struct dir_store *d, const char *key, struct stat *st,
 		       struct err *e)
 {
-	auto_fd int fd = beneath_open(d->fd, key, O_RDONLY);
+	auto_fd int fd = open_beneath(d->fd, key, O_RDONLY);
 	int ret;
 
 	if (fd < 0)
@@ -308,7 +308,7 @@ static int open_object(const struct dir_store *d, const char *key, struct stat *
 static int open_piece(struct dir_store *d, const char *key, struct stat *st, int64_t *ret_since,
 		      struct err *e)
 {
-	int fd = kept_take(&d->kept, key, ret_since);
+	int fd = fd_cache_take(&d->kept, key, ret_since);
 
 	if (fd >= 0 && fstat(fd, st) == 0)
 		return fd;
@@ -343,7 +343,7 @@ static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 	if (ret_version)
 		*ret_version = store_version(store_mix_file(&st));
 	if (off + len < end) {
-		kept_give(&of(s)->kept, key, fd, since);
+		fd_cache_give(&of(s)->kept, key, fd, since);
 		fd = -1; /* taken */
 	}
 	return 0;

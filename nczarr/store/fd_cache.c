@@ -25,7 +25,7 @@ static void drop(struct kept *x)
 	free(x);
 }
 
-static _Atomic(struct kept *) *slot_of(struct kept_files *k, const char *key)
+static _Atomic(struct kept *) *slot_of(struct fd_cache *k, const char *key)
 {
 	uint32_t hash = 2166136261u;
 
@@ -34,7 +34,7 @@ static _Atomic(struct kept *) *slot_of(struct kept_files *k, const char *key)
 	return &k->slots[hash % KEPT_FILES];
 }
 
-int kept_take(struct kept_files *k, const char *key, int64_t *ret_since)
+int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since)
 {
 	_Atomic(struct kept *) *slot = slot_of(k, key);
 	struct kept *x, *none = NULL;
@@ -61,7 +61,7 @@ int kept_take(struct kept_files *k, const char *key, int64_t *ret_since)
 	return fd;
 }
 
-void kept_give(struct kept_files *k, const char *key, int fd, int64_t since)
+void fd_cache_give(struct fd_cache *k, const char *key, int fd, int64_t since)
 {
 	size_t n = strlen(key) + 1;
 	struct kept *x = malloc(sizeof(*x) + n);
@@ -76,7 +76,7 @@ void kept_give(struct kept_files *k, const char *key, int fd, int64_t since)
 	drop(atomic_exchange_explicit(slot_of(k, key), x, memory_order_acq_rel));
 }
 
-void kept_release(struct kept_files *k)
+void fd_cache_release(struct fd_cache *k)
 {
 	for (size_t i = 0; i < KEPT_FILES; i++)
 		drop(atomic_exchange(&k->slots[i], NULL));

@@ -14,17 +14,17 @@
 
 struct kept;
 
-struct kept_files {
+struct fd_cache {
 	_Atomic(struct kept *) slots[KEPT_FILES];  /* NULL: none, or in use */
 };
 
-/* kept_take - the file of a key, opened a moment ago; -1: there is none. The descriptor is new to
- * the caller, and *ret_since says when it was opened, for kept_give. */
-int kept_take(struct kept_files *k, const char *key, int64_t *ret_since);
-/* kept_give - keep a file for the next piece; takes fd, and closes what was in its place.
+/* fd_cache_take - the file of a key, opened a moment ago; -1: there is none. The descriptor is new
+ * to the caller, and *ret_since says when it was opened, for fd_cache_give. */
+int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since);
+/* fd_cache_give - keep a file for the next piece; takes fd, and closes what was in its place.
  * since: 0, it was opened now. */
-void kept_give(struct kept_files *k, const char *key, int fd, int64_t since);
-/* kept_release - close all. No other call may be running. */
-void kept_release(struct kept_files *k);
+void fd_cache_give(struct fd_cache *k, const char *key, int fd, int64_t since);
+/* fd_cache_release - close all. No other call may be running. */
+void fd_cache_release(struct fd_cache *k);
 
 #endif

@@ -40,9 +40,9 @@ static const char *object_name(const void *arg, size_t i, size_t *ret_len)
 	return m->objects[i].key;
 }
 
-static struct keytab names_of(const struct mem_store *m)
+static struct sorted_keys names_of(const struct mem_store *m)
 {
-	return (struct keytab){.arg = m, .n = m->n, .name = object_name};
+	return (struct sorted_keys){.arg = m, .n = m->n, .name = object_name};
 }
 
 static void mem_close(struct store *s)
@@ -61,7 +61,7 @@ static void mem_close(struct store *s)
 static void stat_object(const struct mem_store *m, size_t i, bool has_below,
 			struct store_stat *ret)
 {
-	const struct object *o = i == KEYTAB_NONE ? NULL : &m->objects[i];
+	const struct object *o = i == SORTED_KEYS_NONE ? NULL : &m->objects[i];
 
 	*ret = (struct store_stat){
 		.is_dir = has_below,
@@ -73,14 +73,14 @@ static void stat_object(const struct mem_store *m, size_t i, bool has_below,
 static int stat_locked(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
 	const struct mem_store *m = of(s);
-	const struct keytab t = names_of(m);
-	size_t len = strlen(key), i = keytab_find(&t, key, len);
-	bool is = keytab_is(&t, i, key, len);
-	bool has_below = len == 0 || keytab_below(&t, i + is, key, len);
+	const struct sorted_keys t = names_of(m);
+	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
+	bool is = sorted_keys_is(&t, i, key, len);
+	bool has_below = len == 0 || sorted_keys_below(&t, i + is, key, len);
 
 	if (!is && !has_below)
 		return err_set(e, -ENOENT, "'%s': not there", key);
-	stat_object(m, is ? i : KEYTAB_NONE, has_below, ret);
+	stat_object(m, is ? i : SORTED_KEYS_NONE, has_below, ret);
 	return 0;
 }
 
@@ -111,10 +111,10 @@ static int list_locked(struct store *s, const char *key, bool want_stat, store_e
 		       void *arg, struct err *e)
 {
 	const struct mem_store *m = of(s);
-	const struct keytab t = names_of(m);
+	const struct sorted_keys t = names_of(m);
 	struct listing l = {.m = m, .want_stat = want_stat, .emit = emit, .arg = arg};
 
-	if (!keytab_list(&t, key, strlen(key), emit_one, &l) && *key)
+	if (!sorted_keys_list(&t, key, strlen(key), emit_one, &l) && *key)
 		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
 	return 0;
 }
@@ -123,11 +123,11 @@ static int list_locked(struct store *s, const char *key, bool want_stat, store_e
 static int find_object(const struct mem_store *m, const char *key, const struct object **ret,
 		       struct err *e)
 {
-	const struct keytab t = names_of(m);
-	size_t len = strlen(key), i = keytab_find(&t, key, len);
-	bool is = keytab_is(&t, i, key, len);
+	const struct sorted_keys t = names_of(m);
+	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
+	bool is = sorted_keys_is(&t, i, key, len);
 
-	if (keytab_below(&t, i + is, key, len))
+	if (sorted_keys_below(&t, i + is, key, len))
 		return err_set(e, -EISDIR, "'%s' is a folder", key);
 	if (!is)
 		return err_set(e, -ENOENT, "'%s': not there", key);
@@ -253,11 +253,11 @@ static int holds(const struct mem_store *m, const char *key, const struct store_
 /* enter - data is taken. */
 static int enter(struct mem_store *m, const char *key, uint8_t *data, size_t n)
 {
-	const struct keytab t = names_of(m);
-	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	const struct sorted_keys t = names_of(m);
+	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 	auto_free uint8_t *copy = data;
 
-	if (!keytab_is(&t, i, key, len)) {
+	if (!sorted_keys_is(&t, i, key, len)) {
 		auto_free char *name = strdup(key);
 
 		if (!name || grow_array(&m->objects, &m->cap, m->n + 1, sizeof(*m->objects)))
@@ -305,10 +305,10 @@ static int mem_put(struct store *s, const char *key, const struct store_put *wha
 
 static void remove_object(struct mem_store *m, const char *key)
 {
-	const struct keytab t = names_of(m);
-	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	const struct sorted_keys t = names_of(m);
+	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 
-	if (!keytab_is(&t, i, key, len))
+	if (!sorted_keys_is(&t, i, key, len))
 		return;
 	free(m->objects[i].key);
 	free(m->objects[i].data);

@@ -9,7 +9,7 @@ static int rank(char c)
 	return c == '/' ? 0 : (unsigned char)c;
 }
 
-int keytab_cmp(const char *a, size_t a_len, const char *b, size_t b_len)
+int sorted_keys_cmp(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t n = a_len < b_len ? a_len : b_len, i = 0;
 
@@ -21,7 +21,7 @@ int keytab_cmp(const char *a, size_t a_len, const char *b, size_t b_len)
 	return (a_len > b_len) - (a_len < b_len);
 }
 
-size_t keytab_find(const struct keytab *t, const char *key, size_t len)
+size_t sorted_keys_find(const struct sorted_keys *t, const char *key, size_t len)
 {
 	size_t lo = 0, hi = t->n;
 
@@ -29,7 +29,7 @@ size_t keytab_find(const struct keytab *t, const char *key, size_t len)
 		size_t mid = lo + (hi - lo) / 2, n;
 		const char *name = t->name(t->arg, mid, &n);
 
-		if (keytab_cmp(name, n, key, len) < 0)
+		if (sorted_keys_cmp(name, n, key, len) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -37,7 +37,7 @@ size_t keytab_find(const struct keytab *t, const char *key, size_t len)
 	return lo;
 }
 
-bool keytab_is(const struct keytab *t, size_t i, const char *key, size_t len)
+bool sorted_keys_is(const struct sorted_keys *t, size_t i, const char *key, size_t len)
 {
 	size_t n;
 	const char *name;
@@ -48,7 +48,7 @@ bool keytab_is(const struct keytab *t, size_t i, const char *key, size_t len)
 	return n == len && memcmp(name, key, n) == 0;
 }
 
-bool keytab_below(const struct keytab *t, size_t i, const char *key, size_t len)
+bool sorted_keys_below(const struct sorted_keys *t, size_t i, const char *key, size_t len)
 {
 	size_t n;
 	const char *name;
@@ -63,11 +63,11 @@ bool keytab_below(const struct keytab *t, size_t i, const char *key, size_t len)
 
 /* past - the first name behind i that is not below key, where i is. Steps double, so that small
  * folders cost little and large ones a search. */
-static size_t past(const struct keytab *t, size_t i, const char *key, size_t len)
+static size_t past(const struct sorted_keys *t, size_t i, const char *key, size_t len)
 {
 	size_t step = 1, lo = i, hi;
 
-	while (keytab_below(t, lo + step, key, len)) {
+	while (sorted_keys_below(t, lo + step, key, len)) {
 		lo += step;
 		step *= 2;
 	}
@@ -75,7 +75,7 @@ static size_t past(const struct keytab *t, size_t i, const char *key, size_t len
 	while (hi - lo > 1) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (keytab_below(t, mid, key, len))
+		if (sorted_keys_below(t, mid, key, len))
 			lo = mid;
 		else
 			hi = mid;
@@ -83,17 +83,17 @@ static size_t past(const struct keytab *t, size_t i, const char *key, size_t len
 	return hi;
 }
 
-bool keytab_list(const struct keytab *t, const char *key, size_t len, keytab_emit *emit,
-		 void *arg)
+bool sorted_keys_list(const struct sorted_keys *t, const char *key, size_t len,
+		      sorted_keys_emit *emit, void *arg)
 {
-	size_t i = keytab_find(t, key, len), skip = len ? len + 1 : 0;
+	size_t i = sorted_keys_find(t, key, len), skip = len ? len + 1 : 0;
 	bool any;
 
-	if (len && keytab_is(t, i, key, len))
+	if (len && sorted_keys_is(t, i, key, len))
 		i++;
-	any = keytab_below(t, i, key, len);
-	while (keytab_below(t, i, key, len)) {
-		size_t n, exact = KEYTAB_NONE;
+	any = sorted_keys_below(t, i, key, len);
+	while (sorted_keys_below(t, i, key, len)) {
+		size_t n, exact = SORTED_KEYS_NONE;
 		const char *name = t->name(t->arg, i, &n);
 		const char *slash = memchr(name + skip, '/', n - skip);
 		size_t whole = slash ? (size_t)(slash - name) : n;
@@ -101,7 +101,7 @@ bool keytab_list(const struct keytab *t, const char *key, size_t len, keytab_emi
 
 		if (!slash)
 			exact = i++;
-		has_below = keytab_below(t, i, name, whole);
+		has_below = sorted_keys_below(t, i, name, whole);
 		if (has_below)
 			i = past(t, i, name, whole);
 		if (!emit(arg, name + skip, whole - skip, exact, has_below))

@@ -1,6 +1,6 @@
 /* sorted_keys.h - what the stores of this module share; private to nczarr.
  *
- * A store that holds all its names keeps them sorted, as a keytab, with '/' before every other
+ * A store that holds all its names keeps them sorted, as a sorted_keys, with '/' before every other
  * byte: then a folder stands right before everything below it, and what is below it is one
  * stretch, so that looking up and listing are binary searches. */
 #ifndef NCZARR_STORE_SORTED_KEYS_H
@@ -8,34 +8,34 @@
 
 #include "nczarr/store/store.h"
 
-/* keytab - sorted names, each once, none of them "" and none with a NUL. */
-struct keytab {
+/* sorted_keys - sorted names, each once, none of them "" and none with a NUL. */
+struct sorted_keys {
 	const void *arg;
 	size_t n;
 	const char *(*name)(const void *arg, size_t i, size_t *ret_len);  /* need not end in NUL */
 };
 
-#define KEYTAB_NONE SIZE_MAX
+#define SORTED_KEYS_NONE SIZE_MAX
 
-/* keytab_cmp - the order described above. */
-int keytab_cmp(const char *a, size_t a_len, const char *b, size_t b_len);
+/* sorted_keys_cmp - the order described above. */
+int sorted_keys_cmp(const char *a, size_t a_len, const char *b, size_t b_len);
 
-/* keytab_find - the first name that is not before key. */
-size_t keytab_find(const struct keytab *t, const char *key, size_t len);
-/* keytab_is - whether name i is the key. i may be n. */
-bool keytab_is(const struct keytab *t, size_t i, const char *key, size_t len);
-/* keytab_below - whether name i lies below the key, at any depth. i may be n. */
-bool keytab_below(const struct keytab *t, size_t i, const char *key, size_t len);
+/* sorted_keys_find - the first name that is not before key. */
+size_t sorted_keys_find(const struct sorted_keys *t, const char *key, size_t len);
+/* sorted_keys_is - whether name i is the key. i may be n. */
+bool sorted_keys_is(const struct sorted_keys *t, size_t i, const char *key, size_t len);
+/* sorted_keys_below - whether name i lies below the key, at any depth. i may be n. */
+bool sorted_keys_below(const struct sorted_keys *t, size_t i, const char *key, size_t len);
 
-/* keytab_emit - one name below a key. i: which name of the table is exactly that one, or
- * KEYTAB_NONE; has_below: others are below it. Returns false to stop. */
-typedef bool keytab_emit(void *arg, const char *part, size_t len, size_t i, bool has_below);
+/* sorted_keys_emit - one name below a key. i: which name of the table is exactly that one, or
+ * SORTED_KEYS_NONE; has_below: others are below it. Returns false to stop. */
+typedef bool sorted_keys_emit(void *arg, const char *part, size_t len, size_t i,
+			      bool has_below);
 
-/* keytab_list - what is below a key ("" is the root), one level. Costs a binary search, and for
- * each entry with others below it one of its own.
- * Returns whether there was anything. */
-bool keytab_list(const struct keytab *t, const char *key, size_t len, keytab_emit *emit,
-		 void *arg);
+/* sorted_keys_list - what is below a key ("" is the root), one level. Costs a binary search, and
+ * for each entry with others below it one of its own. Returns whether there was anything. */
+bool sorted_keys_list(const struct sorted_keys *t, const char *key, size_t len,
+		      sorted_keys_emit *emit, void *arg);
 
 /* store_mix - one more number for a version. Start with 0; store_version of the result is the
  * version, which is never 0. */

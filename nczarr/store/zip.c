@@ -21,9 +21,9 @@ static const char *entry_name(const void *arg, size_t i, size_t *ret_len)
 	return zip_name(z, &z->entries[i]);
 }
 
-static struct keytab names_of(const struct zip *z)
+static struct sorted_keys names_of(const struct zip *z)
 {
-	return (struct keytab){.arg = z, .n = z->n, .name = entry_name};
+	return (struct sorted_keys){.arg = z, .n = z->n, .name = entry_name};
 }
 
 static void zip_close(struct store *s)
@@ -48,10 +48,10 @@ static uint64_t version_of(const struct zip *z, const struct zip_entry *x)
 	return store_version(store_mix(store_mix(h, x->stored), x->crc));
 }
 
-/* stat_entry - i: an entry, or KEYTAB_NONE for a folder that only names of others tell of. */
+/* stat_entry - i: an entry, or SORTED_KEYS_NONE for a folder that only names of others tell of. */
 static void stat_entry(const struct zip *z, size_t i, struct store_stat *ret)
 {
-	const struct zip_entry *x = i == KEYTAB_NONE ? NULL : &z->entries[i];
+	const struct zip_entry *x = i == SORTED_KEYS_NONE ? NULL : &z->entries[i];
 
 	if (!x || x->method == ZIP_FOLDER)
 		*ret = (struct store_stat){.is_dir = true, .version = store_version(z->mixed)};
@@ -64,13 +64,13 @@ static void stat_entry(const struct zip *z, size_t i, struct store_stat *ret)
 static int zip_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
 	const struct zip *z = of(s);
-	const struct keytab t = names_of(z);
-	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	const struct sorted_keys t = names_of(z);
+	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 
-	if (keytab_is(&t, i, key, len))
+	if (sorted_keys_is(&t, i, key, len))
 		stat_entry(z, i, ret);
-	else if (len == 0 || keytab_below(&t, i, key, len))
-		stat_entry(z, KEYTAB_NONE, ret);
+	else if (len == 0 || sorted_keys_below(&t, i, key, len))
+		stat_entry(z, SORTED_KEYS_NONE, ret);
 	else
 		return err_set(e, -ENOENT, "'%s': not in the archive", key);
 	return 0;
@@ -102,14 +102,14 @@ static int zip_list(struct store *s, const char *key, bool want_stat, store_emit
 		    void *arg, struct err *e)
 {
 	const struct zip *z = of(s);
-	const struct keytab t = names_of(z);
+	const struct sorted_keys t = names_of(z);
 	struct listing l = {.z = z, .want_stat = want_stat, .emit = emit, .arg = arg};
 	size_t len = strlen(key), i;
 
-	if (keytab_list(&t, key, len, emit_one, &l) || len == 0)
+	if (sorted_keys_list(&t, key, len, emit_one, &l) || len == 0)
 		return 0;
-	i = keytab_find(&t, key, len);
-	if (keytab_is(&t, i, key, len) && z->entries[i].method == ZIP_FOLDER)
+	i = sorted_keys_find(&t, key, len);
+	if (sorted_keys_is(&t, i, key, len) && z->entries[i].method == ZIP_FOLDER)
 		return 0; /* empty */
 	return err_set(e, -ENOENT, "'%s': nothing is below it in the archive", key);
 }
@@ -122,11 +122,11 @@ static bool is_odd(const struct zip_entry *x)
 /* find_object - an entry that can be read. */
 static int find_object(const struct zip *z, const char *key, size_t *ret, struct err *e)
 {
-	const struct keytab t = names_of(z);
-	size_t len = strlen(key), i = keytab_find(&t, key, len);
-	bool is = keytab_is(&t, i, key, len);
+	const struct sorted_keys t = names_of(z);
+	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
+	bool is = sorted_keys_is(&t, i, key, len);
 
-	if (is ? z->entries[i].method == ZIP_FOLDER : keytab_below(&t, i, key, len))
+	if (is ? z->entries[i].method == ZIP_FOLDER : sorted_keys_below(&t, i, key, len))
 		return err_set(e, -EISDIR, "'%s' is a folder", key);
 	if (!is)
 		return err_set(e, -ENOENT, "'%s': not in the archive", key);
@@ -254,7 +254,7 @@ int store_zip_bid(struct blob *b, struct err *e)
 	struct zip_end end;
 	int rc = zip_find_end(b, &end, e);
 
-	return rc == 0 ? 1 : rc == -EIO || err_accident(rc) ? rc : 0;
+	return rc == 0 ? 1 : rc == -EIO || err_is_transient(rc) ? rc : 0;
 }
 
 /* open_zip - of z->blob, which is set, as mixed is. */
@@ -265,7 +265,7 @@ static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct
 
 	z->base.ops = &g_ops;
 	(void)pthread_mutex_init(&z->lock, NULL);
-	stop_cond_init(&z->loaded);
+	cancel_cond_init(&z->loaded);
 	rc = zip_find_end(z->blob, &end, e);
 	if (rc == 0)
 		rc = zip_read_dir(z, &end, max_meta, e);

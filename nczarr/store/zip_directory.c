@@ -329,7 +329,7 @@ static int by_name(const void *a, const void *b, void *arg)
 {
 	const struct zip_entry *x = a, *y = b;
 	const char *names = arg;
-	int c = keytab_cmp(names + x->name, x->name_len, names + y->name, y->name_len);
+	int c = sorted_keys_cmp(names + x->name, x->name_len, names + y->name, y->name_len);
 
 	return c ? c : (x->name > y->name) - (x->name < y->name);
 }

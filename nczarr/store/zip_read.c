@@ -207,7 +207,7 @@ static int look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *
 			slot->stamp = ++z->clock;
 			return 0;
 		}
-		if (stop_wait(&z->loaded, &z->lock, INT64_MAX) < 0)
+		if (cancel_wait(&z->loaded, &z->lock, INT64_MAX) < 0)
 			return err_set(e, -EINTR, "nobody waits for it any more");
 	}
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 /* interval - ids that an array needs below its directory; true on overflow. */
-static bool interval(const struct zr_ids *ids, uint32_t array, uint64_t *ret)
+static bool interval(const struct zr_inodes *ids, uint32_t array, uint64_t *ret)
 {
 	const struct zr_grid *g = &ids->grids[array];
 	uint32_t levels = zr_key_levels(g);
@@ -19,7 +19,7 @@ static bool interval(const struct zr_ids *ids, uint32_t array, uint64_t *ret)
 	return false;
 }
 
-int zr_ids_init(struct zr_ids *ids, uint64_t limit, bool *hidden, struct err *e)
+int zr_inodes_init(struct zr_inodes *ids, uint64_t limit, bool *hidden, struct err *e)
 {
 	const struct dataset *ds = ids->ds;
 	uint64_t at, n, end;
@@ -48,14 +48,14 @@ int zr_ids_init(struct zr_ids *ids, uint64_t limit, bool *hidden, struct err *e)
 	return 0;
 }
 
-void zr_ids_release(struct zr_ids *ids)
+void zr_inodes_release(struct zr_inodes *ids)
 {
 	free(ids->base);
 	ids->base = NULL;
 }
 
 /* find_doc - id is one of the documents' slots. False when the slot is empty. */
-static bool find_doc(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
+static bool find_doc(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret)
 {
 	const struct zr_format *f = ids->format;
 	const bool of_group = id < ids->array_docs;
@@ -74,7 +74,7 @@ static bool find_doc(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
 }
 
 /* find_below - at is inside the interval of array ret->ord. */
-static void find_below(const struct zr_ids *ids, uint64_t at, struct zr_node *ret)
+static void find_below(const struct zr_inodes *ids, uint64_t at, struct zr_node *ret)
 {
 	const struct zr_grid *g = &ids->grids[ret->ord];
 	uint32_t levels = zr_key_levels(g);
@@ -94,7 +94,7 @@ static void find_below(const struct zr_ids *ids, uint64_t at, struct zr_node *re
 	ret->index = at;
 }
 
-int zr_ids_find(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
+int zr_inodes_find(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret)
 {
 	uint32_t lo = 0, hi = ids->ds->n_arrays;
 
@@ -130,7 +130,7 @@ int zr_ids_find(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
 }
 
 /* levels - ids of the first n levels of an array's nested directories. */
-static uint64_t levels(const struct zr_ids *ids, uint32_t array, uint32_t n)
+static uint64_t levels(const struct zr_inodes *ids, uint32_t array, uint32_t n)
 {
 	const struct zr_grid *g = &ids->grids[array];
 	uint64_t sum = 0, level = 1;
@@ -152,7 +152,7 @@ static uint32_t doc_slot(const struct zr_docs *docs, enum zr_doc doc)
 	return i;
 }
 
-static uint64_t doc_id(const struct zr_ids *ids, const struct zr_node *node)
+static uint64_t doc_id(const struct zr_inodes *ids, const struct zr_node *node)
 {
 	const struct zr_format *f = ids->format;
 
@@ -163,7 +163,7 @@ static uint64_t doc_id(const struct zr_ids *ids, const struct zr_node *node)
 	       doc_slot(&f->array, node->doc);
 }
 
-uint64_t zr_ids_of(const struct zr_ids *ids, const struct zr_node *node)
+uint64_t zr_inodes_of(const struct zr_inodes *ids, const struct zr_node *node)
 {
 	uint32_t above = 0;
 

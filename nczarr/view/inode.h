@@ -26,7 +26,7 @@ struct zr_node {
 			  * ZR_CHUNK: linear index in the grid of files, chunks or shards */
 };
 
-struct zr_ids {
+struct zr_inodes {
 	const struct dataset *ds; /* borrowed, as are the next two */
 	const struct zr_format *format;
 	const struct zr_grid *grids; /* n_arrays */
@@ -35,16 +35,17 @@ struct zr_ids {
 	uint64_t *base;        /* n_arrays + 1: first id of each array's interval; owned */
 };
 
-/* zr_ids_init - lay out the space below `limit`. ids->ds, format and grids are set. hidden:
+/* zr_inodes_init - lay out the space below `limit`. ids->ds, format and grids are set. hidden:
  * n_arrays flags; a hidden array gets no interval, and an array whose interval would pass the
  * limit becomes hidden.
- * Returns 0 (zr_ids_release); -ENOMEM; -ERANGE when even groups and arrays do not fit. */
-int zr_ids_init(struct zr_ids *ids, uint64_t limit, bool *hidden, struct err *e) NZ_MUST_USE;
-void zr_ids_release(struct zr_ids *ids);
+ * Returns 0 (zr_inodes_release); -ENOMEM; -ERANGE when even groups and arrays do not fit. */
+int zr_inodes_init(struct zr_inodes *ids, uint64_t limit, bool *hidden,
+		   struct err *e) NZ_MUST_USE;
+void zr_inodes_release(struct zr_inodes *ids);
 
-/* zr_ids_find - what id stands for. Returns 0, or -ESTALE when it stands for nothing. */
-int zr_ids_find(const struct zr_ids *ids, uint64_t id, struct zr_node *ret) NZ_MUST_USE;
-/* zr_ids_of - the reverse; node must be one that exists. */
-uint64_t zr_ids_of(const struct zr_ids *ids, const struct zr_node *node);
+/* zr_inodes_find - what id stands for. Returns 0, or -ESTALE when it stands for nothing. */
+int zr_inodes_find(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret) NZ_MUST_USE;
+/* zr_inodes_of - the reverse; node must be one that exists. */
+uint64_t zr_inodes_of(const struct zr_inodes *ids, const struct zr_node *node);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "nczarr/view/metadata_values.h"
 
-bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of_array)
+bool zr_attr_skipped(const struct zr_metadata *em, const struct ds_attr *at, bool of_array)
 {
 	static const char *const ours[] = {"_nczarr_superblock", "_nczarr_group",
 					   "_nczarr_array", "_nczarr_attr"};
@@ -20,7 +20,7 @@ bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of
 	return false;
 }
 
-void zr_put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
+void zr_put_attrs(struct jw *j, const struct zr_metadata *em, const struct ds_attr *attrs,
 		  uint32_t n, bool of_array, bool fill_declared)
 {
 	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
@@ -51,8 +51,8 @@ const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan 
 	return room;
 }
 
-int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct buf *out,
-		struct err *e)
+int zr_metadata_doc(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord,
+		    struct buf *out, struct err *e)
 {
 	struct jw j;
 

@@ -9,8 +9,8 @@
 #include "nczarr/view/inode.h"
 #include "nczarr/nczarr.h"
 
-/* zr_emit - what documents are made from; all borrowed. */
-struct zr_emit {
+/* zr_metadata - what documents are made from; all borrowed. */
+struct zr_metadata {
 	const struct dataset *ds;
 	const struct plan *plans;  /* one for each array; PLAN_FIXED with its size known */
 	const bool *hidden_groups; /* not shown, and nothing in them */
@@ -21,13 +21,13 @@ struct zr_emit {
 	bool strict_json;
 };
 
-/* zr_emit_doc - append one document to out, ending in a newline.
+/* zr_metadata_doc - append one document to out, ending in a newline.
  * ord  group or array ordinal, as the kind of document says
  * Documents are ASCII, because zarr-python 2 reads nothing else; but in NCZarr mode all but
  * .zmetadata are UTF-8, because netCDF-C does not know \uXXXX and would miss names.
  * Returns 0; -ERANGE when the buffer's ceiling was hit, or memory is short. */
-int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct buf *out,
-		struct err *e) NZ_MUST_USE;
+int zr_metadata_doc(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord,
+		    struct buf *out, struct err *e) NZ_MUST_USE;
 
 /* zr_fill_stated - whether the array's document states the fill value, so that chunks that were
  * never written need not be there. */

@@ -52,7 +52,7 @@ const char *zr_nczarr_lacks(const struct dtype *t)
 
 /* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would refuse
  * the dataset for an array: one without elements, or with a chunk longer than the array. */
-static bool fails_492(const struct zr_emit *em, const struct ds_array *a)
+static bool fails_492(const struct zr_metadata *em, const struct ds_array *a)
 {
 	if (a->rank > 0 && (a->n_chunks == 0 || zr_chunk_rows(em->mode, a) > a->shape[0]))
 		return true;
@@ -64,7 +64,7 @@ static bool fails_492(const struct zr_emit *em, const struct ds_array *a)
 
 /* put_dims - the dimensions that a group defines. rich: for 4.9.3 and later, which know
  * unlimited dimensions and length 0. */
-static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+static void put_dims(struct jw *j, const struct zr_metadata *em, const struct ds_group *g,
 		     bool rich)
 {
 	jw_object(j, true);
@@ -89,7 +89,7 @@ static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_gro
 	jw_end(j);
 }
 
-static void put_arrays(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+static void put_arrays(struct jw *j, const struct zr_metadata *em, const struct ds_group *g,
 		       bool rich)
 {
 	jw_array(j, true);
@@ -102,7 +102,7 @@ static void put_arrays(struct jw *j, const struct zr_emit *em, const struct ds_g
 	jw_end(j);
 }
 
-static void put_groups(struct jw *j, const struct zr_emit *em, const struct ds_group *g)
+static void put_groups(struct jw *j, const struct zr_metadata *em, const struct ds_group *g)
 {
 	jw_array(j, true);
 	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++)
@@ -111,7 +111,7 @@ static void put_groups(struct jw *j, const struct zr_emit *em, const struct ds_g
 	jw_end(j);
 }
 
-void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group)
+void zr_put_nczarr_group(struct jw *j, const struct zr_metadata *em, uint32_t group)
 {
 	const struct ds_group *g = &em->ds->groups[group];
 
@@ -137,7 +137,7 @@ void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group)
 	jw_end(j);
 }
 
-void zr_put_group_hints(struct jw *j, const struct zr_emit *em, uint32_t group)
+void zr_put_group_hints(struct jw *j, const struct zr_metadata *em, uint32_t group)
 {
 	const struct ds_group *g = &em->ds->groups[group];
 
@@ -155,7 +155,7 @@ void zr_put_group_hints(struct jw *j, const struct zr_emit *em, uint32_t group)
 }
 
 /* put_dimrefs - full names of an array's dimensions. */
-static void put_dimrefs(struct jw *j, const struct zr_emit *em, const struct ds_array *a)
+static void put_dimrefs(struct jw *j, const struct zr_metadata *em, const struct ds_array *a)
 {
 	struct buf path;
 
@@ -178,7 +178,7 @@ static void put_dimrefs(struct jw *j, const struct zr_emit *em, const struct ds_
 	buf_release(&path);
 }
 
-void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds_array *a)
+void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struct ds_array *a)
 {
 	jw_key(j, "_nczarr_array");
 	jw_object(j, false);
@@ -237,7 +237,7 @@ static void put_type(struct jw *j, const struct ds_attr *at)
 }
 
 /* put_types - of n attributes, as members of the open object. */
-static void put_types(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
+static void put_types(struct jw *j, const struct zr_metadata *em, const struct ds_attr *attrs,
 		      uint32_t n, bool of_array)
 {
 	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
@@ -262,7 +262,7 @@ static void end_types(struct jw *j)
 	jw_end(j);
 }
 
-void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+void zr_put_nczarr_types(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 			 const struct ds_attr *more)
 {
 	begin_types(j);
@@ -272,7 +272,8 @@ void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds
 	end_types(j);
 }
 
-void zr_put_nczarr_group_types(struct jw *j, const struct zr_emit *em, const struct ds_group *g)
+void zr_put_nczarr_group_types(struct jw *j, const struct zr_metadata *em,
+			       const struct ds_group *g)
 {
 	begin_types(j);
 	put_types(j, em, g->attrs, g->n_attrs, false);

@@ -82,7 +82,7 @@ void zr_put_dtype(struct jw *j, const struct dtype *t)
 }
 
 /* presented_type - what the view shows instead of the model's type, where it does. */
-static struct dtype presented_type(const struct zr_emit *em, const struct ds_array *a,
+static struct dtype presented_type(const struct zr_metadata *em, const struct ds_array *a,
 				   const struct plan *plan)
 {
 	struct dtype t = a->type;
@@ -95,8 +95,8 @@ static struct dtype presented_type(const struct zr_emit *em, const struct ds_arr
 	return t;
 }
 
-static void put_array_dtype(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
-			    const struct dtype *t)
+static void put_array_dtype(struct jw *j, const struct zr_metadata *em,
+			    const struct ds_array *a, const struct dtype *t)
 {
 	if (dt_is_vlen(t))
 		jw_str(j, "|O");
@@ -164,7 +164,7 @@ static void put_filters(struct jw *j, const struct plan *plan, const struct dtyp
 	jw_end(j);
 }
 
-static void put_fill(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+static void put_fill(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 		     const struct plan *plan, const struct dtype *t)
 {
 	bool nczarr = em->mode == ZARR_NCZARR;
@@ -192,7 +192,7 @@ uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a)
 
 /* put_shape - a scalar has no dimensions in Zarr, but one of length 1 for netCDF-C. first: what
  * to say for v[0]. */
-static void put_shape(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+static void put_shape(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 		      const uint64_t *v, uint64_t first)
 {
 	jw_array(j, true);
@@ -203,7 +203,7 @@ static void put_shape(struct jw *j, const struct zr_emit *em, const struct ds_ar
 	jw_end(j);
 }
 
-static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
+static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	const struct plan *plan = &em->plans[ord];
@@ -239,7 +239,7 @@ static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
 	jw_end(j);
 }
 
-static void put_dimension_names(struct jw *j, const struct zr_emit *em,
+static void put_dimension_names(struct jw *j, const struct zr_metadata *em,
 				const struct ds_array *a)
 {
 	jw_key(j, "_ARRAY_DIMENSIONS");
@@ -251,7 +251,7 @@ static void put_dimension_names(struct jw *j, const struct zr_emit *em,
 	jw_end(j);
 }
 
-static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord)
+static void put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
@@ -269,7 +269,7 @@ static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord
 	jw_end(j);
 }
 
-static void put_group_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord)
+static void put_group_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_group *g = &em->ds->groups[ord];
 
@@ -280,7 +280,7 @@ static void put_group_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord
 	jw_end(j);
 }
 
-static void put_zgroup(struct jw *j, const struct zr_emit *em, uint32_t ord)
+static void put_zgroup(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	jw_object(j, false);
 	jw_key(j, "zarr_format");
@@ -291,7 +291,7 @@ static void put_zgroup(struct jw *j, const struct zr_emit *em, uint32_t ord)
 }
 
 /* put_member - one document inside .zmetadata; path "/" is the root. */
-static void put_member(struct jw *j, const struct zr_emit *em, struct buf *path,
+static void put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
 		       enum zr_doc doc, uint32_t ord)
 {
 	size_t len = path->len;
@@ -309,7 +309,7 @@ static void put_member(struct jw *j, const struct zr_emit *em, struct buf *path,
 	path->len = len;
 }
 
-static void put_zmetadata(struct jw *j, const struct zr_emit *em)
+static void put_zmetadata(struct jw *j, const struct zr_metadata *em)
 {
 	struct buf path;
 
@@ -340,7 +340,7 @@ static void put_zmetadata(struct jw *j, const struct zr_emit *em)
 	buf_release(&path);
 }
 
-void zr_put_v2(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord)
+void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
 {
 	switch (doc) {
 	case ZR_DOC_ZGROUP:

@@ -39,7 +39,7 @@ static void put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *
 	jw_end(j);
 }
 
-static void put_chunk_grid(struct jw *j, const struct zr_emit *em, uint32_t ord,
+static void put_chunk_grid(struct jw *j, const struct zr_metadata *em, uint32_t ord,
 			   const struct zr_type3 *t)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
@@ -118,7 +118,7 @@ static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_s
 }
 
 /* put_codecs - those of elements, the one that makes bytes of them, those of bytes. */
-static void put_codecs(struct jw *j, const struct zr_emit *em, uint32_t ord,
+static void put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
 		       const struct zr_type3 *t)
 {
 	const struct codec_chain *chain = &em->plans[ord].chain;
@@ -140,7 +140,7 @@ static void put_codecs(struct jw *j, const struct zr_emit *em, uint32_t ord,
 }
 
 /* put_sharded - one codec that has the chunks' own in it. */
-static void put_sharded(struct jw *j, const struct zr_emit *em, uint32_t ord,
+static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord,
 			const struct zr_type3 *t)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
@@ -185,7 +185,7 @@ static void put_added_name(struct jw *j, const struct dataset *ds, const struct 
 	jw_str(j, name);
 }
 
-static void put_dimension_names(struct jw *j, const struct zr_emit *em,
+static void put_dimension_names(struct jw *j, const struct zr_metadata *em,
 				const struct ds_array *a, const struct zr_type3 *t)
 {
 	if (em->mode == ZARR_NOXARRAY)
@@ -199,7 +199,7 @@ static void put_dimension_names(struct jw *j, const struct zr_emit *em,
 	jw_end(j);
 }
 
-static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord,
+static void put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
 			    const struct zr_type3 *t)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
@@ -224,7 +224,7 @@ static void begin_node(struct jw *j, const char *type)
 	jw_str(j, type);
 }
 
-static void put_array(struct jw *j, const struct zr_emit *em, uint32_t ord)
+static void put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct zr_type3 t;
@@ -252,7 +252,7 @@ static void put_array(struct jw *j, const struct zr_emit *em, uint32_t ord)
 }
 
 /* begin_group - leaves the node open, for consolidated metadata. */
-static void begin_group(struct jw *j, const struct zr_emit *em, uint32_t ord)
+static void begin_group(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_group *g = &em->ds->groups[ord];
 
@@ -276,7 +276,7 @@ static bool put_path(struct jw *j, struct buf *path)
 }
 
 /* put_children - the nodes of one group. */
-static void put_children(struct jw *j, const struct zr_emit *em, uint32_t group,
+static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t group,
 			 struct buf *path)
 {
 	const struct ds_group *g = &em->ds->groups[group];
@@ -304,7 +304,7 @@ static void put_children(struct jw *j, const struct zr_emit *em, uint32_t group,
 
 /* put_consolidated - all nodes below the root, in a form that zarr-python 3 made up. Of each group
  * all nodes stand together: zarr-python 3.0 finds no group where, at one depth, they do not. */
-static void put_consolidated(struct jw *j, const struct zr_emit *em)
+static void put_consolidated(struct jw *j, const struct zr_metadata *em)
 {
 	struct buf path;
 
@@ -325,7 +325,7 @@ static void put_consolidated(struct jw *j, const struct zr_emit *em)
 	buf_release(&path);
 }
 
-void zr_put_v3(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord)
+void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
 {
 	switch (doc) {
 	case ZR_DOC_ROOT_JSON:
@@ -412,7 +412,7 @@ static void put_numpy_dtype(struct jw *j, const struct dtype *t)
 	buf_release(&text);
 }
 
-void zr_put_attrs3(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+void zr_put_attrs3(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 		   const struct zr_type3 *t)
 {
 	for (uint32_t i = 0; i < a->n_attrs && buf_ok(j->out); i++) {

@@ -20,11 +20,11 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote);
 
 /* zr_put_attrs - of a group (fill_declared false) or an array, as members of the open object. */
-void zr_put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs, uint32_t n,
-		  bool of_array, bool fill_declared);
+void zr_put_attrs(struct jw *j, const struct zr_metadata *em, const struct ds_attr *attrs,
+		  uint32_t n, bool of_array, bool fill_declared);
 
 /* zr_put_attrs3 - those of an array as Zarr v3's readers want them; t: how it is shown. */
-void zr_put_attrs3(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+void zr_put_attrs3(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 		   const struct zr_type3 *t);
 
 /* zr_attr_real - the value of an attribute that is one real number. */
@@ -36,8 +36,8 @@ const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan 
 				    int32_t *value, struct ds_attr *room);
 
 /* zr_put_v2, zr_put_v3 - the value of one document, of the formats. */
-void zr_put_v2(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
-void zr_put_v3(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
+void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord);
+void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord);
 
 /* zr_dtype_text - append the dtype of a simple type ("<f8") to b, in the given byte order. */
 void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
@@ -46,17 +46,17 @@ void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
 void zr_put_dtype(struct jw *j, const struct dtype *t);
 
 /* zr_attr_skipped - attributes of the file that a mode's own keys stand for. */
-bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of_array);
+bool zr_attr_skipped(const struct zr_metadata *em, const struct ds_attr *at, bool of_array);
 
 /* The NCZarr keys: members of the innermost open object. */
-void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group);
+void zr_put_nczarr_group(struct jw *j, const struct zr_metadata *em, uint32_t group);
 /* zr_put_group_hints - what a plain tree does not say of a group and netCDF knows: its dimensions
  * and the order of its arrays and groups (source/nczarr_keys.c). A value. */
-void zr_put_group_hints(struct jw *j, const struct zr_emit *em, uint32_t group);
-void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds_array *a);
-void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+void zr_put_group_hints(struct jw *j, const struct zr_metadata *em, uint32_t group);
+void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struct ds_array *a);
+void zr_put_nczarr_types(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 			 const struct ds_attr *more); /* more: one attribute, or NULL */
-void zr_put_nczarr_group_types(struct jw *j, const struct zr_emit *em,
+void zr_put_nczarr_group_types(struct jw *j, const struct zr_metadata *em,
 			       const struct ds_group *g);
 
 #endif

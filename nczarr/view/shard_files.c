@@ -568,8 +568,8 @@ static int tell_pieces(struct zr_shards *s, const struct shard *x, struct buf *o
 			buf_printf(out, "and %" PRIu32 " more\n", t->n - i);
 			break;
 		}
-		rc = told_piece(s->io, s->source, x->array, chunk_in(x, i), t->start[i],
-				t->start[i + 1] - t->start[i], out, e);
+		rc = provenance_piece(s->io, s->source, x->array, chunk_in(x, i), t->start[i],
+				      t->start[i + 1] - t->start[i], out, e);
 	}
 	return rc;
 }
@@ -582,14 +582,15 @@ static int tell_plan(const struct shard *x, struct buf *out)
 }
 
 int zr_shards_told(struct zr_shards *s, uint32_t array, uint64_t file, const struct plan *p,
-		   enum told what, struct buf *out, struct err *e)
+		   enum provenance what, struct buf *out, struct err *e)
 {
 	struct shard x;
 	int rc = known(s, array, file, e);
 
-	if (rc == 0 && (what == TOLD_SOURCE || what == TOLD_CHAIN))
-		return told_array(s->source, &s->source->ds.arrays[array], p, what, out, e);
-	if (rc == 0 && what != TOLD_PIECES && what != TOLD_PLAN)
+	if (rc == 0 && (what == PROVENANCE_SOURCE || what == PROVENANCE_CHAIN))
+		return provenance_array(s->source, &s->source->ds.arrays[array], p, what, out,
+					e);
+	if (rc == 0 && what != PROVENANCE_PIECES && what != PROVENANCE_PLAN)
 		return err_set(e, -ENODATA, "a shard's bytes come from many places");
 	if (rc == 0)
 		rc = open_shard(s, array, file, &x, e);
@@ -597,7 +598,7 @@ int zr_shards_told(struct zr_shards *s, uint32_t array, uint64_t file, const str
 		return err_set(e, -ENODATA, "there is no such shard");
 	if (rc < 0)
 		return rc;
-	rc = what == TOLD_PIECES ? tell_pieces(s, &x, out, e) : tell_plan(&x, out);
+	rc = what == PROVENANCE_PIECES ? tell_pieces(s, &x, out, e) : tell_plan(&x, out);
 	cache_put(x.entry);
 	if (rc == 0 && !buf_ok(out))
 		rc = err_nomem(e);

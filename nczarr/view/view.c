@@ -44,10 +44,10 @@ struct doc {
 struct zarr_view {
 	struct view base;
 	struct zarr_view_options opts;
-	struct zr_shown shown;
+	struct zr_visible shown;
 	struct chunkio *io;
 	struct zr_shards *shards; /* NULL without them */
-	struct zr_emit emit;
+	struct zr_metadata emit;
 	bool bare; /* nothing is shown, as opts.bare has it */
 
 	_Atomic(struct doc *) meta; /* published once; owned */
@@ -101,7 +101,7 @@ static uint64_t parts(const struct zarr_view *z, const struct zr_node *dir)
 /* find_node - what an id stands for, when it is shown. */
 static int find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret, struct err *e)
 {
-	int rc = zr_ids_find(&z->shown.ids, id, ret);
+	int rc = zr_inodes_find(&z->shown.ids, id, ret);
 	bool of_group =
 		ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && zr_doc_of_group(ret->doc));
 
@@ -144,7 +144,7 @@ static int know_texts(struct zarr_view *z, uint32_t ord, struct err *e)
 		return 0;
 	(void)pthread_mutex_lock(&z->lock);
 	while (rc == 0 && atomic_load(state) == TEXT_BUSY)
-		rc = stop_wait(&z->made, &z->lock, INT64_MAX);
+		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
 	if (rc || atomic_load(state) == TEXT_KNOWN) {
 		(void)pthread_mutex_unlock(&z->lock);
 		return rc ? err_set(e, rc, "given up while strings are measured") : 0;
@@ -188,7 +188,7 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	if (!d)
 		return err_nomem(e);
 	buf_init(&b, (size_t)u64_min(z->opts.max_meta_bytes, SIZE_MAX));
-	rc = zr_emit_doc(&z->emit, kind, ord, &b, e);
+	rc = zr_metadata_doc(&z->emit, kind, ord, &b, e);
 	if (rc) {
 		buf_release(&b);
 		free(d);
@@ -249,7 +249,7 @@ static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, str
 	}
 	(void)pthread_mutex_lock(&z->lock);
 	while (rc == 0 && !(d = atomic_load(&z->meta)) && z->meta_busy)
-		rc = stop_wait(&z->made, &z->lock, INT64_MAX);
+		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
 	z->meta_busy = z->meta_busy || (rc == 0 && !d);
 	(void)pthread_mutex_unlock(&z->lock);
 	if (rc)
@@ -356,7 +356,7 @@ static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
 static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_attr *ret,
 		     struct err *e)
 {
-	struct view_attr at = {.id = zr_ids_of(&z->shown.ids, n), .nlink = 1};
+	struct view_attr at = {.id = zr_inodes_of(&z->shown.ids, n), .nlink = 1};
 	int rc = 0;
 
 	switch (n->kind) {
@@ -432,7 +432,7 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 		}
 	}
 	if (dir->kind == ZR_GROUP) {
-		x = zr_shown_find(&z->shown, dir->ord, name, len);
+		x = zr_visible_find(&z->shown, dir->ord, name, len);
 		if (x)
 			*ret = (struct zr_node){.kind = x->is_array ? ZR_ARRAY : ZR_GROUP,
 						.ord = x->ord};
@@ -510,7 +510,7 @@ static bool give(const struct listing *l, const char *name, const struct zr_node
 	struct view_attr at;
 	bool have = l->want_attr && cheap(l->z, n) && node_attr(l->z, n, &at, NULL) == 0;
 
-	return l->emit(l->arg, name, zr_ids_of(&l->z->shown.ids, n), is_dir(n),
+	return l->emit(l->arg, name, zr_inodes_of(&l->z->shown.ids, n), is_dir(n),
 		       have ? &at : NULL, next);
 }
 
@@ -686,7 +686,7 @@ static uint64_t view_parent(struct view *v, uint64_t dir)
 								      n.level - 1)};
 	else if (n.kind == ZR_PREFIX)
 		up = (struct zr_node){.kind = ZR_ARRAY, .ord = n.ord};
-	return zr_ids_of(&z->shown.ids, &up);
+	return zr_inodes_of(&z->shown.ids, &up);
 }
 
 static const struct plan *view_plan(struct view *v, uint32_t array)
@@ -695,7 +695,7 @@ static const struct plan *view_plan(struct view *v, uint32_t array)
 }
 
 /* node_told - of what a view says itself about where bytes come from. */
-static int node_told(struct zarr_view *z, const struct zr_node *n, enum told what,
+static int node_told(struct zarr_view *z, const struct zr_node *n, enum provenance what,
 		     struct buf *out, struct err *e)
 {
 	struct source *s = z->base.source;
@@ -708,10 +708,10 @@ static int node_told(struct zarr_view *z, const struct zr_node *n, enum told wha
 		return err_set(e, -ENODATA, "no variable's");
 	plan = &z->shown.plans[n->ord];
 	if (n->kind == ZR_ARRAY)
-		return told_array(s, array_of(z, n->ord), plan, what, out, e);
+		return provenance_array(s, array_of(z, n->ord), plan, what, out, e);
 	if (is_sharded(z, n->ord))
 		return zr_shards_told(z->shards, n->ord, n->index, plan, what, out, e);
-	return told_chunk(z->io, s, plan, n->ord, n->index, what, out, e);
+	return provenance_chunk(z->io, s, plan, n->ord, n->index, what, out, e);
 }
 
 static int view_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
@@ -721,8 +721,8 @@ static int view_xattr(struct view *v, uint64_t id, const char *name, struct buf 
 	struct zr_node n;
 	int rc = find_node(z, id, &n, e);
 
-	if (!rc && told_of(name))
-		return node_told(z, &n, told_of(name), out, e);
+	if (!rc && provenance_of(name))
+		return node_told(z, &n, provenance_of(name), out, e);
 	return rc ? rc
 		  : zr_xattr(n.kind == ZR_ARRAY ? array_of(z, n.ord) : NULL,
 			     (int)z->shown.format->version, name, out, e);
@@ -739,7 +739,7 @@ static void view_close(struct view *v)
 	chunkio_free(z->io);
 	doc_drop(atomic_load(&z->meta));
 	free(z->text_state);
-	zr_shown_release(&z->shown);
+	zr_visible_release(&z->shown);
 	(void)pthread_cond_destroy(&z->made);
 	(void)pthread_mutex_destroy(&z->lock);
 	for (uint32_t i = 0; i < RECENT; i++)
@@ -761,7 +761,7 @@ static const struct view_ops zarr_view_ops = {
 
 /* ---- for those who write it down ---- */
 
-const struct zr_shown *zr_view_shown(struct view *v)
+const struct zr_visible *zr_view_visible(struct view *v)
 {
 	return v->ops == &zarr_view_ops ? &zarr(v)->shown : NULL;
 }
@@ -787,7 +787,7 @@ int zr_view_next(struct view *v, uint32_t array, uint64_t from, uint64_t *ret, s
 int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out, struct err *e)
 {
 	struct zarr_view *z = zarr(v);
-	uint64_t id = zr_ids_of(&z->shown.ids, n), size = 0;
+	uint64_t id = zr_inodes_of(&z->shown.ids, n), size = 0;
 	struct span s;
 	uint8_t *room;
 	size_t got = 0;
@@ -826,10 +826,10 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 	z->bare = opts->bare && s->ds.n_arrays == 0 && s->ds.n_groups == 1 &&
 		  s->ds.groups[0].n_attrs == 0;
 	(void)pthread_mutex_init(&z->lock, NULL); /* cannot fail with default attributes */
-	stop_cond_init(&z->made);
+	cancel_cond_init(&z->made);
 	atomic_init(&z->meta, NULL);
 
-	rc = zr_shown_init(&z->shown, &s->ds, opts, e);
+	rc = zr_visible_init(&z->shown, &s->ds, opts, e);
 	if (rc)
 		goto out;
 	z->base.notes = z->shown.notes;
@@ -844,14 +844,14 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 	if (!rc && z->shown.sharded)
 		rc = zr_shards_new(s, z->io, z->shown.files, opts->io.cache_bytes / INDEX_SHARE,
 				   &z->shards, e);
-	z->emit = (struct zr_emit){.ds = &s->ds,
-				   .plans = z->shown.plans,
-				   .hidden_groups = z->shown.hidden_groups,
-				   .hidden_arrays = z->shown.hidden_arrays,
-				   .grids = z->shown.files,
-				   .format = z->shown.format,
-				   .mode = opts->mode,
-				   .strict_json = opts->strict_json};
+	z->emit = (struct zr_metadata){.ds = &s->ds,
+				       .plans = z->shown.plans,
+				       .hidden_groups = z->shown.hidden_groups,
+				       .hidden_arrays = z->shown.hidden_arrays,
+				       .grids = z->shown.files,
+				       .format = z->shown.format,
+				       .mode = opts->mode,
+				       .strict_json = opts->strict_json};
 out:
 	if (rc)
 		view_close(&z->base);

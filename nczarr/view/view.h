@@ -5,8 +5,8 @@
 
 #include "nczarr/view/visible.h"
 
-/* zr_view_shown - what a view by zarr_view_open shows; NULL: it is another view. Borrowed. */
-const struct zr_shown *zr_view_shown(struct view *v);
+/* zr_view_visible - what a view by zarr_view_open shows; NULL: it is another view. Borrowed. */
+const struct zr_visible *zr_view_visible(struct view *v);
 
 /* zr_view_docs - the documents of a group's or an array's directory. */
 const struct zr_docs *zr_view_docs(struct view *v, bool is_array, uint32_t ord);

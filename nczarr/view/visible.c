@@ -14,7 +14,7 @@
 
 /* note_array - "<path>: <text>" as one line of the view's notes; control characters come from
  * names. */
-static int note_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+static int note_array(struct zr_visible *s, const struct dataset *ds, uint32_t ord,
 		      const char *text)
 {
 	struct buf b;
@@ -54,7 +54,7 @@ bool zr_name_reserved(const struct zr_format *f, const char *name)
 }
 
 /* hide_groups - a group is hidden when it or one above it has a name that does not work. */
-static void hide_groups(struct zr_shown *s, const struct dataset *ds, bool nczarr)
+static void hide_groups(struct zr_visible *s, const struct dataset *ds, bool nczarr)
 {
 	for (uint32_t g = 1; g < ds->n_groups; g++) {
 		uint32_t at = g;
@@ -124,7 +124,7 @@ static const char *refuses(const struct plan_ask *ask, const struct codec_chain 
 }
 
 /* plan_chunks - the plan of an array whatever hides it. */
-static int plan_chunks(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+static int plan_chunks(struct zr_visible *s, const struct dataset *ds, uint32_t ord,
 		       const struct zarr_view_options *opts, struct err *e)
 {
 	const struct ds_array *a = &ds->arrays[ord];
@@ -147,7 +147,7 @@ static int plan_chunks(struct zr_shown *s, const struct dataset *ds, uint32_t or
 	return plan_make(&ask, &s->plans[ord], e);
 }
 
-static int plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+static int plan_array(struct zr_visible *s, const struct dataset *ds, uint32_t ord,
 		      const struct zarr_view_options *opts, struct err *e)
 {
 	const struct ds_array *a = &ds->arrays[ord];
@@ -183,7 +183,7 @@ static int plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord
 }
 
 /* add_axis - a grid with one more axis, of one file. */
-static int add_axis(struct zr_shown *s, struct zr_grid *g)
+static int add_axis(struct zr_visible *s, struct zr_grid *g)
 {
 	uint64_t *len = arena_alloc(&s->arena, (size_t)g->rank + 1, sizeof(*len));
 
@@ -197,7 +197,7 @@ static int add_axis(struct zr_shown *s, struct zr_grid *g)
 }
 
 /* keys_of - how the keys of an array are written: as its writer did, else as the view's are. */
-static struct zr_keys keys_of(const struct zr_shown *s, const struct plan_layout *own)
+static struct zr_keys keys_of(const struct zr_visible *s, const struct plan_layout *own)
 {
 	if (!own)
 		return s->keys;
@@ -205,7 +205,7 @@ static struct zr_keys keys_of(const struct zr_shown *s, const struct plan_layout
 				.lead = own->lead && s->format->version == 3};
 }
 
-static int make_grids(struct zr_shown *s, const struct dataset *ds,
+static int make_grids(struct zr_visible *s, const struct dataset *ds,
 		      const struct zarr_view_options *opts, struct err *e)
 {
 	const struct plan_layout *own;
@@ -250,7 +250,7 @@ static int by_name(const void *pa, const void *pb)
 }
 
 /* index_names - must come after everything is known to be shown or hidden. */
-static int index_names(struct zr_shown *s, const struct dataset *ds, struct err *e)
+static int index_names(struct zr_visible *s, const struct dataset *ds, struct err *e)
 {
 	size_t n = 0;
 
@@ -278,12 +278,12 @@ static int index_names(struct zr_shown *s, const struct dataset *ds, struct err 
 	return 0;
 }
 
-int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
-		  const struct zarr_view_options *opts, struct err *e)
+int zr_visible_init(struct zr_visible *s, const struct dataset *ds,
+		    const struct zarr_view_options *opts, struct err *e)
 {
 	int rc;
 
-	*s = (struct zr_shown){
+	*s = (struct zr_visible){
 		.format = zr_format_of(opts->format),
 		.keys = {.nested = opts->nested, .lead = opts->format == 3 && !opts->v2_keys},
 	};
@@ -304,10 +304,9 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 	rc = make_grids(s, ds, opts, e);
 	if (rc)
 		goto out;
-	s->ids = (struct zr_ids){
-		.ds = ds, .format = s->format, .grids = s->named};
-	rc = zr_ids_init(&s->ids, opts->id_limit ? opts->id_limit : VIEW_ID_LIMIT,
-			 s->hidden_arrays, e);
+	s->ids = (struct zr_inodes){.ds = ds, .format = s->format, .grids = s->named};
+	rc = zr_inodes_init(&s->ids, opts->id_limit ? opts->id_limit : VIEW_ID_LIMIT,
+			    s->hidden_arrays, e);
 	if (rc)
 		goto out;
 	for (uint32_t a = 0; a < ds->n_arrays; a++)
@@ -316,13 +315,13 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 	rc = index_names(s, ds, e);
 out:
 	if (rc)
-		zr_shown_release(s);
+		zr_visible_release(s);
 	return rc;
 }
 
-void zr_shown_release(struct zr_shown *s)
+void zr_visible_release(struct zr_visible *s)
 {
-	zr_ids_release(&s->ids);
+	zr_inodes_release(&s->ids);
 	free(s->entries);
 	free(s->n_dirs);
 	free(s->hidden_arrays);
@@ -332,7 +331,7 @@ void zr_shown_release(struct zr_shown *s)
 	free(s->named);
 	free(s->notes);
 	arena_release(&s->arena);
-	*s = (struct zr_shown){0};
+	*s = (struct zr_visible){0};
 }
 
 /* compare - like strcmp between entry x and a key that is not NUL-terminated. */
@@ -346,8 +345,8 @@ static int compare(const struct zr_entry *x, uint32_t group, const char *name, s
 	return rc ? rc : x->name[n] != '\0';
 }
 
-const struct zr_entry *zr_shown_find(const struct zr_shown *s, uint32_t group, const char *name,
-				     size_t n)
+const struct zr_entry *zr_visible_find(const struct zr_visible *s, uint32_t group,
+				       const char *name, size_t n)
 {
 	size_t lo = 0, hi = s->n_entries;
 

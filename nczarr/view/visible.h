@@ -13,7 +13,7 @@ struct zr_entry {
 	const char *name; /* borrowed from the dataset */
 };
 
-struct zr_shown {
+struct zr_visible {
 	struct arena arena;       /* of what plans point to, and of notes */
 	struct plan *plans;       /* n_arrays; PLAN_HIDE: not shown */
 	bool *hidden_groups;      /* n_groups */
@@ -27,21 +27,21 @@ struct zr_shown {
 	struct zr_grid *files;    /* n_arrays: the files that hold chunks */
 	struct zr_grid *named;    /* n_arrays: the same with a dimension of one file at the end,
 	                           * where elements are shown with one more: as keys have them */
-	struct zr_ids ids;
+	struct zr_inodes ids;
 	const char **notes;       /* what a rule asks for and is not done: one line each */
 	uint32_t n_notes;
 	size_t c_notes;
 };
 
-/* zr_shown_init - make all plans, hide what the mode cannot express, lay out the ids.
- * Returns 0 (zr_shown_release); -ENOMEM; -ERANGE. */
-int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
-		  const struct zarr_view_options *opts, struct err *e) NZ_MUST_USE;
-/* zr_shown_release - takes half-built and zeroed objects. */
-void zr_shown_release(struct zr_shown *s);
+/* zr_visible_init - make all plans, hide what the mode cannot express, lay out the ids.
+ * Returns 0 (zr_visible_release); -ENOMEM; -ERANGE. */
+int zr_visible_init(struct zr_visible *s, const struct dataset *ds,
+		    const struct zarr_view_options *opts, struct err *e) NZ_MUST_USE;
+/* zr_visible_release - takes half-built and zeroed objects. */
+void zr_visible_release(struct zr_visible *s);
 
-/* zr_shown_find - entry of a group by name (n bytes); NULL = absent. Borrowed. */
-const struct zr_entry *zr_shown_find(const struct zr_shown *s, uint32_t group, const char *name,
-				     size_t n);
+/* zr_visible_find - entry of a group by name (n bytes); NULL = absent. Borrowed. */
+const struct zr_entry *zr_visible_find(const struct zr_visible *s, uint32_t group,
+				       const char *name, size_t n);
 
 #endif

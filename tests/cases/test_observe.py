@@ -431,9 +431,9 @@ def test_other_users(t):
         assert code == 0, err
         assert json.loads(out)["options"]["metrics"] == "(its owner is told)", out
         assert status(t, m.path)["options"]["metrics"] == t.path("m.sock")
-        code, _, err = t.run(*other, t.binary, "log", m.path, "net=debug")
+        code, _, err = t.run(*other, t.binary, "log", m.path, "http=debug")
         assert code == 1 and "only who mounted it, and root" in err, err
-        assert "net=warn" in status(t, m.path)["log"]
+        assert "http=warn" in status(t, m.path)["log"]
         code, out, err = t.run(*other, t.binary, "log", m.path)
         assert code == 0 and out.startswith("fuse=warn,"), out + err
     with t.mount(path) as m:
@@ -597,9 +597,9 @@ def test_socket(t):
 def test_log_levels(t):
     path = t.path("a.h5")
     sample(path)
-    with t.mount(path, "log=net=debug:write=error", foreground=True) as m:
+    with t.mount(path, "log=http=debug:write=error", foreground=True) as m:
         code, out, err = t.run(t.binary, "log", m.path)
-        assert code == 0 and "net=debug,write=error" in out, out + err
+        assert code == 0 and "http=debug,write=error" in out, out + err
         code, out, err = t.run(t.binary, "log", m.path, "fuse=debug,codec=info")
         assert code == 0 and out.startswith("fuse=debug,source=warn,codec=info,"), out + err
         try:

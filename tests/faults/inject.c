@@ -158,7 +158,7 @@ __attribute__((constructor)) static void start(void)
 
 #ifndef __SANITIZE_ADDRESS__
 
-#define LIVE_CAP ((size_t)1 << 17)
+#define EPOCHS_CAP ((size_t)1 << 17)
 
 static struct inject_live *live;
 static size_t n_live;
@@ -201,7 +201,7 @@ static void live_add(void *p, size_t size)
 		inside = false;
 	}
 	lock_live();
-	for (i = place_of(p); live[i].p && n_live < LIVE_CAP - 1; i = (i + 1) % LIVE_CAP)
+	for (i = place_of(p); live[i].p && n_live < EPOCHS_CAP - 1; i = (i + 1) % EPOCHS_CAP)
 		;
 	if (!live[i].p) {
 		live[i].p = p;
@@ -220,16 +220,16 @@ static void live_drop(const void *p)
 	if (!p || !track || !tracks())
 		return;
 	lock_live();
-	for (i = place_of(p); live[i].p && live[i].p != p; i = (i + 1) % LIVE_CAP)
+	for (i = place_of(p); live[i].p && live[i].p != p; i = (i + 1) % EPOCHS_CAP)
 		;
 	if (live[i].p) {
 		n_live--;
 		for (hole = i;;) { /* those behind it move up */
 			live[hole].p = NULL;
-			for (k = (hole + 1) % LIVE_CAP; live[k].p; k = (k + 1) % LIVE_CAP) {
+			for (k = (hole + 1) % EPOCHS_CAP; live[k].p; k = (k + 1) % EPOCHS_CAP) {
 				size_t home = place_of(live[k].p);
 
-				if ((k - home) % LIVE_CAP >= (k - hole) % LIVE_CAP)
+				if ((k - home) % EPOCHS_CAP >= (k - hole) % EPOCHS_CAP)
 					break;
 			}
 			if (!live[k].p)
@@ -244,7 +244,7 @@ static void live_drop(const void *p)
 void inject_track(bool on, bool with_callers)
 {
 	if (!live) {
-		live = (void *)syscall(SYS_mmap, NULL, LIVE_CAP * sizeof(*live),
+		live = (void *)syscall(SYS_mmap, NULL, EPOCHS_CAP * sizeof(*live),
 				       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 				       0L);
 		if (live == MAP_FAILED)
@@ -252,7 +252,7 @@ void inject_track(bool on, bool with_callers)
 	}
 	lock_live();
 	if (on) {
-		for (size_t i = 0; n_live && i < LIVE_CAP; i++)
+		for (size_t i = 0; n_live && i < EPOCHS_CAP; i++)
 			live[i].p = NULL;
 		n_live = 0;
 	}
@@ -264,7 +264,7 @@ void inject_track(bool on, bool with_callers)
 
 const struct inject_live *inject_live_next(size_t *at)
 {
-	while (*at < LIVE_CAP) {
+	while (*at < EPOCHS_CAP) {
 		const struct inject_live *x = &live[(*at)++];
 
 		if (x->p)

@@ -43,7 +43,7 @@
 #define PER_MAX 200000u
 #define WRONG_SHOWN 6 /* of one scene and way */
 
-struct way {
+struct delivery {
 	const char *name;
 	unsigned mask;
 	int code;
@@ -54,7 +54,7 @@ struct way {
 };
 
 #define ALL UINT32_MAX
-static const struct way ways[] = {
+static const struct delivery ways[] = {
 	{"alloc", ON_ALLOC, ENOMEM, 0, BY_FAILING, IN_SERVER, false},
 	{"alloc-from", ON_ALLOC, ENOMEM, ALL, BY_FAILING, IN_SERVER, false},
 	{"alloc-child", ON_ALLOC, ENOMEM, 0, BY_FAILING, IN_CHILDREN, false},
@@ -121,7 +121,7 @@ static struct {
 	uint32_t errors, wrong, answers, base_answers;
 	struct known known[KNOWN];
 	const struct scene *scene;
-	const struct way *way;
+	const struct delivery *way;
 	uint32_t at;
 	uint32_t per, seed, only_at;
 	bool verbose;
@@ -264,7 +264,7 @@ bool answer_of(const char *question, int *ret_rc)
 
 /* ---- a round ---- */
 
-static void arm(const struct way *w, uint32_t at, bool record)
+static void arm(const struct delivery *w, uint32_t at, bool record)
 {
 	inject->armed = 0;
 	inject->mask = w->mask;
@@ -358,7 +358,7 @@ static void again(const struct scene *s, bool open)
 }
 
 /* fault_round - false: the fault was never reached. */
-static bool fault_round(const struct scene *s, const struct way *w, uint32_t at)
+static bool fault_round(const struct scene *s, const struct delivery *w, uint32_t at)
 {
 	bool open;
 
@@ -392,7 +392,7 @@ static bool fault_round(const struct scene *s, const struct way *w, uint32_t at)
 }
 
 /* leak_round - whether a round leaves something behind; said with callers. */
-static void leak_round(const struct scene *s, const struct way *w, uint32_t at,
+static void leak_round(const struct scene *s, const struct delivery *w, uint32_t at,
 		       const struct left *base, const struct left *first)
 {
 	struct left now;
@@ -417,7 +417,7 @@ static void leak_round(const struct scene *s, const struct way *w, uint32_t at,
 	say_leaks();
 }
 
-static void one(const struct scene *s, const struct way *w, uint32_t at, struct left *base)
+static void one(const struct scene *s, const struct delivery *w, uint32_t at, struct left *base)
 {
 	struct tally *t = &shared->tally[w - ways];
 	struct left now;
@@ -527,7 +527,7 @@ static void choose(uint32_t n)
 }
 
 /* count - how many calls there are, and who makes them. */
-static uint32_t count(const struct scene *s, const struct way *w)
+static uint32_t count(const struct scene *s, const struct delivery *w)
 {
 	uint32_t n;
 
@@ -595,7 +595,7 @@ static void work(const struct scene *s, uint32_t way, uint32_t pos)
 		return;
 	}
 	for (uint32_t i = way; i < WAYS; i++, pos = 0) {
-		const struct way *w = &ways[i];
+		const struct delivery *w = &ways[i];
 
 		if ((s->skip & w->mask) || !wanted(w->name, only.ways, only.n_ways))
 			continue;

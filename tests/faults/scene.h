@@ -48,7 +48,7 @@ uint64_t mix(uint64_t h, const void *p, size_t n);
 int scene_open(const struct scene *s, const char *path, const char *more, struct err *e);
 int scene_close(struct err *e);
 struct view *scene_view(void);
-const struct fs_setup *scene_setup(void);
+const struct app *scene_setup(void);
 /* scene_where - the path or address of a scene's input; static. */
 const char *scene_where(const struct scene *s);
 

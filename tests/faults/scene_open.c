@@ -19,14 +19,14 @@ static struct {
 	struct cfg cfg;
 	bool has_cfg, has_rules;
 	struct fs_rules rules;
-	struct fs_setup setup;
+	struct app setup;
 	struct source *source;
 	struct view *view;
 } now;
 
 static const struct fs_refs_table refs_table = {.json = write_json, .parquet = write_parquet};
 static struct fs_rw rw_table;
-static const struct refs_reach reach = {.arg = &now.setup, .blob = reach_blob};
+static const struct remote_opener reach = {.arg = &now.setup, .blob = reach_blob};
 
 const char *scene_where(const struct scene *s)
 {
@@ -91,7 +91,7 @@ static int configure(const struct scene *s, const char *path, const char *more, 
 		return rc;
 	now.has_rules = true;
 	rw_table = fs_rw_table();
-	now.setup = (struct fs_setup){
+	now.setup = (struct app){
 		.rw = &rw_table,
 		.remote = &remote_table,
 		.cfg = &now.cfg,
@@ -102,7 +102,7 @@ static int configure(const struct scene *s, const char *path, const char *more, 
 		.hdf5 = &hdf5_source_ops,
 		.view_open = view_open,
 	};
-	refs_set_reach(&reach);
+	refs_set_remote_opener(&reach);
 	fs_rw_prepare(&now.setup);
 	return name_shown(&now.cfg, now.setup.file_name, e);
 }
@@ -146,7 +146,7 @@ struct view *scene_view(void)
 	return now.view;
 }
 
-const struct fs_setup *scene_setup(void)
+const struct app *scene_setup(void)
 {
 	return &now.setup;
 }

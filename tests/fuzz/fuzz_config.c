@@ -97,8 +97,8 @@ static void as_netrc(const struct slice *s)
 	char *text = text_of(s->p, s->len);
 
 	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
-		char *named = net_netrc_find(text, hosts[i], false);
-		char *any = net_netrc_find(text, hosts[i], true);
+		char *named = http_netrc_find(text, hosts[i], false);
+		char *any = http_netrc_find(text, hosts[i], true);
 
 		require(!named || (strchr(named, ':') && named[0] != ':'));
 		require(!named || strstr(text, hosts[i]) || strcasestr(text, hosts[i]));

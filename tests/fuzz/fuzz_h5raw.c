@@ -85,7 +85,7 @@ static void check_header(const struct h5_file *f, uint64_t at)
 	if (rc)
 		return;
 	require(l.rank <= DS_RANK_MAX);
-	if (l.cls == H5_LAYOUT_CHUNKED)
+	if (l.cls == HDF5_LAYOUT_CHUNKED)
 		check_index(f, &l);
 }
 

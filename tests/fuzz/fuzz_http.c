@@ -13,7 +13,7 @@
 #include "nczarr/http/http_int.h"
 #include "tests/fuzz/fuzz.h"
 
-#define ROUNDS (NET_HOPS + 3)
+#define ROUNDS (HTTP_HOPS + 3)
 
 enum { HTTPS = 1, HEAD = 2, ROOM = 4, PART = 8, PRIVATE = 16, PUBLIC_ONLY = 32, HTTP2 = 64 };
 
@@ -41,7 +41,7 @@ static void printable(const char *text, size_t cap)
 		require((uint8_t)*text >= ' ' && *text != 0x7f);
 }
 
-static void header(struct net_request *r, struct slice *s)
+static void header(struct http_transfer *r, struct slice *s)
 {
 	struct slice line = piece_of(s);
 
@@ -51,13 +51,13 @@ static void header(struct net_request *r, struct slice *s)
 
 		require(copy != NULL);
 		memcpy(copy, line.p, line.len);
-		took = net_on_header(copy, 1, line.len, r);
+		took = http_on_header(copy, 1, line.len, r);
 		require(took == line.len || r->fault == FAULT_HEADERS);
 		free(copy);
 	}
 }
 
-static void body(struct net_request *r, struct slice *s)
+static void body(struct http_transfer *r, struct slice *s)
 {
 	while (more_of(s) && r->fault == FAULT_NONE) {
 		struct slice piece = piece_of(s);
@@ -66,7 +66,7 @@ static void body(struct net_request *r, struct slice *s)
 
 		require(copy != NULL);
 		memcpy(copy, piece.p ? piece.p : (const uint8_t *)"", piece.len);
-		took = net_on_body(copy, 1, piece.len, r);
+		took = http_on_body(copy, 1, piece.len, r);
 		require(took == piece.len || r->fault != FAULT_NONE);
 		free(copy);
 		if (piece.len == 0)
@@ -74,9 +74,9 @@ static void body(struct net_request *r, struct slice *s)
 	}
 }
 
-static void check(const struct net_request *r)
+static void check(const struct http_transfer *r)
 {
-	const struct net_answer *a = &r->a;
+	const struct http_response *a = &r->a;
 	bool good = status_now == 200 || status_now == 206;
 
 	printable(a->etag, sizeof(a->etag));
@@ -92,14 +92,14 @@ static void check(const struct net_request *r)
 	if (good && r->body_began && !r->want.room)
 		require(a->body.len <= r->want.max_body);
 	if (!good && status_now >= 300)
-		require(a->body.len <= NET_ERROR_BYTES);
+		require(a->body.len <= HTTP_ERROR_BYTES);
 	if (a->cut)
 		require((r->want.room ? r->room_len : a->body.len) <= r->want.part_len);
 }
 
-static void judged(const struct net_request *r)
+static void judged(const struct http_transfer *r)
 {
-	const struct net_answer *a = &r->a;
+	const struct http_response *a = &r->a;
 
 	if (a->rc) {
 		require(a->rc < 0 && a->e.code == a->rc && strncmp(a->e.msg, "'http", 5) == 0);
@@ -113,45 +113,46 @@ static void judged(const struct net_request *r)
 		require(a->body.len == a->range_end - a->range_off);
 }
 
-static void redirected(struct net_request *r, const char *scheme)
+static void redirected(struct http_transfer *r, const char *scheme)
 {
 	const struct url *u = &r->at;
 
 	require(strcmp(u->scheme, "https") == 0 ||
 		(strcmp(u->scheme, "http") == 0 && strcmp(scheme, "http") == 0));
 	if (!r->net->opts.private_redirects && !r->first_known)
-		require(!net_is_here(u->host) && net_kind_of_text(u->host) == NET_PUBLIC);
-	require(net_kind_of_text(u->host) != NET_LINK_LOCAL);
+		require(!http_is_here(u->host) &&
+			address_class_of_text(u->host) == HTTP_PUBLIC);
+	require(address_class_of_text(u->host) != HTTP_LINK_LOCAL);
 }
 
 /* one_try - true: it goes on elsewhere. */
-static bool one_try(struct net_request *r, struct slice *s)
+static bool one_try(struct http_transfer *r, struct slice *s)
 {
 	static char https[] = "https", http[] = "http";
 	const char *scheme = strcmp(r->at.scheme, "https") == 0 ? https : http;
-	enum net_verdict v;
+	enum http_verdict v;
 	struct buf shown;
 
-	net_answer_begin(r);
+	http_response_begin(r);
 	r->a.tries++;
 	status_now = rd_le16(s) % 600;
 	header(r, s);
 	body(r, s);
 	check(r);
-	v = net_verdict(r, rd_u8(s) & 1 ? CURLE_PARTIAL_FILE : CURLE_OK);
-	if (v == NET_DONE)
+	v = http_verdict(r, rd_u8(s) & 1 ? CURLE_PARTIAL_FILE : CURLE_OK);
+	if (v == HTTP_DONE)
 		judged(r);
-	if (v == NET_AGAIN)
-		require(net_pause(r) >= 0);
-	if (v != NET_ELSEWHERE)
+	if (v == HTTP_AGAIN)
+		require(http_pause(r) >= 0);
+	if (v != HTTP_ELSEWHERE)
 		return false;
-	if (net_redirect(r) < 0) {
+	if (http_redirect(r) < 0) {
 		failed_well(r->a.rc, &r->a.e);
 		return false;
 	}
 	redirected(r, scheme);
 	buf_init(&shown, (size_t)2 * URL_MAX);
-	require(strstr(net_shown(&r->at, &shown), "://") != NULL || !buf_ok(&shown));
+	require(strstr(http_shown(&r->at, &shown), "://") != NULL || !buf_ok(&shown));
 	buf_release(&shown);
 	return true;
 }
@@ -160,10 +161,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct slice s = slice_of(data, size);
 	uint8_t flags = rd_u8(&s);
-	struct net net = {
+	struct http_client net = {
 		.opts = {.tries = 3, .connect_ms = 1, .stall_ms = 1, .total_ms = 1000}};
-	struct net_host host = {.http2 = flags & HTTP2};
-	struct net_request *r = calloc(1, sizeof(*r));
+	struct http_host host = {.http2 = flags & HTTP2};
+	struct http_transfer *r = calloc(1, sizeof(*r));
 	uint32_t hops = 0;
 
 	require(r != NULL);
@@ -189,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			  &r->at, NULL) == 0);
 	while (one_try(r, &s))
 		require(++hops <= ROUNDS);
-	net_answer_release(&r->a);
+	http_response_release(&r->a);
 	url_release(&r->at);
 	free(r->want.room);
 	free(r);

@@ -16,32 +16,33 @@
 static char names[MEMBERS][12] = {"/d/a.nc", "/d/b2.nc", "/d/b10.nc"}, dim[] = "time";
 
 /* begin - three files, whose identity is as simple as an input can hit. */
-static void begin(struct join *j, struct join_member *v)
+static void begin(struct concat *j, struct concat_member *v)
 {
 	memset(v, 0, MEMBERS * sizeof(*v));
-	*j = (struct join){.members = v, .n_members = MEMBERS, .dim = dim, .pattern = names[0]};
+	*j = (struct concat){
+		.members = v, .n_members = MEMBERS, .dim = dim, .pattern = names[0]};
 	for (int i = 0; i < MEMBERS; i++)
 		v[i].path = names[i];
-	require(join_forms_init(&j->forms, FORMS_MAX, NULL) == 0);
+	require(concat_forms_init(&j->forms, FORMS_MAX, NULL) == 0);
 }
 
-static void end(struct join *j)
+static void end(struct concat *j)
 {
 	for (int i = 0; i < MEMBERS; i++) {
 		free(j->members[i].forms);
 		free(j->members[i].coord);
 	}
-	join_forms_release(&j->forms);
+	concat_forms_release(&j->forms);
 }
 
-static void look(const struct join *j)
+static void look(const struct concat *j)
 {
 	for (int i = 0; i < MEMBERS; i++) {
-		const struct join_member *m = &j->members[i];
+		const struct concat_member *m = &j->members[i];
 
 		require(m->path == names[i]);
 		for (uint32_t k = 0; k < m->n_forms; k++) {
-			const struct join_form *f;
+			const struct concat_form *f;
 
 			require(m->forms[k] < j->forms.n);
 			f = &j->forms.v[m->forms[k]];
@@ -54,8 +55,8 @@ static void look(const struct join *j)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct join_member v[MEMBERS];
-	struct join j;
+	struct concat_member v[MEMBERS];
+	struct concat j;
 	uint8_t *all = malloc(size + 12);
 	uint32_t sum = codec_crc32c_sum(0, data, size);
 
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 0)
 		memcpy(all + 12, data, size);
 	begin(&j, v);
-	(void)join_index_parse(&j, all, size + 12);
+	(void)concat_index_parse(&j, all, size + 12);
 	look(&j);
 	end(&j);
 	free(all);

@@ -114,7 +114,7 @@ static void check(const char *path, int dir, bool ours)
 	enum hdf5_journal_state state = HDF5_JOURNAL_NONE;
 	struct err e = ERR_INIT;
 	size_t len;
-	int rc = hdf5_journal_look(path, dir, &state, &e);
+	int rc = hdf5_journal_status(path, dir, &state, &e);
 
 	if (rc)
 		failed_well(rc, &e);

@@ -43,7 +43,7 @@ static const struct fs_rw rw = {
 	.keys_free = zarr_keys_free,
 	.doc_check = zarr_doc_check,
 };
-static const struct fs_setup setup = {.cfg = &cfg, .rw = &rw};
+static const struct app setup = {.cfg = &cfg, .rw = &rw};
 
 /* empty_dir - what is in it, and not in directories of it. */
 static void empty_dir(int fd)

@@ -115,8 +115,8 @@ static void carry_out(const struct place *p, uint8_t flags)
 {
 	struct store *far = flags & REMOTE ? far_store() : NULL;
 	struct err e = ERR_INIT;
-	int rc =
-		far ? zs_far_recover(far, p->state, &e) : zs_txn_recover(p->root, p->state, &e);
+	int rc = far ? zs_remote_recover(far, p->state, &e)
+		     : zs_txn_recover(p->root, p->state, &e);
 
 	if (rc) {
 		failed_well(rc, &e);
@@ -124,7 +124,7 @@ static void carry_out(const struct place *p, uint8_t flags)
 			require(faccessat(p->state, "manifest", F_OK, 0) == 0 &&
 				faccessat(p->state, "txn/0/0", F_OK, 0) == 0 &&
 				faccessat(p->root, "v/0", F_OK, 0) == 0);
-		rc = far ? zs_far_recover(far, p->state, &e)
+		rc = far ? zs_remote_recover(far, p->state, &e)
 			 : zs_txn_recover(p->root, p->state, &e);
 	}
 	if (rc == 0)

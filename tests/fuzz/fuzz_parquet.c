@@ -135,15 +135,15 @@ static void as_rows(struct slice *s)
 /* as_thrift - anything is skipped, within its bytes. */
 static void as_thrift(const uint8_t *p, size_t n)
 {
-	struct tread t = {.p = p, .end = p + n};
+	struct thrift_reader t = {.p = p, .end = p + n};
 	int16_t id;
 
 	while (!t.bad) {
-		int type = tread_field(&t, &id);
+		int type = thrift_read_field(&t, &id);
 
 		if (type == THRIFT_STOP)
 			break;
-		tread_skip(&t, type);
+		thrift_read_skip(&t, type);
 		require(t.bad || (t.p >= p && t.p <= t.end));
 	}
 	require(t.p <= p + n);
@@ -157,7 +157,7 @@ static void as_bits(struct slice *s)
 	size_t took;
 
 	require(out != NULL);
-	took = pq_hybrid(s->p, s->len, width, out, n);
+	took = rle_bitpacked_hybrid(s->p, s->len, width, out, n);
 	require(took == SIZE_MAX || took <= s->len);
 	for (uint64_t i = 0; took != SIZE_MAX && i < n; i++)
 		require(width == 32 || out[i] >> width == 0);

@@ -1,7 +1,7 @@
 /* fuzz_services.c - keys that services give out: a container's, an instance's, STS's; times.
  *
  * Input: a byte that says which service, then its answers, each a status, a length and that many
- * bytes. net_do is here, and answers so.
+ * bytes. http_do is here, and answers so.
  *
  * Properties: keys that come have both parts, and nothing is kept of those that do not; what fails
  * has a message without the token; what is asked with is one line; a time that is taken is written
@@ -17,7 +17,8 @@
 static struct slice script;
 static unsigned asked;
 
-int net_do(struct net *n, const struct net_want *w, struct net_answer *ret, struct err *e)
+int http_do(struct http_client *n, const struct http_request *w, struct http_response *ret,
+	    struct err *e)
 {
 	struct slice piece;
 
@@ -25,7 +26,7 @@ int net_do(struct net *n, const struct net_want *w, struct net_answer *ret, stru
 	require(asked++ < 8 && url_is(w->url) && !strpbrk(w->url, " \r\n"));
 	for (const char *const *h = w->headers; h && *h; h++)
 		require(strchr(*h, ':') && !strpbrk(*h, "\r\n"));
-	*ret = (struct net_answer){.status = rd_le16(&script) % 600};
+	*ret = (struct http_response){.status = rd_le16(&script) % 600};
 	piece = piece_of(&script);
 	buf_init(&ret->body, w->max_body);
 	if (ret->status >= 400 || ret->status < 200 || piece.len > w->max_body) {
@@ -37,12 +38,12 @@ int net_do(struct net *n, const struct net_want *w, struct net_answer *ret, stru
 	return 0;
 }
 
-void net_answer_release(struct net_answer *a)
+void http_response_release(struct http_response *a)
 {
 	buf_release(&a->body);
 }
 
-int net_header(struct net_request *r, const char *line, struct err *e)
+int http_header(struct http_transfer *r, const char *line, struct err *e)
 {
 	(void)r;
 	(void)e;

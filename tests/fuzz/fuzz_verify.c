@@ -1,5 +1,5 @@
-/* fuzz_verify.c - the model of a file as a child wrote that was taken over: what guest_verify lets
- * through has to be safe for everything that follows.
+/* fuzz_verify.c - the model of a file as a child wrote that was taken over: what isolated_verify
+ * lets through has to be safe for everything that follows.
  *
  * A small HDF5 file is opened once. Input: changes of the model's memory, 11 bytes each: the place
  * (3, little-endian), a width and a kind (1 + 1), a value (6). Properties: what is refused has a
@@ -61,7 +61,7 @@ static void start(void)
 	look_require(H5Fclose(file) >= 0);
 	look_require(source_open(formats, 1, path, &opts, &s, &e) == 0 && unlink(path) == 0);
 	first = h5_of(s);
-	used = ((struct guest_model *)first->g.region)->used;
+	used = ((struct isolated_model *)first->g.region)->used;
 	copy = malloc(first->g.region_size);
 	look_require(copy != NULL);
 	memcpy(copy, first->g.region, first->g.region_size);
@@ -99,8 +99,8 @@ static void change(struct slice in)
 /* seen - the model through the views, as a source of its own. */
 static void seen(unsigned how)
 {
-	struct guest_model *m = first->g.region;
-	struct guest *g = h5_guest_kind.make();
+	struct isolated_model *m = first->g.region;
+	struct isolated *g = h5_guest_kind.make();
 	struct look sum = {0};
 	struct err e = ERR_INIT;
 	struct stat st = first->g.base.ds.st;
@@ -115,7 +115,7 @@ static void seen(unsigned how)
 	g->opts = first->g.opts;
 	g->opts.read_timeout_ms = 1000;
 	g->region_fd = -1;
-	guest_worker_init(&g->worker, 1000);
+	isolated_worker_init(&g->worker, 1000);
 	g->base.ds = m->ds;
 	g->base.ds.st = st;
 	look_require(h5_guest_kind.use(g, m->own, &e) == 0);
@@ -125,7 +125,7 @@ static void seen(unsigned how)
 		look_tree(&g->base, how / 8, false, &sum);
 	else
 		look_nc(&g->base, how / 8, false, &sum);
-	guest_worker_release(&g->worker);
+	isolated_worker_release(&g->worker);
 	free(g->path);
 	h5_guest_kind.release(g);
 	(void)close(fd); /* it was only read from */
@@ -143,8 +143,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(first->g.region, copy, first->g.region_size);
 	change(slice_of(data + 1, size - 1));
-	if (guest_verify(&h5_guest_kind, first->g.region, first->g.region_size, UINT64_MAX, &e) <
-	    0)
+	if (isolated_verify(&h5_guest_kind, first->g.region, first->g.region_size, UINT64_MAX,
+			    &e) < 0)
 		look_require(e.msg[0] != '\0');
 	else
 		seen(data[0]);

@@ -34,7 +34,7 @@ static uint64_t number(const char *text)
 	return text && str_u64(text, strlen(text), UINT64_MAX, &v) == 0 ? v : 0;
 }
 
-static void get(struct objects *o, const struct object_range *r, const char *file)
+static void get(struct object_service *o, const struct object_range *r, const char *file)
 {
 	struct object_got got;
 	struct err e = ERR_INIT;
@@ -61,7 +61,7 @@ static bool entry(void *arg, const char *name, bool is_dir, const struct object_
 	return true;
 }
 
-static void list(struct objects *o, const char *key, bool deep)
+static void list(struct object_service *o, const char *key, bool deep)
 {
 	const struct object_info none = {.size = 0};
 	struct err e = ERR_INIT;
@@ -70,11 +70,11 @@ static void list(struct objects *o, const char *key, bool deep)
 	say(rc, &none, 0, 0, &e);
 }
 
-static void put(struct objects *o, const char *key, const char *file, const char *cond)
+static void put(struct object_service *o, const char *key, const char *file, const char *cond)
 {
 	struct object_info info = {.size = 0};
 	bool absent = cond && strcmp(cond, "absent") == 0;
-	const struct object_if c = {.absent = absent, .etag = absent ? NULL : cond};
+	const struct put_condition c = {.absent = absent, .etag = absent ? NULL : cond};
 	struct err e = ERR_INIT;
 	int fd = open(file, O_RDONLY | O_CLOEXEC), rc;
 	struct stat st;
@@ -89,7 +89,7 @@ static void put(struct objects *o, const char *key, const char *file, const char
 	say(rc, &info, 0, 0, &e);
 }
 
-static void run(struct objects *o, char **w)
+static void run(struct object_service *o, char **w)
 {
 	struct object_range r = {.key = w[1] ? w[1] : ""};
 	const struct object_info none = {.size = 0};
@@ -122,7 +122,7 @@ static void run(struct objects *o, char **w)
 	}
 }
 
-static void loop(struct objects *o)
+static void loop(struct object_service *o)
 {
 	char *line = NULL;
 	size_t cap = 0;
@@ -151,10 +151,11 @@ int main(int argc, char **argv)
 {
 	struct remote_options o = {.timeout_ms = 30000, .tries = 4, .connections = 8};
 	struct remote_target t = {.kind = REMOTE_S3};
-	struct net_options n = {.connect_ms = 10000, .stall_ms = 20000, .connections = 8};
+	struct http_client_options n = {
+		.connect_ms = 10000, .stall_ms = 20000, .connections = 8};
 	struct err e = ERR_INIT;
-	struct objects *obj;
-	struct net *net;
+	struct object_service *obj;
+	struct http_client *net;
 	int c;
 
 	while ((c = getopt(argc, argv, "e:r:p:t:m:anvg")) > 0)
@@ -198,12 +199,12 @@ int main(int argc, char **argv)
 	n.total_ms = o.timeout_ms;
 	n.tries = o.tries;
 	n.requests = 64;
-	if (net_new(&n, &net, &e) < 0 || objects_s3_open(net, &o, &t, &obj, &e) < 0) {
+	if (http_client_new(&n, &net, &e) < 0 || s3_service_open(net, &o, &t, &obj, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		return 1;
 	}
 	loop(obj);
 	objects_close(obj);
-	net_free(net);
+	http_client_free(net);
 	return 0;
 }

@@ -40,15 +40,15 @@ static int refuse(void *arg, struct err *e)
 static int run(const char *path, struct source *was, struct source *now, bool dry,
 	       struct err *e)
 {
-	const struct push_policy policy = {.keep = PLAN_PORTABLE, .format = PLAN_HDF5};
+	const struct diff_policy policy = {.keep = PLAN_PORTABLE, .format = PLAN_HDF5};
 	auto_fd int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* for the journal */
 	const struct hdf5_sink_options o = {.dir_fd = dir};
-	struct push_job job = {.was = was,
+	struct diff_job job = {.was = was,
 			       .now = now,
 			       .policy = &policy,
 			       .gate = dry ? refuse : NULL,
 			       .memory = (uint64_t)256 << 20};
-	struct push_report r = {0};
+	struct diff_report r = {0};
 	struct source *real = NULL;
 	int rc = was ? 0 : hdf5_sink_holds(&now->ds, e); /* who has it holds it */
 

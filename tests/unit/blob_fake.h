@@ -65,7 +65,7 @@ static inline int fake_read(struct blob *b, uint64_t off, uint8_t *out, size_t l
 	unsigned nth = atomic_fetch_add(&f->reads, 1) + 1;
 
 	while (atomic_load(&f->hang)) {
-		if (stop_asked())
+		if (cancel_requested())
 			return err_set(e, -EINTR, "given up");
 		(void)nanosleep(&some, NULL);
 	}

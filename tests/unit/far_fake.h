@@ -23,7 +23,7 @@ struct far_object {
 	size_t n;
 };
 
-struct far {
+struct blob_proxy {
 	struct store base;
 	struct store *real;
 	struct far_object *list;
@@ -35,12 +35,12 @@ struct far {
 	char log[8000]; /* what was requested, "key " or "key[off+len] " */
 };
 
-static struct far *far_of(struct store *s)
+static struct blob_proxy *far_of(struct store *s)
 {
-	return CONTAINER_OF(s, struct far, base);
+	return CONTAINER_OF(s, struct blob_proxy, base);
 }
 
-static struct far_object *far_object(struct far *f, const char *key)
+static struct far_object *far_object(struct blob_proxy *f, const char *key)
 {
 	for (size_t i = 0; i < f->n; i++)
 		if (strcmp(f->list[i].key, key) == 0)
@@ -53,7 +53,7 @@ static struct far_object *far_object(struct far *f, const char *key)
 	return &f->list[f->n++];
 }
 
-static void far_note(struct far *f, const char *key, uint64_t off, uint64_t len)
+static void far_note(struct blob_proxy *f, const char *key, uint64_t off, uint64_t len)
 {
 	size_t n = strlen(f->log);
 
@@ -66,7 +66,7 @@ static void far_note(struct far *f, const char *key, uint64_t off, uint64_t len)
 }
 
 /* far_fetch - one request. */
-static void far_fetch(struct far *f, struct far_object *o, uint64_t off, uint64_t len)
+static void far_fetch(struct blob_proxy *f, struct far_object *o, uint64_t off, uint64_t len)
 {
 	if (o->n == FAR_PARTS)
 		abort();
@@ -83,7 +83,7 @@ static void far_fetch(struct far *f, struct far_object *o, uint64_t off, uint64_
 }
 
 /* far_land - wait for what is under way. */
-static void far_land(struct far *f)
+static void far_land(struct blob_proxy *f)
 {
 	f->rounds++;
 	for (size_t i = 0; i < f->n; i++) {
@@ -92,7 +92,7 @@ static void far_land(struct far *f)
 	}
 }
 
-static int far_broken(struct far *f, const char *key, struct err *e)
+static int far_broken(struct blob_proxy *f, const char *key, struct err *e)
 {
 	return f->broken && strcmp(f->broken, key) == 0
 		       ? err_set(e, f->broken_rc, "'%s': the server says no", key)
@@ -101,7 +101,7 @@ static int far_broken(struct far *f, const char *key, struct err *e)
 
 static int far_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct far *f = far_of(s);
+	struct blob_proxy *f = far_of(s);
 	struct far_object *o = far_object(f, key);
 
 	if (!o->known && !o->flying)
@@ -131,7 +131,7 @@ static bool far_covered(const struct far_object *o, uint64_t off, uint64_t len)
 static int far_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
 		    uint64_t *ret_version, struct err *e)
 {
-	struct far *f = far_of(s);
+	struct blob_proxy *f = far_of(s);
 	struct far_object *o = far_object(f, key);
 
 	if (len == 0 && !o->known && !o->flying)
@@ -149,7 +149,7 @@ static int far_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 
 static int far_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
-	struct far *f = far_of(s);
+	struct blob_proxy *f = far_of(s);
 	struct store_stat st;
 	int rc = far_stat(s, key, &st, e);
 	struct far_object *o = far_object(f, key);
@@ -162,7 +162,7 @@ static int far_get(struct store *s, const char *key, struct buf *out, struct err
 }
 
 struct far_listing {
-	struct far *f;
+	struct blob_proxy *f;
 	const char *dir;
 	store_emit *emit;
 	void *arg;
@@ -186,7 +186,7 @@ static bool far_emit(void *arg, const char *name, bool is_dir, const struct stor
 static int far_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		    void *arg, struct err *e)
 {
-	struct far *f = far_of(s);
+	struct blob_proxy *f = far_of(s);
 	struct far_listing l = {f, key, emit, arg};
 	size_t n = strlen(f->log);
 
@@ -202,7 +202,7 @@ static int far_list(struct store *s, const char *key, bool want_stat, store_emit
 
 static void far_want(struct store *s, const struct store_range *r, size_t n)
 {
-	struct far *f = far_of(s);
+	struct blob_proxy *f = far_of(s);
 
 	for (size_t i = 0; i < n; i++) {
 		struct far_object *o = far_object(f, r[i].key);
@@ -223,7 +223,7 @@ static void far_want(struct store *s, const struct store_range *r, size_t n)
 
 static int far_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct far *f = far_of(s);
+	struct blob_proxy *f = far_of(s);
 
 	f->fresh++;
 	f->requests++;
@@ -241,7 +241,7 @@ static int far_check(struct store *s, struct err *e)
 
 static void far_close(struct store *s)
 {
-	struct far *f = far_of(s);
+	struct blob_proxy *f = far_of(s);
 
 	store_close(f->real);
 	free(f->list);
@@ -260,9 +260,9 @@ static const struct store_ops far_ops = {
 	.fresh = far_fresh,
 };
 
-static inline struct far *far_new(bool unlisted)
+static inline struct blob_proxy *far_new(bool unlisted)
 {
-	struct far *f = calloc(1, sizeof(*f));
+	struct blob_proxy *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		abort();
@@ -273,14 +273,14 @@ static inline struct far *far_new(bool unlisted)
 	return f;
 }
 
-static inline void far_put(struct far *f, const char *key, const void *data, size_t n)
+static inline void far_put(struct blob_proxy *f, const char *key, const void *data, size_t n)
 {
 	if (store_mem_put(f->real, key, data, n) < 0)
 		abort();
 }
 
 /* far_forget - what was counted, not what is known. */
-static inline void far_forget(struct far *f)
+static inline void far_forget(struct blob_proxy *f)
 {
 	f->requests = f->rounds = f->lists = f->fresh = f->wanted = 0;
 	f->log[0] = '\0';

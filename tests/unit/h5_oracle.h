@@ -135,16 +135,16 @@ static inline void oracle_layout(struct oracle *o, hid_t ds, const char *name,
 	    l->external != (H5Pget_external_count(dcpl) > 0) ||
 	    l->filtered != (H5Pget_nfilters(dcpl) > 0))
 		ORACLE_FAIL(o, name, "another layout");
-	if (l->cls == H5_LAYOUT_CHUNKED)
+	if (l->cls == HDF5_LAYOUT_CHUNKED)
 		H5Pget_chunk(dcpl, DS_RANK_MAX, chunk);
 	/* the library does not see narrow fields of all ones as unlimited, and computes the
 	 * extent of a virtual dataset from its sources */
-	for (int d = 0; d < rank && l->cls != H5_LAYOUT_VIRTUAL; d++)
+	for (int d = 0; d < rank && l->cls != HDF5_LAYOUT_VIRTUAL; d++)
 		if (dims[d] != l->dims[d] ||
 		    (max[d] != l->maxdims[d] && l->maxdims[d] != UINT64_MAX) ||
-		    (l->cls == H5_LAYOUT_CHUNKED && chunk[d] != l->chunk[d]))
+		    (l->cls == HDF5_LAYOUT_CHUNKED && chunk[d] != l->chunk[d]))
 			ORACLE_FAIL(o, name, "another extent or chunk shape");
-	if (l->cls == H5_LAYOUT_CONTIGUOUS && !l->external && l->addr != UINT64_MAX &&
+	if (l->cls == HDF5_LAYOUT_CONTIGUOUS && !l->external && l->addr != UINT64_MAX &&
 	    H5Dget_offset(ds) != (haddr_t)l->addr)
 		ORACLE_FAIL(o, name, "contiguous at %llu, not %llu",
 			    (unsigned long long)l->addr, (unsigned long long)H5Dget_offset(ds));
@@ -170,7 +170,7 @@ static inline void oracle_dataset(struct oracle *o, hid_t ds, const char *name, 
 		return;
 	}
 	oracle_layout(o, ds, name, &l);
-	if (l.cls != H5_LAYOUT_CHUNKED)
+	if (l.cls != HDF5_LAYOUT_CHUNKED)
 		return;
 	o->chunked += extra == 0;
 	o->kinds[l.index] += extra == 0;
@@ -270,7 +270,7 @@ static inline unsigned oracle_hostile(const char *path)
 		if (h5_layout_read(&f, at, &l, NULL) < 0)
 			continue;
 		n++;
-		if (l.cls != H5_LAYOUT_CHUNKED)
+		if (l.cls != HDF5_LAYOUT_CHUNKED)
 			continue;
 		for (size_t d = 0; d < l.rank; d++)
 			grid[d] = l.dims[d] / l.chunk[d] + (l.dims[d] % l.chunk[d] != 0);

@@ -97,7 +97,7 @@ static inline char judge(struct place *p, const char *what, unsigned at)
 	enum hdf5_journal_state state;
 	uint32_t print;
 
-	if (hdf5_journal_look(p->path, p->dir_fd, &state, &e) < 0 ||
+	if (hdf5_journal_status(p->path, p->dir_fd, &state, &e) < 0 ||
 	    state == HDF5_JOURNAL_FOREIGN || hdf5_journal_recover(p->path, p->dir_fd, &e) < 0)
 		fail_msg("%s at call %u: %s (%d)", what, at, e.msg, (int)state);
 	assert_false(journal_is_there(p));

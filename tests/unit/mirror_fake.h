@@ -224,7 +224,8 @@ static const struct view_ops fake_view_ops = {
 };
 
 static inline int fake_view_open(struct source *s, const struct cfg *cfg,
-				 const struct fs_want *want, struct view **ret, struct err *e)
+				 const struct view_request *want, struct view **ret,
+				 struct err *e)
 {
 	struct fake_view *v = calloc(1, sizeof(*v));
 	int now = atomic_fetch_add(&fake_views, 1) + 1;
@@ -249,7 +250,7 @@ static inline int fake_view_open(struct source *s, const struct cfg *cfg,
 struct fixture {
 	char dir[64], mnt[80];
 	struct cfg cfg;
-	struct fs_setup setup;
+	struct app setup;
 	struct view *view;
 };
 
@@ -267,7 +268,7 @@ static inline int setup_with(void **state, uint32_t open_datasets)
 	assert_int_equal(mkdir(f->mnt, 0755), 0);
 	f->cfg = (struct cfg){
 		.source = f->dir, .mountpoint = f->mnt, .open_datasets = open_datasets};
-	f->setup = (struct fs_setup){
+	f->setup = (struct app){
 		.cfg = &f->cfg,
 		.formats = fake_formats,
 		.n_formats = 2,

@@ -25,7 +25,7 @@ struct rwf {
 	char dir[64], path[80], copy[80];
 	int dir_fd;
 	struct view *v;
-	struct grounds *g;
+	struct snapshots *g;
 	/* what the commits saw */
 	unsigned commits;
 	int fail; /* what the next ones give */
@@ -194,7 +194,7 @@ static inline void rwf_view(struct rwf *f)
 				    .arg = f};
 	struct err e = ERR_INIT;
 
-	if (grounds_new(rwf_open_ground, f, &f->g, &e) < 0 ||
+	if (snapshots_new(rwf_open_ground, f, &f->g, &e) < 0 ||
 	    nc_rw_open(f->g, &o, &f->v, &e) < 0)
 		fail_msg("%s", e.msg);
 }

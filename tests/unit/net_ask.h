@@ -1,4 +1,4 @@
-/* net_ask.h - one request of a net of its own, for tests. */
+/* http_ask.h - one request of a net of its own, for tests. */
 #ifndef TESTS_NET_ASK_H
 #define TESTS_NET_ASK_H
 
@@ -12,7 +12,7 @@
 #include "nczarr/http/http_int.h"
 #include "tests/unit/net_server.h"
 
-static const struct net_options quick = {
+static const struct http_client_options quick = {
 	.connect_ms = 1000,
 	.stall_ms = 200,
 	.total_ms = 3000,
@@ -21,40 +21,41 @@ static const struct net_options quick = {
 	.requests = 16,
 };
 
-static inline struct net *net_of(const struct net_options *o)
+static inline struct http_client *http_of(const struct http_client_options *o)
 {
-	struct net *n = NULL;
+	struct http_client *n = NULL;
 	struct err e = ERR_INIT;
 
-	if (net_new(o, &n, &e) < 0)
+	if (http_client_new(o, &n, &e) < 0)
 		fail_msg("%s", e.msg);
 	return n;
 }
 
 /* get - one request of a net of its own. */
-static inline int get(const struct net_options *o, struct net_want *w, struct net_answer *a)
+static inline int get(const struct http_client_options *o, struct http_request *w,
+		      struct http_response *a)
 {
-	struct net *n = net_of(o);
+	struct http_client *n = http_of(o);
 	struct err e = ERR_INIT;
 	int rc;
 
 	w->method = w->method ? w->method : "GET";
 	w->max_body = w->max_body ? w->max_body : 1 << 20;
-	rc = net_do(n, w, a, &e);
+	rc = http_do(n, w, a, &e);
 	assert_int_equal(e.code, rc);
 	if (rc < 0)
 		assert_true(e.msg[0]);
-	net_free(n);
+	http_client_free(n);
 	return rc;
 }
 
-static inline void assert_says(const struct net_answer *a, const char *text)
+static inline void assert_says(const struct http_response *a, const char *text)
 {
 	if (!strstr(a->e.msg, text))
 		fail_msg("'%s' is not in '%s'", text, a->e.msg);
 }
 
-static inline void assert_body(const struct net_answer *a, const char *text)
+static inline void assert_body(const struct http_response *a, const char *text)
 {
 	assert_int_equal(a->rc, 0);
 	assert_int_equal(a->body.len, strlen(text));

@@ -1,4 +1,4 @@
-/* net_server.h - a web server for unit tests: a thread for each connection, and a function that
+/* http_server.h - a web server for unit tests: a thread for each connection, and a function that
  * answers as it likes, down to the bytes. */
 #ifndef TESTS_NET_SERVER_H
 #define TESTS_NET_SERVER_H

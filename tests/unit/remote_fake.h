@@ -46,8 +46,8 @@ struct fake_asked {
 };
 
 struct fake {
-	struct objects base;
-	struct objects_ops ops;
+	struct object_service base;
+	struct object_service_ops ops;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	pthread_t thread;
@@ -182,7 +182,7 @@ static void fake_answer(struct fake *f, const struct fake_request *q, struct obj
 static struct fake_request *fake_next(struct fake *f)
 {
 	for (;;) {
-		int64_t now = stop_now();
+		int64_t now = cancel_now();
 		struct fake_request **p = &f->queue, *q = *p;
 
 		if (!q && f->ending)
@@ -230,14 +230,14 @@ static void *fake_main(void *arg)
 	return NULL;
 }
 
-static int fake_fetch(struct objects *base, const struct object_range *r, object_done *done,
-		      void *arg, struct err *e)
+static int fake_fetch(struct object_service *base, const struct object_range *r,
+		      object_done *done, void *arg, struct err *e)
 {
 	struct fake *f = (struct fake *)(void *)base;
 	struct fake_request *q = calloc(1, sizeof(*q)), **p;
 	struct fake_asked *a;
 	const struct fake_object *o;
-	int64_t now = stop_now();
+	int64_t now = cancel_now();
 
 	(void)e;
 	q->r = *r;
@@ -286,7 +286,7 @@ static int fake_fetch(struct objects *base, const struct object_range *r, object
 	return 0;
 }
 
-static int fake_list(struct objects *base, const char *key, bool deep, object_emit *emit,
+static int fake_list(struct object_service *base, const char *key, bool deep, object_emit *emit,
 		     void *arg, struct err *e)
 {
 	struct fake *f = (struct fake *)(void *)base;
@@ -326,8 +326,8 @@ static int fake_list(struct objects *base, const char *key, bool deep, object_em
 	return 0;
 }
 
-static int fake_put(struct objects *base, const char *key, const void *data, int fd,
-		    uint64_t off, uint64_t len, const struct object_if *cond,
+static int fake_put(struct object_service *base, const char *key, const void *data, int fd,
+		    uint64_t off, uint64_t len, const struct put_condition *cond,
 		    struct object_info *ret, struct err *e)
 {
 	struct fake *f = (struct fake *)(void *)base;
@@ -349,14 +349,14 @@ static int fake_put(struct objects *base, const char *key, const void *data, int
 	return 0;
 }
 
-static int fake_remove(struct objects *base, const char *key, struct err *e)
+static int fake_remove(struct object_service *base, const char *key, struct err *e)
 {
 	(void)e;
 	fake_unset((struct fake *)(void *)base, key);
 	return 0;
 }
 
-static void fake_close(struct objects *base)
+static void fake_close(struct object_service *base)
 {
 	((struct fake *)(void *)base)->closed = true;
 }
@@ -365,15 +365,15 @@ static struct fake *fake_new(bool lists)
 {
 	struct fake *f = calloc(1, sizeof(*f));
 
-	f->ops = (struct objects_ops){.name = "fake",
-				      .close = fake_close,
-				      .fetch = fake_fetch,
-				      .list = lists ? fake_list : NULL,
-				      .put = fake_put,
-				      .remove = fake_remove};
-	f->base = (struct objects){.ops = &f->ops, .name = "fake"};
+	f->ops = (struct object_service_ops){.name = "fake",
+					     .close = fake_close,
+					     .fetch = fake_fetch,
+					     .list = lists ? fake_list : NULL,
+					     .put = fake_put,
+					     .remove = fake_remove};
+	f->base = (struct object_service){.ops = &f->ops, .name = "fake"};
 	(void)pthread_mutex_init(&f->lock, NULL);
-	stop_cond_init(&f->cond);
+	cancel_cond_init(&f->cond);
 	assert_int_equal(pthread_create(&f->thread, NULL, fake_main, f), 0);
 	return f;
 }

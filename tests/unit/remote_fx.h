@@ -12,7 +12,7 @@
 
 struct fx {
 	struct fake *f;
-	struct rcache *c;
+	struct object_cache *c;
 	struct store *s;
 	struct err e;
 };
@@ -23,7 +23,7 @@ static inline void fx_open(struct fx *x, bool lists, const struct remote_options
 		.cache_bytes = 64 * MIB, .ahead_bytes = 16 * MIB, .connections = 16};
 
 	*x = (struct fx){.f = fake_new(lists)};
-	assert_int_equal(rcache_new(o ? o : &usual, &x->c, &x->e), 0);
+	assert_int_equal(object_cache_new(o ? o : &usual, &x->c, &x->e), 0);
 	assert_int_equal(store_remote_open(x->c, &x->f->base, "fake://a", &x->s, &x->e), 0);
 }
 
@@ -31,7 +31,7 @@ static inline void fx_close(struct fx *x)
 {
 	store_close(x->s);
 	assert_true(x->f->closed);
-	rcache_free(x->c);
+	object_cache_free(x->c);
 	fake_free(x->f);
 }
 
@@ -79,7 +79,7 @@ struct reader {
 	uint64_t off;
 	size_t n;
 	int rc;
-	struct stop *stop;
+	struct cancel *stop;
 	pthread_t thread;
 	struct err e;
 };
@@ -88,11 +88,11 @@ static inline void *reader_main(void *arg)
 {
 	struct reader *r = arg;
 	uint8_t *out = malloc(r->n);
-	struct stop none;
+	struct cancel none;
 
-	stop_begin(r->stop ? r->stop : &none);
+	cancel_begin(r->stop ? r->stop : &none);
 	r->rc = store_read(r->x->s, r->key, r->off, out, r->n, NULL, &r->e);
-	stop_end(r->stop ? r->stop : &none);
+	cancel_end(r->stop ? r->stop : &none);
 	if (r->rc == 0)
 		right(r->x, r->key, r->off, out, r->n);
 	free(out);

@@ -61,7 +61,7 @@ static unsigned differences(bool has_openat2)
 	for (size_t i = 0; i < ARRAY_LEN(g_expected); i++) {
 		const struct expectation *x = &g_expected[i];
 		int want = has_openat2 ? x->code : x->without;
-		int fd = beneath_open(g_root, x->path, x->flags), got = fd < 0 ? fd : 0;
+		int fd = open_beneath(g_root, x->path, x->flags), got = fd < 0 ? fd : 0;
 		struct stat st;
 
 		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
@@ -132,9 +132,9 @@ static void test_remove(void **state)
 	assert_int_equal(symlinkat("../../kept", g_top, "gone/deep/dir"), 0);
 	assert_int_equal(symlinkat("../kept/file", g_top, "gone/link"), 0);
 	assert_int_equal(symlinkat("kept", g_top, "top"), 0);
-	beneath_remove(g_top, "gone");
-	beneath_remove(g_top, "top");
-	beneath_remove(g_top, "none");
+	remove_beneath(g_top, "gone");
+	remove_beneath(g_top, "top");
+	remove_beneath(g_top, "none");
 	assert_int_equal(faccessat(g_top, "gone", F_OK, 0), -1);
 	assert_int_equal(faccessat(g_top, "top", F_OK, AT_SYMLINK_NOFOLLOW), -1);
 	assert_int_equal(faccessat(g_top, "kept/file", F_OK, 0), 0);

@@ -102,7 +102,7 @@ static void test_flood(void **state)
 	}
 	assert_int_equal(shown, LOG_LINES);
 	/* another component is not kept from speaking */
-	assert_true(log_limit_ask(&limit, LOG_NET, LOG_ERROR, "x", 1000, say, &said));
+	assert_true(log_limit_ask(&limit, LOG_HTTP, LOG_ERROR, "x", 1000, say, &said));
 	log_limit_flush(&limit, 1001, true, say, &said);
 	assert_int_equal(said.n, 1);
 	assert_string_equal(said.text[0], "4800 more lines were too many in one minute");
@@ -128,15 +128,15 @@ static void test_evicted(void **state)
 
 static void test_levels(void **state)
 {
-	static const char *const bad[] = {"",      "nett=debug", "net=loud", "net=",
-					  "=warn", "net=debug,", "loud",     "net debug"};
+	static const char *const bad[] = {"",      "httpp=debug", "http=loud", "http=",
+					  "=warn", "http=debug,", "loud",     "http debug"};
 	struct err e = ERR_INIT;
 	struct buf out;
 
 	(void)state;
 	log_init(LOG_WARN, false);
-	assert_int_equal(log_configure("net=debug,write=error", &e), 0);
-	assert_true(log_on(LOG_NET, LOG_DEBUG) && !log_on(LOG_FUSE, LOG_INFO));
+	assert_int_equal(log_configure("http=debug,write=error", &e), 0);
+	assert_true(log_on(LOG_HTTP, LOG_DEBUG) && !log_on(LOG_FUSE, LOG_INFO));
 	assert_true(log_on(LOG_WRITE, LOG_ERROR) && !log_on(LOG_WRITE, LOG_WARN));
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(log_configure(bad[i], &e), -EINVAL);
@@ -145,17 +145,17 @@ static void test_levels(void **state)
 	}
 	assert_int_equal(log_configure("cache=debug,bad=debug", &e), -EINVAL);
 	assert_false(log_on(LOG_CACHE, LOG_INFO)); /* nothing of it was taken */
-	assert_int_equal(log_check("all=info:guest=warn", &e), 0);
-	assert_true(log_on(LOG_NET, LOG_DEBUG)); /* it changes nothing */
-	assert_int_equal(log_configure("all=info:guest=warn", &e), 0);
+	assert_int_equal(log_check("all=info:isolate=warn", &e), 0);
+	assert_true(log_on(LOG_HTTP, LOG_DEBUG)); /* it changes nothing */
+	assert_int_equal(log_configure("all=info:isolate=warn", &e), 0);
 	buf_init(&out, 1000);
 	log_levels(&out);
 	buf_putc(&out, '\0');
 	assert_string_equal((char *)out.data, "fuse=info,source=info,codec=info,cache=info,"
-					      "net=info,write=info,guest=warn");
+					      "http=info,write=info,isolate=warn");
 	buf_release(&out);
 	assert_int_equal(log_configure("error", &e), 0);
-	assert_false(log_on(LOG_NET, LOG_WARN));
+	assert_false(log_on(LOG_HTTP, LOG_WARN));
 	log_init(LOG_WARN, false);
 }
 

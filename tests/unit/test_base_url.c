@@ -233,40 +233,40 @@ static void test_stop(void **state)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_cond_t cond;
-	struct stop outer, inner;
-	int64_t begin = stop_now();
+	struct cancel outer, inner;
+	int64_t begin = cancel_now();
 	int looks = 0;
 
 	(void)state;
-	stop_cond_init(&cond);
+	cancel_cond_init(&cond);
 	(void)pthread_mutex_lock(&lock);
-	assert_false(stop_asked());
-	assert_int_equal(stop_wait(&cond, &lock, stop_now()), -ETIMEDOUT);
-	assert_int_equal(stop_wait(&cond, &lock, INT64_MAX), 0); /* look again */
-	stop_begin(&outer);
-	stop_begin(&inner);
-	stop_ask(&outer);
-	assert_true(stop_asked());
-	assert_int_equal(stop_wait(&cond, &lock, INT64_MAX), -EINTR);
-	stop_end(&inner);
-	assert_true(stop_asked());
-	stop_end(&outer);
-	assert_false(stop_asked());
-	stop_begin_if(&outer, third_look, &looks);
-	assert_false(stop_asked()); /* not yet */
+	assert_false(cancel_requested());
+	assert_int_equal(cancel_wait(&cond, &lock, cancel_now()), -ETIMEDOUT);
+	assert_int_equal(cancel_wait(&cond, &lock, INT64_MAX), 0); /* look again */
+	cancel_begin(&outer);
+	cancel_begin(&inner);
+	cancel_request(&outer);
+	assert_true(cancel_requested());
+	assert_int_equal(cancel_wait(&cond, &lock, INT64_MAX), -EINTR);
+	cancel_end(&inner);
+	assert_true(cancel_requested());
+	cancel_end(&outer);
+	assert_false(cancel_requested());
+	cancel_begin_if(&outer, third_look, &looks);
+	assert_false(cancel_requested()); /* not yet */
 	assert_int_equal(looks, 0);
-	while (stop_wait(&cond, &lock, INT64_MAX) == 0)
+	while (cancel_wait(&cond, &lock, INT64_MAX) == 0)
 		continue;
 	assert_int_equal(looks, 3);
-	assert_true(stop_asked());
+	assert_true(cancel_requested());
 	assert_int_equal(looks, 3);
-	assert_true(stop_now() - begin >= INT64_C(300000000));
-	stop_end(&outer);
-	assert_false(stop_asked());
+	assert_true(cancel_now() - begin >= INT64_C(300000000));
+	cancel_end(&outer);
+	assert_false(cancel_requested());
 	(void)pthread_mutex_unlock(&lock);
 	(void)pthread_cond_destroy(&cond);
-	stop_everything();
-	assert_true(stop_asked());
+	cancel_everything();
+	assert_true(cancel_requested());
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 #include "tests/unit/codecs_util.h"
 #include "tests/unit/codecs_vectors.h"
 
-static void decode_one(const struct np_vector *v)
+static void decode_one(const struct num_vector *v)
 {
 	struct made m;
 	size_t n = strlen(v->stored) / 2, len = strlen(v->presented) / 2, got = 0;
@@ -35,8 +35,8 @@ static void decode_one(const struct np_vector *v)
 static void test_vectors(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(np_vectors); i++)
-		decode_one(&np_vectors[i]);
+	for (size_t i = 0; i < ARRAY_LEN(num_vectors); i++)
+		decode_one(&num_vectors[i]);
 }
 
 /* Not a number becomes the smallest integer, as on x86; a half keeps what fits. */

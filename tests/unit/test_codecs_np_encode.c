@@ -55,8 +55,8 @@ static size_t size_in(const char *conf)
 static void test_numcodecs(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(np_encoded); i++) {
-		const struct np_encoded *v = &np_encoded[i];
+	for (size_t i = 0; i < ARRAY_LEN(num_encoded); i++) {
+		const struct num_encoded *v = &num_encoded[i];
 		struct made m;
 
 		assert_int_equal(from_conf(&m, 2, v->codec, v->conf, 8, NULL), 0);
@@ -95,8 +95,8 @@ static void test_bitround(void **state)
 	struct buf b;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(np_rounded); i++) {
-		const struct np_rounded *v = &np_rounded[i];
+	for (size_t i = 0; i < ARRAY_LEN(num_rounded); i++) {
+		const struct num_rounded *v = &num_rounded[i];
 
 		assert_int_equal(PREPARED(&m, CODEC_BITROUND, CODEC_FLOAT, v->elem_size, v->big,
 					  v->keep),

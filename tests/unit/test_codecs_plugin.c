@@ -608,7 +608,7 @@ static void test_threads(void **state)
 
 /* ---- other processes ---- */
 
-static void run_in_child(void (*fn)(void))
+static void in_child(void (*fn)(void))
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -671,19 +671,19 @@ static void use_alone(void)
 static void test_local(void **state)
 {
 	(void)state;
-	run_in_child(use_local);
+	in_child(use_local);
 }
 
 static void test_off(void **state)
 {
 	(void)state;
-	run_in_child(use_off);
+	in_child(use_off);
 }
 
 static void test_alone(void **state)
 {
 	(void)state;
-	run_in_child(use_alone);
+	in_child(use_alone);
 }
 
 /* ---- all of it ---- */

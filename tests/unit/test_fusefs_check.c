@@ -204,7 +204,7 @@ static int out_of_dir(void **state)
 {
 	(void)state;
 	(void)close(dir_fd);
-	beneath_remove(AT_FDCWD, dir);
+	remove_beneath(AT_FDCWD, dir);
 	return 0;
 }
 
@@ -312,8 +312,9 @@ static void test_docs(void **state)
 static void test_mix(void **state)
 {
 	(void)state;
-	assert_true(same_mix(same_mix(0, 1), 2) != same_mix(same_mix(0, 2), 1));
-	assert_true(same_mix(0, 0) != same_mix(0, 1));
+	assert_true(fingerprint_mix(fingerprint_mix(0, 1), 2) !=
+		    fingerprint_mix(fingerprint_mix(0, 2), 1));
+	assert_true(fingerprint_mix(0, 0) != fingerprint_mix(0, 1));
 }
 
 /* ---- what may take its time is done without the lock that threads share ---- */
@@ -375,7 +376,7 @@ static void test_check_lock(void **state)
 {
 	static const struct source_ops ops = {.next = fake_next, .locate = fake_locate};
 	struct cfg cfg = {.quick = true};
-	const struct fs_setup setup = {.cfg = &cfg};
+	const struct app setup = {.cfg = &cfg};
 	uint64_t taken = 0;
 	struct err e = ERR_INIT;
 	struct sample s;
@@ -485,7 +486,7 @@ static void test_zip_room(void **state)
 		.list = tree_list, .getattr = size_attr, .read = one_read};
 	char path[100];
 	struct cfg cfg = {.out = path, .cache_size = 15};
-	const struct fs_setup setup = {.cfg = &cfg};
+	const struct app setup = {.cfg = &cfg};
 	static const struct source_ops source_ops = {.name = "fake"};
 	struct source source = {.ops = &source_ops};
 	struct view view = {.ops = &view_ops};

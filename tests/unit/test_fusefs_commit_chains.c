@@ -172,7 +172,7 @@ static void layouts_are(bool v3, const char *want)
 		.ds = {.n_groups = 1, .groups = &root, .n_arrays = 2, .arrays = arrays}};
 	const struct fs_rw rw = {.source_layout = layout_of};
 	const struct cfg cfg = {.command = CFG_MOUNT, .zarr3 = v3};
-	const struct fs_setup setup = {.cfg = &cfg, .rw = &rw};
+	const struct app setup = {.cfg = &cfg, .rw = &rw};
 	struct err e = ERR_INIT;
 	char text[64] = "";
 	int fd;
@@ -221,7 +221,7 @@ static void close_view(struct view *v)
 
 static const struct view_ops plain = {.close = close_view};
 
-static int open_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+static int open_view(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		     struct view **ret, struct err *e)
 {
 	struct buf b;
@@ -259,8 +259,8 @@ static int open_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 static int opened(const struct fs_rules *rules, struct err *e)
 {
 	struct cfg cfg = {.command = CFG_MOUNT};
-	const struct fs_setup setup = {.cfg = &cfg, .view_open = open_view};
-	const struct fs_want want = {.rules = rules};
+	const struct app setup = {.cfg = &cfg, .view_open = open_view};
+	const struct view_request want = {.rules = rules};
 	struct view *v = NULL;
 	int rc = commit_tree_view(&setup, NULL, &want, dir, &v, e);
 

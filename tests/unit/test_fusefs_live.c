@@ -120,7 +120,7 @@ static void fake_changed(void *arg, char *const *names, size_t n)
 
 struct fixture {
 	char path[64];
-	struct live *live;
+	struct epochs *live;
 	atomic_int mask; /* of names that the kernel was told to forget */
 };
 
@@ -155,8 +155,8 @@ static int setup_as(void **state, bool directory)
 		assert_int_equal(mkdir(f->path, 0755), 0);
 	else
 		write_file(f->path, "one");
-	assert_int_equal(live_new(f->path, fake_open, f->path, &f->live, &e), 0);
-	assert_int_equal(live_watch(f->live, fake_changed, &f->mask, &e), 0);
+	assert_int_equal(epochs_new(f->path, fake_open, f->path, &f->live, &e), 0);
+	assert_int_equal(epochs_watch(f->live, fake_changed, &f->mask, &e), 0);
 	*state = f;
 	return 0;
 }
@@ -175,7 +175,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	live_free(f->live);
+	epochs_free(f->live);
 	assert_int_equal(atomic_load(&opened), atomic_load(&closed));
 	(void)remove(f->path); /* a test may have removed it */
 	*strrchr(f->path, '/') = '\0';
@@ -186,13 +186,13 @@ static int teardown(void **state)
 
 static void test_inode_numbers(void **state)
 {
-	struct live_epoch ep = {.number = 1025};
+	struct epoch ep = {.number = 1025};
 
 	(void)state;
-	assert_int_equal(live_ino(&ep, VIEW_ROOT), LIVE_ROOT);
+	assert_int_equal(live_ino(&ep, VIEW_ROOT), EPOCHS_ROOT);
 	assert_int_equal(live_ino(&ep, 7), (uint64_t)1 << 54 | 7);
 	assert_int_equal(live_id(live_ino(&ep, 7)), 7);
-	assert_int_equal(live_id(LIVE_ROOT), VIEW_ROOT);
+	assert_int_equal(live_id(EPOCHS_ROOT), VIEW_ROOT);
 	ep.number = 1023;
 	assert_int_equal(live_id(live_ino(&ep, VIEW_ID_LIMIT - 1)), VIEW_ID_LIMIT - 1);
 }
@@ -200,94 +200,95 @@ static void test_inode_numbers(void **state)
 static void test_replaced(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep, *other;
+	struct epoch *ep, *other;
 	struct err e = ERR_INIT;
 	uint64_t old;
 
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	old = live_ino(ep, 5);
-	assert_int_equal(live_get(f->live, old, &other, &e), 0);
+	assert_int_equal(epoch_acquire(f->live, old, &other, &e), 0);
 	assert_ptr_equal(ep, other);
-	live_put(f->live, other);
+	epoch_release(f->live, other);
 
 	/* The old epoch lives as long as one of its requests. */
 	write_file(f->path, "two");
-	AWAIT(live_get(f->live, old, &other, &e) == -ESTALE ||
-	      (live_put(f->live, other), false));
+	AWAIT(epoch_acquire(f->live, old, &other, &e) == -ESTALE ||
+	      (epoch_release(f->live, other), false));
 	assert_int_equal(atomic_load(&closed), 0);
 	assert_int_equal(atomic_load(&opened), 1);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0); /* waits for the new one */
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e),
+			 0); /* waits for the new one */
 	assert_int_equal(ep->number, 1);
 	AWAIT(atomic_load(&closed) == 1);
-	assert_int_equal(live_get(f->live, old, &other, &e), -ESTALE);
-	assert_int_equal(live_get(f->live, live_ino(ep, 5), &other, &e), 0);
-	live_put(f->live, other);
-	live_put(f->live, ep);
+	assert_int_equal(epoch_acquire(f->live, old, &other, &e), -ESTALE);
+	assert_int_equal(epoch_acquire(f->live, live_ino(ep, 5), &other, &e), 0);
+	epoch_release(f->live, other);
+	epoch_release(f->live, ep);
 	AWAIT(atomic_load(&f->mask) == 3); /* names of both epochs */
 }
 
 static void test_damaged_and_back(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	bool past = false;
 	struct err e = ERR_INIT;
 	struct stat st;
 
-	assert_false(live_broken(f->live, &st));
+	assert_false(epochs_broken(f->live, &st));
 	atomic_store(&failing, -EBADMSG);
 	write_file(f->path, "damaged");
-	AWAIT(live_broken(f->live, &st));
+	AWAIT(epochs_broken(f->live, &st));
 	assert_int_equal(st.st_size, 3);
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), -EIO);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), -EIO);
 	/* names are still known, so that nothing seems to be absent */
-	assert_int_equal(live_names(f->live, LIVE_ROOT, &ep, &past, &e), 0);
+	assert_int_equal(epoch_acquire_stale(f->live, EPOCHS_ROOT, &ep, &past, &e), 0);
 	assert_true(past);
-	live_put(f->live, ep);
-	assert_int_equal(live_names(f->live, 5, &ep, &past, &e), 0);
-	live_put(f->live, ep);
-	assert_int_equal(live_get(f->live, 5, &ep, &e), -EIO); /* SEMANTICS C6 */
+	epoch_release(f->live, ep);
+	assert_int_equal(epoch_acquire_stale(f->live, 5, &ep, &past, &e), 0);
+	epoch_release(f->live, ep);
+	assert_int_equal(epoch_acquire(f->live, 5, &ep, &e), -EIO); /* SEMANTICS C6 */
 	AWAIT(atomic_load(&f->mask) == 1);
 	assert_int_equal(unlink(f->path), 0);
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), -EIO);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), -EIO);
 	atomic_store(&failing, 0);
 	write_file(f->path, "good");
-	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
+	AWAIT(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e) == 0);
 	assert_int_equal(ep->number, 1);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 }
 
 static void test_poke(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 
 	/* A request found out by itself; the path looks as it did. */
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
-	live_poke(f->live, ep);
-	live_put(f->live, ep);
-	assert_int_equal(live_get(f->live, 5, &ep, &e), -ESTALE);
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
+	epochs_invalidate(f->live, ep);
+	epoch_release(f->live, ep);
+	assert_int_equal(epoch_acquire(f->live, 5, &ep, &e), -ESTALE);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	assert_int_equal(ep->number, 1);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 }
 
 /* reopen - the number of the epoch after the one now. */
-static uint64_t reopen(struct live *l)
+static uint64_t reopen(struct epochs *l)
 {
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 	uint64_t n;
 
-	assert_int_equal(live_get(l, LIVE_ROOT, &ep, &e), 0);
-	live_poke(l, ep);
-	live_put(l, ep);
-	assert_int_equal(live_get(l, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(epoch_acquire(l, EPOCHS_ROOT, &ep, &e), 0);
+	epochs_invalidate(l, ep);
+	epoch_release(l, ep);
+	assert_int_equal(epoch_acquire(l, EPOCHS_ROOT, &ep, &e), 0);
 	n = ep->number;
-	live_put(l, ep);
+	epoch_release(l, ep);
 	return n;
 }
 
@@ -297,36 +298,36 @@ static void test_held_inode(void **state)
 {
 	struct fixture *f = *state;
 	struct fake_view view = {.number = 0};
-	struct live_epoch old = {.number = 1, .view = &view.view}, *ep;
+	struct epoch old = {.number = 1, .view = &view.view}, *ep;
 	const uint64_t ino = live_ino(&old, 5);
 	struct err e = ERR_INIT;
 	struct stat st;
 
 	/* as if a descriptor of epoch 1 were open since 1024 epochs */
-	live_told(f->live, &old, 2);
-	live_forgotten(f->live, ino, 1);
+	epochs_told(f->live, &old, 2);
+	epochs_forgotten(f->live, ino, 1);
 	assert_int_equal(reopen(f->live), 2);
-	assert_int_equal(live_get(f->live, ino, &ep, &e), -ESTALE);
-	live_forgotten(f->live, ino, 1);
+	assert_int_equal(epoch_acquire(f->live, ino, &ep, &e), -ESTALE);
+	epochs_forgotten(f->live, ino, 1);
 
 	/* with one of every other epoch there is no number left, until one is given up */
-	for (old.number = 0; old.number < LIVE_EPOCHS; old.number++)
-		live_told(f->live, &old, 1);
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
-	live_poke(f->live, ep);
-	live_put(f->live, ep);
-	AWAIT(live_broken(f->live, &st));
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), -EIO);
-	live_forgotten(f->live, ino, 1);
-	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
-	assert_int_equal(ep->number, LIVE_EPOCHS + 1);
-	live_put(f->live, ep);
+	for (old.number = 0; old.number < EPOCHS_EPOCHS; old.number++)
+		epochs_told(f->live, &old, 1);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
+	epochs_invalidate(f->live, ep);
+	epoch_release(f->live, ep);
+	AWAIT(epochs_broken(f->live, &st));
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), -EIO);
+	epochs_forgotten(f->live, ino, 1);
+	AWAIT(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e) == 0);
+	assert_int_equal(ep->number, EPOCHS_EPOCHS + 1);
+	epoch_release(f->live, ep);
 }
 
 static void test_same_file(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 	char other[80];
 
@@ -337,18 +338,18 @@ static void test_same_file(void **state)
 		nap();
 	}
 	assert_int_equal(unlink(other), 0);
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	assert_int_equal(ep->number, 0);
-	live_put(f->live, ep);
-	live_stop(f->live);
-	live_stop(f->live);
-	assert_int_equal(live_get(f->live, 5, &ep, &e), 0);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
+	epochs_stop(f->live);
+	epochs_stop(f->live);
+	assert_int_equal(epoch_acquire(f->live, 5, &ep, &e), 0);
+	epoch_release(f->live, ep);
 }
 
 /* Readers that check that number and view belong together while the file changes. */
 struct reader {
-	struct live *live;
+	struct epochs *live;
 	atomic_bool stop;
 	atomic_int answers, bad;
 };
@@ -356,25 +357,25 @@ struct reader {
 static void *read_on(void *arg)
 {
 	struct reader *r = arg;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
-	uint64_t ino = LIVE_ROOT;
+	uint64_t ino = EPOCHS_ROOT;
 
 	while (!atomic_load(&r->stop)) {
-		int rc = live_get(r->live, ino, &ep, &e);
+		int rc = epoch_acquire(r->live, ino, &ep, &e);
 
 		if (rc < 0) {
 			if (rc != -ESTALE)
 				atomic_fetch_add(&r->bad, 1);
-			ino = LIVE_ROOT;
+			ino = EPOCHS_ROOT;
 			continue;
 		}
 		if ((uint64_t)CONTAINER_OF(ep->view, struct fake_view, view)->number !=
 		    ep->number)
 			atomic_fetch_add(&r->bad, 1);
-		ino = ino == LIVE_ROOT ? live_ino(ep, 9) : ino;
+		ino = ino == EPOCHS_ROOT ? live_ino(ep, 9) : ino;
 		atomic_fetch_add(&r->answers, 1);
-		live_put(r->live, ep);
+		epoch_release(r->live, ep);
 	}
 	return NULL;
 }
@@ -402,7 +403,7 @@ static void test_readers(void **state)
 static void test_replaced_while_opened(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 	struct stat st;
 
@@ -410,17 +411,17 @@ static void test_replaced_while_opened(void **state)
 	write_file(f->path, "torn");
 	AWAIT(atomic_load(&torn) == 0);
 	while (atomic_load(&opened) < 2)
-		assert_false(live_broken(f->live, &st));
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+		assert_false(epochs_broken(f->live, &st));
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	assert_int_equal(ep->number, 1);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 }
 
 /* A directory says itself whether it changed; nothing else about it counts. */
 static void test_directory(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 	char inside[80];
 
@@ -429,16 +430,16 @@ static void test_directory(void **state)
 	write_file(inside, "x");
 	assert_int_equal(unlink(inside), 0);
 	nap();
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	assert_int_equal(ep->number, 0);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 
 	/* deep inside, where no event is reported from */
 	atomic_fetch_add(&content, 1);
 	AWAIT(atomic_load(&opened) == 2); /* a second at most */
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	assert_int_equal(ep->number, 1);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 	AWAIT(atomic_load(&f->mask) == 3);
 }
 
@@ -446,19 +447,19 @@ static void test_directory(void **state)
 static void test_broken_directory(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 	struct stat st;
 
 	atomic_store(&failing, -EBADMSG);
 	atomic_fetch_add(&content, 1);
 	assert_int_equal(chmod(f->path, 0700), 0); /* a hint to look */
-	AWAIT(live_broken(f->live, &st));
+	AWAIT(epochs_broken(f->live, &st));
 	assert_true(S_ISDIR(st.st_mode));
 	atomic_store(&failing, 0);
-	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
+	AWAIT(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e) == 0);
 	assert_int_equal(ep->number, 1);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 }
 
 /* A file that could not be opened for want of something is tried again when it is asked for: that
@@ -466,17 +467,17 @@ static void test_broken_directory(void **state)
 static void test_not_its_fault(void **state)
 {
 	struct fixture *f = *state;
-	struct live_epoch *ep;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 	struct stat st;
 
 	atomic_store(&failing, -EMFILE);
 	write_file(f->path, "other");
-	AWAIT(live_broken(f->live, &st));
+	AWAIT(epochs_broken(f->live, &st));
 	atomic_store(&failing, 0);
-	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
+	AWAIT(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e) == 0);
 	assert_int_equal(ep->number, 1);
-	live_put(f->live, ep);
+	epoch_release(f->live, ep);
 }
 
 /* test_far - what is far is asked when somebody used it, and where nobody did it is not: that time
@@ -485,30 +486,31 @@ static void test_far(void **state)
 {
 	struct fixture *f = *state;
 	char idle_path[] = "far:idle", used_path[] = "far:used";
-	struct live *idle, *used;
-	struct live_epoch *ep;
+	struct epochs *idle, *used;
+	struct epoch *ep;
 	struct err e = ERR_INIT;
 	int before = atomic_load(&opened);
 
 	atomic_store(&polled[1], 0);
 	atomic_store(&polled[2], 0);
-	assert_int_equal(live_new(idle_path, fake_open, idle_path, &idle, &e), 0);
-	live_far(idle, 1);
-	assert_int_equal(live_watch(idle, fake_changed, &f->mask, &e), 0);
+	assert_int_equal(epochs_new(idle_path, fake_open, idle_path, &idle, &e), 0);
+	epochs_far(idle, 1);
+	assert_int_equal(epochs_watch(idle, fake_changed, &f->mask, &e), 0);
 	atomic_fetch_add(&content, 1);
-	assert_int_equal(live_new(used_path, fake_open, used_path, &used, &e), 0);
-	live_far(used, 1);
-	assert_int_equal(live_watch(used, fake_changed, &f->mask, &e), 0);
-	AWAIT(live_get(used, LIVE_ROOT, &ep, &e) == 0 &&
-	      (live_put(used, ep), atomic_load(&polled[1]) >= 2));
+	assert_int_equal(epochs_new(used_path, fake_open, used_path, &used, &e), 0);
+	epochs_far(used, 1);
+	assert_int_equal(epochs_watch(used, fake_changed, &f->mask, &e), 0);
+	AWAIT(epoch_acquire(used, EPOCHS_ROOT, &ep, &e) == 0 &&
+	      (epoch_release(used, ep), atomic_load(&polled[1]) >= 2));
 	assert_int_equal(atomic_load(&polled[2]), 0);
 	assert_int_equal(atomic_load(&opened), before + 2); /* idle has changed, unseen */
-	assert_int_equal(live_get(idle, LIVE_ROOT, &ep, &e), 0);
-	live_put(idle, ep);
+	assert_int_equal(epoch_acquire(idle, EPOCHS_ROOT, &ep, &e), 0);
+	epoch_release(idle, ep);
 	AWAIT(atomic_load(&opened) == before + 3);
-	AWAIT(live_get(idle, LIVE_ROOT, &ep, &e) == 0 && (live_put(idle, ep), ep->number == 1));
-	live_free(used);
-	live_free(idle);
+	AWAIT(epoch_acquire(idle, EPOCHS_ROOT, &ep, &e) == 0 &&
+	      (epoch_release(idle, ep), ep->number == 1));
+	epochs_free(used);
+	epochs_free(idle);
 }
 
 int main(void)

@@ -543,7 +543,8 @@ static int fake_create(struct view *v, uint64_t dir, const char *name, size_t le
 	made++;
 	*attr = (struct view_attr){.id = 7};
 	*ret = (struct view_handle){.fh = 42};
-	assert_int_equal(slot_outdated(changing, changing->open[0]->number, NULL, e), -ESTALE);
+	assert_int_equal(slot_revalidate(changing, changing->open[0]->number, NULL, e),
+			 -ESTALE);
 	*e = (struct err)ERR_INIT;
 	return 0;
 }
@@ -578,7 +579,7 @@ static void test_create(void **state)
 	s->view->write = &writes;
 	s->rw = &rw;
 	assert_int_equal(s->known, 2);
-	slot_release(m, s, 0);
+	slot_put(m, s, 0);
 
 	assert_int_equal(mirror_write_ops.create(f->view, tree.id, "x", 1, O_WRONLY, 0600, &a, &h,
 						 &e),

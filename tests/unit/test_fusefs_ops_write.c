@@ -407,7 +407,7 @@ static int set_up(void **state)
 	(void)alarm(60); /* nothing here may hang for ever */
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(fs_init(&fs, &e), 0);
-	assert_int_equal(live_new("/tmp", open_fake, NULL, &fs.live, &e), 0);
+	assert_int_equal(epochs_new("/tmp", open_fake, NULL, &fs.live, &e), 0);
 	fs.path = "/tmp";
 	fs.follows = fs.writes = true;
 	fs.se = fuse_session_new(&args, fs_operations(true), sizeof(struct fuse_lowlevel_ops),
@@ -434,7 +434,7 @@ static int tear_down(void **state)
 		(void)pthread_join(server, NULL);
 		fuse_session_destroy(fs.se);
 	}
-	live_free(fs.live);
+	epochs_free(fs.live);
 	fs_release(&fs);
 	(void)rmdir(dir);
 	for (size_t i = 0; i < FILES; i++)

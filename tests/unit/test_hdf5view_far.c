@@ -223,12 +223,12 @@ static void test_recovers(void **state)
 /* Nobody waits for what does not come: closing and being told to stop end it. */
 static void *told_to_stop(void *arg)
 {
-	struct stop *_Atomic *p = arg;
+	struct cancel *_Atomic *p = arg;
 	const struct timespec some = {0, 1000000};
 
 	while (!atomic_load(p))
 		(void)nanosleep(&some, NULL);
-	stop_ask(atomic_load(p));
+	cancel_request(atomic_load(p));
 	return NULL;
 }
 
@@ -236,8 +236,8 @@ static void test_hangs(void **state)
 {
 	struct blob_fake *f = open_path();
 	struct source *s = open_far(f, "http://host/f.nc");
-	struct stop *_Atomic told = NULL;
-	struct stop stop;
+	struct cancel *_Atomic told = NULL;
+	struct cancel stop;
 	struct err e = ERR_INIT;
 	pthread_t t;
 	struct buf b;
@@ -246,11 +246,11 @@ static void test_hangs(void **state)
 	buf_init(&b, 1 << 20);
 	f->hang = true;
 	assert_int_equal(pthread_create(&t, NULL, told_to_stop, &told), 0);
-	stop_begin(&stop);
+	cancel_begin(&stop);
 	told = &stop;
 	assert_int_equal(source_read_vlen(s, array_of(s, "texts"), 0, &b, &e), -EINTR);
 	assert_int_equal(pthread_join(t, NULL), 0);
-	stop_end(&stop);
+	cancel_end(&stop);
 	f->hang = false;
 	assert_int_equal(source_read_vlen(s, array_of(s, "texts"), 0, &b, &e), 0);
 	f->hang = true; /* the worker's thread may be in it */
@@ -262,18 +262,18 @@ static void test_hangs(void **state)
 /* A child that was taken over can have its file, and nothing else; it costs the server nothing. */
 static void test_hostile(void **state)
 {
-	static const struct far_request bad[] = {
+	static const struct blob_proxy_request bad[] = {
 		{1, 0, 0, 0},
 		{1, 0, UINT64_MAX - 1, 10},
-		{1, 0, 0, FAR_READ_MAX + 1},
+		{1, 0, 0, BLOB_PROXY_READ_MAX + 1},
 		{1, 0, UINT64_MAX, UINT64_MAX},
-		{2, FAR_PARTS_MAX + 1, 0, 0},
+		{2, BLOB_PROXY_PARTS_MAX + 1, 0, 0},
 		{2, 0, 0, 0},
 		{77, 1, 0, 1},
 	};
 	struct blob_fake *f = open_path();
 	uint64_t part[4] = {f->base.size - 1, UINT64_MAX, UINT64_MAX, 3};
-	struct far_request want = {2, 2, 0, 0}, read = {1, 0, 0, 8};
+	struct blob_proxy_request want = {2, 2, 0, 0}, read = {1, 0, 0, 8};
 	struct child_answer a;
 	uint8_t got[8];
 
@@ -283,8 +283,8 @@ static void test_hostile(void **state)
 		struct err e = ERR_INIT;
 		int pair[2];
 
-		assert_int_equal(far_pair(pair, &e), 0);
-		assert_int_equal(far_serve(&f->base, pair[0], i % 2, &far, &e), 0);
+		assert_int_equal(blob_proxy_pair(pair, &e), 0);
+		assert_int_equal(blob_proxy_serve(&f->base, pair[0], i % 2, &far, &e), 0);
 		if (i < ARRAY_LEN(bad)) {
 			assert_true(child_send(pair[1], &bad[i], sizeof(bad[i]), 0));
 			assert_int_equal(child_take(pair[1], &a, 1, INT64_MAX), CHILD_GONE);
@@ -298,7 +298,7 @@ static void test_hostile(void **state)
 			assert_int_equal(child_take(pair[1], got, 8, INT64_MAX), CHILD_TAKEN);
 			assert_memory_equal(got, "\x89HDF\r\n\x1a\n", 8);
 		}
-		far_end(far);
+		blob_proxy_end(far);
 		(void)close(pair[1]);
 	}
 	fake_free(f);

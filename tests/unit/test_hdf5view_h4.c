@@ -208,7 +208,7 @@ static uint64_t touch(const void *p, uint64_t n)
 	return sum;
 }
 
-static uint64_t follow(const struct guest_model *m)
+static uint64_t follow(const struct isolated_model *m)
 {
 	const struct h4_own *own = m->own;
 	uint64_t sum = strlen(m->ds.format);
@@ -228,7 +228,7 @@ static uint64_t follow(const struct guest_model *m)
 static void test_every_change(void **state)
 {
 	struct source *s = opened(&usual);
-	struct guest *g = guest_of(s);
+	struct isolated *g = isolated_of(s);
 	unsigned found = 0, harmless = 0;
 	struct err e = ERR_INIT;
 	uint32_t seed = 1;
@@ -241,13 +241,13 @@ static void test_every_change(void **state)
 	assert_true(mmap(g->region, g->region_size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == g->region);
 	for (unsigned i = 0; i < 20000; i++) {
-		size_t used = ((struct guest_model *)(void *)copy)->used;
+		size_t used = ((struct isolated_model *)(void *)copy)->used;
 		uint8_t *at = g->region;
 
 		memcpy(at, copy, g->region_size);
 		for (unsigned k = next(&seed) % 3 + 1; k > 0; k--)
 			at[next(&seed) % used] = (uint8_t)next(&seed);
-		if (guest_verify(g->kind, g->region, g->region_size, UINT64_MAX, &e) < 0) {
+		if (isolated_verify(g->kind, g->region, g->region_size, UINT64_MAX, &e) < 0) {
 			found++;
 		} else {
 			harmless++;

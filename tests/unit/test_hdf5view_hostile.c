@@ -24,13 +24,13 @@ struct tree {
 
 static void tree_start(struct tree *t)
 {
-	*t = (struct tree){.l = {.cls = H5_LAYOUT_CHUNKED,
+	*t = (struct tree){.l = {.cls = HDF5_LAYOUT_CHUNKED,
 				 .rank = 1,
 				 .dims = {100},
 				 .maxdims = {100},
 				 .chunk = {10},
 				 .elem_size = 1,
-				 .index = H5_INDEX_BTREE1,
+				 .index = HDF5_INDEX_BTREE1,
 				 .filtered = true}};
 	buf_init(&t->b, 1 << 20);
 }
@@ -306,7 +306,7 @@ static unsigned victim_load(struct victim *v)
 		int rc;
 
 		if (h5_layout_read(&f, v->headers[i], &l, NULL) < 0 ||
-		    l.cls != H5_LAYOUT_CHUNKED)
+		    l.cls != HDF5_LAYOUT_CHUNKED)
 			continue;
 		for (size_t d = 0; d < l.rank; d++)
 			total *= grid[d] = u64_min(l.dims[d] / l.chunk[d] + 1, GRID_MAX);

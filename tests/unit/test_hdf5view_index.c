@@ -281,10 +281,10 @@ static void check_file(struct made *m, const struct set *rows, size_t n_rows,
 static void btree1(hsize_t user_block, size_t widths, unsigned k)
 {
 	static const struct set sets[] = {
-		{"1", H5_INDEX_BTREE1, 1, {1000}, {1000}, {7}, .forms = ALL},
-		{"2", H5_INDEX_BTREE1, 2, {40, 60}, {UNL, 60}, {3, 7}, .forms = ALL},
-		{"3", H5_INDEX_BTREE1, 3, {9, 21, 13}, {9, UNL, 40}, {2, 3, 5}, .forms = ALL},
-		{"far", H5_INDEX_BTREE1, 1, {20000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
+		{"1", HDF5_INDEX_BTREE1, 1, {1000}, {1000}, {7}, .forms = ALL},
+		{"2", HDF5_INDEX_BTREE1, 2, {40, 60}, {UNL, 60}, {3, 7}, .forms = ALL},
+		{"3", HDF5_INDEX_BTREE1, 3, {9, 21, 13}, {9, UNL, 40}, {2, 3, 5}, .forms = ALL},
+		{"far", HDF5_INDEX_BTREE1, 1, {20000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
 	};
 	struct made m;
 
@@ -302,39 +302,39 @@ static void test_btree1(void **state)
 }
 
 static const struct set latest_sets[] = {
-	{"fa1", H5_INDEX_FARRAY, 1, {1000}, {1200}, {7}, .forms = ALL},
-	{"fa2", H5_INDEX_FARRAY, 2, {40, 60}, {50, 90}, {3, 7}, .forms = ALL},
-	{"fa3", H5_INDEX_FARRAY, 3, {9, 21, 13}, {9, 30, 40}, {2, 3, 5}, .forms = ALL},
-	{"fa-paged", H5_INDEX_FARRAY, 1, {3000}, {3500}, {1}, .forms = BOTH},
+	{"fa1", HDF5_INDEX_FARRAY, 1, {1000}, {1200}, {7}, .forms = ALL},
+	{"fa2", HDF5_INDEX_FARRAY, 2, {40, 60}, {50, 90}, {3, 7}, .forms = ALL},
+	{"fa3", HDF5_INDEX_FARRAY, 3, {9, 21, 13}, {9, 30, 40}, {2, 3, 5}, .forms = ALL},
+	{"fa-paged", HDF5_INDEX_FARRAY, 1, {3000}, {3500}, {1}, .forms = BOTH},
 	{"fa-pages",
-	 H5_INDEX_FARRAY,
+	 HDF5_INDEX_FARRAY,
 	 2,
 	 {150, 100},
 	 {300, 100},
 	 {1, 1},
 	 .forms = BOTH,
 	 .fill = ENDS},
-	{"ea1", H5_INDEX_EARRAY, 1, {1000}, {UNL}, {7}, .forms = ALL},
-	{"ea2-0", H5_INDEX_EARRAY, 2, {40, 60}, {UNL, 80}, {3, 7}, .forms = ALL},
-	{"ea2-1", H5_INDEX_EARRAY, 2, {40, 60}, {50, UNL}, {3, 7}, .forms = ALL},
-	{"ea3-1", H5_INDEX_EARRAY, 3, {9, 21, 13}, {12, UNL, 13}, {2, 3, 5}, .forms = ALL},
-	{"ea3-2", H5_INDEX_EARRAY, 3, {9, 21, 13}, {12, 30, UNL}, {2, 3, 5}, .forms = ALL},
-	{"ea-far", H5_INDEX_EARRAY, 1, {400000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
-	{"bt2", H5_INDEX_BTREE2, 2, {40, 60}, {UNL, UNL}, {3, 7}, .forms = ALL},
-	{"bt3", H5_INDEX_BTREE2, 3, {19, 21, 13}, {UNL, 21, UNL}, {1, 1, 2}, .forms = ALL},
+	{"ea1", HDF5_INDEX_EARRAY, 1, {1000}, {UNL}, {7}, .forms = ALL},
+	{"ea2-0", HDF5_INDEX_EARRAY, 2, {40, 60}, {UNL, 80}, {3, 7}, .forms = ALL},
+	{"ea2-1", HDF5_INDEX_EARRAY, 2, {40, 60}, {50, UNL}, {3, 7}, .forms = ALL},
+	{"ea3-1", HDF5_INDEX_EARRAY, 3, {9, 21, 13}, {12, UNL, 13}, {2, 3, 5}, .forms = ALL},
+	{"ea3-2", HDF5_INDEX_EARRAY, 3, {9, 21, 13}, {12, 30, UNL}, {2, 3, 5}, .forms = ALL},
+	{"ea-far", HDF5_INDEX_EARRAY, 1, {400000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
+	{"bt2", HDF5_INDEX_BTREE2, 2, {40, 60}, {UNL, UNL}, {3, 7}, .forms = ALL},
+	{"bt3", HDF5_INDEX_BTREE2, 3, {19, 21, 13}, {UNL, 21, UNL}, {1, 1, 2}, .forms = ALL},
 };
 
 static const struct set latest_more[] = {
-	{"one", H5_INDEX_SINGLE, 2, {5, 6}, {5, 6}, {5, 6}, .forms = BOTH},
-	{"implicit", .index = H5_INDEX_IMPLICIT, .rank = 2, .dims = {20, 30}, .max = {27, 35},
+	{"one", HDF5_INDEX_SINGLE, 2, {5, 6}, {5, 6}, {5, 6}, .forms = BOTH},
+	{"implicit", .index = HDF5_INDEX_IMPLICIT, .rank = 2, .dims = {20, 30}, .max = {27, 35},
 	 .chunk = {3, 7}, .early = true, .fill = SPARSE},
-	{"early", .index = H5_INDEX_EARRAY, .rank = 2, .dims = {20, 30}, .max = {27, UNL},
+	{"early", .index = HDF5_INDEX_EARRAY, .rank = 2, .dims = {20, 30}, .max = {27, UNL},
 	 .chunk = {3, 7}, .early = true, .fill = SPARSE},
-	{"edges", .index = H5_INDEX_FARRAY, .rank = 2, .dims = {20, 30}, .max = {20, 30},
+	{"edges", .index = HDF5_INDEX_FARRAY, .rank = 2, .dims = {20, 30}, .max = {20, 30},
 	 .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
-	{"edges-ea", .index = H5_INDEX_EARRAY, .rank = 2, .dims = {20, 30}, .max = {20, UNL},
+	{"edges-ea", .index = HDF5_INDEX_EARRAY, .rank = 2, .dims = {20, 30}, .max = {20, UNL},
 	 .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
-	{"edges-bt", .index = H5_INDEX_BTREE2, .rank = 2, .dims = {20, 30}, .max = {UNL, UNL},
+	{"edges-bt", .index = HDF5_INDEX_BTREE2, .rank = 2, .dims = {20, 30}, .max = {UNL, UNL},
 	 .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
 };
 
@@ -365,7 +365,7 @@ static void test_latest_more(void **state)
 static void test_small_widths(void **state)
 {
 	static const struct set sets[] = {
-		{"b", H5_INDEX_BTREE1, 2, {10, 12}, {10, UNL}, {3, 7}, .forms = BOTH},
+		{"b", HDF5_INDEX_BTREE1, 2, {10, 12}, {10, UNL}, {3, 7}, .forms = BOTH},
 	};
 	struct made m;
 
@@ -378,7 +378,7 @@ static void test_small_widths(void **state)
 static void test_other(void **state)
 {
 	struct set s = {.name = "shrunk",
-			.index = H5_INDEX_BTREE1,
+			.index = HDF5_INDEX_BTREE1,
 			.rank = 2,
 			.dims = {20, 30},
 			.max = {UNL, UNL},

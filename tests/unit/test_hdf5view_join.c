@@ -27,7 +27,7 @@ static const struct source_ops *const formats[] = {&cdf_source_ops};
 struct fx {
 	char dir[40], pattern[64], index[64];
 	struct source_options source;
-	struct join_options opts;
+	struct concat_options opts;
 	struct source *s;
 	struct err e;
 };
@@ -137,11 +137,11 @@ static int setup(void **state)
 					    .max_chunk_bytes = 1 << 20,
 					    .max_index_bytes = 1 << 20,
 					    .max_meta_bytes = 1 << 24};
-	f->opts = (struct join_options){.dim = "time",
-					.index_file = f->index,
-					.open_members = 1,
-					.cache_bytes = 1 << 12,
-					.source = &f->source};
+	f->opts = (struct concat_options){.dim = "time",
+					  .index_file = f->index,
+					  .open_members = 1,
+					  .cache_bytes = 1 << 12,
+					  .source = &f->source};
 	*state = f;
 	return 0;
 }
@@ -167,7 +167,7 @@ static int open_join(struct fx *f)
 	source_close(f->s);
 	f->s = NULL;
 	f->e = (struct err)ERR_INIT;
-	return join_open(formats, 1, f->pattern, &f->opts, &f->s, &f->e);
+	return concat_open(formats, 1, f->pattern, &f->opts, &f->s, &f->e);
 }
 
 static uint32_t array_of(const struct source *s, const char *what)
@@ -175,7 +175,7 @@ static uint32_t array_of(const struct source *s, const char *what)
 	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
 		if (strcmp(s->ds.arrays[i].name, what) == 0)
 			return i;
-	return JOIN_NONE;
+	return CONCAT_NONE;
 }
 
 static double load(const struct ds_array *a, const uint8_t *p)
@@ -252,7 +252,7 @@ static void test_aligned(void **state)
 	assert_int_equal(a->shape[0], n);
 	times_are(f->s, n);
 	assert_true(right(f->s, 0) && right(f->s, 3));
-	assert_ptr_equal(join_format(f->s), &cdf_source_ops);
+	assert_ptr_equal(concat_format(f->s), &cdf_source_ops);
 }
 
 static void test_unaligned(void **state)

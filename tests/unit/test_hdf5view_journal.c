@@ -140,7 +140,7 @@ static void recovery_dies(void **state)
 		how = in_child(&p, false, false, FAULT_HALF, at, 0);
 		if (how.rc == 1)
 			break;
-		assert_int_equal(hdf5_journal_look(p.path, p.dir_fd, &s, NULL), 0);
+		assert_int_equal(hdf5_journal_status(p.path, p.dir_fd, &s, NULL), 0);
 		if (s != HDF5_JOURNAL_REDO && at % 40 != 0)
 			continue; /* nothing but a tail is cut */
 		for (unsigned k = 1;; k++, rounds++) {
@@ -196,13 +196,13 @@ static void unreadable(void **state)
 	for (unsigned k = 1; s != HDF5_JOURNAL_REDO; k++) {
 		fresh(&p);
 		assert_int_not_equal(in_child(&p, false, false, FAULT_HALF, k, 0).rc, 1);
-		assert_int_equal(hdf5_journal_look(p.path, p.dir_fd, &s, NULL), 0);
+		assert_int_equal(hdf5_journal_status(p.path, p.dir_fd, &s, NULL), 0);
 	}
 	for (at = 1;; at++) {
 		int rc;
 
 		fault = (struct fault){.on = true, .read_at = at};
-		rc = hdf5_journal_look(p.path, p.dir_fd, &s, NULL);
+		rc = hdf5_journal_status(p.path, p.dir_fd, &s, NULL);
 		fault.on = false;
 		if (fault.reads < at)
 			break;

@@ -116,7 +116,7 @@ static int open_gate(void *arg, struct err *e)
 	enum hdf5_journal_state s;
 
 	(void)e;
-	assert_int_equal(hdf5_journal_look(p->path, p->dir_fd, &s, NULL), 0);
+	assert_int_equal(hdf5_journal_status(p->path, p->dir_fd, &s, NULL), 0);
 	assert_int_equal(s, HDF5_JOURNAL_ABANDON); /* no record yet */
 	return 0;
 }
@@ -241,7 +241,7 @@ static void die_in_apply(struct place *p, unsigned back)
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(WEXITSTATUS(status), DIED);
-		assert_int_equal(hdf5_journal_look(p->path, p->dir_fd, &s, NULL), 0);
+		assert_int_equal(hdf5_journal_status(p->path, p->dir_fd, &s, NULL), 0);
 		if (s == HDF5_JOURNAL_REDO && ++last > back)
 			return;
 		at += s != HDF5_JOURNAL_REDO && at < 150 ? 10 : 0;
@@ -268,7 +268,7 @@ static void expect_foreign(struct place *p)
 	struct err e = ERR_INIT;
 
 	copy_file(p->path, p->base);
-	assert_int_equal(hdf5_journal_look(p->path, p->dir_fd, &s, NULL), 0);
+	assert_int_equal(hdf5_journal_status(p->path, p->dir_fd, &s, NULL), 0);
 	assert_int_equal(s, HDF5_JOURNAL_FOREIGN);
 	assert_int_equal(hdf5_journal_recover(p->path, p->dir_fd, &e), -ESTALE);
 	assert_non_null(strstr(e.msg, "journal"));
@@ -335,7 +335,7 @@ static void a_journal_of_somebody_else(void **state)
 
 	die_in_apply(p, 2);
 	assert_int_equal(fchmodat(p->dir_fd, JOURNAL_NAME, 0622, 0), 0);
-	assert_int_equal(hdf5_journal_look(p->path, p->dir_fd, &s, NULL), -EPERM);
+	assert_int_equal(hdf5_journal_status(p->path, p->dir_fd, &s, NULL), -EPERM);
 	assert_int_equal(fchmodat(p->dir_fd, JOURNAL_NAME, 0600, 0), 0);
 	if (fchownat(p->dir_fd, JOURNAL_NAME, 12345, 12345, 0) == 0)
 		assert_int_equal(hdf5_journal_recover(p->path, p->dir_fd, NULL), -EPERM);

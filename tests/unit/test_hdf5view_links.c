@@ -15,7 +15,7 @@
 #define N 6 /* elements of everything */
 
 static char top[] = "/tmp/nczarrfs-links-XXXXXX"; /* has in/, the root, and out.h5 beside it */
-static char made[H5_FILES_MAX + 64][128];
+static char made[HDF5_FILES_MAX + 64][128];
 static size_t n_made;
 
 static const char *path_of(const char *name)
@@ -262,7 +262,7 @@ static void test_too_many(void **state)
 	struct source *s;
 
 	(void)state;
-	for (int i = 0; i <= H5_FILES_MAX; i++) {
+	for (int i = 0; i <= HDF5_FILES_MAX; i++) {
 		hid_t other;
 
 		(void)snprintf(name, sizeof(name), "in/m%03d.h5", i);

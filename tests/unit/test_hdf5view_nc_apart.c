@@ -64,7 +64,7 @@ static void end_it(void)
 		_exit(7);
 }
 
-static bool fault(const struct nc_order *q, struct region *r, int sock)
+static bool fault(const struct nc_order *q, struct shm *r, int sock)
 {
 	uint8_t *headers = r->at + nc_apart_headers(q->len);
 

@@ -275,7 +275,7 @@ static void test_storage(void **state)
 	assert_false(v[empty].chunked);
 	assert_int_equal(v[later].data, NC_NO_DATA);
 	assert_true(v[later].chunked);
-	assert_int_equal(v[text].data, NC_IN_IMAGE);
+	assert_int_equal(v[text].data, NC_VLEN_INLINE);
 	assert_int_equal(f->plans[text].kind, PLAN_VLEN);
 	assert_false(v[text].chunked || v[text].fill);
 	assert_int_equal(v[texts].data, NC_NO_DATA);

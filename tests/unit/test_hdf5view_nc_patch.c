@@ -55,7 +55,7 @@ static void test_address(void **state)
 				fail_msg("%s", e.msg);
 			read_back(&f, &file, &l);
 			assert_int_equal(l.cls,
-					 k & 2 ? H5_LAYOUT_CHUNKED : H5_LAYOUT_CONTIGUOUS);
+					 k & 2 ? HDF5_LAYOUT_CHUNKED : HDF5_LAYOUT_CONTIGUOUS);
 			assert_int_equal(l.addr, 0x123456789abcdeu);
 			assert_int_equal(k & 2 ? l.chunk[0] : l.size, k & 2 ? 10 : 400);
 			ncf_release(&f);

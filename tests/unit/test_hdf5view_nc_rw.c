@@ -226,7 +226,7 @@ static void remount(struct rwf *f)
 	rwf_view(f);
 }
 
-static unsigned kept_files(struct rwf *f)
+static unsigned fd_cache(struct rwf *f)
 {
 	char command[128];
 	FILE *p;
@@ -257,10 +257,10 @@ static void test_kept(void **state)
 		assert_int_equal(rwf_close(f, id, fh), -EIO);
 		assert_true(rwf_shows(f, "x.nc", "packed", 1));
 		assert_int_equal(f->v->write->finish(f->v, true, NULL), -EIO);
-		assert_int_equal(kept_files(f), k == 1 ? 3 : 2);
+		assert_int_equal(fd_cache(f), k == 1 ? 3 : 2);
 		f->fail = 0;
 		remount(f);
-		assert_int_equal(kept_files(f), 0);
+		assert_int_equal(fd_cache(f), 0);
 		assert_true(rwf_shows(f, "x.nc", "more", 3));
 		assert_true(rwf_shows(f, "x.nc", "packed", 1));
 		assert_true(rwf_shows(f, "x.nc", "plain", k == 0 ? 2 : k == 1 ? 7 : 3));
@@ -282,7 +282,7 @@ static void test_kept_too_long(void **state)
 	f->commits = 0;
 	rwf_view(f);
 	assert_int_equal(f->commits, 0);
-	assert_int_equal(kept_files(f), 2);
+	assert_int_equal(fd_cache(f), 2);
 	assert_true(rwf_shows(f, "x.nc", "another", 6));
 	assert_false(rwf_shows(f, "x.nc", "more", 3));
 }
@@ -307,7 +307,7 @@ static void test_kept_new(void **state)
 		rwf_view(f);
 		assert_int_equal(f->commits, k);
 		assert_int_equal(rwf_shows(f, "x.nc", "another", 6), k == 0);
-		assert_int_equal(kept_files(f), 2);
+		assert_int_equal(fd_cache(f), 2);
 	}
 }
 
@@ -344,12 +344,12 @@ static void test_kept_damaged(void **state)
 		f->commits = 0;
 		rwf_view(f);
 		assert_int_equal(f->commits, 0);
-		assert_int_equal(kept_files(f), 2);
+		assert_int_equal(fd_cache(f), 2);
 		assert_false(rwf_shows(f, "x.nc", "more", 3));
 		assert_int_equal(unlink(maps.gl_pathv[0]), 0);
 		globfree(&maps);
 		remount(f);
-		assert_int_equal(kept_files(f), 0);
+		assert_int_equal(fd_cache(f), 0);
 	}
 }
 
@@ -368,7 +368,7 @@ static void test_scratch_left(void **state)
 	assert_int_equal(f->commits, 1);
 	remount(f);
 	assert_int_equal(rwf_id(f, "left"), 0);
-	assert_int_equal(kept_files(f), 0);
+	assert_int_equal(fd_cache(f), 0);
 }
 
 /* ---- threads ---- */

@@ -63,7 +63,7 @@ static void our_reader(const struct ncf *f, const uint8_t *all, size_t size, uin
 	if (h5_file_read(&blob, &raw, &e) < 0 || h5_layout_read(&raw, header, &l, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(raw.eof, size);
-	if (l.cls != H5_LAYOUT_CHUNKED || exist == 0)
+	if (l.cls != HDF5_LAYOUT_CHUNKED || exist == 0)
 		return;
 	if (h5_index_load(&raw, &l, f->a.grid, 1 << 24, &x, &e) < 0)
 		fail_msg("%s", e.msg);

@@ -69,7 +69,7 @@ static uint64_t touch(const void *p, uint64_t n)
 }
 
 /* follow - every pointer, as far as the model says. */
-static uint64_t follow(const struct guest_model *m)
+static uint64_t follow(const struct isolated_model *m)
 {
 	uint64_t sum = strlen(m->ds.format);
 
@@ -112,7 +112,8 @@ static void test_every_change(void **state)
 	assert_int_equal(source_open(formats, 1, path, &opts, &s, &e), 0);
 	h = h5_of(s);
 	assert_non_null(h->g.region);
-	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e), 0);
+	assert_int_equal(
+		isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e), 0);
 	/* at the same address, or every pointer would lead out of it */
 	copy = malloc(h->g.region_size);
 	assert_non_null(copy);
@@ -121,12 +122,13 @@ static void test_every_change(void **state)
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == h->g.region);
 	for (unsigned i = 0; i < 40000; i++) {
 		uint8_t *at = h->g.region;
-		size_t used = ((struct guest_model *)(void *)copy)->used;
+		size_t used = ((struct isolated_model *)(void *)copy)->used;
 
 		memcpy(at, copy, h->g.region_size);
 		for (unsigned k = next(&seed) % 3 + 1; k > 0; k--)
 			at[next(&seed) % used] = (uint8_t)next(&seed);
-		if (guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e) < 0) {
+		if (isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e) <
+		    0) {
 			found++;
 		} else {
 			harmless++;
@@ -136,13 +138,15 @@ static void test_every_change(void **state)
 	assert_true(found > 1000 && harmless > 1000 && sum > 0);
 	memcpy(h->g.region, copy, h->g.region_size);
 	/* a truth that is neither */
-	*(unsigned char *)&((struct guest_model *)h->g.region)->ds.arrays[0].uniform = 2;
-	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e),
-			 -EBADMSG);
+	*(unsigned char *)&((struct isolated_model *)h->g.region)->ds.arrays[0].uniform = 2;
+	assert_int_equal(
+		isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e),
+		-EBADMSG);
 	memcpy(h->g.region, copy, h->g.region_size);
 	/* a chunk of 32 bytes, and the limit */
-	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, 32, &e), 0);
-	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, 31, &e),
+	assert_int_equal(isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, 32, &e),
+			 0);
+	assert_int_equal(isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, 31, &e),
 			 -EBADMSG);
 	free(copy);
 	source_close(s);
@@ -150,16 +154,16 @@ static void test_every_change(void **state)
 
 /* ---- a model by hand ---- */
 
-static bool sound(const struct guest_verify *v, const void *own)
+static bool sound(const struct isolated_verify *v, const void *own)
 {
 	return v && !own;
 }
 
-static const struct guest_kind own_kind = {.child.who = "the test", .sound = sound};
+static const struct isolated_kind own_kind = {.child.who = "the test", .sound = sound};
 
 /* A root group with an attribute whose type is a compound: a number, and two of a base. */
 static struct whole {
-	struct guest_model m;
+	struct isolated_model m;
 	char text[16];
 	struct ds_group root;
 	struct ds_attr attr;
@@ -204,7 +208,7 @@ static struct whole *whole(void)
 
 static int verified(const struct whole *w, struct err *e)
 {
-	return guest_verify(&own_kind, &w->m, sizeof(*w), LIMIT, e);
+	return isolated_verify(&own_kind, &w->m, sizeof(*w), LIMIT, e);
 }
 
 static void refused(const struct whole *w)

@@ -23,7 +23,7 @@
 /* service - answers by the path that is asked for. */
 struct service {
 	struct ns_server s;
-	struct net *net;
+	struct http_client *net;
 	struct aws_options o;
 	const char *token, *roles, *keys, *status; /* status: of keys */
 	char header[256], body[2048];
@@ -48,23 +48,23 @@ static bool answer(void *arg, struct ns_call *c)
 
 static void begin(struct service *v, const char *keys)
 {
-	const struct net_options quick = {.connect_ms = 1000,
-					  .stall_ms = 5000,
-					  .total_ms = 20000,
-					  .tries = 1,
-					  .connections = 4,
-					  .requests = 16};
+	const struct http_client_options quick = {.connect_ms = 1000,
+						  .stall_ms = 5000,
+						  .total_ms = 20000,
+						  .tries = 1,
+						  .connections = 4,
+						  .requests = 16};
 
 	*v = (struct service){
 		.token = "tok", .roles = "role\n", .keys = keys, .status = "200 OK"};
 	ns_begin(&v->s, answer, v);
-	assert_int_equal(net_new(&quick, &v->net, NULL), 0);
+	assert_int_equal(http_client_new(&quick, &v->net, NULL), 0);
 	v->o.net = v->net;
 }
 
 static void end(struct service *v)
 {
-	net_free(v->net);
+	http_client_free(v->net);
 	ns_end(&v->s);
 }
 

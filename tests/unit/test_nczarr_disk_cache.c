@@ -356,7 +356,7 @@ static void test_killed(void **state)
 /* ---- below a store ---- */
 
 struct mount {
-	struct rcache *c;
+	struct object_cache *c;
 	struct store *s;
 };
 
@@ -369,14 +369,14 @@ static void mount_open(struct mount *m, struct fake *f)
 				   .disk_bytes = 256 * MIB};
 	struct err e = ERR_INIT;
 
-	assert_int_equal(rcache_new(&o, &m->c, &e), 0);
+	assert_int_equal(object_cache_new(&o, &m->c, &e), 0);
 	assert_int_equal(store_remote_open(m->c, &f->base, "fake://a", &m->s, &e), 0);
 }
 
 static void mount_close(struct mount *m)
 {
 	store_close(m->s);
-	rcache_free(m->c);
+	object_cache_free(m->c);
 }
 
 static void read_all(struct mount *m, struct fake *f, const char *key)

@@ -12,7 +12,7 @@ static struct plan plans[S_N];
 static struct zr_grid grids[S_N];
 static bool hidden_groups[3], hidden_arrays[S_N];
 
-static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
+static struct zr_metadata emit_of(struct source *s, enum zarr_mode mode)
 {
 	for (uint32_t a = 0; a < S_N; a++) {
 		plans[a] = (struct plan){.kind = PLAN_DECODE,
@@ -26,36 +26,37 @@ static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
 	plans[S_S].fixed_size = 4;
 	plans[S_F].kind = PLAN_PASS;
 	plans[S_F].chain = s->ds.arrays[S_F].chain;
-	return (struct zr_emit){.ds = &s->ds,
-				.plans = plans,
-				.hidden_groups = hidden_groups,
-				.hidden_arrays = hidden_arrays,
-				.grids = grids,
-				.format = zr_format_of(2),
-				.mode = mode};
+	return (struct zr_metadata){.ds = &s->ds,
+				    .plans = plans,
+				    .hidden_groups = hidden_groups,
+				    .hidden_arrays = hidden_arrays,
+				    .grids = grids,
+				    .format = zr_format_of(2),
+				    .mode = mode};
 }
 
-static void doc_is(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, const char *text)
+static void doc_is(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord,
+		   const char *text)
 {
 	struct err e = ERR_INIT;
 	struct buf b;
 
 	buf_init(&b, 1 << 16);
-	assert_int_equal(zr_emit_doc(em, doc, ord, &b, &e), 0);
+	assert_int_equal(zr_metadata_doc(em, doc, ord, &b, &e), 0);
 	buf_putc(&b, '\0');
 	assert_string_equal((const char *)b.data, text);
 	buf_release(&b);
 }
 
 /* has - whether a document contains a piece of text. */
-static bool has(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, const char *piece)
+static bool has(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord, const char *piece)
 {
 	struct err e = ERR_INIT;
 	struct buf b;
 	bool found;
 
 	buf_init(&b, 1 << 16);
-	assert_int_equal(zr_emit_doc(em, doc, ord, &b, &e), 0);
+	assert_int_equal(zr_metadata_doc(em, doc, ord, &b, &e), 0);
 	buf_putc(&b, '\0');
 	found = strstr((const char *)b.data, piece) != NULL;
 	if (!found)
@@ -67,7 +68,7 @@ static bool has(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, const c
 static void test_pure(void **state)
 {
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_PURE);
+	struct zr_metadata em = emit_of(s, ZARR_PURE);
 
 	(void)state;
 	doc_is(&em, ZR_DOC_ZGROUP, 0, "{\n    \"zarr_format\": 2\n}\n");
@@ -136,7 +137,7 @@ static void test_types(void **state)
 		    {S_V, "\"|u1\""},
 		    {S_CMP, "[[\"a\", \"<i2\"], [\"v\", \"<f4\", [3]]]"}};
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_PURE);
+	struct zr_metadata em = emit_of(s, ZARR_PURE);
 	char piece[128];
 
 	(void)state;
@@ -159,7 +160,7 @@ static void test_types(void **state)
 static void fill_is(uint32_t ord, const void *fill, const char *text)
 {
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_PURE);
+	struct zr_metadata em = emit_of(s, ZARR_PURE);
 	uint8_t bytes[32] = {0};
 	char piece[128];
 
@@ -194,7 +195,7 @@ static void test_fills(void **state)
 static void test_nczarr(void **state)
 {
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_NCZARR);
+	struct zr_metadata em = emit_of(s, ZARR_NCZARR);
 
 	(void)state;
 	doc_is(&em, ZR_DOC_ZGROUP, 1,
@@ -339,7 +340,7 @@ static void test_attrs(void **state)
 static void test_consolidated(void **state)
 {
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_NCZARR);
+	struct zr_metadata em = emit_of(s, ZARR_NCZARR);
 	struct err e = ERR_INIT;
 	struct buf b;
 
@@ -354,14 +355,14 @@ static void test_consolidated(void **state)
 	assert_true(has(&em, ZR_DOC_ZMETADATA, 0,
 			"    },\n    \"zarr_consolidated_format\": 1\n}\n"));
 	buf_init(&b, 1 << 16);
-	assert_int_equal(zr_emit_doc(&em, ZR_DOC_ZMETADATA, 0, &b, &e), 0);
+	assert_int_equal(zr_metadata_doc(&em, ZR_DOC_ZMETADATA, 0, &b, &e), 0);
 	buf_putc(&b, '\0');
 	assert_null(strstr((const char *)b.data, "huge/"));
 	for (size_t i = 0; i < b.len; i++)
 		assert_true(b.data[i] < 0x7f);
 	buf_release(&b);
 	buf_init(&b, 1000);
-	assert_int_equal(zr_emit_doc(&em, ZR_DOC_ZMETADATA, 0, &b, &e), -ERANGE);
+	assert_int_equal(zr_metadata_doc(&em, ZR_DOC_ZMETADATA, 0, &b, &e), -ERANGE);
 	buf_release(&b);
 	source_close(s);
 }

@@ -12,7 +12,7 @@ static struct plan plans[S_N];
 static struct zr_grid grids[S_N];
 static bool hidden_groups[3], hidden_arrays[S_N];
 
-static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
+static struct zr_metadata emit_of(struct source *s, enum zarr_mode mode)
 {
 	for (uint32_t a = 0; a < S_N; a++) {
 		plans[a] = (struct plan){.kind = PLAN_DECODE};
@@ -20,32 +20,32 @@ static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
 		zr_grid_chunks(&s->ds.arrays[a], &grids[a]);
 		grids[a].keys = (struct zr_keys){.nested = true, .lead = true};
 	}
-	return (struct zr_emit){.ds = &s->ds,
-				.plans = plans,
-				.hidden_groups = hidden_groups,
-				.hidden_arrays = hidden_arrays,
-				.grids = grids,
-				.format = zr_format_of(3),
-				.strict_json = true,
-				.mode = mode};
+	return (struct zr_metadata){.ds = &s->ds,
+				    .plans = plans,
+				    .hidden_groups = hidden_groups,
+				    .hidden_arrays = hidden_arrays,
+				    .grids = grids,
+				    .format = zr_format_of(3),
+				    .strict_json = true,
+				    .mode = mode};
 }
 
 /* text_of - a document; NUL-terminated, kept until the next. */
-static const char *text_of(const struct zr_emit *em, enum zr_doc doc, uint32_t ord)
+static const char *text_of(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
 {
 	static char text[1 << 16];
 	struct err e = ERR_INIT;
 	struct buf b;
 
 	buf_init(&b, sizeof(text) - 1);
-	assert_int_equal(zr_emit_doc(em, doc, ord, &b, &e), 0);
+	assert_int_equal(zr_metadata_doc(em, doc, ord, &b, &e), 0);
 	memcpy(text, b.data, b.len);
 	text[b.len] = '\0';
 	buf_release(&b);
 	return text;
 }
 
-static bool has(const struct zr_emit *em, uint32_t array, const char *piece)
+static bool has(const struct zr_metadata *em, uint32_t array, const char *piece)
 {
 	const char *text = text_of(em, ZR_DOC_ARRAY_JSON, array);
 	bool found = strstr(text, piece) != NULL;
@@ -58,7 +58,7 @@ static bool has(const struct zr_emit *em, uint32_t array, const char *piece)
 static void test_documents(void **state)
 {
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_PURE);
+	struct zr_metadata em = emit_of(s, ZARR_PURE);
 
 	(void)state;
 	assert_string_equal(text_of(&em, ZR_DOC_GROUP_JSON, 1),
@@ -112,7 +112,7 @@ static void test_types(void **state)
 		{S_CMP, "uint8", "0"},
 	};
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_PURE);
+	struct zr_metadata em = emit_of(s, ZARR_PURE);
 	char piece[80];
 
 	(void)state;
@@ -152,7 +152,7 @@ static void test_codecs(void **state)
 		{.h5_id = CODEC_CRC32C, .name = ""}};
 	static const uint64_t per[] = {2, 2};
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_PURE);
+	struct zr_metadata em = emit_of(s, ZARR_PURE);
 
 	(void)state;
 	plans[S_I].chain = (struct codec_chain){2, specs};
@@ -183,7 +183,7 @@ static void fill_is(struct source *s, uint32_t array, struct ds_attr at, enum za
 	struct ds_array *a = &s->ds.arrays[array];
 	const struct ds_attr *attrs = a->attrs;
 	uint32_t n = a->n_attrs;
-	struct zr_emit em = emit_of(s, mode);
+	struct zr_metadata em = emit_of(s, mode);
 	char piece[80];
 
 	at.name = "_FillValue";
@@ -275,7 +275,7 @@ static void test_fill_said(void **state)
 static void test_consolidated(void **state)
 {
 	struct source *s = sample_new();
-	struct zr_emit em = emit_of(s, ZARR_PURE);
+	struct zr_metadata em = emit_of(s, ZARR_PURE);
 	struct err e = ERR_INIT;
 	const char *text;
 	struct buf b;
@@ -293,7 +293,7 @@ static void test_consolidated(void **state)
 	assert_null(strstr(text, "huge\": {"));
 	for (size_t max = 1; max < 20000; max += 500) {
 		buf_init(&b, max);
-		assert_true(zr_emit_doc(&em, ZR_DOC_ROOT_JSON, 0, &b, &e) == 0 ||
+		assert_true(zr_metadata_doc(&em, ZR_DOC_ROOT_JSON, 0, &b, &e) == 0 ||
 			    e.code == -ERANGE);
 		buf_release(&b);
 	}

@@ -18,7 +18,7 @@
 
 /* ---- a store, a state directory, a script ---- */
 
-struct far {
+struct blob_proxy {
 	struct zs_box box;
 	struct store *s;
 	struct zarr_keys *k;
@@ -29,7 +29,7 @@ struct far {
 
 static int script(void *arg, enum store_mem_what what, const char *key)
 {
-	struct far *f = arg;
+	struct blob_proxy *f = arg;
 	size_t n = strlen(f->log);
 
 	if (what == STORE_MEM_FRESH)
@@ -42,16 +42,16 @@ static int script(void *arg, enum store_mem_what what, const char *key)
 	return 0;
 }
 
-static void put_mem(struct far *f, const char *key, const char *text)
+static void put_mem(struct blob_proxy *f, const char *key, const char *text)
 {
 	assert_int_equal(store_mem_put(f->s, key, text, strlen(text)), 0);
 }
 
-static void far_init(struct far *f, bool plain)
+static void far_init(struct blob_proxy *f, bool plain)
 {
 	static const char *const none[] = {NULL};
 
-	*f = (struct far){.fail_from = LONG_MAX};
+	*f = (struct blob_proxy){.fail_from = LONG_MAX};
 	zs_box_init(&f->box, none);
 	f->s = store_mem_new();
 	assert_non_null(f->s);
@@ -59,13 +59,13 @@ static void far_init(struct far *f, bool plain)
 	store_mem_set_script(f->s, script, f, plain);
 }
 
-static void far_release(struct far *f)
+static void far_release(struct blob_proxy *f)
 {
 	store_close(f->s);
 	zs_box_release(&f->box);
 }
 
-static void begin(struct far *f, int consolidated)
+static void begin(struct blob_proxy *f, int consolidated)
 {
 	const struct zarr_sink_options o = {
 		.dir_fd = f->box.state_fd, .store = f->s, .consolidated = consolidated};
@@ -73,12 +73,12 @@ static void begin(struct far *f, int consolidated)
 	zs_ok(zarr_keys_begin(&o, &f->k, &e));
 }
 
-static void put_as(struct far *f, const char *key, const char *text, uint64_t version)
+static void put_as(struct blob_proxy *f, const char *key, const char *text, uint64_t version)
 {
 	zs_ok(zarr_keys_put(f->k, key, (const uint8_t *)text, strlen(text), version, &e));
 }
 
-static uint64_t version_of(struct far *f, const char *key)
+static uint64_t version_of(struct blob_proxy *f, const char *key)
 {
 	struct store_stat st;
 
@@ -86,12 +86,12 @@ static uint64_t version_of(struct far *f, const char *key)
 }
 
 /* put - over what is there now. */
-static void put(struct far *f, const char *key, const char *text)
+static void put(struct blob_proxy *f, const char *key, const char *text)
 {
 	put_as(f, key, text, version_of(f, key));
 }
 
-static int commit(struct far *f, struct err *e)
+static int commit(struct blob_proxy *f, struct err *e)
 {
 	int rc = zarr_keys_commit(f->k, e);
 
@@ -100,7 +100,7 @@ static int commit(struct far *f, struct err *e)
 	return rc;
 }
 
-static void good(struct far *f)
+static void good(struct blob_proxy *f)
 {
 	struct err e = ERR_INIT;
 
@@ -108,7 +108,7 @@ static void good(struct far *f)
 		zs_die("commit", &e);
 }
 
-static const char *text_of(struct far *f, const char *key)
+static const char *text_of(struct blob_proxy *f, const char *key)
 {
 	static char text[4][4096];
 	static unsigned turn;
@@ -125,7 +125,7 @@ static const char *text_of(struct far *f, const char *key)
 	return p;
 }
 
-static void is_json(struct far *f, const char *key, const char *want)
+static void is_json(struct blob_proxy *f, const char *key, const char *want)
 {
 	const char *got = text_of(f, key);
 	json_t *a = NULL, *b = NULL;
@@ -142,7 +142,7 @@ static void is_json(struct far *f, const char *key, const char *want)
 
 static void test_bytes(void **state)
 {
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -175,7 +175,7 @@ static void test_bytes(void **state)
 /* An array that is removed and made again: nobody reads old chunks by the new document. */
 static void test_again(void **state)
 {
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -196,7 +196,7 @@ static void test_again(void **state)
 
 static void test_all2(void **state)
 {
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -247,7 +247,7 @@ static void test_all2(void **state)
 
 static void test_all3(void **state)
 {
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -281,7 +281,7 @@ static void test_conditions(void **state)
 	(void)state;
 	for (int plain = 0; plain < 2; plain++) {
 		struct err e = ERR_INIT;
-		struct far f;
+		struct blob_proxy f;
 		uint64_t was;
 
 		far_init(&f, plain);
@@ -310,7 +310,7 @@ static void test_conditions(void **state)
 /* A document of all that changes between two looks at it can be taken up. */
 static int meddling(void *arg, enum store_mem_what what, const char *key)
 {
-	struct far *f = arg;
+	struct blob_proxy *f = arg;
 
 	if (what == STORE_MEM_FRESH && strcmp(key, ".zmetadata") == 0 && ++f->count == 2)
 		put_mem(f, ".zmetadata", "{\"metadata\": {\"theirs/.zarray\": {}}}");
@@ -320,7 +320,7 @@ static int meddling(void *arg, enum store_mem_what what, const char *key)
 static void test_again_later(void **state)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -339,7 +339,7 @@ static void test_again_later(void **state)
 
 /* ---- what fails ---- */
 
-static void fill(struct far *f)
+static void fill(struct blob_proxy *f)
 {
 	put_mem(f, ".zgroup", "{}");
 	put_mem(f, ".zmetadata", "{\"metadata\": {\".zgroup\": {}, \"old/.zarray\": {}}}");
@@ -351,7 +351,7 @@ static void fill(struct far *f)
 }
 
 /* change - as a stage tells it, time and again; versions are those of the beginning. */
-static int change(struct far *f, uint64_t zarray, struct err *e)
+static int change(struct blob_proxy *f, uint64_t zarray, struct err *e)
 {
 	begin(f, -1);
 	assert_int_equal(zarr_keys_gone(f->k, "old", e), 0);
@@ -371,7 +371,7 @@ static void test_failing(void **state)
 	for (long k = 1; k <= n; k++)
 		for (int late = 0; late < 2; late++) {
 			struct err e = ERR_INIT;
-			struct far f;
+			struct blob_proxy f;
 			uint64_t was;
 			int rc;
 
@@ -452,7 +452,7 @@ static void test_view(void **state)
 	uint8_t room[16];
 	struct view *w;
 	struct span s;
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);

@@ -7,8 +7,8 @@
 static void test_hello(void **state)
 {
 	struct ns_server s;
-	struct net_want w = {.url = s.url};
-	struct net_answer a;
+	struct http_request w = {.url = s.url};
+	struct http_response a;
 
 	(void)state;
 	ns_begin(&s, hello, NULL);
@@ -22,12 +22,12 @@ static void test_hello(void **state)
 	assert_string_equal(a.content_type, "text/plain");
 	assert_string_equal(a.region, "eu-west-1");
 	assert_body(&a, "hello");
-	net_answer_release(&a);
+	http_response_release(&a);
 	w.method = "HEAD";
 	assert_int_equal(get(&quick, &w, &a), 0);
 	assert_int_equal(a.length, 5);
 	assert_int_equal(a.body.len, 0);
-	net_answer_release(&a);
+	http_response_release(&a);
 	ns_end(&s);
 }
 
@@ -35,8 +35,8 @@ static void test_room(void **state)
 {
 	struct ns_server s;
 	uint8_t room[8] = {0};
-	struct net_want w = {.url = s.url, .room = room, .max_body = 5};
-	struct net_answer a;
+	struct http_request w = {.url = s.url, .room = room, .max_body = 5};
+	struct http_response a;
 
 	(void)state;
 	ns_begin(&s, hello, NULL);
@@ -80,15 +80,15 @@ static void test_statuses(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url};
-		struct net_answer a;
+		struct http_request w = {.url = s.url};
+		struct http_response a;
 
 		ns_begin(&s, status, (void *)(uintptr_t)cases[i].status);
 		assert_int_equal(get(&quick, &w, &a), cases[i].rc);
 		assert_int_equal(a.tries, cases[i].tries);
 		if (a.rc < 0)
 			assert_string_equal(a.error_code, "Such.Code1");
-		net_answer_release(&a);
+		http_response_release(&a);
 		ns_end(&s);
 	}
 }
@@ -138,15 +138,15 @@ static void test_tried_again(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(broken_first); i++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url};
-		struct net_answer a;
+		struct http_request w = {.url = s.url};
+		struct http_response a;
 
 		ns_begin(&s, third, (void *)(uintptr_t)broken_first[i]);
 		if (get(&quick, &w, &a) < 0)
 			fail_msg("case %zu: %s", i, a.e.msg);
 		assert_body(&a, "hello");
 		assert_int_equal(a.tries, 3);
-		net_answer_release(&a);
+		http_response_release(&a);
 		ns_end(&s);
 	}
 }
@@ -157,8 +157,8 @@ static void test_once(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(broken_first); i++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url, .method = "PUT", .once = true};
-		struct net_answer a;
+		struct http_request w = {.url = s.url, .method = "PUT", .once = true};
+		struct http_response a;
 		bool undone = strstr(broken_first[i], "RequestTimeout") != NULL;
 
 		w.body = "x";
@@ -170,7 +170,7 @@ static void test_once(void **state)
 			assert_true(get(&quick, &w, &a) < 0);
 		assert_int_equal(a.tries, undone ? 3 : 1);
 		assert_int_equal(atomic_load(&s.requests), undone ? 3 : 1);
-		net_answer_release(&a);
+		http_response_release(&a);
 		ns_end(&s);
 	}
 }
@@ -192,22 +192,22 @@ static void test_kept_connection(void **state)
 	(void)state;
 	for (int once = 0; once < 2; once++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url,
-				     .method = "PUT",
-				     .max_body = 100,
-				     .body = "x",
-				     .body_len = 1};
-		struct net_answer a;
-		struct net *n = net_of(&quick);
+		struct http_request w = {.url = s.url,
+					 .method = "PUT",
+					 .max_body = 100,
+					 .body = "x",
+					 .body_len = 1};
+		struct http_response a;
+		struct http_client *n = http_of(&quick);
 
 		w.once = once;
 		ns_begin(&s, drops_second, NULL);
-		assert_int_equal(net_do(n, &w, &a, NULL), 0);
-		net_answer_release(&a);
-		assert_int_equal(net_do(n, &w, &a, NULL), once ? -EIO : 0);
-		net_answer_release(&a);
+		assert_int_equal(http_do(n, &w, &a, NULL), 0);
+		http_response_release(&a);
+		assert_int_equal(http_do(n, &w, &a, NULL), once ? -EIO : 0);
+		http_response_release(&a);
 		assert_int_equal(atomic_load(&s.requests), once ? 2 : 3);
-		net_free(n);
+		http_client_free(n);
 		ns_end(&s);
 	}
 }
@@ -215,8 +215,8 @@ static void test_kept_connection(void **state)
 static void test_no_server(void **state)
 {
 	struct ns_server s;
-	struct net_want w = {.url = s.url};
-	struct net_answer a;
+	struct http_request w = {.url = s.url};
+	struct http_response a;
 
 	(void)state;
 	ns_begin(&s, hello, NULL);
@@ -280,15 +280,15 @@ static void test_endless(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url, .total_ms = 500};
-		struct net_answer a;
+		struct http_request w = {.url = s.url, .total_ms = 500};
+		struct http_response a;
 
 		ns_begin(&s, endless, (void *)(uintptr_t)cases[i].kind);
 		if (get(&quick, &w, &a) != cases[i].rc)
 			fail_msg("%s: %d %s", cases[i].kind, a.rc, a.e.msg);
 		assert_says(&a, cases[i].says);
 		assert_true(a.body.len <= 1 << 20);
-		net_answer_release(&a);
+		http_response_release(&a);
 		ns_end(&s);
 	}
 }
@@ -315,13 +315,13 @@ static void test_no_http(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url};
-		struct net_answer a;
+		struct http_request w = {.url = s.url};
+		struct http_response a;
 
 		ns_begin(&s, raw, (void *)(uintptr_t)texts[i]);
 		if (get(&quick, &w, &a) >= 0)
 			fail_msg("case %zu was taken", i);
-		net_answer_release(&a);
+		http_response_release(&a);
 		ns_end(&s);
 	}
 }
@@ -331,9 +331,9 @@ static void test_no_http(void **state)
 static void test_retry_after(void **state)
 {
 	struct ns_server s;
-	struct net_want w = {.url = s.url};
-	struct net_answer a;
-	int64_t begin = stop_now();
+	struct http_request w = {.url = s.url};
+	struct http_response a;
+	int64_t begin = cancel_now();
 
 	(void)state;
 	ns_begin(&s, raw,
@@ -342,14 +342,14 @@ static void test_retry_after(void **state)
 	assert_int_equal(get(&quick, &w, &a), -EIO); /* nobody waits that long */
 	assert_int_equal(a.tries, 1);
 	assert_says(&a, "120 seconds");
-	net_answer_release(&a);
+	http_response_release(&a);
 	ns_end(&s);
 	ns_begin(&s, third,
 		 (void *)(uintptr_t) "HTTP/1.1 429 Slow\r\nRetry-After: 1\r\nContent-Length: "
 				     "0\r\n\r\n");
 	assert_int_equal(get(&quick, &w, &a), 0);
-	assert_true(stop_now() - begin >= 2 * INT64_C(1000000000));
-	net_answer_release(&a);
+	assert_true(cancel_now() - begin >= 2 * INT64_C(1000000000));
+	http_response_release(&a);
 	ns_end(&s);
 }
 
@@ -368,8 +368,8 @@ static bool letters(void *arg, struct ns_call *c)
 static void test_cut(void **state)
 {
 	struct ns_server s;
-	struct net_want w = {.url = s.url, .max_body = 4, .part_off = 26, .part_len = 4};
-	struct net_answer a;
+	struct http_request w = {.url = s.url, .max_body = 4, .part_off = 26, .part_len = 4};
+	struct http_response a;
 
 	(void)state;
 	ns_begin(&s, letters, NULL);
@@ -377,19 +377,19 @@ static void test_cut(void **state)
 	assert_true(a.cut);
 	assert_body(&a, "abcd");
 	assert_int_equal(a.length, 2000);
-	net_answer_release(&a);
+	http_response_release(&a);
 	w.part_off = 1998;
 	assert_int_equal(get(&quick, &w, &a), 0);
 	assert_int_equal(a.body.len, 2);
-	net_answer_release(&a);
+	http_response_release(&a);
 	w.part_off = 5000;
 	assert_int_equal(get(&quick, &w, &a), 0);
 	assert_int_equal(a.body.len, 0);
-	net_answer_release(&a);
+	http_response_release(&a);
 	w.part_off = (uint64_t)1 << 40;
 	assert_int_equal(get(&quick, &w, &a), -EOPNOTSUPP);
 	assert_says(&a, "no ranges");
-	net_answer_release(&a);
+	http_response_release(&a);
 	ns_end(&s);
 }
 
@@ -415,8 +415,9 @@ static void test_send(void **state)
 	assert_int_equal(write(fd, data, sizeof(data)), sizeof(data));
 	for (int from_fd = 0; from_fd < 2; from_fd++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url, .method = "PUT", .max_body = sizeof(data)};
-		struct net_answer a;
+		struct http_request w = {
+			.url = s.url, .method = "PUT", .max_body = sizeof(data)};
+		struct http_response a;
 
 		w.body = from_fd ? NULL : data + 5;
 		w.body_fd = fd;
@@ -427,12 +428,12 @@ static void test_send(void **state)
 		assert_int_equal(a.tries, 2);
 		assert_int_equal(a.body.len, sizeof(data) - 5);
 		assert_memory_equal(a.body.data, data + 5, a.body.len);
-		net_answer_release(&a);
+		http_response_release(&a);
 		if (from_fd) {
 			w.body_off = 100; /* it ends before */
 			assert_int_equal(get(&quick, &w, &a), -EIO);
 			assert_says(&a, "could not be read");
-			net_answer_release(&a);
+			http_response_release(&a);
 		}
 		ns_end(&s);
 	}
@@ -440,7 +441,7 @@ static void test_send(void **state)
 	(void)unlink(path);
 }
 
-static bool judge_hello(void *arg, const struct net_answer *a)
+static bool judge_hello(void *arg, const struct http_response *a)
 {
 	int *n = arg;
 
@@ -451,18 +452,18 @@ static void test_judge(void **state)
 {
 	struct ns_server s;
 	int n = 0;
-	struct net_want w = {.url = s.url, .judge = judge_hello, .sign_arg = &n};
-	struct net_answer a;
+	struct http_request w = {.url = s.url, .judge = judge_hello, .sign_arg = &n};
+	struct http_response a;
 
 	(void)state;
 	ns_begin(&s, hello, NULL);
 	assert_int_equal(get(&quick, &w, &a), 0);
 	assert_int_equal(a.tries, 3);
 	assert_body(&a, "hello");
-	net_answer_release(&a);
+	http_response_release(&a);
 	n = -10;
 	assert_int_equal(get(&quick, &w, &a), -EIO);
-	net_answer_release(&a);
+	http_response_release(&a);
 	ns_end(&s);
 }
 
@@ -476,8 +477,8 @@ static bool hangs(void *arg, struct ns_call *c)
 }
 
 struct asker {
-	struct net *n;
-	struct stop *stop;
+	struct http_client *n;
+	struct cancel *stop;
 	const char *url;
 	struct ns_server *s;
 };
@@ -489,39 +490,39 @@ static void *ask_stop(void *arg)
 	while (atomic_load(&a->s->requests) == 0)
 		(void)usleep(1000);
 	if (a->stop)
-		stop_ask(a->stop);
+		cancel_request(a->stop);
 	else
-		net_stop(a->n);
+		http_client_stop(a->n);
 	return NULL;
 }
 
 static void test_given_up(void **state)
 {
-	struct net_options o = quick;
+	struct http_client_options o = quick;
 
 	(void)state;
 	o.stall_ms = o.total_ms = 60000;
 	for (int whole = 0; whole < 2; whole++) {
 		struct ns_server s;
-		struct net_want w = {.url = s.url, .method = "GET"};
-		struct net *n = net_of(&o);
-		struct stop stop;
+		struct http_request w = {.url = s.url, .method = "GET"};
+		struct http_client *n = http_of(&o);
+		struct cancel stop;
 		struct asker k = {.n = n, .s = &s, .stop = whole ? NULL : &stop};
-		struct net_answer a;
-		struct net_counts counts;
+		struct http_response a;
+		struct http_counts counts;
 		pthread_t thread;
 
 		ns_begin(&s, hangs, NULL);
-		stop_begin(&stop);
+		cancel_begin(&stop);
 		assert_int_equal(pthread_create(&thread, NULL, ask_stop, &k), 0);
-		assert_int_equal(net_do(n, &w, &a, NULL), whole ? -ECANCELED : -EINTR);
+		assert_int_equal(http_do(n, &w, &a, NULL), whole ? -ECANCELED : -EINTR);
 		(void)pthread_join(thread, NULL);
-		stop_end(&stop);
-		net_get_counts(n, &counts);
+		cancel_end(&stop);
+		http_get_counts(n, &counts);
 		assert_int_equal(counts.in_flight, 0);
 		if (whole)
-			assert_int_equal(net_do(n, &w, &a, NULL), -ECANCELED);
-		net_free(n);
+			assert_int_equal(http_do(n, &w, &a, NULL), -ECANCELED);
+		http_client_free(n);
 		ns_end(&s);
 	}
 }
@@ -530,7 +531,7 @@ struct tally {
 	_Atomic unsigned int canceled, good, other;
 };
 
-static void on_done(void *arg, struct net_answer *a)
+static void on_done(void *arg, struct http_response *a)
 {
 	struct tally *t = arg;
 
@@ -540,48 +541,48 @@ static void on_done(void *arg, struct net_answer *a)
 		atomic_fetch_add(&t->canceled, 1);
 	else
 		atomic_fetch_add(&t->other, 1);
-	net_answer_release(a);
+	http_response_release(a);
 }
 
 static void test_freed_in_flight(void **state)
 {
 	struct ns_server s;
-	struct net_want w = {.url = s.url, .method = "GET"};
-	struct net *n = net_of(&quick);
+	struct http_request w = {.url = s.url, .method = "GET"};
+	struct http_client *n = http_of(&quick);
 	struct tally t = {0};
 
 	(void)state;
 	ns_begin(&s, hangs, NULL);
 	for (int i = 0; i < 50; i++)
-		assert_int_equal(net_start(n, &w, on_done, &t, NULL), 0);
+		assert_int_equal(http_start(n, &w, on_done, &t, NULL), 0);
 	while (atomic_load(&s.requests) == 0)
 		(void)usleep(1000);
-	net_free(n);
+	http_client_free(n);
 	assert_int_equal(atomic_load(&t.canceled), 50);
 	ns_end(&s);
-	net_free(net_of(&quick)); /* never used */
+	http_client_free(http_of(&quick)); /* never used */
 }
 
 /* A queue behind a server that never answers ends, too. */
 static void test_queue_ends(void **state)
 {
 	struct ns_server s;
-	struct net_options o = quick;
-	struct net_want w = {.url = s.url, .method = "GET"};
-	struct net *n;
+	struct http_client_options o = quick;
+	struct http_request w = {.url = s.url, .method = "GET"};
+	struct http_client *n;
 	struct tally t = {0};
 
 	(void)state;
 	o.connections = 2;
 	o.requests = 2;
 	o.total_ms = 400;
-	n = net_of(&o);
+	n = http_of(&o);
 	ns_begin(&s, hangs, NULL);
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(net_start(n, &w, on_done, &t, NULL), 0);
+		assert_int_equal(http_start(n, &w, on_done, &t, NULL), 0);
 	while (atomic_load(&t.other) < 40)
 		(void)usleep(10000);
-	net_free(n);
+	http_client_free(n);
 	ns_end(&s);
 }
 
@@ -602,10 +603,11 @@ static void test_many(void **state)
 {
 	struct ns_server s;
 	char order[65] = "", back[80], front[80];
-	struct net_want b = {.url = back, .method = "GET", .max_body = 5, .background = true};
-	struct net_want f = {.url = front, .method = "GET", .max_body = 5};
-	struct net *n = net_of(&quick);
-	struct net_counts counts;
+	struct http_request b = {
+		.url = back, .method = "GET", .max_body = 5, .background = true};
+	struct http_request f = {.url = front, .method = "GET", .max_body = 5};
+	struct http_client *n = http_of(&quick);
+	struct http_counts counts;
 	struct tally t = {0};
 
 	(void)state;
@@ -613,19 +615,19 @@ static void test_many(void **state)
 	(void)snprintf(back, sizeof(back), "%s/b", s.url);
 	(void)snprintf(front, sizeof(front), "%s/f", s.url);
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(net_start(n, &b, on_done, &t, NULL), 0);
+		assert_int_equal(http_start(n, &b, on_done, &t, NULL), 0);
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(net_start(n, &f, on_done, &t, NULL), 0);
+		assert_int_equal(http_start(n, &f, on_done, &t, NULL), 0);
 	while (atomic_load(&t.good) + atomic_load(&t.other) < 50)
 		(void)usleep(1000);
 	assert_int_equal(atomic_load(&t.good), 50);
 	assert_true(atomic_load(&s.connections) <= 4);
 	assert_non_null(strchr(order, 'f'));
 	assert_true(strrchr(order, 'f') - order < 40);
-	net_get_counts(n, &counts);
+	http_get_counts(n, &counts);
 	assert_int_equal(counts.requests, 50);
 	assert_int_equal(counts.in_flight, 0);
-	net_free(n);
+	http_client_free(n);
 	ns_end(&s);
 }
 
@@ -633,29 +635,29 @@ static void test_many(void **state)
  * AddressSanitizer). */
 static void test_many_hosts(void **state)
 {
-	const struct net_options once = {.connect_ms = 1000,
-					 .stall_ms = 1000,
-					 .total_ms = 3000,
-					 .tries = 1,
-					 .connections = 1,
-					 .requests = 4};
-	struct net *n = net_of(&once);
+	const struct http_client_options once = {.connect_ms = 1000,
+						 .stall_ms = 1000,
+						 .total_ms = 3000,
+						 .tries = 1,
+						 .connections = 1,
+						 .requests = 4};
+	struct http_client *n = http_of(&once);
 	struct ns_server s;
 
 	(void)state;
 	ns_begin(&s, hello, NULL);
 	for (int i = 1; i <= 150; i++) {
 		char url[64];
-		struct net_want w = {.method = "GET", .url = url, .max_body = 100};
-		struct net_answer a;
+		struct http_request w = {.method = "GET", .url = url, .max_body = 100};
+		struct http_response a;
 
 		/* the server listens at the first only: the others refuse */
 		(void)snprintf(url, sizeof(url), "http://127.0.0.%d:%s", i % 75 + 1,
 			       strrchr(s.url, ':') + 1);
-		assert_int_equal(net_do(n, &w, &a, NULL), i % 75 ? -EIO : 0);
-		net_answer_release(&a);
+		assert_int_equal(http_do(n, &w, &a, NULL), i % 75 ? -EIO : 0);
+		http_response_release(&a);
 	}
-	net_free(n);
+	http_client_free(n);
 	ns_end(&s);
 }
 

@@ -44,23 +44,23 @@ static unsigned int entries(const char *path)
 	return n;
 }
 
-static void on_done(void *arg, struct net_answer *a)
+static void on_done(void *arg, struct http_response *a)
 {
 	_Atomic unsigned int *done = arg;
 
-	net_answer_release(a);
+	http_response_release(a);
 	atomic_fetch_add(done, 1);
 }
 
-static void ask(struct net *n, const char *url, unsigned int count)
+static void ask(struct http_client *n, const char *url, unsigned int count)
 {
-	struct net_want w = {.method = "GET", .url = url, .max_body = 100};
+	struct http_request w = {.method = "GET", .url = url, .max_body = 100};
 	_Atomic unsigned int done = 0;
 	unsigned int begun = 0;
 
 	while (atomic_load(&done) < count) {
 		while (begun < count && begun - atomic_load(&done) < BATCH) {
-			assert_int_equal(net_start(n, &w, on_done, &done, NULL), 0);
+			assert_int_equal(http_start(n, &w, on_done, &done, NULL), 0);
 			begun++;
 		}
 		(void)usleep(200);
@@ -74,18 +74,18 @@ static void *nothing(void *arg)
 
 static void test_leaks(void **state)
 {
-	const struct net_options o = {.connect_ms = 5000,
-				      .stall_ms = 5000,
-				      .total_ms = 20000,
-				      .tries = 3,
-				      .connections = CONNECTIONS,
-				      .requests = 32};
+	const struct http_client_options o = {.connect_ms = 5000,
+					      .stall_ms = 5000,
+					      .total_ms = 20000,
+					      .tries = 3,
+					      .connections = CONNECTIONS,
+					      .requests = 32};
 	const char *text = getenv("NCZARRFS_REQUESTS");
 	unsigned int fds[2], threads[2], reset_each;
-	struct net_counts counts;
+	struct http_counts counts;
 	struct ns_server s;
 	uint64_t count = SHORT;
-	struct net *n = NULL;
+	struct http_client *n = NULL;
 	pthread_t first;
 
 	(void)state;
@@ -97,15 +97,15 @@ static void test_leaks(void **state)
 	(void)pthread_join(first, NULL);
 	threads[0] = entries("/proc/self/task");
 	ns_begin(&s, answer, &reset_each);
-	assert_int_equal(net_new(&o, &n, NULL), 0);
+	assert_int_equal(http_client_new(&o, &n, NULL), 0);
 	fds[0] = entries("/proc/self/fd");
 	ask(n, s.url, BATCH);
 	ask(n, s.url, (unsigned int)count);
 	fds[1] = entries("/proc/self/fd");
-	net_get_counts(n, &counts);
+	http_get_counts(n, &counts);
 	assert_int_equal(counts.in_flight, 0);
 	assert_int_equal(counts.requests, count + BATCH);
-	net_free(n);
+	http_client_free(n);
 	ns_end(&s);
 	threads[1] = entries("/proc/self/task");
 	print_message("%llu requests, %u connections, descriptors %u then %u\n",

@@ -67,8 +67,8 @@ static void test_redirects(void **state)
 	ns_begin(&other, told, &h);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char url[100];
-		struct net_want w = {.url = url, .bearer = "SECRET"};
-		struct net_answer a;
+		struct http_request w = {.url = url, .bearer = "SECRET"};
+		struct http_response a;
 
 		(void)snprintf(url, sizeof(url), "%s/begin", s.url);
 		h.to = cases[i].to;
@@ -79,7 +79,7 @@ static void test_redirects(void **state)
 		else
 			assert_body(&a, "hello");
 		assert_null(strstr(a.e.msg, "SECRET"));
-		net_answer_release(&a);
+		http_response_release(&a);
 	}
 	assert_string_equal(h.secret, "nothing"); /* another port is another origin */
 	ns_end(&s);
@@ -96,29 +96,29 @@ static bool further(void *arg, struct ns_call *c)
 	return ns_say(c, "307 Go on", line, "", 0);
 }
 
-static int sign_nothing(void *arg, struct net_request *r, struct err *e)
+static int sign_nothing(void *arg, struct http_transfer *r, struct err *e)
 {
 	(void)arg;
-	return net_header(r, "X-Signed: yes", e);
+	return http_header(r, "X-Signed: yes", e);
 }
 
 static void test_redirect_limits(void **state)
 {
 	struct ns_server s;
-	struct net_want w = {.url = s.url};
-	struct net_answer a;
+	struct http_request w = {.url = s.url};
+	struct http_response a;
 
 	(void)state;
 	ns_begin(&s, further, NULL);
 	assert_int_equal(get(&quick, &w, &a), -EIO);
 	assert_says(&a, "too many redirects");
-	assert_int_equal(atomic_load(&s.requests), NET_HOPS + 1);
-	net_answer_release(&a);
+	assert_int_equal(atomic_load(&s.requests), HTTP_HOPS + 1);
+	http_response_release(&a);
 	w.sign = sign_nothing; /* who signs judges */
 	assert_int_equal(get(&quick, &w, &a), 0);
 	assert_int_equal(a.status, 307);
 	assert_string_equal(a.location, "/n6");
-	net_answer_release(&a);
+	http_response_release(&a);
 	ns_end(&s);
 }
 
@@ -126,48 +126,48 @@ static void test_kinds(void **state)
 {
 	static const struct {
 		const char *text;
-		enum net_kind kind;
+		enum address_class kind;
 	} cases[] = {
-		{"127.0.0.1", NET_LOOPBACK},
-		{"127.255.0.3", NET_LOOPBACK},
-		{"0.0.0.0", NET_LOOPBACK},
-		{"::1", NET_LOOPBACK},
-		{"::", NET_LOOPBACK},
-		{"::ffff:127.0.0.1", NET_LOOPBACK},
-		{"64:ff9b::7f00:1", NET_LOOPBACK},
-		{"2002:7f00:1::", NET_LOOPBACK},
-		{"10.0.0.1", NET_PRIVATE},
-		{"172.16.0.1", NET_PRIVATE},
-		{"172.31.255.255", NET_PRIVATE},
-		{"172.32.0.0", NET_PUBLIC},
-		{"192.168.1.1", NET_PRIVATE},
-		{"100.64.0.1", NET_PRIVATE},
-		{"fd12::1", NET_PRIVATE},
-		{"::ffff:10.0.0.1", NET_PRIVATE},
-		{"169.254.169.254", NET_LINK_LOCAL},
-		{"fe80::1", NET_LINK_LOCAL},
-		{"224.0.0.1", NET_LINK_LOCAL},
-		{"255.255.255.255", NET_LINK_LOCAL},
-		{"ff02::1", NET_LINK_LOCAL},
-		{"8.8.8.8", NET_PUBLIC},
-		{"2606:4700::1111", NET_PUBLIC},
-		{"11.0.0.1", NET_PUBLIC},
+		{"127.0.0.1", HTTP_LOOPBACK},
+		{"127.255.0.3", HTTP_LOOPBACK},
+		{"0.0.0.0", HTTP_LOOPBACK},
+		{"::1", HTTP_LOOPBACK},
+		{"::", HTTP_LOOPBACK},
+		{"::ffff:127.0.0.1", HTTP_LOOPBACK},
+		{"64:ff9b::7f00:1", HTTP_LOOPBACK},
+		{"2002:7f00:1::", HTTP_LOOPBACK},
+		{"10.0.0.1", HTTP_PRIVATE},
+		{"172.16.0.1", HTTP_PRIVATE},
+		{"172.31.255.255", HTTP_PRIVATE},
+		{"172.32.0.0", HTTP_PUBLIC},
+		{"192.168.1.1", HTTP_PRIVATE},
+		{"100.64.0.1", HTTP_PRIVATE},
+		{"fd12::1", HTTP_PRIVATE},
+		{"::ffff:10.0.0.1", HTTP_PRIVATE},
+		{"169.254.169.254", HTTP_LINK_LOCAL},
+		{"fe80::1", HTTP_LINK_LOCAL},
+		{"224.0.0.1", HTTP_LINK_LOCAL},
+		{"255.255.255.255", HTTP_LINK_LOCAL},
+		{"ff02::1", HTTP_LINK_LOCAL},
+		{"8.8.8.8", HTTP_PUBLIC},
+		{"2606:4700::1111", HTTP_PUBLIC},
+		{"11.0.0.1", HTTP_PUBLIC},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		if (net_kind_of_text(cases[i].text) != cases[i].kind)
+		if (address_class_of_text(cases[i].text) != cases[i].kind)
 			fail_msg("%s is not of kind %d", cases[i].text, cases[i].kind);
-	assert_true(net_is_here("localhost"));
-	assert_true(net_is_here("a.localhost"));
-	assert_false(net_is_here("localhost.example"));
+	assert_true(http_is_here("localhost"));
+	assert_true(http_is_here("a.localhost"));
+	assert_false(http_is_here("localhost.example"));
 }
 
 /* Names that lead to addresses that are not asked. */
 static void test_link_local(void **state)
 {
-	struct net_want w = {.url = "http://169.254.169.254/latest"};
-	struct net_answer a;
+	struct http_request w = {.url = "http://169.254.169.254/latest"};
+	struct http_response a;
 
 	(void)state;
 	assert_int_equal(get(&quick, &w, &a), -EACCES);
@@ -178,11 +178,11 @@ static void test_link_local(void **state)
 
 static void test_secrets(void **state)
 {
-	struct net_options o = quick;
+	struct http_client_options o = quick;
 	struct ns_server s;
 	struct hop h = {0};
-	struct net_want w = {.url = s.url, .user = "Aladdin", .password = "open sesame"};
-	struct net_answer a;
+	struct http_request w = {.url = s.url, .user = "Aladdin", .password = "open sesame"};
+	struct http_response a;
 	char path[] = "netrc.XXXXXX", text[200];
 	int fd;
 
@@ -190,11 +190,11 @@ static void test_secrets(void **state)
 	ns_begin(&s, told, &h);
 	assert_int_equal(get(&o, &w, &a), 0);
 	assert_string_equal(h.secret, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
-	net_answer_release(&a);
+	http_response_release(&a);
 	w.bearer = "tok.en";
 	assert_int_equal(get(&o, &w, &a), 0);
 	assert_string_equal(h.secret, "Bearer tok.en");
-	net_answer_release(&a);
+	http_response_release(&a);
 	w.url = "http://example.com/";
 	assert_int_equal(get(&o, &w, &a), -EACCES);
 	w.bearer = NULL;
@@ -209,14 +209,14 @@ static void test_secrets(void **state)
 	o.netrc_file = path;
 	assert_int_equal(get(&o, &w, &a), 0);
 	assert_string_equal(h.secret, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
-	net_answer_release(&a);
+	http_response_release(&a);
 	(void)unlink(path);
 	ns_end(&s);
 }
 
 static void check_netrc(const char *text, const char *host, bool defaults, const char *want)
 {
-	char *got = net_netrc_find(text, host, defaults);
+	char *got = http_netrc_find(text, host, defaults);
 
 	if (!want)
 		assert_null(got);
@@ -260,9 +260,9 @@ static bool to_own_port(void *arg, struct ns_call *c)
 static void test_proxy_port(void **state)
 {
 	struct ns_server s;
-	struct net_options o = quick;
-	struct net_want w = {.url = "http://data.invalid/"};
-	struct net_answer a;
+	struct http_client_options o = quick;
+	struct http_request w = {.url = "http://data.invalid/"};
+	struct http_response a;
 
 	(void)state;
 	ns_begin(&s, to_own_port, s.url);
@@ -272,7 +272,7 @@ static void test_proxy_port(void **state)
 	assert_true(get(&o, &w, &a) < 0);
 	(void)unsetenv("no_proxy");
 	assert_says(&a, "leads to this machine or into a private network");
-	net_answer_release(&a);
+	http_response_release(&a);
 	ns_end(&s);
 }
 

@@ -245,32 +245,32 @@ static void site_begin(struct site *t, enum kind kind)
 	ns_begin(&t->s, site, t);
 }
 
-static struct net *net_quick(void)
+static struct http_client *http_quick(void)
 {
-	const struct net_options o = {.connect_ms = 1000,
-				      .stall_ms = 500,
-				      .total_ms = 3000,
-				      .tries = 1,
-				      .connections = 4,
-				      .requests = 16};
-	struct net *n = NULL;
+	const struct http_client_options o = {.connect_ms = 1000,
+					      .stall_ms = 500,
+					      .total_ms = 3000,
+					      .tries = 1,
+					      .connections = 4,
+					      .requests = 16};
+	struct http_client *n = NULL;
 
-	assert_int_equal(net_new(&o, &n, NULL), 0);
+	assert_int_equal(http_client_new(&o, &n, NULL), 0);
 	return n;
 }
 
-static struct objects *open_at(struct net *n, const char *url, const char *query)
+static struct object_service *open_at(struct http_client *n, const char *url, const char *query)
 {
 	const struct remote_options opts = {0};
 	const struct remote_target t = {
 		.kind = REMOTE_HTTP, .url = url, .query = query, .shown = "http://there"};
-	struct objects *o = NULL;
+	struct object_service *o = NULL;
 
-	assert_int_equal(objects_http_open(n, &opts, &t, &o, NULL), 0);
+	assert_int_equal(http_service_open(n, &opts, &t, &o, NULL), 0);
 	return o;
 }
 
-static int fetch(struct objects *o, struct object_range r, struct object_got *got)
+static int fetch(struct object_service *o, struct object_range r, struct object_got *got)
 {
 	struct err e = ERR_INIT;
 	int rc;
@@ -284,7 +284,7 @@ static int fetch(struct objects *o, struct object_range r, struct object_got *go
 
 /* ---- the matrix: each kind of server, each way to ask ---- */
 
-static const struct way {
+static const struct delivery {
 	const char *name;
 	struct object_range r;
 	uint64_t first, end; /* the right bytes */
@@ -301,7 +301,7 @@ static const struct way {
 };
 
 /* fine - what must work. */
-static bool fine(enum kind k, const struct way *w)
+static bool fine(enum kind k, const struct delivery *w)
 {
 	switch (k) {
 	case GOOD:
@@ -331,7 +331,7 @@ static bool fine(enum kind k, const struct way *w)
 	}
 }
 
-static void check_bytes(const struct object_got *g, const struct way *w, enum kind k)
+static void check_bytes(const struct object_got *g, const struct delivery *w, enum kind k)
 {
 	uint64_t size = k == EMPTY ? 0 : SIZE;
 	uint64_t first = u64_min(w->first, size), end = u64_min(w->end, size);
@@ -350,7 +350,7 @@ static void check_bytes(const struct object_got *g, const struct way *w, enum ki
 		fail_msg("%s, %s: at %llu", names[k], w->name, (unsigned long long)g->off);
 }
 
-static void check_cell(struct objects *o, enum kind k, const struct way *w)
+static void check_cell(struct object_service *o, enum kind k, const struct delivery *w)
 {
 	struct object_got g;
 	int rc = fetch(o, w->r, &g);
@@ -377,16 +377,16 @@ static void test_matrix(void **state)
 {
 	(void)state;
 	for (enum kind k = 0; k < KINDS; k++) {
-		struct net *n = net_quick();
+		struct http_client *n = http_quick();
 		struct site t;
-		struct objects *o;
+		struct object_service *o;
 
 		site_begin(&t, k);
 		o = open_at(n, t.s.url, NULL);
 		for (size_t i = 0; i < ARRAY_LEN(ways); i++)
 			check_cell(o, k, &ways[i]);
 		objects_close(o);
-		net_free(n);
+		http_client_free(n);
 		ns_end(&t.s);
 	}
 }
@@ -399,10 +399,10 @@ static void test_wrong_ranges(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-		struct net *n = net_quick();
+		struct http_client *n = http_quick();
 		struct object_got g;
 		struct site t;
-		struct objects *o;
+		struct object_service *o;
 		int rc;
 
 		site_begin(&t, wrong[i]);
@@ -412,14 +412,15 @@ static void test_wrong_ranges(void **state)
 		if (rc != -EBADMSG && rc != -EIO)
 			fail_msg("%s: %d", names[wrong[i]], rc);
 		objects_close(o);
-		net_free(n);
+		http_client_free(n);
 		ns_end(&t.s);
 	}
 }
 
 /* Versions. */
 
-static void check_version(struct objects *o, const char *etag, const char *unless, int want)
+static void check_version(struct object_service *o, const char *etag, const char *unless,
+			  int want)
 {
 	struct object_range r = {.etag = etag, .unless = unless};
 	struct object_got g;
@@ -446,9 +447,9 @@ static void test_versions(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		struct net *n = net_quick();
+		struct http_client *n = http_quick();
 		struct site t;
-		struct objects *o;
+		struct object_service *o;
 
 		site_begin(&t, kinds[i]);
 		o = open_at(n, t.s.url, NULL);
@@ -458,7 +459,7 @@ static void test_versions(void **state)
 		check_version(o, NULL, "\"one\"", -EALREADY);
 		check_version(o, NULL, "\"two\"", 0);
 		objects_close(o);
-		net_free(n);
+		http_client_free(n);
 		ns_end(&t.s);
 	}
 }
@@ -494,14 +495,14 @@ static void test_addresses(void **state)
 		{"/a", NULL, "b//c", "/a/b//c"},
 	};
 	struct site t;
-	struct net *n = net_quick();
+	struct http_client *n = http_quick();
 
 	(void)state;
 	site_begin(&t, GOOD);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char url[200];
 		struct object_got g;
-		struct objects *o;
+		struct object_service *o;
 		struct object_range r = {.key = cases[i].key, .what = OBJECT_HEAD};
 
 		(void)snprintf(url, sizeof(url), "%s%s", t.s.url, cases[i].root);
@@ -512,7 +513,7 @@ static void test_addresses(void **state)
 		(void)pthread_mutex_unlock(&site_lock);
 		objects_close(o);
 	}
-	net_free(n);
+	http_client_free(n);
 	ns_end(&t.s);
 }
 
@@ -521,8 +522,8 @@ static void test_token(void **state)
 	char path[] = "token.XXXXXX";
 	struct remote_options opts = {.bearer_file = path};
 	struct remote_target at = {.kind = REMOTE_HTTP, .shown = "there"};
-	struct net *n = net_quick();
-	struct objects *o = NULL;
+	struct http_client *n = http_quick();
+	struct object_service *o = NULL;
 	struct object_got g;
 	struct site t;
 	struct err e = ERR_INIT;
@@ -534,7 +535,7 @@ static void test_token(void **state)
 	(void)close(fd);
 	site_begin(&t, GOOD);
 	at.url = t.s.url;
-	assert_int_equal(objects_http_open(n, &opts, &at, &o, &e), 0);
+	assert_int_equal(http_service_open(n, &opts, &at, &o, &e), 0);
 	assert_int_equal(object_get(o, &r, &g, &e), 0);
 	(void)pthread_mutex_lock(&site_lock);
 	assert_string_equal(t.auth, "Bearer to.ken");
@@ -543,28 +544,28 @@ static void test_token(void **state)
 	assert_int_equal(object_get(o, &r, &g, &e), -EACCES);
 	assert_non_null(strstr(e.msg, "bearer file"));
 	objects_close(o);
-	net_free(n);
+	http_client_free(n);
 	ns_end(&t.s);
 }
 
 /* What nobody waits for any more is dropped when it comes. */
 static void test_given_up(void **state)
 {
-	struct net *n = net_quick();
+	struct http_client *n = http_quick();
 	struct site t;
-	struct objects *o;
+	struct object_service *o;
 	struct object_got g;
-	struct stop stop;
+	struct cancel stop;
 
 	(void)state;
 	site_begin(&t, GOOD);
 	o = open_at(n, t.s.url, NULL);
-	stop_begin(&stop);
-	stop_ask(&stop);
+	cancel_begin(&stop);
+	cancel_request(&stop);
 	assert_int_equal(fetch(o, (struct object_range){.what = OBJECT_ALL, .len = SIZE}, &g),
 			 -EINTR);
-	stop_end(&stop);
-	net_free(n); /* and the answer comes into nothing */
+	cancel_end(&stop);
+	http_client_free(n); /* and the answer comes into nothing */
 	objects_close(o);
 	ns_end(&t.s);
 }

@@ -202,17 +202,18 @@ static void test_hybrid(void **state)
 	uint32_t out[13];
 
 	(void)state;
-	assert_int_equal(pq_hybrid(p, sizeof(p), 3, out, 13), sizeof(p));
+	assert_int_equal(rle_bitpacked_hybrid(p, sizeof(p), 3, out, 13), sizeof(p));
 	for (uint32_t i = 0; i < 13; i++)
 		assert_int_equal(out[i], i < 5 ? 7 : i - 5);
-	assert_int_equal(pq_hybrid(p, 5, 3, out, 13), SIZE_MAX);
-	assert_int_equal(pq_hybrid(p, 2, 3, out, 6), SIZE_MAX);
-	assert_int_equal(pq_hybrid(p, sizeof(p), 33, out, 1), SIZE_MAX);
-	assert_int_equal(pq_hybrid((const uint8_t *)"\0", 1, 3, out, 1), SIZE_MAX);
+	assert_int_equal(rle_bitpacked_hybrid(p, 5, 3, out, 13), SIZE_MAX);
+	assert_int_equal(rle_bitpacked_hybrid(p, 2, 3, out, 6), SIZE_MAX);
+	assert_int_equal(rle_bitpacked_hybrid(p, sizeof(p), 33, out, 1), SIZE_MAX);
+	assert_int_equal(rle_bitpacked_hybrid((const uint8_t *)"\0", 1, 3, out, 1), SIZE_MAX);
 	/* a run of a value that has more bits than values have */
-	assert_int_equal(pq_hybrid((const uint8_t *)"\4\10", 2, 3, out, 2), SIZE_MAX);
+	assert_int_equal(rle_bitpacked_hybrid((const uint8_t *)"\4\10", 2, 3, out, 2),
+			 SIZE_MAX);
 	out[1] = 9;
-	assert_int_equal(pq_hybrid((const uint8_t *)"\4", 1, 0, out, 2), 1);
+	assert_int_equal(rle_bitpacked_hybrid((const uint8_t *)"\4", 1, 0, out, 2), 1);
 	assert_int_equal(out[1], 0);
 }
 
@@ -309,7 +310,7 @@ static int no_blob(void *arg, const char *from, const char *address, struct blob
 	return err_set(e, -ENOENT, "%s", from ? from : "local");
 }
 
-static int take_rc(const struct refs_home *home, const char *url)
+static int take_rc(const struct refs_origin *home, const char *url)
 {
 	struct refs_targets *t;
 	struct refs_target *x;
@@ -341,8 +342,8 @@ static void put(const char *dir, const char *name)
 static void test_reach(void **state)
 {
 	char top[] = "/tmp/refs-XXXXXX", docs[64], other[64], path[200], link[100];
-	struct refs_reach reach = {.blob = no_blob};
-	struct refs_home home = {.dir = docs, .reach = &reach};
+	struct remote_opener reach = {.blob = no_blob};
+	struct refs_origin home = {.dir = docs, .reach = &reach};
 
 	(void)state;
 	assert_non_null(mkdtemp(top));
@@ -378,7 +379,7 @@ static void test_reach(void **state)
 	assert_int_equal(asked, 3);
 
 	/* a document on another machine */
-	home = (struct refs_home){.address = "https://h/r.json", .reach = &reach};
+	home = (struct refs_origin){.address = "https://h/r.json", .reach = &reach};
 	assert_int_equal(take_rc(&home, "/etc/passwd"), -EACCES);
 	assert_int_equal(take_rc(&home, "file:///etc/passwd"), -EACCES);
 	assert_int_equal(take_rc(&home, "in"), -EACCES);
@@ -396,7 +397,7 @@ static void test_reach(void **state)
 static void test_changed(void **state)
 {
 	char top[] = "/tmp/refs-XXXXXX", name[16], path[100];
-	struct refs_home home = {.dir = top};
+	struct refs_origin home = {.dir = top};
 	struct refs_targets *t;
 	struct refs_target *x;
 	struct blob *b;
@@ -463,8 +464,8 @@ static int versioned(void *arg, const char *from, const char *address, struct bl
 
 static void test_remote_version(void **state)
 {
-	struct refs_reach reach = {.blob = versioned};
-	struct refs_home home = {.address = "https://h/r.json", .reach = &reach};
+	struct remote_opener reach = {.blob = versioned};
+	struct refs_origin home = {.address = "https://h/r.json", .reach = &reach};
 	struct refs_targets *t;
 	struct refs_target *x;
 	struct blob *b;

@@ -22,8 +22,8 @@ struct service {
 	size_t n;
 	char path[512]; /* of the last request */
 	bool counting;  /* tokens go on for ever */
-	struct net *net;
-	struct objects *o;
+	struct http_client *net;
+	struct object_service *o;
 };
 
 #define HEAD "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\">"
@@ -51,12 +51,12 @@ static bool answer(void *arg, struct ns_call *c)
 
 static void begin(struct service *v, const struct page *pages, size_t n, bool keys)
 {
-	const struct net_options quick = {.connect_ms = 1000,
-					  .stall_ms = 5000,
-					  .total_ms = 20000,
-					  .tries = 1,
-					  .connections = 4,
-					  .requests = 16};
+	const struct http_client_options quick = {.connect_ms = 1000,
+						  .stall_ms = 5000,
+						  .total_ms = 20000,
+						  .tries = 1,
+						  .connections = 4,
+						  .requests = 16};
 	struct remote_options opts = {.access_key = keys ? (char[]){"AK"} : NULL,
 				      .secret_key = keys ? (char[]){"SK"} : NULL,
 				      .region = (char[]){"here-1"},
@@ -70,14 +70,14 @@ static void begin(struct service *v, const struct page *pages, size_t n, bool ke
 	v->n = n;
 	ns_begin(&v->s, answer, v);
 	t.url = v->s.url;
-	assert_int_equal(net_new(&quick, &v->net, NULL), 0);
-	assert_int_equal(objects_s3_open(v->net, &opts, &t, &v->o, NULL), 0);
+	assert_int_equal(http_client_new(&quick, &v->net, NULL), 0);
+	assert_int_equal(s3_service_open(v->net, &opts, &t, &v->o, NULL), 0);
 }
 
 static void end(struct service *v)
 {
 	objects_close(v->o);
-	net_free(v->net);
+	http_client_free(v->net);
 	ns_end(&v->s);
 }
 

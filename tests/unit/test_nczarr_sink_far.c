@@ -77,7 +77,7 @@ static const char *const now[] = {".zgroup",
 
 /* ---- a store in memory that does as it is told ---- */
 
-struct far {
+struct blob_proxy {
 	struct zs_box box; /* its state directory, and a store of the same content */
 	struct store *s;
 	pthread_mutex_t lock;
@@ -90,7 +90,7 @@ struct far {
 
 static int script(void *arg, enum store_mem_what what, const char *key)
 {
-	struct far *f = arg;
+	struct blob_proxy *f = arg;
 	size_t n = strlen(f->log);
 
 	if (what == STORE_MEM_FRESH)
@@ -106,9 +106,9 @@ static int script(void *arg, enum store_mem_what what, const char *key)
 	return 0;
 }
 
-static void far_init(struct far *f, bool plain)
+static void far_init(struct blob_proxy *f, bool plain)
 {
-	*f = (struct far){.fail_from = 1, .fail_to = 0};
+	*f = (struct blob_proxy){.fail_from = 1, .fail_to = 0};
 	zs_box_init(&f->box, store);
 	f->s = store_mem_new();
 	assert_non_null(f->s);
@@ -125,7 +125,7 @@ static void far_init(struct far *f, bool plain)
 	store_mem_set_script(f->s, script, f, plain);
 }
 
-static void far_release(struct far *f)
+static void far_release(struct blob_proxy *f)
 {
 	store_close(f->s);
 	zs_box_release(&f->box);
@@ -135,8 +135,8 @@ static void far_release(struct far *f)
 
 /* change - of the memory store, or, far NULL, of the directory. between: called before the
  * commit. */
-static int change_by(struct zs_box *x, struct far *f, void (*between)(struct far *f),
-		     struct err *e)
+static int change_by(struct zs_box *x, struct blob_proxy *f,
+		     void (*between)(struct blob_proxy *f), struct err *e)
 {
 	static const struct ds_text text = {.s = "new", .len = 3};
 	static const struct ds_attr title = {
@@ -191,7 +191,7 @@ static int change_by(struct zs_box *x, struct far *f, void (*between)(struct far
 	return rc;
 }
 
-static int change(struct far *f, struct err *e)
+static int change(struct blob_proxy *f, struct err *e)
 {
 	f->count = 0;
 	f->log[0] = '\0';
@@ -277,7 +277,7 @@ static char *g_old, *g_new;
 static int learn(void **state)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -297,7 +297,7 @@ static int forget(void **state)
 	return 0;
 }
 
-static bool is(const struct far *f, const char *want)
+static bool is(const struct blob_proxy *f, const char *want)
 {
 	char *got = text_of(f->s);
 	bool same = strcmp(got, want) == 0;
@@ -309,7 +309,7 @@ static bool is(const struct far *f, const char *want)
 }
 
 /* bare - nothing is left in the state directory. */
-static bool bare(const struct far *f)
+static bool bare(const struct blob_proxy *f)
 {
 	DIR *d = opendir(f->box.state);
 	size_t n = 0;
@@ -321,7 +321,7 @@ static bool bare(const struct far *f)
 	return n == 2;
 }
 
-static bool pending(const struct far *f)
+static bool pending(const struct blob_proxy *f)
 {
 	return zarr_sink_pending("", f->box.state_fd, NULL) == 1;
 }
@@ -331,7 +331,7 @@ static bool pending(const struct far *f)
 static void test_as_a_directory(void **state)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	for (int plain = 0; plain < 2; plain++) {
@@ -345,7 +345,7 @@ static void test_as_a_directory(void **state)
 }
 
 /* place - where something was done. */
-static size_t place(const struct far *f, const char *what)
+static size_t place(const struct blob_proxy *f, const char *what)
 {
 	const char *p = strstr(f->log, what);
 
@@ -358,7 +358,7 @@ static size_t place(const struct far *f, const char *what)
 static void test_order(void **state)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -381,7 +381,7 @@ static void test_order(void **state)
 static void fails_at(long k, bool late, long again, bool plain)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 	int rc;
 
 	far_init(&f, plain);
@@ -416,7 +416,7 @@ static void fails_at(long k, bool late, long again, bool plain)
 static long steps(void)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 	long n;
 
 	far_init(&f, false);
@@ -442,7 +442,7 @@ static void test_failing(void **state)
 
 /* ---- others ---- */
 
-static void others(struct far *f)
+static void others(struct blob_proxy *f)
 {
 	assert_int_equal(store_mem_put(f->s, f->meddle, "{}", 2), 0);
 }
@@ -455,7 +455,7 @@ static void test_stale(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		for (int plain = 0; plain < 2; plain++) {
 			struct err e = ERR_INIT;
-			struct far f;
+			struct blob_proxy f;
 			char *before;
 			int rc;
 
@@ -485,7 +485,7 @@ static void test_race(void **state)
 	(void)state;
 	for (int plain = 0; plain < 2; plain++) {
 		struct err e = ERR_INIT;
-		struct far f;
+		struct blob_proxy f;
 		char *text;
 
 		far_init(&f, plain);
@@ -512,7 +512,7 @@ static void test_race(void **state)
 static void test_busy(void **state)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -529,7 +529,7 @@ static void test_busy(void **state)
 static void test_manifests(void **state)
 {
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 	FILE *file;
 	char path[256];
 
@@ -558,7 +558,7 @@ static void test_read_only(void **state)
 {
 	struct store_ops ops;
 	struct err e = ERR_INIT;
-	struct far f;
+	struct blob_proxy f;
 
 	(void)state;
 	far_init(&f, false);
@@ -581,7 +581,7 @@ static void test_create(void **state)
 		struct zarr_sink_options o = {.format = formats[i % 2], .mode = ZARR_PURE};
 		struct err e = ERR_INIT;
 		struct source *s = NULL;
-		struct far f;
+		struct blob_proxy f;
 
 		far_init(&f, false);
 		store_close(f.s);

@@ -74,7 +74,7 @@ static bool note(void *arg, uint32_t array, uint64_t linear)
 static const char *means(struct source *s, const char *key)
 {
 	static struct said said;
-	enum zarr_key_what what;
+	enum zarr_key_kind what;
 
 	said = (struct said){.ds = &s->ds};
 	what = zarr_source_key(s, key, note, &said);

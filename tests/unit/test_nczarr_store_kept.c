@@ -21,38 +21,38 @@ static bool is_open(int fd)
 
 static void test_one(void **state)
 {
-	struct kept_files k = {0};
+	struct fd_cache k = {0};
 	int64_t since = 0;
 	int fd = some_file();
 
 	(void)state;
-	assert_int_equal(kept_take(&k, "a/0", &since), -1);
-	kept_give(&k, "a/0", fd, 0);
-	assert_int_equal(kept_take(&k, "a/0", &since), fd);
+	assert_int_equal(fd_cache_take(&k, "a/0", &since), -1);
+	fd_cache_give(&k, "a/0", fd, 0);
+	assert_int_equal(fd_cache_take(&k, "a/0", &since), fd);
 	assert_true(since > 0 && is_open(fd));
-	assert_int_equal(kept_take(&k, "a/0", &since), -1); /* it is ours now */
-	kept_give(&k, "a/0", fd, since);
-	kept_release(&k);
+	assert_int_equal(fd_cache_take(&k, "a/0", &since), -1); /* it is ours now */
+	fd_cache_give(&k, "a/0", fd, since);
+	fd_cache_release(&k);
 	assert_false(is_open(fd));
 }
 
 static void test_old(void **state)
 {
-	struct kept_files k = {0};
+	struct fd_cache k = {0};
 	int64_t since = 0;
 	int fd = some_file();
 
 	(void)state;
-	kept_give(&k, "a", fd, 1); /* opened when the machine started */
-	assert_int_equal(kept_take(&k, "a", &since), -1);
+	fd_cache_give(&k, "a", fd, 1); /* opened when the machine started */
+	assert_int_equal(fd_cache_take(&k, "a", &since), -1);
 	assert_false(is_open(fd));
-	kept_release(&k);
+	fd_cache_release(&k);
 }
 
 /* more keys than slots: each place has one file, the others were closed */
 static void test_many(void **state)
 {
-	struct kept_files k = {0};
+	struct fd_cache k = {0};
 	bool seen[200] = {false}; /* numbers come again when a file was closed */
 	unsigned open_files = 0, found = 0;
 	int64_t since = 0;
@@ -65,7 +65,7 @@ static void test_many(void **state)
 		(void)snprintf(key, sizeof(key), "v/%d", i);
 		assert_in_range(fd, 0, 199);
 		seen[fd] = true;
-		kept_give(&k, key, fd, 0);
+		fd_cache_give(&k, key, fd, 0);
 	}
 	for (int fd = 0; fd < 200; fd++)
 		open_files += seen[fd] && is_open(fd);
@@ -74,7 +74,7 @@ static void test_many(void **state)
 		int fd;
 
 		(void)snprintf(key, sizeof(key), "v/%d", i);
-		fd = kept_take(&k, key, &since);
+		fd = fd_cache_take(&k, key, &since);
 		if (fd >= 0) {
 			found++;
 			assert_true(is_open(fd));
@@ -82,12 +82,12 @@ static void test_many(void **state)
 		}
 	}
 	assert_int_equal(found, open_files);
-	kept_release(&k);
+	fd_cache_release(&k);
 }
 
 #define THREADS 4
 
-static struct kept_files shared;
+static struct fd_cache shared;
 
 static void *take_and_give(void *arg)
 {
@@ -95,7 +95,7 @@ static void *take_and_give(void *arg)
 
 	(void)arg;
 	for (int i = 0; i < 20000; i++) {
-		int fd = kept_take(&shared, i % 3 ? "a" : "b", &since);
+		int fd = fd_cache_take(&shared, i % 3 ? "a" : "b", &since);
 
 		if (fd < 0) {
 			fd = some_file();
@@ -103,7 +103,7 @@ static void *take_and_give(void *arg)
 		}
 		if (fd < 0 || !is_open(fd))
 			return &shared;
-		kept_give(&shared, i % 3 ? "a" : "b", fd, since);
+		fd_cache_give(&shared, i % 3 ? "a" : "b", fd, since);
 	}
 	return NULL;
 }
@@ -120,7 +120,7 @@ static void test_threads(void **state)
 		assert_int_equal(pthread_join(t[i], &bad), 0);
 		assert_null(bad);
 	}
-	kept_release(&shared);
+	fd_cache_release(&shared);
 }
 
 int main(void)

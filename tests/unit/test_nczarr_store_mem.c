@@ -63,16 +63,16 @@ static bool append(void *arg, const char *part, size_t len, size_t i, bool has_b
 	size_t at = strlen(text);
 
 	(void)snprintf(text + at, 200 - at, "%.*s%s%s ", (int)len, part,
-		       i == KEYTAB_NONE ? "*" : "", has_below ? "/" : "");
+		       i == SORTED_KEYS_NONE ? "*" : "", has_below ? "/" : "");
 	return true;
 }
 
-static const char *below(const struct keytab *t, const char *key)
+static const char *below(const struct sorted_keys *t, const char *key)
 {
 	static char text[200];
 
 	text[0] = '\0';
-	if (!keytab_list(t, key, strlen(key), append, text))
+	if (!sorted_keys_list(t, key, strlen(key), append, text))
 		return "none";
 	return text;
 }
@@ -83,23 +83,23 @@ static void test_keytab(void **state)
 		"a",   "a/0", "a/0/x", "a/1", "a/2/x", "a/2/y", "a/2/z",    "a/2/z/1",
 		"a/3", "a b", "a-",    "a-b", "ab/c",  "b",     "\xc3\xa9",
 	};
-	const struct keytab t = {.arg = names, .n = ARRAY_LEN(names), .name = text_name};
-	const struct keytab none = {.arg = names, .n = 0, .name = text_name};
+	const struct sorted_keys t = {.arg = names, .n = ARRAY_LEN(names), .name = text_name};
+	const struct sorted_keys none = {.arg = names, .n = 0, .name = text_name};
 
 	(void)state;
 	for (size_t i = 0; i < t.n; i++) {
-		assert_int_equal(keytab_find(&t, names[i], strlen(names[i])), i);
-		assert_true(keytab_is(&t, i, names[i], strlen(names[i])));
+		assert_int_equal(sorted_keys_find(&t, names[i], strlen(names[i])), i);
+		assert_true(sorted_keys_is(&t, i, names[i], strlen(names[i])));
 		for (size_t k = 0; k < t.n; k++) {
-			int c = keytab_cmp(names[i], strlen(names[i]), names[k],
-					   strlen(names[k]));
+			int c = sorted_keys_cmp(names[i], strlen(names[i]), names[k],
+						strlen(names[k]));
 
 			assert_int_equal((c > 0) - (c < 0), (i > k) - (i < k));
 		}
 	}
-	assert_int_equal(keytab_find(&t, "zz", 2), 14);
-	assert_int_equal(keytab_find(&t, "\xff", 1), 15);
-	assert_false(keytab_is(&t, 15, "\xff", 1));
+	assert_int_equal(sorted_keys_find(&t, "zz", 2), 14);
+	assert_int_equal(sorted_keys_find(&t, "\xff", 1), 15);
+	assert_false(sorted_keys_is(&t, 15, "\xff", 1));
 	assert_string_equal(below(&t, ""), "a/ a b a- a-b ab*/ b \xc3\xa9 ");
 	assert_string_equal(below(&t, "a"), "0/ 1 2*/ 3 ");
 	assert_string_equal(below(&t, "a/2"), "x y z/ ");
@@ -120,16 +120,16 @@ static void test_long_names(void **state)
 	for (size_t n = 1; n < 40; n++) {
 		memset(a, 'x', sizeof(a));
 		memset(b, 'x', sizeof(b));
-		assert_int_equal(keytab_cmp(a, n, b, n), 0);
-		assert_true(keytab_cmp(a, n - 1, b, n) < 0);
+		assert_int_equal(sorted_keys_cmp(a, n, b, n), 0);
+		assert_true(sorted_keys_cmp(a, n - 1, b, n) < 0);
 		a[n - 1] = '/';
 		b[n - 1] = ' ';
-		assert_true(keytab_cmp(a, n, b, n) < 0);
-		assert_true(keytab_cmp(b, n, a, n) > 0);
+		assert_true(sorted_keys_cmp(a, n, b, n) < 0);
+		assert_true(sorted_keys_cmp(b, n, a, n) > 0);
 		b[n - 1] = '\xe9';
-		assert_true(keytab_cmp(a, n, b, n) < 0);
+		assert_true(sorted_keys_cmp(a, n, b, n) < 0);
 		a[n - 1] = 'x';
-		assert_true(keytab_cmp(a, n, b, n) < 0);
+		assert_true(sorted_keys_cmp(a, n, b, n) < 0);
 	}
 }
 

@@ -195,7 +195,7 @@ static void test_single_flight(void **state)
 
 static void test_who_waits_can_give_up(void **state)
 {
-	struct stop stop = {.asked = false};
+	struct cancel stop = {.asked = false};
 	struct reader r[2] = {{.stop = &stop}, {.stop = NULL}};
 	struct fx x;
 
@@ -206,7 +206,7 @@ static void test_who_waits_can_give_up(void **state)
 	reader_start(&r[0], &x, "a", 0, 1000);
 	fake_await(x.f, 1);
 	reader_start(&r[1], &x, "a", 0, 1000);
-	stop_ask(&stop);
+	cancel_request(&stop);
 	assert_int_equal(reader_end(&r[0]), -EINTR);
 	fake_hold(x.f, false, 0);
 	assert_int_equal(reader_end(&r[1]), 0); /* the other one gets what was begun */
@@ -285,7 +285,7 @@ static void test_fresh(void **state)
 
 static void pass(int64_t ns)
 {
-	for (int64_t then = stop_now(); stop_now() - then < ns;)
+	for (int64_t then = cancel_now(); cancel_now() - then < ns;)
 		(void)sched_yield();
 }
 

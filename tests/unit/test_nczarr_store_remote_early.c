@@ -185,7 +185,7 @@ static void test_many_streams_under_a_small_budget(void **state)
 	}
 	for (size_t i = 0; i < 64; i++)
 		(void)pthread_join(t[i].thread, NULL);
-	assert_true(rcache_peak(x.c) <= 17 * MIB);
+	assert_true(object_cache_peak(x.c) <= 17 * MIB);
 	fx_close(&x);
 }
 
@@ -238,7 +238,7 @@ static void test_names_are_bounded(void **state)
 		(void)snprintf(key, sizeof(key), "b/%zu/.zarray", i);
 		assert_int_equal(store_stat(x.s, key, &st, &x.e), -ENOENT);
 	}
-	assert_true(rcache_peak(x.c) <= MIB);
+	assert_true(object_cache_peak(x.c) <= MIB);
 	fx_close(&x);
 }
 

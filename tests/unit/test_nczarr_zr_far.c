@@ -32,7 +32,7 @@ static const struct source_options keep_going = {.max_chunk_bytes = 1 << 20,
 						 .max_meta_bytes = 1 << 20,
 						 .keep_going = true};
 
-static struct far *far;
+static struct blob_proxy *far;
 static struct source *src;
 
 static void begin(bool unlisted)

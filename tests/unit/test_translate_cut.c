@@ -13,18 +13,18 @@ static void test_cut(void **state)
 	uint64_t c[3];
 
 	(void)state;
-	ds_cut(shape, 3, 4, 1 << 20, c);
+	ds_split_chunks(shape, 3, 4, 1 << 20, c);
 	assert_true(c[0] == 7 && c[1] == 1000 && c[2] == 10);
-	ds_cut(shape, 3, 4, 4000, c);
+	ds_split_chunks(shape, 3, 4, 4000, c);
 	assert_true(c[0] == 1 && c[1] == 100 && c[2] == 10);
-	ds_cut(shape, 3, 4, 1, c);
+	ds_split_chunks(shape, 3, 4, 1, c);
 	assert_true(c[0] == 1 && c[1] == 1 && c[2] == 1);
-	ds_cut(prime, 1, 8, 4096, c);
+	ds_split_chunks(prime, 1, 8, 4096, c);
 	assert_true(c[0] == 512);
-	ds_cut(empty, 2, 8, 4096, c); /* a length of 0 counts as 1 */
+	ds_split_chunks(empty, 2, 8, 4096, c); /* a length of 0 counts as 1 */
 	assert_true(c[0] == 1 && c[1] == 3);
-	ds_cut(empty, 0, 8, 4096, c); /* a scalar has none */
-	ds_cut(huge, 2, 8, 4096, c);  /* products that overflow end the row */
+	ds_split_chunks(empty, 0, 8, 4096, c); /* a scalar has none */
+	ds_split_chunks(huge, 2, 8, 4096, c);  /* products that overflow end the row */
 	assert_true(c[0] == 1 && c[1] == 512);
 }
 

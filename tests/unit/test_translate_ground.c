@@ -4,36 +4,36 @@
 static void test_grounds(void **state)
 {
 	struct data d = {.n = 0};
-	struct ground *a, *b, *c;
-	struct grounds *g;
+	struct snapshot *a, *b, *c;
+	struct snapshots *g;
 	struct err e = ERR_INIT;
 
 	(void)state;
 	(void)pthread_mutex_init(&d.lock, NULL);
-	assert_int_equal(grounds_new(data_open, &d, &g, &e), 0);
-	a = grounds_get(g);
-	b = grounds_get(g);
+	assert_int_equal(snapshots_new(data_open, &d, &g, &e), 0);
+	a = snapshots_get(g);
+	b = snapshots_get(g);
 	assert_ptr_equal(a, b);
 	assert_int_equal(a->number, 0);
-	assert_int_equal(grounds_check(g, &e), 0);
+	assert_int_equal(snapshots_check(g, &e), 0);
 	d.state++;
-	assert_int_equal(grounds_check(g, &e), -ESTALE);
-	assert_int_equal(grounds_renew(g, &e), 0);
-	assert_int_equal(grounds_check(g, &e), 0);
-	c = grounds_get(g);
+	assert_int_equal(snapshots_check(g, &e), -ESTALE);
+	assert_int_equal(snapshots_reopen(g, &e), 0);
+	assert_int_equal(snapshots_check(g, &e), 0);
+	c = snapshots_get(g);
 	assert_int_equal(c->number, 1);
 	assert_int_equal(atomic_load(&d.open_now), 2);
-	ground_put(g, a);
+	snapshot_put(g, a);
 	assert_int_equal(atomic_load(&d.open_now), 2);
-	ground_put(g, b);
+	snapshot_put(g, b);
 	assert_int_equal(atomic_load(&d.open_now), 1);
-	ground_put(g, c);
+	snapshot_put(g, c);
 	assert_int_equal(atomic_load(&d.open_now), 1);
-	assert_int_equal(grounds_renew(g, &e), 0);
+	assert_int_equal(snapshots_reopen(g, &e), 0);
 	assert_int_equal(atomic_load(&d.open_now), 1);
-	grounds_free(g);
+	snapshots_free(g);
 	assert_int_equal(atomic_load(&d.open_now), 0);
-	grounds_free(NULL);
+	snapshots_free(NULL);
 	data_free(&d);
 }
 
@@ -50,22 +50,22 @@ static int open_once(void *arg, struct source **ret_source, struct view **ret_vi
 static void test_not_renewed(void **state)
 {
 	struct data d = {.n = 0};
-	struct ground *a;
-	struct grounds *g;
+	struct snapshot *a;
+	struct snapshots *g;
 	struct err e = ERR_INIT;
 
 	(void)state;
 	(void)pthread_mutex_init(&d.lock, NULL);
-	assert_int_equal(grounds_new(open_once, &d, &g, &e), 0);
-	assert_int_equal(grounds_renew(g, &e), -EIO);
-	a = grounds_get(g);
+	assert_int_equal(snapshots_new(open_once, &d, &g, &e), 0);
+	assert_int_equal(snapshots_reopen(g, &e), -EIO);
+	a = snapshots_get(g);
 	assert_int_equal(a->number, 0);
-	ground_put(g, a);
-	assert_int_equal(grounds_renew(g, &e), 0);
-	grounds_free(g);
+	snapshot_put(g, a);
+	assert_int_equal(snapshots_reopen(g, &e), 0);
+	snapshots_free(g);
 	assert_int_equal(atomic_load(&d.open_now), 0);
 	open_times = 1;
-	assert_int_equal(grounds_new(open_once, &d, &g, &e), -EIO);
+	assert_int_equal(snapshots_new(open_once, &d, &g, &e), -EIO);
 	data_free(&d);
 }
 

@@ -73,17 +73,17 @@ static void number(struct one *o, const char *name, double value)
 				       .data = (const uint8_t *)&o->numbers[i]};
 }
 
-static uint32_t form_of(struct join_forms *f, const struct one *o)
+static uint32_t form_of(struct concat_forms *f, const struct one *o)
 {
 	struct buf b;
 	bool twice;
-	uint32_t ret = JOIN_NONE;
+	uint32_t ret = CONCAT_NONE;
 
 	buf_init(&b, 1 << 20);
-	assert_int_equal(join_describe(&o->ds, 0, "time", &b, &twice), 0);
+	assert_int_equal(concat_describe(&o->ds, 0, "time", &b, &twice), 0);
 	assert_false(twice);
 	assert_true(buf_ok(&b));
-	assert_int_equal(join_intern(f, b.data, b.len, &ret, NULL), 0);
+	assert_int_equal(concat_intern(f, b.data, b.len, &ret, NULL), 0);
 	buf_release(&b);
 	return ret;
 }
@@ -91,8 +91,8 @@ static uint32_t form_of(struct join_forms *f, const struct one *o)
 /* What cannot be read in the first member is unreadable in the joined dataset, and not absent. */
 static void test_unreadable(void **state)
 {
-	static const struct ds_lost lost[] = {{.group = 0, .name = "damaged"}};
-	struct join j = {.n_members = 2};
+	static const struct ds_unreadable lost[] = {{.group = 0, .name = "damaged"}};
+	struct concat j = {.n_members = 2};
 	struct source first = {0};
 	struct one o;
 
@@ -104,7 +104,7 @@ static void test_unreadable(void **state)
 	first.ds = o.ds;
 	j.first = &first;
 	arena_init(&j.base.ds.arena, 1 << 20);
-	assert_int_equal(join_copy_model(&j, NULL), 0);
+	assert_int_equal(concat_copy_model(&j, NULL), 0);
 	assert_int_equal(ds_absent(&j.base.ds, 0, "damaged", 7, NULL), -EIO);
 	assert_int_equal(ds_absent(&j.base.ds, 0, "nothing", 7, NULL), -ENOENT);
 	arena_release(&j.base.ds.arena);
@@ -122,17 +122,18 @@ static void test_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-		int c = join_natural(pairs[i].a, pairs[i].b);
+		int c = concat_natural(pairs[i].a, pairs[i].b);
 
 		assert_int_equal((c > 0) - (c < 0), pairs[i].order);
 	}
-	assert_true(join_is_pattern("a/*.nc") && join_is_pattern("a?") && join_is_pattern("[ab]"));
-	assert_false(join_is_pattern("a/b.nc"));
+	assert_true(concat_is_pattern("a/*.nc") && concat_is_pattern("a?") &&
+		    concat_is_pattern("[ab]"));
+	assert_false(concat_is_pattern("a/b.nc"));
 }
 
 static void folder_is(const char *pattern, const char *want)
 {
-	char *got = join_folder(pattern);
+	char *got = concat_folder(pattern);
 
 	assert_string_equal(got, want);
 	free(got);
@@ -151,12 +152,12 @@ static void test_folders(void **state)
 /* a form says what was described, and only itself again */
 static void test_forms(void **state)
 {
-	struct join_forms f;
+	struct concat_forms f;
 	struct one a, b;
 	uint32_t x, y;
 
 	(void)state;
-	assert_int_equal(join_forms_init(&f, 1 << 20, NULL), 0);
+	assert_int_equal(concat_forms_init(&f, 1 << 20, NULL), 0);
 	begin(&a, DT_INT, 2);
 	text(&a, "units", "K");
 	number(&a, "scale_factor", 0.5);
@@ -180,19 +181,19 @@ static void test_forms(void **state)
 		assert_int_equal(form_of(&f, &b), x);
 		assert_int_equal(f.v[x].shape[0], i);
 	}
-	join_forms_release(&f);
+	concat_forms_release(&f);
 }
 
 /* bytes that are no form are refused, whatever they are; nothing is read beyond them */
 static void test_hostile_forms(void **state)
 {
-	struct join_forms f;
+	struct concat_forms f;
 	struct one a;
 	uint32_t x, y;
 	size_t n;
 
 	(void)state;
-	assert_int_equal(join_forms_init(&f, 1 << 26, NULL), 0);
+	assert_int_equal(concat_forms_init(&f, 1 << 26, NULL), 0);
 	begin(&a, DT_INT, 2);
 	text(&a, "units", "days since 2000-01-01");
 	number(&a, "_FillValue", 1);
@@ -202,7 +203,7 @@ static void test_hostile_forms(void **state)
 		uint8_t *some = malloc(cut + 1);
 
 		memcpy(some, f.v[x].bytes, cut);
-		assert_true(join_intern(&f, some, cut, &y, NULL) < 0);
+		assert_true(concat_intern(&f, some, cut, &y, NULL) < 0);
 		free(some);
 	}
 	for (size_t at = 0; at < n; at++) {
@@ -210,37 +211,37 @@ static void test_hostile_forms(void **state)
 
 		memcpy(bad, f.v[x].bytes, n);
 		bad[at] ^= 0x81;
-		(void)!join_intern(&f, bad, n, &y, NULL); /* many mean something */
+		(void)!concat_intern(&f, bad, n, &y, NULL); /* many mean something */
 		free(bad);
 	}
-	join_forms_release(&f);
+	concat_forms_release(&f);
 }
 
 /* decided - what two forms become; 0 or the error. */
 struct decided {
 	struct arena arena;
-	struct join_goal goal;
-	struct join_conv convs[2];
+	struct concat_goal goal;
+	struct concat_conv convs[2];
 	struct err e;
 	int rc;
 };
 
 static struct decided decided(const struct one *a, const struct one *b)
 {
-	static struct join_forms f; /* forms are used as long as the decision */
+	static struct concat_forms f; /* forms are used as long as the decision */
 	struct decided d = {.e = ERR_INIT};
-	const struct join_form *v[2];
+	const struct concat_form *v[2];
 	uint32_t x, y;
 	size_t at;
 
-	join_forms_release(&f);
-	assert_int_equal(join_forms_init(&f, 1 << 20, NULL), 0);
+	concat_forms_release(&f);
+	assert_int_equal(concat_forms_init(&f, 1 << 20, NULL), 0);
 	arena_init(&d.arena, 1 << 20);
 	x = form_of(&f, a);
 	y = form_of(&f, b);
 	v[0] = &f.v[x];
 	v[1] = &f.v[y];
-	d.rc = join_decide(&d.arena, v, 2, NULL, &d.goal, d.convs, &at, &d.e);
+	d.rc = concat_decide(&d.arena, v, 2, NULL, &d.goal, d.convs, &at, &d.e);
 	if (d.rc < 0)
 		assert_int_equal(at, 1);
 	return d;
@@ -299,10 +300,10 @@ static void test_packed(void **state)
 	assert_true(d.goal.unpack);
 	assert_int_equal(d.goal.type.kind, DT_FLOAT);
 	assert_int_equal(d.goal.type.size, 4);
-	assert_int_equal(join_convert(&d.convs[1], (const uint8_t *)in, (uint8_t *)out, 2, NULL),
-			 0);
+	assert_int_equal(
+		concat_convert(&d.convs[1], (const uint8_t *)in, (uint8_t *)out, 2, NULL), 0);
 	assert_true(out[0] == 2.5f && isnan(out[1]));
-	assert_true(join_value_at(&d.convs[0], (const uint8_t *)in, 0) == 5);
+	assert_true(concat_value_at(&d.convs[0], (const uint8_t *)in, 0) == 5);
 	arena_release(&d.arena);
 	begin(&b, DT_INT, 2);
 	number(&b, "scale_factor", 0.5);
@@ -339,9 +340,9 @@ static void test_times(void **state)
 	assert_int_equal(d.rc, 0);
 	assert_true(d.convs[0].same && d.convs[1].shift);
 	assert_int_equal(
-		join_convert(&d.convs[1], (const uint8_t *)real, (uint8_t *)out, 2, NULL), 0);
+		concat_convert(&d.convs[1], (const uint8_t *)real, (uint8_t *)out, 2, NULL), 0);
 	assert_true(out[0] == 1.5 && out[1] == 2.5);
-	assert_true(join_value_at(&d.convs[1], (const uint8_t *)real, 1) == 2.5L);
+	assert_true(concat_value_at(&d.convs[1], (const uint8_t *)real, 1) == 2.5L);
 	arena_release(&d.arena);
 	/* whole numbers stay whole: in hours */
 	times(&a, DT_INT, "days since 2000-01-01", NULL);
@@ -351,7 +352,7 @@ static void test_times(void **state)
 		    d.goal.type.size == 8);
 	assert_string_equal(d.goal.units, "hours since 2000-01-02");
 	assert_int_equal(
-		join_convert(&d.convs[0], (const uint8_t *)whole, (uint8_t *)&n, 1, NULL), 0);
+		concat_convert(&d.convs[0], (const uint8_t *)whole, (uint8_t *)&n, 1, NULL), 0);
 	assert_int_equal(n, 0);
 	arena_release(&d.arena);
 	times(&b, DT_FLOAT, "days since 2000-01-01", "noleap");
@@ -420,8 +421,8 @@ static void test_boxes(void **state)
 					want[((to[0] + i) * 5 + to[1] + k) * 2 + to[2] + m] =
 						in[((from[0] + i) * 4 + from[1] + k) * 2 +
 						   from[2] + m];
-		join_box(3, sizeof(*in), lens, (const uint8_t *)in, in_dims, from, (uint8_t *)out,
-			 out_dims, to);
+		concat_box(3, sizeof(*in), lens, (const uint8_t *)in, in_dims, from,
+			   (uint8_t *)out, out_dims, to);
 		assert_memory_equal(out, want, sizeof(out));
 	}
 }
@@ -431,23 +432,23 @@ static void test_boxes(void **state)
 static char path_a[] = "/nowhere/a.nc", path_b[] = "/nowhere/b.nc", dim_time[] = "time";
 
 struct fx {
-	struct join j;
-	struct join_member members[2];
+	struct concat j;
+	struct concat_member members[2];
 	char file[64];
 };
 
 static void fx_begin(struct fx *x)
 {
 	*x = (struct fx){.file = "/tmp/test_join.XXXXXX"};
-	x->members[0] = (struct join_member){.path = path_a, .id = {.ino = 1, .size = 5},
-					      .coord_form = JOIN_NONE};
-	x->members[1] = (struct join_member){.path = path_b, .id = {.ino = 2, .size = 6},
-					      .coord_form = JOIN_NONE};
+	x->members[0] = (struct concat_member){
+		.path = path_a, .id = {.ino = 1, .size = 5}, .coord_form = CONCAT_NONE};
+	x->members[1] = (struct concat_member){
+		.path = path_b, .id = {.ino = 2, .size = 6}, .coord_form = CONCAT_NONE};
 	x->j.members = x->members;
 	x->j.n_members = 2;
 	x->j.dim = dim_time;
 	x->j.pattern = path_a;
-	assert_int_equal(join_forms_init(&x->j.forms, 1 << 24, NULL), 0);
+	assert_int_equal(concat_forms_init(&x->j.forms, 1 << 24, NULL), 0);
 }
 
 static void fx_end(struct fx *x)
@@ -456,7 +457,7 @@ static void fx_end(struct fx *x)
 		free(x->members[i].forms);
 		free(x->members[i].coord);
 	}
-	join_forms_release(&x->j.forms);
+	concat_forms_release(&x->j.forms);
 }
 
 static void test_index(void **state)
@@ -492,7 +493,7 @@ static void test_index(void **state)
 	x.members[1].n_coord = 48;
 	x.j.opts.index_file = x.file;
 	x.j.index_dirty = true;
-	join_index_save(&x.j);
+	concat_index_save(&x.j);
 	assert_false(x.j.index_dirty);
 	n = (size_t)pread(fd, data, sizeof(data), 0);
 	assert_int_equal(n, 0); /* it is another file by now: it was written beside */
@@ -500,7 +501,7 @@ static void test_index(void **state)
 	fx_begin(&y);
 	y.j.opts.index_file = x.file;
 	y.members[0].id.size = 7; /* was changed */
-	join_index_load(&y.j);
+	concat_index_load(&y.j);
 	assert_true(!y.members[0].known && y.members[1].known && y.j.index_dirty);
 	assert_int_equal(y.members[1].n_coord, 48);
 	assert_int_equal(y.members[1].len, 6);
@@ -513,11 +514,11 @@ static void test_index(void **state)
 	(void)close(fd);
 	for (size_t cut = 0; cut < n; cut++) { /* each length, each byte */
 		fx_begin(&y);
-		assert_false(join_index_parse(&y.j, data, cut));
+		assert_false(concat_index_parse(&y.j, data, cut));
 		fx_end(&y);
 		data[cut] ^= 0x40;
 		fx_begin(&y);
-		assert_false(join_index_parse(&y.j, data, n));
+		assert_false(concat_index_parse(&y.j, data, n));
 		fx_end(&y);
 		data[cut] ^= 0x40;
 	}
@@ -529,7 +530,7 @@ static void test_index(void **state)
 		for (int i = 0; i < 4; i++)
 			data[8 + i] = (uint8_t)(sum >> 8 * i);
 		fx_begin(&y);
-		(void)join_index_parse(&y.j, data, n);
+		(void)concat_index_parse(&y.j, data, n);
 		for (int i = 0; i < 2; i++)
 			for (uint32_t k = 0; k < y.members[i].n_forms; k++)
 				assert_true(y.members[i].forms[k] < y.j.forms.n);
@@ -556,14 +557,14 @@ static int changed(struct source *s NZ_UNUSED, struct err *e)
 static void test_changed(void **state)
 {
 	static const struct source_ops ops = {.name = "fake", .next = no_next, .check = changed};
-	struct join_part part = {.form = 7, .absent = true};
-	struct join_array joined = {
+	struct concat_part part = {.form = 7, .absent = true};
+	struct concat_array joined = {
 		.joined = true, .aligned = true, .n_parts = 1, .parts = &part};
 	uint32_t form = 7, array = 0;
 	uint64_t grid[2] = {3, 1}, next;
 	struct source member = {.ops = &ops};
-	struct join_slot slot = {.state = JOIN_OPEN,
-				 .at = {.source = &member, .arrays = &array}};
+	struct concat_slot slot = {.state = CONCAT_OPEN,
+				   .at = {.source = &member, .arrays = &array}};
 	struct err e = ERR_INIT;
 	struct fx x;
 	struct one o;
@@ -580,7 +581,7 @@ static void test_changed(void **state)
 	x.j.arrays = &joined;
 	x.j.slots = &slot;
 	(void)pthread_mutex_init(&x.j.lock, NULL);
-	assert_int_equal(join_next(&x.j.base, 0, 0, &next, &e), -ESTALE);
+	assert_int_equal(concat_next(&x.j.base, 0, 0, &next, &e), -ESTALE);
 	assert_true(atomic_load(&x.j.stale));
 	assert_int_equal(slot.users, 0);
 	x.members[0].forms = NULL;

@@ -22,11 +22,11 @@ static struct model *sample(void)
 
 /* go - push and say what the sink was told; new. */
 static char *go(struct model *was, struct model *now, struct changes *c,
-		const struct push_policy *policy, struct push_report *report)
+		const struct diff_policy *policy, struct diff_report *report)
 {
 	struct changes none = {.moved = DS_NONE};
 	struct recorder r;
-	struct push_job job = {
+	struct diff_job job = {
 		.was = was ? &was->base : NULL,
 		.now = &now->base,
 		.policy = policy,
@@ -61,7 +61,7 @@ static void expect(struct model *was, struct model *now, struct changes *c, cons
 static void test_nothing(void **state)
 {
 	struct model *was = sample(), *now = sample();
-	struct push_report r;
+	struct diff_report r;
 	char *got;
 
 	(void)state;
@@ -258,7 +258,7 @@ static void test_moved(void **state)
 	struct model *was = sample(), *now = sample();
 	struct changes c = {.moved = 0};
 	struct recorder r;
-	struct push_job job = {.was = &was->base,
+	struct diff_job job = {.was = &was->base,
 			       .now = &now->base,
 			       .changed = fake_changed,
 			       .moved_from = moved_from,
@@ -318,7 +318,7 @@ static void test_failures(void **state)
 	struct model *was = sample(), *now = sample();
 	struct changes c = {.linear = {1}, .n = 1, .refuse = true};
 	struct recorder r;
-	struct push_job job = {.was = &was->base,
+	struct diff_job job = {.was = &was->base,
 			       .now = &now->base,
 			       .changed = fake_changed,
 			       .refused = refuse,

@@ -32,8 +32,8 @@ struct pair {
 	struct model *was, *now;
 	struct recorder r;
 	struct changes c;
-	struct push_policy policy;
-	struct push_job job;
+	struct diff_policy policy;
+	struct diff_job job;
 };
 
 static void setup(struct pair *p)
@@ -42,7 +42,7 @@ static void setup(struct pair *p)
 			   .now = one(),
 			   .c = {.linear = {5}, .n = 1},
 			   .policy = {.format = PLAN_HDF5}};
-	p->job = (struct push_job){
+	p->job = (struct diff_job){
 		.was = &p->was->base,
 		.now = &p->now->base,
 		.policy = &p->policy,
@@ -289,14 +289,14 @@ static const char *how(const struct asked *q, char *out, size_t cap)
 	static const char *const names[] = {"time", "lat", "lon", "z"};
 	struct model *m = model_new();
 	struct codec_rules rules = {0};
-	struct push_policy policy = {.format = q->zarr == 0   ? PLAN_HDF5
+	struct diff_policy policy = {.format = q->zarr == 0   ? PLAN_HDF5
 					       : q->zarr == 2 ? PLAN_ZARR2
 							      : PLAN_ZARR3,
 				     .keep = q->keep,
 				     .chunk_bytes = q->bytes,
 				     .chunks = q->chunks,
 				     .filters = &rules};
-	struct push_job job = {.now = &m->base, .policy = &policy};
+	struct diff_job job = {.now = &m->base, .policy = &policy};
 	struct err e = ERR_INIT;
 	struct recorder r;
 	uint64_t own[4];
@@ -421,10 +421,10 @@ static void test_rules_check(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_int_equal(push_rules_check(&bad[i], 1, NULL, &e), -EINVAL);
-	assert_int_equal(push_rules_check(good, ARRAY_LEN(good), NULL, &e), 0);
-	assert_int_equal(push_rules_check(&rule, 1, &m->base.ds, &e), 0);
-	assert_int_equal(push_rules_check(good, 1, &m->base.ds, &e), -EINVAL);
+		assert_int_equal(diff_rules_check(&bad[i], 1, NULL, &e), -EINVAL);
+	assert_int_equal(diff_rules_check(good, ARRAY_LEN(good), NULL, &e), 0);
+	assert_int_equal(diff_rules_check(&rule, 1, &m->base.ds, &e), 0);
+	assert_int_equal(diff_rules_check(good, 1, &m->base.ds, &e), -EINVAL);
 	assert_string_equal(e.msg, "-o chunks=time=24: there is no dimension 'time'");
 	model_free(m);
 }
@@ -438,8 +438,8 @@ static void test_quantised(void **state)
 	struct model *m = model_new();
 	uint32_t t = dim(m, 0, "t", 4, false);
 	const uint64_t chunk[] = {4};
-	struct push_policy policy = {.format = PLAN_HDF5, .quant = &rules};
-	struct push_job job = {.now = &m->base, .policy = &policy};
+	struct diff_policy policy = {.format = PLAN_HDF5, .quant = &rules};
+	struct diff_job job = {.now = &m->base, .policy = &policy};
 	struct recorder r;
 	struct ds_array *a = &m->arrays[array(m, 0, "x", 1, &t, chunk)];
 

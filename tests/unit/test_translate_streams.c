@@ -6,28 +6,28 @@
 
 #include <cmocka.h>
 
-static struct streams *st;
+static struct access_pattern *st;
 
 static int begin(void **state)
 {
 	(void)state;
-	st = streams_new(3);
+	st = access_pattern_new(3);
 	return st ? 0 : -1;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	streams_free(st);
-	streams_free(NULL);
+	access_pattern_free(st);
+	access_pattern_free(NULL);
 	return 0;
 }
 
 /* says - what a touch gives. */
-static void says(uint32_t array, uint64_t k, enum ahead_touch what, bool self, uint32_t n,
+static void says(uint32_t array, uint64_t k, enum prefetch_touch what, bool self, uint32_t n,
 		 uint64_t step)
 {
-	struct streams_say s = streams_note(st, array, k, what);
+	struct access_pattern_say s = access_pattern_note(st, array, k, what);
 
 	assert_int_equal(s.self, self);
 	assert_int_equal(s.n, n);
@@ -38,30 +38,30 @@ static void says(uint32_t array, uint64_t k, enum ahead_touch what, bool self, u
 static void test_order(void **state)
 {
 	(void)state;
-	says(0, 10, AHEAD_STAT, false, 0, 0); /* nobody has read anything */
-	says(0, 10, AHEAD_READ, true, 0, 0);
-	says(0, 10, AHEAD_READ, false, 0, 0); /* the next piece */
-	says(0, 11, AHEAD_STAT, true, 4, 1);
-	says(0, 11, AHEAD_READ, false, 0, 0);
-	says(0, 12, AHEAD_READ, true, 8, 1);
-	says(0, 11, AHEAD_READ, true, 0, 0);  /* a late piece */
-	says(0, 14, AHEAD_READ, true, 16, 1); /* 13 was another thread's */
-	says(0, 15, AHEAD_READ, true, 32, 1);
-	says(0, 16, AHEAD_READ, true, STREAMS_AHEAD, 1);
-	says(0, 17, AHEAD_READ, true, STREAMS_AHEAD, 1);
-	says(0, 40, AHEAD_READ, true, 0, 0);
-	says(0, 18, AHEAD_READ, true, STREAMS_AHEAD, 1); /* it goes on */
+	says(0, 10, PREFETCH_STAT, false, 0, 0); /* nobody has read anything */
+	says(0, 10, PREFETCH_READ, true, 0, 0);
+	says(0, 10, PREFETCH_READ, false, 0, 0); /* the next piece */
+	says(0, 11, PREFETCH_STAT, true, 4, 1);
+	says(0, 11, PREFETCH_READ, false, 0, 0);
+	says(0, 12, PREFETCH_READ, true, 8, 1);
+	says(0, 11, PREFETCH_READ, true, 0, 0);  /* a late piece */
+	says(0, 14, PREFETCH_READ, true, 16, 1); /* 13 was another thread's */
+	says(0, 15, PREFETCH_READ, true, 32, 1);
+	says(0, 16, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1);
+	says(0, 17, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1);
+	says(0, 40, PREFETCH_READ, true, 0, 0);
+	says(0, 18, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1); /* it goes on */
 }
 
 static void test_steps(void **state)
 {
 	(void)state;
-	says(0, 3, AHEAD_READ, true, 0, 0);
-	says(0, 103, AHEAD_READ, true, 0, 0);
-	says(0, 203, AHEAD_READ, true, 8, 100);
-	says(0, 303, AHEAD_READ, true, 16, 100);
-	says(0, 350, AHEAD_READ, true, 0, 0);
-	says(0, 403, AHEAD_READ, true, 32, 100);
+	says(0, 3, PREFETCH_READ, true, 0, 0);
+	says(0, 103, PREFETCH_READ, true, 0, 0);
+	says(0, 203, PREFETCH_READ, true, 8, 100);
+	says(0, 303, PREFETCH_READ, true, 16, 100);
+	says(0, 350, PREFETCH_READ, true, 0, 0);
+	says(0, 403, PREFETCH_READ, true, 32, 100);
 }
 
 static void test_jumps(void **state)
@@ -71,11 +71,11 @@ static void test_jumps(void **state)
 	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		k = k * 6364136223846793005u + 1442695040888963407u;
-		says(1, k >> 20, AHEAD_READ, true, 0, 0);
+		says(1, k >> 20, PREFETCH_READ, true, 0, 0);
 	}
 	/* backwards is no order */
 	for (k = 500; k > 400; k -= 10)
-		says(2, k, AHEAD_READ, true, 0, 0);
+		says(2, k, PREFETCH_READ, true, 0, 0);
 }
 
 static void test_many(void **state)
@@ -85,35 +85,35 @@ static void test_many(void **state)
 	for (uint64_t k = 0; k < 20; k++)
 		for (uint64_t r = 0; r < 30; r++) {
 			uint32_t n = k == 0  ? 0
-				     : k > 4 ? STREAMS_AHEAD
+				     : k > 4 ? ACCESS_PATTERN_AHEAD
 					     : (uint32_t)4 << (k - 1);
 
-			says(0, r * r * 1000 + k, AHEAD_READ, true, n, 1);
-			says(1, k, AHEAD_READ, r == 0, r == 0 ? n : 0, 1);
+			says(0, r * r * 1000 + k, PREFETCH_READ, true, n, 1);
+			says(1, k, PREFETCH_READ, r == 0, r == 0 ? n : 0, 1);
 		}
 }
 
 static void test_lists(void **state)
 {
 	(void)state;
-	says(0, 0, AHEAD_READ, true, 0, 0);
-	says(0, 1, AHEAD_STAT, true, 4, 1);
-	says(0, 2, AHEAD_STAT, true, 8, 1);
+	says(0, 0, PREFETCH_READ, true, 0, 0);
+	says(0, 1, PREFETCH_STAT, true, 4, 1);
+	says(0, 2, PREFETCH_STAT, true, 8, 1);
 	for (uint64_t k = 3; k < 8; k++)
-		(void)streams_note(st, 0, k, AHEAD_STAT);
+		(void)access_pattern_note(st, 0, k, PREFETCH_STAT);
 	for (uint64_t k = 8; k < 100; k++) /* somebody lists */
-		says(0, k, AHEAD_STAT, false, 0, 0);
-	says(0, 8, AHEAD_READ, true, STREAMS_AHEAD, 1);
+		says(0, k, PREFETCH_STAT, false, 0, 0);
+	says(0, 8, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1);
 }
 
 static void test_ends(void **state)
 {
 	(void)state;
-	says(0, UINT64_MAX - 1, AHEAD_READ, true, 0, 0);
-	says(0, UINT64_MAX, AHEAD_READ, true, 4, 1);
-	says(0, 0, AHEAD_READ, true, 0, 0);
-	says(0, UINT64_MAX / 2, AHEAD_READ, true, 0, 0);
-	says(0, UINT64_MAX / 2 * 2, AHEAD_READ, true, 0, 0); /* a late piece of the first */
+	says(0, UINT64_MAX - 1, PREFETCH_READ, true, 0, 0);
+	says(0, UINT64_MAX, PREFETCH_READ, true, 4, 1);
+	says(0, 0, PREFETCH_READ, true, 0, 0);
+	says(0, UINT64_MAX / 2, PREFETCH_READ, true, 0, 0);
+	says(0, UINT64_MAX / 2 * 2, PREFETCH_READ, true, 0, 0); /* a late piece of the first */
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static const char *const ours[] = {"base", "base.new"};
 
 static struct cfg cfg = {.meta_size = 1 << 20, .check_every = 1};
 static struct fs_rw rw;
-static struct fs_setup setup = {.cfg = &cfg, .rw = &rw};
+static struct app setup = {.cfg = &cfg, .rw = &rw};
 
 /* tree - a store, a state directory and a stage, as a mount has them. */
 struct tree {

@@ -21,7 +21,7 @@ struct fx {
 	atomic_int fail_open; /* the code with which opening the dataset fails, once */
 };
 
-static inline unsigned fx_recoded(void *arg, const struct ground *now NZ_UNUSED,
+static inline unsigned fx_recoded(void *arg, const struct snapshot *now NZ_UNUSED,
 				  const char *dir NZ_UNUSED, const char *doc NZ_UNUSED,
 				  const uint8_t *was NZ_UNUSED, size_t n_was NZ_UNUSED,
 				  const uint8_t *is NZ_UNUSED, size_t n_is NZ_UNUSED)
@@ -68,7 +68,7 @@ static inline int fx_commit(void *arg, uint64_t generation, bool all,
 static inline void start(struct fx *f)
 {
 	struct err e = ERR_INIT;
-	struct grounds *g;
+	struct snapshots *g;
 	struct stage *s;
 
 	f->o = (struct tree_rw_options){
@@ -83,7 +83,7 @@ static inline void start(struct fx *f)
 		.commit = fx_commit,
 		.arg = f,
 	};
-	assert_int_equal(grounds_new(fx_open, f, &g, &e), 0);
+	assert_int_equal(snapshots_new(fx_open, f, &g, &e), 0);
 	if (stage_open(f->fd, false, &s, &e))
 		fail_msg("%s", e.msg);
 	assert_int_equal(tree_rw_open(g, s, &f->o, &f->v, &e), 0);

@@ -21,16 +21,16 @@ struct place {
 	uint32_t array, run;
 };
 
-struct streams {
+struct access_pattern {
 	pthread_mutex_t lock;
 	uint64_t now;
 	uint8_t *stats; /* n_arrays: sizes since the last read; STATS_UNREAD: nobody reads */
 	struct place places[PLACES];
 };
 
-struct streams *streams_new(uint32_t n_arrays)
+struct access_pattern *access_pattern_new(uint32_t n_arrays)
 {
-	struct streams *s = alloc_array(1, sizeof(*s));
+	struct access_pattern *s = alloc_array(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -45,7 +45,7 @@ struct streams *streams_new(uint32_t n_arrays)
 	return s;
 }
 
-void streams_free(struct streams *s)
+void access_pattern_free(struct access_pattern *s)
 {
 	if (!s)
 		return;
@@ -78,7 +78,7 @@ static bool continues(const struct place *p, uint64_t k, uint64_t *ret_step)
 
 /* begin_locked - a new place, where nobody has been for longest. before: the last one of the array;
  * NULL. */
-static void begin_locked(struct streams *s, uint32_t array, uint64_t k,
+static void begin_locked(struct access_pattern *s, uint32_t array, uint64_t k,
 			 const struct place *before)
 {
 	uint64_t guess = before && k > before->at ? k - before->at : 0;
@@ -92,8 +92,8 @@ static void begin_locked(struct streams *s, uint32_t array, uint64_t k,
 
 /* step_locked - where k leads to. Returns chunks to want ahead. *ret_new: it was not touched just
  * now. */
-static uint32_t step_locked(struct streams *s, uint32_t array, uint64_t k, uint64_t *ret_step,
-			    bool *ret_new)
+static uint32_t step_locked(struct access_pattern *s, uint32_t array, uint64_t k,
+			    uint64_t *ret_step, bool *ret_new)
 {
 	struct place *before = NULL;
 	uint64_t step;
@@ -115,7 +115,8 @@ static uint32_t step_locked(struct streams *s, uint32_t array, uint64_t k, uint6
 			p->at = k;
 			p->step = *ret_step = step;
 			p->used = s->now;
-			return p->run > 4 ? STREAMS_AHEAD : (uint32_t)FIRST << (p->run - 1);
+			return p->run > 4 ? ACCESS_PATTERN_AHEAD
+					  : (uint32_t)FIRST << (p->run - 1);
 		}
 		if (p->step == 0 && (!before || p->used > before->used))
 			before = p;
@@ -124,14 +125,14 @@ static uint32_t step_locked(struct streams *s, uint32_t array, uint64_t k, uint6
 	return 0;
 }
 
-struct streams_say streams_note(struct streams *s, uint32_t array, uint64_t linear,
-				enum ahead_touch what)
+struct access_pattern_say access_pattern_note(struct access_pattern *s, uint32_t array,
+					      uint64_t linear, enum prefetch_touch what)
 {
-	struct streams_say say = {.n = 0};
+	struct access_pattern_say say = {.n = 0};
 	bool fresh = false;
 
 	(void)pthread_mutex_lock(&s->lock);
-	if (what == AHEAD_READ)
+	if (what == PREFETCH_READ)
 		s->stats[array] = 0;
 	else if (s->stats[array] < STATS_UNREAD)
 		s->stats[array]++;

@@ -6,25 +6,25 @@
 
 #include "translate/cache/prefetch_queue.h"
 
-#define STREAMS_AHEAD 64  /* chunks that are wanted ahead of one reader at most */
+#define ACCESS_PATTERN_AHEAD 64 /* chunks that are wanted ahead of one reader at most */
 
-struct streams;
+struct access_pattern;
 
-/* streams_say - what is worth asking for. */
-struct streams_say {
+/* access_pattern_say - what is worth asking for. */
+struct access_pattern_say {
 	bool self;      /* the chunk itself, all of it */
-	uint32_t n;     /* so many more, <= STREAMS_AHEAD: */
+	uint32_t n;     /* so many more, <= ACCESS_PATTERN_AHEAD: */
 	uint64_t step;  /* the chunk + step, + 2 step, ... */
 };
 
-/* streams_new - NULL when memory is short. streams_free takes NULL. */
-struct streams *streams_new(uint32_t n_arrays);
-void streams_free(struct streams *s);
+/* access_pattern_new - NULL when memory is short. access_pattern_free takes NULL. */
+struct access_pattern *access_pattern_new(uint32_t n_arrays);
+void access_pattern_free(struct access_pattern *s);
 
-/* streams_note - a chunk's size or bytes were asked for. Sizes say something only while reads
- * follow them: who lists a directory wants no chunk. Of a chunk that is taken in pieces the first
- * piece says it all. */
-struct streams_say streams_note(struct streams *s, uint32_t array, uint64_t linear,
-				enum ahead_touch what);
+/* access_pattern_note - a chunk's size or bytes were asked for. Sizes say something only while
+ * reads follow them: who lists a directory wants no chunk. Of a chunk that is taken in pieces the
+ * first piece says it all. */
+struct access_pattern_say access_pattern_note(struct access_pattern *s, uint32_t array,
+					      uint64_t linear, enum prefetch_touch what);
 
 #endif

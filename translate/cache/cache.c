@@ -129,14 +129,14 @@ struct cache *cache_new(uint64_t budget)
 	c->n_buckets = BUCKETS_MIN;
 	c->budget = budget;
 	c->bound = UINT64_MAX;
-	stop_cond_init(&c->landed);
+	cancel_cond_init(&c->landed);
 	links_init(&c->idle);
 	links_init(&c->spent);
 	links_init(&c->unread);
 	links_init(&c->in_pool);
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	for (size_t i = 0; i < CONDS; i++)
-		stop_cond_init(&c->done[i]);
+		cancel_cond_init(&c->done[i]);
 	return c;
 }
 
@@ -434,7 +434,7 @@ static int wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
 	c->waiting++;
 	while (x->state == LOADING && rc == 0) {
 		if (c->far)
-			rc = stop_wait(done, &c->lock, INT64_MAX);
+			rc = cancel_wait(done, &c->lock, INT64_MAX);
 		else
 			(void)pthread_cond_wait(done, &c->lock);
 	}
@@ -505,7 +505,7 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
 
 	do
 		rc = get(c, array, linear, ret, e);
-	while (rc == -EINTR && c->far && !stop_asked());
+	while (rc == -EINTR && c->far && !cancel_requested());
 	return rc;
 }
 
@@ -617,7 +617,7 @@ static void take_off_locked(struct cache *c, struct cache_entry *x, size_t cap)
 
 	while (rc == 0 && c->loading > 0 &&
 	       (c->loading >= c->bound || cap > c->bound - c->loading))
-		rc = stop_wait(&c->landed, &c->lock, INT64_MAX);
+		rc = cancel_wait(&c->landed, &c->lock, INT64_MAX);
 	c->loading += cap;
 	x->counted = true;
 }

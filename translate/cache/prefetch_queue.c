@@ -29,10 +29,10 @@ struct request {
 	uint64_t linear;
 };
 
-struct ahead {
+struct prefetch {
 	pthread_mutex_t lock; /* of everything below that is not constant */
 	pthread_cond_t more;
-	ahead_run *run; /* constant, as arg, n_arrays, threads */
+	prefetch_run *run; /* constant, as arg, n_arrays, threads */
 	void *arg;
 	uint32_t n_arrays, threads;
 	uint32_t n_running;
@@ -43,9 +43,9 @@ struct ahead {
 	struct position *pos;
 };
 
-struct ahead *ahead_new(uint32_t n_arrays, uint32_t threads, ahead_run *run, void *arg)
+struct prefetch *prefetch_new(uint32_t n_arrays, uint32_t threads, prefetch_run *run, void *arg)
 {
-	struct ahead *a = alloc_array(1, sizeof(*a));
+	struct prefetch *a = alloc_array(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
@@ -63,7 +63,7 @@ struct ahead *ahead_new(uint32_t n_arrays, uint32_t threads, ahead_run *run, voi
 	return a;
 }
 
-void ahead_free(struct ahead *a)
+void prefetch_free(struct prefetch *a)
 {
 	if (!a)
 		return;
@@ -80,7 +80,7 @@ void ahead_free(struct ahead *a)
 }
 
 /* stale_locked - the reader is past the chunk, or reads it without us. */
-static bool stale_locked(const struct ahead *a, const struct request *r)
+static bool stale_locked(const struct prefetch *a, const struct request *r)
 {
 	const struct position *p = &a->pos[r->array];
 
@@ -89,7 +89,7 @@ static bool stale_locked(const struct ahead *a, const struct request *r)
 
 static void *worker(void *arg)
 {
-	struct ahead *a = arg;
+	struct prefetch *a = arg;
 
 	(void)pthread_mutex_lock(&a->lock);
 	for (;;) {
@@ -114,7 +114,7 @@ static void *worker(void *arg)
 
 /* start_locked - start the threads; with fewer than asked for, or none, readers do the work.
  * Signals are left to the thread that waits for them. */
-static void start_locked(struct ahead *a)
+static void start_locked(struct prefetch *a)
 {
 	sigset_t all, old;
 
@@ -142,13 +142,14 @@ static bool move(struct position *p, uint64_t k)
 	return p->run;
 }
 
-unsigned ahead_note(struct ahead *a, uint32_t array, uint64_t linear, enum ahead_touch what)
+unsigned prefetch_note(struct prefetch *a, uint32_t array, uint64_t linear,
+		       enum prefetch_touch what)
 {
 	struct position *p = &a->pos[array];
 	unsigned want = 0;
 
 	(void)pthread_mutex_lock(&a->lock);
-	if (what == AHEAD_READ) {
+	if (what == PREFETCH_READ) {
 		p->armed = true;
 		p->stats = 0;
 	} else if (p->armed && ++p->stats >= STATS_UNREAD) {
@@ -156,9 +157,9 @@ unsigned ahead_note(struct ahead *a, uint32_t array, uint64_t linear, enum ahead
 	}
 	if (p->armed) {
 		if (move(p, linear))
-			want |= AHEAD_NEXT;
-		if (what == AHEAD_STAT)
-			want |= AHEAD_SELF;
+			want |= PREFETCH_NEXT;
+		if (what == PREFETCH_STAT)
+			want |= PREFETCH_SELF;
 		else if (linear == p->at)
 			p->read = true;
 	}
@@ -167,7 +168,7 @@ unsigned ahead_note(struct ahead *a, uint32_t array, uint64_t linear, enum ahead
 }
 
 /* queued_locked - whether the same request waits already. */
-static bool queued_locked(const struct ahead *a, uint32_t array, uint64_t linear)
+static bool queued_locked(const struct prefetch *a, uint32_t array, uint64_t linear)
 {
 	for (uint32_t i = 0; i < a->n_queued; i++) {
 		const struct request *r = &a->queue[(a->head + i) % QUEUE];
@@ -178,7 +179,7 @@ static bool queued_locked(const struct ahead *a, uint32_t array, uint64_t linear
 	return false;
 }
 
-void ahead_push(struct ahead *a, uint32_t array, uint64_t linear)
+void prefetch_push(struct prefetch *a, uint32_t array, uint64_t linear)
 {
 	struct request r = {.array = array, .linear = linear};
 

@@ -101,7 +101,7 @@ static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, s
 }
 
 /* way_find - locate a chunk and choose. -ENOENT is proven absence, all else is not. */
-static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct way *w,
+static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct delivery *w,
 		    struct err *e)
 {
 	const struct fill *f = NULL;
@@ -113,7 +113,7 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 	p = &c->plans[array];
 	if (p->kind == PLAN_HIDE || c->source->ds.arrays[array].n_chunks == 0)
 		return err_set(e, -ENOENT, "no such chunk");
-	*w = (struct way){.kind = WAY_LOAD};
+	*w = (struct delivery){.kind = DELIVER_MAKE};
 	if (p->kind == PLAN_ERROR) {
 		/* the same text for every chunk: it is logged once */
 		rc = err_set(e, -EOPNOTSUPP, "%s", p->reason);
@@ -123,21 +123,21 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 	if (rc < 0 && rc != -ESTALE && rc != -EINTR)
 		metrics_count(M_FAULT_SOURCE);
 	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {
-		rc = way_of_stored(&c->source->ds.arrays[array], p, w, e);
+		rc = delivery_of_stored(&c->source->ds.arrays[array], p, w, e);
 	} else if (rc == 0) {
 		if (p->fill_declared)
 			return err_set(e, -ENOENT, "the chunk was never written");
 		rc = fill_of(c, array, &f, e);
 		if (rc == 0)
-			way_of_absent(f, w);
+			delivery_of_absent(f, w);
 	}
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 
 /* ---- entries ---- */
 
-static int entry_get(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		     struct cache_entry **ret, struct err *e)
+static int entry_get(struct chunkio *c, uint32_t array, uint64_t linear,
+		     const struct delivery *w, struct cache_entry **ret, struct err *e)
 {
 	int rc = cache_get(c->cache, c->arrays[array].owner, linear, ret, e);
 
@@ -162,10 +162,10 @@ static void prefetch(void *arg, uint32_t array, uint64_t linear)
 {
 	struct chunkio *c = arg;
 	struct cache_entry *x;
-	struct way w;
+	struct delivery w;
 	uint64_t bytes;
 
-	if (way_find(c, array, linear, &w, NULL) < 0 || w.kind != WAY_LOAD)
+	if (way_find(c, array, linear, &w, NULL) < 0 || w.kind != DELIVER_MAKE)
 		return;
 	bytes = w.sized ? w.size : about(c, array, linear);
 	if (cache_start(c->cache, array, linear, bytes, &x) &&
@@ -174,17 +174,17 @@ static void prefetch(void *arg, uint32_t array, uint64_t linear)
 }
 
 /* hint - a chunk that costs something was touched: start what its reader will want. */
-static void hint(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what)
+static void hint(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what)
 {
 	uint32_t owner = c->arrays[array].owner, depth = c->arrays[owner].depth;
 	unsigned want;
 
 	if (!c->ahead || depth == 0)
 		return;
-	want = ahead_note(c->ahead, owner, linear, what);
-	if ((want & AHEAD_SELF) && !cache_has(c->cache, owner, linear))
-		ahead_push(c->ahead, owner, linear);
-	if (!(want & AHEAD_NEXT))
+	want = prefetch_note(c->ahead, owner, linear, what);
+	if ((want & PREFETCH_SELF) && !cache_has(c->cache, owner, linear))
+		prefetch_push(c->ahead, owner, linear);
+	if (!(want & PREFETCH_NEXT))
 		return;
 	for (uint32_t i = 0; i < depth; i++) {
 		/* far away finding out which one is there may cost more than asking for it */
@@ -193,7 +193,7 @@ static void hint(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_
 			    : source_next(c->source, owner, linear + 1, &linear, NULL) < 0)
 			return;
 		if (!cache_has(c->cache, owner, linear))
-			ahead_push(c->ahead, owner, linear);
+			prefetch_push(c->ahead, owner, linear);
 	}
 }
 
@@ -301,14 +301,14 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
 	rc = c->cache && c->sizes && c->shared ? fill_states(c, opts->ahead, e) : err_nomem(e);
 	if (rc == 0 && opts->threads > 0 && opts->ahead > 0) {
-		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
+		c->ahead = prefetch_new(c->n_arrays, opts->threads, prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
 		cache_join(c->cache, c->shared->pool);
 	if (rc == 0 && s->far) {
 		cache_of_far(c->cache);
-		c->streams = streams_new(c->n_arrays);
+		c->streams = access_pattern_new(c->n_arrays);
 		rc = c->streams ? 0 : err_nomem(e);
 	}
 	if (rc < 0)
@@ -322,8 +322,8 @@ void chunkio_free(struct chunkio *c)
 {
 	if (!c)
 		return;
-	ahead_free(c->ahead);
-	streams_free(c->streams);
+	prefetch_free(c->ahead);
+	access_pattern_free(c->streams);
 	cache_free(c->cache);
 	sizes_free(c->sizes);
 	chunkio_shared_free(c->own);
@@ -339,17 +339,17 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 		 struct err *e)
 {
 	struct cache_entry *x;
-	struct way w;
+	struct delivery w;
 	uint64_t size;
 	size_t len;
 	int rc;
 
-	chunkio_touch(c, array, linear, AHEAD_STAT, true);
+	chunkio_touch(c, array, linear, PREFETCH_STAT, true);
 	rc = way_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
-	if (w.kind == WAY_LOAD)
-		hint(c, array, linear, AHEAD_STAT);
+	if (w.kind == DELIVER_MAKE)
+		hint(c, array, linear, PREFETCH_STAT);
 	size = w.sized ? w.size : sizes_get(c->sizes, c->arrays[array].owner, linear);
 	if (w.sized || size > 0) {
 		*ret_size = size;
@@ -382,8 +382,9 @@ static void entry_done(void *arg)
 	cache_put(arg);
 }
 
-static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		       uint64_t off, size_t len, struct span *ret, struct err *e)
+static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear,
+		       const struct delivery *w, uint64_t off, size_t len, struct span *ret,
+		       struct err *e)
 {
 	struct cache_entry *x;
 	const uint8_t *data;
@@ -409,8 +410,9 @@ static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear, const
 
 /* read_head - n bytes of a chunk from `off` on, in its head: they are collected in room, with what
  * is stored behind them. */
-static int read_head(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		     uint64_t off, size_t n, uint8_t *room, struct span *ret, struct err *e)
+static int read_head(struct chunkio *c, uint32_t array, uint64_t linear,
+		     const struct delivery *w, uint64_t off, size_t n, uint8_t *room,
+		     struct span *ret, struct err *e)
 {
 	size_t head = (size_t)u64_min(n, w->head_len - off);
 	size_t len = (size_t)u64_min(n - head, w->file_len);
@@ -424,8 +426,9 @@ static int read_head(struct chunkio *c, uint32_t array, uint64_t linear, const s
 	return 0;
 }
 
-static int read_range(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		      uint64_t off, size_t n, uint8_t *room, struct span *ret, struct err *e)
+static int read_range(struct chunkio *c, uint32_t array, uint64_t linear,
+		      const struct delivery *w, uint64_t off, size_t n, uint8_t *room,
+		      struct span *ret, struct err *e)
 {
 	int rc = 0;
 
@@ -458,11 +461,11 @@ static int verify(struct chunkio *c, uint32_t array, uint64_t linear, const stru
 	size_t n;
 	int rc;
 
-	if ((way_skipped(a, ref) & c->plans[array].trailer_bit) || !last || !last->check)
+	if ((delivery_skipped(a, ref) & c->plans[array].trailer_bit) || !last || !last->check)
 		return 0;
 	if (ref->len / 2 > a->chunk_bytes + CHUNKIO_SLACK)
 		return chunkio_say_where(c, array, linear,
-					 way_bad_length(ref->len, a->chunk_bytes, e), e);
+					 delivery_bad_length(ref->len, a->chunk_bytes, e), e);
 	stored = malloc((size_t)ref->len);
 	if (!stored)
 		return err_nomem(e);
@@ -475,11 +478,11 @@ static int verify(struct chunkio *c, uint32_t array, uint64_t linear, const stru
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e)
 {
-	struct way w;
+	struct delivery w;
 	size_t n = len;
 	int rc;
 
-	chunkio_touch(c, array, linear, AHEAD_READ, off == 0);
+	chunkio_touch(c, array, linear, PREFETCH_READ, off == 0);
 	rc = way_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
@@ -490,16 +493,16 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	if (w.sized)
 		n = (size_t)u64_min(len, w.size - off);
 	if (off == 0)
-		metrics_count(chunk_how_metric(chunk_how_of(&c->plans[array], &w)));
-	if (w.kind == WAY_LOAD) {
-		hint(c, array, linear, AHEAD_READ);
+		metrics_count(chunk_treatment_metric(chunk_treatment_of(&c->plans[array], &w)));
+	if (w.kind == DELIVER_MAKE) {
+		hint(c, array, linear, PREFETCH_READ);
 		return read_loaded(c, array, linear, &w, off, n, ret, e);
 	}
-	if (c->verify && off == 0 && w.kind == WAY_RANGE && c->plans[array].trailer > 0)
+	if (c->verify && off == 0 && w.kind == DELIVER_RANGE && c->plans[array].trailer > 0)
 		rc = verify(c, array, linear, &w.ref, e);
 	if (rc < 0)
 		return rc;
-	if (w.kind == WAY_RANGE)
+	if (w.kind == DELIVER_RANGE)
 		return read_range(c, array, linear, &w, off, n, room, ret, e);
 	rc = frame_fill_span(w.fill, off, n, ret, e);
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
@@ -508,13 +511,13 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e)
 {
-	struct way w;
+	struct delivery w;
 	int rc = way_find(c, array, linear, &w, e);
 
 	if (rc < 0)
 		return rc;
 	*ret = (struct chunk_ref){.where = w.fill ? CHUNK_ABSENT : CHUNK_SYNTH};
-	if (w.kind == WAY_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
+	if (w.kind == DELIVER_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
 		*ret = w.ref;
 		ret->len = w.file_len;
 	}
@@ -524,13 +527,14 @@ int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct ch
 int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
 		  struct err *e)
 {
-	struct way w;
+	struct delivery w;
 	int rc = way_find(c, array, linear, &w, e);
 
 	if (rc < 0)
 		return rc;
-	*ret = (struct chunk_about){.how = chunk_how_of(&c->plans[array], &w), .ref = w.ref};
-	if (w.kind == WAY_RANGE) {
+	*ret = (struct chunk_about){.how = chunk_treatment_of(&c->plans[array], &w),
+				    .ref = w.ref};
+	if (w.kind == DELIVER_RANGE) {
 		ret->cut = w.ref.len - w.file_len;
 		ret->zeros = w.size - w.head_len - w.file_len;
 	}
@@ -594,8 +598,8 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 			break;
 		}
 		if (rc == 0 && at >= wanted) {
-			wanted = at + STREAMS_AHEAD / 2;
-			chunkio_want_run(s, array, at, STREAMS_AHEAD);
+			wanted = at + ACCESS_PATTERN_AHEAD / 2;
+			chunkio_want_run(s, array, at, ACCESS_PATTERN_AHEAD);
 		}
 		if (rc == 0)
 			rc = longest_text(s, array, at, n, &body, &max, e);

@@ -66,7 +66,7 @@ int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct ch
 
 /* chunk_about - what is known of a chunk file without making it. */
 struct chunk_about {
-	enum chunk_how how;
+	enum chunk_treatment how;
 	struct chunk_ref ref;  /* as source_locate gave it; of a FILL, ABSENT */
 	uint64_t cut, zeros;   /* PASS, HEAD: so many stored bytes are not shown; follow them */
 };

@@ -38,8 +38,8 @@ struct chunkio {
 	struct array_state *arrays;
 	struct cache *cache;
 	struct sizes *sizes;  /* of chunks whose way does not say it */
-	struct ahead *ahead;  /* NULL: no threads */
-	struct streams *streams; /* NULL: the source is near */
+	struct prefetch *ahead;         /* NULL: no threads */
+	struct access_pattern *streams; /* NULL: the source is near */
 	struct chunkio_shared *shared;
 	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
 	pthread_mutex_t lock;       /* of all below */
@@ -63,18 +63,18 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 
 /* chunkio_load - fly: fill x, an entry of the cache in flight, and publish it, or fail it. Returns
  * 0 with the reference still held. */
-int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
 		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
 
 /* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in
  * another process; for chains with codec_chain_apart. Errors as codec_chain_decode's; -EIO. */
 int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct way *w, uint8_t *out, size_t want,
+			 const struct delivery *w, uint8_t *out, size_t want,
 			 struct err *e) NZ_MUST_USE;
 
 /* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader
  * will want is asked for at once. whole: all of it will be read. (prefetch.c) */
-void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what,
+void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what,
 		   bool whole);
 
 /* chunkio_shared_alone - for one chunkio: memory for decoding only. */

@@ -12,40 +12,41 @@ static uint32_t all_filters(const struct ds_array *a)
 	return a->chain.n >= 32 ? UINT32_MAX : ((uint32_t)1 << a->chain.n) - 1;
 }
 
-uint32_t way_skipped(const struct ds_array *a, const struct chunk_ref *ref)
+uint32_t delivery_skipped(const struct ds_array *a, const struct chunk_ref *ref)
 {
 	return ref->filter_mask & all_filters(a);
 }
 
-bool way_plain(const struct ds_array *a, const struct chunk_ref *ref)
+bool delivery_plain(const struct ds_array *a, const struct chunk_ref *ref)
 {
-	return way_skipped(a, ref) == all_filters(a);
+	return delivery_skipped(a, ref) == all_filters(a);
 }
 
-int way_bad_length(uint64_t got, uint64_t want, struct err *e)
+int delivery_bad_length(uint64_t got, uint64_t want, struct err *e)
 {
 	return err_set(e, -EBADMSG, "stored length %" PRIu64 " differs from %" PRIu64 " bytes",
 		       got, want);
 }
 
 /* range_elements - stored elements without a filter, then zeros up to a whole chunk. */
-static int range_elements(const struct ds_array *a, uint64_t stored, struct way *w,
+static int range_elements(const struct ds_array *a, uint64_t stored, struct delivery *w,
 			  struct err *e)
 {
 	uint64_t whole;
 
 	if (ckd_add(&whole, stored, w->ref.pad) || whole != a->chunk_bytes)
-		return way_bad_length(stored, a->chunk_bytes, e);
-	w->kind = WAY_RANGE;
+		return delivery_bad_length(stored, a->chunk_bytes, e);
+	w->kind = DELIVER_RANGE;
 	w->file_len = stored;
 	w->size = whole;
 	return 0;
 }
 
 /* framed - an odd chunk of a passed array: decoded, then encoded without compressing. */
-static int framed(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+static int framed(const struct ds_array *a, const struct plan *p, struct delivery *w,
+		  struct err *e)
 {
-	w->kind = WAY_LOAD;
+	w->kind = DELIVER_MAKE;
 	w->size = a->chunk_bytes;
 	if (p->chain.n > 0)
 		w->size = codec_chain_framed_size(&p->chain, a->chunk_bytes);
@@ -55,7 +56,7 @@ static int framed(const struct ds_array *a, const struct plan *p, struct way *w,
 	return 0;
 }
 
-static int short_of_trailer(const struct plan *p, const struct way *w, struct err *e)
+static int short_of_trailer(const struct plan *p, const struct delivery *w, struct err *e)
 {
 	return err_set(e, -EBADMSG,
 		       "stored length %" PRIu64 " is less than a checksum of %" PRIu32 " bytes",
@@ -63,10 +64,11 @@ static int short_of_trailer(const struct plan *p, const struct way *w, struct er
 }
 
 /* wrapped - a head, then the stored bytes. */
-static int wrapped(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+static int wrapped(const struct ds_array *a, const struct plan *p, struct delivery *w,
+		   struct err *e)
 {
 	struct codec_chain chain = a->chain;
-	uint32_t skipped = way_skipped(a, &w->ref);
+	uint32_t skipped = delivery_skipped(a, &w->ref);
 	uint64_t stored = w->ref.len;
 
 	if (p->trailer > 0) {
@@ -80,15 +82,16 @@ static int wrapped(const struct ds_array *a, const struct plan *p, struct way *w
 					      stored, w->head);
 	if (w->head_len == 0)
 		return framed(a, p, w, e);
-	w->kind = WAY_RANGE;
+	w->kind = DELIVER_RANGE;
 	w->file_len = stored;
 	w->size = w->head_len + stored; /* a head was only made where this has 31 bits */
 	return 0;
 }
 
-static int pass(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+static int pass(const struct ds_array *a, const struct plan *p, struct delivery *w,
+		struct err *e)
 {
-	uint32_t skipped = way_skipped(a, &w->ref);
+	uint32_t skipped = delivery_skipped(a, &w->ref);
 	uint64_t stored = w->ref.len;
 
 	if (w->ref.where == CHUNK_SYNTH)
@@ -105,18 +108,19 @@ static int pass(const struct ds_array *a, const struct plan *p, struct way *w, s
 		return range_elements(a, stored, w, e);
 	if (w->ref.pad != 0)
 		return framed(a, p, w, e);
-	w->kind = WAY_RANGE;
+	w->kind = DELIVER_RANGE;
 	w->file_len = stored;
 	w->size = stored;
 	return 0;
 }
 
-static int texts(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+static int texts(const struct ds_array *a, const struct plan *p, struct delivery *w,
+		 struct err *e)
 {
 	uint64_t n = 0;
 	int rc;
 
-	w->kind = WAY_LOAD;
+	w->kind = DELIVER_MAKE;
 	if (p->kind == PLAN_VLEN) {
 		w->sized = false;
 		return 0;
@@ -127,7 +131,8 @@ static int texts(const struct ds_array *a, const struct plan *p, struct way *w, 
 	return frame_size(n, p->fixed_size, 0, &w->size, e);
 }
 
-int way_of_stored(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+int delivery_of_stored(const struct ds_array *a, const struct plan *p, struct delivery *w,
+		       struct err *e)
 {
 	w->sized = true;
 	w->head_len = 0;
@@ -136,21 +141,21 @@ int way_of_stored(const struct ds_array *a, const struct plan *p, struct way *w,
 		return pass(a, p, w, e);
 	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
 		return texts(a, p, w, e);
-	w->kind = WAY_LOAD;
+	w->kind = DELIVER_MAKE;
 	if (p->kind == PLAN_ENCODE) {
 		w->sized = false;
 		return 0;
 	}
-	if (w->ref.where == CHUNK_RANGE && a->access == DS_STORED && way_plain(a, &w->ref) &&
-	    p->quant.mode == CODEC_QUANT_NONE)
+	if (w->ref.where == CHUNK_RANGE && a->access == DS_STORED &&
+	    delivery_plain(a, &w->ref) && p->quant.mode == CODEC_QUANT_NONE)
 		return range_elements(a, w->ref.len, w, e);
 	w->size = a->chunk_bytes;
 	return 0;
 }
 
-void way_of_absent(const struct fill *f, struct way *w)
+void delivery_of_absent(const struct fill *f, struct delivery *w)
 {
-	w->kind = f->kind == FILL_FRAMED ? WAY_LOAD : WAY_FILL;
+	w->kind = f->kind == FILL_FRAMED ? DELIVER_MAKE : DELIVER_FILL;
 	w->sized = true;
 	w->head_len = 0;
 	w->size = f->size;
@@ -174,38 +179,42 @@ static const struct {
 	const char *name;
 	enum metric metric;
 } hows[] = {
-	[HOW_PASS] = {"pass", M_CHUNK_PASS},       [HOW_HEAD] = {"head", M_CHUNK_HEAD},
-	[HOW_FRAME] = {"frame", M_CHUNK_FRAME},    [HOW_FILL] = {"fill", M_CHUNK_FILL},
-	[HOW_DECODE] = {"decode", M_CHUNK_DECODE}, [HOW_ENCODE] = {"encode", M_CHUNK_ENCODE},
-	[HOW_VLEN] = {"vlen", M_CHUNK_VLEN},       [HOW_FIXED] = {"fixed", M_CHUNK_FIXED},
+	[TREATMENT_PASS] = {"pass", M_CHUNK_PASS},
+	[TREATMENT_HEAD] = {"head", M_CHUNK_HEAD},
+	[TREATMENT_FRAME] = {"frame", M_CHUNK_FRAME},
+	[TREATMENT_FILL] = {"fill", M_CHUNK_FILL},
+	[TREATMENT_DECODE] = {"decode", M_CHUNK_DECODE},
+	[TREATMENT_ENCODE] = {"encode", M_CHUNK_ENCODE},
+	[TREATMENT_VLEN] = {"vlen", M_CHUNK_VLEN},
+	[TREATMENT_FIXED] = {"fixed", M_CHUNK_FIXED},
 };
 
-enum chunk_how chunk_how_of(const struct plan *p, const struct way *w)
+enum chunk_treatment chunk_treatment_of(const struct plan *p, const struct delivery *w)
 {
 	if (w->fill)
-		return HOW_FILL;
-	if (w->kind == WAY_RANGE)
-		return w->head_len > 0 ? HOW_HEAD : HOW_PASS;
+		return TREATMENT_FILL;
+	if (w->kind == DELIVER_RANGE)
+		return w->head_len > 0 ? TREATMENT_HEAD : TREATMENT_PASS;
 	switch (p->kind) {
 	case PLAN_ENCODE:
-		return HOW_ENCODE;
+		return TREATMENT_ENCODE;
 	case PLAN_VLEN:
-		return HOW_VLEN;
+		return TREATMENT_VLEN;
 	case PLAN_FIXED:
-		return HOW_FIXED;
+		return TREATMENT_FIXED;
 	case PLAN_PASS:
-		return p->chain.n > 0 ? HOW_FRAME : HOW_DECODE;
+		return p->chain.n > 0 ? TREATMENT_FRAME : TREATMENT_DECODE;
 	default:
-		return HOW_DECODE;
+		return TREATMENT_DECODE;
 	}
 }
 
-const char *chunk_how_name(enum chunk_how how)
+const char *chunk_treatment_name(enum chunk_treatment how)
 {
 	return hows[how].name;
 }
 
-enum metric chunk_how_metric(enum chunk_how how)
+enum metric chunk_treatment_metric(enum chunk_treatment how)
 {
 	return hows[how].metric;
 }

@@ -6,14 +6,14 @@
 #include "translate/chunkio/fill_chunk.h"
 #include "translate/contract/source.h"
 
-enum way_kind {
-	WAY_RANGE,  /* a head, bytes of the source's descriptor, then zeros */
-	WAY_FILL,   /* a never-written chunk that is presented */
-	WAY_LOAD,   /* bytes that have to be made: decoded, re-framed, collected */
+enum delivery_kind {
+	DELIVER_RANGE, /* a head, bytes of the source's descriptor, then zeros */
+	DELIVER_FILL,  /* a never-written chunk that is presented */
+	DELIVER_MAKE,  /* bytes that have to be made: decoded, re-framed, collected */
 };
 
-struct way {
-	enum way_kind kind;
+struct delivery {
+	enum delivery_kind kind;
 	bool sized;                /* false: only loading tells the size */
 	uint64_t size;             /* bytes as presented */
 	uint32_t head_len;         /* RANGE: bytes of head that come first; 0 unless plan.wrap */
@@ -23,22 +23,22 @@ struct way {
 	struct chunk_ref ref;
 };
 
-/* way_of_stored - the way of a chunk that exists, under any plan but HIDE and ERROR.
+/* delivery_of_stored - the way of a chunk that exists, under any plan but HIDE and ERROR.
  * w->ref is set. Returns 0; -EBADMSG its stored length is impossible; -ERANGE it would be too
  * large as presented. */
-int way_of_stored(const struct ds_array *a, const struct plan *p, struct way *w,
-		  struct err *e) NZ_MUST_USE;
+int delivery_of_stored(const struct ds_array *a, const struct plan *p, struct delivery *w,
+		       struct err *e) NZ_MUST_USE;
 
-/* way_of_absent - the way of a never-written chunk that is presented as f. */
-void way_of_absent(const struct fill *f, struct way *w);
+/* delivery_of_absent - the way of a never-written chunk that is presented as f. */
+void delivery_of_absent(const struct fill *f, struct delivery *w);
 
-/* way_skipped - which filters of the array's own chain were skipped for a chunk. */
-uint32_t way_skipped(const struct ds_array *a, const struct chunk_ref *ref);
+/* delivery_skipped - which filters of the array's own chain were skipped for a chunk. */
+uint32_t delivery_skipped(const struct ds_array *a, const struct chunk_ref *ref);
 
-/* way_plain - whether a chunk's stored bytes are its elements: every filter was skipped. */
-bool way_plain(const struct ds_array *a, const struct chunk_ref *ref);
+/* delivery_plain - whether a chunk's stored bytes are its elements: every filter was skipped. */
+bool delivery_plain(const struct ds_array *a, const struct chunk_ref *ref);
 
-/* way_bad_length - the error of a stored length that should have been another. */
-int way_bad_length(uint64_t got, uint64_t want, struct err *e);
+/* delivery_bad_length - the error of a stored length that should have been another. */
+int delivery_bad_length(uint64_t got, uint64_t want, struct err *e);
 
 #endif

@@ -7,25 +7,25 @@
 #include "translate/plan/plan.h"
 #include "translate/chunkio/delivery.h"
 
-/* chunk_how - what a chunk file is made of. */
-enum chunk_how {
-	HOW_PASS,    /* stored bytes; maybe less a checksum, maybe zeros behind them */
-	HOW_HEAD,    /* a head, then stored bytes */
-	HOW_FRAME,   /* a chunk that is not like its array: decoded, put into its array's form */
-	HOW_FILL,    /* never written, shown as fill values */
-	HOW_DECODE,  /* elements */
-	HOW_ENCODE,  /* elements, encoded as asked for */
-	HOW_VLEN,    /* elements without a fixed size */
-	HOW_FIXED,   /* texts, padded */
+/* chunk_treatment - what a chunk file is made of. */
+enum chunk_treatment {
+	TREATMENT_PASS,   /* stored bytes; maybe less a checksum, maybe zeros after them */
+	TREATMENT_HEAD,   /* a head, then stored bytes */
+	TREATMENT_FRAME,  /* a chunk that is not like its array: decoded and framed */
+	TREATMENT_FILL,   /* never written, shown as fill values */
+	TREATMENT_DECODE, /* elements */
+	TREATMENT_ENCODE, /* elements, encoded as asked for */
+	TREATMENT_VLEN,   /* elements without a fixed size */
+	TREATMENT_FIXED,  /* texts, padded */
 };
 
 /* plan_kind_name - "pass", "decode", ...: what is done with an array. */
 const char *plan_kind_name(enum plan_kind kind);
 
-/* chunk_how_of - of a chunk that was located. */
-enum chunk_how chunk_how_of(const struct plan *p, const struct way *w);
-const char *chunk_how_name(enum chunk_how how);
-/* chunk_how_metric - the counter of chunks of that kind. */
-enum metric chunk_how_metric(enum chunk_how how);
+/* chunk_treatment_of - of a chunk that was located. */
+enum chunk_treatment chunk_treatment_of(const struct plan *p, const struct delivery *w);
+const char *chunk_treatment_name(enum chunk_treatment how);
+/* chunk_treatment_metric - the counter of chunks of that kind. */
+enum metric chunk_treatment_metric(enum chunk_treatment how);
 
 #endif

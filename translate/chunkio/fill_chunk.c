@@ -222,7 +222,7 @@ static int present_framed(const struct ds_array *a, const struct plan *p, struct
 	if (rc == 0 && out.len > 0 && (framed == 0 || out.len < framed))
 		rc = keep_encoded(&out, f, &why);
 	buf_release(&out);
-	if (err_accident(rc)) /* there is one form of a chunk, not one for each day */
+	if (err_is_transient(rc)) /* there is one form of a chunk, not one for each day */
 		return err_set(e, rc, "%s", why.msg);
 	if (rc > 0)
 		return 0;

@@ -129,9 +129,9 @@ static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t 
 
 /* read_decoded - the stored bytes into `in`, and, unless that is out, what they decode to. in: NULL
  * when another process decodes. */
-static int read_decoded(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-			struct chunkio_scratch *m, uint8_t *in, uint8_t *out, size_t want,
-			struct err *e)
+static int read_decoded(struct chunkio *c, uint32_t array, uint64_t linear,
+			const struct delivery *w, struct chunkio_scratch *m, uint8_t *in,
+			uint8_t *out, size_t want, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const size_t n = (size_t)w->ref.len;
@@ -141,17 +141,18 @@ static int read_decoded(struct chunkio *c, uint32_t array, uint64_t linear, cons
 		return chunkio_decode_apart(c, array, linear, w, out, want, e);
 	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
 	if (rc == 0 && in != out)
-		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in, n,
-					out, want, m->codec, e);
+		rc = codec_chain_decode(&a->chain, delivery_skipped(a, &w->ref), a->type.size,
+					in, n, out, want, m->codec, e);
 	return rc;
 }
 
 /* load_stored - read a stored chunk and undo its filters into out, chunk_bytes long. */
-static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		       struct chunkio_scratch *m, uint8_t *out, struct err *e)
+static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear,
+		       const struct delivery *w, struct chunkio_scratch *m, uint8_t *out,
+		       struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
-	bool plain = way_plain(a, &w->ref), apart;
+	bool plain = delivery_plain(a, &w->ref), apart;
 	uint64_t whole = a->chunk_bytes, want;
 	uint8_t *in;
 	int rc;
@@ -160,14 +161,14 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 		return err_set(e, -EBADMSG, "padding of %" PRIu64 " bytes exceeds %" PRIu64,
 			       w->ref.pad, whole);
 	if (plain && w->ref.len != want)
-		return way_bad_length(w->ref.len, want, e);
+		return delivery_bad_length(w->ref.len, want, e);
 	/* no filter doubles incompressible bytes; a length beyond that is damage, and is not
 	 * allocated */
 	if (w->ref.len / 2 > whole && w->ref.len - 2 * whole > CHUNKIO_SLACK)
 		return err_set(e, -EBADMSG,
 			       "stored length %" PRIu64 " is too large for %" PRIu64 " bytes",
 			       w->ref.len, whole);
-	apart = !plain && codec_chain_apart(&a->chain, way_skipped(a, &w->ref));
+	apart = !plain && codec_chain_apart(&a->chain, delivery_skipped(a, &w->ref));
 	in = plain ? out : apart ? NULL : buf_grow(&m->stored, (size_t)w->ref.len);
 	if (!in && !apart && w->ref.len > 0)
 		return err_nomem(e);
@@ -181,7 +182,7 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 
 /* read_elements - the elements of one chunk, a->chunk_bytes, however stored. */
 static int read_elements(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct way *w, struct chunkio_scratch *m, uint8_t *out,
+			 const struct delivery *w, struct chunkio_scratch *m, uint8_t *out,
 			 struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
@@ -193,7 +194,7 @@ static int read_elements(struct chunkio *c, uint32_t array, uint64_t linear,
 
 /* load_elements - the same as the plan presents them. The fill value is never quantised. */
 static int load_elements(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct way *w, struct chunkio_scratch *m, uint8_t *out,
+			 const struct delivery *w, struct chunkio_scratch *m, uint8_t *out,
 			 struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
@@ -212,8 +213,9 @@ static int load_elements(struct chunkio *c, uint32_t array, uint64_t linear,
 }
 
 /* load_framed - elements in a form that the plan's chain decodes, without compressing them. */
-static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		       struct chunkio_scratch *m, struct cache_entry *x, struct err *e)
+static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear,
+		       const struct delivery *w, struct chunkio_scratch *m,
+		       struct cache_entry *x, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	uint8_t *elems = buf_grow(&m->elems, (size_t)a->chunk_bytes);
@@ -230,7 +232,7 @@ static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear, const
 }
 
 /* was - that a chunk which was made before has the size it had then: somebody was told of it. */
-static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
 	       uint64_t size, struct err *e)
 {
 	uint64_t before =
@@ -243,8 +245,9 @@ static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct 
 }
 
 /* load_encoded - elements in the plan's chain. */
-static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-			struct chunkio_scratch *m, struct cache_entry *x, struct err *e)
+static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear,
+			const struct delivery *w, struct chunkio_scratch *m,
+			struct cache_entry *x, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const struct plan *p = &c->plans[array];
@@ -269,8 +272,9 @@ static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear, cons
 }
 
 /* load_texts - elements without a fixed size, framed or cut to one. */
-static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		      struct chunkio_scratch *m, struct cache_entry *x, struct err *e)
+static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear,
+		      const struct delivery *w, struct chunkio_scratch *m,
+		      struct cache_entry *x, struct err *e)
 {
 	const struct plan *p = &c->plans[array];
 	struct buf *body = &m->stored;
@@ -304,8 +308,9 @@ static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear, const 
 	return 0;
 }
 
-static int load_into(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		     struct chunkio_scratch *m, struct cache_entry *x, struct err *e)
+static int load_into(struct chunkio *c, uint32_t array, uint64_t linear,
+		     const struct delivery *w, struct chunkio_scratch *m, struct cache_entry *x,
+		     struct err *e)
 {
 	const struct plan *p = &c->plans[array];
 	uint8_t *out;
@@ -322,7 +327,7 @@ static int load_into(struct chunkio *c, uint32_t array, uint64_t linear, const s
 	return load_elements(c, array, linear, w, m, out, e);
 }
 
-int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
 		 struct cache_entry *x, struct err *e)
 {
 	struct err own = ERR_INIT, changed = ERR_INIT;
@@ -404,7 +409,7 @@ static void remember(struct chunkio *c, uint32_t array, uint64_t linear)
 }
 
 int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct way *w, uint8_t *out, size_t want, struct err *e)
+			 const struct delivery *w, uint8_t *out, size_t want, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const size_t n = (size_t)w->ref.len;
@@ -422,8 +427,8 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 			return rc;
 		rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
 		if (rc == 0)
-			rc = decoder_run(d, &a->chain, way_skipped(a, &w->ref), a->type.size,
-					 out, &end, e);
+			rc = decoder_run(d, &a->chain, delivery_skipped(a, &w->ref),
+					 a->type.size, out, &end, e);
 		decoder_give(d);
 		if (end == DECODER_FATAL)
 			remember(c, array, linear);

@@ -2,11 +2,11 @@
  * and what is said binds nobody: the source bounds what it fetches. */
 #include "translate/chunkio/chunkio_int.h"
 
-void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what,
+void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what,
 		   bool whole)
 {
-	uint64_t list[1 + STREAMS_AHEAD], end;
-	struct streams_say say;
+	uint64_t list[1 + ACCESS_PATTERN_AHEAD], end;
+	struct access_pattern_say say;
 	enum plan_kind kind;
 	size_t n = 0;
 
@@ -17,7 +17,7 @@ void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahea
 	if (kind == PLAN_HIDE || kind == PLAN_ERROR || linear >= end)
 		return;
 	array = c->arrays[array].owner;
-	say = streams_note(c->streams, array, linear, what);
+	say = access_pattern_note(c->streams, array, linear, what);
 	if (say.self && (whole || kind != PLAN_PASS || c->plans[array].chain.n > 0))
 		list[n++] = linear;
 	for (uint32_t i = 0; i < say.n && say.step < end - linear; i++)
@@ -28,14 +28,14 @@ void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahea
 
 void chunkio_want_run(struct source *s, uint32_t array, uint64_t from, uint64_t n)
 {
-	uint64_t list[STREAMS_AHEAD], end = s->ds.arrays[array].n_chunks;
+	uint64_t list[ACCESS_PATTERN_AHEAD], end = s->ds.arrays[array].n_chunks;
 	size_t k;
 
 	if (!s->far || from >= end)
 		return;
 	end = from + u64_min(n, end - from);
 	while (from < end) {
-		for (k = 0; k < STREAMS_AHEAD && from < end; k++)
+		for (k = 0; k < ACCESS_PATTERN_AHEAD && from < end; k++)
 			list[k] = from++;
 		source_want(s, array, list, k);
 	}

@@ -10,20 +10,21 @@
 
 #define PATH_MAX_BYTES 8192
 
-enum told told_of(const char *name)
+enum provenance provenance_of(const char *name)
 {
 	static const char *const names[] = {
-		[TOLD_SOURCE] = "source", [TOLD_OFFSET] = "offset", [TOLD_LENGTH] = "length",
-		[TOLD_CHAIN] = "chain",   [TOLD_PLAN] = "plan",     [TOLD_PIECES] = "pieces",
+		[PROVENANCE_SOURCE] = "source", [PROVENANCE_OFFSET] = "offset",
+		[PROVENANCE_LENGTH] = "length", [PROVENANCE_CHAIN] = "chain",
+		[PROVENANCE_PLAN] = "plan",     [PROVENANCE_PIECES] = "pieces",
 	};
-	const size_t prefix = sizeof(TOLD_PREFIX) - 1;
+	const size_t prefix = sizeof(PROVENANCE_PREFIX) - 1;
 
-	if (!name || strncmp(name, TOLD_PREFIX, prefix) != 0)
-		return TOLD_NONE;
-	for (size_t i = TOLD_NONE + 1; i < ARRAY_LEN(names); i++)
+	if (!name || strncmp(name, PROVENANCE_PREFIX, prefix) != 0)
+		return PROVENANCE_NONE;
+	for (size_t i = PROVENANCE_NONE + 1; i < ARRAY_LEN(names); i++)
 		if (strcmp(name + prefix, names[i]) == 0)
-			return (enum told)i;
-	return TOLD_NONE;
+			return (enum provenance)i;
+	return PROVENANCE_NONE;
 }
 
 static int nothing(struct err *e)
@@ -146,14 +147,14 @@ static void put_plan(const struct plan *p, struct buf *out)
 		buf_printf(out, ": %s", p->reason);
 }
 
-int told_array(const struct source *s, const struct ds_array *a, const struct plan *p,
-	       enum told what, struct buf *out, struct err *e)
+int provenance_array(const struct source *s, const struct ds_array *a, const struct plan *p,
+		     enum provenance what, struct buf *out, struct err *e)
 {
-	if (what == TOLD_SOURCE && s->shown)
+	if (what == PROVENANCE_SOURCE && s->shown)
 		put_plain(s->shown, out);
-	else if (what == TOLD_CHAIN)
+	else if (what == PROVENANCE_CHAIN)
 		put_chain(&a->chain, 0, out);
-	else if (what == TOLD_PLAN)
+	else if (what == PROVENANCE_PLAN)
 		put_plan(p, out);
 	else
 		return nothing(e);
@@ -165,14 +166,14 @@ static void put_chunk_plan(const struct plan *p, const struct chunk_about *x, st
 {
 	const char *before = ": ";
 
-	buf_puts(out, chunk_how_name(x->how));
-	if (x->how == HOW_FILL)
+	buf_puts(out, chunk_treatment_name(x->how));
+	if (x->how == TREATMENT_FILL)
 		buf_puts(out, ": it was never written");
-	else if (x->how == HOW_FRAME)
+	else if (x->how == TREATMENT_FRAME)
 		buf_puts(out, ": it is not stored as its array says");
-	else if (x->how != HOW_PASS && p->reason[0])
+	else if (x->how != TREATMENT_PASS && p->reason[0])
 		buf_printf(out, ": %s", p->reason);
-	if (x->how != HOW_PASS)
+	if (x->how != TREATMENT_PASS)
 		before = "; ";
 	if (x->cut > 0) {
 		buf_printf(out, "%swithout the last %" PRIu64 " bytes", before, x->cut);
@@ -182,8 +183,8 @@ static void put_chunk_plan(const struct plan *p, const struct chunk_about *x, st
 		buf_printf(out, "%swith %" PRIu64 " zeros behind them", before, x->zeros);
 }
 
-int told_chunk(struct chunkio *c, struct source *s, const struct plan *p, uint32_t array,
-	       uint64_t linear, enum told what, struct buf *out, struct err *e)
+int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, uint32_t array,
+		     uint64_t linear, enum provenance what, struct buf *out, struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	struct chunk_about x;
@@ -191,49 +192,49 @@ int told_chunk(struct chunkio *c, struct source *s, const struct plan *p, uint32
 	uint64_t off = 0;
 	int rc;
 
-	if (what == TOLD_NONE || what == TOLD_PIECES)
+	if (what == PROVENANCE_NONE || what == PROVENANCE_PIECES)
 		return nothing(e);
 	if (p->kind == PLAN_ERROR) /* metadata is all there is */
-		return told_array(s, a, p, what, out, e);
+		return provenance_array(s, a, p, what, out, e);
 	rc = chunkio_about(c, array, linear, &x, e);
 	if (rc == -ENOENT)
 		return nothing(e);
 	if (rc < 0)
 		return rc;
-	if (what == TOLD_PLAN) {
+	if (what == PROVENANCE_PLAN) {
 		put_chunk_plan(p, &x, out);
 		return done(out, e);
 	}
-	if (what == TOLD_CHAIN) {
-		put_chain(&a->chain, x.ref.where == CHUNK_RANGE ? way_skipped(a, &x.ref) : 0,
-			  out);
+	if (what == PROVENANCE_CHAIN) {
+		put_chain(&a->chain,
+			  x.ref.where == CHUNK_RANGE ? delivery_skipped(a, &x.ref) : 0, out);
 		return done(out, e);
 	}
 	buf_init(&path, PATH_MAX_BYTES);
 	rc = place(s, array, linear, &x.ref, &path, &off, e);
 	if (rc == 0 && !buf_ok(&path))
 		rc = err_set(e, -ERANGE, "the path is too long");
-	if (rc == 0 && what == TOLD_SOURCE)
+	if (rc == 0 && what == PROVENANCE_SOURCE)
 		buf_put(out, path.data, path.len);
 	else if (rc == 0)
-		buf_printf(out, "%" PRIu64, what == TOLD_OFFSET ? off : x.ref.len);
+		buf_printf(out, "%" PRIu64, what == PROVENANCE_OFFSET ? off : x.ref.len);
 	buf_release(&path);
-	if (rc == -EOPNOTSUPP && what == TOLD_SOURCE && x.how != HOW_FILL)
-		return told_array(s, a, p, what, out, e);
+	if (rc == -EOPNOTSUPP && what == PROVENANCE_SOURCE && x.how != TREATMENT_FILL)
+		return provenance_array(s, a, p, what, out, e);
 	return rc == -EOPNOTSUPP ? nothing(e) : rc < 0 ? rc : done(out, e);
 }
 
-int told_view(const struct source *s, const struct plan *plans, enum told what, struct buf *out,
-	      struct err *e)
+int provenance_view(const struct source *s, const struct plan *plans, enum provenance what,
+		    struct buf *out, struct err *e)
 {
 	uint32_t n[PLAN_ERROR + 1] = {0};
 	bool any = false;
 
-	if (what == TOLD_SOURCE && s->shown) {
+	if (what == PROVENANCE_SOURCE && s->shown) {
 		put_plain(s->shown, out);
 		return done(out, e);
 	}
-	if (what != TOLD_PLAN)
+	if (what != PROVENANCE_PLAN)
 		return nothing(e);
 	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
 		n[plans[i].kind]++;
@@ -248,8 +249,8 @@ int told_view(const struct source *s, const struct plan *plans, enum told what, 
 	return done(out, e);
 }
 
-int told_piece(struct chunkio *c, struct source *s, uint32_t array, uint64_t linear,
-	       uint64_t at, uint64_t len, struct buf *out, struct err *e)
+int provenance_piece(struct chunkio *c, struct source *s, uint32_t array, uint64_t linear,
+		     uint64_t at, uint64_t len, struct buf *out, struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	uint64_t coords[DS_RANK_MAX] = {0}, off = 0;
@@ -263,7 +264,7 @@ int told_piece(struct chunkio *c, struct source *s, uint32_t array, uint64_t lin
 	for (uint32_t i = 0; i < a->rank; i++)
 		buf_printf(out, "%s%" PRIu64, i ? "." : "", coords[i]);
 	buf_printf(out, "%s %" PRIu64 " %" PRIu64 " %s ", a->rank ? "" : "0", at, len,
-		   chunk_how_name(x.how));
+		   chunk_treatment_name(x.how));
 	buf_init(&path, PATH_MAX_BYTES);
 	rc = place(s, array, linear, &x.ref, &path, &off, e);
 	buf_release(&path);

@@ -9,7 +9,7 @@
 
 #include "translate/contract/source.h"
 
-struct join_options {
+struct concat_options {
 	const char *dim;         /* the dimension, in whatever group */
 	bool equal;              /* variables without it must be equal in all members; else they
 	                          * are the first's */
@@ -22,29 +22,32 @@ struct join_options {
 	const struct source_options *source; /* for members; what it points to outlives the join */
 };
 
-extern const struct source_ops join_source_ops; /* of what join_open gives; it bids for nothing */
+extern const struct source_ops
+	concat_source_ops; /* of what concat_open gives; it bids for nothing */
 
-/* join_open - the datasets that a pattern names as one.
+/* concat_open - the datasets that a pattern names as one.
  * formats  n rows, borrowed for the source's life
  * pattern  with '*', '?' or '[', as glob(3) has them; or a directory: all datasets in it, and
  *          what is called like one
  * Returns 0 with *ret new (source_close it); -ENOENT nothing matches; -EINVAL they cannot be
  * joined: the text names the member and what is different; or why a member cannot be opened. */
-int join_open(const struct source_ops *const *formats, size_t n, const char *pattern,
-	      const struct join_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
+int concat_open(const struct source_ops *const *formats, size_t n, const char *pattern,
+		const struct concat_options *opts, struct source **ret,
+		struct err *e) NZ_MUST_USE;
 
-/* join_format - the format of the first member, by which a view is chosen; of any other source its
- * own. Borrowed. */
-const struct source_ops *join_format(const struct source *s);
+/* concat_format - the format of the first member, by which a view is chosen; of any other source
+ * its own. Borrowed. */
+const struct source_ops *concat_format(const struct source *s);
 
-/* join_folder - the directory that a pattern is looked for in: all before the first wildcard's
+/* concat_folder - the directory that a pattern is looked for in: all before the first wildcard's
  * name, or the directory itself. New text, free it; NULL when memory is short. */
-char *join_folder(const char *pattern);
+char *concat_folder(const char *pattern);
 
-/* join_index_may_be - whether an index may be kept there: one is, or an empty file, or nothing. */
-bool join_index_may_be(const char *path);
+/* concat_index_may_be - whether an index may be kept there: one is, or an empty file, or
+ * nothing. */
+bool concat_index_may_be(const char *path);
 
-/* join_is_pattern - whether a path has characters that glob(3) takes for more than themselves. */
-bool join_is_pattern(const char *path);
+/* concat_is_pattern - whether a path has characters that glob(3) takes for more than themselves. */
+bool concat_is_pattern(const char *path);
 
 #endif

@@ -102,7 +102,7 @@ static int no_counterpart(struct err *e)
 }
 
 /* shifted - in the other units of time; whole numbers stay whole where the goal is whole. */
-static bool shifted(const struct join_conv *c, struct num *x)
+static bool shifted(const struct concat_conv *c, struct num *x)
 {
 	int64_t v;
 
@@ -127,7 +127,7 @@ static void swap(size_t size, const uint8_t *in, uint8_t *out, size_t n)
 }
 
 /* one_by_one - n elements of type t. */
-static int one_by_one(const struct join_conv *c, const struct dtype *t, const uint8_t *in,
+static int one_by_one(const struct concat_conv *c, const struct dtype *t, const uint8_t *in,
 		      uint8_t *out, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -145,8 +145,8 @@ static bool same_type(const struct dtype *a, const struct dtype *b)
 	       (a->big_endian == b->big_endian || a->size == 1);
 }
 
-int join_convert(const struct join_conv *c, const uint8_t *in, uint8_t *out, size_t n,
-		 struct err *e)
+int concat_convert(const struct concat_conv *c, const uint8_t *in, uint8_t *out, size_t n,
+		   struct err *e)
 {
 	uint8_t raw[BATCH * 8];
 	int rc = 0;
@@ -174,7 +174,7 @@ int join_convert(const struct join_conv *c, const uint8_t *in, uint8_t *out, siz
 	return rc;
 }
 
-long double join_value_at(const struct join_conv *c, const uint8_t *in, uint64_t i)
+long double concat_value_at(const struct concat_conv *c, const uint8_t *in, uint64_t i)
 {
 	uint8_t raw[16];
 	const struct dtype *t = &c->from;

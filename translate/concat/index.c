@@ -41,7 +41,7 @@ static void put_text(struct buf *b, const char *s)
 	buf_put(b, s, strlen(s) + 1);
 }
 
-static void put_member(struct buf *b, const struct join_member *m)
+static void put_member(struct buf *b, const struct concat_member *m)
 {
 	put_text(b, m->path);
 	put_u64(b, m->id.dev);
@@ -63,12 +63,12 @@ static void put_member(struct buf *b, const struct join_member *m)
 }
 
 /* worth - what a directory's identity says is not enough to believe anything of it. */
-static bool worth(const struct join_member *m)
+static bool worth(const struct concat_member *m)
 {
 	return m->known && !m->young && !m->id.dir;
 }
 
-static void put_all(struct buf *b, const struct join *j)
+static void put_all(struct buf *b, const struct concat *j)
 {
 	uint64_t n = 0;
 
@@ -87,7 +87,7 @@ static void put_all(struct buf *b, const struct join *j)
 			put_member(b, &j->members[i]);
 }
 
-bool join_index_may_be(const char *path)
+bool concat_index_may_be(const char *path)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	char head[sizeof(KIND) - 1];
@@ -108,7 +108,7 @@ static int write_beside(const char *path, const struct buf *b, struct err *e)
 	struct buf tmp;
 	int rc = 0, fd;
 
-	if (!join_index_may_be(path))
+	if (!concat_index_may_be(path))
 		return err_set(e, -EEXIST, "'%s' is there, and is no index", path);
 	buf_init(&tmp, (size_t)64 << 10);
 	buf_printf(&tmp, "%s.XXXXXX%c", path, '\0');
@@ -131,7 +131,7 @@ static int write_beside(const char *path, const struct buf *b, struct err *e)
 	return rc;
 }
 
-static bool all_known(const struct join *j)
+static bool all_known(const struct concat *j)
 {
 	for (size_t i = 0; i < j->n_members; i++)
 		if (!j->members[i].known && !j->members[i].id.dir)
@@ -139,7 +139,7 @@ static bool all_known(const struct join *j)
 	return true;
 }
 
-void join_index_save(struct join *j)
+void concat_index_save(struct concat *j)
 {
 	struct err e = ERR_INIT;
 	struct buf b;
@@ -163,7 +163,7 @@ void join_index_save(struct join *j)
 	if (rc < 0)
 		log_warn("the index of '%s' is not kept, so that all files are read at each "
 			 "start: %s",
-			 join_name(j->pattern), e.msg);
+			 concat_name(j->pattern), e.msg);
 	j->index_dirty = rc == 0 && !all_known(j); /* a failure is said once, and not tried again */
 	buf_release(&b);
 }
@@ -188,7 +188,7 @@ static const char *get_text(struct slice *s)
 }
 
 /* get_forms - numbers of this file's forms are those of the table: it is empty. */
-static bool get_forms(struct join *j, struct slice *s)
+static bool get_forms(struct concat *j, struct slice *s)
 {
 	uint64_t n = rd_le64(s);
 
@@ -197,7 +197,7 @@ static bool get_forms(struct join *j, struct slice *s)
 		const uint8_t *p = len <= s->len ? rd_bytes(s, (size_t)len) : NULL;
 		uint32_t number;
 
-		if (!p || join_intern(&j->forms, p, (size_t)len, &number, NULL) < 0 ||
+		if (!p || concat_intern(&j->forms, p, (size_t)len, &number, NULL) < 0 ||
 		    number != i)
 			return false;
 	}
@@ -205,13 +205,13 @@ static bool get_forms(struct join *j, struct slice *s)
 }
 
 /* by_path - the member of that name; NULL: none. Members are in natural order. */
-static struct join_member *by_path(const struct join *j, const char *path)
+static struct concat_member *by_path(const struct concat *j, const char *path)
 {
 	size_t low = 0, high = j->n_members;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		int c = join_natural(j->members[mid].path, path);
+		int c = concat_natural(j->members[mid].path, path);
 
 		if (c == 0)
 			return &j->members[mid];
@@ -224,12 +224,12 @@ static struct join_member *by_path(const struct join *j, const char *path)
 }
 
 /* fits - that a member's numbers can be of one dataset, whoever wrote them. */
-static bool fits(const struct join *j, const struct join_member *m)
+static bool fits(const struct concat *j, const struct concat_member *m)
 {
 	const char *last = "";
 
 	for (uint32_t i = 0; i < m->n_forms; i++) {
-		const struct join_form *f;
+		const struct concat_form *f;
 
 		if (m->forms[i] >= j->forms.n)
 			return false;
@@ -239,15 +239,15 @@ static bool fits(const struct join *j, const struct join_member *m)
 			return false;
 		last = f->path;
 	}
-	if (m->n_forms == 0 || m->len > INT64_MAX || m->coord_form != join_coord_of(j, m))
+	if (m->n_forms == 0 || m->len > INT64_MAX || m->coord_form != concat_coord_of(j, m))
 		return false;
-	return m->coord_form == JOIN_NONE
+	return m->coord_form == CONCAT_NONE
 		       ? m->n_coord == 0
 		       : m->n_coord == m->len * j->forms.v[m->coord_form].type.size;
 }
 
 /* get_known - what the file says of one member, into *m. */
-static void get_known(struct slice *s, struct join_member *m)
+static void get_known(struct slice *s, struct concat_member *m)
 {
 	const uint8_t *p;
 	uint64_t n;
@@ -279,9 +279,9 @@ static void get_known(struct slice *s, struct join_member *m)
 	m->n_coord = (size_t)n;
 }
 
-static void get_member(struct join *j, struct slice *s)
+static void get_member(struct concat *j, struct slice *s)
 {
-	struct join_member known = {.path = NULL}, *m;
+	struct concat_member known = {.path = NULL}, *m;
 	const char *path = get_text(s);
 
 	known.id.dev = rd_le64(s);
@@ -293,8 +293,8 @@ static void get_member(struct join *j, struct slice *s)
 	known.id.ctime_ns = (int64_t)rd_le64(s);
 	get_known(s, &known);
 	m = slice_ok(s) ? by_path(j, path) : NULL;
-	if (!m || m->known || !join_id_same(&m->id, &known.id) || !fits(j, &known)) {
-		join_member_release(&known);
+	if (!m || m->known || !concat_id_same(&m->id, &known.id) || !fits(j, &known)) {
+		concat_member_release(&known);
 		return;
 	}
 	known.path = m->path;
@@ -320,7 +320,7 @@ static uint8_t *read_file(const char *path, size_t *ret_len)
 	return steal(&data);
 }
 
-bool join_index_parse(struct join *j, const uint8_t *data, size_t len)
+bool concat_index_parse(struct concat *j, const uint8_t *data, size_t len)
 {
 	struct slice s = slice_of(data, len);
 	uint64_t n;
@@ -339,29 +339,29 @@ bool join_index_parse(struct join *j, const uint8_t *data, size_t len)
 }
 
 /* forget_all - a file that turned out to be damaged said nothing. */
-static void forget_all(struct join *j)
+static void forget_all(struct concat *j)
 {
 	for (size_t i = 0; i < j->n_members; i++) {
-		struct join_member *m = &j->members[i];
+		struct concat_member *m = &j->members[i];
 
 		free(m->forms);
 		free(m->coord);
-		*m = (struct join_member){.path = m->path,
-					  .id = m->id,
-					  .rank = m->rank,
-					  .coord_form = JOIN_NONE};
+		*m = (struct concat_member){.path = m->path,
+					    .id = m->id,
+					    .rank = m->rank,
+					    .coord_form = CONCAT_NONE};
 	}
 }
 
-void join_index_drop(struct join *j)
+void concat_index_drop(struct concat *j)
 {
-	if (j->opts.index_file && join_index_may_be(j->opts.index_file) &&
+	if (j->opts.index_file && concat_index_may_be(j->opts.index_file) &&
 	    unlink(j->opts.index_file) == 0)
 		log_info("the index of '%s' says what is not so: it is made again",
-			 join_name(j->pattern));
+			 concat_name(j->pattern));
 }
 
-void join_index_load(struct join *j)
+void concat_index_load(struct concat *j)
 {
 	auto_free uint8_t *data = NULL;
 	size_t len = 0;
@@ -372,10 +372,10 @@ void join_index_load(struct join *j)
 	data = read_file(j->opts.index_file, &len);
 	if (!data)
 		return;
-	if (!join_index_parse(j, data, len)) {
+	if (!concat_index_parse(j, data, len)) {
 		forget_all(j);
 		log_info("the index of '%s' is of another join or damaged: it is made again",
-			 join_name(j->pattern));
+			 concat_name(j->pattern));
 		return;
 	}
 	j->index_dirty = false;

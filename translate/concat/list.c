@@ -8,7 +8,7 @@
 
 #define SHOWN 120 /* bytes of a path in a message: its end says most */
 
-const char *join_name(const char *path)
+const char *concat_name(const char *path)
 {
 	size_t n = strlen(path);
 
@@ -20,12 +20,12 @@ const char *join_name(const char *path)
 	return path;
 }
 
-bool join_is_pattern(const char *path)
+bool concat_is_pattern(const char *path)
 {
 	return strpbrk(path, "*?[") != NULL;
 }
 
-char *join_folder(const char *pattern)
+char *concat_folder(const char *pattern)
 {
 	char *dir = strdup(pattern), *wild = dir ? strpbrk(dir, "*?[") : NULL, *slash;
 
@@ -60,7 +60,7 @@ static size_t number(const char **p, const char **ret_start)
 	return (size_t)(s - *ret_start);
 }
 
-int join_natural(const char *a, const char *b)
+int concat_natural(const char *a, const char *b)
 {
 	const char *whole_a = a, *whole_b = b;
 
@@ -89,14 +89,14 @@ int join_natural(const char *a, const char *b)
 
 static int by_name(const void *a, const void *b)
 {
-	const struct join_member *x = a, *y = b;
+	const struct concat_member *x = a, *y = b;
 
-	return join_natural(x->path, y->path);
+	return concat_natural(x->path, y->path);
 }
 
 /* list - paths while they are collected. */
 struct list {
-	struct join_member *v;
+	struct concat_member *v;
 	size_t n, cap;
 };
 
@@ -104,7 +104,7 @@ static int add(struct list *l, const char *path, struct err *e)
 {
 	if (grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
 		return err_nomem(e);
-	l->v[l->n] = (struct join_member){.path = strdup(path), .coord_form = JOIN_NONE};
+	l->v[l->n] = (struct concat_member){.path = strdup(path), .coord_form = CONCAT_NONE};
 	if (!l->v[l->n].path)
 		return err_nomem(e);
 	l->n++;
@@ -119,13 +119,13 @@ static int list_pattern(const char *pattern, struct list *l, struct err *e)
 
 	if (r == GLOB_NOMATCH)
 		return err_set(e, -ENOENT, "'%s': no file matches this pattern: check the path",
-			       join_name(pattern));
+			       concat_name(pattern));
 	if (r == GLOB_NOSPACE)
 		return err_nomem(e);
 	if (r != 0) {
 		rc = errno ? errno : EIO;
 		globfree(&g);
-		return err_sys(e, rc, "'%s'", join_name(pattern));
+		return err_sys(e, rc, "'%s'", concat_name(pattern));
 	}
 	rc = 0;
 	for (size_t i = 0; i < g.gl_pathc && rc == 0; i++)
@@ -136,7 +136,7 @@ static int list_pattern(const char *pattern, struct list *l, struct err *e)
 
 /* is_member - whether an entry of a directory is a dataset, or has the name of one: such a thing
  * that cannot be opened must not be missing from what is joined without a word. */
-static int is_member(const struct join *j, const char *path, const char *name, bool *ret,
+static int is_member(const struct concat *j, const char *path, const char *name, bool *ret,
 		     struct err *e)
 {
 	const struct source_ops *of = NULL;
@@ -145,11 +145,11 @@ static int is_member(const struct join *j, const char *path, const char *name, b
 	bool is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 
 	*ret = of || (j->opts.named && j->opts.named(name, is_dir));
-	return rc < 0 && !*ret ? err_sys(e, -rc, "'%s'", join_name(path)) : 0;
+	return rc < 0 && !*ret ? err_sys(e, -rc, "'%s'", concat_name(path)) : 0;
 }
 
 /* list_dir - all datasets in a directory; files whose name begins with '.' are nobody's. */
-static int list_dir(const struct join *j, const char *dir, struct list *l, struct err *e)
+static int list_dir(const struct concat *j, const char *dir, struct list *l, struct err *e)
 {
 	DIR *d = opendir(dir);
 	struct dirent *ent;
@@ -157,7 +157,7 @@ static int list_dir(const struct join *j, const char *dir, struct list *l, struc
 	int rc = 0;
 
 	if (!d)
-		return err_sys(e, errno, "'%s'", join_name(dir));
+		return err_sys(e, errno, "'%s'", concat_name(dir));
 	buf_init(&path, (size_t)64 << 10);
 	while (rc == 0 && (errno = 0, ent = readdir(d)) != NULL) {
 		bool member;
@@ -175,12 +175,12 @@ static int list_dir(const struct join *j, const char *dir, struct list *l, struc
 			rc = add(l, (const char *)path.data, e);
 	}
 	if (rc == 0 && errno != 0)
-		rc = err_sys(e, errno, "'%s'", join_name(dir));
+		rc = err_sys(e, errno, "'%s'", concat_name(dir));
 	(void)closedir(d);
 	buf_release(&path);
 	if (rc == 0 && l->n == 0)
 		rc = err_set(e, -ENOENT, "'%s': no dataset is in this directory",
-			     join_name(dir));
+			     concat_name(dir));
 	return rc;
 }
 
@@ -193,24 +193,25 @@ static int identify(struct list *l, struct err *e)
 	for (size_t i = 0; i < l->n; i++) {
 		if (stat(l->v[i].path, &st) < 0 &&
 		    (errno != ENOENT || lstat(l->v[i].path, &st) < 0))
-			return err_sys(e, errno, "'%s'", join_name(l->v[i].path));
-		join_id_of(&st, &l->v[i].id);
+			return err_sys(e, errno, "'%s'", concat_name(l->v[i].path));
+		concat_id_of(&st, &l->v[i].id);
 		l->v[i].rank = (uint32_t)i;
 	}
 	return 0;
 }
 
-int join_list(const struct join *j, struct join_member **ret, size_t *ret_n, struct err *e)
+int concat_list(const struct concat *j, struct concat_member **ret, size_t *ret_n,
+		struct err *e)
 {
 	const char *pattern = j->pattern;
 	struct list l = {.n = 0};
 	struct stat st;
 	int rc;
 
-	if (join_is_pattern(pattern) && stat(pattern, &st) < 0)
+	if (concat_is_pattern(pattern) && stat(pattern, &st) < 0)
 		rc = list_pattern(pattern, &l, e);
 	else if (stat(pattern, &st) < 0)
-		rc = err_sys(e, errno, "'%s'", join_name(pattern));
+		rc = err_sys(e, errno, "'%s'", concat_name(pattern));
 	else if (!S_ISDIR(st.st_mode))
 		rc = add(&l, pattern, e);
 	else
@@ -220,7 +221,7 @@ int join_list(const struct join *j, struct join_member **ret, size_t *ret_n, str
 	if (rc == 0)
 		rc = identify(&l, e);
 	if (rc < 0) {
-		join_members_free(l.v, l.n);
+		concat_members_free(l.v, l.n);
 		return rc;
 	}
 	*ret = l.v;
@@ -228,36 +229,36 @@ int join_list(const struct join *j, struct join_member **ret, size_t *ret_n, str
 	return 0;
 }
 
-void join_id_of(const struct stat *st, struct join_id *ret)
+void concat_id_of(const struct stat *st, struct concat_id *ret)
 {
-	*ret = (struct join_id){.dev = st->st_dev,
-				.ino = st->st_ino,
-				.size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
-				.mtime_s = st->st_mtim.tv_sec,
-				.mtime_ns = st->st_mtim.tv_nsec,
-				.ctime_s = st->st_ctim.tv_sec,
-				.ctime_ns = st->st_ctim.tv_nsec,
-				.dir = S_ISDIR(st->st_mode)};
+	*ret = (struct concat_id){.dev = st->st_dev,
+				  .ino = st->st_ino,
+				  .size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
+				  .mtime_s = st->st_mtim.tv_sec,
+				  .mtime_ns = st->st_mtim.tv_nsec,
+				  .ctime_s = st->st_ctim.tv_sec,
+				  .ctime_ns = st->st_ctim.tv_nsec,
+				  .dir = S_ISDIR(st->st_mode)};
 }
 
-bool join_id_same(const struct join_id *a, const struct join_id *b)
+bool concat_id_same(const struct concat_id *a, const struct concat_id *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
 	       a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns &&
 	       a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns && a->dir == b->dir;
 }
 
-void join_member_release(struct join_member *m)
+void concat_member_release(struct concat_member *m)
 {
 	free(m->path);
 	free(m->forms);
 	free(m->coord);
-	*m = (struct join_member){.path = NULL};
+	*m = (struct concat_member){.path = NULL};
 }
 
-void join_members_free(struct join_member *v, size_t n)
+void concat_members_free(struct concat_member *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		join_member_release(&v[i]);
+		concat_member_release(&v[i]);
 	free(v);
 }

@@ -8,24 +8,24 @@
 #include <errno.h>
 #include <string.h>
 
-static void close_opened(struct join *j, struct join_opened *o)
+static void close_opened(struct concat *j, struct concat_opened *o)
 {
 	chunkio_free(o->io);
 	free(o->plans);
 	free(o->arrays);
 	if (o->source != j->first)
 		source_close(o->source);
-	*o = (struct join_opened){.source = NULL};
+	*o = (struct concat_opened){.source = NULL};
 }
 
-static int changed(struct join *j, const struct join_member *m, struct err *e)
+static int changed(struct concat *j, const struct concat_member *m, struct err *e)
 {
 	atomic_store(&j->stale, true);
-	return err_set(e, -ESTALE, "'%s' changed since it was joined", join_name(m->path));
+	return err_set(e, -ESTALE, "'%s' changed since it was joined", concat_name(m->path));
 }
 
 /* map - which array of the member each joined one is; they must be what they were. */
-static int map(struct join *j, const struct join_member *m, struct join_opened *o,
+static int map(struct concat *j, const struct concat_member *m, struct concat_opened *o,
 	       struct err *e)
 {
 	const struct dataset *ds = &o->source->ds;
@@ -38,23 +38,23 @@ static int map(struct join *j, const struct join_member *m, struct join_opened *
 		return err_nomem(e);
 	buf_init(&b, PTRDIFF_MAX);
 	for (uint32_t i = 0; i < j->base.ds.n_arrays; i++) {
-		o->arrays[i] = JOIN_NONE;
+		o->arrays[i] = CONCAT_NONE;
 		want += j->arrays[i].joined;
 	}
 	for (uint32_t k = 0; k < ds->n_arrays && rc == 0; k++) {
 		bool twice;
 
 		buf_clear(&b);
-		if (join_describe(ds, k, j->dim, &b, &twice) == JOIN_NONE)
+		if (concat_describe(ds, k, j->dim, &b, &twice) == CONCAT_NONE)
 			continue;
 		if (!buf_ok(&b)) {
 			rc = err_nomem(e);
 			break;
 		}
 		for (uint32_t i = 0; i < j->base.ds.n_arrays; i++) {
-			const struct join_form *f;
+			const struct concat_form *f;
 
-			if (!j->arrays[i].joined || o->arrays[i] != JOIN_NONE)
+			if (!j->arrays[i].joined || o->arrays[i] != CONCAT_NONE)
 				continue;
 			f = &j->forms.v[m->forms[j->arrays[i].slot]];
 			if (f->n_bytes != b.len || memcmp(f->bytes, b.data, b.len) != 0)
@@ -66,13 +66,14 @@ static int map(struct join *j, const struct join_member *m, struct join_opened *
 	}
 	buf_release(&b);
 	if (rc == 0 && found != want) {
-		join_index_drop(j); /* the file is the same by all that can be seen of it */
+		concat_index_drop(j); /* the file is the same by all that can be seen of it */
 		rc = changed(j, m, e);
 	}
 	return rc;
 }
 
-int join_verify(struct join *j, const struct join_member *m, struct source *s, struct err *e)
+int concat_verify(struct concat *j, const struct concat_member *m, struct source *s,
+		  struct err *e)
 {
 	struct buf b;
 	uint32_t n = 0;
@@ -84,24 +85,25 @@ int join_verify(struct join *j, const struct join_member *m, struct source *s, s
 		bool twice;
 
 		buf_clear(&b);
-		if (join_describe(&s->ds, k, j->dim, &b, &twice) == JOIN_NONE)
+		if (concat_describe(&s->ds, k, j->dim, &b, &twice) == CONCAT_NONE)
 			continue;
-		rc = buf_ok(&b) ? join_intern(&j->forms, b.data, b.len, &form, e) : err_nomem(e);
+		rc = buf_ok(&b) ? concat_intern(&j->forms, b.data, b.len, &form, e)
+				: err_nomem(e);
 		while (rc == 0 && i < m->n_forms && m->forms[i] != form)
 			i++;
 		n++;
 		if (rc == 0 && i == m->n_forms)
-			n = JOIN_NONE - s->ds.n_arrays; /* never as many as there are */
+			n = CONCAT_NONE - s->ds.n_arrays; /* never as many as there are */
 	}
 	buf_release(&b);
 	if (rc == 0 && n != m->n_forms) {
-		join_index_drop(j);
+		concat_index_drop(j);
 		rc = changed(j, m, e);
 	}
 	return rc;
 }
 
-static int make_io(struct join *j, struct join_opened *o, struct err *e)
+static int make_io(struct concat *j, struct concat_opened *o, struct err *e)
 {
 	const struct dataset *ds = &o->source->ds;
 	const struct chunkio_options opts = {.cache_bytes = j->opts.cache_bytes,
@@ -117,13 +119,14 @@ static int make_io(struct join *j, struct join_opened *o, struct err *e)
 	return chunkio_new(o->source, o->plans, &opts, &o->io, e);
 }
 
-static int open_member(struct join *j, uint32_t member, struct join_opened *o, struct err *e)
+static int open_member(struct concat *j, uint32_t member, struct concat_opened *o,
+		       struct err *e)
 {
-	const struct join_member *m = &j->members[member];
-	struct join_id id;
+	const struct concat_member *m = &j->members[member];
+	struct concat_id id;
 	int rc = 0;
 
-	*o = (struct join_opened){.source = member == 0 ? j->first : NULL};
+	*o = (struct concat_opened){.source = member == 0 ? j->first : NULL};
 	if (!o->source)
 		rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &o->source,
 				 e);
@@ -131,8 +134,8 @@ static int open_member(struct join *j, uint32_t member, struct join_opened *o, s
 		return changed(j, m, e);
 	if (rc < 0)
 		return rc;
-	join_id_of(&o->source->ds.st, &id);
-	if (!join_id_same(&id, &m->id))
+	concat_id_of(&o->source->ds.st, &id);
+	if (!concat_id_same(&id, &m->id))
 		rc = changed(j, m, e);
 	if (rc == 0)
 		rc = map(j, m, o, e);
@@ -145,49 +148,49 @@ static int open_member(struct join *j, uint32_t member, struct join_opened *o, s
 
 /* oldest - of the open members that nobody uses, the one that was not used for longest; its place
  * in open_list. */
-static uint32_t oldest(const struct join *j)
+static uint32_t oldest(const struct concat *j)
 {
-	uint32_t best = JOIN_NONE;
+	uint32_t best = CONCAT_NONE;
 
 	for (uint32_t i = 0; i < j->n_open; i++) {
-		const struct join_slot *s = &j->slots[j->open_list[i]];
+		const struct concat_slot *s = &j->slots[j->open_list[i]];
 
-		if (s->users == 0 && s->state == JOIN_OPEN &&
-		    (best == JOIN_NONE || s->used < j->slots[j->open_list[best]].used))
+		if (s->users == 0 && s->state == CONCAT_OPEN &&
+		    (best == CONCAT_NONE || s->used < j->slots[j->open_list[best]].used))
 			best = i;
 	}
 	return best;
 }
 
 /* make_room_locked - close what is too many; the lock is given up meanwhile. */
-static void make_room_locked(struct join *j)
+static void make_room_locked(struct concat *j)
 {
 	while (j->n_open >= j->opts.open_members) {
 		uint32_t at = oldest(j), member;
-		struct join_opened o;
+		struct concat_opened o;
 
-		if (at == JOIN_NONE)
+		if (at == CONCAT_NONE)
 			return; /* all are in use: one more than wanted */
 		member = j->open_list[at];
 		j->open_list[at] = j->open_list[--j->n_open];
 		o = j->slots[member].at;
-		j->slots[member].state = JOIN_MOVING;
+		j->slots[member].state = CONCAT_MOVING;
 		(void)pthread_mutex_unlock(&j->lock);
 		close_opened(j, &o);
 		(void)pthread_mutex_lock(&j->lock);
-		j->slots[member].state = JOIN_CLOSED;
+		j->slots[member].state = CONCAT_CLOSED;
 		(void)pthread_cond_broadcast(&j->moved);
 	}
 }
 
 /* open_locked - a member that is closed; the lock is given up meanwhile. */
-static int open_locked(struct join *j, uint32_t member, struct err *e)
+static int open_locked(struct concat *j, uint32_t member, struct err *e)
 {
-	struct join_slot *s = &j->slots[member];
+	struct concat_slot *s = &j->slots[member];
 	size_t cap;
 	int rc;
 
-	s->state = JOIN_MOVING;
+	s->state = CONCAT_MOVING;
 	make_room_locked(j);
 	(void)pthread_mutex_unlock(&j->lock);
 	rc = open_member(j, member, &s->at, e);
@@ -201,20 +204,21 @@ static int open_locked(struct join *j, uint32_t member, struct err *e)
 	j->cap_open = (uint32_t)cap;
 	if (rc == 0)
 		j->open_list[j->n_open++] = member;
-	s->state = rc == 0 ? JOIN_OPEN : JOIN_CLOSED;
+	s->state = rc == 0 ? CONCAT_OPEN : CONCAT_CLOSED;
 	(void)pthread_cond_broadcast(&j->moved);
 	return rc;
 }
 
-int join_take(struct join *j, uint32_t member, const struct join_opened **ret, struct err *e)
+int concat_take(struct concat *j, uint32_t member, const struct concat_opened **ret,
+		struct err *e)
 {
-	struct join_slot *s = &j->slots[member];
+	struct concat_slot *s = &j->slots[member];
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&j->lock);
-	while (s->state == JOIN_MOVING)
+	while (s->state == CONCAT_MOVING)
 		(void)pthread_cond_wait(&j->moved, &j->lock);
-	if (s->state == JOIN_CLOSED)
+	if (s->state == CONCAT_CLOSED)
 		rc = open_locked(j, member, e);
 	if (rc == 0) {
 		s->users++;
@@ -225,14 +229,14 @@ int join_take(struct join *j, uint32_t member, const struct join_opened **ret, s
 	return rc;
 }
 
-void join_give(struct join *j, uint32_t member)
+void concat_give(struct concat *j, uint32_t member)
 {
 	(void)pthread_mutex_lock(&j->lock);
 	j->slots[member].users--;
 	(void)pthread_mutex_unlock(&j->lock);
 }
 
-void join_close_members(struct join *j)
+void concat_close_members(struct concat *j)
 {
 	for (uint32_t i = 0; i < j->n_open; i++)
 		close_opened(j, &j->slots[j->open_list[i]].at);

@@ -72,7 +72,7 @@ static bool blob_same(const struct slice *a, const struct slice *b)
 
 /* ---- shapes ---- */
 
-static int check_shape(const struct join_form *a, const struct join_form *b, struct err *e)
+static int check_shape(const struct concat_form *a, const struct concat_form *b, struct err *e)
 {
 	if (a->rank != b->rank)
 		return err_set(e, -EINVAL,
@@ -97,7 +97,8 @@ static int check_shape(const struct join_form *a, const struct join_form *b, str
 
 /* ---- what is not a number ---- */
 
-static bool attr_same(const struct join_form *a, const struct join_form *b, const char *name)
+static bool attr_same(const struct concat_form *a, const struct concat_form *b,
+		      const char *name)
 {
 	const struct ds_attr *x = ds_attr_find(a->attrs, a->n_attrs, name);
 	const struct ds_attr *y = ds_attr_find(b->attrs, b->n_attrs, name);
@@ -144,7 +145,7 @@ static bool flag_known(const struct ds_attr *values, const struct ds_text *names
 
 /* enum_same - whether numbers have the same names, in whatever order. Of plain numbers that stand
  * beside an enumeration nothing is known. */
-static bool enum_same(const struct join_form *a, const struct join_form *b)
+static bool enum_same(const struct concat_form *a, const struct concat_form *b)
 {
 	const struct ds_attr *x = ds_attr_find(a->attrs, a->n_attrs, "flag_values");
 	const struct ds_attr *y = ds_attr_find(b->attrs, b->n_attrs, "flag_values");
@@ -170,8 +171,8 @@ static bool enum_same(const struct join_form *a, const struct join_form *b)
 	return true;
 }
 
-static int decide_plain(const struct join_form *const *v, size_t n, struct join_goal *ret,
-			struct join_conv *convs, size_t *ret_at, struct err *e)
+static int decide_plain(const struct concat_form *const *v, size_t n, struct concat_goal *ret,
+			struct concat_conv *convs, size_t *ret_at, struct err *e)
 {
 	ret->type = v[0]->type;
 	for (size_t i = 0; i < n; i++) {
@@ -190,7 +191,7 @@ static int decide_plain(const struct join_form *const *v, size_t n, struct join_
 			return err_set(e, -EINVAL, "'units' of '%s' is '%s', not '%s'",
 				       v[i]->path, v[i]->units ? v[i]->units : "(none)",
 				       v[0]->units ? v[0]->units : "(none)");
-		convs[i] = (struct join_conv){
+		convs[i] = (struct concat_conv){
 			.same = true, .from = v[i]->type, .to = v[0]->type};
 	}
 	return 0;
@@ -201,7 +202,7 @@ static int decide_plain(const struct join_form *const *v, size_t n, struct join_
 /* numbers - what is found out of them on the way. */
 struct numbers {
 	struct arena *arena;
-	const struct join_form *const *v;
+	const struct concat_form *const *v;
 	size_t n;
 	struct cf_pack *packs;
 	struct cf_shift *shifts; /* NULL: no units of time */
@@ -233,7 +234,7 @@ static int find_packs(struct numbers *x, size_t *ret_at, struct err *e)
 		return arena_full(x->arena, e, "what is known of members");
 	x->packs_same = true;
 	for (size_t i = 0; i < x->n; i++) {
-		const struct join_form *f = x->v[i];
+		const struct concat_form *f = x->v[i];
 		int rc = cf_pack_of(f->attrs, f->n_attrs, &f->type, &x->packs[i], e);
 
 		*ret_at = i;
@@ -257,7 +258,7 @@ static int shifts_to(struct numbers *x, const char *units, const char *calendar,
 {
 	x->shifts_same = x->integral = true;
 	for (size_t i = 0; i < x->n; i++) {
-		const struct join_form *f = x->v[i];
+		const struct concat_form *f = x->v[i];
 		struct cf_shift *s = &x->shifts[i];
 		int rc;
 
@@ -281,10 +282,10 @@ static int shifts_to(struct numbers *x, const char *units, const char *calendar,
 
 /* find_shifts - the first member's units; or, so that whole numbers stay whole, those of another
  * one, if its are fine enough for all. */
-static int find_shifts(struct numbers *x, const struct join_goal *like, struct join_goal *ret,
-		       size_t *ret_at, struct err *e)
+static int find_shifts(struct numbers *x, const struct concat_goal *like,
+		       struct concat_goal *ret, size_t *ret_at, struct err *e)
 {
-	const struct join_form *first = x->v[0];
+	const struct concat_form *first = x->v[0];
 	int rc;
 
 	x->shifts = arena_alloc(x->arena, x->n, sizeof(*x->shifts));
@@ -348,8 +349,8 @@ static int widest(const struct numbers *x, bool unpack, struct dtype *ret, size_
 	return 0;
 }
 
-static void fill_convs(const struct numbers *x, const struct join_goal *goal,
-		       struct join_conv *convs)
+static void fill_convs(const struct numbers *x, const struct concat_goal *goal,
+		       struct concat_conv *convs)
 {
 	for (size_t i = 0; i < x->n; i++) {
 		const struct dtype *from = &x->v[i]->type;
@@ -358,7 +359,7 @@ static void fill_convs(const struct numbers *x, const struct join_goal *goal,
 		bool plain = !shift && !unpack && same_kind(from, &goal->type);
 		bool order = from->big_endian == goal->type.big_endian || from->size == 1;
 
-		convs[i] = (struct join_conv){
+		convs[i] = (struct concat_conv){
 			.same = plain && order,
 			.swap = plain && !order,
 			.unpack = unpack ? &x->packs[i] : NULL,
@@ -369,8 +370,8 @@ static void fill_convs(const struct numbers *x, const struct join_goal *goal,
 	}
 }
 
-static int decide_numbers(struct numbers *x, const struct join_goal *like, struct join_goal *ret,
-			  size_t *ret_at, struct err *e)
+static int decide_numbers(struct numbers *x, const struct concat_goal *like,
+			  struct concat_goal *ret, size_t *ret_at, struct err *e)
 {
 	bool time = cf_is_time(x->v[0]->units);
 	int rc = find_packs(x, ret_at, e);
@@ -393,15 +394,15 @@ static int decide_numbers(struct numbers *x, const struct join_goal *like, struc
 	return 0;
 }
 
-int join_decide(struct arena *arena, const struct join_form *const *v, size_t n,
-		const struct join_goal *like, struct join_goal *ret, struct join_conv *ret_convs,
-		size_t *ret_at, struct err *e)
+int concat_decide(struct arena *arena, const struct concat_form *const *v, size_t n,
+		  const struct concat_goal *like, struct concat_goal *ret,
+		  struct concat_conv *ret_convs, size_t *ret_at, struct err *e)
 {
 	struct numbers x = {.arena = arena, .v = v, .n = n};
 	bool numbers = true;
 	int rc = 0;
 
-	*ret = (struct join_goal){.units = NULL};
+	*ret = (struct concat_goal){.units = NULL};
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		*ret_at = i;
 		numbers = numbers && is_number(&v[i]->type);

@@ -11,10 +11,10 @@
 
 /* ---- which form a member has an array in ---- */
 
-/* slot_of - the place of a path among the first member's forms; JOIN_NONE: none. */
-static uint32_t slot_of(const struct join *j, const char *path)
+/* slot_of - the place of a path among the first member's forms; CONCAT_NONE: none. */
+static uint32_t slot_of(const struct concat *j, const char *path)
 {
-	const struct join_member *m = &j->members[0];
+	const struct concat_member *m = &j->members[0];
 	uint32_t low = 0, high = m->n_forms;
 
 	while (low < high) {
@@ -28,7 +28,7 @@ static uint32_t slot_of(const struct join *j, const char *path)
 		else
 			high = mid;
 	}
-	return JOIN_NONE;
+	return CONCAT_NONE;
 }
 
 /* extra - a variable that the first member has not; those that were named are not named again. */
@@ -47,7 +47,7 @@ static void add_extra(struct extra *x, const char *path)
 }
 
 /* without_dim - whether the first member has a variable of that path, without the dimension. */
-static bool without_dim(const struct join *j, const char *path)
+static bool without_dim(const struct concat *j, const char *path)
 {
 	const struct dataset *ds = &j->base.ds;
 	struct buf own;
@@ -64,17 +64,18 @@ static bool without_dim(const struct join *j, const char *path)
 	return found;
 }
 
-static int not_along(const struct join *j, const char *without, const char *path,
+static int not_along(const struct concat *j, const char *without, const char *path,
 		     const char *with, struct err *e)
 {
-	return err_set(e, -EINVAL,
-		       "'%s' has no variable '%s' along '%s', which '%s' has: leave one of them "
-		       "out of the pattern",
-		       join_name(without), path, j->dim, join_name(with));
+	return err_set(
+		e, -EINVAL,
+		"'%s' has no variable '%s' along '%s', which '%s' has: leave one of them "
+		"out of the pattern",
+		concat_name(without), path, j->dim, concat_name(with));
 }
 
 /* take_extra - one that is left out: the first file must have nothing of that name. */
-static int take_extra(const struct join *j, const struct join_member *m, uint32_t form,
+static int take_extra(const struct concat *j, const struct concat_member *m, uint32_t form,
 		      struct extra *extra, struct err *e)
 {
 	const char *path = j->forms.v[form].path;
@@ -86,9 +87,9 @@ static int take_extra(const struct join *j, const struct join_member *m, uint32_
 }
 
 /* align - a member's forms in the order of the first's, those that it has not left out. */
-static int align(struct join *j, struct join_member *m, struct extra *extra, struct err *e)
+static int align(struct concat *j, struct concat_member *m, struct extra *extra, struct err *e)
 {
-	const struct join_member *first = &j->members[0];
+	const struct concat_member *first = &j->members[0];
 	uint32_t n = first->n_forms, k = 0;
 	uint32_t *forms = alloc_array(n, sizeof(*forms));
 	int rc = 0;
@@ -122,7 +123,7 @@ static int align(struct join *j, struct join_member *m, struct extra *extra, str
 	return 0;
 }
 
-static int align_all(struct join *j, struct err *e)
+static int align_all(struct concat *j, struct err *e)
 {
 	struct extra extra = {.n = 0};
 	int rc = 0;
@@ -130,10 +131,9 @@ static int align_all(struct join *j, struct err *e)
 	for (size_t i = 1; i < j->n_members && rc == 0; i++)
 		rc = align(j, &j->members[i], &extra, e);
 	for (size_t i = 0; i < extra.n && rc == 0; i++)
-		rc = join_note(j, e,
-			       "'%s' is not in the first file ('%s'): it is left out%s",
-			       extra.names[i], join_name(j->members[0].path),
-			       i + 1 == NAMES_SHOWN ? ", and maybe others" : "");
+		rc = concat_note(j, e, "'%s' is not in the first file ('%s'): it is left out%s",
+				 extra.names[i], concat_name(j->members[0].path),
+				 i + 1 == NAMES_SHOWN ? ", and maybe others" : "");
 	return rc;
 }
 
@@ -141,16 +141,16 @@ static int align_all(struct join *j, struct err *e)
 
 static int by_form(const void *a, const void *b)
 {
-	const struct join_part *x = a, *y = b;
+	const struct concat_part *x = a, *y = b;
 
 	return x->form < y->form ? -1 : x->form > y->form;
 }
 
 /* find_parts - the forms that members have an array in, each once; those of members without an
  * element as well. */
-static int find_parts(struct join *j, struct join_array *x, struct err *e)
+static int find_parts(struct concat *j, struct concat_array *x, struct err *e)
 {
-	struct join_part *p = alloc_array(j->n_members, sizeof(*p));
+	struct concat_part *p = alloc_array(j->n_members, sizeof(*p));
 	size_t n = 0;
 
 	if (!p)
@@ -172,30 +172,31 @@ static int find_parts(struct join *j, struct join_array *x, struct err *e)
 	return 0;
 }
 
-const struct join_part *join_part_of(const struct join *j, uint32_t array, uint32_t member)
+const struct concat_part *concat_part_of(const struct concat *j, uint32_t array,
+					 uint32_t member)
 {
-	const struct join_array *x = &j->arrays[array];
-	const struct join_part key = {.form = j->members[member].forms[x->slot]};
+	const struct concat_array *x = &j->arrays[array];
+	const struct concat_part key = {.form = j->members[member].forms[x->slot]};
 
 	return bsearch(&key, x->parts, x->n_parts, sizeof(*x->parts), by_form);
 }
 
 /* member_with - the first member that has an array in a form, for a message. */
-static const char *member_with(const struct join *j, uint32_t slot, uint32_t form)
+static const char *member_with(const struct concat *j, uint32_t slot, uint32_t form)
 {
 	for (size_t i = 0; i < j->n_members; i++)
 		if (j->members[i].forms[slot] == form)
-			return join_name(j->members[i].path);
+			return concat_name(j->members[i].path);
 	return "";
 }
 
 /* decide - what the array is, and how each part becomes it. */
-static int decide(struct join *j, struct join_array *x, const struct join_goal *like,
+static int decide(struct concat *j, struct concat_array *x, const struct concat_goal *like,
 		  struct err *e)
 {
 	size_t n = (size_t)x->n_parts + 1, at = 0;
-	auto_free const struct join_form **v = alloc_array(n, sizeof(*v));
-	auto_free struct join_conv *convs = alloc_array(n, sizeof(*convs));
+	auto_free const struct concat_form **v = alloc_array(n, sizeof(*v));
+	auto_free struct concat_conv *convs = alloc_array(n, sizeof(*convs));
 	int rc;
 
 	if (!v || !convs)
@@ -203,7 +204,7 @@ static int decide(struct join *j, struct join_array *x, const struct join_goal *
 	v[0] = &j->forms.v[j->members[0].forms[x->slot]];
 	for (size_t i = 0; i < x->n_parts; i++)
 		v[i + 1] = &j->forms.v[x->parts[i].form];
-	rc = join_decide(&j->base.ds.arena, v, n, like, &x->goal, convs, &at, e);
+	rc = concat_decide(&j->base.ds.arena, v, n, like, &x->goal, convs, &at, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s'",
 				member_with(j, x->slot,
@@ -215,7 +216,7 @@ static int decide(struct join *j, struct join_array *x, const struct join_goal *
 }
 
 /* fills_agree - whether a chunk that a member never wrote reads as the joined array's fill. */
-static bool fills_agree(const struct join_part *p, const struct join_form *f,
+static bool fills_agree(const struct concat_part *p, const struct concat_form *f,
 			const struct ds_array *a)
 {
 	uint8_t fill[16];
@@ -226,13 +227,13 @@ static bool fills_agree(const struct join_part *p, const struct join_form *f,
 	if (p->conv.same)
 		return memcmp(f->fill.p, a->fill, a->type.size) == 0;
 	return p->conv.swap && a->type.size <= sizeof(fill) &&
-	       join_convert(&p->conv, f->fill.p, fill, 1, NULL) == 0 &&
+	       concat_convert(&p->conv, f->fill.p, fill, 1, NULL) == 0 &&
 	       memcmp(fill, a->fill, a->type.size) == 0;
 }
 
 /* lines_up - whether the member's chunks are chunks of the joined array. */
-static bool lines_up(const struct join_member *m, const struct join_form *f,
-		     const struct join_form *first)
+static bool lines_up(const struct concat_member *m, const struct concat_form *f,
+		     const struct concat_form *first)
 {
 	for (uint32_t d = 0; d < f->rank; d++)
 		if (f->chunk[d] != first->chunk[d])
@@ -240,9 +241,9 @@ static bool lines_up(const struct join_member *m, const struct join_form *f,
 	return m->start % f->chunk[f->axis] == 0 && f->shape[f->axis] == m->len;
 }
 
-static bool all_line_up(const struct join *j, const struct join_array *x)
+static bool all_line_up(const struct concat *j, const struct concat_array *x)
 {
-	const struct join_form *first = &j->forms.v[j->members[0].forms[x->slot]];
+	const struct concat_form *first = &j->forms.v[j->members[0].forms[x->slot]];
 
 	for (size_t i = 0; i < j->n_members; i++)
 		if (j->members[i].len > 0 &&
@@ -252,14 +253,14 @@ static bool all_line_up(const struct join *j, const struct join_array *x)
 }
 
 /* settle_parts - which of them pass; the array is uniform when all do. */
-static void settle_parts(struct join *j, struct join_array *x, struct ds_array *a)
+static void settle_parts(struct concat *j, struct concat_array *x, struct ds_array *a)
 {
-	const struct join_form *first = &j->forms.v[j->members[0].forms[x->slot]];
+	const struct concat_form *first = &j->forms.v[j->members[0].forms[x->slot]];
 	bool uniform = true;
 
 	for (uint32_t i = 0; i < x->n_parts; i++) {
-		struct join_part *p = &x->parts[i];
-		const struct join_form *f = &j->forms.v[p->form];
+		struct concat_part *p = &x->parts[i];
+		const struct concat_form *f = &j->forms.v[p->form];
 
 		p->passes = p->conv.same && f->access == DS_STORED &&
 			    f->chain.len == first->chain.len &&
@@ -274,7 +275,7 @@ static void settle_parts(struct join *j, struct join_array *x, struct ds_array *
 }
 
 /* why_other - why numbers are not those that are stored, for people; NULL: they are. */
-static const char *why_other(const struct join_array *x)
+static const char *why_other(const struct concat_array *x)
 {
 	if (x->goal.unpack)
 		return "packed differently in the joined files: unpacked";
@@ -287,7 +288,7 @@ static const char *why_other(const struct join_array *x)
 }
 
 /* why_decoded - for people; NULL: nothing is made by the join. */
-static const char *why_decoded(const struct join_array *x, const struct ds_array *a)
+static const char *why_decoded(const struct concat_array *x, const struct ds_array *a)
 {
 	const char *why = why_other(x);
 
@@ -301,11 +302,11 @@ static const char *why_decoded(const struct join_array *x, const struct ds_array
 /* set_fill - of an array that has other elements than the first member's, or says in another way
  * which of them are missing: what is unpacked has NaN for that, also where the first member's
  * elements are the ones that are shown. */
-static int set_fill(struct join *j, struct ds_array *a, const struct join_array *x,
+static int set_fill(struct concat *j, struct ds_array *a, const struct concat_array *x,
 		    struct err *e)
 {
-	const struct join_form *first = &j->forms.v[j->members[0].forms[x->slot]];
-	struct join_conv conv = join_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv;
+	const struct concat_form *first = &j->forms.v[j->members[0].forms[x->slot]];
+	struct concat_conv conv = concat_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv;
 	uint8_t *fill = arena_alloc(&j->base.ds.arena, 1, a->type.size);
 	const double nan64 = __builtin_nan("");
 	const float nan32 = __builtin_nanf("");
@@ -317,7 +318,7 @@ static int set_fill(struct join *j, struct ds_array *a, const struct join_array 
 	else if (x->goal.unpack)
 		memcpy(fill, &nan32, sizeof(nan32));
 	conv.shift = NULL; /* it is no time */
-	if (!x->goal.unpack && join_convert(&conv, first->fill.p, fill, 1, NULL) < 0)
+	if (!x->goal.unpack && concat_convert(&conv, first->fill.p, fill, 1, NULL) < 0)
 		memset(fill, 0, a->type.size);
 	a->fill = fill;
 	a->fill_defined = a->fill_defined || x->goal.unpack;
@@ -326,8 +327,8 @@ static int set_fill(struct join *j, struct ds_array *a, const struct join_array 
 
 /* set_shape - lengths, and chunks: those of the first member, but for the coordinate, which is made
  * in as few as can be. */
-static int set_shape(struct join *j, struct join_array *x, struct ds_array *a, uint64_t total,
-		     struct err *e)
+static int set_shape(struct concat *j, struct concat_array *x, struct ds_array *a,
+		     uint64_t total, struct err *e)
 {
 	struct arena *arena = &j->base.ds.arena;
 	uint64_t *shape = arena_copy(arena, a->shape, a->rank * sizeof(*shape));
@@ -345,8 +346,8 @@ static int set_shape(struct join *j, struct join_array *x, struct ds_array *a, u
 }
 
 /* take_values - of the coordinate, which are known of all members. */
-static int take_values(struct join *j, struct join_array *x, struct ds_array *a, uint64_t total,
-		       struct err *e)
+static int take_values(struct concat *j, struct concat_array *x, struct ds_array *a,
+		       uint64_t total, struct err *e)
 {
 	uint64_t bytes;
 	uint32_t array = (uint32_t)(a - j->base.ds.arrays);
@@ -361,21 +362,21 @@ static int take_values(struct join *j, struct join_array *x, struct ds_array *a,
 	if (!x->values)
 		return err_nomem(e);
 	for (uint32_t i = 0; i < j->n_members; i++) {
-		const struct join_member *m = &j->members[i];
+		const struct concat_member *m = &j->members[i];
 		int rc;
 
 		if (m->len == 0)
 			continue;
-		rc = join_convert(&join_part_of(j, array, i)->conv, m->coord,
-				  x->values + m->start * a->type.size, (size_t)m->len, e);
+		rc = concat_convert(&concat_part_of(j, array, i)->conv, m->coord,
+				    x->values + m->start * a->type.size, (size_t)m->len, e);
 		if (rc < 0)
-			return err_wrap(e, rc, "'%s': '%s'", join_name(m->path), a->name);
+			return err_wrap(e, rc, "'%s': '%s'", concat_name(m->path), a->name);
 	}
 	return 0;
 }
 
 /* has_values - whether all members keep those of this very array. */
-static bool has_values(const struct join *j, const struct join_array *x)
+static bool has_values(const struct concat *j, const struct concat_array *x)
 {
 	for (size_t i = 0; i < j->n_members; i++)
 		if (j->members[i].len > 0 &&
@@ -384,16 +385,17 @@ static bool has_values(const struct join *j, const struct join_array *x)
 	return true;
 }
 
-static int set_access(struct join *j, struct join_array *x, struct ds_array *a, struct err *e)
+static int set_access(struct concat *j, struct concat_array *x, struct ds_array *a,
+		      struct err *e)
 {
-	bool changed = !join_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv.same;
+	bool changed = !concat_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv.same;
 	int rc = 0;
 
 	a->type = changed ? x->goal.type : a->type;
 	if ((changed || x->goal.unpack) && !dt_is_vlen(&a->type))
 		rc = set_fill(j, a, x, e);
 	if (rc == 0)
-		rc = join_attrs(j, a, &x->goal, e);
+		rc = concat_attrs(j, a, &x->goal, e);
 	if (rc < 0)
 		return rc;
 	settle_parts(j, x, a);
@@ -416,11 +418,11 @@ static int set_access(struct join *j, struct join_array *x, struct ds_array *a, 
 	return 0;
 }
 
-static int join_one(struct join *j, uint32_t array, const struct join_goal *like, uint64_t total,
-		    struct err *e)
+static int concat_one(struct concat *j, uint32_t array, const struct concat_goal *like,
+		      uint64_t total, struct err *e)
 {
 	struct ds_array *a = &j->base.ds.arrays[array];
-	struct join_array *x = &j->arrays[array];
+	struct concat_array *x = &j->arrays[array];
 	int rc = find_parts(j, x, e);
 
 	if (rc == 0)
@@ -432,12 +434,12 @@ static int join_one(struct join *j, uint32_t array, const struct join_goal *like
 	if (rc == 0 && x->coord)
 		rc = take_values(j, x, a, total, e);
 	if (rc == 0 && why_other(x))
-		rc = join_note(j, e, "'%s': %s", a->name, why_other(x));
+		rc = concat_note(j, e, "'%s': %s", a->name, why_other(x));
 	return rc;
 }
 
 /* find_slots - which arrays are joined. */
-static int find_slots(struct join *j, struct err *e)
+static int find_slots(struct concat *j, struct err *e)
 {
 	struct dataset *ds = &j->base.ds;
 	struct buf path;
@@ -448,7 +450,7 @@ static int find_slots(struct join *j, struct err *e)
 		return err_nomem(e);
 	buf_init(&path, (size_t)1 << 20);
 	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
-		struct join_array *x = &j->arrays[i];
+		struct concat_array *x = &j->arrays[i];
 
 		buf_clear(&path);
 		ds_array_path(ds, i, &path);
@@ -458,7 +460,7 @@ static int find_slots(struct join *j, struct err *e)
 			break;
 		}
 		x->slot = slot_of(j, (const char *)path.data);
-		x->joined = x->slot != JOIN_NONE;
+		x->joined = x->slot != CONCAT_NONE;
 		if (x->joined)
 			x->axis = j->forms.v[j->members[0].forms[x->slot]].axis;
 		if (x->joined && x->axis >= ds->arrays[i].rank)
@@ -468,10 +470,10 @@ static int find_slots(struct join *j, struct err *e)
 	return rc;
 }
 
-int join_model(struct join *j, uint64_t total, struct err *e)
+int concat_model(struct concat *j, uint64_t total, struct err *e)
 {
 	struct dataset *ds = &j->base.ds;
-	int rc = join_copy_model(j, e);
+	int rc = concat_copy_model(j, e);
 
 	if (rc == 0)
 		rc = align_all(j, e);
@@ -483,15 +485,15 @@ int join_model(struct join *j, uint64_t total, struct err *e)
 	/* bounds are counted in the units of what they bound: that is first */
 	for (int bounds = 0; bounds < 2; bounds++) {
 		for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
-			uint32_t by = join_bounded_by(ds, i);
-			bool has = by != JOIN_NONE && by != i && j->arrays[by].joined;
+			uint32_t by = concat_bounded_by(ds, i);
+			bool has = by != CONCAT_NONE && by != i && j->arrays[by].joined;
 
 			if (j->arrays[i].joined && has == (bounds == 1))
-				rc = join_one(j, i,
-					      has && j->arrays[by].goal.units
-						      ? &j->arrays[by].goal
-						      : NULL,
-					      total, e);
+				rc = concat_one(j, i,
+						has && j->arrays[by].goal.units
+							? &j->arrays[by].goal
+							: NULL,
+						total, e);
 		}
 	}
 	return rc;
@@ -502,7 +504,7 @@ int join_model(struct join *j, uint64_t total, struct err *e)
 
 #define NOTE_MAX 400
 
-int join_note(struct join *j, struct err *e, const char *fmt, ...)
+int concat_note(struct concat *j, struct err *e, const char *fmt, ...)
 {
 	struct dataset *ds = &j->base.ds;
 	const char **notes = arena_alloc(&ds->arena, (size_t)ds->n_notes + 1, sizeof(*notes));
@@ -524,7 +526,7 @@ int join_note(struct join *j, struct err *e, const char *fmt, ...)
 	return 0;
 }
 
-int join_copy_model(struct join *j, struct err *e)
+int concat_copy_model(struct concat *j, struct err *e)
 {
 	const struct dataset *from = &j->first->ds;
 	struct dataset *ds = &j->base.ds;
@@ -581,7 +583,7 @@ static int text_attr(struct arena *arena, const char *name, const char *text,
 }
 
 /* replaced - units and calendar of another member. Bounds without their own stay so. */
-static int replaced(struct join *j, const struct ds_attr *old, const struct join_goal *goal,
+static int replaced(struct concat *j, const struct ds_attr *old, const struct concat_goal *goal,
 		    struct ds_attr *ret, struct err *e)
 {
 	*ret = *old;
@@ -594,7 +596,8 @@ static int replaced(struct join *j, const struct ds_attr *old, const struct join
 	return 0;
 }
 
-int join_attrs(struct join *j, struct ds_array *a, const struct join_goal *goal, struct err *e)
+int concat_attrs(struct concat *j, struct ds_array *a, const struct concat_goal *goal,
+		 struct err *e)
 {
 	struct arena *arena = &j->base.ds.arena;
 	struct ds_attr *attrs;

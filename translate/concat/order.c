@@ -10,32 +10,33 @@
 #define ARENA_MAX ((size_t)1 << 20)
 
 /* coord_form - of the member's coordinate; NULL: it has none. */
-static const struct join_form *coord_form(const struct join *j, const struct join_member *m)
+static const struct concat_form *coord_form(const struct concat *j,
+					    const struct concat_member *m)
 {
-	return m->coord_form == JOIN_NONE ? NULL : &j->forms.v[m->coord_form];
+	return m->coord_form == CONCAT_NONE ? NULL : &j->forms.v[m->coord_form];
 }
 
 /* ends - the first and the last value, in the units of `to`. */
-static int ends(const struct join_form *f, const struct join_form *to, struct join_member *m,
-		struct err *e)
+static int ends(const struct concat_form *f, const struct concat_form *to,
+		struct concat_member *m, struct err *e)
 {
-	const struct join_form *const v[] = {to, f};
-	const struct join_goal like = {.units = to->units, .calendar = to->calendar};
-	struct join_conv convs[2];
-	struct join_goal goal;
+	const struct concat_form *const v[] = {to, f};
+	const struct concat_goal like = {.units = to->units, .calendar = to->calendar};
+	struct concat_conv convs[2];
+	struct concat_goal goal;
 	struct arena arena;
 	struct cf_pack pack;
 	size_t at;
 	int rc;
 
 	arena_init(&arena, ARENA_MAX);
-	rc = join_decide(&arena, v, 2, &like, &goal, convs, &at, e);
+	rc = concat_decide(&arena, v, 2, &like, &goal, convs, &at, e);
 	/* _Unsigned has a say in what is larger also where all have it and nothing is unpacked */
 	if (rc == 0 && cf_pack_of(f->attrs, f->n_attrs, &f->type, &pack, NULL) == 0)
 		convs[1].from.kind = pack.from.kind;
 	if (rc == 0 && m->len > 0) {
-		m->first = join_value_at(&convs[1], m->coord, 0);
-		m->last = join_value_at(&convs[1], m->coord, m->len - 1);
+		m->first = concat_value_at(&convs[1], m->coord, 0);
+		m->last = concat_value_at(&convs[1], m->coord, m->len - 1);
 	}
 	arena_release(&arena);
 	if (rc == 0 && (m->first != m->first || m->last != m->last)) /* not a number */
@@ -48,7 +49,7 @@ static int ends(const struct join_form *f, const struct join_form *to, struct jo
 
 static int ascending(const void *a, const void *b)
 {
-	const struct join_member *x = a, *y = b;
+	const struct concat_member *x = a, *y = b;
 
 	if (x->first != y->first)
 		return x->first < y->first ? -1 : 1;
@@ -60,26 +61,27 @@ static int descending(const void *a, const void *b)
 	return ascending(b, a);
 }
 
-static int check_pair(const struct join *j, const struct join_member *a,
-		      const struct join_member *b, bool down, struct err *e)
+static int check_pair(const struct concat *j, const struct concat_member *a,
+		      const struct concat_member *b, bool down, struct err *e)
 {
 	bool ok = down ? a->last > b->first : a->last < b->first;
 
 	if (ok)
 		return 0;
-	return err_set(e, -EINVAL,
-		       "'%s' and '%s' overlap: '%s' ends at %.15Lg in the one and begins at %.15Lg "
-		       "in the other: leave one of them out of the pattern",
-		       join_name(a->path), join_name(b->path), j->dim, a->last, b->first);
+	return err_set(
+		e, -EINVAL,
+		"'%s' and '%s' overlap: '%s' ends at %.15Lg in the one and begins at %.15Lg "
+		"in the other: leave one of them out of the pattern",
+		concat_name(a->path), concat_name(b->path), j->dim, a->last, b->first);
 }
 
 /* one_way - files that rise and files that fall have no order that is right for both. */
-static int one_way(const struct join *j, struct err *e)
+static int one_way(const struct concat *j, struct err *e)
 {
-	const struct join_member *up = NULL, *down = NULL;
+	const struct concat_member *up = NULL, *down = NULL;
 
 	for (size_t i = 0; i < j->n_members; i++) {
-		const struct join_member *m = &j->members[i];
+		const struct concat_member *m = &j->members[i];
 
 		if (m->len > 0 && !up && m->first < m->last)
 			up = m;
@@ -88,43 +90,46 @@ static int one_way(const struct join *j, struct err *e)
 	}
 	if (!up || !down)
 		return 0;
-	return err_set(e, -EINVAL,
-		       "'%s' falls in '%s' and rises in '%s': leave one of them out of the pattern",
-		       j->dim, join_name(down->path), join_name(up->path));
+	return err_set(
+		e, -EINVAL,
+		"'%s' falls in '%s' and rises in '%s': leave one of them out of the pattern",
+		j->dim, concat_name(down->path), concat_name(up->path));
 }
 
 /* by_values - true: they have been put in order by their coordinate. */
-static int by_values(struct join *j, bool *ret, struct err *e)
+static int by_values(struct concat *j, bool *ret, struct err *e)
 {
-	const struct join_form *to = NULL;
+	const struct concat_form *to = NULL;
 	bool down = false;
 	int rc = 0;
 	size_t n = 0;
 
 	*ret = false;
 	for (size_t i = 0; i < j->n_members; i++) {
-		struct join_member *m = &j->members[i];
-		const struct join_form *f = coord_form(j, m);
+		struct concat_member *m = &j->members[i];
+		const struct concat_form *f = coord_form(j, m);
 
 		if (m->len == 0)
 			continue;
 		if (!f && to)
-			return err_set(e, -EINVAL,
-				       "'%s' has no variable '%s', which others have: add it or "
-				       "leave the file out of the pattern",
-				       join_name(m->path), j->dim);
+			return err_set(
+				e, -EINVAL,
+				"'%s' has no variable '%s', which others have: add it or "
+				"leave the file out of the pattern",
+				concat_name(m->path), j->dim);
 		if (!f && n > 0)
 			continue;
 		if (f && !to && n > 0)
-			return err_set(e, -EINVAL,
-				       "'%s' has a variable '%s', which '%s' has not: leave one "
-				       "of them out of the pattern",
-				       join_name(m->path), j->dim, join_name(j->members[0].path));
+			return err_set(
+				e, -EINVAL,
+				"'%s' has a variable '%s', which '%s' has not: leave one "
+				"of them out of the pattern",
+				concat_name(m->path), j->dim, concat_name(j->members[0].path));
 		n++;
 		to = to ? to : f;
 		rc = f ? ends(f, to, m, e) : 0;
 		if (rc < 0)
-			return err_wrap(e, rc, "'%s'", join_name(m->path));
+			return err_wrap(e, rc, "'%s'", concat_name(m->path));
 		down = down || (f && m->first > m->last);
 	}
 	if (!to)
@@ -135,10 +140,10 @@ static int by_values(struct join *j, bool *ret, struct err *e)
 	qsort(j->members, j->n_members, sizeof(*j->members),
 	      down ? descending : ascending);
 	*ret = true;
-	for (size_t i = 0, last = JOIN_NONE; i < j->n_members && rc == 0; i++) {
+	for (size_t i = 0, last = CONCAT_NONE; i < j->n_members && rc == 0; i++) {
 		if (j->members[i].len == 0)
 			continue;
-		if (last != JOIN_NONE)
+		if (last != CONCAT_NONE)
 			rc = check_pair(j, &j->members[last], &j->members[i], down, e);
 		last = i;
 	}
@@ -146,10 +151,10 @@ static int by_values(struct join *j, bool *ret, struct err *e)
 }
 
 /* empty_last - members without an element have no place: they come last. */
-static void empty_last(struct join *j)
+static void empty_last(struct concat *j)
 {
 	size_t n = 0;
-	struct join_member m;
+	struct concat_member m;
 
 	for (size_t i = 0; i < j->n_members; i++) {
 		if (j->members[i].len == 0)
@@ -160,7 +165,7 @@ static void empty_last(struct join *j)
 	}
 }
 
-int join_order(struct join *j, uint64_t *ret_total, struct err *e)
+int concat_order(struct concat *j, uint64_t *ret_total, struct err *e)
 {
 	uint64_t total = 0;
 	bool sorted;

@@ -140,7 +140,7 @@ static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err
 			rc = frame_vlen_check(body.data, body.len, n, NULL, e);
 		if (rc < 0)
 			break;
-		join_vlen_parse(&body, texts, n);
+		concat_vlen_parse(&body, texts, n);
 		sum.texts = texts;
 		walk(a, k, &sum, add);
 	}
@@ -219,7 +219,7 @@ static int of_array(struct source *s, struct chunkio *io, uint32_t array, uint64
 }
 
 /* each - of all variables without the dimension; out: of each, or NULL. */
-static int each(const struct join *j, struct source *s, uint64_t *out, uint64_t *ret,
+static int each(const struct concat *j, struct source *s, uint64_t *out, uint64_t *ret,
 		struct err *e)
 {
 	const struct chunkio_options io_opts = {.cache_bytes = 0, .shared = j->shared};
@@ -236,7 +236,7 @@ static int each(const struct join *j, struct source *s, uint64_t *out, uint64_t 
 	for (uint32_t i = 0; i < s->ds.n_arrays && rc == 0; i++) {
 		uint64_t h = 0;
 
-		if (join_has_dim(&s->ds, i, j->dim))
+		if (concat_has_dim(&s->ds, i, j->dim))
 			continue;
 		rc = of_array(s, io, i, &h, e);
 		if (out)
@@ -247,7 +247,7 @@ static int each(const struct join *j, struct source *s, uint64_t *out, uint64_t 
 	return rc;
 }
 
-int join_others_of(const struct join *j, struct source *s, uint64_t *ret, struct err *e)
+int concat_others_of(const struct concat *j, struct source *s, uint64_t *ret, struct err *e)
 {
 	return each(j, s, NULL, ret, e);
 }
@@ -261,8 +261,8 @@ static bool has(const uint64_t *v, uint32_t n, uint64_t h)
 }
 
 /* differing - the name of a variable of a that b does not have alike; "" when there is none. */
-static int differing(const struct join *j, struct source *a, struct source *b, struct buf *name,
-		     struct err *e)
+static int differing(const struct concat *j, struct source *a, struct source *b,
+		     struct buf *name, struct err *e)
 {
 	auto_free uint64_t *x = alloc_array(a->ds.n_arrays, sizeof(*x));
 	auto_free uint64_t *y = alloc_array(b->ds.n_arrays, sizeof(*y));
@@ -282,9 +282,9 @@ static int differing(const struct join *j, struct source *a, struct source *b, s
 }
 
 /* refuse - two members whose other variables differ: say which one. */
-static int refuse(const struct join *j, const struct join_member *m, struct err *e)
+static int refuse(const struct concat *j, const struct concat_member *m, struct err *e)
 {
-	const struct join_member *first = &j->members[0];
+	const struct concat_member *first = &j->members[0];
 	struct source *a = NULL, *b = NULL;
 	struct buf name;
 	int rc = source_open(j->formats, j->n_formats, first->path, &j->source_opts, &a, e);
@@ -295,19 +295,20 @@ static int refuse(const struct join *j, const struct join_member *m, struct err 
 	if (rc == 0)
 		rc = differing(j, a, b, &name, e);
 	if (rc == 0)
-		rc = err_set(e, -EINVAL,
-			     "variable '%s', which has no dimension '%s', is not the same (values, "
-			     "units or packing) in '%s' as in '%s': leave out "
-			     "concat_others=equal, or the file",
-			     buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?",
-			     j->dim, join_name(m->path), join_name(first->path));
+		rc = err_set(
+			e, -EINVAL,
+			"variable '%s', which has no dimension '%s', is not the same (values, "
+			"units or packing) in '%s' as in '%s': leave out "
+			"concat_others=equal, or the file",
+			buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?", j->dim,
+			concat_name(m->path), concat_name(first->path));
 	buf_release(&name);
 	source_close(a);
 	source_close(b);
 	return rc;
 }
 
-int join_others_check(struct join *j, struct err *e)
+int concat_others_check(struct concat *j, struct err *e)
 {
 	for (size_t i = 1; j->opts.equal && i < j->n_members; i++)
 		if (j->members[i].others != j->members[0].others)

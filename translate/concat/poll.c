@@ -21,7 +21,7 @@ static uint64_t mix(uint64_t h, const void *p, size_t n)
 	return h;
 }
 
-static uint64_t digest_of(const struct join_member *m)
+static uint64_t digest_of(const struct concat_member *m)
 {
 	uint64_t h = mix(0xcbf29ce484222325u, m->path, strlen(m->path));
 	const int64_t v[] = {(int64_t)m->id.dev,  (int64_t)m->id.ino, (int64_t)m->id.size,
@@ -31,8 +31,8 @@ static uint64_t digest_of(const struct join_member *m)
 	return mix(h, v, sizeof(v));
 }
 
-/* join_set_digest - of a set of members, in whatever order. */
-uint64_t join_set_digest(const struct join_member *v, size_t n)
+/* concat_set_digest - of a set of members, in whatever order. */
+uint64_t concat_set_digest(const struct concat_member *v, size_t n)
 {
 	uint64_t sum = n;
 
@@ -42,26 +42,26 @@ uint64_t join_set_digest(const struct join_member *v, size_t n)
 }
 
 /* trial - whether what the pattern names now can be joined. */
-static int trial(struct join *j, struct err *e)
+static int trial(struct concat *j, struct err *e)
 {
-	struct join *now = NULL;
-	int rc = join_new(j->formats, j->n_formats, j->pattern, &j->opts, &now, e);
+	struct concat *now = NULL;
+	int rc = concat_new(j->formats, j->n_formats, j->pattern, &j->opts, &now, e);
 
-	join_free(now);
+	concat_free(now);
 	return rc;
 }
 
 /* kept - whether all that is joined is among v, as it was. */
-static bool kept(const struct join *j, const struct join_member *v, size_t n)
+static bool kept(const struct concat *j, const struct concat_member *v, size_t n)
 {
 	for (size_t i = 0, k = 0; i < j->n_members; i++) {
-		const struct join_member *m = NULL;
+		const struct concat_member *m = NULL;
 
 		/* both have an order, though not the same one: look from where the last was */
 		for (size_t tried = 0; tried < n && !m; tried++, k = (k + 1) % n)
 			if (strcmp(v[k].path, j->members[i].path) == 0)
 				m = &v[k];
-		if (!m || !join_id_same(&m->id, &j->members[i].id))
+		if (!m || !concat_id_same(&m->id, &j->members[i].id))
 			return false;
 	}
 	return true;
@@ -69,7 +69,7 @@ static bool kept(const struct join *j, const struct join_member *v, size_t n)
 
 /* decide - the set is another one, and has been so for a second. What cannot be joined, and only
  * adds to what is, is left alone: it may be a file that is not whole yet. */
-static int decide(struct join *j, uint64_t digest, bool all_kept, struct err *e)
+static int decide(struct concat *j, uint64_t digest, bool all_kept, struct err *e)
 {
 	struct err why = ERR_INIT;
 
@@ -78,77 +78,77 @@ static int decide(struct join *j, uint64_t digest, bool all_kept, struct err *e)
 	if (digest == j->refused_set)
 		return 0;
 	if (trial(j, &why) == 0)
-		return err_set(e, -ESTALE, "'%s' has other files now", join_name(j->pattern));
+		return err_set(e, -ESTALE, "'%s' has other files now", concat_name(j->pattern));
 	j->refused_set = digest;
 	log_warn("'%s': what is new cannot be joined, and is not shown: %s",
-		 join_name(j->pattern), why.msg);
+		 concat_name(j->pattern), why.msg);
 	return 0;
 }
 
 /* open_members - directories say nothing of what is in them: members that are open are asked. */
-static int poll_open(struct join *j, struct err *e)
+static int poll_open(struct concat *j, struct err *e)
 {
-	const struct join_opened *at;
-	uint32_t member = JOIN_NONE;
+	const struct concat_opened *at;
+	uint32_t member = CONCAT_NONE;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&j->lock);
 	if (j->n_open > 0) {
 		member = j->open_list[j->poll_at++ % j->n_open];
-		if (j->slots[member].state != JOIN_OPEN)
-			member = JOIN_NONE;
+		if (j->slots[member].state != CONCAT_OPEN)
+			member = CONCAT_NONE;
 	}
 	(void)pthread_mutex_unlock(&j->lock);
-	if (member == JOIN_NONE || !j->members[member].id.dir)
+	if (member == CONCAT_NONE || !j->members[member].id.dir)
 		return 0;
-	rc = join_take(j, member, &at, e);
+	rc = concat_take(j, member, &at, e);
 	if (rc == 0) {
 		rc = source_poll(at->source, e);
-		join_give(j, member);
+		concat_give(j, member);
 	}
 	return rc == -ESTALE ? rc : 0;
 }
 
 /* poll_dir - one member that is a directory and not open is opened in turn, which compares it with
  * what was joined. */
-static int poll_dir(struct join *j, struct err *e)
+static int poll_dir(struct concat *j, struct err *e)
 {
-	const struct join_opened *at;
+	const struct concat_opened *at;
 	uint32_t member = (uint32_t)(j->dir_at++ % j->n_members);
 	int rc;
 
 	if (!j->members[member].id.dir)
 		return 0;
-	rc = join_take(j, member, &at, e);
+	rc = concat_take(j, member, &at, e);
 	if (rc == 0)
-		join_give(j, member);
+		concat_give(j, member);
 	return rc == -ESTALE ? rc : 0;
 }
 
 /* poll_files - some of the members in turn: a file that is written in place is not seen in its
  * folder. */
-static int poll_files(struct join *j, struct err *e)
+static int poll_files(struct concat *j, struct err *e)
 {
 	size_t n = j->n_members < FILES_POLLED ? j->n_members : FILES_POLLED;
 
 	for (; n > 0; n--) {
-		const struct join_member *m = &j->members[j->file_at++ % j->n_members];
-		struct join_id id;
+		const struct concat_member *m = &j->members[j->file_at++ % j->n_members];
+		struct concat_id id;
 		struct stat st;
 
 		if (stat(m->path, &st) == 0)
-			join_id_of(&st, &id);
+			concat_id_of(&st, &id);
 		else if (errno != ENOENT)
 			continue; /* an accident: the next look tells */
 		else
-			return err_set(e, -ESTALE, "'%s' is gone", join_name(m->path));
-		if (!join_id_same(&id, &m->id))
-			return err_set(e, -ESTALE, "'%s' changed", join_name(m->path));
+			return err_set(e, -ESTALE, "'%s' is gone", concat_name(m->path));
+		if (!concat_id_same(&id, &m->id))
+			return err_set(e, -ESTALE, "'%s' changed", concat_name(m->path));
 	}
 	return 0;
 }
 
-static int poll_some(struct join *j, struct err *e)
+static int poll_some(struct concat *j, struct err *e)
 {
 	int rc = poll_files(j, e);
 
@@ -160,9 +160,9 @@ static int poll_some(struct join *j, struct err *e)
 /* may_list - whether the pattern may name other files than the last time. Names that come and go
  * change their folder's time, but for what happens within one tick of the clock; of patterns with
  * several folders that is not looked at. */
-static bool may_list(struct join *j)
+static bool may_list(struct concat *j)
 {
-	auto_free char *folder = join_folder(j->pattern);
+	auto_free char *folder = concat_folder(j->pattern);
 	const char *wild = strpbrk(j->pattern, "*?[");
 	struct timespec now;
 	struct stat st;
@@ -178,10 +178,10 @@ static bool may_list(struct join *j)
 	       (now.tv_sec >= st.st_mtim.tv_sec && now.tv_sec - st.st_mtim.tv_sec < YOUNG_S);
 }
 
-int join_poll(struct source *s, struct err *e)
+int concat_poll(struct source *s, struct err *e)
 {
-	struct join *j = join_of(s);
-	struct join_member *v = NULL;
+	struct concat *j = concat_of(s);
+	struct concat_member *v = NULL;
 	struct err why = ERR_INIT;
 	uint64_t digest;
 	size_t n = 0;
@@ -192,17 +192,17 @@ int join_poll(struct source *s, struct err *e)
 		return err_set(e, -ESTALE, "one of the joined files changed");
 	if (!may_list(j))
 		return poll_some(j, e);
-	rc = join_list(j, &v, &n, &why);
+	rc = concat_list(j, &v, &n, &why);
 	if (rc == -ENOENT)
 		return err_set(e, -ESTALE, "'%s': no file matches any more",
-			       join_name(j->pattern));
+			       concat_name(j->pattern));
 	if (rc < 0)
 		return 0; /* an accident: the next look tells */
-	digest = join_set_digest(v, n);
+	digest = concat_set_digest(v, n);
 	same = digest == j->poll_set;
 	if (!same && digest == j->seen_set)
 		rc = decide(j, digest, kept(j, v, n), e);
 	j->seen_set = digest;
-	join_members_free(v, n);
+	concat_members_free(v, n);
 	return rc == 0 ? poll_some(j, e) : rc;
 }

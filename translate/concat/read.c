@@ -9,7 +9,7 @@
 
 /* ---- where ---- */
 
-uint32_t join_member_at(const struct join *j, uint64_t at)
+uint32_t concat_member_at(const struct concat *j, uint64_t at)
 {
 	size_t low = 0, high = j->n_members;
 
@@ -32,27 +32,28 @@ struct place {
 	uint64_t coords[DS_RANK_MAX];
 };
 
-static void find_place(const struct join *j, uint32_t array, uint64_t linear, struct place *p)
+static void find_place(const struct concat *j, uint32_t array, uint64_t linear, struct place *p)
 {
 	const struct ds_array *a = &j->base.ds.arrays[array];
 	uint32_t axis = j->arrays[array].axis;
 
 	ds_chunk_coords(a, linear, p->coords);
-	p->member = join_member_at(j, p->coords[axis] * a->chunk[axis]);
+	p->member = concat_member_at(j, p->coords[axis] * a->chunk[axis]);
 	p->first = j->members[p->member].start / a->chunk[axis];
 	p->coords[axis] -= p->first;
 }
 
 /* taken - a member in use, with the array that is asked for. */
 struct taken {
-	const struct join_opened *at;
+	const struct concat_opened *at;
 	const struct ds_array *a;
 	uint32_t member, array;
 };
 
-static int take(struct join *j, uint32_t member, uint32_t array, struct taken *t, struct err *e)
+static int take(struct concat *j, uint32_t member, uint32_t array, struct taken *t,
+		struct err *e)
 {
-	int rc = join_take(j, member, &t->at, e);
+	int rc = concat_take(j, member, &t->at, e);
 
 	if (rc < 0)
 		return rc;
@@ -62,53 +63,53 @@ static int take(struct join *j, uint32_t member, uint32_t array, struct taken *t
 	return 0;
 }
 
-int join_checked(struct join *j, uint32_t member, const struct join_opened *at, int rc,
-		 struct err *e)
+int concat_checked(struct concat *j, uint32_t member, const struct concat_opened *at, int rc,
+		   struct err *e)
 {
 	struct err own = ERR_INIT;
 
 	if (source_check(at->source, &own) < 0) {
 		if (own.code == -ESTALE)
 			atomic_store(&j->stale, true);
-		rc = err_set(e, own.code, "'%s': %s", join_name(j->members[member].path),
+		rc = err_set(e, own.code, "'%s': %s", concat_name(j->members[member].path),
 			     own.msg);
 	} else if (rc < 0) {
-		rc = err_wrap(e, rc, "'%s'", join_name(j->members[member].path));
+		rc = err_wrap(e, rc, "'%s'", concat_name(j->members[member].path));
 	}
-	join_give(j, member);
+	concat_give(j, member);
 	return rc;
 }
 
-static int checked(struct join *j, const struct taken *t, int rc, struct err *e)
+static int checked(struct concat *j, const struct taken *t, int rc, struct err *e)
 {
-	return join_checked(j, t->member, t->at, rc, e);
+	return concat_checked(j, t->member, t->at, rc, e);
 }
 
 /* ---- locating ---- */
 
 /* as_joined - what a chunk of a member is under the joined array's chain and fill value. */
-static void as_joined(const struct join_part *part, uint32_t member, struct chunk_ref *ref)
+static void as_joined(const struct concat_part *part, uint32_t member, struct chunk_ref *ref)
 {
 	bool as_it_is = ref->where == CHUNK_ABSENT ? part->absent
 						   : part->passes && ref->where == CHUNK_RANGE;
 
-	if (!as_it_is || (ref->blob & JOIN_BLOB_MEMBER)) /* or more blobs than can be told */
+	if (!as_it_is || (ref->blob & CONCAT_BLOB_MEMBER)) /* or more blobs than can be told */
 		*ref = (struct chunk_ref){.where = CHUNK_SYNTH};
 	else if (ref->where == CHUNK_RANGE && member > 0)
-		ref->blob |= JOIN_BLOB_MEMBER;
+		ref->blob |= CONCAT_BLOB_MEMBER;
 }
 
 /* locate_member - a chunk that is one of a member. */
-static int locate_member(struct join *j, uint32_t array, uint64_t linear, struct chunk_ref *ret,
-			 struct err *e)
+static int locate_member(struct concat *j, uint32_t array, uint64_t linear,
+			 struct chunk_ref *ret, struct err *e)
 {
-	const struct join_part *part;
+	const struct concat_part *part;
 	struct place p;
 	struct taken t;
 	int rc;
 
 	find_place(j, array, linear, &p);
-	part = join_part_of(j, array, p.member);
+	part = concat_part_of(j, array, p.member);
 	if (!part->passes && !part->absent) {
 		ret->where = CHUNK_SYNTH;
 		return 0;
@@ -122,10 +123,10 @@ static int locate_member(struct join *j, uint32_t array, uint64_t linear, struct
 	return checked(j, &t, rc, e);
 }
 
-int join_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
-		struct err *e)
+int concat_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		  struct err *e)
 {
-	struct join *j = join_of(s);
+	struct concat *j = concat_of(s);
 
 	if (!j->arrays[array].joined)
 		return source_locate(j->first, array, linear, ret, e);
@@ -136,8 +137,8 @@ int join_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_
 }
 
 /* next_in_member - the same within the rows of one member; axis 0 is joined, so that they follow
- * each other. *ret: JOIN_NONE chunks are left: the next member's first. */
-static int next_in_member(struct join *j, uint32_t array, uint64_t from, uint64_t *ret,
+ * each other. *ret: CONCAT_NONE chunks are left: the next member's first. */
+static int next_in_member(struct concat *j, uint32_t array, uint64_t from, uint64_t *ret,
 			  struct err *e)
 {
 	const struct ds_array *a = &j->base.ds.arrays[array];
@@ -149,7 +150,7 @@ static int next_in_member(struct join *j, uint32_t array, uint64_t from, uint64_
 	find_place(j, array, from, &p);
 	end = (j->members[p.member].start + j->members[p.member].len + a->chunk[0] - 1) /
 	      a->chunk[0] * row;
-	if (!join_part_of(j, array, p.member)->absent) {
+	if (!concat_part_of(j, array, p.member)->absent) {
 		*ret = from;
 		return 0;
 	}
@@ -166,9 +167,9 @@ static int next_in_member(struct join *j, uint32_t array, uint64_t from, uint64_
 	return checked(j, &t, rc, e);
 }
 
-int join_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+int concat_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
-	struct join *j = join_of(s);
+	struct concat *j = concat_of(s);
 	const struct ds_array *a = &s->ds.arrays[array];
 	struct chunk_ref ref;
 	int rc;
@@ -189,7 +190,7 @@ int join_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, st
 			*ret = from;
 			return rc;
 		}
-		rc = join_locate(s, array, from, &ref, e);
+		rc = concat_locate(s, array, from, &ref, e);
 		if (rc < 0)
 			return rc;
 		if (ref.where != CHUNK_ABSENT) {
@@ -202,11 +203,11 @@ int join_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, st
 
 /* ---- stored bytes ---- */
 
-int join_read_stored(struct source *s, uint32_t array, uint64_t linear,
-		     const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
-		     struct err *e)
+int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		       const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		       struct err *e)
 {
-	struct join *j = join_of(s);
+	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;
 	struct place p;
 	struct taken t;
@@ -218,14 +219,14 @@ int join_read_stored(struct source *s, uint32_t array, uint64_t linear,
 	rc = take(j, p.member, array, &t, e);
 	if (rc < 0)
 		return rc;
-	own.blob &= ~JOIN_BLOB_MEMBER;
+	own.blob &= ~CONCAT_BLOB_MEMBER;
 	rc = source_read_stored(t.at->source, t.array, ds_chunk_linear(t.a, p.coords), &own, off,
 				out, len, e);
 	return checked(j, &t, rc, e);
 }
 
 /* member_key - the member's path, as others find it: absolute. */
-static int member_key(const struct join_member *m, const struct taken *t, uint64_t linear,
+static int member_key(const struct concat_member *m, const struct taken *t, uint64_t linear,
 		      const struct chunk_ref *ref, struct chunk_place *ret, struct err *e)
 {
 	struct buf key;
@@ -249,10 +250,10 @@ static int member_key(const struct join_member *m, const struct taken *t, uint64
 	return rc;
 }
 
-int join_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-	       struct chunk_place *ret, struct err *e)
+int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
+		 struct chunk_place *ret, struct err *e)
 {
-	struct join *j = join_of(s);
+	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;
 	struct place p = {.member = 0};
 	struct taken t;
@@ -265,13 +266,13 @@ int join_place(struct source *s, uint32_t array, uint64_t linear, const struct c
 			return rc;
 		linear = ds_chunk_linear(t.a, p.coords);
 	} else {
-		rc = join_take(j, 0, &t.at, e);
+		rc = concat_take(j, 0, &t.at, e);
 		if (rc < 0)
 			return rc;
 		t.member = 0;
 		t.array = array;
 	}
-	own.blob &= ~JOIN_BLOB_MEMBER;
+	own.blob &= ~CONCAT_BLOB_MEMBER;
 	rc = member_key(&j->members[t.member], &t, linear, &own, ret, e);
 	return checked(j, &t, rc, e);
 }
@@ -280,7 +281,7 @@ int join_place(struct source *s, uint32_t array, uint64_t linear, const struct c
 
 /* pieces - one joined chunk while it is made. */
 struct pieces {
-	struct join *j;
+	struct concat *j;
 	uint32_t array;
 	const struct ds_array *a;
 	uint64_t begin[DS_RANK_MAX], end[DS_RANK_MAX]; /* of the chunk, inside the shape */
@@ -292,7 +293,7 @@ struct pieces {
 static int fetch(struct pieces *x, const struct taken *t, uint64_t linear, const uint8_t **ret,
 		 struct err *e)
 {
-	const struct join_conv *conv = &join_part_of(x->j, x->array, t->member)->conv;
+	const struct concat_conv *conv = &concat_part_of(x->j, x->array, t->member)->conv;
 	size_t n = (size_t)(t->a->chunk_bytes / t->a->type.size), got;
 	uint8_t *raw, *made;
 	struct span span;
@@ -314,7 +315,7 @@ static int fetch(struct pieces *x, const struct taken *t, uint64_t linear, const
 		return rc;
 	made = buf_grow(&x->made, n * conv->to.size);
 	*ret = made;
-	return made ? join_convert(conv, raw, made, n, e) : err_nomem(e);
+	return made ? concat_convert(conv, raw, made, n, e) : err_nomem(e);
 }
 
 /* put_piece - what chunk `coords` of a member has of the joined one. */
@@ -340,7 +341,7 @@ static int put_piece(struct pieces *x, const struct taken *t, const uint64_t *co
 		in_at[d] = from - low - shift;
 		out_at[d] = from - x->begin[d];
 	}
-	join_box(a->rank, a->type.size, lens, in, b->chunk, in_at, x->out, a->chunk, out_at);
+	concat_box(a->rank, a->type.size, lens, in, b->chunk, in_at, x->out, a->chunk, out_at);
 	return 0;
 }
 
@@ -401,11 +402,11 @@ static void fill_all(const struct ds_array *a, uint8_t *out)
 
 static int read_pieces(struct pieces *x, struct err *e)
 {
-	struct join *j = x->j;
+	struct concat *j = x->j;
 	uint32_t axis = j->arrays[x->array].axis;
 	int rc = 0;
 
-	for (uint32_t m = join_member_at(j, x->begin[axis]);
+	for (uint32_t m = concat_member_at(j, x->begin[axis]);
 	     rc == 0 && m < j->n_members && j->members[m].start < x->end[axis]; m++) {
 		struct taken t;
 
@@ -420,7 +421,7 @@ static int read_pieces(struct pieces *x, struct err *e)
 }
 
 /* read_values - of the coordinate, which are in memory. */
-static void read_values(const struct join_array *x, const struct ds_array *a, uint64_t linear,
+static void read_values(const struct concat_array *x, const struct ds_array *a, uint64_t linear,
 			uint8_t *out)
 {
 	uint64_t at = linear * a->chunk[0], n = u64_min(a->chunk[0], a->shape[0] - at);
@@ -429,10 +430,10 @@ static void read_values(const struct join_array *x, const struct ds_array *a, ui
 	memcpy(out, x->values + at * a->type.size, (size_t)n * a->type.size);
 }
 
-int join_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		    struct err *e)
+int concat_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		      size_t len, struct err *e)
 {
-	struct join *j = join_of(s);
+	struct concat *j = concat_of(s);
 	struct pieces x = {.j = j, .array = array, .a = &s->ds.arrays[array], .out = out};
 	uint64_t coords[DS_RANK_MAX];
 	int rc;
@@ -472,7 +473,7 @@ struct body {
 };
 
 struct vlen {
-	struct join *j;
+	struct concat *j;
 	uint32_t array;
 	const struct ds_array *a;
 	uint64_t begin[DS_RANK_MAX], end[DS_RANK_MAX];
@@ -480,7 +481,7 @@ struct vlen {
 	struct body *bodies;
 };
 
-void join_vlen_parse(const struct buf *b, struct ds_text *out, uint64_t n)
+void concat_vlen_parse(const struct buf *b, struct ds_text *out, uint64_t n)
 {
 	const uint8_t *p = b->data;
 
@@ -515,12 +516,12 @@ static int read_body(struct vlen *x, struct source *s, uint32_t array, uint64_t 
 	*ret = alloc_array((size_t)n, sizeof(**ret));
 	if (!*ret)
 		return err_nomem(e);
-	join_vlen_parse(&body->b, *ret, n);
+	concat_vlen_parse(&body->b, *ret, n);
 	return 0;
 }
 
 /* put_one - the elements that chunk `coords` of a member has of the joined one. */
-static int put_one(struct vlen *x, uint32_t member, const struct join_opened *at,
+static int put_one(struct vlen *x, uint32_t member, const struct concat_opened *at,
 		   const uint64_t *coords, struct err *e)
 {
 	const uint32_t array = at->arrays[x->array], axis = x->j->arrays[x->array].axis;
@@ -541,14 +542,14 @@ static int put_one(struct vlen *x, uint32_t member, const struct join_opened *at
 		in_at[d] = from - low;
 		out_at[d] = from - x->begin[d];
 	}
-	join_box(b->rank, sizeof(*in), lens, (const uint8_t *)in, b->chunk, in_at,
-		 (uint8_t *)x->t.v, x->a->chunk, out_at);
+	concat_box(b->rank, sizeof(*in), lens, (const uint8_t *)in, b->chunk, in_at,
+		   (uint8_t *)x->t.v, x->a->chunk, out_at);
 	return 0;
 }
 
 /* put_vlen_member - all chunks of a member that have a part in it. */
-static int put_vlen_member(struct vlen *x, uint32_t member, const struct join_opened *at,
-		      struct err *e)
+static int put_vlen_member(struct vlen *x, uint32_t member, const struct concat_opened *at,
+			   struct err *e)
 {
 	const struct ds_array *b = &at->source->ds.arrays[at->arrays[x->array]];
 	uint64_t coords[DS_RANK_MAX];
@@ -577,28 +578,28 @@ static int put_vlen_member(struct vlen *x, uint32_t member, const struct join_op
 
 static int collect(struct vlen *x, struct err *e)
 {
-	struct join *j = x->j;
+	struct concat *j = x->j;
 	uint32_t axis = j->arrays[x->array].axis;
 	int rc = 0;
 
-	for (uint32_t m = join_member_at(j, x->begin[axis]);
+	for (uint32_t m = concat_member_at(j, x->begin[axis]);
 	     rc == 0 && m < j->n_members && j->members[m].start < x->end[axis]; m++) {
-		const struct join_opened *at;
+		const struct concat_opened *at;
 
 		if (j->members[m].len == 0)
 			continue;
-		rc = join_take(j, m, &at, e);
+		rc = concat_take(j, m, &at, e);
 		if (rc < 0)
 			return rc;
-		rc = join_checked(j, m, at, put_vlen_member(x, m, at, e), e);
+		rc = concat_checked(j, m, at, put_vlen_member(x, m, at, e), e);
 	}
 	return rc;
 }
 
-int join_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
-		   struct err *e)
+int concat_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		     struct err *e)
 {
-	struct join *j = join_of(s);
+	struct concat *j = concat_of(s);
 	struct vlen x = {.j = j, .array = array, .a = &s->ds.arrays[array]};
 	uint64_t coords[DS_RANK_MAX];
 	int rc;
@@ -647,9 +648,9 @@ static uint64_t offset_of(uint32_t rank, const uint64_t *dims, const uint64_t *a
 	return off;
 }
 
-void join_box(uint32_t rank, size_t elem, const uint64_t *lens, const uint8_t *in,
-	      const uint64_t *in_dims, const uint64_t *in_at, uint8_t *out,
-	      const uint64_t *out_dims, const uint64_t *out_at)
+void concat_box(uint32_t rank, size_t elem, const uint64_t *lens, const uint8_t *in,
+		const uint64_t *in_dims, const uint64_t *in_at, uint8_t *out,
+		const uint64_t *out_dims, const uint64_t *out_at)
 {
 	uint64_t from[DS_RANK_MAX], to[DS_RANK_MAX], i[DS_RANK_MAX] = {0};
 	uint32_t outer = rank;

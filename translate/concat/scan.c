@@ -26,8 +26,8 @@ struct described {
 /* ---- one member ---- */
 
 /* describe_all - forms of all joined arrays, in the file's order. */
-static int describe_all(struct join *j, struct source *s, struct described *d, uint32_t *ret_n,
-			pthread_mutex_t *lock, struct err *e)
+static int describe_all(struct concat *j, struct source *s, struct described *d,
+			uint32_t *ret_n, pthread_mutex_t *lock, struct err *e)
 {
 	struct buf b;
 	uint32_t n = 0;
@@ -39,8 +39,8 @@ static int describe_all(struct join *j, struct source *s, struct described *d, u
 		uint32_t axis;
 
 		buf_clear(&b);
-		axis = join_describe(&s->ds, i, j->dim, &b, &twice);
-		if (axis == JOIN_NONE)
+		axis = concat_describe(&s->ds, i, j->dim, &b, &twice);
+		if (axis == CONCAT_NONE)
 			continue;
 		if (twice) {
 			rc = err_set(e, -EINVAL,
@@ -55,7 +55,7 @@ static int describe_all(struct join *j, struct source *s, struct described *d, u
 			break;
 		}
 		(void)pthread_mutex_lock(lock);
-		rc = join_intern(&j->forms, b.data, b.len, &d[n].form, e);
+		rc = concat_intern(&j->forms, b.data, b.len, &d[n].form, e);
 		(void)pthread_mutex_unlock(lock);
 		d[n++].array = i;
 	}
@@ -65,8 +65,8 @@ static int describe_all(struct join *j, struct source *s, struct described *d, u
 }
 
 /* dim_len - the dimension's length: that of the longest array along it. */
-static int dim_len(const struct join *j, const struct source *s,
-		   uint32_t n, uint64_t *ret, struct err *e)
+static int dim_len(const struct concat *j, const struct source *s, uint32_t n, uint64_t *ret,
+		   struct err *e)
 {
 	bool any = false;
 
@@ -90,8 +90,8 @@ static int dim_len(const struct join *j, const struct source *s,
 	return 0;
 }
 
-static bool is_coord(const struct join *j, const struct join_member *m,
-		     const struct join_form *f)
+static bool is_coord(const struct concat *j, const struct concat_member *m,
+		     const struct concat_form *f)
 {
 	const char *name = strrchr(f->path, '/');
 	bool number = f->type.kind == DT_INT || f->type.kind == DT_UINT ||
@@ -101,13 +101,13 @@ static bool is_coord(const struct join *j, const struct join_member *m,
 	       number && f->shape[0] == m->len && m->len <= COORD_MAX / f->type.size;
 }
 
-uint32_t join_coord_of(const struct join *j, const struct join_member *m)
+uint32_t concat_coord_of(const struct concat *j, const struct concat_member *m)
 {
-	uint32_t best = JOIN_NONE;
+	uint32_t best = CONCAT_NONE;
 	size_t shortest = SIZE_MAX;
 
 	for (uint32_t i = 0; i < m->n_forms; i++) {
-		const struct join_form *f = &j->forms.v[m->forms[i]];
+		const struct concat_form *f = &j->forms.v[m->forms[i]];
 
 		if (is_coord(j, m, f) && strlen(f->path) < shortest) {
 			shortest = strlen(f->path);
@@ -118,7 +118,7 @@ uint32_t join_coord_of(const struct join *j, const struct join_member *m)
 }
 
 /* read_all - all elements of an array of one dimension. */
-static int read_all(const struct join *j, struct source *s, uint32_t array, uint8_t *out,
+static int read_all(const struct concat *j, struct source *s, uint32_t array, uint8_t *out,
 		    struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
@@ -153,22 +153,22 @@ static int read_all(const struct join *j, struct source *s, uint32_t array, uint
 }
 
 /* take_coord - the values of the coordinate. d: the forms that m has now. */
-static int take_coord(const struct join *j, struct source *s, const struct described *d,
-		      uint32_t size, struct join_member *m, struct err *e)
+static int take_coord(const struct concat *j, struct source *s, const struct described *d,
+		      uint32_t size, struct concat_member *m, struct err *e)
 {
 	uint32_t i = 0;
 
-	if (m->coord_form == JOIN_NONE)
+	if (m->coord_form == CONCAT_NONE)
 		return 0;
 	while (d[i].form != m->coord_form)
 		i++;
-	m->n_coord = (size_t)(m->len * size); /* join_coord_of has looked */
+	m->n_coord = (size_t)(m->len * size); /* concat_coord_of has looked */
 	m->coord = alloc_array(m->n_coord, 1);
 	return m->coord ? read_all(j, s, d[i].array, m->coord, e) : err_nomem(e);
 }
 
 /* sort - by path: files need not have the same order. */
-static void sort_forms(const struct join *j, struct described *d, uint32_t n)
+static void sort_forms(const struct concat *j, struct described *d, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++) { /* they are few, and mostly in order */
 		struct described x = d[i];
@@ -182,7 +182,7 @@ static void sort_forms(const struct join *j, struct described *d, uint32_t n)
 	}
 }
 
-static int scan_source(struct join *j, struct source *s, struct join_member *m,
+static int scan_source(struct concat *j, struct source *s, struct concat_member *m,
 		       pthread_mutex_t *lock, struct err *e)
 {
 	auto_free struct described *d = alloc_array(s->ds.n_arrays, sizeof(*d));
@@ -201,19 +201,19 @@ static int scan_source(struct join *j, struct source *s, struct join_member *m,
 	sort_forms(j, d, n);
 	for (uint32_t i = 0; i < n; i++)
 		m->forms[i] = d[i].form;
-	m->coord_form = join_coord_of(j, m);
-	if (m->coord_form != JOIN_NONE)
+	m->coord_form = concat_coord_of(j, m);
+	if (m->coord_form != CONCAT_NONE)
 		size = j->forms.v[m->coord_form].type.size;
 	(void)pthread_mutex_unlock(lock);
 	rc = take_coord(j, s, d, size, m, e);
 	if (rc == 0 && j->opts.equal)
-		rc = join_others_of(j, s, &m->others, e);
+		rc = concat_others_of(j, s, &m->others, e);
 	return rc;
 }
 
 /* is_young - a file that was written a moment ago may be written again in the same tick of the
  * clock, and look the same: what is known of it is not kept. */
-static bool is_young(const struct join_id *id)
+static bool is_young(const struct concat_id *id)
 {
 	struct timespec now;
 
@@ -221,7 +221,7 @@ static bool is_young(const struct join_id *id)
 }
 
 /* forget - what was found out of a member that turned out to be no good. */
-static void forget(struct join_member *m)
+static void forget(struct concat_member *m)
 {
 	free(m->forms);
 	free(m->coord);
@@ -229,19 +229,19 @@ static void forget(struct join_member *m)
 	m->coord = NULL;
 	m->n_forms = 0;
 	m->n_coord = 0;
-	m->coord_form = JOIN_NONE;
+	m->coord_form = CONCAT_NONE;
 }
 
-static int scan_member(struct join *j, struct join_member *m, pthread_mutex_t *lock,
+static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_t *lock,
 		       struct err *e)
 {
 	struct source *s = NULL;
-	struct join_id id;
+	struct concat_id id;
 	int rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &s, e);
 
 	if (rc < 0)
 		return rc;
-	join_id_of(&s->ds.st, &id);
+	concat_id_of(&s->ds.st, &id);
 	m->id = id;
 	m->young = is_young(&id);
 	rc = scan_source(j, s, m, lock, e);
@@ -250,7 +250,7 @@ static int scan_member(struct join *j, struct join_member *m, pthread_mutex_t *l
 	source_close(s);
 	if (rc < 0) {
 		forget(m);
-		return err_wrap(e, rc, "'%s'", join_name(m->path));
+		return err_wrap(e, rc, "'%s'", concat_name(m->path));
 	}
 	m->known = true;
 	return 0;
@@ -260,7 +260,7 @@ static int scan_member(struct join *j, struct join_member *m, pthread_mutex_t *l
 
 /* work - shared by the threads. */
 struct work {
-	struct join *j;
+	struct concat *j;
 	pthread_mutex_t lock;  /* of the forms */
 	atomic_size_t next;
 	size_t end;            /* members before it are looked at */
@@ -272,7 +272,7 @@ struct work {
 static void *scan_some(void *arg)
 {
 	struct work *w = arg;
-	struct join *j = w->j;
+	struct concat *j = w->j;
 
 	for (;;) {
 		size_t i = atomic_fetch_add(&w->next, 1);
@@ -316,7 +316,7 @@ static void scan_round(struct work *w, size_t unknown)
 		(void)pthread_join(threads[--n], NULL);
 }
 
-int join_scan(struct join *j, struct err *e)
+int concat_scan(struct concat *j, struct err *e)
 {
 	struct work w = {.j = j, .why = ERR_INIT};
 	size_t unknown = 0;
@@ -334,7 +334,7 @@ int join_scan(struct join *j, struct err *e)
 		w.end += ROUND < j->n_members - w.end ? ROUND : j->n_members - w.end;
 		scan_round(&w, unknown);
 		if (w.end < j->n_members)
-			join_index_save(j);
+			concat_index_save(j);
 	}
 	(void)pthread_mutex_destroy(&w.lock);
 	(void)pthread_mutex_destroy(&w.fail);

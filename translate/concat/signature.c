@@ -135,7 +135,7 @@ static bool names(const struct ds_array *a, const char *attr, const char *name)
 	       memcmp(t->texts[0].s, name, t->texts[0].len) == 0;
 }
 
-uint32_t join_bounded_by(const struct dataset *ds, uint32_t array)
+uint32_t concat_bounded_by(const struct dataset *ds, uint32_t array)
 {
 	const struct ds_array *a = &ds->arrays[array];
 	const struct ds_group *g = &ds->groups[a->group];
@@ -146,7 +146,7 @@ uint32_t join_bounded_by(const struct dataset *ds, uint32_t array)
 		if (names(o, "bounds", a->name) || names(o, "climatology", a->name))
 			return g->arrays[i];
 	}
-	return JOIN_NONE;
+	return CONCAT_NONE;
 }
 
 /* attr_of - the array's own; bounds have units and calendar of what they bound (CF 7.1). */
@@ -154,11 +154,11 @@ static const struct ds_attr *attr_of(const struct dataset *ds, uint32_t array, c
 {
 	const struct ds_array *a = &ds->arrays[array];
 	const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, name);
-	uint32_t by = JOIN_NONE;
+	uint32_t by = CONCAT_NONE;
 
 	if (!t && (strcmp(name, "units") == 0 || strcmp(name, "calendar") == 0))
-		by = join_bounded_by(ds, array);
-	if (by != JOIN_NONE)
+		by = concat_bounded_by(ds, array);
+	if (by != CONCAT_NONE)
 		t = ds_attr_find(ds->arrays[by].attrs, ds->arrays[by].n_attrs, name);
 	return t && tells(t) ? t : NULL;
 }
@@ -182,33 +182,33 @@ static void put_attrs(struct buf *b, const struct dataset *ds, uint32_t array)
 static uint32_t axis_of(const struct dataset *ds, const struct ds_array *a, const char *dim,
 			bool *ret_twice)
 {
-	uint32_t axis = JOIN_NONE;
+	uint32_t axis = CONCAT_NONE;
 
 	*ret_twice = false;
 	for (uint32_t d = 0; d < a->rank; d++) {
 		if (strcmp(ds->dims[a->dims[d]].name, dim) != 0)
 			continue;
-		*ret_twice = axis != JOIN_NONE;
+		*ret_twice = axis != CONCAT_NONE;
 		axis = d;
 	}
 	return axis;
 }
 
-bool join_has_dim(const struct dataset *ds, uint32_t array, const char *dim)
+bool concat_has_dim(const struct dataset *ds, uint32_t array, const char *dim)
 {
 	bool twice;
 
-	return axis_of(ds, &ds->arrays[array], dim, &twice) != JOIN_NONE;
+	return axis_of(ds, &ds->arrays[array], dim, &twice) != CONCAT_NONE;
 }
 
-uint32_t join_describe(const struct dataset *ds, uint32_t array, const char *dim, struct buf *b,
-		       bool *ret_twice)
+uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *dim,
+			 struct buf *b, bool *ret_twice)
 {
 	const struct ds_array *a = &ds->arrays[array];
 	uint32_t axis = axis_of(ds, a, dim, ret_twice);
 	struct buf path;
 
-	if (axis == JOIN_NONE)
+	if (axis == CONCAT_NONE)
 		return axis;
 	buf_init(&path, b->max);
 	ds_array_path(ds, array, &path);
@@ -335,7 +335,7 @@ static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
 }
 
 /* text_of - an attribute that is one text; NULL: there is none. */
-static int text_of(struct arena *arena, const struct join_form *f, const char *name,
+static int text_of(struct arena *arena, const struct concat_form *f, const char *name,
 		   const char **ret)
 {
 	const struct ds_attr *a = ds_attr_find(f->attrs, f->n_attrs, name);
@@ -347,7 +347,7 @@ static int text_of(struct arena *arena, const struct join_form *f, const char *n
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int get_attrs(struct arena *arena, struct slice *s, struct join_form *f)
+static int get_attrs(struct arena *arena, struct slice *s, struct concat_form *f)
 {
 	struct ds_attr *attrs;
 	int rc = 0;
@@ -372,7 +372,7 @@ static int get_attrs(struct arena *arena, struct slice *s, struct join_form *f)
 	return rc;
 }
 
-static int get_dims(struct arena *arena, struct slice *s, struct join_form *f)
+static int get_dims(struct arena *arena, struct slice *s, struct concat_form *f)
 {
 	uint64_t *shape, *chunk;
 	const char **dims;
@@ -401,14 +401,14 @@ static int get_dims(struct arena *arena, struct slice *s, struct join_form *f)
 }
 
 /* parse - what bytes say; they are borrowed. */
-static int parse(struct arena *arena, const uint8_t *bytes, size_t n, struct join_form *f,
+static int parse(struct arena *arena, const uint8_t *bytes, size_t n, struct concat_form *f,
 		 struct err *e)
 {
 	struct slice s = slice_of(bytes, n);
 	uint8_t access;
 	int rc;
 
-	*f = (struct join_form){.bytes = bytes, .n_bytes = n, .next = JOIN_NONE};
+	*f = (struct concat_form){.bytes = bytes, .n_bytes = n, .next = CONCAT_NONE};
 	f->path = get_text(&s);
 	get_type(&s, &f->type, true);
 	access = rd_u8(&s);
@@ -441,9 +441,9 @@ static uint64_t hash_of(const uint8_t *p, size_t n)
 	return h ^ h >> 32;
 }
 
-int join_forms_init(struct join_forms *f, uint64_t max_bytes, struct err *e)
+int concat_forms_init(struct concat_forms *f, uint64_t max_bytes, struct err *e)
 {
-	*f = (struct join_forms){.n_heads = HEADS_MIN};
+	*f = (struct concat_forms){.n_heads = HEADS_MIN};
 	arena_init(&f->arena, (size_t)u64_min(max_bytes, SIZE_MAX));
 	f->heads = alloc_array(f->n_heads, sizeof(*f->heads));
 	if (!f->heads)
@@ -452,16 +452,16 @@ int join_forms_init(struct join_forms *f, uint64_t max_bytes, struct err *e)
 	return 0;
 }
 
-void join_forms_release(struct join_forms *f)
+void concat_forms_release(struct concat_forms *f)
 {
 	arena_release(&f->arena);
 	free(f->v);
 	free(f->heads);
-	*f = (struct join_forms){.n = 0};
+	*f = (struct concat_forms){.n = 0};
 }
 
 /* widen - as many heads as forms, at least. */
-static int widen(struct join_forms *f)
+static int widen(struct concat_forms *f)
 {
 	size_t n = 2 * f->n_heads;
 	uint32_t *heads = alloc_array(n, sizeof(*heads));
@@ -481,21 +481,21 @@ static int widen(struct join_forms *f)
 	return 0;
 }
 
-int join_intern(struct join_forms *f, const uint8_t *bytes, size_t n, uint32_t *ret,
-		struct err *e)
+int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32_t *ret,
+		  struct err *e)
 {
 	uint64_t h = hash_of(bytes, n);
 	uint8_t *own;
 	size_t at;
 	int rc;
 
-	for (uint32_t i = f->heads[h & (f->n_heads - 1)]; i != JOIN_NONE; i = f->v[i].next) {
+	for (uint32_t i = f->heads[h & (f->n_heads - 1)]; i != CONCAT_NONE; i = f->v[i].next) {
 		if (f->v[i].n_bytes == n && memcmp(f->v[i].bytes, bytes, n) == 0) {
 			*ret = i;
 			return 0;
 		}
 	}
-	if (f->n >= JOIN_NONE - 1)
+	if (f->n >= CONCAT_NONE - 1)
 		return err_set(e, -ERANGE, "more than 2^32 kinds of arrays");
 	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0 ||
 	    (f->n >= f->n_heads && widen(f) < 0))

@@ -206,7 +206,7 @@ int source_bidder(const struct source_ops *const *formats, size_t n, const char 
 
 	*ret = NULL;
 	if (fd < 0)
-		return fd == -EIO || err_accident(fd) ? fd : 0;
+		return fd == -EIO || err_is_transient(fd) ? fd : 0;
 	at = local(path, fd, &st, &file);
 	*ret = best_bid(formats, n, &at, &rc, &why);
 	return rc;

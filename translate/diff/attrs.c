@@ -27,7 +27,7 @@ static bool types_same(const struct dtype *a, const struct dtype *b, int depth)
 	return !a->base || types_same(a->base, b->base, depth + 1);
 }
 
-bool push_types_same(const struct dtype *a, const struct dtype *b)
+bool diff_types_same(const struct dtype *a, const struct dtype *b)
 {
 	return types_same(a, b, 0);
 }
@@ -81,7 +81,7 @@ static bool values_same(const struct dtype *t, const uint8_t *a, const uint8_t *
 	return true;
 }
 
-bool push_values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b, uint64_t n)
+bool diff_values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b, uint64_t n)
 {
 	return values_same(t, a, b, n, false);
 }
@@ -104,7 +104,7 @@ static bool attr_same(const struct ds_attr *a, const struct ds_attr *b)
 
 	if (t.kind == DT_STRING && t.size != 1 && b->type.size != 1)
 		t.size = b->type.size;
-	if (!push_types_same(&t, &b->type) || a->n != b->n || !a->texts != !b->texts ||
+	if (!diff_types_same(&t, &b->type) || a->n != b->n || !a->texts != !b->texts ||
 	    !a->data != !b->data)
 		return false;
 	if ((a->rank > 1 || b->rank > 1) &&
@@ -138,17 +138,17 @@ struct owner {
 	uint32_t group, array;
 };
 
-static int set(struct push *p, const struct owner *o, const struct ds_attr *a, struct err *e)
+static int set(struct diff *p, const struct owner *o, const struct ds_attr *a, struct err *e)
 {
-	int rc = push_call(p, e);
+	int rc = diff_call(p, e);
 
 	p->report->attrs++;
 	return rc ? rc : p->job->sink->ops->set_attr(p->job->sink, o->group, o->array, a, e);
 }
 
-static int unset(struct push *p, const struct owner *o, const struct ds_attr *a, struct err *e)
+static int unset(struct diff *p, const struct owner *o, const struct ds_attr *a, struct err *e)
 {
-	int rc = push_call(p, e);
+	int rc = diff_call(p, e);
 
 	p->report->attrs++;
 	return rc ? rc
@@ -158,7 +158,7 @@ static int unset(struct push *p, const struct owner *o, const struct ds_attr *a,
 
 /* unset_all, set_all - first what is gone, so that a name that only differs in how it is escaped
  * makes way. */
-static int merge(struct push *p, const struct owner *o, const struct ds_attr *const *was,
+static int merge(struct diff *p, const struct owner *o, const struct ds_attr *const *was,
 		 uint32_t n_was, const struct ds_attr *const *now, uint32_t n_now,
 		 bool removing, struct err *e)
 {
@@ -190,7 +190,7 @@ static bool all_same(const struct ds_attr *was, uint32_t n_was, const struct ds_
 	return true;
 }
 
-static int compare(struct push *p, const struct owner *o, const struct ds_attr *was,
+static int compare(struct diff *p, const struct owner *o, const struct ds_attr *was,
 		   uint32_t n_was, const struct ds_attr *now, uint32_t n_now, struct err *e)
 {
 	const struct ds_attr **a, **b;
@@ -208,7 +208,7 @@ static int compare(struct push *p, const struct owner *o, const struct ds_attr *
 	return rc;
 }
 
-int push_attrs(struct push *p, struct err *e)
+int diff_attrs(struct diff *p, struct err *e)
 {
 	int rc = 0;
 

@@ -14,7 +14,7 @@
 /* ---- which ---- */
 
 /* was_linear - the chunk of `was` at the same place; UINT64_MAX: its grid does not have it. */
-static uint64_t was_linear(const struct push *p, uint32_t array, uint64_t linear)
+static uint64_t was_linear(const struct diff *p, uint32_t array, uint64_t linear)
 {
 	const struct ds_array *a = &p->now->arrays[array], *b;
 	uint64_t coords[DS_RANK_MAX];
@@ -32,7 +32,7 @@ static uint64_t was_linear(const struct push *p, uint32_t array, uint64_t linear
 }
 
 /* was_there - whether `was` has a chunk there, as far as can be said. */
-static bool was_there(struct push *p, uint32_t array, uint64_t linear)
+static bool was_there(struct diff *p, uint32_t array, uint64_t linear)
 {
 	uint64_t old = was_linear(p, array, linear);
 	struct chunk_ref ref;
@@ -43,14 +43,14 @@ static bool was_there(struct push *p, uint32_t array, uint64_t linear)
 }
 
 /* next_there - the first chunk at or after `from` that one of the two has. */
-static int next_there(struct push *p, uint32_t array, uint64_t from, uint64_t *ret,
+static int next_there(struct diff *p, uint32_t array, uint64_t from, uint64_t *ret,
 		      struct err *e)
 {
-	const struct push_array *x = &p->arrays[array];
+	const struct diff_array *x = &p->arrays[array];
 	uint64_t other;
 	int rc = source_next(p->job->now, array, from, ret, e);
 
-	if ((rc < 0 && rc != -ENOENT) || x->state != PUSH_SAME)
+	if ((rc < 0 && rc != -ENOENT) || x->state != DIFF_SAME)
 		return rc;
 	switch (source_next(p->job->was, x->was, from, &other, NULL)) {
 	case 0:
@@ -66,25 +66,25 @@ static int next_there(struct push *p, uint32_t array, uint64_t from, uint64_t *r
 
 /* next_of - the first chunk at or after `from` that may be another. Of an array with another shape
  * whose changes nobody knows, all places are looked at. */
-static int next_of(struct push *p, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+static int next_of(struct diff *p, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
-	const struct push_array *x = &p->arrays[array];
-	const struct push_job *job = p->job;
+	const struct diff_array *x = &p->arrays[array];
+	const struct diff_job *job = p->job;
 
 	if (from >= p->now->arrays[array].n_chunks)
 		return -ENOENT;
-	if (x->state == PUSH_NEW)
+	if (x->state == DIFF_NEW)
 		return source_next(job->now, array, from, ret, e);
 	if (job->changed)
 		return job->changed(job->arg, array, x->was, from, ret, e);
-	if (x->state == PUSH_SAME)
+	if (x->state == DIFF_SAME)
 		return next_there(p, array, from, ret, e);
 	*ret = from;
 	return 0;
 }
 
 /* each_grown - the chunks that exist where the old grid had none. */
-static int each_grown(struct push *p, uint32_t array, push_chunk_fn *fn, void *arg,
+static int each_grown(struct diff *p, uint32_t array, diff_chunk_fn *fn, void *arg,
 		      struct err *e)
 {
 	const struct ds_array *a = &p->now->arrays[array];
@@ -107,11 +107,11 @@ static int each_grown(struct push *p, uint32_t array, push_chunk_fn *fn, void *a
 	return rc;
 }
 
-int push_each(struct push *p, uint32_t array, push_chunk_fn *fn, void *arg, struct err *e)
+int diff_each(struct diff *p, uint32_t array, diff_chunk_fn *fn, void *arg, struct err *e)
 {
-	const struct push_array *x = &p->arrays[array];
+	const struct diff_array *x = &p->arrays[array];
 	uint64_t from = 0, linear = 0;
-	bool known = x->state == PUSH_RESIZED && p->job->changed;
+	bool known = x->state == DIFF_RESIZED && p->job->changed;
 	int rc;
 
 	for (;;) {
@@ -137,10 +137,10 @@ int push_each(struct push *p, uint32_t array, push_chunk_fn *fn, void *arg, stru
 
 /* ---- one ---- */
 
-int push_refuse(struct push *p, uint32_t array, uint64_t linear, int rc, struct err *why,
+int diff_refuse(struct diff *p, uint32_t array, uint64_t linear, int rc, struct err *why,
 		struct err *e)
 {
-	const struct push_job *job = p->job;
+	const struct diff_job *job = p->job;
 
 	if ((rc == -EBADMSG || rc == -EOPNOTSUPP || rc == -ERANGE) && job->refused &&
 	    job->refused(job->arg, array, linear, why) == 0)
@@ -149,7 +149,7 @@ int push_refuse(struct push *p, uint32_t array, uint64_t linear, int rc, struct 
 }
 
 /* quantise - the elements in out, where that is wanted. */
-static void quantise(const struct push *p, uint32_t array, struct buf *out)
+static void quantise(const struct diff *p, uint32_t array, struct buf *out)
 {
 	const struct ds_array *a = &p->now->arrays[array];
 	const struct codec_quant *q = &p->arrays[array].quant;
@@ -160,7 +160,7 @@ static void quantise(const struct push *p, uint32_t array, struct buf *out)
 			       out->len / a->type.size);
 }
 
-int push_elements(struct push *p, uint32_t array, uint64_t linear, struct buf *out,
+int diff_elements(struct diff *p, uint32_t array, uint64_t linear, struct buf *out,
 		  struct err *e)
 {
 	const struct ds_array *a = &p->now->arrays[array];
@@ -201,7 +201,7 @@ static uint32_t cut_of(const struct ds_array *a, const struct sink_array *t)
 
 /* job of one array whose chunks are the target's */
 struct same {
-	struct push *p;
+	struct diff *p;
 	uint32_t array, cut;
 	bool stored; /* chunks may go as they are */
 	bool masks;  /* also those that have not been through every filter */
@@ -223,7 +223,7 @@ static bool passes(const struct same *s, const struct chunk_ref *ref)
 static int put_stored(const struct same *s, uint64_t linear, const struct chunk_ref *ref,
 		      struct sink_chunk *c, struct err *e)
 {
-	struct push *p = s->p;
+	struct diff *p = s->p;
 	size_t len = (size_t)ref->len - s->cut;
 	uint8_t *room;
 
@@ -239,12 +239,12 @@ static int put_stored(const struct same *s, uint64_t linear, const struct chunk_
 
 static int drop_one(const struct same *s, uint64_t linear, struct err *e)
 {
-	struct push *p = s->p;
+	struct diff *p = s->p;
 	int rc;
 
 	if (!was_there(p, s->array, linear))
 		return 0;
-	rc = push_call(p, e);
+	rc = diff_call(p, e);
 	p->report->dropped++;
 	return rc ? rc : p->job->sink->ops->drop(p->job->sink, s->array, linear, e);
 }
@@ -253,7 +253,7 @@ static int drop_one(const struct same *s, uint64_t linear, struct err *e)
 static int read_one(const struct same *s, uint64_t linear, const struct chunk_ref *ref,
 		    struct sink_chunk *c, struct err *e)
 {
-	struct push *p = s->p;
+	struct diff *p = s->p;
 	struct buf *out = dt_is_vlen(&p->now->arrays[s->array].type) ? &p->vlen : &p->bytes;
 	int rc = p->job->ready ? p->job->ready(p->job->arg, s->array, linear, e) : 0;
 
@@ -261,7 +261,7 @@ static int read_one(const struct same *s, uint64_t linear, const struct chunk_re
 		return rc;
 	if (passes(s, ref))
 		return put_stored(s, linear, ref, c, e);
-	rc = push_elements(p, s->array, linear, out, e);
+	rc = diff_elements(p, s->array, linear, out, e);
 	*c = (struct sink_chunk){.p = out->data, .len = out->len};
 	return rc;
 }
@@ -269,7 +269,7 @@ static int read_one(const struct same *s, uint64_t linear, const struct chunk_re
 static int put_one(void *arg, uint64_t linear, struct err *e)
 {
 	const struct same *s = arg;
-	struct push *p = s->p;
+	struct diff *p = s->p;
 	struct err why = ERR_INIT;
 	struct sink_chunk c = {0};
 	struct chunk_ref ref;
@@ -280,8 +280,8 @@ static int put_one(void *arg, uint64_t linear, struct err *e)
 	if (rc == 0)
 		rc = read_one(s, linear, &ref, &c, &why);
 	if (rc < 0)
-		return push_refuse(p, s->array, linear, rc, &why, e);
-	rc = push_call(p, e);
+		return diff_refuse(p, s->array, linear, rc, &why, e);
+	rc = diff_call(p, e);
 	if (rc == 0)
 		rc = p->job->sink->ops->put(p->job->sink, s->array, linear, &c, e);
 	p->report->passed += c.stored;
@@ -296,30 +296,30 @@ static int anything(void *arg NZ_UNUSED, uint64_t linear NZ_UNUSED, struct err *
 	return -EEXIST;
 }
 
-int push_chunks(struct push *p, uint32_t array, struct err *e)
+int diff_chunks(struct diff *p, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &p->now->arrays[array];
 	struct same s = {.p = p, .array = array};
-	const struct push_policy *policy = p->job->policy;
+	const struct diff_policy *policy = p->job->policy;
 	struct sink_array t = {0};
 	int rc;
 
-	if (p->arrays[array].state == PUSH_MOVED)
+	if (p->arrays[array].state == DIFF_MOVED)
 		return 0;
-	rc = push_each(p, array, anything, NULL, e);
+	rc = diff_each(p, array, anything, NULL, e);
 	if (rc != -EEXIST)
 		return rc;
-	rc = push_begin(p, e);
+	rc = diff_begin(p, e);
 	if (rc == 0)
 		rc = p->job->sink->ops->target(p->job->sink, array, &t, e);
 	if (rc < 0)
 		return rc;
 	if (t.chunk && a->rank > 0 &&
 	    memcmp(t.chunk, a->chunk, a->rank * sizeof(*t.chunk)) != 0)
-		return push_regrid(p, array, t.chunk, e);
+		return diff_regrid(p, array, t.chunk, e);
 	s.cut = cut_of(a, &t);
 	s.stored = t.takes_stored && a->access == DS_STORED && s.cut != UINT32_MAX &&
 		   p->arrays[array].quant.mode == CODEC_QUANT_NONE;
 	s.masks = policy && policy->format == PLAN_HDF5;
-	return push_each(p, array, put_one, &s, e);
+	return diff_each(p, array, put_one, &s, e);
 }

@@ -8,9 +8,9 @@
 
 #define ARENA_BYTES ((size_t)64 << 20)
 
-int push_begin(struct push *p, struct err *e)
+int diff_begin(struct diff *p, struct err *e)
 {
-	const struct push_job *job = p->job;
+	const struct diff_job *job = p->job;
 	int rc;
 
 	if (p->begun)
@@ -20,14 +20,14 @@ int push_begin(struct push *p, struct err *e)
 	return rc;
 }
 
-int push_call(struct push *p, struct err *e)
+int diff_call(struct diff *p, struct err *e)
 {
 	p->changed = true;
-	return push_begin(p, e);
+	return diff_begin(p, e);
 }
 
 /* remove_gone - groups with what is in them, children before parents. */
-static int remove_gone(struct push *p, struct err *e)
+static int remove_gone(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	int rc = 0;
@@ -37,7 +37,7 @@ static int remove_gone(struct push *p, struct err *e)
 			continue;
 		p->shaped = true;
 		p->report->arrays++;
-		rc = push_call(p, e);
+		rc = diff_call(p, e);
 		if (rc == 0)
 			rc = s->ops->remove_array(s, i, e);
 	}
@@ -46,14 +46,14 @@ static int remove_gone(struct push *p, struct err *e)
 			continue;
 		p->shaped = true;
 		p->report->groups++;
-		rc = push_call(p, e);
+		rc = diff_call(p, e);
 		if (rc == 0)
 			rc = s->ops->remove_group(s, p->was_order[i], e);
 	}
 	return rc;
 }
 
-static int add_groups(struct push *p, struct err *e)
+static int add_groups(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	int rc = 0;
@@ -63,45 +63,45 @@ static int add_groups(struct push *p, struct err *e)
 			continue;
 		p->shaped = true;
 		p->report->groups++;
-		rc = push_call(p, e);
+		rc = diff_call(p, e);
 		if (rc == 0)
 			rc = s->ops->add_group(s, p->order[i], e);
 	}
 	return rc;
 }
 
-static int rename_moved(struct push *p, struct err *e)
+static int rename_moved(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
-		if (p->arrays[i].state != PUSH_MOVED)
+		if (p->arrays[i].state != DIFF_MOVED)
 			continue;
 		p->shaped = true;
 		p->report->arrays++;
-		rc = push_call(p, e);
+		rc = diff_call(p, e);
 		if (rc == 0)
 			rc = s->ops->rename_array(s, p->arrays[i].was, i, e);
 	}
 	return rc;
 }
 
-static int add_arrays(struct push *p, struct err *e)
+static int add_arrays(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	struct sink_new how;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
-		if (p->arrays[i].state != PUSH_NEW)
+		if (p->arrays[i].state != DIFF_NEW)
 			continue;
 		p->shaped = true;
 		p->report->arrays++;
 		arena_init(&p->arena, ARENA_BYTES);
-		rc = push_policy_new(p, i, &how, e);
+		rc = diff_policy_new(p, i, &how, e);
 		if (rc == 0)
-			rc = push_call(p, e);
+			rc = diff_call(p, e);
 		if (rc == 0)
 			rc = s->ops->add_array(s, i, &how, e);
 		arena_release(&p->arena);
@@ -109,26 +109,26 @@ static int add_arrays(struct push *p, struct err *e)
 	return rc;
 }
 
-static int dims(struct push *p, struct err *e)
+static int dims(struct diff *p, struct err *e)
 {
 	bool differ;
-	int rc = push_dims_differ(p, &differ, e);
+	int rc = diff_dims_differ(p, &differ, e);
 
 	if (rc == 0 && differ)
-		rc = push_call(p, e);
+		rc = diff_call(p, e);
 	return rc || !differ ? rc : p->job->sink->ops->dims(p->job->sink, e);
 }
 
-static int resize(struct push *p, struct err *e)
+static int resize(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
-		if (p->arrays[i].state != PUSH_RESIZED)
+		if (p->arrays[i].state != DIFF_RESIZED)
 			continue;
 		p->report->arrays++;
-		rc = push_call(p, e);
+		rc = diff_call(p, e);
 		if (rc == 0)
 			rc = s->ops->resize(s, i, e);
 	}
@@ -136,7 +136,7 @@ static int resize(struct push *p, struct err *e)
 }
 
 /* quant_attrs - what was quantised says so, as netCDF-C's does. */
-static int quant_attrs(struct push *p, struct err *e)
+static int quant_attrs(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	int rc = 0;
@@ -157,10 +157,10 @@ static int quant_attrs(struct push *p, struct err *e)
 	return rc;
 }
 
-static int push_all(struct push *p, struct err *e)
+static int push_all(struct diff *p, struct err *e)
 {
-	const struct push_job *job = p->job;
-	int rc = push_match(p, e);
+	const struct diff_job *job = p->job;
+	int rc = diff_match(p, e);
 
 	if (rc == 0)
 		rc = remove_gone(p, e);
@@ -175,20 +175,20 @@ static int push_all(struct push *p, struct err *e)
 	if (rc == 0)
 		rc = resize(p, e);
 	if (rc == 0)
-		rc = push_attrs(p, e);
+		rc = diff_attrs(p, e);
 	if (rc == 0)
 		rc = quant_attrs(p, e);
 	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++)
-		rc = push_chunks(p, i, e);
+		rc = diff_chunks(p, i, e);
 	if (rc == 0 && p->changed)
 		rc = job->sink->ops->commit(job->sink, job->gate, job->arg, e);
 	return rc;
 }
 
-int push(const struct push_job *job, struct push_report *ret, struct err *e)
+int push(const struct diff_job *job, struct diff_report *ret, struct err *e)
 {
-	struct push_report report = {0};
-	struct push p = {
+	struct diff_report report = {0};
+	struct diff p = {
 		.job = job,
 		.was = job->was ? &job->was->ds : NULL,
 		.now = &job->now->ds,

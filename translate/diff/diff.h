@@ -10,10 +10,10 @@
 #include "translate/plan/plan.h"
 #include "translate/contract/sink.h"
 
-/* push_policy - how arrays are stored that are new. Rules that name a variable win over what the
+/* diff_policy - how arrays are stored that are new. Rules that name a variable win over what the
  * writer asked for; others are for variables that come without chunks or filters, or with filters
  * that stock readers do not know. */
-struct push_policy {
+struct diff_policy {
 	const char *const *chunks;  /* n_chunks texts of -o chunks=: "[VARIABLE,]time=24,lat=all" */
 	size_t n_chunks;
 	uint64_t chunk_bytes;       /* to aim for where nothing is said; 0: leave in one piece */
@@ -25,16 +25,16 @@ struct push_policy {
 	enum plan_format format;    /* of the target, for what can be named there */
 };
 
-/* push_rules_check - whether n texts of -o chunks= are rules; ds: and name dimensions that it
+/* diff_rules_check - whether n texts of -o chunks= are rules; ds: and name dimensions that it
  * has, when it has any; NULL: nobody asks. Returns 0; -EINVAL with what is wrong. */
-int push_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
+int diff_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
 		     struct err *e) NZ_MUST_USE;
 
-struct push_job {
+struct diff_job {
 	struct source *was;         /* NULL: nothing was there */
 	struct source *now;
 	struct sink *sink;          /* not begun */
-	const struct push_policy *policy;
+	const struct diff_policy *policy;
 
 	/* changed - the first chunk at or after `from`, of an array of `now` that `was` has as well
 	 * (was_array) with the same grid, whose content may be another, or which may be gone.
@@ -55,8 +55,8 @@ struct push_job {
 	uint64_t memory;            /* most bytes that chunks being put together may take */
 };
 
-/* push_report - what was done, for people and tests. */
-struct push_report {
+/* diff_report - what was done, for people and tests. */
+struct diff_report {
 	uint64_t groups, arrays, attrs;    /* added, removed or changed */
 	uint64_t passed, encoded, dropped; /* chunks */
 	uint64_t bytes;                    /* of chunks, as stored by the source or decoded */
@@ -65,6 +65,6 @@ struct push_report {
 /* push - all of it, with commit at the end, or nothing. A job without differences does not commit,
  * and reports zeros. Returns 0; -EOPNOTSUPP the target cannot hold something, e says what; what
  * sources and sink gave. */
-int push(const struct push_job *job, struct push_report *ret, struct err *e) NZ_MUST_USE;
+int push(const struct diff_job *job, struct diff_report *ret, struct err *e) NZ_MUST_USE;
 
 #endif

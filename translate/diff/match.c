@@ -118,12 +118,12 @@ static bool fills_same(const struct ds_array *a, const struct ds_array *b)
 		       (a->fill_text.len == 0 ||
 			memcmp(a->fill_text.s, b->fill_text.s, a->fill_text.len) == 0);
 	return !a->fill || !b->fill ? a->fill == b->fill
-				    : push_values_same(&a->type, a->fill, b->fill, 1);
+				    : diff_values_same(&a->type, a->fill, b->fill, 1);
 }
 
-bool push_form_same(const struct ds_array *a, const struct ds_array *b)
+bool diff_form_same(const struct ds_array *a, const struct ds_array *b)
 {
-	if (a->rank != b->rank || !push_types_same(&a->type, &b->type) ||
+	if (a->rank != b->rank || !diff_types_same(&a->type, &b->type) ||
 	    !plan_chain_equal(&a->chain, &b->chain) || !fills_same(a, b))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++)
@@ -137,7 +137,7 @@ static bool shapes_same(const struct ds_array *a, const struct ds_array *b)
 	return a->rank == 0 || memcmp(a->shape, b->shape, a->rank * sizeof(*a->shape)) == 0;
 }
 
-static void match_groups(struct push *p, const struct table *t)
+static void match_groups(struct diff *p, const struct table *t)
 {
 	for (uint32_t i = 0; i < p->n_order; i++) {
 		uint32_t g = p->order[i], parent = p->now->groups[g].parent;
@@ -154,29 +154,29 @@ static void match_groups(struct push *p, const struct table *t)
 
 /* match_paths - arrays of the same path that are stored alike. What is not is another array: the
  * old one goes. */
-static void match_paths(struct push *p, const struct table *t)
+static void match_paths(struct diff *p, const struct table *t)
 {
 	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
 		const struct ds_array *a = &p->now->arrays[i];
 		uint32_t group = p->group_was[a->group], was = DS_NONE;
 
-		p->arrays[i] = (struct push_array){.was = DS_NONE, .state = PUSH_NEW};
+		p->arrays[i] = (struct diff_array){.was = DS_NONE, .state = DIFF_NEW};
 		if (group != DS_NONE)
 			was = find(t, group, false, a->name);
-		if (was == DS_NONE || !push_form_same(a, &p->was->arrays[was]))
+		if (was == DS_NONE || !diff_form_same(a, &p->was->arrays[was]))
 			continue;
 		p->arrays[i].was = was;
 		p->arrays[i].state =
-			shapes_same(a, &p->was->arrays[was]) ? PUSH_SAME : PUSH_RESIZED;
+			shapes_same(a, &p->was->arrays[was]) ? DIFF_SAME : DIFF_RESIZED;
 		p->array_now[was] = i;
 	}
 }
 
 /* match_moved - new arrays that are old ones under another name. Only between groups that are
  * there before and after: others come and go at times of their own. */
-static void match_moved(struct push *p)
+static void match_moved(struct diff *p)
 {
-	const struct push_job *job = p->job;
+	const struct diff_job *job = p->job;
 
 	if (!job->moved_from || !p->was || !job->sink->ops->rename_array)
 		return;
@@ -184,22 +184,22 @@ static void match_moved(struct push *p)
 		const struct ds_array *a = &p->now->arrays[i], *b;
 		uint32_t was;
 
-		if (p->arrays[i].state != PUSH_NEW || p->group_was[a->group] == DS_NONE)
+		if (p->arrays[i].state != DIFF_NEW || p->group_was[a->group] == DS_NONE)
 			continue;
 		was = job->moved_from(job->arg, i);
 		if (was >= p->was->n_arrays || p->array_now[was] != DS_NONE)
 			continue;
 		b = &p->was->arrays[was];
-		if (p->group_now[b->group] == DS_NONE || !push_form_same(a, b) ||
+		if (p->group_now[b->group] == DS_NONE || !diff_form_same(a, b) ||
 		    !shapes_same(a, b))
 			continue;
 		p->arrays[i].was = was;
-		p->arrays[i].state = PUSH_MOVED;
+		p->arrays[i].state = DIFF_MOVED;
 		p->array_now[was] = i;
 	}
 }
 
-int push_match(struct push *p, struct err *e)
+int diff_match(struct diff *p, struct err *e)
 {
 	struct table t = {0};
 	int rc = walk(p->now, &p->order, &p->n_order, e);
@@ -227,7 +227,7 @@ int push_match(struct push *p, struct err *e)
 
 /* ---- dimensions ---- */
 
-static bool dim_same(const struct push *p, uint32_t now, uint32_t was)
+static bool dim_same(const struct diff *p, uint32_t now, uint32_t was)
 {
 	const struct ds_dim *a = &p->now->dims[now], *b = &p->was->dims[was];
 
@@ -237,7 +237,7 @@ static bool dim_same(const struct push *p, uint32_t now, uint32_t was)
 }
 
 /* dims_of_arrays_differ - whether an array that stays has other dimensions. */
-static bool dims_of_arrays_differ(const struct push *p)
+static bool dims_of_arrays_differ(const struct diff *p)
 {
 	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
 		const struct ds_array *a = &p->now->arrays[i], *b;
@@ -270,7 +270,7 @@ static const struct ds_dim **sorted(const struct dataset *ds, const struct ds_gr
 	return v;
 }
 
-static int dims_of_group_differ(const struct push *p, uint32_t now, bool *ret, struct err *e)
+static int dims_of_group_differ(const struct diff *p, uint32_t now, bool *ret, struct err *e)
 {
 	const struct ds_group *g = &p->now->groups[now];
 	const struct ds_group *h = &p->was->groups[p->group_was[now]];
@@ -292,7 +292,7 @@ static int dims_of_group_differ(const struct push *p, uint32_t now, bool *ret, s
 	return rc;
 }
 
-int push_dims_differ(const struct push *p, bool *ret, struct err *e)
+int diff_dims_differ(const struct diff *p, bool *ret, struct err *e)
 {
 	int rc = 0;
 

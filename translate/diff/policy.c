@@ -70,7 +70,7 @@ static bool dim_known(const struct dataset *ds, const char *name, size_t len)
 	return ds->n_dims == 0;
 }
 
-int push_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
+int diff_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
 		     struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -119,10 +119,10 @@ static int rule_for(const char *rule, size_t vars_len, const char *path)
 }
 
 /* ruled - lengths that rules of one kind (rule_for) give; those of later rules hold. */
-static void ruled(const struct push *p, const struct ds_array *a, const char *path, int kind,
+static void ruled(const struct diff *p, const struct ds_array *a, const char *path, int kind,
 		  uint64_t *chunk, bool *said)
 {
-	const struct push_policy *policy = p->job->policy;
+	const struct diff_policy *policy = p->job->policy;
 
 	for (size_t i = 0; i < policy->n_chunks; i++) {
 		const char *name, *rule = policy->chunks[i];
@@ -214,10 +214,10 @@ static bool own_chunks(const struct ds_array *a)
 	return a->layout == DS_CHUNKED || a->layout == DS_VIRTUAL;
 }
 
-static int chunks(struct push *p, const struct ds_array *a, const char *path,
+static int chunks(struct diff *p, const struct ds_array *a, const char *path,
 		  struct sink_new *ret, struct err *e)
 {
-	const struct push_policy *policy = p->job->policy;
+	const struct diff_policy *policy = p->job->policy;
 	bool said[DS_RANK_MAX] = {false}, some = false, own = own_chunks(a);
 	uint64_t lens[DS_RANK_MAX], target = policy->chunk_bytes, *chunk;
 	uint64_t elem = dt_is_vlen(&a->type) ? TEXT_ELEM : u64_max(a->type.size, 1);
@@ -258,10 +258,10 @@ static int chunks(struct push *p, const struct ds_array *a, const char *path,
 
 /* nameable - whether the target has a name for a chain, and its readers know it when that
  * matters. */
-static bool nameable(const struct push *p, const struct codec_array *as,
+static bool nameable(const struct diff *p, const struct codec_array *as,
 		     const struct codec_chain *chain)
 {
-	const struct push_policy *policy = p->job->policy;
+	const struct diff_policy *policy = p->job->policy;
 	bool keep = policy->keep != PLAN_PORTABLE;
 	char why[PLAN_WHY_CAP];
 
@@ -285,7 +285,7 @@ static bool nameable(const struct push *p, const struct codec_array *as,
 }
 
 /* prepared - a chain as the target frames it and its writers store it. */
-static int prepared(struct push *p, const struct codec_array *as,
+static int prepared(struct diff *p, const struct codec_array *as,
 		    const struct codec_chain *chain, struct codec_chain *ret, struct err *e)
 {
 	enum codec_format format =
@@ -297,7 +297,7 @@ static int prepared(struct push *p, const struct codec_array *as,
 }
 
 /* plain - shuffle and deflate, which every reader of any target knows. */
-static const struct codec_chain *plain(const struct push *p)
+static const struct codec_chain *plain(const struct diff *p)
 {
 	static const uint32_t level[] = {DEFLATE_LEVEL}, blosc[] = {0, 0, 0, 0, 1, 1, 3};
 	static const struct codec_spec specs[] = {
@@ -313,10 +313,10 @@ static const struct codec_chain *plain(const struct push *p)
 
 /* writers - the chain that a new array came with, less checksums, which Zarr's readers do not know:
  * h5py puts them last, netCDF-C first. specs: room for them, CODEC_CHAIN_MAX. */
-static struct codec_chain writers(const struct push *p, const struct ds_array *a,
+static struct codec_chain writers(const struct diff *p, const struct ds_array *a,
 				  struct codec_spec *specs)
 {
-	const struct push_policy *policy = p->job->policy;
+	const struct diff_policy *policy = p->job->policy;
 	struct codec_chain chain = {.specs = specs};
 
 	if (policy->format == PLAN_HDF5 || policy->keep != PLAN_PORTABLE)
@@ -332,7 +332,7 @@ static struct codec_chain writers(const struct push *p, const struct ds_array *a
 
 /* as_written - a prepared chain in the order that its filters came in, so that chunks which have
  * been through it can go as they are. */
-static int as_written(struct push *p, const struct codec_chain *chain,
+static int as_written(struct diff *p, const struct codec_chain *chain,
 		      const struct codec_chain *want, struct sink_new *ret, struct err *e)
 {
 	struct codec_spec *specs = arena_alloc(&p->arena, CODEC_CHAIN_MAX, sizeof(*specs));
@@ -347,7 +347,7 @@ static int as_written(struct push *p, const struct codec_chain *chain,
 
 /* stock - the filters of an array whose own ones readers do not know: a rule's for all arrays, else
  * plain ones; none where it takes neither. */
-static int stock(struct push *p, const struct codec_array *as, const struct codec_rule *every,
+static int stock(struct diff *p, const struct codec_array *as, const struct codec_rule *every,
 		 struct sink_new *ret, struct err *e)
 {
 	int rc = -EINVAL;
@@ -365,10 +365,10 @@ static int stock(struct push *p, const struct codec_array *as, const struct code
 	return rc;
 }
 
-static int filters(struct push *p, const struct ds_array *a, const char *path,
+static int filters(struct diff *p, const struct ds_array *a, const char *path,
 		   struct sink_new *ret, struct err *e)
 {
-	const struct push_policy *policy = p->job->policy;
+	const struct diff_policy *policy = p->job->policy;
 	const struct codec_rule *rule =
 		policy->filters ? codec_rules_for(policy->filters, path) : NULL;
 	const struct codec_rule *every = rule;
@@ -402,7 +402,7 @@ static int filters(struct push *p, const struct ds_array *a, const char *path,
 }
 
 /* quant - what was quantised already is not, again. */
-static struct codec_quant quant(const struct push *p, const struct ds_array *a,
+static struct codec_quant quant(const struct diff *p, const struct ds_array *a,
 				const char *path)
 {
 	const struct codec_quant_rules *rules = p->job->policy->quant;
@@ -418,7 +418,7 @@ static struct codec_quant quant(const struct push *p, const struct ds_array *a,
 	return q;
 }
 
-int push_policy_new(struct push *p, uint32_t array, struct sink_new *ret, struct err *e)
+int diff_policy_new(struct diff *p, uint32_t array, struct sink_new *ret, struct err *e)
 {
 	const struct ds_array *a = &p->now->arrays[array];
 	struct buf path;

@@ -25,7 +25,7 @@ struct part {
 };
 
 struct regrid {
-	struct push *p;
+	struct diff *p;
 	const struct ds_array *a;
 	uint32_t array;
 	const uint64_t *chunk; /* of the target */
@@ -142,7 +142,7 @@ static int index_elements(const struct regrid *r, struct part *x, struct err *e)
 /* load - chunk `linear` of now into a free part. */
 static int load(struct regrid *r, uint64_t linear, struct part *x, struct err *e)
 {
-	const struct push_job *job = r->p->job;
+	const struct diff_job *job = r->p->job;
 	struct err why = ERR_INIT;
 	struct chunk_ref ref;
 	int rc = source_locate(job->now, r->array, linear, &ref, &why);
@@ -157,13 +157,13 @@ static int load(struct regrid *r, uint64_t linear, struct part *x, struct err *e
 		rc = job->ready(job->arg, r->array, linear, &why);
 	buf_init(&x->data, SIZE_MAX / 2);
 	if (rc == 0)
-		rc = push_elements(r->p, r->array, linear, &x->data, &why);
+		rc = diff_elements(r->p, r->array, linear, &x->data, &why);
 	if (rc == 0 && r->vlen)
 		rc = index_elements(r, x, &why);
 	if (rc == 0)
 		return 0;
 	x->state = PART_REFUSED;
-	return push_refuse(r->p, r->array, linear, rc, &why, e);
+	return diff_refuse(r->p, r->array, linear, rc, &why, e);
 }
 
 /* part_of - a chunk of now, decoded. */
@@ -343,7 +343,7 @@ static int gather(struct regrid *r, const struct box *dst, bool *ret_there, bool
 
 static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 {
-	struct push *p = r->p;
+	struct diff *p = r->p;
 	struct sink *s = p->job->sink;
 	struct sink_chunk c = {.p = r->out, .len = (size_t)r->n_elems * r->a->type.size};
 	uint64_t coords[DS_RANK_MAX] = {0};
@@ -356,7 +356,7 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 	rc = gather(r, &dst, &there, &refused, e);
 	if (rc < 0 || refused || (!there && p->arrays[r->array].was == DS_NONE))
 		return rc;
-	rc = push_call(p, e);
+	rc = diff_call(p, e);
 	if (rc == 0 && !there) {
 		p->report->dropped++;
 		return s->ops->drop(s, r->array, linear, e);
@@ -463,7 +463,7 @@ static int init(struct regrid *r, struct err *e)
 	return r->kept && (r->vlen ? (void *)r->texts : (void *)r->out) ? 0 : err_nomem(e);
 }
 
-int push_regrid(struct push *p, uint32_t array, const uint64_t *chunk, struct err *e)
+int diff_regrid(struct diff *p, uint32_t array, const uint64_t *chunk, struct err *e)
 {
 	struct regrid r = {.p = p, .a = &p->now->arrays[array], .array = array};
 	uint64_t lens[DS_RANK_MAX];
@@ -474,7 +474,7 @@ int push_regrid(struct push *p, uint32_t array, const uint64_t *chunk, struct er
 	r.vlen = dt_is_vlen(&r.a->type);
 	rc = init(&r, e);
 	if (rc == 0)
-		rc = push_each(p, array, touch, &r, e);
+		rc = diff_each(p, array, touch, &r, e);
 	if (rc == 0)
 		rc = flush(&r, e);
 	for (uint32_t i = 0; r.kept && i < r.n_kept; i++)

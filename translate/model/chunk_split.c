@@ -13,8 +13,8 @@ static uint64_t near_divisor(uint64_t len, uint64_t want)
 	return want;
 }
 
-void ds_cut(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64_t target,
-	    uint64_t *ret_chunk)
+void ds_split_chunks(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64_t target,
+		     uint64_t *ret_chunk)
 {
 	uint64_t row = u64_max(elem, 1), rows, next;
 	uint32_t d = rank;

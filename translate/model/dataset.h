@@ -100,8 +100,8 @@ struct ds_group {
 	const uint32_t *dims;       /* defined here, n_dims ordinals */
 };
 
-/* ds_lost - a member of a group that is in the source and cannot be read. */
-struct ds_lost {
+/* ds_unreadable - a member of a group that is in the source and cannot be read. */
+struct ds_unreadable {
 	uint32_t group;
 	const char *name;           /* NULL: which members the group has is not known */
 };
@@ -115,7 +115,8 @@ struct dataset {
 	struct ds_array *arrays;
 	struct ds_dim *dims;
 	const char *const *notes;   /* one line each: what was left out or changed, and why */
-	const struct ds_lost *lost; /* n_lost: what is not in the model because it is damaged */
+	const struct ds_unreadable
+		*lost; /* n_lost: what is not in the model because it is damaged */
 	uint32_t n_lost;
 };
 

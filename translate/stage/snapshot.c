@@ -6,16 +6,16 @@
 
 /* held - a ground and how many hold it; the latest is kept without anybody. */
 struct held {
-	struct ground pub;
+	struct snapshot pub;
 	uint64_t holders; /* lock */
 };
 
-struct grounds {
-	ground_open_fn *open;
+struct snapshots {
+	snapshot_open_fn *open;
 	void *arg;
 	pthread_mutex_t lock;
 	struct held *latest; /* lock */
-	uint64_t next;       /* the caller's of grounds_renew */
+	uint64_t next;       /* the caller's of snapshots_reopen */
 };
 
 static void close_held(struct held *h)
@@ -27,7 +27,7 @@ static void close_held(struct held *h)
 	free(h);
 }
 
-static int open_next(struct grounds *g, struct held **ret, struct err *e)
+static int open_next(struct snapshots *g, struct held **ret, struct err *e)
 {
 	struct held *h = alloc_array(1, sizeof(*h));
 	int rc;
@@ -44,14 +44,14 @@ static int open_next(struct grounds *g, struct held **ret, struct err *e)
 	return 0;
 }
 
-int grounds_new(ground_open_fn *open, void *arg, struct grounds **ret, struct err *e)
+int snapshots_new(snapshot_open_fn *open, void *arg, struct snapshots **ret, struct err *e)
 {
-	struct grounds *g = alloc_array(1, sizeof(*g));
+	struct snapshots *g = alloc_array(1, sizeof(*g));
 	int rc;
 
 	if (!g)
 		return err_nomem(e);
-	*g = (struct grounds){.open = open, .arg = arg};
+	*g = (struct snapshots){.open = open, .arg = arg};
 	rc = open_next(g, &g->latest, e);
 	if (!rc && pthread_mutex_init(&g->lock, NULL) != 0) {
 		close_held(g->latest);
@@ -65,7 +65,7 @@ int grounds_new(ground_open_fn *open, void *arg, struct grounds **ret, struct er
 	return 0;
 }
 
-void grounds_free(struct grounds *g)
+void snapshots_free(struct snapshots *g)
 {
 	if (!g)
 		return;
@@ -74,7 +74,7 @@ void grounds_free(struct grounds *g)
 	free(g);
 }
 
-struct ground *grounds_get(struct grounds *g)
+struct snapshot *snapshots_get(struct snapshots *g)
 {
 	struct held *h;
 
@@ -85,7 +85,7 @@ struct ground *grounds_get(struct grounds *g)
 	return &h->pub;
 }
 
-void ground_put(struct grounds *g, struct ground *x)
+void snapshot_put(struct snapshots *g, struct snapshot *x)
 {
 	struct held *h = CONTAINER_OF(x, struct held, pub);
 	bool last;
@@ -97,7 +97,7 @@ void ground_put(struct grounds *g, struct ground *x)
 		close_held(h);
 }
 
-int grounds_renew(struct grounds *g, struct err *e)
+int snapshots_reopen(struct snapshots *g, struct err *e)
 {
 	struct held *fresh, *old;
 	int rc = open_next(g, &fresh, e);
@@ -114,11 +114,11 @@ int grounds_renew(struct grounds *g, struct err *e)
 	return 0;
 }
 
-int grounds_check(struct grounds *g, struct err *e)
+int snapshots_check(struct snapshots *g, struct err *e)
 {
-	struct ground *x = grounds_get(g);
+	struct snapshot *x = snapshots_get(g);
 	int rc = x->source ? source_poll(x->source, e) : 0;
 
-	ground_put(g, x);
+	snapshot_put(g, x);
 	return rc;
 }

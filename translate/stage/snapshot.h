@@ -8,34 +8,35 @@
 #include "translate/contract/view.h"
 
 /* ground - one state, open. */
-struct ground {
+struct snapshot {
 	struct source *source;
 	struct view *view;
 	uint64_t number;   /* 0, 1, 2 ... */
 };
 
-struct grounds;
+struct snapshots;
 
-/* ground_open_fn - open source and view of the dataset as it is now. */
-typedef int ground_open_fn(void *arg, struct source **ret_source, struct view **ret_view,
-			   struct err *e);
+/* snapshot_open_fn - open source and view of the dataset as it is now. */
+typedef int snapshot_open_fn(void *arg, struct source **ret_source, struct view **ret_view,
+			     struct err *e);
 
-/* grounds_new - open the first. arg is borrowed. Returns 0 with *ret new; else what open said. */
-int grounds_new(ground_open_fn *open, void *arg, struct grounds **ret, struct err *e) NZ_MUST_USE;
-/* grounds_free - no ground may be held. Takes NULL. */
-void grounds_free(struct grounds *g);
+/* snapshots_new - open the first. arg is borrowed. Returns 0 with *ret new; else what open said. */
+int snapshots_new(snapshot_open_fn *open, void *arg, struct snapshots **ret,
+		  struct err *e) NZ_MUST_USE;
+/* snapshots_free - no ground may be held. Takes NULL. */
+void snapshots_free(struct snapshots *g);
 
-/* grounds_get - the latest, held until ground_put. Any thread; one lock, no system call. */
-struct ground *grounds_get(struct grounds *g);
-/* ground_put - closes it when it is not the latest and nobody else holds it. */
-void ground_put(struct grounds *g, struct ground *x);
+/* snapshots_get - the latest, held until snapshot_put. Any thread; one lock, no system call. */
+struct snapshot *snapshots_get(struct snapshots *g);
+/* snapshot_put - closes it when it is not the latest and nobody else holds it. */
+void snapshot_put(struct snapshots *g, struct snapshot *x);
 
-/* grounds_renew - open the dataset again; the result is the latest from then on. On failure the old
- * one stays. One caller at a time. */
-int grounds_renew(struct grounds *g, struct err *e) NZ_MUST_USE;
+/* snapshots_reopen - open the dataset again; the result is the latest from then on. On failure the
+ * old one stays. One caller at a time. */
+int snapshots_reopen(struct snapshots *g, struct err *e) NZ_MUST_USE;
 
-/* grounds_check - 0 while the latest is what the dataset is; -ESTALE somebody else changed it
+/* snapshots_check - 0 while the latest is what the dataset is; -ESTALE somebody else changed it
  * (asked of source_poll). */
-int grounds_check(struct grounds *g, struct err *e) NZ_MUST_USE;
+int snapshots_check(struct snapshots *g, struct err *e) NZ_MUST_USE;
 
 #endif

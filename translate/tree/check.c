@@ -137,7 +137,7 @@ static const struct store_ops over_ops = {
 	.check = over_check,
 };
 
-static int check(struct tree *t, const struct ground *g, struct over *o, struct err *e)
+static int check(struct tree *t, const struct snapshot *g, struct over *o, struct err *e)
 {
 	struct store *below = NULL;
 	int rc;
@@ -155,13 +155,13 @@ static int check(struct tree *t, const struct ground *g, struct over *o, struct 
 	return rc;
 }
 
-int check_work(struct tree *t, const struct ground *g, const char *key, const struct work *w,
+int check_work(struct tree *t, const struct snapshot *g, const char *key, const struct work *w,
 	       struct err *e)
 {
 	return check(t, g, &(struct over){.key = key, .w = w}, e);
 }
 
-int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
+int check_moved(struct tree *t, const struct snapshot *g, const char *key, const char *from,
 		const struct work *w, bool stays, struct err *e)
 {
 	return check(t, g, &(struct over){.key = key, .from = from, .w = w, .stays = stays}, e);

@@ -138,18 +138,18 @@ static void free_left(struct left *l)
 }
 
 /* forget - what is in the dataset now, as it was opened again. */
-static int forget(struct tree *t, const struct ground *old, uint64_t generation, struct left *l,
-		  struct err *e)
+static int forget(struct tree *t, const struct snapshot *old, uint64_t generation,
+		  struct left *l, struct err *e)
 {
 	int rc;
 
-	l->g = grounds_get(t->grounds);
+	l->g = snapshots_get(t->grounds);
 	rc = keep_dirs(l, generation, e);
 	if (!rc)
 		rc = pins_keep(l, old, e);
 	if (!rc)
 		held_keep(t, old, l->g);
-	ground_put(t->grounds, l->g);
+	snapshot_put(t->grounds, l->g);
 	if (!rc)
 		rc = stage_retire(t->stage, l->v, l->n, e);
 	if (!rc)
@@ -159,10 +159,10 @@ static int forget(struct tree *t, const struct ground *old, uint64_t generation,
 
 /* conclude - the dataset has another state: open it, and forget what is in it. Never -ESTALE, since
  * no other program changed it. */
-static int conclude(struct tree *t, const struct ground *old, uint64_t generation,
+static int conclude(struct tree *t, const struct snapshot *old, uint64_t generation,
 		    struct left *l, struct err *e)
 {
-	int rc = grounds_renew(t->grounds, e);
+	int rc = snapshots_reopen(t->grounds, e);
 
 	atomic_store(&t->lost, rc != 0);
 	if (rc)
@@ -178,13 +178,13 @@ static int conclude(struct tree *t, const struct ground *old, uint64_t generatio
 /* start_over - a commit failed. What it appended, and took away again, is not somebody else's, nor
  * is what it could not take away; so the dataset is opened again, which puts it right. Where that
  * fails too, nobody knows what it is: it is opened before anything else is done. */
-static void start_over(struct tree *t, struct ground *g)
+static void start_over(struct tree *t, struct snapshot *g)
 {
 	struct err e = ERR_INIT;
 
 	quiesce(t);
 	source_hold(g->source, false);
-	if (grounds_renew(t->grounds, &e) == 0)
+	if (snapshots_reopen(t->grounds, &e) == 0)
 		return;
 	atomic_store(&t->lost, true);
 	log_warn("the dataset cannot be opened again: %s", e.msg);
@@ -194,9 +194,9 @@ static void start_over(struct tree *t, struct ground *g)
 static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *ret_done,
 			 struct err *e)
 {
-	struct ground *g = grounds_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->grounds);
 	struct left l = {.t = t};
-	int rc = grounds_check(t->grounds, e);
+	int rc = snapshots_check(t->grounds, e);
 
 	if (!rc) {
 		if (g->source)
@@ -217,7 +217,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 			source_hold(g->source, false);
 	}
 	free_left(&l);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	return rc;
 }
 
@@ -236,7 +236,7 @@ static int commit(struct tree *t, bool all, struct err *e)
 			t->o.dir);
 	if (atomic_load(&t->lost)) {
 		quiesce(t);
-		rc = grounds_renew(t->grounds, e);
+		rc = snapshots_reopen(t->grounds, e);
 		atomic_store(&t->lost, rc != 0);
 		resume(t);
 		if (rc)
@@ -368,7 +368,7 @@ static void renew_locked(struct tree *t)
 	if (!rc && !stage_empty(t->stage) && !atomic_load(&t->lost))
 		atomic_store(&t->stale, true);
 	else if (!rc)
-		rc = grounds_renew(t->grounds, &e);
+		rc = snapshots_reopen(t->grounds, &e);
 	held_free(t);
 	if (!rc)
 		atomic_store(&t->lost, false);
@@ -489,7 +489,7 @@ static void poll_now(struct tree *t)
 	lock(t);
 	busy = t->committing;
 	unlock(t);
-	if (busy || grounds_check(t->grounds, NULL) != -ESTALE)
+	if (busy || snapshots_check(t->grounds, NULL) != -ESTALE)
 		return;
 	lock(t);
 	mine = t->renewed + 1;

@@ -114,7 +114,7 @@ void held_free(struct tree *t)
 /* keeping - one commit. */
 struct keeping {
 	struct tree *t;
-	const struct ground *old, *now;
+	const struct snapshot *old, *now;
 	struct work *work;  /* NULL: nothing is held yet */
 	char dir[STORE_KEY_MAX + 1]; /* of the last array; "\n": none yet */
 	unsigned recoded;   /* what is known of it */
@@ -271,7 +271,7 @@ static void make_room(struct tree *t)
 	}
 }
 
-void held_keep(struct tree *t, const struct ground *old, const struct ground *now)
+void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now)
 {
 	struct keeping k = {.t = t, .old = old, .now = now, .dir = "\n"};
 	struct holds *h = &t->holds;

@@ -113,7 +113,7 @@ static int own_entries(struct each *l, struct err *e)
 
 /* Names go from the dataset's to the created to the staged ones, and back only under the write
  * lock: asked in this order, one that goes meanwhile comes twice and never not at all. */
-int tree_each(struct tree *t, const struct ground *g, const char *key,
+int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg, struct err *e)
 {
 	struct each l = {.t = t, .key = key, .fn = fn, .arg = arg};
@@ -208,7 +208,7 @@ static void listing_free(struct listing *l)
 static int make(struct tree *t, const struct node *dir, struct listing **ret, struct err *e)
 {
 	struct making m = {.t = t, .l = alloc_array(1, sizeof(*m.l)), .is_root = !*dir->key};
-	struct ground *g;
+	struct snapshot *g;
 	int rc;
 
 	if (!m.l)
@@ -216,9 +216,9 @@ static int make(struct tree *t, const struct node *dir, struct listing **ret, st
 	*m.l = (struct listing){.dir = dir->id, .holders = 1};
 	buf_init(&m.l->names, NAMES_MAX);
 	read_lock(t);
-	g = grounds_get(t->grounds);
+	g = snapshots_get(t->grounds);
 	rc = tree_each(t, g, dir->key, add, &m, e);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	tree_unlock(t);
 	if (!rc && m.full)
 		rc = err_set(e, -ERANGE, "the names in '%.200s' are too many", dir->key);

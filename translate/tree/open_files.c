@@ -74,14 +74,14 @@ static int empty(struct tree *t, struct node *n, struct err *e)
 static int open_locked(struct tree *t, struct node *n, int flags, struct view_handle *ret,
 		       struct err *e)
 {
-	struct ground *g = grounds_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->grounds);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
 	struct found f = {0};
 	int rc = tree_find(t, g, n->key, &f, e);
 
 	if (!rc && !n->fresh && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	if (rc)
 		return rc;
 	rc = handle_make(t, n, flags, ret, e);
@@ -128,7 +128,7 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 static int read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *out, size_t len,
 		       size_t *ret, struct err *e)
 {
-	struct ground *g;
+	struct snapshot *g;
 	struct found f;
 	int rc;
 
@@ -144,7 +144,7 @@ static int read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *ou
 	}
 	if (n->gone)
 		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	g = grounds_get(t->grounds);
+	g = snapshots_get(t->grounds);
 	rc = tree_find_below(t, g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
@@ -152,7 +152,7 @@ static int read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *ou
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (!rc && f.kind != FOUND_NOTHING)
 		rc = tree_read(t, g, n->key, &f, off, out, len, ret, e);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	return rc;
 }
 
@@ -241,7 +241,7 @@ static int op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, cons
  * ends there. */
 static int check_content(struct tree *t, struct node *n, struct work *w, struct err *e)
 {
-	struct ground *g = grounds_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->grounds);
 	uint64_t size = w->size;
 	int rc = check_work(t, g, n->key, w, e);
 
@@ -252,7 +252,7 @@ static int check_content(struct tree *t, struct node *n, struct work *w, struct 
 		else
 			w->size = size;
 	}
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	return rc;
 }
 
@@ -346,18 +346,18 @@ static int op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 static void drop_unwritten(struct tree *t, struct node *n)
 {
 	struct work *w = n->work;
-	struct ground *g;
+	struct snapshot *g;
 	int rc = 0;
 
 	read_lock(t);
-	g = grounds_get(t->grounds);
+	g = snapshots_get(t->grounds);
 	(void)pthread_mutex_lock(&w->lock);
 	if (!w->writers && w->cut && !w->size && !n->gone)
 		rc = check_work(t, g, n->key, w, NULL);
 	if (rc == -EINVAL || rc == -EOPNOTSUPP)
 		work_drop(t, w);
 	(void)pthread_mutex_unlock(&w->lock);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	tree_unlock(t);
 }
 

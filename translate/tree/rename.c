@@ -10,7 +10,7 @@
 /* place - an entry of a directory, as an operation finds it. The tree is locked for writing. */
 struct place {
 	struct tree *t;
-	struct ground *g;
+	struct snapshot *g;
 	struct node *dir;
 	char key[STORE_KEY_MAX + 1];
 	struct found f;
@@ -19,7 +19,7 @@ struct place {
 static void leave(struct place *p)
 {
 	if (p->g)
-		ground_put(p->t->grounds, p->g);
+		snapshot_put(p->t->grounds, p->g);
 	tree_unlock(p->t);
 	node_put(p->t, p->dir);
 }
@@ -49,7 +49,7 @@ static int enter(struct place *p, struct view *v, uint64_t dir, const char *name
 	if (!rc)
 		rc = tree_key(p->dir, name, len, p->key, e);
 	if (!rc) {
-		p->g = grounds_get(p->t->grounds);
+		p->g = snapshots_get(p->t->grounds);
 		rc = tree_find(p->t, p->g, p->key, &p->f, e);
 	}
 	if (rc)
@@ -265,7 +265,7 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 /* ---- renaming ---- */
 
 /* settle - the same with the work of a node. */
-static int settle(struct tree *t, const struct ground *g, struct work *w, const char *key,
+static int settle(struct tree *t, const struct snapshot *g, struct work *w, const char *key,
 		  const char *to, bool stays, struct err *e)
 {
 	bool pending = w->dirty || w->cut;
@@ -280,7 +280,7 @@ static int settle(struct tree *t, const struct ground *g, struct work *w, const 
 	return rc;
 }
 
-int tree_settle(struct tree *t, const struct ground *g, const char *key, const char *to,
+int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const char *to,
 		bool stays, struct err *e)
 {
 	struct node *n = node_find(t, key);
@@ -302,7 +302,7 @@ int tree_settle(struct tree *t, const struct ground *g, const char *key, const c
 
 /* copy_base - a file of the dataset under another name: its bytes. An alias would lead nowhere when
  * the commit that removes the old name leaves the new one. */
-int copy_base(struct tree *t, const struct ground *g, const char *from, const char *to,
+int copy_base(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	      const struct found *f, struct err *e)
 {
 	struct work *w = work_new();
@@ -536,7 +536,7 @@ static int join(const char *dir, const char *rest, char out[STORE_KEY_MAX + 1], 
 }
 
 /* all_below - breadth first, so that a directory comes before what it holds. */
-static int all_below(struct tree *t, const struct ground *g, const char *key, struct below *b,
+static int all_below(struct tree *t, const struct snapshot *g, const char *key, struct below *b,
 		     struct err *e)
 {
 	int rc = 0;
@@ -579,7 +579,7 @@ static bool described(const struct below *b)
 
 struct move {
 	struct tree *t;
-	const struct ground *g;
+	const struct snapshot *g;
 	bool alias;
 };
 
@@ -649,7 +649,7 @@ static int rename_nodes(struct tree *t, const char *from, const char *to, struct
 	return rc;
 }
 
-int rename_dir(struct tree *t, const struct ground *g, const char *from, const char *to,
+int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	       struct err *e)
 {
 	struct move m = {.t = t, .g = g};

@@ -27,7 +27,7 @@ int tree_key(const struct node *dir, const char *name, size_t len, char out[STOR
 /* ---- the dataset ---- */
 
 /* from_root - walks a key's components. */
-static int from_root(const struct ground *g, const char *key, struct view_attr *ret,
+static int from_root(const struct snapshot *g, const char *key, struct view_attr *ret,
 		     struct err *e)
 {
 	uint64_t id = VIEW_ROOT;
@@ -48,7 +48,8 @@ static int from_root(const struct ground *g, const char *key, struct view_attr *
 }
 
 /* remembered - what a node is in this ground: 1 with *ret_id (0: nothing), 0 nobody looked. */
-static int remembered(struct tree *t, struct node *n, const struct ground *g, uint64_t *ret_id)
+static int remembered(struct tree *t, struct node *n, const struct snapshot *g,
+		      uint64_t *ret_id)
 {
 	bool known;
 
@@ -59,7 +60,7 @@ static int remembered(struct tree *t, struct node *n, const struct ground *g, ui
 	return known;
 }
 
-static void remember(struct tree *t, struct node *n, const struct ground *g, uint64_t id)
+static void remember(struct tree *t, struct node *n, const struct snapshot *g, uint64_t id)
 {
 	(void)pthread_mutex_lock(&t->lock);
 	n->ground = g->number + 1;
@@ -68,7 +69,7 @@ static void remember(struct tree *t, struct node *n, const struct ground *g, uin
 }
 
 /* dir_id - of a directory in the dataset. */
-static int dir_id(struct tree *t, const struct ground *g, const char *key, uint64_t *ret,
+static int dir_id(struct tree *t, const struct snapshot *g, const char *key, uint64_t *ret,
 		  struct err *e)
 {
 	struct node *n = node_find(t, key);
@@ -90,7 +91,7 @@ static int dir_id(struct tree *t, const struct ground *g, const char *key, uint6
 	return rc;
 }
 
-static int in_dataset(struct tree *t, const struct ground *g, const char *key,
+static int in_dataset(struct tree *t, const struct snapshot *g, const char *key,
 		      struct view_attr *ret, struct err *e)
 {
 	const char *slash = strrchr(key, '/');
@@ -112,14 +113,14 @@ static int in_dataset(struct tree *t, const struct ground *g, const char *key,
 }
 
 /* stamp_of - of content in a ground; those of works and of the stage are odd. */
-static uint64_t stamp_of(const struct ground *g, uint64_t id)
+static uint64_t stamp_of(const struct snapshot *g, uint64_t id)
 {
 	return ((g->number + 1) * 0x9e3779b97f4a7c15U ^ id) << 1;
 }
 
 /* find_base - key: its name in the dataset. */
-static int find_base(struct tree *t, const struct ground *g, const char *key, struct found *ret,
-		     struct err *e)
+static int find_base(struct tree *t, const struct snapshot *g, const char *key,
+		     struct found *ret, struct err *e)
 {
 	struct view_attr a = {0};
 	int rc = in_dataset(t, g, key, &a, e);
@@ -139,7 +140,7 @@ static int find_base(struct tree *t, const struct ground *g, const char *key, st
 	return 0;
 }
 
-int tree_base(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e)
 {
 	*ret = (struct found){.kind = FOUND_NOTHING};
@@ -158,8 +159,8 @@ static struct timespec time_of(int64_t ns)
 }
 
 /* find_dir - one that the stage has: is it in the dataset, too? */
-static int find_dir(struct tree *t, const struct ground *g, const char *key, struct found *ret,
-		    struct err *e)
+static int find_dir(struct tree *t, const struct snapshot *g, const char *key,
+		    struct found *ret, struct err *e)
 {
 	struct found below = {0};
 	int rc = 0;
@@ -172,7 +173,7 @@ static int find_dir(struct tree *t, const struct ground *g, const char *key, str
 	return rc;
 }
 
-int tree_find(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+int tree_find(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e)
 {
 	struct node *n = node_find(t, key);
@@ -184,8 +185,8 @@ int tree_find(struct tree *t, const struct ground *g, const char *key, struct fo
 	return worked ? 0 : tree_find_below(t, g, key, ret, e);
 }
 
-int tree_find_below(struct tree *t, const struct ground *g, const char *key, struct found *ret,
-		    struct err *e)
+int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
+		    struct found *ret, struct err *e)
 {
 	char alias[STORE_KEY_MAX + 1];
 	const struct held *held;
@@ -223,7 +224,7 @@ int tree_find_below(struct tree *t, const struct ground *g, const char *key, str
 	return rc;
 }
 
-void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
+void tree_attr(struct tree *t, const struct snapshot *g, const struct node *n,
 	       const struct found *f, struct view_attr *ret)
 {
 	const struct stat *st = g->source ? &g->source->ds.st : &t->o.st;
@@ -253,7 +254,7 @@ void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
 
 /* ---- content ---- */
 
-static int read_base(const struct ground *g, uint64_t id, uint64_t off, uint8_t *out,
+static int read_base(const struct snapshot *g, uint64_t id, uint64_t off, uint8_t *out,
 		     size_t len, size_t *ret, struct err *e)
 {
 	struct span s = {0};
@@ -266,7 +267,7 @@ static int read_base(const struct ground *g, uint64_t id, uint64_t off, uint8_t 
 	return rc;
 }
 
-int tree_read(struct tree *t, const struct ground *g, const char *key, const struct found *f,
+int tree_read(struct tree *t, const struct snapshot *g, const char *key, const struct found *f,
 	      uint64_t off, uint8_t *out, size_t len, size_t *ret, struct err *e)
 {
 	struct found now = *f;
@@ -289,7 +290,7 @@ int tree_read(struct tree *t, const struct ground *g, const char *key, const str
 	return rc;
 }
 
-static int load_all(struct tree *t, const struct ground *g, const char *key,
+static int load_all(struct tree *t, const struct snapshot *g, const char *key,
 		    const struct found *f, struct work *w, struct err *e)
 {
 	size_t room = (size_t)u64_min(f->size, (uint64_t)1 << 20), n;
@@ -311,7 +312,7 @@ static int load_all(struct tree *t, const struct ground *g, const char *key,
 
 int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
 {
-	struct ground *g;
+	struct snapshot *g;
 	struct found f;
 	int rc;
 
@@ -319,7 +320,7 @@ int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
 		return 0;
 	if (n->gone)
 		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	g = grounds_get(t->grounds);
+	g = snapshots_get(t->grounds);
 	rc = tree_find_below(t, g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
@@ -327,7 +328,7 @@ int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (!rc && f.kind != FOUND_NOTHING)
 		rc = load_all(t, g, n->key, &f, w, e);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	if (rc)
 		work_drop(t, w);
 	else

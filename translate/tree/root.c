@@ -26,7 +26,7 @@ unsigned root_doc(const char *key)
 
 int root_check(struct tree *t, struct err *e)
 {
-	struct ground *g = grounds_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->grounds);
 	bool had = false, has = false;
 	int rc = 0;
 
@@ -39,7 +39,7 @@ int root_check(struct tree *t, struct err *e)
 			rc = tree_find_below(t, g, docs[i], &f, e);
 		has = !rc && f.kind != FOUND_NOTHING && f.size > 0;
 	}
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	t->rootless = !rc && had && !has;
 	if (!t->rootless)
 		return rc;
@@ -118,11 +118,11 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 		rc = n ? 0 : err_nomem(e);
 	}
 	if (!rc) {
-		struct ground *g = grounds_get(t->grounds);
+		struct snapshot *g = snapshots_get(t->grounds);
 
 		t->removed = false;
 		tree_attr(t, g, n, &(struct found){.kind = FOUND_DIR}, ret);
-		ground_put(t->grounds, g);
+		snapshot_put(t->grounds, g);
 		node_known(t, n);
 	}
 	tree_unlock(t);
@@ -140,7 +140,7 @@ static bool any_entry(void *arg, const char *name, bool is_dir)
 
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 {
-	struct ground *g;
+	struct snapshot *g;
 	struct node *n;
 	bool any = false;
 	int rc = 0;
@@ -149,9 +149,9 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 	if (t->removed || !root_named(t, name, len))
 		rc = err_set(e, -ENOENT, "no '%.*s'", (int)u64_min(len, 200), name);
 	if (!rc) {
-		g = grounds_get(t->grounds);
+		g = snapshots_get(t->grounds);
 		rc = tree_each(t, g, "", any_entry, &any, e);
-		ground_put(t->grounds, g);
+		snapshot_put(t->grounds, g);
 	}
 	if (!rc && any)
 		rc = err_set(e, -ENOTEMPTY, "'%s' is not empty", t->o.name);

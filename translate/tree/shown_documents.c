@@ -34,8 +34,8 @@ void pins_free(struct tree *t)
 	t->n_pins = t->cap_pins = 0;
 }
 
-int tree_content(struct tree *t, const struct ground *g, const char *key, const struct found *f,
-		 uint8_t **ret, struct err *e)
+int tree_content(struct tree *t, const struct snapshot *g, const char *key,
+		 const struct found *f, uint8_t **ret, struct err *e)
 {
 	auto_free uint8_t *data = NULL;
 	size_t n;
@@ -55,7 +55,7 @@ int tree_content(struct tree *t, const struct ground *g, const char *key, const 
 }
 
 /* has - 1: that is what the pin has; 0: it is something else; -errno: it cannot be read. */
-static int has(struct tree *t, const struct ground *g, const struct pin *p,
+static int has(struct tree *t, const struct snapshot *g, const struct pin *p,
 	       const struct found *f)
 {
 	auto_free uint8_t *data = NULL;
@@ -113,7 +113,7 @@ static int keep_old(struct left *l, struct err *e)
 }
 
 /* pin - a key, as `old` has it. What is staged is not of the dataset's making. */
-static int pin(struct tree *t, const struct ground *old, const char *key, struct err *e)
+static int pin(struct tree *t, const struct snapshot *old, const char *key, struct err *e)
 {
 	struct pin p = {.key = NULL};
 	struct stage_entry x;
@@ -176,7 +176,7 @@ static int now_of(const struct dataset *now, uint32_t i, const char *path, struc
 }
 
 /* pin_one - array i of the old ones, if it has become longer and nobody wrote it. */
-static int pin_one(struct tree *t, const struct ground *old, const struct ground *now,
+static int pin_one(struct tree *t, const struct snapshot *old, const struct snapshot *now,
 		   uint32_t i, struct buf room[2], struct err *e)
 {
 	const char *path = path_of(&old->source->ds, i, &room[0]);
@@ -192,9 +192,9 @@ static int pin_one(struct tree *t, const struct ground *old, const struct ground
 	return rc;
 }
 
-int pins_keep(struct left *l, const struct ground *old, struct err *e)
+int pins_keep(struct left *l, const struct snapshot *old, struct err *e)
 {
-	const struct ground *now = l->g;
+	const struct snapshot *now = l->g;
 	struct buf room[2];
 	int rc = keep_old(l, e);
 

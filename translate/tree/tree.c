@@ -11,7 +11,7 @@ static int look(struct tree *t, const struct node *dir, const char *name, size_t
 		struct view_attr *ret, struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
-	struct ground *g;
+	struct snapshot *g;
 	struct found f;
 	struct node *n;
 	int rc;
@@ -28,7 +28,7 @@ static int look(struct tree *t, const struct node *dir, const char *name, size_t
 	}
 	if (rc)
 		return err_set(e, -ENOENT, "no such name in '%.200s'", dir->key);
-	g = grounds_get(t->grounds);
+	g = snapshots_get(t->grounds);
 	rc = tree_find(t, g, key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "no '%.200s'", key);
@@ -42,7 +42,7 @@ static int look(struct tree *t, const struct node *dir, const char *name, size_t
 			rc = err_nomem(e);
 		}
 	}
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	return rc;
 }
 
@@ -81,7 +81,7 @@ static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct
 {
 	struct tree *t = tree_of(v);
 	struct found f;
-	struct ground *g;
+	struct snapshot *g;
 	struct node *n;
 	int rc = node_get(t, id, &n, e);
 
@@ -89,7 +89,7 @@ static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct
 		return rc;
 	commits_poll(t);
 	read_lock(t);
-	g = grounds_get(t->grounds);
+	g = snapshots_get(t->grounds);
 	if (n->gone)
 		rc = gone_attr(t, n, &f, e);
 	else if (tree_is_above(t, n))
@@ -100,7 +100,7 @@ static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
 	if (!rc)
 		tree_attr(t, g, n, &f, ret);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
@@ -137,21 +137,21 @@ static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *o
 {
 	struct tree *t = tree_of(v);
 	struct found f = {0};
-	struct ground *g;
+	struct snapshot *g;
 	struct node *n;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)
 		return rc;
 	read_lock(t);
-	g = grounds_get(t->grounds);
+	g = snapshots_get(t->grounds);
 	if (!n->gone && !tree_is_above(t, n))
 		rc = tree_find(t, g, n->key, &f, e);
 	if (!rc && (f.kind == FOUND_BASE || f.in_base_dir) && g->view->ops->xattr)
 		rc = g->view->ops->xattr(g->view, f.base_id, name, out, e);
 	else if (!rc && name)
 		rc = err_set(e, -ENODATA, "no attribute '%s'", name);
-	ground_put(t->grounds, g);
+	snapshot_put(t->grounds, g);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
@@ -173,7 +173,7 @@ static void op_close(struct view *v)
 	held_free(t);
 	nodes_free(t);
 	stage_close(t->stage);
-	grounds_free(t->grounds);
+	snapshots_free(t->grounds);
 	(void)pthread_rwlock_destroy(&t->names);
 	(void)pthread_mutex_destroy(&t->lock);
 	(void)pthread_mutex_destroy(&t->commit_lock);
@@ -207,7 +207,7 @@ static void locks_init(struct tree *t)
 	(void)pthread_mutex_init(&t->commit_lock, NULL);
 }
 
-int tree_rw_open(struct grounds *g, struct stage *stage, const struct tree_rw_options *opts,
+int tree_rw_open(struct snapshots *g, struct stage *stage, const struct tree_rw_options *opts,
 		 struct view **ret, struct err *e)
 {
 	struct tree *t = alloc_array(1, sizeof(*t));

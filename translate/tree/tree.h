@@ -44,7 +44,7 @@ struct tree_rw_options {
 	 * `is`, at key doc; before it had the document `was`. Returns 0 where its chunks have
 	 * another form, or the bytes that are stored; else TREE_RECODED: they are encoded anew when
 	 * they are read; with TREE_SHORTER and TREE_LONGER where an axis is. NULL: always 0. */
-	unsigned (*recoded)(void *arg, const struct ground *now, const char *dir,
+	unsigned (*recoded)(void *arg, const struct snapshot *now, const char *dir,
 			    const char *doc, const uint8_t *was, size_t n_was,
 			    const uint8_t *is, size_t n_is);
 	void *arg;
@@ -53,7 +53,7 @@ struct tree_rw_options {
 /* tree_rw_open - grounds is taken on success, its view is a tree of files. stage: taken on success;
  * what it holds is committed at once, in the background.
  * Returns 0 with *ret new: a view with `write`, which follows. */
-int tree_rw_open(struct grounds *g, struct stage *stage, const struct tree_rw_options *opts,
+int tree_rw_open(struct snapshots *g, struct stage *stage, const struct tree_rw_options *opts,
 		 struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* tree_rw_passing - whether a file's name is one that programs give it until it is whole:

@@ -88,7 +88,7 @@ enum { RW_LISTINGS = 8 };
 
 struct tree {
 	struct view base;
-	struct grounds *grounds;
+	struct snapshots *grounds;
 	struct stage *stage;
 	struct tree_rw_options o;
 
@@ -230,22 +230,22 @@ struct found {
 
 /* tree_find - under the tree's lock. -ENOENT is no error here; what the dataset says is. e is set
  * as well when the result is unsure. */
-int tree_find(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+int tree_find(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e) NZ_MUST_USE;
 /* tree_find_below - the same, but for works: what they would be loaded from. */
-int tree_find_below(struct tree *t, const struct ground *g, const char *key, struct found *ret,
-		    struct err *e) NZ_MUST_USE;
+int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
+		    struct found *ret, struct err *e) NZ_MUST_USE;
 /* tree_base - what the dataset alone has. */
-int tree_base(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e) NZ_MUST_USE;
-void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
+void tree_attr(struct tree *t, const struct snapshot *g, const struct node *n,
 	       const struct found *f, struct view_attr *ret);
 /* tree_read - content of a key that was found, not in a work. */
-int tree_read(struct tree *t, const struct ground *g, const char *key, const struct found *f,
+int tree_read(struct tree *t, const struct snapshot *g, const char *key, const struct found *f,
 	      uint64_t off, uint8_t *out, size_t len, size_t *ret, struct err *e) NZ_MUST_USE;
 /* tree_content - all of it, new; no larger than a document may be. */
-int tree_content(struct tree *t, const struct ground *g, const char *key, const struct found *f,
-		 uint8_t **ret, struct err *e) NZ_MUST_USE;
+int tree_content(struct tree *t, const struct snapshot *g, const char *key,
+		 const struct found *f, uint8_t **ret, struct err *e) NZ_MUST_USE;
 /* tree_load - the content of a node into its work, unless that has some. Under the work's lock. */
 int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e) NZ_MUST_USE;
 /* tree_key - of an entry of a directory. -ENAMETOOLONG, -EINVAL. */
@@ -271,20 +271,20 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 		const char *to_name, size_t to_len, unsigned flags, struct err *e);
 /* tree_settle - check a file for the name that it gets, and for the one that it has where that
  * stays; then stage what was written to it before it is closed. Under the write lock. */
-int tree_settle(struct tree *t, const struct ground *g, const char *key, const char *to,
+int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const char *to,
 		bool stays, struct err *e) NZ_MUST_USE;
 /* rename_dir - both are directories, `to` an empty one or nothing. Under the write lock. */
-int rename_dir(struct tree *t, const struct ground *g, const char *from, const char *to,
+int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	       struct err *e) NZ_MUST_USE;
 /* copy_base - a file of the dataset is staged under another name. */
-int copy_base(struct tree *t, const struct ground *g, const char *from, const char *to,
+int copy_base(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	      const struct found *f, struct err *e) NZ_MUST_USE;
 int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
 	      void *arg, struct err *e);
 void tree_listings_free(struct tree *t);
 /* tree_each - the entries of a directory, in no order; names may be taken away meanwhile, and one
  * that is written meanwhile may come twice. Under the tree's lock; under the write lock once. */
-int tree_each(struct tree *t, const struct ground *g, const char *key,
+int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg,
 	      struct err *e) NZ_MUST_USE;
 /* handle_make - an open file; the node is used once more. */
@@ -301,9 +301,9 @@ void keep_undo(struct tree *t, struct node *n);
 
 /* check_work, check_moved - options.check for key with the content of w, or, where w is NULL, of
  * what `from` is; from is gone then, unless it stays. */
-int check_work(struct tree *t, const struct ground *g, const char *key, const struct work *w,
+int check_work(struct tree *t, const struct snapshot *g, const char *key, const struct work *w,
 	       struct err *e) NZ_MUST_USE;
-int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
+int check_moved(struct tree *t, const struct snapshot *g, const char *key, const char *from,
 		const struct work *w, bool stays, struct err *e) NZ_MUST_USE;
 
 /* ---- the root: root.c ---- */
@@ -329,7 +329,7 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
 /* left - keys that stay staged when a commit is done, and those that the tree itself keeps. */
 struct left {
 	struct tree *t;
-	struct ground *g; /* as the commit made it */
+	struct snapshot *g; /* as the commit made it */
 	char **v;
 	size_t n, cap;
 };
@@ -338,7 +338,7 @@ struct left {
 int left_add(struct left *l, const char *key, struct err *e) NZ_MUST_USE;
 /* pins_keep - arrays that are longer than in `old`, because others are, go on as they were shown.
  * Under the write lock, while the committed generation is frozen. */
-int pins_keep(struct left *l, const struct ground *old, struct err *e) NZ_MUST_USE;
+int pins_keep(struct left *l, const struct snapshot *old, struct err *e) NZ_MUST_USE;
 /* pins_settle - after a commit: find out whether nothing but pins is staged. */
 void pins_settle(struct tree *t);
 /* pins_only - whether that is so still, or nothing is staged at all. Any thread. */
@@ -358,7 +358,7 @@ int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size
 	      struct err *e) NZ_MUST_USE;
 /* held_keep - staged files that `now` shows with other bytes are held; those that were written
  * since are no longer. Under the write lock, while the committed generation is frozen. */
-void held_keep(struct tree *t, const struct ground *old, const struct ground *now);
+void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now);
 void held_free(struct tree *t);
 
 /* ---- commits ---- */

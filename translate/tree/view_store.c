@@ -100,7 +100,7 @@ static int viewed_stat(struct store *st, const char *key, struct store_stat *ret
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
-	if (a.unsure && err_accident(why.code)) /* which says nothing about the file */
+	if (a.unsure && err_is_transient(why.code)) /* which says nothing about the file */
 		return why_unsure(key, &why, e);
 	fill(&a, ret);
 	return 0;
@@ -162,7 +162,7 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 				rc = ops->getattr(of(st)->v, b->v[i].id, &b->v[i].attr, &why);
 			if (rc)
 				return err_set(e, rc, "%s", why.msg);
-			if (want_stat && b->v[i].attr.unsure && err_accident(why.code))
+			if (want_stat && b->v[i].attr.unsure && err_is_transient(why.code))
 				return why_unsure(b->v[i].name, &why, e);
 			if (want_stat)
 				fill(&b->v[i].attr, &stat);

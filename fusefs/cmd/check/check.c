@@ -1,7 +1,7 @@
 /* check.c - `nczarrfs check`: opens a source as a mount does, has all of it read, says what was
  * found.
  *
- * It runs in a child (fs_run_guarded), so that whatever a damaged file does to a library is one
+ * It runs in a child (run_in_child), so that whatever a damaged file does to a library is one
  * line. Filters are undone by the same code as for a mount, by way of plans that ask for elements;
  * those of libhdf4, of plugins and (-o isolate) all others run in confined processes. */
 #include "fusefs/cmd/check/check.h"
@@ -29,15 +29,15 @@
 #define FAR_THREADS 8 /* at least: they wait for answers */
 
 /* told - shared with the process that waits. */
-struct told {
+struct provenance {
 	int status; /* CHECK_FAILED until it is known */
 	struct check_told known;
 };
 
 /* run - one check, in its process. */
 struct run {
-	const struct fs_setup *setup;
-	struct told *told;
+	const struct app *setup;
+	struct provenance *told;
 	bool several; /* one of a directory's datasets */
 	struct check c;
 	uint64_t same;
@@ -74,7 +74,7 @@ static int open_source(struct run *r, struct err *rest, struct err *e)
 	const struct cfg *cfg = r->setup->cfg;
 	bool quietly = !cfg->verbose && !cfg->debug;
 	struct err other = ERR_INIT;
-	struct quiet q;
+	struct stderr_capture q;
 	char text[4096];
 	int rc;
 
@@ -82,7 +82,7 @@ static int open_source(struct run *r, struct err *rest, struct err *e)
 	quietly = false; /* their reports are wanted */
 #endif
 	if (quietly)
-		quiet_begin(&q);
+		stderr_capture_begin(&q);
 	rc = open_rest(r, cfg->hide_bad, e);
 	if ((rc == -EOPNOTSUPP || rc == -EBADMSG || rc == -ERANGE) && !cfg->hide_bad &&
 	    open_rest(r, true, &other) == 0) {
@@ -91,7 +91,7 @@ static int open_source(struct run *r, struct err *rest, struct err *e)
 		rc = 0;
 	}
 	if (quietly)
-		quiet_end(&q, text, sizeof(text));
+		stderr_capture_end(&q, text, sizeof(text));
 	return rc;
 }
 
@@ -118,7 +118,7 @@ static int make_plans(struct check *c, struct err *e)
 /* look_for_rest - what was written and waits is not looked at: that is said. */
 static int look_for_rest(struct run *r, struct err *e)
 {
-	const struct fs_setup *setup = r->setup;
+	const struct app *setup = r->setup;
 	struct err other = ERR_INIT;
 	int rc = fs_rw_mend(setup, setup->cfg->source, false, e);
 
@@ -132,7 +132,7 @@ static int look_for_rest(struct run *r, struct err *e)
 
 static int prepare(struct run *r, struct err *rest, struct err *e)
 {
-	const struct fs_setup *setup = r->setup;
+	const struct app *setup = r->setup;
 	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
 				     .shared = setup->shared};
 	int rc = mirror_wanted(setup, e);
@@ -199,7 +199,7 @@ static void tick(void *arg, struct check_at at, uint64_t taken)
 	struct run *r = arg;
 	struct check *c = &r->c;
 	const struct cfg *cfg = r->setup->cfg;
-	int64_t now = stop_now();
+	int64_t now = cancel_now();
 	bool runs = show(c, &r->progress);
 	struct err e = ERR_INIT;
 
@@ -230,7 +230,7 @@ static void tick_chunks(void *arg, struct check_at at NZ_UNUSED, uint64_t taken 
 	(void)show(&s->c, s->progress);
 }
 
-int check_chunks(const struct fs_setup *setup, struct source *s, uint32_t n_workers,
+int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 		 struct progress *p, struct err *e)
 {
 	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
@@ -275,7 +275,7 @@ static int all(struct run *r, struct err *e)
 	int rc = 0;
 
 	if (cfg->resume) {
-		rc = same_source(r->setup, r->c.source, &r->same, e);
+		rc = source_fingerprint(r->setup, r->c.source, &r->same, e);
 		if (rc == 0)
 			rc = check_state_load(&r->c, cfg->resume, r->same, e);
 		r->resumed = rc > 0;
@@ -285,7 +285,7 @@ static int all(struct run *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	progress_begin(&r->progress);
-	r->saved = r->polled = stop_now();
+	r->saved = r->polled = cancel_now();
 	rc = check_run(&r->c, tick, r, e);
 	progress_end(&r->progress);
 	/* what was read while it changed is neither good nor bad */
@@ -344,10 +344,10 @@ static int check(void *arg)
 	return r->told->status;
 }
 
-int check_one(const struct fs_setup *setup, bool several, struct check_told *ret)
+int check_one(const struct app *setup, bool several, struct check_told *ret)
 {
-	struct told *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct provenance *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct run r = {.setup = setup, .told = told, .several = several};
 	bool interrupted;
 	int rc;
@@ -358,7 +358,7 @@ int check_one(const struct fs_setup *setup, bool several, struct check_told *ret
 		return CHECK_FAILED;
 	}
 	told->status = CHECK_FAILED;
-	rc = fs_run_guarded_until(setup->cfg->shown, 0, check, &r, &interrupted);
+	rc = run_in_child_until(setup->cfg->shown, 0, check, &r, &interrupted);
 	/* a process that died says nothing of chunks */
 	rc = told->status == CHECK_FAILED ? CHECK_FAILED : rc;
 	*ret = told->known;
@@ -367,7 +367,7 @@ int check_one(const struct fs_setup *setup, bool several, struct check_told *ret
 	return rc;
 }
 
-int fs_check(const struct fs_setup *setup)
+int fs_check(const struct app *setup)
 {
 	struct check_told told;
 

@@ -10,12 +10,12 @@
 enum { CHECK_GOOD = 0, CHECK_DAMAGED = 1 /* or unfinished */, CHECK_FAILED = 2 };
 
 /* fs_check - of cfg's source. Prints what was found; returns the exit status. */
-int fs_check(const struct fs_setup *setup);
+int fs_check(const struct app *setup);
 
 /* check_chunks - decode every chunk of a source that another command has opened; p: where its
  * progress is shown. Returns 0; -EBADMSG: chunks are damaged, and the log has a line for each, as
  * check prints it; errors that say nothing of a chunk. */
-int check_chunks(const struct fs_setup *setup, struct source *s, uint32_t n_workers,
+int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 		 struct progress *p, struct err *e) NZ_MUST_USE;
 
 #endif

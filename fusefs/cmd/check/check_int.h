@@ -37,7 +37,7 @@ struct check_at {
 };
 
 struct check {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	struct source *source;
 	struct plan *plans;
 	struct chunkio *io;
@@ -72,12 +72,12 @@ struct check_told {
 
 /* check_one - of setup's cfg's source, in a process of its own. several: it is one of a
  * directory's, whose state stays when it is done. Returns the exit status. */
-int check_one(const struct fs_setup *setup, bool several, struct check_told *ret);
+int check_one(const struct app *setup, bool several, struct check_told *ret);
 
 /* ---- walk.c ---- */
 
 /* check_dir - of all datasets below cfg's source, which is a directory without one of its own. */
-int check_dir(const struct fs_setup *setup);
+int check_dir(const struct app *setup);
 
 /* ---- read_chunks.c ---- */
 

@@ -162,7 +162,7 @@ static int read_plain(struct check_worker *w, uint64_t linear, const struct chun
 	int rc = 0;
 
 	if (ckd_sub(&want, want, ref->pad) || ref->len != want)
-		return way_bad_length(ref->len, want, e);
+		return delivery_bad_length(ref->len, want, e);
 	if (source_fd(c->source, ref->blob) < 0)
 		return read_whole(c, w->array, linear, ref, e);
 	for (uint64_t off = 0; rc == 0 && off < ref->len; off += PIECE)
@@ -196,7 +196,8 @@ static void look(struct check_worker *w, uint64_t linear)
 	if (rc == 0 && ref.where == CHUNK_ABSENT) {
 		rc = -ENOENT;
 	} else if (rc == 0 && !c->setup->cfg->quick) {
-		if (ref.where == CHUNK_RANGE && a->access == DS_STORED && way_plain(a, &ref))
+		if (ref.where == CHUNK_RANGE && a->access == DS_STORED &&
+		    delivery_plain(a, &ref))
 			rc = read_plain(w, linear, &ref, &why);
 		else
 			rc = read_made(w, linear, &made, &why);

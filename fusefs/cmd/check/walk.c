@@ -26,7 +26,7 @@
 
 /* found - datasets below a directory. */
 struct found {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	char **paths; /* owned */
 	size_t n, cap;
 	uint64_t others; /* files that are none */
@@ -70,7 +70,7 @@ static int look_at(struct found *f, char *path, const char *name, unsigned depth
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return 0;
 	rc = source_bidder(f->setup->formats, f->setup->n_formats, path, &of);
-	if (rc < 0 && err_accident(rc))
+	if (rc < 0 && err_is_transient(rc))
 		return err_sys(e, -rc, "'%s'", path);
 	if (rc < 0 || of || name_says_dataset(name, S_ISDIR(st.st_mode))) {
 		rc = take_path(f, path, e);
@@ -216,7 +216,7 @@ static bool say(struct buf *text)
 static bool check_each(const struct found *f, size_t i, struct sums *s)
 {
 	struct cfg cfg = *f->setup->cfg;
-	struct fs_setup setup = *f->setup;
+	struct app setup = *f->setup;
 	auto_free char *state = cfg.resume ? state_of(cfg.resume, f->paths[i]) : NULL;
 	struct check_told told;
 	struct buf text;
@@ -305,7 +305,7 @@ static int check_found(const struct found *f)
 					   : CHECK_GOOD;
 }
 
-int check_dir(const struct fs_setup *setup)
+int check_dir(const struct app *setup)
 {
 	struct found f = {.setup = setup};
 	struct err e = ERR_INIT;

@@ -1,7 +1,7 @@
 /* convert.c - `nczarrfs convert`: opens a source as a mount does, in the view that the destination
  * is to be, and has every file of it copied.
  *
- * It runs in a child (fs_run_guarded). Where a mount would show a variable uncompressed, because
+ * It runs in a child (run_in_child). Where a mount would show a variable uncompressed, because
  * readers of the other format do not know its filters, a copy has it compressed with filters that
  * they know, unless -o filter= says what is wanted. */
 #include "fusefs/cmd/convert/convert.h"
@@ -32,9 +32,9 @@
 #define PLAIN ",shuffle|deflate,1"
 
 struct run {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	struct convert c;
-	struct fs_setup with; /* setup, with rules for what would be uncompressed */
+	struct app with; /* setup, with rules for what would be uncompressed */
 	struct cfg cfg;
 	struct fs_rules rules;
 	char **texts;
@@ -192,10 +192,10 @@ static int prepare(struct run *r, struct err *e)
 		return rc;
 	print_notes(c->source->ds.notes, c->source->ds.n_notes);
 	print_notes(c->view->notes, c->view->n_notes);
-	if (same_source(r->setup, c->source, &c->same, NULL) < 0)
+	if (source_fingerprint(r->setup, c->source, &c->same, NULL) < 0)
 		c->same = 0; /* nothing to go on from */
 	for (const char *s = cfg->out; c->same && *s; s++)
-		c->same = same_mix(c->same, (unsigned char)*s);
+		c->same = fingerprint_mix(c->same, (unsigned char)*s);
 	weigh(c);
 	c->n_workers = threads_of(c);
 	return 0;
@@ -208,7 +208,7 @@ static void tick(void *arg, uint64_t done)
 	struct run *r = arg;
 	struct convert *c = &r->c;
 	const bool parts = c->out->ops->one_file;
-	int64_t now = stop_now();
+	int64_t now = cancel_now();
 	struct err e = ERR_INIT;
 	uint64_t files, bytes;
 	double share;
@@ -250,7 +250,7 @@ static int copy(struct run *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	progress_begin(&r->progress);
-	r->noted = stop_now();
+	r->noted = cancel_now();
 	rc = convert_copy(c, tick, r, e);
 	progress_end(&r->progress);
 	if (rc == 0 && source_poll(c->source, NULL) == -ESTALE)
@@ -331,12 +331,12 @@ static int convert(void *arg)
 	return status;
 }
 
-int fs_convert(const struct fs_setup *setup)
+int fs_convert(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct run r = {.setup = setup};
 	bool interrupted = false;
-	int status = fs_run_guarded_until(cfg->shown, 0, convert, &r, &interrupted);
+	int status = run_in_child_until(cfg->shown, 0, convert, &r, &interrupted);
 
 	if (interrupted && !url_is(cfg->out))
 		log_warn("the same command goes on with it; what there is so far is beside '%s', "

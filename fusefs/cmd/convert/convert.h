@@ -6,6 +6,6 @@
 
 /* fs_convert - cfg's source becomes cfg->out. Prints what was done; returns the exit status: 0, or
  * 1 and nothing appeared. */
-int fs_convert(const struct fs_setup *setup);
+int fs_convert(const struct app *setup);
 
 #endif

@@ -50,11 +50,11 @@ struct convert_out {
 struct convert_worker;
 
 struct convert {
-	const struct fs_setup *setup;
+	const struct app *setup;
 	struct source *source;
 	struct view *view;
 	struct convert_out *out;
-	uint64_t same;         /* of same_source; 0: not known */
+	uint64_t same;         /* of source_fingerprint; 0: not known */
 	double all;            /* about as many bytes of elements, or of the one file */
 	pthread_mutex_t lock;  /* of all below */
 	pthread_cond_t tick;
@@ -96,7 +96,7 @@ int convert_far(struct convert *c, struct convert_out **ret, struct err *e) NZ_M
 /* convert_dest_check - before anything is opened: a local destination has a name that fits, is
  * apart from what is copied, and, with --force, is nothing but a file, a dataset or an empty
  * directory. Returns 0; -EINVAL; -EEXIST. */
-int convert_dest_check(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
+int convert_dest_check(const struct app *setup, struct err *e) NZ_MUST_USE;
 /* convert_dest_unread - that what is there is no file that this process has open: what references
  * lead to, for one. Returns 0; -EINVAL. */
 int convert_dest_unread(const struct cfg *cfg, struct err *e) NZ_MUST_USE;

@@ -38,7 +38,7 @@ static char *in_directory(const struct cfg *cfg)
 }
 
 /* may_replace_dir - a directory goes only if it is a dataset, or empty. */
-static int may_replace_dir(const struct fs_setup *setup, struct err *e)
+static int may_replace_dir(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const struct source_ops *of = NULL;
@@ -134,7 +134,7 @@ static int right_name(const struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-int convert_dest_check(const struct fs_setup *setup, struct err *e)
+int convert_dest_check(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	auto_free char *better = NULL;
@@ -318,14 +318,14 @@ int convert_place_appear(struct convert_place *p, struct err *e)
 	}
 	rc = io_sync(p->parent, true, e);
 	if (there)
-		beneath_remove(p->parent, p->tmp); /* what was replaced */
+		remove_beneath(p->parent, p->tmp); /* what was replaced */
 	return rc;
 }
 
 void convert_place_close(struct convert_place *p, bool keep)
 {
 	if (!keep) {
-		beneath_remove(p->parent, p->tmp);
+		remove_beneath(p->parent, p->tmp);
 		(void)unlinkat(p->parent, p->state, 0);
 	}
 	if (p->lock >= 0)

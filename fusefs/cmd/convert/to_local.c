@@ -30,7 +30,7 @@ static int local_begin(struct convert_out *o, uint64_t *done, struct err *e)
 
 	*done = convert_place_done(p, l->c->same);
 	if (*done == 0) {
-		beneath_remove(p->parent, p->tmp);
+		remove_beneath(p->parent, p->tmp);
 		if (l->tree && mkdirat(p->parent, p->tmp, 0777) < 0)
 			return err_sys(e, errno, "'%s'", l->c->setup->cfg->out);
 	}

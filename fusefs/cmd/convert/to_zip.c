@@ -71,7 +71,7 @@ static int zip_begin(struct convert_out *o, uint64_t *done, struct err *e)
 	struct zip_out *z = of(o);
 
 	*done = 0; /* which entries are whole is not known without the directory */
-	beneath_remove(z->place.parent, z->place.tmp);
+	remove_beneath(z->place.parent, z->place.tmp);
 	z->fd = openat(z->place.parent, z->place.tmp,
 		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	return z->fd < 0 ? err_sys(e, errno, "'%s'", z->c->setup->cfg->out) : 0;
