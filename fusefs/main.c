@@ -84,8 +84,8 @@ static enum zarr_mode mode_of(const struct cfg *cfg)
 	return modes[cfg->mode];
 }
 
-static int zarr_view(struct source *s, const struct cfg *cfg, const struct view_request *want,
-		     struct view **ret, struct err *e)
+static int main_zarr_view(struct source *s, const struct cfg *cfg,
+			  const struct view_request *want, struct view **ret, struct err *e)
 {
 	struct zarr_view_options opts = {
 		.format = cfg->zarr3 ? 3 : 2,
@@ -107,8 +107,8 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct view_
 	return zarr_view_open(s, &opts, ret, e);
 }
 
-static int nc_view(struct source *s, const struct cfg *cfg, const struct view_request *want,
-		   struct view **ret, struct err *e)
+static int main_nc_view(struct source *s, const struct cfg *cfg,
+			const struct view_request *want, struct view **ret, struct err *e)
 {
 	const struct nc_view_options opts = {
 		.name = want->name,
@@ -126,7 +126,8 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct view_re
 static int view_open(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		     struct view **ret, struct err *e)
 {
-	return want->nc ? nc_view(s, cfg, want, ret, e) : zarr_view(s, cfg, want, ret, e);
+	return want->nc ? main_nc_view(s, cfg, want, ret, e)
+			: main_zarr_view(s, cfg, want, ret, e);
 }
 
 /* Writing. */
@@ -146,8 +147,9 @@ static struct zarr_sink_options zarr_out(const struct cfg *cfg, int dir_fd,
 	};
 }
 
-static int zarr_sink(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
-		     const struct sink_names *names, struct sink **ret, struct err *e)
+static int main_zarr_sink(const struct cfg *cfg, const char *path, struct source *real,
+			  int dir_fd, const struct sink_names *names, struct sink **ret,
+			  struct err *e)
 {
 	const struct zarr_sink_options opts = zarr_out(cfg, dir_fd, names);
 
@@ -237,7 +239,7 @@ static struct fs_rw fs_rw_table(void)
 		.source_key = source_key,
 		.source_layout = zarr_source_layout,
 		.doc_key = zarr_doc_key,
-		.zarr_sink = zarr_sink,
+		.zarr_sink = main_zarr_sink,
 		.zarr_pending = zarr_sink_pending,
 		.zarr_recover = zarr_sink_recover,
 		.zarr_create = zarr_new,
@@ -276,16 +278,16 @@ static struct refs_options refs_of(const struct cfg *cfg, const char *address)
 	};
 }
 
-static int write_json(struct source *s, struct view *v, const struct cfg *cfg,
-		      const char *address, int fd, struct err *e)
+static int main_write_json(struct source *s, struct view *v, const struct cfg *cfg,
+			   const char *address, int fd, struct err *e)
 {
 	const struct refs_options opts = refs_of(cfg, address);
 
 	return refs_json(s, v, &opts, fd, e);
 }
 
-static int write_parquet(struct source *s, struct view *v, const struct cfg *cfg,
-			 const char *address, const char *dir, struct err *e)
+static int main_write_parquet(struct source *s, struct view *v, const struct cfg *cfg,
+			      const char *address, const char *dir, struct err *e)
 {
 	const struct refs_options opts = refs_of(cfg, address);
 
@@ -342,7 +344,7 @@ static int far_open(const struct cfg *cfg, void **ret, struct err *e)
 	return 0;
 }
 
-static void far_close(void *far)
+static void main_far_close(void *far)
 {
 	struct blob_proxy *f = far;
 
@@ -496,7 +498,7 @@ static int reach_blob(void *setup, const char *from, const char *text, struct bl
 static const struct fs_remote remote_table = {
 	.open = far_open,
 	.stop = far_stop,
-	.close = far_close,
+	.close = main_far_close,
 	.at = far_at,
 	.release = remote_at_release,
 	.store = far_store,
@@ -568,10 +570,10 @@ static bool own_stdio(void)
 	return true;
 }
 
-/* forget - cfg of main, in processes that were forked. */
+/* main_forget - cfg of main, in processes that were forked. */
 static struct cfg *known;
 
-static void forget(void)
+static void main_forget(void)
 {
 	cfg_forget(known);
 }
@@ -594,7 +596,8 @@ int main(int argc, char **argv)
 	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
 	const struct fs_rw rw = fs_rw_table();
-	const struct fs_refs_table refs = {.json = write_json, .parquet = write_parquet};
+	const struct fs_refs_table refs = {.json = main_write_json,
+					   .parquet = main_write_parquet};
 	struct app setup = {
 		.rw = &rw,
 		.refs = &refs,
@@ -607,7 +610,7 @@ int main(int argc, char **argv)
 		.zarr = &zarr_source_ops,
 		.hdf5 = &hdf5_source_ops,
 		.prepare = hdf5_prepare,
-		.forget = forget,
+		.forget = main_forget,
 		.view_open = view_open,
 	};
 	struct cfg_files files = {.system = CFG_SYSTEM_FILE};
@@ -628,7 +631,7 @@ int main(int argc, char **argv)
 		log_warn("%s", cfg.note);
 	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
-	child_forget(forget);
+	child_forget(main_forget);
 	no_core(&cfg);
 	if (!subcommand_has(cfg.command, SUB_RIGHTS))
 		mounter_no_new_privs(); /* a mount does so when it has who mounts */

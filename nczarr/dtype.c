@@ -19,8 +19,8 @@
 
 static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
-/* reading - one dtype while it is read. */
-struct reading {
+/* nczarr_dtype_reading - one dtype while it is read. */
+struct nczarr_dtype_reading {
 	struct arena *a;
 	bool old_char;
 	uint32_t n_fields; /* so far, of all structures */
@@ -28,14 +28,14 @@ struct reading {
 	struct err *e;
 };
 
-static int not_supported(const struct reading *r, const char *name)
+static int not_supported(const struct nczarr_dtype_reading *r, const char *name)
 {
 	return err_set(r->e, -EOPNOTSUPP, "data type '%.*s' is not supported", QUOTE_MAX, name);
 }
 
-/* sized - a type of a number of bytes that a document says. */
-static int sized(const struct reading *r, enum dt_kind kind, uint64_t bytes, const char *name,
-		 struct zr_dtype *ret)
+/* nczarr_dtype_sized - a type of a number of bytes that a document says. */
+static int nczarr_dtype_sized(const struct nczarr_dtype_reading *r, enum dt_kind kind,
+			      uint64_t bytes, const char *name, struct zr_dtype *ret)
 {
 	if (bytes == 0)
 		return err_set(
@@ -101,8 +101,8 @@ static bool make_time(bool is_date, const char *unit, size_t len, uint64_t facto
 
 /* ---- structures ---- */
 
-/* record - one structure while it is read. */
-struct record {
+/* nczarr_dtype_record - one structure while it is read. */
+struct nczarr_dtype_record {
 	struct dt_field *fields;
 	uint32_t n, cap;
 	uint64_t stored, size;  /* bytes so far; at most ELEMENT_MAX */
@@ -110,8 +110,8 @@ struct record {
 	size_t n_moves, c_moves;
 };
 
-static int add_move(const struct reading *r, struct record *rec, uint64_t from, uint64_t to,
-		    uint64_t bytes)
+static int add_move(const struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+		    uint64_t from, uint64_t to, uint64_t bytes)
 {
 	struct zr_field *last = rec->n_moves ? &rec->moves[rec->n_moves - 1] : NULL;
 
@@ -129,8 +129,8 @@ static int add_move(const struct reading *r, struct record *rec, uint64_t from, 
 }
 
 /* take_field - moves of `count` values of a field's type, which begin where the record ends. */
-static int take_field(const struct reading *r, struct record *rec, const struct zr_dtype *t,
-		      uint64_t count)
+static int take_field(const struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+		      const struct zr_dtype *t, uint64_t count)
 {
 	uint64_t from = rec->stored, to = rec->size, stored, size;
 	int rc = 0;
@@ -152,8 +152,9 @@ static int take_field(const struct reading *r, struct record *rec, const struct 
 	return rc;
 }
 
-static int check_name(const struct reading *r, const struct record *rec,
-		      const struct ds_text *name)
+static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
+				   const struct nczarr_dtype_record *rec,
+				   const struct ds_text *name)
 {
 	if (name->len == 0 || name->len > DS_NAME_MAX || memchr(name->s, '\0', name->len))
 		return err_set(r->e, -EBADMSG, "a field's name has %zu bytes, or a NUL in it",
@@ -166,10 +167,10 @@ static int check_name(const struct reading *r, const struct record *rec,
 	return 0;
 }
 
-/* present - a field's type as fields have it: numbers for bool and for characters, whose codes
- * become one more dimension. */
-static int present(struct reading *r, const struct ds_text *name, struct zr_dtype *t,
-		   struct dt_field *f)
+/* nczarr_dtype_present - a field's type as fields have it: numbers for bool and for characters,
+ * whose codes become one more dimension. */
+static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_text *name,
+				struct zr_dtype *t, struct dt_field *f)
 {
 	if (t->type.kind == DT_OPAQUE || dt_is_vlen(&t->type))
 		return err_set(r->e, -EOPNOTSUPP,
@@ -195,12 +196,13 @@ static int present(struct reading *r, const struct ds_text *name, struct zr_dtyp
 }
 
 /* add_field - rank and dims: of a field that is an array. */
-static int add_field(struct reading *r, struct record *rec, const struct ds_text *name,
-		     struct zr_dtype t, uint32_t rank, const uint64_t *dims)
+static int add_field(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+		     const struct ds_text *name, struct zr_dtype t, uint32_t rank,
+		     const uint64_t *dims)
 {
 	struct dt_field *f = &rec->fields[rec->n];
 	uint64_t count = 1;
-	int rc = check_name(r, rec, name);
+	int rc = nczarr_dtype_check_name(r, rec, name);
 
 	for (uint32_t i = 0; rc == 0 && i < rank; i++)
 		if (ckd_mul(&count, count, dims[i]))
@@ -215,14 +217,15 @@ static int add_field(struct reading *r, struct record *rec, const struct ds_text
 		return zr_no_room(r->a, r->e);
 	rc = take_field(r, rec, &t, count);
 	if (rc == 0)
-		rc = present(r, name, &t, f);
+		rc = nczarr_dtype_present(r, name, &t, f);
 	rec->n += rc == 0;
 	return rc;
 }
 
-static int begin(struct reading *r, struct record *rec, size_t n, unsigned int depth)
+static int nczarr_dtype_begin(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+			      size_t n, unsigned int depth)
 {
-	*rec = (struct record){.fields = NULL};
+	*rec = (struct nczarr_dtype_record){.fields = NULL};
 	if (n == 0)
 		return err_set(r->e, -EBADMSG, "a structure has no fields");
 	if (n > FIELDS_MAX - r->n_fields)
@@ -236,7 +239,8 @@ static int begin(struct reading *r, struct record *rec, size_t n, unsigned int d
 	return rec->fields ? 0 : zr_no_room(r->a, r->e);
 }
 
-static int finish(const struct reading *r, const struct record *rec, struct zr_dtype *ret)
+static int nczarr_dtype_finish(const struct nczarr_dtype_reading *r,
+			       const struct nczarr_dtype_record *rec, struct zr_dtype *ret)
 {
 	bool as_stored = rec->n_moves == 1 && rec->stored == rec->size;
 
@@ -266,7 +270,7 @@ struct text_v2 {
 	size_t len;
 };
 
-static bool split_v2(const char *s, struct text_v2 *ret)
+static bool nczarr_dtype_split_v2(const char *s, struct text_v2 *ret)
 {
 	size_t digits, rest;
 
@@ -317,7 +321,7 @@ static bool number_v2(const struct text_v2 *t, struct dtype *ret)
 }
 
 /* time_v2 - "M8[ns]", "m8[25s]"; without brackets the unit is not known. */
-static int time_v2(const struct reading *r, const struct text_v2 *t, const char *s,
+static int time_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t, const char *s,
 		   struct zr_dtype *ret)
 {
 	const char *unit = t->unit ? t->unit : "generic";
@@ -337,24 +341,25 @@ static int time_v2(const struct reading *r, const struct text_v2 *t, const char 
 	return 0;
 }
 
-static int chars_v2(const struct reading *r, const struct text_v2 *t, const char *s,
-		    struct zr_dtype *ret)
+static int chars_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t,
+		    const char *s, struct zr_dtype *ret)
 {
 	int rc;
 
 	if (r->old_char && t->n == 1)
-		return sized(r, DT_STRING, 1, s, ret);
-	rc = sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s, ret);
+		return nczarr_dtype_sized(r, DT_STRING, 1, s, ret);
+	rc = nczarr_dtype_sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s,
+				ret);
 	ret->conv = ZR_UTF32;
 	ret->big = t->big;
 	return rc;
 }
 
-static int plain_v2(const struct reading *r, const char *s, struct zr_dtype *ret)
+static int plain_v2(const struct nczarr_dtype_reading *r, const char *s, struct zr_dtype *ret)
 {
 	struct text_v2 t;
 
-	if (!split_v2(s, &t))
+	if (!nczarr_dtype_split_v2(s, &t))
 		return not_supported(r, s);
 	if (t.kind == 'M' || t.kind == 'm')
 		return time_v2(r, &t, s, ret);
@@ -366,9 +371,9 @@ static int plain_v2(const struct reading *r, const char *s, struct zr_dtype *ret
 	}
 	switch (t.kind) {
 	case 'S':
-		return sized(r, DT_STRING, t.n, s, ret);
+		return nczarr_dtype_sized(r, DT_STRING, t.n, s, ret);
 	case 'V':
-		return sized(r, DT_OPAQUE, t.n, s, ret);
+		return nczarr_dtype_sized(r, DT_OPAQUE, t.n, s, ret);
 	case 'U':
 		return chars_v2(r, &t, s, ret);
 	case 'O': /* what it is depends on the filter */
@@ -382,10 +387,11 @@ static int plain_v2(const struct reading *r, const char *s, struct zr_dtype *ret
 	return not_supported(r, s);
 }
 
-static int any_v2(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret);
+static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+		  struct zr_dtype *ret);
 
 /* shape_v2 - third member of a field: a list of lengths, or one. */
-static int shape_v2(const struct reading *r, const json_t *v, uint32_t *ret_rank,
+static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint32_t *ret_rank,
 		    const uint64_t **ret_dims)
 {
 	size_t n = v ? json_array_size(v) : 0;
@@ -413,7 +419,8 @@ static int shape_v2(const struct reading *r, const json_t *v, uint32_t *ret_rank
 
 /* field_v2 - ["name", dtype], ["name", dtype, shape]; instead of the name ["title", "name"]. A
  * field without a name, of bytes without meaning, is a gap: numpy writes aligned structures so. */
-static int field_v2(struct reading *r, struct record *rec, const json_t *v, unsigned int depth)
+static int field_v2(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+		    const json_t *v, unsigned int depth)
 {
 	size_t n = json_kind(v) == JSON_IS_LIST ? json_array_size(v) : 0;
 	const json_t *named = json_array_get(v, 0);
@@ -444,21 +451,22 @@ static int field_v2(struct reading *r, struct record *rec, const json_t *v, unsi
 	return rc < 0 ? rc : add_field(r, rec, &name, t, rank, dims);
 }
 
-static int fields_v2(struct reading *r, const json_t *v, unsigned int depth,
+static int fields_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
 		     struct zr_dtype *ret)
 {
-	struct record rec;
-	int rc = begin(r, &rec, json_array_size(v), depth);
+	struct nczarr_dtype_record rec;
+	int rc = nczarr_dtype_begin(r, &rec, json_array_size(v), depth);
 
 	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
 		rc = field_v2(r, &rec, json_array_get(v, i), depth);
 	if (rc == 0)
-		rc = finish(r, &rec, ret);
+		rc = nczarr_dtype_finish(r, &rec, ret);
 	free(rec.moves);
 	return rc;
 }
 
-static int any_v2(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret)
+static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+		  struct zr_dtype *ret)
 {
 	struct ds_text s;
 
@@ -470,8 +478,10 @@ static int any_v2(struct reading *r, const json_t *v, unsigned int depth, struct
 	return plain_v2(r, s.s, ret);
 }
 
-/* keep_text - the dtype of a structure whose fields are presented as something else. */
-static int keep_text(const struct reading *r, const json_t *v, struct zr_dtype *ret)
+/* nczarr_dtype_keep_text - the dtype of a structure whose fields are presented as something
+ * else. */
+static int nczarr_dtype_keep_text(const struct nczarr_dtype_reading *r, const json_t *v,
+				  struct zr_dtype *ret)
 {
 	struct buf b;
 	int rc = 0; /* one that is too long is not worth an error */
@@ -489,11 +499,11 @@ static int keep_text(const struct reading *r, const json_t *v, struct zr_dtype *
 int zr_dtype_v2(struct arena *a, const json_t *v, bool old_char, struct zr_dtype *ret,
 		struct err *e)
 {
-	struct reading r = {.a = a, .old_char = old_char, .e = e};
+	struct nczarr_dtype_reading r = {.a = a, .old_char = old_char, .e = e};
 	int rc = any_v2(&r, v, 0, ret);
 
 	if (rc == 0 && r.lossy)
-		rc = keep_text(&r, v, ret);
+		rc = nczarr_dtype_keep_text(&r, v, ret);
 	return rc;
 }
 
@@ -541,7 +551,8 @@ static bool find_v3(const char *name, struct zr_dtype *ret)
 	return false;
 }
 
-static int time_v3(const struct reading *r, const struct zr_named *t, struct zr_dtype *ret)
+static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *t,
+		   struct zr_dtype *ret)
 {
 	bool is_date = strcmp(t->name, "numpy.datetime64") == 0;
 	const json_t *scale = json_get(t->config, "scale_factor");
@@ -571,7 +582,8 @@ static int time_v3(const struct reading *r, const struct zr_named *t, struct zr_
 }
 
 /* lengths_v3 - the types that say their size as length_bytes. */
-static int lengths_v3(const struct reading *r, const struct zr_named *t, struct zr_dtype *ret)
+static int lengths_v3(const struct nczarr_dtype_reading *r, const struct zr_named *t,
+		      struct zr_dtype *ret)
 {
 	bool utf32 = strcmp(t->name, "fixed_length_utf32") == 0;
 	enum dt_kind kind = strcmp(t->name, "raw_bytes") == 0 ? DT_OPAQUE : DT_STRING;
@@ -582,10 +594,10 @@ static int lengths_v3(const struct reading *r, const struct zr_named *t, struct 
 			       t->name);
 	if (utf32)
 		ret->conv = ZR_UTF32;
-	return sized(r, kind, n, t->name, ret);
+	return nczarr_dtype_sized(r, kind, n, t->name, ret);
 }
 
-static int raw_v3(const struct reading *r, const char *name, struct zr_dtype *ret)
+static int raw_v3(const struct nczarr_dtype_reading *r, const char *name, struct zr_dtype *ret)
 {
 	uint64_t bits;
 
@@ -594,13 +606,15 @@ static int raw_v3(const struct reading *r, const char *name, struct zr_dtype *re
 	if (bits % 8)
 		return err_set(r->e, -EBADMSG, "data type '%.*s' is not whole bytes", QUOTE_MAX,
 			       name);
-	return sized(r, DT_OPAQUE, bits / 8, name, ret);
+	return nczarr_dtype_sized(r, DT_OPAQUE, bits / 8, name, ret);
 }
 
-static int any_v3(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret);
+static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+		  struct zr_dtype *ret);
 
 /* field_v3 - {"name": ..., "data_type": ...}, or a list of the two as it was in the beginning. */
-static int field_v3(struct reading *r, struct record *rec, const json_t *v, unsigned int depth)
+static int field_v3(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+		    const json_t *v, unsigned int depth)
 {
 	const json_t *named = json_get(v, "name"), *type = json_get(v, "data_type");
 	struct zr_dtype t;
@@ -620,25 +634,26 @@ static int field_v3(struct reading *r, struct record *rec, const json_t *v, unsi
 	return add_field(r, rec, &name, t, 0, NULL);
 }
 
-static int fields_v3(struct reading *r, const json_t *config, unsigned int depth,
+static int fields_v3(struct nczarr_dtype_reading *r, const json_t *config, unsigned int depth,
 		     struct zr_dtype *ret)
 {
 	const json_t *v = json_get(config, "fields");
-	struct record rec;
+	struct nczarr_dtype_record rec;
 	int rc;
 
 	if (json_kind(v) != JSON_IS_LIST)
 		return err_set(r->e, -EBADMSG, "a structure has no list of fields");
-	rc = begin(r, &rec, json_array_size(v), depth);
+	rc = nczarr_dtype_begin(r, &rec, json_array_size(v), depth);
 	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
 		rc = field_v3(r, &rec, json_array_get(v, i), depth);
 	if (rc == 0)
-		rc = finish(r, &rec, ret);
+		rc = nczarr_dtype_finish(r, &rec, ret);
 	free(rec.moves);
 	return rc;
 }
 
-static int any_v3(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret)
+static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+		  struct zr_dtype *ret)
 {
 	struct zr_named t;
 	int rc = zr_named_of(v, "data_type", &t, r->e);
@@ -662,7 +677,7 @@ static int any_v3(struct reading *r, const json_t *v, unsigned int depth, struct
 
 int zr_dtype_v3(struct arena *a, const json_t *v, struct zr_dtype *ret, struct err *e)
 {
-	struct reading r = {.a = a, .e = e};
+	struct nczarr_dtype_reading r = {.a = a, .e = e};
 
 	return any_v3(&r, v, 0, ret);
 }

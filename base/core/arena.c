@@ -44,7 +44,7 @@ void arena_release(struct arena *a)
 	a->used = 0;
 }
 
-static struct arena_block *add_block(struct arena *a, size_t bytes)
+static struct arena_block *arena_add_block(struct arena *a, size_t bytes)
 {
 	size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES, total;
 	struct arena_block *b;
@@ -82,7 +82,7 @@ void *arena_alloc(struct arena *a, size_t n, size_t size)
 	if (ckd_add(&total, a->used, bytes) || total > a->max)
 		return NULL;
 	if (!b || b->cap - b->used < bytes)
-		b = a->fixed ? NULL : add_block(a, bytes);
+		b = a->fixed ? NULL : arena_add_block(a, bytes);
 	if (!b)
 		return NULL;
 	p = b->data + b->used;

@@ -33,8 +33,8 @@ int err_set(struct err *e, int code, const char *fmt, ...)
 	return code;
 }
 
-/* join - head + ": " + tail into e->msg, truncating at its end. */
-static void join(struct err *e, const char *head, const char *tail)
+/* core_err_join - head + ": " + tail into e->msg, truncating at its end. */
+static void core_err_join(struct err *e, const char *head, const char *tail)
 {
 	size_t n = strnlen(head, ERR_TEXT_MAX - 1), left = ERR_TEXT_MAX - 1 - n, t;
 
@@ -62,7 +62,7 @@ int err_wrap(struct err *e, int code, const char *fmt, ...)
 	format(head, sizeof(head), fmt, ap);
 	va_end(ap);
 	memcpy(tail, e->msg, sizeof(tail));
-	join(e, head, tail);
+	core_err_join(e, head, tail);
 	return code;
 }
 
@@ -77,7 +77,7 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
 	va_start(ap, fmt);
 	format(head, sizeof(head), fmt, ap);
 	va_end(ap);
-	join(e, head, strerror_r(errnum, text, sizeof(text)));
+	core_err_join(e, head, strerror_r(errnum, text, sizeof(text)));
 	return -errnum;
 }
 

@@ -8,12 +8,12 @@
 
 enum { FIRST_HEADS = 64 };
 
-static struct link **head_of(const struct map *m, uint64_t hash)
+static struct link **core_map_head_of(const struct map *m, uint64_t hash)
 {
 	return &m->heads[hash & (m->n_heads - 1)];
 }
 
-static int grow(struct map *m)
+static int core_map_grow(struct map *m)
 {
 	struct map bigger = {.n = m->n, .n_heads = m->n_heads ? 2 * m->n_heads : FIRST_HEADS};
 
@@ -22,7 +22,7 @@ static int grow(struct map *m)
 		return -1;
 	for (size_t i = 0; i < m->n_heads; i++)
 		for (struct link *l = m->heads[i], *next; l; l = next) {
-			struct link **head = head_of(&bigger, l->hash);
+			struct link **head = core_map_head_of(&bigger, l->hash);
 
 			next = l->next;
 			l->next = *head;
@@ -37,9 +37,9 @@ int map_add(struct map *m, struct link *l, uint64_t hash)
 {
 	struct link **head;
 
-	if (m->n >= m->n_heads && grow(m) < 0 && !m->heads)
+	if (m->n >= m->n_heads && core_map_grow(m) < 0 && !m->heads)
 		return -ENOMEM; /* a table that cannot grow only gets slow */
-	head = head_of(m, hash);
+	head = core_map_head_of(m, hash);
 	*l = (struct link){.next = *head, .hash = hash};
 	*head = l;
 	m->n++;
@@ -48,7 +48,7 @@ int map_add(struct map *m, struct link *l, uint64_t hash)
 
 void map_remove(struct map *m, struct link *l)
 {
-	struct link **at = head_of(m, l->hash);
+	struct link **at = core_map_head_of(m, l->hash);
 
 	while (*at != l)
 		at = &(*at)->next;
@@ -65,7 +65,7 @@ static struct link *matching(struct link *l, uint64_t hash)
 
 struct link *map_first(const struct map *m, uint64_t hash)
 {
-	return m->n_heads ? matching(*head_of(m, hash), hash) : NULL;
+	return m->n_heads ? matching(*core_map_head_of(m, hash), hash) : NULL;
 }
 
 struct link *map_next(const struct link *l)

@@ -129,18 +129,18 @@ void log_levels(struct buf *out)
 
 static _Atomic uint64_t last_error; /* a hash of its text; 0: there was none */
 
-static uint64_t hash_of(const char *text)
+static uint64_t observe_log_hash_of(const char *text)
 {
 	return str_hash(text, strlen(text)) | 1;
 }
 
 bool log_said_last(const char *text)
 {
-	return atomic_load(&last_error) == hash_of(text);
+	return atomic_load(&last_error) == observe_log_hash_of(text);
 }
 
-/* put - one line. text: room for one byte more, and the prefix in front of it. */
-static void put(enum log_level level, const char *text)
+/* observe_log_put - one line. text: room for one byte more, and the prefix in front of it. */
+static void observe_log_put(enum log_level level, const char *text)
 {
 	static const int priority[] = {SYSLOG_ERR, SYSLOG_WARNING, SYSLOG_INFO, SYSLOG_DEBUG};
 	static const enum metric counters[] = {M_LOG_ERRORS, M_LOG_WARNINGS, M_LOG_INFOS,
@@ -150,7 +150,7 @@ static void put(enum log_level level, const char *text)
 
 	metrics_count(counters[level]);
 	if (level == LOG_ERROR)
-		atomic_store(&last_error, hash_of(text));
+		atomic_store(&last_error, observe_log_hash_of(text));
 	if (atomic_load_explicit(&log_syslog, memory_order_relaxed)) {
 		syslog(priority[level], "%s", text);
 		return;
@@ -166,7 +166,7 @@ static void put_kept(void *arg, uint8_t part, uint8_t level, const char *text)
 
 	(void)arg;
 	(void)snprintf(line, sizeof(line), "%s: %s", part_names[part], text);
-	put((enum log_level)level, line);
+	observe_log_put((enum log_level)level, line);
 }
 
 static int64_t now_seconds(void)
@@ -200,7 +200,7 @@ bool log_put(enum log_component part, enum log_level level, const char *fmt, ...
 		(void)pthread_mutex_unlock(&kept.lock);
 	}
 	if (say)
-		put(level, text);
+		observe_log_put(level, text);
 	else
 		metrics_count(M_LOG_KEPT_BACK);
 	return say;

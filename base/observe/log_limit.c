@@ -7,7 +7,7 @@
 #define FNV_BASE 14695981039346656037u
 #define FNV_PRIME 1099511628211u
 
-static bool is_digit(char c)
+static bool log_limit_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
@@ -18,8 +18,8 @@ static uint64_t hash_text(const char *s, uint64_t h, bool numbers)
 	for (; *s; s++) {
 		char c = *s;
 
-		if (!numbers && is_digit(c)) {
-			while (is_digit(s[1]))
+		if (!numbers && log_limit_is_digit(c)) {
+			while (log_limit_is_digit(s[1]))
 				s++;
 			c = '0';
 		}
@@ -62,9 +62,10 @@ static void said_more_lines(struct log_limit *l, uint8_t part, uint8_t level,
 	say(arg, part, level, line);
 }
 
-/* kind_of - the entry of a hash: one that is there, a free one, or the one that is oldest. */
-static struct log_kind *kind_of(struct log_limit *l, uint64_t hash, int64_t now,
-				log_limit_say *say, void *arg)
+/* log_limit_kind_of - the entry of a hash: one that is there, a free one, or the one that is
+ * oldest. */
+static struct log_kind *log_limit_kind_of(struct log_limit *l, uint64_t hash, int64_t now,
+					  log_limit_say *say, void *arg)
 {
 	struct log_kind *oldest = &l->kinds[0];
 
@@ -111,7 +112,7 @@ bool log_limit_ask(struct log_limit *l, uint8_t component, uint8_t level, const 
 {
 	const uint64_t base = FNV_BASE ^ ((uint64_t)component << 8 | level);
 	const uint64_t whole = hash_text(text, FNV_BASE, true);
-	struct log_kind *k = kind_of(l, hash_text(text, base, false), now, say, arg);
+	struct log_kind *k = log_limit_kind_of(l, hash_text(text, base, false), now, say, arg);
 
 	k->component = component;
 	k->level = level;

@@ -175,7 +175,7 @@ void metrics_each(void (*fn)(void *arg, const struct metric_value *v), void *arg
 
 /* ---- OpenMetrics ---- */
 
-struct text {
+struct metrics_text_s {
 	struct buf *out;
 	const char *mount;
 };
@@ -195,8 +195,8 @@ static void put_label(struct buf *out, const char *name, const char *value)
 	buf_putc(out, '"');
 }
 
-static void head(struct buf *out, const char *name, const char *type, const char *unit,
-		 const char *help)
+static void metrics_head(struct buf *out, const char *name, const char *type, const char *unit,
+			 const char *help)
 {
 	buf_printf(out, "# TYPE " PREFIX "%s %s\n", name, type);
 	if (unit[0])
@@ -204,12 +204,13 @@ static void head(struct buf *out, const char *name, const char *type, const char
 	buf_printf(out, "# HELP " PREFIX "%s %s\n", name, help);
 }
 
-static void put_value(void *arg, const struct metric_value *v)
+static void metrics_put_value(void *arg, const struct metric_value *v)
 {
-	const struct text *t = arg;
+	const struct metrics_text_s *t = arg;
 
 	if (v->first)
-		head(t->out, v->family, v->counter ? "counter" : "gauge", v->unit, v->help);
+		metrics_head(t->out, v->family, v->counter ? "counter" : "gauge", v->unit,
+			     v->help);
 	buf_printf(t->out, PREFIX "%s%s{", v->family, v->counter ? "_total" : "");
 	put_label(t->out, "mount", t->mount);
 	if (v->label[0]) {
@@ -222,20 +223,20 @@ static void put_value(void *arg, const struct metric_value *v)
 void metrics_text(const char *mount, const char *version, struct buf *out)
 {
 	struct buf name;
-	struct text t = {.out = out};
+	struct metrics_text_s t = {.out = out};
 
 	/* a path may hold anything, the text is UTF-8 */
 	buf_init(&name, (size_t)1 << 16);
 	(void)str_put_utf8(&name, mount, strlen(mount));
 	buf_putc(&name, '\0');
 	t.mount = buf_ok(&name) ? (const char *)name.data : "";
-	head(out, "build", "info", "", "What serves the mount.");
+	metrics_head(out, "build", "info", "", "What serves the mount.");
 	buf_puts(out, PREFIX "build_info{");
 	put_label(out, "mount", t.mount);
 	buf_putc(out, ',');
 	put_label(out, "version", version);
 	buf_puts(out, "} 1\n");
-	metrics_each(put_value, &t);
+	metrics_each(metrics_put_value, &t);
 	buf_puts(out, "# EOF\n");
 	buf_release(&name);
 }

@@ -35,7 +35,7 @@ void cancel_request(struct cancel *s)
 	atomic_store(&s->asked, true);
 }
 
-static bool asked(struct cancel *s)
+static bool cancel_asked(struct cancel *s)
 {
 	int64_t now;
 
@@ -57,7 +57,7 @@ bool cancel_requested(void)
 	if (atomic_load(&everything))
 		return true;
 	for (struct cancel *s = current; s; s = s->outer)
-		if (asked(s))
+		if (cancel_asked(s))
 			return true;
 	return false;
 }

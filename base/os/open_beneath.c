@@ -44,8 +44,8 @@ static bool is_link(int fd, const char *name)
 	       S_ISLNK(st.st_mode);
 }
 
-/* open_one - a single component; what is a link is -ELOOP. */
-static int open_one(int at, const char *name, int flags)
+/* open_beneath_open_one - a single component; what is a link is -ELOOP. */
+static int open_beneath_open_one(int at, const char *name, int flags)
 {
 	int fd = openat(at, name, flags | O_NOFOLLOW), code;
 
@@ -81,8 +81,8 @@ static int component_by_component(int dirfd, const char *path, int flags)
 		if (strcmp(name, "..") == 0)
 			return -EXDEV;
 		if (*rest == '\0')
-			return open_one(at, name, flags);
-		fd = open_one(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+			return open_beneath_open_one(at, name, flags);
+		fd = open_beneath_open_one(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
 			return fd;
 		auto_fd_fn(&held);

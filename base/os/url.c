@@ -14,14 +14,14 @@ static bool is_alpha(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_digit(char c)
+static bool os_url_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
 static int hex_of(char c)
 {
-	if (is_digit(c))
+	if (os_url_is_digit(c))
 		return c - '0';
 	if (c >= 'a' && c <= 'f')
 		return c - 'a' + 10;
@@ -35,8 +35,8 @@ static size_t scheme_len(const char *text)
 
 	if (!is_alpha(text[0]))
 		return 0;
-	while (is_alpha(text[n]) || is_digit(text[n]) || text[n] == '+' || text[n] == '-' ||
-	       text[n] == '.')
+	while (is_alpha(text[n]) || os_url_is_digit(text[n]) || text[n] == '+' ||
+	       text[n] == '-' || text[n] == '.')
 		n++;
 	return strncmp(text + n, "://", 3) == 0 ? n : 0;
 }
@@ -53,7 +53,7 @@ void url_encode(struct buf *out, const char *text, size_t n, bool slashes)
 	for (size_t i = 0; i < n; i++) {
 		char c = text[i];
 
-		if (is_alpha(c) || is_digit(c) || c == '-' || c == '.' || c == '_' ||
+		if (is_alpha(c) || os_url_is_digit(c) || c == '-' || c == '.' || c == '_' ||
 		    c == '~' || (slashes && c == '/'))
 			buf_putc(out, c);
 		else
@@ -61,8 +61,9 @@ void url_encode(struct buf *out, const char *text, size_t n, bool slashes)
 	}
 }
 
-/* decoded - the byte at text[*i], which may be encoded; *i is moved to its last byte. -1: bad. */
-static int decoded(const char *text, size_t n, size_t *i)
+/* os_url_decoded - the byte at text[*i], which may be encoded; *i is moved to its last byte. -1:
+ * bad. */
+static int os_url_decoded(const char *text, size_t n, size_t *i)
 {
 	int hi, lo;
 
@@ -79,7 +80,7 @@ static int decoded(const char *text, size_t n, size_t *i)
 int url_decode(struct buf *out, const char *text, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		int c = text[i] ? decoded(text, n, &i) : -1;
+		int c = text[i] ? os_url_decoded(text, n, &i) : -1;
 
 		if (c < 0)
 			return err_set(
@@ -94,7 +95,7 @@ int url_decode(struct buf *out, const char *text, size_t n, struct err *e)
 static int encoding_check(const char *text, size_t n, const char *where, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (decoded(text, n, &i) < 0)
+		if (os_url_decoded(text, n, &i) < 0)
 			return err_set(
 				e, -EINVAL,
 				"address: a '%%' in its %s without two hexadecimal digits "
@@ -105,7 +106,7 @@ static int encoding_check(const char *text, size_t n, const char *where, struct 
 
 /* Taking apart. */
 
-static int keep(char **ret, const char *text, size_t n, struct err *e)
+static int os_url_keep(char **ret, const char *text, size_t n, struct err *e)
 {
 	*ret = strndup(text, n);
 	return *ret ? 0 : err_nomem(e);
@@ -122,14 +123,14 @@ static int keep_decoded(char **ret, const char *text, size_t n, const char *wher
 	buf_init(&b, URL_MAX + 1);
 	rc = url_decode(&b, text, n, e);
 	if (rc == 0)
-		rc = keep(ret, b.data ? (const char *)b.data : "", b.len, e);
+		rc = os_url_keep(ret, b.data ? (const char *)b.data : "", b.len, e);
 	if (b.data)
 		explicit_bzero(b.data, b.len); /* a password, perhaps */
 	buf_release(&b);
 	return rc;
 }
 
-static void lower(char *s)
+static void os_url_lower(char *s)
 {
 	for (; *s; s++)
 		if (*s >= 'A' && *s <= 'Z')
@@ -149,7 +150,7 @@ static int bad_host(struct err *e)
 static bool host_ok(const char *host, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!is_alpha(host[i]) && !is_digit(host[i]) && host[i] != '-' &&
+		if (!is_alpha(host[i]) && !os_url_is_digit(host[i]) && host[i] != '-' &&
 		    host[i] != '.' && host[i] != '_' && !((uint8_t)host[i] & 0x80))
 			return false;
 	return n < 256;
@@ -205,10 +206,10 @@ static int take_host(const char *begin, const char *end, struct url *u, struct e
 	if (stop == begin && strcmp(u->scheme, "file") != 0)
 		return err_set(e, -EINVAL, "address: there is no host behind '%s://'",
 			       u->scheme);
-	rc = keep(&u->host, begin, (size_t)(stop - begin), e);
+	rc = os_url_keep(&u->host, begin, (size_t)(stop - begin), e);
 	if (rc < 0)
 		return rc;
-	lower(u->host);
+	os_url_lower(u->host);
 	return port < end ? take_port(port + 1, (size_t)(end - port - 1), u, e) : 0;
 }
 
@@ -236,17 +237,17 @@ static int take_rest(const char *text, struct url *u, struct err *e)
 	int rc = encoding_check(text, path, "path", e);
 
 	if (rc == 0)
-		rc = keep(&u->path, text, path, e);
+		rc = os_url_keep(&u->path, text, path, e);
 	text += path;
 	if (rc == 0 && *text == '?') {
 		query = strcspn(++text, "#");
 		rc = encoding_check(text, query, "query", e);
 		if (rc == 0)
-			rc = keep(&u->query, text, query, e);
+			rc = os_url_keep(&u->query, text, query, e);
 		text += query;
 	}
 	if (rc == 0 && *text == '#')
-		rc = keep(&u->fragment, text + 1, strlen(text + 1), e);
+		rc = os_url_keep(&u->fragment, text + 1, strlen(text + 1), e);
 	return rc;
 }
 
@@ -255,11 +256,11 @@ static int take_all(const char *text, struct url *u, struct err *e)
 	size_t n = scheme_len(text);
 	const char *authority = text + n + 3;
 	const char *end = authority + strcspn(authority, "/?#");
-	int rc = keep(&u->scheme, text, n, e);
+	int rc = os_url_keep(&u->scheme, text, n, e);
 
 	if (rc < 0)
 		return rc;
-	lower(u->scheme);
+	os_url_lower(u->scheme);
 	rc = take_authority(authority, end, u, e);
 	return rc < 0 ? rc : take_rest(end, u, e);
 }
@@ -289,7 +290,7 @@ int url_parse(const char *text, struct url *ret, struct err *e)
 	return 0;
 }
 
-static void wipe(char *s)
+static void os_url_wipe(char *s)
 {
 	if (s)
 		explicit_bzero(s, strlen(s));
@@ -299,11 +300,11 @@ static void wipe(char *s)
 void url_release(struct url *u)
 {
 	free(u->scheme);
-	wipe(u->user);
-	wipe(u->password);
+	os_url_wipe(u->user);
+	os_url_wipe(u->password);
 	free(u->host);
 	free(u->path);
-	wipe(u->query); /* may be signed */
+	os_url_wipe(u->query); /* may be signed */
 	free(u->fragment);
 	*u = (struct url){0};
 }
@@ -374,7 +375,7 @@ void url_put(struct buf *out, const struct url *u, bool secrets)
 		put_query_shown(out, u->query);
 }
 
-static uint16_t port_of(const struct url *u)
+static uint16_t os_url_port_of(const struct url *u)
 {
 	if (u->port)
 		return u->port;
@@ -384,5 +385,5 @@ static uint16_t port_of(const struct url *u)
 bool url_origin_same(const struct url *a, const struct url *b)
 {
 	return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 &&
-	       port_of(a) == port_of(b);
+	       os_url_port_of(a) == os_url_port_of(b);
 }

@@ -32,8 +32,8 @@
 enum { FD_SOCK, FD_LIFE, FD_REPORT, OUR_FDS };
 #define SENT_MAX (CHILD_FDS_MAX + OUR_FDS)
 
-/* order - what the forker is sent; the job's data follows. */
-struct order {
+/* child_order - what the forker is sent; the job's data follows. */
+struct child_order {
 	const struct child_kind *kind; /* the same address there */
 	uint64_t size;
 };
@@ -63,8 +63,8 @@ void child_forget(void (*fn)(void))
 
 /* ---- what children begin with ---- */
 
-/* wipe - of a process whose memory is a copy of one that may have keys. */
-static void wipe(void)
+/* child_wipe - of a process whose memory is a copy of one that may have keys. */
+static void child_wipe(void)
 {
 	if (forget)
 		forget();
@@ -80,9 +80,9 @@ static void close_all(int from, int to)
 		(void)close(fd); /* most are not open */
 }
 
-/* keep_only - close every descriptor above stdio but these. The server's /dev/fuse above all: as
- * long as one process has it open, a dead mount hangs instead of failing. */
-static void keep_only(const int *keep, size_t n)
+/* child_keep_only - close every descriptor above stdio but these. The server's /dev/fuse above all:
+ * as long as one process has it open, a dead mount hangs instead of failing. */
+static void child_keep_only(const int *keep, size_t n)
 {
 	int from = STDERR_FILENO + 1;
 
@@ -156,8 +156,8 @@ static void die_with_server(int life)
 		_exit(0); /* it ended in between */
 }
 
-/* begin - of every child. fds: the job's, FD_SOCK and FD_LIFE. */
-static void begin(const struct child_kind *kind, const int *fds)
+/* child_begin - of every child. fds: the job's, FD_SOCK and FD_LIFE. */
+static void child_begin(const struct child_kind *kind, const int *fds)
 {
 	const struct rlimit no_core = {1, 1}; /* 0 does not keep it from programs: core(5) */
 	const size_t n = kind->n_fds + FD_LIFE + 1;
@@ -165,7 +165,7 @@ static void begin(const struct child_kind *kind, const int *fds)
 	if (kind->keeps_files && kind->keeps_files())
 		keep_files(fds, n);
 	else
-		keep_only(fds, n);
+		child_keep_only(fds, n);
 	null_stdio(!sandbox_off()); /* reports of sanitizers are wanted */
 	plain_signals();
 	die_with_server(fds[kind->n_fds + FD_LIFE]);
@@ -173,7 +173,7 @@ static void begin(const struct child_kind *kind, const int *fds)
 	(void)prctl(PR_SET_NAME, kind->name);   /* for people only */
 }
 
-static _Noreturn void run(const struct child_kind *kind, const struct child_self *self)
+static _Noreturn void child_run(const struct child_kind *kind, const struct child_self *self)
 {
 	canary_sing("child");
 	kind->run(self);
@@ -231,7 +231,8 @@ static void reap(void)
 }
 
 /* recv_order - an order, its data and its descriptors. Returns false when the server has gone. */
-static bool recv_order(int sock, struct order *o, void *data, int fds[SENT_MAX], bool *ret_ok)
+static bool recv_order(int sock, struct child_order *o, void *data, int fds[SENT_MAX],
+		       bool *ret_ok)
 {
 	union {
 		struct cmsghdr head;
@@ -259,7 +260,7 @@ static bool recv_order(int sock, struct order *o, void *data, int fds[SENT_MAX],
 }
 
 /* fork_job - the pid, or minus errno, is the first thing that the report says. */
-static void fork_job(const struct order *o, const void *data, const int *fds)
+static void fork_job(const struct child_order *o, const void *data, const int *fds)
 {
 	const uint32_t n = o->kind->n_fds;
 	int report = fds[n + FD_REPORT], said;
@@ -275,8 +276,8 @@ static void fork_job(const struct order *o, const void *data, const int *fds)
 			.data = data, .size = o->size, .fds = fds, .sock = fds[n + FD_SOCK]};
 
 		(void)close(report);
-		begin(o->kind, fds);
-		run(o->kind, &self);
+		child_begin(o->kind, fds);
+		child_run(o->kind, &self);
 	}
 	for (uint32_t i = 0; i < n + FD_REPORT; i++)
 		(void)close(fds[i]);
@@ -287,17 +288,17 @@ static void fork_job(const struct order *o, const void *data, const int *fds)
 	running[n_running++] = (struct running){.pid = pid, .report = report};
 }
 
-static _Noreturn void serve(int sock, void (*ready)(void))
+static _Noreturn void child_serve(int sock, void (*ready)(void))
 {
 	static _Alignas(max_align_t) uint8_t data[CHILD_DATA_MAX];
-	struct order o;
+	struct child_order o;
 	int fds[SENT_MAX];
 	struct signalfd_siginfo info;
 	sigset_t chld;
 	int sig;
 
-	wipe();
-	keep_only(&sock, 1);
+	child_wipe();
+	child_keep_only(&sock, 1);
 	null_stdio(!SANDBOX_OFF || background); /* its children have what it has */
 	plain_signals();
 	(void)prctl(PR_SET_NAME, CHILD_FORKER_NAME);
@@ -336,7 +337,7 @@ int child_prepare(void (*ready)(void), struct err *e)
 		return err_sys(e, errno, "talk to the process that starts others");
 	pid = fork();
 	if (pid == 0)
-		serve(sock[1], ready);
+		child_serve(sock[1], ready);
 	(void)close(sock[1]);
 	if (pid < 0) {
 		int errnum = errno;
@@ -361,7 +362,7 @@ bool child_prepared(void)
 /* ---- the server ---- */
 
 /* send_order - ask the forker. Returns 0, or -errno. */
-static int send_order(const struct order *o, const void *data, const int *fds)
+static int send_order(const struct child_order *o, const void *data, const int *fds)
 {
 	union {
 		struct cmsghdr head;
@@ -388,7 +389,7 @@ static int send_order(const struct order *o, const void *data, const int *fds)
 }
 
 /* start_by_forker - takes no descriptor of fds, in which FD_REPORT is still free. */
-static int start_by_forker(const struct order *o, const void *data, int *fds,
+static int start_by_forker(const struct child_order *o, const void *data, int *fds,
 			   struct child_proc *ret, struct err *e)
 {
 	int report[2], said = 0, rc;
@@ -430,11 +431,11 @@ static int start_here(const struct child_kind *kind, void *own, const int *fds,
 		const struct child_self self = {
 			.own = own, .fds = fds, .sock = fds[kind->n_fds + FD_SOCK]};
 
-		wipe();
-		begin(kind, fds);
+		child_wipe();
+		child_begin(kind, fds);
 		if (kind->leave)
 			kind->leave(); /* entered by the thread that forked, all there is here */
-		run(kind, &self);
+		child_run(kind, &self);
 	}
 	if (kind->leave)
 		kind->leave();
@@ -448,7 +449,7 @@ static int start_here(const struct child_kind *kind, void *own, const int *fds,
 int child_start(const struct child_kind *kind, void *own, const void *data, size_t size,
 		const int *fds, struct child_proc *ret, struct err *e)
 {
-	const struct order o = {.kind = kind, .size = size};
+	const struct child_order o = {.kind = kind, .size = size};
 	int sock[2], life[2], all[SENT_MAX], rc = -EPIPE;
 
 	*ret = (struct child_proc){.sock = -1, .life = -1, .report = -1};

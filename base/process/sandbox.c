@@ -96,8 +96,8 @@ static uint64_t fs_rights(int abi)
 	return ((uint64_t)1 << bits) - 1;
 }
 
-/* place_of - a descriptor of what p says, or -1. */
-static int place_of(const struct sandbox_path *p)
+/* sandbox_place_of - a descriptor of what p says, or -1. */
+static int sandbox_place_of(const struct sandbox_path *p)
 {
 	const char *slash = p->path && p->beside ? strrchr(p->path, '/') : NULL;
 	char dir[PATH_MAX];
@@ -113,7 +113,7 @@ static int place_of(const struct sandbox_path *p)
 
 static int ll_add(int rules, const struct sandbox_path *p, uint64_t all)
 {
-	auto_fd int own = (errno = 0, place_of(p));
+	auto_fd int own = (errno = 0, sandbox_place_of(p));
 	int fd = p->path ? own : p->fd;
 	uint64_t allowed = LL_READ_FILE | LL_READ_DIR;
 	struct ll_path rule;

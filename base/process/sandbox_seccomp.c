@@ -319,8 +319,8 @@ struct program {
 static struct program programs[SANDBOX_OPENS + SANDBOX_LOADS + SANDBOX_WRITES + 1];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int rule(scmp_filter_ctx c, uint32_t action, const char *name, unsigned n,
-		const struct scmp_arg_cmp *args)
+static int sandbox_seccomp_rule(scmp_filter_ctx c, uint32_t action, const char *name,
+				unsigned n, const struct scmp_arg_cmp *args)
 {
 	int nr = seccomp_syscall_resolve_name(name), rc;
 
@@ -330,16 +330,17 @@ static int rule(scmp_filter_ctx c, uint32_t action, const char *name, unsigned n
 	return rc == -EDOM ? 0 : rc; /* not of this architecture */
 }
 
-static int all_of(scmp_filter_ctx c, uint32_t action, const char *const *names, size_t n)
+static int sandbox_seccomp_all_of(scmp_filter_ctx c, uint32_t action, const char *const *names,
+				  size_t n)
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = rule(c, action, names[i], 0, NULL);
+		rc = sandbox_seccomp_rule(c, action, names[i], 0, NULL);
 	return rc;
 }
 
-#define ALL_OF(c, action, names) all_of(c, action, names, ARRAY_LEN(names))
+#define ALL_OF(c, action, names) sandbox_seccomp_all_of(c, action, names, ARRAY_LEN(names))
 
 /* masked - allow a call when argument `arg` has none of the bits, or exactly `value` of them. */
 static int masked(scmp_filter_ctx c, const char *name, unsigned arg, uint64_t bits,
@@ -348,14 +349,15 @@ static int masked(scmp_filter_ctx c, const char *name, unsigned arg, uint64_t bi
 	const struct scmp_arg_cmp cmp = {
 		.arg = arg, .op = SCMP_CMP_MASKED_EQ, .datum_a = bits, .datum_b = value};
 
-	return rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
+	return sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
 }
 
-static int equal(scmp_filter_ctx c, const char *name, unsigned arg, uint64_t value)
+static int sandbox_seccomp_equal(scmp_filter_ctx c, const char *name, unsigned arg,
+				 uint64_t value)
 {
 	const struct scmp_arg_cmp cmp = {.arg = arg, .op = SCMP_CMP_EQ, .datum_a = value};
 
-	return rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
+	return sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
 }
 
 /* add_own - what a process may do to itself: end by a signal, look at limits, and have fewer
@@ -367,20 +369,22 @@ static int add_own(scmp_filter_ctx c)
 		{.arg = 1, .op = SCMP_CMP_EQ, .datum_a = RLIMIT_NOFILE}};
 	const struct scmp_arg_cmp look[] = {{.arg = 0, .op = SCMP_CMP_EQ, .datum_a = 0},
 					    {.arg = 2, .op = SCMP_CMP_EQ, .datum_a = 0}};
-	int rc = equal(c, "tgkill", 0, OWN_PID);
+	int rc = sandbox_seccomp_equal(c, "tgkill", 0, OWN_PID);
 
 	if (rc == 0)
-		rc = equal(c, "kill", 0, OWN_PID);
+		rc = sandbox_seccomp_equal(c, "kill", 0, OWN_PID);
 	if (rc == 0)
-		rc = rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(files), files);
+		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(files),
+					  files);
 	if (rc == 0)
-		rc = rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(look), look);
+		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(look),
+					  look);
 	if (rc == 0)
-		rc = equal(c, "setrlimit", 0, RLIMIT_NOFILE);
+		rc = sandbox_seccomp_equal(c, "setrlimit", 0, RLIMIT_NOFILE);
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(fcntls); i++) {
-		rc = equal(c, "fcntl", 1, (uint64_t)fcntls[i]);
+		rc = sandbox_seccomp_equal(c, "fcntl", 1, (uint64_t)fcntls[i]);
 		if (rc == 0)
-			rc = equal(c, "fcntl64", 1, (uint64_t)fcntls[i]);
+			rc = sandbox_seccomp_equal(c, "fcntl64", 1, (uint64_t)fcntls[i]);
 	}
 	return rc;
 }
@@ -397,7 +401,7 @@ static int add_opens(scmp_filter_ctx c)
 		rc = masked(c, "openat", 2, writes, 0);
 	if (rc == 0)
 		rc = masked(c, "open", 1, writes, 0);
-	return rc == 0 ? rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL) : rc;
+	return rc == 0 ? sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL) : rc;
 }
 
 /* add_memory - mapping without code; code with SANDBOX_LOADS. */
@@ -424,7 +428,8 @@ static int add_reading(scmp_filter_ctx c, unsigned may)
 	else if (rc == 0) /* fstat, as glibc makes it */
 		rc = masked(c, "newfstatat", 3, AT_EMPTY_PATH, AT_EMPTY_PATH);
 	/* glibc asks for it and takes clone instead, whose flags can be seen */
-	return rc == 0 ? rule(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL) : rc;
+	return rc == 0 ? sandbox_seccomp_rule(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL)
+		       : rc;
 }
 
 static int add_writing(scmp_filter_ctx c)
@@ -436,11 +441,11 @@ static int add_writing(scmp_filter_ctx c)
 	if (rc == 0)
 		rc = ALL_OF(c, SCMP_ACT_ALLOW, write_calls);
 	if (rc == 0)
-		rc = rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL);
-	return rc == 0 ? equal(c, "socketpair", 0, AF_UNIX) : rc;
+		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL);
+	return rc == 0 ? sandbox_seccomp_equal(c, "socketpair", 0, AF_UNIX) : rc;
 }
 
-static int add_all(scmp_filter_ctx c, unsigned may)
+static int sandbox_seccomp_add_all(scmp_filter_ctx c, unsigned may)
 {
 	int rc = seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
@@ -474,11 +479,11 @@ static bool program_of(scmp_filter_ctx c, struct sock_fprog *ret)
 	return true;
 }
 
-static void make(unsigned may, struct sock_fprog *ret)
+static void sandbox_seccomp_make(unsigned may, struct sock_fprog *ret)
 {
 	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 
-	if (c && add_all(c, may) == 0 && !program_of(c, ret))
+	if (c && sandbox_seccomp_add_all(c, may) == 0 && !program_of(c, ret))
 		*ret = (struct sock_fprog){0};
 	if (c)
 		seccomp_release(c);
@@ -493,7 +498,7 @@ const struct sock_fprog *calls_prepare(unsigned may)
 	p = &programs[may];
 	(void)pthread_mutex_lock(&lock);
 	if (!p->prog.len) /* again where memory was short */
-		make(may, &p->prog);
+		sandbox_seccomp_make(may, &p->prog);
 	(void)pthread_mutex_unlock(&lock);
 	return p->prog.len ? &p->prog : NULL;
 }

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-/* map - other children that are forked have no use for it. */
-static uint8_t *map(int fd, uint64_t size)
+/* process_shm_map - other children that are forked have no use for it. */
+static uint8_t *process_shm_map(int fd, uint64_t size)
 {
 	void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -25,7 +25,7 @@ int shm_new(const char *name, uint64_t size, struct shm *ret, struct err *e)
 		return err_sys(e, errno, "memory for another process");
 	if (ftruncate(fd, (off_t)size) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
-		ret->at = map(fd, size);
+		ret->at = process_shm_map(fd, size);
 	errnum = errno;
 	if (!ret->at) {
 		(void)close(fd);
@@ -50,7 +50,7 @@ int shm_grow(struct shm *r, uint64_t size, struct err *e)
 		to *= 2;
 	if (ftruncate(r->fd, (off_t)to) < 0)
 		return err_sys(e, errno, "memory for another process");
-	at = map(r->fd, to);
+	at = process_shm_map(r->fd, to);
 	if (!at)
 		return err_nomem(e);
 	(void)munmap(r->at, (size_t)r->size);

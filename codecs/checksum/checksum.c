@@ -16,8 +16,8 @@
 
 enum { AT_START, AT_END };
 
-/* sum_of - the checksum that a codec means. */
-static uint32_t sum_of(uint32_t id, const uint8_t *p, size_t n)
+/* checksum_sum_of - the checksum that a codec means. */
+static uint32_t checksum_sum_of(uint32_t id, const uint8_t *p, size_t n)
 {
 	switch (id) {
 	case CODEC_CRC32:
@@ -36,8 +36,8 @@ static bool at_end(const struct codec_spec *spec)
 	return spec->params[0] == AT_END;
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void checksum_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				  struct buf *json)
 {
 	/* readers before numcodecs 0.14 know no location, and have crc32 and adler32 in front */
 	if (at_end(spec) != (spec->h5_id == CODEC_CRC32C_ZARR2))
@@ -71,11 +71,12 @@ static int from_zarr_end(const struct codec_conf *conf, uint32_t *params, uint32
 	return location(conf, "end", params, ret_n, e);
 }
 
-/* verify - compare the sum of n bytes with what is stored at `sum`. */
-static int verify(uint32_t id, const uint8_t *p, size_t n, const uint8_t *sum, struct err *e)
+/* checksum_verify - compare the sum of n bytes with what is stored at `sum`. */
+static int checksum_verify(uint32_t id, const uint8_t *p, size_t n, const uint8_t *sum,
+			   struct err *e)
 {
 	const struct codec_spec spec = {.h5_id = id, .name = ""};
-	uint32_t got = sum_of(id, p, n), stored = codec_le32(sum);
+	uint32_t got = checksum_sum_of(id, p, n), stored = codec_le32(sum);
 
 	if (got == stored)
 		return 0;
@@ -89,17 +90,17 @@ static int short_of(size_t in_len, struct err *e)
 	return err_set(e, -EBADMSG, "checksum: length %zu is less than %d", in_len, SUM);
 }
 
-static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
+static int checksum_check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
 {
 	if (in_len < SUM)
 		return short_of(in_len, e);
 	*ret_len = in_len - SUM;
-	return verify(CODEC_CRC32C, in, in_len - SUM, in + in_len - SUM, e);
+	return checksum_verify(CODEC_CRC32C, in, in_len - SUM, in + in_len - SUM, e);
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int checksum_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			   uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	const uint8_t *sum;
 	size_t n;
@@ -112,7 +113,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		return err_set(e, -ERANGE, "checksum: length %zu exceeds %zu", n, cap);
 	sum = at_end(spec) ? in + n : in;
 	in += at_end(spec) ? 0 : SUM;
-	rc = verify(spec->h5_id, in, n, sum, e);
+	rc = checksum_verify(spec->h5_id, in, n, sum, e);
 	if (rc)
 		return rc;
 	if (n > 0)
@@ -121,22 +122,22 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t checksum_framed_size(uint64_t n)
 {
 	uint64_t r;
 
 	return ckd_add(&r, n, (uint64_t)SUM) ? 0 : r;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+static uint64_t checksum_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
-	return framed_size(n);
+	return checksum_framed_size(n);
 }
 
-static void frame(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
-		  size_t n, uint8_t *out)
+static void checksum_frame(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			   const uint8_t *in, size_t n, uint8_t *out)
 {
-	uint32_t sum = sum_of(spec->h5_id, in, n);
+	uint32_t sum = checksum_sum_of(spec->h5_id, in, n);
 	uint8_t *to = at_end(spec) ? out : out + SUM;
 
 	if (n > 0)
@@ -144,15 +145,16 @@ static void frame(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, con
 	codec_put_le32(at_end(spec) ? out + n : out, sum);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int checksum_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			   size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
+			   struct err *e)
 {
-	uint64_t size = framed_size(n);
+	uint64_t size = checksum_framed_size(n);
 	uint8_t *p = size && size <= SIZE_MAX ? buf_grow(out, (size_t)size) : NULL;
 
 	if (!p)
 		return err_nomem(e);
-	frame(spec, elem_size, in, n, p);
+	checksum_frame(spec, elem_size, in, n, p);
 	return 0;
 }
 
@@ -162,12 +164,12 @@ const struct codec_ops codec_crc32c = {
 	.zarr3_name = "crc32c",
 	.zarr3_stock = true,
 	.trailer = SUM,
-	.stored_max = stored_max,
-	.decode = decode,
-	.check = check,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.stored_max = checksum_stored_max,
+	.decode = checksum_decode,
+	.check = checksum_check,
+	.framed_size = checksum_framed_size,
+	.frame = checksum_frame,
+	.encode = checksum_encode,
 };
 
 #define NUMCODECS_SUM(variable, text, id, from)                                                \
@@ -175,13 +177,13 @@ const struct codec_ops codec_crc32c = {
 		.name = (text),                                                                \
 		.h5_id = (id),                                                                 \
 		.zarr2_id = (text),                                                            \
-		.zarr2_params = zarr2_params,                                                  \
+		.zarr2_params = checksum_zarr2_params,                                         \
 		.from_zarr = (from),                                                           \
-		.stored_max = stored_max,                                                      \
-		.decode = decode,                                                              \
-		.framed_size = framed_size,                                                    \
-		.frame = frame,                                                                \
-		.encode = encode,                                                              \
+		.stored_max = checksum_stored_max,                                             \
+		.decode = checksum_decode,                                                     \
+		.framed_size = checksum_framed_size,                                           \
+		.frame = checksum_frame,                                                       \
+		.encode = checksum_encode,                                                     \
 	}
 
 NUMCODECS_SUM(codec_crc32c_zarr2, "crc32c", CODEC_CRC32C_ZARR2, from_zarr_end);

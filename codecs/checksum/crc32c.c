@@ -68,7 +68,7 @@ static uint32_t of_bytes(uint32_t crc, const uint8_t *p, size_t n)
 static uint32_t behind[4][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static inline uint64_t word(const uint8_t *p)
+static inline uint64_t crc32c_word(const uint8_t *p)
 {
 	uint64_t v;
 
@@ -81,7 +81,7 @@ HAS_CRC static uint32_t of_words(uint32_t crc, const uint8_t *p, size_t n)
 	uint64_t c = crc;
 
 	for (; n >= 8; n -= 8, p += 8)
-		c = __builtin_ia32_crc32di(c, word(p));
+		c = __builtin_ia32_crc32di(c, crc32c_word(p));
 	return of_bytes((uint32_t)c, p, n);
 }
 
@@ -99,7 +99,7 @@ static void make_behind(void)
 					behind[k][b] ^= bit[8 * k + i];
 }
 
-static inline uint32_t move(uint32_t crc)
+static inline uint32_t crc32c_move(uint32_t crc)
 {
 	return behind[0][crc & 0xff] ^ behind[1][crc >> 8 & 0xff] ^
 	       behind[2][crc >> 16 & 0xff] ^ behind[3][crc >> 24];
@@ -112,11 +112,11 @@ HAS_CRC static uint32_t of_pieces(uint32_t crc, const uint8_t *p, size_t n)
 		uint64_t a = crc, b = 0, c = 0;
 
 		for (size_t i = 0; i < PIECE; i += 8) {
-			a = __builtin_ia32_crc32di(a, word(p + i));
-			b = __builtin_ia32_crc32di(b, word(p + PIECE + i));
-			c = __builtin_ia32_crc32di(c, word(p + 2 * PIECE + i));
+			a = __builtin_ia32_crc32di(a, crc32c_word(p + i));
+			b = __builtin_ia32_crc32di(b, crc32c_word(p + PIECE + i));
+			c = __builtin_ia32_crc32di(c, crc32c_word(p + 2 * PIECE + i));
 		}
-		crc = move(move((uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
+		crc = crc32c_move(crc32c_move((uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
 	}
 	return of_words(crc, p, n);
 }

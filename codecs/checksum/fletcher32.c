@@ -81,16 +81,16 @@ static uint32_t fletcher32(const uint8_t *p, size_t n)
 	return swap16((uint32_t)sum2) << 16 | swap16((uint32_t)sum1);
 }
 
-/* prepare - whatever was given: H5Pset_fletcher32 takes no parameters. */
-static int prepare(const struct codec_spec *spec NZ_UNUSED,
-		   const struct codec_array *a NZ_UNUSED, uint32_t *params NZ_UNUSED,
-		   uint32_t *ret_n, struct err *e NZ_UNUSED)
+/* fletcher32_prepare - whatever was given: H5Pset_fletcher32 takes no parameters. */
+static int fletcher32_prepare(const struct codec_spec *spec NZ_UNUSED,
+			      const struct codec_array *a NZ_UNUSED, uint32_t *params NZ_UNUSED,
+			      uint32_t *ret_n, struct err *e NZ_UNUSED)
 {
 	*ret_n = 0;
 	return 0;
 }
 
-static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
+static int fletcher32_check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
 {
 	uint32_t stored, got;
 	size_t n;
@@ -109,12 +109,13 @@ static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *
 	return 0;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int fletcher32_decode(struct codec_scratch *s NZ_UNUSED,
+			     const struct codec_spec *spec NZ_UNUSED,
+			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			     uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	size_t n;
-	int rc = check(in, in_len, &n, e);
+	int rc = fletcher32_check(in, in_len, &n, e);
 
 	if (rc)
 		return rc;
@@ -126,20 +127,21 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t fletcher32_framed_size(uint64_t n)
 {
 	uint64_t r;
 
 	return ckd_add(&r, n, (uint64_t)TRAILER) ? 0 : r;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+static uint64_t fletcher32_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
-	return framed_size(n);
+	return fletcher32_framed_size(n);
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+static void fletcher32_frame(const struct codec_spec *spec NZ_UNUSED,
+			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			     uint8_t *out)
 {
 	uint32_t sum = fletcher32(in, n);
 
@@ -148,8 +150,9 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	codec_put_le32(out + n, sum);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int fletcher32_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			     size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
+			     struct err *e)
 {
 	size_t size;
 	uint8_t *p;
@@ -159,7 +162,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	p = buf_grow(out, size);
 	if (!p)
 		return err_nomem(e);
-	frame(spec, elem_size, in, n, p);
+	fletcher32_frame(spec, elem_size, in, n, p);
 	return 0;
 }
 
@@ -170,11 +173,11 @@ const struct codec_ops codec_fletcher32 = {
 	.portable = false, /* numcodecs has it from 0.12 on */
 	.h5_stock = true,
 	.trailer = TRAILER,
-	.prepare = prepare,
-	.stored_max = stored_max,
-	.decode = decode,
-	.check = check,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.prepare = fletcher32_prepare,
+	.stored_max = fletcher32_stored_max,
+	.decode = fletcher32_decode,
+	.check = fletcher32_check,
+	.framed_size = fletcher32_framed_size,
+	.frame = fletcher32_frame,
+	.encode = fletcher32_encode,
 };

@@ -29,9 +29,9 @@ enum { P_FILTER, P_FORMAT, P_TYPESIZE, P_BYTES, P_LEVEL, P_SHUFFLE, P_COMPRESSOR
 static const char *const compressors[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
 static const char *const shuffles[] = {"noshuffle", "shuffle", "bitshuffle"};
 
-/* parameter - a small number of the spec, `missing` when it is not there or too large. */
-static uint32_t parameter(const struct codec_spec *spec, uint32_t i, uint32_t n,
-			  uint32_t missing)
+/* blosc_parameter - a small number of the spec, `missing` when it is not there or too large. */
+static uint32_t blosc_parameter(const struct codec_spec *spec, uint32_t i, uint32_t n,
+				uint32_t missing)
 {
 	return spec->n_params > i && spec->params[i] < n ? spec->params[i] : missing;
 }
@@ -41,36 +41,38 @@ static uint32_t typesize_of(const struct codec_spec *spec, size_t elem_size)
 {
 	uint32_t missing =
 		elem_size > 0 && elem_size <= BLOSC_MAX_TYPESIZE ? (uint32_t)elem_size : 1;
-	uint32_t size = parameter(spec, P_TYPESIZE, BLOSC_MAX_TYPESIZE + 1, 1);
+	uint32_t size = blosc_parameter(spec, P_TYPESIZE, BLOSC_MAX_TYPESIZE + 1, 1);
 
 	return spec->n_params <= P_TYPESIZE || size == 0 ? missing : size;
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void blosc_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			       struct buf *json)
 {
 	buf_printf(json,
 		   ", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": %u, \"blocksize\": 0",
-		   compressors[parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
-					 BLOSC_BLOSCLZ)],
-		   (unsigned int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		   (unsigned int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE));
+		   compressors[blosc_parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+					       BLOSC_BLOSCLZ)],
+		   (unsigned int)blosc_parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+		   (unsigned int)blosc_parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE));
 }
 
-static void zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+static void blosc_zarr3_params(const struct codec_spec *spec, size_t elem_size,
+			       struct buf *json)
 {
-	buf_printf(json,
-		   ", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": \"%s\", "
-		   "\"typesize\": %u, \"blocksize\": 0",
-		   compressors[parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
-					 BLOSC_BLOSCLZ)],
-		   (unsigned int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		   shuffles[parameter(spec, P_SHUFFLE, ARRAY_LEN(shuffles), BLOSC_SHUFFLE)],
-		   (unsigned int)typesize_of(spec, elem_size));
+	buf_printf(
+		json,
+		", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": \"%s\", "
+		"\"typesize\": %u, \"blocksize\": 0",
+		compressors[blosc_parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+					    BLOSC_BLOSCLZ)],
+		(unsigned int)blosc_parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+		shuffles[blosc_parameter(spec, P_SHUFFLE, ARRAY_LEN(shuffles), BLOSC_SHUFFLE)],
+		(unsigned int)typesize_of(spec, elem_size));
 }
 
-/* index_of - which of n names a text is; -1 when none. */
-static int index_of(const char *const *names, size_t n, const char *text)
+/* blosc_index_of - which of n names a text is; -1 when none. */
+static int blosc_index_of(const char *const *names, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(names[i], text) == 0)
@@ -87,7 +89,7 @@ static int shuffle_from(const struct codec_conf *conf, uint32_t typesize, uint32
 	int rc;
 
 	if (conf->version == 3 && conf->text(conf->arg, "shuffle", &name) == 0) {
-		v = index_of(shuffles, ARRAY_LEN(shuffles), name);
+		v = blosc_index_of(shuffles, ARRAY_LEN(shuffles), name);
 		if (v < 0)
 			return err_set(e, -EBADMSG, "blosc: shuffle '%s'", name);
 	} else {
@@ -103,8 +105,8 @@ static int shuffle_from(const struct codec_conf *conf, uint32_t typesize, uint32
 	return 0;
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int blosc_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			   struct err *e)
 {
 	const char *cname = NULL;
 	int64_t typesize = 0;
@@ -112,7 +114,7 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 
 	if (rc)
 		return rc;
-	c = index_of(compressors, ARRAY_LEN(compressors), cname);
+	c = blosc_index_of(compressors, ARRAY_LEN(compressors), cname);
 	if (c < 0)
 		return err_set(e, -EOPNOTSUPP, "blosc: compressor '%s' is not supported",
 			       cname);
@@ -133,11 +135,11 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return rc ? rc : shuffle_from(conf, (uint32_t)typesize, &params[P_SHUFFLE], e);
 }
 
-/* prepare - the first four are the writer's, as in the HDF5 filter; of the others those that were
- * given, and lz4 at level 5 with shuffle when none was. Blosc itself wants bytes for elements
+/* blosc_prepare - the first four are the writer's, as in the HDF5 filter; of the others those that
+ * were given, and lz4 at level 5 with shuffle when none was. Blosc itself wants bytes for elements
  * that are longer than it can say. */
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+static int blosc_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			 uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	static const uint32_t limits[P_N] = {
 		[P_LEVEL] = 9, [P_SHUFFLE] = BLOSC_BITSHUFFLE, [P_COMPRESSOR] = BLOSC_ZSTD};
@@ -176,9 +178,10 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 	return 0;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int blosc_decode(struct codec_scratch *s NZ_UNUSED,
+			const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+			size_t *ret_len, struct err *e)
 {
 	size_t n, stored, claim;
 	int got;
@@ -206,13 +209,13 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t blosc_framed_size(uint64_t n)
 {
 	return n <= BLOSC_MAX_BUFFERSIZE ? n + HEAD : 0;
 }
 
-static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
-		  uint8_t *out)
+static void blosc_frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+			size_t n, uint8_t *out)
 {
 	uint32_t typesize = typesize_of(spec, elem_size);
 	uint32_t block = n < FRAME_BLOCK ? (uint32_t)n : FRAME_BLOCK - FRAME_BLOCK % typesize;
@@ -228,8 +231,9 @@ static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t
 		memcpy(out + HEAD, in, n);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int blosc_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
+			struct err *e)
 {
 	size_t start = out->len, bound;
 	uint8_t *p;
@@ -243,15 +247,16 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (!p)
 		return err_nomem(e);
 	if (n == 0) {
-		frame(spec, elem_size, in, n, p);
+		blosc_frame(spec, elem_size, in, n, p);
 		return 0;
 	}
-	got = blosc_compress_ctx((int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-				 (int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
-				 typesize_of(spec, elem_size), n, in, p, bound,
-				 compressors[parameter(spec, P_COMPRESSOR,
-						       ARRAY_LEN(compressors), BLOSC_BLOSCLZ)],
-				 0, 1);
+	got = blosc_compress_ctx(
+		(int)blosc_parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+		(int)blosc_parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
+		typesize_of(spec, elem_size), n, in, p, bound,
+		compressors[blosc_parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+					    BLOSC_BLOSCLZ)],
+		0, 1);
 	if (got <= 0) {
 		out->len = start;
 		return err_set(e, -EIO, "blosc: %zu bytes were not encoded", n);
@@ -267,13 +272,13 @@ const struct codec_ops codec_blosc = {
 	.zarr3_name = "blosc",
 	.zarr3_stock = true,
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.zarr3_params = zarr3_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
+	.zarr2_params = blosc_zarr2_params,
+	.zarr3_params = blosc_zarr3_params,
+	.from_zarr = blosc_from_zarr,
+	.prepare = blosc_prepare,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.decode = blosc_decode,
+	.framed_size = blosc_framed_size,
+	.frame = blosc_frame,
+	.encode = blosc_encode,
 };

@@ -32,8 +32,8 @@
 
 enum { P_FILTER, P_FORMAT, P_TYPESIZE, P_BYTES, P_LEVEL, P_SHUFFLE, P_COMPRESSOR };
 
-/* parts - what a chain does. Bits are those of the filter mask; 0: there is none. */
-struct parts {
+/* blosc_wrap_parts - what a chain does. Bits are those of the filter mask; 0: there is none. */
+struct blosc_wrap_parts {
 	uint32_t shuffle_bit, compress_bit;
 	const struct codec_spec *compress;
 	size_t size; /* of elements, as the header has it */
@@ -49,14 +49,14 @@ static size_t shuffle_size(const struct codec_spec *spec, size_t elem_size, uint
 }
 
 static bool take_apart(const struct codec_chain *chain, size_t elem_size, uint64_t n,
-		       struct parts *ret)
+		       struct blosc_wrap_parts *ret)
 {
 	const struct codec_spec *last;
 
 	if (chain->n < 1 || chain->n > 2 || n == 0 || n > BYTES_MAX)
 		return false;
 	last = &chain->specs[chain->n - 1];
-	*ret = (struct parts){
+	*ret = (struct blosc_wrap_parts){
 		.compress_bit = (uint32_t)1 << (chain->n - 1),
 		.compress = last,
 		.size = elem_size > 0 && elem_size <= BLOSC_MAX_TYPESIZE ? elem_size : 1,
@@ -74,9 +74,9 @@ static bool take_apart(const struct codec_chain *chain, size_t elem_size, uint64
 	return ret->size <= BLOSC_MAX_TYPESIZE;
 }
 
-/* level_of - what a writer of Blosc buffers asks for to try as hard. c-blosc has level 2l - 1 of
- * Zstandard for its level l, but for 9, which is the highest. */
-static uint32_t level_of(const struct parts *p)
+/* blosc_wrap_level_of - what a writer of Blosc buffers asks for to try as hard. c-blosc has level
+ * 2l - 1 of Zstandard for its level l, but for 9, which is the highest. */
+static uint32_t blosc_wrap_level_of(const struct blosc_wrap_parts *p)
 {
 	int32_t level;
 
@@ -91,7 +91,7 @@ static uint32_t level_of(const struct parts *p)
 bool codec_wrap_fits(const struct codec_chain *chain, size_t elem_size, uint64_t n,
 		     uint32_t ret_params[7])
 {
-	struct parts p;
+	struct blosc_wrap_parts p;
 
 	if (!take_apart(chain, elem_size, n, &p))
 		return false;
@@ -99,7 +99,7 @@ bool codec_wrap_fits(const struct codec_chain *chain, size_t elem_size, uint64_t
 	ret_params[P_FORMAT] = BLOSC_VERSION_FORMAT;
 	ret_params[P_TYPESIZE] = (uint32_t)p.size;
 	ret_params[P_BYTES] = (uint32_t)n;
-	ret_params[P_LEVEL] = level_of(&p);
+	ret_params[P_LEVEL] = blosc_wrap_level_of(&p);
 	ret_params[P_SHUFFLE] = p.shuffle_bit ? BLOSC_SHUFFLE : BLOSC_NOSHUFFLE;
 	ret_params[P_COMPRESSOR] = p.zstd ? BLOSC_ZSTD : BLOSC_ZLIB;
 	return true;
@@ -108,7 +108,7 @@ bool codec_wrap_fits(const struct codec_chain *chain, size_t elem_size, uint64_t
 uint32_t codec_wrap_head(const struct codec_chain *chain, uint32_t mask, size_t elem_size,
 			 uint64_t n, uint64_t stored, uint8_t out[CODEC_WRAP_MAX])
 {
-	struct parts p;
+	struct blosc_wrap_parts p;
 	bool shuffled, compressed;
 	uint32_t len = HEAD;
 

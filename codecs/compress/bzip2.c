@@ -15,32 +15,32 @@
 #define LEVEL_HDF5 9 /* when a file states none */
 #define LEVEL_MAX 9
 
-static int32_t level_of(const struct codec_spec *spec)
+static int32_t bzip2_level_of(const struct codec_spec *spec)
 {
 	return codec_level(spec, 0, 1, LEVEL_MAX, LEVEL_HDF5);
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void bzip2_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			       struct buf *json)
 {
-	buf_printf(json, ", \"level\": %d", (int)level_of(spec));
+	buf_printf(json, ", \"level\": %d", (int)bzip2_level_of(spec));
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int bzip2_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			   struct err *e)
 {
 	*ret_n = 1;
 	return codec_conf_level(conf, "level", 1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-		   uint32_t *params, uint32_t *ret_n, struct err *e)
+static int bzip2_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+			 uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	*ret_n = 1;
 	return codec_prepare_level(spec, "bzip2", 1, LEVEL_MAX, LEVEL_HDF5, params, e);
 }
 
-static unsigned int part(size_t n)
+static unsigned int bzip2_part(size_t n)
 {
 	return n < UINT_MAX ? (unsigned int)n : UINT_MAX;
 }
@@ -58,7 +58,8 @@ static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap
 		return err_nomem(e);
 	for (;;) {
 		bool full = got == cap;
-		unsigned int had_in = part(in_len - used), had_out = full ? 1 : part(cap - got);
+		unsigned int had_in = bzip2_part(in_len - used),
+			     had_out = full ? 1 : bzip2_part(cap - got);
 
 		/* the library takes no const; it only reads */
 		z.next_in = (char *)(uintptr_t)(in + used);
@@ -88,9 +89,10 @@ static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap
 	return rc;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int bzip2_decode(struct codec_scratch *s NZ_UNUSED,
+			const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+			size_t *ret_len, struct err *e)
 {
 	size_t from = 0, to = 0;
 
@@ -108,9 +110,9 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int bzip2_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			struct buf *out, struct err *e)
 {
 	size_t start = out->len, bound = n + n / 100 + 601; /* as its manual says */
 	unsigned int got;
@@ -124,7 +126,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		return err_nomem(e);
 	got = (unsigned int)bound;
 	rc = BZ2_bzBuffToBuffCompress((char *)p, &got, (char *)(uintptr_t)(n ? in : p),
-				      (unsigned int)n, level_of(spec), 0, 0);
+				      (unsigned int)n, bzip2_level_of(spec), 0, 0);
 	out->len = start + (rc == BZ_OK ? got : 0);
 	if (rc == BZ_MEM_ERROR)
 		return err_nomem(e);
@@ -136,10 +138,10 @@ const struct codec_ops codec_bzip2 = {
 	.h5_id = CODEC_BZIP2,
 	.zarr2_id = "bz2",
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
+	.zarr2_params = bzip2_zarr2_params,
+	.from_zarr = bzip2_from_zarr,
+	.prepare = bzip2_prepare,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.encode = encode,
+	.decode = bzip2_decode,
+	.encode = bzip2_encode,
 };

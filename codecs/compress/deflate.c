@@ -19,21 +19,21 @@
 #define STREAM_HEAD 2
 #define STREAM_TAIL 4
 
-static uint32_t level_of(const struct codec_spec *spec)
+static uint32_t deflate_level_of(const struct codec_spec *spec)
 {
 	uint32_t level = spec->n_params > 0 ? spec->params[0] : LEVEL_DEFAULT;
 
 	return level < LEVEL_MAX ? level : LEVEL_MAX;
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void deflate_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				 struct buf *json)
 {
-	buf_printf(json, ", \"level\": %u", (unsigned int)level_of(spec));
+	buf_printf(json, ", \"level\": %u", (unsigned int)deflate_level_of(spec));
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int deflate_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			     struct err *e)
 {
 	int rc = codec_conf_level(conf, "level", -1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
 
@@ -73,16 +73,16 @@ struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
 	return s->deflate.p;
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-		   uint32_t *params, uint32_t *ret_n, struct err *e)
+static int deflate_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+			   uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	*ret_n = 1;
 	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
 }
 
-static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int deflate_decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+			  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			  uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	struct libdeflate_decompressor *d = codec_inflater(s);
 	enum libdeflate_result rc;
@@ -132,7 +132,7 @@ uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out)
 	return out;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t deflate_framed_size(uint64_t n)
 {
 	uint64_t r = codec_stored_size(n);
 
@@ -141,8 +141,8 @@ static uint64_t framed_size(uint64_t n)
 	return r;
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+static void deflate_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			  const uint8_t *in, size_t n, uint8_t *out)
 {
 	uint32_t adler = libdeflate_adler32(1, in, n);
 
@@ -153,11 +153,11 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 		*out++ = (uint8_t)(adler >> shift);
 }
 
-static int encode(struct codec_scratch *s, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int deflate_encode(struct codec_scratch *s, const struct codec_spec *spec,
+			  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			  struct buf *out, struct err *e)
 {
-	struct libdeflate_compressor *c = codec_deflater(s, (int)level_of(spec));
+	struct libdeflate_compressor *c = codec_deflater(s, (int)deflate_level_of(spec));
 	size_t bound, got, start = out->len;
 	uint8_t *p;
 
@@ -183,12 +183,12 @@ const struct codec_ops codec_deflate = {
 	.portable = true,
 	.h5_stock = true,
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
+	.zarr2_params = deflate_zarr2_params,
+	.from_zarr = deflate_from_zarr,
+	.prepare = deflate_prepare,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.decode = deflate_decode,
+	.framed_size = deflate_framed_size,
+	.frame = deflate_frame,
+	.encode = deflate_encode,
 };

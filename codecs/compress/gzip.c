@@ -16,39 +16,39 @@
 #define HEAD 10
 #define TAIL 8
 
-static int32_t level_of(const struct codec_spec *spec)
+static int32_t gzip_level_of(const struct codec_spec *spec)
 {
 	return codec_level(spec, 0, 0, LEVEL_MAX, LEVEL_NUMCODECS);
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void gzip_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			      struct buf *json)
 {
-	buf_printf(json, ", \"level\": %d", (int)level_of(spec));
+	buf_printf(json, ", \"level\": %d", (int)gzip_level_of(spec));
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int gzip_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			  struct err *e)
 {
 	*ret_n = 1;
 	return codec_conf_level(conf, "level", 0, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-		   uint32_t *params, uint32_t *ret_n, struct err *e)
+static int gzip_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+			uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	*ret_n = 1;
 	return codec_prepare_level(spec, "gzip", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
 }
 
-static bool all_zero(const uint8_t *p, size_t n)
+static bool gzip_all_zero(const uint8_t *p, size_t n)
 {
 	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int gzip_decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	struct libdeflate_decompressor *d = codec_inflater(s);
 	size_t from = 0, to = 0;
@@ -69,12 +69,12 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 				       in_len - from, from);
 		from += used;
 		to += got;
-	} while (!all_zero(in + from, in_len - from));
+	} while (!gzip_all_zero(in + from, in_len - from));
 	*ret_len = to;
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t gzip_framed_size(uint64_t n)
 {
 	uint64_t r = codec_stored_size(n);
 
@@ -83,8 +83,8 @@ static uint64_t framed_size(uint64_t n)
 	return r;
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+static void gzip_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		       const uint8_t *in, size_t n, uint8_t *out)
 {
 	/* magic, deflate, no flags, no time, fastest, unknown system */
 	static const uint8_t head[HEAD] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255};
@@ -96,11 +96,11 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	codec_put_le32(out + 4, (uint32_t)n);
 }
 
-static int encode(struct codec_scratch *s, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int gzip_encode(struct codec_scratch *s, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		       struct err *e)
 {
-	struct libdeflate_compressor *c = codec_deflater(s, level_of(spec));
+	struct libdeflate_compressor *c = codec_deflater(s, gzip_level_of(spec));
 	size_t bound, got, start = out->len;
 	uint8_t *p;
 
@@ -124,12 +124,12 @@ const struct codec_ops codec_gzip = {
 	.zarr3_name = "gzip",
 	.zarr3_stock = true,
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
+	.zarr2_params = gzip_zarr2_params,
+	.from_zarr = gzip_from_zarr,
+	.prepare = gzip_prepare,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.decode = gzip_decode,
+	.framed_size = gzip_framed_size,
+	.frame = gzip_frame,
+	.encode = gzip_encode,
 };

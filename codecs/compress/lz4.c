@@ -16,7 +16,8 @@
 #define H5_HEAD 12
 #define H5_BLOCK ((uint32_t)1 << 30) /* bytes of a block when a file states none */
 
-static int block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struct err *e)
+static int compress_lz4_block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n,
+			      struct err *e)
 {
 	int got;
 
@@ -30,7 +31,7 @@ static int block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struc
 	return 0;
 }
 
-static uint64_t get_be(const uint8_t *p, size_t n)
+static uint64_t compress_lz4_get_be(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
 
@@ -39,35 +40,37 @@ static uint64_t get_be(const uint8_t *p, size_t n)
 	return v;
 }
 
-static void put_be(struct buf *out, uint64_t v, unsigned int n)
+static void compress_lz4_put_be(struct buf *out, uint64_t v, unsigned int n)
 {
 	while (n-- > 0)
 		buf_putc(out, (char)(uint8_t)(v >> (8 * n)));
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void compress_lz4_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				      struct buf *json)
 {
 	buf_printf(json, ", \"acceleration\": %d", (int)codec_level(spec, 0, 1, INT_MAX, 1));
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int compress_lz4_from_zarr(const struct codec_conf *conf, uint32_t *params,
+				  uint32_t *ret_n, struct err *e)
 {
 	*ret_n = 1;
 	return codec_conf_level(conf, "acceleration", 1, INT_MAX, 1, params, e);
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-		   uint32_t *params, uint32_t *ret_n, struct err *e)
+static int compress_lz4_prepare(const struct codec_spec *spec,
+				const struct codec_array *a NZ_UNUSED, uint32_t *params,
+				uint32_t *ret_n, struct err *e)
 {
 	*ret_n = 1;
 	return codec_prepare_level(spec, "lz4", 1, INT_MAX, 1, params, e);
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int compress_lz4_decode(struct codec_scratch *s NZ_UNUSED,
+			       const struct codec_spec *spec NZ_UNUSED,
+			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	size_t n;
 
@@ -79,7 +82,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	*ret_len = n;
 	if (n == 0)
 		return 0;
-	return block(in + SIZE_BYTES, in_len - SIZE_BYTES, out, n, e);
+	return compress_lz4_block(in + SIZE_BYTES, in_len - SIZE_BYTES, out, n, e);
 }
 
 /* put_block - append n bytes compressed. */
@@ -101,9 +104,9 @@ static int put_block(const uint8_t *in, size_t n, int acceleration, struct buf *
 	return got > 0 ? 0 : err_set(e, -EIO, "lz4: %zu bytes were not encoded", n);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int compress_lz4_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			       struct buf *out, struct err *e)
 {
 	size_t start = out->len;
 	int rc;
@@ -120,12 +123,12 @@ const struct codec_ops codec_lz4 = {
 	.h5_id = CODEC_LZ4,
 	.zarr2_id = "lz4",
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
+	.zarr2_params = compress_lz4_zarr2_params,
+	.from_zarr = compress_lz4_from_zarr,
+	.prepare = compress_lz4_prepare,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.encode = encode,
+	.decode = compress_lz4_decode,
+	.encode = compress_lz4_encode,
 };
 
 static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
@@ -137,8 +140,8 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 
 	if (in_len < H5_HEAD)
 		return err_set(e, -EBADMSG, "lz4: length %zu is less than %d", in_len, H5_HEAD);
-	total = get_be(in, 8);
-	size = get_be(in + 8, 4);
+	total = compress_lz4_get_be(in, 8);
+	size = compress_lz4_get_be(in + 8, 4);
 	if (total > cap)
 		return err_set(e, -ERANGE, "lz4: content of %" PRIu64 " bytes exceeds %zu",
 			       total, cap);
@@ -152,14 +155,14 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 			return err_set(e, -EBADMSG,
 				       "lz4: %zu bytes end at byte %zu of %" PRIu64, in_len, to,
 				       total);
-		stored = (size_t)get_be(in + from, SIZE_BYTES);
+		stored = (size_t)compress_lz4_get_be(in + from, SIZE_BYTES);
 		from += SIZE_BYTES;
 		if (stored > in_len - from)
 			return err_set(e, -EBADMSG, "lz4: block of %zu bytes, %zu are left",
 				       stored, in_len - from);
 		if (stored == n)
 			memcpy(out + to, in + from, n);
-		else if ((rc = block(in + from, stored, out + to, n, e)) != 0)
+		else if ((rc = compress_lz4_block(in + from, stored, out + to, n, e)) != 0)
 			return rc;
 		from += stored;
 		to += n;
@@ -200,13 +203,13 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 
 	if (size > n)
 		size = (uint32_t)n;
-	put_be(out, n, 8);
-	put_be(out, size, 4);
+	compress_lz4_put_be(out, n, 8);
+	compress_lz4_put_be(out, size, 4);
 	for (size_t i = 0; i < n; i += size) {
 		size_t m = n - i < size ? n - i : size, at = out->len, stored;
 		int rc;
 
-		put_be(out, 0, SIZE_BYTES);
+		compress_lz4_put_be(out, 0, SIZE_BYTES);
 		rc = put_block(in + i, m, 1, out, e);
 		if (rc) {
 			out->len = start;

@@ -27,9 +27,10 @@
 
 enum { P_REVISION, P_VERSION, P_BYTES, P_N };
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int compress_lzf_decode(struct codec_scratch *s NZ_UNUSED,
+			       const struct codec_spec *spec NZ_UNUSED,
+			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	unsigned int room = cap < UINT32_MAX ? (unsigned int)cap : UINT32_MAX, got;
 
@@ -50,7 +51,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 /* ---- runs of literals ---- */
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t compress_lzf_framed_size(uint64_t n)
 {
 	uint64_t r;
 
@@ -72,8 +73,9 @@ static uint8_t *put_literals(const uint8_t *in, size_t n, uint8_t *out)
 	return out;
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+static void compress_lzf_frame(const struct codec_spec *spec NZ_UNUSED,
+			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			       uint8_t *out)
 {
 	(void)put_literals(in, n, out);
 }
@@ -86,13 +88,13 @@ static inline uint32_t three(const uint8_t *p)
 	return codec_le32(p) & 0xffffff;
 }
 
-static inline uint32_t hash(uint32_t bytes)
+static inline uint32_t compress_lzf_hash(uint32_t bytes)
 {
 	return bytes * 2654435761u >> (32 - HASH_BITS);
 }
 
-/* match - how many of at most n bytes are the same, after the first three. */
-static size_t match(const uint8_t *a, const uint8_t *b, size_t n)
+/* compress_lzf_match - how many of at most n bytes are the same, after the first three. */
+static size_t compress_lzf_match(const uint8_t *a, const uint8_t *b, size_t n)
 {
 	size_t i = REF_MIN;
 
@@ -119,18 +121,18 @@ static uint8_t *put_reference(size_t len, size_t away, uint8_t *out)
 	return out;
 }
 
-/* pack - n > 0 bytes to at most framed_size(n) + 1: a reference is shorter than what it stands for
- * by at least the byte that the next run has in front. last[hash] is the place of the bytes last
- * seen with that hash; where there were none it is 0, a place like another: bytes are compared.
- * Returns the end. */
-static uint8_t *pack(const uint8_t *in, size_t n, uint32_t *last, uint8_t *out)
+/* compress_lzf_pack - n > 0 bytes to at most framed_size(n) + 1: a reference is shorter than what
+ * it stands for by at least the byte that the next run has in front. last[hash] is the place of the
+ * bytes last seen with that hash; where there were none it is 0, a place like another: bytes are
+ * compared. Returns the end. */
+static uint8_t *compress_lzf_pack(const uint8_t *in, size_t n, uint32_t *last, uint8_t *out)
 {
 	size_t i = 0, from = 0; /* literals since `from` are not written yet */
 
 	memset(last, 0, sizeof(*last) << HASH_BITS);
 	while (i + LOOK <= n) {
 		uint32_t bytes = three(in + i);
-		uint32_t *slot = &last[hash(bytes)];
+		uint32_t *slot = &last[compress_lzf_hash(bytes)];
 		size_t at = *slot, len;
 
 		*slot = (uint32_t)i;
@@ -138,20 +140,20 @@ static uint8_t *pack(const uint8_t *in, size_t n, uint32_t *last, uint8_t *out)
 			i++;
 			continue;
 		}
-		len = match(in + at, in + i, n - i < REF_MAX ? n - i : REF_MAX);
+		len = compress_lzf_match(in + at, in + i, n - i < REF_MAX ? n - i : REF_MAX);
 		out = put_literals(in + from, i - from, out);
 		out = put_reference(len, i - at, out);
 		i += len;
 		from = i;
 		for (size_t k = i - 2; k < i && k + LOOK <= n; k++)
-			last[hash(three(in + k))] = (uint32_t)k;
+			last[compress_lzf_hash(three(in + k))] = (uint32_t)k;
 	}
 	return put_literals(in + from, n - from, out);
 }
 
-static int encode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int compress_lzf_encode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			       struct buf *out, struct err *e)
 {
 	size_t start = out->len;
 	void *last;
@@ -162,18 +164,18 @@ static int encode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 	if (n >= UINT32_MAX - UINT32_MAX / RUN_MAX)
 		return err_set(e, -ERANGE, "lzf: length %zu is too large", n);
 	last = codec_scratch_get(s, CODEC_SCRATCH_OWN, sizeof(uint32_t) << HASH_BITS);
-	p = last ? buf_grow(out, (size_t)framed_size(n) + 1) : NULL;
+	p = last ? buf_grow(out, (size_t)compress_lzf_framed_size(n) + 1) : NULL;
 	if (!p)
 		return err_nomem(e);
-	out->len = start + (size_t)(pack(in, n, last, p) - p);
+	out->len = start + (size_t)(compress_lzf_pack(in, n, last, p) - p);
 	return 0;
 }
 
 /* ---- parameters ---- */
 
-/* prepare - as h5py's filter: the first three are its own, what follows is kept. */
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+/* compress_lzf_prepare - as h5py's filter: the first three are its own, what follows is kept. */
+static int compress_lzf_prepare(const struct codec_spec *spec, const struct codec_array *a,
+				uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	uint64_t bytes = a->elem_size;
 	uint32_t n = spec->n_params < P_N ? P_N : spec->n_params;
@@ -196,10 +198,10 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 const struct codec_ops codec_lzf = {
 	.name = "lzf",
 	.h5_id = CODEC_LZF,
-	.prepare = prepare,
+	.prepare = compress_lzf_prepare,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.decode = compress_lzf_decode,
+	.framed_size = compress_lzf_framed_size,
+	.frame = compress_lzf_frame,
+	.encode = compress_lzf_encode,
 };

@@ -16,17 +16,18 @@
 enum { FORMAT_AUTO, FORMAT_XZ, FORMAT_ALONE, FORMAT_RAW };
 enum { P_FORMAT, P_CHECK, P_PRESET, P_FILTERS };
 
-static int32_t format_of(const struct codec_spec *spec)
+static int32_t lzma_format_of(const struct codec_spec *spec)
 {
 	return codec_level(spec, P_FORMAT, FORMAT_AUTO, FORMAT_RAW, FORMAT_XZ);
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void lzma_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			      struct buf *json)
 {
 	int32_t preset = codec_level(spec, P_PRESET, -1, PRESET_MAX, -1);
 
-	buf_printf(json, ", \"format\": %d, \"check\": %d, \"preset\": ", (int)format_of(spec),
+	buf_printf(json,
+		   ", \"format\": %d, \"check\": %d, \"preset\": ", (int)lzma_format_of(spec),
 		   (int)codec_level(spec, P_CHECK, -1, LZMA_CHECK_ID_MAX, -1));
 	if (preset < 0)
 		buf_puts(json, "null");
@@ -36,8 +37,8 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUS
 	lzma_filters_put(spec, P_FILTERS, json);
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int lzma_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			  struct err *e)
 {
 	int64_t format;
 	uint32_t n = 0;
@@ -73,10 +74,10 @@ static lzma_ret start_raw(lzma_stream *z, const struct codec_spec *spec)
 	return need > MEMORY_MAX ? LZMA_MEMLIMIT_ERROR : lzma_raw_decoder(z, chain.f);
 }
 
-/* start - a decoder of the format. */
-static lzma_ret start(lzma_stream *z, const struct codec_spec *spec)
+/* lzma_start - a decoder of the format. */
+static lzma_ret lzma_start(lzma_stream *z, const struct codec_spec *spec)
 {
-	switch (format_of(spec)) {
+	switch (lzma_format_of(spec)) {
 	case FORMAT_RAW:
 		return start_raw(z, spec);
 	case FORMAT_AUTO:
@@ -88,9 +89,9 @@ static lzma_ret start(lzma_stream *z, const struct codec_spec *spec)
 	}
 }
 
-/* run - decode until the end of the content. When the room is full, one more byte of room tells
- * "too long" from "the end is still to be read". */
-static int run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
+/* lzma_run - decode until the end of the content. When the room is full, one more byte of room
+ * tells "too long" from "the end is still to be read". */
+static int lzma_run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
 {
 	uint8_t spare;
 
@@ -120,12 +121,12 @@ static int run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
 	}
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int lzma_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	lzma_stream z = LZMA_STREAM_INIT;
-	lzma_ret started = start(&z, spec);
+	lzma_ret started = lzma_start(&z, spec);
 	int rc;
 
 	if (started == LZMA_MEM_ERROR)
@@ -138,15 +139,15 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	z.avail_in = in_len;
 	z.next_out = out;
 	z.avail_out = cap;
-	rc = run(&z, in_len, cap, e);
+	rc = lzma_run(&z, in_len, cap, e);
 	if (!rc)
 		*ret_len = (size_t)u64_min(z.total_out, cap);
 	lzma_end(&z);
 	return rc;
 }
 
-/* begin - an encoder as the parameters say. */
-static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
+/* lzma_begin - an encoder as the parameters say. */
+static lzma_ret lzma_begin(lzma_stream *z, const struct codec_spec *spec)
 {
 	int32_t preset = codec_level(spec, P_PRESET, -1, PRESET_MAX, -1);
 	int32_t check = codec_level(spec, P_CHECK, -1, LZMA_CHECK_ID_MAX, -1);
@@ -154,9 +155,9 @@ static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
 	bool filters = lzma_filters_of(spec, P_FILTERS, &chain);
 	lzma_options_lzma o;
 
-	if (format_of(spec) == FORMAT_RAW)
+	if (lzma_format_of(spec) == FORMAT_RAW)
 		return filters ? lzma_raw_encoder(z, chain.f) : LZMA_OPTIONS_ERROR;
-	if (format_of(spec) != FORMAT_ALONE && filters)
+	if (lzma_format_of(spec) != FORMAT_ALONE && filters)
 		return lzma_stream_encoder(z, chain.f,
 					   check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check);
 	if (filters)
@@ -165,7 +166,7 @@ static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
 			       : LZMA_OPTIONS_ERROR;
 	if (preset < 0)
 		preset = LZMA_PRESET_DEFAULT;
-	if (format_of(spec) != FORMAT_ALONE)
+	if (lzma_format_of(spec) != FORMAT_ALONE)
 		return lzma_easy_encoder(z, (uint32_t)preset,
 					 check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check);
 	if (lzma_lzma_preset(&o, (uint32_t)preset))
@@ -173,9 +174,9 @@ static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
 	return lzma_alone_encoder(z, &o);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int lzma_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		       struct err *e)
 {
 	uint64_t bound =
 		codec_packed_max(spec, n); /* .lzma has no blocks that are only copied */
@@ -189,7 +190,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	p = buf_grow(out, (size_t)bound);
 	if (!p)
 		return err_nomem(e);
-	rc = begin(&z, spec);
+	rc = lzma_begin(&z, spec);
 	z.next_in = in;
 	z.avail_in = n;
 	z.next_out = p;
@@ -212,9 +213,9 @@ const struct codec_ops codec_lzma = {
 	.h5_id = CODEC_LZMA,
 	.zarr2_id = "lzma",
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
+	.zarr2_params = lzma_zarr2_params,
+	.from_zarr = lzma_from_zarr,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.encode = encode,
+	.decode = lzma_decode,
+	.encode = lzma_encode,
 };

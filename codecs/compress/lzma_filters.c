@@ -80,8 +80,8 @@ static int lzma_words(const struct codec_json *j, uint32_t *w, struct err *e)
 	return rc;
 }
 
-/* id_of - the filter's id; LZMA1's is no number that every reader of JSON keeps. */
-static int id_of(const struct codec_json *j, uint32_t *ret, struct err *e)
+/* lzma_filters_id_of - the filter's id; LZMA1's is no number that every reader of JSON keeps. */
+static int lzma_filters_id_of(const struct codec_json *j, uint32_t *ret, struct err *e)
 {
 	for (size_t i = 0; i < j->n; i++)
 		if (strcmp(j->v[i].name, "id") == 0 &&
@@ -92,8 +92,9 @@ static int id_of(const struct codec_json *j, uint32_t *ret, struct err *e)
 	return word_of(j, "id", 0, ret, e);
 }
 
-/* one - a filter's object of n bytes. */
-static int one(const char *text, size_t n, uint32_t *params, uint32_t *at, struct err *e)
+/* lzma_filters_one - a filter's object of n bytes. */
+static int lzma_filters_one(const char *text, size_t n, uint32_t *params, uint32_t *at,
+			    struct err *e)
 {
 	struct codec_json *j = alloc_array(1, sizeof(*j));
 	uint32_t id = 0, *w = params + *at + 1;
@@ -103,7 +104,7 @@ static int one(const char *text, size_t n, uint32_t *params, uint32_t *at, struc
 		return err_nomem(e);
 	rc = codec_json_open(text, n, 2, 1, j, e);
 	if (!rc)
-		rc = id_of(j, &id, e);
+		rc = lzma_filters_id_of(j, &id, e);
 	if (!rc && n_options(id) == 0)
 		rc = err_set(e, -EOPNOTSUPP, "lzma: filter %" PRIu32, id);
 	else if (!rc && *at + 1 + n_options(id) > LZMA_PARAMS_MAX)
@@ -157,7 +158,8 @@ static int list_of(const struct codec_json *j, const char **ret, struct err *e)
 	return 0;
 }
 
-static int all_of(const char *list, uint32_t *params, uint32_t *ret_n, struct err *e)
+static int lzma_filters_all_of(const char *list, uint32_t *params, uint32_t *ret_n,
+			       struct err *e)
 {
 	uint32_t at = 1, n = 0;
 	int rc = 0;
@@ -170,7 +172,7 @@ static int all_of(const char *list, uint32_t *params, uint32_t *ret_n, struct er
 		if (n++ == LZMA_FILTERS_MAX)
 			return err_set(e, -EOPNOTSUPP, "lzma: more than %d filters",
 				       LZMA_FILTERS_MAX);
-		rc = one(p, (size_t)(end - p), params, &at, e);
+		rc = lzma_filters_one(p, (size_t)(end - p), params, &at, e);
 	}
 	params[0] = n;
 	*ret_n = n > 0 ? at : 0;
@@ -195,7 +197,7 @@ int lzma_filters_from(const struct codec_conf *conf, uint32_t *params, uint32_t 
 	if (!rc)
 		rc = list_of(j, &list, e);
 	if (!rc && list)
-		rc = all_of(list, params, ret_n, e);
+		rc = lzma_filters_all_of(list, params, ret_n, e);
 	codec_json_close(j);
 	free(j);
 	return rc;

@@ -29,8 +29,8 @@
 enum { K13 = 1, CHIP = 2, LSB = 8, MSB = 16, NN = 32, RAW = 128 };
 enum { P_MASK, P_BLOCK, P_BITS, P_LINE, P_N };
 
-/* form - how the samples of one chunk lie in its stream. */
-struct form {
+/* szip_form - how the samples of one chunk lie in its stream. */
+struct szip_form {
 	unsigned int bits; /* of a sample */
 	size_t bytes;      /* of a sample in memory: 1, 2 or 4 */
 	size_t planes; /* bytes of an element that is coded as so many planes of bytes; 1: not */
@@ -41,9 +41,10 @@ struct form {
 	unsigned int flags; /* libaec's */
 };
 
-/* form_of - what the parameters say; `code` when they cannot be. libaec is only ever given what
- * was checked here: odd blocks make it write too far. */
-static int form_of(const struct codec_spec *spec, struct form *ret, int code, struct err *e)
+/* szip_form_of - what the parameters say; `code` when they cannot be. libaec is only ever given
+ * what was checked here: odd blocks make it write too far. */
+static int szip_form_of(const struct codec_spec *spec, struct szip_form *ret, int code,
+			struct err *e)
 {
 	const uint32_t *p = spec->params;
 	uint32_t bits;
@@ -60,7 +61,7 @@ static int form_of(const struct codec_spec *spec, struct form *ret, int code, st
 			       "szip: blocks of %" PRIu32 " in scanlines of %" PRIu32
 			       " pixels of %" PRIu32 " bits",
 			       p[P_BLOCK], p[P_LINE], bits);
-	*ret = (struct form){
+	*ret = (struct szip_form){
 		.bits = wide ? 8 : bits,
 		.bytes = wide || bits <= 8 ? 1
 			 : bits <= 16      ? 2
@@ -76,7 +77,7 @@ static int form_of(const struct codec_spec *spec, struct form *ret, int code, st
 	return 0;
 }
 
-static struct aec_stream stream_of(const struct form *f)
+static struct aec_stream stream_of(const struct szip_form *f)
 {
 	return (struct aec_stream){.bits_per_sample = f->bits,
 				   .block_size = f->block,
@@ -84,9 +85,9 @@ static struct aec_stream stream_of(const struct form *f)
 				   .flags = f->flags | AEC_NOT_ENFORCE};
 }
 
-/* bound - the most bytes that a stream of n bytes has: every block as it is, with a byte for its
- * head. 0 on overflow. */
-static uint64_t bound(const struct form *f, uint64_t n)
+/* szip_bound - the most bytes that a stream of n bytes has: every block as it is, with a byte for
+ * its head. 0 on overflow. */
+static uint64_t szip_bound(const struct szip_form *f, uint64_t n)
 {
 	uint64_t lines = n / f->line + (n % f->line != 0), r;
 
@@ -115,7 +116,7 @@ static int pull(struct aec_stream *a, uint8_t *out, size_t n, struct err *e)
 }
 
 /* unpack_lines - n bytes, without what fills up the scanlines. */
-static int unpack_lines(struct aec_stream *a, const struct form *f, uint8_t *out, size_t n,
+static int unpack_lines(struct aec_stream *a, const struct szip_form *f, uint8_t *out, size_t n,
 			struct err *e)
 {
 	uint8_t room[ROOM];
@@ -142,8 +143,8 @@ static int unpack_lines(struct aec_stream *a, const struct form *f, uint8_t *out
 	return 0;
 }
 
-static int unpack(const struct form *f, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t n, struct err *e)
+static int szip_unpack(const struct szip_form *f, const uint8_t *in, size_t in_len,
+		       uint8_t *out, size_t n, struct err *e)
 {
 	struct aec_stream a = stream_of(f);
 	int rc;
@@ -157,14 +158,14 @@ static int unpack(const struct form *f, const uint8_t *in, size_t in_len, uint8_
 	return rc;
 }
 
-static int decode(struct codec_scratch *s, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int szip_decode(struct codec_scratch *s, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	uint8_t *to = out;
-	struct form f;
+	struct szip_form f;
 	size_t n;
-	int rc = form_of(spec, &f, -EBADMSG, e);
+	int rc = szip_form_of(spec, &f, -EBADMSG, e);
 
 	if (rc)
 		return rc;
@@ -183,7 +184,7 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec,
 		to = codec_scratch_get(s, CODEC_SCRATCH_OWN, n);
 	if (!to)
 		return err_nomem(e);
-	rc = unpack(&f, in + HEAD, in_len - HEAD, to, n, e);
+	rc = szip_unpack(&f, in + HEAD, in_len - HEAD, to, n, e);
 	if (!rc && to != out)
 		codec_unshuffle_bytes(f.planes, to, n, out);
 	return rc;
@@ -191,8 +192,8 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec,
 
 /* ---- encoding ---- */
 
-/* fits - whether the samples have no bits above those that are coded. */
-static bool fits(const struct form *f, const uint8_t *in, size_t n)
+/* szip_do_fits - whether the samples have no bits above those that are coded. */
+static bool szip_do_fits(const struct szip_form *f, const uint8_t *in, size_t n)
 {
 	uint32_t all = 0;
 
@@ -209,7 +210,7 @@ static bool fits(const struct form *f, const uint8_t *in, size_t n)
 }
 
 /* fill_line - a scanline of len bytes, filled up. */
-static void fill_line(const struct form *f, const uint8_t *in, size_t len, uint8_t *out)
+static void fill_line(const struct szip_form *f, const uint8_t *in, size_t len, uint8_t *out)
 {
 	memcpy(out, in, len);
 	memset(out + len, 0, f->padded - len);
@@ -219,7 +220,7 @@ static void fill_line(const struct form *f, const uint8_t *in, size_t len, uint8
 		memcpy(out + i, in + len - f->bytes, f->bytes);
 }
 
-static int push(struct aec_stream *a, const uint8_t *in, size_t n, int flush)
+static int szip_push(struct aec_stream *a, const uint8_t *in, size_t n, int flush)
 {
 	a->next_in = in;
 	a->avail_in = n;
@@ -227,7 +228,8 @@ static int push(struct aec_stream *a, const uint8_t *in, size_t n, int flush)
 }
 
 /* pack_lines - n > 0 bytes in scanlines, of which only the last one may be a part. */
-static int pack_lines(struct aec_stream *a, const struct form *f, const uint8_t *in, size_t n)
+static int pack_lines(struct aec_stream *a, const struct szip_form *f, const uint8_t *in,
+		      size_t n)
 {
 	uint8_t room[ROOM];
 	const size_t most = sizeof(room) / f->padded;
@@ -236,7 +238,7 @@ static int pack_lines(struct aec_stream *a, const struct form *f, const uint8_t 
 	if (f->line == f->padded) {
 		size_t whole = n - n % f->line;
 
-		rc = push(a, in, whole, whole == n ? AEC_FLUSH : AEC_NO_FLUSH);
+		rc = szip_push(a, in, whole, whole == n ? AEC_FLUSH : AEC_NO_FLUSH);
 		in += whole;
 		n -= whole;
 	}
@@ -250,13 +252,13 @@ static int pack_lines(struct aec_stream *a, const struct form *f, const uint8_t 
 			in += len;
 			n -= len;
 		}
-		rc = push(a, room, lines * f->padded, n == 0 ? AEC_FLUSH : AEC_NO_FLUSH);
+		rc = szip_push(a, room, lines * f->padded, n == 0 ? AEC_FLUSH : AEC_NO_FLUSH);
 	}
 	return rc;
 }
 
-static int pack(const struct form *f, const uint8_t *in, size_t n, uint8_t *out, size_t cap,
-		size_t *ret_len, struct err *e)
+static int szip_pack(const struct szip_form *f, const uint8_t *in, size_t n, uint8_t *out,
+		     size_t cap, size_t *ret_len, struct err *e)
 {
 	struct aec_stream a = stream_of(f);
 	int rc, end;
@@ -273,26 +275,26 @@ static int pack(const struct form *f, const uint8_t *in, size_t n, uint8_t *out,
 	return 0;
 }
 
-static int encode(struct codec_scratch *s, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int szip_encode(struct codec_scratch *s, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		       struct err *e)
 {
 	size_t start = out->len, len = 0;
 	const uint8_t *from = in;
 	uint8_t *p, *planes;
-	struct form f;
+	struct szip_form f;
 	uint64_t most;
-	int rc = form_of(spec, &f, -EOPNOTSUPP, e);
+	int rc = szip_form_of(spec, &f, -EOPNOTSUPP, e);
 
 	if (rc)
 		return rc;
-	most = bound(&f, n);
+	most = szip_bound(&f, n);
 	if (n > UINT32_MAX || most == 0 || most > SIZE_MAX)
 		return err_set(e, -ERANGE, "szip: length %zu is too large", n);
 	if (n % (f.bytes * f.planes)) /* libhdf5 would lose the rest */
 		return err_set(e, -EOPNOTSUPP, "szip: %zu bytes are no samples of %zu bytes", n,
 			       f.bytes * f.planes);
-	if (!fits(&f, in, n))
+	if (!szip_do_fits(&f, in, n))
 		return err_set(e, -EOPNOTSUPP, "szip: samples have more than %u bits", f.bits);
 	buf_put_le32(out, (uint32_t)n);
 	if (n == 0)
@@ -303,19 +305,19 @@ static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 			codec_shuffle_bytes(f.planes, in, n, planes);
 	}
 	p = buf_grow(out, (size_t)most);
-	rc = from && p ? pack(&f, from, n, p, (size_t)most, &len, e) : err_nomem(e);
+	rc = from && p ? szip_pack(&f, from, n, p, (size_t)most, &len, e) : err_nomem(e);
 	out->len = rc ? start : start + HEAD + len;
 	return rc;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+static uint64_t szip_stored_max(const struct codec_spec *spec, uint64_t n)
 {
-	struct form f;
+	struct szip_form f;
 	uint64_t r;
 
-	if (form_of(spec, &f, -EBADMSG, NULL))
+	if (szip_form_of(spec, &f, -EBADMSG, NULL))
 		return codec_packed_max(spec, n); /* what cannot be decoded anyway */
-	r = bound(&f, n);
+	r = szip_bound(&f, n);
 	return r == 0 || ckd_add(&r, r, (uint64_t)HEAD) ? 0 : r;
 }
 
@@ -357,9 +359,10 @@ static int working(uint32_t mask, uint32_t block, const struct codec_array *a, u
 	return 0;
 }
 
-/* prepared - what a user gave, or a writer had stored, for scanlines of a chunk or an array. */
-static int prepared(const struct codec_spec *spec, const struct codec_array *a,
-		    const uint64_t *lens, uint32_t *params, struct err *e)
+/* szip_prepared - what a user gave, or a writer had stored, for scanlines of a chunk or an
+ * array. */
+static int szip_prepared(const struct codec_spec *spec, const struct codec_array *a,
+			 const uint64_t *lens, uint32_t *params, struct err *e)
 {
 	if (spec->n_params <= P_BLOCK)
 		return err_set(e, -EINVAL,
@@ -372,22 +375,22 @@ static int prepared(const struct codec_spec *spec, const struct codec_array *a,
 		       a->rank ? lens[a->rank - 1] : 0, -EINVAL, params, e);
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+static int szip_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	*ret_n = P_N;
-	return prepared(spec, a, a->chunk, params, e);
+	return szip_prepared(spec, a, a->chunk, params, e);
 }
 
 int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
 		       const uint64_t *shape, uint32_t params[4], struct err *e)
 {
-	return prepared(spec, a, shape, params, e);
+	return szip_prepared(spec, a, shape, params, e);
 }
 
-/* zarr2_params - netCDF-C reads the first two. */
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+/* szip_zarr2_params - netCDF-C reads the first two. */
+static void szip_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			      struct buf *json)
 {
 	static const char *const members[] = {"mask", "pixels-per-block", "bits-per-pixel",
 					      "pixels-per-scanline"};
@@ -396,8 +399,8 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUS
 		buf_printf(json, ", \"%s\": %" PRIu32, members[i], spec->params[i]);
 }
 
-static int number(const struct codec_conf *conf, const char *member, int64_t missing,
-		  uint32_t *ret, struct err *e)
+static int szip_number(const struct codec_conf *conf, const char *member, int64_t missing,
+		       uint32_t *ret, struct err *e)
 {
 	int64_t v;
 	int rc = codec_conf_int(conf, member, missing, &v, e);
@@ -411,19 +414,20 @@ static int number(const struct codec_conf *conf, const char *member, int64_t mis
 	return 0;
 }
 
-/* from_zarr - the other two parameters are stated by us only: netCDF-C makes them of the array. */
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+/* szip_from_zarr - the other two parameters are stated by us only: netCDF-C makes them of the
+ * array. */
+static int szip_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			  struct err *e)
 {
 	const struct codec_array *a = conf->array;
-	int rc = number(conf, "mask", -1, &params[P_MASK], e);
+	int rc = szip_number(conf, "mask", -1, &params[P_MASK], e);
 
 	if (!rc)
-		rc = number(conf, "pixels-per-block", -1, &params[P_BLOCK], e);
+		rc = szip_number(conf, "pixels-per-block", -1, &params[P_BLOCK], e);
 	if (!rc)
-		rc = number(conf, "bits-per-pixel", 0, &params[P_BITS], e);
+		rc = szip_number(conf, "bits-per-pixel", 0, &params[P_BITS], e);
 	if (!rc)
-		rc = number(conf, "pixels-per-scanline", 0, &params[P_LINE], e);
+		rc = szip_number(conf, "pixels-per-scanline", 0, &params[P_LINE], e);
 	*ret_n = P_N;
 	if (rc || (params[P_BITS] > 0 && params[P_LINE] > 0))
 		return rc;
@@ -441,10 +445,10 @@ const struct codec_ops codec_szip = {
 	.zarr2_id = "szip",
 	.h5_stock = true,
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.zarr2_params = szip_zarr2_params,
+	.from_zarr = szip_from_zarr,
+	.prepare = szip_prepare,
+	.stored_max = szip_stored_max,
+	.decode = szip_decode,
+	.encode = szip_encode,
 };

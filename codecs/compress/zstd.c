@@ -21,35 +21,35 @@
 #define BLOCK_MAX 131072u /* bytes of a block */
 #define BLOCK_HEAD 3
 
-static int32_t level_of(const struct codec_spec *spec)
+static int32_t zstd_level_of(const struct codec_spec *spec)
 {
 	return codec_level(spec, 0, ZSTD_minCLevel(), ZSTD_maxCLevel(), LEVEL_NUMCODECS);
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void zstd_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			      struct buf *json)
 {
-	buf_printf(json, ", \"level\": %d", (int)level_of(spec));
+	buf_printf(json, ", \"level\": %d", (int)zstd_level_of(spec));
 }
 
-/* zarr3_params - numcodecs before 0.13 knows no `checksum`, readers of Zarr v3 want it. */
-static void zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+/* zstd_zarr3_params - numcodecs before 0.13 knows no `checksum`, readers of Zarr v3 want it. */
+static void zstd_zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
 {
-	zarr2_params(spec, elem_size, json);
+	zstd_zarr2_params(spec, elem_size, json);
 	buf_puts(json, ", \"checksum\": false");
 }
 
-/* from_zarr - `checksum` is of no interest: frames say themselves whether they have one. */
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+/* zstd_from_zarr - `checksum` is of no interest: frames say themselves whether they have one. */
+static int zstd_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			  struct err *e)
 {
 	*ret_n = 1;
 	return codec_conf_level(conf, "level", ZSTD_minCLevel(), ZSTD_maxCLevel(),
 				LEVEL_NUMCODECS, params, e);
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-		   uint32_t *params, uint32_t *ret_n, struct err *e)
+static int zstd_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+			uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	*ret_n = 1;
 	return codec_prepare_level(spec, "zstd", ZSTD_minCLevel(), ZSTD_maxCLevel(),
@@ -68,9 +68,9 @@ static size_t frame_length(const uint8_t *p, size_t n)
 	return ZSTD_isError(len) || len > n ? 0 : len;
 }
 
-static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int zstd_decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
 	size_t from = 0, to = 0;
@@ -101,7 +101,7 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t zstd_framed_size(uint64_t n)
 {
 	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
 
@@ -113,8 +113,8 @@ static uint64_t framed_size(uint64_t n)
 	return r;
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+static void zstd_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		       const uint8_t *in, size_t n, uint8_t *out)
 {
 	codec_put_le32(out, MAGIC);
 	out[4] = DESCRIPTOR;
@@ -136,9 +136,9 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	} while (n > 0);
 }
 
-static int encode(struct codec_scratch *s, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int zstd_encode(struct codec_scratch *s, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		       struct err *e)
 {
 	struct ZSTD_CCtx_s *zstd = codec_zstd_encoder(s);
 	size_t bound = ZSTD_compressBound(n), start = out->len, got;
@@ -149,7 +149,7 @@ static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 	p = zstd ? buf_grow(out, bound) : NULL;
 	if (!p)
 		return err_nomem(e);
-	got = ZSTD_compressCCtx(zstd, p, bound, in, n, level_of(spec));
+	got = ZSTD_compressCCtx(zstd, p, bound, in, n, zstd_level_of(spec));
 	codec_zstd_encoded(s);
 	if (ZSTD_isError(got)) {
 		out->len = start;
@@ -166,15 +166,15 @@ const struct codec_ops codec_zstd = {
 	.zarr3_name = "zstd",
 	.zarr3_stock = true,
 	.compressor = true,
-	.zarr2_params = zarr2_params,
-	.zarr3_params = zarr3_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
+	.zarr2_params = zstd_zarr2_params,
+	.zarr3_params = zstd_zarr3_params,
+	.from_zarr = zstd_from_zarr,
+	.prepare = zstd_prepare,
 	.stored_max = codec_packed_max,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.decode = zstd_decode,
+	.framed_size = zstd_framed_size,
+	.frame = zstd_frame,
+	.encode = zstd_encode,
 };
 
 /* What libzstd works in, kept by a thread for all codecs that have zstd in them. */

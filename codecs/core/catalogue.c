@@ -11,7 +11,7 @@
 #include <strings.h>
 
 /* Where a filter's plugin is to be had. */
-enum where {
+enum catalogue_where {
 	NOWHERE, /* it is part of a library, or nobody offers it */
 	PACKAGE, /* of Debian */
 	PYTHON,  /* in the Python package hdf5plugin, which HDF5 can use without Python */
@@ -20,10 +20,10 @@ enum where {
 
 #define PLUGINS_OF_HDF "github.com/HDFGroup/hdf5_plugins"
 
-static const struct known {
+static const struct catalogue_known {
 	uint32_t h5_id;
 	const char *name;
-	enum where where;
+	enum catalogue_where where;
 	const char *what; /* the package, or an address */
 } known[] = {
 	{CODEC_SZIP, "szip", NOWHERE, NULL},
@@ -82,7 +82,7 @@ static const struct {
 	{"imagecodecs_", true, "imagecodecs"},
 };
 
-static const struct known *find(uint32_t h5_id)
+static const struct catalogue_known *catalogue_find(uint32_t h5_id)
 {
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (known[i].h5_id == h5_id)
@@ -92,7 +92,7 @@ static const struct known *find(uint32_t h5_id)
 
 const char *codec_known_name(uint32_t h5_id)
 {
-	const struct known *k = find(h5_id);
+	const struct catalogue_known *k = catalogue_find(h5_id);
 
 	return k ? k->name : NULL;
 }
@@ -109,7 +109,7 @@ uint32_t codec_known_id(const char *name, size_t n)
 
 static void filter_remedy(uint32_t h5_id, struct buf *out)
 {
-	const struct known *k = find(h5_id);
+	const struct catalogue_known *k = catalogue_find(h5_id);
 
 	switch (k ? k->where : NOWHERE) {
 	case PACKAGE:

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* found - what a getter said: 1 a value, 0 take the default, negative an error. */
-static int found(int rc, const char *member, const char *wanted, struct err *e)
+/* core_config_found - what a getter said: 1 a value, 0 take the default, negative an error. */
+static int core_config_found(int rc, const char *member, const char *wanted, struct err *e)
 {
 	if (rc == -ENOENT)
 		return 0;
@@ -18,7 +18,8 @@ int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t mi
 		   int64_t *ret, struct err *e)
 {
 	int64_t v = 0;
-	int rc = found(conf->integer(conf->arg, member, &v), member, "a whole number", e);
+	int rc = core_config_found(conf->integer(conf->arg, member, &v), member,
+				   "a whole number", e);
 
 	if (rc < 0)
 		return rc;
@@ -30,7 +31,7 @@ int codec_conf_real(const struct codec_conf *conf, const char *member, double mi
 		    double *ret, struct err *e)
 {
 	double v = 0;
-	int rc = found(conf->real(conf->arg, member, &v), member, "a number", e);
+	int rc = core_config_found(conf->real(conf->arg, member, &v), member, "a number", e);
 
 	if (rc < 0)
 		return rc;
@@ -42,7 +43,7 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
 		    const char **ret, struct err *e)
 {
 	const char *v = NULL;
-	int rc = found(conf->text(conf->arg, member, &v), member, "a text", e);
+	int rc = core_config_found(conf->text(conf->arg, member, &v), member, "a text", e);
 
 	if (rc < 0)
 		return rc;

@@ -86,26 +86,28 @@ static int caps_of(const struct codec_chain *chain, const struct codec_ops *cons
 	return 0;
 }
 
-/* damaged - a filter gave more than its array can have asked it to store. */
-static int damaged(struct err *e)
+/* pipeline_damaged - a filter gave more than its array can have asked it to store. */
+static int pipeline_damaged(struct err *e)
 {
 	if (e)
 		e->code = -EBADMSG;
 	return -EBADMSG;
 }
 
-static size_t times(size_t n, size_t factor)
+static size_t pipeline_times(size_t n, size_t factor)
 {
 	size_t r;
 
 	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
 }
 
-/* step - undo one filter into scratch memory `turn`: in at least `start` bytes, and with more and
- * more, up to max, so that memory follows what is there and not what a chain could ask for. */
-static int step(const struct codec_ops *ops, const struct codec_spec *spec, size_t elem_size,
-		size_t start, size_t max, struct codec_scratch *scratch, unsigned int turn,
-		const uint8_t **in, size_t *len, struct err *e)
+/* pipeline_step - undo one filter into scratch memory `turn`: in at least `start` bytes, and with
+ * more and more, up to max, so that memory follows what is there and not what a chain could ask
+ * for. */
+static int pipeline_step(const struct codec_ops *ops, const struct codec_spec *spec,
+			 size_t elem_size, size_t start, size_t max,
+			 struct codec_scratch *scratch, unsigned int turn, const uint8_t **in,
+			 size_t *len, struct err *e)
 {
 	size_t cap = start < max ? start : max, got;
 	uint8_t *to;
@@ -118,7 +120,7 @@ static int step(const struct codec_ops *ops, const struct codec_spec *spec, size
 		rc = undo(ops, scratch, spec, elem_size, *in, *len, to, cap, &got, e);
 		if (rc != -ERANGE || cap == max)
 			break;
-		cap = times(cap, GROWTH) < max ? times(cap, GROWTH) : max;
+		cap = pipeline_times(cap, GROWTH) < max ? pipeline_times(cap, GROWTH) : max;
 	}
 	if (rc)
 		return rc;
@@ -148,9 +150,9 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 		if (ops[i]->check) {
 			rc = ops[i]->check(in, in_len, &in_len, e);
 		} else if (todo > 0) {
-			rc = step(ops[i], spec, elem_size,
-				  ROOM_MIN + times(out_len / 2, GROWTH), caps[i], scratch, turn,
-				  &in, &in_len, e);
+			rc = pipeline_step(ops[i], spec, elem_size,
+					   ROOM_MIN + pipeline_times(out_len / 2, GROWTH),
+					   caps[i], scratch, turn, &in, &in_len, e);
 			turn = !turn;
 		} else {
 			rc = undo(ops[i], scratch, spec, elem_size, in, in_len, out, out_len,
@@ -158,7 +160,7 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 			in = out;
 		}
 		if (rc)
-			return rc == -ERANGE ? damaged(e) : rc;
+			return rc == -ERANGE ? pipeline_damaged(e) : rc;
 	}
 
 	if (in_len != out_len)
@@ -202,8 +204,9 @@ int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, co
 			rc = ops[i]->check(in, in_len, &in_len, e);
 			continue;
 		}
-		rc = step(ops[i], &chain->specs[i], elem_size, ROOM_MIN + times(in_len, GROWTH),
-			  caps[i], scratch, turn, &in, &in_len, e);
+		rc = pipeline_step(ops[i], &chain->specs[i], elem_size,
+				   ROOM_MIN + pipeline_times(in_len, GROWTH), caps[i], scratch,
+				   turn, &in, &in_len, e);
 		turn = !turn;
 	}
 	if (rc)

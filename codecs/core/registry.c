@@ -44,8 +44,8 @@ const struct codec_ops *codec_find(uint32_t h5_id)
 	return ops ? ops : plugin_find(h5_id);
 }
 
-/* same - whether the n bytes are the text `name`; NULL is no name. */
-static bool same(const char *name, const char *s, size_t n)
+/* registry_same - whether the n bytes are the text `name`; NULL is no name. */
+static bool registry_same(const char *name, const char *s, size_t n)
 {
 	return name && strlen(name) == n && memcmp(name, s, n) == 0;
 }
@@ -53,7 +53,7 @@ static bool same(const char *name, const char *s, size_t n)
 const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
-		if (same(codecs[i]->zarr2_id, id, n))
+		if (registry_same(codecs[i]->zarr2_id, id, n))
 			return codecs[i];
 	return NULL;
 }
@@ -72,7 +72,7 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 	if (n > prefix && memcmp(name, CODEC_NUMCODECS, prefix) == 0)
 		return codec_find_zarr2(name + prefix, n - prefix);
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
-		if (same(codecs[i]->zarr3_name, name, n))
+		if (registry_same(codecs[i]->zarr3_name, name, n))
 			return codecs[i];
 	return NULL;
 }

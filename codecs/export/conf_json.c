@@ -14,21 +14,21 @@
 #define DEPTH_MAX 16
 #define EXACT_MAX 9007199254740992.0 /* 2^53: above it not every integer is a double */
 
-struct text {
+struct conf_json_text {
 	const char *p, *end;
 	struct arena *arena;
 	unsigned depth;
 	bool starved; /* memory was short: the text may be good */
 };
 
-static void blanks(struct text *t)
+static void conf_json_blanks(struct conf_json_text *t)
 {
 	while (t->p < t->end &&
 	       (*t->p == ' ' || *t->p == '\t' || *t->p == '\n' || *t->p == '\r'))
 		t->p++;
 }
 
-static bool take(struct text *t, char c)
+static bool conf_json_take(struct conf_json_text *t, char c)
 {
 	if (t->p >= t->end || *t->p != c)
 		return false;
@@ -36,7 +36,7 @@ static bool take(struct text *t, char c)
 	return true;
 }
 
-static bool word(struct text *t, const char *s)
+static bool conf_json_word(struct conf_json_text *t, const char *s)
 {
 	size_t n = strlen(s);
 
@@ -48,7 +48,7 @@ static bool word(struct text *t, const char *s)
 
 /* ---- texts ---- */
 
-static bool hex4(struct text *t, uint32_t *ret)
+static bool conf_json_hex4(struct conf_json_text *t, uint32_t *ret)
 {
 	*ret = 0;
 	for (int i = 0; i < 4; i++, t->p++) {
@@ -66,7 +66,7 @@ static bool hex4(struct text *t, uint32_t *ret)
 	return true;
 }
 
-static void put_utf8(struct buf *b, uint32_t c)
+static void conf_json_put_utf8(struct buf *b, uint32_t c)
 {
 	if (c < 0x80) {
 		buf_putc(b, (char)c);
@@ -86,31 +86,32 @@ static void put_utf8(struct buf *b, uint32_t c)
 	buf_putc(b, (char)(0x80 | (c & 0x3f)));
 }
 
-/* unicode - behind "\u"; characters above U+FFFF are two escapes. */
-static bool unicode(struct text *t, struct buf *b)
+/* conf_json_unicode - behind "\u"; characters above U+FFFF are two escapes. */
+static bool conf_json_unicode(struct conf_json_text *t, struct buf *b)
 {
 	uint32_t c, low;
 
-	if (!hex4(t, &c) || c == 0 || (c >= 0xdc00 && c < 0xe000))
+	if (!conf_json_hex4(t, &c) || c == 0 || (c >= 0xdc00 && c < 0xe000))
 		return false;
 	if (c >= 0xd800 && c < 0xdc00) {
-		if (!word(t, "\\u") || !hex4(t, &low) || low < 0xdc00 || low >= 0xe000)
+		if (!conf_json_word(t, "\\u") || !conf_json_hex4(t, &low) || low < 0xdc00 ||
+		    low >= 0xe000)
 			return false;
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	}
-	put_utf8(b, c);
+	conf_json_put_utf8(b, c);
 	return true;
 }
 
-static bool escape(struct text *t, struct buf *b)
+static bool conf_json_escape(struct conf_json_text *t, struct buf *b)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *at;
 
 	if (t->p >= t->end || *t->p == '\0')
 		return false;
-	if (take(t, 'u'))
-		return unicode(t, b);
+	if (conf_json_take(t, 'u'))
+		return conf_json_unicode(t, b);
 	at = strchr(from, *t->p);
 	if (!at)
 		return false;
@@ -120,22 +121,22 @@ static bool escape(struct text *t, struct buf *b)
 }
 
 /* string - what the text at t->p means, in the arena; NULL when it is none or memory is short. */
-static const char *string(struct text *t)
+static const char *string(struct conf_json_text *t)
 {
 	const char *ret = NULL;
 	struct buf b;
-	bool good = take(t, '"');
+	bool good = conf_json_take(t, '"');
 
 	buf_init(&b, CODEC_JSON_MAX);
 	while (good && t->p < t->end && *t->p != '"') {
 		if ((unsigned char)*t->p < 0x20)
 			good = false;
-		else if (take(t, '\\'))
-			good = escape(t, &b);
+		else if (conf_json_take(t, '\\'))
+			good = conf_json_escape(t, &b);
 		else
 			buf_putc(&b, *t->p++);
 	}
-	if (good && take(t, '"') && buf_ok(&b) && str_utf8_ok(b.data, b.len))
+	if (good && conf_json_take(t, '"') && buf_ok(&b) && str_utf8_ok(b.data, b.len))
 		ret = arena_copy(t->arena, b.data ? (const void *)b.data : "", b.len);
 	t->starved |= b.starved;
 	buf_release(&b);
@@ -144,7 +145,7 @@ static const char *string(struct text *t)
 
 /* ---- values ---- */
 
-static bool digits(struct text *t)
+static bool conf_json_digits(struct conf_json_text *t)
 {
 	const char *from = t->p;
 
@@ -153,87 +154,88 @@ static bool digits(struct text *t)
 	return t->p > from;
 }
 
-static bool number(struct text *t)
+static bool conf_json_number(struct conf_json_text *t)
 {
-	(void)take(t, '-');
-	if (!take(t, '0') && !digits(t))
+	(void)conf_json_take(t, '-');
+	if (!conf_json_take(t, '0') && !conf_json_digits(t))
 		return false;
-	if (take(t, '.') && !digits(t))
+	if (conf_json_take(t, '.') && !conf_json_digits(t))
 		return false;
-	if (take(t, 'e') || take(t, 'E')) {
-		if (!take(t, '+'))
-			(void)take(t, '-');
-		return digits(t);
+	if (conf_json_take(t, 'e') || conf_json_take(t, 'E')) {
+		if (!conf_json_take(t, '+'))
+			(void)conf_json_take(t, '-');
+		return conf_json_digits(t);
 	}
 	return true;
 }
 
-static bool value(struct text *t, struct codec_json_member *ret);
+static bool conf_json_value(struct conf_json_text *t, struct codec_json_member *ret);
 
-/* list - the rest of an array, or of an object, of which only the form matters. */
-static bool list(struct text *t, char end, bool named)
+/* conf_json_list - the rest of an array, or of an object, of which only the form matters. */
+static bool conf_json_list(struct conf_json_text *t, char end, bool named)
 {
 	struct codec_json_member ignored;
 
 	if (++t->depth > DEPTH_MAX)
 		return false;
-	blanks(t);
-	if (!take(t, end)) {
+	conf_json_blanks(t);
+	if (!conf_json_take(t, end)) {
 		do {
-			blanks(t);
+			conf_json_blanks(t);
 			if (named) {
 				if (!string(t))
 					return false;
-				blanks(t);
-				if (!take(t, ':'))
+				conf_json_blanks(t);
+				if (!conf_json_take(t, ':'))
 					return false;
 			}
-			if (!value(t, &ignored))
+			if (!conf_json_value(t, &ignored))
 				return false;
-		} while (take(t, ','));
-		if (!take(t, end))
+		} while (conf_json_take(t, ','));
+		if (!conf_json_take(t, end))
 			return false;
 	}
 	t->depth--;
 	return true;
 }
 
-/* value - with the blanks around it. */
-static bool value(struct text *t, struct codec_json_member *ret)
+/* conf_json_value - with the blanks around it. */
+static bool conf_json_value(struct conf_json_text *t, struct codec_json_member *ret)
 {
 	const char *from;
 	bool good = true;
 
-	blanks(t);
+	conf_json_blanks(t);
 	from = t->p;
 	if (t->p < t->end && *t->p == '"') {
 		ret->kind = CODEC_JSON_TEXT;
 		ret->value = string(t);
-		blanks(t);
+		conf_json_blanks(t);
 		return ret->value != NULL;
 	}
-	if (word(t, "null")) {
+	if (conf_json_word(t, "null")) {
 		ret->kind = CODEC_JSON_NULL;
-	} else if (word(t, "true") || word(t, "false")) {
+	} else if (conf_json_word(t, "true") || conf_json_word(t, "false")) {
 		ret->kind = CODEC_JSON_BOOL;
-	} else if (take(t, '[')) {
+	} else if (conf_json_take(t, '[')) {
 		ret->kind = CODEC_JSON_OTHER;
-		good = list(t, ']', false);
-	} else if (take(t, '{')) {
+		good = conf_json_list(t, ']', false);
+	} else if (conf_json_take(t, '{')) {
 		ret->kind = CODEC_JSON_OTHER;
-		good = list(t, '}', true);
+		good = conf_json_list(t, '}', true);
 	} else {
 		ret->kind = CODEC_JSON_NUMBER;
-		good = number(t);
+		good = conf_json_number(t);
 	}
 	if (!good)
 		return false;
 	ret->value = arena_copy(t->arena, from, (size_t)(t->p - from));
-	blanks(t);
+	conf_json_blanks(t);
 	return ret->value != NULL;
 }
 
-static const struct codec_json_member *find(const struct codec_json *j, const char *name)
+static const struct codec_json_member *conf_json_find(const struct codec_json *j,
+						      const char *name)
 {
 	for (size_t i = 0; i < j->n; i++)
 		if (strcmp(j->v[i].name, name) == 0)
@@ -241,35 +243,35 @@ static const struct codec_json_member *find(const struct codec_json *j, const ch
 	return NULL;
 }
 
-static bool members(struct text *t, struct codec_json *j)
+static bool conf_json_members(struct conf_json_text *t, struct codec_json *j)
 {
-	blanks(t);
-	if (!take(t, '{'))
+	conf_json_blanks(t);
+	if (!conf_json_take(t, '{'))
 		return false;
-	blanks(t);
-	if (take(t, '}'))
+	conf_json_blanks(t);
+	if (conf_json_take(t, '}'))
 		return true;
 	do {
 		struct codec_json_member m = {0};
 
-		blanks(t);
+		conf_json_blanks(t);
 		m.name = string(t);
-		blanks(t);
-		if (!m.name || !take(t, ':') || !value(t, &m))
+		conf_json_blanks(t);
+		if (!m.name || !conf_json_take(t, ':') || !conf_json_value(t, &m))
 			return false;
-		if (j->n == ARRAY_LEN(j->v) || find(j, m.name))
+		if (j->n == ARRAY_LEN(j->v) || conf_json_find(j, m.name))
 			return false;
 		j->v[j->n++] = m;
-	} while (take(t, ','));
-	return take(t, '}');
+	} while (conf_json_take(t, ','));
+	return conf_json_take(t, '}');
 }
 
 /* ---- what codecs ask ---- */
 
-/* present - the member, unless it is missing or null. */
-static const struct codec_json_member *present(const void *arg, const char *member)
+/* conf_json_present - the member, unless it is missing or null. */
+static const struct codec_json_member *conf_json_present(const void *arg, const char *member)
 {
-	const struct codec_json_member *m = find(arg, member);
+	const struct codec_json_member *m = conf_json_find(arg, member);
 
 	return m && m->kind != CODEC_JSON_NULL ? m : NULL;
 }
@@ -278,27 +280,27 @@ static const struct codec_json_member *present(const void *arg, const char *memb
 static int to_double(const char *s, double *ret)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	struct text t = {.p = s, .end = s + strlen(s)};
+	struct conf_json_text t = {.p = s, .end = s + strlen(s)};
 
 	if (c == (locale_t)0)
 		return -ENOMEM;
 	*ret = strtod_l(s, NULL, c);
 	freelocale(c);
-	return number(&t) && t.p == t.end ? 0 : -EINVAL;
+	return conf_json_number(&t) && t.p == t.end ? 0 : -EINVAL;
 }
 
-static int get_real(void *arg, const char *member, double *ret)
+static int conf_json_get_real(void *arg, const char *member, double *ret)
 {
-	const struct codec_json_member *m = present(arg, member);
+	const struct codec_json_member *m = conf_json_present(arg, member);
 
 	if (!m)
 		return -ENOENT;
 	return m->kind == CODEC_JSON_NUMBER ? to_double(m->value, ret) : -EINVAL;
 }
 
-static int get_integer(void *arg, const char *member, int64_t *ret)
+static int conf_json_get_integer(void *arg, const char *member, int64_t *ret)
 {
-	const struct codec_json_member *m = present(arg, member);
+	const struct codec_json_member *m = conf_json_present(arg, member);
 	double v = 0;
 	int rc;
 
@@ -315,9 +317,9 @@ static int get_integer(void *arg, const char *member, int64_t *ret)
 	return 0;
 }
 
-static int get_text(void *arg, const char *member, const char **ret)
+static int conf_json_get_text(void *arg, const char *member, const char **ret)
 {
-	const struct codec_json_member *m = present(arg, member);
+	const struct codec_json_member *m = conf_json_present(arg, member);
 
 	if (!m)
 		return -ENOENT;
@@ -325,9 +327,9 @@ static int get_text(void *arg, const char *member, const char **ret)
 	return m->kind == CODEC_JSON_TEXT ? 0 : -EINVAL;
 }
 
-static int get_boolean(void *arg, const char *member, bool *ret)
+static int conf_json_get_boolean(void *arg, const char *member, bool *ret)
 {
-	const struct codec_json_member *m = present(arg, member);
+	const struct codec_json_member *m = conf_json_present(arg, member);
 
 	if (!m)
 		return -ENOENT;
@@ -338,7 +340,7 @@ static int get_boolean(void *arg, const char *member, bool *ret)
 int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 		    struct codec_json *ret, struct err *e)
 {
-	struct text t = {.p = text, .end = text + n, .arena = &ret->arena};
+	struct conf_json_text t = {.p = text, .end = text + n, .arena = &ret->arena};
 	bool good;
 
 	ret->n = 0;
@@ -348,19 +350,19 @@ int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 					.version = version,
 					.json = text,
 					.elem_size = elem_size,
-					.integer = get_integer,
-					.real = get_real,
-					.text = get_text,
-					.boolean = get_boolean};
+					.integer = conf_json_get_integer,
+					.real = conf_json_get_real,
+					.text = conf_json_get_text,
+					.boolean = conf_json_get_boolean};
 	if (n > CODEC_JSON_MAX)
 		return err_set(e, -ERANGE, "JSON of %zu bytes exceeds %d", n, CODEC_JSON_MAX);
-	good = members(&t, ret);
+	good = conf_json_members(&t, ret);
 	if (t.starved || ret->arena.starved)
 		return err_nomem(e);
 	if (!good)
 		return err_set(e, -EBADMSG, "not a JSON object: at byte %zu",
 			       (size_t)(t.p - text));
-	blanks(&t);
+	conf_json_blanks(&t);
 	if (t.p < t.end)
 		return err_set(e, -EBADMSG, "more than a JSON object: at byte %zu",
 			       (size_t)(t.p - text));

@@ -34,7 +34,7 @@ static void give_scratch(struct codec_scratch *s)
 	codec_scratch_free(atomic_exchange(&spare, s));
 }
 
-static size_t times(size_t n, size_t factor)
+static size_t export_h5z_times(size_t n, size_t factor)
 {
 	size_t r;
 
@@ -44,16 +44,16 @@ static size_t times(size_t n, size_t factor)
 /* first_room - for what n bytes decode to. */
 static size_t first_room(size_t n, size_t max)
 {
-	size_t guess = (size_t)u64_min(atomic_load(&last), times(n, GUESS_RATIO));
-	size_t room = (size_t)u64_max(u64_max(times(n, GROWTH), guess), ROOM_MIN);
+	size_t guess = (size_t)u64_min(atomic_load(&last), export_h5z_times(n, GUESS_RATIO));
+	size_t room = (size_t)u64_max(u64_max(export_h5z_times(n, GROWTH), guess), ROOM_MIN);
 
 	return (size_t)u64_min(room, max);
 }
 
-/* decode - new memory, *ret_len bytes of which are the chunk; NULL on failure. */
-static uint8_t *decode(const struct codec_ops *ops, const struct codec_spec *spec,
-		       struct codec_scratch *s, size_t max, const uint8_t *in, size_t n,
-		       size_t *ret_len, size_t *ret_size)
+/* export_h5z_decode - new memory, *ret_len bytes of which are the chunk; NULL on failure. */
+static uint8_t *export_h5z_decode(const struct codec_ops *ops, const struct codec_spec *spec,
+				  struct codec_scratch *s, size_t max, const uint8_t *in,
+				  size_t n, size_t *ret_len, size_t *ret_size)
 {
 	size_t room = first_room(n, max), got = 0;
 	uint8_t *out, *less;
@@ -69,7 +69,7 @@ static uint8_t *decode(const struct codec_ops *ops, const struct codec_spec *spe
 		free(out);
 		if (rc != -ERANGE || room == max)
 			return NULL;
-		room = (size_t)u64_min(times(room, GROWTH), max);
+		room = (size_t)u64_min(export_h5z_times(room, GROWTH), max);
 	}
 	atomic_store(&last, got);
 	*ret_len = got;
@@ -82,9 +82,9 @@ static uint8_t *decode(const struct codec_ops *ops, const struct codec_spec *spe
 	return less ? less : out;
 }
 
-static uint8_t *encode(const struct codec_ops *ops, const struct codec_spec *spec,
-		       struct codec_scratch *s, size_t max, const uint8_t *in, size_t n,
-		       size_t *ret_len, size_t *ret_size)
+static uint8_t *export_h5z_encode(const struct codec_ops *ops, const struct codec_spec *spec,
+				  struct codec_scratch *s, size_t max, const uint8_t *in,
+				  size_t n, size_t *ret_len, size_t *ret_size)
 {
 	struct buf out;
 
@@ -120,10 +120,11 @@ size_t codec_h5z(const struct codec_ops *ops, size_t max, unsigned flags, size_t
 	if (!s)
 		return 0;
 	if (back)
-		out = decode(ops, &spec, s, max, *buf, n, &len, &room);
+		out = export_h5z_decode(ops, &spec, s, max, *buf, n, &len, &room);
 	else
-		out = encode(ops, &spec, s, flags & CODEC_H5Z_OPTIONAL ? n : SIZE_MAX, *buf, n,
-			     &len, &room);
+		out = export_h5z_encode(ops, &spec, s,
+					flags & CODEC_H5Z_OPTIONAL ? n : SIZE_MAX, *buf, n,
+					&len, &room);
 	give_scratch(s);
 	if (!out)
 		return 0;

@@ -81,23 +81,23 @@ bool codec_chain_apart(const struct codec_chain *chain, uint32_t mask)
 
 /* ---- one child ---- */
 
-static int end(struct decoder *d)
+static int decoder_do_end(struct decoder *d)
 {
 	d->served = 0;
 	d->room = 0;
 	return child_end(&d->child);
 }
 
-/* ready - a child that is alive and may have the memory; one that died while idle is replaced
- * without a word. */
-static int ready(struct decoder *d, uint64_t room, struct err *e)
+/* decoder_ready - a child that is alive and may have the memory; one that died while idle is
+ * replaced without a word. */
+static int decoder_ready(struct decoder *d, uint64_t room, struct err *e)
 {
 	struct pollfd p = {.fd = d->child.sock, .events = POLLIN};
 	struct decoder_job job = {.memory = room, .cpu_ms = limit_ms};
 	int rc;
 
 	if (d->child.pid && (d->room < room || poll(&p, 1, 0) != 0))
-		(void)end(d); /* it has nothing to say before it is asked */
+		(void)decoder_do_end(d); /* it has nothing to say before it is asked */
 	if (d->child.pid)
 		return 0;
 	rc = child_start(&decoder_child, &job, &job, sizeof(job), &d->shared.fd, &d->child, e);
@@ -106,8 +106,9 @@ static int ready(struct decoder *d, uint64_t room, struct err *e)
 	return rc;
 }
 
-/* place - n bytes behind *end, aligned; returns their offset. *end is UINT64_MAX on overflow. */
-static uint64_t place(uint64_t *end_at, uint64_t n)
+/* decoder_place - n bytes behind *end, aligned; returns their offset. *end is UINT64_MAX on
+ * overflow. */
+static uint64_t decoder_place(uint64_t *end_at, uint64_t n)
 {
 	uint64_t at;
 
@@ -121,20 +122,20 @@ static uint64_t place(uint64_t *end_at, uint64_t n)
 	return at;
 }
 
-/* lay_out - where a chunk and its chain are in the region, which is large enough then. */
-static int lay_out(struct decoder *d, uint64_t head, struct err *e)
+/* decoder_lay_out - where a chunk and its chain are in the region, which is large enough then. */
+static int decoder_lay_out(struct decoder *d, uint64_t head, struct err *e)
 {
 	uint64_t at = head;
 	int rc = 0;
 
-	d->in = place(&at, d->in_len);
-	d->out = place(&at, d->out_len);
+	d->in = decoder_place(&at, d->in_len);
+	d->out = decoder_place(&at, d->out_len);
 	if (!d->shared.at)
 		rc = shm_new(DECODER_PROCESS, REGION_MIN, &d->shared, e);
 	return rc == 0 ? shm_grow(&d->shared, at, e) : rc;
 }
 
-static uint64_t head_of(const struct codec_chain *chain)
+static uint64_t decoder_head_of(const struct codec_chain *chain)
 {
 	uint64_t n = 0;
 
@@ -146,8 +147,8 @@ static uint64_t head_of(const struct codec_chain *chain)
 
 /* ---- the pool ---- */
 
-/* pick_locked - an idle child, or room for one. NULL: all are busy. */
-static struct decoder *pick_locked(void)
+/* decoder_pick_locked - an idle child, or room for one. NULL: all are busy. */
+static struct decoder *decoder_pick_locked(void)
 {
 	struct decoder *none = NULL;
 
@@ -169,20 +170,21 @@ int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 	int rc;
 
 	(void)pthread_mutex_lock(&pool.lock);
-	while (!(d = pick_locked()))
+	while (!(d = decoder_pick_locked()))
 		(void)pthread_cond_wait(&pool.idle, &pool.lock);
 	d->busy = true;
 	(void)pthread_mutex_unlock(&pool.lock);
 	if (fresh && d->served)
-		(void)end(d);
+		(void)decoder_do_end(d);
 	d->in_len = in_len;
 	d->out_len = out_len;
-	rc = lay_out(d, head_of(chain), e);
+	rc = decoder_lay_out(d, decoder_head_of(chain), e);
 	if (rc == 0)
-		rc = ready(d,
-			   u64_max(ROOM_MIN, both < UINT64_MAX / ROOM_TIMES ? both * ROOM_TIMES
-									    : UINT64_MAX / 2),
-			   e);
+		rc = decoder_ready(d,
+				   u64_max(ROOM_MIN, both < UINT64_MAX / ROOM_TIMES
+							     ? both * ROOM_TIMES
+							     : UINT64_MAX / 2),
+				   e);
 	if (rc < 0) {
 		decoder_give(d);
 		return rc;
@@ -203,7 +205,7 @@ void decoder_give(struct decoder *d)
 
 /* ---- one chunk ---- */
 
-static void put_chain(struct decoder *d, const struct codec_chain *chain)
+static void decoder_put_chain(struct decoder *d, const struct codec_chain *chain)
 {
 	uint8_t *at = d->shared.at;
 
@@ -219,9 +221,9 @@ static void put_chain(struct decoder *d, const struct codec_chain *chain)
 	}
 }
 
-/* take_reason - the text of a failure, after its size was checked. */
-static enum child_taken take_reason(struct decoder *d, const struct child_answer *a,
-				    int64_t until, int *ret_rc, struct err *e)
+/* decoder_take_reason - the text of a failure, after its size was checked. */
+static enum child_taken decoder_take_reason(struct decoder *d, const struct child_answer *a,
+					    int64_t until, int *ret_rc, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
 	enum child_taken got;
@@ -236,8 +238,8 @@ static enum child_taken take_reason(struct decoder *d, const struct child_answer
 	return CHILD_TAKEN;
 }
 
-static enum child_taken talk(struct decoder *d, const struct decoder_request *q, uint8_t *out,
-			     size_t *ret_len, int *ret_rc, struct err *e)
+static enum child_taken decoder_talk(struct decoder *d, const struct decoder_request *q,
+				     uint8_t *out, size_t *ret_len, int *ret_rc, struct err *e)
 {
 	const int64_t until = child_now() + (int64_t)limit_ms;
 	struct child_answer a;
@@ -251,7 +253,7 @@ static enum child_taken talk(struct decoder *d, const struct decoder_request *q,
 	if (got != CHILD_TAKEN)
 		return got;
 	if (a.rc != 0)
-		return take_reason(d, &a, until, ret_rc, e);
+		return decoder_take_reason(d, &a, until, ret_rc, e);
 	if (q->any ? a.len > q->out_len : a.len != q->out_len)
 		return CHILD_WRONG;
 	if (a.len)
@@ -266,8 +268,8 @@ static bool unready(int status)
 	return WIFEXITED(status) && WEXITSTATUS(status) == DECODER_UNREADY;
 }
 
-/* explain - the child ended, or was ended by us, in the middle of a chunk. */
-static int explain(enum child_taken got, int status, struct err *e)
+/* decoder_explain - the child ended, or was ended by us, in the middle of a chunk. */
+static int decoder_explain(enum child_taken got, int status, struct err *e)
 {
 	int sig = child_died_of(status);
 	char why[CHILD_WHY_MAX];
@@ -296,8 +298,9 @@ static int explain(enum child_taken got, int status, struct err *e)
 		       WEXITSTATUS(status));
 }
 
-static int run(struct decoder *d, const struct codec_chain *chain, struct decoder_request *q,
-	       uint8_t *out, size_t *ret_len, enum decoder_end *ret, struct err *e)
+static int decoder_do_run(struct decoder *d, const struct codec_chain *chain,
+			  struct decoder_request *q, uint8_t *out, size_t *ret_len,
+			  enum decoder_end *ret, struct err *e)
 {
 	const bool fresh = d->served == 0;
 	enum child_taken got;
@@ -310,18 +313,18 @@ static int run(struct decoder *d, const struct codec_chain *chain, struct decode
 	q->out = d->out;
 	q->out_len = d->out_len;
 	q->n_specs = chain->n;
-	put_chain(d, chain);
-	got = talk(d, q, out, ret_len, &rc, e);
+	decoder_put_chain(d, chain);
+	got = decoder_talk(d, q, out, ret_len, &rc, e);
 	if (got == CHILD_TAKEN) {
 		d->served++;
 		return rc;
 	}
-	status = end(d);
+	status = decoder_do_end(d);
 	if (got == CHILD_GONE && !fresh)
 		*ret = DECODER_AGAIN; /* an earlier chunk may have damaged its memory */
 	else if (got != CHILD_GONE || (child_died_of(status) != SIGKILL && !unready(status)))
 		*ret = DECODER_FATAL; /* whoever killed it did not do so because of the chunk */
-	return explain(got, status, e);
+	return decoder_explain(got, status, e);
 }
 
 int decoder_run(struct decoder *d, const struct codec_chain *chain, uint32_t mask,
@@ -330,7 +333,7 @@ int decoder_run(struct decoder *d, const struct codec_chain *chain, uint32_t mas
 	struct decoder_request q = {.mask = mask, .elem_size = elem_size};
 	size_t len;
 
-	return run(d, chain, &q, out, &len, ret, e);
+	return decoder_do_run(d, chain, &q, out, &len, ret, e);
 }
 
 /* decode_apart - codec_decode_apart. */
@@ -355,7 +358,7 @@ static int decode_apart(const struct codec_ops *ops, struct codec_scratch *s,
 			return rc;
 		if (in_len)
 			memcpy(to, in, in_len);
-		rc = run(d, &chain, &q, out, ret_len, &end_of, e);
+		rc = decoder_do_run(d, &chain, &q, out, ret_len, &end_of, e);
 		decoder_give(d);
 	}
 	return rc;

@@ -7,9 +7,9 @@
 
 void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
 
-/* obey - one chunk. The server wrote all that is followed here before it asked. */
-static void obey(const struct shm *r, int sock, const struct decoder_request *q,
-		 struct codec_scratch *scratch)
+/* decoder_serve_obey - one chunk. The server wrote all that is followed here before it asked. */
+static void decoder_serve_obey(const struct shm *r, int sock, const struct decoder_request *q,
+			       struct codec_scratch *scratch)
 {
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	const struct codec_chain chain = {.n = q->n_specs, .specs = specs};
@@ -43,7 +43,7 @@ static void obey(const struct shm *r, int sock, const struct decoder_request *q,
 		_exit(0);
 }
 
-static void serve(const struct child_self *self)
+static void decoder_serve_serve(const struct child_self *self)
 {
 	const struct decoder_job *job = self->own ? self->own : self->data;
 	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
@@ -61,7 +61,7 @@ static void serve(const struct child_self *self)
 			continue;
 		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
 			return;
-		obey(&r, self->sock, &q, scratch);
+		decoder_serve_obey(&r, self->sock, &q, scratch);
 	}
 }
 
@@ -70,5 +70,5 @@ const struct child_kind decoder_child = {
 	.who = "decoding",
 	.n_fds = 1,
 	.may = 0,
-	.run = serve,
+	.run = decoder_serve_serve,
 };

@@ -53,14 +53,14 @@ static int quantize_from_zarr(const struct codec_conf *conf, uint32_t *params, u
 	return 0;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+static uint64_t astype_stored_max(const struct codec_spec *spec, uint64_t n)
 {
 	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int astype_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			 uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	size_t n;
@@ -178,8 +178,8 @@ const struct codec_ops codec_astype = {
 	.from_zarr = astype_from_zarr,
 	.lossy = true,
 	.prepare = astype_prepare,
-	.stored_max = stored_max,
-	.decode = decode,
+	.stored_max = astype_stored_max,
+	.decode = astype_decode,
 	.encode = astype_encode,
 };
 
@@ -192,7 +192,7 @@ const struct codec_ops codec_quantize_zarr2 = {
 	.from_zarr = quantize_from_zarr,
 	.lossy = true,
 	.prepare = quantize_prepare,
-	.stored_max = stored_max,
-	.decode = decode,
+	.stored_max = astype_stored_max,
+	.decode = astype_decode,
 	.encode = quantize_encode,
 };

@@ -17,16 +17,16 @@
 #define DIGITS_DEFAULT 3
 #define DIGITS_MAX 16 /* of both plugins, whatever the type */
 
-static int check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
-		 struct err *e NZ_UNUSED)
+static int bitgroom_check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
+			  struct err *e NZ_UNUSED)
 {
 	*ret_len = in_len;
 	return 0;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int bitgroom_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			   uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	if (in_len > cap)
 		return err_set(e, -ERANGE, "filter %" PRIu32 ": length %zu exceeds %zu",
@@ -37,22 +37,22 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t bitgroom_framed_size(uint64_t n)
 {
 	return n;
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+static void bitgroom_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			   const uint8_t *in, size_t n, uint8_t *out)
 {
 	if (n > 0)
 		memcpy(out, in, n);
 }
 
-/* prepare - the plugins work in the byte order of the machine, on what will be stored: in
+/* bitgroom_prepare - the plugins work in the byte order of the machine, on what will be stored: in
  * big-endian arrays they would round the wrong bits. */
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+static int bitgroom_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			    uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	const char *name = spec->h5_id == CODEC_BITGROOM ? "bitgroom" : "granularbr";
 	const uint32_t digits = spec->n_params > 0 ? spec->params[0] : DIGITS_DEFAULT;
@@ -77,8 +77,9 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 	return 0;
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int bitgroom_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			   size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
+			   struct err *e)
 {
 	const bool groom = spec->h5_id == CODEC_BITGROOM;
 	const uint32_t *p = spec->params;
@@ -109,24 +110,24 @@ const struct codec_ops codec_bitgroom = {
 	.name = "bitgroom",
 	.h5_id = CODEC_BITGROOM,
 	.lossy = true,
-	.prepare = prepare,
-	.decode = decode,
-	.check = check,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.prepare = bitgroom_prepare,
+	.decode = bitgroom_decode,
+	.check = bitgroom_check,
+	.framed_size = bitgroom_framed_size,
+	.frame = bitgroom_frame,
+	.encode = bitgroom_encode,
 };
 
 const struct codec_ops codec_granularbr = {
 	.name = "granularbr",
 	.h5_id = CODEC_GRANULARBR,
 	.lossy = true,
-	.prepare = prepare,
-	.decode = decode,
-	.check = check,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.prepare = bitgroom_prepare,
+	.decode = bitgroom_decode,
+	.check = bitgroom_check,
+	.framed_size = bitgroom_framed_size,
+	.frame = bitgroom_frame,
+	.encode = bitgroom_encode,
 };
 
 /* Its writer breaks ties to even; what it wrote is all that is needed here. */
@@ -134,8 +135,8 @@ const struct codec_ops codec_bitround_hdf5 = {
 	.name = "bitround",
 	.h5_id = 32032,
 	.lossy = true,
-	.decode = decode,
-	.check = check,
-	.framed_size = framed_size,
-	.frame = frame,
+	.decode = bitgroom_decode,
+	.check = bitgroom_check,
+	.framed_size = bitgroom_framed_size,
+	.frame = bitgroom_frame,
 };

@@ -19,15 +19,15 @@ static uint32_t mantissa(struct num_type t)
 	return t.size == 2 ? 10 : t.size == 4 ? 23 : 52;
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void bitround_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				  struct buf *json)
 {
 	buf_printf(json, ", \"keepbits\": %d",
 		   (int)codec_level(spec, 0, 0, KEEP_MAX, KEEP_MAX));
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int bitround_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			      struct err *e)
 {
 	struct err ignored = ERR_INIT; /* only an encoder needs to know the type */
 
@@ -39,16 +39,17 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return codec_conf_level(conf, "keepbits", 0, KEEP_MAX, KEEP_MAX, &params[P_KEEP], e);
 }
 
-static int check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
-		 struct err *e NZ_UNUSED)
+static int bitround_check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
+			  struct err *e NZ_UNUSED)
 {
 	*ret_len = in_len;
 	return 0;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int bitround_decode(struct codec_scratch *s NZ_UNUSED,
+			   const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			   const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+			   size_t *ret_len, struct err *e)
 {
 	if (in_len > cap)
 		return err_set(e, -ERANGE, "bitround: length %zu exceeds %zu", in_len, cap);
@@ -58,13 +59,13 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t bitround_framed_size(uint64_t n)
 {
 	return n;
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+static void bitround_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			   const uint8_t *in, size_t n, uint8_t *out)
 {
 	if (n > 0)
 		memcpy(out, in, n);
@@ -89,9 +90,9 @@ static void round_all(struct num_type t, uint32_t keep, const uint8_t *in, size_
 	}
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int bitround_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			   struct buf *out, struct err *e)
 {
 	const struct num_type t = num_of(spec, P_TYPE);
 	const uint32_t keep = (uint32_t)codec_level(spec, P_KEEP, 0, KEEP_MAX, KEEP_MAX);
@@ -113,8 +114,8 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+static int bitround_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			    uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	struct codec_spec made = {.n_params = P_N, .params = params};
 	int rc = num_of_array("bitround", a, &params[P_TYPE], e);
@@ -137,13 +138,13 @@ const struct codec_ops codec_bitround = {
 	.h5_id = CODEC_BITROUND,
 	.zarr2_id = "bitround",
 	.elements = true,
-	.zarr2_params = zarr2_params,
+	.zarr2_params = bitround_zarr2_params,
 	.lossy = true,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
-	.decode = decode,
-	.check = check,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.from_zarr = bitround_from_zarr,
+	.prepare = bitround_prepare,
+	.decode = bitround_decode,
+	.check = bitround_check,
+	.framed_size = bitround_framed_size,
+	.frame = bitround_frame,
+	.encode = bitround_encode,
 };

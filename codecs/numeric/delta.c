@@ -12,15 +12,15 @@
 
 enum { P_DTYPE, P_ASTYPE, P_N };
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void delta_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			       struct buf *json)
 {
 	num_put_member(json, "dtype", num_of(spec, P_DTYPE));
 	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int delta_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			   struct err *e)
 {
 	struct codec_spec spec = {.n_params = P_N, .params = params};
 	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
@@ -35,13 +35,13 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return 0;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+static uint64_t delta_stored_max(const struct codec_spec *spec, uint64_t n)
 {
 	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
-/* float_for - bytes of the float that holds all numbers of a type, as numpy has it. */
-static uint32_t float_for(struct num_type t)
+/* delta_float_for - bytes of the float that holds all numbers of a type, as numpy has it. */
+static uint32_t delta_float_for(struct num_type t)
 {
 	return t.kind == NUM_FLOAT ? t.size : t.size == 1 ? 2 : t.size == 2 ? 4 : 8;
 }
@@ -52,7 +52,7 @@ static uint32_t sum_size(struct num_type a, struct num_type b)
 	bool floats = a.kind == NUM_FLOAT || b.kind == NUM_FLOAT;
 	bool mixed = a.kind != b.kind && ((a.kind == NUM_UINT && a.size == 8) ||
 					  (b.kind == NUM_UINT && b.size == 8));
-	uint32_t x = float_for(a), y = float_for(b);
+	uint32_t x = delta_float_for(a), y = delta_float_for(b);
 
 	if (!floats && !mixed)
 		return 0;
@@ -89,9 +89,9 @@ static void sum_reals(struct num_type enc, struct num_type dec, uint32_t size,
 	}
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int delta_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	uint32_t size = sum_size(enc, dec);
@@ -138,8 +138,8 @@ static int first(struct num_type dec, struct num_type enc, const uint8_t *in, ui
 	return 0;
 }
 
-/* wrap - a difference in the type's own bits. */
-static uint64_t wrap(struct num_type t, uint64_t v)
+/* delta_wrap - a difference in the type's own bits. */
+static uint64_t delta_wrap(struct num_type t, uint64_t v)
 {
 	unsigned int unused = 64 - 8 * t.size;
 
@@ -165,15 +165,15 @@ static void differences(struct num_type dec, struct num_type enc, const uint8_t 
 		} else {
 			num_load_bits(dec, in, m + 1, v);
 			for (size_t k = 0; k < m; k++)
-				v[k] = wrap(dec, v[k + 1] - v[k]);
+				v[k] = delta_wrap(dec, v[k + 1] - v[k]);
 			num_store_bits(enc, dec.kind == NUM_INT, v, m, out);
 		}
 	}
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int delta_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			struct buf *out, struct err *e)
 {
 	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
 	size_t at = out->len, count = 0;
@@ -190,9 +190,9 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return rc;
 }
 
-/* prepare - users give the stored type, or nothing. */
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+/* delta_prepare - users give the stored type, or nothing. */
+static int delta_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			 uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	int rc = num_of_array("delta", a, &params[P_DTYPE], e);
 
@@ -205,10 +205,10 @@ const struct codec_ops codec_delta = {
 	.h5_id = CODEC_DELTA,
 	.zarr2_id = "delta",
 	.elements = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.zarr2_params = delta_zarr2_params,
+	.from_zarr = delta_from_zarr,
+	.prepare = delta_prepare,
+	.stored_max = delta_stored_max,
+	.decode = delta_decode,
+	.encode = delta_encode,
 };

@@ -27,8 +27,8 @@ static double real_at(const struct codec_spec *spec, uint32_t i)
 	return v;
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+static void fixedscaleoffset_zarr2_params(const struct codec_spec *spec,
+					  size_t elem_size NZ_UNUSED, struct buf *json)
 {
 	buf_puts(json, ", \"scale\": ");
 	str_put_double(json, real_at(spec, P_SCALE));
@@ -56,8 +56,8 @@ static int real_from(const struct codec_conf *conf, const char *member, uint32_t
 	return 0;
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int fixedscaleoffset_from_zarr(const struct codec_conf *conf, uint32_t *params,
+				      uint32_t *ret_n, struct err *e)
 {
 	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
 
@@ -71,20 +71,21 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return rc;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+static uint64_t fixedscaleoffset_stored_max(const struct codec_spec *spec, uint64_t n)
 {
 	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
-/* computed - the two numbers of one direction, in the order in which they are used, and bytes of
- * the floats that each step gives. */
+/* fixedscaleoffset_computed - the two numbers of one direction, in the order in which they are
+ * used, and bytes of the floats that each step gives. */
 struct computed {
 	double v[2];
 	uint32_t size[2];
 };
 
-static struct computed computed(const struct codec_spec *spec, struct num_type from,
-				uint32_t first, uint32_t second)
+static struct computed fixedscaleoffset_computed(const struct codec_spec *spec,
+						 struct num_type from, uint32_t first,
+						 uint32_t second)
 {
 	struct computed c = {.v = {real_at(spec, first), real_at(spec, second)}};
 
@@ -95,12 +96,13 @@ static struct computed computed(const struct codec_spec *spec, struct num_type f
 	return c;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int fixedscaleoffset_decode(struct codec_scratch *s NZ_UNUSED,
+				   const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				   const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+				   size_t *ret_len, struct err *e)
 {
 	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
-	struct computed c = computed(spec, enc, P_SCALE, P_OFFSET);
+	struct computed c = fixedscaleoffset_computed(spec, enc, P_SCALE, P_OFFSET);
 	double v[NUM_BLOCK];
 	size_t n;
 	int rc = num_count("fixedscaleoffset", enc, dec, in_len, cap, &n, ret_len, e);
@@ -119,12 +121,12 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int fixedscaleoffset_encode(struct codec_scratch *s NZ_UNUSED,
+				   const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				   const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
 	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
-	struct computed c = computed(spec, dec, P_OFFSET, P_SCALE);
+	struct computed c = fixedscaleoffset_computed(spec, dec, P_OFFSET, P_SCALE);
 	double v[NUM_BLOCK];
 	size_t count = 0;
 	uint8_t *p = NULL;
@@ -144,9 +146,9 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-/* prepare - users give offset and scale as doubles, and the stored type. */
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+/* fixedscaleoffset_prepare - users give offset and scale as doubles, and the stored type. */
+static int fixedscaleoffset_prepare(const struct codec_spec *spec, const struct codec_array *a,
+				    uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	const uint32_t n = P_N - P_OFFSET; /* words of both numbers */
 	struct codec_spec made = {.n_params = P_N, .params = params};
@@ -173,11 +175,11 @@ const struct codec_ops codec_fixedscaleoffset = {
 	.h5_id = CODEC_FIXEDSCALEOFFSET,
 	.zarr2_id = "fixedscaleoffset",
 	.elements = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
+	.zarr2_params = fixedscaleoffset_zarr2_params,
+	.from_zarr = fixedscaleoffset_from_zarr,
 	.lossy = true,
-	.prepare = prepare,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.prepare = fixedscaleoffset_prepare,
+	.stored_max = fixedscaleoffset_stored_max,
+	.decode = fixedscaleoffset_decode,
+	.encode = fixedscaleoffset_encode,
 };

@@ -170,7 +170,7 @@ int num_room(const char *name, struct num_type dec, struct num_type enc, size_t 
 
 /* ---- floats ---- */
 
-static uint64_t bits_of(double v)
+static uint64_t num_convert_bits_of(double v)
 {
 	uint64_t b;
 
@@ -178,7 +178,7 @@ static uint64_t bits_of(double v)
 	return b;
 }
 
-static double real_of(uint64_t b)
+static double num_convert_real_of(uint64_t b)
 {
 	double v;
 
@@ -194,7 +194,7 @@ static double real_of_single(uint32_t b)
 	return v;
 }
 
-static uint32_t single_of(float v)
+static uint32_t num_convert_single_of(float v)
 {
 	uint32_t b;
 
@@ -211,13 +211,13 @@ static double real_of_half(uint32_t h)
 	if (exponent == 0)
 		return sign ? -ldexp((double)fraction, -24) : ldexp((double)fraction, -24);
 	exponent = exponent == 0x1f ? 0x7ff : exponent + 1023 - 15;
-	return real_of(sign | exponent << 52 | fraction << 42);
+	return num_convert_real_of(sign | exponent << 52 | fraction << 42);
 }
 
 /* half_of - to nearest, ties to even; what of a NaN fits is kept. */
 static uint32_t half_of(double v)
 {
-	uint64_t b = bits_of(v), mag = b & ~((uint64_t)1 << 63);
+	uint64_t b = num_convert_bits_of(v), mag = b & ~((uint64_t)1 << 63);
 	uint32_t sign = (uint32_t)(b >> 48 & 0x8000), h;
 
 	if (isnan(v)) {
@@ -306,7 +306,7 @@ void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
-		LOAD(64, __builtin_bswap64, real_of(x));
+		LOAD(64, __builtin_bswap64, num_convert_real_of(x));
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
 		LOAD(32, __builtin_bswap32, real_of_single(x));
 	} else if (t.kind == NUM_FLOAT) {
@@ -318,9 +318,9 @@ void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 	}
 }
 
-/* int_of, uint_of - towards zero; what does not fit becomes the smallest number of that width,
- * as the processor's instructions have it, before it is cut. */
-static uint64_t int_of(double v, uint32_t size)
+/* num_convert_int_of, uint_of - towards zero; what does not fit becomes the smallest number of that
+ * width, as the processor's instructions have it, before it is cut. */
+static uint64_t num_convert_int_of(double v, uint32_t size)
 {
 	if (size < 8 && !(v > -2147483649.0 && v < 2147483648.0))
 		return (uint64_t)INT32_MIN;
@@ -335,10 +335,11 @@ static uint64_t uint_of(double v, uint32_t size, uint32_t from)
 	double half = size == 8 ? 0x1p63 : 0x1p31; /* where the signed type ends */
 
 	if (size == 4 && from == 2)
-		return int_of(v, 8);
+		return num_convert_int_of(v, 8);
 	if (size < 4 || !(v >= half))
-		return int_of(v, size);
-	return int_of(v - half, size) ^ (size == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31);
+		return num_convert_int_of(v, size);
+	return num_convert_int_of(v - half, size) ^
+	       (size == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31);
 }
 
 void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n, uint8_t *out)
@@ -347,15 +348,15 @@ void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n,
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
-		STORE(64, __builtin_bswap64, bits_of(v[i]));
+		STORE(64, __builtin_bswap64, num_convert_bits_of(v[i]));
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
-		STORE(32, __builtin_bswap32, single_of((float)v[i]));
+		STORE(32, __builtin_bswap32, num_convert_single_of((float)v[i]));
 	} else if (t.kind == NUM_FLOAT) {
 		STORE(16, __builtin_bswap16, half_of(v[i]));
 	} else {
 		for (size_t i = 0; i < n; i++)
 			bits[i] = t.kind == NUM_BOOL  ? v[i] != 0
-				  : t.kind == NUM_INT ? int_of(v[i], t.size)
+				  : t.kind == NUM_INT ? num_convert_int_of(v[i], t.size)
 						      : uint_of(v[i], t.size, size);
 		num_store_bits(t, true, bits, n, out);
 	}
@@ -374,9 +375,9 @@ void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t
 
 	if (t.kind == NUM_FLOAT && t.size == 8)
 		STORE(64, __builtin_bswap64,
-		      bits_of(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
+		      num_convert_bits_of(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
 	else if (t.kind == NUM_FLOAT && t.size == 4)
-		STORE(32, __builtin_bswap32, single_of(single(v[i], is_signed)))
+		STORE(32, __builtin_bswap32, num_convert_single_of(single(v[i], is_signed)))
 	else if (t.kind == NUM_FLOAT)
 		STORE(16, __builtin_bswap16, half_of(single(v[i], is_signed)))
 	else if (t.kind == NUM_BOOL)
@@ -396,7 +397,7 @@ static uint64_t single_of_half(uint32_t h)
 {
 	if ((h & 0x7fff) > 0x7c00)
 		return (h & 0x8000) << 16 | 0x7f800000 | (h & 0x3ff) << 13;
-	return single_of((float)real_of_half(h));
+	return num_convert_single_of((float)real_of_half(h));
 }
 
 static uint64_t half_of_single(uint32_t b)

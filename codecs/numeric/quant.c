@@ -45,7 +45,7 @@ struct floats {
 	double fill;
 };
 
-static uint64_t get(const struct floats *f, const uint8_t *p)
+static uint64_t quant_get(const struct floats *f, const uint8_t *p)
 {
 	uint32_t v4;
 	uint64_t v8;
@@ -58,7 +58,7 @@ static uint64_t get(const struct floats *f, const uint8_t *p)
 	return f->swap ? __builtin_bswap64(v8) : v8;
 }
 
-static void put(const struct floats *f, uint8_t *p, uint64_t v)
+static void quant_put(const struct floats *f, uint8_t *p, uint64_t v)
 {
 	uint32_t v4 = (uint32_t)v;
 
@@ -71,7 +71,7 @@ static void put(const struct floats *f, uint8_t *p, uint64_t v)
 	memcpy(p, &v, 8);
 }
 
-static double value(const struct floats *f, uint64_t bits)
+static double quant_value(const struct floats *f, uint64_t bits)
 {
 	const uint32_t bits4 = (uint32_t)bits;
 	float v4;
@@ -85,7 +85,7 @@ static double value(const struct floats *f, uint64_t bits)
 	return v8;
 }
 
-static bool host_big_endian(void)
+static bool quant_host_big_endian(void)
 {
 	const uint16_t one = 1;
 	uint8_t first;
@@ -96,10 +96,10 @@ static bool host_big_endian(void)
 
 static struct floats floats_of(size_t elem_size, bool big_endian, const uint8_t *fill)
 {
-	struct floats f = {.size = elem_size, .swap = big_endian != host_big_endian()};
+	struct floats f = {.size = elem_size, .swap = big_endian != quant_host_big_endian()};
 
 	if (fill)
-		f.fill = value(&f, get(&f, fill));
+		f.fill = quant_value(&f, quant_get(&f, fill));
 	else
 		f.fill = f.size == 4 ? (double)(float)FILL : FILL;
 	return f;
@@ -164,8 +164,8 @@ void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endi
 		low = low_mask(&f, (int)q->digits);
 
 	for (uint64_t i = 0; i < n; i++, data += elem_size) {
-		uint64_t bits = get(&f, data);
-		const double v = value(&f, bits);
+		uint64_t bits = quant_get(&f, data);
+		const double v = quant_value(&f, bits);
 
 		if (v == f.fill || v == 0 || isnan(v))
 			continue;
@@ -177,7 +177,7 @@ void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endi
 			bits = i % 2 == 0 ? bits & ~low : bits | low;
 		else
 			bits = rounded(bits, low);
-		put(&f, data, bits);
+		quant_put(&f, data, bits);
 	}
 }
 

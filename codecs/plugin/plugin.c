@@ -63,8 +63,8 @@ void codec_plugins_time(uint64_t ms)
 
 /* ---- what there is ---- */
 
-/* look - a table that lists nothing but the reason, when there can be none. */
-static int look(struct plugin_table **ret, struct err *e)
+/* plugin_look - a table that lists nothing but the reason, when there can be none. */
+static int plugin_look(struct plugin_table **ret, struct err *e)
 {
 	auto_free struct plugin_desc *descs = NULL;
 	struct plugin_libs libs;
@@ -110,7 +110,7 @@ static const struct plugin_table *table_locked(void)
 	if (t || tries == TRIES)
 		return t;
 	tries++;
-	if (look(&made, &e) < 0) {
+	if (plugin_look(&made, &e) < 0) {
 		log_debug("plugins: %s", e.msg);
 		return NULL;
 	}
@@ -119,8 +119,8 @@ static const struct plugin_table *table_locked(void)
 	return made;
 }
 
-/* table - of what there is; NULL: nothing. */
-static const struct plugin_table *table(void)
+/* plugin_do_table - of what there is; NULL: nothing. */
+static const struct plugin_table *plugin_do_table(void)
 {
 	const struct plugin_table *t = atomic_load_explicit(&found, memory_order_acquire);
 
@@ -138,11 +138,11 @@ static const struct plugin_table *table(void)
 
 void codec_plugins_look(void)
 {
-	(void)table(); /* none: then there is nothing to be found */
+	(void)plugin_do_table(); /* none: then there is nothing to be found */
 }
 
-/* places - the directories themselves. */
-static size_t places(struct sandbox_path *ret, size_t cap)
+/* plugin_places - the directories themselves. */
+static size_t plugin_places(struct sandbox_path *ret, size_t cap)
 {
 	const char *dirs = secure_getenv("HDF5_PLUGIN_PATH");
 	size_t n = 0;
@@ -167,7 +167,7 @@ size_t codec_plugins_dirs(struct sandbox_path *ret, size_t cap)
 	size_t n = 0;
 
 	if (!t && !off && !given)
-		return places(ret, cap);
+		return plugin_places(ret, cap);
 	for (size_t i = 0; t && i < t->libs.n && n < cap; i++)
 		if (!t->libs.v[i].why)
 			ret[n++] = (struct sandbox_path){
@@ -175,9 +175,9 @@ size_t codec_plugins_dirs(struct sandbox_path *ret, size_t cap)
 	return n;
 }
 
-static const struct plugin *find(uint32_t h5_id)
+static const struct plugin *plugin_do_find(uint32_t h5_id)
 {
-	const struct plugin_table *t = h5_id <= PLUGIN_ID_MAX ? table() : NULL;
+	const struct plugin_table *t = h5_id <= PLUGIN_ID_MAX ? plugin_do_table() : NULL;
 
 	for (size_t i = 0; t && i < t->n; i++)
 		if (t->v[i].ops.h5_id == h5_id)
@@ -187,14 +187,14 @@ static const struct plugin *find(uint32_t h5_id)
 
 const struct codec_ops *plugin_find(uint32_t h5_id)
 {
-	const struct plugin *p = find(h5_id);
+	const struct plugin *p = plugin_do_find(h5_id);
 
 	return p ? &p->ops : NULL;
 }
 
 const struct codec_ops *plugin_find_zarr2(const char *id, size_t n)
 {
-	const struct plugin_table *t = n > 0 && n < PLUGIN_NAME_MAX ? table() : NULL;
+	const struct plugin_table *t = n > 0 && n < PLUGIN_NAME_MAX ? plugin_do_table() : NULL;
 
 	for (size_t i = 0; t && i < t->n_shown; i++)
 		if (strlen(t->v[i].zarr2) == n && memcmp(t->v[i].zarr2, id, n) == 0)
@@ -204,28 +204,28 @@ const struct codec_ops *plugin_find_zarr2(const char *id, size_t n)
 
 const struct codec_ops *plugin_at(size_t i)
 {
-	const struct plugin_table *t = table();
+	const struct plugin_table *t = plugin_do_table();
 
 	return t && i < t->n_shown ? &t->v[i].ops : NULL;
 }
 
 uint32_t codec_plugins_id(size_t i)
 {
-	const struct plugin_table *t = table();
+	const struct plugin_table *t = plugin_do_table();
 
 	return t && i < t->n ? t->v[i].ops.h5_id : 0;
 }
 
 const struct H5Z_class2_t *codec_plugins_class(uint32_t h5_id)
 {
-	const struct plugin *p = local ? find(h5_id) : NULL;
+	const struct plugin *p = local ? plugin_do_find(h5_id) : NULL;
 
 	return p ? plugin_class(p->filter_lib, h5_id) : NULL;
 }
 
 void codec_plugins_report(struct buf *out)
 {
-	const struct plugin_table *t = table();
+	const struct plugin_table *t = plugin_do_table();
 
 	if (off)
 		buf_puts(out, "plugins are switched off\n");
@@ -237,7 +237,7 @@ void codec_plugins_report(struct buf *out)
 
 /* ---- calls ---- */
 
-static int call(const struct plugin *p, struct plugin_call *c, struct err *e)
+static int plugin_do_call(const struct plugin *p, struct plugin_call *c, struct err *e)
 {
 	struct err inner = ERR_INIT;
 	int rc;
@@ -255,16 +255,16 @@ static int call(const struct plugin *p, struct plugin_call *c, struct err *e)
 	return 0;
 }
 
-static int gone(uint32_t h5_id, struct err *e)
+static int plugin_gone(uint32_t h5_id, struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP, "there is no plugin for filter %" PRIu32, h5_id);
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int plugin_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			 uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
-	const struct plugin *p = find(spec->h5_id);
+	const struct plugin *p = plugin_do_find(spec->h5_id);
 	struct plugin_call c = {.op = PLUGIN_DECODE,
 				.params = spec->params,
 				.n_params = spec->n_params,
@@ -272,7 +272,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 				.in_len = in_len,
 				.cap = cap,
 				.out = out};
-	int rc = p ? call(p, &c, e) : gone(spec->h5_id, e);
+	int rc = p ? plugin_do_call(p, &c, e) : plugin_gone(spec->h5_id, e);
 
 	if (rc < 0)
 		return rc;
@@ -280,20 +280,20 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-/* stored_max - what filters add is little, but nobody says how little. */
-static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+/* plugin_stored_max - what filters add is little, but nobody says how little. */
+static uint64_t plugin_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
 	uint64_t r;
 
 	return ckd_mul(&r, n, (uint64_t)2) || ckd_add(&r, r, (uint64_t)1 << 16) ? 0 : r;
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int plugin_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			 struct buf *out, struct err *e)
 {
-	const struct plugin *p = find(spec->h5_id);
-	const uint64_t max = stored_max(spec, n);
+	const struct plugin *p = plugin_do_find(spec->h5_id);
+	const uint64_t max = plugin_stored_max(spec, n);
 	struct plugin_call c = {.op = PLUGIN_ENCODE,
 				.params = spec->params,
 				.n_params = spec->n_params,
@@ -302,7 +302,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 				.cap = max < SIZE_MAX ? (size_t)max : SIZE_MAX,
 				.to = out};
 
-	return p ? call(p, &c, e) : gone(spec->h5_id, e);
+	return p ? plugin_do_call(p, &c, e) : plugin_gone(spec->h5_id, e);
 }
 
 /* take_params - what a call gave into v. */
@@ -315,7 +315,7 @@ static int take_params(const struct plugin_call *c, const uint32_t *v, uint32_t 
 	return 0;
 }
 
-static int put_array(const struct codec_array *a, struct buf *out)
+static int plugin_do_put_array(const struct codec_array *a, struct buf *out)
 {
 	struct plugin_array head = {.class = (uint32_t)a->class,
 				    .elem_size = a->elem_size,
@@ -329,10 +329,10 @@ static int put_array(const struct codec_array *a, struct buf *out)
 	return buf_ok(out) ? 0 : -ENOMEM;
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+static int plugin_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			  uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	const struct plugin *p = find(spec->h5_id);
+	const struct plugin *p = plugin_do_find(spec->h5_id);
 	uint32_t v[CODEC_PARAMS_MAX];
 	struct plugin_call c = {.op = PLUGIN_PREPARE,
 				.params = spec->params,
@@ -343,14 +343,14 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 	int rc;
 
 	if (!p)
-		return gone(spec->h5_id, e);
+		return plugin_gone(spec->h5_id, e);
 	buf_init(&array, sizeof(struct plugin_array) + a->rank * sizeof(*a->chunk) +
 				 (size_t)a->elem_size);
-	rc = put_array(a, &array) < 0 ? err_nomem(e) : 0;
+	rc = plugin_do_put_array(a, &array) < 0 ? err_nomem(e) : 0;
 	c.in = array.data;
 	c.in_len = array.len;
 	if (rc == 0)
-		rc = call(p, &c, e);
+		rc = plugin_do_call(p, &c, e);
 	buf_release(&array);
 	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
 }
@@ -367,7 +367,7 @@ static int from_text(const struct plugin *p, const char *text, uint32_t *params,
 				.in_len = strlen(text) + 1,
 				.cap = sizeof(v),
 				.out = (uint8_t *)v};
-	int rc = call(p, &c, e);
+	int rc = plugin_do_call(p, &c, e);
 
 	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
 }
@@ -378,7 +378,7 @@ static int from_object(json_t *v, const struct codec_array *array, uint32_t *par
 {
 	const char *id = json_string_value(json_object_get(v, "id"));
 	const struct codec_ops *ops = id ? plugin_find_zarr2(id, strlen(id)) : NULL;
-	const struct plugin *p = ops ? find(ops->h5_id) : NULL;
+	const struct plugin *p = ops ? plugin_do_find(ops->h5_id) : NULL;
 	struct codec_spec spec = {.name = "", .params = params};
 	auto_free char *text = NULL;
 	int rc;
@@ -393,11 +393,11 @@ static int from_object(json_t *v, const struct codec_array *array, uint32_t *par
 		return rc;
 	spec.h5_id = p->ops.h5_id;
 	spec.n_params = *ret_n;
-	return prepare(&spec, array, params, ret_n, e);
+	return plugin_prepare(&spec, array, params, ret_n, e);
 }
 
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+static int plugin_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			    struct err *e)
 {
 	json_error_t error;
 	json_t *v;
@@ -440,11 +440,11 @@ static bool put_members(json_t *v, const char *codecid, struct buf *json)
 	return true;
 }
 
-/* zarr2_params - a codec that refuses leaves a document that cannot be written. */
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			 struct buf *json)
+/* plugin_zarr2_params - a codec that refuses leaves a document that cannot be written. */
+static void plugin_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				struct buf *json)
 {
-	const struct plugin *p = find(spec->h5_id);
+	const struct plugin *p = plugin_do_find(spec->h5_id);
 	struct plugin_call c = {.op = PLUGIN_TO_JSON,
 				.params = spec->params,
 				.n_params = spec->n_params,
@@ -454,7 +454,7 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUS
 
 	buf_init(&text, PLUGIN_JSON_MAX);
 	c.to = &text;
-	if (p && call(p, &c, NULL) == 0)
+	if (p && plugin_do_call(p, &c, NULL) == 0)
 		v = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
 	if (!v || !put_members(v, p->codecid, json))
 		json->failed = true;
@@ -493,13 +493,13 @@ void plugin_make_ops(struct plugin *p)
 		.compressor = true,
 		.lossy = is_lossy(ops->h5_id),
 		.origin = p->filter_lib,
-		.stored_max = stored_max,
-		.decode = p->can & PLUGIN_DECODES ? decode : NULL,
-		.encode = p->can & PLUGIN_ENCODES ? encode : NULL,
+		.stored_max = plugin_stored_max,
+		.decode = p->can & PLUGIN_DECODES ? plugin_decode : NULL,
+		.encode = p->can & PLUGIN_ENCODES ? plugin_encode : NULL,
 		.prepare = p->can & (PLUGIN_CAN_APPLY | PLUGIN_SET_LOCAL | PLUGIN_MODIFY)
-				   ? prepare
+				   ? plugin_prepare
 				   : NULL,
-		.from_zarr = p->can & PLUGIN_TO_HDF5 ? from_zarr : NULL,
-		.zarr2_params = p->can & PLUGIN_TO_CODEC ? zarr2_params : NULL,
+		.from_zarr = p->can & PLUGIN_TO_HDF5 ? plugin_from_zarr : NULL,
+		.zarr2_params = p->can & PLUGIN_TO_CODEC ? plugin_zarr2_params : NULL,
 	};
 }

@@ -24,8 +24,8 @@
 #define REGION_KEEP ((uint64_t)64 << 20) /* of an idle child; what is beyond is given back */
 #define ALIGN 64
 
-/* worker - a child and its region. */
-struct worker {
+/* plugin_client_worker - a child and its region. */
+struct plugin_client_worker {
 	struct child_proc child; /* pid 0: none */
 	struct shm shared;
 	const char *filter_lib,
@@ -39,7 +39,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	pid_t owner;                  /* of the children: another process may be forked */
-	struct worker v[WORKERS_MAX]; /* a busy one belongs to its thread */
+	struct plugin_client_worker v[WORKERS_MAX]; /* a busy one belongs to its thread */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
 static uint64_t limit_ms = PLUGIN_MS;
@@ -51,7 +51,7 @@ void plugin_set_time(uint64_t ms)
 
 /* ---- one child ---- */
 
-static int worker_end(struct worker *w)
+static int worker_end(struct plugin_client_worker *w)
 {
 	int status = child_end(&w->child);
 
@@ -61,21 +61,22 @@ static int worker_end(struct worker *w)
 	return status;
 }
 
-static bool same_text(const char *a, const char *b)
+static bool plugin_client_same_text(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* same_libs - the libraries of a call are those that the child has loaded; it cannot open others.
  * Names are those of the table, so that equal texts mostly have one address. */
-static bool same_libs(const struct worker *w, const struct plugin_call *c)
+static bool same_libs(const struct plugin_client_worker *w, const struct plugin_call *c)
 {
-	return w->any || (same_text(w->filter_lib, c->filter_lib) &&
-			  same_text(w->codec_lib, c->codec_lib));
+	return w->any || (plugin_client_same_text(w->filter_lib, c->filter_lib) &&
+			  plugin_client_same_text(w->codec_lib, c->codec_lib));
 }
 
-static int job_of(const struct worker *w, const struct plugin_call *c, struct plugin_job *ret,
-		  struct err *e)
+static int plugin_client_job_of(const struct plugin_client_worker *w,
+				const struct plugin_call *c, struct plugin_job *ret,
+				struct err *e)
 {
 	const char *filter = c->filter_lib && !w->any ? c->filter_lib : "";
 	const char *codec = c->codec_lib && !w->any ? c->codec_lib : "";
@@ -90,7 +91,8 @@ static int job_of(const struct worker *w, const struct plugin_call *c, struct pl
 }
 
 /* worker_ready - a child that is alive; one that died while idle is replaced without a word. */
-static int worker_ready(struct worker *w, const struct plugin_call *c, struct err *e)
+static int worker_ready(struct plugin_client_worker *w, const struct plugin_call *c,
+			struct err *e)
 {
 	struct pollfd p = {.fd = w->child.sock, .events = POLLIN};
 	struct plugin_job job;
@@ -104,7 +106,7 @@ static int worker_ready(struct worker *w, const struct plugin_call *c, struct er
 	rc = shm_new(PLUGIN_PROCESS, REGION_MIN, &w->shared, e);
 	if (rc < 0)
 		return rc;
-	rc = job_of(w, c, &job, e);
+	rc = plugin_client_job_of(w, c, &job, e);
 	if (rc == 0)
 		rc = child_start(&plugin_child, &job, &job, sizeof(job), &w->shared.fd,
 				 &w->child, e);
@@ -115,8 +117,9 @@ static int worker_ready(struct worker *w, const struct plugin_call *c, struct er
 	return rc;
 }
 
-/* place - n bytes behind *end, aligned; returns their offset. *end is UINT64_MAX on overflow. */
-static uint64_t place(uint64_t *end, uint64_t n)
+/* plugin_client_place - n bytes behind *end, aligned; returns their offset. *end is UINT64_MAX on
+ * overflow. */
+static uint64_t plugin_client_place(uint64_t *end, uint64_t n)
 {
 	uint64_t at;
 
@@ -131,7 +134,7 @@ static uint64_t place(uint64_t *end, uint64_t n)
 }
 
 /* put_request - the request and everything that goes with it, into the region. */
-static int put_request(struct worker *w, const struct plugin_call *c,
+static int put_request(struct plugin_client_worker *w, const struct plugin_call *c,
 		       struct plugin_request *ret, struct err *e)
 {
 	const size_t params = c->n_params * sizeof(*c->params);
@@ -146,9 +149,9 @@ static int put_request(struct worker *w, const struct plugin_call *c,
 	ret->filter_len = c->filter_lib ? (uint32_t)strlen(c->filter_lib) + 1 : 0;
 	ret->codec_len = c->codec_lib ? (uint32_t)strlen(c->codec_lib) + 1 : 0;
 	end = (uint64_t)ret->filter_len + ret->codec_len;
-	ret->params = place(&end, params);
-	ret->in = place(&end, c->in_len);
-	ret->out = place(&end, c->cap);
+	ret->params = plugin_client_place(&end, params);
+	ret->in = plugin_client_place(&end, c->in_len);
+	ret->out = plugin_client_place(&end, c->cap);
 	if (end > INT64_MAX / 4 || end > SIZE_MAX / 4)
 		return err_set(e, -ERANGE, "a chunk of %zu bytes is too large for a plugin",
 			       c->cap);
@@ -167,9 +170,10 @@ static int put_request(struct worker *w, const struct plugin_call *c,
 	return 0;
 }
 
-/* take_reason - the text of a failure, after its size was checked. */
-static enum child_taken take_reason(struct worker *w, const struct child_answer *a, int64_t end,
-				    int *ret_rc, struct err *e)
+/* plugin_client_take_reason - the text of a failure, after its size was checked. */
+static enum child_taken plugin_client_take_reason(struct plugin_client_worker *w,
+						  const struct child_answer *a, int64_t end,
+						  int *ret_rc, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
 	enum child_taken got;
@@ -184,9 +188,11 @@ static enum child_taken take_reason(struct worker *w, const struct child_answer 
 	return CHILD_TAKEN;
 }
 
-/* talk - one call of a child that is ready. *ret_rc: its answer, or what we failed at. */
-static enum child_taken talk(struct worker *w, struct plugin_call *c, uint64_t ms, int *ret_rc,
-			     struct err *e)
+/* plugin_client_talk - one call of a child that is ready. *ret_rc: its answer, or what we failed
+ * at. */
+static enum child_taken plugin_client_talk(struct plugin_client_worker *w,
+					   struct plugin_call *c, uint64_t ms, int *ret_rc,
+					   struct err *e)
 {
 	int64_t end = child_now() + (int64_t)ms;
 	struct plugin_request q;
@@ -203,15 +209,15 @@ static enum child_taken talk(struct worker *w, struct plugin_call *c, uint64_t m
 	if (got != CHILD_TAKEN)
 		return got;
 	if (a.rc != 0)
-		return take_reason(w, &a, end, ret_rc, e);
+		return plugin_client_take_reason(w, &a, end, ret_rc, e);
 	if (a.len > c->cap)
 		return CHILD_WRONG;
 	*ret_rc = plugin_give(c, w->shared.at + q.out, (size_t)a.len, e);
 	return CHILD_TAKEN;
 }
 
-/* explain - the child ended, or was ended by us, in the middle of a call. */
-static int explain(enum child_taken got, uint64_t ms, int status, struct err *e)
+/* plugin_client_explain - the child ended, or was ended by us, in the middle of a call. */
+static int plugin_client_explain(enum child_taken got, uint64_t ms, int status, struct err *e)
 {
 	int sig = child_died_of(status);
 	char why[CHILD_WHY_MAX];
@@ -231,14 +237,14 @@ static int explain(enum child_taken got, uint64_t ms, int status, struct err *e)
 
 /* ---- the pool ---- */
 
-/* pick_locked - an idle child: one for these libraries, else a new one, else any, which will be
- * another. NULL: all are busy. */
-static struct worker *pick_locked(const struct plugin_call *c)
+/* plugin_client_pick_locked - an idle child: one for these libraries, else a new one, else any,
+ * which will be another. NULL: all are busy. */
+static struct plugin_client_worker *plugin_client_pick_locked(const struct plugin_call *c)
 {
-	struct worker *any = NULL, *none = NULL;
+	struct plugin_client_worker *any = NULL, *none = NULL;
 
 	for (size_t i = 0; i < WORKERS_MAX; i++) {
-		struct worker *w = &pool.v[i];
+		struct plugin_client_worker *w = &pool.v[i];
 
 		if (w->busy)
 			continue;
@@ -256,7 +262,7 @@ static struct worker *pick_locked(const struct plugin_call *c)
 static void own_locked(void)
 {
 	for (size_t i = 0; pool.owner && i < WORKERS_MAX; i++) {
-		struct worker *w = &pool.v[i];
+		struct plugin_client_worker *w = &pool.v[i];
 
 		if (w->child.pid) {
 			(void)close(w->child.sock);
@@ -265,26 +271,26 @@ static void own_locked(void)
 				(void)close(w->child.report);
 			(void)close(w->shared.fd);
 		}
-		*w = (struct worker){0};
+		*w = (struct plugin_client_worker){0};
 	}
 	pool.owner = getpid();
 }
 
-static struct worker *acquire(const struct plugin_call *c)
+static struct plugin_client_worker *acquire(const struct plugin_call *c)
 {
-	struct worker *w;
+	struct plugin_client_worker *w;
 
 	(void)pthread_mutex_lock(&pool.lock);
 	if (pool.owner != getpid())
 		own_locked();
-	while (!(w = pick_locked(c)))
+	while (!(w = plugin_client_pick_locked(c)))
 		(void)pthread_cond_wait(&pool.idle, &pool.lock);
 	w->busy = true;
 	(void)pthread_mutex_unlock(&pool.lock);
 	return w;
 }
 
-static void release(struct worker *w)
+static void plugin_client_release(struct plugin_client_worker *w)
 {
 	shm_keep(&w->shared, REGION_KEEP);
 	(void)pthread_mutex_lock(&pool.lock);
@@ -293,8 +299,10 @@ static void release(struct worker *w)
 	(void)pthread_mutex_unlock(&pool.lock);
 }
 
-/* ask - by one child. *ret_again: it died, and may have done so of what it did before. */
-static int ask(struct worker *w, struct plugin_call *c, bool *ret_again, struct err *e)
+/* plugin_client_ask - by one child. *ret_again: it died, and may have done so of what it did
+ * before. */
+static int plugin_client_ask(struct plugin_client_worker *w, struct plugin_call *c,
+			     bool *ret_again, struct err *e)
 {
 	enum child_taken got;
 	bool fresh;
@@ -304,14 +312,14 @@ static int ask(struct worker *w, struct plugin_call *c, bool *ret_again, struct 
 	if (rc < 0)
 		return rc;
 	fresh = w->served == 0;
-	got = talk(w, c, limit_ms, &rc, e);
+	got = plugin_client_talk(w, c, limit_ms, &rc, e);
 	if (got == CHILD_TAKEN) {
 		w->served++;
 		return rc;
 	}
 	status = worker_end(w);
 	*ret_again = got == CHILD_GONE && !fresh;
-	return explain(got, limit_ms, status, e);
+	return plugin_client_explain(got, limit_ms, status, e);
 }
 
 int plugin_ask(struct plugin_call *c, struct err *e)
@@ -322,10 +330,10 @@ int plugin_ask(struct plugin_call *c, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; again && i <= WORKERS_MAX; i++) {
-		struct worker *w = acquire(c);
+		struct plugin_client_worker *w = acquire(c);
 
-		rc = ask(w, c, &again, &inner);
-		release(w);
+		rc = plugin_client_ask(w, c, &again, &inner);
+		plugin_client_release(w);
 	}
 	if (rc < 0)
 		return err_set(e, rc, "plugin '%s' of '%s': %s", c->name, lib, inner.msg);
@@ -353,9 +361,10 @@ static int set_why(struct plugin_lib *l, const char *why)
 	return l->why ? 0 : -ENOMEM;
 }
 
-/* describe - one library. Whatever it does is its own fault, and costs nothing but itself. */
-static int describe(struct worker *w, struct plugin_lib *l, struct plugin_desc *ret,
-		    struct err *e)
+/* plugin_client_describe - one library. Whatever it does is its own fault, and costs nothing but
+ * itself. */
+static int plugin_client_describe(struct plugin_client_worker *w, struct plugin_lib *l,
+				  struct plugin_desc *ret, struct err *e)
 {
 	uint64_t ms = u64_min(limit_ms, PLUGIN_LOAD_MS);
 	struct plugin_call c = {.op = PLUGIN_DESCRIBE,
@@ -368,14 +377,14 @@ static int describe(struct worker *w, struct plugin_lib *l, struct plugin_desc *
 
 	if (rc < 0)
 		return rc;
-	got = talk(w, &c, ms, &rc, &why);
+	got = plugin_client_talk(w, &c, ms, &rc, &why);
 	if (got != CHILD_TAKEN)
-		rc = explain(got, ms, worker_end(w), &why);
+		rc = plugin_client_explain(got, ms, worker_end(w), &why);
 	else if (rc == 0 && (c.len != sizeof(*ret) || ret->n > PLUGIN_ENTRIES_MAX))
-		rc = explain(CHILD_WRONG, ms, 0, &why);
+		rc = plugin_client_explain(CHILD_WRONG, ms, 0, &why);
 	for (uint32_t i = 0; rc == 0 && i < ret->n; i++)
 		if (!cleaned(&ret->v[i]))
-			rc = explain(CHILD_WRONG, ms, 0, &why);
+			rc = plugin_client_explain(CHILD_WRONG, ms, 0, &why);
 	if (rc == 0)
 		return 0;
 	*ret = (struct plugin_desc){0};
@@ -384,12 +393,12 @@ static int describe(struct worker *w, struct plugin_lib *l, struct plugin_desc *
 
 int plugin_describe(struct plugin_libs *libs, struct plugin_desc *ret, struct err *e)
 {
-	struct worker w = {.shared = {.fd = -1}, .any = true};
+	struct plugin_client_worker w = {.shared = {.fd = -1}, .any = true};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < libs->n; i++)
 		if (!libs->v[i].why)
-			rc = describe(&w, &libs->v[i], &ret[i], e);
+			rc = plugin_client_describe(&w, &libs->v[i], &ret[i], e);
 	(void)worker_end(&w);
 	return rc;
 }

@@ -28,16 +28,17 @@ const char *plugin_default_dir(void)
 static struct plugin_code *loaded[PLUGIN_LIBS_MAX];
 static size_t n_loaded;
 
-/* find - a function of the library. ISO C has no way from an object pointer to a function. */
-static void find(void *handle, const char *name, void *ret_fn)
+/* plugin_load_find - a function of the library. ISO C has no way from an object pointer to a
+ * function. */
+static void plugin_load_find(void *handle, const char *name, void *ret_fn)
 {
 	void *p = dlsym(handle, name);
 
 	memcpy(ret_fn, &p, sizeof(p));
 }
 
-static void describe(struct plugin_code *c, enum plugin_what what, uint32_t id,
-		     const char *name, unsigned can)
+static void plugin_load_describe(struct plugin_code *c, enum plugin_what what, uint32_t id,
+				 const char *name, unsigned can)
 {
 	struct plugin_entry *x = &c->desc.v[c->desc.n];
 
@@ -56,8 +57,8 @@ static int look_at_filter(struct plugin_code *c, struct err *e)
 	const H5Z_class2_t *f;
 	unsigned can = 0;
 
-	find(c->handle, "H5PLget_plugin_type", &type);
-	find(c->handle, "H5PLget_plugin_info", &info);
+	plugin_load_find(c->handle, "H5PLget_plugin_type", &type);
+	plugin_load_find(c->handle, "H5PLget_plugin_info", &info);
 	if (!type || !info)
 		return 0;
 	if (type() != H5PL_TYPE_FILTER)
@@ -76,7 +77,7 @@ static int look_at_filter(struct plugin_code *c, struct err *e)
 	can |= f->can_apply ? PLUGIN_CAN_APPLY : 0;
 	can |= f->set_local ? PLUGIN_SET_LOCAL : 0;
 	c->filter = f;
-	describe(c, PLUGIN_FILTER, (uint32_t)f->id, f->name, can);
+	plugin_load_describe(c, PLUGIN_FILTER, (uint32_t)f->id, f->name, can);
 	return 0;
 }
 
@@ -94,7 +95,7 @@ static void describe_codec(struct plugin_code *c, enum plugin_what what,
 	can |= k->codec_to_hdf5 ? PLUGIN_TO_HDF5 : 0;
 	can |= k->hdf5_to_codec ? PLUGIN_TO_CODEC : 0;
 	can |= k->modify_parameters ? PLUGIN_MODIFY : 0;
-	describe(c, what, k->hdf5id, k->codecid, can);
+	plugin_load_describe(c, what, k->hdf5id, k->codecid, can);
 }
 
 static int look_at_codecs(struct plugin_code *c, struct err *e)
@@ -103,8 +104,8 @@ static int look_at_codecs(struct plugin_code *c, struct err *e)
 	const void *(*defaults)(void);
 	const struct plugin_codec *k;
 
-	find(c->handle, "NCZ_get_codec_info", &get);
-	find(c->handle, "NCZ_codec_info_defaults", &defaults);
+	plugin_load_find(c->handle, "NCZ_get_codec_info", &get);
+	plugin_load_find(c->handle, "NCZ_codec_info_defaults", &defaults);
 	if (get) {
 		k = get();
 		if (!codec_ok(k))

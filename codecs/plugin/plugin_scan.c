@@ -19,8 +19,8 @@
 #define DIR_NOT_OURS "a directory on the way to it belongs to another user"
 #define DIR_WRITABLE "others may write to a directory on the way to it"
 
-/* judge - one place on a path; last: what the path leads to. */
-static const char *judge(const struct stat *st, bool last)
+/* plugin_scan_judge - one place on a path; last: what the path leads to. */
+static const char *plugin_scan_judge(const struct stat *st, bool last)
 {
 	const bool ours = st->st_uid == 0 || st->st_uid == geteuid();
 
@@ -33,8 +33,8 @@ static const char *judge(const struct stat *st, bool last)
 	return st->st_mode & S_ISVTX ? NULL : DIR_WRITABLE;
 }
 
-/* distrust - every place on an absolute path; links are looked at themselves. */
-static const char *distrust(const char *path)
+/* plugin_scan_distrust - every place on an absolute path; links are looked at themselves. */
+static const char *plugin_scan_distrust(const char *path)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -49,20 +49,20 @@ static const char *distrust(const char *path)
 		part[n] = '\0';
 		if (lstat(part, &st) < 0)
 			return "it cannot be looked at";
-		why = judge(&st, false);
+		why = plugin_scan_judge(&st, false);
 		if (why)
 			return why;
 	}
-	return lstat(path, &st) < 0 ? "it cannot be looked at" : judge(&st, true);
+	return lstat(path, &st) < 0 ? "it cannot be looked at" : plugin_scan_judge(&st, true);
 }
 
 const char *plugin_distrust(const char *path)
 {
-	return distrust(path);
+	return plugin_scan_distrust(path);
 }
 
-/* add - takes path. */
-static int add(struct plugin_libs *l, char *path, const char *why)
+/* plugin_scan_add - takes path. */
+static int plugin_scan_add(struct plugin_libs *l, char *path, const char *why)
 {
 	char *copy = why ? strdup(why) : NULL;
 
@@ -84,7 +84,7 @@ static bool seen(const struct plugin_libs *l, const char *path)
 	return false;
 }
 
-static int add_file(struct plugin_libs *l, const char *dir, const char *name)
+static int plugin_scan_add_file(struct plugin_libs *l, const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 	auto_free char *real = NULL;
@@ -95,13 +95,13 @@ static int add_file(struct plugin_libs *l, const char *dir, const char *name)
 		return 0;
 	real = realpath(path, NULL);
 	if (!real || stat(real, &st) < 0)
-		return add(l, strdup(path), "it leads nowhere");
+		return plugin_scan_add(l, strdup(path), "it leads nowhere");
 	if (seen(l, real) || !S_ISREG(st.st_mode))
 		return 0;
 	if (l->n >= PLUGIN_LIBS_MAX)
-		return add(l, steal(&real), "there are too many libraries");
-	why = distrust(real);
-	return add(l, steal(&real), why);
+		return plugin_scan_add(l, steal(&real), "there are too many libraries");
+	why = plugin_scan_distrust(real);
+	return plugin_scan_add(l, steal(&real), why);
 }
 
 static int is_library(const struct dirent *d)
@@ -109,13 +109,13 @@ static int is_library(const struct dirent *d)
 	return fnmatch("lib*.so*", d->d_name, 0) == 0;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int plugin_scan_by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* add_dir - path: absolute, as it was given. */
-static int add_dir(struct plugin_libs *l, const char *path)
+/* plugin_scan_add_dir - path: absolute, as it was given. */
+static int plugin_scan_add_dir(struct plugin_libs *l, const char *path)
 {
 	auto_free char *real = realpath(path, NULL);
 	struct dirent **names = NULL;
@@ -123,21 +123,21 @@ static int add_dir(struct plugin_libs *l, const char *path)
 	int n, rc = 0;
 
 	if (!real)
-		return add(l, strdup(path),
-			   errno == ENOENT ? "there is no such directory"
-					   : "it cannot be looked at");
+		return plugin_scan_add(l, strdup(path),
+				       errno == ENOENT ? "there is no such directory"
+						       : "it cannot be looked at");
 	/* links on the way may lead elsewhere tomorrow, so that they count as well */
-	why = distrust(path);
+	why = plugin_scan_distrust(path);
 	if (!why)
-		why = distrust(real);
+		why = plugin_scan_distrust(real);
 	if (why)
-		return add(l, steal(&real), why);
-	n = scandir(real, &names, is_library, by_name);
+		return plugin_scan_add(l, steal(&real), why);
+	n = scandir(real, &names, is_library, plugin_scan_by_name);
 	if (n < 0)
-		return add(l, steal(&real), "it cannot be listed");
+		return plugin_scan_add(l, steal(&real), "it cannot be listed");
 	for (int i = 0; i < n; i++) {
 		if (rc == 0)
-			rc = add_file(l, real, names[i]->d_name);
+			rc = plugin_scan_add_file(l, real, names[i]->d_name);
 		free(names[i]);
 	}
 	free(names);
@@ -155,7 +155,7 @@ static int add_named(struct plugin_libs *l, const char *from, const char *dir, s
 		path = NULL;
 		return -ENOMEM;
 	}
-	return add_dir(l, path);
+	return plugin_scan_add_dir(l, path);
 }
 
 int plugin_scan(const char *dirs, const char *from, const char *last, struct plugin_libs *ret)

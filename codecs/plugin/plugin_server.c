@@ -31,7 +31,7 @@ int plugin_give(struct plugin_call *c, const void *data, size_t n, struct err *e
 	return c->to && !buf_ok(c->to) ? err_nomem(e) : 0;
 }
 
-static herr_t first_text(unsigned n, const H5E_error2_t *d, void *arg)
+static herr_t plugin_server_first_text(unsigned n, const H5E_error2_t *d, void *arg)
 {
 	const char **text = arg;
 
@@ -41,12 +41,12 @@ static herr_t first_text(unsigned n, const H5E_error2_t *d, void *arg)
 	return 0;
 }
 
-/* refused - a filter said no; what it left on HDF5's stack of errors may say why. */
-static int refused(struct err *e, int code, const char *what)
+/* plugin_server_refused - a filter said no; what it left on HDF5's stack of errors may say why. */
+static int plugin_server_refused(struct err *e, int code, const char *what)
 {
 	const char *text = NULL;
 
-	(void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_text, &text);
+	(void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, plugin_server_first_text, &text);
 	return text ? err_set(e, code, "%s: %s", what, text) : err_set(e, code, "%s", what);
 }
 
@@ -65,8 +65,8 @@ static size_t room_of(void *p, size_t said)
 #endif
 }
 
-/* changed - a library that was looked at when the table was made. */
-static int changed(int rc, struct err *e)
+/* plugin_server_changed - a library that was looked at when the table was made. */
+static int plugin_server_changed(int rc, struct err *e)
 {
 	return rc == -EBADMSG ? err_wrap(e, -EIO, "it has changed") : rc;
 }
@@ -77,7 +77,7 @@ static int load_filter(const struct plugin_call *c, const H5Z_class2_t **ret, st
 	int rc = plugin_load(c->filter_lib, &code, e);
 
 	if (rc < 0)
-		return changed(rc, e);
+		return plugin_server_changed(rc, e);
 	if (!code->filter || (uint32_t)code->filter->id != c->h5_id)
 		return err_set(e, -EIO, "it has changed: the filter is gone");
 	*ret = code->filter;
@@ -102,8 +102,9 @@ static int run_filter(struct plugin_call *c, struct err *e)
 	n = f->filter(decode ? H5Z_FLAG_REVERSE : 0, c->n_params, c->params, c->in_len, &room,
 		      &buf);
 	if (n == 0)
-		rc = decode ? refused(e, -EBADMSG, "it cannot decode the chunk")
-			    : refused(e, -EOPNOTSUPP, "it cannot encode the chunk");
+		rc = decode ? plugin_server_refused(e, -EBADMSG, "it cannot decode the chunk")
+			    : plugin_server_refused(e, -EOPNOTSUPP,
+						    "it cannot encode the chunk");
 	else if (!buf || n > room_of(buf, room))
 		rc = err_set(e, -EIO, "it says %zu bytes, and gives fewer", n);
 	else
@@ -134,7 +135,7 @@ static int load_codec(const struct plugin_call *c, struct plugin_code **ret_code
 	int rc = plugin_load(c->codec_lib, &code, e);
 
 	if (rc < 0)
-		return changed(rc, e);
+		return plugin_server_changed(rc, e);
 	if (code->codec && code->codec->hdf5id == c->h5_id)
 		k = code->codec;
 	for (size_t i = 0; !k && code->defaults && code->defaults[i]; i++)
@@ -229,8 +230,8 @@ static int read_wanted(const struct plugin_call *c, struct wanted *ret, struct e
 	return 0;
 }
 
-/* half - IEEE's 16 bits, which HDF5 has no name for. */
-static hid_t half(void)
+/* plugin_server_half - IEEE's 16 bits, which HDF5 has no name for. */
+static hid_t plugin_server_half(void)
 {
 	hid_t t = H5Tcopy(H5T_IEEE_F32LE);
 
@@ -242,8 +243,8 @@ static hid_t half(void)
 	return t;
 }
 
-/* type_of - new; -1 when there is none. */
-static hid_t type_of(const struct plugin_array *a)
+/* plugin_server_type_of - new; -1 when there is none. */
+static hid_t plugin_server_type_of(const struct plugin_array *a)
 {
 	const bool is_signed = a->class == CODEC_INT;
 	hid_t t = -1;
@@ -251,7 +252,7 @@ static hid_t type_of(const struct plugin_array *a)
 	if (a->class == CODEC_FLOAT)
 		t = a->elem_size == 8   ? H5Tcopy(H5T_IEEE_F64LE)
 		    : a->elem_size == 4 ? H5Tcopy(H5T_IEEE_F32LE)
-		    : a->elem_size == 2 ? half()
+		    : a->elem_size == 2 ? plugin_server_half()
 					: H5Tcreate(H5T_OPAQUE, a->elem_size);
 	else if (a->class == CODEC_INT || a->class == CODEC_UINT)
 		t = a->elem_size == 8   ? H5Tcopy(is_signed ? H5T_STD_I64LE : H5T_STD_U64LE)
@@ -293,7 +294,7 @@ static int give_stored(struct plugin_call *c, hid_t dcpl, struct err *e)
 
 	if (H5Pget_filter_by_id2(dcpl, (H5Z_filter_t)c->h5_id, &flags, &n, params, 0, NULL,
 				 &config) < 0)
-		return refused(e, -EOPNOTSUPP, "it removed itself");
+		return plugin_server_refused(e, -EOPNOTSUPP, "it removed itself");
 	if (n > CODEC_PARAMS_MAX)
 		return err_set(e, -EOPNOTSUPP, "%zu parameters exceed %d", n, CODEC_PARAMS_MAX);
 	return plugin_give(c, params, n * sizeof(*params), e);
@@ -303,7 +304,8 @@ static int give_stored(struct plugin_call *c, hid_t dcpl, struct err *e)
 static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_class2_t *f,
 		   struct err *e)
 {
-	hid_t type = type_of(&w->a), space = H5Screate_simple((int)w->a.rank, w->chunk, NULL);
+	hid_t type = plugin_server_type_of(&w->a),
+	      space = H5Screate_simple((int)w->a.rank, w->chunk, NULL);
 	hid_t dcpl = -1;
 	int rc = 0;
 
@@ -311,11 +313,13 @@ static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_clas
 	if ((f->id < H5Z_FILTER_RESERVED || H5Zregister(f) >= 0) && type >= 0 && space >= 0)
 		dcpl = dcpl_of(c, w, type);
 	if (dcpl < 0)
-		rc = refused(e, -EOPNOTSUPP, "it cannot be set for such an array");
+		rc = plugin_server_refused(e, -EOPNOTSUPP,
+					   "it cannot be set for such an array");
 	else if (f->can_apply && f->can_apply(dcpl, type, space) <= 0)
-		rc = refused(e, -EOPNOTSUPP, "it cannot be used for such an array");
+		rc = plugin_server_refused(e, -EOPNOTSUPP,
+					   "it cannot be used for such an array");
 	else if (f->set_local && f->set_local(dcpl, type, space) < 0)
-		rc = refused(e, -EINVAL, "it refuses the parameters");
+		rc = plugin_server_refused(e, -EINVAL, "it refuses the parameters");
 	else
 		rc = give_stored(c, dcpl, e);
 	if (dcpl >= 0)
@@ -355,8 +359,8 @@ static bool find_netcdf(void *handle, struct netcdf *ret)
 	return true;
 }
 
-/* nc_type - netCDF's number of a type; 0: none like it. */
-static int nc_type(const struct plugin_array *a)
+/* plugin_server_nc_type - netCDF's number of a type; 0: none like it. */
+static int plugin_server_nc_type(const struct plugin_array *a)
 {
 	static const int ints[] = {[1] = 1, [2] = 3, [4] = 4, [8] = 10};
 	static const int uints[] = {[1] = 7, [2] = 8, [4] = 9, [8] = 11};
@@ -374,7 +378,7 @@ static int nc_type(const struct plugin_array *a)
 static int make_variable(const struct netcdf *nc, const struct wanted *w, int *ret_var)
 {
 	enum { DISKLESS = 0x0008, NETCDF4 = 0x1000, CHUNKED = 0, LITTLE = 1, BIG = 2 };
-	int ncid, dims[H5S_MAX_RANK], type = nc_type(&w->a);
+	int ncid, dims[H5S_MAX_RANK], type = plugin_server_nc_type(&w->a);
 	size_t lens[H5S_MAX_RANK];
 	char name[16];
 	bool ok;
@@ -487,7 +491,7 @@ int plugin_run(struct plugin_call *c, struct err *e)
 
 /* ---- a child ---- */
 
-static void obey(const struct shm *r, int sock, const struct plugin_request *q)
+static void plugin_server_obey(const struct shm *r, int sock, const struct plugin_request *q)
 {
 	struct plugin_call c = {.op = (enum plugin_op)q->op,
 				.h5_id = q->h5_id,
@@ -513,8 +517,8 @@ static void obey(const struct shm *r, int sock, const struct plugin_request *q)
 		_exit(0);
 }
 
-/* load - early. That it cannot be loaded is said when it is called. */
-static void load(const char *path)
+/* plugin_server_load - early. That it cannot be loaded is said when it is called. */
+static void plugin_server_load(const char *path)
 {
 	struct plugin_code *code;
 
@@ -522,9 +526,9 @@ static void load(const char *path)
 		return;
 }
 
-/* confine - with what a library needs loaded: from where it pleases, and before it meets anything
- * that is not trusted as the library is. */
-static int confine(const struct plugin_job *job, struct err *e)
+/* plugin_server_confine - with what a library needs loaded: from where it pleases, and before it
+ * meets anything that is not trusted as the library is. */
+static int plugin_server_confine(const struct plugin_job *job, struct err *e)
 {
 	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = job->cpu_ms};
 	struct sandbox_path paths[] = {{.path = "/", .fd = -1}, {.fd = -1}};
@@ -534,13 +538,13 @@ static int confine(const struct plugin_job *job, struct err *e)
 			.path = job->filter_lib, .fd = -1, .beside = true};
 		paths[1] =
 			(struct sandbox_path){.path = job->codec_lib, .fd = -1, .beside = true};
-		load(job->filter_lib);
-		load(job->codec_lib);
+		plugin_server_load(job->filter_lib);
+		plugin_server_load(job->codec_lib);
 	}
 	return sandbox_enter(plugin_child.may, paths, ARRAY_LEN(paths), &limits, e);
 }
 
-static void serve(const struct child_self *self)
+static void plugin_server_serve(const struct child_self *self)
 {
 	const struct plugin_job *job = self->own ? self->own : self->data;
 	struct shm r = {.fd = self->fds[0]};
@@ -549,7 +553,7 @@ static void serve(const struct child_self *self)
 
 	/* plugins may want others, but where these come from is not for libhdf5 to decide */
 	(void)H5PLset_loading_state(0);
-	if (confine(job, &e) < 0) {
+	if (plugin_server_confine(job, &e) < 0) {
 		child_say(self->sock, -EIO, e.msg, strlen(e.msg));
 		return;
 	}
@@ -562,7 +566,7 @@ static void serve(const struct child_self *self)
 			continue;
 		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
 			return;
-		obey(&r, self->sock, &q);
+		plugin_server_obey(&r, self->sock, &q);
 	}
 }
 
@@ -571,5 +575,5 @@ const struct child_kind plugin_child = {
 	.who = "filters of others",
 	.n_fds = 1,
 	.may = SANDBOX_OPENS | SANDBOX_LOADS,
-	.run = serve,
+	.run = plugin_server_serve,
 };

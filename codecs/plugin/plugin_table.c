@@ -35,9 +35,9 @@ static struct plugin *find_id(const struct plugin_table *t, uint32_t h5_id)
 	return NULL;
 }
 
-/* word - the first word of what a filter calls itself ("bitshuffle; see https://..."), as users may
- * type it. */
-static void word(const char *text, char out[PLUGIN_NAME_MAX])
+/* plugin_table_word - the first word of what a filter calls itself ("bitshuffle; see https://..."),
+ * as users may type it. */
+static void plugin_table_word(const char *text, char out[PLUGIN_NAME_MAX])
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
 				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
@@ -61,13 +61,13 @@ static int add_filter(struct build *b, size_t lib, uint32_t entry)
 	p = &t->v[t->n++];
 	*p = (struct plugin){.can = x->can, .filter_lib = b->libs->v[lib].path};
 	p->ops.h5_id = x->h5_id;
-	word(known ? known : x->name, p->name);
+	plugin_table_word(known ? known : x->name, p->name);
 	if (codec_builtin(x->h5_id))
 		*note_of(b, lib, entry) = "built in";
 	return 0;
 }
 
-static bool name_taken(const struct plugin_table *t, const char *name)
+static bool plugin_table_name_taken(const struct plugin_table *t, const char *name)
 {
 	if (codec_builtin_zarr2(name, strlen(name)))
 		return true;
@@ -96,14 +96,14 @@ static void add_codec(struct build *b, size_t lib, uint32_t entry)
 	p->codec_lib = b->libs->v[lib].path;
 	p->can |= x->can;
 	(void)snprintf(p->codecid, sizeof(p->codecid), "%s", x->name);
-	if (name_taken(b->t, x->name))
+	if (plugin_table_name_taken(b->t, x->name))
 		*note = "its name is another codec's";
 	else
 		(void)snprintf(p->zarr2, sizeof(p->zarr2), "%s", x->name);
 }
 
-/* add_all - entries of one kind, in the order of the libraries. */
-static int add_all(struct build *b, enum plugin_what what)
+/* plugin_table_add_all - entries of one kind, in the order of the libraries. */
+static int plugin_table_add_all(struct build *b, enum plugin_what what)
 {
 	int rc = 0;
 
@@ -119,22 +119,23 @@ static int add_all(struct build *b, enum plugin_what what)
 	return rc;
 }
 
-/* name_all - a plugin has a name: HDF5's for filters that are known, its codec's, its own. */
-static void name_all(struct plugin_table *t)
+/* plugin_table_name_all - a plugin has a name: HDF5's for filters that are known, its codec's, its
+ * own. */
+static void plugin_table_name_all(struct plugin_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct plugin *p = &t->v[i];
 
 		if (!codec_known_name(p->ops.h5_id) && p->codecid[0])
-			word(p->codecid, p->name);
+			plugin_table_word(p->codecid, p->name);
 		if (!p->name[0])
 			(void)snprintf(p->name, sizeof(p->name), "filter-%" PRIu32,
 				       p->ops.h5_id);
 	}
 }
 
-/* hide - those that are built in, to the end: they are never asked for by us. */
-static void hide(struct plugin_table *t)
+/* plugin_table_hide - those that are built in, to the end: they are never asked for by us. */
+static void plugin_table_hide(struct plugin_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (!codec_builtin(t->v[i].ops.h5_id)) {
@@ -163,7 +164,7 @@ static void report_entry(const struct build *b, size_t lib, uint32_t entry)
 	buf_putc(out, ')');
 }
 
-static void report(const struct build *b)
+static void plugin_table_report(const struct build *b)
 {
 	struct buf *out = &b->t->report;
 
@@ -187,11 +188,11 @@ int plugin_table_make(struct plugin_libs *libs, const struct plugin_desc *descs,
 	int rc;
 
 	b.notes = alloc_array(libs->n * PLUGIN_ENTRIES_MAX, sizeof(*b.notes));
-	rc = t && b.notes ? add_all(&b, PLUGIN_FILTER) : -ENOMEM;
+	rc = t && b.notes ? plugin_table_add_all(&b, PLUGIN_FILTER) : -ENOMEM;
 	if (rc == 0)
-		rc = add_all(&b, PLUGIN_CODEC);
+		rc = plugin_table_add_all(&b, PLUGIN_CODEC);
 	if (rc == 0)
-		rc = add_all(&b, PLUGIN_DEFAULT);
+		rc = plugin_table_add_all(&b, PLUGIN_DEFAULT);
 	if (rc < 0) {
 		plugin_libs_release(libs);
 		free(b.notes);
@@ -201,9 +202,9 @@ int plugin_table_make(struct plugin_libs *libs, const struct plugin_desc *descs,
 		return err_nomem(e);
 	}
 	buf_init(&t->report, REPORT_MAX);
-	name_all(t);
-	hide(t);
-	report(&b);
+	plugin_table_name_all(t);
+	plugin_table_hide(t);
+	plugin_table_report(&b);
 	free(b.notes);
 	t->libs = *libs;
 	*libs = (struct plugin_libs){0};

@@ -23,8 +23,8 @@ typedef uint64_t words __attribute__((vector_size(LANES)));
 		(a) = (vec)((words)(a) ^ t_ << (shift));                                       \
 	} while (0)
 
-/* turn - x[k] has in bit m what x[m] shall have in bit k. */
-static inline void turn(vec x[8])
+/* bitplanes_turn - x[k] has in bit m what x[m] shall have in bit k. */
+static inline void bitplanes_turn(vec x[8])
 {
 	const words half = {0x0f0f0f0f0f0f0f0f, 0x0f0f0f0f0f0f0f0f};
 	const words quarter = {0x3333333333333333, 0x3333333333333333};
@@ -73,7 +73,7 @@ static void split_plane(const uint8_t *restrict in, size_t n, uint8_t *restrict 
 		PART4(y, x);
 		PART4(x, y);
 		PART4(y, x);
-		turn(y);
+		bitplanes_turn(y);
 		STORE_8(out + i / 8, row, y);
 	}
 	for (; i < n; i += 8)
@@ -89,7 +89,7 @@ static void concat_plane(const uint8_t *restrict in, size_t row, size_t n,
 		vec x[8], y[8];
 
 		LOAD_8(y, in + i / 8, row);
-		turn(y);
+		bitplanes_turn(y);
 		MIX4(x, y);
 		MIX4(y, x);
 		MIX4(x, y);
@@ -99,8 +99,8 @@ static void concat_plane(const uint8_t *restrict in, size_t row, size_t n,
 		turn_one(in + i / 8, row, out + i, 1);
 }
 
-/* piece_of - elements that are in work at a time. */
-static size_t piece_of(size_t size, size_t n)
+/* bitplanes_piece_of - elements that are in work at a time. */
+static size_t bitplanes_piece_of(size_t size, size_t n)
 {
 	size_t m = PIECE / size / STEP * STEP;
 
@@ -110,12 +110,12 @@ static size_t piece_of(size_t size, size_t n)
 
 size_t bitplanes_room(size_t size, size_t n)
 {
-	return size > 1 ? piece_of(size, n) * size : 0;
+	return size > 1 ? bitplanes_piece_of(size, n) * size : 0;
 }
 
 void bitplanes_split(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room)
 {
-	const size_t piece = piece_of(size, n), row = n / 8;
+	const size_t piece = bitplanes_piece_of(size, n), row = n / 8;
 
 	for (size_t i = 0, m; i < n; i += m) {
 		const uint8_t *planes = in + i * size;
@@ -132,7 +132,7 @@ void bitplanes_split(size_t size, size_t n, const uint8_t *in, uint8_t *out, uin
 
 void bitplanes_join(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room)
 {
-	const size_t piece = piece_of(size, n), row = n / 8;
+	const size_t piece = bitplanes_piece_of(size, n), row = n / 8;
 
 	for (size_t i = 0, m; i < n; i += m) {
 		uint8_t *to = out + i * size, *planes = size > 1 ? room : to;

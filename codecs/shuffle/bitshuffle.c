@@ -32,27 +32,29 @@
 enum { P_MAJOR, P_MINOR, P_SIZE, P_BLOCK, P_COMPRESSOR, P_LEVEL };
 enum compressor { NONE = 0, LZ4 = 2, ZSTD = 3 };
 
-/* form - what the parameters say. */
-struct form {
+/* bitshuffle_form - what the parameters say. */
+struct bitshuffle_form {
 	size_t size;  /* bytes of an element */
 	size_t block; /* elements, a multiple of 8 */
 	uint32_t compressor;
 	int level;
 };
 
-static uint32_t parameter(const struct codec_spec *spec, uint32_t i)
+static uint32_t bitshuffle_parameter(const struct codec_spec *spec, uint32_t i)
 {
 	return spec->n_params > i ? spec->params[i] : 0;
 }
 
-/* form_of - returns 0, or `code` when there cannot be such a form. */
-static int form_of(const struct codec_spec *spec, struct form *ret, int code, struct err *e)
+/* bitshuffle_form_of - returns 0, or `code` when there cannot be such a form. */
+static int bitshuffle_form_of(const struct codec_spec *spec, struct bitshuffle_form *ret,
+			      int code, struct err *e)
 {
-	*ret = (struct form){.size = parameter(spec, P_SIZE),
-			     .block = parameter(spec, P_BLOCK),
-			     .compressor = parameter(spec, P_COMPRESSOR),
-			     .level = (int)codec_level(spec, P_LEVEL, ZSTD_minCLevel(),
-						       ZSTD_maxCLevel(), 0)};
+	*ret = (struct bitshuffle_form){
+		.size = bitshuffle_parameter(spec, P_SIZE),
+		.block = bitshuffle_parameter(spec, P_BLOCK),
+		.compressor = bitshuffle_parameter(spec, P_COMPRESSOR),
+		.level =
+			(int)codec_level(spec, P_LEVEL, ZSTD_minCLevel(), ZSTD_maxCLevel(), 0)};
 	if (ret->size == 0)
 		return err_set(e, code, "bitshuffle: elements of 0 bytes");
 	if (ret->block == 0) {
@@ -67,13 +69,13 @@ static int form_of(const struct codec_spec *spec, struct form *ret, int code, st
 	return 0;
 }
 
-/* at_most - elements of the largest of the blocks that n elements have. */
-static size_t at_most(const struct form *f, size_t n)
+/* bitshuffle_at_most - elements of the largest of the blocks that n elements have. */
+static size_t bitshuffle_at_most(const struct bitshuffle_form *f, size_t n)
 {
 	return f->block < n ? f->block : n / MULTIPLE * MULTIPLE;
 }
 
-static uint64_t get_be(const uint8_t *p, size_t n)
+static uint64_t bitshuffle_get_be(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
 
@@ -82,7 +84,7 @@ static uint64_t get_be(const uint8_t *p, size_t n)
 	return v;
 }
 
-static void put_be(uint8_t *p, uint64_t v, size_t n)
+static void bitshuffle_put_be(uint8_t *p, uint64_t v, size_t n)
 {
 	while (n-- > 0) {
 		p[n] = (uint8_t)v;
@@ -95,16 +97,16 @@ static void put_be(uint8_t *p, uint64_t v, size_t n)
 typedef void turn_fn(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
 
 /* turn_blocks - all n elements, in either direction; 0 or -ENOMEM. */
-static int turn_blocks(struct codec_scratch *s, const struct form *f, turn_fn *turn, size_t n,
-		       const uint8_t *in, uint8_t *out, struct err *e)
+static int turn_blocks(struct codec_scratch *s, const struct bitshuffle_form *f, turn_fn *turn,
+		       size_t n, const uint8_t *in, uint8_t *out, struct err *e)
 {
-	const size_t most = at_most(f, n);
+	const size_t most = bitshuffle_at_most(f, n);
 	uint8_t *room = codec_scratch_get(s, CODEC_SCRATCH_OWN, bitplanes_room(f->size, most));
 
 	if (!room)
 		return err_nomem(e);
 	for (size_t m; n >= MULTIPLE; n -= m) {
-		m = at_most(f, n);
+		m = bitshuffle_at_most(f, n);
 		turn(f->size, m, in, out, room);
 		in += m * f->size;
 		out += m * f->size;
@@ -116,9 +118,10 @@ static int turn_blocks(struct codec_scratch *s, const struct form *f, turn_fn *t
 
 /* ---- decoding ---- */
 
-/* unpack - one stored block to exactly n bytes. */
-static int unpack(struct codec_scratch *s, const struct form *f, const uint8_t *in,
-		  size_t stored, uint8_t *out, size_t n, struct err *e)
+/* bitshuffle_unpack - one stored block to exactly n bytes. */
+static int bitshuffle_unpack(struct codec_scratch *s, const struct bitshuffle_form *f,
+			     const uint8_t *in, size_t stored, uint8_t *out, size_t n,
+			     struct err *e)
 {
 	if (f->compressor == LZ4 && stored <= INT_MAX && n <= INT_MAX) {
 		int got =
@@ -140,10 +143,11 @@ static int unpack(struct codec_scratch *s, const struct form *f, const uint8_t *
 }
 
 /* undo_blocks - n elements out of stored blocks. */
-static int undo_blocks(struct codec_scratch *s, const struct form *f, const uint8_t *in,
-		       size_t in_len, uint8_t *out, size_t n, struct err *e)
+static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
+		       const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struct err *e)
 {
-	const size_t most = at_most(f, n), bytes = most * f->size; /* within n * size */
+	const size_t most = bitshuffle_at_most(f, n),
+		     bytes = most * f->size; /* within n * size */
 	uint8_t *rows =
 		codec_scratch_get(s, CODEC_SCRATCH_OWN, bytes + bitplanes_room(f->size, most));
 
@@ -152,13 +156,13 @@ static int undo_blocks(struct codec_scratch *s, const struct form *f, const uint
 	for (size_t m, stored; n >= MULTIPLE; n -= m) {
 		int rc;
 
-		m = at_most(f, n);
-		stored = in_len >= SIZE_BYTES ? (size_t)get_be(in, SIZE_BYTES) : 0;
+		m = bitshuffle_at_most(f, n);
+		stored = in_len >= SIZE_BYTES ? (size_t)bitshuffle_get_be(in, SIZE_BYTES) : 0;
 		if (in_len < SIZE_BYTES || stored > in_len - SIZE_BYTES)
 			return err_set(e, -EBADMSG,
 				       "bitshuffle: block of %zu bytes, %zu are left", stored,
 				       in_len);
-		rc = unpack(s, f, in + SIZE_BYTES, stored, rows, m * f->size, e);
+		rc = bitshuffle_unpack(s, f, in + SIZE_BYTES, stored, rows, m * f->size, e);
 		if (rc)
 			return rc;
 		bitplanes_join(f->size, m, rows, out, rows + bytes);
@@ -174,32 +178,34 @@ static int undo_blocks(struct codec_scratch *s, const struct form *f, const uint
 	return 0;
 }
 
-/* head - the length of the elements; a block has that of the head, whatever the parameters say. */
-static int head(struct form *f, const uint8_t *in, size_t in_len, uint64_t *ret, struct err *e)
+/* bitshuffle_head - the length of the elements; a block has that of the head, whatever the
+ * parameters say. */
+static int bitshuffle_head(struct bitshuffle_form *f, const uint8_t *in, size_t in_len,
+			   uint64_t *ret, struct err *e)
 {
 	uint64_t block;
 
 	if (in_len < HEAD)
 		return err_set(e, -EBADMSG, "bitshuffle: length %zu is less than %zu", in_len,
 			       HEAD);
-	*ret = get_be(in, 8);
-	block = get_be(in + 8, 4);
+	*ret = bitshuffle_get_be(in, 8);
+	block = bitshuffle_get_be(in + 8, 4);
 	if (block == 0 || block % (MULTIPLE * (uint64_t)f->size))
 		return err_set(e, -EBADMSG, "bitshuffle: blocks of %" PRIu64 " bytes", block);
 	f->block = (size_t)block / f->size;
 	return 0;
 }
 
-static int decode(struct codec_scratch *s, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int bitshuffle_decode(struct codec_scratch *s, const struct codec_spec *spec,
+			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			     uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	uint64_t total = in_len;
-	struct form f;
-	int rc = form_of(spec, &f, -EBADMSG, e);
+	struct bitshuffle_form f;
+	int rc = bitshuffle_form_of(spec, &f, -EBADMSG, e);
 
 	if (!rc && f.compressor != NONE)
-		rc = head(&f, in, in_len, &total, e);
+		rc = bitshuffle_head(&f, in, in_len, &total, e);
 	if (rc)
 		return rc;
 	if (total > cap)
@@ -218,9 +224,9 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec,
 
 /* ---- encoding ---- */
 
-/* pack - one block of n bytes, appended with its length in front. */
-static int pack(ZSTD_CCtx *zstd, const struct form *f, const uint8_t *in, size_t n,
-		struct buf *out, struct err *e)
+/* bitshuffle_pack - one block of n bytes, appended with its length in front. */
+static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, const uint8_t *in,
+			   size_t n, struct buf *out, struct err *e)
 {
 	size_t start = out->len, bound, got;
 	uint8_t *p;
@@ -241,16 +247,16 @@ static int pack(ZSTD_CCtx *zstd, const struct form *f, const uint8_t *in, size_t
 	}
 	if (got == 0 || got > UINT32_MAX)
 		return err_set(e, -EIO, "bitshuffle: block of %zu bytes was not encoded", n);
-	put_be(p, got, SIZE_BYTES);
+	bitshuffle_put_be(p, got, SIZE_BYTES);
 	out->len = start + SIZE_BYTES + got;
 	return 0;
 }
 
 /* do_blocks - n elements as stored blocks. */
-static int do_blocks(struct codec_scratch *s, ZSTD_CCtx *zstd, const struct form *f,
+static int do_blocks(struct codec_scratch *s, ZSTD_CCtx *zstd, const struct bitshuffle_form *f,
 		     const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
-	const size_t most = at_most(f, n), bytes = most * f->size;
+	const size_t most = bitshuffle_at_most(f, n), bytes = most * f->size;
 	uint8_t *rows =
 		codec_scratch_get(s, CODEC_SCRATCH_OWN, bytes + bitplanes_room(f->size, most));
 
@@ -259,9 +265,9 @@ static int do_blocks(struct codec_scratch *s, ZSTD_CCtx *zstd, const struct form
 	for (size_t m; n >= MULTIPLE; n -= m) {
 		int rc;
 
-		m = at_most(f, n);
+		m = bitshuffle_at_most(f, n);
 		bitplanes_split(f->size, m, in, rows, rows + bytes);
-		rc = pack(zstd, f, rows, m * f->size, out, e);
+		rc = bitshuffle_pack(zstd, f, rows, m * f->size, out, e);
 		if (rc)
 			return rc;
 		in += m * f->size;
@@ -271,8 +277,8 @@ static int do_blocks(struct codec_scratch *s, ZSTD_CCtx *zstd, const struct form
 	return 0;
 }
 
-static int encode_packed(struct codec_scratch *s, const struct form *f, const uint8_t *in,
-			 size_t n, struct buf *out, struct err *e)
+static int encode_packed(struct codec_scratch *s, const struct bitshuffle_form *f,
+			 const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
 	size_t start = out->len, block;
 	ZSTD_CCtx *zstd = NULL;
@@ -289,8 +295,8 @@ static int encode_packed(struct codec_scratch *s, const struct form *f, const ui
 		out->len = start;
 		return err_nomem(e);
 	}
-	put_be(p, n, 8);
-	put_be(p + 8, block, 4);
+	bitshuffle_put_be(p, n, 8);
+	bitshuffle_put_be(p + 8, block, 4);
 	rc = do_blocks(s, zstd, f, in, n / f->size, out, e);
 	if (zstd)
 		codec_zstd_encoded(s);
@@ -299,14 +305,14 @@ static int encode_packed(struct codec_scratch *s, const struct form *f, const ui
 	return rc;
 }
 
-static int encode(struct codec_scratch *s, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int bitshuffle_encode(struct codec_scratch *s, const struct codec_spec *spec,
+			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			     struct buf *out, struct err *e)
 {
 	size_t start = out->len;
-	struct form f;
+	struct bitshuffle_form f;
 	uint8_t *p;
-	int rc = form_of(spec, &f, -EOPNOTSUPP, e);
+	int rc = bitshuffle_form_of(spec, &f, -EOPNOTSUPP, e);
 
 	if (rc)
 		return rc;
@@ -324,24 +330,24 @@ static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 	return rc;
 }
 
-/* stored_max - of each block: its length in front, and what a compressor adds to it. */
-static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+/* bitshuffle_stored_max - of each block: its length in front, and what a compressor adds to it. */
+static uint64_t bitshuffle_stored_max(const struct codec_spec *spec, uint64_t n)
 {
-	struct form f;
+	struct bitshuffle_form f;
 	uint64_t r = codec_packed_max(spec, n), blocks;
 
-	if (form_of(spec, &f, -EBADMSG, NULL) || f.compressor == NONE)
+	if (bitshuffle_form_of(spec, &f, -EBADMSG, NULL) || f.compressor == NONE)
 		return n;
 	blocks = n / ((uint64_t)f.block * f.size) + 1;
 	return r == 0 || ckd_mul(&blocks, blocks, (uint64_t)100) || ckd_add(&r, r, blocks) ? 0
 											   : r;
 }
 
-/* stored - whether the parameters are those that prepare gave, as h5repack hands them over again:
- * more than a user has, or three of which the second is no compressor. */
-static bool stored(const struct codec_spec *spec, uint32_t elem_size)
+/* bitshuffle_stored - whether the parameters are those that prepare gave, as h5repack hands them
+ * over again: more than a user has, or three of which the second is no compressor. */
+static bool bitshuffle_stored(const struct codec_spec *spec, uint32_t elem_size)
 {
-	const uint32_t second = parameter(spec, P_MINOR);
+	const uint32_t second = bitshuffle_parameter(spec, P_MINOR);
 
 	return spec->n_params >= P_BLOCK && spec->params[P_MAJOR] == 0 &&
 	       spec->params[P_SIZE] == elem_size &&
@@ -349,15 +355,16 @@ static bool stored(const struct codec_spec *spec, uint32_t elem_size)
 		(second != NONE && second != LZ4 && second != ZSTD));
 }
 
-/* prepare - as the filter's own set_local: three parameters go in front of the user's. */
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+/* bitshuffle_prepare - as the filter's own set_local: three parameters go in front of the
+ * user's. */
+static int bitshuffle_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			      uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	const uint32_t skip = stored(spec, a->elem_size) ? P_BLOCK : 0;
+	const uint32_t skip = bitshuffle_stored(spec, a->elem_size) ? P_BLOCK : 0;
 	const uint32_t n = spec->n_params - skip;
 	const struct codec_spec made = {
 		.h5_id = spec->h5_id, .n_params = P_BLOCK + n, .params = params};
-	struct form f;
+	struct bitshuffle_form f;
 
 	if (n > USER_MAX)
 		return err_set(e, -EINVAL, "bitshuffle: more than %d parameters", USER_MAX);
@@ -367,14 +374,14 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 	for (uint32_t i = 0; i < n; i++)
 		params[P_BLOCK + i] = spec->params[skip + i];
 	*ret_n = made.n_params;
-	return form_of(&made, &f, -EINVAL, e);
+	return bitshuffle_form_of(&made, &f, -EINVAL, e);
 }
 
 const struct codec_ops codec_bitshuffle = {
 	.name = "bitshuffle",
 	.h5_id = CODEC_BITSHUFFLE,
-	.prepare = prepare,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.prepare = bitshuffle_prepare,
+	.stored_max = bitshuffle_stored_max,
+	.decode = bitshuffle_decode,
+	.encode = bitshuffle_encode,
 };

@@ -21,8 +21,8 @@ enum { ATOM = 1, ARRAY, COMPOUND, OPAQUE };
 
 /* ---- checking: everything that packing relies on ---- */
 
-/* reader - a cursor over the parameters of a type. */
-struct reader {
+/* nbit_reader - a cursor over the parameters of a type. */
+struct nbit_reader {
 	const uint32_t *p;
 	uint32_t n, at;
 	/* the type read last ends in an array of arrays or compounds. HDF5 forgets where it was
@@ -31,45 +31,46 @@ struct reader {
 	struct err *e;
 };
 
-static int wrong(struct reader *r, const char *what)
+static int nbit_wrong(struct nbit_reader *r, const char *what)
 {
 	return err_set(r->e, -EBADMSG, "nbit: %s at parameter %" PRIu32, what, r->at);
 }
 
 /* have - whether n more parameters are there. */
-static bool have(const struct reader *r, uint32_t n)
+static bool have(const struct nbit_reader *r, uint32_t n)
 {
 	return r->n - r->at >= n;
 }
 
-static int measure(struct reader *r, uint32_t class, unsigned int depth, uint64_t *ret_bits);
+static int nbit_measure(struct nbit_reader *r, uint32_t class, unsigned int depth,
+			uint64_t *ret_bits);
 
-static int measure_atom(struct reader *r, uint64_t *ret_bits)
+static int measure_atom(struct nbit_reader *r, uint64_t *ret_bits)
 {
 	const uint32_t *p = r->p + r->at;
 
 	if (!have(r, N_ATOM))
-		return wrong(r, "an atom is cut off");
+		return nbit_wrong(r, "an atom is cut off");
 	if (p[0] == 0 || p[1] > 1 || p[2] == 0 || (uint64_t)p[2] + p[3] > 8 * (uint64_t)p[0])
-		return wrong(r, "an atom has other bits than its bytes");
+		return nbit_wrong(r, "an atom has other bits than its bytes");
 	*ret_bits = p[2];
 	r->at += N_ATOM;
 	return 0;
 }
 
-static int measure_array(struct reader *r, unsigned int depth, uint64_t *ret_bits)
+static int measure_array(struct nbit_reader *r, unsigned int depth, uint64_t *ret_bits)
 {
 	uint32_t total, class, size;
 	int rc;
 
 	if (!have(r, 3))
-		return wrong(r, "an array is cut off");
+		return nbit_wrong(r, "an array is cut off");
 	total = r->p[r->at++];
 	class = r->p[r->at++];
 	size = r->p[r->at];
 	if (total == 0 || size == 0 || total % size != 0)
-		return wrong(r, "an array is no whole number of elements");
-	rc = measure(r, class, depth, ret_bits);
+		return nbit_wrong(r, "an array is no whole number of elements");
+	rc = nbit_measure(r, class, depth, ret_bits);
 	if (class == ARRAY || class == COMPOUND)
 		r->astray = true;
 	if (!rc)
@@ -77,14 +78,14 @@ static int measure_array(struct reader *r, unsigned int depth, uint64_t *ret_bit
 	return rc;
 }
 
-static int measure_compound(struct reader *r, unsigned int depth, uint64_t *ret_bits)
+static int measure_compound(struct nbit_reader *r, unsigned int depth, uint64_t *ret_bits)
 {
 	uint32_t left, size, n;
 	uint64_t bits, sum = 0;
 	int rc;
 
 	if (!have(r, 2))
-		return wrong(r, "a compound is cut off");
+		return nbit_wrong(r, "a compound is cut off");
 	left = size = r->p[r->at++];
 	n = r->p[r->at++];
 	for (uint32_t i = 0; i < n; i++) {
@@ -94,14 +95,14 @@ static int measure_compound(struct reader *r, unsigned int depth, uint64_t *ret_
 			return err_set(r->e, -EOPNOTSUPP,
 				       "nbit: members behind an array of arrays or compounds");
 		if (!have(r, 3))
-			return wrong(r, "a member is cut off");
+			return nbit_wrong(r, "a member is cut off");
 		offset = r->p[r->at++];
 		class = r->p[r->at++];
 		bytes = r->p[r->at];
 		if (bytes == 0 || bytes > left || offset > size - bytes)
-			return wrong(r, "a member is outside of its compound");
+			return nbit_wrong(r, "a member is outside of its compound");
 		left -= bytes;
-		rc = measure(r, class, depth, &bits);
+		rc = nbit_measure(r, class, depth, &bits);
 		if (rc)
 			return rc;
 		sum += bits;
@@ -110,9 +111,10 @@ static int measure_compound(struct reader *r, unsigned int depth, uint64_t *ret_
 	return 0;
 }
 
-/* measure - check the type of this class that the cursor is at, and pass it; *ret_bits: of one
+/* nbit_measure - check the type of this class that the cursor is at, and pass it; *ret_bits: of one
  * value, at most 8 times its size. */
-static int measure(struct reader *r, uint32_t class, unsigned int depth, uint64_t *ret_bits)
+static int nbit_measure(struct nbit_reader *r, uint32_t class, unsigned int depth,
+			uint64_t *ret_bits)
 {
 	if (depth == 0)
 		return err_set(r->e, -EOPNOTSUPP, "nbit: types nested more than %d deep",
@@ -126,11 +128,11 @@ static int measure(struct reader *r, uint32_t class, unsigned int depth, uint64_
 		return measure_compound(r, depth - 1, ret_bits);
 	case OPAQUE:
 		if (!have(r, 1) || r->p[r->at] == 0)
-			return wrong(r, "bytes without a size");
+			return nbit_wrong(r, "bytes without a size");
 		*ret_bits = 8 * (uint64_t)r->p[r->at++];
 		return 0;
 	default:
-		return wrong(r, "an unknown class");
+		return nbit_wrong(r, "an unknown class");
 	}
 }
 
@@ -145,7 +147,7 @@ struct nbit {
 static int nbit_of(const struct codec_spec *spec, struct nbit *ret, struct err *e)
 {
 	const uint32_t *p = spec->params;
-	struct reader r = {.p = p, .n = spec->n_params, .at = P_SIZE, .e = e};
+	struct nbit_reader r = {.p = p, .n = spec->n_params, .at = P_SIZE, .e = e};
 	uint64_t bits;
 	int rc;
 
@@ -157,7 +159,7 @@ static int nbit_of(const struct codec_spec *spec, struct nbit *ret, struct err *
 		return 0;
 	if (spec->n_params <= P_SIZE || p[P_SIZE] == 0 || p[P_CLASS] == OPAQUE)
 		return err_set(e, -EBADMSG, "nbit: the parameters have no type to pack");
-	rc = measure(&r, p[P_CLASS], DEPTH_MAX, &bits);
+	rc = nbit_measure(&r, p[P_CLASS], DEPTH_MAX, &bits);
 	if (rc)
 		return rc;
 	ret->n = p[P_COUNT];
@@ -169,8 +171,8 @@ static int nbit_of(const struct codec_spec *spec, struct nbit *ret, struct err *
 
 /* ---- packing and unpacking ---- */
 
-/* job - one chunk: `in` is unpacked to `to`, or `from` is packed to `out`. */
-struct job {
+/* nbit_job - one chunk: `in` is unpacked to `to`, or `from` is packed to `out`. */
+struct nbit_job {
 	const uint32_t *p;
 	bool packs;
 	const uint8_t *from;
@@ -179,26 +181,26 @@ struct job {
 	struct bit_writer out;
 };
 
-struct atom {
+struct nbit_atom {
 	uint32_t size, bits, low; /* low: the number of the lowest bit */
 	bool big;
 };
 
-static struct atom atom_of(const uint32_t *p)
+static struct nbit_atom atom_of(const uint32_t *p)
 {
-	return (struct atom){.size = p[0], .bits = p[2], .low = p[3], .big = p[1] == 1};
+	return (struct nbit_atom){.size = p[0], .bits = p[2], .low = p[3], .big = p[1] == 1};
 }
 
-static uint64_t ones(uint32_t bits)
+static uint64_t nbit_ones(uint32_t bits)
 {
 	return UINT64_MAX >> (64 - bits);
 }
 
-/* words - n atoms of 1, 2, 4 or 8 bytes. */
-static void words(struct job *j, const struct atom *a, size_t pos, size_t n)
+/* nbit_words - n atoms of 1, 2, 4 or 8 bytes. */
+static void nbit_words(struct nbit_job *j, const struct nbit_atom *a, size_t pos, size_t n)
 {
 	const struct num_type type = {NUM_UINT, a->size, a->big};
-	const uint64_t mask = ones(a->bits);
+	const uint64_t mask = nbit_ones(a->bits);
 	uint64_t v[NUM_BLOCK];
 
 	for (size_t i = 0, m; i < n; i += m, pos += m * a->size) {
@@ -218,7 +220,7 @@ static void words(struct job *j, const struct atom *a, size_t pos, size_t n)
 }
 
 /* bytewise - one atom of any size: from its highest byte with bits to the lowest one. */
-static void bytewise(struct job *j, const struct atom *a, size_t pos)
+static void bytewise(struct nbit_job *j, const struct nbit_atom *a, size_t pos)
 {
 	const uint64_t end = (uint64_t)a->low + a->bits;
 
@@ -229,7 +231,7 @@ static void bytewise(struct job *j, const struct atom *a, size_t pos)
 		uint64_t v;
 
 		if (j->packs) {
-			v = j->from[at] >> lo & ones(hi - lo);
+			v = j->from[at] >> lo & nbit_ones(hi - lo);
 			bits_put(&j->out, hi - lo, &v, 1);
 		} else {
 			bits_get(&j->in, hi - lo, &v, 1);
@@ -238,32 +240,32 @@ static void bytewise(struct job *j, const struct atom *a, size_t pos)
 	}
 }
 
-static void atoms(struct job *j, const struct atom *a, size_t pos, size_t n)
+static void atoms(struct nbit_job *j, const struct nbit_atom *a, size_t pos, size_t n)
 {
 	if (a->size == 1 || a->size == 2 || a->size == 4 || a->size == 8) {
-		words(j, a, pos, n);
+		nbit_words(j, a, pos, n);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
 		bytewise(j, a, pos + i * a->size);
 }
 
-/* opaque - n bytes. */
-static void opaque(struct job *j, size_t pos, uint32_t n)
+/* nbit_opaque - n bytes. */
+static void nbit_opaque(struct nbit_job *j, size_t pos, uint32_t n)
 {
-	const struct atom bytes = {.size = 1, .bits = 8};
+	const struct nbit_atom bytes = {.size = 1, .bits = 8};
 
-	words(j, &bytes, pos, n);
+	nbit_words(j, &bytes, pos, n);
 }
 
-/* run - one value of a type of this class, its parameters at `at`, its bytes at pos. Returns where
- * the next type's parameters are. */
-static uint32_t run(struct job *j, uint32_t class, uint32_t at, size_t pos);
+/* nbit_run - one value of a type of this class, its parameters at `at`, its bytes at pos. Returns
+ * where the next type's parameters are. */
+static uint32_t nbit_run(struct nbit_job *j, uint32_t class, uint32_t at, size_t pos);
 
-static uint32_t run_array(struct job *j, uint32_t at, size_t pos)
+static uint32_t run_array(struct nbit_job *j, uint32_t at, size_t pos)
 {
 	uint32_t total = j->p[at], class = j->p[at + 1], size = j->p[at + 2], end = 0;
-	struct atom a;
+	struct nbit_atom a;
 
 	at += 2;
 	if (class == ATOM) {
@@ -272,18 +274,18 @@ static uint32_t run_array(struct job *j, uint32_t at, size_t pos)
 		return at + N_ATOM;
 	}
 	if (class == OPAQUE) {
-		opaque(j, pos, total);
+		nbit_opaque(j, pos, total);
 		return at + 1;
 	}
 	for (uint32_t i = 0; i < total / size; i++)
-		end = run(j, class, at, pos + (size_t)i * size);
+		end = nbit_run(j, class, at, pos + (size_t)i * size);
 	return end;
 }
 
-static uint32_t run(struct job *j, uint32_t class, uint32_t at, size_t pos)
+static uint32_t nbit_run(struct nbit_job *j, uint32_t class, uint32_t at, size_t pos)
 {
 	uint32_t n;
-	struct atom a;
+	struct nbit_atom a;
 
 	switch (class) {
 	case ATOM:
@@ -296,17 +298,17 @@ static uint32_t run(struct job *j, uint32_t class, uint32_t at, size_t pos)
 		n = j->p[at + 1];
 		at += 2;
 		for (uint32_t i = 0; i < n; i++)
-			at = run(j, j->p[at + 1], at + 2, pos + j->p[at]);
+			at = nbit_run(j, j->p[at + 1], at + 2, pos + j->p[at]);
 		return at;
 	default:
-		opaque(j, pos, j->p[at]);
+		nbit_opaque(j, pos, j->p[at]);
 		return at + 1;
 	}
 }
 
-static void run_all(struct job *j, const struct nbit *nb)
+static void run_all(struct nbit_job *j, const struct nbit *nb)
 {
-	struct atom a;
+	struct nbit_atom a;
 
 	if (j->p[P_CLASS] == ATOM) {
 		a = atom_of(j->p + P_SIZE);
@@ -314,11 +316,11 @@ static void run_all(struct job *j, const struct nbit *nb)
 		return;
 	}
 	for (size_t i = 0; i < nb->n; i++)
-		(void)run(j, j->p[P_CLASS], P_SIZE, i * nb->size);
+		(void)nbit_run(j, j->p[P_CLASS], P_SIZE, i * nb->size);
 }
 
-static int copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
-		struct err *e)
+static int nbit_copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+		     size_t *ret_len, struct err *e)
 {
 	if (in_len > cap)
 		return err_set(e, -ERANGE, "nbit: length %zu exceeds %zu", in_len, cap);
@@ -328,18 +330,18 @@ static int copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap, size
 	return 0;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int nbit_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
-	struct job j = {.p = spec->params, .to = out, .in = {in, in_len, 0}};
+	struct nbit_job j = {.p = spec->params, .to = out, .in = {in, in_len, 0}};
 	struct nbit nb;
 	int rc = nbit_of(spec, &nb, e);
 
 	if (rc)
 		return rc;
 	if (nb.nothing)
-		return copy(in, in_len, out, cap, ret_len, e);
+		return nbit_copy(in, in_len, out, cap, ret_len, e);
 	if (nb.n > cap / nb.size)
 		return err_set(e, -ERANGE,
 			       "nbit: %" PRIu64 " elements of %" PRIu32 " bytes exceed %zu",
@@ -354,11 +356,11 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int nbit_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		       struct err *e)
 {
-	struct job j = {.p = spec->params, .packs = true, .from = in};
+	struct nbit_job j = {.p = spec->params, .packs = true, .from = in};
 	struct nbit nb;
 	uint64_t packed;
 	uint8_t *p;
@@ -385,16 +387,16 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+static uint64_t nbit_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
 	uint64_t r;
 
 	return ckd_add(&r, n, (uint64_t)1) ? 0 : r;
 }
 
-/* prepare - types of arrays here use all their bits, so that nothing is done. */
-static int prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
-		   uint32_t *params, uint32_t *ret_n, struct err *e)
+/* nbit_prepare - types of arrays here use all their bits, so that nothing is done. */
+static int nbit_prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
+			uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	bool number = a->class != CODEC_OTHER;
 	uint32_t n;
@@ -419,8 +421,8 @@ const struct codec_ops codec_nbit = {
 	.name = "nbit",
 	.h5_id = CODEC_NBIT,
 	.h5_stock = true,
-	.prepare = prepare,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.prepare = nbit_prepare,
+	.stored_max = nbit_stored_max,
+	.decode = nbit_decode,
+	.encode = nbit_encode,
 };

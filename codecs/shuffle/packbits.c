@@ -4,14 +4,15 @@
 
 #include <errno.h>
 
-static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+static uint64_t packbits_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
 	return 1 + n / 8 + (n % 8 != 0);
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int packbits_decode(struct codec_scratch *s NZ_UNUSED,
+			   const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			   const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+			   size_t *ret_len, struct err *e)
 {
 	size_t n;
 
@@ -31,11 +32,11 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int packbits_encode(struct codec_scratch *s NZ_UNUSED,
+			   const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+			   const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
-	uint8_t *p = buf_grow(out, (size_t)stored_max(NULL, n));
+	uint8_t *p = buf_grow(out, (size_t)packbits_stored_max(NULL, n));
 
 	if (!p)
 		return err_nomem(e);
@@ -52,7 +53,7 @@ const struct codec_ops codec_packbits = {
 	.h5_id = CODEC_PACKBITS,
 	.zarr2_id = "packbits",
 	.elements = true,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.stored_max = packbits_stored_max,
+	.decode = packbits_decode,
+	.encode = packbits_encode,
 };

@@ -18,24 +18,24 @@
 enum { P_PADDING, P_FIRST, P_BITS, P_SIZE, P_SIGNED, P_TRUTH, P_N };
 enum { NONE, FIRST_BYTE, LAST_BYTE };
 
-/* pack - the parameters. */
-struct pack {
+/* packbits_zarr3_pack - the parameters. */
+struct packbits_zarr3_pack {
 	uint32_t padding, first, bits, size;
 	bool is_signed, truth;
 };
 
-static bool pack_of(const struct codec_spec *spec, struct pack *ret)
+static bool pack_of(const struct codec_spec *spec, struct packbits_zarr3_pack *ret)
 {
 	const uint32_t *p = spec->params;
 
 	if (spec->n_params != P_N)
 		return false;
-	*ret = (struct pack){.padding = p[P_PADDING],
-			     .first = p[P_FIRST],
-			     .bits = p[P_BITS],
-			     .size = p[P_SIZE],
-			     .is_signed = p[P_SIGNED] != 0,
-			     .truth = p[P_TRUTH] != 0};
+	*ret = (struct packbits_zarr3_pack){.padding = p[P_PADDING],
+					    .first = p[P_FIRST],
+					    .bits = p[P_BITS],
+					    .size = p[P_SIZE],
+					    .is_signed = p[P_SIGNED] != 0,
+					    .truth = p[P_TRUTH] != 0};
 	return ret->padding <= LAST_BYTE && ret->bits > 0 &&
 	       (ret->size == 1 || ret->size == 2 || ret->size == 4 || ret->size == 8) &&
 	       (uint64_t)ret->first + ret->bits <= 8 * (uint64_t)ret->size;
@@ -57,9 +57,9 @@ static int bit_from(const struct codec_conf *conf, const char *member, uint32_t 
 	return 0;
 }
 
-/* from_zarr - of truth values the caller says that they are no numbers. */
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+/* packbits_zarr3_from_zarr - of truth values the caller says that they are no numbers. */
+static int packbits_zarr3_from_zarr(const struct codec_conf *conf, uint32_t *params,
+				    uint32_t *ret_n, struct err *e)
 {
 	static const char *const places[] = {"none", "first_byte", "last_byte"};
 	const struct codec_array *a = conf->array;
@@ -91,17 +91,17 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return rc;
 }
 
-static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+static uint64_t packbits_zarr3_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
 	uint64_t r;
 
 	return ckd_add(&r, n, (uint64_t)1) ? 0 : r;
 }
 
-/* body - the bytes that hold bits, and their number: *ret_unused of them mean nothing, or nobody
- * knows (8). */
-static int body(const struct pack *p, const uint8_t **in, size_t *len, unsigned int *ret_unused,
-		struct err *e)
+/* packbits_zarr3_body - the bytes that hold bits, and their number: *ret_unused of them mean
+ * nothing, or nobody knows (8). */
+static int packbits_zarr3_body(const struct packbits_zarr3_pack *p, const uint8_t **in,
+			       size_t *len, unsigned int *ret_unused, struct err *e)
 {
 	*ret_unused = 8;
 	if (p->padding == NONE)
@@ -116,9 +116,10 @@ static int body(const struct pack *p, const uint8_t **in, size_t *len, unsigned 
 	return 0;
 }
 
-/* count - elements in len bytes; where nobody says how many, as many as there is room for. */
-static int count(const struct pack *p, size_t len, unsigned int unused, size_t room,
-		 size_t *ret, struct err *e)
+/* packbits_zarr3_count - elements in len bytes; where nobody says how many, as many as there is
+ * room for. */
+static int packbits_zarr3_count(const struct packbits_zarr3_pack *p, size_t len,
+				unsigned int unused, size_t room, size_t *ret, struct err *e)
 {
 	uint64_t bits;
 
@@ -139,8 +140,8 @@ static int count(const struct pack *p, size_t len, unsigned int unused, size_t r
 	return 0;
 }
 
-/* bits_at - n (1 .. 64) bits from bit `at` on. */
-static uint64_t bits_at(const uint8_t *in, uint64_t at, uint32_t n)
+/* packbits_zarr3_bits_at - n (1 .. 64) bits from bit `at` on. */
+static uint64_t packbits_zarr3_bits_at(const uint8_t *in, uint64_t at, uint32_t n)
 {
 	uint64_t v = 0;
 
@@ -152,13 +153,14 @@ static uint64_t bits_at(const uint8_t *in, uint64_t at, uint32_t n)
 	return v;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int packbits_zarr3_decode(struct codec_scratch *s NZ_UNUSED,
+				 const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				 const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+				 size_t *ret_len, struct err *e)
 {
 	uint64_t v[NUM_BLOCK];
 	struct num_type to;
-	struct pack p;
+	struct packbits_zarr3_pack p;
 	unsigned int unused;
 	size_t n = 0;
 	int rc;
@@ -166,16 +168,17 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (!pack_of(spec, &p))
 		return err_set(e, -EBADMSG, "packbits: its parameters are not valid");
 	to = (struct num_type){NUM_UINT, p.size, false};
-	rc = body(&p, &in, &in_len, &unused, e);
+	rc = packbits_zarr3_body(&p, &in, &in_len, &unused, e);
 	if (!rc)
-		rc = count(&p, in_len, unused, cap / p.size, &n, e);
+		rc = packbits_zarr3_count(&p, in_len, unused, cap / p.size, &n, e);
 	if (rc)
 		return rc;
 	for (size_t i = 0, m; i < n; i += m, out += m * p.size) {
 		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
 		for (size_t k = 0; k < m; k++) {
-			uint64_t bits = bits_at(in, (i + k) * (uint64_t)p.bits, p.bits);
+			uint64_t bits =
+				packbits_zarr3_bits_at(in, (i + k) * (uint64_t)p.bits, p.bits);
 
 			if (p.is_signed && bits >> (p.bits - 1) != 0)
 				bits |= UINT64_MAX << (p.bits - 1);
@@ -187,7 +190,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static void put_bits(uint8_t *out, uint64_t at, uint64_t v, uint32_t n)
+static void packbits_zarr3_put_bits(uint8_t *out, uint64_t at, uint64_t v, uint32_t n)
 {
 	for (uint32_t put = 0, take; put < n; put += take, at += take) {
 		take = 8 - (uint32_t)(at % 8);
@@ -196,13 +199,13 @@ static void put_bits(uint8_t *out, uint64_t at, uint64_t v, uint32_t n)
 	}
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int packbits_zarr3_encode(struct codec_scratch *s NZ_UNUSED,
+				 const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+				 const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
 	uint64_t v[NUM_BLOCK], bits;
 	size_t bytes;
-	struct pack p;
+	struct packbits_zarr3_pack p;
 	uint8_t *to;
 
 	if (!pack_of(spec, &p) || n % p.size != 0)
@@ -224,8 +227,8 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 		num_load_bits((struct num_type){NUM_UINT, p.size, false}, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			put_bits(to, (i + k) * (uint64_t)p.bits,
-				 p.truth ? v[k] != 0 : v[k] >> p.first, p.bits);
+			packbits_zarr3_put_bits(to, (i + k) * (uint64_t)p.bits,
+						p.truth ? v[k] != 0 : v[k] >> p.first, p.bits);
 	}
 	return 0;
 }
@@ -234,8 +237,8 @@ const struct codec_ops codec_packbits_zarr3 = {
 	.name = "packbits-v3",
 	.h5_id = CODEC_PACKBITS_ZARR3,
 	.zarr3_name = "packbits",
-	.from_zarr = from_zarr,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.from_zarr = packbits_zarr3_from_zarr,
+	.stored_max = packbits_zarr3_stored_max,
+	.decode = packbits_zarr3_decode,
+	.encode = packbits_zarr3_encode,
 };

@@ -52,7 +52,7 @@ struct so {
 	unsigned int full; /* bits of an element */
 };
 
-static int bad(struct err *e, const char *what, uint32_t v)
+static int scaleoffset_bad(struct err *e, const char *what, uint32_t v)
 {
 	return err_set(e, -EBADMSG, "scaleoffset: %s %" PRIu32, what, v);
 }
@@ -63,52 +63,52 @@ static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
 	uint32_t size;
 
 	if (spec->n_params != P_N)
-		return bad(e, "number of parameters", spec->n_params);
+		return scaleoffset_bad(e, "number of parameters", spec->n_params);
 	size = p[P_SIZE];
 	if (size < 1 || size > UINT16_MAX)
-		return bad(e, "element size", size);
+		return scaleoffset_bad(e, "element size", size);
 	*ret = (struct so){.real = p[P_CLASS] == CLASS_FLOAT,
 			   .has_fill = p[P_HAS_FILL] == 1,
 			   .factor = (int32_t)p[P_FACTOR],
 			   .n = p[P_COUNT],
 			   .full = 8 * size};
 	if (p[P_CLASS] > CLASS_FLOAT)
-		return bad(e, "class", p[P_CLASS]);
+		return scaleoffset_bad(e, "class", p[P_CLASS]);
 	if (p[P_SCALING] != (ret->real ? DECIMAL_DIGITS : INTEGERS))
-		return bad(e, "type of scaling", p[P_SCALING]);
+		return scaleoffset_bad(e, "type of scaling", p[P_SCALING]);
 	ret->type =
 		(struct num_type){p[P_SIGN] == 1 ? NUM_INT : NUM_UINT, size, p[P_ORDER] == 1};
 	if (!ret->real) {
 		if (ret->factor < 0)
 			ret->factor = 0;
 		if ((uint32_t)ret->factor > ret->full)
-			return bad(e, "number of bits", (uint32_t)ret->factor);
+			return scaleoffset_bad(e, "number of bits", (uint32_t)ret->factor);
 		ret->as_it_is = (uint32_t)ret->factor == ret->full;
 	}
 	if (ret->as_it_is)
 		return 0;
 	if ((size != 4 && size != 8) && (ret->real || (size != 1 && size != 2)))
-		return bad(e, "element size", size);
+		return scaleoffset_bad(e, "element size", size);
 	if (!ret->real && p[P_SIGN] > 1) /* of floats it is whatever was in memory */
-		return bad(e, "sign", p[P_SIGN]);
+		return scaleoffset_bad(e, "sign", p[P_SIGN]);
 	ret->fill = p[P_FILL] | (size == 8 ? (uint64_t)p[P_FILL + 1] << 32 : 0);
 	if (size < 4)
 		ret->fill &= ((uint64_t)1 << ret->full) - 1;
 	return 0;
 }
 
-/* plain - the type of the elements' bits, big-endian or not. */
-static struct num_type plain(const struct so *so, bool big)
+/* scaleoffset_plain - the type of the elements' bits, big-endian or not. */
+static struct num_type scaleoffset_plain(const struct so *so, bool big)
 {
 	return (struct num_type){NUM_UINT, so->type.size, big};
 }
 
-static uint64_t ones(unsigned int bits)
+static uint64_t scaleoffset_ones(unsigned int bits)
 {
 	return bits < 64 ? ((uint64_t)1 << bits) - 1 : UINT64_MAX;
 }
 
-static float single_of(uint64_t bits)
+static float scaleoffset_single_of(uint64_t bits)
 {
 	uint32_t low = (uint32_t)bits;
 	float v;
@@ -154,7 +154,7 @@ static void undo_ints(const struct so *so, uint64_t min, uint64_t none, uint64_t
 static void undo_singles(const struct so *so, uint64_t min, uint64_t none, uint64_t *v,
 			 size_t n)
 {
-	const float lo = single_of(min), scale = powf(10.0F, (float)so->factor);
+	const float lo = scaleoffset_single_of(min), scale = powf(10.0F, (float)so->factor);
 
 	for (size_t i = 0; i < n; i++) {
 		float scaled = (float)(int32_t)v[i] / scale;
@@ -175,11 +175,11 @@ static void undo_doubles(const struct so *so, uint64_t min, uint64_t none, uint6
 	}
 }
 
-/* unpack - n <= NUM_BLOCK codes of `bits` < full bits, as elements' bits. */
-static void unpack(const struct so *so, unsigned int bits, uint64_t min, struct bit_reader *in,
-		   size_t n, uint64_t *v)
+/* scaleoffset_unpack - n <= NUM_BLOCK codes of `bits` < full bits, as elements' bits. */
+static void scaleoffset_unpack(const struct so *so, unsigned int bits, uint64_t min,
+			       struct bit_reader *in, size_t n, uint64_t *v)
 {
-	const uint64_t none = so->has_fill ? ones(bits) : UINT64_MAX;
+	const uint64_t none = so->has_fill ? scaleoffset_ones(bits) : UINT64_MAX;
 
 	if (bits > 0)
 		bits_get(in, bits, v, n);
@@ -193,9 +193,10 @@ static void unpack(const struct so *so, unsigned int bits, uint64_t min, struct 
 		undo_doubles(so, min, none, v, n);
 }
 
-/* header - what a chunk begins with: *ret_bits <= full. The rest is as long as that needs. */
-static int header(const struct so *so, const uint8_t *in, size_t in_len, unsigned int *ret_bits,
-		  uint64_t *ret_min, struct err *e)
+/* scaleoffset_header - what a chunk begins with: *ret_bits <= full. The rest is as long as that
+ * needs. */
+static int scaleoffset_header(const struct so *so, const uint8_t *in, size_t in_len,
+			      unsigned int *ret_bits, uint64_t *ret_min, struct err *e)
 {
 	uint64_t need, min = 0;
 	uint32_t bits;
@@ -223,23 +224,23 @@ static void decode_all(const struct so *so, unsigned int bits, uint64_t min, con
 		       size_t in_len, uint8_t *out)
 {
 	struct bit_reader from = {in, in_len, 0};
-	const struct num_type to = plain(so, so->type.big);
+	const struct num_type to = scaleoffset_plain(so, so->type.big);
 	uint64_t v[NUM_BLOCK];
 	size_t n = (size_t)so->n;
 
 	if (bits == so->full) {
-		num_convert(plain(so, false), to, in, n, out);
+		num_convert(scaleoffset_plain(so, false), to, in, n, out);
 		return;
 	}
 	for (size_t i = 0, m; i < n; i += m, out += m * to.size) {
 		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
-		unpack(so, bits, min, &from, m, v);
+		scaleoffset_unpack(so, bits, min, &from, m, v);
 		num_store_bits(to, false, v, m, out);
 	}
 }
 
-static int copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
-		struct err *e)
+static int scaleoffset_copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+			    size_t *ret_len, struct err *e)
 {
 	if (in_len > cap)
 		return err_set(e, -ERANGE, "scaleoffset: length %zu exceeds %zu", in_len, cap);
@@ -249,9 +250,9 @@ static int copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap, size
 	return 0;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		  size_t cap, size_t *ret_len, struct err *e)
+static int scaleoffset_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			      size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+			      uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
 {
 	struct so so;
 	unsigned int bits = 0;
@@ -261,13 +262,13 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (rc)
 		return rc;
 	if (so.as_it_is)
-		return copy(in, in_len, out, cap, ret_len, e);
+		return scaleoffset_copy(in, in_len, out, cap, ret_len, e);
 	if (so.n > cap / so.type.size)
 		return err_set(e, -ERANGE,
 			       "scaleoffset: %" PRIu64 " elements of %u bytes "
 			       "exceed %zu bytes",
 			       so.n, so.full / 8, cap);
-	rc = header(&so, in, in_len, &bits, &min, e);
+	rc = scaleoffset_header(&so, in, in_len, &bits, &min, e);
 	if (rc)
 		return rc;
 	decode_all(&so, bits, min, in + HEADER, in_len - HEADER, out);
@@ -289,12 +290,13 @@ static unsigned int log2_up(uint64_t v)
 	return v > 1 ? 64 - (unsigned int)__builtin_clzll(v - 1) : 0;
 }
 
-/* range - smallest and largest of the integers that are no fill values, both 0 when there are
- * none; sign-extended. */
-static void range(const struct so *so, const uint8_t *in, uint64_t *ret_min, uint64_t *ret_max)
+/* scaleoffset_range - smallest and largest of the integers that are no fill values, both 0 when
+ * there are none; sign-extended. */
+static void scaleoffset_range(const struct so *so, const uint8_t *in, uint64_t *ret_min,
+			      uint64_t *ret_max)
 {
 	const uint64_t flip = so->type.kind == NUM_INT ? (uint64_t)1 << 63 : 0;
-	const uint64_t mask = ones(so->full);
+	const uint64_t mask = scaleoffset_ones(so->full);
 	uint64_t v[NUM_BLOCK], lo = UINT64_MAX, hi = 0; /* with `flip`, in the order of size */
 	bool any = false;
 	size_t n = (size_t)so->n;
@@ -322,11 +324,11 @@ static struct packing plan_ints(const struct so *so, const uint8_t *in)
 	struct packing r = {(unsigned int)so->factor, 0};
 	uint64_t max, span;
 
-	range(so, in, &r.min, &max);
+	scaleoffset_range(so, in, &r.min, &max);
 	if (r.bits > 0)
 		return r;
 	span = max - r.min;
-	if (span > ones(so->full) - 2) {
+	if (span > scaleoffset_ones(so->full) - 2) {
 		r.bits = so->full;
 		if (so->has_fill || so->type.kind != NUM_INT || so->type.size != 1)
 			r.min = 0;
@@ -338,7 +340,7 @@ static struct packing plan_ints(const struct so *so, const uint8_t *in)
 
 static void code_ints(const struct so *so, const struct packing *how, uint64_t *v, size_t n)
 {
-	const uint64_t mask = ones(so->full), code = ones(how->bits);
+	const uint64_t mask = scaleoffset_ones(so->full), code = scaleoffset_ones(how->bits);
 
 	for (size_t i = 0; i < n; i++)
 		v[i] = so->has_fill && (v[i] & mask) == so->fill ? code
@@ -354,7 +356,7 @@ struct scaling {
 	double fill;
 };
 
-static double step(const struct scaling *s, double v)
+static double scaleoffset_step(const struct scaling *s, double v)
 {
 	return s->single ? (double)(float)v : v;
 }
@@ -366,13 +368,13 @@ static struct scaling scaling_of(const struct so *so)
 
 	s.scale = s.single ? (double)powf(10.0F, (float)so->factor) : pow(10.0, so->factor);
 	s.near_code = s.single ? (double)powf(10.0F, (float)-(double)so->factor) : s.near;
-	s.fill = s.single ? (double)single_of(so->fill) : double_of(so->fill);
+	s.fill = s.single ? (double)scaleoffset_single_of(so->fill) : double_of(so->fill);
 	return s;
 }
 
 static bool is_near(const struct scaling *s, double v, double limit)
 {
-	return fabs(step(s, v - s->fill)) < limit;
+	return fabs(scaleoffset_step(s, v - s->fill)) < limit;
 }
 
 /* nearest - to a whole number, halves away from zero; what does not fit is the smallest one. */
@@ -427,7 +429,8 @@ static struct packing plan_reals(const struct so *so, const struct scaling *s,
 
 	span_of(so, s, in, &lo, &hi, &nan);
 	min = s->single ? bits_of_single((float)lo) : bits_of_double(lo);
-	range = step(s, step(s, hi * s->scale) - step(s, lo * s->scale));
+	range = scaleoffset_step(s, scaleoffset_step(s, hi * s->scale) -
+					    scaleoffset_step(s, lo * s->scale));
 	if (round(range) > ldexp(1, (int)so->full - 1))
 		return r;
 	if (isnan(range)) {
@@ -444,19 +447,21 @@ static struct packing plan_reals(const struct so *so, const struct scaling *s,
 static void code_reals(const struct so *so, const struct scaling *s, const struct packing *how,
 		       const double *real, uint64_t *v, size_t n)
 {
-	const uint64_t code = ones(how->bits);
-	const double min = s->single ? (double)single_of(how->min) : double_of(how->min);
-	const double lo = step(s, min * s->scale);
+	const uint64_t code = scaleoffset_ones(how->bits);
+	const double min =
+		s->single ? (double)scaleoffset_single_of(how->min) : double_of(how->min);
+	const double lo = scaleoffset_step(s, min * s->scale);
 
 	for (size_t i = 0; i < n; i++)
 		v[i] = so->has_fill && is_near(s, real[i], s->near_code)
 			       ? code
-			       : (uint64_t)nearest(step(s, step(s, real[i] * s->scale) - lo)) &
+			       : (uint64_t)nearest(scaleoffset_step(
+					 s, scaleoffset_step(s, real[i] * s->scale) - lo)) &
 					 code;
 }
 
-static void pack(const struct so *so, const struct scaling *s, const struct packing *how,
-		 const uint8_t *in, uint8_t *out)
+static void scaleoffset_pack(const struct so *so, const struct scaling *s,
+			     const struct packing *how, const uint8_t *in, uint8_t *out)
 {
 	const struct num_type from = {NUM_FLOAT, so->type.size, so->type.big};
 	struct bit_writer to = {out, 0, 0};
@@ -497,16 +502,16 @@ static int encode_all(const struct so *so, const uint8_t *in, struct buf *out, s
 	if (packed > 0)
 		p[HEADER + packed - 1] = 0; /* not every last byte has bits */
 	if (full)
-		num_convert(plain(so, so->type.big), plain(so, false), in, (size_t)so->n,
-			    p + HEADER);
+		num_convert(scaleoffset_plain(so, so->type.big), scaleoffset_plain(so, false),
+			    in, (size_t)so->n, p + HEADER);
 	else if (how.bits > 0)
-		pack(so, &s, &how, in, p + HEADER);
+		scaleoffset_pack(so, &s, &how, in, p + HEADER);
 	return 0;
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		  struct err *e)
+static int scaleoffset_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			      size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
+			      struct buf *out, struct err *e)
 {
 	struct so so;
 	int rc = so_of(spec, &so, NULL);
@@ -525,7 +530,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return encode_all(&so, in, out, e);
 }
 
-static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+static uint64_t scaleoffset_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
 	uint64_t r;
 
@@ -534,8 +539,8 @@ static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 
 /* ---- parameters ---- */
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+static int scaleoffset_prepare(const struct codec_spec *spec, const struct codec_array *a,
+			       uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	const bool real = a->class == CODEC_FLOAT;
 	uint32_t size = a->elem_size;
@@ -579,8 +584,8 @@ const struct codec_ops codec_scaleoffset = {
 	.h5_id = CODEC_SCALEOFFSET,
 	.h5_stock = true,
 	.lossy = true,
-	.prepare = prepare,
-	.stored_max = stored_max,
-	.decode = decode,
-	.encode = encode,
+	.prepare = scaleoffset_prepare,
+	.stored_max = scaleoffset_stored_max,
+	.decode = scaleoffset_decode,
+	.encode = scaleoffset_encode,
 };

@@ -85,9 +85,9 @@ static void do_any(const uint8_t *restrict in, size_t size, size_t from, size_t 
 	}
 }
 
-/* size_of - the element size that the filter works with; 0 is written by netCDF-C for "that of
- * the type". */
-static size_t size_of(const struct codec_spec *spec, size_t elem_size)
+/* shuffle_size_of - the element size that the filter works with; 0 is written by netCDF-C for "that
+ * of the type". */
+static size_t shuffle_size_of(const struct codec_spec *spec, size_t elem_size)
 {
 	return spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : elem_size;
 }
@@ -138,14 +138,16 @@ void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *ou
 		memcpy(out + n * size, in + n * size, len - n * size);
 }
 
-static void zarr2_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+static void shuffle_zarr2_params(const struct codec_spec *spec, size_t elem_size,
+				 struct buf *json)
 {
-	buf_printf(json, ", \"elementsize\": %zu", size_of(spec, elem_size));
+	buf_printf(json, ", \"elementsize\": %zu", shuffle_size_of(spec, elem_size));
 }
 
-/* from_zarr - netCDF-C writes 0 for "the type's", and shuffles by that whatever is stated. */
-static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-		     struct err *e)
+/* shuffle_from_zarr - netCDF-C writes 0 for "the type's", and shuffles by that whatever is
+ * stated. */
+static int shuffle_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			     struct err *e)
 {
 	int64_t size;
 	int rc = codec_conf_int(conf, "elementsize", 0, &size, e);
@@ -161,41 +163,42 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return 0;
 }
 
-/* prepare - whatever was given: H5Pset_shuffle takes no parameters. */
-static int prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
-		   uint32_t *params, uint32_t *ret_n, struct err *e NZ_UNUSED)
+/* shuffle_prepare - whatever was given: H5Pset_shuffle takes no parameters. */
+static int shuffle_prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
+			   uint32_t *params, uint32_t *ret_n, struct err *e NZ_UNUSED)
 {
 	params[0] = a->elem_size;
 	*ret_n = 1;
 	return 0;
 }
 
-static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size, const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-		  size_t *ret_len, struct err *e)
+static int shuffle_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			  size_t elem_size, const uint8_t *in, size_t in_len, uint8_t *out,
+			  size_t cap, size_t *ret_len, struct err *e)
 {
 	if (in_len > cap)
 		return err_set(e, -ERANGE, "shuffle: length %zu exceeds %zu", in_len, cap);
 	if (in_len > 0)
-		codec_unshuffle_bytes(size_of(spec, elem_size), in, in_len, out);
+		codec_unshuffle_bytes(shuffle_size_of(spec, elem_size), in, in_len, out);
 	*ret_len = in_len;
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+static uint64_t shuffle_framed_size(uint64_t n)
 {
 	return n;
 }
 
-static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
-		  uint8_t *out)
+static void shuffle_frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+			  size_t n, uint8_t *out)
 {
 	if (n > 0)
-		codec_shuffle_bytes(size_of(spec, elem_size), in, n, out);
+		codec_shuffle_bytes(shuffle_size_of(spec, elem_size), in, n, out);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int shuffle_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+			  size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
+			  struct err *e)
 {
 	uint8_t *p;
 
@@ -204,7 +207,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	p = buf_grow(out, n);
 	if (!p)
 		return err_nomem(e);
-	codec_shuffle_bytes(size_of(spec, elem_size), in, n, p);
+	codec_shuffle_bytes(shuffle_size_of(spec, elem_size), in, n, p);
 	return 0;
 }
 
@@ -214,11 +217,11 @@ const struct codec_ops codec_shuffle = {
 	.zarr2_id = "shuffle",
 	.portable = true,
 	.h5_stock = true,
-	.zarr2_params = zarr2_params,
-	.from_zarr = from_zarr,
-	.prepare = prepare,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+	.zarr2_params = shuffle_zarr2_params,
+	.from_zarr = shuffle_from_zarr,
+	.prepare = shuffle_prepare,
+	.decode = shuffle_decode,
+	.framed_size = shuffle_framed_size,
+	.frame = shuffle_frame,
+	.encode = shuffle_encode,
 };

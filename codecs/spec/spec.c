@@ -19,8 +19,8 @@
 /* szip's parameters: those of a user, and those of a file; the options that a user may give. */
 enum { SZIP_GIVEN = 2, SZIP_STORED = 4, SZIP_MASKS = 2 | 4 | 32 };
 
-/* next - length of what comes before the next `mark` of n bytes, or of all. */
-static size_t next(const char *s, size_t n, char mark)
+/* spec_next - length of what comes before the next `mark` of n bytes, or of all. */
+static size_t spec_next(const char *s, size_t n, char mark)
 {
 	const char *p = n ? memchr(s, mark, n) : NULL;
 
@@ -62,21 +62,21 @@ static int parse_filter(struct arena *a, const char *s, size_t n, struct codec_s
 			struct err *e)
 {
 	uint32_t v[CODEC_PARAMS_MAX + SPEC_CONST_MAX], got, count = 0;
-	size_t at = next(s, n, ',');
+	size_t at = spec_next(s, n, ',');
 	int rc = parse_id(s, at, ret, e);
 
 	for (unsigned int i = 1; !rc && at < n; i++) {
-		size_t len = next(s + at + 1, n - at - 1, ','), m = len;
+		size_t len = spec_next(s + at + 1, n - at - 1, ','), m = len;
 		const char *one = spec_trim(s + at + 1, &m);
 
 		rc = spec_const(one, m, v + count, &got, e);
 		if (rc)
 			return err_wrap(e, rc, "parameter %u of filter '%.*s'", i,
-					spec_show(next(s, n, ',')), s);
+					spec_show(spec_next(s, n, ',')), s);
 		count += got;
 		if (count > CODEC_PARAMS_MAX)
 			return err_set(e, -EINVAL, "filter '%.*s' has more than %d parameters",
-				       spec_show(next(s, n, ',')), s, CODEC_PARAMS_MAX);
+				       spec_show(spec_next(s, n, ',')), s, CODEC_PARAMS_MAX);
 		at += 1 + len;
 	}
 	if (rc)
@@ -86,9 +86,9 @@ static int parse_filter(struct arena *a, const char *s, size_t n, struct codec_s
 	return ret->params ? 0 : err_nomem(e);
 }
 
-/* place - add a filter to n of a chain, or give the one that is there its parameters. */
-static int place(struct codec_spec *specs, uint32_t *n, const struct codec_spec *one,
-		 struct err *e)
+/* spec_place - add a filter to n of a chain, or give the one that is there its parameters. */
+static int spec_place(struct codec_spec *specs, uint32_t *n, const struct codec_spec *one,
+		      struct err *e)
 {
 	for (uint32_t i = 0; i < *n; i++)
 		if (specs[i].h5_id == one->h5_id) {
@@ -101,9 +101,9 @@ static int place(struct codec_spec *specs, uint32_t *n, const struct codec_spec 
 	return 0;
 }
 
-/* keep - n filters as a chain in the arena. */
-static int keep(struct arena *a, const struct codec_spec *specs, uint32_t n,
-		struct codec_chain *ret, struct err *e)
+/* spec_keep - n filters as a chain in the arena. */
+static int spec_keep(struct arena *a, const struct codec_spec *specs, uint32_t n,
+		     struct codec_chain *ret, struct err *e)
 {
 	ret->n = n;
 	ret->specs = arena_copy(a, specs, n * sizeof(*specs));
@@ -117,16 +117,16 @@ int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_c
 	uint32_t count = 0;
 
 	for (size_t at = 0;; at++) {
-		size_t len = next(text + at, n - at, '|');
+		size_t len = spec_next(text + at, n - at, '|');
 		int rc = parse_filter(a, text + at, len, &one, e);
 
 		if (!rc)
-			rc = place(specs, &count, &one, e);
+			rc = spec_place(specs, &count, &one, e);
 		if (rc)
 			return rc;
 		at += len;
 		if (at == n)
-			return keep(a, specs, count, ret, e);
+			return spec_keep(a, specs, count, ret, e);
 	}
 }
 
@@ -160,7 +160,7 @@ void codec_spec_print(const struct codec_chain *chain, struct buf *out)
 }
 
 /* pairs - the same filter with another head in HDF5 and in Zarr. */
-static const struct pair {
+static const struct spec_pair {
 	uint32_t hdf5, zarr;
 	bool to_hdf5, to_zarr; /* ways that are needed */
 	bool params;           /* mean the same in both */
@@ -180,7 +180,7 @@ int codec_chain_for(struct arena *a, enum codec_format format, const struct code
 	for (uint32_t i = 0; !rc && i < chain->n; i++) {
 		one = chain->specs[i];
 		for (size_t p = 0; p < ARRAY_LEN(pairs); p++) {
-			const struct pair *t = &pairs[p];
+			const struct spec_pair *t = &pairs[p];
 
 			if (one.h5_id != (hdf5 ? t->zarr : t->hdf5) ||
 			    !(hdf5 ? t->to_hdf5 : t->to_zarr))
@@ -189,14 +189,14 @@ int codec_chain_for(struct arena *a, enum codec_format format, const struct code
 			one.n_params = t->params ? one.n_params : 0;
 			break;
 		}
-		rc = place(specs, &n, &one, e);
+		rc = spec_place(specs, &n, &one, e);
 	}
-	return rc ? rc : keep(a, specs, n, ret, e);
+	return rc ? rc : spec_keep(a, specs, n, ret, e);
 }
 
-/* rank - where nc_def_var_filter puts a filter: fletcher32 in front, shuffle behind it, all
+/* spec_rank - where nc_def_var_filter puts a filter: fletcher32 in front, shuffle behind it, all
  * others as they were named. */
-static unsigned int rank(uint32_t h5_id)
+static unsigned int spec_rank(uint32_t h5_id)
 {
 	return h5_id == CODEC_FLETCHER32 ? 0 : h5_id == CODEC_SHUFFLE ? 1 : 2;
 }
@@ -240,7 +240,7 @@ static int prepare_one(struct arena *a, const struct codec_spec *spec,
 	return ret->params ? 0 : err_nomem(e);
 }
 
-static bool has(const struct codec_spec *specs, uint32_t n, uint32_t h5_id)
+static bool spec_has(const struct codec_spec *specs, uint32_t n, uint32_t h5_id)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (specs[i].h5_id == h5_id)
@@ -253,9 +253,9 @@ static bool has(const struct codec_spec *specs, uint32_t n, uint32_t h5_id)
 static int beside_szip(const struct codec_spec *specs, uint32_t n, uint32_t elem_size,
 		       struct err *e)
 {
-	if (has(specs, n, CODEC_DEFLATE))
+	if (spec_has(specs, n, CODEC_DEFLATE))
 		return err_set(e, -EINVAL, "deflate and szip for one variable");
-	if (has(specs, n, CODEC_FLETCHER32) && elem_size > CHECKSUM)
+	if (spec_has(specs, n, CODEC_FLETCHER32) && elem_size > CHECKSUM)
 		return err_set(e, -EOPNOTSUPP,
 			       "szip of elements of %" PRIu32 " bytes behind fletcher32: the "
 			       "checksum would be lost",
@@ -275,9 +275,9 @@ int codec_chain_prepare(struct arena *a, const struct codec_chain *chain,
 			       CODEC_CHAIN_MAX);
 	for (unsigned int r = 0; r <= 2; r++)
 		for (uint32_t i = 0; !rc && i < chain->n; i++)
-			if (rank(chain->specs[i].h5_id) == r)
+			if (spec_rank(chain->specs[i].h5_id) == r)
 				rc = prepare_one(a, &chain->specs[i], array, &specs[n++], e);
-	if (!rc && has(specs, n, CODEC_SZIP))
+	if (!rc && spec_has(specs, n, CODEC_SZIP))
 		rc = beside_szip(specs, n, array->elem_size, e);
-	return rc ? rc : keep(a, specs, n, ret, e);
+	return rc ? rc : spec_keep(a, specs, n, ret, e);
 }

@@ -38,24 +38,24 @@ int spec_show(size_t n)
 	return n < SHOWN ? (int)n : SHOWN;
 }
 
-static bool blank(char c)
+static bool spec_const_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
 const char *spec_trim(const char *s, size_t *n)
 {
-	while (*n > 0 && blank(*s)) {
+	while (*n > 0 && spec_const_blank(*s)) {
 		s++;
 		--*n;
 	}
-	while (*n > 0 && blank(s[*n - 1]))
+	while (*n > 0 && spec_const_blank(s[*n - 1]))
 		--*n;
 	return s;
 }
 
-/* digits - how many there are at s. */
-static size_t digits(const char *s, size_t n)
+/* spec_const_digits - how many there are at s. */
+static size_t spec_const_digits(const char *s, size_t n)
 {
 	size_t i = 0;
 
@@ -68,10 +68,10 @@ static size_t digits(const char *s, size_t n)
  * 0 when there is none. */
 static size_t real_length(const char *s, size_t n)
 {
-	size_t at = digits(s, n), mantissa = at, power, sign;
+	size_t at = spec_const_digits(s, n), mantissa = at, power, sign;
 
 	if (at < n && s[at] == '.') {
-		size_t fraction = digits(s + at + 1, n - at - 1);
+		size_t fraction = spec_const_digits(s + at + 1, n - at - 1);
 
 		mantissa += fraction;
 		at += 1 + fraction;
@@ -80,14 +80,14 @@ static size_t real_length(const char *s, size_t n)
 		return 0;
 	if (at < n && (s[at] == 'e' || s[at] == 'E')) {
 		sign = at + 1 < n && (s[at + 1] == '+' || s[at + 1] == '-');
-		power = digits(s + at + 1 + sign, n - at - 1 - sign);
+		power = spec_const_digits(s + at + 1 + sign, n - at - 1 - sign);
 		if (power > 0)
 			at += 1 + sign + power;
 	}
 	return at;
 }
 
-static void put64(uint64_t v, uint32_t *ret)
+static void spec_const_put64(uint64_t v, uint32_t *ret)
 {
 	ret[0] = (uint32_t)v;
 	ret[1] = (uint32_t)(v >> 32);
@@ -113,7 +113,7 @@ static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret
 			       wide ? "64 bits" : "32 bits: write a 'd' behind it");
 	if (wide) {
 		memcpy(&bits, &v, sizeof(bits));
-		put64(bits, ret);
+		spec_const_put64(bits, ret);
 		*ret_n = 2;
 	} else {
 		narrow = (float)v;
@@ -131,8 +131,8 @@ static const struct tag *find_tag(const char *s, size_t n)
 	return NULL;
 }
 
-/* whole - the value of n digits. Returns false when 64 bits do not hold it. */
-static bool whole(const char *s, size_t n, uint64_t *ret)
+/* spec_const_whole - the value of n digits. Returns false when 64 bits do not hold it. */
+static bool spec_const_whole(const char *s, size_t n, uint64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -147,7 +147,8 @@ int spec_const(const char *s, size_t n, uint32_t *ret, uint32_t *ret_n, struct e
 {
 	const bool negative = n > 0 && s[0] == '-';
 	const size_t sign = negative || (n > 0 && s[0] == '+');
-	const size_t len = real_length(s + sign, n - sign), plain = digits(s + sign, n - sign);
+	const size_t len = real_length(s + sign, n - sign),
+		     plain = spec_const_digits(s + sign, n - sign);
 	const size_t end = sign + len, rest = n - end;
 	const struct tag *t = find_tag(s + end, rest);
 	uint64_t v;
@@ -168,14 +169,14 @@ int spec_const(const char *s, size_t n, uint32_t *ret, uint32_t *ret_n, struct e
 			       "'%.*s': '%.*s' does not belong there: tags are "
 			       "b ub s us u l ul f d",
 			       spec_show(n), s, spec_show(rest), s + end);
-	if (!whole(s + sign, plain, &v) || v > (negative ? t->min : t->max))
+	if (!spec_const_whole(s + sign, plain, &v) || v > (negative ? t->min : t->max))
 		return err_set(e, -EINVAL, "'%.*s' does not fit %s%u bits%s", spec_show(n), s,
 			       t->min ? "" : "unsigned ", (unsigned int)t->bits,
 			       t->bits < 64 ? ": write l or ul behind it" : "");
 	if (negative)
 		v = 0 - v;
 	if (t->bits == 64)
-		put64(v, ret);
+		spec_const_put64(v, ret);
 	else
 		*ret = (uint32_t)(v & (((uint64_t)1 << t->bits) - 1));
 	*ret_n = t->bits == 64 ? 2 : 1;

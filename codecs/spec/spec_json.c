@@ -9,7 +9,7 @@
 #define NAME_CAP 80
 #define CONFIG_MAX 4096
 
-static void put_text(struct buf *out, const char *member, const char *text)
+static void spec_json_put_text(struct buf *out, const char *member, const char *text)
 {
 	buf_printf(out, "\"%s\": ", member);
 	str_put_json(out, text, strlen(text));
@@ -25,7 +25,7 @@ static void put_unknown(const struct codec_spec *spec, struct buf *out)
 	buf_puts(out, "{\"id\": \"unknown\"");
 	if (name != tmp) {
 		buf_puts(out, ", ");
-		put_text(out, "name", name);
+		spec_json_put_text(out, "name", name);
 	}
 	if (hdf5)
 		buf_printf(out, ", \"hdf5\": %" PRIu32, spec->h5_id);
@@ -35,19 +35,19 @@ static void put_unknown(const struct codec_spec *spec, struct buf *out)
 	buf_puts(out, hdf5 ? "]}" : "}");
 }
 
-static void put_one(const struct codec_spec *spec, size_t elem_size, struct buf *out)
+static void spec_json_put_one(const struct codec_spec *spec, size_t elem_size, struct buf *out)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 
 	if (ops && codec_has_zarr2(spec, elem_size)) {
 		buf_putc(out, '{');
-		put_text(out, "id", ops->zarr2_id);
+		spec_json_put_text(out, "id", ops->zarr2_id);
 		if (ops->zarr2_params)
 			ops->zarr2_params(spec, elem_size, out);
 		buf_putc(out, '}');
 	} else if (ops && ops->zarr3_name) {
 		buf_putc(out, '{');
-		put_text(out, "name", ops->zarr3_name);
+		spec_json_put_text(out, "name", ops->zarr3_name);
 		buf_putc(out, '}');
 	} else {
 		put_unknown(spec, out);
@@ -69,7 +69,7 @@ bool codec_spec_json3(const struct codec_spec *spec, size_t elem_size, struct bu
 	else if (ops->zarr2_params)
 		ops->zarr2_params(spec, elem_size, &params);
 	buf_putc(out, '{');
-	put_text(out, "name", name);
+	spec_json_put_text(out, "name", name);
 	/* zarr-python wants a configuration of numcodecs' codecs even where it is empty */
 	buf_puts(out, ", \"configuration\": {");
 	if (params.len > 2) /* each parameter begins with ", " */
@@ -88,7 +88,7 @@ void codec_spec_json(const struct codec_chain *chain, size_t elem_size, int vers
 	for (uint32_t i = 0; i < chain->n; i++) {
 		buf_puts(out, i ? ", " : "");
 		if (version != 3)
-			put_one(&chain->specs[i], elem_size, out);
+			spec_json_put_one(&chain->specs[i], elem_size, out);
 		else if (!codec_spec_json3(&chain->specs[i], elem_size, out))
 			put_unknown(&chain->specs[i], out);
 	}

@@ -22,17 +22,17 @@
 
 /* ---- reading ---- */
 
-enum kind { TEXT, LIST, OTHER };
+enum json2_kind { TEXT, LIST, OTHER };
 
 /* mark - one value of the outermost list. */
 struct mark {
-	enum kind kind;
+	enum json2_kind kind;
 	size_t len;      /* of the body in front of it */
 	uint64_t n;      /* texts in front of it */
 	uint64_t others; /* values in front of it that are neither texts nor null nor lists */
 };
 
-struct reader {
+struct json2_reader {
 	const uint8_t *in, *p, *end;
 	struct buf *out;
 	uint64_t n, most, others;
@@ -42,25 +42,25 @@ struct reader {
 	struct err *e;
 };
 
-static int bad(const struct reader *r, const char *what)
+static int json2_bad(const struct json2_reader *r, const char *what)
 {
 	return err_set(r->e, -EBADMSG, "not JSON at byte %zu: %s", (size_t)(r->p - r->in),
 		       what);
 }
 
-static void blanks(struct reader *r)
+static void json2_blanks(struct json2_reader *r)
 {
 	while (r->p < r->end &&
 	       (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r'))
 		r->p++;
 }
 
-static int hex4(struct reader *r, uint32_t *ret)
+static int json2_hex4(struct json2_reader *r, uint32_t *ret)
 {
 	uint32_t v = 0;
 
 	if (r->end - r->p < 4)
-		return bad(r, "a text without an end");
+		return json2_bad(r, "a text without an end");
 	for (int i = 0; i < 4; i++, r->p++) {
 		uint8_t c = *r->p;
 
@@ -69,13 +69,13 @@ static int hex4(struct reader *r, uint32_t *ret)
 		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
 			v = v << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
 		else
-			return bad(r, "an escape that is none");
+			return json2_bad(r, "an escape that is none");
 	}
 	*ret = v;
 	return 0;
 }
 
-static void put_utf8(struct buf *b, uint32_t c)
+static void json2_put_utf8(struct buf *b, uint32_t c)
 {
 	if (c < 0x80) {
 		buf_putc(b, (char)c);
@@ -94,52 +94,52 @@ static void put_utf8(struct buf *b, uint32_t c)
 	buf_putc(b, (char)(0x80 | (c & 0x3f)));
 }
 
-/* unicode - what follows \u. Two surrogates are one character, one alone is none. */
-static int unicode(struct reader *r)
+/* json2_unicode - what follows \u. Two surrogates are one character, one alone is none. */
+static int json2_unicode(struct json2_reader *r)
 {
 	uint32_t c, low;
-	int rc = hex4(r, &c);
+	int rc = json2_hex4(r, &c);
 
 	if (rc)
 		return rc;
 	if (c >= 0xd800 && c < 0xdc00) {
 		if (r->end - r->p < 2 || r->p[0] != '\\' || r->p[1] != 'u')
-			return bad(r, "half a character");
+			return json2_bad(r, "half a character");
 		r->p += 2;
-		rc = hex4(r, &low);
+		rc = json2_hex4(r, &low);
 		if (rc)
 			return rc;
 		if (low < 0xdc00 || low > 0xdfff)
-			return bad(r, "half a character");
+			return json2_bad(r, "half a character");
 		c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
 	} else if (c >= 0xdc00 && c < 0xe000) {
-		return bad(r, "half a character");
+		return json2_bad(r, "half a character");
 	}
-	put_utf8(r->out, c);
+	json2_put_utf8(r->out, c);
 	return 0;
 }
 
-static int escape(struct reader *r)
+static int json2_escape(struct json2_reader *r)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *at;
 
 	if (r->p == r->end)
-		return bad(r, "a text without an end");
+		return json2_bad(r, "a text without an end");
 	if (*r->p == 'u') {
 		r->p++;
-		return unicode(r);
+		return json2_unicode(r);
 	}
 	at = *r->p ? strchr(from, *r->p) : NULL;
 	if (!at)
-		return bad(r, "an escape that is none");
+		return json2_bad(r, "an escape that is none");
 	buf_putc(r->out, to[at - from]);
 	r->p++;
 	return 0;
 }
 
-/* text - append one, behind the quote that begins it. */
-static int text(struct reader *r)
+/* json2_text - append one, behind the quote that begins it. */
+static int json2_text(struct json2_reader *r)
 {
 	const size_t start = r->out->len;
 
@@ -153,12 +153,12 @@ static int text(struct reader *r)
 		if (r->p > from)
 			buf_put(r->out, from, (size_t)(r->p - from));
 		if (r->p == r->end)
-			return bad(r, "a text without an end");
+			return json2_bad(r, "a text without an end");
 		if (*r->p++ == '"')
 			break;
 		if (r->p[-1] != '\\')
-			return bad(r, "a control character in a text");
-		rc = escape(r);
+			return json2_bad(r, "a control character in a text");
+		rc = json2_escape(r);
 		if (rc)
 			return rc;
 	}
@@ -170,7 +170,7 @@ static int text(struct reader *r)
 				r->out->len - start - CODEC_VLEN_HEAD, r->n, r->e);
 }
 
-static bool word(struct reader *r, const char *s)
+static bool json2_word(struct json2_reader *r, const char *s)
 {
 	size_t n = strlen(s);
 
@@ -180,8 +180,8 @@ static bool word(struct reader *r, const char *s)
 	return true;
 }
 
-/* number - a whole one; others are in no shape. */
-static bool number(struct reader *r)
+/* json2_number - a whole one; others are in no shape. */
+static bool json2_number(struct json2_reader *r)
 {
 	const uint8_t *p = r->p;
 
@@ -195,8 +195,8 @@ static bool number(struct reader *r)
 	return true;
 }
 
-/* begin - a value of the outermost list. */
-static void begin(struct reader *r, enum kind kind)
+/* json2_begin - a value of the outermost list. */
+static void json2_begin(struct json2_reader *r, enum json2_kind kind)
 {
 	r->last[1] = r->last[0];
 	r->last[0] = (struct mark){kind, r->out->len, r->n, r->others};
@@ -204,54 +204,54 @@ static void begin(struct reader *r, enum kind kind)
 }
 
 /* counted - one more text, or null, which is an empty one. The dtype is a text, too. */
-static int counted(struct reader *r)
+static int counted(struct json2_reader *r)
 {
 	if (r->n++ <= r->most)
 		return 0;
 	return err_set(r->e, -EBADMSG, "more than %" PRIu64 " elements in the list", r->most);
 }
 
-/* value - anything but the end of a list; of a list only its beginning. */
-static int value(struct reader *r)
+/* json2_value - anything but the end of a list; of a list only its beginning. */
+static int json2_value(struct json2_reader *r)
 {
 	const bool outer = r->depth == 1;
 	int rc = 0;
 
 	if (r->p == r->end)
-		return bad(r, "the end");
+		return json2_bad(r, "the end");
 	if (*r->p == '[') {
 		if (r->depth == DEPTH_MAX)
-			return bad(r, "lists within lists");
+			return json2_bad(r, "lists within lists");
 		if (outer)
-			begin(r, LIST);
+			json2_begin(r, LIST);
 		r->p++;
 		r->depth++;
 		return 0;
 	}
 	if (outer)
-		begin(r, *r->p == '"' ? TEXT : OTHER);
+		json2_begin(r, *r->p == '"' ? TEXT : OTHER);
 	if (*r->p == '"') {
 		r->p++;
-		rc = text(r);
-	} else if (word(r, "null")) {
+		rc = json2_text(r);
+	} else if (json2_word(r, "null")) {
 		buf_put_le32(r->out, 0);
-	} else if (word(r, "true") || word(r, "false") || number(r)) {
+	} else if (json2_word(r, "true") || json2_word(r, "false") || json2_number(r)) {
 		r->others++;
 		return 0;
 	} else {
-		return bad(r, "neither a text nor a list");
+		return json2_bad(r, "neither a text nor a list");
 	}
 	return rc ? rc : counted(r);
 }
 
-/* list - everything up to the end of the outermost list. */
-static int list(struct reader *r)
+/* json2_list - everything up to the end of the outermost list. */
+static int json2_list(struct json2_reader *r)
 {
 	bool first = true; /* nothing stands before the next value of the innermost list */
 	int rc = 0;
 
 	while (!rc && r->depth > 0) {
-		blanks(r);
+		json2_blanks(r);
 		if (r->p < r->end && *r->p == ']') {
 			r->p++;
 			r->depth--;
@@ -260,12 +260,12 @@ static int list(struct reader *r)
 		}
 		if (!first) {
 			if (r->p == r->end || *r->p != ',')
-				return bad(r, r->p == r->end ? "the end" : "no comma");
+				return json2_bad(r, r->p == r->end ? "the end" : "no comma");
 			r->p++;
-			blanks(r);
+			json2_blanks(r);
 		}
 		first = r->p < r->end && *r->p == '[';
-		rc = value(r);
+		rc = json2_value(r);
 		/* what stood in a list before its end is no error yet: it may be the shape */
 		if (!rc && r->values > MARKS && r->last[1].others > 0)
 			rc = err_set(r->e, -EBADMSG, "an element of the list is not a text");
@@ -273,8 +273,8 @@ static int list(struct reader *r)
 	return rc;
 }
 
-/* finish - the last two values are no elements. */
-static int finish(struct reader *r, uint64_t n)
+/* json2_finish - the last two values are no elements. */
+static int json2_finish(struct json2_reader *r, uint64_t n)
 {
 	const struct mark *dtype = &r->last[1], *shape = &r->last[0];
 
@@ -296,25 +296,25 @@ static int finish(struct reader *r, uint64_t n)
 int codec_json2_decode(const uint8_t *in, size_t len, uint64_t n, struct buf *out,
 		       struct err *e)
 {
-	struct reader r = {
+	struct json2_reader r = {
 		.in = in, .p = in, .end = in + len, .out = out, .most = n, .depth = 1, .e = e};
 	int rc;
 
-	blanks(&r);
+	json2_blanks(&r);
 	if (r.p == r.end || *r.p != '[')
-		return bad(&r, "no list");
+		return json2_bad(&r, "no list");
 	r.p++;
-	rc = list(&r);
-	blanks(&r);
+	rc = json2_list(&r);
+	json2_blanks(&r);
 	if (!rc && r.p < r.end)
-		rc = bad(&r, "more behind the list");
-	return rc ? rc : finish(&r, n);
+		rc = json2_bad(&r, "more behind the list");
+	return rc ? rc : json2_finish(&r, n);
 }
 
 /* ---- writing ---- */
 
-/* code_point - the character at p, of text that was checked; *ret_n: its bytes. */
-static uint32_t code_point(const uint8_t *p, size_t *ret_n)
+/* json2_code_point - the character at p, of text that was checked; *ret_n: its bytes. */
+static uint32_t json2_code_point(const uint8_t *p, size_t *ret_n)
 {
 	const size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
 	uint32_t c = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
@@ -325,7 +325,7 @@ static uint32_t code_point(const uint8_t *p, size_t *ret_n)
 	return c;
 }
 
-static void put_escaped(uint32_t c, struct buf *out)
+static void json2_put_escaped(uint32_t c, struct buf *out)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
 	const char *at = c && c < 0x80 ? strchr(from, (int)c) : NULL;
@@ -341,7 +341,7 @@ static void put_escaped(uint32_t c, struct buf *out)
 	}
 }
 
-static void put_text(const uint8_t *p, size_t len, struct buf *out)
+static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 {
 	buf_putc(out, '"');
 	while (len > 0) {
@@ -352,7 +352,7 @@ static void put_text(const uint8_t *p, size_t len, struct buf *out)
 		if (n > 0) {
 			buf_put(out, p, n);
 		} else {
-			put_escaped(code_point(p, &n), out);
+			json2_put_escaped(json2_code_point(p, &n), out);
 		}
 		p += n;
 		len -= n;
@@ -360,10 +360,10 @@ static void put_text(const uint8_t *p, size_t len, struct buf *out)
 	buf_putc(out, '"');
 }
 
-/* put_texts - rows of lists, one axis for each, without recursion: before element i as many lists
- * begin as axes have i at their start. */
-static void put_texts(const uint8_t *body, size_t len, uint32_t rank, const uint64_t *shape,
-		      uint64_t n, struct buf *out)
+/* json2_put_texts - rows of lists, one axis for each, without recursion: before element i as many
+ * lists begin as axes have i at their start. */
+static void json2_put_texts(const uint8_t *body, size_t len, uint32_t rank,
+			    const uint64_t *shape, uint64_t n, struct buf *out)
 {
 	for (uint64_t i = 0; i < n && buf_ok(out); i++) {
 		uint64_t rows = 1;
@@ -372,7 +372,7 @@ static void put_texts(const uint8_t *body, size_t len, uint32_t rank, const uint
 
 		for (uint32_t d = rank; d-- > 1 && i % (rows *= shape[d]) == 0;)
 			buf_putc(out, '[');
-		put_text(p, size, out);
+		json2_put_text(p, size, out);
 		rows = 1;
 		for (k = rank; k-- > 1 && (i + 1) % (rows *= shape[k]) == 0;)
 			buf_putc(out, ']');
@@ -410,7 +410,7 @@ void codec_json2_encode(const uint8_t *body, size_t len, uint32_t rank, const ui
 		n *= shape[d];
 	buf_putc(out, '[');
 	if (n > 0)
-		put_texts(body, len, rank, shape, n, out);
+		json2_put_texts(body, len, rank, shape, n, out);
 	else
 		put_hollow(shape, out);
 	buf_puts(out, "\"|O\",[");

@@ -35,8 +35,9 @@ static const char *guess(const char *text)
 	return cfg_nearest(text, names, n);
 }
 
-/* bad - name the option, and show how it is written. */
-static int bad(const char *option, const char *text, const char *syntax, int rc, struct err *e)
+/* codec_rules_bad - name the option, and show how it is written. */
+static int codec_rules_bad(const char *option, const char *text, const char *syntax, int rc,
+			   struct err *e)
 {
 	char what[ERR_TEXT_MAX];
 	const char *near = guess(text);
@@ -61,14 +62,14 @@ int fs_rules_init(const struct cfg *cfg, struct fs_rules *ret, struct err *e)
 
 		rc = codec_rule_add(&ret->arena, text, &ret->filters, e);
 		if (rc)
-			rc = bad("filter", text, FILTER_SYNTAX, rc, e);
+			rc = codec_rules_bad("filter", text, FILTER_SYNTAX, rc, e);
 	}
 	for (size_t i = 0; i < cfg->n_quantize_rules && rc == 0; i++) {
 		const char *text = cfg->quantize_rules[i];
 
 		rc = codec_quant_rule_add(&ret->arena, text, &ret->quants, e);
 		if (rc)
-			rc = bad("quantize", text, QUANTIZE_SYNTAX, rc, e);
+			rc = codec_rules_bad("quantize", text, QUANTIZE_SYNTAX, rc, e);
 	}
 	if (rc)
 		fs_rules_release(ret);
@@ -117,8 +118,8 @@ void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct
 
 #define BYTES_MAX ((size_t)1 << 20) /* of prepared parameters */
 
-/* known - whether somebody here has every filter of the chain. */
-static int known(const struct codec_chain *chain, struct err *e)
+/* codec_rules_known - whether somebody here has every filter of the chain. */
+static int codec_rules_known(const struct codec_chain *chain, struct err *e)
 {
 	for (uint32_t i = 0; i < chain->n; i++) {
 		struct buf text;
@@ -173,7 +174,7 @@ int fs_rules_check(const struct fs_rules *r, const struct cfg *cfg, struct err *
 		if (rule->none)
 			continue;
 		arena_init(&a, BYTES_MAX);
-		rc = known(&rule->chain, e);
+		rc = codec_rules_known(&rule->chain, e);
 		if (rc == 0)
 			rc = usable(&a, &rule->chain, e);
 		if (rc < 0)

@@ -39,8 +39,8 @@ static char *cache_dir(void)
 	return n < 0 ? NULL : ours;
 }
 
-/* index_of - a file for this pattern and dimension; NULL: none. */
-static char *index_of(const struct cfg *cfg)
+/* app_concat_index_of - a file for this pattern and dimension; NULL: none. */
+static char *app_concat_index_of(const struct cfg *cfg)
 {
 	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
 	char *path = NULL;
@@ -99,7 +99,7 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 		rc = setup->prepare(e);
 	if (rc < 0)
 		return rc;
-	index = index_of(cfg);
+	index = app_concat_index_of(cfg);
 	if (cfg->concat_index && index)
 		rc = may_be_index(cfg, index, e);
 	if (rc < 0)

@@ -26,8 +26,8 @@ static bool means_file(enum ending means)
 	return ending_is_netcdf4(means) || means == ENDING_CLASSIC || means == ENDING_HDF4;
 }
 
-/* has - whether what has this ending may have such a counterpart. */
-static bool has(enum ending means, enum name_kind kind)
+/* dataset_names_has - whether what has this ending may have such a counterpart. */
+static bool dataset_names_has(enum ending means, enum name_kind kind)
 {
 	return kind == NAME_FILE   ? means_tree(means)
 	       : kind == NAME_TREE ? means_file(means)
@@ -66,7 +66,7 @@ static size_t stem_of(const char *name, size_t len, enum name_kind kind, unsigne
 			const size_t n = strlen(row->text);
 			char text[16];
 
-			if (!has(row->means, kind) || len <= n ||
+			if (!dataset_names_has(row->means, kind) || len <= n ||
 			    memcmp(name + len - n, in_case(row->text, capitals, text), n) != 0)
 				continue;
 			*ret_rank = rank_of(row) + (capitals ? CAPITALS_RANK : 0);
@@ -75,8 +75,9 @@ static size_t stem_of(const char *name, size_t len, enum name_kind kind, unsigne
 	return 0;
 }
 
-/* join - stem and ending; false when they are too long for a name. */
-static bool join(const char *stem, size_t len, const char *ending, char out[NAME_BYTES])
+/* dataset_names_join - stem and ending; false when they are too long for a name. */
+static bool dataset_names_join(const char *stem, size_t len, const char *ending,
+			       char out[NAME_BYTES])
 {
 	size_t n = strlen(ending);
 
@@ -109,7 +110,7 @@ void name_of_file(const char *path, char out[NAME_BYTES])
 		path = "source";
 		stem = strlen(path);
 	}
-	(void)join(path, stem, ".nc", out); /* fits by construction */
+	(void)dataset_names_join(path, stem, ".nc", out); /* fits by construction */
 }
 
 bool name_counterpart(const char *name, bool is_dir, enum name_kind kind, char out[NAME_BYTES],
@@ -123,11 +124,11 @@ bool name_counterpart(const char *name, bool is_dir, enum name_kind kind, char o
 		return false;
 	if (!stem)
 		*ret_rank = DIRECTORY_RANK;
-	return join(name, stem ? stem : len, own[kind], out);
+	return dataset_names_join(name, stem ? stem : len, own[kind], out);
 }
 
-/* kind_of - which kind of counterpart is called like this; its stem's length. */
-static enum name_kind kind_of(const char *name, size_t *ret_stem)
+/* dataset_names_kind_of - which kind of counterpart is called like this; its stem's length. */
+static enum name_kind dataset_names_kind_of(const char *name, size_t *ret_stem)
 {
 	const size_t len = strlen(name);
 
@@ -146,7 +147,7 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 			   bool *ret_dir_only)
 {
 	size_t stem = 0;
-	const enum name_kind kind = kind_of(name, &stem);
+	const enum name_kind kind = dataset_names_kind_of(name, &stem);
 	const char *ending = kind == NAME_FILE && rank == DIRECTORY_RANK ? "" : NULL;
 	const bool capitals = rank >= CAPITALS_RANK;
 	char back[NAME_BYTES], room[16];
@@ -155,10 +156,10 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 	if (kind == NAME_PLAIN)
 		return NAME_PLAIN;
 	for (size_t i = 0; i < ENDING_ROWS && !ending; i++)
-		if (has(ending_rows[i].means, kind) &&
+		if (dataset_names_has(ending_rows[i].means, kind) &&
 		    rank_of(&ending_rows[i]) + (capitals ? CAPITALS_RANK : 0) == rank)
 			ending = in_case(ending_rows[i].text, capitals, room);
-	if (!ending || !join(name, stem, ending, out))
+	if (!ending || !dataset_names_join(name, stem, ending, out))
 		return NAME_PLAIN;
 	*ret_dir_only = !*ending;
 	/* "a.zarr.nc" is nobody's counterpart by way of "a.zarr", which has "a.nc" */
@@ -171,9 +172,9 @@ bool name_of_new(const char *name, bool is_dir, char out[NAME_BYTES])
 {
 	size_t stem = 0;
 
-	if (kind_of(name, &stem) != (is_dir ? NAME_TREE : NAME_FILE))
+	if (dataset_names_kind_of(name, &stem) != (is_dir ? NAME_TREE : NAME_FILE))
 		return false;
-	return join(name, stem, own[is_dir ? NAME_FILE : NAME_TREE], out);
+	return dataset_names_join(name, stem, own[is_dir ? NAME_FILE : NAME_TREE], out);
 }
 
 bool name_says_dataset(const char *name, bool is_dir)

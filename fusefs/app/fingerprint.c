@@ -40,7 +40,7 @@ static uint64_t mix_stat(uint64_t h, const struct stat *st)
 	return fingerprint_mix(h, (uint64_t)st->st_ctim.tv_nsec);
 }
 
-static int cannot(const struct cfg *cfg, struct err *e)
+static int fingerprint_cannot(const struct cfg *cfg, struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP,
 		       "'%s': it cannot be seen whether it changed in between, so that nothing "
@@ -55,28 +55,29 @@ struct walk {
 	uint64_t sum; /* order of a listing means nothing */
 };
 
-static int walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e);
+static int fingerprint_walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e);
 
-static int entry(struct walk *w, int dir, const char *name, uint64_t above, int depth,
-		 struct err *e)
+static int fingerprint_entry(struct walk *w, int dir, const char *name, uint64_t above,
+			     int depth, struct err *e)
 {
 	uint64_t h = mix_text(above, name);
 	struct stat st;
 	int fd;
 
 	if (fnmatch("refs.*.parq", name, 0) == 0)
-		return cannot(w->cfg, e);
+		return fingerprint_cannot(w->cfg, e);
 	if (fstatat(dir, name, &st, 0) < 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : err_sys(e, errno, "'%.200s'", name);
 	w->sum += mix_stat(h, &st);
 	if (!S_ISDIR(st.st_mode))
 		return 0;
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? err_sys(e, errno, "'%.200s'", name) : walk(w, fd, h, depth + 1, e);
+	return fd < 0 ? err_sys(e, errno, "'%.200s'", name)
+		      : fingerprint_walk(w, fd, h, depth + 1, e);
 }
 
-/* walk - everything below fd, which is taken. */
-static int walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e)
+/* fingerprint_walk - everything below fd, which is taken. */
+static int fingerprint_walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e)
 {
 	DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(fd);
 	const struct dirent *x;
@@ -89,7 +90,7 @@ static int walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e
 	}
 	while (rc == 0 && (errno = 0, x = readdir(d)))
 		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
-			rc = entry(w, dirfd(d), x->d_name, above, depth, e);
+			rc = fingerprint_entry(w, dirfd(d), x->d_name, above, depth, e);
 	if (rc == 0 && errno)
 		rc = err_sys(e, errno, "a directory");
 	(void)closedir(d);
@@ -105,7 +106,8 @@ static bool is_archive(const char *path)
 	return fd >= 0 && io_pread(fd, head, 2, 0, NULL) == 0 && memcmp(head, "PK", 2) == 0;
 }
 
-static int local(const struct app *setup, struct source *s, uint64_t *h, struct err *e)
+static int fingerprint_local(const struct app *setup, struct source *s, uint64_t *h,
+			     struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct walk w = {.cfg = cfg};
@@ -116,11 +118,13 @@ static int local(const struct app *setup, struct source *s, uint64_t *h, struct 
 		return err_sys(e, errno, "'%s'", cfg->shown);
 	*h = mix_stat(*h, &st);
 	if (!S_ISDIR(st.st_mode))
-		return s->ops == setup->zarr && !is_archive(cfg->source) ? cannot(cfg, e) : 0;
+		return s->ops == setup->zarr && !is_archive(cfg->source)
+			       ? fingerprint_cannot(cfg, e)
+			       : 0;
 	fd = open(cfg->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s'", cfg->shown);
-	rc = walk(&w, fd, 0, 0, e);
+	rc = fingerprint_walk(&w, fd, 0, 0, e);
 	*h = fingerprint_mix(*h, w.sum);
 	return rc;
 }
@@ -148,7 +152,7 @@ static int far_tree(const struct app *setup, uint64_t *h, struct err *e)
 	rc = store_list_deep(store, "", add_object, &sum, e);
 	store_close(store);
 	*h = fingerprint_mix(*h, sum);
-	return rc == -EOPNOTSUPP ? cannot(setup->cfg, e) : rc;
+	return rc == -EOPNOTSUPP ? fingerprint_cannot(setup->cfg, e) : rc;
 }
 
 /* ---- all of it ---- */
@@ -170,12 +174,12 @@ int source_fingerprint(const struct app *setup, struct source *s, uint64_t *ret,
 	h = mix_text(h, setup->cfg->shown);
 	h = fingerprint_mix(h, s->ds.n_arrays);
 	if (!setup->cfg->remote) {
-		rc = local(setup, s, &h, e);
+		rc = fingerprint_local(setup, s, &h, e);
 	} else if (S_ISDIR(s->ds.st.st_mode)) {
 		rc = far_tree(setup, &h, e);
 	} else {
 		h = mix_stat(h, &s->ds.st);
-		rc = s->ds.st.st_mtim.tv_sec == 0 ? cannot(setup->cfg, e) : 0;
+		rc = s->ds.st.st_mtim.tv_sec == 0 ? fingerprint_cannot(setup->cfg, e) : 0;
 	}
 	*ret = h;
 	return rc;

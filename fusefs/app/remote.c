@@ -20,7 +20,7 @@ static struct {
 	pid_t owner;                 /* lock */
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int get(const struct app *setup, void **ret, struct err *e)
+static int app_remote_get(const struct app *setup, void **ret, struct err *e)
 {
 	int rc = 0;
 
@@ -52,7 +52,7 @@ int fs_source(const struct app *setup, const char *path, const struct source_opt
 		rc = source_open(setup->formats, setup->n_formats, path, opts, ret, e);
 		return rc < 0 ? fs_concat_hint(path, rc, e) : 0;
 	}
-	rc = get(setup, &remote, e);
+	rc = app_remote_get(setup, &remote, e);
 	if (rc == 0)
 		rc = setup->remote->at(remote, path, &at, e);
 	if (rc < 0)
@@ -66,7 +66,7 @@ int fs_source(const struct app *setup, const char *path, const struct source_opt
 int fs_store(const struct app *setup, const char *address, struct store **ret, struct err *e)
 {
 	void *remote;
-	int rc = get(setup, &remote, e);
+	int rc = app_remote_get(setup, &remote, e);
 
 	return rc < 0 ? rc : setup->remote->store(remote, address, ret, e);
 }
@@ -75,7 +75,7 @@ int fs_blob(const struct app *setup, const char *from, const char *address, stru
 	    struct err *e)
 {
 	void *remote;
-	int rc = get(setup, &remote, e);
+	int rc = app_remote_get(setup, &remote, e);
 
 	return rc < 0 ? rc : setup->remote->blob(remote, from, address, ret, e);
 }

@@ -9,16 +9,16 @@
 #define MOMENT_NS (100 * 1000 * 1000)
 #define SECOND_NS (1000 * 1000 * 1000)
 
-struct worker {
+struct workers_worker {
 	const struct workers *all;
 	pthread_t thread;
 	uint32_t i;
 	uint8_t *room;
 };
 
-static void *run(void *arg)
+static void *workers_do_run(void *arg)
 {
-	struct worker *me = arg;
+	struct workers_worker *me = arg;
 	const struct workers *w = me->all;
 
 	w->work(w->arg, me->i, me->room);
@@ -29,16 +29,17 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* start - as many as there can be. Locked. Returns how many, and why not one. */
-static uint32_t start(const struct workers *w, struct worker *v, struct err *e)
+/* workers_start - as many as there can be. Locked. Returns how many, and why not one. */
+static uint32_t workers_start(const struct workers *w, struct workers_worker *v, struct err *e)
 {
 	uint32_t n = 0;
 
 	for (; n < w->n; n++) {
 		int rc;
 
-		v[n] = (struct worker){.all = w, .i = n, .room = malloc(w->room)};
-		rc = v[n].room ? pthread_create(&v[n].thread, NULL, run, &v[n]) : ENOMEM;
+		v[n] = (struct workers_worker){.all = w, .i = n, .room = malloc(w->room)};
+		rc = v[n].room ? pthread_create(&v[n].thread, NULL, workers_do_run, &v[n])
+			       : ENOMEM;
 		if (rc) {
 			free(v[n].room);
 			if (n == 0)
@@ -67,14 +68,14 @@ static void wait_a_moment(const struct workers *w)
 
 int workers_run(const struct workers *w, struct err *e)
 {
-	struct worker *v = alloc_array(w->n, sizeof(*v));
+	struct workers_worker *v = alloc_array(w->n, sizeof(*v));
 	uint32_t n;
 
 	if (!v)
 		return err_nomem(e);
 	cancel_cond_init(w->tick);
 	(void)pthread_mutex_lock(w->lock);
-	n = start(w, v, e);
+	n = workers_start(w, v, e);
 	while (*w->running > 0) {
 		wait_a_moment(w);
 		if (*w->running == 0)

@@ -91,7 +91,7 @@ static const struct subcommand {
 	{CFG_VERSION, 0, run_version},
 };
 
-static const struct subcommand *find(enum cfg_command command)
+static const struct subcommand *cmd_commands_find(enum cfg_command command)
 {
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].command == command)
@@ -101,14 +101,14 @@ static const struct subcommand *find(enum cfg_command command)
 
 bool subcommand_has(enum cfg_command command, unsigned flag)
 {
-	const struct subcommand *s = find(command);
+	const struct subcommand *s = cmd_commands_find(command);
 
 	return s && s->flags & flag;
 }
 
 int subcommand_run(const struct app *setup)
 {
-	const struct subcommand *s = find(setup->cfg->command);
+	const struct subcommand *s = cmd_commands_find(setup->cfg->command);
 
 	return s ? s->run(setup) : 1;
 }

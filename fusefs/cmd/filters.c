@@ -38,9 +38,9 @@ static bool wraps(const struct codec_ops *ops)
 	       ops->h5_id == CODEC_ZSTD;
 }
 
-/* passes - to readers of which format stored chunks go without being decoded; '*': only when the
- * user says that his readers have this codec. */
-static void passes(const struct codec_ops *ops, struct buf *out)
+/* filters_passes - to readers of which format stored chunks go without being decoded; '*': only
+ * when the user says that his readers have this codec. */
+static void filters_passes(const struct codec_ops *ops, struct buf *out)
 {
 	const bool zarr2 = ops->zarr2_id, stock = ops->zarr3_stock || wraps(ops);
 	char tmp[64];
@@ -85,7 +85,7 @@ static void cell(const struct codec_ops *ops, int column, struct buf *out)
 		does(ops, out);
 		break;
 	case PASSES:
-		passes(ops, out);
+		filters_passes(ops, out);
 		break;
 	default:
 		text = ops->origin ? ops->origin : "built in";
@@ -119,8 +119,9 @@ static size_t width_of(int column, struct buf *out)
 	return width;
 }
 
-/* row - of one codec; NULL: the titles. */
-static void row(const struct codec_ops *ops, const size_t width[COLUMNS], struct buf *out)
+/* filters_row - of one codec; NULL: the titles. */
+static void filters_row(const struct codec_ops *ops, const size_t width[COLUMNS],
+			struct buf *out)
 {
 	struct buf b;
 
@@ -140,16 +141,16 @@ static void row(const struct codec_ops *ops, const size_t width[COLUMNS], struct
 	buf_putc(out, '\n');
 }
 
-static void text_report(const struct cfg *cfg, struct buf *out)
+static void filters_text_report(const struct cfg *cfg, struct buf *out)
 {
 	const struct codec_ops *ops;
 	size_t width[COLUMNS];
 
 	for (int c = 0; c < COLUMNS; c++)
 		width[c] = width_of(c, out);
-	row(NULL, width, out);
+	filters_row(NULL, width, out);
 	for (size_t i = 0; (ops = codec_at(i)); i++)
-		row(ops, width, out);
+		filters_row(ops, width, out);
 	buf_puts(out, "\n* with -o filter=keep\n");
 	if (cfg->verbose) {
 		buf_puts(out, "\nlibraries\n");
@@ -157,7 +158,7 @@ static void text_report(const struct cfg *cfg, struct buf *out)
 	}
 }
 
-static void json_text(struct buf *out, const char *name, const char *text)
+static void filters_json_text(struct buf *out, const char *name, const char *text)
 {
 	buf_puts(out, ", ");
 	str_put_member(out, name, text);
@@ -176,19 +177,19 @@ static void json_row(const struct codec_ops *ops, struct buf *out)
 		buf_printf(out, ", \"hdf5\": %" PRIu32, ops->h5_id);
 	else
 		buf_puts(out, ", \"hdf5\": null");
-	json_text(out, "zarr2", ops->zarr2_id);
-	json_text(out, "zarr3", ops->zarr3_name);
+	filters_json_text(out, "zarr2", ops->zarr2_id);
+	filters_json_text(out, "zarr3", ops->zarr3_name);
 	json_bool(out, "decode", ops->decode);
 	json_bool(out, "encode", ops->encode);
 	json_bool(out, "lossy", ops->lossy);
 	json_bool(out, "zarr_stock", ops->portable);
 	json_bool(out, "zarr3_stock", ops->zarr3_stock || wraps(ops));
 	json_bool(out, "hdf5_stock", ops->h5_stock);
-	json_text(out, "plugin", ops->origin);
+	filters_json_text(out, "plugin", ops->origin);
 	buf_putc(out, '}');
 }
 
-static void json_report(struct buf *out)
+static void filters_json_report(struct buf *out)
 {
 	const struct codec_ops *ops;
 	struct buf lines;
@@ -216,7 +217,7 @@ static void json_report(struct buf *out)
 void fs_filters(const struct cfg *cfg, struct buf *out)
 {
 	if (cfg->json)
-		json_report(out);
+		filters_json_report(out);
 	else
-		text_report(cfg, out);
+		filters_text_report(cfg, out);
 }

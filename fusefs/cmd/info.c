@@ -45,7 +45,7 @@ static const struct plan *plan_of(struct view *v, uint32_t array)
 
 /* For people. */
 
-static void put_lengths(struct buf *out, const uint64_t *v, uint32_t rank)
+static void info_put_lengths(struct buf *out, const uint64_t *v, uint32_t rank)
 {
 	for (uint32_t i = 0; i < rank; i++)
 		buf_printf(out, "%s%" PRIu64, i ? " x " : "", v[i]);
@@ -89,13 +89,13 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	buf_printf(out, "\n%*stype     ", INDENT + 4, "");
 	info_type(out, &a->type);
 	buf_printf(out, "\n%*sshape    ", INDENT + 4, "");
-	put_lengths(out, a->shape, a->rank);
+	info_put_lengths(out, a->shape, a->rank);
 	for (uint32_t i = 0; i < a->rank; i++) {
 		buf_puts(out, i ? ", " : "  (");
 		str_put_plain(out, ds->dims[a->dims[i]].name);
 	}
 	buf_printf(out, "%s\n%*schunks   ", a->rank ? ")" : "", INDENT + 4, "");
-	put_lengths(out, a->chunk, a->rank);
+	info_put_lengths(out, a->chunk, a->rank);
 	buf_printf(out, ", %" PRIu64 " in all", a->n_chunks);
 	if (a->chunk_bytes) {
 		buf_puts(out, ", each ");
@@ -205,7 +205,7 @@ static void text_far(struct buf *out, const struct dataset *ds)
 	buf_printf(out, "\nasked  %" PRIu64 " request%s so far", n, n == 1 ? "" : "s");
 }
 
-static void text_report(struct buf *out, const struct app *setup, struct view *v)
+static void info_text_report(struct buf *out, const struct app *setup, struct view *v)
 {
 	const struct cfg *cfg = setup->cfg;
 	const struct dataset *ds = &v->source->ds;
@@ -233,7 +233,7 @@ static void text_report(struct buf *out, const struct app *setup, struct view *v
 
 /* For programs. */
 
-static void json_text(struct buf *out, const char *s)
+static void info_json_text(struct buf *out, const char *s)
 {
 	str_put_json(out, s, strlen(s));
 }
@@ -251,7 +251,7 @@ static void json_attrs(struct buf *out, const struct ds_attr *attrs, uint32_t n)
 	buf_puts(out, ", \"attributes\": [");
 	for (uint32_t i = 0; i < n; i++) {
 		buf_puts(out, i ? ", " : "");
-		json_text(out, attrs[i].name);
+		info_json_text(out, attrs[i].name);
 	}
 	buf_putc(out, ']');
 }
@@ -268,7 +268,7 @@ static void json_filters(struct buf *out, const char *name, const char *text_nam
 		const struct codec_spec *spec = &chain->specs[i];
 
 		buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
-		json_text(out, codec_name(spec, tmp, sizeof(tmp)));
+		info_json_text(out, codec_name(spec, tmp, sizeof(tmp)));
 		buf_printf(out, ", \"id\": %" PRIu32 ", \"params\": [", spec->h5_id);
 		for (uint32_t p = 0; p < spec->n_params; p++)
 			buf_printf(out, "%s%" PRIu32, p ? ", " : "", spec->params[p]);
@@ -313,7 +313,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	buf_puts(out, ", \"dimensions\": [");
 	for (uint32_t i = 0; i < a->rank; i++) {
 		buf_puts(out, i ? ", " : "");
-		json_text(out, ds->dims[a->dims[i]].name);
+		info_json_text(out, ds->dims[a->dims[i]].name);
 	}
 	buf_printf(out,
 		   "], \"chunk_count\": %" PRIu64 ", \"chunk_bytes\": %" PRIu64
@@ -329,13 +329,13 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
 	info_fill(out, a, true);
 	buf_puts(out, ", \"plan\": ");
-	json_text(out, plan ? plan_kind_name(plan->kind) : "");
+	info_json_text(out, plan ? plan_kind_name(plan->kind) : "");
 	buf_puts(out, ", \"reason\": ");
-	json_text(out, plan ? plan->reason : "");
+	info_json_text(out, plan ? plan->reason : "");
 	json_filters(out, "shown_filters", "shown_Filter", plan ? &plan->chain : &none);
 	buf_puts(out, ", \"problem\": ");
 	if (a->unreadable)
-		json_text(out, a->unreadable);
+		info_json_text(out, a->unreadable);
 	else
 		buf_puts(out, "null");
 	json_attrs(out, a->attrs, a->n_attrs);
@@ -353,7 +353,7 @@ static void json_group(struct buf *out, const struct dataset *ds, uint32_t ordin
 		const struct ds_dim *d = &ds->dims[g->dims[i]];
 
 		buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
-		json_text(out, d->name);
+		info_json_text(out, d->name);
 		buf_printf(
 			out, ", \"length\": %" PRIu64 ", \"unlimited\": %s, \"made_up\": %s}",
 			d->len, d->unlimited ? "true" : "false", d->phony ? "true" : "false");
@@ -369,30 +369,30 @@ static void json_rules(struct buf *out, const char *name, char *const *texts, si
 	buf_printf(out, ", \"%s\": [", name);
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(out, i ? ", " : "");
-		json_text(out, texts[i]);
+		info_json_text(out, texts[i]);
 	}
 	buf_putc(out, ']');
 }
 
-static void json_report(struct buf *out, const struct app *setup, struct view *v)
+static void info_json_report(struct buf *out, const struct app *setup, struct view *v)
 {
 	const struct cfg *cfg = setup->cfg;
 	const struct dataset *ds = &v->source->ds;
 
 	buf_puts(out, "{\"source\": ");
-	json_text(out, cfg->shown);
+	info_json_text(out, cfg->shown);
 	buf_puts(out, ", \"format\": ");
-	json_text(out, ds->format);
+	info_json_text(out, ds->format);
 	if (S_ISDIR(ds->st.st_mode))
 		buf_puts(out, ", \"size\": null, \"view\": ");
 	else
 		buf_printf(out,
 			   ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
-	json_text(out, v->ops->name);
+	info_json_text(out, v->ops->name);
 	if (cfg->remote)
 		buf_printf(out, ", \"requests\": %" PRIu64, fs_remote_requests());
 	buf_puts(out, ", \"filter\": ");
-	json_text(out, filter_name(cfg->filter));
+	info_json_text(out, filter_name(cfg->filter));
 	json_rules(out, "filter_rules", cfg->filter_rules, cfg->n_filter_rules);
 	json_rules(out, "quantize_rules", cfg->quantize_rules, cfg->n_quantize_rules);
 	buf_puts(out, ",\n \"groups\": [");
@@ -408,45 +408,45 @@ static void json_report(struct buf *out, const struct app *setup, struct view *v
 	buf_puts(out, "],\n \"notes\": [");
 	for (uint32_t i = 0; i < ds->n_notes + v->n_notes; i++) {
 		buf_puts(out, i ? ",\n  " : "\n  ");
-		json_text(out, i < ds->n_notes ? ds->notes[i] : v->notes[i - ds->n_notes]);
+		info_json_text(out, i < ds->n_notes ? ds->notes[i] : v->notes[i - ds->n_notes]);
 	}
 	buf_puts(out, "]}\n");
 }
 
 /* A directory that is mirrored: its datasets, none of which is opened. */
 
-struct pair {
+struct info_pair {
 	char *source, *name; /* owned */
 };
 
-struct pairs {
-	struct pair *v;
+struct info_pairs {
+	struct info_pair *v;
 	size_t n, cap;
 	bool short_of_memory;
 };
 
 static bool take_pair(void *arg, const char *source, const char *name)
 {
-	struct pairs *p = arg;
-	struct pair *at;
+	struct info_pairs *p = arg;
+	struct info_pair *at;
 
 	p->short_of_memory = grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0;
 	if (p->short_of_memory)
 		return false;
 	at = &p->v[p->n++];
-	*at = (struct pair){.source = strdup(source), .name = strdup(name)};
+	*at = (struct info_pair){.source = strdup(source), .name = strdup(name)};
 	p->short_of_memory = !at->source || !at->name;
 	return !p->short_of_memory;
 }
 
 static int by_source(const void *a, const void *b)
 {
-	const struct pair *x = a, *y = b;
+	const struct info_pair *x = a, *y = b;
 
 	return strcmp(x->source, y->source);
 }
 
-static void text_pairs(struct buf *out, const struct cfg *cfg, const struct pairs *p)
+static void text_pairs(struct buf *out, const struct cfg *cfg, const struct info_pairs *p)
 {
 	buf_puts(out, "source ");
 	str_put_plain(out, cfg->shown);
@@ -463,16 +463,16 @@ static void text_pairs(struct buf *out, const struct cfg *cfg, const struct pair
 	}
 }
 
-static void json_pairs(struct buf *out, const struct cfg *cfg, const struct pairs *p)
+static void json_pairs(struct buf *out, const struct cfg *cfg, const struct info_pairs *p)
 {
 	buf_puts(out, "{\"source\": ");
-	json_text(out, cfg->shown);
+	info_json_text(out, cfg->shown);
 	buf_puts(out, ", \"format\": \"directory\", \"view\": \"mirror\",\n \"datasets\": [");
 	for (size_t i = 0; i < p->n; i++) {
 		buf_puts(out, i ? ",\n  {\"source\": " : "\n  {\"source\": ");
-		json_text(out, p->v[i].source);
+		info_json_text(out, p->v[i].source);
 		buf_puts(out, ", \"name\": ");
-		json_text(out, p->v[i].name);
+		info_json_text(out, p->v[i].name);
 		buf_putc(out, '}');
 	}
 	buf_puts(out, "]}\n");
@@ -480,7 +480,7 @@ static void json_pairs(struct buf *out, const struct cfg *cfg, const struct pair
 
 static int mirror_report(struct buf *out, const struct cfg *cfg, struct view *v, struct err *e)
 {
-	struct pairs p = {0};
+	struct info_pairs p = {0};
 	int rc = mirror_each(v, take_pair, &p, e);
 
 	if (!rc && p.short_of_memory)
@@ -502,9 +502,9 @@ int info_report(struct buf *out, const struct app *setup, struct view *v, struct
 	if (!v->source)
 		return mirror_report(out, setup->cfg, v, e);
 	if (setup->cfg->json)
-		json_report(out, setup, v);
+		info_json_report(out, setup, v);
 	else
-		text_report(out, setup, v);
+		info_text_report(out, setup, v);
 	return 0;
 }
 

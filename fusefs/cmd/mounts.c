@@ -288,13 +288,13 @@ static const char *const states[] = {
 	[MOUNTED_FOREIGN] = "another user's",
 };
 
-/* row - of the list. m: NULL: it is not mounted; named: NULL: it has no name. */
-struct row {
+/* mounts_row - of the list. m: NULL: it is not mounted; named: NULL: it has no name. */
+struct mounts_row {
 	const struct cfg_mount *named;
 	const struct mounted *m;
 };
 
-static const char *state_of(const struct row *r)
+static const char *mounts_state_of(const struct mounts_row *r)
 {
 	enum mounted_state state;
 
@@ -305,7 +305,7 @@ static const char *state_of(const struct row *r)
 								: states[state];
 }
 
-static void put_json(const struct row *r, bool first, struct buf *out)
+static void put_json(const struct mounts_row *r, bool first, struct buf *out)
 {
 	buf_puts(out, first ? "\n  {" : ",\n  {");
 	str_put_member(out, "name", r->named ? r->named->name : NULL);
@@ -314,7 +314,7 @@ static void put_json(const struct row *r, bool first, struct buf *out)
 	buf_puts(out, ", ");
 	str_put_member(out, "target", r->m ? r->m->dir : r->named->target);
 	buf_puts(out, ", ");
-	str_put_member(out, "state", state_of(r));
+	str_put_member(out, "state", mounts_state_of(r));
 	buf_printf(out, ", \"writable\": %s, ",
 		   !r->m            ? "null"
 		   : r->m->writable ? "true"
@@ -327,9 +327,10 @@ static void put_json(const struct row *r, bool first, struct buf *out)
 	buf_putc(out, '}');
 }
 
-static void put_line(const struct row *r, struct buf *out)
+static void put_line(const struct mounts_row *r, struct buf *out)
 {
-	buf_printf(out, "%-12s %-16s %-2s  ", r->named ? r->named->name : "-", state_of(r),
+	buf_printf(out, "%-12s %-16s %-2s  ", r->named ? r->named->name : "-",
+		   mounts_state_of(r),
 		   !r->m            ? "-"
 		   : r->m->writable ? "rw"
 				    : "ro");
@@ -355,7 +356,7 @@ int mounts_list(const struct app *setup)
 	if (cfg->json)
 		buf_putc(&text, '[');
 	for (size_t i = 0; i < cfg->n_mounts + n; i++) {
-		struct row r = {0};
+		struct mounts_row r = {0};
 
 		if (i < cfg->n_mounts) {
 			r.named = &cfg->mounts[i];

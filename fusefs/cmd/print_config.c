@@ -10,8 +10,10 @@ struct print {
 	struct buf *out;
 };
 
-/* put - one option. A value that is a text of the user's own may be an address with a password. */
-static void put(void *arg, const char *name, const char *value, bool said, bool is_path)
+/* print_config_put - one option. A value that is a text of the user's own may be an address with a
+ * password. */
+static void print_config_put(void *arg, const char *name, const char *value, bool said,
+			     bool is_path)
 {
 	const struct print *p = arg;
 	auto_free char *shown = is_path ? cfg_show(value) : NULL;
@@ -43,6 +45,6 @@ int config_print(const struct app *setup)
 		buf_printf(&text, "; target: %s\n", cfg->mountpoint);
 	buf_puts(&text, "[defaults]\n");
 	p.out = &text;
-	cfg_each(cfg, put, &p);
+	cfg_each(cfg, print_config_put, &p);
 	return print_text(&text);
 }

@@ -9,9 +9,9 @@
 
 enum { TEXT_SHOWN = 64, DEPTH_MAX = 8 };
 
-static void put_type(struct buf *out, const struct dtype *t, int depth);
+static void print_value_put_type(struct buf *out, const struct dtype *t, int depth);
 
-static void put_fields(struct buf *out, const struct dtype *t, int depth)
+static void print_value_put_fields(struct buf *out, const struct dtype *t, int depth)
 {
 	buf_puts(out, "compound {");
 	for (uint32_t i = 0; i < t->n_fields; i++) {
@@ -20,14 +20,14 @@ static void put_fields(struct buf *out, const struct dtype *t, int depth)
 		buf_puts(out, i ? ", " : "");
 		str_put_plain(out, f->name);
 		buf_puts(out, ": ");
-		put_type(out, &f->type, depth + 1);
+		print_value_put_type(out, &f->type, depth + 1);
 		for (uint32_t d = 0; d < f->rank; d++)
 			buf_printf(out, "[%" PRIu64 "]", f->dims[d]);
 	}
 	buf_putc(out, '}');
 }
 
-static void put_type(struct buf *out, const struct dtype *t, int depth)
+static void print_value_put_type(struct buf *out, const struct dtype *t, int depth)
 {
 	static const char *const names[] = {
 		[DT_BOOL] = "bool",   [DT_INT] = "int",         [DT_UINT] = "uint",
@@ -59,7 +59,7 @@ static void put_type(struct buf *out, const struct dtype *t, int depth)
 		buf_printf(out, "opaque of %" PRIu32 " bytes", t->size);
 		break;
 	case DT_COMPOUND:
-		put_fields(out, t, depth);
+		print_value_put_fields(out, t, depth);
 		break;
 	case DT_VSTRING:
 		buf_puts(out, "string");
@@ -67,14 +67,14 @@ static void put_type(struct buf *out, const struct dtype *t, int depth)
 	case DT_VLEN:
 		buf_puts(out, "list of ");
 		if (t->base)
-			put_type(out, t->base, depth + 1);
+			print_value_put_type(out, t->base, depth + 1);
 		break;
 	}
 }
 
 void info_type(struct buf *out, const struct dtype *t)
 {
-	put_type(out, t, 0);
+	print_value_put_type(out, t, 0);
 }
 
 static void put_string(struct buf *out, const char *s, size_t n, bool json)
@@ -86,7 +86,7 @@ static void put_string(struct buf *out, const char *s, size_t n, bool json)
 		buf_puts(out, "...");
 }
 
-static void put_hex(struct buf *out, const uint8_t *p, size_t n, bool json)
+static void print_value_put_hex(struct buf *out, const uint8_t *p, size_t n, bool json)
 {
 	size_t shown = json || n <= TEXT_SHOWN / 2 ? n : TEXT_SHOWN / 2;
 
@@ -129,7 +129,7 @@ static double get_double(const uint8_t *p, uint32_t size)
 	}
 }
 
-static void put_float(struct buf *out, const uint8_t *p, uint32_t size, bool json)
+static void print_value_put_float(struct buf *out, const uint8_t *p, uint32_t size, bool json)
 {
 	double v = get_double(p, size);
 	bool quoted = json && !isfinite(v);
@@ -165,7 +165,8 @@ static uint64_t get_uint(const uint8_t *p, uint32_t size)
 	}
 }
 
-static void put_int(struct buf *out, const uint8_t *p, uint32_t size, bool is_signed)
+static void print_value_put_int(struct buf *out, const uint8_t *p, uint32_t size,
+				bool is_signed)
 {
 	uint64_t v = get_uint(p, size);
 
@@ -200,16 +201,16 @@ void info_fill(struct buf *out, const struct ds_array *a, bool json)
 		break;
 	case DT_INT:
 	case DT_UINT:
-		put_int(out, v, t->size, t->kind == DT_INT);
+		print_value_put_int(out, v, t->size, t->kind == DT_INT);
 		break;
 	case DT_FLOAT:
-		put_float(out, v, t->size, json);
+		print_value_put_float(out, v, t->size, json);
 		break;
 	case DT_COMPLEX:
 		buf_puts(out, json ? "[" : "");
-		put_float(out, v, t->size / 2, json);
+		print_value_put_float(out, v, t->size / 2, json);
 		buf_puts(out, json ? ", " : " + i ");
-		put_float(out, v + t->size / 2, t->size / 2, json);
+		print_value_put_float(out, v + t->size / 2, t->size / 2, json);
 		buf_puts(out, json ? "]" : "");
 		break;
 	case DT_STRING:
@@ -217,6 +218,6 @@ void info_fill(struct buf *out, const struct ds_array *a, bool json)
 			   json);
 		break;
 	default:
-		put_hex(out, a->fill, t->size, json);
+		print_value_put_hex(out, a->fill, t->size, json);
 	}
 }

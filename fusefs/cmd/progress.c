@@ -91,7 +91,7 @@ void progress_begin(struct progress *p)
 		.on = isatty(STDERR_FILENO) && !dumb(), .began = cancel_now(), .first = -1};
 }
 
-static void put(const char *text, size_t n)
+static void progress_put(const char *text, size_t n)
 {
 	if (write(STDERR_FILENO, text, n) < 0)
 		return; /* nobody sees it */
@@ -117,13 +117,13 @@ void progress_show(struct progress *p, double share, uint64_t things, const char
 		      what, bytes, w.ws_col - 1u);
 	buf_puts(&line, "\033[K");
 	if (buf_ok(&line))
-		put((const char *)line.data, line.len);
+		progress_put((const char *)line.data, line.len);
 	buf_release(&line);
 }
 
 void progress_end(struct progress *p)
 {
 	if (p->on && p->shown)
-		put("\r\033[K", 4);
+		progress_put("\r\033[K", 4);
 	p->shown = 0;
 }

@@ -22,7 +22,7 @@
 
 #define HEAD_BYTES 4096 /* of a file that is looked at */
 
-struct job {
+struct refs_job {
 	const struct app *setup;
 	const struct fs_refs_table *table;
 	const char *out; /* NULL: standard output */
@@ -31,8 +31,8 @@ struct job {
 	char *tmp;   /* beside out; owned */
 };
 
-static int write_json(const struct job *j, struct source *s, struct view *v,
-		      const char *address, struct err *e)
+static int refs_write_json(const struct refs_job *j, struct source *s, struct view *v,
+			   const char *address, struct err *e)
 {
 	const struct cfg *cfg = j->setup->cfg;
 	auto_fd int fd = -1;
@@ -56,8 +56,8 @@ static int write_json(const struct job *j, struct source *s, struct view *v,
 	return rc;
 }
 
-static int write_parquet(const struct job *j, struct source *s, struct view *v,
-			 const char *address, struct err *e)
+static int refs_write_parquet(const struct refs_job *j, struct source *s, struct view *v,
+			      const char *address, struct err *e)
 {
 	int rc = j->table->parquet(s, v, j->setup->cfg, address, j->tmp, e);
 
@@ -93,9 +93,9 @@ static char *plain_key(char *r, struct err *e)
 	return r;
 }
 
-/* address_of - what references begin with: new. Of an address what only tells how it is to be
+/* refs_address_of - what references begin with: new. Of an address what only tells how it is to be
  * understood is left out, and one that may have a signature or token in it is not written down. */
-static char *address_of(const struct cfg *cfg, struct err *e)
+static char *refs_address_of(const struct cfg *cfg, struct err *e)
 {
 	char *r = strdup(cfg->address ? cfg->address : cfg->source);
 	size_t n;
@@ -118,9 +118,9 @@ static char *address_of(const struct cfg *cfg, struct err *e)
 	return strncmp(r, "s3:", 3) == 0 || strncmp(r, "gs3:", 4) == 0 ? plain_key(r, e) : r;
 }
 
-static int make(void *arg)
+static int refs_make(void *arg)
 {
-	const struct job *j = arg;
+	const struct refs_job *j = arg;
 	const struct cfg *cfg = j->setup->cfg;
 	auto_free char *address = NULL;
 	struct source *source = NULL;
@@ -128,7 +128,7 @@ static int make(void *arg)
 	struct err e = ERR_INIT;
 	int rc;
 
-	address = address_of(cfg, &e);
+	address = refs_address_of(cfg, &e);
 	rc = address ? fs_open_quietly(j->setup, &source, &view, &e) : e.code;
 	if (rc < 0) {
 		log_error("%s", e.msg);
@@ -140,7 +140,8 @@ static int make(void *arg)
 			     "to one dataset: name it",
 			     cfg->shown);
 	if (rc == 0)
-		rc = (j->parquet ? write_parquet : write_json)(j, source, view, address, &e);
+		rc = (j->parquet ? refs_write_parquet : refs_write_json)(j, source, view,
+									 address, &e);
 	if (rc < 0)
 		log_error("%s", e.msg);
 	if (view)
@@ -185,7 +186,7 @@ static bool are_references(const char *path)
 }
 
 /* may_replace - what is where references are to be: only older ones go, and never the source. */
-static int may_replace(struct job *j, const struct stat *st, struct err *e)
+static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 {
 	struct stat source;
 
@@ -206,7 +207,7 @@ static int may_replace(struct job *j, const struct stat *st, struct err *e)
 }
 
 /* settle_out - what kind of references, and where. *ret_real: out without links; new, or NULL. */
-static int settle_out(struct job *j, char **ret_real, struct err *e)
+static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 {
 	const char *out = j->setup->cfg->out;
 	struct stat st;
@@ -235,7 +236,7 @@ static int settle_out(struct job *j, char **ret_real, struct err *e)
 int fs_refs(const struct app *setup, const struct fs_refs_table *table)
 {
 	const struct cfg *cfg = setup->cfg;
-	struct job j = {.setup = setup, .table = table};
+	struct refs_job j = {.setup = setup, .table = table};
 	auto_free char *real = NULL;
 	struct err e = ERR_INIT;
 	int status;
@@ -244,7 +245,7 @@ int fs_refs(const struct app *setup, const struct fs_refs_table *table)
 		log_error("%s", e.msg);
 		return 1;
 	}
-	status = run_in_child(cfg->shown, 0, make, &j);
+	status = run_in_child(cfg->shown, 0, refs_make, &j);
 	if (!status && cfg->json && j.out)
 		status = say_json(cfg, cfg->out, j.parquet);
 	if (status && j.tmp)

@@ -107,8 +107,8 @@ static int ask_all(int fd, const char *dir, struct status_page *p, struct buf *o
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-static int ask(const char *dir, enum status_what what, const char *text, struct buf *out,
-	       struct err *e)
+static int cmd_status_ask(const char *dir, enum status_what what, const char *text,
+			  struct buf *out, struct err *e)
 {
 	auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct status_page p;
@@ -129,7 +129,7 @@ static int ask(const char *dir, enum status_what what, const char *text, struct 
 	return rc;
 }
 
-static bool say(int fd, const uint8_t *p, size_t n)
+static bool cmd_status_say(int fd, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t now = write(fd, p, n);
@@ -142,37 +142,39 @@ static bool say(int fd, const uint8_t *p, size_t n)
 	return true;
 }
 
-/* tell - the child: whether it was answered, and the answer, or why not. */
-static int tell(int fd, const char *dir, enum status_what what, const char *text)
+/* cmd_status_tell - the child: whether it was answered, and the answer, or why not. */
+static int cmd_status_tell(int fd, const char *dir, enum status_what what, const char *text)
 {
 	struct err e = ERR_INIT;
 	struct buf out;
 	bool ok;
 
 	buf_init(&out, TOTAL_MAX + 1);
-	ok = ask(dir, what, text, &out, &e) == 0;
+	ok = cmd_status_ask(dir, what, text, &out, &e) == 0;
 	if (!ok) {
 		buf_clear(&out);
 		buf_puts(&out, e.msg);
 	}
-	return say(fd, (const uint8_t *)(ok ? "+" : "-"), 1) && say(fd, out.data, out.len) ? 0
-											   : 1;
+	return cmd_status_say(fd, (const uint8_t *)(ok ? "+" : "-"), 1) &&
+			       cmd_status_say(fd, out.data, out.len)
+		       ? 0
+		       : 1;
 }
 
-static int64_t now_ms(void)
+static int64_t cmd_status_now_ms(void)
 {
 	return cancel_now() / 1000000;
 }
 
-/* hear - all of what a child tells. -ETIMEDOUT: it does not. */
-static int hear(int fd, struct buf *out)
+/* cmd_status_hear - all of what a child tells. -ETIMEDOUT: it does not. */
+static int cmd_status_hear(int fd, struct buf *out)
 {
-	int64_t end = now_ms() + ANSWER_SECONDS * 1000, left;
+	int64_t end = cmd_status_now_ms() + ANSWER_SECONDS * 1000, left;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	char data[4096];
 	ssize_t n;
 
-	while ((left = end - now_ms()) > 0) {
+	while ((left = end - cmd_status_now_ms()) > 0) {
 		if (poll(&p, 1, (int)left) <= 0)
 			continue;
 		n = read(fd, data, sizeof(data));
@@ -184,8 +186,9 @@ static int hear(int fd, struct buf *out)
 	return -ETIMEDOUT;
 }
 
-/* judge - what a child told, into out. */
-static int judge(const char *dir, const struct buf *told, struct buf *out, struct err *e)
+/* cmd_status_judge - what a child told, into out. */
+static int cmd_status_judge(const char *dir, const struct buf *told, struct buf *out,
+			    struct err *e)
 {
 	if (!buf_ok(told) || told->len == 0)
 		return err_set(e, -EIO, "'%s': could not be asked: memory is short", dir);
@@ -213,10 +216,10 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 		return rc;
 	}
 	if (pid == 0)
-		_exit(tell(fds[1], dir, what, text));
+		_exit(cmd_status_tell(fds[1], dir, what, text));
 	(void)close(fds[1]);
 	buf_init(&told, TOTAL_MAX + 2);
-	rc = hear(fds[0], &told);
+	rc = cmd_status_hear(fds[0], &told);
 	(void)close(fds[0]);
 	(void)kill(pid, SIGKILL); /* it has said all, or never will */
 	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
@@ -227,12 +230,12 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 			"or it is stopped (-o metrics= is answered all the same)",
 			dir, ANSWER_SECONDS);
 	else
-		rc = judge(dir, &told, out, e);
+		rc = cmd_status_judge(dir, &told, out, e);
 	buf_release(&told);
 	return rc;
 }
 
-static int run(const char *path, enum status_what what, const char *text)
+static int cmd_status_run(const char *path, enum status_what what, const char *text)
 {
 	auto_free char *dir = NULL;
 	struct err e = ERR_INIT;
@@ -251,10 +254,10 @@ static int run(const char *path, enum status_what what, const char *text)
 
 int status_command(const struct cfg *cfg)
 {
-	return run(cfg->source, cfg->json ? STATUS_JSON : STATUS_TEXT, "");
+	return cmd_status_run(cfg->source, cfg->json ? STATUS_JSON : STATUS_TEXT, "");
 }
 
 int status_log_command(const struct cfg *cfg)
 {
-	return run(cfg->source, STATUS_LEVELS, cfg->out ? cfg->out : "");
+	return cmd_status_run(cfg->source, STATUS_LEVELS, cfg->out ? cfg->out : "");
 }

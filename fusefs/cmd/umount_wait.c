@@ -59,9 +59,9 @@ void umount_wait_answer(struct buf *out)
 	fs_rw_states(out);
 }
 
-/* watch - a descriptor of the process that "PID START" names; -1: it has ended, or cannot be
- * seen. */
-static int watch(const char *text)
+/* umount_wait_watch - a descriptor of the process that "PID START" names; -1: it has ended, or
+ * cannot be seen. */
+static int umount_wait_watch(const char *text)
 {
 	size_t n = strcspn(text, " ");
 	uint64_t pid, start;
@@ -89,7 +89,7 @@ static int take_answer(const struct buf *answer, struct ending *en, struct err *
 		return err_set(e, -EBADMSG, "'%s': no answer that makes sense", en->dir);
 	for (size_t i = 0; i < ARRAY_LEN(en->fds) && left; i++) {
 		n = strlen(p) + 1;
-		en->fds[i] = watch(p);
+		en->fds[i] = umount_wait_watch(p);
 		p += n;
 		left -= n;
 	}
@@ -130,8 +130,8 @@ void umount_wait_free(struct ending *en)
 	free(en->dir);
 }
 
-/* ended - whether the process did within that time; -1: for ever. */
-static bool ended(int fd, int ms)
+/* umount_wait_ended - whether the process did within that time; -1: for ever. */
+static bool umount_wait_ended(int fd, int ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int rc;
@@ -145,7 +145,7 @@ static bool ended(int fd, int ms)
 void umount_wait_pass(struct ending *en)
 {
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
-		if (en->fds[i] >= 0 && !ended(en->fds[i], PASS_MS))
+		if (en->fds[i] >= 0 && !umount_wait_ended(en->fds[i], PASS_MS))
 			break; /* the other will not either */
 	umount_wait_free(en);
 }
@@ -155,7 +155,7 @@ bool umount_wait_wait(struct ending *en)
 	bool said = false, all = true;
 
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++) {
-		if (en->fds[i] < 0 || ended(en->fds[i], SAY_MS))
+		if (en->fds[i] < 0 || umount_wait_ended(en->fds[i], SAY_MS))
 			continue;
 		if (!said && isatty(STDERR_FILENO))
 			log_warn("'%s': committing what was written; Ctrl-C ends the waiting, "
@@ -163,7 +163,7 @@ bool umount_wait_wait(struct ending *en)
 				 "the commit",
 				 en->dir);
 		said = true;
-		(void)ended(en->fds[i], -1);
+		(void)umount_wait_ended(en->fds[i], -1);
 	}
 	for (size_t at = 0; at < en->states.len;
 	     at += strlen((char *)en->states.data + at) + 1) {

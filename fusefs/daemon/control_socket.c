@@ -49,8 +49,10 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* address_of - by way of the directory's descriptor: a socket's name has 107 bytes at most. */
-static int address_of(const struct status_socket *k, struct sockaddr_un *ret, struct err *e)
+/* control_socket_address_of - by way of the directory's descriptor: a socket's name has 107 bytes
+ * at most. */
+static int control_socket_address_of(const struct status_socket *k, struct sockaddr_un *ret,
+				     struct err *e)
 {
 	int n;
 
@@ -93,7 +95,7 @@ static int bind_it(struct status_socket *k, struct err *e)
 {
 	struct sockaddr_un at;
 	struct stat st;
-	int rc = address_of(k, &at, e);
+	int rc = control_socket_address_of(k, &at, e);
 
 	if (rc < 0)
 		return rc;
@@ -119,8 +121,9 @@ static int bind_it(struct status_socket *k, struct err *e)
 	return 0;
 }
 
-/* open_dir - where the socket goes; not below the mount, which would hide it. */
-static int open_dir(struct status_socket *k, const char *mountpoint, struct err *e)
+/* control_socket_open_dir - where the socket goes; not below the mount, which would hide it. */
+static int control_socket_open_dir(struct status_socket *k, const char *mountpoint,
+				   struct err *e)
 {
 	auto_free char *dir = strdup(k->path), *real = NULL;
 	char *slash = dir ? strrchr(dir, '/') : NULL;
@@ -151,7 +154,7 @@ int status_socket_open(const char *path, const char *mountpoint, struct status_s
 		return err_nomem(e);
 	*k = (struct status_socket){.path = strdup(path), .fd = -1, .dir = -1};
 	k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = k->path && k->wake >= 0 ? open_dir(k, mountpoint, e) : err_nomem(e);
+	rc = k->path && k->wake >= 0 ? control_socket_open_dir(k, mountpoint, e) : err_nomem(e);
 	if (rc == 0)
 		rc = bind_it(k, e);
 	if (rc < 0) {
@@ -164,8 +167,9 @@ int status_socket_open(const char *path, const char *mountpoint, struct status_s
 
 /* ---- answering ---- */
 
-/* await - until fd is ready, or the mount ends, or it is too late. */
-static bool await(const struct status_socket *k, int fd, short events, int64_t end)
+/* control_socket_await - until fd is ready, or the mount ends, or it is too late. */
+static bool control_socket_await(const struct status_socket *k, int fd, short events,
+				 int64_t end)
 {
 	for (;;) {
 		struct pollfd p[] = {{.fd = k->wake, .events = POLLIN},
@@ -183,19 +187,20 @@ static bool await(const struct status_socket *k, int fd, short events, int64_t e
 	}
 }
 
-static bool ends(const char *text, size_t n)
+static bool control_socket_ends(const char *text, size_t n)
 {
 	return (n >= 4 && memcmp(text + n - 4, "\r\n\r\n", 4) == 0) ||
 	       (n >= 2 && memcmp(text + n - 2, "\n\n", 2) == 0);
 }
 
-/* hear - what is asked. Returns its length; 0: nothing was said. */
-static size_t hear(const struct status_socket *k, int fd, char *text)
+/* control_socket_hear - what is asked. Returns its length; 0: nothing was said. */
+static size_t control_socket_hear(const struct status_socket *k, int fd, char *text)
 {
 	int64_t end = child_now() + SILENCE_MS;
 	size_t n = 0;
 
-	while (n < HEAD_MAX && !ends(text, n) && await(k, fd, POLLIN, end)) {
+	while (n < HEAD_MAX && !control_socket_ends(text, n) &&
+	       control_socket_await(k, fd, POLLIN, end)) {
 		const ssize_t got = recv(fd, text + n, HEAD_MAX - n, MSG_DONTWAIT);
 
 		if (got <= 0)
@@ -207,11 +212,12 @@ static size_t hear(const struct status_socket *k, int fd, char *text)
 	return n;
 }
 
-static void tell(const struct status_socket *k, int fd, const uint8_t *data, size_t n)
+static void control_socket_tell(const struct status_socket *k, int fd, const uint8_t *data,
+				size_t n)
 {
 	const int64_t end = child_now() + TAKE_MS;
 
-	while (n > 0 && await(k, fd, POLLOUT, end)) {
+	while (n > 0 && control_socket_await(k, fd, POLLOUT, end)) {
 		const ssize_t sent = send(fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (sent < 0 && errno != EAGAIN && errno != EINTR)
@@ -223,8 +229,10 @@ static void tell(const struct status_socket *k, int fd, const uint8_t *data, siz
 	}
 }
 
-/* put_head - of HTTP. asked: n bytes that are not "". Returns whether the text follows. */
-static bool put_head(const char *asked, size_t n, size_t text_len, struct buf *out)
+/* control_socket_put_head - of HTTP. asked: n bytes that are not "". Returns whether the text
+ * follows. */
+static bool control_socket_put_head(const char *asked, size_t n, size_t text_len,
+				    struct buf *out)
 {
 	const bool get = n >= 4 && memcmp(asked, "GET ", 4) == 0;
 	const bool head = n >= 5 && memcmp(asked, "HEAD ", 5) == 0;
@@ -243,10 +251,10 @@ static bool put_head(const char *asked, size_t n, size_t text_len, struct buf *o
 	return get;
 }
 
-static void answer(const struct status_socket *k, int fd)
+static void control_socket_answer(const struct status_socket *k, int fd)
 {
 	char asked[HEAD_MAX];
-	const size_t n = hear(k, fd, asked);
+	const size_t n = control_socket_hear(k, fd, asked);
 	struct buf text, all;
 	bool body = true;
 
@@ -254,17 +262,17 @@ static void answer(const struct status_socket *k, int fd)
 	buf_init(&all, TEXT_MAX + HEAD_MAX);
 	status_metrics(k->status, &text);
 	if (n > 0)
-		body = put_head(asked, n, text.len, &all);
+		body = control_socket_put_head(asked, n, text.len, &all);
 	if (body)
 		buf_put(&all, text.data, text.len);
 	if (buf_ok(&text) && buf_ok(&all))
-		tell(k, fd, all.data, all.len);
+		control_socket_tell(k, fd, all.data, all.len);
 	(void)shutdown(fd, SHUT_RDWR); /* who is gone is told nothing */
 	buf_release(&text);
 	buf_release(&all);
 }
 
-static void *serve(void *arg)
+static void *control_socket_serve(void *arg)
 {
 	const struct status_socket *k = arg;
 
@@ -282,7 +290,7 @@ static void *serve(void *arg)
 			(void)poll(p, 1, ASK_MS); /* one that is given up will make room */
 		if (fd < 0)
 			continue;
-		answer(k, fd);
+		control_socket_answer(k, fd);
 		(void)close(fd);
 	}
 }
@@ -292,7 +300,7 @@ int status_socket_serve(struct status_socket *k, struct status *s, struct err *e
 	int rc;
 
 	k->status = s;
-	rc = pthread_create(&k->thread, NULL, serve, k);
+	rc = pthread_create(&k->thread, NULL, control_socket_serve, k);
 	if (rc)
 		return err_sys(e, rc, "start a thread");
 	k->running = true;

@@ -31,9 +31,9 @@ void fs_inherited_note(void)
 		(void)closedir(d);
 }
 
-/* is_named - whether a path is one of descriptors, as a shell's <(command) is: it may be opened
- * once more. */
-static bool is_named(const char *path)
+/* inherited_fds_is_named - whether a path is one of descriptors, as a shell's <(command) is: it may
+ * be opened once more. */
+static bool inherited_fds_is_named(const char *path)
 {
 	return path && (strncmp(path, "/dev/fd/", 8) == 0 ||
 			(strncmp(path, "/proc/", 6) == 0 && strstr(path, "/fd/")));
@@ -45,7 +45,7 @@ void fs_inherited_close(const struct cfg *cfg)
 				     cfg->ca_file, cfg->aws_config};
 
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-		if (is_named(paths[i]))
+		if (inherited_fds_is_named(paths[i]))
 			return;
 	for (size_t i = 0; i < n_kept; i++)
 		(void)close(kept[i]); /* it was never written to */

@@ -18,14 +18,14 @@
 #include "base/process/sandbox.h"
 #include "fusefs/daemon/stderr_capture.h"
 
-/* answer - to every request; with a descriptor when a mount is there. */
-struct answer {
+/* mounter_answer - to every request; with a descriptor when a mount is there. */
+struct mounter_answer {
 	int32_t rc;
 	char text[MOUNTER_TEXT_MAX];
 };
 
-/* job - what the process knows. */
-struct job {
+/* mounter_job - what the process knows. */
+struct mounter_job {
 	const struct cfg *cfg;
 	const char *dir;
 	int sock;
@@ -114,7 +114,7 @@ static void put_log(enum fuse_log_level level, const char *fmt, va_list ap)
 static const struct fuse_lowlevel_ops no_operations;
 
 /* do_mount - returns the descriptor or -errno with the text. */
-static int do_mount(struct job *j, bool writes, struct answer *a)
+static int do_mount(struct mounter_job *j, bool writes, struct mounter_answer *a)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	struct stderr_capture q;
@@ -136,8 +136,8 @@ static int do_mount(struct job *j, bool writes, struct answer *a)
 	return fuse_session_fd(j->se);
 }
 
-/* give - an answer, with a descriptor when fd is one. */
-static bool give(int sock, const struct answer *a, int fd)
+/* mounter_give - an answer, with a descriptor when fd is one. */
+static bool mounter_give(int sock, const struct mounter_answer *a, int fd)
 {
 	union {
 		struct cmsghdr head;
@@ -163,7 +163,7 @@ static bool give(int sock, const struct answer *a, int fd)
 	return n == (ssize_t)sizeof(*a);
 }
 
-static void leave(struct job *j)
+static void mounter_leave(struct mounter_job *j)
 {
 	if (j->mounted && !mounter_remove(j->dir, j->id))
 		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
@@ -171,30 +171,30 @@ static void leave(struct job *j)
 	j->mounted = false;
 }
 
-/* obey - one request. Returns false when there is nothing more to be done. */
-static bool obey(struct job *j, char what)
+/* mounter_obey - one request. Returns false when there is nothing more to be done. */
+static bool mounter_obey(struct mounter_job *j, char what)
 {
-	struct answer a = {0};
+	struct mounter_answer a = {0};
 	int fd = -1;
 	bool heard;
 
 	if (what == 'g')
 		j->mounted = false;
 	if (what == 'u')
-		leave(j);
+		mounter_leave(j);
 	if ((what == 'r' || what == 'w') && !j->asked) {
 		j->asked = true; /* once */
 		fd = j->dir ? do_mount(j, what == 'w', &a) : -ENOENT;
 		a.rc = fd < 0 ? fd : 0;
 	}
-	heard = give(j->sock, &a, fd);
+	heard = mounter_give(j->sock, &a, fd);
 	if (fd >= 0)
 		(void)close(fd); /* a dead server's mount fails only when nobody has it open */
 	return heard && j->mounted;
 }
 
-/* keep_only - nothing of the caller's, and above all not the pipe that he waits at. */
-static void keep_only(int sock)
+/* mounter_keep_only - nothing of the caller's, and above all not the pipe that he waits at. */
+static void mounter_keep_only(int sock)
 {
 	const unsigned int s = (unsigned int)sock;
 
@@ -203,7 +203,7 @@ static void keep_only(int sock)
 	(void)close_range(s + 1, UINT_MAX, 0);
 }
 
-static _Noreturn void run(struct job *j)
+static _Noreturn void mounter_run(struct mounter_job *j)
 {
 	char what;
 	ssize_t n;
@@ -216,7 +216,7 @@ static _Noreturn void run(struct job *j)
 	(void)sigaddset(&ends, SIGQUIT);
 	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
 	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for people only */
-	keep_only(j->sock);
+	mounter_keep_only(j->sock);
 	if (chdir("/") < 0)
 		log_debug("the mounter keeps the working directory in use");
 	log_init(LOG_WARN, true);
@@ -226,8 +226,8 @@ static _Noreturn void run(struct job *j)
 		mounter_no_new_privs(); /* needs no help to mount */
 	do {
 		n = recv(j->sock, &what, 1, 0);
-	} while ((n < 0 && errno == EINTR) || (n == 1 && obey(j, what)));
-	leave(j);
+	} while ((n < 0 && errno == EINTR) || (n == 1 && mounter_obey(j, what)));
+	mounter_leave(j);
 	_exit(0);
 }
 
@@ -236,7 +236,7 @@ static _Noreturn void run(struct job *j)
 int mounter_start(struct mounter *m, const struct app *setup, const char *dir, int close_fd,
 		  struct err *e)
 {
-	struct job j = {.cfg = setup->cfg, .dir = dir};
+	struct mounter_job j = {.cfg = setup->cfg, .dir = dir};
 	int sock[2], errnum;
 
 	*m = (struct mounter){.sock = -1};
@@ -251,7 +251,7 @@ int mounter_start(struct mounter *m, const struct app *setup, const char *dir, i
 		setup->forget();
 		sandbox_wipe_environment();
 		j.sock = sock[1];
-		run(&j);
+		mounter_run(&j);
 	}
 	(void)close(sock[1]);
 	if (m->pid < 0) {
@@ -280,8 +280,8 @@ void mounter_wait(struct mounter *m)
 
 /* ---- the server ---- */
 
-/* ask - returns 0 when it was answered, -EPIPE when the process is gone. */
-static int ask(int sock, char what, struct answer *a, int *ret_fd)
+/* mounter_ask - returns 0 when it was answered, -EPIPE when the process is gone. */
+static int mounter_ask(int sock, char what, struct mounter_answer *a, int *ret_fd)
 {
 	union {
 		struct cmsghdr head;
@@ -311,8 +311,8 @@ static int ask(int sock, char what, struct answer *a, int *ret_fd)
 int mounter_mount(int sock, bool writes, int *ret_fd, char text[MOUNTER_TEXT_MAX],
 		  struct err *e)
 {
-	struct answer a;
-	int fd = -1, rc = ask(sock, writes ? 'w' : 'r', &a, &fd);
+	struct mounter_answer a;
+	int fd = -1, rc = mounter_ask(sock, writes ? 'w' : 'r', &a, &fd);
 
 	text[0] = '\0';
 	if (rc < 0)
@@ -330,10 +330,10 @@ int mounter_mount(int sock, bool writes, int *ret_fd, char text[MOUNTER_TEXT_MAX
 
 void mounter_unmount(int sock, bool gone)
 {
-	struct answer a;
+	struct mounter_answer a;
 	int fd = -1;
 
-	if (ask(sock, gone ? 'g' : 'u', &a, &fd) < 0)
+	if (mounter_ask(sock, gone ? 'g' : 'u', &a, &fd) < 0)
 		log_debug("the process that unmounts is gone");
 	if (fd >= 0)
 		(void)close(fd);

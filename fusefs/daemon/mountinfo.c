@@ -29,8 +29,8 @@ void fs_unescape(char *s)
 	*to = '\0';
 }
 
-/* word - the next one of a line, unescaped; NULL: there is none. */
-static char *word(char **line)
+/* mountinfo_word - the next one of a line, unescaped; NULL: there is none. */
+static char *mountinfo_word(char **line)
 {
 	char *w = *line;
 
@@ -43,9 +43,10 @@ static char *word(char **line)
 	return w;
 }
 
-/* parse - a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint options [tags]
- * - type source super-options. Returns whether it is one of ours; *ret_dir: of any. */
-static bool parse(char *line, struct mounted *m, const char **ret_dir)
+/* mountinfo_parse - a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint
+ * options [tags] - type source super-options. Returns whether it is one of ours; *ret_dir: of
+ * any. */
+static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
 {
 	char *tail = strstr(line, " - "), *id, *type, *source, *options, *user;
 	uint64_t v;
@@ -55,13 +56,13 @@ static bool parse(char *line, struct mounted *m, const char **ret_dir)
 		return false;
 	*tail = '\0';
 	tail += 3;
-	id = word(&line);
+	id = mountinfo_word(&line);
 	for (int i = 0; i < 3; i++)
-		(void)word(&line);
-	*ret_dir = word(&line);
-	options = word(&line);
-	type = word(&tail);
-	source = word(&tail);
+		(void)mountinfo_word(&line);
+	*ret_dir = mountinfo_word(&line);
+	options = mountinfo_word(&line);
+	type = mountinfo_word(&tail);
+	source = mountinfo_word(&tail);
 	if (!id || !*ret_dir || !options || !type || !source ||
 	    strcmp(type, "fuse.nczarrfs") != 0 ||
 	    str_u64(id, strlen(id), UINT64_MAX, &m->id) < 0)
@@ -84,7 +85,8 @@ static void cover(struct mounted *list, size_t n, const char *dir)
 			list[i].hidden = true;
 }
 
-static int add(struct mounted **list, size_t *n, const struct mounted *m, struct err *e)
+static int mountinfo_add(struct mounted **list, size_t *n, const struct mounted *m,
+			 struct err *e)
 {
 	struct mounted *grown =
 		m->dir && m->source ? realloc(*list, (*n + 1) * sizeof(*grown)) : NULL;
@@ -112,12 +114,12 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 	while (rc == 0 && getline(&line, &cap, f) >= 0) {
 		struct mounted m = {0};
 		const char *dir;
-		bool ours = parse(line, &m, &dir);
+		bool ours = mountinfo_parse(line, &m, &dir);
 
 		if (dir)
 			cover(list, n, dir);
 		if (ours)
-			rc = add(&list, &n, &m, e);
+			rc = mountinfo_add(&list, &n, &m, e);
 	}
 	(void)fclose(f); /* was only read */
 	if (rc < 0) {
@@ -198,13 +200,13 @@ enum mounted_state mounted_ask(const char *dir)
 
 #define SEVERAL ",*?[{" /* one of these is in a source of -o concat that is many */
 
-static bool is_address(const char *source)
+static bool mountinfo_is_address(const char *source)
 {
 	return strstr(source, "://") != NULL;
 }
 
-/* same_text - but for slashes at their ends. */
-static bool same_text(const char *a, const char *b)
+/* mountinfo_same_text - but for slashes at their ends. */
+static bool mountinfo_same_text(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
 
@@ -229,10 +231,10 @@ bool mounted_differs(const struct mounted *m, const char *source)
 {
 	const char *const paths[] = {m->source, source};
 
-	if (same_text(m->source, source))
+	if (mountinfo_same_text(m->source, source))
 		return false;
 	/* many may be the same ones, named otherwise; as a path they are no file */
-	if (is_address(m->source) || is_address(source))
+	if (mountinfo_is_address(m->source) || mountinfo_is_address(source))
 		return !strpbrk(m->source, SEVERAL) && !strpbrk(source, SEVERAL);
 	return ask_elsewhere(two_files, paths) == 1;
 }

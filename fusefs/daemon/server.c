@@ -75,7 +75,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 	};
 }
 
-static struct view_request want_of(const struct app *setup)
+static struct view_request daemon_server_want_of(const struct app *setup)
 {
 	return (struct view_request){.name = setup->file_name,
 				     .id_limit = VIEW_ID_LIMIT,
@@ -88,7 +88,7 @@ static struct view_request want_of(const struct app *setup)
 static int open_once(const struct app *setup, const struct cfg *cfg, struct source **ret_source,
 		     struct view **ret_view, struct err *e)
 {
-	struct view_request want = want_of(setup);
+	struct view_request want = daemon_server_want_of(setup);
 	struct source_options opts;
 	struct source *source = NULL;
 	int rc;
@@ -130,11 +130,12 @@ int fs_open_again(const struct app *setup, struct source **ret_source, struct vi
 	return err_set(e, rc, "%s (-o bad_arrays=hide mounts the rest)", text);
 }
 
-/* open_writable - a view that opens and closes sources as it needs them. */
-static int open_writable(const struct app *setup, struct view **ret_view, struct err *e)
+/* daemon_server_open_writable - a view that opens and closes sources as it needs them. */
+static int daemon_server_open_writable(const struct app *setup, struct view **ret_view,
+				       struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
-	struct view_request want = want_of(setup);
+	struct view_request want = daemon_server_want_of(setup);
 	struct stat st;
 
 	want.nc = cfg->view == CFG_VIEW_NC;
@@ -170,7 +171,7 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 	if (rc > 0)
 		return mirror_open(setup, ret_view, e);
 	if (writes)
-		return open_writable(setup, ret_view, e);
+		return daemon_server_open_writable(setup, ret_view, e);
 	return fs_open_again(setup, ret_source, ret_view, e);
 }
 
@@ -286,8 +287,8 @@ int fs_open_quietly(const struct app *setup, struct source **ret_source, struct 
 	return rc;
 }
 
-static int open_live(void *arg, struct source **ret_source, struct view **ret_view,
-		     struct err *e)
+static int daemon_server_open_live(void *arg, struct source **ret_source,
+				   struct view **ret_view, struct err *e)
 {
 	struct server *s = arg;
 	int rc;
@@ -380,8 +381,8 @@ static int mount_session(struct server *s, struct err *e)
 	return mount_by_mounter(s, e);
 }
 
-/* forget_names - the source changed; called by the watcher. */
-static void forget_names(void *arg, char *const *names, size_t n)
+/* daemon_server_forget_names - the source changed; called by the watcher. */
+static void daemon_server_forget_names(void *arg, char *const *names, size_t n)
 {
 	struct fuse_session *se = arg;
 
@@ -394,7 +395,7 @@ static void forget_names(void *arg, char *const *names, size_t n)
 
 /* Signals. */
 
-static void end_signals(sigset_t *set)
+static void daemon_server_end_signals(sigset_t *set)
 {
 	(void)sigemptyset(set);
 	(void)sigaddset(set, SIGTERM);
@@ -436,8 +437,9 @@ static bool unmounted(const struct server *s)
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
 }
 
-/* await_signal - one of set; of sources that are far also an unmount is looked for. */
-static int await_signal(const struct server *s, const sigset_t *set)
+/* daemon_server_await_signal - one of set; of sources that are far also an unmount is looked
+ * for. */
+static int daemon_server_await_signal(const struct server *s, const sigset_t *set)
 {
 	/* what was written is still to be sent */
 	const bool looks = s->fs.remote && !s->fs.writes;
@@ -459,10 +461,10 @@ static int next_signal(struct server *s)
 	int sig = 0;
 	bool done;
 
-	end_signals(&set);
+	daemon_server_end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1); /* sent by stop_signals */
 	do {
-		sig = await_signal(s, &set);
+		sig = daemon_server_await_signal(s, &set);
 		(void)pthread_mutex_lock(&s->lock);
 		done = s->done;
 		(void)pthread_mutex_unlock(&s->lock);
@@ -513,7 +515,7 @@ static void stop_signals(struct server *s)
 
 /* The life of the server. */
 
-static void report(int fd, char status, const char *text)
+static void daemon_server_report(int fd, char status, const char *text)
 {
 	char line[ERR_TEXT_MAX + 1];
 	int n = snprintf(line, sizeof(line), "%c%s", status, text);
@@ -524,8 +526,8 @@ static void report(int fd, char status, const char *text)
 	(void)close(fd);
 }
 
-/* open_source - what is served, before it is mounted. */
-static int open_source(struct server *s, struct err *e)
+/* daemon_server_open_source - what is served, before it is mounted. */
+static int daemon_server_open_source(struct server *s, struct err *e)
 {
 	const struct app *setup = s->setup;
 	int rc;
@@ -539,8 +541,8 @@ static int open_source(struct server *s, struct err *e)
 		rc = s->folder ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
-		rc = epochs_new(s->folder ? s->folder : setup->cfg->shown, open_live, s,
-				&s->fs.live, e);
+		rc = epochs_new(s->folder ? s->folder : setup->cfg->shown,
+				daemon_server_open_live, s, &s->fs.live, e);
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
@@ -578,15 +580,15 @@ static int can_be_asked(struct server *s, struct err *e)
 	return rc;
 }
 
-/* prepare - everything up to a mount that is only not answered yet. */
-static int prepare(struct server *s, struct err *e)
+/* daemon_server_prepare - everything up to a mount that is only not answered yet. */
+static int daemon_server_prepare(struct server *s, struct err *e)
 {
 	sigset_t set;
-	int rc = open_source(s, e);
+	int rc = daemon_server_open_source(s, e);
 
 	if (rc < 0)
 		return rc;
-	end_signals(&set);
+	daemon_server_end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)
@@ -595,7 +597,7 @@ static int prepare(struct server *s, struct err *e)
 	if (rc == 0)
 		rc = mount_session(s, e);
 	if (rc == 0 && !s->fs.follows)
-		rc = epochs_watch(s->fs.live, forget_names, s->fs.se, e);
+		rc = epochs_watch(s->fs.live, daemon_server_forget_names, s->fs.se, e);
 	return rc == 0 ? start_signals(s, e) : rc;
 }
 
@@ -649,7 +651,7 @@ static void unmount(struct server *s)
 	mounter_unmount(s->mounter, gone);
 }
 
-static void tear_down(struct server *s)
+static void daemon_server_tear_down(struct server *s)
 {
 	status_socket_close(s->socket);
 	log_flush(true);
@@ -671,9 +673,9 @@ static void tear_down(struct server *s)
 	(void)pthread_mutex_destroy(&s->lock);
 }
 
-/* finish - what was confirmed to writers goes into the dataset; nobody can write any more. Returns
- * false when some of it could not. */
-static bool finish(struct server *s)
+/* daemon_server_finish - what was confirmed to writers goes into the dataset; nobody can write any
+ * more. Returns false when some of it could not. */
+static bool daemon_server_finish(struct server *s)
 {
 	struct err e = ERR_INIT;
 	struct view *v;
@@ -701,24 +703,24 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
 	rc = fs_init(&s.fs, &e);
 	if (rc < 0) {
-		report(report_fd, 'f', e.msg);
+		daemon_server_report(report_fd, 'f', e.msg);
 		return 1;
 	}
 	(void)pthread_mutex_init(&s.lock, NULL);
 	cancel_cond_init(&s.done_cond);
 	fuse_set_log_func(log_fuse);
 	log_limited();
-	rc = prepare(&s, &e);
+	rc = daemon_server_prepare(&s, &e);
 	if (rc < 0) {
-		report(report_fd, 'f', e.msg);
-		tear_down(&s);
+		daemon_server_report(report_fd, 'f', e.msg);
+		daemon_server_tear_down(&s);
 		return 1;
 	}
 	settle_down(&s);
 	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
 	if (sandbox_missing())
 		log_info("%s", sandbox_missing());
-	report(report_fd, 's', "");
+	daemon_server_report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	canary_sing("server");
 	stop_signals(&s);
@@ -732,9 +734,9 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 		log_error("'%s': the mount ended with error %d", s.mountpoint, -rc);
 	if (!s.fs.writes)
 		fs_remote_stop();
-	if (!finish(&s))
+	if (!daemon_server_finish(&s))
 		rc = -EIO;
 	fs_remote_stop();
-	tear_down(&s);
+	daemon_server_tear_down(&s);
 	return rc < 0;
 }

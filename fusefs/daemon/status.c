@@ -18,8 +18,8 @@ enum {
 	ANSWER_MAX = 1 << 20,
 };
 
-/* answer - one that has more pages. */
-struct answer {
+/* daemon_status_answer - one that has more pages. */
+struct daemon_status_answer {
 	uint64_t id; /* 0: none */
 	uid_t uid;   /* who asked */
 	uint8_t *data;
@@ -33,7 +33,7 @@ struct status {
 	struct timespec since; /* monotonic */
 	pthread_mutex_t lock;
 	uint64_t last_id;         /* lock */
-	struct answer kept[KEPT]; /* lock */
+	struct daemon_status_answer kept[KEPT]; /* lock */
 };
 
 int status_new(const struct status_facts *f, struct status **ret, struct err *e)
@@ -98,8 +98,8 @@ static void put_option(void *arg, const char *name, const char *value, bool said
 	w->any = w->any || w->json || said;
 }
 
-/* put_value - for people only what is not 0. */
-static void put_value(void *arg, const struct metric_value *v)
+/* daemon_status_put_value - for people only what is not 0. */
+static void daemon_status_put_value(void *arg, const struct metric_value *v)
 {
 	struct writing *w = arg;
 
@@ -155,7 +155,7 @@ static void text_head(struct status *s, struct writing *w)
 	buf_puts(out, "\nlog                ");
 	log_levels(out);
 	w->any = false;
-	metrics_each(put_value, w);
+	metrics_each(daemon_status_put_value, w);
 	buf_putc(out, '\n');
 }
 
@@ -182,7 +182,7 @@ static void json_head(struct status *s, struct writing *w)
 	buf_puts(out, "},\n ");
 	str_put_member(out, "log", buf_ok(&levels) ? (const char *)levels.data : "");
 	w->any = false;
-	metrics_each(put_value, w);
+	metrics_each(daemon_status_put_value, w);
 	buf_puts(out, w->any ? "}}\n" : "}\n");
 	buf_release(&levels);
 }
@@ -204,10 +204,10 @@ void status_metrics(struct status *s, struct buf *out)
 
 /* ---- the request ---- */
 
-/* keep - an answer of more than a page. Returns its id; the data is taken. */
-static uint64_t keep(struct status *s, uid_t uid, uint8_t *data, size_t len)
+/* daemon_status_keep - an answer of more than a page. Returns its id; the data is taken. */
+static uint64_t daemon_status_keep(struct status *s, uid_t uid, uint8_t *data, size_t len)
 {
-	struct answer *at = &s->kept[0];
+	struct daemon_status_answer *at = &s->kept[0];
 	uint8_t *gone;
 	uint64_t id;
 
@@ -217,13 +217,14 @@ static uint64_t keep(struct status *s, uid_t uid, uint8_t *data, size_t len)
 			at = &s->kept[i];
 	gone = at->data;
 	id = ++s->last_id;
-	*at = (struct answer){.id = id, .uid = uid, .data = data, .len = len};
+	*at = (struct daemon_status_answer){.id = id, .uid = uid, .data = data, .len = len};
 	(void)pthread_mutex_unlock(&s->lock);
 	free(gone);
 	return id;
 }
 
-static void put_page(struct status_page *p, const uint8_t *data, size_t len, uint64_t off)
+static void daemon_status_put_page(struct status_page *p, const uint8_t *data, size_t len,
+				   uint64_t off)
 {
 	p->off = u64_min(off, len);
 	p->total = len;
@@ -241,15 +242,15 @@ static void next_page(struct status *s, uid_t uid, struct status_page *p)
 	p->len = 0;
 	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < KEPT; i++) {
-		struct answer *a = &s->kept[i];
+		struct daemon_status_answer *a = &s->kept[i];
 
 		if (a->id != p->id || a->uid != uid)
 			continue;
 		p->code = 0;
-		put_page(p, a->data, a->len, p->off);
+		daemon_status_put_page(p, a->data, a->len, p->off);
 		if (p->off + p->len == a->len) {
 			gone = a->data;
-			*a = (struct answer){0};
+			*a = (struct daemon_status_answer){0};
 		}
 		break;
 	}
@@ -257,7 +258,7 @@ static void next_page(struct status *s, uid_t uid, struct status_page *p)
 	free(gone);
 }
 
-static int fail(struct status_page *p, int code, const char *why)
+static int daemon_status_fail(struct status_page *p, int code, const char *why)
 {
 	size_t n = strnlen(why, STATUS_DATA);
 
@@ -277,14 +278,15 @@ static int set_levels(const struct status *s, uid_t uid, struct status_page *p)
 	if (p->len == 0)
 		return 0;
 	if (uid != 0 && uid != s->owner)
-		return fail(p, -EPERM, "only who mounted it, and root, change what is logged");
+		return daemon_status_fail(
+			p, -EPERM, "only who mounted it, and root, change what is logged");
 	if (p->len >= sizeof(spec))
-		return fail(p, -EINVAL, "too long");
+		return daemon_status_fail(p, -EINVAL, "too long");
 	memcpy(spec, p->data, p->len);
 	spec[p->len] = '\0';
 	if (strlen(spec) != p->len)
-		return fail(p, -EINVAL, "a NUL");
-	return log_configure(spec, &e) < 0 ? fail(p, e.code, e.msg) : 0;
+		return daemon_status_fail(p, -EINVAL, "a NUL");
+	return log_configure(spec, &e) < 0 ? daemon_status_fail(p, e.code, e.msg) : 0;
 }
 
 static void first_page(struct status *s, uid_t uid, struct status_page *p)
@@ -296,7 +298,7 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 	if (p->what == STATUS_LEVELS && set_levels(s, uid, p) < 0)
 		return;
 	if (p->what == STATUS_ENDING && uid != 0 && uid != s->owner) {
-		(void)fail(p, -EPERM, "only who mounted it, and root, are told");
+		(void)daemon_status_fail(p, -EPERM, "only who mounted it, and root, are told");
 		return;
 	}
 	buf_init(&out, ANSWER_MAX);
@@ -308,14 +310,14 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 		status_text(s, p->what == STATUS_JSON, uid == 0 || uid == s->owner, &out);
 	if (!buf_ok(&out)) {
 		buf_release(&out);
-		(void)fail(p, -ENOMEM, "memory is short");
+		(void)daemon_status_fail(p, -ENOMEM, "memory is short");
 		return;
 	}
 	p->code = 0;
-	put_page(p, out.data, out.len, 0);
+	daemon_status_put_page(p, out.data, out.len, 0);
 	if (p->total > p->len) {
 		data = buf_take(&out, &len);
-		p->id = keep(s, uid, data, len);
+		p->id = daemon_status_keep(s, uid, data, len);
 	}
 	buf_release(&out);
 }

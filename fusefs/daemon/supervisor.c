@@ -43,7 +43,7 @@ struct child {
 	bool abandoned; /* who waited for us is gone */
 };
 
-static int64_t now_ms(void)
+static int64_t supervisor_now_ms(void)
 {
 	struct timespec ts = {0};
 
@@ -89,7 +89,7 @@ static void take_report(struct child *c)
  * over. Returns false only for the last. ms: NEVER or milliseconds. */
 static bool wait_child(struct child *c, int64_t ms)
 {
-	int64_t end = now_ms() + ms, left;
+	int64_t end = supervisor_now_ms() + ms, left;
 	bool reporting = c->report_fd >= 0;
 
 	while (!c->ended && !c->signal && !c->abandoned && (!reporting || c->report_fd >= 0)) {
@@ -97,7 +97,7 @@ static bool wait_child(struct child *c, int64_t ms)
 				     {.fd = c->report_fd, .events = POLLIN},
 				     {.fd = reporting ? c->up_fd : -1}};
 
-		left = ms == NEVER ? INT32_MAX : end - now_ms();
+		left = ms == NEVER ? INT32_MAX : end - supervisor_now_ms();
 		if (left <= 0)
 			return false;
 		if (poll(p, 3, (int)(left < INT32_MAX ? left : NEVER)) < 0 && errno != EINTR)
@@ -205,8 +205,8 @@ static void kill_child(struct child *c)
 
 /* Unmounting for a dead server. */
 
-/* place - where the mount is, in a form that needs no server to be looked at. */
-struct place {
+/* supervisor_place - where the mount is, in a form that needs no server to be looked at. */
+struct supervisor_place {
 	char *dir;   /* resolved; NULL: it could not be */
 	uint64_t id; /* of the mount; 0 while it is not known */
 	struct mounter mounter;
@@ -215,7 +215,7 @@ struct place {
 /* clean_up - remove the mount of a server that died. One that ended well has unmounted, or was
  * unmounted, and the mount that is there now may be another's, even with the same id. The mounter
  * has done it when it has ended, unless somebody killed it. */
-static void clean_up(const struct child *c, struct place *place)
+static void clean_up(const struct child *c, struct supervisor_place *place)
 {
 	bool ended_well = WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0;
 	uint64_t id;
@@ -236,7 +236,7 @@ struct serve_args {
 	int mounter;
 };
 
-static int serve(void *arg, int write_fd)
+static int supervisor_serve(void *arg, int write_fd)
 {
 	const struct serve_args *a = arg;
 
@@ -260,7 +260,8 @@ static void pass_on(const struct child *c, char status, const char *text)
 }
 
 /* until_mounted - returns true when the server said that the mount is there. */
-static bool until_mounted(struct child *c, const struct cfg *cfg, struct place *place)
+static bool until_mounted(struct child *c, const struct cfg *cfg,
+			  struct supervisor_place *place)
 {
 	int64_t ms = cfg->open_timeout ? (int64_t)cfg->open_timeout * 1000 : NEVER;
 	struct err e = ERR_INIT;
@@ -287,7 +288,7 @@ static bool until_mounted(struct child *c, const struct cfg *cfg, struct place *
 }
 
 /* while_mounted - returns the exit status. */
-static int while_mounted(struct child *c, const struct cfg *cfg, struct place *place)
+static int while_mounted(struct child *c, const struct cfg *cfg, struct supervisor_place *place)
 {
 	int sig;
 
@@ -326,7 +327,7 @@ static int supervise(const struct app *setup, int up_fd)
 	const struct cfg *cfg = setup->cfg;
 	struct serve_args args = {.setup = setup};
 	struct child c = {.up_fd = up_fd, .report_fd = -1};
-	struct place place = {.dir = realpath(cfg->mountpoint, NULL)};
+	struct supervisor_place place = {.dir = realpath(cfg->mountpoint, NULL)};
 	struct err e = ERR_INIT;
 	int fds[2], rc = 1;
 
@@ -344,7 +345,7 @@ static int supervise(const struct app *setup, int up_fd)
 	}
 	c.report_fd = fds[0];
 	args.mounter = place.mounter.sock;
-	if (start_child(&c, serve, &args, fds[1], &e) < 0) {
+	if (start_child(&c, supervisor_serve, &args, fds[1], &e) < 0) {
 		pass_on(&c, 'f', e.msg);
 		goto out;
 	}

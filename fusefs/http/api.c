@@ -17,14 +17,14 @@ enum {
 
 static const char json[] = "application/json";
 
-static void put_text(struct buf *out, const char *text)
+static void http_api_put_text(struct buf *out, const char *text)
 {
 	str_put_json(out, text, strlen(text));
 }
 
 /* What is served. */
 
-static bool has(struct view *v, uint64_t dir, const char *name)
+static bool http_api_has(struct view *v, uint64_t dir, const char *name)
 {
 	struct view_attr attr;
 
@@ -38,12 +38,12 @@ static bool has(struct view *v, uint64_t dir, const char *name)
 /* zarr_format - of a tree; 0: it is none. */
 static int zarr_format(struct view *v, uint64_t dir)
 {
-	if (has(v, dir, "zarr.json"))
+	if (http_api_has(v, dir, "zarr.json"))
 		return 3;
-	return has(v, dir, ".zgroup") || has(v, dir, ".zarray") ? 2 : 0;
+	return http_api_has(v, dir, ".zgroup") || http_api_has(v, dir, ".zarray") ? 2 : 0;
 }
 
-struct names {
+struct http_api_names {
 	struct buf *out;
 	size_t n;
 };
@@ -52,7 +52,7 @@ struct names {
 static bool put_dataset(void *arg, const char *name, uint64_t id, bool is_dir,
 			const struct view_attr *attr, uint64_t next)
 {
-	struct names *names = arg;
+	struct http_api_names *names = arg;
 
 	(void)id;
 	(void)attr;
@@ -61,27 +61,28 @@ static bool put_dataset(void *arg, const char *name, uint64_t id, bool is_dir,
 		return true;
 	if (names->n++)
 		buf_puts(names->out, ", ");
-	put_text(names->out, name);
+	http_api_put_text(names->out, name);
 	return names->n < DATASETS_MAX && buf_ok(names->out);
 }
 
 static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct err *e)
 {
-	struct names names = {.out = out};
+	struct http_api_names names = {.out = out};
 	struct view *v = ep->view;
 	int rc = 0, format = zarr_format(v, VIEW_ROOT);
 
 	buf_puts(out, "{\"source\": ");
-	put_text(out, a->s->setup->cfg->shown);
+	http_api_put_text(out, a->s->setup->cfg->shown);
 	buf_puts(out, ", \"version\": ");
-	put_text(out, NCZARRFS_VERSION);
+	http_api_put_text(out, NCZARRFS_VERSION);
 	buf_puts(out, ", \"format\": ");
-	put_text(out, ep->source && ep->source->ds.format ? ep->source->ds.format : "directory");
+	http_api_put_text(out, ep->source && ep->source->ds.format ? ep->source->ds.format
+								   : "directory");
 	buf_printf(out, ", \"zarr\": %d, \"epoch\": %" PRIu64 ", \"notes\": [", format,
 		   ep->number);
 	for (uint32_t i = 0; ep->source && i < ep->source->ds.n_notes && i < 20; i++) {
 		buf_puts(out, i ? ", " : "");
-		put_text(out, ep->source->ds.notes[i]);
+		http_api_put_text(out, ep->source->ds.notes[i]);
 	}
 	buf_puts(out, "], \"datasets\": [");
 	if (!format)
@@ -92,8 +93,9 @@ static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct er
 
 /* Chunks. */
 
-/* find_array - by its path in the tree, as it was sent. -ENOENT: there is none. */
-static int find_array(const struct dataset *ds, const char *raw, uint32_t *ret, struct err *e)
+/* http_api_find_array - by its path in the tree, as it was sent. -ENOENT: there is none. */
+static int http_api_find_array(const struct dataset *ds, const char *raw, uint32_t *ret,
+			       struct err *e)
 {
 	struct http_path p;
 	struct buf want, path;
@@ -120,7 +122,8 @@ static int find_array(const struct dataset *ds, const char *raw, uint32_t *ret, 
 	return rc == -ENOENT ? err_set(e, rc, "there is no such array") : rc;
 }
 
-static void put_numbers(struct buf *out, const char *name, const uint64_t *v, uint32_t n)
+static void http_api_put_numbers(struct buf *out, const char *name, const uint64_t *v,
+				 uint32_t n)
 {
 	buf_printf(out, "\"%s\": [", name);
 	for (uint32_t i = 0; i < n; i++)
@@ -153,7 +156,7 @@ static int put_sizes(struct source *s, uint32_t array, uint64_t from, struct buf
 	return rc;
 }
 
-static int put_chunks(struct ask *a, struct epoch *ep, struct buf *out, struct err *e)
+static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out, struct err *e)
 {
 	const char *path = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "array");
 	const char *text = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "from");
@@ -167,13 +170,13 @@ static int put_chunks(struct ask *a, struct epoch *ep, struct buf *out, struct e
 		return err_set(e, -EINVAL, "it needs array=PATH, and from=CHUNK may be there");
 	if (!s)
 		return err_set(e, -ENOENT, "which chunks there are is told of one dataset alone");
-	rc = find_array(&s->ds, path, &i, e);
+	rc = http_api_find_array(&s->ds, path, &i, e);
 	if (rc < 0)
 		return rc;
 	array = &s->ds.arrays[i];
 	buf_puts(out, "{");
-	put_numbers(out, "grid", array->grid, array->rank);
-	put_numbers(out, "chunk", array->chunk, array->rank);
+	http_api_put_numbers(out, "grid", array->grid, array->rank);
+	http_api_put_numbers(out, "chunk", array->chunk, array->rank);
 	buf_printf(out, "\"count\": %" PRIu64 ", \"from\": %" PRIu64 ", \"unlisted\": %s, ",
 		   array->n_chunks, from, s->unlisted ? "true" : "false");
 	if (!s->unlisted)
@@ -215,5 +218,5 @@ int serve_about(struct ask *a, struct err *e)
 
 int serve_chunks(struct ask *a, struct err *e)
 {
-	return serve_json(a, CHUNKS_BYTES, put_chunks, e);
+	return serve_json(a, CHUNKS_BYTES, http_api_put_chunks, e);
 }

@@ -43,8 +43,8 @@ static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 	return buf_ok(&l->text);
 }
 
-/* make - the next part of the page. */
-static int make(struct listing *l, struct epoch *ep, struct err *e)
+/* http_directory_make - the next part of the page. */
+static int http_directory_make(struct listing *l, struct epoch *ep, struct err *e)
 {
 	struct view *v = ep->view;
 	int rc;
@@ -69,7 +69,7 @@ static int make_more(struct listing *l, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = ep->number == l->epoch
-		     ? make(l, ep, e)
+		     ? http_directory_make(l, ep, e)
 		     : err_set(e, -ESTALE, "the source changed while it was listed");
 	if (rc == -ESTALE)
 		epochs_invalidate(l->s->fs.live, ep);
@@ -111,8 +111,8 @@ static void listing_release(struct listing *l)
 	free(l);
 }
 
-/* listing_free - the page is sent, or its client is gone. */
-static void listing_free(void *arg)
+/* http_directory_listing_free - the page is sent, or its client is gone. */
+static void http_directory_listing_free(void *arg)
 {
 	struct listing *l = arg;
 
@@ -120,7 +120,7 @@ static void listing_free(void *arg)
 	listing_release(l);
 }
 
-static void put_head(struct listing *l, const char *path)
+static void http_directory_put_head(struct listing *l, const char *path)
 {
 	buf_puts(&l->text, "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
 			   "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
@@ -142,14 +142,14 @@ int serve_listing(struct ask *a, struct epoch *ep, const struct view_attr *dir, 
 	*l = (struct listing){
 		.s = a->s, .ino = live_ino(ep, dir->id), .epoch = ep->number};
 	buf_init(&l->text, ROOM_MAX + HTTP_PATH_MAX * 12);
-	put_head(l, a->rest);
-	rc = make(l, ep, e);
+	http_directory_put_head(l, a->rest);
+	rc = http_directory_make(l, ep, e);
 	if (rc < 0) {
 		listing_release(l);
 		return rc;
 	}
 	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, ROOM, listing_read, l,
-					      listing_free);
+					      http_directory_listing_free);
 	if (!r) {
 		listing_release(l);
 		return err_nomem(e);

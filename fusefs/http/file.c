@@ -67,9 +67,9 @@ int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *re
 
 /* Bytes. */
 
-/* piece - exactly len bytes of file id at off. */
-static int piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t *out, size_t len,
-		 struct err *e)
+/* http_file_piece - exactly len bytes of file id at off. */
+static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t *out,
+			   size_t len, struct err *e)
 {
 	struct span s = {0};
 	size_t n = 0;
@@ -89,8 +89,8 @@ static int piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t *out, size
 	return rc;
 }
 
-/* body - what is being sent. */
-struct body {
+/* http_file_body - what is being sent. */
+struct http_file_body {
 	struct serve *s;
 	uint64_t ino, epoch; /* of the file, which is held */
 	uint64_t first, len; /* in the file */
@@ -102,15 +102,15 @@ struct body {
 
 static void body_free(void *arg)
 {
-	struct body *b = arg;
+	struct http_file_body *b = arg;
 
 	serve_let_go(b->s, b->ino, b->epoch);
 	free(b->room);
 	free(b);
 }
 
-/* fill - read the piece at pos. */
-static int fill(struct body *b, uint64_t pos, struct err *e)
+/* http_file_fill - read the piece at pos. */
+static int http_file_fill(struct http_file_body *b, uint64_t pos, struct err *e)
 {
 	struct epoch *ep;
 	size_t n = (size_t)u64_min(b->cap, b->len - pos);
@@ -122,7 +122,7 @@ static int fill(struct body *b, uint64_t pos, struct err *e)
 	if (ep->number != b->epoch)
 		rc = err_set(e, -ESTALE, "the source changed while it was sent");
 	else
-		rc = piece(ep, live_id(b->ino), b->first + pos, b->room, n, e);
+		rc = http_file_piece(ep, live_id(b->ino), b->first + pos, b->room, n, e);
 	if (rc == -ESTALE)
 		epochs_invalidate(b->s->fs.live, ep);
 	epoch_release(b->s->fs.live, ep);
@@ -136,7 +136,7 @@ static int fill(struct body *b, uint64_t pos, struct err *e)
 /* body_read - MHD's reader. */
 static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
 {
-	struct body *b = arg;
+	struct http_file_body *b = arg;
 	struct err e = ERR_INIT;
 	size_t n;
 	int rc;
@@ -144,7 +144,7 @@ static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
 	if (pos >= b->len)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (pos < b->have_at || pos >= b->have_at + b->have) {
-		rc = fill(b, pos, &e);
+		rc = http_file_fill(b, pos, &e);
 		if (rc < 0) {
 			if (rc != -ESTALE)
 				reply_log(&b->s->fs, &e);
@@ -159,25 +159,25 @@ static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
 /* body_new - of a file that is held, which is the body's from then on. The first piece is there,
  * unless only headers are sent. */
 static int body_new(struct ask *a, struct epoch *ep, const struct view_attr *attr,
-		    uint64_t first, uint64_t len, struct body **ret, struct err *e)
+		    uint64_t first, uint64_t len, struct http_file_body **ret, struct err *e)
 {
-	struct body *b = alloc_array(1, sizeof(*b));
+	struct http_file_body *b = alloc_array(1, sizeof(*b));
 	int rc = 0;
 
 	if (!b)
 		return err_nomem(e);
-	*b = (struct body){.s = a->s,
-			   .ino = live_ino(ep, attr->id),
-			   .epoch = ep->number,
-			   .first = first,
-			   .len = len,
-			   .cap = (size_t)u64_min(len, PIECE)};
+	*b = (struct http_file_body){.s = a->s,
+				     .ino = live_ino(ep, attr->id),
+				     .epoch = ep->number,
+				     .first = first,
+				     .len = len,
+				     .cap = (size_t)u64_min(len, PIECE)};
 	if (a->head || !len) {
 		*ret = b;
 		return 0;
 	}
 	b->room = malloc(b->cap);
-	rc = b->room ? piece(ep, attr->id, first, b->room, b->cap, e) : err_nomem(e);
+	rc = b->room ? http_file_piece(ep, attr->id, first, b->room, b->cap, e) : err_nomem(e);
 	if (rc < 0) {
 		free(b->room);
 		free(b);
@@ -213,23 +213,24 @@ static const char *header_of(const struct ask *a, const char *name)
 
 /* Answers. */
 
-static struct MHD_Response *empty(void)
+static struct MHD_Response *http_file_empty(void)
 {
 	return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 }
 
-static int unchanged(struct ask *a, const char *tag, struct err *e)
+static int http_file_unchanged(struct ask *a, const char *tag, struct err *e)
 {
-	return serve_queue(a, MHD_HTTP_NOT_MODIFIED, serve_header(empty(), "ETag", tag), e);
+	return serve_queue(a, MHD_HTTP_NOT_MODIFIED,
+			   serve_header(http_file_empty(), "ETag", tag), e);
 }
 
-static int outside(struct ask *a, uint64_t size, struct err *e)
+static int http_file_outside(struct ask *a, uint64_t size, struct err *e)
 {
 	char text[64];
 
 	(void)snprintf(text, sizeof(text), "bytes */%" PRIu64, size);
 	return serve_queue(a, MHD_HTTP_RANGE_NOT_SATISFIABLE,
-			   serve_header(empty(), "Content-Range", text), e);
+			   serve_header(http_file_empty(), "Content-Range", text), e);
 }
 
 /* send - bytes of a file; *held: whether it still has to be dropped. */
@@ -241,14 +242,14 @@ static int send_range(struct ask *a, struct epoch *ep, const struct view_attr *a
 	uint64_t first, len;
 	enum http_range kind;
 	char text[96];
-	struct body *b = NULL;
+	struct http_file_body *b = NULL;
 	int rc;
 
 	if (if_range && !http_tag_same(if_range, tag))
 		range = NULL;
 	kind = http_range_parse(range, attr->size, &first, &len);
 	if (kind == HTTP_OUTSIDE)
-		return outside(a, attr->size, e);
+		return http_file_outside(a, attr->size, e);
 	rc = body_new(a, ep, attr, first, len, &b, e);
 	if (rc < 0)
 		return rc;
@@ -280,14 +281,14 @@ static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *at
 			       e->msg[0] ? e->msg : "it could not be found out what it is");
 	put_tag(a->s, ep, attr, tag);
 	if (http_tag_listed(header_of(a, "If-None-Match"), tag))
-		return unchanged(a, tag, e);
+		return http_file_unchanged(a, tag, e);
 	return send_range(a, ep, attr, name, tag, held, e);
 }
 
 /* add_slash - links in a directory's page are to what is in it. */
 static int add_slash(struct ask *a, struct err *e)
 {
-	struct MHD_Response *r = empty();
+	struct MHD_Response *r = http_file_empty();
 	struct buf to;
 
 	buf_init(&to, HTTP_PATH_MAX + 64);

@@ -43,7 +43,7 @@ FILE_BYTES(page_zarr, PAGE_ZARR);
 static const char worker_policy[] = "default-src 'none'; connect-src 'self'; "
 				    "script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'";
 
-static const struct file {
+static const struct http_page_file {
 	const char *name; /* in the path of a request, behind its first '/' */
 	const char *begin, *end, *type;
 } files[] = {
@@ -66,7 +66,7 @@ static const struct file {
 	{"page/zarr.js", page_zarr, page_zarr_end, JS},
 };
 
-static struct MHD_Response *file_response(const struct file *f)
+static struct MHD_Response *file_response(const struct http_page_file *f)
 {
 	/* it is not written to */
 	struct MHD_Response *r = MHD_create_response_from_buffer(

@@ -20,9 +20,9 @@ static int hex(char c)
 	return -1;
 }
 
-/* decode - one component of n bytes into room; *ret its length. */
-static int decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1], size_t *ret,
-		  struct err *e)
+/* parse_decode - one component of n bytes into room; *ret its length. */
+static int parse_decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1], size_t *ret,
+			struct err *e)
 {
 	size_t len = 0;
 
@@ -50,11 +50,11 @@ static int decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1], size_
 	return 0;
 }
 
-static int add_name(struct http_path *p, const char *raw, size_t n, struct err *e)
+static int parse_add_name(struct http_path *p, const char *raw, size_t n, struct err *e)
 {
 	char room[HTTP_NAME_MAX + 1];
 	size_t len = 0;
-	int rc = decode(raw, n, room, &len, e);
+	int rc = parse_decode(raw, n, room, &len, e);
 
 	if (rc < 0)
 		return rc;
@@ -79,7 +79,7 @@ int http_path_parse(const char *raw, struct http_path *ret, struct err *e)
 		n = strcspn(raw, "/");
 		ret->is_dir = n == 0;
 		if (n)
-			rc = add_name(ret, raw, n, e);
+			rc = parse_add_name(ret, raw, n, e);
 		else
 			n = 1;
 	}
@@ -104,8 +104,9 @@ const char *http_path_next(const struct http_path *p, const char *name)
 
 /* Ranges. */
 
-/* digits - a number; larger ones than there are become the largest. Returns how many digits. */
-static size_t digits(const char *s, uint64_t *ret)
+/* parse_digits - a number; larger ones than there are become the largest. Returns how many
+ * digits. */
+static size_t parse_digits(const char *s, uint64_t *ret)
 {
 	size_t n = 0;
 
@@ -132,10 +133,10 @@ enum http_range http_range_parse(const char *header, uint64_t size, uint64_t *re
 	if (!header || strncasecmp(header, "bytes=", 6) != 0)
 		return HTTP_ALL;
 	header = skip_blanks(header + 6);
-	n = digits(header, &first);
+	n = parse_digits(header, &first);
 	if (header[n] != '-')
 		return HTTP_ALL;
-	m = digits(header + n + 1, &last);
+	m = parse_digits(header + n + 1, &last);
 	if ((!n && !m) || *skip_blanks(header + n + 1 + m))
 		return HTTP_ALL;
 	if (!n) { /* the last so many */
@@ -154,7 +155,7 @@ enum http_range http_range_parse(const char *header, uint64_t size, uint64_t *re
 
 /* Entity tags. */
 
-static const char *opaque(const char *tag)
+static const char *parse_opaque(const char *tag)
 {
 	return strncmp(tag, "W/", 2) == 0 ? tag + 2 : tag;
 }
@@ -163,11 +164,11 @@ bool http_tag_listed(const char *header, const char *tag)
 {
 	const char *end;
 
-	tag = opaque(tag);
+	tag = parse_opaque(tag);
 	while (header && *(header += strspn(header, " \t,"))) {
 		if (*header == '*')
 			return true;
-		header = opaque(header);
+		header = parse_opaque(header);
 		end = *header == '"' ? strchr(header + 1, '"') : NULL;
 		if (!end)
 			return false;
@@ -195,7 +196,7 @@ static bool is_port(const char *s)
 
 	if (*s != ':')
 		return !*s;
-	n = digits(s + 1, &port);
+	n = parse_digits(s + 1, &port);
 	return !s[1 + n] && port <= 65535;
 }
 

@@ -22,7 +22,7 @@ struct MHD_Response *serve_header(struct MHD_Response *r, const char *name, cons
 	return NULL;
 }
 
-static struct MHD_Response *common(const struct ask *a, struct MHD_Response *r)
+static struct MHD_Response *route_common(const struct ask *a, struct MHD_Response *r)
 {
 	static const char *const all[][2] = {
 		{"Cache-Control", "no-cache"},
@@ -46,7 +46,7 @@ int serve_queue(struct ask *a, unsigned int status, struct MHD_Response *r, stru
 {
 	enum MHD_Result queued;
 
-	r = common(a, r);
+	r = route_common(a, r);
 	if (!r)
 		return err_nomem(e);
 	queued = MHD_queue_response(a->conn, status, r);
@@ -100,9 +100,9 @@ static unsigned int status_of(int rc)
 	}
 }
 
-/* refuse - say an error. What it is in words may name files of this machine: others are not
+/* route_refuse - say an error. What it is in words may name files of this machine: others are not
  * told. */
-static enum MHD_Result refuse(struct ask *a, int rc, const struct err *e)
+static enum MHD_Result route_refuse(struct ask *a, int rc, const struct err *e)
 {
 	const unsigned int status = status_of(rc);
 	struct err other = ERR_INIT;
@@ -123,7 +123,7 @@ static enum MHD_Result refuse(struct ask *a, int rc, const struct err *e)
 
 /* Which part. */
 
-static const struct part {
+static const struct route_part {
 	const char *path;
 	answer_fn *fn;
 	bool below; /* what is behind it is its own */
@@ -135,7 +135,7 @@ static const struct part {
 };
 
 /* find_part - *rest: of the path. */
-static const struct part *find_part(const char *url, const char **rest)
+static const struct route_part *find_part(const char *url, const char **rest)
 {
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		size_t n = strlen(parts[i].path);
@@ -156,9 +156,9 @@ static int redirect(struct ask *a, const char *to, struct err *e)
 	return serve_queue(a, MHD_HTTP_MOVED_PERMANENTLY, serve_header(r, "Location", to), e);
 }
 
-static int answer(struct ask *a, const char *url, struct err *e)
+static int route_answer(struct ask *a, const char *url, struct err *e)
 {
-	const struct part *p = find_part(url, &a->rest);
+	const struct route_part *p = find_part(url, &a->rest);
 	int rc = -ESTALE;
 
 	if (!p)
@@ -236,6 +236,6 @@ enum MHD_Result serve_request(void *arg, struct MHD_Connection *conn, const char
 	else if (!a.head && strcmp(method, MHD_HTTP_METHOD_GET) != 0)
 		rc = not_allowed(&a, &e);
 	else
-		rc = answer(&a, url, &e);
-	return rc < 0 ? refuse(&a, rc, &e) : MHD_YES;
+		rc = route_answer(&a, url, &e);
+	return rc < 0 ? route_refuse(&a, rc, &e) : MHD_YES;
 }

@@ -36,8 +36,8 @@ enum {
 
 /* The source. */
 
-static int open_live(void *arg, struct source **ret_source, struct view **ret_view,
-		     struct err *e)
+static int http_server_open_live(void *arg, struct source **ret_source, struct view **ret_view,
+				 struct err *e)
 {
 	struct serve *s = arg;
 	int rc;
@@ -50,7 +50,7 @@ static int open_live(void *arg, struct source **ret_source, struct view **ret_vi
 	return rc;
 }
 
-static int open_source(struct serve *s, struct err *e)
+static int http_server_open_source(struct serve *s, struct err *e)
 {
 	const struct app *setup = s->setup;
 	int rc;
@@ -60,7 +60,7 @@ static int open_source(struct serve *s, struct err *e)
 	if (rc == 0 && setup->cfg->isolate)
 		codec_isolate(0);
 	if (rc == 0)
-		rc = epochs_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
+		rc = epochs_new(setup->cfg->shown, http_server_open_live, s, &s->fs.live, e);
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
@@ -72,8 +72,9 @@ static int open_source(struct serve *s, struct err *e)
 	return 0;
 }
 
-/* forget_names - nobody was told any: who asks again is told that the tag is another one. */
-static void forget_names(void *arg, char *const *names, size_t n)
+/* http_server_forget_names - nobody was told any: who asks again is told that the tag is another
+ * one. */
+static void http_server_forget_names(void *arg, char *const *names, size_t n)
 {
 	(void)arg;
 	(void)names;
@@ -82,8 +83,8 @@ static void forget_names(void *arg, char *const *names, size_t n)
 
 /* The socket. */
 
-/* place - where to listen. */
-struct place {
+/* http_server_place - where to listen. */
+struct http_server_place {
 	union {
 		struct sockaddr any;
 		struct sockaddr_in v4;
@@ -92,21 +93,23 @@ struct place {
 	socklen_t len;
 };
 
-static bool is_loopback(const struct place *p)
+static bool is_loopback(const struct http_server_place *p)
 {
 	if (p->at.any.sa_family == AF_INET6)
 		return IN6_IS_ADDR_LOOPBACK(&p->at.v6.sin6_addr);
 	return ntohl(p->at.v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-static int parse_place(const char *text, struct place *ret, struct err *e)
+static int parse_place(const char *text, struct http_server_place *ret, struct err *e)
 {
 	if (!text || strcmp(text, "localhost") == 0)
 		text = "127.0.0.1";
-	*ret = (struct place){.at.v4 = {.sin_family = AF_INET}, .len = sizeof(ret->at.v4)};
+	*ret = (struct http_server_place){.at.v4 = {.sin_family = AF_INET},
+					  .len = sizeof(ret->at.v4)};
 	if (inet_pton(AF_INET, text, &ret->at.v4.sin_addr) == 1)
 		return 0;
-	*ret = (struct place){.at.v6 = {.sin6_family = AF_INET6}, .len = sizeof(ret->at.v6)};
+	*ret = (struct http_server_place){.at.v6 = {.sin6_family = AF_INET6},
+					  .len = sizeof(ret->at.v6)};
 	if (inet_pton(AF_INET6, text, &ret->at.v6.sin6_addr) == 1)
 		return 0;
 	return err_set(e, -EINVAL,
@@ -115,7 +118,7 @@ static int parse_place(const char *text, struct place *ret, struct err *e)
 		       text);
 }
 
-static void set_port(struct place *p, uint16_t port)
+static void set_port(struct http_server_place *p, uint16_t port)
 {
 	if (p->at.any.sa_family == AF_INET6)
 		p->at.v6.sin6_port = htons(port);
@@ -124,7 +127,7 @@ static void set_port(struct place *p, uint16_t port)
 }
 
 /* listen_at - a socket that listens; a negative errno. */
-static int listen_at(const struct place *p)
+static int listen_at(const struct http_server_place *p)
 {
 	int fd = socket(p->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int one = 1, rc = 0;
@@ -141,7 +144,7 @@ static int listen_at(const struct place *p)
 }
 
 /* note_place - where it listens, with the port that it got. */
-static int note_place(struct serve *s, struct place *p, struct err *e)
+static int note_place(struct serve *s, struct http_server_place *p, struct err *e)
 {
 	const bool v6 = p->at.any.sa_family == AF_INET6;
 
@@ -161,7 +164,7 @@ static int start_listening(struct serve *s, struct err *e)
 	const struct cfg *cfg = s->setup->cfg;
 	const char *text = cfg->port;
 	uint64_t port = PORT;
-	struct place p;
+	struct http_server_place p;
 	int rc = parse_place(cfg->bind, &p, e);
 
 	if (rc < 0)
@@ -233,7 +236,7 @@ static int start_daemon(struct serve *s, struct err *e)
 
 /* The command. */
 
-static void end_signals(sigset_t *set)
+static void http_server_end_signals(sigset_t *set)
 {
 	(void)sigemptyset(set);
 	(void)sigaddset(set, SIGTERM);
@@ -241,7 +244,7 @@ static void end_signals(sigset_t *set)
 	(void)sigaddset(set, SIGHUP);
 }
 
-static int prepare(struct serve *s, struct err *e)
+static int http_server_prepare(struct serve *s, struct err *e)
 {
 	sigset_t set;
 	int rc;
@@ -249,10 +252,10 @@ static int prepare(struct serve *s, struct err *e)
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
 	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
 		return err_sys(e, errno, "random number");
-	rc = open_source(s, e);
+	rc = http_server_open_source(s, e);
 	if (rc < 0)
 		return rc;
-	end_signals(&set);
+	http_server_end_signals(&set);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)
 		return err_sys(e, rc, "block signals");
@@ -261,7 +264,7 @@ static int prepare(struct serve *s, struct err *e)
 	if (rc == 0)
 		rc = start_daemon(s, e);
 	if (rc == 0 && !s->fs.follows)
-		rc = epochs_watch(s->fs.live, forget_names, s, e);
+		rc = epochs_watch(s->fs.live, http_server_forget_names, s, e);
 	return rc;
 }
 
@@ -284,7 +287,7 @@ static int say_where(const struct serve *s)
 	return print_text(&text);
 }
 
-static void tear_down(struct serve *s)
+static void http_server_tear_down(struct serve *s)
 {
 	fs_remote_stop();
 	if (s->fs.live)
@@ -299,12 +302,12 @@ static void tear_down(struct serve *s)
 	fs_release(&s->fs);
 }
 
-static void await_signal(void)
+static void http_server_await_signal(void)
 {
 	const struct timespec tick = {.tv_sec = 1};
 	sigset_t set;
 
-	end_signals(&set);
+	http_server_end_signals(&set);
 	while (sigtimedwait(&set, NULL, &tick) < 0)
 		log_flush(false);
 }
@@ -322,16 +325,16 @@ int fs_serve_http(const struct app *setup)
 		return 1;
 	}
 	log_limited();
-	if (prepare(&s, &e) < 0) {
+	if (http_server_prepare(&s, &e) < 0) {
 		log_error("%s", e.msg);
-		tear_down(&s);
+		http_server_tear_down(&s);
 		return 1;
 	}
 	if (sandbox_missing())
 		log_info("%s", sandbox_missing());
 	status = say_where(&s);
 	if (status == 0)
-		await_signal();
-	tear_down(&s);
+		http_server_await_signal();
+	http_server_tear_down(&s);
 	return status;
 }

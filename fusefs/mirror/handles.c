@@ -15,8 +15,8 @@
 #include "base/observe/log.h"
 #include "fusefs/mirror/handles_int.h"
 
-/* handle - an open file. */
-struct handle {
+/* mirror_handles_handle - an open file. */
+struct mirror_handles_handle {
 	struct list_link link; /* under the mirror's lock */
 	struct slot *slot; /* NULL: a real file */
 	uint64_t fh;       /* of the slot's view */
@@ -26,17 +26,17 @@ struct handle {
 	_Atomic bool wrote;
 };
 
-static struct handle *handle_of(uint64_t fh)
+static struct mirror_handles_handle *mirror_handles_handle_of(uint64_t fh)
 {
-	return (struct handle *)(uintptr_t)fh;
+	return (struct mirror_handles_handle *)(uintptr_t)fh;
 }
 
-static bool writing(int flags)
+static bool mirror_handles_writing(int flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 }
 
-static void remember(struct mirror *m, struct handle *h)
+static void mirror_handles_remember(struct mirror *m, struct mirror_handles_handle *h)
 {
 	(void)pthread_mutex_lock(&m->lock);
 	list_add(&m->handles, &h->link);
@@ -48,7 +48,8 @@ void write_handles_free(struct mirror *m)
 	struct list_link *it;
 
 	while ((it = list_take(&m->handles))) {
-		struct handle *h = CONTAINER_OF(it, struct handle, link);
+		struct mirror_handles_handle *h =
+			CONTAINER_OF(it, struct mirror_handles_handle, link);
 
 		if (h->fd >= 0)
 			(void)close(h->fd); /* what was flushed is in the file */
@@ -62,16 +63,16 @@ void write_handles_free(struct mirror *m)
 static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view_handle *ret,
 		   struct err *e)
 {
-	struct handle *h = alloc_array(1, sizeof(*h));
-	bool writes = writing(flags), fresh;
+	struct mirror_handles_handle *h = alloc_array(1, sizeof(*h));
+	bool writes = mirror_handles_writing(flags), fresh;
 	uint32_t others;
 
 	if (!h) {
 		(void)close(fd);
 		return err_nomem(e);
 	}
-	*h = (struct handle){.fd = fd, .id = id, .writes = writes};
-	remember(m, h);
+	*h = (struct mirror_handles_handle){.fd = fd, .id = id, .writes = writes};
+	mirror_handles_remember(m, h);
 	real_opened(m, id, fd);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
@@ -86,7 +87,7 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t known,
 		     struct view_handle *ret, struct err *e)
 {
-	struct handle *h = alloc_array(1, sizeof(*h));
+	struct mirror_handles_handle *h = alloc_array(1, sizeof(*h));
 
 	if (!h) {
 		if (s->view->write->release)
@@ -96,8 +97,8 @@ static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t kno
 		slot_put(m, s, 0);
 		return err_nomem(e);
 	}
-	*h = (struct handle){.slot = s, .fh = ret->fh, .fd = -1};
-	remember(m, h);
+	*h = (struct mirror_handles_handle){.slot = s, .fh = ret->fh, .fd = -1};
+	mirror_handles_remember(m, h);
 	slot_pin(m, s, known);
 	ret->fh = (uint64_t)(uintptr_t)h;
 	return 0;
@@ -114,7 +115,7 @@ static int open_in_slot(struct mirror *m, uint64_t id, int flags, struct view_ha
 	*ret = (struct view_handle){.keep_cache = true};
 	if (s->rw)
 		rc = s->view->write->open(s->view, inner_of(id), flags, ret, e);
-	else if (writing(flags))
+	else if (mirror_handles_writing(flags))
 		rc = write_read_only(s, e);
 	if (rc == 0 && s->rw)
 		return give_slot(m, s, id, 0, ret, e);
@@ -192,9 +193,9 @@ static int create_counterpart(struct mirror *m, const struct where *dir, const c
 	return rc;
 }
 
-static int create(struct mirror *m, uint64_t dir, const char *name, size_t len, int flags,
-		  mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
-		  struct err *e)
+static int mirror_handles_create(struct mirror *m, uint64_t dir, const char *name, size_t len,
+				 int flags, mode_t mode, struct view_attr *ret_attr,
+				 struct view_handle *ret, struct err *e)
 {
 	auto_free char *text = strndup(name, len);
 	struct where where;
@@ -234,7 +235,7 @@ static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, 
 	int rc = write_dir_again(m, &dir, &again, e);
 
 	if (rc == 0)
-		rc = create(m, dir, name, len, flags, mode, ret_attr, ret, e);
+		rc = mirror_handles_create(m, dir, name, len, flags, mode, ret_attr, ret, e);
 	if (again)
 		m->base.ops->forget(v, again, 1);
 	return rc;
@@ -246,7 +247,7 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 		  uint8_t *room, struct span *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	struct handle *h = handle_of(fh);
+	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
 	bool held = false;
 	struct slot *s;
 	int rc;
@@ -267,7 +268,7 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
 		   size_t len, struct err *e)
 {
-	struct handle *h = handle_of(fh);
+	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
 	int rc;
 
 	(void)v;
@@ -283,7 +284,7 @@ static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const
 
 /* ---- closing ---- */
 
-static int flush_file(struct mirror *m, struct handle *h, struct err *e)
+static int flush_file(struct mirror *m, struct mirror_handles_handle *h, struct err *e)
 {
 	int rc = become_flushed(m, h->id, h->fd, e);
 
@@ -294,7 +295,7 @@ static int flush_file(struct mirror *m, struct handle *h, struct err *e)
 
 static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 {
-	struct handle *h = handle_of(fh);
+	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
 
 	if (!h)
 		return 0;
@@ -307,7 +308,7 @@ static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 
 static int w_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e)
 {
-	struct handle *h = handle_of(fh);
+	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
 
 	(void)v;
 	if (!h)
@@ -359,7 +360,7 @@ static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 static void w_release(struct view *v, uint64_t id, uint64_t fh)
 {
 	struct mirror *m = mirror_of(v);
-	struct handle *h = handle_of(fh);
+	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
 	uint32_t others;
 	bool fresh;
 
@@ -387,7 +388,7 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 		     struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	struct handle *h = handle_of(fh);
+	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
 	struct slot *s;
 	int rc;
 

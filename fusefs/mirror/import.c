@@ -99,8 +99,8 @@ int become_dataset(struct mirror *m, const struct where *dir, const char *name, 
 	return rc < 0 ? rc : 0;
 }
 
-/* in_dataset - whether a directory, or one around it, is a dataset. */
-static bool in_dataset(const struct mirror *m, const char *path)
+/* import_in_dataset - whether a directory, or one around it, is a dataset. */
+static bool import_in_dataset(const struct mirror *m, const char *path)
 {
 	auto_free char *part = strdup(path);
 	bool found = !part; /* without memory nothing is made of the file */
@@ -113,9 +113,9 @@ static bool in_dataset(const struct mirror *m, const char *path)
 	return found;
 }
 
-/* where_of - the directory that a node's path is in, and its name there; free(ret->path). */
-static int where_of(struct mirror *m, const char *path, struct where *ret,
-		    const char **ret_name, struct err *e)
+/* import_where_of - the directory that a node's path is in, and its name there; free(ret->path). */
+static int import_where_of(struct mirror *m, const char *path, struct where *ret,
+			   const char **ret_name, struct err *e)
 {
 	int fd = real_open_at(m, path, ret_name, e);
 	struct stat st;
@@ -131,7 +131,7 @@ static int where_of(struct mirror *m, const char *path, struct where *ret,
 	ret->path = strndup(path, *ret_name > path ? (size_t)(*ret_name - path - 1) : 0);
 	ret->dev = st.st_dev;
 	ret->ino = st.st_ino;
-	ret->in_dataset = ret->path && in_dataset(m, ret->path);
+	ret->in_dataset = ret->path && import_in_dataset(m, ret->path);
 	return ret->path ? 0 : err_nomem(e);
 }
 
@@ -153,7 +153,7 @@ int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 	rc = real_copy(m, id, &n, e);
 	if (rc < 0)
 		return own.st_nlink ? 0 : rc;
-	rc = where_of(m, n.path, &dir, &name, e);
+	rc = import_where_of(m, n.path, &dir, &name, e);
 	if (rc == 0 && own.st_nlink == 0) {
 		/* it is a dataset by now: somebody went on writing, with what he had inherited */
 		number = write_slot_named(m, &dir, name);

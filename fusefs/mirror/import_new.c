@@ -36,15 +36,16 @@ bool new_wanted(const struct mirror *m, const struct where *dir, const char *nam
 	return real_probe(m, dir, out, &path, &st, NULL) == -ENOENT;
 }
 
-/* place - a directory that was reached without leaving the base, and a name in it. Somebody who may
- * write to the mirrored directory may put links anywhere on a path, at any time: everything here
- * happens in directories that are open. */
-struct place {
+/* import_new_place - a directory that was reached without leaving the base, and a name in it.
+ * Somebody who may write to the mirrored directory may put links anywhere on a path, at any time:
+ * everything here happens in directories that are open. */
+struct import_new_place {
 	int fd;
 	const char *name; /* of the path that it was made of */
 };
 
-static int place_of(const struct mirror *m, const char *path, struct place *ret, struct err *e)
+static int import_new_place_of(const struct mirror *m, const char *path,
+			       struct import_new_place *ret, struct err *e)
 {
 	ret->fd = real_open_at(m, path, &ret->name, e);
 	return ret->fd < 0 ? ret->fd : 0;
@@ -59,7 +60,7 @@ static char *path_in(int fd, const char *name)
 }
 
 /* workplace - the state directory of the store that is being made. */
-static int workplace(const struct place *to, char name[NAME_BYTES + 32], int *ret_fd,
+static int workplace(const struct import_new_place *to, char name[NAME_BYTES + 32], int *ret_fd,
 		     struct err *e)
 {
 	struct stat st;
@@ -78,8 +79,8 @@ static int workplace(const struct place *to, char name[NAME_BYTES + 32], int *re
 	return err_set(e, -EACCES, "'%s' was replaced by somebody else", name);
 }
 
-static int make_store(const struct app *setup, struct source *now, const struct place *to,
-		      struct err *e)
+static int make_store(const struct app *setup, struct source *now,
+		      const struct import_new_place *to, struct err *e)
 {
 	char work[NAME_BYTES + 32];
 	auto_free char *store = NULL;
@@ -103,7 +104,7 @@ static int make_store(const struct app *setup, struct source *now, const struct 
 }
 
 /* remove_read - the file that a source was read from, if its name still leads to it. */
-static bool remove_read(const struct place *from, const struct source *now)
+static bool remove_read(const struct import_new_place *from, const struct source *now)
 {
 	struct stat st;
 
@@ -113,8 +114,8 @@ static bool remove_read(const struct place *from, const struct source *now)
 }
 
 /* become_store - 1: it is one now. */
-static int become_store(struct mirror *m, const struct place *from, const struct place *to,
-			struct err *e)
+static int become_store(struct mirror *m, const struct import_new_place *from,
+			const struct import_new_place *to, struct err *e)
 {
 	const struct app *setup = m->setup;
 	auto_free char *path = path_in(from->fd, from->name);
@@ -147,11 +148,11 @@ static int become_store(struct mirror *m, const struct place *from, const struct
 
 int new_store(struct mirror *m, const char *path, const char *to, struct err *e)
 {
-	struct place a = {-1, NULL}, b = {-1, NULL};
-	int rc = place_of(m, path, &a, e);
+	struct import_new_place a = {-1, NULL}, b = {-1, NULL};
+	int rc = import_new_place_of(m, path, &a, e);
 
 	if (rc == 0)
-		rc = place_of(m, to, &b, e);
+		rc = import_new_place_of(m, to, &b, e);
 	if (rc == 0)
 		rc = become_store(m, &a, &b, e);
 	if (a.fd >= 0)
@@ -163,14 +164,14 @@ int new_store(struct mirror *m, const char *path, const char *to, struct err *e)
 
 int new_file(struct mirror *m, const char *path, struct err *e)
 {
-	struct place at;
+	struct import_new_place at;
 	auto_free char *full = NULL;
 	struct err why = ERR_INIT;
 	int rc;
 
 	if (!m->setup->rw->hdf5_create)
 		return err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be made", path);
-	rc = place_of(m, path, &at, e);
+	rc = import_new_place_of(m, path, &at, e);
 	if (rc < 0)
 		return rc;
 	full = path_in(at.fd, at.name);

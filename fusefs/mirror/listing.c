@@ -20,7 +20,7 @@
 #define COOKIE_SHIFT 11               /* a hash of 53 bits: room for a few that are equal */
 #define COOKIE_OTHER ((uint64_t)1 << 53) /* counterparts come after all that is real */
 
-struct entry {
+struct mirror_listing_entry {
 	uint64_t cookie;
 	uint32_t name;  /* offset in names */
 	uint32_t other; /* of a counterpart: name of its dataset */
@@ -36,18 +36,19 @@ struct listing {
 	uint32_t holders; /* lock: who uses it, and the table */
 	uint64_t used;    /* lock */
 	struct buf names;
-	struct entry *v;
+	struct mirror_listing_entry *v;
 	size_t n, cap;
 };
 
-static const char *text(const struct listing *l, uint32_t offset)
+static const char *mirror_listing_text(const struct listing *l, uint32_t offset)
 {
 	return (const char *)l->names.data + offset;
 }
 
 /* Making one. */
 
-static int put_text(struct listing *l, const char *name, uint32_t *ret, struct err *e)
+static int mirror_listing_put_text(struct listing *l, const char *name, uint32_t *ret,
+				   struct err *e)
 {
 	*ret = (uint32_t)l->names.len; /* below NAMES_MAX */
 	buf_put(&l->names, name, strlen(name) + 1);
@@ -64,9 +65,9 @@ static uint64_t cookie_of(const struct mirror *m, const char *name)
 }
 
 static int add_entry(const struct mirror *m, struct listing *l, const char *name,
-		     const struct entry *entry, struct err *e)
+		     const struct mirror_listing_entry *entry, struct err *e)
 {
-	struct entry *at;
+	struct mirror_listing_entry *at;
 	int rc;
 
 	if (grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
@@ -74,21 +75,22 @@ static int add_entry(const struct mirror *m, struct listing *l, const char *name
 	at = &l->v[l->n];
 	*at = *entry;
 	at->cookie = cookie_of(m, name);
-	rc = put_text(l, name, &at->name, e);
+	rc = mirror_listing_put_text(l, name, &at->name, e);
 	l->n += !rc;
 	return rc;
 }
 
-/* compare - by cookie, then by name; of counterparts with one name the first in rank. */
-static int compare(const void *a, const void *b, void *arg)
+/* mirror_listing_compare - by cookie, then by name; of counterparts with one name the first in
+ * rank. */
+static int mirror_listing_compare(const void *a, const void *b, void *arg)
 {
 	const struct listing *l = arg;
-	const struct entry *x = a, *y = b;
+	const struct mirror_listing_entry *x = a, *y = b;
 	int r;
 
 	if (x->cookie != y->cookie)
 		return x->cookie < y->cookie ? -1 : 1;
-	r = strcmp(text(l, x->name), text(l, y->name));
+	r = strcmp(mirror_listing_text(l, x->name), mirror_listing_text(l, y->name));
 	if (r)
 		return r;
 	if (x->real != y->real)
@@ -96,8 +98,8 @@ static int compare(const void *a, const void *b, void *arg)
 	return (int)x->rank - (int)y->rank;
 }
 
-/* after - index of the first entry whose cookie is larger. */
-static size_t after(const struct listing *l, uint64_t cookie)
+/* mirror_listing_after - index of the first entry whose cookie is larger. */
+static size_t mirror_listing_after(const struct listing *l, uint64_t cookie)
 {
 	size_t low = 0, high = l->n;
 
@@ -113,17 +115,17 @@ static size_t after(const struct listing *l, uint64_t cookie)
 }
 
 /* entry_named - NULL: there is none. */
-static struct entry *entry_named(const struct mirror *m, const struct listing *l,
-				 const char *name)
+static struct mirror_listing_entry *entry_named(const struct mirror *m, const struct listing *l,
+						const char *name)
 {
 	uint64_t cookie = cookie_of(m, name);
 
 	for (int other = 0; other < 2; other++, cookie += COOKIE_OTHER) {
-		const size_t first = after(l, cookie - 1);
+		const size_t first = mirror_listing_after(l, cookie - 1);
 
 		/* entries with equal hashes have cookies one after the other */
 		for (size_t i = first; i < l->n && l->v[i].cookie - cookie <= i - first; i++)
-			if (strcmp(text(l, l->v[i].name), name) == 0)
+			if (strcmp(mirror_listing_text(l, l->v[i].name), name) == 0)
 				return &l->v[i];
 	}
 	return NULL;
@@ -137,9 +139,9 @@ static void leave_out(const struct mirror *m, struct listing *l)
 	if (m->setup->cfg->forms == CFG_FORMS_BOTH)
 		return;
 	for (size_t i = 0; i < l->n; i++) {
-		struct entry *own = l->v[i].real
-					    ? NULL
-					    : entry_named(m, l, text(l, l->v[i].other));
+		struct mirror_listing_entry *own =
+			l->v[i].real ? NULL
+				     : entry_named(m, l, mirror_listing_text(l, l->v[i].other));
 
 		if (own)
 			own->left_out = true;
@@ -154,7 +156,7 @@ static void leave_out(const struct mirror *m, struct listing *l)
  * those whose counterparts cannot be changed. */
 static int real_first(struct listing *l, struct err *e)
 {
-	auto_free struct entry *others = alloc_array(l->n, sizeof(*others));
+	auto_free struct mirror_listing_entry *others = alloc_array(l->n, sizeof(*others));
 	size_t n = 0, m = 0;
 
 	if (!others)
@@ -172,15 +174,16 @@ static int real_first(struct listing *l, struct err *e)
 	return 0;
 }
 
-/* settle - into order, each name once, each cookie larger than the one before. */
-static int settle(const struct mirror *m, struct listing *l, struct err *e)
+/* mirror_listing_settle - into order, each name once, each cookie larger than the one before. */
+static int mirror_listing_settle(const struct mirror *m, struct listing *l, struct err *e)
 {
 	size_t n = 0;
 
 	if (l->n)
-		qsort_r(l->v, l->n, sizeof(*l->v), compare, l);
+		qsort_r(l->v, l->n, sizeof(*l->v), mirror_listing_compare, l);
 	for (size_t i = 0; i < l->n; i++)
-		if (!n || strcmp(text(l, l->v[n - 1].name), text(l, l->v[i].name)) != 0)
+		if (!n || strcmp(mirror_listing_text(l, l->v[n - 1].name),
+				 mirror_listing_text(l, l->v[i].name)) != 0)
 			l->v[n++] = l->v[i];
 	l->n = n;
 	if (real_first(l, e) < 0)
@@ -193,8 +196,8 @@ static int settle(const struct mirror *m, struct listing *l, struct err *e)
 	return 0;
 }
 
-/* type_of - S_IFMT bits of an entry, 0 when it is gone. */
-static mode_t type_of(int fd, const struct dirent *d)
+/* mirror_listing_type_of - S_IFMT bits of an entry, 0 when it is gone. */
+static mode_t mirror_listing_type_of(int fd, const struct dirent *d)
 {
 	struct stat st;
 
@@ -207,7 +210,7 @@ static mode_t type_of(int fd, const struct dirent *d)
 static int add_counterpart(const struct mirror *m, const struct where *dir, struct listing *l,
 			   const char *name, bool is_dir, enum name_kind kind, struct err *e)
 {
-	struct entry entry = {.is_dir = kind == NAME_TREE};
+	struct mirror_listing_entry entry = {.is_dir = kind == NAME_TREE};
 	auto_free char *path = NULL;
 	char other[NAME_BYTES];
 	unsigned rank;
@@ -222,12 +225,12 @@ static int add_counterpart(const struct mirror *m, const struct where *dir, stru
 	if (rc <= 0)
 		return rc < 0 ? err_sys(e, -rc, "'%s'", path) : 0;
 	entry.rank = (uint8_t)rank;
-	rc = put_text(l, name, &entry.other, e);
+	rc = mirror_listing_put_text(l, name, &entry.other, e);
 	return rc ? rc : add_entry(m, l, other, &entry, e);
 }
 
-/* wanted - whether listings have counterparts of this kind (-o show=). */
-static bool wanted(const struct mirror *m, enum name_kind kind)
+/* mirror_listing_wanted - whether listings have counterparts of this kind (-o show=). */
+static bool mirror_listing_wanted(const struct mirror *m, enum name_kind kind)
 {
 	switch (m->setup->cfg->forms) {
 	case CFG_FORMS_CONVERTED:
@@ -250,13 +253,14 @@ static int add_counterparts(const struct mirror *m, const struct where *dir, str
 	if (dir->in_dataset || (!S_ISREG(type) && !S_ISDIR(type)))
 		return 0;
 	for (enum name_kind kind = NAME_TREE; !rc && kind <= NAME_NC4; kind++)
-		if (wanted(m, kind))
+		if (mirror_listing_wanted(m, kind))
 			rc = add_counterpart(m, dir, l, name, S_ISDIR(type), kind, e);
 	return rc;
 }
 
-static int take_entry(const struct mirror *m, const struct where *dir, struct listing *l,
-		      int fd, const struct dirent *d, struct err *e)
+static int mirror_listing_take_entry(const struct mirror *m, const struct where *dir,
+				     struct listing *l, int fd, const struct dirent *d,
+				     struct err *e)
 {
 	mode_t type;
 	int rc;
@@ -264,10 +268,11 @@ static int take_entry(const struct mirror *m, const struct where *dir, struct li
 	if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
 	    real_is_mountpoint(m, dir->dev, dir->ino, d->d_name) || mirror_hidden(d->d_name))
 		return 0;
-	type = type_of(fd, d);
+	type = mirror_listing_type_of(fd, d);
 	if (!type)
 		return 0;
-	rc = add_entry(m, l, d->d_name, &(struct entry){.is_dir = S_ISDIR(type), .real = true},
+	rc = add_entry(m, l, d->d_name,
+		       &(struct mirror_listing_entry){.is_dir = S_ISDIR(type), .real = true},
 		       e);
 	return rc ? rc : add_counterparts(m, dir, l, d->d_name, type, e);
 }
@@ -302,7 +307,7 @@ static int open_where(const struct mirror *m, const struct where *dir, DIR **ret
 	return 0;
 }
 
-static void listing_free(struct listing *l)
+static void mirror_listing_listing_free(struct listing *l)
 {
 	if (!l)
 		return;
@@ -311,8 +316,8 @@ static void listing_free(struct listing *l)
 	free(l);
 }
 
-static int make(const struct mirror *m, const struct where *dir, struct listing **ret,
-		struct err *e)
+static int mirror_listing_make(const struct mirror *m, const struct where *dir,
+			       struct listing **ret, struct err *e)
 {
 	struct listing *l = alloc_array(1, sizeof(*l));
 	const struct dirent *d;
@@ -325,18 +330,18 @@ static int make(const struct mirror *m, const struct where *dir, struct listing 
 	buf_init(&l->names, NAMES_MAX);
 	rc = open_where(m, dir, &stream, e);
 	if (rc) {
-		listing_free(l);
+		mirror_listing_listing_free(l);
 		return rc;
 	}
 	while (!rc && (errno = 0, d = readdir(stream)))
-		rc = take_entry(m, dir, l, dirfd(stream), d, e);
+		rc = mirror_listing_take_entry(m, dir, l, dirfd(stream), d, e);
 	if (!rc && errno)
 		rc = err_sys(e, errno, "'%s'", dir->path);
 	(void)closedir(stream); /* was only read */
 	if (!rc)
-		rc = settle(m, l, e);
+		rc = mirror_listing_settle(m, l, e);
 	if (rc) {
-		listing_free(l);
+		mirror_listing_listing_free(l);
 		return rc;
 	}
 	*ret = l;
@@ -345,7 +350,7 @@ static int make(const struct mirror *m, const struct where *dir, struct listing 
 
 /* Keeping some. */
 
-static size_t bytes_of(const struct listing *l)
+static size_t mirror_listing_bytes_of(const struct listing *l)
 {
 	return l->names.cap + l->cap * sizeof(*l->v);
 }
@@ -359,9 +364,10 @@ static struct listing *drop_locked(struct mirror *m, size_t i)
 	return --l->holders ? NULL : l;
 }
 
-/* victim_locked - the listing that has to go before another is put in: one of the same directory,
- * or the one not used for longest when all places or all bytes are taken; LISTINGS: none. */
-static size_t victim_locked(const struct mirror *m, const struct listing *fresh)
+/* mirror_listing_victim_locked - the listing that has to go before another is put in: one of the
+ * same directory, or the one not used for longest when all places or all bytes are taken; LISTINGS:
+ * none. */
+static size_t mirror_listing_victim_locked(const struct mirror *m, const struct listing *fresh)
 {
 	size_t oldest = LISTINGS, total = 0, n = 0;
 
@@ -374,20 +380,20 @@ static size_t victim_locked(const struct mirror *m, const struct listing *fresh)
 			return i;
 		if (oldest == LISTINGS || l->used < m->listings[oldest]->used)
 			oldest = i;
-		total += bytes_of(l);
+		total += mirror_listing_bytes_of(l);
 		n++;
 	}
 	return n == LISTINGS || total > KEPT_MAX ? oldest : LISTINGS;
 }
 
-static void keep(struct mirror *m, struct listing *l)
+static void mirror_listing_keep(struct mirror *m, struct listing *l)
 {
 	for (;;) {
 		struct listing *old = NULL;
 		size_t i;
 
 		(void)pthread_mutex_lock(&m->lock);
-		i = victim_locked(m, l);
+		i = mirror_listing_victim_locked(m, l);
 		if (i < LISTINGS) {
 			old = drop_locked(m, i);
 		} else {
@@ -399,14 +405,14 @@ static void keep(struct mirror *m, struct listing *l)
 			i = LISTINGS;
 		}
 		(void)pthread_mutex_unlock(&m->lock);
-		listing_free(old);
+		mirror_listing_listing_free(old);
 		if (i == LISTINGS)
 			return;
 	}
 }
 
-/* kept - a listing of the directory, held for the caller; NULL: there is none. */
-static struct listing *kept(struct mirror *m, const struct where *dir)
+/* mirror_listing_kept - a listing of the directory, held for the caller; NULL: there is none. */
+static struct listing *mirror_listing_kept(struct mirror *m, const struct where *dir)
 {
 	struct listing *found = NULL;
 
@@ -425,7 +431,7 @@ static struct listing *kept(struct mirror *m, const struct where *dir)
 	return found;
 }
 
-static void let_go(struct mirror *m, struct listing *l)
+static void mirror_listing_let_go(struct mirror *m, struct listing *l)
 {
 	bool last;
 
@@ -433,33 +439,33 @@ static void let_go(struct mirror *m, struct listing *l)
 	last = --l->holders == 0;
 	(void)pthread_mutex_unlock(&m->lock);
 	if (last)
-		listing_free(l);
+		mirror_listing_listing_free(l);
 }
 
 /* id_at - what the kernel knows an entry by, for d_ino. */
 static uint64_t id_at(struct mirror *m, const struct where *dir, const struct listing *l,
-		      const struct entry *entry)
+		      const struct mirror_listing_entry *entry)
 {
 	auto_free char *path = NULL;
 
 	if (!entry->real)
 		return UNKNOWN_ID;
-	path = mirror_join(dir->path, text(l, entry->name));
+	path = mirror_join(dir->path, mirror_listing_text(l, entry->name));
 	return path ? real_known_id(m, path) : UNKNOWN_ID;
 }
 
-/* begin - the listing for a cookie; whoever starts gets it as it is now. */
-static int begin(struct mirror *m, const struct where *dir, uint64_t cookie,
-		 struct listing **ret, struct err *e)
+/* mirror_listing_begin - the listing for a cookie; whoever starts gets it as it is now. */
+static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint64_t cookie,
+				struct listing **ret, struct err *e)
 {
 	int rc;
 
-	*ret = cookie ? kept(m, dir) : NULL;
+	*ret = cookie ? mirror_listing_kept(m, dir) : NULL;
 	if (*ret)
 		return 0;
-	rc = make(m, dir, ret, e);
+	rc = mirror_listing_make(m, dir, ret, e);
 	if (!rc)
-		keep(m, *ret);
+		mirror_listing_keep(m, *ret);
 	return rc;
 }
 
@@ -486,8 +492,8 @@ struct walk {
 
 _Thread_local pid_t mirror_caller;
 
-/* number_in - of a line of /proc/PID/status; 0: there is none. */
-static pid_t number_in(const char *status, const char *line)
+/* mirror_listing_number_in - of a line of /proc/PID/status; 0: there is none. */
+static pid_t mirror_listing_number_in(const char *status, const char *line)
 {
 	const char *at = strstr(status, line);
 	uint64_t v = 0;
@@ -511,8 +517,8 @@ static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
 	if (fd >= 0)
 		n = read(fd, status, sizeof(status) - 1);
 	status[n > 0 ? n : 0] = '\0';
-	*ret = number_in(status, "\nTgid:\t");
-	*ret_parent = number_in(status, "\nPPid:\t");
+	*ret = mirror_listing_number_in(status, "\nTgid:\t");
+	*ret_parent = mirror_listing_number_in(status, "\nPPid:\t");
 }
 
 /* walk_end_locked - of a place in the table. */
@@ -522,7 +528,7 @@ static void walk_end_locked(struct mirror *m, size_t i)
 
 	m->walks[i] = NULL;
 	if (--w->l->holders == 0)
-		listing_free(w->l);
+		mirror_listing_listing_free(w->l);
 	free(w->gone);
 	free(w);
 }
@@ -544,14 +550,14 @@ static bool walk_before(const struct walk *a, const struct walk *b)
 static size_t walk_room_locked(struct mirror *m, const struct listing *l)
 {
 	for (;;) {
-		size_t oldest = WALKS, place = WALKS, total = bytes_of(l);
+		size_t oldest = WALKS, place = WALKS, total = mirror_listing_bytes_of(l);
 
 		for (size_t i = 0; i < WALKS; i++) {
 			if (!m->walks[i]) {
 				place = i;
 				continue;
 			}
-			total += bytes_of(m->walks[i]->l);
+			total += mirror_listing_bytes_of(m->walks[i]->l);
 			if (oldest == WALKS || walk_before(m->walks[i], m->walks[oldest]))
 				oldest = i;
 		}
@@ -610,8 +616,8 @@ void walk_touch(struct mirror *m, bool listing)
 static void walk_mark(struct mirror *m, struct walk *w, const char *name, pid_t process)
 {
 	const struct listing *l = w->l;
-	const struct entry *own = entry_named(m, l, name);
-	const char *dataset = own && !own->real ? text(l, own->other) : name;
+	const struct mirror_listing_entry *own = entry_named(m, l, name);
+	const char *dataset = own && !own->real ? mirror_listing_text(l, own->other) : name;
 	char other[NAME_BYTES];
 	unsigned rank;
 
@@ -636,7 +642,8 @@ static void walk_mark(struct mirror *m, struct walk *w, const char *name, pid_t 
 			    strcmp(other, name) == 0)
 				continue;
 			own = entry_named(m, l, other);
-			if (own && !own->real && strcmp(text(l, own->other), dataset) == 0)
+			if (own && !own->real &&
+			    strcmp(mirror_listing_text(l, own->other), dataset) == 0)
 				w->gone[own - l->v] = process;
 		}
 }
@@ -679,7 +686,9 @@ void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 	walk_touch(m, false);
 }
 
-static void gone_attr(const struct walk *w, const struct entry *entry, struct view_attr *ret)
+static void mirror_listing_gone_attr(const struct walk *w,
+				     const struct mirror_listing_entry *entry,
+				     struct view_attr *ret)
 {
 	*ret = (struct view_attr){.id = w->base + (uint64_t)(entry - w->l->v),
 				  .nlink = 1,
@@ -708,14 +717,14 @@ int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool 
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && process && rc; i++) {
 		const struct walk *w = m->walks[i];
-		const struct entry *entry;
+		const struct mirror_listing_entry *entry;
 
 		if (!walk_here_locked(w, dir, now) || !w->gone)
 			continue;
 		entry = entry_named(m, w->l, name);
 		if (!entry || w->gone[entry - w->l->v] != process)
 			continue;
-		gone_attr(w, entry, ret);
+		mirror_listing_gone_attr(w, entry, ret);
 		if (take)
 			w->gone[entry - w->l->v] = 0;
 		rc = 0;
@@ -737,11 +746,11 @@ bool walk_gone_id(struct mirror *m, uint64_t id, bool take, struct view_attr *re
 
 		if (!w || !w->gone || walk_over(w, now) || at >= w->l->n || !w->gone[at])
 			continue;
-		gone_attr(w, &w->l->v[at], ret);
+		mirror_listing_gone_attr(w, &w->l->v[at], ret);
 		if (ret_name) {
 			ret_name->dir = w->dir;
 			(void)snprintf(ret_name->name, NAME_BYTES, "%s",
-				       text(w->l, w->l->v[at].name));
+				       mirror_listing_text(w->l, w->l->v[at].name));
 		}
 		if (take)
 			w->gone[at] = 0;
@@ -761,18 +770,18 @@ int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, v
 
 	if (rc)
 		return rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir ? 0 : rc;
-	rc = begin(m, &dir, cookie, &l, e);
+	rc = mirror_listing_begin(m, &dir, cookie, &l, e);
 	if (!rc) {
 		if (!cookie && m->base.write && mirror_caller)
 			walk_begin(m, id, l);
-		for (size_t i = after(l, cookie); i < l->n; i++) {
-			const struct entry *entry = &l->v[i];
+		for (size_t i = mirror_listing_after(l, cookie); i < l->n; i++) {
+			const struct mirror_listing_entry *entry = &l->v[i];
 
-			if (!emit(arg, text(l, entry->name), id_at(m, &dir, l, entry),
-				  entry->is_dir, NULL, entry->cookie))
+			if (!emit(arg, mirror_listing_text(l, entry->name),
+				  id_at(m, &dir, l, entry), entry->is_dir, NULL, entry->cookie))
 				break;
 		}
-		let_go(m, l);
+		mirror_listing_let_go(m, l);
 	}
 	free(dir.path);
 	return rc;
@@ -788,13 +797,13 @@ int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const 
 
 	if (rc)
 		return rc;
-	rc = make(m, &dir, &l, e);
+	rc = mirror_listing_make(m, &dir, &l, e);
 	if (!rc) {
 		for (size_t i = 0; i < l->n; i++)
-			if (!l->v[i].real &&
-			    !fn(arg, text(l, l->v[i].other), text(l, l->v[i].name)))
+			if (!l->v[i].real && !fn(arg, mirror_listing_text(l, l->v[i].other),
+						 mirror_listing_text(l, l->v[i].name)))
 				break;
-		listing_free(l);
+		mirror_listing_listing_free(l);
 	}
 	free(dir.path);
 	return rc;
@@ -807,5 +816,5 @@ void listings_free(struct mirror *m)
 			walk_end_locked(m, i); /* there are no threads any more */
 	for (size_t i = 0; i < LISTINGS; i++)
 		if (m->listings[i])
-			listing_free(drop_locked(m, i));
+			mirror_listing_listing_free(drop_locked(m, i));
 }

@@ -11,7 +11,7 @@
 #include "base/os/open_beneath.h"
 #include "fusefs/mirror/handles_int.h"
 
-static char *text_of(const char *name, size_t len)
+static char *names_text_of(const char *name, size_t len)
 {
 	return strndup(name, len);
 }
@@ -120,10 +120,10 @@ static int mkdir_tree(struct mirror *m, const struct where *dir, uint64_t id, co
 	return rc ? rc : m->base.ops->lookup(&m->base, id, name, strlen(name), ret, e);
 }
 
-static int make_dir(struct mirror *m, uint64_t dir, const char *name, size_t len, mode_t mode,
-		    struct view_attr *ret, struct err *e)
+static int names_make_dir(struct mirror *m, uint64_t dir, const char *name, size_t len,
+			  mode_t mode, struct view_attr *ret, struct err *e)
 {
-	auto_free char *text = text_of(name, len);
+	auto_free char *text = names_text_of(name, len);
 	char other[NAME_BYTES];
 	struct where where;
 	enum target at;
@@ -155,7 +155,7 @@ int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct
 	*ret_again = 0;
 	if (number_of(*dir) || !walk_gone_id(m, *dir, true, &a, &at) || !a.is_dir)
 		return 0;
-	rc = make_dir(m, at.dir, at.name, strlen(at.name), 0777, &a, e);
+	rc = names_make_dir(m, at.dir, at.name, strlen(at.name), 0777, &a, e);
 	if (rc == 0)
 		*dir = *ret_again = a.id;
 	return rc;
@@ -169,7 +169,7 @@ int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode
 	int rc = write_dir_again(m, &dir, &again, e);
 
 	if (rc == 0)
-		rc = make_dir(m, dir, name, len, mode, ret, e);
+		rc = names_make_dir(m, dir, name, len, mode, ret, e);
 	if (again)
 		m->base.ops->forget(v, again, 1);
 	return rc;
@@ -210,9 +210,9 @@ static int remove_real(struct mirror *m, const struct where *dir, const char *na
 	return passthrough_remove(m, dir, name, is_dir, e);
 }
 
-/* remove_gone - of a name that is not there: it may have gone with its dataset. */
-static int remove_gone(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
-		       struct err *e)
+/* names_remove_gone - of a name that is not there: it may have gone with its dataset. */
+static int names_remove_gone(struct mirror *m, const struct where *dir, const char *name,
+			     bool is_dir, struct err *e)
 {
 	struct view_attr a;
 
@@ -226,7 +226,7 @@ static int remove_gone(struct mirror *m, const struct where *dir, const char *na
 static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t len,
 		       bool is_dir, struct err *e)
 {
-	auto_free char *text = text_of(name, len);
+	auto_free char *text = names_text_of(name, len);
 	struct view_attr a;
 	struct where where;
 	enum target at;
@@ -242,7 +242,7 @@ static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t 
 	if (at == AT_REAL)
 		rc = remove_real(m, &where, text, is_dir, e);
 	else if (at == AT_NOTHING)
-		rc = remove_gone(m, &where, text, is_dir, e);
+		rc = names_remove_gone(m, &where, text, is_dir, e);
 	else if (a.is_dir != is_dir)
 		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is no directory", text)
 			    : err_set(e, -EISDIR, "'%s' is a directory", text);
@@ -415,7 +415,7 @@ int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uin
 		 const char *to_name, size_t to_len, unsigned flags, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *text = text_of(name, len), *to = text_of(to_name, to_len);
+	auto_free char *text = names_text_of(name, len), *to = names_text_of(to_name, to_len);
 	struct view_attr a;
 	struct where where;
 	enum target at;
@@ -444,7 +444,7 @@ int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, co
 		  struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *own = text_of(name, len);
+	auto_free char *own = names_text_of(name, len);
 	struct where where;
 	enum target at;
 	int rc;
@@ -466,7 +466,7 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 	       struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *text = text_of(name, len);
+	auto_free char *text = names_text_of(name, len);
 	struct where where;
 	enum target at;
 	struct slot *s;
@@ -501,16 +501,16 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 /* Datasets that are removed, or get another name, through what their
  * counterparts are called. */
 
-static bool any(void *arg, const char *name NZ_UNUSED, uint64_t id NZ_UNUSED,
-		bool is_dir NZ_UNUSED, const struct view_attr *a NZ_UNUSED,
-		uint64_t next NZ_UNUSED)
+static bool names_any(void *arg, const char *name NZ_UNUSED, uint64_t id NZ_UNUSED,
+		      bool is_dir NZ_UNUSED, const struct view_attr *a NZ_UNUSED,
+		      uint64_t next NZ_UNUSED)
 {
 	*(bool *)arg = true;
 	return false;
 }
 
-/* may - whether a dataset can be written; empty: and there is nothing in it. */
-static int may(struct mirror *m, uint32_t number, bool empty, struct err *e)
+/* names_may - whether a dataset can be written; empty: and there is nothing in it. */
+static int names_may(struct mirror *m, uint32_t number, bool empty, struct err *e)
 {
 	bool there = false;
 	struct slot *s;
@@ -521,7 +521,7 @@ static int may(struct mirror *m, uint32_t number, bool empty, struct err *e)
 	if (!s->rw)
 		rc = write_read_only(s, e);
 	else if (empty)
-		rc = s->view->ops->list(s->view, VIEW_ROOT, 0, false, any, &there, e);
+		rc = s->view->ops->list(s->view, VIEW_ROOT, 0, false, names_any, &there, e);
 	slot_put(m, s, 0);
 	return rc == 0 && there ? err_set(e, -ENOTEMPTY, "it is not empty") : rc;
 }
@@ -532,7 +532,7 @@ int write_remove_file(struct mirror *m, uint32_t number, struct err *e)
 	enum name_kind kind;
 	const char *name;
 	struct stat st;
-	int rc = may(m, number, true, e), fd;
+	int rc = names_may(m, number, true, e), fd;
 
 	if (rc == 0)
 		rc = slot_lookup(m, number, &kind, &path, &st, e);
@@ -571,7 +571,7 @@ int write_remove_store(struct mirror *m, uint32_t number, struct err *e)
 	enum name_kind kind;
 	const char *name;
 	struct stat st;
-	int rc = may(m, number, false, e), fd;
+	int rc = names_may(m, number, false, e), fd;
 
 	if (rc == 0)
 		rc = slot_lookup(m, number, &kind, &path, &st, e);
@@ -614,7 +614,7 @@ int write_rename_whole(struct mirror *m, uint32_t number, const struct where *di
 	if ((kind != NAME_FILE && kind != NAME_TREE) ||
 	    !new_wanted(m, to_dir, to, kind == NAME_TREE, other) || !same_ending(name, other))
 		return err_set(e, -EXDEV, "'%s' would not be shown as '%s'", path, to);
-	rc = may(m, number, false, e);
+	rc = names_may(m, number, false, e);
 	if (rc == 0)
 		rc = slots_flush_below(m, path, e);
 	return rc ? rc : passthrough_rename(m, dir, name, to_dir, other, RENAME_NOREPLACE, e);

@@ -119,7 +119,7 @@ static bool is_of(const struct node *n, const struct stat *st)
 	       n->type == (st->st_mode & S_IFMT);
 }
 
-static void unlist(struct mirror *m, struct node *n)
+static void passthrough_unlist(struct mirror *m, struct node *n)
 {
 	if (n->listed)
 		map_remove(&m->nodes_by_path, &n->by_path);
@@ -128,7 +128,7 @@ static void unlist(struct mirror *m, struct node *n)
 
 static void node_free(struct mirror *m, struct node *n)
 {
-	unlist(m, n);
+	passthrough_unlist(m, n);
 	map_remove(&m->nodes_by_id, &n->by_id);
 	if (n->fd >= 0)
 		(void)close(n->fd);
@@ -176,7 +176,7 @@ static struct node *enter_locked(struct mirror *m, char *path, const struct stat
 		return n;
 	}
 	if (n)
-		unlist(m, n); /* the kernel may still know it: it is stale */
+		passthrough_unlist(m, n); /* the kernel may still know it: it is stale */
 	if (m->next_id >= UNKNOWN_ID)
 		return NULL;
 	n = node_new(m, path, hash, m->next_id, st);
@@ -208,13 +208,13 @@ void real_free(struct mirror *m)
 	map_free(&m->nodes_by_path);
 }
 
-static int unknown(uint64_t id, struct err *e)
+static int passthrough_unknown(uint64_t id, struct err *e)
 {
 	return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 }
 
-/* find - a copy of a node; its path is new, its links mean nothing. */
-static int find(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
+/* passthrough_find - a copy of a node; its path is new, its links mean nothing. */
+static int passthrough_find(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
 {
 	struct node *n;
 	int rc = 0;
@@ -222,7 +222,7 @@ static int find(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_id(m, id);
 	if (!n || (!n->listed && id != VIEW_ROOT)) {
-		rc = unknown(id, e);
+		rc = passthrough_unknown(id, e);
 	} else {
 		*ret = *n;
 		ret->path = strdup(n->path);
@@ -236,7 +236,7 @@ static int find(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
 int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 {
 	struct node n;
-	int rc = find(m, id, &n, e);
+	int rc = passthrough_find(m, id, &n, e);
 
 	if (rc)
 		return rc;
@@ -257,7 +257,7 @@ int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 
 int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
 {
-	return find(m, id, ret, e);
+	return passthrough_find(m, id, ret, e);
 }
 
 void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint32_t *ret_others)
@@ -326,11 +326,11 @@ void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
-/* renamed - a node has another path, which is taken. Without memory it is stale: the kernel looks
- * it up again. */
-static void renamed(struct mirror *m, struct node *n, char *path)
+/* passthrough_renamed - a node has another path, which is taken. Without memory it is stale: the
+ * kernel looks it up again. */
+static void passthrough_renamed(struct mirror *m, struct node *n, char *path)
 {
-	unlist(m, n);
+	passthrough_unlist(m, n);
 	if (!path ||
 	    map_add(&m->nodes_by_path, &n->by_path, mirror_hash(m, path, strlen(path))) < 0) {
 		free(path);
@@ -352,7 +352,7 @@ static void moved_below(struct mirror *m, const char *from, const char *to)
 
 			if (n->listed && strncmp(n->path, from, len) == 0 &&
 			    n->path[len] == '/')
-				renamed(m, n, mirror_join(to, n->path + len + 1));
+				passthrough_renamed(m, n, mirror_join(to, n->path + len + 1));
 		}
 }
 
@@ -364,9 +364,9 @@ void real_moved(struct mirror *m, const char *from, const char *to)
 	n = node_of_path(m, from, mirror_hash(m, from, strlen(from)));
 	other = node_of_path(m, to, mirror_hash(m, to, strlen(to)));
 	if (other)
-		unlist(m, other);
+		passthrough_unlist(m, other);
 	if (n)
-		renamed(m, n, strdup(to));
+		passthrough_renamed(m, n, strdup(to));
 	if (!n || S_ISDIR(n->type))
 		moved_below(m, from, to);
 	(void)pthread_mutex_unlock(&m->lock);
@@ -423,16 +423,16 @@ void real_forget(struct mirror *m, uint64_t id, uint64_t count)
 
 /* Requests. */
 
-/* check - whether st is of the node. */
-static int check(const struct node *n, const struct stat *st, struct err *e)
+/* passthrough_check - whether st is of the node. */
+static int passthrough_check(const struct node *n, const struct stat *st, struct err *e)
 {
 	if (is_of(n, st))
 		return 0;
 	return err_set(e, -ESTALE, "'%s' is another file now", n->path);
 }
 
-/* gone - what a node that is no longer there is to the kernel. */
-static int gone(int rc)
+/* passthrough_gone - what a node that is no longer there is to the kernel. */
+static int passthrough_gone(int rc)
 {
 	return rc == -ENOENT ? -ESTALE : rc;
 }
@@ -441,12 +441,12 @@ int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct er
 {
 	struct node n;
 	struct stat st;
-	int rc = find(m, id, &n, e);
+	int rc = passthrough_find(m, id, &n, e);
 
 	if (!rc) {
-		rc = gone(real_stat(m, n.path, &st, e));
+		rc = passthrough_gone(real_stat(m, n.path, &st, e));
 		if (!rc)
-			rc = check(&n, &st, e);
+			rc = passthrough_check(&n, &st, e);
 		free(n.path);
 	}
 	if (rc == -ESTALE)
@@ -478,8 +478,8 @@ static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *re
 	return 0;
 }
 
-static int read_node(struct mirror *m, const struct node *n, uint64_t off, size_t len,
-		     uint8_t *room, size_t *ret, struct err *e)
+static int passthrough_read_node(struct mirror *m, const struct node *n, uint64_t off,
+				 size_t len, uint8_t *room, size_t *ret, struct err *e)
 {
 	struct stat st;
 	int rc;
@@ -490,10 +490,10 @@ static int read_node(struct mirror *m, const struct node *n, uint64_t off, size_
 	auto_fd int fd = open_real(m, n->path, O_RDONLY, e);
 
 	if (fd < 0)
-		return gone(fd);
+		return passthrough_gone(fd);
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", n->path);
-	rc = check(n, &st, e);
+	rc = passthrough_check(n, &st, e);
 	if (rc)
 		return rc;
 	rc = off > INT64_MAX - len ? -EINVAL : read_up_to(fd, room, len, off, ret);
@@ -505,11 +505,11 @@ int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *
 {
 	struct node n;
 	size_t got = 0;
-	int rc = find(m, id, &n, e);
+	int rc = passthrough_find(m, id, &n, e);
 
 	if (rc)
 		return rc;
-	rc = read_node(m, &n, off, len, room, &got, e);
+	rc = passthrough_read_node(m, &n, off, len, room, &got, e);
 	if (!rc)
 		*ret = (struct span){.mem = room, .fd = -1, .len = got};
 	free(n.path);
@@ -521,7 +521,7 @@ int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 	char text[PATH_MAX];
 	ssize_t len = -1;
 	struct node n;
-	int rc = find(m, id, &n, e), fd;
+	int rc = passthrough_find(m, id, &n, e), fd;
 
 	if (rc)
 		return rc;
@@ -532,7 +532,7 @@ int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 		rc = len < 0 ? err_sys(e, errno, "'%s'", n.path) : 0;
 		(void)close(fd);
 	} else {
-		rc = gone(fd);
+		rc = passthrough_gone(fd);
 	}
 	if (!rc && (size_t)len == sizeof(text))
 		rc = err_set(e, -ERANGE, "'%s': a link of %zu bytes or more", n.path,
@@ -568,12 +568,13 @@ static int open_node(struct mirror *m, uint64_t id, struct err *e)
 	(void)pthread_mutex_unlock(&m->lock);
 	if (fd >= 0)
 		return fd;
-	rc = find(m, id, &n, e);
+	rc = passthrough_find(m, id, &n, e);
 	if (rc)
 		return rc;
-	fd = gone(open_real(m, n.path, O_PATH, e));
+	fd = passthrough_gone(open_real(m, n.path, O_PATH, e));
 	if (fd >= 0) {
-		rc = fstat(fd, &st) < 0 ? err_sys(e, errno, "'%s'", n.path) : check(&n, &st, e);
+		rc = fstat(fd, &st) < 0 ? err_sys(e, errno, "'%s'", n.path)
+					: passthrough_check(&n, &st, e);
 		if (rc) {
 			(void)close(fd);
 			fd = rc;
@@ -583,8 +584,8 @@ static int open_node(struct mirror *m, uint64_t id, struct err *e)
 	return fd;
 }
 
-/* put_names - of a list those that are shown. */
-static void put_names(const char *list, size_t len, struct buf *out)
+/* passthrough_put_names - of a list those that are shown. */
+static void passthrough_put_names(const char *list, size_t len, struct buf *out)
 {
 	for (const char *p = list; p < list + len; p += strlen(p) + 1)
 		if (strncmp(p, "user.", 5) == 0 &&
@@ -618,7 +619,7 @@ int real_xattr(struct mirror *m, uint64_t id, const char *name, struct buf *out,
 	if (name)
 		buf_put(out, room, (size_t)n);
 	else
-		put_names(room, (size_t)n, out);
+		passthrough_put_names(room, (size_t)n, out);
 	return buf_ok(out) ? 0 : buf_full(out, e, -E2BIG, "too many extended attributes");
 }
 

@@ -31,8 +31,9 @@ int real_fail(struct err *e, int errnum, const char *fmt, ...)
 	return err_set(e, -errnum, "%s", "");
 }
 
-/* open_dir - a directory's descriptor, when it is still the one. */
-static int open_dir(const struct mirror *m, const struct where *dir, struct err *e)
+/* passthrough_write_open_dir - a directory's descriptor, when it is still the one. */
+static int passthrough_write_open_dir(const struct mirror *m, const struct where *dir,
+				      struct err *e)
 {
 	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	struct stat st;
@@ -75,7 +76,7 @@ static int entered(struct mirror *m, const struct where *dir, const char *name,
 int passthrough_create(struct mirror *m, const struct where *dir, const char *name, int flags,
 		       mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e)
 {
-	auto_fd int at = open_dir(m, dir, e);
+	auto_fd int at = passthrough_write_open_dir(m, dir, e);
 	int access = (flags & O_ACCMODE) == O_WRONLY ? O_RDWR : flags & O_ACCMODE;
 	int fd, rc;
 
@@ -128,9 +129,10 @@ int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, stru
 	return rc;
 }
 
-/* set - one file, open as at/name, or as fd; was: what it is. The bits of a directory that are not
- * shown (set-group-id, sticky) stay. */
-static int set(int at, const char *name, int fd, mode_t was, const struct view_set *x)
+/* passthrough_write_set - one file, open as at/name, or as fd; was: what it is. The bits of a
+ * directory that are not shown (set-group-id, sticky) stay. */
+static int passthrough_write_set(int at, const char *name, int fd, mode_t was,
+				 const struct view_set *x)
 {
 	mode_t mode = (x->mode & 0777) | (S_ISDIR(was) ? was & 07000 : 0);
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, x->mtime};
@@ -176,7 +178,7 @@ int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view
 			rc = err_set(e, -EPERM, "'%s' is no file", n.path);
 	}
 	if (rc == 0) {
-		rc = set(at, name, fd, fd >= 0 ? S_IFREG : st.st_mode, x);
+		rc = passthrough_write_set(at, name, fd, fd >= 0 ? S_IFREG : st.st_mode, x);
 		if (rc < 0)
 			(void)real_fail(e, -rc, "'%s'", n.path ? n.path : "an open file");
 	}
@@ -196,7 +198,7 @@ int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view
 int passthrough_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
 		      struct view_attr *ret, struct err *e)
 {
-	auto_fd int at = open_dir(m, dir, e);
+	auto_fd int at = passthrough_write_open_dir(m, dir, e);
 
 	if (at < 0)
 		return at;
@@ -208,7 +210,7 @@ int passthrough_mkdir(struct mirror *m, const struct where *dir, const char *nam
 int passthrough_symlink(struct mirror *m, const struct where *dir, const char *name,
 			const char *text, struct view_attr *ret, struct err *e)
 {
-	auto_fd int at = open_dir(m, dir, e);
+	auto_fd int at = passthrough_write_open_dir(m, dir, e);
 
 	if (at < 0)
 		return at;
@@ -246,7 +248,7 @@ static void remove_left(int at, const char *name)
 int passthrough_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		       struct err *e)
 {
-	auto_fd int at = open_dir(m, dir, e);
+	auto_fd int at = passthrough_write_open_dir(m, dir, e);
 
 	if (at < 0)
 		return at;
@@ -268,8 +270,8 @@ int passthrough_rename(struct mirror *m, const struct where *dir, const char *na
 {
 	auto_free char *from = mirror_join(dir->path, name);
 	auto_free char *to = mirror_join(to_dir->path, to_name);
-	auto_fd int at = open_dir(m, dir, e);
-	auto_fd int to_at = at < 0 ? -1 : open_dir(m, to_dir, e);
+	auto_fd int at = passthrough_write_open_dir(m, dir, e);
+	auto_fd int to_at = at < 0 ? -1 : passthrough_write_open_dir(m, to_dir, e);
 
 	if (!from || !to)
 		return err_nomem(e);
@@ -284,7 +286,7 @@ int passthrough_rename(struct mirror *m, const struct where *dir, const char *na
 int passthrough_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
 		     struct view_attr *ret, struct err *e)
 {
-	auto_fd int to_at = open_dir(m, dir, e);
+	auto_fd int to_at = passthrough_write_open_dir(m, dir, e);
 	const char *from = NULL;
 	struct node n;
 	int rc, at;

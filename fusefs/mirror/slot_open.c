@@ -25,9 +25,9 @@ int slot_stale(const char *path, struct err *e)
 	return err_set(e, -ESTALE, "'%s' changed: open the path again", path);
 }
 
-/* open_source - without the lock; reads constants of the slot. */
-static int open_source(const struct mirror *m, const struct slot *s, struct source **ret,
-		       struct err *e)
+/* slot_open_open_source - without the lock; reads constants of the slot. */
+static int slot_open_open_source(const struct mirror *m, const struct slot *s,
+				 struct source **ret, struct err *e)
 {
 	const struct app *setup = m->setup;
 	struct source_options opts;
@@ -56,16 +56,18 @@ bool closing_locked(struct mirror *m, const char *path)
 	return false;
 }
 
-/* may_write - whether a slot's counterpart can be written to, as far as its kind tells. */
-static bool may_write(const struct mirror *m, const struct slot *s)
+/* slot_open_may_write - whether a slot's counterpart can be written to, as far as its kind
+ * tells. */
+static bool slot_open_may_write(const struct mirror *m, const struct slot *s)
 {
 	return m->base.write &&
 	       (S_ISDIR(s->st.st_mode) ? s->kind == NAME_FILE : s->kind == NAME_TREE);
 }
 
-/* open_writable - without the lock. Returns 1 when it can only be read. */
-static int open_writable(struct mirror *m, const struct slot *s,
-			 const struct view_request *want, struct opened *o, struct err *e)
+/* slot_open_open_writable - without the lock. Returns 1 when it can only be read. */
+static int slot_open_open_writable(struct mirror *m, const struct slot *s,
+				   const struct view_request *want, struct opened *o,
+				   struct err *e)
 {
 	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
 	const struct source_ops *of;
@@ -115,13 +117,15 @@ int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struc
 		.shared = setup->shared,
 		.share = FS_MIRROR_SHARE,
 	};
-	int rc = may_write(m, s) && !o->source ? open_writable(m, s, &want, o, e) : 1;
+	int rc = slot_open_may_write(m, s) && !o->source
+			 ? slot_open_open_writable(m, s, &want, o, e)
+			 : 1;
 
 	if (rc <= 0)
 		return rc;
 	rc = 0;
 	if (!o->source)
-		rc = open_source(m, s, &o->source, e);
+		rc = slot_open_open_source(m, s, &o->source, e);
 	else if (source_poll(o->source, NULL) == -ESTALE)
 		rc = slot_stale(s->path, e);
 	if (!rc)

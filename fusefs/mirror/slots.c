@@ -46,7 +46,7 @@ static int close_written(struct mirror *m, const struct opened *o, struct err *e
 	return rc;
 }
 
-static void close_opened(struct mirror *m, const struct opened *o)
+static void slots_close_opened(struct mirror *m, const struct opened *o)
 {
 	struct err e = ERR_INIT;
 
@@ -77,7 +77,7 @@ static bool is_parked(const struct slot *s)
 	return s->state == SLOT_CLOSED && s->source;
 }
 
-static void take_out(struct slot **list, size_t *n, const struct slot *s)
+static void slots_take_out(struct slot **list, size_t *n, const struct slot *s)
 {
 	size_t i = 0;
 
@@ -92,7 +92,7 @@ static struct opened detach_locked(struct mirror *m, struct slot *s)
 	struct opened o = {
 		.source = s->source, .view = s->view, .closing = s->rw, .last = s->stale};
 
-	take_out(m->open, &m->n_open, s);
+	slots_take_out(m->open, &m->n_open, s);
 	if (s->rw)
 		list_add(&m->closing, &s->rw->link);
 	s->rw = NULL;
@@ -107,7 +107,7 @@ static struct source *unpark_locked(struct mirror *m, struct slot *s)
 {
 	struct source *source = s->source;
 
-	take_out(m->parked, &m->n_parked, s);
+	slots_take_out(m->parked, &m->n_parked, s);
 	s->source = NULL;
 	return source;
 }
@@ -120,9 +120,10 @@ static void slot_free(struct slot *s)
 	free(s);
 }
 
-/* tidy_locked - what a slot needs no longer: what it had open when it is stale, what was parked
- * for a kernel that does not know it any more, and the slot itself when it is stale as well. */
-static struct opened tidy_locked(struct mirror *m, struct slot *s)
+/* slots_tidy_locked - what a slot needs no longer: what it had open when it is stale, what was
+ * parked for a kernel that does not know it any more, and the slot itself when it is stale as
+ * well. */
+static struct opened slots_tidy_locked(struct mirror *m, struct slot *s)
 {
 	struct opened o = {0};
 
@@ -221,7 +222,7 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 	s = slot_of_path(m, kind, path);
 	if (s && !slot_same(s, st)) {
 		mark_stale_locked(m, s);
-		old = tidy_locked(m, s);
+		old = slots_tidy_locked(m, s);
 		s = NULL;
 	}
 	if (!s)
@@ -231,7 +232,7 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 		*ret = s->number;
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(m, &old);
+	slots_close_opened(m, &old);
 	return rc;
 }
 
@@ -249,8 +250,8 @@ bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const s
 
 /* Opening. */
 
-/* oldest - of slots, the one without users that was not used for longest; NULL: none. */
-static struct slot *oldest(struct slot *const *list, size_t n)
+/* slots_oldest - of slots, the one without users that was not used for longest; NULL: none. */
+static struct slot *slots_oldest(struct slot *const *list, size_t n)
 {
 	struct slot *found = NULL;
 
@@ -272,7 +273,7 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 	s->source = o.source;
 	o.source = NULL;
 	if (m->n_parked == m->max_parked) {
-		parked = oldest(m->parked, m->n_parked);
+		parked = slots_oldest(m->parked, m->n_parked);
 		if (!parked) { /* all have users that wait to be told so: as good as none */
 			mark_stale_locked(m, s);
 			o.source = s->source;
@@ -280,15 +281,15 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 			return o;
 		}
 		mark_stale_locked(m, parked);
-		o.source = tidy_locked(m, parked).source;
+		o.source = slots_tidy_locked(m, parked).source;
 	}
 	m->parked[m->n_parked++] = s;
 	return o;
 }
 
-/* retire - the same, and close what it gave. Unlocks meanwhile; a source that was parked is
+/* slots_retire - the same, and close what it gave. Unlocks meanwhile; a source that was parked is
  * nobody's until the view that reads it, with threads of its own, is closed. */
-static void retire(struct mirror *m, struct slot *s)
+static void slots_retire(struct mirror *m, struct slot *s)
 {
 	bool was_rw = s->rw;
 	struct opened o = retire_locked(m, s);
@@ -299,7 +300,7 @@ static void retire(struct mirror *m, struct slot *s)
 		s->state = SLOT_OPENING;
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(m, &o);
+	slots_close_opened(m, &o);
 	(void)pthread_mutex_lock(&m->lock);
 	if (!parked)
 		return;
@@ -308,14 +309,14 @@ static void retire(struct mirror *m, struct slot *s)
 	if (was_rw) /* opened again its ids mean others */
 		mark_stale_locked(m, s);
 	(void)pthread_cond_broadcast(&m->moved);
-	o = tidy_locked(m, s);
+	o = slots_tidy_locked(m, s);
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(m, &o);
+	slots_close_opened(m, &o);
 	(void)pthread_mutex_lock(&m->lock);
 }
 
-/* all_held - whether all that is open has open files. */
-static bool all_held(const struct mirror *m)
+/* slots_all_held - whether all that is open has open files. */
+static bool slots_all_held(const struct mirror *m)
 {
 	for (size_t i = 0; i < m->n_open; i++)
 		if (m->open[i]->state == SLOT_OPENING || m->open[i]->handles == 0)
@@ -323,24 +324,25 @@ static bool all_held(const struct mirror *m)
 	return true;
 }
 
-/* make_room_locked - until one more dataset may be opened. Unlocks while it closes another. */
-static void make_room_locked(struct mirror *m)
+/* slots_make_room_locked - until one more dataset may be opened. Unlocks while it closes
+ * another. */
+static void slots_make_room_locked(struct mirror *m)
 {
 	while (m->n_open >= m->setup->cfg->open_datasets) {
-		struct slot *s = oldest(m->open, m->n_open);
+		struct slot *s = slots_oldest(m->open, m->n_open);
 
 		if (s)
-			retire(m, s);
-		else if (!all_held(m) || grow_array(&m->open, &m->cap_open, m->n_open + 1,
-						    sizeof(*m->open)) < 0)
+			slots_retire(m, s);
+		else if (!slots_all_held(m) || grow_array(&m->open, &m->cap_open, m->n_open + 1,
+							  sizeof(*m->open)) < 0)
 			(void)pthread_cond_wait(&m->moved, &m->lock);
 		else
 			return; /* nobody would ever make room for a program with so many files */
 	}
 }
 
-/* remember_locked - why a slot could not be opened. */
-static void remember_locked(struct slot *s, const struct err *e)
+/* slots_remember_locked - why a slot could not be opened. */
+static void slots_remember_locked(struct slot *s, const struct err *e)
 {
 	struct err *copy = s->error ? s->error : alloc_array(1, sizeof(*copy));
 
@@ -363,7 +365,7 @@ static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
 		mark_stale_locked(m, s);
 		return slot_stale(s->path, e);
 	}
-	remember_locked(s, why);
+	slots_remember_locked(s, why);
 	return rc;
 }
 
@@ -394,8 +396,9 @@ static void note_short_locked(struct mirror *m, bool is_short)
 	m->short_last_ms = is_short ? now : -10 * PATIENCE_MS;
 }
 
-/* open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its users. */
-static int open_locked(struct mirror *m, struct slot *s, struct err *e)
+/* slots_open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its
+ * users. */
+static int slots_open_locked(struct mirror *m, struct slot *s, struct err *e)
 {
 	struct opened o = {.source = is_parked(s) ? unpark_locked(m, s) : NULL};
 	bool again = o.source != NULL;
@@ -403,13 +406,13 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 	int rc;
 
 	s->state = SLOT_OPENING;
-	make_room_locked(m);
+	slots_make_room_locked(m);
 	m->open[m->n_open++] = s;
 	(void)pthread_mutex_unlock(&m->lock);
 	rc = open_dataset(m, s, &o, &why);
 	if (rc) {
 		list_closing(m, &o);
-		close_opened(m, &o);
+		slots_close_opened(m, &o);
 	}
 	(void)pthread_mutex_lock(&m->lock);
 	note_short_locked(m, is_accident(rc));
@@ -475,8 +478,8 @@ static int failed_locked(struct slot *s, struct err *e)
 	return code;
 }
 
-/* await_locked - until the slot is open. The caller is one of its users. */
-static int await_locked(struct mirror *m, struct slot *s, struct err *e)
+/* slots_await_locked - until the slot is open. The caller is one of its users. */
+static int slots_await_locked(struct mirror *m, struct slot *s, struct err *e)
 {
 	for (;;) {
 		int rc;
@@ -491,12 +494,12 @@ static int await_locked(struct mirror *m, struct slot *s, struct err *e)
 			break;
 		case SLOT_FAILED:
 			if (is_due_locked(s))
-				(void)open_locked(m, s, e);
+				(void)slots_open_locked(m, s, e);
 			else if (!may_pass_locked(m, s))
 				return failed_locked(s, e);
 			break;
 		case SLOT_CLOSED:
-			rc = open_locked(m, s, e);
+			rc = slots_open_locked(m, s, e);
 			if (rc && s->state == SLOT_CLOSED)
 				return rc == -ESTALE ? rc : err_nomem(e);
 			break;
@@ -536,7 +539,7 @@ int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e
 		return err_set(e, -ESTALE, "no dataset has the number %u", number);
 	}
 	s->users++;
-	rc = await_locked(m, s, e);
+	rc = slots_await_locked(m, s, e);
 	if (!rc) {
 		s->used = ++m->clock;
 		poll_it = poll_due_locked(s);
@@ -560,9 +563,9 @@ void slot_put(struct mirror *m, struct slot *s, uint64_t known)
 	s->known += known;
 	if (--s->users == 0)
 		(void)pthread_cond_broadcast(&m->moved);
-	o = tidy_locked(m, s);
+	o = slots_tidy_locked(m, s);
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(m, &o);
+	slots_close_opened(m, &o);
 }
 
 int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
@@ -617,10 +620,10 @@ int slot_revalidate(struct mirror *m, uint32_t number, const struct stat *st, st
 		rc = err_set(e, -ESTALE, "dataset %u changed", number);
 	if (s && rc) {
 		mark_stale_locked(m, s);
-		o = tidy_locked(m, s);
+		o = slots_tidy_locked(m, s);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(m, &o);
+	slots_close_opened(m, &o);
 	return rc;
 }
 
@@ -633,10 +636,10 @@ void slot_forget(struct mirror *m, uint32_t number, uint64_t count)
 	s = slot_by_number(m, number);
 	if (s) {
 		s->known -= u64_min(s->known, count);
-		o = tidy_locked(m, s);
+		o = slots_tidy_locked(m, s);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(m, &o);
+	slots_close_opened(m, &o);
 }
 
 struct slot *slot_if_open(struct mirror *m, uint32_t number)
@@ -681,10 +684,10 @@ int slot_retire(struct mirror *m, uint32_t number, struct err *e)
 		rc = err_set(e, -EBUSY, "'%s' is in use", s->path);
 	} else if (s) {
 		mark_stale_locked(m, s);
-		o = tidy_locked(m, s);
+		o = slots_tidy_locked(m, s);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(m, &o);
+	slots_close_opened(m, &o);
 	return rc;
 }
 
@@ -721,7 +724,7 @@ int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 			(void)pthread_cond_wait(&m->moved, &m->lock);
 		} else {
 			mark_stale_locked(m, s);
-			o = tidy_locked(m, s);
+			o = slots_tidy_locked(m, s);
 			(void)pthread_mutex_unlock(&m->lock);
 			rc = close_written(m, &o, e);
 			(void)pthread_mutex_lock(&m->lock);
@@ -759,7 +762,7 @@ void slots_free(struct mirror *m)
 			continue;
 		o = (struct opened){.source = s->source, .view = s->view, .closing = s->rw};
 		list_closing(m, &o);
-		close_opened(m, &o);
+		slots_close_opened(m, &o);
 		slot_free(s);
 	}
 	map_free(&m->slots_by_path);

@@ -43,8 +43,8 @@ bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
 
 /* Attributes of counterparts. */
 
-/* take_over - what a virtual file or directory has of the dataset that it shows. */
-static void take_over(const struct stat *st, struct view_attr *a)
+/* mirror_view_take_over - what a virtual file or directory has of the dataset that it shows. */
+static void mirror_view_take_over(const struct stat *st, struct view_attr *a)
 {
 	mode_t mode = st->st_mode & 0444;
 
@@ -82,23 +82,23 @@ void mirror_show(const struct slot *s, struct view_attr *a)
 	if (s->rw)
 		show_written(s, a);
 	else
-		take_over(&s->source->ds.st, a);
+		mirror_view_take_over(&s->source->ds.st, a);
 }
 
-/* tree_attr - the directory of a tree that need not be open. */
-static void tree_attr(const struct mirror *m, uint32_t number, const struct stat *st,
-		      struct view_attr *ret)
+/* mirror_view_tree_attr - the directory of a tree that need not be open. */
+static void mirror_view_tree_attr(const struct mirror *m, uint32_t number,
+				  const struct stat *st, struct view_attr *ret)
 {
 	*ret = (struct view_attr){.id = id_of(number, VIEW_ROOT), .nlink = 1, .is_dir = true};
-	take_over(st, ret);
+	mirror_view_take_over(st, ret);
 	if (m->base.write)
 		ret->mode |= st->st_mode & 0222;
 }
 
-/* file_attr - the virtual file of a dataset, which is opened: its size is exact, or it is shown as
- * one that could not be looked at. Fails with ESTALE only. */
-static int file_attr(struct mirror *m, uint32_t number, const struct stat *st,
-		     struct view_attr *ret, struct err *e)
+/* mirror_view_file_attr - the virtual file of a dataset, which is opened: its size is exact, or it
+ * is shown as one that could not be looked at. Fails with ESTALE only. */
+static int mirror_view_file_attr(struct mirror *m, uint32_t number, const struct stat *st,
+				 struct view_attr *ret, struct err *e)
 {
 	struct slot *s;
 	int rc = slot_get(m, number, &s, e);
@@ -117,7 +117,7 @@ static int file_attr(struct mirror *m, uint32_t number, const struct stat *st,
 		return rc;
 	*ret = (struct view_attr){
 		.id = id_of(number, IMAGE_ID), .size = 1, .nlink = 1, .unsure = true};
-	take_over(st, ret); /* size 1: an empty file would be read as such */
+	mirror_view_take_over(st, ret); /* size 1: an empty file would be read as such */
 	return 0;
 }
 
@@ -138,9 +138,9 @@ static int counterpart_at(struct mirror *m, enum name_kind kind, const char *pat
 	if (rc)
 		return rc;
 	if (kind == NAME_TREE)
-		tree_attr(m, number, st, ret);
+		mirror_view_tree_attr(m, number, st, ret);
 	else
-		rc = file_attr(m, number, st, ret, e);
+		rc = mirror_view_file_attr(m, number, st, ret, e);
 	if (rc)
 		slot_forget(m, number, 1);
 	return rc;
@@ -256,8 +256,8 @@ static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *
 	if (rc)
 		return rc;
 	if (kind != NAME_TREE)
-		return file_attr(m, number_of(id), &st, ret, e);
-	tree_attr(m, number_of(id), &st, ret);
+		return mirror_view_file_attr(m, number_of(id), &st, ret, e);
+	mirror_view_tree_attr(m, number_of(id), &st, ret);
 	return 0;
 }
 
@@ -342,16 +342,16 @@ static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_
 
 /* Reading. */
 
-/* held - bytes of a view that a reader has: the dataset stays open. */
-struct held {
+/* mirror_view_held - bytes of a view that a reader has: the dataset stays open. */
+struct mirror_view_held {
 	struct mirror *m;
 	struct slot *slot;
 	struct span inner;
 };
 
-static void let_go(void *arg)
+static void mirror_view_let_go(void *arg)
 {
-	struct held *h = arg;
+	struct mirror_view_held *h = arg;
 
 	span_done(&h->inner);
 	slot_put(h->m, h->slot, 0);
@@ -362,13 +362,13 @@ static void let_go(void *arg)
 static int hold(struct mirror *m, struct slot *s, const struct span *in, struct span *ret,
 		struct err *e)
 {
-	struct held *h = alloc_array(1, sizeof(*h));
+	struct mirror_view_held *h = alloc_array(1, sizeof(*h));
 
 	if (!h)
 		return err_nomem(e);
-	*h = (struct held){.m = m, .slot = s, .inner = *in};
+	*h = (struct mirror_view_held){.m = m, .slot = s, .inner = *in};
 	*ret = *in;
-	ret->done = let_go;
+	ret->done = mirror_view_let_go;
 	ret->arg = h;
 	return 0;
 }
@@ -483,8 +483,8 @@ static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
 		real_forget(mirror_of(v), id, count);
 }
 
-/* holder - id of the real directory that path lies in. */
-static uint64_t holder(struct mirror *m, char *path)
+/* mirror_view_holder - id of the real directory that path lies in. */
+static uint64_t mirror_view_holder(struct mirror *m, char *path)
 {
 	char *slash = strrchr(path, '/');
 	uint64_t id;
@@ -515,7 +515,7 @@ static uint64_t mirror_parent(struct view *v, uint64_t dir)
 	}
 	if (number ? slot_lookup(m, number, &kind, &w.path, &st, NULL) == 0
 		   : real_where(m, dir, &w, NULL) == 0)
-		id = holder(m, w.path);
+		id = mirror_view_holder(m, w.path);
 	free(w.path);
 	return id;
 }

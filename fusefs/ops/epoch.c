@@ -32,14 +32,14 @@ enum {
 	WAIT_SECONDS = 10, /* longest that a request waits for a new epoch */
 };
 
-enum state {
+enum epoch_state {
 	CURRENT, /* `now` is served */
 	CHANGED, /* the file changed; `now` ends with its last request */
 	OPENING, /* no epoch; the file is being opened */
 	BROKEN,  /* no epoch; the file cannot be opened as it is */
 };
 
-struct names {
+struct epoch_names {
 	char **v; /* owned texts */
 	size_t n, cap;
 };
@@ -53,7 +53,7 @@ struct epochs {
 
 	pthread_mutex_t lock;
 	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
-	enum state state;        /* lock */
+	enum epoch_state state;  /* lock */
 	struct epoch *now;       /* lock; NULL in OPENING and BROKEN */
 	struct epoch *past;      /* lock; the epoch before, until there is a new one */
 	bool telling;            /* lock: the kernel is being told; nobody may wait */
@@ -83,12 +83,12 @@ struct epochs {
 	int64_t tree_ms;  /* when a directory was last asked, or could not be opened */
 	int64_t retry_ms; /* until the latter is tried again */
 	uint64_t next_number;
-	struct names old;           /* names below the root in the last good epoch */
+	struct epoch_names old;     /* names below the root in the last good epoch */
 	char failure[ERR_TEXT_MAX]; /* the last text logged, "" when all is well */
 };
 
-/* same_file - what is in a directory is not seen from outside. */
-static bool same_file(const struct stat *a, const struct stat *b)
+/* epoch_same_file - what is in a directory is not seen from outside. */
+static bool epoch_same_file(const struct stat *a, const struct stat *b)
 {
 	if (a->st_dev != b->st_dev || a->st_ino != b->st_ino)
 		return false;
@@ -97,7 +97,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 		a->st_mtim.tv_nsec == b->st_mtim.tv_nsec);
 }
 
-static int64_t now_ms(void)
+static int64_t epoch_now_ms(void)
 {
 	struct timespec ts = {0};
 
@@ -105,15 +105,15 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void names_release(struct names *s)
+static void names_release(struct epoch_names *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		free(s->v[i]);
 	free(s->v);
-	*s = (struct names){0};
+	*s = (struct epoch_names){0};
 }
 
-static bool names_add(struct names *s, const char *name)
+static bool names_add(struct epoch_names *s, const char *name)
 {
 	if (grow_array(&s->v, &s->cap, s->n + 1, sizeof(*s->v)) < 0)
 		return false;
@@ -125,7 +125,7 @@ static bool names_add(struct names *s, const char *name)
 }
 
 struct collect {
-	struct names *names;
+	struct epoch_names *names;
 	bool full;
 };
 
@@ -142,9 +142,9 @@ static bool collect_name(void *arg, const char *name, uint64_t id, bool is_dir,
 	return !c->full;
 }
 
-/* names_of - what the root directory of an epoch holds, and what programs probe for there. When
- * memory is short names are missing, and the kernel keeps what it knows: said, not hidden. */
-static void names_of(const struct epoch *ep, struct names *ret)
+/* epoch_names_of - what the root directory of an epoch holds, and what programs probe for there.
+ * When memory is short names are missing, and the kernel keeps what it knows: said, not hidden. */
+static void epoch_names_of(const struct epoch *ep, struct epoch_names *ret)
 {
 	static const char *const always[] = {".zgroup", ".zattrs", ".zmetadata", ".zarray",
 					     "zarr.json"};
@@ -204,8 +204,8 @@ static int open_epoch(struct epochs *l, struct epoch **ret, struct err *e)
 
 /* Requests. */
 
-/* wait_locked - until there is an epoch, or it is known that there is none. */
-static void wait_locked(struct epochs *l)
+/* epoch_wait_locked - until there is an epoch, or it is known that there is none. */
+static void epoch_wait_locked(struct epochs *l)
 {
 	struct timespec until;
 
@@ -218,13 +218,14 @@ static void wait_locked(struct epochs *l)
 			break;
 }
 
-static bool belongs(const struct epoch *ep, uint64_t ino)
+static bool epoch_belongs(const struct epoch *ep, uint64_t ino)
 {
 	return ino == EPOCHS_ROOT || ino >> 54 == ep->number % EPOCHS_EPOCHS;
 }
 
-/* take - past: NULL when only the current epoch will do. */
-static int take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret, struct err *e)
+/* epoch_take - past: NULL when only the current epoch will do. */
+static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret,
+		      struct err *e)
 {
 	struct epoch *ep = NULL;
 	int rc = 0;
@@ -232,13 +233,14 @@ static int take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret, 
 	(void)pthread_mutex_lock(&l->lock);
 	l->used = true;
 	if (ino == EPOCHS_ROOT)
-		wait_locked(l);
-	if (l->state == CURRENT && belongs(l->now, ino))
+		epoch_wait_locked(l);
+	if (l->state == CURRENT && epoch_belongs(l->now, ino))
 		ep = l->now;
-	else if (past && l->past && l->state != CURRENT && belongs(l->past, ino) &&
+	else if (past && l->past && l->state != CURRENT && epoch_belongs(l->past, ino) &&
 		 (l->state == BROKEN || ino == EPOCHS_ROOT))
 		ep = l->past;
-	else if (ino != EPOCHS_ROOT && l->state == BROKEN && l->past && belongs(l->past, ino))
+	else if (ino != EPOCHS_ROOT && l->state == BROKEN && l->past &&
+		 epoch_belongs(l->past, ino))
 		rc = err_set(e, -EIO, "'%s' changed and cannot be opened", l->path);
 	else if (ino != EPOCHS_ROOT)
 		rc = err_set(e, -ESTALE, "'%s' changed: open the path again", l->path);
@@ -258,13 +260,13 @@ static int take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret, 
 
 int epoch_acquire(struct epochs *l, uint64_t ino, struct epoch **ret, struct err *e)
 {
-	return take(l, ino, NULL, ret, e);
+	return epoch_take(l, ino, NULL, ret, e);
 }
 
 int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool *ret_past,
 			struct err *e)
 {
-	return take(l, ino, ret_past, ret, e);
+	return epoch_take(l, ino, ret_past, ret, e);
 }
 
 void epoch_release(struct epochs *l, struct epoch *ep)
@@ -326,7 +328,7 @@ bool epochs_broken(struct epochs *l, struct stat *ret)
 
 /* The watcher. */
 
-static void set_state(struct epochs *l, enum state state)
+static void set_state(struct epochs *l, enum epoch_state state)
 {
 	(void)pthread_mutex_lock(&l->lock);
 	l->state = state;
@@ -409,8 +411,9 @@ static bool wait_event(struct epochs *l)
 	return true;
 }
 
-/* look - stat of the path; true when it is not what was last seen. What is far says it itself. */
-static bool look(const struct epochs *l, struct stat *st, bool *ok)
+/* epoch_look - stat of the path; true when it is not what was last seen. What is far says it
+ * itself. */
+static bool epoch_look(const struct epochs *l, struct stat *st, bool *ok)
 {
 	if (l->far || l->polled) {
 		*st = l->seen;
@@ -418,12 +421,12 @@ static bool look(const struct epochs *l, struct stat *st, bool *ok)
 		return false;
 	}
 	*ok = stat(l->path, st) == 0;
-	return *ok != l->seen_ok || (*ok && !same_file(st, &l->seen));
+	return *ok != l->seen_ok || (*ok && !epoch_same_file(st, &l->seen));
 }
 
-/* settle - wait until nobody seems to be writing. Leaves the last look in seen. Returns false
+/* epoch_settle - wait until nobody seems to be writing. Leaves the last look in seen. Returns false
  * when the watcher is to end. */
-static bool settle(struct epochs *l)
+static bool epoch_settle(struct epochs *l)
 {
 	struct stat st;
 	bool ok;
@@ -432,7 +435,7 @@ static bool settle(struct epochs *l)
 	for (int i = 0; i < SETTLE_ROUNDS; i++) {
 		if (quit_within(l, SETTLE_MS))
 			return false;
-		if (!look(l, &st, &ok))
+		if (!epoch_look(l, &st, &ok))
 			return true;
 		l->seen = st;
 		l->seen_ok = ok;
@@ -440,9 +443,9 @@ static bool settle(struct epochs *l)
 	return true;
 }
 
-/* retire - take the current epoch away from requests and wait for those that run. It stays as
+/* epoch_retire - take the current epoch away from requests and wait for those that run. It stays as
  * the past one, for names, until there is a new one. */
-static void retire(struct epochs *l)
+static void epoch_retire(struct epochs *l)
 {
 	struct epoch *ep;
 
@@ -454,7 +457,7 @@ static void retire(struct epochs *l)
 	if (!ep)
 		return;
 	names_release(&l->old);
-	names_of(ep, &l->old);
+	epoch_names_of(ep, &l->old);
 	(void)pthread_mutex_lock(&l->lock);
 	while (ep->requests)
 		(void)pthread_cond_wait(&l->moved, &l->lock);
@@ -478,7 +481,7 @@ static void close_past(struct epochs *l)
 	close_epoch(ep);
 }
 
-static void tell(struct epochs *l, const struct names *s)
+static void epoch_tell(struct epochs *l, const struct epoch_names *s)
 {
 	(void)pthread_mutex_lock(&l->lock);
 	l->telling = true;
@@ -490,14 +493,14 @@ static void tell(struct epochs *l, const struct names *s)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-static void opened(struct epochs *l, struct epoch *ep)
+static void epoch_opened(struct epochs *l, struct epoch *ep)
 {
-	struct names new = {0};
+	struct epoch_names new = {0};
 
 	l->seen = ep->source->ds.st;
 	l->seen_ok = true;
 	l->failure[0] = '\0';
-	names_of(ep, &new);
+	epoch_names_of(ep, &new);
 	(void)pthread_mutex_lock(&l->lock);
 	l->now = ep;
 	l->last = l->seen;
@@ -506,8 +509,8 @@ static void opened(struct epochs *l, struct epoch *ep)
 	(void)pthread_mutex_unlock(&l->lock);
 	log_warn("'%s' changed: opened again", l->path);
 	close_past(l);
-	tell(l, &l->old);
-	tell(l, &new);
+	epoch_tell(l, &l->old);
+	epoch_tell(l, &new);
 	names_release(&new);
 }
 
@@ -518,12 +521,12 @@ static void not_opened(struct epochs *l, int rc, const struct err *e)
 	l->no_fault = rc != -EBADMSG && rc != -EOPNOTSUPP;
 
 	set_state(l, BROKEN);
-	l->tree_ms = now_ms();
+	l->tree_ms = epoch_now_ms();
 	if (!again)
 		log_error("the source changed and cannot be opened: %s", e->msg);
 	memcpy(l->failure, e->msg, sizeof(l->failure));
 	if (!again)
-		tell(l, &l->old); /* what it is told meanwhile it does not remember */
+		epoch_tell(l, &l->old); /* what it is told meanwhile it does not remember */
 }
 
 /* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *ret_rc and
@@ -537,18 +540,18 @@ static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, stru
 	for (int i = 0;; i++) {
 		int64_t start;
 
-		if (!settle(l))
+		if (!epoch_settle(l))
 			return false;
 		*e = (struct err)ERR_INIT;
-		start = now_ms();
+		start = epoch_now_ms();
 		*ret_rc = open_epoch(l, ret, e);
 		if (*ret_rc == 0)
 			return true;
 		*ret = NULL;
-		l->retry_ms = RETRY_TIMES * (now_ms() - start);
+		l->retry_ms = RETRY_TIMES * (epoch_now_ms() - start);
 		if (l->retry_ms < RETRY_MS)
 			l->retry_ms = RETRY_MS;
-		if (i == OPEN_ROUNDS || !look(l, &st, &ok))
+		if (i == OPEN_ROUNDS || !epoch_look(l, &st, &ok))
 			return true;
 	}
 }
@@ -559,7 +562,7 @@ static void reload(struct epochs *l)
 	struct err e = ERR_INIT;
 	int rc = 0;
 
-	retire(l);
+	epoch_retire(l);
 	set_state(l, OPENING);
 	l->retry = false;
 	if (!open_settled(l, &ep, &rc, &e)) {
@@ -568,14 +571,14 @@ static void reload(struct epochs *l)
 	}
 	watch_file(l);
 	if (ep)
-		opened(l, ep);
+		epoch_opened(l, ep);
 	else
 		not_opened(l, rc, &e);
 }
 
 /* may_ask - whether it is time to ask the source itself: a directory, what is far, or a file that
  * could not be opened for want of descriptors, say, which nothing will report to be over. */
-static bool may_ask(struct epochs *l, enum state state, int64_t now)
+static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
 {
 	int64_t every = state == BROKEN ? l->retry_ms : l->far ? l->far_ms : TREE_POLL_MS;
 	bool used, dir = l->seen_ok && S_ISDIR(l->seen.st_mode);
@@ -598,9 +601,9 @@ static bool may_ask(struct epochs *l, enum state state, int64_t now)
 /* tree_changed - whether a directory, or what is far, is to be opened again, by what it says
  * itself; or anything that could not be opened for a while. `now` is the watcher's own to take
  * away. */
-static bool tree_changed(struct epochs *l, enum state state)
+static bool tree_changed(struct epochs *l, enum epoch_state state)
 {
-	int64_t now = now_ms();
+	int64_t now = epoch_now_ms();
 
 	if (!may_ask(l, state, now))
 		return false;
@@ -612,8 +615,8 @@ static bool tree_changed(struct epochs *l, enum state state)
 static bool needs_reload(struct epochs *l)
 {
 	struct stat st;
-	bool ok, changed = look(l, &st, &ok);
-	enum state state;
+	bool ok, changed = epoch_look(l, &st, &ok);
+	enum epoch_state state;
 
 	(void)pthread_mutex_lock(&l->lock);
 	state = l->state;
@@ -624,7 +627,7 @@ static bool needs_reload(struct epochs *l)
 	return changed || tree_changed(l, state);
 }
 
-static void *watch(void *arg)
+static void *epoch_watch(void *arg)
 {
 	struct epochs *l = arg;
 
@@ -648,7 +651,7 @@ int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct
 	(void)pthread_mutex_lock(&l->stop_lock);
 	rc = pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (rc == 0) {
-		rc = pthread_create(&l->thread, NULL, watch, l);
+		rc = pthread_create(&l->thread, NULL, epoch_watch, l);
 		l->started = rc == 0;
 		(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	}
@@ -660,7 +663,7 @@ void epochs_far(struct epochs *l, uint32_t seconds)
 {
 	l->far = true;
 	l->far_ms = (int64_t)seconds * 1000;
-	l->tree_ms = now_ms(); /* it was opened just now */
+	l->tree_ms = epoch_now_ms(); /* it was opened just now */
 }
 
 void epochs_polled(struct epochs *l)

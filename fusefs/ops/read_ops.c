@@ -56,8 +56,8 @@ void call_end(struct call *c)
 	epoch_release(c->fs->live, c->ep);
 }
 
-/* changed - whether the source changed under this request; if so the watcher is told. */
-static bool changed(struct call *c)
+/* read_ops_changed - whether the source changed under this request; if so the watcher is told. */
+static bool read_ops_changed(struct call *c)
 {
 	if (c->past || c->view->follows || source_check(c->ep->source, &c->e) == 0)
 		return false;
@@ -69,7 +69,7 @@ void call_fail(struct call *c, int rc, bool may_be_absent)
 {
 	if (rc == -ESTALE && !c->view->follows)
 		epochs_invalidate(c->fs->live, c->ep);
-	else if (rc != -ESTALE && rc != -EINTR && changed(c))
+	else if (rc != -ESTALE && rc != -EINTR && read_ops_changed(c))
 		rc = -ESTALE;
 	if (c->writes)
 		reply_fail_write(c->fs, c->req, rc, may_be_absent, &c->e);
@@ -159,13 +159,13 @@ static bool unsure(struct call *c, const struct view_attr *a)
 {
 	if (!a->unsure || c->past)
 		return false;
-	if (changed(c))
+	if (read_ops_changed(c))
 		return true;
 	reply_log(c->fs, &c->e);
 	return false;
 }
 
-static void forget(struct view *v, uint64_t id, uint64_t count)
+static void read_ops_forget(struct view *v, uint64_t id, uint64_t count)
 {
 	if (v->ops->forget)
 		v->ops->forget(v, id, count);
@@ -173,7 +173,7 @@ static void forget(struct view *v, uint64_t id, uint64_t count)
 
 void call_forget(const struct call *c, uint64_t id)
 {
-	forget(c->view, id, 1);
+	read_ops_forget(c->view, id, 1);
 }
 
 void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id)
@@ -186,7 +186,7 @@ void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint
 	if (!untold)
 		return;
 	epochs_told(c->fs->live, c->ep, -1);
-	forget(c->view, id, 1);
+	read_ops_forget(c->view, id, 1);
 }
 
 bool name_fits(fuse_req_t req, const char *name)
@@ -197,7 +197,7 @@ bool name_fits(fuse_req_t req, const char *name)
 	return false;
 }
 
-static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void read_ops_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fuse_entry_param entry = {.ino = 0};
 	struct view_attr attr;
@@ -216,14 +216,14 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		call_entry(&c, &attr, &entry);
 	if (rc == 0)
 		call_reply_entry(&c, &entry, attr.id);
-	else if (rc == -ENOENT && !changed(&c))
+	else if (rc == -ENOENT && !read_ops_changed(&c))
 		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
 	else
 		call_fail(&c, rc, true);
 	call_end(&c);
 }
 
-static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void read_ops_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct view_attr attr;
 	struct stat st;
@@ -311,12 +311,12 @@ static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
 	if (!fs->follows)
 		epochs_forgotten(fs->live, ino, count);
 	else if (epoch_acquire(fs->live, ino, &ep, NULL) == 0) {
-		forget(ep->view, live_id(ino), count);
+		read_ops_forget(ep->view, live_id(ino), count);
 		epoch_release(fs->live, ep);
 	}
 }
 
-static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
+static void read_ops_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
 	metrics_count(M_REQ_FORGET);
 	forget_ino(fuse_req_userdata(req), ino, nlookup);
@@ -498,8 +498,8 @@ static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 	return 0;
 }
 
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		    struct fuse_file_info *fi)
+static void read_ops_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			     struct fuse_file_info *fi)
 {
 	struct span s = {0};
 	uint8_t *room;
@@ -549,9 +549,9 @@ struct listing {
 	bool overflow; /* a cookie that does not fit */
 };
 
-/* add - one entry; false when the buffer is full. off: without the tag. */
-static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
-		const struct view_attr *attr, uint64_t off)
+/* read_ops_add - one entry; false when the buffer is full. off: without the tag. */
+static bool read_ops_add(struct listing *l, const char *name, uint64_t id, bool is_dir,
+			 const struct view_attr *attr, uint64_t off)
 {
 	struct fuse_entry_param entry = {.ino = 0};
 	char *at = l->buf + l->used;
@@ -572,8 +572,8 @@ static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
 	return true;
 }
 
-static bool emit(void *arg, const char *name, uint64_t id, bool is_dir,
-		 const struct view_attr *attr, uint64_t next)
+static bool read_ops_emit(void *arg, const char *name, uint64_t id, bool is_dir,
+			  const struct view_attr *attr, uint64_t next)
 {
 	struct listing *l = arg;
 
@@ -581,21 +581,21 @@ static bool emit(void *arg, const char *name, uint64_t id, bool is_dir,
 		l->overflow = true;
 		return false;
 	}
-	return add(l, name, id, is_dir, l->plus ? attr : NULL, next + 2);
+	return read_ops_add(l, name, id, is_dir, l->plus ? attr : NULL, next + 2);
 }
 
-static int list(struct listing *l, uint64_t id, uint64_t off)
+static int read_ops_list(struct listing *l, uint64_t id, uint64_t off)
 {
 	struct view *v = l->c->view;
 	size_t dots;
 	int rc;
 
-	if (off == 0 && !add(l, ".", id, true, NULL, 1))
+	if (off == 0 && !read_ops_add(l, ".", id, true, NULL, 1))
 		return 0;
-	if (off <= 1 && !add(l, "..", v->ops->parent(v, id), true, NULL, 2))
+	if (off <= 1 && !read_ops_add(l, "..", v->ops->parent(v, id), true, NULL, 2))
 		return 0;
 	dots = l->used;
-	rc = v->ops->list(v, id, off <= 2 ? 0 : off - 2, l->plus, emit, l, &l->c->e);
+	rc = v->ops->list(v, id, off <= 2 ? 0 : off - 2, l->plus, read_ops_emit, l, &l->c->e);
 	if (rc == 0 && l->overflow)
 		rc = err_set(&l->c->e, -ERANGE, "directory is too large to be listed");
 	return l->used > dots ? 0 : rc; /* an error comes again when its turn comes */
@@ -629,7 +629,7 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	else if (off && ((uint64_t)off & ~(((uint64_t)1 << COOKIE_BITS) - 1)) != l.tag)
 		rc = err_set(&c.e, -ESTALE, "directory changed while it was listed");
 	else
-		rc = list(&l, live_id(ino), at);
+		rc = read_ops_list(&l, live_id(ino), at);
 	if (rc == 0)
 		reply_list(&l);
 	else if (rc == -ESTALE)
@@ -658,15 +658,16 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
  * chunk cache to the reader's memory in one copy and requests of up to a MiB
  * (docs/benchmarks.md). */
 
-/* caching - how a file is to be opened. What is not fixed is asked for again by whoever opens
- * it. */
-static void caching(const struct call *c, const struct view_attr *a, struct fuse_file_info *fi)
+/* read_ops_caching - how a file is to be opened. What is not fixed is asked for again by whoever
+ * opens it. */
+static void read_ops_caching(const struct call *c, const struct view_attr *a,
+			     struct fuse_file_info *fi)
 {
 	fi->direct_io = c->fs->uncached && !a->cached && a->size >= UNCACHED_BYTES;
 	fi->keep_cache = !fi->direct_io && (!c->view->follows || a->fixed);
 }
 
-static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void read_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	const struct fs *fs = fuse_req_userdata(req);
 	struct view_attr attr = {.id = 0};
@@ -690,7 +691,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (rc < 0) {
 		call_fail(&c, rc, false);
 	} else {
-		caching(&c, &attr, fi);
+		read_ops_caching(&c, &attr, fi);
 		(void)fuse_reply_open(req, fi);
 	}
 	call_end(&c);
@@ -776,14 +777,14 @@ const struct fuse_lowlevel_ops *fs_operations(bool writes)
 	static struct fuse_lowlevel_ops more;
 	static const struct fuse_lowlevel_ops ops = {
 		.init = op_init,
-		.lookup = op_lookup,
-		.getattr = op_getattr,
+		.lookup = read_ops_op_lookup,
+		.getattr = read_ops_op_getattr,
 		.access = op_access,
 		.readlink = op_readlink,
-		.forget = op_forget,
+		.forget = read_ops_op_forget,
 		.forget_multi = op_forget_multi,
-		.open = op_open,
-		.read = op_read,
+		.open = read_ops_op_open,
+		.read = read_ops_op_read,
 		.opendir = op_opendir,
 		.readdir = op_readdir,
 		.readdirplus = op_readdirplus,

@@ -89,8 +89,8 @@ void reply_log(struct fs *fs, const struct err *e)
 		reply_log_once(&fs->log, text);
 }
 
-/* count - an error that is one: that a name is there, or is not, is an answer. */
-static void count(int errnum, enum metric where)
+/* ops_reply_count - an error that is one: that a name is there, or is not, is an answer. */
+static void ops_reply_count(int errnum, enum metric where)
 {
 	if (errnum == ENOENT || errnum == ENOTDIR || errnum == EEXIST || errnum == ENOTEMPTY ||
 	    errnum == EISDIR)
@@ -108,7 +108,7 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);
-	count(errnum, M_FAULT_FUSE);
+	ops_reply_count(errnum, M_FAULT_FUSE);
 	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
 }
 
@@ -122,6 +122,6 @@ void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);
-	count(errnum, M_FAULT_WRITE);
+	ops_reply_count(errnum, M_FAULT_WRITE);
 	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
 }

@@ -15,8 +15,8 @@
 
 #define PERM_BITS 0777
 
-/* begin - as call_begin, of a request that changes something. */
-static bool begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
+/* write_ops_begin - as call_begin, of a request that changes something. */
+static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
 {
 	if (!call_begin(c, req, ino, false))
 		return false;
@@ -62,21 +62,21 @@ static void set_file(const struct view_handle *h, struct fuse_file_info *fi)
 	fi->keep_cache = !h->direct_io && h->keep_cache;
 }
 
-static void release(struct call *c, uint64_t id, uint64_t fh)
+static void write_ops_release(struct call *c, uint64_t id, uint64_t fh)
 {
 	ops_stop_end(c); /* it is wanted always, and the request may have been answered */
 	if (c->view->write->release)
 		c->view->write->release(c->view, id, fh);
 }
 
-static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct view_handle h = {0};
 	struct call c;
 	int rc;
 
 	metrics_count(M_REQ_OPEN);
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
 	rc = c.view->write->open
 		     ? c.view->write->open(c.view, live_id(ino), fi->flags, &h, &c.e)
@@ -86,13 +86,14 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	} else {
 		set_file(&h, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT)
-			release(&c, live_id(ino), h.fh); /* nobody waits: it is not open */
+			write_ops_release(&c, live_id(ino),
+					  h.fh); /* nobody waits: it is not open */
 	}
 	call_end(&c);
 }
 
-static int make(struct call *c, fuse_ino_t parent, const char *name, int flags, mode_t mode,
-		struct view_attr *a, struct view_handle *h)
+static int write_ops_make(struct call *c, fuse_ino_t parent, const char *name, int flags,
+			  mode_t mode, struct view_attr *a, struct view_handle *h)
 {
 	if (!c->view->write->create)
 		return absent_op(c, "create");
@@ -110,16 +111,16 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	int rc;
 
 	metrics_count(M_REQ_CREATE);
-	if (!name_fits(req, name) || !begin(&c, req, parent))
+	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
 		return;
-	rc = make(&c, parent, name, fi->flags, mode, &a, &h);
+	rc = write_ops_make(&c, parent, name, fi->flags, mode, &a, &h);
 	if (rc < 0) {
 		call_fail(&c, rc, true);
 	} else {
 		call_entry(&c, &a, &entry);
 		set_file(&h, fi);
 		if (fuse_reply_create(req, &entry, fi) == -ENOENT) {
-			release(&c, a.id, h.fh);
+			write_ops_release(&c, a.id, h.fh);
 			call_forget(&c, a.id);
 		}
 	}
@@ -137,32 +138,32 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 
 	metrics_count(M_REQ_CREATE);
 	(void)dev;
-	if (!name_fits(req, name) || !begin(&c, req, parent))
+	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
 		return;
 	if (!S_ISREG(mode)) {
 		(void)fuse_reply_err(req, EPERM);
 		call_end(&c);
 		return;
 	}
-	rc = make(&c, parent, name, O_CREAT | O_EXCL | O_WRONLY, mode, &a, &h);
+	rc = write_ops_make(&c, parent, name, O_CREAT | O_EXCL | O_WRONLY, mode, &a, &h);
 	if (rc == 0) {
 		rc = c.view->write->flush ? c.view->write->flush(c.view, a.id, h.fh, &c.e) : 0;
-		release(&c, a.id, h.fh);
+		write_ops_release(&c, a.id, h.fh);
 		if (rc < 0)
 			call_forget(&c, a.id);
 	}
 	reply_entry(&c, rc, &a);
 }
 
-static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
-		     struct fuse_file_info *fi)
+static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
+			       off_t off, struct fuse_file_info *fi)
 {
 	struct call c;
 	uint64_t end;
 	int rc;
 
 	metrics_count(M_REQ_WRITE);
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
 	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
 		rc = -EFBIG; /* an answer, and no line in the log */
@@ -180,15 +181,15 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	call_end(&c);
 }
 
-/* op_flush - what was written is to be safe, also that of a program that was killed: its files are
- * closed by its end, and what it wrote before that was confirmed. */
-static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+/* write_ops_op_flush - what was written is to be safe, also that of a program that was killed: its
+ * files are closed by its end, and what it wrote before that was confirmed. */
+static void write_ops_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct call c;
 	int rc = 0;
 
 	metrics_count(M_REQ_FLUSH);
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
 	ops_stop_end(&c);
 	if (c.view->write->flush)
@@ -196,31 +197,33 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	reply_done(&c, rc, false);
 }
 
-static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void write_ops_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct call c;
 
 	metrics_count(M_REQ_RELEASE);
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
-	release(&c, live_id(ino), fi->fh);
+	write_ops_release(&c, live_id(ino), fi->fh);
 	reply_done(&c, 0, false);
 }
 
-static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+static void write_ops_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
+			       struct fuse_file_info *fi)
 {
 	struct call c;
 	int rc = 0;
 
 	metrics_count(M_REQ_FSYNC);
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
 	if (c.view->write->fsync)
 		rc = c.view->write->fsync(c.view, live_id(ino), fi->fh, datasync != 0, &c.e);
 	reply_done(&c, rc, false);
 }
 
-static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+static void write_ops_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
+				  struct fuse_file_info *fi)
 {
 	struct call c;
 	int rc = 0;
@@ -228,7 +231,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 	metrics_count(M_REQ_FSYNC);
 	(void)datasync;
 	(void)fi;
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
 	if (c.view->write->fsyncdir)
 		rc = c.view->write->fsyncdir(c.view, live_id(ino), &c.e);
@@ -263,8 +266,8 @@ static void what_to_set(const struct stat *want, int to_set, struct view_set *re
 		(void)clock_gettime(CLOCK_REALTIME, &ret->mtime); /* cannot fail */
 }
 
-static int set_attr(struct call *c, uint64_t id, uint64_t fh, const struct stat *want,
-		    int to_set, struct view_attr *ret)
+static int write_ops_set_attr(struct call *c, uint64_t id, uint64_t fh, const struct stat *want,
+			      int to_set, struct view_attr *ret)
 {
 	struct view_set set;
 	struct stat is;
@@ -286,8 +289,8 @@ static int set_attr(struct call *c, uint64_t id, uint64_t fh, const struct stat 
 		       : absent_op(c, "setattr");
 }
 
-static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *want, int to_set,
-		       struct fuse_file_info *fi)
+static void write_ops_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *want, int to_set,
+				 struct fuse_file_info *fi)
 {
 	struct view_attr a = {0};
 	struct stat st;
@@ -295,9 +298,9 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *want, int to
 	int rc;
 
 	metrics_count(M_REQ_SETATTR);
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
-	rc = set_attr(&c, live_id(ino), fi ? fi->fh : 0, want, to_set, &a);
+	rc = write_ops_set_attr(&c, live_id(ino), fi ? fi->fh : 0, want, to_set, &a);
 	if (rc < 0) {
 		call_fail(&c, rc, false);
 	} else {
@@ -316,7 +319,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	int rc;
 
 	metrics_count(M_REQ_MKDIR);
-	if (!name_fits(req, name) || !begin(&c, req, parent))
+	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
 		return;
 	rc = c.view->write->mkdir
 		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
@@ -331,7 +334,7 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc;
 
 	metrics_count(M_REQ_REMOVE);
-	if (!name_fits(req, name) || !begin(&c, req, parent))
+	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
 		return;
 	rc = c.view->write->unlink
 		     ? c.view->write->unlink(c.view, live_id(parent), name, strlen(name), &c.e)
@@ -345,7 +348,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc;
 
 	metrics_count(M_REQ_REMOVE);
-	if (!name_fits(req, name) || !begin(&c, req, parent))
+	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
 		return;
 	rc = c.view->write->rmdir
 		     ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name), &c.e)
@@ -360,7 +363,8 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	int rc;
 
 	metrics_count(M_REQ_RENAME);
-	if (!name_fits(req, name) || !name_fits(req, to_name) || !begin(&c, req, parent))
+	if (!name_fits(req, name) || !name_fits(req, to_name) ||
+	    !write_ops_begin(&c, req, parent))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		rc = -EINVAL; /* an answer, and no line in the log */
@@ -379,7 +383,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, cons
 	int rc;
 
 	metrics_count(M_REQ_LINK);
-	if (!name_fits(req, name) || !begin(&c, req, parent))
+	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
 		return;
 	rc = c.view->write->symlink
 		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
@@ -396,7 +400,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	int rc;
 
 	metrics_count(M_REQ_LINK);
-	if (!name_fits(req, to_name) || !begin(&c, req, ino))
+	if (!name_fits(req, to_name) || !write_ops_begin(&c, req, ino))
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
 						       to_name, strlen(to_name), &a, &c.e)
@@ -417,7 +421,7 @@ static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const ch
 		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
 		return;
 	}
-	if (!begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino))
 		return;
 	rc = c.view->write->setxattr
 		     ? c.view->write->setxattr(c.view, live_id(ino), name,
@@ -445,15 +449,15 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 
 void ops_add_write(struct fuse_lowlevel_ops *ops)
 {
-	ops->open = op_open;
+	ops->open = write_ops_op_open;
 	ops->create = op_create;
 	ops->mknod = op_mknod;
-	ops->write = op_write;
-	ops->flush = op_flush;
-	ops->release = op_release;
-	ops->fsync = op_fsync;
-	ops->fsyncdir = op_fsyncdir;
-	ops->setattr = op_setattr;
+	ops->write = write_ops_op_write;
+	ops->flush = write_ops_op_flush;
+	ops->release = write_ops_op_release;
+	ops->fsync = write_ops_op_fsync;
+	ops->fsyncdir = write_ops_op_fsyncdir;
+	ops->setattr = write_ops_op_setattr;
 	ops->mkdir = op_mkdir;
 	ops->unlink = op_unlink;
 	ops->rmdir = op_rmdir;

@@ -37,14 +37,15 @@ static void few_close(struct store *s NZ_UNUSED)
 {
 }
 
-/* is_dir - whether a key is the root or a directory above the document. */
-static bool is_dir(const struct few *f, const char *key, size_t len)
+/* check_document_is_dir - whether a key is the root or a directory above the document. */
+static bool check_document_is_dir(const struct few *f, const char *key, size_t len)
 {
 	return len == 0 || (strncmp(f->key, key, len) == 0 && f->key[len] == '/');
 }
 
-/* object - what a key has. false: nothing. */
-static bool object(const struct few *f, const char *key, const void **ret, size_t *ret_len)
+/* check_document_object - what a key has. false: nothing. */
+static bool check_document_object(const struct few *f, const char *key, const void **ret,
+				  size_t *ret_len)
 {
 	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
 	size_t dir = slash ? (size_t)(slash - key) : 0;
@@ -55,12 +56,13 @@ static bool object(const struct few *f, const char *key, const void **ret, size_
 		*ret_len = f->doc.len;
 		return true;
 	}
-	if (f->array.len && dir == own && is_dir(f, key, dir) && strcmp(name, ARRAY_DOC) == 0) {
+	if (f->array.len && dir == own && check_document_is_dir(f, key, dir) &&
+	    strcmp(name, ARRAY_DOC) == 0) {
 		*ret = f->array.data;
 		*ret_len = f->array.len;
 		return true;
 	}
-	if (strcmp(name, f->group_name) != 0 || !is_dir(f, key, dir) ||
+	if (strcmp(name, f->group_name) != 0 || !check_document_is_dir(f, key, dir) ||
 	    (dir == own && !f->own_group))
 		return false;
 	*ret = f->group;
@@ -75,9 +77,9 @@ static int few_stat(struct store *s, const char *key, struct store_stat *ret, st
 	size_t len;
 
 	*ret = (struct store_stat){.version = 1};
-	if (object(f, key, &p, &len))
+	if (check_document_object(f, key, &p, &len))
 		ret->size = len;
-	else if (is_dir(f, key, strlen(key)))
+	else if (check_document_is_dir(f, key, strlen(key)))
 		ret->is_dir = true;
 	else
 		return err_set(e, -ENOENT, "no '%s'", key);
@@ -93,7 +95,7 @@ static int few_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
 	const char *next = len ? f->key + len + 1 : f->key, *end;
 	char part[256];
 
-	if (!is_dir(f, key, len))
+	if (!check_document_is_dir(f, key, len))
 		return err_set(e, -ENOENT, "no '%s'", key);
 	st.size = strlen(f->group);
 	if ((len != own || f->own_group) && !emit(arg, f->group_name, false, &st))
@@ -124,7 +126,7 @@ static int few_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 	const void *p;
 	size_t n;
 
-	if (!object(few_of(s), key, &p, &n))
+	if (!check_document_object(few_of(s), key, &p, &n))
 		return err_set(e, -ENOENT, "no '%s'", key);
 	if (off > n || len > n - off)
 		return err_set(e, -EIO, "'%s' ends before", key);
@@ -140,7 +142,7 @@ static int few_get(struct store *s, const char *key, struct buf *out, struct err
 	const void *p;
 	size_t n;
 
-	if (!object(few_of(s), key, &p, &n))
+	if (!check_document_object(few_of(s), key, &p, &n))
 		return err_set(e, -ENOENT, "no '%s'", key);
 	buf_put(out, p, n);
 	return buf_ok(out) ? 0 : buf_full(out, e, -ERANGE, "'%s' is too large", key);
@@ -299,9 +301,9 @@ static int others(const struct check *c, const char *dir, uint32_t depth)
 	return rc && rc != -ENOENT ? rc : w.rc;
 }
 
-/* same_format - whether a document is of the mount's format, which it decides when there is no
- * other. */
-static int same_format(struct check *c, struct err *e)
+/* check_document_same_format - whether a document is of the mount's format, which it decides when
+ * there is no other. */
+static int check_document_same_format(struct check *c, struct err *e)
 {
 	bool v3 = strcmp(c->few.name, "zarr.json") == 0;
 	const struct cfg *cfg = c->setup->cfg;
@@ -321,9 +323,9 @@ static int same_format(struct check *c, struct err *e)
 	return rc ? rc : commit_form(cfg, c->dir_fd, &c->cfg, e);
 }
 
-/* find_array - attributes are looked at with the array that they are of, when it has its document
- * already. */
-static int find_array(struct check *c, struct err *e)
+/* check_document_find_array - attributes are looked at with the array that they are of, when it has
+ * its document already. */
+static int check_document_find_array(struct check *c, struct err *e)
 {
 	struct few *f = &c->few;
 	struct buf key;
@@ -379,12 +381,12 @@ static int open_few(struct check *c, struct source **ret, struct err *e)
 static int check_document(struct check *c, struct err *e)
 {
 	struct source *s = NULL;
-	int rc = same_format(c, e);
+	int rc = check_document_same_format(c, e);
 
 	if (rc == 0)
 		rc = store_get(c->tree, c->few.key, &c->few.doc, e);
 	if (rc == 0)
-		rc = find_array(c, e);
+		rc = check_document_find_array(c, e);
 	if (rc == 0 && c->few.array.len) {
 		rc = open_few(c, &s, e);
 		rc = rc ? rc : check_with_array(c, s, e);
@@ -478,7 +480,7 @@ static bool same_bytes(const struct app *setup, struct source *s, struct source 
 	return same;
 }
 
-static unsigned lengths(const struct ds_array *was, const struct ds_array *is)
+static unsigned check_document_lengths(const struct ds_array *was, const struct ds_array *is)
 {
 	unsigned ret = 0;
 
@@ -489,9 +491,9 @@ static unsigned lengths(const struct ds_array *was, const struct ds_array *is)
 	return ret;
 }
 
-/* passes - whether a view shows the array of that path with the bytes that are stored; shards are
- * put together anew. */
-static bool passes(const struct snapshot *g, const char *dir, bool sharded)
+/* check_document_passes - whether a view shows the array of that path with the bytes that are
+ * stored; shards are put together anew. */
+static bool check_document_passes(const struct snapshot *g, const char *dir, bool sharded)
 {
 	const struct dataset *ds = &g->source->ds;
 	const char *slash = strrchr(dir, '/'), *name = slash ? slash + 1 : dir;
@@ -529,8 +531,9 @@ unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now
 	b = open_doc(&c, doc, is, n_is);
 	if (b && b->ds.n_arrays == 1)
 		setup->rw->source_layout(b, 0, &layout);
-	if (a && b && same_bytes(setup, a, b) && !passes(now, dir, layout.rank > 0))
-		ret = TREE_RECODED | lengths(a->ds.arrays, b->ds.arrays);
+	if (a && b && same_bytes(setup, a, b) &&
+	    !check_document_passes(now, dir, layout.rank > 0))
+		ret = TREE_RECODED | check_document_lengths(a->ds.arrays, b->ds.arrays);
 	source_close(a);
 	source_close(b);
 	return ret;

@@ -27,7 +27,7 @@ void commit_chunks_all(struct commit_chunks *c, uint32_t array, uint32_t n_array
 		c->whole[array] = true;
 }
 
-static int by_place(const void *a, const void *b)
+static int chunk_set_by_place(const void *a, const void *b)
 {
 	const struct commit_chunk *x = a, *y = b;
 
@@ -41,7 +41,7 @@ int commit_chunks_sort(struct commit_chunks *c, struct err *e)
 	if (c->failed)
 		return err_nomem(e);
 	if (c->n > 1)
-		qsort(c->v, c->n, sizeof(*c->v), by_place);
+		qsort(c->v, c->n, sizeof(*c->v), chunk_set_by_place);
 	return 0;
 }
 
@@ -58,7 +58,7 @@ int commit_chunks_next(const struct commit_chunks *c, uint32_t array, uint64_t f
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (by_place(&c->v[mid], &want) < 0)
+		if (chunk_set_by_place(&c->v[mid], &want) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -107,7 +107,7 @@ int commit_paths_add(struct commit_paths *p, const char *key, uint32_t array)
 	return 0;
 }
 
-static int by_key(const void *a, const void *b)
+static int chunk_set_by_key(const void *a, const void *b)
 {
 	return strcmp(((const struct commit_path *)a)->key, ((const struct commit_path *)b)->key);
 }
@@ -115,7 +115,7 @@ static int by_key(const void *a, const void *b)
 void commit_paths_sort(struct commit_paths *p)
 {
 	if (p->n > 1)
-		qsort(p->v, p->n, sizeof(*p->v), by_key);
+		qsort(p->v, p->n, sizeof(*p->v), chunk_set_by_key);
 }
 
 int commit_paths_of(struct commit_paths *p, const struct dataset *ds)

@@ -14,7 +14,7 @@
 #define PAGE_BYTES 4096u /* at least what `written` can tell apart */
 #define TEXT_BYTES ((size_t)1 << 30)
 
-struct file {
+struct commit_file_file {
 	const struct app *setup;
 	const struct file_rw_change *c;
 	struct source *was, *now;
@@ -22,8 +22,8 @@ struct file {
 	bool failed;
 };
 
-static int open_one(const struct app *setup, const char *path, struct source **ret,
-		    struct err *e)
+static int commit_file_open_one(const struct app *setup, const char *path, struct source **ret,
+				struct err *e)
 {
 	struct source_options opts;
 
@@ -35,8 +35,8 @@ static int open_one(const struct app *setup, const char *path, struct source **r
 /* ---- which chunks are others ---- */
 
 /* texts_differ - without a fixed size elements are somewhere in the file: they are compared. */
-static bool texts_differ(struct file *f, uint32_t array, uint32_t was_array, uint64_t linear,
-			 uint64_t old)
+static bool texts_differ(struct commit_file_file *f, uint32_t array, uint32_t was_array,
+			 uint64_t linear, uint64_t old)
 {
 	struct buf a, b;
 	bool same;
@@ -74,10 +74,10 @@ static bool refs_same(const struct chunk_ref *a, const struct chunk_ref *b)
 					 a->pad == b->pad && a->filter_mask == b->filter_mask));
 }
 
-/* ready - pages of a chunk that were not written come from the old file. */
-static int ready(void *arg, uint32_t array, uint64_t linear, struct err *e)
+/* commit_file_ready - pages of a chunk that were not written come from the old file. */
+static int commit_file_ready(void *arg, uint32_t array, uint64_t linear, struct err *e)
 {
-	struct file *f = arg;
+	struct commit_file_file *f = arg;
 	struct chunk_ref ref;
 	int rc = source_locate(f->now, array, linear, &ref, e);
 
@@ -87,7 +87,7 @@ static int ready(void *arg, uint32_t array, uint64_t linear, struct err *e)
 }
 
 /* real_array - the array of the store that one of a file is. */
-static uint32_t real_array(struct file *f, const struct dataset *ds, uint32_t array)
+static uint32_t real_array(struct commit_file_file *f, const struct dataset *ds, uint32_t array)
 {
 	struct buf b;
 	uint32_t ret = DS_NONE;
@@ -103,9 +103,9 @@ static uint32_t real_array(struct file *f, const struct dataset *ds, uint32_t ar
 	return ret;
 }
 
-/* alike - whether an array of the file and one of the store have the same chunks of the same
- * elements. */
-static bool alike(const struct ds_array *a, const struct ds_array *b)
+/* commit_file_alike - whether an array of the file and one of the store have the same chunks of the
+ * same elements. */
+static bool commit_file_alike(const struct ds_array *a, const struct ds_array *b)
 {
 	if (a->rank != b->rank || a->chunk_bytes != b->chunk_bytes ||
 	    a->type.kind != b->type.kind || a->type.size != b->type.size ||
@@ -120,7 +120,7 @@ static bool alike(const struct ds_array *a, const struct ds_array *b)
 
 /* elements_same - whether a chunk that shares a page with what was written has the elements that
  * the store has. */
-static bool elements_same(struct file *f, uint32_t array, uint64_t linear)
+static bool elements_same(struct commit_file_file *f, uint32_t array, uint64_t linear)
 {
 	struct source *store = f->c->source;
 	const struct ds_array *a = &f->now->ds.arrays[array], *b;
@@ -132,18 +132,19 @@ static bool elements_same(struct file *f, uint32_t array, uint64_t linear)
 	if (real >= store->ds.n_arrays)
 		return false;
 	b = &store->ds.arrays[real];
-	if (!alike(a, b) || !old_linear(a, b, linear, &old))
+	if (!commit_file_alike(a, b) || !old_linear(a, b, linear, &old))
 		return false;
 	x = malloc(n ? n : 1);
 	y = malloc(n ? n : 1);
-	return x && y && ready(f, array, linear, NULL) == 0 &&
+	return x && y && commit_file_ready(f, array, linear, NULL) == 0 &&
 	       source_read_chunk(f->now, array, linear, x, n, NULL) == 0 &&
 	       source_read_chunk(store, real, old, y, n, NULL) == 0 && memcmp(x, y, n) == 0;
 }
 
 /* touched - whether the place of a chunk was written to. Pages are: of a chunk that was written
  * only near its ends the elements are looked at. */
-static bool touched(struct file *f, uint32_t array, uint64_t linear, const struct chunk_ref *r)
+static bool touched(struct commit_file_file *f, uint32_t array, uint64_t linear,
+		    const struct chunk_ref *r)
 {
 	const struct file_rw_change *c = f->c;
 
@@ -156,7 +157,8 @@ static bool touched(struct file *f, uint32_t array, uint64_t linear, const struc
 }
 
 /* differs - whether a chunk may have another content than it had. */
-static bool differs(struct file *f, uint32_t array, uint32_t was_array, uint64_t linear)
+static bool differs(struct commit_file_file *f, uint32_t array, uint32_t was_array,
+		    uint64_t linear)
 {
 	const struct ds_array *a = &f->now->ds.arrays[array];
 	struct chunk_ref x, y;
@@ -173,10 +175,10 @@ static bool differs(struct file *f, uint32_t array, uint32_t was_array, uint64_t
 	return x.where != CHUNK_RANGE || touched(f, array, linear, &x);
 }
 
-static int changed(void *arg, uint32_t array, uint32_t was_array, uint64_t from, uint64_t *ret,
-		   struct err *e NZ_UNUSED)
+static int commit_file_changed(void *arg, uint32_t array, uint32_t was_array, uint64_t from,
+			       uint64_t *ret, struct err *e NZ_UNUSED)
 {
-	struct file *f = arg;
+	struct commit_file_file *f = arg;
 	uint64_t n = f->now->ds.arrays[array].n_chunks;
 
 	for (; from < n; from++)
@@ -187,8 +189,8 @@ static int changed(void *arg, uint32_t array, uint32_t was_array, uint64_t from,
 	return -ENOENT;
 }
 
-/* moved - whether all chunks of an array lie where those of another did, untouched. */
-static bool moved(struct file *f, uint32_t array, uint32_t was_array)
+/* commit_file_moved - whether all chunks of an array lie where those of another did, untouched. */
+static bool commit_file_moved(struct commit_file_file *f, uint32_t array, uint32_t was_array)
 {
 	const struct ds_array *a = &f->now->ds.arrays[array];
 	const struct ds_array *b = &f->was->ds.arrays[was_array];
@@ -200,15 +202,15 @@ static bool moved(struct file *f, uint32_t array, uint32_t was_array)
 	    source_locate(f->now, array, first, &x, NULL) < 0 || x.where != CHUNK_RANGE ||
 	    source_locate(f->was, was_array, first, &y, NULL) < 0 || !refs_same(&x, &y))
 		return false;
-	return changed(f, array, was_array, 0, &dummy, NULL) == -ENOENT;
+	return commit_file_changed(f, array, was_array, 0, &dummy, NULL) == -ENOENT;
 }
 
 static uint32_t moved_from(void *arg, uint32_t array)
 {
-	struct file *f = arg;
+	struct commit_file_file *f = arg;
 
 	for (uint32_t i = 0; i < f->was->ds.n_arrays; i++)
-		if (moved(f, array, i))
+		if (commit_file_moved(f, array, i))
 			return i;
 	return DS_NONE;
 }
@@ -217,7 +219,7 @@ static uint32_t moved_from(void *arg, uint32_t array)
 
 static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e NZ_UNUSED)
 {
-	struct file *f = arg;
+	struct commit_file_file *f = arg;
 	uint32_t real = real_array(f, &f->now->ds, array);
 	uint64_t old;
 
@@ -230,7 +232,7 @@ static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e 
 
 static int tapped_removed(void *arg, uint32_t was, struct err *e NZ_UNUSED)
 {
-	struct file *f = arg;
+	struct commit_file_file *f = arg;
 	uint32_t real = real_array(f, &f->was->ds, was);
 
 	if (real != DS_NONE)
@@ -240,7 +242,7 @@ static int tapped_removed(void *arg, uint32_t was, struct err *e NZ_UNUSED)
 
 static int tapped_resized(void *arg, uint32_t array, struct err *e NZ_UNUSED)
 {
-	struct file *f = arg;
+	struct commit_file_file *f = arg;
 	const struct ds_array *a = &f->now->ds.arrays[array], *b;
 	uint32_t real = real_array(f, &f->now->ds, array);
 
@@ -259,10 +261,10 @@ static const struct sink_observer_ops tap_ops = {
 	.resized = tapped_resized,
 };
 
-/* gate - who still reads the old file is given what will be gone. */
-static int gate(void *arg, struct err *e)
+/* commit_file_gate - who still reads the old file is given what will be gone. */
+static int commit_file_gate(void *arg, struct err *e)
 {
-	struct file *f = arg;
+	struct commit_file_file *f = arg;
 	const struct dataset *ds = &f->c->source->ds;
 	int rc = commit_chunks_sort(&f->replaced, e);
 
@@ -287,8 +289,8 @@ static int gate(void *arg, struct err *e)
 
 /* ---- all of it ---- */
 
-/* format_of - an empty store gets the one that was asked for. */
-static enum plan_format format_of(const struct file *f)
+/* commit_file_format_of - an empty store gets the one that was asked for. */
+static enum plan_format commit_file_format_of(const struct commit_file_file *f)
 {
 	const struct dataset *ds = &f->c->source->ds;
 	bool empty = ds->n_arrays == 0 && ds->n_groups <= 1;
@@ -297,8 +299,9 @@ static enum plan_format format_of(const struct file *f)
 	return v3 ? PLAN_ZARR3 : PLAN_ZARR2;
 }
 
-static int open_sink(struct file *f, const char *path, struct store *far, int dir_fd,
-		     const struct sink_names *names, struct sink **ret, struct err *e)
+static int open_sink(struct commit_file_file *f, const char *path, struct store *far,
+		     int dir_fd, const struct sink_names *names, struct sink **ret,
+		     struct err *e)
 {
 	const struct app *setup = f->setup;
 
@@ -308,8 +311,8 @@ static int open_sink(struct file *f, const char *path, struct store *far, int di
 	return setup->rw->zarr_sink(setup->cfg, path, f->c->source, dir_fd, names, ret, e);
 }
 
-static int push_file(struct file *f, const char *path, struct store *far, int dir_fd,
-		     struct err *e)
+static int push_file(struct commit_file_file *f, const char *path, struct store *far,
+		     int dir_fd, struct err *e)
 {
 	const struct app *setup = f->setup;
 	const struct fs_rw *rw = setup->rw;
@@ -323,10 +326,10 @@ static int push_file(struct file *f, const char *path, struct store *far, int di
 		.was = f->was,
 		.now = f->now,
 		.policy = &policy,
-		.changed = changed,
-		.ready = ready,
+		.changed = commit_file_changed,
+		.ready = commit_file_ready,
 		.moved_from = moved_from,
-		.gate = gate,
+		.gate = commit_file_gate,
 		.arg = f,
 		.memory = MEMORY,
 	};
@@ -340,7 +343,7 @@ static int push_file(struct file *f, const char *path, struct store *far, int di
 		sink_close(under);
 		return rc;
 	}
-	commit_policy(setup, format_of(f), &policy);
+	commit_policy(setup, commit_file_format_of(f), &policy);
 	rc = push(&job, &report, e);
 	sink_close(job.sink);
 	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu as they "
@@ -369,16 +372,16 @@ static int end_begun(const struct app *setup, const char *path, bool far, int di
 int commit_file(const struct app *setup, const char *path, struct store *far, int dir_fd,
 		const struct file_rw_change *c, struct err *e)
 {
-	struct file f = {.setup = setup, .c = c};
+	struct commit_file_file f = {.setup = setup, .c = c};
 	/* of another commit: then this one is refused */
 	bool older = !far && setup->rw->zarr_pending(path, dir_fd, NULL) != 0;
-	int rc = open_one(setup, c->now, &f.now, e);
+	int rc = commit_file_open_one(setup, c->now, &f.now, e);
 
 	if (rc < 0)
 		return err_wrap(e, rc, "what was written");
 	source_hold(f.now, true); /* it is filled while it is read */
 	if (c->was)
-		rc = open_one(setup, c->was, &f.was, e);
+		rc = commit_file_open_one(setup, c->was, &f.was, e);
 	if (rc == 0)
 		rc = push_file(&f, path, far, dir_fd, e);
 	if (rc < 0 && !older)

@@ -37,7 +37,7 @@ void fs_rw_prepare(const struct app *setup)
 	the_setup = setup;
 }
 
-struct job {
+struct commit_process_job {
 	uint64_t generation;
 	bool all;
 	char path[PATH_MAX];
@@ -47,8 +47,8 @@ struct job {
 
 static const struct child_kind kind;
 
-/* ask - the gate: the server lets us change the file. */
-static int ask(void *arg, struct err *e)
+/* commit_process_ask - the gate: the server lets us change the file. */
+static int commit_process_ask(void *arg, struct err *e)
 {
 	const int *sock = arg;
 	char word;
@@ -59,7 +59,7 @@ static int ask(void *arg, struct err *e)
 	return err_set(e, -ECANCELED, "the commit was called off");
 }
 
-static void note(void *arg, const char *text)
+static void commit_process_note(void *arg, const char *text)
 {
 	const int *sock = arg;
 
@@ -79,9 +79,10 @@ static void say_left(int sock, char *const *left, size_t n)
 		child_say(sock, -ENOMEM, "memory is short", strlen("memory is short"));
 }
 
-/* confine - it changes the file and what is kept beside it, and nothing else. Its own children read
- * other files, with less. */
-static int confine(const struct job *job, int dir_fd, struct err *e)
+/* commit_process_confine - it changes the file and what is kept beside it, and nothing else. Its
+ * own children read other files, with less. */
+static int commit_process_confine(const struct commit_process_job *job, int dir_fd,
+				  struct err *e)
 {
 	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = (uint64_t)COMMIT_MS};
 	const char *root = the_setup->cfg->link_root, *slash = strrchr(job->path, '/');
@@ -105,19 +106,19 @@ static int confine(const struct job *job, int dir_fd, struct err *e)
 	return sandbox_enter(kind.may, paths, n, &limits, e);
 }
 
-static void run(const struct child_self *self)
+static void commit_process_run(const struct child_self *self)
 {
-	const struct job *job = self->own ? self->own : self->data;
+	const struct commit_process_job *job = self->own ? self->own : self->data;
 	struct err e = ERR_INIT;
 	char **left = NULL;
 	int sock = self->sock, rc;
 	size_t n = 0;
 
 	child_alone();
-	rc = confine(job, self->fds[0], &e);
+	rc = commit_process_confine(job, self->fds[0], &e);
 	if (rc == 0)
 		rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, job->all,
-				 ask, note, &sock, &left, &n, &e);
+				 commit_process_ask, commit_process_note, &sock, &left, &n, &e);
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
@@ -129,7 +130,7 @@ static const struct child_kind kind = {
 	.who = "the HDF5 library that writes",
 	.n_fds = 1,
 	.may = SANDBOX_OPENS | SANDBOX_LOADS | SANDBOX_WRITES,
-	.run = run,
+	.run = commit_process_run,
 };
 
 /* ---- the server ---- */
@@ -160,8 +161,8 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 	return 0;
 }
 
-/* committing - the server's side of one process. */
-struct committing {
+/* commit_process_committing - the server's side of one process. */
+struct commit_process_committing {
 	const struct rw_state *state;
 	struct child_proc proc;
 	bool all;
@@ -173,8 +174,8 @@ struct committing {
 	size_t n;
 };
 
-static int take_text(struct committing *c, const struct child_answer *a, int64_t end,
-		     struct err *e)
+static int commit_process_take_text(struct commit_process_committing *c,
+				    const struct child_answer *a, int64_t end, struct err *e)
 {
 	c->left = malloc(a->len + 1);
 	if (!c->left)
@@ -188,7 +189,8 @@ static int take_text(struct committing *c, const struct child_answer *a, int64_t
 }
 
 /* take_note - for the log. */
-static bool take_note(struct committing *c, const struct child_answer *a, int64_t end)
+static bool take_note(struct commit_process_committing *c, const struct child_answer *a,
+		      int64_t end)
 {
 	char text[NOTE_MAX + 1];
 
@@ -201,7 +203,7 @@ static bool take_note(struct committing *c, const struct child_answer *a, int64_
 }
 
 /* converse - -EPIPE: it ended without a word; -ETIMEDOUT. */
-static int converse(struct committing *c, struct err *e)
+static int converse(struct commit_process_committing *c, struct err *e)
 {
 	const int64_t end = child_now() + COMMIT_MS;
 	struct child_answer a;
@@ -223,10 +225,11 @@ static int converse(struct committing *c, struct err *e)
 	}
 	if (a.len > LEFT_MAX || a.rc > 0 || a.rc < -4095)
 		return -EPIPE;
-	return take_text(c, &a, end, e);
+	return commit_process_take_text(c, &a, end, e);
 }
 
-static int died(const struct committing *c, int rc, int status, struct err *e)
+static int commit_process_died(const struct commit_process_committing *c, int rc, int status,
+			       struct err *e)
 {
 	int sig = child_died_of(status);
 	char why[CHILD_WHY_MAX];
@@ -241,9 +244,9 @@ static int died(const struct committing *c, int rc, int status, struct err *e)
 		       c->state->path);
 }
 
-static int one_process(struct committing *c, uint64_t generation, struct err *e)
+static int one_process(struct commit_process_committing *c, uint64_t generation, struct err *e)
 {
-	struct job job = {.generation = generation, .all = c->all};
+	struct commit_process_job job = {.generation = generation, .all = c->all};
 	int rc, status;
 
 	if (strlen(c->state->path) >= sizeof(job.path))
@@ -254,13 +257,13 @@ static int one_process(struct committing *c, uint64_t generation, struct err *e)
 		return rc;
 	rc = converse(c, e);
 	status = child_end(&c->proc);
-	return rc < 0 && !c->said && rc != -ENOMEM ? died(c, rc, status, e) : rc;
+	return rc < 0 && !c->said && rc != -ENOMEM ? commit_process_died(c, rc, status, e) : rc;
 }
 
-/* attempt - with what a process that failed or died left of the file put right: it is one of the
- * two states afterwards. */
-static int attempt(const struct app *setup, struct committing *c, uint64_t generation,
-		   struct err *e)
+/* commit_process_attempt - with what a process that failed or died left of the file put right: it
+ * is one of the two states afterwards. */
+static int commit_process_attempt(const struct app *setup, struct commit_process_committing *c,
+				  uint64_t generation, struct err *e)
 {
 	struct err other = ERR_INIT;
 	bool done = false;
@@ -291,12 +294,13 @@ int rw_commit_tree(const struct app *setup, struct rw_state *state, uint64_t gen
 		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
 		   size_t *ret_n, struct err *e)
 {
-	struct committing c = {.state = state, .all = all, .quiesce = quiesce, .view = view};
+	struct commit_process_committing c = {
+		.state = state, .all = all, .quiesce = quiesce, .view = view};
 	int rc = rw_state_changing(state, e);
 
 	if (rc < 0)
 		return rc;
-	rc = attempt(setup, &c, generation, e);
+	rc = commit_process_attempt(setup, &c, generation, e);
 	if (rc == 0)
 		rc = rw_left(c.left, c.n, ret_left, ret_n, e);
 	free(c.left);

@@ -19,8 +19,8 @@ struct refusal {
 	char *why;
 };
 
-/* tree - one commit. */
-struct tree {
+/* commit_tree_tree - one commit. */
+struct commit_tree_tree {
 	const struct app *setup;
 	struct source *source, *was, *now;
 	struct view *view;
@@ -46,7 +46,8 @@ struct tree {
 
 /* ---- opening ---- */
 
-static int open_file(struct tree *t, const char *path, int dir_fd, struct err *e)
+static int commit_tree_open_file(struct commit_tree_tree *t, const char *path, int dir_fd,
+				 struct err *e)
 {
 	const struct app *setup = t->setup;
 	struct view_request want = {.name = setup->file_name,
@@ -67,7 +68,8 @@ static int open_file(struct tree *t, const char *path, int dir_fd, struct err *e
 }
 
 /* leave_texts - what waits is not in `now`. */
-static int leave_texts(struct tree *t, const struct source_options *opts, struct err *e)
+static int leave_texts(struct commit_tree_tree *t, const struct source_options *opts,
+		       struct err *e)
 {
 	int rc = commit_wait_for(&t->was->ds, &t->now->ds, t->over, &t->seen, e);
 
@@ -78,7 +80,7 @@ static int leave_texts(struct tree *t, const struct source_options *opts, struct
 	return t->setup->rw->store_source(t->seen, "what was written", opts, &t->now, e);
 }
 
-static int open_trees(struct tree *t, int dir_fd, bool all, struct err *e)
+static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct err *e)
 {
 	const struct app *setup = t->setup;
 	struct source_options opts;
@@ -99,7 +101,7 @@ static int open_trees(struct tree *t, int dir_fd, bool all, struct err *e)
 	return rc;
 }
 
-static void release(struct tree *t)
+static void commit_tree_release(struct commit_tree_tree *t)
 {
 	source_close(t->now);
 	source_close(t->was);
@@ -123,8 +125,8 @@ static void release(struct tree *t)
 
 /* ---- what is staged ---- */
 
-/* leave - a key stays staged. */
-static void leave(struct tree *t, const char *key, const char *why)
+/* commit_tree_leave - a key stays staged. */
+static void commit_tree_leave(struct commit_tree_tree *t, const char *key, const char *why)
 {
 	char *text = NULL;
 
@@ -137,16 +139,17 @@ static void leave(struct tree *t, const char *key, const char *why)
 	t->left[t->n_left++] = text;
 }
 
-static bool add_chunk(void *arg, uint32_t array, uint64_t linear)
+static bool commit_tree_add_chunk(void *arg, uint32_t array, uint64_t linear)
 {
-	struct tree *t = arg;
+	struct commit_tree_tree *t = arg;
 
 	commit_chunks_add(&t->changed, array, linear);
 	return true;
 }
 
-/* gone - a key and all below it is gone: chunks of what is there nevertheless may be. */
-static void gone(struct tree *t, const char *key)
+/* commit_tree_gone - a key and all below it is gone: chunks of what is there nevertheless may
+ * be. */
+static void commit_tree_gone(struct commit_tree_tree *t, const char *key)
 {
 	const struct commit_paths *p = &t->paths;
 	const struct commit_path *x = commit_paths_find(p, key, strlen(key));
@@ -165,7 +168,7 @@ static void gone(struct tree *t, const char *key)
 
 /* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the
  * way to one, or lies in an array's. */
-static bool holds_dir(const struct tree *t, const char *key)
+static bool holds_dir(const struct commit_tree_tree *t, const char *key)
 {
 	const struct commit_paths *p = &t->paths;
 	const struct commit_path *x;
@@ -180,51 +183,54 @@ static bool holds_dir(const struct tree *t, const char *key)
 	return false;
 }
 
-/* look - what one staged key means. */
-static bool look(void *arg, const char *key, const struct stage_entry *x)
+/* commit_tree_look - what one staged key means. */
+static bool commit_tree_look(void *arg, const char *key, const struct stage_entry *x)
 {
-	struct tree *t = arg;
+	struct commit_tree_tree *t = arg;
 	struct store_stat st;
 	enum fs_key what;
 
 	if (commit_waits(t->seen, key)) {
 		if (x->kind != STAGE_GONE)
-			leave(t, key, "an array of texts waits until all is to be in the file");
+			commit_tree_leave(
+				t, key,
+				"an array of texts waits until all is to be in the file");
 		return !t->failed;
 	}
 	if (x->kind == STAGE_DIR) {
 		if (!holds_dir(t, key))
-			leave(t, key, "a directory without metadata");
+			commit_tree_leave(t, key, "a directory without metadata");
 		return !t->failed;
 	}
-	what = t->setup->rw->source_key(t->now, key, add_chunk, t);
+	what = t->setup->rw->source_key(t->now, key, commit_tree_add_chunk, t);
 	if (x->kind == STAGE_GONE) {
 		/* most are names that writers gave a file for a moment */
 		if (what == FS_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 &&
 		    st.is_dir)
-			gone(t, key);
+			commit_tree_gone(t, key);
 		return !t->failed;
 	}
 	if (what == FS_KEY_OTHER)
-		leave(t, key, "it is no part of what the metadata describes");
+		commit_tree_leave(t, key, "it is no part of what the metadata describes");
 	return !t->failed;
 }
 
 /* ---- the job ---- */
 
-static int changed(void *arg, uint32_t array, uint32_t was_array NZ_UNUSED, uint64_t from,
-		   uint64_t *ret, struct err *e NZ_UNUSED)
+static int commit_tree_changed(void *arg, uint32_t array, uint32_t was_array NZ_UNUSED,
+			       uint64_t from, uint64_t *ret, struct err *e NZ_UNUSED)
 {
-	const struct tree *t = arg;
+	const struct commit_tree_tree *t = arg;
 
 	return commit_chunks_next(&t->changed, array, from, ret);
 }
 
-/* refused - a chunk that was written, and cannot be read, stays staged. One of the file itself that
- * would have to be stored anew is a reason not to touch the file. */
-static int refused(void *arg, uint32_t array, uint64_t linear, const struct err *why)
+/* commit_tree_refused - a chunk that was written, and cannot be read, stays staged. One of the file
+ * itself that would have to be stored anew is a reason not to touch the file. */
+static int commit_tree_refused(void *arg, uint32_t array, uint64_t linear,
+			       const struct err *why)
 {
-	struct tree *t = arg;
+	struct commit_tree_tree *t = arg;
 	struct refusal *r;
 	uint64_t next;
 
@@ -241,11 +247,11 @@ static int refused(void *arg, uint32_t array, uint64_t linear, const struct err 
 
 static bool find_refused(void *arg, uint32_t array, uint64_t linear)
 {
-	struct tree *t = arg;
+	struct commit_tree_tree *t = arg;
 
 	for (size_t i = 0; i < t->n_refused; i++)
 		if (t->refused[i].array == array && t->refused[i].linear == linear) {
-			leave(t, t->key, t->refused[i].why);
+			commit_tree_leave(t, t->key, t->refused[i].why);
 			return false;
 		}
 	return true;
@@ -254,7 +260,7 @@ static bool find_refused(void *arg, uint32_t array, uint64_t linear)
 /* look_refused - whether a staged key has a chunk that could not be stored. */
 static bool look_refused(void *arg, const char *key, const struct stage_entry *x)
 {
-	struct tree *t = arg;
+	struct commit_tree_tree *t = arg;
 
 	t->key = key;
 	if (x->kind == STAGE_DATA || x->kind == STAGE_ALIAS)
@@ -265,7 +271,7 @@ static bool look_refused(void *arg, const char *key, const struct stage_entry *x
 /* added - an array is about to be made: is it stored as its writer asked? */
 static int added(void *arg, uint32_t array, const struct sink_new *how, struct err *e)
 {
-	struct tree *t = arg;
+	struct commit_tree_tree *t = arg;
 	int rc = commit_chains_note(&t->chains, &t->now->ds, array, &how->chain,
 				    strcmp(t->now->ds.format, "Zarr v3") == 0);
 
@@ -274,9 +280,9 @@ static int added(void *arg, uint32_t array, const struct sink_new *how, struct e
 
 static const struct sink_observer_ops tap_ops = {.added = added};
 
-static int gate(void *arg, struct err *e)
+static int commit_tree_gate(void *arg, struct err *e)
 {
-	struct tree *t = arg;
+	struct commit_tree_tree *t = arg;
 	int rc = commit_chains_keep(t->dir_fd, &t->chains, e);
 
 	if (rc == 0)
@@ -287,7 +293,7 @@ static int gate(void *arg, struct err *e)
 	return t->gate ? t->gate(t->arg, e) : 0;
 }
 
-static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e)
+static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, struct err *e)
 {
 	const struct app *setup = t->setup;
 	struct diff_report report = {0};
@@ -296,9 +302,9 @@ static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e
 		.was = t->was,
 		.now = t->now,
 		.policy = &policy,
-		.changed = changed,
-		.refused = refused,
-		.gate = gate,
+		.changed = commit_tree_changed,
+		.refused = commit_tree_refused,
+		.gate = commit_tree_gate,
 		.arg = t,
 		.memory = MEMORY,
 	};
@@ -325,8 +331,8 @@ static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e
 	return rc;
 }
 
-/* say - to people, by way of the server: a process that commits has no log. */
-NZ_PRINTF(2, 3) static void say(struct tree *t, const char *fmt, ...)
+/* commit_tree_say - to people, by way of the server: a process that commits has no log. */
+NZ_PRINTF(2, 3) static void commit_tree_say(struct commit_tree_tree *t, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -339,7 +345,7 @@ NZ_PRINTF(2, 3) static void say(struct tree *t, const char *fmt, ...)
 }
 
 /* grows - whether the file has an unlimited dimension of this name. */
-static bool grows(const struct tree *t, const char *name)
+static bool grows(const struct commit_tree_tree *t, const char *name)
 {
 	const struct dataset *ds = &t->source->ds;
 
@@ -350,7 +356,7 @@ static bool grows(const struct tree *t, const char *name)
 }
 
 /* say_beyond - which variables are longer than their dimension's variable, c. */
-static void say_beyond(struct tree *t, const struct ds_array *c)
+static void say_beyond(struct commit_tree_tree *t, const struct ds_array *c)
 {
 	const struct dataset *ds = &t->now->ds;
 
@@ -359,18 +365,21 @@ static void say_beyond(struct tree *t, const struct ds_array *c)
 
 		for (uint32_t x = 0; x < a->rank; x++)
 			if (a->dims[x] == c->dims[0] && a->shape[x] > c->shape[0])
-				say(t,
-				    "variable '%.100s' has %llu along dimension '%.100s', which "
-				    "is fixed and has %llu: netCDF programs do not see the rest "
-				    "until '%.100s' is resized as well",
-				    a->name, (unsigned long long)a->shape[x], c->name,
-				    (unsigned long long)c->shape[0], c->name);
+				commit_tree_say(t,
+						"variable '%.100s' has %llu along dimension "
+						"'%.100s', which "
+						"is fixed and has %llu: netCDF programs do not "
+						"see the rest "
+						"until '%.100s' is resized as well",
+						a->name, (unsigned long long)a->shape[x],
+						c->name, (unsigned long long)c->shape[0],
+						c->name);
 	}
 }
 
 /* say_longer - a writer who goes from array to array may not have come to a dimension's variable
  * yet, or not know of it. */
-static void say_longer(struct tree *t)
+static void say_longer(struct commit_tree_tree *t)
 {
 	const struct dataset *ds = &t->now->ds;
 
@@ -389,21 +398,21 @@ int commit_tree(const struct app *setup, const char *path, int dir_fd, uint64_t 
 		void (*say_fn)(void *arg, const char *text), void *arg, char ***ret_left,
 		size_t *ret_n, struct err *e)
 {
-	struct tree t = {.setup = setup,
-			 .dir_fd = dir_fd,
-			 .generation = generation,
-			 .gate = gate_fn,
-			 .say = say_fn,
-			 .arg = arg};
+	struct commit_tree_tree t = {.setup = setup,
+				     .dir_fd = dir_fd,
+				     .generation = generation,
+				     .gate = gate_fn,
+				     .say = say_fn,
+				     .arg = arg};
 	int rc;
 
 	buf_init(&t.chains, CHAINS_BYTES);
-	rc = open_file(&t, path, dir_fd, e);
+	rc = commit_tree_open_file(&t, path, dir_fd, e);
 
 	if (rc == 0)
 		rc = open_trees(&t, dir_fd, all, e);
 	if (rc == 0) {
-		if (stage_each(t.stage, generation, look, &t) < 0)
+		if (stage_each(t.stage, generation, commit_tree_look, &t) < 0)
 			t.failed = true;
 		rc = t.failed ? err_nomem(e) : commit_chunks_sort(&t.changed, e);
 	}
@@ -421,6 +430,6 @@ int commit_tree(const struct app *setup, const char *path, int dir_fd, uint64_t 
 		t.left = NULL;
 		t.n_left = 0;
 	}
-	release(&t);
+	commit_tree_release(&t);
 	return rc;
 }

@@ -31,7 +31,7 @@ static bool waits(const struct wait *w, const char *key)
 	       commit_paths_above(&w->keys, key, &(size_t){0});
 }
 
-static int absent(const char *key, struct err *e)
+static int deferred_arrays_absent(const char *key, struct err *e)
 {
 	return err_set(e, -ENOENT, "'%s' waits", key);
 }
@@ -40,7 +40,8 @@ static int wait_stat(struct store *s, const char *key, struct store_stat *ret, s
 {
 	struct wait *w = wait_of(s);
 
-	return waits(w, key) ? absent(key, e) : store_stat(w->over, key, ret, e);
+	return waits(w, key) ? deferred_arrays_absent(key, e)
+			     : store_stat(w->over, key, ret, e);
 }
 
 struct listing {
@@ -51,7 +52,8 @@ struct listing {
 	char name[STORE_KEY_MAX + 1];
 };
 
-static bool list_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool deferred_arrays_list_entry(void *arg, const char *name, bool is_dir,
+				       const struct store_stat *st)
 {
 	struct listing *l = arg;
 	size_t n = strlen(l->key), m = strlen(name), at = n ? n + 1 : 0;
@@ -71,8 +73,8 @@ static int wait_list(struct store *s, const char *key, bool want_stat, store_emi
 	struct listing l = {.w = wait_of(s), .key = key, .emit = emit, .arg = arg};
 
 	if (waits(l.w, key))
-		return absent(key, e);
-	return store_list(l.w->over, key, want_stat, list_entry, &l, e);
+		return deferred_arrays_absent(key, e);
+	return store_list(l.w->over, key, want_stat, deferred_arrays_list_entry, &l, e);
 }
 
 static int wait_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
@@ -81,7 +83,7 @@ static int wait_read(struct store *s, const char *key, uint64_t off, uint8_t *ou
 	struct wait *w = wait_of(s);
 
 	if (waits(w, key))
-		return absent(key, e);
+		return deferred_arrays_absent(key, e);
 	return store_read(w->over, key, off, out, len, ret_version, e);
 }
 
@@ -89,7 +91,7 @@ static int wait_get(struct store *s, const char *key, struct buf *out, struct er
 {
 	struct wait *w = wait_of(s);
 
-	return waits(w, key) ? absent(key, e) : store_get(w->over, key, out, e);
+	return waits(w, key) ? deferred_arrays_absent(key, e) : store_get(w->over, key, out, e);
 }
 
 static int wait_check(struct store *s, struct err *e)
@@ -121,8 +123,9 @@ static bool changes_form(const struct dtype *t)
 	return dt_is_vlen(t) || (t->kind == DT_STRING && t->size > 1);
 }
 
-/* path_of - of an array, as a key; in b. NULL: memory is short. */
-static const char *path_of(const struct dataset *ds, uint32_t array, struct buf *b)
+/* deferred_arrays_path_of - of an array, as a key; in b. NULL: memory is short. */
+static const char *deferred_arrays_path_of(const struct dataset *ds, uint32_t array,
+					   struct buf *b)
 {
 	buf_clear(b);
 	ds_array_path(ds, array, b);
@@ -137,7 +140,8 @@ static bool is_array(const struct commit_paths *p, const char *path)
 	return x && x->array != DS_NONE;
 }
 
-static int gather(struct wait *w, const struct dataset *was, const struct dataset *now)
+static int deferred_arrays_gather(struct wait *w, const struct dataset *was,
+				  const struct dataset *now)
 {
 	struct commit_paths old = {.n = 0};
 	struct buf b;
@@ -151,7 +155,7 @@ static int gather(struct wait *w, const struct dataset *was, const struct datase
 			continue;
 		if (!old.v)
 			rc = commit_paths_of(&old, was);
-		path = rc == 0 ? path_of(now, i, &b) : NULL;
+		path = rc == 0 ? deferred_arrays_path_of(now, i, &b) : NULL;
 		if (!path)
 			rc = -ENOMEM;
 		else if (*path && !is_array(&old, path))
@@ -178,7 +182,7 @@ int commit_wait_for(const struct dataset *was, const struct dataset *now, struct
 		return err_nomem(e);
 	w->base.ops = &wait_ops;
 	w->over = over;
-	if (gather(w, was, now) < 0) {
+	if (deferred_arrays_gather(w, was, now) < 0) {
 		wait_close(&w->base);
 		return err_nomem(e);
 	}

@@ -44,10 +44,10 @@ int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_d
 								     e);
 }
 
-/* left_behind - opens the state of a dataset that nobody writes. 1: there is one; 0: there is none,
- * or it is another process's. */
-static int left_behind(const struct app *setup, const char *path, struct rw_state *ret,
-		       struct err *e)
+/* write_recover_left_behind - opens the state of a dataset that nobody writes. 1: there is one; 0:
+ * there is none, or it is another process's. */
+static int write_recover_left_behind(const struct app *setup, const char *path,
+				     struct rw_state *ret, struct err *e)
 {
 	struct err other = ERR_INIT;
 	int rc;
@@ -63,7 +63,7 @@ static int left_behind(const struct app *setup, const char *path, struct rw_stat
 int fs_rw_pending(const struct app *setup, const char *path, struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
-	int rc = setup->rw ? left_behind(setup, path, &s, e) : 0;
+	int rc = setup->rw ? write_recover_left_behind(setup, path, &s, e) : 0;
 
 	if (rc <= 0)
 		return rc;
@@ -96,8 +96,8 @@ int rw_recover_rest(const struct app *setup, const char *path, bool nc, struct e
 	return rc;
 }
 
-/* is_empty - whether no log in a state has anything that was confirmed. */
-static bool is_empty(const struct rw_state *s)
+/* write_recover_is_empty - whether no log in a state has anything that was confirmed. */
+static bool write_recover_is_empty(const struct rw_state *s)
 {
 	struct stage *stage;
 	bool empty;
@@ -116,9 +116,9 @@ static bool logs_left(const struct app *setup, const char *path)
 	struct rw_state s = RW_STATE_INIT;
 	bool left;
 
-	if (left_behind(setup, path, &s, NULL) <= 0)
+	if (write_recover_left_behind(setup, path, &s, NULL) <= 0)
 		return false;
-	left = (rw_state_waits(&s) & RW_WAITS_TREE) && !is_empty(&s);
+	left = (rw_state_waits(&s) & RW_WAITS_TREE) && !write_recover_is_empty(&s);
 	rw_state_close(&s);
 	return left;
 }
@@ -208,7 +208,7 @@ struct recovering {
 	bool *said; /* shared with who waits: what was done was printed */
 };
 
-static bool print(const struct buf *lines)
+static bool write_recover_print(const struct buf *lines)
 {
 	bool ok = buf_ok(lines) && fwrite(lines->data, 1, lines->len, stdout) == lines->len &&
 		  fflush(stdout) == 0;
@@ -265,7 +265,7 @@ static int recover_one(void *arg)
 	if (r->setup->cfg->json)
 		in_json(r->path, rc, &e, &lines);
 	*r->said = lines.len > 0;
-	told = !lines.len || print(&lines);
+	told = !lines.len || write_recover_print(&lines);
 	buf_release(&lines);
 	if (rc < 0 && !log_said_last(e.msg))
 		log_error("%s", e.msg);
@@ -291,7 +291,7 @@ static bool recover_guarded(const struct app *setup, const char *path)
 	if (status && !*said && setup->cfg->json) {
 		buf_init(&line, 1 << 16);
 		in_json(path, err_set(&e, -EIO, "it was not done to its end"), &e, &line);
-		(void)print(&line);
+		(void)write_recover_print(&line);
 		buf_release(&line);
 	}
 	(void)munmap(said, sizeof(*said));

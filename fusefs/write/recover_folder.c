@@ -30,7 +30,7 @@ struct walk {
 	bool missed; /* something could not be looked at, which was said */
 };
 
-static void missed(struct walk *w, int errnum, const char *path)
+static void recover_folder_missed(struct walk *w, int errnum, const char *path)
 {
 	struct err e = ERR_INIT;
 
@@ -56,8 +56,8 @@ static bool is_dataset(const struct walk *w, const char *path)
 	return source_bidder(w->setup->formats, w->setup->n_formats, path, &of) < 0 || of;
 }
 
-/* put_one - the line of a dataset. */
-static void put_one(struct walk *w, const char *path)
+/* recover_folder_put_one - the line of a dataset. */
+static void recover_folder_put_one(struct walk *w, const char *path)
 {
 	if (w->setup->cfg->json)
 		(void)fputs(w->found ? ",\n" : "\n", stdout); /* the end says whether it could be */
@@ -76,7 +76,7 @@ static void without(struct walk *w, const char *dir, const char *name)
 	struct stat st;
 
 	if (!path || !state) {
-		missed(w, ENOMEM, dir);
+		recover_folder_missed(w, ENOMEM, dir);
 		return;
 	}
 	if (n == HASHED_BYTES || lstat(path, &st) == 0 || !fs_rw_left(state))
@@ -87,15 +87,16 @@ static void without(struct walk *w, const char *dir, const char *name)
 	w->missed = true;
 }
 
-static void look_in(struct walk *w, const char *dir, unsigned depth);
+static void recover_folder_look_in(struct walk *w, const char *dir, unsigned depth);
 
-static void look_at(struct walk *w, const char *dir, const char *name, unsigned depth)
+static void recover_folder_look_at(struct walk *w, const char *dir, const char *name,
+				   unsigned depth)
 {
 	auto_free char *path = mirror_join(dir, name);
 	struct stat st;
 
 	if (!path) {
-		missed(w, ENOMEM, dir);
+		recover_folder_missed(w, ENOMEM, dir);
 		return;
 	}
 	if (mirror_hidden(name)) {
@@ -104,15 +105,15 @@ static void look_at(struct walk *w, const char *dir, const char *name, unsigned 
 	}
 	if (lstat(path, &st) < 0) {
 		if (errno != ENOENT && errno != ENOTCONN) /* a mount that died has nothing */
-			missed(w, errno, path);
+			recover_folder_missed(w, errno, path);
 		return;
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return;
 	if (rw_state_is_there(w->setup->cfg, path))
-		put_one(w, path);
+		recover_folder_put_one(w, path);
 	else if (S_ISDIR(st.st_mode) && !is_dataset(w, path))
-		look_in(w, path, depth + 1);
+		recover_folder_look_in(w, path, depth + 1);
 }
 
 static int no_dots(const struct dirent *d)
@@ -120,26 +121,26 @@ static int no_dots(const struct dirent *d)
 	return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int recover_folder_by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* look_in - what cannot be read is said, and the rest is recovered. */
-static void look_in(struct walk *w, const char *dir, unsigned depth)
+/* recover_folder_look_in - what cannot be read is said, and the rest is recovered. */
+static void recover_folder_look_in(struct walk *w, const char *dir, unsigned depth)
 {
 	struct dirent **names;
 	int n = -1;
 
 	errno = ELOOP;
 	if (depth < DEPTH_MAX)
-		n = scandir(dir, &names, no_dots, by_name);
+		n = scandir(dir, &names, no_dots, recover_folder_by_name);
 	if (n < 0) {
-		missed(w, errno, dir);
+		recover_folder_missed(w, errno, dir);
 		return;
 	}
 	for (int i = 0; i < n; i++) {
-		look_at(w, dir, names[i]->d_name, depth);
+		recover_folder_look_at(w, dir, names[i]->d_name, depth);
 		free(names[i]);
 	}
 	free(names);
@@ -162,7 +163,7 @@ int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one
 			log_debug("standard output: could not be written");
 		buf_clear(&out);
 	}
-	look_in(&w, path, 0);
+	recover_folder_look_in(&w, path, 0);
 	good = !w.failed && !w.missed;
 	if (setup->cfg->json)
 		buf_printf(&out, "], \"recovered\": %s, \"datasets_failed\": %" PRIu64 "}\n",

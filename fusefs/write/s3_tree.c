@@ -27,8 +27,8 @@
 #define OBJECT_MAX ((size_t)8 << 30)
 #define BASE_MAX ((size_t)256 << 20)
 
-/* noted - what a document was. */
-struct noted {
+/* s3_tree_noted - what a document was. */
+struct s3_tree_noted {
 	struct link link; /* by key */
 	char *key;        /* owned */
 	uint64_t version; /* 0: nothing */
@@ -45,7 +45,7 @@ struct rw_keys {
 	size_t above; /* bytes of the address's own key, with its '/' */
 	pthread_mutex_t lock;
 	struct map by_key;    /* lock */
-	struct noted **noted; /* lock; owned */
+	struct s3_tree_noted **noted; /* lock; owned */
 	size_t n, cap;        /* lock */
 	char **put;          /* n_put keys that the last commit put; owned */
 	size_t n_put;
@@ -53,16 +53,16 @@ struct rw_keys {
 
 /* ---- what documents were ---- */
 
-static struct noted *find(struct rw_keys *k, const char *key)
+static struct s3_tree_noted *s3_tree_find(struct rw_keys *k, const char *key)
 {
 	struct link *l = map_first(&k->by_key, str_hash(key, strlen(key)));
 
-	while (l && strcmp(CONTAINER_OF(l, struct noted, link)->key, key) != 0)
+	while (l && strcmp(CONTAINER_OF(l, struct s3_tree_noted, link)->key, key) != 0)
 		l = map_next(l);
-	return l ? CONTAINER_OF(l, struct noted, link) : NULL;
+	return l ? CONTAINER_OF(l, struct s3_tree_noted, link) : NULL;
 }
 
-static bool has_put(const struct noted *x, uint64_t sum)
+static bool has_put(const struct s3_tree_noted *x, uint64_t sum)
 {
 	bool ret = false;
 
@@ -71,7 +71,7 @@ static bool has_put(const struct noted *x, uint64_t sum)
 	return ret;
 }
 
-static int add_put(struct noted *x, uint64_t sum)
+static int add_put(struct s3_tree_noted *x, uint64_t sum)
 {
 	if (has_put(x, sum))
 		return 0;
@@ -81,16 +81,16 @@ static int add_put(struct noted *x, uint64_t sum)
 	return 0;
 }
 
-static void free_noted(struct noted *x)
+static void free_noted(struct s3_tree_noted *x)
 {
 	free(x->key);
 	free(x->puts);
 	free(x);
 }
 
-static int add(struct rw_keys *k, const char *key, uint64_t version)
+static int s3_tree_add(struct rw_keys *k, const char *key, uint64_t version)
 {
-	struct noted *x = alloc_array(1, sizeof(*x));
+	struct s3_tree_noted *x = alloc_array(1, sizeof(*x));
 
 	if (!x)
 		return -ENOMEM;
@@ -114,7 +114,8 @@ static void put_record(struct buf *b, const char *mark, uint64_t v, const char *
 	buf_putc(b, '\0');
 }
 
-static int append(const struct rw_keys *k, const struct buf *b, bool synced, struct err *e)
+static int s3_tree_append(const struct rw_keys *k, const struct buf *b, bool synced,
+			  struct err *e)
 {
 	auto_fd int fd = openat(k->state->dir_fd, BASE,
 				O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -150,20 +151,20 @@ static int load_record(struct rw_keys *k, const char *text)
 {
 	bool put = *text == '#';
 	const char *key;
-	struct noted *x;
+	struct s3_tree_noted *x;
 	uint64_t v;
 
 	text += put;
 	if (!digits_of(text, &v) || text[16] != ' ' || !store_key_ok(text + 17))
 		return 0;
 	key = text + 17;
-	x = find(k, key);
+	x = s3_tree_find(k, key);
 	if (put)
 		return x ? add_put(x, v) : 0;
-	return x ? 0 : add(k, key, v);
+	return x ? 0 : s3_tree_add(k, key, v);
 }
 
-static int load(struct rw_keys *k, struct err *e)
+static int s3_tree_load(struct rw_keys *k, struct err *e)
 {
 	auto_fd int fd = openat(k->state->dir_fd, BASE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	auto_free char *text = NULL;
@@ -187,8 +188,8 @@ static int load(struct rw_keys *k, struct err *e)
 	return 0;
 }
 
-/* keep - what is noted still, in the file. */
-static int keep(struct rw_keys *k)
+/* s3_tree_keep - what is noted still, in the file. */
+static int s3_tree_keep(struct rw_keys *k)
 {
 	struct buf b;
 	int fd, rc = 0;
@@ -201,7 +202,7 @@ static int keep(struct rw_keys *k)
 		return -errno;
 	buf_init(&b, BASE_MAX);
 	for (size_t i = 0; i < k->n; i++) {
-		const struct noted *x = k->noted[i];
+		const struct s3_tree_noted *x = k->noted[i];
 
 		put_record(&b, "", x->version, x->key);
 		for (size_t j = 0; j < x->n_puts; j++)
@@ -216,8 +217,8 @@ static int keep(struct rw_keys *k)
 	return rc;
 }
 
-/* version_of - of what the store has. */
-static int version_of(struct rw_keys *k, const char *key, uint64_t *ret, struct err *e)
+/* s3_tree_version_of - of what the store has. */
+static int s3_tree_version_of(struct rw_keys *k, const char *key, uint64_t *ret, struct err *e)
 {
 	struct store_stat st = {.version = 0};
 	int rc = store_stat(k->store, key, &st, e);
@@ -226,8 +227,8 @@ static int version_of(struct rw_keys *k, const char *key, uint64_t *ret, struct 
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* note - before a document is staged. */
-static int note(struct rw_keys *k, const char *key, struct err *e)
+/* s3_tree_note - before a document is staged. */
+static int s3_tree_note(struct rw_keys *k, const char *key, struct err *e)
 {
 	uint64_t version;
 	struct buf b;
@@ -235,18 +236,19 @@ static int note(struct rw_keys *k, const char *key, struct err *e)
 	bool known;
 
 	(void)pthread_mutex_lock(&k->lock);
-	known = find(k, key) != NULL;
+	known = s3_tree_find(k, key) != NULL;
 	(void)pthread_mutex_unlock(&k->lock);
 	if (known)
 		return 0;
-	rc = version_of(k, key, &version, e);
+	rc = s3_tree_version_of(k, key, &version, e);
 	if (rc < 0)
 		return rc;
 	(void)pthread_mutex_lock(&k->lock);
-	if (!find(k, key)) {
+	if (!s3_tree_find(k, key)) {
 		buf_init(&b, 2 * (size_t)STORE_KEY_MAX);
 		put_record(&b, "", version, key);
-		rc = add(k, key, version) < 0 ? err_nomem(e) : append(k, &b, false, e);
+		rc = s3_tree_add(k, key, version) < 0 ? err_nomem(e)
+						      : s3_tree_append(k, &b, false, e);
 		buf_release(&b);
 	}
 	(void)pthread_mutex_unlock(&k->lock);
@@ -254,7 +256,7 @@ static int note(struct rw_keys *k, const char *key, struct err *e)
 }
 
 /* written_since - whether a document was written after a generation. */
-static bool written_since(struct rw_keys *k, const struct noted *x, uint64_t generation)
+static bool written_since(struct rw_keys *k, const struct s3_tree_noted *x, uint64_t generation)
 {
 	struct stage_entry s;
 
@@ -262,24 +264,24 @@ static bool written_since(struct rw_keys *k, const struct noted *x, uint64_t gen
 	return s.kind == STAGE_DATA && s.generation > generation;
 }
 
-/* forget - what was put is what the store has: only what was written meanwhile is still for
+/* s3_tree_forget - what was put is what the store has: only what was written meanwhile is still for
  * something else, and for that it is what was put. The store is asked without the lock, which
  * every close of a document needs; of what it does not say, or was written just now, the sums of
  * what was put are kept. */
-static void forget(struct rw_keys *k, uint64_t generation)
+static void s3_tree_forget(struct rw_keys *k, uint64_t generation)
 {
 	size_t n = 0;
 
 	(void)pthread_mutex_lock(&k->lock);
 	for (size_t i = 0; i < k->n; i++) {
-		struct noted *x = k->noted[i]; /* freed by commits only */
+		struct s3_tree_noted *x = k->noted[i]; /* freed by commits only */
 		uint64_t version;
 		int rc;
 
 		if (!written_since(k, x, generation))
 			continue;
 		(void)pthread_mutex_unlock(&k->lock);
-		rc = version_of(k, x->key, &version, NULL);
+		rc = s3_tree_version_of(k, x->key, &version, NULL);
 		(void)pthread_mutex_lock(&k->lock);
 		if (rc == 0) {
 			x->version = version;
@@ -287,7 +289,7 @@ static void forget(struct rw_keys *k, uint64_t generation)
 		}
 	}
 	for (size_t i = 0; i < k->n; i++) {
-		struct noted *x = k->noted[i];
+		struct s3_tree_noted *x = k->noted[i];
 
 		if (written_since(k, x, generation)) {
 			k->noted[n++] = x;
@@ -297,7 +299,7 @@ static void forget(struct rw_keys *k, uint64_t generation)
 		}
 	}
 	k->n = n;
-	if (keep(k) < 0)
+	if (s3_tree_keep(k) < 0)
 		log_warn("'%s/" BASE "' could not be written", k->state->dir);
 	(void)pthread_mutex_unlock(&k->lock);
 }
@@ -324,7 +326,7 @@ int rw_keys_check(struct rw_keys *k, struct store *tree, const char *key, struct
 		e->code = -EINVAL; /* what was written is wrong, not what is there */
 	if (rc == -EBADMSG)
 		return -EINVAL;
-	return rc ? rc : note(k, key, e);
+	return rc ? rc : s3_tree_note(k, key, e);
 }
 
 /* ---- commits ---- */
@@ -339,7 +341,8 @@ struct commit {
 	bool failed;
 };
 
-static void add_text(struct commit *c, char ***list, size_t *n, size_t *cap, const char *text)
+static void s3_tree_add_text(struct commit *c, char ***list, size_t *n, size_t *cap,
+			     const char *text)
 {
 	char *copy = c->failed ? NULL : strdup(text);
 
@@ -358,23 +361,23 @@ static void free_texts(char **list, size_t n)
 	free(list);
 }
 
-static bool look(void *arg, const char *key, const struct stage_entry *x)
+static bool s3_tree_look(void *arg, const char *key, const struct stage_entry *x)
 {
 	struct commit *c = arg;
 	char text[STORE_KEY_MAX + 64];
 
 	switch (x->kind) {
 	case STAGE_GONE:
-		add_text(c, &c->gone, &c->n_gone, &c->c_gone, key);
+		s3_tree_add_text(c, &c->gone, &c->n_gone, &c->c_gone, key);
 		break;
 	case STAGE_DATA:
 	case STAGE_ALIAS:
 		if (tree_rw_passing(key)) {
 			(void)snprintf(text, sizeof(text),
 				       "%s\tit is the name of a passing file", key);
-			add_text(c, &c->left, &c->n_left, &c->c_left, text);
+			s3_tree_add_text(c, &c->left, &c->n_left, &c->c_left, text);
 		} else {
-			add_text(c, &c->put, &c->n_put, &c->c_put, key);
+			s3_tree_add_text(c, &c->put, &c->n_put, &c->c_put, key);
 		}
 		break;
 	case STAGE_DIR: /* there are none without objects */
@@ -384,17 +387,17 @@ static bool look(void *arg, const char *key, const struct stage_entry *x)
 	return !c->failed;
 }
 
-/* put_doc - what it was, and, from now on, what it is going to be. */
-static int put_doc(struct commit *c, const char *key, const struct buf *b, uint64_t *ret,
-		   struct err *e)
+/* s3_tree_put_doc - what it was, and, from now on, what it is going to be. */
+static int s3_tree_put_doc(struct commit *c, const char *key, const struct buf *b,
+			   uint64_t *ret, struct err *e)
 {
 	const uint64_t sum = str_hash(b->data, b->len);
 	struct rw_keys *k = c->k;
-	struct noted *x;
+	struct s3_tree_noted *x;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&k->lock);
-	x = find(k, key);
+	x = s3_tree_find(k, key);
 	if (x) {
 		*ret = x->version;
 		if (!has_put(x, sum))
@@ -402,10 +405,10 @@ static int put_doc(struct commit *c, const char *key, const struct buf *b, uint6
 		rc = add_put(x, sum) < 0 ? err_nomem(e) : 0;
 	}
 	(void)pthread_mutex_unlock(&k->lock);
-	return x ? rc : version_of(k, key, ret, e);
+	return x ? rc : s3_tree_version_of(k, key, ret, e);
 }
 
-static int put_one(struct commit *c, const char *key, struct err *e)
+static int s3_tree_put_one(struct commit *c, const char *key, struct err *e)
 {
 	const struct fs_rw *rw = c->k->setup->rw;
 	uint64_t version = 0;
@@ -415,7 +418,7 @@ static int put_one(struct commit *c, const char *key, struct err *e)
 	buf_init(&b, OBJECT_MAX);
 	rc = store_get(c->over, key, &b, e);
 	if (rc == 0 && rw->doc_key(key))
-		rc = put_doc(c, key, &b, &version, e);
+		rc = s3_tree_put_doc(c, key, &b, &version, e);
 	if (rc == 0)
 		rc = rw->keys_put(c->to, key, b.data, b.len, version, e);
 	buf_release(&b);
@@ -427,17 +430,17 @@ static bool was_ours(void *arg, const char *key, const uint8_t *p, size_t n)
 {
 	struct rw_keys *k = arg;
 	uint64_t sum = str_hash(p, n);
-	const struct noted *x;
+	const struct s3_tree_noted *x;
 	bool ours;
 
 	(void)pthread_mutex_lock(&k->lock);
-	x = find(k, key);
+	x = s3_tree_find(k, key);
 	ours = x && has_put(x, sum);
 	(void)pthread_mutex_unlock(&k->lock);
 	return ours;
 }
 
-static int carry_out(struct commit *c, struct err *e)
+static int s3_tree_carry_out(struct commit *c, struct err *e)
 {
 	const struct fs_rw *rw = c->k->setup->rw;
 	int rc = rw->keys_begin(c->k->setup->cfg, c->k->store, c->k->state->dir_fd, &c->to, e);
@@ -449,10 +452,10 @@ static int carry_out(struct commit *c, struct err *e)
 	for (size_t i = 0; rc == 0 && i < c->n_gone; i++)
 		rc = rw->keys_gone(c->to, c->gone[i], e);
 	for (size_t i = 0; rc == 0 && i < c->n_put; i++)
-		rc = put_one(c, c->put[i], e);
+		rc = s3_tree_put_one(c, c->put[i], e);
 	if (rc == 0 && c->sums.len > 0) {
 		(void)pthread_mutex_lock(&c->k->lock);
-		rc = append(c->k, &c->sums, true, e);
+		rc = s3_tree_append(c->k, &c->sums, true, e);
 		(void)pthread_mutex_unlock(&c->k->lock);
 	}
 	if (rc == 0)
@@ -469,7 +472,7 @@ static void succeed(struct commit *c, uint64_t generation, char ***ret_left, siz
 
 	log_debug("commit: %zu objects put, %zu gone, %zu left", c->n_put, c->n_gone,
 		  c->n_left);
-	forget(k, generation);
+	s3_tree_forget(k, generation);
 	free_texts(k->put, k->n_put);
 	k->put = steal(&c->put);
 	k->n_put = c->n_put;
@@ -492,11 +495,11 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 	rc = stage_store(k->stage, generation, k->store, &c.over, e);
 	if (rc < 0)
 		return rc;
-	rc = stage_each(k->stage, generation, look, &c);
+	rc = stage_each(k->stage, generation, s3_tree_look, &c);
 	if (rc < 0 || c.failed)
 		rc = err_nomem(e);
 	if (rc == 0)
-		rc = carry_out(&c, e);
+		rc = s3_tree_carry_out(&c, e);
 	if (rc == 0)
 		succeed(&c, generation, ret_left, ret_n);
 	store_close(c.over);
@@ -508,8 +511,8 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 
 /* ---- opening ---- */
 
-/* key_of - bytes of an address's key, and of the '/' behind it. */
-static size_t key_of(const char *address)
+/* s3_tree_key_of - bytes of an address's key, and of the '/' behind it. */
+static size_t s3_tree_key_of(const char *address)
 {
 	size_t n = 0;
 	struct address a;
@@ -555,11 +558,11 @@ int rw_keys_open(const struct app *setup, const struct rw_state *state, struct s
 	k->setup = setup;
 	k->state = state;
 	k->store = s;
-	k->above = key_of(state->path);
+	k->above = s3_tree_key_of(state->path);
 	k->st = (struct stat){
 		.st_mode = S_IFDIR | 0644, .st_uid = geteuid(), .st_gid = getegid()};
 	(void)clock_gettime(CLOCK_REALTIME, &k->st.st_mtim); /* cannot fail with this clock */
-	rc = load(k, e);
+	rc = s3_tree_load(k, e);
 	if (rc == 0 && !empty)
 		rc = is_tree(k, e);
 	if (rc < 0) {

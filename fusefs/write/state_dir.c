@@ -47,7 +47,7 @@ static struct open_state {
 } * open_states;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* open_states */
 
-static int remember(const struct rw_state *s, struct err *e)
+static int state_dir_remember(const struct rw_state *s, struct err *e)
 {
 	size_t n = strlen(s->dir) + 1;
 	struct open_state *o = malloc(sizeof(*o) + n);
@@ -63,7 +63,7 @@ static int remember(const struct rw_state *s, struct err *e)
 	return 0;
 }
 
-static void forget(const struct rw_state *s)
+static void state_dir_forget(const struct rw_state *s)
 {
 	struct open_state **at, *o;
 
@@ -135,8 +135,9 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 	return 0;
 }
 
-/* open_dir - it has to belong to us, and others may not write to it: its content is believed. */
-static int open_dir(const char *dir, bool make, int *ret, struct err *e)
+/* state_dir_open_dir - it has to belong to us, and others may not write to it: its content is
+ * believed. */
+static int state_dir_open_dir(const char *dir, bool make, int *ret, struct err *e)
 {
 	struct stat st;
 	int fd;
@@ -177,9 +178,9 @@ static int busy(int fd, const char *path, struct err *e)
 		       text[0] ? ": " : "", text);
 }
 
-/* left_behind - whether who has the lock has ended: then those that it started have it for a moment
- * more, and to take the dataset for another's would make it read-only. */
-static bool left_behind(int fd)
+/* state_dir_left_behind - whether who has the lock has ended: then those that it started have it
+ * for a moment more, and to take the dataset for another's would make it read-only. */
+static bool state_dir_left_behind(int fd)
 {
 	static const char word[] = "process ";
 	const size_t skip = sizeof(word) - 1;
@@ -193,13 +194,13 @@ static bool left_behind(int fd)
 	       pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
-/* lock - returns 0; errno. */
-static int lock(int fd)
+/* state_dir_lock - returns 0; errno. */
+static int state_dir_lock(int fd)
 {
 	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
 		int errnum = errno;
 
-		if (errnum != EWOULDBLOCK || i == LEFT_TRIES || !left_behind(fd))
+		if (errnum != EWOULDBLOCK || i == LEFT_TRIES || !state_dir_left_behind(fd))
 			return errnum;
 		(void)nanosleep(&(struct timespec){.tv_nsec = LEFT_MS * 1000000L}, NULL);
 	}
@@ -225,7 +226,7 @@ static int try_lock(struct rw_state *s, struct err *e)
 		return 1; /* the directory itself is gone */
 	if (fd < 0)
 		return err_sys(e, errno, "'%s/" LOCK "'", s->dir);
-	errnum = lock(fd);
+	errnum = state_dir_lock(fd);
 	if (errnum) {
 		rc = errnum == EWOULDBLOCK ? busy(fd, s->shown, e)
 					   : err_sys(e, errnum, "lock '%s/" LOCK "'", s->dir);
@@ -289,7 +290,7 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 		if (s.dir_fd >= 0)
 			(void)close(s.dir_fd);
 		s.dir_fd = -1;
-		rc = i < LOCK_TRIES ? open_dir(s.dir, make, &s.dir_fd, e)
+		rc = i < LOCK_TRIES ? state_dir_open_dir(s.dir, make, &s.dir_fd, e)
 				    : err_set(e, -EBUSY, "'%s' comes and goes", s.dir);
 		if (rc == 0)
 			rc = try_lock(&s, e);
@@ -298,7 +299,7 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 	if (rc == 0 && s.is_dir && !s.remote)
 		rc = same_filesystem(&s, &st, e);
 	if (rc == 0)
-		rc = remember(&s, e);
+		rc = state_dir_remember(&s, e);
 	if (rc < 0) {
 		rw_state_close(&s);
 		return rc;
@@ -375,7 +376,7 @@ int rw_state_same(struct rw_state *s, struct err *e)
 static const char *const ours[] = {BASE, BASE ".new", COMMIT_CHAINS, COMMIT_CHAINS ".new",
 				   LOCK};
 
-static bool is_ours(const char *name)
+static bool state_dir_is_ours(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
 		if (strcmp(name, ours[i]) == 0)
@@ -393,7 +394,7 @@ unsigned rw_state_waits(const struct rw_state *s)
 	if (!d && fd >= 0)
 		(void)close(fd);
 	while (d && (entry = readdir(d)))
-		if (!is_ours(entry->d_name))
+		if (!state_dir_is_ours(entry->d_name))
 			ret |= strncmp(entry->d_name, "log.", 4) == 0 ? RW_WAITS_TREE
 								      : RW_WAITS_FILE;
 	if (d)
@@ -420,7 +421,7 @@ bool rw_state_bare(const struct rw_state *s)
 void rw_state_close(struct rw_state *s)
 {
 	if (s->lock_fd >= 0)
-		forget(s);
+		state_dir_forget(s);
 	/* while it is locked: whoever waits for the lock then finds that it is another one */
 	if (s->lock_fd >= 0 && rw_state_bare(s)) {
 		for (size_t i = 0; i < ARRAY_LEN(ours); i++)

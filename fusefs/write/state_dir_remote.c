@@ -36,7 +36,7 @@ static size_t trimmed(const char *s)
 	return n;
 }
 
-static uint64_t add_text(uint64_t h, const char *s, size_t n)
+static uint64_t state_dir_remote_add_text(uint64_t h, const char *s, size_t n)
 {
 	for (size_t i = 0; i <= n; i++)
 		h = (h ^ (i < n ? (unsigned char)s[i] : 0U)) * 1099511628211u;
@@ -49,16 +49,16 @@ static uint64_t identity(const struct cfg *cfg, const struct address *a)
 	const char *where = service(cfg, a), *bucket = a->bucket ? a->bucket : "";
 	const char *key = a->key ? a->key : "", *query = a->query ? a->query : "";
 	const char *kind = a->kind == ADDRESS_GS3 ? "gs3" : a->bucket ? "s3" : "http";
-	uint64_t h = add_text(14695981039346656037u, kind, strlen(kind));
+	uint64_t h = state_dir_remote_add_text(14695981039346656037u, kind, strlen(kind));
 
-	h = add_text(h, where, trimmed(where));
-	h = add_text(h, bucket, strlen(bucket));
-	h = add_text(h, key, trimmed(key));
-	return add_text(h, query, strlen(query));
+	h = state_dir_remote_add_text(h, where, trimmed(where));
+	h = state_dir_remote_add_text(h, bucket, strlen(bucket));
+	h = state_dir_remote_add_text(h, key, trimmed(key));
+	return state_dir_remote_add_text(h, query, strlen(query));
 }
 
-/* place - where such directories are. NULL: nowhere, or memory is short. */
-static char *place(const struct cfg *cfg)
+/* state_dir_remote_place - where such directories are. NULL: nowhere, or memory is short. */
+static char *state_dir_remote_place(const struct cfg *cfg)
 {
 	const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	char *ret = NULL;
@@ -95,8 +95,8 @@ static int make_all(char *path, struct err *e)
 	}
 }
 
-/* readable - the part of the name that people know it by. */
-static void readable(const struct address *a, char out[NAME_BYTES_SHOWN + 1])
+/* state_dir_remote_readable - the part of the name that people know it by. */
+static void state_dir_remote_readable(const struct address *a, char out[NAME_BYTES_SHOWN + 1])
 {
 	size_t n = a->name ? strlen(a->name) : 0;
 	const char *p = n > NAME_BYTES_SHOWN ? a->name + n - NAME_BYTES_SHOWN : a->name;
@@ -114,7 +114,7 @@ static void readable(const struct address *a, char out[NAME_BYTES_SHOWN + 1])
 int rw_state_far(const struct cfg *cfg, const char *address, bool make, char **ret,
 		 struct err *e)
 {
-	auto_free char *parent = place(cfg);
+	auto_free char *parent = state_dir_remote_place(cfg);
 	char name[NAME_BYTES_SHOWN + 1];
 	struct address a;
 	uint64_t h;
@@ -127,7 +127,7 @@ int rw_state_far(const struct cfg *cfg, const char *address, bool make, char **r
 	rc = address_parse(address, &a, e);
 	if (rc < 0)
 		return rc;
-	readable(&a, name);
+	state_dir_remote_readable(&a, name);
 	h = identity(cfg, &a);
 	address_release(&a);
 	if (make && !cfg->state_dir)

@@ -47,7 +47,7 @@ static void rw_close(struct view *v)
 	rw_free(rw);
 }
 
-static void take_over(struct rw *rw, struct view *v)
+static void writable_take_over(struct rw *rw, struct view *v)
 {
 	rw->inner = v->ops;
 	rw->ops = *v->ops;
@@ -57,8 +57,8 @@ static void take_over(struct rw *rw, struct view *v)
 
 /* ---- what can be written ---- */
 
-/* allowed - which datasets can be written, through which view. */
-static int allowed(const struct rw *rw, const struct source *s, struct err *e)
+/* writable_allowed - which datasets can be written, through which view. */
+static int writable_allowed(const struct rw *rw, const struct source *s, struct err *e)
 {
 	const struct app *setup = rw->setup;
 	const char *path = rw->state.shown;
@@ -96,8 +96,8 @@ static int read_only(const char *path, struct err *e)
 		       path);
 }
 
-/* reach - of an address: what is written to. */
-static int reach(struct rw *rw, struct err *e)
+/* writable_reach - of an address: what is written to. */
+static int writable_reach(struct rw *rw, struct err *e)
 {
 	const struct app *setup = rw->setup;
 	int rc = fs_store(setup, rw->state.path, &rw->far, e);
@@ -111,17 +111,17 @@ static int reach(struct rw *rw, struct err *e)
 static int permitted(struct rw *rw, struct err *e)
 {
 	if (rw->state.remote)
-		return reach(rw, e);
+		return writable_reach(rw, e);
 	if (faccessat(AT_FDCWD, rw->state.path, rw->state.is_dir ? W_OK | X_OK : W_OK,
 		      AT_EACCESS) < 0)
 		return err_sys(e, errno, "'%s' cannot be written", rw->state.path);
 	return 0;
 }
 
-/* settle - a commit of ours that failed may have left the file in neither of its states, when what
- * failed was what would have put it right. Nothing is read of it before that is done: what is done
- * later would look like another program's change. */
-static int settle(struct rw *rw, struct err *e)
+/* writable_settle - a commit of ours that failed may have left the file in neither of its states,
+ * when what failed was what would have put it right. Nothing is read of it before that is done:
+ * what is done later would look like another program's change. */
+static int writable_settle(struct rw *rw, struct err *e)
 {
 	bool done = false;
 	int rc = rw->state.is_dir ? 0 : rw_repair(rw->setup, &rw->state, &done, e);
@@ -143,12 +143,12 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 	if (rw->keys)
 		return rw_keys_ground(rw->keys, ret_view, e);
 	fs_source_options(setup->cfg, &opts);
-	rc = settle(rw, e);
+	rc = writable_settle(rw, e);
 	if (rc == 0)
 		rc = fs_source(setup, rw->state.path, &opts, &source, e);
 	if (rc < 0)
 		return rc;
-	rc = allowed(rw, source, e);
+	rc = writable_allowed(rw, source, e);
 	if (rc == 0 && source->ops == setup->hdf5)
 		rc = commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret_view, e);
 	else if (rc == 0)
@@ -225,7 +225,8 @@ static int keys_commit(void *arg, uint64_t generation, bool all, void (*quiesce)
 
 /* ---- opening ---- */
 
-static int open_tree(struct rw *rw, struct snapshots *g, struct view **ret, struct err *e)
+static int writable_open_tree(struct rw *rw, struct snapshots *g, struct view **ret,
+			      struct err *e)
 {
 	const struct cfg *cfg = rw->setup->cfg;
 	struct tree_rw_options opts = {
@@ -261,7 +262,8 @@ static int open_tree(struct rw *rw, struct snapshots *g, struct view **ret, stru
 	return rc;
 }
 
-static int open_file(struct rw *rw, struct snapshots *g, struct view **ret, struct err *e)
+static int writable_open_file(struct rw *rw, struct snapshots *g, struct view **ret,
+			      struct err *e)
 {
 	const struct file_rw_options opts = {
 		.dir_fd = rw->state.dir_fd,
@@ -287,7 +289,7 @@ static int open_either(struct rw *rw, bool tree, struct snapshots *g, struct vie
 	rc = pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (rc)
 		return err_sys(e, rc, "block signals");
-	rc = tree ? open_tree(rw, g, ret, e) : open_file(rw, g, ret, e);
+	rc = tree ? writable_open_tree(rw, g, ret, e) : writable_open_file(rw, g, ret, e);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
 	return rc;
 }
@@ -338,8 +340,8 @@ static int settle_other(const struct app *setup, const char *path, bool nc, stru
 	return nc && (waits & RW_WAITS_TREE) ? rw_recover_rest(setup, path, false, e) : 0;
 }
 
-/* prepare - the state, locked, and the dataset in one of its states. */
-static int prepare(struct rw *rw, const char *path, struct err *e)
+/* writable_prepare - the state, locked, and the dataset in one of its states. */
+static int writable_prepare(struct rw *rw, const char *path, struct err *e)
 {
 	bool done = false;
 	int rc = rw_state_open(rw->setup->cfg, path, true, &rw->state, e);
@@ -373,20 +375,21 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 	rw->want.writable = true;
 	rc = settle_other(setup, path, want->nc, e);
 	if (rc == 0)
-		rc = prepare(rw, path, e);
+		rc = writable_prepare(rw, path, e);
 	if (rc == 0)
 		rc = open_view(rw, ret, e);
 	if (rc < 0) {
 		rw_free(rw);
 		return rc;
 	}
-	take_over(rw, *ret);
+	writable_take_over(rw, *ret);
 	return 0;
 }
 
 /* ---- -o create ---- */
 
-static bool any_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool writable_any_entry(void *arg, const char *name, bool is_dir,
+			       const struct store_stat *st)
 {
 	(void)name;
 	(void)is_dir;
@@ -395,9 +398,9 @@ static bool any_entry(void *arg, const char *name, bool is_dir, const struct sto
 	return false;
 }
 
-/* create_far - a tree at an address. Where its own objects are going to be written, the first
- * program that does makes the root's document, in the format that it wants. */
-static int create_far(const struct app *setup, struct err *e)
+/* writable_create_far - a tree at an address. Where its own objects are going to be written, the
+ * first program that does makes the root's document, in the format that it wants. */
+static int writable_create_far(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const char *path = cfg->source, *shown = cfg->shown;
@@ -424,7 +427,7 @@ static int create_far(const struct app *setup, struct err *e)
 	} else if (cfg->view != CFG_VIEW_ZARR) {
 		rc = setup->rw->far_create(cfg, s, shown, e);
 	} else {
-		rc = store_list(s, "", false, any_entry, &any, e);
+		rc = store_list(s, "", false, writable_any_entry, &any, e);
 		rc = rc == -ENOENT ? 0 : rc;
 		if (rc == 0 && any)
 			rc = err_set(e, -EEXIST, "'%s' is there already", shown);
@@ -443,7 +446,7 @@ int fs_rw_create(const struct app *setup, struct err *e)
 	struct stat st;
 
 	if (setup->cfg->remote)
-		return create_far(setup, e);
+		return writable_create_far(setup, e);
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
 			       "'%s' is there: leave out create, or use another name", path);

@@ -28,7 +28,7 @@
 /* ---- the list ---- */
 
 /* lines - "path\tfilters\n", as text. Appended to out; nothing when there is no such file. */
-static int load(int dir_fd, struct buf *out, struct err *e)
+static int writer_filters_load(int dir_fd, struct buf *out, struct err *e)
 {
 	auto_fd int fd = openat(dir_fd, COMMIT_CHAINS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -44,7 +44,7 @@ static int load(int dir_fd, struct buf *out, struct err *e)
 	return room ? io_pread(fd, room, (size_t)st.st_size, 0, e) : err_nomem(e);
 }
 
-static int store(int dir_fd, const struct buf *text, struct err *e)
+static int writer_filters_store(int dir_fd, const struct buf *text, struct err *e)
 {
 	int fd = openat(dir_fd, TMP, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
 			0600);
@@ -61,8 +61,9 @@ static int store(int dir_fd, const struct buf *text, struct err *e)
 	return rc ? rc : io_sync(dir_fd, true, e);
 }
 
-/* next_line - path and filters of the line at *p; both end in NUL then. false: there is none. */
-static bool next_line(char **p, char **ret_path, char **ret_chain)
+/* writer_filters_next_line - path and filters of the line at *p; both end in NUL then. false: there
+ * is none. */
+static bool writer_filters_next_line(char **p, char **ret_path, char **ret_chain)
 {
 	char *end, *tab;
 
@@ -119,12 +120,12 @@ int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
 	if (more->len == 0)
 		return 0;
 	buf_init(&text, FILE_MAX);
-	rc = load(dir_fd, &text, e);
+	rc = writer_filters_load(dir_fd, &text, e);
 	buf_put(&text, more->data, more->len);
 	if (rc == 0 && !buf_ok(&text))
 		rc = err_nomem(e);
 	if (rc == 0)
-		rc = store(dir_fd, &text, e);
+		rc = writer_filters_store(dir_fd, &text, e);
 	buf_release(&text);
 	return rc;
 }
@@ -163,12 +164,12 @@ int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *
 
 	*ret = *cfg;
 	buf_init(&text, FILE_MAX + 1);
-	rc = load(dir_fd, &text, e);
+	rc = writer_filters_load(dir_fd, &text, e);
 	buf_putc(&text, '\0');
 	if (rc == 0 && !buf_ok(&text))
 		rc = err_nomem(e);
 	at = (char *)text.data;
-	while (rc == 0 && next_line(&at, &name, &value))
+	while (rc == 0 && writer_filters_next_line(&at, &name, &value))
 		if (strcmp(name, FORMAT) == 0)
 			set_format(ret, strcmp(value, "3") == 0);
 	buf_release(&text);
@@ -177,8 +178,10 @@ int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *
 
 /* ---- layouts ---- */
 
-/* split - the lines of layouts in text go to ret_layouts, all others to ret_others. */
-static void split(const struct buf *text, struct buf *ret_layouts, struct buf *ret_others)
+/* writer_filters_split - the lines of layouts in text go to ret_layouts, all others to
+ * ret_others. */
+static void writer_filters_split(const struct buf *text, struct buf *ret_layouts,
+				 struct buf *ret_others)
 {
 	for (size_t at = 0; at < text->len;) {
 		const uint8_t *line = text->data + at, *end;
@@ -225,18 +228,18 @@ int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now,
 	buf_init(&old, FILE_MAX);
 	buf_init(&new, FILE_MAX);
 	put_layouts(setup, &cfg, now, &new);
-	rc = load(dir_fd, &text, e);
+	rc = writer_filters_load(dir_fd, &text, e);
 	if (rc == 0) {
 		struct buf all;
 
 		buf_init(&all, FILE_MAX);
-		split(&text, &old, &all);
+		writer_filters_split(&text, &old, &all);
 		buf_put(&all, new.data, new.len);
 		if (!buf_ok(&old) || !buf_ok(&new) || !buf_ok(&all))
 			rc = err_nomem(e);
 		else if (old.len != new.len ||
 			 (new.len && memcmp(old.data, new.data, new.len) != 0))
-			rc = store(dir_fd, &all, e);
+			rc = writer_filters_store(dir_fd, &all, e);
 		buf_release(&all);
 	}
 	buf_release(&text);
@@ -245,7 +248,7 @@ int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now,
 	return rc;
 }
 
-static int by_path(const void *a, const void *b)
+static int writer_filters_by_path(const void *a, const void *b)
 {
 	return strcmp(((const struct plan_layout *)a)->path,
 		      ((const struct plan_layout *)b)->path);
@@ -324,7 +327,7 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 		return err_nomem(e);
 	if (n > 0)
 		memcpy(v, first->filters.v, n * sizeof(*v));
-	while (next_line(&text, &path, &chain)) {
+	while (writer_filters_next_line(&text, &path, &chain)) {
 		struct codec_rule *r = &v[n];
 
 		if (path[0] == LAYOUT) {
@@ -351,7 +354,7 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 		n++;
 	}
 	c->rules.filters = (struct codec_rules){n, v};
-	qsort(layouts, n_layouts, sizeof(*layouts), by_path);
+	qsort(layouts, n_layouts, sizeof(*layouts), writer_filters_by_path);
 	c->rules.layouts = (struct plan_layouts){n_layouts, layouts};
 	return 0;
 }
@@ -369,7 +372,7 @@ int commit_tree_view(const struct app *setup, struct source *s, const struct vie
 	if (rc < 0)
 		return rc;
 	buf_init(&text, FILE_MAX + 1);
-	rc = load(dir_fd, &text, e);
+	rc = writer_filters_load(dir_fd, &text, e);
 	for (size_t i = 0; rc == 0 && i < text.len; i++)
 		lines += text.data[i] == '\n';
 	buf_putc(&text, '\0');

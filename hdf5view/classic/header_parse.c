@@ -44,8 +44,8 @@ unsigned cdf_version(const uint8_t magic[4])
 	return magic[3] == 1 || magic[3] == 2 || magic[3] == 5 ? magic[3] : 0;
 }
 
-/* room - memory for n elements, or NULL with the failure recorded. */
-static void *room(struct parse *p, uint64_t n, size_t size)
+/* header_parse_room - memory for n elements, or NULL with the failure recorded. */
+static void *header_parse_room(struct parse *p, uint64_t n, size_t size)
 {
 	void *v = p->in.rc == 0 ? arena_alloc(p->arena, (size_t)n, size) : NULL;
 
@@ -59,8 +59,8 @@ static void *room(struct parse *p, uint64_t n, size_t size)
 	return v;
 }
 
-/* count - of elements that take at least `least` bytes each. */
-static uint64_t count(struct parse *p, uint64_t least, const char *what)
+/* header_parse_count - of elements that take at least `least` bytes each. */
+static uint64_t header_parse_count(struct parse *p, uint64_t least, const char *what)
 {
 	uint64_t at = cdf_reader_at(&p->in), n = cdf_reader_uint(&p->in, p->number, what);
 
@@ -73,11 +73,12 @@ static uint64_t count(struct parse *p, uint64_t least, const char *what)
 	return p->in.rc == 0 ? n : 0;
 }
 
-/* list - tag and count of one of the three lists. */
-static uint32_t list(struct parse *p, uint32_t tag, uint64_t least, const char *what)
+/* header_parse_list - tag and count of one of the three lists. */
+static uint32_t header_parse_list(struct parse *p, uint32_t tag, uint64_t least,
+				  const char *what)
 {
 	uint64_t at = cdf_reader_at(&p->in), got = cdf_reader_uint(&p->in, 4, what);
-	uint64_t n = count(p, least, what);
+	uint64_t n = header_parse_count(p, least, what);
 
 	if (n > 0 && got != tag)
 		(void)cdf_reader_fail(&p->in, -EBADMSG,
@@ -96,11 +97,11 @@ static void pad(struct parse *p, uint64_t n, const char *what)
 	cdf_reader_skip(&p->in, (size_t)(-n & 3), what);
 }
 
-static struct ds_text name(struct parse *p, const char *what)
+static struct ds_text header_parse_name(struct parse *p, const char *what)
 {
-	uint64_t n = count(p, 1, what);
+	uint64_t n = header_parse_count(p, 1, what);
 	struct ds_text t = {.s = "", .len = 0};
-	char *s = room(p, n + 1, 1);
+	char *s = header_parse_room(p, n + 1, 1);
 
 	if (!s || !cdf_reader_bytes(&p->in, s, (size_t)n, what))
 		return t;
@@ -110,7 +111,7 @@ static struct ds_text name(struct parse *p, const char *what)
 	return t;
 }
 
-static uint32_t type(struct parse *p)
+static uint32_t header_parse_type(struct parse *p)
 {
 	uint64_t at = cdf_reader_at(&p->in);
 	uint32_t t = (uint32_t)cdf_reader_uint(&p->in, 4, "a type");
@@ -127,11 +128,12 @@ static void read_attr(struct parse *p, struct cdf_attr *a)
 {
 	uint64_t bytes;
 
-	a->name = name(p, "the name of an attribute");
-	a->type = type(p);
-	a->n = count(p, u64_max(cdf_type_bytes(a->type), 1), "the length of an attribute");
+	a->name = header_parse_name(p, "the name of an attribute");
+	a->type = header_parse_type(p);
+	a->n = header_parse_count(p, u64_max(cdf_type_bytes(a->type), 1),
+				  "the length of an attribute");
 	bytes = a->n * cdf_type_bytes(a->type); /* no more than the file has */
-	a->data = room(p, bytes, 1);
+	a->data = header_parse_room(p, bytes, 1);
 	if (!a->data || !cdf_reader_bytes(&p->in, a->data, (size_t)bytes, "an attribute"))
 		return;
 	pad(p, bytes, "an attribute");
@@ -139,9 +141,10 @@ static void read_attr(struct parse *p, struct cdf_attr *a)
 
 static uint32_t read_attrs(struct parse *p, struct cdf_attr **ret)
 {
-	uint32_t n = list(p, TAG_ATTR, 2 * p->number + 4, "the list of attributes");
+	uint32_t n =
+		header_parse_list(p, TAG_ATTR, 2 * p->number + 4, "the list of attributes");
 
-	*ret = room(p, n, sizeof(**ret));
+	*ret = header_parse_room(p, n, sizeof(**ret));
 	for (uint32_t i = 0; i < n && p->in.rc == 0; i++)
 		read_attr(p, &(*ret)[i]);
 	return p->in.rc == 0 ? n : 0;
@@ -149,11 +152,11 @@ static uint32_t read_attrs(struct parse *p, struct cdf_attr **ret)
 
 static void read_dims(struct parse *p)
 {
-	uint32_t n = list(p, TAG_DIM, 2 * p->number, "the list of dimensions");
+	uint32_t n = header_parse_list(p, TAG_DIM, 2 * p->number, "the list of dimensions");
 
-	p->h->dims = room(p, n, sizeof(*p->h->dims));
+	p->h->dims = header_parse_room(p, n, sizeof(*p->h->dims));
 	for (uint32_t i = 0; i < n && p->in.rc == 0; i++) {
-		p->h->dims[i].name = name(p, "the name of a dimension");
+		p->h->dims[i].name = header_parse_name(p, "the name of a dimension");
 		p->h->dims[i].len =
 			cdf_reader_uint(&p->in, p->number, "the length of a dimension");
 	}
@@ -162,8 +165,8 @@ static void read_dims(struct parse *p)
 
 static void read_dimids(struct parse *p, struct cdf_var *v)
 {
-	uint64_t n = count(p, p->number, "the rank of a variable");
-	uint32_t *dims = room(p, n, sizeof(*dims));
+	uint64_t n = header_parse_count(p, p->number, "the rank of a variable");
+	uint32_t *dims = header_parse_room(p, n, sizeof(*dims));
 
 	for (uint64_t i = 0; i < n && p->in.rc == 0; i++) {
 		uint64_t at = cdf_reader_at(&p->in);
@@ -191,10 +194,10 @@ static void read_dimids(struct parse *p, struct cdf_var *v)
 static void read_var(struct parse *p, struct cdf_var *v)
 {
 	v->at = cdf_reader_at(&p->in);
-	v->name = name(p, "the name of a variable");
+	v->name = header_parse_name(p, "the name of a variable");
 	read_dimids(p, v);
 	v->n_attrs = read_attrs(p, &v->attrs);
-	v->type = type(p);
+	v->type = header_parse_type(p);
 	(void)cdf_reader_uint(&p->in, p->number, "the size of a variable");
 	v->begin = cdf_reader_uint(&p->in, p->offset, "the offset of a variable");
 	if (p->in.rc == 0 && v->begin > (p->offset == 4 ? INT32_MAX : INT64_MAX))
@@ -207,9 +210,9 @@ static void read_var(struct parse *p, struct cdf_var *v)
 static void read_vars(struct parse *p)
 {
 	uint64_t least = 3 * p->number + 2 * 4 + p->number + p->offset;
-	uint32_t n = list(p, TAG_VAR, least, "the list of variables");
+	uint32_t n = header_parse_list(p, TAG_VAR, least, "the list of variables");
 
-	p->h->vars = room(p, n, sizeof(*p->h->vars));
+	p->h->vars = header_parse_room(p, n, sizeof(*p->h->vars));
 	for (uint32_t i = 0; i < n && p->in.rc == 0; i++)
 		read_var(p, &p->h->vars[i]);
 	p->h->n_vars = p->in.rc == 0 ? n : 0;
@@ -230,7 +233,7 @@ static void check_begins(struct parse *p)
 	}
 }
 
-static int parse(struct parse *p)
+static int header_parse_parse(struct parse *p)
 {
 	uint8_t magic[4] = {0};
 
@@ -262,6 +265,6 @@ int cdf_header_read(struct blob *b, struct arena *a, struct cdf_header *ret, str
 	p->arena = a;
 	p->h = ret;
 	cdf_reader_init(&p->in, b);
-	rc = parse(p);
+	rc = header_parse_parse(p);
 	return rc < 0 ? err_set(e, rc, "%s", p->in.why.msg) : 0;
 }

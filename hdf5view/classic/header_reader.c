@@ -34,8 +34,8 @@ int cdf_reader_fail(struct cdf_reader *in, int code, const char *fmt, ...)
 	return in->rc;
 }
 
-/* ends - the file has fewer bytes than what comes next. */
-static void ends(struct cdf_reader *in, uint64_t n, const char *what)
+/* header_reader_ends - the file has fewer bytes than what comes next. */
+static void header_reader_ends(struct cdf_reader *in, uint64_t n, const char *what)
 {
 	(void)cdf_reader_fail(in, -EBADMSG,
 			      "the file ends at byte %" PRIu64
@@ -44,8 +44,8 @@ static void ends(struct cdf_reader *in, uint64_t n, const char *what)
 			      in->blob->size, what, cdf_reader_at(in), n);
 }
 
-/* want_on - a long header comes in a few pieces that grow. */
-static void want_on(struct cdf_reader *in, uint64_t at)
+/* header_reader_want_on - a long header comes in a few pieces that grow. */
+static void header_reader_want_on(struct cdf_reader *in, uint64_t at)
 {
 	struct blob_part p = {.off = at};
 
@@ -57,14 +57,14 @@ static void want_on(struct cdf_reader *in, uint64_t at)
 	in->ahead = u64_min(2 * in->ahead, AHEAD_MOST);
 }
 
-/* fill - have the window start at the next byte, with as much as there is. */
-static bool fill(struct cdf_reader *in)
+/* header_reader_fill - have the window start at the next byte, with as much as there is. */
+static bool header_reader_fill(struct cdf_reader *in)
 {
 	uint64_t at = cdf_reader_at(in);
 	size_t n = (size_t)u64_min(sizeof(in->window), in->blob->size - at);
 	int rc;
 
-	want_on(in, at);
+	header_reader_want_on(in, at);
 	rc = blob_read(in->blob, at, in->window, n, &in->why);
 
 	in->at = at;
@@ -86,7 +86,7 @@ bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *wh
 	if (in->rc < 0)
 		return false;
 	if (n > cdf_reader_left(in)) {
-		ends(in, n, what);
+		header_reader_ends(in, n, what);
 		return false;
 	}
 	while (n > 0) {
@@ -97,7 +97,7 @@ bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *wh
 			in->pos = in->len = 0;
 			return in->rc == 0;
 		}
-		if (in->pos == in->len && !fill(in))
+		if (in->pos == in->len && !header_reader_fill(in))
 			return false;
 		part = (size_t)u64_min(n, in->len - in->pos);
 		memcpy(p, in->window + in->pos, part);

@@ -63,8 +63,9 @@ int cdf_poll(struct source *src, struct err *e)
 	return cdf_remote(s) ? blob_check(s->blob, true, e) : cdf_check(src, e);
 }
 
-/* inside - whether bytes [off, off + len) are in the file. */
-static int inside(const struct source *src, uint64_t off, uint64_t len, struct err *e)
+/* classic_locate_inside - whether bytes [off, off + len) are in the file. */
+static int classic_locate_inside(const struct source *src, uint64_t off, uint64_t len,
+				 struct err *e)
 {
 	uint64_t size = (uint64_t)src->ds.st.st_size, end;
 
@@ -76,9 +77,10 @@ static int inside(const struct source *src, uint64_t off, uint64_t len, struct e
 		       size, len, off);
 }
 
-/* piece - the stored bytes of a chunk that is a range: whole trailing dimensions, cut in one. */
-static int piece(struct source *src, uint32_t array, const uint64_t *at, uint64_t *ret_off,
-		 uint64_t *ret_len, struct err *e)
+/* classic_locate_piece - the stored bytes of a chunk that is a range: whole trailing dimensions,
+ * cut in one. */
+static int classic_locate_piece(struct source *src, uint32_t array, const uint64_t *at,
+				uint64_t *ret_off, uint64_t *ret_len, struct err *e)
 {
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct cdf_array *x = &cdf_of(src)->arrays[array];
@@ -97,7 +99,7 @@ static int piece(struct source *src, uint32_t array, const uint64_t *at, uint64_
 		off = UINT64_MAX;
 	*ret_off = off;
 	*ret_len = n;
-	return inside(src, off, n, e);
+	return classic_locate_inside(src, off, n, e);
 }
 
 int cdf_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_ref *ret,
@@ -113,7 +115,7 @@ int cdf_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk
 		return 0;
 	}
 	ds_chunk_coords(a, linear, at);
-	rc = piece(src, array, at, &out.off, &out.len, e);
+	rc = classic_locate_piece(src, array, at, &out.off, &out.len, e);
 	out.pad = a->chunk_bytes - out.len;
 	if (rc == 0)
 		*ret = out;
@@ -161,8 +163,8 @@ static void want_records(struct blob *b, const struct cdf_array *x, uint64_t off
 	blob_want(b, parts, (size_t)n);
 }
 
-static int each(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_t n,
-		uint8_t *out, struct err *e)
+static int classic_locate_each(struct blob *b, const struct cdf_array *x, uint64_t off,
+			       uint64_t n, uint8_t *out, struct err *e)
 {
 	for (uint64_t i = 0; i < n; i++, off += x->stride, out += x->slab) {
 		int rc;
@@ -176,9 +178,9 @@ static int each(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_
 	return 0;
 }
 
-/* gather - the records of a chunk; *ret_len bytes. */
-static int gather(struct source *src, uint32_t array, uint64_t linear, uint8_t *out,
-		  uint64_t *ret_len, struct err *e)
+/* classic_locate_gather - the records of a chunk; *ret_len bytes. */
+static int classic_locate_gather(struct source *src, uint32_t array, uint64_t linear,
+				 uint8_t *out, uint64_t *ret_len, struct err *e)
 {
 	const struct cdf_source *s = cdf_of(src);
 	const struct ds_array *a = &src->ds.arrays[array];
@@ -191,7 +193,7 @@ static int gather(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 	if (ckd_mul(&off, from, x->stride) || ckd_add(&off, off, x->begin) ||
 	    ckd_mul(&end, n - 1, x->stride) || ckd_add(&end, end, x->slab))
 		off = end = UINT64_MAX;
-	rc = inside(src, off, end, e);
+	rc = classic_locate_inside(src, off, end, e);
 	if (rc < 0)
 		return rc;
 	if (x->stride - x->slab <= (cdf_remote(s) ? FAR_GAP_BYTES : GAP_BYTES)) {
@@ -200,7 +202,7 @@ static int gather(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 		blob_want(s->blob, &all, 1);
 		return pick(s->blob, x, off, n, out, e);
 	}
-	return each(s->blob, x, off, n, out, e);
+	return classic_locate_each(s->blob, x, off, n, out, e);
 }
 
 int cdf_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out,
@@ -211,10 +213,10 @@ int cdf_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t 
 	int rc;
 
 	if (a->access != DS_STORED) {
-		rc = gather(src, array, linear, out, &n, e);
+		rc = classic_locate_gather(src, array, linear, out, &n, e);
 	} else {
 		ds_chunk_coords(a, linear, at);
-		rc = piece(src, array, at, &off, &n, e);
+		rc = classic_locate_piece(src, array, at, &off, &n, e);
 		if (rc == 0)
 			rc = blob_read(cdf_of(src)->blob, off, out, (size_t)n, e);
 	}
@@ -244,7 +246,7 @@ static bool want_chunk(struct source *src, uint32_t array, uint64_t linear,
 		return false;
 	ds_chunk_coords(a, linear, at);
 	if (a->access == DS_STORED)
-		return piece(src, array, at, &ret->off, &ret->len, NULL) == 0;
+		return classic_locate_piece(src, array, at, &ret->off, &ret->len, NULL) == 0;
 	from = linear * a->chunk[0];
 	n = u64_min(a->chunk[0], a->shape[0] - from);
 	/* below the end of all records, which was checked (model.c) */

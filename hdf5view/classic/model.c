@@ -50,8 +50,8 @@ static int measure_var(struct model *m, uint32_t i, struct err *e)
 	return 0;
 }
 
-/* measure - slabs and the length of a record. */
-static int measure(struct model *m, struct err *e)
+/* classic_model_measure - slabs and the length of a record. */
+static int classic_model_measure(struct model *m, struct err *e)
 {
 	for (uint32_t i = 0; i < m->h->n_vars; i++) {
 		int rc = measure_var(m, i, e);
@@ -93,7 +93,7 @@ static uint64_t count_records(const struct model *m)
 	return first < size ? (size - first + missing) / m->recsize : 0;
 }
 
-static int dims(struct model *m, struct err *e)
+static int classic_model_dims(struct model *m, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
 	uint32_t n = m->h->n_dims, *all = arena_alloc(m->arena, n, sizeof(*all));
@@ -143,7 +143,8 @@ static const char *unfit(const struct model *m, uint32_t i)
 	return NULL;
 }
 
-static int fill(struct model *m, const struct cdf_var *v, struct ds_array *a, struct err *e)
+static int classic_model_fill(struct model *m, const struct cdf_var *v, struct ds_array *a,
+			      struct err *e)
 {
 	uint8_t *f = arena_alloc(m->arena, 8, 1);
 
@@ -164,7 +165,8 @@ static int fill(struct model *m, const struct cdf_var *v, struct ds_array *a, st
 	return 0;
 }
 
-static int shape(struct model *m, const struct cdf_var *v, struct ds_array *a, struct err *e)
+static int classic_model_shape(struct model *m, const struct cdf_var *v, struct ds_array *a,
+			       struct err *e)
 {
 	uint64_t *len = arena_alloc(m->arena, v->rank, sizeof(*len));
 	uint32_t *ids = arena_alloc(m->arena, v->rank, sizeof(*ids));
@@ -181,7 +183,8 @@ static int shape(struct model *m, const struct cdf_var *v, struct ds_array *a, s
 	return 0;
 }
 
-static int chunks(struct model *m, struct ds_array *a, const struct cdf_array *x, struct err *e)
+static int classic_model_chunks(struct model *m, struct ds_array *a, const struct cdf_array *x,
+				struct err *e)
 {
 	uint64_t *chunk = arena_alloc(m->arena, a->rank, sizeof(*chunk));
 
@@ -197,8 +200,8 @@ static int chunks(struct model *m, struct ds_array *a, const struct cdf_array *x
 	return ds_array_finish(&m->s->base.ds, a, m->s->max_chunk_bytes, e);
 }
 
-static int attributes(struct model *m, const struct cdf_var *v, struct ds_array *a,
-		      struct err *e)
+static int classic_model_attributes(struct model *m, const struct cdf_var *v,
+				    struct ds_array *a, struct err *e)
 {
 	char where[DS_NAME_MAX + 3];
 
@@ -222,7 +225,7 @@ static int check_end(const struct model *m, const struct cdf_var *v, const struc
 		       m->numrecs);
 }
 
-static int array(struct model *m, uint32_t i, struct err *e)
+static int classic_model_array(struct model *m, uint32_t i, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
 	const struct cdf_var *v = &m->h->vars[i];
@@ -238,13 +241,13 @@ static int array(struct model *m, uint32_t i, struct err *e)
 		x->stride = m->recsize;
 	rc = check_end(m, v, x, e);
 	if (rc == 0)
-		rc = fill(m, v, a, e); /* before attributes are in host order */
+		rc = classic_model_fill(m, v, a, e); /* before attributes are in host order */
 	if (rc == 0)
-		rc = shape(m, v, a, e);
+		rc = classic_model_shape(m, v, a, e);
 	if (rc == 0)
-		rc = chunks(m, a, x, e);
+		rc = classic_model_chunks(m, a, x, e);
 	if (rc == 0)
-		rc = attributes(m, v, a, e);
+		rc = classic_model_attributes(m, v, a, e);
 	ds->n_arrays += rc == 0;
 	return rc < 0 ? err_wrap(e, rc, "'%.80s'", a->name) : 0;
 }
@@ -272,14 +275,14 @@ static int arrays(struct model *m, struct err *e)
 			rc = cdf_note(&m->notes, e, "variable '%.80s' is left out: %s",
 				      m->names[i], why);
 		else if (m->names[i])
-			rc = array(m, i, e);
+			rc = classic_model_array(m, i, e);
 	}
 	ds->groups[0].arrays = all;
 	ds->groups[0].n_arrays = ds->n_arrays;
 	return rc;
 }
 
-static int finish(struct model *m, struct err *e)
+static int classic_model_finish(struct model *m, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
 	int rc = 0;
@@ -297,7 +300,7 @@ static int finish(struct model *m, struct err *e)
 	return rc < 0 || ds->notes ? rc : cdf_full(m->arena, e);
 }
 
-static int build(struct model *m, struct err *e)
+static int classic_model_build(struct model *m, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
 	struct ds_group *root = arena_alloc(m->arena, 1, sizeof(*root));
@@ -308,7 +311,7 @@ static int build(struct model *m, struct err *e)
 	*root = (struct ds_group){.name = "", .parent = DS_NONE};
 	ds->groups = root;
 	ds->n_groups = 1;
-	rc = measure(m, e);
+	rc = classic_model_measure(m, e);
 	if (rc < 0)
 		return rc;
 	m->numrecs = m->h->numrecs;
@@ -317,10 +320,10 @@ static int build(struct model *m, struct err *e)
 	rc = cdf_attrs(&m->notes, "", m->h->attrs, m->h->n_attrs, &root->attrs, &root->n_attrs,
 		       e);
 	if (rc == 0)
-		rc = dims(m, e);
+		rc = classic_model_dims(m, e);
 	if (rc == 0)
 		rc = arrays(m, e);
-	return rc < 0 ? rc : finish(m, e);
+	return rc < 0 ? rc : classic_model_finish(m, e);
 }
 
 int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e)
@@ -340,7 +343,7 @@ int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e)
 	m.names = names;
 	m.twice = twice;
 	m.notes.arena = m.arena;
-	rc = build(&m, e);
+	rc = classic_model_build(&m, e);
 	cdf_notes_release(&m.notes);
 	return rc;
 }

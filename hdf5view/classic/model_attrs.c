@@ -39,8 +39,8 @@ void cdf_default_fill(uint32_t type, uint8_t out[8])
 	memcpy(out, fills[type], 8);
 }
 
-/* reserved - attributes that views write themselves. */
-static bool reserved(const char *name)
+/* classic_model_attrs_reserved - attributes that views write themselves. */
+static bool classic_model_attrs_reserved(const char *name)
 {
 	return strcmp(name, "_ARRAY_DIMENSIONS") == 0 || strncasecmp(name, "_nczarr_", 8) == 0;
 }
@@ -66,8 +66,8 @@ static int text_value(struct cdf_notes *notes, const struct cdf_attr *in, struct
 	return cdf_text(notes->arena, (const char *)in->data, len, t, ret_mapped, e);
 }
 
-static int convert(struct cdf_notes *notes, const struct cdf_attr *in, struct ds_attr *a,
-		   bool *ret_mapped, struct err *e)
+static int classic_model_attrs_convert(struct cdf_notes *notes, const struct cdf_attr *in,
+				       struct ds_attr *a, bool *ret_mapped, struct err *e)
 {
 	struct dtype file = cdf_dtype(in->type, false);
 	uint64_t *dims = arena_alloc(notes->arena, 1, sizeof(*dims));
@@ -86,9 +86,11 @@ static int convert(struct cdf_notes *notes, const struct cdf_attr *in, struct ds
 	return 0;
 }
 
-/* names - of all attributes, as UTF-8; what is not shown is NULL, with a note. */
-static int names(struct cdf_notes *notes, const char *where, const struct cdf_attr *in,
-		 uint32_t n, const char **v, bool *ret_mapped, struct err *e)
+/* classic_model_attrs_names - of all attributes, as UTF-8; what is not shown is NULL, with a
+ * note. */
+static int classic_model_attrs_names(struct cdf_notes *notes, const char *where,
+				     const struct cdf_attr *in, uint32_t n, const char **v,
+				     bool *ret_mapped, struct err *e)
 {
 	auto_free bool *twice = alloc_array(n, sizeof(*twice));
 	int rc = twice ? 0 : err_nomem(e);
@@ -102,10 +104,11 @@ static int names(struct cdf_notes *notes, const char *where, const struct cdf_at
 	if (rc == 0)
 		rc = cdf_find_duplicates(v, n, twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		const char *why = twice[i]         ? "another has its name"
-				  : !*v[i]         ? "it has no name"
-				  : reserved(v[i]) ? "its name is one of Zarr's own"
-						   : NULL;
+		const char *why = twice[i] ? "another has its name"
+				  : !*v[i] ? "it has no name"
+				  : classic_model_attrs_reserved(v[i])
+					  ? "its name is one of Zarr's own"
+					  : NULL;
 
 		if (!why)
 			continue;
@@ -129,12 +132,12 @@ int cdf_attrs(struct cdf_notes *notes, const char *where, const struct cdf_attr 
 		return err_nomem(e);
 	if (!all)
 		return cdf_full(notes->arena, e);
-	rc = names(notes, where, in, n, v, &mapped, e);
+	rc = classic_model_attrs_names(notes, where, in, n, v, &mapped, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		if (!v[i])
 			continue;
 		all[m].name = v[i];
-		rc = convert(notes, &in[i], &all[m++], &mapped, e);
+		rc = classic_model_attrs_convert(notes, &in[i], &all[m++], &mapped, e);
 	}
 	if (rc == 0 && mapped)
 		rc = cdf_note(notes, e, "%stexts that are not UTF-8 are read as Latin-1",

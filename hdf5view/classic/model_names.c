@@ -97,7 +97,7 @@ struct named {
 	uint32_t i;
 };
 
-static int by_name(const void *pa, const void *pb)
+static int classic_model_names_by_name(const void *pa, const void *pb)
 {
 	const struct named *a = pa, *b = pb;
 	int c = strcmp(a->name, b->name);
@@ -115,7 +115,7 @@ int cdf_find_duplicates(const char *const *names, uint32_t n, bool *ret_twice, s
 	for (uint32_t i = 0; i < n; i++)
 		if (names[i])
 			v[m++] = (struct named){.name = names[i], .i = i};
-	qsort(v, m, sizeof(*v), by_name);
+	qsort(v, m, sizeof(*v), classic_model_names_by_name);
 	for (uint32_t i = 1; i < m; i++)
 		if (strcmp(v[i].name, v[i - 1].name) == 0)
 			ret_twice[v[i].i] = true;

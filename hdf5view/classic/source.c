@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-static int bid(const struct source_at *at, struct err *e)
+static int classic_source_bid(const struct source_at *at, struct err *e)
 {
 	uint8_t magic[4];
 	int rc;
@@ -16,8 +16,9 @@ static int bid(const struct source_at *at, struct err *e)
 	return rc < 0 ? rc : cdf_version(magic) ? 10 : 0;
 }
 
-static int open_source(const struct source_at *at, const struct source_options *opts,
-		       struct source **ret, struct err *e)
+static int classic_source_open_source(const struct source_at *at,
+				      const struct source_options *opts, struct source **ret,
+				      struct err *e)
 {
 	struct cdf_source *s = alloc_array(1, sizeof(*s));
 	struct cdf_header h;
@@ -47,7 +48,7 @@ static int open_source(const struct source_at *at, const struct source_options *
 	return 0;
 }
 
-static void close_source(struct source *src)
+static void classic_source_close_source(struct source *src)
 {
 	struct cdf_source *s = cdf_of(src);
 
@@ -66,9 +67,9 @@ static int source_descriptor(struct source *src, uint32_t blob)
 
 const struct source_ops cdf_source_ops = {
 	.name = "cdf",
-	.bid = bid,
-	.open = open_source,
-	.close = close_source,
+	.bid = classic_source_bid,
+	.open = classic_source_open_source,
+	.close = classic_source_close_source,
 	.locate = cdf_locate,
 	.next = cdf_next,
 	.read_chunk = cdf_read_chunk,

@@ -277,7 +277,7 @@ static int make_dense(struct h5_index *x, const struct index_builder *b, struct 
 	return 0;
 }
 
-static int by_linear(const void *a, const void *b)
+static int chunk_index_by_linear(const void *a, const void *b)
 {
 	uint64_t x = ((const struct h5_entry *)a)->linear;
 	uint64_t y = ((const struct h5_entry *)b)->linear;
@@ -290,7 +290,7 @@ static int make_sparse(struct h5_index *x, struct index_builder *b, struct err *
 	struct h5_entry *p;
 
 	if (!b->sorted) {
-		qsort(b->entries, b->n, sizeof(*b->entries), by_linear);
+		qsort(b->entries, b->n, sizeof(*b->entries), chunk_index_by_linear);
 		for (size_t i = 1; i < b->n; i++)
 			if (b->entries[i].linear == b->entries[i - 1].linear)
 				return duplicate(b->entries[i].linear, e);
@@ -301,8 +301,8 @@ static int make_sparse(struct h5_index *x, struct index_builder *b, struct err *
 	return 0;
 }
 
-/* bytes_of - what it takes, but for some words. */
-static uint64_t bytes_of(const struct h5_index *x)
+/* chunk_index_bytes_of - what it takes, but for some words. */
+static uint64_t chunk_index_bytes_of(const struct h5_index *x)
 {
 	return x->slots ? x->total * sizeof(*x->slots) : x->n * sizeof(*x->entries);
 }
@@ -330,7 +330,7 @@ int h5_index_load(const struct h5_file *f, const struct h5_layout *l, const uint
 		h5_index_free(x);
 		return rc;
 	}
-	metrics_gauge_add(G_MEM_INDEX, (int64_t)bytes_of(x));
+	metrics_gauge_add(G_MEM_INDEX, (int64_t)chunk_index_bytes_of(x));
 	x->counted = true;
 	*ret = x;
 	return 0;
@@ -341,7 +341,7 @@ void h5_index_free(struct h5_index *x)
 	if (!x)
 		return;
 	if (x->counted)
-		metrics_gauge_add(G_MEM_INDEX, -(int64_t)bytes_of(x));
+		metrics_gauge_add(G_MEM_INDEX, -(int64_t)chunk_index_bytes_of(x));
 	free(x->slots);
 	free(x->ahead);
 	free(x->entries);

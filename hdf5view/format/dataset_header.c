@@ -16,14 +16,15 @@
 #define CHUNK_EDGES_UNFILTERED 0x01U
 #define CHUNK_SINGLE_FILTERED 0x02U
 
-struct reader {
+struct dataset_header_reader {
 	const struct h5_file *f;
 	struct h5_layout *l;
 	bool have_layout, have_space, have_pipeline;
 	uint32_t chunk_rank; /* as the layout states it, without the element size */
 };
 
-static int read_space(struct reader *r, struct slice s, struct err *e)
+static int dataset_header_read_space(struct dataset_header_reader *r, struct slice s,
+				     struct err *e)
 {
 	struct h5_layout *l = r->l;
 	unsigned version = rd_u8(&s), flags;
@@ -54,8 +55,8 @@ static int read_space(struct reader *r, struct slice s, struct err *e)
 }
 
 /* n chunk lengths of `width` bytes, the last of them the element size. */
-static int chunk_dims(struct reader *r, struct slice *s, unsigned n, unsigned width,
-		      struct err *e)
+static int chunk_dims(struct dataset_header_reader *r, struct slice *s, unsigned n,
+		      unsigned width, struct err *e)
 {
 	uint64_t v = 0;
 
@@ -79,8 +80,8 @@ static int chunk_dims(struct reader *r, struct slice *s, unsigned n, unsigned wi
 }
 
 /* Versions 1 and 2: dimensions are stored for every class, the chunk index is a B-tree v1. */
-static int read_layout_old(struct reader *r, const struct h5_message *m, struct slice s,
-			   struct err *e)
+static int read_layout_old(struct dataset_header_reader *r, const struct h5_message *m,
+			   struct slice s, struct err *e)
 {
 	struct h5_layout *l = r->l;
 	unsigned n = rd_u8(&s), cls = rd_u8(&s);
@@ -103,7 +104,8 @@ static int read_layout_old(struct reader *r, const struct h5_message *m, struct 
 }
 
 /* Version 4 and later: after the chunk lengths, the kind of index and its parameters. */
-static int read_index(struct reader *r, unsigned flags, struct slice *s, struct err *e)
+static int dataset_header_read_index(struct dataset_header_reader *r, unsigned flags,
+				     struct slice *s, struct err *e)
 {
 	static const enum h5_index_type kinds[] = {HDF5_INDEX_BTREE1,   HDF5_INDEX_SINGLE,
 						   HDF5_INDEX_IMPLICIT, HDF5_INDEX_FARRAY,
@@ -142,7 +144,8 @@ static int read_index(struct reader *r, unsigned flags, struct slice *s, struct 
 	return slice_ok(s) ? 0 : err_set(e, -EBADMSG, "layout message is truncated");
 }
 
-static int read_chunked(struct reader *r, unsigned version, struct slice *s, struct err *e)
+static int read_chunked(struct dataset_header_reader *r, unsigned version, struct slice *s,
+			struct err *e)
 {
 	unsigned flags, n, width;
 	int rc;
@@ -159,10 +162,11 @@ static int read_chunked(struct reader *r, unsigned version, struct slice *s, str
 		return err_set(e, -EOPNOTSUPP, "layout: unknown chunk flags %u", flags);
 	r->l->edges_unfiltered = flags & CHUNK_EDGES_UNFILTERED;
 	rc = chunk_dims(r, s, n, width, e);
-	return rc < 0 ? rc : read_index(r, flags, s, e);
+	return rc < 0 ? rc : dataset_header_read_index(r, flags, s, e);
 }
 
-static int read_layout(struct reader *r, const struct h5_message *m, struct err *e)
+static int dataset_header_read_layout(struct dataset_header_reader *r,
+				      const struct h5_message *m, struct err *e)
 {
 	struct h5_layout *l = r->l;
 	struct slice s = m->body;
@@ -196,7 +200,7 @@ static int read_layout(struct reader *r, const struct h5_message *m, struct err 
 	return slice_ok(&s) ? 0 : err_set(e, -EBADMSG, "layout message is truncated");
 }
 
-static int read_pipeline(struct reader *r, struct slice s, struct err *e)
+static int read_pipeline(struct dataset_header_reader *r, struct slice s, struct err *e)
 {
 	unsigned version = rd_u8(&s);
 
@@ -212,7 +216,7 @@ static int read_pipeline(struct reader *r, struct slice s, struct err *e)
 
 static int on_message(void *arg, const struct h5_message *m, struct err *e)
 {
-	struct reader *r = arg;
+	struct dataset_header_reader *r = arg;
 
 	switch (m->type) {
 	case HDF5_MSG_DATASPACE:
@@ -233,9 +237,9 @@ static int on_message(void *arg, const struct h5_message *m, struct err *e)
 		return err_set(e, -EBADMSG, "object header: message %u is there twice",
 			       m->type);
 	if (m->type == HDF5_MSG_DATASPACE)
-		return read_space(r, m->body, e);
+		return dataset_header_read_space(r, m->body, e);
 	if (m->type == HDF5_MSG_LAYOUT)
-		return read_layout(r, m, e);
+		return dataset_header_read_layout(r, m, e);
 	return read_pipeline(r, m->body, e);
 }
 
@@ -243,7 +247,7 @@ int h5_layout_read(const struct h5_file *f, uint64_t header, struct h5_layout *r
 		   struct err *e)
 {
 	struct h5_layout l = {.addr = HDF5_ABSENT, .index = HDF5_INDEX_BTREE1};
-	struct reader r = {.f = f, .l = &l};
+	struct dataset_header_reader r = {.f = f, .l = &l};
 	int rc = h5_header_walk(f, header, on_message, &r, e);
 
 	if (rc < 0)

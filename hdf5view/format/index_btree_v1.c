@@ -13,12 +13,12 @@
 
 #define DEFAULT_ENTRIES 64 /* twice the library's default rank for chunks */
 
-struct nodes {
+struct index_btree_v1_nodes {
 	uint64_t *addr;
 	size_t n, cap;
 };
 
-struct tree {
+struct index_btree_v1_tree {
 	struct index_builder *b;
 	size_t head; /* bytes before the first key */
 	size_t key;  /* bytes of a key */
@@ -32,8 +32,9 @@ struct tree {
 
 /* Read the node at addr; t->buf then holds head + *ret_n * step bytes of it. want_level < 0:
  * any. */
-static int read_node(struct tree *t, uint64_t addr, int want_level, unsigned *ret_level,
-		     size_t *ret_n, struct err *e)
+static int index_btree_v1_read_node(struct index_btree_v1_tree *t, uint64_t addr,
+				    int want_level, unsigned *ret_level, size_t *ret_n,
+				    struct err *e)
 {
 	const struct h5_file *f = t->b->f;
 	size_t got, need, n;
@@ -70,7 +71,7 @@ static int read_node(struct tree *t, uint64_t addr, int want_level, unsigned *re
 
 /* Offsets of one key to chunk coordinates. Neighbours mostly differ in one dimension, by one
  * chunk: division is the exception. */
-static inline bool key_coords(struct tree *t, const uint8_t *p)
+static inline bool key_coords(struct index_btree_v1_tree *t, const uint8_t *p)
 {
 	const struct h5_layout *l = t->b->l;
 
@@ -91,7 +92,7 @@ static inline bool key_coords(struct tree *t, const uint8_t *p)
 	return true;
 }
 
-static int leaf(struct tree *t, size_t n, struct err *e)
+static int leaf(struct index_btree_v1_tree *t, size_t n, struct err *e)
 {
 	const uint8_t *p = t->buf + t->head;
 	int rc = 0;
@@ -108,7 +109,8 @@ static int leaf(struct tree *t, size_t n, struct err *e)
 	return rc;
 }
 
-static int inner(struct tree *t, size_t n, struct nodes *next, struct err *e)
+static int inner(struct index_btree_v1_tree *t, size_t n, struct index_btree_v1_nodes *next,
+		 struct err *e)
 {
 	const uint8_t *p = t->buf + t->head + t->key;
 
@@ -122,7 +124,7 @@ static int inner(struct tree *t, size_t n, struct nodes *next, struct err *e)
 	return 0;
 }
 
-static int by_value(const void *a, const void *b)
+static int index_btree_v1_by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -130,7 +132,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Two parents with one child would multiply work level by level. */
-static int check_distinct(const struct nodes *v, struct err *e)
+static int check_distinct(const struct index_btree_v1_nodes *v, struct err *e)
 {
 	auto_free uint64_t *copy = alloc_array(v->n, sizeof(*copy));
 
@@ -138,7 +140,7 @@ static int check_distinct(const struct nodes *v, struct err *e)
 		return err_nomem(e);
 	if (v->n > 0)
 		memcpy(copy, v->addr, v->n * sizeof(*copy));
-	qsort(copy, v->n, sizeof(*copy), by_value);
+	qsort(copy, v->n, sizeof(*copy), index_btree_v1_by_value);
 	for (size_t i = 1; i < v->n; i++)
 		if (copy[i] == copy[i - 1])
 			return err_set(e, -EBADMSG, "chunk B-tree: node at %llu is there twice",
@@ -148,12 +150,13 @@ static int check_distinct(const struct nodes *v, struct err *e)
 
 static uint64_t node_at(const void *arg, size_t i)
 {
-	return ((const struct nodes *)arg)->addr[i];
+	return ((const struct index_btree_v1_nodes *)arg)->addr[i];
 }
 
 /* One level: leaves give chunks, others the nodes of the next level. */
-static int level(struct tree *t, const struct nodes *now, int want, struct nodes *next,
-		 struct err *e)
+static int index_btree_v1_level(struct index_btree_v1_tree *t,
+				const struct index_btree_v1_nodes *now, int want,
+				struct index_btree_v1_nodes *next, struct err *e)
 {
 	struct readahead early = {.f = t->b->f};
 	int rc = 0;
@@ -164,7 +167,7 @@ static int level(struct tree *t, const struct nodes *now, int want, struct nodes
 		size_t n;
 
 		readahead_nodes(&early, i, now->n, t->guess, node_at, now);
-		rc = read_node(t, now->addr[i], want, &at, &n, e);
+		rc = index_btree_v1_read_node(t, now->addr[i], want, &at, &n, e);
 		if (rc == 0)
 			rc = at == 0 ? leaf(t, n, e) : inner(t, n, next, e);
 	}
@@ -173,17 +176,17 @@ static int level(struct tree *t, const struct nodes *now, int want, struct nodes
 
 int h5_btree1_load(struct index_builder *b, struct err *e)
 {
-	struct tree t = {.b = b,
-			 .head = 8 + 2 * (size_t)b->f->offset_size,
-			 .key = 8 + 8 * ((size_t)b->rank + 1)};
-	struct nodes now = {0}, next = {0};
+	struct index_btree_v1_tree t = {.b = b,
+					.head = 8 + 2 * (size_t)b->f->offset_size,
+					.key = 8 + 8 * ((size_t)b->rank + 1)};
+	struct index_btree_v1_nodes now = {0}, next = {0};
 	unsigned depth = 0;
 	size_t n;
 	int rc;
 
 	t.step = t.key + b->f->offset_size;
 	t.guess = t.head + DEFAULT_ENTRIES * t.step;
-	rc = read_node(&t, b->l->addr, -1, &depth, &n, e);
+	rc = index_btree_v1_read_node(&t, b->l->addr, -1, &depth, &n, e);
 	if (rc == 0 && depth > FORMAT_DEPTH_MAX)
 		rc = err_set(e, -EBADMSG, "chunk B-tree: depth %u exceeds %u", depth,
 			     FORMAT_DEPTH_MAX);
@@ -192,11 +195,11 @@ int h5_btree1_load(struct index_builder *b, struct err *e)
 	if (rc == 0)
 		rc = check_distinct(&next, e);
 	for (int want = (int)depth - 1; rc == 0 && want >= 0; want--) {
-		struct nodes swap = now;
+		struct index_btree_v1_nodes swap = now;
 
 		now = next;
 		next = swap;
-		rc = level(&t, &now, want, &next, e);
+		rc = index_btree_v1_level(&t, &now, want, &next, e);
 	}
 	free(now.addr);
 	free(next.addr);

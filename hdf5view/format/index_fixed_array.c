@@ -19,7 +19,7 @@ struct farray {
 
 #define EARLY_MOST ((uint64_t)8 << 20) /* of a block that are wanted before it is read */
 
-static int read_header(struct farray *a, struct err *e)
+static int index_fixed_array_read_header(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t n = 4 + 4 + (uint64_t)f->length_size + f->offset_size + 4;
@@ -47,7 +47,7 @@ static int read_header(struct farray *a, struct err *e)
 	return 0;
 }
 
-static int check_owner(const struct farray *a, struct err *e)
+static int index_fixed_array_check_owner(const struct farray *a, struct err *e)
 {
 	unsigned client = a->b->l->filtered ? 1 : 0;
 
@@ -57,7 +57,8 @@ static int check_owner(const struct farray *a, struct err *e)
 }
 
 /* All pages, each followed by its checksum; the last one may be short. */
-static int read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr, struct err *e)
+static int index_fixed_array_read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr,
+					struct err *e)
 {
 	int rc = 0;
 
@@ -87,7 +88,7 @@ static int read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr, st
 	return rc;
 }
 
-static int read_block(struct farray *a, struct err *e)
+static int index_fixed_array_read_block(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t prefix = 6 + (uint64_t)f->offset_size, bytes, bitmap;
@@ -102,7 +103,7 @@ static int read_block(struct farray *a, struct err *e)
 		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
 		rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 		if (rc == 0)
-			rc = check_owner(a, e);
+			rc = index_fixed_array_check_owner(a, e);
 		return rc < 0 ? rc
 			      : array_index_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix,
 						a->n, e);
@@ -111,7 +112,7 @@ static int read_block(struct farray *a, struct err *e)
 	bytes = prefix + bitmap + 4;
 	rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 	if (rc == 0)
-		rc = check_owner(a, e);
+		rc = index_fixed_array_check_owner(a, e);
 	if (rc == 0) {
 		auto_free uint8_t *copy = malloc((size_t)bitmap);
 
@@ -119,7 +120,7 @@ static int read_block(struct farray *a, struct err *e)
 			return err_nomem(e);
 		for (size_t i = 0; i < bitmap; i++)
 			copy[i] = a->buf[prefix + i];
-		rc = read_pages(a, copy, a->block + bytes, e);
+		rc = index_fixed_array_read_pages(a, copy, a->block + bytes, e);
 	}
 	return rc;
 }
@@ -130,9 +131,9 @@ int h5_farray_load(struct index_builder *b, struct err *e)
 	int rc = chunk_iter_init(&a.walk, b, false, e);
 
 	if (rc == 0)
-		rc = read_header(&a, e);
+		rc = index_fixed_array_read_header(&a, e);
 	if (rc == 0 && a.block != HDF5_ABSENT && a.n > 0)
-		rc = read_block(&a, e);
+		rc = index_fixed_array_read_block(&a, e);
 	free(a.buf);
 	return rc;
 }

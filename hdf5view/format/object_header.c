@@ -18,22 +18,23 @@
 #define OHDR_PHASE 0x10U
 #define OHDR_TIMES 0x20U
 
-struct block {
+struct object_header_block {
 	uint64_t addr, len; /* absolute; all bytes of it, with signature and checksum */
 };
 
-struct header {
+struct object_header_header {
 	const struct h5_file *f;
 	unsigned version;
 	bool tracked; /* version 2: each message has its creation order */
-	struct block *blocks;
+	struct object_header_block *blocks;
 	size_t n, cap;
 	uint64_t bytes; /* of all blocks */
 	int (*fn)(void *arg, const struct h5_message *m, struct err *e);
 	void *arg;
 };
 
-static int add_block(struct header *h, uint64_t addr, uint64_t len, struct err *e)
+static int object_header_add_block(struct object_header_header *h, uint64_t addr, uint64_t len,
+				   struct err *e)
 {
 	if (len == 0 || !h5_in_file(h->f, addr, len))
 		return err_set(e, -EBADMSG,
@@ -43,25 +44,26 @@ static int add_block(struct header *h, uint64_t addr, uint64_t len, struct err *
 		return err_set(e, -ERANGE, "object header: too many or too large blocks");
 	if (grow_array(&h->blocks, &h->cap, h->n + 1, sizeof(*h->blocks)) < 0)
 		return err_nomem(e);
-	h->blocks[h->n++] = (struct block){.addr = addr, .len = len};
+	h->blocks[h->n++] = (struct object_header_block){.addr = addr, .len = len};
 	h->bytes += len;
 	return 0;
 }
 
-static int continuation(struct header *h, struct h5_message *m, struct err *e)
+static int object_header_continuation(struct object_header_header *h, struct h5_message *m,
+				      struct err *e)
 {
 	uint64_t addr = h5_rd_addr(h->f, &m->body);
 	uint64_t len = h5_rd_length(h->f, &m->body);
 
 	if (m->shared || !slice_ok(&m->body))
 		return err_set(e, -EBADMSG, "object header: damaged continuation message");
-	return add_block(h, addr, len, e);
+	return object_header_add_block(h, addr, len, e);
 }
 
 /* Messages in buf[at..end), which is at `addr` in the file. What is left over after the last
  * message is shorter than an envelope: a gap (version 2) or nothing. */
-static int messages(struct header *h, uint64_t addr, const uint8_t *buf, size_t at, size_t end,
-		    struct err *e)
+static int messages(struct object_header_header *h, uint64_t addr, const uint8_t *buf,
+		    size_t at, size_t end, struct err *e)
 {
 	size_t envelope = h->version == 1 ? 8 : h->tracked ? 6 : 4;
 	int rc = 0;
@@ -86,7 +88,7 @@ static int messages(struct header *h, uint64_t addr, const uint8_t *buf, size_t 
 				       end - at);
 		at += len;
 		if (m.type == HDF5_MSG_CONTINUATION)
-			rc = continuation(h, &m, e);
+			rc = object_header_continuation(h, &m, e);
 		else
 			rc = h->fn(h->arg, &m, e);
 	}
@@ -94,7 +96,7 @@ static int messages(struct header *h, uint64_t addr, const uint8_t *buf, size_t 
 }
 
 /* Version 1: 12 bytes, 4 of padding, messages. */
-static int open_v1(struct header *h, uint64_t addr, size_t *ret_at, struct err *e)
+static int open_v1(struct object_header_header *h, uint64_t addr, size_t *ret_at, struct err *e)
 {
 	uint8_t buf[12];
 	int rc = h5_pread(h->f, addr, buf, sizeof(buf), "object header", e);
@@ -103,12 +105,12 @@ static int open_v1(struct header *h, uint64_t addr, size_t *ret_at, struct err *
 		return rc;
 	h->version = 1;
 	*ret_at = 16;
-	return add_block(h, addr, 16 + (uint64_t)h5_le32(buf + 8), e);
+	return object_header_add_block(h, addr, 16 + (uint64_t)h5_le32(buf + 8), e);
 }
 
 /* Version 2: "OHDR", version, flags, optional times and phase change values, size of the
  * messages in 1 to 8 bytes, messages, checksum. */
-static int open_v2(struct header *h, uint64_t addr, size_t *ret_at, struct err *e)
+static int open_v2(struct object_header_header *h, uint64_t addr, size_t *ret_at, struct err *e)
 {
 	uint8_t buf[6 + 16 + 4 + 8];
 	size_t n = (size_t)u64_min(sizeof(buf), h->f->size - addr);
@@ -131,10 +133,11 @@ static int open_v2(struct header *h, uint64_t addr, size_t *ret_at, struct err *
 	*ret_at = n - s.len;
 	if (!slice_ok(&s) || ckd_add(&total, len, (uint64_t)*ret_at + 4))
 		return err_set(e, -EBADMSG, "object header is truncated");
-	return add_block(h, addr, total, e);
+	return object_header_add_block(h, addr, total, e);
 }
 
-static int walk_block(struct header *h, struct block b, size_t at, bool first, struct err *e)
+static int walk_block(struct object_header_header *h, struct object_header_block b, size_t at,
+		      bool first, struct err *e)
 {
 	auto_free uint8_t *buf = malloc((size_t)b.len);
 	size_t end = (size_t)b.len;
@@ -164,7 +167,7 @@ int h5_header_walk(const struct h5_file *f, uint64_t header,
 		   int (*fn)(void *arg, const struct h5_message *m, struct err *e), void *arg,
 		   struct err *e)
 {
-	struct header h = {.f = f, .fn = fn, .arg = arg};
+	struct object_header_header h = {.f = f, .fn = fn, .arg = arg};
 	uint8_t start[4];
 	size_t at = 0;
 	int rc = h5_pread(f, header, start, sizeof(start), "object header", e);

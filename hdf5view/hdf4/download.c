@@ -37,8 +37,8 @@ static int temporary(const char **ret_dir, struct err *e)
 	return fd;
 }
 
-/* want_on - what comes next, some of it at a time. */
-static void want_on(struct blob *b, uint64_t at, uint64_t *wanted)
+/* download_want_on - what comes next, some of it at a time. */
+static void download_want_on(struct blob *b, uint64_t at, uint64_t *wanted)
 {
 	struct blob_part p = {.off = *wanted};
 
@@ -49,7 +49,7 @@ static void want_on(struct blob *b, uint64_t at, uint64_t *wanted)
 	*wanted += p.len;
 }
 
-static int copy(struct blob *b, int fd, uint64_t timeout_ms, struct err *e)
+static int download_copy(struct blob *b, int fd, uint64_t timeout_ms, struct err *e)
 {
 	int64_t end = timeout_ms && timeout_ms < INT64_MAX / 2
 			      ? child_now() + (int64_t)timeout_ms
@@ -63,7 +63,7 @@ static int copy(struct blob *b, int fd, uint64_t timeout_ms, struct err *e)
 		size_t n = (size_t)u64_min(PIECE, b->size - at);
 		int rc;
 
-		want_on(b, at, &wanted);
+		download_want_on(b, at, &wanted);
 		rc = blob_read(b, at, piece, n, e);
 		if (rc == 0)
 			rc = io_pwrite(fd, piece, n, at, e);
@@ -94,7 +94,7 @@ int h4_fetch(struct blob *b, uint64_t timeout_ms, int *ret, struct err *e)
 	fd = temporary(&dir, e);
 	if (fd < 0)
 		return fd;
-	rc = copy(b, fd, timeout_ms, e);
+	rc = download_copy(b, fd, timeout_ms, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "a copy of it in '%.100s' (TMPDIR)", dir);
 	/* the library's process may only read it */

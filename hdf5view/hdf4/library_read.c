@@ -75,7 +75,7 @@ int h4_open(struct h4_source *s, struct err *e)
 
 /* ---- elements ---- */
 
-static int fail(struct err *e)
+static int hdf4_library_read_fail(struct err *e)
 {
 	return h4_error(e, -EBADMSG, "the HDF4 library cannot read it");
 }
@@ -114,7 +114,7 @@ static int select_array(struct h4_source *s, uint32_t array, struct err *e)
 	s->sds = 0;
 	sds = SDselect(s->sd, s->arrays[array].index);
 	if (sds == FAIL)
-		return fail(e);
+		return hdf4_library_read_fail(e);
 	if (!as_opened(s, array, sds)) {
 		(void)SDendaccess(sds);
 		return err_set(e, -ESTALE, "it is not the array that was opened");
@@ -124,8 +124,9 @@ static int select_array(struct h4_source *s, uint32_t array, struct err *e)
 	return 0;
 }
 
-/* fill_with - repeat one element over the whole buffer. */
-static void fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size)
+/* hdf4_library_read_fill_with - repeat one element over the whole buffer. */
+static void hdf4_library_read_fill_with(uint8_t *out, size_t len, const uint8_t *elem,
+					size_t size)
 {
 	size_t done = size < len ? size : len;
 
@@ -174,12 +175,12 @@ static int read_box(struct h4_source *s, const struct ds_array *a, int32 *start,
 			return err_nomem(e);
 	}
 	if (SDreaddata(s->sds, start, NULL, count, box ? box : out) == FAIL)
-		return fail(e);
+		return hdf4_library_read_fail(e);
 	/* the library gives numbers of this machine; the other way round it is the same */
 	dt_swap_to_host(&a->type, box ? box : out, bytes / a->type.size);
 	if (!box)
 		return 0;
-	fill_with(out, len, a->fill, a->type.size);
+	hdf4_library_read_fill_with(out, len, a->fill, a->type.size);
 	spread(a, count, box, out);
 	return 0;
 }
@@ -201,7 +202,7 @@ int h4_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out, 
 		uint64_t first = at[i] * a->chunk[i];
 
 		if (first >= extent[i]) {
-			fill_with(out, len, a->fill, a->type.size);
+			hdf4_library_read_fill_with(out, len, a->fill, a->type.size);
 			return 0;
 		}
 		start[i] = (int32)first; /* extents have 31 bits */

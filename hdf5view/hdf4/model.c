@@ -16,7 +16,7 @@
  * that it is one chunk while it is not larger than this. */
 #define WHOLE_BYTES ((uint64_t)64 << 20)
 
-static int add_all(struct h4_build *b, struct err *e)
+static int hdf4_model_add_all(struct h4_build *b, struct err *e)
 {
 	struct ds_group *root = arena_alloc(b->arena, 1, sizeof(*root));
 	int32 n_sds = 0, n_attrs = 0;
@@ -39,8 +39,8 @@ static int add_all(struct h4_build *b, struct err *e)
 	return rc;
 }
 
-/* finish - shape and chunks, now that the lengths of dimensions are known. */
-static int finish(struct h4_build *b, struct h4_barray *w, struct err *e)
+/* hdf4_model_finish - shape and chunks, now that the lengths of dimensions are known. */
+static int hdf4_model_finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 {
 	const struct source_options *o = &b->s->g.opts;
 	uint64_t *shape = arena_alloc(b->arena, w->a.rank, sizeof(*shape));
@@ -74,8 +74,8 @@ static int finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 	return w->a.unreadable ? 0 : h4_full(b, e);
 }
 
-/* ordinals - 0 to n - 1, in the arena. */
-static const uint32_t *ordinals(struct h4_build *b, size_t n)
+/* hdf4_model_ordinals - 0 to n - 1, in the arena. */
+static const uint32_t *hdf4_model_ordinals(struct h4_build *b, size_t n)
 {
 	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
 
@@ -84,7 +84,7 @@ static const uint32_t *ordinals(struct h4_build *b, size_t n)
 	return list;
 }
 
-static int freeze(struct h4_build *b, struct h4_own *own, struct err *e)
+static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 {
 	struct dataset *ds = &b->s->g.base.ds;
 	struct h4_array *x = arena_alloc(b->arena, b->n_arrays, sizeof(*x));
@@ -97,7 +97,7 @@ static int freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 		ds->dims[i] = b->dims[i].d;
 	for (size_t i = 0; i < b->n_arrays; i++) {
 		struct err why = ERR_INIT;
-		int rc = finish(b, &b->arrays[i], &why);
+		int rc = hdf4_model_finish(b, &b->arrays[i], &why);
 
 		if (rc == -ENOMEM)
 			return h4_full(b, e);
@@ -114,8 +114,8 @@ static int freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 	ds->n_dims = (uint32_t)b->n_dims;
 	ds->groups[0].n_arrays = ds->n_arrays;
 	ds->groups[0].n_dims = ds->n_dims;
-	ds->groups[0].arrays = ordinals(b, ds->n_arrays);
-	ds->groups[0].dims = ordinals(b, ds->n_dims);
+	ds->groups[0].arrays = hdf4_model_ordinals(b, ds->n_arrays);
+	ds->groups[0].dims = hdf4_model_ordinals(b, ds->n_dims);
 	return ds->groups[0].arrays && ds->groups[0].dims ? 0 : h4_full(b, e);
 }
 
@@ -152,11 +152,11 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 	if (rc == 0 && !b.text)
 		rc = err_nomem(e);
 	if (rc == 0)
-		rc = add_all(&b, e);
+		rc = hdf4_model_add_all(&b, e);
 	if (rc == 0)
 		rc = h4_names_resolve(&b, e);
 	if (rc == 0)
-		rc = freeze(&b, own, e);
+		rc = hdf4_model_freeze(&b, own, e);
 	if (rc == 0)
 		rc = h4_left_out(&b, e);
 	if (rc == 0)
@@ -189,7 +189,7 @@ static int32 positive(int32 n)
 	return n > 0 ? n : 0;
 }
 
-static void count(int32 file, struct counts *n)
+static void hdf4_model_count(int32 file, struct counts *n)
 {
 	int32 gr, an, images = 0, attrs = 0, v[4] = {0};
 
@@ -213,8 +213,8 @@ static void count(int32 file, struct counts *n)
 	}
 }
 
-/* say - append ", <n> <what>s" to a line. */
-static void say(char *line, size_t cap, int32 n, const char *what)
+/* hdf4_model_say - append ", <n> <what>s" to a line. */
+static void hdf4_model_say(char *line, size_t cap, int32 n, const char *what)
 {
 	size_t len = strlen(line);
 
@@ -232,12 +232,12 @@ int h4_left_out(struct h4_build *b, struct err *e)
 
 	if (file == FAIL)
 		return 0;
-	count(file, &n);
+	hdf4_model_count(file, &n);
 	(void)Hclose(file);
-	say(line, sizeof(line), n.images, "raster image");
-	say(line, sizeof(line), n.tables, "Vdata table");
-	say(line, sizeof(line), n.groups, "Vgroup");
-	say(line, sizeof(line), n.texts, "annotation");
+	hdf4_model_say(line, sizeof(line), n.images, "raster image");
+	hdf4_model_say(line, sizeof(line), n.tables, "Vdata table");
+	hdf4_model_say(line, sizeof(line), n.groups, "Vgroup");
+	hdf4_model_say(line, sizeof(line), n.texts, "annotation");
 	if (!line[0])
 		return 0;
 	return h4_note(b, "", e, "only Scientific Data Sets are shown; left out: %s", line);

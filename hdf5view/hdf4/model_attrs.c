@@ -33,8 +33,9 @@ bool h4_type(int32_t nt, struct dtype *ret)
 	return false;
 }
 
-/* reserved - names in which netCDF and Zarr keep books: shown, they would be believed. */
-static bool reserved(const char *name)
+/* hdf4_model_attrs_reserved - names in which netCDF and Zarr keep books: shown, they would be
+ * believed. */
+static bool hdf4_model_attrs_reserved(const char *name)
 {
 	static const char *const names[] = {
 		"_ARRAY_DIMENSIONS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Coordinates",
@@ -46,9 +47,9 @@ static bool reserved(const char *name)
 	return strncasecmp(name, "_nczarr_", 8) == 0;
 }
 
-/* put_text - characters are one text, without what pads it. */
-static int put_text(struct h4_build *b, const char *s, size_t n, struct ds_attr *a,
-		    struct err *e)
+/* hdf4_model_attrs_put_text - characters are one text, without what pads it. */
+static int hdf4_model_attrs_put_text(struct h4_build *b, const char *s, size_t n,
+				     struct ds_attr *a, struct err *e)
 {
 	struct ds_text *t = arena_alloc(b->arena, 1, sizeof(*t));
 
@@ -65,8 +66,8 @@ static int put_text(struct h4_build *b, const char *s, size_t n, struct ds_attr 
 	return 0;
 }
 
-static int put_numbers(struct h4_build *b, const void *data, uint64_t n, struct ds_attr *a,
-		       struct err *e)
+static int hdf4_model_attrs_put_numbers(struct h4_build *b, const void *data, uint64_t n,
+					struct ds_attr *a, struct err *e)
 {
 	uint64_t *dims = arena_alloc(b->arena, 1, sizeof(*dims));
 
@@ -97,14 +98,15 @@ static int read_value(struct h4_build *b, int32_t id, int32_t i, int32_t nt, int
 		return err_nomem(e);
 	if (count && SDreadattr(id, i, data) == FAIL)
 		return h4_error(e, -EBADMSG, "it cannot be read");
-	return a->type.kind == DT_STRING ? put_text(b, (const char *)data, (size_t)bytes, a, e)
-					 : put_numbers(b, data, (uint64_t)count, a, e);
+	return a->type.kind == DT_STRING
+		       ? hdf4_model_attrs_put_text(b, (const char *)data, (size_t)bytes, a, e)
+		       : hdf4_model_attrs_put_numbers(b, data, (uint64_t)count, a, e);
 }
 
-/* read_one - attribute i; *ret_name is set when it is shown. */
-static int read_one(struct h4_build *b, int32_t id, int32_t i, const char *what,
-		    const struct ds_attr *before, uint32_t n, struct ds_attr *ret,
-		    struct err *e)
+/* hdf4_model_attrs_read_one - attribute i; *ret_name is set when it is shown. */
+static int hdf4_model_attrs_read_one(struct h4_build *b, int32_t id, int32_t i,
+				     const char *what, const struct ds_attr *before, uint32_t n,
+				     struct ds_attr *ret, struct err *e)
 {
 	struct err why = ERR_INIT;
 	int32 nt = 0, count = 0;
@@ -117,12 +119,13 @@ static int read_one(struct h4_build *b, int32_t id, int32_t i, const char *what,
 	ret->name = h4_text(b, b->text, strlen(b->text), &len);
 	if (!ret->name)
 		return h4_full(b, e);
-	if (len == 0 || reserved(ret->name) || ds_attr_find(before, n, ret->name)) {
+	if (len == 0 || hdf4_model_attrs_reserved(ret->name) ||
+	    ds_attr_find(before, n, ret->name)) {
 		rc = h4_note(b, what, e, "attribute '%s' is left out: its name is %s",
 			     ret->name,
-			     len == 0              ? "empty"
-			     : reserved(ret->name) ? "netCDF's own"
-						   : "there twice");
+			     len == 0                               ? "empty"
+			     : hdf4_model_attrs_reserved(ret->name) ? "netCDF's own"
+								    : "there twice");
 		ret->name = NULL;
 		return rc;
 	}
@@ -145,7 +148,7 @@ int h4_attrs_read(struct h4_build *b, int32_t id, int32_t n, const char *what, u
 
 	for (int32_t i = 0; i < n; i++) {
 		struct ds_attr a = {0};
-		int rc = read_one(b, id, i, what, v, count, &a, e);
+		int rc = hdf4_model_attrs_read_one(b, id, i, what, v, count, &a, e);
 
 		if (rc < 0)
 			return rc;

@@ -115,13 +115,13 @@ const char *h4_name(struct h4_build *b, const char *raw)
 
 /* ---- unique names ---- */
 
-/* names - a hash table of names: ordinals plus one. */
-struct names {
+/* hdf4_model_names_names - a hash table of names: ordinals plus one. */
+struct hdf4_model_names_names {
 	uint32_t *slots;
 	size_t mask;
 };
 
-static size_t hash(const char *s)
+static size_t hdf4_model_names_hash(const char *s)
 {
 	uint64_t h = 14695981039346656037u; /* FNV-1a */
 
@@ -142,7 +142,7 @@ static const char *dim_name(const struct h4_build *b, size_t i)
 	return b->dims[i].d.name;
 }
 
-static int names_init(struct names *t, size_t n)
+static int names_init(struct hdf4_model_names_names *t, size_t n)
 {
 	size_t size = 16;
 
@@ -153,11 +153,12 @@ static int names_init(struct names *t, size_t n)
 	return t->slots ? 0 : -ENOMEM;
 }
 
-/* slot - where a name is, or where it would be. */
-static uint32_t *slot(const struct h4_build *b, const struct names *t, name_of *of,
-		      const char *name)
+/* hdf4_model_names_slot - where a name is, or where it would be. */
+static uint32_t *hdf4_model_names_slot(const struct h4_build *b,
+				       const struct hdf4_model_names_names *t, name_of *of,
+				       const char *name)
 {
-	size_t at = hash(name) & t->mask;
+	size_t at = hdf4_model_names_hash(name) & t->mask;
 
 	while (t->slots[at] && strcmp(of(b, t->slots[at] - 1), name) != 0)
 		at = (at + 1) & t->mask;
@@ -179,8 +180,9 @@ static const char *eos_part(const struct h4_build *b, const struct ds_array *a)
 	return part;
 }
 
-/* longer - "<name>_<more>", which the model allows, in the arena. */
-static const char *longer(struct h4_build *b, const char *name, const char *more)
+/* hdf4_model_names_longer - "<name>_<more>", which the model allows, in the arena. */
+static const char *hdf4_model_names_longer(struct h4_build *b, const char *name,
+					   const char *more)
 {
 	char text[DS_NAME_MAX + 1];
 	size_t tail = cut_utf8(more, DS_NAME_MAX / 2);
@@ -190,9 +192,11 @@ static const char *longer(struct h4_build *b, const char *name, const char *more
 	return arena_strdup(b->arena, text);
 }
 
-/* rename_array - one whose name is taken. first: to try before numbers; may be NULL. */
-static int rename_array(struct h4_build *b, const struct names *t, size_t i, const char *first,
-			struct err *e)
+/* hdf4_model_names_rename_array - one whose name is taken. first: to try before numbers; may be
+ * NULL. */
+static int hdf4_model_names_rename_array(struct h4_build *b,
+					 const struct hdf4_model_names_names *t, size_t i,
+					 const char *first, struct err *e)
 {
 	struct h4_barray *w = &b->arrays[i];
 	const char *was = w->a.name, *more = first;
@@ -207,24 +211,25 @@ static int rename_array(struct h4_build *b, const struct names *t, size_t i, con
 			(void)snprintf(number, sizeof(number), "%" PRId32 "_%" PRIu32, w->ref,
 				       k);
 		more = more ? more : number;
-		name = longer(b, was, more);
+		name = hdf4_model_names_longer(b, was, more);
 		if (!name)
 			return h4_full(b, e);
 		more = NULL;
-		if (*slot(b, t, array_name, name))
+		if (*hdf4_model_names_slot(b, t, array_name, name))
 			continue;
 		w->a.name = name;
-		*slot(b, t, array_name, name) = (uint32_t)i + 1;
+		*hdf4_model_names_slot(b, t, array_name, name) = (uint32_t)i + 1;
 		return h4_note(b, name, e, "is called '%s' in the file, as are others", was);
 	}
 }
 
-/* mark - the names that stay: each one's first array, preferably the coordinate variable. *dup:
- * arrays whose names are there more than once. */
-static void mark(const struct h4_build *b, const struct names *t, bool *dup)
+/* hdf4_model_names_mark - the names that stay: each one's first array, preferably the coordinate
+ * variable. *dup: arrays whose names are there more than once. */
+static void hdf4_model_names_mark(const struct h4_build *b,
+				  const struct hdf4_model_names_names *t, bool *dup)
 {
 	for (size_t i = 0; i < b->n_arrays; i++) {
-		uint32_t *at = slot(b, t, array_name, b->arrays[i].a.name);
+		uint32_t *at = hdf4_model_names_slot(b, t, array_name, b->arrays[i].a.name);
 
 		if (*at) {
 			dup[i] = dup[*at - 1] = true;
@@ -239,21 +244,21 @@ static int arrays_resolve(struct h4_build *b, struct err *e)
 {
 	auto_free bool *dup = alloc_array(b->n_arrays, sizeof(*dup));
 	auto_free uint32_t *kept = NULL;
-	struct names t;
+	struct hdf4_model_names_names t;
 	int rc = 0;
 
 	if (!dup || names_init(&t, 2 * b->n_arrays) < 0)
 		return err_nomem(e);
 	kept = t.slots;
-	mark(b, &t, dup);
+	hdf4_model_names_mark(b, &t, dup);
 	for (size_t i = 0; i < b->n_arrays && rc == 0; i++) {
 		const struct h4_barray *w = &b->arrays[i];
 		const char *part = dup[i] && !w->coordinate ? eos_part(b, &w->a) : NULL;
-		bool keeps = *slot(b, &t, array_name, w->a.name) == i + 1;
+		bool keeps = *hdf4_model_names_slot(b, &t, array_name, w->a.name) == i + 1;
 
 		/* in HDF-EOS files none keeps the bare name: it would say nothing */
 		if (dup[i] && (part || !keeps))
-			rc = rename_array(b, &t, i, part, e);
+			rc = hdf4_model_names_rename_array(b, &t, i, part, e);
 	}
 	return rc;
 }
@@ -261,7 +266,7 @@ static int arrays_resolve(struct h4_build *b, struct err *e)
 static int dims_resolve(struct h4_build *b, struct err *e)
 {
 	auto_free uint32_t *kept = NULL;
-	struct names t;
+	struct hdf4_model_names_names t;
 	int rc = 0;
 
 	if (names_init(&t, b->n_dims) < 0)
@@ -272,17 +277,17 @@ static int dims_resolve(struct h4_build *b, struct err *e)
 		const char *was = d->name;
 		char more[48];
 
-		for (uint32_t k = 0; *slot(b, &t, dim_name, d->name); k++) {
+		for (uint32_t k = 0; *hdf4_model_names_slot(b, &t, dim_name, d->name); k++) {
 			if (k == 0)
 				(void)snprintf(more, sizeof(more), "%" PRIu64, d->len);
 			else
 				(void)snprintf(more, sizeof(more), "%" PRIu64 "_%" PRIu32,
 					       d->len, k);
-			d->name = longer(b, was, more);
+			d->name = hdf4_model_names_longer(b, was, more);
 			if (!d->name)
 				return h4_full(b, e);
 		}
-		*slot(b, &t, dim_name, d->name) = (uint32_t)i + 1;
+		*hdf4_model_names_slot(b, &t, dim_name, d->name) = (uint32_t)i + 1;
 		if (d->name != was)
 			rc = h4_note(b, d->name, e,
 				     "is a dimension called '%s' in the file, as is another of "

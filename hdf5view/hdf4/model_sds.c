@@ -82,8 +82,8 @@ static int read_axes(struct h4_build *b, int32 sds, struct h4_barray *w, struct 
 
 /* ---- storage ---- */
 
-static int unreadable(struct h4_build *b, struct h4_barray *w, struct err *e, const char *fmt,
-		      const char *what)
+static int model_sds_unreadable(struct h4_build *b, struct h4_barray *w, struct err *e,
+				const char *fmt, const char *what)
 {
 	struct err line = ERR_INIT;
 
@@ -105,8 +105,8 @@ static int read_external(struct h4_build *b, int32 sds, struct h4_barray *w, str
 	w->a.layout = DS_EXTERNAL;
 	if (SDgetexternalinfo(sds, sizeof(name) - 1, name, &offset, &length) <= 0)
 		name[0] = '\0';
-	return unreadable(b, w, e,
-			  "its values are in another file, which is not opened: ", name);
+	return model_sds_unreadable(
+		b, w, e, "its values are in another file, which is not opened: ", name);
 }
 
 static const char *coder_name(comp_coder_t c)
@@ -136,14 +136,14 @@ static int read_compression(struct h4_build *b, int32 sds, struct h4_barray *w, 
 	uint32 can = 0;
 
 	if (SDgetcomptype(sds, &coder) == FAIL)
-		return unreadable(b, w, e, "how it is compressed cannot be read", "");
+		return model_sds_unreadable(b, w, e, "how it is compressed cannot be read", "");
 	w->compressed = coder != COMP_CODE_NONE;
 	if (!w->compressed)
 		return 0;
 	if (HCget_config_info(coder, &can) == FAIL || !(can & COMP_DECODER_ENABLED))
-		return unreadable(b, w, e,
-				  "this HDF4 library is built without its compression, ",
-				  coder_name(coder));
+		return model_sds_unreadable(
+			b, w, e, "this HDF4 library is built without its compression, ",
+			coder_name(coder));
 	if (coder == COMP_CODE_DEFLATE && SDgetcompinfo(sds, &coder, &info) != FAIL &&
 	    info.deflate.level >= 0 && info.deflate.level <= 9)
 		w->level = (uint32_t)info.deflate.level + 1;
@@ -172,7 +172,7 @@ static int read_chunks(struct h4_build *b, int32 sds, struct h4_barray *w, struc
 	uint64_t *chunk;
 
 	if (!h4_chunk_lengths(sds, lens, &chunked))
-		return unreadable(b, w, e, "its chunks cannot be read", "");
+		return model_sds_unreadable(b, w, e, "its chunks cannot be read", "");
 	if (!chunked)
 		return 0;
 	w->a.layout = DS_CHUNKED;
@@ -228,7 +228,7 @@ static void default_fill(const struct dtype *t, uint8_t *out)
 		memcpy(out, &i4, sizeof(i4));
 }
 
-static int read_fill(struct h4_build *b, struct ds_array *a, struct err *e)
+static int model_sds_read_fill(struct h4_build *b, struct ds_array *a, struct err *e)
 {
 	const struct ds_attr *f = ds_attr_find(a->attrs, a->n_attrs, "_FillValue");
 	uint8_t *fill = arena_alloc(b->arena, 1, a->type.size);
@@ -249,8 +249,8 @@ static int read_fill(struct h4_build *b, struct ds_array *a, struct err *e)
 
 /* ---- all of it ---- */
 
-static int read_all(struct h4_build *b, int32 sds, struct h4_barray *w, int32 n_attrs,
-		    struct err *e)
+static int model_sds_read_all(struct h4_build *b, int32 sds, struct h4_barray *w, int32 n_attrs,
+			      struct err *e)
 {
 	int rc;
 
@@ -270,7 +270,7 @@ static int read_all(struct h4_build *b, int32 sds, struct h4_barray *w, int32 n_
 	if (rc == 0)
 		rc = h4_attrs_read(b, sds, n_attrs, w->a.name, &w->a.n_attrs, &w->a.attrs, e);
 	if (rc == 0)
-		rc = read_fill(b, &w->a, e);
+		rc = model_sds_read_fill(b, &w->a, e);
 	return rc == 0 ? read_storage(b, sds, w, e) : rc;
 }
 
@@ -313,7 +313,7 @@ int h4_sds_read(struct h4_build *b, int32_t index, struct err *e)
 	}
 	rc = read_name(b, sds, &w, &n_attrs, &why);
 	if (rc == 0)
-		rc = read_all(b, sds, &w, n_attrs, &why);
+		rc = model_sds_read_all(b, sds, &w, n_attrs, &why);
 	(void)SDendaccess(sds); /* nothing was written */
 	if (h4_fatal(rc))
 		return err_set(e, rc, "'%.200s': %s", w.a.name ? w.a.name : what, why.msg);

@@ -111,7 +111,8 @@ static int present_stored(struct h4_build *b, struct h4_barray *w, bool big, str
 	return set_chain(b, w, e);
 }
 
-static int find(struct h4_build *b, struct h4_barray *w, int32 sds, bool big, struct err *e)
+static int stored_ranges_find(struct h4_build *b, struct h4_barray *w, int32 sds, bool big,
+			      struct err *e)
 {
 	bool chunked = w->chunk != NULL, plain = !w->compressed;
 	uint64_t n = chunked ? w->a.n_chunks : 1, bytes;
@@ -154,7 +155,7 @@ int h4_pass_read(struct h4_build *b, struct h4_barray *w, struct err *e)
 	sds = SDselect(b->sd, w->x.index);
 	if (sds == FAIL)
 		return 0;
-	rc = find(b, w, sds, big, e);
+	rc = stored_ranges_find(b, w, sds, big, e);
 	(void)SDendaccess(sds); /* nothing was written */
 	return rc;
 }

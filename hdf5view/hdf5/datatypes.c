@@ -13,8 +13,8 @@
 #define TYPE_DEPTH_MAX 16
 #define HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
-/* atom - one number, as presented. */
-struct atom {
+/* datatypes_atom - one number, as presented. */
+struct datatypes_atom {
 	enum dt_kind kind;
 	uint32_t size;
 	bool big;
@@ -24,12 +24,12 @@ struct atom {
 	bool rounded;
 };
 
-static int unsupported(struct err *e, const char *what)
+static int datatypes_unsupported(struct err *e, const char *what)
 {
 	return err_set(e, -EOPNOTSUPP, "%s", what);
 }
 
-static int classify_int(hid_t t, struct atom *a, struct err *e)
+static int classify_int(hid_t t, struct datatypes_atom *a, struct err *e)
 {
 	size_t size = H5Tget_size(t), prec = H5Tget_precision(t);
 	int off = H5Tget_offset(t);
@@ -37,7 +37,8 @@ static int classify_int(hid_t t, struct atom *a, struct err *e)
 	if (!size || !prec || off < 0)
 		return h5_error(e, -EBADMSG, "its integer type cannot be read");
 	if (prec > 64)
-		return unsupported(e, "integers of more than 64 bits are not supported");
+		return datatypes_unsupported(e,
+					     "integers of more than 64 bits are not supported");
 	a->kind = DT_UINT;
 	if (!a->bits && H5Tget_sign(t) == H5T_SGN_2)
 		a->kind = DT_INT;
@@ -50,7 +51,7 @@ static int classify_int(hid_t t, struct atom *a, struct err *e)
 	return 0;
 }
 
-static int classify_float(hid_t t, struct atom *a, struct err *e)
+static int classify_float(hid_t t, struct datatypes_atom *a, struct err *e)
 {
 	static const struct {
 		size_t size, expo, mant, bias;
@@ -76,18 +77,20 @@ static int classify_float(hid_t t, struct atom *a, struct err *e)
 }
 
 /* classify - the number that an integer, bit field, float or enumeration is presented as. */
-static int classify(hid_t t, H5T_class_t cls, bool host, struct atom *a, struct err *e)
+static int classify(hid_t t, H5T_class_t cls, bool host, struct datatypes_atom *a,
+		    struct err *e)
 {
 	H5T_order_t order;
 	int rc;
 
-	*a = (struct atom){.bits = cls == H5T_BITFIELD};
+	*a = (struct datatypes_atom){.bits = cls == H5T_BITFIELD};
 	if (cls == H5T_ENUM) {
 		auto_hid hid_t super = H5Tget_super(t);
 
 		if (super < 0 || H5Tget_class(super) != H5T_INTEGER)
-			return unsupported(e, "enumerations of other things than integers are "
-					      "not supported");
+			return datatypes_unsupported(
+				e, "enumerations of other things than integers are "
+				   "not supported");
 		return classify(super, H5T_INTEGER, host, a, e);
 	}
 	rc = cls == H5T_FLOAT ? classify_float(t, a, e) : classify_int(t, a, e);
@@ -105,7 +108,7 @@ static int classify(hid_t t, H5T_class_t cls, bool host, struct atom *a, struct 
 }
 
 /* is_bool - h5py's truth values: an enumeration of one byte, FALSE = 0, TRUE = 1. */
-static bool is_bool(hid_t t, const struct atom *a)
+static bool is_bool(hid_t t, const struct datatypes_atom *a)
 {
 	unsigned seen = 0;
 
@@ -124,7 +127,8 @@ static bool is_bool(hid_t t, const struct atom *a)
 	return seen == 3;
 }
 
-static bool member_is(hid_t t, unsigned i, const char *a, const char *b, const char *c)
+static bool datatypes_member_is(hid_t t, unsigned i, const char *a, const char *b,
+				const char *c)
 {
 	char *name = H5Tget_member_name(t, i);
 	bool yes =
@@ -135,14 +139,14 @@ static bool member_is(hid_t t, unsigned i, const char *a, const char *b, const c
 }
 
 /* is_complex - a compound of a real and an imaginary part of the same floating-point type. */
-static bool is_complex(hid_t t, bool host, struct atom *a)
+static bool is_complex(hid_t t, bool host, struct datatypes_atom *a)
 {
-	struct atom im;
+	struct datatypes_atom im;
 	auto_hid hid_t r = -1;
 	auto_hid hid_t i = -1;
 
-	if (H5Tget_nmembers(t) != 2 || !member_is(t, 0, "r", "re", "real") ||
-	    !member_is(t, 1, "i", "im", "imag"))
+	if (H5Tget_nmembers(t) != 2 || !datatypes_member_is(t, 0, "r", "re", "real") ||
+	    !datatypes_member_is(t, 1, "i", "im", "imag"))
 		return false;
 	r = H5Tget_member_type(t, 0);
 	i = H5Tget_member_type(t, 1);
@@ -185,8 +189,8 @@ static hid_t strip_array(hid_t t, uint32_t *n, uint64_t *dims, struct err *e)
 	return cur;
 }
 
-static int map(struct arena *a, hid_t t, bool host, unsigned depth, struct h5_type *ret,
-	       struct err *e);
+static int datatypes_map(struct arena *a, hid_t t, bool host, unsigned depth,
+			 struct h5_type *ret, struct err *e);
 
 /* map_member - field i; *ret_bytes: of all its values as presented. */
 static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned depth,
@@ -203,17 +207,18 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	f->name = text_ok ? arena_strdup(a, name) : NULL;
 	(void)H5free_memory(name);
 	if (!text_ok)
-		return unsupported(e, "a compound member's name is not UTF-8");
+		return datatypes_unsupported(e, "a compound member's name is not UTF-8");
 	if (!f->name)
 		return arena_full(a, e, "types");
 	if (mt < 0)
 		return h5_error(e, -EBADMSG, "a compound member's type cannot be read");
-	rc = map(a, mt, host, depth + 1, &sub, e);
+	rc = datatypes_map(a, mt, host, depth + 1, &sub, e);
 	if (rc < 0)
 		return rc;
 	if (dt_is_vlen(&sub.type))
-		return unsupported(e, "compounds with members of variable length are not "
-				      "supported");
+		return datatypes_unsupported(
+			e, "compounds with members of variable length are not "
+			   "supported");
 	if (sub.type.kind == DT_BOOL)
 		sub.type.kind = DT_INT;
 	f->type = sub.type;
@@ -224,7 +229,8 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	bytes = sub.type.size;
 	for (uint32_t d = 0; d < sub.n_dims; d++)
 		if (sub.dims[d] > UINT32_MAX || ckd_mul(&bytes, bytes, (uint32_t)sub.dims[d]))
-			return unsupported(e, "a compound of more than 4 GiB is not supported");
+			return datatypes_unsupported(
+				e, "a compound of more than 4 GiB is not supported");
 	*stored = *stored && sub.stored && H5Tget_member_offset(t, i) == f->offset;
 	*rounded = *rounded || sub.rounded;
 	*ret_bytes = bytes;
@@ -236,7 +242,7 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 {
 	int n = H5Tget_nmembers(t);
 	struct dt_field *fields;
-	struct atom at;
+	struct datatypes_atom at;
 	uint32_t off = 0;
 
 	if (is_complex(t, host, &at)) {
@@ -247,7 +253,7 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 		return 0;
 	}
 	if (n < 1)
-		return unsupported(e, "a compound without members is not supported");
+		return datatypes_unsupported(e, "a compound without members is not supported");
 	fields = arena_alloc(a, (size_t)n, sizeof(*fields));
 	if (!fields)
 		return arena_full(a, e, "types");
@@ -262,7 +268,8 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 		if (rc < 0)
 			return rc;
 		if (ckd_add(&off, off, bytes))
-			return unsupported(e, "a compound of more than 4 GiB is not supported");
+			return datatypes_unsupported(
+				e, "a compound of more than 4 GiB is not supported");
 	}
 	ret->stored = ret->stored && H5Tget_size(t) == off;
 	ret->type = (struct dtype){
@@ -280,13 +287,14 @@ static int map_vlen(struct arena *a, hid_t t, bool host, unsigned depth, struct 
 
 	if (super < 0)
 		return h5_error(e, -EBADMSG, "its type cannot be read");
-	rc = map(a, super, host, depth + 1, &sub, e);
+	rc = datatypes_map(a, super, host, depth + 1, &sub, e);
 	if (rc < 0)
 		return rc;
 	if (sub.n_dims || (sub.type.kind != DT_INT && sub.type.kind != DT_UINT &&
 			   sub.type.kind != DT_FLOAT && sub.type.kind != DT_BOOL))
-		return unsupported(e, "sequences of variable length are supported for numbers "
-				      "only");
+		return datatypes_unsupported(
+			e, "sequences of variable length are supported for numbers "
+			   "only");
 	base = arena_copy(a, &sub.type, sizeof(sub.type));
 	if (!base)
 		return arena_full(a, e, "types");
@@ -303,7 +311,8 @@ static int map_fixed(hid_t t, enum dt_kind kind, struct h5_type *ret, struct err
 	size_t size = H5Tget_size(t);
 
 	if (!size || size > UINT32_MAX)
-		return unsupported(e, "elements of more than 4 GiB are not supported");
+		return datatypes_unsupported(e,
+					     "elements of more than 4 GiB are not supported");
 	ret->type = (struct dtype){.kind = kind, .size = (uint32_t)size};
 	ret->stored = kind == DT_OPAQUE || size == 1 || H5Tget_strpad(t) == H5T_STR_NULLPAD;
 	return 0;
@@ -311,7 +320,7 @@ static int map_fixed(hid_t t, enum dt_kind kind, struct h5_type *ret, struct err
 
 static int map_number(hid_t t, H5T_class_t cls, bool host, struct h5_type *ret, struct err *e)
 {
-	struct atom at;
+	struct datatypes_atom at;
 	int rc = classify(t, cls, host, &at, e);
 
 	if (rc < 0)
@@ -324,16 +333,16 @@ static int map_number(hid_t t, H5T_class_t cls, bool host, struct h5_type *ret, 
 	return 0;
 }
 
-/* map - *ret is zeroed; dimensions of array types are appended to ret->dims. */
-static int map(struct arena *a, hid_t t, bool host, unsigned depth, struct h5_type *ret,
-	       struct err *e)
+/* datatypes_map - *ret is zeroed; dimensions of array types are appended to ret->dims. */
+static int datatypes_map(struct arena *a, hid_t t, bool host, unsigned depth,
+			 struct h5_type *ret, struct err *e)
 {
 	auto_hid hid_t base = -1;
 	H5T_class_t cls;
 	htri_t var;
 
 	if (depth > TYPE_DEPTH_MAX)
-		return unsupported(e, "its type is nested too deeply");
+		return datatypes_unsupported(e, "its type is nested too deeply");
 	base = strip_array(t, &ret->n_dims, ret->dims, e);
 	if (base < 0)
 		return e && e->code ? e->code : -EBADMSG;
@@ -359,11 +368,11 @@ static int map(struct arena *a, hid_t t, bool host, unsigned depth, struct h5_ty
 	case H5T_VLEN:
 		return map_vlen(a, base, host, depth, ret, e);
 	case H5T_REFERENCE:
-		return unsupported(e, "references are not supported");
+		return datatypes_unsupported(e, "references are not supported");
 	case H5T_TIME:
-		return unsupported(e, "HDF5's time types are not supported");
+		return datatypes_unsupported(e, "HDF5's time types are not supported");
 	default:
-		return unsupported(e, "its type is not supported");
+		return datatypes_unsupported(e, "its type is not supported");
 	}
 }
 
@@ -372,10 +381,10 @@ int h5_type_map(struct arena *a, hid_t t, bool host, struct h5_type *ret, struct
 	struct err local = ERR_INIT;
 
 	*ret = (struct h5_type){.stored = false};
-	return map(a, t, host, 0, ret, e ? e : &local);
+	return datatypes_map(a, t, host, 0, ret, e ? e : &local);
 }
 
-static hid_t number_mem(hid_t t, const struct atom *a)
+static hid_t number_mem(hid_t t, const struct datatypes_atom *a)
 {
 	unsigned k = a->size == 1 ? 0 : a->size == 2 ? 1 : a->size == 4 ? 2 : 3;
 	hid_t copy;
@@ -407,8 +416,8 @@ static hid_t number_mem(hid_t t, const struct atom *a)
 
 static hid_t mem(hid_t t, bool host, unsigned depth);
 
-/* pack - a compound of the n given member types without gaps. */
-static hid_t pack(hid_t t, const hid_t *m, unsigned n)
+/* datatypes_pack - a compound of the n given member types without gaps. */
+static hid_t datatypes_pack(hid_t t, const hid_t *m, unsigned n)
 {
 	size_t size = 0, off = 0;
 	hid_t ret;
@@ -444,7 +453,7 @@ static hid_t compound_mem(hid_t t, bool host, unsigned depth)
 
 		m[i] = file < 0 ? -1 : mem(file, host, depth + 1);
 	}
-	ret = pack(t, m, (unsigned)n);
+	ret = datatypes_pack(t, m, (unsigned)n);
 	for (unsigned i = 0; i < (unsigned)n; i++)
 		h5_id_close(&m[i]);
 	free(m);
@@ -483,7 +492,7 @@ static hid_t text_mem(hid_t t, bool host)
 static hid_t mem(hid_t t, bool host, unsigned depth)
 {
 	H5T_class_t cls = H5Tget_class(t);
-	struct atom a;
+	struct datatypes_atom a;
 
 	if (depth > 2 * TYPE_DEPTH_MAX)
 		return -1;

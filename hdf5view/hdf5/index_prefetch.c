@@ -6,8 +6,8 @@
 #define SCOUT_MOST 64               /* arrays at a time */
 #define ROOT_BYTES ((uint64_t)4096) /* of an index that are wanted */
 
-/* index_of - where an array's index begins; false: it has none of its own. */
-static bool index_of(struct h5_source *s, uint32_t array, uint64_t *ret)
+/* index_prefetch_index_of - where an array's index begins; false: it has none of its own. */
+static bool index_prefetch_index_of(struct h5_source *s, uint32_t array, uint64_t *ret)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
@@ -44,7 +44,7 @@ void index_prefetch(struct h5_source *s, uint32_t array)
 	c->step = c->step < SCOUT_MOST ? 2 * c->step : SCOUT_MOST;
 	c->end = c->end > array ? c->end : array + 1;
 	for (uint32_t i = 0; i < c->step && c->end < n; i++, c->end++)
-		if (index_of(s, c->end, &at))
+		if (index_prefetch_index_of(s, c->end, &at))
 			parts[some++] =
 				(struct blob_part){at, u64_min(ROOT_BYTES, s->raw.size - at)};
 	if (some)

@@ -12,7 +12,7 @@
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void start(void)
+static void library_start(void)
 {
 	/* Its exit handler would run while other threads of ours may still be inside. */
 	(void)H5dont_atexit();
@@ -22,8 +22,8 @@ static void start(void)
 /* accident - the first since the gate was passed; gate. */
 static int accident;
 
-/* number_in - "errno = 5" in what a file driver says. */
-static int number_in(const char *text)
+/* library_number_in - "errno = 5" in what a file driver says. */
+static int library_number_in(const char *text)
 {
 	const char *p = text ? strstr(text, "errno = ") : NULL;
 	int v = 0;
@@ -33,33 +33,33 @@ static int number_in(const char *text)
 	return v;
 }
 
-/* tells - EAGAIN is a lock that another program has. */
-static bool tells(int code)
+/* library_tells - EAGAIN is a lock that another program has. */
+static bool library_tells(int code)
 {
 	return code == -EIO || (err_is_transient(code) && code != -EAGAIN);
 }
 
 static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
 {
-	int code = -number_in(d->desc);
+	int code = -library_number_in(d->desc);
 
 	(void)n;
 	(void)arg;
 	if (d->min_num == H5E_NOSPACE || d->min_num == H5E_CANTALLOC)
 		code = -ENOMEM;
-	if (!accident && tells(code))
+	if (!accident && library_tells(code))
 		accident = code;
 	return 0;
 }
 
-/* note - called by the library wherever a call of it fails. Where memory is short it may fail to
- * record what failed, too. */
-static herr_t note(hid_t stack, void *arg)
+/* library_note - called by the library wherever a call of it fails. Where memory is short it may
+ * fail to record what failed, too. */
+static herr_t library_note(hid_t stack, void *arg)
 {
 	const int last = errno; /* 0 when the gate was passed */
 	void *some = malloc(256);
 
-	if (!accident && tells(-last))
+	if (!accident && library_tells(-last))
 		accident = -last;
 	if (H5Eget_num(stack) > 0)
 		(void)H5Ewalk2(stack, H5E_WALK_UPWARD, note_one, arg);
@@ -74,10 +74,10 @@ static herr_t note(hid_t stack, void *arg)
 void h5_enter(void)
 {
 	(void)pthread_mutex_lock(&gate);
-	(void)pthread_once(&once, start);
+	(void)pthread_once(&once, library_start);
 	accident = 0;
 	errno = 0;
-	(void)H5Eset_auto2(H5E_DEFAULT, note, NULL);
+	(void)H5Eset_auto2(H5E_DEFAULT, library_note, NULL);
 }
 
 int h5_transient_error(struct err *e)
@@ -102,7 +102,7 @@ struct reason {
 	size_t cap;
 };
 
-static herr_t first_text(unsigned n, const H5E_error2_t *d, void *arg)
+static herr_t library_first_text(unsigned n, const H5E_error2_t *d, void *arg)
 {
 	struct reason *r = arg;
 
@@ -117,7 +117,7 @@ void h5_reason(char *text, size_t cap)
 	struct reason r = {.text = text, .cap = cap};
 
 	text[0] = '\0';
-	(void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_text, &r);
+	(void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, library_first_text, &r);
 }
 
 int h5_error(struct err *e, int code, const char *what)

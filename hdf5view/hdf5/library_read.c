@@ -19,13 +19,13 @@
 /* Of what a decoder may give more than a chunk: other filters' heads and checksums. */
 #define ROOM_SPARE ((size_t)65536)
 
-/* reading - one chunk's selection. */
-struct reading {
+/* hdf5_library_read_reading - one chunk's selection. */
+struct hdf5_library_read_reading {
 	hid_t set, file_type, mem, file_space, mem_space;
 	bool empty; /* nothing of the chunk is in the file */
 };
 
-static void reading_release(struct reading *r)
+static void reading_release(struct hdf5_library_read_reading *r)
 {
 	h5_id_close(&r->mem_space);
 	h5_id_close(&r->file_space);
@@ -34,14 +34,15 @@ static void reading_release(struct reading *r)
 	h5_id_close(&r->set);
 }
 
-static int fail(struct err *e)
+static int hdf5_library_read_fail(struct err *e)
 {
 	return h5_error(e, -EBADMSG, "the HDF5 library cannot read it");
 }
 
-/* open_named - a dataset with external raw data, whose files are found from the directory of the
- * file and not from wherever this program runs. */
-static hid_t open_named(const struct h5_source *s, const struct h5_array *x, hid_t file)
+/* hdf5_library_read_open_named - a dataset with external raw data, whose files are found from the
+ * directory of the file and not from wherever this program runs. */
+static hid_t hdf5_library_read_open_named(const struct h5_source *s, const struct h5_array *x,
+					  hid_t file)
 {
 	auto_hid hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);
 	char dir[PATH_MAX];
@@ -68,15 +69,16 @@ static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err 
 		return err_set(e, -ESTALE,
 			       "the file was moved, and the files that it names are "
 			       "no longer found");
-	*ret = x->raw_path ? open_named(s, x, *file) : H5Oopen_by_addr(*file, x->addr);
+	*ret = x->raw_path ? hdf5_library_read_open_named(s, x, *file)
+			   : H5Oopen_by_addr(*file, x->addr);
 	if (*ret < 0 || H5Iget_type(*ret) != H5I_DATASET)
-		return fail(e);
+		return hdf5_library_read_fail(e);
 	return 0;
 }
 
 /* select_region - the part of a chunk that is inside the extent, on both sides. */
 static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
-			 struct reading *r, struct err *e)
+			 struct hdf5_library_read_reading *r, struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
@@ -87,10 +89,10 @@ static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 
 	r->file_space = H5Dget_space(r->set);
 	if (r->file_space < 0 || H5Sget_simple_extent_ndims(r->file_space) != rank)
-		return fail(e);
+		return hdf5_library_read_fail(e);
 	if (rank == 0) {
 		r->mem_space = H5Screate(H5S_SCALAR);
-		return r->mem_space < 0 ? fail(e) : 0;
+		return r->mem_space < 0 ? hdf5_library_read_fail(e) : 0;
 	}
 	ds_chunk_coords(a, linear, at);
 	for (int i = 0; i < rank; i++) {
@@ -106,7 +108,7 @@ static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 	if (r->mem_space < 0 ||
 	    H5Sselect_hyperslab(r->file_space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
 	    H5Sselect_hyperslab(r->mem_space, H5S_SELECT_SET, zero, NULL, count, NULL) < 0)
-		return fail(e);
+		return hdf5_library_read_fail(e);
 	return a->layout == DS_VIRTUAL ? h5_sources_ok(s, x->file, r->set, start, count, e) : 0;
 }
 
@@ -129,8 +131,8 @@ static void ready_filters(const struct ds_array *a, const struct h5_array *x)
 	h5_codecs_max((size_t)u64_min(bytes, UINT32_MAX) / 4 * 5 + ROOM_SPARE);
 }
 
-static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct reading *r,
-		   struct err *e)
+static int hdf5_library_read_prepare(struct h5_source *s, uint32_t array, uint64_t linear,
+				     struct hdf5_library_read_reading *r, struct err *e)
 {
 	int rc = open_set(s, array, &r->set, e);
 
@@ -140,7 +142,7 @@ static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct 
 	r->file_type = H5Dget_type(r->set);
 	r->mem = r->file_type < 0 ? -1 : h5_type_mem(r->file_type, false);
 	if (r->mem < 0 || H5Tget_size(r->file_type) != s->arrays[array].elem_bytes)
-		return fail(e);
+		return hdf5_library_read_fail(e);
 	return select_region(s, array, linear, r, e);
 }
 
@@ -154,8 +156,9 @@ static uint64_t type_elems(const struct ds_array *a, const struct h5_array *x)
 	return n;
 }
 
-/* fill_with - repeat one element over the whole buffer. */
-static void fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size)
+/* hdf5_library_read_fill_with - repeat one element over the whole buffer. */
+static void hdf5_library_read_fill_with(uint8_t *out, size_t len, const uint8_t *elem,
+					size_t size)
 {
 	size_t done = size < len ? size : len;
 
@@ -168,18 +171,18 @@ static void fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size
 	}
 }
 
-static int read_locked(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
-		       struct err *e)
+static int hdf5_library_read_read_locked(struct h5_source *s, uint32_t array, uint64_t linear,
+					 uint8_t *out, struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
-	struct reading r = {0};
-	int rc = prepare(s, array, linear, &r, e);
+	struct hdf5_library_read_reading r = {0};
+	int rc = hdf5_library_read_prepare(s, array, linear, &r, e);
 
 	if (rc == 0 && H5Tget_size(r.mem) != a->type.size * type_elems(a, &s->arrays[array]))
 		rc = err_set(e, -EBADMSG, "its type is not the one that was opened");
 	if (rc == 0 && !r.empty &&
 	    H5Dread(r.set, r.mem, r.mem_space, r.file_space, H5P_DEFAULT, out) < 0)
-		rc = fail(e);
+		rc = hdf5_library_read_fail(e);
 	reading_release(&r);
 	return rc;
 }
@@ -192,9 +195,9 @@ int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_
 	int rc;
 
 	if (len)
-		fill_with(out, len, a->fill, a->type.size);
+		hdf5_library_read_fill_with(out, len, a->fill, a->type.size);
 	h5_enter();
-	rc = read_locked(s, array, linear, out, e);
+	rc = hdf5_library_read_read_locked(s, array, linear, out, e);
 	if (h5_transient_error(NULL) < 0)
 		rc = h5_transient_error(e);
 	h5_leave();
@@ -237,13 +240,13 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 /* pool - memory for elements of variable length. The library takes it from here, because it
  * forgets what it had allocated when it fails in the middle, and knows no limit. Of a damaged file
  * it takes nothing at all for a text, and ends it nowhere: so there is a NUL behind each. */
-struct block {
-	struct block *next;
+struct hdf5_library_read_block {
+	struct hdf5_library_read_block *next;
 	max_align_t data[];
 };
 
 struct pool {
-	struct block *blocks;
+	struct hdf5_library_read_block *blocks;
 	size_t left;
 	bool full;
 };
@@ -251,7 +254,7 @@ struct pool {
 static void *pool_take(size_t n, void *arg)
 {
 	struct pool *p = arg;
-	struct block *b = NULL;
+	struct hdf5_library_read_block *b = NULL;
 	size_t all;
 
 	if (ckd_add(&all, n, sizeof(*b) + 1) || all > p->left) {
@@ -277,7 +280,7 @@ static void pool_return(void *mem, void *arg)
 static void pool_release(struct pool *p)
 {
 	while (p->blocks) {
-		struct block *next = p->blocks->next;
+		struct hdf5_library_read_block *next = p->blocks->next;
 
 		free(p->blocks);
 		p->blocks = next;
@@ -286,7 +289,7 @@ static void pool_release(struct pool *p)
 
 /* same_elems - whether the library's elements are the model's: then it takes as much memory for one
  * as is read of it here. Elements of array types are dimensions of the model. */
-static bool same_elems(const struct ds_array *a, const struct reading *r)
+static bool same_elems(const struct ds_array *a, const struct hdf5_library_read_reading *r)
 {
 	hid_t base, t = H5Tcopy(r->mem);
 	bool same;
@@ -310,10 +313,11 @@ static bool same_elems(const struct ds_array *a, const struct reading *r)
 }
 
 static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear,
-			    uint8_t *elems, struct reading *r, struct pool *pool, struct err *e)
+			    uint8_t *elems, struct hdf5_library_read_reading *r,
+			    struct pool *pool, struct err *e)
 {
 	auto_hid hid_t dxpl = H5Pcreate(H5P_DATASET_XFER);
-	int rc = prepare(s, array, linear, r, e);
+	int rc = hdf5_library_read_prepare(s, array, linear, r, e);
 
 	if (rc < 0 || r->empty)
 		return rc;
@@ -325,7 +329,7 @@ static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear
 		return 0;
 	if (pool->full)
 		return err_set(e, -ERANGE, "a chunk's elements take too much memory");
-	return fail(e);
+	return hdf5_library_read_fail(e);
 }
 
 /* inside_extent - whether element i of a chunk is one that the file has. */
@@ -342,9 +346,9 @@ static bool inside_extent(const struct ds_array *a, const struct h5_array *x,
 	return true;
 }
 
-static int put_all(const struct ds_array *a, const struct h5_array *x, uint64_t linear,
-		   const uint8_t *elems, size_t size, uint64_t n, struct buf *out,
-		   struct err *e)
+static int hdf5_library_read_put_all(const struct ds_array *a, const struct h5_array *x,
+				     uint64_t linear, const uint8_t *elems, size_t size,
+				     uint64_t n, struct buf *out, struct err *e)
 {
 	const char *fill = a->fill_text.s;
 	uint64_t at[DS_RANK_MAX];
@@ -369,7 +373,7 @@ int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct 
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	size_t size = a->type.kind == DT_VSTRING ? sizeof(char *) : sizeof(hvl_t);
 	struct pool pool = {.left = VLEN_MAX};
-	struct reading r = {0};
+	struct hdf5_library_read_reading r = {0};
 	uint64_t n = 1;
 	auto_free uint8_t *elems = NULL;
 	int rc;
@@ -386,7 +390,8 @@ int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct 
 	reading_release(&r);
 	h5_leave();
 	if (rc == 0)
-		rc = put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
+		rc = hdf5_library_read_put_all(a, &s->arrays[array], linear, elems, size, n,
+					       out, e);
 	pool_release(&pool);
 	return rc;
 }

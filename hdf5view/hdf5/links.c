@@ -30,8 +30,8 @@ int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap)
 	return 0;
 }
 
-/* dir_of - the directory part of a path in place; "/" stays. */
-static void dir_of(char *path)
+/* hdf5_links_dir_of - the directory part of a path in place; "/" stays. */
+static void hdf5_links_dir_of(char *path)
 {
 	char *slash = strrchr(path, '/');
 
@@ -41,7 +41,7 @@ static void dir_of(char *path)
 		slash[1] = '\0';
 }
 
-static bool below(const char *root, const char *path)
+static bool hdf5_links_below(const char *root, const char *path)
 {
 	size_t n = strlen(root);
 
@@ -50,9 +50,9 @@ static bool below(const char *root, const char *path)
 	return strncmp(root, path, n) == 0 && path[n] == '/';
 }
 
-/* canonical - realpath of `name` as seen from directory dir. An absolute name that does not
- * exist is looked for in dir by its last component, as libhdf5 does. New; NULL with errno. */
-static char *canonical(const char *dir, const char *name)
+/* hdf5_links_canonical - realpath of `name` as seen from directory dir. An absolute name that does
+ * not exist is looked for in dir by its last component, as libhdf5 does. New; NULL with errno. */
+static char *hdf5_links_canonical(const char *dir, const char *name)
 {
 	auto_free char *joined = NULL;
 	const char *last = strrchr(name, '/');
@@ -70,9 +70,9 @@ static char *canonical(const char *dir, const char *name)
 	return realpath(joined, NULL);
 }
 
-/* allowed - canonical path of a regular file that may be read. New; NULL with e set. */
-static char *allowed(const struct h5_source *s, const char *dir, const char *name,
-		     struct stat *st, struct err *e)
+/* hdf5_links_allowed - canonical path of a regular file that may be read. New; NULL with e set. */
+static char *hdf5_links_allowed(const struct h5_source *s, const char *dir, const char *name,
+				struct stat *st, struct err *e)
 {
 	auto_free char *path = NULL;
 
@@ -90,12 +90,12 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 			      name);
 		return NULL;
 	}
-	path = canonical(dir, name);
+	path = hdf5_links_canonical(dir, name);
 	if (!path || stat(path, st) < 0) {
 		(void)err_sys(e, errno, "it leads to the file '%.200s'", name);
 		return NULL;
 	}
-	if (!below(s->g.link_root, path)) {
+	if (!hdf5_links_below(s->g.link_root, path)) {
 		(void)err_set(e, -EACCES,
 			      "it leads to the file '%.200s', which is not below '%.100s' (-o "
 			      "link_root=DIR allows those below DIR)",
@@ -127,7 +127,7 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 
 	if (h5_file_dir(s, from, dir, sizeof(dir)) < 0)
 		return err_set(e, -EACCES, "its directory's name is too long");
-	path = allowed(s, dir, name, &st, e);
+	path = hdf5_links_allowed(s, dir, name, &st, e);
 	if (!path)
 		return e && e->code ? e->code : -EACCES;
 	if (st.st_dev == s->g.base.ds.st.st_dev && st.st_ino == s->g.base.ds.st.st_ino) {
@@ -157,15 +157,15 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 	return 0;
 }
 
-/* check - one dataset's sources. */
-struct check {
+/* hdf5_links_check - one dataset's sources. */
+struct hdf5_links_check {
 	const struct h5_source *s;
 	hid_t lapl;
 	const hsize_t *start, *count; /* at depth 0: only what lies there; NULL: all */
 };
 
-static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t dcpl,
-		      unsigned depth, struct err *e);
+static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
+		      hid_t dcpl, unsigned depth, struct err *e);
 
 /* external_ok - raw data files. */
 static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, unsigned depth,
@@ -190,11 +190,12 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 
 		if (H5Pget_external(dcpl, i, sizeof(name) - 1, name, &off, &size) < 0)
 			return h5_error(e, -EBADMSG, "its external files cannot be read");
-		path = allowed(s, dir, name, &st, e);
+		path = hdf5_links_allowed(s, dir, name, &st, e);
 		if (!path)
 			return -EACCES;
 		/* one that is not there is not looked for elsewhere */
-		if (name[0] == '/' && (!below(s->g.link_root, name) || access(name, F_OK) < 0))
+		if (name[0] == '/' &&
+		    (!hdf5_links_below(s->g.link_root, name) || access(name, F_OK) < 0))
 			return err_set(e, -EACCES,
 				       "it leads to the file '%.200s', which is not "
 				       "below the link_root",
@@ -204,7 +205,7 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 }
 
 /* source_dataset_ok - dataset `dset` of an open file. */
-static int source_dataset_ok(const struct check *c, const char *path, hid_t file,
+static int source_dataset_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
 			     const char *dset, unsigned depth, struct err *e)
 {
 	auto_hid hid_t id = H5Oopen(file, dset, c->lapl);
@@ -220,7 +221,7 @@ static int source_dataset_ok(const struct check *c, const char *path, hid_t file
 }
 
 /* source_file_ok - dataset `dset` of another file. *ret_absent: it is not there; NULL: an error. */
-static int source_file_ok(const struct check *c, const char *dir, const char *name,
+static int source_file_ok(const struct hdf5_links_check *c, const char *dir, const char *name,
 			  const char *dset, unsigned depth, bool *ret_absent, struct err *e)
 {
 	auto_free char *other = NULL;
@@ -229,7 +230,7 @@ static int source_file_ok(const struct check *c, const char *dir, const char *na
 	struct err why = ERR_INIT;
 	struct stat st;
 
-	other = allowed(c->s, dir, name, &st, &why);
+	other = hdf5_links_allowed(c->s, dir, name, &st, &why);
 	if (!other && why.code == -ENOENT && ret_absent) {
 		*ret_absent = true;
 		return 0;
@@ -243,9 +244,9 @@ static int source_file_ok(const struct check *c, const char *dir, const char *na
 	return source_dataset_ok(c, other, id, dset, depth, e);
 }
 
-/* expand - a pattern as libhdf5 reads it: %b is the number of a block, %% is '%'. Returns false
- * for anything else, and when it is too long. */
-static bool expand(const char *pattern, uint64_t block, char out[PATH_MAX])
+/* hdf5_links_expand - a pattern as libhdf5 reads it: %b is the number of a block, %% is '%'.
+ * Returns false for anything else, and when it is too long. */
+static bool hdf5_links_expand(const char *pattern, uint64_t block, char out[PATH_MAX])
 {
 	size_t n = 0;
 
@@ -268,9 +269,10 @@ static bool expand(const char *pattern, uint64_t block, char out[PATH_MAX])
 	return true;
 }
 
-/* blocks_of - numbers of the blocks of a mapping that the region needs, as far as that is known. */
-static void blocks_of(const struct check *c, hid_t dcpl, size_t i, unsigned depth,
-		      uint64_t *first, uint64_t *last)
+/* hdf5_links_blocks_of - numbers of the blocks of a mapping that the region needs, as far as that
+ * is known. */
+static void hdf5_links_blocks_of(const struct hdf5_links_check *c, hid_t dcpl, size_t i,
+				 unsigned depth, uint64_t *first, uint64_t *last)
 {
 	auto_hid hid_t space = H5Pget_virtual_vspace(dcpl, i);
 	hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK],
@@ -294,7 +296,7 @@ static void blocks_of(const struct check *c, hid_t dcpl, size_t i, unsigned dept
 /* pattern_ok - a virtual dataset's file name with a block number in it. libhdf5 takes one file
  * after the other until one is missing; each is looked at like one that is named in full. It looks
  * for a missing one in the working directory as well, which is nowhere that a file may lead to. */
-static int pattern_ok(const struct check *c, const char *dir, const char *pattern,
+static int pattern_ok(const struct hdf5_links_check *c, const char *dir, const char *pattern,
 		      const char *dset, hid_t dcpl, size_t i, unsigned depth, struct err *e)
 {
 	char name[PATH_MAX];
@@ -302,12 +304,12 @@ static int pattern_ok(const struct check *c, const char *dir, const char *patter
 	bool absent = false;
 	int rc = 0;
 
-	blocks_of(c, dcpl, i, depth, &n, &last);
+	hdf5_links_blocks_of(c, dcpl, i, depth, &n, &last);
 	for (uint64_t k = 0; rc == 0 && !absent && n <= last; k++, n++) {
 		if (k == PATTERN_FILES_MAX)
 			return err_set(e, -EACCES, "it leads to more than %d files '%.200s'",
 				       PATTERN_FILES_MAX, pattern);
-		if (!expand(pattern, n, name))
+		if (!hdf5_links_expand(pattern, n, name))
 			return err_set(e, -EACCES,
 				       "it leads to files '%.200s', whose names are not known",
 				       pattern);
@@ -323,8 +325,8 @@ static int pattern_ok(const struct check *c, const char *dir, const char *patter
 	return rc;
 }
 
-static int virtual_one(const struct check *c, const char *dir, const char *path, hid_t file,
-		       hid_t dcpl, size_t i, unsigned depth, struct err *e)
+static int virtual_one(const struct hdf5_links_check *c, const char *dir, const char *path,
+		       hid_t file, hid_t dcpl, size_t i, unsigned depth, struct err *e)
 {
 	char name[PATH_MAX] = "", dset[PATH_MAX] = "";
 
@@ -347,8 +349,8 @@ static int virtual_one(const struct check *c, const char *dir, const char *path,
 	return source_file_ok(c, dir, name, dset, depth, NULL, e);
 }
 
-/* wanted - whether mapping i has elements in the region; true when that is not known. */
-static bool wanted(const struct check *c, hid_t dcpl, size_t i)
+/* hdf5_links_wanted - whether mapping i has elements in the region; true when that is not known. */
+static bool hdf5_links_wanted(const struct hdf5_links_check *c, hid_t dcpl, size_t i)
 {
 	auto_hid hid_t space = H5Pget_virtual_vspace(dcpl, i);
 	hsize_t lo[H5S_MAX_RANK], hi[H5S_MAX_RANK];
@@ -363,8 +365,8 @@ static bool wanted(const struct check *c, hid_t dcpl, size_t i)
 	return true;
 }
 
-static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t dcpl,
-		      unsigned depth, struct err *e)
+static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
+		      hid_t dcpl, unsigned depth, struct err *e)
 {
 	auto_free char *dir = strdup(path);
 	size_t n = 0;
@@ -372,7 +374,7 @@ static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t
 
 	if (!dir)
 		return err_nomem(e);
-	dir_of(dir);
+	hdf5_links_dir_of(dir);
 	rc = external_ok(c->s, dir, dcpl, depth, e);
 	if (rc < 0 || H5Pget_layout(dcpl) != H5D_VIRTUAL)
 		return rc;
@@ -381,7 +383,7 @@ static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t
 	if (H5Pget_virtual_count(dcpl, &n) < 0)
 		return h5_error(e, -EACCES, "its sources cannot be read");
 	for (size_t i = 0; i < n && rc == 0; i++)
-		if (depth || !c->start || wanted(c, dcpl, i))
+		if (depth || !c->start || hdf5_links_wanted(c, dcpl, i))
 			rc = virtual_one(c, dir, path, file, dcpl, i, depth, e);
 	return rc;
 }
@@ -389,7 +391,7 @@ static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t
 int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e)
 {
 	const struct h5_source *s = b->src;
-	struct check c = {.s = s, .lapl = b->lapl};
+	struct hdf5_links_check c = {.s = s, .lapl = b->lapl};
 
 	return storage_ok(&c, file ? s->files[file - 1].path : s->g.path, h5_file_id(b, file),
 			  dcpl, 0, e);
@@ -400,7 +402,7 @@ int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *
 {
 	auto_hid hid_t lapl = h5_lapl();
 	auto_hid hid_t dcpl = H5Dget_create_plist(set);
-	struct check c = {.s = s, .lapl = lapl, .start = start, .count = count};
+	struct hdf5_links_check c = {.s = s, .lapl = lapl, .start = start, .count = count};
 
 	if (lapl < 0 || dcpl < 0)
 		return h5_error(e, -EBADMSG, "its sources cannot be read");

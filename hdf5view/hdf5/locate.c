@@ -9,9 +9,9 @@
 
 #define WANT_PARTS 64 /* that are wanted at a time */
 
-/* agree - whether the header says what the library said when the source was opened. */
-static int agree(const struct ds_array *a, const struct h5_array *x, const struct h5_layout *l,
-		 struct err *e)
+/* hdf5_locate_agree - whether the header says what the library said when the source was opened. */
+static int hdf5_locate_agree(const struct ds_array *a, const struct h5_array *x,
+			     const struct h5_layout *l, struct err *e)
 {
 	bool same = l->rank == x->rank;
 
@@ -30,7 +30,8 @@ static int agree(const struct ds_array *a, const struct h5_array *x, const struc
 	return 0;
 }
 
-static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, struct err *e)
+static int hdf5_locate_fill_place(struct h5_source *s, uint32_t array, struct h5_place *p,
+				  struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
@@ -40,7 +41,7 @@ static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, s
 	if (rc == 0)
 		rc = h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
 	if (rc == 0)
-		rc = agree(a, x, &p->layout, e);
+		rc = hdf5_locate_agree(a, x, &p->layout, e);
 	if (rc == 0 && p->layout.cls == HDF5_LAYOUT_CHUNKED)
 		rc = h5_index_load(&s->raw, &p->layout, a->grid, s->g.opts.max_index_bytes,
 				   &p->index, e);
@@ -55,7 +56,7 @@ static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, s
 	return rc;
 }
 
-static struct h5_place *load(struct h5_source *s, uint32_t array, struct err *e)
+static struct h5_place *hdf5_locate_load(struct h5_source *s, uint32_t array, struct err *e)
 {
 	struct h5_place *p = alloc_array(1, sizeof(*p));
 	struct err why = ERR_INIT;
@@ -64,12 +65,12 @@ static struct h5_place *load(struct h5_source *s, uint32_t array, struct err *e)
 		(void)err_nomem(e);
 		return NULL;
 	}
-	p->rc = fill_place(s, array, p, &why);
+	p->rc = hdf5_locate_fill_place(s, array, p, &why);
 	if (p->rc == -EBADMSG && s->g.base.far) {
 		blob_forget(s->g.blob); /* its bytes may have been damaged on the way */
 		h5_index_free(p->index);
 		p->index = NULL;
-		p->rc = fill_place(s, array, p, &why);
+		p->rc = hdf5_locate_fill_place(s, array, p, &why);
 	}
 	/* damage stays; a lack of memory or an unreadable disk may pass */
 	if (p->rc == 0 || p->rc == -EBADMSG || p->rc == -ERANGE) {
@@ -82,8 +83,9 @@ static struct h5_place *load(struct h5_source *s, uint32_t array, struct err *e)
 	return NULL;
 }
 
-/* place_of - what is known about an array's object; NULL with e set. */
-static const struct h5_place *place_of(struct h5_source *s, uint32_t array, struct err *e)
+/* hdf5_locate_place_of - what is known about an array's object; NULL with e set. */
+static const struct h5_place *hdf5_locate_place_of(struct h5_source *s, uint32_t array,
+						   struct err *e)
 {
 	_Atomic(struct h5_place *) *slot = &s->places[s->arrays[array].slot];
 	struct h5_place *p = atomic_load_explicit(slot, memory_order_acquire);
@@ -94,7 +96,7 @@ static const struct h5_place *place_of(struct h5_source *s, uint32_t array, stru
 		p = atomic_load_explicit(slot, memory_order_acquire);
 		if (!p) {
 			index_prefetch(s, array);
-			p = load(s, array, e);
+			p = hdf5_locate_load(s, array, e);
 			if (p)
 				atomic_store_explicit(slot, p, memory_order_release);
 		}
@@ -140,8 +142,8 @@ static bool cut_short(const struct ds_array *a, const struct h5_array *x)
 	return false;
 }
 
-static int range(const struct h5_source *s, uint64_t off, uint64_t len, struct chunk_ref *ret,
-		 struct err *e)
+static int hdf5_locate_range(const struct h5_source *s, uint64_t off, uint64_t len,
+			     struct chunk_ref *ret, struct err *e)
 {
 	if (off > s->raw.size || len > s->raw.size - off)
 		return err_set(e, -EBADMSG,
@@ -170,7 +172,7 @@ static int locate_chunk(const struct h5_source *s, uint32_t array, const struct 
 		return err_set(e, -EBADMSG, "an unfiltered chunk has %llu bytes, not %llu",
 			       (unsigned long long)c.size, (unsigned long long)a->chunk_bytes);
 	ret->filter_mask = c.mask;
-	return range(s, c.addr, c.size, ret, e);
+	return hdf5_locate_range(s, c.addr, c.size, ret, e);
 }
 
 /* locate_piece - a chunk that we cut out of an array stored in one piece. */
@@ -199,7 +201,7 @@ static int locate_piece(const struct h5_source *s, uint32_t array, const struct 
 	    end > stride || ckd_add(&end, first, p->layout.addr))
 		return err_set(e, -EBADMSG, "the file has %llu bytes for the %llu of the array",
 			       (unsigned long long)p->layout.size, (unsigned long long)stride);
-	rc = range(s, end, bytes, ret, e);
+	rc = hdf5_locate_range(s, end, bytes, ret, e);
 	ret->pad = a->chunk_bytes - bytes;
 	return rc;
 }
@@ -228,7 +230,7 @@ int h5_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 		*ret = (struct chunk_ref){.where = CHUNK_SYNTH};
 		return 0;
 	}
-	p = place_of(s, array, e);
+	p = hdf5_locate_place_of(s, array, e);
 	if (!p)
 		return e && e->code ? e->code : -EIO;
 	if (p->library)
@@ -242,9 +244,10 @@ int h5_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 	return rc;
 }
 
-/* inside - the first chunk at or after `from` that the file may have; false when there is none. */
-static bool inside(const struct ds_array *a, const struct h5_array *x, uint64_t from,
-		   uint64_t *ret)
+/* hdf5_locate_inside - the first chunk at or after `from` that the file may have; false when there
+ * is none. */
+static bool hdf5_locate_inside(const struct ds_array *a, const struct h5_array *x,
+			       uint64_t from, uint64_t *ret)
 {
 	uint64_t at[DS_RANK_MAX], have[DS_RANK_MAX];
 
@@ -285,14 +288,14 @@ int h5_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
 	if (!library_only(a, x)) {
-		p = place_of(s, array, e);
+		p = hdf5_locate_place_of(s, array, e);
 		if (!p)
 			return e && e->code ? e->code : -EIO;
 	}
 	if (p && !p->library && !p->index && p->layout.addr == UINT64_MAX &&
 	    !p->layout.external)
 		return err_set(e, -ENOENT, "nothing is stored");
-	while (inside(a, x, from, &next)) {
+	while (hdf5_locate_inside(a, x, from, &next)) {
 		from = p && p->index ? h5_index_next(p->index, next) : next;
 		if (from == next) {
 			*ret = next;

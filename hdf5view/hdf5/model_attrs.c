@@ -12,7 +12,7 @@
 
 #define DIM_ONLY "This is a netCDF dimension but not a netCDF variable"
 
-struct pass {
+struct hdf5_model_attrs_pass {
 	struct h5_build *b;
 	struct netcdf_hints *facts;
 	struct ds_attr *v;
@@ -43,8 +43,9 @@ static void value_release(struct value *v)
 	h5_id_close(&v->space);
 }
 
-/* shape - dimensions of the dataspace and of the type into the attribute. */
-static int shape(struct pass *p, struct value *v, struct ds_attr *a, struct err *e)
+/* hdf5_model_attrs_shape - dimensions of the dataspace and of the type into the attribute. */
+static int hdf5_model_attrs_shape(struct hdf5_model_attrs_pass *p, struct value *v,
+				  struct ds_attr *a, struct err *e)
 {
 	H5S_class_t cls = H5Sget_simple_extent_type(v->space);
 	hsize_t d[H5S_MAX_RANK] = {0};
@@ -76,7 +77,8 @@ static int shape(struct pass *p, struct value *v, struct ds_attr *a, struct err 
 	return 0;
 }
 
-static int load(struct pass *p, hid_t attr, struct value *v, struct err *e)
+static int hdf5_model_attrs_load(struct hdf5_model_attrs_pass *p, hid_t attr, struct value *v,
+				 struct err *e)
 {
 	uint64_t bytes;
 
@@ -100,8 +102,8 @@ static int load(struct pass *p, hid_t attr, struct value *v, struct err *e)
 	return 0;
 }
 
-static int put_text(struct pass *p, const char *s, size_t len, struct ds_text *ret,
-		    struct err *e)
+static int hdf5_model_attrs_put_text(struct hdf5_model_attrs_pass *p, const char *s, size_t len,
+				     struct ds_text *ret, struct err *e)
 {
 	struct buf out;
 
@@ -120,18 +122,19 @@ static int put_text(struct pass *p, const char *s, size_t len, struct ds_text *r
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 
-static int one_text(struct pass *p, const struct value *v, uint64_t i, struct ds_text *ret,
-		    struct err *e)
+static int hdf5_model_attrs_one_text(struct hdf5_model_attrs_pass *p, const struct value *v,
+				     uint64_t i, struct ds_text *ret, struct err *e)
 {
 	const uint8_t *at = v->bytes + (size_t)i * v->elem;
 	char *s;
 	hvl_t seq;
 
 	if (v->t.type.kind == DT_STRING)
-		return put_text(p, (const char *)at, v->elem, ret, e);
+		return hdf5_model_attrs_put_text(p, (const char *)at, v->elem, ret, e);
 	if (v->t.type.kind == DT_VSTRING) {
 		memcpy(&s, at, sizeof(s));
-		return s ? put_text(p, s, strlen(s), ret, e) : put_text(p, "", 0, ret, e);
+		return s ? hdf5_model_attrs_put_text(p, s, strlen(s), ret, e)
+			 : hdf5_model_attrs_put_text(p, "", 0, ret, e);
 	}
 	memcpy(&seq, at, sizeof(seq));
 	if (ckd_mul(&ret->len, seq.len, (size_t)v->t.type.base->size))
@@ -140,8 +143,9 @@ static int one_text(struct pass *p, const struct value *v, uint64_t i, struct ds
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 
-/* keep - the value into the arena. */
-static int keep(struct pass *p, const struct value *v, struct ds_attr *a, struct err *e)
+/* hdf5_model_attrs_keep - the value into the arena. */
+static int hdf5_model_attrs_keep(struct hdf5_model_attrs_pass *p, const struct value *v,
+				 struct ds_attr *a, struct err *e)
 {
 	struct ds_text *texts;
 
@@ -153,7 +157,7 @@ static int keep(struct pass *p, const struct value *v, struct ds_attr *a, struct
 	if (!texts)
 		return h5_full(p->b, e);
 	for (uint64_t i = 0; i < v->n; i++) {
-		int rc = one_text(p, v, i, &texts[i], e);
+		int rc = hdf5_model_attrs_one_text(p, v, i, &texts[i], e);
 
 		if (rc < 0)
 			return rc;
@@ -162,7 +166,8 @@ static int keep(struct pass *p, const struct value *v, struct ds_attr *a, struct
 	return 0;
 }
 
-static int push(struct pass *p, const struct ds_attr *a, struct err *e)
+static int hdf5_model_attrs_push(struct hdf5_model_attrs_pass *p, const struct ds_attr *a,
+				 struct err *e)
 {
 	if (grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0)
 		return err_nomem(e);
@@ -170,7 +175,8 @@ static int push(struct pass *p, const struct ds_attr *a, struct err *e)
 	return 0;
 }
 
-static int add(struct pass *p, hid_t attr, const char *name, struct err *e)
+static int hdf5_model_attrs_add(struct hdf5_model_attrs_pass *p, hid_t attr, const char *name,
+				struct err *e)
 {
 	struct ds_attr a = {.name = name};
 	struct value v = {0};
@@ -188,20 +194,20 @@ static int add(struct pass *p, hid_t attr, const char *name, struct err *e)
 	else
 		rc = h5_type_map(p->b->arena, v.file, true, &v.t, e);
 	if (rc == 0)
-		rc = shape(p, &v, &a, e);
+		rc = hdf5_model_attrs_shape(p, &v, &a, e);
 	if (rc == 0)
-		rc = load(p, attr, &v, e);
+		rc = hdf5_model_attrs_load(p, attr, &v, e);
 	if (rc == 0)
-		rc = keep(p, &v, &a, e);
+		rc = hdf5_model_attrs_keep(p, &v, &a, e);
 	a.type = v.t.type;
 	a.type.big_endian = false;
 	value_release(&v);
-	return rc < 0 ? rc : push(p, &a, e);
+	return rc < 0 ? rc : hdf5_model_attrs_push(p, &a, e);
 }
 
 /* read_ints - an integer attribute of at most max elements; *ret is in the arena. */
-static int read_ints(struct pass *p, hid_t attr, size_t max, const int32_t **ret,
-		     uint32_t *ret_n)
+static int read_ints(struct hdf5_model_attrs_pass *p, hid_t attr, size_t max,
+		     const int32_t **ret, uint32_t *ret_n)
 {
 	auto_hid hid_t space = H5Aget_space(attr);
 	auto_hid hid_t type = H5Aget_type(attr);
@@ -223,7 +229,7 @@ static int read_ints(struct pass *p, hid_t attr, size_t max, const int32_t **ret
 /* read_refs - DIMENSION_LIST: for each dimension a list of object references; the last counts,
  * as in netCDF-C.
  * A reference's value is the address of an object header. */
-static int read_refs(struct pass *p, hid_t attr)
+static int read_refs(struct hdf5_model_attrs_pass *p, hid_t attr)
 {
 	auto_hid hid_t space = H5Aget_space(attr);
 	auto_hid hid_t type = H5Aget_type(attr);
@@ -256,7 +262,8 @@ static int read_refs(struct pass *p, hid_t attr)
 	return 0;
 }
 
-static int read_bookkeeping(struct pass *p, hid_t attr, const char *name, bool *ret_done)
+static int read_bookkeeping(struct hdf5_model_attrs_pass *p, hid_t attr, const char *name,
+			    bool *ret_done)
 {
 	static const char *const netcdf[] = {"_nc3_strict", "_NCProperties"};
 	static const char *const silent[] = {"REFERENCE_LIST", "_ARRAY_DIMENSIONS"};
@@ -292,7 +299,7 @@ static int read_bookkeeping(struct pass *p, hid_t attr, const char *name, bool *
 }
 
 /* scale_sign - CLASS and NAME are attributes like others until they say "dimension scale". */
-static void scale_sign(struct pass *p, const char *name, size_t before)
+static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t before)
 {
 	const struct ds_text *t;
 
@@ -310,9 +317,10 @@ static void scale_sign(struct pass *p, const char *name, size_t before)
 	}
 }
 
-static herr_t visit(hid_t obj, const char *name, const H5A_info_t *info, void *arg)
+static herr_t hdf5_model_attrs_visit(hid_t obj, const char *name, const H5A_info_t *info,
+				     void *arg)
 {
-	struct pass *p = arg;
+	struct hdf5_model_attrs_pass *p = arg;
 	auto_hid hid_t attr = H5Aopen(obj, name, H5P_DEFAULT);
 	struct err why = ERR_INIT;
 	size_t before = p->n;
@@ -328,7 +336,7 @@ static herr_t visit(hid_t obj, const char *name, const H5A_info_t *info, void *a
 		if (rc < 0)
 			rc = h5_full(p->b, &why);
 		else if (!done)
-			rc = add(p, attr, name, &why);
+			rc = hdf5_model_attrs_add(p, attr, name, &why);
 	}
 	if (h5_fatal(rc))
 		p->rc = err_set(p->e, rc, "attribute '%s': %s", name, why.msg);
@@ -339,7 +347,7 @@ static herr_t visit(hid_t obj, const char *name, const H5A_info_t *info, void *a
 	return p->rc < 0 ? -1 : 0;
 }
 
-static int by_name(const void *pa, const void *pb)
+static int hdf5_model_attrs_by_name(const void *pa, const void *pb)
 {
 	const struct ds_attr *const *a = pa, *const *b = pb;
 	int c = strcmp((*a)->name, (*b)->name);
@@ -347,9 +355,9 @@ static int by_name(const void *pa, const void *pb)
 	return c ? c : *a < *b ? -1 : *a > *b;
 }
 
-/* drop_equal - of attributes of one name, which a damaged file has, and one whose names are read
- * as Latin-1, the first stays. */
-static int drop_equal(struct pass *p)
+/* hdf5_model_attrs_drop_equal - of attributes of one name, which a damaged file has, and one whose
+ * names are read as Latin-1, the first stays. */
+static int hdf5_model_attrs_drop_equal(struct hdf5_model_attrs_pass *p)
 {
 	auto_free const struct ds_attr **v = alloc_array(p->n + 1, sizeof(*v));
 	auto_free bool *gone = alloc_array(p->n + 1, sizeof(*gone));
@@ -360,7 +368,7 @@ static int drop_equal(struct pass *p)
 		return err_nomem(p->e);
 	for (size_t i = 0; i < p->n; i++)
 		v[i] = &p->v[i];
-	qsort(v, p->n, sizeof(*v), by_name);
+	qsort(v, p->n, sizeof(*v), hdf5_model_attrs_by_name);
 	for (size_t i = 1; i < p->n && rc == 0; i++) {
 		if (strcmp(v[i]->name, v[i - 1]->name) != 0)
 			continue;
@@ -377,9 +385,9 @@ static int drop_equal(struct pass *p)
 int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 		  const struct ds_attr **ret, struct netcdf_hints *facts, struct err *e)
 {
-	struct pass p = {.b = b, .facts = facts, .name_at = SIZE_MAX, .e = e};
+	struct hdf5_model_attrs_pass p = {.b = b, .facts = facts, .name_at = SIZE_MAX, .e = e};
 	herr_t rc = H5Aiterate2(obj, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
-				NULL, visit, &p);
+				NULL, hdf5_model_attrs_visit, &p);
 
 	resource_errors_note();
 	if (p.rc == 0 && rc < 0) {
@@ -394,7 +402,7 @@ int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 		p.n--;
 	}
 	if (p.rc == 0)
-		p.rc = drop_equal(&p);
+		p.rc = hdf5_model_attrs_drop_equal(&p);
 	facts->dim_only = facts->dim_only && facts->is_scale;
 	b->netcdf |= facts->dim_only;
 	if (p.rc == 0 && p.recoded)

@@ -9,7 +9,7 @@
 
 #define NON_COORD "_nc4_non_coord_"
 
-struct found {
+struct model_dataset_found {
 	struct h5_barray w;
 	hid_t id, dcpl, type;
 	H5D_layout_t layout;
@@ -26,7 +26,7 @@ static int left_out(struct h5_build *b, const struct ds_array *a, int rc,
 }
 
 /* header_space - extent of a dataset whose files the library must not go and look for. */
-static int header_space(struct h5_build *b, struct found *f, struct err *e)
+static int header_space(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct h5_layout l = {0};
 	uint64_t *ext, *max;
@@ -51,7 +51,8 @@ static int header_space(struct h5_build *b, struct found *f, struct err *e)
 	return 0;
 }
 
-static int read_space(struct h5_build *b, struct found *f, struct err *e)
+static int model_dataset_read_space(struct h5_build *b, struct model_dataset_found *f,
+				    struct err *e)
 {
 	auto_hid hid_t space = H5Dget_space(f->id);
 	H5S_class_t cls = space < 0 ? H5S_NO_CLASS : H5Sget_simple_extent_type(space);
@@ -80,7 +81,7 @@ static int read_space(struct h5_build *b, struct found *f, struct err *e)
 }
 
 /* append_flags - an enumeration's meaning the CF way. */
-static int append_flags(struct h5_build *b, struct found *f, struct err *e)
+static int append_flags(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	struct ds_text *names = arena_alloc(b->arena, 1, sizeof(*names));
@@ -130,7 +131,7 @@ static int append_flags(struct h5_build *b, struct found *f, struct err *e)
 	return 0;
 }
 
-static int read_type(struct h5_build *b, struct found *f, struct err *e)
+static int read_type(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	struct h5_type t;
@@ -158,7 +159,8 @@ static int read_type(struct h5_build *b, struct found *f, struct err *e)
 	return 0;
 }
 
-static int read_layout(struct h5_build *b, struct found *f, struct err *e)
+static int model_dataset_read_layout(struct h5_build *b, struct model_dataset_found *f,
+				     struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	hsize_t chunk[H5S_MAX_RANK];
@@ -186,7 +188,7 @@ static int read_layout(struct h5_build *b, struct found *f, struct err *e)
 }
 
 /* storage - how it is laid out, and whether the files it takes may be touched. */
-static int storage(struct h5_build *b, struct found *f, struct err *e)
+static int storage(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	struct err why = ERR_INIT;
@@ -216,7 +218,8 @@ static int storage(struct h5_build *b, struct found *f, struct err *e)
 	return external && !f->w.x.raw_path ? h5_full(b, e) : 0;
 }
 
-static int read_all(struct h5_build *b, struct found *f, struct err *e)
+static int model_dataset_read_all(struct h5_build *b, struct model_dataset_found *f,
+				  struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	unsigned order = 0;
@@ -225,7 +228,7 @@ static int read_all(struct h5_build *b, struct found *f, struct err *e)
 	if (rc == 0 && a->layout == DS_VIRTUAL && a->unreadable)
 		rc = header_space(b, f, e);
 	else if (rc == 0)
-		rc = read_space(b, f, e);
+		rc = model_dataset_read_space(b, f, e);
 	if (rc < 0)
 		return rc;
 	(void)H5Pget_attr_creation_order(f->dcpl, &order); /* by name when this fails */
@@ -243,7 +246,7 @@ static int read_all(struct h5_build *b, struct found *f, struct err *e)
 	if (rc == 0)
 		rc = append_flags(b, f, e);
 	if (rc == 0)
-		rc = read_layout(b, f, e);
+		rc = model_dataset_read_layout(b, f, e);
 	if (rc == 0)
 		rc = h5_filters_read(b, f->dcpl, a, e);
 	if (rc == 0)
@@ -251,7 +254,7 @@ static int read_all(struct h5_build *b, struct found *f, struct err *e)
 	return rc;
 }
 
-static int add(struct h5_build *b, struct found *f, struct err *e)
+static int model_dataset_add(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 
@@ -271,7 +274,7 @@ static int add(struct h5_build *b, struct found *f, struct err *e)
 int h5_dataset_add(struct h5_build *b, hid_t id, uint32_t group, uint32_t file, uint64_t addr,
 		   const char *name, struct err *e)
 {
-	struct found f = {.id = id, .dcpl = -1, .type = -1};
+	struct model_dataset_found f = {.id = id, .dcpl = -1, .type = -1};
 	struct err why = ERR_INIT;
 	int rc;
 
@@ -283,12 +286,12 @@ int h5_dataset_add(struct h5_build *b, hid_t id, uint32_t group, uint32_t file, 
 	if (f.dcpl < 0 || f.type < 0)
 		rc = h5_error(&why, -EBADMSG, "it cannot be read");
 	else
-		rc = read_all(b, &f, &why);
+		rc = model_dataset_read_all(b, &f, &why);
 	h5_id_close(&f.type);
 	h5_id_close(&f.dcpl);
 	if (rc < 0)
 		return left_out(b, &f.w.a, rc, &why, e);
 	if (f.w.facts.dim_only && f.w.own_dim != DS_NONE)
 		return 0;
-	return add(b, &f, e);
+	return model_dataset_add(b, &f, e);
 }

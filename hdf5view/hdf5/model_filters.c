@@ -21,8 +21,8 @@ static bool available(struct h5_build *b, uint32_t id)
 	return yes;
 }
 
-static int read_one(struct h5_build *b, hid_t dcpl, unsigned i, struct codec_spec *spec,
-		    struct err *e)
+static int model_filters_read_one(struct h5_build *b, hid_t dcpl, unsigned i,
+				  struct codec_spec *spec, struct err *e)
 {
 	unsigned few[32], flags, config;
 	auto_free unsigned *many = NULL;
@@ -58,8 +58,8 @@ static int read_one(struct h5_build *b, hid_t dcpl, unsigned i, struct codec_spe
 	return 0;
 }
 
-/* judge - whether we decode the chain, the library does, or nobody. */
-static int judge(struct h5_build *b, struct ds_array *a, struct err *e)
+/* model_filters_judge - whether we decode the chain, the library does, or nobody. */
+static int model_filters_judge(struct h5_build *b, struct ds_array *a, struct err *e)
 {
 	struct buf why;
 
@@ -94,18 +94,18 @@ int h5_filters_read(struct h5_build *b, hid_t dcpl, struct ds_array *a, struct e
 	if (!specs)
 		return h5_full(b, e);
 	for (unsigned i = 0; i < (unsigned)n; i++) {
-		int rc = read_one(b, dcpl, i, &specs[i], e);
+		int rc = model_filters_read_one(b, dcpl, i, &specs[i], e);
 
 		if (rc < 0)
 			return rc;
 	}
 	a->chain.n = (uint32_t)n;
 	a->chain.specs = specs;
-	return judge(b, a, e);
+	return model_filters_judge(b, a, e);
 }
 
-static int fill_text(struct h5_build *b, hid_t dcpl, hid_t mem, struct ds_array *a,
-		     struct err *e)
+static int model_filters_fill_text(struct h5_build *b, hid_t dcpl, hid_t mem,
+				   struct ds_array *a, struct err *e)
 {
 	char *s = NULL;
 	const char *text;
@@ -143,7 +143,7 @@ int h5_fill_read(struct h5_build *b, hid_t dcpl, hid_t file_type, struct ds_arra
 	if (mem < 0)
 		return h5_error(e, -EBADMSG, "its type cannot be read");
 	if (a->type.kind == DT_VSTRING && H5Tget_class(mem) == H5T_STRING)
-		return fill_text(b, dcpl, mem, a, e);
+		return model_filters_fill_text(b, dcpl, mem, a, e);
 	if (dt_is_vlen(&a->type))
 		return 0;
 	/* an array type's fill value has all its elements; the model has room for one */

@@ -14,7 +14,7 @@
 
 #define HEADER_BYTES ((uint64_t)4096) /* of an object header, with what mostly follows it */
 
-struct link {
+struct model_groups_link {
 	const char *raw;  /* as the file says it */
 	const char *name; /* as presented; NULL: left out */
 	H5L_type_t type;
@@ -22,9 +22,9 @@ struct link {
 	bool shown;   /* it became an array or a group */
 };
 
-struct links {
+struct model_groups_links {
 	struct h5_build *b;
-	struct link *v;
+	struct model_groups_link *v;
 	size_t n, cap;
 	int rc;
 	struct err *e;
@@ -32,8 +32,8 @@ struct links {
 
 static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info, void *arg)
 {
-	struct links *l = arg;
-	struct link k = {.type = info->type};
+	struct model_groups_links *l = arg;
+	struct model_groups_link k = {.type = info->type};
 
 	(void)group;
 	k.addr = info->type == H5L_TYPE_HARD ? info->u.address : HADDR_UNDEF;
@@ -49,8 +49,8 @@ static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info,
 	return l->rc < 0 ? -1 : 0;
 }
 
-/* present - settle the name that a link is shown by. */
-static int present(struct h5_build *b, struct link *k, struct err *e)
+/* model_groups_present - settle the name that a link is shown by. */
+static int model_groups_present(struct h5_build *b, struct model_groups_link *k, struct err *e)
 {
 	bool mapped = false;
 	const char *name = h5_name(b, k->raw, &mapped), *shown;
@@ -84,8 +84,8 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 	return 0;
 }
 
-static int collect(struct h5_build *b, hid_t group, uint32_t at, bool ordered, struct links *l,
-		   struct err *e)
+static int model_groups_collect(struct h5_build *b, hid_t group, uint32_t at, bool ordered,
+				struct model_groups_links *l, struct err *e)
 {
 	herr_t rc = H5Literate(group, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
 			       NULL, collect_one, l);
@@ -101,7 +101,7 @@ static int collect(struct h5_build *b, hid_t group, uint32_t at, bool ordered, s
 			return e->code;
 	}
 	for (size_t i = 0; i < l->n; i++) {
-		int prc = present(b, &l->v[i], e);
+		int prc = model_groups_present(b, &l->v[i], e);
 
 		if (prc < 0)
 			return prc;
@@ -157,8 +157,8 @@ static hid_t open_external(struct h5_build *b, hid_t group, const char *raw, uin
 	return id;
 }
 
-static hid_t open_link(struct h5_build *b, hid_t group, const struct link *k, uint32_t *file,
-		       uint64_t *ret_addr, int *ret_rc, struct err *e)
+static hid_t open_link(struct h5_build *b, hid_t group, const struct model_groups_link *k,
+		       uint32_t *file, uint64_t *ret_addr, int *ret_rc, struct err *e)
 {
 	hid_t id;
 
@@ -184,8 +184,9 @@ static hid_t open_link(struct h5_build *b, hid_t group, const struct link *k, ui
 	return id;
 }
 
-static int add_group(struct h5_build *b, uint32_t parent, uint32_t file, uint64_t addr,
-		     const char *name, unsigned depth, struct err *e)
+static int model_groups_add_group(struct h5_build *b, uint32_t parent, uint32_t file,
+				  uint64_t addr, const char *name, unsigned depth,
+				  struct err *e)
 {
 	struct h5_bgroup g = {
 		.g = {.name = name, .parent = parent}, .file = file, .addr = addr};
@@ -203,7 +204,7 @@ static int add_group(struct h5_build *b, uint32_t parent, uint32_t file, uint64_
 	return 0;
 }
 
-static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k,
+static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct model_groups_link *k,
 		    unsigned depth, struct err *e)
 {
 	uint32_t file = b->groups[group].file;
@@ -222,7 +223,7 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k
 			       HDF5_NODES_MAX);
 	switch (H5Iget_type(obj)) {
 	case H5I_GROUP:
-		return add_group(b, group, file, addr, k->name, depth, e);
+		return model_groups_add_group(b, group, file, addr, k->name, depth, e);
 	case H5I_DATASET:
 		return h5_dataset_add(b, obj, group, file, addr, k->name, e);
 	default:
@@ -238,7 +239,7 @@ struct member {
 	size_t at;
 };
 
-static int by_name(const void *pa, const void *pb)
+static int model_groups_by_name(const void *pa, const void *pb)
 {
 	const struct member *a = pa, *b = pb;
 	int c = strcmp(a->name, b->name);
@@ -246,7 +247,7 @@ static int by_name(const void *pa, const void *pb)
 	return c ? c : a->at < b->at ? -1 : a->at > b->at;
 }
 
-static int drop_equal(struct h5_build *b, uint32_t group, struct err *e)
+static int model_groups_drop_equal(struct h5_build *b, uint32_t group, struct err *e)
 {
 	const struct h5_bgroup *g = &b->groups[group];
 	size_t n = 0, all = (size_t)g->g.n_groups + g->g.n_arrays;
@@ -263,7 +264,7 @@ static int drop_equal(struct h5_build *b, uint32_t group, struct err *e)
 	for (uint32_t i = 0; i < g->g.n_groups; i++, n++)
 		v[n] = (struct member){b->groups[g->first_group + i].g.name,
 				       &b->groups[g->first_group + i].dead, n};
-	qsort(v, n, sizeof(*v), by_name);
+	qsort(v, n, sizeof(*v), model_groups_by_name);
 	for (size_t i = 1; i < n && rc == 0; i++) {
 		if (strcmp(v[i].name, v[i - 1].name) != 0)
 			continue;
@@ -289,7 +290,8 @@ static size_t path_push(struct h5_build *b, const char *name)
 }
 
 /* want_members - object headers are all over a file. Of a remote one they come side by side. */
-static void want_members(const struct h5_build *b, uint32_t file, const struct links *l)
+static void want_members(const struct h5_build *b, uint32_t file,
+			 const struct model_groups_links *l)
 {
 	struct blob *blob = b->src->g.blob;
 	struct blob_part parts[64];
@@ -316,8 +318,8 @@ static int walk_group(struct h5_build *b, uint32_t group, unsigned depth, struct
 static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool ordered,
 			unsigned depth, struct err *e)
 {
-	struct links l = {.b = b, .e = e};
-	int rc = collect(b, id, group, ordered, &l, e);
+	struct model_groups_links l = {.b = b, .e = e};
+	int rc = model_groups_collect(b, id, group, ordered, &l, e);
 
 	if (rc == 0)
 		want_members(b, b->groups[group].file, &l);
@@ -332,7 +334,7 @@ static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool order
 		b->path.len = len;
 	}
 	if (rc == 0)
-		rc = drop_equal(b, group, e);
+		rc = model_groups_drop_equal(b, group, e);
 	free(l.v);
 	return rc;
 }

@@ -18,8 +18,8 @@
 static const struct codec_ops *codecs[16];
 static size_t n_codecs, most = CODEC_H5Z_MAX;
 
-static size_t run(const struct codec_ops *ops, unsigned flags, size_t n_params,
-		  const unsigned *params, size_t n, size_t *size, void **buf)
+static size_t register_filters_run(const struct codec_ops *ops, unsigned flags, size_t n_params,
+				   const unsigned *params, size_t n, size_t *size, void **buf)
 {
 	if (!(flags & H5Z_FLAG_REVERSE))
 		return 0;
@@ -30,7 +30,7 @@ static size_t run(const struct codec_ops *ops, unsigned flags, size_t n_params,
 	static size_t run_##i(unsigned flags, size_t n_params, const unsigned params[],        \
 			      size_t n, size_t *size, void **buf)                              \
 	{                                                                                      \
-		return run(codecs[i], flags, n_params, params, n, size, buf);                  \
+		return register_filters_run(codecs[i], flags, n_params, params, n, size, buf); \
 	}
 SLOTS(FUNCTION)
 

@@ -31,7 +31,7 @@ static bool other_format(struct blob *b)
 	return false;
 }
 
-static int bid(const struct source_at *at, struct err *e)
+static int hdf5_source_bid(const struct source_at *at, struct err *e)
 {
 	uint64_t offset;
 	int rc;
@@ -42,8 +42,8 @@ static int bid(const struct source_at *at, struct err *e)
 	return rc == 0 ? 10 : rc == -EBADMSG ? 0 : rc;
 }
 
-/* same_file - whether the library's file is the one that st tells of. */
-static bool same_file(hid_t id, dev_t dev, ino_t ino)
+/* hdf5_source_same_file - whether the library's file is the one that st tells of. */
+static bool hdf5_source_same_file(hid_t id, dev_t dev, ino_t ino)
 {
 	struct stat st;
 	void *handle = NULL;
@@ -53,15 +53,15 @@ static bool same_file(hid_t id, dev_t dev, ino_t ino)
 	return fstat(*(int *)handle, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
-static int in_use(struct err *e)
+static int hdf5_source_in_use(struct err *e)
 {
 	return err_set(e, -EAGAIN,
 		       "it is open for writing by another program, or was "
 		       "never closed; in the latter case 'h5clear -s' repairs it");
 }
 
-/* explain - why the library did not open a file. */
-static int explain(int fd, struct err *e)
+/* hdf5_source_explain - why the library did not open a file. */
+static int hdf5_source_explain(int fd, struct err *e)
 {
 	char text[200];
 
@@ -72,7 +72,7 @@ static int explain(int fd, struct err *e)
 		(void)flock(fd, LOCK_UN); /* there was none, or we just took it */
 	h5_reason(text, sizeof(text));
 	if (strstr(text, "already open for write"))
-		return in_use(e);
+		return hdf5_source_in_use(e);
 	/* a system call that failed says nothing about the content */
 	return err_set(e, strstr(text, "errno = ") ? -EIO : -EBADMSG,
 		       "not readable as HDF5: %s", text);
@@ -104,9 +104,9 @@ static int open_far(struct h5_source *s, hid_t fapl, hid_t *ret, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (head[VERSION] >= 3 && (head[FLAGS] & (WRITING | WRITING_SWMR)))
-		return in_use(e);
+		return hdf5_source_in_use(e);
 	*ret = H5Fopen(FAR_NAME, H5F_ACC_RDONLY, fapl);
-	return *ret < 0 ? explain(-1, e) : 0;
+	return *ret < 0 ? hdf5_source_explain(-1, e) : 0;
 }
 
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, struct err *e)
@@ -122,13 +122,14 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 	if (isolated_remote(&s->g))
 		return open_far(s, fapl, ret, e);
 	id = H5Fopen(f ? f->path : s->g.path, H5F_ACC_RDONLY, fapl);
-	if (id >= 0 && f && !same_file(id, f->dev, f->ino)) {
+	if (id >= 0 && f && !hdf5_source_same_file(id, f->dev, f->ino)) {
 		h5_id_close(&id);
 		return err_set(e, -ESTALE, "the file '%.200s' was replaced", f->path);
 	}
-	if (!f && (id < 0 || !same_file(id, s->g.base.ds.st.st_dev, s->g.base.ds.st.st_ino))) {
+	if (!f && (id < 0 || !hdf5_source_same_file(id, s->g.base.ds.st.st_dev,
+						    s->g.base.ds.st.st_ino))) {
 		/* the path leads elsewhere by now; our descriptor does not */
-		int rc = id < 0 ? explain(s->g.fd, e) : 0;
+		int rc = id < 0 ? hdf5_source_explain(s->g.fd, e) : 0;
 
 		h5_id_close(&id);
 		if (rc == -EAGAIN)
@@ -141,13 +142,13 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 		s->moved |= id >= 0;
 	}
 	if (id < 0)
-		return explain(f ? -1 : s->g.fd, e);
+		return hdf5_source_explain(f ? -1 : s->g.fd, e);
 	*ret = id;
 	return 0;
 }
 
-static herr_t refuse(const char *parent, const char *group, const char *child,
-		     const char *object, unsigned *flags, hid_t fapl, void *arg)
+static herr_t hdf5_source_refuse(const char *parent, const char *group, const char *child,
+				 const char *object, unsigned *flags, hid_t fapl, void *arg)
 {
 	(void)parent;
 	(void)group;
@@ -163,23 +164,24 @@ hid_t h5_lapl(void)
 {
 	hid_t lapl = H5Pcreate(H5P_LINK_ACCESS);
 
-	if (lapl >= 0 && H5Pset_elink_cb(lapl, refuse, NULL) < 0) {
+	if (lapl >= 0 && H5Pset_elink_cb(lapl, hdf5_source_refuse, NULL) < 0) {
 		(void)H5Pclose(lapl);
 		return -1;
 	}
 	return lapl;
 }
 
-static int open_source(const struct source_at *at, const struct source_options *opts,
-		       struct source **ret, struct err *e)
+static int hdf5_source_open_source(const struct source_at *at,
+				   const struct source_options *opts, struct source **ret,
+				   struct err *e)
 {
 	return isolated_open(&h5_guest_kind, at, opts, ret, e);
 }
 
 const struct source_ops hdf5_source_ops = {
 	.name = "hdf5",
-	.bid = bid,
-	.open = open_source,
+	.bid = hdf5_source_bid,
+	.open = hdf5_source_open_source,
 	.close = isolated_close,
 	.locate = h5_locate,
 	.next = h5_next,

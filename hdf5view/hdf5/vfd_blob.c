@@ -11,27 +11,27 @@
 
 #define ADDR_MAX ((haddr_t)INT64_MAX)
 
-/* file - what libhdf5 has open. */
-struct file {
+/* vfd_blob_file - what libhdf5 has open. */
+struct vfd_blob_file {
 	H5FD_t pub; /* first, libhdf5's */
 	struct blob *blob;
 	haddr_t eoa;
 };
 
-/* config - what the property list carries. */
-struct config {
+/* vfd_blob_config - what the property list carries. */
+struct vfd_blob_config {
 	struct blob *blob;
 };
 
-static const struct file *of(const H5FD_t *f)
+static const struct vfd_blob_file *vfd_blob_of(const H5FD_t *f)
 {
-	return (const struct file *)(const void *)f;
+	return (const struct vfd_blob_file *)(const void *)f;
 }
 
-static H5FD_t *vfd_open(const char *name, unsigned flags, hid_t fapl, haddr_t maxaddr)
+static H5FD_t *vfd_blob_vfd_open(const char *name, unsigned flags, hid_t fapl, haddr_t maxaddr)
 {
-	const struct config *c = H5Pget_driver_info(fapl);
-	struct file *f;
+	const struct vfd_blob_config *c = H5Pget_driver_info(fapl);
+	struct vfd_blob_file *f;
 
 	(void)name;
 	if (!c || !c->blob || maxaddr == 0 || c->blob->size > ADDR_MAX ||
@@ -44,20 +44,20 @@ static H5FD_t *vfd_open(const char *name, unsigned flags, hid_t fapl, haddr_t ma
 	return &f->pub;
 }
 
-static herr_t vfd_close(H5FD_t *f)
+static herr_t vfd_blob_vfd_close(H5FD_t *f)
 {
-	free(CONTAINER_OF(f, struct file, pub));
+	free(CONTAINER_OF(f, struct vfd_blob_file, pub));
 	return 0;
 }
 
-static int vfd_cmp(const H5FD_t *a, const H5FD_t *b)
+static int vfd_blob_vfd_cmp(const H5FD_t *a, const H5FD_t *b)
 {
-	uintptr_t x = (uintptr_t)of(a)->blob, y = (uintptr_t)of(b)->blob;
+	uintptr_t x = (uintptr_t)vfd_blob_of(a)->blob, y = (uintptr_t)vfd_blob_of(b)->blob;
 
 	return x < y ? -1 : x > y;
 }
 
-static herr_t vfd_query(const H5FD_t *f, unsigned long *flags)
+static herr_t vfd_blob_vfd_query(const H5FD_t *f, unsigned long *flags)
 {
 	(void)f;
 	*flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
@@ -66,30 +66,31 @@ static herr_t vfd_query(const H5FD_t *f, unsigned long *flags)
 	return 0;
 }
 
-static haddr_t vfd_get_eoa(const H5FD_t *f, H5FD_mem_t type)
+static haddr_t vfd_blob_vfd_get_eoa(const H5FD_t *f, H5FD_mem_t type)
 {
 	(void)type;
-	return of(f)->eoa;
+	return vfd_blob_of(f)->eoa;
 }
 
-static herr_t vfd_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t addr)
+static herr_t vfd_blob_vfd_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t addr)
 {
 	(void)type;
-	CONTAINER_OF(f, struct file, pub)->eoa = addr;
+	CONTAINER_OF(f, struct vfd_blob_file, pub)->eoa = addr;
 	return 0;
 }
 
-static haddr_t vfd_get_eof(const H5FD_t *f, H5FD_mem_t type)
+static haddr_t vfd_blob_vfd_get_eof(const H5FD_t *f, H5FD_mem_t type)
 {
 	(void)type;
-	return of(f)->blob->size;
+	return vfd_blob_of(f)->blob->size;
 }
 
-/* vfd_read - what lies behind the end of the file is zeros, as with the library's own drivers. */
-static herr_t vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,
-		       void *out)
+/* vfd_blob_vfd_read - what lies behind the end of the file is zeros, as with the library's own
+ * drivers. */
+static herr_t vfd_blob_vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,
+				void *out)
 {
-	struct blob *b = of(f)->blob;
+	struct blob *b = vfd_blob_of(f)->blob;
 	size_t there = addr < b->size ? (size_t)u64_min(n, b->size - addr) : 0;
 
 	(void)type;
@@ -98,8 +99,8 @@ static herr_t vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, siz
 	return there > 0 && blob_read(b, addr, out, there, NULL) < 0 ? -1 : 0;
 }
 
-static herr_t vfd_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,
-			const void *data)
+static herr_t vfd_blob_vfd_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,
+				 const void *data)
 {
 	(void)f;
 	(void)type;
@@ -118,22 +119,22 @@ static const H5FD_class_t driver = {
 	.name = "nczarrfs remote",
 	.maxaddr = ADDR_MAX,
 	.fc_degree = H5F_CLOSE_WEAK,
-	.fapl_size = sizeof(struct config),
-	.open = vfd_open,
-	.close = vfd_close,
-	.cmp = vfd_cmp,
-	.query = vfd_query,
-	.get_eoa = vfd_get_eoa,
-	.set_eoa = vfd_set_eoa,
-	.get_eof = vfd_get_eof,
-	.read = vfd_read,
-	.write = vfd_write,
+	.fapl_size = sizeof(struct vfd_blob_config),
+	.open = vfd_blob_vfd_open,
+	.close = vfd_blob_vfd_close,
+	.cmp = vfd_blob_vfd_cmp,
+	.query = vfd_blob_vfd_query,
+	.get_eoa = vfd_blob_vfd_get_eoa,
+	.set_eoa = vfd_blob_vfd_set_eoa,
+	.get_eof = vfd_blob_vfd_get_eof,
+	.read = vfd_blob_vfd_read,
+	.write = vfd_blob_vfd_write,
 	.fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
 hid_t h5_far_fapl(struct blob *b)
 {
-	const struct config c = {.blob = b};
+	const struct vfd_blob_config c = {.blob = b};
 	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	hid_t id = H5FDregister(&driver);
 

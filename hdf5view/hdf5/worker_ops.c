@@ -6,7 +6,7 @@
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/hdf5/library.h"
 
-static struct isolated *make(void)
+static struct isolated *worker_ops_make(void)
 {
 	struct h5_source *s = alloc_array(1, sizeof(*s));
 
@@ -17,7 +17,7 @@ static struct isolated *make(void)
 	return &s->g;
 }
 
-static void release(struct isolated *g)
+static void worker_ops_release(struct isolated *g)
 {
 	struct h5_source *s = h5_of_guest(g);
 
@@ -34,15 +34,15 @@ static void release(struct isolated *g)
 	free(s);
 }
 
-static int set_up(struct isolated *g, struct err *e)
+static int worker_ops_set_up(struct isolated *g, struct err *e)
 {
 	return h5_file_read(g->blob, &h5_of_guest(g)->raw, e);
 }
 
 /* ---- opening, in a child ---- */
 
-/* read_all - the whole file into the model, with h5_lock held. */
-static int read_all(struct h5_build *b, struct err *e)
+/* worker_ops_read_all - the whole file into the model, with h5_lock held. */
+static int worker_ops_read_all(struct h5_build *b, struct err *e)
 {
 	int rc = h5_open_file(b->src, 0, true, &b->file, e);
 
@@ -57,7 +57,7 @@ static int read_all(struct h5_build *b, struct err *e)
 	return rc == 0 ? h5_freeze(b, e) : rc;
 }
 
-static int build(struct isolated *g, const void **ret_own, struct err *e)
+static int worker_ops_build(struct isolated *g, const void **ret_own, struct err *e)
 {
 	struct h5_source *s = h5_of_guest(g);
 	struct h5_build b = {.src = s, .arena = &g->base.ds.arena};
@@ -66,7 +66,7 @@ static int build(struct isolated *g, const void **ret_own, struct err *e)
 
 	buf_init(&b.path, (size_t)1 << 20);
 	h5_enter();
-	rc = read_all(&b, e);
+	rc = worker_ops_read_all(&b, e);
 	/* what it took for absent or damaged then, and left out, may be there */
 	if (h5_transient_error(NULL) < 0)
 		rc = h5_transient_error(e);
@@ -90,7 +90,7 @@ static int build(struct isolated *g, const void **ret_own, struct err *e)
 
 /* ---- the model's own part ---- */
 
-static bool sound(const struct isolated_verify *v, const void *p)
+static bool worker_ops_sound(const struct isolated_verify *v, const void *p)
 {
 	const struct dataset *ds = v->ds;
 	const struct h5_own *own = p;
@@ -122,7 +122,7 @@ static bool sound(const struct isolated_verify *v, const void *p)
 	return true;
 }
 
-static int use(struct isolated *g, const void *p, struct err *e)
+static int worker_ops_use(struct isolated *g, const void *p, struct err *e)
 {
 	struct h5_source *s = h5_of_guest(g);
 	const struct h5_own *own = p;
@@ -145,28 +145,28 @@ static int use(struct isolated *g, const void *p, struct err *e)
 
 /* ---- processes ---- */
 
-/* has_files - a test, or another program with one thread, may have forked this child while it had
- * files open. */
-static bool has_files(void)
+/* worker_ops_has_files - a test, or another program with one thread, may have forked this child
+ * while it had files open. */
+static bool worker_ops_has_files(void)
 {
 	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
 }
 
-static void begin(void)
+static void worker_ops_begin(void)
 {
 	codec_plugins_local();
 	codec_plugins_given();
 	(void)H5PLset_loading_state(0); /* register_filters.c says which may be used */
 }
 
-static void run(const struct child_self *self)
+static void worker_ops_run(const struct child_self *self)
 {
 	isolated_run(&h5_guest_kind, self);
 }
 
-/* confine - plugins lie somewhere. */
-static int confine(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
-		   struct err *e)
+/* worker_ops_confine - plugins lie somewhere. */
+static int worker_ops_confine(struct sandbox_path *paths, size_t n,
+			      const struct sandbox_limits *limits, struct err *e)
 {
 	n += codec_plugins_dirs(paths + n, ISOLATED_PATHS_MAX - n);
 	return sandbox_enter(h5_guest_kind.child.may, paths, n, limits, e);
@@ -191,9 +191,9 @@ static bool needs(const struct isolated *g)
 	return false;
 }
 
-/* before - children find the plugins that the forker found; only files that name unknown filters
- * make it look. */
-static void before(const void *own, const void *data)
+/* worker_ops_before - children find the plugins that the forker found; only files that name unknown
+ * filters make it look. */
+static void worker_ops_before(const void *own, const void *data)
 {
 	const struct isolated_job *job = data;
 
@@ -209,22 +209,22 @@ const struct isolated_kind h5_guest_kind = {
 			.who = "the HDF5 library",
 			.n_fds = ISOLATED_FDS,
 			.may = SANDBOX_OPENS | SANDBOX_LOADS,
-			.run = run,
-			.before = before,
-			.keeps_files = has_files,
+			.run = worker_ops_run,
+			.before = worker_ops_before,
+			.keeps_files = worker_ops_has_files,
 			.enter = h5_enter,
 			.leave = h5_leave,
 		},
-	.make = make,
-	.release = release,
-	.set_up = set_up,
-	.begin = begin,
-	.confine = confine,
+	.make = worker_ops_make,
+	.release = worker_ops_release,
+	.set_up = worker_ops_set_up,
+	.begin = worker_ops_begin,
+	.confine = worker_ops_confine,
 	.short_of = codec_plugins_short,
 	.needs = needs,
-	.build = build,
-	.sound = sound,
-	.use = use,
+	.build = worker_ops_build,
+	.sound = worker_ops_sound,
+	.use = worker_ops_use,
 	.chunk = h5_library_chunk,
 	.vlen = h5_library_vlen,
 };

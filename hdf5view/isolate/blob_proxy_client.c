@@ -21,20 +21,22 @@ struct far_client {
 	uint64_t block[BLOCKS]; /* which one it is */
 };
 
-static struct far_client *of(struct blob *b)
+static struct far_client *blob_proxy_client_of(struct blob *b)
 {
 	return CONTAINER_OF(b, struct far_client, base);
 }
 
-/* gone - the server does not listen any more, so that this process will not live long either. */
-static int gone(struct far_client *c, struct err *e)
+/* blob_proxy_client_gone - the server does not listen any more, so that this process will not live
+ * long either. */
+static int blob_proxy_client_gone(struct far_client *c, struct err *e)
 {
 	(void)err_set(&c->failed, -EIO, "the server does not answer");
 	return err_set(e, -EIO, "%s", c->failed.msg);
 }
 
-/* ask - at most BLOB_PROXY_READ_MAX bytes. */
-static int ask(struct far_client *c, uint64_t off, void *out, size_t n, struct err *e)
+/* blob_proxy_client_ask - at most BLOB_PROXY_READ_MAX bytes. */
+static int blob_proxy_client_ask(struct far_client *c, uint64_t off, void *out, size_t n,
+				 struct err *e)
 {
 	const struct blob_proxy_request q = {.op = BLOB_PROXY_READ, .off = off, .len = n};
 	char text[ERR_TEXT_MAX];
@@ -42,14 +44,14 @@ static int ask(struct far_client *c, uint64_t off, void *out, size_t n, struct e
 
 	if (!child_send(c->sock, &q, sizeof(q), 0) ||
 	    child_take(c->sock, &a, sizeof(a), INT64_MAX) != CHILD_TAKEN)
-		return gone(c, e);
+		return blob_proxy_client_gone(c, e);
 	if (a.rc == 0)
 		return a.len == n && child_take(c->sock, out, n, INT64_MAX) == CHILD_TAKEN
 			       ? 0
-			       : gone(c, e);
+			       : blob_proxy_client_gone(c, e);
 	if (a.len >= sizeof(text) ||
 	    child_take(c->sock, text, (size_t)a.len, INT64_MAX) != CHILD_TAKEN)
-		return gone(c, e);
+		return blob_proxy_client_gone(c, e);
 	text[a.len] = '\0';
 	if (c->failed.code == 0)
 		(void)err_set(&c->failed, (int)a.rc, "%s", text);
@@ -72,7 +74,8 @@ static const uint8_t *block_of(struct far_client *c, uint64_t i, struct err *e)
 		return NULL;
 	}
 	c->block[slot] = UINT64_MAX;
-	if (ask(c, off, c->data[slot], (size_t)u64_min(BLOCK, c->base.size - off), e) < 0)
+	if (blob_proxy_client_ask(c, off, c->data[slot],
+				  (size_t)u64_min(BLOCK, c->base.size - off), e) < 0)
 		return NULL;
 	c->block[slot] = i;
 	return c->data[slot];
@@ -80,7 +83,7 @@ static const uint8_t *block_of(struct far_client *c, uint64_t i, struct err *e)
 
 static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 {
-	struct far_client *c = of(b);
+	struct far_client *c = blob_proxy_client_of(b);
 
 	while (n > 0) {
 		size_t some = n < BLOB_PROXY_PARTS_MAX ? n : BLOB_PROXY_PARTS_MAX;
@@ -97,7 +100,7 @@ static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 
 static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
-	struct far_client *c = of(b);
+	struct far_client *c = blob_proxy_client_of(b);
 	uint64_t end;
 	int rc;
 
@@ -114,7 +117,7 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 
 		if (len >= LARGE) {
 			n = (size_t)u64_min(len, BLOB_PROXY_READ_MAX);
-			rc = ask(c, off, out, n, e);
+			rc = blob_proxy_client_ask(c, off, out, n, e);
 			if (rc < 0)
 				return rc;
 		} else {

@@ -44,14 +44,14 @@ int blob_proxy_pair(int ret[2], struct err *e)
 	return 0;
 }
 
-/* take - n bytes from the child; false when it has gone. */
-static bool take(int sock, void *out, size_t n)
+/* blob_proxy_server_take - n bytes from the child; false when it has gone. */
+static bool blob_proxy_server_take(int sock, void *out, size_t n)
 {
 	return child_take(sock, out, n, INT64_MAX) == CHILD_TAKEN;
 }
 
-/* want - a range, cut to the file. */
-static void want(struct far_server *f, uint64_t off, uint64_t len)
+/* blob_proxy_server_want - a range, cut to the file. */
+static void blob_proxy_server_want(struct far_server *f, uint64_t off, uint64_t len)
 {
 	struct blob_part p = {.off = off};
 
@@ -75,8 +75,8 @@ static void want_first(struct far_server *f)
 	f->ahead_end = p[0].len;
 }
 
-/* want_on - who goes on where the last read ended will probably read on. */
-static void want_on(struct far_server *f, uint64_t off, uint64_t len)
+/* blob_proxy_server_want_on - who goes on where the last read ended will probably read on. */
+static void blob_proxy_server_want_on(struct far_server *f, uint64_t off, uint64_t len)
 {
 	bool on = off >= f->next && off - f->next <= AHEAD_LEAST;
 
@@ -88,11 +88,11 @@ static void want_on(struct far_server *f, uint64_t off, uint64_t len)
 	if (f->next + f->ahead / 2 < f->ahead_end)
 		return;
 	f->ahead = u64_min(u64_max(2 * f->ahead, AHEAD_LEAST), AHEAD_MOST);
-	want(f, u64_max(f->next, f->ahead_end), f->ahead);
+	blob_proxy_server_want(f, u64_max(f->next, f->ahead_end), f->ahead);
 	f->ahead_end = u64_max(f->next, f->ahead_end) + f->ahead;
 }
 
-static bool answer(struct far_server *f, int rc, const void *data, size_t n)
+static bool blob_proxy_server_answer(struct far_server *f, int rc, const void *data, size_t n)
 {
 	const struct child_answer a = {.rc = rc, .len = n};
 
@@ -110,7 +110,7 @@ static bool do_read(struct far_server *f, const struct blob_proxy_request *q)
 	    q->len > f->blob->size - q->off)
 		return false;
 	if (f->all)
-		want_on(f, q->off, q->len);
+		blob_proxy_server_want_on(f, q->off, q->len);
 	start = cancel_now();
 	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
 	atomic_fetch_add(&f->waited, cancel_now() - start);
@@ -118,8 +118,8 @@ static bool do_read(struct far_server *f, const struct blob_proxy_request *q)
 		atomic_store(&f->failed, true);
 	if (rc == -EBADMSG) /* of the server that has it, and no word about the file */
 		rc = -EIO;
-	return rc == 0 ? answer(f, 0, f->room, (size_t)q->len)
-		       : answer(f, rc, e.msg, strlen(e.msg));
+	return rc == 0 ? blob_proxy_server_answer(f, 0, f->room, (size_t)q->len)
+		       : blob_proxy_server_answer(f, rc, e.msg, strlen(e.msg));
 }
 
 static bool do_want(struct far_server *f, uint32_t n)
@@ -127,7 +127,8 @@ static bool do_want(struct far_server *f, uint32_t n)
 	struct blob_part p[BLOB_PROXY_PARTS_MAX];
 	size_t some = 0;
 
-	if (n == 0 || n > BLOB_PROXY_PARTS_MAX || !take(f->sock, p, n * sizeof(*p)))
+	if (n == 0 || n > BLOB_PROXY_PARTS_MAX ||
+	    !blob_proxy_server_take(f->sock, p, n * sizeof(*p)))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		if (p[i].off >= f->blob->size || p[i].len == 0)
@@ -140,7 +141,7 @@ static bool do_want(struct far_server *f, uint32_t n)
 	return true;
 }
 
-static void *run(void *arg)
+static void *blob_proxy_server_run(void *arg)
 {
 	struct far_server *f = arg;
 	struct blob_proxy_request q;
@@ -149,7 +150,7 @@ static void *run(void *arg)
 	cancel_begin(&f->stop);
 	if (f->all)
 		want_first(f);
-	while (ok && take(f->sock, &q, sizeof(q)))
+	while (ok && blob_proxy_server_take(f->sock, &q, sizeof(q)))
 		ok = q.op == BLOB_PROXY_READ ? do_read(f, &q)
 					     : q.op == BLOB_PROXY_WANT && do_want(f, q.n);
 	(void)pthread_mutex_lock(&f->lock);
@@ -160,8 +161,9 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* start - a thread that takes no signals: they are for the one that ends the mount. */
-static int start(struct far_server *f)
+/* blob_proxy_server_start - a thread that takes no signals: they are for the one that ends the
+ * mount. */
+static int blob_proxy_server_start(struct far_server *f)
 {
 	sigset_t all, old;
 	int errnum;
@@ -170,7 +172,7 @@ static int start(struct far_server *f)
 	errnum = pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (errnum)
 		return errnum;
-	errnum = pthread_create(&f->thread, NULL, run, f);
+	errnum = pthread_create(&f->thread, NULL, blob_proxy_server_run, f);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
 	return errnum;
 }
@@ -190,7 +192,7 @@ int blob_proxy_serve(struct blob *b, int sock, bool all, struct far_server **ret
 	f->sock = sock;
 	f->all = all;
 	(void)pthread_mutex_init(&f->lock, NULL);
-	errnum = start(f);
+	errnum = blob_proxy_server_start(f);
 	if (errnum) {
 		(void)pthread_mutex_destroy(&f->lock);
 		free(f->room);

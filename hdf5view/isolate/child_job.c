@@ -26,9 +26,9 @@ bool isolated_own_plugins(const void *p)
 	       (own->kind == ISOLATED_READ && g->kind->needs && g->kind->needs(g));
 }
 
-/* confine - before anything of the source is looked at. */
-static int confine(const struct isolated_kind *kind, const struct isolated_job *job, int fd,
-		   struct err *e)
+/* child_job_confine - before anything of the source is looked at. */
+static int child_job_confine(const struct isolated_kind *kind, const struct isolated_job *job,
+			     int fd, struct err *e)
 {
 	struct sandbox_path paths[ISOLATED_PATHS_MAX] = {{.fd = fd}};
 	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
@@ -41,9 +41,9 @@ static int confine(const struct isolated_kind *kind, const struct isolated_job *
 	return sandbox_enter(kind->child.may, paths, n, &limits, e);
 }
 
-/* job_of - what this process has to do: as it was sent, or, in a fork of who asked, made of what
- * that has. */
-static const struct isolated_job *job_of(const struct child_self *self, struct err *e)
+/* child_job_job_of - what this process has to do: as it was sent, or, in a fork of who asked, made
+ * of what that has. */
+static const struct isolated_job *child_job_job_of(const struct child_self *self, struct err *e)
 {
 	const struct own_job *own = self->own;
 	struct isolated_job *job;
@@ -62,12 +62,12 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 	const struct own_job *own = self->own;
 	struct isolated *g = own ? own->g : NULL;
 	struct err e = ERR_INIT;
-	const struct isolated_job *job = job_of(self, &e);
+	const struct isolated_job *job = child_job_job_of(self, &e);
 	int rc;
 
 	if (kind->begin)
 		kind->begin();
-	if (!job || confine(kind, job, self->fds[ISOLATED_FD_SOURCE], &e) < 0) {
+	if (!job || child_job_confine(kind, job, self->fds[ISOLATED_FD_SOURCE], &e) < 0) {
 		child_say(self->sock, e.code ? e.code : -EIO, e.msg, strlen(e.msg));
 		_exit(1);
 	}
@@ -95,9 +95,9 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 	isolated_read_job(g, self->sock);
 }
 
-/* start - fd: of the source, or what takes its place. */
-static int start(struct isolated *g, enum isolated_job_kind kind, int fd,
-		 struct child_proc *ret, struct err *e)
+/* child_job_start - fd: of the source, or what takes its place. */
+static int child_job_start(struct isolated *g, enum isolated_job_kind kind, int fd,
+			   struct child_proc *ret, struct err *e)
 {
 	const int fds[ISOLATED_FDS] = {
 		[ISOLATED_FD_SOURCE] = fd, [ISOLATED_FD_REGION] = g->region_fd};
@@ -124,13 +124,13 @@ int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 
 	ret->far = NULL;
 	if (!isolated_remote(g))
-		return start(g, kind, g->fd, &ret->p, e);
+		return child_job_start(g, kind, g->fd, &ret->p, e);
 	ret->p.pid = 0;
 	rc = blob_proxy_pair(pair, e);
 	if (rc < 0)
 		return rc;
 	/* the thread comes after the child, which may be a fork of this process */
-	rc = start(g, kind, pair[1], &ret->p, e);
+	rc = child_job_start(g, kind, pair[1], &ret->p, e);
 	(void)close(pair[1]);
 	if (rc == 0)
 		rc = blob_proxy_serve(g->blob, pair[0], kind == ISOLATED_OPEN, &ret->far, e);

@@ -94,8 +94,10 @@ static int use_model(struct isolated *g, struct err *e)
 	return g->kind->use(g, m->own, e);
 }
 
-/* set_up - canonical paths, and what the kind wants to know. named: path is only for messages. */
-static int set_up(struct isolated *g, const char *path, bool named, struct err *e)
+/* isolated_source_set_up - canonical paths, and what the kind wants to know. named: path is only
+ * for messages. */
+static int isolated_source_set_up(struct isolated *g, const char *path, bool named,
+				  struct err *e)
 {
 	const char *root = named ? NULL : g->opts.link_root;
 
@@ -147,7 +149,7 @@ int isolated_of_job(const struct isolated_kind *kind, const struct isolated_job 
 	if (g->region != job->at)
 		return err_set(e, -EADDRINUSE, "memory for %s's process is taken",
 			       kind->child.who);
-	rc = set_up(g, job->path, job->named, e);
+	rc = isolated_source_set_up(g, job->path, job->named, e);
 	if (rc == 0 && job->kind == ISOLATED_READ)
 		rc = use_model(g, e);
 	*ret = g;
@@ -203,7 +205,7 @@ static int make_region(struct isolated *g, struct err *e)
 	return err_sys(e, errno, "memory for the dataset's metadata");
 }
 
-static void shm_release(struct isolated *g)
+static void isolated_source_shm_release(struct isolated *g)
 {
 	if (g->region)
 		(void)munmap(g->region, g->region_size);
@@ -213,26 +215,26 @@ static void shm_release(struct isolated *g)
 	g->region_fd = -1;
 }
 
-static int nonsense(const struct isolated *g, struct err *e)
+static int isolated_source_nonsense(const struct isolated *g, struct err *e)
 {
 	return err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
 		       g->kind->child.who);
 }
 
-/* take_reason - the text of a failure. */
-static int take_reason(const struct isolated *g, int sock, const struct child_answer *a,
-		       int64_t end, struct err *e)
+/* isolated_source_take_reason - the text of a failure. */
+static int isolated_source_take_reason(const struct isolated *g, int sock,
+				       const struct child_answer *a, int64_t end, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
 
 	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text) ||
 	    child_take(sock, text, (size_t)a->len, end) != CHILD_TAKEN)
-		return nonsense(g, e);
+		return isolated_source_nonsense(g, e);
 	text[a->len] = '\0';
 	return err_set(e, (int)a->rc, "%s", text);
 }
 
-static int died(const struct isolated *g, int status, struct err *e)
+static int isolated_source_died(const struct isolated *g, int status, struct err *e)
 {
 	const char *who = g->kind->child.who;
 	char why[CHILD_WHY_MAX];
@@ -262,8 +264,8 @@ static int died(const struct isolated *g, int status, struct err *e)
 		       who, WEXITSTATUS(status));
 }
 
-/* ask - one child, one model. */
-static int ask(struct isolated *g, struct err *e)
+/* isolated_source_ask - one child, one model. */
+static int isolated_source_ask(struct isolated *g, struct err *e)
 {
 	uint64_t ms = g->opts.open_timeout_ms;
 	int64_t end = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
@@ -282,14 +284,14 @@ static int ask(struct isolated *g, struct err *e)
 	    ((a.rc == RETRY_WITH_PLUGINS && !g->plugins) || (a.rc == RETRY_NOMEM && !g->again)))
 		rc = (int)a.rc;
 	else if (rc == 0 && got == CHILD_TAKEN && a.rc)
-		rc = take_reason(g, child.p.sock, &a, end, e);
+		rc = isolated_source_take_reason(g, child.p.sock, &a, end, e);
 	if (got == CHILD_LATE)
 		waited = blob_proxy_waited(child.far);
 	status = isolated_child_end(&child);
 	if (rc > 0)
 		return rc;
 	if (rc == 0 && got == CHILD_GONE)
-		return died(g, status, e);
+		return isolated_source_died(g, status, e);
 	if (rc == 0 && got == CHILD_LATE && waited > (int64_t)ms / 2)
 		return err_set(e, -ETIMEDOUT,
 			       "not open after %" PRIu64 " seconds, most of which the network "
@@ -315,17 +317,17 @@ static int region_read(const struct isolated *g, void *out, size_t len, size_t o
 		if (n > 0)
 			at += (size_t)n;
 		else if (n == 0)
-			return nonsense(g, e);
+			return isolated_source_nonsense(g, e);
 		else if (errno != EINTR)
 			return err_sys(e, errno, "read the dataset's metadata");
 	}
 	return 0;
 }
 
-/* copy_of - `used` bytes of a region in memory of ours that nobody can write to any more. Not by
- * way of the mapping: whoever took the child over may have left a process that still has it, and
- * makes it shorter. Returns a descriptor, or -errno. */
-static int copy_of(const struct isolated *g, size_t used, struct err *e)
+/* isolated_source_copy_of - `used` bytes of a region in memory of ours that nobody can write to any
+ * more. Not by way of the mapping: whoever took the child over may have left a process that still
+ * has it, and makes it shorter. Returns a descriptor, or -errno. */
+static int isolated_source_copy_of(const struct isolated *g, size_t used, struct err *e)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 	int fd = memfd_create("nczarrfs-model", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc = 0;
@@ -348,9 +350,9 @@ static int copy_of(const struct isolated *g, size_t used, struct err *e)
 	return rc;
 }
 
-/* settle - the model is a copy, at the same address, as long as what is used of it. Later children
- * get that one. */
-static int settle(struct isolated *g, struct err *e)
+/* isolated_source_settle - the model is a copy, at the same address, as long as what is used of it.
+ * Later children get that one. */
+static int isolated_source_settle(struct isolated *g, struct err *e)
 {
 	size_t said = 0;
 	size_t used;
@@ -360,11 +362,11 @@ static int settle(struct isolated *g, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (said < sizeof(struct isolated_model) || said > g->region_size)
-		return nonsense(g, e);
+		return isolated_source_nonsense(g, e);
 	used = (said + 4095) & ~(size_t)4095;
 	if (used > g->region_size)
 		used = g->region_size;
-	fd = copy_of(g, used, e);
+	fd = isolated_source_copy_of(g, used, e);
 	if (fd < 0)
 		return fd;
 	(void)munmap((uint8_t *)g->region + used, g->region_size - used);
@@ -381,7 +383,7 @@ static int ask_anew(struct isolated *g, struct err *e)
 {
 	int rc = make_region(g, e);
 
-	return rc == 0 ? ask(g, e) : rc;
+	return rc == 0 ? isolated_source_ask(g, e) : rc;
 }
 
 /* open_model - let a child build the model, check it, make it ours. */
@@ -396,21 +398,21 @@ static int open_model(struct isolated *g, struct err *e)
 		while (rc > 0) { /* twice at most: each is asked for once */
 			g->plugins |= rc == RETRY_WITH_PLUGINS;
 			g->again |= rc == RETRY_NOMEM;
-			shm_release(g);
+			isolated_source_shm_release(g);
 			rc = ask_anew(g, e);
 		}
 		if (rc == -EADDRINUSE) { /* keep the place, so that the next is another one */
 			taken[i] = g->region;
 			sizes[i] = g->region_size;
 			g->region = NULL;
-			shm_release(g);
+			isolated_source_shm_release(g);
 		}
 	}
 	for (size_t i = 0; i < PLACE_TRIES; i++)
 		if (taken[i])
 			(void)munmap(taken[i], sizes[i]);
 	if (rc == 0)
-		rc = settle(g, e);
+		rc = isolated_source_settle(g, e);
 	if (rc == 0)
 		rc = use_model(g, e);
 	return rc;
@@ -418,13 +420,13 @@ static int open_model(struct isolated *g, struct err *e)
 
 /* ---- the operations ---- */
 
-/* release - everything but the descriptor. */
-static void release(struct isolated *g)
+/* isolated_source_release - everything but the descriptor. */
+static void isolated_source_release(struct isolated *g)
 {
 	isolated_worker_release(&g->worker);
 	free(g->link_root);
 	free(g->path);
-	shm_release(g);
+	isolated_source_shm_release(g);
 	g->kind->release(g);
 }
 
@@ -447,11 +449,11 @@ int isolated_open(const struct isolated_kind *kind, const struct source_at *at,
 	g->region_fd = -1;
 	g->opts = *opts;
 	isolated_worker_init(&g->worker, opts->read_timeout_ms);
-	rc = set_up(g, at->path, isolated_remote(g) || g->origin, &why);
+	rc = isolated_source_set_up(g, at->path, isolated_remote(g) || g->origin, &why);
 	if (rc == 0)
 		rc = open_model(g, &why);
 	if (rc < 0) {
-		release(g);
+		isolated_source_release(g);
 		return err_set(e, rc, "%s", why.msg);
 	}
 	*ret = &g->base;
@@ -464,7 +466,7 @@ void isolated_close(struct source *s)
 	struct blob *remote = isolated_remote(g) ? g->blob : g->origin;
 	int fd = g->fd;
 
-	release(g);
+	isolated_source_release(g);
 	blob_close(remote);
 	if (fd >= 0)
 		(void)close(fd); /* it was only read from */

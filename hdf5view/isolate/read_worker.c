@@ -21,7 +21,7 @@
 
 enum op { OP_CHUNK = 1, OP_VLEN };
 
-struct request {
+struct read_worker_request {
 	uint32_t op, array;
 	uint64_t linear;
 	uint64_t len;   /* chunk: bytes wanted; vlen: at most */
@@ -33,7 +33,8 @@ struct request {
 
 /* ---- the child ---- */
 
-static void obey(struct isolated *g, int sock, const struct request *q, struct buf *b)
+static void read_worker_obey(struct isolated *g, int sock, const struct read_worker_request *q,
+			     struct buf *b)
 {
 	struct err e = ERR_INIT;
 	uint8_t *out;
@@ -60,7 +61,7 @@ static void obey(struct isolated *g, int sock, const struct request *q, struct b
 
 void isolated_read_job(struct isolated *g, int sock)
 {
-	struct request q;
+	struct read_worker_request q;
 	struct buf b;
 
 	buf_init(&b, 0);
@@ -71,7 +72,7 @@ void isolated_read_job(struct isolated *g, int sock)
 			continue;
 		if (n != (ssize_t)sizeof(q))
 			_exit(0); /* no exit handlers: they are the server's */
-		obey(g, sock, &q, &b);
+		read_worker_obey(g, sock, &q, &b);
 		buf_clear(&b);
 		if (b.cap > KEEP_BYTES)
 			buf_release(&b);
@@ -110,7 +111,7 @@ static int ready_locked(struct isolated *g, struct err *e)
 
 /* talk - the state of one read. */
 struct talk {
-	struct request q;
+	struct read_worker_request q;
 	uint8_t *out;     /* OP_CHUNK */
 	struct buf *vlen; /* OP_VLEN */
 	int rc;           /* the child's answer */
@@ -178,7 +179,8 @@ static enum child_taken ask_locked(struct isolated_worker *w, struct talk *t, st
 
 /* refuse_locked - what killed a worker is not given to the next one, and an array that does it
  * again and again is left alone: a hostile file costs only so many processes. */
-static int refuse_locked(const struct isolated *g, const struct request *q, struct err *e)
+static int refuse_locked(const struct isolated *g, const struct read_worker_request *q,
+			 struct err *e)
 {
 	const struct isolated_worker *w = &g->worker;
 	const char *who = g->kind->child.who;
@@ -202,7 +204,8 @@ static int refuse_locked(const struct isolated *g, const struct request *q, stru
 		       n);
 }
 
-static void remember_locked(struct isolated_worker *w, const struct request *q)
+static void read_worker_remember_locked(struct isolated_worker *w,
+					const struct read_worker_request *q)
 {
 	const int64_t now = child_now();
 	size_t n = 0;
@@ -224,8 +227,9 @@ static bool unlucky(int status)
 	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOMEM_CRASH;
 }
 
-/* explain - the child ended, or was ended by us, in the middle of a request. */
-static int explain(const struct isolated *g, enum child_taken got, int status, struct err *e)
+/* read_worker_explain - the child ended, or was ended by us, in the middle of a request. */
+static int read_worker_explain(const struct isolated *g, enum child_taken got, int status,
+			       struct err *e)
 {
 	const char *who = g->kind->child.who;
 	char why[CHILD_WHY_MAX];
@@ -267,7 +271,7 @@ static int too_slow(const struct isolated_worker *w, struct err *e)
 		       (unsigned long long)(w->timeout_ms + 999) / 1000);
 }
 
-static int read_locked(struct isolated *g, struct talk *t, struct err *e)
+static int read_worker_read_locked(struct isolated *g, struct talk *t, struct err *e)
 {
 	struct isolated_worker *w = &g->worker;
 	size_t head = t->vlen ? t->vlen->len : 0;
@@ -314,19 +318,19 @@ static int read_locked(struct isolated *g, struct talk *t, struct err *e)
 		}
 		/* only what a new process dies of is held against the chunk */
 		if (!killed && !lost && !t->slow && !unlucky(status))
-			remember_locked(w, &t->q);
-		rc = t->slow ? too_slow(w, e) : explain(g, got, status, e);
+			read_worker_remember_locked(w, &t->q);
+		rc = t->slow ? too_slow(w, e) : read_worker_explain(g, got, status, e);
 	}
 	return rc;
 }
 
-static int read_one(struct isolated *g, struct talk *t, struct err *e)
+static int read_worker_read_one(struct isolated *g, struct talk *t, struct err *e)
 {
 	int rc = isolated_lock(g, &g->worker.lock, e);
 
 	if (rc < 0)
 		return rc;
-	rc = read_locked(g, t, e);
+	rc = read_worker_read_locked(g, t, e);
 	(void)pthread_mutex_unlock(&g->worker.lock);
 	return rc;
 }
@@ -339,7 +343,7 @@ int isolated_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t 
 		.out = out,
 	};
 
-	return read_one(g, &t, e);
+	return read_worker_read_one(g, &t, e);
 }
 
 int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
@@ -353,5 +357,5 @@ int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct bu
 		.vlen = out,
 	};
 
-	return read_one(g, &t, e);
+	return read_worker_read_one(g, &t, e);
 }

@@ -52,7 +52,7 @@ bool isolated_flag(const bool *b)
 	return *(const unsigned char *)b <= 1;
 }
 
-static bool name(const struct isolated_verify *v, const char *s)
+static bool verify_name(const struct isolated_verify *v, const char *s)
 {
 	size_t n;
 
@@ -63,7 +63,7 @@ static bool name(const struct isolated_verify *v, const char *s)
 	       !strchr(s, '/') && str_utf8_ok(s, n);
 }
 
-static bool sized(const struct dtype *t)
+static bool verify_sized(const struct dtype *t)
 {
 	switch (t->kind) {
 	case DT_BOOL:
@@ -86,7 +86,7 @@ static bool sized(const struct dtype *t)
 	return false;
 }
 
-static bool type(const struct isolated_verify *v, const struct dtype *t, unsigned depth);
+static bool verify_type(const struct isolated_verify *v, const struct dtype *t, unsigned depth);
 
 static bool fields(const struct isolated_verify *v, const struct dtype *t, unsigned depth)
 {
@@ -99,7 +99,7 @@ static bool fields(const struct isolated_verify *v, const struct dtype *t, unsig
 		uint64_t n = 1;
 
 		if (!isolated_text(v, f->name) || f->rank > DS_RANK_MAX ||
-		    !HAS(v, f->dims, f->rank) || !type(v, &f->type, depth) ||
+		    !HAS(v, f->dims, f->rank) || !verify_type(v, &f->type, depth) ||
 		    dt_is_vlen(&f->type))
 			return false;
 		for (uint32_t k = 0; k < f->rank; k++)
@@ -112,16 +112,16 @@ static bool fields(const struct isolated_verify *v, const struct dtype *t, unsig
 	return end == t->size;
 }
 
-static bool type(const struct isolated_verify *v, const struct dtype *t, unsigned depth)
+static bool verify_type(const struct isolated_verify *v, const struct dtype *t, unsigned depth)
 {
 	if (depth == 0 || !verify_charge(v, PART_COST) || !isolated_flag(&t->big_endian) ||
-	    !sized(t))
+	    !verify_sized(t))
 		return false;
 	if (t->kind == DT_COMPOUND)
 		return fields(v, t, depth - 1);
 	if (t->kind != DT_VLEN)
 		return true;
-	return HAS(v, t->base, 1) && !dt_is_vlen(t->base) && type(v, t->base, depth - 1);
+	return HAS(v, t->base, 1) && !dt_is_vlen(t->base) && verify_type(v, t->base, depth - 1);
 }
 
 static bool attr(const struct isolated_verify *v, const struct ds_attr *a)
@@ -129,7 +129,7 @@ static bool attr(const struct isolated_verify *v, const struct ds_attr *a)
 	uint64_t n = 1;
 
 	if (!isolated_text(v, a->name) || !isolated_flag(&a->of_type) ||
-	    !type(v, &a->type, TYPE_DEPTH) || a->rank > DS_RANK_MAX ||
+	    !verify_type(v, &a->type, TYPE_DEPTH) || a->rank > DS_RANK_MAX ||
 	    !HAS(v, a->dims, a->rank))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++)
@@ -187,11 +187,11 @@ static bool grid(const struct isolated_verify *v, const struct ds_array *a)
 	       (a->unreadable || bytes <= v->max_chunk_bytes);
 }
 
-static bool array(const struct isolated_verify *v, const struct ds_array *a)
+static bool verify_array(const struct isolated_verify *v, const struct ds_array *a)
 {
-	if (!name(v, a->name) || a->group >= v->ds->n_groups ||
-	    !type(v, &a->type, TYPE_DEPTH) || !grid(v, a) || !attrs(v, a->attrs, a->n_attrs) ||
-	    !chain(v, &a->chain))
+	if (!verify_name(v, a->name) || a->group >= v->ds->n_groups ||
+	    !verify_type(v, &a->type, TYPE_DEPTH) || !grid(v, a) ||
+	    !attrs(v, a->attrs, a->n_attrs) || !chain(v, &a->chain))
 		return false;
 	if (!isolated_flag(&a->fill_defined) || !isolated_flag(&a->uniform) ||
 	    !isolated_flag(&a->checksum) || a->layout > DS_EXTERNAL ||
@@ -206,8 +206,8 @@ static bool array(const struct isolated_verify *v, const struct ds_array *a)
 	return !a->unreadable || isolated_text(v, a->unreadable);
 }
 
-static bool ordinals(const struct isolated_verify *v, const uint32_t *list, uint32_t n,
-		     uint32_t limit)
+static bool verify_ordinals(const struct isolated_verify *v, const uint32_t *list, uint32_t n,
+			    uint32_t limit)
 {
 	if (!HAS(v, list, n) || !verify_charge(v, n))
 		return false;
@@ -217,7 +217,7 @@ static bool ordinals(const struct isolated_verify *v, const uint32_t *list, uint
 	return true;
 }
 
-static bool groups(const struct isolated_verify *v)
+static bool verify_groups(const struct isolated_verify *v)
 {
 	const struct dataset *ds = v->ds;
 
@@ -228,12 +228,12 @@ static bool groups(const struct isolated_verify *v)
 
 		/* parents come first: nothing runs in circles */
 		if (i == 0 ? g->parent != DS_NONE || !isolated_text(v, g->name) || g->name[0]
-			   : g->parent >= i || !name(v, g->name))
+			   : g->parent >= i || !verify_name(v, g->name))
 			return false;
 		if (!attrs(v, g->attrs, g->n_attrs) ||
-		    !ordinals(v, g->groups, g->n_groups, ds->n_groups) ||
-		    !ordinals(v, g->arrays, g->n_arrays, ds->n_arrays) ||
-		    !ordinals(v, g->dims, g->n_dims, ds->n_dims))
+		    !verify_ordinals(v, g->groups, g->n_groups, ds->n_groups) ||
+		    !verify_ordinals(v, g->arrays, g->n_arrays, ds->n_arrays) ||
+		    !verify_ordinals(v, g->dims, g->n_dims, ds->n_dims))
 			return false;
 		for (uint32_t k = 0; k < g->n_groups; k++)
 			if (g->groups[k] <= i || ds->groups[g->groups[k]].parent != i)
@@ -242,7 +242,7 @@ static bool groups(const struct isolated_verify *v)
 	return true;
 }
 
-static bool rest(const struct isolated_verify *v)
+static bool verify_rest(const struct isolated_verify *v)
 {
 	const struct dataset *ds = v->ds;
 
@@ -274,11 +274,11 @@ int isolated_verify(const struct isolated_kind *kind, const struct isolated_mode
 					  .ds = &m->ds,
 					  .left = &left,
 					  .max_chunk_bytes = max_chunk_bytes};
-	bool ok = size >= sizeof(*m) && rest(&v) && HAS(&v, m->ds.arrays, m->ds.n_arrays) &&
-		  groups(&v);
+	bool ok = size >= sizeof(*m) && verify_rest(&v) &&
+		  HAS(&v, m->ds.arrays, m->ds.n_arrays) && verify_groups(&v);
 
 	for (uint32_t i = 0; ok && i < m->ds.n_arrays; i++)
-		ok = array(&v, &m->ds.arrays[i]);
+		ok = verify_array(&v, &m->ds.arrays[i]);
 	ok = ok && kind->sound(&v, m->own);
 	return ok ? 0
 		  : err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",

@@ -28,7 +28,7 @@ static int settle_older(struct h5_journal *j, const char *path, struct err *e)
 	return journal_recover_state(j->fd, j->dir_fd, &found, e);
 }
 
-static int begin(struct h5_journal *j, const char *path, struct err *e)
+static int journal_begin(struct h5_journal *j, const char *path, struct err *e)
 {
 	struct stat st;
 	int rc;
@@ -69,7 +69,7 @@ int h5_journal_open(const char *path, const struct h5_journal_options *opts,
 	j->fd = j->pages.log = -1;
 	j->dir_fd = opts->dir_fd;
 	j->no_journal = opts->no_journal;
-	rc = begin(j, path, e);
+	rc = journal_begin(j, path, e);
 	if (rc < 0) {
 		h5_journal_close(j);
 		return rc;
@@ -101,7 +101,7 @@ bool h5_journal_committed(const struct h5_journal *j)
 /* ---- the log ---- */
 
 /* Without a journal the log is nobody's business after a crash: it has no name. */
-static int unnamed(int dir_fd)
+static int journal_unnamed(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
@@ -128,7 +128,7 @@ static int make_log(struct h5_journal *j, struct err *e)
 		return 0;
 	j->pages.log =
 		j->no_journal
-			? unnamed(j->dir_fd)
+			? journal_unnamed(j->dir_fd)
 			: openat(j->dir_fd, JOURNAL_NAME,
 				 O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (j->pages.log < 0)
@@ -161,7 +161,7 @@ static int make_head_durable(struct h5_journal *j, struct err *e)
 
 /* ---- what libhdf5 reads and writes ---- */
 
-static int fail(struct h5_journal *j, const struct err *e)
+static int journal_fail(struct h5_journal *j, const struct err *e)
 {
 	if (j->why.code == 0)
 		j->why = *e;
@@ -189,7 +189,7 @@ int journal_read(struct h5_journal *j, void *out, size_t n, uint64_t off)
 		rc = journal_pages_read(&j->pages, to, below, off, &e);
 	if (rc == 0 && below < n)
 		rc = read_tail(j, to + below, n - below, off + below, &e);
-	return rc < 0 ? fail(j, &e) : 0;
+	return rc < 0 ? journal_fail(j, &e) : 0;
 }
 
 static int write_tail(struct h5_journal *j, const uint8_t *data, size_t n, uint64_t off,
@@ -224,7 +224,7 @@ int journal_write(struct h5_journal *j, const void *data, size_t n, uint64_t off
 	if (rc == 0 && below < n)
 		rc = write_tail(j, from + below, n - below, off + below, &e);
 	if (rc < 0)
-		return fail(j, &e);
+		return journal_fail(j, &e);
 	j->eof = u64_max(j->eof, off + n);
 	return 0;
 }
@@ -245,7 +245,7 @@ static int still_mine(struct h5_journal *j, struct err *e)
 }
 
 /* The file has the size that it keeps until the pages are in their places. */
-static int set_size(struct h5_journal *j, uint64_t size, struct err *e)
+static int journal_set_size(struct h5_journal *j, uint64_t size, struct err *e)
 {
 	int rc;
 
@@ -263,7 +263,7 @@ static int set_size(struct h5_journal *j, uint64_t size, struct err *e)
 }
 
 /* Everything but the commit record. */
-static int prepare(struct h5_journal *j, struct journal_commit *c, struct err *e)
+static int journal_prepare(struct h5_journal *j, struct journal_commit *c, struct err *e)
 {
 	int rc;
 
@@ -276,7 +276,7 @@ static int prepare(struct h5_journal *j, struct journal_commit *c, struct err *e
 	if (c->size > INT64_MAX)
 		return err_set(e, -EFBIG, "the file would have %" PRIu64 " bytes", c->size);
 	rc = still_mine(j, e);
-	rc = rc ? rc : set_size(j, c->size, e);
+	rc = rc ? rc : journal_set_size(j, c->size, e);
 	rc = rc ? rc : make_log(j, e);
 	rc = rc ? rc : journal_pages_table(&j->pages, c, e);
 	if (rc < 0 || j->no_journal)
@@ -314,7 +314,8 @@ static int make_record(struct h5_journal *j, const struct journal_commit *c, str
 }
 
 /* What fails once may succeed: the old state is gone, and the new one must be made. */
-static int carry_out(struct h5_journal *j, const struct journal_commit *c, struct err *e)
+static int journal_carry_out(struct h5_journal *j, const struct journal_commit *c,
+			     struct err *e)
 {
 	int rc = journal_apply(j->fd, j->pages.log, c, e);
 
@@ -344,7 +345,7 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 		return err_set(e, -EINVAL, "it has been committed");
 	if (!h5_journal_changed(j))
 		return 0;
-	rc = prepare(j, &c, e);
+	rc = journal_prepare(j, &c, e);
 	if (rc < 0)
 		return rc;
 	if (c.n_pages == 0 && c.new_end == c.end && j->mine.st_size == (off_t)c.end)
@@ -357,7 +358,7 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 		j->phase = JOURNAL_COMMITTED;
 	else
 		rc = make_record(j, &c, e);
-	return rc ? rc : carry_out(j, &c, e);
+	return rc ? rc : journal_carry_out(j, &c, e);
 }
 
 /* ---- the end ---- */

@@ -17,19 +17,20 @@ struct window {
 	struct h5_journal *j;
 };
 
-/* config - what the property list carries. */
-struct config {
+/* journal_vfd_config - what the property list carries. */
+struct journal_vfd_config {
 	struct h5_journal *j;
 };
 
-static struct h5_journal *of(const H5FD_t *f)
+static struct h5_journal *journal_vfd_of(const H5FD_t *f)
 {
 	return ((const struct window *)(const void *)f)->j;
 }
 
-static H5FD_t *vfd_open(const char *name, unsigned flags, hid_t fapl, haddr_t maxaddr)
+static H5FD_t *journal_vfd_vfd_open(const char *name, unsigned flags, hid_t fapl,
+				    haddr_t maxaddr)
 {
-	const struct config *c = H5Pget_driver_info(fapl);
+	const struct journal_vfd_config *c = H5Pget_driver_info(fapl);
 	struct window *w;
 
 	(void)name;
@@ -45,7 +46,7 @@ static H5FD_t *vfd_open(const char *name, unsigned flags, hid_t fapl, haddr_t ma
 	return &w->pub;
 }
 
-static herr_t vfd_close(H5FD_t *f)
+static herr_t journal_vfd_vfd_close(H5FD_t *f)
 {
 	struct window *w = CONTAINER_OF(f, struct window, pub);
 
@@ -54,14 +55,14 @@ static herr_t vfd_close(H5FD_t *f)
 	return 0;
 }
 
-static int vfd_cmp(const H5FD_t *a, const H5FD_t *b)
+static int journal_vfd_vfd_cmp(const H5FD_t *a, const H5FD_t *b)
 {
-	uintptr_t x = (uintptr_t)of(a), y = (uintptr_t)of(b);
+	uintptr_t x = (uintptr_t)journal_vfd_of(a), y = (uintptr_t)journal_vfd_of(b);
 
 	return x < y ? -1 : x > y;
 }
 
-static herr_t vfd_query(const H5FD_t *f, unsigned long *flags)
+static herr_t journal_vfd_vfd_query(const H5FD_t *f, unsigned long *flags)
 {
 	(void)f;
 	*flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
@@ -70,51 +71,51 @@ static herr_t vfd_query(const H5FD_t *f, unsigned long *flags)
 	return 0;
 }
 
-static haddr_t vfd_get_eoa(const H5FD_t *f, H5FD_mem_t type)
+static haddr_t journal_vfd_vfd_get_eoa(const H5FD_t *f, H5FD_mem_t type)
 {
 	(void)type;
-	return of(f)->eoa;
+	return journal_vfd_of(f)->eoa;
 }
 
-static herr_t vfd_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t addr)
+static herr_t journal_vfd_vfd_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t addr)
 {
 	(void)type;
-	of(f)->eoa = addr;
+	journal_vfd_of(f)->eoa = addr;
 	return 0;
 }
 
-static haddr_t vfd_get_eof(const H5FD_t *f, H5FD_mem_t type)
+static haddr_t journal_vfd_vfd_get_eof(const H5FD_t *f, H5FD_mem_t type)
 {
 	(void)type;
-	return of(f)->eof;
+	return journal_vfd_of(f)->eof;
 }
 
 static herr_t vfd_get_handle(H5FD_t *f, hid_t fapl, void **ret)
 {
 	(void)fapl;
-	*ret = &of(f)->fd;
+	*ret = &journal_vfd_of(f)->fd;
 	return 0;
 }
 
-static herr_t vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,
-		       void *out)
+static herr_t journal_vfd_vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr,
+				   size_t n, void *out)
 {
 	(void)type;
 	(void)dxpl;
-	return journal_read(of(f), out, n, addr) < 0 ? -1 : 0;
+	return journal_read(journal_vfd_of(f), out, n, addr) < 0 ? -1 : 0;
 }
 
-static herr_t vfd_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,
-			const void *data)
+static herr_t journal_vfd_vfd_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr,
+				    size_t n, const void *data)
 {
 	(void)type;
 	(void)dxpl;
-	return journal_write(of(f), data, n, addr) < 0 ? -1 : 0;
+	return journal_write(journal_vfd_of(f), data, n, addr) < 0 ? -1 : 0;
 }
 
 static herr_t vfd_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
 {
-	struct h5_journal *j = of(f);
+	struct h5_journal *j = journal_vfd_of(f);
 
 	(void)dxpl;
 	(void)closing;
@@ -131,24 +132,24 @@ static const H5FD_class_t driver = {
 	.name = "nczarrfs journal",
 	.maxaddr = ADDR_MAX,
 	.fc_degree = H5F_CLOSE_WEAK,
-	.fapl_size = sizeof(struct config),
-	.open = vfd_open,
-	.close = vfd_close,
-	.cmp = vfd_cmp,
-	.query = vfd_query,
-	.get_eoa = vfd_get_eoa,
-	.set_eoa = vfd_set_eoa,
-	.get_eof = vfd_get_eof,
+	.fapl_size = sizeof(struct journal_vfd_config),
+	.open = journal_vfd_vfd_open,
+	.close = journal_vfd_vfd_close,
+	.cmp = journal_vfd_vfd_cmp,
+	.query = journal_vfd_vfd_query,
+	.get_eoa = journal_vfd_vfd_get_eoa,
+	.set_eoa = journal_vfd_vfd_set_eoa,
+	.get_eof = journal_vfd_vfd_get_eof,
 	.get_handle = vfd_get_handle,
-	.read = vfd_read,
-	.write = vfd_write,
+	.read = journal_vfd_vfd_read,
+	.write = journal_vfd_vfd_write,
 	.truncate = vfd_truncate,
 	.fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
 hid_t h5_journal_fapl(struct h5_journal *j)
 {
-	const struct config c = {.j = j};
+	const struct journal_vfd_config c = {.j = j};
 	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	hid_t id = H5FDregister(&driver);
 

@@ -20,7 +20,7 @@ static const char head_magic[] = "NZJOURN\n";
 static const char commit_magic[] = "NZCOMMT\n";
 static const uint8_t hdf5_magic[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
-static void put(uint8_t **p, uint64_t v, size_t n)
+static void log_format_put(uint8_t **p, uint64_t v, size_t n)
 {
 	for (; n > 0; n--, v >>= 8)
 		*(*p)++ = (uint8_t)v;
@@ -31,7 +31,7 @@ static void seal(uint8_t *out)
 {
 	uint8_t *end = out + JOURNAL_RECORD - 4;
 
-	put(&end, codec_crc32c_sum(0, out, JOURNAL_RECORD - 4), 4);
+	log_format_put(&end, codec_crc32c_sum(0, out, JOURNAL_RECORD - 4), 4);
 }
 
 static bool sealed(const uint8_t *in, const char magic[8])
@@ -51,13 +51,13 @@ void journal_head_put(const struct journal_head *h, uint8_t out[JOURNAL_RECORD])
 	out[8] = VERSION;
 	memcpy(p, h->id, 16);
 	p += 16;
-	put(&p, h->ino, 8);
-	put(&p, h->dev, 8);
-	put(&p, h->end, 8);
-	put(&p, (uint64_t)h->mtime_s, 8);
-	put(&p, (uint64_t)h->mtime_ns, 8);
-	put(&p, h->super, 8);
-	put(&p, h->super_crc, 4);
+	log_format_put(&p, h->ino, 8);
+	log_format_put(&p, h->dev, 8);
+	log_format_put(&p, h->end, 8);
+	log_format_put(&p, (uint64_t)h->mtime_s, 8);
+	log_format_put(&p, (uint64_t)h->mtime_ns, 8);
+	log_format_put(&p, h->super, 8);
+	log_format_put(&p, h->super_crc, 4);
 	seal(out);
 }
 
@@ -106,12 +106,12 @@ void journal_commit_put(const struct journal_commit *c, uint8_t out[JOURNAL_RECO
 	out[8] = VERSION;
 	memcpy(p, c->id, 16);
 	p += 16;
-	put(&p, c->end, 8);
-	put(&p, c->new_end, 8);
-	put(&p, c->size, 8);
-	put(&p, c->n_slots, 8);
-	put(&p, c->n_pages, 8);
-	put(&p, c->table_crc, 4);
+	log_format_put(&p, c->end, 8);
+	log_format_put(&p, c->new_end, 8);
+	log_format_put(&p, c->size, 8);
+	log_format_put(&p, c->n_slots, 8);
+	log_format_put(&p, c->n_pages, 8);
+	log_format_put(&p, c->table_crc, 4);
 	seal(out);
 }
 
@@ -137,16 +137,16 @@ void journal_entry_put(const struct journal_entry *x, uint8_t out[JOURNAL_ENTRY]
 {
 	uint8_t *p = out;
 
-	put(&p, x->page, 8);
-	put(&p, x->slot, 8);
-	put(&p, x->crc, 4);
-	put(&p, 0, 4);
+	log_format_put(&p, x->page, 8);
+	log_format_put(&p, x->slot, 8);
+	log_format_put(&p, x->crc, 4);
+	log_format_put(&p, 0, 4);
 	for (size_t i = 0; i < JOURNAL_SECTORS; i++)
-		put(&p, x->old[i], 4);
+		log_format_put(&p, x->old[i], 4);
 }
 
-static int entry_get(struct slice *s, const struct journal_commit *c, uint64_t least,
-		     struct journal_entry *x, struct err *e)
+static int log_format_entry_get(struct slice *s, const struct journal_commit *c, uint64_t least,
+				struct journal_entry *x, struct err *e)
 {
 	x->page = rd_le64(s);
 	x->slot = rd_le64(s);
@@ -183,7 +183,7 @@ int journal_each(int log, const struct journal_commit *c,
 		for (; s.len > 0; left--) {
 			struct journal_entry x;
 
-			rc = entry_get(&s, c, least, &x, e);
+			rc = log_format_entry_get(&s, c, least, &x, e);
 			rc = rc ? rc : fn(arg, &x, e);
 			if (rc)
 				return rc;

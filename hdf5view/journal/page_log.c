@@ -19,7 +19,7 @@ void journal_pages_release(struct journal_pages *p)
 	p->n = p->cap = 0;
 }
 
-static size_t place_of(const struct journal_pages *p, uint64_t page)
+static size_t page_log_place_of(const struct journal_pages *p, uint64_t page)
 {
 	size_t i = (size_t)((page * 0x9e3779b97f4a7c15u) >> 20) & (p->cap - 1);
 
@@ -29,22 +29,23 @@ static size_t place_of(const struct journal_pages *p, uint64_t page)
 }
 
 /* NULL: it is not logged. */
-static const struct journal_map_entry *find(const struct journal_pages *p, uint64_t page)
+static const struct journal_map_entry *page_log_find(const struct journal_pages *p,
+						     uint64_t page)
 {
 	const struct journal_map_entry *x;
 
 	if (p->n == 0)
 		return NULL;
-	x = &p->map[place_of(p, page)];
+	x = &p->map[page_log_place_of(p, page)];
 	return x->slot == EMPTY ? NULL : x;
 }
 
-static uint64_t slot_at(uint64_t slot)
+static uint64_t page_log_slot_at(uint64_t slot)
 {
 	return JOURNAL_SLOTS + slot * JOURNAL_PAGE;
 }
 
-static int grow(struct journal_pages *p, struct err *e)
+static int page_log_grow(struct journal_pages *p, struct err *e)
 {
 	struct journal_pages more = *p;
 
@@ -58,7 +59,7 @@ static int grow(struct journal_pages *p, struct err *e)
 		more.map[i].slot = EMPTY;
 	for (size_t i = 0; i < p->cap; i++)
 		if (p->map[i].slot != EMPTY)
-			more.map[place_of(&more, p->map[i].page)] = p->map[i];
+			more.map[page_log_place_of(&more, p->map[i].page)] = p->map[i];
 	free(p->map);
 	*p = more;
 	return 0;
@@ -67,16 +68,16 @@ static int grow(struct journal_pages *p, struct err *e)
 /* ---- reading ---- */
 
 /* Bytes from off on that are in one piece: n at most; *ret_at where, in the log when *ret_log. */
-static size_t piece(const struct journal_pages *p, size_t n, uint64_t off, bool *ret_log,
-		    uint64_t *ret_at)
+static size_t page_log_piece(const struct journal_pages *p, size_t n, uint64_t off,
+			     bool *ret_log, uint64_t *ret_at)
 {
-	const struct journal_map_entry *x = find(p, off / JOURNAL_PAGE);
+	const struct journal_map_entry *x = page_log_find(p, off / JOURNAL_PAGE);
 	size_t in = (size_t)(off % JOURNAL_PAGE), got = JOURNAL_PAGE - in;
 
 	*ret_log = x != NULL;
-	*ret_at = x ? slot_at(x->slot) + in : off;
+	*ret_at = x ? page_log_slot_at(x->slot) + in : off;
 	for (uint64_t k = 1; got < n; k++, got += JOURNAL_PAGE) {
-		const struct journal_map_entry *y = find(p, off / JOURNAL_PAGE + k);
+		const struct journal_map_entry *y = page_log_find(p, off / JOURNAL_PAGE + k);
 
 		if (x ? !y || y->slot != x->slot + k : y != NULL)
 			break;
@@ -94,7 +95,7 @@ int journal_pages_read(const struct journal_pages *p, void *out, size_t n, uint6
 	while (n > 0) {
 		bool in_log;
 		uint64_t at;
-		size_t len = piece(p, n, off, &in_log, &at);
+		size_t len = page_log_piece(p, n, off, &in_log, &at);
 		int rc = io_pread(in_log ? p->log : p->fd, to, len, at, e);
 
 		if (rc < 0)
@@ -120,17 +121,17 @@ static int log_page(struct journal_pages *p, uint64_t page, const uint8_t *data,
 	if (p->n_slots >= JOURNAL_SLOTS_MAX)
 		return err_set(e, -EFBIG, "more than %" PRIu64 " bytes in the journal",
 			       (uint64_t)JOURNAL_SLOTS_MAX * JOURNAL_PAGE);
-	rc = grow(p, e);
+	rc = page_log_grow(p, e);
 	rc = rc ? rc : io_pread(p->fd, mem, len, page * JOURNAL_PAGE, e);
 	if (rc < 0)
 		return rc;
 	crc = codec_crc32c_sum(0, mem, len);
 	memset(mem + len, 0, JOURNAL_PAGE - len);
 	memcpy(mem + in, data, n);
-	rc = io_pwrite(p->log, mem, JOURNAL_PAGE, slot_at(p->n_slots), e);
+	rc = io_pwrite(p->log, mem, JOURNAL_PAGE, page_log_slot_at(p->n_slots), e);
 	if (rc < 0)
 		return err_wrap(e, rc, "the journal");
-	p->map[place_of(p, page)] = (struct journal_map_entry){
+	p->map[page_log_place_of(p, page)] = (struct journal_map_entry){
 		.page = page,
 		.slot = p->n_slots++,
 		.old_crc = crc,
@@ -147,14 +148,14 @@ int journal_pages_write(struct journal_pages *p, const void *data, size_t n, uin
 	while (n > 0) {
 		uint64_t page = off / JOURNAL_PAGE;
 		size_t in = (size_t)(off % JOURNAL_PAGE);
-		const struct journal_map_entry *x = find(p, page);
+		const struct journal_map_entry *x = page_log_find(p, page);
 		bool in_log = x != NULL;
 		uint64_t at = off;
 		size_t len;
 		int rc;
 
 		if (in_log) {
-			len = piece(p, n, off, &in_log, &at);
+			len = page_log_piece(p, n, off, &in_log, &at);
 			rc = io_pwrite(p->log, from, len, at, e);
 			if (rc < 0)
 				(void)err_wrap(e, rc, "the journal");
@@ -181,7 +182,7 @@ static int by_page(const void *a, const void *b)
 }
 
 /* The places that are taken, in the order of pages, in front. */
-static void sort(struct journal_pages *p)
+static void page_log_sort(struct journal_pages *p)
 {
 	size_t n = 0;
 
@@ -195,8 +196,8 @@ static void sort(struct journal_pages *p)
 
 /* What the table says of a page; its old bytes are read once more: they must be what they were.
  * *ret_same: the new ones are no others, and it does not belong into the table. */
-static int describe(const struct journal_pages *p, const struct journal_map_entry *m,
-		    struct journal_entry *x, bool *ret_same, struct err *e)
+static int page_log_describe(const struct journal_pages *p, const struct journal_map_entry *m,
+			     struct journal_entry *x, bool *ret_same, struct err *e)
 {
 	size_t len = journal_page_len(m->page, p->end);
 	uint8_t mem[JOURNAL_PAGE], now[JOURNAL_PAGE];
@@ -216,7 +217,7 @@ static int describe(const struct journal_pages *p, const struct journal_map_entr
 		x->old[i] = codec_crc32c_sum(0, mem + i * JOURNAL_SECTOR,
 					     left < JOURNAL_SECTOR ? left : JOURNAL_SECTOR);
 	}
-	rc = io_pread(p->log, now, len, slot_at(m->slot), e);
+	rc = io_pread(p->log, now, len, page_log_slot_at(m->slot), e);
 	if (rc < 0)
 		return err_wrap(e, rc, "the journal");
 	x->crc = codec_crc32c_sum(0, now, len);
@@ -227,14 +228,14 @@ static int describe(const struct journal_pages *p, const struct journal_map_entr
 int journal_pages_table(struct journal_pages *p, struct journal_commit *c, struct err *e)
 {
 	uint8_t out[128 * JOURNAL_ENTRY];
-	uint64_t at = slot_at(p->n_slots);
+	uint64_t at = page_log_slot_at(p->n_slots);
 	size_t n = 0;
 
 	c->n_slots = p->n_slots;
 	c->n_pages = 0;
 	c->table_crc = 0;
 	if (!p->sorted)
-		sort(p);
+		page_log_sort(p);
 	for (size_t i = 0; i < p->n; i++) {
 		struct journal_entry x;
 		bool same = false;
@@ -242,7 +243,7 @@ int journal_pages_table(struct journal_pages *p, struct journal_commit *c, struc
 
 		if (journal_page_len(p->map[i].page, c->new_end) == 0)
 			break; /* it is cut off */
-		rc = describe(p, &p->map[i], &x, &same, e);
+		rc = page_log_describe(p, &p->map[i], &x, &same, e);
 		if (rc < 0)
 			return rc;
 		if (same)

@@ -75,8 +75,8 @@ static int compare_page(void *arg, const struct journal_entry *x, struct err *e)
 }
 
 /* Whether the commit belongs to the file; *ret->state REDO or FOREIGN. */
-static int compare(int fd, int log, const struct journal_commit *c, struct journal_found *ret,
-		   struct err *e)
+static int journal_recover_compare(int fd, int log, const struct journal_commit *c,
+				   struct journal_found *ret, struct err *e)
 {
 	struct compare k = {.fd = fd, .log = log, .c = c};
 	struct stat st;
@@ -138,8 +138,10 @@ static int open_log(int dir_fd, int fd, int *ret, struct err *e)
 		       "nobody else can write");
 }
 
-/* read_block - 1: the log has one there; 0: it ends before; -errno: nobody knows what is in it. */
-static int read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD], struct err *e)
+/* journal_recover_read_block - 1: the log has one there; 0: it ends before; -errno: nobody knows
+ * what is in it. */
+static int journal_recover_read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD],
+				      struct err *e)
 {
 	struct stat st;
 	int rc;
@@ -152,11 +154,11 @@ static int read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD], struct e
 	return rc ? err_wrap(e, rc, "the journal") : 1;
 }
 
-/* read_head - 1; 0: there is no valid one. */
-static int read_head(int log, struct journal_head *h, struct err *e)
+/* journal_recover_read_head - 1; 0: there is no valid one. */
+static int journal_recover_read_head(int log, struct journal_head *h, struct err *e)
 {
 	uint8_t in[JOURNAL_RECORD];
-	int rc = read_block(log, 0, in, e);
+	int rc = journal_recover_read_block(log, 0, in, e);
 
 	return rc > 0 ? journal_head_get(in, h) : rc;
 }
@@ -169,7 +171,7 @@ static int read_commit(int log, struct journal_commit *c, struct err *e)
 	int failed = 0;
 
 	for (size_t i = 1; i <= JOURNAL_COPIES; i++) {
-		int rc = read_block(log, i * JOURNAL_PAGE, in, e);
+		int rc = journal_recover_read_block(log, i * JOURNAL_PAGE, in, e);
 
 		if (rc > 0 && journal_commit_get(in, c))
 			return 1;
@@ -190,7 +192,7 @@ int journal_probe(int fd, int dir_fd, struct journal_found *ret, struct err *e)
 	ret->state = HDF5_JOURNAL_ABANDON;
 	rc = read_commit(log, &c, e);
 	if (rc > 0)
-		rc = compare(fd, log, &c, ret, e);
+		rc = journal_recover_compare(fd, log, &c, ret, e);
 	(void)close(log); /* it was only read */
 	return rc;
 }
@@ -203,7 +205,7 @@ static int cut_tail(int fd, int log, struct err *e)
 {
 	struct journal_head h;
 	struct stat st;
-	int rc = read_head(log, &h, e);
+	int rc = journal_recover_read_head(log, &h, e);
 
 	if (rc <= 0)
 		return rc; /* not durable, so that nothing was written behind the end */
@@ -249,7 +251,7 @@ int journal_recover_state(int fd, int dir_fd, const struct journal_found *found,
 	return rc ? rc : journal_remove(dir_fd, e);
 }
 
-static int open_file(const char *path, int flags, int *ret, struct err *e)
+static int journal_recover_open_file(const char *path, int flags, int *ret, struct err *e)
 {
 	struct stat st;
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -287,7 +289,7 @@ int hdf5_journal_status(const char *path, int dir_fd, enum hdf5_journal_state *r
 	*ret = HDF5_JOURNAL_NONE;
 	if (no_journal(dir_fd))
 		return 0;
-	rc = open_file(path, O_RDONLY, &fd, e);
+	rc = journal_recover_open_file(path, O_RDONLY, &fd, e);
 	rc = rc ? rc : journal_probe(fd, dir_fd, &found, e);
 	if (rc == 0)
 		*ret = found.state;
@@ -302,7 +304,7 @@ int hdf5_journal_recover(const char *path, int dir_fd, struct err *e)
 
 	if (no_journal(dir_fd))
 		return 0;
-	rc = open_file(path, O_RDWR, &fd, e);
+	rc = journal_recover_open_file(path, O_RDWR, &fd, e);
 	rc = rc ? rc : journal_lock(fd, path, e);
 	rc = rc ? rc : journal_probe(fd, dir_fd, &found, e);
 	rc = rc ? rc : journal_recover_state(fd, dir_fd, &found, e);

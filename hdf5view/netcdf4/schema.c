@@ -174,9 +174,9 @@ static int array_fits(const struct nc_model *m, const struct ds_array *a, const 
 	return 0;
 }
 
-/* hide - leave an array out, or make that the reason to give up. why: e, already set. */
-static int hide(struct nc_model *m, struct plan *plans, uint32_t i, const struct err *why,
-		struct err *e)
+/* schema_hide - leave an array out, or make that the reason to give up. why: e, already set. */
+static int schema_hide(struct nc_model *m, struct plan *plans, uint32_t i,
+		       const struct err *why, struct err *e)
 {
 	struct buf path;
 
@@ -196,9 +196,11 @@ static int hide(struct nc_model *m, struct plan *plans, uint32_t i, const struct
 	return -EOPNOTSUPP;
 }
 
-/* decoded - of a source that cannot list chunks: what is encoded has sizes that nobody knows, and a
- * file has to state them all; so all is shown decoded, what was never written as well. */
-static int decoded(struct nc_model *m, const struct plan *plans, bool rules, struct err *e)
+/* schema_decoded - of a source that cannot list chunks: what is encoded has sizes that nobody
+ * knows, and a file has to state them all; so all is shown decoded, what was never written as
+ * well. */
+static int schema_decoded(struct nc_model *m, const struct plan *plans, bool rules,
+			  struct err *e)
 {
 	bool any = rules;
 
@@ -230,14 +232,14 @@ static int decide_shown(struct nc_model *m, struct plan *plans,
 		if (rc)
 			return rc;
 		if (array_fits(m, a, &plans[i], &why) < 0) {
-			rc = hide(m, plans, i, &why, e);
+			rc = schema_hide(m, plans, i, &why, e);
 			continue;
 		}
 		m->arrays[i].name = nc_escape(&m->arena, a->name, NC_NAME_LIMIT);
 		if (!m->arrays[i].name)
 			rc = nc_full(m, e);
 	}
-	return rc || !m->unlisted ? rc : decoded(m, plans, rules, e);
+	return rc || !m->unlisted ? rc : schema_decoded(m, plans, rules, e);
 }
 
 /* ---- storage ---- */
@@ -309,8 +311,8 @@ static int name_groups(struct nc_model *m, struct err *e)
 	return 0;
 }
 
-/* dim_names - for asking whether a group has a dimension of a name. */
-static int dim_names(struct nc_model *m, struct err *e)
+/* schema_dim_names - for asking whether a group has a dimension of a name. */
+static int schema_dim_names(struct nc_model *m, struct err *e)
 {
 	for (uint32_t d = 0; d < m->ds->n_dims; d++) {
 		const struct ds_dim *x = &m->ds->dims[d];
@@ -389,9 +391,9 @@ static int decide_attrs(struct nc_model *m, struct err *e)
 	return rc;
 }
 
-static int name_all(struct nc_model *m, struct err *e)
+static int schema_name_all(struct nc_model *m, struct err *e)
 {
-	int rc = dim_names(m, e);
+	int rc = schema_dim_names(m, e);
 
 	if (!rc)
 		rc = name_groups(m, e);
@@ -403,15 +405,15 @@ static int name_all(struct nc_model *m, struct err *e)
 	return rc ? rc : nc_dims_texts(m, e);
 }
 
-static int decide(struct nc_model *m, struct plan *plans, const struct plan_policy *policy,
-		  struct err *e)
+static int schema_decide(struct nc_model *m, struct plan *plans,
+			 const struct plan_policy *policy, struct err *e)
 {
 	int rc = order_groups(m, e);
 
 	if (!rc)
 		rc = decide_shown(m, plans, policy, e);
 	if (!rc)
-		rc = name_all(m, e);
+		rc = schema_name_all(m, e);
 	if (!rc)
 		rc = decide_types(m, e);
 	if (!rc)
@@ -447,7 +449,7 @@ int nc_model_new(struct source *s, const struct nc_view_options *opts, struct pl
 	m->arrays = alloc_array(ds->n_arrays, sizeof(*m->arrays));
 	m->dims = alloc_array(ds->n_dims, sizeof(*m->dims));
 	if (m->order && m->groups && m->arrays && m->dims)
-		rc = decide(m, plans, &opts->policy, e);
+		rc = schema_decide(m, plans, &opts->policy, e);
 	else
 		rc = err_nomem(e);
 	nc_asker_end(&asker);

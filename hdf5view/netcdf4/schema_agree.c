@@ -10,7 +10,7 @@
 
 #define SMALL ((size_t)1 << 16) /* the file's growth */
 
-static bool own(const struct codec_spec *s)
+static bool schema_agree_own(const struct codec_spec *s)
 {
 	return s->h5_id > CODEC_FLETCHER32 && s->h5_id < H5Z_FILTER_RESERVED;
 }
@@ -25,9 +25,9 @@ static bool can_encode(uint32_t id)
 	       (flags & H5Z_FILTER_CONFIG_ENCODE_ENABLED) != 0;
 }
 
-/* describe - creation properties with the library's filters of the chain. New; -1. */
-static hid_t describe(const struct ds_array *a, const struct codec_array *as, hid_t type,
-		      const struct codec_chain *chain)
+/* schema_agree_describe - creation properties with the library's filters of the chain. New; -1. */
+static hid_t schema_agree_describe(const struct ds_array *a, const struct codec_array *as,
+				   hid_t type, const struct codec_chain *chain)
 {
 	hid_t dcpl = nc_h5_dcpl();
 	hsize_t chunk[NC_RANK_LIMIT];
@@ -40,7 +40,7 @@ static hid_t describe(const struct ds_array *a, const struct codec_array *as, hi
 	for (uint32_t i = 0; ok && i < chain->n; i++) {
 		const struct codec_spec *s = &chain->specs[i];
 
-		if (own(s))
+		if (schema_agree_own(s))
 			ok = H5Pset_filter(dcpl, (H5Z_filter_t)s->h5_id, H5Z_FLAG_MANDATORY,
 					   s->n_params, s->params) >= 0;
 	}
@@ -50,8 +50,8 @@ static hid_t describe(const struct ds_array *a, const struct codec_array *as, hi
 	return -1;
 }
 
-/* stored - whether a dataset has a filter with these parameters. */
-static bool stored(hid_t dcpl, const struct codec_spec *s)
+/* schema_agree_stored - whether a dataset has a filter with these parameters. */
+static bool schema_agree_stored(hid_t dcpl, const struct codec_spec *s)
 {
 	unsigned flags, config, params[CODEC_PARAMS_MAX];
 	size_t n = ARRAY_LEN(params);
@@ -66,8 +66,8 @@ static bool stored(hid_t dcpl, const struct codec_spec *s)
 	return true;
 }
 
-static enum nc_agreed ask(const struct ds_array *a, const struct codec_array *as,
-			  const struct codec_chain *chain)
+static enum nc_agreed schema_agree_ask(const struct ds_array *a, const struct codec_array *as,
+				       const struct codec_chain *chain)
 {
 	auto_hid hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	auto_hid hid_t type = nc_h5_type(NULL, &a->type, DS_NONE);
@@ -79,14 +79,15 @@ static enum nc_agreed ask(const struct ds_array *a, const struct codec_array *as
 	if (fapl >= 0 && H5Pset_fapl_core(fapl, SMALL, 0) >= 0)
 		file = H5Fcreate("/filters", H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
 	space = H5Screate_simple((int)as->rank, len, NULL);
-	dcpl = type < 0 ? -1 : describe(a, as, type, chain);
+	dcpl = type < 0 ? -1 : schema_agree_describe(a, as, type, chain);
 	if (file >= 0 && space >= 0 && dcpl >= 0)
 		set = H5Dcreate2(file, "v", type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
 	made = set < 0 ? -1 : H5Dget_create_plist(set);
 	if (made < 0)
 		return NC_AGREE_REFUSES;
 	for (uint32_t i = 0; i < chain->n; i++)
-		if (own(&chain->specs[i]) && !stored(made, &chain->specs[i]))
+		if (schema_agree_own(&chain->specs[i]) &&
+		    !schema_agree_stored(made, &chain->specs[i]))
 			return NC_AGREE_OTHERS;
 	return NC_AGREES;
 }
@@ -101,10 +102,11 @@ enum nc_agreed nc_filters_agree(const struct ds_array *a, const struct codec_arr
 	if (a->type.kind > DT_FLOAT && a->type.kind != DT_STRING)
 		return NC_AGREE_NO_NUMBERS;
 	for (uint32_t i = 0; said == NC_AGREES && i < chain->n; i++)
-		if (own(&chain->specs[i]) && (!can_encode(chain->specs[i].h5_id) ||
-					      chain->specs[i].n_params > CODEC_PARAMS_MAX))
+		if (schema_agree_own(&chain->specs[i]) &&
+		    (!can_encode(chain->specs[i].h5_id) ||
+		     chain->specs[i].n_params > CODEC_PARAMS_MAX))
 			said = NC_AGREE_LACKS;
-	return said == NC_AGREES ? ask(a, as, chain) : said;
+	return said == NC_AGREES ? schema_agree_ask(a, as, chain) : said;
 }
 
 const char *nc_disagrees(enum nc_agreed said)

@@ -32,14 +32,14 @@ struct deciding {
 	uint32_t n;
 };
 
-static int note(struct deciding *x, const char *name, const char *what)
+static int schema_attrs_note(struct deciding *x, const char *name, const char *what)
 {
 	return nc_note(x->m, x->group, x->array, "attribute '%s' %s", name, what);
 }
 
-/* form_of - how an attribute that is not `_FillValue` is stored. */
-static int form_of(struct deciding *x, const struct ds_attr *src, struct nc_attr *at,
-		   struct err *e)
+/* schema_attrs_form_of - how an attribute that is not `_FillValue` is stored. */
+static int schema_attrs_form_of(struct deciding *x, const struct ds_attr *src,
+				struct nc_attr *at, struct err *e)
 {
 	int rc;
 
@@ -63,8 +63,8 @@ static int form_of(struct deciding *x, const struct ds_attr *src, struct nc_attr
 	return rc ? rc : nc_type_need(x->m, x->group, &src->type, at->name, &at->type, e);
 }
 
-/* keep - decide about one attribute. */
-static int keep(struct deciding *x, const struct ds_attr *src, struct err *e)
+/* schema_attrs_keep - decide about one attribute. */
+static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, struct err *e)
 {
 	struct nc_attr at = {.src = src, .as = src->type, .type = DS_NONE};
 	struct err why = ERR_INIT;
@@ -72,18 +72,19 @@ static int keep(struct deciding *x, const struct ds_attr *src, struct err *e)
 	int rc;
 
 	if (is_reserved(src->name))
-		return note(x, src->name, "is left out: the name is HDF5's or netCDF's own");
+		return schema_attrs_note(x, src->name,
+					 "is left out: the name is HDF5's or netCDF's own");
 	at.name = nc_escape(&x->m->arena, src->name, NC_NAME_LIMIT);
 	if (!at.name)
 		return nc_full(x->m, e);
 	if (x->array != DS_NONE && strcmp(src->name, "_FillValue") == 0) {
 		rc = nc_fill_attr(x->m, x->array, src, &at, &text);
 		if (rc == 0)
-			return note(x, src->name, text);
+			return schema_attrs_note(x, src->name, text);
 	} else {
-		rc = form_of(x, src, &at, &why);
+		rc = schema_attrs_form_of(x, src, &at, &why);
 		if (rc == -EOPNOTSUPP)
-			return note(x, src->name, why.msg);
+			return schema_attrs_note(x, src->name, why.msg);
 	}
 	if (rc < 0)
 		return err_set(e, rc, "%s", why.msg[0] ? why.msg : "out of memory");
@@ -93,12 +94,13 @@ static int keep(struct deciding *x, const struct ds_attr *src, struct err *e)
 		    at.name) < 0)
 		return -ENOMEM;
 	if (src->rank > 1)
-		return note(x, src->name, "has one dimension instead of several");
+		return schema_attrs_note(x, src->name, "has one dimension instead of several");
 	return 0;
 }
 
-/* add_text - an attribute that readers need, unless there is one of that name. */
-static int add_text(struct deciding *x, const char *name, const char *text, struct err *e)
+/* schema_attrs_add_text - an attribute that readers need, unless there is one of that name. */
+static int schema_attrs_add_text(struct deciding *x, const char *name, const char *text,
+				 struct err *e)
 {
 	struct ds_attr *src = arena_alloc(&x->m->arena, 1, sizeof(*src));
 	struct ds_text *t = arena_alloc(&x->m->arena, 1, sizeof(*t));
@@ -153,12 +155,12 @@ int nc_attrs_decide(struct nc_model *m, uint32_t group, uint32_t array, struct n
 	if (!x.list)
 		return nc_full(m, e);
 	for (uint32_t i = 0; i < n && !rc; i++)
-		rc = keep(&x, &src[i], e);
+		rc = schema_attrs_keep(&x, &src[i], e);
 	if (!rc && a && a->type.kind == DT_BOOL && !ds_attr_find(src, n, "dtype"))
-		rc = add_text(&x, "dtype", "bool", e);
+		rc = schema_attrs_add_text(&x, "dtype", "bool", e);
 	if (!rc && a && a->type.kind == DT_STRING && a->type.size > 1 &&
 	    !ds_attr_find(src, n, "_Encoding"))
-		rc = add_text(&x, "_Encoding", "utf-8", e);
+		rc = schema_attrs_add_text(&x, "_Encoding", "utf-8", e);
 	if (!rc && quant && quant->mode != CODEC_QUANT_NONE &&
 	    !ds_attr_find(src, n, codec_quant_attr(quant->mode)))
 		rc = add_quant(&x, quant, e);

@@ -32,8 +32,8 @@ void nc_dims_scales(struct nc_model *m)
 	}
 }
 
-/* number - ids in the order of each group, as the dataset has it. */
-static void number(struct nc_model *m)
+/* schema_dims_number - ids in the order of each group, as the dataset has it. */
+static void schema_dims_number(struct nc_model *m)
 {
 	uint32_t id = 0;
 
@@ -47,7 +47,7 @@ static void number(struct nc_model *m)
 
 int nc_dims_names(struct nc_model *m, struct err *e)
 {
-	number(m);
+	schema_dims_number(m);
 	for (uint32_t i = 0; i < m->ds->n_dims; i++) {
 		const struct ds_dim *d = &m->ds->dims[i];
 		struct nc_dim *x = &m->dims[i];

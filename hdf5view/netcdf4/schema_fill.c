@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool is_number(const struct dtype *t)
+static bool schema_fill_is_number(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT ||
 	       t->kind == DT_BOOL;
@@ -20,8 +20,8 @@ struct number {
 	uint64_t u; /* the bits of a whole number, two's complement */
 };
 
-/* half - IEEE 754 binary16, exactly. */
-static double half(uint16_t v)
+/* schema_fill_half - IEEE 754 binary16, exactly. */
+static double schema_fill_half(uint16_t v)
 {
 	union {
 		float f;
@@ -36,8 +36,8 @@ static double half(uint16_t v)
 	return (double)x.f;
 }
 
-/* load - one value in host byte order. */
-static struct number load(const struct dtype *t, const uint8_t *p)
+/* schema_fill_load - one value in host byte order. */
+static struct number schema_fill_load(const struct dtype *t, const uint8_t *p)
 {
 	struct number v = {.is_float = t->kind == DT_FLOAT};
 	union {
@@ -51,7 +51,7 @@ static struct number load(const struct dtype *t, const uint8_t *p)
 
 	memcpy(&x, p, t->size <= sizeof(x) ? t->size : sizeof(x));
 	if (v.is_float)
-		v.d = t->size == 2 ? half(x.u16) : t->size == 4 ? (double)x.f : x.d;
+		v.d = t->size == 2 ? schema_fill_half(x.u16) : t->size == 4 ? (double)x.f : x.d;
 	else
 		v.u = t->size == 1 ? x.u8 : t->size == 2 ? x.u16 : t->size == 4 ? x.u32 : x.u64;
 	if (t->kind == DT_INT && t->size < 8 && v.u >> (8 * t->size - 1) & 1)
@@ -60,8 +60,8 @@ static struct number load(const struct dtype *t, const uint8_t *p)
 	return v;
 }
 
-/* whole - the value as a whole number; false: it is none of 64 bits. */
-static bool whole(struct number *v)
+/* schema_fill_whole - the value as a whole number; false: it is none of 64 bits. */
+static bool schema_fill_whole(struct number *v)
 {
 	if (!v->is_float)
 		return true;
@@ -73,8 +73,8 @@ static bool whole(struct number *v)
 	return (v->negative ? (double)(int64_t)v->u : (double)v->u) == v->d;
 }
 
-/* store - the value as type t, host byte order. Returns false when it does not fit. */
-static bool store(struct number v, const struct dtype *t, uint8_t *out)
+/* schema_fill_store - the value as type t, host byte order. Returns false when it does not fit. */
+static bool schema_fill_store(struct number v, const struct dtype *t, uint8_t *out)
 {
 	unsigned int bits = 8 * t->size;
 	bool fits;
@@ -96,7 +96,7 @@ static bool store(struct number v, const struct dtype *t, uint8_t *out)
 		memcpy(out, &x, t->size);
 		return true;
 	}
-	if (!whole(&v))
+	if (!schema_fill_whole(&v))
 		return false;
 	if (t->kind == DT_INT)
 		fits = v.u >> (bits - 1) == (v.negative ? ~(uint64_t)0 >> (bits - 1) : 0);
@@ -138,7 +138,7 @@ static int fill_number(struct nc_model *m, const struct ds_array *a, const struc
 
 	if (!at || !value)
 		return -ENOMEM;
-	if (!is_number(&src->type) || !src->data) {
+	if (!schema_fill_is_number(&src->type) || !src->data) {
 		*ret_why = "is left out: it is no number, the variable's type is";
 		return 0;
 	}
@@ -148,7 +148,7 @@ static int fill_number(struct nc_model *m, const struct ds_array *a, const struc
 		at->type.size = 4; /* what netCDF makes of half floats */
 	if (at->type.kind == DT_BOOL)
 		at->type.kind = DT_INT;
-	if (!store(load(&src->type, src->data), &at->type, value)) {
+	if (!schema_fill_store(schema_fill_load(&src->type, src->data), &at->type, value)) {
 		*ret_why = "is left out: its value does not fit the variable's type";
 		return 0;
 	}
@@ -196,7 +196,7 @@ int nc_fill_attr(struct nc_model *m, uint32_t array, const struct ds_attr *src,
 		*ret_why = "is left out: it is not one value";
 		return 0;
 	}
-	if (is_number(&a->type))
+	if (schema_fill_is_number(&a->type))
 		return fill_number(m, a, src, ret, ret_why);
 	if (a->type.kind == DT_STRING)
 		return fill_chars(m, a, src, ret, ret_why);

@@ -15,8 +15,9 @@
 #define LEVEL_MAX 9
 #define SPEC_BYTES 300 /* of a filter in a header message, without parameters; generous */
 
-/* refused - why a filter cannot be named for chunks of this array; NULL: it can. */
-static const char *refused(const struct ds_array *a, const struct codec_spec *spec)
+/* schema_filters_refused - why a filter cannot be named for chunks of this array; NULL: it can. */
+static const char *schema_filters_refused(const struct ds_array *a,
+					  const struct codec_spec *spec)
 {
 	uint32_t size;
 
@@ -37,8 +38,9 @@ struct question {
 	struct nc_asker *asker;
 };
 
-/* refuses - the same of a chain, see plan_ask. */
-static const char *refuses(const struct plan_ask *ask, const struct codec_chain *chain)
+/* schema_filters_refuses - the same of a chain, see plan_ask. */
+static const char *schema_filters_refuses(const struct plan_ask *ask,
+					  const struct codec_chain *chain)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	bool own = false; /* a filter of the library's that sets parameters */
@@ -48,7 +50,7 @@ static const char *refuses(const struct plan_ask *ask, const struct codec_chain 
 		return "a scalar has no filters in HDF5";
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
-		const char *why = refused(a, spec);
+		const char *why = schema_filters_refused(a, spec);
 
 		if (why)
 			return why;
@@ -94,7 +96,7 @@ int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy
 					   .policy = policy,
 					   .fill_declared = true,
 					   .as = &as,
-					   .refuses = refuses,
+					   .refuses = schema_filters_refuses,
 					   .arena = &m->arena},
 				   .asker = asker};
 	int rc;
@@ -109,9 +111,9 @@ int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy
 	return rc;
 }
 
-/* nothing - no chunk is ever put through a filter while the structure is made. */
-static size_t nothing(unsigned flags, size_t n, const unsigned *params, size_t bytes,
-		      size_t *room, void **data)
+/* schema_filters_nothing - no chunk is ever put through a filter while the structure is made. */
+static size_t schema_filters_nothing(unsigned flags, size_t n, const unsigned *params,
+				     size_t bytes, size_t *room, void **data)
 {
 	(void)flags;
 	(void)n;
@@ -122,9 +124,9 @@ static size_t nothing(unsigned flags, size_t n, const unsigned *params, size_t b
 	return 0;
 }
 
-/* stand_in - an empty class for one filter. Its name ends up in the file, and is used until the
- * class is taken away. */
-static int stand_in(struct nc_filters *t, const struct codec_spec *spec)
+/* schema_filters_stand_in - an empty class for one filter. Its name ends up in the file, and is
+ * used until the class is taken away. */
+static int schema_filters_stand_in(struct nc_filters *t, const struct codec_spec *spec)
 {
 	char tmp[40];
 	H5Z_class2_t class = {
@@ -132,7 +134,7 @@ static int stand_in(struct nc_filters *t, const struct codec_spec *spec)
 		.id = (H5Z_filter_t)spec->h5_id,
 		.encoder_present = 1,
 		.decoder_present = 1,
-		.filter = nothing,
+		.filter = schema_filters_nothing,
 	};
 
 	if (grow_array(&t->list, &t->cap, t->n + 1, sizeof(*t->list)) < 0)
@@ -158,7 +160,7 @@ int nc_filters_stand_in(struct nc_filters *t, const struct codec_chain *chain)
 		if (spec->h5_id < H5Z_FILTER_RESERVED || *seen >> spec->h5_id % 8 & 1)
 			continue;
 		*seen |= (uint8_t)(1U << spec->h5_id % 8);
-		if (stand_in(t, spec) < 0)
+		if (schema_filters_stand_in(t, spec) < 0)
 			return -1;
 	}
 	return 0;

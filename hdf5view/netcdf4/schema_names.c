@@ -37,7 +37,7 @@ static bool starts_special(const char *name)
 	return strncmp(name, NON_COORD, strlen(NON_COORD)) == 0 || strncmp(name, "_%", 2) == 0;
 }
 
-static bool allowed(const char *name, size_t n)
+static bool schema_names_allowed(const char *name, size_t n)
 {
 	if (n == 0 || !may_begin((unsigned char)name[0]) || name[n - 1] == ' ' ||
 	    starts_special(name))
@@ -49,8 +49,9 @@ static bool allowed(const char *name, size_t n)
 	return true;
 }
 
-/* cut - a name of at most limit bytes that begins like `name` and ends in a sum of it. */
-static const char *cut(struct arena *a, const char *name, size_t limit)
+/* schema_names_cut - a name of at most limit bytes that begins like `name` and ends in a sum of
+ * it. */
+static const char *schema_names_cut(struct arena *a, const char *name, size_t limit)
 {
 	uint32_t sum = 2166136261U;
 	size_t n = limit - CUT_TAIL;
@@ -72,8 +73,8 @@ const char *nc_escape(struct arena *a, const char *name, size_t limit)
 	bool first = n > 0 && (!may_begin((unsigned char)name[0]) || starts_special(name));
 	char *out;
 
-	if (allowed(name, n))
-		return n <= limit ? name : cut(a, name, limit);
+	if (schema_names_allowed(name, n))
+		return n <= limit ? name : schema_names_cut(a, name, limit);
 	if (n == 0)
 		return arena_strdup(a, "_%00"); /* no name has a NUL */
 	out = arena_alloc(a, n + 1, 3);
@@ -91,7 +92,7 @@ const char *nc_escape(struct arena *a, const char *name, size_t limit)
 			out[len++] = (char)c;
 		}
 	}
-	return len <= limit ? out : cut(a, out, limit);
+	return len <= limit ? out : schema_names_cut(a, out, limit);
 }
 
 /* ---- the table ---- */
@@ -102,7 +103,7 @@ void nc_names_release(struct nc_names *t)
 	*t = (struct nc_names){0};
 }
 
-static uint32_t hash_of(uint32_t scope, const char *name)
+static uint32_t schema_names_hash_of(uint32_t scope, const char *name)
 {
 	uint32_t h = (2166136261U ^ scope) * 16777619U;
 
@@ -111,9 +112,9 @@ static uint32_t hash_of(uint32_t scope, const char *name)
 	return h ^ h >> 15;
 }
 
-/* slot_of - where a name is, or would be. The table has a free slot. */
-static struct nc_name *slot_of(const struct nc_names *t, uint32_t scope, const char *name,
-			       uint32_t hash)
+/* schema_names_slot_of - where a name is, or would be. The table has a free slot. */
+static struct nc_name *schema_names_slot_of(const struct nc_names *t, uint32_t scope,
+					    const char *name, uint32_t hash)
 {
 	size_t i = hash & (t->cap - 1);
 
@@ -125,7 +126,9 @@ static struct nc_name *slot_of(const struct nc_names *t, uint32_t scope, const c
 
 struct nc_name *nc_names_find(const struct nc_names *t, uint32_t scope, const char *name)
 {
-	struct nc_name *s = t->cap ? slot_of(t, scope, name, hash_of(scope, name)) : NULL;
+	struct nc_name *s =
+		t->cap ? schema_names_slot_of(t, scope, name, schema_names_hash_of(scope, name))
+		       : NULL;
 
 	return s && s->name ? s : NULL;
 }
@@ -139,8 +142,8 @@ static int names_grow(struct nc_names *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->cap; i++)
 		if (t->slots[i].name)
-			*slot_of(&big, t->slots[i].scope, t->slots[i].name, t->slots[i].hash) =
-				t->slots[i];
+			*schema_names_slot_of(&big, t->slots[i].scope, t->slots[i].name,
+					      t->slots[i].hash) = t->slots[i];
 	free(t->slots);
 	*t = big;
 	return 0;
@@ -148,12 +151,12 @@ static int names_grow(struct nc_names *t)
 
 int nc_names_add(struct nc_names *t, uint32_t scope, const char *name, uint32_t value)
 {
-	uint32_t hash = hash_of(scope, name);
+	uint32_t hash = schema_names_hash_of(scope, name);
 	struct nc_name *s;
 
 	if (t->n + 1 > t->cap / 2 && names_grow(t) < 0)
 		return -ENOMEM;
-	s = slot_of(t, scope, name, hash);
+	s = schema_names_slot_of(t, scope, name, hash);
 	if (s->name)
 		return -EEXIST;
 	*s = (struct nc_name){
@@ -166,7 +169,7 @@ const char *nc_names_claim(struct nc_names *t, struct arena *a, uint32_t scope,
 			   const char *want, uint32_t value, size_t limit)
 {
 	size_t n = strlen(want), cap = limit + 1;
-	const char *name = n > limit ? cut(a, want, limit) : want;
+	const char *name = n > limit ? schema_names_cut(a, want, limit) : want;
 	char *out = NULL, tail[12];
 	int rc = name ? nc_names_add(t, scope, name, value) : -ENOMEM;
 

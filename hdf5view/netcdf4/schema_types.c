@@ -36,7 +36,7 @@ bool nc_type_same(const struct dtype *a, const struct dtype *b, bool any_order)
 	return true;
 }
 
-static bool is_number(const struct dtype *t)
+static bool schema_types_is_number(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
@@ -69,7 +69,7 @@ static int type_bytes(const struct dtype *t, unsigned int depth, size_t *at, str
 			       DEPTH_MAX);
 	if (t->kind == DT_COMPOUND && t->n_fields == 0)
 		return err_set(e, -EOPNOTSUPP, "a structure without fields");
-	if (t->kind == DT_VLEN && (!t->base || !is_number(t->base)))
+	if (t->kind == DT_VLEN && (!t->base || !schema_types_is_number(t->base)))
 		return err_set(e, -EOPNOTSUPP, "lists of something that is not a number");
 	for (uint32_t i = 0; t->kind == DT_COMPOUND && i < t->n_fields && !rc; i++) {
 		*at += FIELD_BYTES + strlen(t->fields[i].name) + 4 * (size_t)t->fields[i].rank;
@@ -98,8 +98,8 @@ static const char *complex_name(const struct dtype *t)
 	return t->big_endian ? "_complex128_be" : "_complex128";
 }
 
-/* join - "a_b" in the arena; NULL: memory. */
-static const char *join(struct nc_model *m, const char *a, const char *b)
+/* schema_types_join - "a_b" in the arena; NULL: memory. */
+static const char *schema_types_join(struct nc_model *m, const char *a, const char *b)
 {
 	size_t n = strlen(a) + strlen(b) + 2;
 	char *out = arena_alloc(&m->arena, n, 1);
@@ -109,10 +109,12 @@ static const char *join(struct nc_model *m, const char *a, const char *b)
 	return out;
 }
 
-static int add(struct nc_model *m, uint32_t group, const struct dtype *t, const char *base,
-	       const uint32_t *fields, uint32_t *ret, struct err *e)
+static int schema_types_add(struct nc_model *m, uint32_t group, const struct dtype *t,
+			    const char *base, const uint32_t *fields, uint32_t *ret,
+			    struct err *e)
 {
-	const char *name = t->kind == DT_COMPLEX ? complex_name(t) : join(m, base, "t");
+	const char *name =
+		t->kind == DT_COMPLEX ? complex_name(t) : schema_types_join(m, base, "t");
 
 	if (m->n_types >= TYPES_MAX)
 		return err_set(e, -ERANGE, "more than %d types that need a name", TYPES_MAX);
@@ -129,8 +131,9 @@ static int add(struct nc_model *m, uint32_t group, const struct dtype *t, const 
 	return 0;
 }
 
-/* visible - whether what one group holds is seen in another: that is the same or below. */
-static bool visible(const struct nc_model *m, uint32_t holds, uint32_t from)
+/* schema_types_visible - whether what one group holds is seen in another: that is the same or
+ * below. */
+static bool schema_types_visible(const struct nc_model *m, uint32_t holds, uint32_t from)
 {
 	/* groups form a tree: order_groups has seen to it */
 	while (from != holds && from != 0)
@@ -152,7 +155,7 @@ static int need(struct nc_model *m, uint32_t group, const struct dtype *t, const
 	if (t->kind == DT_COMPLEX)
 		group = 0;
 	for (uint32_t i = 0; i < m->n_types; i++)
-		if (visible(m, m->types[i].group, group) &&
+		if (schema_types_visible(m, m->types[i].group, group) &&
 		    nc_type_same(m->types[i].type, t, false)) {
 			*ret = i;
 			return 0;
@@ -169,11 +172,11 @@ static int need(struct nc_model *m, uint32_t group, const struct dtype *t, const
 		fields[i] = DS_NONE;
 		if (!needs_name(&f->type))
 			continue;
-		inner = inner ? join(m, base, inner) : NULL;
+		inner = inner ? schema_types_join(m, base, inner) : NULL;
 		rc = inner ? need(m, group, &f->type, inner, depth + 1, &fields[i], e)
 			   : nc_full(m, e);
 	}
-	return rc ? rc : add(m, group, t, base, fields, ret, e);
+	return rc ? rc : schema_types_add(m, group, t, base, fields, ret, e);
 }
 
 int nc_type_check(const struct dtype *t, struct err *e)

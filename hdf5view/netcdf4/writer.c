@@ -76,8 +76,8 @@ int nc_h5_gcpl(hid_t gcpl)
 		       : 0;
 }
 
-/* create - the file. Its name only tells files in memory apart. */
-static int create(struct nc_builder *b)
+/* netcdf4_writer_create - the file. Its name only tells files in memory apart. */
+static int netcdf4_writer_create(struct nc_builder *b)
 {
 	static uint64_t serial; /* h5_lock */
 	char name[40];
@@ -267,7 +267,7 @@ static int group_attrs(struct nc_builder *b, struct err *e)
 int nc_h5_structure(struct nc_builder *b, struct err *e)
 {
 	struct nc_filters filters;
-	int rc = nc_filters_begin(b->m, &filters) < 0 || create(b) < 0
+	int rc = nc_filters_begin(b->m, &filters) < 0 || netcdf4_writer_create(b) < 0
 			 ? nc_h5_fail(b, 0, DS_NONE, e)
 			 : 0;
 

@@ -11,8 +11,9 @@ static bool host_is_big(void)
 	return *(const uint8_t *)&one == 0;
 }
 
-/* whole - types of integers by size, sign and byte order. Borrowed; -1: there is none. */
-static hid_t whole(uint32_t size, bool is_signed, bool big)
+/* writer_types_whole - types of integers by size, sign and byte order. Borrowed; -1: there is
+ * none. */
+static hid_t writer_types_whole(uint32_t size, bool is_signed, bool big)
 {
 	switch (size) {
 	case 1:
@@ -31,8 +32,8 @@ static hid_t whole(uint32_t size, bool is_signed, bool big)
 	}
 }
 
-/* half - IEEE 754 binary16. New. */
-static hid_t half(bool big)
+/* writer_types_half - IEEE 754 binary16. New. */
+static hid_t writer_types_half(bool big)
 {
 	hid_t t = H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
 
@@ -47,14 +48,14 @@ static hid_t half(bool big)
 static hid_t floating(uint32_t size, bool big)
 {
 	if (size == 2)
-		return half(big);
+		return writer_types_half(big);
 	if (size == 4)
 		return H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
 	return size == 8 ? H5Tcopy(big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE) : -1;
 }
 
-/* text - of any length. New. */
-static hid_t text(void)
+/* writer_types_text - of any length. New. */
+static hid_t writer_types_text(void)
 {
 	hid_t t = H5Tcopy(H5T_C_S1);
 
@@ -65,15 +66,15 @@ static hid_t text(void)
 	return t;
 }
 
-/* number - a plain type in its own byte order. New; -1. */
-static hid_t number(const struct dtype *t, bool big)
+/* writer_types_number - a plain type in its own byte order. New; -1. */
+static hid_t writer_types_number(const struct dtype *t, bool big)
 {
 	switch (t->kind) {
 	case DT_BOOL:
 		return H5Tcopy(H5T_STD_I8LE);
 	case DT_INT:
 	case DT_UINT: {
-		hid_t own = whole(t->size, t->kind == DT_INT, big);
+		hid_t own = writer_types_whole(t->size, t->kind == DT_INT, big);
 
 		return own < 0 ? -1 : H5Tcopy(own);
 	}
@@ -82,7 +83,7 @@ static hid_t number(const struct dtype *t, bool big)
 	case DT_STRING:
 		return H5Tcopy(H5T_C_S1);
 	case DT_VSTRING:
-		return text();
+		return writer_types_text();
 	default:
 		return -1;
 	}
@@ -101,25 +102,28 @@ static hid_t complex(const struct dtype *t, bool big)
 	return out;
 }
 
-/* making - fields: nc_types of the fields, or NULL for types in memory, in host order. */
-struct making {
+/* writer_types_making - fields: nc_types of the fields, or NULL for types in memory, in host
+ * order. */
+struct writer_types_making {
 	const struct nc_builder *b;
 	const uint32_t *fields;
 	bool host;
 };
 
-static hid_t make(const struct making *x, const struct dtype *t);
+static hid_t writer_types_make(const struct writer_types_making *x, const struct dtype *t);
 
 /* field_type - of a field with its dimensions; a text is an array of characters. New. */
-static hid_t field_type(const struct making *x, const struct dt_field *f, uint32_t named)
+static hid_t field_type(const struct writer_types_making *x, const struct dt_field *f,
+			uint32_t named)
 {
-	struct making inner = {.b = x->b, .host = x->host};
+	struct writer_types_making inner = {.b = x->b, .host = x->host};
 	hsize_t dims[NC_RANK_LIMIT];
 	unsigned rank = 0;
 	auto_hid hid_t one = -1;
 	hid_t out;
 
-	one = named == DS_NONE ? make(&inner, &f->type) : nc_h5_type(x->b, &f->type, named);
+	one = named == DS_NONE ? writer_types_make(&inner, &f->type)
+			       : nc_h5_type(x->b, &f->type, named);
 	if (one < 0 || f->rank + 1 > NC_RANK_LIMIT)
 		return -1;
 	for (uint32_t d = 0; d < f->rank; d++)
@@ -133,7 +137,7 @@ static hid_t field_type(const struct making *x, const struct dt_field *f, uint32
 	return out;
 }
 
-static hid_t compound(const struct making *x, const struct dtype *t)
+static hid_t compound(const struct writer_types_making *x, const struct dtype *t)
 {
 	hid_t out = H5Tcreate(H5T_COMPOUND, t->size);
 	struct arena names;
@@ -153,8 +157,9 @@ static hid_t compound(const struct making *x, const struct dtype *t)
 	return ok ? out : -1;
 }
 
-/* make - a type that is not named itself. Its depth was checked by nc_type_check. New. */
-static hid_t make(const struct making *x, const struct dtype *t)
+/* writer_types_make - a type that is not named itself. Its depth was checked by nc_type_check.
+ * New. */
+static hid_t writer_types_make(const struct writer_types_making *x, const struct dtype *t)
 {
 	bool big = x->host ? host_is_big() : t->big_endian;
 
@@ -166,33 +171,34 @@ static hid_t make(const struct making *x, const struct dtype *t)
 	case DT_OPAQUE:
 		return H5Tcreate(H5T_OPAQUE, t->size);
 	case DT_VLEN: {
-		auto_hid hid_t base = number(t->base, x->host ? big : t->base->big_endian);
+		auto_hid hid_t base =
+			writer_types_number(t->base, x->host ? big : t->base->big_endian);
 
 		return base < 0 ? -1 : H5Tvlen_create(base);
 	}
 	default:
-		return number(t, big);
+		return writer_types_number(t, big);
 	}
 }
 
 hid_t nc_h5_type(const struct nc_builder *b, const struct dtype *t, uint32_t type)
 {
-	struct making x = {.b = b};
+	struct writer_types_making x = {.b = b};
 
 	if (type == DS_NONE)
-		return make(&x, t);
+		return writer_types_make(&x, t);
 	return H5Iinc_ref(b->types[type]) < 0 ? -1 : b->types[type];
 }
 
 hid_t nc_h5_type_host(const struct nc_builder *b, const struct dtype *t)
 {
-	struct making x = {.b = b, .host = true};
+	struct writer_types_making x = {.b = b, .host = true};
 
-	return make(&x, t);
+	return writer_types_make(&x, t);
 }
 
-/* commit - give a type its name. */
-static int commit(struct nc_builder *b, const struct nc_type *t, hid_t type)
+/* writer_types_commit - give a type its name. */
+static int writer_types_commit(struct nc_builder *b, const struct nc_type *t, hid_t type)
 {
 	auto_hid hid_t tcpl = H5Pcreate(H5P_DATATYPE_CREATE);
 	hid_t group = nc_h5_group(b, t->group);
@@ -220,16 +226,16 @@ static int take_type(hid_t group, const char *name, hid_t *type)
 int nc_h5_make_type(struct nc_builder *b, uint32_t i)
 {
 	const struct nc_type *t = &b->m->types[i];
-	struct making x = {.b = b, .fields = t->fields};
+	struct writer_types_making x = {.b = b, .fields = t->fields};
 
 	hid_t group = nc_h5_group(b, t->group);
 
-	b->types[i] = make(&x, t->type);
+	b->types[i] = writer_types_make(&x, t->type);
 	if (b->types[i] < 0 || group < 0)
 		return -1;
 	if (H5Lexists(group, t->name, H5P_DEFAULT) > 0)
 		return take_type(group, t->name, &b->types[i]);
-	return commit(b, t, b->types[i]);
+	return writer_types_commit(b, t, b->types[i]);
 }
 
 int nc_h5_types(struct nc_builder *b, struct err *e)

@@ -34,8 +34,8 @@ void nc_texts_chunk(const struct ds_array *a, uint64_t *ret)
 	} while (n > CHUNK_ELEMS);
 }
 
-/* piece - the part of one chunk that is inside the shape. */
-struct piece {
+/* writer_vlen_piece - the part of one chunk that is inside the shape. */
+struct writer_vlen_piece {
 	const struct ds_array *a;
 	hsize_t start[NC_RANK_LIMIT], count[NC_RANK_LIMIT];
 	uint64_t inside; /* elements */
@@ -45,12 +45,12 @@ struct piece {
 	uint64_t bytes;  /* that they take in the heap */
 };
 
-static bool is_text(const struct ds_array *a)
+static bool writer_vlen_is_text(const struct ds_array *a)
 {
 	return a->type.kind == DT_VSTRING;
 }
 
-static void bounds(struct piece *p, uint64_t linear)
+static void bounds(struct writer_vlen_piece *p, uint64_t linear)
 {
 	uint64_t at[DS_RANK_MAX];
 
@@ -63,14 +63,15 @@ static void bounds(struct piece *p, uint64_t linear)
 	}
 }
 
-/* set_value - element i of those inside. The text's NUL is written later, where the next one's
- * length was. */
-static void set_value(struct piece *p, uint64_t i, const uint8_t *bytes, size_t n)
+/* writer_vlen_set_value - element i of those inside. The text's NUL is written later, where the
+ * next one's length was. */
+static void writer_vlen_set_value(struct writer_vlen_piece *p, uint64_t i, const uint8_t *bytes,
+				  size_t n)
 {
 	uint64_t room = (n + 1 + 7) / 8 * 8 + HEAP_HEAD;
 
 	/* the library only reads them */
-	if (is_text(p->a))
+	if (writer_vlen_is_text(p->a))
 		((char **)p->values)[i] = (char *)(uintptr_t)bytes;
 	else
 		((hvl_t *)p->values)[i] = (hvl_t){.len = n / p->a->type.base->size,
@@ -78,8 +79,9 @@ static void set_value(struct piece *p, uint64_t i, const uint8_t *bytes, size_t 
 	p->bytes += n ? room : 0;
 }
 
-/* step - next element of a whole chunk in C order. Returns whether idx is inside the shape. */
-static bool step(const struct piece *p, uint64_t *idx)
+/* writer_vlen_step - next element of a whole chunk in C order. Returns whether idx is inside the
+ * shape. */
+static bool writer_vlen_step(const struct writer_vlen_piece *p, uint64_t *idx)
 {
 	bool inside = true;
 
@@ -93,8 +95,8 @@ static bool step(const struct piece *p, uint64_t *idx)
 	return inside;
 }
 
-/* parse - find the elements in what the source gave. */
-static int parse(struct piece *p, struct err *e)
+/* writer_vlen_parse - find the elements in what the source gave. */
+static int writer_vlen_parse(struct writer_vlen_piece *p, struct err *e)
 {
 	struct slice s = slice_of(p->raw, p->len);
 	uint64_t idx[DS_RANK_MAX] = {0}, n = 1, i = 0;
@@ -108,11 +110,12 @@ static int parse(struct piece *p, struct err *e)
 		const uint8_t *bytes = rd_bytes(&s, len);
 
 		*mark = 0; /* ends the text before it; its length was read */
-		if (!slice_ok(&s) || (!is_text(p->a) && len % p->a->type.base->size != 0))
+		if (!slice_ok(&s) ||
+		    (!writer_vlen_is_text(p->a) && len % p->a->type.base->size != 0))
 			break;
 		if (inside)
-			set_value(p, i++, bytes, len);
-		inside = step(p, idx);
+			writer_vlen_set_value(p, i++, bytes, len);
+		inside = writer_vlen_step(p, idx);
 	}
 	if (!slice_ok(&s) || i != p->inside)
 		return err_set(e, -EBADMSG, "elements end before the chunk does");
@@ -122,14 +125,16 @@ static int parse(struct piece *p, struct err *e)
 
 /* same_values - all elements are the fill value: an absent chunk. text: of the fill value, which
  * ends. */
-static void same_values(struct piece *p, const char *text)
+static void same_values(struct writer_vlen_piece *p, const char *text)
 {
 	for (uint64_t i = 0; i < p->inside; i++)
-		set_value(p, i, (const uint8_t *)text, is_text(p->a) ? p->a->fill_text.len : 0);
+		writer_vlen_set_value(p, i, (const uint8_t *)text,
+				      writer_vlen_is_text(p->a) ? p->a->fill_text.len : 0);
 }
 
 /* write_piece - returns 0 or -1. */
-static int write_piece(struct nc_builder *b, hid_t set, const struct piece *p, uint32_t array)
+static int write_piece(struct nc_builder *b, hid_t set, const struct writer_vlen_piece *p,
+		       uint32_t array)
 {
 	int rank = (int)p->a->rank;
 	auto_hid hid_t type = nc_h5_type(b, &p->a->type, b->m->arrays[array].type);
@@ -155,9 +160,9 @@ static uint64_t room_left(const struct nc_builder *b)
 	return b->max_bytes - size;
 }
 
-/* one_chunk - fill: text of the fill value. */
-static int one_chunk(struct nc_builder *b, hid_t set, struct piece *p, uint32_t array,
-		     const char *fill, struct err *e)
+/* writer_vlen_one_chunk - fill: text of the fill value. */
+static int writer_vlen_one_chunk(struct nc_builder *b, hid_t set, struct writer_vlen_piece *p,
+				 uint32_t array, const char *fill, struct err *e)
 {
 	int rc = 0;
 
@@ -167,7 +172,7 @@ static int one_chunk(struct nc_builder *b, hid_t set, struct piece *p, uint32_t 
 	if (!p->values)
 		return err_nomem(e);
 	if (p->raw)
-		rc = parse(p, e);
+		rc = writer_vlen_parse(p, e);
 	else
 		same_values(p, fill);
 	if (rc < 0)
@@ -179,8 +184,9 @@ static int one_chunk(struct nc_builder *b, hid_t set, struct piece *p, uint32_t 
 	return write_piece(b, set, p, array) < 0 ? nc_h5_fail(b, 0, array, e) : 0;
 }
 
-/* next - the piece at *at of n bytes. Returns false when there is none, or none that is whole. */
-static bool next(uint8_t *pieces, size_t n, size_t *at, struct piece *p)
+/* writer_vlen_next - the piece at *at of n bytes. Returns false when there is none, or none that is
+ * whole. */
+static bool writer_vlen_next(uint8_t *pieces, size_t n, size_t *at, struct writer_vlen_piece *p)
 {
 	struct nc_piece head;
 	size_t left = n - *at, len;
@@ -209,7 +215,7 @@ static bool next(uint8_t *pieces, size_t n, size_t *at, struct piece *p)
 int nc_h5_texts(struct nc_builder *b, uint32_t array, uint8_t *pieces, size_t n, struct err *e)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
-	struct piece p = {.a = a};
+	struct writer_vlen_piece p = {.a = a};
 	auto_hid hid_t set = H5Oopen_by_addr(b->file, b->arrays[array]);
 	auto_free char *fill = strndup(a->fill_text.s ? a->fill_text.s : "", a->fill_text.len);
 	int rc = fill ? 0 : err_nomem(e);
@@ -217,8 +223,8 @@ int nc_h5_texts(struct nc_builder *b, uint32_t array, uint8_t *pieces, size_t n,
 
 	if (set < 0)
 		rc = nc_h5_fail(b, 0, array, e);
-	while (rc == 0 && next(pieces, n, &at, &p))
-		rc = one_chunk(b, set, &p, array, fill, e);
+	while (rc == 0 && writer_vlen_next(pieces, n, &at, &p))
+		rc = writer_vlen_one_chunk(b, set, &p, array, fill, e);
 	free(p.values);
 	return rc;
 }

@@ -114,7 +114,7 @@ static int put_as(hid_t obj, const char *name, struct there *x, hid_t type, hid_
 	return at < 0 || (n > 0 && H5Awrite(at, mem, p) < 0) ? -1 : 0;
 }
 
-static bool is_text(const struct ds_attr *a)
+static bool hdf5_sink_attrs_is_text(const struct ds_attr *a)
 {
 	return a->type.kind == DT_STRING || a->type.kind == DT_VSTRING;
 }
@@ -216,14 +216,15 @@ static bool numbers_say(const struct ds_attr *a, hid_t mem, hid_t type)
 	       memcmp(p, a->data, (size_t)a->n * a->type.size) == 0;
 }
 
-static bool is_number(const struct dtype *t)
+static bool hdf5_sink_attrs_is_number(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
 
-/* put_number - numbers, in the type that is there. Returns 1: done; 0: it cannot say them. */
-static int put_number(struct h5_sink *s, hid_t obj, const char *name, struct there *x,
-		      const struct ds_attr *a)
+/* hdf5_sink_attrs_put_number - numbers, in the type that is there. Returns 1: done; 0: it cannot
+ * say them. */
+static int hdf5_sink_attrs_put_number(struct h5_sink *s, hid_t obj, const char *name,
+				      struct there *x, const struct ds_attr *a)
 {
 	H5T_class_t class = H5Tget_class(x->type);
 	auto_hid hid_t mem = nc_h5_type_host(&s->b, &a->type), type = H5Tcopy(x->type);
@@ -235,18 +236,21 @@ static int put_number(struct h5_sink *s, hid_t obj, const char *name, struct the
 	return put_as(obj, name, x, type, mem, a->n, a->data) < 0 ? -1 : 1;
 }
 
-/* put_same - the value in the type that is there. Returns 1: done; 0: not possible; -1. */
-static int put_same(struct h5_sink *s, hid_t obj, const char *name, const struct ds_attr *a)
+/* hdf5_sink_attrs_put_same - the value in the type that is there. Returns 1: done; 0: not possible;
+ * -1. */
+static int hdf5_sink_attrs_put_same(struct h5_sink *s, hid_t obj, const char *name,
+				    const struct ds_attr *a)
 {
 	struct there x;
 	int rc = 0;
 
 	if (there_open(obj, name, &x)) {
-		if (is_text(a) && H5Tget_class(x.type) == H5T_STRING && a->texts)
+		if (hdf5_sink_attrs_is_text(a) && H5Tget_class(x.type) == H5T_STRING &&
+		    a->texts)
 			rc = H5Tis_variable_str(x.type) > 0 ? vlen_text(obj, name, &x, a)
 							    : fixed_text(obj, name, &x, a);
-		else if (is_number(&a->type) && a->data)
-			rc = put_number(s, obj, name, &x, a);
+		else if (hdf5_sink_attrs_is_number(&a->type) && a->data)
+			rc = hdf5_sink_attrs_put_number(s, obj, name, &x, a);
 	}
 	there_release(&x);
 	return rc;
@@ -292,7 +296,7 @@ static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err 
 
 /* ---- what is told ---- */
 
-static const struct nc_attr *decided(const struct nc_attrs *l, const char *name)
+static const struct nc_attr *hdf5_sink_attrs_decided(const struct nc_attrs *l, const char *name)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (strcmp(l->list[i].src->name, name) == 0)
@@ -307,7 +311,7 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	const struct ds_array *x = array == DS_NONE ? NULL : &s->view.ds.arrays[array];
 	const struct ds_group *g = &s->view.ds.groups[group];
 
-	if (!is_number(&a->type) ||
+	if (!hdf5_sink_attrs_is_number(&a->type) ||
 	    ds_attr_find(x ? x->attrs : g->attrs, x ? x->n_attrs : g->n_attrs, a->name))
 		return NULL;
 	*room = (struct nc_attr){.name = a->name,
@@ -318,15 +322,15 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	return room;
 }
 
-static hid_t object_of(struct h5_sink *s, uint32_t group, uint32_t array)
+static hid_t hdf5_sink_attrs_object_of(struct h5_sink *s, uint32_t group, uint32_t array)
 {
 	if (array != DS_NONE)
 		return hdf5_sink_object(s, s->arrays[array].addr);
 	return hdf5_sink_object(s, s->b.groups[group]);
 }
 
-/* put_new - as an attribute that is made. */
-static int put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
+/* hdf5_sink_attrs_put_new - as an attribute that is made. */
+static int hdf5_sink_attrs_put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
 {
 	const struct nc_attrs one = {.n = 1, .list = at};
 
@@ -335,27 +339,27 @@ static int put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
 	return nc_h5_attrs(&s->b, obj, &one);
 }
 
-/* fail - whose attribute it is will be said by who asked. */
-static int fail(struct h5_sink *s, struct err *e)
+/* hdf5_sink_attrs_fail - whose attribute it is will be said by who asked. */
+static int hdf5_sink_attrs_fail(struct h5_sink *s, struct err *e)
 {
 	int rc = hdf5_sink_file_reason(s, e);
 
 	return rc ? rc : hdf5_sink_library(e, "the HDF5 library cannot write it");
 }
 
-static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,
-		    struct err *e)
+static int hdf5_sink_attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
+				    const struct ds_attr *a, struct err *e)
 {
 	const struct nc_attrs *l =
 		array == DS_NONE ? &s->m->groups[group].attrs : &s->m->arrays[array].attrs;
-	const struct nc_attr *at = decided(l, a->name);
+	const struct nc_attr *at = hdf5_sink_attrs_decided(l, a->name);
 	struct nc_attr room;
 	bool fill = array != DS_NONE && strcmp(a->name, "_FillValue") == 0;
-	auto_hid hid_t obj = object_of(s, group, array);
+	auto_hid hid_t obj = hdf5_sink_attrs_object_of(s, group, array);
 	int rc;
 
 	if (obj < 0)
-		return fail(s, e);
+		return hdf5_sink_attrs_fail(s, e);
 	if (!at)
 		at = further(s, group, array, a, &room);
 	if (!at)
@@ -367,10 +371,10 @@ static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const str
 		rc = hdf5_sink_type_ready(s, at->type, e);
 	if (rc)
 		return rc;
-	rc = fill ? 0 : put_same(s, obj, at->name, at->src);
+	rc = fill ? 0 : hdf5_sink_attrs_put_same(s, obj, at->name, at->src);
 	if (rc == 0)
-		rc = put_new(s, obj, at);
-	return rc < 0 ? fail(s, e) : 0;
+		rc = hdf5_sink_attrs_put_new(s, obj, at);
+	return rc < 0 ? hdf5_sink_attrs_fail(s, e) : 0;
 }
 
 int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
@@ -380,7 +384,7 @@ int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
 
 	if (rc)
 		return rc;
-	rc = set_attr(s, group, array, a, e);
+	rc = hdf5_sink_attrs_set_attr(s, group, array, a, e);
 	if (rc) {
 		rc = err_wrap(e, rc, "attribute '%.100s'", a->name);
 		rc = h5s_err_prefix_path(s, group, array, rc, e);
@@ -392,7 +396,7 @@ int hdf5_sink_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, con
 			  struct err *e)
 {
 	const char *own = nc_escape(&s->arena, name, NC_NAME_LIMIT);
-	auto_hid hid_t obj = object_of(s, group, array);
+	auto_hid hid_t obj = hdf5_sink_attrs_object_of(s, group, array);
 
 	if (!own)
 		return err_nomem(e);

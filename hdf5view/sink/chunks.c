@@ -31,8 +31,8 @@ void hdf5_sink_forget(struct h5_sink *s, uint32_t array)
 	x->seen = false;
 }
 
-/* make_place - close the one that was not used for longest. */
-static void make_place(struct h5_sink *s)
+/* hdf5_sink_chunks_make_place - close the one that was not used for longest. */
+static void hdf5_sink_chunks_make_place(struct h5_sink *s)
 {
 	uint32_t oldest = 0;
 
@@ -82,8 +82,8 @@ static int own_chain(struct h5_sink *s, struct hdf5_sink_array *x, hid_t dcpl)
 	return specs ? 0 : -1;
 }
 
-/* look - what an open dataset is like. */
-static int look(struct h5_sink *s, uint32_t array, struct err *e)
+/* hdf5_sink_chunks_look - what an open dataset is like. */
+static int hdf5_sink_chunks_look(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -139,7 +139,7 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 		rc = h5s_require_in_file(s, array, e);
 		if (rc)
 			return rc;
-		make_place(s);
+		hdf5_sink_chunks_make_place(s);
 		x->set = open_plain(s, x->addr);
 		if (x->set < 0 || H5Iget_type(x->set) != H5I_DATASET) {
 			h5_id_close(&x->set);
@@ -149,7 +149,7 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 		s->open[s->n_open++] = array;
 	}
 	if (!x->seen)
-		rc = look(s, array, e);
+		rc = hdf5_sink_chunks_look(s, array, e);
 	x->used = ++s->clock;
 	*ret = x->set;
 	return rc;
@@ -157,8 +157,8 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 
 /* ---- what is told of it ---- */
 
-/* elsewhere - data that is not in this file. */
-static int elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
+/* hdf5_sink_chunks_elsewhere - data that is not in this file. */
+static int hdf5_sink_chunks_elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
 {
 	uint32_t r = s->arrays[array].real;
 	const struct ds_array *a = r == DS_NONE ? NULL : &s->real->g.base.ds.arrays[r];
@@ -199,7 +199,7 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 			rc = hdf5_sink_dataset(s, array, &set, e);
 	}
 	if (!rc)
-		rc = elsewhere(s, array, e);
+		rc = hdf5_sink_chunks_elsewhere(s, array, e);
 	if (rc)
 		return h5s_err_prefix_path(s, 0, array, rc, e);
 	*ret = (struct sink_array){0};
@@ -213,14 +213,15 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 
 /* ---- where a chunk is ---- */
 
-/* box - the part of the file that a chunk is. */
-struct box {
+/* hdf5_sink_chunks_box - the part of the file that a chunk is. */
+struct hdf5_sink_chunks_box {
 	hsize_t at[NC_RANK_LIMIT], n[NC_RANK_LIMIT], whole[NC_RANK_LIMIT];
 	bool outside;
 };
 
 /* grow_to - a dataset on a dimension that grows is as long as what is written to it. */
-static int grow_to(struct h5_sink *s, uint32_t array, const struct box *b, struct err *e)
+static int grow_to(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+		   struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -245,9 +246,9 @@ static int grow_to(struct h5_sink *s, uint32_t array, const struct box *b, struc
 	return 0;
 }
 
-/* locate - chunk `linear` of target's grid. Returns 0; -EINVAL outside. */
-static int locate(struct h5_sink *s, uint32_t array, uint64_t linear, struct box *b,
-		  struct err *e)
+/* hdf5_sink_chunks_locate - chunk `linear` of target's grid. Returns 0; -EINVAL outside. */
+static int hdf5_sink_chunks_locate(struct h5_sink *s, uint32_t array, uint64_t linear,
+				   struct hdf5_sink_chunks_box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	const struct hdf5_sink_array *x = &s->arrays[array];
@@ -279,8 +280,8 @@ static int locate(struct h5_sink *s, uint32_t array, uint64_t linear, struct box
 
 /* ---- writing ---- */
 
-static int write_stored(struct h5_sink *s, uint32_t array, const struct box *b, uint32_t mask,
-			const uint8_t *p, size_t n, struct err *e)
+static int write_stored(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+			uint32_t mask, const uint8_t *p, size_t n, struct err *e)
 {
 	const struct hdf5_sink_array *x = &s->arrays[array];
 
@@ -297,8 +298,9 @@ static int write_stored(struct h5_sink *s, uint32_t array, const struct box *b, 
 	return 0;
 }
 
-/* bits_of - a type that numbers can be converted to: that of an enumeration's values. New. */
-static hid_t bits_of(hid_t set)
+/* hdf5_sink_chunks_bits_of - a type that numbers can be converted to: that of an enumeration's
+ * values. New. */
+static hid_t hdf5_sink_chunks_bits_of(hid_t set)
 {
 	hid_t type = H5Dget_type(set), super;
 
@@ -310,7 +312,7 @@ static hid_t bits_of(hid_t set)
 }
 
 /* is_raw - whether the file has no filters for a chunk: the array ends inside of it. */
-static bool is_raw(const struct hdf5_sink_array *x, const struct box *b)
+static bool is_raw(const struct hdf5_sink_array *x, const struct hdf5_sink_chunks_box *b)
 {
 	for (uint32_t d = 0; d < x->rank && x->raw_edges; d++)
 		if (b->at[d] + b->whole[d] > x->extent[d])
@@ -319,7 +321,7 @@ static bool is_raw(const struct hdf5_sink_array *x, const struct box *b)
 }
 
 /* write_as_is - a chunk that is stored already; one that must have no filters loses them. */
-static int write_as_is(struct h5_sink *s, uint32_t array, const struct box *b,
+static int write_as_is(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
 		       const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -352,7 +354,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 	*ret_len = c->len;
 	if (!x->convert)
 		return 0;
-	file = bits_of(x->set);
+	file = hdf5_sink_chunks_bits_of(x->set);
 	mem = file < 0 ? -1 : h5_type_mem(file, false);
 	size = mem < 0 ? 0 : H5Tget_size(mem);
 	if (size == 0 || c->len % size != 0)
@@ -374,8 +376,9 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 }
 
 /* write_encoded - elements of a whole chunk through our own codecs. */
-static int write_encoded(struct h5_sink *s, uint32_t array, const struct box *b,
-			 const struct sink_chunk *c, struct err *e)
+static int write_encoded(struct h5_sink *s, uint32_t array,
+			 const struct hdf5_sink_chunks_box *b, const struct sink_chunk *c,
+			 struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
 	const uint8_t *p;
@@ -395,8 +398,8 @@ static int write_encoded(struct h5_sink *s, uint32_t array, const struct box *b,
 }
 
 /* write_box - elements by the library; only those inside the shape. */
-static int write_box(struct h5_sink *s, uint32_t array, const struct box *b, hid_t mem_type,
-		     const void *p, bool whole, struct err *e)
+static int write_box(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+		     hid_t mem_type, const void *p, bool whole, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
 	hsize_t zero[NC_RANK_LIMIT] = {0};
@@ -416,8 +419,9 @@ static int write_box(struct h5_sink *s, uint32_t array, const struct box *b, hid
 		       : 0;
 }
 
-static int write_elements(struct h5_sink *s, uint32_t array, const struct box *b,
-			  const struct sink_chunk *c, struct err *e)
+static int write_elements(struct h5_sink *s, uint32_t array,
+			  const struct hdf5_sink_chunks_box *b, const struct sink_chunk *c,
+			  struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
 	auto_hid hid_t type = H5Dget_type(x->set);
@@ -444,13 +448,13 @@ static int write_elements(struct h5_sink *s, uint32_t array, const struct box *b
 /* frames - the elements of a chunk that are inside, for the library: char * or hvl_t. */
 struct frames {
 	const struct ds_array *a;
-	const struct box *b;
+	const struct hdf5_sink_chunks_box *b;
 	void *values;
 	uint64_t inside;
 	struct buf texts; /* with NULs */
 };
 
-static bool step(const struct frames *f, uint64_t *idx)
+static bool hdf5_sink_chunks_step(const struct frames *f, uint64_t *idx)
 {
 	bool inside = true;
 
@@ -464,7 +468,7 @@ static bool step(const struct frames *f, uint64_t *idx)
 	return inside;
 }
 
-static int parse(struct frames *f, const struct sink_chunk *c, struct err *e)
+static int hdf5_sink_chunks_parse(struct frames *f, const struct sink_chunk *c, struct err *e)
 {
 	const bool text = f->a->type.kind == DT_VSTRING;
 	struct slice s = slice_of(c->p, c->len);
@@ -493,14 +497,14 @@ static int parse(struct frames *f, const struct sink_chunk *c, struct err *e)
 			((hvl_t *)f->values)[i++] = (hvl_t){.len = len / f->a->type.base->size,
 							    .p = (void *)(uintptr_t)bytes};
 		}
-		inside = step(f, idx);
+		inside = hdf5_sink_chunks_step(f, idx);
 	}
 	return slice_ok(&s) && i == f->inside && s.len == 0
 		       ? 0
 		       : err_set(e, -EINVAL, "its elements end before the chunk does");
 }
 
-static int write_frames(struct h5_sink *s, uint32_t array, const struct box *b,
+static int write_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
 			const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -521,7 +525,7 @@ static int write_frames(struct h5_sink *s, uint32_t array, const struct box *b,
 	buf_init(&f.texts, SIZE_MAX);
 	f.values = alloc_array(f.inside, sizeof(hvl_t));
 	if (!rc)
-		rc = f.values ? parse(&f, c, e) : err_nomem(e);
+		rc = f.values ? hdf5_sink_chunks_parse(&f, c, e) : err_nomem(e);
 	if (!rc)
 		rc = write_box(s, array, b, mem, f.values, false, e);
 	free(f.values);
@@ -536,14 +540,14 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct box b = {0};
+	struct hdf5_sink_chunks_box b = {0};
 	hid_t set;
 	int rc = hdf5_sink_dataset(s, array, &set, e);
 
 	if (!rc)
-		rc = elsewhere(s, array, e);
+		rc = hdf5_sink_chunks_elsewhere(s, array, e);
 	if (!rc)
-		rc = locate(s, array, linear, &b, e);
+		rc = hdf5_sink_chunks_locate(s, array, linear, &b, e);
 	if (!rc)
 		rc = grow_to(s, array, &b, e);
 	if (!rc && dt_is_vlen(&a->type))
@@ -561,7 +565,8 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 }
 
 /* drop_frames - the fill value in every element. */
-static int drop_frames(struct h5_sink *s, uint32_t array, const struct box *b, struct err *e)
+static int drop_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+		       struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct buf out;
@@ -587,7 +592,7 @@ static int drop_frames(struct h5_sink *s, uint32_t array, const struct box *b, s
 }
 
 /* exists - whether a chunk was ever written. */
-static bool exists(const struct hdf5_sink_array *x, const struct box *b)
+static bool exists(const struct hdf5_sink_array *x, const struct hdf5_sink_chunks_box *b)
 {
 	hsize_t n = 0;
 
@@ -599,7 +604,8 @@ static bool exists(const struct hdf5_sink_array *x, const struct box *b)
 	return false;
 }
 
-static int drop_elements(struct h5_sink *s, uint32_t array, const struct box *b, struct err *e)
+static int drop_elements(struct h5_sink *s, uint32_t array,
+			 const struct hdf5_sink_chunks_box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -629,14 +635,14 @@ int hdf5_sink_drop(struct h5_sink *s, uint32_t array, uint64_t linear, struct er
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct box b = {0};
+	struct hdf5_sink_chunks_box b = {0};
 	hid_t set;
 	int rc = hdf5_sink_dataset(s, array, &set, e);
 
 	if (!rc)
-		rc = elsewhere(s, array, e);
+		rc = hdf5_sink_chunks_elsewhere(s, array, e);
 	if (!rc)
-		rc = locate(s, array, linear, &b, e);
+		rc = hdf5_sink_chunks_locate(s, array, linear, &b, e);
 	for (uint32_t d = 0; d < x->rank && !rc; d++)
 		b.outside |= b.at[d] >= x->extent[d];
 	if (!rc && !b.outside && dt_is_vlen(&a->type))

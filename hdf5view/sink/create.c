@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* make - the file is there, empty, and ours. */
-static int make(const char *path)
+/* create_make - the file is there, empty, and ours. */
+static int create_make(const char *path)
 {
 	auto_hid hid_t fcpl = H5Pcreate(H5P_FILE_CREATE), fapl = H5Pcreate(H5P_FILE_ACCESS),
 		       file = -1, root = -1;
@@ -40,7 +40,7 @@ int hdf5_create(const char *path, struct err *e)
 	/* not by its name, which leads to another file when somebody wants it to */
 	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
 	h5_enter();
-	if (make(own) < 0)
+	if (create_make(own) < 0)
 		rc = h5_error(e, -EIO, "the HDF5 library cannot make the file");
 	h5_leave();
 	if (!rc && fsync(fd) < 0)

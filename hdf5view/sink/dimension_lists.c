@@ -12,9 +12,10 @@
 
 /* ---- reading ---- */
 
-/* entries - of an attribute with a list of one dimension, when it is of the right class. Returns -1
- * when there is none. */
-static int64_t entries(hid_t obj, const char *name, H5T_class_t class, hid_t *ret)
+/* dimension_lists_entries - of an attribute with a list of one dimension, when it is of the right
+ * class. Returns -1 when there is none. */
+static int64_t dimension_lists_entries(hid_t obj, const char *name, H5T_class_t class,
+				       hid_t *ret)
 {
 	hid_t at = H5Aexists(obj, name) > 0 ? H5Aopen(obj, name, H5P_DEFAULT) : -1;
 	auto_hid hid_t type = at < 0 ? -1 : H5Aget_type(at);
@@ -36,7 +37,7 @@ static int64_t entries(hid_t obj, const char *name, H5T_class_t class, hid_t *re
 static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
 {
 	hid_t at = -1;
-	int64_t n = entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
+	int64_t n = dimension_lists_entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
 	auto_hid hid_t own = at, type = nc_h5_use_type();
 	struct nc_use *list = n > 0 ? alloc_array((size_t)n, sizeof(*list)) : NULL;
 
@@ -53,7 +54,7 @@ static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
 static bool can_read(hid_t scale)
 {
 	hid_t at = -1;
-	int64_t n = entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
+	int64_t n = dimension_lists_entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
 	auto_hid hid_t own = at;
 	size_t got = 0;
 
@@ -82,7 +83,7 @@ static void lists_release(struct lists *x)
 static bool lists_read(hid_t set, struct lists *ret)
 {
 	hid_t at = -1;
-	int64_t n = entries(set, "DIMENSION_LIST", H5T_VLEN, &at);
+	int64_t n = dimension_lists_entries(set, "DIMENSION_LIST", H5T_VLEN, &at);
 	auto_hid hid_t own = at, type = own < 0 ? -1 : H5Aget_type(own),
 		       base = type < 0 ? -1 : H5Tget_super(type);
 
@@ -137,7 +138,7 @@ struct tying {
 	bool *wanted; /* of real's dimensions: `now` has them */
 };
 
-static int by_addr(const void *pa, const void *pb)
+static int dimension_lists_by_addr(const void *pa, const void *pb)
 {
 	uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
 
@@ -168,20 +169,21 @@ static void sort_list(struct hdf5_sink_list *l)
 	size_t n = 0;
 
 	if (l->n > 0)
-		qsort(l->at, l->n, sizeof(*l->at), by_addr);
+		qsort(l->at, l->n, sizeof(*l->at), dimension_lists_by_addr);
 	for (size_t i = 0; i < l->n; i++)
 		if (n == 0 || l->at[n - 1] != l->at[i])
 			l->at[n++] = l->at[i];
 	l->n = n;
 }
 
-static bool in_list(const struct hdf5_sink_list *l, uint64_t addr)
+static bool dimension_lists_in_list(const struct hdf5_sink_list *l, uint64_t addr)
 {
-	return l->n > 0 && bsearch(&addr, l->at, l->n, sizeof(*l->at), by_addr) != NULL;
+	return l->n > 0 &&
+	       bsearch(&addr, l->at, l->n, sizeof(*l->at), dimension_lists_by_addr) != NULL;
 }
 
-/* axes_of - axes of the dataset of an array. */
-static uint32_t axes_of(const struct h5_sink *s, uint32_t array)
+/* dimension_lists_axes_of - axes of the dataset of an array. */
+static uint32_t dimension_lists_axes_of(const struct h5_sink *s, uint32_t array)
 {
 	const struct hdf5_sink_array *x = &s->arrays[array];
 
@@ -202,7 +204,8 @@ static const struct hdf5_sink_dim *dim_of(const struct h5_sink *s, uint32_t arra
 /* is_own_scale - whether an array is the scale of its first axis. */
 static bool is_own_scale(const struct h5_sink *s, uint32_t array)
 {
-	const struct hdf5_sink_dim *d = axes_of(s, array) ? dim_of(s, array, 0) : NULL;
+	const struct hdf5_sink_dim *d =
+		dimension_lists_axes_of(s, array) ? dim_of(s, array, 0) : NULL;
 
 	return d && d->addr == s->arrays[array].addr;
 }
@@ -217,7 +220,7 @@ static int add_tie(struct tying *t, uint64_t scale, uint64_t set, uint32_t axis)
 	return 0;
 }
 
-static int gather(struct tying *t)
+static int dimension_lists_gather(struct tying *t)
 {
 	struct h5_sink *s = t->s;
 
@@ -228,7 +231,8 @@ static int gather(struct tying *t)
 			continue;
 		if (hdf5_sink_list_add(&t->retied, x->addr) < 0)
 			return -1;
-		for (uint32_t k = 0; k < axes_of(s, i) && !is_own_scale(s, i); k++) {
+		for (uint32_t k = 0; k < dimension_lists_axes_of(s, i) && !is_own_scale(s, i);
+		     k++) {
 			const struct hdf5_sink_dim *d = dim_of(s, i, k);
 
 			if (d && d->addr != HADDR_UNDEF && add_tie(t, d->addr, x->addr, k) < 0)
@@ -268,8 +272,9 @@ static int keep_use(struct growing *g, const struct nc_use *use)
 	return 0;
 }
 
-/* keep_old - the uses of a scale, or of one that it took the place of, that still hold. */
-static int keep_old(struct tying *t, hid_t scale, struct growing *g)
+/* dimension_lists_keep_old - the uses of a scale, or of one that it took the place of, that still
+ * hold. */
+static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing *g)
 {
 	size_t n;
 	auto_free struct nc_use *old = uses_of(scale, &n);
@@ -279,7 +284,8 @@ static int keep_old(struct tying *t, hid_t scale, struct growing *g)
 		struct nc_use use = old[i];
 
 		use.set = h5s_current_address(t->s, use.set);
-		if (use.set != HADDR_UNDEF && use.set != 0 && !in_list(&t->retied, use.set))
+		if (use.set != HADDR_UNDEF && use.set != 0 &&
+		    !dimension_lists_in_list(&t->retied, use.set))
 			rc = keep_use(g, &use);
 	}
 	return rc;
@@ -296,7 +302,7 @@ static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsi
 		at--;
 	for (; at && at < t->heirs + t->n_heirs && (*at)->to == addr && !rc && depth < 8;
 	     at++) {
-		rc = (*at)->held > 0 ? keep_old(t, (*at)->held, g) : 0;
+		rc = (*at)->held > 0 ? dimension_lists_keep_old(t, (*at)->held, g) : 0;
 		if (!rc)
 			rc = keep_heritage(t, (*at)->from, g, depth + 1);
 	}
@@ -377,7 +383,7 @@ static int fix_scale(struct tying *t, uint64_t addr)
 
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
 		return 0; /* a reference to nothing, or a list in another form: a stranger's */
-	rc = keep_old(t, set, &g);
+	rc = dimension_lists_keep_old(t, set, &g);
 	if (!rc)
 		rc = keep_heritage(t, addr, &g, 0);
 	while (lo < hi) {
@@ -459,7 +465,7 @@ static int fix_users(struct tying *t)
 		l->at[i] = h5s_current_address(t->s, l->at[i]);
 	sort_list(l);
 	for (size_t i = 0; i < l->n && !rc; i++)
-		if (l->at[i] != HADDR_UNDEF && !in_list(&t->retied, l->at[i]))
+		if (l->at[i] != HADDR_UNDEF && !dimension_lists_in_list(&t->retied, l->at[i]))
 			rc = fix_user(t->s, l->at[i]);
 	return rc;
 }
@@ -471,7 +477,7 @@ static int tie_axes(struct h5_sink *s, uint32_t array, hid_t set)
 	hobj_ref_t refs[NC_RANK_LIMIT];
 	hvl_t list[NC_RANK_LIMIT];
 	int32_t ids[NC_RANK_LIMIT];
-	uint32_t rank = axes_of(s, array), tied = 0;
+	uint32_t rank = dimension_lists_axes_of(s, array), tied = 0;
 	bool numbered = true;
 
 	for (uint32_t k = 0; k < rank; k++) {
@@ -499,7 +505,7 @@ static int tie_array(struct h5_sink *s, uint32_t array)
 	static const char *const own[] = {"DIMENSION_LIST", "_Netcdf4Coordinates"};
 	auto_hid hid_t set = hdf5_sink_object(s, s->arrays[array].addr);
 
-	if (set < 0 || axes_of(s, array) > NC_RANK_LIMIT)
+	if (set < 0 || dimension_lists_axes_of(s, array) > NC_RANK_LIMIT)
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(own); i++)
 		if (H5Aexists(set, own[i]) > 0 && H5Adelete(set, own[i]) < 0)
@@ -534,7 +540,7 @@ int h5s_dimension_lists(struct h5_sink *s, struct err *e)
 		s->dims[d].addr = h5s_current_address(s, s->dims[d].addr);
 	(void)h5s_current_address(s, 0);
 	if (!rc)
-		rc = gather(&t);
+		rc = dimension_lists_gather(&t);
 	if (!rc)
 		rc = gather_heirs(&t);
 	if (!rc)

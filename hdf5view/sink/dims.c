@@ -10,7 +10,7 @@
 
 #define NON_COORD "_nc4_non_coord_"
 
-static uint32_t axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
+static uint32_t dims_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 
@@ -27,8 +27,8 @@ static bool *find_needed(const struct h5_sink *s)
 						: s->view.ds.arrays[i].rank;
 
 		for (uint32_t k = 0; k < n && s->arrays[i].retie; k++)
-			if (axis_dim(s, i, k) != DS_NONE)
-				needed[axis_dim(s, i, k)] = true;
+			if (dims_axis_dim(s, i, k) != DS_NONE)
+				needed[dims_axis_dim(s, i, k)] = true;
 	}
 	return needed;
 }
@@ -38,7 +38,7 @@ static int32_t new_id(struct h5_sink *s)
 	return s->next_id < 0 || s->next_id == INT32_MAX ? -1 : s->next_id++;
 }
 
-static int fail(struct h5_sink *s, uint32_t dim, struct err *e)
+static int dims_fail(struct h5_sink *s, uint32_t dim, struct err *e)
 {
 	int rc = hdf5_sink_file_reason(s, e);
 
@@ -105,13 +105,14 @@ static int use_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 	    (H5Aexists(set, "DIMENSION_LIST") > 0 && H5Adelete(set, "DIMENSION_LIST") < 0) ||
 	    nc_h5_mark(set, s->m->arrays[array].name, d->id) < 0 ||
 	    hdf5_sink_list_add(&s->scales, addr) < 0 || successor(s, d->addr, addr) < 0)
-		return fail(s, dim, e);
+		return dims_fail(s, dim, e);
 	d->addr = addr;
 	return 0;
 }
 
-/* make_room - a variable that has the name of a dimension, and is not its coordinate variable. */
-static int make_room(struct h5_sink *s, uint32_t dim, struct err *e)
+/* dims_make_room - a variable that has the name of a dimension, and is not its coordinate
+ * variable. */
+static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 {
 	const struct nc_dim *d = &s->m->dims[dim];
 	hid_t group = nc_h5_group(&s->b, d->group);
@@ -119,7 +120,7 @@ static int make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 	char other[NC_NAME_LIMIT + sizeof(NON_COORD)];
 
 	if (group < 0)
-		return fail(s, dim, e);
+		return dims_fail(s, dim, e);
 	if (H5Lexists(group, d->name, H5P_DEFAULT) <= 0)
 		return 0;
 	set = H5Oopen(group, d->name, H5P_DEFAULT);
@@ -128,7 +129,7 @@ static int make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 			       "dimension '%.100s': the file has something else of this name",
 			       d->name);
 	(void)snprintf(other, sizeof(other), "%s%s", NON_COORD, d->name);
-	return hdf5_sink_relink(group, d->name, group, other) < 0 ? fail(s, dim, e) : 0;
+	return hdf5_sink_relink(group, d->name, group, other) < 0 ? dims_fail(s, dim, e) : 0;
 }
 
 /* lose_variable - the dimension's variable is not its coordinate variable any more. */
@@ -168,14 +169,14 @@ static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err 
 	if (!needed && old == HADDR_UNDEF &&
 	    (of_text || s->view.ds.dims[dim].phony || d->real != DS_NONE))
 		return 0; /* the axes of no array that has scales */
-	rc = make_room(s, dim, e);
+	rc = dims_make_room(s, dim, e);
 	if (rc)
 		return rc;
 	if (d->id < 0 && old == HADDR_UNDEF)
 		d->id = new_id(s);
 	if (nc_h5_make_dim(&s->b, dim, d->id) < 0 || successor(s, old, s->b.scales[dim]) < 0 ||
 	    (set >= 0 && lose_variable(s, at) < 0))
-		return fail(s, dim, e);
+		return dims_fail(s, dim, e);
 	d->addr = s->b.scales[dim];
 	return 0;
 }

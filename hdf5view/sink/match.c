@@ -21,16 +21,17 @@ static int fill_names(const struct dataset *ds, struct nc_names *t)
 	return rc == -ENOMEM ? -1 : 0;
 }
 
-static uint32_t look_up(const struct nc_names *t, uint32_t scope, uint32_t bit,
-			const char *name)
+static uint32_t hdf5_sink_match_look_up(const struct nc_names *t, uint32_t scope, uint32_t bit,
+					const char *name)
 {
 	const struct nc_name *x = scope == DS_NONE ? NULL : nc_names_find(t, scope | bit, name);
 
 	return x ? x->value : DS_NONE;
 }
 
-/* groups_of - parents before children, whatever the order of ordinals. */
-static int groups_of(const struct dataset *from, const struct nc_names *t, uint32_t *groups)
+/* hdf5_sink_match_groups_of - parents before children, whatever the order of ordinals. */
+static int hdf5_sink_match_groups_of(const struct dataset *from, const struct nc_names *t,
+				     uint32_t *groups)
 {
 	auto_free uint32_t *order = alloc_array(from->n_groups, sizeof(*order));
 	uint32_t n = 0;
@@ -45,8 +46,9 @@ static int groups_of(const struct dataset *from, const struct nc_names *t, uint3
 		const struct ds_group *g = &from->groups[order[k]];
 
 		for (uint32_t i = 0; i < g->n_groups && n < from->n_groups; i++) {
-			groups[g->groups[i]] = look_up(t, groups[order[k]], GROUP_BIT,
-						       from->groups[g->groups[i]].name);
+			groups[g->groups[i]] =
+				hdf5_sink_match_look_up(t, groups[order[k]], GROUP_BIT,
+							from->groups[g->groups[i]].name);
 			order[n++] = g->groups[i];
 		}
 	}
@@ -59,13 +61,16 @@ int hdf5_sink_match(const struct dataset *from, const struct dataset *to, uint32
 	auto_free uint32_t *own = groups ? NULL : alloc_array(from->n_groups, sizeof(*own));
 	uint32_t *g = groups ? groups : own;
 	struct nc_names t = {0};
-	int rc = !g || fill_names(to, &t) < 0 || groups_of(from, &t, g) < 0 ? err_nomem(e) : 0;
+	int rc = !g || fill_names(to, &t) < 0 || hdf5_sink_match_groups_of(from, &t, g) < 0
+			 ? err_nomem(e)
+			 : 0;
 
 	for (uint32_t i = 0; i < from->n_arrays && arrays && !rc; i++)
-		arrays[i] = look_up(&t, g[from->arrays[i].group], 0, from->arrays[i].name);
+		arrays[i] = hdf5_sink_match_look_up(&t, g[from->arrays[i].group], 0,
+						    from->arrays[i].name);
 	for (uint32_t i = 0; i < from->n_dims && dims && !rc; i++)
-		dims[i] =
-			look_up(&t, g[from->dims[i].group], NC_SCOPE_DIMS, from->dims[i].name);
+		dims[i] = hdf5_sink_match_look_up(&t, g[from->dims[i].group], NC_SCOPE_DIMS,
+						  from->dims[i].name);
 	nc_names_release(&t);
 	return rc;
 }
@@ -155,8 +160,9 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* number - netCDF's numbers for new dimensions. A file whose scales have none gets none. */
-static void number(struct h5_sink *s)
+/* hdf5_sink_match_number - netCDF's numbers for new dimensions. A file whose scales have none gets
+ * none. */
+static void hdf5_sink_match_number(struct h5_sink *s)
 {
 	int64_t next = 0;
 
@@ -261,8 +267,8 @@ static int make_tables(struct h5_sink *s, struct err *e)
 		       : err_nomem(e);
 }
 
-/* place - where each group and array of `now` is that the file has. */
-static void place(struct h5_sink *s, const uint32_t *array_was)
+/* hdf5_sink_match_place - where each group and array of `now` is that the file has. */
+static void hdf5_sink_match_place(struct h5_sink *s, const uint32_t *array_was)
 {
 	const struct dataset *now = &s->now->ds;
 
@@ -301,7 +307,7 @@ int hdf5_sink_begin(struct h5_sink *s, struct err *e)
 				     e);
 	if (rc)
 		return rc;
-	place(s, array_was);
-	number(s);
+	hdf5_sink_match_place(s, array_was);
+	hdf5_sink_match_number(s);
 	return match_dims(s, e);
 }

@@ -10,8 +10,8 @@
 
 /* ---- what goes ---- */
 
-/* leave - one object is no longer there, when nothing else leads to it. obj is taken. */
-static int leave(struct h5_sink *s, hid_t obj)
+/* objects_leave - one object is no longer there, when nothing else leads to it. obj is taken. */
+static int objects_leave(struct h5_sink *s, hid_t obj)
 {
 	uint64_t addr = nc_h5_address(obj);
 
@@ -87,7 +87,7 @@ static int unlink_at(struct h5_sink *s, uint64_t group, uint64_t addr, const cha
 	if (info.type == H5L_TYPE_HARD) {
 		hid_t obj = hdf5_sink_object(s, addr);
 
-		if (obj < 0 || leave(s, obj) < 0)
+		if (obj < 0 || objects_leave(s, obj) < 0)
 			return -1;
 	}
 	return H5Ldelete(parent, link, H5P_DEFAULT) < 0 ? -1 : 0;
@@ -124,7 +124,7 @@ static herr_t each_below(hid_t top, const char *name, const H5O_info_t *info, vo
 	if (info->type != H5O_TYPE_DATASET || info->rc != 1)
 		return 0;
 	obj = hdf5_sink_object(x->s, info->addr);
-	return obj < 0 || leave(x->s, obj) < 0 ? -1 : 0;
+	return obj < 0 || objects_leave(x->s, obj) < 0 ? -1 : 0;
 }
 
 int hdf5_sink_remove_group(struct h5_sink *s, uint32_t group, struct err *e)
@@ -307,7 +307,7 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 	return 0;
 }
 
-static int types_of(struct h5_sink *s, uint32_t array, struct err *e)
+static int objects_types_of(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct nc_array *x = &s->m->arrays[array];
 	int rc = hdf5_sink_type_ready(s, x->type, e);
@@ -317,8 +317,9 @@ static int types_of(struct h5_sink *s, uint32_t array, struct err *e)
 	return rc;
 }
 
-/* make - the dataset and its attributes. */
-static int make(struct h5_sink *s, uint32_t array, const struct nc_storage *how, struct err *e)
+/* objects_make - the dataset and its attributes. */
+static int objects_make(struct h5_sink *s, uint32_t array, const struct nc_storage *how,
+			struct err *e)
 {
 	auto_hid hid_t set = -1;
 
@@ -356,9 +357,9 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 		return h5s_err_prefix_path(s, 0, array, rc, e);
 	rc = make_way(s, array, &was_at, e);
 	if (!rc)
-		rc = types_of(s, array, e);
+		rc = objects_types_of(s, array, e);
 	if (!rc)
-		rc = make(s, array, &storage, e);
+		rc = objects_make(s, array, &storage, e);
 	if (rc)
 		return rc;
 	hdf5_sink_forget(s, array);

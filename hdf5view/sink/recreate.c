@@ -80,8 +80,8 @@ static hid_t creation(struct remaking *r)
 	return ok ? dcpl : -1;
 }
 
-/* stand_in - filters that the library need not have. */
-static int stand_in(struct remaking *r, hid_t dcpl)
+/* recreate_stand_in - filters that the library need not have. */
+static int recreate_stand_in(struct remaking *r, hid_t dcpl)
 {
 	int n = H5Pget_nfilters(dcpl);
 
@@ -166,8 +166,8 @@ static int copy_box(struct remaking *r, const struct ds_array *a, uint64_t linea
 	return rc;
 }
 
-/* carry - all that is stored. h5_lock is left while the source is asked. */
-static int carry(struct remaking *r, struct err *e)
+/* recreate_carry - all that is stored. h5_lock is left while the source is asked. */
+static int recreate_carry(struct remaking *r, struct err *e)
 {
 	const struct hdf5_sink_array *x = &r->s->arrays[r->array];
 	struct source *real = &r->s->real->g.base;
@@ -202,8 +202,8 @@ static int carry(struct remaking *r, struct err *e)
 
 static const char *const lists[] = {"REFERENCE_LIST", "NAME", NULL};
 
-/* put_name - a scale's name; that of one without a variable says how long it is. */
-static int put_name(const struct remaking *r, bool dim_only)
+/* recreate_put_name - a scale's name; that of one without a variable says how long it is. */
+static int recreate_put_name(const struct remaking *r, bool dim_only)
 {
 	char text[100];
 	auto_hid hid_t at = -1, to = -1, type = -1, space = -1;
@@ -230,14 +230,14 @@ static int put_name(const struct remaking *r, bool dim_only)
 	return to < 0 || H5Awrite(to, type, own) < 0 ? -1 : 0;
 }
 
-/* create - in the place of the old one. group: the address of its group. */
-static int create(struct remaking *r, uint64_t group, uint64_t addr, const char *guess)
+/* recreate_create - in the place of the old one. group: the address of its group. */
+static int recreate_create(struct remaking *r, uint64_t group, uint64_t addr, const char *guess)
 {
 	auto_hid hid_t parent = hdf5_sink_object(r->s, group), dcpl = creation(r), space = -1;
 	auto_free char *link = NULL;
 
 	if (parent < 0 || dcpl < 0 || hdf5_sink_link(parent, addr, guess, &link) < 0 ||
-	    stand_in(r, dcpl) < 0)
+	    recreate_stand_in(r, dcpl) < 0)
 		return -1;
 	space = H5Screate_simple((int)r->rank, r->len, r->max);
 	if (space < 0 || H5Ldelete(parent, link, H5P_DEFAULT) < 0)
@@ -246,8 +246,8 @@ static int create(struct remaking *r, uint64_t group, uint64_t addr, const char 
 	return r->set < 0 ? -1 : 0;
 }
 
-/* may - what cannot be made again without loss. */
-static int may(const struct remaking *r, struct err *e)
+/* recreate_may - what cannot be made again without loss. */
+static int recreate_may(const struct remaking *r, struct err *e)
 {
 	auto_hid hid_t dcpl = H5Dget_create_plist(r->old);
 	H5D_layout_t layout = dcpl < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(dcpl);
@@ -273,19 +273,20 @@ static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char
 {
 	bool dim_only = r->array == DS_NONE;
 	uint64_t from = *addr;
-	int rc = may(r, e);
+	int rc = recreate_may(r, e);
 
 	if (rc) {
 		h5_id_close(&r->old);
 		return rc;
 	}
-	rc = h5s_note_references(r->s, r->old) < 0 || create(r, group, from, guess) < 0 ||
+	rc = h5s_note_references(r->s, r->old) < 0 ||
+			     recreate_create(r, group, from, guess) < 0 ||
 			     hdf5_sink_attrs_copy(r->old, r->set, lists) < 0 ||
-			     put_name(r, dim_only) < 0
+			     recreate_put_name(r, dim_only) < 0
 		     ? hdf5_sink_fail(r->s, 0, r->array, e)
 		     : 0;
 	if (!rc && !dim_only)
-		rc = carry(r, e);
+		rc = recreate_carry(r, e);
 	if (!rc)
 		*addr = nc_h5_address(r->set);
 	if (!rc && hdf5_sink_list_add(&r->s->scales, *addr) < 0)
@@ -298,9 +299,9 @@ static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char
 	return hdf5_sink_moved(r->s, from, *addr, r->old) < 0 ? err_nomem(e) : 0;
 }
 
-/* grow - other lengths: of the dataset that is there when it can have them. Returns 1 when it
- * cannot. */
-static int grow(struct remaking *r)
+/* recreate_grow - other lengths: of the dataset that is there when it can have them. Returns 1 when
+ * it cannot. */
+static int recreate_grow(struct remaking *r)
 {
 	bool fits = true, same = true;
 
@@ -361,7 +362,7 @@ int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 	for (uint32_t d = 0; d < r.rank; d++)
 		r.len[d] = d < a->rank ? a->shape[d] : r.had[d];
 	if (!rc)
-		rc = grow(&r);
+		rc = recreate_grow(&r);
 	if (rc == -1)
 		rc = hdf5_sink_fail(s, 0, array, e);
 	if (rc == 1 && x->put)
@@ -394,7 +395,7 @@ int hdf5_sink_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)
 		rc = -1;
 	r.len[0] = s->m->dims[dim].len;
 	if (!rc)
-		rc = grow(&r);
+		rc = recreate_grow(&r);
 	if (rc == 1 && d->real != DS_NONE)
 		rc = remake(&r, s->real->groups[real->dims[d->real].group].addr, &d->addr,
 			    real->dims[d->real].name, e);

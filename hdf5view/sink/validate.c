@@ -30,8 +30,8 @@ static const char *note_on(const struct nc_model *m, const char *name)
 	return "it is nothing that netCDF-4 can hold";
 }
 
-static int about(const struct dataset *ds, uint32_t group, uint32_t array, int rc,
-		 struct err *e)
+static int hdf5_sink_validate_about(const struct dataset *ds, uint32_t group, uint32_t array,
+				    int rc, struct err *e)
 {
 	struct buf path;
 
@@ -63,17 +63,19 @@ int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t arra
 		const char *name = at < l->n ? l->list[at].name : NULL;
 
 		if (!name || strcmp(l->list[at].src->name, src[i].name) != 0)
-			return about(ds, group, array,
-				     err_set(e, -EOPNOTSUPP, "attribute '%.100s': %s",
-					     src[i].name, note_on(m, src[i].name)),
-				     e);
+			return hdf5_sink_validate_about(
+				ds, group, array,
+				err_set(e, -EOPNOTSUPP, "attribute '%.100s': %s", src[i].name,
+					note_on(m, src[i].name)),
+				e);
 		if (strcmp(name, src[i].name) != 0)
-			return about(ds, group, array,
-				     err_set(e, -EINVAL,
-					     "netCDF takes no attribute '%.100s': call it "
-					     "'%.100s'",
-					     src[i].name, name),
-				     e);
+			return hdf5_sink_validate_about(
+				ds, group, array,
+				err_set(e, -EINVAL,
+					"netCDF takes no attribute '%.100s': call it "
+					"'%.100s'",
+					src[i].name, name),
+				e);
 		at++;
 	}
 	return 0;
@@ -82,13 +84,13 @@ int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t arra
 static int bad_name(const struct dataset *ds, uint32_t group, uint32_t array, const char *name,
 		    struct err *e)
 {
-	return about(
+	return hdf5_sink_validate_about(
 		ds, group, array,
 		err_set(e, -EINVAL, "netCDF does not take this name: call it '%.100s'", name),
 		e);
 }
 
-static int all_held(const struct nc_model *m, struct err *e)
+static int hdf5_sink_validate_all_held(const struct nc_model *m, struct err *e)
 {
 	const struct dataset *ds = m->ds;
 	int rc = 0;
@@ -105,12 +107,13 @@ static int all_held(const struct nc_model *m, struct err *e)
 	}
 	for (uint32_t d = 0; d < ds->n_dims && !rc; d++)
 		if (!ds->dims[d].phony && strcmp(m->dims[d].name, ds->dims[d].name) != 0)
-			rc = about(ds, ds->dims[d].group, DS_NONE,
-				   err_set(e, -EINVAL,
-					   "netCDF does not take the name of dimension "
-					   "'%.100s': call it '%.100s'",
-					   ds->dims[d].name, m->dims[d].name),
-				   e);
+			rc = hdf5_sink_validate_about(
+				ds, ds->dims[d].group, DS_NONE,
+				err_set(e, -EINVAL,
+					"netCDF does not take the name of dimension "
+					"'%.100s': call it '%.100s'",
+					ds->dims[d].name, m->dims[d].name),
+				e);
 	return rc;
 }
 
@@ -133,7 +136,7 @@ int hdf5_sink_holds(const struct dataset *ds, struct err *e)
 	view.ds.arrays = arrays;
 	rc = nc_model_new(&view, &o, plans, &m, e);
 	if (!rc)
-		rc = all_held(m, e);
+		rc = hdf5_sink_validate_all_held(m, e);
 	nc_model_free(m);
 	return rc;
 }

@@ -20,9 +20,9 @@
 #define RANK_WORDS 8 /* words of the bitmap between two ranks */
 #define WINDOW 4096  /* chunks whose sizes are found out by all threads at a time */
 
-/* run - chunks [linear, linear + m) are number i and the following ones; the next run, or n, says
- * how many. */
-struct run {
+/* chunk_sizes_run - chunks [linear, linear + m) are number i and the following ones; the next run,
+ * or n, says how many. */
+struct chunk_sizes_run {
 	uint64_t linear, i;
 };
 
@@ -30,7 +30,7 @@ struct nc_chunks {
 	uint64_t n;       /* that exist */
 	uint64_t bytes;   /* of them all */
 	uint64_t grid;    /* places */
-	struct run *runs; /* ascending; NULL: bits */
+	struct chunk_sizes_run *runs; /* ascending; NULL: bits */
 	size_t n_runs, c_runs;
 	uint64_t *bits;  /* one a place */
 	uint64_t *ranks; /* chunks before every RANK_WORDS words of bits */
@@ -40,8 +40,8 @@ struct nc_chunks {
 	uint64_t *sums;  /* offset of every chunk whose number is a multiple of BLOCK */
 };
 
-/* making - what is needed while chunks are counted. */
-struct making {
+/* chunk_sizes_making - what is needed while chunks are counted. */
+struct chunk_sizes_making {
 	struct nc_chunks *c;
 	struct nc_budget *budget;
 	uint64_t next;   /* the place behind the last chunk */
@@ -51,7 +51,7 @@ struct making {
 
 /* ---- making ---- */
 
-static int take_memory(struct making *m, uint64_t bytes, struct err *e)
+static int chunk_sizes_take_memory(struct chunk_sizes_making *m, uint64_t bytes, struct err *e)
 {
 	if (m->budget->used > m->budget->max || bytes > m->budget->max - m->budget->used)
 		return err_set(e, -ERANGE,
@@ -62,20 +62,21 @@ static int take_memory(struct making *m, uint64_t bytes, struct err *e)
 	return 0;
 }
 
-static void give_memory(struct making *m, uint64_t bytes)
+static void chunk_sizes_give_memory(struct chunk_sizes_making *m, uint64_t bytes)
 {
 	m->budget->used -= bytes;
 }
 
-/* grow - room for one element more behind n, charged. */
-static int grow(struct making *m, void *p, size_t *cap, size_t n, size_t size, struct err *e)
+/* chunk_sizes_grow - room for one element more behind n, charged. */
+static int chunk_sizes_grow(struct chunk_sizes_making *m, void *p, size_t *cap, size_t n,
+			    size_t size, struct err *e)
 {
 	size_t had = *cap, want = had < 1 ? 1 : 2 * had; /* had elements are in memory */
 	int rc;
 
 	if (n < had)
 		return 0;
-	rc = take_memory(m, (want - had) * (uint64_t)size, e);
+	rc = chunk_sizes_take_memory(m, (want - had) * (uint64_t)size, e);
 	if (rc < 0)
 		return rc;
 	if (grow_array(p, cap, want, size) < 0)
@@ -84,7 +85,7 @@ static int grow(struct making *m, void *p, size_t *cap, size_t n, size_t size, s
 	return 0;
 }
 
-static uint64_t words(uint64_t bits)
+static uint64_t chunk_sizes_words(uint64_t bits)
 {
 	return bits / 64 + 1;
 }
@@ -96,11 +97,11 @@ static void set_bits(struct nc_chunks *c, uint64_t from, uint64_t count)
 }
 
 /* to_bits - runs have become too many. */
-static int to_bits(struct making *m, struct err *e)
+static int to_bits(struct chunk_sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
-	uint64_t n = words(c->grid);
-	int rc = take_memory(m, (n + n / RANK_WORDS + 1) * 8, e);
+	uint64_t n = chunk_sizes_words(c->grid);
+	int rc = chunk_sizes_take_memory(m, (n + n / RANK_WORDS + 1) * 8, e);
 
 	if (rc < 0)
 		return rc;
@@ -111,25 +112,27 @@ static int to_bits(struct making *m, struct err *e)
 		set_bits(c, c->runs[r].linear,
 			 (r + 1 < c->n_runs ? c->runs[r + 1].i : c->n) - c->runs[r].i);
 	free(c->runs);
-	give_memory(m, c->c_runs * sizeof(*c->runs));
+	chunk_sizes_give_memory(m, c->c_runs * sizeof(*c->runs));
 	c->runs = NULL;
 	c->n_runs = c->c_runs = 0;
 	return 0;
 }
 
 /* add_place - the next chunk that exists. */
-static int add_place(struct making *m, uint64_t linear, struct err *e)
+static int add_place(struct chunk_sizes_making *m, uint64_t linear, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	int rc = 0;
 
 	if (!c->bits && (c->n == 0 || linear != m->next)) {
-		if ((c->n_runs + 1) * sizeof(*c->runs) > words(c->grid) * 9 + 4096)
+		if ((c->n_runs + 1) * sizeof(*c->runs) > chunk_sizes_words(c->grid) * 9 + 4096)
 			rc = to_bits(m, e);
 		else
-			rc = grow(m, &c->runs, &c->c_runs, c->n_runs, sizeof(*c->runs), e);
+			rc = chunk_sizes_grow(m, &c->runs, &c->c_runs, c->n_runs,
+					      sizeof(*c->runs), e);
 		if (rc == 0 && !c->bits)
-			c->runs[c->n_runs++] = (struct run){.linear = linear, .i = c->n};
+			c->runs[c->n_runs++] =
+				(struct chunk_sizes_run){.linear = linear, .i = c->n};
 	}
 	if (rc < 0)
 		return rc;
@@ -140,9 +143,10 @@ static int add_place(struct making *m, uint64_t linear, struct err *e)
 	return 0;
 }
 
-/* size_of - of a chunk that exists, as the index will state it. -ENOENT: it does not any more. */
-static int size_of(struct chunkio *io, uint32_t array, uint64_t linear, uint32_t *ret,
-		   struct err *e)
+/* chunk_sizes_size_of - of a chunk that exists, as the index will state it. -ENOENT: it does not
+ * any more. */
+static int chunk_sizes_size_of(struct chunkio *io, uint32_t array, uint64_t linear,
+			       uint32_t *ret, struct err *e)
 {
 	struct err why = ERR_INIT;
 	uint64_t size = 0;
@@ -158,8 +162,8 @@ static int size_of(struct chunkio *io, uint32_t array, uint64_t linear, uint32_t
 	return 0;
 }
 
-/* count - one more was passed. */
-static int count(struct making *m, struct err *e)
+/* chunk_sizes_count - one more was passed. */
+static int chunk_sizes_count(struct chunk_sizes_making *m, struct err *e)
 {
 	uint64_t most = m->budget->max / NC_LOOKED;
 
@@ -171,8 +175,9 @@ static int count(struct making *m, struct err *e)
 		       (unsigned long long)most);
 }
 
-/* each - one pass over the chunks. */
-static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized, struct err *e)
+/* chunk_sizes_each - one pass over the chunks. */
+static int chunk_sizes_each(struct chunk_sizes_making *m, struct chunkio *io, uint32_t array,
+			    bool sized, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	struct err why = ERR_INIT;
@@ -191,17 +196,17 @@ static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized
 			measured = at + u64_min(WINDOW, c->grid - at);
 		}
 		if (!sized) {
-			rc = size_of(io, array, at, &size, e);
+			rc = chunk_sizes_size_of(io, array, at, &size, e);
 			if (rc == -ENOENT)
 				continue;
 			if (rc == 0)
-				rc = grow(m, &m->sizes, &m->c_sizes, (size_t)c->n,
-					  sizeof(*m->sizes), e);
+				rc = chunk_sizes_grow(m, &m->sizes, &m->c_sizes, (size_t)c->n,
+						      sizeof(*m->sizes), e);
 			if (rc < 0)
 				return rc;
 			m->sizes[c->n] = size;
 		}
-		rc = count(m, e);
+		rc = chunk_sizes_count(m, e);
 		if (rc == 0)
 			rc = add_place(m, at, e);
 		if (rc < 0)
@@ -213,7 +218,7 @@ static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized
 /* rank_bits - chunks before each group of words. Its memory was charged with the bits'. */
 static int rank_bits(struct nc_chunks *c, struct err *e)
 {
-	uint64_t n = words(c->grid), sum = 0;
+	uint64_t n = chunk_sizes_words(c->grid), sum = 0;
 
 	c->ranks = alloc_array((size_t)(n / RANK_WORDS + 1), sizeof(*c->ranks));
 	if (!c->ranks)
@@ -226,8 +231,8 @@ static int rank_bits(struct nc_chunks *c, struct err *e)
 	return 0;
 }
 
-/* pack - sizes, as found, to what is kept; in their own memory. */
-static int pack(struct making *m, struct err *e)
+/* chunk_sizes_pack - sizes, as found, to what is kept; in their own memory. */
+static int chunk_sizes_pack(struct chunk_sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	uint32_t least = UINT32_MAX, most = 0;
@@ -244,7 +249,7 @@ static int pack(struct making *m, struct err *e)
 		c->width++;
 	if (c->width == 0)
 		return 0;
-	rc = take_memory(m, (c->n / BLOCK + 1) * sizeof(*c->sums), e);
+	rc = chunk_sizes_take_memory(m, (c->n / BLOCK + 1) * sizeof(*c->sums), e);
 	if (rc < 0)
 		return rc;
 	c->sums = alloc_array((size_t)(c->n / BLOCK + 1), sizeof(*c->sums));
@@ -263,26 +268,26 @@ static int pack(struct making *m, struct err *e)
 	out = realloc(m->sizes, (size_t)c->n * c->width);
 	c->excess = out ? out : (uint8_t *)m->sizes;
 	m->sizes = NULL;
-	give_memory(m, m->c_sizes * sizeof(*m->sizes));
+	chunk_sizes_give_memory(m, m->c_sizes * sizeof(*m->sizes));
 	m->budget->used += c->n * c->width;
 	return 0;
 }
 
 /* trim_runs - no more of them will come. */
-static void trim_runs(struct making *m)
+static void trim_runs(struct chunk_sizes_making *m)
 {
 	struct nc_chunks *c = m->c;
-	struct run *less = realloc(c->runs, c->n_runs * sizeof(*c->runs));
+	struct chunk_sizes_run *less = realloc(c->runs, c->n_runs * sizeof(*c->runs));
 
 	if (!less)
 		return;
-	give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
+	chunk_sizes_give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
 	c->runs = less;
 	c->c_runs = c->n_runs;
 }
 
-/* finish - what is known once all chunks are. */
-static int finish(struct making *m, struct err *e)
+/* chunk_sizes_finish - what is known once all chunks are. */
+static int chunk_sizes_finish(struct chunk_sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	int rc = c->bits ? rank_bits(c, e) : 0;
@@ -290,7 +295,7 @@ static int finish(struct making *m, struct err *e)
 	if (c->n_runs > 0)
 		trim_runs(m);
 	if (rc == 0 && m->sizes)
-		rc = pack(m, e);
+		rc = chunk_sizes_pack(m, e);
 	if (rc == 0 && c->width == 0 && ckd_mul(&c->bytes, c->n, c->least))
 		rc = err_set(e, -ERANGE, "%llu chunks of %llu bytes are too many for one file",
 			     (unsigned long long)c->n, (unsigned long long)c->least);
@@ -302,7 +307,7 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 		   struct err *e)
 {
 	struct nc_chunks *c = alloc_array(1, sizeof(*c));
-	struct making m = {.c = c, .budget = budget};
+	struct chunk_sizes_making m = {.c = c, .budget = budget};
 	bool sized = p->kind != PLAN_VLEN && p->kind != PLAN_FIXED && p->chain.n == 0;
 	int rc;
 
@@ -310,19 +315,19 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 		return err_nomem(e);
 	c->grid = a->n_chunks;
 	c->least = a->chunk_bytes;
-	rc = take_memory(&m, sizeof(*c), e);
+	rc = chunk_sizes_take_memory(&m, sizeof(*c), e);
 	if (rc == 0 && sized && c->least == 0)
 		rc = err_set(e, -EBADMSG, "elements without a size are not stored as such");
 	if (rc == 0 && sized && !p->fill_declared && p->kind != PLAN_HIDE && c->grid > 0) {
 		rc = add_place(&m, 0, e); /* every chunk is presented: one run */
 		c->n = c->grid;
 	} else if (rc == 0) {
-		rc = each(&m, io, array, sized, e);
+		rc = chunk_sizes_each(&m, io, array, sized, e);
 	}
 	if (rc == 0)
-		rc = finish(&m, e);
+		rc = chunk_sizes_finish(&m, e);
 	if (m.sizes)
-		give_memory(&m, m.c_sizes * sizeof(*m.sizes));
+		chunk_sizes_give_memory(&m, m.c_sizes * sizeof(*m.sizes));
 	free(m.sizes);
 	if (rc < 0)
 		nc_chunks_free(c);
@@ -373,7 +378,8 @@ static uint64_t place_in_runs(const struct nc_chunks *c, uint64_t i)
 
 static uint64_t place_in_bits(const struct nc_chunks *c, uint64_t i)
 {
-	size_t low = 0, high = (size_t)((words(c->grid) + RANK_WORDS - 1) / RANK_WORDS), w;
+	size_t low = 0,
+	       high = (size_t)((chunk_sizes_words(c->grid) + RANK_WORDS - 1) / RANK_WORDS), w;
 	uint64_t left, word, here;
 
 	while (high - low > 1) {

@@ -19,46 +19,47 @@
 #define OHDR_TIMES 0x20U
 #define SUM 4 /* bytes of a checksum */
 
-/* block - messages of an object header that follow each other. */
-struct block {
+/* patch_block - messages of an object header that follow each other. */
+struct patch_block {
 	uint64_t at, len; /* in the image: all of it, with signature and checksum */
 	size_t head;      /* bytes before the first message */
 };
 
-struct header {
+struct patch_header {
 	uint8_t *image;
 	size_t len;
 	uint64_t at;
 	unsigned version;
 	size_t envelope; /* bytes of a message before its body */
 	size_t *left;    /* bytes of blocks that may still be looked through */
-	struct block *blocks;
+	struct patch_block *blocks;
 	size_t n, cap;
 };
 
-static int damaged(const struct header *h, const char *what, struct err *e)
+static int patch_damaged(const struct patch_header *h, const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG, "structure: object header at %llu %s",
 		       (unsigned long long)h->at, what);
 }
 
-static int add_block(struct header *h, uint64_t at, uint64_t len, size_t head, struct err *e)
+static int patch_add_block(struct patch_header *h, uint64_t at, uint64_t len, size_t head,
+			   struct err *e)
 {
 	size_t least = head + (h->version == 2 ? SUM : 0);
 
 	if (at > h->len || len > h->len - at || len < least || h->n == BLOCKS_MAX)
-		return damaged(h, "leads outside of the structure", e);
+		return patch_damaged(h, "leads outside of the structure", e);
 	if (len > *h->left)
-		return damaged(h, "shares its bytes with others", e);
+		return patch_damaged(h, "shares its bytes with others", e);
 	*h->left -= (size_t)len;
 	if (grow_array(&h->blocks, &h->cap, h->n + 1, sizeof(*h->blocks)) < 0)
 		return err_nomem(e);
-	h->blocks[h->n++] = (struct block){.at = at, .len = len, .head = head};
+	h->blocks[h->n++] = (struct patch_block){.at = at, .len = len, .head = head};
 	return 0;
 }
 
-/* begin - the first block. */
-static int begin(struct header *h, struct err *e)
+/* patch_begin - the first block. */
+static int patch_begin(struct patch_header *h, struct err *e)
 {
 	struct slice s = slice_of(h->image, h->len);
 	size_t before;
@@ -82,39 +83,39 @@ static int begin(struct header *h, struct err *e)
 		rd_skip(&s, 4);
 	}
 	if (!slice_ok(&s) || (h->version != 1 && h->version != 2) || len > h->len)
-		return damaged(h, "is not one", e);
+		return patch_damaged(h, "is not one", e);
 	before -= s.len;
-	return add_block(h, h->at, before + len + (h->version == 2 ? SUM : 0), before, e);
+	return patch_add_block(h, h->at, before + len + (h->version == 2 ? SUM : 0), before, e);
 }
 
-static int continuation(struct header *h, struct slice body, struct err *e)
+static int patch_continuation(struct patch_header *h, struct slice body, struct err *e)
 {
 	uint64_t at = rd_le64(&body), len = rd_le64(&body);
 
 	if (!slice_ok(&body))
-		return damaged(h, "has a damaged continuation message", e);
-	return add_block(h, at, len, h->version == 2 ? 4 : 0, e);
+		return patch_damaged(h, "has a damaged continuation message", e);
+	return patch_add_block(h, at, len, h->version == 2 ? 4 : 0, e);
 }
 
 /* write_layout - body: the message, len bytes. */
-static int write_layout(const struct header *h, uint8_t *body, size_t len, uint64_t addr,
+static int write_layout(const struct patch_header *h, uint8_t *body, size_t len, uint64_t addr,
 			struct err *e)
 {
 	size_t at;
 
 	if (len < 2 || body[0] != 3)
-		return damaged(h, "has a layout message of an unknown version", e);
+		return patch_damaged(h, "has a layout message of an unknown version", e);
 	if (body[1] != HDF5_LAYOUT_CONTIGUOUS && body[1] != HDF5_LAYOUT_CHUNKED)
-		return damaged(h, "has a layout without an address", e);
+		return patch_damaged(h, "has a layout without an address", e);
 	at = body[1] == HDF5_LAYOUT_CHUNKED ? 3 : 2;
 	if (len < at + 8)
-		return damaged(h, "has a truncated layout message", e);
+		return patch_damaged(h, "has a truncated layout message", e);
 	nc_put64(body + at, addr);
 	return 0;
 }
 
 /* in_block - look for the layout message in one block. Returns 1 when it was there. */
-static int in_block(struct header *h, struct block b, uint64_t addr, struct err *e)
+static int in_block(struct patch_header *h, struct patch_block b, uint64_t addr, struct err *e)
 {
 	uint8_t *p = h->image + b.at;
 	size_t at = b.head, end = (size_t)b.len - (h->version == 2 ? SUM : 0), len;
@@ -128,11 +129,11 @@ static int in_block(struct header *h, struct block b, uint64_t addr, struct err 
 		len = p[rest] | (size_t)p[rest + 1] << 8;
 		at += h->envelope;
 		if (len > end - at)
-			return damaged(h, "has a message that does not end", e);
+			return patch_damaged(h, "has a message that does not end", e);
 		if ((type == MSG_LAYOUT || type == MSG_CONTINUATION) && shared)
-			return damaged(h, "has its layout elsewhere", e);
+			return patch_damaged(h, "has its layout elsewhere", e);
 		if (type == MSG_CONTINUATION) {
-			rc = continuation(h, slice_of(p + at, len), e);
+			rc = patch_continuation(h, slice_of(p + at, len), e);
 			if (rc < 0)
 				return rc;
 		} else if (type == MSG_LAYOUT) {
@@ -149,14 +150,14 @@ static int in_block(struct header *h, struct block b, uint64_t addr, struct err 
 int nc_patch_address(uint8_t *image, size_t len, size_t *left, uint64_t header, uint64_t addr,
 		     struct err *e)
 {
-	struct header h = {.image = image, .len = len, .at = header, .left = left};
-	int rc = begin(&h, e);
+	struct patch_header h = {.image = image, .len = len, .at = header, .left = left};
+	int rc = patch_begin(&h, e);
 
 	for (size_t i = 0; rc == 0 && i < h.n; i++)
 		rc = in_block(&h, h.blocks[i], addr, e);
 	free(h.blocks);
 	if (rc == 0)
-		return damaged(&h, "has no layout message", e);
+		return patch_damaged(&h, "has no layout message", e);
 	return rc < 0 ? rc : 0;
 }
 

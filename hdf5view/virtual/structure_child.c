@@ -13,8 +13,8 @@
 
 bool (*nc_apart_fault)(const struct nc_order *q, struct shm *r, int sock);
 
-/* maker - what it has so far. */
-struct maker {
+/* structure_child_maker - what it has so far. */
+struct structure_child_maker {
 	struct shm shared;
 	struct nc_builder b;
 	uint64_t max_bytes;
@@ -22,9 +22,9 @@ struct maker {
 	bool made;
 };
 
-/* has_room - libhdf5 ends the process where memory for an id is short (H5I_register), or is of no
- * use afterwards: it is not called then. */
-static bool has_room(void)
+/* structure_child_has_room - libhdf5 ends the process where memory for an id is short
+ * (H5I_register), or is of no use afterwards: it is not called then. */
+static bool structure_child_has_room(void)
 {
 	void *p = malloc(ROOM);
 	bool has = p != NULL;
@@ -34,7 +34,7 @@ static bool has_room(void)
 }
 
 /* bytes_so_far - of the file. */
-static int bytes_so_far(const struct maker *k, uint64_t *ret, struct err *e)
+static int bytes_so_far(const struct structure_child_maker *k, uint64_t *ret, struct err *e)
 {
 	hsize_t n = 0;
 
@@ -44,10 +44,12 @@ static int bytes_so_far(const struct maker *k, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-static int make(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+static int structure_child_make(struct structure_child_maker *k, const struct nc_order *q,
+				uint64_t *ret, struct err *e)
 {
 	const struct nc_model *m = nc_unpack(k->shared.at, (size_t)q->len, q->moves);
-	int rc = m && has_room() ? nc_builder_init(&k->b, m, q->max_bytes, e) : err_nomem(e);
+	int rc = m && structure_child_has_room() ? nc_builder_init(&k->b, m, q->max_bytes, e)
+						 : err_nomem(e);
 
 	if (rc == 0)
 		rc = nc_h5_structure(&k->b, e);
@@ -55,14 +57,15 @@ static int make(struct maker *k, const struct nc_order *q, uint64_t *ret, struct
 	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }
 
-static int texts(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+static int structure_child_texts(struct structure_child_maker *k, const struct nc_order *q,
+				 uint64_t *ret, struct err *e)
 {
 	int rc = nc_h5_texts(&k->b, q->array, k->shared.at, (size_t)q->len, e);
 
 	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }
 
-static int finish(struct maker *k, uint64_t *ret, struct err *e)
+static int structure_child_finish(struct structure_child_maker *k, uint64_t *ret, struct err *e)
 {
 	ssize_t n = H5Fflush(k->b.file, H5F_SCOPE_GLOBAL) < 0
 			    ? -1
@@ -75,7 +78,8 @@ static int finish(struct maker *k, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-static int image(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+static int image(struct structure_child_maker *k, const struct nc_order *q, uint64_t *ret,
+		 struct err *e)
 {
 	const uint32_t n = k->b.ds->n_arrays;
 	uint64_t at = nc_apart_headers(k->len);
@@ -90,32 +94,35 @@ static int image(struct maker *k, const struct nc_order *q, uint64_t *ret, struc
 	return 0;
 }
 
-static int agree(const struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+static int structure_child_agree(const struct structure_child_maker *k,
+				 const struct nc_order *q, uint64_t *ret, struct err *e)
 {
 	struct nc_ask *x = nc_unpack(k->shared.at, (size_t)q->len, q->moves);
 
-	if (!x || !has_room())
+	if (!x || !structure_child_has_room())
 		return err_nomem(e);
 	*ret = nc_filters_agree(&x->a, &x->as, &x->chain);
 	free(x);
 	return 0;
 }
 
-/* obey - h5_lock is held. */
-static int obey(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+/* structure_child_obey - h5_lock is held. */
+static int structure_child_obey(struct structure_child_maker *k, const struct nc_order *q,
+				uint64_t *ret, struct err *e)
 {
 	if (q->op == NC_OP_AGREE)
-		return agree(k, q, ret, e);
+		return structure_child_agree(k, q, ret, e);
 	if (q->op == NC_OP_MAKE)
-		return make(k, q, ret, e);
+		return structure_child_make(k, q, ret, e);
 	if (!k->made)
 		return err_set(e, -EINVAL, "there is no file");
 	if (q->op == NC_OP_TEXTS)
-		return texts(k, q, ret, e);
-	return q->op == NC_OP_FINISH ? finish(k, ret, e) : image(k, q, ret, e);
+		return structure_child_texts(k, q, ret, e);
+	return q->op == NC_OP_FINISH ? structure_child_finish(k, ret, e) : image(k, q, ret, e);
 }
 
-static void answer(struct maker *k, const struct nc_order *q, int sock)
+static void structure_child_answer(struct structure_child_maker *k, const struct nc_order *q,
+				   int sock)
 {
 	struct child_answer a = {0};
 	struct err e = ERR_INIT;
@@ -124,9 +131,10 @@ static void answer(struct maker *k, const struct nc_order *q, int sock)
 	if (nc_apart_fault && nc_apart_fault(q, &k->shared, sock))
 		return;
 	h5_enter();
-	rc = obey(k, q, &a.len, &e);
+	rc = structure_child_obey(k, q, &a.len, &e);
 	h5_leave();
-	if (rc == -EIO && !has_room()) /* the library says so of all that it cannot do */
+	if (rc == -EIO &&
+	    !structure_child_has_room()) /* the library says so of all that it cannot do */
 		rc = -ENOMEM;
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
@@ -134,11 +142,11 @@ static void answer(struct maker *k, const struct nc_order *q, int sock)
 		_exit(0);
 }
 
-static void serve(const struct child_self *self)
+static void structure_child_serve(const struct child_self *self)
 {
 	const struct structure_job *job = self->own ? self->own : self->data;
 	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
-	struct maker k = {.shared = {.fd = self->fds[0]}};
+	struct structure_child_maker k = {.shared = {.fd = self->fds[0]}};
 	struct nc_order q;
 	struct err e = ERR_INIT;
 
@@ -154,12 +162,12 @@ static void serve(const struct child_self *self)
 			continue;
 		if (n != (ssize_t)sizeof(q) || !shm_map(&k.shared, q.size) || q.len > q.size)
 			return;
-		answer(&k, &q, self->sock);
+		structure_child_answer(&k, &q, self->sock);
 	}
 }
 
-/* has_files - as with those of hdf5/worker_ops.c. */
-static bool has_files(void)
+/* structure_child_has_files - as with those of hdf5/worker_ops.c. */
+static bool structure_child_has_files(void)
 {
 	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
 }
@@ -169,8 +177,8 @@ const struct child_kind nc_apart_kind = {
 	.who = "the HDF5 library",
 	.n_fds = 1,
 	.may = 0,
-	.run = serve,
-	.keeps_files = has_files,
+	.run = structure_child_serve,
+	.keeps_files = structure_child_has_files,
 	.enter = h5_enter,
 	.leave = h5_leave,
 };

@@ -23,14 +23,15 @@
 
 /* ---- talking ---- */
 
-static void end(struct structure_process *x)
+static void structure_process_end(struct structure_process *x)
 {
 	(void)child_end(&x->child);
 	shm_release(&x->shared);
 }
 
-/* start - len, max_bytes: of what it will be given, and give. */
-static int start(struct structure_process *x, uint64_t len, uint64_t max_bytes, struct err *e)
+/* structure_process_start - len, max_bytes: of what it will be given, and give. */
+static int structure_process_start(struct structure_process *x, uint64_t len,
+				   uint64_t max_bytes, struct err *e)
 {
 	const uint64_t max = UINT64_MAX / 64;
 	struct structure_job job = {.memory = ROOM_BASE + ROOM_MODEL * u64_min(len, max) +
@@ -67,9 +68,10 @@ static int told(int64_t code)
 	return -EIO;
 }
 
-/* take_reason - the text of a failure, after its size was checked. */
-static enum child_taken take_reason(struct structure_process *x, const struct child_answer *a,
-				    int64_t until, int *ret_rc, struct err *e)
+/* structure_process_take_reason - the text of a failure, after its size was checked. */
+static enum child_taken structure_process_take_reason(struct structure_process *x,
+						      const struct child_answer *a,
+						      int64_t until, int *ret_rc, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
 	enum child_taken got;
@@ -84,10 +86,10 @@ static enum child_taken take_reason(struct structure_process *x, const struct ch
 	return CHILD_TAKEN;
 }
 
-/* explain - it ended, or was ended by us, in the middle of something. -EAGAIN: for no fault of the
- * file's, and the next attempt may succeed. */
-static int explain(const struct structure_process *x, enum child_taken got, int status,
-		   struct err *e)
+/* structure_process_explain - it ended, or was ended by us, in the middle of something. -EAGAIN:
+ * for no fault of the file's, and the next attempt may succeed. */
+static int structure_process_explain(const struct structure_process *x, enum child_taken got,
+				     int status, struct err *e)
 {
 	const char *who = "the process that makes the netCDF file";
 	char why[CHILD_WHY_MAX];
@@ -110,8 +112,9 @@ static int explain(const struct structure_process *x, enum child_taken got, int 
 		       WEXITSTATUS(status));
 }
 
-static enum child_taken talk(struct structure_process *x, const struct nc_order *q,
-			     uint64_t *ret, int *ret_rc, struct err *e)
+static enum child_taken structure_process_talk(struct structure_process *x,
+					       const struct nc_order *q, uint64_t *ret,
+					       int *ret_rc, struct err *e)
 {
 	const uint64_t ms = x->timeout_ms;
 	const int64_t until = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
@@ -127,34 +130,36 @@ static enum child_taken talk(struct structure_process *x, const struct nc_order 
 	if (got != CHILD_TAKEN)
 		return got;
 	if (a.rc != 0)
-		return take_reason(x, &a, until, ret_rc, e);
+		return structure_process_take_reason(x, &a, until, ret_rc, e);
 	*ret = a.len;
 	return CHILD_TAKEN;
 }
 
-/* ask - *ret is a number that is still to be checked. A child that does not answer is ended. */
-static int ask(struct structure_process *x, struct nc_order *q, uint64_t *ret, struct err *e)
+/* structure_process_ask - *ret is a number that is still to be checked. A child that does not
+ * answer is ended. */
+static int structure_process_ask(struct structure_process *x, struct nc_order *q, uint64_t *ret,
+				 struct err *e)
 {
 	enum child_taken got;
 	int rc;
 
 	q->size = x->shared.size;
-	got = talk(x, q, ret, &rc, e);
+	got = structure_process_talk(x, q, ret, &rc, e);
 	if (got == CHILD_TAKEN)
 		return rc;
-	return explain(x, got, child_end(&x->child), e);
+	return structure_process_explain(x, got, child_end(&x->child), e);
 }
 
-static int nonsense(const struct structure_process *x, struct err *e)
+static int structure_process_nonsense(const struct structure_process *x, struct err *e)
 {
-	return explain(x, CHILD_WRONG, 0, e);
+	return structure_process_explain(x, CHILD_WRONG, 0, e);
 }
 
 /* ---- one file ---- */
 
-/* make - all but texts. */
-static int make(struct structure_process *x, const struct nc_model *m, uint64_t max_bytes,
-		uint64_t *ret, struct err *e)
+/* structure_process_make - all but texts. */
+static int structure_process_make(struct structure_process *x, const struct nc_model *m,
+				  uint64_t max_bytes, uint64_t *ret, struct err *e)
 {
 	struct nc_order q = {.op = NC_OP_MAKE, .max_bytes = max_bytes};
 	struct buf packed;
@@ -163,14 +168,14 @@ static int make(struct structure_process *x, const struct nc_model *m, uint64_t 
 	buf_init(&packed, SIZE_MAX / 4);
 	nc_pack_model(m, &packed, &q.moves);
 	q.len = packed.len;
-	rc = buf_ok(&packed) ? start(x, q.len, max_bytes, e)
+	rc = buf_ok(&packed) ? structure_process_start(x, q.len, max_bytes, e)
 			     : buf_full(&packed, e, -ERANGE,
 					"the dataset's metadata is too "
 					"large for a netCDF file");
 	if (rc == 0)
 		rc = hand_over(x, &packed, e);
 	buf_release(&packed);
-	return rc == 0 ? ask(x, &q, ret, e) : rc;
+	return rc == 0 ? structure_process_ask(x, &q, ret, e) : rc;
 }
 
 /* writer - texts on their way. */
@@ -185,11 +190,12 @@ static int write_texts(struct nc_texts *t, uint32_t array, struct err *e)
 	struct nc_order q = {.op = NC_OP_TEXTS, .array = array, .len = t->pieces.len};
 	int rc = hand_over(x, &t->pieces, e);
 
-	return rc == 0 ? ask(x, &q, &t->bytes, e) : rc;
+	return rc == 0 ? structure_process_ask(x, &q, &t->bytes, e) : rc;
 }
 
-static int texts(struct structure_process *x, const struct nc_model *m, struct source *s,
-		 uint64_t bytes, uint64_t max_bytes, char **broken, struct err *e)
+static int structure_process_texts(struct structure_process *x, const struct nc_model *m,
+				   struct source *s, uint64_t bytes, uint64_t max_bytes,
+				   char **broken, struct err *e)
 {
 	struct writer w = {.t = {.source = s,
 				 .bytes = bytes,
@@ -214,7 +220,7 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 {
 	struct nc_order q = {.op = NC_OP_FINISH};
 	uint64_t n = 0, said = 0;
-	int rc = ask(x, &q, &n, e);
+	int rc = structure_process_ask(x, &q, &n, e);
 
 	if (rc < 0)
 		return rc;
@@ -223,15 +229,15 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 			       "netCDF file: a structure of %" PRIu64 " bytes exceeds %" PRIu64,
 			       n, max_bytes);
 	if (n < HEAD || n > SIZE_MAX / 4)
-		return nonsense(x, e);
+		return structure_process_nonsense(x, e);
 	q = (struct nc_order){.op = NC_OP_IMAGE, .len = n};
 	rc = shm_grow(&x->shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
 	if (rc == 0)
-		rc = ask(x, &q, &said, e);
+		rc = structure_process_ask(x, &q, &said, e);
 	if (rc < 0)
 		return rc;
 	if (said != n)
-		return nonsense(x, e);
+		return structure_process_nonsense(x, e);
 	ret->bytes = alloc_array((size_t)n, 1);
 	if (!ret->bytes)
 		return err_nomem(e);
@@ -260,7 +266,7 @@ static int list_vars(const struct structure_process *x, const struct nc_model *m
 		if (!m->arrays[i].name)
 			continue;
 		if (header >= ret->len)
-			return nonsense(x, e);
+			return structure_process_nonsense(x, e);
 		*v = (struct nc_var){.array = i,
 				     .data = m->arrays[i].data,
 				     .header = header,
@@ -288,14 +294,14 @@ int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
 
 	*ret = (struct nc_image){0};
 	if (rc == 0)
-		rc = make(&x, m, max_bytes, &bytes, e);
+		rc = structure_process_make(&x, m, max_bytes, &bytes, e);
 	if (rc == 0)
-		rc = texts(&x, m, s, bytes, max_bytes, broken, e);
+		rc = structure_process_texts(&x, m, s, bytes, max_bytes, broken, e);
 	if (rc == 0)
 		rc = take_image(&x, m, max_bytes, ret, e);
 	if (rc == 0)
 		rc = list_vars(&x, m, broken, ret, e);
-	end(&x);
+	structure_process_end(&x);
 	for (uint32_t i = 0; broken && i < m->ds->n_arrays; i++)
 		free(broken[i]);
 	free(broken);
@@ -327,14 +333,14 @@ static int put_question(struct nc_asker *k, const struct nc_ask *ask_of, uint64_
 	if (!buf_ok(&packed))
 		rc = buf_full(&packed, &k->why, -ERANGE, "a filter's parameters are too many");
 	if (rc == 0 && !k->x.child.pid)
-		rc = start(&k->x, 0, 0, &k->why);
+		rc = structure_process_start(&k->x, 0, 0, &k->why);
 	if (rc == 0)
 		rc = hand_over(&k->x, &packed, &k->why);
 	buf_release(&packed);
 	if (rc == 0)
-		rc = ask(&k->x, &q, ret, &k->why);
+		rc = structure_process_ask(&k->x, &q, ret, &k->why);
 	if (rc == 0 && *ret > NC_AGREE_LAST)
-		rc = nonsense(&k->x, &k->why);
+		rc = structure_process_nonsense(&k->x, &k->why);
 	return rc;
 }
 
@@ -355,5 +361,5 @@ const char *nc_asker_agree(struct nc_asker *k, const struct ds_array *a,
 
 void nc_asker_end(struct nc_asker *k)
 {
-	end(&k->x);
+	structure_process_end(&k->x);
 }

@@ -37,7 +37,7 @@ static struct nc_view *nc(struct view *v)
 	return CONTAINER_OF(v, struct nc_view, base);
 }
 
-static int64_t now_ms(void)
+static int64_t virtual_view_now_ms(void)
 {
 	struct timespec t = {0};
 
@@ -45,7 +45,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
+static int virtual_view_lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_image image = {0};
 	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
@@ -57,30 +57,31 @@ static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 	return rc;
 }
 
-/* passing - whether a failure says nothing about the dataset: who asked gave up, memory is short,
- * bytes did not come, or libhdf5 died of it. After one that took long, for which the next who asks
- * would wait as long, it is worth a pause. */
-static bool passing(int rc, int64_t took)
+/* virtual_view_passing - whether a failure says nothing about the dataset: who asked gave up,
+ * memory is short, bytes did not come, or libhdf5 died of it. After one that took long, for which
+ * the next who asks would wait as long, it is worth a pause. */
+static bool virtual_view_passing(int rc, int64_t took)
 {
 	return err_is_transient(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
 }
 
-/* attempt - lay the file out, unless that failed a moment ago. lock is held. */
-static int attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
+/* virtual_view_attempt - lay the file out, unless that failed a moment ago. lock is held. */
+static int virtual_view_attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
-	int64_t began = now_ms(), took;
+	int64_t began = virtual_view_now_ms(), took;
 	struct err why = ERR_INIT;
 	int rc;
 
 	if (n->failure.code < 0 && began < n->retry)
 		return err_set(e, n->failure.code, "%s", n->failure.msg);
-	rc = lay_out(n, ret, &why);
+	rc = virtual_view_lay_out(n, ret, &why);
 	if (rc == 0) {
 		atomic_store_explicit(&n->layout, *ret, memory_order_release);
 		return 0;
 	}
-	took = now_ms() - began;
-	if (passing(rc, took)) /* EAGAIN: somebody ended the process that made it */
+	took = virtual_view_now_ms() - began;
+	if (virtual_view_passing(rc,
+				 took)) /* EAGAIN: somebody ended the process that made it */
 		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);
 	if (rc == -ENOENT) /* something is missing, but not the file */
 		rc = -EIO;
@@ -99,7 +100,7 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 		(void)pthread_mutex_lock(&n->lock);
 		l = atomic_load(&n->layout);
 		if (!l)
-			rc = attempt(n, &l, e);
+			rc = virtual_view_attempt(n, &l, e);
 		(void)pthread_mutex_unlock(&n->lock);
 	}
 	if (rc == 0)
@@ -107,7 +108,7 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 	return rc;
 }
 
-static void file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
+static void virtual_view_file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
 {
 	struct nc_layout *l;
 
@@ -118,12 +119,13 @@ static void file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
 		ret->unsure = true; /* an empty file would be read as such: hence the 1 */
 }
 
-static int view_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+static int virtual_view_view_getattr(struct view *v, uint64_t id, struct view_attr *ret,
+				     struct err *e)
 {
 	if (id == VIEW_ROOT)
 		*ret = (struct view_attr){.id = VIEW_ROOT, .is_dir = true, .nlink = 2};
 	else if (id == FILE_ID)
-		file_attr(nc(v), ret, e);
+		virtual_view_file_attr(nc(v), ret, e);
 	else
 		return err_set(e, -ESTALE, "no file has the id %" PRIu64, id);
 	return 0;
@@ -138,8 +140,8 @@ static int in_root(uint64_t dir, struct err *e)
 	return err_set(e, -ESTALE, "no file has the id %" PRIu64, dir);
 }
 
-static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
-		       struct view_attr *ret, struct err *e)
+static int virtual_view_view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+				    struct view_attr *ret, struct err *e)
 {
 	const char *own = nc(v)->opts.name;
 	int rc = in_root(dir, e);
@@ -148,12 +150,12 @@ static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t le
 		return rc;
 	if (strlen(own) != len || memcmp(own, name, len) != 0)
 		return err_set(e, -ENOENT, "no such file");
-	file_attr(nc(v), ret, e);
+	virtual_view_file_attr(nc(v), ret, e);
 	return 0;
 }
 
-static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
-		     view_emit *emit, void *arg, struct err *e)
+static int virtual_view_view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+				  view_emit *emit, void *arg, struct err *e)
 {
 	struct nc_view *n = nc(v);
 	struct view_attr at;
@@ -163,13 +165,13 @@ static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 	if (rc < 0 || cookie > 0)
 		return rc;
 	if (have)
-		file_attr(n, &at, NULL);
+		virtual_view_file_attr(n, &at, NULL);
 	(void)emit(arg, n->opts.name, FILE_ID, false, have ? &at : NULL, 1);
 	return 0;
 }
 
-static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		     struct span *ret, struct err *e)
+static int virtual_view_view_read(struct view *v, uint64_t id, uint64_t off, size_t len,
+				  uint8_t *room, struct span *ret, struct err *e)
 {
 	struct nc_layout *l;
 	int rc;
@@ -180,19 +182,19 @@ static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint
 	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
 }
 
-static uint64_t view_parent(struct view *v, uint64_t dir)
+static uint64_t virtual_view_view_parent(struct view *v, uint64_t dir)
 {
 	(void)v;
 	(void)dir;
 	return VIEW_ROOT;
 }
 
-static const struct plan *view_plan(struct view *v, uint32_t array)
+static const struct plan *virtual_view_view_plan(struct view *v, uint32_t array)
 {
 	return &nc(v)->plans[array];
 }
 
-static void view_close(struct view *v)
+static void virtual_view_view_close(struct view *v)
 {
 	struct nc_view *n;
 
@@ -207,8 +209,8 @@ static void view_close(struct view *v)
 	free(n);
 }
 
-static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
-		    struct err *e)
+static int virtual_view_op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+				 struct err *e)
 {
 	if (!name)
 		return 0; /* none is listed */
@@ -219,14 +221,14 @@ static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *o
 
 static const struct view_ops nc_view_ops = {
 	.name = "netcdf",
-	.xattr = op_xattr,
-	.close = view_close,
-	.lookup = view_lookup,
-	.getattr = view_getattr,
-	.list = view_list,
-	.read = view_read,
-	.parent = view_parent,
-	.plan = view_plan,
+	.xattr = virtual_view_op_xattr,
+	.close = virtual_view_view_close,
+	.lookup = virtual_view_view_lookup,
+	.getattr = virtual_view_view_getattr,
+	.list = virtual_view_view_list,
+	.read = virtual_view_view_read,
+	.parent = virtual_view_view_parent,
+	.plan = virtual_view_view_plan,
 };
 
 int nc_view_open(struct source *s, const struct nc_view_options *opts, struct view **ret,
@@ -246,7 +248,7 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 	if (rc == 0)
 		rc = chunkio_new(s, n->plans, &opts->io, &n->io, e);
 	if (rc < 0) {
-		view_close(&n->base);
+		virtual_view_view_close(&n->base);
 		return rc;
 	}
 	n->base.notes = nc_model_notes(n->model, &n->base.n_notes);
@@ -301,8 +303,10 @@ static uint32_t path_group(const struct nc_model *m, const char *path, size_t le
 	return g;
 }
 
-/* place_of - the group that a path's last component is in, and that. DS_NONE: there is none. */
-static uint32_t place_of(const struct nc_model *m, const char *path, const char **ret_name)
+/* virtual_view_place_of - the group that a path's last component is in, and that. DS_NONE: there is
+ * none. */
+static uint32_t virtual_view_place_of(const struct nc_model *m, const char *path,
+				      const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -322,7 +326,7 @@ uint32_t nc_view_array(void *v, const char *path)
 {
 	const struct nc_model *m = nc(v)->model;
 	const char *name;
-	uint32_t g = place_of(m, path, &name);
+	uint32_t g = virtual_view_place_of(m, path, &name);
 
 	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_arrays; i++) {
 		uint32_t a = m->ds->groups[g].arrays[i];
@@ -343,7 +347,7 @@ uint32_t nc_view_dim(void *v, const char *path)
 {
 	const struct nc_model *m = nc(v)->model;
 	const char *name;
-	uint32_t g = place_of(m, path, &name);
+	uint32_t g = virtual_view_place_of(m, path, &name);
 
 	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_dims; i++) {
 		uint32_t d = m->ds->groups[g].dims[i];

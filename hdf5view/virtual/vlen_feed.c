@@ -9,10 +9,10 @@
 #define WANTED 32                 /* chunks of a source far away that are asked for at a time */
 #define BATCH ((size_t)256 << 10) /* bytes that are worth handing over */
 
-/* fetch - the elements of a chunk. *ret_absent: it has none of its own. left: bytes that the file
- * may still grow. */
-static int fetch(struct nc_texts *t, uint32_t array, uint64_t linear, uint64_t left,
-		 bool *ret_absent, struct err *e)
+/* vlen_feed_fetch - the elements of a chunk. *ret_absent: it has none of its own. left: bytes that
+ * the file may still grow. */
+static int vlen_feed_fetch(struct nc_texts *t, uint32_t array, uint64_t linear, uint64_t left,
+			   bool *ret_absent, struct err *e)
 {
 	struct chunk_ref ref;
 	int rc = source_locate(t->source, array, linear, &ref, e);
@@ -25,8 +25,8 @@ static int fetch(struct nc_texts *t, uint32_t array, uint64_t linear, uint64_t l
 	return rc;
 }
 
-/* add - what fetch gave, to what will be handed over. */
-static void add(struct nc_texts *t, uint64_t linear, bool absent)
+/* vlen_feed_add - what fetch gave, to what will be handed over. */
+static void vlen_feed_add(struct nc_texts *t, uint64_t linear, bool absent)
 {
 	static const uint8_t zeroes[8];
 	const struct nc_piece head = {.linear = linear,
@@ -51,8 +51,8 @@ static int break_array(char **ret, int rc, const struct err *why, struct err *e)
 	return *ret ? 0 : err_nomem(e);
 }
 
-/* flush - hand over what was read. */
-static int flush(struct nc_texts *t, uint32_t array, char **ret_broken, struct err *e)
+/* vlen_feed_flush - hand over what was read. */
+static int vlen_feed_flush(struct nc_texts *t, uint32_t array, char **ret_broken, struct err *e)
 {
 	struct err why = ERR_INIT;
 	int rc = t->pieces.len ? t->write(t, array, &why) : 0;
@@ -63,24 +63,24 @@ static int flush(struct nc_texts *t, uint32_t array, char **ret_broken, struct e
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
-/* one_chunk - read, and handed over when that is worth it. */
-static int one_chunk(struct nc_texts *t, uint32_t array, uint64_t linear, char **ret_broken,
-		     struct err *e)
+/* vlen_feed_one_chunk - read, and handed over when that is worth it. */
+static int vlen_feed_one_chunk(struct nc_texts *t, uint32_t array, uint64_t linear,
+			       char **ret_broken, struct err *e)
 {
 	const uint64_t taken = t->bytes + t->pieces.len;
 	const uint64_t left = taken < t->max_bytes ? t->max_bytes - taken : 0;
 	struct err why = ERR_INIT;
 	bool absent;
-	int rc = fetch(t, array, linear, left, &absent, &why);
+	int rc = vlen_feed_fetch(t, array, linear, left, &absent, &why);
 
 	if (rc == -EIO) /* it is remembered of the array: once is not enough */
-		rc = fetch(t, array, linear, left, &absent, &why);
+		rc = vlen_feed_fetch(t, array, linear, left, &absent, &why);
 	if (rc < 0)
 		return break_array(ret_broken, rc, &why, e);
-	add(t, linear, absent);
+	vlen_feed_add(t, linear, absent);
 	if (!buf_ok(&t->pieces))
 		return err_nomem(e);
-	return t->pieces.len >= BATCH ? flush(t, array, ret_broken, e) : 0;
+	return t->pieces.len >= BATCH ? vlen_feed_flush(t, array, ret_broken, e) : 0;
 }
 
 int nc_texts_read(struct nc_texts *t, uint32_t array, char **ret_broken, struct err *e)
@@ -97,9 +97,9 @@ int nc_texts_read(struct nc_texts *t, uint32_t array, char **ret_broken, struct 
 	for (uint64_t c = 0; c < a->n_chunks && rc == 0 && !*ret_broken; c++) {
 		if (c % WANTED == 0)
 			chunkio_want_run(s, array, c, 2 * WANTED);
-		rc = one_chunk(t, array, c, ret_broken, e);
+		rc = vlen_feed_one_chunk(t, array, c, ret_broken, e);
 	}
 	if (rc == 0 && !*ret_broken)
-		rc = flush(t, array, ret_broken, e);
+		rc = vlen_feed_flush(t, array, ret_broken, e);
 	return rc && rc != -EIO ? err_wrap(e, rc, "'%s'", a->name) : rc;
 }

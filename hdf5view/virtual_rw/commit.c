@@ -15,8 +15,8 @@
 
 #include "base/observe/metrics.h"
 
-/* committing - what the callbacks of a commit work with. */
-struct committing {
+/* commit_committing - what the callbacks of a commit work with. */
+struct commit_committing {
 	struct nc_rw *v;
 	struct rw_file *f;
 	struct snapshot *latest; /* that is about to be replaced; held */
@@ -28,14 +28,14 @@ struct committing {
 
 static bool written(void *arg, uint64_t off, uint64_t len)
 {
-	struct committing *c = arg;
+	struct commit_committing *c = arg;
 
 	return rw_copy_differs(&c->f->copy, c->f->commits > 0 ? c->f->was_fd : -1, off, len);
 }
 
-static int fill(void *arg, uint64_t off, uint64_t len, struct err *e)
+static int commit_fill(void *arg, uint64_t off, uint64_t len, struct err *e)
 {
-	struct committing *c = arg;
+	struct commit_committing *c = arg;
 
 	return rw_copy_fill(&c->f->copy, off, len, e);
 }
@@ -65,8 +65,8 @@ static uint32_t array_like(const struct dataset *ds, uint32_t array,
 }
 
 /* chunk_like - the same for a chunk; false: there is none. */
-static bool chunk_like(const struct committing *c, const struct snapshot *g, uint32_t *array,
-		       uint64_t *linear)
+static bool chunk_like(const struct commit_committing *c, const struct snapshot *g,
+		       uint32_t *array, uint64_t *linear)
 {
 	const struct dataset *ds = &c->latest->source->ds, *other = &g->source->ds;
 	uint64_t at[DS_RANK_MAX];
@@ -86,10 +86,10 @@ static bool chunk_like(const struct committing *c, const struct snapshot *g, uin
 	return true;
 }
 
-/* keep - the bytes of a chunk, for somebody who has an older state open. A chunk that cannot be
- * read now could not be read later either. */
-static int keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t linear,
-		struct err *e)
+/* commit_keep - the bytes of a chunk, for somebody who has an older state open. A chunk that cannot
+ * be read now could not be read later either. */
+static int commit_keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t linear,
+		       struct err *e)
 {
 	const struct nc_layout *l;
 	struct err why = ERR_INIT;
@@ -114,9 +114,9 @@ static int keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t lin
 	return 0;
 }
 
-static int replaced(void *arg, uint32_t array, uint64_t linear, struct err *e)
+static int commit_replaced(void *arg, uint32_t array, uint64_t linear, struct err *e)
 {
-	struct committing *c = arg;
+	struct commit_committing *c = arg;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < c->n_older; i++) {
@@ -129,7 +129,7 @@ static int replaced(void *arg, uint32_t array, uint64_t linear, struct err *e)
 		 * locked already */
 		if (c->older[i] != c->f)
 			(void)pthread_mutex_lock(&c->older[i]->write);
-		rc = keep(c->v, c->older[i], a, l, e);
+		rc = commit_keep(c->v, c->older[i], a, l, e);
 		if (c->older[i] != c->f)
 			(void)pthread_mutex_unlock(&c->older[i]->write);
 	}
@@ -139,7 +139,7 @@ static int replaced(void *arg, uint32_t array, uint64_t linear, struct err *e)
 /* ---- one commit ---- */
 
 /* older - files that are open and stand on something. */
-static int older(struct committing *c, struct err *e)
+static int older(struct commit_committing *c, struct err *e)
 {
 	size_t n = 0;
 	int rc = 0;
@@ -162,7 +162,7 @@ static int older(struct committing *c, struct err *e)
 /* make_was - a file that says what it was. Of one that is new, or of which nothing is left, what
  * the dataset is now: then whatever the new one does not have is seen to be gone. *ret NULL:
  * that cannot be said. */
-static int make_was(struct committing *c, char **ret, struct err *e)
+static int make_was(struct commit_committing *c, char **ret, struct err *e)
 {
 	struct rw_file *f = c->f;
 	bool fresh = f->copy.all || f->copy.cut == 0;
@@ -185,7 +185,7 @@ static int make_was(struct committing *c, char **ret, struct err *e)
 /* renew - the dataset is another one: it is opened, and whoever looks for the file finds it; but
  * not while it is open for writing: then all that writes or locks it has to be the same file.
  * The old source is asked no more whether it is still that: what its readers need was kept. */
-static void renew(struct committing *c)
+static void renew(struct commit_committing *c)
 {
 	struct nc_rw *v = c->v;
 	struct err e = ERR_INIT;
@@ -208,7 +208,7 @@ static void renew(struct committing *c)
 }
 
 /* clean - what the file is now is what a commit put into the dataset. */
-static void clean(struct committing *c)
+static void clean(struct commit_committing *c)
 {
 	struct rw_file *f = c->f;
 
@@ -229,9 +229,9 @@ static void clean(struct committing *c)
 	(void)pthread_mutex_unlock(&c->v->lock);
 }
 
-/* decided - the commit is made, and only a part of it is in the dataset yet: that is shown neither
- * as it was nor as it is, so that everybody goes on with the file that was written. */
-static int decided(struct committing *c, struct err *e)
+/* commit_decided - the commit is made, and only a part of it is in the dataset yet: that is shown
+ * neither as it was nor as it is, so that everybody goes on with the file that was written. */
+static int commit_decided(struct commit_committing *c, struct err *e)
 {
 	struct nc_rw *v = c->v;
 
@@ -247,7 +247,7 @@ static int decided(struct committing *c, struct err *e)
 
 int rw_catch_up(struct nc_rw *v, struct err *e)
 {
-	struct committing c = {.v = v, .f = v->behind};
+	struct commit_committing c = {.v = v, .f = v->behind};
 	int rc;
 
 	if (!v->behind)
@@ -261,7 +261,7 @@ int rw_catch_up(struct nc_rw *v, struct err *e)
 	return 0;
 }
 
-static int commit(struct committing *c, struct err *e)
+static int commit(struct commit_committing *c, struct err *e)
 {
 	struct nc_rw *v = c->v;
 	struct rw_file *f = c->f;
@@ -270,8 +270,8 @@ static int commit(struct committing *c, struct err *e)
 					.view = c->latest->view,
 					.source = c->latest->source,
 					.written = written,
-					.fill = fill,
-					.replaced = replaced,
+					.fill = commit_fill,
+					.replaced = commit_replaced,
 					.arg = c};
 	int rc = now ? make_was(c, &was, e) : err_nomem(e);
 
@@ -283,7 +283,7 @@ static int commit(struct committing *c, struct err *e)
 	if (rc == 0)
 		rc = v->opts.commit(v->opts.arg, &change, e);
 	if (rc == -EINPROGRESS)
-		return decided(c, e);
+		return commit_decided(c, e);
 	if (rc < 0)
 		source_hold(c->latest->source, false);
 	if (rc == 0) {
@@ -334,7 +334,7 @@ static bool being_written(struct rw_file *f)
 
 int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 {
-	struct committing c = {.v = v, .f = f};
+	struct commit_committing c = {.v = v, .f = f};
 	int rc;
 
 	rc = rw_catch_up(v, e);

@@ -25,9 +25,10 @@ int rw_scratch_dir(struct nc_rw *v, struct err *e)
 	return v->scratch < 0 ? err_sys(e, errno, "'%s/" RW_SCRATCH "'", v->opts.dir) : 0;
 }
 
-/* new_file - with a name of its own (new, taken on success), or the virtual file's. lock is
- * held. */
-static int new_file(struct nc_rw *v, char *name, struct rw_file **ret, struct err *e)
+/* virtual_rw_directory_new_file - with a name of its own (new, taken on success), or the virtual
+ * file's. lock is held. */
+static int virtual_rw_directory_new_file(struct nc_rw *v, char *name, struct rw_file **ret,
+					 struct err *e)
 {
 	struct rw_file *f;
 	int rc = name ? rw_scratch_dir(v, e) : 0, fd = -1;
@@ -77,7 +78,7 @@ int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, 
 		return rc;
 	}
 	(void)pthread_mutex_lock(&v->lock);
-	rc = new_file(v, own, &f, e);
+	rc = virtual_rw_directory_new_file(v, own, &f, e);
 	if (rc == 0) {
 		f->mode = mode & 07777;
 		f->mode_set = true;
@@ -149,15 +150,16 @@ static void became(struct nc_rw *v, struct rw_file *f)
 		rw_file_put(v, old);
 }
 
-static void set_name(struct nc_rw *v, struct rw_file *f, char *name)
+static void virtual_rw_directory_set_name(struct nc_rw *v, struct rw_file *f, char *name)
 {
 	(void)pthread_mutex_lock(&v->lock);
 	f->name = name;
 	(void)pthread_mutex_unlock(&v->lock);
 }
 
-/* take_place - a scratch file becomes the virtual file: it is committed as that. */
-static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
+/* virtual_rw_directory_take_place - a scratch file becomes the virtual file: it is committed as
+ * that. */
+static int virtual_rw_directory_take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	char to[RW_NAME_ROOM], *name = f->name;
 	int rc;
@@ -169,10 +171,10 @@ static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 	if (renameat(v->scratch, name, v->opts.dir_fd, to) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	f->copy.all = f->copy.dirty = f->follows_any = true;
-	set_name(v, f, NULL);
+	virtual_rw_directory_set_name(v, f, NULL);
 	rc = rw_commit(v, f, false, e);
 	if (rc < 0) {
-		set_name(v, f, name);
+		virtual_rw_directory_set_name(v, f, name);
 		f->copy.dirty = false;
 		if (renameat(v->opts.dir_fd, to, v->scratch, name) < 0)
 			return err_sys(e, errno, "'%s' is '%s/%s' now", name, v->opts.dir, to);
@@ -200,10 +202,10 @@ static int copy_out(struct rw_file *f, int fd, struct err *e)
 	return rc;
 }
 
-/* copy_of - a scratch file with the content of another, under a name that it takes from whoever has
- * it; lock is not held. */
-static int copy_of(struct nc_rw *v, struct rw_file *f, const char *name, struct rw_file *copy,
-		   struct err *e)
+/* virtual_rw_directory_copy_of - a scratch file with the content of another, under a name that it
+ * takes from whoever has it; lock is not held. */
+static int virtual_rw_directory_copy_of(struct nc_rw *v, struct rw_file *f, const char *name,
+					struct rw_file *copy, struct err *e)
 {
 	char work[RW_NAME_ROOM];
 	int fd = rw_work_open(v, copy, "now", e), rc;
@@ -234,7 +236,7 @@ static int set_aside(struct nc_rw *v, struct rw_file *f, char *name, struct rw_f
 	(void)pthread_mutex_lock(&v->lock);
 	copy = rw_file_new(v, NULL, e);
 	(void)pthread_mutex_unlock(&v->lock);
-	rc = copy ? copy_of(v, f, name, copy, e) : -ENOMEM;
+	rc = copy ? virtual_rw_directory_copy_of(v, f, name, copy, e) : -ENOMEM;
 	if (rc < 0) {
 		free(name);
 		if (copy)
@@ -254,9 +256,9 @@ static int set_aside(struct nc_rw *v, struct rw_file *f, char *name, struct rw_f
 	return 0;
 }
 
-/* move - a scratch file gets another name. */
-static int move(struct nc_rw *v, struct rw_file *f, char *name, struct rw_file *over,
-		struct err *e)
+/* virtual_rw_directory_move - a scratch file gets another name. */
+static int virtual_rw_directory_move(struct nc_rw *v, struct rw_file *f, char *name,
+				     struct rw_file *over, struct err *e)
 {
 	if (renameat(v->scratch, f->name, v->scratch, name) < 0)
 		return err_sys(e, errno, "'%s' to '%s'", f->name, name);
@@ -271,9 +273,9 @@ static int move(struct nc_rw *v, struct rw_file *f, char *name, struct rw_file *
 	return 0;
 }
 
-/* rename_file - locks are taken. over: what has the name now, or NULL. */
-static int rename_file(struct nc_rw *v, struct rw_file *f, const char *to, size_t len,
-		       struct rw_file *over, struct err *e)
+/* virtual_rw_directory_rename_file - locks are taken. over: what has the name now, or NULL. */
+static int virtual_rw_directory_rename_file(struct nc_rw *v, struct rw_file *f, const char *to,
+					    size_t len, struct rw_file *over, struct err *e)
 {
 	char *name;
 	int rc;
@@ -281,13 +283,13 @@ static int rename_file(struct nc_rw *v, struct rw_file *f, const char *to, size_
 	if (f == over)
 		return 0;
 	if (rw_is_virtual(v, to, len))
-		return take_place(v, f, e);
+		return virtual_rw_directory_take_place(v, f, e);
 	name = strndup(to, len);
 	if (!name)
 		return err_nomem(e);
 	if (!f->name)
 		return set_aside(v, f, name, over, e);
-	rc = move(v, f, name, over, e);
+	rc = virtual_rw_directory_move(v, f, name, over, e);
 	if (rc < 0)
 		free(name);
 	return rc;
@@ -315,7 +317,7 @@ int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, 
 		rc = rw_file_ready(f, e);
 	if (rc == 0) {
 		(void)pthread_mutex_lock(&f->write);
-		rc = rename_file(v, f, to_name, to_len, over, e);
+		rc = virtual_rw_directory_rename_file(v, f, to_name, to_len, over, e);
 		(void)pthread_mutex_unlock(&f->write);
 	}
 	(void)pthread_mutex_unlock(&v->commit);

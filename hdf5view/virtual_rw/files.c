@@ -221,7 +221,7 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 	return 0;
 }
 
-static int64_t now_ms(void)
+static int64_t files_now_ms(void)
 {
 	struct timespec t = {0};
 
@@ -242,7 +242,7 @@ static bool idle(struct nc_rw *v)
 
 void rw_follow(struct nc_rw *v)
 {
-	int64_t now = now_ms(), last = atomic_load(&v->looked);
+	int64_t now = files_now_ms(), last = atomic_load(&v->looked);
 	struct err e = ERR_INIT;
 
 	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&v->looked, &last, now) ||
@@ -289,8 +289,8 @@ static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 		       v->opts.name);
 }
 
-/* snapshot - what the last commit made of it, before it changes. */
-static int snapshot(struct nc_rw *v, struct rw_file *f, struct err *e)
+/* files_snapshot - what the last commit made of it, before it changes. */
+static int files_snapshot(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	int fd = rw_work_open(v, f, "was", e), rc = fd < 0 ? fd : rw_clone(f->copy.fd, fd, e);
 
@@ -312,7 +312,7 @@ int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (f->copy.working)
-		return f->commits > 0 && !f->was && !empty ? snapshot(v, f, e) : 0;
+		return f->commits > 0 && !f->was && !empty ? files_snapshot(v, f, e) : 0;
 	if (f->copy.fd < 0) {
 		fd = rw_work_open(v, f, "now", e);
 		if (fd < 0)

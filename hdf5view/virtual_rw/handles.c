@@ -59,10 +59,10 @@ static bool read_by_others(const struct nc_rw *v, const struct rw_file *f)
 	return false;
 }
 
-/* open_named - a handle on a file, if a name leads to it; -EAGAIN: it is another one that is to be
- * written. lock is held. */
-static int open_named(struct nc_rw *v, struct rw_file *f, int flags, struct view_handle *ret,
-		      struct err *e)
+/* virtual_rw_handles_open_named - a handle on a file, if a name leads to it; -EAGAIN: it is another
+ * one that is to be written. lock is held. */
+static int virtual_rw_handles_open_named(struct nc_rw *v, struct rw_file *f, int flags,
+					 struct view_handle *ret, struct err *e)
 {
 	bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 
@@ -74,8 +74,9 @@ static int open_named(struct nc_rw *v, struct rw_file *f, int flags, struct view
 	return rw_handle_open(v, f, flags, ret, e);
 }
 
-/* cut - to a size. `write` is held. */
-static int cut(struct nc_rw *v, struct rw_file *f, uint64_t size, struct err *e)
+/* virtual_rw_handles_cut - to a size. `write` is held. */
+static int virtual_rw_handles_cut(struct nc_rw *v, struct rw_file *f, uint64_t size,
+				  struct err *e)
 {
 	int rc = rw_begin(v, f, size == 0, e);
 
@@ -86,7 +87,7 @@ static int cut(struct nc_rw *v, struct rw_file *f, uint64_t size, struct err *e)
 	return rc;
 }
 
-static void touch(struct nc_rw *v, struct rw_file *f)
+static void virtual_rw_handles_touch(struct nc_rw *v, struct rw_file *f)
 {
 	struct timespec t;
 
@@ -96,8 +97,9 @@ static void touch(struct nc_rw *v, struct rw_file *f)
 	(void)pthread_mutex_unlock(&v->lock);
 }
 
-/* opened - what has to be done about a file that was opened. */
-static int opened(struct nc_rw *v, struct rw_handle *h, int flags, struct err *e)
+/* virtual_rw_handles_opened - what has to be done about a file that was opened. */
+static int virtual_rw_handles_opened(struct nc_rw *v, struct rw_handle *h, int flags,
+				     struct err *e)
 {
 	int rc = h->writes || (flags & O_TRUNC) ? rw_file_ready(h->file, e)
 						: 0; /* reading says why */
@@ -105,10 +107,10 @@ static int opened(struct nc_rw *v, struct rw_handle *h, int flags, struct err *e
 	if (rc < 0 || !(flags & O_TRUNC))
 		return rc;
 	(void)pthread_mutex_lock(&h->file->write);
-	rc = cut(v, h->file, 0, e);
+	rc = virtual_rw_handles_cut(v, h->file, 0, e);
 	h->wrote = rc == 0;
 	(void)pthread_mutex_unlock(&h->file->write);
-	touch(v, h->file);
+	virtual_rw_handles_touch(v, h->file);
 	return rc;
 }
 
@@ -128,7 +130,7 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 		return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 	}
 	(void)pthread_mutex_lock(&v->lock);
-	rc = open_named(v, f, flags, ret, e);
+	rc = virtual_rw_handles_open_named(v, f, flags, ret, e);
 	(void)pthread_mutex_unlock(&v->lock);
 	if (rc == -EAGAIN) {
 		rc = rw_epoch(v, e);
@@ -139,7 +141,7 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 	}
 	(void)pthread_mutex_unlock(&v->commit);
 	if (rc == 0) {
-		rc = opened(v, rw_handle(ret->fh), flags, e);
+		rc = virtual_rw_handles_opened(v, rw_handle(ret->fh), flags, e);
 		if (rc < 0)
 			handle_close(v, rw_handle(ret->fh));
 	}
@@ -167,20 +169,20 @@ int rw_op_write(struct view *view, uint64_t id, uint64_t fh, uint64_t off, const
 		h->file->failed = rc; /* libraries go on, as if it had been written */
 	h->wrote = h->wrote || rc < 0 || h->file->copy.dirty;
 	(void)pthread_mutex_unlock(&h->file->write);
-	touch(v, h->file);
+	virtual_rw_handles_touch(v, h->file);
 	return rc;
 }
 
-/* resize - truncate; through a handle, or by nobody who will close it. */
-static int resize(struct nc_rw *v, struct rw_file *f, struct rw_handle *h, uint64_t size,
-		  struct err *e)
+/* virtual_rw_handles_resize - truncate; through a handle, or by nobody who will close it. */
+static int virtual_rw_handles_resize(struct nc_rw *v, struct rw_file *f, struct rw_handle *h,
+				     uint64_t size, struct err *e)
 {
 	int rc = rw_file_ready(f, e);
 
 	if (rc < 0)
 		return rc;
 	(void)pthread_mutex_lock(&f->write);
-	rc = size == f->copy.size ? 0 : cut(v, f, size, e);
+	rc = size == f->copy.size ? 0 : virtual_rw_handles_cut(v, f, size, e);
 	if (rc < 0 && h)
 		f->failed = rc;
 	if (h)
@@ -188,7 +190,7 @@ static int resize(struct nc_rw *v, struct rw_file *f, struct rw_handle *h, uint6
 	else if (rc == 0)
 		f->orphan = f->copy.dirty;
 	(void)pthread_mutex_unlock(&f->write);
-	touch(v, f);
+	virtual_rw_handles_touch(v, f);
 	return rc;
 }
 
@@ -207,7 +209,7 @@ int rw_op_setattr(struct view *view, uint64_t id, uint64_t fh, const struct view
 	if (!f)
 		return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 	if (set->size_set)
-		rc = resize(v, f, h && h->writes ? h : NULL, set->size, e);
+		rc = virtual_rw_handles_resize(v, f, h && h->writes ? h : NULL, set->size, e);
 	if (rc == 0) {
 		(void)pthread_mutex_lock(&v->lock);
 		if (set->mode_set)
@@ -224,8 +226,9 @@ int rw_op_setattr(struct view *view, uint64_t id, uint64_t fh, const struct view
 
 /* ---- committing ---- */
 
-/* commit_file - with the locks that it takes. */
-static int commit_file(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
+/* virtual_rw_handles_commit_file - with the locks that it takes. */
+static int virtual_rw_handles_commit_file(struct nc_rw *v, struct rw_file *f, bool synced,
+					  struct err *e)
 {
 	int rc;
 
@@ -237,8 +240,8 @@ static int commit_file(struct nc_rw *v, struct rw_file *f, bool synced, struct e
 	return rc;
 }
 
-/* due - whether this handle has something to commit. */
-static bool due(const struct rw_handle *h)
+/* virtual_rw_handles_due - whether this handle has something to commit. */
+static bool virtual_rw_handles_due(const struct rw_handle *h)
 {
 	bool yes;
 
@@ -258,7 +261,8 @@ int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
 	(void)id;
 	if (!h)
 		return 0;
-	return due(h) ? commit_file(v, h->file, false, e) : 0;
+	return virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, false, e)
+					 : 0;
 }
 
 /* keep_file - what could not be committed. why: the reason. Returns 0, or why it could not be. */
@@ -289,7 +293,8 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 	(void)pthread_mutex_unlock(&v->lock);
 	if (scratch)
 		return io_sync(h->file->copy.fd, true, e);
-	rc = due(h) ? commit_file(v, h->file, true, &why) : 0;
+	rc = virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, true, &why)
+				       : 0;
 	if (rc == -EBADMSG) /* no HDF5 file, yet: what there is survives */
 		return keep_file(v, h->file, e);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
@@ -329,9 +334,9 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
 }
 
-/* settle - the last one who wrote is gone: a file that was committed is opened anew, and one
- * that could not be written is forgotten. */
-static void settle(struct nc_rw *v, struct rw_file *f)
+/* virtual_rw_handles_settle - the last one who wrote is gone: a file that was committed is opened
+ * anew, and one that could not be written is forgotten. */
+static void virtual_rw_handles_settle(struct nc_rw *v, struct rw_file *f)
 {
 	struct err e = ERR_INIT;
 	bool done, written;
@@ -364,7 +369,8 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	(void)id;
 	if (!h)
 		return;
-	rc = due(h) ? commit_file(v, h->file, false, &e) : 0;
+	rc = virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, false, &e)
+				       : 0;
 	(void)pthread_mutex_lock(&v->lock);
 	/* of two that close at once one finds that it is the last */
 	last = h->writes && --h->file->writers == 0;
@@ -373,7 +379,7 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	if (rc < 0 && last && !h->file->failed)
 		keep_late(v, h->file, rc, &e);
 	else if (last)
-		settle(v, h->file);
+		virtual_rw_handles_settle(v, h->file);
 	handle_close(v, h);
 }
 
@@ -422,7 +428,7 @@ int rw_op_finish(struct view *view, bool last NZ_UNUSED, struct err *e)
 
 	while ((f = next_dirty(v, id))) {
 		struct err why = ERR_INIT;
-		int one = commit_file(v, f, false, &why);
+		int one = virtual_rw_handles_commit_file(v, f, false, &why);
 
 		if (one < 0) {
 			keep_late(v, f, 0, &why);

@@ -69,9 +69,9 @@ static int base_read(const struct snapshot *g, uint64_t base_end, uint64_t off, 
 	return 0;
 }
 
-/* copy_base - the same from there into a file. */
-static int copy_base(const struct snapshot *g, uint64_t base_end, uint64_t off, uint64_t n,
-		     int fd, struct err *e)
+/* overlay_copy_base - the same from there into a file. */
+static int overlay_copy_base(const struct snapshot *g, uint64_t base_end, uint64_t off,
+			     uint64_t n, int fd, struct err *e)
 {
 	size_t room = (size_t)u64_min(n, BLOCK);
 	auto_free uint8_t *block = malloc(room ? room : 1);
@@ -96,8 +96,8 @@ static int bring(struct rw_copy *c, uint64_t page, uint64_t n, struct err *e)
 	int rc = rw_map_reserve(&c->in, page, n, e);
 
 	if (rc == 0)
-		rc = copy_base(c->base, c->base_end, off, u64_min(n * RW_PAGE, end - off),
-			       c->fd, e);
+		rc = overlay_copy_base(c->base, c->base_end, off,
+				       u64_min(n * RW_PAGE, end - off), c->fd, e);
 	if (rc == 0)
 		rw_map_add(&c->in, page, n);
 	return rc;
@@ -130,7 +130,8 @@ int rw_copy_fill(struct rw_copy *c, uint64_t off, uint64_t len, struct err *e)
 			uint64_t from = u64_max(off, page * RW_PAGE);
 			uint64_t to = u64_min(end, (page + run) * RW_PAGE);
 
-			rc = copy_base(c->base, c->base_end, from, to - from, c->fd, &why);
+			rc = overlay_copy_base(c->base, c->base_end, from, to - from, c->fd,
+					       &why);
 		}
 	}
 	(void)pthread_rwlock_unlock(&c->map);
@@ -189,7 +190,7 @@ static int structure(const struct snapshot *g, int fd, struct rw_copy *mark, str
 	for (size_t i = 0; rc == 0 && nc_layout_structure(l, i, &off, &len); i++) {
 		uint64_t first = rw_page(off + RW_PAGE - 1), last = rw_page(off + len);
 
-		rc = copy_base(g, nc_layout_size(l), off, len, fd, e);
+		rc = overlay_copy_base(g, nc_layout_size(l), off, len, fd, e);
 		if (rc < 0 || !mark)
 			continue;
 		if (last > first) {
@@ -206,7 +207,7 @@ static int structure(const struct snapshot *g, int fd, struct rw_copy *mark, str
 	return rc;
 }
 
-static int set_size(int fd, uint64_t size, struct err *e)
+static int overlay_set_size(int fd, uint64_t size, struct err *e)
 {
 	if (size > INT64_MAX)
 		return err_set(e, -EFBIG, "a file of %llu bytes", (unsigned long long)size);
@@ -244,7 +245,7 @@ int rw_structure(const struct snapshot *g, int fd, struct err *e)
 
 	if (rc == 0)
 		rc = structure(g, fd, NULL, e);
-	return rc < 0 ? rc : set_size(fd, nc_layout_size(l), e);
+	return rc < 0 ? rc : overlay_set_size(fd, nc_layout_size(l), e);
 }
 
 int rw_copy_begin(struct rw_copy *c, int fd, struct err *e)
@@ -257,7 +258,7 @@ int rw_copy_begin(struct rw_copy *c, int fd, struct err *e)
 	if (c->base_end > 0)
 		rc = structure(c->base, c->fd, c, e);
 	if (rc == 0)
-		rc = set_size(c->fd, c->size, e);
+		rc = overlay_set_size(c->fd, c->size, e);
 	c->working = rc == 0;
 	if (rc < 0 && fd >= 0) { /* still the caller's, and empty */
 		rw_map_release(&c->in);
@@ -276,8 +277,9 @@ void rw_copy_forget(struct rw_copy *c)
 	(void)pthread_rwlock_unlock(&c->map);
 }
 
-/* touch - what is left of the first and the last page of a write, when they are the ground's. */
-static int touch(struct rw_copy *c, uint64_t off, uint64_t end, struct err *e)
+/* overlay_touch - what is left of the first and the last page of a write, when they are the
+ * ground's. */
+static int overlay_touch(struct rw_copy *c, uint64_t off, uint64_t end, struct err *e)
 {
 	uint64_t first = rw_page(off), last = rw_page(end - 1);
 	bool head = off % RW_PAGE != 0, tail = end % RW_PAGE != 0 && end < c->base_end;
@@ -290,9 +292,9 @@ static int touch(struct rw_copy *c, uint64_t off, uint64_t end, struct err *e)
 	return rc;
 }
 
-/* mark - pages of [off, end) that are there now, and new. What is behind base_end is there
+/* overlay_mark - pages of [off, end) that are there now, and new. What is behind base_end is there
  * anyway. */
-static void mark(struct rw_copy *c, uint64_t off, uint64_t end)
+static void overlay_mark(struct rw_copy *c, uint64_t off, uint64_t end)
 {
 	uint64_t base = rw_page(c->base_end + RW_PAGE - 1), first = rw_page(off);
 
@@ -316,7 +318,7 @@ int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 	if (rc == 0 && off < c->base_end)
 		rc = rw_map_reserve(&c->in, rw_page(off), pages, e);
 	if (rc == 0)
-		rc = touch(c, off, end, e);
+		rc = overlay_touch(c, off, end, e);
 	if (rc == 0) {
 		c->dirty = true; /* whatever becomes of it */
 		if (!c->all)
@@ -324,24 +326,24 @@ int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 		rc = io_pwrite(c->fd, p, len, off, e);
 	}
 	if (rc == 0) {
-		mark(c, off, end);
+		overlay_mark(c, off, end);
 		c->size = u64_max(c->size, end);
 	} else if (end > c->size) { /* what is behind the end reads as zeros when it moves */
-		(void)set_size(c->fd, c->size, NULL);
+		(void)overlay_set_size(c->fd, c->size, NULL);
 	}
 	(void)pthread_rwlock_unlock(&c->map);
 	return rc;
 }
 
-/* shrink - what is cut off reads as zeros when the file grows again. */
-static int shrink(struct rw_copy *c, uint64_t size, struct err *e)
+/* overlay_shrink - what is cut off reads as zeros when the file grows again. */
+static int overlay_shrink(struct rw_copy *c, uint64_t size, struct err *e)
 {
 	int rc = 0;
 
 	if (size < c->base_end)
 		rc = rw_map_cut(&c->in, rw_page(size + RW_PAGE - 1), e);
 	if (rc == 0)
-		rc = set_size(c->fd, size, e);
+		rc = overlay_set_size(c->fd, size, e);
 	if (rc < 0)
 		return rc;
 	c->base_end = u64_min(c->base_end, size);
@@ -355,9 +357,9 @@ int rw_copy_resize(struct rw_copy *c, uint64_t size, struct err *e)
 
 	(void)pthread_rwlock_wrlock(&c->map);
 	if (size < c->size)
-		rc = shrink(c, size, e);
+		rc = overlay_shrink(c, size, e);
 	else if (size > c->size)
-		rc = set_size(c->fd, size, e);
+		rc = overlay_set_size(c->fd, size, e);
 	if (rc == 0) {
 		c->dirty = c->dirty || size != c->size;
 		c->size = size;
@@ -375,8 +377,8 @@ bool rw_copy_written(const struct rw_copy *c, uint64_t off, uint64_t len)
 	return rw_map_any(&c->written, rw_page(off), rw_pages(off, len));
 }
 
-/* same - whether n bytes, of two pages at most, are what they were. */
-static bool same(struct rw_copy *c, int was, uint64_t off, size_t n)
+/* overlay_same - whether n bytes, of two pages at most, are what they were. */
+static bool overlay_same(struct rw_copy *c, int was, uint64_t off, size_t n)
 {
 	uint8_t now[RW_PAGE], old[RW_PAGE];
 	size_t got = 0;
@@ -403,9 +405,9 @@ bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len)
 	if (last > first && rw_map_any(&c->written, rw_page(first), (last - first) / RW_PAGE))
 		return true;
 	if (last < first) /* all of it is inside of a page */
-		return !same(c, was, off, (size_t)len);
-	return !same(c, was, off, (size_t)(first - off)) ||
-	       !same(c, was, last, (size_t)(end - last));
+		return !overlay_same(c, was, off, (size_t)len);
+	return !overlay_same(c, was, off, (size_t)(first - off)) ||
+	       !overlay_same(c, was, last, (size_t)(end - last));
 }
 
 void rw_copy_clean(struct rw_copy *c)
@@ -453,7 +455,7 @@ int rw_clone(int from, int to, struct err *e)
 		return err_sys(e, errno, "lseek");
 	if (ioctl(to, FICLONE, from) == 0)
 		return 0;
-	rc = set_size(to, (uint64_t)size, e);
+	rc = overlay_set_size(to, (uint64_t)size, e);
 	while (rc == 0 && at < size) {
 		at = lseek(from, at, SEEK_DATA);
 		if (at < 0)

@@ -33,7 +33,7 @@
 
 /* ---- writing ---- */
 
-static void put(struct buf *b, uint64_t v)
+static void recovery_put(struct buf *b, uint64_t v)
 {
 	uint8_t p[8];
 
@@ -55,25 +55,25 @@ static void put_runs(struct buf *b, const struct rw_map *m)
 	uint64_t page = 0, n = 0;
 
 	for (; rw_map_next(m, page, &page, &n); page += n) {
-		put(b, page);
-		put(b, n);
+		recovery_put(b, page);
+		recovery_put(b, n);
 	}
 }
 
 static void map_text(const struct rw_copy *c, uint64_t identity, struct buf *b)
 {
 	buf_puts(b, MAGIC);
-	put(b, c->size);
-	put(b, c->base_end);
-	put(b, c->cut);
-	put(b, c->all ? FLAG_ALL : 0);
-	put(b, identity);
-	put(b, runs(&c->in));
-	put(b, runs(&c->written));
+	recovery_put(b, c->size);
+	recovery_put(b, c->base_end);
+	recovery_put(b, c->cut);
+	recovery_put(b, c->all ? FLAG_ALL : 0);
+	recovery_put(b, identity);
+	recovery_put(b, runs(&c->in));
+	recovery_put(b, runs(&c->written));
 	put_runs(b, &c->in);
 	put_runs(b, &c->written);
 	if (buf_ok(b))
-		put(b, rw_sum(SUM_START, b->data, b->len));
+		recovery_put(b, rw_sum(SUM_START, b->data, b->len));
 }
 
 static int write_map(struct nc_rw *v, struct rw_file *f, const struct buf *b, struct err *e)
@@ -91,9 +91,9 @@ static int write_map(struct nc_rw *v, struct rw_file *f, const struct buf *b, st
 	return rc < 0 ? rc : io_sync(v->opts.dir_fd, true, e);
 }
 
-/* whole - a file that has been committed before stands on a state of the dataset that nobody will
- * find again: all of it is made its own. */
-static int whole(struct rw_file *f, struct err *e)
+/* recovery_whole - a file that has been committed before stands on a state of the dataset that
+ * nobody will find again: all of it is made its own. */
+static int recovery_whole(struct rw_file *f, struct err *e)
 {
 	int rc = f->copy.base_end > 0 ? rw_copy_fill(&f->copy, 0, f->copy.base_end, e) : 0;
 
@@ -133,7 +133,7 @@ int rw_keep(struct nc_rw *v, struct rw_file *f, struct err *e)
 	if (!f->copy.dirty || !f->copy.working)
 		return 0;
 	if (f->commits > 0)
-		rc = whole(f, e);
+		rc = recovery_whole(f, e);
 	if (rc == 0)
 		rc = identity_of(v, f, &identity, e);
 	if (rc == 0)
@@ -215,8 +215,8 @@ static int read_map(struct nc_rw *v, const char *name, struct rw_copy *c,
 
 /* ---- trying again ---- */
 
-/* fits - whether the dataset is what it was then: the pages that are not there are its. */
-static int fits(struct nc_rw *v, struct rw_file *f, uint64_t identity, struct err *e)
+/* recovery_fits - whether the dataset is what it was then: the pages that are not there are its. */
+static int recovery_fits(struct nc_rw *v, struct rw_file *f, uint64_t identity, struct err *e)
 {
 	struct snapshot *x;
 	uint64_t here;
@@ -256,12 +256,12 @@ static int restore(struct nc_rw *v, struct rw_file *f, struct err *e)
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->copy.size)
 		return err_set(e, -EBADMSG, "'%s' has not the size that it was kept with", now);
 	f->copy.working = f->copy.dirty = true;
-	return fits(v, f, identity, e);
+	return recovery_fits(v, f, identity, e);
 }
 
-/* say - to the log, and to who mounts it: while a mount is made the log of libraries is not
- * shown. */
-static void NZ_PRINTF(2, 3) say(struct nc_rw *v, const char *fmt, ...)
+/* recovery_say - to the log, and to who mounts it: while a mount is made the log of libraries is
+ * not shown. */
+static void NZ_PRINTF(2, 3) recovery_say(struct nc_rw *v, const char *fmt, ...)
 {
 	size_t n = v->base.n_notes;
 	char text[900], *line;
@@ -281,8 +281,8 @@ static void NZ_PRINTF(2, 3) say(struct nc_rw *v, const char *fmt, ...)
 	v->base.n_notes++;
 }
 
-/* again - commit what was kept under a number. */
-static void again(struct nc_rw *v, uint64_t work)
+/* recovery_again - commit what was kept under a number. */
+static void recovery_again(struct nc_rw *v, uint64_t work)
 {
 	struct err e = ERR_INIT;
 	struct rw_file *f;
@@ -292,7 +292,7 @@ static void again(struct nc_rw *v, uint64_t work)
 	f = rw_file_new(v, NULL, &e);
 	(void)pthread_mutex_unlock(&v->lock);
 	if (!f) {
-		say(v, "'%s': %s", v->opts.dir, e.msg);
+		recovery_say(v, "'%s': %s", v->opts.dir, e.msg);
 		return;
 	}
 	f->work = work;
@@ -306,19 +306,21 @@ static void again(struct nc_rw *v, uint64_t work)
 		(void)pthread_mutex_unlock(&v->commit);
 	}
 	if (rc == 0)
-		say(v, "'%s': what an earlier mount could not commit is in the dataset now",
-		    v->opts.name);
+		recovery_say(
+			v, "'%s': what an earlier mount could not commit is in the dataset now",
+			v->opts.name);
 	else
-		say(v,
-		    "what was written to '%s' in an earlier mount could not be committed: %s; "
-		    "it "
-		    "stays in '%s/nc-%llu.now' and .map: remove both to forget it",
-		    v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
+		recovery_say(v,
+			     "what was written to '%s' in an earlier mount could not be "
+			     "committed: %s; "
+			     "it "
+			     "stays in '%s/nc-%llu.now' and .map: remove both to forget it",
+			     v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
 	rw_file_put(v, f);
 }
 
-/* number_of - of "nc-NUMBER.what"; false: it is not such a name. */
-static bool number_of(const char *name, const char *what, uint64_t *ret)
+/* recovery_number_of - of "nc-NUMBER.what"; false: it is not such a name. */
+static bool recovery_number_of(const char *name, const char *what, uint64_t *ret)
 {
 	const char *dot = strrchr(name, '.');
 	size_t n = dot ? (size_t)(dot - name) : 0;
@@ -327,7 +329,7 @@ static bool number_of(const char *name, const char *what, uint64_t *ret)
 	       str_u64(name + 3, n - 3, UINT64_MAX - 1, ret) == 0;
 }
 
-static DIR *list(int dir_fd)
+static DIR *recovery_list(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -339,8 +341,8 @@ static DIR *list(int dir_fd)
 	return d;
 }
 
-/* next - of a listing; NULL at its end, and with *rc where it failed. */
-static const struct dirent *next(const struct nc_rw *v, DIR *d, int *rc, struct err *e)
+/* recovery_next - of a listing; NULL at its end, and with *rc where it failed. */
+static const struct dirent *recovery_next(const struct nc_rw *v, DIR *d, int *rc, struct err *e)
 {
 	const struct dirent *x;
 
@@ -362,7 +364,7 @@ static bool has_map(struct nc_rw *v, uint64_t work)
 	       errno != ENOENT;
 }
 
-static int by_number(const void *a, const void *b)
+static int recovery_by_number(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
@@ -373,7 +375,7 @@ static int by_number(const void *a, const void *b)
  * when it cannot be known what there is: the next number could be that of a copy. */
 static int resume_copies(struct nc_rw *v, struct err *e)
 {
-	DIR *d = list(v->opts.dir_fd);
+	DIR *d = recovery_list(v->opts.dir_fd);
 	uint64_t *kept = NULL, work;
 	const struct dirent *x;
 	size_t n = 0, cap = 0;
@@ -381,13 +383,13 @@ static int resume_copies(struct nc_rw *v, struct err *e)
 
 	if (!d)
 		return err_sys(e, errno, "listing '%s'", v->opts.dir);
-	while (rc == 0 && (x = next(v, d, &rc, e))) {
-		if (!number_of(x->d_name, NULL, &work))
+	while (rc == 0 && (x = recovery_next(v, d, &rc, e))) {
+		if (!recovery_number_of(x->d_name, NULL, &work))
 			continue;
 		v->next_work = u64_max(v->next_work, work + 1);
 		if (!has_map(v, work)) /* nobody was told that it is there */
 			(void)unlinkat(v->opts.dir_fd, x->d_name, 0);
-		else if (!number_of(x->d_name, "map", &work))
+		else if (!recovery_number_of(x->d_name, "map", &work))
 			continue;
 		else if (grow_array(&kept, &cap, n + 1, sizeof(*kept)) < 0)
 			rc = err_nomem(e);
@@ -396,15 +398,15 @@ static int resume_copies(struct nc_rw *v, struct err *e)
 	}
 	(void)closedir(d);
 	if (n > 1)
-		qsort(kept, n, sizeof(*kept), by_number);
+		qsort(kept, n, sizeof(*kept), recovery_by_number);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		again(v, kept[i]);
+		recovery_again(v, kept[i]);
 	free(kept);
 	return rc;
 }
 
-/* show - a scratch file that is there already. */
-static void show(struct nc_rw *v, const char *name)
+/* recovery_show - a scratch file that is there already. */
+static void recovery_show(struct nc_rw *v, const char *name)
 {
 	int fd = openat(v->scratch, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	char *own = strdup(name);
@@ -422,7 +424,8 @@ static void show(struct nc_rw *v, const char *name)
 	}
 	(void)pthread_mutex_unlock(&v->lock);
 	if (f) {
-		say(v, "'%s' was left beside '%s' by an earlier mount", name, v->opts.name);
+		recovery_say(v, "'%s' was left beside '%s' by an earlier mount", name,
+			     v->opts.name);
 		return;
 	}
 	free(own);
@@ -440,10 +443,10 @@ static void resume_scratch(struct nc_rw *v)
 	if (fd < 0)
 		return; /* there is none */
 	v->scratch = fd;
-	d = list(fd);
+	d = recovery_list(fd);
 	while (d && (x = readdir(d)))
 		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
-			show(v, x->d_name);
+			recovery_show(v, x->d_name);
 	if (d)
 		(void)closedir(d);
 }

@@ -57,7 +57,7 @@ static void root_attr(struct nc_rw *v, struct view_attr *ret)
 	(void)pthread_mutex_unlock(&v->lock);
 }
 
-static int stale(uint64_t id, struct err *e)
+static int virtual_rw_view_stale(uint64_t id, struct err *e)
 {
 	return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 }
@@ -70,12 +70,13 @@ int rw_in_root(struct nc_rw *v, uint64_t dir, struct err *e)
 		return 0;
 	f = rw_file_get(v, dir);
 	if (!f)
-		return stale(dir, e);
+		return virtual_rw_view_stale(dir, e);
 	rw_file_put(v, f);
 	return err_set(e, -ENOTDIR, "not a directory");
 }
 
-static int view_getattr(struct view *view, uint64_t id, struct view_attr *ret, struct err *e)
+static int virtual_rw_view_view_getattr(struct view *view, uint64_t id, struct view_attr *ret,
+					struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_file *f;
@@ -86,14 +87,14 @@ static int view_getattr(struct view *view, uint64_t id, struct view_attr *ret, s
 	}
 	f = rw_file_get(v, id);
 	if (!f)
-		return stale(id, e);
+		return virtual_rw_view_stale(id, e);
 	rw_attr(v, f, ret, e);
 	rw_file_put(v, f);
 	return 0;
 }
 
-static int view_lookup(struct view *view, uint64_t dir, const char *name, size_t len,
-		       struct view_attr *ret, struct err *e)
+static int virtual_rw_view_view_lookup(struct view *view, uint64_t dir, const char *name,
+				       size_t len, struct view_attr *ret, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_file *f;
@@ -137,8 +138,8 @@ static struct name *names_from(struct nc_rw *v, uint64_t cookie, size_t *ret_n)
 	return all;
 }
 
-static int view_list(struct view *view, uint64_t dir, uint64_t cookie, bool want_attr,
-		     view_emit *emit, void *arg, struct err *e)
+static int virtual_rw_view_view_list(struct view *view, uint64_t dir, uint64_t cookie,
+				     bool want_attr, view_emit *emit, void *arg, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct name *all;
@@ -163,10 +164,10 @@ static int view_list(struct view *view, uint64_t dir, uint64_t cookie, bool want
 
 /* ---- reading ---- */
 
-/* read_file - of the ground, as long as nothing else is there: without a copy, where it has
- * none. */
-static int read_file(struct rw_file *f, uint64_t off, size_t len, uint8_t *room,
-		     struct span *ret, struct err *e)
+/* virtual_rw_view_read_file - of the ground, as long as nothing else is there: without a copy,
+ * where it has none. */
+static int virtual_rw_view_read_file(struct rw_file *f, uint64_t off, size_t len, uint8_t *room,
+				     struct span *ret, struct err *e)
 {
 	size_t n = 0;
 	int rc = 0;
@@ -198,31 +199,33 @@ static int write_read(struct view *view, uint64_t id, uint64_t fh, uint64_t off,
 	int rc;
 
 	if (h)
-		return read_file(h->file, off, len, room, ret, e);
+		return virtual_rw_view_read_file(h->file, off, len, room, ret, e);
 	f = rw_file_get(v, id);
 	if (!f)
-		return id == VIEW_ROOT ? err_set(e, -EISDIR, "a directory") : stale(id, e);
-	rc = read_file(f, off, len, room, ret, e);
+		return id == VIEW_ROOT ? err_set(e, -EISDIR, "a directory")
+				       : virtual_rw_view_stale(id, e);
+	rc = virtual_rw_view_read_file(f, off, len, room, ret, e);
 	rw_file_put(v, f); /* the kernel reads what is open: it is not the last */
 	return rc;
 }
 
-static int view_read(struct view *view, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		     struct span *ret, struct err *e)
+static int virtual_rw_view_view_read(struct view *view, uint64_t id, uint64_t off, size_t len,
+				     uint8_t *room, struct span *ret, struct err *e)
 {
 	return write_read(view, id, 0, off, len, room, ret, e);
 }
 
-static uint64_t view_parent(struct view *view, uint64_t dir)
+static uint64_t virtual_rw_view_view_parent(struct view *view, uint64_t dir)
 {
 	(void)view;
 	(void)dir;
 	return VIEW_ROOT;
 }
 
-/* view_xattr - of the dataset that the file shows; those of other files nobody knows. */
-static int view_xattr(struct view *view, uint64_t id, const char *name, struct buf *out,
-		      struct err *e)
+/* virtual_rw_view_view_xattr - of the dataset that the file shows; those of other files nobody
+ * knows. */
+static int virtual_rw_view_view_xattr(struct view *view, uint64_t id, const char *name,
+				      struct buf *out, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct snapshot *x;
@@ -249,7 +252,7 @@ static void drop_files(struct nc_rw *v)
 	}
 }
 
-static void view_close(struct view *view)
+static void virtual_rw_view_view_close(struct view *view)
 {
 	struct nc_rw *v;
 
@@ -272,13 +275,13 @@ static void view_close(struct view *view)
 
 static const struct view_ops rw_view_ops = {
 	.name = "netcdf",
-	.close = view_close,
-	.lookup = view_lookup,
-	.getattr = view_getattr,
-	.list = view_list,
-	.read = view_read,
-	.parent = view_parent,
-	.xattr = view_xattr,
+	.close = virtual_rw_view_view_close,
+	.lookup = virtual_rw_view_view_lookup,
+	.getattr = virtual_rw_view_view_getattr,
+	.list = virtual_rw_view_view_list,
+	.read = virtual_rw_view_view_read,
+	.parent = virtual_rw_view_view_parent,
+	.xattr = virtual_rw_view_view_xattr,
 };
 
 static const struct view_write_ops rw_write_ops = {
@@ -296,8 +299,8 @@ static const struct view_write_ops rw_write_ops = {
 	.finish = rw_op_finish,
 };
 
-/* owner - mode and owner of files: those of the dataset, without execution. */
-static void owner(struct nc_rw *v)
+/* virtual_rw_view_owner - mode and owner of files: those of the dataset, without execution. */
+static void virtual_rw_view_owner(struct nc_rw *v)
 {
 	struct snapshot *x = snapshots_get(v->grounds);
 	const struct stat *st = &x->source->ds.st;
@@ -325,14 +328,14 @@ int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct v
 	v->next_work = 1;
 	(void)pthread_mutex_init(&v->lock, NULL); /* cannot fail with default attributes */
 	(void)pthread_mutex_init(&v->commit, NULL);
-	owner(v);
+	virtual_rw_view_owner(v);
 	rc = rw_epoch(v, e);
 	if (rc == 0)
 		rc = rw_resume(v, e);
 	if (rc < 0) {
 		drop_files(v);
 		v->grounds = NULL; /* still the caller's */
-		view_close(&v->base);
+		virtual_rw_view_view_close(&v->base);
 		return rc;
 	}
 	*ret = &v->base;

@@ -38,8 +38,8 @@ void address_release(struct address *a)
 	*a = (struct address){0};
 }
 
-/* take - a text that was made in a buffer. */
-static int take(struct buf *b, char **ret, struct err *e)
+/* address_take - a text that was made in a buffer. */
+static int address_take(struct buf *b, char **ret, struct err *e)
 {
 	size_t n;
 
@@ -50,13 +50,13 @@ static int take(struct buf *b, char **ret, struct err *e)
 	return 0;
 }
 
-static int copy(const char *text, char **ret, struct err *e)
+static int address_copy(const char *text, char **ret, struct err *e)
 {
 	*ret = strdup(text);
 	return *ret ? 0 : err_nomem(e);
 }
 
-static int decode(const char *text, size_t n, char **ret, struct err *e)
+static int address_decode(const char *text, size_t n, char **ret, struct err *e)
 {
 	struct buf b;
 	int rc;
@@ -64,7 +64,7 @@ static int decode(const char *text, size_t n, char **ret, struct err *e)
 	buf_init(&b, URL_MAX + 1);
 	rc = url_decode(&b, text, n, e);
 	if (rc == 0)
-		rc = take(&b, ret, e);
+		rc = address_take(&b, ret, e);
 	buf_release(&b);
 	return rc;
 }
@@ -84,7 +84,7 @@ static const char *last_part(const char *path, size_t *ret_n)
 
 /* ---- local paths ---- */
 
-static int set_path(const char *path, struct address *a, struct err *e)
+static int address_set_path(const char *path, struct address *a, struct err *e)
 {
 	size_t n;
 	const char *last = last_part(path, &n);
@@ -113,13 +113,13 @@ static int file_path(const char *text, struct address *a, struct err *e)
 			e, -EINVAL,
 			"a file:// address has nothing after a '?': write %%3F for one in a "
 			"name, or give the path itself");
-	rc = decode(text, n, &path, e);
+	rc = address_decode(text, n, &path, e);
 	if (rc < 0)
 		return rc;
 	if (!*path)
 		return err_set(e, -EINVAL,
 			       "file:// without a path: write file:///path/name.zarr");
-	return set_path(path, a, e);
+	return address_set_path(path, a, e);
 }
 
 static void set_modes(const struct fragment *f, struct address *a)
@@ -165,12 +165,14 @@ static enum address_what what_of(unsigned mode, const char *path, const char *na
 	return ending == ENDING_NONE ? ADDRESS_ANY : ADDRESS_FILE;
 }
 
-/* set_name - a name that no path can have is refused: it could mean another object. */
-static int set_name(const char *path, const char *else_name, struct address *a, struct err *e)
+/* address_set_name - a name that no path can have is refused: it could mean another object. */
+static int address_set_name(const char *path, const char *else_name, struct address *a,
+			    struct err *e)
 {
 	size_t n;
 	const char *last = last_part(path, &n);
-	int rc = n ? decode(last, n, &a->name, e) : copy(else_name, &a->name, e);
+	int rc =
+		n ? address_decode(last, n, &a->name, e) : address_copy(else_name, &a->name, e);
 
 	if (rc < 0)
 		return rc;
@@ -191,7 +193,7 @@ static int set_shown(const struct url *u, struct address *a, struct err *e)
 		as.host = a->bucket;
 	buf_init(&b, 4 * URL_MAX);
 	url_put(&b, &as, false);
-	rc = take(&b, &a->shown, e);
+	rc = address_take(&b, &a->shown, e);
 	buf_release(&b);
 	return rc;
 }
@@ -212,14 +214,14 @@ static int set_http(const struct url *u, struct address *a, struct err *e)
 	plain.user = plain.password = plain.query = plain.fragment = NULL;
 	buf_init(&b, 2 * URL_MAX);
 	url_put(&b, &plain, true);
-	rc = take(&b, &a->url, e);
+	rc = address_take(&b, &a->url, e);
 	buf_release(&b);
 	if (rc == 0 && u->query)
-		rc = copy(u->query, &a->query, e);
+		rc = address_copy(u->query, &a->query, e);
 	if (rc == 0 && u->user)
-		rc = copy(u->user, &a->user, e);
+		rc = address_copy(u->user, &a->user, e);
 	if (rc == 0 && u->password)
-		rc = copy(u->password, &a->password, e);
+		rc = address_copy(u->password, &a->password, e);
 	return rc;
 }
 
@@ -263,14 +265,14 @@ static int parse_http(const struct url *u, const struct fragment *f, struct addr
 	if (!is_s3(u, f->mode)) {
 		a->kind = ADDRESS_HTTP;
 		rc = set_http(u, a, e);
-		return rc < 0 ? rc : set_name(u->path, u->host, a, e);
+		return rc < 0 ? rc : address_set_name(u->path, u->host, a, e);
 	}
 	a->kind = f->mode & MODE_GS3 || s3_host(u->host) == ADDRESS_GS3 ? ADDRESS_GS3
 									: ADDRESS_S3;
 	rc = no_secrets(u, e);
 	if (rc == 0)
 		rc = s3_from_url(u, a, e);
-	return rc < 0 ? rc : set_name(a->key, a->bucket, a, e);
+	return rc < 0 ? rc : address_set_name(a->key, a->bucket, a, e);
 }
 
 /* bucket_in_host - s3://BUCKET/KEY. What stands there is a host when it has a port, or is one of
@@ -299,7 +301,7 @@ static int parse_s3(const struct url *u, const char *authority, size_t n, struct
 		https.scheme = scheme;
 		rc = s3_from_url(&https, a, e);
 	}
-	return rc < 0 ? rc : set_name(a->key, a->bucket, a, e);
+	return rc < 0 ? rc : address_set_name(a->key, a->bucket, a, e);
 }
 
 static int other_scheme(const char *scheme, struct err *e)
@@ -351,7 +353,7 @@ int address_parse(const char *text, struct address *ret, struct err *e)
 	int rc;
 
 	if (!url_is(text)) {
-		rc = set_path(text, &a, e);
+		rc = address_set_path(text, &a, e);
 	} else if (!address_is_remote(text)) {
 		rc = parse_file(text + 7, &a, e);
 	} else {

@@ -160,8 +160,8 @@ static int bad_bucket(struct err *e)
 		"'.' and '_'");
 }
 
-/* decode - n bytes of a path as a text. */
-static int decode(const char *text, size_t n, char **ret, struct err *e)
+/* address_s3_decode - n bytes of a path as a text. */
+static int address_s3_decode(const char *text, size_t n, char **ret, struct err *e)
 {
 	struct buf b;
 	size_t len;
@@ -186,7 +186,7 @@ int s3_take_path(const char *path, struct address *a, struct err *e)
 	path += *path == '/';
 	if (!a->bucket) {
 		n = strcspn(path, "/");
-		rc = decode(path, n, &a->bucket, e);
+		rc = address_s3_decode(path, n, &a->bucket, e);
 		if (rc < 0)
 			return rc;
 		path += n + (path[n] == '/');
@@ -195,12 +195,12 @@ int s3_take_path(const char *path, struct address *a, struct err *e)
 		return bad_bucket(e);
 	for (n = strlen(path); n > 0 && path[n - 1] == '/';)
 		n--;
-	return decode(path, n, &a->key, e);
+	return address_s3_decode(path, n, &a->key, e);
 }
 
-/* endpoint - scheme, host and port as a text. */
-static int endpoint(const struct url *u, const char *scheme, const char *host, char **ret,
-		    struct err *e)
+/* address_s3_endpoint - scheme, host and port as a text. */
+static int address_s3_endpoint(const struct url *u, const char *scheme, const char *host,
+			       char **ret, struct err *e)
 {
 	const bool v6 = strchr(host, ':') != NULL;
 	int n = u->port ? asprintf(ret, "%s://%s%s%s:%u", scheme, v6 ? "[" : "", host,
@@ -245,6 +245,7 @@ int s3_from_url(const struct url *u, struct address *a, struct err *e)
 	}
 	/* Amazon's and Google's own names are what is asked without an endpoint, always by https */
 	if (!known || !parts.plain || u->port)
-		rc = endpoint(u, known ? "https" : u->scheme, parts.service, &a->url, e);
+		rc = address_s3_endpoint(u, known ? "https" : u->scheme, parts.service, &a->url,
+					 e);
 	return rc < 0 ? rc : s3_take_path(u->path, a, e);
 }

@@ -22,7 +22,7 @@ enum {
 };
 
 /* The keys that mean something here; some have older names. */
-enum key {
+enum netcdf_rc_key {
 	KEY_PROFILE,
 	KEY_REGION,
 	KEY_ACCESS,
@@ -40,7 +40,7 @@ enum key {
 
 static const struct {
 	const char *name;
-	enum key key;
+	enum netcdf_rc_key key;
 } names[] = {
 	{"AWS.PROFILE", KEY_PROFILE},
 	{"AWS.REGION", KEY_REGION},
@@ -58,8 +58,8 @@ static const struct {
 	{"HTTP.CREDENTIALS.USERPASSWORD", KEY_BOTH},
 };
 
-/* found - the value of a key so far. */
-struct found {
+/* netcdf_rc_found - the value of a key so far. */
+struct netcdf_rc_found {
 	char *value;   /* owned */
 	size_t weight; /* bytes of the URL it is for, and one: the most particular holds */
 };
@@ -67,17 +67,17 @@ struct found {
 struct rc {
 	const struct cfg *cfg;
 	const struct address *a;
-	struct found found[N_KEYS];
+	struct netcdf_rc_found found[N_KEYS];
 };
 
-static void forget(char *text)
+static void netcdf_rc_forget(char *text)
 {
 	if (text)
 		explicit_bzero(text, strlen(text));
 	free(text);
 }
 
-static char *trim(char *text)
+static char *netcdf_rc_trim(char *text)
 {
 	size_t n;
 
@@ -87,13 +87,13 @@ static char *trim(char *text)
 	return text;
 }
 
-static unsigned port_of(const struct url *u)
+static unsigned netcdf_rc_port_of(const struct url *u)
 {
 	return u->port ? u->port : strcmp(u->scheme, "http") == 0 ? 80 : 443;
 }
 
-/* below - whether `text` is at or below the URL of a line. */
-static bool below(const struct url *of, const char *text)
+/* netcdf_rc_below - whether `text` is at or below the URL of a line. */
+static bool netcdf_rc_below(const struct url *of, const char *text)
 {
 	struct url u;
 	size_t n = strlen(of->path);
@@ -104,8 +104,8 @@ static bool below(const struct url *of, const char *text)
 	while (n > 0 && of->path[n - 1] == '/')
 		n--;
 	ok = strcmp(of->scheme, u.scheme) == 0 && strcmp(of->host, u.host) == 0 &&
-	     port_of(of) == port_of(&u) && strncmp(of->path, u.path, n) == 0 &&
-	     (u.path[n] == '/' || u.path[n] == '\0');
+	     netcdf_rc_port_of(of) == netcdf_rc_port_of(&u) &&
+	     strncmp(of->path, u.path, n) == 0 && (u.path[n] == '/' || u.path[n] == '\0');
 	url_release(&u);
 	return ok;
 }
@@ -127,14 +127,15 @@ static bool is_for(const struct rc *rc, const char *text)
 	}
 	if (url_parse(full, &u, NULL) < 0)
 		return false;
-	ok = below(&u, source) || (rc->a->url && below(&u, rc->a->url));
+	ok = netcdf_rc_below(&u, source) || (rc->a->url && netcdf_rc_below(&u, rc->a->url));
 	url_release(&u);
 	return ok;
 }
 
-static int take(struct rc *rc, enum key key, size_t weight, const char *value, struct err *e)
+static int netcdf_rc_take(struct rc *rc, enum netcdf_rc_key key, size_t weight,
+			  const char *value, struct err *e)
 {
-	struct found *f = &rc->found[key];
+	struct netcdf_rc_found *f = &rc->found[key];
 	char *copy;
 
 	if (weight < f->weight)
@@ -142,8 +143,8 @@ static int take(struct rc *rc, enum key key, size_t weight, const char *value, s
 	copy = strdup(value);
 	if (!copy)
 		return err_nomem(e);
-	forget(f->value);
-	*f = (struct found){copy, weight};
+	netcdf_rc_forget(f->value);
+	*f = (struct netcdf_rc_found){copy, weight};
 	return 0;
 }
 
@@ -152,7 +153,7 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 	char *url = NULL, *value;
 	size_t weight = 1;
 
-	line = trim(line);
+	line = netcdf_rc_trim(line);
 	if (*line == '[') { /* an address may have brackets itself: [http://[::1]/]KEY */
 		for (value = line + 1; *value && !(value[0] == ']' && value[1] != ':' &&
 						   value[1] != '/' && value[1] != ']');)
@@ -160,8 +161,8 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 		if (!*value)
 			return 0;
 		*value = '\0';
-		url = trim(line + 1);
-		line = trim(value + 1);
+		url = netcdf_rc_trim(line + 1);
+		line = netcdf_rc_trim(value + 1);
 		weight += strlen(url);
 	}
 	if (!*line || *line == '#' || (url && !is_for(rc, url)))
@@ -170,13 +171,13 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 	if (value)
 		*value++ = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		const enum key key = names[i].key;
+		const enum netcdf_rc_key key = names[i].key;
 
-		if (strcasecmp(trim(line), names[i].name) != 0)
+		if (strcasecmp(netcdf_rc_trim(line), names[i].name) != 0)
 			continue;
 		if (!url && (key == KEY_USER || key == KEY_PASSWORD || key == KEY_BOTH))
 			return 0;
-		return take(rc, key, weight, value ? trim(value) : "1", e);
+		return netcdf_rc_take(rc, key, weight, value ? netcdf_rc_trim(value) : "1", e);
 	}
 	return 0;
 }
@@ -201,8 +202,8 @@ static bool mine(const struct stat *st)
 	       !(st->st_mode & S_IWOTH) && st->st_size > 0 && st->st_size <= FILE_MAX_BYTES;
 }
 
-/* read_file - one that is not there, or not to be believed, says nothing. */
-static int read_file(struct rc *rc, const char *path, struct err *e)
+/* netcdf_rc_read_file - one that is not there, or not to be believed, says nothing. */
+static int netcdf_rc_read_file(struct rc *rc, const char *path, struct err *e)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
@@ -238,12 +239,12 @@ static int read_folder(struct rc *rc, const char *folder, struct err *e)
 			path = NULL;
 			return err_nomem(e);
 		}
-		r = read_file(rc, path, e);
+		r = netcdf_rc_read_file(rc, path, e);
 	}
 	return r;
 }
 
-static int read_all(struct rc *rc, struct err *e)
+static int netcdf_rc_read_all(struct rc *rc, struct err *e)
 {
 	const char *only = getenv("NCRCENV_RC"), *home = getenv("NCRCENV_HOME");
 	auto_free char *cwd = getcwd(NULL, 0);
@@ -252,7 +253,7 @@ static int read_all(struct rc *rc, struct err *e)
 	if (getenv("NCRCENV_IGNORE"))
 		return 0;
 	if (only && *only)
-		return read_file(rc, only, e);
+		return netcdf_rc_read_file(rc, only, e);
 	if (!home || !*home)
 		home = getenv("HOME");
 	if (home && *home)
@@ -264,8 +265,8 @@ static int read_all(struct rc *rc, struct err *e)
 
 /* What they say. */
 
-/* give - the value becomes a field that nothing else has set. */
-static void give(struct found *f, char **field)
+/* netcdf_rc_give - the value becomes a field that nothing else has set. */
+static void netcdf_rc_give(struct netcdf_rc_found *f, char **field)
 {
 	if (*field || !f->value || !*f->value)
 		return;
@@ -282,41 +283,42 @@ static bool off(const char *value)
 /* give_password - to a web server that no other way was named for. */
 static int give_password(struct cfg *cfg, const struct address *a, struct rc *rc, struct err *e)
 {
-	struct found *both = &rc->found[KEY_BOTH], *user = &rc->found[KEY_USER];
-	struct found *password = &rc->found[KEY_PASSWORD];
+	struct netcdf_rc_found *both = &rc->found[KEY_BOTH], *user = &rc->found[KEY_USER];
+	struct netcdf_rc_found *password = &rc->found[KEY_PASSWORD];
 	char *colon = both->value ? strchr(both->value, ':') : NULL;
 
 	if (a->kind != ADDRESS_HTTP || cfg->user || cfg->bearer_file)
 		return 0;
 	if (!user->value && colon) {
 		*colon = '\0';
-		if (take(rc, KEY_PASSWORD, SIZE_MAX, colon + 1, e) < 0 ||
-		    take(rc, KEY_USER, SIZE_MAX, both->value, e) < 0)
+		if (netcdf_rc_take(rc, KEY_PASSWORD, SIZE_MAX, colon + 1, e) < 0 ||
+		    netcdf_rc_take(rc, KEY_USER, SIZE_MAX, both->value, e) < 0)
 			return -ENOMEM;
 	}
 	if (user->value && *user->value) {
-		give(user, &cfg->user);
-		give(password, &cfg->password);
+		netcdf_rc_give(user, &cfg->user);
+		netcdf_rc_give(password, &cfg->password);
 	}
 	return 0;
 }
 
-static int apply(struct cfg *cfg, const struct address *a, struct rc *rc, struct err *e)
+static int netcdf_rc_apply(struct cfg *cfg, const struct address *a, struct rc *rc,
+			   struct err *e)
 {
-	struct found *f = rc->found;
+	struct netcdf_rc_found *f = rc->found;
 	uint64_t seconds;
 
 	if (!cfg->profile && !a->profile) { /* who names a profile wants its keys */
-		give(&f[KEY_ACCESS], &cfg->access_key);
-		give(&f[KEY_SECRET], &cfg->secret_key);
+		netcdf_rc_give(&f[KEY_ACCESS], &cfg->access_key);
+		netcdf_rc_give(&f[KEY_SECRET], &cfg->secret_key);
 	}
-	give(&f[KEY_PROFILE], &cfg->profile);
-	give(&f[KEY_REGION], &cfg->region);
-	give(&f[KEY_CONFIG], &cfg->aws_config);
-	give(&f[KEY_CA], &cfg->ca_file);
+	netcdf_rc_give(&f[KEY_PROFILE], &cfg->profile);
+	netcdf_rc_give(&f[KEY_REGION], &cfg->region);
+	netcdf_rc_give(&f[KEY_CONFIG], &cfg->aws_config);
+	netcdf_rc_give(&f[KEY_CA], &cfg->ca_file);
 	if (f[KEY_NETRC].value && !off(f[KEY_NETRC].value) &&
 	    strcmp(f[KEY_NETRC].value, "1") != 0)
-		give(&f[KEY_NETRC], &cfg->netrc_file);
+		netcdf_rc_give(&f[KEY_NETRC], &cfg->netrc_file);
 	if (f[KEY_VERIFY].value && off(f[KEY_VERIFY].value))
 		cfg->unverified = true;
 	if (f[KEY_TIMEOUT].value && !cfg_said(cfg, "timeout") &&
@@ -330,11 +332,11 @@ static int apply(struct cfg *cfg, const struct address *a, struct rc *rc, struct
 int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e)
 {
 	struct rc rc = {.cfg = cfg, .a = a};
-	int r = read_all(&rc, e);
+	int r = netcdf_rc_read_all(&rc, e);
 
 	if (r == 0)
-		r = apply(cfg, a, &rc, e);
+		r = netcdf_rc_apply(cfg, a, &rc, e);
 	for (size_t i = 0; i < N_KEYS; i++)
-		forget(rc.found[i].value);
+		netcdf_rc_forget(rc.found[i].value);
 	return r;
 }

@@ -31,7 +31,7 @@ static const struct {
 	{"dap4", MODE_OTHER, true},
 };
 
-static bool is(const char *text, size_t n, const char *word)
+static bool url_fragment_is(const char *text, size_t n, const char *word)
 {
 	return strlen(word) == n && strncasecmp(text, word, n) == 0;
 }
@@ -60,7 +60,7 @@ static int add_mode(struct fragment *f, const char *text, size_t n, struct err *
 			"mode=%.*s: formats that a program brings itself are not known here",
 			(int)n, text);
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-		if (!is(text, n, modes[i].word))
+		if (!url_fragment_is(text, n, modes[i].word))
 			continue;
 		if (modes[i].mode == MODE_OTHER)
 			return err_set(
@@ -90,8 +90,8 @@ static int add_modes(struct fragment *f, const char *text, size_t n, struct err 
 	return rc;
 }
 
-/* keep - the decoded value of a key; the later one holds. */
-static int keep(char **field, const char *value, size_t n, struct err *e)
+/* url_fragment_keep - the decoded value of a key; the later one holds. */
+static int url_fragment_keep(char **field, const char *value, size_t n, struct err *e)
 {
 	struct buf b;
 	size_t len;
@@ -113,26 +113,27 @@ static int keep(char **field, const char *value, size_t n, struct err *e)
 static bool bare_mode(const char *text, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
-		if (modes[i].bare && is(text, n, modes[i].word))
+		if (modes[i].bare && url_fragment_is(text, n, modes[i].word))
 			return true;
 	return false;
 }
 
-/* add_key - "key=value" or "key". Those of netCDF-C that mean nothing here (log, show, fetch
- * ...) and those of others are passed over, unless they look like one that means something. */
-static int add_key(struct fragment *f, const char *text, size_t n, struct err *e)
+/* url_fragment_add_key - "key=value" or "key". Those of netCDF-C that mean nothing here (log, show,
+ * fetch ...) and those of others are passed over, unless they look like one that means
+ * something. */
+static int url_fragment_add_key(struct fragment *f, const char *text, size_t n, struct err *e)
 {
 	static const char *const keys[] = {"mode", "aws.profile", "aws.region"};
 	const char *eq = memchr(text, '=', n), *near;
 	size_t len = eq ? (size_t)(eq - text) : n, n_value = eq ? n - len - 1 : 0;
 	auto_free char *key = NULL;
 
-	if (is(text, len, "mode"))
+	if (url_fragment_is(text, len, "mode"))
 		return add_modes(f, eq ? eq + 1 : text, n_value, e);
-	if (is(text, len, "aws.profile"))
-		return keep(&f->profile, eq ? eq + 1 : text, n_value, e);
-	if (is(text, len, "aws.region"))
-		return keep(&f->region, eq ? eq + 1 : text, n_value, e);
+	if (url_fragment_is(text, len, "aws.profile"))
+		return url_fragment_keep(&f->profile, eq ? eq + 1 : text, n_value, e);
+	if (url_fragment_is(text, len, "aws.region"))
+		return url_fragment_keep(&f->region, eq ? eq + 1 : text, n_value, e);
 	if (bare_mode(text, len))
 		return add_mode(f, text, len, e);
 	key = strndup(text, len);
@@ -142,8 +143,8 @@ static int add_key(struct fragment *f, const char *text, size_t n, struct err *e
 	return 0;
 }
 
-/* infer - what one word says about others. */
-static void infer(struct fragment *f)
+/* url_fragment_infer - what one word says about others. */
+static void url_fragment_infer(struct fragment *f)
 {
 	if (f->mode & MODE_NOXARRAY)
 		f->mode = (f->mode & ~(unsigned)MODE_XARRAY) | MODE_NCZARR | MODE_ZARR;
@@ -163,7 +164,7 @@ int fragment_parse(const char *text, struct fragment *ret, struct err *e)
 	while (text && *text && rc == 0) {
 		size_t n = strcspn(text, "&;");
 
-		rc = add_key(&f, text, n, e);
+		rc = url_fragment_add_key(&f, text, n, e);
 		text += n + (text[n] != '\0');
 	}
 	if (rc == 0 && f.region && *f.region && !s3_region_ok(f.region))
@@ -173,7 +174,7 @@ int fragment_parse(const char *text, struct fragment *ret, struct err *e)
 		fragment_release(&f);
 		return rc;
 	}
-	infer(&f);
+	url_fragment_infer(&f);
 	*ret = f;
 	return 0;
 }

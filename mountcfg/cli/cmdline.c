@@ -25,8 +25,8 @@ char *cfg_show(const char *arg)
 	return text;
 }
 
-/* walk - position in the command line. */
-struct walk {
+/* cmdline_walk - position in the command line. */
+struct cmdline_walk {
 	int argc, i;
 	char *const *argv;
 	char *places[2]; /* positional arguments, borrowed */
@@ -47,7 +47,8 @@ static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 }
 
 /* value_flag - "--name VALUE", "--name=VALUE" of -o name=, whatever is in it. */
-static int value_flag(struct cfg *cfg, char **field, struct walk *w, size_t len, struct err *e)
+static int value_flag(struct cfg *cfg, char **field, struct cmdline_walk *w, size_t len,
+		      struct err *e)
 {
 	const char *arg = w->argv[w->i], *value = arg + len + 1;
 
@@ -70,7 +71,7 @@ static bool is_flag(const char *arg, const char *flag)
 }
 
 /* command_flag - one of those that only some commands have: 1; 0: it is none of them. */
-static int command_flag(struct cfg *cfg, struct walk *w, struct err *e)
+static int command_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
 	int took = cfg_command_flag(cfg, w->argv[w->i], next, e);
@@ -81,7 +82,7 @@ static int command_flag(struct cfg *cfg, struct walk *w, struct err *e)
 }
 
 /* long_flag - "--name". */
-static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
+static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const char *arg = w->argv[w->i], *near;
 	const struct {
@@ -125,7 +126,7 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 }
 
 /* short_flags - "-fv", "-oLIST", "-o LIST". */
-static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
+static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const char *arg = w->argv[w->i];
 	int took = command_flag(cfg, w, e);
@@ -209,9 +210,9 @@ static char *without_user(const char *text)
 	return out;
 }
 
-/* wipe - an argument with secrets becomes what may be shown: /proc/PID/cmdline is this memory,
- * and of all processes that come of this one. */
-static void wipe(char *arg, const char *shown)
+/* cmdline_wipe - an argument with secrets becomes what may be shown: /proc/PID/cmdline is this
+ * memory, and of all processes that come of this one. */
+static void cmdline_wipe(char *arg, const char *shown)
 {
 	size_t n = strlen(arg), m = strlen(shown);
 
@@ -242,7 +243,7 @@ static int source_of(char *arg, char **ret, struct address *addr, struct err *e)
 		return err_nomem(e);
 	}
 	if (a.user || a.password || a.query)
-		wipe(arg, a.shown);
+		cmdline_wipe(arg, a.shown);
 	*addr = a;
 	return 0;
 }
@@ -286,8 +287,8 @@ static int add_source(struct cfg *cfg, char *path, struct err *e)
 	return rc;
 }
 
-/* keep_text - a copy behind a list. */
-static int keep_text(char ***list, size_t *n, const char *text, struct err *e)
+/* cmdline_keep_text - a copy behind a list. */
+static int cmdline_keep_text(char ***list, size_t *n, const char *text, struct err *e)
 {
 	char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
 
@@ -298,11 +299,12 @@ static int keep_text(char ***list, size_t *n, const char *text, struct err *e)
 	return grown[(*n)++] ? 0 : err_nomem(e);
 }
 
-/* add_name - of a mount; the first counts as a place that is there. */
-static int add_name(struct cfg *cfg, struct walk *w, const char *name, struct err *e)
+/* cmdline_add_name - of a mount; the first counts as a place that is there. */
+static int cmdline_add_name(struct cfg *cfg, struct cmdline_walk *w, const char *name,
+			    struct err *e)
 {
 	w->n_places = 1;
-	return keep_text(&cfg->more, &cfg->n_more, name, e);
+	return cmdline_keep_text(&cfg->more, &cfg->n_more, name, e);
 }
 
 /* places_max - of a command without CMD_MORE. */
@@ -311,7 +313,7 @@ static size_t places_max(const struct cfg_command_row *c)
 	return c->places[0] == PLACE_NONE ? 0 : c->places[1] == PLACE_NONE ? 1 : 2;
 }
 
-static int place(struct cfg *cfg, struct walk *w, struct err *e)
+static int cmdline_place(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const struct cfg_command_row *c = cfg_command_row(cfg->command), *found;
 	char *arg = w->argv[w->i], usage[CFG_USAGE_MAX];
@@ -325,7 +327,7 @@ static int place(struct cfg *cfg, struct walk *w, struct err *e)
 		return err_set(e, -EINVAL, "'': an argument is empty: %s",
 			       cfg_command_usage(cfg->command, usage));
 	if (c->places[0] == PLACE_NAME)
-		return add_name(cfg, w, arg, e);
+		return cmdline_add_name(cfg, w, arg, e);
 	if (c->flags & CMD_MORE && w->n_places == 1)
 		return add_source(cfg, arg, e);
 	if (w->n_places >= places_max(c)) {
@@ -378,7 +380,7 @@ static void reads_web(struct cfg *cfg, const struct address *a)
 }
 
 /* take_source - what the command is about, and what the configuration says of it. */
-static int take_source(struct cfg *cfg, const struct walk *w, char *arg, struct err *e)
+static int take_source(struct cfg *cfg, const struct cmdline_walk *w, char *arg, struct err *e)
 {
 	struct address a;
 	int rc = source_of(arg, &cfg->source, &a, e);
@@ -418,7 +420,7 @@ static int local_path(const struct cfg *cfg, enum cfg_place kind, const char *ar
 	return absolute(arg, ret, e);
 }
 
-static int take_text(const char *text, char **ret, struct err *e)
+static int cmdline_take_text(const char *text, char **ret, struct err *e)
 {
 	*ret = strdup(text);
 	return *ret ? 0 : err_nomem(e);
@@ -444,12 +446,12 @@ static int take_to(struct cfg *cfg, char *arg, struct err *e)
 	return rc;
 }
 
-/* take_place - one argument. arg: NULL: there is none, and need not be. */
-static int take_place(struct cfg *cfg, const struct walk *w, enum cfg_place kind, char *arg,
-		      struct err *e)
+/* cmdline_take_place - one argument. arg: NULL: there is none, and need not be. */
+static int cmdline_take_place(struct cfg *cfg, const struct cmdline_walk *w,
+			      enum cfg_place kind, char *arg, struct err *e)
 {
 	if (kind == PLACE_OUT && (!arg || strcmp(arg, "-") == 0))
-		return take_text("-", &cfg->out, e);
+		return cmdline_take_text("-", &cfg->out, e);
 	if (!arg)
 		return 0;
 	switch (kind) {
@@ -464,7 +466,7 @@ static int take_place(struct cfg *cfg, const struct walk *w, enum cfg_place kind
 	case PLACE_MOUNT: /* no address, whatever it looks like */
 		return absolute(arg, &cfg->source, e);
 	case PLACE_TEXT:
-		return take_text(arg, &cfg->out, e);
+		return cmdline_take_text(arg, &cfg->out, e);
 	case PLACE_NAME:
 	case PLACE_NONE:
 		break;
@@ -493,7 +495,7 @@ static int no_json(struct err *e)
 	return -EINVAL;
 }
 
-static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
+static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
 {
 	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
 				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
@@ -520,7 +522,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
-		rc = take_place(cfg, w, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
+		rc = cmdline_take_place(cfg, w, c->places[i],
+					i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
 		rc = make_absolute(paths[i], e);
 	if (rc == 0 && cfg->concat_index && strcmp(cfg->concat_index, "none") != 0)
@@ -548,19 +551,19 @@ static bool without_all(char *flag)
 	return flag[1] != '\0';
 }
 
-/* pass - an argument that is no place, for the processes that mount NAME and NAME. */
-static int pass(struct cfg *cfg, const struct walk *w, int first, struct err *e)
+/* cmdline_pass - an argument that is no place, for the processes that mount NAME and NAME. */
+static int cmdline_pass(struct cfg *cfg, const struct cmdline_walk *w, int first, struct err *e)
 {
-	int rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[first], e);
+	int rc = cmdline_keep_text(&cfg->passed, &cfg->n_passed, w->argv[first], e);
 
 	if (rc == 0 && !without_all(cfg->passed[cfg->n_passed - 1]))
 		free(cfg->passed[--cfg->n_passed]);
 	for (int i = first + 1; i <= w->i && i < w->argc && rc == 0; i++)
-		rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
+		rc = cmdline_keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
 	return rc;
 }
 
-static int walk_arguments(struct cfg *cfg, struct walk *w, struct err *e)
+static int walk_arguments(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	int rc = 0;
 
@@ -569,7 +572,7 @@ static int walk_arguments(struct cfg *cfg, struct walk *w, struct err *e)
 		const int first = w->i;
 
 		if (w->only_places || arg[0] != '-' || !arg[1]) {
-			rc = place(cfg, w, e);
+			rc = cmdline_place(cfg, w, e);
 			continue;
 		}
 		if (strcmp(arg, "--") == 0) {
@@ -580,13 +583,13 @@ static int walk_arguments(struct cfg *cfg, struct walk *w, struct err *e)
 		if (cfg->command == CFG_HELP || cfg->command == CFG_VERSION)
 			return rc;
 		if (rc == 0)
-			rc = pass(cfg, w, first, e);
+			rc = cmdline_pass(cfg, w, first, e);
 	}
 	return rc;
 }
 
 /* open_files - where the command needs any. */
-static int open_files(struct cfg *cfg, struct walk *w, struct err *e)
+static int open_files(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	int rc;
@@ -604,7 +607,7 @@ static int open_files(struct cfg *cfg, struct walk *w, struct err *e)
 	return rc;
 }
 
-static int unknown_mount(const struct cfg *cfg, const struct walk *w, const char *name,
+static int unknown_mount(const struct cfg *cfg, const struct cmdline_walk *w, const char *name,
 			 struct err *e)
 {
 	/* the one who has a section in a file that is not read is to know why */
@@ -614,7 +617,7 @@ static int unknown_mount(const struct cfg *cfg, const struct walk *w, const char
 }
 
 /* take_named - `mount NAME` is a mount of what the section says. Several are as many processes. */
-static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
+static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	int rc = 0;
 
@@ -636,7 +639,7 @@ static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
 	return rc;
 }
 
-static void release_walk(struct walk *w)
+static void release_walk(struct cmdline_walk *w)
 {
 	conf_free(w->conf);
 	for (size_t i = 0; i < ARRAY_LEN(w->own); i++) {
@@ -649,7 +652,7 @@ static void release_walk(struct walk *w)
 int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
 	      struct err *e)
 {
-	struct walk w = {.argc = argc, .i = 1, .argv = argv, .files = files};
+	struct cmdline_walk w = {.argc = argc, .i = 1, .argv = argv, .files = files};
 	int rc;
 
 	*cfg = (struct cfg){.command = CFG_MOUNT};

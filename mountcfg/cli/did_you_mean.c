@@ -12,8 +12,9 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return m < c ? m : c;
 }
 
-/* distance - insertions, deletions and replacements that turn a into b; lengths <= WORD_MAX. */
-static size_t distance(const char *a, size_t na, const char *b, size_t nb)
+/* did_you_mean_distance - insertions, deletions and replacements that turn a into b; lengths <=
+ * WORD_MAX. */
+static size_t did_you_mean_distance(const char *a, size_t na, const char *b, size_t nb)
 {
 	size_t row[WORD_MAX + 1], diagonal, above;
 
@@ -44,7 +45,7 @@ const char *cfg_nearest(const char *word, const char *const *words, size_t n)
 
 		if (cand > WORD_MAX)
 			continue;
-		d = distance(word, len, words[i], cand);
+		d = did_you_mean_distance(word, len, words[i], cand);
 		if (d < best && d <= limit) {
 			best = d;
 			found = words[i];

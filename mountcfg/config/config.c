@@ -37,8 +37,8 @@ static bool is_place_key(const struct conf_section *s, const char *name)
 	return false;
 }
 
-/* text_of - the last value of a key; NULL. */
-static const char *text_of(const struct conf_section *s, const char *name)
+/* config_text_of - the last value of a key; NULL. */
+static const char *config_text_of(const struct conf_section *s, const char *name)
 {
 	const char *found = NULL;
 
@@ -186,9 +186,9 @@ static int note_file(struct cfg *cfg, const char *path, struct err *e)
 	return grown[cfg->n_files++] ? 0 : err_nomem(e);
 }
 
-/* add_file - one more, unless there is none. */
-static int add_file(struct conf *c, const char *path, enum conf_whose whose, struct cfg *cfg,
-		    struct err *e)
+/* config_add_file - one more, unless there is none. */
+static int config_add_file(struct conf *c, const char *path, enum conf_whose whose,
+			   struct cfg *cfg, struct err *e)
 {
 	struct conf_file *f = &c->files[c->n];
 	struct err why = ERR_INIT;
@@ -218,11 +218,11 @@ int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret,
 	if (!c)
 		return err_nomem(e);
 	if (cfg->config_file) {
-		rc = add_file(c, cfg->config_file, CONF_NAMED, cfg, e);
+		rc = config_add_file(c, cfg->config_file, CONF_NAMED, cfg, e);
 	} else if (!cfg->no_config) {
-		rc = add_file(c, files->user, CONF_USER, cfg, e);
+		rc = config_add_file(c, files->user, CONF_USER, cfg, e);
 		if (rc == 0)
-			rc = add_file(c, files->system, CONF_SYSTEM, cfg, e);
+			rc = config_add_file(c, files->system, CONF_SYSTEM, cfg, e);
 	}
 	if (rc < 0) {
 		conf_free(c);
@@ -259,9 +259,10 @@ char *cfg_user_file(void)
 
 /* ---- which sections are for a source ---- */
 
-/* fits - whether a text is of a pattern, in which '*' stands for any bytes and '?' for one. All
- * else is itself. Linear in what follows the last '*' that was passed: no text makes it slow. */
-static bool fits(const char *pattern, const char *text)
+/* config_fits - whether a text is of a pattern, in which '*' stands for any bytes and '?' for one.
+ * All else is itself. Linear in what follows the last '*' that was passed: no text makes it
+ * slow. */
+static bool config_fits(const char *pattern, const char *text)
 {
 	const char *star = NULL, *from = NULL;
 
@@ -284,8 +285,8 @@ static bool fits(const char *pattern, const char *text)
 	return !*pattern;
 }
 
-/* weight - the more of a pattern is text, the more it is for this source alone. */
-static size_t weight(const char *pattern)
+/* config_weight - the more of a pattern is text, the more it is for this source alone. */
+static size_t config_weight(const char *pattern)
 {
 	size_t n = 0;
 
@@ -323,14 +324,14 @@ static int find_matches(const struct conf *c, const char *source, struct match *
 		for (size_t j = 0; j < f->n; j++) {
 			const struct conf_section *s = &f->sections[j];
 
-			if (!is_kind(s, "source") || !fits(s->name, source))
+			if (!is_kind(s, "source") || !config_fits(s->name, source))
 				continue;
 			if (*ret_n == PATTERNS_MAX)
 				return err_set(e, -EINVAL,
 					       "%s:%u: more than %d sections are for this "
 					       "source",
 					       s->path, s->line, PATTERNS_MAX);
-			list[(*ret_n)++] = (struct match){s, weight(s->name), order++};
+			list[(*ret_n)++] = (struct match){s, config_weight(s->name), order++};
 		}
 	}
 	qsort(list, *ret_n, sizeof(*list), wins_last);
@@ -339,7 +340,7 @@ static int find_matches(const struct conf *c, const char *source, struct match *
 
 /* ---- taking them ---- */
 
-static int apply(const struct conf_section *s, int at, struct cfg *cfg, struct err *e)
+static int config_apply(const struct conf_section *s, int at, struct cfg *cfg, struct err *e)
 {
 	auto_free char *where = NULL;
 	int rc = 0;
@@ -363,8 +364,8 @@ static int apply_defaults(const struct conf_file *f, struct cfg *cfg, struct err
 
 	for (size_t i = 0; i < f->n && rc == 0; i++)
 		if (is_kind(&f->sections[i], "defaults"))
-			rc = apply(&f->sections[i], f->user ? CFG_AT_USER : CFG_AT_SYSTEM, cfg,
-				   e);
+			rc = config_apply(&f->sections[i],
+					  f->user ? CFG_AT_USER : CFG_AT_SYSTEM, cfg, e);
 	return rc;
 }
 
@@ -373,12 +374,12 @@ int conf_apply(const struct conf *c, const struct conf_section *named, const cha
 {
 	struct match matches[PATTERNS_MAX];
 	size_t n = 0;
-	int rc = named ? apply(named, CFG_AT_NAMED, cfg, e) : 0;
+	int rc = named ? config_apply(named, CFG_AT_NAMED, cfg, e) : 0;
 
 	if (rc == 0 && source)
 		rc = find_matches(c, source, matches, &n, e);
 	while (n-- > 0 && rc == 0)
-		rc = apply(matches[n].s, CFG_AT_PATTERN + (int)n, cfg, e);
+		rc = config_apply(matches[n].s, CFG_AT_PATTERN + (int)n, cfg, e);
 	for (size_t i = 0; i < c->n && rc == 0; i++)
 		rc = apply_defaults(&c->files[i], cfg, e);
 	return rc;
@@ -398,7 +399,7 @@ const struct conf_section *conf_named(const struct conf *c, const char *name)
 
 int conf_place(const struct conf_section *s, const char *key, char **ret, struct err *e)
 {
-	const char *value = text_of(s, key), *home = getenv("HOME");
+	const char *value = config_text_of(s, key), *home = getenv("HOME");
 	int rc = 0;
 
 	*ret = NULL;
@@ -441,7 +442,7 @@ int conf_unknown_mount(const struct conf *c, const char *name, struct err *e)
 static int add_mount(const struct conf_section *s, struct cfg *cfg, struct err *e)
 {
 	struct cfg_mount *grown = realloc(cfg->mounts, (cfg->n_mounts + 1) * sizeof(*grown));
-	const char *is_auto = text_of(s, "auto");
+	const char *is_auto = config_text_of(s, "auto");
 	auto_free char *source = NULL;
 	struct cfg_mount *m;
 	int rc;

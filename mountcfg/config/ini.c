@@ -37,15 +37,15 @@ struct feed {
 	int rc; /* the first error: nothing is read after it */
 };
 
-static int bad(struct feed *f, int rc, const char *what)
+static int config_ini_bad(struct feed *f, int rc, const char *what)
 {
 	if (f->rc == 0)
 		f->rc = err_set(f->e, rc, "%s:%u: %s", f->file->path, f->line, what);
 	return f->rc;
 }
 
-/* trim - without the blanks around it; in place. */
-static char *trim(char *text)
+/* config_ini_trim - without the blanks around it; in place. */
+static char *config_ini_trim(char *text)
 {
 	size_t n;
 
@@ -74,9 +74,9 @@ static int open_section(struct feed *f, char *text)
 	struct conf_section *grown, *s;
 
 	if (!end || end[1])
-		return bad(f, -EINVAL, "a section has to end with ']'");
+		return config_ini_bad(f, -EINVAL, "a section has to end with ']'");
 	*end = '\0';
-	text = trim(text + 1);
+	text = config_ini_trim(text + 1);
 	name = text + strcspn(text, " \t");
 	if (*name)
 		*name++ = '\0';
@@ -87,13 +87,14 @@ static int open_section(struct feed *f, char *text)
 	s = &grown[file->n];
 	*s = (struct conf_section){.path = file->path, .line = f->line, .user = file->user};
 	s->kind = strdup(text);
-	s->name = strdup(trim(name));
+	s->name = strdup(config_ini_trim(name));
 	file->n++;
 	return s->kind && s->name ? 0 : (f->rc = err_nomem(f->e));
 }
 
-/* next_line - the next one that says something, without blanks and comments; NULL: the end. */
-static char *next_line(struct feed *f)
+/* config_ini_next_line - the next one that says something, without blanks and comments; NULL: the
+ * end. */
+static char *config_ini_next_line(struct feed *f)
 {
 	char *line, *end;
 
@@ -104,14 +105,14 @@ static char *next_line(struct feed *f)
 		*end = '\0';
 		f->line++;
 		if (end - line > CONF_LINE_MAX) {
-			bad(f, -EFBIG, "the line is too long");
+			config_ini_bad(f, -EFBIG, "the line is too long");
 			return NULL;
 		}
-		line = trim(line);
+		line = config_ini_trim(line);
 		if (!*line || *line == ';' || *line == '#')
 			continue;
 		cut_comment(line);
-		line = trim(line);
+		line = config_ini_trim(line);
 		if (*line != '[')
 			return line;
 		if (open_section(f, line) < 0)
@@ -120,9 +121,9 @@ static char *next_line(struct feed *f)
 	return NULL;
 }
 
-/* piece_of - how much of a text inih is given at a time: all, or up to where the next piece
- * neither begins with what it would drop nor with what it would take for a comment. */
-static size_t piece_of(const char *text, size_t max)
+/* config_ini_piece_of - how much of a text inih is given at a time: all, or up to where the next
+ * piece neither begins with what it would drop nor with what it would take for a comment. */
+static size_t config_ini_piece_of(const char *text, size_t max)
 {
 	size_t n = strlen(text);
 
@@ -134,24 +135,24 @@ static size_t piece_of(const char *text, size_t max)
 	return max;
 }
 
-/* give - the reader of inih, like fgets. */
-static char *give(char *out, int room, void *stream)
+/* config_ini_give - the reader of inih, like fgets. */
+static char *config_ini_give(char *out, int room, void *stream)
 {
 	struct feed *f = stream;
 	char *text = f->rest, *to = out;
 	size_t max, n;
 
 	if (f->wants)
-		bad(f, -EINVAL, NO_VALUE);
+		config_ini_bad(f, -EINVAL, NO_VALUE);
 	if (f->rc < 0 || room < PIECE_MIN)
 		return NULL;
 	f->more = text != NULL;
 	if (!text)
-		text = next_line(f);
+		text = config_ini_next_line(f);
 	if (!text)
 		return NULL;
 	max = (size_t)room - 4; /* a blank, a line's end, a NUL */
-	n = piece_of(text, max);
+	n = config_ini_piece_of(text, max);
 	f->rest = text[n] ? text + n : NULL;
 	if (f->more)
 		*to++ = ' ';
@@ -162,13 +163,14 @@ static char *give(char *out, int room, void *stream)
 	return out;
 }
 
-static int add_key(struct feed *f, const char *name, const char *value)
+static int config_ini_add_key(struct feed *f, const char *name, const char *value)
 {
 	struct conf_section *s;
 	struct conf_key *grown, *k;
 
 	if (f->file->n == 0)
-		return bad(f, -EINVAL, "a key before any section: write [defaults] above it");
+		return config_ini_bad(f, -EINVAL,
+				      "a key before any section: write [defaults] above it");
 	s = &f->file->sections[f->file->n - 1];
 	grown = realloc(s->keys, (s->n_keys + 1) * sizeof(*grown));
 	if (!grown)
@@ -197,8 +199,8 @@ static int go_on(struct feed *f, const char *value)
 	return 0;
 }
 
-/* take - the handler of inih; it has no sections. Returns 1: goes on. */
-static int take(void *user, const char *section, const char *name, const char *value)
+/* config_ini_take - the handler of inih; it has no sections. Returns 1: goes on. */
+static int config_ini_take(void *user, const char *section, const char *name, const char *value)
 {
 	struct feed *f = user;
 
@@ -208,7 +210,7 @@ static int take(void *user, const char *section, const char *name, const char *v
 	f->wants = !*name; /* "= value" */
 	if (f->wants)
 		return 0;
-	return (f->more ? go_on(f, value) : add_key(f, name, value)) == 0;
+	return (f->more ? go_on(f, value) : config_ini_add_key(f, name, value)) == 0;
 }
 
 /* check_bytes - a text file, of bytes that a terminal may be shown. */
@@ -270,9 +272,9 @@ static int check_readers(const struct conf_file *f, const struct stat *st, struc
 	return 0;
 }
 
-/* distrust - why a file is not used, in e; false: it is. */
-static bool distrust(const char *path, enum conf_whose whose, const struct stat *st,
-		     struct err *e)
+/* config_ini_distrust - why a file is not used, in e; false: it is. */
+static bool config_ini_distrust(const char *path, enum conf_whose whose, const struct stat *st,
+				struct err *e)
 {
 	const bool mine = st->st_uid == geteuid();
 
@@ -308,17 +310,17 @@ static int slurp(int fd, const char *path, const struct stat *st, char **ret, si
 	return rc < 0 ? err_wrap(e, rc, "%s", path) : check_bytes(path, *ret, n, e);
 }
 
-/* parse - text is written to. */
-static int parse(struct conf_file *file, char *text, struct err *e)
+/* config_ini_parse - text is written to. */
+static int config_ini_parse(struct conf_file *file, char *text, struct err *e)
 {
 	struct feed f = {.file = file, .p = text, .e = e};
 
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
 		f.p += 3;
 	/* what it returns is a line in its own count: `wants` says the same */
-	(void)ini_parse_stream(give, &f, take, &f);
+	(void)ini_parse_stream(config_ini_give, &f, config_ini_take, &f);
 	if (f.wants)
-		bad(&f, -EINVAL, NO_VALUE);
+		config_ini_bad(&f, -EINVAL, NO_VALUE);
 	return f.rc;
 }
 
@@ -344,14 +346,14 @@ int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *re
 		return cannot_open(path, whose, errno, e);
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "%s", path);
-	if (distrust(path, whose, &st, e))
+	if (config_ini_distrust(path, whose, &st, e))
 		return whose == CONF_NAMED ? -EACCES : 1;
 	ret->path = strdup(path);
 	if (!ret->path)
 		return err_nomem(e);
 	rc = slurp(fd, path, &st, &text, &n, e);
 	if (rc == 0)
-		rc = parse(ret, text, e);
+		rc = config_ini_parse(ret, text, e);
 	if (rc == 0)
 		rc = check_readers(ret, &st, e);
 	if (text)

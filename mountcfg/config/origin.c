@@ -6,7 +6,7 @@
 
 #include "mountcfg/options/option_table.h"
 
-struct noted {
+struct origin_noted {
 	int at;
 	char *where; /* owned; NULL: not noted */
 };
@@ -21,8 +21,8 @@ struct cfg_from {
 	size_t n_rules, cap_rules;
 	int at;                                /* now */
 	const char *where;                     /* now; borrowed */
-	struct noted options[CFG_OPTIONS_MAX]; /* of cfg_options */
-	struct noted mount[CFG_OPTIONS_MAX];   /* of cfg_mount_options */
+	struct origin_noted options[CFG_OPTIONS_MAX]; /* of cfg_options */
+	struct origin_noted mount[CFG_OPTIONS_MAX];   /* of cfg_mount_options */
 };
 
 int cfg_from_new(struct cfg *cfg, struct err *e)
@@ -57,7 +57,7 @@ void cfg_from_set(struct cfg *cfg, int at, const char *where)
 	cfg->from->where = where;
 }
 
-static bool take(struct cfg_from *f, struct noted *n)
+static bool origin_take(struct cfg_from *f, struct origin_noted *n)
 {
 	if (n->at > f->at)
 		return false;
@@ -69,7 +69,7 @@ static bool take(struct cfg_from *f, struct noted *n)
 
 bool cfg_from_take(struct cfg *cfg, size_t option)
 {
-	return !cfg->from || take(cfg->from, &cfg->from->options[option]);
+	return !cfg->from || origin_take(cfg->from, &cfg->from->options[option]);
 }
 
 void cfg_from_rule(struct cfg *cfg, const char *value)
@@ -95,8 +95,8 @@ void cfg_from_note(struct cfg *cfg, const char *name)
 			(void)cfg_from_take(cfg, i); /* the line wins over all */
 }
 
-/* slot_of - of an option of the mount; those that undo each other have one. */
-static struct noted *slot_of(const struct cfg *cfg, const char *name, size_t len)
+/* origin_slot_of - of an option of the mount; those that undo each other have one. */
+static struct origin_noted *origin_slot_of(const struct cfg *cfg, const char *name, size_t len)
 {
 	static const char *const pairs[][2] = {{"noexec", "exec"}, {"async", "sync"}};
 
@@ -117,29 +117,30 @@ static struct noted *slot_of(const struct cfg *cfg, const char *name, size_t len
 
 bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len)
 {
-	struct noted *n = slot_of(cfg, name, len);
+	struct origin_noted *n = origin_slot_of(cfg, name, len);
 
-	return !n || take(cfg->from, n);
+	return !n || origin_take(cfg->from, n);
 }
 
-static const struct noted *noted_of(const struct cfg *cfg, const char *name)
+static const struct origin_noted *noted_of(const struct cfg *cfg, const char *name)
 {
 	for (size_t i = 0; cfg->from && i < cfg_n_options; i++)
 		if (strcmp(cfg_options[i].name, name) == 0)
 			return &cfg->from->options[i];
-	return slot_of(cfg, name, strlen(name));
+	return origin_slot_of(cfg, name, strlen(name));
 }
 
 int cfg_from_at(const struct cfg *cfg, const char *name)
 {
-	const struct noted *n = noted_of(cfg, name);
+	const struct origin_noted *n = noted_of(cfg, name);
 
 	return n ? n->at : CFG_AT_BUILTIN;
 }
 
-/* where_of - the place of the rule that a message "NAME=VALUE: ..." is about, where VALUE may be
- * cut; else of the option. */
-static const char *where_of(const struct cfg *cfg, const struct noted *n, const char *value)
+/* origin_where_of - the place of the rule that a message "NAME=VALUE: ..." is about, where VALUE
+ * may be cut; else of the option. */
+static const char *origin_where_of(const struct cfg *cfg, const struct origin_noted *n,
+				   const char *value)
 {
 	enum { SHOWN_MIN = 60 }; /* messages have so many bytes of a value, or all */
 	const struct cfg_from *f = cfg->from;
@@ -157,7 +158,7 @@ static const char *where_of(const struct cfg *cfg, const struct noted *n, const 
 int cfg_place_error(const struct cfg *cfg, struct err *e)
 {
 	char name[64], text[ERR_TEXT_MAX];
-	const struct noted *n;
+	const struct origin_noted *n;
 	size_t len;
 
 	if (!e)
@@ -174,12 +175,13 @@ int cfg_place_error(const struct cfg *cfg, struct err *e)
 		return e->code;
 	memcpy(text, e->msg + 3, sizeof(text) - 3); /* ends in a NUL, as e's own */
 	return err_set(e, e->code, "%s: %s",
-		       text[len] == '=' ? where_of(cfg, n, text + len + 1) : n->where, text);
+		       text[len] == '=' ? origin_where_of(cfg, n, text + len + 1) : n->where,
+		       text);
 }
 
 const char *cfg_where(const struct cfg *cfg, const char *name)
 {
-	const struct noted *n = noted_of(cfg, name);
+	const struct origin_noted *n = noted_of(cfg, name);
 
 	return !n || n->at == CFG_AT_BUILTIN ? "built in" : n->where ? n->where : "somewhere";
 }

@@ -19,7 +19,7 @@
 
 #define FIELD(f) offsetof(struct cfg, f)
 
-static bool in_list(const char *name, size_t len, const char *const *list, size_t n)
+static bool options_in_list(const char *name, size_t len, const char *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strncmp(list[i], name, len) == 0 &&
@@ -28,8 +28,8 @@ static bool in_list(const char *name, size_t len, const char *const *list, size_
 	return false;
 }
 
-/* exact - whether n bytes are a name of the list that takes no value. */
-static bool exact(const char *name, size_t n, const char *const *list, size_t count)
+/* options_exact - whether n bytes are a name of the list that takes no value. */
+static bool options_exact(const char *name, size_t n, const char *const *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strlen(list[i]) == n && memcmp(list[i], name, n) == 0)
@@ -106,8 +106,8 @@ static int set_word(const struct cfg_option *o, const char *value, void *field, 
 	return bad_word(o, value, e);
 }
 
-/* put_size - bytes as a user would type them. */
-static void put_size(uint64_t v, struct buf *out)
+/* options_put_size - bytes as a user would type them. */
+static void options_put_size(uint64_t v, struct buf *out)
 {
 	static const char suffix[] = "KMG";
 	int i = -1;
@@ -126,9 +126,9 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 	struct buf text;
 
 	buf_init(&text, 256);
-	put_size(o->min, &text);
+	options_put_size(o->min, &text);
 	buf_puts(&text, " to ");
-	put_size(o->max, &text);
+	options_put_size(o->max, &text);
 	buf_putc(&text, '\0');
 	err_set(e, -EINVAL, "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
 		value, buf_ok(&text) ? (char *)text.data : "a number");
@@ -136,8 +136,9 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 	return -EINVAL;
 }
 
-/* add_text - a copy behind a list of texts. opt: the option, for messages. */
-static int add_text(char ***list, size_t *n, const char *opt, const char *text, struct err *e)
+/* options_add_text - a copy behind a list of texts. opt: the option, for messages. */
+static int options_add_text(char ***list, size_t *n, const char *opt, const char *text,
+			    struct err *e)
 {
 	char **grown, *copy;
 
@@ -154,7 +155,7 @@ static int add_text(char ***list, size_t *n, const char *opt, const char *text, 
 	return 0;
 }
 
-static bool is_word(const struct cfg_option *o, const char *value, size_t n)
+static bool options_is_word(const struct cfg_option *o, const char *value, size_t n)
 {
 	for (const struct cfg_word *w = o->words; w->text; w++)
 		if (strlen(w->text) == n && memcmp(w->text, value, n) == 0)
@@ -204,7 +205,7 @@ static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *val
 		name = strndup(value, len);
 		rc = !name  ? err_nomem(e)
 		     : !len ? err_set(e, -EINVAL, "-o %s: a name is empty", o->name)
-			    : add_text(list, n, o->name, name, e);
+			    : options_add_text(list, n, o->name, name, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -226,11 +227,11 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 	cfg_from_rule(cfg, value);
 	if (filter && for_all(value)) {
 		cfg->filter = CFG_FILTER_NONE;
-		return *n ? add_text(list, n, o->name, value, e) : 0;
+		return *n ? options_add_text(list, n, o->name, value, e) : 0;
 	}
-	if (is_word(o, value, strlen(value)))
+	if (options_is_word(o, value, strlen(value)))
 		return set_word(o, value, (char *)cfg + o->field, e);
-	return add_text(list, n, o->name, value, e);
+	return options_add_text(list, n, o->name, value, e);
 }
 
 static bool endpoint_ok(const char *text)
@@ -260,8 +261,8 @@ static int check_text(const struct cfg_option *o, const char *value, struct err 
 	return 0;
 }
 
-static int set_value(struct cfg *cfg, const struct cfg_option *o, const char *value,
-		     struct err *e)
+static int options_set_value(struct cfg *cfg, const struct cfg_option *o, const char *value,
+			     struct err *e)
 {
 	void *field = (char *)cfg + o->field;
 	uint64_t v;
@@ -317,7 +318,7 @@ int cfg_defaults(struct cfg *cfg, struct err *e)
 	for (size_t i = 0; i < cfg_n_options && rc == 0; i++)
 		if (cfg_options[i].initial && cfg_options[i].kind != OPT_BARE &&
 		    cfg_options[i].kind != OPT_TEXT)
-			rc = set_value(cfg, &cfg_options[i], cfg_options[i].initial, e);
+			rc = options_set_value(cfg, &cfg_options[i], cfg_options[i].initial, e);
 	return rc;
 }
 
@@ -358,7 +359,7 @@ static int check_mount_value(const char *opt, size_t len, struct err *e)
 		"max_read=", "max_threads=", "max_idle_threads=", "fsname=",     "subtype=",
 		"context=",  "fscontext=",   "defcontext=",       "rootcontext="};
 	const char *value = opt[len] == '=' ? opt + len + 1 : NULL;
-	bool wants = in_list(opt, len, with_value, ARRAY_LEN(with_value));
+	bool wants = options_in_list(opt, len, with_value, ARRAY_LEN(with_value));
 	uint64_t v, min = strncmp(opt, "max_threads", len) == 0 ? 1 : 0;
 
 	if (wants && (!value || !*value))
@@ -396,20 +397,21 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 	int rc;
 
 	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
-	    (!opt[len] && in_list(opt, len, cfg_ignored_options, cfg_n_ignored_options)))
+	    (!opt[len] &&
+	     options_in_list(opt, len, cfg_ignored_options, cfg_n_ignored_options)))
 		return 0;
-	if (!in_list(opt, len, cfg_mount_options, cfg_n_mount_options))
+	if (!options_in_list(opt, len, cfg_mount_options, cfg_n_mount_options))
 		return cfg_unknown("-o ", opt, NULL, 0, e);
 	rc = check_mount_value(opt, len, e);
 	if (rc < 0 || !cfg_from_take_mount(cfg, opt, len))
 		return rc;
 	if (!opt[len] || no_value(opt + len + 1))
-		return add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
+		return options_add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
 	drop_mount_option(cfg, opt, len);
 	if (strcmp(opt + len, "=no") == 0)
 		return 0;
 	name = strndup(opt, len);
-	return name ? add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, name, name, e)
+	return name ? options_add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, name, name, e)
 		    : err_nomem(e);
 }
 
@@ -436,7 +438,7 @@ static int set_known(struct cfg *cfg, const struct cfg_option *o, const char *va
 		*(uint64_t *)((char *)cfg + o->field) = 0;
 		return 0;
 	}
-	return set_value(cfg, o, value, e);
+	return options_set_value(cfg, o, value, e);
 }
 
 /* set_option - one "name" or "name=value". */
@@ -488,8 +490,8 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 	if (o && o->field == FIELD(config_file))
 		return err_set(e, -EINVAL, "%s: only on the command line", name);
 	flag = o ? o->kind == OPT_FLAG
-		 : exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
-			   !strchr(name, '=');
+		 : options_exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
+			       !strchr(name, '=');
 	if (flag && no_value(value))
 		return err_set(e, -EINVAL, "%s = %s: takes no value but yes or no: write %s = yes",
 			       name, value, name);
@@ -498,7 +500,7 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 		return rc < 0 ? rc : set_known(cfg, o, text ? text : value, e);
 	}
 	if (strchr(name, '=') ||
-	    !in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options))
+	    !options_in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options))
 		return -ENOENT;
 	if (asprintf(&text, "%s=%s", name, value) < 0) {
 		text = NULL;
@@ -526,7 +528,7 @@ static bool is_length(const char *next, size_t n)
 	const size_t n_value = n - (size_t)(value - next);
 
 	if (!len || !n_value || find_option(next, len) ||
-	    in_list(next, len, cfg_mount_options, cfg_n_mount_options) ||
+	    options_in_list(next, len, cfg_mount_options, cfg_n_mount_options) ||
 	    strncmp(next, "x-", 2) == 0 || (len == 7 && memcmp(next, "comment", 7) == 0))
 		return false;
 	return strspn(value, "0123456789") >= n_value ||
@@ -546,12 +548,12 @@ static bool is_option(const char *next)
 		return false;
 	return n == 0 || (o && (o->kind == OPT_FLAG || o->kind == OPT_BARE)) ||
 	       strncmp(next, "x-", 2) == 0 ||
-	       exact(next, n, cfg_mount_options, cfg_n_mount_options) ||
-	       exact(next, n, cfg_ignored_options, cfg_n_ignored_options);
+	       options_exact(next, n, cfg_mount_options, cfg_n_mount_options) ||
+	       options_exact(next, n, cfg_ignored_options, cfg_n_ignored_options);
 }
 
-/* ends - whether the comma before `next` ends the n bytes of option at `one`. */
-static bool ends(const char *one, size_t n, const char *next)
+/* options_ends - whether the comma before `next` ends the n bytes of option at `one`. */
+static bool options_ends(const char *one, size_t n, const char *next)
 {
 	const struct cfg_option *o;
 	const char *value = rule_value(one, n, &o);
@@ -560,7 +562,8 @@ static bool ends(const char *one, size_t n, const char *next)
 		return true;
 	if (o->field == FIELD(chunk_rules) && is_length(next, strcspn(next, ",\\")))
 		return false;
-	return (o->words && is_word(o, value, n - (size_t)(value - one))) || is_option(next);
+	return (o->words && options_is_word(o, value, n - (size_t)(value - one))) ||
+	       is_option(next);
 }
 
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
@@ -579,7 +582,7 @@ int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 			one[n++] = *++p;
 			continue;
 		}
-		if (*p && (*p != ',' || !ends(one, n, p + 1))) {
+		if (*p && (*p != ',' || !options_ends(one, n, p + 1))) {
 			one[n++] = *p;
 			continue;
 		}
@@ -600,9 +603,9 @@ bool cfg_said(const struct cfg *cfg, const char *name)
 	return o && cfg->said >> (o - cfg_options) & 1;
 }
 
-/* asked - whether an option was asked for of this mount, not of all or of many: only then it has to
- * go with the rest. */
-static bool asked(const struct cfg *cfg, const char *name)
+/* options_asked - whether an option was asked for of this mount, not of all or of many: only then
+ * it has to go with the rest. */
+static bool options_asked(const struct cfg *cfg, const char *name)
 {
 	return cfg_from_at(cfg, name) >= CFG_AT_NAMED;
 }
@@ -641,7 +644,7 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 	if (cfg_from_at(cfg, "rw") > decided)
 		decided = cfg_from_at(cfg, "rw");
 	for (size_t i = 0; i < ARRAY_LEN(only_rw) && rc == 0; i++)
-		if (!cfg->rw && cfg->command == CFG_MOUNT && asked(cfg, only_rw[i]) &&
+		if (!cfg->rw && cfg->command == CFG_MOUNT && options_asked(cfg, only_rw[i]) &&
 		    cfg_from_at(cfg, only_rw[i]) >= decided)
 			rc = err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
 	return rc;
@@ -667,8 +670,8 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 	cfg->disk_size = cfg->cache_dir ? DISK_SIZE : 0;
 	if (cfg->cache_dir && cfg_said(cfg, "cache_size")) {
 		cfg->disk_size = cfg->cache_size;
-		return set_value(cfg, find_option("cache_size", 10),
-				 find_option("cache_size", 10)->initial, e);
+		return options_set_value(cfg, find_option("cache_size", 10),
+					 find_option("cache_size", 10)->initial, e);
 	}
 	return 0;
 }
@@ -697,7 +700,7 @@ static int settle_format(struct cfg *cfg, struct err *e)
 		else
 			cfg->zarr3 = false, cfg->shard_size = 0;
 	}
-	if (!cfg->zarr3 && asked(cfg, "chunk_keys"))
+	if (!cfg->zarr3 && options_asked(cfg, "chunk_keys"))
 		return err_set(e, -EINVAL, "-o chunk_keys: only with zarr_format=3");
 	return 0;
 }
@@ -705,9 +708,11 @@ static int settle_format(struct cfg *cfg, struct err *e)
 /* settle_concat - many files as one are only read. */
 static int settle_concat(const struct cfg *cfg, struct err *e)
 {
-	if (!cfg->concat && (asked(cfg, "concat_others") || asked(cfg, "concat_index")))
+	if (!cfg->concat &&
+	    (options_asked(cfg, "concat_others") || options_asked(cfg, "concat_index")))
 		return err_set(e, -EINVAL, "-o %s: only with concat=DIM",
-			       asked(cfg, "concat_others") ? "concat_others" : "concat_index");
+			       options_asked(cfg, "concat_others") ? "concat_others"
+								   : "concat_index");
 	if (cfg->concat && !*cfg->concat)
 		return err_set(e, -EINVAL,
 			       "-o concat: name the dimension that the files continue: "

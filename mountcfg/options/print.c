@@ -12,7 +12,7 @@ static const void *at(const struct cfg *cfg, const struct cfg_option *o)
 	return (const char *)cfg + o->field;
 }
 
-static void put_size(uint64_t v, struct buf *out)
+static void print_put_size(uint64_t v, struct buf *out)
 {
 	static const char units[] = "KMG";
 	int i = -1;
@@ -36,8 +36,9 @@ static void put_word(const struct cfg_option *o, int v, struct buf *out)
 	}
 }
 
-/* put_list - texts that may be repeated; the fields of a list and its length are neighbours. */
-static void put_list(char *const *texts, size_t n, struct buf *out)
+/* print_put_list - texts that may be repeated; the fields of a list and its length are
+ * neighbours. */
+static void print_put_list(char *const *texts, size_t n, struct buf *out)
 {
 	for (size_t i = 0; i < n; i++)
 		buf_printf(out, "%s%s", i ? "," : "", texts[i]);
@@ -46,21 +47,21 @@ static void put_list(char *const *texts, size_t n, struct buf *out)
 static void put_rules(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
 {
 	if (strcmp(o->name, "quantize") == 0)
-		put_list(cfg->quantize_rules, cfg->n_quantize_rules, out);
+		print_put_list(cfg->quantize_rules, cfg->n_quantize_rules, out);
 	else if (strcmp(o->name, "chunks") == 0)
-		put_list(cfg->chunk_rules, cfg->n_chunk_rules, out);
+		print_put_list(cfg->chunk_rules, cfg->n_chunk_rules, out);
 	else if (strcmp(o->name, "unlimited") == 0)
-		put_list(cfg->unlimited, cfg->n_unlimited, out);
+		print_put_list(cfg->unlimited, cfg->n_unlimited, out);
 	if (strcmp(o->name, "filter") != 0)
 		return;
 	put_word(o, (int)cfg->filter, out);
 	if (cfg->n_filter_rules)
 		buf_putc(out, ',');
-	put_list(cfg->filter_rules, cfg->n_filter_rules, out);
+	print_put_list(cfg->filter_rules, cfg->n_filter_rules, out);
 }
 
-/* put - the value. Returns whether the option is in force: a flag that is not set is not. */
-static bool put(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
+/* print_put - the value. Returns whether the option is in force: a flag that is not set is not. */
+static bool print_put(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
 {
 	const char *text;
 
@@ -72,10 +73,10 @@ static bool put(const struct cfg *cfg, const struct cfg_option *o, struct buf *o
 		put_word(o, *(const bool *)at(cfg, o), out);
 		return true;
 	case OPT_SIZE:
-		put_size(*(const uint64_t *)at(cfg, o), out);
+		print_put_size(*(const uint64_t *)at(cfg, o), out);
 		return true;
 	case OPT_BARE:
-		put_size(*(const uint64_t *)at(cfg, o), out);
+		print_put_size(*(const uint64_t *)at(cfg, o), out);
 		return *(const uint64_t *)at(cfg, o) > 0;
 	case OPT_UINT:
 		buf_printf(out, "%" PRIu32, *(const uint32_t *)at(cfg, o));
@@ -107,7 +108,7 @@ void cfg_each(const struct cfg *cfg,
 		bool in_force;
 
 		buf_clear(&value);
-		in_force = put(cfg, o, &value);
+		in_force = print_put(cfg, o, &value);
 		buf_putc(&value, '\0');
 		if (in_force && buf_ok(&value))
 			fn(arg, o->name, (const char *)value.data, cfg->said >> i & 1,

@@ -15,8 +15,8 @@
 
 #define FILE_MAX (1u << 20)
 
-/* reading - one file. */
-struct reading {
+/* config_files_reading - one file. */
+struct config_files_reading {
 	const char *path, *profile;
 	bool config; /* sections are named as in config */
 	bool inside; /* the section is the profile's */
@@ -25,41 +25,42 @@ struct reading {
 	struct aws_profile *ret;
 };
 
-static bool blank(char c)
+static bool config_files_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* trim - without blanks around; text is changed. */
-static char *trim(char *text)
+/* config_files_trim - without blanks around; text is changed. */
+static char *config_files_trim(char *text)
 {
 	size_t n;
 
-	while (blank(*text))
+	while (config_files_blank(*text))
 		text++;
 	n = strlen(text);
-	while (n && blank(text[n - 1]))
+	while (n && config_files_blank(text[n - 1]))
 		text[--n] = '\0';
 	return text;
 }
 
-static int bad(const struct reading *r, const char *what, struct err *e)
+static int config_files_bad(const struct config_files_reading *r, const char *what,
+			    struct err *e)
 {
 	return err_set(e, -EINVAL, "'%s' line %zu: %s", r->path, r->line, what);
 }
 
 /* section - "[name]": whether what follows is the profile's. */
-static int section(struct reading *r, char *text, struct err *e)
+static int section(struct config_files_reading *r, char *text, struct err *e)
 {
 	char *end = strchr(text, ']');
 	char *name;
 
 	if (!end)
-		return bad(r, "a section without ']'", e);
+		return config_files_bad(r, "a section without ']'", e);
 	*end = '\0';
-	name = trim(text + 1);
-	if (strncmp(name, "profile", 7) == 0 && blank(name[7]))
-		name = trim(name + 7);
+	name = config_files_trim(text + 1);
+	if (strncmp(name, "profile", 7) == 0 && config_files_blank(name[7]))
+		name = config_files_trim(name + 7);
 	else if (r->config &&
 		 (strncmp(name, "sso-session", 11) == 0 || strncmp(name, "services", 8) == 0))
 		name = end; /* "": nobody's */
@@ -69,8 +70,8 @@ static int section(struct reading *r, char *text, struct err *e)
 	return 0;
 }
 
-/* slot - where the value of a key belongs, NULL: nowhere. */
-static char **slot(struct aws_profile *p, const char *key)
+/* config_files_slot - where the value of a key belongs, NULL: nowhere. */
+static char **config_files_slot(struct aws_profile *p, const char *key)
 {
 	const struct {
 		const char *key;
@@ -96,24 +97,26 @@ static char **slot(struct aws_profile *p, const char *key)
 	return NULL;
 }
 
-static void forget(char *text)
+static void config_files_forget(char *text)
 {
 	if (text)
 		explicit_bzero(text, strlen(text));
 	free(text);
 }
 
-static int setting(struct reading *r, char *text, bool indented, struct err *e)
+static int setting(struct config_files_reading *r, char *text, bool indented, struct err *e)
 {
 	char *eq = strchr(text, '='), *key, *value, **at;
 
 	if (indented && r->nested)
 		return 0;
 	if (!eq)
-		return r->inside ? bad(r, "neither '[section]' nor 'key = value'", e) : 0;
+		return r->inside
+			       ? config_files_bad(r, "neither '[section]' nor 'key = value'", e)
+			       : 0;
 	*eq = '\0';
-	key = trim(text);
-	value = trim(eq + 1);
+	key = config_files_trim(text);
+	value = config_files_trim(eq + 1);
 	r->nested = *value == '\0';
 	if (!r->inside)
 		return 0;
@@ -121,27 +124,27 @@ static int setting(struct reading *r, char *text, bool indented, struct err *e)
 		r->ret->process = true;
 	if (strcasecmp(key, "sso_session") == 0 || strcasecmp(key, "sso_start_url") == 0)
 		r->ret->sso = true;
-	at = slot(r->ret, key);
+	at = config_files_slot(r->ret, key);
 	if (!at || !*value)
 		return 0;
-	forget(*at);
+	config_files_forget(*at);
 	*at = strdup(value);
 	return *at ? 0 : err_nomem(e);
 }
 
-static int parse(struct reading *r, char *text, struct err *e)
+static int config_files_parse(struct config_files_reading *r, char *text, struct err *e)
 {
 	int rc = 0;
 
 	for (char *next; rc == 0 && text && *text; text = next) {
-		bool indented = blank(*text);
+		bool indented = config_files_blank(*text);
 		char *line;
 
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
 		r->line++;
-		line = trim(text);
+		line = config_files_trim(text);
 		if (*line == '\0' || *line == '#' || *line == ';')
 			continue;
 		rc = *line == '[' ? section(r, line, e) : setting(r, line, indented, e);
@@ -149,11 +152,12 @@ static int parse(struct reading *r, char *text, struct err *e)
 	return rc;
 }
 
-/* read_file - one file; one that is not there says nothing. */
-static int read_file(const char *path, const char *profile, bool config,
-		     struct aws_profile *ret, struct err *e)
+/* config_files_read_file - one file; one that is not there says nothing. */
+static int config_files_read_file(const char *path, const char *profile, bool config,
+				  struct aws_profile *ret, struct err *e)
 {
-	struct reading r = {.path = path, .profile = profile, .config = config, .ret = ret};
+	struct config_files_reading r = {
+		.path = path, .profile = profile, .config = config, .ret = ret};
 	auto_free char *text = NULL;
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
@@ -173,7 +177,7 @@ static int read_file(const char *path, const char *profile, bool config,
 	if (rc == 0 && memchr(text, '\0', (size_t)st.st_size))
 		rc = err_set(e, -EINVAL, "'%s' has a byte 0", path);
 	if (rc == 0)
-		rc = parse(&r, text, e);
+		rc = config_files_parse(&r, text, e);
 	explicit_bzero(text, (size_t)st.st_size);
 	return rc;
 }
@@ -185,9 +189,9 @@ int aws_profile_read(const char *config, const char *credentials, const char *pr
 
 	*ret = (struct aws_profile){.found = false};
 	if (config)
-		rc = read_file(config, profile, true, ret, e);
+		rc = config_files_read_file(config, profile, true, ret, e);
 	if (rc == 0 && credentials)
-		rc = read_file(credentials, profile, false, ret, e);
+		rc = config_files_read_file(credentials, profile, false, ret, e);
 	if (rc < 0)
 		aws_profile_release(ret);
 	return rc;
@@ -201,6 +205,6 @@ void aws_profile_release(struct aws_profile *p)
 		&p->token_file, &p->session_name, &p->external_id};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		forget(*all[i]);
+		config_files_forget(*all[i]);
 	*p = (struct aws_profile){.found = false};
 }

@@ -43,7 +43,7 @@ struct aws_keys *aws_keys_make(const char *access, const char *secret, const cha
 	return k;
 }
 
-static void wipe(char *text)
+static void credentials_wipe(char *text)
 {
 	if (text)
 		explicit_bzero(text, strlen(text));
@@ -55,12 +55,12 @@ void aws_keys_release(struct aws_keys *k)
 	if (!k || atomic_fetch_sub(&k->refs, 1) != 1)
 		return;
 	free(k->access);
-	wipe(k->secret);
-	wipe(k->token);
+	credentials_wipe(k->secret);
+	credentials_wipe(k->token);
 	free(k);
 }
 
-static char *copy(const char *text, bool *failed)
+static char *credentials_copy(const char *text, bool *failed)
 {
 	char *c = text && *text ? strdup(text) : NULL;
 
@@ -77,12 +77,12 @@ int aws_new(struct http_client *net, const struct remote_options *opts, const ch
 	if (!a)
 		return err_nomem(e);
 	a->o.net = net;
-	a->o.profile = copy(profile ? profile : opts->profile, &failed);
-	a->o.region = copy(opts->region, &failed);
+	a->o.profile = credentials_copy(profile ? profile : opts->profile, &failed);
+	a->o.region = credentials_copy(opts->region, &failed);
 	/* an address that names a profile means that one */
-	a->o.access = copy(profile ? NULL : opts->access_key, &failed);
-	a->o.secret = copy(profile ? NULL : opts->secret_key, &failed);
-	a->o.config_file = copy(opts->config_file, &failed);
+	a->o.access = credentials_copy(profile ? NULL : opts->access_key, &failed);
+	a->o.secret = credentials_copy(profile ? NULL : opts->secret_key, &failed);
+	a->o.config_file = credentials_copy(opts->config_file, &failed);
 	a->o.anonymous = opts->anonymous;
 	pthread_mutex_init(&a->lock, NULL);
 	cancel_cond_init(&a->ready);
@@ -101,7 +101,7 @@ void aws_free(struct aws *a)
 	free(a->o.profile);
 	free(a->o.region);
 	free(a->o.access);
-	wipe(a->o.secret);
+	credentials_wipe(a->o.secret);
 	free(a->o.config_file);
 	aws_resolved_release(&a->found);
 	pthread_cond_destroy(&a->ready);
@@ -122,8 +122,9 @@ void aws_resolved_release(struct aws_resolved *f)
 	*f = (struct aws_resolved){.keys = NULL};
 }
 
-/* due - whether keys have to be looked for now; *ret_must: those that are there do not hold. */
-static bool due(const struct aws *a, int64_t now, bool *ret_must)
+/* credentials_due - whether keys have to be looked for now; *ret_must: those that are there do not
+ * hold. */
+static bool credentials_due(const struct aws *a, int64_t now, bool *ret_must)
 {
 	const struct aws_keys *k = a->found.keys;
 
@@ -135,9 +136,9 @@ static bool due(const struct aws *a, int64_t now, bool *ret_must)
 	return a->stale || (k && k->expires && k->expires - RENEW_BEFORE <= now);
 }
 
-/* take - what was found holds from now on. Region and endpoint stay: somebody may have borrowed
- * them. */
-static void take(struct aws *a, struct aws_resolved *new, int64_t now)
+/* credentials_take - what was found holds from now on. Region and endpoint stay: somebody may have
+ * borrowed them. */
+static void credentials_take(struct aws *a, struct aws_resolved *new, int64_t now)
 {
 	aws_keys_release(a->found.keys);
 	a->found.keys = steal(&new->keys);
@@ -151,8 +152,8 @@ static void take(struct aws *a, struct aws_resolved *new, int64_t now)
 	a->not_before = now + AGAIN_AFTER;
 }
 
-/* look - called and left with the lock held, which is not held meanwhile. */
-static int look(struct aws *a, bool must, struct err *e)
+/* credentials_look - called and left with the lock held, which is not held meanwhile. */
+static int credentials_look(struct aws *a, bool must, struct err *e)
 {
 	struct aws_resolved new = {.keys = NULL};
 	struct err why = ERR_INIT;
@@ -168,7 +169,7 @@ static int look(struct aws *a, bool must, struct err *e)
 	pthread_mutex_lock(&a->lock);
 	a->looking = false;
 	if (rc == 0) {
-		take(a, &new, now);
+		credentials_take(a, &new, now);
 	} else if (rc != -EINTR && !must) {
 		log_warn("credentials cannot be renewed yet: %s", why.msg);
 		a->not_before = now + AGAIN_AFTER;
@@ -185,9 +186,9 @@ int aws_ready(struct aws *a, bool wait, struct err *e)
 	int rc = 0;
 
 	pthread_mutex_lock(&a->lock);
-	while (rc == 0 && wait && due(a, (int64_t)time(NULL), &must)) {
+	while (rc == 0 && wait && credentials_due(a, (int64_t)time(NULL), &must)) {
 		if (!a->looking) {
-			rc = look(a, must, e);
+			rc = credentials_look(a, must, e);
 			break;
 		}
 		if (!must)
@@ -244,7 +245,7 @@ bool aws_reload_from_files(struct aws *a, const struct aws_keys *k)
 	    !same_keys(new.keys, k)) {
 		pthread_mutex_lock(&a->lock);
 		if (a->found.keys == k)
-			take(a, &new, (int64_t)time(NULL));
+			credentials_take(a, &new, (int64_t)time(NULL));
 		pthread_mutex_unlock(&a->lock);
 		other = true;
 	}

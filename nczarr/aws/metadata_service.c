@@ -17,7 +17,7 @@
 #define CONTAINER_MS 5000
 #define TOKEN_FILE_MAX (1u << 16)
 
-static const char *env(const char *name)
+static const char *metadata_service_env(const char *name)
 {
 	const char *v = getenv(name);
 
@@ -27,7 +27,7 @@ static const char *env(const char *name)
 /* near_ms - AWS_METADATA_SERVICE_TIMEOUT is in seconds. */
 static uint32_t near_ms(void)
 {
-	const char *text = env("AWS_METADATA_SERVICE_TIMEOUT");
+	const char *text = metadata_service_env("AWS_METADATA_SERVICE_TIMEOUT");
 	uint64_t s;
 
 	if (!text || str_u64(text, strlen(text), 60, &s) < 0 || s == 0)
@@ -35,9 +35,11 @@ static uint32_t near_ms(void)
 	return (uint32_t)s * 1000;
 }
 
-/* ask - one request to a place that is near. header: NULL. The answer is NUL-terminated. */
-static int ask(const struct aws_options *o, const char *method, const char *url,
-	       const char *header, uint32_t ms, struct http_response *ret, struct err *e)
+/* metadata_service_ask - one request to a place that is near. header: NULL. The answer is
+ * NUL-terminated. */
+static int metadata_service_ask(const struct aws_options *o, const char *method,
+				const char *url, const char *header, uint32_t ms,
+				struct http_response *ret, struct err *e)
 {
 	const char *const headers[] = {header, NULL};
 	const struct http_request w = {.method = method,
@@ -59,15 +61,16 @@ static int ask(const struct aws_options *o, const char *method, const char *url,
 	return rc;
 }
 
-static void forget(struct http_response *a)
+static void metadata_service_forget(struct http_response *a)
 {
 	if (a->body.data)
 		explicit_bzero(a->body.data, a->body.len);
 	http_response_release(a);
 }
 
-/* from_json - the document that both give out. */
-static int from_json(const char *text, const char *from, struct aws_keys **ret, struct err *e)
+/* metadata_service_from_json - the document that both give out. */
+static int metadata_service_from_json(const char *text, const char *from, struct aws_keys **ret,
+				      struct err *e)
 {
 	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	const char *access = json_string_value(json_object_get(j, "AccessKeyId"));
@@ -90,8 +93,8 @@ static int from_json(const char *text, const char *from, struct aws_keys **ret, 
 /* container_url - new; NULL with 0: nothing says that this is one. */
 static int container_url(char **ret, struct err *e)
 {
-	const char *relative = env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-	const char *full = env("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	const char *relative = metadata_service_env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *full = metadata_service_env("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 	static const char *const allowed[] = {"127.0.0.1",      "::1",
 					      "localhost",      "169.254.170.2",
 					      "169.254.170.23", "fd00:ec2::23"};
@@ -163,8 +166,8 @@ char *aws_text_file(const char *path, struct err *e)
 /* container_header - new; NULL with 0: none is wanted. */
 static int container_header(char **ret, struct err *e)
 {
-	const char *file = env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-	const char *token = env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+	const char *file = metadata_service_env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	const char *token = metadata_service_env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
 	auto_free char *text = NULL;
 
 	*ret = NULL;
@@ -193,12 +196,13 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 		return rc;
 	rc = container_header(&header, e);
 	if (rc == 0)
-		rc = ask(o, "GET", url, header, CONTAINER_MS, &a, e);
+		rc = metadata_service_ask(o, "GET", url, header, CONTAINER_MS, &a, e);
 	if (rc == 0)
-		rc = from_json((const char *)a.body.data, "the container's service", ret, e);
+		rc = metadata_service_from_json((const char *)a.body.data,
+						"the container's service", ret, e);
 	else if (rc != -EINTR)
 		rc = err_wrap(e, rc, "credentials of the container");
-	forget(&a);
+	metadata_service_forget(&a);
 	if (header)
 		explicit_bzero(header, strlen(header));
 	return rc;
@@ -210,8 +214,8 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 
 static const char *imds(void)
 {
-	const char *named = env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-	const char *mode = env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+	const char *named = metadata_service_env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+	const char *mode = metadata_service_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
 
 	if (named)
 		return named;
@@ -232,7 +236,7 @@ static int imds_ask(const struct aws_options *o, const char *method, const char 
 		url = NULL;
 		return err_nomem(e);
 	}
-	return ask(o, method, url, header, near_ms(), a, e);
+	return metadata_service_ask(o, method, url, header, near_ms(), a, e);
 }
 
 /* word_ok - what goes into a header or an address: printable, one line. */
@@ -286,14 +290,15 @@ static int imds_keys(const struct aws_options *o, const char *token, struct aws_
 		return rc;
 	rc = imds_ask(o, "GET", IMDS_ROLES, role, token, &a, e);
 	if (rc == 0)
-		rc = from_json((const char *)a.body.data, "the instance's metadata", ret, e);
-	forget(&a);
+		rc = metadata_service_from_json((const char *)a.body.data,
+						"the instance's metadata", ret, e);
+	metadata_service_forget(&a);
 	return rc;
 }
 
 int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct err *e)
 {
-	const char *off = env("AWS_EC2_METADATA_DISABLED");
+	const char *off = metadata_service_env("AWS_EC2_METADATA_DISABLED");
 	struct http_response a = {.rc = 0};
 	auto_free char *token = NULL;
 	int rc;
@@ -310,7 +315,7 @@ int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct
 		token = NULL;
 		rc = err_nomem(e);
 	}
-	forget(&a);
+	metadata_service_forget(&a);
 	if (rc < 0) /* this is no such machine */
 		return rc == -EINTR || rc == -ENOMEM ? rc : 0;
 	rc = imds_keys(o, token, ret, e);

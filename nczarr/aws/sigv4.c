@@ -28,7 +28,7 @@ struct lines {
 	size_t n;
 };
 
-static char lower(char c)
+static char sigv4_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -38,8 +38,8 @@ static int compare_names(const struct line *a, const struct line *b)
 	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
 
 	for (size_t i = 0; i < n; i++) {
-		unsigned char x = (unsigned char)lower(a->name[i]);
-		unsigned char y = (unsigned char)lower(b->name[i]);
+		unsigned char x = (unsigned char)sigv4_lower(a->name[i]);
+		unsigned char y = (unsigned char)sigv4_lower(b->name[i]);
 
 		if (x != y)
 			return x < y ? -1 : 1;
@@ -63,9 +63,9 @@ static int add_line(struct lines *l, const char *name, size_t name_len, const ch
 	return 0;
 }
 
-/* collect - the headers of a request, and those that the signature brings. */
-static int collect(const struct s3_signing *in, const char *date, struct lines *l,
-		   struct err *e)
+/* sigv4_collect - the headers of a request, and those that the signature brings. */
+static int sigv4_collect(const struct s3_signing *in, const char *date, struct lines *l,
+			 struct err *e)
 {
 	int rc = add_line(l, "host", 4, in->host, e);
 
@@ -85,31 +85,31 @@ static int collect(const struct s3_signing *in, const char *date, struct lines *
 	return rc;
 }
 
-static bool blank(char c)
+static bool sigv4_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-/* put_value - without blanks at its ends, others in a row as one. */
-static void put_value(struct buf *out, const struct line *l)
+/* sigv4_put_value - without blanks at its ends, others in a row as one. */
+static void sigv4_put_value(struct buf *out, const struct line *l)
 {
 	size_t i = 0, n = l->value_len;
 
-	while (i < n && blank(l->value[i]))
+	while (i < n && sigv4_blank(l->value[i]))
 		i++;
-	while (n > i && blank(l->value[n - 1]))
+	while (n > i && sigv4_blank(l->value[n - 1]))
 		n--;
 	for (; i < n; i++)
-		if (!blank(l->value[i]))
+		if (!sigv4_blank(l->value[i]))
 			buf_putc(out, l->value[i]);
-		else if (!blank(l->value[i - 1]))
+		else if (!sigv4_blank(l->value[i - 1]))
 			buf_putc(out, ' ');
 }
 
-static void put_name(struct buf *out, const struct line *l)
+static void sigv4_put_name(struct buf *out, const struct line *l)
 {
 	for (size_t i = 0; i < l->name_len; i++)
-		buf_putc(out, lower(l->name[i]));
+		buf_putc(out, sigv4_lower(l->name[i]));
 }
 
 /* put_headers - "name:value\n" of each name, values of one name joined by commas. */
@@ -123,22 +123,22 @@ static void put_headers(struct buf *out, const struct lines *l)
 		} else {
 			if (i > 0)
 				buf_putc(out, '\n');
-			put_name(out, &l->at[i]);
+			sigv4_put_name(out, &l->at[i]);
 			buf_putc(out, ':');
 		}
-		put_value(out, &l->at[i]);
+		sigv4_put_value(out, &l->at[i]);
 	}
 	buf_putc(out, '\n');
 }
 
-static void put_names(struct buf *out, const struct lines *l)
+static void sigv4_put_names(struct buf *out, const struct lines *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (i > 0 && compare_names(&l->at[i - 1], &l->at[i]) == 0)
 			continue;
 		if (i > 0)
 			buf_putc(out, ';');
-		put_name(out, &l->at[i]);
+		sigv4_put_name(out, &l->at[i]);
 	}
 }
 
@@ -163,8 +163,8 @@ static int compare_params(const void *x, const void *y)
 	return d ? d : a->len < b->len ? -1 : a->len > b->len;
 }
 
-/* put_query - sorted by name, then by value; a name without '=' gets one. */
-static int put_query(struct buf *out, const char *query, struct err *e)
+/* sigv4_put_query - sorted by name, then by value; a name without '=' gets one. */
+static int sigv4_put_query(struct buf *out, const char *query, struct err *e)
 {
 	size_t n = 1, i = 0;
 	auto_free struct param *p = NULL;
@@ -204,8 +204,8 @@ static int format_date(int64_t now, char ret[17], struct err *e)
 	return 0;
 }
 
-static int canonical(const struct s3_signing *in, const struct lines *l, struct buf *out,
-		     struct err *e)
+static int sigv4_canonical(const struct s3_signing *in, const struct lines *l, struct buf *out,
+			   struct err *e)
 {
 	int rc;
 
@@ -213,13 +213,13 @@ static int canonical(const struct s3_signing *in, const struct lines *l, struct 
 	buf_putc(out, '\n');
 	buf_puts(out, *in->path ? in->path : "/");
 	buf_putc(out, '\n');
-	rc = put_query(out, in->query, e);
+	rc = sigv4_put_query(out, in->query, e);
 	if (rc < 0)
 		return rc;
 	buf_putc(out, '\n');
 	put_headers(out, l);
 	buf_putc(out, '\n');
-	put_names(out, l);
+	sigv4_put_names(out, l);
 	buf_putc(out, '\n');
 	buf_puts(out, in->payload);
 	return buf_ok(out) ? 0 : err_nomem(e);
@@ -232,11 +232,11 @@ int s3_canonical(const struct s3_signing *in, struct buf *out, struct err *e)
 	int rc = format_date(in->now, date, e);
 
 	if (rc == 0)
-		rc = collect(in, date, &l, e);
-	return rc == 0 ? canonical(in, &l, out, e) : rc;
+		rc = sigv4_collect(in, date, &l, e);
+	return rc == 0 ? sigv4_canonical(in, &l, out, e) : rc;
 }
 
-static void put_hex(char *out, const uint8_t *in, size_t n)
+static void sigv4_put_hex(char *out, const uint8_t *in, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -258,13 +258,13 @@ int s3_sha256(const void *data, size_t n, char ret[S3_HEX_SHA256], struct err *e
 
 	if (EVP_Digest(n ? data : "", n, md, NULL, EVP_sha256(), NULL) != 1)
 		return crypto_failed(e);
-	put_hex(ret, md, sizeof(md));
+	sigv4_put_hex(ret, md, sizeof(md));
 	return 0;
 }
 
-/* feed - all bytes go into both digests (md5 may be NULL). */
-static int feed(EVP_MD_CTX *sha, EVP_MD_CTX *md5, const void *data, int fd, uint64_t off,
-		uint64_t len, struct err *e)
+/* sigv4_feed - all bytes go into both digests (md5 may be NULL). */
+static int sigv4_feed(EVP_MD_CTX *sha, EVP_MD_CTX *md5, const void *data, int fd, uint64_t off,
+		      uint64_t len, struct err *e)
 {
 	auto_free uint8_t *room = data ? NULL : malloc(DIGEST_PIECE);
 	const uint8_t *p = data;
@@ -303,15 +303,15 @@ int s3_digest(const void *data, int fd, uint64_t off, uint64_t len, char ret[S3_
 	if (!sha || EVP_DigestInit_ex(sha, EVP_sha256(), NULL) != 1)
 		rc = crypto_failed(e);
 	if (rc == 0)
-		rc = feed(sha, md5, data, fd, off, len, e);
+		rc = sigv4_feed(sha, md5, data, fd, off, len, e);
 	if (rc == 0 && EVP_DigestFinal_ex(sha, md, NULL) != 1)
 		rc = crypto_failed(e);
 	if (rc == 0)
-		put_hex(ret, md, 32);
+		sigv4_put_hex(ret, md, 32);
 	if (ret_md5)
 		ret_md5[0] = '\0';
 	if (rc == 0 && md5 && EVP_DigestFinal_ex(md5, md, NULL) == 1)
-		put_hex(ret_md5, md, 16);
+		sigv4_put_hex(ret_md5, md, 16);
 	EVP_MD_CTX_free(sha);
 	EVP_MD_CTX_free(md5);
 	return rc;
@@ -365,7 +365,7 @@ static int signature(const struct s3_signing *in, const struct buf *request, con
 	if (rc == 0 && !hmac(key, sizeof(key), (const char *)text.data, key))
 		rc = crypto_failed(e);
 	if (rc == 0)
-		put_hex(ret, key, sizeof(key));
+		sigv4_put_hex(ret, key, sizeof(key));
 	explicit_bzero(key, sizeof(key));
 	buf_release(&text);
 	return rc;
@@ -382,7 +382,7 @@ static int put_signature(const struct s3_signing *in, const struct lines *l, con
 		     in->service) >= (int)sizeof(scope))
 		return err_set(e, -EINVAL, "a region of %zu bytes", strlen(in->region));
 	buf_init(&request, CANONICAL_MAX);
-	rc = canonical(in, l, &request, e);
+	rc = sigv4_canonical(in, l, &request, e);
 	if (rc == 0)
 		rc = signature(in, &request, date, scope, hex, e);
 	if (request.data)
@@ -395,7 +395,7 @@ static int put_signature(const struct s3_signing *in, const struct lines *l, con
 	buf_putc(&ret->authorization, '/');
 	buf_puts(&ret->authorization, scope);
 	buf_puts(&ret->authorization, ", SignedHeaders=");
-	put_names(&ret->authorization, l);
+	sigv4_put_names(&ret->authorization, l);
 	buf_printf(&ret->authorization, ", Signature=%s", hex);
 	buf_putc(&ret->authorization, '\0');
 	return buf_ok(&ret->authorization) ? 0 : err_nomem(e);
@@ -411,7 +411,7 @@ int s3_sign(const struct s3_signing *in, struct s3_signed *ret, struct err *e)
 	buf_init(&ret->token, 1u << 16);
 	buf_init(&ret->authorization, 1u << 16);
 	if (rc == 0)
-		rc = collect(in, date, &l, e);
+		rc = sigv4_collect(in, date, &l, e);
 	if (rc == 0)
 		rc = put_signature(in, &l, date, ret, e);
 	if (rc == 0) {

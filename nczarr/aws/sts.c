@@ -22,7 +22,7 @@ struct assuming {
 	const char *headers[2];
 };
 
-static int endpoint(const struct aws_role *role, struct assuming *s, struct err *e)
+static int aws_sts_endpoint(const struct aws_role *role, struct assuming *s, struct err *e)
 {
 	const char *text = getenv("AWS_ENDPOINT_URL_STS");
 	bool tls;
@@ -48,7 +48,7 @@ static int endpoint(const struct aws_role *role, struct assuming *s, struct err 
 	return 0;
 }
 
-static int sign(void *arg, struct http_transfer *r, struct err *e)
+static int aws_sts_sign(void *arg, struct http_transfer *r, struct err *e)
 {
 	const struct assuming *s = arg;
 	const struct aws_keys *k = s->role->keys;
@@ -105,9 +105,9 @@ static int put_form(const struct aws_role *role, struct buf *form, struct err *e
 	return buf_ok(form) ? 0 : err_nomem(e);
 }
 
-/* take - the keys of an answer. */
-static int take(const struct http_response *a, const struct aws_role *role,
-		struct aws_keys **ret, struct err *e)
+/* aws_sts_take - the keys of an answer. */
+static int aws_sts_take(const struct http_response *a, const struct aws_role *role,
+			struct aws_keys **ret, struct err *e)
 {
 	char access[256], secret[256], end[64], from[96];
 	auto_free char *token = calloc(1, FORM_MAX);
@@ -142,7 +142,7 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 				 .body_len = form->len,
 				 .body_fd = -1,
 				 .max_body = FORM_MAX,
-				 .sign = sign,
+				 .sign = aws_sts_sign,
 				 .sign_arg = s,
 				 .total_ms = STS_MS};
 	struct buf url;
@@ -160,7 +160,7 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 	w.url = (const char *)url.data;
 	rc = buf_ok(&url) ? http_do(o->net, &w, &a, e) : err_nomem(e);
 	if (rc == 0)
-		rc = take(&a, s->role, ret, e);
+		rc = aws_sts_take(&a, s->role, ret, e);
 	else if (rc != -EINTR)
 		rc = err_set(e, a.status >= 400 && a.status < 500 ? -EACCES : rc,
 			     "role '%.100s': %s%s%s", s->role->arn, a.error_code,
@@ -178,7 +178,7 @@ int aws_from_sts(const struct aws_options *o, const struct aws_role *role,
 	struct assuming s = {.role = role};
 	struct err why = ERR_INIT;
 	struct buf form;
-	int rc = endpoint(role, &s, &why);
+	int rc = aws_sts_endpoint(role, &s, &why);
 
 	*ret = NULL;
 	if (rc < 0)

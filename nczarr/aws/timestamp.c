@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-/* number - n digits at text[*at], which moves behind them. -1: they are none. */
-static int number(const char *text, size_t *at, size_t n)
+/* timestamp_number - n digits at text[*at], which moves behind them. -1: they are none. */
+static int timestamp_number(const char *text, size_t *at, size_t n)
 {
 	int v = 0;
 
@@ -40,7 +40,7 @@ int aws_time(const char *text, int64_t *ret, int64_t *ret_ns)
 	int64_t ns;
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
-		v[i] = number(text, &at, digits[i]);
+		v[i] = timestamp_number(text, &at, digits[i]);
 		if (v[i] < 0 || (i + 1 < ARRAY_LEN(v) && text[at++] != between[i]))
 			return -EINVAL;
 	}

@@ -20,7 +20,7 @@ static void curl_begin(void)
 	curl_ready = curl_global_init(CURL_GLOBAL_ALL);
 }
 
-static int copy(char **text, struct err *e)
+static int http_copy(char **text, struct err *e)
 {
 	if (!*text)
 		return 0;
@@ -30,8 +30,8 @@ static int copy(char **text, struct err *e)
 
 /* Options. */
 
-static int copy_options(struct http_client *n, const struct http_client_options *opts,
-			struct err *e)
+static int http_copy_options(struct http_client *n, const struct http_client_options *opts,
+			     struct err *e)
 {
 	int rc;
 
@@ -42,14 +42,14 @@ static int copy_options(struct http_client *n, const struct http_client_options 
 	n->opts.requests =
 		opts->requests > n->opts.connections ? opts->requests : n->opts.connections;
 	n->opts.ca_file = opts->ca_file;
-	rc = copy(&n->opts.ca_file, e);
+	rc = http_copy(&n->opts.ca_file, e);
 	if (rc == 0) {
 		n->opts.netrc_file = opts->netrc_file;
-		rc = copy(&n->opts.netrc_file, e);
+		rc = http_copy(&n->opts.netrc_file, e);
 	}
 	if (rc == 0) {
 		n->opts.proxy = opts->proxy;
-		rc = copy(&n->opts.proxy, e);
+		rc = http_copy(&n->opts.proxy, e);
 	}
 	return rc;
 }
@@ -84,7 +84,7 @@ int http_client_new(const struct http_client_options *opts, struct http_client *
 	if (!n)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&n->lock, NULL);
-	rc = copy_options(n, opts, e);
+	rc = http_copy_options(n, opts, e);
 	if (rc == 0) {
 		n->spare = alloc_array(n->opts.requests, sizeof(*n->spare));
 		rc = n->spare ? 0 : err_nomem(e);
@@ -125,7 +125,7 @@ static CURLM *multi_new(struct err *e)
 	return m;
 }
 
-static void end(struct http_client *n, bool ending)
+static void http_end(struct http_client *n, bool ending)
 {
 	bool started;
 
@@ -142,14 +142,14 @@ static void end(struct http_client *n, bool ending)
 
 void http_client_stop(struct http_client *n)
 {
-	end(n, false);
+	http_end(n, false);
 }
 
 void http_client_free(struct http_client *n)
 {
 	if (!n)
 		return;
-	end(n, true);
+	http_end(n, true);
 	if (n->multi)
 		(void)curl_multi_cleanup(n->multi);
 	(void)pthread_mutex_destroy(&n->lock);
@@ -165,7 +165,7 @@ void http_client_free(struct http_client *n)
 
 /* Requests. */
 
-static void wipe(const char *text)
+static void http_wipe(const char *text)
 {
 	char *s = (char *)(uintptr_t)text;
 
@@ -177,7 +177,7 @@ static void wipe(const char *text)
 static void free_headers(const char *const *headers)
 {
 	for (size_t i = 0; headers && headers[i]; i++)
-		wipe(headers[i]);
+		http_wipe(headers[i]);
 	free((void *)(uintptr_t)headers);
 }
 
@@ -187,11 +187,11 @@ static void request_free(struct http_transfer *r)
 	url_release(&r->first);
 	url_release(&r->at);
 	free((void *)(uintptr_t)r->want.method);
-	wipe(r->want.url);
+	http_wipe(r->want.url);
 	free_headers(r->want.headers);
-	wipe(r->want.user);
-	wipe(r->want.password);
-	wipe(r->want.bearer);
+	http_wipe(r->want.user);
+	http_wipe(r->want.password);
+	http_wipe(r->want.bearer);
 	free(r);
 }
 
@@ -393,8 +393,8 @@ static void on_done(void *arg, struct http_response *a)
 	(void)pthread_mutex_unlock(&w->lock);
 }
 
-/* await - -EINTR when nobody wants the answer any more. */
-static int await(struct http_client *n, struct http_wait *w)
+/* http_await - -EINTR when nobody wants the answer any more. */
+static int http_await(struct http_client *n, struct http_wait *w)
 {
 	int rc = 0;
 
@@ -432,7 +432,7 @@ int http_do(struct http_client *n, const struct http_request *want, struct http_
 	if (rc < 0) {
 		request_free(w.r);
 		ret->rc = rc;
-	} else if (await(n, &w) < 0 && ret->rc == -ECANCELED) {
+	} else if (http_await(n, &w) < 0 && ret->rc == -ECANCELED) {
 		ret->rc = err_set(&ret->e, -EINTR, "given up: nobody waits any more");
 	}
 	(void)pthread_cond_destroy(&w.cond);

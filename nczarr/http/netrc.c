@@ -9,8 +9,8 @@
 
 enum { WORD_MAX = 1024 };
 
-/* word - the next one, which may be quoted; false at the end, or when it is too long. */
-static bool word(const char **text, char out[WORD_MAX])
+/* netrc_word - the next one, which may be quoted; false at the end, or when it is too long. */
+static bool netrc_word(const char **text, char out[WORD_MAX])
 {
 	const char *p = *text;
 	size_t n = 0;
@@ -53,18 +53,19 @@ char *http_netrc_find(const char *text, const char *host, bool defaults)
 	bool ours = false, found = false;
 	char *ret = NULL;
 
-	while (word(&text, key)) {
+	while (netrc_word(&text, key)) {
 		bool machine = strcasecmp(key, "machine") == 0;
 
 		if (machine || strcasecmp(key, "default") == 0) {
 			if (found)
 				break;
-			ours = machine ? word(&text, value) && strcasecmp(value, host) == 0
+			ours = machine ? netrc_word(&text, value) &&
+						 strcasecmp(value, host) == 0
 				       : defaults;
 			name[0] = secret[0] = '\0';
 		} else if (strcasecmp(key, "macdef") == 0) {
 			skip_macro(&text);
-		} else if (word(&text, value) && ours) {
+		} else if (netrc_word(&text, value) && ours) {
 			if (strcasecmp(key, "login") == 0)
 				memcpy(name, value, sizeof(name));
 			else if (strcasecmp(key, "password") == 0)

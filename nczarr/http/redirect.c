@@ -11,7 +11,7 @@
 
 /* Kinds of addresses (RFC 6890 and its registries). */
 
-struct block {
+struct redirect_block {
 	uint32_t addr;
 	uint32_t bits;
 	enum address_class kind;
@@ -19,7 +19,7 @@ struct block {
 
 static enum address_class kind_of_ipv4(const uint8_t b[4])
 {
-	static const struct block blocks[] = {
+	static const struct redirect_block blocks[] = {
 		{0x00000000, 8, HTTP_LOOPBACK}, /* 0.0.0.0 is this machine */
 		{0x7f000000, 8, HTTP_LOOPBACK},
 		{0x0a000000, 8, HTTP_PRIVATE},
@@ -113,7 +113,7 @@ bool http_may_ask(struct http_transfer *r, enum address_class kind)
 
 /* Following. */
 
-static uint64_t hash_of(const struct url *u)
+static uint64_t redirect_hash_of(const struct url *u)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 	struct buf b;
@@ -169,7 +169,7 @@ static const char *forbidden(struct http_transfer *r, const struct url *to)
 /* endless - why it is not followed any further; NULL: it may be. */
 static const char *endless(struct http_transfer *r, const struct url *to)
 {
-	uint64_t hash = hash_of(to);
+	uint64_t hash = redirect_hash_of(to);
 
 	if (r->hops > HTTP_HOPS)
 		return "too many redirects";
@@ -188,7 +188,7 @@ int http_redirect(struct http_transfer *r)
 	int rc = 0;
 
 	if (r->hops++ == 0)
-		r->seen[0] = hash_of(&r->at);
+		r->seen[0] = redirect_hash_of(&r->at);
 	if (resolve(r, &to) < 0) {
 		http_fail(r, -EIO, "a redirect to something that is no address");
 		return -EIO;

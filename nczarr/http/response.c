@@ -36,7 +36,7 @@ struct line {
 	size_t name_len, n;
 };
 
-static bool is_named(const struct line *l, const char *name)
+static bool response_is_named(const struct line *l, const char *name)
 {
 	return l->name_len == strlen(name) && strncasecmp(l->name, name, l->name_len) == 0;
 }
@@ -46,8 +46,8 @@ static bool value_is(const struct line *l, const char *text)
 	return l->n == strlen(text) && strncasecmp(l->value, text, l->n) == 0;
 }
 
-/* keep - as text, when all of it fits and is printable; else nothing. */
-static void keep(char *out, size_t cap, const struct line *l)
+/* response_keep - as text, when all of it fits and is printable; else nothing. */
+static void response_keep(char *out, size_t cap, const struct line *l)
 {
 	out[0] = '\0';
 	if (l->n >= cap)
@@ -95,7 +95,7 @@ static int64_t date_of(const struct line *l)
 	char text[64];
 	time_t t;
 
-	keep(text, sizeof(text), l);
+	response_keep(text, sizeof(text), l);
 	t = text[0] ? curl_getdate(text, NULL) : -1;
 	return t > 0 && t < INT64_MAX / 1000000000 ? (int64_t)t * 1000000000 : 0;
 }
@@ -117,35 +117,35 @@ static void take_line(struct http_transfer *r, const struct line *l)
 {
 	struct http_response *a = &r->a;
 
-	if (is_named(l, "Content-Length")) {
+	if (response_is_named(l, "Content-Length")) {
 		if (str_u64(l->value, l->n, INT64_MAX, &a->length) < 0)
 			a->length = UINT64_MAX;
 		r->lengthy = a->length != UINT64_MAX;
-	} else if (is_named(l, "Transfer-Encoding")) {
+	} else if (response_is_named(l, "Transfer-Encoding")) {
 		r->lengthy = true;
-	} else if (is_named(l, "Content-Range")) {
+	} else if (response_is_named(l, "Content-Range")) {
 		take_range(a, l);
-	} else if (is_named(l, "Content-Encoding")) {
+	} else if (response_is_named(l, "Content-Encoding")) {
 		a->encoded = l->n && !value_is(l, "identity") && !value_is(l, "aws-chunked");
-	} else if (is_named(l, "ETag")) {
-		keep(a->etag, sizeof(a->etag), l);
+	} else if (response_is_named(l, "ETag")) {
+		response_keep(a->etag, sizeof(a->etag), l);
 		a->weak = strncmp(a->etag, "W/", 2) == 0;
-	} else if (is_named(l, "Last-Modified")) {
+	} else if (response_is_named(l, "Last-Modified")) {
 		a->modified = date_of(l);
-	} else if (is_named(l, "Date")) {
+	} else if (response_is_named(l, "Date")) {
 		a->date = date_of(l);
-	} else if (is_named(l, "Content-Type")) {
-		keep(a->content_type, sizeof(a->content_type), l);
-	} else if (is_named(l, "x-amz-bucket-region")) {
-		keep(a->region, sizeof(a->region), l);
-	} else if (is_named(l, "Location")) {
-		keep(a->location, sizeof(a->location), l);
-	} else if (is_named(l, "Retry-After")) {
+	} else if (response_is_named(l, "Content-Type")) {
+		response_keep(a->content_type, sizeof(a->content_type), l);
+	} else if (response_is_named(l, "x-amz-bucket-region")) {
+		response_keep(a->region, sizeof(a->region), l);
+	} else if (response_is_named(l, "Location")) {
+		response_keep(a->location, sizeof(a->location), l);
+	} else if (response_is_named(l, "Retry-After")) {
 		take_pause(r, l);
 	}
 }
 
-static bool is_space(char c)
+static bool response_is_space(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -185,9 +185,9 @@ size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 	l.name_len = (size_t)(colon - data);
 	l.value = colon + 1;
 	l.n = n - l.name_len - 1;
-	while (l.n && is_space(l.value[l.n - 1]))
+	while (l.n && response_is_space(l.value[l.n - 1]))
 		l.n--;
-	for (; l.n && is_space(*l.value); l.n--)
+	for (; l.n && response_is_space(*l.value); l.n--)
 		l.value++;
 	take_line(r, &l);
 	return n;
@@ -233,8 +233,8 @@ static bool begin_body(struct http_transfer *r)
 	return true;
 }
 
-/* put - bytes that are wanted. */
-static bool put(struct http_transfer *r, const char *data, size_t n)
+/* response_put - bytes that are wanted. */
+static bool response_put(struct http_transfer *r, const char *data, size_t n)
 {
 	struct http_response *a = &r->a;
 	const struct http_request *w = &r->want;
@@ -266,7 +266,7 @@ static bool put_cut(struct http_transfer *r, const char *data, size_t n)
 	r->skip -= skip;
 	data += skip;
 	n = (size_t)u64_min(n - skip, r->want.part_len - have);
-	if (n && !put(r, data, n))
+	if (n && !response_put(r, data, n))
 		return false;
 	return have + n < r->want.part_len || stop_with(r, FAULT_ENOUGH);
 }
@@ -281,7 +281,7 @@ size_t http_on_body(char *data, size_t size, size_t n, void *arg)
 		return 0;
 	if (n == 0)
 		return 0;
-	return (r->a.cut ? put_cut(r, data, n) : put(r, data, n)) ? n : 0;
+	return (r->a.cut ? put_cut(r, data, n) : response_put(r, data, n)) ? n : 0;
 }
 
 /* What is sent. */

@@ -41,9 +41,9 @@ void http_fail(struct http_transfer *r, int rc, const char *fmt, ...)
 	buf_release(&b);
 }
 
-/* again - a try may follow, unless the time, the tries, or the nature of the request forbid it.
- * reached: the server may have done what it was asked. r->a says already what happened. */
-static enum http_verdict again(struct http_transfer *r, bool reached)
+/* retry_again - a try may follow, unless the time, the tries, or the nature of the request forbid
+ * it. reached: the server may have done what it was asked. r->a says already what happened. */
+static enum http_verdict retry_again(struct http_transfer *r, bool reached)
 {
 	if (r->a.tries >= r->net->opts.tries || (reached && r->want.once))
 		return HTTP_DONE;
@@ -72,7 +72,7 @@ int64_t http_pause(struct http_transfer *r)
 
 /* Statuses. */
 
-static const char *reason(uint32_t status)
+static const char *retry_reason(uint32_t status)
 {
 	switch (status) {
 	case 400:
@@ -148,7 +148,7 @@ static void take_code(struct http_response *a)
 	a->error_code[n] = '\0';
 }
 
-static bool code_is(const struct http_response *a, const char *code)
+static bool retry_code_is(const struct http_response *a, const char *code)
 {
 	return strcmp(a->error_code, code) == 0;
 }
@@ -156,32 +156,33 @@ static bool code_is(const struct http_response *a, const char *code)
 /* not_done - the server says that it did nothing. */
 static bool not_done(const struct http_response *a)
 {
-	return a->status == 429 || code_is(a, "SlowDown") || code_is(a, "RequestTimeout");
+	return a->status == 429 || retry_code_is(a, "SlowDown") ||
+	       retry_code_is(a, "RequestTimeout");
 }
 
-static bool passing(const struct http_response *a)
+static bool retry_passing(const struct http_response *a)
 {
 	return a->status == 408 || a->status == 429 || a->status == 500 || a->status == 502 ||
-	       a->status == 503 || a->status == 504 || code_is(a, "SlowDown") ||
-	       code_is(a, "InternalError") || code_is(a, "RequestTimeout");
+	       a->status == 503 || a->status == 504 || retry_code_is(a, "SlowDown") ||
+	       retry_code_is(a, "InternalError") || retry_code_is(a, "RequestTimeout");
 }
 
-static enum http_verdict refused(struct http_transfer *r)
+static enum http_verdict retry_refused(struct http_transfer *r)
 {
 	struct http_response *a = &r->a;
 	bool code = a->error_code[0];
 
-	http_fail(r, rc_of(a->status), "%s (HTTP %u%s%s)", reason(a->status),
+	http_fail(r, rc_of(a->status), "%s (HTTP %u%s%s)", retry_reason(a->status),
 		  (unsigned int)a->status, code ? ", " : "", a->error_code);
-	if (!passing(a)) {
+	if (!retry_passing(a)) {
 		if (r->want.judge && r->want.judge(r->want.sign_arg, a))
-			return again(r, false);
+			return retry_again(r, false);
 		return HTTP_DONE;
 	}
 	if (r->pause_ms && cancel_now() + r->pause_ms * HTTP_MS >= r->until)
 		http_fail(r, -EIO, "%s (HTTP %u), and wants to be left alone for %u seconds",
-			  reason(a->status), (unsigned int)a->status, r->pause_ms / 1000);
-	return again(r, !not_done(a));
+			  retry_reason(a->status), (unsigned int)a->status, r->pause_ms / 1000);
+	return retry_again(r, !not_done(a));
 }
 
 /* Answers. */
@@ -226,14 +227,14 @@ static enum http_verdict accepted(struct http_transfer *r)
 	wrong = contradiction(r);
 	if (wrong) {
 		http_fail(r, -EIO, "%s", wrong);
-		return again(r, true);
+		return retry_again(r, true);
 	}
 	a->rc = 0;
 	a->e = (struct err)ERR_INIT;
 	if (r->want.judge && r->want.judge(r->want.sign_arg, a)) {
 		http_fail(r, -EIO, "the server failed%s%s", a->error_code[0] ? ": " : "",
 			  a->error_code);
-		return again(r, true);
+		return retry_again(r, true);
 	}
 	return HTTP_DONE;
 }
@@ -246,7 +247,7 @@ static enum http_verdict answered(struct http_transfer *r)
 		a->body.len = (size_t)r->room_len;
 	else
 		take_code(a);
-	return a->status >= 400 ? refused(r) : accepted(r);
+	return a->status >= 400 ? retry_refused(r) : accepted(r);
 }
 
 /* Faults. */
@@ -289,11 +290,11 @@ static enum http_verdict faulty(struct http_transfer *r)
 		return HTTP_DONE;
 	case FAULT_CONNECT:
 		http_fail(r, -ETIMEDOUT, "no connection within %u ms", o->connect_ms);
-		return again(r, false);
+		return retry_again(r, false);
 	case FAULT_STALL:
 		r->fresh = true; /* who knows what became of the connection */
 		http_fail(r, -ETIMEDOUT, "the server said nothing for %u ms", o->stall_ms);
-		return again(r, true);
+		return retry_again(r, true);
 	case FAULT_TOTAL:
 		http_fail(r, -ETIMEDOUT, "no whole answer within %u ms",
 			  r->want.total_ms ? r->want.total_ms : o->total_ms);
@@ -304,8 +305,8 @@ static enum http_verdict faulty(struct http_transfer *r)
 	}
 }
 
-/* broken - libcurl's own words, which name hosts and numbers but nothing of the request. */
-static enum http_verdict broken(struct http_transfer *r, CURLcode code)
+/* retry_broken - libcurl's own words, which name hosts and numbers but nothing of the request. */
+static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 {
 	const char *text = r->text[0] ? r->text : curl_easy_strerror(code);
 
@@ -313,7 +314,7 @@ static enum http_verdict broken(struct http_transfer *r, CURLcode code)
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 		http_fail(r, -EIO, "%s: is its name right?", text);
-		return ++r->tries_here < NAME_TRIES ? again(r, false) : HTTP_DONE;
+		return ++r->tries_here < NAME_TRIES ? retry_again(r, false) : HTTP_DONE;
 	case CURLE_PEER_FAILED_VERIFICATION:
 		http_fail(r, -EIO,
 			  "%s: the server cannot prove who it is (-o ca_file= names "
@@ -337,14 +338,14 @@ static enum http_verdict broken(struct http_transfer *r, CURLcode code)
 		return HTTP_DONE;
 	case CURLE_OPERATION_TIMEDOUT:
 		http_fail(r, -ETIMEDOUT, "no connection within %u ms", r->net->opts.connect_ms);
-		return again(r, r->sent);
+		return retry_again(r, r->sent);
 	case CURLE_PARTIAL_FILE:
 	case CURLE_GOT_NOTHING:
 		http_fail(r, -EIO, "the server ended its answer before the end: %s", text);
-		return again(r, true);
+		return retry_again(r, true);
 	default:
 		http_fail(r, -EIO, "%s", text);
-		return again(r, r->sent);
+		return retry_again(r, r->sent);
 	}
 }
 
@@ -359,5 +360,5 @@ enum http_verdict http_verdict(struct http_transfer *r, CURLcode code)
 	}
 	if (r->fault != FAULT_NONE)
 		return faulty(r);
-	return broken(r, code);
+	return retry_broken(r, code);
 }

@@ -106,8 +106,8 @@ static bool concat_host(struct http_transfer *r)
 	return h != NULL;
 }
 
-/* has_room - with HTTP/2 all requests share a connection. */
-static bool has_room(const struct http_client *n, const struct http_transfer *r)
+/* scheduler_has_room - with HTTP/2 all requests share a connection. */
+static bool scheduler_has_room(const struct http_client *n, const struct http_transfer *r)
 {
 	const struct http_host *h = r->host;
 	uint32_t most = h->http2 ? n->opts.requests : n->opts.connections;
@@ -120,7 +120,7 @@ static bool has_room(const struct http_client *n, const struct http_transfer *r)
 
 /* Ends. */
 
-static void finish(struct http_transfer *r)
+static void scheduler_finish(struct http_transfer *r)
 {
 	struct buf b;
 
@@ -141,7 +141,7 @@ static void queue(struct http_transfer *r)
 
 	if (!r->host && !concat_host(r)) {
 		http_fail(r, -ENOMEM, "out of memory");
-		finish(r);
+		scheduler_finish(r);
 		return;
 	}
 	http_put(r->want.background ? &n->back : &n->front, r);
@@ -171,8 +171,8 @@ static void note_version(struct http_transfer *r)
 		r->host->http1 = true;
 }
 
-/* settle - what becomes of a request whose try ended. */
-static void settle(struct http_transfer *r, CURLcode code)
+/* scheduler_settle - what becomes of a request whose try ended. */
+static void scheduler_settle(struct http_transfer *r, CURLcode code)
 {
 	enum http_verdict verdict;
 
@@ -189,7 +189,7 @@ static void settle(struct http_transfer *r, CURLcode code)
 		r->due = cancel_now() + http_pause(r);
 		http_put(&r->net->paused, r);
 	} else {
-		finish(r);
+		scheduler_finish(r);
 	}
 }
 
@@ -218,11 +218,11 @@ static void fly(struct http_transfer *r)
 		rc = err_nomem(&e);
 	land(r);
 	http_fail(r, rc, "%s", e.msg);
-	finish(r);
+	scheduler_finish(r);
 }
 
-/* start - as many as may go. A host that is full holds up only its own. */
-static void start(struct http_list *l)
+/* scheduler_start - as many as may go. A host that is full holds up only its own. */
+static void scheduler_start(struct http_list *l)
 {
 	struct http_transfer *r = l->first, *next;
 
@@ -230,7 +230,7 @@ static void start(struct http_list *l)
 		next = r->next;
 		if (r->net->flying.n >= r->net->opts.requests)
 			return;
-		if (!has_room(r->net, r))
+		if (!scheduler_has_room(r->net, r))
 			continue;
 		http_take(l, r);
 		fly(r);
@@ -260,7 +260,7 @@ static void check_flying(struct http_client *n, int64_t now)
 		next = r->next;
 		r->fault = r->fault ? r->fault : too_long(r, now);
 		if (r->fault >= FAULT_STALL)
-			settle(r, CURLE_OPERATION_TIMEDOUT);
+			scheduler_settle(r, CURLE_OPERATION_TIMEDOUT);
 	}
 }
 
@@ -291,7 +291,7 @@ static void check_queue(struct http_client *n, struct http_list *l, int64_t now)
 			continue;
 		http_take(l, r);
 		http_fail(r, -ETIMEDOUT, "the server answers nobody");
-		finish(r);
+		scheduler_finish(r);
 	}
 }
 
@@ -332,11 +332,11 @@ static void cancel_in(struct http_list *l, bool all)
 		else
 			http_take(l, r);
 		http_fail(r, -ECANCELED, "given up");
-		finish(r);
+		scheduler_finish(r);
 	}
 }
 
-static void cancel(struct http_client *n, bool all)
+static void scheduler_cancel(struct http_client *n, bool all)
 {
 	cancel_in(&n->flying, all);
 	cancel_in(&n->paused, all);
@@ -378,7 +378,7 @@ static void take_results(struct http_client *n)
 		while (r && r->easy != m->easy_handle)
 			r = r->next;
 		if (r)
-			settle(r, code); /* m is not valid any more */
+			scheduler_settle(r, code); /* m is not valid any more */
 	}
 }
 
@@ -388,10 +388,10 @@ static void run_once(struct http_client *n)
 	int64_t now = cancel_now();
 
 	if (atomic_exchange(&n->cancels, 0))
-		cancel(n, false);
+		scheduler_cancel(n, false);
 	check_paused(n, now);
-	start(&n->front);
-	start(&n->back);
+	scheduler_start(&n->front);
+	scheduler_start(&n->back);
 	(void)curl_multi_perform(n->multi,
 				 &running); /* what is wrong is said of each transfer */
 	take_results(n);
@@ -399,8 +399,8 @@ static void run_once(struct http_client *n)
 	check_flying(n, now);
 	check_queue(n, &n->front, now);
 	check_queue(n, &n->back, now);
-	start(&n->front); /* what ended made room */
-	start(&n->back);
+	scheduler_start(&n->front); /* what ended made room */
+	scheduler_start(&n->back);
 }
 
 void *http_run(void *arg)
@@ -410,12 +410,12 @@ void *http_run(void *arg)
 
 	while (take_inbox(n, &stopping)) {
 		if (stopping)
-			cancel(n, true);
+			scheduler_cancel(n, true);
 		else
 			run_once(n);
 		(void)curl_multi_poll(n->multi, NULL, 0, wait_ms(n, cancel_now()), NULL);
 	}
-	cancel(n, true);
+	scheduler_cancel(n, true);
 	while (n->n_spare)
 		curl_easy_cleanup(n->spare[--n->n_spare]);
 	while (n->hosts) {

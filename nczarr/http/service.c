@@ -23,8 +23,8 @@ struct http {
 	bool public_only;
 };
 
-/* fetch - one object_range, which may take two requests. */
-struct fetch {
+/* service_fetch - one object_range, which may take two requests. */
+struct service_fetch {
 	struct http *h;
 	struct object_range r; /* texts owned */
 	char *key, *etag, *unless, *url, *token;
@@ -36,26 +36,26 @@ struct fetch {
 	uint64_t size;   /* which the beginning of a tail was reckoned from */
 };
 
-static void wipe(char *s)
+static void service_wipe(char *s)
 {
 	if (s)
 		explicit_bzero(s, strlen(s));
 	free(s);
 }
 
-static void fetch_free(struct fetch *f)
+static void service_fetch_free(struct service_fetch *f)
 {
 	free(f->key);
 	free(f->etag);
 	free(f->unless);
-	wipe(f->url);
-	wipe(f->token);
+	service_wipe(f->url);
+	service_wipe(f->token);
 	free(f);
 }
 
-/* end - with what came; takes data. */
-static void end(struct fetch *f, int rc, const struct err *e, const struct object_info *info,
-		uint64_t off, struct buf *body)
+/* service_end - with what came; takes data. */
+static void service_end(struct service_fetch *f, int rc, const struct err *e,
+			const struct object_info *info, uint64_t off, struct buf *body)
 {
 	struct object_got got = {.rc = rc, .off = off};
 
@@ -68,10 +68,10 @@ static void end(struct fetch *f, int rc, const struct err *e, const struct objec
 	if (body)
 		got.data = buf_take(body, &got.len);
 	f->done(f->arg, &got);
-	fetch_free(f);
+	service_fetch_free(f);
 }
 
-NZ_PRINTF(3, 4) static void fail(struct fetch *f, int rc, const char *fmt, ...)
+NZ_PRINTF(3, 4) static void service_fail(struct service_fetch *f, int rc, const char *fmt, ...)
 {
 	struct err e = ERR_INIT;
 	char text[256];
@@ -82,15 +82,15 @@ NZ_PRINTF(3, 4) static void fail(struct fetch *f, int rc, const char *fmt, ...)
 		text[0] = '\0';
 	va_end(ap);
 	err_set(&e, rc, "'%.120s': '%.60s': %s", f->h->shown, f->r.key, text);
-	end(f, rc, &e, NULL, 0, NULL);
+	service_end(f, rc, &e, NULL, 0, NULL);
 }
 
 /* Asking. */
 
-static void on_answer(void *arg, struct http_response *a);
+static void service_on_answer(void *arg, struct http_response *a);
 
 /* range_line - "Range: bytes=0-99"; "" when all of it is wanted. */
-static void range_line(const struct fetch *f, char out[80])
+static void range_line(const struct service_fetch *f, char out[80])
 {
 	const struct object_range *r = &f->r;
 	unsigned long long off = r->off, last = 0;
@@ -107,7 +107,7 @@ static void range_line(const struct fetch *f, char out[80])
 	(void)snprintf(out, 80, "Range: bytes=%llu-%llu", off, last);
 }
 
-static int ask(struct fetch *f, struct err *e)
+static int service_ask(struct service_fetch *f, struct err *e)
 {
 	const struct http *h = f->h;
 	const struct object_range *r = &f->r;
@@ -142,21 +142,21 @@ static int ask(struct fetch *f, struct err *e)
 		lines[n++] = none;
 	}
 	lines[n] = NULL;
-	return http_start(h->net, &w, on_answer, f, e);
+	return http_start(h->net, &w, service_on_answer, f, e);
 }
 
 /* ask_again - from the net's thread: the second request of a fetch. */
-static void ask_again(struct fetch *f)
+static void ask_again(struct service_fetch *f)
 {
 	struct err e = ERR_INIT;
-	int rc = ask(f, &e);
+	int rc = service_ask(f, &e);
 
 	if (rc < 0)
-		end(f, rc, &e, NULL, 0, NULL);
+		service_end(f, rc, &e, NULL, 0, NULL);
 }
 
 /* ask_size - what it is, before or instead of anything else. */
-static void ask_size(struct fetch *f, bool after)
+static void ask_size(struct service_fetch *f, bool after)
 {
 	f->asked_size = true;
 	f->after = after;
@@ -167,7 +167,7 @@ static void ask_size(struct fetch *f, bool after)
 
 /* Understanding. */
 
-static void info_came(struct fetch *f, const struct object_info *info);
+static void info_came(struct service_fetch *f, const struct object_info *info);
 
 static void info_of(const struct http_response *a, struct object_info *ret)
 {
@@ -186,8 +186,8 @@ static bool refused_head(const struct http_response *a)
 	return a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501;
 }
 
-/* behind - an answer that says that there is nothing at or behind an offset. */
-static void behind(struct fetch *f, const struct http_response *a)
+/* service_behind - an answer that says that there is nothing at or behind an offset. */
+static void service_behind(struct service_fetch *f, const struct http_response *a)
 {
 	struct object_info info;
 
@@ -196,25 +196,27 @@ static void behind(struct fetch *f, const struct http_response *a)
 		if (f->by_get && info.size == 0)
 			info_came(f, &info);
 		else
-			fail(f, -EIO,
-			     "the server has no first byte, and does not say that it is "
-			     "empty (HTTP 416)");
+			service_fail(
+				f, -EIO,
+				"the server has no first byte, and does not say that it is "
+				"empty (HTTP 416)");
 		return;
 	}
 	if (f->r.what == OBJECT_PART && info.size != UINT64_MAX && info.size > f->r.off) {
-		fail(f, -EBADMSG, "the server says that %llu bytes end before byte %llu",
-		     (unsigned long long)info.size, (unsigned long long)f->r.off);
+		service_fail(f, -EBADMSG,
+			     "the server says that %llu bytes end before byte %llu",
+			     (unsigned long long)info.size, (unsigned long long)f->r.off);
 		return;
 	}
 	if (f->r.what == OBJECT_PART && info.size != UINT64_MAX && info.etag[0]) {
-		end(f, 0, NULL, &info, f->r.off, NULL);
+		service_end(f, 0, NULL, &info, f->r.off, NULL);
 		return;
 	}
 	/* Which version ends there is not said; and of a tail it may only not be understood. */
 	ask_size(f, f->r.what == OBJECT_PART);
 }
 
-static void failed(struct fetch *f, struct http_response *a)
+static void service_failed(struct service_fetch *f, struct http_response *a)
 {
 	struct object_info info;
 
@@ -222,19 +224,19 @@ static void failed(struct fetch *f, struct http_response *a)
 		f->by_get = true;
 		ask_again(f);
 	} else if (a->rc == -ERANGE && a->status == 416 && f->r.what != OBJECT_ALL) {
-		behind(f, a);
+		service_behind(f, a);
 	} else if (a->rc == -EFBIG && f->r.what == OBJECT_TAIL && !f->asked_size) {
 		ask_size(f, false); /* it does not know tails, and sends all */
 	} else if (a->rc == -EFBIG && f->r.what == OBJECT_ALL) {
 		info_of(a, &info);
-		end(f, -ERANGE, &a->e, &info, 0, NULL);
+		service_end(f, -ERANGE, &a->e, &info, 0, NULL);
 	} else {
-		end(f, a->rc, &a->e, NULL, 0, NULL);
+		service_end(f, a->rc, &a->e, NULL, 0, NULL);
 	}
 }
 
 /* wrong_range - what is wrong with the range of an answer; NULL: nothing. */
-static const char *wrong_range(const struct fetch *f, const struct http_response *a)
+static const char *wrong_range(const struct service_fetch *f, const struct http_response *a)
 {
 	const struct object_range *r = &f->r;
 	uint64_t size = a->range_size, end = UINT64_MAX;
@@ -263,7 +265,7 @@ static const char *wrong_range(const struct fetch *f, const struct http_response
 }
 
 /* is_short - all of a file was sent, and the part that was kept is not what its length says. */
-static bool is_short(const struct fetch *f, const struct http_response *a)
+static bool is_short(const struct service_fetch *f, const struct http_response *a)
 {
 	uint64_t size = a->length, want;
 
@@ -274,19 +276,19 @@ static bool is_short(const struct fetch *f, const struct http_response *a)
 }
 
 /* info_came - it is all that was asked for, or the rest can be asked for now. */
-static void info_came(struct fetch *f, const struct object_info *info)
+static void info_came(struct service_fetch *f, const struct object_info *info)
 {
 	struct object_range *r = &f->r;
 
 	if (!f->asked_size) {
-		end(f, 0, NULL, info, 0, NULL);
+		service_end(f, 0, NULL, info, 0, NULL);
 	} else if (info->size == UINT64_MAX) {
-		fail(f, -EOPNOTSUPP,
-		     "the server neither says how large it is nor sends its end");
+		service_fail(f, -EOPNOTSUPP,
+			     "the server neither says how large it is nor sends its end");
 	} else if (f->after && info->size > r->off) {
-		fail(f, -ESTALE, "it is another version by now");
+		service_fail(f, -ESTALE, "it is another version by now");
 	} else if (f->after || info->size == 0 || r->len == 0) {
-		end(f, 0, NULL, info, f->after ? r->off : info->size, NULL);
+		service_end(f, 0, NULL, info, f->after ? r->off : info->size, NULL);
 	} else {
 		r->what = OBJECT_PART;
 		r->len = u64_min(r->len, info->size);
@@ -300,7 +302,7 @@ static void info_came(struct fetch *f, const struct object_info *info)
 	}
 }
 
-static void came(struct fetch *f, struct http_response *a)
+static void came(struct service_fetch *f, struct http_response *a)
 {
 	const struct object_range *r = &f->r;
 	const char *wrong = wrong_range(f, a);
@@ -312,42 +314,42 @@ static void came(struct fetch *f, struct http_response *a)
 	    (!a->cut || (a->body.len && a->body.len < r->len)))
 		info.size = off + a->body.len; /* all of it came, and it did not say how much */
 	if (a->encoded && r->what != OBJECT_HEAD) {
-		fail(f, -EIO,
-		     "the server sends it compressed (Content-Encoding), although "
-		     "it was asked for as it is");
+		service_fail(f, -EIO,
+			     "the server sends it compressed (Content-Encoding), although "
+			     "it was asked for as it is");
 		return;
 	}
 	if (wrong) {
-		fail(f, -EBADMSG, "the server sends %s", wrong);
+		service_fail(f, -EBADMSG, "the server sends %s", wrong);
 		return;
 	}
 	if (a->status != 200 && a->status != 206) {
-		fail(f, -EIO, "an answer that nobody asked for (HTTP %u)",
-		     (unsigned int)a->status);
+		service_fail(f, -EIO, "an answer that nobody asked for (HTTP %u)",
+			     (unsigned int)a->status);
 		return;
 	}
 	if (r->etag && strcmp(r->etag, info.etag) != 0)
-		fail(f, -ESTALE, "it is another version by now");
+		service_fail(f, -ESTALE, "it is another version by now");
 	else if (r->unless && info.etag[0] && strcmp(r->unless, info.etag) == 0)
-		end(f, -EALREADY, NULL, NULL, 0, NULL);
+		service_end(f, -EALREADY, NULL, NULL, 0, NULL);
 	else if (r->what == OBJECT_HEAD)
 		info_came(f, &info);
 	else if (is_short(f, a))
-		fail(f, -EBADMSG, "the answer has another length than it says");
+		service_fail(f, -EBADMSG, "the answer has another length than it says");
 	else if (f->size && info.size != f->size && info.size != UINT64_MAX)
-		fail(f, -ESTALE, "it is another version by now");
+		service_fail(f, -ESTALE, "it is another version by now");
 	else
-		end(f, 0, NULL, &info, off, &a->body);
+		service_end(f, 0, NULL, &info, off, &a->body);
 }
 
-static void on_answer(void *arg, struct http_response *a)
+static void service_on_answer(void *arg, struct http_response *a)
 {
-	struct fetch *f = arg;
+	struct service_fetch *f = arg;
 
 	if (a->rc == 0 && a->status == 304)
-		end(f, -EALREADY, NULL, NULL, 0, NULL);
+		service_end(f, -EALREADY, NULL, NULL, 0, NULL);
 	else if (a->rc < 0)
-		failed(f, a);
+		service_failed(f, a);
 	else
 		came(f, a);
 	http_response_release(a);
@@ -409,20 +411,20 @@ static int read_token(const struct http *h, char **ret, struct err *e)
 			      h->bearer_file);
 }
 
-static int copy(const char *text, char **ret, struct err *e)
+static int service_copy(const char *text, char **ret, struct err *e)
 {
 	*ret = text ? strdup(text) : NULL;
 	return text && !*ret ? err_nomem(e) : 0;
 }
 
-static int fill(struct fetch *f, const struct object_range *r, struct err *e)
+static int service_fill(struct service_fetch *f, const struct object_range *r, struct err *e)
 {
-	int rc = copy(r->key, &f->key, e);
+	int rc = service_copy(r->key, &f->key, e);
 
 	if (rc == 0)
-		rc = copy(r->etag && r->etag[0] ? r->etag : NULL, &f->etag, e);
+		rc = service_copy(r->etag && r->etag[0] ? r->etag : NULL, &f->etag, e);
 	if (rc == 0)
-		rc = copy(r->unless && r->unless[0] ? r->unless : NULL, &f->unless, e);
+		rc = service_copy(r->unless && r->unless[0] ? r->unless : NULL, &f->unless, e);
 	if (rc == 0)
 		rc = put_url(f->h, r->key, &f->url, e);
 	if (rc == 0 && !f->h->user)
@@ -439,7 +441,7 @@ static int fill(struct fetch *f, const struct object_range *r, struct err *e)
 static int http_fetch(struct object_service *o, const struct object_range *r, object_done *done,
 		      void *arg, struct err *e)
 {
-	struct fetch *f = calloc(1, sizeof(*f));
+	struct service_fetch *f = calloc(1, sizeof(*f));
 	int rc;
 
 	if (!f)
@@ -447,11 +449,11 @@ static int http_fetch(struct object_service *o, const struct object_range *r, ob
 	f->h = CONTAINER_OF(o, struct http, o);
 	f->done = done;
 	f->arg = arg;
-	rc = fill(f, r, e);
+	rc = service_fill(f, r, e);
 	if (rc == 0)
-		rc = ask(f, e);
+		rc = service_ask(f, e);
 	if (rc < 0)
-		fetch_free(f);
+		service_fetch_free(f);
 	return rc;
 }
 
@@ -460,10 +462,10 @@ static void http_close(struct object_service *o)
 	struct http *h = CONTAINER_OF(o, struct http, o);
 
 	free(h->url);
-	wipe(h->query);
+	service_wipe(h->query);
 	free(h->shown);
-	wipe(h->user);
-	wipe(h->password);
+	service_wipe(h->user);
+	service_wipe(h->password);
 	free(h->bearer_file);
 	free(h);
 }
@@ -483,17 +485,17 @@ int http_service_open(struct http_client *net, const struct remote_options *opts
 	if (!h)
 		return err_nomem(e);
 	h->net = net;
-	rc = copy(t->url, &h->url, e);
+	rc = service_copy(t->url, &h->url, e);
 	if (rc == 0)
-		rc = copy(t->query, &h->query, e);
+		rc = service_copy(t->query, &h->query, e);
 	if (rc == 0)
-		rc = copy(t->shown, &h->shown, e);
+		rc = service_copy(t->shown, &h->shown, e);
 	if (rc == 0)
-		rc = copy(t->user, &h->user, e);
+		rc = service_copy(t->user, &h->user, e);
 	if (rc == 0)
-		rc = copy(t->password, &h->password, e);
+		rc = service_copy(t->password, &h->password, e);
 	if (rc == 0)
-		rc = copy(t->no_token ? NULL : opts->bearer_file, &h->bearer_file, e);
+		rc = service_copy(t->no_token ? NULL : opts->bearer_file, &h->bearer_file, e);
 	h->public_only = t->public_only;
 	h->o = (struct object_service){.ops = &http_ops, .name = h->shown};
 	if (rc < 0) {

@@ -130,7 +130,7 @@ static int set_credentials(struct http_transfer *r, struct err *e)
 
 /* What is said. */
 
-static int set_headers(struct http_transfer *r, struct err *e)
+static int transfer_set_headers(struct http_transfer *r, struct err *e)
 {
 	const struct http_request *w = &r->want;
 	int rc = http_header(r, "Accept-Encoding: identity", e);
@@ -257,11 +257,11 @@ int http_try(struct http_transfer *r, struct err *e)
 	set_method(r);
 	rc = set_address(r, e);
 	if (rc == 0)
-		rc = set_headers(r, e);
+		rc = transfer_set_headers(r, e);
 	return rc == 0 && r->unset ? err_nomem(e) : rc;
 }
 
-static void wipe(char *s, size_t n)
+static void transfer_wipe(char *s, size_t n)
 {
 	if (s)
 		explicit_bzero(s, n);
@@ -284,8 +284,8 @@ void http_try_end(struct http_transfer *r)
 		explicit_bzero(s->data, strlen(s->data));
 	curl_slist_free_all(r->headers);
 	r->headers = NULL;
-	wipe(r->url, r->url ? strlen(r->url) : 0);
+	transfer_wipe(r->url, r->url ? strlen(r->url) : 0);
 	r->url = NULL;
-	wipe(r->auth, r->auth ? strlen(r->auth) : 0);
+	transfer_wipe(r->auth, r->auth ? strlen(r->auth) : 0);
 	r->auth = NULL;
 }

@@ -21,7 +21,7 @@
 enum { COST_VALUE = 80, COST_LIST = 150, COST_OBJECT = 350 };
 #define COST_MAX ((uint64_t)1 << 30)
 
-struct pass {
+struct json_reader_pass {
 	const char *in;
 	size_t n, at;
 	size_t token; /* where the last token begins */
@@ -34,40 +34,40 @@ struct pass {
 	const char *why; /* what is wrong at `token` */
 };
 
-static bool digit(const struct pass *p, size_t at)
+static bool json_reader_digit(const struct json_reader_pass *p, size_t at)
 {
 	return at < p->n && p->in[at] >= '0' && p->in[at] <= '9';
 }
 
-static bool word(const struct pass *p, size_t at, const char *text)
+static bool json_reader_word(const struct json_reader_pass *p, size_t at, const char *text)
 {
 	size_t len = strlen(text);
 
 	return p->n - at >= len && memcmp(p->in + at, text, len) == 0;
 }
 
-/* number - length of the number at `at`; 0: there is none. */
-static size_t number(const struct pass *p)
+/* json_reader_number - length of the number at `at`; 0: there is none. */
+static size_t json_reader_number(const struct json_reader_pass *p)
 {
 	size_t i = p->at, mantissa;
 
 	if (p->in[i] == '-')
 		i++;
-	if (word(p, i, "Infinity"))
+	if (json_reader_word(p, i, "Infinity"))
 		return i + 8 - p->at;
-	if (word(p, i, "NaN"))
+	if (json_reader_word(p, i, "NaN"))
 		return i == p->at ? 3 : 0;
 	mantissa = i;
-	if (digit(p, i) && p->in[i] == '0' && digit(p, i + 1))
+	if (json_reader_digit(p, i) && p->in[i] == '0' && json_reader_digit(p, i + 1))
 		return 0;
-	while (digit(p, i))
+	while (json_reader_digit(p, i))
 		i++;
 	if (i < p->n && p->in[i] == '.') {
-		if (i == mantissa && !digit(p, i + 1))
+		if (i == mantissa && !json_reader_digit(p, i + 1))
 			return 0;
 		i++;
 	}
-	while (digit(p, i))
+	while (json_reader_digit(p, i))
 		i++;
 	if (i == mantissa)
 		return 0;
@@ -75,17 +75,17 @@ static size_t number(const struct pass *p)
 		i++;
 		if (i < p->n && (p->in[i] == '+' || p->in[i] == '-'))
 			i++;
-		if (!digit(p, i))
+		if (!json_reader_digit(p, i))
 			return 0;
-		while (digit(p, i))
+		while (json_reader_digit(p, i))
 			i++;
 	}
 	return i - p->at;
 }
 
-static bool take_number(struct pass *p)
+static bool json_reader_take_number(struct json_reader_pass *p)
 {
-	size_t len = number(p);
+	size_t len = json_reader_number(p);
 
 	if (len == 0 || p->key_next) {
 		p->why = len ? "a key that is no text" : "not a number";
@@ -100,7 +100,7 @@ static bool take_number(struct pass *p)
 	return true;
 }
 
-static bool take_text(struct pass *p)
+static bool json_reader_take_text(struct json_reader_pass *p)
 {
 	size_t i = p->at + 1;
 
@@ -120,7 +120,7 @@ static bool take_text(struct pass *p)
 	return true;
 }
 
-static bool letter(const struct pass *p, size_t at)
+static bool letter(const struct json_reader_pass *p, size_t at)
 {
 	char c = at < p->n ? p->in[at] : '\0';
 
@@ -128,7 +128,7 @@ static bool letter(const struct pass *p, size_t at)
 }
 
 /* take_other - structure, blanks, literals: as they are. */
-static bool take_other(struct pass *p)
+static bool take_other(struct json_reader_pass *p)
 {
 	char c = p->in[p->at];
 
@@ -161,8 +161,8 @@ static bool take_other(struct pass *p)
 	return true;
 }
 
-/* run - false: p->why says what is wrong, or memory was short. */
-static bool run(struct pass *p)
+/* json_reader_run - false: p->why says what is wrong, or memory was short. */
+static bool json_reader_run(struct json_reader_pass *p)
 {
 	while (p->at < p->n && p->out.len < p->stop) {
 		char c = p->in[p->at];
@@ -171,9 +171,9 @@ static bool run(struct pass *p)
 		if (!strchr(" \t\r\n", c))
 			p->token = p->at;
 		if (c == '"')
-			ok = take_text(p);
+			ok = json_reader_take_text(p);
 		else if ((c >= '0' && c <= '9') || c == '-' || c == '.' || c == 'N' || c == 'I')
-			ok = take_number(p);
+			ok = json_reader_take_number(p);
 		else
 			ok = take_other(p);
 		if (!ok || !buf_ok(&p->out))
@@ -186,22 +186,22 @@ static bool run(struct pass *p)
 	return true;
 }
 
-static void start(struct pass *p, const void *in, size_t n, size_t stop)
+static void json_reader_start(struct json_reader_pass *p, const void *in, size_t n, size_t stop)
 {
-	*p = (struct pass){.in = in, .n = n, .stop = stop};
+	*p = (struct json_reader_pass){.in = in, .n = n, .stop = stop};
 	/* a number takes three bytes more, and is at least one long */
 	buf_init(&p->out, n > SIZE_MAX / 8 ? SIZE_MAX : 4 * n + 16);
 }
 
-/* blank - whether there is nothing but white space. */
-static bool blank(const char *p, size_t n)
+/* json_reader_blank - whether there is nothing but white space. */
+static bool json_reader_blank(const char *p, size_t n)
 {
 	while (n && strchr(" \t\r\n", *p) && *p)
 		p++, n--;
 	return n == 0;
 }
 
-static int wrong(const struct pass *p, const char *why, struct err *e)
+static int json_reader_wrong(const struct json_reader_pass *p, const char *why, struct err *e)
 {
 	size_t line = 1, column = 1;
 
@@ -212,13 +212,14 @@ static int wrong(const struct pass *p, const char *why, struct err *e)
 	return err_set(e, -EBADMSG, "not JSON at line %zu, column %zu: %s", line, column, why);
 }
 
-/* explain - jansson's words, at the place of the original text. What it saw there is left out: it
- * is not what the document says. */
-static int explain(const struct pass *done, const json_error_t *je, struct err *e)
+/* json_reader_explain - jansson's words, at the place of the original text. What it saw there is
+ * left out: it is not what the document says. */
+static int json_reader_explain(const struct json_reader_pass *done, const json_error_t *je,
+			       struct err *e)
 {
 	bool end = strstr(je->text, " near end of file") != NULL;
 	const char *near = end ? NULL : strstr(je->text, " near ");
-	struct pass p;
+	struct json_reader_pass p;
 	char text[JSON_ERROR_TEXT_LENGTH + 1];
 	size_t len = near ? (size_t)(near - je->text) : strlen(je->text);
 
@@ -227,10 +228,10 @@ static int explain(const struct pass *done, const json_error_t *je, struct err *
 	memcpy(text, je->text, len);
 	text[len] = '\0';
 	/* jansson has read what it minds: that is the last token up to there */
-	start(&p, done->in, done->n, je->position > 0 ? (size_t)je->position : 0);
-	(void)run(&p); /* it went well the first time */
+	json_reader_start(&p, done->in, done->n, je->position > 0 ? (size_t)je->position : 0);
+	(void)json_reader_run(&p); /* it went well the first time */
 	buf_release(&p.out);
-	return wrong(&p, text, e);
+	return json_reader_wrong(&p, text, e);
 }
 
 /* jansson says of some documents that they are damaged when it was memory that was short: what it
@@ -238,7 +239,7 @@ static int explain(const struct pass *done, const json_error_t *je, struct err *
 static _Thread_local bool starved;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void *take_memory(size_t n)
+static void *json_reader_take_memory(size_t n)
 {
 	void *p = malloc(n);
 
@@ -246,30 +247,30 @@ static void *take_memory(size_t n)
 	return p;
 }
 
-static void give_memory(void *p)
+static void json_reader_give_memory(void *p)
 {
 	free(p);
 }
 
-static void set_up(void)
+static void json_reader_set_up(void)
 {
-	json_set_alloc_funcs(take_memory, give_memory);
+	json_set_alloc_funcs(json_reader_take_memory, json_reader_give_memory);
 }
 
 int json_read(const void *p, size_t n, json_t **ret, struct err *e)
 {
-	struct pass pass;
+	struct json_reader_pass pass;
 	json_error_t je;
 	json_t *v = NULL;
 	int rc = 0;
 
-	if (blank(p, n))
+	if (json_reader_blank(p, n))
 		return err_set(e, -EBADMSG, "empty");
-	(void)pthread_once(&once, set_up);
+	(void)pthread_once(&once, json_reader_set_up);
 	starved = false;
-	start(&pass, p, n, SIZE_MAX);
-	if (!run(&pass))
-		rc = pass.why ? wrong(&pass, pass.why, e) : err_nomem(e);
+	json_reader_start(&pass, p, n, SIZE_MAX);
+	if (!json_reader_run(&pass))
+		rc = pass.why ? json_reader_wrong(&pass, pass.why, e) : err_nomem(e);
 	if (rc == 0) {
 		v = json_loadb((const char *)pass.out.data, pass.out.len,
 			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
@@ -278,7 +279,7 @@ int json_read(const void *p, size_t n, json_t **ret, struct err *e)
 			v = NULL;
 			rc = err_nomem(e);
 		} else if (!v) {
-			rc = explain(&pass, &je, e);
+			rc = json_reader_explain(&pass, &je, e);
 		}
 	}
 	buf_release(&pass.out);

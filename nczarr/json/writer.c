@@ -37,7 +37,7 @@ static void separate(struct jw *j)
 	*f |= NOT_EMPTY;
 }
 
-static void value(struct jw *j)
+static void json_writer_value(struct jw *j)
 {
 	if (j->after_key)
 		j->after_key = false;
@@ -47,7 +47,7 @@ static void value(struct jw *j)
 
 static void open_container(struct jw *j, uint8_t flags, char c)
 {
-	value(j);
+	json_writer_value(j);
 	buf_putc(j->out, c);
 	if (j->depth > 0 && j->depth <= JW_DEPTH_MAX)
 		flags |= j->frame[j->depth - 1] & ONE_LINE;
@@ -110,8 +110,8 @@ static void put_special(struct jw *j, uint32_t c, const uint8_t *utf8, size_t n)
 	}
 }
 
-/* code_point - the one at p of text known to be well-formed; its length in *ret_n. */
-static uint32_t code_point(const uint8_t *p, size_t *ret_n)
+/* json_writer_code_point - the one at p of text known to be well-formed; its length in *ret_n. */
+static uint32_t json_writer_code_point(const uint8_t *p, size_t *ret_n)
 {
 	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
 	uint32_t c = n == 1 ? p[0] : p[0] & (0xffU >> (n + 1));
@@ -122,7 +122,7 @@ static uint32_t code_point(const uint8_t *p, size_t *ret_n)
 	return c;
 }
 
-static void quoted(struct jw *j, const void *s, size_t n)
+static void json_writer_quoted(struct jw *j, const void *s, size_t n)
 {
 	const uint8_t *p = s;
 	bool utf8 = str_utf8_ok(s, n);
@@ -136,7 +136,7 @@ static void quoted(struct jw *j, const void *s, size_t n)
 		} else if (p[i] >= 0x20 && p[i] < 0x7f) {
 			buf_putc(j->out, (char)p[i]);
 		} else if (utf8) {
-			uint32_t c = code_point(p + i, &step);
+			uint32_t c = json_writer_code_point(p + i, &step);
 
 			put_special(j, c, p + i, step);
 		} else {
@@ -152,15 +152,15 @@ static void quoted(struct jw *j, const void *s, size_t n)
 void jw_key(struct jw *j, const char *key)
 {
 	separate(j);
-	quoted(j, key, strlen(key));
+	json_writer_quoted(j, key, strlen(key));
 	buf_puts(j->out, ": ");
 	j->after_key = true;
 }
 
 void jw_text(struct jw *j, const void *s, size_t n)
 {
-	value(j);
-	quoted(j, s, n);
+	json_writer_value(j);
+	json_writer_quoted(j, s, n);
 }
 
 void jw_str(struct jw *j, const char *s)
@@ -170,31 +170,31 @@ void jw_str(struct jw *j, const char *s)
 
 void jw_raw(struct jw *j, const void *json, size_t n)
 {
-	value(j);
+	json_writer_value(j);
 	buf_put(j->out, json, n);
 }
 
 void jw_u64(struct jw *j, uint64_t v)
 {
-	value(j);
+	json_writer_value(j);
 	buf_printf(j->out, "%" PRIu64, v);
 }
 
 void jw_i64(struct jw *j, int64_t v)
 {
-	value(j);
+	json_writer_value(j);
 	buf_printf(j->out, "%" PRId64, v);
 }
 
 void jw_bool(struct jw *j, bool v)
 {
-	value(j);
+	json_writer_value(j);
 	buf_puts(j->out, v ? "true" : "false");
 }
 
 void jw_null(struct jw *j)
 {
-	value(j);
+	json_writer_value(j);
 	buf_puts(j->out, "null");
 }
 
@@ -202,7 +202,7 @@ void jw_double(struct jw *j, double v, bool quote)
 {
 	bool quotes = quote && !isfinite(v);
 
-	value(j);
+	json_writer_value(j);
 	if (quotes)
 		buf_putc(j->out, '"');
 	str_put_double(j->out, v);
@@ -215,7 +215,7 @@ void jw_base64(struct jw *j, const uint8_t *p, size_t n)
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-	value(j);
+	json_writer_value(j);
 	buf_putc(j->out, '"');
 	for (size_t i = 0; i < n && buf_ok(j->out); i += 3) {
 		size_t left = n - i;
@@ -234,7 +234,7 @@ void jw_hex(struct jw *j, const uint8_t *p, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
 
-	value(j);
+	json_writer_value(j);
 	buf_puts(j->out, "\"0x");
 	for (size_t i = 0; i < n && buf_ok(j->out); i++) {
 		buf_putc(j->out, digits[p[i] >> 4]);

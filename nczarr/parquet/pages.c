@@ -10,8 +10,8 @@
 
 #include "base/core/cursor.h"
 
-/* page - a page's header. */
-struct page {
+/* pages_page - a page's header. */
+struct pages_page {
 	int type, encoding, levels;
 	uint64_t size, stored, values;
 	uint64_t def_len, rep_len; /* version 2 */
@@ -31,7 +31,7 @@ struct pages {
 	int64_t *dict_int;  /* owned */
 };
 
-static int damaged(const char *what, struct err *e)
+static int pages_damaged(const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG, "Parquet: %s", what);
 }
@@ -58,7 +58,8 @@ static size_t hybrid_header(const uint8_t *p, size_t len, uint64_t *ret)
 	return 0;
 }
 
-static void unpack(const uint8_t *p, size_t len, uint32_t width, uint32_t *out, uint64_t n)
+static void pages_unpack(const uint8_t *p, size_t len, uint32_t width, uint32_t *out,
+			 uint64_t n)
 {
 	const uint64_t mask = width ? UINT64_MAX >> (64 - width) : 0;
 
@@ -95,7 +96,7 @@ size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32
 			bytes = u64_min(groups * width, len - at);
 			if (bytes < (some * width + 7) / 8)
 				return SIZE_MAX;
-			unpack(p + at, (size_t)bytes, width, out + done, some);
+			pages_unpack(p + at, (size_t)bytes, width, out + done, some);
 			at += (size_t)bytes;
 		} else {
 			uint32_t v = 0;
@@ -126,7 +127,7 @@ static uint64_t natural(struct thrift_reader *t)
 	return v < 0 ? 0 : (uint64_t)v;
 }
 
-static void read_inner(struct thrift_reader *t, struct page *g, int kind)
+static void read_inner(struct thrift_reader *t, struct pages_page *g, int kind)
 {
 	int16_t outer = thrift_read_begin(t), id;
 	int type;
@@ -153,12 +154,12 @@ static void read_inner(struct thrift_reader *t, struct page *g, int kind)
 	thrift_read_end(t, outer);
 }
 
-static int read_header(struct thrift_reader *t, struct page *g, struct err *e)
+static int pages_read_header(struct thrift_reader *t, struct pages_page *g, struct err *e)
 {
 	int16_t id;
 	int type;
 
-	*g = (struct page){.type = -1, .encoding = -1, .levels = PQ_RLE};
+	*g = (struct pages_page){.type = -1, .encoding = -1, .levels = PQ_RLE};
 	t->last = 0;
 	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
 		if (id == 1 && type == THRIFT_I32)
@@ -177,7 +178,7 @@ static int read_header(struct thrift_reader *t, struct page *g, struct err *e)
 			thrift_read_skip(t, type);
 	}
 	if (t->bad || g->stored > (uint64_t)(t->end - t->p))
-		return damaged("the header of a page", e);
+		return pages_damaged("the header of a page", e);
 	return 0;
 }
 
@@ -192,11 +193,12 @@ static int gunzip(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct
 		return err_nomem(e);
 	rc = libdeflate_gzip_decompress(d, in, n_in, out, n, NULL);
 	libdeflate_free_decompressor(d);
-	return rc == LIBDEFLATE_SUCCESS ? 0 : damaged("gzip: the data are damaged", e);
+	return rc == LIBDEFLATE_SUCCESS ? 0 : pages_damaged("gzip: the data are damaged", e);
 }
 
-/* inflate - n bytes in p->body out of a compressed part of a page. */
-static int inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64_t n, struct err *e)
+/* pages_inflate - n bytes in p->body out of a compressed part of a page. */
+static int pages_inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64_t n,
+			 struct err *e)
 {
 	size_t got;
 	int rc = spend(p->budget, n, e);
@@ -217,7 +219,7 @@ static int inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64_t n, 
 		got = ZSTD_decompress(p->body, (size_t)n, in, n_in);
 		if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
 			return err_nomem(e);
-		return got == n ? 0 : damaged("zstd: the data are damaged", e);
+		return got == n ? 0 : pages_damaged("zstd: the data are damaged", e);
 	default:
 		return err_set(e, -EOPNOTSUPP, "Parquet: compression %d is not supported",
 			       p->c->codec);
@@ -226,8 +228,8 @@ static int inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64_t n, 
 
 /* ---- values ---- */
 
-/* plain_bytes - the next of BYTE_ARRAY's values in PLAIN. */
-static const uint8_t *plain_bytes(struct slice *s, uint32_t *ret_len)
+/* pages_plain_bytes - the next of BYTE_ARRAY's values in PLAIN. */
+static const uint8_t *pages_plain_bytes(struct slice *s, uint32_t *ret_len)
 {
 	*ret_len = rd_le32(s);
 	return rd_bytes(s, *ret_len);
@@ -253,17 +255,17 @@ static int64_t plain_int(struct slice *s, int type)
 	return (int64_t)rd_le64(s);
 }
 
-static int read_dictionary(struct pages *p, const struct page *g, struct slice *s,
+static int read_dictionary(struct pages *p, const struct pages_page *g, struct slice *s,
 			   struct err *e)
 {
 	int rc = 0;
 
 	if (p->dict_at || p->dict_int ||
 	    (g->encoding != PQ_PLAIN && g->encoding != PQ_PLAIN_DICTIONARY))
-		return damaged("a dictionary that is none", e);
+		return pages_damaged("a dictionary that is none", e);
 	/* every entry takes four bytes at least */
 	if (g->values > s->len / 4)
-		return damaged("a dictionary ends too early", e);
+		return pages_damaged("a dictionary ends too early", e);
 	rc = spend(p->budget, g->values * 16, e);
 	if (rc)
 		return rc;
@@ -277,19 +279,19 @@ static int read_dictionary(struct pages *p, const struct page *g, struct slice *
 		const uint8_t *b = NULL;
 
 		if (p->c->type == PQ_BYTES)
-			b = plain_bytes(s, &p->dict_len[i]);
+			b = pages_plain_bytes(s, &p->dict_len[i]);
 		else
 			p->dict_int[i] = plain_int(s, p->c->type);
 		if (!slice_ok(s))
-			return damaged("a dictionary ends too early", e);
+			return pages_damaged("a dictionary ends too early", e);
 		if (b)
 			rc = keep_bytes(p, b, p->dict_len[i], &p->dict_at[i], e);
 	}
 	return rc;
 }
 
-/* put_plain - values of rows that are not null. */
-static int put_plain(struct pages *p, uint64_t n, struct slice *s, struct err *e)
+/* pages_put_plain - values of rows that are not null. */
+static int pages_put_plain(struct pages *p, uint64_t n, struct slice *s, struct err *e)
 {
 	struct pq_column *col = p->col;
 	int rc = 0;
@@ -300,11 +302,11 @@ static int put_plain(struct pages *p, uint64_t n, struct slice *s, struct err *e
 		if (col->nulls && col->nulls[i])
 			continue;
 		if (p->c->type == PQ_BYTES)
-			b = plain_bytes(s, &col->len[i]);
+			b = pages_plain_bytes(s, &col->len[i]);
 		else
 			col->ints[i] = plain_int(s, p->c->type);
 		if (!slice_ok(s))
-			return damaged("a page ends too early", e);
+			return pages_damaged("a page ends too early", e);
 		if (b)
 			rc = keep_bytes(p, b, col->len[i], &col->at[i], e);
 	}
@@ -326,12 +328,12 @@ static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct sli
 		return err_nomem(e);
 	if (!slice_ok(s) || !p->dict_at ||
 	    rle_bitpacked_hybrid(s->p, s->len, width, index, present) == SIZE_MAX)
-		return damaged("a page ends too early", e);
+		return pages_damaged("a page ends too early", e);
 	for (uint64_t i = p->row; i < p->row + n; i++) {
 		if (col->nulls && col->nulls[i])
 			continue;
 		if (index[k] >= p->n_dict)
-			return damaged("a value is not in the dictionary", e);
+			return pages_damaged("a value is not in the dictionary", e);
 		if (p->c->type == PQ_BYTES) {
 			col->at[i] = p->dict_at[index[k]];
 			col->len[i] = p->dict_len[index[k]];
@@ -363,14 +365,14 @@ static uint64_t put_nulls(struct pages *p, uint64_t n, const uint8_t *levels, si
 	return present;
 }
 
-static int put_values(struct pages *p, const struct page *g, uint64_t present, struct slice *s,
-		      struct err *e)
+static int pages_put_values(struct pages *p, const struct pages_page *g, uint64_t present,
+			    struct slice *s, struct err *e)
 {
 	int rc;
 
 	switch (g->encoding) {
 	case PQ_PLAIN:
-		rc = put_plain(p, g->values, s, e);
+		rc = pages_put_plain(p, g->values, s, e);
 		break;
 	case PQ_PLAIN_DICTIONARY:
 	case PQ_RLE_DICTIONARY:
@@ -384,8 +386,8 @@ static int put_values(struct pages *p, const struct page *g, uint64_t present, s
 	return rc;
 }
 
-static int data_page(struct pages *p, const struct page *g, const uint8_t *body, size_t len,
-		     struct err *e)
+static int data_page(struct pages *p, const struct pages_page *g, const uint8_t *body,
+		     size_t len, struct err *e)
 {
 	struct slice s = slice_of(body, len);
 	uint64_t present = g->values;
@@ -403,11 +405,11 @@ static int data_page(struct pages *p, const struct page *g, const uint8_t *body,
 	if (present == STARVED)
 		return err_nomem(e);
 	if (present == UINT64_MAX)
-		return damaged("the levels of a page", e);
-	return put_values(p, g, present, &s, e);
+		return pages_damaged("the levels of a page", e);
+	return pages_put_values(p, g, present, &s, e);
 }
 
-static int data_page_2(struct pages *p, const struct page *g, const uint8_t *body,
+static int data_page_2(struct pages *p, const struct pages_page *g, const uint8_t *body,
 		       struct err *e)
 {
 	uint64_t lead, present = g->values;
@@ -416,35 +418,36 @@ static int data_page_2(struct pages *p, const struct page *g, const uint8_t *bod
 
 	if (g->rep_len != 0 || ckd_add(&lead, g->def_len, g->rep_len) || lead > g->stored ||
 	    lead > g->size)
-		return damaged("the header of a page", e);
+		return pages_damaged("the header of a page", e);
 	if (p->c->optional && p->col->nulls && g->values > 0)
 		present = put_nulls(p, g->values, body, (size_t)g->def_len);
 	if (present == STARVED)
 		return err_nomem(e);
 	if (present == UINT64_MAX)
-		return damaged("the levels of a page", e);
+		return pages_damaged("the levels of a page", e);
 	s = slice_of(body + lead, (size_t)(g->stored - lead));
 	if (!g->as_is && p->c->codec != PQ_AS_IS && g->size > lead) {
-		rc = inflate(p, s.p, s.len, g->size - lead, e);
+		rc = pages_inflate(p, s.p, s.len, g->size - lead, e);
 		s = slice_of(p->body, (size_t)(g->size - lead));
 	}
-	return rc ? rc : put_values(p, g, present, &s, e);
+	return rc ? rc : pages_put_values(p, g, present, &s, e);
 }
 
-static int one_page(struct pages *p, const struct page *g, const uint8_t *body, struct err *e)
+static int pages_one_page(struct pages *p, const struct pages_page *g, const uint8_t *body,
+			  struct err *e)
 {
 	size_t len = (size_t)g->stored;
 	struct slice s;
 	int rc;
 
 	if (g->type != PQ_DICTIONARY_PAGE && g->values > p->end - p->row)
-		return damaged("a column has more values than its group has rows", e);
+		return pages_damaged("a column has more values than its group has rows", e);
 	if (g->type == PQ_DATA_PAGE_2)
 		return data_page_2(p, g, body, e);
 	if (g->type != PQ_DATA_PAGE && g->type != PQ_DICTIONARY_PAGE)
 		return 0; /* an index: nobody needs it */
 	if (p->c->codec != PQ_AS_IS) {
-		rc = inflate(p, body, len, g->size, e);
+		rc = pages_inflate(p, body, len, g->size, e);
 		if (rc)
 			return rc;
 		body = p->body;
@@ -462,16 +465,16 @@ int pq_chunk_read(const struct pq_chunk *c, struct pq_column *col, uint64_t firs
 	struct pages p = {
 		.c = c, .col = col, .row = first, .end = first + c->values, .budget = budget};
 	struct thrift_reader t = {.p = c->p, .end = c->p + c->len};
-	struct page g;
+	struct pages_page g;
 	int rc = 0;
 
 	while (rc == 0 && p.row < p.end) {
 		if (t.p == t.end)
-			rc = damaged("a column ends too early", e);
+			rc = pages_damaged("a column ends too early", e);
 		if (rc == 0)
-			rc = read_header(&t, &g, e);
+			rc = pages_read_header(&t, &g, e);
 		if (rc == 0)
-			rc = one_page(&p, &g, t.p, e);
+			rc = pages_one_page(&p, &g, t.p, e);
 		if (rc == 0)
 			t.p += g.stored;
 	}

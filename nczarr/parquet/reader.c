@@ -8,8 +8,8 @@
 
 #define NAMES_MAX 256 /* columns of a table */
 
-/* file - what is known while a file is read. */
-struct file {
+/* parquet_reader_file - what is known while a file is read. */
+struct parquet_reader_file {
 	const uint8_t *p;
 	size_t len;
 	const struct pq_want *want;
@@ -22,12 +22,13 @@ struct file {
 	bool filled[PQ_COLUMNS]; /* in it */
 };
 
-static int damaged(const char *what, struct err *e)
+static int parquet_reader_damaged(const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG, "Parquet: %s", what);
 }
 
-static size_t find(const struct file *f, const uint8_t *name, size_t n)
+static size_t parquet_reader_find(const struct parquet_reader_file *f, const uint8_t *name,
+				  size_t n)
 {
 	for (size_t i = 0; i < f->n_want; i++)
 		if (strlen(f->want[i].name) == n && name &&
@@ -38,7 +39,8 @@ static size_t find(const struct file *f, const uint8_t *name, size_t n)
 
 /* ---- the schema ---- */
 
-static int schema_element(struct file *f, struct thrift_reader *t, bool root, struct err *e)
+static int schema_element(struct parquet_reader_file *f, struct thrift_reader *t, bool root,
+			  struct err *e)
 {
 	int16_t outer = thrift_read_begin(t), id;
 	const uint8_t *name = NULL;
@@ -61,26 +63,26 @@ static int schema_element(struct file *f, struct thrift_reader *t, bool root, st
 		return 0;
 	if (children > 0)
 		return err_set(e, -EOPNOTSUPP, "Parquet: columns within columns");
-	i = find(f, name, n);
+	i = parquet_reader_find(f, name, n);
 	if (i == f->n_want)
 		return 0;
 	if (repetition != PQ_REQUIRED && repetition != PQ_OPTIONAL)
 		return err_set(e, -EOPNOTSUPP, "Parquet: column '%s' is repeated",
 			       f->want[i].name);
 	if (f->is[i])
-		return damaged("a column comes twice", e);
+		return parquet_reader_damaged("a column comes twice", e);
 	f->is[i] = true;
 	f->optional[i] = repetition == PQ_OPTIONAL;
 	return 0;
 }
 
-static int schema(struct file *f, struct thrift_reader *t, struct err *e)
+static int schema(struct parquet_reader_file *f, struct thrift_reader *t, struct err *e)
 {
 	int type, rc = 0;
 	uint32_t n = thrift_read_list(t, &type);
 
 	if (type != THRIFT_STRUCT || n > NAMES_MAX)
-		return damaged("the schema", e);
+		return parquet_reader_damaged("the schema", e);
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
 		rc = schema_element(f, t, i == 0, e);
 	return rc;
@@ -89,7 +91,7 @@ static int schema(struct file *f, struct thrift_reader *t, struct err *e)
 /* ---- columns ---- */
 
 /* make_columns - room for all rows. */
-static int make_columns(struct file *f, struct err *e)
+static int make_columns(struct parquet_reader_file *f, struct err *e)
 {
 	const uint64_t n = f->table->n;
 
@@ -128,7 +130,7 @@ struct meta {
 	int64_t type, codec, values, stored, data, dict;
 };
 
-static void column_path(struct file *f, struct thrift_reader *t, struct meta *m)
+static void column_path(struct parquet_reader_file *f, struct thrift_reader *t, struct meta *m)
 {
 	int type;
 	uint32_t n = thrift_read_list(t, &type);
@@ -137,12 +139,12 @@ static void column_path(struct file *f, struct thrift_reader *t, struct meta *m)
 		size_t len = 0;
 		const uint8_t *name = type == THRIFT_BINARY ? thrift_read_bytes(t, &len) : NULL;
 
-		m->i = n == 1 ? find(f, name, len) : f->n_want;
+		m->i = n == 1 ? parquet_reader_find(f, name, len) : f->n_want;
 		t->bad = t->bad || type != THRIFT_BINARY;
 	}
 }
 
-static void column_meta(struct file *f, struct thrift_reader *t, struct meta *m)
+static void column_meta(struct parquet_reader_file *f, struct thrift_reader *t, struct meta *m)
 {
 	int16_t outer = thrift_read_begin(t), id;
 	int type;
@@ -162,7 +164,8 @@ static void column_meta(struct file *f, struct thrift_reader *t, struct meta *m)
 	thrift_read_end(t, outer);
 }
 
-static int read_column(struct file *f, const struct meta *m, uint64_t rows, struct err *e)
+static int read_column(struct parquet_reader_file *f, const struct meta *m, uint64_t rows,
+		       struct err *e)
 {
 	const size_t i = m->i;
 	struct pq_chunk c = {.type = (int)m->type, .codec = (int)m->codec, .values = rows};
@@ -172,14 +175,15 @@ static int read_column(struct file *f, const struct meta *m, uint64_t rows, stru
 	if (i >= f->n_want || !f->is[i])
 		return 0;
 	if (f->filled[i] || m->values < 0 || (uint64_t)m->values != rows)
-		return damaged("a column has not as many values as its group has rows", e);
+		return parquet_reader_damaged(
+			"a column has not as many values as its group has rows", e);
 	if (f->want[i].is_int ? m->type != PQ_INT32 && m->type != PQ_INT64
 			      : m->type != PQ_BYTES)
 		return err_set(e, -EOPNOTSUPP, "Parquet: column '%s' is of type %" PRId64,
 			       f->want[i].name, m->type);
 	if (from < 0 || m->stored < 0 || (uint64_t)from > f->len ||
 	    (uint64_t)m->stored > f->len - (uint64_t)from)
-		return damaged("a column lies beyond the end of the file", e);
+		return parquet_reader_damaged("a column lies beyond the end of the file", e);
 	c.optional = f->optional[i];
 	c.p = f->p + from;
 	c.len = (size_t)m->stored;
@@ -188,7 +192,8 @@ static int read_column(struct file *f, const struct meta *m, uint64_t rows, stru
 	return rc ? err_wrap(e, rc, "column '%s'", f->want[i].name) : 0;
 }
 
-static int column(struct file *f, struct thrift_reader *t, uint64_t rows, struct err *e)
+static int column(struct parquet_reader_file *f, struct thrift_reader *t, uint64_t rows,
+		  struct err *e)
 {
 	int16_t outer = thrift_read_begin(t), id;
 	struct meta m = {.i = f->n_want};
@@ -209,13 +214,14 @@ static int column(struct file *f, struct thrift_reader *t, uint64_t rows, struct
 		}
 	}
 	thrift_read_end(t, outer);
-	return t->bad ? damaged("the footer", e) : read_column(f, &m, rows, e);
+	return t->bad ? parquet_reader_damaged("the footer", e) : read_column(f, &m, rows, e);
 }
 
 /* ---- groups of rows ---- */
 
 /* group - one: its rows come behind its columns, so it is looked through twice. */
-static int group(struct file *f, struct thrift_reader *t, bool measure, struct err *e)
+static int group(struct parquet_reader_file *f, struct thrift_reader *t, bool measure,
+		 struct err *e)
 {
 	struct thrift_reader columns = {.bad = true};
 	int16_t outer = thrift_read_begin(t), id;
@@ -233,37 +239,38 @@ static int group(struct file *f, struct thrift_reader *t, bool measure, struct e
 	}
 	thrift_read_end(t, outer);
 	if (t->bad || columns.bad || rows < 0)
-		return damaged("the footer", e);
+		return parquet_reader_damaged("the footer", e);
 	if (measure)
 		return ckd_add(&f->table->n, f->table->n, (uint64_t)rows)
-			       ? damaged("too many rows", e)
+			       ? parquet_reader_damaged("too many rows", e)
 			       : 0;
 	memset(f->filled, 0, sizeof(f->filled));
 	n = thrift_read_list(&columns, &of);
 	if (of != THRIFT_STRUCT && n > 0)
-		return damaged("the footer", e);
+		return parquet_reader_damaged("the footer", e);
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
 		rc = column(f, &columns, (uint64_t)rows, e);
 	for (size_t i = 0; rc == 0 && i < f->n_want; i++)
 		if (f->is[i] && !f->filled[i] && rows > 0)
-			rc = damaged("a group of rows lacks a column", e);
+			rc = parquet_reader_damaged("a group of rows lacks a column", e);
 	f->row += (uint64_t)rows;
 	return rc;
 }
 
-static int groups(struct file *f, struct thrift_reader t, bool measure, struct err *e)
+static int parquet_reader_groups(struct parquet_reader_file *f, struct thrift_reader t,
+				 bool measure, struct err *e)
 {
 	int type, rc = 0;
 	uint32_t n = thrift_read_list(&t, &type);
 
 	if (t.bad || (type != THRIFT_STRUCT && n > 0))
-		return damaged("the footer", e);
+		return parquet_reader_damaged("the footer", e);
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
 		rc = group(f, &t, measure, e);
 	return rc;
 }
 
-static int footer(struct file *f, struct thrift_reader t, struct err *e)
+static int footer(struct parquet_reader_file *f, struct thrift_reader t, struct err *e)
 {
 	struct thrift_reader rows = {.bad = true};
 	int16_t id;
@@ -278,12 +285,12 @@ static int footer(struct file *f, struct thrift_reader t, struct err *e)
 			thrift_read_skip(&t, type);
 	}
 	if (rc == 0 && (t.bad || rows.bad))
-		rc = damaged("the footer", e);
+		rc = parquet_reader_damaged("the footer", e);
 	if (rc == 0)
-		rc = groups(f, rows, true, e);
+		rc = parquet_reader_groups(f, rows, true, e);
 	if (rc == 0)
 		rc = make_columns(f, e);
-	return rc ? rc : groups(f, rows, false, e);
+	return rc ? rc : parquet_reader_groups(f, rows, false, e);
 }
 
 void pq_table_release(struct pq_table *t)
@@ -303,7 +310,8 @@ void pq_table_release(struct pq_table *t)
 int pq_read(const uint8_t *p, size_t len, const struct pq_want *want, size_t n_want,
 	    uint64_t max, struct pq_table *ret, struct err *e)
 {
-	struct file f = {.p = p, .len = len, .want = want, .n_want = n_want, .budget = max};
+	struct parquet_reader_file f = {
+		.p = p, .len = len, .want = want, .n_want = n_want, .budget = max};
 	struct slice tail;
 	uint32_t n;
 	int rc;
@@ -312,11 +320,11 @@ int pq_read(const uint8_t *p, size_t len, const struct pq_want *want, size_t n_w
 	f.table = ret;
 	if (len < 12 || n_want > PQ_COLUMNS || memcmp(p, PQ_MAGIC, 4) != 0 ||
 	    memcmp(p + len - 4, PQ_MAGIC, 4) != 0)
-		return damaged("not such a file, or not all of it", e);
+		return parquet_reader_damaged("not such a file, or not all of it", e);
 	tail = slice_of(p + len - 8, 4);
 	n = rd_le32(&tail);
 	if (n > len - 12)
-		return damaged("the length of the footer", e);
+		return parquet_reader_damaged("the length of the footer", e);
 	rc = footer(&f, (struct thrift_reader){.p = p + len - 8 - n, .end = p + len - 8}, e);
 	ret->bytes = max - f.budget;
 	if (rc)

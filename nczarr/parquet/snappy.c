@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-struct reader {
+struct snappy_reader {
 	const uint8_t *p, *end;
 };
 
-static bool take(struct reader *r, unsigned n, uint32_t *ret)
+static bool snappy_take(struct snappy_reader *r, unsigned n, uint32_t *ret)
 {
 	*ret = 0;
 	if ((size_t)(r->end - r->p) < n)
@@ -18,13 +18,13 @@ static bool take(struct reader *r, unsigned n, uint32_t *ret)
 	return true;
 }
 
-static bool length(struct reader *r, uint64_t *ret)
+static bool length(struct snappy_reader *r, uint64_t *ret)
 {
 	*ret = 0;
 	for (unsigned shift = 0; shift < 35; shift += 7) {
 		uint32_t c;
 
-		if (!take(r, 1, &c))
+		if (!snappy_take(r, 1, &c))
 			return false;
 		*ret |= (uint64_t)(c & 0x7f) << shift;
 		if (!(c & 0x80))
@@ -43,11 +43,12 @@ static bool copy_back(uint8_t *out, size_t *at, size_t n_out, size_t back, size_
 	return true;
 }
 
-static bool literal(struct reader *r, uint32_t tag, uint8_t *out, size_t *at, size_t n_out)
+static bool literal(struct snappy_reader *r, uint32_t tag, uint8_t *out, size_t *at,
+		    size_t n_out)
 {
 	uint32_t n = tag >> 2;
 
-	if (n >= 60 && !take(r, n - 59, &n))
+	if (n >= 60 && !snappy_take(r, n - 59, &n))
 		return false;
 	if (n >= n_out - *at || n >= (size_t)(r->end - r->p))
 		return false;
@@ -57,34 +58,36 @@ static bool literal(struct reader *r, uint32_t tag, uint8_t *out, size_t *at, si
 	return true;
 }
 
-static bool element(struct reader *r, uint8_t *out, size_t *at, size_t n_out)
+static bool snappy_element(struct snappy_reader *r, uint8_t *out, size_t *at, size_t n_out)
 {
 	uint32_t tag, back;
 
-	if (!take(r, 1, &tag))
+	if (!snappy_take(r, 1, &tag))
 		return false;
 	switch (tag & 3) {
 	case 0:
 		return *at < n_out && literal(r, tag, out, at, n_out);
 	case 1:
-		return take(r, 1, &back) &&
+		return snappy_take(r, 1, &back) &&
 		       copy_back(out, at, n_out, (tag >> 5) << 8 | back, (tag >> 2 & 7) + 4);
 	case 2:
-		return take(r, 2, &back) && copy_back(out, at, n_out, back, (tag >> 2) + 1);
+		return snappy_take(r, 2, &back) &&
+		       copy_back(out, at, n_out, back, (tag >> 2) + 1);
 	default:
-		return take(r, 4, &back) && copy_back(out, at, n_out, back, (tag >> 2) + 1);
+		return snappy_take(r, 4, &back) &&
+		       copy_back(out, at, n_out, back, (tag >> 2) + 1);
 	}
 }
 
 int pq_snappy(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct err *e)
 {
-	struct reader r = {in, in + n_in};
+	struct snappy_reader r = {in, in + n_in};
 	uint64_t says;
 	size_t at = 0;
 	bool ok = length(&r, &says) && says == n;
 
 	while (ok && at < n)
-		ok = element(&r, out, &at, n);
+		ok = snappy_element(&r, out, &at, n);
 	if (!ok || r.p != r.end)
 		return err_set(e, -EBADMSG, "snappy: the data are damaged");
 	return 0;

@@ -103,14 +103,14 @@ void thrift_read_end(struct thrift_reader *t, int16_t outer)
 	t->last = outer;
 }
 
-static void skip(struct thrift_reader *t, int type, int depth, bool element);
+static void thrift_skip(struct thrift_reader *t, int type, int depth, bool element);
 
 static void skip_some(struct thrift_reader *t, int type, uint64_t n, int depth)
 {
 	if (n > SKIP_MAX)
 		t->bad = true;
 	for (; n > 0 && !t->bad; n--)
-		skip(t, type, depth, true);
+		thrift_skip(t, type, depth, true);
 }
 
 static void skip_map(struct thrift_reader *t, int depth)
@@ -126,8 +126,8 @@ static void skip_map(struct thrift_reader *t, int depth)
 	}
 	types = *t->p++;
 	for (; n > 0 && !t->bad; n--) {
-		skip(t, types >> 4, depth, true);
-		skip(t, types & 15, depth, true);
+		thrift_skip(t, types >> 4, depth, true);
+		thrift_skip(t, types & 15, depth, true);
 	}
 }
 
@@ -137,12 +137,12 @@ static void skip_struct(struct thrift_reader *t, int depth)
 	int type;
 
 	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP)
-		skip(t, type, depth, false);
+		thrift_skip(t, type, depth, false);
 	thrift_read_end(t, outer);
 }
 
-/* skip - element: of a list, where a truth value is a byte. */
-static void skip(struct thrift_reader *t, int type, int depth, bool element)
+/* thrift_skip - element: of a list, where a truth value is a byte. */
+static void thrift_skip(struct thrift_reader *t, int type, int depth, bool element)
 {
 	size_t n = 0;
 	int of;
@@ -195,7 +195,7 @@ static void skip(struct thrift_reader *t, int type, int depth, bool element)
 
 void thrift_read_skip(struct thrift_reader *t, int type)
 {
-	skip(t, type, 0, false);
+	thrift_skip(t, type, 0, false);
 }
 
 /* ---- writing ---- */
@@ -212,7 +212,7 @@ static void put_zigzag(struct buf *out, int64_t v)
 	put_varint(out, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
-static void put_field(struct thrift_writer *t, int16_t id, int type)
+static void thrift_put_field(struct thrift_writer *t, int16_t id, int type)
 {
 	int delta = id - t->last;
 
@@ -227,24 +227,24 @@ static void put_field(struct thrift_writer *t, int16_t id, int type)
 
 void thrift_write_int(struct thrift_writer *t, int16_t id, int type, int64_t v)
 {
-	put_field(t, id, type);
+	thrift_put_field(t, id, type);
 	put_zigzag(t->out, v);
 }
 
 void thrift_write_bool(struct thrift_writer *t, int16_t id, bool v)
 {
-	put_field(t, id, v ? THRIFT_TRUE : THRIFT_FALSE);
+	thrift_put_field(t, id, v ? THRIFT_TRUE : THRIFT_FALSE);
 }
 
 void thrift_write_text(struct thrift_writer *t, int16_t id, const char *text)
 {
-	put_field(t, id, THRIFT_BINARY);
+	thrift_put_field(t, id, THRIFT_BINARY);
 	thrift_write_element_text(t, text);
 }
 
 void thrift_write_list(struct thrift_writer *t, int16_t id, int type, uint32_t n)
 {
-	put_field(t, id, THRIFT_LIST);
+	thrift_put_field(t, id, THRIFT_LIST);
 	if (n < 15) {
 		buf_putc(t->out, (char)(n << 4 | (uint32_t)type));
 	} else {
@@ -269,7 +269,7 @@ int16_t thrift_write_begin(struct thrift_writer *t, int16_t id)
 	int16_t outer;
 
 	if (id)
-		put_field(t, id, THRIFT_STRUCT);
+		thrift_put_field(t, id, THRIFT_STRUCT);
 	outer = t->last;
 	t->last = 0;
 	return outer;

@@ -9,7 +9,7 @@
 
 #define LEVEL 3
 
-struct row {
+struct parquet_writer_row {
 	uint64_t off, size;
 	uint32_t path; /* 0: none; else a number in the dictionary, from 1 */
 	bool raw;
@@ -17,7 +17,7 @@ struct row {
 };
 
 struct pq_writer {
-	struct row *rows; /* of the group that is collected */
+	struct parquet_writer_row *rows; /* of the group that is collected */
 	size_t n, cap;
 	struct buf raws;
 	struct buf paths; /* the dictionary as its page has it: lengths and texts */
@@ -76,7 +76,8 @@ uint64_t pq_writer_waits(const struct pq_writer *w)
 
 /* ---- the dictionary ---- */
 
-static const char *path_of(const struct pq_writer *w, uint32_t number, size_t *ret_len)
+static const char *parquet_writer_path_of(const struct pq_writer *w, uint32_t number,
+					  size_t *ret_len)
 {
 	const uint8_t *p = w->paths.data + w->path_at[number - 1];
 
@@ -84,8 +85,8 @@ static const char *path_of(const struct pq_writer *w, uint32_t number, size_t *r
 	return (const char *)p + 4;
 }
 
-static uint32_t *slot_of(const struct pq_writer *w, uint32_t *table, size_t c, const char *path,
-			 size_t n)
+static uint32_t *parquet_writer_slot_of(const struct pq_writer *w, uint32_t *table, size_t c,
+					const char *path, size_t n)
 {
 	uint64_t h = UINT64_C(14695981039346656037);
 	size_t i, len;
@@ -93,7 +94,7 @@ static uint32_t *slot_of(const struct pq_writer *w, uint32_t *table, size_t c, c
 	for (i = 0; i < n; i++)
 		h = (h ^ (uint8_t)path[i]) * UINT64_C(1099511628211);
 	for (i = (size_t)(h ^ h >> 29) & (c - 1); table[i]; i = (i + 1) & (c - 1)) {
-		const char *have = path_of(w, table[i], &len);
+		const char *have = parquet_writer_path_of(w, table[i], &len);
 
 		if (len == n && memcmp(have, path, n) == 0)
 			break;
@@ -109,9 +110,9 @@ static int grow_table(struct pq_writer *w, struct err *e)
 	if (!table)
 		return err_nomem(e);
 	for (uint32_t k = 1; k <= w->n_paths; k++) {
-		const char *path = path_of(w, k, &n);
+		const char *path = parquet_writer_path_of(w, k, &n);
 
-		*slot_of(w, table, c, path, n) = k;
+		*parquet_writer_slot_of(w, table, c, path, n) = k;
 	}
 	free(w->table);
 	w->table = table;
@@ -119,7 +120,8 @@ static int grow_table(struct pq_writer *w, struct err *e)
 	return 0;
 }
 
-static int number_of(struct pq_writer *w, const char *path, uint32_t *ret, struct err *e)
+static int parquet_writer_number_of(struct pq_writer *w, const char *path, uint32_t *ret,
+				    struct err *e)
 {
 	size_t n = strlen(path);
 	uint32_t *slot;
@@ -127,7 +129,7 @@ static int number_of(struct pq_writer *w, const char *path, uint32_t *ret, struc
 
 	if (rc)
 		return rc;
-	slot = slot_of(w, w->table, w->c_table, path, n);
+	slot = parquet_writer_slot_of(w, w->table, w->c_table, path, n);
 	if (!*slot) {
 		if (grow_array(&w->path_at, &w->c_paths, w->n_paths + 1, sizeof(*w->path_at)))
 			return err_nomem(e);
@@ -145,7 +147,7 @@ static int number_of(struct pq_writer *w, const char *path, uint32_t *ret, struc
 int pq_writer_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t size,
 		  const uint8_t *raw, uint64_t raw_len, struct err *e)
 {
-	struct row r = {.off = off, .size = size, .raw = raw != NULL};
+	struct parquet_writer_row r = {.off = off, .size = size, .raw = raw != NULL};
 	int rc = 0;
 
 	if (off > INT64_MAX || size > INT64_MAX || raw_len > INT32_MAX)
@@ -156,7 +158,7 @@ int pq_writer_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t 
 	if (grow_array(&w->rows, &w->cap, w->n + 1, sizeof(*w->rows)))
 		return err_nomem(e);
 	if (path)
-		rc = number_of(w, path, &r.path, e);
+		rc = parquet_writer_number_of(w, path, &r.path, e);
 	if (rc)
 		return rc;
 	if (raw) {
@@ -250,9 +252,10 @@ static void put_indexes(struct pq_writer *w)
 	}
 }
 
-/* put_page - w->page, compressed, with its header. */
-static int put_page(struct pq_writer *w, int fd, const struct buf *page, int type, int encoding,
-		    uint64_t values, uint64_t *sum, struct err *e)
+/* parquet_writer_put_page - w->page, compressed, with its header. */
+static int parquet_writer_put_page(struct pq_writer *w, int fd, const struct buf *page,
+				   int type, int encoding, uint64_t values, uint64_t *sum,
+				   struct err *e)
 {
 	struct thrift_writer t = {.out = &w->head};
 	size_t bound = ZSTD_compressBound(page->len), n;
@@ -322,7 +325,7 @@ static void put_meta(struct pq_writer *w, struct thrift_writer *t, int column, u
 	thrift_write_end(t, chunk);
 }
 
-static void put_number(struct buf *out, uint64_t v)
+static void parquet_writer_put_number(struct buf *out, uint64_t v)
 {
 	buf_put_le32(out, (uint32_t)v);
 	buf_put_le32(out, (uint32_t)(v >> 32));
@@ -336,8 +339,8 @@ static int put_column(struct pq_writer *w, int fd, int column, struct thrift_wri
 	int rc = 0;
 
 	if (dict)
-		rc = put_page(w, fd, &w->paths, PQ_DICTIONARY_PAGE, PQ_PLAIN, w->n_paths, &sum,
-			      e);
+		rc = parquet_writer_put_page(w, fd, &w->paths, PQ_DICTIONARY_PAGE, PQ_PLAIN,
+					     w->n_paths, &sum, e);
 	data = w->at;
 	buf_clear(&w->page);
 	if (column == PATH || column == RAW)
@@ -345,12 +348,14 @@ static int put_column(struct pq_writer *w, int fd, int column, struct thrift_wri
 	if (dict)
 		put_indexes(w);
 	for (size_t i = 0; (column == OFFSET || column == SIZE) && i < w->n; i++)
-		put_number(&w->page, column == OFFSET ? w->rows[i].off : w->rows[i].size);
+		parquet_writer_put_number(&w->page,
+					  column == OFFSET ? w->rows[i].off : w->rows[i].size);
 	if (column == RAW)
 		buf_put(&w->page, w->raws.data, w->raws.len);
 	if (rc == 0)
-		rc = put_page(w, fd, &w->page, PQ_DATA_PAGE,
-			      dict ? PQ_RLE_DICTIONARY : PQ_PLAIN, w->n, &sum, e);
+		rc = parquet_writer_put_page(w, fd, &w->page, PQ_DATA_PAGE,
+					     dict ? PQ_RLE_DICTIONARY : PQ_PLAIN, w->n, &sum,
+					     e);
 	put_meta(w, t, column, from, data, sum);
 	*total += sum;
 	return rc;

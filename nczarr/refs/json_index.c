@@ -13,8 +13,8 @@
 
 #define URLS_BEGIN 64 /* slots of the table of addresses; a power of two */
 
-/* entry - texts are places in table.texts. */
-struct entry {
+/* json_index_entry - texts are places in table.texts. */
+struct json_index_entry {
 	size_t key;
 	uint32_t key_len;
 	uint8_t what; /* INLINE or AT of struct refs_found */
@@ -28,11 +28,11 @@ struct template
 	char *name, *text; /* owned */
 };
 
-struct table {
+struct json_index_table {
 	struct refs_index base;
 	struct blob *file; /* NULL; owned */
 	struct buf texts;
-	struct entry *entries; /* sorted by key; owned */
+	struct json_index_entry *entries; /* sorted by key; owned */
 	size_t n, cap;
 	uint64_t max; /* bytes that all of it may take */
 	size_t *urls; /* while reading: hash table of places of addresses + 1; owned */
@@ -41,25 +41,25 @@ struct table {
 	size_t n_templates, c_templates;
 };
 
-static struct table *of(struct refs_index *x)
+static struct json_index_table *json_index_of(struct refs_index *x)
 {
-	return CONTAINER_OF(x, struct table, base);
+	return CONTAINER_OF(x, struct json_index_table, base);
 }
 
-static const char *entry_key(const void *arg, size_t i, size_t *ret_len)
+static const char *json_index_entry_key(const void *arg, size_t i, size_t *ret_len)
 {
-	const struct table *t = arg;
+	const struct json_index_table *t = arg;
 
 	*ret_len = t->entries[i].key_len;
 	return (const char *)t->texts.data + t->entries[i].key;
 }
 
-static struct sorted_keys keys_of(const struct table *t)
+static struct sorted_keys json_index_keys_of(const struct json_index_table *t)
 {
-	return (struct sorted_keys){.arg = t, .n = t->n, .name = entry_key};
+	return (struct sorted_keys){.arg = t, .n = t->n, .name = json_index_entry_key};
 }
 
-static void drop_reading(struct table *t)
+static void drop_reading(struct json_index_table *t)
 {
 	for (size_t i = 0; i < t->n_templates; i++) {
 		free(t->templates[i].name);
@@ -74,7 +74,7 @@ static void drop_reading(struct table *t)
 
 static void table_close(struct refs_index *x)
 {
-	struct table *t = of(x);
+	struct json_index_table *t = json_index_of(x);
 
 	drop_reading(t);
 	if (t->file && t->file->fd >= 0)
@@ -90,7 +90,7 @@ static void table_close(struct refs_index *x)
 
 /* ---- addresses, each once ---- */
 
-static uint64_t hash(const char *p, size_t n)
+static uint64_t json_index_hash(const char *p, size_t n)
 {
 	uint64_t h = UINT64_C(14695981039346656037);
 
@@ -99,9 +99,9 @@ static uint64_t hash(const char *p, size_t n)
 	return h ^ h >> 29;
 }
 
-static size_t *slot_of(const struct table *t, const char *url, size_t n)
+static size_t *json_index_slot_of(const struct json_index_table *t, const char *url, size_t n)
 {
-	size_t i = (size_t)hash(url, n) & (t->c_urls - 1);
+	size_t i = (size_t)json_index_hash(url, n) & (t->c_urls - 1);
 
 	while (t->urls[i]) {
 		const char *have = (const char *)t->texts.data + t->urls[i] - 1;
@@ -113,9 +113,9 @@ static size_t *slot_of(const struct table *t, const char *url, size_t n)
 	return &t->urls[i];
 }
 
-static int more_urls(struct table *t)
+static int more_urls(struct json_index_table *t)
 {
-	struct table grown = *t;
+	struct json_index_table grown = *t;
 
 	grown.c_urls = t->c_urls ? 2 * t->c_urls : URLS_BEGIN;
 	grown.urls = alloc_array(grown.c_urls, sizeof(*grown.urls));
@@ -125,7 +125,7 @@ static int more_urls(struct table *t)
 		const char *url = (const char *)t->texts.data + t->urls[i] - 1;
 
 		if (t->urls[i])
-			*slot_of(&grown, url, strlen(url)) = t->urls[i];
+			*json_index_slot_of(&grown, url, strlen(url)) = t->urls[i];
 	}
 	free(t->urls);
 	t->urls = grown.urls;
@@ -134,13 +134,13 @@ static int more_urls(struct table *t)
 }
 
 /* keep_url - the texts end with an address, from `at` on: it stays, or one like it is there. */
-static int keep_url(struct table *t, size_t *at, struct err *e)
+static int keep_url(struct json_index_table *t, size_t *at, struct err *e)
 {
 	size_t n = t->texts.len - *at, *slot;
 
 	if (t->n_urls * 2 >= t->c_urls && more_urls(t))
 		return err_nomem(e);
-	slot = slot_of(t, (const char *)t->texts.data + *at, n);
+	slot = json_index_slot_of(t, (const char *)t->texts.data + *at, n);
 	if (*slot) {
 		t->texts.len = *at;
 		*at = *slot - 1;
@@ -154,7 +154,7 @@ static int keep_url(struct table *t, size_t *at, struct err *e)
 
 /* ---- templates: {{name}}, nothing more ---- */
 
-static int add_template(struct table *t, struct scan *s, struct err *e)
+static int add_template(struct json_index_table *t, struct scan *s, struct err *e)
 {
 	struct buf name, text;
 	int rc;
@@ -184,8 +184,9 @@ static int add_template(struct table *t, struct scan *s, struct err *e)
 }
 
 /* each_member - fn for each member of an object; it takes key and value. */
-static int each_member(struct table *t, struct scan *s,
-		       int (*fn)(struct table *t, struct scan *s, struct err *e), struct err *e)
+static int each_member(struct json_index_table *t, struct scan *s,
+		       int (*fn)(struct json_index_table *t, struct scan *s, struct err *e),
+		       struct err *e)
 {
 	int rc;
 
@@ -202,7 +203,7 @@ static int each_member(struct table *t, struct scan *s,
 }
 
 /* find_template - name of n bytes, white space around it left out. */
-static const char *find_template(const struct table *t, const char *name, size_t n)
+static const char *find_template(const struct json_index_table *t, const char *name, size_t n)
 {
 	while (n > 0 && *name == ' ') {
 		name++;
@@ -217,8 +218,8 @@ static const char *find_template(const struct table *t, const char *name, size_t
 	return NULL;
 }
 
-/* too_large - texts that could not be kept: there are too many, or memory is short. */
-static int too_large(const struct table *t, struct err *e)
+/* json_index_too_large - texts that could not be kept: there are too many, or memory is short. */
+static int json_index_too_large(const struct json_index_table *t, struct err *e)
 {
 	return buf_full(
 		&t->texts, e, -ERANGE,
@@ -226,14 +227,14 @@ static int too_large(const struct table *t, struct err *e)
 }
 
 /* fill_in - the texts end with an address, from `at` on, in which templates are filled in. */
-static int fill_in(struct table *t, size_t at, struct err *e)
+static int fill_in(struct json_index_table *t, size_t at, struct err *e)
 {
 	auto_free char *raw = NULL;
 	const char *p, *open, *stop, *text;
 
 	buf_putc(&t->texts, '\0');
 	if (!buf_ok(&t->texts))
-		return too_large(t, e);
+		return json_index_too_large(t, e);
 	t->texts.len--;
 	if (!strstr((const char *)t->texts.data + at, "{{"))
 		return 0;
@@ -258,8 +259,9 @@ static int fill_in(struct table *t, size_t at, struct err *e)
 
 /* ---- references ---- */
 
-/* put_list - ["url"], or ["url", offset, length]. */
-static int put_list(struct table *t, struct scan *s, struct entry *x, struct err *e)
+/* json_index_put_list - ["url"], or ["url", offset, length]. */
+static int json_index_put_list(struct json_index_table *t, struct scan *s,
+			       struct json_index_entry *x, struct err *e)
 {
 	int rc;
 
@@ -292,7 +294,8 @@ static int put_list(struct table *t, struct scan *s, struct entry *x, struct err
 }
 
 /* put_data - a text, or base64, or a document as an object. */
-static int put_data(struct table *t, struct scan *s, struct entry *x, struct err *e)
+static int put_data(struct json_index_table *t, struct scan *s, struct json_index_entry *x,
+		    struct err *e)
 {
 	const uint8_t *from = s->p;
 	struct buf plain;
@@ -323,9 +326,9 @@ static int put_data(struct table *t, struct scan *s, struct entry *x, struct err
 	return rc;
 }
 
-static int add_ref(struct table *t, struct scan *s, struct err *e)
+static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
 {
-	struct entry x = {.key = t->texts.len};
+	struct json_index_entry x = {.key = t->texts.len};
 	uint8_t c;
 	int rc = scan_text(s, &t->texts, e);
 
@@ -333,7 +336,7 @@ static int add_ref(struct table *t, struct scan *s, struct err *e)
 		return rc;
 	buf_putc(&t->texts, '\0');
 	if (!buf_ok(&t->texts))
-		return too_large(t, e);
+		return json_index_too_large(t, e);
 	x.key_len = (uint32_t)(t->texts.len - x.key - 1);
 	if (strlen((const char *)t->texts.data + x.key) != x.key_len ||
 	    !store_key_ok((const char *)t->texts.data + x.key))
@@ -343,7 +346,7 @@ static int add_ref(struct table *t, struct scan *s, struct err *e)
 		return scan_bad(s, "a colon is expected", e);
 	c = scan_peek(s);
 	if (c == '[')
-		rc = put_list(t, s, &x, e);
+		rc = json_index_put_list(t, s, &x, e);
 	else if (c == '"' || c == '{')
 		rc = put_data(t, s, &x, e);
 	else
@@ -351,25 +354,25 @@ static int add_ref(struct table *t, struct scan *s, struct err *e)
 	if (rc)
 		return err_wrap(e, rc, "'%.100s'", (const char *)t->texts.data + x.key);
 	if (!buf_ok(&t->texts) || t->texts.len + (t->n + 1) * sizeof(x) > t->max)
-		return too_large(t, e);
+		return json_index_too_large(t, e);
 	if (grow_array(&t->entries, &t->cap, t->n + 1, sizeof(x)))
 		return err_nomem(e);
 	t->entries[t->n++] = x;
 	return 0;
 }
 
-/* parts - where the members of version 1 are. */
-struct parts {
+/* json_index_parts - where the members of version 1 are. */
+struct json_index_parts {
 	struct scan refs, templates, gen;
 	bool v1;
 };
 
-static int find_parts(struct scan s, struct parts *ret, struct err *e)
+static int json_index_find_parts(struct scan s, struct json_index_parts *ret, struct err *e)
 {
 	struct buf key;
 	int rc = 0;
 
-	*ret = (struct parts){.v1 = false};
+	*ret = (struct json_index_parts){.v1 = false};
 	buf_init(&key, (size_t)1 << 20);
 	if (!scan_is(&s, '{'))
 		return scan_bad(&s, "an object is expected", e);
@@ -407,29 +410,30 @@ static int find_parts(struct scan s, struct parts *ret, struct err *e)
 	return rc;
 }
 
-static int by_key(const void *a, const void *b, void *arg)
+static int json_index_by_key(const void *a, const void *b, void *arg)
 {
-	const struct entry *x = a, *y = b;
+	const struct json_index_entry *x = a, *y = b;
 	const char *texts = arg;
 
 	return sorted_keys_cmp(texts + x->key, x->key_len, texts + y->key, y->key_len);
 }
 
-static int sort(struct table *t, struct err *e)
+static int json_index_sort(struct json_index_table *t, struct err *e)
 {
 	if (t->n > 1)
-		qsort_r(t->entries, t->n, sizeof(*t->entries), by_key, t->texts.data);
+		qsort_r(t->entries, t->n, sizeof(*t->entries), json_index_by_key,
+			t->texts.data);
 	for (size_t i = 1; i < t->n; i++)
-		if (by_key(&t->entries[i - 1], &t->entries[i], t->texts.data) == 0)
+		if (json_index_by_key(&t->entries[i - 1], &t->entries[i], t->texts.data) == 0)
 			return err_set(e, -EBADMSG, "key '%.200s' comes twice",
 				       (const char *)t->texts.data + t->entries[i].key);
 	return 0;
 }
 
-static int read_all(struct table *t, struct scan s, struct err *e)
+static int json_index_read_all(struct json_index_table *t, struct scan s, struct err *e)
 {
-	struct parts p;
-	int rc = find_parts(s, &p, e);
+	struct json_index_parts p;
+	int rc = json_index_find_parts(s, &p, e);
 
 	if (rc)
 		return rc;
@@ -445,16 +449,16 @@ static int read_all(struct table *t, struct scan s, struct err *e)
 	if (rc == 0)
 		rc = each_member(t, p.v1 ? &p.refs : &s, add_ref, e);
 	if (rc == 0)
-		rc = sort(t, e);
+		rc = json_index_sort(t, e);
 	drop_reading(t);
 	return rc;
 }
 
 /* ---- looking up ---- */
 
-static void found(const struct table *t, size_t i, struct refs_found *ret)
+static void json_index_found(const struct json_index_table *t, size_t i, struct refs_found *ret)
 {
-	const struct entry *x = &t->entries[i];
+	const struct json_index_entry *x = &t->entries[i];
 
 	*ret = (struct refs_found){.what = x->what,
 				   .off = x->off,
@@ -470,8 +474,8 @@ static void found(const struct table *t, size_t i, struct refs_found *ret)
 static int table_find(struct refs_index *index, const char *key, struct refs_found *ret,
 		      struct err *e)
 {
-	const struct table *t = of(index);
-	const struct sorted_keys k = keys_of(t);
+	const struct json_index_table *t = json_index_of(index);
+	const struct sorted_keys k = json_index_keys_of(t);
 	size_t len = strlen(key), i = sorted_keys_find(&k, key, len);
 	bool is = sorted_keys_is(&k, i, key, len);
 
@@ -481,7 +485,7 @@ static int table_find(struct refs_index *index, const char *key, struct refs_fou
 	}
 	if (!is)
 		return err_set(e, -ENOENT, "'%s': there is no reference", key);
-	found(t, i, ret);
+	json_index_found(t, i, ret);
 	return 0;
 }
 
@@ -489,15 +493,16 @@ static void table_done(struct refs_index *x NZ_UNUSED, struct refs_found *f NZ_U
 {
 }
 
-struct listing {
-	const struct table *t;
+struct json_index_listing {
+	const struct json_index_table *t;
 	bool (*emit)(void *arg, const char *name, bool is_dir, const struct refs_found *f);
 	void *arg;
 };
 
-static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has_below)
+static bool json_index_emit_one(void *arg, const char *part, size_t len, size_t i,
+				bool has_below)
 {
-	const struct listing *l = arg;
+	const struct json_index_listing *l = arg;
 	struct refs_found f;
 	char name[256];
 
@@ -507,7 +512,7 @@ static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has
 	name[len] = '\0';
 	if (has_below || i == SORTED_KEYS_NONE)
 		return l->emit(l->arg, name, true, NULL);
-	found(l->t, i, &f);
+	json_index_found(l->t, i, &f);
 	return l->emit(l->arg, name, false, &f);
 }
 
@@ -516,25 +521,25 @@ static int table_list(struct refs_index *x, const char *key, bool want NZ_UNUSED
 				   const struct refs_found *f),
 		      void *arg, struct err *e)
 {
-	const struct table *t = of(x);
-	const struct sorted_keys k = keys_of(t);
-	struct listing l = {.t = t, .emit = emit, .arg = arg};
+	const struct json_index_table *t = json_index_of(x);
+	const struct sorted_keys k = json_index_keys_of(t);
+	struct json_index_listing l = {.t = t, .emit = emit, .arg = arg};
 
-	if (!sorted_keys_list(&k, key, strlen(key), emit_one, &l) && *key)
+	if (!sorted_keys_list(&k, key, strlen(key), json_index_emit_one, &l) && *key)
 		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
 	return 0;
 }
 
 static int table_check(struct refs_index *x, struct err *e)
 {
-	struct table *t = of(x);
+	struct json_index_table *t = json_index_of(x);
 
 	return t->file ? blob_check(t->file, false, e) : 0;
 }
 
 static void table_leave(struct refs_index *x)
 {
-	of(x)->file = NULL;
+	json_index_of(x)->file = NULL;
 }
 
 static const struct refs_index_ops table_ops = {
@@ -549,7 +554,7 @@ static const struct refs_index_ops table_ops = {
 int refs_table_parse(const void *doc, size_t n, uint64_t max_meta, struct refs_index **ret,
 		     struct err *e)
 {
-	struct table *t = alloc_array(1, sizeof(*t));
+	struct json_index_table *t = alloc_array(1, sizeof(*t));
 	int rc;
 
 	if (!t)
@@ -557,12 +562,12 @@ int refs_table_parse(const void *doc, size_t n, uint64_t max_meta, struct refs_i
 	t->base.ops = &table_ops;
 	t->max = max_meta;
 	buf_init(&t->texts, (size_t)u64_min(max_meta, SIZE_MAX / 2));
-	rc = read_all(t, (struct scan){.p = doc, .end = (const uint8_t *)doc + n, .begin = doc},
-		      e);
+	rc = json_index_read_all(
+		t, (struct scan){.p = doc, .end = (const uint8_t *)doc + n, .begin = doc}, e);
 	for (size_t i = 0; rc == 0 && i < t->n && !t->base.far; i++) {
 		struct refs_found f;
 
-		found(t, i, &f);
+		json_index_found(t, i, &f);
 		t->base.far = f.url && strstr(f.url, "://") && strncmp(f.url, "file:", 5) != 0;
 	}
 	if (rc)
@@ -590,6 +595,6 @@ int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **re
 	if (rc == 0)
 		rc = refs_table_parse(doc, (size_t)file->size, max_meta, ret, e);
 	if (rc == 0)
-		of(*ret)->file = file;
+		json_index_of(*ret)->file = file;
 	return rc;
 }

@@ -34,7 +34,7 @@ int scan_next(struct scan *s, char close, struct err *e)
 	return scan_is(s, close) ? 0 : scan_bad(s, "a comma or an end is expected", e);
 }
 
-static int hex4(struct scan *s, uint32_t *ret)
+static int json_pull_hex4(struct scan *s, uint32_t *ret)
 {
 	uint32_t v = 0;
 
@@ -55,7 +55,7 @@ static int hex4(struct scan *s, uint32_t *ret)
 	return 0;
 }
 
-static void put_utf8(struct buf *out, uint32_t c)
+static void json_pull_put_utf8(struct buf *out, uint32_t c)
 {
 	if (c < 0x80) {
 		buf_putc(out, (char)c);
@@ -74,8 +74,8 @@ static void put_utf8(struct buf *out, uint32_t c)
 	}
 }
 
-/* escape - behind a backslash. */
-static int escape(struct scan *s, struct buf *out, struct err *e)
+/* json_pull_escape - behind a backslash. */
+static int json_pull_escape(struct scan *s, struct buf *out, struct err *e)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *at;
@@ -92,18 +92,18 @@ static int escape(struct scan *s, struct buf *out, struct err *e)
 		return 0;
 	}
 	s->p++;
-	if (hex4(s, &c))
+	if (json_pull_hex4(s, &c))
 		return scan_bad(s, "an escape without its four digits", e);
 	if (c >= 0xd800 && c < 0xdc00 && s->end - s->p >= 6 && s->p[0] == '\\' &&
 	    s->p[1] == 'u') {
 		s->p += 2;
-		if (hex4(s, &low) || low < 0xdc00 || low > 0xdfff)
+		if (json_pull_hex4(s, &low) || low < 0xdc00 || low > 0xdfff)
 			return scan_bad(s, "half of a character", e);
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	} else if (c >= 0xd800 && c < 0xe000) {
 		return scan_bad(s, "half of a character", e);
 	}
-	put_utf8(out, c);
+	json_pull_put_utf8(out, c);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ int scan_text(struct scan *s, struct buf *out, struct err *e)
 			return scan_bad(s, "a text does not end", e);
 		if (*s->p++ == '"')
 			return out->starved ? err_nomem(e) : 0;
-		rc = escape(s, out, e);
+		rc = json_pull_escape(s, out, e);
 		if (rc)
 			return rc;
 	}
@@ -160,7 +160,7 @@ static int skip_text(struct scan *s, struct err *e)
 	return scan_bad(s, "a text does not end", e);
 }
 
-static bool is_word(uint8_t c)
+static bool json_pull_is_word(uint8_t c)
 {
 	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '.' ||
 	       c == '+' || c == '-';
@@ -179,9 +179,9 @@ static int skip_one(struct scan *s, char *ret_open, struct err *e)
 		s->p++;
 		return 0;
 	}
-	if (!is_word(c))
+	if (!json_pull_is_word(c))
 		return scan_bad(s, "a value is expected", e);
-	while (s->p < s->end && is_word(*s->p))
+	while (s->p < s->end && json_pull_is_word(*s->p))
 		s->p++;
 	return 0;
 }

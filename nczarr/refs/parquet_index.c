@@ -26,8 +26,8 @@ struct array {
 	uint64_t n;     /* chunks; 1 of a scalar */
 };
 
-/* slot - a file of references. */
-struct slot {
+/* parquet_index_slot - a file of references. */
+struct parquet_index_slot {
 	size_t array;
 	uint64_t record;
 	struct pq_table table;
@@ -47,18 +47,18 @@ struct parq {
 	uint64_t version;     /* of the .zmetadata */
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t loaded;
-	struct slot slots[KEPT];
+	struct parquet_index_slot slots[KEPT];
 	uint64_t clock;
 };
 
-static struct parq *of(struct refs_index *x)
+static struct parq *parquet_index_of(struct refs_index *x)
 {
 	return CONTAINER_OF(x, struct parq, base);
 }
 
 static void parq_close(struct refs_index *x)
 {
-	struct parq *p = of(x);
+	struct parq *p = parquet_index_of(x);
 
 	for (size_t i = 0; i < KEPT; i++)
 		pq_table_release(&p->slots[i].table);
@@ -77,13 +77,13 @@ static void parq_close(struct refs_index *x)
 
 static void parq_leave(struct refs_index *x)
 {
-	of(x)->store = NULL;
+	parquet_index_of(x)->store = NULL;
 }
 
 /* ---- files of references ---- */
 
-static int load(struct parq *p, size_t array, uint64_t record, struct pq_table *ret,
-		struct err *e)
+static int parquet_index_load(struct parq *p, size_t array, uint64_t record,
+			      struct pq_table *ret, struct err *e)
 {
 	static const struct pq_want want[] = {
 		{"path", false}, {"offset", true}, {"size", true}, {"raw", false}};
@@ -108,14 +108,14 @@ static int load(struct parq *p, size_t array, uint64_t record, struct pq_table *
 
 /* find_slot - lock: the one of a file, or the one to put it in, waiting for one; its loading is set
  * when the caller is to load it. NULL: it was given up. */
-static struct slot *find_slot(struct parq *p, size_t array, uint64_t record)
+static struct parquet_index_slot *find_slot(struct parq *p, size_t array, uint64_t record)
 {
 	for (;;) {
-		struct slot *best = NULL;
+		struct parquet_index_slot *best = NULL;
 		bool wait = false;
 
 		for (size_t i = 0; i < KEPT; i++) {
-			struct slot *s = &p->slots[i];
+			struct parquet_index_slot *s = &p->slots[i];
 
 			if (s->used && s->array == array && s->record == record) {
 				wait = s->loading;
@@ -139,9 +139,10 @@ static struct slot *find_slot(struct parq *p, size_t array, uint64_t record)
 	}
 }
 
-static int take(struct parq *p, size_t array, uint64_t record, struct slot **ret, struct err *e)
+static int parquet_index_take(struct parq *p, size_t array, uint64_t record,
+			      struct parquet_index_slot **ret, struct err *e)
 {
-	struct slot *s;
+	struct parquet_index_slot *s;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&p->lock);
@@ -152,7 +153,7 @@ static int take(struct parq *p, size_t array, uint64_t record, struct slot **ret
 	}
 	if (s->loading) {
 		(void)pthread_mutex_unlock(&p->lock);
-		rc = load(p, array, record, &s->table, e);
+		rc = parquet_index_load(p, array, record, &s->table, e);
 		(void)pthread_mutex_lock(&p->lock);
 		s->loading = false;
 		s->used = rc == 0;
@@ -167,7 +168,7 @@ static int take(struct parq *p, size_t array, uint64_t record, struct slot **ret
 	return rc;
 }
 
-static void give(struct parq *p, struct slot *s)
+static void parquet_index_give(struct parq *p, struct parquet_index_slot *s)
 {
 	(void)pthread_mutex_lock(&p->lock);
 	if (--s->users == 0)
@@ -175,21 +176,23 @@ static void give(struct parq *p, struct slot *s)
 	(void)pthread_mutex_unlock(&p->lock);
 }
 
-static bool has(const struct pq_column *c, uint64_t row)
+static bool parquet_index_has(const struct pq_column *c, uint64_t row)
 {
 	return c->there && !(c->nulls && c->nulls[row]);
 }
 
 /* row_of - what a row says. -ENOENT: nothing. */
-static int row_of(const struct slot *s, uint64_t row, struct refs_found *ret, struct err *e)
+static int row_of(const struct parquet_index_slot *s, uint64_t row, struct refs_found *ret,
+		  struct err *e)
 {
 	const struct pq_column *path = &s->table.columns[0], *off = &s->table.columns[1];
 	const struct pq_column *size = &s->table.columns[2], *raw = &s->table.columns[3];
-	bool is_path = row < s->table.n && has(path, row);
+	bool is_path = row < s->table.n && parquet_index_has(path, row);
 
 	*ret = (struct refs_found){
 		.version = store_version(store_mix(store_mix(s->array, s->record), row))};
-	if (row < s->table.n && has(raw, row) && (raw->len[row] > 0 || !is_path)) {
+	if (row < s->table.n && parquet_index_has(raw, row) &&
+	    (raw->len[row] > 0 || !is_path)) {
 		ret->what = REFS_INLINE;
 		ret->data = raw->bytes.data + raw->at[row];
 		ret->len = raw->len[row];
@@ -199,18 +202,19 @@ static int row_of(const struct slot *s, uint64_t row, struct refs_found *ret, st
 		return err_set(e, -ENOENT, "there is no reference");
 	ret->what = REFS_AT;
 	ret->url = (const char *)path->bytes.data + path->at[row];
-	if (strlen(ret->url) != path->len[row] || (has(off, row) && off->ints[row] < 0) ||
-	    (has(size, row) && size->ints[row] < 0))
+	if (strlen(ret->url) != path->len[row] ||
+	    (parquet_index_has(off, row) && off->ints[row] < 0) ||
+	    (parquet_index_has(size, row) && size->ints[row] < 0))
 		return err_set(e, -EBADMSG, "a reference that is none");
-	ret->off = has(off, row) ? (uint64_t)off->ints[row] : 0;
-	ret->len = has(size, row) ? (uint64_t)size->ints[row] : 0;
+	ret->off = parquet_index_has(off, row) ? (uint64_t)off->ints[row] : 0;
+	ret->len = parquet_index_has(size, row) ? (uint64_t)size->ints[row] : 0;
 	ret->whole = ret->off == 0 && ret->len == 0;
 	return 0;
 }
 
 /* ---- keys ---- */
 
-static size_t find_array(const struct parq *p, const char *key, size_t n)
+static size_t parquet_index_find_array(const struct parq *p, const char *key, size_t n)
 {
 	size_t lo = 0, hi = p->n_arrays;
 
@@ -229,8 +233,8 @@ static size_t find_array(const struct parq *p, const char *key, size_t n)
 	return p->n_arrays;
 }
 
-/* chunk_of - a chunk's name to its number. */
-static bool chunk_of(const struct array *a, const char *name, uint64_t *ret)
+/* parquet_index_chunk_of - a chunk's name to its number. */
+static bool parquet_index_chunk_of(const struct array *a, const char *name, uint64_t *ret)
 {
 	uint64_t linear = 0, v;
 
@@ -263,40 +267,41 @@ static void chunk_name(const struct array *a, uint64_t linear, char out[NAME_ROO
 static int parq_find(struct refs_index *x, const char *key, struct refs_found *ret,
 		     struct err *e)
 {
-	struct parq *p = of(x);
+	struct parq *p = parquet_index_of(x);
 	const char *slash = strrchr(key, '/');
-	struct slot *s;
+	struct parquet_index_slot *s;
 	uint64_t linear;
 	size_t a;
 	int rc = p->docs->ops->find(p->docs, key, ret, e);
 
 	if (rc != -ENOENT)
 		return rc;
-	a = find_array(p, key, slash ? (size_t)(slash - key) : 0);
-	if (a == p->n_arrays || !chunk_of(&p->arrays[a], slash ? slash + 1 : key, &linear))
+	a = parquet_index_find_array(p, key, slash ? (size_t)(slash - key) : 0);
+	if (a == p->n_arrays ||
+	    !parquet_index_chunk_of(&p->arrays[a], slash ? slash + 1 : key, &linear))
 		return err_set(e, -ENOENT, "'%s': there is no reference", key);
-	rc = take(p, a, linear / p->records, &s, e);
+	rc = parquet_index_take(p, a, linear / p->records, &s, e);
 	if (rc)
 		return rc;
 	rc = row_of(s, linear % p->records, ret, e);
 	ret->held = s;
 	if (rc)
-		give(p, s);
+		parquet_index_give(p, s);
 	return rc;
 }
 
 static void parq_done(struct refs_index *x, struct refs_found *f)
 {
 	if (f->held)
-		give(of(x), f->held);
+		parquet_index_give(parquet_index_of(x), f->held);
 	f->held = NULL;
 }
 
-/* list_chunks - those of an array that have a reference, a file at a time. */
-static int list_chunks(struct parq *p, size_t a,
-		       bool (*emit)(void *arg, const char *name, bool is_dir,
-				    const struct refs_found *f),
-		       void *arg, struct err *e)
+/* parquet_index_list_chunks - those of an array that have a reference, a file at a time. */
+static int parquet_index_list_chunks(struct parq *p, size_t a,
+				     bool (*emit)(void *arg, const char *name, bool is_dir,
+						  const struct refs_found *f),
+				     void *arg, struct err *e)
 {
 	const struct array *x = &p->arrays[a];
 	char name[NAME_ROOM];
@@ -306,9 +311,9 @@ static int list_chunks(struct parq *p, size_t a,
 	for (uint64_t at = 0; rc == 0 && more && at < x->n;
 	     at += u64_min(p->records, x->n - at)) {
 		uint64_t n = u64_min(p->records, x->n - at);
-		struct slot *s;
+		struct parquet_index_slot *s;
 
-		rc = take(p, a, at / p->records, &s, e);
+		rc = parquet_index_take(p, a, at / p->records, &s, e);
 		if (rc)
 			return rc;
 		for (uint64_t i = 0; rc == 0 && more && i < u64_min(n, s->table.n); i++) {
@@ -322,7 +327,7 @@ static int list_chunks(struct parq *p, size_t a,
 			chunk_name(x, at + i, name);
 			more = rc != 0 || emit(arg, name, false, &f);
 		}
-		give(p, s);
+		parquet_index_give(p, s);
 	}
 	return rc;
 }
@@ -332,16 +337,16 @@ static int parq_list(struct refs_index *x, const char *key, bool want,
 				  const struct refs_found *f),
 		     void *arg, struct err *e)
 {
-	struct parq *p = of(x);
-	size_t a = find_array(p, key, strlen(key));
+	struct parq *p = parquet_index_of(x);
+	size_t a = parquet_index_find_array(p, key, strlen(key));
 	int rc = p->docs->ops->list(p->docs, key, want, emit, arg, e);
 
-	return rc || a == p->n_arrays ? rc : list_chunks(p, a, emit, arg, e);
+	return rc || a == p->n_arrays ? rc : parquet_index_list_chunks(p, a, emit, arg, e);
 }
 
 static int parq_check(struct refs_index *x, struct err *e)
 {
-	struct parq *p = of(x);
+	struct parq *p = parquet_index_of(x);
 	struct store_stat st;
 	int rc = store_stat(p->store, ZMETADATA, &st, e);
 
@@ -361,8 +366,8 @@ static const struct refs_index_ops parq_ops = {
 
 /* ---- opening ---- */
 
-/* lengths - a list of numbers of a document. Returns how many; -EBADMSG. */
-static int lengths(const json_t *list, uint64_t *out)
+/* parquet_index_lengths - a list of numbers of a document. Returns how many; -EBADMSG. */
+static int parquet_index_lengths(const json_t *list, uint64_t *out)
 {
 	size_t n = json_kind(list) == JSON_IS_LIST ? json_array_size(list) : DS_RANK_MAX + 1;
 
@@ -378,9 +383,9 @@ static int lengths(const json_t *list, uint64_t *out)
 static int fill_grid(struct array *x, const json_t *doc, struct err *e)
 {
 	uint64_t shape[DS_RANK_MAX], chunks[DS_RANK_MAX];
-	int n = lengths(json_get(doc, "shape"), shape);
+	int n = parquet_index_lengths(json_get(doc, "shape"), shape);
 
-	if (n < 0 || lengths(json_get(doc, "chunks"), chunks) != n)
+	if (n < 0 || parquet_index_lengths(json_get(doc, "chunks"), chunks) != n)
 		return err_set(e, -EBADMSG, "'%.150s/.zarray': shape or chunks", x->key);
 	if (json_is(json_get(doc, "dimension_separator"), "/"))
 		return err_set(e, -EOPNOTSUPP,
@@ -403,9 +408,9 @@ static int fill_grid(struct array *x, const json_t *doc, struct err *e)
 	return 0;
 }
 
-/* add_array - of a .zarray that was found: text of n bytes. */
-static int add_array(struct parq *p, const char *key, size_t key_len, const void *text,
-		     size_t n, struct err *e)
+/* parquet_index_add_array - of a .zarray that was found: text of n bytes. */
+static int parquet_index_add_array(struct parq *p, const char *key, size_t key_len,
+				   const void *text, size_t n, struct err *e)
 {
 	struct array *x;
 	json_t *doc;
@@ -455,9 +460,9 @@ static int scan_docs(struct parq *p, struct scan s, struct err *e)
 		if (rc == 0 && buf_ok(&key) && n >= n_tail &&
 		    memcmp(key.data + n - n_tail, tail, n_tail) == 0 &&
 		    (n == n_tail || key.data[n - n_tail - 1] == '/'))
-			rc = add_array(p, (const char *)key.data,
-				       n == n_tail ? 0 : n - n_tail - 1, from,
-				       (size_t)(s.p - from), e);
+			rc = parquet_index_add_array(p, (const char *)key.data,
+						     n == n_tail ? 0 : n - n_tail - 1, from,
+						     (size_t)(s.p - from), e);
 		if (rc == 0)
 			rc = scan_next(&s, '}', e);
 	}
@@ -465,7 +470,7 @@ static int scan_docs(struct parq *p, struct scan s, struct err *e)
 	return rc;
 }
 
-static int by_key(const void *a, const void *b)
+static int parquet_index_by_key(const void *a, const void *b)
 {
 	return strcmp(((const struct array *)a)->key, ((const struct array *)b)->key);
 }
@@ -508,7 +513,7 @@ static int read_meta(struct parq *p, const struct buf *doc, uint64_t max_meta, s
 	if (rc == 0)
 		rc = scan_docs(p, meta, e);
 	if (rc == 0 && p->n_arrays > 1)
-		qsort(p->arrays, p->n_arrays, sizeof(*p->arrays), by_key);
+		qsort(p->arrays, p->n_arrays, sizeof(*p->arrays), parquet_index_by_key);
 	if (rc == 0)
 		rc = refs_table_parse(meta.p, (size_t)(end - meta.p), max_meta, &p->docs, e);
 	return rc ? err_wrap(e, rc, "'%s'", ZMETADATA) : 0;
@@ -519,16 +524,16 @@ static bool look_far(struct parq *p)
 {
 	for (size_t a = 0; a < p->n_arrays; a++) {
 		struct refs_found f;
-		struct slot *s;
+		struct parquet_index_slot *s;
 		bool far = false, found = false;
 
-		if (p->arrays[a].n == 0 || take(p, a, 0, &s, NULL))
+		if (p->arrays[a].n == 0 || parquet_index_take(p, a, 0, &s, NULL))
 			continue;
 		for (uint64_t i = 0; !found && i < s->table.n; i++) {
 			found = row_of(s, i, &f, NULL) == 0 && f.what == REFS_AT;
 			far = found && strstr(f.url, "://") && strncmp(f.url, "file:", 5) != 0;
 		}
-		give(p, s);
+		parquet_index_give(p, s);
 		if (found)
 			return far;
 	}

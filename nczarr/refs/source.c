@@ -27,9 +27,9 @@ static const char *skip_space(const char *p)
 	return p + strspn(p, " \t\r\n");
 }
 
-/* member_is - whether a text that is in the beginning of a document is the key of a member whose
- * value begins with one of the characters. */
-static bool member_is(const char *head, const char *end_of_key, const char *values)
+/* refs_source_member_is - whether a text that is in the beginning of a document is the key of a
+ * member whose value begins with one of the characters. */
+static bool refs_source_member_is(const char *head, const char *end_of_key, const char *values)
 {
 	const size_t n = strlen(end_of_key);
 	const char *p = head, *v;
@@ -69,17 +69,17 @@ static int bid_json(struct blob *file, struct err *e)
 	head[n] = '\0';
 	if (*skip_space(head) != '{')
 		return 0;
-	if (member_is(head, "\"refs\"", "{"))
+	if (refs_source_member_is(head, "\"refs\"", "{"))
 		return 10;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (member_is(head, keys[i], "\"["))
+		if (refs_source_member_is(head, keys[i], "\"["))
 			return 10;
 	/* version 1 with templates or generators that are longer than what was looked at */
 	s = (struct scan){(const uint8_t *)head, (const uint8_t *)head + n,
 			  (const uint8_t *)head};
-	return scan_is(&s, '{') && member_is(head, "\"version\"", "1") &&
-			       (member_is(head, "\"templates\"", "{") ||
-				member_is(head, "\"gen\"", "["))
+	return scan_is(&s, '{') && refs_source_member_is(head, "\"version\"", "1") &&
+			       (refs_source_member_is(head, "\"templates\"", "{") ||
+				refs_source_member_is(head, "\"gen\"", "["))
 		       ? 10
 		       : 0;
 }
@@ -97,7 +97,7 @@ static int says_records(struct blob *doc, struct err *e)
 		if (n == 0 || rc < 0)
 			return rc;
 		text[n] = '\0';
-		if (member_is(text, "\"record_size\"", "123456789"))
+		if (refs_source_member_is(text, "\"record_size\"", "123456789"))
 			return 1;
 	}
 	return 0;
@@ -130,7 +130,7 @@ static int bid_parquet(const struct source_at *at, struct err *e)
 	return is > 0 ? 12 : is;
 }
 
-static int bid(const struct source_at *at, struct err *e)
+static int refs_source_bid(const struct source_at *at, struct err *e)
 {
 	if (at->file)
 		return bid_json(at->file, e);
@@ -195,8 +195,8 @@ static int open_parquet(const struct source_at *at, const struct source_options 
 	return rc;
 }
 
-/* dir_of - the directory that a local document is in. New. */
-static char *dir_of(const char *path)
+/* refs_source_dir_of - the directory that a local document is in. New. */
+static char *refs_source_dir_of(const char *path)
 {
 	char *real = realpath(path, NULL), *slash;
 
@@ -211,7 +211,7 @@ static char *dir_of(const char *path)
 static int open_targets(const struct source_at *at, const struct source_options *opts,
 			struct refs_targets **ret, struct err *e)
 {
-	auto_free char *dir = at->fd >= 0 ? dir_of(at->path) : NULL;
+	auto_free char *dir = at->fd >= 0 ? refs_source_dir_of(at->path) : NULL;
 	const struct refs_origin home = {
 		.address = at->fd >= 0 ? NULL : at->path,
 		.dir = dir,
@@ -224,10 +224,10 @@ static int open_targets(const struct source_at *at, const struct source_options 
 	return refs_targets_new(&home, ret, e);
 }
 
-/* over - the store over an index and what it refers to. x is taken, or, remote, what it was
- * opened with is left to the caller. */
-static int over(const struct source_at *at, const struct source_options *opts,
-		struct refs_index *x, struct store **ret, struct err *e)
+/* refs_source_over - the store over an index and what it refers to. x is taken, or, remote, what it
+ * was opened with is left to the caller. */
+static int refs_source_over(const struct source_at *at, const struct source_options *opts,
+			    struct refs_index *x, struct store **ret, struct err *e)
 {
 	struct refs_targets *t = NULL;
 	int rc = open_targets(at, opts, &t, e);
@@ -239,15 +239,16 @@ static int over(const struct source_at *at, const struct source_options *opts,
 	return rc;
 }
 
-static int open_source(const struct source_at *at, const struct source_options *opts,
-		       struct source **ret, struct err *e)
+static int refs_source_open_source(const struct source_at *at,
+				   const struct source_options *opts, struct source **ret,
+				   struct err *e)
 {
 	struct source_at tree = {.path = at->path, .fd = -1, .st = at->st};
 	struct refs_index *x = NULL;
 	int rc = at->file ? open_json(at, opts, &x, e) : open_parquet(at, opts, &x, e);
 
 	if (rc == 0)
-		rc = over(at, opts, x, &tree.store, e);
+		rc = refs_source_over(at, opts, x, &tree.store, e);
 	if (rc == 0) {
 		tree.st.st_mode = S_IFDIR | (at->st.st_mode & 0777);
 		rc = zarr_source_ops.open(&tree, opts, ret, e);
@@ -268,6 +269,6 @@ static int open_source(const struct source_at *at, const struct source_options *
 
 const struct source_ops refs_source_ops = {
 	.name = "refs",
-	.bid = bid,
-	.open = open_source,
+	.bid = refs_source_bid,
+	.open = refs_source_open_source,
 };

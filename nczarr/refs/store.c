@@ -11,22 +11,22 @@ struct refs_store {
 	struct refs_targets *targets;
 };
 
-static struct refs_store *of(struct store *s)
+static struct refs_store *refs_store_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct refs_store, base);
 }
 
 static void refs_close(struct store *s)
 {
-	struct refs_store *r = of(s);
+	struct refs_store *r = refs_store_of(s);
 
 	r->index->ops->close(r->index);
 	refs_targets_free(r->targets);
 	free(r);
 }
 
-/* measure - the length of what is referred to as a whole. */
-static int measure(struct refs_store *r, struct refs_found *f, struct err *e)
+/* refs_store_measure - the length of what is referred to as a whole. */
+static int refs_store_measure(struct refs_store *r, struct refs_found *f, struct err *e)
 {
 	struct refs_target *x;
 	struct blob *b;
@@ -51,36 +51,37 @@ static void put_stat(const struct refs_found *f, struct store_stat *ret)
 
 static int refs_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct refs_store *r = of(s);
+	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
 	int rc = r->index->ops->find(r->index, key, &f, e);
 
 	if (rc)
 		return rc;
-	rc = measure(r, &f, e);
+	rc = refs_store_measure(r, &f, e);
 	if (rc == 0)
 		put_stat(&f, ret);
 	r->index->ops->done(r->index, &f);
 	return rc;
 }
 
-struct listing {
+struct refs_store_listing {
 	struct refs_store *r;
 	bool want_stat;
 	store_emit *emit;
 	void *arg;
 };
 
-static bool emit_one(void *arg, const char *name, bool is_dir, const struct refs_found *f)
+static bool refs_store_emit_one(void *arg, const char *name, bool is_dir,
+				const struct refs_found *f)
 {
-	const struct listing *l = arg;
+	const struct refs_store_listing *l = arg;
 	struct refs_found own = f ? *f : (struct refs_found){.what = REFS_FOLDER, .version = 1};
 	struct store_stat st;
 
 	if (!l->want_stat)
 		return l->emit(l->arg, name, is_dir, NULL);
 	/* what cannot be had is there, and reading it says why */
-	if (measure(l->r, &own, NULL) < 0)
+	if (refs_store_measure(l->r, &own, NULL) < 0)
 		st = (struct store_stat){.odd = true, .version = own.version};
 	else
 		put_stat(&own, &st);
@@ -90,10 +91,11 @@ static bool emit_one(void *arg, const char *name, bool is_dir, const struct refs
 static int refs_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		     void *arg, struct err *e)
 {
-	struct refs_store *r = of(s);
-	struct listing l = {.r = r, .want_stat = want_stat, .emit = emit, .arg = arg};
+	struct refs_store *r = refs_store_of(s);
+	struct refs_store_listing l = {
+		.r = r, .want_stat = want_stat, .emit = emit, .arg = arg};
 
-	return r->index->ops->list(r->index, key, want_stat, emit_one, &l, e);
+	return r->index->ops->list(r->index, key, want_stat, refs_store_emit_one, &l, e);
 }
 
 /* read_at - bytes of what is referred to; f is measured. */
@@ -120,8 +122,9 @@ static int read_at(struct refs_store *r, const struct refs_found *f, uint64_t of
 	return rc;
 }
 
-static int read_found(struct refs_store *r, const char *key, const struct refs_found *f,
-		      uint64_t off, uint8_t *out, size_t len, struct err *e)
+static int refs_store_read_found(struct refs_store *r, const char *key,
+				 const struct refs_found *f, uint64_t off, uint8_t *out,
+				 size_t len, struct err *e)
 {
 	if (f->what == REFS_FOLDER)
 		return err_set(e, -EISDIR, "'%s' is a folder", key);
@@ -142,15 +145,15 @@ static int read_found(struct refs_store *r, const char *key, const struct refs_f
 static int refs_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
 		     uint64_t *ret_version, struct err *e)
 {
-	struct refs_store *r = of(s);
+	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
 	int rc = r->index->ops->find(r->index, key, &f, e);
 
 	if (rc)
 		return rc;
-	rc = measure(r, &f, e);
+	rc = refs_store_measure(r, &f, e);
 	if (rc == 0)
-		rc = read_found(r, key, &f, off, out, len, e);
+		rc = refs_store_read_found(r, key, &f, off, out, len, e);
 	if (rc == 0 && ret_version)
 		*ret_version = f.version;
 	r->index->ops->done(r->index, &f);
@@ -159,14 +162,14 @@ static int refs_read(struct store *s, const char *key, uint64_t off, uint8_t *ou
 
 static int refs_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
-	struct refs_store *r = of(s);
+	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
 	uint8_t *p = NULL;
 	int rc = r->index->ops->find(r->index, key, &f, e);
 
 	if (rc)
 		return rc;
-	rc = measure(r, &f, e);
+	rc = refs_store_measure(r, &f, e);
 	if (rc == 0 && f.len > out->max - out->len)
 		rc = err_set(e, -ERANGE,
 			     "'%s' has %" PRIu64 " bytes, more than the %zu allowed", key,
@@ -176,7 +179,7 @@ static int refs_get(struct store *s, const char *key, struct buf *out, struct er
 		rc = p ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
-		rc = read_found(r, key, &f, 0, p, (size_t)f.len, e);
+		rc = refs_store_read_found(r, key, &f, 0, p, (size_t)f.len, e);
 	r->index->ops->done(r->index, &f);
 	return rc;
 }
@@ -184,7 +187,7 @@ static int refs_get(struct store *s, const char *key, struct buf *out, struct er
 /* refs_want - only of what is open: to open it would be to wait. */
 static void refs_want(struct store *s, const struct store_range *want, size_t n)
 {
-	struct refs_store *r = of(s);
+	struct refs_store *r = refs_store_of(s);
 
 	for (size_t i = 0; i < n; i++) {
 		struct refs_found f;
@@ -215,7 +218,7 @@ static void refs_want(struct store *s, const struct store_range *want, size_t n)
 
 static int refs_check(struct store *s, struct err *e)
 {
-	struct refs_store *r = of(s);
+	struct refs_store *r = refs_store_of(s);
 
 	if (refs_targets_changed(r->targets))
 		return err_set(e, -ESTALE, "what is referred to was changed");
@@ -224,7 +227,7 @@ static int refs_check(struct store *s, struct err *e)
 
 static int refs_place(struct store *s, const char *key, struct store_place *ret, struct err *e)
 {
-	struct refs_store *r = of(s);
+	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
 	int rc = r->index->ops->find(r->index, key, &f, e);
 

@@ -49,7 +49,7 @@ struct refs_targets {
 	_Atomic bool changed;
 };
 
-static char *copy(const char *text, bool *ok)
+static char *targets_copy(const char *text, bool *ok)
 {
 	char *r = text ? strdup(text) : NULL;
 
@@ -66,7 +66,7 @@ int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret, 
 		return err_nomem(e);
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&t->opened);
-	t->address = copy(home->address, &ok);
+	t->address = targets_copy(home->address, &ok);
 	/* links on the way are followed now, so that what is below is below for good */
 	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
 	t->link_root = home->link_root ? realpath(home->link_root, NULL) : NULL;
@@ -121,8 +121,8 @@ bool refs_targets_changed(const struct refs_targets *t)
 
 /* ---- who may refer to what ---- */
 
-/* path_of - the path that an address means; NULL: it is on another machine. */
-static const char *path_of(const char *url)
+/* targets_path_of - the path that an address means; NULL: it is on another machine. */
+static const char *targets_path_of(const char *url)
 {
 	if (strncmp(url, "file://", 7) == 0)
 		return url + 7;
@@ -180,8 +180,8 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 		SHOWN, path);
 }
 
-static int open_file(const struct refs_targets *t, struct refs_target *x, const char *path,
-		     struct err *e)
+static int targets_open_file(const struct refs_targets *t, struct refs_target *x,
+			     const char *path, struct err *e)
 {
 	struct stat st;
 	uint64_t seen;
@@ -204,9 +204,9 @@ static int open_file(const struct refs_targets *t, struct refs_target *x, const 
 	return 0;
 }
 
-/* put_escaped - an address of a web server, in which writers leave spaces and other characters that
- * an address cannot have. */
-static void put_escaped(struct buf *out, const char *text)
+/* targets_put_escaped - an address of a web server, in which writers leave spaces and other
+ * characters that an address cannot have. */
+static void targets_put_escaped(struct buf *out, const char *text)
 {
 	for (; *text; text++) {
 		uint8_t c = (uint8_t)*text;
@@ -235,7 +235,7 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 			continue;
 		buf_puts(out, schemes[i].to);
 		if (schemes[i].to[0] == 'h')
-			put_escaped(out, url + n);
+			targets_put_escaped(out, url + n);
 		else
 			url_encode(out, url + n, strlen(url + n), true);
 		return buf_ok(out) ? 0 : err_nomem(e);
@@ -280,7 +280,7 @@ static int open_remote(const struct refs_targets *t, struct refs_target *x, stru
 
 /* ---- the few that are open ---- */
 
-static uint64_t hash(const char *p)
+static uint64_t targets_hash(const char *p)
 {
 	uint64_t h = UINT64_C(14695981039346656037);
 
@@ -289,13 +289,13 @@ static uint64_t hash(const char *p)
 	return h ^ h >> 29;
 }
 
-static struct refs_target **slot_of(const struct refs_targets *t, const char *url)
+static struct refs_target **targets_slot_of(const struct refs_targets *t, const char *url)
 {
-	return &t->slots[hash(url) & (t->n_slots - 1)];
+	return &t->slots[targets_hash(url) & (t->n_slots - 1)];
 }
 
-/* widen - lock: twice the slots, where there is memory. */
-static void widen(struct refs_targets *t)
+/* targets_widen - lock: twice the slots, where there is memory. */
+static void targets_widen(struct refs_targets *t)
 {
 	size_t n = t->n_slots;
 	struct refs_target **old = t->slots;
@@ -307,7 +307,7 @@ static void widen(struct refs_targets *t)
 	t->n_slots = 2 * n;
 	for (size_t i = 0; i < n; i++)
 		while (old[i]) {
-			struct refs_target *x = old[i], **slot = slot_of(t, x->url);
+			struct refs_target *x = old[i], **slot = targets_slot_of(t, x->url);
 
 			old[i] = x->next;
 			x->next = *slot;
@@ -316,13 +316,13 @@ static void widen(struct refs_targets *t)
 	free(old);
 }
 
-/* find - lock: the target of an address, made when it is new. */
-static struct refs_target *find(struct refs_targets *t, const char *url, bool make)
+/* targets_find - lock: the target of an address, made when it is new. */
+static struct refs_target *targets_find(struct refs_targets *t, const char *url, bool make)
 {
 	struct refs_target **slot, *x;
 	size_t n = strlen(url) + 1;
 
-	for (x = *slot_of(t, url); x; x = x->next)
+	for (x = *targets_slot_of(t, url); x; x = x->next)
 		if (strcmp(x->url, url) == 0)
 			return x;
 	x = make ? alloc_array(1, sizeof(*x) + n) : NULL;
@@ -331,15 +331,15 @@ static struct refs_target *find(struct refs_targets *t, const char *url, bool ma
 	memcpy(x->url, url, n);
 	list_init(&x->idle);
 	if (++t->n_targets > t->n_slots)
-		widen(t);
-	slot = slot_of(t, url);
+		targets_widen(t);
+	slot = targets_slot_of(t, url);
 	x->next = *slot;
 	*slot = x;
 	return x;
 }
 
-/* trim - lock: close what was not used for longest, when too many are open. */
-static void trim(struct refs_targets *t)
+/* targets_trim - lock: close what was not used for longest, when too many are open. */
+static void targets_trim(struct refs_targets *t)
 {
 	while (t->n_open > OPEN_MAX_TARGETS && t->idle.prev != &t->idle) {
 		struct refs_target *x = CONTAINER_OF(t->idle.prev, struct refs_target, idle);
@@ -351,8 +351,8 @@ static void trim(struct refs_targets *t)
 	}
 }
 
-/* use - lock: one more user of an open target. */
-static void use(struct refs_target *x)
+/* targets_use - lock: one more user of an open target. */
+static void targets_use(struct refs_target *x)
 {
 	if (x->users++ == 0)
 		list_remove(&x->idle);
@@ -361,12 +361,12 @@ static void use(struct refs_target *x)
 int refs_target_take(struct refs_targets *t, const char *url, struct refs_target **ret,
 		     struct blob **ret_blob, struct err *e)
 {
-	const char *path = path_of(url);
+	const char *path = targets_path_of(url);
 	struct refs_target *x;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&t->lock);
-	x = find(t, url, true);
+	x = targets_find(t, url, true);
 	while (rc == 0 && x && x->opening)
 		rc = cancel_wait(&t->opened, &t->lock, INT64_MAX);
 	if (rc) {
@@ -376,14 +376,14 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 	if (x && !x->blob) {
 		x->opening = true;
 		(void)pthread_mutex_unlock(&t->lock);
-		rc = path ? open_file(t, x, path, e) : open_remote(t, x, e);
+		rc = path ? targets_open_file(t, x, path, e) : open_remote(t, x, e);
 		(void)pthread_mutex_lock(&t->lock);
 		x->opening = false;
 		t->n_open += rc == 0;
 		(void)pthread_cond_broadcast(&t->opened);
 	}
 	if (x && rc == 0)
-		use(x);
+		targets_use(x);
 	(void)pthread_mutex_unlock(&t->lock);
 	if (!x)
 		return err_nomem(e);
@@ -405,11 +405,11 @@ bool refs_target_if_open(struct refs_targets *t, const char *url, struct refs_ta
 	struct refs_target *x;
 
 	(void)pthread_mutex_lock(&t->lock);
-	x = find(t, url, false);
+	x = targets_find(t, url, false);
 	if (x && (x->opening || !x->blob))
 		x = NULL;
 	if (x)
-		use(x);
+		targets_use(x);
 	(void)pthread_mutex_unlock(&t->lock);
 	*ret = x;
 	*ret_blob = x ? x->blob : NULL;
@@ -421,14 +421,14 @@ void refs_target_give(struct refs_targets *t, struct refs_target *x)
 	(void)pthread_mutex_lock(&t->lock);
 	if (--x->users == 0)
 		list_add(&t->idle, &x->idle);
-	trim(t);
+	targets_trim(t);
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
 int refs_target_place(const struct refs_targets *t, const char *url, struct buf *out,
 		      struct err *e)
 {
-	const char *path = path_of(url);
+	const char *path = targets_path_of(url);
 
 	if (path && path[0] != '/' && t->dir)
 		buf_printf(out, "%s/", t->dir);

@@ -14,7 +14,7 @@
 
 #define PATH_LONG ((size_t)1 << 20)
 
-struct walk {
+struct refs_write_walk {
 	struct source *s;
 	struct view *v;
 	const struct refs_options *opts;
@@ -37,7 +37,7 @@ static int put_nul(struct buf *b, struct err *e)
 }
 
 /* set_dir - w->dir for a group or an array. */
-static int set_dir(struct walk *w, bool is_array, uint32_t ord, struct err *e)
+static int set_dir(struct refs_write_walk *w, bool is_array, uint32_t ord, struct err *e)
 {
 	const struct dataset *ds = &w->s->ds;
 
@@ -53,7 +53,7 @@ static int set_dir(struct walk *w, bool is_array, uint32_t ord, struct err *e)
 	return put_nul(&w->dir, e);
 }
 
-static int put_docs(struct walk *w, bool is_array, uint32_t ord, struct err *e)
+static int put_docs(struct refs_write_walk *w, bool is_array, uint32_t ord, struct err *e)
 {
 	const struct zr_docs *docs = zr_view_docs(w->v, is_array, ord);
 	const size_t keep = w->dir.len;
@@ -77,7 +77,7 @@ static int put_docs(struct walk *w, bool is_array, uint32_t ord, struct err *e)
 }
 
 /* find_url - w->url for a chunk that is stored as it is shown. -EOPNOTSUPP: nobody finds it. */
-static int find_url(struct walk *w, uint32_t array, uint64_t linear,
+static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 		    const struct chunk_ref *ref, struct refs_chunk *ret, struct err *e)
 {
 	struct chunk_place at = {.key = &w->key};
@@ -104,9 +104,9 @@ static int find_url(struct walk *w, uint32_t array, uint64_t linear,
 	return rc;
 }
 
-/* refuse - why an array cannot be written down, and what to do. */
-static int refuse(struct walk *w, uint32_t array, uint64_t linear, const char *why, int code,
-		  struct err *e)
+/* refs_write_refuse - why an array cannot be written down, and what to do. */
+static int refs_write_refuse(struct refs_write_walk *w, uint32_t array, uint64_t linear,
+			     const char *why, int code, struct err *e)
 {
 	struct buf path;
 	size_t cut;
@@ -123,8 +123,8 @@ static int refuse(struct walk *w, uint32_t array, uint64_t linear, const char *w
 }
 
 /* put_inline - the chunk itself. */
-static int put_inline(struct walk *w, uint32_t array, uint64_t linear, const char *why,
-		      struct refs_chunk *ret, struct err *e)
+static int put_inline(struct refs_write_walk *w, uint32_t array, uint64_t linear,
+		      const char *why, struct refs_chunk *ret, struct err *e)
 {
 	const struct zr_node n = {.kind = ZR_CHUNK, .ord = array, .index = linear};
 	struct err own = ERR_INIT;
@@ -132,13 +132,13 @@ static int put_inline(struct walk *w, uint32_t array, uint64_t linear, const cha
 	int rc;
 
 	if (!w->opts->inlined)
-		return refuse(w, array, linear, why, -EOPNOTSUPP, e);
+		return refs_write_refuse(w, array, linear, why, -EOPNOTSUPP, e);
 	buf_clear(&w->text);
 	w->text.max = (size_t)u64_min(w->opts->max_inline, SIZE_MAX);
 	rc = zr_view_file(w->v, &n, &w->text, &own);
 	w->text.max = max;
 	if (rc == -ERANGE || rc == -EOPNOTSUPP || rc == -EBADMSG)
-		return refuse(w, array, linear, own.msg, rc, e);
+		return refs_write_refuse(w, array, linear, own.msg, rc, e);
 	if (rc)
 		return err_set(e, rc, "%s", own.msg);
 	*ret = (struct refs_chunk){.data = w->text.data, .len = w->text.len};
@@ -159,8 +159,8 @@ static const char *why_not(const struct plan *plan, const struct chunk_ref *ref)
 }
 
 /* find_chunk - where a chunk is, or its bytes. -ENOENT: it was never written. */
-static int find_chunk(struct walk *w, uint32_t array, uint64_t linear, struct refs_chunk *ret,
-		      struct err *e)
+static int find_chunk(struct refs_write_walk *w, uint32_t array, uint64_t linear,
+		      struct refs_chunk *ret, struct err *e)
 {
 	const struct plan *plan = &w->shown->plans[array];
 	struct chunk_ref ref;
@@ -178,21 +178,22 @@ static int find_chunk(struct walk *w, uint32_t array, uint64_t linear, struct re
 }
 
 /* try_array - whether an array's first chunk says that it will be refused. */
-static int try_array(struct walk *w, uint32_t array, struct err *e)
+static int try_array(struct refs_write_walk *w, uint32_t array, struct err *e)
 {
 	struct refs_chunk c;
 	uint64_t at = 0;
 	int rc;
 
 	if (w->shown->plans[array].kind == PLAN_ERROR)
-		return refuse(w, array, 0, w->shown->plans[array].reason, -EOPNOTSUPP, e);
+		return refs_write_refuse(w, array, 0, w->shown->plans[array].reason,
+					 -EOPNOTSUPP, e);
 	rc = zr_view_next(w->v, array, 0, &at, e);
 	if (rc == 0 && !w->opts->inlined)
 		rc = find_chunk(w, array, at, &c, e);
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static int put_chunks(struct walk *w, uint32_t array, struct err *e)
+static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, struct err *e)
 {
 	const struct zr_grid *g = &w->shown->named[array];
 	char name[ZR_KEY_MAX];
@@ -216,7 +217,7 @@ static int put_chunks(struct walk *w, uint32_t array, struct err *e)
 	return 0;
 }
 
-static int put_array(struct walk *w, uint32_t array, struct err *e)
+static int refs_write_put_array(struct refs_write_walk *w, uint32_t array, struct err *e)
 {
 	int rc = set_dir(w, true, array, e);
 
@@ -228,11 +229,11 @@ static int put_array(struct walk *w, uint32_t array, struct err *e)
 		w->dir.data[w->dir.len - 1] = '\0';
 	rc = w->out->begin(w->out->arg, (const char *)w->dir.data, w->shown->named[array].n, e);
 	if (rc == 0)
-		rc = put_chunks(w, array, e);
+		rc = refs_write_put_chunks(w, array, e);
 	return rc ? rc : w->out->end(w->out->arg, e);
 }
 
-static int put_all(struct walk *w, struct err *e)
+static int refs_write_put_all(struct refs_write_walk *w, struct err *e)
 {
 	const struct dataset *ds = &w->s->ds;
 	int rc = 0;
@@ -250,7 +251,7 @@ static int put_all(struct walk *w, struct err *e)
 			rc = put_docs(w, false, g, e);
 		for (uint32_t i = 0; rc == 0 && i < group->n_arrays; i++)
 			if (!w->shown->hidden_arrays[group->arrays[i]])
-				rc = put_array(w, group->arrays[i], e);
+				rc = refs_write_put_array(w, group->arrays[i], e);
 	}
 	return rc;
 }
@@ -258,7 +259,7 @@ static int put_all(struct walk *w, struct err *e)
 int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
 	      const struct refs_out *out, struct err *e)
 {
-	struct walk w = {.s = s, .v = v, .opts = opts, .out = out};
+	struct refs_write_walk w = {.s = s, .v = v, .opts = opts, .out = out};
 	int rc;
 
 	w.shown = zr_view_visible(v);
@@ -270,7 +271,7 @@ int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
 	buf_init(&w.text, SIZE_MAX / 2);
 	buf_init(&w.key, PATH_LONG);
 	buf_init(&w.url, PATH_LONG);
-	rc = put_all(&w, e);
+	rc = refs_write_put_all(&w, e);
 	buf_release(&w.dir);
 	buf_release(&w.text);
 	buf_release(&w.key);

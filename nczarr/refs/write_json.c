@@ -18,7 +18,7 @@ struct json_out {
 	bool any;       /* something was written */
 };
 
-static int flush(struct json_out *j, size_t above, struct err *e)
+static int write_json_flush(struct json_out *j, size_t above, struct err *e)
 {
 	size_t at = 0;
 
@@ -43,8 +43,8 @@ static void begin_key(struct json_out *j)
 	j->any = true;
 }
 
-static int put_doc(void *arg, const char *key, const struct buf *text, bool all NZ_UNUSED,
-		   struct err *e)
+static int write_json_put_doc(void *arg, const char *key, const struct buf *text,
+			      bool all NZ_UNUSED, struct err *e)
 {
 	struct json_out *j = arg;
 
@@ -52,10 +52,11 @@ static int put_doc(void *arg, const char *key, const struct buf *text, bool all 
 	str_put_json(&j->out, key, strlen(key));
 	buf_puts(&j->out, ": ");
 	str_put_json(&j->out, text->data ? (const char *)text->data : "", text->len);
-	return flush(j, HELD, e);
+	return write_json_flush(j, HELD, e);
 }
 
-static int begin_array(void *arg, const char *key, uint64_t n NZ_UNUSED, struct err *e)
+static int write_json_begin_array(void *arg, const char *key, uint64_t n NZ_UNUSED,
+				  struct err *e)
 {
 	struct json_out *j = arg;
 
@@ -65,8 +66,8 @@ static int begin_array(void *arg, const char *key, uint64_t n NZ_UNUSED, struct 
 	return buf_ok(&j->dir) ? 0 : err_nomem(e);
 }
 
-static int put_chunk(void *arg, const char *name, uint64_t linear NZ_UNUSED,
-		     const struct refs_chunk *c, struct err *e)
+static int write_json_put_chunk(void *arg, const char *name, uint64_t linear NZ_UNUSED,
+				const struct refs_chunk *c, struct err *e)
 {
 	struct json_out *j = arg;
 	const size_t dir = j->dir.len;
@@ -91,17 +92,17 @@ static int put_chunk(void *arg, const char *name, uint64_t linear NZ_UNUSED,
 			return err_nomem(e);
 		memmove(j->out.data + at + 8, j->out.data + at + 9, j->out.len - at - 9);
 		j->out.len--;
-		return flush(j, HELD, e);
+		return write_json_flush(j, HELD, e);
 	}
 	buf_puts(&j->out, ": [");
 	str_put_json(&j->out, c->url, strlen(c->url));
 	if (!c->whole)
 		buf_printf(&j->out, ", %" PRIu64 ", %" PRIu64, c->off, c->len);
 	buf_putc(&j->out, ']');
-	return flush(j, HELD, e);
+	return write_json_flush(j, HELD, e);
 }
 
-static int end_array(void *arg NZ_UNUSED, struct err *e NZ_UNUSED)
+static int write_json_end_array(void *arg NZ_UNUSED, struct err *e NZ_UNUSED)
 {
 	return 0;
 }
@@ -112,10 +113,10 @@ int refs_json(struct source *s, struct view *v, const struct refs_options *opts,
 	struct json_out j = {.fd = fd};
 	const struct refs_out out = {
 		.arg = &j,
-		.doc = put_doc,
-		.begin = begin_array,
-		.chunk = put_chunk,
-		.end = end_array,
+		.doc = write_json_put_doc,
+		.begin = write_json_begin_array,
+		.chunk = write_json_put_chunk,
+		.end = write_json_end_array,
 	};
 	int rc;
 
@@ -125,7 +126,7 @@ int refs_json(struct source *s, struct view *v, const struct refs_options *opts,
 	rc = refs_walk(s, v, opts, &out, e);
 	if (rc == 0) {
 		buf_puts(&j.out, "\n}}\n");
-		rc = flush(&j, 0, e);
+		rc = write_json_flush(&j, 0, e);
 	}
 	buf_release(&j.out);
 	buf_release(&j.dir);

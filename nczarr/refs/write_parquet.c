@@ -52,7 +52,8 @@ static int flush_meta(struct parquet_out *p, size_t above, struct err *e)
 	return rc;
 }
 
-static int put_doc(void *arg, const char *key, const struct buf *text, bool all, struct err *e)
+static int write_parquet_put_doc(void *arg, const char *key, const struct buf *text, bool all,
+				 struct err *e)
 {
 	struct parquet_out *p = arg;
 
@@ -110,7 +111,7 @@ static int open_record(struct parquet_out *p, struct err *e)
 			 : 0;
 }
 
-static int fill(struct parquet_out *p, uint64_t until, struct err *e)
+static int write_parquet_fill(struct parquet_out *p, uint64_t until, struct err *e)
 {
 	int rc = 0;
 
@@ -122,7 +123,7 @@ static int fill(struct parquet_out *p, uint64_t until, struct err *e)
 /* end_record - the rest of the file, and its footer. */
 static int end_record(struct parquet_out *p, struct err *e)
 {
-	int rc = fill(p, u64_min(p->records, p->n - p->record * p->records), e);
+	int rc = write_parquet_fill(p, u64_min(p->records, p->n - p->record * p->records), e);
 
 	if (rc == 0)
 		rc = pq_writer_end(p->w, p->fd, e);
@@ -153,7 +154,7 @@ static int go_to(struct parquet_out *p, uint64_t record, bool open, struct err *
 	return rc == 0 && open ? open_record(p, e) : rc;
 }
 
-static int begin_array(void *arg, const char *key, uint64_t n, struct err *e)
+static int write_parquet_begin_array(void *arg, const char *key, uint64_t n, struct err *e)
 {
 	struct parquet_out *p = arg;
 
@@ -165,14 +166,14 @@ static int begin_array(void *arg, const char *key, uint64_t n, struct err *e)
 	return buf_ok(&p->key) ? 0 : err_nomem(e);
 }
 
-static int put_chunk(void *arg, const char *name NZ_UNUSED, uint64_t linear,
-		     const struct refs_chunk *c, struct err *e)
+static int write_parquet_put_chunk(void *arg, const char *name NZ_UNUSED, uint64_t linear,
+				   const struct refs_chunk *c, struct err *e)
 {
 	struct parquet_out *p = arg;
 	int rc = go_to(p, linear / p->records, true, e);
 
 	if (rc == 0)
-		rc = fill(p, linear % p->records, e);
+		rc = write_parquet_fill(p, linear % p->records, e);
 	if (rc == 0)
 		rc = pq_writer_row(p->w, c->data ? NULL : c->url, c->whole ? 0 : c->off,
 				   c->data || c->whole ? 0 : c->len, c->data, c->len, e);
@@ -181,7 +182,7 @@ static int put_chunk(void *arg, const char *name NZ_UNUSED, uint64_t linear,
 	return rc;
 }
 
-static int end_array(void *arg, struct err *e)
+static int write_parquet_end_array(void *arg, struct err *e)
 {
 	struct parquet_out *p = arg;
 	int rc = 0;
@@ -199,10 +200,10 @@ static int write_all(struct parquet_out *p, struct source *s, struct view *v,
 {
 	const struct refs_out out = {
 		.arg = p,
-		.doc = put_doc,
-		.begin = begin_array,
-		.chunk = put_chunk,
-		.end = end_array,
+		.doc = write_parquet_put_doc,
+		.begin = write_parquet_begin_array,
+		.chunk = write_parquet_put_chunk,
+		.end = write_parquet_end_array,
 	};
 	int rc = pq_writer_new(&p->w, e);
 

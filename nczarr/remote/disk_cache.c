@@ -50,8 +50,8 @@
 
 static const char magic[8] = {'n', 'z', 'c', 'a', 'c', 'h', 'e', '1'};
 
-/* part - slots of one size. */
-struct part {
+/* disk_cache_part - slots of one size. */
+struct disk_cache_part {
 	int tags, data; /* owned */
 	uint64_t sets;
 	size_t room; /* of a block */
@@ -59,7 +59,7 @@ struct part {
 
 struct disk_cache {
 	int dir, lock; /* owned */
-	struct part parts[2];
+	struct disk_cache_part parts[2];
 	pthread_mutex_t stripes[STRIPES];
 	_Atomic uint64_t last;  /* time of use that was given */
 	_Atomic int64_t paused; /* nothing is written until then */
@@ -68,7 +68,7 @@ struct disk_cache {
 /* ident - which block, and where it would be. */
 struct ident {
 	struct disk_cache *d;
-	struct part *p;
+	struct disk_cache_part *p;
 	uint8_t digest[32];
 	uint8_t tag[8];
 	uint64_t set;
@@ -87,13 +87,13 @@ static uint32_t get32(const uint8_t *p)
 	       (uint32_t)p[3] << 24;
 }
 
-static void put64(uint8_t *p, uint64_t v)
+static void disk_cache_put64(uint8_t *p, uint64_t v)
 {
 	put32(p, (uint32_t)v);
 	put32(p + 4, (uint32_t)(v >> 32));
 }
 
-static uint64_t get64(const uint8_t *p)
+static uint64_t disk_cache_get64(const uint8_t *p)
 {
 	return get32(p) | (uint64_t)get32(p + 4) << 32;
 }
@@ -114,8 +114,8 @@ static uint64_t now_us(struct disk_cache *d)
 
 /* ---- opening ---- */
 
-/* open_file - a regular file of ours in the directory; links are not followed. */
-static int open_file(int dir, const char *name, struct err *e)
+/* disk_cache_open_file - a regular file of ours in the directory; links are not followed. */
+static int disk_cache_open_file(int dir, const char *name, struct err *e)
 {
 	auto_fd int fd =
 		openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -133,9 +133,9 @@ static int open_file(int dir, const char *name, struct err *e)
 	return ret;
 }
 
-/* make_dir - the directory, and what is missing above it: ~/.cache of a new user is not there yet.
- * Of those above, errors do not count: what they come to is seen at the last one. */
-static int make_dir(const char *path)
+/* disk_cache_make_dir - the directory, and what is missing above it: ~/.cache of a new user is not
+ * there yet. Of those above, errors do not count: what they come to is seen at the last one. */
+static int disk_cache_make_dir(const char *path)
 {
 	const size_t n = strlen(path);
 	char above[PATH_MAX];
@@ -154,13 +154,13 @@ static int make_dir(const char *path)
 	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -1;
 }
 
-static int open_dir(const char *path, struct err *e)
+static int disk_cache_open_dir(const char *path, struct err *e)
 {
 	auto_fd int fd = -1;
 	struct stat st;
 	int ret;
 
-	if (make_dir(path) < 0)
+	if (disk_cache_make_dir(path) < 0)
 		return err_sys(e, errno, "cache directory '%s'", path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -178,8 +178,8 @@ static int open_dir(const char *path, struct err *e)
 	return ret;
 }
 
-/* same_format - whether the files are what we would make. */
-static bool same_format(int fd, const char *text)
+/* disk_cache_same_format - whether the files are what we would make. */
+static bool disk_cache_same_format(int fd, const char *text)
 {
 	char was[128];
 	ssize_t n = pread(fd, was, sizeof(was), 0);
@@ -221,12 +221,12 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 	bool alone = flock(d->lock, LOCK_EX | LOCK_NB) == 0;
 	int rc = 0;
 
-	if (alone && !same_format(format, text))
+	if (alone && !disk_cache_same_format(format, text))
 		rc = begin_anew(d, format, text, e);
 	if (!rc)
 		rc = lock_shared(d, dir, e);
 	/* that was not one step: who came between may have begun them anew as well */
-	if (!rc && !same_format(format, text))
+	if (!rc && !disk_cache_same_format(format, text))
 		rc = err_set(e, -EBUSY,
 			     "cache directory '%s' is in use by a mount with another "
 			     "cache_size: give both the same",
@@ -236,7 +236,7 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 
 static int open_parts(struct disk_cache *d, const char *dir, struct err *e)
 {
-	auto_fd int format = open_file(d->dir, "format", e);
+	auto_fd int format = disk_cache_open_file(d->dir, "format", e);
 	char text[128];
 
 	if (format < 0)
@@ -245,12 +245,12 @@ static int open_parts(struct disk_cache *d, const char *dir, struct err *e)
 		       "nczarrfs cache 1\n%" PRIu64 " sets of %zu\n%" PRIu64 " sets of %zu\n",
 		       d->parts[0].sets, d->parts[0].room, d->parts[1].sets, d->parts[1].room);
 	for (size_t i = 0; i < 2; i++) {
-		struct part *p = &d->parts[i];
+		struct disk_cache_part *p = &d->parts[i];
 
-		p->tags = open_file(d->dir, i ? "tags-1" : "tags-0", e);
+		p->tags = disk_cache_open_file(d->dir, i ? "tags-1" : "tags-0", e);
 		if (p->tags < 0)
 			return p->tags;
-		p->data = open_file(d->dir, i ? "data-1" : "data-0", e);
+		p->data = disk_cache_open_file(d->dir, i ? "data-1" : "data-0", e);
 		if (p->data < 0)
 			return p->data;
 	}
@@ -276,9 +276,9 @@ int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret
 
 		d->parts[i].sets = u64_max(1, bytes / WAYS / (TAG + HEAD + d->parts[i].room));
 	}
-	rc = d->dir = open_dir(dir, e);
+	rc = d->dir = disk_cache_open_dir(dir, e);
 	if (rc >= 0)
-		rc = d->lock = open_file(d->dir, "lock", e);
+		rc = d->lock = disk_cache_open_file(d->dir, "lock", e);
 	if (rc >= 0)
 		rc = open_parts(d, dir, e);
 	if (rc < 0) {
@@ -312,7 +312,7 @@ void disk_cache_close(struct disk_cache *d)
 
 /* ---- which block ---- */
 
-static bool add_text(EVP_MD_CTX *m, const char *text)
+static bool disk_cache_add_text(EVP_MD_CTX *m, const char *text)
 {
 	uint8_t n[4];
 
@@ -324,7 +324,7 @@ static bool add_number(EVP_MD_CTX *m, uint64_t v)
 {
 	uint8_t n[8];
 
-	put64(n, v);
+	disk_cache_put64(n, v);
 	return EVP_DigestUpdate(m, n, 8);
 }
 
@@ -333,11 +333,12 @@ static bool ident_of(struct disk_cache *d, const char *name, const char *key,
 		     struct ident *ret)
 {
 	EVP_MD_CTX *m = EVP_MD_CTX_new();
-	bool ok = m && EVP_DigestInit_ex(m, EVP_sha256(), NULL) && add_text(m, name) &&
-		  add_text(m, key) && add_number(m, version != NULL) && add_number(m, block);
+	bool ok = m && EVP_DigestInit_ex(m, EVP_sha256(), NULL) &&
+		  disk_cache_add_text(m, name) && disk_cache_add_text(m, key) &&
+		  add_number(m, version != NULL) && add_number(m, block);
 
 	if (ok && version)
-		ok = add_text(m, version->etag) && add_number(m, version->size) &&
+		ok = disk_cache_add_text(m, version->etag) && add_number(m, version->size) &&
 		     add_number(m, (uint64_t)version->changed) && add_number(m, version->weak);
 	ok = ok && EVP_DigestFinal_ex(m, ret->digest, NULL);
 	EVP_MD_CTX_free(m);
@@ -345,7 +346,7 @@ static bool ident_of(struct disk_cache *d, const char *name, const char *key,
 		return false;
 	ret->d = d;
 	ret->p = &d->parts[len > SMALL];
-	ret->set = get64(ret->digest) % ret->p->sets;
+	ret->set = disk_cache_get64(ret->digest) % ret->p->sets;
 	memcpy(ret->tag, ret->digest + 8, 8);
 	ret->tag[0] |= 1; /* zeros are an empty slot */
 	ret->lock = &d->stripes[ret->set % STRIPES];
@@ -368,11 +369,11 @@ static bool write_tag(const struct ident *id, size_t way, const uint8_t *tag, ui
 
 	if (tag)
 		memcpy(t, tag, 8);
-	put64(t + 8, used);
+	disk_cache_put64(t + 8, used);
 	return io_pwrite(id->p->tags, t, TAG, (id->set * WAYS + way) * TAG, NULL) == 0;
 }
 
-static off_t slot_at(const struct ident *id, size_t way)
+static off_t disk_cache_slot_at(const struct ident *id, size_t way)
 {
 	return (off_t)((id->set * WAYS + way) * (HEAD + id->p->room));
 }
@@ -386,13 +387,13 @@ static size_t find_way(const struct ident *id, const uint8_t *tags, size_t from)
 
 /* ---- reading ---- */
 
-/* read_slot - whether the slot has this block, and all of it. */
-static bool read_slot(const struct ident *id, size_t way, uint8_t *out, size_t cap,
-		      size_t *ret_len)
+/* disk_cache_read_slot - whether the slot has this block, and all of it. */
+static bool disk_cache_read_slot(const struct ident *id, size_t way, uint8_t *out, size_t cap,
+				 size_t *ret_len)
 {
 	uint8_t head[HEAD];
 	struct iovec v[2] = {{head, HEAD}, {out, cap}};
-	ssize_t n = preadv(id->p->data, v, cap ? 2 : 1, slot_at(id, way));
+	ssize_t n = preadv(id->p->data, v, cap ? 2 : 1, disk_cache_slot_at(id, way));
 	uint32_t len;
 
 	if (n < HEAD || memcmp(head, magic, 8) != 0 ||
@@ -414,7 +415,7 @@ static void after_read(const struct ident *id, size_t way, const uint8_t *was, b
 	uint8_t tags[WAYS * TAG];
 	uint64_t now = now_us(id->d);
 
-	if (good && now - get64(was + way * TAG + 8) < USED_US)
+	if (good && now - disk_cache_get64(was + way * TAG + 8) < USED_US)
 		return;
 	(void)pthread_mutex_lock(id->lock);
 	if (read_tags(id, tags) && memcmp(tags + way * TAG, was + way * TAG, TAG) == 0)
@@ -439,7 +440,7 @@ bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
 		return false;
 	for (size_t way = find_way(&id, tags, 0); way < WAYS;
 	     way = find_way(&id, tags, way + 1)) {
-		good = read_slot(&id, way, out, cap, ret_len);
+		good = disk_cache_read_slot(&id, way, out, cap, ret_len);
 		after_read(&id, way, tags, good);
 		if (good)
 			return true;
@@ -449,12 +450,13 @@ bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
 
 /* ---- writing ---- */
 
-static size_t oldest(const uint8_t *tags)
+static size_t disk_cache_oldest(const uint8_t *tags)
 {
 	size_t way = 0;
 
 	for (size_t i = 1; i < WAYS; i++)
-		if (get64(tags + i * TAG + 8) < get64(tags + way * TAG + 8))
+		if (disk_cache_get64(tags + i * TAG + 8) <
+		    disk_cache_get64(tags + way * TAG + 8))
 			way = i;
 	return way;
 }
@@ -476,7 +478,7 @@ static bool fill_slot(const struct ident *id, size_t way, const uint8_t *data, s
 	memcpy(&v[1].iov_base, &data, sizeof(data)); /* it is only read */
 	if (!write_tag(id, way, NULL, 0))
 		return false;
-	n = pwritev(id->p->data, v, len ? 2 : 1, slot_at(id, way));
+	n = pwritev(id->p->data, v, len ? 2 : 1, disk_cache_slot_at(id, way));
 	return n == (ssize_t)(HEAD + len) && write_tag(id, way, id->tag, now_us(id->d));
 }
 
@@ -495,7 +497,7 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 	if (read_tags(&id, tags)) {
 		way = find_way(&id, tags, 0);
 		if (way == WAYS)
-			way = oldest(tags);
+			way = disk_cache_oldest(tags);
 		else if (version)
 			way = WAYS; /* the same bytes are there, or will be found to be damaged */
 		if (way < WAYS && !fill_slot(&id, way, data, len))

@@ -14,9 +14,9 @@
 #define INFO_BLOCK 0
 #define INFO_MAX (OBJECT_ETAG_MAX + 32)
 
-/* item - what is to be written. */
-struct item {
-	struct item *next;
+/* disk_writer_item - what is to be written. */
+struct disk_writer_item {
+	struct disk_writer_item *next;
 	const char *root;
 	struct ext *x; /* a reference; NULL: only info */
 	struct object_info info;
@@ -28,19 +28,19 @@ struct keeper {
 	pthread_cond_t work, idle;
 	pthread_t thread;
 	bool running, ending, busy;
-	struct item *first, **last;
+	struct disk_writer_item *first, **last;
 	uint64_t bytes;
 };
 
 /* ---- what an object was ---- */
 
-static void put64(uint8_t *p, uint64_t v)
+static void disk_writer_put64(uint8_t *p, uint64_t v)
 {
 	for (int i = 0; i < 8; i++)
 		p[i] = (uint8_t)(v >> 8 * i);
 }
 
-static uint64_t get64(const uint8_t *p)
+static uint64_t disk_writer_get64(const uint8_t *p)
 {
 	uint64_t v = 0;
 
@@ -49,12 +49,12 @@ static uint64_t get64(const uint8_t *p)
 	return v;
 }
 
-static size_t pack(const struct object_info *i, uint8_t out[INFO_MAX])
+static size_t disk_writer_pack(const struct object_info *i, uint8_t out[INFO_MAX])
 {
 	size_t n = strnlen(i->etag, OBJECT_ETAG_MAX - 1);
 
-	put64(out, i->size);
-	put64(out + 8, (uint64_t)i->changed);
+	disk_writer_put64(out, i->size);
+	disk_writer_put64(out + 8, (uint64_t)i->changed);
 	out[16] = i->weak;
 	memcpy(out + 17, i->etag, n);
 	return 17 + n;
@@ -70,8 +70,9 @@ bool keep_info(struct look *l, struct object_info *ret)
 		return false;
 	if (n < 17 || n - 17 >= OBJECT_ETAG_MAX)
 		return false;
-	*ret = (struct object_info){
-		.size = get64(b), .changed = (int64_t)get64(b + 8), .weak = b[16] == 1};
+	*ret = (struct object_info){.size = disk_writer_get64(b),
+				    .changed = (int64_t)disk_writer_get64(b + 8),
+				    .weak = b[16] == 1};
 	memcpy(ret->etag, b + 17, n - 17);
 	ret->version = object_version(ret);
 	return ret->etag[0] || ret->changed;
@@ -125,7 +126,7 @@ uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off,
 
 /* ---- writing ---- */
 
-static void write_item(struct object_cache *c, const struct item *it)
+static void write_item(struct object_cache *c, const struct disk_writer_item *it)
 {
 	uint8_t b[INFO_MAX];
 	uint64_t off, end;
@@ -142,7 +143,8 @@ static void write_item(struct object_cache *c, const struct item *it)
 					       n);
 		}
 	}
-	disk_cache_put(c->disk, it->root, it->key, NULL, INFO_BLOCK, b, pack(&it->info, b));
+	disk_cache_put(c->disk, it->root, it->key, NULL, INFO_BLOCK, b,
+		       disk_writer_pack(&it->info, b));
 }
 
 static void *keep_main(void *arg)
@@ -152,7 +154,7 @@ static void *keep_main(void *arg)
 
 	(void)pthread_mutex_lock(&k->lock);
 	while (k->first || !k->ending) {
-		struct item *it = k->first;
+		struct disk_writer_item *it = k->first;
 
 		if (!it) {
 			(void)pthread_cond_wait(&k->work, &k->lock);
@@ -182,14 +184,14 @@ void keep_write(struct look *l, struct ext *x, const struct object_info *info)
 {
 	struct object_cache *c = l->st->cache;
 	struct keeper *k = c->keeper;
-	struct item *it;
+	struct disk_writer_item *it;
 
 	if (!k || info->size == UINT64_MAX || (!info->etag[0] && !info->changed))
 		return;
 	it = alloc_array(1, sizeof(*it) + l->len + 1);
 	if (!it)
 		return; /* then it is not kept */
-	*it = (struct item){.root = l->st->root->name, .x = x, .info = *info};
+	*it = (struct disk_writer_item){.root = l->st->root->name, .x = x, .info = *info};
 	memcpy(it->key, l->key, l->len);
 	(void)pthread_mutex_lock(&k->lock);
 	if (!k->running)

@@ -26,7 +26,7 @@ void links_init(struct links *l)
 	l->prev = l->next = l;
 }
 
-static void append(struct links *list, struct links *l)
+static void eviction_append(struct links *list, struct links *l)
 {
 	l->prev = list->prev;
 	l->next = list;
@@ -50,7 +50,7 @@ static void move_locked(struct object_cache *c, struct ext *x, enum ext_queue q)
 	x->queue = q;
 	if (q != Q_NONE) {
 		c->queued[q] += x->charged;
-		append(&c->queues[q], &x->in);
+		eviction_append(&c->queues[q], &x->in);
 	}
 }
 
@@ -233,8 +233,8 @@ static struct ext *clock_locked(struct object_cache *c)
 	return NULL;
 }
 
-/* victim_locked - what is missed least, with a reference; NULL. */
-static struct ext *victim_locked(struct object_cache *c, bool must)
+/* eviction_victim_locked - what is missed least, with a reference; NULL. */
+static struct ext *eviction_victim_locked(struct object_cache *c, bool must)
 {
 	struct links *new = &c->queues[Q_NEW];
 	struct ext *x = spent_locked(c);
@@ -275,7 +275,7 @@ int rc_grant(struct object_cache *c, uint64_t n, bool must)
 		n = c->limit;
 	(void)pthread_mutex_lock(&c->lock);
 	while (c->bytes + n > c->limit) {
-		struct ext *x = victim_locked(c, must);
+		struct ext *x = eviction_victim_locked(c, must);
 
 		if (x) {
 			(void)pthread_mutex_unlock(&c->lock);

@@ -25,7 +25,7 @@ struct fetch {
 	char key[];
 };
 
-static void finish(struct ext *x, int code, const struct err *why)
+static void fetch_finish(struct ext *x, int code, const struct err *why)
 {
 	x->code = code;
 	x->state = code ? EXT_FAILED : EXT_READY;
@@ -49,10 +49,10 @@ static void release_locked(struct look *l, struct job *j)
 	(void)pthread_cond_broadcast(&l->shard->done);
 }
 
-static void fail(struct look *l, struct job *j, int code, const struct err *why)
+static void fetch_fail(struct look *l, struct job *j, int code, const struct err *why)
 {
 	(void)pthread_mutex_lock(&l->shard->lock);
-	finish(j->x, code, why);
+	fetch_finish(j->x, code, why);
 	release_locked(l, j);
 	(void)pthread_mutex_unlock(&l->shard->lock);
 	rc_landed(j->x);
@@ -199,7 +199,7 @@ static void arrived(struct look *l, struct job *j, struct object_got *got)
 	rc_landed(x);
 	(void)pthread_mutex_lock(&l->shard->lock);
 	code = settle_locked(l, j, got);
-	finish(x, code, &got->e);
+	fetch_finish(x, code, &got->e);
 	rc_charge(x, code ? 0 : x->len + sizeof(*x));
 	if (!code)
 		rc_enqueue(x);
@@ -230,7 +230,7 @@ static void fetched(void *arg, struct object_got *got)
 
 /* ---- starting ---- */
 
-static int start(struct look *l, struct job *j, struct err *e)
+static int fetch_do_start(struct look *l, struct job *j, struct err *e)
 {
 	struct rstore *st = l->st;
 	struct fetch *f = alloc_array(1, sizeof(*f) + l->len + 1);
@@ -312,20 +312,21 @@ bool fetch_start(struct look *l, struct job *j, bool must)
 	int rc = j->grant ? rc_grant(l->st->cache, j->grant, must) : 0;
 
 	if (rc < 0) {
-		fail(l, j, -EAGAIN, NULL);
+		fetch_fail(l, j, -EAGAIN, NULL);
 		return false;
 	}
 	rc_granted(j->x, j->grant, j->early);
 	if (l->st->cache->disk && !distrusted(l) && from_disk(l, j))
 		return true;
-	rc = start(l, j, &e);
+	rc = fetch_do_start(l, j, &e);
 	if (rc < 0)
-		fail(l, j, rc, &e);
+		fetch_fail(l, j, rc, &e);
 	return true;
 }
 
-/* job_of - x, with a reference for the request. */
-static struct job job_of(struct look *l, struct ext *x, int what, uint64_t off, uint64_t len)
+/* fetch_job_of - x, with a reference for the request. */
+static struct job fetch_job_of(struct look *l, struct ext *x, int what, uint64_t off,
+			       uint64_t len)
 {
 	struct cached_object *o = l->obj;
 	struct job j = {
@@ -366,7 +367,7 @@ size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, s
 			free(x);
 			break;
 		}
-		jobs[n++] = job_of(l, x, OBJECT_PART, lo, hi - lo);
+		jobs[n++] = fetch_job_of(l, x, OBJECT_PART, lo, hi - lo);
 		from = hi;
 	}
 	return n;
@@ -384,7 +385,7 @@ int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *
 		free(x);
 		return -ENOMEM;
 	}
-	*ret = job_of(l, x, what, off, len);
+	*ret = fetch_job_of(l, x, what, off, len);
 	if (what == OBJECT_HEAD) {
 		ret->grant = 0;
 		free(ret->etag);

@@ -9,7 +9,7 @@
 
 #include "base/os/cancel.h"
 
-static uint64_t mix(uint64_t h, const void *data, size_t n)
+static uint64_t object_service_mix(uint64_t h, const void *data, size_t n)
 {
 	const uint8_t *p = data;
 
@@ -24,10 +24,10 @@ uint64_t object_version(const struct object_info *o)
 	int64_t changed = o->changed;
 
 	if (o->etag[0]) {
-		h = mix(h, o->etag, strnlen(o->etag, sizeof(o->etag)));
+		h = object_service_mix(h, o->etag, strnlen(o->etag, sizeof(o->etag)));
 	} else {
-		h = mix(h, &size, sizeof(size));
-		h = mix(h, &changed, sizeof(changed));
+		h = object_service_mix(h, &size, sizeof(size));
+		h = object_service_mix(h, &changed, sizeof(changed));
 	}
 	h ^= h >> 29; /* the last bytes reach the lower bits, too */
 	return h ? h : 1;
@@ -67,8 +67,8 @@ static void on_got(void *arg, struct object_got *got)
 	}
 }
 
-/* await - true when the answer is in w->got. */
-static bool await(struct waiter *w)
+/* object_service_await - true when the answer is in w->got. */
+static bool object_service_await(struct waiter *w)
 {
 	int rc = 0;
 	bool done;
@@ -98,7 +98,7 @@ int object_get(struct object_service *o, const struct object_range *r, struct ob
 		waiter_free(w);
 		return ret->rc = rc;
 	}
-	if (!await(w))
+	if (!object_service_await(w))
 		return ret->rc = err_set(e, -EINTR, "'%s': given up, nobody waits any more",
 					 o->name);
 	*ret = w->got;

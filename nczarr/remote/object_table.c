@@ -58,7 +58,7 @@ void table_release(struct object_cache *c)
 	}
 }
 
-static uint64_t hash_of(uint64_t seed, const char *key, size_t len)
+static uint64_t object_table_hash_of(uint64_t seed, const char *key, size_t len)
 {
 	uint64_t h = seed;
 
@@ -85,7 +85,7 @@ struct cache_root *rc_root(struct object_cache *c, const char *name)
 		r = alloc_array(1, sizeof(*r) + n);
 		if (r) {
 			memcpy(r->name, name, n);
-			r->seed = hash_of(n, name, n);
+			r->seed = object_table_hash_of(n, name, n);
 			r->next = c->roots;
 			c->roots = r;
 		}
@@ -98,13 +98,13 @@ struct look look_at(struct rstore *st, const char *key, size_t len)
 {
 	struct look l = {.st = st, .key = key, .len = len};
 
-	l.hash = hash_of(st->root->seed, key, len);
+	l.hash = object_table_hash_of(st->root->seed, key, len);
 	l.shard = &st->cache->shards[l.hash >> 32 & (RC_SHARDS - 1)];
 	return l;
 }
 
-/* grow - keep chains short; where memory is short they stay longer. */
-static void grow(struct shard *s)
+/* object_table_grow - keep chains short; where memory is short they stay longer. */
+static void object_table_grow(struct shard *s)
 {
 	size_t n = s->n_buckets * 2;
 	struct cached_object **to;
@@ -151,8 +151,8 @@ static size_t drop_from(struct shard *s, size_t bucket)
 	return seen;
 }
 
-/* make_room - entries that nobody asked for lately go. */
-static void make_room(struct shard *s, uint64_t limit)
+/* object_table_make_room - entries that nobody asked for lately go. */
+static void object_table_make_room(struct shard *s, uint64_t limit)
 {
 	size_t tried = 0;
 
@@ -162,13 +162,13 @@ static void make_room(struct shard *s, uint64_t limit)
 	}
 }
 
-static struct cached_object *add(struct look *l)
+static struct cached_object *object_table_add(struct look *l)
 {
 	struct shard *s = l->shard;
 	struct cached_object *o;
 
-	make_room(s, l->st->cache->shard_limit);
-	grow(s);
+	object_table_make_room(s, l->st->cache->shard_limit);
+	object_table_grow(s);
 	o = alloc_array(1, sizeof(*o) + l->len + 1);
 	if (!o)
 		return NULL;
@@ -194,7 +194,7 @@ struct cached_object *look_find(struct look *l, bool make)
 		     memcmp(o->key, l->key, l->len) != 0))
 		o = o->chain;
 	if (!o && make)
-		o = add(l);
+		o = object_table_add(l);
 	if (o)
 		o->recent = true;
 	l->obj = o;

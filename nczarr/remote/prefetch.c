@@ -15,9 +15,9 @@
 #define LATERS 64                 /* wants that wait for an answer, and are passed by */
 #define GAP ((uint64_t)256 << 10) /* fetching this in vain costs less than another request */
 
-/* answer - what became of a want: nothing is left to do, there is more to do at once, it waits
- * for an answer, or for its turn. */
-enum answer { DONE, MORE, LATER, BLOCKED };
+/* remote_prefetch_answer - what became of a want: nothing is left to do, there is more to do at
+ * once, it waits for an answer, or for its turn. */
+enum remote_prefetch_answer { DONE, MORE, LATER, BLOCKED };
 
 struct want {
 	struct want *next;  /* in the queue */
@@ -77,7 +77,7 @@ static bool queued(const struct early *q, uint64_t hash, const struct rstore *st
 	return w;
 }
 
-static void add(struct early *q, struct rstore *st, const struct store_range *r)
+static void remote_prefetch_add(struct early *q, struct rstore *st, const struct store_range *r)
 {
 	size_t len = strlen(r->key);
 	struct look l = look_at(st, r->key, len);
@@ -116,9 +116,9 @@ static bool covered(const struct cached_object *o, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* span - the bytes of a known object that a range means. */
-static void span(const struct cached_object *o, const struct store_range *r, uint64_t *ret_from,
-		 uint64_t *ret_to)
+/* remote_prefetch_span - the bytes of a known object that a range means. */
+static void remote_prefetch_span(const struct cached_object *o, const struct store_range *r,
+				 uint64_t *ret_from, uint64_t *ret_to)
 {
 	bool tail = r->off == UINT64_MAX;
 	uint64_t from = tail ? o->size - u64_min(r->len, o->size) : u64_min(r->off, o->size);
@@ -138,7 +138,7 @@ static bool needless(struct rstore *st, const struct store_range *r)
 	if (look_find(&l, false) && obj_is_racy(st, l.obj->known_at)) {
 		yes = l.obj->state == OBJ_ABSENT;
 		if (l.obj->state == OBJ_THERE) {
-			span(l.obj, r, &from, &to);
+			remote_prefetch_span(l.obj, r, &from, &to);
 			yes = l.obj->size == UINT64_MAX || covered(l.obj, from, to);
 		}
 	}
@@ -146,9 +146,9 @@ static bool needless(struct rstore *st, const struct store_range *r)
 	return yes;
 }
 
-/* ask - the request that says what an unknown object is, with what is wanted of it. The shard is
- * locked. */
-static int ask(struct look *l, const struct want *w, struct job *ret)
+/* remote_prefetch_ask - the request that says what an unknown object is, with what is wanted of it.
+ * The shard is locked. */
+static int remote_prefetch_ask(struct look *l, const struct want *w, struct job *ret)
 {
 	uint64_t head = rc_beginning(l->st, l->key), from = w->off / RC_BLOCK * RC_BLOCK, end;
 
@@ -161,8 +161,8 @@ static int ask(struct look *l, const struct want *w, struct job *ret)
 
 /* begin_known - a request for what is missing of [from, to), or, where that is all there but is
  * too old, whether the object still is the same. The shard is locked. */
-static enum answer begin_known(struct look *l, struct want *w, uint64_t from, uint64_t to,
-			       struct job *ret, size_t *ret_n)
+static enum remote_prefetch_answer begin_known(struct look *l, struct want *w, uint64_t from,
+					       uint64_t to, struct job *ret, size_t *ret_n)
 {
 	struct object_cache *c = l->st->cache;
 
@@ -181,14 +181,14 @@ static enum answer begin_known(struct look *l, struct want *w, uint64_t from, ui
 	return *ret_n ? MORE : DONE;
 }
 
-/* begin - start one request for w, if something is missing. */
-static enum answer begin(struct want *w)
+/* remote_prefetch_begin - start one request for w, if something is missing. */
+static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
 {
 	struct rstore *st = w->st;
 	struct look l = look_at(st, w->key, w->key_len);
 	struct store_range r = {w->key, w->off, w->len};
 	uint64_t from = 0, to = 0;
-	enum answer a = DONE;
+	enum remote_prefetch_answer a = DONE;
 	size_t n = 0;
 	struct job j;
 
@@ -198,7 +198,7 @@ static enum answer begin(struct want *w)
 	if (!look_find(&l, true)) {
 		a = DONE; /* memory is short */
 	} else if (l.obj->state == OBJ_THERE) {
-		span(l.obj, &r, &from, &to);
+		remote_prefetch_span(l.obj, &r, &from, &to);
 		if (l.obj->asking)
 			a = LATER;
 		else if (l.obj->size != UINT64_MAX)
@@ -209,7 +209,7 @@ static enum answer begin(struct want *w)
 		l.obj->state = OBJ_UNKNOWN;
 		a = rc_may_start(st->cache, rc_guess(st, w->key)) ? LATER : BLOCKED;
 		w->asked = a == LATER;
-		n = w->asked && ask(&l, w, &j) == 0;
+		n = w->asked && remote_prefetch_ask(&l, w, &j) == 0;
 	}
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	if (n == 0)
@@ -221,13 +221,13 @@ static enum answer begin(struct want *w)
 	return BLOCKED;
 }
 
-/* serve - begin all that may be begun for w. */
-static enum answer serve(struct want *w)
+/* remote_prefetch_serve - begin all that may be begun for w. */
+static enum remote_prefetch_answer remote_prefetch_serve(struct want *w)
 {
-	enum answer a;
+	enum remote_prefetch_answer a;
 
 	do
-		a = begin(w);
+		a = remote_prefetch_begin(w);
 	while (a == MORE);
 	return a;
 }
@@ -238,7 +238,7 @@ static enum answer serve(struct want *w)
 static void round_locked(struct early *q)
 {
 	struct want *kept = NULL, **end = &kept;
-	enum answer a = DONE;
+	enum remote_prefetch_answer a = DONE;
 
 	for (size_t n = 0; q->first && n < LATERS && a != BLOCKED && !q->hold; n += a != DONE) {
 		struct want *w = q->first;
@@ -248,7 +248,7 @@ static void round_locked(struct early *q)
 			q->last = &q->first;
 		w->next = NULL;
 		(void)pthread_mutex_unlock(&q->lock);
-		a = serve(w);
+		a = remote_prefetch_serve(w);
 		(void)pthread_mutex_lock(&q->lock);
 		if (a == DONE) {
 			free_want(q, w);
@@ -343,7 +343,7 @@ void early_want(struct rstore *st, const struct store_range *r, size_t n)
 		if (one.len == 0 || needless(st, &one))
 			continue;
 		(void)pthread_mutex_lock(&q->lock);
-		add(q, st, &one);
+		remote_prefetch_add(q, st, &one);
 		(void)pthread_mutex_unlock(&q->lock);
 		any = true;
 	}

@@ -39,8 +39,8 @@ static char **text_fields(struct remote_options *o, size_t i)
 	return i < ARRAY_LEN(all) ? all[i] : NULL;
 }
 
-static int copy_options(struct remote_options *to, const struct remote_options *from,
-			struct err *e)
+static int remote_copy_options(struct remote_options *to, const struct remote_options *from,
+			       struct err *e)
 {
 	char **field;
 	bool ok = true;
@@ -54,8 +54,8 @@ static int copy_options(struct remote_options *to, const struct remote_options *
 	return ok ? 0 : err_nomem(e);
 }
 
-/* forget - a secret does not stay in memory that is given back. */
-static void forget(char *text)
+/* remote_do_forget - a secret does not stay in memory that is given back. */
+static void remote_do_forget(char *text)
 {
 	if (text)
 		explicit_bzero(text, strlen(text));
@@ -67,10 +67,10 @@ static void free_options(struct remote_options *o)
 	char **field;
 
 	for (size_t i = 0; (field = text_fields(o, i)); i++)
-		forget(*field);
+		remote_do_forget(*field);
 }
 
-static uint32_t at_most(uint32_t a, uint32_t b)
+static uint32_t remote_at_most(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -79,8 +79,9 @@ static int start_net(struct remote *r, struct err *e)
 {
 	const struct remote_options *o = &r->opts;
 	const struct http_client_options net = {
-		.connect_ms = at_most(CONNECT_MS, o->timeout_ms),
-		.stall_ms = at_most(STALL_MS, o->timeout_ms / 2), /* time for another try */
+		.connect_ms = remote_at_most(CONNECT_MS, o->timeout_ms),
+		.stall_ms =
+			remote_at_most(STALL_MS, o->timeout_ms / 2), /* time for another try */
 		.total_ms = o->timeout_ms,
 		.tries = o->tries,
 		.connections = o->connections,
@@ -103,7 +104,7 @@ int remote_new(const struct remote_options *opts, struct remote **ret, struct er
 	if (!r)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&r->lock, NULL);
-	rc = copy_options(&r->opts, opts, e);
+	rc = remote_copy_options(&r->opts, opts, e);
 	if (rc == 0)
 		rc = start_net(r, e);
 	if (rc == 0)

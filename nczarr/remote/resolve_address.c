@@ -18,7 +18,7 @@ enum { NAMES_SHOWN = 5 }; /* of a folder that is no dataset */
 
 /* A file: the root of its store is what it lies in. */
 
-struct owner {
+struct resolve_address_owner {
 	struct blob base;
 	struct blob *inner; /* of the store */
 	struct store *store;
@@ -26,7 +26,7 @@ struct owner {
 
 static void owner_close(struct blob *b)
 {
-	struct owner *o = CONTAINER_OF(b, struct owner, base);
+	struct resolve_address_owner *o = CONTAINER_OF(b, struct resolve_address_owner, base);
 
 	blob_close(o->inner);
 	store_close(o->store);
@@ -35,22 +35,23 @@ static void owner_close(struct blob *b)
 
 static int owner_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
-	return blob_read(CONTAINER_OF(b, struct owner, base)->inner, off, out, len, e);
+	return blob_read(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, off, out,
+			 len, e);
 }
 
 static void owner_want(struct blob *b, const struct blob_part *parts, size_t n)
 {
-	blob_want(CONTAINER_OF(b, struct owner, base)->inner, parts, n);
+	blob_want(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, parts, n);
 }
 
 static int owner_check(struct blob *b, bool far, struct err *e)
 {
-	return blob_check(CONTAINER_OF(b, struct owner, base)->inner, far, e);
+	return blob_check(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, far, e);
 }
 
 static void owner_forget(struct blob *b)
 {
-	blob_forget(CONTAINER_OF(b, struct owner, base)->inner);
+	blob_forget(CONTAINER_OF(b, struct resolve_address_owner, base)->inner);
 }
 
 static const struct blob_ops owner_ops = {
@@ -135,7 +136,7 @@ static int open_beside(struct remote *r, const struct remote_target *t, const st
 
 /* What source_at.st says of remote things. */
 
-static uint64_t hash(const char *text)
+static uint64_t resolve_address_hash(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325; /* FNV-1a, 64 bits */
 
@@ -151,8 +152,8 @@ static struct stat stat_of(const char *name, bool is_dir, const struct store_sta
 		.st_nlink = 1,
 		.st_uid = geteuid(),
 		.st_gid = getegid(),
-		.st_ino = (ino_t)(hash(name) >> 8 | 1),
-		.st_dev = (dev_t)(hash(name) & 0xff) + 0x100,
+		.st_ino = (ino_t)(resolve_address_hash(name) >> 8 | 1),
+		.st_dev = (dev_t)(resolve_address_hash(name) & 0xff) + 0x100,
 		.st_size = is_dir ? 0 : (off_t)st->size,
 	};
 
@@ -192,7 +193,7 @@ static bool is_page(struct store *s, const char *key, uint64_t size)
 static int file_in(struct store *s, const struct remote_target *t, const char *name,
 		   struct source_at *ret, struct err *e)
 {
-	struct owner *o;
+	struct resolve_address_owner *o;
 	struct store_stat st;
 	int rc = store_stat(s, name, &st, e);
 
@@ -324,7 +325,8 @@ struct some {
 	size_t n;
 };
 
-static bool add_name(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool resolve_address_add_name(void *arg, const char *name, bool is_dir,
+				     const struct store_stat *st)
 {
 	struct some *s = arg;
 
@@ -343,7 +345,7 @@ static int not_there(struct store *s, const struct remote_target *t, struct err 
 	int rc = -ENOENT;
 
 	buf_init(&some.text, 300);
-	if (!s->unlisted && store_list(s, "", false, add_name, &some, NULL) < 0)
+	if (!s->unlisted && store_list(s, "", false, resolve_address_add_name, &some, NULL) < 0)
 		some.n = 0;
 	buf_putc(&some.text, '\0');
 	if (some.n)

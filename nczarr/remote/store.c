@@ -25,12 +25,12 @@
 #define DOC_MOST ((uint64_t)16 << 20) /* of a metadata document in one request */
 #define WINDOW ((uint64_t)64 << 20)
 
-static struct rstore *of(struct store *s)
+static struct rstore *remote_store_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct rstore, base);
 }
 
-static int absent(const char *key, struct err *e)
+static int remote_store_absent(const char *key, struct err *e)
 {
 	return err_set(e, -ENOENT, "'%s': not there", key);
 }
@@ -48,9 +48,9 @@ static struct how beginning(struct rstore *st, const char *key)
 	return (struct how){OBJECT_PART, 0, rc_beginning(st, key)};
 }
 
-/* ask - find out what l->obj is, or wait for who does. The shard is locked; not so any more on
- * return. -EAGAIN: look again. */
-static int ask(struct look *l, const struct how *how, struct err *e)
+/* remote_store_ask - find out what l->obj is, or wait for who does. The shard is locked; not so any
+ * more on return. -EAGAIN: look again. */
+static int remote_store_ask(struct look *l, const struct how *how, struct err *e)
 {
 	struct ext *x = l->obj->asking;
 	struct job j;
@@ -95,12 +95,12 @@ static int know(struct look *l, const struct how *how, struct err *e)
 			if (o->state == OBJ_THERE)
 				return 0;
 			(void)pthread_mutex_unlock(&l->shard->lock);
-			return absent(l->key, e);
+			return remote_store_absent(l->key, e);
 		}
 		if (!o || (o->state == OBJ_UNKNOWN && !o->asking)) {
 			(void)pthread_mutex_unlock(&l->shard->lock);
 			if (look_absent(l->st, l->key))
-				return absent(l->key, e);
+				return remote_store_absent(l->key, e);
 			(void)pthread_mutex_lock(&l->shard->lock);
 			o = look_find(l, true);
 			if (!o) {
@@ -110,7 +110,7 @@ static int know(struct look *l, const struct how *how, struct err *e)
 		}
 		if (o->state == OBJ_ABSENT && !o->asking)
 			o->state = OBJ_UNKNOWN; /* that was too long ago */
-		rc = ask(l, how, e);
+		rc = remote_store_ask(l, how, e);
 		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': waiting was given up", l->key);
 		if (rc != -EAGAIN)
@@ -163,7 +163,7 @@ static int stat_folder(struct look *l, bool believe, struct store_stat *ret, str
 		(void)pthread_mutex_unlock(&l->shard->lock);
 	}
 	if (folder != FOLDER_IS)
-		return absent(l->key, e);
+		return remote_store_absent(l->key, e);
 	*ret = (struct store_stat){.is_dir = true, .version = FOLDER_VERSION};
 	return 0;
 }
@@ -177,7 +177,7 @@ static void from_obj(const struct cached_object *o, struct store_stat *ret)
 	};
 }
 
-static int size_of(const struct cached_object *o, const char *key, struct err *e)
+static int remote_store_size_of(const struct cached_object *o, const char *key, struct err *e)
 {
 	if (o->size != UINT64_MAX)
 		return 0;
@@ -186,8 +186,8 @@ static int size_of(const struct cached_object *o, const char *key, struct err *e
 
 static int remote_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct look l = look_at(of(s), key, strlen(key));
-	struct how how = beginning(of(s), key);
+	struct look l = look_at(remote_store_of(s), key, strlen(key));
+	struct how how = beginning(remote_store_of(s), key);
 	int rc;
 
 	if (!*key || known_folder(&l) == FOLDER_IS) {
@@ -199,7 +199,7 @@ static int remote_stat(struct store *s, const char *key, struct store_stat *ret,
 		return stat_folder(&l, true, ret, e);
 	if (rc < 0)
 		return rc;
-	rc = size_of(l.obj, key, e);
+	rc = remote_store_size_of(l.obj, key, e);
 	from_obj(l.obj, ret);
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	return rc;
@@ -217,8 +217,8 @@ static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
 		rc_settle(x);
 }
 
-/* reading - a read that is under way: [pos, end) is left. */
-struct reading {
+/* remote_store_reading - a read that is under way: [pos, end) is left. */
+struct remote_store_reading {
 	struct look l;
 	uint64_t off, pos, end;
 	uint8_t *out; /* where byte pos goes */
@@ -228,7 +228,7 @@ struct reading {
 
 /* next_ext - the extent with byte pos, with a reference; requests for what is missing of what comes
  * next are put into jobs. The shard is locked. NULL: memory is short. */
-static struct ext *next_ext(struct reading *r, struct job *jobs, size_t *ret_n)
+static struct ext *next_ext(struct remote_store_reading *r, struct job *jobs, size_t *ret_n)
 {
 	struct cached_object *o = r->l.obj;
 	uint64_t window = u64_min(WINDOW, r->l.st->cache->limit / 4);
@@ -243,7 +243,7 @@ static struct ext *next_ext(struct reading *r, struct job *jobs, size_t *ret_n)
 }
 
 /* copy_next - what the extent at pos has. The shard is locked, also on return of 0. */
-static int copy_next(struct reading *r, struct err *e)
+static int copy_next(struct remote_store_reading *r, struct err *e)
 {
 	struct job jobs[RC_JOBS];
 	size_t n = 0;
@@ -280,9 +280,9 @@ static int copy_next(struct reading *r, struct err *e)
 	return rc;
 }
 
-/* in_order - whoever reads a large object in order gets as much of it early as he has read so
- * far. The shard is locked. */
-static void in_order(struct reading *r)
+/* remote_store_in_order - whoever reads a large object in order gets as much of it early as he has
+ * read so far. The shard is locked. */
+static void remote_store_in_order(struct remote_store_reading *r)
 {
 	struct cached_object *o = r->l.obj;
 	uint64_t most = r->l.st->cache->ahead_limit / 2;
@@ -299,14 +299,14 @@ static void in_order(struct reading *r)
 	o->run_end = r->end + r->run;
 }
 
-static int stale(const char *key, struct err *e)
+static int remote_store_stale(const char *key, struct err *e)
 {
 	return err_set(e, -ESTALE, "'%s' was changed while it was read", key);
 }
 
 /* read_bytes - [off, off + len) of one version; *version 0: of whatever it is. */
 static int read_bytes(struct rstore *st, const char *key, const struct how *how,
-		      struct reading *r, struct err *e)
+		      struct remote_store_reading *r, struct err *e)
 {
 	int rc = 0;
 
@@ -318,9 +318,9 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 		/* what was only forgotten, because bytes elsewhere in it were damaged, is the same
 		 * object when the service says so */
 		if (r->pos > r->off && r->l.obj->gen != r->gen && !r->version)
-			rc = stale(key, e);
+			rc = remote_store_stale(key, e);
 		else if (r->version && r->l.obj->version != r->version)
-			rc = stale(key, e);
+			rc = remote_store_stale(key, e);
 		else if (r->end > r->l.obj->size)
 			rc = err_set(e, -EIO,
 				     "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
@@ -333,7 +333,7 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 			return rc;
 		}
 		if (r->pos == r->off && tries == 0)
-			in_order(r);
+			remote_store_in_order(r);
 		rc = copy_next(r, e);
 		if (rc == 0 && r->pos == r->end)
 			return 0;
@@ -350,9 +350,9 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
 		       uint64_t *ret_version, struct err *e)
 {
-	struct rstore *st = of(s);
+	struct rstore *st = remote_store_of(s);
 	struct how how = beginning(st, key);
-	struct reading r = {.off = off, .pos = off, .end = off + len, .out = out};
+	struct remote_store_reading r = {.off = off, .pos = off, .end = off + len, .out = out};
 	int rc;
 
 	if (off + len > how.len) /* what is wanted says what it is as well */
@@ -370,12 +370,12 @@ static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *
 
 static int remote_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
-	struct rstore *st = of(s);
+	struct rstore *st = remote_store_of(s);
 	struct look l = look_at(st, key, strlen(key));
 	uint64_t room = out->max - out->len, size;
 	uint64_t most = st->cache->head;
 	struct how how = {OBJECT_ALL, 0, 0};
-	struct reading r = {0};
+	struct remote_store_reading r = {0};
 	int rc;
 
 	if (zarr_doc_key(key)) /* rarely more than one of those comes at a time */
@@ -384,7 +384,7 @@ static int remote_get(struct store *s, const char *key, struct buf *out, struct 
 	rc = know(&l, &how, e);
 	if (rc < 0)
 		return rc;
-	rc = size_of(l.obj, key, e);
+	rc = remote_store_size_of(l.obj, key, e);
 	size = l.obj->size;
 	r.version = l.obj->version;
 	(void)pthread_mutex_unlock(&l.shard->lock);
@@ -405,7 +405,7 @@ static int remote_get(struct store *s, const char *key, struct buf *out, struct 
 
 /* ---- listing ---- */
 
-struct listing {
+struct remote_store_listing {
 	struct rstore *st;
 	const char *key;
 	store_emit *emit;
@@ -414,9 +414,9 @@ struct listing {
 	bool any, stopped;
 };
 
-/* learn - what a listing says of one name. */
-static void learn(const struct listing *g, const char *name, bool is_dir,
-		  const struct object_info *info)
+/* remote_store_learn - what a listing says of one name. */
+static void remote_store_learn(const struct remote_store_listing *g, const char *name,
+			       bool is_dir, const struct object_info *info)
 {
 	char path[STORE_KEY_MAX + 1];
 	int n = snprintf(path, sizeof(path), "%s%s%s", g->key, *g->key ? "/" : "", name);
@@ -441,13 +441,14 @@ static void learn(const struct listing *g, const char *name, bool is_dir,
 	(void)pthread_mutex_unlock(&l.shard->lock);
 }
 
-static bool emit_one(void *arg, const char *name, bool is_dir, const struct object_info *info)
+static bool remote_store_emit_one(void *arg, const char *name, bool is_dir,
+				  const struct object_info *info)
 {
-	struct listing *g = arg;
+	struct remote_store_listing *g = arg;
 	struct store_stat st = {.is_dir = is_dir, .version = FOLDER_VERSION};
 
 	g->any = true;
-	learn(g, name, is_dir, info);
+	remote_store_learn(g, name, is_dir, info);
 	if (!is_dir && info) {
 		st.size = info->size;
 		st.version = info->version ? info->version : object_version(info);
@@ -460,8 +461,8 @@ static bool emit_one(void *arg, const char *name, bool is_dir, const struct obje
 static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
 		       store_emit *emit, void *arg, struct err *e)
 {
-	struct rstore *st = of(s);
-	struct listing g = {
+	struct rstore *st = remote_store_of(s);
+	struct remote_store_listing g = {
 		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
 	uint64_t drops = atomic_load(&st->root->drops);
 	struct look l = look_at(st, key, strlen(key));
@@ -470,9 +471,9 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
 			       key);
-	rc = st->o->ops->list(st->o, key, false, emit_one, &g, e);
+	rc = st->o->ops->list(st->o, key, false, remote_store_emit_one, &g, e);
 	if (rc == 0 && !g.any && *key)
-		rc = absent(key, e);
+		rc = remote_store_absent(key, e);
 	if ((rc < 0 && rc != -ENOENT) || g.stopped)
 		return rc;
 	(void)pthread_mutex_lock(&l.shard->lock);
@@ -489,14 +490,14 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 static int remote_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
 			    struct err *e)
 {
-	struct rstore *st = of(s);
-	struct listing g = {
+	struct rstore *st = remote_store_of(s);
+	struct remote_store_listing g = {
 		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
 
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
 			       key);
-	return st->o->ops->list(st->o, key, true, emit_one, &g, e);
+	return st->o->ops->list(st->o, key, true, remote_store_emit_one, &g, e);
 }
 
 static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
@@ -526,8 +527,8 @@ static int settled(struct look *l, struct err *e)
 
 static int remote_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct look l = look_at(of(s), key, strlen(key));
-	struct how how = beginning(of(s), key);
+	struct look l = look_at(remote_store_of(s), key, strlen(key));
+	struct how how = beginning(remote_store_of(s), key);
 	int rc;
 
 	if (!*key)
@@ -543,7 +544,7 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 	l.obj->folder = FOLDER_UNKNOWN;
 	if (l.obj->state == OBJ_THERE)
 		how.len = 0; /* no bytes: whoever looks often reads rarely */
-	rc = ask(&l, &how, e);
+	rc = remote_store_ask(&l, &how, e);
 	if (rc == -ENOENT)
 		return stat_folder(&l, false, ret, e);
 	return rc == -EAGAIN || rc == -ESTALE ? remote_stat(s, key, ret, e) : rc;
@@ -551,9 +552,9 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 
 /* ---- writing ---- */
 
-/* above - what is known of the folders above a key as folders is this now. */
-static void above(struct rstore *st, const char *key, enum folder_state was,
-		  enum folder_state is)
+/* remote_store_above - what is known of the folders above a key as folders is this now. */
+static void remote_store_above(struct rstore *st, const char *key, enum folder_state was,
+			       enum folder_state is)
 {
 	for (const char *p = strchr(key, '/'); p; p = strchr(p + 1, '/')) {
 		struct look l = look_at(st, key, (size_t)(p - key));
@@ -568,9 +569,10 @@ static void above(struct rstore *st, const char *key, enum folder_state was,
 	}
 }
 
-/* condition - the ETag of the version that an object is to have. New; NULL: an error is set. */
-static char *condition(struct rstore *st, const char *key, uint64_t version, int *ret,
-		       struct err *e)
+/* remote_store_condition - the ETag of the version that an object is to have. New; NULL: an error
+ * is set. */
+static char *remote_store_condition(struct rstore *st, const char *key, uint64_t version,
+				    int *ret, struct err *e)
 {
 	struct look l = look_at(st, key, strlen(key));
 	struct store_stat now;
@@ -603,7 +605,7 @@ static char *condition(struct rstore *st, const char *key, uint64_t version, int
 static int remote_put(struct store *s, const char *key, const struct store_put *what,
 		      uint64_t *ret_version, struct err *e)
 {
-	struct rstore *st = of(s);
+	struct rstore *st = remote_store_of(s);
 	struct put_condition cond = {.absent = what->absent};
 	struct look l = look_at(st, key, strlen(key));
 	struct object_info info = {.size = UINT64_MAX};
@@ -613,7 +615,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 	if (!st->o->ops->put)
 		return err_set(e, -EROFS, "'%s': this cannot be written", key);
 	if (what->version) {
-		etag = condition(st, key, what->version, &rc, e);
+		etag = remote_store_condition(st, key, what->version, &rc, e);
 		if (!etag)
 			return rc;
 		cond.etag = etag;
@@ -634,7 +636,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	if (rc < 0)
 		return rc;
-	above(st, key, FOLDER_UNKNOWN, FOLDER_IS);
+	remote_store_above(st, key, FOLDER_UNKNOWN, FOLDER_IS);
 	if (ret_version)
 		*ret_version = info.version;
 	return 0;
@@ -642,7 +644,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 
 static int remote_remove(struct store *s, const char *key, struct err *e)
 {
-	struct rstore *st = of(s);
+	struct rstore *st = remote_store_of(s);
 	struct look l = look_at(st, key, strlen(key));
 	int rc;
 
@@ -655,13 +657,13 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 	else
 		obj_forget(&l);
 	(void)pthread_mutex_unlock(&l.shard->lock);
-	above(st, key, FOLDER_IS, FOLDER_UNKNOWN);
+	remote_store_above(st, key, FOLDER_IS, FOLDER_UNKNOWN);
 	return rc;
 }
 
 static void remote_forget(struct store *s, const char *key)
 {
-	struct look l = look_at(of(s), key, strlen(key));
+	struct look l = look_at(remote_store_of(s), key, strlen(key));
 
 	distrust(&l);
 	(void)pthread_mutex_lock(&l.shard->lock);
@@ -674,7 +676,7 @@ static void remote_forget(struct store *s, const char *key)
 
 static void remote_close(struct store *s)
 {
-	struct rstore *st = of(s);
+	struct rstore *st = remote_store_of(s);
 
 	early_forget(st);
 	(void)pthread_mutex_lock(&st->lock);
@@ -689,7 +691,7 @@ static void remote_close(struct store *s)
 
 static void remote_want(struct store *s, const struct store_range *r, size_t n)
 {
-	early_want(of(s), r, n);
+	early_want(remote_store_of(s), r, n);
 }
 
 static const struct store_ops g_ops = {

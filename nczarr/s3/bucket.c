@@ -10,7 +10,7 @@
 
 static const struct object_service_ops g_ops;
 
-static struct s3 *of(struct object_service *o)
+static struct s3 *bucket_do_of(struct object_service *o)
 {
 	return CONTAINER_OF(o, struct s3, base);
 }
@@ -32,10 +32,10 @@ void s3_unref(struct s3 *s)
 
 static void s3_close(struct object_service *o)
 {
-	s3_unref(of(o));
+	s3_unref(bucket_do_of(o));
 }
 
-static char *copy(const char *text, bool *failed)
+static char *bucket_copy(const char *text, bool *failed)
 {
 	char *c = text && *text ? strdup(text) : NULL;
 
@@ -43,18 +43,18 @@ static char *copy(const char *text, bool *failed)
 	return c;
 }
 
-static int fill(struct s3 *s, const struct remote_options *opts, const struct remote_target *t,
-		struct err *e)
+static int bucket_fill(struct s3 *s, const struct remote_options *opts,
+		       const struct remote_target *t, struct err *e)
 {
 	bool failed = false;
 	size_t n;
 
 	s->google = t->kind == REMOTE_GS3;
-	s->bucket = copy(t->bucket, &failed);
+	s->bucket = bucket_copy(t->bucket, &failed);
 	s->key = strdup(t->key ? t->key : "");
-	s->shown = copy(t->shown ? t->shown : t->bucket, &failed);
-	s->endpoint_text = copy(t->url ? t->url : opts->endpoint, &failed);
-	s->region = copy(t->region ? t->region : opts->region, &failed);
+	s->shown = bucket_copy(t->shown ? t->shown : t->bucket, &failed);
+	s->endpoint_text = bucket_copy(t->url ? t->url : opts->endpoint, &failed);
+	s->region = bucket_copy(t->region ? t->region : opts->region, &failed);
 	s->virtual_hosts = opts->virtual_hosts;
 	s->requester_pays = opts->requester_pays;
 	s->private_redirects = opts->private_redirects;
@@ -84,7 +84,7 @@ int s3_service_open(struct http_client *net, const struct remote_options *opts,
 	s->refs = 1;
 	s->net = net;
 	pthread_mutex_init(&s->lock, NULL);
-	rc = fill(s, opts, t, e);
+	rc = bucket_fill(s, opts, t, e);
 	if (rc == 0)
 		rc = aws_new(net, opts, t->profile, &s->aws, e);
 	if (rc < 0) {
@@ -182,8 +182,8 @@ static int find_endpoint(struct s3 *s, const char *region, struct err *e)
 	return 0;
 }
 
-/* place - once, with what files and environment say. Locked. */
-static int place(struct s3 *s, struct err *e)
+/* bucket_place - once, with what files and environment say. Locked. */
+static int bucket_place(struct s3 *s, struct err *e)
 {
 	const char *region = s->region ? s->region : aws_region(s->aws);
 	char named[64] = "";
@@ -216,7 +216,7 @@ int s3_prepare(struct s3 *s, bool wait, struct err *e)
 	pthread_mutex_lock(&s->lock);
 	if (!s->placed) {
 		url_release(&s->endpoint);
-		rc = place(s, e);
+		rc = bucket_place(s, e);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return rc;

@@ -15,8 +15,8 @@ static void subject(const struct s3_request *c, char ret[256])
 		snprintf(ret, 256, "'%.200s'", c->s->shown);
 }
 
-static int denied(const struct s3_request *c, const struct http_response *a, const char *who,
-		  struct err *e)
+static int error_denied(const struct s3_request *c, const struct http_response *a,
+			const char *who, struct err *e)
 {
 	const char *code = *a->error_code ? a->error_code : "no reason given";
 
@@ -50,8 +50,8 @@ static int denied(const struct s3_request *c, const struct http_response *a, con
 		who, c->keys->from, code);
 }
 
-static int absent(const struct s3_request *c, const struct http_response *a, const char *who,
-		  struct err *e)
+static int error_absent(const struct s3_request *c, const struct http_response *a,
+			const char *who, struct err *e)
 {
 	bool seen;
 
@@ -69,8 +69,8 @@ static int absent(const struct s3_request *c, const struct http_response *a, con
 		       *a->error_code ? a->error_code : "without a reason");
 }
 
-/* elsewhere - a redirect that was not followed. */
-static int elsewhere(const struct http_response *a, const char *who, struct err *e)
+/* error_elsewhere - a redirect that was not followed. */
+static int error_elsewhere(const struct http_response *a, const char *who, struct err *e)
 {
 	struct buf shown;
 	struct url u;
@@ -100,7 +100,7 @@ int s3_failed(const struct s3_request *c, const struct http_response *a, struct 
 
 	subject(c, who);
 	if (a->status >= 300 && a->status < 400 && a->status != 304)
-		return elsewhere(a, who, e);
+		return error_elsewhere(a, who, e);
 	if (a->rc == 0)
 		return 0;
 	if (a->rc == -EINTR || a->rc == -ECANCELED || a->rc == -ETIMEDOUT || a->rc == -EFBIG ||
@@ -109,10 +109,10 @@ int s3_failed(const struct s3_request *c, const struct http_response *a, struct 
 	switch (a->status) {
 	case 401:
 	case 403:
-		return denied(c, a, who, e);
+		return error_denied(c, a, who, e);
 	case 404:
 	case 410:
-		return absent(c, a, who, e);
+		return error_absent(c, a, who, e);
 	case 412:
 		return err_set(e, -ESTALE, "%s: it is another version now", who);
 	case 416:

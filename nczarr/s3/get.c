@@ -9,8 +9,8 @@
 
 #define DAMAGED_TRIES 3
 
-/* fetch - one under way. */
-struct fetch {
+/* s3_get_fetch - one under way. */
+struct s3_get_fetch {
 	struct s3_request c;
 	object_done *done;
 	void *arg;
@@ -23,7 +23,7 @@ struct fetch {
 	unsigned damaged;
 };
 
-static void fetch_free(struct fetch *f)
+static void s3_get_fetch_free(struct s3_get_fetch *f)
 {
 	s3_request_release(&f->c);
 	s3_unref(f->c.s);
@@ -33,23 +33,23 @@ static void fetch_free(struct fetch *f)
 	free(f);
 }
 
-static void tell(struct fetch *f, struct object_got *got)
+static void s3_get_tell(struct s3_get_fetch *f, struct object_got *got)
 {
 	s3_in_done = true;
 	f->done(f->arg, got);
 	s3_in_done = false;
-	fetch_free(f);
+	s3_get_fetch_free(f);
 }
 
-static void tell_error(struct fetch *f, int rc, const struct err *e)
+static void tell_error(struct s3_get_fetch *f, int rc, const struct err *e)
 {
 	struct object_got got = {.rc = rc, .e = *e};
 
-	tell(f, &got);
+	s3_get_tell(f, &got);
 }
 
-/* set_headers - range and conditions of what is asked now. */
-static void set_headers(struct fetch *f)
+/* s3_get_set_headers - range and conditions of what is asked now. */
+static void s3_get_set_headers(struct s3_get_fetch *f)
 {
 	size_t n = 0;
 
@@ -68,7 +68,7 @@ static void set_headers(struct fetch *f)
 }
 
 /* set_range - bytes that are asked for. */
-static void set_range(struct fetch *f)
+static void set_range(struct s3_get_fetch *f)
 {
 	uint64_t last;
 
@@ -84,9 +84,9 @@ static void set_range(struct fetch *f)
 	}
 }
 
-static void on_answer(void *arg, struct http_response *a);
+static void s3_get_on_answer(void *arg, struct http_response *a);
 
-static int begin(struct fetch *f, struct err *e)
+static int s3_get_begin(struct s3_get_fetch *f, struct err *e)
 {
 	bool head = f->sizing || (f->what == OBJECT_HEAD && !f->reason);
 
@@ -95,22 +95,22 @@ static int begin(struct fetch *f, struct err *e)
 	f->c.part_off = f->off;
 	f->c.part_len = f->what == OBJECT_PART && !head && !f->reason ? f->len : 0;
 	set_range(f);
-	set_headers(f);
-	return s3_start(&f->c, on_answer, f, e);
+	s3_get_set_headers(f);
+	return s3_start(&f->c, s3_get_on_answer, f, e);
 }
 
-/* again - ask once more, from the net's thread; who cannot is told. */
-static void again(struct fetch *f, bool learned)
+/* s3_get_again - ask once more, from the net's thread; who cannot is told. */
+static void s3_get_again(struct s3_get_fetch *f, bool learned)
 {
 	struct err e = ERR_INIT;
-	int rc = learned ? s3_start(&f->c, on_answer, f, &e) : begin(f, &e);
+	int rc = learned ? s3_start(&f->c, s3_get_on_answer, f, &e) : s3_get_begin(f, &e);
 
 	if (rc < 0)
 		tell_error(f, rc, &e);
 }
 
 /* check_cut - the part of an object that came as a whole, of a service without ranges. */
-static int check_cut(const struct fetch *f, const struct http_response *a,
+static int check_cut(const struct s3_get_fetch *f, const struct http_response *a,
 		     struct object_got *got)
 {
 	uint64_t want = a->length > f->off ? u64_min(f->len, a->length - f->off) : 0;
@@ -123,8 +123,9 @@ static int check_cut(const struct fetch *f, const struct http_response *a,
 	return 0;
 }
 
-/* check - whether the answer is what was asked for; *got filled but for the bytes. */
-static int check(const struct fetch *f, const struct http_response *a, struct object_got *got)
+/* s3_get_check - whether the answer is what was asked for; *got filled but for the bytes. */
+static int s3_get_check(const struct s3_get_fetch *f, const struct http_response *a,
+			struct object_got *got)
 {
 	uint64_t n = a->body.len;
 
@@ -165,44 +166,44 @@ static int check(const struct fetch *f, const struct http_response *a, struct ob
 	return 0;
 }
 
-/* give - the bytes belong to who asked. */
-static void give(struct fetch *f, struct http_response *a, struct object_got *got)
+/* s3_get_give - the bytes belong to who asked. */
+static void s3_get_give(struct s3_get_fetch *f, struct http_response *a, struct object_got *got)
 {
 	got->info.version = object_version(&got->info);
 	if (!f->sizing && f->what != OBJECT_HEAD)
 		got->data = buf_take(&a->body, &got->len);
 	if (f->sizing)
 		got->off = got->info.size;
-	tell(f, got);
+	s3_get_tell(f, got);
 }
 
 /* succeeded - an answer below 400. */
-static void succeeded(struct fetch *f, struct http_response *a)
+static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 {
 	struct object_got got = {.rc = 0};
 
 	if (a->status == 304) {
 		got.rc = err_set(&got.e, -EALREADY, "'%s' is the same version", f->key);
-		tell(f, &got);
+		s3_get_tell(f, &got);
 		return;
 	}
-	got.rc = f->reason ? 0 : check(f, a, &got);
+	got.rc = f->reason ? 0 : s3_get_check(f, a, &got);
 	if (got.rc < 0 && ++f->damaged < DAMAGED_TRIES) {
-		again(f, false);
+		s3_get_again(f, false);
 	} else if (got.rc < 0) {
-		tell(f, &got);
+		s3_get_tell(f, &got);
 	} else if (f->reason) { /* HEAD failed, GET does not: what it is came with it */
 		s3_info_of(a, &got.info);
 		got.info.size = a->ranged ? a->range_size : a->length;
 		got.info.version = object_version(&got.info);
-		tell(f, &got);
+		s3_get_tell(f, &got);
 	} else {
-		give(f, a, &got);
+		s3_get_give(f, a, &got);
 	}
 }
 
 /* too_big - ALL of an object that is larger than was said: what it is. */
-static bool too_big(struct fetch *f, const struct http_response *a)
+static bool too_big(struct s3_get_fetch *f, const struct http_response *a)
 {
 	struct object_got got = {.rc = 0};
 
@@ -213,33 +214,33 @@ static bool too_big(struct fetch *f, const struct http_response *a)
 	got.info.version = object_version(&got.info);
 	got.rc = err_set(&got.e, -ERANGE, "'%s' has %" PRIu64 " bytes, more than %" PRIu64,
 			 f->key, a->length, f->len);
-	tell(f, &got);
+	s3_get_tell(f, &got);
 	return true;
 }
 
 /* vague - HEAD has no body that says why it failed: GET has. */
-static bool vague(const struct fetch *f, const struct http_response *a)
+static bool vague(const struct s3_get_fetch *f, const struct http_response *a)
 {
 	return f->c.method[0] == 'H' && !f->sizing &&
 	       (a->status == 400 || a->status == 403 || a->status == 404 || a->status == 301) &&
 	       !*a->error_code && !f->reason;
 }
 
-static void on_answer(void *arg, struct http_response *a)
+static void s3_get_on_answer(void *arg, struct http_response *a)
 {
-	struct fetch *f = arg;
+	struct s3_get_fetch *f = arg;
 	struct err e = ERR_INIT;
 	int rc;
 
 	s3_in_done = true;
 	if (s3_should_reissue(&f->c, a)) {
-		again(f, true);
+		s3_get_again(f, true);
 	} else if (vague(f, a)) {
 		f->reason = true;
-		again(f, false);
+		s3_get_again(f, false);
 	} else if (a->status == 416 && !f->sizing && !f->reason && f->what != OBJECT_HEAD) {
 		f->sizing = true; /* empty, or the range is behind its end: what is it? */
-		again(f, false);
+		s3_get_again(f, false);
 	} else if (!too_big(f, a)) {
 		rc = s3_failed(&f->c, a, &e);
 		if (rc < 0)
@@ -252,7 +253,7 @@ static void on_answer(void *arg, struct http_response *a)
 	s3_in_done = false;
 }
 
-static char *copy(const char *text, bool *failed)
+static char *s3_get_copy(const char *text, bool *failed)
 {
 	char *c = text ? strdup(text) : NULL;
 
@@ -266,7 +267,7 @@ int s3_fetch(struct object_service *o, const struct object_range *r, object_done
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);
 	int rc = s3_key_check(s, r->key, e);
 	bool failed = false;
-	struct fetch *f;
+	struct s3_get_fetch *f;
 
 	if (rc < 0)
 		return rc;
@@ -279,14 +280,14 @@ int s3_fetch(struct object_service *o, const struct object_range *r, object_done
 	f->what = (int)r->what;
 	f->off = r->off;
 	f->len = r->len;
-	f->key = copy(r->key, &failed);
-	f->etag = copy(r->etag, &failed);
-	f->unless = copy(r->unless, &failed);
+	f->key = s3_get_copy(r->key, &failed);
+	f->etag = s3_get_copy(r->etag, &failed);
+	f->unless = s3_get_copy(r->unless, &failed);
 	f->sizing = (r->what == OBJECT_PART || r->what == OBJECT_TAIL) && r->len == 0;
 	f->c = (struct s3_request){
 		.s = s, .key = f->key, .fd = -1, .background = r->background};
-	rc = failed ? err_nomem(e) : begin(f, e);
+	rc = failed ? err_nomem(e) : s3_get_begin(f, e);
 	if (rc < 0)
-		fetch_free(f);
+		s3_get_fetch_free(f);
 	return rc;
 }

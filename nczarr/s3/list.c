@@ -7,8 +7,8 @@
 #define EMPTY_MAX 200     /* pages without an entry, one after the other */
 #define PAGES_MAX 1000000 /* of 1000 keys: no bucket is larger than that for us */
 
-/* listing - one under way. */
-struct listing {
+/* s3_list_listing - one under way. */
+struct s3_list_listing {
 	object_emit *emit;
 	void *arg;
 	const char *root; /* what each key begins with, not shown */
@@ -18,7 +18,7 @@ struct listing {
 
 static bool on_entry(void *arg, const char *key, bool is_prefix, const struct object_info *info)
 {
-	struct listing *l = arg;
+	struct s3_list_listing *l = arg;
 	auto_free char *name = NULL;
 	size_t n = strlen(key);
 
@@ -32,8 +32,8 @@ static bool on_entry(void *arg, const char *key, bool is_prefix, const struct ob
 	return name && (!*name || l->emit(l->arg, name, true, NULL));
 }
 
-static int put_query(struct buf *q, const char *prefix, bool deep, const char *token,
-		     struct err *e)
+static int s3_list_put_query(struct buf *q, const char *prefix, bool deep, const char *token,
+			     struct err *e)
 {
 	buf_clear(q);
 	if (*token)
@@ -47,9 +47,9 @@ static int put_query(struct buf *q, const char *prefix, bool deep, const char *t
 	return buf_ok(q) ? 0 : err_nomem(e);
 }
 
-/* one_page - ask, and emit what is on it. */
-static int one_page(struct s3 *s, const char *query, struct listing *l, struct s3_page *ret,
-		    struct err *e)
+/* s3_list_one_page - ask, and emit what is on it. */
+static int s3_list_one_page(struct s3 *s, const char *query, struct s3_list_listing *l,
+			    struct s3_page *ret, struct err *e)
 {
 	struct s3_request c = {
 		.s = s, .method = "GET", .query = query, .fd = -1, .max_body = S3_PAGE_MAX};
@@ -67,7 +67,7 @@ static int one_page(struct s3 *s, const char *query, struct listing *l, struct s
 	return rc;
 }
 
-static int all_pages(struct s3 *s, const char *prefix, bool deep, struct listing *l,
+static int all_pages(struct s3 *s, const char *prefix, bool deep, struct s3_list_listing *l,
 		     struct err *e)
 {
 	struct s3_page *page = calloc(1, sizeof(*page));
@@ -78,9 +78,9 @@ static int all_pages(struct s3 *s, const char *prefix, bool deep, struct listing
 
 	buf_init(&q, 1u << 16);
 	for (size_t n = 0, mark = 1, empty = 0; rc == 0 && more; n++) {
-		rc = put_query(&q, prefix, deep, token, e);
+		rc = s3_list_put_query(&q, prefix, deep, token, e);
 		if (rc == 0)
-			rc = one_page(s, (const char *)q.data, l, page, e);
+			rc = s3_list_one_page(s, (const char *)q.data, l, page, e);
 		if (rc == 0 && l->short_of_memory)
 			rc = err_nomem(e);
 		if (rc < 0)
@@ -109,7 +109,7 @@ int s3_list(struct object_service *o, const char *key, bool deep, object_emit *e
 	    struct err *e)
 {
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);
-	struct listing l = {.emit = emit, .arg = arg};
+	struct s3_list_listing l = {.emit = emit, .arg = arg};
 	char prefix[S3_KEY_MAX + 2];
 	int rc = s3_key_check(s, key, e);
 

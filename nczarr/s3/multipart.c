@@ -14,8 +14,8 @@
 
 struct upload;
 
-/* part - one of them, while it is under way. */
-struct part {
+/* multipart_part - one of them, while it is under way. */
+struct multipart_part {
 	struct upload *u;
 	size_t index;
 	struct s3_request c;
@@ -50,7 +50,7 @@ static struct s3_request call_of(const struct upload *u, const char *method, con
 				   .max_body = 1u << 16};
 }
 
-static int begin(struct upload *u, struct err *e)
+static int multipart_begin(struct upload *u, struct err *e)
 {
 	struct s3_request c = call_of(u, "POST", "uploads=");
 	char digest[S3_HEX_SHA256];
@@ -94,15 +94,16 @@ static void give_up(struct upload *u)
 
 /* Parts. */
 
-static void part_free(struct part *p)
+static void part_free(struct multipart_part *p)
 {
 	s3_request_release(&p->c);
 	buf_release(&p->query);
 	free(p);
 }
 
-/* ended - a part is there, or why not. */
-static void ended(struct part *p, int rc, const struct http_response *a, const struct err *e)
+/* multipart_ended - a part is there, or why not. */
+static void multipart_ended(struct multipart_part *p, int rc, const struct http_response *a,
+			    const struct err *e)
 {
 	struct upload *u = p->u;
 
@@ -119,7 +120,7 @@ static void ended(struct part *p, int rc, const struct http_response *a, const s
 
 static void on_part(void *arg, struct http_response *a)
 {
-	struct part *p = arg;
+	struct multipart_part *p = arg;
 	struct err e = ERR_INIT;
 	int rc = 0;
 
@@ -127,13 +128,13 @@ static void on_part(void *arg, struct http_response *a)
 	if (s3_should_reissue(&p->c, a)) {
 		rc = s3_start(&p->c, on_part, p, &e);
 		if (rc < 0)
-			ended(p, rc, a, &e);
+			multipart_ended(p, rc, a, &e);
 	} else {
 		rc = s3_failed(&p->c, a, &e);
 		if (rc == 0 && (!*a->etag || strlen(a->etag) >= ETAG_TEXT))
 			rc = err_set(&e, -EIO, "'%.200s': a part was taken without an ETag",
 				     p->c.key);
-		ended(p, rc, a, &e);
+		multipart_ended(p, rc, a, &e);
 	}
 	http_response_release(a);
 	buf_init(&a->body, 0);
@@ -145,7 +146,7 @@ static int start_part(struct upload *u, size_t index, struct err *e)
 {
 	uint64_t at = (uint64_t)index * u->part, n = u64_min(u->part, u->len - at);
 	const uint8_t *data = u->data ? (const uint8_t *)u->data + at : NULL;
-	struct part *p = calloc(1, sizeof(*p));
+	struct multipart_part *p = calloc(1, sizeof(*p));
 	char number[24];
 	int rc;
 
@@ -268,9 +269,10 @@ static int what_is(const struct upload *u, struct object_info *ret, struct err *
 	return rc;
 }
 
-/* finish - the parts become the object. An answer that was lost is asked for again, and then
- * the service knows nothing of the upload any more: the object says whether it was that one. */
-static int finish(struct upload *u, const char *condition, struct err *e)
+/* multipart_finish - the parts become the object. An answer that was lost is asked for again, and
+ * then the service knows nothing of the upload any more: the object says whether it was that
+ * one. */
+static int multipart_finish(struct upload *u, const char *condition, struct err *e)
 {
 	struct s3_request c = call_of(u, "POST", NULL);
 	char digest[S3_HEX_SHA256];
@@ -305,10 +307,10 @@ static int finish(struct upload *u, const char *condition, struct err *e)
 	return rc;
 }
 
-/* allowed - not every service looks at a condition when parts are put together, so it is
+/* multipart_allowed - not every service looks at a condition when parts are put together, so it is
  * looked at before. */
-static int allowed(const struct upload *u, const struct put_condition *cond, char condition[],
-		   size_t cap, struct err *e)
+static int multipart_allowed(const struct upload *u, const struct put_condition *cond,
+			     char condition[], size_t cap, struct err *e)
 {
 	struct object_info now;
 	int rc;
@@ -329,20 +331,20 @@ static int allowed(const struct upload *u, const struct put_condition *cond, cha
 	return 0;
 }
 
-static int run(struct upload *u, const struct put_condition *cond, struct object_info *ret,
-	       struct err *e)
+static int multipart_run(struct upload *u, const struct put_condition *cond,
+			 struct object_info *ret, struct err *e)
 {
 	char condition[OBJECT_ETAG_MAX + 16];
 	struct object_info now;
-	int rc = allowed(u, cond, condition, sizeof(condition), e);
+	int rc = multipart_allowed(u, cond, condition, sizeof(condition), e);
 
 	if (rc == 0)
-		rc = begin(u, e);
+		rc = multipart_begin(u, e);
 	if (rc < 0)
 		return rc;
 	rc = send_parts(u, e);
 	if (rc == 0)
-		rc = finish(u, *condition ? condition : NULL, e);
+		rc = multipart_finish(u, *condition ? condition : NULL, e);
 	if (rc < 0) {
 		give_up(u);
 		if (rc == -ESTALE && cond && cond->absent)
@@ -373,7 +375,7 @@ int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64
 	u->etags = alloc_array(u->n, sizeof(*u->etags));
 	pthread_mutex_init(&u->lock, NULL);
 	cancel_cond_init(&u->cond);
-	rc = u->etags ? run(u, cond, ret, e) : err_nomem(e);
+	rc = u->etags ? multipart_run(u, cond, ret, e) : err_nomem(e);
 	pthread_cond_destroy(&u->cond);
 	pthread_mutex_destroy(&u->lock);
 	free(u->etags);

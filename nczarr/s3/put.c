@@ -17,9 +17,9 @@ struct putting {
 	char condition[OBJECT_ETAG_MAX + 16];
 };
 
-/* is_ours - the object is what we wanted to put: an answer was lost, and the request that
+/* s3_put_is_ours - the object is what we wanted to put: an answer was lost, and the request that
  * was tried again met its own object. Services that give no MD5 as ETag never say so. */
-static bool is_ours(const struct putting *p, struct object_info *ret)
+static bool s3_put_is_ours(const struct putting *p, struct object_info *ret)
 {
 	const struct object_range r = {.key = p->key, .what = OBJECT_HEAD};
 	struct object_got got;
@@ -77,10 +77,10 @@ static int conditional(struct putting *p, struct object_info *ret, struct err *e
 	unsigned status, tries;
 	int rc = once(p, ret, &status, &tries, e);
 
-	return status == 412 && tries > 1 && is_ours(p, ret) ? 0 : rc;
+	return status == 412 && tries > 1 && s3_put_is_ours(p, ret) ? 0 : rc;
 }
 
-static int put_absent(struct putting *p, struct object_info *ret, struct err *e)
+static int s3_put_put_absent(struct putting *p, struct object_info *ret, struct err *e)
 {
 	int rc;
 
@@ -89,9 +89,9 @@ static int put_absent(struct putting *p, struct object_info *ret, struct err *e)
 	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' is there already", p->key) : rc;
 }
 
-/* put_same - only over one version. Ceph compares the condition with its ETag as it has it,
+/* s3_put_put_same - only over one version. Ceph compares the condition with its ETag as it has it,
  * without quotes, so that is tried first; whoever follows RFC 9110 needs them. */
-static int put_same(struct putting *p, struct object_info *ret, struct err *e)
+static int s3_put_put_same(struct putting *p, struct object_info *ret, struct err *e)
 {
 	const char *etag = p->cond->etag;
 	size_t n = strlen(etag);
@@ -135,7 +135,7 @@ int s3_put(struct object_service *o, const char *key, const void *data, int fd, 
 		return rc;
 	if (!conditions)
 		return once(&p, ret, &status, &tries, e);
-	return cond->absent ? put_absent(&p, ret, e) : put_same(&p, ret, e);
+	return cond->absent ? s3_put_put_absent(&p, ret, e) : s3_put_put_same(&p, ret, e);
 }
 
 int s3_remove(struct object_service *o, const char *key, struct err *e)

@@ -56,8 +56,8 @@ static int build_host(struct s3_request *c, struct err *e)
 	return rc;
 }
 
-/* build - the address, with what is known of the bucket's place now. */
-static int build(struct s3_request *c, struct err *e)
+/* request_build - the address, with what is known of the bucket's place now. */
+static int request_build(struct s3_request *c, struct err *e)
 {
 	struct s3 *s = c->s;
 	size_t n;
@@ -113,8 +113,8 @@ static int add_headers(struct http_transfer *r, const struct s3_signed *h, struc
 	return rc;
 }
 
-/* sign - on the net's thread, before each try: clock and keys are those of now. */
-static int sign(void *arg, struct http_transfer *r, struct err *e)
+/* request_sign - on the net's thread, before each try: clock and keys are those of now. */
+static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 {
 	struct s3_request *c = arg;
 	struct s3_signed out;
@@ -168,9 +168,10 @@ static bool is_failure(const struct s3_request *c, const struct http_response *a
 	       s3_xml_root(a->body.data, a->body.len, "Error") != 0;
 }
 
-/* judge - what may be gone the next time: a failure after the status was sent, another writer's
- * request that is under way. What nobody could look at for want of memory is no success. */
-static bool judge(void *arg, const struct http_response *a)
+/* request_judge - what may be gone the next time: a failure after the status was sent, another
+ * writer's request that is under way. What nobody could look at for want of memory is no
+ * success. */
+static bool request_judge(void *arg, const struct http_response *a)
 {
 	const struct s3_request *c = arg;
 
@@ -179,7 +180,7 @@ static bool judge(void *arg, const struct http_response *a)
 				     strcmp(a->error_code, "OperationAborted") == 0));
 }
 
-static struct http_request want_of(struct s3_request *c)
+static struct http_request request_want_of(struct s3_request *c)
 {
 	return (struct http_request){
 		.method = c->method,
@@ -194,14 +195,14 @@ static struct http_request want_of(struct s3_request *c)
 		.part_len = c->part_len,
 		.once = c->once,
 		.background = c->background,
-		.sign = sign,
-		.judge = judge,
+		.sign = request_sign,
+		.judge = request_judge,
 		.sign_arg = c,
 	};
 }
 
-/* ready - payer, keys, place, address. */
-static int ready(struct s3_request *c, bool wait, struct err *e)
+/* request_ready - payer, keys, place, address. */
+static int request_ready(struct s3_request *c, bool wait, struct err *e)
 {
 	size_t n = 0;
 	int rc = s3_prepare(c->s, wait, e);
@@ -212,17 +213,17 @@ static int ready(struct s3_request *c, bool wait, struct err *e)
 		n++;
 	if (c->turns == 0 && c->s->requester_pays && n + 1 < ARRAY_LEN(c->headers))
 		c->headers[n] = "x-amz-request-payer: requester";
-	return build(c, e);
+	return request_build(c, e);
 }
 
 int s3_start(struct s3_request *c, http_done_fn *done, void *arg, struct err *e)
 {
 	struct http_request w;
-	int rc = ready(c, !s3_in_done, e);
+	int rc = request_ready(c, !s3_in_done, e);
 
 	if (rc < 0)
 		return rc;
-	w = want_of(c);
+	w = request_want_of(c);
 	return http_start(c->s->net, &w, done, arg, e);
 }
 
@@ -236,10 +237,10 @@ int s3_do(struct s3_request *c, struct http_response *ret, struct err *e)
 		struct http_request w;
 
 		*ret = (struct http_response){.rc = 0};
-		rc = ready(c, true, e);
+		rc = request_ready(c, true, e);
 		if (rc < 0)
 			return rc;
-		w = want_of(c);
+		w = request_want_of(c);
 		rc = http_do(c->s->net, &w, ret, &why);
 		if (rc < 0 && !*ret->e.msg) /* nothing was sent: only http_do knows why */
 			ret->e = why;
@@ -261,7 +262,7 @@ void s3_request_release(struct s3_request *c)
 
 /* What an answer teaches. */
 
-static bool code_is(const struct http_response *a, const char *code)
+static bool request_code_is(const struct http_response *a, const char *code)
 {
 	return strcmp(a->error_code, code) == 0;
 }
@@ -273,8 +274,8 @@ static bool learn_region(struct s3_request *c, const struct http_response *a)
 	char region[64] = "", endpoint[256] = "", location[2048];
 
 	snprintf(location, sizeof(location), "%s", a->location);
-	if (!redirect && !code_is(a, "AuthorizationHeaderMalformed") &&
-	    !code_is(a, "IllegalLocationConstraintException") &&
+	if (!redirect && !request_code_is(a, "AuthorizationHeaderMalformed") &&
+	    !request_code_is(a, "IllegalLocationConstraintException") &&
 	    !(a->status >= 400 && *a->region && strcmp(a->region, c->place.region) != 0))
 		return false;
 	snprintf(region, sizeof(region), "%s", a->region);
@@ -293,7 +294,7 @@ static bool learn_clock(struct s3_request *c, const struct http_response *a)
 	char text[64];
 	int64_t there;
 
-	if (c->clocked || !code_is(a, "RequestTimeTooSkewed"))
+	if (c->clocked || !request_code_is(a, "RequestTimeTooSkewed"))
 		return false;
 	c->clocked = true;
 	if (!s3_xml_text(a->body.data, a->body.len, "ServerTime", text, sizeof(text)) ||
@@ -312,8 +313,10 @@ static bool learn_clock(struct s3_request *c, const struct http_response *a)
 static bool learn_keys(struct s3_request *c, const struct http_response *a)
 {
 	if (!c->keys || c->renewed ||
-	    !(code_is(a, "ExpiredToken") || code_is(a, "TokenRefreshRequired") ||
-	      code_is(a, "InvalidToken") || code_is(a, "ExpiredTokenException")))
+	    !(request_code_is(a, "ExpiredToken") ||
+	      request_code_is(a, "TokenRefreshRequired") ||
+	      request_code_is(a, "InvalidToken") ||
+	      request_code_is(a, "ExpiredTokenException")))
 		return false;
 	c->renewed = true;
 	if (aws_reload_from_files(c->s->aws, c->keys))
@@ -327,7 +330,7 @@ bool s3_should_reissue(struct s3_request *c, struct http_response *a)
 	if (a->rc == -EINTR || a->rc == -ECANCELED || a->status == 0)
 		return false;
 	if (a->status >= 200 && (a->status < 300 || a->status == 304 || a->status == 412 ||
-				 a->status == 416 || code_is(a, "NoSuchKey"))) {
+				 a->status == 416 || request_code_is(a, "NoSuchKey"))) {
 		pthread_mutex_lock(&c->s->lock);
 		c->s->seen = true;
 		pthread_mutex_unlock(&c->s->lock);

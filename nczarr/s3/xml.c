@@ -139,15 +139,15 @@ int s3_xml_root(const void *xml, size_t n, const char *name)
 
 /* Listings. */
 
-enum where { NOWHERE, IN_RESULT, IN_CONTENTS, IN_PREFIXES };
+enum s3_xml_where { NOWHERE, IN_RESULT, IN_CONTENTS, IN_PREFIXES };
 
-struct page {
+struct s3_xml_page {
 	XML_Parser p;
 	s3_entry *emit;
 	void *arg;
 	struct s3_page *ret;
 	unsigned depth;
-	enum where where;
+	enum s3_xml_where where;
 	bool encoded; /* EncodingType says that keys are */
 	char text[TEXT_MAX + 1];
 	size_t len;
@@ -155,7 +155,7 @@ struct page {
 	struct err e;
 };
 
-static void fail_page(struct page *g, const char *what)
+static void fail_page(struct s3_xml_page *g, const char *what)
 {
 	if (!g->e.code)
 		err_set(&g->e, -EBADMSG, "a listing %s", what);
@@ -168,7 +168,7 @@ static void page_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char 
 	fail_page(arg, "has a document type");
 }
 
-static const char *local(const char *name)
+static const char *s3_xml_local(const char *name)
 {
 	const char *colon = strrchr(name, ':');
 
@@ -177,9 +177,9 @@ static const char *local(const char *name)
 
 static void page_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
 {
-	struct page *g = arg;
+	struct s3_xml_page *g = arg;
 
-	name = local(name);
+	name = s3_xml_local(name);
 	g->len = 0;
 	if (++g->depth > DEPTH_MAX) {
 		fail_page(g, "is too deep");
@@ -198,7 +198,7 @@ static void page_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ
 
 static void page_text(void *arg, const XML_Char *text, int n)
 {
-	struct page *g = arg;
+	struct s3_xml_page *g = arg;
 
 	if (g->e.code)
 		return;
@@ -210,7 +210,7 @@ static void page_text(void *arg, const XML_Char *text, int n)
 	g->len += (size_t)n;
 }
 
-static void keep(struct page *g, char *to, size_t cap)
+static void s3_xml_keep(struct s3_xml_page *g, char *to, size_t cap)
 {
 	if (g->len >= cap) {
 		fail_page(g, "has a value that is too long");
@@ -222,7 +222,7 @@ static void keep(struct page *g, char *to, size_t cap)
 
 /* decode_key - '+' stands for a space in what some services send, and a '+' itself is always
  * encoded. */
-static bool decode_key(struct page *g, struct buf *out)
+static bool decode_key(struct s3_xml_page *g, struct buf *out)
 {
 	if (!g->encoded) {
 		buf_puts(out, g->key);
@@ -239,8 +239,8 @@ static bool decode_key(struct page *g, struct buf *out)
 	return buf_ok(out);
 }
 
-/* quoted - as the header has it, whatever the listing does. */
-static void quoted(const char *etag, char ret[OBJECT_ETAG_MAX])
+/* s3_xml_quoted - as the header has it, whatever the listing does. */
+static void s3_xml_quoted(const char *etag, char ret[OBJECT_ETAG_MAX])
 {
 	size_t n = strlen(etag);
 
@@ -252,7 +252,7 @@ static void quoted(const char *etag, char ret[OBJECT_ETAG_MAX])
 		snprintf(ret, OBJECT_ETAG_MAX, "\"%.*s\"", OBJECT_ETAG_MAX - 3, etag);
 }
 
-static void emit_entry(struct page *g, bool is_prefix)
+static void emit_entry(struct s3_xml_page *g, bool is_prefix)
 {
 	struct object_info info = {.size = 0};
 	int64_t seconds;
@@ -263,7 +263,7 @@ static void emit_entry(struct page *g, bool is_prefix)
 		fail_page(g, "has an object without a size");
 	if (aws_time(g->changed, &seconds, &info.changed) < 0)
 		info.changed = 0;
-	quoted(g->etag, info.etag);
+	s3_xml_quoted(g->etag, info.etag);
 	info.weak = info.etag[0] == 'W';
 	info.version = object_version(&info);
 	if (!g->e.code && decode_key(g, &key)) {
@@ -277,23 +277,23 @@ static void emit_entry(struct page *g, bool is_prefix)
 	buf_release(&key);
 }
 
-/* value - a text that ended, of the element that it was in. */
-static void value(struct page *g, const char *name)
+/* s3_xml_value - a text that ended, of the element that it was in. */
+static void s3_xml_value(struct s3_xml_page *g, const char *name)
 {
 	bool contents = g->where == IN_CONTENTS;
 
 	if (g->depth == 3 && contents && strcmp(name, "Key") == 0)
-		keep(g, g->key, sizeof(g->key));
+		s3_xml_keep(g, g->key, sizeof(g->key));
 	else if (g->depth == 3 && contents && strcmp(name, "Size") == 0)
-		keep(g, g->size, sizeof(g->size));
+		s3_xml_keep(g, g->size, sizeof(g->size));
 	else if (g->depth == 3 && contents && strcmp(name, "ETag") == 0)
-		keep(g, g->etag, sizeof(g->etag));
+		s3_xml_keep(g, g->etag, sizeof(g->etag));
 	else if (g->depth == 3 && contents && strcmp(name, "LastModified") == 0)
-		keep(g, g->changed, sizeof(g->changed));
+		s3_xml_keep(g, g->changed, sizeof(g->changed));
 	else if (g->depth == 3 && g->where == IN_PREFIXES && strcmp(name, "Prefix") == 0)
-		keep(g, g->key, sizeof(g->key));
+		s3_xml_keep(g, g->key, sizeof(g->key));
 	else if (g->depth == 2 && strcmp(name, "NextContinuationToken") == 0)
-		keep(g, g->ret->token, sizeof(g->ret->token));
+		s3_xml_keep(g, g->ret->token, sizeof(g->ret->token));
 	else if (g->depth == 2 && strcmp(name, "IsTruncated") == 0)
 		g->ret->truncated = g->len == 4 && memcmp(g->text, "true", 4) == 0;
 	else if (g->depth == 2 && strcmp(name, "EncodingType") == 0)
@@ -302,10 +302,10 @@ static void value(struct page *g, const char *name)
 
 static void page_end(void *arg, const XML_Char *name)
 {
-	struct page *g = arg;
+	struct s3_xml_page *g = arg;
 
 	if (!g->e.code)
-		value(g, local(name));
+		s3_xml_value(g, s3_xml_local(name));
 	if (g->depth == 2 && !g->e.code && g->where != IN_RESULT) {
 		emit_entry(g, g->where == IN_PREFIXES);
 		g->where = IN_RESULT;
@@ -317,7 +317,7 @@ static void page_end(void *arg, const XML_Char *name)
 int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_page *ret,
 		struct err *e)
 {
-	struct page *g = calloc(1, sizeof(*g));
+	struct s3_xml_page *g = calloc(1, sizeof(*g));
 	bool whole;
 	int rc = 0;
 
@@ -326,7 +326,8 @@ int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_
 		free(g);
 		return err_nomem(e);
 	}
-	*g = (struct page){.p = XML_ParserCreate(NULL), .emit = emit, .arg = arg, .ret = ret};
+	*g = (struct s3_xml_page){
+		.p = XML_ParserCreate(NULL), .emit = emit, .arg = arg, .ret = ret};
 	if (!g->p) {
 		free(g);
 		return err_nomem(e);

@@ -18,7 +18,7 @@ static uint32_t stored_rank(const struct zs_array *za)
 	return za->meta->rank - za->meta->tail;
 }
 
-static int misfit(struct zarr_sink *s, uint32_t array, struct err *e)
+static int zarr_sink_chunks_misfit(struct zarr_sink *s, uint32_t array, struct err *e)
 {
 	char tmp[200];
 
@@ -46,8 +46,8 @@ static bool ordered(const struct dtype *t)
 	       t->kind == DT_COMPLEX;
 }
 
-/* alike - whether elements of `now` are the bytes that the store has. */
-static bool alike(const struct dtype *t, const struct dtype *m)
+/* zarr_sink_chunks_alike - whether elements of `now` are the bytes that the store has. */
+static bool zarr_sink_chunks_alike(const struct dtype *t, const struct dtype *m)
 {
 	if (t->size != m->size || t->kind == DT_COMPOUND || m->kind == DT_COMPOUND)
 		return false;
@@ -66,7 +66,7 @@ static bool takes_stored(const struct zs_array *za, const struct ds_array *a)
 			return false;
 	if (za->spread)
 		return any_size(&m->chain);
-	return alike(&a->type, &m->dtype.type);
+	return zarr_sink_chunks_alike(&a->type, &m->dtype.type);
 }
 
 int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
@@ -86,7 +86,7 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	za->spread = a->rank == rank + 1 && dt_is_char(&a->type) && text > 1 &&
 		     a->shape[rank] == text;
 	if (a->rank != rank && !za->spread)
-		return misfit(s, array, e);
+		return zarr_sink_chunks_misfit(s, array, e);
 	za->grid = arena_alloc(&s->arena, a->rank, sizeof(*za->grid));
 	za->chunk = arena_alloc(&s->arena, a->rank, sizeof(*za->chunk));
 	if (!za->grid || !za->chunk) {
@@ -107,8 +107,9 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	return 0;
 }
 
-/* coords_of - of a chunk, as many as the stored array has axes. */
-static void coords_of(const struct zs_array *za, uint32_t rank, uint64_t linear, uint64_t *ret)
+/* zarr_sink_chunks_coords_of - of a chunk, as many as the stored array has axes. */
+static void zarr_sink_chunks_coords_of(const struct zs_array *za, uint32_t rank,
+				       uint64_t linear, uint64_t *ret)
 {
 	uint64_t at[DS_RANK_MAX];
 	uint32_t n = stored_rank(za);
@@ -130,7 +131,8 @@ static int object_key(const struct zs_array *za, const uint64_t *coords,
 	return zr_object_key(&m, coords, out, e);
 }
 
-static struct zs_array *ready(struct zarr_sink *s, uint32_t array, struct err *e)
+static struct zs_array *zarr_sink_chunks_ready(struct zarr_sink *s, uint32_t array,
+					       struct err *e)
 {
 	struct zs_array *za = zs_array_of(s, array, e);
 
@@ -144,7 +146,7 @@ int zs_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct 
 	struct zs_array *za;
 
 	e = e ? e : &own;
-	za = ready(s, array, e);
+	za = zarr_sink_chunks_ready(s, array, e);
 	if (!za)
 		return e->code ? e->code : -EIO;
 	*ret = (struct sink_array){
@@ -165,7 +167,7 @@ int zs_track(struct zs_array *za, struct err *e)
 	return za->bits ? 0 : err_nomem(e);
 }
 
-static void mark(struct zs_array *za, uint64_t linear)
+static void zarr_sink_chunks_mark(struct zs_array *za, uint64_t linear)
 {
 	if (za->bits && linear < za->n_chunks)
 		za->bits[linear / 64] |= (uint64_t)1 << linear % 64;
@@ -199,7 +201,7 @@ int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			in = in && at[d] < za->grid[d];
 		if (in) /* a spread axis is one chunk long */
-			mark(za, zr_ravel(stored_rank(za), za->grid, at));
+			zarr_sink_chunks_mark(za, zr_ravel(stored_rank(za), za->grid, at));
 	}
 	return rc;
 }
@@ -230,8 +232,8 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 	return zs_encode(s, array, za, s->elems.data, s->elems.len, &s->stored, e);
 }
 
-/* may_write - asked once for each array. */
-static int may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
+/* zarr_sink_chunks_may_write - asked once for each array. */
+static int zarr_sink_chunks_may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
 {
 	int rc = za->may || !za->was_key ? 0 : zs_check_writable(&s->txn, za->was_key, e);
 
@@ -241,17 +243,18 @@ static int may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
 	return rc;
 }
 
-static int put_object(struct zarr_sink *s, uint32_t array, struct zs_array *za, uint64_t linear,
-		      const uint8_t *p, size_t len, struct err *e)
+static int zarr_sink_chunks_put_object(struct zarr_sink *s, uint32_t array, struct zs_array *za,
+				       uint64_t linear, const uint8_t *p, size_t len,
+				       struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX + 1];
 	char key[ZR_OBJECT_KEY];
-	int rc = may_write(s, za, e);
+	int rc = zarr_sink_chunks_may_write(s, za, e);
 
 	if (rc)
 		return rc;
-	coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
-	mark(za, linear);
+	zarr_sink_chunks_coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
+	zarr_sink_chunks_mark(za, linear);
 	if (za->meta->shard)
 		return zs_shard_put(s, array, za, coords, p, len, false, e);
 	rc = object_key(za, coords, key, e);
@@ -275,7 +278,8 @@ static int fill_array(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 			rc = filled(s, array, za, e);
 		made = true;
 		if (rc == 0)
-			rc = put_object(s, array, za, i, s->stored.data, s->stored.len, e);
+			rc = zarr_sink_chunks_put_object(s, array, za, i, s->stored.data,
+							 s->stored.len, e);
 	}
 	return rc;
 }
@@ -292,10 +296,11 @@ int zs_fill_absent(struct zarr_sink *s, struct err *e)
 
 /* ---- put and drop ---- */
 
-/* plain - undo a chain of which filters were skipped: no Zarr document can say that. The elements
- * are in s->elems then. */
-static int plain(struct zarr_sink *s, uint32_t array, const struct zs_array *za,
-		 const struct sink_chunk *c, struct err *e)
+/* zarr_sink_chunks_plain - undo a chain of which filters were skipped: no Zarr document can say
+ * that. The elements are in s->elems then. */
+static int zarr_sink_chunks_plain(struct zarr_sink *s, uint32_t array,
+				  const struct zs_array *za, const struct sink_chunk *c,
+				  struct err *e)
 {
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	uint64_t n = a->type.size;
@@ -323,22 +328,24 @@ int zs_put(struct sink *sink, uint32_t array, uint64_t linear, const struct sink
 	int rc = 0;
 
 	e = e ? e : &own;
-	za = ready(s, array, e);
+	za = zarr_sink_chunks_ready(s, array, e);
 	if (!za)
 		return e->code ? e->code : -EIO;
 	if (linear >= za->n_chunks || (c->stored && !za->takes_stored))
 		return err_set(e, -EINVAL, "'%.200s' takes no such chunk", za->key);
 	if (c->stored && (c->filter_mask == 0 || za->meta->chain.n == 0))
-		return put_object(s, array, za, linear, p, len, e);
+		return zarr_sink_chunks_put_object(s, array, za, linear, p, len, e);
 	if (c->stored) {
-		rc = plain(s, array, za, c, e);
+		rc = zarr_sink_chunks_plain(s, array, za, c, e);
 		p = s->elems.data;
 		len = s->elems.len;
 	}
 	buf_clear(&s->stored);
 	if (rc == 0)
 		rc = zs_encode(s, array, za, p, len, &s->stored, e);
-	return rc ? rc : put_object(s, array, za, linear, s->stored.data, s->stored.len, e);
+	return rc ? rc
+		  : zarr_sink_chunks_put_object(s, array, za, linear, s->stored.data,
+						s->stored.len, e);
 }
 
 int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
@@ -351,7 +358,7 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 	int rc;
 
 	e = e ? e : &own;
-	za = ready(s, array, e);
+	za = zarr_sink_chunks_ready(s, array, e);
 	if (!za)
 		return e->code ? e->code : -EIO;
 	if (linear >= za->n_chunks)
@@ -359,13 +366,14 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 	if (!za->stated) {
 		rc = filled(s, array, za, e);
 		return rc ? rc
-			  : put_object(s, array, za, linear, s->stored.data, s->stored.len, e);
+			  : zarr_sink_chunks_put_object(s, array, za, linear, s->stored.data,
+							s->stored.len, e);
 	}
-	rc = may_write(s, za, e);
+	rc = zarr_sink_chunks_may_write(s, za, e);
 	if (rc)
 		return rc;
-	mark(za, linear);
-	coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
+	zarr_sink_chunks_mark(za, linear);
+	zarr_sink_chunks_coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
 	if (za->meta->shard)
 		return zs_shard_put(s, array, za, coords, NULL, 0, true, e);
 	rc = object_key(za, coords, key, e);
@@ -374,8 +382,8 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 
 /* ---- another shape ---- */
 
-static int set_shape(struct zarr_sink *s, const struct zs_array *za, const struct ds_array *a,
-		     struct err *e)
+static int zarr_sink_chunks_set_shape(struct zarr_sink *s, const struct zs_array *za,
+				      const struct ds_array *a, struct err *e)
 {
 	struct zs_doc *d;
 	json_t *list;
@@ -412,9 +420,10 @@ static bool straddles(const struct zs_array *za, const struct zr_place *p, const
 	return out;
 }
 
-/* outside - objects of the old grid that the new one does not have are dropped, and shards
- * rewritten that have such chunks: they would be back when the array grows again. */
-static int outside(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
+/* zarr_sink_chunks_outside - objects of the old grid that the new one does not have are dropped,
+ * and shards rewritten that have such chunks: they would be back when the array grows again. */
+static int zarr_sink_chunks_outside(struct zarr_sink *s, uint32_t array, struct zs_array *za,
+				    struct err *e)
 {
 	const struct zr_meta *m = za->meta;
 	const struct zr_table *t = NULL;
@@ -455,7 +464,7 @@ static void mark_old(struct zarr_sink *s, uint32_t array, struct zs_array *za)
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			old = old && at[d] * za->chunk[d] < m->shape[d];
 		if (old)
-			mark(za, i);
+			zarr_sink_chunks_mark(za, i);
 	}
 }
 
@@ -468,16 +477,16 @@ int zs_resize(struct sink *sink, uint32_t array, struct err *e)
 	int rc;
 
 	e = e ? e : &own;
-	za = ready(s, array, e);
+	za = zarr_sink_chunks_ready(s, array, e);
 	if (!za)
 		return e->code ? e->code : -EIO;
 	if (za->state == ZS_NEW)
 		return 0;
 	rc = zs_watch_array(s, za->was_key, e);
 	if (rc == 0)
-		rc = set_shape(s, za, a, e);
+		rc = zarr_sink_chunks_set_shape(s, za, a, e);
 	if (rc == 0)
-		rc = outside(s, array, za, e);
+		rc = zarr_sink_chunks_outside(s, array, za, e);
 	if (rc == 0 && !za->stated && !za->bits) {
 		rc = zs_track(za, e);
 		if (rc == 0)

@@ -11,8 +11,9 @@
 
 #define ALL3 ZS_ALL3
 
-/* above - groups above something that changes, the root among them: keys of a JSON object. */
-static int above(json_t *set, const char *key, struct err *e)
+/* consolidated_above - groups above something that changes, the root among them: keys of a JSON
+ * object. */
+static int consolidated_above(json_t *set, const char *key, struct err *e)
 {
 	char dir[STORE_KEY_MAX + 1];
 	size_t n = strlen(key);
@@ -29,27 +30,27 @@ static int above(json_t *set, const char *key, struct err *e)
 	}
 }
 
-static bool is_all2(const char *key)
+static bool consolidated_is_all2(const char *key)
 {
 	const char *slash = strrchr(key, '/');
 
 	return strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
 }
 
-/* changed - the groups above all that changes. NULL with e set. */
-static json_t *changed(const struct zarr_sink *s, struct err *e)
+/* consolidated_changed - the groups above all that changes. NULL with e set. */
+static json_t *consolidated_changed(const struct zarr_sink *s, struct err *e)
 {
 	json_t *set = json_object();
 	int rc = set ? 0 : err_nomem(e);
 
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++)
 		if (s->docs[i].dirty && s->docs[i].v)
-			rc = above(set, s->docs[i].key, e);
+			rc = consolidated_above(set, s->docs[i].key, e);
 	for (size_t i = 0; rc == 0 && i < s->n_gone; i++)
-		rc = above(set, s->gone[i].key, e);
+		rc = consolidated_above(set, s->gone[i].key, e);
 	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++)
 		if (s->arrays[i].was)
-			rc = above(set, s->arrays[i].key, e);
+			rc = consolidated_above(set, s->arrays[i].key, e);
 	if (rc == 0)
 		return set;
 	json_decref(set);
@@ -58,8 +59,9 @@ static json_t *changed(const struct zarr_sink *s, struct err *e)
 
 /* ---- entries ---- */
 
-/* inside - what of a key lies below a directory ("" is the root); NULL: it does not. */
-static const char *inside(const char *dir, const char *key)
+/* consolidated_inside - what of a key lies below a directory ("" is the root); NULL: it does
+ * not. */
+static const char *consolidated_inside(const char *dir, const char *key)
 {
 	size_t n = strlen(dir);
 
@@ -115,7 +117,7 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 						  : ".zgroup";
 		const char *to = zs_join(s, key, name, e);
 		const char *at = from ? zs_join(s, from, name, e) : NULL;
-		const char *rel = to ? inside(dir, to) : NULL;
+		const char *rel = to ? consolidated_inside(dir, to) : NULL;
 		struct zs_doc *d;
 
 		if (!to || (from && !at))
@@ -127,10 +129,11 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 	return rc;
 }
 
-static bool is_gone(const struct zarr_sink *s, const char *key)
+static bool consolidated_is_gone(const struct zarr_sink *s, const char *key)
 {
 	for (size_t i = 0; i < s->n_gone; i++)
-		if (strcmp(s->gone[i].key, key) == 0 || inside(s->gone[i].key, key))
+		if (strcmp(s->gone[i].key, key) == 0 ||
+		    consolidated_inside(s->gone[i].key, key))
 			return true;
 	return false;
 }
@@ -151,27 +154,28 @@ static int enter_all(struct zarr_sink *s, json_t *all, struct err *e)
 		key = buf_ok(&path) ? arena_copy(&s->arena, path.data + 1, path.len - 1) : NULL;
 		if (!key)
 			rc = err_nomem(e);
-		else if (!is_gone(s, key))
+		else if (!consolidated_is_gone(s, key))
 			rc = enter_node(s, all, "", key, key, false, e);
 	}
 	buf_release(&path);
 	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++) {
 		const char *key = zr_of(s->real)->arrays[i].meta->key;
 
-		if (!is_gone(s, key))
+		if (!consolidated_is_gone(s, key))
 			rc = enter_node(s, all, "", key, key, true, e);
 	}
 	return rc;
 }
 
-/* refresh - entries of what changes, below a directory. */
-static int refresh(struct zarr_sink *s, json_t *all, const char *dir, struct err *e)
+/* consolidated_refresh - entries of what changes, below a directory. */
+static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *dir,
+				struct err *e)
 {
 	const char *rel;
 	int rc = 0;
 
 	for (size_t i = 0; i < s->n_gone; i++) {
-		rel = inside(dir, s->gone[i].key);
+		rel = consolidated_inside(dir, s->gone[i].key);
 		if (rel)
 			zs_all_forget(all, rel);
 	}
@@ -182,7 +186,9 @@ static int refresh(struct zarr_sink *s, json_t *all, const char *dir, struct err
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
 		const struct zs_doc *d = &s->docs[i];
 
-		rel = d->dirty && d->v && !is_all2(d->key) ? inside(dir, d->key) : NULL;
+		rel = d->dirty && d->v && !consolidated_is_all2(d->key)
+			      ? consolidated_inside(dir, d->key)
+			      : NULL;
 		if (rel)
 			rc = zs_all_enter(s->format, all, rel, d->v, e);
 	}
@@ -191,14 +197,14 @@ static int refresh(struct zarr_sink *s, json_t *all, const char *dir, struct err
 
 /* ---- the order of Zarr v3's ---- */
 
-struct entry {
+struct consolidated_entry {
 	const char *key;
 	size_t depth, parent, at; /* bytes of the parent's path; where it stood */
 };
 
 static int by_group(const void *pa, const void *pb)
 {
-	const struct entry *a = pa, *b = pb;
+	const struct consolidated_entry *a = pa, *b = pb;
 	int rc;
 
 	if (a->depth != b->depth)
@@ -214,7 +220,7 @@ static int by_group(const void *pa, const void *pb)
 json_t *zs_all_sorted(json_t *all)
 {
 	size_t n = json_object_size(all), i = 0;
-	auto_free struct entry *list = alloc_array(n, sizeof(*list));
+	auto_free struct consolidated_entry *list = alloc_array(n, sizeof(*list));
 	json_t *ret = list ? json_object() : NULL, *v;
 	const char *k;
 
@@ -224,7 +230,7 @@ json_t *zs_all_sorted(json_t *all)
 	{
 		const char *slash = strrchr(k, '/');
 
-		list[i] = (struct entry){
+		list[i] = (struct consolidated_entry){
 			.key = k, .parent = slash ? (size_t)(slash - k) : 0, .at = i};
 		for (const char *p = k; *p; p++)
 			list[i].depth += *p == '/';
@@ -253,10 +259,10 @@ static json_t *empty_all(uint32_t format)
 	return json_read(t, strlen(t), &ret, NULL) < 0 ? NULL : ret;
 }
 
-/* holder - what holds the member `metadata`: .zmetadata, or a member of zarr.json. NULL: there is
- * none, and make is false. */
-static int holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret, bool *ret_made,
-		  struct zs_doc **ret_doc, struct err *e)
+/* consolidated_holder - what holds the member `metadata`: .zmetadata, or a member of zarr.json.
+ * NULL: there is none, and make is false. */
+static int consolidated_holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
+			       bool *ret_made, struct zs_doc **ret_doc, struct err *e)
 {
 	const char *key = zs_join(s, dir, s->format == 3 ? "zarr.json" : ".zmetadata", e);
 	struct zs_doc *d;
@@ -284,8 +290,8 @@ static int holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
 	return d->v && json_object_set_new(d->v, ALL3, *ret) == 0 ? 0 : err_nomem(e);
 }
 
-/* none - there is to be no document of all: one that is there would be behind. */
-static int none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
+/* consolidated_none - there is to be no document of all: one that is there would be behind. */
+static int consolidated_none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
 {
 	if (s->format == 3) {
 		(void)json_object_del(d->v, ALL3); /* it was there */
@@ -296,23 +302,23 @@ static int none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
 	return zs_txn_step(&s->txn, ZS_DROP, 0, d->key, e);
 }
 
-static int one(struct zarr_sink *s, const char *dir, struct err *e)
+static int consolidated_one(struct zarr_sink *s, const char *dir, struct err *e)
 {
 	const int want = s->opts.consolidated;
 	bool make = dir[0] == '\0' && (want > 0 || (want < 0 && s->empty)), made;
 	struct zs_doc *d;
 	json_t *v, *all;
-	int rc = holder(s, dir, make, &v, &made, &d, e);
+	int rc = consolidated_holder(s, dir, make, &v, &made, &d, e);
 
 	if (rc || !v)
 		return rc;
 	if (want == 0)
-		return none(s, d, e);
+		return consolidated_none(s, d, e);
 	all = json_object_get(v, "metadata");
 	if (made)
 		rc = enter_all(s, all, e);
 	if (rc == 0)
-		rc = refresh(s, all, dir, e);
+		rc = consolidated_refresh(s, all, dir, e);
 	if (rc == 0 && s->format == 3) {
 		all = zs_all_sorted(all);
 		if (!all || json_object_set_new(v, "metadata", all) < 0)
@@ -320,7 +326,7 @@ static int one(struct zarr_sink *s, const char *dir, struct err *e)
 	}
 	/* documents may have moved in memory since */
 	if (rc == 0)
-		rc = holder(s, dir, false, &v, &made, &d, e);
+		rc = consolidated_holder(s, dir, false, &v, &made, &d, e);
 	if (rc == 0)
 		d->dirty = true;
 	return rc;
@@ -328,11 +334,12 @@ static int one(struct zarr_sink *s, const char *dir, struct err *e)
 
 int zs_consolidate(struct zarr_sink *s, struct err *e)
 {
-	json_t *set = changed(s, e), *v;
+	json_t *set = consolidated_changed(s, e), *v;
 	const char *dir;
 	int rc = set ? 0 : e && e->code ? e->code : -ENOMEM;
 
-	json_object_foreach(set, dir, v) if (rc == 0 && !is_gone(s, dir)) rc = one(s, dir, e);
+	json_object_foreach(set, dir, v) if (rc == 0 && !consolidated_is_gone(s, dir)) rc =
+		consolidated_one(s, dir, e);
 	json_decref(set);
 	return rc;
 }

@@ -18,8 +18,9 @@ struct new_root {
 	struct store *store; /* NULL: dir */
 };
 
-/* put_new - a document of a remote store, where nothing is yet. */
-static int put_new(struct store *s, const char *key, const struct buf *b, struct err *e)
+/* create_store_put_new - a document of a remote store, where nothing is yet. */
+static int create_store_put_new(struct store *s, const char *key, const struct buf *b,
+				struct err *e)
 {
 	struct store_put what = {.data = b->data, .fd = -1, .len = b->len, .absent = true};
 	int rc = store_put(s, key, &what, NULL, e);
@@ -36,8 +37,8 @@ static int put_new(struct store *s, const char *key, const struct buf *b, struct
 	return store_put(s, key, &what, NULL, e);
 }
 
-static int root_doc(const struct new_root *r, const struct zr_metadata *em, enum zr_doc doc,
-		    struct err *e)
+static int create_store_root_doc(const struct new_root *r, const struct zr_metadata *em,
+				 enum zr_doc doc, struct err *e)
 {
 	struct buf b;
 	int rc;
@@ -45,15 +46,16 @@ static int root_doc(const struct new_root *r, const struct zr_metadata *em, enum
 	buf_init(&b, ZR_DOC_MAX);
 	rc = zr_metadata_doc(em, doc, 0, &b, e);
 	if (rc == 0 && r->store)
-		rc = put_new(r->store, zr_doc_file(doc), &b, e);
+		rc = create_store_put_new(r->store, zr_doc_file(doc), &b, e);
 	else if (rc == 0)
 		rc = zs_write_file(r->dir, zr_doc_file(doc), b.data, b.len, e);
 	buf_release(&b);
 	return rc;
 }
 
-/* fill - what makes it a store comes last. */
-static int fill(const struct new_root *r, const struct zarr_sink_options *opts, struct err *e)
+/* create_store_fill - what makes it a store comes last. */
+static int create_store_fill(const struct new_root *r, const struct zarr_sink_options *opts,
+			     struct err *e)
 {
 	struct ds_group root = {.name = "", .parent = DS_NONE};
 	struct dataset ds = {.n_groups = 1, .groups = &root};
@@ -66,9 +68,9 @@ static int fill(const struct new_root *r, const struct zarr_sink_options *opts, 
 	int rc;
 
 	if (opts->format == 3)
-		return root_doc(r, &em, ZR_DOC_GROUP_JSON, e);
-	rc = root_doc(r, &em, ZR_DOC_GROUP_ATTRS, e);
-	return rc ? rc : root_doc(r, &em, ZR_DOC_ZGROUP, e);
+		return create_store_root_doc(r, &em, ZR_DOC_GROUP_JSON, e);
+	rc = create_store_root_doc(r, &em, ZR_DOC_GROUP_ATTRS, e);
+	return rc ? rc : create_store_root_doc(r, &em, ZR_DOC_ZGROUP, e);
 }
 
 static bool found_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
@@ -82,7 +84,8 @@ static bool found_one(void *arg, const char *name, bool is_dir, const struct sto
 	return false;
 }
 
-static int create_far(const char *path, const struct zarr_sink_options *opts, struct err *e)
+static int create_store_create_far(const char *path, const struct zarr_sink_options *opts,
+				   struct err *e)
 {
 	const struct new_root r = {.dir = -1, .store = opts->store};
 	bool any = false;
@@ -92,12 +95,13 @@ static int create_far(const char *path, const struct zarr_sink_options *opts, st
 		return err_wrap(e, rc, "'%.*s'", LONG, path);
 	if (any)
 		return err_set(e, -EEXIST, "'%.*s' is there already", LONG, path);
-	rc = fill(&r, opts, e);
+	rc = create_store_fill(&r, opts, e);
 	return rc ? err_wrap(e, rc, "'%.*s'", LONG, path) : 0;
 }
 
-/* place - the temporary directory becomes `name`, and all of it is on the disk. */
-static int place(int parent, int dir, const char *tmp, const char *name, struct err *e)
+/* create_store_place - the temporary directory becomes `name`, and all of it is on the disk. */
+static int create_store_place(int parent, int dir, const char *tmp, const char *name,
+			      struct err *e)
 {
 	if (syncfs(dir) < 0)
 		return err_sys(e, errno, "syncing '%.*s'", LONG, name);
@@ -119,7 +123,7 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	if (!copy)
 		return err_nomem(e);
 	if (opts->store)
-		return create_far(path, opts, e);
+		return create_store_create_far(path, opts, e);
 	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
 		copy[n - 1] = '\0';
 	slash = strrchr(copy, '/');
@@ -144,9 +148,9 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	else if (st.st_uid != geteuid()) /* others may write to the directory around it */
 		rc = err_set(e, -EACCES, "'%.*s' was replaced by somebody else", LONG, tmp);
 	else
-		rc = fill(&root, opts, e);
+		rc = create_store_fill(&root, opts, e);
 	if (rc == 0)
-		rc = place(parent, dir, tmp, name, e);
+		rc = create_store_place(parent, dir, tmp, name, e);
 	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)
 		return err_wrap(e, rc, "'%.*s' is left behind", LONG, tmp);
 	return rc;

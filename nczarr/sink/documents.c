@@ -51,7 +51,7 @@ static bool flat(const json_t *v)
 	return true;
 }
 
-static void put_list(struct jw *j, const json_t *v)
+static void zarr_sink_documents_put_list(struct jw *j, const json_t *v)
 {
 	jw_array(j, flat(v));
 	for (size_t i = 0; i < json_array_size(v) && buf_ok(j->out); i++)
@@ -59,7 +59,7 @@ static void put_list(struct jw *j, const json_t *v)
 	jw_end(j);
 }
 
-static void put_object(struct jw *j, const json_t *v)
+static void zarr_sink_documents_put_object(struct jw *j, const json_t *v)
 {
 	json_t *o = (json_t *)(uintptr_t)v; /* jansson's iterators are not const */
 
@@ -94,26 +94,26 @@ void zs_json_put(struct jw *j, const json_t *v)
 			jw_text(j, t.s, t.len);
 		break;
 	case JSON_IS_LIST:
-		put_list(j, v);
+		zarr_sink_documents_put_list(j, v);
 		break;
 	case JSON_IS_OBJECT:
-		put_object(j, v);
+		zarr_sink_documents_put_object(j, v);
 		break;
 	}
 }
 
 /* ---- documents ---- */
 
-static struct zs_doc *known(struct zarr_sink *s, const char *key)
+static struct zs_doc *zarr_sink_documents_known(struct zarr_sink *s, const char *key)
 {
 	const json_t *i = json_object_get(s->index, key);
 
 	return i ? &s->docs[json_integer_value(i)] : NULL;
 }
 
-/* add - v is taken. */
-static int add(struct zarr_sink *s, const char *key, json_t *v, bool dirty, struct zs_doc **ret,
-	       struct err *e)
+/* zarr_sink_documents_add - v is taken. */
+static int zarr_sink_documents_add(struct zarr_sink *s, const char *key, json_t *v, bool dirty,
+				   struct zs_doc **ret, struct err *e)
 {
 	char *copy = strdup(key);
 
@@ -128,9 +128,10 @@ static int add(struct zarr_sink *s, const char *key, json_t *v, bool dirty, stru
 	return 0;
 }
 
-/* fetch - the bytes of a document. -ENOENT; *ret_version: 0 where nobody wants to know. */
-static int fetch(struct zarr_sink *s, const char *key, struct buf *out, uint64_t *ret_version,
-		 struct err *e)
+/* zarr_sink_documents_fetch - the bytes of a document. -ENOENT; *ret_version: 0 where nobody wants
+ * to know. */
+static int zarr_sink_documents_fetch(struct zarr_sink *s, const char *key, struct buf *out,
+				     uint64_t *ret_version, struct err *e)
 {
 	struct store *st = zr_of(s->real)->store;
 	struct store_stat is;
@@ -151,7 +152,7 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 
 	*ret = NULL;
 	buf_init(&b, ZR_DOC_MAX);
-	rc = fetch(s, key, &b, &version, e);
+	rc = zarr_sink_documents_fetch(s, key, &b, &version, e);
 	if (rc == 0) {
 		rc = json_read(b.data, b.len, ret, e);
 		if (rc)
@@ -171,14 +172,14 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make,
 	       struct zs_doc **ret, struct err *e)
 {
-	struct zs_doc *d = known(s, key);
+	struct zs_doc *d = zarr_sink_documents_known(s, key);
 	json_t *v = NULL;
 	int rc;
 
 	if (!d) {
 		rc = from ? read_doc(s, from, &v, e) : 0;
 		if (rc == 0)
-			rc = add(s, key, v, false, &d, e);
+			rc = zarr_sink_documents_add(s, key, v, false, &d, e);
 		if (rc)
 			return rc;
 	}
@@ -194,10 +195,10 @@ int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make
 
 int zs_doc_set(struct zarr_sink *s, const char *key, json_t *v, struct err *e)
 {
-	struct zs_doc *d = known(s, key);
+	struct zs_doc *d = zarr_sink_documents_known(s, key);
 
 	if (!d)
-		return add(s, key, v, true, &d, e);
+		return zarr_sink_documents_add(s, key, v, true, &d, e);
 	json_decref(d->v);
 	d->v = v;
 	d->dirty = true;
@@ -265,8 +266,8 @@ int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array,
 
 /* ---- writing them ---- */
 
-/* of_all - whether a document repeats others, and comes after them. */
-static bool of_all(const struct zarr_sink *s, const char *key)
+/* zarr_sink_documents_of_all - whether a document repeats others, and comes after them. */
+static bool zarr_sink_documents_of_all(const struct zarr_sink *s, const char *key)
 {
 	const char *slash = strrchr(key, '/');
 
@@ -274,8 +275,9 @@ static bool of_all(const struct zarr_sink *s, const char *key)
 			      : strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
 }
 
-/* may_write - whether a document can be put in its place. */
-static int may_write(const struct zarr_sink *s, const char *key, struct err *e)
+/* zarr_sink_documents_may_write - whether a document can be put in its place. */
+static int zarr_sink_documents_may_write(const struct zarr_sink *s, const char *key,
+					 struct err *e)
 {
 	const char *slash = strrchr(key, '/');
 	char dir[STORE_KEY_MAX + 1];
@@ -297,17 +299,20 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 
 		if (!d->dirty || !d->v)
 			continue;
-		rc = may_write(s, d->key, e);
+		rc = zarr_sink_documents_may_write(s, d->key, e);
 		if (rc)
 			break;
 		buf_init(&b, ZR_DOC_MAX);
 		/* zarr-python 2 reads ASCII only, netCDF-C knows no \uXXXX */
-		jw_init(&j, &b, s->mode != ZARR_NCZARR || of_all(s, d->key));
+		jw_init(&j, &b,
+			s->mode != ZARR_NCZARR || zarr_sink_documents_of_all(s, d->key));
 		zs_json_put(&j, d->v);
 		buf_putc(&b, '\n');
 		rc = buf_ok(&b)
-			     ? zs_txn_put(&s->txn, of_all(s, d->key) ? ZS_ROOT : ZS_DOC, d->key,
-					  b.data, b.len, e)
+			     ? zs_txn_put(&s->txn,
+					  zarr_sink_documents_of_all(s, d->key) ? ZS_ROOT
+										: ZS_DOC,
+					  d->key, b.data, b.len, e)
 			     : buf_full(&b, e, -ERANGE, "'%.*s' would be larger than %zu bytes",
 					LONG, d->key, ZR_DOC_MAX);
 		buf_release(&b);

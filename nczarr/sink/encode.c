@@ -100,8 +100,8 @@ static void reorder(const struct zr_meta *m, const uint64_t *len, size_t size,
 	} while (d != UINT32_MAX);
 }
 
-/* count - elements of a stored chunk. */
-static int count(const struct zs_array *za, uint64_t *ret, struct err *e)
+/* encode_count - elements of a stored chunk. */
+static int encode_count(const struct zs_array *za, uint64_t *ret, struct err *e)
 {
 	uint64_t n = 1;
 
@@ -112,9 +112,9 @@ static int count(const struct zs_array *za, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* turn - in stored order; in: n elements of `size` bytes. *ret: them, or s->turned. */
-static int turn(struct zarr_sink *s, const struct zs_array *za, const uint8_t *in, uint64_t n,
-		size_t size, const uint8_t **ret, struct err *e)
+/* encode_turn - in stored order; in: n elements of `size` bytes. *ret: them, or s->turned. */
+static int encode_turn(struct zarr_sink *s, const struct zs_array *za, const uint8_t *in,
+		       uint64_t n, size_t size, const uint8_t **ret, struct err *e)
 {
 	uint8_t *to;
 
@@ -147,8 +147,8 @@ static bool swapped(const struct dtype *a, const struct dtype *b)
 	       a->size > 1;
 }
 
-/* fits - whether elements of `now` can become those of the store. */
-static bool fits(const struct dtype *t, const struct dtype *m)
+/* encode_fits - whether elements of `now` can become those of the store. */
+static bool encode_fits(const struct dtype *t, const struct dtype *m)
 {
 	bool number = t->kind != DT_COMPOUND && m->kind != DT_COMPOUND;
 
@@ -193,7 +193,7 @@ static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 		p = to;
 	}
 	if (rc == 0)
-		rc = turn(s, za, p, n, t->stored, &p, e);
+		rc = encode_turn(s, za, p, n, t->stored, &p, e);
 	if (rc == 0)
 		rc = codec_chain_encode(&za->meta->chain, t->stored, p, (size_t)n * t->stored,
 					s->scratch, out, e);
@@ -204,17 +204,17 @@ static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 
 /* ---- elements without a size ---- */
 
-struct item {
+struct encode_item {
 	const uint8_t *p;
 	size_t len;
 };
 
 /* items_of - the elements of a body, in stored order, in s->turned or own. */
 static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_t *p,
-		    size_t len, uint64_t n, struct buf *own, const struct item **ret,
+		    size_t len, uint64_t n, struct buf *own, const struct encode_item **ret,
 		    struct err *e)
 {
-	struct item *items = (void *)buf_grow(own, (size_t)n * sizeof(*items));
+	struct encode_item *items = (void *)buf_grow(own, (size_t)n * sizeof(*items));
 	const uint8_t *turned;
 	int rc;
 
@@ -229,18 +229,18 @@ static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_
 		    (uint32_t)p[3] << 24;
 		if (k > len - 4)
 			return err_set(e, -EINVAL, "not %" PRIu64 " elements", n);
-		items[i] = (struct item){p + 4, k};
+		items[i] = (struct encode_item){p + 4, k};
 		p += 4 + (size_t)k;
 		len -= 4 + (size_t)k;
 	}
-	rc = turn(s, za, (const uint8_t *)items, n, sizeof(*items), &turned, e);
-	*ret = (const struct item *)(const void *)turned;
+	rc = encode_turn(s, za, (const uint8_t *)items, n, sizeof(*items), &turned, e);
+	*ret = (const struct encode_item *)(const void *)turned;
 	return rc;
 }
 
 /* fixed_texts - NCZarr's strings: of as many bytes each as the dtype says. */
-static int fixed_texts(const struct item *items, uint64_t n, uint32_t size, struct buf *out,
-		       struct err *e)
+static int fixed_texts(const struct encode_item *items, uint64_t n, uint32_t size,
+		       struct buf *out, struct err *e)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		uint8_t *to;
@@ -264,7 +264,7 @@ static int encode_vlen(struct zarr_sink *s, const struct ds_array *a, const stru
 {
 	const struct zr_meta *m = za->meta;
 	uint32_t base = a->type.kind == DT_VLEN && a->type.base ? a->type.base->size : 1;
-	const struct item *items = NULL;
+	const struct encode_item *items = NULL;
 	struct buf list, body, frame;
 	int rc;
 
@@ -318,7 +318,7 @@ int zs_encode(struct zarr_sink *s, uint32_t array, const struct zs_array *za, co
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	const struct zr_dtype *t = &za->meta->dtype;
 	uint64_t n = 0, bytes;
-	int rc = count(za, &n, e);
+	int rc = encode_count(za, &n, e);
 
 	if (rc)
 		return blame(za, rc, e);
@@ -333,7 +333,7 @@ int zs_encode(struct zarr_sink *s, uint32_t array, const struct zs_array *za, co
 		rc = encode_vlen(s, a, za, p, len, n, out, e);
 		return rc ? blame(za, rc, e) : 0;
 	}
-	if (!za->spread && !fits(&a->type, &t->type))
+	if (!za->spread && !encode_fits(&a->type, &t->type))
 		return err_set(e, -EOPNOTSUPP, "'%.200s': its elements are of another type",
 			       za->key);
 	bytes = za->spread ? t->stored : t->type.size;

@@ -35,7 +35,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-static int new_file(int dir, const char *name, int *ret, struct err *e)
+static int zarr_sink_journal_new_file(int dir, const char *name, int *ret, struct err *e)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 
@@ -48,7 +48,7 @@ static int new_file(int dir, const char *name, int *ret, struct err *e)
 int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n, struct err *e)
 {
 	auto_fd int fd = -1;
-	int rc = new_file(dir, name, &fd, e);
+	int rc = zarr_sink_journal_new_file(dir, name, &fd, e);
 
 	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
 }
@@ -157,7 +157,7 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	}
 	(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files);
 	if (rc == 0)
-		rc = new_file(t->sub, name, ret_fd, e);
+		rc = zarr_sink_journal_new_file(t->sub, name, ret_fd, e);
 	if (rc == 0)
 		*ret = t->n_files++;
 	return rc;
@@ -173,13 +173,13 @@ int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, str
 
 /* ---- the manifest, written ---- */
 
-static void put_le(struct buf *b, uint64_t v, size_t n)
+static void zarr_sink_journal_put_le(struct buf *b, uint64_t v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		buf_putc(b, (char)(uint8_t)(v >> 8 * i));
 }
 
-static int flush(struct zs_txn *t, struct err *e)
+static int zarr_sink_journal_flush(struct zs_txn *t, struct err *e)
 {
 	int rc;
 
@@ -203,7 +203,7 @@ static int begin_manifest(struct zs_txn *t, struct err *e)
 	if (t->manifest < 0)
 		return err_sys(e, errno, "'%s' in the state directory", FRESH);
 	buf_puts(&t->out, t->far ? ZS_REMOTE : ZS_LOCAL);
-	put_le(&t->out, st.st_ino, 8);
+	zarr_sink_journal_put_le(&t->out, st.st_ino, 8);
 	return 0;
 }
 
@@ -216,10 +216,10 @@ int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 	if (rc)
 		return rc;
 	buf_putc(&t->out, (char)op);
-	put_le(&t->out, n, 8);
-	put_le(&t->out, len, 2);
+	zarr_sink_journal_put_le(&t->out, n, 8);
+	zarr_sink_journal_put_le(&t->out, len, 2);
 	buf_put(&t->out, key, len);
-	return t->out.len >= PIECE ? flush(t, e) : 0;
+	return t->out.len >= PIECE ? zarr_sink_journal_flush(t, e) : 0;
 }
 
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
@@ -241,9 +241,9 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
-/* settle - everything that was written beside the store is on the disk. Few files are synced for
- * themselves; many at once with all that the file system has. */
-static int settle(struct zs_txn *t, struct err *e)
+/* zarr_sink_journal_settle - everything that was written beside the store is on the disk. Few files
+ * are synced for themselves; many at once with all that the file system has. */
+static int zarr_sink_journal_settle(struct zs_txn *t, struct err *e)
 {
 	char name[24];
 
@@ -268,7 +268,7 @@ static int finish_manifest(struct zs_txn *t, struct err *e)
 	int rc = zs_txn_note(t, ZS_END, t->n_ops, "", e);
 
 	if (rc == 0)
-		rc = flush(t, e);
+		rc = zarr_sink_journal_flush(t, e);
 	for (size_t i = 0; i < 4; i++)
 		sum[i] = (uint8_t)(t->sum >> 8 * i);
 	if (rc == 0)
@@ -282,7 +282,7 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	int rc = t->far ? zs_remote_ready(t, e) : 0;
 
 	if (rc == 0)
-		rc = settle(t, e);
+		rc = zarr_sink_journal_settle(t, e);
 	if (rc == 0)
 		rc = finish_manifest(t, e);
 	if (rc == 0 && gate)

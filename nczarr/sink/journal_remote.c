@@ -111,7 +111,7 @@ struct store *zs_remote_store(struct zs_far *f)
 
 /* ---- several at a time ---- */
 
-struct each {
+struct journal_remote_each {
 	size_t n, next; /* lock */
 	int (*fn)(void *arg, size_t i, struct err *e);
 	void *arg;
@@ -120,9 +120,9 @@ struct each {
 	struct err e; /* lock */
 };
 
-static void *work(void *arg)
+static void *journal_remote_work(void *arg)
 {
-	struct each *x = arg;
+	struct journal_remote_each *x = arg;
 	struct err e = ERR_INIT;
 
 	(void)pthread_mutex_lock(&x->lock);
@@ -145,7 +145,7 @@ static void *work(void *arg)
 int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
 		   struct err *e)
 {
-	struct each x = {.n = n, .fn = fn, .arg = arg, .e = ERR_INIT};
+	struct journal_remote_each x = {.n = n, .fn = fn, .arg = arg, .e = ERR_INIT};
 	pthread_t threads[AT_ONCE];
 	size_t n_threads = 0;
 	sigset_t all, old;
@@ -158,10 +158,10 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (n_threads < AT_ONCE - 1 && n_threads + 1 < n &&
-	       pthread_create(&threads[n_threads], NULL, work, &x) == 0)
+	       pthread_create(&threads[n_threads], NULL, journal_remote_work, &x) == 0)
 		n_threads++; /* with fewer it takes longer */
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)work(&x);
+	(void)journal_remote_work(&x);
 	for (size_t i = 0; i < n_threads; i++)
 		(void)pthread_join(threads[i], NULL);
 	(void)pthread_mutex_destroy(&x.lock);
@@ -172,7 +172,7 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 
 /* ---- what the sink says ---- */
 
-static int enter(json_t *set, const char *key, struct err *e)
+static int journal_remote_enter(json_t *set, const char *key, struct err *e)
 {
 	return json_object_set_new(set, key, json_true()) < 0 ? err_nomem(e) : 0;
 }
@@ -186,7 +186,7 @@ static int homes_of(struct zs_far *f, const char *key, struct err *e)
 	memcpy(dir, key, strlen(key) + 1);
 	for (char *slash; rc == 0 && (slash = strrchr(dir, '/')) != NULL;) {
 		*slash = '\0';
-		rc = enter(f->homes, dir, e);
+		rc = journal_remote_enter(f->homes, dir, e);
 	}
 	return rc;
 }
@@ -206,7 +206,7 @@ int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 	}
 	f->steps[f->n_steps++] = (struct gathered){.op = op, .n = n, .key = copy};
 	if (op == ZS_PUT || op == ZS_DOC || op == ZS_ROOT)
-		rc = enter(f->puts, key, e);
+		rc = journal_remote_enter(f->puts, key, e);
 	if (rc == 0 && (op == ZS_DOC || op == ZS_ROOT))
 		rc = homes_of(f, key, e);
 	return rc;
@@ -281,15 +281,16 @@ int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_
 
 /* ---- directories that go ---- */
 
-/* below - whether a key lies in a directory. */
-static bool below(const char *dir, const char *key)
+/* journal_remote_below - whether a key lies in a directory. */
+static bool journal_remote_below(const char *dir, const char *key)
 {
 	size_t n = strlen(dir);
 
 	return strncmp(key, dir, n) == 0 && key[n] == '/';
 }
 
-static bool add_name(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool journal_remote_add_name(void *arg, const char *name, bool is_dir,
+				    const struct store_stat *st)
 {
 	struct buf *b = arg;
 
@@ -299,8 +300,9 @@ static bool add_name(void *arg, const char *name, bool is_dir, const struct stor
 	return buf_ok(b);
 }
 
-/* gather - all objects below a key. */
-static int gather(struct zs_far *f, const char *dir, size_t away, unsigned depth, struct err *e)
+/* journal_remote_gather - all objects below a key. */
+static int journal_remote_gather(struct zs_far *f, const char *dir, size_t away, unsigned depth,
+				 struct err *e)
 {
 	struct buf names;
 	int rc;
@@ -308,7 +310,7 @@ static int gather(struct zs_far *f, const char *dir, size_t away, unsigned depth
 	if (depth == 0)
 		return err_set(e, -ELOOP, "'%.*s': too deep", LONG, dir);
 	buf_init(&names, PTRDIFF_MAX);
-	rc = store_list(f->store, dir, false, add_name, &names, e);
+	rc = store_list(f->store, dir, false, journal_remote_add_name, &names, e);
 	if (rc == -ENOENT)
 		rc = 0;
 	if (rc == 0 && !buf_ok(&names))
@@ -326,7 +328,7 @@ static int gather(struct zs_far *f, const char *dir, size_t away, unsigned depth
 		key[nd] = '/';
 		memcpy(key + nd + 1, name, nn + 1);
 		if (names.data[at] == 'd') {
-			rc = gather(f, key, away, depth - 1, e);
+			rc = journal_remote_gather(f, key, away, depth - 1, e);
 		} else if (grow_array(&f->moved, &f->c_moved, f->n_moved + 1,
 				      sizeof(*f->moved)) < 0) {
 			rc = err_nomem(e);
@@ -339,8 +341,8 @@ static int gather(struct zs_far *f, const char *dir, size_t away, unsigned depth
 	return rc;
 }
 
-/* into - the directory that one which goes becomes; NULL: it is gone. */
-static const char *into(const struct zs_far *f, uint64_t n)
+/* journal_remote_into - the directory that one which goes becomes; NULL: it is gone. */
+static const char *journal_remote_into(const struct zs_far *f, uint64_t n)
 {
 	for (size_t i = 0; i < f->n_steps; i++)
 		if (f->steps[i].op == ZS_INTO && f->steps[i].n == n)
@@ -375,8 +377,8 @@ static int to_copy(struct zs_far *f, const struct moved *m, const char *to, stru
 	return 0;
 }
 
-/* fetch - one of the copies. */
-static int fetch(void *arg, size_t i, struct err *e)
+/* journal_remote_fetch - one of the copies. */
+static int journal_remote_fetch(void *arg, size_t i, struct err *e)
 {
 	struct zs_far *f = arg;
 	auto_free uint8_t *room = malloc(PIECE);
@@ -407,14 +409,14 @@ static int fetch(void *arg, size_t i, struct err *e)
 	return rc;
 }
 
-/* expand - what whole directories mean, object by object. */
-static int expand(struct zs_far *f, struct err *e)
+/* journal_remote_expand - what whole directories mean, object by object. */
+static int journal_remote_expand(struct zs_far *f, struct err *e)
 {
 	const char *to = NULL;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < f->n_aways; i++)
-		rc = gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
+		rc = journal_remote_gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
 	if (rc || f->n_moved == 0)
 		return rc;
 	f->copies = alloc_array(f->n_moved, sizeof(*f->copies));
@@ -424,52 +426,55 @@ static int expand(struct zs_far *f, struct err *e)
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++) {
 		/* objects of one directory follow each other */
 		if (i == 0 || f->moved[i].away != f->moved[i - 1].away)
-			to = into(f, f->steps[f->moved[i].away].n);
+			to = journal_remote_into(f, f->steps[f->moved[i].away].n);
 		if (to)
 			rc = to_copy(f, &f->moved[i], to, e);
 	}
-	return rc ? rc : zs_remote_each(f->n_copies, fetch, f, e);
+	return rc ? rc : zs_remote_each(f->n_copies, journal_remote_fetch, f, e);
 }
 
 /* ---- the manifest ---- */
 
-static int note(struct zs_far *f, enum zs_op op, uint64_t n, const char *key, struct err *e)
+static int journal_remote_note(struct zs_far *f, enum zs_op op, uint64_t n, const char *key,
+			       struct err *e)
 {
 	f->txn->n_ops++;
 	return zs_txn_note(f->txn, op, n, key, e);
 }
 
-/* drop - an object of a directory that goes. Where another array comes to its place the document
- * goes first of all, and what is not put again: nobody is to read old chunks by a new document. */
-static int drop(struct zs_far *f, const struct moved *m, struct err *e)
+/* journal_remote_drop - an object of a directory that goes. Where another array comes to its place
+ * the document goes first of all, and what is not put again: nobody is to read old chunks by a new
+ * document. */
+static int journal_remote_drop(struct zs_far *f, const struct moved *m, struct err *e)
 {
 	bool again = json_object_get(f->homes, f->steps[m->away].key) != NULL;
 	bool put = json_object_get(f->puts, m->key) != NULL;
 
 	if (json_object_get(f->drops, m->key) || (put && !(again && zarr_doc_key(m->key))))
 		return 0;
-	if (enter(f->drops, m->key, e) < 0)
+	if (journal_remote_enter(f->drops, m->key, e) < 0)
 		return -ENOMEM;
-	return note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
+	return journal_remote_note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
 }
 
-/* replaced - whether a document is in a directory that goes before. */
-static bool replaced(const struct zs_far *f, const char *key)
+/* journal_remote_replaced - whether a document is in a directory that goes before. */
+static bool journal_remote_replaced(const struct zs_far *f, const char *key)
 {
 	for (size_t i = 0; i < f->n_aways; i++)
-		if (below(f->steps[f->aways[i]].key, key))
+		if (journal_remote_below(f->steps[f->aways[i]].key, key))
 			return true;
 	return false;
 }
 
-/* condition - what a document has to be when it is written over. */
-static int condition(struct zs_far *f, const char *key, struct err *e)
+/* journal_remote_condition - what a document has to be when it is written over. */
+static int journal_remote_condition(struct zs_far *f, const char *key, struct err *e)
 {
 	const json_t *i = json_object_get(f->known, key);
 
-	if (replaced(f, key))
+	if (journal_remote_replaced(f, key))
 		return 0;
-	return note(f, ZS_IF_VERSION, i ? f->seen[json_integer_value(i)].version : 0, key, e);
+	return journal_remote_note(f, ZS_IF_VERSION,
+				   i ? f->seen[json_integer_value(i)].version : 0, key, e);
 }
 
 static int write_steps(struct zs_far *f, struct err *e)
@@ -477,22 +482,24 @@ static int write_steps(struct zs_far *f, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++)
-		rc = drop(f, &f->moved[i], e);
+		rc = journal_remote_drop(f, &f->moved[i], e);
 	for (size_t i = 0; rc == 0 && i < f->n_steps; i++) {
 		const struct gathered *x = &f->steps[i];
 
 		if (x->op == ZS_AWAY || x->op == ZS_INTO)
 			continue;
 		if (x->op == ZS_DOC || x->op == ZS_ROOT)
-			rc = condition(f, x->key, e);
+			rc = journal_remote_condition(f, x->key, e);
 		if (rc == 0)
-			rc = note(f, x->op, x->n, x->key, e);
+			rc = journal_remote_note(f, x->op, x->n, x->key, e);
 	}
 	return rc;
 }
 
-/* is_ours - whether a document has the bytes that it is to have, or had from us before. */
-static bool is_ours(struct zs_far *f, const struct expected *x, const struct store_stat *st)
+/* journal_remote_is_ours - whether a document has the bytes that it is to have, or had from us
+ * before. */
+static bool journal_remote_is_ours(struct zs_far *f, const struct expected *x,
+				   const struct store_stat *st)
 {
 	const uint8_t *p;
 	uint64_t version = 0;
@@ -524,7 +531,7 @@ static int is_expected(void *arg, size_t i, struct err *e)
 		return rc;
 	if ((rc ? 0 : st.version) == x->version)
 		return 0;
-	if (rc == 0 && is_ours(f, x, &st)) {
+	if (rc == 0 && journal_remote_is_ours(f, x, &st)) {
 		x->version = st.version;
 		return 0;
 	}
@@ -551,7 +558,7 @@ int zs_remote_ready(struct zs_txn *t, struct err *e)
 	int rc;
 
 	f->txn = t;
-	rc = expand(f, e);
+	rc = journal_remote_expand(f, e);
 	if (rc == 0)
 		rc = zs_remote_each(f->n_seen, is_expected, f, e);
 	if (rc == 0)

@@ -10,8 +10,8 @@
 
 #define LONG 200
 
-/* is_gone - whether a key, or a directory above it, is moved away. */
-static bool is_gone(const struct zarr_sink *s, const char *key)
+/* new_nodes_is_gone - whether a key, or a directory above it, is moved away. */
+static bool new_nodes_is_gone(const struct zarr_sink *s, const char *key)
 {
 	for (size_t i = 0; i < s->n_gone; i++) {
 		size_t n = strlen(s->gone[i].key);
@@ -66,7 +66,7 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 	int rc;
 
 	for (size_t i = 0; i < s->n_fresh; i++) {
-		if (is_gone(s, s->fresh[i]))
+		if (new_nodes_is_gone(s, s->fresh[i]))
 			continue;
 		rc = store_stat(zr_of(s->real)->store, s->fresh[i], &st, e);
 		if (rc == 0)
@@ -80,9 +80,9 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 	return 0;
 }
 
-/* emit - a document of something new. */
-static int emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint32_t ord,
-		struct err *e)
+/* new_nodes_emit - a document of something new. */
+static int new_nodes_emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint32_t ord,
+			  struct err *e)
 {
 	const char *at = zs_join(s, key, zr_doc_file(doc), e);
 	struct buf b;
@@ -117,19 +117,19 @@ int zs_add_group(struct sink *sink, uint32_t group, struct err *e)
 		return e && e->code ? e->code : -EIO;
 	zg->is_new = true;
 	if (s->format == 3)
-		return emit(s, zg->key, ZR_DOC_GROUP_JSON, group, e);
-	rc = emit(s, zg->key, ZR_DOC_ZGROUP, group, e);
+		return new_nodes_emit(s, zg->key, ZR_DOC_GROUP_JSON, group, e);
+	rc = new_nodes_emit(s, zg->key, ZR_DOC_ZGROUP, group, e);
 	if (rc == 0)
-		rc = emit(s, zg->key, ZR_DOC_GROUP_ATTRS, group, e);
+		rc = new_nodes_emit(s, zg->key, ZR_DOC_GROUP_ATTRS, group, e);
 	return rc ? rc : zs_nc_list(s, parent, false, g->name, true, e);
 }
 
 /* ---- arrays ---- */
 
-/* nameable - whether the format can name a filter of an array: 1, 0, or -errno where that could
- * not be found out. */
-static int nameable(const struct zarr_sink *s, const struct codec_spec *spec, size_t size,
-		    struct err *e)
+/* new_nodes_nameable - whether the format can name a filter of an array: 1, 0, or -errno where that
+ * could not be found out. */
+static int new_nodes_nameable(const struct zarr_sink *s, const struct codec_spec *spec,
+			      size_t size, struct err *e)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	struct buf b;
@@ -178,7 +178,8 @@ static int longest(struct zarr_sink *s, uint32_t array, uint32_t *ret, struct er
 	return rc;
 }
 
-static int plan(struct zarr_sink *s, uint32_t array, const struct sink_new *how, struct err *e)
+static int new_nodes_plan(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
+			  struct err *e)
 {
 	struct ds_array *a = &s->shown_arrays[array];
 	struct plan *p = &s->plans[array];
@@ -192,7 +193,7 @@ static int plan(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
 	for (uint32_t i = 0; rc == 0 && i < p->chain.n; i++) {
 		const struct codec_spec *spec = &p->chain.specs[i];
 
-		rc = nameable(s, spec, a->type.size, e);
+		rc = new_nodes_nameable(s, spec, a->type.size, e);
 		if (rc == 0)
 			rc = err_set(e, -EOPNOTSUPP,
 				     "%s: Zarr v%u has no name for its filter '%s'",
@@ -218,8 +219,9 @@ static const char *lacks(const struct zarr_sink *s, const struct ds_array *a)
 	return NULL;
 }
 
-/* shape - lengths of chunks as they were asked for. */
-static int shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how, struct err *e)
+/* new_nodes_shape - lengths of chunks as they were asked for. */
+static int new_nodes_shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
+			   struct err *e)
 {
 	struct ds_array *a = &s->shown_arrays[array];
 	char tmp[200];
@@ -334,14 +336,15 @@ int zs_add_array(struct sink *sink, uint32_t array, const struct sink_new *how, 
 	za->key = zs_new_key(s, a->group, a->name, e);
 	if (!za->key)
 		return e && e->code ? e->code : -EIO;
-	rc = shape(s, array, how, e);
+	rc = new_nodes_shape(s, array, how, e);
 	if (rc == 0)
-		rc = plan(s, array, how, e);
+		rc = new_nodes_plan(s, array, how, e);
 	if (rc == 0)
-		rc = emit(s, za->key, s->format == 3 ? ZR_DOC_ARRAY_JSON : ZR_DOC_ZARRAY, array,
-			  e);
+		rc = new_nodes_emit(s, za->key,
+				    s->format == 3 ? ZR_DOC_ARRAY_JSON : ZR_DOC_ZARRAY, array,
+				    e);
 	if (rc == 0 && s->format != 3)
-		rc = emit(s, za->key, ZR_DOC_ARRAY_ATTRS, array, e);
+		rc = new_nodes_emit(s, za->key, ZR_DOC_ARRAY_ATTRS, array, e);
 	if (rc == 0)
 		rc = hint_checksum(s, array, za, e);
 	if (rc == 0)

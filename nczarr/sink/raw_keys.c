@@ -78,15 +78,15 @@ void zarr_keys_free(struct zarr_keys *k)
 
 /* ---- documents ---- */
 
-static struct document *known(const struct zarr_keys *k, const char *key)
+static struct document *raw_keys_known(const struct zarr_keys *k, const char *key)
 {
 	const json_t *i = json_object_get(k->index, key);
 
 	return i ? &k->docs[json_integer_value(i)] : NULL;
 }
 
-/* add - v is taken. */
-static int add(struct zarr_keys *k, const struct document *d, struct err *e)
+/* raw_keys_add - v is taken. */
+static int raw_keys_add(struct zarr_keys *k, const struct document *d, struct err *e)
 {
 	const char *copy = arena_strdup(&k->arena, d->key);
 
@@ -124,7 +124,7 @@ int zarr_keys_put(struct zarr_keys *k, const char *key, const uint8_t *p, size_t
 		return err_nomem(e);
 	if (json_read(p, n, &d.v, NULL) < 0)
 		d.v = NULL;
-	return add(k, &d, e);
+	return raw_keys_add(k, &d, e);
 }
 
 void zarr_keys_ours(struct zarr_keys *k,
@@ -153,7 +153,7 @@ int zarr_keys_gone(struct zarr_keys *k, const char *key, struct err *e)
 
 /* ---- documents of all ---- */
 
-static const char *name_of(const char *key)
+static const char *raw_keys_name_of(const char *key)
 {
 	const char *slash = strrchr(key, '/');
 
@@ -162,16 +162,16 @@ static const char *name_of(const char *key)
 
 static bool is_v3(const char *key)
 {
-	return strcmp(name_of(key), "zarr.json") == 0;
+	return strcmp(raw_keys_name_of(key), "zarr.json") == 0;
 }
 
-static bool is_all2(const char *key)
+static bool raw_keys_is_all2(const char *key)
 {
-	return strcmp(name_of(key), ".zmetadata") == 0;
+	return strcmp(raw_keys_name_of(key), ".zmetadata") == 0;
 }
 
-/* inside - what of a key lies below a directory ("" is the root); NULL: it does not. */
-static const char *inside(const char *dir, const char *key)
+/* raw_keys_inside - what of a key lies below a directory ("" is the root); NULL: it does not. */
+static const char *raw_keys_inside(const char *dir, const char *key)
 {
 	size_t n = strlen(dir);
 
@@ -184,14 +184,15 @@ static const char *inside(const char *dir, const char *key)
 static bool lost(const struct zarr_keys *k, const char *key)
 {
 	for (size_t i = 0; i < k->n_gone; i++)
-		if (strcmp(k->gone[i], key) == 0 || inside(k->gone[i], key))
+		if (strcmp(k->gone[i], key) == 0 || raw_keys_inside(k->gone[i], key))
 			return true;
 	return false;
 }
 
-/* fetch - a document that nobody wrote, as it is now. *ret NULL: there is none. The root's is asked
- * for anew: others consolidate, too. */
-static int fetch(struct zarr_keys *k, const char *key, struct document **ret, struct err *e)
+/* raw_keys_fetch - a document that nobody wrote, as it is now. *ret NULL: there is none. The root's
+ * is asked for anew: others consolidate, too. */
+static int raw_keys_fetch(struct zarr_keys *k, const char *key, struct document **ret,
+			  struct err *e)
 {
 	struct document d = {.key = key, .ours = true};
 	struct store_stat st;
@@ -211,18 +212,19 @@ static int fetch(struct zarr_keys *k, const char *key, struct document **ret, st
 	buf_release(&b);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
-	rc = add(k, &d, e);
+	rc = raw_keys_add(k, &d, e);
 	*ret = rc ? NULL : &k->docs[k->n_docs - 1];
 	return rc;
 }
 
-/* refresh - entries of what changes, below a directory. */
-static int refresh(struct zarr_keys *k, bool v3, const char *dir, json_t *all, struct err *e)
+/* raw_keys_refresh - entries of what changes, below a directory. */
+static int raw_keys_refresh(struct zarr_keys *k, bool v3, const char *dir, json_t *all,
+			    struct err *e)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < k->n_gone; i++) {
-		const char *rel = inside(dir, k->gone[i]);
+		const char *rel = raw_keys_inside(dir, k->gone[i]);
 		char node[STORE_KEY_MAX + 1];
 		size_t n = rel ? strlen(rel) : 0;
 
@@ -235,9 +237,10 @@ static int refresh(struct zarr_keys *k, bool v3, const char *dir, json_t *all, s
 	}
 	for (size_t i = 0; rc == 0 && i < k->n_docs; i++) {
 		const struct document *d = &k->docs[i];
-		const char *rel = d->v && !d->ours && is_v3(d->key) == v3 && !is_all2(d->key)
-					  ? inside(dir, d->key)
-					  : NULL;
+		const char *rel =
+			d->v && !d->ours && is_v3(d->key) == v3 && !raw_keys_is_all2(d->key)
+				? raw_keys_inside(dir, d->key)
+				: NULL;
 
 		if (rel)
 			rc = zs_all_enter(v3 ? 3 : 2, all, rel, d->v, e);
@@ -262,7 +265,7 @@ static int in_line(struct zarr_keys *k, bool v3, const char *dir, const json_t *
 	if (rc == 0 && k->consolidated == 0 && v3) {
 		(void)json_object_del(v, ZS_ALL3); /* it was there */
 	} else if (rc == 0) {
-		rc = refresh(k, v3, dir, all, e);
+		rc = raw_keys_refresh(k, v3, dir, all, e);
 		if (rc == 0 && v3 && !json_equal(v, was)) {
 			all = zs_all_sorted(all);
 			if (!all || json_object_set_new(holder, "metadata", all) < 0)
@@ -300,8 +303,8 @@ static int serialize(struct zarr_keys *k, struct document *d, struct err *e)
 	return rc;
 }
 
-/* one - the document of all of a directory, if it has one. */
-static int one(struct zarr_keys *k, bool v3, const char *dir, struct err *e)
+/* raw_keys_one - the document of all of a directory, if it has one. */
+static int raw_keys_one(struct zarr_keys *k, bool v3, const char *dir, struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
 	struct document *d;
@@ -311,9 +314,9 @@ static int one(struct zarr_keys *k, bool v3, const char *dir, struct err *e)
 
 	if (n < 0 || (size_t)n >= sizeof(key))
 		return 0; /* no key of ours is that long */
-	d = known(k, key);
+	d = raw_keys_known(k, key);
 	if (!d)
-		rc = fetch(k, key, &d, e);
+		rc = raw_keys_fetch(k, key, &d, e);
 	if (rc || !d || !d->v)
 		return rc;
 	if (k->consolidated == 0 && !v3) {
@@ -332,8 +335,8 @@ static int one(struct zarr_keys *k, bool v3, const char *dir, struct err *e)
 	return serialize(k, d, e);
 }
 
-/* above - groups above a key, the root among them: keys of a JSON object. */
-static int above(json_t *set, const char *key, struct err *e)
+/* raw_keys_above - groups above a key, the root among them: keys of a JSON object. */
+static int raw_keys_above(json_t *set, const char *key, struct err *e)
 {
 	char dir[STORE_KEY_MAX + 1];
 
@@ -366,24 +369,24 @@ static int consolidate(struct zarr_keys *k, bool v3, struct err *e)
 
 	for (size_t i = 0; rc == 0 && i < k->n_docs; i++)
 		if (is_v3(k->docs[i].key) == v3 && !k->docs[i].ours)
-			rc = above(set, k->docs[i].key, e);
+			rc = raw_keys_above(set, k->docs[i].key, e);
 	for (size_t i = 0; rc == 0 && i < k->n_gone; i++)
 		if (touches(k, k->gone[i]))
-			rc = above(set, k->gone[i], e);
-	json_object_foreach(set, dir, v) if (rc == 0) rc = one(k, v3, dir, e);
+			rc = raw_keys_above(set, k->gone[i], e);
+	json_object_foreach(set, dir, v) if (rc == 0) rc = raw_keys_one(k, v3, dir, e);
 	json_decref(set);
 	return rc;
 }
 
 /* ---- commit ---- */
 
-/* of_all - whether a document repeats others, and comes after them. */
-static bool of_all(const struct document *d)
+/* raw_keys_of_all - whether a document repeats others, and comes after them. */
+static bool raw_keys_of_all(const struct document *d)
 {
-	return is_all2(d->key) || (is_v3(d->key) && json_object_get(d->v, ZS_ALL3));
+	return raw_keys_is_all2(d->key) || (is_v3(d->key) && json_object_get(d->v, ZS_ALL3));
 }
 
-static int put_doc(struct zarr_keys *k, const struct document *d, struct err *e)
+static int raw_keys_put_doc(struct zarr_keys *k, const struct document *d, struct err *e)
 {
 	int rc;
 
@@ -395,7 +398,8 @@ static int put_doc(struct zarr_keys *k, const struct document *d, struct err *e)
 	if (rc)
 		return rc;
 	zs_journal_accept_content(&k->txn, d->key, d->p, d->n, d->ours);
-	return zs_txn_put(&k->txn, of_all(d) ? ZS_ROOT : ZS_DOC, d->key, d->p, d->n, e);
+	return zs_txn_put(&k->txn, raw_keys_of_all(d) ? ZS_ROOT : ZS_DOC, d->key, d->p, d->n,
+			  e);
 }
 
 int zarr_keys_commit(struct zarr_keys *k, struct err *e)
@@ -405,6 +409,6 @@ int zarr_keys_commit(struct zarr_keys *k, struct err *e)
 	if (rc == 0)
 		rc = consolidate(k, true, e);
 	for (size_t i = 0; rc == 0 && i < k->n_docs; i++)
-		rc = put_doc(k, &k->docs[i], e);
+		rc = raw_keys_put_doc(k, &k->docs[i], e);
 	return rc ? rc : zs_txn_commit(&k->txn, NULL, NULL, e);
 }

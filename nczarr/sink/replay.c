@@ -25,7 +25,7 @@
 #define FEW 32   /* steps whose directories are synced one by one */
 #define DEEP 256 /* directories within directories that are removed */
 
-struct redo {
+struct replay_redo {
 	int root, dir;
 	struct zs_manifest m; /* owned */
 	bool few;             /* steps: else all that the file system has is synced at once */
@@ -54,7 +54,7 @@ int zs_txn_pending(int dir, struct err *e)
 	return errno == ENOENT ? 0 : err_sys(e, errno, "'%s' in the state directory", MANIFEST);
 }
 
-static int damaged(size_t at, const char *what, struct err *e)
+static int replay_damaged(size_t at, const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG,
 		       "'%s' in the state directory is damaged at byte %zu (%s): nothing was "
@@ -69,23 +69,23 @@ int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *re
 	size_t left = m->len - *at, n;
 
 	if (left < RECORD)
-		return damaged(*at, "it ends within a step", e);
+		return replay_damaged(*at, "it ends within a step", e);
 	n = (size_t)get_le(p + 9, 2);
 	if (n > STORE_KEY_MAX || n > left - RECORD)
-		return damaged(*at, "a key exceeds it", e);
+		return replay_damaged(*at, "a key exceeds it", e);
 	ret->op = (enum zs_op)p[0];
 	ret->n = get_le(p + 1, 8);
 	memcpy(ret->key, p + RECORD, n);
 	ret->key[n] = '\0';
 	if (!strchr("AIPDRXVYE", (int)ret->op) || ret->op == 0)
-		return damaged(*at, "no such step", e);
+		return replay_damaged(*at, "no such step", e);
 	if (strlen(ret->key) != n || (ret->op == ZS_END ? n != 0 : !store_key_ok(ret->key)))
-		return damaged(*at, "no key", e);
+		return replay_damaged(*at, "no key", e);
 	*at += RECORD + n;
 	return 0;
 }
 
-static int check(struct zs_manifest *m, struct err *e)
+static int replay_check(struct zs_manifest *m, struct err *e)
 {
 	size_t at = HEAD;
 	struct zs_step x = {.op = ZS_ROOT};
@@ -98,7 +98,7 @@ static int check(struct zs_manifest *m, struct err *e)
 		m->n += x.op != ZS_END;
 	}
 	if (x.op != ZS_END || at != m->len || x.n != m->n)
-		return damaged(at, "not as many steps as it says", e);
+		return replay_damaged(at, "not as many steps as it says", e);
 	m->mark = get_le(m->p + HEAD - 8, 8);
 	return 0;
 }
@@ -115,7 +115,7 @@ int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret, struct
 		return err_sys(e, errno, "'%s' in the state directory", MANIFEST);
 	n = (size_t)st.st_size;
 	if (n < HEAD + RECORD + 4)
-		return damaged(n, "too short", e);
+		return replay_damaged(n, "too short", e);
 	ret->p = alloc_array(n, 1);
 	if (!ret->p)
 		return err_nomem(e);
@@ -124,13 +124,13 @@ int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret, struct
 		return rc;
 	ret->len = n - 4;
 	if (memcmp(ret->p, magic, HEAD - 8) != 0)
-		return damaged(0, "not a manifest of such a store", e);
+		return replay_damaged(0, "not a manifest of such a store", e);
 	if (codec_crc32c_sum(0, ret->p, ret->len) != get_le(ret->p + ret->len, 4))
-		return damaged(ret->len, "the checksum is another", e);
-	return check(ret, e);
+		return replay_damaged(ret->len, "the checksum is another", e);
+	return replay_check(ret, e);
 }
 
-static int load(struct redo *r, struct err *e)
+static int replay_load(struct replay_redo *r, struct err *e)
 {
 	int rc = zs_manifest_load(r->dir, ZS_LOCAL, &r->m, e);
 	struct stat st;
@@ -150,8 +150,8 @@ static int load(struct redo *r, struct err *e)
 
 /* ---- doing it ---- */
 
-/* leave - the directory that is open. */
-static int leave(struct redo *r)
+/* replay_leave - the directory that is open. */
+static int replay_leave(struct replay_redo *r)
 {
 	int rc = r->parent >= 0 && r->dirty && fsync(r->parent) < 0 ? -errno : 0;
 
@@ -161,9 +161,10 @@ static int leave(struct redo *r)
 	return rc;
 }
 
-/* parent_of - the directory of a key, which stays open for the next; name: the last component.
- * make: directories that are not there. Returns 0; -errno without a text. */
-static int parent_of(struct redo *r, const char *key, bool make, const char **name)
+/* replay_parent_of - the directory of a key, which stays open for the next; name: the last
+ * component. make: directories that are not there. Returns 0; -errno without a text. */
+static int replay_parent_of(struct replay_redo *r, const char *key, bool make,
+			    const char **name)
 {
 	const char *slash = strrchr(key, '/');
 	size_t n = slash ? (size_t)(slash - key) : 0;
@@ -179,7 +180,7 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 	if (fd == -ENOENT && make && n > 0) {
 		const char *last;
 
-		rc = parent_of(r, path, true, &last);
+		rc = replay_parent_of(r, path, true, &last);
 		if (rc)
 			return rc;
 		if (mkdirat(r->parent, last, 0777) < 0 && errno != EEXIST)
@@ -189,7 +190,7 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 	}
 	if (fd < 0)
 		return fd;
-	rc = leave(r);
+	rc = replay_leave(r);
 	if (rc) {
 		(void)close(fd); /* nothing was done there */
 		return rc;
@@ -199,9 +200,9 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 	return 0;
 }
 
-/* there - 1 when something of the transaction is in its place, 0 when it is not. -errno, without a
- * text, when that could not be found out: what is taken for done then is lost. */
-static int there(const struct redo *r, const char *path)
+/* replay_there - 1 when something of the transaction is in its place, 0 when it is not. -errno,
+ * without a text, when that could not be found out: what is taken for done then is lost. */
+static int replay_there(const struct replay_redo *r, const char *path)
 {
 	struct stat st;
 
@@ -229,17 +230,17 @@ static void away_path(char out[64], uint64_t n)
 	(void)snprintf(out, 64, "txn/away/%" PRIu64, n);
 }
 
-static int away(struct redo *r, const struct zs_step *x, struct err *e)
+static int away(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
 	char to[64];
 	int rc, done;
 
 	away_path(to, x->n);
-	rc = parent_of(r, x->key, false, &name);
+	rc = replay_parent_of(r, x->key, false, &name);
 	if (rc == 0)
 		r->dirty = r->few;
-	done = there(r, to);
+	done = replay_there(r, to);
 	if (done)
 		return done < 0 ? stuck(x, done, e) : 0;
 	if (rc == 0)
@@ -248,8 +249,8 @@ static int away(struct redo *r, const struct zs_step *x, struct err *e)
 	return rc == 0 || rc == -ENOENT ? 0 : stuck(x, rc, e);
 }
 
-/* into - a file or directory of the transaction to its place. */
-static int into(struct redo *r, const struct zs_step *x, struct err *e)
+/* replay_into - a file or directory of the transaction to its place. */
+static int replay_into(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
 	char from[64];
@@ -259,26 +260,26 @@ static int into(struct redo *r, const struct zs_step *x, struct err *e)
 		away_path(from, x->n);
 	else
 		zs_txn_path(from, x->n);
-	rc = parent_of(r, x->key, false, &name);
+	rc = replay_parent_of(r, x->key, false, &name);
 	r->dirty = r->few; /* also when it has been done before */
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
 		return 0;
 	rc = rc ? rc : -errno;
-	waits = there(r, from);
+	waits = replay_there(r, from);
 	if (waits <= 0) /* 0: it has been done */
 		return waits < 0 ? stuck(x, waits, e) : 0;
 	if (rc == -ENOENT)
-		rc = parent_of(r, x->key, true, &name);
+		rc = replay_parent_of(r, x->key, true, &name);
 	r->dirty = r->few;
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) < 0)
 		rc = -errno;
 	return rc ? stuck(x, rc, e) : 0;
 }
 
-static int drop(struct redo *r, const struct zs_step *x, struct err *e)
+static int replay_drop(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
-	int rc = parent_of(r, x->key, false, &name);
+	int rc = replay_parent_of(r, x->key, false, &name);
 
 	if (rc == 0) {
 		r->dirty = r->few;
@@ -287,10 +288,10 @@ static int drop(struct redo *r, const struct zs_step *x, struct err *e)
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR ? 0 : stuck(x, rc, e);
 }
 
-/* each - all steps of one kind, in their order. */
-static int each(struct redo *r, enum zs_op op,
-		int (*fn)(struct redo *r, const struct zs_step *x, struct err *e),
-		bool *ret_any, struct err *e)
+/* replay_each - all steps of one kind, in their order. */
+static int replay_each(struct replay_redo *r, enum zs_op op,
+		       int (*fn)(struct replay_redo *r, const struct zs_step *x, struct err *e),
+		       bool *ret_any, struct err *e)
 {
 	size_t at = HEAD;
 	struct zs_step x;
@@ -307,10 +308,10 @@ static int each(struct redo *r, enum zs_op op,
 	return rc;
 }
 
-/* sync_all - everything that was done up to now is on the disk. */
-static int sync_all(struct redo *r, struct err *e)
+/* replay_sync_all - everything that was done up to now is on the disk. */
+static int replay_sync_all(struct replay_redo *r, struct err *e)
 {
-	int rc = leave(r);
+	int rc = replay_leave(r);
 
 	if (rc == 0 && !r->few && syncfs(r->root) < 0)
 		rc = -errno;
@@ -318,7 +319,7 @@ static int sync_all(struct redo *r, struct err *e)
 }
 
 /* sync_below - a directory of the state directory. */
-static int sync_below(const struct redo *r, const char *path, struct err *e)
+static int sync_below(const struct replay_redo *r, const char *path, struct err *e)
 {
 	auto_fd int fd = openat(r->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -328,11 +329,11 @@ static int sync_below(const struct redo *r, const char *path, struct err *e)
 }
 
 /* clear_away - move what goes out of the way, once for all. */
-static int clear_away(struct redo *r, struct err *e)
+static int clear_away(struct replay_redo *r, struct err *e)
 {
 	bool any = false;
 	auto_fd int fd = -1;
-	int rc = there(r, "txn/moved");
+	int rc = replay_there(r, "txn/moved");
 
 	if (rc < 0)
 		return err_sys(e, -rc, "'txn/moved' in the state directory");
@@ -340,10 +341,10 @@ static int clear_away(struct redo *r, struct err *e)
 		return 0;
 	if (mkdirat(r->dir, "txn/away", 0777) < 0 && errno != EEXIST)
 		return err_sys(e, errno, "'txn/away' in the state directory");
-	rc = each(r, ZS_AWAY, away, &any, e);
+	rc = replay_each(r, ZS_AWAY, away, &any, e);
 	if (rc || !any)
 		return rc;
-	rc = sync_all(r, e);
+	rc = replay_sync_all(r, e);
 	if (rc == 0)
 		rc = sync_below(r, "txn/away", e);
 	if (rc)
@@ -355,22 +356,22 @@ static int clear_away(struct redo *r, struct err *e)
 	return rc ? rc : sync_below(r, "txn", e); /* its name */
 }
 
-static int carry_out(struct redo *r, struct err *e)
+static int replay_carry_out(struct replay_redo *r, struct err *e)
 {
 	static const enum zs_op order[] = {ZS_INTO, ZS_PUT, ZS_DOC, ZS_ROOT};
 	int rc = clear_away(r, e);
 
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(order); i++) {
-		rc = each(r, order[i], into, NULL, e);
+		rc = replay_each(r, order[i], replay_into, NULL, e);
 		if (rc)
 			break;
-		rc = leave(r); /* paths may lead elsewhere now */
+		rc = replay_leave(r); /* paths may lead elsewhere now */
 		if (rc < 0)
 			rc = err_sys(e, -rc, "syncing the store");
 	}
 	if (rc == 0)
-		rc = each(r, ZS_DROP, drop, NULL, e);
-	return rc ? rc : sync_all(r, e);
+		rc = replay_each(r, ZS_DROP, replay_drop, NULL, e);
+	return rc ? rc : replay_sync_all(r, e);
 }
 
 int zs_txn_forget(int dir, struct err *e)
@@ -390,13 +391,13 @@ int zs_txn_forget(int dir, struct err *e)
 
 int zs_txn_recover(int root, int dir, struct err *e)
 {
-	struct redo r = {.root = root, .dir = dir, .parent = -1};
+	struct replay_redo r = {.root = root, .dir = dir, .parent = -1};
 	int rc = zs_txn_pending(dir, e);
 
 	if (rc > 0) {
-		rc = load(&r, e);
+		rc = replay_load(&r, e);
 		if (rc == 0)
-			rc = carry_out(&r, e);
+			rc = replay_carry_out(&r, e);
 		auto_fd_fn(&r.parent); /* what failed is done again */
 		free(r.m.p);
 	}

@@ -26,7 +26,7 @@ struct step {
 	const char *key; /* in the arena */
 };
 
-struct redo {
+struct replay_remote_redo {
 	struct store *store;
 	int dir;
 	bool conditions; /* they hold */
@@ -37,7 +37,7 @@ struct redo {
 	size_t n_now;
 };
 
-static int load(struct redo *r, struct err *e)
+static int replay_remote_load(struct replay_remote_redo *r, struct err *e)
 {
 	struct zs_manifest m;
 	int rc = zs_manifest_load(r->dir, ZS_REMOTE, &m, e);
@@ -86,8 +86,10 @@ static int begun(const struct step *x, int rc, struct err *e)
 		LONG, x->key);
 }
 
-/* is_ours - whether the service has under a key what is to be put there. 1, 0 or an error. */
-static int is_ours(struct redo *r, const struct step *x, int fd, uint64_t len, struct err *e)
+/* replay_remote_is_ours - whether the service has under a key what is to be put there. 1, 0 or an
+ * error. */
+static int replay_remote_is_ours(struct replay_remote_redo *r, const struct step *x, int fd,
+				 uint64_t len, struct err *e)
 {
 	auto_free uint8_t *mine = NULL, *theirs = NULL;
 	struct store_stat st;
@@ -120,7 +122,7 @@ static int foreign(const struct step *x, struct err *e)
 }
 
 /* as_seen - a service that knows no conditions: what it has is looked at just before. */
-static int as_seen(struct redo *r, const struct step *x, struct err *e)
+static int as_seen(struct replay_remote_redo *r, const struct step *x, struct err *e)
 {
 	struct store_stat st = {.version = 0};
 	int rc = store_fresh(r->store, x->key, &st, e);
@@ -130,7 +132,8 @@ static int as_seen(struct redo *r, const struct step *x, struct err *e)
 	return (rc ? 0 : st.version) == x->version ? 0 : -ESTALE;
 }
 
-static int put_file(struct redo *r, const struct step *x, int fd, uint64_t len, struct err *e)
+static int put_file(struct replay_remote_redo *r, const struct step *x, int fd, uint64_t len,
+		    struct err *e)
 {
 	struct store_put what = {.fd = fd, .len = len};
 	int rc, ours;
@@ -149,11 +152,12 @@ static int put_file(struct redo *r, const struct step *x, int fd, uint64_t len, 
 	}
 	if (rc != -ESTALE && rc != -EEXIST)
 		return rc;
-	ours = is_ours(r, x, fd, len, e);
+	ours = replay_remote_is_ours(r, x, fd, len, e);
 	return ours > 0 ? 0 : ours < 0 ? ours : foreign(x, e);
 }
 
-static int put_one(struct redo *r, const struct step *x, struct err *e)
+static int replay_remote_put_one(struct replay_remote_redo *r, const struct step *x,
+				 struct err *e)
 {
 	auto_fd int fd = -1;
 	struct stat st;
@@ -170,12 +174,12 @@ static int put_one(struct redo *r, const struct step *x, struct err *e)
 
 static int do_one(void *arg, size_t i, struct err *e)
 {
-	struct redo *r = arg;
+	struct replay_remote_redo *r = arg;
 	const struct step *x = r->now[i];
 	int rc;
 
 	if (x->op != ZS_DROP && x->op != ZS_REMOVE_FIRST)
-		return put_one(r, x, e);
+		return replay_remote_put_one(r, x, e);
 	rc = store_remove(r->store, x->key, e);
 	return rc ? begun(x, rc, e) : 0;
 }
@@ -194,7 +198,7 @@ static const struct phase phases[] = {
 	{ZS_DROP, false, true},
 };
 
-static int do_phase(struct redo *r, const struct phase *p, struct err *e)
+static int do_phase(struct replay_remote_redo *r, const struct phase *p, struct err *e)
 {
 	r->n_now = 0;
 	for (size_t i = 0; i < r->n; i++) {
@@ -206,7 +210,7 @@ static int do_phase(struct redo *r, const struct phase *p, struct err *e)
 	return zs_remote_each(r->n_now, do_one, r, e);
 }
 
-static int carry_out(struct redo *r, struct err *e)
+static int replay_remote_carry_out(struct replay_remote_redo *r, struct err *e)
 {
 	int rc = 0;
 
@@ -220,14 +224,14 @@ static int carry_out(struct redo *r, struct err *e)
 
 int zs_remote_recover(struct store *store, int dir, struct err *e)
 {
-	struct redo r = {.store = store, .dir = dir};
+	struct replay_remote_redo r = {.store = store, .dir = dir};
 	int rc = zs_txn_pending(dir, e);
 
 	if (rc > 0) {
 		arena_init(&r.arena, SIZE_MAX / 2);
-		rc = load(&r, e);
+		rc = replay_remote_load(&r, e);
 		if (rc == 0)
-			rc = carry_out(&r, e);
+			rc = replay_remote_carry_out(&r, e);
 		free(r.steps);
 		free(r.now);
 		arena_release(&r.arena);

@@ -57,7 +57,7 @@ int zs_shard_put(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 	return 0;
 }
 
-static int by_place(const void *pa, const void *pb)
+static int shards_by_place(const void *pa, const void *pb)
 {
 	const struct zs_part *a = pa, *b = pb;
 
@@ -82,16 +82,16 @@ struct shard {
 	bool any;
 };
 
-static void put64(uint8_t *p, uint64_t v, bool big)
+static void shards_put64(uint8_t *p, uint64_t v, bool big)
 {
 	for (size_t i = 0; i < 8; i++)
 		p[big ? 7 - i : i] = (uint8_t)(v >> 8 * i);
 }
 
-static void enter(struct shard *x, uint64_t slot, uint64_t off, uint64_t len)
+static void shards_enter(struct shard *x, uint64_t slot, uint64_t off, uint64_t len)
 {
-	put64(x->index + slot * ENTRY, off, x->sh->index_big);
-	put64(x->index + slot * ENTRY + 8, len, x->sh->index_big);
+	shards_put64(x->index + slot * ENTRY, off, x->sh->index_big);
+	shards_put64(x->index + slot * ENTRY + 8, len, x->sh->index_big);
 }
 
 /* from_spool - a new part. */
@@ -160,8 +160,8 @@ static bool slot_coords(const struct shard *x, uint64_t slot, uint64_t *ret)
 	return in;
 }
 
-/* fill - all slots; parts: those that are new, by slot, the last of each counts. */
-static int fill(struct shard *x, const struct zs_part *parts, size_t n, struct err *e)
+/* shards_fill - all slots; parts: those that are new, by slot, the last of each counts. */
+static int shards_fill(struct shard *x, const struct zs_part *parts, size_t n, struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX + 1];
 	size_t i = 0;
@@ -181,7 +181,7 @@ static int fill(struct shard *x, const struct zs_part *parts, size_t n, struct e
 			else if (!p && x->za->state == ZS_OLD)
 				rc = from_old(x, coords, &len, e);
 		}
-		enter(x, slot, len == NONE ? NONE : x->at, len);
+		shards_enter(x, slot, len == NONE ? NONE : x->at, len);
 		if (len == NONE)
 			continue;
 		x->any = true;
@@ -234,7 +234,7 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 	if (rc == 0)
 		rc = zs_txn_new(&s->txn, &file, &x.fd, e);
 	if (rc == 0)
-		rc = fill(&x, parts, n, e);
+		rc = shards_fill(&x, parts, n, e);
 	if (rc == 0)
 		rc = write_index(&x, e);
 	if (rc == 0) /* a shard without chunks does not exist */
@@ -251,7 +251,7 @@ int zs_shards_write(struct zarr_sink *s, struct err *e)
 
 	if (s->n_parts == 0)
 		return 0;
-	qsort(s->parts, s->n_parts, sizeof(*s->parts), by_place);
+	qsort(s->parts, s->n_parts, sizeof(*s->parts), shards_by_place);
 	for (size_t i = 0, n; rc == 0 && i < s->n_parts; i += n) {
 		for (n = 1; i + n < s->n_parts; n++)
 			if (s->parts[i + n].array != s->parts[i].array ||

@@ -76,11 +76,11 @@ json_t *zs_by_path(const struct dataset *ds, bool arrays)
 	return ret;
 }
 
-enum kind { ARRAY, GROUP };
+enum zarr_sink_sink_kind { ARRAY, GROUP };
 
 /* real_named - what the store has under a path, where no names are given. */
-static int real_named(struct zarr_sink *s, enum kind kind, const char *path, uint32_t *ret,
-		      struct err *e)
+static int real_named(struct zarr_sink *s, enum zarr_sink_sink_kind kind, const char *path,
+		      uint32_t *ret, struct err *e)
 {
 	const json_t *i;
 
@@ -93,9 +93,10 @@ static int real_named(struct zarr_sink *s, enum kind kind, const char *path, uin
 	return 0;
 }
 
-/* named - what a path of ds means in real; DS_NONE: nothing there. */
-static int named(struct zarr_sink *s, const struct dataset *ds, enum kind kind, uint32_t ord,
-		 uint32_t *ret, struct err *e)
+/* zarr_sink_sink_named - what a path of ds means in real; DS_NONE: nothing there. */
+static int zarr_sink_sink_named(struct zarr_sink *s, const struct dataset *ds,
+				enum zarr_sink_sink_kind kind, uint32_t ord, uint32_t *ret,
+				struct err *e)
 {
 	const struct sink_names *names = s->opts.names;
 	const struct dataset *real = &s->real->ds;
@@ -151,7 +152,7 @@ const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
 		return g->key;
 	if (group == 0) {
 		g->key = "";
-	} else if (named(s, &s->now->ds, GROUP, group, &real, e) < 0) {
+	} else if (zarr_sink_sink_named(s, &s->now->ds, GROUP, group, &real, e) < 0) {
 		return NULL;
 	} else if (real == DS_NONE) {
 		(void)err_set(e, -EINVAL, "group '%.*s' is not in the store", LONG,
@@ -170,7 +171,7 @@ struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
 
 	if (za->state != ZS_UNSEEN)
 		return za;
-	if (named(s, &s->now->ds, ARRAY, array, &real, e) < 0)
+	if (zarr_sink_sink_named(s, &s->now->ds, ARRAY, array, &real, e) < 0)
 		return NULL;
 	if (real == DS_NONE) {
 		(void)err_set(e, -EINVAL, "array %s is not in the store",
@@ -188,8 +189,8 @@ struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
 
 /* ---- open ---- */
 
-/* learn - how the store writes things. */
-static void learn(struct zarr_sink *s)
+/* zarr_sink_sink_learn - how the store writes things. */
+static void zarr_sink_sink_learn(struct zarr_sink *s)
 {
 	const struct zr_source *z = zr_of(s->real);
 	const struct dataset *ds = &s->real->ds;
@@ -311,8 +312,9 @@ static int layout_ok(struct zarr_sink *s, struct err *e)
 			    "the store is in the layout of netCDF-C 4.8, which is read only");
 }
 
-/* unchanged - whether the store is the one that was opened. One poll looks at a part of it. */
-static int unchanged(struct zarr_sink *s, struct err *e)
+/* zarr_sink_sink_unchanged - whether the store is the one that was opened. One poll looks at a part
+ * of it. */
+static int zarr_sink_sink_unchanged(struct zarr_sink *s, struct err *e)
 {
 	size_t n = zr_of(s->real)->n_seen;
 	int rc = 0;
@@ -322,8 +324,9 @@ static int unchanged(struct zarr_sink *s, struct err *e)
 	return rc;
 }
 
-/* watch - a document has to be what it was when the store was opened, if it was looked at then. */
-static int watch(struct zarr_sink *s, const char *key, struct err *e)
+/* zarr_sink_sink_watch - a document has to be what it was when the store was opened, if it was
+ * looked at then. */
+static int zarr_sink_sink_watch(struct zarr_sink *s, const char *key, struct err *e)
 {
 	const struct zr_source *z = zr_of(s->real);
 	const json_t *i;
@@ -349,19 +352,22 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 
 	if (!doc)
 		return 0;
-	return at ? watch(s, at, e) : -ENOMEM;
+	return at ? zarr_sink_sink_watch(s, at, e) : -ENOMEM;
 }
 
 /* watch_all - the document of all. */
 static int watch_all(struct zarr_sink *s, struct err *e)
 {
-	return s->txn.far ? watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e) : 0;
+	return s->txn.far
+		       ? zarr_sink_sink_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e)
+		       : 0;
 }
 
-static int begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
+static int zarr_sink_sink_begin(struct sink *sink, struct source *was, struct source *now,
+				struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	int rc = unchanged(s, e);
+	int rc = zarr_sink_sink_unchanged(s, e);
 
 	if (rc == 0)
 		rc = layout_ok(s, e);
@@ -411,7 +417,8 @@ static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct
 	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
 }
 
-static int unlist(struct zarr_sink *s, const char *key, bool array, struct err *e)
+static int zarr_sink_sink_unlist(struct zarr_sink *s, const char *key, bool array,
+				 struct err *e)
 {
 	const char *parent, *name;
 	int rc = parent_and_name(s, key, &parent, &name, e);
@@ -427,13 +434,13 @@ static int root_array(const char *key, struct err *e)
 				"renamed or joined by others");
 }
 
-static int remove_array(struct sink *sink, uint32_t array, struct err *e)
+static int zarr_sink_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const char *key;
 	uint32_t real;
 	uint64_t n;
-	int rc = named(s, &s->was->ds, ARRAY, array, &real, e);
+	int rc = zarr_sink_sink_named(s, &s->was->ds, ARRAY, array, &real, e);
 
 	if (rc)
 		return rc;
@@ -443,16 +450,16 @@ static int remove_array(struct sink *sink, uint32_t array, struct err *e)
 	rc = root_array(key, e);
 	if (rc == 0)
 		rc = move_away(s, key, &n, e);
-	return rc ? rc : unlist(s, key, true, e);
+	return rc ? rc : zarr_sink_sink_unlist(s, key, true, e);
 }
 
-static int remove_group(struct sink *sink, uint32_t group, struct err *e)
+static int zarr_sink_sink_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const char *key;
 	uint32_t real;
 	uint64_t n;
-	int rc = named(s, &s->was->ds, GROUP, group, &real, e);
+	int rc = zarr_sink_sink_named(s, &s->was->ds, GROUP, group, &real, e);
 
 	if (rc || real == DS_NONE || real == 0)
 		return rc;
@@ -460,10 +467,11 @@ static int remove_group(struct sink *sink, uint32_t group, struct err *e)
 	if (!key)
 		return -ENOMEM;
 	rc = move_away(s, key, &n, e);
-	return rc ? rc : unlist(s, key, false, e);
+	return rc ? rc : zarr_sink_sink_unlist(s, key, false, e);
 }
 
-static int rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
+static int zarr_sink_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now,
+				       struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const struct ds_array *a = &s->now->ds.arrays[now];
@@ -471,7 +479,7 @@ static int rename_array(struct sink *sink, uint32_t was, uint32_t now, struct er
 	const char *group = zs_group_key(s, a->group, e);
 	uint32_t real;
 	uint64_t n;
-	int rc = group ? named(s, &s->was->ds, ARRAY, was, &real, e) : -EIO;
+	int rc = group ? zarr_sink_sink_named(s, &s->was->ds, ARRAY, was, &real, e) : -EIO;
 
 	if (rc)
 		return rc;
@@ -494,14 +502,14 @@ static int rename_array(struct sink *sink, uint32_t was, uint32_t now, struct er
 	if (rc == 0)
 		rc = zs_txn_step(&s->txn, ZS_INTO, n, za->key, e);
 	if (rc == 0)
-		rc = unlist(s, za->was_key, true, e);
+		rc = zarr_sink_sink_unlist(s, za->was_key, true, e);
 	return rc ? rc : zs_nc_list(s, group, true, a->name, true, e);
 }
 
 /* ---- commit ---- */
 
-static int commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
-		  struct err *e)
+static int zarr_sink_sink_commit(struct sink *sink, int (*gate)(void *arg, struct err *e),
+				 void *arg, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	int rc = zs_check_fresh(s, e);
@@ -513,19 +521,19 @@ static int commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void
 	if (rc == 0)
 		rc = zs_docs_write(s, e);
 	if (rc == 0)
-		rc = unchanged(s, e);
+		rc = zarr_sink_sink_unchanged(s, e);
 	return rc ? rc : zs_txn_commit(&s->txn, gate, arg, e);
 }
 
 static const struct sink_ops zarr_sink_ops = {
 	.name = "Zarr",
 	.close = close_sink,
-	.begin = begin,
-	.remove_array = remove_array,
-	.remove_group = remove_group,
+	.begin = zarr_sink_sink_begin,
+	.remove_array = zarr_sink_sink_remove_array,
+	.remove_group = zarr_sink_sink_remove_group,
 	.add_group = zs_add_group,
 	.add_array = zs_add_array,
-	.rename_array = rename_array,
+	.rename_array = zarr_sink_sink_rename_array,
 	.dims = zs_dims,
 	.resize = zs_resize,
 	.set_attr = zs_set_attr,
@@ -533,7 +541,7 @@ static const struct sink_ops zarr_sink_ops = {
 	.target = zs_target,
 	.put = zs_put,
 	.drop = zs_drop,
-	.commit = commit,
+	.commit = zarr_sink_sink_commit,
 };
 
 int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
@@ -563,7 +571,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	buf_init(&s->stored, PTRDIFF_MAX);
 	s->index = json_object();
 	s->scratch = codec_scratch_new();
-	learn(s);
+	zarr_sink_sink_learn(s);
 	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1, .manifest = -1};
 	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
 				    : err_nomem(e);

@@ -9,8 +9,8 @@
 
 #define BYTES_MAX ((uint64_t)1 << 62)
 
-/* known - members that are read, here or by others. */
-static bool known(const char *member)
+/* array_metadata_known - members that are read, here or by others. */
+static bool array_metadata_known(const char *member)
 {
 	static const char *const names[] = {
 		"zarr_format",
@@ -39,7 +39,8 @@ static int check_members(const json_t *doc, struct err *e)
 	for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
 		const json_t *v = json_object_iter_value(it);
 
-		if (known(json_object_iter_key(it)) || json_kind(v) == JSON_IS_NULL ||
+		if (array_metadata_known(json_object_iter_key(it)) ||
+		    json_kind(v) == JSON_IS_NULL ||
 		    json_is_false(json_get(v, "must_understand")))
 			continue;
 		return err_set(e, -EOPNOTSUPP, "member '%.80s' is not understood",
@@ -219,9 +220,9 @@ static int format_two(const json_t *doc, struct err *e)
 	return 0;
 }
 
-/* lengths - a list of lengths. */
-static int lengths(struct arena *a, const json_t *doc, const char *member, uint64_t **ret,
-		   uint32_t *ret_n, struct err *e)
+/* array_metadata_lengths - a list of lengths. */
+static int array_metadata_lengths(struct arena *a, const json_t *doc, const char *member,
+				  uint64_t **ret, uint32_t *ret_n, struct err *e)
 {
 	const json_t *v = json_get(doc, member);
 	size_t n = json_array_size(v);
@@ -250,10 +251,10 @@ static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *
 {
 	uint64_t *shape, *chunk;
 	uint32_t rank, n;
-	int rc = lengths(a, doc, "shape", &shape, &rank, e);
+	int rc = array_metadata_lengths(a, doc, "shape", &shape, &rank, e);
 
 	if (rc == 0)
-		rc = lengths(a, doc, "chunks", &chunk, &n, e);
+		rc = array_metadata_lengths(a, doc, "chunks", &chunk, &n, e);
 	if (rc < 0)
 		return rc;
 	if (n != rank)

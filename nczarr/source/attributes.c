@@ -27,7 +27,7 @@
 
 #include "base/core/str.h"
 
-enum form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
+enum zarr_attributes_form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
 
 /* ---- numbers ---- */
 
@@ -51,8 +51,9 @@ static uint16_t to_half(double d)
 					    1024));
 }
 
-/* real_of - a number, a truth value, or one of the texts for what JSON has no numbers for. */
-static int real_of(const json_t *v, double *ret)
+/* zarr_attributes_real_of - a number, a truth value, or one of the texts for what JSON has no
+ * numbers for. */
+static int zarr_attributes_real_of(const json_t *v, double *ret)
 {
 	static const struct {
 		const char *text;
@@ -74,7 +75,7 @@ static int real_of(const json_t *v, double *ret)
 	return json_double(v, ret);
 }
 
-static int put_float(uint32_t size, double d, uint8_t *out)
+static int zarr_attributes_put_float(uint32_t size, double d, uint8_t *out)
 {
 	uint16_t h = to_half(d);
 	float f = (float)d;
@@ -90,8 +91,8 @@ static int put_float(uint32_t size, double d, uint8_t *out)
 	return 0;
 }
 
-/* put_int - the low `size` bytes of v in host order. */
-static void put_int(uint32_t size, uint64_t v, uint8_t *out)
+/* zarr_attributes_put_int - the low `size` bytes of v in host order. */
+static void zarr_attributes_put_int(uint32_t size, uint64_t v, uint8_t *out)
 {
 	uint8_t v1 = (uint8_t)v;
 	uint16_t v2 = (uint16_t)v;
@@ -101,33 +102,36 @@ static void put_int(uint32_t size, uint64_t v, uint8_t *out)
 	memcpy(out, size == 8 ? (void *)&v : p, size);
 }
 
-/* put_number - v as one number of type t; -EINVAL: it is none, or does not fit. */
-static int put_number(const struct dtype *t, const json_t *v, uint8_t *out)
+/* zarr_attributes_put_number - v as one number of type t; -EINVAL: it is none, or does not fit. */
+static int zarr_attributes_put_number(const struct dtype *t, const json_t *v, uint8_t *out)
 {
 	uint64_t top = t->size == 8 ? UINT64_MAX : ((uint64_t)1 << 8 * t->size) - 1, u;
 	int64_t i;
 	double d;
 
 	if (t->kind == DT_FLOAT)
-		return real_of(v, &d) < 0 ? -EINVAL : put_float(t->size, d, out);
+		return zarr_attributes_real_of(v, &d) < 0
+			       ? -EINVAL
+			       : zarr_attributes_put_float(t->size, d, out);
 	if (json_kind(v) == JSON_IS_BOOL) {
-		put_int(t->size, json_is_true(v), out);
+		zarr_attributes_put_int(t->size, json_is_true(v), out);
 		return 0;
 	}
 	if (t->kind == DT_UINT) {
 		if (json_u64(v, &u) < 0 || u > top)
 			return -EINVAL;
-		put_int(t->size, u, out);
+		zarr_attributes_put_int(t->size, u, out);
 		return 0;
 	}
 	if (json_i64(v, &i) < 0 || i > (int64_t)(top / 2) || i < -(int64_t)(top / 2) - 1)
 		return -EINVAL;
-	put_int(t->size, (uint64_t)i, out);
+	zarr_attributes_put_int(t->size, (uint64_t)i, out);
 	return 0;
 }
 
-/* extent - one value is a scalar; a list has a dimension. */
-static int extent(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+/* zarr_attributes_extent - one value is a scalar; a list has a dimension. */
+static int zarr_attributes_extent(struct arena *a, const json_t *v, struct ds_attr *at,
+				  struct err *e)
 {
 	uint64_t *dims;
 
@@ -143,17 +147,17 @@ static int extent(struct arena *a, const json_t *v, struct ds_attr *at, struct e
 	return 0;
 }
 
-static const json_t *element(const json_t *v, uint64_t i)
+static const json_t *zarr_attributes_element(const json_t *v, uint64_t i)
 {
 	return json_kind(v) == JSON_IS_LIST ? json_array_get(v, (size_t)i) : v;
 }
 
-/* numbers - one or a list of them. -EINVAL without a text: one does not fit. */
-static int numbers(struct arena *a, const struct dtype *t, const json_t *v, struct ds_attr *at,
-		   struct err *e)
+/* zarr_attributes_numbers - one or a list of them. -EINVAL without a text: one does not fit. */
+static int zarr_attributes_numbers(struct arena *a, const struct dtype *t, const json_t *v,
+				   struct ds_attr *at, struct err *e)
 {
 	uint8_t *data;
-	int rc = extent(a, v, at, e);
+	int rc = zarr_attributes_extent(a, v, at, e);
 
 	if (rc < 0)
 		return rc;
@@ -164,15 +168,16 @@ static int numbers(struct arena *a, const struct dtype *t, const json_t *v, stru
 		return zr_full(a, e);
 	at->data = data;
 	for (uint64_t i = 0; i < at->n; i++)
-		if (put_number(t, element(v, i), data + i * t->size) < 0)
+		if (zarr_attributes_put_number(t, zarr_attributes_element(v, i),
+					       data + i * t->size) < 0)
 			return -EINVAL;
 	return 0;
 }
 
 /* ---- texts ---- */
 
-static int one_text(struct arena *a, const struct ds_text *t, struct ds_text *ret,
-		    struct err *e)
+static int zarr_attributes_one_text(struct arena *a, const struct ds_text *t,
+				    struct ds_text *ret, struct err *e)
 {
 	size_t len = t->len;
 
@@ -195,7 +200,7 @@ static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at,
 	at->type = (struct dtype){.kind = DT_STRING, .size = t->len ? (uint32_t)t->len : 1};
 	at->n = 1;
 	at->texts = text;
-	return one_text(a, t, text, e);
+	return zarr_attributes_one_text(a, t, text, e);
 }
 
 /* as_json - any value as its JSON text. */
@@ -216,7 +221,7 @@ static int as_json(struct arena *a, const json_t *v, struct ds_attr *at, struct 
 static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	struct ds_text *texts, t;
-	int rc = extent(a, v, at, e);
+	int rc = zarr_attributes_extent(a, v, at, e);
 
 	if (rc < 0)
 		return rc;
@@ -228,14 +233,14 @@ static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, stru
 	for (uint64_t i = 0; i < at->n && rc == 0; i++) {
 		struct buf b;
 
-		if (json_text_of(element(v, i), &t)) {
-			rc = one_text(a, &t, &texts[i], e);
+		if (json_text_of(zarr_attributes_element(v, i), &t)) {
+			rc = zarr_attributes_one_text(a, &t, &texts[i], e);
 			continue;
 		}
 		buf_init(&b, a->max);
-		json_write_text(element(v, i), &b);
+		json_write_text(zarr_attributes_element(v, i), &b);
 		t = (struct ds_text){.s = (const char *)b.data, .len = b.len};
-		rc = buf_ok(&b) ? one_text(a, &t, &texts[i], e) : zr_full(a, e);
+		rc = buf_ok(&b) ? zarr_attributes_one_text(a, &t, &texts[i], e) : zr_full(a, e);
 		buf_release(&b);
 	}
 	return rc;
@@ -255,12 +260,12 @@ int zr_attr_text(struct arena *a, const char *name, const char *text, struct ds_
 
 /* ---- inference ---- */
 
-struct kinds {
+struct zarr_attributes_kinds {
 	bool bools, ints, reals, words, texts, others;
 };
 
 /* note_kind - words: texts that strict JSON has for what is not finite. */
-static void note_kind(const json_t *v, struct kinds *k)
+static void note_kind(const json_t *v, struct zarr_attributes_kinds *k)
 {
 	double d;
 
@@ -273,7 +278,7 @@ static void note_kind(const json_t *v, struct kinds *k)
 		k->reals |= !json_number_is_int(v);
 		break;
 	case JSON_IS_TEXT:
-		*(real_of(v, &d) == 0 ? &k->words : &k->texts) = true;
+		*(zarr_attributes_real_of(v, &d) == 0 ? &k->words : &k->texts) = true;
 		break;
 	case JSON_IS_NULL:
 	case JSON_IS_LIST:
@@ -283,8 +288,9 @@ static void note_kind(const json_t *v, struct kinds *k)
 	}
 }
 
-/* whole - the smallest type for whole numbers; else double. */
-static int whole(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+/* zarr_attributes_whole - the smallest type for whole numbers; else double. */
+static int zarr_attributes_whole(struct arena *a, const json_t *v, struct ds_attr *at,
+				 struct err *e)
 {
 	static const struct dtype types[] = {{.kind = DT_INT, .size = 4},
 					     {.kind = DT_UINT, .size = 4},
@@ -295,41 +301,46 @@ static int whole(struct arena *a, const json_t *v, struct ds_attr *at, struct er
 	uint8_t tmp[8];
 
 	for (i = 0; i + 1 < ARRAY_LEN(types); i++) {
-		for (k = 0; k < n && put_number(&types[i], element(v, k), tmp) == 0;)
+		for (k = 0; k < n &&
+			    zarr_attributes_put_number(&types[i], zarr_attributes_element(v, k),
+						       tmp) == 0;)
 			k++;
 		if (k == n)
 			break;
 	}
-	return numbers(a, &types[i], v, at, e);
+	return zarr_attributes_numbers(a, &types[i], v, at, e);
 }
 
-static int infer(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+static int zarr_attributes_infer(struct arena *a, const json_t *v, struct ds_attr *at,
+				 struct err *e)
 {
 	static const struct dtype real = {.kind = DT_FLOAT, .size = 8},
 				  byte = {.kind = DT_UINT, .size = 1};
 	bool list = json_kind(v) == JSON_IS_LIST;
 	size_t n = list ? json_array_size(v) : 1;
-	struct kinds k = {0};
+	struct zarr_attributes_kinds k = {0};
 	struct ds_text t;
 
 	if (!list && json_text_of(v, &t))
 		return as_char(a, &t, at, e);
 	for (size_t i = 0; i < n; i++)
-		note_kind(element(v, i), &k);
+		note_kind(zarr_attributes_element(v, i), &k);
 	k.texts = k.texts || (k.words && !k.reals);
 	if (k.others || k.bools + k.texts + (k.ints || k.reals) > 1)
 		return as_json(a, v, at, e);
 	if (k.texts)
 		return as_strings(a, v, at, e);
 	if (k.bools)
-		return numbers(a, &byte, v, at, e);
-	return k.reals || n == 0 ? numbers(a, &real, v, at, e) : whole(a, v, at, e);
+		return zarr_attributes_numbers(a, &byte, v, at, e);
+	return k.reals || n == 0 ? zarr_attributes_numbers(a, &real, v, at, e)
+				 : zarr_attributes_whole(a, v, at, e);
 }
 
 /* ---- given types ---- */
 
-/* type_of - a dtype text as NCZarr writes it. ">S1" and "<U1" are char, "|S<n>" strings. */
-static enum form type_of(const char *text, struct dtype *ret)
+/* zarr_attributes_type_of - a dtype text as NCZarr writes it. ">S1" and "<U1" are char, "|S<n>"
+ * strings. */
+static enum zarr_attributes_form zarr_attributes_type_of(const char *text, struct dtype *ret)
 {
 	char order = strchr("<>|=", text[0]) && text[0] ? *text++ : '|';
 	uint64_t size = 0;
@@ -353,18 +364,18 @@ static int typed(struct arena *a, const json_t *v, const char *type, struct ds_a
 	struct ds_text text;
 	int rc;
 
-	switch (type_of(type, &t)) {
+	switch (zarr_attributes_type_of(type, &t)) {
 	case FORM_CHAR:
 		return json_text_of(v, &text) ? as_char(a, &text, at, e) : as_json(a, v, at, e);
 	case FORM_STRING:
 		return as_strings(a, v, at, e);
 	case FORM_NUMBER:
-		rc = numbers(a, &t, v, at, e);
+		rc = zarr_attributes_numbers(a, &t, v, at, e);
 		return rc == -EINVAL ? err_set(e, -EBADMSG, "a value is no '%.20s'", type) : rc;
 	case FORM_UNKNOWN:
 		break;
 	}
-	return infer(a, v, at, e);
+	return zarr_attributes_infer(a, v, at, e);
 }
 
 /* ---- _FillValue ---- */
@@ -380,8 +391,8 @@ static int digit_of(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* base64 - to out, which has room for t->len bytes; -EINVAL. */
-static int base64(const struct ds_text *t, uint8_t *out, size_t *ret_n)
+/* zarr_attributes_base64 - to out, which has room for t->len bytes; -EINVAL. */
+static int zarr_attributes_base64(const struct ds_text *t, uint8_t *out, size_t *ret_n)
 {
 	size_t pad = 0, n = 0;
 	uint32_t bits = 0;
@@ -414,9 +425,10 @@ static int fill_real(const json_t *v, bool v3, double *ret)
 	uint64_t bits = 0;
 	size_t n;
 
-	if (real_of(v, ret) == 0)
+	if (zarr_attributes_real_of(v, ret) == 0)
 		return 0;
-	if (!v3 || !json_text_of(v, &t) || t.len != 12 || base64(&t, b, &n) < 0 || n != 8)
+	if (!v3 || !json_text_of(v, &t) || t.len != 12 ||
+	    zarr_attributes_base64(&t, b, &n) < 0 || n != 8)
 		return -EINVAL;
 	while (n-- > 0)
 		bits = bits << 8 | b[n];
@@ -424,10 +436,10 @@ static int fill_real(const json_t *v, bool v3, double *ret)
 	return 0;
 }
 
-/* fill_text - a text. xarray gives Zarr v3's byte strings as base64: a text that is longer than
- * an element can be nothing else. */
-static int fill_text(struct arena *a, const json_t *v, const struct dtype *like, bool v3,
-		     struct ds_attr *at, struct err *e)
+/* zarr_attributes_fill_text - a text. xarray gives Zarr v3's byte strings as base64: a text that is
+ * longer than an element can be nothing else. */
+static int zarr_attributes_fill_text(struct arena *a, const json_t *v, const struct dtype *like,
+				     bool v3, struct ds_attr *at, struct err *e)
 {
 	struct ds_text t, decoded;
 	uint64_t code;
@@ -447,7 +459,7 @@ static int fill_text(struct arena *a, const json_t *v, const struct dtype *like,
 	b = arena_alloc(a, t.len + 1, 1);
 	if (!b)
 		return zr_full(a, e);
-	if (base64(&t, b, &n) < 0 || n > like->size || !str_utf8_ok(b, n))
+	if (zarr_attributes_base64(&t, b, &n) < 0 || n > like->size || !str_utf8_ok(b, n))
 		return as_char(a, &t, at, e);
 	decoded = (struct ds_text){.s = (const char *)b, .len = n};
 	return as_char(a, &decoded, at, e);
@@ -462,11 +474,13 @@ static int fill_value(struct arena *a, const json_t *v, const struct dtype *like
 	double d;
 
 	if (like->kind == DT_STRING)
-		return fill_text(a, v, like, v3, at, e);
+		return zarr_attributes_fill_text(a, v, like, v3, at, e);
 	if (parts == 1 && json_kind(v) == JSON_IS_LIST && json_array_size(v) == 1)
 		v = json_array_get(v, 0);
 	if (like->kind == DT_INT || like->kind == DT_UINT)
-		return json_kind(v) == JSON_IS_NUMBER ? numbers(a, like, v, at, e) : -EINVAL;
+		return json_kind(v) == JSON_IS_NUMBER
+			       ? zarr_attributes_numbers(a, like, v, at, e)
+			       : -EINVAL;
 	if (like->kind == DT_BOOL && json_kind(v) != JSON_IS_BOOL)
 		return -EINVAL;
 	if (like->kind != DT_FLOAT && like->kind != DT_BOOL && like->kind != DT_COMPLEX)
@@ -479,8 +493,9 @@ static int fill_value(struct arena *a, const json_t *v, const struct dtype *like
 	else if (parts == 2 && json_array_size(v) != 2)
 		return -EINVAL;
 	for (uint32_t i = 0; like->kind != DT_BOOL && i < parts; i++)
-		if (fill_real(element(v, i), v3, &d) < 0 ||
-		    put_float(like->size / parts, d, data + i * (like->size / parts)) < 0)
+		if (fill_real(zarr_attributes_element(v, i), v3, &d) < 0 ||
+		    zarr_attributes_put_float(like->size / parts, d,
+					      data + i * (like->size / parts)) < 0)
 			return -EINVAL;
 	at->type = *like;
 	at->type.big_endian = false;
@@ -501,7 +516,7 @@ int zr_attr_make(struct arena *a, const char *name, const json_t *v, const char 
 		rc = fill_value(a, v, like, v3, &at, e);
 	if (rc == -EINVAL) {
 		at = (struct ds_attr){0};
-		rc = infer(a, v, &at, e);
+		rc = zarr_attributes_infer(a, v, &at, e);
 	}
 	if (rc == 0) {
 		at.name = arena_strdup(a, name);

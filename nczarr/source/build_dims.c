@@ -18,31 +18,31 @@
 /* An entry of the table: a dimension of a group by its name; a made-up one by its length and how
  * many of that length an array had before; a name which no made-up one may have: of an array, or of
  * a dimension; a group by its key. */
-enum kind { BY_NAME, MADE_UP, ARRAY_NAME, GROUP_KEY };
+enum build_dims_kind { BY_NAME, MADE_UP, ARRAY_NAME, GROUP_KEY };
 
-struct key {
-	enum kind kind;
+struct build_dims_key {
+	enum build_dims_kind kind;
 	uint32_t group;
 	const char *name;
 	uint64_t len;
 	uint32_t nth;
 };
 
-struct slot {
-	struct key key;
+struct build_dims_slot {
+	struct build_dims_key key;
 	uint64_t hash;
 	uint32_t dim;
 	bool used;
 };
 
-struct table {
-	struct slot *slots;
+struct build_dims_table {
+	struct build_dims_slot *slots;
 	size_t mask, n;
 };
 
 struct dims {
 	struct zr_build *b;
-	struct table t;
+	struct build_dims_table t;
 	uint32_t *first; /* of each dimension, the array that defined it; DS_NONE: NCZarr */
 	size_t c_first;
 	uint32_t next_made; /* number in the next made-up name */
@@ -50,7 +50,7 @@ struct dims {
 
 /* ---- the table ---- */
 
-static uint64_t hash_of(const struct key *k)
+static uint64_t build_dims_hash_of(const struct build_dims_key *k)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)k->kind;
 
@@ -63,27 +63,28 @@ static uint64_t hash_of(const struct key *k)
 	return h ^ h >> 29;
 }
 
-static bool same(const struct key *a, const struct key *b)
+static bool build_dims_same(const struct build_dims_key *a, const struct build_dims_key *b)
 {
 	return a->kind == b->kind && a->group == b->group && a->len == b->len &&
 	       a->nth == b->nth && (!a->name || strcmp(a->name, b->name) == 0);
 }
 
-static bool lookup(const struct table *t, const struct key *k, uint32_t *ret)
+static bool lookup(const struct build_dims_table *t, const struct build_dims_key *k,
+		   uint32_t *ret)
 {
-	uint64_t h = hash_of(k);
+	uint64_t h = build_dims_hash_of(k);
 
 	if (!t->slots)
 		return false;
 	for (size_t i = (size_t)h & t->mask; t->slots[i].used; i = (i + 1) & t->mask)
-		if (t->slots[i].hash == h && same(&t->slots[i].key, k)) {
+		if (t->slots[i].hash == h && build_dims_same(&t->slots[i].key, k)) {
 			*ret = t->slots[i].dim;
 			return true;
 		}
 	return false;
 }
 
-static void place(struct table *t, const struct slot *s)
+static void build_dims_place(struct build_dims_table *t, const struct build_dims_slot *s)
 {
 	size_t i = (size_t)s->hash & t->mask;
 
@@ -93,23 +94,25 @@ static void place(struct table *t, const struct slot *s)
 	t->n++;
 }
 
-static int insert(struct table *t, const struct key *k, uint32_t dim, struct err *e)
+static int insert(struct build_dims_table *t, const struct build_dims_key *k, uint32_t dim,
+		  struct err *e)
 {
-	struct slot s = {.key = *k, .hash = hash_of(k), .dim = dim, .used = true};
+	struct build_dims_slot s = {
+		.key = *k, .hash = build_dims_hash_of(k), .dim = dim, .used = true};
 
 	if (!t->slots || t->n > t->mask / 2) {
-		struct table bigger = {.mask = t->slots ? 2 * t->mask + 1 : 63};
+		struct build_dims_table bigger = {.mask = t->slots ? 2 * t->mask + 1 : 63};
 
 		bigger.slots = alloc_array(bigger.mask + 1, sizeof(*bigger.slots));
 		if (!bigger.slots)
 			return err_nomem(e);
 		for (size_t i = 0; t->slots && i <= t->mask; i++)
 			if (t->slots[i].used)
-				place(&bigger, &t->slots[i]);
+				build_dims_place(&bigger, &t->slots[i]);
 		free(t->slots);
 		*t = bigger;
 	}
-	place(t, &s);
+	build_dims_place(t, &s);
 	return 0;
 }
 
@@ -125,11 +128,11 @@ static bool said_unlimited(const struct source_options *o, const char *name)
 }
 
 /* define - a new dimension of a group. array: that needs it, or DS_NONE. */
-static int define(struct dims *d, const struct key *k, const char *name, uint64_t len,
-		  bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
+static int define(struct dims *d, const struct build_dims_key *k, const char *name,
+		  uint64_t len, bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
 {
 	struct zr_build *b = d->b;
-	struct key kept = *k;
+	struct build_dims_key kept = *k;
 	char *copy = arena_strdup(b->arena, name);
 	uint32_t dim = (uint32_t)b->n_dims;
 
@@ -152,11 +155,12 @@ static int define(struct dims *d, const struct key *k, const char *name, uint64_
 	return insert(&d->t, &kept, dim, e);
 }
 
-/* visible - the dimension of this name in the group or the nearest around it. */
-static bool visible(const struct dims *d, uint32_t group, const char *name, uint32_t *ret)
+/* build_dims_visible - the dimension of this name in the group or the nearest around it. */
+static bool build_dims_visible(const struct dims *d, uint32_t group, const char *name,
+			       uint32_t *ret)
 {
 	for (uint32_t g = group; g != DS_NONE; g = d->b->groups[g].g.parent)
-		if (lookup(&d->t, &(struct key){.group = g, .name = name}, ret))
+		if (lookup(&d->t, &(struct build_dims_key){.group = g, .name = name}, ret))
 			return true;
 	return false;
 }
@@ -166,7 +170,7 @@ static int made_up(struct dims *d, uint32_t array, uint64_t len, uint32_t nth, u
 		   struct err *e)
 {
 	uint32_t group = d->b->arrays[array].a.group, other;
-	struct key k = {.kind = MADE_UP, .group = group, .len = len, .nth = nth};
+	struct build_dims_key k = {.kind = MADE_UP, .group = group, .len = len, .nth = nth};
 	char name[40];
 	bool taken;
 
@@ -174,9 +178,10 @@ static int made_up(struct dims *d, uint32_t array, uint64_t len, uint32_t nth, u
 		return 0;
 	do {
 		(void)snprintf(name, sizeof(name), "phony_dim_%" PRIu32, d->next_made++);
-		taken = visible(d, group, name, &other) ||
+		taken = build_dims_visible(d, group, name, &other) ||
 			lookup(&d->t,
-			       &(struct key){.kind = ARRAY_NAME, .group = group, .name = name},
+			       &(struct build_dims_key){
+				       .kind = ARRAY_NAME, .group = group, .name = name},
 			       &other);
 	} while (taken);
 	return define(d, &k, name, len, false, array, ret, e);
@@ -202,8 +207,8 @@ static int fill_made_up(struct dims *d, uint32_t array, uint32_t *dims, struct e
 
 /* ---- names in documents ---- */
 
-/* name_of - a dimension's name; NULL: none is given. -EBADMSG: it cannot be one. */
-static int name_of(const json_t *v, const char **ret)
+/* build_dims_name_of - a dimension's name; NULL: none is given. -EBADMSG: it cannot be one. */
+static int build_dims_name_of(const json_t *v, const char **ret)
 {
 	struct ds_text t;
 
@@ -236,9 +241,9 @@ static int two_lengths(const struct dims *d, uint32_t array, uint32_t dim, uint6
 		       len, b->arrays[array].item->key);
 }
 
-/* longer - in a tree that is being written lengths differ while a writer goes from array to
- * array: such a dimension grows, as unlimited ones do, and some arrays are not as long yet. */
-static bool longer(struct dims *d, uint32_t dim, uint64_t len)
+/* build_dims_longer - in a tree that is being written lengths differ while a writer goes from array
+ * to array: such a dimension grows, as unlimited ones do, and some arrays are not as long yet. */
+static bool build_dims_longer(struct dims *d, uint32_t dim, uint64_t len)
 {
 	struct ds_dim *x = &d->b->dims[dim];
 
@@ -249,9 +254,9 @@ static bool longer(struct dims *d, uint32_t dim, uint64_t len)
 	return true;
 }
 
-/* fits - whether a dimension has this length. The length of a hint is that of the first array that
- * uses the dimension: another program may have changed the array, and not the hint. */
-static bool fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
+/* build_dims_fits - whether a dimension has this length. The length of a hint is that of the first
+ * array that uses the dimension: another program may have changed the array, and not the hint. */
+static bool build_dims_fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
 {
 	if (!d->b->nc.on && d->first[dim] == DS_NONE) {
 		d->b->dims[dim].len = len;
@@ -260,20 +265,20 @@ static bool fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
 	return d->b->dims[dim].len == len;
 }
 
-/* named - the dimension for an axis by its name. */
-static int named(struct dims *d, uint32_t array, const char *name, uint64_t len, uint32_t *ret,
-		 struct err *e)
+/* build_dims_named - the dimension for an axis by its name. */
+static int build_dims_named(struct dims *d, uint32_t array, const char *name, uint64_t len,
+			    uint32_t *ret, struct err *e)
 {
 	uint32_t group = d->b->arrays[array].a.group, dim;
-	struct key own = {.group = group, .name = name};
+	struct build_dims_key own = {.group = group, .name = name};
 
 	if (lookup(&d->t, &own, &dim)) {
-		if (!fits(d, dim, array, len) && !longer(d, dim, len))
+		if (!build_dims_fits(d, dim, array, len) && !build_dims_longer(d, dim, len))
 			return two_lengths(d, array, dim, len, e);
 		*ret = dim;
 		return 0;
 	}
-	if (visible(d, group, name, &dim) && fits(d, dim, array, len)) {
+	if (build_dims_visible(d, group, name, &dim) && build_dims_fits(d, dim, array, len)) {
 		*ret = dim;
 		return 0;
 	}
@@ -292,8 +297,9 @@ static bool full_name(const struct dims *d, const char *path, uint32_t *ret)
 		return false;
 	memcpy(key, path + 1, len);
 	key[len] = '\0';
-	return lookup(&d->t, &(struct key){.kind = GROUP_KEY, .name = key}, &group) &&
-	       lookup(&d->t, &(struct key){.group = group, .name = slash + 1}, ret);
+	return lookup(&d->t, &(struct build_dims_key){.kind = GROUP_KEY, .name = key},
+		      &group) &&
+	       lookup(&d->t, &(struct build_dims_key){.group = group, .name = slash + 1}, ret);
 }
 
 /* referred - the dimension that NCZarr refers to: by its full name, or by one to look for. */
@@ -307,10 +313,11 @@ static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t le
 
 	if (!json_text_of(v, &t) || strlen(t.s) != t.len)
 		return err_set(e, -EBADMSG, "a reference to a dimension is no text");
-	hit = t.s[0] == '/' ? full_name(d, t.s, &dim) : visible(d, w->a.group, t.s, &dim);
+	hit = t.s[0] == '/' ? full_name(d, t.s, &dim)
+			    : build_dims_visible(d, w->a.group, t.s, &dim);
 	if (!hit)
 		return err_set(e, -EBADMSG, "dimension '%.100s' is not defined", t.s);
-	if (d->b->dims[dim].len != len && !longer(d, dim, len))
+	if (d->b->dims[dim].len != len && !build_dims_longer(d, dim, len))
 		return err_set(e, -EBADMSG,
 			       "dimension '%.100s' is %" PRIu64 " long, the shape has %" PRIu64,
 			       t.s, d->b->dims[dim].len, len);
@@ -326,8 +333,9 @@ static const char *last_name(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-/* axis - the dimension of one axis; *ret stays when it has no name. */
-static int axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, struct err *e)
+/* build_dims_axis - the dimension of one axis; *ret stays when it has no name. */
+static int build_dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret,
+			   struct err *e)
 {
 	const struct zr_barray *w = &d->b->arrays[array];
 	uint64_t len = w->a.shape[i];
@@ -341,12 +349,13 @@ static int axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, struc
 		if (!w->refs || !json_text_of(json_array_get(w->refs, i), &t))
 			return 0;
 		name = last_name(t.s);
-		return zr_model_name_ok(name, strlen(name)) ? named(d, array, name, len, ret, e)
-							    : 0;
+		return zr_model_name_ok(name, strlen(name))
+			       ? build_dims_named(d, array, name, len, ret, e)
+			       : 0;
 	}
-	if (name_of(json_array_get(w->names, i), &name) < 0)
+	if (build_dims_name_of(json_array_get(w->names, i), &name) < 0)
 		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is none", i);
-	return name ? named(d, array, name, len, ret, e) : 0;
+	return name ? build_dims_named(d, array, name, len, ret, e) : 0;
 }
 
 /* check_number - an array has as many names as dimensions. */
@@ -388,7 +397,7 @@ static int array_dims(struct dims *d, uint32_t array, struct err *e)
 		rc = trouble(d, w, &why, e);
 	} else {
 		for (uint32_t i = 0; i < w->a.rank && rc == 0; i++)
-			if (axis(d, array, i, &dims[i], &why) < 0)
+			if (build_dims_axis(d, array, i, &dims[i], &why) < 0)
 				rc = trouble(d, w, &why, e);
 	}
 	w->a.dims = dims;
@@ -422,8 +431,8 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 			rc = err_set(e, -EBADMSG, "NCZarr's dimension '%.100s' is none", name);
 			return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
 		}
-		rc = define(d, &(struct key){.group = group, .name = name}, name, len,
-			    unlimited, DS_NONE, &dim, e);
+		rc = define(d, &(struct build_dims_key){.group = group, .name = name}, name,
+			    len, unlimited, DS_NONE, &dim, e);
 	}
 	return rc;
 }
@@ -438,7 +447,7 @@ static int keep_names(struct dims *d, uint32_t array, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct key k = {.kind = ARRAY_NAME, .group = w->a.group};
+		struct build_dims_key k = {.kind = ARRAY_NAME, .group = w->a.group};
 		struct ds_text t;
 
 		if (!json_text_of(json_array_get(w->names, i), &t) ||
@@ -458,17 +467,18 @@ int zr_dims(struct zr_build *b, struct err *e)
 
 	for (uint32_t g = 0; g < b->n_groups && rc == 0; g++) {
 		rc = insert(&d.t,
-			    &(struct key){.kind = GROUP_KEY, .name = b->groups[g].item->key}, g,
-			    e);
+			    &(struct build_dims_key){.kind = GROUP_KEY,
+						     .name = b->groups[g].item->key},
+			    g, e);
 		if (rc == 0)
 			rc = group_dims(&d, g, e);
 	}
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = insert(&d.t,
-				    &(struct key){.kind = ARRAY_NAME,
-						  .group = b->arrays[i].a.group,
-						  .name = b->arrays[i].a.name},
+				    &(struct build_dims_key){.kind = ARRAY_NAME,
+							     .group = b->arrays[i].a.group,
+							     .name = b->arrays[i].a.name},
 				    i, e);
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)

@@ -23,24 +23,25 @@ bool zr_model_name_ok(const char *s, size_t n)
 /* ---- order ---- */
 
 /* The children of an item: they follow each other in the tree, sorted by name. */
-struct children {
+struct build_model_children {
 	uint32_t first, n;
 };
 
 struct ordering {
 	struct zr_build *b;
-	struct children *of; /* by item */
+	struct build_model_children *of; /* by item */
 	uint32_t *rank;      /* by item: place in NCZarr's list; UINT32_MAX */
 	uint32_t *at;        /* scratch: children of one group */
 };
 
-static int by_name(const void *key, const void *item)
+static int build_model_by_name(const void *key, const void *item)
 {
 	return strcmp(key, ((const struct zr_item *)item)->name);
 }
 
 /* rank_list - places of the names in one of NCZarr's lists. */
-static void rank_list(struct ordering *o, const struct children *c, const json_t *list)
+static void rank_list(struct ordering *o, const struct build_model_children *c,
+		      const json_t *list)
 {
 	const struct zr_item *items = o->b->tree.items;
 	struct ds_text t;
@@ -49,7 +50,8 @@ static void rank_list(struct ordering *o, const struct children *c, const json_t
 		const struct zr_item *hit = NULL;
 
 		if (c->n && json_text_of(json_array_get(list, i), &t))
-			hit = bsearch(t.s, items + c->first, c->n, sizeof(*items), by_name);
+			hit = bsearch(t.s, items + c->first, c->n, sizeof(*items),
+				      build_model_by_name);
 		if (hit && o->rank[hit - items] == UINT32_MAX)
 			o->rank[hit - items] = (uint32_t)i;
 	}
@@ -75,8 +77,8 @@ static int push_group(struct zr_build *b, const struct zr_item *it, uint32_t par
 	return 0;
 }
 
-static int diff_array(struct zr_build *b, const struct zr_item *it, uint32_t group,
-		      const char *name, struct err *e)
+static int build_model_diff_array(struct zr_build *b, const struct zr_item *it, uint32_t group,
+				  const char *name, struct err *e)
 {
 	if (grow_array(&b->arrays, &b->c_arrays, b->n_arrays + 1, sizeof(*b->arrays)) < 0)
 		return err_nomem(e);
@@ -94,7 +96,7 @@ static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t grou
 		(void)err_set(&why, -EBADMSG, "'/%.200s': the name cannot be shown", it->key);
 		return zr_leave_out(b->s, &b->tree, it->key, "", &why, e);
 	}
-	return it->is_array ? diff_array(b, it, group, it->name, e)
+	return it->is_array ? build_model_diff_array(b, it, group, it->name, e)
 			    : push_group(b, it, group, it->name, e);
 }
 
@@ -103,7 +105,7 @@ static int order_group(struct ordering *o, uint32_t group, struct err *e)
 {
 	struct zr_build *b = o->b;
 	const struct zr_item *it = b->groups[group].item;
-	const struct children *c = &o->of[it - b->tree.items];
+	const struct build_model_children *c = &o->of[it - b->tree.items];
 	const json_t *nc = zr_nc_group(it);
 	int rc = 0;
 
@@ -125,7 +127,7 @@ static int order_group(struct ordering *o, uint32_t group, struct err *e)
 static int order_all(struct zr_build *b, struct err *e)
 {
 	uint32_t n = b->tree.n_items;
-	auto_free struct children *of = alloc_array(n, sizeof(*of));
+	auto_free struct build_model_children *of = alloc_array(n, sizeof(*of));
 	auto_free uint32_t *rank = alloc_array(n, sizeof(*rank));
 	auto_free uint32_t *at = alloc_array(n, sizeof(*at));
 	struct ordering o = {.b = b, .of = of, .rank = rank, .at = at};
@@ -186,7 +188,7 @@ static int lone_array(struct zr_build *b, struct err *e)
 	rc = store_name(b, &name, e);
 	if (rc == 0)
 		rc = push_group(b, root, DS_NONE, "", e);
-	return rc < 0 ? rc : diff_array(b, it, 0, name, e);
+	return rc < 0 ? rc : build_model_diff_array(b, it, 0, name, e);
 }
 
 /* ---- into the dataset ---- */
@@ -223,7 +225,7 @@ static int arrays_make(struct zr_build *b, struct err *e)
 	return rc;
 }
 
-static int move_arrays(struct zr_build *b, struct err *e)
+static int build_model_move_arrays(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
 	uint32_t n = 0;
@@ -252,24 +254,25 @@ static int move_arrays(struct zr_build *b, struct err *e)
 /* group_of - the group of thing i, or DS_NONE. */
 typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
 
-static uint32_t group_of_group(const struct dataset *ds, uint32_t i)
+static uint32_t build_model_group_of_group(const struct dataset *ds, uint32_t i)
 {
 	return ds->groups[i].parent;
 }
 
-static uint32_t group_of_array(const struct dataset *ds, uint32_t i)
+static uint32_t build_model_group_of_array(const struct dataset *ds, uint32_t i)
 {
 	return ds->arrays[i].group;
 }
 
-static uint32_t group_of_dim(const struct dataset *ds, uint32_t i)
+static uint32_t build_model_group_of_dim(const struct dataset *ds, uint32_t i)
 {
 	return ds->dims[i].group;
 }
 
-/* members - things by group: list[first[g]..first[g+1]) are those of group g, ascending. */
-static int members(struct zr_build *b, uint32_t n, group_of *of, uint32_t **ret_list,
-		   uint32_t **ret_first, struct err *e)
+/* build_model_members - things by group: list[first[g]..first[g+1]) are those of group g,
+ * ascending. */
+static int build_model_members(struct zr_build *b, uint32_t n, group_of *of,
+			       uint32_t **ret_list, uint32_t **ret_first, struct err *e)
 {
 	const struct dataset *ds = &b->s->base.ds;
 	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
@@ -294,7 +297,7 @@ static int members(struct zr_build *b, uint32_t n, group_of *of, uint32_t **ret_
 	return 0;
 }
 
-static int move_groups(struct zr_build *b, struct err *e)
+static int build_model_move_groups(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
 	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
@@ -306,11 +309,13 @@ static int move_groups(struct zr_build *b, struct err *e)
 		return zr_full(b->arena, e);
 	for (uint32_t i = 0; i < ds->n_groups; i++)
 		ds->groups[i] = b->groups[i].g;
-	rc = members(b, ds->n_groups, group_of_group, &groups, &fg, e);
+	rc = build_model_members(b, ds->n_groups, build_model_group_of_group, &groups, &fg, e);
 	if (rc == 0)
-		rc = members(b, ds->n_arrays, group_of_array, &arrays, &fa, e);
+		rc = build_model_members(b, ds->n_arrays, build_model_group_of_array, &arrays,
+					 &fa, e);
 	if (rc == 0)
-		rc = members(b, ds->n_dims, group_of_dim, &dims, &fd, e);
+		rc = build_model_members(b, ds->n_dims, build_model_group_of_dim, &dims, &fd,
+					 e);
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < ds->n_groups; i++) {
@@ -349,12 +354,12 @@ static int move_notes(struct zr_build *b, struct err *e)
 	return 0;
 }
 
-static int freeze(struct zr_build *b, struct err *e)
+static int build_model_freeze(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
 	const struct zr_item *first =
 		&b->tree.items[b->tree.n_items > 1 && !b->tree.items[0].meta];
-	int rc = move_arrays(b, e);
+	int rc = build_model_move_arrays(b, e);
 
 	ds->format = b->nc.on ? "NCZarr" : first->format == 3 ? "Zarr v3" : "Zarr v2";
 	ds->n_dims = (uint32_t)b->n_dims;
@@ -365,22 +370,22 @@ static int freeze(struct zr_build *b, struct err *e)
 		return rc;
 	if (b->n_dims)
 		memcpy(ds->dims, b->dims, b->n_dims * sizeof(*ds->dims));
-	rc = move_groups(b, e);
+	rc = build_model_move_groups(b, e);
 	return rc < 0 ? rc : move_notes(b, e);
 }
 
-/* anything - whether the tree has a document at all. */
-static bool anything(const struct zr_tree *t)
+/* build_model_anything - whether the tree has a document at all. */
+static bool build_model_anything(const struct zr_tree *t)
 {
 	return t->n_items > 1 || (t->n_items == 1 && (t->items[0].meta || t->items[0].extra));
 }
 
-static int build(struct zr_build *b, struct err *e)
+static int build_model_build(struct zr_build *b, struct err *e)
 {
 	int rc;
 
 	/* a tree that is being written may have no document yet */
-	if (!anything(&b->tree) && !b->s->borrowed)
+	if (!build_model_anything(&b->tree) && !b->s->borrowed)
 		return err_set(e, -EBADMSG, "no Zarr documents in it");
 	zr_nc_store(&b->tree, &b->nc);
 	rc = b->tree.items[0].is_array ? lone_array(b, e) : order_all(b, e);
@@ -390,7 +395,7 @@ static int build(struct zr_build *b, struct err *e)
 		rc = arrays_make(b, e);
 	if (rc == 0)
 		rc = zr_dims(b, e);
-	return rc < 0 ? rc : freeze(b, e);
+	return rc < 0 ? rc : build_model_freeze(b, e);
 }
 
 int zr_model(struct zr_source *s, struct err *e)
@@ -400,7 +405,7 @@ int zr_model(struct zr_source *s, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	rc = build(&b, e);
+	rc = build_model_build(&b, e);
 	zr_tree_release(&b.tree);
 	free(b.groups);
 	free(b.arrays);

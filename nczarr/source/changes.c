@@ -55,17 +55,17 @@ int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n, struct
 
 /* ---- objects read lately ---- */
 
-static size_t slot_of(uint32_t array, uint64_t object)
+static size_t changes_slot_of(uint32_t array, uint64_t object)
 {
 	uint64_t h = (object ^ (uint64_t)array << 40) * 0x9e3779b97f4a7c15u;
 
 	return (size_t)(h >> 32) % ZR_RECENT;
 }
 
-/* read_slot - what is noted in a slot; false: nothing, or it is being written. Every access
+/* changes_read_slot - what is noted in a slot; false: nothing, or it is being written. Every access
  * orders itself: fences are not needed, and race detectors do not know them. */
-static bool read_slot(const struct zr_recent *r, uint32_t *array, uint64_t *object,
-		      uint64_t *version)
+static bool changes_read_slot(const struct zr_recent *r, uint32_t *array, uint64_t *object,
+			      uint64_t *version)
 {
 	uint32_t seq = atomic_load_explicit(&r->seq, memory_order_acquire);
 
@@ -82,15 +82,15 @@ uint64_t zr_recent_version(const struct zr_watch *w, uint32_t array, uint64_t ob
 	uint32_t a;
 	uint64_t o, version;
 
-	if (read_slot(&w->recent[slot_of(array, object)], &a, &o, &version) && a == array &&
-	    o == object)
+	if (changes_read_slot(&w->recent[changes_slot_of(array, object)], &a, &o, &version) &&
+	    a == array && o == object)
 		return version;
 	return 0;
 }
 
 void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_t version)
 {
-	struct zr_recent *r = &w->recent[slot_of(array, object)];
+	struct zr_recent *r = &w->recent[changes_slot_of(array, object)];
 	uint32_t seq = atomic_load_explicit(&r->seq, memory_order_relaxed);
 
 	if (seq % 2 != 0 || !atomic_compare_exchange_strong_explicit(&r->seq, &seq, seq + 1,
@@ -125,8 +125,8 @@ void zr_hold(struct source *src, bool on)
 	atomic_store(&zr_of(src)->held, on);
 }
 
-/* same - whether what is behind a key has this version; 0: nothing is. */
-static int same(struct zr_source *s, const char *key, uint64_t version, struct err *e)
+/* changes_same - whether what is behind a key has this version; 0: nothing is. */
+static int changes_same(struct zr_source *s, const char *key, uint64_t version, struct err *e)
 {
 	struct store_stat st = {.version = 0};
 	int rc = s->base.far ? store_fresh(s->store, key, &st, e)
@@ -177,9 +177,9 @@ static int in_place(const struct zr_source *s, struct err *e)
 	return 0;
 }
 
-/* confirm - that the tree is there now, after so many absences. Who comes second waits, and need
- * not ask. */
-static int confirm(struct zr_source *s, const struct zr_doc_seen *doc, struct err *e)
+/* changes_confirm - that the tree is there now, after so many absences. Who comes second waits, and
+ * need not ask. */
+static int changes_confirm(struct zr_source *s, const struct zr_doc_seen *doc, struct err *e)
 {
 	struct zr_watch *w = &s->data->watch;
 	uint64_t n = atomic_load(&s->store->absences);
@@ -188,7 +188,7 @@ static int confirm(struct zr_source *s, const struct zr_doc_seen *doc, struct er
 	(void)pthread_mutex_lock(&w->confirming);
 	if (atomic_load(&w->confirmed) < n) {
 		n = atomic_load(&s->store->absences);
-		rc = same(s, doc->key, doc->version, e);
+		rc = changes_same(s, doc->key, doc->version, e);
 		if (rc == 0)
 			atomic_store(&w->confirmed, n);
 	}
@@ -207,7 +207,7 @@ int zr_absent(struct zr_source *s, struct err *e)
 	if (atomic_load(&s->data->watch.confirmed) >= atomic_load(&s->store->absences))
 		return 0;
 	doc = main_doc(s);
-	return doc ? confirm(s, doc, e) : 0;
+	return doc ? changes_confirm(s, doc, e) : 0;
 }
 
 static int same_object(struct zr_source *s, uint32_t array, uint64_t object, uint64_t version,
@@ -217,7 +217,7 @@ static int same_object(struct zr_source *s, uint32_t array, uint64_t object, uin
 	char key[ZR_OBJECT_KEY];
 	int rc = p ? zr_object_name(p, object, key, e) : -EIO;
 
-	return rc ? rc : same(s, key, version, e);
+	return rc ? rc : changes_same(s, key, version, e);
 }
 
 static int check_recent(struct zr_source *s, struct err *e)
@@ -228,15 +228,15 @@ static int check_recent(struct zr_source *s, struct err *e)
 		uint64_t object, version;
 		uint32_t array;
 
-		if (read_slot(&s->data->watch.recent[i], &array, &object, &version))
+		if (changes_read_slot(&s->data->watch.recent[i], &array, &object, &version))
 			rc = same_object(s, array, object, version, e);
 	}
 	return rc;
 }
 
-/* check_dir - dirs[i], with what it costs. */
-static int check_dir(struct zr_source *s, size_t i, const struct zr_dir *d, size_t *cost,
-		     struct err *e)
+/* changes_check_dir - dirs[i], with what it costs. */
+static int changes_check_dir(struct zr_source *s, size_t i, const struct zr_dir *d,
+			     size_t *cost, struct err *e)
 {
 	struct zr_watch *w = &s->data->watch;
 	uint64_t coords[DS_RANK_MAX];
@@ -253,7 +253,7 @@ static int check_dir(struct zr_source *s, size_t i, const struct zr_dir *d, size
 	if (!d->young) {
 		zr_unravel(d->level, p->grid, d->prefix, coords);
 		rc = zr_level_key(p->meta, coords, d->level, key, e);
-		return rc ? rc : same(s, key, d->version, e);
+		return rc ? rc : changes_same(s, key, d->version, e);
 	}
 	*cost += LISTING_ASKS;
 	rc = zr_list_again(s, p, d, &young, e);
@@ -276,7 +276,7 @@ static int poll_far(struct zr_source *s, struct err *e)
 			continue;
 		roots++;
 		first = i;
-		rc = same(s, s->seen[i].key, s->seen[i].version, e);
+		rc = changes_same(s, s->seen[i].key, s->seen[i].version, e);
 	}
 	for (size_t i = 0; !rc && i < s->n_seen; i++) {
 		(void)pthread_mutex_lock(&w->lock);
@@ -284,7 +284,7 @@ static int poll_far(struct zr_source *s, struct err *e)
 		w->cursor = at + 1;
 		(void)pthread_mutex_unlock(&w->lock);
 		if (s->seen[at].version != 0 && (at > first || strchr(s->seen[at].key, '/')))
-			return same(s, s->seen[at].key, s->seen[at].version, e);
+			return changes_same(s, s->seen[at].key, s->seen[at].version, e);
 	}
 	return rc;
 }
@@ -315,9 +315,9 @@ int zr_poll(struct source *src, struct err *e)
 		if (total == 0)
 			break;
 		if (i < s->n_seen)
-			rc = same(s, s->seen[i].key, s->seen[i].version, e);
+			rc = changes_same(s, s->seen[i].key, s->seen[i].version, e);
 		else
-			rc = check_dir(s, i - s->n_seen, &d, &asked, e);
+			rc = changes_check_dir(s, i - s->n_seen, &d, &asked, e);
 	}
 	return rc;
 }

@@ -30,14 +30,14 @@ struct lister {
 	struct err *e;
 };
 
-static int unreadable(const char *key, const char *name, struct err *e)
+static int chunk_list_unreadable(const char *key, const char *name, struct err *e)
 {
 	return err_set(e, -EIO, "'%.*s%s%s' is there and cannot be read", LONG, key,
 		       key[0] && name[0] ? "/" : "", name);
 }
 
-/* add_dir - look at this one later. */
-static bool add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
+/* chunk_list_add_dir - look at this one later. */
+static bool chunk_list_add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
 {
 	struct zr_dir *d;
 
@@ -60,9 +60,9 @@ static bool add_dir(struct lister *l, uint64_t prefix, const struct store_stat *
 	return true;
 }
 
-/* linear_of - number of what is called `name` in the directory that is listed: of an object, or
- * of a directory among those of the next level. */
-static bool linear_of(const struct lister *l, const char *name, uint64_t *ret)
+/* chunk_list_linear_of - number of what is called `name` in the directory that is listed: of an
+ * object, or of a directory among those of the next level. */
+static bool chunk_list_linear_of(const struct lister *l, const char *name, uint64_t *ret)
 {
 	const struct zr_place *p = l->is;
 	uint64_t v;
@@ -79,12 +79,13 @@ static bool is_leaf(const struct lister *l)
 	return !zr_is_nested(l->is->meta) || l->at.level + 1u >= l->is->meta->rank;
 }
 
-static bool emit(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool chunk_list_emit(void *arg, const char *name, bool is_dir,
+			    const struct store_stat *st)
 {
 	struct lister *l = arg;
 	uint64_t linear, size;
 
-	if (!linear_of(l, name, &linear))
+	if (!chunk_list_linear_of(l, name, &linear))
 		return true;
 	if (is_leaf(l)) {
 		size = is_dir || (st && st->odd) ? ZR_ODD : st ? st->size : 0;
@@ -94,17 +95,17 @@ static bool emit(void *arg, const char *name, bool is_dir, const struct store_st
 	}
 	if (is_dir) {
 		l->at.count++;
-		return add_dir(l, linear, st);
+		return chunk_list_add_dir(l, linear, st);
 	}
 	if (!st->odd)
 		return true; /* a file has no chunks below it */
 	/* a link that leads nowhere: chunks may be behind it */
-	l->rc = unreadable(l->key, name, l->e);
+	l->rc = chunk_list_unreadable(l->key, name, l->e);
 	return false;
 }
 
-/* list_one - dirs[i], whose version is known. */
-static int list_one(struct zr_source *s, struct lister *l, size_t i, struct err *e)
+/* chunk_list_list_one - dirs[i], whose version is known. */
+static int chunk_list_list_one(struct zr_source *s, struct lister *l, size_t i, struct err *e)
 {
 	const struct zr_place *p = l->is;
 	uint64_t coords[DS_RANK_MAX];
@@ -115,7 +116,8 @@ static int list_one(struct zr_source *s, struct lister *l, size_t i, struct err 
 	rc = zr_level_key(p->meta, coords, l->at.level, l->key, e);
 	if (rc)
 		return rc;
-	rc = store_list(s->store, l->key, l->table->sized || !is_leaf(l), emit, l, e);
+	rc = store_list(s->store, l->key, l->table->sized || !is_leaf(l), chunk_list_emit, l,
+			e);
 	if (l->rc)
 		return l->rc;
 	if (rc && rc != -ENOENT)
@@ -141,7 +143,7 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 		return rc;
 	*ret_there = rc == 0 && st.is_dir;
 	if (rc == 0 && st.odd)
-		return unreadable(l->key, "", e);
+		return chunk_list_unreadable(l->key, "", e);
 	if (rc == 0) {
 		d.version = st.version;
 		d.young = zr_is_racy(&st);
@@ -158,7 +160,7 @@ static int list_tree(struct zr_source *s, struct lister *l, struct err *e)
 	int rc = first_dir(s, l, &there, e);
 
 	for (size_t i = 0; !rc && there && i < l->n_dirs; i++)
-		rc = list_one(s, l, i, e);
+		rc = chunk_list_list_one(s, l, i, e);
 	return rc;
 }
 
@@ -189,7 +191,8 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 	return 0;
 }
 
-static bool emit_deep(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool chunk_list_emit_deep(void *arg, const char *name, bool is_dir,
+				 const struct store_stat *st)
 {
 	struct lister *l = arg;
 	const struct zr_place *p = l->is;
@@ -208,7 +211,7 @@ static bool emit_deep(void *arg, const char *name, bool is_dir, const struct sto
 static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
 {
 	struct err why = ERR_INIT;
-	int rc = store_list_deep(s->store, l->is->meta->key, emit_deep, l, &why);
+	int rc = store_list_deep(s->store, l->is->meta->key, chunk_list_emit_deep, l, &why);
 
 	if (l->rc)
 		return l->rc;
@@ -253,7 +256,7 @@ static bool emit_again(void *arg, const char *name, bool is_dir, const struct st
 	uint64_t linear;
 
 	(void)st;
-	if (!linear_of(l, name, &linear) || (!is_leaf(l) && !is_dir))
+	if (!chunk_list_linear_of(l, name, &linear) || (!is_leaf(l) && !is_dir))
 		return true;
 	l->at.count++;
 	if (is_leaf(l) && !zr_table_get(&l->is->table, linear, NULL))
@@ -319,7 +322,7 @@ void zr_table_release(struct zr_table *t)
 	t->list = NULL;
 }
 
-static int too_large(const struct zr_table *t, struct err *e)
+static int chunk_list_too_large(const struct zr_table *t, struct err *e)
 {
 	return err_set(e, -ERANGE,
 		       "the table of %" PRIu64 " chunks of %" PRIu64
@@ -335,11 +338,11 @@ static uint64_t full_bytes(const struct zr_table *t)
 	return t->total > UINT64_MAX / 4 ? UINT64_MAX : t->total * 4;
 }
 
-/* widen - sizes of 64 bits from now on. */
-static int widen(struct zr_table *t, struct err *e)
+/* chunk_list_widen - sizes of 64 bits from now on. */
+static int chunk_list_widen(struct zr_table *t, struct err *e)
 {
 	if (t->total > t->max_bytes / 12) /* both are there for a moment */
-		return too_large(t, e);
+		return chunk_list_too_large(t, e);
 	t->large = alloc_array((size_t)t->total, sizeof(*t->large));
 	if (!t->large)
 		return err_nomem(e);
@@ -360,7 +363,7 @@ static int put_full(struct zr_table *t, uint64_t linear, uint64_t size, struct e
 		return 0;
 	}
 	if (t->small && size >= ODD32 && size != ZR_ODD) {
-		int rc = widen(t, e);
+		int rc = chunk_list_widen(t, e);
 
 		if (rc)
 			return rc;
@@ -395,8 +398,8 @@ static int make_full(struct zr_table *t, struct err *e)
 	return rc;
 }
 
-/* make_room - for one more: in the list, or by giving the list up. */
-static int make_room(struct zr_table *t, struct err *e)
+/* chunk_list_make_room - for one more: in the list, or by giving the list up. */
+static int chunk_list_make_room(struct zr_table *t, struct err *e)
 {
 	uint64_t have = t->cap * sizeof(*t->list), full = full_bytes(t);
 	uint64_t want = t->cap ? 2 * have : 64 * sizeof(*t->list), most;
@@ -408,7 +411,7 @@ static int make_room(struct zr_table *t, struct err *e)
 	most = have <= t->max_bytes ? t->max_bytes - have : 0; /* both are there for a moment */
 	want = u64_min(want, most);
 	if (want / sizeof(*t->list) <= t->cap)
-		return too_large(t, e);
+		return chunk_list_too_large(t, e);
 	grown = realloc(t->list, (size_t)want);
 	if (!grown)
 		return err_nomem(e);
@@ -423,7 +426,7 @@ int zr_table_add(struct zr_table *t, uint64_t linear, uint64_t size, struct err 
 	int rc;
 
 	if (!full && t->n == t->cap) {
-		rc = make_room(t, e);
+		rc = chunk_list_make_room(t, e);
 		if (rc)
 			return rc;
 		full = !t->list;
@@ -440,7 +443,7 @@ int zr_table_add(struct zr_table *t, uint64_t linear, uint64_t size, struct err 
 	return 0;
 }
 
-static int by_linear(const void *a, const void *b)
+static int chunk_list_by_linear(const void *a, const void *b)
 {
 	uint64_t x = ((const struct zr_entry *)a)->linear;
 	uint64_t y = ((const struct zr_entry *)b)->linear;
@@ -454,7 +457,7 @@ static void fit_list(struct zr_table *t)
 	struct zr_entry *fit;
 
 	if (!t->sorted)
-		qsort(t->list, (size_t)t->n, sizeof(*t->list), by_linear);
+		qsort(t->list, (size_t)t->n, sizeof(*t->list), chunk_list_by_linear);
 	t->sorted = true;
 	fit = realloc(t->list, (size_t)t->n * sizeof(*t->list));
 	t->list = fit ? fit : t->list;
@@ -472,8 +475,8 @@ void zr_table_end(struct zr_table *t)
 	metrics_gauge_add(G_MEM_INDEX, (int64_t)t->counted);
 }
 
-/* lower - place of the first entry at or after linear; n when there is none. */
-static size_t lower(const struct zr_table *t, uint64_t linear)
+/* chunk_list_lower - place of the first entry at or after linear; n when there is none. */
+static size_t chunk_list_lower(const struct zr_table *t, uint64_t linear)
 {
 	size_t from = 0, to = (size_t)t->n;
 
@@ -509,7 +512,7 @@ bool zr_table_get(const struct zr_table *t, uint64_t linear, uint64_t *ret_size)
 		if (size == NONE64)
 			return false;
 	} else {
-		at = lower(t, linear);
+		at = chunk_list_lower(t, linear);
 		if (at == t->n || t->list[at].linear != linear)
 			return false;
 		size = t->list[at].size;
@@ -542,7 +545,7 @@ bool zr_table_next(const struct zr_table *t, uint64_t from, uint64_t *ret)
 	if (t->bits)
 		return next_bit(t, from, ret);
 	if (t->list) {
-		at = lower(t, from);
+		at = chunk_list_lower(t, from);
 		if (at == t->n)
 			return false;
 		*ret = t->list[at].linear;

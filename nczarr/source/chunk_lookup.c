@@ -82,8 +82,9 @@ void zr_data_free(struct zr_data *d)
 
 /* ---- making a place ---- */
 
-/* misfit - the model and the documents disagree: somebody's error, not the dataset's. */
-static int misfit(const struct ds_array *a, const char *what, struct err *e)
+/* chunk_lookup_misfit - the model and the documents disagree: somebody's error, not the
+ * dataset's. */
+static int chunk_lookup_misfit(const struct ds_array *a, const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG, "'%s': the model does not fit its document: %s", a->name,
 		       what);
@@ -123,7 +124,7 @@ static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct
 		uint64_t len = d < a->rank ? a->chunk[d] : 1, stored = p->array->stored[d];
 
 		if (len > stored)
-			return misfit(a, "a chunk is longer than stored", e);
+			return chunk_lookup_misfit(a, "a chunk is longer than stored", e);
 		p->as_is = p->as_is && len == stored && (!m->order || m->order[d] == d);
 		if (ckd_mul(&p->n_elems, p->n_elems, stored))
 			return err_set(e, -ERANGE, "'%s': too many elements in a chunk",
@@ -133,13 +134,16 @@ static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct
 	    p->stored_bytes > PTRDIFF_MAX)
 		return err_set(e, -ERANGE, "'%s': too many bytes in a chunk", m->key);
 	if (dt_is_vlen(&a->type))
-		return m->vlen == ZR_VLEN_NONE ? misfit(a, "elements have a size", e) : 0;
+		return m->vlen == ZR_VLEN_NONE
+			       ? chunk_lookup_misfit(a, "elements have a size", e)
+			       : 0;
 	if (m->dtype.conv != ZR_FIELDS && m->dtype.stored != a->type.size)
-		return misfit(a, "the size of an element", e);
+		return chunk_lookup_misfit(a, "the size of an element", e);
 	return 0;
 }
 
-static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, struct err *e)
+static int chunk_lookup_fill_place(struct zr_source *s, uint32_t array, struct zr_place *p,
+				   struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	const struct zr_meta *m = p->meta;
@@ -148,7 +152,7 @@ static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, s
 
 	/* a scalar of the model may be stored as one element of an axis */
 	if (a->rank > m->rank || (a->rank < m->rank - m->tail && a->rank > 0))
-		rc = misfit(a, "the number of axes", e);
+		rc = chunk_lookup_misfit(a, "the number of axes", e);
 	if (!rc)
 		rc = count_objects(m, p, e);
 	if (!rc)
@@ -164,7 +168,8 @@ static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, s
 	return zr_list_objects(s, array, p, &p->table, e);
 }
 
-static struct zr_place *make_place(struct zr_source *s, uint32_t array, struct err *e)
+static struct zr_place *chunk_lookup_make_place(struct zr_source *s, uint32_t array,
+						struct err *e)
 {
 	const struct zr_array *x = &s->arrays[array];
 	struct err why = ERR_INIT;
@@ -179,7 +184,7 @@ static struct zr_place *make_place(struct zr_source *s, uint32_t array, struct e
 	p->array = x;
 	p->grid = p->mem;
 	p->per = p->mem + x->meta->rank;
-	p->rc = fill_place(s, array, p, &why);
+	p->rc = chunk_lookup_fill_place(s, array, p, &why);
 	if (p->rc == 0)
 		return p;
 	if (p->rc == -EBADMSG || p->rc == -ERANGE) {
@@ -214,7 +219,7 @@ static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct e
 		(void)err_set(e, rc, "given up while chunks are listed");
 		return NULL;
 	}
-	p = make_place(s, array, e);
+	p = chunk_lookup_make_place(s, array, e);
 	(void)pthread_mutex_lock(&d->load);
 	if (p)
 		atomic_store_explicit(slot, p, memory_order_release);
@@ -282,8 +287,9 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 	return rc;
 }
 
-/* ready - the place of an array whose chunks can be read; NULL with e set. */
-static const struct zr_place *ready(struct zr_source *s, uint32_t array, struct err *e)
+/* chunk_lookup_ready - the place of an array whose chunks can be read; NULL with e set. */
+static const struct zr_place *chunk_lookup_ready(struct zr_source *s, uint32_t array,
+						 struct err *e)
 {
 	const char *why = s->base.ds.arrays[array].unreadable;
 
@@ -304,7 +310,7 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 	int rc;
 
 	e = e ? e : &own;
-	p = ready(s, array, e);
+	p = chunk_lookup_ready(s, array, e);
 	if (!p)
 		return e->code;
 	rc = zr_find(s, array, p, linear, &x, e);
@@ -324,8 +330,9 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 
 /* ---- the next one ---- */
 
-/* carry - from coordinates whose axis d - 1 was counted up: into the grid again. false: beyond. */
-static bool carry(const struct ds_array *a, uint64_t *at, uint32_t d)
+/* chunk_lookup_carry - from coordinates whose axis d - 1 was counted up: into the grid again.
+ * false: beyond. */
+static bool chunk_lookup_carry(const struct ds_array *a, uint64_t *at, uint32_t d)
 {
 	for (; d > 0 && at[d - 1] >= a->grid[d - 1]; d--) {
 		if (d == 1)
@@ -336,7 +343,7 @@ static bool carry(const struct ds_array *a, uint64_t *at, uint32_t d)
 	return d > 0;
 }
 
-static bool equal(const uint64_t *x, const uint64_t *y, uint32_t n)
+static bool chunk_lookup_equal(const uint64_t *x, const uint64_t *y, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (x[i] != y[i])
@@ -344,12 +351,12 @@ static bool equal(const uint64_t *x, const uint64_t *y, uint32_t n)
 	return true;
 }
 
-/* skip - move `at`, the coordinates of a chunk, to the first one at or after it that is in an
- * object that is there. Objects are in an order of their own, a chunk's next row may be in an
- * object that came before: so axis by axis, whether anything is left under the axes before.
+/* chunk_lookup_skip - move `at`, the coordinates of a chunk, to the first one at or after it that
+ * is in an object that is there. Objects are in an order of their own, a chunk's next row may be in
+ * an object that came before: so axis by axis, whether anything is left under the axes before.
  * ret_object: that object. false: there is none. */
-static bool skip(const struct ds_array *a, const struct zr_place *p, const struct zr_table *t,
-		 uint64_t *at, uint64_t *ret_object)
+static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p,
+			      const struct zr_table *t, uint64_t *at, uint64_t *ret_object)
 {
 	uint64_t from[DS_RANK_MAX] = {0}, found[DS_RANK_MAX];
 	uint32_t rank = a->rank, d = 0;
@@ -364,11 +371,11 @@ static bool skip(const struct ds_array *a, const struct zr_place *p, const struc
 		if (from[d] < p->grid[d] &&
 		    zr_table_next(t, zr_ravel(rank, p->grid, from), ret_object)) {
 			zr_unravel(rank, p->grid, *ret_object, found);
-			if (equal(found, from, d + 1)) {
+			if (chunk_lookup_equal(found, from, d + 1)) {
 				d++;
 				continue;
 			}
-			if (equal(found, from, d)) { /* further along this axis */
+			if (chunk_lookup_equal(found, from, d)) { /* further along this axis */
 				at[d] = found[d] * p->per[d];
 				for (uint32_t k = d + 1; k < rank; k++)
 					at[k] = 0;
@@ -381,7 +388,7 @@ static bool skip(const struct ds_array *a, const struct zr_place *p, const struc
 		if (d == 0)
 			return false;
 		at[d - 1]++;
-		if (!carry(a, at, d))
+		if (!chunk_lookup_carry(a, at, d))
 			return false;
 		d = 0;
 	}
@@ -399,7 +406,7 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 
 	for (; from < a->n_chunks; from++) {
 		ds_chunk_coords(a, from, at);
-		if (!skip(a, p, t, at, &object))
+		if (!chunk_lookup_skip(a, p, t, at, &object))
 			break;
 		if (p->far)
 			zr_remote_want_indexes(s, array, p, t, object);
@@ -427,7 +434,7 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 	int rc;
 
 	e = e ? e : &own;
-	p = ready(s, array, e);
+	p = chunk_lookup_ready(s, array, e);
 	if (!p)
 		return e->code;
 	if (src->unlisted) { /* any may be there */

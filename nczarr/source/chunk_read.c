@@ -85,9 +85,10 @@ void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 
 /* ---- objects ---- */
 
-/* gone - -ESTALE when x's object is not the one that was listed, as far as its size tells. */
-static int gone(struct zr_source *s, const struct zr_place *p, const struct chunk_location *x,
-		const char *key, struct err *e)
+/* chunk_read_gone - -ESTALE when x's object is not the one that was listed, as far as its size
+ * tells. */
+static int chunk_read_gone(struct zr_source *s, const struct zr_place *p,
+			   const struct chunk_location *x, const char *key, struct err *e)
 {
 	struct store_stat st;
 	int rc = store_stat(s->store, key, &st, NULL);
@@ -111,19 +112,20 @@ int zr_object_blame(struct zr_source *s, const struct zr_place *p,
 	int rc = zr_object_name(p, x->object, key, e);
 
 	if (!rc)
-		rc = gone(s, p, x, key, e);
+		rc = chunk_read_gone(s, p, x, key, e);
 	return rc ? rc : err_wrap(e, code, "'%.*s'", LONG, key);
 }
 
-/* failed - the code for an object that the store could not read: it is there, so it is never
- * absent. The store's text names the key. */
-static int failed(struct zr_source *s, const struct zr_place *p, const struct chunk_location *x,
-		  const char *key, int code, struct err *e)
+/* chunk_read_failed - the code for an object that the store could not read: it is there, so it is
+ * never absent. The store's text names the key. */
+static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
+			     const struct chunk_location *x, const char *key, int code,
+			     struct err *e)
 {
 	int rc = 0;
 
 	if (!p->far)
-		rc = gone(s, p, x, key, e);
+		rc = chunk_read_gone(s, p, x, key, e);
 	else if (code == -ENOENT) /* asking again may take as long as the failure did */
 		rc = err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
 			     key);
@@ -137,7 +139,7 @@ static int failed(struct zr_source *s, const struct zr_place *p, const struct ch
 	return code;
 }
 
-static int changed(const char *key, struct err *e)
+static int chunk_read_changed(const char *key, struct err *e)
 {
 	return err_set(e, -ESTALE, "'%.*s' was changed while it was read", LONG, key);
 }
@@ -154,9 +156,9 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 		return rc;
 	rc = store_read(s->store, key, off, out, len, &version, e);
 	if (rc)
-		return failed(s, p, x, key, rc, e);
+		return chunk_read_failed(s, p, x, key, rc, e);
 	if (!zr_version_agree(s->data, array, p, x->object, version))
-		return changed(key, e);
+		return chunk_read_changed(key, e);
 	if (ret_version)
 		*ret_version = version;
 	return 0;
@@ -187,10 +189,10 @@ static int far_get(struct zr_source *s, uint32_t array, const struct zr_place *p
 	return zr_object_read(s, array, p, x, 0, to, (size_t)x->size, NULL, e);
 }
 
-/* object_get - a whole object, however long it is, into m->stored. */
-static int object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		      const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
-		      struct err *e)
+/* chunk_read_object_get - a whole object, however long it is, into m->stored. */
+static int chunk_read_object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
+				 const struct chunk_location *x, uint64_t limit,
+				 struct zr_scratch *m, struct err *e)
 {
 	struct store_stat st;
 	uint64_t before = 0;
@@ -209,14 +211,14 @@ static int object_get(struct zr_source *s, uint32_t array, const struct zr_place
 		rc = err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
 			     limit);
 	else if (rc)
-		rc = failed(s, p, x, key, rc, e);
+		rc = chunk_read_failed(s, p, x, key, rc, e);
 	/* the same before and behind the read: these bytes are of that version */
 	else if (before != 0) {
 		rc = store_stat(s->store, key, &st, e);
 		if (rc == -ENOENT ||
 		    (rc == 0 && (st.version != before ||
 				 !zr_version_agree(s->data, array, p, x->object, before))))
-			rc = changed(key, e);
+			rc = chunk_read_changed(key, e);
 	}
 	return rc;
 }
@@ -231,7 +233,7 @@ int chunk_location_bytes(struct zr_source *s, uint32_t array, const struct zr_pl
 
 	if (x->where == ZR_OBJECT) {
 		rc = p->far ? far_get(s, array, p, x, limit, m, e)
-			    : object_get(s, array, p, x, limit, m, e);
+			    : chunk_read_object_get(s, array, p, x, limit, m, e);
 		*ret = m->stored.data;
 		*ret_len = m->stored.len;
 		return rc;
@@ -284,9 +286,10 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 
 /* ---- elements ---- */
 
-/* convert - decoded elements in the stored order to the model's elements. */
-static int convert(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
-		   struct zr_scratch *m, uint8_t *out, size_t len, struct err *e)
+/* chunk_read_convert - decoded elements in the stored order to the model's elements. */
+static int chunk_read_convert(const struct ds_array *a, const struct zr_place *p,
+			      const uint8_t *in, struct zr_scratch *m, uint8_t *out, size_t len,
+			      struct err *e)
 {
 	const struct zr_dtype *t = &p->meta->dtype;
 	uint64_t n = len / a->type.size;
@@ -306,9 +309,9 @@ static int convert(const struct ds_array *a, const struct zr_place *p, const uin
 	return 0;
 }
 
-static int read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		      const struct chunk_location *x, struct zr_scratch *m, uint8_t *out,
-		      size_t len, struct err *e)
+static int chunk_read_read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
+				 const struct chunk_location *x, struct zr_scratch *m,
+				 uint8_t *out, size_t len, struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	size_t whole = (size_t)p->stored_bytes, n;
@@ -327,7 +330,7 @@ static int read_found(struct zr_source *s, uint32_t array, const struct zr_place
 	rc = codec_chain_decode(&p->meta->chain, 0, p->meta->dtype.stored, in, n, elems, whole,
 				m->codec, e);
 	if (!rc && !p->as_is)
-		rc = convert(a, p, elems, m, out, len, e);
+		rc = chunk_read_convert(a, p, elems, m, out, len, e);
 	return rc ? zr_object_blame(s, p, x, rc, e) : 0;
 }
 
@@ -351,7 +354,7 @@ int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 		return 0;
 	}
 	m = zr_scratch_take(s->data);
-	rc = m ? read_found(s, array, p, &x, m, out, len, e) : err_nomem(e);
+	rc = m ? chunk_read_read_found(s, array, p, &x, m, out, len, e) : err_nomem(e);
 	if (m)
 		zr_scratch_give(s->data, m);
 	zr_spot_release(&x);

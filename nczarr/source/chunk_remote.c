@@ -41,12 +41,13 @@ void zr_remote_free(struct zr_remote *f)
 	free(f);
 }
 
-static const struct zr_table *table_of(const struct zr_place *p)
+static const struct zr_table *chunk_remote_table_of(const struct zr_place *p)
 {
 	return atomic_load_explicit(&p->far->table, memory_order_acquire);
 }
 
-static int list(struct zr_source *s, uint32_t array, const struct zr_place *p, struct err *e)
+static int chunk_remote_list(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			     struct err *e)
 {
 	struct zr_table *t = alloc_array(1, sizeof(*t));
 	int rc;
@@ -67,21 +68,21 @@ int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *
 {
 	int rc = 0;
 
-	if (!table_of(p)) {
+	if (!chunk_remote_table_of(p)) {
 		(void)pthread_mutex_lock(&p->far->lock);
-		if (!table_of(p))
-			rc = list(s, array, p, e);
+		if (!chunk_remote_table_of(p))
+			rc = chunk_remote_list(s, array, p, e);
 		(void)pthread_mutex_unlock(&p->far->lock);
 	}
 	if (rc == 0)
-		*ret = table_of(p);
+		*ret = chunk_remote_table_of(p);
 	return rc;
 }
 
 /* ---- what is asked for early ---- */
 
-/* wants - ranges of one call; keys are its own. */
-struct wants {
+/* chunk_remote_wants - ranges of one call; keys are its own. */
+struct chunk_remote_wants {
 	struct zr_source *s;
 	const struct zr_place *p;
 	struct store_range r[WANT_MAX];
@@ -89,7 +90,7 @@ struct wants {
 	size_t n;
 };
 
-static void flush(struct wants *w)
+static void chunk_remote_flush(struct chunk_remote_wants *w)
 {
 	if (w->n)
 		store_want(w->s->store, w->r, w->n);
@@ -97,15 +98,17 @@ static void flush(struct wants *w)
 		free(w->keys[--w->n]);
 }
 
-/* add - a range of an object. What there is no memory for is read when it is wanted. */
-static void add(struct wants *w, uint64_t object, uint64_t off, uint64_t len)
+/* chunk_remote_add - a range of an object. What there is no memory for is read when it is
+ * wanted. */
+static void chunk_remote_add(struct chunk_remote_wants *w, uint64_t object, uint64_t off,
+			     uint64_t len)
 {
 	char key[ZR_OBJECT_KEY], *copy;
 
 	if (len == 0 || zr_object_name(w->p, object, key, NULL))
 		return;
 	if (w->n == WANT_MAX)
-		flush(w);
+		chunk_remote_flush(w);
 	copy = strdup(key);
 	if (!copy)
 		return;
@@ -114,11 +117,12 @@ static void add(struct wants *w, uint64_t object, uint64_t off, uint64_t len)
 }
 
 /* add_index - the part of a shard that its index is in. */
-static void add_index(struct wants *w, uint64_t object)
+static void add_index(struct chunk_remote_wants *w, uint64_t object)
 {
 	const struct zr_shard *sh = w->p->meta->shard;
 
-	add(w, object, sh->index_first ? 0 : UINT64_MAX, u64_max(sh->index_bytes, TAIL));
+	chunk_remote_add(w, object, sh->index_first ? 0 : UINT64_MAX,
+			 u64_max(sh->index_bytes, TAIL));
 }
 
 static bool has_index(const struct zr_place *p)
@@ -126,23 +130,23 @@ static bool has_index(const struct zr_place *p)
 	return p->meta->shard && p->meta->shard->outer.n == 0;
 }
 
-/* add_chunk - what reading a chunk will ask for. at: its coordinates. last: the object of the one
- * before; one that is wanted as a whole is wanted once. */
-static void add_chunk(struct wants *w, uint32_t array, const uint64_t *at, uint64_t object,
-		      uint64_t *last)
+/* chunk_remote_add_chunk - what reading a chunk will ask for. at: its coordinates. last: the object
+ * of the one before; one that is wanted as a whole is wanted once. */
+static void chunk_remote_add_chunk(struct chunk_remote_wants *w, uint32_t array,
+				   const uint64_t *at, uint64_t object, uint64_t *last)
 {
 	uint64_t slot, off, len;
 	struct zr_at shard;
 
 	if (!has_index(w->p)) {
 		if (object != *last)
-			add(w, object, 0, UINT64_MAX);
+			chunk_remote_add(w, object, 0, UINT64_MAX);
 	} else {
 		zr_shard_at(w->s, array, w->p, at, &shard, &slot);
 		if (zr_shard_known(w->s, &shard, slot, &off, &len)) {
 			/* a shard within: that much of it that is no index is wanted later */
 			if (len != UINT64_MAX && off <= INT64_MAX && len <= INT64_MAX)
-				add(w, object, off, len);
+				chunk_remote_add(w, object, off, len);
 		} else if (object != *last) {
 			add_index(w, object);
 		}
@@ -150,9 +154,9 @@ static void add_chunk(struct wants *w, uint32_t array, const uint64_t *at, uint6
 	*last = object;
 }
 
-/* object_of - the object that a chunk is in; false: none can be. */
-static bool object_of(const struct ds_array *a, const struct zr_place *p, uint64_t linear,
-		      uint64_t *at, uint64_t *ret)
+/* chunk_remote_object_of - the object that a chunk is in; false: none can be. */
+static bool chunk_remote_object_of(const struct ds_array *a, const struct zr_place *p,
+				   uint64_t linear, uint64_t *at, uint64_t *ret)
 {
 	uint64_t coords[DS_RANK_MAX];
 
@@ -171,8 +175,8 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 	struct zr_source *s = zr_of(src);
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
-	const struct zr_table *t = p && p->far ? table_of(p) : NULL;
-	struct wants *w = p ? alloc_array(1, sizeof(*w)) : NULL;
+	const struct zr_table *t = p && p->far ? chunk_remote_table_of(p) : NULL;
+	struct chunk_remote_wants *w = p ? alloc_array(1, sizeof(*w)) : NULL;
 	uint64_t last = UINT64_MAX;
 
 	if (!w)
@@ -182,11 +186,12 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at[DS_RANK_MAX] = {0}, object;
 
-		if (linear[i] < a->n_chunks && object_of(a, p, linear[i], at, &object) &&
+		if (linear[i] < a->n_chunks &&
+		    chunk_remote_object_of(a, p, linear[i], at, &object) &&
 		    (!t || zr_table_get(t, object, NULL)))
-			add_chunk(w, array, at, object, &last);
+			chunk_remote_add_chunk(w, array, at, object, &last);
 	}
-	flush(w);
+	chunk_remote_flush(w);
 	free(w);
 }
 
@@ -198,7 +203,7 @@ void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 	uint64_t at[DS_RANK_MAX] = {0}, object;
 	char key[ZR_OBJECT_KEY];
 
-	if (p && linear < a->n_chunks && object_of(a, p, linear, at, &object) &&
+	if (p && linear < a->n_chunks && chunk_remote_object_of(a, p, linear, at, &object) &&
 	    zr_object_name(p, object, key, NULL) == 0)
 		store_forget(s->store, key);
 }
@@ -206,7 +211,7 @@ void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
 			    const struct zr_table *t, uint64_t object)
 {
-	struct wants *w = has_index(p) ? alloc_array(1, sizeof(*w)) : NULL;
+	struct chunk_remote_wants *w = has_index(p) ? alloc_array(1, sizeof(*w)) : NULL;
 	uint64_t coords[DS_RANK_MAX], slot, off, len;
 
 	if (!w)
@@ -226,7 +231,7 @@ void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr
 			break; /* the next ones are asked for when the first is missing */
 		object++;
 	}
-	flush(w);
+	chunk_remote_flush(w);
 	free(w);
 }
 
@@ -239,7 +244,7 @@ static void want_index(struct zr_source *s, uint32_t array, const struct zr_plac
 {
 	uint64_t slot, off, len;
 	struct zr_at shard;
-	struct wants *w;
+	struct chunk_remote_wants *w;
 
 	zr_shard_at(s, array, p, at, &shard, &slot);
 	if (zr_shard_known(s, &shard, slot, &off, &len))
@@ -250,14 +255,14 @@ static void want_index(struct zr_source *s, uint32_t array, const struct zr_plac
 	w->s = s;
 	w->p = p;
 	add_index(w, object);
-	flush(w);
+	chunk_remote_flush(w);
 	free(w);
 }
 
 int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		   const uint64_t *at, struct chunk_location *x, bool *ret_there, struct err *e)
 {
-	const struct zr_table *t = table_of(p);
+	const struct zr_table *t = chunk_remote_table_of(p);
 	struct err why = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
 	struct store_stat st;

@@ -90,7 +90,7 @@ int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, u
 
 /* ---- codec_conf over JSON ---- */
 
-static int get_integer(void *arg, const char *member, int64_t *ret)
+static int codecs_get_integer(void *arg, const char *member, int64_t *ret)
 {
 	const json_t *v = json_get(arg, member);
 	struct ds_text s;
@@ -108,14 +108,14 @@ static int get_integer(void *arg, const char *member, int64_t *ret)
 	return 0;
 }
 
-static int get_real(void *arg, const char *member, double *ret)
+static int codecs_get_real(void *arg, const char *member, double *ret)
 {
 	const json_t *v = json_get(arg, member);
 
 	return json_kind(v) == JSON_IS_NULL ? -ENOENT : json_double(v, ret);
 }
 
-static int get_text(void *arg, const char *member, const char **ret)
+static int codecs_get_text(void *arg, const char *member, const char **ret)
 {
 	const json_t *v = json_get(arg, member);
 	struct ds_text s;
@@ -128,7 +128,7 @@ static int get_text(void *arg, const char *member, const char **ret)
 	return 0;
 }
 
-static int get_boolean(void *arg, const char *member, bool *ret)
+static int codecs_get_boolean(void *arg, const char *member, bool *ret)
 {
 	const json_t *v = json_get(arg, member);
 
@@ -142,7 +142,7 @@ static int get_boolean(void *arg, const char *member, bool *ret)
 
 /* ---- chains ---- */
 
-static enum codec_class class_of(const struct dtype *t)
+static enum codec_class codecs_class_of(const struct dtype *t)
 {
 	switch (t->kind) {
 	case DT_BOOL:
@@ -159,7 +159,7 @@ static enum codec_class class_of(const struct dtype *t)
 
 bool zr_codec_array(const struct zr_meta *m, const uint64_t *chunk, struct codec_array *ret)
 {
-	*ret = (struct codec_array){.class = class_of(&m->dtype.type),
+	*ret = (struct codec_array){.class = codecs_class_of(&m->dtype.type),
 				    .elem_size = m->dtype.stored,
 				    .big_endian = m->dtype.type.big_endian,
 				    .rank = m->rank,
@@ -222,10 +222,10 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 			       .elem_size = of->elem_size,
 			       .array = of->array,
 			       .shape = of->shape,
-			       .integer = get_integer,
-			       .real = get_real,
-			       .text = get_text,
-			       .boolean = get_boolean};
+			       .integer = codecs_get_integer,
+			       .real = codecs_get_real,
+			       .text = codecs_get_text,
+			       .boolean = codecs_get_boolean};
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
 	struct codec_spec *spec = &s->v[s->n];
 	struct err inner = ERR_INIT;
@@ -283,7 +283,7 @@ static int v2_unreadable(struct adding *ad, const char *why)
 	return 0;
 }
 
-static int id_of(const json_t *v, const char *what, struct ds_text *ret, struct err *e)
+static int codecs_id_of(const json_t *v, const char *what, struct ds_text *ret, struct err *e)
 {
 	if (!json_text_of(json_get(v, "id"), ret) || ret->len == 0 ||
 	    memchr(ret->s, '\0', ret->len))
@@ -391,7 +391,7 @@ static int add_filters(struct adding *ad, const json_t *filters)
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const json_t *v = json_array_get(filters, i);
 
-		rc = id_of(v, "a filter", &id, ad->e);
+		rc = codecs_id_of(v, "a filter", &id, ad->e);
 		if (rc < 0)
 			return rc;
 		if (i == 0 && objects)
@@ -426,7 +426,7 @@ int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compresso
 		return err_set(e, -EBADMSG, "filters are not a list");
 	rc = add_filters(&ad, filters);
 	if (rc == 0 && json_kind(compressor) != JSON_IS_NULL) {
-		rc = id_of(compressor, "compressor", &id, e);
+		rc = codecs_id_of(compressor, "compressor", &id, e);
 		if (rc == 0)
 			rc = v2_add(&ad, compressor, &id);
 	}
@@ -490,7 +490,7 @@ static int keep_order(const struct level *l, const uint32_t **ret)
 
 /* ---- elements ---- */
 
-static int transpose(struct level *l, const json_t *config)
+static int codecs_transpose(struct level *l, const json_t *config)
 {
 	const json_t *order = json_get(config, "order");
 	uint32_t rank = l->m->rank, next[DS_RANK_MAX];
@@ -619,7 +619,7 @@ static int set_big(const struct level *l, struct dtype *t)
 	return rc;
 }
 
-static int plain_bytes(struct level *l, const json_t *config)
+static int codecs_plain_bytes(struct level *l, const json_t *config)
 {
 	struct zr_dtype *t = &l->m->dtype;
 	bool big;
@@ -719,8 +719,8 @@ static int index_codecs(struct level *l, struct zr_shard *s, const json_t *list)
 	return zr_specs_chain(l->a, &specs, &s->index, l->e);
 }
 
-/* cut - lengths of the chunks in a shard, and how many there are. */
-static int cut(struct level *l, struct zr_shard *s, const json_t *chunk_shape)
+/* codecs_cut - lengths of the chunks in a shard, and how many there are. */
+static int codecs_cut(struct level *l, struct zr_shard *s, const json_t *chunk_shape)
 {
 	uint32_t rank = l->m->rank;
 	uint64_t *lens, *inner = arena_alloc(l->a, rank, sizeof(*inner));
@@ -773,7 +773,7 @@ static int sharding(struct level *l, const json_t *config)
 	s->index_first = json_is(location, "start");
 	if (!s->index_first && json_kind(location) != JSON_IS_NULL && !json_is(location, "end"))
 		return err_set(l->e, -EBADMSG, "index_location is neither 'start' nor 'end'");
-	rc = cut(l, s, json_get(config, "chunk_shape"));
+	rc = codecs_cut(l, s, json_get(config, "chunk_shape"));
 	if (rc == 0)
 		rc = keep_order(l, &s->order);
 	if (rc == 0)
@@ -815,9 +815,9 @@ static int one_codec(struct level *l, const struct zr_named *c)
 			       "codec '%s' works on elements, and comes behind their bytes",
 			       c->name);
 	if (turn)
-		return transpose(l, c->config);
+		return codecs_transpose(l, c->config);
 	if (plain)
-		return plain_bytes(l, c->config);
+		return codecs_plain_bytes(l, c->config);
 	if (vlen)
 		return vlen_bytes(l, c->name);
 	if (bits)

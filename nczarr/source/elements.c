@@ -59,7 +59,8 @@ static void tile_any(const struct plane *p, size_t size, const uint8_t *in, uint
 			       in + r * p->in_row + c * p->in_col, size);
 }
 
-static void transpose(const struct plane *p, size_t size, const uint8_t *in, uint8_t *out)
+static void elements_transpose(const struct plane *p, size_t size, const uint8_t *in,
+			       uint8_t *out)
 {
 	void (*tile)(const struct plane *, const uint8_t *, uint8_t *, size_t, size_t) =
 		size == 1    ? tile_1
@@ -85,10 +86,10 @@ static void transpose(const struct plane *p, size_t size, const uint8_t *in, uin
 	}
 }
 
-/* axes_of - of the model's chunk, as few as possible. All products are at most the chunk's bytes,
- * which count_elems has checked. */
-static uint32_t axes_of(const struct ds_array *a, const struct zr_place *p, size_t size,
-			struct axis *ret)
+/* elements_axes_of - of the model's chunk, as few as possible. All products are at most the chunk's
+ * bytes, which count_elems has checked. */
+static uint32_t elements_axes_of(const struct ds_array *a, const struct zr_place *p,
+				 size_t size, struct axis *ret)
 {
 	const struct zr_meta *m = p->meta;
 	size_t in[DS_RANK_MAX], step = size, out = size;
@@ -115,16 +116,16 @@ static uint32_t axes_of(const struct ds_array *a, const struct zr_place *p, size
 	return n; /* innermost first */
 }
 
-/* run - all positions of axes[0..n), innermost first, with a plane or a row at each. */
-static void run(const struct axis *axes, uint32_t n, const struct plane *plane, size_t size,
-		size_t row, const uint8_t *in, uint8_t *out)
+/* elements_run - all positions of axes[0..n), innermost first, with a plane or a row at each. */
+static void elements_run(const struct axis *axes, uint32_t n, const struct plane *plane,
+			 size_t size, size_t row, const uint8_t *in, uint8_t *out)
 {
 	size_t at[DS_RANK_MAX] = {0};
 	uint32_t d;
 
 	do {
 		if (plane)
-			transpose(plane, size, in, out);
+			elements_transpose(plane, size, in, out);
 		else
 			memcpy(out, in, row);
 		for (d = 0; d < n; d++) {
@@ -143,7 +144,7 @@ void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t siz
 		  const uint8_t *in, uint8_t *out)
 {
 	struct axis axes[DS_RANK_MAX];
-	uint32_t n = axes_of(a, p, size, axes), near = 0;
+	uint32_t n = elements_axes_of(a, p, size, axes), near = 0;
 	struct plane plane;
 
 	if (n == 0) {
@@ -151,12 +152,12 @@ void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t siz
 		return;
 	}
 	if (axes[0].in == size) {
-		run(axes + 1, n - 1, NULL, size, axes[0].n * size, in, out);
+		elements_run(axes + 1, n - 1, NULL, size, axes[0].n * size, in, out);
 		return;
 	}
 	if (n == 1) {
 		plane = (struct plane){.rows = 1, .cols = axes[0].n, .in_col = axes[0].in};
-		transpose(&plane, size, in, out);
+		elements_transpose(&plane, size, in, out);
 		return;
 	}
 	for (uint32_t d = 1; d < n; d++)
@@ -168,7 +169,7 @@ void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t siz
 			       .in_row = axes[near].in,
 			       .out_row = axes[near].out};
 	memmove(axes + near, axes + near + 1, (n - near - 1) * sizeof(*axes));
-	run(axes + 1, n - 2, &plane, size, 0, in, out);
+	elements_run(axes + 1, n - 2, &plane, size, 0, in, out);
 }
 
 void zr_fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size)
@@ -197,15 +198,16 @@ void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t 
 
 /* ---- texts ---- */
 
-static uint32_t code_point(const uint8_t *p, bool big)
+static uint32_t elements_code_point(const uint8_t *p, bool big)
 {
 	if (big)
 		return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-/* put_utf8 - bytes written; 0: not a character. At most 4, so that no text outgrows its place. */
-static size_t put_utf8(uint8_t *out, uint32_t c)
+/* elements_put_utf8 - bytes written; 0: not a character. At most 4, so that no text outgrows its
+ * place. */
+static size_t elements_put_utf8(uint8_t *out, uint32_t c)
 {
 	if (c < 0x80) {
 		out[0] = (uint8_t)c;
@@ -231,16 +233,16 @@ static size_t put_utf8(uint8_t *out, uint32_t c)
 	return 4;
 }
 
-/* one_text - in place: what is written never passes what was read. */
-static int one_text(uint8_t *p, size_t size, bool big, struct err *e)
+/* elements_one_text - in place: what is written never passes what was read. */
+static int elements_one_text(uint8_t *p, size_t size, bool big, struct err *e)
 {
 	size_t len = 0;
 
 	for (size_t at = 0; at + 4 <= size; at += 4) {
-		uint32_t c = code_point(p + at, big);
+		uint32_t c = elements_code_point(p + at, big);
 		size_t n;
 
-		n = put_utf8(p + len, c);
+		n = elements_put_utf8(p + len, c);
 		if (n == 0)
 			return err_set(e, -EBADMSG,
 				       "a text has the character U+%" PRIX32
@@ -257,7 +259,7 @@ int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
 	int rc = 0;
 
 	for (uint64_t i = 0; !rc && i < n; i++)
-		rc = one_text(p + i * size, size, big, e);
+		rc = elements_one_text(p + i * size, size, big, e);
 	return rc;
 }
 
@@ -268,8 +270,8 @@ int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
  * Else the elements are found in it first, and put in order as pointers. NCZarr's strings have no
  * frame: they are as long as the dtype says. */
 
-/* item - one element, wherever it is. */
-struct item {
+/* elements_item - one element, wherever it is. */
+struct elements_item {
 	const uint8_t *p;
 	size_t len;
 };
@@ -277,7 +279,7 @@ struct item {
 /* fixed_items - texts of `size` bytes each, up to their first NUL. netCDF-C cuts what is longer at
  * any byte: half a character at the end is left out. */
 static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
-		       struct item *ret, struct err *e)
+		       struct elements_item *ret, struct err *e)
 {
 	if (len / size != n || len % size != 0)
 		return err_set(e, -EBADMSG,
@@ -290,7 +292,7 @@ static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
 		for (int tries = 0; tries < 3 && k == size && cut > 0 && !str_utf8_ok(p, cut);
 		     tries++)
 			cut--;
-		ret[i] = (struct item){p, str_utf8_ok(p, cut) ? cut : k};
+		ret[i] = (struct elements_item){p, str_utf8_ok(p, cut) ? cut : k};
 	}
 	return 0;
 }
@@ -317,7 +319,7 @@ static int full(const struct buf *out, struct err *e)
 
 /* put_items - the model's elements out of the stored ones. */
 static int put_items(const struct ds_array *a, const struct zr_place *p,
-		     const struct item *items, struct zr_scratch *m, struct buf *out,
+		     const struct elements_item *items, struct zr_scratch *m, struct buf *out,
 		     struct err *e)
 {
 	uint64_t n = 1;
@@ -326,7 +328,7 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 	for (uint32_t d = 0; d < a->rank; d++)
 		n *= a->chunk[d]; /* <= n_elems */
 	if (!p->as_is) {
-		struct item *moved;
+		struct elements_item *moved;
 
 		buf_clear(&m->elems); /* free: elements are where they were decoded */
 		moved = (void *)buf_grow(&m->elems, (size_t)n * sizeof(*moved));
@@ -346,7 +348,7 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 
 /* body_of - the body of the stored elements, in the stored order. Borrowed from in or m. */
 static int body_of(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
-		   size_t len, struct zr_scratch *m, struct item *ret, struct err *e)
+		   size_t len, struct zr_scratch *m, struct elements_item *ret, struct err *e)
 {
 	m->texts.max = (size_t)ZR_FRAME_MAX;
 	return codec_vlen_decode(framing(p->meta->vlen), base_size(a), in, len, p->n_elems,
@@ -358,7 +360,7 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 		       size_t len, struct zr_scratch *m, struct buf *out, struct err *e)
 {
 	const bool fixed = p->meta->vlen == ZR_VLEN_FIXED;
-	struct item body = {in, len}, *items;
+	struct elements_item body = {in, len}, *items;
 	int rc = fixed ? 0 : body_of(a, p, in, len, m, &body, e);
 
 	if (rc)
@@ -387,8 +389,8 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 	return rc ? rc : put_items(a, p, items, m, out, e);
 }
 
-/* put_absent - the fill value for every element. */
-static int put_absent(const struct ds_array *a, struct buf *out, struct err *e)
+/* elements_put_absent - the fill value for every element. */
+static int elements_put_absent(const struct ds_array *a, struct buf *out, struct err *e)
 {
 	struct ds_text fill = a->fill_text;
 	const uint8_t *text = (const uint8_t *)fill.s;
@@ -404,9 +406,9 @@ static int put_absent(const struct ds_array *a, struct buf *out, struct err *e)
 	return rc ? rc : full(out, e);
 }
 
-static int read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		      const struct chunk_location *x, struct zr_scratch *m, struct buf *out,
-		      struct err *e)
+static int elements_read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			       const struct chunk_location *x, struct zr_scratch *m,
+			       struct buf *out, struct err *e)
 {
 	const uint8_t *in, *decoded;
 	uint32_t elem = p->meta->vlen == ZR_VLEN_FIXED ? p->meta->dtype.stored : 1;
@@ -437,9 +439,9 @@ int zr_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	if (rc)
 		return rc;
 	if (x.where == ZR_NOWHERE)
-		return put_absent(&src->ds.arrays[array], out, e);
+		return elements_put_absent(&src->ds.arrays[array], out, e);
 	m = zr_scratch_take(s->data);
-	rc = m ? read_found(s, array, p, &x, m, out, e) : err_nomem(e);
+	rc = m ? elements_read_found(s, array, p, &x, m, out, e) : err_nomem(e);
 	if (m)
 		zr_scratch_give(s->data, m);
 	zr_spot_release(&x);

@@ -21,8 +21,8 @@ struct filling {
 	struct err *e;
 };
 
-/* bad - "fill_value 300 is not a value of uint8". */
-static int bad(const struct filling *f, const json_t *v, const char *what)
+/* fill_value_bad - "fill_value 300 is not a value of uint8". */
+static int fill_value_bad(const struct filling *f, const json_t *v, const char *what)
 {
 	struct buf b;
 	int rc;
@@ -38,7 +38,7 @@ static int bad(const struct filling *f, const json_t *v, const char *what)
 	return rc;
 }
 
-static void put_bits(uint8_t *out, size_t size, bool big, uint64_t bits)
+static void fill_value_put_bits(uint8_t *out, size_t size, bool big, uint64_t bits)
 {
 	for (size_t i = 0; i < size; i++)
 		out[big ? size - 1 - i : i] = (uint8_t)(bits >> (8 * i));
@@ -57,9 +57,9 @@ static int digit64(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* base64 - bytes of a text with its padding. false: it is no base64. out has room for
+/* fill_value_base64 - bytes of a text with its padding. false: it is no base64. out has room for
  * len / 4 * 3 bytes. */
-static bool base64(const struct ds_text *s, uint8_t *out, size_t *ret_len)
+static bool fill_value_base64(const struct ds_text *s, uint8_t *out, size_t *ret_len)
 {
 	size_t n = s->len, at = 0;
 	uint32_t bits = 0;
@@ -109,7 +109,7 @@ static int stored_bytes(const struct filling *f, const json_t *v, uint8_t **ret,
 	p = alloc_array(text ? s.len : n, 1);
 	if (!p)
 		return err_nomem(f->e);
-	if (text ? !base64(&s, p, &n) : !byte_list(v, p))
+	if (text ? !fill_value_base64(&s, p, &n) : !byte_list(v, p))
 		return -EINVAL;
 	*ret_len = n;
 	*ret = steal(&p);
@@ -125,9 +125,9 @@ static bool is_zero(const json_t *v)
 
 /* ---- numbers ---- */
 
-/* quoted - a number that its writer put between quotes, as bioformats2raw writes "0"; without the
- * white space around it. false: v is no string. */
-static bool quoted(const json_t *v, struct ds_text *ret)
+/* fill_value_quoted - a number that its writer put between quotes, as bioformats2raw writes "0";
+ * without the white space around it. false: v is no string. */
+static bool fill_value_quoted(const json_t *v, struct ds_text *ret)
 {
 	if (!json_text_of(v, ret))
 		return false;
@@ -147,13 +147,14 @@ static int put_bool(const struct filling *f, const json_t *v, uint8_t *out)
 	else if (json_double(v, &d) == 0 && (f->m->format < 3 || d == 0 || d == 1))
 		out[0] = d != 0;
 	else
-		return bad(f, v, "a bool");
+		return fill_value_bad(f, v, "a bool");
 	return 0;
 }
 
-/* int_of - the sign and the magnitude of an integer: a number, a bool, or a quoted number. Zarr
- * v2 truncates fractions, as numpy does. */
-static bool int_of(const struct filling *f, const json_t *v, bool *negative, uint64_t *ret)
+/* fill_value_int_of - the sign and the magnitude of an integer: a number, a bool, or a quoted
+ * number. Zarr v2 truncates fractions, as numpy does. */
+static bool fill_value_int_of(const struct filling *f, const json_t *v, bool *negative,
+			      uint64_t *ret)
 {
 	struct ds_text s;
 	int64_t i;
@@ -164,7 +165,7 @@ static bool int_of(const struct filling *f, const json_t *v, bool *negative, uin
 		*ret = json_is_true(v);
 		return true;
 	}
-	if (quoted(v, &s)) {
+	if (fill_value_quoted(v, &s)) {
 		*negative = s.len && s.s[0] == '-';
 		if (s.len && (s.s[0] == '-' || s.s[0] == '+'))
 			s.s++, s.len--;
@@ -186,10 +187,10 @@ static bool int_of(const struct filling *f, const json_t *v, bool *negative, uin
 	return true;
 }
 
-/* put_int - in Zarr v2 an integer that is too large for the type is reduced modulo the type's
- * range, as zarr-python 2 does. */
-static int put_int(const struct filling *f, const struct dtype *t, const json_t *v,
-		   uint8_t *out)
+/* fill_value_put_int - in Zarr v2 an integer that is too large for the type is reduced modulo the
+ * type's range, as zarr-python 2 does. */
+static int fill_value_put_int(const struct filling *f, const struct dtype *t, const json_t *v,
+			      uint8_t *out)
 {
 	bool sign = t->kind == DT_INT, negative;
 	bool time = f->in_fields || f->m->dtype.units || f->m->dtype.numpy;
@@ -200,16 +201,16 @@ static int put_int(const struct filling *f, const struct dtype *t, const json_t 
 	(void)snprintf(what, sizeof(what), "a value of %sint%" PRIu32, sign ? "" : "u",
 		       8 * t->size);
 	if (sign && time && t->size == 8 && json_is(v, "NaT")) {
-		put_bits(out, t->size, t->big_endian, (uint64_t)NAT);
+		fill_value_put_bits(out, t->size, t->big_endian, (uint64_t)NAT);
 		return 0;
 	}
 	/* a quoted date is another thing than a quoted number */
-	if ((time && json_kind(v) == JSON_IS_TEXT) || !int_of(f, v, &negative, &u))
-		return bad(f, v, what);
+	if ((time && json_kind(v) == JSON_IS_TEXT) || !fill_value_int_of(f, v, &negative, &u))
+		return fill_value_bad(f, v, what);
 	if (u > (negative ? (sign ? max + 1 : 0) : max) &&
 	    (f->m->format > 2 || u > (uint64_t)INT64_MAX + negative))
-		return bad(f, v, what);
-	put_bits(out, t->size, t->big_endian, negative ? 0 - u : u);
+		return fill_value_bad(f, v, what);
+	fill_value_put_bits(out, t->size, t->big_endian, negative ? 0 - u : u);
 	return 0;
 }
 
@@ -260,7 +261,7 @@ static bool float_of(const json_t *v, double *ret)
 		*ret = json_is_true(v);
 		return true;
 	}
-	if (!quoted(v, &s))
+	if (!fill_value_quoted(v, &s))
 		return json_double(v, ret) == 0;
 	word = s.s + (s.len && (s.s[0] == '-' || s.s[0] == '+'));
 	/* neither hexadecimal, which says bits here, nor nan(...) */
@@ -294,8 +295,8 @@ static bool hex_bits(const struct ds_text *s, uint32_t size, uint64_t *ret)
 	return true;
 }
 
-static int put_float(const struct filling *f, const json_t *v, uint32_t size, bool big,
-		     uint8_t *out)
+static int fill_value_put_float(const struct filling *f, const json_t *v, uint32_t size,
+				bool big, uint8_t *out)
 {
 	struct ds_text s;
 	char what[32];
@@ -305,10 +306,10 @@ static int put_float(const struct filling *f, const json_t *v, uint32_t size, bo
 	(void)snprintf(what, sizeof(what), "a value of float%" PRIu32, 8 * size);
 	if (!json_text_of(v, &s) || !hex_bits(&s, size, &bits)) {
 		if (!float_of(v, &d))
-			return bad(f, v, what);
+			return fill_value_bad(f, v, what);
 		bits = float_bits(d, size);
 	}
-	put_bits(out, size, big, bits);
+	fill_value_put_bits(out, size, big, bits);
 	return 0;
 }
 
@@ -320,10 +321,11 @@ static int put_complex(const struct filling *f, const struct dtype *t, const jso
 	int rc;
 
 	if (!pair && json_kind(v) != JSON_IS_NUMBER)
-		return bad(f, v, "a pair of numbers");
-	rc = put_float(f, pair ? json_array_get(v, 0) : v, half, t->big_endian, out);
+		return fill_value_bad(f, v, "a pair of numbers");
+	rc = fill_value_put_float(f, pair ? json_array_get(v, 0) : v, half, t->big_endian, out);
 	if (rc == 0 && pair)
-		rc = put_float(f, json_array_get(v, 1), half, t->big_endian, out + half);
+		rc = fill_value_put_float(f, json_array_get(v, 1), half, t->big_endian,
+					  out + half);
 	return rc;
 }
 
@@ -347,15 +349,16 @@ static int put_chars(const struct filling *f, const struct dtype *t, const json_
 	if (is_zero(v))
 		return 0;
 	if (!json_text_of(v, &s) || count_chars(&s) > t->size / 4 || s.len > t->size)
-		return bad(f, v, "a text that fits");
+		return fill_value_bad(f, v, "a text that fits");
 	if (s.len)
 		memcpy(out, s.s, s.len);
 	return 0;
 }
 
-/* put_text - S: base64; before numcodecs wrote it so, and in netCDF-C to this day, the text. */
-static int put_text(const struct filling *f, const struct dtype *t, const json_t *v,
-		    uint8_t *out)
+/* fill_value_put_text - S: base64; before numcodecs wrote it so, and in netCDF-C to this day, the
+ * text. */
+static int fill_value_put_text(const struct filling *f, const struct dtype *t, const json_t *v,
+			       uint8_t *out)
 {
 	auto_free uint8_t *p = NULL;
 	struct ds_text s;
@@ -374,7 +377,7 @@ static int put_text(const struct filling *f, const struct dtype *t, const json_t
 		return 0;
 	}
 	if (!json_text_of(v, &s) || s.len > t->size)
-		return bad(f, v, "a text that fits");
+		return fill_value_bad(f, v, "a text that fits");
 	memcpy(out, s.s, s.len);
 	return 0;
 }
@@ -392,15 +395,15 @@ static int put_opaque(const struct filling *f, const struct dtype *t, const json
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc < 0 || (n && n != t->size))
-		return bad(f, v, "as many bytes as an element has");
+		return fill_value_bad(f, v, "as many bytes as an element has");
 	memcpy(out, p, n);
 	return 0;
 }
 
 /* ---- structures ---- */
 
-static int put_value(const struct filling *f, const struct dtype *t, const json_t *v,
-		     uint8_t *out);
+static int fill_value_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
+				uint8_t *out);
 
 /* put_codes - characters of a field: their code points. The text is valid UTF-8. */
 static int put_codes(const struct filling *f, const struct dt_field *fd, const json_t *v,
@@ -410,7 +413,7 @@ static int put_codes(const struct filling *f, const struct dt_field *fd, const j
 	size_t room = (size_t)fd->dims[fd->rank - 1], k = 0;
 
 	if (!json_text_of(v, &s) || count_chars(&s) > room)
-		return bad(f, v, "a text that fits");
+		return fill_value_bad(f, v, "a text that fits");
 	for (size_t i = 0; i < s.len; k++) {
 		unsigned char c = (unsigned char)s.s[i++];
 		uint32_t code = c < 0x80   ? c
@@ -420,14 +423,14 @@ static int put_codes(const struct filling *f, const struct dt_field *fd, const j
 
 		while (i < s.len && ((unsigned char)s.s[i] & 0xc0) == 0x80)
 			code = code << 6 | ((uint32_t)s.s[i++] & 0x3f);
-		put_bits(out + 4 * k, 4, fd->type.big_endian, code);
+		fill_value_put_bits(out + 4 * k, 4, fd->type.big_endian, code);
 	}
 	return 0;
 }
 
-/* put_fields - {"a": 1, "b": "NaN"}: what is not named is zero. */
-static int put_fields(const struct filling *f, const struct dtype *t, const json_t *v,
-		      uint8_t *out)
+/* fill_value_put_fields - {"a": 1, "b": "NaN"}: what is not named is zero. */
+static int fill_value_put_fields(const struct filling *f, const struct dtype *t,
+				 const json_t *v, uint8_t *out)
 {
 	struct filling in = *f;
 	int rc = 0;
@@ -446,13 +449,13 @@ static int put_fields(const struct filling *f, const struct dtype *t, const json
 			rc = err_set(f->e, -EOPNOTSUPP,
 				     "fill_value of field '%s', which is an array", fd->name);
 		else
-			rc = put_value(&in, &fd->type, one, at);
+			rc = fill_value_put_value(&in, &fd->type, one, at);
 	}
 	return rc;
 }
 
-static int put_compound(const struct filling *f, const struct dtype *t, const json_t *v,
-			uint8_t *out)
+static int fill_value_put_compound(const struct filling *f, const struct dtype *t,
+				   const json_t *v, uint8_t *out)
 {
 	const struct zr_dtype *d = &f->m->dtype;
 	auto_free uint8_t *p = NULL;
@@ -460,14 +463,14 @@ static int put_compound(const struct filling *f, const struct dtype *t, const js
 	int rc;
 
 	if (json_kind(v) == JSON_IS_OBJECT)
-		return put_fields(f, t, v, out);
+		return fill_value_put_fields(f, t, v, out);
 	if (is_zero(v))
 		return 0;
 	rc = f->in_fields ? -EINVAL : stored_bytes(f, v, &p, &n);
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc < 0 || (n && n != d->stored))
-		return bad(f, v, "as many bytes as an element has");
+		return fill_value_bad(f, v, "as many bytes as an element has");
 	if (d->conv != ZR_FIELDS)
 		memcpy(out, p, n);
 	for (uint32_t i = 0; n && d->conv == ZR_FIELDS && i < d->n_moves; i++)
@@ -475,42 +478,44 @@ static int put_compound(const struct filling *f, const struct dtype *t, const js
 	return 0;
 }
 
-/* put_value - one value, to t.size bytes that are zero. Recursion is as deep as the type is. */
-static int put_value(const struct filling *f, const struct dtype *t, const json_t *v,
-		     uint8_t *out)
+/* fill_value_put_value - one value, to t.size bytes that are zero. Recursion is as deep as the type
+ * is. */
+static int fill_value_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
+				uint8_t *out)
 {
 	switch (t->kind) {
 	case DT_BOOL:
 		return put_bool(f, v, out);
 	case DT_INT:
 	case DT_UINT:
-		return put_int(f, t, v, out);
+		return fill_value_put_int(f, t, v, out);
 	case DT_FLOAT:
-		return put_float(f, v, t->size, t->big_endian, out);
+		return fill_value_put_float(f, v, t->size, t->big_endian, out);
 	case DT_COMPLEX:
 		return put_complex(f, t, v, out);
 	case DT_STRING:
-		return !f->in_fields && f->m->dtype.conv == ZR_UTF32 ? put_chars(f, t, v, out)
-								     : put_text(f, t, v, out);
+		return !f->in_fields && f->m->dtype.conv == ZR_UTF32
+			       ? put_chars(f, t, v, out)
+			       : fill_value_put_text(f, t, v, out);
 	case DT_OPAQUE:
 		return put_opaque(f, t, v, out);
 	case DT_COMPOUND:
-		return put_compound(f, t, v, out);
+		return fill_value_put_compound(f, t, v, out);
 	case DT_VSTRING:
 	case DT_VLEN:
 		break;
 	}
-	return bad(f, v, "of a type with a size");
+	return fill_value_bad(f, v, "of a type with a size");
 }
 
-/* put_same - of elements that are stored as bytes: one for all of them. */
-static int put_same(const struct filling *f, const struct dtype *t, const json_t *v,
-		    uint8_t *out)
+/* fill_value_put_same - of elements that are stored as bytes: one for all of them. */
+static int fill_value_put_same(const struct filling *f, const struct dtype *t, const json_t *v,
+			       uint8_t *out)
 {
 	uint64_t u;
 
 	if (json_u64(v, &u) < 0 || u > UINT8_MAX)
-		return bad(f, v, "a value of uint8");
+		return fill_value_bad(f, v, "a value of uint8");
 	memset(out, (int)u, t->size);
 	return 0;
 }
@@ -533,7 +538,7 @@ static int fill_objects(const struct filling *f, const json_t *v, struct ds_arra
 	} else if (number && !is_zero(v)) {
 		s = (struct ds_text){.s = number, .len = strlen(number)};
 	} else if (!json_text_of(v, &s) && !is_zero(v)) {
-		return bad(f, v, "a text");
+		return fill_value_bad(f, v, "a text");
 	}
 	ret->fill_text = (struct ds_text){.s = arena_copy(f->a, s.s, s.len), .len = s.len};
 	ret->fill_defined = true;
@@ -557,8 +562,8 @@ int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret
 	ret->fill = fill;
 	if (json_kind(m->fill) == JSON_IS_NULL)
 		return 0;
-	rc = m->as_bytes ? put_same(&f, &ret->type, m->fill, fill)
-			 : put_value(&f, &ret->type, m->fill, fill);
+	rc = m->as_bytes ? fill_value_put_same(&f, &ret->type, m->fill, fill)
+			 : fill_value_put_value(&f, &ret->type, m->fill, fill);
 	ret->fill_defined = rc == 0;
 	return rc;
 }

@@ -115,7 +115,7 @@ int zr_load_see(struct zr_load *l, const char *key, uint64_t version, struct err
 	return 0;
 }
 
-static int own(struct zr_tree *t, json_t *v, struct err *e)
+static int gather_own(struct zr_tree *t, json_t *v, struct err *e)
 {
 	if (!v || grow_array(&t->docs, &t->c_docs, t->n_docs + 1, sizeof(json_t *)) < 0) {
 		json_decref(v);
@@ -138,7 +138,8 @@ static uint64_t cost_of(const uint8_t *p, size_t n)
 	return cost;
 }
 
-static int parse(struct zr_load *l, const struct buf *b, const json_t **ret, struct err *e)
+static int gather_parse(struct zr_load *l, const struct buf *b, const json_t **ret,
+			struct err *e)
 {
 	json_t *v = NULL;
 	int rc;
@@ -152,7 +153,7 @@ static int parse(struct zr_load *l, const struct buf *b, const json_t **ret, str
 			       l->s->opts.max_meta_bytes);
 	rc = json_read(b->data, b->len, &v, e);
 	if (rc == 0)
-		rc = own(l->t, v, e);
+		rc = gather_own(l->t, v, e);
 	if (rc == 0 && json_kind(v) != JSON_IS_OBJECT)
 		rc = err_set(e, -EBADMSG, "not a JSON object");
 	if (rc == 0)
@@ -188,7 +189,7 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 	if (rc == 0 && !buf_ok(&b)) {
 		rc = err_nomem(&why);
 	} else if (rc == 0) {
-		rc = parse(l, &b, ret, &why);
+		rc = gather_parse(l, &b, ret, &why);
 		if (rc == -EBADMSG && l->s->store->far && is_web_page(&b))
 			(void)err_set(&why, rc,
 				      "it is a web page or XML, not JSON: does the server answer "
@@ -245,7 +246,7 @@ static int merge_v1(struct zr_load *l, const json_t *attrs, const json_t *types,
 		    const json_t **ret, struct err *e)
 {
 	json_t *v = attrs ? json_copy(zr_mutable(attrs)) : json_object();
-	int rc = own(l->t, v, e);
+	int rc = gather_own(l->t, v, e);
 
 	if (rc == 0 && json_object_set(v, "_NCZARR_ATTR", zr_mutable(types)) < 0)
 		rc = err_nomem(e);
@@ -348,8 +349,9 @@ static int found_order(const void *pa, const void *pb)
 	return zr_load_order(a->depth, a->key, b->depth, b->key);
 }
 
-/* parent_of - position among the sorted of the directory above; SIZE_MAX: it is not there. */
-static size_t parent_of(const struct zr_load *l, const struct zr_found *f, char *tmp)
+/* gather_parent_of - position among the sorted of the directory above; SIZE_MAX: it is not
+ * there. */
+static size_t gather_parent_of(const struct zr_load *l, const struct zr_found *f, char *tmp)
 {
 	const char *slash = strrchr(f->key, '/');
 	size_t len = slash ? (size_t)(slash - f->key) : 0;
@@ -380,7 +382,7 @@ static int link_items(struct zr_load *l, struct err *e)
 	for (size_t i = 0; i < l->n_found && rc == 0; i++) {
 		const struct zr_found *f = &l->found[i];
 		const char *slash = strrchr(f->key, '/');
-		size_t up = f->depth ? parent_of(l, f, tmp) : SIZE_MAX;
+		size_t up = f->depth ? gather_parent_of(l, f, tmp) : SIZE_MAX;
 		bool placed = f->depth == 0 || (up != SIZE_MAX && at[up] != DS_NONE &&
 						!t->items[at[up]].is_array);
 
@@ -414,9 +416,9 @@ static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* denied - on a service that says -EACCES of what is not there: it lets nobody find out what there
- * is. From now on the source is one that cannot be listed. */
-static void denied(struct zr_load *l)
+/* gather_denied - on a service that says -EACCES of what is not there: it lets nobody find out what
+ * there is. From now on the source is one that cannot be listed. */
+static void gather_denied(struct zr_load *l)
 {
 	l->s->base.unlisted = true;
 }
@@ -440,8 +442,8 @@ static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct e
 	return rc < 0 ? rc : zr_walk(l, e);
 }
 
-/* load_all - Zarr v3 first, as readers of both do; consolidated documents before a walk. */
-static int load_all(struct zr_load *l, struct err *e)
+/* gather_load_all - Zarr v3 first, as readers of both do; consolidated documents before a walk. */
+static int gather_load_all(struct zr_load *l, struct err *e)
 {
 	struct zr_todo root = {.key = ""};
 	struct err why = ERR_INIT;
@@ -455,19 +457,19 @@ static int load_all(struct zr_load *l, struct err *e)
 	zr_remote_want_root(s, false);
 	rc = zr_look_v3(l, &root, NULL, &hit, &why);
 	if (rc == -EACCES && s->far && !s->unlisted)
-		denied(l);
+		gather_denied(l);
 	else if (rc < 0)
 		return err_set(e, rc, "%s", why.msg);
 	if (!hit)
 		return load_v2(l, &root, &why, e);
 	if (s->far && !s->unlisted && store_stat(s, ".zmetadata", &st, NULL) == -EACCES)
-		denied(l);
+		gather_denied(l);
 	return zr_walk(l, e);
 }
 
-/* nothing - whether nothing was found at an address that should have a tree: a directory may be
- * empty, and somebody named it; an address may be wrong. */
-static bool nothing(const struct zr_load *l)
+/* gather_nothing - whether nothing was found at an address that should have a tree: a directory may
+ * be empty, and somebody named it; an address may be wrong. */
+static bool gather_nothing(const struct zr_load *l)
 {
 	const struct zr_item *root = l->n_found ? &l->found[0].item : NULL;
 
@@ -479,9 +481,9 @@ int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
 {
 	struct zr_tree t = {0};
 	struct zr_load l = {.s = s, .t = &t, .arena = &s->base.ds.arena};
-	int rc = load_all(&l, e);
+	int rc = gather_load_all(&l, e);
 
-	if (rc == 0 && nothing(&l))
+	if (rc == 0 && gather_nothing(&l))
 		rc = err_set(
 			e, -EBADMSG,
 			"no Zarr documents there (zarr.json, .zmetadata, .zgroup, .zarray, "
@@ -516,22 +518,22 @@ void zr_tree_release(struct zr_tree *t)
  * Every entry becomes a pair of directory and document; sorting brings together what a directory
  * has. Groups that have no entry, but something in them, are there all the same. */
 
-/* pair - one entry: a directory's document; DOC_N: only that the directory is there. */
-struct pair {
+/* gather_pair - one entry: a directory's document; DOC_N: only that the directory is there. */
+struct gather_pair {
 	const char *dir;
 	uint32_t depth;
 	enum zr_doc doc;
 	const json_t *v;
 };
 
-struct pairs {
-	struct pair *v;
+struct gather_pairs {
+	struct gather_pair *v;
 	size_t n, c;
 	const char *last; /* group of the entry before */
 	bool v3;
 };
 
-static uint32_t depth_of(const char *key)
+static uint32_t gather_depth_of(const char *key)
 {
 	uint32_t n = key[0] != '\0';
 
@@ -540,7 +542,7 @@ static uint32_t depth_of(const char *key)
 	return n;
 }
 
-static int pair_add(struct pairs *p, const struct pair *x, struct err *e)
+static int pair_add(struct gather_pairs *p, const struct gather_pair *x, struct err *e)
 {
 	if (p->n >= (size_t)8 * ZR_ITEMS_MAX)
 		return err_set(e, -ERANGE, "more than %d entries", 8 * ZR_ITEMS_MAX);
@@ -551,7 +553,8 @@ static int pair_add(struct pairs *p, const struct pair *x, struct err *e)
 }
 
 /* add_ancestors - groups that may have no entry of their own. */
-static int add_ancestors(struct zr_load *l, struct pairs *p, const char *dir, struct err *e)
+static int add_ancestors(struct zr_load *l, struct gather_pairs *p, const char *dir,
+			 struct err *e)
 {
 	bool first = true;
 	int rc = 0;
@@ -559,7 +562,7 @@ static int add_ancestors(struct zr_load *l, struct pairs *p, const char *dir, st
 	while (rc == 0 && dir[0]) {
 		const char *slash = strrchr(dir, '/');
 		size_t len = slash ? (size_t)(slash - dir) : 0;
-		struct pair x = {.doc = DOC_N};
+		struct gather_pair x = {.doc = DOC_N};
 
 		/* entries of one group mostly follow each other */
 		if (first && p->last && strncmp(p->last, dir, len) == 0 && !p->last[len])
@@ -569,15 +572,16 @@ static int add_ancestors(struct zr_load *l, struct pairs *p, const char *dir, st
 			return zr_full(l->arena, e);
 		p->last = first ? x.dir : p->last;
 		first = false;
-		x.depth = depth_of(x.dir);
+		x.depth = gather_depth_of(x.dir);
 		rc = pair_add(p, &x, e);
 		dir = x.dir;
 	}
 	return rc;
 }
 
-/* split_v2 - "a/b/.zarray" to directory and document; false: it is no document we know. */
-static bool split_v2(struct zr_load *l, const char *key, struct pair *x, struct err *e, int *rc)
+/* gather_split_v2 - "a/b/.zarray" to directory and document; false: it is no document we know. */
+static bool gather_split_v2(struct zr_load *l, const char *key, struct gather_pair *x,
+			    struct err *e, int *rc)
 {
 	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
 
@@ -594,24 +598,24 @@ static bool split_v2(struct zr_load *l, const char *key, struct pair *x, struct 
 	return false;
 }
 
-/* entry - one member of the consolidated metadata. */
-static int entry(struct zr_load *l, struct pairs *p, const char *key, const json_t *v,
-		 struct err *e)
+/* gather_entry - one member of the consolidated metadata. */
+static int gather_entry(struct zr_load *l, struct gather_pairs *p, const char *key,
+			const json_t *v, struct err *e)
 {
-	struct pair x = {.doc = DOC_ZJSON, .v = v, .dir = key};
+	struct gather_pair x = {.doc = DOC_ZJSON, .v = v, .dir = key};
 	int rc;
 
 	if (!store_key_ok(key) || strlen(key) > STORE_KEY_MAX)
 		return err_set(e, -EBADMSG, "'%.200s' is not a key", key);
 	if (p->v3)
 		x.dir = arena_strdup(l->arena, key);
-	else if (!split_v2(l, key, &x, e, &rc))
+	else if (!gather_split_v2(l, key, &x, e, &rc))
 		return rc;
 	if (!x.dir)
 		return zr_full(l->arena, e);
 	if (json_kind(v) != JSON_IS_OBJECT)
 		return err_set(e, -EBADMSG, "'%.200s' is no object", key);
-	x.depth = depth_of(x.dir);
+	x.depth = gather_depth_of(x.dir);
 	if (x.depth > ZR_DEPTH_MAX)
 		return err_set(e, -ERANGE, "'%.200s': groups are nested deeper than %d", key,
 			       ZR_DEPTH_MAX);
@@ -621,14 +625,14 @@ static int entry(struct zr_load *l, struct pairs *p, const char *key, const json
 
 static int pair_order(const void *pa, const void *pb)
 {
-	const struct pair *a = pa, *b = pb;
+	const struct gather_pair *a = pa, *b = pb;
 
 	return zr_load_order(a->depth, a->dir, b->depth, b->dir);
 }
 
 /* keep_pairs - the entries of each directory to what was found. A directory with nothing but
  * others below it is a group, too. */
-static int keep_pairs(struct zr_load *l, struct pairs *p, struct err *e)
+static int keep_pairs(struct zr_load *l, struct gather_pairs *p, struct err *e)
 {
 	int rc = 0;
 
@@ -661,12 +665,14 @@ int zr_consolidated(struct zr_load *l, const json_t *metadata, const json_t *roo
 		    struct err *e)
 {
 	json_t *m = zr_mutable(metadata);
-	struct pair root = {.dir = "", .doc = root_doc ? DOC_ZJSON : DOC_N, .v = root_doc};
-	struct pairs p = {.v3 = root_doc != NULL};
+	struct gather_pair root = {
+		.dir = "", .doc = root_doc ? DOC_ZJSON : DOC_N, .v = root_doc};
+	struct gather_pairs p = {.v3 = root_doc != NULL};
 	int rc = pair_add(&p, &root, e);
 
 	for (void *it = json_object_iter(m); it && rc == 0; it = json_object_iter_next(m, it))
-		rc = entry(l, &p, json_object_iter_key(it), json_object_iter_value(it), e);
+		rc = gather_entry(l, &p, json_object_iter_key(it), json_object_iter_value(it),
+				  e);
 	if (rc == 0)
 		rc = keep_pairs(l, &p, e);
 	free(p.v);

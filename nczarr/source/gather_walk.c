@@ -34,7 +34,8 @@ bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version)
 	return true;
 }
 
-static bool list_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool gather_walk_list_one(void *arg, const char *name, bool is_dir,
+				 const struct store_stat *st)
 {
 	struct zr_listing *s = arg;
 
@@ -55,13 +56,14 @@ void zr_listing_release(struct zr_listing *s)
 	free(s->dirs);
 }
 
-static int list_dir(struct zr_load *l, const char *dir, struct zr_listing *ret, struct err *e)
+static int gather_walk_list_dir(struct zr_load *l, const char *dir, struct zr_listing *ret,
+				struct err *e)
 {
 	struct err why = ERR_INIT;
 	int rc;
 
 	*ret = (struct zr_listing){.l = l};
-	rc = store_list(l->s->store, dir, true, list_one, ret, &why);
+	rc = store_list(l->s->store, dir, true, gather_walk_list_one, ret, &why);
 	if (rc == -ENOENT)
 		rc = 0;
 	else if (rc < 0)
@@ -107,10 +109,10 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_l
 	return rc;
 }
 
-/* rest - the documents beside the one that says what an item is; those that a listing did not
- * have are not there. */
-static int rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
-		const json_t **d, bool array, struct err *e)
+/* gather_walk_rest - the documents beside the one that says what an item is; those that a listing
+ * did not have are not there. */
+static int gather_walk_rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
+			    const json_t **d, bool array, struct err *e)
 {
 	static const enum zr_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
 					       DOC_NCZATTRS, DOC_NCZATTR};
@@ -139,9 +141,9 @@ static int rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
 	return rc;
 }
 
-/* commit - a directory's documents to what was found, if they make it an item. */
-static int commit(struct zr_load *l, const struct zr_todo *d, const json_t **docs,
-		  bool *ret_group, struct err *e)
+/* gather_walk_commit - a directory's documents to what was found, if they make it an item. */
+static int gather_walk_commit(struct zr_load *l, const struct zr_todo *d, const json_t **docs,
+			      bool *ret_group, struct err *e)
 {
 	struct zr_item it = {0};
 	bool is_item;
@@ -153,9 +155,9 @@ static int commit(struct zr_load *l, const struct zr_todo *d, const json_t **doc
 	return is_item ? zr_load_keep(l, d->key, d->depth, &it, e) : 0;
 }
 
-/* unknown - what is in a group cannot be found out. To show it without would say that it is
- * empty. */
-static int unknown(struct zr_load *l, const char *dir, struct err *e)
+/* gather_walk_unknown - what is in a group cannot be found out. To show it without would say that
+ * it is empty. */
+static int gather_walk_unknown(struct zr_load *l, const char *dir, struct err *e)
 {
 	static const char why[] =
 		"what is in this group is not known: the server lists nothing, and no document "
@@ -166,18 +168,18 @@ static int unknown(struct zr_load *l, const char *dir, struct err *e)
 	return err_set(e, -EOPNOTSUPP, "'/%.200s': %s", dir, why);
 }
 
-/* below - what a group has in it: its directory is listed, or, where nothing can be, its documents
- * say it. */
-static int below(struct zr_load *l, const char *dir, const json_t **docs,
-		 struct zr_listing *ret, struct err *e)
+/* gather_walk_below - what a group has in it: its directory is listed, or, where nothing can be,
+ * its documents say it. */
+static int gather_walk_below(struct zr_load *l, const char *dir, const json_t **docs,
+			     struct zr_listing *ret, struct err *e)
 {
 	bool said = false;
 	int rc;
 
 	if (!l->s->base.unlisted)
-		return list_dir(l, dir, ret, e);
+		return gather_walk_list_dir(l, dir, ret, e);
 	rc = zr_remote_children(l, docs, ret, &said, e);
-	return rc < 0 || said ? rc : unknown(l, dir, e);
+	return rc < 0 || said ? rc : gather_walk_unknown(l, dir, e);
 }
 
 int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_stat *st,
@@ -198,13 +200,13 @@ int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_st
 		if (rc < 0 || metadata)
 			return rc < 0 ? err_wrap(e, rc, "'zarr.json'") : 0;
 	}
-	rc = commit(l, d, docs, &group, e);
+	rc = gather_walk_commit(l, d, docs, &group, e);
 	if (rc < 0 || !group)
 		return rc;
 	rc = see_dir(l, d, e);
 	if (rc < 0)
 		return rc;
-	rc = below(l, d->key, docs, &s, e);
+	rc = gather_walk_below(l, d->key, docs, &s, e);
 	if (rc == 0)
 		rc = push_children(l, d, &s, true, e);
 	zr_listing_release(&s);
@@ -217,7 +219,7 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	const json_t *docs[DOC_N] = {NULL};
 	struct zr_listing s;
 	bool group = false, v3 = false;
-	int rc = list_dir(l, d->key, &s, e);
+	int rc = gather_walk_list_dir(l, d->key, &s, e);
 
 	if (rc == 0 && d->depth == 0 && s.has[DOC_NCZARR]) {
 		rc = zr_load_doc(l, "", zr_doc_names[DOC_NCZARR], &s.st[DOC_NCZARR],
@@ -233,9 +235,9 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	if (rc == 0)
 		zr_remote_want_docs(l, d->key, &s);
 	if (rc == 0)
-		rc = rest(l, d->key, &s, docs, false, e);
+		rc = gather_walk_rest(l, d->key, &s, docs, false, e);
 	if (rc == 0)
-		rc = commit(l, d, docs, &group, e);
+		rc = gather_walk_commit(l, d, docs, &group, e);
 	if (rc == 0 && d->depth == 0 && !group) {
 		/* a root may do without a document, if there is something in it */
 		struct zr_item it = {.format = l->v1 ? 1 : 2, .attrs = docs[DOC_ZATTRS]};
@@ -265,9 +267,9 @@ static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		l->t->superblock = docs[DOC_NCZARR];
 	}
 	if (rc == 0)
-		rc = rest(l, d->key, NULL, docs, false, e);
+		rc = gather_walk_rest(l, d->key, NULL, docs, false, e);
 	if (rc == 0)
-		rc = commit(l, d, docs, &group, e);
+		rc = gather_walk_commit(l, d, docs, &group, e);
 	if (rc == 0 && !group && d->depth) {
 		rc = zr_look_v3(l, d, NULL, &v3, e);
 		return rc < 0 || v3 ? rc
@@ -276,7 +278,7 @@ static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	}
 	if (rc < 0 || !group)
 		return rc;
-	rc = below(l, d->key, docs, &s, e);
+	rc = gather_walk_below(l, d->key, docs, &s, e);
 	if (rc == 0)
 		rc = push_children(l, d, &s, false, e);
 	zr_listing_release(&s);
@@ -296,12 +298,13 @@ int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		return rc;
 	if (!docs[DOC_ZARRAY])
 		return l->s->base.unlisted ? ask_group(l, d, e) : look_group(l, d, e);
-	rc = rest(l, d->key, NULL, docs, true, e);
-	return rc < 0 ? rc : commit(l, d, docs, &hit, e);
+	rc = gather_walk_rest(l, d->key, NULL, docs, true, e);
+	return rc < 0 ? rc : gather_walk_commit(l, d, docs, &hit, e);
 }
 
-/* visit - look at one directory below the root. What is wrong there is left out with keep_going. */
-static int visit(struct zr_load *l, const struct zr_todo *d, struct err *e)
+/* gather_walk_visit - look at one directory below the root. What is wrong there is left out with
+ * keep_going. */
+static int gather_walk_visit(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	struct err why = ERR_INIT;
 
@@ -326,7 +329,7 @@ static int walk_levels(struct zr_load *l, struct err *e)
 		for (size_t i = 0; i < n && rc == 0; i++) {
 			if (i % ZR_FAR_DIRS == 0)
 				zr_remote_want(l, level + i, u64_min(n - i, ZR_FAR_DIRS));
-			rc = visit(l, &level[i], e);
+			rc = gather_walk_visit(l, &level[i], e);
 		}
 	}
 	return rc;
@@ -341,7 +344,7 @@ int zr_walk(struct zr_load *l, struct err *e)
 	while (rc == 0 && l->n_todo > 0) {
 		struct zr_todo d = l->todo[--l->n_todo];
 
-		rc = visit(l, &d, e);
+		rc = gather_walk_visit(l, &d, e);
 	}
 	return rc;
 }
@@ -355,15 +358,15 @@ int zr_walk(struct zr_load *l, struct err *e)
 
 #define WANTS 8 /* documents of one directory at most */
 
-/* wants - what is asked for in one call. Keys are its own. */
-struct wants {
+/* gather_walk_wants - what is asked for in one call. Keys are its own. */
+struct gather_walk_wants {
 	struct store *s;
 	struct store_range r[ZR_FAR_DIRS * WANTS];
 	char *keys[ZR_FAR_DIRS * WANTS];
 	size_t n;
 };
 
-static void flush(struct wants *w)
+static void gather_walk_flush(struct gather_walk_wants *w)
 {
 	if (w->n)
 		store_want(w->s, w->r, w->n);
@@ -371,8 +374,9 @@ static void flush(struct wants *w)
 		free(w->keys[--w->n]);
 }
 
-/* want - one document. Without memory for its name it is asked for later, when it is read. */
-static void want(struct wants *w, const char *dir, const char *name)
+/* gather_walk_want - one document. Without memory for its name it is asked for later, when it is
+ * read. */
+static void gather_walk_want(struct gather_walk_wants *w, const char *dir, const char *name)
 {
 	size_t nd = strlen(dir), nn = strlen(name);
 	char *key = malloc(nd + nn + 2);
@@ -384,46 +388,47 @@ static void want(struct wants *w, const char *dir, const char *name)
 		key[nd++] = '/';
 	memcpy(key + nd, name, nn + 1);
 	if (w->n == ARRAY_LEN(w->r))
-		flush(w);
+		gather_walk_flush(w);
 	w->keys[w->n] = key;
 	w->r[w->n++] = (struct store_range){.key = key, .len = UINT64_MAX};
 }
 
-static struct wants *wants_new(struct store *s)
+static struct gather_walk_wants *wants_new(struct store *s)
 {
-	struct wants *w = s->far ? alloc_array(1, sizeof(*w)) : NULL;
+	struct gather_walk_wants *w = s->far ? alloc_array(1, sizeof(*w)) : NULL;
 
 	if (w)
 		w->s = s;
 	return w;
 }
 
-static void wants_done(struct wants *w)
+static void wants_done(struct gather_walk_wants *w)
 {
-	flush(w);
+	gather_walk_flush(w);
 	free(w);
 }
 
 void zr_remote_want_root(struct store *s, bool rest)
 {
-	struct wants *w = wants_new(s);
+	struct gather_walk_wants *w = wants_new(s);
 
 	if (!w)
 		return;
 	if (!rest) {
-		want(w, "", zr_doc_names[DOC_ZJSON]);
-		want(w, "", ".zmetadata");
+		gather_walk_want(w, "", zr_doc_names[DOC_ZJSON]);
+		gather_walk_want(w, "", ".zmetadata");
 	} else {
-		want(w, "", zr_doc_names[DOC_ZARRAY]);
-		want(w, "", zr_doc_names[DOC_ZGROUP]);
-		want(w, "", zr_doc_names[DOC_ZATTRS]);
-		want(w, "", zr_doc_names[DOC_NCZARR]);
+		gather_walk_want(w, "", zr_doc_names[DOC_ZARRAY]);
+		gather_walk_want(w, "", zr_doc_names[DOC_ZGROUP]);
+		gather_walk_want(w, "", zr_doc_names[DOC_ZATTRS]);
+		gather_walk_want(w, "", zr_doc_names[DOC_NCZARR]);
 	}
 	wants_done(w);
 }
 
 /* groups_too - the documents of what turned out to be no arrays; waits for their own. */
-static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n, struct wants *w)
+static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n,
+		       struct gather_walk_wants *w)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct store_stat st;
@@ -436,50 +441,50 @@ static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n, str
 		memcpy(key + len, "/.zarray", 9);
 		if (store_stat(l->s->store, key, &st, NULL) != -ENOENT)
 			continue;
-		want(w, d[i].key, zr_doc_names[DOC_ZGROUP]);
+		gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZGROUP]);
 		if (l->v1)
-			want(w, d[i].key, zr_doc_names[DOC_NCZGROUP]);
+			gather_walk_want(w, d[i].key, zr_doc_names[DOC_NCZGROUP]);
 	}
 }
 
 void zr_remote_want(struct zr_load *l, const struct zr_todo *d, size_t n)
 {
-	struct wants *w = wants_new(l->s->store);
+	struct gather_walk_wants *w = wants_new(l->s->store);
 
 	if (!w)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (d[i].v3) {
-			want(w, d[i].key, zr_doc_names[DOC_ZJSON]);
+			gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZJSON]);
 			continue;
 		}
-		want(w, d[i].key, zr_doc_names[DOC_ZARRAY]);
-		want(w, d[i].key, zr_doc_names[DOC_ZATTRS]);
+		gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZARRAY]);
+		gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZATTRS]);
 		if (l->v1) {
-			want(w, d[i].key, zr_doc_names[DOC_NCZARRAY]);
-			want(w, d[i].key, zr_doc_names[DOC_NCZATTRS]);
+			gather_walk_want(w, d[i].key, zr_doc_names[DOC_NCZARRAY]);
+			gather_walk_want(w, d[i].key, zr_doc_names[DOC_NCZATTRS]);
 		}
 	}
-	flush(w);
+	gather_walk_flush(w);
 	groups_too(l, d, n, w);
 	wants_done(w);
 }
 
 void zr_remote_want_docs(struct zr_load *l, const char *dir, const struct zr_listing *s)
 {
-	struct wants *w = wants_new(l->s->store);
+	struct gather_walk_wants *w = wants_new(l->s->store);
 
 	for (int i = 0; w && i < DOC_N; i++)
 		if (s->has[i] && (i == DOC_ZGROUP || i == DOC_ZATTRS || l->v1))
-			want(w, dir, zr_doc_names[i]);
+			gather_walk_want(w, dir, zr_doc_names[i]);
 	if (w)
 		wants_done(w);
 }
 
 /* ---- children that documents name ---- */
 
-/* add - one name, once. What is no name of a directory is left out. */
-static int add(struct zr_listing *s, const json_t *name, struct err *e)
+/* gather_walk_add - one name, once. What is no name of a directory is left out. */
+static int gather_walk_add(struct zr_listing *s, const json_t *name, struct err *e)
 {
 	struct ds_text t;
 
@@ -496,10 +501,10 @@ static int add(struct zr_listing *s, const json_t *name, struct err *e)
 		       : err_set(e, s->rc, "more than %d groups and arrays", ZR_ITEMS_MAX);
 }
 
-/* add_all - names in a list, or, with `member`, the member of that name of each of its objects.
- * *ret_said: there is such a list. */
-static int add_all(struct zr_listing *s, const json_t *list, const char *member, bool *ret_said,
-		   struct err *e)
+/* gather_walk_add_all - names in a list, or, with `member`, the member of that name of each of its
+ * objects. *ret_said: there is such a list. */
+static int gather_walk_add_all(struct zr_listing *s, const json_t *list, const char *member,
+			       bool *ret_said, struct err *e)
 {
 	int rc = 0;
 
@@ -509,7 +514,7 @@ static int add_all(struct zr_listing *s, const json_t *list, const char *member,
 	for (size_t i = 0; i < json_array_size(list) && rc == 0; i++) {
 		const json_t *v = json_array_get(list, i);
 
-		rc = add(s, member ? json_get(v, member) : v, e);
+		rc = gather_walk_add(s, member ? json_get(v, member) : v, e);
 	}
 	return rc;
 }
@@ -518,15 +523,15 @@ static int add_all(struct zr_listing *s, const json_t *list, const char *member,
 static int images(struct zr_listing *s, const json_t *attrs, bool *ret_said, struct err *e)
 {
 	const json_t *scales = json_get(attrs, "multiscales");
-	int rc = add_all(s, json_get(attrs, "labels"), NULL, ret_said, e);
+	int rc = gather_walk_add_all(s, json_get(attrs, "labels"), NULL, ret_said, e);
 
 	if (rc == 0)
-		rc = add_all(s, json_get(json_get(attrs, "well"), "images"), "path", ret_said,
-			     e);
+		rc = gather_walk_add_all(s, json_get(json_get(attrs, "well"), "images"), "path",
+					 ret_said, e);
 	for (size_t i = 0;
 	     json_kind(scales) == JSON_IS_LIST && i < json_array_size(scales) && rc == 0; i++)
-		rc = add_all(s, json_get(json_array_get(scales, i), "datasets"), "path",
-			     ret_said, e);
+		rc = gather_walk_add_all(s, json_get(json_array_get(scales, i), "datasets"),
+					 "path", ret_said, e);
 	return rc;
 }
 
@@ -543,9 +548,9 @@ int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing
 	int rc;
 
 	*ret = (struct zr_listing){.l = l};
-	rc = add_all(ret, zr_nc_vars(group), NULL, ret_said, e);
+	rc = gather_walk_add_all(ret, zr_nc_vars(group), NULL, ret_said, e);
 	if (rc == 0)
-		rc = add_all(ret, zr_nc_groups(group), NULL, ret_said, e);
+		rc = gather_walk_add_all(ret, zr_nc_groups(group), NULL, ret_said, e);
 	if (rc == 0)
 		rc = images(ret, it.attrs, ret_said, e);
 	if (rc == 0)
@@ -555,8 +560,8 @@ int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing
 
 /* ---- bids ---- */
 
-/* has - whether one of the documents is there, or nobody can say. */
-static bool has(struct store *s, const char *const *names, size_t n)
+/* gather_walk_has - whether one of the documents is there, or nobody can say. */
+static bool gather_walk_has(struct store *s, const char *const *names, size_t n)
 {
 	struct store_stat st;
 
@@ -572,8 +577,8 @@ int zr_remote_bid(struct store *s)
 	static const char *const more[] = {".zarray", ".zgroup", ".nczarr"};
 
 	zr_remote_want_root(s, false);
-	if (has(s, first, ARRAY_LEN(first)))
+	if (gather_walk_has(s, first, ARRAY_LEN(first)))
 		return 10;
 	zr_remote_want_root(s, true);
-	return has(s, more, ARRAY_LEN(more)) ? 10 : 1;
+	return gather_walk_has(s, more, ARRAY_LEN(more)) ? 10 : 1;
 }

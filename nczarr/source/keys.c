@@ -11,14 +11,14 @@
 #include "nczarr/nczarr.h"
 #include "nczarr/source/gather_int.h"
 
-/* node - a group or array. */
-struct node {
+/* keys_node - a group or array. */
+struct keys_node {
 	const char *key;
 	uint32_t array; /* DS_NONE: a group */
 };
 
 struct zr_nodes {
-	struct node *list; /* sorted by key */
+	struct keys_node *list; /* sorted by key */
 	size_t n;
 	char *text; /* the keys of groups */
 };
@@ -32,13 +32,13 @@ void zr_nodes_free(struct zr_nodes *n)
 	free(n);
 }
 
-static int by_key(const void *a, const void *b)
+static int keys_by_key(const void *a, const void *b)
 {
-	return strcmp(((const struct node *)a)->key, ((const struct node *)b)->key);
+	return strcmp(((const struct keys_node *)a)->key, ((const struct keys_node *)b)->key);
 }
 
-/* fill - n->list, room for all is there. Paths are in n->text, each with its NUL. */
-static int fill(struct zr_source *s, struct zr_nodes *n)
+/* keys_fill - n->list, room for all is there. Paths are in n->text, each with its NUL. */
+static int keys_fill(struct zr_source *s, struct zr_nodes *n)
 {
 	const struct dataset *ds = &s->base.ds;
 	struct buf b;
@@ -55,12 +55,12 @@ static int fill(struct zr_source *s, struct zr_nodes *n)
 	}
 	n->text = (char *)buf_take(&b, &len);
 	for (uint32_t g = 0; g < ds->n_groups; g++) {
-		n->list[n->n++] = (struct node){.key = n->text + at + 1, .array = DS_NONE};
+		n->list[n->n++] = (struct keys_node){.key = n->text + at + 1, .array = DS_NONE};
 		at += strlen(n->text + at) + 1;
 	}
 	for (uint32_t a = 0; a < ds->n_arrays; a++)
-		n->list[n->n++] = (struct node){.key = s->arrays[a].meta->key, .array = a};
-	qsort(n->list, n->n, sizeof(*n->list), by_key);
+		n->list[n->n++] = (struct keys_node){.key = s->arrays[a].meta->key, .array = a};
+	qsort(n->list, n->n, sizeof(*n->list), keys_by_key);
 	return 0;
 }
 
@@ -77,7 +77,7 @@ static const struct zr_nodes *nodes_of(struct zr_source *s)
 		if (n)
 			n->list = alloc_array((size_t)s->base.ds.n_groups + s->base.ds.n_arrays,
 					      sizeof(*n->list));
-		if (n && (!n->list || fill(s, n) < 0)) {
+		if (n && (!n->list || keys_fill(s, n) < 0)) {
 			zr_nodes_free(n);
 			n = NULL;
 		}
@@ -87,28 +87,29 @@ static const struct zr_nodes *nodes_of(struct zr_source *s)
 	return n;
 }
 
-static int compare(const struct node *x, const char *key, size_t n)
+static int keys_compare(const struct keys_node *x, const char *key, size_t n)
 {
 	int rc = strncmp(x->key, key, n);
 
 	return rc ? rc : x->key[n] != '\0';
 }
 
-/* find - what the first n bytes of key are the directory of: a group and an array have one key
+/* keys_find - what the first n bytes of key are the directory of: a group and an array have one key
  * where the root is the array. */
-static const struct node *find(const struct zr_nodes *ns, const char *key, size_t n, bool array)
+static const struct keys_node *keys_find(const struct zr_nodes *ns, const char *key, size_t n,
+					 bool array)
 {
 	size_t lo = 0, hi = ns->n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (compare(&ns->list[mid], key, n) < 0)
+		if (keys_compare(&ns->list[mid], key, n) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo < ns->n && compare(&ns->list[lo], key, n) == 0; lo++)
+	for (; lo < ns->n && keys_compare(&ns->list[lo], key, n) == 0; lo++)
 		if (!array || ns->list[lo].array != DS_NONE)
 			return &ns->list[lo];
 	return NULL;
@@ -165,7 +166,7 @@ static bool chunk_key(struct zr_source *s, uint32_t array, const char *name,
 
 /* ---- documents ---- */
 
-static bool is_doc(const char *name)
+static bool keys_is_doc(const char *name)
 {
 	for (size_t i = 0; i < DOC_N; i++)
 		if (strcmp(name, zr_doc_names[i]) == 0)
@@ -177,7 +178,7 @@ bool zarr_doc_key(const char *key)
 {
 	const char *slash = strrchr(key, '/');
 
-	return is_doc(slash ? slash + 1 : key);
+	return keys_is_doc(slash ? slash + 1 : key);
 }
 
 void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret)
@@ -219,10 +220,10 @@ enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
 	if (!ns)
 		return ZARR_KEY_OTHER;
 	if (zarr_doc_key(key))
-		return find(ns, key, n, false) ? ZARR_KEY_DOC : ZARR_KEY_OTHER;
+		return keys_find(ns, key, n, false) ? ZARR_KEY_DOC : ZARR_KEY_OTHER;
 	/* the array's directory may be some levels up */
 	for (;;) {
-		const struct node *x = find(ns, key, n, true);
+		const struct keys_node *x = keys_find(ns, key, n, true);
 
 		if (x)
 			return chunk_key(s, x->array, key + n + (n > 0), emit, arg)
@@ -258,14 +259,14 @@ uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords)
 	return linear;
 }
 
-/* maker - a key in the making; len never passes the room for the longest key. */
-struct maker {
+/* keys_maker - a key in the making; len never passes the room for the longest key. */
+struct keys_maker {
 	char *out;
 	size_t len;
 	bool full;
 };
 
-static void put(struct maker *k, const char *s, size_t n)
+static void keys_do_put(struct keys_maker *k, const char *s, size_t n)
 {
 	if (n > STORE_KEY_MAX - k->len) {
 		k->full = true;
@@ -275,7 +276,7 @@ static void put(struct maker *k, const char *s, size_t n)
 	k->len += n;
 }
 
-static void put_number(struct maker *k, uint64_t v)
+static void keys_put_number(struct keys_maker *k, uint64_t v)
 {
 	char text[20];
 	size_t at = sizeof(text);
@@ -284,17 +285,17 @@ static void put_number(struct maker *k, uint64_t v)
 		text[--at] = (char)('0' + v % 10);
 		v /= 10;
 	} while (v > 0);
-	put(k, text + at, sizeof(text) - at);
+	keys_do_put(k, text + at, sizeof(text) - at);
 }
 
 /* put_slash - in front of everything but the key's beginning. */
-static void put_slash(struct maker *k)
+static void put_slash(struct keys_maker *k)
 {
 	if (k->len > 0)
-		put(k, "/", 1);
+		keys_do_put(k, "/", 1);
 }
 
-static int finish(struct maker *k, const struct zr_meta *m, struct err *e)
+static int keys_finish(struct keys_maker *k, const struct zr_meta *m, struct err *e)
 {
 	if (k->full)
 		return err_set(e, -ERANGE, "'%.200s': a chunk's key would exceed %d bytes",
@@ -306,37 +307,37 @@ static int finish(struct maker *k, const struct zr_meta *m, struct err *e)
 int zr_level_key(const struct zr_meta *m, const uint64_t *coords, uint32_t level,
 		 char out[ZR_OBJECT_KEY], struct err *e)
 {
-	struct maker k = {.out = out};
+	struct keys_maker k = {.out = out};
 	bool joined = false; /* whether something stands before the separator */
 
-	put(&k, m->key, strlen(m->key));
+	keys_do_put(&k, m->key, strlen(m->key));
 	if (m->prefixed && (level > 0 || zr_is_nested(m))) {
 		put_slash(&k);
-		put(&k, "c", 1);
+		keys_do_put(&k, "c", 1);
 		joined = true;
 	}
 	for (uint32_t d = 0; d < level; d++) {
 		if (joined)
-			put(&k, &m->separator, 1);
+			keys_do_put(&k, &m->separator, 1);
 		else
 			put_slash(&k);
 		joined = true;
-		put_number(&k, coords[d]);
+		keys_put_number(&k, coords[d]);
 	}
-	return finish(&k, m, e);
+	return keys_finish(&k, m, e);
 }
 
 int zr_object_key(const struct zr_meta *m, const uint64_t *coords, char out[ZR_OBJECT_KEY],
 		  struct err *e)
 {
-	struct maker k = {.out = out};
+	struct keys_maker k = {.out = out};
 
 	if (m->rank > 0)
 		return zr_level_key(m, coords, m->rank, out, e);
-	put(&k, m->key, strlen(m->key));
+	keys_do_put(&k, m->key, strlen(m->key));
 	put_slash(&k);
-	put(&k, m->prefixed ? "c" : "0", 1);
-	return finish(&k, m, e);
+	keys_do_put(&k, m->prefixed ? "c" : "0", 1);
+	return keys_finish(&k, m, e);
 }
 
 int zr_name_parse(const struct zr_meta *m, const uint64_t *grid, uint32_t level,

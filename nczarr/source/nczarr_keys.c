@@ -35,7 +35,7 @@ static const json_t *in_either(const struct zr_item *it, const char *lower, cons
 	return NULL;
 }
 
-static const json_t *renamed(const json_t *v, const char *now, const char *before)
+static const json_t *nczarr_keys_renamed(const json_t *v, const char *now, const char *before)
 {
 	const json_t *m = json_get(v, now);
 
@@ -59,12 +59,12 @@ const json_t *zr_nc_array(const struct zr_item *it)
 
 const json_t *zr_nc_dims(const json_t *group)
 {
-	return renamed(group, "dimensions", "dims");
+	return nczarr_keys_renamed(group, "dimensions", "dims");
 }
 
 const json_t *zr_nc_vars(const json_t *group)
 {
-	return renamed(group, "arrays", "vars");
+	return nczarr_keys_renamed(group, "arrays", "vars");
 }
 
 const json_t *zr_nc_groups(const json_t *group)
@@ -79,7 +79,7 @@ const json_t *zr_nc_order(const json_t *group)
 
 const json_t *zr_nc_refs(const json_t *array)
 {
-	return renamed(array, "dimension_references", "dimrefs");
+	return nczarr_keys_renamed(array, "dimension_references", "dimrefs");
 }
 
 bool zr_nc_scalar(const json_t *array)
@@ -146,8 +146,8 @@ int zr_nc_dim(const json_t *v, uint64_t *ret_len, bool *ret_unlimited)
 	return 0;
 }
 
-/* release - "4.9.2" as 40902; UINT32_MAX: not understood. */
-static uint32_t release(const char *s)
+/* nczarr_keys_release - "4.9.2" as 40902; UINT32_MAX: not understood. */
+static uint32_t nczarr_keys_release(const char *s)
 {
 	uint32_t v = 0, part = 0;
 
@@ -181,7 +181,7 @@ void zr_nc_store(const struct zr_tree *t, struct zr_nc *ret)
 	if (json_text_of(json_get(root->attrs, "_NCProperties"), &p) &&
 	    strstr(p.s, "nczarr=")) {
 		at = strstr(p.s, "netcdf=");
-		by = at ? release(at + 7) : UINT32_MAX;
+		by = at ? nczarr_keys_release(at + 7) : UINT32_MAX;
 	}
 	ret->swapped = by <= 40902;
 	ret->old_char = by <= 40900;

@@ -13,7 +13,7 @@
  * offset and length in the shard; both UINT64_MAX: absent. */
 enum { VERSION, ENTRIES };
 
-static uint64_t get64(const uint8_t *p, bool big)
+static uint64_t shard_get64(const uint8_t *p, bool big)
 {
 	uint64_t v = 0;
 
@@ -22,10 +22,10 @@ static uint64_t get64(const uint8_t *p, bool big)
 	return v;
 }
 
-/* read_index - the stored index into m->stored; x is the shard. */
-static int read_index(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		      const struct chunk_location *x, struct zr_scratch *m,
-		      uint64_t *ret_version, struct err *e)
+/* shard_read_index - the stored index into m->stored; x is the shard. */
+static int shard_read_index(struct zr_source *s, const struct zr_place *p,
+			    const struct zr_at *at, const struct chunk_location *x,
+			    struct zr_scratch *m, uint64_t *ret_version, struct err *e)
 {
 	uint64_t bytes = at->sh->index_bytes, off = x->off;
 	uint8_t *to;
@@ -61,7 +61,7 @@ static int load_index(struct zr_source *s, const struct zr_place *p, const struc
 			       "the index of a shard with %" PRIu64
 			       " chunks exceeds index_size=%" PRIu64 " bytes",
 			       at->sh->n, s->opts.max_index_bytes);
-	rc = read_index(s, p, at, x, m, &version, e);
+	rc = shard_read_index(s, p, at, x, m, &version, e);
 	if (rc)
 		return rc;
 	out = cache_alloc(c, (size_t)size);
@@ -74,13 +74,14 @@ static int load_index(struct zr_source *s, const struct zr_place *p, const struc
 	v = (uint64_t *)(void *)out; /* allocated, so aligned */
 	v[VERSION] = version;
 	for (uint64_t i = 0; i < 2 * at->sh->n; i++)
-		v[ENTRIES + i] = get64(out + 8 * (ENTRIES + i), at->sh->index_big);
+		v[ENTRIES + i] = shard_get64(out + 8 * (ENTRIES + i), at->sh->index_big);
 	return 0;
 }
 
-/* index_of - the shard's index with a reference. */
-static int index_of(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		    const struct chunk_location *x, struct cache_entry **ret, struct err *e)
+/* shard_index_of - the shard's index with a reference. */
+static int shard_index_of(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
+			  const struct chunk_location *x, struct cache_entry **ret,
+			  struct err *e)
 {
 	struct err own = ERR_INIT;
 	struct zr_scratch *m;
@@ -103,15 +104,15 @@ static int index_of(struct zr_source *s, const struct zr_place *p, const struct 
 	return err_set(e, rc, "%s", own.msg);
 }
 
-/* look_up - entry `slot` of the shard x: where the chunk is, or the next shard. */
-static int look_up(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		   uint64_t slot, struct chunk_location *x, struct err *e)
+/* shard_look_up - entry `slot` of the shard x: where the chunk is, or the next shard. */
+static int shard_look_up(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
+			 uint64_t slot, struct chunk_location *x, struct err *e)
 {
 	struct cache_entry *c;
 	uint64_t off, len, end;
 	const uint64_t *v;
 	size_t size;
-	int rc = index_of(s, p, at, x, &c, e);
+	int rc = shard_index_of(s, p, at, x, &c, e);
 
 	if (rc)
 		return rc;
@@ -143,9 +144,10 @@ static int look_up(struct zr_source *s, const struct zr_place *p, const struct z
 	return 0;
 }
 
-/* slot_of - number of a chunk in the index: C order over the axes as the shard stores them. */
-static uint64_t slot_of(const struct zr_meta *m, const struct zr_shard *sh,
-			const uint64_t *coords)
+/* shard_slot_of - number of a chunk in the index: C order over the axes as the shard stores
+ * them. */
+static uint64_t shard_slot_of(const struct zr_meta *m, const struct zr_shard *sh,
+			      const uint64_t *coords)
 {
 	uint64_t slot = 0;
 
@@ -169,7 +171,7 @@ void zr_shard_at(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		coords[d] = (chunk[d] - first[d]) / (p->per[d] / sh->grid[d]);
 	}
 	ret->first = ds_chunk_linear(&s->base.ds.arrays[array], first);
-	*ret_slot = slot_of(p->meta, sh, coords);
+	*ret_slot = shard_slot_of(p->meta, sh, coords);
 }
 
 bool zr_shard_known(struct zr_source *s, const struct zr_at *at, uint64_t slot,
@@ -213,7 +215,8 @@ int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		if (at.sh->outer.n > 0)
 			rc = zr_whole_get(s, p, &at, x, e);
 		if (!rc)
-			rc = look_up(s, p, &at, slot_of(p->meta, at.sh, coords), x, e);
+			rc = shard_look_up(s, p, &at, shard_slot_of(p->meta, at.sh, coords), x,
+					   e);
 		at.id += s->base.ds.n_arrays;
 	}
 	return rc;
@@ -236,9 +239,9 @@ static uint64_t most_of(const struct zr_place *p, const struct zr_at *at)
 	return u64_min(n, ZR_FRAME_MAX);
 }
 
-static int load(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		const struct chunk_location *x, struct zr_scratch *m, struct cache_entry *c,
-		struct err *e)
+static int shard_load(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
+		      const struct chunk_location *x, struct zr_scratch *m,
+		      struct cache_entry *c, struct err *e)
 {
 	uint64_t limit = most_of(p, at);
 	const uint8_t *in, *out;
@@ -275,7 +278,7 @@ int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_
 		return rc;
 	if (rc == CACHE_LOAD) {
 		m = zr_scratch_take(s->data);
-		rc = m ? load(s, p, at, x, m, c, &own) : err_nomem(&own);
+		rc = m ? shard_load(s, p, at, x, m, c, &own) : err_nomem(&own);
 		if (m)
 			zr_scratch_give(s->data, m);
 		if (rc) {

@@ -98,7 +98,7 @@ static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 	return err_is_transient(rc) ? rc : l.found ? 5 : 0;
 }
 
-static int bid(const struct source_at *at, struct err *e)
+static int zarr_source_bid(const struct source_at *at, struct err *e)
 {
 	struct stat doc;
 
@@ -119,8 +119,9 @@ static int bid(const struct source_at *at, struct err *e)
 	return ending_of(at->path) == ENDING_TREE ? 2 : 0;
 }
 
-/* release - everything but the store, whose descriptor is the caller's while opening. */
-static void release(struct zr_source *s)
+/* zarr_source_release - everything but the store, whose descriptor is the caller's while
+ * opening. */
+static void zarr_source_release(struct zr_source *s)
 {
 	zr_nodes_free(atomic_load(&s->nodes));
 	zr_data_free(s->data);
@@ -143,7 +144,7 @@ static struct zr_source *new_source(const struct source_options *opts)
 	return s;
 }
 
-static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
+static int zarr_source_set_up(struct zr_source *s, const char *path, int fd, struct err *e)
 {
 	s->path = realpath(path, NULL);
 	if (!s->path)
@@ -156,8 +157,8 @@ static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
 		       : store_zip_open(fd, s->opts.max_meta_bytes, &s->store, e);
 }
 
-/* load - the model, and what finds chunks. */
-static int load(struct zr_source *s, struct err *e)
+/* zarr_source_load - the model, and what finds chunks. */
+static int zarr_source_load(struct zr_source *s, struct err *e)
 {
 	int rc;
 
@@ -184,11 +185,11 @@ static int open_far_zip(const struct source_at *at, const struct source_options 
 	rc = s->path ? store_zip_open_blob(at->file, s->opts.max_meta_bytes, &s->store, e)
 		     : err_nomem(e);
 	if (rc == 0)
-		rc = load(s, e);
+		rc = zarr_source_load(s, e);
 	if (rc < 0) {
 		struct store *store = s->store;
 
-		release(s);
+		zarr_source_release(s);
 		store_close(store);
 		return rc;
 	}
@@ -197,9 +198,9 @@ static int open_far_zip(const struct source_at *at, const struct source_options 
 	return 0;
 }
 
-/* open_tree - what at->store is, which is taken on success. */
-static int open_tree(const struct source_at *at, const struct source_options *opts,
-		     struct source **ret, struct err *e)
+/* zarr_source_open_tree - what at->store is, which is taken on success. */
+static int zarr_source_open_tree(const struct source_at *at, const struct source_options *opts,
+				 struct source **ret, struct err *e)
 {
 	struct zr_source *s = new_source(opts);
 	int rc;
@@ -209,16 +210,17 @@ static int open_tree(const struct source_at *at, const struct source_options *op
 	s->store = at->store;
 	s->base.ds.st = at->st;
 	s->path = strdup(at->path);
-	rc = s->path ? load(s, e) : err_nomem(e);
+	rc = s->path ? zarr_source_load(s, e) : err_nomem(e);
 	if (rc < 0)
-		release(s);
+		zarr_source_release(s);
 	else
 		*ret = &s->base;
 	return rc;
 }
 
-static int open_source(const struct source_at *at, const struct source_options *opts,
-		       struct source **ret, struct err *e)
+static int zarr_source_open_source(const struct source_at *at,
+				   const struct source_options *opts, struct source **ret,
+				   struct err *e)
 {
 	struct zr_source *s;
 	int own, rc;
@@ -226,7 +228,7 @@ static int open_source(const struct source_at *at, const struct source_options *
 	if (at->fd < 0 && at->file)
 		return open_far_zip(at, opts, ret, e);
 	if (at->store)
-		return open_tree(at, opts, ret, e);
+		return zarr_source_open_tree(at, opts, ret, e);
 	s = new_source(opts);
 	own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
 	if (!s || own < 0) {
@@ -237,15 +239,15 @@ static int open_source(const struct source_at *at, const struct source_options *
 		return rc;
 	}
 	s->base.ds.st = at->st;
-	rc = set_up(s, at->path, own, e);
+	rc = zarr_source_set_up(s, at->path, own, e);
 	if (rc < 0)
 		(void)close(own); /* it was only read from */
 	else
-		rc = load(s, e);
+		rc = zarr_source_load(s, e);
 	if (rc < 0) {
 		struct store *store = s->store;
 
-		release(s);
+		zarr_source_release(s);
 		store_close(store);
 		return rc;
 	}
@@ -266,31 +268,31 @@ int zarr_store_open(struct store *store, const char *name, const struct source_o
 	s->store = store;
 	s->base.ds.st.st_mode = S_IFDIR | 0755;
 	s->path = strdup(name);
-	rc = s->path ? load(s, e) : err_nomem(e);
+	rc = s->path ? zarr_source_load(s, e) : err_nomem(e);
 	if (rc < 0) {
-		release(s);
+		zarr_source_release(s);
 		return rc;
 	}
 	*ret = &s->base;
 	return 0;
 }
 
-static void close_source(struct source *src)
+static void zarr_source_close_source(struct source *src)
 {
 	struct zr_source *s = zr_of(src);
 	struct store *store = s->borrowed ? NULL : s->store;
 	struct blob *file = s->file;
 
-	release(s);
+	zarr_source_release(s);
 	store_close(store);
 	blob_close(file);
 }
 
 const struct source_ops zarr_source_ops = {
 	.name = "zarr",
-	.bid = bid,
-	.open = open_source,
-	.close = close_source,
+	.bid = zarr_source_bid,
+	.open = zarr_source_open_source,
+	.close = zarr_source_close_source,
 	.locate = zr_locate,
 	.place = zr_place_chunk,
 	.next = zr_next,

@@ -28,23 +28,24 @@ struct dir_store {
 	struct fd_cache kept;
 };
 
-static struct dir_store *of(struct store *s)
+static struct dir_store *store_dir_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct dir_store, base);
 }
 
 static void dir_close(struct store *s)
 {
-	fd_cache_release(&of(s)->kept);
-	(void)close(of(s)->fd);
-	free(of(s));
+	fd_cache_release(&store_dir_of(s)->kept);
+	(void)close(store_dir_of(s)->fd);
+	free(store_dir_of(s));
 }
 
 /* ---- what a key is ---- */
 
-/* readable - whether the file could be opened for reading. The mode says so for nearly all; only
- * what is left costs a system call. name: below at, "" for at itself. */
-static bool readable(const struct dir_store *d, int at, const char *name, const struct stat *st)
+/* store_dir_readable - whether the file could be opened for reading. The mode says so for nearly
+ * all; only what is left costs a system call. name: below at, "" for at itself. */
+static bool store_dir_readable(const struct dir_store *d, int at, const char *name,
+			       const struct stat *st)
 {
 	if ((st->st_mode & 0444) == 0444 || (st->st_uid == d->uid && (st->st_mode & 0400)))
 		return true;
@@ -55,7 +56,7 @@ static bool readable(const struct dir_store *d, int at, const char *name, const 
 static void from_stat(const struct dir_store *d, int at, const char *name,
 		      const struct stat *st, struct store_stat *ret)
 {
-	bool is_file = S_ISREG(st->st_mode) && readable(d, at, name, st);
+	bool is_file = S_ISREG(st->st_mode) && store_dir_readable(d, at, name, st);
 
 	*ret = (struct store_stat){
 		.is_dir = S_ISDIR(st->st_mode),
@@ -76,9 +77,9 @@ static bool opens(const struct dir_store *d, const char *path)
 	return fd >= 0;
 }
 
-/* absent - whether it is proven that nothing is at key: it, or the first part of it that exists,
- * is not a link that leads nowhere. */
-static bool absent(const struct dir_store *d, const char *key)
+/* store_dir_absent - whether it is proven that nothing is at key: it, or the first part of it that
+ * exists, is not a link that leads nowhere. */
+static bool store_dir_absent(const struct dir_store *d, const char *key)
 {
 	char path[STORE_KEY_MAX + 1];
 	size_t len = strlen(key);
@@ -112,15 +113,16 @@ static bool removed(const struct dir_store *d, int fd)
 	return d->counts_links && fstat(fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* failed - the error for a key that could not be opened; code is what open_beneath gave. */
-static int failed(const struct dir_store *d, const char *key, int code, struct err *e)
+/* store_dir_failed - the error for a key that could not be opened; code is what open_beneath
+ * gave. */
+static int store_dir_failed(const struct dir_store *d, const char *key, int code, struct err *e)
 {
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
 		if (removed(d, d->fd))
 			return err_set(e, -ESTALE, "'%s': its directory was removed", key);
-		if (!absent(d, key))
+		if (!store_dir_absent(d, key))
 			return err_set(e, -EIO, "'%s': a link leads nowhere", key);
 		return err_set(e, -ENOENT, "'%s': not there", key);
 	case -EXDEV:
@@ -152,12 +154,12 @@ static bool stat_link(const struct dir_store *d, const char *key, int code,
 
 static int dir_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	const struct dir_store *d = of(s);
+	const struct dir_store *d = store_dir_of(s);
 	auto_fd int fd = open_beneath(d->fd, key, O_PATH);
 	struct stat st;
 
 	if (fd < 0)
-		return stat_link(d, key, fd, ret) ? 0 : failed(d, key, fd, e);
+		return stat_link(d, key, fd, ret) ? 0 : store_dir_failed(d, key, fd, e);
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", key);
 	from_stat(d, fd, "", &st, ret);
@@ -166,7 +168,7 @@ static int dir_stat(struct store *s, const char *key, struct store_stat *ret, st
 
 /* ---- listing ---- */
 
-struct listing {
+struct store_dir_listing {
 	const struct dir_store *d;
 	const char *key;
 	int fd;
@@ -186,8 +188,8 @@ static bool nowhere(int code)
 
 /* stat_target - the stat of what a link leads to, from the root, since that is what it must not
  * leave; of the link itself, and odd, where it leads nowhere that we can see. */
-static int stat_target(const struct listing *l, const char *name, const struct stat *link,
-		       struct store_stat *ret)
+static int stat_target(const struct store_dir_listing *l, const char *name,
+		       const struct stat *link, struct store_stat *ret)
 {
 	char path[STORE_KEY_MAX + 1];
 	int n = snprintf(path, sizeof(path), "%s%s%s", l->key, *l->key ? "/" : "", name);
@@ -207,8 +209,8 @@ static int stat_target(const struct listing *l, const char *name, const struct s
 	return 0;
 }
 
-/* list_entry - returns 1 to stop. */
-static int list_entry(const struct listing *l, const struct dirent *entry)
+/* store_dir_list_entry - returns 1 to stop. */
+static int store_dir_list_entry(const struct store_dir_listing *l, const struct dirent *entry)
 {
 	unsigned char type = entry->d_type;
 	struct store_stat ret;
@@ -241,20 +243,21 @@ static int list_entry(const struct listing *l, const struct dirent *entry)
 static int dir_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		    void *arg, struct err *e)
 {
-	struct listing l = {.d = of(s),
-			    .key = key,
-			    .fd = open_beneath(of(s)->fd, key, O_RDONLY | O_DIRECTORY),
-			    .want_stat = want_stat,
-			    .emit = emit,
-			    .arg = arg,
-			    .e = e};
+	struct store_dir_listing l = {
+		.d = store_dir_of(s),
+		.key = key,
+		.fd = open_beneath(store_dir_of(s)->fd, key, O_RDONLY | O_DIRECTORY),
+		.want_stat = want_stat,
+		.emit = emit,
+		.arg = arg,
+		.e = e};
 	const struct dirent *entry;
 	bool any = false;
 	int rc = 0;
 	DIR *dir;
 
 	if (l.fd < 0)
-		return failed(l.d, key, l.fd, e);
+		return store_dir_failed(l.d, key, l.fd, e);
 	dir = fdopendir(l.fd);
 	if (!dir) {
 		rc = err_sys(e, errno, "'%s'", key);
@@ -268,13 +271,13 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 			if (errno)
 				rc = err_sys(e, errno, "'%s': listing it", key);
 			else if (!any && removed(l.d, l.fd))
-				rc = failed(l.d, key, -ENOENT, e);
+				rc = store_dir_failed(l.d, key, -ENOENT, e);
 			break;
 		}
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		any = true;
-		rc = list_entry(&l, entry);
+		rc = store_dir_list_entry(&l, entry);
 		if (rc)
 			break;
 	}
@@ -292,7 +295,7 @@ static int open_object(const struct dir_store *d, const char *key, struct stat *
 	int ret;
 
 	if (fd < 0)
-		return failed(d, key, fd, e);
+		return store_dir_failed(d, key, fd, e);
 	if (fstat(fd, st) < 0)
 		return err_sys(e, errno, "'%s'", key);
 	if (S_ISDIR(st->st_mode))
@@ -323,7 +326,7 @@ static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 {
 	struct stat st;
 	int64_t since;
-	auto_fd int fd = open_piece(of(s), key, &st, &since, e);
+	auto_fd int fd = open_piece(store_dir_of(s), key, &st, &since, e);
 	uint64_t end;
 	int rc;
 
@@ -343,7 +346,7 @@ static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 	if (ret_version)
 		*ret_version = store_version(store_mix_file(&st));
 	if (off + len < end) {
-		fd_cache_give(&of(s)->kept, key, fd, since);
+		fd_cache_give(&store_dir_of(s)->kept, key, fd, since);
 		fd = -1; /* taken */
 	}
 	return 0;
@@ -352,7 +355,7 @@ static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 static int dir_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
 	struct stat st;
-	auto_fd int fd = open_object(of(s), key, &st, e);
+	auto_fd int fd = open_object(store_dir_of(s), key, &st, e);
 	uint8_t *p;
 	int rc;
 

@@ -10,7 +10,7 @@ struct kept {
 	char key[];
 };
 
-static int64_t now_ms(void)
+static int64_t fd_cache_now_ms(void)
 {
 	struct timespec t = {0};
 
@@ -18,7 +18,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
 }
 
-static void drop(struct kept *x)
+static void fd_cache_drop(struct kept *x)
 {
 	if (x)
 		(void)close(x->fd); /* it was only read from */
@@ -48,11 +48,11 @@ int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since)
 	if (strcmp(x->key, key) != 0) { /* somebody else's */
 		if (!atomic_compare_exchange_strong_explicit(slot, &none, x, memory_order_acq_rel,
 							     memory_order_relaxed))
-			drop(x);
+			fd_cache_drop(x);
 		return -1;
 	}
-	if (now_ms() - x->since > KEPT_MS) {
-		drop(x);
+	if (fd_cache_now_ms() - x->since > KEPT_MS) {
+		fd_cache_drop(x);
 		return -1;
 	}
 	fd = x->fd;
@@ -71,13 +71,13 @@ void fd_cache_give(struct fd_cache *k, const char *key, int fd, int64_t since)
 		return;
 	}
 	x->fd = fd;
-	x->since = since ? since : now_ms();
+	x->since = since ? since : fd_cache_now_ms();
 	memcpy(x->key, key, n);
-	drop(atomic_exchange_explicit(slot_of(k, key), x, memory_order_acq_rel));
+	fd_cache_drop(atomic_exchange_explicit(slot_of(k, key), x, memory_order_acq_rel));
 }
 
 void fd_cache_release(struct fd_cache *k)
 {
 	for (size_t i = 0; i < KEPT_FILES; i++)
-		drop(atomic_exchange(&k->slots[i], NULL));
+		fd_cache_drop(atomic_exchange(&k->slots[i], NULL));
 }

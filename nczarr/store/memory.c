@@ -27,7 +27,7 @@ struct mem_store {
 	bool plain; /* no conditions */
 };
 
-static struct mem_store *of(struct store *s)
+static struct mem_store *memory_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct mem_store, base);
 }
@@ -40,14 +40,14 @@ static const char *object_name(const void *arg, size_t i, size_t *ret_len)
 	return m->objects[i].key;
 }
 
-static struct sorted_keys names_of(const struct mem_store *m)
+static struct sorted_keys memory_names_of(const struct mem_store *m)
 {
 	return (struct sorted_keys){.arg = m, .n = m->n, .name = object_name};
 }
 
 static void mem_close(struct store *s)
 {
-	struct mem_store *m = of(s);
+	struct mem_store *m = memory_of(s);
 
 	for (size_t i = 0; i < m->n; i++) {
 		free(m->objects[i].key);
@@ -72,8 +72,8 @@ static void stat_object(const struct mem_store *m, size_t i, bool has_below,
 
 static int stat_locked(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	const struct mem_store *m = of(s);
-	const struct sorted_keys t = names_of(m);
+	const struct mem_store *m = memory_of(s);
+	const struct sorted_keys t = memory_names_of(m);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 	bool is = sorted_keys_is(&t, i, key, len);
 	bool has_below = len == 0 || sorted_keys_below(&t, i + is, key, len);
@@ -84,16 +84,16 @@ static int stat_locked(struct store *s, const char *key, struct store_stat *ret,
 	return 0;
 }
 
-struct listing {
+struct memory_listing {
 	const struct mem_store *m;
 	bool want_stat;
 	store_emit *emit;
 	void *arg;
 };
 
-static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has_below)
+static bool memory_emit_one(void *arg, const char *part, size_t len, size_t i, bool has_below)
 {
-	const struct listing *l = arg;
+	const struct memory_listing *l = arg;
 	struct store_stat st;
 	char name[256];
 
@@ -110,20 +110,20 @@ static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has
 static int list_locked(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		       void *arg, struct err *e)
 {
-	const struct mem_store *m = of(s);
-	const struct sorted_keys t = names_of(m);
-	struct listing l = {.m = m, .want_stat = want_stat, .emit = emit, .arg = arg};
+	const struct mem_store *m = memory_of(s);
+	const struct sorted_keys t = memory_names_of(m);
+	struct memory_listing l = {.m = m, .want_stat = want_stat, .emit = emit, .arg = arg};
 
-	if (!sorted_keys_list(&t, key, strlen(key), emit_one, &l) && *key)
+	if (!sorted_keys_list(&t, key, strlen(key), memory_emit_one, &l) && *key)
 		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
 	return 0;
 }
 
-/* find_object - the object of a key, never a folder. */
-static int find_object(const struct mem_store *m, const char *key, const struct object **ret,
-		       struct err *e)
+/* memory_find_object - the object of a key, never a folder. */
+static int memory_find_object(const struct mem_store *m, const char *key,
+			      const struct object **ret, struct err *e)
 {
-	const struct sorted_keys t = names_of(m);
+	const struct sorted_keys t = memory_names_of(m);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 	bool is = sorted_keys_is(&t, i, key, len);
 
@@ -135,11 +135,11 @@ static int find_object(const struct mem_store *m, const char *key, const struct 
 	return 0;
 }
 
-static int read_locked(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		       uint64_t *ret_version, struct err *e)
+static int memory_read_locked(struct store *s, const char *key, uint64_t off, uint8_t *out,
+			      size_t len, uint64_t *ret_version, struct err *e)
 {
 	const struct object *o;
-	int rc = find_object(of(s), key, &o, e);
+	int rc = memory_find_object(memory_of(s), key, &o, e);
 
 	if (rc < 0)
 		return rc;
@@ -156,7 +156,7 @@ static int read_locked(struct store *s, const char *key, uint64_t off, uint8_t *
 static int get_locked(struct store *s, const char *key, struct buf *out, struct err *e)
 {
 	const struct object *o;
-	int rc = find_object(of(s), key, &o, e);
+	int rc = memory_find_object(memory_of(s), key, &o, e);
 
 	if (rc < 0)
 		return rc;
@@ -171,9 +171,9 @@ static int mem_stat(struct store *s, const char *key, struct store_stat *ret, st
 {
 	int rc;
 
-	(void)pthread_mutex_lock(&of(s)->lock);
+	(void)pthread_mutex_lock(&memory_of(s)->lock);
 	rc = stat_locked(s, key, ret, e);
-	(void)pthread_mutex_unlock(&of(s)->lock);
+	(void)pthread_mutex_unlock(&memory_of(s)->lock);
 	return rc;
 }
 
@@ -182,9 +182,9 @@ static int mem_list(struct store *s, const char *key, bool want_stat, store_emit
 {
 	int rc;
 
-	(void)pthread_mutex_lock(&of(s)->lock);
+	(void)pthread_mutex_lock(&memory_of(s)->lock);
 	rc = list_locked(s, key, want_stat, emit, arg, e);
-	(void)pthread_mutex_unlock(&of(s)->lock);
+	(void)pthread_mutex_unlock(&memory_of(s)->lock);
 	return rc;
 }
 
@@ -193,9 +193,9 @@ static int mem_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 {
 	int rc;
 
-	(void)pthread_mutex_lock(&of(s)->lock);
-	rc = read_locked(s, key, off, out, len, ret_version, e);
-	(void)pthread_mutex_unlock(&of(s)->lock);
+	(void)pthread_mutex_lock(&memory_of(s)->lock);
+	rc = memory_read_locked(s, key, off, out, len, ret_version, e);
+	(void)pthread_mutex_unlock(&memory_of(s)->lock);
 	return rc;
 }
 
@@ -203,9 +203,9 @@ static int mem_get(struct store *s, const char *key, struct buf *out, struct err
 {
 	int rc;
 
-	(void)pthread_mutex_lock(&of(s)->lock);
+	(void)pthread_mutex_lock(&memory_of(s)->lock);
 	rc = get_locked(s, key, out, e);
-	(void)pthread_mutex_unlock(&of(s)->lock);
+	(void)pthread_mutex_unlock(&memory_of(s)->lock);
 	return rc;
 }
 
@@ -221,7 +221,7 @@ static int scripted(struct mem_store *m, enum store_mem_what what, const char *k
 	return rc < 0 ? err_set(e, rc, "'%s': the script says so", key) : rc;
 }
 
-static int bytes_of(const struct store_put *what, uint8_t **ret, struct err *e)
+static int memory_bytes_of(const struct store_put *what, uint8_t **ret, struct err *e)
 {
 	auto_free uint8_t *p = alloc_array((size_t)what->len, 1);
 	int rc = p ? 0 : err_nomem(e);
@@ -235,11 +235,11 @@ static int bytes_of(const struct store_put *what, uint8_t **ret, struct err *e)
 	return rc;
 }
 
-static int holds(const struct mem_store *m, const char *key, const struct store_put *what,
-		 struct err *e)
+static int memory_holds(const struct mem_store *m, const char *key,
+			const struct store_put *what, struct err *e)
 {
 	const struct object *o;
-	bool is = find_object(m, key, &o, NULL) == 0;
+	bool is = memory_find_object(m, key, &o, NULL) == 0;
 
 	if (m->plain && (what->absent || what->version))
 		return err_set(e, -EOPNOTSUPP, "'%s': there are no conditions", key);
@@ -250,10 +250,10 @@ static int holds(const struct mem_store *m, const char *key, const struct store_
 	return 0;
 }
 
-/* enter - data is taken. */
-static int enter(struct mem_store *m, const char *key, uint8_t *data, size_t n)
+/* memory_enter - data is taken. */
+static int memory_enter(struct mem_store *m, const char *key, uint8_t *data, size_t n)
 {
-	const struct sorted_keys t = names_of(m);
+	const struct sorted_keys t = memory_names_of(m);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 	auto_free uint8_t *copy = data;
 
@@ -278,13 +278,13 @@ static int put_locked(struct mem_store *m, const char *key, const struct store_p
 {
 	int later = scripted(m, STORE_MEM_PUT, key, e);
 	uint8_t *data = NULL;
-	int rc = later < 0 ? later : holds(m, key, what, e);
+	int rc = later < 0 ? later : memory_holds(m, key, what, e);
 
 	if (rc == 0)
-		rc = bytes_of(what, &data, e);
+		rc = memory_bytes_of(what, &data, e);
 	if (rc)
 		return rc;
-	if (enter(m, key, data, (size_t)what->len) < 0)
+	if (memory_enter(m, key, data, (size_t)what->len) < 0)
 		return err_nomem(e);
 	if (ret_version)
 		*ret_version = store_version(m->puts);
@@ -294,7 +294,7 @@ static int put_locked(struct mem_store *m, const char *key, const struct store_p
 static int mem_put(struct store *s, const char *key, const struct store_put *what,
 		   uint64_t *ret_version, struct err *e)
 {
-	struct mem_store *m = of(s);
+	struct mem_store *m = memory_of(s);
 	int rc;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -305,7 +305,7 @@ static int mem_put(struct store *s, const char *key, const struct store_put *wha
 
 static void remove_object(struct mem_store *m, const char *key)
 {
-	const struct sorted_keys t = names_of(m);
+	const struct sorted_keys t = memory_names_of(m);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 
 	if (!sorted_keys_is(&t, i, key, len))
@@ -319,7 +319,7 @@ static void remove_object(struct mem_store *m, const char *key)
 
 static int mem_remove(struct store *s, const char *key, struct err *e)
 {
-	struct mem_store *m = of(s);
+	struct mem_store *m = memory_of(s);
 	int rc;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -334,7 +334,7 @@ static int mem_remove(struct store *s, const char *key, struct err *e)
 
 static int mem_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct mem_store *m = of(s);
+	struct mem_store *m = memory_of(s);
 	int rc;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -380,7 +380,7 @@ struct store *store_mem_new(void)
 
 int store_mem_put(struct store *s, const char *key, const void *data, size_t n)
 {
-	struct mem_store *m = of(s);
+	struct mem_store *m = memory_of(s);
 	uint8_t *copy = alloc_array(n, 1);
 	int rc;
 
@@ -389,14 +389,14 @@ int store_mem_put(struct store *s, const char *key, const void *data, size_t n)
 	if (n)
 		memcpy(copy, data, n);
 	(void)pthread_mutex_lock(&m->lock);
-	rc = enter(m, key, copy, n);
+	rc = memory_enter(m, key, copy, n);
 	(void)pthread_mutex_unlock(&m->lock);
 	return rc;
 }
 
 void store_mem_set_script(struct store *s, store_mem_script *script, void *arg, bool plain)
 {
-	of(s)->script = script;
-	of(s)->script_arg = arg;
-	of(s)->plain = plain;
+	memory_of(s)->script = script;
+	memory_of(s)->script_arg = arg;
+	memory_of(s)->plain = plain;
 }

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* rank - '/' comes before every other byte. */
-static int rank(char c)
+/* sorted_keys_rank - '/' comes before every other byte. */
+static int sorted_keys_rank(char c)
 {
 	return c == '/' ? 0 : (unsigned char)c;
 }
@@ -17,7 +17,7 @@ int sorted_keys_cmp(const char *a, size_t a_len, const char *b, size_t b_len)
 		;
 	for (; i < n; i++)
 		if (a[i] != b[i])
-			return rank(a[i]) - rank(b[i]);
+			return sorted_keys_rank(a[i]) - sorted_keys_rank(b[i]);
 	return (a_len > b_len) - (a_len < b_len);
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/os/cancel.h"
 
-static struct zip *of(struct store *s)
+static struct zip *store_zip_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct zip, base);
 }
@@ -21,14 +21,14 @@ static const char *entry_name(const void *arg, size_t i, size_t *ret_len)
 	return zip_name(z, &z->entries[i]);
 }
 
-static struct sorted_keys names_of(const struct zip *z)
+static struct sorted_keys store_zip_names_of(const struct zip *z)
 {
 	return (struct sorted_keys){.arg = z, .n = z->n, .name = entry_name};
 }
 
-static void zip_close(struct store *s)
+static void store_zip_zip_close(struct store *s)
 {
-	struct zip *z = of(s);
+	struct zip *z = store_zip_of(s);
 
 	for (size_t i = 0; i < ZIP_SLOTS; i++)
 		free(z->slots[i].data);
@@ -41,7 +41,7 @@ static void zip_close(struct store *s)
 	free(z);
 }
 
-static uint64_t version_of(const struct zip *z, const struct zip_entry *x)
+static uint64_t store_zip_version_of(const struct zip *z, const struct zip_entry *x)
 {
 	uint64_t h = store_mix(z->mixed, x->name);
 
@@ -56,15 +56,16 @@ static void stat_entry(const struct zip *z, size_t i, struct store_stat *ret)
 	if (!x || x->method == ZIP_FOLDER)
 		*ret = (struct store_stat){.is_dir = true, .version = store_version(z->mixed)};
 	else if (x->method == ZIP_STORED || x->method == ZIP_DEFLATED)
-		*ret = (struct store_stat){.size = x->size, .version = version_of(z, x)};
+		*ret = (struct store_stat){.size = x->size,
+					   .version = store_zip_version_of(z, x)};
 	else
-		*ret = (struct store_stat){.odd = true, .version = version_of(z, x)};
+		*ret = (struct store_stat){.odd = true, .version = store_zip_version_of(z, x)};
 }
 
 static int zip_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	const struct zip *z = of(s);
-	const struct sorted_keys t = names_of(z);
+	const struct zip *z = store_zip_of(s);
+	const struct sorted_keys t = store_zip_names_of(z);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 
 	if (sorted_keys_is(&t, i, key, len))
@@ -76,17 +77,17 @@ static int zip_stat(struct store *s, const char *key, struct store_stat *ret, st
 	return 0;
 }
 
-struct listing {
+struct store_zip_listing {
 	const struct zip *z;
 	bool want_stat;
 	store_emit *emit;
 	void *arg;
 };
 
-static bool emit_one(void *arg, const char *part, size_t len, size_t i,
-		     bool has_below NZ_UNUSED)
+static bool store_zip_emit_one(void *arg, const char *part, size_t len, size_t i,
+			       bool has_below NZ_UNUSED)
 {
-	const struct listing *l = arg;
+	const struct store_zip_listing *l = arg;
 	struct store_stat st;
 	char name[256];
 
@@ -101,12 +102,12 @@ static bool emit_one(void *arg, const char *part, size_t len, size_t i,
 static int zip_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		    void *arg, struct err *e)
 {
-	const struct zip *z = of(s);
-	const struct sorted_keys t = names_of(z);
-	struct listing l = {.z = z, .want_stat = want_stat, .emit = emit, .arg = arg};
+	const struct zip *z = store_zip_of(s);
+	const struct sorted_keys t = store_zip_names_of(z);
+	struct store_zip_listing l = {.z = z, .want_stat = want_stat, .emit = emit, .arg = arg};
 	size_t len = strlen(key), i;
 
-	if (sorted_keys_list(&t, key, len, emit_one, &l) || len == 0)
+	if (sorted_keys_list(&t, key, len, store_zip_emit_one, &l) || len == 0)
 		return 0;
 	i = sorted_keys_find(&t, key, len);
 	if (sorted_keys_is(&t, i, key, len) && z->entries[i].method == ZIP_FOLDER)
@@ -119,10 +120,11 @@ static bool is_odd(const struct zip_entry *x)
 	return x->method != ZIP_STORED && x->method != ZIP_DEFLATED && x->method != ZIP_FOLDER;
 }
 
-/* find_object - an entry that can be read. */
-static int find_object(const struct zip *z, const char *key, size_t *ret, struct err *e)
+/* store_zip_find_object - an entry that can be read. */
+static int store_zip_find_object(const struct zip *z, const char *key, size_t *ret,
+				 struct err *e)
 {
-	const struct sorted_keys t = names_of(z);
+	const struct sorted_keys t = store_zip_names_of(z);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 	bool is = sorted_keys_is(&t, i, key, len);
 
@@ -142,10 +144,10 @@ static int find_object(const struct zip *z, const char *key, size_t *ret, struct
 static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out,
 			  size_t len, uint64_t *ret_version, struct err *e)
 {
-	struct zip *z = of(s);
+	struct zip *z = store_zip_of(s);
 	const struct zip_entry *x;
 	size_t i;
-	int rc = find_object(z, key, &i, e);
+	int rc = store_zip_find_object(z, key, &i, e);
 
 	if (rc < 0)
 		return rc;
@@ -155,17 +157,17 @@ static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_
 			       x->size, off + len);
 	rc = zip_read(z, i, off, out, len, e);
 	if (rc == 0 && ret_version)
-		*ret_version = version_of(z, x);
+		*ret_version = store_zip_version_of(z, x);
 	return rc;
 }
 
 static int zip_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
-	struct zip *z = of(s);
+	struct zip *z = store_zip_of(s);
 	const struct zip_entry *x;
 	uint8_t *p = NULL;
 	size_t i;
-	int rc = find_object(z, key, &i, e);
+	int rc = store_zip_find_object(z, key, &i, e);
 
 	if (rc < 0)
 		return rc;
@@ -184,7 +186,7 @@ static int zip_get(struct store *s, const char *key, struct buf *out, struct err
 
 static int zip_check(struct store *s, struct err *e)
 {
-	const struct zip *z = of(s);
+	const struct zip *z = store_zip_of(s);
 	struct stat st;
 
 	if (z->fd < 0)
@@ -198,24 +200,24 @@ static int zip_check(struct store *s, struct err *e)
 
 static void zip_store_want(struct store *s, const struct store_range *r, size_t n)
 {
-	struct zip *z = of(s);
+	struct zip *z = store_zip_of(s);
 	size_t at;
 
 	for (size_t i = 0; i < n; i++)
-		if (find_object(z, r[i].key, &at, NULL) == 0)
+		if (store_zip_find_object(z, r[i].key, &at, NULL) == 0)
 			zip_want(z, at, r[i].off, r[i].len);
 }
 
 /* zip_forget - an archive is one object as a whole. */
 static void zip_forget(struct store *s, const char *key NZ_UNUSED)
 {
-	blob_forget(of(s)->blob);
+	blob_forget(store_zip_of(s)->blob);
 }
 
 /* zip_fresh - an archive is one version as a whole. */
 static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct zip *z = of(s);
+	struct zip *z = store_zip_of(s);
 	int rc = z->fd < 0 ? blob_check(z->blob, true, e) : 0;
 
 	return rc < 0 ? rc : zip_stat(s, key, ret, e);
@@ -223,9 +225,9 @@ static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, s
 
 static int zip_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
 {
-	struct zip *z = of(s);
+	struct zip *z = store_zip_of(s);
 	size_t i;
-	int rc = find_object(z, key, &i, e);
+	int rc = store_zip_find_object(z, key, &i, e);
 
 	if (rc < 0)
 		return rc;
@@ -238,7 +240,7 @@ static int zip_where(struct store *s, const char *key, struct store_place *ret, 
 static const struct store_ops g_ops = {
 	.name = "zip",
 	.place = zip_where,
-	.close = zip_close,
+	.close = store_zip_zip_close,
 	.stat = zip_stat,
 	.list = zip_list,
 	.read = zip_store_read,
@@ -271,7 +273,7 @@ static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct
 		rc = zip_read_dir(z, &end, max_meta, e);
 	if (rc < 0) {
 		z->fd = -1; /* the caller's still */
-		zip_close(&z->base);
+		store_zip_zip_close(&z->base);
 		return rc;
 	}
 	*ret = &z->base;

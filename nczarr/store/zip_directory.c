@@ -24,8 +24,8 @@
 #define MADE_ON_UNIX 3
 #define MADE_ON_DARWIN 19
 
-/* record - one entry of the directory, as written. name is borrowed. */
-struct record {
+/* zip_directory_record - one entry of the directory, as written. name is borrowed. */
+struct zip_directory_record {
 	unsigned made_on, flags, method;
 	uint32_t crc, disk, attrs;
 	uint64_t stored, size, at;
@@ -33,16 +33,16 @@ struct record {
 	size_t name_len;
 };
 
-/* reader - a window on the directory. */
-struct reader {
+/* zip_directory_reader - a window on the directory. */
+struct zip_directory_reader {
 	struct blob *blob;
 	uint64_t next, stop; /* what has not been read yet */
 	uint8_t *buf;        /* WINDOW bytes; owned */
 	size_t pos, have;
 };
 
-/* fill - have `want` bytes in the window, or all that is left. */
-static int fill(struct reader *r, size_t want, struct err *e)
+/* zip_directory_fill - have `want` bytes in the window, or all that is left. */
+static int zip_directory_fill(struct zip_directory_reader *r, size_t want, struct err *e)
 {
 	size_t n;
 	int rc;
@@ -62,7 +62,7 @@ static int fill(struct reader *r, size_t want, struct err *e)
 }
 
 /* wide_fields - the 64-bit extra field (4.5.3) has those of the fields that did not fit. */
-static bool wide_fields(struct slice extra, struct record *r)
+static bool wide_fields(struct slice extra, struct zip_directory_record *r)
 {
 	bool size = r->size == UINT32_MAX, stored = r->stored == UINT32_MAX;
 	bool at = r->at == UINT32_MAX, disk = r->disk == UINT16_MAX;
@@ -94,13 +94,14 @@ static bool wide_fields(struct slice extra, struct record *r)
 }
 
 /* next_record - returns 1 with *ret, 0 at the end of the directory. */
-static int next_record(struct reader *rd, uint64_t nth, struct record *ret, struct err *e)
+static int next_record(struct zip_directory_reader *rd, uint64_t nth,
+		       struct zip_directory_record *ret, struct err *e)
 {
 	struct slice s;
 	size_t extra_len, comment_len;
 	const uint8_t *extra;
 	uint32_t sig;
-	int rc = fill(rd, ENTRY_BYTES + 3 * (size_t)UINT16_MAX, e);
+	int rc = zip_directory_fill(rd, ENTRY_BYTES + 3 * (size_t)UINT16_MAX, e);
 
 	if (rc < 0)
 		return rc;
@@ -111,7 +112,7 @@ static int next_record(struct reader *rd, uint64_t nth, struct record *ret, stru
 	if (slice_ok(&s) && sig == DIGITAL_SIG && nth > 0)
 		return 0;
 	rd_skip(&s, 1);
-	*ret = (struct record){.made_on = rd_u8(&s)};
+	*ret = (struct zip_directory_record){.made_on = rd_u8(&s)};
 	rd_skip(&s, 2);
 	ret->flags = rd_le16(&s);
 	ret->method = rd_le16(&s);
@@ -145,8 +146,9 @@ static bool dotted(const char *name, size_t n)
 	return n > 0 && name[0] == '.' && (n == 1 || name[1] == '/');
 }
 
-/* check_name - r->name is what a key may be, perhaps with a '/' at its end, and "./" before it. */
-static int check_name(const struct record *r, struct err *e)
+/* zip_directory_check_name - r->name is what a key may be, perhaps with a '/' at its end, and "./"
+ * before it. */
+static int zip_directory_check_name(const struct zip_directory_record *r, struct err *e)
 {
 	char name[ZIP_NAME_MAX + 1];
 	size_t n = r->name_len;
@@ -184,7 +186,7 @@ static int check_name(const struct record *r, struct err *e)
 }
 
 /* special - what Unix mode bits tell of an entry: 0 nothing, else an enum zip_method. */
-static int special(const struct record *r)
+static int special(const struct zip_directory_record *r)
 {
 	mode_t mode = r->attrs >> 16;
 
@@ -196,7 +198,7 @@ static int special(const struct record *r)
 	return S_ISLNK(mode) ? ZIP_LINK : 0;
 }
 
-static uint8_t method_of(const struct record *r)
+static uint8_t method_of(const struct zip_directory_record *r)
 {
 	int other = special(r);
 
@@ -210,8 +212,8 @@ static uint8_t method_of(const struct record *r)
 }
 
 /* check_sizes - that the entry is inside the archive, and can be as large as it says. */
-static int check_sizes(const struct zip *z, const struct record *r, uint8_t method,
-		       struct err *e)
+static int check_sizes(const struct zip *z, const struct zip_directory_record *r,
+		       uint8_t method, struct err *e)
 {
 	const char *name = r->name;
 	int len = (int)r->name_len;
@@ -242,9 +244,10 @@ static int check_sizes(const struct zip *z, const struct record *r, uint8_t meth
 	return 0;
 }
 
-static int check_record(const struct zip *z, const struct record *r, struct err *e)
+static int check_record(const struct zip *z, const struct zip_directory_record *r,
+			struct err *e)
 {
-	int rc = check_name(r, e);
+	int rc = zip_directory_check_name(r, e);
 
 	if (rc < 0)
 		return rc;
@@ -257,14 +260,15 @@ static int check_record(const struct zip *z, const struct record *r, struct err 
 	return check_sizes(z, r, method_of(r), e);
 }
 
-/* table - entries and names while they grow. */
-struct table {
+/* zip_directory_table - entries and names while they grow. */
+struct zip_directory_table {
 	struct zip_entry *entries; /* owned */
 	size_t n, cap;
 	struct buf names;
 };
 
-static int add(struct table *t, const struct zip *z, const struct record *r, struct err *e)
+static int zip_directory_add(struct zip_directory_table *t, const struct zip *z,
+			     const struct zip_directory_record *r, struct err *e)
 {
 	size_t len = r->name_len - (r->name[r->name_len - 1] == '/');
 	struct zip_entry *x;
@@ -285,13 +289,14 @@ static int add(struct table *t, const struct zip *z, const struct record *r, str
 	return buf_ok(&t->names) ? 0 : err_nomem(e);
 }
 
-/* read_all - all entries, in the directory's order. */
-static int read_all(const struct zip *z, struct reader *rd, const struct zip_end *end,
-		    uint64_t max_meta, struct table *t, struct err *e)
+/* zip_directory_read_all - all entries, in the directory's order. */
+static int zip_directory_read_all(const struct zip *z, struct zip_directory_reader *rd,
+				  const struct zip_end *end, uint64_t max_meta,
+				  struct zip_directory_table *t, struct err *e)
 {
 	/* for the table, what sorting it takes, and checking that nothing overlaps */
 	const uint64_t each = 2 * sizeof(struct zip_entry) + 2 * sizeof(uint64_t);
-	struct record r;
+	struct zip_directory_record r;
 	int rc;
 
 	if (end->n > max_meta / each)
@@ -309,7 +314,7 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 				"a zip directory of more than %zu entries takes more memory "
 				"than the %" PRIu64 " bytes allowed",
 				t->n, max_meta);
-		rc = add(t, z, &r, e);
+		rc = zip_directory_add(t, z, &r, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -324,8 +329,9 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 
 /* ---- the sorted table ---- */
 
-/* by_name - of one name the later entry comes last: names are in the order of the directory. */
-static int by_name(const void *a, const void *b, void *arg)
+/* zip_directory_by_name - of one name the later entry comes last: names are in the order of the
+ * directory. */
+static int zip_directory_by_name(const void *a, const void *b, void *arg)
 {
 	const struct zip_entry *x = a, *y = b;
 	const char *names = arg;
@@ -441,8 +447,9 @@ static size_t top_of(const struct zip *z)
 	return top;
 }
 
-/* enter - make the folder that everything is in the root: its name is taken off the others. */
-static void enter(struct zip *z, size_t top)
+/* zip_directory_enter - make the folder that everything is in the root: its name is taken off the
+ * others. */
+static void zip_directory_enter(struct zip *z, size_t top)
 {
 	size_t cut = top + 1;
 
@@ -463,7 +470,7 @@ static int find_root(struct zip *z, struct err *e)
 	size_t top = top_of(z);
 
 	if (top == 1 && zip_name(z, z->entries)[0] == '.') {
-		enter(z, top);
+		zip_directory_enter(z, top);
 		top = top_of(z);
 	}
 	for (size_t i = 0; i < z->n; i++) {
@@ -475,19 +482,19 @@ static int find_root(struct zip *z, struct err *e)
 				       (int)x->name_len, zip_name(z, x));
 	}
 	if (top > 0)
-		enter(z, top);
+		zip_directory_enter(z, top);
 	return 0;
 }
 
 int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, struct err *e)
 {
 	auto_free uint8_t *window = alloc_array(WINDOW, 1);
-	struct reader rd = {.blob = z->blob,
-			    .next = end->dir,
-			    .stop = end->dir + end->dir_len,
-			    .buf = window};
+	struct zip_directory_reader rd = {.blob = z->blob,
+					  .next = end->dir,
+					  .stop = end->dir + end->dir_len,
+					  .buf = window};
 	const struct blob_part dir = {end->dir, u64_min(end->dir_len, max_meta)};
-	struct table t = {0};
+	struct zip_directory_table t = {0};
 	void *fit;
 	size_t len;
 	int rc;
@@ -498,7 +505,7 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, st
 	blob_want(z->blob, &dir, 1);
 	z->dir = end->dir;
 	z->offsets_base = end->base;
-	rc = read_all(z, &rd, end, max_meta, &t, e);
+	rc = zip_directory_read_all(z, &rd, end, max_meta, &t, e);
 	z->entries = t.entries;
 	z->n = t.n;
 	z->names = (char *)buf_take(&t.names, &len);
@@ -506,7 +513,7 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, st
 		return rc;
 
 	if (z->n > 1)
-		qsort_r(z->entries, z->n, sizeof(*z->entries), by_name, z->names);
+		qsort_r(z->entries, z->n, sizeof(*z->entries), zip_directory_by_name, z->names);
 	drop_doubles(z);
 	rc = check_tree(z, e);
 	if (rc == 0)

@@ -62,16 +62,16 @@ static int read_end64(struct blob *file, uint64_t at, uint64_t limit, struct end
 	return 1;
 }
 
-/* agree - a field of the old record says the same as the new one, or that it cannot say. */
-static bool agree(uint64_t old, uint64_t max, uint64_t new)
+/* zip_end_agree - a field of the old record says the same as the new one, or that it cannot say. */
+static bool zip_end_agree(uint64_t old, uint64_t max, uint64_t new)
 {
 	return old == max || old == new;
 }
 
-/* widen - replace f by what a 64-bit record says, if the archive has one.
+/* zip_end_widen - replace f by what a 64-bit record says, if the archive has one.
  * pos: of the end record; ret_limit: where the directory must have ended. */
-static int widen(struct blob *file, uint64_t pos, struct end_fields *f, bool *ret_is_64,
-		 uint64_t *ret_limit, struct err *e)
+static int zip_end_widen(struct blob *file, uint64_t pos, struct end_fields *f, bool *ret_is_64,
+			 uint64_t *ret_limit, struct err *e)
 {
 	uint8_t b[LOCATOR_BYTES];
 	struct slice s = slice_of(b, sizeof(b));
@@ -96,11 +96,12 @@ static int widen(struct blob *file, uint64_t pos, struct end_fields *f, bool *re
 	}
 	if (rc <= 0)
 		return rc;
-	if (!agree(f->disk, UINT16_MAX, wide.disk) ||
-	    !agree(f->dir_disk, UINT16_MAX, wide.dir_disk) ||
-	    !agree(f->n_here, UINT16_MAX, wide.n_here) || !agree(f->n, UINT16_MAX, wide.n) ||
-	    !agree(f->dir_len, UINT32_MAX, wide.dir_len) ||
-	    !agree(f->dir, UINT32_MAX, wide.dir))
+	if (!zip_end_agree(f->disk, UINT16_MAX, wide.disk) ||
+	    !zip_end_agree(f->dir_disk, UINT16_MAX, wide.dir_disk) ||
+	    !zip_end_agree(f->n_here, UINT16_MAX, wide.n_here) ||
+	    !zip_end_agree(f->n, UINT16_MAX, wide.n) ||
+	    !zip_end_agree(f->dir_len, UINT32_MAX, wide.dir_len) ||
+	    !zip_end_agree(f->dir, UINT32_MAX, wide.dir))
 		return err_set(e, -EBADMSG,
 			       "the zip archive's two end records contradict each other");
 	*f = wide;
@@ -160,7 +161,7 @@ static int believe(struct blob *file, const uint8_t *b, uint64_t pos, struct zip
 	f.n = rd_le16(&s);
 	f.dir_len = rd_le32(&s);
 	f.dir = rd_le32(&s);
-	rc = widen(file, pos, &f, &ret->n_is_64, &limit, e);
+	rc = zip_end_widen(file, pos, &f, &ret->n_is_64, &limit, e);
 	if (rc < 0)
 		return rc;
 	if (f.disk != 0 || f.dir_disk != 0 || f.n_here != f.n)
@@ -168,9 +169,10 @@ static int believe(struct blob *file, const uint8_t *b, uint64_t pos, struct zip
 	return place_dir(file, &f, limit, ret, e);
 }
 
-/* scan - the last end record in the file's last len bytes that can be believed. *found: one was
- * there, believed or not. */
-static int scan(struct blob *file, size_t len, struct zip_end *ret, bool *found, struct err *e)
+/* zip_end_scan - the last end record in the file's last len bytes that can be believed. *found: one
+ * was there, believed or not. */
+static int zip_end_scan(struct blob *file, size_t len, struct zip_end *ret, bool *found,
+			struct err *e)
 {
 	const uint64_t size = file->size;
 	auto_free uint8_t *tail = alloc_array(len, 1);
@@ -215,9 +217,10 @@ int zip_find_end(struct blob *b, struct zip_end *ret, struct err *e)
 	blob_want(b, &tail, 1); /* a comment, and the directory of most archives */
 	/* nearly every archive has no comment */
 	if (size >= END_BYTES)
-		rc = scan(b, END_BYTES, ret, &found, NULL);
+		rc = zip_end_scan(b, END_BYTES, ret, &found, NULL);
 	if ((rc == -EBADMSG || rc == -EOPNOTSUPP) && size >= END_BYTES)
-		rc = scan(b, (size_t)u64_min(size, END_BYTES + COMMENT_MAX), ret, &found, e);
+		rc = zip_end_scan(b, (size_t)u64_min(size, END_BYTES + COMMENT_MAX), ret,
+				  &found, e);
 	if (rc == -EBADMSG && !found)
 		return err_set(e, rc, "not a zip archive, or truncated: it has no end record");
 	return rc;

@@ -91,8 +91,8 @@ static int check_crc(const struct zip *z, const struct zip_entry *x, const uint8
 		       (unsigned int)x->crc);
 }
 
-/* inflate - the whole of a deflated entry into out, x->size bytes. */
-static int inflate(struct zip *z, struct zip_entry *x, uint8_t *out, struct err *e)
+/* zip_read_inflate - the whole of a deflated entry into out, x->size bytes. */
+static int zip_read_inflate(struct zip *z, struct zip_entry *x, uint8_t *out, struct err *e)
 {
 	struct libdeflate_decompressor *d;
 	auto_free uint8_t *in = NULL;
@@ -136,13 +136,13 @@ static void empty_slot(struct zip_slot *slot)
 	*slot = (struct zip_slot){0};
 }
 
-static bool in_use(const struct zip_slot *slot)
+static bool zip_read_in_use(const struct zip_slot *slot)
 {
 	return slot->loading || slot->data;
 }
 
-/* oldest - the slot that nobody uses and that was used longest ago; NULL. */
-static struct zip_slot *oldest(struct zip *z)
+/* zip_read_oldest - the slot that nobody uses and that was used longest ago; NULL. */
+static struct zip_slot *zip_read_oldest(struct zip *z)
 {
 	struct zip_slot *best = NULL;
 
@@ -161,7 +161,7 @@ static uint64_t kept_bytes(const struct zip *z)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < ZIP_SLOTS; i++)
-		if (in_use(&z->slots[i]))
+		if (zip_read_in_use(&z->slots[i]))
 			sum += z->entries[z->slots[i].entry].size;
 	return sum;
 }
@@ -171,14 +171,15 @@ static struct zip_slot *claim(struct zip *z, size_t entry)
 {
 	struct zip_slot *slot, *old;
 
-	while ((old = oldest(z)) && kept_bytes(z) + z->entries[entry].size > ZIP_KEPT_BYTES)
+	while ((old = zip_read_oldest(z)) &&
+	       kept_bytes(z) + z->entries[entry].size > ZIP_KEPT_BYTES)
 		empty_slot(old);
 	slot = NULL;
 	for (size_t i = 0; i < ZIP_SLOTS && !slot; i++)
-		if (!in_use(&z->slots[i]))
+		if (!zip_read_in_use(&z->slots[i]))
 			slot = &z->slots[i];
 	if (!slot) {
-		slot = oldest(z);
+		slot = zip_read_oldest(z);
 		if (!slot)
 			return NULL;
 		empty_slot(slot);
@@ -189,15 +190,15 @@ static struct zip_slot *claim(struct zip *z, size_t entry)
 	return slot;
 }
 
-/* look - the slot of an entry, with one more user, after waiting for one who loads it; *ret NULL:
- * nobody has it. Returns 0, -EINTR. Locked. */
-static int look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *e)
+/* zip_read_look - the slot of an entry, with one more user, after waiting for one who loads it;
+ * *ret NULL: nobody has it. Returns 0, -EINTR. Locked. */
+static int zip_read_look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *e)
 {
 	for (;;) {
 		struct zip_slot *slot = NULL;
 
 		for (size_t i = 0; i < ZIP_SLOTS && !slot; i++)
-			if (in_use(&z->slots[i]) && z->slots[i].entry == entry)
+			if (zip_read_in_use(&z->slots[i]) && z->slots[i].entry == entry)
 				slot = &z->slots[i];
 		*ret = slot;
 		if (!slot)
@@ -212,8 +213,8 @@ static int look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *
 	}
 }
 
-/* load - inflate an entry into memory of its own. */
-static int load(struct zip *z, size_t entry, uint8_t **ret, struct err *e)
+/* zip_read_load - inflate an entry into memory of its own. */
+static int zip_read_load(struct zip *z, size_t entry, uint8_t **ret, struct err *e)
 {
 	struct zip_entry *x = &z->entries[entry];
 	auto_free uint8_t *data = NULL;
@@ -228,7 +229,7 @@ static int load(struct zip *z, size_t entry, uint8_t **ret, struct err *e)
 	data = malloc((size_t)x->size);
 	if (!data)
 		return err_nomem(e);
-	rc = inflate(z, x, data, e);
+	rc = zip_read_inflate(z, x, data, e);
 	if (rc == 0)
 		*ret = steal(&data);
 	return rc;
@@ -244,7 +245,7 @@ static int read_part(struct zip *z, size_t entry, uint64_t off, uint8_t *out, si
 	int rc;
 
 	(void)pthread_mutex_lock(&z->lock);
-	rc = look(z, entry, &slot, e);
+	rc = zip_read_look(z, entry, &slot, e);
 	loaded = rc == 0 && !slot;
 	if (loaded)
 		slot = claim(z, entry);
@@ -253,7 +254,7 @@ static int read_part(struct zip *z, size_t entry, uint64_t off, uint8_t *out, si
 	if (rc < 0)
 		return rc;
 	if (loaded)
-		rc = load(z, entry, &data, e);
+		rc = zip_read_load(z, entry, &data, e);
 	else
 		data = slot->data;
 	if (rc == 0)
@@ -284,7 +285,8 @@ int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len
 	if (len == 0)
 		return 0;
 	if (x->method == ZIP_DEFLATED)
-		return whole ? inflate(z, x, out, e) : read_part(z, entry, off, out, len, e);
+		return whole ? zip_read_inflate(z, x, out, e)
+			     : read_part(z, entry, off, out, len, e);
 	rc = data_of(z, x, &at, e);
 	if (rc < 0)
 		return rc;

@@ -26,9 +26,9 @@ static uint64_t want_slots(const struct ds_array *a, uint64_t target)
 	return u64_min(n, ZR_SLOTS_MAX);
 }
 
-/* even - per and len of an axis of n chunks that is cut into parts of at most `most`, which are
- * about equal: a slot without a chunk costs its place in the index. */
-static void even(uint64_t n, uint64_t most, uint64_t *ret_len, uint64_t *ret_per)
+/* grid_even - per and len of an axis of n chunks that is cut into parts of at most `most`, which
+ * are about equal: a slot without a chunk costs its place in the index. */
+static void grid_even(uint64_t n, uint64_t most, uint64_t *ret_len, uint64_t *ret_per)
 {
 	*ret_len = n / most + (n % most > 0);
 	*ret_per = n / *ret_len + (n % *ret_len > 0);
@@ -49,7 +49,7 @@ int zr_grid_shards(const struct ds_array *a, uint64_t target, struct arena *aren
 		return err_nomem(e);
 	per = len + a->rank;
 	for (uint32_t d = a->rank; d-- > 0;) {
-		even(a->grid[d], u64_min(want / slots, a->grid[d]), &len[d], &per[d]);
+		grid_even(a->grid[d], u64_min(want / slots, a->grid[d]), &len[d], &per[d]);
 		slots *= per[d];
 		files *= len[d]; /* at most n_chunks */
 		if (len[d] > 1)
@@ -90,9 +90,9 @@ bool zr_grid_layout(const struct ds_array *a, const uint64_t *lens, struct arena
 	return true;
 }
 
-/* cut - the first axis behind which a file has all chunks that there are, and no slots without one:
- * its chunks along that axis and those behind it follow each other. */
-static uint32_t cut(const struct ds_array *a, const struct zr_grid *g)
+/* grid_cut - the first axis behind which a file has all chunks that there are, and no slots without
+ * one: its chunks along that axis and those behind it follow each other. */
+static uint32_t grid_cut(const struct ds_array *a, const struct zr_grid *g)
 {
 	uint32_t k = g->rank - 1;
 
@@ -105,15 +105,15 @@ uint64_t zr_grid_runs(const struct ds_array *a, const struct zr_grid *g)
 {
 	uint64_t n = 1;
 
-	for (uint32_t d = g->per && g->rank ? cut(a, g) : 0; d-- > 0;)
+	for (uint32_t d = g->per && g->rank ? grid_cut(a, g) : 0; d-- > 0;)
 		n *= g->per[d];
 	return n;
 }
 
-/* chunk_of - a slot of a file as a chunk; false: the array ends before it. *ret_at: its place along
- * axis k. */
-static bool chunk_of(const struct ds_array *a, const struct zr_grid *g, uint64_t file,
-		     uint64_t slot, uint64_t *ret, uint32_t k, uint64_t *ret_at)
+/* grid_chunk_of - a slot of a file as a chunk; false: the array ends before it. *ret_at: its place
+ * along axis k. */
+static bool grid_chunk_of(const struct ds_array *a, const struct zr_grid *g, uint64_t file,
+			  uint64_t slot, uint64_t *ret, uint32_t k, uint64_t *ret_at)
 {
 	uint64_t linear = 0, stride = 1;
 
@@ -144,12 +144,12 @@ void zr_grid_run(const struct ds_array *a, const struct zr_grid *g, uint64_t fil
 	*ret_n = 1;
 	if (!g->per || g->rank == 0)
 		return;
-	k = cut(a, g);
+	k = grid_cut(a, g);
 	for (uint32_t d = k + 1; d < g->rank; d++)
 		row *= g->per[d];
 	*ret_slot = i * g->per[k] * row;
 	*ret_n = 0;
-	if (chunk_of(a, g, file, *ret_slot, ret_first, k, &at))
+	if (grid_chunk_of(a, g, file, *ret_slot, ret_first, k, &at))
 		*ret_n = u64_min(g->per[k], a->grid[k] - at) * row;
 }
 
@@ -175,7 +175,7 @@ bool zr_grid_slot(const struct ds_array *a, const struct zr_grid *g, uint64_t fi
 	if (slot >= g->slots)
 		return false;
 	if (g->per && g->rank)
-		return chunk_of(a, g, file, slot, ret_chunk, 0, &at);
+		return grid_chunk_of(a, g, file, slot, ret_chunk, 0, &at);
 	*ret_chunk = file;
 	return true;
 }

@@ -129,8 +129,8 @@ int zr_inodes_find(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret
 	return 0;
 }
 
-/* levels - ids of the first n levels of an array's nested directories. */
-static uint64_t levels(const struct zr_inodes *ids, uint32_t array, uint32_t n)
+/* inode_levels - ids of the first n levels of an array's nested directories. */
+static uint64_t inode_levels(const struct zr_inodes *ids, uint32_t array, uint32_t n)
 {
 	const struct zr_grid *g = &ids->grids[array];
 	uint64_t sum = 0, level = 1;
@@ -181,5 +181,5 @@ uint64_t zr_inodes_of(const struct zr_inodes *ids, const struct zr_node *node)
 		above = zr_key_levels(&ids->grids[node->ord]);
 		break;
 	}
-	return ids->base[node->ord] + levels(ids, node->ord, above) + node->index;
+	return ids->base[node->ord] + inode_levels(ids, node->ord, above) + node->index;
 }

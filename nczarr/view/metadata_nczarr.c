@@ -195,9 +195,9 @@ void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struc
 	jw_end(j);
 }
 
-/* put_type - the netCDF type that an attribute's JSON is to be read as. Where there is none,
- * the JSON itself is shown, as a text. */
-static void put_type(struct jw *j, const struct ds_attr *at)
+/* metadata_nczarr_put_type - the netCDF type that an attribute's JSON is to be read as. Where there
+ * is none, the JSON itself is shown, as a text. */
+static void metadata_nczarr_put_type(struct jw *j, const struct ds_attr *at)
 {
 	const struct dtype *t = &at->type;
 	bool text = t->kind == DT_VSTRING || (t->kind == DT_STRING && at->rank > 0);
@@ -244,7 +244,7 @@ static void put_types(struct jw *j, const struct zr_metadata *em, const struct d
 		if (zr_attr_skipped(em, &attrs[i], of_array))
 			continue;
 		jw_key(j, attrs[i].name);
-		put_type(j, &attrs[i]);
+		metadata_nczarr_put_type(j, &attrs[i]);
 	}
 }
 

@@ -8,7 +8,7 @@
 #include "codecs/vlen/vlen.h"
 #include "nczarr/view/metadata_values.h"
 
-static void put_numbers(struct jw *j, const uint64_t *v, uint32_t n)
+static void metadata_v2_put_numbers(struct jw *j, const uint64_t *v, uint32_t n)
 {
 	jw_array(j, true);
 	for (uint32_t i = 0; i < n; i++)
@@ -75,7 +75,7 @@ void zr_put_dtype(struct jw *j, const struct dtype *t)
 		jw_str(j, f->name);
 		zr_put_dtype(j, &f->type);
 		if (f->rank > 0)
-			put_numbers(j, f->dims, f->rank);
+			metadata_v2_put_numbers(j, f->dims, f->rank);
 		jw_end(j);
 	}
 	jw_end(j);
@@ -106,8 +106,8 @@ static void put_array_dtype(struct jw *j, const struct zr_metadata *em,
 		zr_put_dtype(j, t);
 }
 
-/* put_codec - {"id": ..., parameters} of one filter. */
-static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+/* metadata_v2_put_codec - {"id": ..., parameters} of one filter. */
+static void metadata_v2_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	struct buf b;
@@ -159,13 +159,14 @@ static void put_filters(struct jw *j, const struct plan *plan, const struct dtyp
 		jw_end(j);
 	} else {
 		for (uint32_t i = 0; i < n; i++)
-			put_codec(j, &plan->chain.specs[i], t->size);
+			metadata_v2_put_codec(j, &plan->chain.specs[i], t->size);
 	}
 	jw_end(j);
 }
 
-static void put_fill(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
-		     const struct plan *plan, const struct dtype *t)
+static void metadata_v2_put_fill(struct jw *j, const struct zr_metadata *em,
+				 const struct ds_array *a, const struct plan *plan,
+				 const struct dtype *t)
 {
 	bool nczarr = em->mode == ZARR_NCZARR;
 
@@ -215,7 +216,7 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	put_shape(j, em, a, a->chunk, a->rank ? zr_chunk_rows(em->mode, a) : 1);
 	jw_key(j, "compressor");
 	if (n < plan->chain.n)
-		put_codec(j, &plan->chain.specs[n], t.size);
+		metadata_v2_put_codec(j, &plan->chain.specs[n], t.size);
 	else
 		jw_null(j);
 	if (em->grids[ord].keys.nested) {
@@ -225,7 +226,7 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	jw_key(j, "dtype");
 	put_array_dtype(j, em, a, &t);
 	jw_key(j, "fill_value");
-	put_fill(j, em, a, plan, &t);
+	metadata_v2_put_fill(j, em, a, plan, &t);
 	jw_key(j, "filters");
 	put_filters(j, plan, &t);
 	jw_key(j, "order");
@@ -239,8 +240,8 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	jw_end(j);
 }
 
-static void put_dimension_names(struct jw *j, const struct zr_metadata *em,
-				const struct ds_array *a)
+static void metadata_v2_put_dimension_names(struct jw *j, const struct zr_metadata *em,
+					    const struct ds_array *a)
 {
 	jw_key(j, "_ARRAY_DIMENSIONS");
 	jw_array(j, true);
@@ -251,7 +252,8 @@ static void put_dimension_names(struct jw *j, const struct zr_metadata *em,
 	jw_end(j);
 }
 
-static void put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord)
+static void metadata_v2_put_array_attrs(struct jw *j, const struct zr_metadata *em,
+					uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
@@ -263,7 +265,7 @@ static void put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t
 	if (quant)
 		zr_put_attrs(j, em, quant, 1, true, false);
 	if (em->mode != ZARR_NOXARRAY)
-		put_dimension_names(j, em, a);
+		metadata_v2_put_dimension_names(j, em, a);
 	if (em->mode == ZARR_NCZARR)
 		zr_put_nczarr_types(j, em, a, quant);
 	jw_end(j);
@@ -290,9 +292,9 @@ static void put_zgroup(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	jw_end(j);
 }
 
-/* put_member - one document inside .zmetadata; path "/" is the root. */
-static void put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
-		       enum zr_doc doc, uint32_t ord)
+/* metadata_v2_put_member - one document inside .zmetadata; path "/" is the root. */
+static void metadata_v2_put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
+				   enum zr_doc doc, uint32_t ord)
 {
 	size_t len = path->len;
 
@@ -322,16 +324,16 @@ static void put_zmetadata(struct jw *j, const struct zr_metadata *em)
 			continue;
 		buf_clear(&path);
 		ds_group_path(em->ds, g, &path);
-		put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
-		put_member(j, em, &path, ZR_DOC_ZGROUP, g);
+		metadata_v2_put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
+		metadata_v2_put_member(j, em, &path, ZR_DOC_ZGROUP, g);
 	}
 	for (uint32_t a = 0; a < em->ds->n_arrays && buf_ok(j->out); a++) {
 		if (em->hidden_arrays[a])
 			continue;
 		buf_clear(&path);
 		ds_array_path(em->ds, a, &path);
-		put_member(j, em, &path, ZR_DOC_ZARRAY, a);
-		put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
+		metadata_v2_put_member(j, em, &path, ZR_DOC_ZARRAY, a);
+		metadata_v2_put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
 	}
 	jw_end(j);
 	jw_key(j, "zarr_consolidated_format");
@@ -356,7 +358,7 @@ void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 		put_zarray(j, em, ord);
 		break;
 	case ZR_DOC_ARRAY_ATTRS:
-		put_array_attrs(j, em, ord);
+		metadata_v2_put_array_attrs(j, em, ord);
 		break;
 	default:
 		j->out->failed = true; /* not of this format */

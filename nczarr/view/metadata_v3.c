@@ -27,9 +27,9 @@ static void end_named(struct jw *j)
 	jw_end(j);
 }
 
-/* put_lengths - v times w, if there is one, and the dimension that is added. */
-static void put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *v,
-			const uint64_t *w, const struct zr_type3 *t)
+/* metadata_v3_put_lengths - v times w, if there is one, and the dimension that is added. */
+static void metadata_v3_put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *v,
+				    const uint64_t *w, const struct zr_type3 *t)
 {
 	jw_array(j, true);
 	for (uint32_t d = 0; d < a->rank; d++)
@@ -47,7 +47,7 @@ static void put_chunk_grid(struct jw *j, const struct zr_metadata *em, uint32_t 
 	jw_key(j, "chunk_grid");
 	begin_named(j, "regular");
 	jw_key(j, "chunk_shape");
-	put_lengths(j, a, a->chunk, em->grids[ord].per, t);
+	metadata_v3_put_lengths(j, a, a->chunk, em->grids[ord].per, t);
 	end_named(j);
 }
 
@@ -60,7 +60,8 @@ static void put_key_encoding(struct jw *j, const struct zr_keys *keys)
 	end_named(j);
 }
 
-static void put_fill(struct jw *j, const struct ds_array *a, const struct zr_type3 *t)
+static void metadata_v3_put_fill(struct jw *j, const struct ds_array *a,
+				 const struct zr_type3 *t)
 {
 	jw_key(j, "fill_value");
 	if (a->type.kind == DT_VSTRING)
@@ -73,8 +74,8 @@ static void put_fill(struct jw *j, const struct ds_array *a, const struct zr_typ
 		jw_u64(j, 0); /* no chunk is absent */
 }
 
-/* put_name - {"name": ...}: an extension without a configuration. */
-static void put_name(struct jw *j, const char *name)
+/* metadata_v3_put_name - {"name": ...}: an extension without a configuration. */
+static void metadata_v3_put_name(struct jw *j, const char *name)
 {
 	jw_object(j, true);
 	jw_key(j, "name");
@@ -95,17 +96,17 @@ static void put_bytes(struct jw *j, bool big)
 static void put_serializer(struct jw *j, const struct dtype *t)
 {
 	if (t->kind == DT_VSTRING)
-		put_name(j, "vlen-utf8");
+		metadata_v3_put_name(j, "vlen-utf8");
 	else if (t->kind == DT_VLEN)
-		put_name(j, "vlen-bytes");
+		metadata_v3_put_name(j, "vlen-bytes");
 	else if (t->size > 1)
 		put_bytes(j, t->big_endian);
 	else
-		put_name(j, "bytes");
+		metadata_v3_put_name(j, "bytes");
 }
 
-/* put_codec - one filter by its name and with its parameters in Zarr v3. */
-static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+/* metadata_v3_put_codec - one filter by its name and with its parameters in Zarr v3. */
+static void metadata_v3_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
 {
 	struct buf b;
 
@@ -117,9 +118,9 @@ static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_s
 	buf_release(&b);
 }
 
-/* put_codecs - those of elements, the one that makes bytes of them, those of bytes. */
-static void put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
-		       const struct zr_type3 *t)
+/* metadata_v3_put_codecs - those of elements, the one that makes bytes of them, those of bytes. */
+static void metadata_v3_put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
+				   const struct zr_type3 *t)
 {
 	const struct codec_chain *chain = &em->plans[ord].chain;
 	size_t elem_size = em->ds->arrays[ord].type.size;
@@ -131,11 +132,11 @@ static void put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
 
 		if (!ops || !ops->elements)
 			break;
-		put_codec(j, &chain->specs[i], elem_size);
+		metadata_v3_put_codec(j, &chain->specs[i], elem_size);
 	}
 	put_serializer(j, &t->type);
 	for (; i < chain->n; i++)
-		put_codec(j, &chain->specs[i], elem_size);
+		metadata_v3_put_codec(j, &chain->specs[i], elem_size);
 	jw_end(j);
 }
 
@@ -148,13 +149,13 @@ static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_array(j, true);
 	begin_named(j, "sharding_indexed");
 	jw_key(j, "chunk_shape");
-	put_lengths(j, a, a->chunk, NULL, t);
+	metadata_v3_put_lengths(j, a, a->chunk, NULL, t);
 	jw_key(j, "codecs");
-	put_codecs(j, em, ord, t);
+	metadata_v3_put_codecs(j, em, ord, t);
 	jw_key(j, "index_codecs");
 	jw_array(j, true);
 	put_bytes(j, false);
-	put_name(j, "crc32c");
+	metadata_v3_put_name(j, "crc32c");
 	jw_end(j);
 	jw_key(j, "index_location");
 	jw_str(j, "end");
@@ -162,8 +163,8 @@ static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_end(j);
 }
 
-/* taken - whether a dimension of the dataset is called so. */
-static bool taken(const struct dataset *ds, const char *name)
+/* metadata_v3_taken - whether a dimension of the dataset is called so. */
+static bool metadata_v3_taken(const struct dataset *ds, const char *name)
 {
 	for (uint32_t d = 0; d < ds->n_dims; d++)
 		if (strcmp(ds->dims[d].name, name) == 0)
@@ -178,15 +179,15 @@ static void put_added_name(struct jw *j, const struct dataset *ds, const struct 
 	char name[32];
 	int n = snprintf(name, sizeof(name), "%s%" PRIu32, what, t->size);
 
-	while (n > 0 && n + 1 < (int)sizeof(name) && taken(ds, name)) {
+	while (n > 0 && n + 1 < (int)sizeof(name) && metadata_v3_taken(ds, name)) {
 		name[n++] = '_';
 		name[n] = '\0';
 	}
 	jw_str(j, name);
 }
 
-static void put_dimension_names(struct jw *j, const struct zr_metadata *em,
-				const struct ds_array *a, const struct zr_type3 *t)
+static void metadata_v3_put_dimension_names(struct jw *j, const struct zr_metadata *em,
+					    const struct ds_array *a, const struct zr_type3 *t)
 {
 	if (em->mode == ZARR_NOXARRAY)
 		return;
@@ -199,8 +200,8 @@ static void put_dimension_names(struct jw *j, const struct zr_metadata *em,
 	jw_end(j);
 }
 
-static void put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
-			    const struct zr_type3 *t)
+static void metadata_v3_put_array_attrs(struct jw *j, const struct zr_metadata *em,
+					uint32_t ord, const struct zr_type3 *t)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
@@ -224,7 +225,7 @@ static void begin_node(struct jw *j, const char *type)
 	jw_str(j, type);
 }
 
-static void put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
+static void metadata_v3_put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct zr_type3 t;
@@ -235,19 +236,19 @@ static void put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	}
 	begin_node(j, "array");
 	jw_key(j, "shape");
-	put_lengths(j, a, a->shape, NULL, &t);
+	metadata_v3_put_lengths(j, a, a->shape, NULL, &t);
 	jw_key(j, "data_type");
 	jw_str(j, t.name);
 	put_chunk_grid(j, em, ord, &t);
 	put_key_encoding(j, &em->grids[ord].keys);
-	put_fill(j, a, &t);
+	metadata_v3_put_fill(j, a, &t);
 	jw_key(j, "codecs");
 	if (em->grids[ord].per)
 		put_sharded(j, em, ord, &t);
 	else
-		put_codecs(j, em, ord, &t);
-	put_array_attrs(j, em, ord, &t);
-	put_dimension_names(j, em, a, &t);
+		metadata_v3_put_codecs(j, em, ord, &t);
+	metadata_v3_put_array_attrs(j, em, ord, &t);
+	metadata_v3_put_dimension_names(j, em, a, &t);
 	jw_end(j);
 }
 
@@ -263,8 +264,9 @@ static void begin_group(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_end(j);
 }
 
-/* put_path - the key of a node in consolidated metadata: its path without the first '/'. */
-static bool put_path(struct jw *j, struct buf *path)
+/* metadata_v3_put_path - the key of a node in consolidated metadata: its path without the first
+ * '/'. */
+static bool metadata_v3_put_path(struct jw *j, struct buf *path)
 {
 	buf_putc(path, '\0');
 	if (!buf_ok(path)) {
@@ -286,7 +288,7 @@ static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t gr
 			continue;
 		buf_clear(path);
 		ds_group_path(em->ds, g->groups[i], path);
-		if (!put_path(j, path))
+		if (!metadata_v3_put_path(j, path))
 			return;
 		begin_group(j, em, g->groups[i]);
 		jw_end(j);
@@ -296,9 +298,9 @@ static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t gr
 			continue;
 		buf_clear(path);
 		ds_array_path(em->ds, g->arrays[i], path);
-		if (!put_path(j, path))
+		if (!metadata_v3_put_path(j, path))
 			return;
-		put_array(j, em, g->arrays[i]);
+		metadata_v3_put_array(j, em, g->arrays[i]);
 	}
 }
 
@@ -338,7 +340,7 @@ void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 		jw_end(j);
 		break;
 	case ZR_DOC_ARRAY_JSON:
-		put_array(j, em, ord);
+		metadata_v3_put_array(j, em, ord);
 		break;
 	default:
 		j->out->failed = true; /* not of this format */

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* load - the n <= 8 bytes at p as an unsigned number. */
-static uint64_t load(const uint8_t *p, size_t n, bool big)
+/* metadata_values_load - the n <= 8 bytes at p as an unsigned number. */
+static uint64_t metadata_values_load(const uint8_t *p, size_t n, bool big)
 {
 	uint64_t v = 0;
 
@@ -24,8 +24,8 @@ static int64_t sign_extend(uint64_t v, size_t n)
 	return (int64_t)((v ^ top) - top);
 }
 
-/* half - IEEE 754 binary16 to double, exactly. */
-static double half(uint64_t v)
+/* metadata_values_half - IEEE 754 binary16 to double, exactly. */
+static double metadata_values_half(uint64_t v)
 {
 	int exponent = (int)(v >> 10 & 31), fraction = (int)(v & 1023);
 	double d;
@@ -41,13 +41,13 @@ static double half(uint64_t v)
 
 static double load_float(const uint8_t *p, size_t n, bool big)
 {
-	uint64_t v = load(p, n, big);
+	uint64_t v = metadata_values_load(p, n, big);
 	uint32_t v32 = (uint32_t)v;
 	double d;
 	float f;
 
 	if (n == 2)
-		return half(v);
+		return metadata_values_half(v);
 	if (n == 4) {
 		memcpy(&f, &v32, sizeof(f));
 		return (double)f;
@@ -65,10 +65,10 @@ bool zr_attr_real(const struct ds_attr *at, double *ret)
 	switch (at->type.kind) {
 	case DT_BOOL:
 	case DT_UINT:
-		*ret = (double)load(at->data, n, ZR_HOST_BIG);
+		*ret = (double)metadata_values_load(at->data, n, ZR_HOST_BIG);
 		return true;
 	case DT_INT:
-		*ret = (double)sign_extend(load(at->data, n, ZR_HOST_BIG), n);
+		*ret = (double)sign_extend(metadata_values_load(at->data, n, ZR_HOST_BIG), n);
 		return true;
 	case DT_FLOAT:
 		*ret = load_float(at->data, n, ZR_HOST_BIG);
@@ -86,9 +86,10 @@ static size_t text_len(const uint8_t *p, size_t n)
 	return n;
 }
 
-/* put_field - one field of a compound, from dimension d on. *at walks over its values. */
-static void put_field(struct jw *j, const struct dt_field *f, uint32_t d, const uint8_t **at,
-		      bool host, bool quote)
+/* metadata_values_put_field - one field of a compound, from dimension d on. *at walks over its
+ * values. */
+static void metadata_values_put_field(struct jw *j, const struct dt_field *f, uint32_t d,
+				      const uint8_t **at, bool host, bool quote)
 {
 	if (d == f->rank) {
 		zr_put_value(j, &f->type, *at, host, quote);
@@ -97,19 +98,19 @@ static void put_field(struct jw *j, const struct dt_field *f, uint32_t d, const 
 	}
 	jw_array(j, true);
 	for (uint64_t i = 0; i < f->dims[d] && buf_ok(j->out); i++)
-		put_field(j, f, d + 1, at, host, quote);
+		metadata_values_put_field(j, f, d + 1, at, host, quote);
 	jw_end(j);
 }
 
-static void put_compound(struct jw *j, const struct dtype *t, const uint8_t *p, bool host,
-			 bool quote)
+static void metadata_values_put_compound(struct jw *j, const struct dtype *t, const uint8_t *p,
+					 bool host, bool quote)
 {
 	jw_object(j, true);
 	for (uint32_t i = 0; i < t->n_fields && buf_ok(j->out); i++) {
 		const uint8_t *at = p + t->fields[i].offset;
 
 		jw_key(j, t->fields[i].name);
-		put_field(j, &t->fields[i], 0, &at, host, quote);
+		metadata_values_put_field(j, &t->fields[i], 0, &at, host, quote);
 	}
 	jw_end(j);
 }
@@ -124,10 +125,10 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 		jw_bool(j, p[0] != 0);
 		break;
 	case DT_INT:
-		jw_i64(j, sign_extend(load(p, n, big), n));
+		jw_i64(j, sign_extend(metadata_values_load(p, n, big), n));
 		break;
 	case DT_UINT:
-		jw_u64(j, load(p, n, big));
+		jw_u64(j, metadata_values_load(p, n, big));
 		break;
 	case DT_FLOAT:
 		jw_double(j, load_float(p, n, big), quote);
@@ -145,7 +146,7 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 		jw_hex(j, p, n);
 		break;
 	case DT_COMPOUND:
-		put_compound(j, t, p, host, quote);
+		metadata_values_put_compound(j, t, p, host, quote);
 		break;
 	case DT_VSTRING:
 	case DT_VLEN:
@@ -154,9 +155,9 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 	}
 }
 
-/* put_list - the base elements of a vlen value. */
-static void put_list(struct jw *j, const struct dtype *base, const struct ds_text *value,
-		     bool quote)
+/* metadata_values_put_list - the base elements of a vlen value. */
+static void metadata_values_put_list(struct jw *j, const struct dtype *base,
+				     const struct ds_text *value, bool quote)
 {
 	jw_array(j, true);
 	for (size_t at = 0; base && base->size > 0 && value->len - at >= base->size;
@@ -171,7 +172,7 @@ static void put_list(struct jw *j, const struct dtype *base, const struct ds_tex
 static void put_element(struct jw *j, const struct ds_attr *at, uint64_t i, bool quote)
 {
 	if (at->type.kind == DT_VLEN)
-		put_list(j, at->type.base, &at->texts[i], quote);
+		metadata_values_put_list(j, at->type.base, &at->texts[i], quote);
 	else if (at->type.kind == DT_STRING || at->type.kind == DT_VSTRING)
 		jw_text(j, at->texts[i].s, at->texts[i].len);
 	else

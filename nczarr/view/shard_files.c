@@ -24,11 +24,11 @@ struct zr_shards {
 	struct source *source;
 	struct chunkio *io;
 	const struct zr_grid *grids;
-	struct cache *tables; /* of (array, file): struct table */
+	struct cache *tables; /* of (array, file): struct shard_files_table */
 };
 
-/* table - what a shard has, as it is in the cache. */
-struct table {
+/* shard_files_table - what a shard has, as it is in the cache. */
+struct shard_files_table {
 	uint64_t size;    /* bytes of the shard; 0: it has no chunk, and does not exist */
 	uint64_t end;     /* of the chunks; the index begins there */
 	uint32_t n;       /* chunks that exist */
@@ -44,13 +44,13 @@ struct shard {
 	uint64_t file;
 	uint64_t slots;            /* of the index */
 	struct cache_entry *entry; /* a reference; NULL: none yet */
-	const struct table *t;
+	const struct shard_files_table *t;
 	const uint32_t *slot; /* t->n entries */
 };
 
 static size_t table_bytes(uint64_t n)
 {
-	return sizeof(struct table) + (size_t)(n + 1) * sizeof(uint64_t) +
+	return sizeof(struct shard_files_table) + (size_t)(n + 1) * sizeof(uint64_t) +
 	       (size_t)n * sizeof(uint32_t);
 }
 
@@ -62,8 +62,8 @@ static void put_le64(uint8_t *p, uint64_t v)
 		p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* slot_at - the first chunk in the table whose slot is not before `slot`. */
-static uint32_t slot_at(const struct shard *x, uint64_t slot)
+/* shard_files_slot_at - the first chunk in the table whose slot is not before `slot`. */
+static uint32_t shard_files_slot_at(const struct shard *x, uint64_t slot)
 {
 	uint32_t lo = 0, hi = x->t->n;
 
@@ -81,7 +81,7 @@ static uint32_t slot_at(const struct shard *x, uint64_t slot)
 /* put_entries - n entries of the index from slot `slot` on. */
 static void put_entries(const struct shard *x, uint64_t slot, size_t n, uint8_t *out)
 {
-	uint32_t i = slot_at(x, slot);
+	uint32_t i = shard_files_slot_at(x, slot);
 
 	for (; n > 0; n--, slot++, out += ENTRY) {
 		if (i == x->t->n || x->slot[i] != slot) {
@@ -94,7 +94,7 @@ static void put_entries(const struct shard *x, uint64_t slot, size_t n, uint8_t 
 	}
 }
 
-static uint32_t sum_of(const struct shard *x)
+static uint32_t shard_files_sum_of(const struct shard *x)
 {
 	uint8_t piece[PIECE * ENTRY];
 	uint32_t sum = 0;
@@ -135,16 +135,16 @@ static void put_index(const struct shard *x, uint64_t off, size_t n, uint8_t *ou
 
 /* ---- the table of a shard ---- */
 
-/* found - chunks of a shard while they are counted: x->slots entries at most. */
-struct found {
+/* shard_files_found - chunks of a shard while they are counted: x->slots entries at most. */
+struct shard_files_found {
 	uint64_t *start;
 	uint32_t *slot;
 	uint32_t n;
 	uint64_t end;
 };
 
-static int take(const struct shard *x, struct found *f, uint64_t slot, uint64_t size,
-		struct err *e)
+static int shard_files_take(const struct shard *x, struct shard_files_found *f, uint64_t slot,
+			    uint64_t size, struct err *e)
 {
 	uint64_t end;
 
@@ -157,10 +157,10 @@ static int take(const struct shard *x, struct found *f, uint64_t slot, uint64_t 
 	return 0;
 }
 
-/* count - ask for the size of each chunk of a run; one that was never written says where the next
- * is. */
-static int count(struct zr_shards *s, const struct shard *x, uint64_t i, struct found *f,
-		 struct err *e)
+/* shard_files_count - ask for the size of each chunk of a run; one that was never written says
+ * where the next is. */
+static int shard_files_count(struct zr_shards *s, const struct shard *x, uint64_t i,
+			     struct shard_files_found *f, struct err *e)
 {
 	uint64_t first, slot, n, at, end, size;
 	struct err why = ERR_INIT;
@@ -176,7 +176,7 @@ static int count(struct zr_shards *s, const struct shard *x, uint64_t i, struct 
 	while (at < end) {
 		rc = chunkio_stat(s->io, x->array, at, &size, &why);
 		if (rc == 0) {
-			rc = take(x, f, slot + (at - first), size, &why);
+			rc = shard_files_take(x, f, slot + (at - first), size, &why);
 			at++;
 		} else if (rc == -ENOENT) {
 			why.code = 0;
@@ -192,33 +192,33 @@ static int count(struct zr_shards *s, const struct shard *x, uint64_t i, struct 
 
 static void point(struct shard *x, const uint8_t *data)
 {
-	x->t = (const struct table *)(const void *)data; /* allocated, so aligned */
+	x->t = (const struct shard_files_table *)(const void *)data; /* allocated, so aligned */
 	x->slot = (const uint32_t *)(const void *)(x->t->start + x->t->n + 1);
 }
 
-/* keep - what was found, into the cache's memory. */
-static int keep(struct shard *x, const struct found *f, struct err *e)
+/* shard_files_keep - what was found, into the cache's memory. */
+static int shard_files_keep(struct shard *x, const struct shard_files_found *f, struct err *e)
 {
 	uint8_t *data = cache_alloc(x->entry, table_bytes(f->n));
-	struct table *t;
+	struct shard_files_table *t;
 
 	if (!data)
 		return err_nomem(e);
-	t = (struct table *)(void *)data; /* allocated, so aligned */
-	*t = (struct table){.n = f->n, .end = f->end};
+	t = (struct shard_files_table *)(void *)data; /* allocated, so aligned */
+	*t = (struct shard_files_table){.n = f->n, .end = f->end};
 	t->start[f->n] = f->end;
 	point(x, data);
 	if (f->n > 0) {
 		memcpy(t->start, f->start, f->n * sizeof(*f->start));
 		memcpy(t->start + f->n + 1, f->slot, f->n * sizeof(*f->slot));
 		t->size = f->end + ENTRY * x->slots + SUM;
-		t->sum = sum_of(x);
+		t->sum = shard_files_sum_of(x);
 	}
 	return 0;
 }
 
-/* any - 1: a shard has a chunk; 0: none. */
-static int any(struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
+/* shard_files_any - 1: a shard has a chunk; 0: none. */
+static int shard_files_any(struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
 {
 	const struct ds_array *a = &s->source->ds.arrays[array];
 	const struct zr_grid *g = &s->grids[array];
@@ -238,23 +238,23 @@ static int any(struct zr_shards *s, uint32_t array, uint64_t file, struct err *e
 	return 0;
 }
 
-static int load(struct zr_shards *s, struct shard *x, struct err *e)
+static int shard_files_load(struct zr_shards *s, struct shard *x, struct err *e)
 {
-	struct found f = {0};
+	struct shard_files_found f = {0};
 	uint64_t runs = zr_grid_runs(x->a, x->g);
-	int rc = any(s, x->array, x->file, e);
+	int rc = shard_files_any(s, x->array, x->file, e);
 
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return keep(x, &f, e);
+		return shard_files_keep(x, &f, e);
 	f.start = alloc_array((size_t)x->slots, sizeof(*f.start));
 	f.slot = alloc_array((size_t)x->slots, sizeof(*f.slot));
 	rc = f.start && f.slot ? 0 : err_nomem(e);
 	for (uint64_t i = 0; rc == 0 && i < runs; i++)
-		rc = count(s, x, i, &f, e);
+		rc = shard_files_count(s, x, i, &f, e);
 	if (rc == 0)
-		rc = keep(x, &f, e);
+		rc = shard_files_keep(x, &f, e);
 	free(f.start);
 	free(f.slot);
 	return rc;
@@ -277,7 +277,7 @@ static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct
 			    .slots = g->slots};
 	rc = cache_get(s->tables, array, file, &x->entry, e);
 	if (rc == CACHE_LOAD) {
-		rc = load(s, x, &why);
+		rc = shard_files_load(s, x, &why);
 		if (rc < 0) {
 			why.code = rc;
 			cache_fail(x->entry, &why);
@@ -294,7 +294,8 @@ static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct
 	return err_set(e, -ENOENT, "no chunk of the shard was ever written");
 }
 
-static int known(const struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
+static int shard_files_known(const struct zr_shards *s, uint32_t array, uint64_t file,
+			     struct err *e)
 {
 	const struct dataset *ds = &s->source->ds;
 
@@ -316,9 +317,10 @@ static uint64_t chunk_in(const struct shard *x, uint32_t i)
 	return chunk;
 }
 
-/* piece_of - bytes [off, off+n) of a chunk, all of which must be there. */
-static int piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk, uint64_t off, size_t n,
-		    uint8_t *room, struct span *ret, struct err *e)
+/* shard_files_piece_of - bytes [off, off+n) of a chunk, all of which must be there. */
+static int shard_files_piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk,
+				uint64_t off, size_t n, uint8_t *room, struct span *ret,
+				struct err *e)
 {
 	int rc = chunkio_read(s->io, array, chunk, off, n, room, ret, e);
 
@@ -331,7 +333,7 @@ static int piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk, uint64_
 }
 
 /* chunk_at - the chunk that has byte `off` of the shard, off < t->end. */
-static uint32_t chunk_at(const struct table *t, uint64_t off)
+static uint32_t chunk_at(const struct shard_files_table *t, uint64_t off)
 {
 	uint32_t lo = 0, hi = t->n;
 
@@ -356,7 +358,7 @@ struct gather {
 	bool read;        /* a descriptor was read */
 };
 
-static int settle(struct gather *g, struct err *e)
+static int shard_files_settle(struct gather *g, struct err *e)
 {
 	size_t len = g->wait.len;
 	int rc;
@@ -369,8 +371,8 @@ static int settle(struct gather *g, struct err *e)
 	return rc;
 }
 
-/* add - one part; it is finished here. */
-static int add(struct gather *g, struct span *s, struct err *e)
+/* shard_files_add - one part; it is finished here. */
+static int shard_files_add(struct gather *g, struct span *s, struct err *e)
 {
 	bool in_file = !s->mem && s->len > 0;
 	int rc = 0;
@@ -379,7 +381,7 @@ static int add(struct gather *g, struct span *s, struct err *e)
 	    g->wait.off + g->wait.len == s->off) {
 		g->wait.len += s->len;
 	} else {
-		rc = settle(g, e);
+		rc = shard_files_settle(g, e);
 		if (in_file)
 			g->wait = *s;
 	}
@@ -387,7 +389,7 @@ static int add(struct gather *g, struct span *s, struct err *e)
 		memcpy(g->room + g->n, s->mem, s->len);
 	g->n += s->len;
 	if (rc == 0 && s->zeros > 0) {
-		rc = settle(g, e);
+		rc = shard_files_settle(g, e);
 		memset(g->room + g->n, 0, s->zeros);
 		g->n += s->zeros;
 	}
@@ -396,12 +398,13 @@ static int add(struct gather *g, struct span *s, struct err *e)
 	return rc;
 }
 
-/* collect - bytes [off, off+n) of a shard, from as many chunks as it takes, and of the index. */
-static int collect(struct zr_shards *s, const struct shard *x, uint64_t off, size_t n,
-		   uint8_t *room, struct span *ret, struct err *e)
+/* shard_files_collect - bytes [off, off+n) of a shard, from as many chunks as it takes, and of the
+ * index. */
+static int shard_files_collect(struct zr_shards *s, const struct shard *x, uint64_t off,
+			       size_t n, uint8_t *room, struct span *ret, struct err *e)
 {
 	struct gather g = {.room = room};
-	const struct table *t = x->t;
+	const struct shard_files_table *t = x->t;
 	int rc = 0;
 
 	for (uint32_t i = chunk_at(t, off); rc == 0 && g.n < n && off + g.n < t->end; i++) {
@@ -411,17 +414,17 @@ static int collect(struct zr_shards *s, const struct shard *x, uint64_t off, siz
 
 		if (part == 0)
 			continue; /* a chunk without bytes */
-		rc = piece_of(s, x->array, chunk_in(x, i), from, part, room + g.n, &one,
-			      e);
+		rc = shard_files_piece_of(s, x->array, chunk_in(x, i), from, part, room + g.n,
+					  &one, e);
 		if (rc == 0)
-			rc = add(&g, &one, e);
+			rc = shard_files_add(&g, &one, e);
 	}
 	if (rc == 0 && g.n == n && g.wait.len == n) {
 		*ret = g.wait;
 		return 0;
 	}
 	if (rc == 0)
-		rc = settle(&g, e);
+		rc = shard_files_settle(&g, e);
 	if (rc == 0 && g.read)
 		rc = source_check(s->source, e);
 	if (rc < 0)
@@ -438,7 +441,7 @@ int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 	struct shard x;
 	uint32_t i;
 	size_t n;
-	int rc = known(s, array, file, e);
+	int rc = shard_files_known(s, array, file, e);
 
 	if (rc == 0)
 		rc = open_shard(s, array, file, &x, e);
@@ -452,9 +455,9 @@ int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 		uint64_t chunk = chunk_in(&x, i), from = off - x.t->start[i];
 
 		cache_put(x.entry);
-		return piece_of(s, array, chunk, from, n, room, ret, e);
+		return shard_files_piece_of(s, array, chunk, from, n, room, ret, e);
 	} else {
-		rc = collect(s, &x, off, n, room, ret, e);
+		rc = shard_files_collect(s, &x, off, n, room, ret, e);
 	}
 	cache_put(x.entry);
 	return rc;
@@ -490,7 +493,7 @@ int zr_shards_stat(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 		   struct err *e)
 {
 	struct shard x;
-	int rc = known(s, array, file, e);
+	int rc = shard_files_known(s, array, file, e);
 
 	if (rc == 0)
 		rc = open_shard(s, array, file, &x, e);
@@ -506,7 +509,7 @@ bool zr_shards_stat_cheap(struct zr_shards *s, uint32_t array, uint64_t file)
 	const struct zr_grid *g = &s->grids[array];
 	uint64_t chunk;
 
-	if (known(s, array, file, NULL) < 0)
+	if (shard_files_known(s, array, file, NULL) < 0)
 		return false;
 	if (cache_has(s->tables, array, file))
 		return true;
@@ -525,7 +528,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 	const struct zr_grid *g;
 	const struct ds_array *a;
 	uint64_t first, slot, n;
-	int rc = known(s, array, from, e);
+	int rc = shard_files_known(s, array, from, e);
 
 	if (rc < 0)
 		return rc;
@@ -539,7 +542,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 		*ret = zr_grid_file(a, g, first);
 		if (zr_grid_runs(a, g) == 1)
 			return 0;
-		rc = any(s, array, file, e);
+		rc = shard_files_any(s, array, file, e);
 		if (rc < 0)
 			return rc;
 		*ret = file;
@@ -560,7 +563,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 static int tell_pieces(struct zr_shards *s, const struct shard *x, struct buf *out,
 		       struct err *e)
 {
-	const struct table *t = x->t;
+	const struct shard_files_table *t = x->t;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
@@ -585,7 +588,7 @@ int zr_shards_told(struct zr_shards *s, uint32_t array, uint64_t file, const str
 		   enum provenance what, struct buf *out, struct err *e)
 {
 	struct shard x;
-	int rc = known(s, array, file, e);
+	int rc = shard_files_known(s, array, file, e);
 
 	if (rc == 0 && (what == PROVENANCE_SOURCE || what == PROVENANCE_CHAIN))
 		return provenance_array(s->source, &s->source->ds.arrays[array], p, what, out,

@@ -39,7 +39,7 @@ static int note_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 	return 0;
 }
 
-static void hide(struct plan *plan, const char *why)
+static void visible_hide(struct plan *plan, const char *why)
 {
 	plan->kind = PLAN_HIDE;
 	(void)snprintf(plan->reason, sizeof(plan->reason), "%s", why);
@@ -84,8 +84,8 @@ static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array
 	return zr_nczarr_lacks(&a->type);
 }
 
-/* unnamed - why Zarr v3 cannot have the array; NULL: it can. */
-static const char *unnamed(const struct ds_array *a)
+/* visible_unnamed - why Zarr v3 cannot have the array; NULL: it can. */
+static const char *visible_unnamed(const struct ds_array *a)
 {
 	struct zr_type3 t;
 
@@ -106,8 +106,8 @@ bool zr_fill_stated(const struct zr_format *f, const struct ds_array *a, bool nc
 	return declared && a->type.kind != DT_VLEN;
 }
 
-/* refuses - codecs of elements where readers see bytes instead. */
-static const char *refuses(const struct plan_ask *ask, const struct codec_chain *chain)
+/* visible_refuses - codecs of elements where readers see bytes instead. */
+static const char *visible_refuses(const struct plan_ask *ask, const struct codec_chain *chain)
 {
 	struct zr_type3 t;
 
@@ -137,7 +137,7 @@ static int plan_chunks(struct zr_visible *s, const struct dataset *ds, uint32_t 
 		.policy = &opts->policy,
 		.fill_declared = zr_fill_stated(s->format, a, opts->mode == ZARR_NCZARR),
 		.as = &as,
-		.refuses = refuses,
+		.refuses = visible_refuses,
 		.arena = &s->arena};
 
 	plan_elements(a, &as);
@@ -165,9 +165,9 @@ static int plan_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 	else if (nczarr)
 		why = nczarr_cannot(ds, a);
 	else if (s->format->version == 3)
-		why = unnamed(a);
+		why = visible_unnamed(a);
 	if (why) {
-		hide(plan, why);
+		visible_hide(plan, why);
 	} else if (nczarr && plan->kind == PLAN_VLEN) {
 		plan->kind = PLAN_FIXED;
 		/* Until the longest text is known; and a different number for each array, so
@@ -196,8 +196,9 @@ static int add_axis(struct zr_visible *s, struct zr_grid *g)
 	return 0;
 }
 
-/* keys_of - how the keys of an array are written: as its writer did, else as the view's are. */
-static struct zr_keys keys_of(const struct zr_visible *s, const struct plan_layout *own)
+/* visible_keys_of - how the keys of an array are written: as its writer did, else as the view's
+ * are. */
+static struct zr_keys visible_keys_of(const struct zr_visible *s, const struct plan_layout *own)
 {
 	if (!own)
 		return s->keys;
@@ -230,7 +231,7 @@ static int make_grids(struct zr_visible *s, const struct dataset *ds,
 					    &s->files[a], e);
 		if (rc)
 			return rc;
-		s->files[a].keys = keys_of(s, own);
+		s->files[a].keys = visible_keys_of(s, own);
 		s->sharded |= s->files[a].per != NULL;
 		s->named[a] = s->files[a];
 		if (s->format->version == 3 && zr_type3_of(&ds->arrays[a].type, &t) == 0 &&
@@ -240,7 +241,7 @@ static int make_grids(struct zr_visible *s, const struct dataset *ds,
 	return 0;
 }
 
-static int by_name(const void *pa, const void *pb)
+static int visible_by_name(const void *pa, const void *pb)
 {
 	const struct zr_entry *a = pa, *b = pb;
 
@@ -274,7 +275,7 @@ static int index_names(struct zr_visible *s, const struct dataset *ds, struct er
 						    .name = ds->arrays[a].name};
 	}
 	s->n_entries = n;
-	qsort(s->entries, n, sizeof(*s->entries), by_name);
+	qsort(s->entries, n, sizeof(*s->entries), visible_by_name);
 	return 0;
 }
 
@@ -311,7 +312,8 @@ int zr_visible_init(struct zr_visible *s, const struct dataset *ds,
 		goto out;
 	for (uint32_t a = 0; a < ds->n_arrays; a++)
 		if (s->hidden_arrays[a] && s->plans[a].kind != PLAN_HIDE)
-			hide(&s->plans[a], "it has more chunks than a mount can number");
+			visible_hide(&s->plans[a],
+				     "it has more chunks than a mount can number");
 	rc = index_names(s, ds, e);
 out:
 	if (rc)
@@ -334,8 +336,8 @@ void zr_visible_release(struct zr_visible *s)
 	*s = (struct zr_visible){0};
 }
 
-/* compare - like strcmp between entry x and a key that is not NUL-terminated. */
-static int compare(const struct zr_entry *x, uint32_t group, const char *name, size_t n)
+/* visible_compare - like strcmp between entry x and a key that is not NUL-terminated. */
+static int visible_compare(const struct zr_entry *x, uint32_t group, const char *name, size_t n)
 {
 	int rc;
 
@@ -354,7 +356,7 @@ const struct zr_entry *zr_visible_find(const struct zr_visible *s, uint32_t grou
 		return NULL;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		int rc = compare(&s->entries[mid], group, name, n);
+		int rc = visible_compare(&s->entries[mid], group, name, n);
 
 		if (rc == 0)
 			return &s->entries[mid];

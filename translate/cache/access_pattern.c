@@ -14,7 +14,7 @@
 #define FIRST 4        /* chunks ahead at the first step; doubled with each */
 #define STATS_UNREAD 8 /* so many sizes without a read: somebody lists the directory */
 
-struct place {
+struct access_pattern_place {
 	uint64_t at, step; /* the furthest chunk; step 0: there is no other yet */
 	uint64_t guess; /* with step 0: from the place before, another array's never; 0: none */
 	uint64_t used;  /* time of the last touch; 0: the place is free */
@@ -25,7 +25,7 @@ struct access_pattern {
 	pthread_mutex_t lock;
 	uint64_t now;
 	uint8_t *stats; /* n_arrays: sizes since the last read; STATS_UNREAD: nobody reads */
-	struct place places[PLACES];
+	struct access_pattern_place places[PLACES];
 };
 
 struct access_pattern *access_pattern_new(uint32_t n_arrays)
@@ -54,8 +54,8 @@ void access_pattern_free(struct access_pattern *s)
 	free(s);
 }
 
-/* behind - whether k is where the place was a moment ago, or is. */
-static bool behind(const struct place *p, uint64_t k)
+/* access_pattern_behind - whether k is where the place was a moment ago, or is. */
+static bool access_pattern_behind(const struct access_pattern_place *p, uint64_t k)
 {
 	uint64_t step = p->step ? p->step : 1, back = p->at - k;
 
@@ -63,7 +63,7 @@ static bool behind(const struct place *p, uint64_t k)
 }
 
 /* continues - whether k is the next one of a place; then its step. */
-static bool continues(const struct place *p, uint64_t k, uint64_t *ret_step)
+static bool continues(const struct access_pattern_place *p, uint64_t k, uint64_t *ret_step)
 {
 	uint64_t way = k - p->at;
 
@@ -79,15 +79,16 @@ static bool continues(const struct place *p, uint64_t k, uint64_t *ret_step)
 /* begin_locked - a new place, where nobody has been for longest. before: the last one of the array;
  * NULL. */
 static void begin_locked(struct access_pattern *s, uint32_t array, uint64_t k,
-			 const struct place *before)
+			 const struct access_pattern_place *before)
 {
 	uint64_t guess = before && k > before->at ? k - before->at : 0;
-	struct place *p = &s->places[0];
+	struct access_pattern_place *p = &s->places[0];
 
 	for (size_t i = 1; i < PLACES; i++)
 		if (s->places[i].used < p->used)
 			p = &s->places[i];
-	*p = (struct place){.at = k, .guess = guess, .used = s->now, .array = array};
+	*p = (struct access_pattern_place){
+		.at = k, .guess = guess, .used = s->now, .array = array};
 }
 
 /* step_locked - where k leads to. Returns chunks to want ahead. *ret_new: it was not touched just
@@ -95,17 +96,17 @@ static void begin_locked(struct access_pattern *s, uint32_t array, uint64_t k,
 static uint32_t step_locked(struct access_pattern *s, uint32_t array, uint64_t k,
 			    uint64_t *ret_step, bool *ret_new)
 {
-	struct place *before = NULL;
+	struct access_pattern_place *before = NULL;
 	uint64_t step;
 
 	s->now++;
 	*ret_new = true;
 	for (size_t i = 0; i < PLACES; i++) {
-		struct place *p = &s->places[i];
+		struct access_pattern_place *p = &s->places[i];
 
 		if (!p->used || p->array != array)
 			continue;
-		if (behind(p, k)) {
+		if (access_pattern_behind(p, k)) {
 			p->used = s->now;
 			*ret_new = k != p->at;
 			return 0;

@@ -28,22 +28,22 @@
 /* Calls of cache_get after which a chunk that was loaded ahead is taken as not wanted. */
 #define FORGOTTEN 1024
 
-enum state { LOADING, READY, FAILED };
+enum cache_state { LOADING, READY, FAILED };
 
-struct links {
-	struct links *prev, *next;
+struct cache_links {
+	struct cache_links *prev, *next;
 };
 
 struct cache_entry {
-	struct links in;           /* idle or spent, while ready and without references */
+	struct cache_links in;     /* idle or spent, while ready and without references */
 	struct cache_entry *chain; /* next in the bucket, or in a list of things to free */
 	struct cache *cache;
 	uint64_t linear, hash;
 	uint32_t array, refs;
-	enum state state;
+	enum cache_state state;
 	uint8_t *data;
 	size_t len, cap;
-	struct links unread;     /* in the cache's list of that name */
+	struct cache_links unread; /* in the cache's list of that name */
 	bool counted;            /* its memory is in the cache's loading */
 	uint64_t ahead;          /* bytes counted in ahead_bytes */
 	uint64_t born;           /* n_gets when it was loaded ahead */
@@ -56,7 +56,7 @@ struct cache_entry {
 /* cache_pool - its lock is taken before that of a cache. */
 struct cache_pool {
 	pthread_mutex_t lock;
-	struct links caches; /* lock */
+	struct cache_links caches; /* lock */
 	size_t n;            /* lock */
 	uint64_t budget;     /* constant */
 	_Atomic uint64_t bytes;
@@ -65,7 +65,7 @@ struct cache_pool {
 
 struct cache {
 	struct cache_pool *pool; /* constant once it is used */
-	struct links in_pool;    /* the pool's lock */
+	struct cache_links in_pool; /* the pool's lock */
 	_Atomic uint64_t used;   /* the pool's clock then */
 	pthread_mutex_t lock;    /* of all below, and of entries but handed, ended */
 	pthread_cond_t done[CONDS];
@@ -75,19 +75,19 @@ struct cache {
 	pthread_cond_t landed; /* loading became less */
 	uint64_t bound;        /* of loading; constant once it is used */
 	bool far;              /* constant once it is used */
-	struct links idle, spent;
-	struct links unread; /* loaded ahead and not asked for, oldest first */
+	struct cache_links idle, spent;
+	struct cache_links unread; /* loaded ahead and not asked for, oldest first */
 	size_t n_spent;
 	struct cache_entry **buckets;
 	size_t n_buckets, n_entries;
 };
 
-static void links_init(struct links *l)
+static void cache_links_init(struct cache_links *l)
 {
 	l->prev = l->next = l;
 }
 
-static void links_append(struct links *list, struct links *l)
+static void links_append(struct cache_links *list, struct cache_links *l)
 {
 	l->prev = list->prev;
 	l->next = list;
@@ -95,19 +95,19 @@ static void links_append(struct links *list, struct links *l)
 	list->prev = l;
 }
 
-static void links_remove(struct links *l)
+static void links_remove(struct cache_links *l)
 {
 	l->prev->next = l->next;
 	l->next->prev = l->prev;
-	links_init(l);
+	cache_links_init(l);
 }
 
-static struct cache_entry *entry_of(struct links *l)
+static struct cache_entry *entry_of(struct cache_links *l)
 {
 	return CONTAINER_OF(l, struct cache_entry, in);
 }
 
-static uint64_t hash_of(uint32_t array, uint64_t linear)
+static uint64_t cache_hash_of(uint32_t array, uint64_t linear)
 {
 	uint64_t h = (linear ^ (uint64_t)array << 40) * 0x9e3779b97f4a7c15u;
 
@@ -130,10 +130,10 @@ struct cache *cache_new(uint64_t budget)
 	c->budget = budget;
 	c->bound = UINT64_MAX;
 	cancel_cond_init(&c->landed);
-	links_init(&c->idle);
-	links_init(&c->spent);
-	links_init(&c->unread);
-	links_init(&c->in_pool);
+	cache_links_init(&c->idle);
+	cache_links_init(&c->spent);
+	cache_links_init(&c->unread);
+	cache_links_init(&c->in_pool);
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	for (size_t i = 0; i < CONDS; i++)
 		cancel_cond_init(&c->done[i]);
@@ -170,7 +170,7 @@ struct cache_pool *cache_pool_new(uint64_t budget)
 	if (!p)
 		return NULL;
 	p->budget = budget;
-	links_init(&p->caches);
+	cache_links_init(&p->caches);
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail with default attributes */
 	return p;
 }
@@ -194,7 +194,7 @@ void cache_join(struct cache *c, struct cache_pool *p)
 	(void)pthread_mutex_unlock(&p->lock);
 }
 
-static void leave(struct cache *c)
+static void cache_leave(struct cache *c)
 {
 	if (!c->pool)
 		return;
@@ -225,7 +225,7 @@ void cache_free(struct cache *c)
 {
 	if (!c)
 		return;
-	leave(c);
+	cache_leave(c);
 	for (size_t i = 0; i < c->n_buckets; i++)
 		free_chain(c->buckets[i]);
 	for (size_t i = 0; i < CONDS; i++)
@@ -237,8 +237,8 @@ void cache_free(struct cache *c)
 	free(c);
 }
 
-static struct cache_entry *find_locked(struct cache *c, uint32_t array, uint64_t linear,
-				       uint64_t hash)
+static struct cache_entry *cache_find_locked(struct cache *c, uint32_t array, uint64_t linear,
+					     uint64_t hash)
 {
 	struct cache_entry *x = c->buckets[hash & (c->n_buckets - 1)];
 
@@ -300,7 +300,7 @@ static void settle_ahead_locked(struct cache *c, struct cache_entry *x)
 static void forget_locked(struct cache *c)
 {
 	while (c->unread.next != &c->unread) {
-		struct links *l = c->unread.next;
+		struct cache_links *l = c->unread.next;
 		struct cache_entry *x = CONTAINER_OF(l, struct cache_entry, unread);
 
 		if (c->n_gets - x->born <= FORGOTTEN)
@@ -337,11 +337,11 @@ static void unlist_locked(struct cache *c, struct cache_entry *x, bool spent)
 		c->n_spent--;
 }
 
-/* victim_locked - remove the entry that is missed least; NULL when all are in use. */
-static struct cache_entry *victim_locked(struct cache *c)
+/* cache_victim_locked - remove the entry that is missed least; NULL when all are in use. */
+static struct cache_entry *cache_victim_locked(struct cache *c)
 {
 	bool spent = c->spent.next != &c->spent;
-	struct links *l = spent ? c->spent.next : c->idle.next;
+	struct cache_links *l = spent ? c->spent.next : c->idle.next;
 
 	if (l == &c->idle)
 		return NULL;
@@ -355,7 +355,7 @@ static struct cache *oldest_locked(struct cache_pool *p, uint64_t from, uint64_t
 {
 	struct cache *found = NULL;
 
-	for (struct links *l = p->caches.next; l != &p->caches; l = l->next) {
+	for (struct cache_links *l = p->caches.next; l != &p->caches; l = l->next) {
 		struct cache *c = CONTAINER_OF(l, struct cache, in_pool);
 		uint64_t used = atomic_load(&c->used);
 
@@ -367,9 +367,9 @@ static struct cache *oldest_locked(struct cache_pool *p, uint64_t from, uint64_t
 	return found;
 }
 
-/* shrink - while all caches of a pool are over its budget together, what nobody uses goes, from the
- * cache that was not asked for longest on. No lock is held. */
-static void shrink(struct cache_pool *p)
+/* cache_shrink - while all caches of a pool are over its budget together, what nobody uses goes,
+ * from the cache that was not asked for longest on. No lock is held. */
+static void cache_shrink(struct cache_pool *p)
 {
 	struct cache_entry *gone = NULL, *x;
 	uint64_t used = 0, from = 0;
@@ -386,7 +386,7 @@ static void shrink(struct cache_pool *p)
 		from = used + 1;
 		(void)pthread_mutex_lock(&c->lock);
 		while (atomic_load(&p->bytes) > p->budget && c->n_entries > kept) {
-			x = victim_locked(c);
+			x = cache_victim_locked(c);
 			if (!x)
 				break;
 			x->chain = gone;
@@ -412,8 +412,8 @@ static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t l
 
 	if (!x)
 		return NULL;
-	links_init(&x->in);
-	links_init(&x->unread);
+	cache_links_init(&x->in);
+	cache_links_init(&x->unread);
 	x->cache = c;
 	x->array = array;
 	x->linear = linear;
@@ -423,9 +423,9 @@ static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t l
 	return x;
 }
 
-/* wait_locked - wait until the flight of x ends; the caller holds a reference.
+/* cache_wait_locked - wait until the flight of x ends; the caller holds a reference.
  * Returns 0 or the flight's error; with an error the reference is gone. Drops the lock. */
-static int wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
+static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
 {
 	pthread_cond_t *done = &c->done[x->hash % CONDS];
 	struct cache_entry *gone = NULL;
@@ -460,10 +460,10 @@ static int wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
 	return rc;
 }
 
-static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret,
-	       struct err *e)
+static int cache_do_get(struct cache *c, uint32_t array, uint64_t linear,
+			struct cache_entry **ret, struct err *e)
 {
-	uint64_t hash = hash_of(array, linear);
+	uint64_t hash = cache_hash_of(array, linear);
 	struct cache_entry *x, *fresh = NULL;
 	int rc;
 
@@ -471,14 +471,14 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 		atomic_store(&c->used, atomic_fetch_add(&c->pool->clock, 1) + 1);
 	(void)pthread_mutex_lock(&c->lock);
 	c->n_gets++;
-	x = find_locked(c, array, linear, hash);
+	x = cache_find_locked(c, array, linear, hash);
 	if (!x) {
 		(void)pthread_mutex_unlock(&c->lock);
 		fresh = entry_new(c, array, linear, hash);
 		if (!fresh)
 			return err_nomem(e);
 		(void)pthread_mutex_lock(&c->lock);
-		x = find_locked(c, array, linear, hash);
+		x = cache_find_locked(c, array, linear, hash);
 	}
 	if (!x) {
 		insert_locked(c, fresh);
@@ -489,7 +489,7 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	}
 	use_locked(c, x);
 	settle_ahead_locked(c, x);
-	rc = wait_locked(c, x, e);
+	rc = cache_wait_locked(c, x, e);
 	free(fresh);
 	if (rc < 0)
 		return rc;
@@ -504,7 +504,7 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
 	int rc;
 
 	do
-		rc = get(c, array, linear, ret, e);
+		rc = cache_do_get(c, array, linear, ret, e);
 	while (rc == -EINTR && c->far && !cancel_requested());
 	return rc;
 }
@@ -512,7 +512,7 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
 bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t bytes,
 		 struct cache_entry **ret)
 {
-	uint64_t hash = hash_of(array, linear), ahead;
+	uint64_t hash = cache_hash_of(array, linear), ahead;
 	struct cache_entry *x = entry_new(c, array, linear, hash);
 	bool mine;
 
@@ -521,7 +521,7 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 	(void)pthread_mutex_lock(&c->lock);
 	forget_locked(c);
 	mine = !ckd_add(&ahead, c->ahead_bytes, bytes) && ahead <= c->budget / 2 &&
-	       !find_locked(c, array, linear, hash);
+	       !cache_find_locked(c, array, linear, hash);
 	if (mine) {
 		c->ahead_bytes = ahead;
 		x->ahead = bytes;
@@ -542,7 +542,7 @@ bool cache_has(struct cache *c, uint32_t array, uint64_t linear)
 	bool has;
 
 	(void)pthread_mutex_lock(&c->lock);
-	has = find_locked(c, array, linear, hash_of(array, linear)) != NULL;
+	has = cache_find_locked(c, array, linear, cache_hash_of(array, linear)) != NULL;
 	(void)pthread_mutex_unlock(&c->lock);
 	return has;
 }
@@ -553,7 +553,7 @@ bool cache_peek(struct cache *c, uint32_t array, uint64_t linear, struct cache_e
 	bool ready;
 
 	(void)pthread_mutex_lock(&c->lock);
-	x = find_locked(c, array, linear, hash_of(array, linear));
+	x = cache_find_locked(c, array, linear, cache_hash_of(array, linear));
 	ready = x && x->state == READY;
 	if (ready)
 		use_locked(c, x);
@@ -566,7 +566,7 @@ bool cache_peek(struct cache *c, uint32_t array, uint64_t linear, struct cache_e
 /* spent_of_size_locked - remove a spent entry with cap bytes of memory; NULL: none to spare. */
 static struct cache_entry *spent_of_size_locked(struct cache *c, size_t cap)
 {
-	struct links *l = c->spent.next;
+	struct cache_links *l = c->spent.next;
 
 	if (c->n_spent <= SPENT_KEPT || cap < SPENT_SMALL)
 		return NULL;
@@ -596,7 +596,7 @@ static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **go
 		}
 		if (c->bytes <= c->budget && cap <= c->budget - c->bytes)
 			break;
-		x = victim_locked(c);
+		x = cache_victim_locked(c);
 		if (!x)
 			break;
 	}
@@ -648,7 +648,7 @@ uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 	x->cap = cap;
 	(void)pthread_mutex_unlock(&c->lock);
 	free_chain(gone);
-	shrink(c->pool);
+	cache_shrink(c->pool);
 	if (!x->data)
 		x->data = malloc(cap);
 	x->len = len; /* nobody else looks before cache_publish */
@@ -719,7 +719,7 @@ void cache_put(struct cache_entry *x)
 			/* x itself is last in its list; a reader may be in the middle of it */
 			if (c->spent.next == &c->spent && c->idle.next == &x->in)
 				break;
-			v = victim_locked(c);
+			v = cache_victim_locked(c);
 			if (!v)
 				break;
 			v->chain = gone;
@@ -728,7 +728,7 @@ void cache_put(struct cache_entry *x)
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 	free_chain(gone);
-	shrink(pool);
+	cache_shrink(pool);
 }
 
 void cache_stats(struct cache *c, struct cache_stats *ret)

@@ -24,7 +24,7 @@ struct position {
 	bool armed;     /* reads follow stats */
 };
 
-struct request {
+struct prefetch_queue_request {
 	uint32_t array;
 	uint64_t linear;
 };
@@ -38,7 +38,7 @@ struct prefetch {
 	uint32_t n_running;
 	bool started, stop;
 	uint32_t head, n_queued;
-	struct request queue[QUEUE];
+	struct prefetch_queue_request queue[QUEUE];
 	pthread_t ids[THREADS_MAX];
 	struct position *pos;
 };
@@ -80,20 +80,20 @@ void prefetch_free(struct prefetch *a)
 }
 
 /* stale_locked - the reader is past the chunk, or reads it without us. */
-static bool stale_locked(const struct prefetch *a, const struct request *r)
+static bool stale_locked(const struct prefetch *a, const struct prefetch_queue_request *r)
 {
 	const struct position *p = &a->pos[r->array];
 
 	return p->valid && (r->linear < p->at || (r->linear == p->at && p->read));
 }
 
-static void *worker(void *arg)
+static void *prefetch_queue_worker(void *arg)
 {
 	struct prefetch *a = arg;
 
 	(void)pthread_mutex_lock(&a->lock);
 	for (;;) {
-		struct request r;
+		struct prefetch_queue_request r;
 
 		while (!a->stop && a->n_queued == 0)
 			(void)pthread_cond_wait(&a->more, &a->lock);
@@ -123,13 +123,14 @@ static void start_locked(struct prefetch *a)
 	if (pthread_sigmask(SIG_SETMASK, &all, &old))
 		return;
 	while (a->n_running < a->threads &&
-	       pthread_create(&a->ids[a->n_running], NULL, worker, a) == 0)
+	       pthread_create(&a->ids[a->n_running], NULL, prefetch_queue_worker, a) == 0)
 		a->n_running++;
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
 }
 
-/* move - the position after a touch of chunk k. Returns true when it went on in order. */
-static bool move(struct position *p, uint64_t k)
+/* prefetch_queue_move - the position after a touch of chunk k. Returns true when it went on in
+ * order. */
+static bool prefetch_queue_move(struct position *p, uint64_t k)
 {
 	bool inside = p->valid && k <= p->at && p->at - k <= BEHIND;
 
@@ -156,7 +157,7 @@ unsigned prefetch_note(struct prefetch *a, uint32_t array, uint64_t linear,
 		p->armed = false;
 	}
 	if (p->armed) {
-		if (move(p, linear))
+		if (prefetch_queue_move(p, linear))
 			want |= PREFETCH_NEXT;
 		if (what == PREFETCH_STAT)
 			want |= PREFETCH_SELF;
@@ -171,7 +172,7 @@ unsigned prefetch_note(struct prefetch *a, uint32_t array, uint64_t linear,
 static bool queued_locked(const struct prefetch *a, uint32_t array, uint64_t linear)
 {
 	for (uint32_t i = 0; i < a->n_queued; i++) {
-		const struct request *r = &a->queue[(a->head + i) % QUEUE];
+		const struct prefetch_queue_request *r = &a->queue[(a->head + i) % QUEUE];
 
 		if (r->linear == linear && r->array == array)
 			return true;
@@ -181,7 +182,7 @@ static bool queued_locked(const struct prefetch *a, uint32_t array, uint64_t lin
 
 void prefetch_push(struct prefetch *a, uint32_t array, uint64_t linear)
 {
-	struct request r = {.array = array, .linear = linear};
+	struct prefetch_queue_request r = {.array = array, .linear = linear};
 
 	(void)pthread_mutex_lock(&a->lock);
 	if (!a->started)

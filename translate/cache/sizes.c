@@ -9,7 +9,7 @@
 #define BLOCK 256 /* chunks */
 #define WAYS 4    /* blocks of a set */
 
-struct block {
+struct sizes_block {
 	uint32_t *v;     /* BLOCK sizes, 0: not known; NULL: a free place */
 	uint64_t number; /* linear / BLOCK */
 	uint64_t used;   /* the clock when it was last used */
@@ -19,14 +19,14 @@ struct block {
 struct sizes {
 	pthread_mutex_t lock; /* of everything below but n_sets */
 	size_t n_sets;
-	struct block *blocks; /* n_sets * WAYS; NULL until something is remembered */
+	struct sizes_block *blocks; /* n_sets * WAYS; NULL until something is remembered */
 	uint64_t clock;
 };
 
 struct sizes *sizes_new(uint64_t budget)
 {
 	struct sizes *s = alloc_array(1, sizeof(*s));
-	uint64_t each = WAYS * (sizeof(struct block) + BLOCK * sizeof(uint32_t));
+	uint64_t each = WAYS * (sizeof(struct sizes_block) + BLOCK * sizeof(uint32_t));
 
 	if (!s)
 		return NULL;
@@ -48,17 +48,17 @@ void sizes_free(struct sizes *s)
 
 /* set_of - neighbouring blocks are in neighbouring sets, so that a run of them fills the table
  * evenly. */
-static struct block *set_of(const struct sizes *s, uint32_t array, uint64_t number)
+static struct sizes_block *set_of(const struct sizes *s, uint32_t array, uint64_t number)
 {
 	uint64_t h = number + array * 0x9e3779b97f4a7c15u;
 
 	return &s->blocks[(size_t)(h % s->n_sets) * WAYS];
 }
 
-/* find_locked - the block with these chunks; NULL: nothing is known of them. */
-static struct block *find_locked(struct sizes *s, uint32_t array, uint64_t number)
+/* sizes_find_locked - the block with these chunks; NULL: nothing is known of them. */
+static struct sizes_block *sizes_find_locked(struct sizes *s, uint32_t array, uint64_t number)
 {
-	struct block *set = s->blocks ? set_of(s, array, number) : NULL;
+	struct sizes_block *set = s->blocks ? set_of(s, array, number) : NULL;
 
 	for (size_t i = 0; set && i < WAYS; i++)
 		if (set[i].v && set[i].number == number && set[i].array == array) {
@@ -68,11 +68,11 @@ static struct block *find_locked(struct sizes *s, uint32_t array, uint64_t numbe
 	return NULL;
 }
 
-/* make_locked - an empty block, a new one or that of its set which was used longest ago; NULL when
- * memory is short. */
-static struct block *make_locked(struct sizes *s, uint32_t array, uint64_t number)
+/* sizes_make_locked - an empty block, a new one or that of its set which was used longest ago; NULL
+ * when memory is short. */
+static struct sizes_block *sizes_make_locked(struct sizes *s, uint32_t array, uint64_t number)
 {
-	struct block *set, *b;
+	struct sizes_block *set, *b;
 
 	if (!s->blocks)
 		s->blocks = alloc_array(s->n_sets, WAYS * sizeof(*s->blocks));
@@ -96,11 +96,11 @@ static struct block *make_locked(struct sizes *s, uint32_t array, uint64_t numbe
 
 uint64_t sizes_get(struct sizes *s, uint32_t array, uint64_t linear)
 {
-	const struct block *b;
+	const struct sizes_block *b;
 	uint64_t size = 0;
 
 	(void)pthread_mutex_lock(&s->lock);
-	b = find_locked(s, array, linear / BLOCK);
+	b = sizes_find_locked(s, array, linear / BLOCK);
 	if (b)
 		size = b->v[linear % BLOCK];
 	(void)pthread_mutex_unlock(&s->lock);
@@ -109,14 +109,14 @@ uint64_t sizes_get(struct sizes *s, uint32_t array, uint64_t linear)
 
 void sizes_put(struct sizes *s, uint32_t array, uint64_t linear, uint64_t size)
 {
-	struct block *b;
+	struct sizes_block *b;
 
 	if (size == 0 || size > UINT32_MAX)
 		return;
 	(void)pthread_mutex_lock(&s->lock);
-	b = find_locked(s, array, linear / BLOCK);
+	b = sizes_find_locked(s, array, linear / BLOCK);
 	if (!b)
-		b = make_locked(s, array, linear / BLOCK);
+		b = sizes_make_locked(s, array, linear / BLOCK);
 	if (b)
 		b->v[linear % BLOCK] = (uint32_t)size;
 	(void)pthread_mutex_unlock(&s->lock);

@@ -136,8 +136,8 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct d
 
 /* ---- entries ---- */
 
-static int entry_get(struct chunkio *c, uint32_t array, uint64_t linear,
-		     const struct delivery *w, struct cache_entry **ret, struct err *e)
+static int chunkio_entry_get(struct chunkio *c, uint32_t array, uint64_t linear,
+			     const struct delivery *w, struct cache_entry **ret, struct err *e)
 {
 	int rc = cache_get(c->cache, c->arrays[array].owner, linear, ret, e);
 
@@ -146,8 +146,8 @@ static int entry_get(struct chunkio *c, uint32_t array, uint64_t linear,
 
 /* ---- ahead ---- */
 
-/* about - what a chunk will take of which only making it tells how long it is. */
-static uint64_t about(const struct chunkio *c, uint32_t array, uint64_t linear)
+/* chunkio_do_about - what a chunk will take of which only making it tells how long it is. */
+static uint64_t chunkio_do_about(const struct chunkio *c, uint32_t array, uint64_t linear)
 {
 	uint64_t size = sizes_get(c->sizes, c->arrays[array].owner, linear);
 
@@ -156,9 +156,9 @@ static uint64_t about(const struct chunkio *c, uint32_t array, uint64_t linear)
 	return c->plans[array].kind == PLAN_ENCODE ? c->plans[array].bytes : CHUNKIO_SLACK;
 }
 
-/* prefetch - one request on a worker thread. Errors are dropped: who reads the chunk will meet
- * them again, and say them. */
-static void prefetch(void *arg, uint32_t array, uint64_t linear)
+/* chunkio_prefetch - one request on a worker thread. Errors are dropped: who reads the chunk will
+ * meet them again, and say them. */
+static void chunkio_prefetch(void *arg, uint32_t array, uint64_t linear)
 {
 	struct chunkio *c = arg;
 	struct cache_entry *x;
@@ -167,7 +167,7 @@ static void prefetch(void *arg, uint32_t array, uint64_t linear)
 
 	if (way_find(c, array, linear, &w, NULL) < 0 || w.kind != DELIVER_MAKE)
 		return;
-	bytes = w.sized ? w.size : about(c, array, linear);
+	bytes = w.sized ? w.size : chunkio_do_about(c, array, linear);
 	if (cache_start(c->cache, array, linear, bytes, &x) &&
 	    chunkio_load(c, array, linear, &w, x, NULL) == 0)
 		cache_put(x);
@@ -245,8 +245,8 @@ static int find_owners(struct chunkio *c, struct err *e)
 	return 0;
 }
 
-/* depth_of - how far ahead loading pays. A library reads one chunk at a time. */
-static uint32_t depth_of(const struct chunkio *c, uint32_t array, uint32_t ahead)
+/* chunkio_depth_of - how far ahead loading pays. A library reads one chunk at a time. */
+static uint32_t chunkio_depth_of(const struct chunkio *c, uint32_t array, uint32_t ahead)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	enum plan_kind kind = c->plans[array].kind;
@@ -273,7 +273,7 @@ static int fill_states(struct chunkio *c, uint32_t ahead, struct err *e)
 		atomic_init(&c->arrays[i].fill, NULL);
 		c->arrays[i].decodable =
 			a->access == DS_STORED && codec_chain_decodable(&a->chain);
-		c->arrays[i].depth = depth_of(c, i, ahead);
+		c->arrays[i].depth = chunkio_depth_of(c, i, ahead);
 	}
 	return find_owners(c, e);
 }
@@ -301,7 +301,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
 	rc = c->cache && c->sizes && c->shared ? fill_states(c, opts->ahead, e) : err_nomem(e);
 	if (rc == 0 && opts->threads > 0 && opts->ahead > 0) {
-		c->ahead = prefetch_new(c->n_arrays, opts->threads, prefetch, c);
+		c->ahead = prefetch_new(c->n_arrays, opts->threads, chunkio_prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
@@ -355,7 +355,7 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 		*ret_size = size;
 		return 0;
 	}
-	rc = entry_get(c, array, linear, &w, &x, e);
+	rc = chunkio_entry_get(c, array, linear, &w, &x, e);
 	if (rc < 0)
 		return rc;
 	(void)cache_data(x, &len);
@@ -389,7 +389,7 @@ static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear,
 	struct cache_entry *x;
 	const uint8_t *data;
 	size_t size, n;
-	int rc = entry_get(c, array, linear, w, &x, e);
+	int rc = chunkio_entry_get(c, array, linear, w, &x, e);
 
 	if (rc < 0)
 		return rc;
@@ -408,11 +408,11 @@ static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear,
 	return 0;
 }
 
-/* read_head - n bytes of a chunk from `off` on, in its head: they are collected in room, with what
- * is stored behind them. */
-static int read_head(struct chunkio *c, uint32_t array, uint64_t linear,
-		     const struct delivery *w, uint64_t off, size_t n, uint8_t *room,
-		     struct span *ret, struct err *e)
+/* chunkio_read_head - n bytes of a chunk from `off` on, in its head: they are collected in room,
+ * with what is stored behind them. */
+static int chunkio_read_head(struct chunkio *c, uint32_t array, uint64_t linear,
+			     const struct delivery *w, uint64_t off, size_t n, uint8_t *room,
+			     struct span *ret, struct err *e)
 {
 	size_t head = (size_t)u64_min(n, w->head_len - off);
 	size_t len = (size_t)u64_min(n - head, w->file_len);
@@ -433,7 +433,7 @@ static int read_range(struct chunkio *c, uint32_t array, uint64_t linear,
 	int rc = 0;
 
 	if (off < w->head_len)
-		return read_head(c, array, linear, w, off, n, room, ret, e);
+		return chunkio_read_head(c, array, linear, w, off, n, room, ret, e);
 	off -= w->head_len;
 	*ret = (struct span){.fd = -1};
 	if (off < w->file_len) {
@@ -451,9 +451,9 @@ static int read_range(struct chunkio *c, uint32_t array, uint64_t linear,
 	return 0;
 }
 
-/* verify - the checksum at the end of a stored chunk, which is not shown. */
-static int verify(struct chunkio *c, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		  struct err *e)
+/* chunkio_verify - the checksum at the end of a stored chunk, which is not shown. */
+static int chunkio_verify(struct chunkio *c, uint32_t array, uint64_t linear,
+			  const struct chunk_ref *ref, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const struct codec_ops *last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
@@ -499,7 +499,7 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 		return read_loaded(c, array, linear, &w, off, n, ret, e);
 	}
 	if (c->verify && off == 0 && w.kind == DELIVER_RANGE && c->plans[array].trailer > 0)
-		rc = verify(c, array, linear, &w.ref, e);
+		rc = chunkio_verify(c, array, linear, &w.ref, e);
 	if (rc < 0)
 		return rc;
 	if (w.kind == DELIVER_RANGE)

@@ -88,8 +88,8 @@ static int wrapped(const struct ds_array *a, const struct plan *p, struct delive
 	return 0;
 }
 
-static int pass(const struct ds_array *a, const struct plan *p, struct delivery *w,
-		struct err *e)
+static int delivery_pass(const struct ds_array *a, const struct plan *p, struct delivery *w,
+			 struct err *e)
 {
 	uint32_t skipped = delivery_skipped(a, &w->ref);
 	uint64_t stored = w->ref.len;
@@ -114,8 +114,8 @@ static int pass(const struct ds_array *a, const struct plan *p, struct delivery 
 	return 0;
 }
 
-static int texts(const struct ds_array *a, const struct plan *p, struct delivery *w,
-		 struct err *e)
+static int delivery_texts(const struct ds_array *a, const struct plan *p, struct delivery *w,
+			  struct err *e)
 {
 	uint64_t n = 0;
 	int rc;
@@ -138,9 +138,9 @@ int delivery_of_stored(const struct ds_array *a, const struct plan *p, struct de
 	w->head_len = 0;
 	w->fill = NULL;
 	if (p->kind == PLAN_PASS)
-		return pass(a, p, w, e);
+		return delivery_pass(a, p, w, e);
 	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
-		return texts(a, p, w, e);
+		return delivery_texts(a, p, w, e);
 	w->kind = DELIVER_MAKE;
 	if (p->kind == PLAN_ENCODE) {
 		w->sized = false;

@@ -31,7 +31,7 @@ int frame_count(const struct ds_array *a, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-static bool all_zero(const uint8_t *p, size_t n)
+static bool fill_chunk_all_zero(const uint8_t *p, size_t n)
 {
 	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
@@ -194,8 +194,8 @@ static int keep_encoded(const struct buf *out, struct fill **f, struct err *e)
 	return 1;
 }
 
-/* exact - whether encoding a fill value gives it back: no filter of the chain rounds. */
-static bool exact(const struct codec_chain *chain)
+/* fill_chunk_exact - whether encoding a fill value gives it back: no filter of the chain rounds. */
+static bool fill_chunk_exact(const struct codec_chain *chain)
 {
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
@@ -217,7 +217,7 @@ static int present_framed(const struct ds_array *a, const struct plan *p, struct
 	int rc = 0;
 
 	buf_init(&out, SIZE_MAX);
-	if (exact(&p->chain))
+	if (fill_chunk_exact(&p->chain))
 		rc = encode_fill(p, a->type.size, a->chunk_bytes, *f, &out, &why);
 	if (rc == 0 && out.len > 0 && (framed == 0 || out.len < framed))
 		rc = keep_encoded(&out, f, &why);
@@ -288,7 +288,7 @@ int frame_fill_make(const struct ds_array *a, const struct plan *p, struct fill 
 	else
 		rc = fill_elements(a, p, ret, e);
 	if (rc == 0)
-		(*ret)->zeros = all_zero((*ret)->bytes, (*ret)->n);
+		(*ret)->zeros = fill_chunk_all_zero((*ret)->bytes, (*ret)->n);
 	return rc;
 }
 

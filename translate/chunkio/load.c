@@ -69,8 +69,9 @@ void chunkio_shared_free(struct chunkio_shared *s)
 	free(s);
 }
 
-/* weight - about the bytes that it takes: decoding needs a buffer or two beside what is stored. */
-static uint64_t weight(const struct chunkio_scratch *m)
+/* load_weight - about the bytes that it takes: decoding needs a buffer or two beside what is
+ * stored. */
+static uint64_t load_weight(const struct chunkio_scratch *m)
 {
 	return m->stored.cap + m->elems.cap + m->most;
 }
@@ -85,7 +86,7 @@ static struct chunkio_scratch *scratch_take(struct chunkio *c)
 	if (m) {
 		s->scratch = m->next;
 		s->n_scratch--;
-		s->scratch_bytes -= weight(m);
+		s->scratch_bytes -= load_weight(m);
 	}
 	(void)pthread_mutex_unlock(&s->lock);
 	if (m)
@@ -115,11 +116,11 @@ static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t 
 	    m->elems.cap <= SCRATCH_BIG) {
 		(void)pthread_mutex_lock(&s->lock);
 		if (!s->n_scratch || (s->n_scratch < SCRATCH_KEPT &&
-				      s->scratch_bytes + weight(m) <= SCRATCH_ALL)) {
+				      s->scratch_bytes + load_weight(m) <= SCRATCH_ALL)) {
 			m->next = s->scratch;
 			s->scratch = m;
 			s->n_scratch++;
-			s->scratch_bytes += weight(m);
+			s->scratch_bytes += load_weight(m);
 			m = NULL;
 		}
 		(void)pthread_mutex_unlock(&s->lock);
@@ -373,9 +374,9 @@ int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struc
 
 #define TRIES 3 /* chunks of an array that may kill a process */
 
-/* refuse - what killed a process is not given to the next one, and an array that does it again and
- * again is left alone: a hostile file costs only so many processes. */
-static int refuse(struct chunkio *c, uint32_t array, uint64_t linear, struct err *e)
+/* load_refuse - what killed a process is not given to the next one, and an array that does it again
+ * and again is left alone: a hostile file costs only so many processes. */
+static int load_refuse(struct chunkio *c, uint32_t array, uint64_t linear, struct err *e)
 {
 	unsigned n = 0;
 	bool same = false;
@@ -398,7 +399,7 @@ static int refuse(struct chunkio *c, uint32_t array, uint64_t linear, struct err
 		       n);
 }
 
-static void remember(struct chunkio *c, uint32_t array, uint64_t linear)
+static void load_remember(struct chunkio *c, uint32_t array, uint64_t linear)
 {
 	(void)pthread_mutex_lock(&c->lock);
 	/* without memory it is tried again */
@@ -414,7 +415,7 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const size_t n = (size_t)w->ref.len;
 	enum decoder_end end = DECODER_AGAIN;
-	int rc = refuse(c, array, linear, e);
+	int rc = load_refuse(c, array, linear, e);
 	bool again = false;
 
 	for (; rc == 0 && end == DECODER_AGAIN; again = true) {
@@ -431,7 +432,7 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 					 a->type.size, out, &end, e);
 		decoder_give(d);
 		if (end == DECODER_FATAL)
-			remember(c, array, linear);
+			load_remember(c, array, linear);
 		if (end == DECODER_AGAIN)
 			rc = 0;
 	}

@@ -14,8 +14,8 @@ struct measure {
 	uint64_t next, end, wanted;
 };
 
-/* take - the next chunk that exists and that nobody has taken. */
-static bool take(struct measure *m, uint64_t *ret)
+/* measure_take - the next chunk that exists and that nobody has taken. */
+static bool measure_take(struct measure *m, uint64_t *ret)
 {
 	bool found;
 
@@ -31,19 +31,20 @@ static bool take(struct measure *m, uint64_t *ret)
 	return found;
 }
 
-static void *work(void *arg)
+static void *measure_work(void *arg)
 {
 	struct measure *m = arg;
 	uint64_t linear, size;
 
-	while (take(m, &linear))
+	while (measure_take(m, &linear))
 		if (chunkio_stat(m->c, m->array, linear, &size, NULL) == -ESTALE)
 			break; /* all other errors are of this chunk, and said to who asks for it */
 	return NULL;
 }
 
-/* start - helpers, with all signals left to others. Fewer than wanted, or none, do as well. */
-static uint32_t start(struct measure *m, pthread_t *ids, uint32_t n)
+/* measure_start - helpers, with all signals left to others. Fewer than wanted, or none, do as
+ * well. */
+static uint32_t measure_start(struct measure *m, pthread_t *ids, uint32_t n)
 {
 	sigset_t all, old;
 	uint32_t k = 0;
@@ -51,7 +52,7 @@ static uint32_t start(struct measure *m, pthread_t *ids, uint32_t n)
 	(void)sigfillset(&all);
 	if (pthread_sigmask(SIG_SETMASK, &all, &old))
 		return 0;
-	while (k < n && pthread_create(&ids[k], NULL, work, m) == 0)
+	while (k < n && pthread_create(&ids[k], NULL, measure_work, m) == 0)
 		k++;
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
 	return k;
@@ -68,8 +69,8 @@ void chunkio_measure(struct chunkio *c, uint32_t array, uint64_t from, uint64_t 
 	if (ckd_add(&m.end, from, n))
 		m.end = UINT64_MAX;
 	(void)pthread_mutex_init(&m.lock, NULL); /* cannot fail with default attributes */
-	started = start(&m, ids, c->threads < HELPERS_MAX ? c->threads : HELPERS_MAX);
-	(void)work(&m);
+	started = measure_start(&m, ids, c->threads < HELPERS_MAX ? c->threads : HELPERS_MAX);
+	(void)measure_work(&m);
 	for (uint32_t i = 0; i < started; i++)
 		(void)pthread_join(ids[i], NULL);
 	(void)pthread_mutex_destroy(&m.lock);

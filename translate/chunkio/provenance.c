@@ -27,7 +27,7 @@ enum provenance provenance_of(const char *name)
 	return PROVENANCE_NONE;
 }
 
-static int nothing(struct err *e)
+static int provenance_nothing(struct err *e)
 {
 	return err_set(e, -ENODATA, "nothing is said of that");
 }
@@ -39,20 +39,20 @@ static int done(const struct buf *out, struct err *e)
 
 /* ---- where ---- */
 
-static bool is_address(const char *s)
+static bool provenance_is_address(const char *s)
 {
 	const char *colon = strstr(s, "://");
 
 	return colon && colon > s && !memchr(s, '/', (size_t)(colon - s));
 }
 
-/* put_plain - a path, or an address without what may be secret in it. */
-static void put_plain(const char *s, struct buf *out)
+/* provenance_put_plain - a path, or an address without what may be secret in it. */
+static void provenance_put_plain(const char *s, struct buf *out)
 {
 	const char *host, *at = NULL;
 	size_t n = strlen(s), head = 0;
 
-	if (is_address(s)) {
+	if (provenance_is_address(s)) {
 		n = strcspn(s, "?#");
 		host = strstr(s, "://") + 3;
 		head = (size_t)(host - s);
@@ -71,7 +71,7 @@ static void put_plain(const char *s, struct buf *out)
 
 static void put_below(const char *root, const char *key, struct buf *out)
 {
-	put_plain(root, out);
+	provenance_put_plain(root, out);
 	if (!*key)
 		return;
 	if (out->len > 0 && out->data[out->len - 1] != '/')
@@ -93,10 +93,11 @@ static bool put_open(int fd, struct buf *out)
 	return true;
 }
 
-/* place - what holds a chunk's stored bytes, appended, and where in it. -EOPNOTSUPP: nothing
- * does as such. */
-static int place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct buf *out, uint64_t *ret_off, struct err *e)
+/* provenance_place - what holds a chunk's stored bytes, appended, and where in it. -EOPNOTSUPP:
+ * nothing does as such. */
+static int provenance_place(struct source *s, uint32_t array, uint64_t linear,
+			    const struct chunk_ref *ref, struct buf *out, uint64_t *ret_off,
+			    struct err *e)
 {
 	struct chunk_place at = {.off = 0};
 	struct buf key;
@@ -111,7 +112,7 @@ static int place(struct source *s, uint32_t array, uint64_t linear, const struct
 	if (rc == 0) {
 		*ret_off = at.whole ? 0 : at.off;
 		if (at.full)
-			put_plain((const char *)key.data, out);
+			provenance_put_plain((const char *)key.data, out);
 		else
 			put_below(s->shown ? s->shown : "", (const char *)key.data, out);
 	}
@@ -126,7 +127,8 @@ static int place(struct source *s, uint32_t array, uint64_t linear, const struct
 
 /* ---- chains and plans ---- */
 
-static void put_chain(const struct codec_chain *chain, uint32_t skipped, struct buf *out)
+static void provenance_put_chain(const struct codec_chain *chain, uint32_t skipped,
+				 struct buf *out)
 {
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	struct codec_chain left = {.specs = specs};
@@ -151,13 +153,13 @@ int provenance_array(const struct source *s, const struct ds_array *a, const str
 		     enum provenance what, struct buf *out, struct err *e)
 {
 	if (what == PROVENANCE_SOURCE && s->shown)
-		put_plain(s->shown, out);
+		provenance_put_plain(s->shown, out);
 	else if (what == PROVENANCE_CHAIN)
-		put_chain(&a->chain, 0, out);
+		provenance_put_chain(&a->chain, 0, out);
 	else if (what == PROVENANCE_PLAN)
 		put_plan(p, out);
 	else
-		return nothing(e);
+		return provenance_nothing(e);
 	return done(out, e);
 }
 
@@ -193,12 +195,12 @@ int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, 
 	int rc;
 
 	if (what == PROVENANCE_NONE || what == PROVENANCE_PIECES)
-		return nothing(e);
+		return provenance_nothing(e);
 	if (p->kind == PLAN_ERROR) /* metadata is all there is */
 		return provenance_array(s, a, p, what, out, e);
 	rc = chunkio_about(c, array, linear, &x, e);
 	if (rc == -ENOENT)
-		return nothing(e);
+		return provenance_nothing(e);
 	if (rc < 0)
 		return rc;
 	if (what == PROVENANCE_PLAN) {
@@ -206,12 +208,13 @@ int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, 
 		return done(out, e);
 	}
 	if (what == PROVENANCE_CHAIN) {
-		put_chain(&a->chain,
-			  x.ref.where == CHUNK_RANGE ? delivery_skipped(a, &x.ref) : 0, out);
+		provenance_put_chain(
+			&a->chain, x.ref.where == CHUNK_RANGE ? delivery_skipped(a, &x.ref) : 0,
+			out);
 		return done(out, e);
 	}
 	buf_init(&path, PATH_MAX_BYTES);
-	rc = place(s, array, linear, &x.ref, &path, &off, e);
+	rc = provenance_place(s, array, linear, &x.ref, &path, &off, e);
 	if (rc == 0 && !buf_ok(&path))
 		rc = err_set(e, -ERANGE, "the path is too long");
 	if (rc == 0 && what == PROVENANCE_SOURCE)
@@ -221,7 +224,7 @@ int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, 
 	buf_release(&path);
 	if (rc == -EOPNOTSUPP && what == PROVENANCE_SOURCE && x.how != TREATMENT_FILL)
 		return provenance_array(s, a, p, what, out, e);
-	return rc == -EOPNOTSUPP ? nothing(e) : rc < 0 ? rc : done(out, e);
+	return rc == -EOPNOTSUPP ? provenance_nothing(e) : rc < 0 ? rc : done(out, e);
 }
 
 int provenance_view(const struct source *s, const struct plan *plans, enum provenance what,
@@ -231,11 +234,11 @@ int provenance_view(const struct source *s, const struct plan *plans, enum prove
 	bool any = false;
 
 	if (what == PROVENANCE_SOURCE && s->shown) {
-		put_plain(s->shown, out);
+		provenance_put_plain(s->shown, out);
 		return done(out, e);
 	}
 	if (what != PROVENANCE_PLAN)
-		return nothing(e);
+		return provenance_nothing(e);
 	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
 		n[plans[i].kind]++;
 	for (size_t i = 0; i < ARRAY_LEN(n); i++) {
@@ -266,7 +269,7 @@ int provenance_piece(struct chunkio *c, struct source *s, uint32_t array, uint64
 	buf_printf(out, "%s %" PRIu64 " %" PRIu64 " %s ", a->rank ? "" : "0", at, len,
 		   chunk_treatment_name(x.how));
 	buf_init(&path, PATH_MAX_BYTES);
-	rc = place(s, array, linear, &x.ref, &path, &off, e);
+	rc = provenance_place(s, array, linear, &x.ref, &path, &off, e);
 	buf_release(&path);
 	if (rc == 0)
 		buf_printf(out, "%" PRIu64 " %" PRIu64 "\n", off, x.ref.len);

@@ -15,7 +15,7 @@ static bool is_integer(const struct dtype *t)
 	return t->kind == DT_INT || t->kind == DT_UINT;
 }
 
-static bool is_number(const struct dtype *t)
+static bool cf_pack_is_number(const struct dtype *t)
 {
 	return is_integer(t) || t->kind == DT_FLOAT;
 }
@@ -44,8 +44,8 @@ static double half_round(double v)
 	return nearbyint(v / place) * place;
 }
 
-/* load - n elements in host byte order as doubles; 8-byte integers are rounded. */
-static void load(const struct dtype *t, const uint8_t *p, double *v, size_t n)
+/* cf_pack_load - n elements in host byte order as doubles; 8-byte integers are rounded. */
+static void cf_pack_load(const struct dtype *t, const uint8_t *p, double *v, size_t n)
 {
 #define LOAD(type)                                                                             \
 	do {                                                                                   \
@@ -92,8 +92,8 @@ static void load(const struct dtype *t, const uint8_t *p, double *v, size_t n)
 #undef LOAD
 }
 
-/* element - one of an attribute's numbers. */
-static double element(const struct ds_attr *a, uint64_t i)
+/* cf_pack_element - one of an attribute's numbers. */
+static double cf_pack_element(const struct ds_attr *a, uint64_t i)
 {
 	uint8_t raw[8];
 	struct dtype t = a->type;
@@ -101,7 +101,7 @@ static double element(const struct ds_attr *a, uint64_t i)
 
 	memcpy(raw, a->data + i * t.size, t.size);
 	dt_swap_to_host(&t, raw, 1);
-	load(&t, raw, &v, 1);
+	cf_pack_load(&t, raw, &v, 1);
 	return v;
 }
 
@@ -122,14 +122,14 @@ static void resign(const struct ds_attr *attrs, uint32_t n, struct dtype *t)
 		t->kind = DT_INT;
 }
 
-/* wrap - the value that an integer has in type t, which _Unsigned made: its low bits. -EINVAL for
- * floats that no integer of 32 bits is equal to. */
-static int wrap(const struct ds_attr *a, uint64_t i, const struct dtype *t, double *ret,
-		struct err *e)
+/* cf_pack_wrap - the value that an integer has in type t, which _Unsigned made: its low bits.
+ * -EINVAL for floats that no integer of 32 bits is equal to. */
+static int cf_pack_wrap(const struct ds_attr *a, uint64_t i, const struct dtype *t, double *ret,
+			struct err *e)
 {
 	uint8_t raw[8];
 	uint64_t bits = 0;
-	double v = element(a, i);
+	double v = cf_pack_element(a, i);
 	struct dtype whole = {.kind = a->type.kind, .size = a->type.size};
 
 	if (a->type.kind == DT_FLOAT) {
@@ -193,14 +193,14 @@ static int fills_of(const struct ds_attr *a, bool resigned, uint32_t size, struc
 
 	if (!a || a->n == 0)
 		return 0;
-	if (!is_number(&a->type)) {
+	if (!cf_pack_is_number(&a->type)) {
 		*masks = true;
 		return 0;
 	}
 	for (uint64_t i = 0; i < a->n; i++) {
-		double v = element(a, i);
+		double v = cf_pack_element(a, i);
 
-		if (resigned && (rc = wrap(a, i, &p->from, &v, e)) < 0)
+		if (resigned && (rc = cf_pack_wrap(a, i, &p->from, &v, e)) < 0)
 			return rc;
 		if (isnan(v))
 			continue;
@@ -226,10 +226,10 @@ static int operand_of(const struct ds_attr *a, struct cf_operand *ret, struct er
 {
 	if (!a)
 		return 0;
-	if (!is_number(&a->type) || a->n != 1)
+	if (!cf_pack_is_number(&a->type) || a->n != 1)
 		return err_set(e, -EINVAL, "attribute '%s' is not one number", a->name);
 	ret->present = true;
-	ret->v = element(a, 0);
+	ret->v = cf_pack_element(a, 0);
 	return 0;
 }
 
@@ -267,7 +267,7 @@ int cf_pack_of(const struct ds_attr *attrs, uint32_t n, const struct dtype *t,
 	int rc;
 
 	p.to.big_endian = host_big;
-	if (!is_number(t)) {
+	if (!cf_pack_is_number(t)) {
 		*ret = p;
 		return 0;
 	}
@@ -358,8 +358,8 @@ static double apply8(const struct cf_operand *o, bool times, double x)
 	return times ? x * o->v : x + o->v;
 }
 
-/* store - n values, scaled, as elements of p->to. */
-static void store(const struct cf_pack *p, const double *v, uint8_t *out, size_t n)
+/* cf_pack_store - n values, scaled, as elements of p->to. */
+static void cf_pack_store(const struct cf_pack *p, const double *v, uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (p->to.size == 4) {
@@ -385,11 +385,11 @@ static void unpack_block(const struct cf_pack *p, const uint8_t *in, uint8_t *ou
 
 	memcpy(raw, in, n * p->from.size);
 	dt_swap_to_host(&p->from, raw, n);
-	load(&p->from, raw, v, n);
+	cf_pack_load(&p->from, raw, v, n);
 	if (as_is)
 		memcpy(out, raw, n * p->to.size); /* NaNs stay which they are */
 	else
-		store(p, v, out, n);
+		cf_pack_store(p, v, out, n);
 	for (size_t i = 0; i < n && p->n_fills; i++) {
 		if (is_fill(p, v[i]))
 			put_nan(out, p->to.size, i);

@@ -84,17 +84,17 @@ static const struct {
 	{"all_leap", ALL_LEAP}, {"366_day", ALL_LEAP},   {"360_day", DAYS_360},
 };
 
-static bool is_space(char c)
+static bool cf_time_is_space(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool is_digit(char c)
+static bool cf_time_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-static char lower(char c)
+static char cf_time_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -103,7 +103,7 @@ static char lower(char c)
 static bool word_is(const char *s, size_t n, const char *word)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!word[i] || lower(s[i]) != word[i])
+		if (!word[i] || cf_time_lower(s[i]) != word[i])
 			return false;
 	}
 	return word[n] == 0;
@@ -114,25 +114,25 @@ static const char *take_word(const char **p, size_t *ret_len)
 {
 	const char *start;
 
-	while (is_space(**p))
+	while (cf_time_is_space(**p))
 		(*p)++;
 	start = *p;
-	while (**p && !is_space(**p))
+	while (**p && !cf_time_is_space(**p))
 		(*p)++;
 	*ret_len = (size_t)(*p - start);
 	return *ret_len ? start : NULL;
 }
 
-/* take_number - 1 to `most` digits, value in [least, last]. */
-static bool take_number(const char **p, int most, int least, int last, int *ret)
+/* cf_time_take_number - 1 to `most` digits, value in [least, last]. */
+static bool cf_time_take_number(const char **p, int most, int least, int last, int *ret)
 {
 	int v = 0, n = 0;
 
-	while (n < most && is_digit(**p)) {
+	while (n < most && cf_time_is_digit(**p)) {
 		v = v * 10 + (*(*p)++ - '0');
 		n++;
 	}
-	if (!n || is_digit(**p) || v < least || v > last)
+	if (!n || cf_time_is_digit(**p) || v < least || v > last)
 		return false;
 	*ret = v;
 	return true;
@@ -154,15 +154,15 @@ static bool take_date(const char **p, struct since *s)
 
 	if (**p == '-' || **p == '+')
 		(*p)++;
-	if (!take_number(p, YEAR_DIGITS, 0, 999999, &year))
+	if (!cf_time_take_number(p, YEAR_DIGITS, 0, 999999, &year))
 		return false;
 	s->year = before ? -year : year;
 	s->month = s->day = 1;
 	if (!take_char(p, '-'))
 		return true;
-	if (!take_number(p, 2, 1, 12, &s->month))
+	if (!cf_time_take_number(p, 2, 1, 12, &s->month))
 		return false;
-	return !take_char(p, '-') || take_number(p, 2, 1, 31, &s->day);
+	return !take_char(p, '-') || cf_time_take_number(p, 2, 1, 31, &s->day);
 }
 
 /* take_fraction - digits after the point of a second, in ns; those below a nanosecond must be 0. */
@@ -170,9 +170,9 @@ static bool take_fraction(const char **p, int64_t *ret)
 {
 	int64_t ns = 0, place = NS_SECOND;
 
-	if (!is_digit(**p))
+	if (!cf_time_is_digit(**p))
 		return false;
-	for (; is_digit(**p); (*p)++) {
+	for (; cf_time_is_digit(**p); (*p)++) {
 		place /= 10;
 		if (!place && **p != '0')
 			return false;
@@ -189,13 +189,13 @@ static bool take_time(const char **p, struct since *s)
 	int hour, minute = 0, second = 0;
 	int64_t fraction = 0;
 
-	if (!take_number(p, 2, 0, 23, &hour))
+	if (!cf_time_take_number(p, 2, 0, 23, &hour))
 		return false;
 	if (take_char(p, ':')) {
-		if (!take_number(p, 2, 0, 59, &minute))
+		if (!cf_time_take_number(p, 2, 0, 59, &minute))
 			return false;
 		if (take_char(p, ':')) {
-			if (!take_number(p, 2, 0, 59, &second))
+			if (!cf_time_take_number(p, 2, 0, 59, &second))
 				return false;
 			if (take_char(p, '.') && !take_fraction(p, &fraction))
 				return false;
@@ -230,12 +230,12 @@ static bool take_zone(const char **p, bool timed, bool apart, struct since *s)
 	if (!timed && (!apart || digits < 2))
 		return false;
 	if (digits == 4) {
-		if (!take_number(p, 4, 0, 2359, &hour))
+		if (!cf_time_take_number(p, 4, 0, 2359, &hour))
 			return false;
 		minute = hour % 100;
 		hour /= 100;
-	} else if (!take_number(p, 2, 0, 23, &hour) ||
-		   (take_char(p, ':') && !take_number(p, 2, 0, 59, &minute))) {
+	} else if (!cf_time_take_number(p, 2, 0, 23, &hour) ||
+		   (take_char(p, ':') && !cf_time_take_number(p, 2, 0, 59, &minute))) {
 		return false;
 	}
 	if (minute > 59)
@@ -250,23 +250,23 @@ static bool take_clock(const char *p, struct since *s)
 	const char *date_end = p;
 	bool timed = false;
 
-	if (lower(*p) == 't') {
+	if (cf_time_lower(*p) == 't') {
 		p++;
-		if (!is_digit(*p))
+		if (!cf_time_is_digit(*p))
 			return false;
 	}
-	while (is_space(*p))
+	while (cf_time_is_space(*p))
 		p++;
-	if (is_digit(*p)) {
+	if (cf_time_is_digit(*p)) {
 		if (!take_time(&p, s))
 			return false;
 		timed = true;
-		while (is_space(*p))
+		while (cf_time_is_space(*p))
 			p++;
 	}
 	if (*p && !take_zone(&p, timed, p > date_end, s))
 		return false;
-	while (is_space(*p))
+	while (cf_time_is_space(*p))
 		p++;
 	return *p == 0;
 }
@@ -282,8 +282,8 @@ static bool parse_unit(const char *word, size_t n, int64_t *ret)
 	return false;
 }
 
-/* parse - false: the text is no unit of time since a date. */
-static bool parse(const char *text, struct since *ret)
+/* cf_time_parse - false: the text is no unit of time since a date. */
+static bool cf_time_parse(const char *text, struct since *ret)
 {
 	const char *word;
 	size_t n;
@@ -297,7 +297,7 @@ static bool parse(const char *text, struct since *ret)
 	word = take_word(&text, &n);
 	if (!word || !word_is(word, n, "since"))
 		return false;
-	while (is_space(*text))
+	while (cf_time_is_space(*text))
 		text++;
 	return take_date(&text, ret) && take_clock(text, ret);
 }
@@ -306,7 +306,7 @@ bool cf_is_time(const char *text)
 {
 	struct since s;
 
-	return parse(text, &s);
+	return cf_time_parse(text, &s);
 }
 
 static enum calendar calendar_of(const char *name)
@@ -410,8 +410,9 @@ static wide gcd(wide a, wide b)
 	return a;
 }
 
-/* bound - least number of `from` that is not before 1582-10-15. */
-static int bound(const struct since *from, wide epoch, struct cf_shift *s, struct err *e)
+/* cf_time_bound - least number of `from` that is not before 1582-10-15. */
+static int cf_time_bound(const struct since *from, wide epoch, struct cf_shift *s,
+			 struct err *e)
 {
 	static const struct since start = {.year = 1582, .month = 10, .day = 15};
 	wide least, left;
@@ -444,7 +445,7 @@ static int reduce(const struct since *from, wide from_at, const struct since *to
 	return 0;
 }
 
-static bool same_text(const struct since *a, const struct since *b)
+static bool cf_time_same_text(const struct since *a, const struct since *b)
 {
 	return a->unit == b->unit && a->year == b->year && a->month == b->month &&
 	       a->day == b->day && a->of_day == b->of_day && a->zone == b->zone;
@@ -466,11 +467,12 @@ int cf_time_between(const char *from_units, const char *from_calendar, const cha
 	wide from_at, to_at;
 	int rc;
 
-	if (!parse(from_units, &from) || !parse(to_units, &to))
+	if (!cf_time_parse(from_units, &from) || !cf_time_parse(to_units, &to))
 		return err_set(e, -EINVAL, "'%.100s' is not a unit of time since a date",
-			       parse(from_units, &from) ? (to_units ? to_units : "")
-							: (from_units ? from_units : ""));
-	if (alike && same_text(&from, &to)) {
+			       cf_time_parse(from_units, &from)
+				       ? (to_units ? to_units : "")
+				       : (from_units ? from_units : ""));
+	if (alike && cf_time_same_text(&from, &to)) {
 		*ret = s;
 		return 0;
 	}
@@ -488,15 +490,15 @@ int cf_time_between(const char *from_units, const char *from_calendar, const cha
 			       to_calendar ? to_calendar : "standard");
 	if ((rc = instant_of(a, &from, from_units, from_calendar, &from_at, e)) < 0 ||
 	    (rc = instant_of(b, &to, to_units, to_calendar, &to_at, e)) < 0 ||
-	    (!alike && (rc = bound(&from, from_at, &s, e)) < 0) ||
+	    (!alike && (rc = cf_time_bound(&from, from_at, &s, e)) < 0) ||
 	    (rc = reduce(&from, from_at, &to, to_at, &s, e)) < 0)
 		return rc;
 	*ret = s;
 	return 0;
 }
 
-/* exact - x shifted, as top / bottom; false: more than 128 bits. */
-static bool exact(const struct cf_shift *s, int64_t x, wide *ret_top, wide *ret_bottom)
+/* cf_time_exact - x shifted, as top / bottom; false: more than 128 bits. */
+static bool cf_time_exact(const struct cf_shift *s, int64_t x, wide *ret_top, wide *ret_bottom)
 {
 	wide bottom = (wide)s->den / gcd(s->den, s->off_den) * s->off_den;
 	wide scaled, offset;
@@ -513,7 +515,7 @@ int cf_shift_i64(const struct cf_shift *s, int64_t x, int64_t *ret)
 
 	if (s->bounded && x < s->least)
 		return -EDOM;
-	if (!exact(s, x, &top, &bottom))
+	if (!cf_time_exact(s, x, &top, &bottom))
 		return -ERANGE;
 	if (top % bottom != 0)
 		return -EDOM;
@@ -532,7 +534,7 @@ double cf_shift_f64(const struct cf_shift *s, double x)
 		return x;
 	if (s->bounded && x < (double)s->least)
 		return (double)NAN;
-	if (x == floor(x) && fabs(x) < 0x1p63 && exact(s, (int64_t)x, &top, &bottom))
+	if (x == floor(x) && fabs(x) < 0x1p63 && cf_time_exact(s, (int64_t)x, &top, &bottom))
 		return (double)((long double)(top / bottom) +
 				(long double)(top % bottom) / (long double)bottom);
 	return (double)((long double)x * (long double)s->num / (long double)s->den +

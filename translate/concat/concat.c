@@ -8,8 +8,8 @@
 #include "base/observe/log.h"
 #include "translate/concat/concat_int.h"
 
-static int init(struct concat *j, const char *pattern, const struct concat_options *opts,
-		struct err *e)
+static int concat_init(struct concat *j, const char *pattern, const struct concat_options *opts,
+		       struct err *e)
 {
 	(void)pthread_mutex_init(&j->lock, NULL); /* cannot fail without attributes */
 	(void)pthread_cond_init(&j->moved, NULL);
@@ -131,7 +131,7 @@ int concat_new(const struct source_ops *const *formats, size_t n, const char *pa
 		return err_nomem(e);
 	j->formats = formats;
 	j->n_formats = n;
-	rc = init(j, pattern, opts, e);
+	rc = concat_init(j, pattern, opts, e);
 	if (rc == 0)
 		rc = open_all(j, e);
 	if (rc < 0) {
@@ -166,7 +166,7 @@ const struct source_ops *concat_format(const struct source *s)
 		       : s->ops;
 }
 
-static void close_source(struct source *s)
+static void concat_close_source(struct source *s)
 {
 	concat_free(concat_of(s));
 }
@@ -177,7 +177,7 @@ static int descriptor(struct source *s, uint32_t blob)
 	return blob & CONCAT_BLOB_MEMBER ? -1 : source_fd(concat_of(s)->first, blob);
 }
 
-static int check(struct source *s, struct err *e)
+static int concat_check(struct source *s, struct err *e)
 {
 	struct concat *j = concat_of(s);
 
@@ -188,7 +188,7 @@ static int check(struct source *s, struct err *e)
 
 const struct source_ops concat_source_ops = {
 	.name = "concat",
-	.close = close_source,
+	.close = concat_close_source,
 	.locate = concat_locate,
 	.next = concat_next,
 	.read_chunk = concat_read_chunk,
@@ -196,6 +196,6 @@ const struct source_ops concat_source_ops = {
 	.read_stored = concat_read_stored,
 	.place = concat_place,
 	.fd = descriptor,
-	.check = check,
+	.check = concat_check,
 	.poll = concat_poll,
 };

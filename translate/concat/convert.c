@@ -14,7 +14,7 @@ struct num {
 	double d;    /* real */
 };
 
-static uint64_t bits_at(const struct dtype *t, const uint8_t *p)
+static uint64_t concat_convert_bits_at(const struct dtype *t, const uint8_t *p)
 {
 	uint64_t v = 0;
 
@@ -23,14 +23,14 @@ static uint64_t bits_at(const struct dtype *t, const uint8_t *p)
 	return v;
 }
 
-static void bits_put(const struct dtype *t, uint64_t v, uint8_t *p)
+static void concat_convert_bits_put(const struct dtype *t, uint64_t v, uint8_t *p)
 {
 	for (uint32_t i = 0; i < t->size; i++, v >>= 8)
 		p[t->big_endian ? t->size - 1 - i : i] = (uint8_t)v;
 }
 
-/* half - IEEE 754 binary16. */
-static double half(uint16_t h)
+/* concat_convert_half - IEEE 754 binary16. */
+static double concat_convert_half(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000) << 16, exp = h >> 10 & 31, frac = h & 1023, bits;
 	float f;
@@ -44,9 +44,9 @@ static double half(uint16_t h)
 	return f;
 }
 
-static struct num load(const struct dtype *t, const uint8_t *p)
+static struct num concat_convert_load(const struct dtype *t, const uint8_t *p)
 {
-	uint64_t v = bits_at(t, p);
+	uint64_t v = concat_convert_bits_at(t, p);
 	uint32_t low = (uint32_t)v;
 	struct num x = {.v = v};
 	float f;
@@ -59,7 +59,7 @@ static struct num load(const struct dtype *t, const uint8_t *p)
 			memcpy(&f, &low, sizeof(f));
 			x.d = f;
 		} else {
-			x.d = half((uint16_t)low);
+			x.d = concat_convert_half((uint16_t)low);
 		}
 	} else if (t->kind == DT_INT) {
 		x.v = (uint64_t)((int64_t)(v << (64 - 8 * t->size)) >> (64 - 8 * t->size));
@@ -68,13 +68,13 @@ static struct num load(const struct dtype *t, const uint8_t *p)
 	return x;
 }
 
-static double real_of(const struct num *x)
+static double concat_convert_real_of(const struct num *x)
 {
 	return x->real ? x->d : x->neg ? (double)(int64_t)x->v : (double)x->v;
 }
 
-/* store - types were chosen so that numbers fit; what does not fit is an error. */
-static bool store(const struct dtype *t, const struct num *x, uint8_t *p)
+/* concat_convert_store - types were chosen so that numbers fit; what does not fit is an error. */
+static bool concat_convert_store(const struct dtype *t, const struct num *x, uint8_t *p)
 {
 	double d;
 	float f;
@@ -82,17 +82,17 @@ static bool store(const struct dtype *t, const struct num *x, uint8_t *p)
 	uint64_t v;
 
 	if (t->kind == DT_FLOAT) {
-		d = real_of(x);
+		d = concat_convert_real_of(x);
 		f = (float)d;
 		memcpy(&low, &f, sizeof(low));
 		memcpy(&v, &d, sizeof(v));
-		bits_put(t, t->size == 4 ? low : v, p);
+		concat_convert_bits_put(t, t->size == 4 ? low : v, p);
 		return true;
 	}
 	if (x->real || (t->kind == DT_UINT && x->neg) ||
 	    (t->kind == DT_INT && !x->neg && x->v > INT64_MAX))
 		return false;
-	bits_put(t, x->v, p);
+	concat_convert_bits_put(t, x->v, p);
 	return true;
 }
 
@@ -107,7 +107,7 @@ static bool shifted(const struct concat_conv *c, struct num *x)
 	int64_t v;
 
 	if (c->to.kind == DT_FLOAT) {
-		x->d = cf_shift_f64(c->shift, real_of(x));
+		x->d = cf_shift_f64(c->shift, concat_convert_real_of(x));
 		x->real = true;
 		return true;
 	}
@@ -131,9 +131,10 @@ static int one_by_one(const struct concat_conv *c, const struct dtype *t, const 
 		      uint8_t *out, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct num x = load(t, in + i * t->size);
+		struct num x = concat_convert_load(t, in + i * t->size);
 
-		if ((c->shift && !shifted(c, &x)) || !store(&c->to, &x, out + i * c->to.size))
+		if ((c->shift && !shifted(c, &x)) ||
+		    !concat_convert_store(&c->to, &x, out + i * c->to.size))
 			return no_counterpart(e);
 	}
 	return 0;
@@ -188,7 +189,7 @@ long double concat_value_at(const struct concat_conv *c, const uint8_t *in, uint
 		t = &c->unpack->to;
 		p = raw;
 	}
-	x = load(t, p);
+	x = concat_convert_load(t, p);
 	v = x.real ? (long double)x.d : x.neg ? (long double)(int64_t)x.v : (long double)x.v;
 	if (s)
 		v = v * (long double)s->num / (long double)s->den +

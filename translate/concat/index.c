@@ -29,62 +29,62 @@
 
 /* ---- writing ---- */
 
-static void put_u64(struct buf *b, uint64_t v)
+static void index_put_u64(struct buf *b, uint64_t v)
 {
 	buf_put_le32(b, (uint32_t)v);
 	buf_put_le32(b, (uint32_t)(v >> 32));
 }
 
-static void put_text(struct buf *b, const char *s)
+static void index_put_text(struct buf *b, const char *s)
 {
-	put_u64(b, strlen(s) + 1);
+	index_put_u64(b, strlen(s) + 1);
 	buf_put(b, s, strlen(s) + 1);
 }
 
-static void put_member(struct buf *b, const struct concat_member *m)
+static void index_put_member(struct buf *b, const struct concat_member *m)
 {
-	put_text(b, m->path);
-	put_u64(b, m->id.dev);
-	put_u64(b, m->id.ino);
-	put_u64(b, m->id.size);
-	put_u64(b, (uint64_t)m->id.mtime_s);
-	put_u64(b, (uint64_t)m->id.mtime_ns);
-	put_u64(b, (uint64_t)m->id.ctime_s);
-	put_u64(b, (uint64_t)m->id.ctime_ns);
-	put_u64(b, m->len);
-	put_u64(b, m->others);
+	index_put_text(b, m->path);
+	index_put_u64(b, m->id.dev);
+	index_put_u64(b, m->id.ino);
+	index_put_u64(b, m->id.size);
+	index_put_u64(b, (uint64_t)m->id.mtime_s);
+	index_put_u64(b, (uint64_t)m->id.mtime_ns);
+	index_put_u64(b, (uint64_t)m->id.ctime_s);
+	index_put_u64(b, (uint64_t)m->id.ctime_ns);
+	index_put_u64(b, m->len);
+	index_put_u64(b, m->others);
 	buf_put_le32(b, m->n_forms);
 	for (uint32_t i = 0; i < m->n_forms; i++)
 		buf_put_le32(b, m->forms[i]);
 	buf_put_le32(b, m->coord_form);
-	put_u64(b, m->n_coord);
+	index_put_u64(b, m->n_coord);
 	if (m->n_coord > 0)
 		buf_put(b, m->coord, m->n_coord);
 }
 
-/* worth - what a directory's identity says is not enough to believe anything of it. */
-static bool worth(const struct concat_member *m)
+/* index_worth - what a directory's identity says is not enough to believe anything of it. */
+static bool index_worth(const struct concat_member *m)
 {
 	return m->known && !m->young && !m->id.dir;
 }
 
-static void put_all(struct buf *b, const struct concat *j)
+static void index_put_all(struct buf *b, const struct concat *j)
 {
 	uint64_t n = 0;
 
-	put_text(b, j->dim);
+	index_put_text(b, j->dim);
 	buf_putc(b, j->opts.equal);
-	put_u64(b, j->forms.n);
+	index_put_u64(b, j->forms.n);
 	for (size_t i = 0; i < j->forms.n; i++) {
-		put_u64(b, j->forms.v[i].n_bytes);
+		index_put_u64(b, j->forms.v[i].n_bytes);
 		buf_put(b, j->forms.v[i].bytes, j->forms.v[i].n_bytes);
 	}
 	for (size_t i = 0; i < j->n_members; i++)
-		n += worth(&j->members[i]);
-	put_u64(b, n);
+		n += index_worth(&j->members[i]);
+	index_put_u64(b, n);
 	for (size_t i = 0; i < j->n_members; i++)
-		if (worth(&j->members[i]))
-			put_member(b, &j->members[i]);
+		if (index_worth(&j->members[i]))
+			index_put_member(b, &j->members[i]);
 }
 
 bool concat_index_may_be(const char *path)
@@ -151,7 +151,7 @@ void concat_index_save(struct concat *j)
 	buf_init(&b, (size_t)BYTES_MAX);
 	buf_put(&b, MAGIC, 8);
 	buf_put_le32(&b, 0);
-	put_all(&b, j);
+	index_put_all(&b, j);
 	if (buf_ok(&b)) {
 		sum = codec_crc32c_sum(0, b.data + HEAD, b.len - HEAD);
 		for (int i = 0; i < 4; i++)
@@ -170,7 +170,7 @@ void concat_index_save(struct concat *j)
 
 /* ---- reading ---- */
 
-static const char *get_text(struct slice *s)
+static const char *index_get_text(struct slice *s)
 {
 	uint64_t n = rd_le64(s);
 	const char *p;
@@ -204,8 +204,8 @@ static bool get_forms(struct concat *j, struct slice *s)
 	return slice_ok(s);
 }
 
-/* by_path - the member of that name; NULL: none. Members are in natural order. */
-static struct concat_member *by_path(const struct concat *j, const char *path)
+/* index_by_path - the member of that name; NULL: none. Members are in natural order. */
+static struct concat_member *index_by_path(const struct concat *j, const char *path)
 {
 	size_t low = 0, high = j->n_members;
 
@@ -223,8 +223,8 @@ static struct concat_member *by_path(const struct concat *j, const char *path)
 	return NULL;
 }
 
-/* fits - that a member's numbers can be of one dataset, whoever wrote them. */
-static bool fits(const struct concat *j, const struct concat_member *m)
+/* index_fits - that a member's numbers can be of one dataset, whoever wrote them. */
+static bool index_fits(const struct concat *j, const struct concat_member *m)
 {
 	const char *last = "";
 
@@ -282,7 +282,7 @@ static void get_known(struct slice *s, struct concat_member *m)
 static void get_member(struct concat *j, struct slice *s)
 {
 	struct concat_member known = {.path = NULL}, *m;
-	const char *path = get_text(s);
+	const char *path = index_get_text(s);
 
 	known.id.dev = rd_le64(s);
 	known.id.ino = rd_le64(s);
@@ -292,8 +292,8 @@ static void get_member(struct concat *j, struct slice *s)
 	known.id.ctime_s = (int64_t)rd_le64(s);
 	known.id.ctime_ns = (int64_t)rd_le64(s);
 	get_known(s, &known);
-	m = slice_ok(s) ? by_path(j, path) : NULL;
-	if (!m || m->known || !concat_id_same(&m->id, &known.id) || !fits(j, &known)) {
+	m = slice_ok(s) ? index_by_path(j, path) : NULL;
+	if (!m || m->known || !concat_id_same(&m->id, &known.id) || !index_fits(j, &known)) {
 		concat_member_release(&known);
 		return;
 	}
@@ -303,8 +303,8 @@ static void get_member(struct concat *j, struct slice *s)
 	*m = known;
 }
 
-/* read_file - the whole of it; NULL: there is none, or it cannot be read. */
-static uint8_t *read_file(const char *path, size_t *ret_len)
+/* index_read_file - the whole of it; NULL: there is none, or it cannot be read. */
+static uint8_t *index_read_file(const char *path, size_t *ret_len)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -329,7 +329,7 @@ bool concat_index_parse(struct concat *j, const uint8_t *data, size_t len)
 	if (len < HEAD || memcmp(rd_bytes(&s, 8), MAGIC, 8) != 0)
 		return false;
 	sum = rd_le32(&s);
-	if (codec_crc32c_sum(0, s.p, s.len) != sum || strcmp(get_text(&s), j->dim) != 0 ||
+	if (codec_crc32c_sum(0, s.p, s.len) != sum || strcmp(index_get_text(&s), j->dim) != 0 ||
 	    rd_u8(&s) != j->opts.equal || !slice_ok(&s) || !get_forms(j, &s))
 		return false;
 	n = rd_le64(&s);
@@ -369,7 +369,7 @@ void concat_index_load(struct concat *j)
 	j->index_dirty = true;
 	if (!j->opts.index_file)
 		return;
-	data = read_file(j->opts.index_file, &len);
+	data = index_read_file(j->opts.index_file, &len);
 	if (!data)
 		return;
 	if (!concat_index_parse(j, data, len)) {

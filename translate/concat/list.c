@@ -41,20 +41,20 @@ char *concat_folder(const char *pattern)
 	return dir;
 }
 
-static bool digit(char c)
+static bool concat_list_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* number - behind the digits at *p; *ret_start: behind leading zeros. */
-static size_t number(const char **p, const char **ret_start)
+/* concat_list_number - behind the digits at *p; *ret_start: behind leading zeros. */
+static size_t concat_list_number(const char **p, const char **ret_start)
 {
 	const char *s = *p;
 
-	while (*s == '0' && digit(s[1]))
+	while (*s == '0' && concat_list_digit(s[1]))
 		s++;
 	*ret_start = s;
-	while (digit(*s))
+	while (concat_list_digit(*s))
 		s++;
 	*p = s;
 	return (size_t)(s - *ret_start);
@@ -69,15 +69,15 @@ int concat_natural(const char *a, const char *b)
 		size_t n, m;
 		int c;
 
-		if (!digit(*a) || !digit(*b)) {
+		if (!concat_list_digit(*a) || !concat_list_digit(*b)) {
 			if (*a != *b)
 				return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
 			a++;
 			b++;
 			continue;
 		}
-		n = number(&a, &x);
-		m = number(&b, &y);
+		n = concat_list_number(&a, &x);
+		m = concat_list_number(&b, &y);
 		c = n != m ? (n < m ? -1 : 1) : memcmp(x, y, n);
 		if (c != 0)
 			return c;
@@ -87,7 +87,7 @@ int concat_natural(const char *a, const char *b)
 	return strcmp(whole_a, whole_b);
 }
 
-static int by_name(const void *a, const void *b)
+static int concat_list_by_name(const void *a, const void *b)
 {
 	const struct concat_member *x = a, *y = b;
 
@@ -100,7 +100,7 @@ struct list {
 	size_t n, cap;
 };
 
-static int add(struct list *l, const char *path, struct err *e)
+static int concat_list_add(struct list *l, const char *path, struct err *e)
 {
 	if (grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
 		return err_nomem(e);
@@ -129,7 +129,7 @@ static int list_pattern(const char *pattern, struct list *l, struct err *e)
 	}
 	rc = 0;
 	for (size_t i = 0; i < g.gl_pathc && rc == 0; i++)
-		rc = add(l, g.gl_pathv[i], e);
+		rc = concat_list_add(l, g.gl_pathv[i], e);
 	globfree(&g);
 	return rc;
 }
@@ -148,8 +148,10 @@ static int is_member(const struct concat *j, const char *path, const char *name,
 	return rc < 0 && !*ret ? err_sys(e, -rc, "'%s'", concat_name(path)) : 0;
 }
 
-/* list_dir - all datasets in a directory; files whose name begins with '.' are nobody's. */
-static int list_dir(const struct concat *j, const char *dir, struct list *l, struct err *e)
+/* concat_list_list_dir - all datasets in a directory; files whose name begins with '.' are
+ * nobody's. */
+static int concat_list_list_dir(const struct concat *j, const char *dir, struct list *l,
+				struct err *e)
 {
 	DIR *d = opendir(dir);
 	struct dirent *ent;
@@ -172,7 +174,7 @@ static int list_dir(const struct concat *j, const char *dir, struct list *l, str
 		}
 		rc = is_member(j, (const char *)path.data, ent->d_name, &member, e);
 		if (rc == 0 && member)
-			rc = add(l, (const char *)path.data, e);
+			rc = concat_list_add(l, (const char *)path.data, e);
 	}
 	if (rc == 0 && errno != 0)
 		rc = err_sys(e, errno, "'%s'", concat_name(dir));
@@ -213,11 +215,11 @@ int concat_list(const struct concat *j, struct concat_member **ret, size_t *ret_
 	else if (stat(pattern, &st) < 0)
 		rc = err_sys(e, errno, "'%s'", concat_name(pattern));
 	else if (!S_ISDIR(st.st_mode))
-		rc = add(&l, pattern, e);
+		rc = concat_list_add(&l, pattern, e);
 	else
-		rc = list_dir(j, pattern, &l, e);
+		rc = concat_list_list_dir(j, pattern, &l, e);
 	if (rc == 0 && l.n > 1)
-		qsort(l.v, l.n, sizeof(*l.v), by_name);
+		qsort(l.v, l.n, sizeof(*l.v), concat_list_by_name);
 	if (rc == 0)
 		rc = identify(&l, e);
 	if (rc < 0) {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void close_opened(struct concat *j, struct concat_opened *o)
+static void members_close_opened(struct concat *j, struct concat_opened *o)
 {
 	chunkio_free(o->io);
 	free(o->plans);
@@ -18,15 +18,15 @@ static void close_opened(struct concat *j, struct concat_opened *o)
 	*o = (struct concat_opened){.source = NULL};
 }
 
-static int changed(struct concat *j, const struct concat_member *m, struct err *e)
+static int members_changed(struct concat *j, const struct concat_member *m, struct err *e)
 {
 	atomic_store(&j->stale, true);
 	return err_set(e, -ESTALE, "'%s' changed since it was joined", concat_name(m->path));
 }
 
-/* map - which array of the member each joined one is; they must be what they were. */
-static int map(struct concat *j, const struct concat_member *m, struct concat_opened *o,
-	       struct err *e)
+/* members_map - which array of the member each joined one is; they must be what they were. */
+static int members_map(struct concat *j, const struct concat_member *m, struct concat_opened *o,
+		       struct err *e)
 {
 	const struct dataset *ds = &o->source->ds;
 	struct buf b;
@@ -67,7 +67,7 @@ static int map(struct concat *j, const struct concat_member *m, struct concat_op
 	buf_release(&b);
 	if (rc == 0 && found != want) {
 		concat_index_drop(j); /* the file is the same by all that can be seen of it */
-		rc = changed(j, m, e);
+		rc = members_changed(j, m, e);
 	}
 	return rc;
 }
@@ -98,7 +98,7 @@ int concat_verify(struct concat *j, const struct concat_member *m, struct source
 	buf_release(&b);
 	if (rc == 0 && n != m->n_forms) {
 		concat_index_drop(j);
-		rc = changed(j, m, e);
+		rc = members_changed(j, m, e);
 	}
 	return rc;
 }
@@ -131,24 +131,24 @@ static int open_member(struct concat *j, uint32_t member, struct concat_opened *
 		rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &o->source,
 				 e);
 	if (rc == -ENOENT || rc == -ENOTDIR) /* a chunk of it is not proven to be absent */
-		return changed(j, m, e);
+		return members_changed(j, m, e);
 	if (rc < 0)
 		return rc;
 	concat_id_of(&o->source->ds.st, &id);
 	if (!concat_id_same(&id, &m->id))
-		rc = changed(j, m, e);
+		rc = members_changed(j, m, e);
 	if (rc == 0)
-		rc = map(j, m, o, e);
+		rc = members_map(j, m, o, e);
 	if (rc == 0)
 		rc = make_io(j, o, e);
 	if (rc < 0)
-		close_opened(j, o);
+		members_close_opened(j, o);
 	return rc;
 }
 
-/* oldest - of the open members that nobody uses, the one that was not used for longest; its place
- * in open_list. */
-static uint32_t oldest(const struct concat *j)
+/* members_oldest - of the open members that nobody uses, the one that was not used for longest; its
+ * place in open_list. */
+static uint32_t members_oldest(const struct concat *j)
 {
 	uint32_t best = CONCAT_NONE;
 
@@ -162,11 +162,11 @@ static uint32_t oldest(const struct concat *j)
 	return best;
 }
 
-/* make_room_locked - close what is too many; the lock is given up meanwhile. */
-static void make_room_locked(struct concat *j)
+/* members_make_room_locked - close what is too many; the lock is given up meanwhile. */
+static void members_make_room_locked(struct concat *j)
 {
 	while (j->n_open >= j->opts.open_members) {
-		uint32_t at = oldest(j), member;
+		uint32_t at = members_oldest(j), member;
 		struct concat_opened o;
 
 		if (at == CONCAT_NONE)
@@ -176,29 +176,29 @@ static void make_room_locked(struct concat *j)
 		o = j->slots[member].at;
 		j->slots[member].state = CONCAT_MOVING;
 		(void)pthread_mutex_unlock(&j->lock);
-		close_opened(j, &o);
+		members_close_opened(j, &o);
 		(void)pthread_mutex_lock(&j->lock);
 		j->slots[member].state = CONCAT_CLOSED;
 		(void)pthread_cond_broadcast(&j->moved);
 	}
 }
 
-/* open_locked - a member that is closed; the lock is given up meanwhile. */
-static int open_locked(struct concat *j, uint32_t member, struct err *e)
+/* members_open_locked - a member that is closed; the lock is given up meanwhile. */
+static int members_open_locked(struct concat *j, uint32_t member, struct err *e)
 {
 	struct concat_slot *s = &j->slots[member];
 	size_t cap;
 	int rc;
 
 	s->state = CONCAT_MOVING;
-	make_room_locked(j);
+	members_make_room_locked(j);
 	(void)pthread_mutex_unlock(&j->lock);
 	rc = open_member(j, member, &s->at, e);
 	(void)pthread_mutex_lock(&j->lock);
 	cap = j->cap_open;
 	if (rc == 0 &&
 	    grow_array(&j->open_list, &cap, (size_t)j->n_open + 1, sizeof(*j->open_list)) < 0) {
-		close_opened(j, &s->at);
+		members_close_opened(j, &s->at);
 		rc = err_nomem(e);
 	}
 	j->cap_open = (uint32_t)cap;
@@ -219,7 +219,7 @@ int concat_take(struct concat *j, uint32_t member, const struct concat_opened **
 	while (s->state == CONCAT_MOVING)
 		(void)pthread_cond_wait(&j->moved, &j->lock);
 	if (s->state == CONCAT_CLOSED)
-		rc = open_locked(j, member, e);
+		rc = members_open_locked(j, member, e);
 	if (rc == 0) {
 		s->users++;
 		s->used = ++j->clock;
@@ -239,7 +239,7 @@ void concat_give(struct concat *j, uint32_t member)
 void concat_close_members(struct concat *j)
 {
 	for (uint32_t i = 0; i < j->n_open; i++)
-		close_opened(j, &j->slots[j->open_list[i]].at);
+		members_close_opened(j, &j->slots[j->open_list[i]].at);
 	free(j->open_list);
 	j->open_list = NULL;
 	j->n_open = 0;

@@ -8,7 +8,7 @@
 
 #define UNITS_TRIED 64 /* of many members none has units that stand out */
 
-static bool is_number(const struct dtype *t)
+static bool merged_type_is_number(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
@@ -25,16 +25,17 @@ static struct dtype host(enum dt_kind kind, uint32_t size)
 			      .big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__};
 }
 
-/* float_for - the float that holds all numbers of a type; size 0: none does. */
-static uint32_t float_for(const struct dtype *t)
+/* merged_type_float_for - the float that holds all numbers of a type; size 0: none does. */
+static uint32_t merged_type_float_for(const struct dtype *t)
 {
 	if (t->kind == DT_FLOAT)
 		return t->size < 4 ? 4 : t->size;
 	return t->size <= 2 ? 4 : t->size == 4 ? 8 : 0;
 }
 
-/* common - the smaller type that holds what both hold, exactly. Returns false: there is none. */
-static bool common(const struct dtype *a, const struct dtype *b, struct dtype *ret)
+/* merged_type_common - the smaller type that holds what both hold, exactly. Returns false: there is
+ * none. */
+static bool merged_type_common(const struct dtype *a, const struct dtype *b, struct dtype *ret)
 {
 	uint32_t size;
 
@@ -47,7 +48,7 @@ static bool common(const struct dtype *a, const struct dtype *b, struct dtype *r
 		return true;
 	}
 	if (a->kind == DT_FLOAT || b->kind == DT_FLOAT) {
-		uint32_t x = float_for(a), y = float_for(b);
+		uint32_t x = merged_type_float_for(a), y = merged_type_float_for(b);
 
 		*ret = host(DT_FLOAT, x > y ? x : y);
 		return x > 0 && y > 0;
@@ -65,7 +66,7 @@ static bool text_same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool blob_same(const struct slice *a, const struct slice *b)
+static bool merged_type_blob_same(const struct slice *a, const struct slice *b)
 {
 	return a->len == b->len && (a->len == 0 || memcmp(a->p, b->p, a->len) == 0);
 }
@@ -97,8 +98,8 @@ static int check_shape(const struct concat_form *a, const struct concat_form *b,
 
 /* ---- what is not a number ---- */
 
-static bool attr_same(const struct concat_form *a, const struct concat_form *b,
-		      const char *name)
+static bool merged_type_attr_same(const struct concat_form *a, const struct concat_form *b,
+				  const char *name)
 {
 	const struct ds_attr *x = ds_attr_find(a->attrs, a->n_attrs, name);
 	const struct ds_attr *y = ds_attr_find(b->attrs, b->n_attrs, name);
@@ -177,12 +178,12 @@ static int decide_plain(const struct concat_form *const *v, size_t n, struct con
 	ret->type = v[0]->type;
 	for (size_t i = 0; i < n; i++) {
 		*ret_at = i;
-		if (!blob_same(&v[0]->type_bytes, &v[i]->type_bytes))
+		if (!merged_type_blob_same(&v[0]->type_bytes, &v[i]->type_bytes))
 			return err_set(e, -EINVAL,
 				       "the type of '%s' is not the one that it has in the "
 				       "first file, and they have no common one",
 				       v[i]->path);
-		if (!attr_same(v[0], v[i], "_FillValue"))
+		if (!merged_type_attr_same(v[0], v[i], "_FillValue"))
 			return err_set(e, -EINVAL,
 				       "'_FillValue' of '%s' is not the one in the first file, "
 				       "and there is no other value for what is missing",
@@ -221,7 +222,7 @@ static bool all_alike(const struct numbers *x)
 		if (!same_kind(&x->v[i]->type, &x->v[0]->type))
 			return false;
 		for (size_t k = 0; k < ARRAY_LEN(names); k++)
-			if (!attr_same(x->v[0], x->v[i], names[k]))
+			if (!merged_type_attr_same(x->v[0], x->v[i], names[k]))
 				return false;
 	}
 	return true;
@@ -332,12 +333,12 @@ static int widest(const struct numbers *x, bool unpack, struct dtype *ret, size_
 	struct dtype t = unpack ? x->packs[0].to : x->v[0]->type;
 
 	if (unpack && t.kind != DT_FLOAT)
-		t = host(DT_FLOAT, float_for(&t));
+		t = host(DT_FLOAT, merged_type_float_for(&t));
 	for (size_t i = 0; i < x->n; i++) {
 		const struct dtype *u = unpack ? &x->packs[i].to : &x->v[i]->type;
 
 		*ret_at = i;
-		if (t.size == 0 || !common(&t, u, &t))
+		if (t.size == 0 || !merged_type_common(&t, u, &t))
 			return err_set(e, -EINVAL,
 				       "no type holds all numbers of '%s' exactly: here it has "
 				       "%" PRIu32 " bytes, in the first file %" PRIu32
@@ -405,7 +406,7 @@ int concat_decide(struct arena *arena, const struct concat_form *const *v, size_
 	*ret = (struct concat_goal){.units = NULL};
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		*ret_at = i;
-		numbers = numbers && is_number(&v[i]->type);
+		numbers = numbers && merged_type_is_number(&v[i]->type);
 		rc = check_shape(v[0], v[i], e);
 		if (rc == 0 && !text_same(v[0]->grid_mapping, v[i]->grid_mapping))
 			rc = err_set(e, -EINVAL,

@@ -11,8 +11,8 @@
 
 /* ---- which form a member has an array in ---- */
 
-/* slot_of - the place of a path among the first member's forms; CONCAT_NONE: none. */
-static uint32_t slot_of(const struct concat *j, const char *path)
+/* concat_model_slot_of - the place of a path among the first member's forms; CONCAT_NONE: none. */
+static uint32_t concat_model_slot_of(const struct concat *j, const char *path)
 {
 	const struct concat_member *m = &j->members[0];
 	uint32_t low = 0, high = m->n_forms;
@@ -146,9 +146,9 @@ static int by_form(const void *a, const void *b)
 	return x->form < y->form ? -1 : x->form > y->form;
 }
 
-/* find_parts - the forms that members have an array in, each once; those of members without an
- * element as well. */
-static int find_parts(struct concat *j, struct concat_array *x, struct err *e)
+/* concat_model_find_parts - the forms that members have an array in, each once; those of members
+ * without an element as well. */
+static int concat_model_find_parts(struct concat *j, struct concat_array *x, struct err *e)
 {
 	struct concat_part *p = alloc_array(j->n_members, sizeof(*p));
 	size_t n = 0;
@@ -190,9 +190,9 @@ static const char *member_with(const struct concat *j, uint32_t slot, uint32_t f
 	return "";
 }
 
-/* decide - what the array is, and how each part becomes it. */
-static int decide(struct concat *j, struct concat_array *x, const struct concat_goal *like,
-		  struct err *e)
+/* concat_model_decide - what the array is, and how each part becomes it. */
+static int concat_model_decide(struct concat *j, struct concat_array *x,
+			       const struct concat_goal *like, struct err *e)
 {
 	size_t n = (size_t)x->n_parts + 1, at = 0;
 	auto_free const struct concat_form **v = alloc_array(n, sizeof(*v));
@@ -299,11 +299,11 @@ static const char *why_decoded(const struct concat_array *x, const struct ds_arr
 	return a->access == DS_CONVERT ? a->convert : NULL;
 }
 
-/* set_fill - of an array that has other elements than the first member's, or says in another way
- * which of them are missing: what is unpacked has NaN for that, also where the first member's
- * elements are the ones that are shown. */
-static int set_fill(struct concat *j, struct ds_array *a, const struct concat_array *x,
-		    struct err *e)
+/* concat_model_set_fill - of an array that has other elements than the first member's, or says in
+ * another way which of them are missing: what is unpacked has NaN for that, also where the first
+ * member's elements are the ones that are shown. */
+static int concat_model_set_fill(struct concat *j, struct ds_array *a,
+				 const struct concat_array *x, struct err *e)
 {
 	const struct concat_form *first = &j->forms.v[j->members[0].forms[x->slot]];
 	struct concat_conv conv = concat_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv;
@@ -325,10 +325,10 @@ static int set_fill(struct concat *j, struct ds_array *a, const struct concat_ar
 	return 0;
 }
 
-/* set_shape - lengths, and chunks: those of the first member, but for the coordinate, which is made
- * in as few as can be. */
-static int set_shape(struct concat *j, struct concat_array *x, struct ds_array *a,
-		     uint64_t total, struct err *e)
+/* concat_model_set_shape - lengths, and chunks: those of the first member, but for the coordinate,
+ * which is made in as few as can be. */
+static int concat_model_set_shape(struct concat *j, struct concat_array *x, struct ds_array *a,
+				  uint64_t total, struct err *e)
 {
 	struct arena *arena = &j->base.ds.arena;
 	uint64_t *shape = arena_copy(arena, a->shape, a->rank * sizeof(*shape));
@@ -385,15 +385,15 @@ static bool has_values(const struct concat *j, const struct concat_array *x)
 	return true;
 }
 
-static int set_access(struct concat *j, struct concat_array *x, struct ds_array *a,
-		      struct err *e)
+static int concat_model_set_access(struct concat *j, struct concat_array *x, struct ds_array *a,
+				   struct err *e)
 {
 	bool changed = !concat_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv.same;
 	int rc = 0;
 
 	a->type = changed ? x->goal.type : a->type;
 	if ((changed || x->goal.unpack) && !dt_is_vlen(&a->type))
-		rc = set_fill(j, a, x, e);
+		rc = concat_model_set_fill(j, a, x, e);
 	if (rc == 0)
 		rc = concat_attrs(j, a, &x->goal, e);
 	if (rc < 0)
@@ -423,14 +423,14 @@ static int concat_one(struct concat *j, uint32_t array, const struct concat_goal
 {
 	struct ds_array *a = &j->base.ds.arrays[array];
 	struct concat_array *x = &j->arrays[array];
-	int rc = find_parts(j, x, e);
+	int rc = concat_model_find_parts(j, x, e);
 
 	if (rc == 0)
-		rc = decide(j, x, like, e);
+		rc = concat_model_decide(j, x, like, e);
 	if (rc == 0)
-		rc = set_access(j, x, a, e);
+		rc = concat_model_set_access(j, x, a, e);
 	if (rc == 0)
-		rc = set_shape(j, x, a, total, e);
+		rc = concat_model_set_shape(j, x, a, total, e);
 	if (rc == 0 && x->coord)
 		rc = take_values(j, x, a, total, e);
 	if (rc == 0 && why_other(x))
@@ -459,7 +459,7 @@ static int find_slots(struct concat *j, struct err *e)
 			rc = err_nomem(e);
 			break;
 		}
-		x->slot = slot_of(j, (const char *)path.data);
+		x->slot = concat_model_slot_of(j, (const char *)path.data);
 		x->joined = x->slot != CONCAT_NONE;
 		if (x->joined)
 			x->axis = j->forms.v[j->members[0].forms[x->slot]].axis;
@@ -582,9 +582,11 @@ static int text_attr(struct arena *arena, const char *name, const char *text,
 	return 0;
 }
 
-/* replaced - units and calendar of another member. Bounds without their own stay so. */
-static int replaced(struct concat *j, const struct ds_attr *old, const struct concat_goal *goal,
-		    struct ds_attr *ret, struct err *e)
+/* concat_model_replaced - units and calendar of another member. Bounds without their own stay
+ * so. */
+static int concat_model_replaced(struct concat *j, const struct ds_attr *old,
+				 const struct concat_goal *goal, struct ds_attr *ret,
+				 struct err *e)
 {
 	*ret = *old;
 	if (!goal->other_units)
@@ -613,7 +615,7 @@ int concat_attrs(struct concat *j, struct ds_array *a, const struct concat_goal 
 
 		if (goal->unpack && of_packed(a->attrs[i].name))
 			continue;
-		rc = replaced(j, &a->attrs[i], goal, &attrs[n++], e);
+		rc = concat_model_replaced(j, &a->attrs[i], goal, &attrs[n++], e);
 		if (rc < 0)
 			return rc;
 	}

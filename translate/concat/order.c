@@ -16,9 +16,9 @@ static const struct concat_form *coord_form(const struct concat *j,
 	return m->coord_form == CONCAT_NONE ? NULL : &j->forms.v[m->coord_form];
 }
 
-/* ends - the first and the last value, in the units of `to`. */
-static int ends(const struct concat_form *f, const struct concat_form *to,
-		struct concat_member *m, struct err *e)
+/* order_ends - the first and the last value, in the units of `to`. */
+static int order_ends(const struct concat_form *f, const struct concat_form *to,
+		      struct concat_member *m, struct err *e)
 {
 	const struct concat_form *const v[] = {to, f};
 	const struct concat_goal like = {.units = to->units, .calendar = to->calendar};
@@ -47,7 +47,7 @@ static int ends(const struct concat_form *f, const struct concat_form *to,
 	return rc;
 }
 
-static int ascending(const void *a, const void *b)
+static int order_ascending(const void *a, const void *b)
 {
 	const struct concat_member *x = a, *y = b;
 
@@ -58,7 +58,7 @@ static int ascending(const void *a, const void *b)
 
 static int descending(const void *a, const void *b)
 {
-	return ascending(b, a);
+	return order_ascending(b, a);
 }
 
 static int check_pair(const struct concat *j, const struct concat_member *a,
@@ -127,7 +127,7 @@ static int by_values(struct concat *j, bool *ret, struct err *e)
 				concat_name(m->path), j->dim, concat_name(j->members[0].path));
 		n++;
 		to = to ? to : f;
-		rc = f ? ends(f, to, m, e) : 0;
+		rc = f ? order_ends(f, to, m, e) : 0;
 		if (rc < 0)
 			return err_wrap(e, rc, "'%s'", concat_name(m->path));
 		down = down || (f && m->first > m->last);
@@ -138,7 +138,7 @@ static int by_values(struct concat *j, bool *ret, struct err *e)
 	if (rc < 0)
 		return rc;
 	qsort(j->members, j->n_members, sizeof(*j->members),
-	      down ? descending : ascending);
+	      down ? descending : order_ascending);
 	*ret = true;
 	for (size_t i = 0, last = CONCAT_NONE; i < j->n_members && rc == 0; i++) {
 		if (j->members[i].len == 0)

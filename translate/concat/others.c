@@ -10,7 +10,7 @@
 
 #define SEED 0xcbf29ce484222325u
 
-static uint64_t mix(uint64_t h, const void *p, size_t n)
+static uint64_t others_mix(uint64_t h, const void *p, size_t n)
 {
 	const uint8_t *b = p;
 
@@ -19,20 +19,21 @@ static uint64_t mix(uint64_t h, const void *p, size_t n)
 	return h;
 }
 
-/* element - one of them, at its place in the array; the sum over all does not depend on order. */
-static uint64_t element(uint64_t at, const void *p, size_t n)
+/* others_element - one of them, at its place in the array; the sum over all does not depend on
+ * order. */
+static uint64_t others_element(uint64_t at, const void *p, size_t n)
 {
-	uint64_t h = mix(mix(SEED, &at, sizeof(at)), p, n);
+	uint64_t h = others_mix(others_mix(SEED, &at, sizeof(at)), p, n);
 
 	h ^= h >> 32;
 	h *= 0x9e3779b97f4a7c15u;
 	return h ^ h >> 29;
 }
 
-/* walk - the elements of one chunk that are inside the array: fn gets the place in the chunk and
- * that in the array. */
-static void walk(const struct ds_array *a, uint64_t linear, void *arg,
-		 void (*fn)(void *arg, uint64_t in_chunk, uint64_t in_array))
+/* others_walk - the elements of one chunk that are inside the array: fn gets the place in the chunk
+ * and that in the array. */
+static void others_walk(const struct ds_array *a, uint64_t linear, void *arg,
+			void (*fn)(void *arg, uint64_t in_chunk, uint64_t in_array))
 {
 	uint64_t at[DS_RANK_MAX] = {0}, coords[DS_RANK_MAX] = {0};
 
@@ -69,14 +70,15 @@ struct summing {
 	uint64_t sum;
 };
 
-static void add(void *arg, uint64_t in_chunk, uint64_t in_array)
+static void others_add(void *arg, uint64_t in_chunk, uint64_t in_array)
 {
 	struct summing *s = arg;
 
 	if (s->texts)
-		s->sum += element(in_array, s->texts[in_chunk].s, s->texts[in_chunk].len);
+		s->sum +=
+			others_element(in_array, s->texts[in_chunk].s, s->texts[in_chunk].len);
 	else
-		s->sum += element(in_array, s->fixed + in_chunk * s->size, s->size);
+		s->sum += others_element(in_array, s->fixed + in_chunk * s->size, s->size);
 }
 
 /* one_zero - zeros that are equal are so whatever their sign. */
@@ -116,7 +118,7 @@ static int sum_fixed(struct source *s, struct chunkio *io, uint32_t array, uint6
 			break;
 		dt_swap_to_host(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
 		one_zero(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
-		walk(a, k, &sum, add);
+		others_walk(a, k, &sum, others_add);
 	}
 	*ret = sum.sum;
 	return rc;
@@ -142,7 +144,7 @@ static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err
 			break;
 		concat_vlen_parse(&body, texts, n);
 		sum.texts = texts;
-		walk(a, k, &sum, add);
+		others_walk(a, k, &sum, others_add);
 	}
 	buf_release(&body);
 	*ret = sum.sum;
@@ -152,23 +154,23 @@ static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err
 /* mix_attr - one that says what numbers mean; numbers of any byte order are the same. */
 static uint64_t mix_attr(uint64_t h, const struct ds_attr *a)
 {
-	h = mix(h, a->name, strlen(a->name) + 1);
+	h = others_mix(h, a->name, strlen(a->name) + 1);
 	for (uint64_t i = 0; a->texts && i < a->n; i++)
-		h = mix(mix(h, a->texts[i].s, a->texts[i].len), "", 1);
+		h = others_mix(others_mix(h, a->texts[i].s, a->texts[i].len), "", 1);
 	if (a->texts || !a->data)
 		return h;
-	h = mix(h, &a->type.kind, sizeof(a->type.kind));
+	h = others_mix(h, &a->type.kind, sizeof(a->type.kind));
 	for (uint64_t i = 0; i < a->n; i++) {
 		const uint8_t *p = a->data + i * a->type.size;
 		uint8_t one[8];
 
 		if (a->type.size > sizeof(one)) {
-			h = mix(h, p, a->type.size);
+			h = others_mix(h, p, a->type.size);
 			continue;
 		}
 		memcpy(one, p, a->type.size);
 		dt_swap_to_host(&a->type, one, 1);
-		h = mix(h, one, a->type.size);
+		h = others_mix(h, one, a->type.size);
 	}
 	return h;
 }
@@ -189,9 +191,9 @@ static uint64_t mix_attrs(uint64_t h, const struct ds_array *a)
 	return h;
 }
 
-/* of_array - name, shape, type, values, and the attributes that say what these mean. */
-static int of_array(struct source *s, struct chunkio *io, uint32_t array, uint64_t *ret,
-		    struct err *e)
+/* others_of_array - name, shape, type, values, and the attributes that say what these mean. */
+static int others_of_array(struct source *s, struct chunkio *io, uint32_t array, uint64_t *ret,
+			   struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	uint64_t h = SEED, sum = 0;
@@ -207,20 +209,20 @@ static int of_array(struct source *s, struct chunkio *io, uint32_t array, uint64
 	if (rc == 0 && !buf_ok(&path))
 		rc = err_nomem(e);
 	if (rc == 0) {
-		h = mix(h, path.data, path.len);
-		h = mix(h, a->shape, a->rank * sizeof(*a->shape));
-		h = mix(h, &a->type.kind, sizeof(a->type.kind));
-		h = mix(h, &a->type.size, sizeof(a->type.size));
+		h = others_mix(h, path.data, path.len);
+		h = others_mix(h, a->shape, a->rank * sizeof(*a->shape));
+		h = others_mix(h, &a->type.kind, sizeof(a->type.kind));
+		h = others_mix(h, &a->type.size, sizeof(a->type.size));
 		h = mix_attrs(h, a);
-		*ret = mix(h, &sum, sizeof(sum));
+		*ret = others_mix(h, &sum, sizeof(sum));
 	}
 	buf_release(&path);
 	return rc;
 }
 
-/* each - of all variables without the dimension; out: of each, or NULL. */
-static int each(const struct concat *j, struct source *s, uint64_t *out, uint64_t *ret,
-		struct err *e)
+/* others_each - of all variables without the dimension; out: of each, or NULL. */
+static int others_each(const struct concat *j, struct source *s, uint64_t *out, uint64_t *ret,
+		       struct err *e)
 {
 	const struct chunkio_options io_opts = {.cache_bytes = 0, .shared = j->shared};
 	auto_free struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
@@ -238,7 +240,7 @@ static int each(const struct concat *j, struct source *s, uint64_t *out, uint64_
 
 		if (concat_has_dim(&s->ds, i, j->dim))
 			continue;
-		rc = of_array(s, io, i, &h, e);
+		rc = others_of_array(s, io, i, &h, e);
 		if (out)
 			out[i] = h;
 		*ret += h;
@@ -249,10 +251,10 @@ static int each(const struct concat *j, struct source *s, uint64_t *out, uint64_
 
 int concat_others_of(const struct concat *j, struct source *s, uint64_t *ret, struct err *e)
 {
-	return each(j, s, NULL, ret, e);
+	return others_each(j, s, NULL, ret, e);
 }
 
-static bool has(const uint64_t *v, uint32_t n, uint64_t h)
+static bool others_has(const uint64_t *v, uint32_t n, uint64_t h)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (v[i] == h)
@@ -267,22 +269,22 @@ static int differing(const struct concat *j, struct source *a, struct source *b,
 	auto_free uint64_t *x = alloc_array(a->ds.n_arrays, sizeof(*x));
 	auto_free uint64_t *y = alloc_array(b->ds.n_arrays, sizeof(*y));
 	uint64_t sum;
-	int rc = x && y ? each(j, a, x, &sum, e) : err_nomem(e);
+	int rc = x && y ? others_each(j, a, x, &sum, e) : err_nomem(e);
 
 	if (rc == 0)
-		rc = each(j, b, y, &sum, e);
+		rc = others_each(j, b, y, &sum, e);
 	for (uint32_t i = 0; rc == 0 && name->len == 0 && i < a->ds.n_arrays; i++)
-		if (x[i] != 0 && !has(y, b->ds.n_arrays, x[i]))
+		if (x[i] != 0 && !others_has(y, b->ds.n_arrays, x[i]))
 			ds_array_path(&a->ds, i, name);
 	for (uint32_t i = 0; rc == 0 && name->len == 0 && i < b->ds.n_arrays; i++)
-		if (y[i] != 0 && !has(x, a->ds.n_arrays, y[i]))
+		if (y[i] != 0 && !others_has(x, a->ds.n_arrays, y[i]))
 			ds_array_path(&b->ds, i, name);
 	buf_putc(name, '\0');
 	return rc;
 }
 
-/* refuse - two members whose other variables differ: say which one. */
-static int refuse(const struct concat *j, const struct concat_member *m, struct err *e)
+/* others_refuse - two members whose other variables differ: say which one. */
+static int others_refuse(const struct concat *j, const struct concat_member *m, struct err *e)
 {
 	const struct concat_member *first = &j->members[0];
 	struct source *a = NULL, *b = NULL;
@@ -312,6 +314,6 @@ int concat_others_check(struct concat *j, struct err *e)
 {
 	for (size_t i = 1; j->opts.equal && i < j->n_members; i++)
 		if (j->members[i].others != j->members[0].others)
-			return refuse(j, &j->members[i], e);
+			return others_refuse(j, &j->members[i], e);
 	return 0;
 }

@@ -12,7 +12,7 @@
 #define FILES_POLLED 2048 /* members whose identity is looked at each time */
 #define YOUNG_S 3         /* seconds in which a folder's time proves nothing */
 
-static uint64_t mix(uint64_t h, const void *p, size_t n)
+static uint64_t poll_mix(uint64_t h, const void *p, size_t n)
 {
 	const uint8_t *b = p;
 
@@ -23,12 +23,12 @@ static uint64_t mix(uint64_t h, const void *p, size_t n)
 
 static uint64_t digest_of(const struct concat_member *m)
 {
-	uint64_t h = mix(0xcbf29ce484222325u, m->path, strlen(m->path));
+	uint64_t h = poll_mix(0xcbf29ce484222325u, m->path, strlen(m->path));
 	const int64_t v[] = {(int64_t)m->id.dev,  (int64_t)m->id.ino, (int64_t)m->id.size,
 			     m->id.mtime_s,       m->id.mtime_ns,     m->id.ctime_s,
 			     m->id.ctime_ns};
 
-	return mix(h, v, sizeof(v));
+	return poll_mix(h, v, sizeof(v));
 }
 
 /* concat_set_digest - of a set of members, in whatever order. */
@@ -51,8 +51,8 @@ static int trial(struct concat *j, struct err *e)
 	return rc;
 }
 
-/* kept - whether all that is joined is among v, as it was. */
-static bool kept(const struct concat *j, const struct concat_member *v, size_t n)
+/* poll_kept - whether all that is joined is among v, as it was. */
+static bool poll_kept(const struct concat *j, const struct concat_member *v, size_t n)
 {
 	for (size_t i = 0, k = 0; i < j->n_members; i++) {
 		const struct concat_member *m = NULL;
@@ -67,9 +67,9 @@ static bool kept(const struct concat *j, const struct concat_member *v, size_t n
 	return true;
 }
 
-/* decide - the set is another one, and has been so for a second. What cannot be joined, and only
- * adds to what is, is left alone: it may be a file that is not whole yet. */
-static int decide(struct concat *j, uint64_t digest, bool all_kept, struct err *e)
+/* poll_decide - the set is another one, and has been so for a second. What cannot be joined, and
+ * only adds to what is, is left alone: it may be a file that is not whole yet. */
+static int poll_decide(struct concat *j, uint64_t digest, bool all_kept, struct err *e)
 {
 	struct err why = ERR_INIT;
 
@@ -201,7 +201,7 @@ int concat_poll(struct source *s, struct err *e)
 	digest = concat_set_digest(v, n);
 	same = digest == j->poll_set;
 	if (!same && digest == j->seen_set)
-		rc = decide(j, digest, kept(j, v, n), e);
+		rc = poll_decide(j, digest, poll_kept(j, v, n), e);
 	j->seen_set = digest;
 	concat_members_free(v, n);
 	return rc == 0 ? poll_some(j, e) : rc;

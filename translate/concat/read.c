@@ -25,14 +25,16 @@ uint32_t concat_member_at(const struct concat *j, uint64_t at)
 	return (uint32_t)low;
 }
 
-/* place - of a chunk of an aligned array: which member has it, and which of its chunks it is. */
-struct place {
+/* concat_read_place - of a chunk of an aligned array: which member has it, and which of its chunks
+ * it is. */
+struct concat_read_place {
 	uint32_t member;
 	uint64_t first;          /* chunks along the axis before the member's first */
 	uint64_t coords[DS_RANK_MAX];
 };
 
-static void find_place(const struct concat *j, uint32_t array, uint64_t linear, struct place *p)
+static void find_place(const struct concat *j, uint32_t array, uint64_t linear,
+		       struct concat_read_place *p)
 {
 	const struct ds_array *a = &j->base.ds.arrays[array];
 	uint32_t axis = j->arrays[array].axis;
@@ -50,8 +52,8 @@ struct taken {
 	uint32_t member, array;
 };
 
-static int take(struct concat *j, uint32_t member, uint32_t array, struct taken *t,
-		struct err *e)
+static int concat_read_take(struct concat *j, uint32_t member, uint32_t array, struct taken *t,
+			    struct err *e)
 {
 	int rc = concat_take(j, member, &t->at, e);
 
@@ -104,7 +106,7 @@ static int locate_member(struct concat *j, uint32_t array, uint64_t linear,
 			 struct chunk_ref *ret, struct err *e)
 {
 	const struct concat_part *part;
-	struct place p;
+	struct concat_read_place p;
 	struct taken t;
 	int rc;
 
@@ -114,7 +116,7 @@ static int locate_member(struct concat *j, uint32_t array, uint64_t linear,
 		ret->where = CHUNK_SYNTH;
 		return 0;
 	}
-	rc = take(j, p.member, array, &t, e);
+	rc = concat_read_take(j, p.member, array, &t, e);
 	if (rc < 0)
 		return rc;
 	rc = source_locate(t.at->source, t.array, ds_chunk_linear(t.a, p.coords), ret, e);
@@ -143,7 +145,7 @@ static int next_in_member(struct concat *j, uint32_t array, uint64_t from, uint6
 {
 	const struct ds_array *a = &j->base.ds.arrays[array];
 	uint64_t row = a->n_chunks / a->grid[0], local, found = 0, end;
-	struct place p;
+	struct concat_read_place p;
 	struct taken t;
 	int rc;
 
@@ -154,7 +156,7 @@ static int next_in_member(struct concat *j, uint32_t array, uint64_t from, uint6
 		*ret = from;
 		return 0;
 	}
-	rc = take(j, p.member, array, &t, e);
+	rc = concat_read_take(j, p.member, array, &t, e);
 	if (rc < 0)
 		return rc;
 	local = from - p.first * row;
@@ -209,14 +211,14 @@ int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
 {
 	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;
-	struct place p;
+	struct concat_read_place p;
 	struct taken t;
 	int rc;
 
 	if (!j->arrays[array].joined)
 		return source_read_stored(j->first, array, linear, ref, off, out, len, e);
 	find_place(j, array, linear, &p);
-	rc = take(j, p.member, array, &t, e);
+	rc = concat_read_take(j, p.member, array, &t, e);
 	if (rc < 0)
 		return rc;
 	own.blob &= ~CONCAT_BLOB_MEMBER;
@@ -255,13 +257,13 @@ int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct
 {
 	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;
-	struct place p = {.member = 0};
+	struct concat_read_place p = {.member = 0};
 	struct taken t;
 	int rc;
 
 	if (j->arrays[array].joined) {
 		find_place(j, array, linear, &p);
-		rc = take(j, p.member, array, &t, e);
+		rc = concat_read_take(j, p.member, array, &t, e);
 		if (rc < 0)
 			return rc;
 		linear = ds_chunk_linear(t.a, p.coords);
@@ -289,9 +291,9 @@ struct pieces {
 	struct buf raw, made; /* a member's chunk: as it has it, as it is presented */
 };
 
-/* fetch - one decoded chunk of a member, as it is presented; *ret is borrowed. */
-static int fetch(struct pieces *x, const struct taken *t, uint64_t linear, const uint8_t **ret,
-		 struct err *e)
+/* concat_read_fetch - one decoded chunk of a member, as it is presented; *ret is borrowed. */
+static int concat_read_fetch(struct pieces *x, const struct taken *t, uint64_t linear,
+			     const uint8_t **ret, struct err *e)
 {
 	const struct concat_conv *conv = &concat_part_of(x->j, x->array, t->member)->conv;
 	size_t n = (size_t)(t->a->chunk_bytes / t->a->type.size), got;
@@ -326,7 +328,7 @@ static int put_piece(struct pieces *x, const struct taken *t, const uint64_t *co
 	uint32_t axis = x->j->arrays[x->array].axis;
 	uint64_t lens[DS_RANK_MAX], in_at[DS_RANK_MAX], out_at[DS_RANK_MAX];
 	const uint8_t *in = NULL;
-	int rc = fetch(x, t, ds_chunk_linear(b, coords), &in, e);
+	int rc = concat_read_fetch(x, t, ds_chunk_linear(b, coords), &in, e);
 
 	if (rc < 0)
 		return rc;
@@ -345,8 +347,10 @@ static int put_piece(struct pieces *x, const struct taken *t, const uint64_t *co
 	return 0;
 }
 
-/* range - which chunks of a member have a part in the joined one. Returns false: none. */
-static bool range(const struct pieces *x, const struct taken *t, uint64_t *low, uint64_t *high)
+/* concat_read_range - which chunks of a member have a part in the joined one. Returns false:
+ * none. */
+static bool concat_read_range(const struct pieces *x, const struct taken *t, uint64_t *low,
+			      uint64_t *high)
 {
 	uint32_t axis = x->j->arrays[x->array].axis;
 
@@ -368,14 +372,14 @@ static bool range(const struct pieces *x, const struct taken *t, uint64_t *low, 
 	return true;
 }
 
-/* put_member - all pieces of one member. */
-static int put_member(struct pieces *x, const struct taken *t, struct err *e)
+/* concat_read_put_member - all pieces of one member. */
+static int concat_read_put_member(struct pieces *x, const struct taken *t, struct err *e)
 {
 	uint64_t low[DS_RANK_MAX], high[DS_RANK_MAX], at[DS_RANK_MAX];
 	uint32_t d = 0;
 	int rc = 0;
 
-	if (!range(x, t, low, high))
+	if (!concat_read_range(x, t, low, high))
 		return 0;
 	memcpy(at, low, sizeof(at));
 	while (rc == 0) {
@@ -412,10 +416,10 @@ static int read_pieces(struct pieces *x, struct err *e)
 
 		if (j->members[m].len == 0)
 			continue;
-		rc = take(j, m, x->array, &t, e);
+		rc = concat_read_take(j, m, x->array, &t, e);
 		if (rc < 0)
 			return rc;
-		rc = checked(j, &t, put_member(x, &t, e), e);
+		rc = checked(j, &t, concat_read_put_member(x, &t, e), e);
 	}
 	return rc;
 }
@@ -460,15 +464,16 @@ int concat_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 
 /* Chunks of elements without a fixed size, made of what several members have. */
 
-/* table - the elements of one joined chunk, wherever their bytes are. */
-struct table {
+/* concat_read_table - the elements of one joined chunk, wherever their bytes are. */
+struct concat_read_table {
 	struct ds_text *v;
 	uint64_t n;
 };
 
-/* body - what a member gave for one of its chunks; kept until the joined one is written. */
-struct body {
-	struct body *next;
+/* concat_read_body - what a member gave for one of its chunks; kept until the joined one is
+ * written. */
+struct concat_read_body {
+	struct concat_read_body *next;
 	struct buf b;
 };
 
@@ -477,8 +482,8 @@ struct vlen {
 	uint32_t array;
 	const struct ds_array *a;
 	uint64_t begin[DS_RANK_MAX], end[DS_RANK_MAX];
-	struct table t;
-	struct body *bodies;
+	struct concat_read_table t;
+	struct concat_read_body *bodies;
 };
 
 void concat_vlen_parse(const struct buf *b, struct ds_text *out, uint64_t n)
@@ -498,7 +503,7 @@ void concat_vlen_parse(const struct buf *b, struct ds_text *out, uint64_t n)
 static int read_body(struct vlen *x, struct source *s, uint32_t array, uint64_t linear,
 		     struct ds_text **ret, struct err *e)
 {
-	struct body *body = alloc_array(1, sizeof(*body));
+	struct concat_read_body *body = alloc_array(1, sizeof(*body));
 	uint64_t n = 0;
 	int rc = frame_count(&s->ds.arrays[array], &n, e);
 
@@ -520,9 +525,9 @@ static int read_body(struct vlen *x, struct source *s, uint32_t array, uint64_t 
 	return 0;
 }
 
-/* put_one - the elements that chunk `coords` of a member has of the joined one. */
-static int put_one(struct vlen *x, uint32_t member, const struct concat_opened *at,
-		   const uint64_t *coords, struct err *e)
+/* concat_read_put_one - the elements that chunk `coords` of a member has of the joined one. */
+static int concat_read_put_one(struct vlen *x, uint32_t member, const struct concat_opened *at,
+			       const uint64_t *coords, struct err *e)
 {
 	const uint32_t array = at->arrays[x->array], axis = x->j->arrays[x->array].axis;
 	const struct ds_array *b = &at->source->ds.arrays[array];
@@ -571,12 +576,12 @@ static int put_vlen_member(struct vlen *x, uint32_t member, const struct concat_
 			in = in && low < x->end[d] && high > x->begin[d];
 		}
 		if (in)
-			rc = put_one(x, member, at, coords, e);
+			rc = concat_read_put_one(x, member, at, coords, e);
 	}
 	return rc;
 }
 
-static int collect(struct vlen *x, struct err *e)
+static int concat_read_collect(struct vlen *x, struct err *e)
 {
 	struct concat *j = x->j;
 	uint32_t axis = j->arrays[x->array].axis;
@@ -619,14 +624,14 @@ int concat_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 		x.begin[d] = coords[d] * x.a->chunk[d];
 		x.end[d] = u64_min(x.begin[d] + x.a->chunk[d], x.a->shape[d]);
 	}
-	rc = collect(&x, e);
+	rc = concat_read_collect(&x, e);
 	for (uint64_t i = 0; i < x.t.n && rc == 0; i++) {
 		buf_put_le32(out, (uint32_t)x.t.v[i].len);
 		if (x.t.v[i].len > 0)
 			buf_put(out, x.t.v[i].s, x.t.v[i].len);
 	}
 	while (x.bodies) {
-		struct body *next = x.bodies->next;
+		struct concat_read_body *next = x.bodies->next;
 
 		buf_release(&x.bodies->b);
 		free(x.bodies);

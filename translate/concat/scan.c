@@ -117,9 +117,9 @@ uint32_t concat_coord_of(const struct concat *j, const struct concat_member *m)
 	return best;
 }
 
-/* read_all - all elements of an array of one dimension. */
-static int read_all(const struct concat *j, struct source *s, uint32_t array, uint8_t *out,
-		    struct err *e)
+/* scan_read_all - all elements of an array of one dimension. */
+static int scan_read_all(const struct concat *j, struct source *s, uint32_t array, uint8_t *out,
+			 struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	const struct chunkio_options io = {.cache_bytes = 0, .shared = j->shared};
@@ -164,7 +164,7 @@ static int take_coord(const struct concat *j, struct source *s, const struct des
 		i++;
 	m->n_coord = (size_t)(m->len * size); /* concat_coord_of has looked */
 	m->coord = alloc_array(m->n_coord, 1);
-	return m->coord ? read_all(j, s, d[i].array, m->coord, e) : err_nomem(e);
+	return m->coord ? scan_read_all(j, s, d[i].array, m->coord, e) : err_nomem(e);
 }
 
 /* sort - by path: files need not have the same order. */
@@ -220,8 +220,8 @@ static bool is_young(const struct concat_id *id)
 	return clock_gettime(CLOCK_REALTIME, &now) < 0 || id->mtime_s + YOUNG_S >= now.tv_sec;
 }
 
-/* forget - what was found out of a member that turned out to be no good. */
-static void forget(struct concat_member *m)
+/* scan_forget - what was found out of a member that turned out to be no good. */
+static void scan_forget(struct concat_member *m)
 {
 	free(m->forms);
 	free(m->coord);
@@ -249,7 +249,7 @@ static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_
 		rc = source_check(s, e);
 	source_close(s);
 	if (rc < 0) {
-		forget(m);
+		scan_forget(m);
 		return err_wrap(e, rc, "'%s'", concat_name(m->path));
 	}
 	m->known = true;

@@ -22,7 +22,7 @@ static bool of_enum(const char *name)
 
 /* ---- writing ---- */
 
-static void put_u64(struct buf *b, uint64_t v)
+static void signature_put_u64(struct buf *b, uint64_t v)
 {
 	buf_put_le32(b, (uint32_t)v);
 	buf_put_le32(b, (uint32_t)(v >> 32));
@@ -30,18 +30,18 @@ static void put_u64(struct buf *b, uint64_t v)
 
 static void put_blob(struct buf *b, const void *p, size_t n)
 {
-	put_u64(b, n);
+	signature_put_u64(b, n);
 	if (n > 0)
 		buf_put(b, p, n);
 }
 
-/* put_text - with its NUL, so that it can be used where it is. */
-static void put_text(struct buf *b, const char *s)
+/* signature_put_text - with its NUL, so that it can be used where it is. */
+static void signature_put_text(struct buf *b, const char *s)
 {
 	put_blob(b, s, strlen(s) + 1);
 }
 
-static void put_type(struct buf *b, const struct dtype *t, unsigned depth)
+static void signature_put_type(struct buf *b, const struct dtype *t, unsigned depth)
 {
 	buf_putc(b, (char)t->kind);
 	buf_putc(b, (char)t->big_endian);
@@ -50,15 +50,15 @@ static void put_type(struct buf *b, const struct dtype *t, unsigned depth)
 	for (uint32_t i = 0; i < t->n_fields && depth < DEPTH_MAX; i++) {
 		const struct dt_field *f = &t->fields[i];
 
-		put_text(b, f->name);
+		signature_put_text(b, f->name);
 		buf_put_le32(b, f->offset);
 		buf_put_le32(b, f->rank);
 		for (uint32_t d = 0; d < f->rank; d++)
-			put_u64(b, f->dims[d]);
-		put_type(b, &f->type, depth + 1);
+			signature_put_u64(b, f->dims[d]);
+		signature_put_type(b, &f->type, depth + 1);
 	}
 	if (t->kind == DT_VLEN && t->base && depth < DEPTH_MAX)
-		put_type(b, t->base, depth + 1);
+		signature_put_type(b, t->base, depth + 1);
 }
 
 /* put_sized - what fn appends, after its length. */
@@ -67,7 +67,7 @@ static void put_type_blob(struct buf *b, const struct dtype *t)
 	struct buf own;
 
 	buf_init(&own, b->max);
-	put_type(&own, t, 0);
+	signature_put_type(&own, t, 0);
 	put_blob(b, own.data, own.len);
 	if (!buf_ok(&own))
 		buf_fail(b, &own);
@@ -80,7 +80,7 @@ static bool has_level(uint32_t id)
 	return id == CODEC_DEFLATE || id == CODEC_ZSTD || id == CODEC_BZIP2;
 }
 
-static void put_chain(struct buf *b, const struct codec_chain *chain)
+static void signature_put_chain(struct buf *b, const struct codec_chain *chain)
 {
 	struct buf own;
 
@@ -93,7 +93,7 @@ static void put_chain(struct buf *b, const struct codec_chain *chain)
 		for (uint32_t k = 0; k < chain->specs[i].n_params; k++)
 			buf_put_le32(&own, chain->specs[i].params[k]);
 		if (chain->specs[i].h5_id == 0) /* a codec that only has a name */
-			put_text(&own, chain->specs[i].name);
+			signature_put_text(&own, chain->specs[i].name);
 	}
 	put_blob(b, own.data, own.len);
 	if (!buf_ok(&own))
@@ -103,10 +103,10 @@ static void put_chain(struct buf *b, const struct codec_chain *chain)
 
 static void put_attr(struct buf *b, const struct ds_attr *a)
 {
-	put_text(b, a->name);
+	signature_put_text(b, a->name);
 	buf_putc(b, (char)a->type.kind);
 	buf_put_le32(b, a->type.size);
-	put_u64(b, a->n);
+	signature_put_u64(b, a->n);
 	if (a->texts) {
 		buf_putc(b, 1);
 		for (uint64_t i = 0; i < a->n; i++)
@@ -117,7 +117,7 @@ static void put_attr(struct buf *b, const struct ds_attr *a)
 	}
 }
 
-static bool tells(const struct ds_attr *a)
+static bool signature_tells(const struct ds_attr *a)
 {
 	for (size_t i = 0; i < ARRAY_LEN(telling); i++)
 		if (strcmp(a->name, telling[i]) == 0)
@@ -126,8 +126,8 @@ static bool tells(const struct ds_attr *a)
 	return false;
 }
 
-/* names - whether an attribute is this very name. */
-static bool names(const struct ds_array *a, const char *attr, const char *name)
+/* signature_names - whether an attribute is this very name. */
+static bool signature_names(const struct ds_array *a, const char *attr, const char *name)
 {
 	const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, attr);
 
@@ -143,14 +143,17 @@ uint32_t concat_bounded_by(const struct dataset *ds, uint32_t array)
 	for (uint32_t i = 0; i < g->n_arrays; i++) {
 		const struct ds_array *o = &ds->arrays[g->arrays[i]];
 
-		if (names(o, "bounds", a->name) || names(o, "climatology", a->name))
+		if (signature_names(o, "bounds", a->name) ||
+		    signature_names(o, "climatology", a->name))
 			return g->arrays[i];
 	}
 	return CONCAT_NONE;
 }
 
-/* attr_of - the array's own; bounds have units and calendar of what they bound (CF 7.1). */
-static const struct ds_attr *attr_of(const struct dataset *ds, uint32_t array, const char *name)
+/* signature_attr_of - the array's own; bounds have units and calendar of what they bound (CF
+ * 7.1). */
+static const struct ds_attr *signature_attr_of(const struct dataset *ds, uint32_t array,
+					       const char *name)
 {
 	const struct ds_array *a = &ds->arrays[array];
 	const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, name);
@@ -160,17 +163,17 @@ static const struct ds_attr *attr_of(const struct dataset *ds, uint32_t array, c
 		by = concat_bounded_by(ds, array);
 	if (by != CONCAT_NONE)
 		t = ds_attr_find(ds->arrays[by].attrs, ds->arrays[by].n_attrs, name);
-	return t && tells(t) ? t : NULL;
+	return t && signature_tells(t) ? t : NULL;
 }
 
-/* put_attrs - in one order, whatever order the file has. */
-static void put_attrs(struct buf *b, const struct dataset *ds, uint32_t array)
+/* signature_put_attrs - in one order, whatever order the file has. */
+static void signature_put_attrs(struct buf *b, const struct dataset *ds, uint32_t array)
 {
 	const struct ds_attr *t[ARRAY_LEN(telling)];
 	uint32_t n = 0;
 
 	for (size_t k = 0; k < ARRAY_LEN(telling); k++) {
-		t[k] = attr_of(ds, array, telling[k]);
+		t[k] = signature_attr_of(ds, array, telling[k]);
 		n += t[k] != NULL;
 	}
 	buf_put_le32(b, n);
@@ -226,17 +229,17 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 	buf_put_le32(b, axis);
 	buf_put_le32(b, a->rank);
 	for (uint32_t d = 0; d < a->rank; d++) {
-		put_u64(b, a->shape[d]);
-		put_u64(b, a->chunk[d]);
-		put_text(b, ds->dims[a->dims[d]].name);
+		signature_put_u64(b, a->shape[d]);
+		signature_put_u64(b, a->chunk[d]);
+		signature_put_text(b, ds->dims[a->dims[d]].name);
 	}
 	put_type_blob(b, &a->type);
-	put_chain(b, &a->chain);
+	signature_put_chain(b, &a->chain);
 	if (dt_is_vlen(&a->type))
 		put_blob(b, a->fill_text.s, a->fill_text.len);
 	else
 		put_blob(b, a->fill, a->type.size);
-	put_attrs(b, ds, array);
+	signature_put_attrs(b, ds, array);
 	return axis;
 }
 
@@ -255,7 +258,7 @@ static struct slice get_blob(struct slice *s)
 	return slice_of(p, p ? (size_t)n : 0);
 }
 
-static const char *get_text(struct slice *s)
+static const char *signature_get_text(struct slice *s)
 {
 	struct slice t = get_blob(s);
 
@@ -320,7 +323,7 @@ static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
 	struct slice data;
 	uint64_t bytes;
 
-	a->name = get_text(s);
+	a->name = signature_get_text(s);
 	get_type(s, &a->type, false);
 	a->type.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	a->n = rd_le64(s);
@@ -334,9 +337,9 @@ static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
 	return 0;
 }
 
-/* text_of - an attribute that is one text; NULL: there is none. */
-static int text_of(struct arena *arena, const struct concat_form *f, const char *name,
-		   const char **ret)
+/* signature_text_of - an attribute that is one text; NULL: there is none. */
+static int signature_text_of(struct arena *arena, const struct concat_form *f, const char *name,
+			     const char **ret)
 {
 	const struct ds_attr *a = ds_attr_find(f->attrs, f->n_attrs, name);
 
@@ -364,11 +367,11 @@ static int get_attrs(struct arena *arena, struct slice *s, struct concat_form *f
 		rc = get_attr(arena, s, &attrs[i]);
 	f->attrs = attrs;
 	if (rc == 0 && slice_ok(s))
-		rc = text_of(arena, f, "units", &f->units);
+		rc = signature_text_of(arena, f, "units", &f->units);
 	if (rc == 0 && slice_ok(s))
-		rc = text_of(arena, f, "calendar", &f->calendar);
+		rc = signature_text_of(arena, f, "calendar", &f->calendar);
 	if (rc == 0 && slice_ok(s))
-		rc = text_of(arena, f, "grid_mapping", &f->grid_mapping);
+		rc = signature_text_of(arena, f, "grid_mapping", &f->grid_mapping);
 	return rc;
 }
 
@@ -391,7 +394,7 @@ static int get_dims(struct arena *arena, struct slice *s, struct concat_form *f)
 	for (uint32_t d = 0; d < f->rank; d++) {
 		shape[d] = rd_le64(s);
 		chunk[d] = rd_le64(s);
-		dims[d] = get_text(s);
+		dims[d] = signature_get_text(s);
 		s->bad = s->bad || chunk[d] == 0;
 	}
 	f->shape = shape;
@@ -400,16 +403,16 @@ static int get_dims(struct arena *arena, struct slice *s, struct concat_form *f)
 	return 0;
 }
 
-/* parse - what bytes say; they are borrowed. */
-static int parse(struct arena *arena, const uint8_t *bytes, size_t n, struct concat_form *f,
-		 struct err *e)
+/* signature_parse - what bytes say; they are borrowed. */
+static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
+			   struct concat_form *f, struct err *e)
 {
 	struct slice s = slice_of(bytes, n);
 	uint8_t access;
 	int rc;
 
 	*f = (struct concat_form){.bytes = bytes, .n_bytes = n, .next = CONCAT_NONE};
-	f->path = get_text(&s);
+	f->path = signature_get_text(&s);
 	get_type(&s, &f->type, true);
 	access = rd_u8(&s);
 	f->uniform = rd_u8(&s) == 1;
@@ -432,7 +435,7 @@ static int parse(struct arena *arena, const uint8_t *bytes, size_t n, struct con
 
 /* ---- the table ---- */
 
-static uint64_t hash_of(const uint8_t *p, size_t n)
+static uint64_t signature_hash_of(const uint8_t *p, size_t n)
 {
 	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
 
@@ -460,8 +463,8 @@ void concat_forms_release(struct concat_forms *f)
 	*f = (struct concat_forms){.n = 0};
 }
 
-/* widen - as many heads as forms, at least. */
-static int widen(struct concat_forms *f)
+/* signature_widen - as many heads as forms, at least. */
+static int signature_widen(struct concat_forms *f)
 {
 	size_t n = 2 * f->n_heads;
 	uint32_t *heads = alloc_array(n, sizeof(*heads));
@@ -470,7 +473,7 @@ static int widen(struct concat_forms *f)
 		return -ENOMEM;
 	memset(heads, 0xff, n * sizeof(*heads));
 	for (size_t i = 0; i < f->n; i++) {
-		size_t at = hash_of(f->v[i].bytes, f->v[i].n_bytes) & (n - 1);
+		size_t at = signature_hash_of(f->v[i].bytes, f->v[i].n_bytes) & (n - 1);
 
 		f->v[i].next = heads[at];
 		heads[at] = (uint32_t)i;
@@ -484,7 +487,7 @@ static int widen(struct concat_forms *f)
 int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32_t *ret,
 		  struct err *e)
 {
-	uint64_t h = hash_of(bytes, n);
+	uint64_t h = signature_hash_of(bytes, n);
 	uint8_t *own;
 	size_t at;
 	int rc;
@@ -498,12 +501,12 @@ int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32
 	if (f->n >= CONCAT_NONE - 1)
 		return err_set(e, -ERANGE, "more than 2^32 kinds of arrays");
 	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0 ||
-	    (f->n >= f->n_heads && widen(f) < 0))
+	    (f->n >= f->n_heads && signature_widen(f) < 0))
 		return err_nomem(e);
 	own = arena_copy(&f->arena, bytes, n);
 	if (!own)
 		return arena_full(&f->arena, e, "what is known of members");
-	rc = parse(&f->arena, own, n, &f->v[f->n], e);
+	rc = signature_parse(&f->arena, own, n, &f->v[f->n], e);
 	if (rc < 0)
 		return rc;
 	at = h & (f->n_heads - 1);

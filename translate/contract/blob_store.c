@@ -18,24 +18,24 @@ struct store_blob {
 	char key[];
 };
 
-static struct store_blob *of(struct blob *b)
+static struct store_blob *blob_store_of(struct blob *b)
 {
 	return CONTAINER_OF(b, struct store_blob, base);
 }
 
 static void blob_free(struct blob *b)
 {
-	free(of(b));
+	free(blob_store_of(b));
 }
 
-static int changed(const struct store_blob *b, struct err *e)
+static int blob_store_changed(const struct store_blob *b, struct err *e)
 {
 	return err_set(e, -ESTALE, "'%s' was changed after it was opened", b->key);
 }
 
 static int blob_get(struct blob *blob, uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
-	const struct store_blob *b = of(blob);
+	const struct store_blob *b = blob_store_of(blob);
 	uint64_t version = 0, end;
 	int rc;
 
@@ -46,7 +46,7 @@ static int blob_get(struct blob *blob, uint64_t off, uint8_t *out, size_t len, s
 		return 0;
 	rc = store_read(b->store, b->key, off, out, len, &version, e);
 	if (rc == -ENOENT || (rc == 0 && version != b->version))
-		return changed(b, e);
+		return blob_store_changed(b, e);
 	/* a service that contradicts itself says nothing about the file: who reads it would take it
 	 * for damaged, and for good */
 	if (rc == -EBADMSG && e)
@@ -56,7 +56,7 @@ static int blob_get(struct blob *blob, uint64_t off, uint8_t *out, size_t len, s
 
 static void blob_ask(struct blob *blob, const struct blob_part *parts, size_t n)
 {
-	const struct store_blob *b = of(blob);
+	const struct store_blob *b = blob_store_of(blob);
 	struct store_range r[PARTS];
 
 	while (n > 0) {
@@ -70,28 +70,28 @@ static void blob_ask(struct blob *blob, const struct blob_part *parts, size_t n)
 	}
 }
 
-static int blob_same(struct blob *blob, bool far, struct err *e)
+static int blob_store_blob_same(struct blob *blob, bool far, struct err *e)
 {
-	const struct store_blob *b = of(blob);
+	const struct store_blob *b = blob_store_of(blob);
 	struct store_stat st;
 	int rc = far ? store_fresh(b->store, b->key, &st, e)
 		     : store_stat(b->store, b->key, &st, e);
 
 	if (rc == -ENOENT || (rc == 0 && st.version != b->version))
-		return changed(b, e);
+		return blob_store_changed(b, e);
 	return rc;
 }
 
 static void blob_drop(struct blob *blob)
 {
-	store_forget(of(blob)->store, of(blob)->key);
+	store_forget(blob_store_of(blob)->store, blob_store_of(blob)->key);
 }
 
 static const struct blob_ops g_ops = {
 	.close = blob_free,
 	.read = blob_get,
 	.want = blob_ask,
-	.check = blob_same,
+	.check = blob_store_blob_same,
 	.forget = blob_drop,
 };
 

@@ -94,9 +94,10 @@ static const struct {
 	{"<html", 5, "a web page", "a download gave an error page: get it again"},
 };
 
-/* put_head - the first bytes for a message: as text when all are printable, else hexadecimal.
+/* contract_source_put_head - the first bytes for a message: as text when all are printable, else
+ * hexadecimal.
  */
-static void put_head(const uint8_t *head, size_t n, char *out, size_t cap)
+static void contract_source_put_head(const uint8_t *head, size_t n, char *out, size_t cap)
 {
 	bool text = true;
 	size_t len = 0;
@@ -114,8 +115,9 @@ static void put_head(const uint8_t *head, size_t n, char *out, size_t cap)
 	}
 }
 
-/* put_names - "hdf5, cdf" into out. */
-static void put_names(const struct source_ops *const *formats, size_t n, char *out, size_t cap)
+/* contract_source_put_names - "hdf5, cdf" into out. */
+static void contract_source_put_names(const struct source_ops *const *formats, size_t n,
+				      char *out, size_t cap)
 {
 	size_t len = 0;
 
@@ -151,17 +153,17 @@ static int no_format(const struct source_ops *const *formats, size_t n,
 			return err_set(e, -EBADMSG,
 				       "'%s' is %s, not a file format nczarrfs knows: %s",
 				       shown, known[i].what, known[i].todo);
-	put_head(head, got, first, sizeof(first));
-	put_names(formats, n, names, sizeof(names));
+	contract_source_put_head(head, got, first, sizeof(first));
+	contract_source_put_names(formats, n, names, sizeof(names));
 	return err_set(
 		e, -EBADMSG,
 		"'%s' is not a file format nczarrfs knows: it starts with %s (tried: %s)",
 		shown, first, names);
 }
 
-/* local - what is open as fd, for formats. file: room. */
-static struct source_at local(const char *path, int fd, const struct stat *st,
-			      struct blob *file)
+/* contract_source_local - what is open as fd, for formats. file: room. */
+static struct source_at contract_source_local(const char *path, int fd, const struct stat *st,
+					      struct blob *file)
 {
 	*file = blob_of_fd(fd, (uint64_t)st->st_size);
 	return (struct source_at){
@@ -207,7 +209,7 @@ int source_bidder(const struct source_ops *const *formats, size_t n, const char 
 	*ret = NULL;
 	if (fd < 0)
 		return fd == -EIO || err_is_transient(fd) ? fd : 0;
-	at = local(path, fd, &st, &file);
+	at = contract_source_local(path, fd, &st, &file);
 	*ret = best_bid(formats, n, &at, &rc, &why);
 	return rc;
 }
@@ -264,7 +266,7 @@ int source_open(const struct source_ops *const *formats, size_t n, const char *p
 
 	if (fd < 0)
 		return fd;
-	at = local(path, fd, &st, &file);
+	at = contract_source_local(path, fd, &st, &file);
 	rc = source_open_at(formats, n, &at, opts, ret, e);
 	if (rc == 0)
 		fd = -1; /* taken */
@@ -300,8 +302,9 @@ void source_close(struct source *s)
 	free(shown);
 }
 
-/* array_of - the array, or NULL with an error for an ordinal outside the model. */
-static const struct ds_array *array_of(struct source *s, uint32_t array, struct err *e)
+/* contract_source_array_of - the array, or NULL with an error for an ordinal outside the model. */
+static const struct ds_array *contract_source_array_of(struct source *s, uint32_t array,
+						       struct err *e)
 {
 	if (array < s->ds.n_arrays)
 		return &s->ds.arrays[array];
@@ -312,7 +315,7 @@ static const struct ds_array *array_of(struct source *s, uint32_t array, struct 
 /* check_chunk - whether the chunk exists in the array's grid. */
 static int check_chunk(struct source *s, uint32_t array, uint64_t linear, struct err *e)
 {
-	const struct ds_array *a = array_of(s, array, e);
+	const struct ds_array *a = contract_source_array_of(s, array, e);
 
 	if (!a)
 		return -EINVAL;
@@ -322,7 +325,7 @@ static int check_chunk(struct source *s, uint32_t array, uint64_t linear, struct
 	return 0;
 }
 
-static int unsupported(const struct source *s, const char *what, struct err *e)
+static int contract_source_unsupported(const struct source *s, const char *what, struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP, "format '%s' cannot %s", s->ops->name, what);
 }
@@ -337,7 +340,7 @@ int source_locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 	if (rc)
 		return rc;
 	if (!s->ops->locate)
-		return unsupported(s, "locate chunks", e);
+		return contract_source_unsupported(s, "locate chunks", e);
 	rc = s->ops->locate(s, array, linear, &ref, e);
 	if (rc == -EBADMSG && source_forget(s, array, linear)) /* the index of a shard */
 		rc = s->ops->locate(s, array, linear, &ref, e);
@@ -354,7 +357,7 @@ int source_locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 
 int source_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
-	const struct ds_array *a = array_of(s, array, e);
+	const struct ds_array *a = contract_source_array_of(s, array, e);
 	uint64_t found = 0;
 	int rc;
 
@@ -363,7 +366,7 @@ int source_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, 
 	if (from >= a->n_chunks)
 		return err_set(e, -ENOENT, "'%s': no chunk after %" PRIu64, a->name, from);
 	if (!s->ops->next)
-		return unsupported(s, "list chunks", e);
+		return contract_source_unsupported(s, "list chunks", e);
 	rc = s->ops->next(s, array, from, &found, e);
 	if (rc)
 		return rc;
@@ -391,7 +394,7 @@ int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
 	if (!s->ops->read_chunk)
-		return unsupported(s, "convert chunks", e);
+		return contract_source_unsupported(s, "convert chunks", e);
 	rc = s->ops->read_chunk(s, array, linear, out, len, e);
 	if (rc == -EBADMSG && source_forget(s, array, linear))
 		rc = s->ops->read_chunk(s, array, linear, out, len, e);
@@ -413,7 +416,7 @@ int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
 	if (!s->ops->read_vlen)
-		return unsupported(s, "read elements without a fixed size", e);
+		return contract_source_unsupported(s, "read elements without a fixed size", e);
 	before = out->len;
 	rc = s->ops->read_vlen(s, array, linear, out, e);
 	if (rc == -EBADMSG && source_forget(s, array, linear)) {

@@ -32,13 +32,13 @@ bool store_key_ok(const char *key)
 	}
 }
 
-static int bad_key(const char *key, struct err *e)
+static int contract_store_bad_key(const char *key, struct err *e)
 {
 	return err_set(e, -EINVAL, "'%.200s' is not a key", key);
 }
 
-/* answer - what an implementation returned, as callers may see it. */
-static int answer(const struct store *s, const char *key, int rc, struct err *e)
+/* contract_store_answer - what an implementation returned, as callers may see it. */
+static int contract_store_answer(const struct store *s, const char *key, int rc, struct err *e)
 {
 	if (rc == -ENOTDIR)
 		rc = err_set(e, -ENOENT, "'%s': not there", key);
@@ -62,9 +62,9 @@ int store_stat(struct store *s, const char *key, struct store_stat *ret, struct 
 	int rc;
 
 	if (*key && !store_key_ok(key))
-		return bad_key(key, e);
+		return contract_store_bad_key(key, e);
 	*ret = (struct store_stat){0};
-	rc = answer(s, key, s->ops->stat(s, key, ret, e), e);
+	rc = contract_store_answer(s, key, s->ops->stat(s, key, ret, e), e);
 	sane(ret);
 	return rc;
 }
@@ -95,11 +95,13 @@ int store_list(struct store *s, const char *key, bool want_stat, store_emit *emi
 	struct listing l = {.emit = emit, .arg = arg};
 
 	if (*key && !store_key_ok(key))
-		return bad_key(key, e);
-	return answer(s, key, s->ops->list(s, key, want_stat, emit_checked, &l, e), e);
+		return contract_store_bad_key(key, e);
+	return contract_store_answer(s, key,
+				     s->ops->list(s, key, want_stat, emit_checked, &l, e), e);
 }
 
-static bool emit_deep(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool contract_store_emit_deep(void *arg, const char *name, bool is_dir,
+				     const struct store_stat *st)
 {
 	const struct listing *l = arg;
 	struct store_stat copy;
@@ -120,8 +122,9 @@ int store_list_deep(struct store *s, const char *key, store_emit *emit, void *ar
 		return err_set(e, -EOPNOTSUPP, "the %s store lists one level at a time",
 			       s->ops->name);
 	if (*key && !store_key_ok(key))
-		return bad_key(key, e);
-	return answer(s, key, s->ops->list_deep(s, key, emit_deep, &l, e), e);
+		return contract_store_bad_key(key, e);
+	return contract_store_answer(
+		s, key, s->ops->list_deep(s, key, contract_store_emit_deep, &l, e), e);
 }
 
 int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
@@ -130,11 +133,12 @@ int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, siz
 	uint64_t end;
 
 	if (!store_key_ok(key))
-		return bad_key(key, e);
+		return contract_store_bad_key(key, e);
 	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
 		return err_set(e, -EIO, "'%s': offset %" PRIu64 " plus %zu bytes overflows",
 			       key, off, len);
-	return answer(s, key, s->ops->read(s, key, off, out, len, ret_version, e), e);
+	return contract_store_answer(s, key,
+				     s->ops->read(s, key, off, out, len, ret_version, e), e);
 }
 
 int store_get(struct store *s, const char *key, struct buf *out, struct err *e)
@@ -143,10 +147,10 @@ int store_get(struct store *s, const char *key, struct buf *out, struct err *e)
 	int rc;
 
 	if (!store_key_ok(key))
-		return bad_key(key, e);
+		return contract_store_bad_key(key, e);
 	if (!buf_ok(out))
 		return err_set(e, -EINVAL, "'%s': its buffer has failed before", key);
-	rc = answer(s, key, s->ops->get(s, key, out, e), e);
+	rc = contract_store_answer(s, key, s->ops->get(s, key, out, e), e);
 	if (rc == 0 && !buf_ok(out))
 		rc = err_nomem(e);
 	if (rc < 0)
@@ -156,7 +160,7 @@ int store_get(struct store *s, const char *key, struct buf *out, struct err *e)
 
 int store_check(struct store *s, struct err *e)
 {
-	return answer(s, "", s->ops->check(s, e), e);
+	return contract_store_answer(s, "", s->ops->check(s, e), e);
 }
 
 void store_want(struct store *s, const struct store_range *r, size_t n)
@@ -176,9 +180,9 @@ int store_fresh(struct store *s, const char *key, struct store_stat *ret, struct
 	if (!s->ops->fresh)
 		return store_stat(s, key, ret, e);
 	if (*key && !store_key_ok(key))
-		return bad_key(key, e);
+		return contract_store_bad_key(key, e);
 	*ret = (struct store_stat){0};
-	rc = answer(s, key, s->ops->fresh(s, key, ret, e), e);
+	rc = contract_store_answer(s, key, s->ops->fresh(s, key, ret, e), e);
 	sane(ret);
 	return rc;
 }
@@ -186,12 +190,12 @@ int store_fresh(struct store *s, const char *key, struct store_stat *ret, struct
 int store_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
 {
 	if (!store_key_ok(key))
-		return bad_key(key, e);
+		return contract_store_bad_key(key, e);
 	ret->full = false;
 	ret->whole = true;
 	ret->off = 0;
 	if (s->ops->place)
-		return answer(s, key, s->ops->place(s, key, ret, e), e);
+		return contract_store_answer(s, key, s->ops->place(s, key, ret, e), e);
 	buf_puts(ret->key, key);
 	return buf_ok(ret->key) ? 0 : err_nomem(e);
 }
@@ -206,11 +210,11 @@ int store_put(struct store *s, const char *key, const struct store_put *what,
 	      uint64_t *ret_version, struct err *e)
 {
 	if (!store_key_ok(key))
-		return bad_key(key, e);
+		return contract_store_bad_key(key, e);
 	if (!s->ops->put)
 		return err_set(e, -EROFS, "'%s': the %s store cannot be written", key,
 			       s->ops->name);
-	return answer(s, key, s->ops->put(s, key, what, ret_version, e), e);
+	return contract_store_answer(s, key, s->ops->put(s, key, what, ret_version, e), e);
 }
 
 int store_remove(struct store *s, const char *key, struct err *e)
@@ -218,10 +222,10 @@ int store_remove(struct store *s, const char *key, struct err *e)
 	int rc;
 
 	if (!store_key_ok(key))
-		return bad_key(key, e);
+		return contract_store_bad_key(key, e);
 	if (!s->ops->remove)
 		return err_set(e, -EROFS, "'%s': the %s store cannot be written", key,
 			       s->ops->name);
-	rc = answer(s, key, s->ops->remove(s, key, e), e);
+	rc = contract_store_answer(s, key, s->ops->remove(s, key, e), e);
 	return rc == -ENOENT ? 0 : rc;
 }

@@ -32,8 +32,8 @@ bool diff_types_same(const struct dtype *a, const struct dtype *b)
 	return types_same(a, b, 0);
 }
 
-/* is_nan - of size bytes, IEEE 754: every bit of the exponent, and one of the rest. */
-static bool is_nan(const uint8_t *p, uint32_t size, bool big_endian)
+/* diff_attrs_is_nan - of size bytes, IEEE 754: every bit of the exponent, and one of the rest. */
+static bool diff_attrs_is_nan(const uint8_t *p, uint32_t size, bool big_endian)
 {
 	static const struct {
 		uint32_t size;
@@ -54,7 +54,7 @@ static bool is_nan(const uint8_t *p, uint32_t size, bool big_endian)
 	return false;
 }
 
-static bool host_big_endian(void)
+static bool diff_attrs_host_big_endian(void)
 {
 	const uint16_t one = 1;
 	uint8_t first;
@@ -67,7 +67,7 @@ static bool host_big_endian(void)
 static bool values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b, uint64_t n,
 			bool host)
 {
-	bool big = host ? host_big_endian() : t->big_endian;
+	bool big = host ? diff_attrs_host_big_endian() : t->big_endian;
 	uint32_t size = t->kind == DT_COMPLEX ? t->size / 2 : t->size;
 	uint64_t count = t->kind == DT_COMPLEX ? 2 * n : n;
 
@@ -76,7 +76,8 @@ static bool values_same(const struct dtype *t, const uint8_t *a, const uint8_t *
 	if (t->kind != DT_FLOAT && t->kind != DT_COMPLEX)
 		return false;
 	for (uint64_t i = 0; i < count; i++, a += size, b += size)
-		if (memcmp(a, b, size) != 0 && !(is_nan(a, size, big) && is_nan(b, size, big)))
+		if (memcmp(a, b, size) != 0 &&
+		    !(diff_attrs_is_nan(a, size, big) && diff_attrs_is_nan(b, size, big)))
 			return false;
 	return true;
 }
@@ -97,8 +98,8 @@ static bool texts_same(const struct ds_text *a, const struct ds_text *b, uint64_
 	return true;
 }
 
-/* attr_same - a fixed-size text may have room behind it: that is no difference. */
-static bool attr_same(const struct ds_attr *a, const struct ds_attr *b)
+/* diff_attrs_attr_same - a fixed-size text may have room behind it: that is no difference. */
+static bool diff_attrs_attr_same(const struct ds_attr *a, const struct ds_attr *b)
 {
 	struct dtype t = a->type;
 
@@ -115,30 +116,31 @@ static bool attr_same(const struct ds_attr *a, const struct ds_attr *b)
 			 : true;
 }
 
-static int by_name(const void *a, const void *b)
+static int diff_attrs_by_name(const void *a, const void *b)
 {
 	return strcmp((*(const struct ds_attr *const *)a)->name,
 		      (*(const struct ds_attr *const *)b)->name);
 }
 
-/* sorted - by name; new, NULL when memory is short. */
-static const struct ds_attr **sorted(const struct ds_attr *attrs, uint32_t n)
+/* diff_attrs_sorted - by name; new, NULL when memory is short. */
+static const struct ds_attr **diff_attrs_sorted(const struct ds_attr *attrs, uint32_t n)
 {
 	const struct ds_attr **v = alloc_array(n, sizeof(*v));
 
 	for (uint32_t i = 0; v && i < n; i++)
 		v[i] = &attrs[i];
 	if (v && n > 1)
-		qsort(v, n, sizeof(*v), by_name);
+		qsort(v, n, sizeof(*v), diff_attrs_by_name);
 	return v;
 }
 
-/* owner - whose attributes they are, as the sink is told. */
-struct owner {
+/* diff_attrs_owner - whose attributes they are, as the sink is told. */
+struct diff_attrs_owner {
 	uint32_t group, array;
 };
 
-static int set(struct diff *p, const struct owner *o, const struct ds_attr *a, struct err *e)
+static int diff_attrs_set(struct diff *p, const struct diff_attrs_owner *o,
+			  const struct ds_attr *a, struct err *e)
 {
 	int rc = diff_call(p, e);
 
@@ -146,7 +148,8 @@ static int set(struct diff *p, const struct owner *o, const struct ds_attr *a, s
 	return rc ? rc : p->job->sink->ops->set_attr(p->job->sink, o->group, o->array, a, e);
 }
 
-static int unset(struct diff *p, const struct owner *o, const struct ds_attr *a, struct err *e)
+static int unset(struct diff *p, const struct diff_attrs_owner *o, const struct ds_attr *a,
+		 struct err *e)
 {
 	int rc = diff_call(p, e);
 
@@ -158,9 +161,9 @@ static int unset(struct diff *p, const struct owner *o, const struct ds_attr *a,
 
 /* unset_all, set_all - first what is gone, so that a name that only differs in how it is escaped
  * makes way. */
-static int merge(struct diff *p, const struct owner *o, const struct ds_attr *const *was,
-		 uint32_t n_was, const struct ds_attr *const *now, uint32_t n_now,
-		 bool removing, struct err *e)
+static int merge(struct diff *p, const struct diff_attrs_owner *o,
+		 const struct ds_attr *const *was, uint32_t n_was,
+		 const struct ds_attr *const *now, uint32_t n_now, bool removing, struct err *e)
 {
 	uint32_t i = 0, k = 0;
 	int rc = 0;
@@ -170,8 +173,9 @@ static int merge(struct diff *p, const struct owner *o, const struct ds_attr *co
 
 		if (cmp < 0 && removing)
 			rc = unset(p, o, was[i], e);
-		else if (!removing && (cmp > 0 || (cmp == 0 && !attr_same(was[i], now[k]))))
-			rc = set(p, o, now[k], e);
+		else if (!removing &&
+			 (cmp > 0 || (cmp == 0 && !diff_attrs_attr_same(was[i], now[k]))))
+			rc = diff_attrs_set(p, o, now[k], e);
 		i += cmp <= 0;
 		k += cmp >= 0;
 	}
@@ -185,21 +189,23 @@ static bool all_same(const struct ds_attr *was, uint32_t n_was, const struct ds_
 	if (n_was != n_now)
 		return false;
 	for (uint32_t i = 0; i < n_now; i++)
-		if (strcmp(was[i].name, now[i].name) != 0 || !attr_same(&was[i], &now[i]))
+		if (strcmp(was[i].name, now[i].name) != 0 ||
+		    !diff_attrs_attr_same(&was[i], &now[i]))
 			return false;
 	return true;
 }
 
-static int compare(struct diff *p, const struct owner *o, const struct ds_attr *was,
-		   uint32_t n_was, const struct ds_attr *now, uint32_t n_now, struct err *e)
+static int diff_attrs_compare(struct diff *p, const struct diff_attrs_owner *o,
+			      const struct ds_attr *was, uint32_t n_was,
+			      const struct ds_attr *now, uint32_t n_now, struct err *e)
 {
 	const struct ds_attr **a, **b;
 	int rc;
 
 	if (all_same(was, n_was, now, n_now))
 		return 0;
-	a = sorted(was, n_was);
-	b = sorted(now, n_now);
+	a = diff_attrs_sorted(was, n_was);
+	b = diff_attrs_sorted(now, n_now);
 	rc = a && b ? merge(p, o, a, n_was, b, n_now, true, e) : err_nomem(e);
 	if (rc == 0)
 		rc = merge(p, o, a, n_was, b, n_now, false, e);
@@ -213,22 +219,22 @@ int diff_attrs(struct diff *p, struct err *e)
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < p->n_order; i++) {
-		const struct owner o = {p->order[i], DS_NONE};
+		const struct diff_attrs_owner o = {p->order[i], DS_NONE};
 		const struct ds_group *g = &p->now->groups[o.group];
 		uint32_t was = p->group_was[o.group];
 		const struct ds_group *h = was == DS_NONE ? NULL : &p->was->groups[was];
 
-		rc = compare(p, &o, h ? h->attrs : NULL, h ? h->n_attrs : 0, g->attrs,
-			     g->n_attrs, e);
+		rc = diff_attrs_compare(p, &o, h ? h->attrs : NULL, h ? h->n_attrs : 0,
+					g->attrs, g->n_attrs, e);
 	}
 	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
 		const struct ds_array *a = &p->now->arrays[i], *b;
-		const struct owner o = {a->group, i};
+		const struct diff_attrs_owner o = {a->group, i};
 
 		if (p->arrays[i].was == DS_NONE)
 			continue;
 		b = &p->was->arrays[p->arrays[i].was];
-		rc = compare(p, &o, b->attrs, b->n_attrs, a->attrs, a->n_attrs, e);
+		rc = diff_attrs_compare(p, &o, b->attrs, b->n_attrs, a->attrs, a->n_attrs, e);
 	}
 	return rc;
 }

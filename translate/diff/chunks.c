@@ -207,8 +207,8 @@ struct same {
 	bool masks;  /* also those that have not been through every filter */
 };
 
-/* passes - whether a chunk goes as it is. */
-static bool passes(const struct same *s, const struct chunk_ref *ref)
+/* diff_chunks_passes - whether a chunk goes as it is. */
+static bool diff_chunks_passes(const struct same *s, const struct chunk_ref *ref)
 {
 	const struct ds_array *a = &s->p->now->arrays[s->array];
 
@@ -249,9 +249,11 @@ static int drop_one(const struct same *s, uint64_t linear, struct err *e)
 	return rc ? rc : p->job->sink->ops->drop(p->job->sink, s->array, linear, e);
 }
 
-/* read_one - chunk `linear`, one that is there, as the sink takes it; into p->bytes or p->vlen. */
-static int read_one(const struct same *s, uint64_t linear, const struct chunk_ref *ref,
-		    struct sink_chunk *c, struct err *e)
+/* diff_chunks_read_one - chunk `linear`, one that is there, as the sink takes it; into p->bytes or
+ * p->vlen. */
+static int diff_chunks_read_one(const struct same *s, uint64_t linear,
+				const struct chunk_ref *ref, struct sink_chunk *c,
+				struct err *e)
 {
 	struct diff *p = s->p;
 	struct buf *out = dt_is_vlen(&p->now->arrays[s->array].type) ? &p->vlen : &p->bytes;
@@ -259,14 +261,14 @@ static int read_one(const struct same *s, uint64_t linear, const struct chunk_re
 
 	if (rc < 0)
 		return rc;
-	if (passes(s, ref))
+	if (diff_chunks_passes(s, ref))
 		return put_stored(s, linear, ref, c, e);
 	rc = diff_elements(p, s->array, linear, out, e);
 	*c = (struct sink_chunk){.p = out->data, .len = out->len};
 	return rc;
 }
 
-static int put_one(void *arg, uint64_t linear, struct err *e)
+static int diff_chunks_put_one(void *arg, uint64_t linear, struct err *e)
 {
 	const struct same *s = arg;
 	struct diff *p = s->p;
@@ -278,7 +280,7 @@ static int put_one(void *arg, uint64_t linear, struct err *e)
 	if (rc == 0 && ref.where == CHUNK_ABSENT)
 		return drop_one(s, linear, e);
 	if (rc == 0)
-		rc = read_one(s, linear, &ref, &c, &why);
+		rc = diff_chunks_read_one(s, linear, &ref, &c, &why);
 	if (rc < 0)
 		return diff_refuse(p, s->array, linear, rc, &why, e);
 	rc = diff_call(p, e);
@@ -290,8 +292,9 @@ static int put_one(void *arg, uint64_t linear, struct err *e)
 	return rc;
 }
 
-/* anything - ends at the first chunk. */
-static int anything(void *arg NZ_UNUSED, uint64_t linear NZ_UNUSED, struct err *e NZ_UNUSED)
+/* diff_chunks_anything - ends at the first chunk. */
+static int diff_chunks_anything(void *arg NZ_UNUSED, uint64_t linear NZ_UNUSED,
+				struct err *e NZ_UNUSED)
 {
 	return -EEXIST;
 }
@@ -306,7 +309,7 @@ int diff_chunks(struct diff *p, uint32_t array, struct err *e)
 
 	if (p->arrays[array].state == DIFF_MOVED)
 		return 0;
-	rc = diff_each(p, array, anything, NULL, e);
+	rc = diff_each(p, array, diff_chunks_anything, NULL, e);
 	if (rc != -EEXIST)
 		return rc;
 	rc = diff_begin(p, e);
@@ -321,5 +324,5 @@ int diff_chunks(struct diff *p, uint32_t array, struct err *e)
 	s.stored = t.takes_stored && a->access == DS_STORED && s.cut != UINT32_MAX &&
 		   p->arrays[array].quant.mode == CODEC_QUANT_NONE;
 	s.masks = policy && policy->format == PLAN_HDF5;
-	return diff_each(p, array, put_one, &s, e);
+	return diff_each(p, array, diff_chunks_put_one, &s, e);
 }

@@ -26,8 +26,8 @@ int diff_call(struct diff *p, struct err *e)
 	return diff_begin(p, e);
 }
 
-/* remove_gone - groups with what is in them, children before parents. */
-static int remove_gone(struct diff *p, struct err *e)
+/* diff_remove_gone - groups with what is in them, children before parents. */
+static int diff_remove_gone(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	int rc = 0;
@@ -109,7 +109,7 @@ static int add_arrays(struct diff *p, struct err *e)
 	return rc;
 }
 
-static int dims(struct diff *p, struct err *e)
+static int diff_dims(struct diff *p, struct err *e)
 {
 	bool differ;
 	int rc = diff_dims_differ(p, &differ, e);
@@ -119,7 +119,7 @@ static int dims(struct diff *p, struct err *e)
 	return rc || !differ ? rc : p->job->sink->ops->dims(p->job->sink, e);
 }
 
-static int resize(struct diff *p, struct err *e)
+static int diff_resize(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
 	int rc = 0;
@@ -163,7 +163,7 @@ static int push_all(struct diff *p, struct err *e)
 	int rc = diff_match(p, e);
 
 	if (rc == 0)
-		rc = remove_gone(p, e);
+		rc = diff_remove_gone(p, e);
 	if (rc == 0)
 		rc = add_groups(p, e);
 	if (rc == 0)
@@ -171,9 +171,9 @@ static int push_all(struct diff *p, struct err *e)
 	if (rc == 0)
 		rc = add_arrays(p, e);
 	if (rc == 0)
-		rc = dims(p, e);
+		rc = diff_dims(p, e);
 	if (rc == 0)
-		rc = resize(p, e);
+		rc = diff_resize(p, e);
 	if (rc == 0)
 		rc = diff_attrs(p, e);
 	if (rc == 0)

@@ -12,18 +12,18 @@
 
 /* ---- a table of names ---- */
 
-struct entry {
+struct diff_match_entry {
 	const char *name; /* NULL: free */
 	uint32_t group, ordinal;
 	bool is_group;
 };
 
-struct table {
-	struct entry *v;
+struct diff_match_table {
+	struct diff_match_entry *v;
 	uint64_t mask;
 };
 
-static uint64_t hash_of(uint32_t group, bool is_group, const char *name)
+static uint64_t diff_match_hash_of(uint32_t group, bool is_group, const char *name)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ group ^ (uint64_t)is_group << 40;
 
@@ -32,10 +32,11 @@ static uint64_t hash_of(uint32_t group, bool is_group, const char *name)
 	return h ^ h >> 29;
 }
 
-static struct entry *slot_of(const struct table *t, uint32_t group, bool is_group,
-			     const char *name)
+static struct diff_match_entry *diff_match_slot_of(const struct diff_match_table *t,
+						   uint32_t group, bool is_group,
+						   const char *name)
 {
-	uint64_t i = hash_of(group, is_group, name) & t->mask;
+	uint64_t i = diff_match_hash_of(group, is_group, name) & t->mask;
 
 	while (t->v[i].name && (t->v[i].group != group || t->v[i].is_group != is_group ||
 				strcmp(t->v[i].name, name) != 0))
@@ -43,14 +44,17 @@ static struct entry *slot_of(const struct table *t, uint32_t group, bool is_grou
 	return &t->v[i];
 }
 
-static uint32_t find(const struct table *t, uint32_t group, bool is_group, const char *name)
+static uint32_t diff_match_find(const struct diff_match_table *t, uint32_t group, bool is_group,
+				const char *name)
 {
-	const struct entry *x = t->v ? slot_of(t, group, is_group, name) : NULL;
+	const struct diff_match_entry *x =
+		t->v ? diff_match_slot_of(t, group, is_group, name) : NULL;
 
 	return x && x->name ? x->ordinal : DS_NONE;
 }
 
-static int table_of(const struct dataset *ds, struct table *ret, struct err *e)
+static int diff_match_table_of(const struct dataset *ds, struct diff_match_table *ret,
+			       struct err *e)
 {
 	uint64_t n = (uint64_t)ds->n_arrays + ds->n_groups, size = 16;
 
@@ -63,22 +67,23 @@ static int table_of(const struct dataset *ds, struct table *ret, struct err *e)
 	for (uint32_t i = 1; i < ds->n_groups; i++) {
 		const struct ds_group *g = &ds->groups[i];
 
-		*slot_of(ret, g->parent, true, g->name) =
-			(struct entry){g->name, g->parent, i, true};
+		*diff_match_slot_of(ret, g->parent, true, g->name) =
+			(struct diff_match_entry){g->name, g->parent, i, true};
 	}
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		const struct ds_array *a = &ds->arrays[i];
 
-		*slot_of(ret, a->group, false, a->name) =
-			(struct entry){a->name, a->group, i, false};
+		*diff_match_slot_of(ret, a->group, false, a->name) =
+			(struct diff_match_entry){a->name, a->group, i, false};
 	}
 	return 0;
 }
 
 /* ---- order ---- */
 
-/* walk - all groups, parents before children. *ret new, one entry for each group. */
-static int walk(const struct dataset *ds, uint32_t **ret, uint32_t *ret_n, struct err *e)
+/* diff_match_walk - all groups, parents before children. *ret new, one entry for each group. */
+static int diff_match_walk(const struct dataset *ds, uint32_t **ret, uint32_t *ret_n,
+			   struct err *e)
 {
 	uint32_t *v = alloc_array(ds->n_groups, sizeof(*v)), n = 0;
 
@@ -97,8 +102,8 @@ static int walk(const struct dataset *ds, uint32_t **ret, uint32_t *ret_n, struc
 	return 0;
 }
 
-/* none - n entries of DS_NONE; new. */
-static uint32_t *none(uint32_t n)
+/* diff_match_none - n entries of DS_NONE; new. */
+static uint32_t *diff_match_none(uint32_t n)
 {
 	uint32_t *v = alloc_array(n, sizeof(*v));
 
@@ -137,7 +142,7 @@ static bool shapes_same(const struct ds_array *a, const struct ds_array *b)
 	return a->rank == 0 || memcmp(a->shape, b->shape, a->rank * sizeof(*a->shape)) == 0;
 }
 
-static void match_groups(struct diff *p, const struct table *t)
+static void match_groups(struct diff *p, const struct diff_match_table *t)
 {
 	for (uint32_t i = 0; i < p->n_order; i++) {
 		uint32_t g = p->order[i], parent = p->now->groups[g].parent;
@@ -145,8 +150,8 @@ static void match_groups(struct diff *p, const struct table *t)
 		if (g == 0)
 			p->group_was[g] = p->was ? 0 : DS_NONE;
 		else if (p->group_was[parent] != DS_NONE)
-			p->group_was[g] =
-				find(t, p->group_was[parent], true, p->now->groups[g].name);
+			p->group_was[g] = diff_match_find(t, p->group_was[parent], true,
+							  p->now->groups[g].name);
 		if (p->group_was[g] != DS_NONE)
 			p->group_now[p->group_was[g]] = g;
 	}
@@ -154,7 +159,7 @@ static void match_groups(struct diff *p, const struct table *t)
 
 /* match_paths - arrays of the same path that are stored alike. What is not is another array: the
  * old one goes. */
-static void match_paths(struct diff *p, const struct table *t)
+static void match_paths(struct diff *p, const struct diff_match_table *t)
 {
 	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
 		const struct ds_array *a = &p->now->arrays[i];
@@ -162,7 +167,7 @@ static void match_paths(struct diff *p, const struct table *t)
 
 		p->arrays[i] = (struct diff_array){.was = DS_NONE, .state = DIFF_NEW};
 		if (group != DS_NONE)
-			was = find(t, group, false, a->name);
+			was = diff_match_find(t, group, false, a->name);
 		if (was == DS_NONE || !diff_form_same(a, &p->was->arrays[was]))
 			continue;
 		p->arrays[i].was = was;
@@ -201,17 +206,17 @@ static void match_moved(struct diff *p)
 
 int diff_match(struct diff *p, struct err *e)
 {
-	struct table t = {0};
-	int rc = walk(p->now, &p->order, &p->n_order, e);
+	struct diff_match_table t = {0};
+	int rc = diff_match_walk(p->now, &p->order, &p->n_order, e);
 
 	if (rc == 0 && p->was)
-		rc = walk(p->was, &p->was_order, &p->n_was_order, e);
+		rc = diff_match_walk(p->was, &p->was_order, &p->n_was_order, e);
 	if (rc == 0 && p->was)
-		rc = table_of(p->was, &t, e);
+		rc = diff_match_table_of(p->was, &t, e);
 	if (rc == 0) {
-		p->group_was = none(p->now->n_groups);
-		p->group_now = none(p->was ? p->was->n_groups : 0);
-		p->array_now = none(p->was ? p->was->n_arrays : 0);
+		p->group_was = diff_match_none(p->now->n_groups);
+		p->group_now = diff_match_none(p->was ? p->was->n_groups : 0);
+		p->array_now = diff_match_none(p->was ? p->was->n_arrays : 0);
 		p->arrays = alloc_array(p->now->n_arrays, sizeof(*p->arrays));
 		if (!p->group_was || !p->group_now || !p->array_now || !p->arrays)
 			rc = err_nomem(e);
@@ -252,21 +257,22 @@ static bool dims_of_arrays_differ(const struct diff *p)
 	return false;
 }
 
-static int by_name(const void *a, const void *b)
+static int diff_match_by_name(const void *a, const void *b)
 {
 	return strcmp((*(const struct ds_dim *const *)a)->name,
 		      (*(const struct ds_dim *const *)b)->name);
 }
 
-/* sorted - a group's dimensions by name; new, NULL when memory is short. */
-static const struct ds_dim **sorted(const struct dataset *ds, const struct ds_group *g)
+/* diff_match_sorted - a group's dimensions by name; new, NULL when memory is short. */
+static const struct ds_dim **diff_match_sorted(const struct dataset *ds,
+					       const struct ds_group *g)
 {
 	const struct ds_dim **v = alloc_array(g->n_dims, sizeof(*v));
 
 	for (uint32_t i = 0; v && i < g->n_dims; i++)
 		v[i] = &ds->dims[g->dims[i]];
 	if (v && g->n_dims > 1)
-		qsort(v, g->n_dims, sizeof(*v), by_name);
+		qsort(v, g->n_dims, sizeof(*v), diff_match_by_name);
 	return v;
 }
 
@@ -280,8 +286,8 @@ static int dims_of_group_differ(const struct diff *p, uint32_t now, bool *ret, s
 	*ret = g->n_dims != h->n_dims;
 	if (*ret || g->n_dims == 0)
 		return 0;
-	a = sorted(p->now, g);
-	b = sorted(p->was, h);
+	a = diff_match_sorted(p->now, g);
+	b = diff_match_sorted(p->was, h);
 	if (!a || !b)
 		rc = err_nomem(e);
 	for (uint32_t i = 0; rc == 0 && !*ret && i < g->n_dims; i++)

@@ -118,9 +118,9 @@ static int rule_for(const char *rule, size_t vars_len, const char *path)
 	return exact ? 2 : 1;
 }
 
-/* ruled - lengths that rules of one kind (rule_for) give; those of later rules hold. */
-static void ruled(const struct diff *p, const struct ds_array *a, const char *path, int kind,
-		  uint64_t *chunk, bool *said)
+/* policy_ruled - lengths that rules of one kind (rule_for) give; those of later rules hold. */
+static void policy_ruled(const struct diff *p, const struct ds_array *a, const char *path,
+			 int kind, uint64_t *chunk, bool *said)
 {
 	const struct diff_policy *policy = p->job->policy;
 
@@ -146,19 +146,19 @@ static void ruled(const struct diff *p, const struct ds_array *a, const char *pa
 
 /* ---- chunks that nobody asked for ---- */
 
-static uint64_t pieces(uint64_t len, uint64_t chunk)
+static uint64_t policy_pieces(uint64_t len, uint64_t chunk)
 {
 	return (len - 1) / chunk + 1;
 }
 
-/* even - a length that makes as many pieces as `chunk` does, all about as long. */
-static uint64_t even(uint64_t len, uint64_t chunk)
+/* policy_even - a length that makes as many pieces as `chunk` does, all about as long. */
+static uint64_t policy_even(uint64_t len, uint64_t chunk)
 {
-	return (len - 1) / pieces(len, chunk) + 1;
+	return (len - 1) / policy_pieces(len, chunk) + 1;
 }
 
-/* bytes_of - of a chunk; UINT64_MAX when that is too much for a number. */
-static uint64_t bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t elem)
+/* policy_bytes_of - of a chunk; UINT64_MAX when that is too much for a number. */
+static uint64_t policy_bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t elem)
 {
 	for (uint32_t i = 0; i < rank; i++)
 		if (ckd_mul(&elem, elem, chunk[i]))
@@ -166,20 +166,20 @@ static uint64_t bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t elem)
 	return elem;
 }
 
-/* shorten - lengths of axes from..rank that nobody said, the first of them first, until a chunk has
- * about `target` bytes: half as much again is as good. */
-static void shorten(uint32_t from, uint32_t rank, const bool *said, uint64_t elem,
-		    uint64_t target, uint64_t *chunk)
+/* policy_shorten - lengths of axes from..rank that nobody said, the first of them first, until a
+ * chunk has about `target` bytes: half as much again is as good. */
+static void policy_shorten(uint32_t from, uint32_t rank, const bool *said, uint64_t elem,
+			   uint64_t target, uint64_t *chunk)
 {
 	for (uint32_t i = from; i < rank; i++) {
-		uint64_t all = bytes_of(chunk, rank, elem), rest;
+		uint64_t all = policy_bytes_of(chunk, rank, elem), rest;
 
 		if (all <= target + target / 2)
 			return;
 		if (said[i])
 			continue;
 		rest = all == UINT64_MAX ? UINT64_MAX : all / chunk[i];
-		chunk[i] = even(chunk[i], u64_max(1, u64_min(chunk[i], target / rest)));
+		chunk[i] = policy_even(chunk[i], u64_max(1, u64_min(chunk[i], target / rest)));
 	}
 }
 
@@ -192,20 +192,20 @@ static void choose(const uint64_t *lens, uint32_t rank, const bool *said, bool u
 	for (uint32_t i = 0; i < rank; i++)
 		if (!said[i])
 			chunk[i] = lens[i];
-	all = bytes_of(chunk, rank, elem);
+	all = policy_bytes_of(chunk, rank, elem);
 	if (all <= target)
 		return;
 	if (rank > 1 && !said[0]) {
-		rest = u64_max(1, bytes_of(chunk + 1, rank - 1, elem));
+		rest = u64_max(1, policy_bytes_of(chunk + 1, rank - 1, elem));
 		n = (uint64_t)(sqrt((double)all / (double)target) + 0.5);
 		n = u64_max(1, u64_min(n, lens[0]));
 		/* what does not grow along it fits as a whole: it stays so */
 		if (unlimited || rest < target / 64)
-			n = u64_max(n, pieces(lens[0], u64_max(1, target / rest)));
+			n = u64_max(n, policy_pieces(lens[0], u64_max(1, target / rest)));
 		chunk[0] = (lens[0] - 1) / n + 1;
-		shorten(1, rank, said, elem, target, chunk);
+		policy_shorten(1, rank, said, elem, target, chunk);
 	}
-	shorten(0, rank, said, elem, target, chunk);
+	policy_shorten(0, rank, said, elem, target, chunk);
 }
 
 /* own_chunks - whether who wrote the array asked for its chunks. */
@@ -214,8 +214,8 @@ static bool own_chunks(const struct ds_array *a)
 	return a->layout == DS_CHUNKED || a->layout == DS_VIRTUAL;
 }
 
-static int chunks(struct diff *p, const struct ds_array *a, const char *path,
-		  struct sink_new *ret, struct err *e)
+static int policy_chunks(struct diff *p, const struct ds_array *a, const char *path,
+			 struct sink_new *ret, struct err *e)
 {
 	const struct diff_policy *policy = p->job->policy;
 	bool said[DS_RANK_MAX] = {false}, some = false, own = own_chunks(a);
@@ -229,8 +229,8 @@ static int chunks(struct diff *p, const struct ds_array *a, const char *path,
 	if (!chunk)
 		return err_nomem(e);
 	if (!own)
-		ruled(p, a, path, 1, chunk, said);
-	ruled(p, a, path, 2, chunk, said);
+		policy_ruled(p, a, path, 1, chunk, said);
+	policy_ruled(p, a, path, 2, chunk, said);
 	for (uint32_t i = 0; i < a->rank; i++) {
 		lens[i] = u64_max(a->shape[i], 1);
 		some |= said[i];
@@ -256,10 +256,10 @@ static int chunks(struct diff *p, const struct ds_array *a, const char *path,
 
 /* ---- filters ---- */
 
-/* nameable - whether the target has a name for a chain, and its readers know it when that
+/* policy_nameable - whether the target has a name for a chain, and its readers know it when that
  * matters. */
-static bool nameable(const struct diff *p, const struct codec_array *as,
-		     const struct codec_chain *chain)
+static bool policy_nameable(const struct diff *p, const struct codec_array *as,
+			    const struct codec_chain *chain)
 {
 	const struct diff_policy *policy = p->job->policy;
 	bool keep = policy->keep != PLAN_PORTABLE;
@@ -284,9 +284,10 @@ static bool nameable(const struct diff *p, const struct codec_array *as,
 	return true;
 }
 
-/* prepared - a chain as the target frames it and its writers store it. */
-static int prepared(struct diff *p, const struct codec_array *as,
-		    const struct codec_chain *chain, struct codec_chain *ret, struct err *e)
+/* policy_prepared - a chain as the target frames it and its writers store it. */
+static int policy_prepared(struct diff *p, const struct codec_array *as,
+			   const struct codec_chain *chain, struct codec_chain *ret,
+			   struct err *e)
 {
 	enum codec_format format =
 		p->job->policy->format == PLAN_HDF5 ? CODEC_FORMAT_HDF5 : CODEC_FORMAT_ZARR;
@@ -296,8 +297,8 @@ static int prepared(struct diff *p, const struct codec_array *as,
 	return rc ? rc : codec_chain_prepare(&p->arena, &own, as, ret, e);
 }
 
-/* plain - shuffle and deflate, which every reader of any target knows. */
-static const struct codec_chain *plain(const struct diff *p)
+/* policy_plain - shuffle and deflate, which every reader of any target knows. */
+static const struct codec_chain *policy_plain(const struct diff *p)
 {
 	static const uint32_t level[] = {DEFLATE_LEVEL}, blosc[] = {0, 0, 0, 0, 1, 1, 3};
 	static const struct codec_spec specs[] = {
@@ -355,9 +356,9 @@ static int stock(struct diff *p, const struct codec_array *as, const struct code
 	if (every && every->none)
 		return 0;
 	if (every)
-		rc = prepared(p, as, &every->chain, &ret->chain, e);
+		rc = policy_prepared(p, as, &every->chain, &ret->chain, e);
 	if (rc == -EINVAL || rc == -EOPNOTSUPP)
-		rc = prepared(p, as, plain(p), &ret->chain, e);
+		rc = policy_prepared(p, as, policy_plain(p), &ret->chain, e);
 	if (rc == -EINVAL || rc == -EOPNOTSUPP) {
 		ret->chain = (struct codec_chain){0};
 		rc = 0;
@@ -365,8 +366,8 @@ static int stock(struct diff *p, const struct codec_array *as, const struct code
 	return rc;
 }
 
-static int filters(struct diff *p, const struct ds_array *a, const char *path,
-		   struct sink_new *ret, struct err *e)
+static int policy_filters(struct diff *p, const struct ds_array *a, const char *path,
+			  struct sink_new *ret, struct err *e)
 {
 	const struct diff_policy *policy = p->job->policy;
 	const struct codec_rule *rule =
@@ -387,14 +388,14 @@ static int filters(struct diff *p, const struct ds_array *a, const char *path,
 	if (rule && rule->none)
 		return 0;
 	if (rule) {
-		rc = prepared(p, &as, &rule->chain, &ret->chain, e);
+		rc = policy_prepared(p, &as, &rule->chain, &ret->chain, e);
 		if (rc != -EINVAL && rc != -EOPNOTSUPP)
 			return rc;
 	}
 	if (chain.n == 0)
 		return 0;
-	rc = prepared(p, &as, &chain, &want, e);
-	if (rc == 0 && nameable(p, &as, &want))
+	rc = policy_prepared(p, &as, &chain, &want, e);
+	if (rc == 0 && policy_nameable(p, &as, &want))
 		return as_written(p, &chain, &want, ret, e);
 	if (rc == 0 || rc == -EINVAL || rc == -EOPNOTSUPP)
 		rc = stock(p, &as, every, ret, e);
@@ -432,9 +433,10 @@ int diff_policy_new(struct diff *p, uint32_t array, struct sink_new *ret, struct
 	buf_init(&path, (size_t)1 << 20);
 	ds_array_path(p->now, array, &path);
 	buf_putc(&path, '\0');
-	rc = buf_ok(&path) ? chunks(p, a, (const char *)path.data, ret, e) : err_nomem(e);
+	rc = buf_ok(&path) ? policy_chunks(p, a, (const char *)path.data, ret, e)
+			   : err_nomem(e);
 	if (rc == 0)
-		rc = filters(p, a, (const char *)path.data, ret, e);
+		rc = policy_filters(p, a, (const char *)path.data, ret, e);
 	if (rc == 0)
 		p->arrays[array].quant = quant(p, a, (const char *)path.data);
 	buf_release(&path);

@@ -15,8 +15,8 @@
 #define TARGET_MAX ((uint64_t)1 << 32) /* bytes of a chunk of the target */
 #define TEXT_BYTES ((uint64_t)1 << 30) /* of one without a fixed size */
 
-/* part - a decoded chunk of now. */
-struct part {
+/* regrid_part - a decoded chunk of now. */
+struct regrid_part {
 	uint64_t linear, used;
 	enum { PART_FREE, PART_ABSENT, PART_REFUSED, PART_THERE } state;
 	struct buf data;
@@ -31,7 +31,7 @@ struct regrid {
 	const uint64_t *chunk; /* of the target */
 	uint64_t grid[DS_RANK_MAX], n_elems, n_chunks;
 	bool vlen;
-	struct part *kept;
+	struct regrid_part *kept;
 	uint32_t n_kept;
 	uint64_t clock;
 	uint8_t *out;          /* n_elems elements */
@@ -40,14 +40,15 @@ struct regrid {
 	size_t n_touched, cap;
 };
 
-/* box - of elements: from lo on, up to hi. */
-struct box {
+/* regrid_box - of elements: from lo on, up to hi. */
+struct regrid_box {
 	uint64_t lo[DS_RANK_MAX], hi[DS_RANK_MAX];
 };
 
 /* ---- the two grids ---- */
 
-static void coords_of(const uint64_t *grid, uint32_t rank, uint64_t linear, uint64_t *ret)
+static void regrid_coords_of(const uint64_t *grid, uint32_t rank, uint64_t linear,
+			     uint64_t *ret)
 {
 	for (uint32_t i = rank; i-- > 0;) {
 		ret[i] = linear % grid[i];
@@ -55,7 +56,7 @@ static void coords_of(const uint64_t *grid, uint32_t rank, uint64_t linear, uint
 	}
 }
 
-static uint64_t linear_of(const uint64_t *grid, uint32_t rank, const uint64_t *coords)
+static uint64_t regrid_linear_of(const uint64_t *grid, uint32_t rank, const uint64_t *coords)
 {
 	uint64_t n = 0;
 
@@ -66,7 +67,7 @@ static uint64_t linear_of(const uint64_t *grid, uint32_t rank, const uint64_t *c
 
 /* box_of - the elements of a chunk that the array has. */
 static void box_of(const struct regrid *r, const uint64_t *chunk, const uint64_t *coords,
-		   struct box *ret)
+		   struct regrid_box *ret)
 {
 	for (uint32_t i = 0; i < r->a->rank; i++) {
 		ret->lo[i] = coords[i] * chunk[i];
@@ -75,8 +76,8 @@ static void box_of(const struct regrid *r, const uint64_t *chunk, const uint64_t
 }
 
 /* chunks_in - the chunks of another grid that lie in a box, as a box of chunks. */
-static void chunks_in(const struct regrid *r, const struct box *b, const uint64_t *chunk,
-		      struct box *ret)
+static void chunks_in(const struct regrid *r, const struct regrid_box *b, const uint64_t *chunk,
+		      struct regrid_box *ret)
 {
 	for (uint32_t i = 0; i < r->a->rank; i++) {
 		ret->lo[i] = b->lo[i] / chunk[i];
@@ -84,8 +85,8 @@ static void chunks_in(const struct regrid *r, const struct box *b, const uint64_
 	}
 }
 
-/* step - the next place in a box, in C order; false: there is none. */
-static bool step(const struct box *b, uint32_t rank, uint64_t *at)
+/* regrid_step - the next place in a box, in C order; false: there is none. */
+static bool regrid_step(const struct regrid_box *b, uint32_t rank, uint64_t *at)
 {
 	for (uint32_t i = rank; i-- > 0;) {
 		if (++at[i] < b->hi[i])
@@ -97,16 +98,16 @@ static bool step(const struct box *b, uint32_t rank, uint64_t *at)
 
 /* ---- chunks of now ---- */
 
-static void part_clear(struct part *x)
+static void part_clear(struct regrid_part *x)
 {
 	buf_release(&x->data);
 	free(x->lens);
 	free(x->starts);
-	*x = (struct part){0};
+	*x = (struct regrid_part){0};
 }
 
 /* index_elements - where each element of a body lies. */
-static int index_elements(const struct regrid *r, struct part *x, struct err *e)
+static int index_elements(const struct regrid *r, struct regrid_part *x, struct err *e)
 {
 	uint64_t n = 1;
 	size_t at = 0;
@@ -139,8 +140,8 @@ static int index_elements(const struct regrid *r, struct part *x, struct err *e)
 	return 0;
 }
 
-/* load - chunk `linear` of now into a free part. */
-static int load(struct regrid *r, uint64_t linear, struct part *x, struct err *e)
+/* regrid_load - chunk `linear` of now into a free part. */
+static int regrid_load(struct regrid *r, uint64_t linear, struct regrid_part *x, struct err *e)
 {
 	const struct diff_job *job = r->p->job;
 	struct err why = ERR_INIT;
@@ -166,15 +167,16 @@ static int load(struct regrid *r, uint64_t linear, struct part *x, struct err *e
 	return diff_refuse(r->p, r->array, linear, rc, &why, e);
 }
 
-/* part_of - a chunk of now, decoded. */
-static int part_of(struct regrid *r, uint64_t linear, struct part **ret, struct err *e)
+/* regrid_part_of - a chunk of now, decoded. */
+static int regrid_part_of(struct regrid *r, uint64_t linear, struct regrid_part **ret,
+			  struct err *e)
 {
-	struct part *oldest = &r->kept[0];
+	struct regrid_part *oldest = &r->kept[0];
 	int rc;
 
 	r->clock++;
 	for (uint32_t i = 0; i < r->n_kept; i++) {
-		struct part *x = &r->kept[i];
+		struct regrid_part *x = &r->kept[i];
 
 		if (x->state != PART_FREE && x->linear == linear) {
 			x->used = r->clock;
@@ -185,7 +187,7 @@ static int part_of(struct regrid *r, uint64_t linear, struct part **ret, struct 
 			oldest = x;
 	}
 	part_clear(oldest);
-	rc = load(r, linear, oldest, e);
+	rc = regrid_load(r, linear, oldest, e);
 	if (rc < 0)
 		part_clear(oldest);
 	oldest->used = r->clock;
@@ -194,9 +196,9 @@ static int part_of(struct regrid *r, uint64_t linear, struct part **ret, struct 
 }
 
 /* room_for - n parts can be there at the same time, as texts of them all are pointed to. */
-static int room_for(struct regrid *r, const struct box *in, struct err *e)
+static int room_for(struct regrid *r, const struct regrid_box *in, struct err *e)
 {
-	struct part *more;
+	struct regrid_part *more;
 	uint64_t n = 1;
 
 	for (uint32_t i = 0; i < r->a->rank; i++)
@@ -215,8 +217,9 @@ static int room_for(struct regrid *r, const struct box *in, struct err *e)
 	return 0;
 }
 
-/* forget - what is kept of elements without a fixed size, when it is more than the job allows. */
-static void forget(struct regrid *r)
+/* regrid_forget - what is kept of elements without a fixed size, when it is more than the job
+ * allows. */
+static void regrid_forget(struct regrid *r)
 {
 	uint64_t sum = 0;
 
@@ -228,7 +231,7 @@ static void forget(struct regrid *r)
 
 /* ---- one chunk of the target ---- */
 
-static void fill(struct regrid *r)
+static void regrid_fill(struct regrid *r)
 {
 	const struct ds_array *a = r->a;
 	size_t size = a->type.size;
@@ -253,7 +256,7 @@ static uint64_t at_in(const uint64_t *chunk, const uint64_t *lo, const uint64_t 
 	return n;
 }
 
-static void copy_run(struct regrid *r, const struct part *x, uint64_t from, uint64_t to,
+static void copy_run(struct regrid *r, const struct regrid_part *x, uint64_t from, uint64_t to,
 		     uint64_t n)
 {
 	size_t size = r->a->type.size;
@@ -267,12 +270,12 @@ static void copy_run(struct regrid *r, const struct part *x, uint64_t from, uint
 			(const char *)x->data.data + x->starts[from + i], x->lens[from + i]};
 }
 
-/* copy - the elements that both chunks have. */
-static void copy(struct regrid *r, const struct part *x, const struct box *src,
-		 const struct box *dst)
+/* regrid_copy - the elements that both chunks have. */
+static void regrid_copy(struct regrid *r, const struct regrid_part *x,
+			const struct regrid_box *src, const struct regrid_box *dst)
 {
 	uint32_t rank = r->a->rank, last = rank - 1;
-	struct box both;
+	struct regrid_box both;
 	uint64_t at[DS_RANK_MAX], run;
 
 	for (uint32_t i = 0; i < rank; i++) {
@@ -284,11 +287,11 @@ static void copy(struct regrid *r, const struct part *x, const struct box *src,
 	do {
 		copy_run(r, x, at_in(r->a->chunk, src->lo, at, rank),
 			 at_in(r->chunk, dst->lo, at, rank), run);
-	} while (step(&both, last, at));
+	} while (regrid_step(&both, last, at));
 }
 
-/* body - the elements without a fixed size, one after another. */
-static int body(struct regrid *r, struct buf *out, struct err *e)
+/* regrid_body - the elements without a fixed size, one after another. */
+static int regrid_body(struct regrid *r, struct buf *out, struct err *e)
 {
 	uint64_t bytes = 0;
 
@@ -306,19 +309,19 @@ static int body(struct regrid *r, struct buf *out, struct err *e)
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-/* gather - what now has in a chunk of the target. *ret_there: anything; *ret_refused: something
- * that cannot be read. Texts are copied from parts that may go: they are kept until the body is
- * made. */
-static int gather(struct regrid *r, const struct box *dst, bool *ret_there, bool *ret_refused,
-		  struct err *e)
+/* regrid_gather - what now has in a chunk of the target. *ret_there: anything; *ret_refused:
+ * something that cannot be read. Texts are copied from parts that may go: they are kept until the
+ * body is made. */
+static int regrid_gather(struct regrid *r, const struct regrid_box *dst, bool *ret_there,
+			 bool *ret_refused, struct err *e)
 {
-	struct box in, src;
+	struct regrid_box in, src;
 	uint64_t at[DS_RANK_MAX];
 
 	*ret_there = *ret_refused = false;
 	chunks_in(r, dst, r->a->chunk, &in);
 	memcpy(at, in.lo, sizeof(at));
-	fill(r);
+	regrid_fill(r);
 	if (r->vlen) {
 		int rc = room_for(r, &in, e);
 
@@ -326,8 +329,8 @@ static int gather(struct regrid *r, const struct box *dst, bool *ret_there, bool
 			return rc;
 	}
 	do {
-		struct part *x;
-		int rc = part_of(r, linear_of(r->a->grid, r->a->rank, at), &x, e);
+		struct regrid_part *x;
+		int rc = regrid_part_of(r, regrid_linear_of(r->a->grid, r->a->rank, at), &x, e);
 
 		if (rc < 0)
 			return rc;
@@ -336,8 +339,8 @@ static int gather(struct regrid *r, const struct box *dst, bool *ret_there, bool
 			continue;
 		*ret_there = true;
 		box_of(r, r->a->chunk, at, &src);
-		copy(r, x, &src, dst);
-	} while (step(&in, r->a->rank, at));
+		regrid_copy(r, x, &src, dst);
+	} while (regrid_step(&in, r->a->rank, at));
 	return 0;
 }
 
@@ -347,13 +350,13 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 	struct sink *s = p->job->sink;
 	struct sink_chunk c = {.p = r->out, .len = (size_t)r->n_elems * r->a->type.size};
 	uint64_t coords[DS_RANK_MAX] = {0};
-	struct box dst;
+	struct regrid_box dst;
 	bool there, refused;
 	int rc;
 
-	coords_of(r->grid, r->a->rank, linear, coords);
+	regrid_coords_of(r->grid, r->a->rank, linear, coords);
 	box_of(r, r->chunk, coords, &dst);
-	rc = gather(r, &dst, &there, &refused, e);
+	rc = regrid_gather(r, &dst, &there, &refused, e);
 	if (rc < 0 || refused || (!there && p->arrays[r->array].was == DS_NONE))
 		return rc;
 	rc = diff_call(p, e);
@@ -362,8 +365,8 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 		return s->ops->drop(s, r->array, linear, e);
 	}
 	if (rc == 0 && r->vlen) {
-		rc = body(r, &p->bytes, e);
-		forget(r);
+		rc = regrid_body(r, &p->bytes, e);
+		regrid_forget(r);
 		c = (struct sink_chunk){.p = p->bytes.data, .len = p->bytes.len};
 	}
 	if (rc == 0)
@@ -375,7 +378,7 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 
 /* ---- those that are touched ---- */
 
-static int by_value(const void *a, const void *b)
+static int regrid_by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -388,14 +391,14 @@ static void compact(struct regrid *r)
 	size_t n = 0;
 
 	if (r->n_touched > 1)
-		qsort(r->touched, r->n_touched, sizeof(*r->touched), by_value);
+		qsort(r->touched, r->n_touched, sizeof(*r->touched), regrid_by_value);
 	for (size_t i = 0; i < r->n_touched; i++)
 		if (i == 0 || r->touched[i] != r->touched[n - 1])
 			r->touched[n++] = r->touched[i];
 	r->n_touched = n;
 }
 
-static int flush(struct regrid *r, struct err *e)
+static int regrid_flush(struct regrid *r, struct err *e)
 {
 	int rc = 0;
 
@@ -406,11 +409,11 @@ static int flush(struct regrid *r, struct err *e)
 	return rc;
 }
 
-static int touch(void *arg, uint64_t linear, struct err *e)
+static int regrid_touch(void *arg, uint64_t linear, struct err *e)
 {
 	struct regrid *r = arg;
 	uint64_t at[DS_RANK_MAX];
-	struct box src, in;
+	struct regrid_box src, in;
 
 	ds_chunk_coords(r->a, linear, at);
 	box_of(r, r->a->chunk, at, &src);
@@ -422,18 +425,18 @@ static int touch(void *arg, uint64_t linear, struct err *e)
 		if (r->n_touched == BATCH) {
 			compact(r);
 			if (r->n_touched > BATCH / 2)
-				rc = flush(r, e);
+				rc = regrid_flush(r, e);
 		}
 		if (rc < 0)
 			return rc;
 		if (grow_array(&r->touched, &r->cap, r->n_touched + 1, sizeof(uint64_t)) < 0)
 			return err_nomem(e);
-		r->touched[r->n_touched++] = linear_of(r->grid, r->a->rank, at);
-	} while (step(&in, r->a->rank, at));
+		r->touched[r->n_touched++] = regrid_linear_of(r->grid, r->a->rank, at);
+	} while (regrid_step(&in, r->a->rank, at));
 	return 0;
 }
 
-static int init(struct regrid *r, struct err *e)
+static int regrid_init(struct regrid *r, struct err *e)
 {
 	const struct ds_array *a = r->a;
 	uint64_t bytes, room = r->p->job->memory, part = u64_max(a->chunk_bytes, 64);
@@ -472,11 +475,11 @@ int diff_regrid(struct diff *p, uint32_t array, const uint64_t *chunk, struct er
 	memcpy(lens, chunk, r.a->rank * sizeof(*lens)); /* borrowed until the sink changes */
 	r.chunk = lens;
 	r.vlen = dt_is_vlen(&r.a->type);
-	rc = init(&r, e);
+	rc = regrid_init(&r, e);
 	if (rc == 0)
-		rc = diff_each(p, array, touch, &r, e);
+		rc = diff_each(p, array, regrid_touch, &r, e);
 	if (rc == 0)
-		rc = flush(&r, e);
+		rc = regrid_flush(&r, e);
 	for (uint32_t i = 0; r.kept && i < r.n_kept; i++)
 		part_clear(&r.kept[i]);
 	free(r.kept);

@@ -30,8 +30,8 @@ static uint64_t number_get(const uint8_t *p, size_t size, bool big)
 	return v;
 }
 
-/* is_nan - whether the bits of an IEEE 754 number of `size` bytes are a NaN. */
-static bool is_nan(uint64_t bits, size_t size)
+/* dataset_is_nan - whether the bits of an IEEE 754 number of `size` bytes are a NaN. */
+static bool dataset_is_nan(uint64_t bits, size_t size)
 {
 	switch (size) {
 	case 2:
@@ -52,7 +52,7 @@ static bool numbers_equal(const uint8_t *a, bool a_big, const uint8_t *b, bool b
 	for (size_t i = 0; i < n * size; i += size) {
 		uint64_t x = number_get(a + i, size, a_big), y = number_get(b + i, size, b_big);
 
-		if (x != y && !(is_float && is_nan(x, size) && is_nan(y, size)))
+		if (x != y && !(is_float && dataset_is_nan(x, size) && dataset_is_nan(y, size)))
 			return false;
 	}
 	return true;
@@ -130,7 +130,7 @@ static bool texts_equal(const struct ds_text *a, const char *s, size_t len)
 	return a->len == len && (len == 0 || memcmp(a->s, s, len) == 0);
 }
 
-static bool is_text(const struct dtype *t)
+static bool dataset_is_text(const struct dtype *t)
 {
 	return t->kind == DT_STRING || t->kind == DT_VSTRING;
 }
@@ -143,11 +143,11 @@ bool ds_fill_declared(const struct ds_array *a)
 	if (!attr || attr->n != 1 || a->type.kind == DT_VLEN)
 		return false;
 
-	if (is_text(&a->type)) {
+	if (dataset_is_text(&a->type)) {
 		const char *s = a->fill_text.s;
 		size_t len = a->fill_text.len;
 
-		if (!is_text(&attr->type) || !attr->texts)
+		if (!dataset_is_text(&attr->type) || !attr->texts)
 			return false;
 		if (a->type.kind == DT_STRING) {
 			if (!a->fill)
@@ -196,8 +196,8 @@ static void put_parents(const struct dataset *ds, uint32_t group, struct buf *b)
 	}
 }
 
-/* reserved - names that directories or the Zarr format have for themselves. */
-static bool reserved(const char *s)
+/* dataset_reserved - names that directories or the Zarr format have for themselves. */
+static bool dataset_reserved(const char *s)
 {
 	static const char *const names[] = {".",       "..",      ".zarray",
 					    ".zgroup", ".zattrs", ".zmetadata"};
@@ -210,7 +210,7 @@ static bool reserved(const char *s)
 
 const char *ds_name_escape(struct arena *a, const char *name)
 {
-	bool dot = reserved(name);
+	bool dot = dataset_reserved(name);
 	char *s, *p;
 
 	if (!dot && !strpbrk(name, "/\\"))

@@ -260,10 +260,10 @@ static void explain_convert(const struct ds_array *a, struct plan *p)
 		plan_say(p, "type needs conversion");
 }
 
-/* refused - whether the view's format cannot name the chain of a plan that passes, or the array's
- * chunks as presented are not the stored ones. */
-static const char *refused(const struct plan_ask *ask, const struct codec_array *as,
-			   const struct plan *p)
+/* plan_refused - whether the view's format cannot name the chain of a plan that passes, or the
+ * array's chunks as presented are not the stored ones. */
+static const char *plan_refused(const struct plan_ask *ask, const struct codec_array *as,
+				const struct plan *p)
 {
 	if (p->chain.n == 0)
 		return NULL;
@@ -297,7 +297,7 @@ static int own_way(const struct plan_ask *ask, const struct codec_array *as,
 		zarr_passes(a, keep, p);
 	if (rc < 0 || p->kind != PLAN_PASS)
 		return rc;
-	why = refused(ask, as, p);
+	why = plan_refused(ask, as, p);
 	if (why) {
 		*p = (struct plan){.kind = PLAN_DECODE,
 				   .fill_declared = p->fill_declared,
@@ -307,7 +307,7 @@ static int own_way(const struct plan_ask *ask, const struct codec_array *as,
 	return 0;
 }
 
-static int by_path(const void *path, const void *layout)
+static int plan_by_path(const void *path, const void *layout)
 {
 	return strcmp(path, ((const struct plan_layout *)layout)->path);
 }
@@ -324,7 +324,7 @@ const struct plan_layout *plan_layout_of(const struct plan_policy *p, const stru
 	ds_array_path(ds, array, &b);
 	buf_putc(&b, '\0');
 	if (buf_ok(&b))
-		own = bsearch(b.data, p->layouts->v, p->layouts->n, sizeof(*own), by_path);
+		own = bsearch(b.data, p->layouts->v, p->layouts->n, sizeof(*own), plan_by_path);
 	buf_release(&b);
 	return own;
 }

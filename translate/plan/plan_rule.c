@@ -35,24 +35,24 @@ static int note_rule(const struct plan_ask *ask, const struct codec_rule *rule, 
 	return add_note(ask, p, text, e);
 }
 
-/* names - whether a rule names the variable, and is not just for all: one for all passes over what
- * it cannot be for. */
-static bool names(const char *vars, const char *path)
+/* plan_rule_names - whether a rule names the variable, and is not just for all: one for all passes
+ * over what it cannot be for. */
+static bool plan_rule_names(const char *vars, const char *path)
 {
 	bool exact;
 
 	return codec_vars_match(vars, path, &exact) && exact;
 }
 
-/* ruled - whether there are rules at all. */
-static bool ruled(const struct plan_policy *policy)
+/* plan_rule_ruled - whether there are rules at all. */
+static bool plan_rule_ruled(const struct plan_policy *policy)
 {
 	return (policy->rules && policy->rules->n > 0) ||
 	       (policy->quant && policy->quant->n > 0);
 }
 
-/* path_of - of the array, with a NUL; new, in the buffer. */
-static const char *path_of(const struct dataset *ds, uint32_t array, struct buf *b)
+/* plan_rule_path_of - of the array, with a NUL; new, in the buffer. */
+static const char *plan_rule_path_of(const struct dataset *ds, uint32_t array, struct buf *b)
 {
 	buf_clear(b);
 	ds_array_path(ds, array, b);
@@ -76,8 +76,8 @@ static const char *quant_name(enum codec_quant_mode mode)
 	}
 }
 
-/* number - the one value of an attribute, whatever numeric type it has. */
-static bool number(const struct ds_attr *at, double *ret)
+/* plan_rule_number - the one value of an attribute, whatever numeric type it has. */
+static bool plan_rule_number(const struct ds_attr *at, double *ret)
 {
 	union {
 		int8_t i1;
@@ -118,7 +118,7 @@ static int quant_fill(const struct plan_ask *ask, struct plan *p, struct err *e)
 	float f;
 
 	p->quant_fill = a->fill_defined ? a->fill : NULL;
-	if (!at || !number(at, &d))
+	if (!at || !plan_rule_number(at, &d))
 		return 0;
 	fill = arena_alloc(ask->arena, 1, sizeof(d));
 	if (!fill)
@@ -137,7 +137,8 @@ static int quant_fill(const struct plan_ask *ask, struct plan *p, struct err *e)
 static bool quant_named(const struct codec_quant_rules *rules, const char *path)
 {
 	for (uint32_t i = 0; i < rules->n; i++)
-		if (rules->v[i].quant.mode != CODEC_QUANT_NONE && names(rules->v[i].vars, path))
+		if (rules->v[i].quant.mode != CODEC_QUANT_NONE &&
+		    plan_rule_names(rules->v[i].vars, path))
 			return true;
 	return false;
 }
@@ -171,17 +172,18 @@ static int quantised(const struct plan_ask *ask, const char *path, struct plan *
 
 /* ---- chains ---- */
 
-/* parameter - number i of a spec, or what it is when it is missing. */
-static uint32_t parameter(const struct codec_spec *s, uint32_t i, uint32_t missing)
+/* plan_rule_parameter - number i of a spec, or what it is when it is missing. */
+static uint32_t plan_rule_parameter(const struct codec_spec *s, uint32_t i, uint32_t missing)
 {
 	return i < s->n_params ? s->params[i] : missing;
 }
 
-/* alike - whether what one filter makes is what another would have made, but for how hard it
- * tried. Levels and sizes of blocks are in the stream, or tell a reader nothing. */
-static bool alike(const struct codec_spec *s, const struct codec_spec *want, uint32_t elem_size)
+/* plan_rule_alike - whether what one filter makes is what another would have made, but for how hard
+ * it tried. Levels and sizes of blocks are in the stream, or tell a reader nothing. */
+static bool plan_rule_alike(const struct codec_spec *s, const struct codec_spec *want,
+			    uint32_t elem_size)
 {
-	uint32_t size = parameter(s, 0, 0);
+	uint32_t size = plan_rule_parameter(s, 0, 0);
 
 	switch (want->h5_id) {
 	case CODEC_DEFLATE:
@@ -194,10 +196,10 @@ static bool alike(const struct codec_spec *s, const struct codec_spec *want, uin
 	case CODEC_LZMA:
 		return true;
 	case CODEC_SHUFFLE: /* none, or 0: whole elements */
-		return (size ? size : elem_size) == parameter(want, 0, elem_size);
+		return (size ? size : elem_size) == plan_rule_parameter(want, 0, elem_size);
 	case CODEC_BLOSC: /* shuffle, compressor */
-		return parameter(s, 5, 1) == parameter(want, 5, 1) &&
-		       parameter(s, 6, 0) == parameter(want, 6, 0);
+		return plan_rule_parameter(s, 5, 1) == plan_rule_parameter(want, 5, 1) &&
+		       plan_rule_parameter(s, 6, 0) == plan_rule_parameter(want, 6, 0);
 	default:
 		return s->n_params == want->n_params &&
 		       (s->n_params == 0 ||
@@ -212,7 +214,7 @@ bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain
 		return false;
 	for (uint32_t i = 0; i < stored->n; i++)
 		if (stored->specs[i].h5_id != want->specs[i].h5_id ||
-		    !alike(&stored->specs[i], &want->specs[i], elem_size))
+		    !plan_rule_alike(&stored->specs[i], &want->specs[i], elem_size))
 			return false;
 	return true;
 }
@@ -236,7 +238,7 @@ static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *
 			return true;
 		}
 		if (s->h5_id == CODEC_SHUFFLE) {
-			size = parameter(s, 0, 0) ? s->params[0] : size;
+			size = plan_rule_parameter(s, 0, 0) ? s->params[0] : size;
 			if (size > 1 && (!known || len % size != 0)) {
 				(void)snprintf(why, PLAN_WHY_CAP,
 					       "shuffle: Zarr's readers want whole elements");
@@ -284,9 +286,9 @@ static bool spoils(const struct codec_array *as, const struct codec_chain *chain
 	return false;
 }
 
-/* cannot - why the view's format cannot name a chain for the array, into why. */
-static bool cannot(const struct plan_ask *ask, const struct codec_array *as,
-		   const struct codec_chain *chain, char *why)
+/* plan_rule_cannot - why the view's format cannot name a chain for the array, into why. */
+static bool plan_rule_cannot(const struct plan_ask *ask, const struct codec_array *as,
+			     const struct codec_chain *chain, char *why)
 {
 	const char *text;
 
@@ -300,11 +302,12 @@ static bool cannot(const struct plan_ask *ask, const struct codec_array *as,
 	return text != NULL;
 }
 
-/* passes - whether stored chunks are what the rule asks for: with their whole chain, or with the
- * checksum at its end cut off. Who asks for Blosc may get them wrapped, too.
- * Returns 0 with p->kind PLAN_PASS or what it was; -ENOMEM. */
-static int passes(const struct plan_ask *ask, const struct codec_array *as,
-		  const struct codec_chain *want, bool exact, struct plan *p, struct err *e)
+/* plan_rule_passes - whether stored chunks are what the rule asks for: with their whole chain, or
+ * with the checksum at its end cut off. Who asks for Blosc may get them wrapped, too. Returns 0
+ * with p->kind PLAN_PASS or what it was; -ENOMEM. */
+static int plan_rule_passes(const struct plan_ask *ask, const struct codec_array *as,
+			    const struct codec_chain *want, bool exact, struct plan *p,
+			    struct err *e)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	struct codec_chain left = a->chain, blosc = {.n = 0};
@@ -327,15 +330,15 @@ static int passes(const struct plan_ask *ask, const struct codec_array *as,
 	    plan_zarr3_wrap(ask->arena, &left, a->type.size, a->chunk_bytes, &blosc, e) < 0)
 		return -ENOMEM;
 	if (blosc.n > 0 && (same || plan_chain_alike(&blosc, want, a->type.size)) &&
-	    !cannot(ask, as, &blosc, why))
+	    !plan_rule_cannot(ask, as, &blosc, why))
 		plan_zarr3_wrapped(a, &left, trailer, &blosc, p);
-	else if (same && !cannot(ask, as, &left, why) && plan_framable(a, &left, p))
+	else if (same && !plan_rule_cannot(ask, as, &left, why) && plan_framable(a, &left, p))
 		plan_pass(a, &left, trailer, p);
 	return 0;
 }
 
-/* describe - "encoded with shuffle, zstd; quantised to 3 digits (granularbr)". */
-static void describe(struct plan *p)
+/* plan_rule_describe - "encoded with shuffle, zstd; quantised to 3 digits (granularbr)". */
+static void plan_rule_describe(struct plan *p)
 {
 	const char *unit = p->quant.mode == CODEC_QUANT_BITROUND ? "bits" : "digits";
 	char names[100], digits[60] = "";
@@ -390,10 +393,10 @@ static int zarr_szip(const struct plan_ask *ask, const struct codec_array *as,
 	return 0;
 }
 
-/* prepared - the chain of a rule as this format frames it and a writer would store it. */
-static int prepared(const struct plan_ask *ask, const struct codec_array *as,
-		    const struct codec_rule *rule, struct codec_chain *ret_rule,
-		    struct codec_chain *ret, struct err *e)
+/* plan_rule_prepared - the chain of a rule as this format frames it and a writer would store it. */
+static int plan_rule_prepared(const struct plan_ask *ask, const struct codec_array *as,
+			      const struct codec_rule *rule, struct codec_chain *ret_rule,
+			      struct codec_chain *ret, struct err *e)
 {
 	enum codec_format format =
 		ask->format == PLAN_HDF5 ? CODEC_FORMAT_HDF5 : CODEC_FORMAT_ZARR;
@@ -431,7 +434,7 @@ static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *a
 	struct codec_chain asked, want, same;
 	struct err err = ERR_INIT;
 	char why[PLAN_WHY_CAP];
-	int rc = prepared(ask, as, rule, &asked, &want, &err);
+	int rc = plan_rule_prepared(ask, as, rule, &asked, &want, &err);
 
 	if (rc == -ENOMEM)
 		return err_nomem(e);
@@ -440,12 +443,12 @@ static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *a
 	same = plan_in_order(&asked, &want, specs);
 	rc = 0;
 	if (p->quant.mode == CODEC_QUANT_NONE)
-		rc = passes(ask, as, &want, rule->exact, p, e);
+		rc = plan_rule_passes(ask, as, &want, rule->exact, p, e);
 	if (rc == 0 && p->quant.mode == CODEC_QUANT_NONE && p->kind != PLAN_PASS)
-		rc = passes(ask, as, &same, rule->exact, p, e);
+		rc = plan_rule_passes(ask, as, &same, rule->exact, p, e);
 	if (rc < 0 || p->kind == PLAN_PASS)
 		return rc;
-	if (spoils(as, &want, why) || cannot(ask, as, &want, why))
+	if (spoils(as, &want, why) || plan_rule_cannot(ask, as, &want, why))
 		return note_rule(ask, rule, why, p, e);
 	return encoded(ask, as, &want, rule->exact, p, e);
 }
@@ -458,15 +461,15 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 	struct buf b;
 	int rc = 0;
 
-	if (!ruled(policy))
+	if (!plan_rule_ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
-	path = path_of(ask->ds, ask->array, &b);
+	path = plan_rule_path_of(ask->ds, ask->array, &b);
 	if (!path)
 		rc = err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);
-	if (rule && !rule->none && names(rule->vars, path))
+	if (rule && !rule->none && plan_rule_names(rule->vars, path))
 		rc = note_rule(ask, rule, why, p, e);
 	if (rc == 0 && policy->quant && quant_named(policy->quant, path))
 		rc = add_note(ask, p, "is not quantised: it has no floats of 4 or 8 bytes", e);
@@ -484,10 +487,10 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	struct buf b;
 	int rc;
 
-	if (!ruled(policy))
+	if (!plan_rule_ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
-	path = path_of(ask->ds, ask->array, &b);
+	path = plan_rule_path_of(ask->ds, ask->array, &b);
 	rc = path ? quantised(ask, path, p, e) : err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);
@@ -495,11 +498,11 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 		*filter = PLAN_NONE;
 	else if (rc == 0 && rule && a->rank > 0 && a->chunk_bytes > 0)
 		rc = chain_of_rule(ask, as, rule, p, e);
-	else if (rc == 0 && rule && names(rule->vars, path))
+	else if (rc == 0 && rule && plan_rule_names(rule->vars, path))
 		rc = note_rule(ask, rule, "scalars and empty elements have no filters", p, e);
 	buf_release(&b);
 	if (rc == 0 && p->kind != PLAN_PASS)
-		describe(p);
+		plan_rule_describe(p);
 	return rc;
 }
 

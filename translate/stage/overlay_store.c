@@ -14,19 +14,19 @@ struct staged {
 	struct store *below;
 };
 
-static struct staged *of(struct store *s)
+static struct staged *overlay_store_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct staged, base);
 }
 
-static int absent(const char *key, struct err *e)
+static int overlay_store_absent(const char *key, struct err *e)
 {
 	return err_set(e, -ENOENT, "no '%.200s'", key);
 }
 
 static int staged_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct staged *s = of(st);
+	struct staged *s = overlay_store_of(st);
 	char name[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 
@@ -39,7 +39,7 @@ static int staged_stat(struct store *st, const char *key, struct store_stat *ret
 		*ret = (struct store_stat){.is_dir = true, .version = ~x.version};
 		return 0;
 	case STAGE_GONE:
-		return absent(key, e);
+		return overlay_store_absent(key, e);
 	case STAGE_ALIAS:
 		return store_stat(s->below, name, ret, e);
 	case STAGE_NOTHING:
@@ -59,8 +59,9 @@ struct listing {
 	struct err *e;
 };
 
-/* entry_key - of a name in the directory; false: it is too long to be one. */
-static bool entry_key(const struct listing *l, const char *name, char out[STORE_KEY_MAX + 1])
+/* overlay_store_entry_key - of a name in the directory; false: it is too long to be one. */
+static bool overlay_store_entry_key(const struct listing *l, const char *name,
+				    char out[STORE_KEY_MAX + 1])
 {
 	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", l->key, *l->key ? "/" : "", name);
 
@@ -83,7 +84,7 @@ static int list_staged(struct listing *l, bool *ret_any)
 		struct stage_entry x;
 
 		at += strlen(name) + 1;
-		if (!entry_key(l, name, key))
+		if (!overlay_store_entry_key(l, name, key))
 			continue;
 		stage_find(l->s->s, key, &x, NULL);
 		if (l->want_stat)
@@ -105,7 +106,7 @@ static bool emit_below(void *arg, const char *name, bool is_dir, const struct st
 	char key[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 
-	if (!entry_key(l, name, key))
+	if (!overlay_store_entry_key(l, name, key))
 		return true;
 	stage_find(l->s->s, key, &x, NULL);
 	if (x.kind != STAGE_NOTHING)
@@ -117,7 +118,7 @@ static bool emit_below(void *arg, const char *name, bool is_dir, const struct st
 static int staged_list(struct store *st, const char *key, bool want_stat, store_emit *emit,
 		       void *arg, struct err *e)
 {
-	struct listing l = {.s = of(st),
+	struct listing l = {.s = overlay_store_of(st),
 			    .key = key,
 			    .want_stat = want_stat,
 			    .emit = emit,
@@ -129,7 +130,7 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 
 	stage_find(l.s->s, key, &x, NULL);
 	if (x.kind == STAGE_GONE)
-		return absent(key, e);
+		return overlay_store_absent(key, e);
 	if (x.kind == STAGE_DATA || x.kind == STAGE_ALIAS)
 		return err_set(e, -ENOTDIR, "'%.200s' is a file", key);
 	rc = list_staged(&l, &any);
@@ -142,7 +143,7 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
 		       size_t len, uint64_t *ret_version, struct err *e)
 {
-	struct staged *s = of(st);
+	struct staged *s = overlay_store_of(st);
 	char name[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 	int rc = -ESTALE;
@@ -153,7 +154,7 @@ static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t 
 			return store_read(s->below, x.kind == STAGE_ALIAS ? name : key, off,
 					  out, len, ret_version, e);
 		if (x.kind == STAGE_GONE)
-			return absent(key, e);
+			return overlay_store_absent(key, e);
 		if (x.kind == STAGE_DIR)
 			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
 		rc = stage_read(s->s, key, &x, off, out, len, e);
@@ -165,7 +166,7 @@ static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t 
 
 static int staged_get(struct store *st, const char *key, struct buf *out, struct err *e)
 {
-	struct staged *s = of(st);
+	struct staged *s = overlay_store_of(st);
 	char name[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 	size_t before = out->len;
@@ -178,7 +179,7 @@ static int staged_get(struct store *st, const char *key, struct buf *out, struct
 		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
 			return store_get(s->below, x.kind == STAGE_ALIAS ? name : key, out, e);
 		if (x.kind == STAGE_GONE)
-			return absent(key, e);
+			return overlay_store_absent(key, e);
 		if (x.kind == STAGE_DIR)
 			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
 		if (x.len > out->max - out->len)
@@ -196,13 +197,13 @@ static int staged_get(struct store *st, const char *key, struct buf *out, struct
 
 static int staged_check(struct store *st, struct err *e)
 {
-	return store_check(of(st)->below, e);
+	return store_check(overlay_store_of(st)->below, e);
 }
 
 static void staged_close(struct store *st)
 {
-	stage_close(of(st)->own);
-	free(of(st));
+	stage_close(overlay_store_of(st)->own);
+	free(overlay_store_of(st));
 }
 
 static const struct store_ops staged_ops = {

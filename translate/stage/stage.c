@@ -28,21 +28,21 @@ static int64_t now_ns(void)
 
 /* ---- a record in the index ---- */
 
-/* nodes - where a record goes; made before it is written. */
-struct nodes {
+/* stage_nodes - where a record goes; made before it is written. */
+struct stage_nodes {
 	struct stage_node *at;   /* what it says is about this */
 	struct stage_node *from; /* MOVE, LINK: in memory as long as the append lock is held */
 	char *alias;
 };
 
-static bool below(const char *dir, const char *key)
+static bool stage_below(const char *dir, const char *key)
 {
 	size_t n = strlen(dir);
 
 	return strncmp(dir, key, n) == 0 && key[n] == '/';
 }
 
-static void forget(struct stage *s, struct nodes *n)
+static void stage_forget(struct stage *s, struct stage_nodes *n)
 {
 	free(n->alias);
 	if (n->at)
@@ -51,22 +51,22 @@ static void forget(struct stage *s, struct nodes *n)
 		index_trim(&s->index, n->from);
 }
 
-/* prepare - under both locks. has_data: of a MOVE or LINK that is in a log. */
-static int prepare(struct stage *s, const struct rec *r, bool has_data, struct nodes *ret,
-		   struct err *e)
+/* stage_prepare - under both locks. has_data: of a MOVE or LINK that is in a log. */
+static int stage_prepare(struct stage *s, const struct rec *r, bool has_data,
+			 struct stage_nodes *ret, struct err *e)
 {
 	bool moves = r->type == REC_MOVE || r->type == REC_LINK;
 	const char *alias = r->type == REC_ALIAS ? r->second : NULL;
 
-	*ret = (struct nodes){0};
+	*ret = (struct stage_nodes){0};
 	if (moves) {
 		/* content that the record has itself may be all that is left of `from` */
 		ret->from = has_data ? index_make(&s->index, r->key)
 				     : index_walk(&s->index, r->key, NULL);
 		if (!has_data && (!ret->from || ret->from->kind != STAGE_DATA))
 			return err_set(e, -ENOENT, "'%.200s' is not staged", r->key);
-		if (strcmp(r->key, r->second) == 0 || below(r->key, r->second) ||
-		    below(r->second, r->key))
+		if (strcmp(r->key, r->second) == 0 || stage_below(r->key, r->second) ||
+		    stage_below(r->second, r->key))
 			return err_set(e, -EINVAL, "'%.150s' cannot become '%.150s'", r->key,
 				       r->second);
 	}
@@ -77,7 +77,7 @@ static int prepare(struct stage *s, const struct rec *r, bool has_data, struct n
 	}
 	ret->at = index_make(&s->index, moves ? r->second : r->key);
 	if (!ret->at || (moves && !ret->from)) {
-		forget(s, ret);
+		stage_forget(s, ret);
 		return err_nomem(e);
 	}
 	return 0;
@@ -130,8 +130,9 @@ void stage_count(struct stage *s, int64_t delta)
 	metrics_gauge_add(G_PENDING_COMMITS, (s->bytes > 0) - was);
 }
 
-/* apply - a record that is in the log. Under both locks. */
-static void apply(struct stage *s, struct stage_log *l, const struct rec *r, struct nodes *n)
+/* stage_apply - a record that is in the log. Under both locks. */
+static void stage_apply(struct stage *s, struct stage_log *l, const struct rec *r,
+			struct stage_nodes *n)
 {
 	static const enum stage_kind kinds[REC_TYPES] = {
 		[REC_PUT] = STAGE_DATA,    [REC_DIR] = STAGE_DIR,   [REC_GONE] = STAGE_GONE,
@@ -177,18 +178,18 @@ struct replaying {
 static int replayed(void *arg, const struct rec *r, struct err *e)
 {
 	struct replaying *p = arg;
-	struct nodes n;
-	int rc = prepare(p->s, r, !(r->flags & REC_SAME), &n, e);
+	struct stage_nodes n;
+	int rc = stage_prepare(p->s, r, !(r->flags & REC_SAME), &n, e);
 
 	if (!rc && n.from && (r->flags & REC_SAME) && n.from->log != p->log) {
-		forget(p->s, &n);
+		stage_forget(p->s, &n);
 		rc = err_set(e, -EBADMSG, "the content of '%.200s' is in another log", r->key);
 	}
 	if (rc)
 		return rc == -ENOMEM ? rc
 				     : err_set(e, -EBADMSG, "'%s': %s", p->log->name,
 					       "a record does not fit those before it");
-	apply(p->s, p->log, r, &n);
+	stage_apply(p->s, p->log, r, &n);
 	return 0;
 }
 
@@ -201,8 +202,8 @@ static void append_log(struct stage *s, struct stage_log *l)
 	*at = l;
 }
 
-/* load - one log. It is taken by the stage, unless nothing is in it. */
-static int load(struct stage *s, uint64_t generation, struct err *e)
+/* stage_load - one log. It is taken by the stage, unless nothing is in it. */
+static int stage_load(struct stage *s, uint64_t generation, struct err *e)
 {
 	struct stage_log *l;
 	struct replaying p;
@@ -227,7 +228,7 @@ static int load(struct stage *s, uint64_t generation, struct err *e)
 	return rc;
 }
 
-static int by_number(const void *a, const void *b)
+static int stage_by_number(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -266,11 +267,11 @@ static int find_logs(int dir_fd, uint64_t **ret, size_t *ret_n, struct err *e)
 		rc = err_sys(e, errno, "the directory of the stage");
 	(void)closedir(dir); /* was only read */
 	if (!rc && *ret_n)
-		qsort(*ret, *ret_n, sizeof(**ret), by_number);
+		qsort(*ret, *ret_n, sizeof(**ret), stage_by_number);
 	return rc;
 }
 
-static int load_all(struct stage *s, struct err *e)
+static int stage_load_all(struct stage *s, struct err *e)
 {
 	auto_free uint64_t *v = NULL;
 	size_t n;
@@ -279,7 +280,7 @@ static int load_all(struct stage *s, struct err *e)
 	for (size_t i = 0; !rc && i < n; i++) {
 		s->next_generation = v[i] + 1;
 		if (v[i] <= s->limit)
-			rc = load(s, v[i], e);
+			rc = stage_load(s, v[i], e);
 	}
 	s->dirty = s->index.entries > 0;
 	return rc;
@@ -302,7 +303,7 @@ static int open_stage(int dir_fd, bool read_only, uint64_t limit, struct stage *
 	rc = s->dir_fd < 0 ? err_sys(e, errno, "the directory of the stage")
 			   : index_init(&s->index, e);
 	if (!rc)
-		rc = load_all(s, e);
+		rc = stage_load_all(s, e);
 	if (rc) {
 		stage_close(s);
 		return rc;
@@ -471,13 +472,13 @@ static int append_locked(struct stage *s, struct rec *r, const struct log_source
 			 struct err *e)
 {
 	struct log_source own = data ? *data : (struct log_source){.fd = -1};
-	struct nodes n;
+	struct stage_nodes n;
 	int rc = begin_log(s, e);
 
 	if (rc)
 		return rc;
 	(void)pthread_mutex_lock(&s->lock);
-	rc = prepare(s, r, false, &n, e);
+	rc = stage_prepare(s, r, false, &n, e);
 	(void)pthread_mutex_unlock(&s->lock);
 	if (rc)
 		return rc;
@@ -494,14 +495,15 @@ static int append_locked(struct stage *s, struct rec *r, const struct log_source
 	rc = log_append(s->current, r, &own, e);
 	(void)pthread_mutex_lock(&s->lock);
 	if (rc)
-		forget(s, &n);
+		stage_forget(s, &n);
 	else
-		apply(s, s->current, r, &n);
+		stage_apply(s, s->current, r, &n);
 	(void)pthread_mutex_unlock(&s->lock);
 	return rc;
 }
 
-static int append(struct stage *s, struct rec *r, const struct log_source *data, struct err *e)
+static int stage_append(struct stage *s, struct rec *r, const struct log_source *data,
+			struct err *e)
 {
 	int rc;
 
@@ -513,7 +515,7 @@ static int append(struct stage *s, struct rec *r, const struct log_source *data,
 	return rc;
 }
 
-static int bad_key(const char *key, struct err *e)
+static int stage_bad_key(const char *key, struct err *e)
 {
 	return err_set(e, -EINVAL, "'%.200s' is not a key", key);
 }
@@ -523,7 +525,7 @@ static int append_one(struct stage *s, enum rec_type type, const char *key,
 {
 	struct rec r = {.type = type, .key = key, .key_len = strlen(key), .crc = crc};
 
-	return store_key_ok(key) ? append(s, &r, data, e) : bad_key(key, e);
+	return store_key_ok(key) ? stage_append(s, &r, data, e) : stage_bad_key(key, e);
 }
 
 int stage_put(struct stage *s, const char *key, const uint8_t *data, size_t len, struct err *e)
@@ -555,7 +557,7 @@ int stage_gone_bare(struct stage *s, const char *key, struct err *e)
 	struct rec r = {
 		.type = REC_GONE, .flags = REC_BARE, .key = key, .key_len = strlen(key)};
 
-	return store_key_ok(key) ? append(s, &r, NULL, e) : bad_key(key, e);
+	return store_key_ok(key) ? stage_append(s, &r, NULL, e) : stage_bad_key(key, e);
 }
 
 /* two_keys - of a record. both: REC_KEY_MAX + 1 bytes. */
@@ -565,7 +567,7 @@ static int two_keys(struct rec *r, const char *key, const char *second, char *bo
 	size_t n;
 
 	if (!store_key_ok(key) || !store_key_ok(second))
-		return bad_key(store_key_ok(key) ? second : key, e);
+		return stage_bad_key(store_key_ok(key) ? second : key, e);
 	n = strlen(key) + 1;
 	memcpy(both, key, n);
 	memcpy(both + n, second, strlen(second) + 1);
@@ -581,12 +583,12 @@ int stage_alias(struct stage *s, const char *key, const char *base_key, struct e
 	struct rec r = {.type = REC_ALIAS};
 	int rc = two_keys(&r, key, base_key, both, e);
 
-	return rc ? rc : append(s, &r, NULL, e);
+	return rc ? rc : stage_append(s, &r, NULL, e);
 }
 
-/* move - an alias may be in a log that goes before the current one: it is made again. */
-static int move(struct stage *s, enum rec_type type, uint8_t flags, const char *from,
-		const char *to, struct err *e)
+/* stage_do_move - an alias may be in a log that goes before the current one: it is made again. */
+static int stage_do_move(struct stage *s, enum rec_type type, uint8_t flags, const char *from,
+			 const char *to, struct err *e)
 {
 	char both[REC_KEY_MAX + 1], name[STORE_KEY_MAX + 1];
 	struct rec r = {.type = type, .flags = flags};
@@ -597,24 +599,24 @@ static int move(struct stage *s, enum rec_type type, uint8_t flags, const char *
 		return rc;
 	stage_find(s, from, &x, name);
 	if (x.kind != STAGE_ALIAS)
-		return append(s, &r, NULL, e);
+		return stage_append(s, &r, NULL, e);
 	rc = stage_alias(s, to, name, e);
 	return rc || type == REC_LINK ? rc : stage_gone(s, from, e);
 }
 
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return move(s, REC_MOVE, 0, from, to, e);
+	return stage_do_move(s, REC_MOVE, 0, from, to, e);
 }
 
 int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return move(s, REC_MOVE, REC_BARE, from, to, e);
+	return stage_do_move(s, REC_MOVE, REC_BARE, from, to, e);
 }
 
 int stage_link(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return move(s, REC_LINK, 0, from, to, e);
+	return stage_do_move(s, REC_LINK, 0, from, to, e);
 }
 
 int stage_again(struct stage *s, const char *key, struct err *e)

@@ -63,8 +63,8 @@ void stage_thaw(struct stage *s)
 	(void)pthread_mutex_unlock(&s->append);
 }
 
-/* belongs - a node with an entry of these generations. */
-static bool belongs(const struct stage_node *n, uint64_t generation)
+/* stage_generations_belongs - a node with an entry of these generations. */
+static bool stage_generations_belongs(const struct stage_node *n, uint64_t generation)
 {
 	return n->kind != STAGE_NOTHING && n->log->generation <= generation;
 }
@@ -78,7 +78,7 @@ static struct stage_node *left_node(struct stage *s, const char *key)
 	(void)pthread_mutex_lock(&s->lock);
 	n = index_walk(&s->index, key, NULL);
 	(void)pthread_mutex_unlock(&s->lock);
-	return n && belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
+	return n && stage_generations_belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
 }
 
 /* all_left - whether a commit left everything that was frozen: then nothing need be copied. Where
@@ -102,14 +102,15 @@ static bool all_left(struct stage *s, char *const *left, size_t n)
 	}
 	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x)) {
-		all += belongs(x, s->frozen) || (x->hides && x->hides_since <= s->frozen);
-		marked += belongs(x, s->frozen) && x->left;
+		all += stage_generations_belongs(x, s->frozen) ||
+		       (x->hides && x->hides_since <= s->frozen);
+		marked += stage_generations_belongs(x, s->frozen) && x->left;
 	}
 	(void)pthread_mutex_unlock(&s->lock);
 	return all > 0 && all == marked;
 }
 
-static int carry(struct stage *s, const char *key, struct err *e)
+static int stage_generations_carry(struct stage *s, const char *key, struct err *e)
 {
 	int rc = 0;
 
@@ -127,14 +128,14 @@ static void count_left(struct stage *s)
 		s->left_bytes += n->left ? n->bytes : 0;
 }
 
-/* drop - entries and logs of the frozen generation and of those before it; the logs are the
- * caller's. Under both locks. */
-static struct stage_log *drop(struct stage *s)
+/* stage_generations_drop - entries and logs of the frozen generation and of those before it; the
+ * logs are the caller's. Under both locks. */
+static struct stage_log *stage_generations_drop(struct stage *s)
 {
 	struct stage_log *gone = s->logs, **at = &s->logs;
 
 	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
-		if (belongs(n, s->frozen))
+		if (stage_generations_belongs(n, s->frozen))
 			index_set(&s->index, n, STAGE_NOTHING);
 		if (n->hides && n->hides_since <= s->frozen)
 			n->hides = false;
@@ -192,7 +193,7 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	all = all_left(s, left, n);
 	(void)pthread_mutex_unlock(&s->append);
 	for (size_t i = 0; !all && !rc && i < n; i++)
-		rc = carry(s, left[i], e);
+		rc = stage_generations_carry(s, left[i], e);
 	if (!rc && !all && n)
 		rc = stage_sync_behind(s, s->frozen, e); /* the others are about to go */
 	if (rc)
@@ -205,7 +206,7 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	}
 	(void)pthread_mutex_lock(&s->lock);
 	if (!all)
-		gone = drop(s);
+		gone = stage_generations_drop(s);
 	count_left(s);
 	s->frozen = 0;
 	(void)pthread_mutex_unlock(&s->lock);
@@ -236,13 +237,14 @@ struct listed {
 	struct stage_entry x;
 };
 
-static int by_key(const void *a, const void *b)
+static int stage_generations_by_key(const void *a, const void *b)
 {
 	return strcmp(((const struct listed *)a)->key, ((const struct listed *)b)->key);
 }
 
-/* entries - all of a stage, sorted; new. */
-static int entries(struct stage *s, struct listed **ret, size_t *ret_n, struct err *e)
+/* stage_generations_entries - all of a stage, sorted; new. */
+static int stage_generations_entries(struct stage *s, struct listed **ret, size_t *ret_n,
+				     struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
 	struct listed *v;
@@ -269,7 +271,7 @@ static int entries(struct stage *s, struct listed **ret, size_t *ret_n, struct e
 	*ret_n = n;
 	*ret = v;
 	if (v && n)
-		qsort(v, n, sizeof(*v), by_key);
+		qsort(v, n, sizeof(*v), stage_generations_by_key);
 	n = (size_t)s->index.entries - n;
 	(void)pthread_mutex_unlock(&s->lock);
 	return v && !n ? 0 : err_nomem(e);
@@ -307,7 +309,7 @@ int stage_each(struct stage *s, uint64_t generation,
 
 	if (rc)
 		return rc;
-	rc = entries(older ? older : s, &v, &n, NULL);
+	rc = stage_generations_entries(older ? older : s, &v, &n, NULL);
 	for (size_t i = 0; !rc && i < n; i++)
 		if (!fn(arg, v[i].key, &v[i].x))
 			break;

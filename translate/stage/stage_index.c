@@ -7,8 +7,9 @@
 
 #define HEADS_FIRST 64
 
-static uint64_t hash_of(const struct stage_index *x, const struct stage_node *parent,
-			const char *name, size_t len)
+static uint64_t stage_index_hash_of(const struct stage_index *x,
+				    const struct stage_node *parent, const char *name,
+				    size_t len)
 {
 	uint64_t h = x->seed ^ (uint64_t)(uintptr_t)parent * 0x9e3779b97f4a7c15U;
 
@@ -18,7 +19,7 @@ static uint64_t hash_of(const struct stage_index *x, const struct stage_node *pa
 	return h * 0xd6e8feb86659fd93U;
 }
 
-static struct stage_node **head_of(const struct stage_index *x, uint64_t hash)
+static struct stage_node **stage_index_head_of(const struct stage_index *x, uint64_t hash)
 {
 	return &x->heads[(hash >> 20) & (x->n_heads - 1)];
 }
@@ -36,7 +37,7 @@ int index_init(struct stage_index *x, struct err *e)
 	return err_nomem(e);
 }
 
-static void free_node(struct stage_node *n)
+static void stage_index_free_node(struct stage_node *n)
 {
 	free(n->alias);
 	free(n);
@@ -46,17 +47,18 @@ void index_free(struct stage_index *x)
 {
 	if (x->root) {
 		index_clear_below(x, x->root);
-		free_node(x->root);
+		stage_index_free_node(x->root);
 	}
 	free(x->heads);
 	*x = (struct stage_index){0};
 }
 
-static struct stage_node *child(const struct stage_index *x, const struct stage_node *parent,
-				const char *name, size_t len)
+static struct stage_node *stage_index_child(const struct stage_index *x,
+					    const struct stage_node *parent, const char *name,
+					    size_t len)
 {
-	uint64_t hash = hash_of(x, parent, name, len);
-	struct stage_node *n = *head_of(x, hash);
+	uint64_t hash = stage_index_hash_of(x, parent, name, len);
+	struct stage_node *n = *stage_index_head_of(x, hash);
 
 	while (n && (n->hash != hash || n->parent != parent || n->name_len != len ||
 		     memcmp(n->name, name, len) != 0))
@@ -72,7 +74,7 @@ struct stage_node *index_walk(const struct stage_index *x, const char *key, bool
 	while (n && *key) {
 		size_t len = strcspn(key, "/");
 
-		n = child(x, n, key, len);
+		n = stage_index_child(x, n, key, len);
 		hidden |= n && n->hides;
 		key += len + (key[len] == '/');
 	}
@@ -81,8 +83,8 @@ struct stage_node *index_walk(const struct stage_index *x, const char *key, bool
 	return n;
 }
 
-/* widen - twice the heads; when memory is short chains get longer. */
-static void widen(struct stage_index *x)
+/* stage_index_widen - twice the heads; when memory is short chains get longer. */
+static void stage_index_widen(struct stage_index *x)
 {
 	size_t old = x->n_heads;
 	struct stage_node **heads = x->heads;
@@ -97,7 +99,8 @@ static void widen(struct stage_index *x)
 		struct stage_node *n = heads[i];
 
 		while (n) {
-			struct stage_node *next = n->chain, **at = head_of(x, n->hash);
+			struct stage_node *next = n->chain,
+					  **at = stage_index_head_of(x, n->hash);
 
 			n->chain = *at;
 			*at = n;
@@ -107,8 +110,8 @@ static void widen(struct stage_index *x)
 	free(heads);
 }
 
-static struct stage_node *add(struct stage_index *x, struct stage_node *parent,
-			      const char *name, size_t len)
+static struct stage_node *stage_index_add(struct stage_index *x, struct stage_node *parent,
+					  const char *name, size_t len)
 {
 	struct stage_node *n = alloc_array(1, sizeof(*n) + len + 1), **at;
 
@@ -117,14 +120,14 @@ static struct stage_node *add(struct stage_index *x, struct stage_node *parent,
 	memcpy(n->name, name, len);
 	n->name_len = len;
 	n->parent = parent;
-	n->hash = hash_of(x, parent, name, len);
+	n->hash = stage_index_hash_of(x, parent, name, len);
 	n->next = parent->below;
 	if (n->next)
 		n->next->prev = n;
 	parent->below = n;
 	if (x->n >= x->n_heads)
-		widen(x);
-	at = head_of(x, n->hash);
+		stage_index_widen(x);
+	at = stage_index_head_of(x, n->hash);
 	n->chain = *at;
 	*at = n;
 	x->n++;
@@ -137,10 +140,10 @@ struct stage_node *index_make(struct stage_index *x, const char *key)
 
 	while (*key) {
 		size_t len = strcspn(key, "/");
-		struct stage_node *c = child(x, n, key, len);
+		struct stage_node *c = stage_index_child(x, n, key, len);
 
 		if (!c)
-			c = add(x, n, key, len);
+			c = stage_index_add(x, n, key, len);
 		if (!c) {
 			index_trim(x, n);
 			return NULL;
@@ -151,10 +154,10 @@ struct stage_node *index_make(struct stage_index *x, const char *key)
 	return n;
 }
 
-/* take_out - of a leaf. */
-static void take_out(struct stage_index *x, struct stage_node *n)
+/* stage_index_take_out - of a leaf. */
+static void stage_index_take_out(struct stage_index *x, struct stage_node *n)
 {
-	struct stage_node **at = head_of(x, n->hash);
+	struct stage_node **at = stage_index_head_of(x, n->hash);
 
 	while (*at != n)
 		at = &(*at)->chain;
@@ -166,7 +169,7 @@ static void take_out(struct stage_index *x, struct stage_node *n)
 	if (n->next)
 		n->next->prev = n->prev;
 	x->n--;
-	free_node(n);
+	stage_index_free_node(n);
 }
 
 void index_trim(struct stage_index *x, struct stage_node *n)
@@ -174,7 +177,7 @@ void index_trim(struct stage_index *x, struct stage_node *n)
 	while (n->parent && !n->below && n->kind == STAGE_NOTHING && !n->hides) {
 		struct stage_node *parent = n->parent;
 
-		take_out(x, n);
+		stage_index_take_out(x, n);
 		n = parent;
 	}
 }
@@ -212,7 +215,7 @@ void index_clear_below(struct stage_index *x, struct stage_node *n)
 			at = at->below;
 		parent = at->parent;
 		index_set(x, at, STAGE_NOTHING);
-		take_out(x, at);
+		stage_index_take_out(x, at);
 		at = parent;
 	}
 }
@@ -232,7 +235,7 @@ void index_sweep(struct stage_index *x)
 		struct stage_node *next = n->next ? deepest(n->next) : n->parent;
 
 		if (!n->below && n->kind == STAGE_NOTHING && !n->hides)
-			take_out(x, n);
+			stage_index_take_out(x, n);
 		n = next;
 	}
 }

@@ -24,7 +24,7 @@
 
 static const uint8_t file_magic[8] = {'N', 'Z', 'S', 'T', 'A', 'G', 'E', '1'};
 
-static void put_le(uint8_t *out, uint64_t v, size_t n)
+static void stage_log_put_le(uint8_t *out, uint64_t v, size_t n)
 {
 	for (size_t i = 0; i < n; i++, v >>= 8)
 		out[i] = (uint8_t)v;
@@ -96,10 +96,10 @@ int log_create(int dir_fd, uint64_t generation, struct stage_log **ret, struct e
 	if (!rc && l->fd < 0)
 		rc = err_sys(e, errno, "'%s'", l->name);
 	memcpy(head, file_magic, sizeof(file_magic));
-	put_le(head + 8, generation, 8);
-	put_le(head + 16, l->salt, 8);
+	stage_log_put_le(head + 8, generation, 8);
+	stage_log_put_le(head + 16, l->salt, 8);
 	boot_id(head + 24);
-	put_le(head + 44, codec_crc32c_sum(0, head, 44), 4);
+	stage_log_put_le(head + 44, codec_crc32c_sum(0, head, 44), 4);
 	if (!rc) {
 		rc = io_pwrite(l->fd, head, sizeof(head), 0, e);
 		if (rc)
@@ -130,8 +130,8 @@ static bool all_zeros(const struct stage_log *l, uint64_t size)
 	return true;
 }
 
-/* read_head - *ret_torn: it was never written whole. */
-static int read_head(struct stage_log *l, bool *ret_torn, struct err *e)
+/* stage_log_read_head - *ret_torn: it was never written whole. */
+static int stage_log_read_head(struct stage_log *l, bool *ret_torn, struct err *e)
 {
 	uint8_t head[LOG_HEAD];
 	struct slice s = slice_of(head + 8, LOG_HEAD - 8);
@@ -169,7 +169,8 @@ int log_open(int dir_fd, uint64_t generation, bool read_only, struct stage_log *
 		return err_nomem(e);
 	l->fd = openat(dir_fd, l->name,
 		       (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW);
-	rc = l->fd < 0 ? err_sys(e, errno, "'%s'", l->name) : read_head(l, ret_torn, e);
+	rc = l->fd < 0 ? err_sys(e, errno, "'%s'", l->name)
+		       : stage_log_read_head(l, ret_torn, e);
 	if (rc) {
 		log_drop(l);
 		return rc;
@@ -187,8 +188,8 @@ static uint32_t head_sum(const struct stage_log *l, uint64_t off, const uint8_t 
 	uint8_t place[16];
 	uint32_t sum;
 
-	put_le(place, l->salt, 8);
-	put_le(place + 8, off, 8);
+	stage_log_put_le(place, l->salt, 8);
+	stage_log_put_le(place + 8, off, 8);
 	sum = codec_crc32c_sum(0, place, sizeof(place));
 	sum = codec_crc32c_sum(sum, head, REC_HEAD - 4);
 	return codec_crc32c_sum(sum, (const uint8_t *)key, key_len);
@@ -197,19 +198,20 @@ static uint32_t head_sum(const struct stage_log *l, uint64_t off, const uint8_t 
 static void make_head(const struct stage_log *l, uint64_t off, const struct rec *r,
 		      uint8_t out[REC_HEAD])
 {
-	put_le(out, REC_MAGIC, 4);
+	stage_log_put_le(out, REC_MAGIC, 4);
 	out[4] = (uint8_t)r->type;
 	out[5] = r->flags;
-	put_le(out + 6, r->key_len, 2);
-	put_le(out + 8, r->len, 8);
-	put_le(out + 16, (uint64_t)r->mtime_ns, 8);
-	put_le(out + 24, atomic_load(&l->synced), 8);
-	put_le(out + 32, r->crc, 4);
-	put_le(out + 36, head_sum(l, off, out, r->key, r->key_len), 4);
+	stage_log_put_le(out + 6, r->key_len, 2);
+	stage_log_put_le(out + 8, r->len, 8);
+	stage_log_put_le(out + 16, (uint64_t)r->mtime_ns, 8);
+	stage_log_put_le(out + 24, atomic_load(&l->synced), 8);
+	stage_log_put_le(out + 32, r->crc, 4);
+	stage_log_put_le(out + 36, head_sum(l, off, out, r->key, r->key_len), 4);
 }
 
-/* copy - bytes of a descriptor to where the data goes, and their sum. */
-static int copy(struct stage_log *l, struct rec *r, const struct log_source *d, struct err *e)
+/* stage_log_copy - bytes of a descriptor to where the data goes, and their sum. */
+static int stage_log_copy(struct stage_log *l, struct rec *r, const struct log_source *d,
+			  struct err *e)
 {
 	auto_free uint8_t *piece = alloc_array(1, PIECE);
 	uint64_t done = 0;
@@ -245,7 +247,7 @@ static int write_record(struct stage_log *l, struct rec *r, const struct log_sou
 	if (d->mem)
 		rc = io_pwrite(l->fd, d->mem, (size_t)d->len, r->data_off, e);
 	else if (d->len)
-		rc = copy(l, r, d, e);
+		rc = stage_log_copy(l, r, d, e);
 	if (rc)
 		return rc;
 	make_head(l, l->end, r, head);
@@ -254,9 +256,10 @@ static int write_record(struct stage_log *l, struct rec *r, const struct log_sou
 	return io_pwrite(l->fd, small, REC_HEAD + r->key_len, l->end, e);
 }
 
-/* has_room - whether so much can be on the disk at all. A file of holes, of which a program wrote
- * the last byte, would be written until the disk is full, and everybody would wait for that. */
-static int has_room(const struct stage_log *l, uint64_t len, struct err *e)
+/* stage_log_has_room - whether so much can be on the disk at all. A file of holes, of which a
+ * program wrote the last byte, would be written until the disk is full, and everybody would wait
+ * for that. */
+static int stage_log_has_room(const struct stage_log *l, uint64_t len, struct err *e)
 {
 	struct statvfs st;
 
@@ -279,7 +282,7 @@ int log_append(struct stage_log *l, struct rec *r, const struct log_source *d, s
 	    ckd_add(&end, r->data_off, d->len) || end > INT64_MAX)
 		return err_set(e, -EFBIG, "'%s': %" PRIu64 " bytes are too many", l->name,
 			       d->len);
-	rc = has_room(l, d->len, e);
+	rc = stage_log_has_room(l, d->len, e);
 	if (rc)
 		return rc;
 	/* what a failed record left must not lie behind a shorter one */

@@ -14,14 +14,14 @@ struct over {
 	bool stays; /* from is there as well */
 };
 
-static struct over *of(struct store *s)
+static struct over *tree_check_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct over, base);
 }
 
 static int over_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct over *o = of(s);
+	struct over *o = tree_check_of(s);
 
 	if (o->from && !o->stays && strcmp(key, o->from) == 0)
 		return err_set(e, -ENOENT, "no '%.200s'", key);
@@ -65,7 +65,7 @@ static bool over_entry(void *arg, const char *name, bool is_dir, const struct st
 static int over_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		     void *arg, struct err *e)
 {
-	struct over_listing l = {.o = of(s), .dir = key, .emit = emit, .arg = arg};
+	struct over_listing l = {.o = tree_check_of(s), .dir = key, .emit = emit, .arg = arg};
 	const char *slash = strrchr(l.o->key, '/');
 	const char *name = slash ? slash + 1 : l.o->key;
 	int rc = store_list(l.o->rest, key, want_stat, over_entry, &l, e);
@@ -82,7 +82,7 @@ static int over_list(struct store *s, const char *key, bool want_stat, store_emi
 static int over_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
 		     uint64_t *ret_version, struct err *e)
 {
-	struct over *o = of(s);
+	struct over *o = tree_check_of(s);
 	size_t n;
 	int rc;
 
@@ -100,7 +100,7 @@ static int over_read(struct store *s, const char *key, uint64_t off, uint8_t *ou
 
 static int over_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
-	struct over *o = of(s);
+	struct over *o = tree_check_of(s);
 	uint8_t *room;
 	size_t n;
 
@@ -119,7 +119,7 @@ static int over_get(struct store *s, const char *key, struct buf *out, struct er
 
 static int over_check(struct store *s, struct err *e)
 {
-	return store_check(of(s)->rest, e);
+	return store_check(tree_check_of(s)->rest, e);
 }
 
 static void over_close(struct store *s)
@@ -137,7 +137,8 @@ static const struct store_ops over_ops = {
 	.check = over_check,
 };
 
-static int check(struct tree *t, const struct snapshot *g, struct over *o, struct err *e)
+static int tree_check_check(struct tree *t, const struct snapshot *g, struct over *o,
+			    struct err *e)
 {
 	struct store *below = NULL;
 	int rc;
@@ -158,11 +159,12 @@ static int check(struct tree *t, const struct snapshot *g, struct over *o, struc
 int check_work(struct tree *t, const struct snapshot *g, const char *key, const struct work *w,
 	       struct err *e)
 {
-	return check(t, g, &(struct over){.key = key, .w = w}, e);
+	return tree_check_check(t, g, &(struct over){.key = key, .w = w}, e);
 }
 
 int check_moved(struct tree *t, const struct snapshot *g, const char *key, const char *from,
 		const struct work *w, bool stays, struct err *e)
 {
-	return check(t, g, &(struct over){.key = key, .from = from, .w = w, .stays = stays}, e);
+	return tree_check_check(
+		t, g, &(struct over){.key = key, .from = from, .w = w, .stays = stays}, e);
 }

@@ -28,7 +28,7 @@ int64_t rw_now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void lock(struct tree *t)
+static void commit_thread_lock(struct tree *t)
 {
 	(void)pthread_mutex_lock(&t->commit_lock);
 }
@@ -137,9 +137,9 @@ static void free_left(struct left *l)
 	free(l->v);
 }
 
-/* forget - what is in the dataset now, as it was opened again. */
-static int forget(struct tree *t, const struct snapshot *old, uint64_t generation,
-		  struct left *l, struct err *e)
+/* commit_thread_forget - what is in the dataset now, as it was opened again. */
+static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint64_t generation,
+				struct left *l, struct err *e)
 {
 	int rc;
 
@@ -168,7 +168,7 @@ static int conclude(struct tree *t, const struct snapshot *old, uint64_t generat
 	if (rc)
 		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
 				"committed, but the dataset cannot be opened again");
-	rc = forget(t, old, generation, l, e);
+	rc = commit_thread_forget(t, old, generation, l, e);
 	if (rc)
 		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
 				"committed, but what was written stays in '%s'", t->o.dir);
@@ -221,8 +221,8 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 	return rc;
 }
 
-/* commit - all: as for tree_rw_options.commit. */
-static int commit(struct tree *t, bool all, struct err *e)
+/* commit_thread_commit - all: as for tree_rw_options.commit. */
+static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 {
 	uint64_t generation;
 	bool done = false;
@@ -338,8 +338,8 @@ static void attempt_locked(struct tree *t)
 	t->fresh_records = false;
 	t->committing = true;
 	unlock(t);
-	rc = commit(t, all, &e);
-	lock(t);
+	rc = commit_thread_commit(t, all, &e);
+	commit_thread_lock(t);
 	t->committing = false;
 	t->attempts++;
 	if (rc != -EAGAIN)
@@ -380,17 +380,17 @@ static void renew_locked(struct tree *t)
 			t->o.dir);
 	else if (rc)
 		log_error("the dataset changed and cannot be opened: %s", e.msg);
-	lock(t);
+	commit_thread_lock(t);
 	t->renew = false;
 	t->renewed++;
 	(void)pthread_cond_broadcast(&t->ended);
 }
 
-static void *run(void *arg)
+static void *commit_thread_run(void *arg)
 {
 	struct tree *t = arg;
 
-	lock(t);
+	commit_thread_lock(t);
 	while (!t->stopping) {
 		int64_t ms;
 
@@ -419,16 +419,16 @@ int commits_start(struct tree *t, struct err *e)
 	(void)pthread_cond_init(&t->wake, &attr);
 	(void)pthread_cond_init(&t->ended, &attr);
 	(void)pthread_condattr_destroy(&attr);
-	rc = pthread_create(&t->thread, NULL, run, t);
+	rc = pthread_create(&t->thread, NULL, commit_thread_run, t);
 	if (rc)
 		return err_sys(e, rc, "the thread of commits");
 	t->started = true;
 	return 0;
 }
 
-/* await_locked - a commit that begins from now on has ended. The dataset may be locked by another
- * program: then that is waited for, but not for ever. */
-static int await_locked(struct tree *t, struct err *e)
+/* commit_thread_await_locked - a commit that begins from now on has ended. The dataset may be
+ * locked by another program: then that is waited for, but not for ever. */
+static int commit_thread_await_locked(struct tree *t, struct err *e)
 {
 	uint64_t mine = ++t->wanted;
 	int64_t until = rw_now_ms() + WAIT_MS;
@@ -474,8 +474,8 @@ int commits_now(struct tree *t, struct err *e)
 {
 	int rc;
 
-	lock(t);
-	rc = await_locked(t, e);
+	commit_thread_lock(t);
+	rc = commit_thread_await_locked(t, e);
 	unlock(t);
 	return rc;
 }
@@ -486,12 +486,12 @@ static void poll_now(struct tree *t)
 	uint64_t mine;
 	bool busy;
 
-	lock(t);
+	commit_thread_lock(t);
 	busy = t->committing;
 	unlock(t);
 	if (busy || snapshots_check(t->grounds, NULL) != -ESTALE)
 		return;
-	lock(t);
+	commit_thread_lock(t);
 	mine = t->renewed + 1;
 	if (!t->committing && !t->stopping) {
 		t->renew = true;
@@ -516,7 +516,7 @@ int commits_room(struct tree *t, struct err *e)
 		poll_now(t);
 	if (!too_much(t))
 		return 0;
-	lock(t);
+	commit_thread_lock(t);
 	rc = await_room_locked(t, e);
 	unlock(t);
 	if (!rc || rc == -ENOSPC || rc == -EDQUOT || rc == -ESTALE)
@@ -528,7 +528,7 @@ void commits_note(struct tree *t)
 {
 	bool much = enough(t);
 
-	lock(t);
+	commit_thread_lock(t);
 	t->fresh_records = true;
 	t->written_ms = rw_now_ms();
 	if (much || !t->committing)
@@ -589,9 +589,9 @@ static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
 	return true;
 }
 
-/* let_go - nobody writes any more: temporary files will never be renamed, and directories that
- * nothing is in are nothing that the dataset could have. What else waits stays. */
-static int let_go(struct tree *t, const struct waiting *w, struct err *e)
+/* commit_thread_let_go - nobody writes any more: temporary files will never be renamed, and
+ * directories that nothing is in are nothing that the dataset could have. What else waits stays. */
+static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct err *e)
 {
 	auto_free char **left = alloc_array(w->n + w->dirs, sizeof(*left));
 	uint64_t generation;
@@ -627,7 +627,7 @@ static int all_in(struct tree *t, bool last, struct err *e)
 		rc = err_set(e, rc, "what waits in '%s' cannot be listed", t->o.dir);
 	last = last || !(w.passing || w.dirs || w.n); /* pins go with this mount of it, too */
 	if (!rc && last && !w.others && (w.passing || w.pins || (w.dirs && !w.n)))
-		rc = let_go(t, &w, e);
+		rc = commit_thread_let_go(t, &w, e);
 	buf_putc(&w.names, '\0');
 	if (!rc && w.n)
 		rc = err_set(
@@ -646,9 +646,9 @@ int commits_stop(struct tree *t, bool finish, bool last, struct err *e)
 
 	if (!t->started)
 		return 0;
-	lock(t);
+	commit_thread_lock(t);
 	if (finish)
-		rc = await_locked(t, e);
+		rc = commit_thread_await_locked(t, e);
 	if (rc == -EAGAIN)
 		rc = err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
 	t->stopping = true;

@@ -21,7 +21,7 @@ enum {
 
 static const char *const docs[] = {".zarray", "zarr.json"};
 
-static bool is_doc(const char *key)
+static bool held_chunks_is_doc(const char *key)
 {
 	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
 
@@ -42,7 +42,7 @@ static bool doc_key(const char *key, size_t n, const char *doc, char out[STORE_K
 
 /* ---- what is held ---- */
 
-static int by_key(const void *key, const void *held)
+static int held_chunks_by_key(const void *key, const void *held)
 {
 	return strcmp(key, ((const struct held *)held)->key);
 }
@@ -51,7 +51,7 @@ const struct held *held_find(const struct tree *t, const char *key)
 {
 	const struct holds *h = &t->holds;
 
-	return h->n ? bsearch(key, h->v, h->n, sizeof(*h->v), by_key) : NULL;
+	return h->n ? bsearch(key, h->v, h->n, sizeof(*h->v), held_chunks_by_key) : NULL;
 }
 
 int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
@@ -63,8 +63,8 @@ int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size
 	return work_read(x->in, x->at + off, out, (size_t)u64_min(len, x->size - off), ret, e);
 }
 
-/* settle - what was dropped goes, and works in which nothing is held any more. */
-static void settle(struct tree *t)
+/* held_chunks_settle - what was dropped goes, and works in which nothing is held any more. */
+static void held_chunks_settle(struct tree *t)
 {
 	struct holds *h = &t->holds;
 	size_t n = 0;
@@ -87,7 +87,7 @@ static void settle(struct tree *t)
 	h->n_works = n;
 }
 
-static void drop(struct held *x)
+static void held_chunks_drop(struct held *x)
 {
 	free(x->key);
 	x->key = NULL;
@@ -98,8 +98,8 @@ static void drop_all(struct tree *t, const struct work *in)
 {
 	for (size_t i = 0; i < t->holds.n; i++)
 		if (!in || t->holds.v[i].in == in)
-			drop(&t->holds.v[i]);
-	settle(t);
+			held_chunks_drop(&t->holds.v[i]);
+	held_chunks_settle(t);
 }
 
 void held_free(struct tree *t)
@@ -138,9 +138,9 @@ static unsigned recoded(struct keeping *k, const char *dir, const char *doc, boo
 			       (size_t)b.size);
 }
 
-/* array_of - how many bytes of a chunk's key are its array's directory. -1: it has none, or its
- * chunks need not be held. */
-static ptrdiff_t array_of(struct keeping *k, const char *key)
+/* held_chunks_array_of - how many bytes of a chunk's key are its array's directory. -1: it has
+ * none, or its chunks need not be held. */
+static ptrdiff_t held_chunks_array_of(struct keeping *k, const char *key)
 {
 	char doc[STORE_KEY_MAX + 1];
 	struct found f;
@@ -177,7 +177,7 @@ static void review(struct keeping *k)
 
 		stage_find(t->stage, x->key, &s, NULL);
 		if (s.kind != STAGE_NOTHING)
-			drop(x);
+			held_chunks_drop(x);
 		for (size_t d = 0; x->key && d < ARRAY_LEN(docs); d++) {
 			if (!doc_key(x->key, x->dir, docs[d], key))
 				continue;
@@ -190,15 +190,16 @@ static void review(struct keeping *k)
 				k->recoded = recoded(k, k->dir, key, false);
 			}
 			if (!k->recoded || (x->cut && (k->recoded & TREE_LONGER)))
-				drop(x);
+				held_chunks_drop(x);
 			x->cut |= (k->recoded & TREE_SHORTER) != 0;
 		}
 	}
 	memcpy(k->dir, "\n", 2);
-	settle(t);
+	held_chunks_settle(t);
 }
 
-static int copy(struct keeping *k, const char *key, const struct found *f, struct held *x)
+static int held_chunks_copy(struct keeping *k, const char *key, const struct found *f,
+			    struct held *x)
 {
 	auto_free uint8_t *piece = alloc_array(1, (size_t)u64_min(f->size + 1, PIECE));
 	size_t n = 0;
@@ -215,8 +216,9 @@ static int copy(struct keeping *k, const char *key, const struct found *f, struc
 	return rc;
 }
 
-/* keep - a file that was opened for reading, if it is staged and will be shown otherwise. */
-static int keep(struct keeping *k, const struct node *node)
+/* held_chunks_keep - a file that was opened for reading, if it is staged and will be shown
+ * otherwise. */
+static int held_chunks_keep(struct keeping *k, const struct node *node)
 {
 	struct tree *t = k->t;
 	struct holds *h = &t->holds;
@@ -225,11 +227,11 @@ static int keep(struct keeping *k, const struct node *node)
 	ptrdiff_t dir;
 	int rc;
 
-	if (node->is_dir || node->gone || !node->opened || is_doc(node->key) ||
+	if (node->is_dir || node->gone || !node->opened || held_chunks_is_doc(node->key) ||
 	    tree_find_below(t, k->old, node->key, &f, NULL) < 0 || f.kind != FOUND_STAGED ||
 	    tree_base(t, k->now, node->key, &base, NULL) < 0 || base.kind != FOUND_BASE)
 		return 0;
-	dir = array_of(k, node->key);
+	dir = held_chunks_array_of(k, node->key);
 	if (dir < 0 || h->n >= HELD_MOST || f.size > t->o.max_staged ||
 	    (k->work && k->work->size > t->o.max_staged - f.size))
 		return 0;
@@ -242,7 +244,7 @@ static int keep(struct keeping *k, const struct node *node)
 	x.dir = (size_t)dir;
 	x.mtime = f.mtime;
 	x.stamp = f.stamp;
-	rc = copy(k, node->key, &f, &x);
+	rc = held_chunks_copy(k, node->key, &f, &x);
 	x.key = rc ? NULL : strdup(node->key);
 	if (!x.key || grow_array(&h->v, &h->cap, h->n + 1, sizeof(x)) < 0) {
 		free(x.key);
@@ -252,13 +254,13 @@ static int keep(struct keeping *k, const struct node *node)
 	return 0;
 }
 
-static int in_order(const void *a, const void *b)
+static int held_chunks_in_order(const void *a, const void *b)
 {
 	return strcmp(((const struct held *)a)->key, ((const struct held *)b)->key);
 }
 
-/* make_room - the oldest go, so that one commit more may be held. */
-static void make_room(struct tree *t)
+/* held_chunks_make_room - the oldest go, so that one commit more may be held. */
+static void held_chunks_make_room(struct tree *t)
 {
 	struct holds *h = &t->holds;
 	uint64_t all = 0;
@@ -284,11 +286,11 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 	review(&k);
 	if (atomic_load(&t->n_opened) == 0)
 		return;
-	make_room(t);
+	held_chunks_make_room(t);
 	rc = nodes_below(t, "", &nodes, &n, NULL);
 	for (size_t i = 0; i < n; i++) {
 		if (rc == 0)
-			rc = keep(&k, nodes[i]);
+			rc = held_chunks_keep(&k, nodes[i]);
 		node_put(t, nodes[i]);
 	}
 	free(nodes);
@@ -297,7 +299,7 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 			 "is no room to keep them");
 	if (!k.work)
 		return;
-	qsort(h->v, h->n, sizeof(*h->v), in_order);
+	qsort(h->v, h->n, sizeof(*h->v), held_chunks_in_order);
 	h->works[h->n_works++] = k.work;
-	settle(t);
+	held_chunks_settle(t);
 }

@@ -15,7 +15,7 @@
 #define COOKIE_SHIFT 11               /* a hash of 53 bits: room for a few that are equal */
 #define ROOT_DOCS 8                   /* cookies for the root's metadata, which come first */
 
-struct entry {
+struct tree_listing_entry {
 	uint64_t cookie;
 	uint32_t name; /* offset in names */
 	bool is_dir;
@@ -26,13 +26,13 @@ struct listing {
 	uint32_t holders; /* tables: who uses it, and the table */
 	uint64_t used;    /* tables */
 	struct buf names;
-	struct entry *v;
+	struct tree_listing_entry *v;
 	size_t n, cap;
 };
 
 /* ---- entries ---- */
 
-struct each {
+struct tree_listing_each {
 	struct tree *t;
 	const char *key;
 	bool (*fn)(void *arg, const char *name, bool is_dir);
@@ -40,7 +40,8 @@ struct each {
 	bool stopped;
 };
 
-static bool entry_key(const char *dir, const char *name, char out[STORE_KEY_MAX + 1])
+static bool tree_listing_entry_key(const char *dir, const char *name,
+				   char out[STORE_KEY_MAX + 1])
 {
 	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", dir, *dir ? "/" : "", name);
 
@@ -50,14 +51,14 @@ static bool entry_key(const char *dir, const char *name, char out[STORE_KEY_MAX 
 static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 		       const struct view_attr *attr, uint64_t next)
 {
-	struct each *l = arg;
+	struct tree_listing_each *l = arg;
 	char key[STORE_KEY_MAX + 1];
 	struct stage_entry x = {.kind = STAGE_NOTHING};
 
 	(void)id;
 	(void)attr;
 	(void)next;
-	if (!entry_key(l->key, name, key))
+	if (!tree_listing_entry_key(l->key, name, key))
 		return true;
 	stage_find(l->t->stage, key, &x, NULL);
 	if (x.kind == STAGE_NOTHING)
@@ -85,7 +86,7 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-static int own_entries(struct each *l, struct err *e)
+static int own_entries(struct tree_listing_each *l, struct err *e)
 {
 	struct buf names;
 	size_t fresh;
@@ -101,7 +102,7 @@ static int own_entries(struct each *l, struct err *e)
 		char key[STORE_KEY_MAX + 1];
 		struct stage_entry x = {.kind = STAGE_DATA};
 
-		if (at >= fresh && entry_key(l->key, name, key))
+		if (at >= fresh && tree_listing_entry_key(l->key, name, key))
 			stage_find(l->t->stage, key, &x, NULL);
 		if (x.kind != STAGE_GONE)
 			l->stopped = !l->fn(l->arg, name, x.kind == STAGE_DIR);
@@ -116,7 +117,7 @@ static int own_entries(struct each *l, struct err *e)
 int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg, struct err *e)
 {
-	struct each l = {.t = t, .key = key, .fn = fn, .arg = arg};
+	struct tree_listing_each l = {.t = t, .key = key, .fn = fn, .arg = arg};
 	struct found f;
 	int rc = tree_find(t, g, key, &f, e);
 
@@ -127,12 +128,13 @@ int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 
 /* ---- listings ---- */
 
-static const char *text(const struct listing *l, const struct entry *x)
+static const char *tree_listing_text(const struct listing *l,
+				     const struct tree_listing_entry *x)
 {
 	return (const char *)l->names.data + x->name;
 }
 
-struct making {
+struct tree_listing_making {
 	struct tree *t;
 	struct listing *l;
 	bool is_root;
@@ -149,9 +151,9 @@ static uint64_t hash_name(const struct tree *t, const char *name)
 	return h * 0x9e3779b97f4a7c15U;
 }
 
-static bool add(void *arg, const char *name, bool is_dir)
+static bool tree_listing_add(void *arg, const char *name, bool is_dir)
 {
-	struct making *m = arg;
+	struct tree_listing_making *m = arg;
 	struct listing *l = m->l;
 	unsigned doc;
 
@@ -161,7 +163,7 @@ static bool add(void *arg, const char *name, bool is_dir)
 	/* A program that removes all of a tree meets the root's metadata first: nothing that it
 	 * removes after that is committed. */
 	doc = m->is_root ? root_doc(name) : 0;
-	l->v[l->n++] = (struct entry){
+	l->v[l->n++] = (struct tree_listing_entry){
 		.cookie = doc ? doc : (hash_name(m->t, name) >> COOKIE_SHIFT) + 1 + ROOT_DOCS,
 		.name = (uint32_t)l->names.len, /* below NAMES_MAX */
 		.is_dir = is_dir,
@@ -171,24 +173,25 @@ static bool add(void *arg, const char *name, bool is_dir)
 	return !m->full;
 }
 
-static int compare(const void *a, const void *b, void *arg)
+static int tree_listing_compare(const void *a, const void *b, void *arg)
 {
-	const struct entry *x = a, *y = b;
+	const struct tree_listing_entry *x = a, *y = b;
 
 	if (x->cookie != y->cookie)
 		return x->cookie < y->cookie ? -1 : 1;
-	return strcmp(text(arg, x), text(arg, y));
+	return strcmp(tree_listing_text(arg, x), tree_listing_text(arg, y));
 }
 
-/* order - each name once, each cookie larger than the one before. */
-static void order(struct listing *l)
+/* tree_listing_order - each name once, each cookie larger than the one before. */
+static void tree_listing_order(struct listing *l)
 {
 	size_t n = 0;
 
 	if (l->n)
-		qsort_r(l->v, l->n, sizeof(*l->v), compare, l);
+		qsort_r(l->v, l->n, sizeof(*l->v), tree_listing_compare, l);
 	for (size_t i = 0; i < l->n; i++)
-		if (!n || strcmp(text(l, &l->v[n - 1]), text(l, &l->v[i])) != 0)
+		if (!n || strcmp(tree_listing_text(l, &l->v[n - 1]),
+				 tree_listing_text(l, &l->v[i])) != 0)
 			l->v[n++] = l->v[i];
 	l->n = n;
 	for (size_t i = 1; i < n; i++)
@@ -196,7 +199,7 @@ static void order(struct listing *l)
 			l->v[i].cookie = l->v[i - 1].cookie + 1;
 }
 
-static void listing_free(struct listing *l)
+static void tree_listing_listing_free(struct listing *l)
 {
 	if (!l)
 		return;
@@ -205,9 +208,11 @@ static void listing_free(struct listing *l)
 	free(l);
 }
 
-static int make(struct tree *t, const struct node *dir, struct listing **ret, struct err *e)
+static int tree_listing_make(struct tree *t, const struct node *dir, struct listing **ret,
+			     struct err *e)
 {
-	struct making m = {.t = t, .l = alloc_array(1, sizeof(*m.l)), .is_root = !*dir->key};
+	struct tree_listing_making m = {
+		.t = t, .l = alloc_array(1, sizeof(*m.l)), .is_root = !*dir->key};
 	struct snapshot *g;
 	int rc;
 
@@ -217,22 +222,23 @@ static int make(struct tree *t, const struct node *dir, struct listing **ret, st
 	buf_init(&m.l->names, NAMES_MAX);
 	read_lock(t);
 	g = snapshots_get(t->grounds);
-	rc = tree_each(t, g, dir->key, add, &m, e);
+	rc = tree_each(t, g, dir->key, tree_listing_add, &m, e);
 	snapshot_put(t->grounds, g);
 	tree_unlock(t);
 	if (!rc && m.full)
 		rc = err_set(e, -ERANGE, "the names in '%.200s' are too many", dir->key);
 	if (rc) {
-		listing_free(m.l);
+		tree_listing_listing_free(m.l);
 		return rc;
 	}
-	order(m.l);
+	tree_listing_order(m.l);
 	*ret = m.l;
 	return 0;
 }
 
-/* keep - in the table, instead of one of the same directory or the one not used for longest. */
-static void keep(struct tree *t, struct listing *l)
+/* tree_listing_keep - in the table, instead of one of the same directory or the one not used for
+ * longest. */
+static void tree_listing_keep(struct tree *t, struct listing *l)
 {
 	struct listing *old;
 	size_t at = 0;
@@ -254,10 +260,10 @@ static void keep(struct tree *t, struct listing *l)
 	l->used = ++t->listing_clock;
 	t->listings[at] = l;
 	(void)pthread_mutex_unlock(&t->lock);
-	listing_free(old);
+	tree_listing_listing_free(old);
 }
 
-static struct listing *kept(struct tree *t, uint64_t dir)
+static struct listing *tree_listing_kept(struct tree *t, uint64_t dir)
 {
 	struct listing *l = NULL;
 
@@ -273,7 +279,7 @@ static struct listing *kept(struct tree *t, uint64_t dir)
 	return l;
 }
 
-static void let_go(struct tree *t, struct listing *l)
+static void tree_listing_let_go(struct tree *t, struct listing *l)
 {
 	bool last;
 
@@ -281,16 +287,16 @@ static void let_go(struct tree *t, struct listing *l)
 	last = --l->holders == 0;
 	(void)pthread_mutex_unlock(&t->lock);
 	if (last)
-		listing_free(l);
+		tree_listing_listing_free(l);
 }
 
 void tree_listings_free(struct tree *t)
 {
 	for (size_t i = 0; i < RW_LISTINGS; i++)
-		listing_free(t->listings[i]);
+		tree_listing_listing_free(t->listings[i]);
 }
 
-static size_t after(const struct listing *l, uint64_t cookie)
+static size_t tree_listing_after(const struct listing *l, uint64_t cookie)
 {
 	size_t low = 0, high = l->n;
 
@@ -305,11 +311,12 @@ static size_t after(const struct listing *l, uint64_t cookie)
 	return low;
 }
 
-/* id_of - what the kernel knows an entry by; of one that it does not know no id is made. */
-static uint64_t id_of(struct tree *t, const struct node *dir, const char *name)
+/* tree_listing_id_of - what the kernel knows an entry by; of one that it does not know no id is
+ * made. */
+static uint64_t tree_listing_id_of(struct tree *t, const struct node *dir, const char *name)
 {
 	char key[STORE_KEY_MAX + 1];
-	struct node *n = entry_key(dir->key, name, key) ? node_find(t, key) : NULL;
+	struct node *n = tree_listing_entry_key(dir->key, name, key) ? node_find(t, key) : NULL;
 	uint64_t id = n ? n->id : t->o.id_limit - 1;
 
 	node_put(t, n);
@@ -347,21 +354,22 @@ int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, vie
 		node_put(t, n);
 		return 0;
 	}
-	l = cookie ? kept(t, dir) : NULL;
+	l = cookie ? tree_listing_kept(t, dir) : NULL;
 	if (!l) {
 		commits_poll(t);
-		rc = make(t, n, &l, e);
+		rc = tree_listing_make(t, n, &l, e);
 		if (!rc)
-			keep(t, l);
+			tree_listing_keep(t, l);
 	}
 	read_lock(t); /* keys */
-	for (size_t i = rc ? 0 : after(l, cookie); !rc && i < l->n; i++)
-		if (!emit(arg, text(l, &l->v[i]), id_of(t, n, text(l, &l->v[i])),
+	for (size_t i = rc ? 0 : tree_listing_after(l, cookie); !rc && i < l->n; i++)
+		if (!emit(arg, tree_listing_text(l, &l->v[i]),
+			  tree_listing_id_of(t, n, tree_listing_text(l, &l->v[i])),
 			  l->v[i].is_dir, NULL, l->v[i].cookie))
 			break;
 	tree_unlock(t);
 	if (!rc)
-		let_go(t, l);
+		tree_listing_let_go(t, l);
 	node_put(t, n);
 	return rc;
 }

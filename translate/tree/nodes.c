@@ -53,8 +53,8 @@ static void link_id(struct tree *t, struct node *n)
 	*at = n;
 }
 
-/* widen - twice the heads, where there is memory. */
-static void widen(struct tree *t)
+/* nodes_widen - twice the heads, where there is memory. */
+static void nodes_widen(struct tree *t)
 {
 	size_t old = t->n_heads;
 	struct node **heads = t->by_id;
@@ -85,7 +85,7 @@ static void widen(struct tree *t)
 	free(heads);
 }
 
-static struct node *make_locked(struct tree *t, const char *key, bool is_dir)
+static struct node *nodes_make_locked(struct tree *t, const char *key, bool is_dir)
 {
 	struct node *n;
 
@@ -100,7 +100,7 @@ static struct node *make_locked(struct tree *t, const char *key, bool is_dir)
 		return NULL;
 	}
 	if (t->n_nodes >= t->n_heads)
-		widen(t);
+		nodes_widen(t);
 	n->id = t->next_id++;
 	n->hash = hash_key(t, key);
 	n->is_dir = is_dir;
@@ -119,13 +119,13 @@ int nodes_init(struct tree *t, struct err *e)
 	t->by_id = alloc_array(t->n_heads, sizeof(*t->by_id));
 	t->by_key = alloc_array(t->n_heads, sizeof(*t->by_key));
 	t->next_id = VIEW_ROOT;
-	t->top = t->by_id && t->by_key ? make_locked(t, "", true) : NULL;
+	t->top = t->by_id && t->by_key ? nodes_make_locked(t, "", true) : NULL;
 	if (t->top && t->o.name)
 		unlink_key(t, t->top); /* the key is the root's */
 	return t->top ? 0 : err_nomem(e);
 }
 
-static void free_node(struct tree *t, struct node *n)
+static void nodes_free_node(struct tree *t, struct node *n)
 {
 	work_free(t, n->work);
 	if (n->opened)
@@ -141,15 +141,15 @@ void nodes_free(struct tree *t)
 			struct node *n = t->by_id[i];
 
 			t->by_id[i] = n->id_chain;
-			free_node(t, n);
+			nodes_free_node(t, n);
 		}
 	}
 	free(t->by_id);
 	free(t->by_key);
 }
 
-/* tidy_locked - a node that nobody knows goes: returned, for the caller to free. */
-static struct node *tidy_locked(struct tree *t, struct node *n)
+/* nodes_tidy_locked - a node that nobody knows goes: returned, for the caller to free. */
+static struct node *nodes_tidy_locked(struct tree *t, struct node *n)
 {
 	struct node **at = id_head(t, n->id);
 
@@ -222,10 +222,10 @@ void node_put(struct tree *t, struct node *n)
 		return;
 	(void)pthread_mutex_lock(&t->lock);
 	n->users--;
-	dead = tidy_locked(t, n);
+	dead = nodes_tidy_locked(t, n);
 	(void)pthread_mutex_unlock(&t->lock);
 	if (dead)
-		free_node(t, dead);
+		nodes_free_node(t, dead);
 }
 
 struct node *node_find(struct tree *t, const char *key)
@@ -254,7 +254,7 @@ struct node *node_enter(struct tree *t, const char *key, bool is_dir)
 	if (n)
 		n->users++;
 	else
-		n = make_locked(t, key, is_dir);
+		n = nodes_make_locked(t, key, is_dir);
 	(void)pthread_mutex_unlock(&t->lock);
 	return n;
 }
@@ -274,11 +274,11 @@ void node_forget(struct tree *t, uint64_t id, uint64_t count)
 	n = by_id_locked(t, id);
 	if (n) {
 		n->known -= u64_min(n->known, count);
-		dead = tidy_locked(t, n);
+		dead = nodes_tidy_locked(t, n);
 	}
 	(void)pthread_mutex_unlock(&t->lock);
 	if (dead)
-		free_node(t, dead);
+		nodes_free_node(t, dead);
 }
 
 void node_detach(struct tree *t, struct node *n)

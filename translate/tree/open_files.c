@@ -8,15 +8,15 @@
 #include "base/observe/log.h"
 #include "translate/tree/tree_int.h"
 
-static struct handle *handle_of(uint64_t fh)
+static struct handle *open_files_handle_of(uint64_t fh)
 {
 	return (struct handle *)(uintptr_t)fh;
 }
 
-/* caching - what the kernel may do with a handle: keep what it has of the same content; a handle
- * that only writes needs no cache. */
-static void caching(struct tree *t, struct node *n, const struct found *f, int flags,
-		    struct view_handle *ret)
+/* open_files_caching - what the kernel may do with a handle: keep what it has of the same content;
+ * a handle that only writes needs no cache. */
+static void open_files_caching(struct tree *t, struct node *n, const struct found *f, int flags,
+			       struct view_handle *ret)
 {
 	uint64_t stamp = f->kind == FOUND_WORK ? 0 : f->stamp;
 
@@ -55,8 +55,9 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 	return 0;
 }
 
-/* empty - O_TRUNC: the content is to be nothing once something is written or the file closed. */
-static int empty(struct tree *t, struct node *n, struct err *e)
+/* open_files_empty - O_TRUNC: the content is to be nothing once something is written or the file
+ * closed. */
+static int open_files_empty(struct tree *t, struct node *n, struct err *e)
 {
 	struct work *w;
 	int rc = node_work(t, n, &w, e);
@@ -71,8 +72,8 @@ static int empty(struct tree *t, struct node *n, struct err *e)
 	return rc;
 }
 
-static int open_locked(struct tree *t, struct node *n, int flags, struct view_handle *ret,
-		       struct err *e)
+static int open_files_open_locked(struct tree *t, struct node *n, int flags,
+				  struct view_handle *ret, struct err *e)
 {
 	struct snapshot *g = snapshots_get(t->grounds);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
@@ -86,9 +87,9 @@ static int open_locked(struct tree *t, struct node *n, int flags, struct view_ha
 		return rc;
 	rc = handle_make(t, n, flags, ret, e);
 	if (!rc && writes && (flags & O_TRUNC))
-		rc = empty(t, n, e);
+		rc = open_files_empty(t, n, e);
 	if (!rc)
-		caching(t, n, &f, flags, ret);
+		open_files_caching(t, n, &f, flags, ret);
 	if (!rc && (flags & O_ACCMODE) != O_WRONLY)
 		node_opened(t, n);
 	return rc;
@@ -113,7 +114,7 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 	else if (n->gone)
 		rc = handle_make(t, n, flags, ret, e);
 	else
-		rc = open_locked(t, n, flags, ret, e);
+		rc = open_files_open_locked(t, n, flags, ret, e);
 	tree_unlock(t);
 	if (rc && ret->fh) {
 		tree_write_ops.release(v, id, ret->fh);
@@ -125,8 +126,8 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 
 /* ---- reading ---- */
 
-static int read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *out, size_t len,
-		       size_t *ret, struct err *e)
+static int open_files_read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *out,
+				  size_t len, size_t *ret, struct err *e)
 {
 	struct snapshot *g;
 	struct found f;
@@ -156,15 +157,15 @@ static int read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *ou
 	return rc;
 }
 
-static int read_node(struct tree *t, struct node *n, uint64_t off, size_t len, uint8_t *room,
-		     struct span *ret, struct err *e)
+static int open_files_read_node(struct tree *t, struct node *n, uint64_t off, size_t len,
+				uint8_t *room, struct span *ret, struct err *e)
 {
 	size_t got = 0;
 	int rc;
 
 	commits_poll(t);
 	read_lock(t);
-	rc = read_locked(t, n, off, room, len, &got, e);
+	rc = open_files_read_locked(t, n, off, room, len, &got, e);
 	tree_unlock(t);
 	if (!rc)
 		*ret = (struct span){.mem = got ? room : NULL, .fd = -1, .len = got};
@@ -180,17 +181,18 @@ int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t 
 
 	if (rc)
 		return rc;
-	rc = read_node(t, n, off, len, room, ret, e);
+	rc = open_files_read_node(t, n, off, len, room, ret, e);
 	node_put(t, n);
 	return rc;
 }
 
-static int op_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
-		   uint8_t *room, struct span *ret, struct err *e)
+static int open_files_op_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off,
+			      size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	if (!fh)
 		return tree_read_id(v, id, off, len, room, ret, e);
-	return read_node(tree_of(v), handle_of(fh)->node, off, len, room, ret, e);
+	return open_files_read_node(tree_of(v), open_files_handle_of(fh)->node, off, len, room,
+				    ret, e);
 }
 
 /* ---- writing ---- */
@@ -215,11 +217,11 @@ static int write_work(struct tree *t, struct handle *h, struct work *w, uint64_t
 	return 0;
 }
 
-static int op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
-		    size_t len, struct err *e)
+static int open_files_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off,
+			       const uint8_t *data, size_t len, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct handle *h = handle_of(fh);
+	struct handle *h = open_files_handle_of(fh);
 	int rc;
 
 	(void)id;
@@ -256,9 +258,9 @@ static int check_content(struct tree *t, struct node *n, struct work *w, struct 
 	return rc;
 }
 
-/* confirm - what a work holds becomes the file's content for everybody; when it is refused, the
- * file has the content that it had. Under the tree's lock. */
-static int confirm(struct tree *t, struct node *n, struct work *w, struct err *e)
+/* open_files_confirm - what a work holds becomes the file's content for everybody; when it is
+ * refused, the file has the content that it had. Under the tree's lock. */
+static int open_files_confirm(struct tree *t, struct node *n, struct work *w, struct err *e)
 {
 	int rc = check_content(t, n, w, e);
 
@@ -295,16 +297,16 @@ static int flush_node(struct tree *t, struct node *n, bool cut, bool last, struc
 		else
 			rc = 0;
 	} else if (!n->gone && (w->dirty || (cut && w->cut))) {
-		rc = confirm(t, n, w, e);
+		rc = open_files_confirm(t, n, w, e);
 	}
 	(void)pthread_mutex_unlock(&w->lock);
 	tree_unlock(t);
 	return rc;
 }
 
-static int op_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
+static int open_files_op_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 {
-	struct handle *h = handle_of(fh);
+	struct handle *h = open_files_handle_of(fh);
 
 	(void)id;
 	if (!h || !h->writes || !atomic_exchange(&h->wrote, false))
@@ -312,10 +314,11 @@ static int op_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 	return flush_node(tree_of(v), h->node, false, false, e);
 }
 
-static int op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e)
+static int open_files_op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only,
+			       struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct handle *h = handle_of(fh);
+	struct handle *h = open_files_handle_of(fh);
 	int rc = 0;
 
 	(void)id;
@@ -327,9 +330,9 @@ static int op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, st
 	return rc ? rc : stage_sync(t->stage, e);
 }
 
-/* op_fsyncdir - what is in the dataset then need not be on the disk twice: only what is staged
- * afterwards, because a commit left it or failed. */
-static int op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
+/* open_files_op_fsyncdir - what is in the dataset then need not be on the disk twice: only what is
+ * staged afterwards, because a commit left it or failed. */
+static int open_files_op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 {
 	struct tree *t = tree_of(v);
 	struct err other = ERR_INIT;
@@ -383,10 +386,10 @@ static void last_writer(struct tree *t, struct node *n)
 	tree_unlock(t);
 }
 
-static void op_release(struct view *v, uint64_t id, uint64_t fh)
+static void open_files_op_release(struct view *v, uint64_t id, uint64_t fh)
 {
 	struct tree *t = tree_of(v);
-	struct handle *h = handle_of(fh);
+	struct handle *h = open_files_handle_of(fh);
 	bool last = false;
 
 	(void)id;
@@ -445,8 +448,9 @@ void keep_undo(struct tree *t, struct node *n)
 
 /* ---- attributes ---- */
 
-/* resize - of a file that nobody has open for writing the new content is confirmed at once. */
-static int resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
+/* open_files_resize - of a file that nobody has open for writing the new content is confirmed at
+ * once. */
+static int open_files_resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
 {
 	struct view_handle vh = {0};
 	struct handle *h;
@@ -459,7 +463,7 @@ static int resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
 		tree_unlock(t);
 		return rc;
 	}
-	h = handle_of(vh.fh);
+	h = open_files_handle_of(vh.fh);
 	w = n->work;
 	(void)pthread_mutex_lock(&w->lock);
 	if (size == 0 && !w->loaded && !n->gone)
@@ -474,8 +478,8 @@ static int resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
 	tree_unlock(t);
 	atomic_store(&h->wrote, rc == 0);
 	if (!rc && w->writers == 1)
-		rc = op_flush(&t->base, n->id, vh.fh, e);
-	op_release(&t->base, n->id, vh.fh);
+		rc = open_files_op_flush(&t->base, n->id, vh.fh, e);
+	open_files_op_release(&t->base, n->id, vh.fh);
 	return rc;
 }
 
@@ -487,9 +491,9 @@ static int setattr_node(struct tree *t, struct node *n, uint64_t fh, const struc
 	if (set->size_set && n->is_dir)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	else if (set->size_set)
-		rc = resize(t, n, set->size, e);
-	if (!rc && set->size_set && fh && handle_of(fh)->writes)
-		atomic_store(&handle_of(fh)->wrote, true);
+		rc = open_files_resize(t, n, set->size, e);
+	if (!rc && set->size_set && fh && open_files_handle_of(fh)->writes)
+		atomic_store(&open_files_handle_of(fh)->wrote, true);
 	if (!rc && set->mode_set) {
 		(void)pthread_mutex_lock(&t->lock);
 		n->mode = set->mode & 0777;
@@ -498,8 +502,9 @@ static int setattr_node(struct tree *t, struct node *n, uint64_t fh, const struc
 	return rc;
 }
 
-static int op_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
-		      struct view_attr *ret, struct err *e)
+static int open_files_op_setattr(struct view *v, uint64_t id, uint64_t fh,
+				 const struct view_set *set, struct view_attr *ret,
+				 struct err *e)
 {
 	struct tree *t = tree_of(v);
 	struct node *n;
@@ -522,13 +527,13 @@ static int op_finish(struct view *v, bool last, struct err *e)
 const struct view_write_ops tree_write_ops = {
 	.open = tree_open,
 	.create = tree_create,
-	.read = op_read,
-	.write = op_write,
-	.flush = op_flush,
-	.fsync = op_fsync,
-	.fsyncdir = op_fsyncdir,
-	.release = op_release,
-	.setattr = op_setattr,
+	.read = open_files_op_read,
+	.write = open_files_op_write,
+	.flush = open_files_op_flush,
+	.fsync = open_files_op_fsync,
+	.fsyncdir = open_files_op_fsyncdir,
+	.release = open_files_op_release,
+	.setattr = open_files_op_setattr,
 	.mkdir = tree_mkdir,
 	.unlink = tree_unlink,
 	.rmdir = tree_rmdir,

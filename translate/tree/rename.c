@@ -7,8 +7,9 @@
 
 #include "translate/tree/tree_int.h"
 
-/* place - an entry of a directory, as an operation finds it. The tree is locked for writing. */
-struct place {
+/* rename_place - an entry of a directory, as an operation finds it. The tree is locked for
+ * writing. */
+struct rename_place {
 	struct tree *t;
 	struct snapshot *g;
 	struct node *dir;
@@ -16,7 +17,7 @@ struct place {
 	struct found f;
 };
 
-static void leave(struct place *p)
+static void rename_leave(struct rename_place *p)
 {
 	if (p->g)
 		snapshot_put(p->t->grounds, p->g);
@@ -24,13 +25,13 @@ static void leave(struct place *p)
 	node_put(p->t, p->dir);
 }
 
-/* enter - on failure nothing is locked. room: something is going to be staged. */
-static int enter(struct place *p, struct view *v, uint64_t dir, const char *name, size_t len,
-		 bool room, struct err *e)
+/* rename_enter - on failure nothing is locked. room: something is going to be staged. */
+static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, const char *name,
+			size_t len, bool room, struct err *e)
 {
 	int rc;
 
-	*p = (struct place){.t = tree_of(v)};
+	*p = (struct rename_place){.t = tree_of(v)};
 	rc = node_get(p->t, dir, &p->dir, e);
 	if (!rc && room)
 		rc = commits_room(p->t, e);
@@ -53,19 +54,20 @@ static int enter(struct place *p, struct view *v, uint64_t dir, const char *name
 		rc = tree_find(p->t, p->g, p->key, &p->f, e);
 	}
 	if (rc)
-		leave(p);
+		rename_leave(p);
 	return rc;
 }
 
-/* show - give the kernel the node of an entry that was found. */
-static void show(struct place *p, struct node *n, struct view_attr *ret)
+/* rename_show - give the kernel the node of an entry that was found. */
+static void rename_show(struct rename_place *p, struct node *n, struct view_attr *ret)
 {
 	tree_attr(p->t, p->g, n, &p->f, ret);
 	node_known(p->t, n);
 }
 
-/* shown - the same for one that was just made. */
-static int shown(struct place *p, struct node *n, struct view_attr *ret, struct err *e)
+/* rename_shown - the same for one that was just made. */
+static int rename_shown(struct rename_place *p, struct node *n, struct view_attr *ret,
+			struct err *e)
 {
 	int rc = tree_find(p->t, p->g, n->key, &p->f, e);
 
@@ -73,14 +75,14 @@ static int shown(struct place *p, struct node *n, struct view_attr *ret, struct 
 		return rc;
 	if (p->f.kind == FOUND_NOTHING) /* created, and nothing written */
 		p->f.kind = n->is_dir ? FOUND_DIR : FOUND_WORK;
-	show(p, n, ret);
+	rename_show(p, n, ret);
 	return 0;
 }
 
 /* ---- making ---- */
 
 /* begin_file - a node for a file that is nowhere yet. */
-static int begin_file(struct place *p, struct node **ret, struct err *e)
+static int begin_file(struct rename_place *p, struct node **ret, struct err *e)
 {
 	struct node *n = node_enter(p->t, p->key, false);
 	struct work *w;
@@ -106,8 +108,8 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 {
 	struct view_handle vh = {0};
 	struct node *n = NULL;
-	struct place p;
-	int rc = enter(&p, v, dir, name, len, true, e);
+	struct rename_place p;
+	int rc = rename_enter(&p, v, dir, name, len, true, e);
 
 	(void)mode;
 	*ret = vh;
@@ -120,10 +122,10 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 			rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
 		n = rc ? NULL : node_enter(p.t, p.key, false);
 		if (n)
-			show(&p, n, ret_attr);
+			rename_show(&p, n, ret_attr);
 		else if (!rc)
 			rc = err_nomem(e);
-		leave(&p);
+		rename_leave(&p);
 		if (!rc)
 			rc = tree_open(v, n->id, flags, ret, e);
 		if (!rc && (flags & O_TRUNC))
@@ -137,10 +139,10 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 	if (!rc)
 		rc = handle_make(p.t, n, flags | O_WRONLY, &vh, e);
 	if (!rc)
-		rc = shown(&p, n, ret_attr, e);
+		rc = rename_shown(&p, n, ret_attr, e);
 	if (rc && n)
 		node_detach(p.t, n);
-	leave(&p);
+	rename_leave(&p);
 	if (rc && vh.fh)
 		tree_write_ops.release(v, n->id, vh.fh);
 	node_put(p.t, n);
@@ -154,13 +156,13 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 	       struct view_attr *ret, struct err *e)
 {
 	struct node *n = NULL;
-	struct place p;
+	struct rename_place p;
 	int rc;
 
 	(void)mode;
 	if (tree_of(v)->o.name && dir == VIEW_ROOT)
 		return root_mkdir(tree_of(v), name, len, ret, e);
-	rc = enter(&p, v, dir, name, len, true, e);
+	rc = rename_enter(&p, v, dir, name, len, true, e);
 	if (rc)
 		return rc;
 	if (p.f.kind != FOUND_NOTHING)
@@ -169,9 +171,9 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 		rc = stage_mkdir(p.t->stage, p.key, e);
 	if (!rc) {
 		n = node_enter(p.t, p.key, true);
-		rc = n ? shown(&p, n, ret, e) : err_nomem(e);
+		rc = n ? rename_shown(&p, n, ret, e) : err_nomem(e);
 	}
-	leave(&p);
+	rename_leave(&p);
 	node_put(p.t, n);
 	if (!rc)
 		commits_note(p.t);
@@ -181,7 +183,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 /* ---- removing ---- */
 
 /* remove_key - the entry of a place: who has it open keeps it. */
-static int remove_key(struct place *p, struct err *e)
+static int remove_key(struct rename_place *p, struct err *e)
 {
 	struct node *n = node_find(p->t, p->key);
 	int rc = n ? keep_open(p->t, n, e) : 0;
@@ -202,8 +204,8 @@ static int remove_key(struct place *p, struct err *e)
 
 int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
 {
-	struct place p;
-	int rc = enter(&p, v, dir, name, len, false, e);
+	struct rename_place p;
+	int rc = rename_enter(&p, v, dir, name, len, false, e);
 
 	if (rc)
 		return rc;
@@ -213,13 +215,13 @@ int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, stru
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
 	else
 		rc = remove_key(&p, e);
-	leave(&p);
+	rename_leave(&p);
 	if (!rc)
 		commits_note(p.t);
 	return rc;
 }
 
-static bool any_entry(void *arg, const char *name, bool is_dir)
+static bool rename_any_entry(void *arg, const char *name, bool is_dir)
 {
 	(void)name;
 	(void)is_dir;
@@ -227,11 +229,11 @@ static bool any_entry(void *arg, const char *name, bool is_dir)
 	return false;
 }
 
-/* is_empty - of a directory: 0, -ENOTEMPTY. */
-static int is_empty(struct place *p, struct err *e)
+/* rename_is_empty - of a directory: 0, -ENOTEMPTY. */
+static int rename_is_empty(struct rename_place *p, struct err *e)
 {
 	bool any = false;
-	int rc = tree_each(p->t, p->g, p->key, any_entry, &any, e);
+	int rc = tree_each(p->t, p->g, p->key, rename_any_entry, &any, e);
 
 	if (!rc && any)
 		rc = err_set(e, -ENOTEMPTY, "'%.200s' is not empty", p->key);
@@ -240,12 +242,12 @@ static int is_empty(struct place *p, struct err *e)
 
 int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
 {
-	struct place p;
+	struct rename_place p;
 	int rc;
 
 	if (tree_of(v)->o.name && dir == VIEW_ROOT)
 		return root_rmdir(tree_of(v), name, len, e);
-	rc = enter(&p, v, dir, name, len, false, e);
+	rc = rename_enter(&p, v, dir, name, len, false, e);
 	if (rc)
 		return rc;
 	if (p.f.kind == FOUND_NOTHING)
@@ -253,10 +255,10 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 	else if (p.f.kind != FOUND_DIR)
 		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", p.key);
 	else
-		rc = is_empty(&p, e);
+		rc = rename_is_empty(&p, e);
 	if (!rc)
 		rc = remove_key(&p, e);
-	leave(&p);
+	rename_leave(&p);
 	if (!rc)
 		commits_note(p.t);
 	return rc;
@@ -264,9 +266,9 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 
 /* ---- renaming ---- */
 
-/* settle - the same with the work of a node. */
-static int settle(struct tree *t, const struct snapshot *g, struct work *w, const char *key,
-		  const char *to, bool stays, struct err *e)
+/* rename_settle - the same with the work of a node. */
+static int rename_settle(struct tree *t, const struct snapshot *g, struct work *w,
+			 const char *key, const char *to, bool stays, struct err *e)
 {
 	bool pending = w->dirty || w->cut;
 	int rc = pending && stays ? check_work(t, g, key, w, e) : 0;
@@ -291,7 +293,7 @@ int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const
 		rc = check_moved(t, g, to, key, NULL, stays, e);
 	} else {
 		(void)pthread_mutex_lock(&w->lock);
-		rc = settle(t, g, w, key, to, stays, e);
+		rc = rename_settle(t, g, w, key, to, stays, e);
 		(void)pthread_mutex_unlock(&w->lock);
 		if (!rc)
 			node_fresh(t, n, false);
@@ -326,7 +328,7 @@ int copy_base(struct tree *t, const struct snapshot *g, const char *from, const 
 	return rc;
 }
 
-static int move_file(struct place *p, const char *to, struct err *e)
+static int move_file(struct rename_place *p, const char *to, struct err *e)
 {
 	struct stage_entry x;
 	struct found base;
@@ -346,7 +348,7 @@ static int move_file(struct place *p, const char *to, struct err *e)
 
 /* ---- another name ---- */
 
-static int link_file(struct place *p, const struct node *n, struct err *e)
+static int link_file(struct rename_place *p, const struct node *n, struct err *e)
 {
 	struct tree *t = p->t;
 	struct stage_entry x;
@@ -369,12 +371,12 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 {
 	struct tree *t = tree_of(v);
 	struct node *n, *to = NULL;
-	struct place p;
+	struct rename_place p;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)
 		return rc;
-	rc = enter(&p, v, dir, name, len, true, e);
+	rc = rename_enter(&p, v, dir, name, len, true, e);
 	if (rc) {
 		node_put(t, n);
 		return rc;
@@ -389,9 +391,9 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 		rc = link_file(&p, n, e);
 	if (!rc) {
 		to = node_enter(t, p.key, false);
-		rc = to ? shown(&p, to, ret, e) : err_nomem(e);
+		rc = to ? rename_shown(&p, to, ret, e) : err_nomem(e);
 	}
-	leave(&p);
+	rename_leave(&p);
 	node_put(t, to);
 	node_put(t, n);
 	if (!rc)
@@ -399,7 +401,7 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 	return rc;
 }
 
-static int rename_file(struct place *p, const char *to, struct err *e)
+static int rename_file(struct rename_place *p, const char *to, struct err *e)
 {
 	struct node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
 	int rc = tree_settle(p->t, p->g, p->key, to, false, e);
@@ -421,11 +423,11 @@ static int rename_file(struct place *p, const char *to, struct err *e)
 	return rc;
 }
 
-/* fits - whether what is at `to` can be replaced. */
-static int fits(struct place *p, const char *to, const struct found *old, unsigned flags,
-		struct err *e)
+/* rename_fits - whether what is at `to` can be replaced. */
+static int rename_fits(struct rename_place *p, const char *to, const struct found *old,
+		       unsigned flags, struct err *e)
 {
-	struct place at;
+	struct rename_place at;
 
 	if (old->kind == FOUND_NOTHING)
 		return 0;
@@ -437,9 +439,9 @@ static int fits(struct place *p, const char *to, const struct found *old, unsign
 		return err_set(e, -ENOTDIR, "'%.200s' is no directory", to);
 	if (old->kind != FOUND_DIR)
 		return 0;
-	at = (struct place){.t = p->t, .g = p->g};
+	at = (struct rename_place){.t = p->t, .g = p->g};
 	memcpy(at.key, to, strlen(to) + 1);
-	return is_empty(&at, e);
+	return rename_is_empty(&at, e);
 }
 
 static bool within(const char *dir, const char *key)
@@ -449,8 +451,8 @@ static bool within(const char *dir, const char *key)
 	return strncmp(dir, key, n) == 0 && key[n] == '/';
 }
 
-static int rename_to(struct place *p, const struct node *to_dir, const char *name, size_t len,
-		     unsigned flags, struct err *e)
+static int rename_to(struct rename_place *p, const struct node *to_dir, const char *name,
+		     size_t len, unsigned flags, struct err *e)
 {
 	char to[STORE_KEY_MAX + 1];
 	struct found old = {0};
@@ -470,7 +472,7 @@ static int rename_to(struct place *p, const struct node *to_dir, const char *nam
 	if (!rc)
 		rc = tree_find(p->t, p->g, to, &old, e);
 	if (!rc)
-		rc = fits(p, to, &old, flags, e);
+		rc = rename_fits(p, to, &old, flags, e);
 	if (!rc && within(p->key, to))
 		rc = err_set(e, -EINVAL, "'%.200s' is below '%.150s'", to, p->key);
 	if (rc)
@@ -483,7 +485,7 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 		const char *to_name, size_t to_len, unsigned flags, struct err *e)
 {
 	struct node *to;
-	struct place p;
+	struct rename_place p;
 	int rc;
 
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
@@ -491,10 +493,10 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 	rc = node_dir(tree_of(v), to_dir, &to, e);
 	if (rc)
 		return rc;
-	rc = enter(&p, v, dir, name, len, true, e);
+	rc = rename_enter(&p, v, dir, name, len, true, e);
 	if (!rc) {
 		rc = rename_to(&p, to, to_name, to_len, flags, e);
-		leave(&p);
+		rename_leave(&p);
 		if (!rc)
 			commits_note(tree_of(v));
 	}
@@ -512,7 +514,7 @@ struct below {
 	bool full;
 };
 
-static bool gather(void *arg, const char *name, bool is_dir)
+static bool rename_gather(void *arg, const char *name, bool is_dir)
 {
 	struct below *b = arg;
 	char key[STORE_KEY_MAX + 1];
@@ -526,7 +528,8 @@ static bool gather(void *arg, const char *name, bool is_dir)
 	return !b->full;
 }
 
-static int join(const char *dir, const char *rest, char out[STORE_KEY_MAX + 1], struct err *e)
+static int rename_join(const char *dir, const char *rest, char out[STORE_KEY_MAX + 1],
+		       struct err *e)
 {
 	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", dir, *rest ? "/" : "", rest);
 
@@ -549,9 +552,9 @@ static int all_below(struct tree *t, const struct snapshot *g, const char *key, 
 
 		b->dir = at;
 		if (b->names.data[at] == 'd') {
-			rc = join(key, (const char *)b->names.data + at + 1, dir, e);
+			rc = rename_join(key, (const char *)b->names.data + at + 1, dir, e);
 			if (!rc)
-				rc = tree_each(t, g, dir, gather, b, e);
+				rc = tree_each(t, g, dir, rename_gather, b, e);
 		}
 		at += len + 1;
 	}
@@ -560,9 +563,9 @@ static int all_below(struct tree *t, const struct snapshot *g, const char *key, 
 	return rc;
 }
 
-/* described - whether a directory says itself what is in it, so that all that is below it means
- * under the new name what it means under the old one. */
-static bool described(const struct below *b)
+/* rename_described - whether a directory says itself what is in it, so that all that is below it
+ * means under the new name what it means under the old one. */
+static bool rename_described(const struct below *b)
 {
 	static const char *const docs[] = {".zgroup", ".zarray", "zarr.json"};
 
@@ -611,9 +614,9 @@ static int move_all(const struct move *m, const struct below *b, const char *fro
 	for (size_t at = 0; !rc && at < b->names.len;) {
 		const char *text = (const char *)b->names.data + at;
 
-		rc = join(from, text + 1, was, e);
+		rc = rename_join(from, text + 1, was, e);
 		if (!rc)
-			rc = join(to, text + 1, is, e);
+			rc = rename_join(to, text + 1, is, e);
 		if (!rc)
 			rc = *text == 'd' ? stage_mkdir(m->t->stage, is, e)
 					  : move_file_below(m, was, is, e);
@@ -640,7 +643,7 @@ static int rename_nodes(struct tree *t, const char *from, const char *to, struct
 		return rc;
 	for (size_t i = 0; i < count; i++) {
 		if (!rc)
-			rc = join(to, v[i]->key + strlen(from) + 1, key, e);
+			rc = rename_join(to, v[i]->key + strlen(from) + 1, key, e);
 		if (!rc)
 			rc = node_rename(t, v[i], key, e);
 		node_put(t, v[i]);
@@ -658,7 +661,7 @@ int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const
 
 	buf_init(&b.names, (size_t)1 << 30);
 	rc = all_below(t, g, from, &b, e);
-	m.alias = !t->o.whole && described(&b);
+	m.alias = !t->o.whole && rename_described(&b);
 	if (!rc) {
 		rc = move_all(&m, &b, from, to, e);
 		/* of what did not get there whole nothing stays; when this fails, too, the new

@@ -60,7 +60,8 @@ static int remembered(struct tree *t, struct node *n, const struct snapshot *g,
 	return known;
 }
 
-static void remember(struct tree *t, struct node *n, const struct snapshot *g, uint64_t id)
+static void resolve_remember(struct tree *t, struct node *n, const struct snapshot *g,
+			     uint64_t id)
 {
 	(void)pthread_mutex_lock(&t->lock);
 	n->ground = g->number + 1;
@@ -86,13 +87,13 @@ static int dir_id(struct tree *t, const struct snapshot *g, const char *key, uin
 	if (!rc)
 		*ret = a.id;
 	if (n && (!rc || rc == -ENOENT))
-		remember(t, n, g, rc ? 0 : a.id);
+		resolve_remember(t, n, g, rc ? 0 : a.id);
 	node_put(t, n);
 	return rc;
 }
 
-static int in_dataset(struct tree *t, const struct snapshot *g, const char *key,
-		      struct view_attr *ret, struct err *e)
+static int resolve_in_dataset(struct tree *t, const struct snapshot *g, const char *key,
+			      struct view_attr *ret, struct err *e)
 {
 	const char *slash = strrchr(key, '/');
 	char dir[STORE_KEY_MAX + 1] = "";
@@ -123,7 +124,7 @@ static int find_base(struct tree *t, const struct snapshot *g, const char *key,
 		     struct found *ret, struct err *e)
 {
 	struct view_attr a = {0};
-	int rc = in_dataset(t, g, key, &a, e);
+	int rc = resolve_in_dataset(t, g, key, &a, e);
 
 	if (rc == -ENOENT)
 		return 0;
@@ -290,8 +291,8 @@ int tree_read(struct tree *t, const struct snapshot *g, const char *key, const s
 	return rc;
 }
 
-static int load_all(struct tree *t, const struct snapshot *g, const char *key,
-		    const struct found *f, struct work *w, struct err *e)
+static int resolve_load_all(struct tree *t, const struct snapshot *g, const char *key,
+			    const struct found *f, struct work *w, struct err *e)
 {
 	size_t room = (size_t)u64_min(f->size, (uint64_t)1 << 20), n;
 	auto_free uint8_t *piece = alloc_array(1, room);
@@ -327,7 +328,7 @@ int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
 	if (!rc && f.kind == FOUND_DIR)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (!rc && f.kind != FOUND_NOTHING)
-		rc = load_all(t, g, n->key, &f, w, e);
+		rc = resolve_load_all(t, g, n->key, &f, w, e);
 	snapshot_put(t->grounds, g);
 	if (rc)
 		work_drop(t, w);

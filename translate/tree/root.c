@@ -130,7 +130,7 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 	return rc;
 }
 
-static bool any_entry(void *arg, const char *name, bool is_dir)
+static bool tree_root_any_entry(void *arg, const char *name, bool is_dir)
 {
 	(void)name;
 	(void)is_dir;
@@ -150,7 +150,7 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 		rc = err_set(e, -ENOENT, "no '%.*s'", (int)u64_min(len, 200), name);
 	if (!rc) {
 		g = snapshots_get(t->grounds);
-		rc = tree_each(t, g, "", any_entry, &any, e);
+		rc = tree_each(t, g, "", tree_root_any_entry, &any, e);
 		snapshot_put(t->grounds, g);
 	}
 	if (!rc && any)

@@ -54,9 +54,10 @@ int tree_content(struct tree *t, const struct snapshot *g, const char *key,
 	return rc;
 }
 
-/* has - 1: that is what the pin has; 0: it is something else; -errno: it cannot be read. */
-static int has(struct tree *t, const struct snapshot *g, const struct pin *p,
-	       const struct found *f)
+/* shown_documents_has - 1: that is what the pin has; 0: it is something else; -errno: it cannot be
+ * read. */
+static int shown_documents_has(struct tree *t, const struct snapshot *g, const struct pin *p,
+			       const struct found *f)
 {
 	auto_free uint8_t *data = NULL;
 	int rc = f->size == p->len ? tree_content(t, g, p->key, f, &data, NULL) : 1;
@@ -73,7 +74,7 @@ static int is_staged(struct tree *t, const struct pin *p)
 
 	stage_find(t->stage, p->key, &f.x, NULL);
 	f.size = f.x.len;
-	return f.x.kind == STAGE_DATA ? has(t, NULL, p, &f) : 0;
+	return f.x.kind == STAGE_DATA ? shown_documents_has(t, NULL, p, &f) : 0;
 }
 
 bool pins_have(struct tree *t, const char *key)
@@ -84,9 +85,10 @@ bool pins_have(struct tree *t, const char *key)
 	return false;
 }
 
-/* keep_old - pins of earlier commits, which go on unless they say what the dataset says. One that
- * cannot be read just now goes on as well: to forget it would make the array longer. */
-static int keep_old(struct left *l, struct err *e)
+/* shown_documents_keep_old - pins of earlier commits, which go on unless they say what the dataset
+ * says. One that cannot be read just now goes on as well: to forget it would make the array
+ * longer. */
+static int shown_documents_keep_old(struct left *l, struct err *e)
 {
 	struct tree *t = l->t;
 	size_t n = 0;
@@ -99,7 +101,8 @@ static int keep_old(struct left *l, struct err *e)
 
 		if (keep && !rc)
 			rc = tree_base(t, l->g, p->key, &f, e);
-		if (keep && !rc && f.kind == FOUND_BASE && has(t, l->g, p, &f) == 1)
+		if (keep && !rc && f.kind == FOUND_BASE &&
+		    shown_documents_has(t, l->g, p, &f) == 1)
 			keep = false;
 		if (keep && !rc)
 			rc = left_add(l, p->key, e);
@@ -112,8 +115,9 @@ static int keep_old(struct left *l, struct err *e)
 	return rc;
 }
 
-/* pin - a key, as `old` has it. What is staged is not of the dataset's making. */
-static int pin(struct tree *t, const struct snapshot *old, const char *key, struct err *e)
+/* shown_documents_pin - a key, as `old` has it. What is staged is not of the dataset's making. */
+static int shown_documents_pin(struct tree *t, const struct snapshot *old, const char *key,
+			       struct err *e)
 {
 	struct pin p = {.key = NULL};
 	struct stage_entry x;
@@ -148,8 +152,9 @@ static bool grown(const struct ds_array *old, const struct ds_array *now)
 	return false;
 }
 
-/* path_of - with its NUL, in b; NULL: memory was short. */
-static const char *path_of(const struct dataset *ds, uint32_t array, struct buf *b)
+/* shown_documents_path_of - with its NUL, in b; NULL: memory was short. */
+static const char *shown_documents_path_of(const struct dataset *ds, uint32_t array,
+					   struct buf *b)
 {
 	buf_clear(b);
 	ds_array_path(ds, array, b);
@@ -165,7 +170,7 @@ static int now_of(const struct dataset *now, uint32_t i, const char *path, struc
 	*ret = NULL;
 	for (uint32_t k = 0; k < now->n_arrays && !*ret; k++) {
 		uint32_t at = (i + k) % now->n_arrays;
-		const char *p = path_of(now, at, room);
+		const char *p = shown_documents_path_of(now, at, room);
 
 		if (!p)
 			return err_nomem(e);
@@ -179,7 +184,7 @@ static int now_of(const struct dataset *now, uint32_t i, const char *path, struc
 static int pin_one(struct tree *t, const struct snapshot *old, const struct snapshot *now,
 		   uint32_t i, struct buf room[2], struct err *e)
 {
-	const char *path = path_of(&old->source->ds, i, &room[0]);
+	const char *path = shown_documents_path_of(&old->source->ds, i, &room[0]);
 	const struct ds_array *is = NULL;
 	char key[STORE_KEY_MAX + 1];
 	int rc = path ? now_of(&now->source->ds, i, path, &room[1], &is, e) : err_nomem(e);
@@ -188,7 +193,7 @@ static int pin_one(struct tree *t, const struct snapshot *old, const struct snap
 		return rc;
 	for (size_t d = 0; !rc && d < ARRAY_LEN(docs); d++)
 		if (snprintf(key, sizeof(key), "%s%s", path + 1, docs[d]) < (int)sizeof(key))
-			rc = pin(t, old, key, e);
+			rc = shown_documents_pin(t, old, key, e);
 	return rc;
 }
 
@@ -196,7 +201,7 @@ int pins_keep(struct left *l, const struct snapshot *old, struct err *e)
 {
 	const struct snapshot *now = l->g;
 	struct buf room[2];
-	int rc = keep_old(l, e);
+	int rc = shown_documents_keep_old(l, e);
 
 	if (rc || !old->source || !now->source || old == now)
 		return rc;

@@ -22,8 +22,8 @@ struct asked {
 	int64_t listed_ms; /* 0: never */
 };
 
-/* known - a key in one version. */
-struct known {
+/* store_view_known - a key in one version. */
+struct store_view_known {
 	char *key;   /* owned */
 	size_t next; /* of the same hash, plus one */
 	uint64_t version, size;
@@ -38,18 +38,19 @@ struct keys_view {
 	uint32_t list_ms;
 	pthread_mutex_t lock;
 	struct asked root;   /* lock */
-	struct known *known; /* lock, as what follows; the number of one is its id less FIRST */
+	struct store_view_known
+		*known; /* lock, as what follows; the number of one is its id less FIRST */
 	size_t n, cap;
 	size_t *heads; /* numbers plus one */
 	size_t n_heads;
 };
 
-static struct keys_view *of(struct view *v)
+static struct keys_view *store_view_of(struct view *v)
 {
 	return CONTAINER_OF(v, struct keys_view, base);
 }
 
-static size_t hash_of(const char *key)
+static size_t store_view_hash_of(const char *key)
 {
 	uint64_t h = str_hash(key, strlen(key));
 
@@ -66,7 +67,7 @@ static int rehash(struct keys_view *v)
 	if (!heads)
 		return -ENOMEM;
 	for (size_t i = 0; i < v->n; i++) {
-		size_t *head = &heads[hash_of(v->known[i].key) & (n - 1)];
+		size_t *head = &heads[store_view_hash_of(v->known[i].key) & (n - 1)];
 
 		v->known[i].next = *head;
 		*head = i + 1;
@@ -77,10 +78,10 @@ static int rehash(struct keys_view *v)
 	return 0;
 }
 
-/* find - the latest of a key; NULL. */
-static struct known *find(struct keys_view *v, const char *key)
+/* store_view_find - the latest of a key; NULL. */
+static struct store_view_known *store_view_find(struct keys_view *v, const char *key)
 {
-	size_t i = v->n_heads ? v->heads[hash_of(key) & (v->n_heads - 1)] : 0;
+	size_t i = v->n_heads ? v->heads[store_view_hash_of(key) & (v->n_heads - 1)] : 0;
 
 	for (; i; i = v->known[i - 1].next)
 		if (strcmp(v->known[i - 1].key, key) == 0)
@@ -88,11 +89,11 @@ static struct known *find(struct keys_view *v, const char *key)
 	return NULL;
 }
 
-/* enter - *ret: the id of what a key is. */
-static int enter(struct keys_view *v, const char *key, const struct store_stat *st,
-		 uint64_t *ret, struct err *e)
+/* store_view_enter - *ret: the id of what a key is. */
+static int store_view_enter(struct keys_view *v, const char *key, const struct store_stat *st,
+			    uint64_t *ret, struct err *e)
 {
-	struct known *k = find(v, key);
+	struct store_view_known *k = store_view_find(v, key);
 	size_t *head;
 	char *copy;
 
@@ -107,35 +108,36 @@ static int enter(struct keys_view *v, const char *key, const struct store_stat *
 		free(copy);
 		return err_nomem(e);
 	}
-	head = &v->heads[hash_of(key) & (v->n_heads - 1)];
-	v->known[v->n] = (struct known){.key = copy,
-					.next = *head,
-					.version = st->version,
-					.size = st->size,
-					.is_dir = st->is_dir,
-					.odd = st->odd};
+	head = &v->heads[store_view_hash_of(key) & (v->n_heads - 1)];
+	v->known[v->n] = (struct store_view_known){.key = copy,
+						   .next = *head,
+						   .version = st->version,
+						   .size = st->size,
+						   .is_dir = st->is_dir,
+						   .odd = st->odd};
 	*ret = FIRST + v->n;
 	*head = ++v->n;
 	return 0;
 }
 
-static int remember(struct keys_view *v, const char *key, const struct store_stat *st,
-		    uint64_t *ret, struct err *e)
+static int store_view_remember(struct keys_view *v, const char *key,
+			       const struct store_stat *st, uint64_t *ret, struct err *e)
 {
 	int rc;
 
 	(void)pthread_mutex_lock(&v->lock);
-	rc = enter(v, key, st, ret, e);
+	rc = store_view_enter(v, key, st, ret, e);
 	(void)pthread_mutex_unlock(&v->lock);
 	return rc;
 }
 
-/* by_id - key: room of STORE_KEY_MAX + 1. */
-static int by_id(struct keys_view *v, uint64_t id, char *key, struct known *ret, struct err *e)
+/* store_view_by_id - key: room of STORE_KEY_MAX + 1. */
+static int store_view_by_id(struct keys_view *v, uint64_t id, char *key,
+			    struct store_view_known *ret, struct err *e)
 {
 	int rc = 0;
 
-	*ret = (struct known){.is_dir = true};
+	*ret = (struct store_view_known){.is_dir = true};
 	key[0] = '\0';
 	if (id == VIEW_ROOT)
 		return 0;
@@ -153,8 +155,8 @@ static int by_id(struct keys_view *v, uint64_t id, char *key, struct known *ret,
 
 /* ---- the view ---- */
 
-static void attr_of(const struct keys_view *v, uint64_t id, const struct store_stat *st,
-		    struct view_attr *ret)
+static void store_view_attr_of(const struct keys_view *v, uint64_t id,
+			       const struct store_stat *st, struct view_attr *ret)
 {
 	mode_t mode = v->st.st_mode & 0666;
 
@@ -179,8 +181,8 @@ static void attr_of(const struct keys_view *v, uint64_t id, const struct store_s
 	}
 }
 
-/* join - the key of an entry. false: none can have it. */
-static bool join(char key[STORE_KEY_MAX + 1], const char *name, size_t len)
+/* store_view_join - the key of an entry. false: none can have it. */
+static bool store_view_join(char key[STORE_KEY_MAX + 1], const char *name, size_t len)
 {
 	size_t n = strlen(key);
 
@@ -196,17 +198,17 @@ static bool join(char key[STORE_KEY_MAX + 1], const char *name, size_t len)
 /* dir_known - a directory that is there for certain. */
 static bool dir_known(struct keys_view *v, const char *key, uint64_t *ret)
 {
-	const struct known *k;
+	const struct store_view_known *k;
 
 	(void)pthread_mutex_lock(&v->lock);
-	k = find(v, key);
+	k = store_view_find(v, key);
 	if (k && k->is_dir)
 		*ret = FIRST + (uint64_t)(k - v->known);
 	(void)pthread_mutex_unlock(&v->lock);
 	return k && k->is_dir;
 }
 
-static int64_t now_ms(void)
+static int64_t store_view_now_ms(void)
 {
 	struct timespec ts = {0};
 
@@ -220,8 +222,8 @@ static struct asked *asked_of(struct keys_view *v, uint64_t dir)
 	return dir == VIEW_ROOT ? &v->root : &v->known[dir - FIRST].asked;
 }
 
-/* worth - whether a directory is to be listed now. */
-static bool worth(struct keys_view *v, uint64_t dir)
+/* store_view_worth - whether a directory is to be listed now. */
+static bool store_view_worth(struct keys_view *v, uint64_t dir)
 {
 	struct asked *a;
 	bool ret;
@@ -231,13 +233,15 @@ static bool worth(struct keys_view *v, uint64_t dir)
 	(void)pthread_mutex_lock(&v->lock);
 	a = asked_of(v, dir);
 	ret = !a->listing && !a->large && ++a->names > FEW &&
-	      (a->listed_ms == 0 || (v->list_ms && now_ms() - a->listed_ms > v->list_ms));
+	      (a->listed_ms == 0 ||
+	       (v->list_ms && store_view_now_ms() - a->listed_ms > v->list_ms));
 	a->listing |= ret;
 	(void)pthread_mutex_unlock(&v->lock);
 	return ret;
 }
 
-static bool count(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool store_view_count(void *arg, const char *name, bool is_dir,
+			     const struct store_stat *st)
 {
 	uint32_t *n = arg;
 
@@ -250,10 +254,10 @@ static bool count(void *arg, const char *name, bool is_dir, const struct store_s
 /* list_it - so that the store knows; when that fails, it says so of the names. */
 static void list_it(struct keys_view *v, uint64_t dir, const char *key)
 {
-	int64_t began = now_ms();
+	int64_t began = store_view_now_ms();
 	struct asked *a;
 	uint32_t n = 0;
-	int rc = store_list(v->store, key, true, count, &n, NULL);
+	int rc = store_list(v->store, key, true, store_view_count, &n, NULL);
 
 	(void)pthread_mutex_lock(&v->lock);
 	a = asked_of(v, dir);
@@ -267,40 +271,41 @@ static void list_it(struct keys_view *v, uint64_t dir, const char *key)
 static int keys_lookup(struct view *view, uint64_t dir, const char *name, size_t len,
 		       struct view_attr *ret, struct err *e)
 {
-	struct keys_view *v = of(view);
+	struct keys_view *v = store_view_of(view);
 	struct store_stat st = {.is_dir = true};
 	char key[STORE_KEY_MAX + 1];
-	struct known k;
+	struct store_view_known k;
 	uint64_t id;
-	int rc = by_id(v, dir, key, &k, e);
+	int rc = store_view_by_id(v, dir, key, &k, e);
 
 	if (rc)
 		return rc;
 	if (!k.is_dir)
 		return err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
-	if (worth(v, dir))
+	if (store_view_worth(v, dir))
 		list_it(v, dir, key);
-	if (!join(key, name, len))
+	if (!store_view_join(key, name, len))
 		return err_set(e, -ENOENT, "no such name");
 	if (!dir_known(v, key, &id)) {
 		rc = store_stat(v->store, key, &st, e);
 		if (rc == 0)
-			rc = remember(v, key, &st, &id, e);
+			rc = store_view_remember(v, key, &st, &id, e);
 	}
 	if (rc == 0)
-		attr_of(v, id, &st, ret);
+		store_view_attr_of(v, id, &st, ret);
 	return rc;
 }
 
 static int keys_getattr(struct view *view, uint64_t id, struct view_attr *ret, struct err *e)
 {
-	struct keys_view *v = of(view);
+	struct keys_view *v = store_view_of(view);
 	char key[STORE_KEY_MAX + 1];
-	struct known k;
-	int rc = by_id(v, id, key, &k, e);
+	struct store_view_known k;
+	int rc = store_view_by_id(v, id, key, &k, e);
 
 	if (rc == 0)
-		attr_of(v, id,
+		store_view_attr_of(
+			v, id,
 			&(struct store_stat){.is_dir = k.is_dir, .odd = k.odd, .size = k.size},
 			ret);
 	return rc;
@@ -317,7 +322,8 @@ struct listing {
 	struct err *e;
 };
 
-static bool list_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool store_view_list_entry(void *arg, const char *name, bool is_dir,
+				  const struct store_stat *st)
 {
 	const struct store_stat dir = {.is_dir = true};
 	struct listing *l = arg;
@@ -326,18 +332,18 @@ static bool list_entry(void *arg, const char *name, bool is_dir, const struct st
 	uint64_t id = 0;
 
 	memcpy(key, l->dir, strlen(l->dir) + 1);
-	if (!join(key, name, strlen(name)))
+	if (!store_view_join(key, name, strlen(name)))
 		return true; /* no file of ours */
 	l->at++;
 	if (l->at <= l->from)
 		return true;
 	st = is_dir ? &dir : st;
 	if (st)
-		l->rc = remember(l->v, key, st, &id, l->e);
+		l->rc = store_view_remember(l->v, key, st, &id, l->e);
 	if (l->rc)
 		return false;
 	if (st)
-		attr_of(l->v, id, st, &a);
+		store_view_attr_of(l->v, id, st, &a);
 	l->stopped = !l->emit(l->arg, name, id, is_dir, l->want_attr && st ? &a : NULL, l->at);
 	return !l->stopped;
 }
@@ -346,22 +352,22 @@ static int keys_list(struct view *view, uint64_t dir, uint64_t cookie, bool want
 		     view_emit *emit, void *arg, struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
-	struct listing l = {.v = of(view),
+	struct listing l = {.v = store_view_of(view),
 			    .dir = key,
 			    .want_attr = want_attr,
 			    .from = cookie,
 			    .emit = emit,
 			    .arg = arg,
 			    .e = e};
-	struct known k;
-	int rc = by_id(l.v, dir, key, &k, e);
+	struct store_view_known k;
+	int rc = store_view_by_id(l.v, dir, key, &k, e);
 
 	if (rc)
 		return rc;
 	if (!k.is_dir)
 		return err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
 	/* sizes come with the names */
-	rc = store_list(l.v->store, key, true, list_entry, &l, e);
+	rc = store_list(l.v->store, key, true, store_view_list_entry, &l, e);
 	if (rc == -ENOENT)
 		rc = 0; /* the last object below it is gone */
 	return rc ? rc : l.rc;
@@ -370,11 +376,11 @@ static int keys_list(struct view *view, uint64_t dir, uint64_t cookie, bool want
 static int keys_read(struct view *view, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 		     struct span *ret, struct err *e)
 {
-	struct keys_view *v = of(view);
+	struct keys_view *v = store_view_of(view);
 	char key[STORE_KEY_MAX + 1];
 	uint64_t version = 0;
-	struct known k;
-	int rc = by_id(v, id, key, &k, e);
+	struct store_view_known k;
+	int rc = store_view_by_id(v, id, key, &k, e);
 
 	*ret = (struct span){.mem = room, .fd = -1};
 	if (rc)
@@ -395,13 +401,13 @@ static int keys_read(struct view *view, uint64_t id, uint64_t off, size_t len, u
 
 static uint64_t keys_parent(struct view *view, uint64_t dir)
 {
-	struct keys_view *v = of(view);
+	struct keys_view *v = store_view_of(view);
 	char key[STORE_KEY_MAX + 1];
 	uint64_t id = VIEW_ROOT;
-	struct known k;
+	struct store_view_known k;
 	char *slash;
 
-	if (by_id(v, dir, key, &k, NULL) < 0)
+	if (store_view_by_id(v, dir, key, &k, NULL) < 0)
 		return VIEW_ROOT;
 	slash = strrchr(key, '/');
 	if (slash) {
@@ -414,7 +420,7 @@ static uint64_t keys_parent(struct view *view, uint64_t dir)
 
 static void keys_close(struct view *view)
 {
-	struct keys_view *v = of(view);
+	struct keys_view *v = store_view_of(view);
 
 	for (size_t i = 0; i < v->n; i++)
 		free(v->known[i].key);
@@ -454,7 +460,7 @@ int store_view_open(struct store *s, const struct stat *st, uint32_t list_ms, st
 int store_view_dirs(struct view *view, const char *key, struct err *e)
 {
 	const struct store_stat st = {.is_dir = true};
-	struct keys_view *v = of(view);
+	struct keys_view *v = store_view_of(view);
 	char dir[STORE_KEY_MAX + 1];
 	uint64_t id;
 	int rc = 0;
@@ -464,7 +470,7 @@ int store_view_dirs(struct view *view, const char *key, struct err *e)
 		*slash = '\0';
 		if (dir_known(v, dir, &id))
 			return 0; /* and so are those above it */
-		rc = remember(v, dir, &st, &id, e);
+		rc = store_view_remember(v, dir, &st, &id, e);
 	}
 	return rc;
 }

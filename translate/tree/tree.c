@@ -6,9 +6,9 @@
 
 #include "translate/tree/tree_int.h"
 
-/* look - what an entry is, with a node for it. Under the tree's lock. */
-static int look(struct tree *t, const struct node *dir, const char *name, size_t len,
-		struct view_attr *ret, struct err *e)
+/* tree_look - what an entry is, with a node for it. Under the tree's lock. */
+static int tree_look(struct tree *t, const struct node *dir, const char *name, size_t len,
+		     struct view_attr *ret, struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
 	struct snapshot *g;
@@ -46,8 +46,8 @@ static int look(struct tree *t, const struct node *dir, const char *name, size_t
 	return rc;
 }
 
-static int op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
-		     struct view_attr *ret, struct err *e)
+static int tree_op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+			  struct view_attr *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
 	struct node *n;
@@ -57,16 +57,16 @@ static int op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
 		return rc;
 	commits_poll(t);
 	read_lock(t);
-	rc = n->is_dir ? look(t, n, name, len, ret, e)
+	rc = n->is_dir ? tree_look(t, n, name, len, ret, e)
 		       : err_set(e, -ENOTDIR, "'%.200s' is no directory", n->key);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
 }
 
-/* gone_attr - of what has no name any more. A file's content is kept when it was open then; of
+/* tree_gone_attr - of what has no name any more. A file's content is kept when it was open then; of
  * one that was written to before and closed there is a work, and nothing in it. */
-static int gone_attr(struct tree *t, struct node *n, struct found *ret, struct err *e)
+static int tree_gone_attr(struct tree *t, struct node *n, struct found *ret, struct err *e)
 {
 	*ret = (struct found){.kind = FOUND_DIR};
 	if (n->is_dir)
@@ -77,7 +77,7 @@ static int gone_attr(struct tree *t, struct node *n, struct found *ret, struct e
 	return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
 }
 
-static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
 	struct found f;
@@ -91,7 +91,7 @@ static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct
 	read_lock(t);
 	g = snapshots_get(t->grounds);
 	if (n->gone)
-		rc = gone_attr(t, n, &f, e);
+		rc = tree_gone_attr(t, n, &f, e);
 	else if (tree_is_above(t, n))
 		f = (struct found){.kind = FOUND_DIR};
 	else
@@ -131,9 +131,9 @@ static uint64_t op_parent(struct view *v, uint64_t dir)
 	return id;
 }
 
-/* op_xattr - what the dataset's view says of a file or directory of its own. */
-static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
-		    struct err *e)
+/* tree_op_xattr - what the dataset's view says of a file or directory of its own. */
+static int tree_op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+			 struct err *e)
 {
 	struct tree *t = tree_of(v);
 	struct found f = {0};
@@ -157,7 +157,7 @@ static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *o
 	return rc;
 }
 
-static void op_forget(struct view *v, uint64_t id, uint64_t count)
+static void tree_op_forget(struct view *v, uint64_t id, uint64_t count)
 {
 	node_forget(tree_of(v), id, count);
 }
@@ -183,13 +183,13 @@ static void op_close(struct view *v)
 static const struct view_ops tree_ops = {
 	.name = "writable zarr",
 	.close = op_close,
-	.lookup = op_lookup,
-	.getattr = op_getattr,
+	.lookup = tree_op_lookup,
+	.getattr = tree_op_getattr,
 	.list = tree_list,
 	.read = tree_read_id,
 	.parent = op_parent,
-	.xattr = op_xattr,
-	.forget = op_forget,
+	.xattr = tree_op_xattr,
+	.forget = tree_op_forget,
 };
 
 static void locks_init(struct tree *t)

@@ -18,7 +18,7 @@ struct viewed {
 	uint64_t dir_id;             /* lock; 0: none */
 };
 
-static struct viewed *of(struct store *s)
+static struct viewed *view_store_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct viewed, base);
 }
@@ -46,8 +46,9 @@ static void know_dir(struct viewed *s, const char *dir, size_t len, uint64_t id)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-/* walk - the entry of a key. */
-static int walk(struct viewed *s, const char *key, struct view_attr *ret, struct err *e)
+/* view_store_walk - the entry of a key. */
+static int view_store_walk(struct viewed *s, const char *key, struct view_attr *ret,
+			   struct err *e)
 {
 	const struct view_ops *ops = s->v->ops;
 	const char *last = strrchr(key, '/');
@@ -75,7 +76,7 @@ static int walk(struct viewed *s, const char *key, struct view_attr *ret, struct
 	return rc;
 }
 
-static void fill(const struct view_attr *a, struct store_stat *ret)
+static void view_store_fill(const struct view_attr *a, struct store_stat *ret)
 {
 	*ret = (struct store_stat){.is_dir = a->is_dir,
 				   .odd = a->unsure || a->is_link,
@@ -96,13 +97,13 @@ static int viewed_stat(struct store *st, const char *key, struct store_stat *ret
 {
 	struct err why = ERR_INIT;
 	struct view_attr a;
-	int rc = walk(of(st), key, &a, &why);
+	int rc = view_store_walk(view_store_of(st), key, &a, &why);
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
 	if (a.unsure && err_is_transient(why.code)) /* which says nothing about the file */
 		return why_unsure(key, &why, e);
-	fill(&a, ret);
+	view_store_fill(&a, ret);
 	return 0;
 }
 
@@ -118,8 +119,8 @@ struct batch {
 	} v[BATCH];
 };
 
-static bool gather(void *arg, const char *name, uint64_t id, bool is_dir,
-		   const struct view_attr *attr, uint64_t next)
+static bool view_store_gather(void *arg, const char *name, uint64_t id, bool is_dir,
+			      const struct view_attr *attr, uint64_t next)
 {
 	struct batch *b = arg;
 	size_t len = strlen(name);
@@ -142,16 +143,17 @@ static bool gather(void *arg, const char *name, uint64_t id, bool is_dir,
 static int viewed_list(struct store *st, const char *key, bool want_stat, store_emit *emit,
 		       void *arg, struct err *e)
 {
-	const struct view_ops *ops = of(st)->v->ops;
+	const struct view_ops *ops = view_store_of(st)->v->ops;
 	auto_free struct batch *b = alloc_array(1, sizeof(*b));
 	struct view_attr dir;
-	int rc = b ? walk(of(st), key, &dir, e) : err_nomem(e);
+	int rc = b ? view_store_walk(view_store_of(st), key, &dir, e) : err_nomem(e);
 
 	if (!rc && !dir.is_dir)
 		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
 	while (!rc) {
 		b->n = 0;
-		rc = ops->list(of(st)->v, dir.id, b->next, want_stat, gather, b, e);
+		rc = ops->list(view_store_of(st)->v, dir.id, b->next, want_stat,
+			       view_store_gather, b, e);
 		if (rc || !b->n)
 			break;
 		for (size_t i = 0; !rc && i < b->n; i++) {
@@ -159,13 +161,14 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 			struct store_stat stat;
 
 			if (want_stat && (!b->v[i].has_attr || b->v[i].attr.unsure))
-				rc = ops->getattr(of(st)->v, b->v[i].id, &b->v[i].attr, &why);
+				rc = ops->getattr(view_store_of(st)->v, b->v[i].id,
+						  &b->v[i].attr, &why);
 			if (rc)
 				return err_set(e, rc, "%s", why.msg);
 			if (want_stat && b->v[i].attr.unsure && err_is_transient(why.code))
 				return why_unsure(b->v[i].name, &why, e);
 			if (want_stat)
-				fill(&b->v[i].attr, &stat);
+				view_store_fill(&b->v[i].attr, &stat);
 			if (!emit(arg, b->v[i].name, b->v[i].is_dir, want_stat ? &stat : NULL))
 				return 0;
 		}
@@ -173,9 +176,9 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 	return rc;
 }
 
-/* read_file - exactly len bytes. */
-static int read_file(struct viewed *s, const char *key, const struct view_attr *a, uint64_t off,
-		     uint8_t *out, size_t len, struct err *e)
+/* view_store_read_file - exactly len bytes. */
+static int view_store_read_file(struct viewed *s, const char *key, const struct view_attr *a,
+				uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
 	while (len) {
 		struct span sp = {0};
@@ -198,10 +201,11 @@ static int read_file(struct viewed *s, const char *key, const struct view_attr *
 	return 0;
 }
 
-static int find_file(struct viewed *s, const char *key, struct view_attr *ret, struct err *e)
+static int view_store_find_file(struct viewed *s, const char *key, struct view_attr *ret,
+				struct err *e)
 {
 	struct err why = ERR_INIT;
-	int rc = walk(s, key, ret, &why);
+	int rc = view_store_walk(s, key, ret, &why);
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
@@ -214,10 +218,10 @@ static int viewed_read(struct store *st, const char *key, uint64_t off, uint8_t 
 		       size_t len, uint64_t *ret_version, struct err *e)
 {
 	struct view_attr a;
-	int rc = find_file(of(st), key, &a, e);
+	int rc = view_store_find_file(view_store_of(st), key, &a, e);
 
 	if (!rc)
-		rc = read_file(of(st), key, &a, off, out, len, e);
+		rc = view_store_read_file(view_store_of(st), key, &a, off, out, len, e);
 	if (!rc && ret_version)
 		*ret_version = a.id;
 	return rc;
@@ -228,7 +232,7 @@ static int viewed_get(struct store *st, const char *key, struct buf *out, struct
 	size_t before = out->len;
 	struct view_attr a;
 	uint8_t *room;
-	int rc = find_file(of(st), key, &a, e);
+	int rc = view_store_find_file(view_store_of(st), key, &a, e);
 
 	if (rc)
 		return rc;
@@ -238,7 +242,7 @@ static int viewed_get(struct store *st, const char *key, struct buf *out, struct
 	room = buf_grow(out, (size_t)a.size);
 	if (!room && a.size)
 		return err_nomem(e);
-	rc = read_file(of(st), key, &a, 0, room, (size_t)a.size, e);
+	rc = view_store_read_file(view_store_of(st), key, &a, 0, room, (size_t)a.size, e);
 	if (rc)
 		out->len = before;
 	return rc;
@@ -246,15 +250,15 @@ static int viewed_get(struct store *st, const char *key, struct buf *out, struct
 
 static int viewed_check(struct store *st, struct err *e)
 {
-	const struct view *v = of(st)->v;
+	const struct view *v = view_store_of(st)->v;
 
 	return v->source ? source_check(v->source, e) : 0;
 }
 
 static void viewed_close(struct store *st)
 {
-	(void)pthread_mutex_destroy(&of(st)->lock);
-	free(of(st));
+	(void)pthread_mutex_destroy(&view_store_of(st)->lock);
+	free(view_store_of(st));
 }
 
 static const struct store_ops viewed_ops = {

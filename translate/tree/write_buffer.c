@@ -48,8 +48,8 @@ void work_free(struct tree *t, struct work *w)
 	free(w);
 }
 
-/* unnamed - a file that is gone when it is closed. */
-static int unnamed(struct tree *t, struct err *e)
+/* write_buffer_unnamed - a file that is gone when it is closed. */
+static int write_buffer_unnamed(struct tree *t, struct err *e)
 {
 	static _Atomic uint64_t number;
 	char name[64];
@@ -66,9 +66,9 @@ static int unnamed(struct tree *t, struct err *e)
 	return fd;
 }
 
-static int spill(struct tree *t, struct work *w, struct err *e)
+static int write_buffer_spill(struct tree *t, struct work *w, struct err *e)
 {
-	int fd = unnamed(t, e), rc;
+	int fd = write_buffer_unnamed(t, e), rc;
 
 	if (fd < 0)
 		return fd;
@@ -97,19 +97,19 @@ static int reserve(struct tree *t, struct work *w, uint64_t size, struct err *e)
 	    atomic_fetch_add(&t->buffered, more) + more > t->o.max_buffer) {
 		if (size <= SIZE_MAX / 2)
 			atomic_fetch_sub(&t->buffered, more);
-		return spill(t, w, e);
+		return write_buffer_spill(t, w, e);
 	}
 	p = realloc(w->mem, (size_t)want);
 	if (!p) {
 		atomic_fetch_sub(&t->buffered, more);
-		return spill(t, w, e);
+		return write_buffer_spill(t, w, e);
 	}
 	w->mem = p;
 	w->cap = (size_t)want;
 	return 0;
 }
 
-static void touch(struct work *w)
+static void write_buffer_touch(struct work *w)
 {
 	(void)clock_gettime(CLOCK_REALTIME, &w->mtime); /* cannot fail with this clock */
 }
@@ -129,7 +129,7 @@ int work_resize(struct tree *t, struct work *w, uint64_t size, struct err *e)
 		memset(w->mem + w->size, 0, (size_t)(size - w->size));
 	}
 	w->size = size;
-	touch(w);
+	write_buffer_touch(w);
 	return 0;
 }
 
@@ -159,7 +159,7 @@ int work_write(struct tree *t, struct work *w, uint64_t off, const uint8_t *data
 		memcpy(w->mem + off, data, len);
 	}
 	w->size = u64_max(w->size, end);
-	touch(w);
+	write_buffer_touch(w);
 	return 0;
 }
 

@@ -59,7 +59,7 @@ static bool find_hdf5(const struct caller *c, struct hdf5 *ret)
 
 /* ---- a dataset that is about to be made ---- */
 
-struct dataset {
+struct h5plugin_dataset {
 	struct codec_array array;
 	uint64_t chunk[H5S_MAX_RANK];
 	uint8_t fill[FILL_MAX];
@@ -94,8 +94,9 @@ static bool read_elem(const struct hdf5 *h, hid_t type, struct codec_array *ret)
 	return true;
 }
 
-/* read_chunk - its elements; those of array types are in the last dimension. */
-static bool read_chunk(const struct hdf5 *h, hid_t dcpl, hid_t type, struct dataset *d)
+/* h5plugin_read_chunk - its elements; those of array types are in the last dimension. */
+static bool h5plugin_read_chunk(const struct hdf5 *h, hid_t dcpl, hid_t type,
+				struct h5plugin_dataset *d)
 {
 	hsize_t dims[H5S_MAX_RANK];
 	int rank = h->H5Pget_chunk_f(dcpl, H5S_MAX_RANK, dims);
@@ -112,7 +113,8 @@ static bool read_chunk(const struct hdf5 *h, hid_t dcpl, hid_t type, struct data
 	return true;
 }
 
-static void read_fill(const struct hdf5 *h, hid_t dcpl, hid_t type, struct dataset *d)
+static void h5plugin_read_fill(const struct hdf5 *h, hid_t dcpl, hid_t type,
+			       struct h5plugin_dataset *d)
 {
 	H5D_fill_value_t state = H5D_FILL_VALUE_UNDEFINED;
 
@@ -123,7 +125,7 @@ static void read_fill(const struct hdf5 *h, hid_t dcpl, hid_t type, struct datas
 		d->array.fill = d->fill;
 }
 
-static bool read_filter(const struct hdf5 *h, hid_t dcpl, struct dataset *d)
+static bool read_filter(const struct hdf5 *h, hid_t dcpl, struct h5plugin_dataset *d)
 {
 	size_t n = CODEC_PARAMS_MAX;
 
@@ -139,11 +141,11 @@ static bool read_filter(const struct hdf5 *h, hid_t dcpl, struct dataset *d)
 	return true;
 }
 
-/* prepare - the parameters for a dataset. Returns what the codec says, -ENOENT when nobody could be
- * asked about the dataset. */
-static int prepare(const void *from, hid_t dcpl, hid_t type, bool store)
+/* h5plugin_prepare - the parameters for a dataset. Returns what the codec says, -ENOENT when nobody
+ * could be asked about the dataset. */
+static int h5plugin_prepare(const void *from, hid_t dcpl, hid_t type, bool store)
 {
-	struct dataset d = {0};
+	struct h5plugin_dataset d = {0};
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
 	struct hdf5 h = {0};
 	struct caller c;
@@ -152,8 +154,8 @@ static int prepare(const void *from, hid_t dcpl, hid_t type, bool store)
 	if (!caller_open(from, &c))
 		return rc;
 	if (find_hdf5(&c, &h) && read_filter(&h, dcpl, &d) && read_elem(&h, type, &d.array) &&
-	    read_chunk(&h, dcpl, type, &d)) {
-		read_fill(&h, dcpl, type, &d);
+	    h5plugin_read_chunk(&h, dcpl, type, &d)) {
+		h5plugin_read_fill(&h, dcpl, type, &d);
 		rc = ops->prepare(&d.spec, &d.array, params, &n, NULL);
 		if (rc == 0 && store &&
 		    h.H5Pmodify_filter_f(dcpl, (H5Z_filter_t)ops->h5_id, d.flags, n, params) <
@@ -168,14 +170,14 @@ static int prepare(const void *from, hid_t dcpl, hid_t type, bool store)
 
 static htri_t can_apply(hid_t dcpl, hid_t type, hid_t space NZ_UNUSED)
 {
-	return prepare(__builtin_return_address(0), dcpl, type, false) != -EOPNOTSUPP;
+	return h5plugin_prepare(__builtin_return_address(0), dcpl, type, false) != -EOPNOTSUPP;
 }
 
 /* set_local - only asked for optional filters where they cannot be applied; then chunks are
  * stored without them. */
 static herr_t set_local(hid_t dcpl, hid_t type, hid_t space NZ_UNUSED)
 {
-	int rc = prepare(__builtin_return_address(0), dcpl, type, true);
+	int rc = h5plugin_prepare(__builtin_return_address(0), dcpl, type, true);
 
 	return rc == 0 || rc == -ENOENT || rc == -EOPNOTSUPP ? 0 : -1;
 }

@@ -29,15 +29,15 @@
 #define FAR_THREADS 8 /* at least: they wait for answers */
 
 /* told - shared with the process that waits. */
-struct provenance {
+struct check_provenance {
 	int status; /* CHECK_FAILED until it is known */
 	struct check_told known;
 };
 
-/* run - one check, in its process. */
-struct run {
+/* check_run_s - one check, in its process. */
+struct check_run_s {
 	const struct app *setup;
-	struct provenance *told;
+	struct check_provenance *told;
 	bool several; /* one of a directory's datasets */
 	struct check c;
 	uint64_t same;
@@ -47,7 +47,7 @@ struct run {
 	bool resumed;
 };
 
-static uint32_t threads_of(const struct cfg *cfg, const struct source *s)
+static uint32_t check_threads_of(const struct cfg *cfg, const struct source *s)
 {
 	cpu_set_t set;
 	uint32_t n = cfg->decode_threads;
@@ -59,7 +59,7 @@ static uint32_t threads_of(const struct cfg *cfg, const struct source *s)
 
 /* ---- opening ---- */
 
-static int open_rest(struct run *r, bool hide_bad, struct err *e)
+static int open_rest(struct check_run_s *r, bool hide_bad, struct err *e)
 {
 	struct source_options opts;
 
@@ -68,8 +68,8 @@ static int open_rest(struct run *r, bool hide_bad, struct err *e)
 	return fs_source(r->setup, r->setup->cfg->source, &opts, &r->c.source, e);
 }
 
-/* open_source - all of it; or what can be opened, and *rest says what not. */
-static int open_source(struct run *r, struct err *rest, struct err *e)
+/* check_open_source - all of it; or what can be opened, and *rest says what not. */
+static int check_open_source(struct check_run_s *r, struct err *rest, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
 	bool quietly = !cfg->verbose && !cfg->debug;
@@ -116,7 +116,7 @@ static int make_plans(struct check *c, struct err *e)
 }
 
 /* look_for_rest - what was written and waits is not looked at: that is said. */
-static int look_for_rest(struct run *r, struct err *e)
+static int look_for_rest(struct check_run_s *r, struct err *e)
 {
 	const struct app *setup = r->setup;
 	struct err other = ERR_INIT;
@@ -130,7 +130,7 @@ static int look_for_rest(struct run *r, struct err *e)
 	return rc;
 }
 
-static int prepare(struct run *r, struct err *rest, struct err *e)
+static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 {
 	const struct app *setup = r->setup;
 	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
@@ -146,20 +146,20 @@ static int prepare(struct run *r, struct err *rest, struct err *e)
 	if (rc == 0 && setup->cfg->isolate)
 		codec_isolate(0);
 	if (rc == 0)
-		rc = open_source(r, rest, e);
+		rc = check_open_source(r, rest, e);
 	if (rc == 0)
 		rc = make_plans(&r->c, e);
 	if (rc == 0)
 		rc = chunkio_new(r->c.source, r->c.plans, &io, &r->c.io, e);
 	if (rc == 0)
-		r->c.n_workers = threads_of(setup->cfg, r->c.source);
+		r->c.n_workers = check_threads_of(setup->cfg, r->c.source);
 	return rc;
 }
 
 /* ---- while it runs ---- */
 
-/* end - with an error, unless there was one before. */
-static void end(struct check *c, const struct err *why)
+/* check_do_end - with an error, unless there was one before. */
+static void check_do_end(struct check *c, const struct err *why)
 {
 	(void)pthread_mutex_lock(&c->lock);
 	if (c->stop.code == 0)
@@ -177,8 +177,8 @@ static double share_of(const struct check *c)
 	return c->all > 0 ? here / c->all : 1;
 }
 
-/* show - how far it is. Returns whether the threads go on. */
-static bool show(struct check *c, struct progress *p)
+/* check_show - how far it is. Returns whether the threads go on. */
+static bool check_show(struct check *c, struct progress *p)
 {
 	uint64_t taken, bytes;
 	double share;
@@ -194,13 +194,13 @@ static bool show(struct check *c, struct progress *p)
 	return runs;
 }
 
-static void tick(void *arg, struct check_at at, uint64_t taken)
+static void check_tick(void *arg, struct check_at at, uint64_t taken)
 {
-	struct run *r = arg;
+	struct check_run_s *r = arg;
 	struct check *c = &r->c;
 	const struct cfg *cfg = r->setup->cfg;
 	int64_t now = cancel_now();
-	bool runs = show(c, &r->progress);
+	bool runs = check_show(c, &r->progress);
 	struct err e = ERR_INIT;
 
 	if (now - r->polled >= SAVE_NS) {
@@ -208,12 +208,12 @@ static void tick(void *arg, struct check_at at, uint64_t taken)
 		if (source_poll(c->source, NULL) == -ESTALE &&
 		    err_set(&e, -ESTALE, "'%s' changed while it was read: check it again",
 			    cfg->shown) < 0)
-			end(c, &e);
+			check_do_end(c, &e);
 	}
 	if (cfg->resume && (now - r->saved >= SAVE_NS || !runs)) {
 		r->saved = now;
 		if (check_state_save(c, cfg->resume, at, taken, r->same, &e) < 0)
-			end(c, &e);
+			check_do_end(c, &e);
 	}
 }
 
@@ -227,7 +227,7 @@ static void tick_chunks(void *arg, struct check_at at NZ_UNUSED, uint64_t taken 
 {
 	struct shown *s = arg;
 
-	(void)show(&s->c, s->progress);
+	(void)check_show(&s->c, s->progress);
 }
 
 int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
@@ -261,15 +261,15 @@ int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 	return rc;
 }
 
-/* skip - go on where a check before this one was. */
-static void skip(struct check *c)
+/* check_skip - go on where a check before this one was. */
+static void check_skip(struct check *c)
 {
 	for (uint32_t i = 0; i < c->next.array; i++)
 		c->passed += (double)c->source->ds.arrays[i].n_chunks *
 			     (double)u64_max(c->source->ds.arrays[i].chunk_bytes, 1);
 }
 
-static int all(struct run *r, struct err *e)
+static int all(struct check_run_s *r, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
 	int rc = 0;
@@ -280,13 +280,13 @@ static int all(struct run *r, struct err *e)
 			rc = check_state_load(&r->c, cfg->resume, r->same, e);
 		r->resumed = rc > 0;
 		if (rc > 0)
-			skip(&r->c);
+			check_skip(&r->c);
 	}
 	if (rc < 0)
 		return rc;
 	progress_begin(&r->progress);
 	r->saved = r->polled = cancel_now();
-	rc = check_run(&r->c, tick, r, e);
+	rc = check_run(&r->c, check_tick, r, e);
 	progress_end(&r->progress);
 	/* what was read while it changed is neither good nor bad */
 	if (rc == 0 && source_poll(r->c.source, NULL) == -ESTALE)
@@ -299,7 +299,7 @@ static int all(struct run *r, struct err *e)
 	return rc;
 }
 
-static bool print_report(struct run *r, bool done)
+static bool check_print_report(struct check_run_s *r, bool done)
 {
 	struct buf out;
 	bool ok;
@@ -316,19 +316,19 @@ static bool print_report(struct run *r, bool done)
 
 static int check(void *arg)
 {
-	struct run *r = arg;
+	struct check_run_s *r = arg;
 	struct err e = ERR_INIT, rest = ERR_INIT;
 	bool bad;
 	int rc;
 
 	(void)pthread_mutex_init(&r->c.lock, NULL); /* cannot fail without attributes */
 	r->c.setup = r->setup;
-	rc = prepare(r, &rest, &e);
+	rc = check_prepare(r, &rest, &e);
 	if (rc == 0) {
 		rc = all(r, &e);
 		if (rc == 0 || r->c.taken || r->c.bad.n) {
 			r->told->known.printed = true;
-			rc = print_report(r, rc == 0) ? rc : -EIO;
+			rc = check_print_report(r, rc == 0) ? rc : -EIO;
 		}
 	}
 	if (rc < 0 && e.code)
@@ -346,9 +346,9 @@ static int check(void *arg)
 
 int check_one(const struct app *setup, bool several, struct check_told *ret)
 {
-	struct provenance *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct run r = {.setup = setup, .told = told, .several = several};
+	struct check_provenance *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
+					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct check_run_s r = {.setup = setup, .told = told, .several = several};
 	bool interrupted;
 	int rc;
 

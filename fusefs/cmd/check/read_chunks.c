@@ -63,8 +63,9 @@ static const char *why_of(const struct ds_array *a, uint64_t linear, const char 
 	return at;
 }
 
-/* place_of - where a chunk is stored, as far as that can be said. */
-static void place_of(struct check *c, uint32_t array, uint64_t linear, struct check_bad *b)
+/* read_chunks_place_of - where a chunk is stored, as far as that can be said. */
+static void read_chunks_place_of(struct check *c, uint32_t array, uint64_t linear,
+				 struct check_bad *b)
 {
 	struct chunk_ref ref;
 	struct buf key;
@@ -85,12 +86,13 @@ static void place_of(struct check *c, uint32_t array, uint64_t linear, struct ch
 	buf_release(&key);
 }
 
-/* found - a chunk that is no good. Takes the lock. */
-static void found(struct check *c, uint32_t array, uint64_t linear, const struct err *why)
+/* read_chunks_found - a chunk that is no good. Takes the lock. */
+static void read_chunks_found(struct check *c, uint32_t array, uint64_t linear,
+			      const struct err *why)
 {
 	struct check_bad b = {.array = array, .linear = linear};
 
-	place_of(c, array, linear, &b);
+	read_chunks_place_of(c, array, linear, &b);
 	b.why = strdup(why_of(&c->source->ds.arrays[array], linear, why->msg));
 	(void)pthread_mutex_lock(&c->lock);
 	if (!b.why)
@@ -102,9 +104,9 @@ static void found(struct check *c, uint32_t array, uint64_t linear, const struct
 	free(b.why);
 }
 
-/* ends - whether an error says nothing of a chunk, but is the end. Takes the lock. */
-static bool ends(struct check *c, uint32_t array, uint64_t linear, int rc,
-		 const struct err *why)
+/* read_chunks_ends - whether an error says nothing of a chunk, but is the end. Takes the lock. */
+static bool read_chunks_ends(struct check *c, uint32_t array, uint64_t linear, int rc,
+			     const struct err *why)
 {
 	const struct check_at at = {array, linear == CHECK_ARRAY ? 0 : linear};
 	bool stop = rc == -ENOMEM || rc == -EINTR || rc == -EMFILE || rc == -ENFILE, far;
@@ -127,11 +129,11 @@ static bool ends(struct check *c, uint32_t array, uint64_t linear, int rc,
 	return true;
 }
 
-static void judge(struct check *c, uint32_t array, uint64_t linear, int rc,
-		  const struct err *why)
+static void read_chunks_judge(struct check *c, uint32_t array, uint64_t linear, int rc,
+			      const struct err *why)
 {
-	if (!ends(c, array, linear, rc, why))
-		found(c, array, linear, why);
+	if (!read_chunks_ends(c, array, linear, rc, why))
+		read_chunks_found(c, array, linear, why);
 }
 
 /* ---- one chunk ---- */
@@ -184,7 +186,7 @@ static int read_made(struct check_worker *w, uint64_t linear, uint64_t *ret, str
 	return 0;
 }
 
-static void look(struct check_worker *w, uint64_t linear)
+static void read_chunks_look(struct check_worker *w, uint64_t linear)
 {
 	struct check *c = w->c;
 	const struct ds_array *a = &c->source->ds.arrays[w->array];
@@ -206,7 +208,7 @@ static void look(struct check_worker *w, uint64_t linear)
 		rc = rc == -ENOENT ? -EIO : rc; /* it was there */
 	}
 	if (rc < 0 && rc != -ENOENT)
-		judge(c, w->array, linear, rc, &why);
+		read_chunks_judge(c, w->array, linear, rc, &why);
 	(void)pthread_mutex_lock(&c->lock);
 	c->chunks += rc != -ENOENT;
 	if (rc == 0) {
@@ -218,8 +220,8 @@ static void look(struct check_worker *w, uint64_t linear)
 
 /* ---- handing out ---- */
 
-/* leave - on to the next array. */
-static void leave(struct check *c)
+/* read_chunks_leave - on to the next array. */
+static void read_chunks_leave(struct check *c)
 {
 	const struct ds_array *a = &c->source->ds.arrays[c->next.array++];
 
@@ -236,10 +238,11 @@ static bool unread(const struct ds_array *a, struct err *ret)
 	return true;
 }
 
-/* fill - more chunks of one array for a thread, without the lock: an index may have to be loaded.
- * *next: where to go on. Returns whether the array is done with, or cannot be gone through, which
- * *ret then says. */
-static bool fill(struct check *c, struct check_worker *w, uint64_t *next, struct err *ret)
+/* read_chunks_fill - more chunks of one array for a thread, without the lock: an index may have to
+ * be loaded. *next: where to go on. Returns whether the array is done with, or cannot be gone
+ * through, which *ret then says. */
+static bool read_chunks_fill(struct check *c, struct check_worker *w, uint64_t *next,
+			     struct err *ret)
 {
 	const struct ds_array *a = &c->source->ds.arrays[w->array];
 	uint64_t bytes = 0, linear;
@@ -260,8 +263,8 @@ static bool fill(struct check *c, struct check_worker *w, uint64_t *next, struct
 	return rc < 0;
 }
 
-/* take - the next chunks for a thread. false: there are none. */
-static bool take(struct check *c, struct check_worker *w)
+/* read_chunks_take - the next chunks for a thread. false: there are none. */
+static bool read_chunks_take(struct check *c, struct check_worker *w)
 {
 	struct err why;
 	uint64_t next;
@@ -284,17 +287,18 @@ static bool take(struct check *c, struct check_worker *w)
 		next = c->next.linear;
 		c->filling = true;
 		(void)pthread_mutex_unlock(&c->lock);
-		over = unread(&c->source->ds.arrays[array], &why) || fill(c, w, &next, &why);
+		over = unread(&c->source->ds.arrays[array], &why) ||
+		       read_chunks_fill(c, w, &next, &why);
 		(void)pthread_mutex_lock(&c->lock);
 		c->filling = false;
 		(void)pthread_cond_broadcast(&c->tick);
 		c->next.linear = next;
 		c->taken += w->n;
 		if (over)
-			leave(c);
+			read_chunks_leave(c);
 		if (why.code) {
 			(void)pthread_mutex_unlock(&c->lock);
-			judge(c, array, CHECK_ARRAY, why.code, &why);
+			read_chunks_judge(c, array, CHECK_ARRAY, why.code, &why);
 			(void)pthread_mutex_lock(&c->lock);
 		}
 	}
@@ -303,7 +307,7 @@ static bool take(struct check *c, struct check_worker *w)
 	return w->n > 0;
 }
 
-static void work(void *arg, uint32_t i, uint8_t *room)
+static void read_chunks_work(void *arg, uint32_t i, uint8_t *room)
 {
 	struct check *c = arg;
 	struct check_worker *w = &c->workers[i];
@@ -311,11 +315,11 @@ static void work(void *arg, uint32_t i, uint8_t *room)
 
 	w->c = c;
 	w->piece = room;
-	while (!stop && take(c, w)) {
+	while (!stop && read_chunks_take(c, w)) {
 		if (!c->setup->cfg->quick)
 			source_want(c->source, w->array, w->linear, w->n);
 		for (size_t k = 0; k < w->n && !stop; k++) {
-			look(w, w->linear[k]);
+			read_chunks_look(w, w->linear[k]);
 			(void)pthread_mutex_lock(&c->lock);
 			stop = c->stop.code != 0;
 			(void)pthread_mutex_unlock(&c->lock);
@@ -328,8 +332,8 @@ static void work(void *arg, uint32_t i, uint8_t *room)
 
 /* ---- all threads ---- */
 
-/* done_to - everything before it has been looked at. Locked. */
-static struct check_at done_to(const struct check *c, uint64_t *ret_taken)
+/* read_chunks_done_to - everything before it has been looked at. Locked. */
+static struct check_at read_chunks_done_to(const struct check *c, uint64_t *ret_taken)
 {
 	struct check_at at = c->next;
 
@@ -347,7 +351,7 @@ static struct check_at done_to(const struct check *c, uint64_t *ret_taken)
 	return at;
 }
 
-static void moment(void *arg)
+static void read_chunks_moment(void *arg)
 {
 	struct check *c = arg;
 	uint64_t taken;
@@ -358,7 +362,7 @@ static void moment(void *arg)
 		(void)err_set(&c->stop, -EIO,
 			      "%" PRIu32 " chunks could not be fetched: check it again",
 			      c->unreadable);
-	at = done_to(c, &taken);
+	at = read_chunks_done_to(c, &taken);
 	(void)pthread_mutex_unlock(&c->lock);
 	c->moment(c->moment_arg, at, taken);
 }
@@ -371,8 +375,8 @@ int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint6
 				  .lock = &c->lock,
 				  .tick = &c->tick,
 				  .running = &c->running,
-				  .work = work,
-				  .moment = moment,
+				  .work = read_chunks_work,
+				  .moment = read_chunks_moment,
 				  .arg = c};
 	int rc;
 

@@ -36,7 +36,7 @@ void check_bad_release(struct check_list *l)
 	*l = (struct check_list){0};
 }
 
-static int by_place(const void *p, const void *q)
+static int report_by_place(const void *p, const void *q)
 {
 	const struct check_bad *a = p, *b = q;
 
@@ -54,7 +54,8 @@ static void put_coords(struct buf *out, const struct ds_array *a, uint64_t linea
 		buf_printf(out, "%s%" PRIu64, i ? between : "", coords[i]);
 }
 
-static void put_path(struct buf *out, const struct dataset *ds, uint32_t array, bool json)
+static void report_put_path(struct buf *out, const struct dataset *ds, uint32_t array,
+			    bool json)
 {
 	struct buf path;
 
@@ -78,7 +79,7 @@ static void text_bad(const struct check *c, const struct check_bad *b, bool red,
 	const struct ds_array *a = &c->source->ds.arrays[b->array];
 
 	buf_printf(out, "%sdamaged%s  ", red ? "\033[31m" : "", red ? "\033[0m" : "");
-	put_path(out, &c->source->ds, b->array, false);
+	report_put_path(out, &c->source->ds, b->array, false);
 	if (b->linear != CHECK_ARRAY) {
 		buf_puts(out, " chunk ");
 		put_coords(out, a, b->linear, ".");
@@ -100,7 +101,7 @@ static void text_bad(const struct check *c, const struct check_bad *b, bool red,
 	buf_putc(out, '\n');
 }
 
-static void text_report(const struct check *c, bool done, bool resumed, struct buf *out)
+static void report_text_report(const struct check *c, bool done, bool resumed, struct buf *out)
 {
 	const struct dataset *ds = &c->source->ds;
 	uint64_t bad = c->bad.n + c->bad.more + (c->rest != NULL);
@@ -143,7 +144,7 @@ uint64_t check_log_bad(struct check *c)
 	struct buf line;
 
 	if (c->bad.n)
-		qsort(c->bad.v, c->bad.n, sizeof(*c->bad.v), by_place);
+		qsort(c->bad.v, c->bad.n, sizeof(*c->bad.v), report_by_place);
 	for (size_t i = 0; i < n; i++) {
 		buf_init(&line, (size_t)1 << 20);
 		text_bad(c, &c->bad.v[i], false, &line);
@@ -161,7 +162,7 @@ uint64_t check_log_bad(struct check *c)
 static void json_bad(const struct check *c, const struct check_bad *b, struct buf *out)
 {
 	buf_puts(out, "{\"variable\": ");
-	put_path(out, &c->source->ds, b->array, true);
+	report_put_path(out, &c->source->ds, b->array, true);
 	buf_puts(out, ", \"chunk\": ");
 	if (b->linear == CHECK_ARRAY) {
 		buf_puts(out, "null");
@@ -187,7 +188,7 @@ static void json_bad(const struct check *c, const struct check_bad *b, struct bu
 	buf_putc(out, '}');
 }
 
-static void json_report(const struct check *c, bool done, bool resumed, struct buf *out)
+static void report_json_report(const struct check *c, bool done, bool resumed, struct buf *out)
 {
 	const struct dataset *ds = &c->source->ds;
 	const bool good =
@@ -220,9 +221,9 @@ static void json_report(const struct check *c, bool done, bool resumed, struct b
 void check_report(struct check *c, bool done, bool resumed, struct buf *out)
 {
 	if (c->bad.n)
-		qsort(c->bad.v, c->bad.n, sizeof(*c->bad.v), by_place);
+		qsort(c->bad.v, c->bad.n, sizeof(*c->bad.v), report_by_place);
 	if (c->setup->cfg->json)
-		json_report(c, done, resumed, out);
+		report_json_report(c, done, resumed, out);
 	else
-		text_report(c, done, resumed, out);
+		report_text_report(c, done, resumed, out);
 }

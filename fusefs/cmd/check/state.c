@@ -71,8 +71,8 @@ int check_state_save(struct check *c, const char *path, struct check_at at, uint
 
 /* ---- reading it ---- */
 
-/* number - the decimal at *p, up to a character of `ends`, which is passed. */
-static bool number(char **p, const char *ends, uint64_t max, uint64_t *ret)
+/* state_number - the decimal at *p, up to a character of `ends`, which is passed. */
+static bool state_number(char **p, const char *ends, uint64_t max, uint64_t *ret)
 {
 	size_t n = strcspn(*p, " \t\n");
 
@@ -82,7 +82,7 @@ static bool number(char **p, const char *ends, uint64_t max, uint64_t *ret)
 	return true;
 }
 
-static bool word(char **p, const char *text)
+static bool state_word(char **p, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -104,17 +104,18 @@ static char *field(char **p, char end)
 	return from;
 }
 
-/* bad - the rest of a line "bad ...". Returns 0; 1 it is none; -ENOMEM. */
-static int bad(struct check *c, char **p, struct err *e)
+/* state_bad - the rest of a line "bad ...". Returns 0; 1 it is none; -ENOMEM. */
+static int state_bad(struct check *c, char **p, struct err *e)
 {
 	struct check_bad b = {0};
 	uint64_t array, placed, whole;
 	char *key, *why;
 	int rc;
 
-	if (!number(p, " ", UINT32_MAX, &array) || !number(p, " ", UINT64_MAX, &b.linear) ||
-	    !number(p, " ", 1, &placed) || !number(p, " ", 1, &whole) ||
-	    !number(p, " ", UINT64_MAX, &b.off) || !number(p, "\t", UINT64_MAX, &b.len))
+	if (!state_number(p, " ", UINT32_MAX, &array) ||
+	    !state_number(p, " ", UINT64_MAX, &b.linear) || !state_number(p, " ", 1, &placed) ||
+	    !state_number(p, " ", 1, &whole) || !state_number(p, " ", UINT64_MAX, &b.off) ||
+	    !state_number(p, "\t", UINT64_MAX, &b.len))
 		return 1;
 	key = field(p, '\t');
 	why = key ? field(p, '\n') : NULL;
@@ -140,21 +141,21 @@ int check_state_parse(struct check *c, char *text, size_t n, uint64_t same, stru
 	char *p = text;
 	int rc = 0;
 
-	if (strlen(text) != n || !word(&p, FIRST) || !word(&p, "source ") ||
-	    !number(&p, "\n", UINT64_MAX, &was))
+	if (strlen(text) != n || !state_word(&p, FIRST) || !state_word(&p, "source ") ||
+	    !state_number(&p, "\n", UINT64_MAX, &was))
 		return 1;
 	if (was != same)
 		return 0;
-	if (!word(&p, "at ") || !number(&p, " ", UINT32_MAX, &array) ||
-	    !number(&p, " ", UINT64_MAX, &linear) || !number(&p, "\n", UINT64_MAX, &taken) ||
-	    array > c->source->ds.n_arrays)
+	if (!state_word(&p, "at ") || !state_number(&p, " ", UINT32_MAX, &array) ||
+	    !state_number(&p, " ", UINT64_MAX, &linear) ||
+	    !state_number(&p, "\n", UINT64_MAX, &taken) || array > c->source->ds.n_arrays)
 		return 1;
-	while (rc == 0 && word(&p, "bad "))
-		rc = bad(c, &p, e);
+	while (rc == 0 && state_word(&p, "bad "))
+		rc = state_bad(c, &p, e);
 	if (rc)
 		return rc;
-	if (!word(&p, "more ") || !number(&p, "\n", UINT64_MAX, &more) || !word(&p, "end\n") ||
-	    *p)
+	if (!state_word(&p, "more ") || !state_number(&p, "\n", UINT64_MAX, &more) ||
+	    !state_word(&p, "end\n") || *p)
 		return 1;
 	c->next = (struct check_at){(uint32_t)array, linear};
 	c->taken = taken;

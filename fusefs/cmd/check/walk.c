@@ -24,8 +24,8 @@
 #define DEPTH_MAX 100 /* directories below one another */
 #define PATHS_MAX ((size_t)10 << 20)
 
-/* found - datasets below a directory. */
-struct found {
+/* walk_found - datasets below a directory. */
+struct walk_found {
 	const struct app *setup;
 	char **paths; /* owned */
 	size_t n, cap;
@@ -33,13 +33,13 @@ struct found {
 	bool missed;     /* something could not be looked at, which was said */
 };
 
-static void missed(struct found *f, const struct err *e)
+static void walk_missed(struct walk_found *f, const struct err *e)
 {
 	log_error("%s", e->msg);
 	f->missed = true;
 }
 
-static int take_path(struct found *f, char *path, struct err *e)
+static int take_path(struct walk_found *f, char *path, struct err *e)
 {
 	if (f->n == PATHS_MAX)
 		return err_set(e, -ERANGE, "'%s': more than %zu datasets: check them in parts",
@@ -50,10 +50,11 @@ static int take_path(struct found *f, char *path, struct err *e)
 	return 0;
 }
 
-static int look_in(struct found *f, const char *dir, unsigned depth, struct err *e);
+static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, struct err *e);
 
-/* look_at - an entry of a directory. path: taken when it is a dataset, and then 1. */
-static int look_at(struct found *f, char *path, const char *name, unsigned depth, struct err *e)
+/* walk_look_at - an entry of a directory. path: taken when it is a dataset, and then 1. */
+static int walk_look_at(struct walk_found *f, char *path, const char *name, unsigned depth,
+			struct err *e)
 {
 	const struct source_ops *of = NULL;
 	struct err why = ERR_INIT;
@@ -63,7 +64,7 @@ static int look_at(struct found *f, char *path, const char *name, unsigned depth
 	if (lstat(path, &st) < 0) {
 		if (errno != ENOENT) {
 			(void)err_sys(&why, errno, "'%s'", path);
-			missed(f, &why);
+			walk_missed(f, &why);
 		}
 		return 0;
 	}
@@ -77,12 +78,12 @@ static int look_at(struct found *f, char *path, const char *name, unsigned depth
 		return rc < 0 ? rc : 1;
 	}
 	if (S_ISDIR(st.st_mode))
-		return look_in(f, path, depth + 1, e);
+		return walk_look_in(f, path, depth + 1, e);
 	f->others++;
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int walk_by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -112,7 +113,7 @@ static ssize_t names_in(const char *dir, char ***ret)
 	if (d)
 		(void)closedir(d); /* was only read */
 	if (rc == 0 && n)
-		qsort(names, n, sizeof(*names), by_name);
+		qsort(names, n, sizeof(*names), walk_by_name);
 	*ret = names;
 	if (rc == 0)
 		return (ssize_t)n;
@@ -123,8 +124,8 @@ static ssize_t names_in(const char *dir, char ***ret)
 	return rc;
 }
 
-/* look_in - one that cannot be read is said, and the rest is checked. */
-static int look_in(struct found *f, const char *dir, unsigned depth, struct err *e)
+/* walk_look_in - one that cannot be read is said, and the rest is checked. */
+static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, struct err *e)
 {
 	struct err why = ERR_INIT;
 	char **names;
@@ -135,14 +136,14 @@ static int look_in(struct found *f, const char *dir, unsigned depth, struct err 
 		return err_nomem(e);
 	if (n < 0) {
 		(void)err_sys(&why, (int)-n, "'%s'", dir);
-		missed(f, &why);
+		walk_missed(f, &why);
 		return 0;
 	}
 	for (ssize_t i = 0; i < n; i++) {
 		char *path = rc < 0 ? NULL : mirror_join(dir, names[i]);
 
 		if (rc >= 0)
-			rc = path ? look_at(f, path, names[i], depth, e) : err_nomem(e);
+			rc = path ? walk_look_at(f, path, names[i], depth, e) : err_nomem(e);
 		if (rc <= 0)
 			free(path);
 		free(names[i]);
@@ -153,9 +154,9 @@ static int look_in(struct found *f, const char *dir, unsigned depth, struct err 
 
 /* ---- the state ---- */
 
-/* state_of - the file for one dataset, new. Its name is a number made of the path; should two have
- * the same, what is in the file is of another source for one of them. */
-static char *state_of(const char *state, const char *path)
+/* walk_state_of - the file for one dataset, new. Its name is a number made of the path; should two
+ * have the same, what is in the file is of another source for one of them. */
+static char *walk_state_of(const char *state, const char *path)
 {
 	char name[24];
 
@@ -182,10 +183,10 @@ static int make_state(const char *state, struct err *e)
 }
 
 /* forget_state - it has come to its end. What is not of ours stays, and the directory with it. */
-static void forget_state(const struct found *f, const char *state)
+static void forget_state(const struct walk_found *f, const char *state)
 {
 	for (size_t i = 0; i < f->n; i++) {
-		auto_free char *file = state_of(state, f->paths[i]);
+		auto_free char *file = walk_state_of(state, f->paths[i]);
 
 		if (file)
 			(void)unlink(file);
@@ -201,7 +202,7 @@ struct sums {
 	bool interrupted;
 };
 
-static bool say(struct buf *text)
+static bool walk_say(struct buf *text)
 {
 	bool ok = buf_ok(text) && fwrite(text->data, 1, text->len, stdout) == text->len &&
 		  fflush(stdout) == 0;
@@ -213,11 +214,11 @@ static bool say(struct buf *text)
 }
 
 /* check_each - one dataset. Returns whether to go on. */
-static bool check_each(const struct found *f, size_t i, struct sums *s)
+static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 {
 	struct cfg cfg = *f->setup->cfg;
 	struct app setup = *f->setup;
-	auto_free char *state = cfg.resume ? state_of(cfg.resume, f->paths[i]) : NULL;
+	auto_free char *state = cfg.resume ? walk_state_of(cfg.resume, f->paths[i]) : NULL;
 	struct check_told told;
 	struct buf text;
 	int status;
@@ -229,7 +230,7 @@ static bool check_each(const struct found *f, size_t i, struct sums *s)
 	buf_init(&text, 1 << 16);
 	if (cfg.json) {
 		buf_puts(&text, i ? ",\n" : "\n");
-		if (!say(&text))
+		if (!walk_say(&text))
 			return false;
 	}
 	cfg.source = cfg.shown = f->paths[i];
@@ -245,13 +246,14 @@ static bool check_each(const struct found *f, size_t i, struct sums *s)
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg.shown);
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
-		(void)say(&text);
+		(void)walk_say(&text);
 	}
 	buf_release(&text);
 	return !s->interrupted;
 }
 
-static void put_sums(const struct found *f, const struct sums *s, bool done, struct buf *out)
+static void put_sums(const struct walk_found *f, const struct sums *s, bool done,
+		     struct buf *out)
 {
 	const struct cfg *cfg = f->setup->cfg;
 	const bool not_good = s->damaged || s->unfinished;
@@ -278,7 +280,7 @@ static void put_sums(const struct found *f, const struct sums *s, bool done, str
 	buf_puts(out, done ? "\n" : ", not to the end\n");
 }
 
-static int check_found(const struct found *f)
+static int check_found(const struct walk_found *f)
 {
 	const struct cfg *cfg = f->setup->cfg;
 	struct sums s = {0};
@@ -290,13 +292,13 @@ static int check_found(const struct found *f)
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg->shown);
 		buf_puts(&text, ", \"datasets\": [");
-		done = say(&text);
+		done = walk_say(&text);
 	}
 	for (size_t i = 0; i < f->n && done; i++)
 		done = check_each(f, i, &s);
 	done = done && !f->missed;
 	put_sums(f, &s, done, &text);
-	done = say(&text) && done;
+	done = walk_say(&text) && done;
 	buf_release(&text);
 	if (cfg->resume && done && !s.failed)
 		forget_state(f, cfg->resume);
@@ -307,12 +309,12 @@ static int check_found(const struct found *f)
 
 int check_dir(const struct app *setup)
 {
-	struct found f = {.setup = setup};
+	struct walk_found f = {.setup = setup};
 	struct err e = ERR_INIT;
 	int rc = make_state(setup->cfg->resume, &e), status = CHECK_FAILED;
 
 	if (rc == 0)
-		rc = look_in(&f, setup->cfg->source, 0, &e);
+		rc = walk_look_in(&f, setup->cfg->source, 0, &e);
 	if (rc == 0 && f.n == 0 && !f.missed)
 		rc = err_set(&e, -ENOENT, "'%s': no dataset is in this directory",
 			     setup->cfg->shown);

@@ -31,7 +31,7 @@
 #define NOTES_SHOWN 20
 #define PLAIN ",shuffle|deflate,1"
 
-struct run {
+struct convert_run {
 	const struct app *setup;
 	struct convert c;
 	struct app with; /* setup, with rules for what would be uncompressed */
@@ -43,7 +43,7 @@ struct run {
 	int64_t noted;
 };
 
-static uint32_t threads_of(const struct convert *c)
+static uint32_t convert_threads_of(const struct convert *c)
 {
 	const struct cfg *cfg = c->setup->cfg;
 	cpu_set_t set;
@@ -64,8 +64,8 @@ static bool loses(const struct ds_array *a, const struct plan *p)
 	       (a->chain.n > 0 || (a->access == DS_CONVERT && a->layout == DS_CHUNKED));
 }
 
-/* add_text - "<path>,shuffle|deflate,1", the path as a pattern that means it alone. */
-static int add_text(struct run *r, uint32_t array, struct err *e)
+/* convert_add_text - "<path>,shuffle|deflate,1", the path as a pattern that means it alone. */
+static int convert_add_text(struct convert_run *r, uint32_t array, struct err *e)
 {
 	struct buf path, text;
 	int rc = -ENOMEM;
@@ -101,7 +101,7 @@ static void close_both(struct convert *c)
 }
 
 /* keep_compressed - open it again with filters for what would have none. */
-static int keep_compressed(struct run *r, struct err *e)
+static int keep_compressed(struct convert_run *r, struct err *e)
 {
 	const struct dataset *ds = &r->c.source->ds;
 	int rc = 0;
@@ -113,7 +113,7 @@ static int keep_compressed(struct run *r, struct err *e)
 		return err_nomem(e);
 	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++)
 		if (loses(&ds->arrays[i], r->c.view->ops->plan(r->c.view, i)))
-			rc = add_text(r, i, e);
+			rc = convert_add_text(r, i, e);
 	if (rc < 0 || r->n_texts == 0)
 		return rc;
 	r->cfg = *r->setup->cfg;
@@ -161,7 +161,7 @@ static void weigh(struct convert *c)
 		c->all += (double)ds->arrays[i].n_chunks;
 }
 
-static int prepare(struct run *r, struct err *e)
+static int convert_prepare(struct convert_run *r, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
 	struct convert *c = &r->c;
@@ -197,15 +197,15 @@ static int prepare(struct run *r, struct err *e)
 	for (const char *s = cfg->out; c->same && *s; s++)
 		c->same = fingerprint_mix(c->same, (unsigned char)*s);
 	weigh(c);
-	c->n_workers = threads_of(c);
+	c->n_workers = convert_threads_of(c);
 	return 0;
 }
 
 /* ---- while it runs ---- */
 
-static void tick(void *arg, uint64_t done)
+static void convert_tick(void *arg, uint64_t done)
 {
-	struct run *r = arg;
+	struct convert_run *r = arg;
 	struct convert *c = &r->c;
 	const bool parts = c->out->ops->one_file;
 	int64_t now = cancel_now();
@@ -240,7 +240,7 @@ static bool worth_keeping(int rc)
 	       rc != -EEXIST;
 }
 
-static int copy(struct run *r, struct err *e)
+static int convert_do_copy(struct convert_run *r, struct err *e)
 {
 	struct convert *c = &r->c;
 	int rc = c->out->ops->begin(c->out, &c->skip, e);
@@ -251,7 +251,7 @@ static int copy(struct run *r, struct err *e)
 		return rc;
 	progress_begin(&r->progress);
 	r->noted = cancel_now();
-	rc = convert_copy(c, tick, r, e);
+	rc = convert_copy(c, convert_tick, r, e);
 	progress_end(&r->progress);
 	if (rc == 0 && source_poll(c->source, NULL) == -ESTALE)
 		rc = -ESTALE;
@@ -265,7 +265,7 @@ static int copy(struct run *r, struct err *e)
 	return rc;
 }
 
-static int print_report(const struct run *r)
+static int convert_print_report(const struct convert_run *r)
 {
 	const struct convert *c = &r->c;
 	const struct cfg *cfg = r->setup->cfg;
@@ -302,7 +302,7 @@ static int print_report(const struct run *r)
 
 static int convert(void *arg)
 {
-	struct run *r = arg;
+	struct convert_run *r = arg;
 	struct convert *c = &r->c;
 	struct err e = ERR_INIT;
 	bool keep;
@@ -310,9 +310,9 @@ static int convert(void *arg)
 
 	c->setup = r->setup;
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
-	rc = prepare(r, &e);
+	rc = convert_prepare(r, &e);
 	if (rc == 0)
-		rc = copy(r, &e);
+		rc = convert_do_copy(r, &e);
 	keep = rc < 0 && c->source && c->same && (c->taken > 0 || c->skip > 0) &&
 	       worth_keeping(rc);
 	if (rc < 0)
@@ -320,7 +320,7 @@ static int convert(void *arg)
 			  keep && c->out->ops->note ? " (the same command goes on from here)"
 						    : "");
 	else
-		status = print_report(r);
+		status = convert_print_report(r);
 	if (c->out)
 		c->out->ops->close(c->out, keep);
 	close_both(c);
@@ -334,7 +334,7 @@ static int convert(void *arg)
 int fs_convert(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
-	struct run r = {.setup = setup};
+	struct convert_run r = {.setup = setup};
 	bool interrupted = false;
 	int status = run_in_child_until(cfg->shown, 0, convert, &r, &interrupted);
 

@@ -24,7 +24,7 @@ struct node {
 	uint64_t id, cookie;
 	bool over;
 	uint32_t n, at;
-	struct entry {
+	struct copy_view_entry {
 		char *path; /* owned */
 		uint64_t id;
 		bool is_dir;
@@ -76,14 +76,14 @@ struct listing {
 	bool failed;
 };
 
-static bool take_entry(void *arg, const char *name, uint64_t id, bool is_dir,
-		       const struct view_attr *attr NZ_UNUSED, uint64_t next)
+static bool copy_view_take_entry(void *arg, const char *name, uint64_t id, bool is_dir,
+				 const struct view_attr *attr NZ_UNUSED, uint64_t next)
 {
 	struct listing *l = arg;
 	struct node *d = l->node;
-	struct entry *x = &d->v[d->n];
+	struct copy_view_entry *x = &d->v[d->n];
 
-	*x = (struct entry){.id = id, .is_dir = is_dir};
+	*x = (struct copy_view_entry){.id = id, .is_dir = is_dir};
 	if (asprintf(&x->path, "%s%s%s", d->path, *d->path ? "/" : "", name) < 0) {
 		x->path = NULL;
 		l->failed = true;
@@ -101,14 +101,14 @@ static int more(struct convert *c, struct node *d, struct err *e)
 	int rc;
 
 	d->n = d->at = 0;
-	rc = c->view->ops->list(c->view, d->id, d->cookie, false, take_entry, &l, e);
+	rc = c->view->ops->list(c->view, d->id, d->cookie, false, copy_view_take_entry, &l, e);
 	if (rc == 0 && l.failed)
 		rc = err_nomem(e);
 	d->over = d->n < BATCH;
 	return rc;
 }
 
-static int enter(struct convert_walk *w, char *path, uint64_t id, struct err *e)
+static int copy_view_enter(struct convert_walk *w, char *path, uint64_t id, struct err *e)
 {
 	struct node *d = w->n < DIRS_MAX ? alloc_array(1, sizeof(*d)) : NULL;
 
@@ -123,7 +123,7 @@ static int enter(struct convert_walk *w, char *path, uint64_t id, struct err *e)
 	return 0;
 }
 
-static void leave(struct convert_walk *w)
+static void copy_view_leave(struct convert_walk *w)
 {
 	struct node *d = w->v[--w->n];
 
@@ -133,7 +133,7 @@ static void leave(struct convert_walk *w)
 	free(d);
 }
 
-static int put_off(struct convert_walk *w, struct entry *x, struct err *e)
+static int put_off(struct convert_walk *w, struct copy_view_entry *x, struct err *e)
 {
 	if (grow_array(&w->docs, &w->cap_docs, w->n_docs + 1, sizeof(*w->docs)) < 0) {
 		free(x->path);
@@ -152,11 +152,11 @@ static int next_file(struct convert *c, struct convert_unit *ret, struct err *e)
 
 	while (rc == 0 && w->n > 0) {
 		struct node *d = w->v[w->n - 1];
-		struct entry x;
+		struct copy_view_entry x;
 
 		if (d->at == d->n) {
 			if (d->over)
-				leave(w);
+				copy_view_leave(w);
 			else
 				rc = more(c, d, e);
 			continue;
@@ -165,7 +165,7 @@ static int next_file(struct convert *c, struct convert_unit *ret, struct err *e)
 		if (x.is_dir) {
 			rc = c->out->ops->dir ? c->out->ops->dir(c->out, x.path, e) : 0;
 			if (rc == 0)
-				rc = enter(w, x.path, x.id, e);
+				rc = copy_view_enter(w, x.path, x.id, e);
 			else
 				free(x.path);
 		} else if (c->out->ops->docs_last && convert_is_doc(x.path)) {
@@ -257,7 +257,7 @@ static int next_unit(struct convert *c, struct convert_unit *ret, struct err *e)
 static void walk_free(struct convert_walk *w)
 {
 	while (w->n)
-		leave(w);
+		copy_view_leave(w);
 	for (size_t i = 0; i < w->n_docs; i++)
 		free(w->docs[i].path);
 	free(w->whole.path);
@@ -276,8 +276,9 @@ static bool others_busy(const struct convert *c, const struct convert_worker *w)
 	return false;
 }
 
-/* take - a unit for a thread. false: there is none. Locked. */
-static bool take(struct convert *c, struct convert_worker *w, struct convert_unit *ret)
+/* copy_view_take - a unit for a thread. false: there is none. Locked. */
+static bool copy_view_take(struct convert *c, struct convert_worker *w,
+			   struct convert_unit *ret)
 {
 	struct err e = ERR_INIT;
 	int rc = 0;
@@ -315,7 +316,7 @@ static bool take(struct convert *c, struct convert_worker *w, struct convert_uni
 	return false;
 }
 
-static void work(void *arg, uint32_t i, uint8_t *room)
+static void copy_view_work(void *arg, uint32_t i, uint8_t *room)
 {
 	struct convert *c = arg;
 	struct convert_worker *w = &c->workers[i];
@@ -323,7 +324,7 @@ static void work(void *arg, uint32_t i, uint8_t *room)
 	bool stop = false;
 
 	(void)pthread_mutex_lock(&c->lock);
-	while (!stop && take(c, w, &u)) {
+	while (!stop && copy_view_take(c, w, &u)) {
 		struct err e = ERR_INIT;
 		uint64_t bytes = 0;
 		int rc;
@@ -348,7 +349,7 @@ static void work(void *arg, uint32_t i, uint8_t *room)
 }
 
 /* done - so many units, from the first on, are written. Locked. */
-static uint64_t done_to(const struct convert *c)
+static uint64_t copy_view_done_to(const struct convert *c)
 {
 	uint64_t n = c->taken;
 
@@ -358,13 +359,13 @@ static uint64_t done_to(const struct convert *c)
 	return n;
 }
 
-static void moment(void *arg)
+static void copy_view_moment(void *arg)
 {
 	struct convert *c = arg;
 	uint64_t done;
 
 	(void)pthread_mutex_lock(&c->lock);
-	done = done_to(c);
+	done = copy_view_done_to(c);
 	(void)pthread_mutex_unlock(&c->lock);
 	c->moment(c->moment_arg, done);
 }
@@ -377,15 +378,15 @@ int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void
 				  .lock = &c->lock,
 				  .tick = &c->tick,
 				  .running = &c->running,
-				  .work = work,
-				  .moment = moment,
+				  .work = copy_view_work,
+				  .moment = copy_view_moment,
 				  .arg = c};
 	struct convert_walk walk = {0};
 	char *root = strdup("");
 
 	c->walk = &walk;
 	c->workers = alloc_array(c->n_workers, sizeof(*c->workers));
-	if (!c->workers || !root || enter(&walk, root, VIEW_ROOT, e) < 0) {
+	if (!c->workers || !root || copy_view_enter(&walk, root, VIEW_ROOT, e) < 0) {
 		if (c->workers && !walk.n)
 			root = NULL; /* enter took it */
 		free(c->workers);

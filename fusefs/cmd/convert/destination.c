@@ -73,7 +73,7 @@ static int apart_from_members(const struct cfg *cfg, struct err *e)
 	return rc;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool destination_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -89,7 +89,8 @@ int convert_dest_unread(const struct cfg *cfg, struct err *e)
 		return 0;
 	d = opendir("/proc/self/fd");
 	while (d && !found && (x = readdir(d)))
-		found = fstatat(dirfd(d), x->d_name, &have, 0) == 0 && same_file(&have, &out);
+		found = fstatat(dirfd(d), x->d_name, &have, 0) == 0 &&
+			destination_same_file(&have, &out);
 	if (d)
 		(void)closedir(d); /* was only read */
 	return found ? err_set(e, -EINVAL,
@@ -163,8 +164,8 @@ int convert_dest_check(const struct app *setup, struct err *e)
 #define FIRST "nczarrfs convert 1\n"
 #define NOTE_MAX 200
 
-/* split - the directory of a path, and the last component, both new. */
-static int split(const char *path, char **ret_dir, char **ret_name, struct err *e)
+/* destination_split - the directory of a path, and the last component, both new. */
+static int destination_split(const char *path, char **ret_dir, char **ret_name, struct err *e)
 {
 	char *copy = strdup(path), *slash;
 
@@ -230,7 +231,7 @@ int convert_place_open(const char *path, bool force, struct convert_place *ret, 
 	auto_free char *dir = NULL;
 	struct convert_place p = CONVERT_PLACE_INIT;
 	struct stat st;
-	int rc = split(path, &dir, &p.name, e);
+	int rc = destination_split(path, &dir, &p.name, e);
 
 	if (rc < 0) {
 		dir = NULL; /* freed */
@@ -342,7 +343,7 @@ int convert_place_apart(const char *source, const char *path, struct err *e)
 {
 	auto_free char *dir = NULL, *name = NULL, *real = NULL, *from = realpath(source, NULL);
 	auto_free char *to = NULL, *there = NULL;
-	int rc = split(path, &dir, &name, e);
+	int rc = destination_split(path, &dir, &name, e);
 
 	if (rc < 0) {
 		dir = name = NULL; /* freed */

@@ -18,14 +18,14 @@ struct local {
 	int fd; /* of the directory, or the file */
 };
 
-static struct local *of(struct convert_out *o)
+static struct local *to_local_of(struct convert_out *o)
 {
 	return CONTAINER_OF(o, struct local, base);
 }
 
 static int local_begin(struct convert_out *o, uint64_t *done, struct err *e)
 {
-	struct local *l = of(o);
+	struct local *l = to_local_of(o);
 	struct convert_place *p = &l->place;
 
 	*done = convert_place_done(p, l->c->same);
@@ -43,7 +43,7 @@ static int local_begin(struct convert_out *o, uint64_t *done, struct err *e)
 
 static int tree_dir(struct convert_out *o, const char *path, struct err *e)
 {
-	if (mkdirat(of(o)->fd, path, 0777) < 0 && errno != EEXIST)
+	if (mkdirat(to_local_of(o)->fd, path, 0777) < 0 && errno != EEXIST)
 		return err_sys(e, errno, "'%.200s'", path);
 	return 0;
 }
@@ -51,7 +51,7 @@ static int tree_dir(struct convert_out *o, const char *path, struct err *e)
 static int tree_write(struct convert_out *o, struct convert *c, const struct convert_unit *u,
 		      uint8_t *room, uint64_t *ret, struct err *e)
 {
-	auto_fd int fd = openat(of(o)->fd, u->path,
+	auto_fd int fd = openat(to_local_of(o)->fd, u->path,
 				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	uint64_t off = 0;
 	size_t n;
@@ -81,7 +81,7 @@ static int file_write(struct convert_out *o, struct convert *c, const struct con
 	if (rc == 0 && n != u->len)
 		rc = err_set(e, -EIO, "the file is shorter than it was said to be");
 	if (rc == 0) {
-		rc = io_pwrite(of(o)->fd, room, n, u->off, e);
+		rc = io_pwrite(to_local_of(o)->fd, room, n, u->off, e);
 		if (rc < 0)
 			rc = err_wrap(e, rc, "writing '%.200s'", c->setup->cfg->out);
 	}
@@ -89,7 +89,7 @@ static int file_write(struct convert_out *o, struct convert *c, const struct con
 	return rc;
 }
 
-static int sync_all(const struct local *l, struct err *e)
+static int to_local_sync_all(const struct local *l, struct err *e)
 {
 	if (!l->tree)
 		return io_sync(l->fd, true, e);
@@ -98,22 +98,22 @@ static int sync_all(const struct local *l, struct err *e)
 
 static int local_note(struct convert_out *o, uint64_t done, struct err *e)
 {
-	struct local *l = of(o);
-	int rc = l->c->same ? sync_all(l, e) : 0;
+	struct local *l = to_local_of(o);
+	int rc = l->c->same ? to_local_sync_all(l, e) : 0;
 
 	return rc ? rc : convert_place_note(&l->place, l->c->same, done, e);
 }
 
 static int local_finish(struct convert_out *o, struct err *e)
 {
-	int rc = sync_all(of(o), e);
+	int rc = to_local_sync_all(to_local_of(o), e);
 
-	return rc ? rc : convert_place_appear(&of(o)->place, e);
+	return rc ? rc : convert_place_appear(&to_local_of(o)->place, e);
 }
 
 static void local_close(struct convert_out *o, bool keep)
 {
-	struct local *l = of(o);
+	struct local *l = to_local_of(o);
 
 	if (l->fd >= 0)
 		(void)close(l->fd);

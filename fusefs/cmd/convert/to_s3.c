@@ -18,13 +18,13 @@ struct far_out {
 	struct store *store;
 };
 
-static struct far_out *of(struct convert_out *o)
+static struct far_out *to_s3_of(struct convert_out *o)
 {
 	return CONTAINER_OF(o, struct far_out, base);
 }
 
-static bool any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
-		const struct store_stat *st NZ_UNUSED)
+static bool to_s3_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
+		      const struct store_stat *st NZ_UNUSED)
 {
 	*(bool *)arg = true;
 	return false;
@@ -32,10 +32,10 @@ static bool any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
 
 static int far_begin(struct convert_out *o, uint64_t *done, struct err *e)
 {
-	const struct cfg *cfg = of(o)->c->setup->cfg;
+	const struct cfg *cfg = to_s3_of(o)->c->setup->cfg;
 	auto_free char *shown = NULL;
 	bool there = false;
-	int rc = store_list(of(o)->store, "", false, any, &there, e);
+	int rc = store_list(to_s3_of(o)->store, "", false, to_s3_any, &there, e);
 
 	*done = 0;
 	if (rc < 0 && rc != -ENOENT)
@@ -71,10 +71,10 @@ static int nameless(struct err *e)
 	return fd;
 }
 
-/* spill - a file that does not fit in the room that a thread has, in a file without a name. The
- * first piece is in room. */
-static int spill(struct convert *c, const struct convert_unit *u, uint8_t *room, int *ret_fd,
-		 uint64_t *ret, struct err *e)
+/* to_s3_spill - a file that does not fit in the room that a thread has, in a file without a name.
+ * The first piece is in room. */
+static int to_s3_spill(struct convert *c, const struct convert_unit *u, uint8_t *room,
+		       int *ret_fd, uint64_t *ret, struct err *e)
 {
 	size_t n = CONVERT_PIECE;
 	uint64_t off = 0;
@@ -105,27 +105,27 @@ static int far_write(struct convert_out *o, struct convert *c, const struct conv
 	what.len = n;
 	if (rc == 0 && n == CONVERT_PIECE) {
 		what.data = NULL;
-		rc = spill(c, u, room, &what.fd, &what.len, e);
+		rc = to_s3_spill(c, u, room, &what.fd, &what.len, e);
 	}
 	if (rc == 0)
-		rc = store_put(of(o)->store, u->path, &what, NULL, e);
+		rc = store_put(to_s3_of(o)->store, u->path, &what, NULL, e);
 	if (what.fd >= 0)
 		(void)close(what.fd);
 	*ret = rc == 0 ? what.len : 0;
 	return rc;
 }
 
-static void far_close(struct convert_out *o, bool keep NZ_UNUSED)
+static void to_s3_far_close(struct convert_out *o, bool keep NZ_UNUSED)
 {
-	store_close(of(o)->store);
-	free(of(o));
+	store_close(to_s3_of(o)->store);
+	free(to_s3_of(o));
 }
 
 static const struct convert_out_ops far_ops = {
 	.docs_last = true,
 	.begin = far_begin,
 	.write = far_write,
-	.close = far_close,
+	.close = to_s3_far_close,
 };
 
 int convert_far(struct convert *c, struct convert_out **ret, struct err *e)

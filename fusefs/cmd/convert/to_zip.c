@@ -49,7 +49,7 @@ struct zip_out {
 	size_t n, cap;
 };
 
-static struct zip_out *of(struct convert_out *o)
+static struct zip_out *to_zip_of(struct convert_out *o)
 {
 	return CONTAINER_OF(o, struct zip_out, base);
 }
@@ -60,7 +60,7 @@ static void put16(struct buf *b, unsigned v)
 	buf_putc(b, (char)(v >> 8 & 0xff));
 }
 
-static void put64(struct buf *b, uint64_t v)
+static void to_zip_put64(struct buf *b, uint64_t v)
 {
 	buf_put_le32(b, (uint32_t)v);
 	buf_put_le32(b, (uint32_t)(v >> 32));
@@ -68,7 +68,7 @@ static void put64(struct buf *b, uint64_t v)
 
 static int zip_begin(struct convert_out *o, uint64_t *done, struct err *e)
 {
-	struct zip_out *z = of(o);
+	struct zip_out *z = to_zip_of(o);
 
 	*done = 0; /* which entries are whole is not known without the directory */
 	remove_beneath(z->place.parent, z->place.tmp);
@@ -77,9 +77,9 @@ static int zip_begin(struct convert_out *o, uint64_t *done, struct err *e)
 	return z->fd < 0 ? err_sys(e, errno, "'%s'", z->c->setup->cfg->out) : 0;
 }
 
-/* read_all - a file of the view, of `size` bytes. */
-static int read_all(struct convert *c, const struct convert_unit *u, uint8_t *out, uint64_t size,
-		    struct err *e)
+/* to_zip_read_all - a file of the view, of `size` bytes. */
+static int to_zip_read_all(struct convert *c, const struct convert_unit *u, uint8_t *out,
+			   uint64_t size, struct err *e)
 {
 	uint64_t off = 0;
 	size_t n = 0;
@@ -120,14 +120,14 @@ static void local_header(const struct zipped *x, struct buf *out)
 	if (big) {
 		put16(out, 1);
 		put16(out, 16);
-		put64(out, x->size);
-		put64(out, x->size);
+		to_zip_put64(out, x->size);
+		to_zip_put64(out, x->size);
 	}
 }
 
-/* add - an entry: *ret_at is where its header goes. */
-static int add(struct zip_out *z, const char *path, uint64_t size, uint32_t crc,
-	       struct zipped *ret, struct err *e)
+/* to_zip_add - an entry: *ret_at is where its header goes. */
+static int to_zip_add(struct zip_out *z, const char *path, uint64_t size, uint32_t crc,
+		      struct zipped *ret, struct err *e)
 {
 	struct zipped x = {.path = strdup(path), .size = size, .crc = crc};
 	int rc = 0;
@@ -152,7 +152,7 @@ static int write_entry(struct zip_out *z, const char *path, const uint8_t *data,
 {
 	struct zipped x = {0};
 	struct buf head;
-	int rc = add(z, path, size, libdeflate_crc32(0, data, (size_t)size), &x, e);
+	int rc = to_zip_add(z, path, size, libdeflate_crc32(0, data, (size_t)size), &x, e);
 
 	if (rc < 0)
 		return rc;
@@ -168,7 +168,7 @@ static int write_entry(struct zip_out *z, const char *path, const uint8_t *data,
 static int zip_write(struct convert_out *o, struct convert *c, const struct convert_unit *u,
 		     uint8_t *room, uint64_t *ret, struct err *e)
 {
-	struct zip_out *z = of(o);
+	struct zip_out *z = to_zip_of(o);
 	struct view_attr attr;
 	uint8_t *data;
 	int rc;
@@ -187,7 +187,7 @@ static int zip_write(struct convert_out *o, struct convert *c, const struct conv
 		return err_set(e, -ERANGE, "'%.200s' is too long", u->path);
 	room_hold(&z->room, attr.size);
 	data = malloc(attr.size ? (size_t)attr.size : 1);
-	rc = data ? read_all(c, u, data, attr.size, e) : err_nomem(e);
+	rc = data ? to_zip_read_all(c, u, data, attr.size, e) : err_nomem(e);
 	if (rc == 0)
 		rc = write_entry(z, u->path, data, attr.size, e);
 	free(data);
@@ -196,12 +196,12 @@ static int zip_write(struct convert_out *o, struct convert *c, const struct conv
 	return rc;
 }
 
-static int by_name(const void *p, const void *q)
+static int to_zip_by_name(const void *p, const void *q)
 {
 	return strcmp(((const struct zipped *)p)->path, ((const struct zipped *)q)->path);
 }
 
-static void entry(const struct zipped *x, struct buf *out)
+static void to_zip_entry(const struct zipped *x, struct buf *out)
 {
 	const bool size = x->size >= BIG, at = x->at >= BIG;
 	unsigned extra = (size ? 16u : 0u) + (at ? 8u : 0u);
@@ -229,11 +229,11 @@ static void entry(const struct zipped *x, struct buf *out)
 	put16(out, 1);
 	put16(out, extra);
 	if (size) {
-		put64(out, x->size);
-		put64(out, x->size);
+		to_zip_put64(out, x->size);
+		to_zip_put64(out, x->size);
 	}
 	if (at)
-		put64(out, x->at);
+		to_zip_put64(out, x->at);
 }
 
 /* the_end - records behind the directory of `len` bytes at `at`. */
@@ -241,18 +241,18 @@ static void the_end(uint64_t n, uint64_t at, uint64_t len, struct buf *out)
 {
 	if (n >= UINT16_MAX || at >= BIG || len >= BIG) {
 		buf_put_le32(out, END64_SIG);
-		put64(out, 44);
+		to_zip_put64(out, 44);
 		put16(out, MADE_BY);
 		put16(out, VERSION);
 		buf_put_le32(out, 0);
 		buf_put_le32(out, 0);
-		put64(out, n);
-		put64(out, n);
-		put64(out, len);
-		put64(out, at);
+		to_zip_put64(out, n);
+		to_zip_put64(out, n);
+		to_zip_put64(out, len);
+		to_zip_put64(out, at);
 		buf_put_le32(out, LOC64_SIG);
 		buf_put_le32(out, 0);
-		put64(out, at + len);
+		to_zip_put64(out, at + len);
 		buf_put_le32(out, 1);
 	}
 	buf_put_le32(out, END_SIG);
@@ -267,15 +267,15 @@ static void the_end(uint64_t n, uint64_t at, uint64_t len, struct buf *out)
 
 static int zip_finish(struct convert_out *o, struct err *e)
 {
-	struct zip_out *z = of(o);
+	struct zip_out *z = to_zip_of(o);
 	struct buf dir;
 	int rc;
 
 	if (z->n)
-		qsort(z->v, z->n, sizeof(*z->v), by_name);
+		qsort(z->v, z->n, sizeof(*z->v), to_zip_by_name);
 	buf_init(&dir, DIRECTORY_MAX);
 	for (size_t i = 0; i < z->n; i++)
-		entry(&z->v[i], &dir);
+		to_zip_entry(&z->v[i], &dir);
 	the_end(z->n, z->end, dir.len, &dir);
 	rc = buf_ok(&dir) ? io_pwrite(z->fd, dir.data, dir.len, z->end, e) : err_nomem(e);
 	buf_release(&dir);
@@ -284,9 +284,9 @@ static int zip_finish(struct convert_out *o, struct err *e)
 	return rc ? rc : convert_place_appear(&z->place, e);
 }
 
-static void zip_close(struct convert_out *o, bool keep NZ_UNUSED)
+static void to_zip_zip_close(struct convert_out *o, bool keep NZ_UNUSED)
 {
-	struct zip_out *z = of(o);
+	struct zip_out *z = to_zip_of(o);
 
 	if (z->fd >= 0)
 		(void)close(z->fd);
@@ -303,7 +303,7 @@ static const struct convert_out_ops zip_ops = {
 	.begin = zip_begin,
 	.write = zip_write,
 	.finish = zip_finish,
-	.close = zip_close,
+	.close = to_zip_zip_close,
 };
 
 int convert_zip(struct convert *c, struct convert_out **ret, struct err *e)
