@@ -78,7 +78,7 @@ HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); 
 HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
 	$(HDF4_TRY) $(subst _, ,$(s)) 2>/dev/null && echo $(s))))))$(HDF4_LIBS)
 HDF4_CFLAGS = $(if $(strip $(HDF4_LIBS)),-DNCZARRFS_HDF4)
-$(BUILD)/obj/hdf5view/hdf4/%.o $(BUILD)/tests/hdf4_make $(BUILD)/unit/test_hdf5view_h4: CPPFLAGS += $(HDF4_CFLAGS)
+$(BUILD)/obj/hdf5view/hdf4/%.o $(BUILD)/tests/hdf4_make $(BUILD)/unit/hdf5view/hdf4/test_hdf4: CPPFLAGS += $(HDF4_CFLAGS)
 
 # Rooms are folders of a module; plugins are built apart.
 SRC := $(filter-out codecs/export/plugins/%,$(sort $(shell find $(MODULES) -name '*.c')))
@@ -109,7 +109,7 @@ page:
 	$(Q)$(MAKE) --no-print-directory $(BUILD)/nczarrfs
 .PHONY: page
 
-# Unit tests: tests/unit/test_<module>_<file>.c, linked with that module and the ones below it,
+# Unit tests: tests/unit/<module>/<room>/test_<what>.c, linked with that module and the ones below it,
 # so that an upward call does not link.
 below_base := base
 below_mountcfg := mountcfg base
@@ -118,8 +118,8 @@ below_translate := translate $(below_codecs)
 below_nczarr := nczarr $(below_translate)
 below_hdf5view := hdf5view $(below_translate)
 below_fusefs := fusefs mountcfg $(below_hdf5view)
-UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
-module_of = $(word 2,$(subst _, ,$(notdir $(1))))
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(sort $(shell find tests/unit -name 'test_*.c')))
+module_of = $(firstword $(subst /, ,$(1)))
 objs_of = $(foreach m,$(below_$(1)),$(filter $(BUILD)/obj/$(m)/%,$(LIBOBJ)))
 
 .SECONDEXPANSION:
@@ -130,7 +130,7 @@ $(BUILD)/unit/%: tests/unit/%.c $$(call objs_of,$$(call module_of,%)) Makefile
 		$(filter %.o,$^) $(PKG_LIBS) -lcmocka
 
 # Headers of tests: a change of one rebuilds what may use it.
-$(UNIT): $(wildcard tests/unit/*.h)
+$(UNIT): $(shell find tests/unit -name '*.h')
 
 # Plugins for tests; those of odd.c are no good, each in its own way.
 ODD := 1 2 3 4 5 6 7 8
@@ -201,9 +201,9 @@ PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libse
 
 plugins: $(PLUGIN_OUT)
 
-# tests/unit/test_plugins_*.c load them; the program has functions that plugins look for
+# tests/unit/plugins/*.c load them; the program has functions that plugins look for
 below_plugins := codecs base
-PLUGIN_TESTS := $(filter $(BUILD)/unit/test_plugins_%,$(UNIT))
+PLUGIN_TESTS := $(filter $(BUILD)/unit/plugins/%,$(UNIT))
 $(PLUGIN_TESTS): $(PLUGIN_OUT)
 $(PLUGIN_TESTS): LDFLAGS += -rdynamic
 
@@ -359,8 +359,8 @@ check-remote:
 	$(MAKE) -j2 WERROR=1 all tools
 	@scripts/install-deps remote || echo "check-remote: packages are missing (no root, no network?)"
 	NCZARRFS=$(BUILD)/nczarrfs scripts/remote-servers run tests/run-tests.py -k servers/ $(TESTFLAGS)
-	$(MAKE) WERROR=1 $(BUILD)/unit/test_nczarr_net_leaks
-	NCZARRFS_REQUESTS=100000 $(BUILD)/unit/test_nczarr_net_leaks
+	$(MAKE) WERROR=1 $(BUILD)/unit/nczarr/http/test_leaks
+	NCZARRFS_REQUESTS=100000 $(BUILD)/unit/nczarr/http/test_leaks
 	NCZARRFS=$(BUILD)/nczarrfs NCZARRFS_REMOTE=all tests/run-tests.py -k remote_trees/ $(TESTFLAGS)
 
 # The page of `nczarrfs serve` in a browser (chromium from Debian, playwright-core from npm); make check
@@ -395,7 +395,7 @@ demo:
 #
 # Each of them first proves that its sanitizer sees what it is there for: tests/canary/.
 
-# tests/unit/test_whole_*.c: source and view together
+# tests/unit/whole/*.c: source and view together
 below_whole := $(MODULES)
 
 check-tsan:

@@ -24,7 +24,8 @@ static struct {
 	struct view *view;
 } now;
 
-static const struct fs_refs_table refs_table = {.json = write_json, .parquet = write_parquet};
+static const struct fs_refs_table refs_table = {.json = main_write_json,
+						.parquet = main_write_parquet};
 static struct fs_rw rw_table;
 static const struct remote_opener reach = {.arg = &now.setup, .blob = reach_blob};
 

@@ -1,0 +1,290 @@
+/* The process that makes virtual files: what one costs that crashes, is killed, hangs, says
+ * nonsense or does what it must not; and that the next one makes the same file. */
+#include "tests/unit/hdf5view/nc_sample.h"
+
+#include "base/process/sandbox_int.h"
+#include "hdf5view/virtual/structure_process.h"
+#include "hdf5view/virtual/file_layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#define MAX ((uint64_t)64 << 20)
+
+/* What a child does instead of obeying `at`; children are forks of this process. */
+static enum wrong {
+	NOTHING,
+	CRASH,
+	KILL,
+	LEAVE,
+	HANG,
+	CALL,    /* a system call that ends it */
+	OPEN,    /* one that is refused */
+	SHORT,   /* ends in the middle of an answer */
+	LATER,   /* a code that is none */
+	LONG,    /* a text that is too long */
+	ODD,     /* an error that it cannot have */
+	NUMBER,  /* a number that is too large */
+	SMALL,   /* one that is too small */
+	OUTSIDE, /* headers that lead outside */
+	ZEROES,  /* a structure without content */
+	SHARED,  /* one header for all */
+	CUT,     /* makes the region shorter */
+} wrong;
+static enum nc_op at;
+
+static void say(int sock, int64_t rc, uint64_t len)
+{
+	const struct child_answer a = {.rc = rc, .len = len};
+
+	(void)child_send(sock, &a, sizeof(a), 0);
+}
+
+static void end_it(void)
+{
+	if (wrong == CRASH)
+		(void)raise(SIGSEGV);
+	if (wrong == KILL)
+		(void)raise(SIGKILL);
+	if (wrong == LEAVE)
+		_exit(255);
+	while (wrong == HANG)
+		(void)poll(NULL, 0, 1000);
+	if (wrong == CALL)
+		(void)syscall(SYS_ptrace, 0, 0, 0, 0);
+	if (wrong == OPEN && open("/etc/passwd", O_RDONLY) < 0 && errno == EPERM)
+		_exit(7);
+}
+
+static bool fault(const struct nc_order *q, struct shm *r, int sock)
+{
+	uint8_t *headers = r->at + nc_apart_headers(q->len);
+
+	if (wrong == NOTHING || q->op != at)
+		return false;
+	end_it();
+	if (wrong == CUT && (ftruncate(r->fd, 0) == 0 || (errno != EPERM && errno != EFBIG)))
+		_exit(9);
+	if (wrong == CUT)
+		return false;
+	if (wrong == SHORT) {
+		(void)!write(sock, "1234567", 7);
+		_exit(0);
+	}
+	if (wrong == LATER)
+		say(sock, 1, 0);
+	if (wrong == LONG)
+		say(sock, -EIO, ERR_TEXT_MAX);
+	if (wrong == ODD)
+		say(sock, -EINTR, 0);
+	if (wrong == NUMBER)
+		say(sock, 0, UINT64_MAX);
+	if (wrong == SMALL)
+		say(sock, 0, 7);
+	if (wrong >= OUTSIDE) {
+		memset(r->at, 0, r->size);
+		for (int i = 0; i < 3; i++)
+			nc_put64(headers + (size_t)i * 8,
+				 wrong == OUTSIDE ? q->len : 8 * (uint64_t)(unsigned)i);
+		say(sock, 0, q->len);
+	}
+	return true;
+}
+
+static int next(struct source *s NZ_UNUSED, uint32_t array NZ_UNUSED, uint64_t from,
+		uint64_t *ret, struct err *e NZ_UNUSED)
+{
+	*ret = from;
+	return 0;
+}
+
+static const struct source_ops ops = {
+	.name = "fake", .locate = nf_locate, .next = next, .read_vlen = nf_read_vlen};
+
+/* sample - three variables, one of them texts. */
+static struct nc_fake *sample(void)
+{
+	struct nc_fake *f = nf_new();
+	uint32_t x = nf_dim(f, 0, "x", 100, false), t = nf_dim(f, 0, "t", 40, true);
+	uint32_t v = nf_array(f, 0, "v", nf_i4, 10, 1, NF_DIM(x));
+	struct err e = ERR_INIT;
+
+	f->base.ops = &ops;
+	(void)nf_array(f, 0, "t", nf_f8, 10, 1, NF_DIM(t));
+	(void)nf_array(f, 0, "s", nf_str, 10, 1, NF_DIM(x));
+	nf_attr(f, 0, v, nf_text(f, "units", "m", DT_STRING));
+	if (nf_model(f, PLAN_NONE, false, &e) < 0)
+		fail_msg("%s", e.msg);
+	return f;
+}
+
+/* good - the file is made, and the same as always. */
+static void good(struct nc_fake *f, const struct nc_image *want)
+{
+	struct err e = ERR_INIT;
+
+	wrong = NOTHING;
+	if (nf_build(f, MAX, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(f->image.len, want->len);
+	assert_memory_equal(f->image.bytes, want->bytes, want->len);
+}
+
+static void bad(struct nc_fake *f, enum nc_op op, enum wrong what, int rc, const char *text)
+{
+	struct err e = ERR_INIT;
+	int got;
+
+	at = op;
+	wrong = what;
+	got = nf_build(f, MAX, &e);
+	if (got != rc || !strstr(e.msg, text))
+		fail_msg("%d at %d: %d '%s' and not %d '%s'", (int)what, (int)op, got, e.msg,
+			 rc, text);
+	assert_null(f->image.bytes);
+}
+
+static void test_deaths(void **state NZ_UNUSED)
+{
+	struct nc_fake *f = sample(), *same = sample();
+	struct err e = ERR_INIT;
+
+	assert_int_equal(nf_build(same, MAX, &e), 0);
+	for (enum nc_op op = NC_OP_MAKE; op <= NC_OP_IMAGE; op++) {
+		bad(f, op, CRASH, -EIO, "crashed (signal 11)");
+		bad(f, op, KILL, -EAGAIN, "was killed (signal 9)");
+		bad(f, op, LEAVE, -EAGAIN, "ended (status 255)");
+		bad(f, op, SHORT, -EAGAIN, "ended (status 0)");
+		if (!SANDBOX_OFF) {
+			bad(f, op, CALL, -EIO, "made a system call that it must not make");
+			bad(f, op, OPEN, -EAGAIN, "ended (status 7)");
+		}
+		good(f, &same->image);
+	}
+	f->model->build_ms = 300;
+	bad(f, NC_OP_MAKE, HANG, -EIO, "did not answer within 1 s");
+	f->model->build_ms = 60000;
+	good(f, &same->image);
+	nf_free(same);
+	nf_free(f);
+}
+
+static void test_nonsense(void **state NZ_UNUSED)
+{
+	struct nc_fake *f = sample(), *same = sample();
+	struct err e = ERR_INIT;
+
+	assert_int_equal(nf_build(same, MAX, &e), 0);
+	for (enum nc_op op = NC_OP_MAKE; op <= NC_OP_IMAGE; op++) {
+		bad(f, op, LATER, -EIO, "answered nonsense");
+		bad(f, op, LONG, -EIO, "answered nonsense");
+		bad(f, op, ODD, -EIO, "");
+	}
+	bad(f, NC_OP_FINISH, NUMBER, -ERANGE, "exceeds");
+	bad(f, NC_OP_FINISH, SMALL, -EIO, "answered nonsense");
+	bad(f, NC_OP_IMAGE, NUMBER, -EIO, "answered nonsense");
+	bad(f, NC_OP_IMAGE, SMALL, -EIO, "answered nonsense");
+	bad(f, NC_OP_IMAGE, OUTSIDE, -EIO, "answered nonsense");
+	bad(f, NC_OP_MAKE, NUMBER, -ERANGE, "exceeds"); /* no room is left for texts */
+	at = NC_OP_IMAGE;
+	wrong = CUT;
+	assert_int_equal(nf_build(f, MAX, &e), 0);
+	good(f, &same->image);
+	nf_free(same);
+	nf_free(f);
+}
+
+/* What is in the structure is nobody's word: where its headers are is looked at before it is
+ * written to. */
+static void test_structures(void **state NZ_UNUSED)
+{
+	for (enum wrong k = ZEROES; k <= SHARED; k++) {
+		struct nc_fake *f = sample();
+		struct chunkio *io;
+		struct nc_layout *l;
+		struct err e = ERR_INIT;
+
+		at = NC_OP_IMAGE;
+		wrong = k;
+		assert_int_equal(nf_build(f, MAX, &e), 0);
+		wrong = NOTHING;
+		assert_int_equal(
+			chunkio_new(&f->base, f->plans, &(struct chunkio_options){0}, &io, &e),
+			0);
+		assert_int_equal(nc_layout_new(&f->base, f->plans, io, &f->image, MAX, &l, &e),
+				 -EBADMSG);
+		chunkio_free(io);
+		nf_free(f);
+	}
+}
+
+/* Who looks gets one error; what was no fault of the dataset's is not remembered. */
+static void test_view(void **state NZ_UNUSED)
+{
+	struct nc_fake *f = sample();
+	const struct nc_view_options o = {.name = "v.nc",
+					  .policy.filter = PLAN_NONE,
+					  .max_image_bytes = MAX,
+					  .max_index_bytes = MAX};
+	struct view *v;
+	struct span s;
+	uint8_t room[64];
+	struct err e = ERR_INIT;
+
+	assert_int_equal(nc_view_open(&f->base, &o, &v, &e), 0);
+	at = NC_OP_TEXTS;
+	for (wrong = KILL; wrong <= LEAVE; wrong++) {
+		assert_int_equal(v->ops->read(v, VIEW_ROOT + 1, 0, 8, room, &s, &e), -EIO);
+		assert_non_null(strstr(e.msg, "memory may be short"));
+	}
+	wrong = NOTHING;
+	if (v->ops->read(v, VIEW_ROOT + 1, 0, 8, room, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_memory_equal(s.mem + 1, "HDF", 3);
+	span_done(&s);
+	v->ops->close(v);
+	nf_free(f);
+}
+
+/* A filter that cannot be asked about is an error, and not another layout of the file. */
+static void test_asker(void **state NZ_UNUSED)
+{
+	static const uint32_t scale[CODEC_PARAMS_MAX] = {2};
+	const struct codec_spec spec = {
+		.h5_id = CODEC_SCALEOFFSET, .n_params = 20, .params = scale, .name = ""};
+	struct nc_fake *f = nf_new();
+	uint32_t x = nf_dim(f, 0, "x", 100, false);
+	uint32_t v = nf_array(f, 0, "v", nf_i4, 10, 1, NF_DIM(x));
+	struct err e = ERR_INIT;
+
+	f->arrays[v].chain = (struct codec_chain){.n = 1, .specs = &spec};
+	at = NC_OP_AGREE;
+	wrong = CRASH;
+	assert_int_equal(nf_model(f, PLAN_KEEP, false, &e), -EIO);
+	assert_non_null(strstr(e.msg, "crashed (signal 11)"));
+	wrong = NUMBER;
+	assert_int_equal(nf_model(f, PLAN_KEEP, false, &e), -EIO);
+	wrong = NOTHING;
+	assert_int_equal(nf_model(f, PLAN_KEEP, false, &e), 0);
+	nf_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_deaths),     cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_structures), cmocka_unit_test(test_view),
+		cmocka_unit_test(test_asker),
+	};
+
+	nc_apart_fault = fault;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

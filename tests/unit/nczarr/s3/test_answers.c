@@ -1,0 +1,256 @@
+/* What S3 answers, from a server that says what a test wants: failures in words, of which only a
+ * key's own absence is absence, and listings that go on, go in circles, or are none. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "nczarr/remote/services.h"
+#include "tests/unit/nczarr/http_server.h"
+
+/* page - what a request is answered. */
+struct page {
+	const char *status, *more, *body;
+};
+
+struct service {
+	struct ns_server s;
+	const struct page *pages; /* one after the other, the last for ever */
+	size_t n;
+	char path[512]; /* of the last request */
+	bool counting;  /* tokens go on for ever */
+	struct http_client *net;
+	struct object_service *o;
+};
+
+#define HEAD "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\">"
+#define MORE "<IsTruncated>true</IsTruncated>"
+#define TAIL "</ListBucketResult>"
+#define ROW(key) "<Contents><Key>" key "</Key><Size>7</Size></Contents>"
+#define DIR(key) "<CommonPrefixes><Prefix>" key "</Prefix></CommonPrefixes>"
+#define NEXT(token) MORE "<NextContinuationToken>" token "</NextContinuationToken>" TAIL
+#define REASON(code) "<?xml version=\"1.0\"?><Error><Code>" code "</Code></Error>"
+
+static bool answer(void *arg, struct ns_call *c)
+{
+	struct service *v = arg;
+	const struct page *p = &v->pages[c->number < v->n ? c->number : v->n - 1];
+	char text[256];
+
+	(void)snprintf(v->path, sizeof(v->path), "%s", c->path);
+	if (!v->counting)
+		return ns_say(c, p->status, p->more, p->body, strlen(p->body));
+	(void)snprintf(text, sizeof(text),
+		       HEAD MORE "<NextContinuationToken>%u</NextContinuationToken>" TAIL,
+		       c->number);
+	return ns_say(c, "200 OK", "", text, strlen(text));
+}
+
+static void begin(struct service *v, const struct page *pages, size_t n, bool keys)
+{
+	const struct http_client_options quick = {.connect_ms = 1000,
+						  .stall_ms = 5000,
+						  .total_ms = 20000,
+						  .tries = 1,
+						  .connections = 4,
+						  .requests = 16};
+	struct remote_options opts = {.access_key = keys ? (char[]){"AK"} : NULL,
+				      .secret_key = keys ? (char[]){"SK"} : NULL,
+				      .region = (char[]){"here-1"},
+				      .anonymous = !keys,
+				      .tries = 1};
+	struct remote_target t = {
+		.kind = REMOTE_S3, .bucket = "b", .key = "root", .shown = "s3://b/root"};
+
+	memset(v, 0, sizeof(*v));
+	v->pages = pages;
+	v->n = n;
+	ns_begin(&v->s, answer, v);
+	t.url = v->s.url;
+	assert_int_equal(http_client_new(&quick, &v->net, NULL), 0);
+	assert_int_equal(s3_service_open(v->net, &opts, &t, &v->o, NULL), 0);
+}
+
+static void end(struct service *v)
+{
+	objects_close(v->o);
+	http_client_free(v->net);
+	ns_end(&v->s);
+}
+
+/* ---- failures ---- */
+
+static void fails(const char *status, const char *more, const char *body, bool keys, int code,
+		  const char *words)
+{
+	const struct page page = {status, more, body};
+	const struct object_range r = {.key = "k", .what = OBJECT_ALL, .len = 100};
+	struct object_got got;
+	struct err e = ERR_INIT;
+	struct service v;
+	int rc;
+
+	begin(&v, &page, 1, keys);
+	rc = object_get(v.o, &r, &got, &e);
+	if (rc != code || !strstr(e.msg, words) || !strstr(e.msg, "'s3://b/root': 'k'") ||
+	    strstr(e.msg, "p4ss"))
+		fail_msg("%s: %d '%s' instead of %d '%s'", status, rc, e.msg, code, words);
+	free(got.data);
+	end(&v);
+}
+
+static void test_failures(void **state)
+{
+	(void)state;
+	fails("404 No", "", REASON("NoSuchKey"), true, -ENOENT, "not there");
+	fails("404 No", "", REASON("NoSuchBucket"), true, -EIO, "there is no bucket 'b'");
+	fails("404 No", "", "", true, -EIO, "(without a reason): is it an S3 service?");
+	fails("404 No", "", REASON("Other"), true, -EIO, "answers 404 (Other)");
+	fails("403 No", "", REASON("AccessDenied"), false, -EACCES,
+	      "access denied (AccessDenied), and the request was not signed");
+	fails("401 No", "", "", false, -EACCES, "(no reason given)");
+	fails("403 No", "", REASON("SignatureDoesNotMatch"), true, -EACCES,
+	      "the service refuses the signature");
+	fails("403 No", "", REASON("InvalidAccessKeyId"), true, -EACCES,
+	      "does not know the access key");
+	fails("403 No", "", REASON("RequestTimeTooSkewed"), true, -EACCES,
+	      "the clock of this machine is wrong");
+	fails("403 No", "", REASON("AccessDenied"), true, -EACCES,
+	      "access denied with the keys from");
+	fails("412 No", "", REASON("PreconditionFailed"), true, -ESTALE, "another version now");
+	fails("501 No", "", REASON("NotImplemented"), true, -EOPNOTSUPP,
+	      "does not know this (501 NotImplemented)");
+	fails("400 No", "", REASON("ExpiredToken"), true, -EACCES, "have ended (ExpiredToken)");
+	fails("500 No", "", REASON("InternalError"), true, -EIO, "500 InternalError: ");
+	fails("500 No", "", "", true, -EIO, "500 ");
+}
+
+static void test_elsewhere(void **state)
+{
+	(void)state;
+	fails("307 There", "Location: ftp://other/\r\n", "", true, -EIO,
+	      "redirected to 'ftp://other/', which is not followed: name it with -o endpoint=");
+	fails("307 There", "", "", true, -EIO, "does not say which: name it with -o region=");
+	fails("301 There", "", REASON("PermanentRedirect"), true, -EIO,
+	      "in another region (301 PermanentRedirect)");
+	fails("308 There", "Location: http://u:p4ss@elsewhere.invalid/x?y=z\r\n", "", true,
+	      -EIO, "redirected to 'http://");
+}
+
+/* ---- listings ---- */
+
+struct seen {
+	char text[512];
+	size_t n, most;
+};
+
+static bool note(void *arg, const char *name, bool is_dir, const struct object_info *info)
+{
+	struct seen *s = arg;
+	size_t n = strlen(s->text);
+
+	assert_true(is_dir == !info);
+	(void)snprintf(s->text + n, sizeof(s->text) - n, "%s%s ", name, is_dir ? "*" : "");
+	return ++s->n != s->most;
+}
+
+static int listed(const struct page *pages, size_t n, const char *key, struct seen *seen,
+		  struct err *e)
+{
+	struct service v;
+	int rc;
+
+	*e = (struct err)ERR_INIT;
+	seen->text[0] = '\0';
+	seen->n = 0;
+	begin(&v, pages, n, true);
+	rc = v.o->ops->list(v.o, key, false, note, seen, e);
+	end(&v);
+	return rc;
+}
+
+static void test_listing(void **state)
+{
+	const struct page two[] = {{"200 OK", "",
+				    HEAD ROW("root/a/") ROW("root/a/x") ROW("other/a/y")
+					    ROW("root/a/z/") DIR("root/a/d/") NEXT("t")},
+				   {"200 OK", "", HEAD ROW("root/a/w") TAIL}};
+	struct seen seen = {.most = 0};
+	struct err e;
+
+	(void)state;
+	assert_int_equal(listed(two, 2, "a", &seen, &e), 0);
+	/* without the folder's marker, markers of others, and what was not asked for */
+	assert_string_equal(seen.text, "x d* w ");
+	seen.most = 2;
+	assert_int_equal(listed(two, 2, "a", &seen, &e), 0);
+	assert_string_equal(seen.text, "x d* ");
+}
+
+static void bad(const struct page *pages, size_t n, int code, const char *words)
+{
+	struct seen seen = {.most = 0};
+	struct err e;
+	int rc = listed(pages, n, "", &seen, &e);
+
+	if (rc != code || !strstr(e.msg, words) || !strstr(e.msg, "'s3://b/root'"))
+		fail_msg("%d '%s' instead of %d '%s'", rc, e.msg, code, words);
+}
+
+static void test_listing_bad(void **state)
+{
+	const struct page no_token = {"200 OK", "", HEAD ROW("root/x") MORE TAIL};
+	const struct page circle = {"200 OK", "", HEAD ROW("root/x") NEXT("t")};
+	const struct page none = {"200 OK", "", "<a>b"};
+	const struct page absent = {"404 No", "", REASON("NoSuchKey")};
+	const struct page denied = {"403 No", "", REASON("AccessDenied")};
+	char key[1100];
+	struct seen seen = {.most = 0};
+	struct err e;
+
+	(void)state;
+	bad(&no_token, 1, -EBADMSG, "a listing does not say how it goes on");
+	bad(&circle, 1, -EBADMSG, "a listing does not say how it goes on");
+	bad(&none, 1, -EBADMSG, "'s3://b/root'");
+	/* a bucket that cannot be listed is not one with nothing in it */
+	bad(&absent, 1, -EIO, "the bucket cannot be listed");
+	bad(&denied, 1, -EACCES, "access denied with the keys from");
+	memset(key, 'k', sizeof(key) - 1);
+	key[sizeof(key) - 1] = '\0';
+	assert_int_equal(listed(&none, 1, key, &seen, &e), -ERANGE);
+	assert_non_null(strstr(e.msg, "has 1104 bytes: S3 allows 1024"));
+}
+
+/* Pages with nothing on them that always name another one. */
+static void test_listing_without_end(void **state)
+{
+	const struct page none = {"200 OK", "", ""};
+	struct seen seen = {.most = 0};
+	struct err e = ERR_INIT;
+	struct service v;
+
+	(void)state;
+	begin(&v, &none, 1, true);
+	v.counting = true;
+	assert_int_equal(v.o->ops->list(v.o, "", false, note, &seen, &e), -EBADMSG);
+	assert_non_null(strstr(e.msg, "a listing does not end"));
+	assert_int_equal(seen.n, 0);
+	assert_int_equal(v.s.requests, 200);
+	end(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_listing_bad),
+		cmocka_unit_test(test_listing_without_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
