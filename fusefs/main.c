@@ -163,9 +163,9 @@ static int zarr_new(const struct cfg *cfg, const char *path, struct err *e)
 	return zarr_create(path, &opts, e);
 }
 
-static int far_sink(const struct cfg *cfg, struct store *s, const char *name,
-		    struct source *real, int dir_fd, const struct sink_names *names,
-		    struct sink **ret, struct err *e)
+static int remote_sink(const struct cfg *cfg, struct store *s, const char *name,
+		       struct source *real, int dir_fd, const struct sink_names *names,
+		       struct sink **ret, struct err *e)
 {
 	struct zarr_sink_options opts = zarr_out(cfg, dir_fd, names);
 
@@ -173,7 +173,8 @@ static int far_sink(const struct cfg *cfg, struct store *s, const char *name,
 	return zarr_sink_open(name, real, &opts, ret, e);
 }
 
-static int far_new(const struct cfg *cfg, struct store *s, const char *name, struct err *e)
+static int main_remote_new(const struct cfg *cfg, struct store *s, const char *name,
+			   struct err *e)
 {
 	struct zarr_sink_options opts = zarr_out(cfg, -1, NULL);
 
@@ -243,9 +244,9 @@ static struct fs_rw fs_rw_table(void)
 		.zarr_pending = zarr_sink_pending,
 		.zarr_recover = zarr_sink_recover,
 		.zarr_create = zarr_new,
-		.far_sink = far_sink,
-		.far_recover = zarr_store_recover,
-		.far_create = far_new,
+		.remote_sink = remote_sink,
+		.remote_recover = zarr_store_recover,
+		.remote_create = main_remote_new,
 		.keys_begin = keys_begin,
 		.keys_put = zarr_keys_put,
 		.keys_ours = zarr_keys_ours,
@@ -302,7 +303,7 @@ struct blob_proxy {
 	const struct cfg *cfg;
 };
 
-static int far_open(const struct cfg *cfg, void **ret, struct err *e)
+static int remote_open(const struct cfg *cfg, void **ret, struct err *e)
 {
 	const struct remote_options opts = {
 		.profile = cfg->profile,
@@ -324,7 +325,7 @@ static int far_open(const struct cfg *cfg, void **ret, struct err *e)
 		.tries = cfg->tries,
 		.connections = cfg->connections,
 		.cache_bytes = cfg->remote_size,
-		.ahead_bytes = cfg->ahead_size,
+		.prefetch_bytes = cfg->prefetch_size,
 		.cache_dir = cfg->cache_dir,
 		.disk_bytes = cfg->disk_size,
 		.check_ms = cfg->check_every * 1000,
@@ -344,22 +345,22 @@ static int far_open(const struct cfg *cfg, void **ret, struct err *e)
 	return 0;
 }
 
-static void main_far_close(void *far)
+static void main_remote_close(void *remote)
 {
-	struct blob_proxy *f = far;
+	struct blob_proxy *f = remote;
 
 	remote_free(f->remote);
 	free(f);
 }
 
-static void far_stop(void *far)
+static void main_remote_stop(void *remote)
 {
-	remote_stop(((struct blob_proxy *)far)->remote);
+	remote_stop(((struct blob_proxy *)remote)->remote);
 }
 
-static uint64_t far_requests(void *far)
+static uint64_t main_remote_requests(void *remote)
 {
-	return remote_requests(((struct blob_proxy *)far)->remote);
+	return remote_requests(((struct blob_proxy *)remote)->remote);
 }
 
 /* same_origin - whether two addresses are of one server: what one may be told the other may. */
@@ -407,8 +408,8 @@ static struct remote_target target_of(const struct cfg *cfg, const char *text,
 	};
 }
 
-/* far_parse - an address on another machine; address_release it. */
-static int far_parse(const char *text, struct address *ret, struct err *e)
+/* remote_parse - an address on another machine; address_release it. */
+static int remote_parse(const char *text, struct address *ret, struct err *e)
 {
 	int rc = address_parse(text, ret, e);
 
@@ -418,12 +419,12 @@ static int far_parse(const char *text, struct address *ret, struct err *e)
 	return err_set(e, -EINVAL, "a local path is not reached from other machines");
 }
 
-static int far_at(void *far, const char *text, struct source_at *ret, struct err *e)
+static int main_remote_at(void *remote, const char *text, struct source_at *ret, struct err *e)
 {
-	const struct blob_proxy *f = far;
+	const struct blob_proxy *f = remote;
 	struct remote_target t;
 	struct address a;
-	int rc = far_parse(text, &a, e);
+	int rc = remote_parse(text, &a, e);
 
 	if (rc < 0)
 		return rc;
@@ -433,12 +434,12 @@ static int far_at(void *far, const char *text, struct source_at *ret, struct err
 	return rc;
 }
 
-static int far_store(void *far, const char *text, struct store **ret, struct err *e)
+static int main_remote_store(void *remote, const char *text, struct store **ret, struct err *e)
 {
-	const struct blob_proxy *f = far;
+	const struct blob_proxy *f = remote;
 	struct remote_target t;
 	struct address a;
-	int rc = far_parse(text, &a, e);
+	int rc = remote_parse(text, &a, e);
 
 	if (rc < 0)
 		return rc;
@@ -464,10 +465,10 @@ static bool may_be_private(const char *from, const char *to)
 	return may;
 }
 
-static int far_blob(void *far, const char *from, const char *text, struct blob **ret,
-		    struct err *e)
+static int remote_blob(void *remote, const char *from, const char *text, struct blob **ret,
+		       struct err *e)
 {
-	const struct blob_proxy *f = far;
+	const struct blob_proxy *f = remote;
 	struct remote_target t;
 	struct source_at at;
 	struct address a;
@@ -476,7 +477,7 @@ static int far_blob(void *far, const char *from, const char *text, struct blob *
 	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
 		return err_set(e, -EINVAL,
 			       "a reference has no '#': write %%23 for one in a name");
-	rc = far_parse(text, &a, e);
+	rc = remote_parse(text, &a, e);
 	if (rc < 0)
 		return rc;
 	t = target_of(f->cfg, text, &a);
@@ -496,14 +497,14 @@ static int reach_blob(void *setup, const char *from, const char *text, struct bl
 }
 
 static const struct fs_remote remote_table = {
-	.open = far_open,
-	.stop = far_stop,
-	.close = main_far_close,
-	.at = far_at,
+	.open = remote_open,
+	.stop = main_remote_stop,
+	.close = main_remote_close,
+	.at = main_remote_at,
 	.release = remote_at_release,
-	.store = far_store,
-	.requests = far_requests,
-	.blob = far_blob,
+	.store = main_remote_store,
+	.requests = main_remote_requests,
+	.blob = remote_blob,
 };
 
 /* versions - the text of --version. */

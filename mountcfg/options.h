@@ -136,7 +136,8 @@ struct cfg {
 	uint32_t tries;          /* -o tries= : of one request */
 	uint32_t connections;    /* -o connections= : to one host */
 	uint64_t remote_size;    /* -o remote_size= : memory for what was fetched */
-	uint64_t ahead_size;     /* -o ahead_size= : fetched before it is asked for, at most */
+	uint64_t
+		prefetch_size; /* -o prefetch_size= : fetched before it is asked for, at most */
 	char *cache_dir;         /* -o cache_dir= : what was fetched is kept there; or NULL */
 	uint64_t disk_size;      /* bytes of it: -o cache_size= where there is a cache_dir */
 	uint32_t check_every;    /* -o check_every= : seconds until the service is asked whether

@@ -492,7 +492,7 @@ static void note_end(int status)
 	if (!WIFSIGNALED(status))
 		return;
 	metrics_count(M_WORKERS_DIED);
-	metrics_count(M_FAULT_GUEST);
+	metrics_count(M_FAULT_ISOLATE);
 }
 
 /* wait_own - of a child that we forked. */

@@ -7,9 +7,9 @@
 
 void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
 
-/* decoder_serve_obey - one chunk. The server wrote all that is followed here before it asked. */
-static void decoder_serve_obey(const struct shm *r, int sock, const struct decoder_request *q,
-			       struct codec_scratch *scratch)
+/* decoder_serve_handle - one chunk. The server wrote all that is followed here before it asked. */
+static void decoder_serve_handle(const struct shm *r, int sock, const struct decoder_request *q,
+				 struct codec_scratch *scratch)
 {
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	const struct codec_chain chain = {.n = q->n_specs, .specs = specs};
@@ -61,7 +61,7 @@ static void decoder_serve_serve(const struct child_self *self)
 			continue;
 		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
 			return;
-		decoder_serve_obey(&r, self->sock, &q, scratch);
+		decoder_serve_handle(&r, self->sock, &q, scratch);
 	}
 }
 

@@ -491,7 +491,7 @@ int plugin_run(struct plugin_call *c, struct err *e)
 
 /* ---- a child ---- */
 
-static void plugin_server_obey(const struct shm *r, int sock, const struct plugin_request *q)
+static void plugin_server_handle(const struct shm *r, int sock, const struct plugin_request *q)
 {
 	struct plugin_call c = {.op = (enum plugin_op)q->op,
 				.h5_id = q->h5_id,
@@ -566,7 +566,7 @@ static void plugin_server_serve(const struct child_self *self)
 			continue;
 		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
 			return;
-		plugin_server_obey(&r, self->sock, &q);
+		plugin_server_handle(&r, self->sock, &q);
 	}
 }
 

@@ -360,10 +360,10 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 	buf_putc(out, '"');
 }
 
-/* json2_put_texts - rows of lists, one axis for each, without recursion: before element i as many
+/* json2_put_strings - rows of lists, one axis for each, without recursion: before element i as many
  * lists begin as axes have i at their start. */
-static void json2_put_texts(const uint8_t *body, size_t len, uint32_t rank,
-			    const uint64_t *shape, uint64_t n, struct buf *out)
+static void json2_put_strings(const uint8_t *body, size_t len, uint32_t rank,
+			      const uint64_t *shape, uint64_t n, struct buf *out)
 {
 	for (uint64_t i = 0; i < n && buf_ok(out); i++) {
 		uint64_t rows = 1;
@@ -410,7 +410,7 @@ void codec_json2_encode(const uint8_t *body, size_t len, uint32_t rank, const ui
 		n *= shape[d];
 	buf_putc(out, '[');
 	if (n > 0)
-		json2_put_texts(body, len, rank, shape, n, out);
+		json2_put_strings(body, len, rank, shape, n, out);
 	else
 		put_hollow(shape, out);
 	buf_puts(out, "\"|O\",[");

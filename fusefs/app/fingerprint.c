@@ -141,7 +141,7 @@ static bool add_object(void *arg, const char *name, bool is_dir, const struct st
 	return true;
 }
 
-static int far_tree(const struct app *setup, uint64_t *h, struct err *e)
+static int remote_tree(const struct app *setup, uint64_t *h, struct err *e)
 {
 	struct store *store;
 	uint64_t sum = 0;
@@ -176,7 +176,7 @@ int source_fingerprint(const struct app *setup, struct source *s, uint64_t *ret,
 	if (!setup->cfg->remote) {
 		rc = fingerprint_local(setup, s, &h, e);
 	} else if (S_ISDIR(s->ds.st.st_mode)) {
-		rc = far_tree(setup, &h, e);
+		rc = remote_tree(setup, &h, e);
 	} else {
 		h = mix_stat(h, &s->ds.st);
 		rc = s->ds.st.st_mtim.tv_sec == 0 ? fingerprint_cannot(setup->cfg, e) : 0;

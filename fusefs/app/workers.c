@@ -81,11 +81,11 @@ int workers_run(const struct workers *w, struct err *e)
 		if (*w->running == 0)
 			break;
 		(void)pthread_mutex_unlock(w->lock);
-		w->moment(w->arg);
+		w->on_progress(w->arg);
 		(void)pthread_mutex_lock(w->lock);
 	}
 	(void)pthread_mutex_unlock(w->lock);
-	w->moment(w->arg);
+	w->on_progress(w->arg);
 	for (uint32_t i = 0; i < n; i++) {
 		(void)pthread_join(v[i].thread, NULL);
 		free(v[i].room);

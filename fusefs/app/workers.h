@@ -18,7 +18,7 @@ struct workers {
 	void (*work)(void *arg, uint32_t i, uint8_t *room);
 	/* moment - about ten times a second, and once when all have ended; without the lock, as
 	 * what it does may take its time. */
-	void (*moment)(void *arg);
+	void (*on_progress)(void *arg);
 	void *arg;
 };
 

@@ -193,8 +193,8 @@ static void text_rules(struct buf *out, const struct app *setup, const struct da
 	}
 }
 
-/* text_far - of a source on another machine, and what it took to know all this. */
-static void text_far(struct buf *out, const struct dataset *ds)
+/* text_remote - of a source on another machine, and what it took to know all this. */
+static void text_remote(struct buf *out, const struct dataset *ds)
 {
 	const uint64_t n = fs_remote_requests();
 
@@ -214,7 +214,7 @@ static void info_text_report(struct buf *out, const struct app *setup, struct vi
 	str_put_plain(out, cfg->shown);
 	buf_printf(out, "\nformat %s, ", ds->format);
 	if (cfg->remote)
-		text_far(out, ds);
+		text_remote(out, ds);
 	else if (S_ISDIR(ds->st.st_mode))
 		buf_puts(out, "a directory");
 	else
@@ -364,12 +364,12 @@ static void json_group(struct buf *out, const struct dataset *ds, uint32_t ordin
 }
 
 /* json_rules - n texts of rules as members of an object. */
-static void json_rules(struct buf *out, const char *name, char *const *texts, size_t n)
+static void json_rules(struct buf *out, const char *name, char *const *strings, size_t n)
 {
 	buf_printf(out, ", \"%s\": [", name);
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(out, i ? ", " : "");
-		info_json_text(out, texts[i]);
+		info_json_text(out, strings[i]);
 	}
 	buf_putc(out, ']');
 }

@@ -166,8 +166,8 @@ static int64_t cmd_status_now_ms(void)
 	return cancel_now() / 1000000;
 }
 
-/* cmd_status_hear - all of what a child tells. -ETIMEDOUT: it does not. */
-static int cmd_status_hear(int fd, struct buf *out)
+/* cmd_status_read_reply - all of what a child tells. -ETIMEDOUT: it does not. */
+static int cmd_status_read_reply(int fd, struct buf *out)
 {
 	int64_t end = cmd_status_now_ms() + ANSWER_SECONDS * 1000, left;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -219,7 +219,7 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 		_exit(cmd_status_tell(fds[1], dir, what, text));
 	(void)close(fds[1]);
 	buf_init(&told, TOTAL_MAX + 2);
-	rc = cmd_status_hear(fds[0], &told);
+	rc = cmd_status_read_reply(fds[0], &told);
 	(void)close(fds[0]);
 	(void)kill(pid, SIGKILL); /* it has said all, or never will */
 	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);

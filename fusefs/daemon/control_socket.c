@@ -193,8 +193,8 @@ static bool control_socket_ends(const char *text, size_t n)
 	       (n >= 2 && memcmp(text + n - 2, "\n\n", 2) == 0);
 }
 
-/* control_socket_hear - what is asked. Returns its length; 0: nothing was said. */
-static size_t control_socket_hear(const struct status_socket *k, int fd, char *text)
+/* control_socket_read_request - what is asked. Returns its length; 0: nothing was said. */
+static size_t control_socket_read_request(const struct status_socket *k, int fd, char *text)
 {
 	int64_t end = child_now() + SILENCE_MS;
 	size_t n = 0;
@@ -254,7 +254,7 @@ static bool control_socket_put_head(const char *asked, size_t n, size_t text_len
 static void control_socket_answer(const struct status_socket *k, int fd)
 {
 	char asked[HEAD_MAX];
-	const size_t n = control_socket_hear(k, fd, asked);
+	const size_t n = control_socket_read_request(k, fd, asked);
 	struct buf text, all;
 	bool body = true;
 

@@ -171,8 +171,8 @@ static void mounter_leave(struct mounter_job *j)
 	j->mounted = false;
 }
 
-/* mounter_obey - one request. Returns false when there is nothing more to be done. */
-static bool mounter_obey(struct mounter_job *j, char what)
+/* mounter_handle - one request. Returns false when there is nothing more to be done. */
+static bool mounter_handle(struct mounter_job *j, char what)
 {
 	struct mounter_answer a = {0};
 	int fd = -1;
@@ -226,7 +226,7 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 		mounter_no_new_privs(); /* needs no help to mount */
 	do {
 		n = recv(j->sock, &what, 1, 0);
-	} while ((n < 0 && errno == EINTR) || (n == 1 && mounter_obey(j, what)));
+	} while ((n < 0 && errno == EINTR) || (n == 1 && mounter_handle(j, what)));
 	mounter_leave(j);
 	_exit(0);
 }

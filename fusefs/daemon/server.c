@@ -265,8 +265,8 @@ int fs_open_quietly(const struct app *setup, struct source **ret_source, struct 
 	struct stderr_capture q;
 	char text[4096];
 	int rc = setup->cfg->rw ? 0
-				: fs_rw_mend(setup, setup->cfg->source,
-					     setup->cfg->command == CFG_MOUNT, e);
+				: fs_rw_repair(setup, setup->cfg->source,
+					       setup->cfg->command == CFG_MOUNT, e);
 
 	/* what asks other machines has a thread: before it the process that forks others */
 	if (rc == 0 && setup->cfg->remote && setup->prepare && !child_prepared())
@@ -546,7 +546,7 @@ static int daemon_server_open_source(struct server *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
-		epochs_far(s->fs.live, setup->cfg->check_every);
+		epochs_remote(s->fs.live, setup->cfg->check_every);
 	if (s->folder)
 		epochs_polled(s->fs.live);
 	s->fs.path = setup->cfg->shown;

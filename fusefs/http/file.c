@@ -276,7 +276,7 @@ static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *at
 {
 	char tag[HTTP_TAG_MAX];
 
-	if (attr->unsure) /* reading says why; of a HEAD nobody asks further */
+	if (attr->unknown) /* reading says why; of a HEAD nobody asks further */
 		return err_set(e, -EIO, "%s",
 			       e->msg[0] ? e->msg : "it could not be found out what it is");
 	put_tag(a->s, ep, attr, tag);

@@ -64,7 +64,7 @@ static int http_server_open_source(struct serve *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
-		epochs_far(s->fs.live, setup->cfg->check_every);
+		epochs_remote(s->fs.live, setup->cfg->check_every);
 	s->fs.path = setup->cfg->shown;
 	s->fs.remote = setup->cfg->remote;
 	s->fs.follows = epochs_first(s->fs.live)->view->follows;

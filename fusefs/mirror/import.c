@@ -86,13 +86,13 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 int become_dataset(struct mirror *m, const struct where *dir, const char *name, struct err *e)
 {
 	char other[NAME_BYTES];
-	auto_free char *path = mirror_join(dir->path, name);
+	auto_free char *path = path_join(dir->path, name);
 	auto_free char *to = NULL;
 	int rc;
 
 	if (!new_wanted(m, dir, name, false, other))
 		return 0;
-	to = mirror_join(dir->path, other);
+	to = path_join(dir->path, other);
 	if (!path || !to)
 		return err_nomem(e);
 	rc = new_store(m, path, to, e);

@@ -23,7 +23,7 @@ int64_t mirror_now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-char *mirror_join(const char *dir, const char *name)
+char *path_join(const char *dir, const char *name)
 {
 	size_t n = strlen(dir), k = strlen(name);
 	char *path = malloc(n + k + 2);

@@ -218,7 +218,7 @@ static int add_counterpart(const struct mirror *m, const struct where *dir, stru
 
 	if (!name_counterpart(name, is_dir, kind, other, &rank))
 		return 0;
-	path = mirror_join(dir->path, name);
+	path = path_join(dir->path, name);
 	if (!path)
 		return err_nomem(e);
 	rc = mirror_looks(m, path, kind);
@@ -450,7 +450,7 @@ static uint64_t id_at(struct mirror *m, const struct where *dir, const struct li
 
 	if (!entry->real)
 		return UNKNOWN_ID;
-	path = mirror_join(dir->path, mirror_listing_text(l, entry->name));
+	path = path_join(dir->path, mirror_listing_text(l, entry->name));
 	return path ? real_known_id(m, path) : UNKNOWN_ID;
 }
 
@@ -657,7 +657,7 @@ static bool walk_here_locked(const struct walk *w, const struct where *dir, int6
 void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 {
 	const int64_t now = mirror_now_ms();
-	auto_free char *path = mirror_join(dir->path, name);
+	auto_free char *path = path_join(dir->path, name);
 	const uint64_t id = path ? real_known_id(m, path) : UNKNOWN_ID;
 	pid_t process = 0, parent = 0;
 	bool any = false;
@@ -693,7 +693,7 @@ static void mirror_listing_gone_attr(const struct walk *w,
 	*ret = (struct view_attr){.id = w->base + (uint64_t)(entry - w->l->v),
 				  .nlink = 1,
 				  .is_dir = entry->is_dir,
-				  .fleeting = true,
+				  .volatile_attrs = true,
 				  .own = true,
 				  .mode = entry->is_dir ? WALK_MODE : WALK_MODE & 0666,
 				  .uid = geteuid(),

@@ -114,7 +114,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 static int mkdir_tree(struct mirror *m, const struct where *dir, uint64_t id, const char *name,
 		      const char *file, struct view_attr *ret, struct err *e)
 {
-	auto_free char *path = mirror_join(dir->path, file);
+	auto_free char *path = path_join(dir->path, file);
 	int rc = path ? new_file(m, path, e) : err_nomem(e);
 
 	return rc ? rc : m->base.ops->lookup(&m->base, id, name, strlen(name), ret, e);
@@ -202,7 +202,7 @@ static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool
 static int remove_real(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		       struct err *e)
 {
-	auto_free char *path = mirror_join(dir->path, name);
+	auto_free char *path = path_join(dir->path, name);
 
 	if (!path)
 		return err_nomem(e);
@@ -272,7 +272,7 @@ static int rename_over(struct mirror *m, const struct where *dir, const char *na
 		       const struct where *to_dir, const char *to, const struct view_attr *a,
 		       struct err *e)
 {
-	auto_free char *path = mirror_join(dir->path, name);
+	auto_free char *path = path_join(dir->path, name);
 	const char *last;
 	uint32_t number = write_slot_named(m, to_dir, to);
 	int at, rc;
@@ -310,7 +310,7 @@ static int rename_real(struct mirror *m, const struct where *dir, const char *na
 		       const struct where *to_dir, const char *to, unsigned flags, bool fresh,
 		       struct err *e)
 {
-	auto_free char *path = mirror_join(to_dir->path, to);
+	auto_free char *path = path_join(to_dir->path, to);
 	char other[NAME_BYTES];
 	uint32_t others = 0;
 	struct stat st;
@@ -353,8 +353,8 @@ static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint
 static int leave_both(struct mirror *m, const struct where *dir, const char *name,
 		      const struct where *to_dir, const char *to, struct err *e)
 {
-	auto_free char *from = mirror_join(dir->path, name);
-	auto_free char *over = mirror_join(to_dir->path, to);
+	auto_free char *from = path_join(dir->path, name);
+	auto_free char *over = path_join(to_dir->path, to);
 
 	if (!from || !over)
 		return err_nomem(e);

@@ -50,7 +50,7 @@ int real_probe(const struct mirror *m, const struct where *dir, const char *name
 		return err_set(e, -ENOENT, "'%s': the mountpoint", name);
 	if (mirror_hidden(name))
 		return err_set(e, -ENOENT, "'%s': a state directory", name);
-	path = mirror_join(dir->path, name);
+	path = path_join(dir->path, name);
 	if (!path)
 		return err_nomem(e);
 	if (strlen(path) >= PATH_MAX)
@@ -72,7 +72,7 @@ void real_attr(const struct stat *st, struct view_attr *ret)
 		.nameless = reg && st->st_nlink == 0,
 		.is_dir = S_ISDIR(st->st_mode),
 		.is_link = S_ISLNK(st->st_mode),
-		.fleeting = true,
+		.volatile_attrs = true,
 		.cached = true,
 		.own = true,
 		.mode = st->st_mode & 0777,
@@ -86,7 +86,7 @@ void real_attr(const struct stat *st, struct view_attr *ret)
 	/* a pipe, a socket, a device: shown, but an empty file would be read as such */
 	ret->mode = 0;
 	ret->size = 1;
-	ret->unsure = true;
+	ret->unknown = true;
 }
 
 /* Nodes. */
@@ -352,7 +352,7 @@ static void moved_below(struct mirror *m, const char *from, const char *to)
 
 			if (n->listed && strncmp(n->path, from, len) == 0 &&
 			    n->path[len] == '/')
-				passthrough_renamed(m, n, mirror_join(to, n->path + len + 1));
+				passthrough_renamed(m, n, path_join(to, n->path + len + 1));
 		}
 }
 

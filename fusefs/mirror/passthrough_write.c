@@ -268,8 +268,8 @@ int passthrough_rename(struct mirror *m, const struct where *dir, const char *na
 		       const struct where *to_dir, const char *to_name, unsigned flags,
 		       struct err *e)
 {
-	auto_free char *from = mirror_join(dir->path, name);
-	auto_free char *to = mirror_join(to_dir->path, to_name);
+	auto_free char *from = path_join(dir->path, name);
+	auto_free char *to = path_join(to_dir->path, to_name);
 	auto_fd int at = passthrough_write_open_dir(m, dir, e);
 	auto_fd int to_at = at < 0 ? -1 : passthrough_write_open_dir(m, to_dir, e);
 

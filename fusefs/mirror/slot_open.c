@@ -31,13 +31,13 @@ static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 {
 	const struct app *setup = m->setup;
 	struct source_options opts;
-	auto_free char *path = mirror_join(setup->cfg->source, s->path);
+	auto_free char *path = path_join(setup->cfg->source, s->path);
 	int rc;
 
 	if (!path)
 		return err_nomem(e);
 	fs_source_options(setup->cfg, &opts);
-	rc = fs_rw_mend(setup, path, true, e);
+	rc = fs_rw_repair(setup, path, true, e);
 	if (rc == 0)
 		rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
 	if (rc) {
@@ -69,7 +69,7 @@ static int slot_open_open_writable(struct mirror *m, const struct slot *s,
 				   const struct view_request *want, struct opened *o,
 				   struct err *e)
 {
-	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
+	auto_free char *path = path_join(m->setup->cfg->source, s->path);
 	const struct source_ops *of;
 	struct closing *closing;
 	struct stat st;

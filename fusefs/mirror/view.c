@@ -24,7 +24,7 @@ enum {
 int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind)
 {
 	const struct app *setup = m->setup;
-	auto_free char *full = mirror_join(setup->cfg->source, path);
+	auto_free char *full = path_join(setup->cfg->source, path);
 	const struct source_ops *of = NULL;
 	int rc = full ? source_bidder(setup->formats, setup->n_formats, full, &of) : -ENOMEM;
 
@@ -48,8 +48,8 @@ static void mirror_view_take_over(const struct stat *st, struct view_attr *a)
 {
 	mode_t mode = st->st_mode & 0444;
 
-	a->fleeting = true;
-	a->fixed = !a->unsure;
+	a->volatile_attrs = true;
+	a->fixed = !a->unknown;
 	if (a->own)
 		return;
 	a->own = true;
@@ -65,7 +65,7 @@ static void show_written(const struct slot *s, struct view_attr *a)
 {
 	mode_t mode = s->st.st_mode & 0666;
 
-	a->fleeting = true;
+	a->volatile_attrs = true;
 	if (!a->own) {
 		a->own = true;
 		a->mtime = s->st.st_mtim;
@@ -116,7 +116,7 @@ static int mirror_view_file_attr(struct mirror *m, uint32_t number, const struct
 	if (!rc || rc == -ESTALE || rc == -ENOENT)
 		return rc;
 	*ret = (struct view_attr){
-		.id = id_of(number, IMAGE_ID), .size = 1, .nlink = 1, .unsure = true};
+		.id = id_of(number, IMAGE_ID), .size = 1, .nlink = 1, .unknown = true};
 	mirror_view_take_over(st, ret); /* size 1: an empty file would be read as such */
 	return 0;
 }
@@ -231,7 +231,7 @@ static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t 
 	if (rc)
 		return rc;
 	rc = s->view->ops->lookup(s->view, inner_of(dir), name, len, ret, e);
-	if (rc || ret->unsure)
+	if (rc || ret->unknown)
 		rc = slot_map_error(m, s, rc, e);
 	if (!rc)
 		mirror_show(s, ret);
@@ -284,7 +284,7 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 	if (rc)
 		return rc;
 	rc = s->view->ops->getattr(s->view, inner_of(id), ret, e);
-	if (rc || ret->unsure)
+	if (rc || ret->unknown)
 		rc = slot_map_error(m, s, rc, e);
 	if (!rc)
 		mirror_show(s, ret);

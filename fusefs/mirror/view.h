@@ -26,8 +26,8 @@ extern _Thread_local pid_t mirror_caller;
 int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const char *name),
 		void *arg, struct err *e) NZ_MUST_USE;
 
-/* mirror_join - "dir/name", new; NULL when memory is short. */
-char *mirror_join(const char *dir, const char *name);
+/* path_join - "dir/name", new; NULL when memory is short. */
+char *path_join(const char *dir, const char *name);
 /* mirror_hidden - whether a name is that of a state directory: it is in no listing. */
 bool mirror_hidden(const char *name);
 

@@ -65,8 +65,8 @@ struct epochs {
 	_Atomic int64_t told[EPOCHS_EPOCHS];
 
 	/* Set before the watcher. Apart from `used`, as compilers read neighbours together. */
-	int64_t far_ms; /* between two looks at a source that is far; 0: never */
-	bool far;
+	int64_t remote_ms; /* between two looks at a source that is far; 0: never */
+	bool remote;
 	bool polled;
 
 	pthread_mutex_t stop_lock; /* taken before lock */
@@ -277,7 +277,7 @@ void epoch_release(struct epochs *l, struct epoch *ep)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-void epochs_told(struct epochs *l, const struct epoch *ep, int64_t n)
+void epochs_reported(struct epochs *l, const struct epoch *ep, int64_t n)
 {
 	if (!ep->view->follows)
 		atomic_fetch_add(&l->told[ep->number % EPOCHS_EPOCHS], n);
@@ -347,7 +347,7 @@ static bool quit_within(const struct epochs *l, int ms)
 /* watch_file - the inode behind the path may be another one now. */
 static void watch_file(struct epochs *l)
 {
-	if (l->watch_fd < 0 || l->far)
+	if (l->watch_fd < 0 || l->remote)
 		return;
 	if (l->file_wd >= 0)
 		(void)inotify_rm_watch(l->watch_fd,
@@ -364,7 +364,7 @@ static void watch_dir(struct epochs *l)
 	auto_free char *dir = strdup(l->path);
 	char *slash = dir ? strrchr(dir, '/') : NULL;
 
-	if (l->far || l->watch_fd < 0 || !slash)
+	if (l->remote || l->watch_fd < 0 || !slash)
 		return;
 	slash[slash == dir] = '\0';
 	l->dir_wd = inotify_add_watch(l->watch_fd, dir,
@@ -415,7 +415,7 @@ static bool wait_event(struct epochs *l)
  * itself. */
 static bool epoch_look(const struct epochs *l, struct stat *st, bool *ok)
 {
-	if (l->far || l->polled) {
+	if (l->remote || l->polled) {
 		*st = l->seen;
 		*ok = true;
 		return false;
@@ -431,7 +431,7 @@ static bool epoch_settle(struct epochs *l)
 	struct stat st;
 	bool ok;
 
-	l->seen_ok = l->far || l->polled || stat(l->path, &l->seen) == 0;
+	l->seen_ok = l->remote || l->polled || stat(l->path, &l->seen) == 0;
 	for (int i = 0; i < SETTLE_ROUNDS; i++) {
 		if (quit_within(l, SETTLE_MS))
 			return false;
@@ -580,16 +580,16 @@ static void reload(struct epochs *l)
  * could not be opened for want of descriptors, say, which nothing will report to be over. */
 static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
 {
-	int64_t every = state == BROKEN ? l->retry_ms : l->far ? l->far_ms : TREE_POLL_MS;
+	int64_t every = state == BROKEN ? l->retry_ms : l->remote ? l->remote_ms : TREE_POLL_MS;
 	bool used, dir = l->seen_ok && S_ISDIR(l->seen.st_mode);
 
 	if (now - l->tree_ms < every)
 		return false;
 	if (l->polled)
 		return true;
-	if (!l->far && (dir || state != BROKEN))
+	if (!l->remote && (dir || state != BROKEN))
 		return dir;
-	if (l->far ? !l->far_ms && state != BROKEN : !l->no_fault)
+	if (l->remote ? !l->remote_ms && state != BROKEN : !l->no_fault)
 		return false;
 	(void)pthread_mutex_lock(&l->lock);
 	used = l->used;
@@ -659,10 +659,10 @@ int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct
 	return rc ? err_sys(e, rc, "start the thread that watches '%s'", l->path) : 0;
 }
 
-void epochs_far(struct epochs *l, uint32_t seconds)
+void epochs_remote(struct epochs *l, uint32_t seconds)
 {
-	l->far = true;
-	l->far_ms = (int64_t)seconds * 1000;
+	l->remote = true;
+	l->remote_ms = (int64_t)seconds * 1000;
 	l->tree_ms = epoch_now_ms(); /* it was opened just now */
 }
 

@@ -46,10 +46,10 @@ int epochs_new(const char *path, epochs_open_fn *open, void *arg, struct epochs 
  * view that follows changes by itself. */
 int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg,
 		 struct err *e) NZ_MUST_USE;
-/* epochs_far - before epochs_watch: path is an address on another machine. Nothing reports its
+/* epochs_remote - before epochs_watch: path is an address on another machine. Nothing reports its
  * changes, and looking costs requests: the source is asked when somebody has used it since, and not
  * more often than every so many seconds; 0: never. */
-void epochs_far(struct epochs *l, uint32_t seconds);
+void epochs_remote(struct epochs *l, uint32_t seconds);
 /* epochs_polled - before epochs_watch: path is a directory in which things are that the source is
  * made of: only the source itself, asked once a second, says whether that changed. */
 void epochs_polled(struct epochs *l);
@@ -76,9 +76,9 @@ void epoch_release(struct epochs *l, struct epoch *ep);
 /* epochs_invalidate - a check of this epoch's source failed: look at once. */
 void epochs_invalidate(struct epochs *l, const struct epoch *ep);
 
-/* epochs_told - the kernel gets n entries of ep (before it has the reply), or did not get them
+/* epochs_reported - the kernel gets n entries of ep (before it has the reply), or did not get them
  * (-n). epochs_forgotten - it gave up n references to an inode. For views that do not follow. */
-void epochs_told(struct epochs *l, const struct epoch *ep, int64_t n);
+void epochs_reported(struct epochs *l, const struct epoch *ep, int64_t n);
 void epochs_forgotten(struct epochs *l, uint64_t ino, uint64_t n);
 
 /* epochs_first - the epoch that epochs_new opened, for the time before requests. Borrowed. */

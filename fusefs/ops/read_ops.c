@@ -22,7 +22,7 @@
 #include "fusefs/daemon/status.h"
 
 #define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
-#define FLEETING 1.0   /* the kernel is told nothing */
+#define VOLATILE_ATTRS 1.0                   /* the kernel is told nothing */
 #define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
 #define BLOCK_SIZE 131072                    /* st_blksize: what the kernel reads ahead */
 #define LINK_MAX_BYTES 4097                  /* of a link's text, and its NUL */
@@ -130,14 +130,14 @@ void call_stat(const struct call *c, const struct view_attr *a, struct stat *st)
 
 double call_timeout(const struct call *c, const struct view_attr *a)
 {
-	if (c->past || (a && a->unsure))
+	if (c->past || (a && a->unknown))
 		return 0;
 	/* A commit changes what files say, and the kernel is not told. Directories it does not take
 	 * away, and every path leads through some. */
 	if (c->view->write)
-		return a && a->steady ? FLEETING : 0;
-	if (c->view->follows || (a && a->fleeting))
-		return FLEETING;
+		return a && a->steady ? VOLATILE_ATTRS : 0;
+	if (c->view->follows || (a && a->volatile_attrs))
+		return VOLATILE_ATTRS;
 	/* nobody tells of changes on other machines: that somebody asks is what makes us look */
 	return c->fs->check_every ? c->fs->check_every : TIMEOUT;
 }
@@ -155,9 +155,9 @@ void call_entry(const struct call *c, const struct view_attr *a, struct fuse_ent
 
 /* unsure - a file that is shown although it could not be looked at: if that is because the source
  * changed, the kernel should ask again; otherwise the reason is logged, and reading gives it. */
-static bool unsure(struct call *c, const struct view_attr *a)
+static bool unknown(struct call *c, const struct view_attr *a)
 {
-	if (!a->unsure || c->past)
+	if (!a->unknown || c->past)
 		return false;
 	if (read_ops_changed(c))
 		return true;
@@ -180,12 +180,12 @@ void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint
 {
 	bool untold;
 
-	epochs_told(c->fs->live, c->ep, 1);
+	epochs_reported(c->fs->live, c->ep, 1);
 	untold = fuse_reply_entry(c->req, entry) == -ENOENT;
 	ops_stop_end(c); /* there is no request any more that could be given up */
 	if (!untold)
 		return;
-	epochs_told(c->fs->live, c->ep, -1);
+	epochs_reported(c->fs->live, c->ep, -1);
 	read_ops_forget(c->view, id, 1);
 }
 
@@ -210,7 +210,7 @@ static void read_ops_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *na
 		return;
 	entry.entry_timeout = call_timeout(&c, NULL);
 	rc = c.view->ops->lookup(c.view, live_id(parent), name, strlen(name), &attr, &c.e);
-	if (rc == 0 && unsure(&c, &attr))
+	if (rc == 0 && unknown(&c, &attr))
 		rc = -ESTALE;
 	if (rc == 0)
 		call_entry(&c, &attr, &entry);
@@ -236,7 +236,7 @@ static void read_ops_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file
 	if (!call_begin(&c, req, ino, true))
 		return;
 	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
-	if (rc == 0 && unsure(&c, &attr))
+	if (rc == 0 && unknown(&c, &attr))
 		rc = -ESTALE;
 	if (rc == 0) {
 		call_stat(&c, &attr, &st);
@@ -605,9 +605,9 @@ static void reply_list(struct listing *l)
 {
 	struct call *c = l->c;
 
-	epochs_told(c->fs->live, c->ep, l->told);
+	epochs_reported(c->fs->live, c->ep, l->told);
 	if (fuse_reply_buf(c->req, l->buf, l->used) == -ENOENT)
-		epochs_told(c->fs->live, c->ep, -l->told);
+		epochs_reported(c->fs->live, c->ep, -l->told);
 }
 
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)

@@ -28,12 +28,12 @@ struct few {
 	struct buf array; /* attributes: the array's .zarray; empty: they are a group's */
 };
 
-static struct few *few_of(struct store *s)
+static struct few *doc_store_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct few, base);
 }
 
-static void few_close(struct store *s NZ_UNUSED)
+static void doc_store_close(struct store *s NZ_UNUSED)
 {
 }
 
@@ -70,9 +70,10 @@ static bool check_document_object(const struct few *f, const char *key, const vo
 	return true;
 }
 
-static int few_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+static int doc_store_stat(struct store *s, const char *key, struct store_stat *ret,
+			  struct err *e)
 {
-	const struct few *f = few_of(s);
+	const struct few *f = doc_store_of(s);
 	const void *p;
 	size_t len;
 
@@ -86,10 +87,10 @@ static int few_stat(struct store *s, const char *key, struct store_stat *ret, st
 	return 0;
 }
 
-static int few_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
-		    store_emit *emit, void *arg, struct err *e)
+static int doc_store_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
+			  store_emit *emit, void *arg, struct err *e)
 {
-	const struct few *f = few_of(s);
+	const struct few *f = doc_store_of(s);
 	size_t len = strlen(key), own = f->name > f->key ? (size_t)(f->name - f->key - 1) : 0;
 	struct store_stat st = {.version = 1};
 	const char *next = len ? f->key + len + 1 : f->key, *end;
@@ -120,13 +121,13 @@ static int few_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
 	return 0;
 }
 
-static int few_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		    uint64_t *ret_version, struct err *e)
+static int doc_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out,
+			  size_t len, uint64_t *ret_version, struct err *e)
 {
 	const void *p;
 	size_t n;
 
-	if (!check_document_object(few_of(s), key, &p, &n))
+	if (!check_document_object(doc_store_of(s), key, &p, &n))
 		return err_set(e, -ENOENT, "no '%s'", key);
 	if (off > n || len > n - off)
 		return err_set(e, -EIO, "'%s' ends before", key);
@@ -137,30 +138,30 @@ static int few_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 	return 0;
 }
 
-static int few_get(struct store *s, const char *key, struct buf *out, struct err *e)
+static int doc_store_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
 	const void *p;
 	size_t n;
 
-	if (!check_document_object(few_of(s), key, &p, &n))
+	if (!check_document_object(doc_store_of(s), key, &p, &n))
 		return err_set(e, -ENOENT, "no '%s'", key);
 	buf_put(out, p, n);
 	return buf_ok(out) ? 0 : buf_full(out, e, -ERANGE, "'%s' is too large", key);
 }
 
-static int few_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
+static int doc_store_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
 {
 	return 0;
 }
 
-static const struct store_ops few_ops = {
+static const struct store_ops doc_store_ops = {
 	.name = "document",
-	.close = few_close,
-	.stat = few_stat,
-	.list = few_list,
-	.read = few_read,
-	.get = few_get,
-	.check = few_check,
+	.close = doc_store_close,
+	.stat = doc_store_stat,
+	.list = doc_store_list,
+	.read = doc_store_read,
+	.get = doc_store_get,
+	.check = doc_store_check,
 };
 
 /* check - of one document. */
@@ -367,7 +368,7 @@ static int check_with_array(const struct check *c, struct source *s, struct err 
 	return rc == -EOPNOTSUPP ? -EINVAL : rc;
 }
 
-static int open_few(struct check *c, struct source **ret, struct err *e)
+static int open_doc_store(struct check *c, struct source **ret, struct err *e)
 {
 	struct source_options opts;
 	int rc;
@@ -388,7 +389,7 @@ static int check_document(struct check *c, struct err *e)
 	if (rc == 0)
 		rc = check_document_find_array(c, e);
 	if (rc == 0 && c->few.array.len) {
-		rc = open_few(c, &s, e);
+		rc = open_doc_store(c, &s, e);
 		rc = rc ? rc : check_with_array(c, s, e);
 		source_close(s);
 		s = NULL;
@@ -397,7 +398,7 @@ static int check_document(struct check *c, struct err *e)
 		rc = rc == -EOPNOTSUPP ? 0 : rc;
 	}
 	if (rc == 0)
-		rc = open_few(c, &s, e);
+		rc = open_doc_store(c, &s, e);
 	if (rc == 0 && c->few.key == c->few.name && s->ds.n_arrays > 0)
 		rc = err_set(e, -EOPNOTSUPP,
 			     "the root of a netCDF-4 file is a group: write the array below a "
@@ -415,7 +416,8 @@ int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, c
 	struct check c = {.setup = setup, .tree = tree, .dir_fd = dir_fd};
 	int rc;
 
-	c.few = (struct few){.base.ops = &few_ops, .key = key, .name = slash ? slash + 1 : key};
+	c.few = (struct few){
+		.base.ops = &doc_store_ops, .key = key, .name = slash ? slash + 1 : key};
 	if (!looked_at(&c.few))
 		return 0;
 	rc = commit_form(setup->cfg, dir_fd, &c.cfg, e);
@@ -440,11 +442,11 @@ static struct source *open_doc(struct check *c, const char *key, const uint8_t *
 	struct source *s = NULL;
 
 	c->few = (struct few){
-		.base.ops = &few_ops, .key = key, .name = slash ? slash + 1 : key};
+		.base.ops = &doc_store_ops, .key = key, .name = slash ? slash + 1 : key};
 	(void)looked_at(&c->few);
 	buf_init(&c->few.doc, n);
 	buf_put(&c->few.doc, p, n);
-	if (!buf_ok(&c->few.doc) || open_few(c, &s, NULL) < 0)
+	if (!buf_ok(&c->few.doc) || open_doc_store(c, &s, NULL) < 0)
 		s = NULL;
 	buf_release(&c->few.doc);
 	return s;

@@ -34,9 +34,9 @@ static int commit_file_open_one(const struct app *setup, const char *path, struc
 
 /* ---- which chunks are others ---- */
 
-/* texts_differ - without a fixed size elements are somewhere in the file: they are compared. */
-static bool texts_differ(struct commit_file_file *f, uint32_t array, uint32_t was_array,
-			 uint64_t linear, uint64_t old)
+/* strings_differ - without a fixed size elements are somewhere in the file: they are compared. */
+static bool strings_differ(struct commit_file_file *f, uint32_t array, uint32_t was_array,
+			   uint64_t linear, uint64_t old)
 {
 	struct buf a, b;
 	bool same;
@@ -169,7 +169,7 @@ static bool differs(struct commit_file_file *f, uint32_t array, uint32_t was_arr
 	    source_locate(f->was, was_array, old, &y, NULL) < 0 || !refs_same(&x, &y))
 		return true;
 	if (dt_is_vlen(&a->type))
-		return texts_differ(f, array, was_array, linear, old);
+		return strings_differ(f, array, was_array, linear, old);
 	if (x.where == CHUNK_ABSENT)
 		return false;
 	return x.where != CHUNK_RANGE || touched(f, array, linear, &x);
@@ -299,19 +299,19 @@ static enum plan_format commit_file_format_of(const struct commit_file_file *f)
 	return v3 ? PLAN_ZARR3 : PLAN_ZARR2;
 }
 
-static int open_sink(struct commit_file_file *f, const char *path, struct store *far,
+static int open_sink(struct commit_file_file *f, const char *path, struct store *remote,
 		     int dir_fd, const struct sink_names *names, struct sink **ret,
 		     struct err *e)
 {
 	const struct app *setup = f->setup;
 
-	if (far)
-		return setup->rw->far_sink(setup->cfg, far, path, f->c->source, dir_fd, names,
-					   ret, e);
+	if (remote)
+		return setup->rw->remote_sink(setup->cfg, remote, path, f->c->source, dir_fd,
+					      names, ret, e);
 	return setup->rw->zarr_sink(setup->cfg, path, f->c->source, dir_fd, names, ret, e);
 }
 
-static int push_file(struct commit_file_file *f, const char *path, struct store *far,
+static int push_file(struct commit_file_file *f, const char *path, struct store *remote,
 		     int dir_fd, struct err *e)
 {
 	const struct app *setup = f->setup;
@@ -334,7 +334,7 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 		.memory = MEMORY,
 	};
 	struct sink *under = NULL;
-	int rc = open_sink(f, path, far, dir_fd, &names, &under, e);
+	int rc = open_sink(f, path, remote, dir_fd, &names, &under, e);
 
 	if (rc < 0)
 		return rc;
@@ -357,24 +357,24 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 /* end_begun - a commit failed with rc, perhaps behind its manifest: what that says will be done,
  * whatever came in between. What failed once may succeed. 0: it is done; -EINPROGRESS: it will be;
  * else rc. */
-static int end_begun(const struct app *setup, const char *path, bool far, int dir_fd, int rc,
+static int end_begun(const struct app *setup, const char *path, bool remote, int dir_fd, int rc,
 		     struct err *e)
 {
 	if (setup->rw->zarr_pending(path, dir_fd, NULL) <= 0)
 		return rc;
-	if (far || setup->rw->zarr_recover(path, dir_fd, NULL) < 0)
+	if (remote || setup->rw->zarr_recover(path, dir_fd, NULL) < 0)
 		return -EINPROGRESS;
 	if (e)
 		*e = (struct err)ERR_INIT;
 	return 0;
 }
 
-int commit_file(const struct app *setup, const char *path, struct store *far, int dir_fd,
+int commit_file(const struct app *setup, const char *path, struct store *remote, int dir_fd,
 		const struct file_rw_change *c, struct err *e)
 {
 	struct commit_file_file f = {.setup = setup, .c = c};
 	/* of another commit: then this one is refused */
-	bool older = !far && setup->rw->zarr_pending(path, dir_fd, NULL) != 0;
+	bool older = !remote && setup->rw->zarr_pending(path, dir_fd, NULL) != 0;
 	int rc = commit_file_open_one(setup, c->now, &f.now, e);
 
 	if (rc < 0)
@@ -383,9 +383,9 @@ int commit_file(const struct app *setup, const char *path, struct store *far, in
 	if (c->was)
 		rc = commit_file_open_one(setup, c->was, &f.was, e);
 	if (rc == 0)
-		rc = push_file(&f, path, far, dir_fd, e);
+		rc = push_file(&f, path, remote, dir_fd, e);
 	if (rc < 0 && !older)
-		rc = end_begun(setup, path, far != NULL, dir_fd, rc, e);
+		rc = end_begun(setup, path, remote != NULL, dir_fd, rc, e);
 	source_close(f.now);
 	source_close(f.was);
 	commit_chunks_release(&f.replaced);

@@ -67,9 +67,9 @@ static int commit_tree_open_file(struct commit_tree_tree *t, const char *path, i
 	return rc ? rc : view_store(t->view, &t->base, e);
 }
 
-/* leave_texts - what waits is not in `now`. */
-static int leave_texts(struct commit_tree_tree *t, const struct source_options *opts,
-		       struct err *e)
+/* leave_strings - what waits is not in `now`. */
+static int leave_strings(struct commit_tree_tree *t, const struct source_options *opts,
+			 struct err *e)
 {
 	int rc = commit_wait_for(&t->was->ds, &t->now->ds, t->over, &t->seen, e);
 
@@ -95,7 +95,7 @@ static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct e
 	if (rc == 0)
 		rc = setup->rw->store_source(t->over, "what was written", &opts, &t->now, e);
 	if (rc == 0 && !all)
-		rc = leave_texts(t, &opts, e);
+		rc = leave_strings(t, &opts, e);
 	if (rc == 0 && commit_paths_of(&t->paths, &t->now->ds) < 0)
 		rc = err_nomem(e);
 	return rc;

@@ -35,7 +35,7 @@ int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_d
 
 		rc = fs_store(setup, state->path, &s, e);
 		if (rc == 0) {
-			rc = rw->far_recover(s, state->dir_fd, e);
+			rc = rw->remote_recover(s, state->dir_fd, e);
 			store_close(s);
 		}
 		return rc;
@@ -171,7 +171,7 @@ static int where_it_waits(const struct app *setup, const char *path, struct err 
 		       dir, path);
 }
 
-int fs_rw_mend(const struct app *setup, const char *path, bool change, struct err *e)
+int fs_rw_repair(const struct app *setup, const char *path, bool change, struct err *e)
 {
 	auto_free char *shown = fs_shown(path);
 	struct err other = ERR_INIT;

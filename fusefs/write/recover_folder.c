@@ -71,8 +71,8 @@ static void without(struct walk *w, const char *dir, const char *name)
 {
 	size_t n = strlen(name) - strlen(SUFFIX) - 1;
 	auto_free char *base = strndup(name + 1, n);
-	auto_free char *path = base ? mirror_join(dir, base) : NULL;
-	auto_free char *state = mirror_join(dir, name);
+	auto_free char *path = base ? path_join(dir, base) : NULL;
+	auto_free char *state = path_join(dir, name);
 	struct stat st;
 
 	if (!path || !state) {
@@ -92,7 +92,7 @@ static void recover_folder_look_in(struct walk *w, const char *dir, unsigned dep
 static void recover_folder_look_at(struct walk *w, const char *dir, const char *name,
 				   unsigned depth)
 {
-	auto_free char *path = mirror_join(dir, name);
+	auto_free char *path = path_join(dir, name);
 	struct stat st;
 
 	if (!path) {

@@ -354,7 +354,7 @@ static void s3_tree_add_text(struct commit *c, char ***list, size_t *n, size_t *
 	(*list)[(*n)++] = copy;
 }
 
-static void free_texts(char **list, size_t n)
+static void free_strings(char **list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		free(list[i]);
@@ -473,7 +473,7 @@ static void succeed(struct commit *c, uint64_t generation, char ***ret_left, siz
 	log_debug("commit: %zu objects put, %zu gone, %zu left", c->n_put, c->n_gone,
 		  c->n_left);
 	s3_tree_forget(k, generation);
-	free_texts(k->put, k->n_put);
+	free_strings(k->put, k->n_put);
 	k->put = steal(&c->put);
 	k->n_put = c->n_put;
 	c->n_put = 0;
@@ -488,7 +488,7 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 	const struct fs_rw *rw = k->setup->rw;
 	struct commit c = {.k = k};
 	/* one that was begun: its objects are staged still, and are put once more */
-	int rc = rw->far_recover(k->store, k->state->dir_fd, e);
+	int rc = rw->remote_recover(k->store, k->state->dir_fd, e);
 
 	if (rc < 0)
 		return rc;
@@ -503,9 +503,9 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 	if (rc == 0)
 		succeed(&c, generation, ret_left, ret_n);
 	store_close(c.over);
-	free_texts(c.gone, c.n_gone);
-	free_texts(c.put, c.n_put);
-	free_texts(c.left, c.n_left);
+	free_strings(c.gone, c.n_gone);
+	free_strings(c.put, c.n_put);
+	free_strings(c.left, c.n_left);
 	return rc;
 }
 
@@ -581,7 +581,7 @@ void rw_keys_close(struct rw_keys *k)
 		free_noted(k->noted[i]);
 	free(k->noted);
 	map_free(&k->by_key);
-	free_texts(k->put, k->n_put);
+	free_strings(k->put, k->n_put);
 	(void)pthread_mutex_destroy(&k->lock);
 	free(k);
 }
@@ -591,7 +591,7 @@ void rw_keys_stage(struct rw_keys *k, struct stage *s)
 	k->stage = s;
 }
 
-int rw_keys_ground(struct rw_keys *k, struct view **ret, struct err *e)
+int rw_keys_snapshot(struct rw_keys *k, struct view **ret, struct err *e)
 {
 	struct view *v;
 	/* what a listing says is believed for as long as check_every: half of that is left then */

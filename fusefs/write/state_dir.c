@@ -110,7 +110,7 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 
 	if (address_is_remote(path)) {
 		auto_free char *copy = strdup(path);
-		int rc = copy ? rw_state_far(cfg, path, false, ret, e) : err_nomem(e);
+		int rc = copy ? rw_state_remote(cfg, path, false, ret, e) : err_nomem(e);
 
 		if (rc == 0)
 			*ret_path = steal(&copy);
@@ -277,7 +277,7 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 	if (rc == 0 && s.remote && make) { /* and those above it */
 		free(s.dir);
 		s.dir = NULL;
-		rc = rw_state_far(cfg, path, true, &s.dir, e);
+		rc = rw_state_remote(cfg, path, true, &s.dir, e);
 	}
 	if (rc == 0 && !s.remote && stat(s.path, &st) < 0)
 		rc = err_sys(e, errno, "'%s'", path);

@@ -111,8 +111,8 @@ static void state_dir_remote_readable(const struct address *a, char out[NAME_BYT
 	out[n] = '\0';
 }
 
-int rw_state_far(const struct cfg *cfg, const char *address, bool make, char **ret,
-		 struct err *e)
+int rw_state_remote(const struct cfg *cfg, const char *address, bool make, char **ret,
+		    struct err *e)
 {
 	auto_free char *parent = state_dir_remote_place(cfg);
 	char name[NAME_BYTES_SHOWN + 1];

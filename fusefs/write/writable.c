@@ -23,7 +23,7 @@ struct rw {
 	struct view_request want;
 	char name[NAME_BYTES]; /* of the virtual file */
 	struct rw_state state;
-	struct store *far;    /* remote: the tree; owned, NULL */
+	struct store *remote; /* remote: the tree; owned, NULL */
 	struct rw_keys *keys; /* remote, as a tree of files; owned, NULL */
 	struct view_ops ops;  /* the view's, with our close */
 	const struct view_ops *inner;
@@ -32,7 +32,7 @@ struct rw {
 static void rw_free(struct rw *rw)
 {
 	rw_keys_close(rw->keys);
-	store_close(rw->far);
+	store_close(rw->remote);
 	rw_state_close(&rw->state);
 	free(rw);
 }
@@ -100,9 +100,10 @@ static int read_only(const char *path, struct err *e)
 static int writable_reach(struct rw *rw, struct err *e)
 {
 	const struct app *setup = rw->setup;
-	int rc = fs_store(setup, rw->state.path, &rw->far, e);
+	int rc = fs_store(setup, rw->state.path, &rw->remote, e);
 
-	if (rc == 0 && (rw->far->unlisted || !rw->far->ops->put || !rw->far->ops->remove))
+	if (rc == 0 &&
+	    (rw->remote->unlisted || !rw->remote->ops->put || !rw->remote->ops->remove))
 		rc = read_only(rw->state.shown, e);
 	return rc;
 }
@@ -129,9 +130,9 @@ static int writable_settle(struct rw *rw, struct err *e)
 	return rc == 0 && done ? rw_state_base(&rw->state, e) : rc;
 }
 
-/* open_ground - source and read-only view of the dataset as it is now. */
-static int open_ground(void *arg, struct source **ret_source, struct view **ret_view,
-		       struct err *e)
+/* open_snapshot - source and read-only view of the dataset as it is now. */
+static int open_snapshot(void *arg, struct source **ret_source, struct view **ret_view,
+			 struct err *e)
 {
 	struct rw *rw = arg;
 	const struct app *setup = rw->setup;
@@ -141,7 +142,7 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 
 	*ret_source = NULL;
 	if (rw->keys)
-		return rw_keys_ground(rw->keys, ret_view, e);
+		return rw_keys_snapshot(rw->keys, ret_view, e);
 	fs_source_options(setup->cfg, &opts);
 	rc = writable_settle(rw, e);
 	if (rc == 0)
@@ -183,7 +184,7 @@ static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
 {
 	const struct rw *rw = arg;
 
-	return commit_file(rw->setup, rw->state.shown, rw->far, rw->state.dir_fd, c, e);
+	return commit_file(rw->setup, rw->state.shown, rw->remote, rw->state.dir_fd, c, e);
 }
 
 static int file_end(void *arg, struct err *e)
@@ -191,8 +192,8 @@ static int file_end(void *arg, struct err *e)
 	const struct rw *rw = arg;
 	const struct fs_rw *ops = rw->setup->rw;
 
-	return rw->far ? ops->far_recover(rw->far, rw->state.dir_fd, e)
-		       : ops->zarr_recover(rw->state.path, rw->state.dir_fd, e);
+	return rw->remote ? ops->remote_recover(rw->remote, rw->state.dir_fd, e)
+			  : ops->zarr_recover(rw->state.path, rw->state.dir_fd, e);
 }
 
 static int keys_check(void *arg, struct store *tree, const char *key, struct err *e)
@@ -302,11 +303,11 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	int rc = 0;
 
 	if (rw->state.remote && !rw->want.nc)
-		rc = rw_keys_open(rw->setup, &rw->state, rw->far,
+		rc = rw_keys_open(rw->setup, &rw->state, rw->remote,
 				  rw->setup->cfg->create || !rw_state_bare(&rw->state),
 				  &rw->keys, e);
 	if (rc == 0)
-		rc = snapshots_new(open_ground, rw, &g, e);
+		rc = snapshots_new(open_snapshot, rw, &g, e);
 	if (rc < 0)
 		return rc;
 	x = snapshots_get(g);
@@ -398,9 +399,9 @@ static bool writable_any_entry(void *arg, const char *name, bool is_dir,
 	return false;
 }
 
-/* writable_create_far - a tree at an address. Where its own objects are going to be written, the
+/* writable_create_remote - a tree at an address. Where its own objects are going to be written, the
  * first program that does makes the root's document, in the format that it wants. */
-static int writable_create_far(const struct app *setup, struct err *e)
+static int writable_create_remote(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const char *path = cfg->source, *shown = cfg->shown;
@@ -425,7 +426,7 @@ static int writable_create_far(const struct app *setup, struct err *e)
 	if (s->unlisted) {
 		rc = read_only(shown, e);
 	} else if (cfg->view != CFG_VIEW_ZARR) {
-		rc = setup->rw->far_create(cfg, s, shown, e);
+		rc = setup->rw->remote_create(cfg, s, shown, e);
 	} else {
 		rc = store_list(s, "", false, writable_any_entry, &any, e);
 		rc = rc == -ENOENT ? 0 : rc;
@@ -446,7 +447,7 @@ int fs_rw_create(const struct app *setup, struct err *e)
 	struct stat st;
 
 	if (setup->cfg->remote)
-		return writable_create_far(setup, e);
+		return writable_create_remote(setup, e);
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
 			       "'%s' is there: leave out create, or use another name", path);

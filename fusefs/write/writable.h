@@ -36,11 +36,12 @@ struct fs_rw {
 	int (*zarr_recover)(const char *path, int dir_fd, struct err *e);
 	int (*zarr_create)(const struct cfg *cfg, const char *path, struct err *e);
 	/* of nczarr, for remote trees; name: for messages */
-	int (*far_sink)(const struct cfg *cfg, struct store *s, const char *name,
-			struct source *real, int dir_fd, const struct sink_names *names,
-			struct sink **ret, struct err *e);
-	int (*far_recover)(struct store *s, int dir_fd, struct err *e);
-	int (*far_create)(const struct cfg *cfg, struct store *s, const char *name, struct err *e);
+	int (*remote_sink)(const struct cfg *cfg, struct store *s, const char *name,
+			   struct source *real, int dir_fd, const struct sink_names *names,
+			   struct sink **ret, struct err *e);
+	int (*remote_recover)(struct store *s, int dir_fd, struct err *e);
+	int (*remote_create)(const struct cfg *cfg, struct store *s, const char *name,
+			     struct err *e);
 	int (*keys_begin)(const struct cfg *cfg, struct store *s, int dir_fd,
 			  struct zarr_keys **ret, struct err *e);
 	int (*keys_put)(struct zarr_keys *k, const char *key, const uint8_t *p, size_t n,
@@ -89,12 +90,12 @@ int fs_rw_pending(const struct app *setup, const char *path, struct err *e);
  * done, for people, appended. */
 int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines,
 		  struct err *e) NZ_MUST_USE;
-/* fs_rw_mend - before the dataset at path is opened to be read: one that was left in the middle of
- * a commit is neither old nor new, and is not read before that has been ended. What else was
+/* fs_rw_repair - before the dataset at path is opened to be read: one that was left in the middle
+ * of a commit is neither old nor new, and is not read before that has been ended. What else was
  * confirmed to writers is put in as well, where that is possible. change: false: it is only said.
  * Returns 0; or an error, and it must not be read. */
-int fs_rw_mend(const struct app *setup, const char *path, bool change,
-	       struct err *e) NZ_MUST_USE;
+int fs_rw_repair(const struct app *setup, const char *path, bool change,
+		 struct err *e) NZ_MUST_USE;
 /* fs_rw_create - what `-o create` asks for: a new empty dataset at cfg->source. */
 int fs_rw_create(const struct app *setup, struct err *e) NZ_MUST_USE;
 
@@ -146,7 +147,7 @@ int commit_new(const struct app *setup, struct source *now, const char *store, i
 
 /* commit_file - file_rw_options.commit for the store at path. far: a remote tree is that one, and
  * path its name; NULL. Runs in the server. */
-int commit_file(const struct app *setup, const char *path, struct store *far, int dir_fd,
+int commit_file(const struct app *setup, const char *path, struct store *remote, int dir_fd,
 		const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -43,10 +43,10 @@ void rw_state_unchanged(const struct rw_state *s);
 int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
 		 struct err *e) NZ_MUST_USE;
 
-/* rw_state_far - the same of an address: its path, new. -ENOENT: there is no place for it. make:
+/* rw_state_remote - the same of an address: its path, new. -ENOENT: there is no place for it. make:
  * of the directories above. */
-int rw_state_far(const struct cfg *cfg, const char *address, bool make, char **ret,
-		 struct err *e) NZ_MUST_USE;
+int rw_state_remote(const struct cfg *cfg, const char *address, bool make, char **ret,
+		    struct err *e) NZ_MUST_USE;
 /* rw_state_waits - what is kept in it: of a tree, of a virtual file, or of either. */
 enum { RW_WAITS_TREE = 1, RW_WAITS_FILE = 2 };
 unsigned rw_state_waits(const struct rw_state *s);
@@ -59,8 +59,8 @@ struct rw_keys;
 int rw_keys_open(const struct app *setup, const struct rw_state *state, struct store *s,
 		 bool empty, struct rw_keys **ret, struct err *e) NZ_MUST_USE;
 void rw_keys_close(struct rw_keys *k);
-/* rw_keys_ground - for snapshot_open_fn: there is no source. */
-int rw_keys_ground(struct rw_keys *k, struct view **ret, struct err *e) NZ_MUST_USE;
+/* rw_keys_snapshot - for snapshot_open_fn: there is no source. */
+int rw_keys_snapshot(struct rw_keys *k, struct view **ret, struct err *e) NZ_MUST_USE;
 /* rw_keys_stage - what is committed; borrowed. */
 void rw_keys_stage(struct rw_keys *k, struct stage *s);
 /* rw_keys_check, rw_keys_commit - as in tree_rw_options. */

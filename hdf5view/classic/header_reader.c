@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AHEAD_LEAST ((uint64_t)64 << 10)
-#define AHEAD_MOST ((uint64_t)8 << 20)
+#define PREFETCH_LEAST ((uint64_t)64 << 10)
+#define PREFETCH_MOST ((uint64_t)8 << 20)
 
 void cdf_reader_init(struct cdf_reader *in, struct blob *b)
 {
@@ -15,7 +15,7 @@ void cdf_reader_init(struct cdf_reader *in, struct blob *b)
 	in->at = 0;
 	in->pos = in->len = 0;
 	in->wanted = 0;
-	in->ahead = AHEAD_LEAST;
+	in->ahead = PREFETCH_LEAST;
 	in->rc = 0;
 	in->why = (struct err)ERR_INIT;
 }
@@ -54,7 +54,7 @@ static void header_reader_want_on(struct cdf_reader *in, uint64_t at)
 	p.len = u64_min(in->ahead, in->blob->size - at);
 	blob_want(in->blob, &p, 1);
 	in->wanted = at + p.len;
-	in->ahead = u64_min(2 * in->ahead, AHEAD_MOST);
+	in->ahead = u64_min(2 * in->ahead, PREFETCH_MOST);
 }
 
 /* header_reader_fill - have the window start at the next byte, with as much as there is. */

@@ -19,8 +19,8 @@
 #define GAP_BYTES ((uint64_t)4 << 10)
 #define WINDOW_BYTES ((size_t)256 << 10)
 /* Of a remote file a request costs about as much as so many bytes, and they come side by side. */
-#define FAR_GAP_BYTES ((uint64_t)32 << 10)
-#define FAR_PARTS 64
+#define REMOTE_GAP_BYTES ((uint64_t)32 << 10)
+#define REMOTE_PARTS 64
 
 bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut_bytes,
 	       bool alone, uint64_t *ret_chunk)
@@ -156,7 +156,7 @@ static int pick(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_
 
 static void want_records(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_t n)
 {
-	struct blob_part parts[FAR_PARTS];
+	struct blob_part parts[REMOTE_PARTS];
 
 	for (uint64_t i = 0; i < n; i++)
 		parts[i] = (struct blob_part){off + i * x->stride, x->slab};
@@ -169,8 +169,8 @@ static int classic_locate_each(struct blob *b, const struct cdf_array *x, uint64
 	for (uint64_t i = 0; i < n; i++, off += x->stride, out += x->slab) {
 		int rc;
 
-		if (b->fd < 0 && i % FAR_PARTS == 0)
-			want_records(b, x, off, u64_min(n - i, FAR_PARTS));
+		if (b->fd < 0 && i % REMOTE_PARTS == 0)
+			want_records(b, x, off, u64_min(n - i, REMOTE_PARTS));
 		rc = blob_read(b, off, out, (size_t)x->slab, e);
 		if (rc < 0)
 			return rc;
@@ -196,7 +196,7 @@ static int classic_locate_gather(struct source *src, uint32_t array, uint64_t li
 	rc = classic_locate_inside(src, off, end, e);
 	if (rc < 0)
 		return rc;
-	if (x->stride - x->slab <= (cdf_remote(s) ? FAR_GAP_BYTES : GAP_BYTES)) {
+	if (x->stride - x->slab <= (cdf_remote(s) ? REMOTE_GAP_BYTES : GAP_BYTES)) {
 		struct blob_part all = {off, end};
 
 		blob_want(s->blob, &all, 1);
@@ -252,17 +252,17 @@ static bool want_chunk(struct source *src, uint32_t array, uint64_t linear,
 	/* below the end of all records, which was checked (model.c) */
 	ret->off = x->begin + from * x->stride;
 	ret->len = (n - 1) * x->stride + x->slab;
-	return x->stride - x->slab <= FAR_GAP_BYTES;
+	return x->stride - x->slab <= REMOTE_GAP_BYTES;
 }
 
 void cdf_want(struct source *src, uint32_t array, const uint64_t *linear, size_t n)
 {
-	struct blob_part parts[FAR_PARTS];
+	struct blob_part parts[REMOTE_PARTS];
 	size_t some = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		some += want_chunk(src, array, linear[i], &parts[some]);
-		if (some == FAR_PARTS || (i + 1 == n && some > 0)) {
+		if (some == REMOTE_PARTS || (i + 1 == n && some > 0)) {
 			blob_want(cdf_of(src)->blob, parts, some);
 			some = 0;
 		}

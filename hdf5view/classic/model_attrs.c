@@ -55,7 +55,7 @@ static int text_value(struct cdf_notes *notes, const struct cdf_attr *in, struct
 
 	if (!t)
 		return cdf_full(notes->arena, e);
-	a->texts = t;
+	a->strings = t;
 	if (in->n == 0)
 		return 0;
 	a->rank = 0;

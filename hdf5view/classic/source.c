@@ -31,7 +31,7 @@ static int classic_source_open_source(const struct source_at *at,
 	s->fd = at->fd;
 	s->local = blob_of_fd(at->fd, at->file->size);
 	s->blob = at->fd < 0 ? at->file : &s->local;
-	s->base.far = cdf_remote(s);
+	s->base.remote = cdf_remote(s);
 	s->cut_bytes = opts->cut_bytes;
 	s->alone = opts->whole_chunks;
 	s->max_chunk_bytes = opts->max_chunk_bytes;

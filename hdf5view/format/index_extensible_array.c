@@ -41,8 +41,8 @@ static unsigned log2_of(unsigned v)
 	return n;
 }
 
-#define EARLY_MOST ((uint64_t)1 << 20) /* of a block that are wanted before it is read */
-#define EARLY_MORE 128                 /* bytes around its elements */
+#define PREFETCH_MOST ((uint64_t)1 << 20) /* of a block that are wanted before it is read */
+#define PREFETCH_MORE 128                 /* bytes around its elements */
 
 static int index_extensible_array_read_header(struct earray *a, struct err *e)
 {
@@ -188,13 +188,13 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 	int rc = 0;
 
 	if (ckd_mul(&bytes, elems_of(a, u), (uint64_t)a->elems.size))
-		bytes = EARLY_MOST;
+		bytes = PREFETCH_MOST;
 	for (uint64_t i = 0;
 	     rc == 0 && i < index_extensible_array_blocks_of(u) && idx < a->walk.count; i++) {
 		uint64_t addr = block_at(&list, (size_t)i);
 
 		readahead_nodes(&early, (size_t)i, (size_t)index_extensible_array_blocks_of(u),
-				u64_min(bytes, EARLY_MOST) + EARLY_MORE, block_at, &list);
+				u64_min(bytes, PREFETCH_MOST) + PREFETCH_MORE, block_at, &list);
 		if (addr != HDF5_ABSENT)
 			rc = data_block(a, addr, u, i, bitmap, idx, e);
 		if (ckd_add(&idx, idx, elems_of(a, u)))

@@ -17,7 +17,7 @@ struct farray {
 	size_t cap;
 };
 
-#define EARLY_MOST ((uint64_t)8 << 20) /* of a block that are wanted before it is read */
+#define PREFETCH_MOST ((uint64_t)8 << 20) /* of a block that are wanted before it is read */
 
 static int index_fixed_array_read_header(struct farray *a, struct err *e)
 {
@@ -95,8 +95,8 @@ static int index_fixed_array_read_block(struct farray *a, struct err *e)
 	struct readahead early = {.f = f};
 	int rc;
 
-	if (ckd_mul(&bytes, a->n, (uint64_t)a->elems.size) || bytes > EARLY_MOST)
-		bytes = EARLY_MOST;
+	if (ckd_mul(&bytes, a->n, (uint64_t)a->elems.size) || bytes > PREFETCH_MOST)
+		bytes = PREFETCH_MOST;
 	readahead_add(&early, a->block, bytes);
 	readahead_done(&early);
 	if (a->n <= a->page) {

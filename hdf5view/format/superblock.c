@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SIGNATURE_LEN 8
-#define FAR_SEARCH ((uint64_t)1 << 20) /* of a remote file, for its superblock */
+#define REMOTE_SEARCH ((uint64_t)1 << 20) /* of a remote file, for its superblock */
 #define SUPERBLOCK_MAX 96              /* enough of version 1 with 8-byte addresses */
 
 static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -83,7 +83,7 @@ uint32_t h5_lookup3(const uint8_t *p, size_t n)
 
 int h5_file_find(struct blob *b, uint64_t *ret_offset, struct err *e)
 {
-	uint64_t at = 0, end = b->fd < 0 ? u64_min(b->size, FAR_SEARCH) : b->size;
+	uint64_t at = 0, end = b->fd < 0 ? u64_min(b->size, REMOTE_SEARCH) : b->size;
 	uint8_t got[SIGNATURE_LEN];
 
 	while (at <= end && end - at >= SIGNATURE_LEN) {

@@ -11,7 +11,7 @@
 #include "hdf5view/hdf4/hdf4_int.h"
 
 #define PIECE ((size_t)1 << 20)
-#define AHEAD ((uint64_t)8 << 20)
+#define PREFETCH ((uint64_t)8 << 20)
 
 /* temporary - a file without a name. */
 static int temporary(const char **ret_dir, struct err *e)
@@ -42,9 +42,9 @@ static void download_want_on(struct blob *b, uint64_t at, uint64_t *wanted)
 {
 	struct blob_part p = {.off = *wanted};
 
-	if (at + AHEAD / 2 < *wanted || *wanted >= b->size)
+	if (at + PREFETCH / 2 < *wanted || *wanted >= b->size)
 		return;
-	p.len = u64_min(AHEAD, b->size - *wanted);
+	p.len = u64_min(PREFETCH, b->size - *wanted);
 	blob_want(b, &p, 1);
 	*wanted += p.len;
 }
@@ -85,12 +85,12 @@ int h4_fetch(struct blob *b, uint64_t timeout_ms, int *ret, struct err *e)
 	auto_fd int fd = -1;
 	int rc;
 
-	if (b->size > H4_FAR_MAX)
+	if (b->size > H4_DOWNLOAD_MAX)
 		return err_set(e, -EFBIG,
 			       "an HDF4 file on another machine is copied before it is opened, "
 			       "and its %" PRIu64 " bytes are more than the %" PRIu64
 			       " that HDF4 can have",
-			       b->size, H4_FAR_MAX);
+			       b->size, H4_DOWNLOAD_MAX);
 	fd = temporary(&dir, e);
 	if (fd < 0)
 		return fd;

@@ -84,7 +84,7 @@ struct h4_build {
 	struct h4_bdim *dims;
 	const char **notes;
 	size_t n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
-	uint64_t notes_lost;
+	uint64_t notes_dropped;
 	struct unreadable lost;
 	uint32_t buckets[H4_BUCKETS];  /* of dims by raw name, plus one */
 	char *text;               /* H4_TEXT_MAX + 1 bytes: for names that the library writes */
@@ -151,7 +151,7 @@ int h4_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out, 
 
 /* ---- download.c ---- */
 
-#define H4_FAR_MAX ((uint64_t)INT32_MAX) /* HDF4's offsets are so long */
+#define H4_DOWNLOAD_MAX ((uint64_t)INT32_MAX) /* HDF4's offsets are so long */
 
 /* h4_fetch - a copy of a remote file, in TMPDIR or /tmp, without a name. *ret is new. Returns 0;
  * -EFBIG; -ENOSPC; -ETIMEDOUT; why it could not be read. */

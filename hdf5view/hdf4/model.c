@@ -123,7 +123,7 @@ static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err 
 static int finish_notes(struct h4_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->g.base.ds;
-	uint64_t lost = b->notes_lost;
+	uint64_t lost = b->notes_dropped;
 	int rc = 0;
 
 	if (lost) {
@@ -181,7 +181,7 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 
 /* counts - of what users made; the library makes tables and groups for its own purposes. */
 struct counts {
-	int32 tables, groups, images, texts;
+	int32 tables, groups, images, strings;
 };
 
 static int32 positive(int32 n)
@@ -208,7 +208,7 @@ static void hdf4_model_count(int32 file, struct counts *n)
 	if (an != FAIL) {
 		if (ANfileinfo(an, &v[0], &v[1], &v[2], &v[3]) != FAIL)
 			for (size_t i = 0; i < ARRAY_LEN(v); i++)
-				n->texts += positive(v[i]);
+				n->strings += positive(v[i]);
 		(void)ANend(an);
 	}
 }
@@ -237,7 +237,7 @@ int h4_left_out(struct h4_build *b, struct err *e)
 	hdf4_model_say(line, sizeof(line), n.images, "raster image");
 	hdf4_model_say(line, sizeof(line), n.tables, "Vdata table");
 	hdf4_model_say(line, sizeof(line), n.groups, "Vgroup");
-	hdf4_model_say(line, sizeof(line), n.texts, "annotation");
+	hdf4_model_say(line, sizeof(line), n.strings, "annotation");
 	if (!line[0])
 		return 0;
 	return h4_note(b, "", e, "only Scientific Data Sets are shown; left out: %s", line);

@@ -62,7 +62,7 @@ static int hdf4_model_attrs_put_text(struct h4_build *b, const char *s, size_t n
 		return h4_full(b, e);
 	a->type.size = (uint32_t)u64_max(t->len, 1);
 	a->n = 1;
-	a->texts = t;
+	a->strings = t;
 	return 0;
 }
 

@@ -26,7 +26,7 @@ int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt
 	va_list ap;
 
 	if (b->n_notes >= H4_NOTES_MAX) {
-		b->notes_lost++;
+		b->notes_dropped++;
 		return 0;
 	}
 	va_start(ap, fmt);

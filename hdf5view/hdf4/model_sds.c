@@ -242,8 +242,8 @@ static int model_sds_read_fill(struct h4_build *b, struct ds_array *a, struct er
 	a->fill_defined = true;
 	if (f->data)
 		memcpy(fill, f->data, a->type.size);
-	else if (f->texts[0].len == 1)
-		memcpy(fill, f->texts[0].s, 1);
+	else if (f->strings[0].len == 1)
+		memcpy(fill, f->strings[0].s, 1);
 	return 0;
 }
 

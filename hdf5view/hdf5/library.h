@@ -148,7 +148,7 @@ struct h5_build {
 	struct h5_bdim *dims;
 	const char **notes;
 	size_t n_groups, c_groups, n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
-	uint64_t notes_lost;
+	uint64_t notes_dropped;
 	struct unreadable lost; /* groups by their place in groups */
 	int64_t next_dimid;
 	bool netcdf;              /* written by netCDF */
@@ -273,14 +273,14 @@ struct h5_source {
 	hid_t file;               /* open for reading elements, in the worker; 0: not yet */
 };
 
-static inline struct h5_source *h5_of_guest(struct isolated *g)
+static inline struct h5_source *h5_of_isolated(struct isolated *g)
 {
 	return CONTAINER_OF(g, struct h5_source, g);
 }
 
 static inline struct h5_source *h5_of(struct source *s)
 {
-	return h5_of_guest(isolated_of(s));
+	return h5_of_isolated(isolated_of(s));
 }
 
 /* index_prefetch - before the index of an array is read: perhaps those of others will be, too. */
@@ -298,16 +298,16 @@ struct h5_own {
 	uint32_t n_files, n_places;
 };
 
-extern const struct isolated_kind h5_guest_kind;
+extern const struct isolated_kind h5_library_kind;
 
 /* h5_fapl - how files are opened, the same for all: the library insists on that for files that it
  * meets twice. New; -1 on failure. */
 hid_t h5_fapl(bool lock);
 /* ---- vfd_blob.c: libhdf5 reads a blob ---- */
 
-/* h5_far_fapl - access for H5Fopen, which reads from b whatever the name is. b lives as long as
+/* h5_blob_fapl - access for H5Fopen, which reads from b whatever the name is. b lives as long as
  * the list and the files. h5_lock is held. New; -1 on failure. */
-hid_t h5_far_fapl(struct blob *b);
+hid_t h5_blob_fapl(struct blob *b);
 /* h5_open_file - the library's view of the source (file 0) or of a linked file: read only.
  * lock: hold HDF5's shared lock while it is open. The id is new; h5_lock is held. */
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret,

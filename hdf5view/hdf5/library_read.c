@@ -190,7 +190,7 @@ static int hdf5_library_read_read_locked(struct h5_source *s, uint32_t array, ui
 int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
 		     size_t len, struct err *e)
 {
-	struct h5_source *s = h5_of_guest(g);
+	struct h5_source *s = h5_of_isolated(g);
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	int rc;
 
@@ -369,7 +369,7 @@ static int hdf5_library_read_put_all(const struct ds_array *a, const struct h5_a
 int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
 		    struct err *e)
 {
-	struct h5_source *s = h5_of_guest(g);
+	struct h5_source *s = h5_of_isolated(g);
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	size_t size = a->type.kind == DT_VSTRING ? sizeof(char *) : sizeof(hvl_t);
 	struct pool pool = {.left = VLEN_MAX};

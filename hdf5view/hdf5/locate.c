@@ -66,7 +66,7 @@ static struct h5_place *hdf5_locate_load(struct h5_source *s, uint32_t array, st
 		return NULL;
 	}
 	p->rc = hdf5_locate_fill_place(s, array, p, &why);
-	if (p->rc == -EBADMSG && s->g.base.far) {
+	if (p->rc == -EBADMSG && s->g.base.remote) {
 		blob_forget(s->g.blob); /* its bytes may have been damaged on the way */
 		h5_index_free(p->index);
 		p->index = NULL;

@@ -147,22 +147,22 @@ static int hdf5_model_attrs_one_text(struct hdf5_model_attrs_pass *p, const stru
 static int hdf5_model_attrs_keep(struct hdf5_model_attrs_pass *p, const struct value *v,
 				 struct ds_attr *a, struct err *e)
 {
-	struct ds_text *texts;
+	struct ds_text *strings;
 
 	if (v->t.type.kind != DT_STRING && !dt_is_vlen(&v->t.type)) {
 		a->data = arena_copy(p->b->arena, v->bytes, (size_t)v->n * v->elem);
 		return a->data ? 0 : h5_full(p->b, e);
 	}
-	texts = arena_alloc(p->b->arena, (size_t)v->n, sizeof(*texts));
-	if (!texts)
+	strings = arena_alloc(p->b->arena, (size_t)v->n, sizeof(*strings));
+	if (!strings)
 		return h5_full(p->b, e);
 	for (uint64_t i = 0; i < v->n; i++) {
-		int rc = hdf5_model_attrs_one_text(p, v, i, &texts[i], e);
+		int rc = hdf5_model_attrs_one_text(p, v, i, &strings[i], e);
 
 		if (rc < 0)
 			return rc;
 	}
-	a->texts = texts;
+	a->strings = strings;
 	return 0;
 }
 
@@ -305,7 +305,7 @@ static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t
 
 	if (p->n == before)
 		return;
-	t = p->v[before].n == 1 ? p->v[before].texts : NULL;
+	t = p->v[before].n == 1 ? p->v[before].strings : NULL;
 	if (strcmp(name, "CLASS") == 0 && t && t->len == 15 &&
 	    memcmp(t->s, "DIMENSION_SCALE", 15) == 0) {
 		p->facts->is_scale = true;

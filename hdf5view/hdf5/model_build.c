@@ -32,7 +32,7 @@ int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
 
 	resource_errors_note(); /* at what is left out for want of memory */
 	if (b->n_notes >= HDF5_NOTES_MAX) {
-		b->notes_lost++;
+		b->notes_dropped++;
 		return 0;
 	}
 	va_start(ap, fmt);
@@ -325,9 +325,9 @@ int h5_freeze(struct h5_build *b, struct err *e)
 		rc = unreadable_freeze(&b->lost, gmap, b->arena, ds, e);
 	if (rc == 0)
 		rc = share_places(b->src, e);
-	if (rc == 0 && b->notes_lost) {
+	if (rc == 0 && b->notes_dropped) {
 		(void)snprintf(more, sizeof(more), "%llu more notes of this kind",
-			       (unsigned long long)b->notes_lost);
+			       (unsigned long long)b->notes_dropped);
 		rc = keep_note(b, more, e);
 	}
 	if (rc < 0)

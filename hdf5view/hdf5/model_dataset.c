@@ -119,7 +119,7 @@ static int append_flags(struct h5_build *b, struct model_dataset_found *f, struc
 	all[a->n_attrs + 1] =
 		(struct ds_attr){.name = meanings_name,
 				 .n = 1,
-				 .texts = names,
+				 .strings = names,
 				 .dims = dims,
 				 .of_type = true,
 				 .type = {.kind = DT_STRING,

@@ -148,14 +148,14 @@ static uint32_t model_dims_find(const struct h5_build *b, const struct tables *t
 
 	for (uint32_t tried = 0; i < t->n && tried < 64; i++, tried++) {
 		const struct h5_bdim *d = &b->dims[table[i]];
-		uint32_t far;
+		uint32_t remote;
 
 		if (d->file != file || model_dims_key_of(d, ids) != key)
 			break;
-		far = model_dims_distance(b, group, d->d.group);
-		if (best == DS_NONE || far < best_far) {
+		remote = model_dims_distance(b, group, d->d.group);
+		if (best == DS_NONE || remote < best_far) {
 			best = table[i];
-			best_far = far;
+			best_far = remote;
 		}
 	}
 	return best;

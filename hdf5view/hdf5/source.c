@@ -13,7 +13,7 @@
 #include <sys/file.h>
 
 /* What libhdf5 takes for a remote file's name: nothing is opened by it. */
-#define FAR_NAME "/remote" /* absolute: netcdf4/writer.c says why */
+#define REMOTE_NAME "/remote" /* absolute: netcdf4/writer.c says why */
 
 /* other_format - whether a remote file begins like one of another kind: a search for a superblock
  * further on would cost requests. */
@@ -93,9 +93,9 @@ hid_t h5_fapl(bool lock)
 	return fapl;
 }
 
-/* open_far - a remote file. That it says of itself that it is being written (superblock version 3,
- * II.A) the library looks at only with its own drivers. */
-static int open_far(struct h5_source *s, hid_t fapl, hid_t *ret, struct err *e)
+/* source_open_remote - a remote file. That it says of itself that it is being written (superblock
+ * version 3, II.A) the library looks at only with its own drivers. */
+static int source_open_remote(struct h5_source *s, hid_t fapl, hid_t *ret, struct err *e)
 {
 	enum { VERSION = 8, FLAGS = 11, WRITING = 1, WRITING_SWMR = 4 };
 	uint8_t head[FLAGS + 1];
@@ -105,14 +105,14 @@ static int open_far(struct h5_source *s, hid_t fapl, hid_t *ret, struct err *e)
 		return rc;
 	if (head[VERSION] >= 3 && (head[FLAGS] & (WRITING | WRITING_SWMR)))
 		return hdf5_source_in_use(e);
-	*ret = H5Fopen(FAR_NAME, H5F_ACC_RDONLY, fapl);
+	*ret = H5Fopen(REMOTE_NAME, H5F_ACC_RDONLY, fapl);
 	return *ret < 0 ? hdf5_source_explain(-1, e) : 0;
 }
 
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, struct err *e)
 {
 	const struct h5_linked *f = file ? &s->files[file - 1] : NULL;
-	auto_hid hid_t fapl = isolated_remote(&s->g) ? h5_far_fapl(s->g.blob) : h5_fapl(lock);
+	auto_hid hid_t fapl = isolated_remote(&s->g) ? h5_blob_fapl(s->g.blob) : h5_fapl(lock);
 	struct stat st;
 	char own[64];
 	hid_t id;
@@ -120,7 +120,7 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 	if (fapl < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
 	if (isolated_remote(&s->g))
-		return open_far(s, fapl, ret, e);
+		return source_open_remote(s, fapl, ret, e);
 	id = H5Fopen(f ? f->path : s->g.path, H5F_ACC_RDONLY, fapl);
 	if (id >= 0 && f && !hdf5_source_same_file(id, f->dev, f->ino)) {
 		h5_id_close(&id);
@@ -175,7 +175,7 @@ static int hdf5_source_open_source(const struct source_at *at,
 				   const struct source_options *opts, struct source **ret,
 				   struct err *e)
 {
-	return isolated_open(&h5_guest_kind, at, opts, ret, e);
+	return isolated_open(&h5_library_kind, at, opts, ret, e);
 }
 
 const struct source_ops hdf5_source_ops = {

@@ -132,7 +132,7 @@ static const H5FD_class_t driver = {
 	.fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
-hid_t h5_far_fapl(struct blob *b)
+hid_t h5_blob_fapl(struct blob *b)
 {
 	const struct vfd_blob_config c = {.blob = b};
 	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);

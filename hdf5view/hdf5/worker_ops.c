@@ -19,7 +19,7 @@ static struct isolated *worker_ops_make(void)
 
 static void worker_ops_release(struct isolated *g)
 {
-	struct h5_source *s = h5_of_guest(g);
+	struct h5_source *s = h5_of_isolated(g);
 
 	for (uint32_t i = 0; s->places && i < s->n_places; i++) {
 		struct h5_place *p = atomic_load_explicit(&s->places[i], memory_order_acquire);
@@ -36,7 +36,7 @@ static void worker_ops_release(struct isolated *g)
 
 static int worker_ops_set_up(struct isolated *g, struct err *e)
 {
-	return h5_file_read(g->blob, &h5_of_guest(g)->raw, e);
+	return h5_file_read(g->blob, &h5_of_isolated(g)->raw, e);
 }
 
 /* ---- opening, in a child ---- */
@@ -59,7 +59,7 @@ static int worker_ops_read_all(struct h5_build *b, struct err *e)
 
 static int worker_ops_build(struct isolated *g, const void **ret_own, struct err *e)
 {
-	struct h5_source *s = h5_of_guest(g);
+	struct h5_source *s = h5_of_isolated(g);
 	struct h5_build b = {.src = s, .arena = &g->base.ds.arena};
 	struct h5_own *own;
 	int rc;
@@ -124,7 +124,7 @@ static bool worker_ops_sound(const struct isolated_verify *v, const void *p)
 
 static int worker_ops_use(struct isolated *g, const void *p, struct err *e)
 {
-	struct h5_source *s = h5_of_guest(g);
+	struct h5_source *s = h5_of_isolated(g);
 	const struct h5_own *own = p;
 
 	s->arrays = own->arrays;
@@ -161,7 +161,7 @@ static void worker_ops_begin(void)
 
 static void worker_ops_run(const struct child_self *self)
 {
-	isolated_run(&h5_guest_kind, self);
+	isolated_run(&h5_library_kind, self);
 }
 
 /* worker_ops_confine - plugins lie somewhere. */
@@ -169,7 +169,7 @@ static int worker_ops_confine(struct sandbox_path *paths, size_t n,
 			      const struct sandbox_limits *limits, struct err *e)
 {
 	n += codec_plugins_dirs(paths + n, ISOLATED_PATHS_MAX - n);
-	return sandbox_enter(h5_guest_kind.child.may, paths, n, limits, e);
+	return sandbox_enter(h5_library_kind.child.may, paths, n, limits, e);
 }
 
 /* needs - whether reading elements may need plugins: a virtual dataset leads to files that nobody
@@ -201,7 +201,7 @@ static void worker_ops_before(const void *own, const void *data)
 		codec_plugins_look();
 }
 
-const struct isolated_kind h5_guest_kind = {
+const struct isolated_kind h5_library_kind = {
 	.links = true,
 	.child =
 		{

@@ -14,7 +14,7 @@
 
 /* ---- blob_proxy_server.c: the server's end ---- */
 
-struct far_server;
+struct blob_proxy_server;
 
 /* blob_proxy_pair - a socket for one child: ret[0] is for blob_proxy_serve, ret[1] for the
  * child. */
@@ -24,16 +24,16 @@ int blob_proxy_pair(int ret[2], struct err *e) NZ_MUST_USE;
  * b: borrowed until blob_proxy_end. all: the child will read metadata all over the file, so that
  * what a file probably has most of it in is fetched early. sock is taken on success only. Returns 0
  * with *ret new. */
-int blob_proxy_serve(struct blob *b, int sock, bool all, struct far_server **ret,
+int blob_proxy_serve(struct blob *b, int sock, bool all, struct blob_proxy_server **ret,
 		     struct err *e) NZ_MUST_USE;
 /* blob_proxy_end - no answer is given any more; waits for nothing but the thread, which gives up
  * what it waits for. Takes NULL. */
-void blob_proxy_end(struct far_server *f);
+void blob_proxy_end(struct blob_proxy_server *f);
 /* blob_proxy_waited - milliseconds that the child waited for bytes so far. */
-int64_t blob_proxy_waited(struct far_server *f);
+int64_t blob_proxy_waited(struct blob_proxy_server *f);
 /* blob_proxy_failed - whether it did not get something that it asked for: its library may remember
  * a part of that. False for NULL. */
-bool blob_proxy_failed(struct far_server *f);
+bool blob_proxy_failed(struct blob_proxy_server *f);
 
 /* ---- blob_proxy_client.c: in the child ---- */
 

@@ -13,7 +13,7 @@
 #define BLOCKS 256        /* 8 MiB of them */
 #define LARGE (4 * BLOCK) /* reads of so much are not remembered */
 
-struct far_client {
+struct blob_proxy_client {
 	struct blob base;
 	int sock;
 	struct err failed;
@@ -21,21 +21,21 @@ struct far_client {
 	uint64_t block[BLOCKS]; /* which one it is */
 };
 
-static struct far_client *blob_proxy_client_of(struct blob *b)
+static struct blob_proxy_client *blob_proxy_client_of(struct blob *b)
 {
-	return CONTAINER_OF(b, struct far_client, base);
+	return CONTAINER_OF(b, struct blob_proxy_client, base);
 }
 
 /* blob_proxy_client_gone - the server does not listen any more, so that this process will not live
  * long either. */
-static int blob_proxy_client_gone(struct far_client *c, struct err *e)
+static int blob_proxy_client_gone(struct blob_proxy_client *c, struct err *e)
 {
 	(void)err_set(&c->failed, -EIO, "the server does not answer");
 	return err_set(e, -EIO, "%s", c->failed.msg);
 }
 
 /* blob_proxy_client_ask - at most BLOB_PROXY_READ_MAX bytes. */
-static int blob_proxy_client_ask(struct far_client *c, uint64_t off, void *out, size_t n,
+static int blob_proxy_client_ask(struct blob_proxy_client *c, uint64_t off, void *out, size_t n,
 				 struct err *e)
 {
 	const struct blob_proxy_request q = {.op = BLOB_PROXY_READ, .off = off, .len = n};
@@ -59,7 +59,7 @@ static int blob_proxy_client_ask(struct far_client *c, uint64_t off, void *out, 
 }
 
 /* block_of - a block of the file, remembered; NULL with e set. */
-static const uint8_t *block_of(struct far_client *c, uint64_t i, struct err *e)
+static const uint8_t *block_of(struct blob_proxy_client *c, uint64_t i, struct err *e)
 {
 	size_t slot = (size_t)(i % BLOCKS);
 	uint64_t off = i * BLOCK;
@@ -83,7 +83,7 @@ static const uint8_t *block_of(struct far_client *c, uint64_t i, struct err *e)
 
 static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 {
-	struct far_client *c = blob_proxy_client_of(b);
+	struct blob_proxy_client *c = blob_proxy_client_of(b);
 
 	while (n > 0) {
 		size_t some = n < BLOB_PROXY_PARTS_MAX ? n : BLOB_PROXY_PARTS_MAX;
@@ -100,7 +100,7 @@ static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 
 static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
-	struct far_client *c = blob_proxy_client_of(b);
+	struct blob_proxy_client *c = blob_proxy_client_of(b);
 	uint64_t end;
 	int rc;
 
@@ -139,7 +139,7 @@ static const struct blob_ops client_ops = {.read = client_read, .want = client_w
 
 struct blob *blob_proxy_client_new(int sock, uint64_t size)
 {
-	struct far_client *c = alloc_array(1, sizeof(*c));
+	struct blob_proxy_client *c = alloc_array(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
@@ -150,7 +150,7 @@ struct blob *blob_proxy_client_new(int sock, uint64_t size)
 
 int blob_proxy_client_failed(const struct blob *b, struct err *e)
 {
-	const struct far_client *c = (const struct far_client *)(const void *)b;
+	const struct blob_proxy_client *c = (const struct blob_proxy_client *)(const void *)b;
 
 	if (!b || b->ops != &client_ops || c->failed.code == 0)
 		return 0;

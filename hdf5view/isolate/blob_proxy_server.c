@@ -18,10 +18,10 @@
 #define WHOLE_BYTES ((uint64_t)4 << 20)  /* a file of at most so many is wanted whole */
 #define HEAD_BYTES ((uint64_t)1 << 20)   /* of larger ones: where most metadata is, ... */
 #define TAIL_BYTES ((uint64_t)256 << 10) /* ... and what was added later */
-#define AHEAD_LEAST ((uint64_t)256 << 10)
-#define AHEAD_MOST ((uint64_t)8 << 20)
+#define PREFETCH_LEAST ((uint64_t)256 << 10)
+#define PREFETCH_MOST ((uint64_t)8 << 20)
 
-struct far_server {
+struct blob_proxy_server {
 	struct blob *blob;
 	int sock;
 	bool all;
@@ -34,7 +34,7 @@ struct far_server {
 	uint8_t *room;      /* BLOB_PROXY_READ_MAX bytes */
 	uint64_t next;      /* behind the last range that was asked for */
 	uint64_t ahead;     /* how much was wanted behind it, ... */
-	uint64_t ahead_end; /* ... up to where */
+	uint64_t prefetch_end; /* ... up to where */
 };
 
 int blob_proxy_pair(int ret[2], struct err *e)
@@ -51,7 +51,7 @@ static bool blob_proxy_server_take(int sock, void *out, size_t n)
 }
 
 /* blob_proxy_server_want - a range, cut to the file. */
-static void blob_proxy_server_want(struct far_server *f, uint64_t off, uint64_t len)
+static void blob_proxy_server_want(struct blob_proxy_server *f, uint64_t off, uint64_t len)
 {
 	struct blob_part p = {.off = off};
 
@@ -62,7 +62,7 @@ static void blob_proxy_server_want(struct far_server *f, uint64_t off, uint64_t 
 }
 
 /* want_first - where the metadata of a file probably is. */
-static void want_first(struct far_server *f)
+static void want_first(struct blob_proxy_server *f)
 {
 	const uint64_t size = f->blob->size;
 	struct blob_part p[2] = {{0, size}, {0, 0}};
@@ -72,27 +72,28 @@ static void want_first(struct far_server *f)
 		p[1] = (struct blob_part){size - TAIL_BYTES, TAIL_BYTES};
 	}
 	blob_want(f->blob, p, p[1].len ? 2 : 1);
-	f->ahead_end = p[0].len;
+	f->prefetch_end = p[0].len;
 }
 
 /* blob_proxy_server_want_on - who goes on where the last read ended will probably read on. */
-static void blob_proxy_server_want_on(struct far_server *f, uint64_t off, uint64_t len)
+static void blob_proxy_server_want_on(struct blob_proxy_server *f, uint64_t off, uint64_t len)
 {
-	bool on = off >= f->next && off - f->next <= AHEAD_LEAST;
+	bool on = off >= f->next && off - f->next <= PREFETCH_LEAST;
 
 	f->next = off + len;
 	if (!on) {
 		f->ahead = 0;
 		return;
 	}
-	if (f->next + f->ahead / 2 < f->ahead_end)
+	if (f->next + f->ahead / 2 < f->prefetch_end)
 		return;
-	f->ahead = u64_min(u64_max(2 * f->ahead, AHEAD_LEAST), AHEAD_MOST);
-	blob_proxy_server_want(f, u64_max(f->next, f->ahead_end), f->ahead);
-	f->ahead_end = u64_max(f->next, f->ahead_end) + f->ahead;
+	f->ahead = u64_min(u64_max(2 * f->ahead, PREFETCH_LEAST), PREFETCH_MOST);
+	blob_proxy_server_want(f, u64_max(f->next, f->prefetch_end), f->ahead);
+	f->prefetch_end = u64_max(f->next, f->prefetch_end) + f->ahead;
 }
 
-static bool blob_proxy_server_answer(struct far_server *f, int rc, const void *data, size_t n)
+static bool blob_proxy_server_answer(struct blob_proxy_server *f, int rc, const void *data,
+				     size_t n)
 {
 	const struct child_answer a = {.rc = rc, .len = n};
 
@@ -100,7 +101,7 @@ static bool blob_proxy_server_answer(struct far_server *f, int rc, const void *d
 	       child_send(f->sock, data, n, 0);
 }
 
-static bool do_read(struct far_server *f, const struct blob_proxy_request *q)
+static bool do_read(struct blob_proxy_server *f, const struct blob_proxy_request *q)
 {
 	struct err e = ERR_INIT;
 	int64_t start;
@@ -122,7 +123,7 @@ static bool do_read(struct far_server *f, const struct blob_proxy_request *q)
 		       : blob_proxy_server_answer(f, rc, e.msg, strlen(e.msg));
 }
 
-static bool do_want(struct far_server *f, uint32_t n)
+static bool do_want(struct blob_proxy_server *f, uint32_t n)
 {
 	struct blob_part p[BLOB_PROXY_PARTS_MAX];
 	size_t some = 0;
@@ -143,7 +144,7 @@ static bool do_want(struct far_server *f, uint32_t n)
 
 static void *blob_proxy_server_run(void *arg)
 {
-	struct far_server *f = arg;
+	struct blob_proxy_server *f = arg;
 	struct blob_proxy_request q;
 	bool ok = true;
 
@@ -163,7 +164,7 @@ static void *blob_proxy_server_run(void *arg)
 
 /* blob_proxy_server_start - a thread that takes no signals: they are for the one that ends the
  * mount. */
-static int blob_proxy_server_start(struct far_server *f)
+static int blob_proxy_server_start(struct blob_proxy_server *f)
 {
 	sigset_t all, old;
 	int errnum;
@@ -177,9 +178,10 @@ static int blob_proxy_server_start(struct far_server *f)
 	return errnum;
 }
 
-int blob_proxy_serve(struct blob *b, int sock, bool all, struct far_server **ret, struct err *e)
+int blob_proxy_serve(struct blob *b, int sock, bool all, struct blob_proxy_server **ret,
+		     struct err *e)
 {
-	struct far_server *f = alloc_array(1, sizeof(*f));
+	struct blob_proxy_server *f = alloc_array(1, sizeof(*f));
 	int errnum;
 
 	if (f)
@@ -203,7 +205,7 @@ int blob_proxy_serve(struct blob *b, int sock, bool all, struct far_server **ret
 	return 0;
 }
 
-void blob_proxy_end(struct far_server *f)
+void blob_proxy_end(struct blob_proxy_server *f)
 {
 	if (!f)
 		return;
@@ -219,12 +221,12 @@ void blob_proxy_end(struct far_server *f)
 	free(f);
 }
 
-int64_t blob_proxy_waited(struct far_server *f)
+int64_t blob_proxy_waited(struct blob_proxy_server *f)
 {
 	return f ? atomic_load(&f->waited) / 1000000 : 0;
 }
 
-bool blob_proxy_failed(struct far_server *f)
+bool blob_proxy_failed(struct blob_proxy_server *f)
 {
 	return f && atomic_load(&f->failed);
 }

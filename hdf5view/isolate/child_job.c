@@ -122,7 +122,7 @@ int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 {
 	int pair[2], rc;
 
-	ret->far = NULL;
+	ret->remote = NULL;
 	if (!isolated_remote(g))
 		return child_job_start(g, kind, g->fd, &ret->p, e);
 	ret->p.pid = 0;
@@ -133,7 +133,7 @@ int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 	rc = child_job_start(g, kind, pair[1], &ret->p, e);
 	(void)close(pair[1]);
 	if (rc == 0)
-		rc = blob_proxy_serve(g->blob, pair[0], kind == ISOLATED_OPEN, &ret->far, e);
+		rc = blob_proxy_serve(g->blob, pair[0], kind == ISOLATED_OPEN, &ret->remote, e);
 	if (rc < 0) {
 		(void)child_end(&ret->p);
 		(void)close(pair[0]);
@@ -145,8 +145,8 @@ int isolated_child_end(struct isolated_proc *c)
 {
 	int status = child_end(&c->p);
 
-	blob_proxy_end(c->far);
-	c->far = NULL;
+	blob_proxy_end(c->remote);
+	c->remote = NULL;
 	return status;
 }
 
@@ -156,7 +156,7 @@ int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken 
 	struct pollfd p = {.fd = c->p.sock, .events = POLLIN};
 
 	*ret = CHILD_TAKEN;
-	while (c->far) {
+	while (c->remote) {
 		int64_t left = end - child_now();
 		int n = poll(&p, 1, (int)(left < 0 ? 0 : left < AWAIT_MS ? left : AWAIT_MS));
 

@@ -286,7 +286,7 @@ static int isolated_source_ask(struct isolated *g, struct err *e)
 	else if (rc == 0 && got == CHILD_TAKEN && a.rc)
 		rc = isolated_source_take_reason(g, child.p.sock, &a, end, e);
 	if (got == CHILD_LATE)
-		waited = blob_proxy_waited(child.far);
+		waited = blob_proxy_waited(child.remote);
 	status = isolated_child_end(&child);
 	if (rc > 0)
 		return rc;
@@ -444,7 +444,7 @@ int isolated_open(const struct isolated_kind *kind, const struct source_at *at,
 	g->fd = at->fd;
 	g->local = blob_of_fd(at->fd, (uint64_t)at->st.st_size);
 	g->blob = at->fd < 0 ? at->file : &g->local;
-	g->base.far = isolated_remote(g);
+	g->base.remote = isolated_remote(g);
 	g->origin = at->fd >= 0 && at->file && at->file->fd < 0 ? at->file : NULL;
 	g->region_fd = -1;
 	g->opts = *opts;
@@ -477,9 +477,9 @@ int isolated_fd(struct source *s, uint32_t blob)
 	return blob == 0 ? isolated_of(s)->fd : -1;
 }
 
-static int check_far(struct isolated *g, bool far, struct err *e)
+static int check_remote(struct isolated *g, bool remote, struct err *e)
 {
-	return blob_check(g->origin ? g->origin : g->blob, far, e);
+	return blob_check(g->origin ? g->origin : g->blob, remote, e);
 }
 
 int isolated_check(struct source *s, struct err *e)
@@ -490,7 +490,7 @@ int isolated_check(struct source *s, struct err *e)
 	if (atomic_load_explicit(&isolated_of(s)->held, memory_order_acquire))
 		return 0;
 	if (isolated_remote(isolated_of(s)) || isolated_of(s)->origin)
-		return check_far(isolated_of(s), false, e);
+		return check_remote(isolated_of(s), false, e);
 	if (fstat(isolated_of(s)->fd, &now) < 0)
 		return err_sys(e, errno, "the source file");
 	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
@@ -502,7 +502,7 @@ int isolated_check(struct source *s, struct err *e)
 int isolated_poll(struct source *s, struct err *e)
 {
 	return isolated_remote(isolated_of(s)) || isolated_of(s)->origin
-		       ? check_far(isolated_of(s), true, e)
+		       ? check_remote(isolated_of(s), true, e)
 		       : isolated_check(s, e);
 }
 

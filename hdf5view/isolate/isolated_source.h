@@ -148,7 +148,7 @@ struct isolated_fatal {
 /* isolated_proc - a child, and what answers it when the file is remote. */
 struct isolated_proc {
 	struct child_proc p;
-	struct far_server *far;    /* NULL: the file is local */
+	struct blob_proxy_server *remote; /* NULL: the file is local */
 };
 
 /* isolated_worker - the server's end. */

@@ -33,8 +33,8 @@ struct read_worker_request {
 
 /* ---- the child ---- */
 
-static void read_worker_obey(struct isolated *g, int sock, const struct read_worker_request *q,
-			     struct buf *b)
+static void read_worker_handle(struct isolated *g, int sock,
+			       const struct read_worker_request *q, struct buf *b)
 {
 	struct err e = ERR_INIT;
 	uint8_t *out;
@@ -72,7 +72,7 @@ void isolated_read_job(struct isolated *g, int sock)
 			continue;
 		if (n != (ssize_t)sizeof(q))
 			_exit(0); /* no exit handlers: they are the server's */
-		read_worker_obey(g, sock, &q, &b);
+		read_worker_handle(g, sock, &q, &b);
 		buf_clear(&b);
 		if (b.cap > KEEP_BYTES)
 			buf_release(&b);
@@ -156,7 +156,7 @@ static enum child_taken ask_locked(struct isolated_worker *w, struct talk *t, st
 {
 	int64_t end = child_now() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
 	struct child_answer a;
-	const int64_t waited = blob_proxy_waited(w->child.far);
+	const int64_t waited = blob_proxy_waited(w->child.remote);
 	enum child_taken got;
 
 	t->rc = 0;
@@ -171,7 +171,7 @@ static enum child_taken ask_locked(struct isolated_worker *w, struct talk *t, st
 	if (got == CHILD_TAKEN)
 		got = take_payload(w->child.p.sock, t, &a, end, e);
 	t->slow = got == CHILD_LATE &&
-		  blob_proxy_waited(w->child.far) - waited > (int64_t)(w->timeout_ms / 2);
+		  blob_proxy_waited(w->child.remote) - waited > (int64_t)(w->timeout_ms / 2);
 	return got;
 }
 
@@ -292,7 +292,7 @@ static int read_worker_read_locked(struct isolated *g, struct talk *t, struct er
 			w->served++;
 			/* one that could not begin is about to end; a library that met a
 			 * shortage may not be what it was */
-			if (blob_proxy_failed(w->child.far) || t->rc == -EIO ||
+			if (blob_proxy_failed(w->child.remote) || t->rc == -EIO ||
 			    err_is_transient(t->rc))
 				(void)isolated_child_end(&w->child);
 			if (t->rc != RETRY_NOMEM)

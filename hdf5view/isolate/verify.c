@@ -139,10 +139,10 @@ static bool attr(const struct isolated_verify *v, const struct ds_attr *a)
 		return false;
 	if (a->type.kind != DT_STRING && !dt_is_vlen(&a->type))
 		return a->n == 0 || isolated_in(v, a->data, a->n, a->type.size, 1);
-	if (!HAS(v, a->texts, a->n) || !verify_charge(v, a->n))
+	if (!HAS(v, a->strings, a->n) || !verify_charge(v, a->n))
 		return false;
 	for (uint64_t i = 0; i < a->n; i++)
-		if (!HAS(v, a->texts[i].s, a->texts[i].len))
+		if (!HAS(v, a->strings[i].s, a->strings[i].len))
 			return false;
 	return true;
 }
@@ -257,9 +257,9 @@ static bool verify_rest(const struct isolated_verify *v)
 	for (uint32_t i = 0; i < ds->n_notes; i++)
 		if (!isolated_text(v, ds->notes[i]))
 			return false;
-	if (!HAS(v, ds->lost, ds->n_lost) || !verify_charge(v, ds->n_lost))
+	if (!HAS(v, ds->lost, ds->n_unreadable) || !verify_charge(v, ds->n_unreadable))
 		return false;
-	for (uint32_t i = 0; i < ds->n_lost; i++)
+	for (uint32_t i = 0; i < ds->n_unreadable; i++)
 		if (ds->lost[i].name && !isolated_text(v, ds->lost[i].name))
 			return false;
 	return true;

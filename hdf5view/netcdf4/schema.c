@@ -28,7 +28,7 @@ int nc_note(struct nc_model *m, uint32_t group, uint32_t array, const char *fmt,
 	char *line;
 
 	if (m->n_notes >= NOTES_MAX) {
-		m->notes_lost++;
+		m->notes_dropped++;
 		return 0;
 	}
 	va_start(ap, fmt);
@@ -59,9 +59,9 @@ static int notes_end(struct nc_model *m, struct err *e)
 	char text[64];
 	char *line;
 
-	if (!m->notes_lost)
+	if (!m->notes_dropped)
 		return 0;
-	(void)snprintf(text, sizeof(text), "and %" PRIu64 " more notes", m->notes_lost);
+	(void)snprintf(text, sizeof(text), "and %" PRIu64 " more notes", m->notes_dropped);
 	line = arena_strdup(&m->arena, text);
 	if (!line)
 		return nc_full(m, e);
@@ -132,8 +132,8 @@ static int lengths_fit(const struct nc_model *m, const struct ds_array *a, struc
 	return 0;
 }
 
-/* texts_fit - whether there is room for what elements without a fixed size take at least. */
-static int texts_fit(const struct nc_model *m, const struct ds_array *a, struct err *e)
+/* strings_fit - whether there is room for what elements without a fixed size take at least. */
+static int strings_fit(const struct nc_model *m, const struct ds_array *a, struct err *e)
 {
 	uint64_t n = 1;
 
@@ -164,7 +164,7 @@ static int array_fits(const struct nc_model *m, const struct ds_array *a, const 
 	if (rc)
 		return rc;
 	if (dt_is_vlen(&a->type))
-		return texts_fit(m, a, e);
+		return strings_fit(m, a, e);
 	if (a->type.size == 0)
 		return err_set(e, -EOPNOTSUPP, "elements of 0 bytes");
 	if (a->chunk_bytes > CHUNK_MAX)
@@ -402,7 +402,7 @@ static int schema_name_all(struct nc_model *m, struct err *e)
 		rc = name_arrays(m, e);
 	if (!rc)
 		rc = nc_dims_names(m, e);
-	return rc ? rc : nc_dims_texts(m, e);
+	return rc ? rc : nc_dims_strings(m, e);
 }
 
 static int schema_decide(struct nc_model *m, struct plan *plans,

@@ -30,7 +30,7 @@ struct nc_names {
 };
 
 #define NC_SCOPE_DIMS 0x80000000 /* or'ed to a group: names of its dimensions */
-#define NC_SCOPE_TEXTS UINT32_MAX /* lengths of text dimensions */
+#define NC_SCOPE_STRINGS UINT32_MAX /* lengths of text dimensions */
 
 void nc_names_release(struct nc_names *t);
 /* nc_names_find - NULL: not there. Borrowed until the next addition. */
@@ -59,7 +59,7 @@ struct nc_type {
 
 enum nc_attr_form {
 	NC_ATTR_TEXT,    /* netCDF's char attribute: the one text of src, if any */
-	NC_ATTR_TEXTS,   /* netCDF's string attribute: src->n texts */
+	NC_ATTR_STRINGS, /* netCDF's string attribute: src->n texts */
 	NC_ATTR_VALUES,  /* src->n values of src->type, stored as `as` */
 	NC_ATTR_LISTS,   /* src->n vlen values */
 };
@@ -125,7 +125,7 @@ struct nc_model {
 	const char **notes;
 	uint32_t n_notes;
 	size_t c_notes;
-	uint64_t notes_lost;
+	uint64_t notes_dropped;
 };
 
 /* nc_note - one line for the user: "<path of the object>: <text>". array, group: DS_NONE, or
@@ -161,8 +161,8 @@ bool nc_type_same(const struct dtype *a, const struct dtype *b, bool any_order);
 void nc_dims_scales(struct nc_model *m);
 /* nc_dims_names - names for dimensions; after those of groups and arrays. */
 int nc_dims_names(struct nc_model *m, struct err *e) NZ_MUST_USE;
-/* nc_dims_texts - the last dimension of texts. */
-int nc_dims_texts(struct nc_model *m, struct err *e) NZ_MUST_USE;
+/* nc_dims_strings - the last dimension of texts. */
+int nc_dims_strings(struct nc_model *m, struct err *e) NZ_MUST_USE;
 
 /* ---- schema_attrs.c, schema_fill.c: decisions about attributes ---- */
 
@@ -296,25 +296,26 @@ hid_t nc_h5_use_type(void);
  * own; after all datasets have an address. */
 int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;
 
-/* nc_texts_chunk - chunk lengths for an array of texts whose storage has to be chunked. */
-void nc_texts_chunk(const struct ds_array *a, uint64_t *ret);
-/* nc_texts - reads all elements of arrays without a fixed size, for who writes them. */
-struct nc_texts {
+/* nc_strings_chunk - chunk lengths for an array of texts whose storage has to be chunked. */
+void nc_strings_chunk(const struct ds_array *a, uint64_t *ret);
+/* nc_strings - reads all elements of arrays without a fixed size, for who writes them. */
+struct nc_strings {
 	struct source *source;
 	uint64_t bytes, max_bytes; /* of the file: by now, at most */
 	/* write - t->pieces into the file; says t->bytes. -EBADMSG: one of them is damaged */
-	int (*write)(struct nc_texts *t, uint32_t array, struct err *e);
+	int (*write)(struct nc_strings *t, uint32_t array, struct err *e);
 	struct buf raw, pieces;    /* of one chunk; struct nc_piece, each with what follows */
 };
 
-/* nc_texts_read - those of one array. What the source cannot read makes the array broken, which is
- * no error: *ret_broken says why, owned; NULL before, and otherwise. */
-int nc_texts_read(struct nc_texts *t, uint32_t array, char **ret_broken,
+/* nc_strings_read - those of one array. What the source cannot read makes the array broken, which
+ * is no error: *ret_broken says why, owned; NULL before, and otherwise. */
+int nc_strings_read(struct nc_strings *t, uint32_t array, char **ret_broken,
+		    struct err *e) NZ_MUST_USE;
+/* nc_h5_strings - write n bytes of pieces (virtual/structure_process.h), which it may change.
+ * h5_lock is held. Returns 0; -EBADMSG elements are damaged; -ERANGE beyond b->max_bytes; -EIO;
+ * -ENOMEM. */
+int nc_h5_strings(struct nc_builder *b, uint32_t array, uint8_t *pieces, size_t n,
 		  struct err *e) NZ_MUST_USE;
-/* nc_h5_texts - write n bytes of pieces (virtual/structure_process.h), which it may change. h5_lock
- * is held. Returns 0; -EBADMSG elements are damaged; -ERANGE beyond b->max_bytes; -EIO; -ENOMEM. */
-int nc_h5_texts(struct nc_builder *b, uint32_t array, uint8_t *pieces, size_t n,
-		struct err *e) NZ_MUST_USE;
 
 /* nc_builder_init - for a model; nc_h5_structure - everything but texts, flushed. h5_lock is held.
  * The process that makes it ends, and nothing is released. */

@@ -45,10 +45,10 @@ static int schema_attrs_form_of(struct deciding *x, const struct ds_attr *src,
 
 	switch (src->type.kind) {
 	case DT_STRING:
-		at->form = src->n <= 1 ? NC_ATTR_TEXT : NC_ATTR_TEXTS;
+		at->form = src->n <= 1 ? NC_ATTR_TEXT : NC_ATTR_STRINGS;
 		return 0;
 	case DT_VSTRING:
-		at->form = NC_ATTR_TEXTS;
+		at->form = NC_ATTR_STRINGS;
 		return 0;
 	case DT_VLEN:
 		at->form = NC_ATTR_LISTS;
@@ -108,7 +108,8 @@ static int schema_attrs_add_text(struct deciding *x, const char *name, const cha
 	if (!src || !t)
 		return nc_full(x->m, e);
 	*t = (struct ds_text){text, strlen(text)};
-	*src = (struct ds_attr){.name = name, .type = {.kind = DT_STRING}, .n = 1, .texts = t};
+	*src = (struct ds_attr){
+		.name = name, .type = {.kind = DT_STRING}, .n = 1, .strings = t};
 	x->list[x->n++] = (struct nc_attr){.name = name,
 					   .src = src,
 					   .form = NC_ATTR_TEXT,

@@ -84,7 +84,7 @@ static int text_dim(struct nc_model *m, uint32_t size, uint32_t *ret, struct err
 	struct nc_name *s;
 
 	(void)snprintf(want, sizeof(want), "string%" PRIu32, size);
-	s = nc_names_find(&m->names, NC_SCOPE_TEXTS, want);
+	s = nc_names_find(&m->names, NC_SCOPE_STRINGS, want);
 	if (s) {
 		*ret = s->value;
 		return 0;
@@ -92,7 +92,7 @@ static int text_dim(struct nc_model *m, uint32_t size, uint32_t *ret, struct err
 	if (grow_array(&m->dims, &m->c_dims, (size_t)m->n_dims + 1, sizeof(*m->dims)) < 0)
 		return err_nomem(e);
 	name = arena_strdup(&m->arena, want);
-	if (!name || nc_names_add(&m->names, NC_SCOPE_TEXTS, name, m->n_dims) < 0)
+	if (!name || nc_names_add(&m->names, NC_SCOPE_STRINGS, name, m->n_dims) < 0)
 		return nc_full(m, e);
 	name = nc_names_claim(&m->names, &m->arena, 0, name, DS_NONE, NC_NAME_LIMIT);
 	if (!name)
@@ -114,13 +114,13 @@ static int own_text_dims(struct nc_model *m, struct err *e)
 		(void)snprintf(want, sizeof(want), "string%" PRIu64, d->len);
 		if (d->group != 0 || d->unlimited || strcmp(d->name, want) != 0)
 			continue;
-		if (nc_names_add(&m->names, NC_SCOPE_TEXTS, d->name, i) == -ENOMEM)
+		if (nc_names_add(&m->names, NC_SCOPE_STRINGS, d->name, i) == -ENOMEM)
 			return nc_full(m, e);
 	}
 	return 0;
 }
 
-int nc_dims_texts(struct nc_model *m, struct err *e)
+int nc_dims_strings(struct nc_model *m, struct err *e)
 {
 	int rc = own_text_dims(m, e);
 

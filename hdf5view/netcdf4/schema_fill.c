@@ -165,7 +165,7 @@ static int fill_chars(struct nc_model *m, const struct ds_array *a, const struct
 {
 	struct ds_attr *at = made(m, src);
 	struct ds_text *text = arena_alloc(&m->arena, 1, sizeof(*text));
-	const struct ds_text *t = src->texts;
+	const struct ds_text *t = src->strings;
 	bool same = t != NULL && (t->len == 0 || t->len == a->type.size);
 
 	if (!at || !text)
@@ -180,7 +180,7 @@ static int fill_chars(struct nc_model *m, const struct ds_array *a, const struct
 	}
 	*text = (struct ds_text){t->s, t->len ? 1 : 0};
 	at->type = (struct dtype){.kind = DT_STRING, .size = 1};
-	at->texts = text;
+	at->strings = text;
 	ret->src = at;
 	ret->form = NC_ATTR_TEXT;
 	return 1;
@@ -201,7 +201,7 @@ int nc_fill_attr(struct nc_model *m, uint32_t array, const struct ds_attr *src,
 	if (a->type.kind == DT_STRING)
 		return fill_chars(m, a, src, ret, ret_why);
 	if (a->type.kind == DT_VSTRING && text) {
-		ret->form = NC_ATTR_TEXTS;
+		ret->form = NC_ATTR_STRINGS;
 		return 1;
 	}
 	if (a->type.kind == DT_VLEN || !nc_type_same(&a->type, &src->type, true)) {

@@ -104,14 +104,15 @@ static void schema_pack_put_text(struct schema_pack_pack *p, size_t at, const st
 static size_t schema_pack_value(struct schema_pack_pack *p, const struct ds_attr *a)
 {
 	size_t at = schema_pack_room(p, 1, sizeof(*a));
-	size_t texts = a->texts ? schema_pack_room(p, a->n, sizeof(*a->texts)) : 0;
+	size_t strings = a->strings ? schema_pack_room(p, a->n, sizeof(*a->strings)) : 0;
 
 	PUT(p, at, struct ds_attr, .n = a->n);
 	schema_pack_put_type(p, at + offsetof(struct ds_attr, type), &a->type);
 	LEAD(p, at, struct ds_attr, data, bytes(p, a->data, a->n, a->type.size));
-	LEAD(p, at, struct ds_attr, texts, texts);
-	for (uint64_t i = 0; texts && i < a->n; i++)
-		schema_pack_put_text(p, texts + (size_t)i * sizeof(*a->texts), &a->texts[i]);
+	LEAD(p, at, struct ds_attr, strings, strings);
+	for (uint64_t i = 0; strings && i < a->n; i++)
+		schema_pack_put_text(p, strings + (size_t)i * sizeof(*a->strings),
+				     &a->strings[i]);
 	return at;
 }
 

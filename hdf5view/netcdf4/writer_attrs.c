@@ -52,9 +52,9 @@ static bool ascii(const struct ds_text *t)
 	return true;
 }
 
-/* writer_attrs_put_texts - a list of texts of any length. */
-static int writer_attrs_put_texts(const struct nc_builder *b, hid_t obj,
-				  const struct nc_attr *at)
+/* writer_attrs_put_strings - a list of texts of any length. */
+static int writer_attrs_put_strings(const struct nc_builder *b, hid_t obj,
+				    const struct nc_attr *at)
 {
 	const struct dtype t = {.kind = DT_VSTRING};
 	uint64_t n = at->src->n;
@@ -64,8 +64,8 @@ static int writer_attrs_put_texts(const struct nc_builder *b, hid_t obj,
 	int rc = list ? 0 : -1;
 
 	for (uint64_t i = 0; i < n && !rc; i++) {
-		list[i] = strndup(at->src->texts[i].s ? at->src->texts[i].s : "",
-				  at->src->texts[i].len);
+		list[i] = strndup(at->src->strings[i].s ? at->src->strings[i].s : "",
+				  at->src->strings[i].len);
 		rc = list[i] ? 0 : -1;
 	}
 	if (!rc)
@@ -91,16 +91,16 @@ static int put_lists(const struct nc_builder *b, hid_t obj, const struct nc_attr
 	if (!list || base->size == 0)
 		return -1;
 	for (uint64_t i = 0; i < src->n; i++)
-		total += src->texts[i].len; /* they are all in memory */
+		total += src->strings[i].len; /* they are all in memory */
 	room = alloc_array(total, 1);
 	if (!room)
 		return -1;
 	total = 0;
 	for (uint64_t i = 0; i < src->n; i++) {
-		size_t n = src->texts[i].len - src->texts[i].len % base->size;
+		size_t n = src->strings[i].len - src->strings[i].len % base->size;
 
 		if (n > 0)
-			memcpy(room + total, src->texts[i].s, n);
+			memcpy(room + total, src->strings[i].s, n);
 		list[i] = (hvl_t){.len = n / base->size, .p = room + total};
 		total += n;
 	}
@@ -124,13 +124,13 @@ static int writer_attrs_put_values(const struct nc_builder *b, hid_t obj,
 static int writer_attrs_put_one(const struct nc_builder *b, hid_t obj, const struct nc_attr *at)
 {
 	static const struct ds_text empty;
-	const struct ds_text *t = at->src->n ? at->src->texts : &empty;
+	const struct ds_text *t = at->src->n ? at->src->strings : &empty;
 
 	switch (at->form) {
 	case NC_ATTR_TEXT:
 		return nc_h5_attr_text(obj, at->name, t->s, t->len, !ascii(t));
-	case NC_ATTR_TEXTS:
-		return writer_attrs_put_texts(b, obj, at);
+	case NC_ATTR_STRINGS:
+		return writer_attrs_put_strings(b, obj, at);
 	case NC_ATTR_LISTS:
 		return put_lists(b, obj, at);
 	default:

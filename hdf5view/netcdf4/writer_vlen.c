@@ -14,7 +14,7 @@
 #define CHUNK_ELEMS 32768 /* elements of a chunk of texts: half a megabyte */
 #define HEAP_HEAD 16      /* of an object in the global heap */
 
-void nc_texts_chunk(const struct ds_array *a, uint64_t *ret)
+void nc_strings_chunk(const struct ds_array *a, uint64_t *ret)
 {
 	uint64_t n;
 	uint32_t longest = 0;
@@ -212,7 +212,8 @@ static bool writer_vlen_next(uint8_t *pieces, size_t n, size_t *at, struct write
 	return true;
 }
 
-int nc_h5_texts(struct nc_builder *b, uint32_t array, uint8_t *pieces, size_t n, struct err *e)
+int nc_h5_strings(struct nc_builder *b, uint32_t array, uint8_t *pieces, size_t n,
+		  struct err *e)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
 	struct writer_vlen_piece p = {.a = a};

@@ -135,9 +135,9 @@ static int vlen_text(hid_t obj, const char *name, struct there *x, const struct 
 	int rc = type < 0 || !list ? -1 : 1;
 
 	for (uint64_t i = 0; i < a->n && rc == 1; i++) {
-		list[i] = strndup(a->texts[i].s ? a->texts[i].s : "", a->texts[i].len);
+		list[i] = strndup(a->strings[i].s ? a->strings[i].s : "", a->strings[i].len);
 		rc = list[i] ? 1 : -1;
-		if (rc == 1 && !is_ascii(&a->texts[i]))
+		if (rc == 1 && !is_ascii(&a->strings[i]))
 			rc = H5Tset_cset(type, H5T_CSET_UTF8) < 0 ? -1 : 1;
 	}
 	if (rc == 1 && put_as(obj, name, x, type, type, a->n, list) < 0)
@@ -151,7 +151,7 @@ static int vlen_text(hid_t obj, const char *name, struct there *x, const struct 
  * them. Returns 1: done; 0: no. */
 static int fixed_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
 {
-	const struct ds_text *t = a->texts;
+	const struct ds_text *t = a->strings;
 	auto_hid hid_t type = H5Tcopy(x->type);
 	size_t room = t->len ? t->len : 1;
 	auto_free char *p = NULL;
@@ -246,7 +246,7 @@ static int hdf5_sink_attrs_put_same(struct h5_sink *s, hid_t obj, const char *na
 
 	if (there_open(obj, name, &x)) {
 		if (hdf5_sink_attrs_is_text(a) && H5Tget_class(x.type) == H5T_STRING &&
-		    a->texts)
+		    a->strings)
 			rc = H5Tis_variable_str(x.type) > 0 ? vlen_text(obj, name, &x, a)
 							    : fixed_text(obj, name, &x, a);
 		else if (hdf5_sink_attrs_is_number(&a->type) && a->data)

@@ -451,7 +451,7 @@ struct frames {
 	const struct hdf5_sink_chunks_box *b;
 	void *values;
 	uint64_t inside;
-	struct buf texts; /* with NULs */
+	struct buf strings; /* with NULs */
 };
 
 static bool hdf5_sink_chunks_step(const struct frames *f, uint64_t *idx)
@@ -473,7 +473,7 @@ static int hdf5_sink_chunks_parse(struct frames *f, const struct sink_chunk *c, 
 	const bool text = f->a->type.kind == DT_VSTRING;
 	struct slice s = slice_of(c->p, c->len);
 	uint64_t idx[DS_RANK_MAX] = {0}, all = 1, i = 0;
-	uint8_t *at = buf_grow(&f->texts, c->len + 1);
+	uint8_t *at = buf_grow(&f->strings, c->len + 1);
 	bool inside = true;
 
 	if (!at)
@@ -522,14 +522,14 @@ static int write_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sin
 			rc = err_set(e, -EOPNOTSUPP,
 				     "filter %" PRIu32 " cannot be applied here",
 				     x->chain.specs[i].h5_id);
-	buf_init(&f.texts, SIZE_MAX);
+	buf_init(&f.strings, SIZE_MAX);
 	f.values = alloc_array(f.inside, sizeof(hvl_t));
 	if (!rc)
 		rc = f.values ? hdf5_sink_chunks_parse(&f, c, e) : err_nomem(e);
 	if (!rc)
 		rc = write_box(s, array, b, mem, f.values, false, e);
 	free(f.values);
-	buf_release(&f.texts);
+	buf_release(&f.strings);
 	return rc;
 }
 

@@ -130,11 +130,11 @@ struct tie {
 
 struct tying {
 	struct h5_sink *s;
-	struct tie *ties; /* new uses, by scale */
-	size_t n_ties, c_ties;
+	struct tie *dim_lists; /* new uses, by scale */
+	size_t n_dim_lists, c_dim_lists;
 	struct hdf5_sink_list retied; /* addresses of arrays, sorted: their old uses are void */
-	const struct hdf5_sink_move **heirs; /* moves by where they lead to */
-	size_t n_heirs;
+	const struct hdf5_sink_move **predecessors; /* moves by where they lead to */
+	size_t n_predecessors;
 	bool *wanted; /* of real's dimensions: `now` has them */
 };
 
@@ -212,10 +212,11 @@ static bool is_own_scale(const struct h5_sink *s, uint32_t array)
 
 static int add_tie(struct tying *t, uint64_t scale, uint64_t set, uint32_t axis)
 {
-	if (grow_array(&t->ties, &t->c_ties, t->n_ties + 1, sizeof(*t->ties)) < 0 ||
+	if (grow_array(&t->dim_lists, &t->c_dim_lists, t->n_dim_lists + 1,
+		       sizeof(*t->dim_lists)) < 0 ||
 	    hdf5_sink_list_add(&t->s->scales, scale) < 0)
 		return -1;
-	t->ties[t->n_ties++] =
+	t->dim_lists[t->n_dim_lists++] =
 		(struct tie){.scale = scale, .use = {.set = set, .axis = (int32_t)axis}};
 	return 0;
 }
@@ -240,20 +241,20 @@ static int dimension_lists_gather(struct tying *t)
 		}
 	}
 	sort_list(&t->retied);
-	if (t->n_ties > 0)
-		qsort(t->ties, t->n_ties, sizeof(*t->ties), by_scale);
+	if (t->n_dim_lists > 0)
+		qsort(t->dim_lists, t->n_dim_lists, sizeof(*t->dim_lists), by_scale);
 	return 0;
 }
 
-static int gather_heirs(struct tying *t)
+static int gather_predecessors(struct tying *t)
 {
-	t->n_heirs = t->s->n_moves;
-	t->heirs = alloc_array(t->n_heirs, sizeof(*t->heirs));
-	if (!t->heirs)
+	t->n_predecessors = t->s->n_moves;
+	t->predecessors = alloc_array(t->n_predecessors, sizeof(*t->predecessors));
+	if (!t->predecessors)
 		return -1;
-	for (size_t i = 0; i < t->n_heirs; i++)
-		t->heirs[i] = &t->s->moves[i];
-	qsort(t->heirs, t->n_heirs, sizeof(*t->heirs), by_heir);
+	for (size_t i = 0; i < t->n_predecessors; i++)
+		t->predecessors[i] = &t->s->moves[i];
+	qsort(t->predecessors, t->n_predecessors, sizeof(*t->predecessors), by_heir);
 	return 0;
 }
 
@@ -297,10 +298,13 @@ static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsi
 	const struct hdf5_sink_move key = {.to = addr}, *kp = &key, **at;
 	int rc = 0;
 
-	at = t->n_heirs ? bsearch(&kp, t->heirs, t->n_heirs, sizeof(*t->heirs), by_heir) : NULL;
-	while (at && at > t->heirs && at[-1]->to == addr)
+	at = t->n_predecessors ? bsearch(&kp, t->predecessors, t->n_predecessors,
+					 sizeof(*t->predecessors), by_heir)
+			       : NULL;
+	while (at && at > t->predecessors && at[-1]->to == addr)
 		at--;
-	for (; at && at < t->heirs + t->n_heirs && (*at)->to == addr && !rc && depth < 8;
+	for (; at && at < t->predecessors + t->n_predecessors && (*at)->to == addr && !rc &&
+	       depth < 8;
 	     at++) {
 		rc = (*at)->held > 0 ? dimension_lists_keep_old(t, (*at)->held, g) : 0;
 		if (!rc)
@@ -378,7 +382,7 @@ static int fix_scale(struct tying *t, uint64_t addr)
 	struct growing g = {0};
 	const struct tie key = {.scale = addr};
 	auto_hid hid_t set = hdf5_sink_object(t->s, addr);
-	size_t lo = 0, hi = t->n_ties;
+	size_t lo = 0, hi = t->n_dim_lists;
 	int rc;
 
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
@@ -389,13 +393,13 @@ static int fix_scale(struct tying *t, uint64_t addr)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (t->ties[mid].scale < key.scale)
+		if (t->dim_lists[mid].scale < key.scale)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo < t->n_ties && t->ties[lo].scale == addr && !rc; lo++)
-		rc = keep_use(&g, &t->ties[lo].use);
+	for (; lo < t->n_dim_lists && t->dim_lists[lo].scale == addr && !rc; lo++)
+		rc = keep_use(&g, &t->dim_lists[lo].use);
 	drop_twins(&g);
 	if (!rc)
 		rc = write_uses(t, set, addr, &g);
@@ -542,7 +546,7 @@ int h5s_dimension_lists(struct h5_sink *s, struct err *e)
 	if (!rc)
 		rc = dimension_lists_gather(&t);
 	if (!rc)
-		rc = gather_heirs(&t);
+		rc = gather_predecessors(&t);
 	if (!rc)
 		rc = fix_scales(&t);
 	if (!rc)
@@ -550,8 +554,8 @@ int h5s_dimension_lists(struct h5_sink *s, struct err *e)
 	for (uint32_t i = 0; i < s->view.ds.n_arrays && !rc; i++)
 		if (s->arrays[i].retie && s->arrays[i].addr != HADDR_UNDEF)
 			rc = tie_array(s, i);
-	free(t.ties);
+	free(t.dim_lists);
 	free(t.retied.at);
-	free(t.heirs);
+	free(t.predecessors);
 	return rc ? hdf5_sink_fail(s, 0, DS_NONE, e) : 0;
 }

@@ -132,8 +132,8 @@ static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 	return hdf5_sink_relink(group, d->name, group, other) < 0 ? dims_fail(s, dim, e) : 0;
 }
 
-/* lose_variable - the dimension's variable is not its coordinate variable any more. */
-static int lose_variable(struct h5_sink *s, uint64_t addr)
+/* demote_coordinate - the dimension's variable is not its coordinate variable any more. */
+static int demote_coordinate(struct h5_sink *s, uint64_t addr)
 {
 	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++)
 		if (s->arrays[i].addr == addr) {
@@ -175,7 +175,7 @@ static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err 
 	if (d->id < 0 && old == HADDR_UNDEF)
 		d->id = new_id(s);
 	if (nc_h5_make_dim(&s->b, dim, d->id) < 0 || successor(s, old, s->b.scales[dim]) < 0 ||
-	    (set >= 0 && lose_variable(s, at) < 0))
+	    (set >= 0 && demote_coordinate(s, at) < 0))
 		return dims_fail(s, dim, e);
 	d->addr = s->b.scales[dim];
 	return 0;

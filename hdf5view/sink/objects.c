@@ -273,7 +273,7 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	const uint64_t *want = how->chunk ? how->chunk : a->chunk;
-	uint64_t texts[NC_RANK_LIMIT], bytes = nc_elem(a);
+	uint64_t strings[NC_RANK_LIMIT], bytes = nc_elem(a);
 	bool unlimited = false;
 
 	for (uint32_t d = 0; d < a->rank; d++)
@@ -283,8 +283,8 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 		return 0;
 	ret->chunked = unlimited || !how->contiguous || how->chain.n > 0;
 	if (dt_is_vlen(&a->type)) {
-		nc_texts_chunk(a, texts);
-		want = texts;
+		nc_strings_chunk(a, strings);
+		want = strings;
 		ret->chunked = unlimited || how->chain.n > 0;
 		bytes = NC_TEXT_ELEM;
 	}

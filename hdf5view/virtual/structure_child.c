@@ -57,10 +57,10 @@ static int structure_child_make(struct structure_child_maker *k, const struct nc
 	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }
 
-static int structure_child_texts(struct structure_child_maker *k, const struct nc_order *q,
-				 uint64_t *ret, struct err *e)
+static int structure_child_strings(struct structure_child_maker *k, const struct nc_order *q,
+				   uint64_t *ret, struct err *e)
 {
-	int rc = nc_h5_texts(&k->b, q->array, k->shared.at, (size_t)q->len, e);
+	int rc = nc_h5_strings(&k->b, q->array, k->shared.at, (size_t)q->len, e);
 
 	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }
@@ -106,9 +106,9 @@ static int structure_child_agree(const struct structure_child_maker *k,
 	return 0;
 }
 
-/* structure_child_obey - h5_lock is held. */
-static int structure_child_obey(struct structure_child_maker *k, const struct nc_order *q,
-				uint64_t *ret, struct err *e)
+/* structure_child_handle - h5_lock is held. */
+static int structure_child_handle(struct structure_child_maker *k, const struct nc_order *q,
+				  uint64_t *ret, struct err *e)
 {
 	if (q->op == NC_OP_AGREE)
 		return structure_child_agree(k, q, ret, e);
@@ -116,8 +116,8 @@ static int structure_child_obey(struct structure_child_maker *k, const struct nc
 		return structure_child_make(k, q, ret, e);
 	if (!k->made)
 		return err_set(e, -EINVAL, "there is no file");
-	if (q->op == NC_OP_TEXTS)
-		return structure_child_texts(k, q, ret, e);
+	if (q->op == NC_OP_STRINGS)
+		return structure_child_strings(k, q, ret, e);
 	return q->op == NC_OP_FINISH ? structure_child_finish(k, ret, e) : image(k, q, ret, e);
 }
 
@@ -131,7 +131,7 @@ static void structure_child_answer(struct structure_child_maker *k, const struct
 	if (nc_apart_fault && nc_apart_fault(q, &k->shared, sock))
 		return;
 	h5_enter();
-	rc = structure_child_obey(k, q, &a.len, &e);
+	rc = structure_child_handle(k, q, &a.len, &e);
 	h5_leave();
 	if (rc == -EIO &&
 	    !structure_child_has_room()) /* the library says so of all that it cannot do */

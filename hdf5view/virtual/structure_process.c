@@ -180,27 +180,27 @@ static int structure_process_make(struct structure_process *x, const struct nc_m
 
 /* writer - texts on their way. */
 struct writer {
-	struct nc_texts t;
+	struct nc_strings t;
 	struct structure_process *x;
 };
 
-static int write_texts(struct nc_texts *t, uint32_t array, struct err *e)
+static int write_strings(struct nc_strings *t, uint32_t array, struct err *e)
 {
 	struct structure_process *x = CONTAINER_OF(t, struct writer, t)->x;
-	struct nc_order q = {.op = NC_OP_TEXTS, .array = array, .len = t->pieces.len};
+	struct nc_order q = {.op = NC_OP_STRINGS, .array = array, .len = t->pieces.len};
 	int rc = hand_over(x, &t->pieces, e);
 
 	return rc == 0 ? structure_process_ask(x, &q, &t->bytes, e) : rc;
 }
 
-static int structure_process_texts(struct structure_process *x, const struct nc_model *m,
-				   struct source *s, uint64_t bytes, uint64_t max_bytes,
-				   char **broken, struct err *e)
+static int structure_process_strings(struct structure_process *x, const struct nc_model *m,
+				     struct source *s, uint64_t bytes, uint64_t max_bytes,
+				     char **broken, struct err *e)
 {
 	struct writer w = {.t = {.source = s,
 				 .bytes = bytes,
 				 .max_bytes = max_bytes,
-				 .write = write_texts},
+				 .write = write_strings},
 			   .x = x};
 	int rc = 0;
 
@@ -208,7 +208,7 @@ static int structure_process_texts(struct structure_process *x, const struct nc_
 	buf_init(&w.t.pieces, SIZE_MAX);
 	for (uint32_t i = 0; i < m->ds->n_arrays && rc == 0; i++)
 		if (m->arrays[i].name && m->arrays[i].data == NC_VLEN_INLINE)
-			rc = nc_texts_read(&w.t, i, &broken[i], e);
+			rc = nc_strings_read(&w.t, i, &broken[i], e);
 	buf_release(&w.t.raw);
 	buf_release(&w.t.pieces);
 	return rc;
@@ -296,7 +296,7 @@ int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
 	if (rc == 0)
 		rc = structure_process_make(&x, m, max_bytes, &bytes, e);
 	if (rc == 0)
-		rc = structure_process_texts(&x, m, s, bytes, max_bytes, broken, e);
+		rc = structure_process_strings(&x, m, s, bytes, max_bytes, broken, e);
 	if (rc == 0)
 		rc = take_image(&x, m, max_bytes, ret, e);
 	if (rc == 0)

@@ -26,12 +26,12 @@ struct structure_job {
 };
 
 enum nc_op {
-	NC_OP_MAKE,   /* a packed model: all but texts. Answers the bytes of the file so far */
-	NC_OP_TEXTS,  /* pieces of `array`, one nc_piece behind the other. Answers as MAKE;
+	NC_OP_MAKE,    /* a packed model: all but texts. Answers the bytes of the file so far */
+	NC_OP_STRINGS, /* pieces of `array`, one nc_piece behind the other. Answers as MAKE;
 	               * -EBADMSG: one of them is damaged, and those before it were written */
-	NC_OP_FINISH, /* answers the bytes of the file */
-	NC_OP_IMAGE,  /* `len` bytes of it, then at nc_apart_headers the addresses of headers */
-	NC_OP_AGREE,  /* a packed nc_ask: answers an nc_agreed */
+	NC_OP_FINISH,  /* answers the bytes of the file */
+	NC_OP_IMAGE, /* `len` bytes of it, then at nc_apart_headers the addresses of headers */
+	NC_OP_AGREE, /* a packed nc_ask: answers an nc_agreed */
 };
 
 /* nc_order - what a child is asked, over its socket. It answers with a child_answer: a number in

@@ -116,7 +116,7 @@ static void virtual_view_file_attr(struct nc_view *n, struct view_attr *ret, str
 	if (layout(n, &l, e) == 0)
 		ret->size = nc_layout_size(l);
 	else
-		ret->unsure = true; /* an empty file would be read as such: hence the 1 */
+		ret->unknown = true; /* an empty file would be read as such: hence the 1 */
 }
 
 static int virtual_view_view_getattr(struct view *v, uint64_t id, struct view_attr *ret,

@@ -11,7 +11,7 @@
 
 /* vlen_feed_fetch - the elements of a chunk. *ret_absent: it has none of its own. left: bytes that
  * the file may still grow. */
-static int vlen_feed_fetch(struct nc_texts *t, uint32_t array, uint64_t linear, uint64_t left,
+static int vlen_feed_fetch(struct nc_strings *t, uint32_t array, uint64_t linear, uint64_t left,
 			   bool *ret_absent, struct err *e)
 {
 	struct chunk_ref ref;
@@ -26,7 +26,7 @@ static int vlen_feed_fetch(struct nc_texts *t, uint32_t array, uint64_t linear, 
 }
 
 /* vlen_feed_add - what fetch gave, to what will be handed over. */
-static void vlen_feed_add(struct nc_texts *t, uint64_t linear, bool absent)
+static void vlen_feed_add(struct nc_strings *t, uint64_t linear, bool absent)
 {
 	static const uint8_t zeroes[8];
 	const struct nc_piece head = {.linear = linear,
@@ -52,7 +52,8 @@ static int break_array(char **ret, int rc, const struct err *why, struct err *e)
 }
 
 /* vlen_feed_flush - hand over what was read. */
-static int vlen_feed_flush(struct nc_texts *t, uint32_t array, char **ret_broken, struct err *e)
+static int vlen_feed_flush(struct nc_strings *t, uint32_t array, char **ret_broken,
+			   struct err *e)
 {
 	struct err why = ERR_INIT;
 	int rc = t->pieces.len ? t->write(t, array, &why) : 0;
@@ -64,7 +65,7 @@ static int vlen_feed_flush(struct nc_texts *t, uint32_t array, char **ret_broken
 }
 
 /* vlen_feed_one_chunk - read, and handed over when that is worth it. */
-static int vlen_feed_one_chunk(struct nc_texts *t, uint32_t array, uint64_t linear,
+static int vlen_feed_one_chunk(struct nc_strings *t, uint32_t array, uint64_t linear,
 			       char **ret_broken, struct err *e)
 {
 	const uint64_t taken = t->bytes + t->pieces.len;
@@ -83,7 +84,7 @@ static int vlen_feed_one_chunk(struct nc_texts *t, uint32_t array, uint64_t line
 	return t->pieces.len >= BATCH ? vlen_feed_flush(t, array, ret_broken, e) : 0;
 }
 
-int nc_texts_read(struct nc_texts *t, uint32_t array, char **ret_broken, struct err *e)
+int nc_strings_read(struct nc_strings *t, uint32_t array, char **ret_broken, struct err *e)
 {
 	struct source *s = t->source;
 	const struct ds_array *a = &s->ds.arrays[array];
@@ -91,7 +92,7 @@ int nc_texts_read(struct nc_texts *t, uint32_t array, char **ret_broken, struct 
 	int rc = 0;
 
 	/* listed once, absent ones need not be asked for; errors are said when chunks are read */
-	if (s->far && !s->unlisted && source_next(s, array, 0, &at, NULL) == -ENOMEM)
+	if (s->remote && !s->unlisted && source_next(s, array, 0, &at, NULL) == -ENOMEM)
 		return err_nomem(e);
 	buf_clear(&t->pieces);
 	for (uint64_t c = 0; c < a->n_chunks && rc == 0 && !*ret_broken; c++) {

@@ -96,7 +96,7 @@ static int commit_keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint6
 	uint64_t off, len;
 	int rc = 0, fd;
 
-	if (nc_view_layout(f->ground->view, &l, NULL) < 0 ||
+	if (nc_view_layout(f->snapshot->view, &l, NULL) < 0 ||
 	    !nc_layout_chunk(l, array, linear, &off, &len) || off >= f->copy.base_end)
 		return 0;
 	if (f->copy.fd < 0) {
@@ -123,7 +123,7 @@ static int commit_replaced(void *arg, uint32_t array, uint64_t linear, struct er
 		uint32_t a = array;
 		uint64_t l = linear;
 
-		if (!chunk_like(c, c->older[i]->ground, &a, &l))
+		if (!chunk_like(c, c->older[i]->snapshot, &a, &l))
 			continue;
 		/* a first write to it may begin its overlay at the same time; what is committed is
 		 * locked already */
@@ -149,7 +149,7 @@ static int older(struct commit_committing *c, struct err *e)
 		n++;
 	c->older = alloc_array(n, sizeof(struct rw_file *));
 	for (struct rw_file *f = c->v->files; c->older && f; f = f->next)
-		if (f->handles > 0 && f->ground && atomic_load(&f->ready)) {
+		if (f->handles > 0 && f->snapshot && atomic_load(&f->ready)) {
 			f->refs++;
 			c->older[c->n_older++] = f;
 		}
@@ -172,7 +172,7 @@ static int make_was(struct commit_committing *c, char **ret, struct err *e)
 	*ret = NULL;
 	if (fresh || f->commits == 0) {
 		fd = rw_work_open(c->v, f, "was", e);
-		rc = fd < 0 ? fd : rw_structure(fresh ? c->latest : f->ground, fd, e);
+		rc = fd < 0 ? fd : rw_structure(fresh ? c->latest : f->snapshot, fd, e);
 		if (rc < 0 && fd >= 0 && fresh && rc != -ENOSPC && rc != -EDQUOT &&
 		    !err_is_transient(rc))
 			return 0;
@@ -190,7 +190,7 @@ static void renew(struct commit_committing *c)
 	struct nc_rw *v = c->v;
 	struct err e = ERR_INIT;
 	struct snapshot *x;
-	int rc = snapshots_reopen(v->grounds, &e);
+	int rc = snapshots_reopen(v->snapshots, &e);
 	bool stays;
 
 	(void)pthread_mutex_lock(&v->lock);
@@ -201,10 +201,10 @@ static void renew(struct commit_committing *c)
 	if (rc < 0)
 		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
 			  e.msg);
-	x = snapshots_get(v->grounds);
+	x = snapshots_get(v->snapshots);
 	c->f->follows = x->number;
 	c->f->follows_any = false;
-	snapshot_put(v->grounds, x);
+	snapshot_put(v->snapshots, x);
 }
 
 /* clean - what the file is now is what a commit put into the dataset. */
@@ -300,21 +300,21 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	bool any = f->follows_any || f->copy.all;
 	struct snapshot *x;
-	int rc = snapshots_check(v->grounds, e);
+	int rc = snapshots_check(v->snapshots, e);
 
 	if (rc == -ESTALE && any) { /* what somebody else wrote is replaced as well */
-		rc = snapshots_reopen(v->grounds, e);
+		rc = snapshots_reopen(v->snapshots, e);
 		return rc < 0 || f == v->now ? rc : rw_epoch(v, e);
 	}
 	if (rc < 0)
 		return err_wrap(e, rc,
 				"'%s' was changed by another program since it was opened",
 				v->opts.name);
-	x = snapshots_get(v->grounds);
+	x = snapshots_get(v->snapshots);
 	if (!any && f->follows != x->number)
 		rc = err_set(e, -ESTALE, "another program has written '%s' meanwhile",
 			     v->opts.name);
-	snapshot_put(v->grounds, x);
+	snapshot_put(v->snapshots, x);
 	return rc;
 }
 
@@ -354,12 +354,12 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 	rc = current(v, f, e);
 	if (rc < 0)
 		return rc;
-	c.latest = snapshots_get(v->grounds);
+	c.latest = snapshots_get(v->snapshots);
 	rc = commit(&c, e);
 	metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
 	for (size_t i = 0; i < c.n_older; i++)
 		rw_file_put(v, c.older[i]);
 	free(c.older);
-	snapshot_put(v->grounds, c.latest);
+	snapshot_put(v->snapshots, c.latest);
 	return rc;
 }

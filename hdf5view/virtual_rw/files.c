@@ -83,7 +83,7 @@ struct rw_file *rw_file_new(struct nc_rw *v, struct snapshot *x, struct err *e)
 	f->id = v->next_id++;
 	f->refs = 1;
 	f->was_fd = -1;
-	f->ground = x;
+	f->snapshot = x;
 	f->follows = x ? x->number : 0;
 	f->follows_any = !x;
 	atomic_init(&f->ready, !x);
@@ -148,8 +148,8 @@ static void file_free(struct nc_rw *v, struct rw_file *f)
 	if (f->was_fd >= 0)
 		(void)close(f->was_fd); /* it is read no more */
 	rw_copy_release(&f->copy);
-	if (f->ground)
-		snapshot_put(v->grounds, f->ground);
+	if (f->snapshot)
+		snapshot_put(v->snapshots, f->snapshot);
 	(void)pthread_mutex_destroy(&f->write);
 	free(f->name);
 	free(f);
@@ -180,10 +180,10 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 		return 0;
 	(void)pthread_mutex_lock(&f->write);
 	if (!atomic_load(&f->ready)) {
-		struct view *g = f->ground->view;
+		struct view *g = f->snapshot->view;
 
 		rc = g->ops->getattr(g, RW_FILE_ID, &at, e);
-		if (rc == 0 && at.unsure)
+		if (rc == 0 && at.unknown)
 			rc = e && e->code < 0 ? e->code
 					      : err_set(e, -EIO, "cannot be laid out");
 		if (rc == 0) {
@@ -199,7 +199,7 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 
 int rw_epoch(struct nc_rw *v, struct err *e)
 {
-	struct snapshot *x = snapshots_get(v->grounds);
+	struct snapshot *x = snapshots_get(v->snapshots);
 	struct rw_file *f, *old = NULL;
 
 	(void)pthread_mutex_lock(&v->lock);
@@ -213,7 +213,7 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 	}
 	(void)pthread_mutex_unlock(&v->lock);
 	if (!f) {
-		snapshot_put(v->grounds, x);
+		snapshot_put(v->snapshots, x);
 		return e ? e->code : -ENOMEM;
 	}
 	if (old)
@@ -248,8 +248,8 @@ void rw_follow(struct nc_rw *v)
 	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&v->looked, &last, now) ||
 	    pthread_mutex_trylock(&v->commit) != 0)
 		return;
-	if (idle(v) && snapshots_check(v->grounds, NULL) == -ESTALE) {
-		int rc = snapshots_reopen(v->grounds, &e);
+	if (idle(v) && snapshots_check(v->snapshots, NULL) == -ESTALE) {
+		int rc = snapshots_reopen(v->snapshots, &e);
 
 		if (rc == 0)
 			rc = rw_epoch(v, &e);
@@ -278,9 +278,9 @@ static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 
 	if (f->follows_any || f->removed)
 		return 0;
-	x = snapshots_get(v->grounds);
+	x = snapshots_get(v->snapshots);
 	latest = x->number;
-	snapshot_put(v->grounds, x);
+	snapshot_put(v->snapshots, x);
 	if (latest == f->follows)
 		return 0;
 	return err_set(e, -ESTALE,

@@ -326,8 +326,8 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 	if (rc != -ESTALE)
 		return;
 	(void)pthread_mutex_lock(&v->commit);
-	if (snapshots_check(v->grounds, NULL) != -ESTALE ||
-	    snapshots_reopen(v->grounds, NULL) == 0)
+	if (snapshots_check(v->snapshots, NULL) != -ESTALE ||
+	    snapshots_reopen(v->snapshots, NULL) == 0)
 		rc = f == v->now ? rw_epoch(v, &e) : 0;
 	(void)pthread_mutex_unlock(&v->commit);
 	if (rc < 0)

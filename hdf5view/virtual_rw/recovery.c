@@ -116,11 +116,11 @@ static int identity_of(struct nc_rw *v, const struct rw_file *f, uint64_t *ret, 
 
 	*ret = 0;
 	if (f->copy.base_end > 0)
-		return rw_identity(f->ground, ret, e);
-	x = snapshots_get(v->grounds);
+		return rw_identity(f->snapshot, ret, e);
+	x = snapshots_get(v->snapshots);
 	if (f->follows_any || f->follows == x->number)
 		rc = rw_identity(x, ret, e);
-	snapshot_put(v->grounds, x);
+	snapshot_put(v->snapshots, x);
 	return rc;
 }
 
@@ -222,15 +222,15 @@ static int recovery_fits(struct nc_rw *v, struct rw_file *f, uint64_t identity, 
 	uint64_t here;
 	int rc;
 
-	x = snapshots_get(v->grounds);
+	x = snapshots_get(v->snapshots);
 	rc = rw_identity(x, &here, e);
 	if (rc == 0 && here != identity)
 		rc = err_set(e, -ESTALE, "the dataset has been changed since");
 	if (rc < 0) {
-		snapshot_put(v->grounds, x);
+		snapshot_put(v->snapshots, x);
 		return rc;
 	}
-	f->ground = x;
+	f->snapshot = x;
 	f->copy.base = x;
 	f->follows = x->number;
 	f->follows_any = false;

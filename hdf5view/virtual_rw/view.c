@@ -18,7 +18,7 @@ static void attr_init(const struct nc_rw *v, uint64_t id, struct view_attr *ret)
 {
 	*ret = (struct view_attr){.id = id,
 				  .nlink = 1,
-				  .fleeting = true,
+				  .volatile_attrs = true,
 				  .fixed = true,
 				  .cached = true,
 				  .own = true,
@@ -36,7 +36,7 @@ void rw_attr(struct nc_rw *v, struct rw_file *f, struct view_attr *ret, struct e
 	(void)pthread_rwlock_rdlock(&f->copy.map);
 	ret->size = rc < 0 ? 1 : f->copy.size; /* an empty file would be read as such */
 	(void)pthread_rwlock_unlock(&f->copy.map);
-	ret->unsure = rc < 0;
+	ret->unknown = rc < 0;
 	(void)pthread_mutex_lock(&v->lock);
 	ret->mtime = ret->ctime = f->mtime;
 	if (f->mode_set)
@@ -171,16 +171,16 @@ static int virtual_rw_view_read_file(struct rw_file *f, uint64_t off, size_t len
 {
 	size_t n = 0;
 	int rc = 0;
-	bool ground;
+	bool snapshot;
 
 	*ret = (struct span){.fd = -1};
 	(void)pthread_rwlock_rdlock(&f->copy.map);
-	ground = f->copy.fd < 0 && f->ground;
-	if (ground)
-		rc = f->ground->view->ops->read(f->ground->view, RW_FILE_ID, off, len, room,
-						ret, e);
+	snapshot = f->copy.fd < 0 && f->snapshot;
+	if (snapshot)
+		rc = f->snapshot->view->ops->read(f->snapshot->view, RW_FILE_ID, off, len, room,
+						  ret, e);
 	(void)pthread_rwlock_unlock(&f->copy.map);
-	if (ground)
+	if (snapshot)
 		return rc;
 	rc = rw_copy_read(&f->copy, off, len, room, &n, e);
 	if (rc == 0) {
@@ -235,10 +235,10 @@ static int virtual_rw_view_view_xattr(struct view *view, uint64_t id, const char
 		return 0; /* none is listed */
 	if (id == VIEW_ROOT || !provenance_of(name))
 		return err_set(e, -ENODATA, "no attribute '%s'", name);
-	x = snapshots_get(v->grounds);
+	x = snapshots_get(v->snapshots);
 	rc = x->view->ops->xattr ? x->view->ops->xattr(x->view, VIEW_ROOT + 1, name, out, e)
 				 : -ENODATA;
-	snapshot_put(v->grounds, x);
+	snapshot_put(v->snapshots, x);
 	return rc;
 }
 
@@ -260,7 +260,7 @@ static void virtual_rw_view_view_close(struct view *view)
 		return;
 	v = nc_rw(view);
 	drop_files(v);
-	snapshots_free(v->grounds);
+	snapshots_free(v->snapshots);
 	for (uint32_t i = 0; i < v->base.n_notes; i++)
 		free(v->notes[i]);
 	free(v->notes);
@@ -302,14 +302,14 @@ static const struct view_write_ops rw_write_ops = {
 /* virtual_rw_view_owner - mode and owner of files: those of the dataset, without execution. */
 static void virtual_rw_view_owner(struct nc_rw *v)
 {
-	struct snapshot *x = snapshots_get(v->grounds);
+	struct snapshot *x = snapshots_get(v->snapshots);
 	const struct stat *st = &x->source->ds.st;
 
 	v->uid = st->st_uid;
 	v->gid = st->st_gid;
 	v->mode = (st->st_mode & 0666) | 0600;
 	v->changed = st->st_mtim;
-	snapshot_put(v->grounds, x);
+	snapshot_put(v->snapshots, x);
 }
 
 int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct view **ret,
@@ -321,7 +321,7 @@ int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct v
 	if (!v)
 		return err_nomem(e);
 	v->base = (struct view){.ops = &rw_view_ops, .write = &rw_write_ops, .follows = true};
-	v->grounds = g;
+	v->snapshots = g;
 	v->opts = *opts;
 	v->scratch = -1;
 	v->next_id = RW_FILE_ID;
@@ -334,7 +334,7 @@ int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct v
 		rc = rw_resume(v, e);
 	if (rc < 0) {
 		drop_files(v);
-		v->grounds = NULL; /* still the caller's */
+		v->snapshots = NULL; /* still the caller's */
 		virtual_rw_view_view_close(&v->base);
 		return rc;
 	}

@@ -97,7 +97,7 @@ struct rw_file {
 	char *name;             /* of a scratch file; NULL: the virtual file */
 	bool named;             /* a look-up finds it */
 	bool removed;           /* it was unlinked: nothing is committed any more */
-	struct snapshot *ground; /* held; NULL: none */
+	struct snapshot *snapshot; /* held; NULL: none */
 	_Atomic bool ready;     /* the copy knows how long the ground's file is; set with `write` */
 	uint64_t follows;       /* number of the ground that the content follows */
 	bool follows_any;       /* it is new: it may take the place of anything */
@@ -126,7 +126,7 @@ struct rw_handle {
 
 struct nc_rw {
 	struct view base;
-	struct snapshots *grounds;
+	struct snapshots *snapshots;
 	struct file_rw_options opts;
 	int scratch;            /* directory of scratch files; -1: not made yet */
 	pthread_mutex_t commit, lock;

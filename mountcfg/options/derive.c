@@ -7,9 +7,9 @@
 #include "mountcfg/address/address.h"
 #include "mountcfg/options/option_table.h"
 
-/* far_file - whether a copy at an address would have the name of a file: it would be opened as one,
- * and is a tree of objects. */
-static int far_file(const char *out, struct err *e)
+/* remote_file - whether a copy at an address would have the name of a file: it would be opened as
+ * one, and is a tree of objects. */
+static int remote_file(const char *out, struct err *e)
 {
 	struct address a;
 	int rc = address_parse(out, &a, e);
@@ -73,7 +73,7 @@ int cfg_settle_serve(struct cfg *cfg, struct err *e)
 
 int cfg_settle_convert(struct cfg *cfg, struct err *e)
 {
-	const bool far = url_is(cfg->out),
+	const bool remote = url_is(cfg->out),
 		   tree = cfg_from_at(cfg, "zarr_format") >= CFG_AT_NAMED ||
 			  cfg_from_at(cfg, "shards") >= CFG_AT_NAMED ||
 			  cfg_from_at(cfg, "mode") >= CFG_AT_NAMED;
@@ -88,13 +88,13 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 			       "the chunks of its source: for others mount the copy with "
 			       "rw,create,chunks= and write it there");
 	if (cfg->view == CFG_VIEW_AUTO)
-		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !far ? CFG_VIEW_NC
-									   : CFG_VIEW_ZARR;
-	if (cfg->view == CFG_VIEW_NC && far)
+		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !remote ? CFG_VIEW_NC
+									      : CFG_VIEW_ZARR;
+	if (cfg->view == CFG_VIEW_NC && remote)
 		return err_set(e, -EINVAL,
 			       "convert: a netCDF-4 file is made on this machine: name a local "
 			       "file, and copy it there afterwards");
-	if (far && far_file(cfg->out, e) < 0)
+	if (remote && remote_file(cfg->out, e) < 0)
 		return e ? e->code : -EINVAL;
 	if (cfg->view == CFG_VIEW_NC && tree)
 		return err_set(

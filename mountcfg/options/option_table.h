@@ -189,7 +189,7 @@ int cfg_settle(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_settle_all - the same, and what the command and options of the mount decide. */
 int cfg_settle_all(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 
-/* cfg_texts_free - a list of n owned texts. */
-void cfg_texts_free(char **list, size_t n);
+/* cfg_strings_free - a list of n owned texts. */
+void cfg_strings_free(char **list, size_t n);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define KIB ((uint64_t)1 << 10)
 #define DISK_SIZE ((uint64_t)10 << 30) /* of cache_dir, unless cache_size says otherwise */
-#define TEXTS_MAX 256                  /* mount options, rules */
+#define STRINGS_MAX 256                /* mount options, rules */
 
 #define FIELD(f) offsetof(struct cfg, f)
 
@@ -142,7 +142,7 @@ static int options_add_text(char ***list, size_t *n, const char *opt, const char
 {
 	char **grown, *copy;
 
-	if (*n >= TEXTS_MAX)
+	if (*n >= STRINGS_MAX)
 		return err_set(e, -EINVAL, "-o %s: too many of them", opt);
 	grown = realloc(*list, (*n + 1) * sizeof(*grown));
 	if (!grown)
@@ -171,8 +171,8 @@ static bool for_all(const char *value)
 	return strcasecmp(value, "none") == 0;
 }
 
-/* texts_of - the list that an option which may be repeated adds to. */
-static char ***texts_of(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
+/* strings_of - the list that an option which may be repeated adds to. */
+static char ***strings_of(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
 {
 	if (o->field == FIELD(filter)) {
 		*ret_n = &cfg->n_filter_rules;
@@ -195,7 +195,7 @@ static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *val
 		    struct err *e)
 {
 	size_t *n;
-	char ***list = texts_of(cfg, o, &n);
+	char ***list = strings_of(cfg, o, &n);
 
 	for (size_t len; *value; value += len + (value[len] == ',')) {
 		auto_free char *name = NULL;
@@ -219,7 +219,7 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 {
 	const bool filter = o->field == FIELD(filter);
 	size_t *n;
-	char ***list = texts_of(cfg, o, &n);
+	char ***list = strings_of(cfg, o, &n);
 
 	if (!*value)
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,

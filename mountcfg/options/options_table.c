@@ -64,7 +64,8 @@ const struct cfg_option cfg_options[] = {
 	 "of such datasets as itself with their counterparts beside them; zarr or nc: this, "
 	 "whatever SOURCE is"},
 	{"show", OPT_WORD, "both", FIELD(forms), show_words, 0, 0,
-	 "the forms in which a directory lists its datasets: both; the converted one alone; zarr: "
+	 "the forms in which a directory lists its datasets: both; the converted one alone; "
+	 "zarr: "
 	 "each as a Zarr tree; nc: each as a file. The others can be opened by their names"},
 	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
 	 "what a Zarr tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
@@ -212,7 +213,7 @@ const struct cfg_option cfg_options[] = {
 	 "most connections to one machine"},
 	{"remote_size", OPT_SIZE, "128M", FIELD(remote_size), NULL, MIB, 1024 * GIB,
 	 "memory for what was fetched from other machines"},
-	{"ahead_size", OPT_SIZE, "32M", FIELD(ahead_size), NULL, 0, 1024 * GIB,
+	{"ahead_size", OPT_SIZE, "32M", FIELD(prefetch_size), NULL, 0, 1024 * GIB,
 	 "most bytes that are fetched before somebody asks for them"},
 	{"cache_dir", OPT_TEXT, "DIR", FIELD(cache_dir), NULL, 0, 0,
 	 "what was fetched from other machines is kept in this directory as well, up to "

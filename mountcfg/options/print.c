@@ -38,10 +38,10 @@ static void put_word(const struct cfg_option *o, int v, struct buf *out)
 
 /* print_put_list - texts that may be repeated; the fields of a list and its length are
  * neighbours. */
-static void print_put_list(char *const *texts, size_t n, struct buf *out)
+static void print_put_list(char *const *strings, size_t n, struct buf *out)
 {
 	for (size_t i = 0; i < n; i++)
-		buf_printf(out, "%s%s", i ? "," : "", texts[i]);
+		buf_printf(out, "%s%s", i ? "," : "", strings[i]);
 }
 
 static void put_rules(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)

@@ -44,7 +44,7 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 	cfg->view = CFG_VIEW_ZARR;
 	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {
 		cfg->filter = CFG_FILTER_KEEP;
-		cfg_texts_free(cfg->filter_rules, cfg->n_filter_rules);
+		cfg_strings_free(cfg->filter_rules, cfg->n_filter_rules);
 		cfg->filter_rules = NULL;
 		cfg->n_filter_rules = 0;
 	}

@@ -31,7 +31,7 @@ struct template
 struct json_index_table {
 	struct refs_index base;
 	struct blob *file; /* NULL; owned */
-	struct buf texts;
+	struct buf strings;
 	struct json_index_entry *entries; /* sorted by key; owned */
 	size_t n, cap;
 	uint64_t max; /* bytes that all of it may take */
@@ -51,7 +51,7 @@ static const char *json_index_entry_key(const void *arg, size_t i, size_t *ret_l
 	const struct json_index_table *t = arg;
 
 	*ret_len = t->entries[i].key_len;
-	return (const char *)t->texts.data + t->entries[i].key;
+	return (const char *)t->strings.data + t->entries[i].key;
 }
 
 static struct sorted_keys json_index_keys_of(const struct json_index_table *t)
@@ -83,7 +83,7 @@ static void table_close(struct refs_index *x)
 		blob_close(t->file);
 	else
 		free(t->file);
-	buf_release(&t->texts);
+	buf_release(&t->strings);
 	free(t->entries);
 	free(t);
 }
@@ -104,7 +104,7 @@ static size_t *json_index_slot_of(const struct json_index_table *t, const char *
 	size_t i = (size_t)json_index_hash(url, n) & (t->c_urls - 1);
 
 	while (t->urls[i]) {
-		const char *have = (const char *)t->texts.data + t->urls[i] - 1;
+		const char *have = (const char *)t->strings.data + t->urls[i] - 1;
 
 		if (strncmp(have, url, n) == 0 && have[n] == '\0')
 			break;
@@ -122,7 +122,7 @@ static int more_urls(struct json_index_table *t)
 	if (!grown.urls)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->c_urls; i++) {
-		const char *url = (const char *)t->texts.data + t->urls[i] - 1;
+		const char *url = (const char *)t->strings.data + t->urls[i] - 1;
 
 		if (t->urls[i])
 			*json_index_slot_of(&grown, url, strlen(url)) = t->urls[i];
@@ -136,19 +136,19 @@ static int more_urls(struct json_index_table *t)
 /* keep_url - the texts end with an address, from `at` on: it stays, or one like it is there. */
 static int keep_url(struct json_index_table *t, size_t *at, struct err *e)
 {
-	size_t n = t->texts.len - *at, *slot;
+	size_t n = t->strings.len - *at, *slot;
 
 	if (t->n_urls * 2 >= t->c_urls && more_urls(t))
 		return err_nomem(e);
-	slot = json_index_slot_of(t, (const char *)t->texts.data + *at, n);
+	slot = json_index_slot_of(t, (const char *)t->strings.data + *at, n);
 	if (*slot) {
-		t->texts.len = *at;
+		t->strings.len = *at;
 		*at = *slot - 1;
 		return 0;
 	}
 	*slot = *at + 1;
 	t->n_urls++;
-	buf_putc(&t->texts, '\0');
+	buf_putc(&t->strings, '\0');
 	return 0;
 }
 
@@ -222,7 +222,7 @@ static const char *find_template(const struct json_index_table *t, const char *n
 static int json_index_too_large(const struct json_index_table *t, struct err *e)
 {
 	return buf_full(
-		&t->texts, e, -ERANGE,
+		&t->strings, e, -ERANGE,
 		"the references need more than %" PRIu64 " bytes: -o meta_size=", t->max);
 }
 
@@ -232,16 +232,16 @@ static int fill_in(struct json_index_table *t, size_t at, struct err *e)
 	auto_free char *raw = NULL;
 	const char *p, *open, *stop, *text;
 
-	buf_putc(&t->texts, '\0');
-	if (!buf_ok(&t->texts))
+	buf_putc(&t->strings, '\0');
+	if (!buf_ok(&t->strings))
 		return json_index_too_large(t, e);
-	t->texts.len--;
-	if (!strstr((const char *)t->texts.data + at, "{{"))
+	t->strings.len--;
+	if (!strstr((const char *)t->strings.data + at, "{{"))
 		return 0;
-	raw = strdup((const char *)t->texts.data + at);
+	raw = strdup((const char *)t->strings.data + at);
 	if (!raw)
 		return err_nomem(e);
-	t->texts.len = at;
+	t->strings.len = at;
 	for (p = raw; (open = strstr(p, "{{")); p = stop + 2) {
 		stop = strstr(open, "}}");
 		text = stop ? find_template(t, open + 2, (size_t)(stop - open) - 2) : NULL;
@@ -250,10 +250,10 @@ static int fill_in(struct json_index_table *t, size_t at, struct err *e)
 				       "'%.100s': only templates that are plain texts can be "
 				       "filled in",
 				       open);
-		buf_put(&t->texts, p, (size_t)(open - p));
-		buf_puts(&t->texts, text);
+		buf_put(&t->strings, p, (size_t)(open - p));
+		buf_puts(&t->strings, text);
 	}
-	buf_puts(&t->texts, p);
+	buf_puts(&t->strings, p);
 	return 0;
 }
 
@@ -267,11 +267,11 @@ static int json_index_put_list(struct json_index_table *t, struct scan *s,
 
 	s->p++; /* the bracket */
 	x->what = REFS_AT;
-	x->at = t->texts.len;
+	x->at = t->strings.len;
 	if (scan_peek(s) != '"')
 		return scan_bad(s, "a reference without an address", e);
-	rc = scan_text(s, &t->texts, e);
-	if (rc == 0 && memchr(t->texts.data + x->at, '\0', t->texts.len - x->at))
+	rc = scan_text(s, &t->strings, e);
+	if (rc == 0 && memchr(t->strings.data + x->at, '\0', t->strings.len - x->at))
 		rc = scan_bad(s, "a NUL in an address", e);
 	if (rc == 0)
 		rc = fill_in(t, x->at, e);
@@ -302,46 +302,46 @@ static int put_data(struct json_index_table *t, struct scan *s, struct json_inde
 	int rc;
 
 	x->what = REFS_INLINE;
-	x->at = t->texts.len;
+	x->at = t->strings.len;
 	if (scan_peek(s) != '"') {
 		rc = scan_skip(s, e);
-		buf_put(&t->texts, from, (size_t)(s->p - from));
-		x->len = t->texts.len - x->at;
+		buf_put(&t->strings, from, (size_t)(s->p - from));
+		x->len = t->strings.len - x->at;
 		return rc;
 	}
-	rc = scan_text(s, &t->texts, e);
-	if (rc || !buf_ok(&t->texts))
+	rc = scan_text(s, &t->strings, e);
+	if (rc || !buf_ok(&t->strings))
 		return rc;
-	if (t->texts.len - x->at >= 7 && memcmp(t->texts.data + x->at, "base64:", 7) == 0) {
-		buf_init(&plain, t->texts.len - x->at);
-		rc = refs_base64((const char *)t->texts.data + x->at + 7,
-				 t->texts.len - x->at - 7, &plain, e);
-		t->texts.len = x->at;
-		buf_put(&t->texts, plain.data, plain.len);
+	if (t->strings.len - x->at >= 7 && memcmp(t->strings.data + x->at, "base64:", 7) == 0) {
+		buf_init(&plain, t->strings.len - x->at);
+		rc = refs_base64((const char *)t->strings.data + x->at + 7,
+				 t->strings.len - x->at - 7, &plain, e);
+		t->strings.len = x->at;
+		buf_put(&t->strings, plain.data, plain.len);
 		if (rc == 0 && !buf_ok(&plain))
 			rc = err_nomem(e);
 		buf_release(&plain);
 	}
-	x->len = t->texts.len - x->at;
+	x->len = t->strings.len - x->at;
 	return rc;
 }
 
 static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
 {
-	struct json_index_entry x = {.key = t->texts.len};
+	struct json_index_entry x = {.key = t->strings.len};
 	uint8_t c;
-	int rc = scan_text(s, &t->texts, e);
+	int rc = scan_text(s, &t->strings, e);
 
 	if (rc)
 		return rc;
-	buf_putc(&t->texts, '\0');
-	if (!buf_ok(&t->texts))
+	buf_putc(&t->strings, '\0');
+	if (!buf_ok(&t->strings))
 		return json_index_too_large(t, e);
-	x.key_len = (uint32_t)(t->texts.len - x.key - 1);
-	if (strlen((const char *)t->texts.data + x.key) != x.key_len ||
-	    !store_key_ok((const char *)t->texts.data + x.key))
+	x.key_len = (uint32_t)(t->strings.len - x.key - 1);
+	if (strlen((const char *)t->strings.data + x.key) != x.key_len ||
+	    !store_key_ok((const char *)t->strings.data + x.key))
 		return err_set(e, -EBADMSG, "'%.200s' is not a key",
-			       (const char *)t->texts.data + x.key);
+			       (const char *)t->strings.data + x.key);
 	if (!scan_is(s, ':'))
 		return scan_bad(s, "a colon is expected", e);
 	c = scan_peek(s);
@@ -352,8 +352,8 @@ static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
 	else
 		rc = scan_bad(s, "a text or a list is expected", e);
 	if (rc)
-		return err_wrap(e, rc, "'%.100s'", (const char *)t->texts.data + x.key);
-	if (!buf_ok(&t->texts) || t->texts.len + (t->n + 1) * sizeof(x) > t->max)
+		return err_wrap(e, rc, "'%.100s'", (const char *)t->strings.data + x.key);
+	if (!buf_ok(&t->strings) || t->strings.len + (t->n + 1) * sizeof(x) > t->max)
 		return json_index_too_large(t, e);
 	if (grow_array(&t->entries, &t->cap, t->n + 1, sizeof(x)))
 		return err_nomem(e);
@@ -413,20 +413,20 @@ static int json_index_find_parts(struct scan s, struct json_index_parts *ret, st
 static int json_index_by_key(const void *a, const void *b, void *arg)
 {
 	const struct json_index_entry *x = a, *y = b;
-	const char *texts = arg;
+	const char *strings = arg;
 
-	return sorted_keys_cmp(texts + x->key, x->key_len, texts + y->key, y->key_len);
+	return sorted_keys_cmp(strings + x->key, x->key_len, strings + y->key, y->key_len);
 }
 
 static int json_index_sort(struct json_index_table *t, struct err *e)
 {
 	if (t->n > 1)
 		qsort_r(t->entries, t->n, sizeof(*t->entries), json_index_by_key,
-			t->texts.data);
+			t->strings.data);
 	for (size_t i = 1; i < t->n; i++)
-		if (json_index_by_key(&t->entries[i - 1], &t->entries[i], t->texts.data) == 0)
+		if (json_index_by_key(&t->entries[i - 1], &t->entries[i], t->strings.data) == 0)
 			return err_set(e, -EBADMSG, "key '%.200s' comes twice",
-				       (const char *)t->texts.data + t->entries[i].key);
+				       (const char *)t->strings.data + t->entries[i].key);
 	return 0;
 }
 
@@ -466,9 +466,9 @@ static void json_index_found(const struct json_index_table *t, size_t i, struct 
 				   .whole = x->whole,
 				   .version = store_version(store_mix(0, i))};
 	if (x->what == REFS_INLINE)
-		ret->data = t->texts.data + x->at;
+		ret->data = t->strings.data + x->at;
 	else
-		ret->url = (const char *)t->texts.data + x->at;
+		ret->url = (const char *)t->strings.data + x->at;
 }
 
 static int table_find(struct refs_index *index, const char *key, struct refs_found *ret,
@@ -561,14 +561,15 @@ int refs_table_parse(const void *doc, size_t n, uint64_t max_meta, struct refs_i
 		return err_nomem(e);
 	t->base.ops = &table_ops;
 	t->max = max_meta;
-	buf_init(&t->texts, (size_t)u64_min(max_meta, SIZE_MAX / 2));
+	buf_init(&t->strings, (size_t)u64_min(max_meta, SIZE_MAX / 2));
 	rc = json_index_read_all(
 		t, (struct scan){.p = doc, .end = (const uint8_t *)doc + n, .begin = doc}, e);
-	for (size_t i = 0; rc == 0 && i < t->n && !t->base.far; i++) {
+	for (size_t i = 0; rc == 0 && i < t->n && !t->base.remote; i++) {
 		struct refs_found f;
 
 		json_index_found(t, i, &f);
-		t->base.far = f.url && strstr(f.url, "://") && strncmp(f.url, "file:", 5) != 0;
+		t->base.remote =
+			f.url && strstr(f.url, "://") && strncmp(f.url, "file:", 5) != 0;
 	}
 	if (rc)
 		table_close(&t->base);

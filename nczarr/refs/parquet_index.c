@@ -519,23 +519,24 @@ static int read_meta(struct parq *p, const struct buf *doc, uint64_t max_meta, s
 	return rc ? err_wrap(e, rc, "'%s'", ZMETADATA) : 0;
 }
 
-/* look_far - whether the first reference that is found leads to another machine. */
-static bool look_far(struct parq *p)
+/* look_remote - whether the first reference that is found leads to another machine. */
+static bool look_remote(struct parq *p)
 {
 	for (size_t a = 0; a < p->n_arrays; a++) {
 		struct refs_found f;
 		struct parquet_index_slot *s;
-		bool far = false, found = false;
+		bool remote = false, found = false;
 
 		if (p->arrays[a].n == 0 || parquet_index_take(p, a, 0, &s, NULL))
 			continue;
 		for (uint64_t i = 0; !found && i < s->table.n; i++) {
 			found = row_of(s, i, &f, NULL) == 0 && f.what == REFS_AT;
-			far = found && strstr(f.url, "://") && strncmp(f.url, "file:", 5) != 0;
+			remote = found && strstr(f.url, "://") &&
+				 strncmp(f.url, "file:", 5) != 0;
 		}
 		parquet_index_give(p, s);
 		if (found)
-			return far;
+			return remote;
 	}
 	return false;
 }
@@ -568,7 +569,7 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 		return rc;
 	}
 	p->version = st.version;
-	p->base.far = store->far || look_far(p);
+	p->base.remote = store->remote || look_remote(p);
 	*ret = &p->base;
 	return 0;
 }

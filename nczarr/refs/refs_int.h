@@ -72,7 +72,7 @@ struct refs_index_ops {
 
 struct refs_index {
 	const struct refs_index_ops *ops;
-	bool far; /* refers to things on other machines, or is there itself */
+	bool remote; /* refers to things on other machines, or is there itself */
 };
 
 /* refs_table_open - a JSON document. file: taken on success, and closed when it is a

@@ -264,7 +264,7 @@ int store_refs_open(struct refs_index *x, struct refs_targets *t, struct store *
 	if (!r)
 		return err_nomem(e);
 	r->base.ops = &g_ops;
-	r->base.far = x->far;
+	r->base.remote = x->remote;
 	r->index = x;
 	r->targets = t;
 	*ret = &r->base;

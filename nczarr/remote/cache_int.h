@@ -27,14 +27,14 @@ struct links {
 };
 
 enum ext_state { EXT_FETCHING, EXT_READY, EXT_FAILED };
-enum ext_queue { Q_NONE, Q_AHEAD, Q_NEW, Q_MAIN, Q_N };
+enum ext_queue { Q_NONE, Q_PREFETCH, Q_NEW, Q_MAIN, Q_N };
 
 /* ext - bytes [off, off + len) of one version of an object; or, while it is fetched, what those who
  * want to know wait for. */
 struct ext {
 	struct links in;           /* lock: queues */
 	enum ext_queue queue;      /* lock: queues */
-	uint64_t charged, ahead_charged; /* lock: queues */
+	uint64_t charged, prefetch_charged; /* lock: queues */
 	uint64_t flying;           /* lock: queues; bytes under way that nobody asked for */
 	uint64_t marked;           /* lock: queues; handed, when the queue was looked at last */
 	int64_t since;             /* lock: queues; when it came, of those fetched early */
@@ -136,7 +136,7 @@ struct object_cache {
 	uint64_t shard_limit;      /* of entries, each shard */
 	uint64_t piece, head;      /* RC_PIECE, RC_HEAD where the budget is large enough */
 	_Atomic uint64_t grain;    /* least that is worth a request */
-	uint64_t ahead_limit, ahead_bytes;
+	uint64_t prefetch_limit, prefetch_bytes;
 	uint64_t flying;           /* of these, under way ... */
 	uint32_t flights;          /* ... in so many requests */
 	uint32_t connections;
@@ -255,13 +255,13 @@ int ext_error(const struct ext *x, const char *key, struct err *e) NZ_MUST_USE;
 
 /* ---- store_remote_ahead.c: fetching early ---- */
 
-int early_new(struct object_cache *c) NZ_MUST_USE;
-void early_free(struct object_cache *c);
-void early_want(struct rstore *st, const struct store_range *r, size_t n);
-/* early_wake - something came or was read. No lock is held. */
-void early_wake(struct object_cache *c);
-/* early_forget - the store closes. */
-void early_forget(struct rstore *st);
+int remote_prefetch_new(struct object_cache *c) NZ_MUST_USE;
+void remote_prefetch_free(struct object_cache *c);
+void remote_prefetch_request(struct rstore *st, const struct store_range *r, size_t n);
+/* remote_prefetch_wake - something came or was read. No lock is held. */
+void remote_prefetch_wake(struct object_cache *c);
+/* remote_prefetch_forget - the store closes. */
+void remote_prefetch_forget(struct rstore *st);
 
 /* ---- disk_writer.c: what is kept on disk ---- */
 

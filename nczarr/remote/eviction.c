@@ -58,9 +58,9 @@ static void move_locked(struct object_cache *c, struct ext *x, enum ext_queue q)
 static void not_ahead_locked(struct object_cache *c, struct ext *x)
 {
 	atomic_store_explicit(&x->ahead, false, memory_order_relaxed);
-	c->ahead_bytes -= x->ahead_charged;
-	x->ahead_charged = 0;
-	if (x->queue == Q_AHEAD)
+	c->prefetch_bytes -= x->prefetch_charged;
+	x->prefetch_charged = 0;
+	if (x->queue == Q_PREFETCH)
 		move_locked(c, x, Q_NEW);
 }
 
@@ -71,7 +71,7 @@ void rc_settle(struct ext *x)
 	(void)pthread_mutex_lock(&c->lock);
 	not_ahead_locked(c, x);
 	(void)pthread_mutex_unlock(&c->lock);
-	early_wake(c);
+	remote_prefetch_wake(c);
 }
 
 void rc_granted(struct ext *x, uint64_t n, bool early)
@@ -81,9 +81,9 @@ void rc_granted(struct ext *x, uint64_t n, bool early)
 	(void)pthread_mutex_lock(&c->lock);
 	x->charged = n;
 	if (early) {
-		x->ahead_charged = n;
+		x->prefetch_charged = n;
 		x->flying = u64_max(n, 1);
-		c->ahead_bytes += n;
+		c->prefetch_bytes += n;
 		c->flying += x->flying;
 		c->flights++;
 		atomic_store(&x->ahead, true);
@@ -107,7 +107,7 @@ void rc_landed(struct ext *x)
 /* late_locked - what was fetched early and not read for a while is like all the rest. */
 static void late_locked(struct object_cache *c)
 {
-	struct links *list = &c->queues[Q_AHEAD];
+	struct links *list = &c->queues[Q_PREFETCH];
 	int64_t now = cancel_now();
 
 	while (list->next != list && now - ext_of(list->next)->since > LATE_NS)
@@ -125,9 +125,9 @@ bool rc_may_start(struct object_cache *c, uint64_t n)
 	bytes = (uint64_t)((double)c->line.rate * (double)c->line.rtt / 1e9) * 2;
 	if (c->line.rtt && c->line.rtt < FAST_NS)
 		most = most < 4 ? most : 4;
-	if (c->ahead_bytes + n > c->ahead_limit)
+	if (c->prefetch_bytes + n > c->prefetch_limit)
 		late_locked(c);
-	may = c->ahead_bytes == 0 || c->ahead_bytes + n <= c->ahead_limit;
+	may = c->prefetch_bytes == 0 || c->prefetch_bytes + n <= c->prefetch_limit;
 	if (c->flights)
 		may = may && c->flights < most && c->flying + n <= u64_max(bytes, FLYING_MIN);
 	(void)pthread_mutex_unlock(&c->lock);
@@ -140,7 +140,7 @@ void rc_enqueue(struct ext *x)
 
 	(void)pthread_mutex_lock(&c->lock);
 	x->since = cancel_now();
-	move_locked(c, x, atomic_load(&x->ahead) ? Q_AHEAD : Q_NEW);
+	move_locked(c, x, atomic_load(&x->ahead) ? Q_PREFETCH : Q_NEW);
 	if (c->waiting)
 		(void)pthread_cond_broadcast(&c->room);
 	(void)pthread_mutex_unlock(&c->lock);
@@ -168,9 +168,9 @@ void rc_charge(struct ext *x, uint64_t n)
 	metrics_gauge_set(G_MEM_REMOTE, (int64_t)c->bytes);
 	c->peak = u64_max(c->peak, c->bytes);
 	x->charged = n;
-	if (x->ahead_charged) {
-		c->ahead_bytes = c->ahead_bytes - x->ahead_charged + n;
-		x->ahead_charged = n;
+	if (x->prefetch_charged) {
+		c->prefetch_bytes = c->prefetch_bytes - x->prefetch_charged + n;
+		x->prefetch_charged = n;
 	}
 	move_locked(c, x, q);
 	if (c->waiting)
@@ -247,8 +247,8 @@ static struct ext *eviction_victim_locked(struct object_cache *c, bool must)
 		x = clock_locked(c);
 	if (!x && new->next != new)
 		x = ext_of(new->next);
-	if (!x && must && c->queues[Q_AHEAD].next != &c->queues[Q_AHEAD])
-		x = ext_of(c->queues[Q_AHEAD].next);
+	if (!x && must && c->queues[Q_PREFETCH].next != &c->queues[Q_PREFETCH])
+		x = ext_of(c->queues[Q_PREFETCH].next);
 	if (!x)
 		return NULL;
 	not_ahead_locked(c, x);
@@ -361,7 +361,7 @@ int object_cache_new(const struct remote_options *opts, struct object_cache **re
 	c->shard_limit = all / 8 / RC_SHARDS;
 	c->piece = u64_min(RC_PIECE, c->limit / 8 / RC_BLOCK * RC_BLOCK);
 	c->head = u64_min(RC_HEAD, c->piece);
-	c->ahead_limit = u64_min(opts->ahead_bytes, c->limit / 2);
+	c->prefetch_limit = u64_min(opts->prefetch_bytes, c->limit / 2);
 	atomic_store(&c->grain, RC_BLOCK);
 	c->connections = opts->connections;
 	c->check_ns = (int64_t)opts->check_ms * 1000000;
@@ -369,7 +369,7 @@ int object_cache_new(const struct remote_options *opts, struct object_cache **re
 	cancel_cond_init(&c->room);
 	for (size_t i = 0; i < Q_N; i++)
 		links_init(&c->queues[i]);
-	if (table_init(c) < 0 || early_new(c) < 0 ||
+	if (table_init(c) < 0 || remote_prefetch_new(c) < 0 ||
 	    keep_new(c, opts->cache_dir, opts->disk_bytes) < 0) {
 		object_cache_free(c);
 		return err_nomem(e);
@@ -382,7 +382,7 @@ void object_cache_free(struct object_cache *c)
 {
 	if (!c)
 		return;
-	early_free(c);
+	remote_prefetch_free(c);
 	keep_free(c);
 	table_release(c);
 	while (c->roots) {

@@ -211,7 +211,7 @@ static void arrived(struct look *l, struct job *j, struct object_got *got)
 	free(got->data);
 	free(j->etag);
 	free(j->kept);
-	early_wake(c);
+	remote_prefetch_wake(c);
 }
 
 static void fetched(void *arg, struct object_got *got)

@@ -295,7 +295,7 @@ static void *pump_main(void *arg)
 	return NULL;
 }
 
-void early_wake(struct object_cache *c)
+void remote_prefetch_wake(struct object_cache *c)
 {
 	struct early *q = c->early;
 
@@ -329,7 +329,7 @@ static size_t joined(const struct object_cache *c, const struct store_range *r, 
 	return i;
 }
 
-void early_want(struct rstore *st, const struct store_range *r, size_t n)
+void remote_prefetch_request(struct rstore *st, const struct store_range *r, size_t n)
 {
 	struct early *q = st->cache->early;
 	bool any = false;
@@ -356,7 +356,7 @@ void early_want(struct rstore *st, const struct store_range *r, size_t n)
 	(void)pthread_mutex_unlock(&q->lock);
 }
 
-void early_forget(struct rstore *st)
+void remote_prefetch_forget(struct rstore *st)
 {
 	struct early *q = st->cache->early;
 	struct want **p;
@@ -380,7 +380,7 @@ void early_forget(struct rstore *st)
 	(void)pthread_mutex_unlock(&q->lock);
 }
 
-int early_new(struct object_cache *c)
+int remote_prefetch_new(struct object_cache *c)
 {
 	struct early *q = alloc_array(1, sizeof(*q));
 
@@ -394,7 +394,7 @@ int early_new(struct object_cache *c)
 	return 0;
 }
 
-void early_free(struct object_cache *c)
+void remote_prefetch_free(struct object_cache *c)
 {
 	struct early *q = c->early;
 

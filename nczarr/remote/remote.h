@@ -24,7 +24,7 @@ struct remote_options {
 	uint32_t tries;
 	uint32_t connections;          /* to one host */
 	uint64_t cache_bytes;          /* memory for what was fetched */
-	uint64_t ahead_bytes;          /* most that is fetched before it is asked for, in flight or
+	uint64_t prefetch_bytes; /* most that is fetched before it is asked for, in flight or
 	                                * not read yet */
 	char *cache_dir;               /* what was fetched is kept here; NULL */
 	uint64_t disk_bytes;           /* at most so much */

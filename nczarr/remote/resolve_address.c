@@ -44,9 +44,10 @@ static void owner_want(struct blob *b, const struct blob_part *parts, size_t n)
 	blob_want(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, parts, n);
 }
 
-static int owner_check(struct blob *b, bool far, struct err *e)
+static int owner_check(struct blob *b, bool remote, struct err *e)
 {
-	return blob_check(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, far, e);
+	return blob_check(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, remote,
+			  e);
 }
 
 static void owner_forget(struct blob *b)

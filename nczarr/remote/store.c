@@ -285,7 +285,7 @@ static int copy_next(struct remote_store_reading *r, struct err *e)
 static void remote_store_in_order(struct remote_store_reading *r)
 {
 	struct cached_object *o = r->l.obj;
-	uint64_t most = r->l.st->cache->ahead_limit / 2;
+	uint64_t most = r->l.st->cache->prefetch_limit / 2;
 	bool next = o->next_off && r->off <= o->next_off + NEAR && r->off + NEAR >= o->next_off;
 
 	if (!next)
@@ -362,7 +362,7 @@ static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *
 						   off / RC_BLOCK * RC_BLOCK)};
 	rc = read_bytes(st, key, &how, &r, e);
 	if (rc == 0 && r.run)
-		early_want(st, &(struct store_range){key, r.end, r.run}, 1);
+		remote_prefetch_request(st, &(struct store_range){key, r.end, r.run}, 1);
 	if (rc == 0 && ret_version)
 		*ret_version = r.version;
 	return rc;
@@ -678,7 +678,7 @@ static void remote_close(struct store *s)
 {
 	struct rstore *st = remote_store_of(s);
 
-	early_forget(st);
+	remote_prefetch_forget(st);
 	(void)pthread_mutex_lock(&st->lock);
 	while (st->in_flight)
 		(void)pthread_cond_wait(&st->idle, &st->lock);
@@ -691,7 +691,7 @@ static void remote_close(struct store *s)
 
 static void remote_want(struct store *s, const struct store_range *r, size_t n)
 {
-	early_want(remote_store_of(s), r, n);
+	remote_prefetch_request(remote_store_of(s), r, n);
 }
 
 static const struct store_ops g_ops = {
@@ -722,7 +722,7 @@ int store_remote_open(struct object_cache *c, struct object_service *o, const ch
 		free(st);
 		return err_nomem(e);
 	}
-	st->base = (struct store){.ops = &g_ops, .far = true, .unlisted = !o->ops->list};
+	st->base = (struct store){.ops = &g_ops, .remote = true, .unlisted = !o->ops->list};
 	st->opened_at = cancel_now();
 	st->cache = c;
 	st->o = o;

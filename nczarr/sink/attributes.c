@@ -103,10 +103,10 @@ static int fill_json(const struct zarr_sink *s, const struct ds_attr *a, json_t 
 	if (a->n != 1 || a->type.kind == DT_VLEN)
 		jw_null(&j);
 	else if (a->type.kind == DT_STRING && s->mode != ZARR_NCZARR)
-		jw_base64(&j, (const uint8_t *)(a->texts[0].len ? a->texts[0].s : "\0"),
-			  a->texts[0].len ? a->texts[0].len : 1);
+		jw_base64(&j, (const uint8_t *)(a->strings[0].len ? a->strings[0].s : "\0"),
+			  a->strings[0].len ? a->strings[0].len : 1);
 	else if (a->type.kind == DT_STRING || a->type.kind == DT_VSTRING)
-		jw_text(&j, a->texts[0].s, a->texts[0].len);
+		jw_text(&j, a->strings[0].s, a->strings[0].len);
 	else
 		zr_put_value(&j, &a->type, a->data, true, true);
 	return parsed(&b, ret, e);

@@ -184,7 +184,7 @@ static int objects_of(struct zarr_sink *s, const struct zs_array *za,
 		return e && e->code ? e->code : -EIO;
 	*ret_place = p;
 	*ret = &p->table;
-	return p->far ? zr_remote_table(zr_of(s->real), za->real, p, ret, e) : 0;
+	return p->remote ? zr_remote_table(zr_of(s->real), za->real, p, ret, e) : 0;
 }
 
 int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)

@@ -115,8 +115,8 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 				   : attrs        ? ".zattrs"
 				   : array        ? ".zarray"
 						  : ".zgroup";
-		const char *to = zs_join(s, key, name, e);
-		const char *at = from ? zs_join(s, from, name, e) : NULL;
+		const char *to = zs_path_join(s, key, name, e);
+		const char *at = from ? zs_path_join(s, from, name, e) : NULL;
 		const char *rel = to ? consolidated_inside(dir, to) : NULL;
 		struct zs_doc *d;
 
@@ -264,7 +264,7 @@ static json_t *empty_all(uint32_t format)
 static int consolidated_holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
 			       bool *ret_made, struct zs_doc **ret_doc, struct err *e)
 {
-	const char *key = zs_join(s, dir, s->format == 3 ? "zarr.json" : ".zmetadata", e);
+	const char *key = zs_path_join(s, dir, s->format == 3 ? "zarr.json" : ".zmetadata", e);
 	struct zs_doc *d;
 	json_t *v;
 	int rc = key ? zs_doc_get(s, key, key, false, &d, e) : -ENOMEM;

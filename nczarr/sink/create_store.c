@@ -84,8 +84,8 @@ static bool found_one(void *arg, const char *name, bool is_dir, const struct sto
 	return false;
 }
 
-static int create_store_create_far(const char *path, const struct zarr_sink_options *opts,
-				   struct err *e)
+static int create_store_create_remote(const char *path, const struct zarr_sink_options *opts,
+				      struct err *e)
 {
 	const struct new_root r = {.dir = -1, .store = opts->store};
 	bool any = false;
@@ -123,7 +123,7 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	if (!copy)
 		return err_nomem(e);
 	if (opts->store)
-		return create_store_create_far(path, opts, e);
+		return create_store_create_remote(path, opts, e);
 	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
 		copy[n - 1] = '\0';
 	slash = strrchr(copy, '/');

@@ -138,7 +138,7 @@ static int zarr_sink_documents_fetch(struct zarr_sink *s, const char *key, struc
 	int rc;
 
 	*ret_version = 0;
-	if (s->txn.far)
+	if (s->txn.remote)
 		return zs_remote_get(st, key, out, ret_version, e);
 	rc = store_stat(st, key, &is, e);
 	return rc ? rc : store_get(st, key, out, e);
@@ -229,12 +229,12 @@ int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool arr
 			   : attrs        ? ".zattrs"
 			   : array        ? ".zarray"
 					  : ".zgroup";
-	const char *to = zs_join(s, key, name, e), *at = NULL;
+	const char *to = zs_path_join(s, key, name, e), *at = NULL;
 
 	if (!to)
 		return -ENOMEM;
 	if (from) {
-		at = zs_join(s, from, name, e);
+		at = zs_path_join(s, from, name, e);
 		if (!at)
 			return -ENOMEM;
 	}

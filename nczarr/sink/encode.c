@@ -238,9 +238,9 @@ static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_
 	return rc;
 }
 
-/* fixed_texts - NCZarr's strings: of as many bytes each as the dtype says. */
-static int fixed_texts(const struct encode_item *items, uint64_t n, uint32_t size,
-		       struct buf *out, struct err *e)
+/* fixed_strings - NCZarr's strings: of as many bytes each as the dtype says. */
+static int fixed_strings(const struct encode_item *items, uint64_t n, uint32_t size,
+			 struct buf *out, struct err *e)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		uint8_t *to;
@@ -273,7 +273,7 @@ static int encode_vlen(struct zarr_sink *s, const struct ds_array *a, const stru
 	buf_init(&frame, PTRDIFF_MAX);
 	rc = items_of(s, za, p, len, n, &list, &items, e);
 	if (rc == 0 && m->vlen == ZR_VLEN_FIXED) {
-		rc = fixed_texts(items, n, m->dtype.stored, &frame, e);
+		rc = fixed_strings(items, n, m->dtype.stored, &frame, e);
 	} else if (rc == 0) {
 		for (uint64_t i = 0; i < n; i++)
 			codec_vlen_put(items[i].p, items[i].len, &body);

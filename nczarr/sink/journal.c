@@ -85,7 +85,7 @@ int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e)
 {
 	auto_fd int fd = -1;
 
-	if (t->far)
+	if (t->remote)
 		return 0; /* the service will tell */
 	fd = open_beneath(t->root, dir, O_RDONLY | O_DIRECTORY);
 	if (fd == -ENOENT)
@@ -118,7 +118,7 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 	if (rc == 0)
 		rc = folder(dir, "txn", &t->txn, e);
 	if (rc == 0 && store)
-		rc = zs_remote_new(store, &t->far, e);
+		rc = zs_remote_new(store, &t->remote, e);
 	if (rc)
 		return rc;
 	buf_init(&t->out, 4 * PIECE);
@@ -141,8 +141,8 @@ void zs_txn_close(struct zs_txn *t)
 			begun = false; /* the next one does it */
 	}
 	shut(&t->root);
-	zs_remote_free(t->far);
-	t->far = NULL;
+	zs_remote_free(t->remote);
+	t->remote = NULL;
 }
 
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
@@ -196,13 +196,13 @@ static int begin_manifest(struct zs_txn *t, struct err *e)
 {
 	struct stat st = {.st_ino = 0};
 
-	if (!t->far && fstat(t->root, &st) < 0)
+	if (!t->remote && fstat(t->root, &st) < 0)
 		return err_sys(e, errno, "the store");
 	t->manifest = openat(t->dir, FRESH, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 			     0666);
 	if (t->manifest < 0)
 		return err_sys(e, errno, "'%s' in the state directory", FRESH);
-	buf_puts(&t->out, t->far ? ZS_REMOTE : ZS_LOCAL);
+	buf_puts(&t->out, t->remote ? ZS_REMOTE : ZS_LOCAL);
 	zarr_sink_journal_put_le(&t->out, st.st_ino, 8);
 	return 0;
 }
@@ -226,7 +226,7 @@ int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 {
 	if (!store_key_ok(key))
 		return err_set(e, -EOPNOTSUPP, "'%.*s' cannot be a key of a store", LONG, key);
-	if (t->far)
+	if (t->remote)
 		return zs_remote_step(t, op, n, key, e);
 	t->n_ops++;
 	return zs_txn_note(t, op, n, key, e);
@@ -279,7 +279,7 @@ static int finish_manifest(struct zs_txn *t, struct err *e)
 int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,
 		  struct err *e)
 {
-	int rc = t->far ? zs_remote_ready(t, e) : 0;
+	int rc = t->remote ? zs_remote_ready(t, e) : 0;
 
 	if (rc == 0)
 		rc = zarr_sink_journal_settle(t, e);
@@ -294,6 +294,6 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	rc = io_sync(t->dir, true, e);
 	if (rc)
 		return rc;
-	return t->far ? zs_remote_recover(zs_remote_store(t->far), t->dir, e)
-		      : zs_txn_recover(t->root, t->dir, e);
+	return t->remote ? zs_remote_recover(zs_remote_store(t->remote), t->dir, e)
+			 : zs_txn_recover(t->root, t->dir, e);
 }

@@ -43,7 +43,7 @@ struct moved {
 	size_t away;     /* the step */
 };
 
-struct zs_far {
+struct zs_remote {
 	struct store *store; /* borrowed */
 	struct arena arena;
 	struct gathered *steps;
@@ -66,9 +66,9 @@ struct zs_far {
 	size_t n_copies;
 };
 
-int zs_remote_new(struct store *store, struct zs_far **ret, struct err *e)
+int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e)
 {
-	struct zs_far *f = alloc_array(1, sizeof(*f));
+	struct zs_remote *f = alloc_array(1, sizeof(*f));
 
 	if (!f)
 		return err_nomem(e);
@@ -86,7 +86,7 @@ int zs_remote_new(struct store *store, struct zs_far **ret, struct err *e)
 	return 0;
 }
 
-void zs_remote_free(struct zs_far *f)
+void zs_remote_free(struct zs_remote *f)
 {
 	if (!f)
 		return;
@@ -104,7 +104,7 @@ void zs_remote_free(struct zs_far *f)
 	free(f);
 }
 
-struct store *zs_remote_store(struct zs_far *f)
+struct store *zs_remote_store(struct zs_remote *f)
 {
 	return f->store;
 }
@@ -178,7 +178,7 @@ static int journal_remote_enter(json_t *set, const char *key, struct err *e)
 }
 
 /* homes_of - the directories above a document. */
-static int homes_of(struct zs_far *f, const char *key, struct err *e)
+static int homes_of(struct zs_remote *f, const char *key, struct err *e)
 {
 	char dir[STORE_KEY_MAX + 1];
 	int rc = 0;
@@ -193,7 +193,7 @@ static int homes_of(struct zs_far *f, const char *key, struct err *e)
 
 int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
-	struct zs_far *f = t->far;
+	struct zs_remote *f = t->remote;
 	const char *copy = arena_strdup(&f->arena, key);
 	int rc = 0;
 
@@ -214,7 +214,7 @@ int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 
 int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version, struct err *e)
 {
-	struct zs_far *f = t->far;
+	struct zs_remote *f = t->remote;
 	const char *copy;
 
 	if (!f || json_object_get(f->known, key))
@@ -230,8 +230,8 @@ int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version, struct
 void zs_journal_accept_content(struct zs_txn *t, const char *key, const uint8_t *p, size_t n,
 			       bool again)
 {
-	const json_t *i = json_object_get(t->far->known, key);
-	struct expected *x = i ? &t->far->seen[json_integer_value(i)] : NULL;
+	const json_t *i = json_object_get(t->remote->known, key);
+	struct expected *x = i ? &t->remote->seen[json_integer_value(i)] : NULL;
 
 	if (!x)
 		return;
@@ -245,8 +245,8 @@ void zs_journal_is_own_write(struct zs_txn *t,
 					  size_t n),
 			     void *arg)
 {
-	t->far->ours = ours;
-	t->far->ours_arg = arg;
+	t->remote->ours = ours;
+	t->remote->ours_arg = arg;
 }
 
 int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
@@ -301,8 +301,8 @@ static bool journal_remote_add_name(void *arg, const char *name, bool is_dir,
 }
 
 /* journal_remote_gather - all objects below a key. */
-static int journal_remote_gather(struct zs_far *f, const char *dir, size_t away, unsigned depth,
-				 struct err *e)
+static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t away,
+				 unsigned depth, struct err *e)
 {
 	struct buf names;
 	int rc;
@@ -342,7 +342,7 @@ static int journal_remote_gather(struct zs_far *f, const char *dir, size_t away,
 }
 
 /* journal_remote_into - the directory that one which goes becomes; NULL: it is gone. */
-static const char *journal_remote_into(const struct zs_far *f, uint64_t n)
+static const char *journal_remote_into(const struct zs_remote *f, uint64_t n)
 {
 	for (size_t i = 0; i < f->n_steps; i++)
 		if (f->steps[i].op == ZS_INTO && f->steps[i].n == n)
@@ -351,7 +351,7 @@ static const char *journal_remote_into(const struct zs_far *f, uint64_t n)
 }
 
 /* to_copy - an object gets another key: the file that it goes by way of. */
-static int to_copy(struct zs_far *f, const struct moved *m, const char *to, struct err *e)
+static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, struct err *e)
 {
 	const char *rest = m->key + strlen(f->steps[m->away].key);
 	char key[STORE_KEY_MAX + 1];
@@ -380,7 +380,7 @@ static int to_copy(struct zs_far *f, const struct moved *m, const char *to, stru
 /* journal_remote_fetch - one of the copies. */
 static int journal_remote_fetch(void *arg, size_t i, struct err *e)
 {
-	struct zs_far *f = arg;
+	struct zs_remote *f = arg;
 	auto_free uint8_t *room = malloc(PIECE);
 	struct store_stat st;
 	auto_fd int fd = -1;
@@ -410,7 +410,7 @@ static int journal_remote_fetch(void *arg, size_t i, struct err *e)
 }
 
 /* journal_remote_expand - what whole directories mean, object by object. */
-static int journal_remote_expand(struct zs_far *f, struct err *e)
+static int journal_remote_expand(struct zs_remote *f, struct err *e)
 {
 	const char *to = NULL;
 	int rc = 0;
@@ -435,7 +435,7 @@ static int journal_remote_expand(struct zs_far *f, struct err *e)
 
 /* ---- the manifest ---- */
 
-static int journal_remote_note(struct zs_far *f, enum zs_op op, uint64_t n, const char *key,
+static int journal_remote_note(struct zs_remote *f, enum zs_op op, uint64_t n, const char *key,
 			       struct err *e)
 {
 	f->txn->n_ops++;
@@ -445,7 +445,7 @@ static int journal_remote_note(struct zs_far *f, enum zs_op op, uint64_t n, cons
 /* journal_remote_drop - an object of a directory that goes. Where another array comes to its place
  * the document goes first of all, and what is not put again: nobody is to read old chunks by a new
  * document. */
-static int journal_remote_drop(struct zs_far *f, const struct moved *m, struct err *e)
+static int journal_remote_drop(struct zs_remote *f, const struct moved *m, struct err *e)
 {
 	bool again = json_object_get(f->homes, f->steps[m->away].key) != NULL;
 	bool put = json_object_get(f->puts, m->key) != NULL;
@@ -458,7 +458,7 @@ static int journal_remote_drop(struct zs_far *f, const struct moved *m, struct e
 }
 
 /* journal_remote_replaced - whether a document is in a directory that goes before. */
-static bool journal_remote_replaced(const struct zs_far *f, const char *key)
+static bool journal_remote_replaced(const struct zs_remote *f, const char *key)
 {
 	for (size_t i = 0; i < f->n_aways; i++)
 		if (journal_remote_below(f->steps[f->aways[i]].key, key))
@@ -467,7 +467,7 @@ static bool journal_remote_replaced(const struct zs_far *f, const char *key)
 }
 
 /* journal_remote_condition - what a document has to be when it is written over. */
-static int journal_remote_condition(struct zs_far *f, const char *key, struct err *e)
+static int journal_remote_condition(struct zs_remote *f, const char *key, struct err *e)
 {
 	const json_t *i = json_object_get(f->known, key);
 
@@ -477,7 +477,7 @@ static int journal_remote_condition(struct zs_far *f, const char *key, struct er
 				   i ? f->seen[json_integer_value(i)].version : 0, key, e);
 }
 
-static int write_steps(struct zs_far *f, struct err *e)
+static int write_steps(struct zs_remote *f, struct err *e)
 {
 	int rc = 0;
 
@@ -498,7 +498,7 @@ static int write_steps(struct zs_far *f, struct err *e)
 
 /* journal_remote_is_ours - whether a document has the bytes that it is to have, or had from us
  * before. */
-static bool journal_remote_is_ours(struct zs_far *f, const struct expected *x,
+static bool journal_remote_is_ours(struct zs_remote *f, const struct expected *x,
 				   const struct store_stat *st)
 {
 	const uint8_t *p;
@@ -522,7 +522,7 @@ static bool journal_remote_is_ours(struct zs_far *f, const struct expected *x,
 /* is_expected - of one document, what the service has now. */
 static int is_expected(void *arg, size_t i, struct err *e)
 {
-	struct zs_far *f = arg;
+	struct zs_remote *f = arg;
 	struct expected *x = &f->seen[i];
 	struct store_stat st = {.version = 0};
 	int rc = store_fresh(f->store, x->key, &st, e);
@@ -554,7 +554,7 @@ static int conditions(const struct zs_txn *t, struct err *e)
 
 int zs_remote_ready(struct zs_txn *t, struct err *e)
 {
-	struct zs_far *f = t->far;
+	struct zs_remote *f = t->remote;
 	int rc;
 
 	f->txn = t;

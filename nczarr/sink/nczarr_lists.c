@@ -332,7 +332,7 @@ int zs_group_hints(struct zarr_sink *s, uint32_t was, uint32_t now, struct err *
 		return 0;
 	key = zs_group_key(s, now, e);
 	if (key)
-		key = zs_join(s, key, s->format == 3 ? "zarr.json" : ".zgroup", e);
+		key = zs_path_join(s, key, s->format == 3 ? "zarr.json" : ".zgroup", e);
 	if (!key)
 		return -EIO;
 	rc = zs_doc_get(s, key, s->groups[now].is_new ? NULL : key, false, &d, e);

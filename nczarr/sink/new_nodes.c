@@ -50,7 +50,7 @@ const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, st
 			      name);
 		return NULL;
 	}
-	key = zs_join(s, dir, as, e);
+	key = zs_path_join(s, dir, as, e);
 	if (key && grow_array(&s->fresh, &s->c_fresh, s->n_fresh + 1, sizeof(*s->fresh)) < 0) {
 		(void)err_nomem(e);
 		return NULL;
@@ -84,7 +84,7 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 static int new_nodes_emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint32_t ord,
 			  struct err *e)
 {
-	const char *at = zs_join(s, key, zr_doc_file(doc), e);
+	const char *at = zs_path_join(s, key, zr_doc_file(doc), e);
 	struct buf b;
 	json_t *v;
 	int rc;

@@ -134,7 +134,7 @@ static int from_old(struct shard *x, const uint64_t *coords, uint64_t *ret_len, 
 	if (rc || spot.where != ZR_PART)
 		return rc;
 	*ret_len = spot.len;
-	zr_spot_release(&spot);
+	chunk_location_release(&spot);
 	buf_clear(&x->s->stored);
 	to = buf_grow(&x->s->stored, (size_t)spot.len);
 	if (!to && spot.len > 0)

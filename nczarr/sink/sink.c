@@ -18,7 +18,7 @@
 
 /* ---- names ---- */
 
-const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e)
+const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e)
 {
 	size_t nd = strlen(dir), nn = strlen(name);
 	char *key;
@@ -347,8 +347,8 @@ static int zarr_sink_sink_watch(struct zarr_sink *s, const char *key, struct err
 
 int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 {
-	const char *doc = s->txn.far ? s->format == 3 ? "zarr.json" : ".zarray" : NULL;
-	const char *at = doc ? zs_join(s, key, doc, e) : NULL;
+	const char *doc = s->txn.remote ? s->format == 3 ? "zarr.json" : ".zarray" : NULL;
+	const char *at = doc ? zs_path_join(s, key, doc, e) : NULL;
 
 	if (!doc)
 		return 0;
@@ -358,7 +358,7 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 /* watch_all - the document of all. */
 static int watch_all(struct zarr_sink *s, struct err *e)
 {
-	return s->txn.far
+	return s->txn.remote
 		       ? zarr_sink_sink_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e)
 		       : 0;
 }

@@ -27,7 +27,7 @@ enum zs_op {
 	ZS_END = 'E',
 };
 
-struct zs_far;
+struct zs_remote;
 
 struct zs_txn {
 	int dir;            /* the state directory, borrowed */
@@ -39,7 +39,7 @@ struct zs_txn {
 	struct buf out;     /* of the manifest, not written yet */
 	uint64_t out_at;
 	uint32_t sum;
-	struct zs_far *far; /* of a remote store; NULL: root is the store */
+	struct zs_remote *remote; /* of a remote store; NULL: root is the store */
 };
 
 /* zs_txn_open - root is taken on success only; or, root -1, store is what is written to, borrowed.
@@ -104,8 +104,8 @@ int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *re
 
 /* ---- remote stores (journal_remote.c, replay_remote.c) ---- */
 
-int zs_remote_new(struct store *store, struct zs_far **ret, struct err *e) NZ_MUST_USE;
-void zs_remote_free(struct zs_far *f);
+int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e) NZ_MUST_USE;
+void zs_remote_free(struct zs_remote *f);
 /* zs_remote_step - as zs_txn_step. */
 int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 		   struct err *e) NZ_MUST_USE;
@@ -127,7 +127,7 @@ void zs_journal_is_own_write(struct zs_txn *t,
 int zs_remote_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
 /* zs_remote_recover - as zs_txn_recover. */
 int zs_remote_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
-struct store *zs_remote_store(struct zs_far *f);
+struct store *zs_remote_store(struct zs_remote *f);
 /* zs_remote_get - a document: its bytes, and the version that they are. -ENOENT. */
 int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
 		  struct err *e) NZ_MUST_USE;
@@ -232,8 +232,8 @@ static inline struct zarr_sink *zs_of(struct sink *s)
 	return CONTAINER_OF(s, struct zarr_sink, base);
 }
 
-/* zs_join - "dir/name" in the arena; NULL with e set. */
-const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e);
+/* zs_path_join - "dir/name" in the arena; NULL with e set. */
+const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e);
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);

@@ -199,7 +199,7 @@ static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at,
 		return err_set(e, -ERANGE, "a text of %zu bytes", t->len);
 	at->type = (struct dtype){.kind = DT_STRING, .size = t->len ? (uint32_t)t->len : 1};
 	at->n = 1;
-	at->texts = text;
+	at->strings = text;
 	return zarr_attributes_one_text(a, t, text, e);
 }
 
@@ -220,27 +220,28 @@ static int as_json(struct arena *a, const json_t *v, struct ds_attr *at, struct 
 
 static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
-	struct ds_text *texts, t;
+	struct ds_text *strings, t;
 	int rc = zarr_attributes_extent(a, v, at, e);
 
 	if (rc < 0)
 		return rc;
-	texts = arena_alloc(a, (size_t)at->n, sizeof(*texts));
-	if (!texts)
+	strings = arena_alloc(a, (size_t)at->n, sizeof(*strings));
+	if (!strings)
 		return zr_full(a, e);
 	at->type = (struct dtype){.kind = DT_VSTRING};
-	at->texts = texts;
+	at->strings = strings;
 	for (uint64_t i = 0; i < at->n && rc == 0; i++) {
 		struct buf b;
 
 		if (json_text_of(zarr_attributes_element(v, i), &t)) {
-			rc = zarr_attributes_one_text(a, &t, &texts[i], e);
+			rc = zarr_attributes_one_text(a, &t, &strings[i], e);
 			continue;
 		}
 		buf_init(&b, a->max);
 		json_write_text(zarr_attributes_element(v, i), &b);
 		t = (struct ds_text){.s = (const char *)b.data, .len = b.len};
-		rc = buf_ok(&b) ? zarr_attributes_one_text(a, &t, &texts[i], e) : zr_full(a, e);
+		rc = buf_ok(&b) ? zarr_attributes_one_text(a, &t, &strings[i], e)
+				: zr_full(a, e);
 		buf_release(&b);
 	}
 	return rc;
@@ -261,7 +262,7 @@ int zr_attr_text(struct arena *a, const char *name, const char *text, struct ds_
 /* ---- inference ---- */
 
 struct zarr_attributes_kinds {
-	bool bools, ints, reals, words, texts, others;
+	bool bools, ints, reals, words, strings, others;
 };
 
 /* note_kind - words: texts that strict JSON has for what is not finite. */
@@ -278,7 +279,7 @@ static void note_kind(const json_t *v, struct zarr_attributes_kinds *k)
 		k->reals |= !json_number_is_int(v);
 		break;
 	case JSON_IS_TEXT:
-		*(zarr_attributes_real_of(v, &d) == 0 ? &k->words : &k->texts) = true;
+		*(zarr_attributes_real_of(v, &d) == 0 ? &k->words : &k->strings) = true;
 		break;
 	case JSON_IS_NULL:
 	case JSON_IS_LIST:
@@ -325,10 +326,10 @@ static int zarr_attributes_infer(struct arena *a, const json_t *v, struct ds_att
 		return as_char(a, &t, at, e);
 	for (size_t i = 0; i < n; i++)
 		note_kind(zarr_attributes_element(v, i), &k);
-	k.texts = k.texts || (k.words && !k.reals);
-	if (k.others || k.bools + k.texts + (k.ints || k.reals) > 1)
+	k.strings = k.strings || (k.words && !k.reals);
+	if (k.others || k.bools + k.strings + (k.ints || k.reals) > 1)
 		return as_json(a, v, at, e);
-	if (k.texts)
+	if (k.strings)
 		return as_strings(a, v, at, e);
 	if (k.bools)
 		return zarr_attributes_numbers(a, &byte, v, at, e);

@@ -112,10 +112,10 @@ static int build_array_attributes(struct zr_build *b, struct zr_barray *w, struc
 	const struct zr_dtype *t = &w->meta->dtype;
 	const struct {
 		const char *name, *text;
-	} texts[] = {{"units", t->units},
-		     {"calendar", t->units && t->is_date ? "proleptic_gregorian" : NULL},
-		     {"numpy_dtype", t->numpy},
-		     {"_Encoding", t->conv == ZR_UTF32 ? "utf-8" : NULL}}; /* xarray's word */
+	} strings[] = {{"units", t->units},
+		       {"calendar", t->units && t->is_date ? "proleptic_gregorian" : NULL},
+		       {"numpy_dtype", t->numpy},
+		       {"_Encoding", t->conv == ZR_UTF32 ? "utf-8" : NULL}}; /* xarray's word */
 	struct ds_attr *v;
 	uint32_t n;
 	int rc = zr_attrs_make(b, w->item, &w->a.type, EXTRA_ATTRS, &v, &n, e);
@@ -124,10 +124,10 @@ static int build_array_attributes(struct zr_build *b, struct zr_barray *w, struc
 		rc = fill_attr(b, &w->a, &v[n], e);
 		n += rc == 0;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(texts) && rc == 0; i++) {
-		if (!texts[i].text || ds_attr_find(v, n, texts[i].name))
+	for (size_t i = 0; i < ARRAY_LEN(strings) && rc == 0; i++) {
+		if (!strings[i].text || ds_attr_find(v, n, strings[i].name))
 			continue;
-		rc = zr_attr_text(b->arena, texts[i].name, texts[i].text, &v[n], e);
+		rc = zr_attr_text(b->arena, strings[i].name, strings[i].text, &v[n], e);
 		n += rc == 0;
 	}
 	w->a.attrs = v;

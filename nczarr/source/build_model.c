@@ -343,8 +343,8 @@ static int move_notes(struct zr_build *b, struct err *e)
 	for (size_t i = 0; i < t->n_notes; i++)
 		notes[i] = arena_strdup(b->arena, t->notes[i]);
 	ds->n_notes = (uint32_t)t->n_notes;
-	if (t->notes_lost) {
-		(void)snprintf(more, sizeof(more), "and %zu more", t->notes_lost);
+	if (t->notes_dropped) {
+		(void)snprintf(more, sizeof(more), "and %zu more", t->notes_dropped);
 		notes[ds->n_notes++] = arena_strdup(b->arena, more);
 	}
 	for (size_t i = 0; i < ds->n_notes; i++)

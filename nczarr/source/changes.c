@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define ASKED_MAX 2048  /* questions of one poll */
-#define FAR_ROOTS 2     /* of the root's documents, far away */
+#define REMOTE_ROOTS 2  /* of the root's documents, far away */
 #define LISTING_ASKS 64 /* a listing counts as this many */
 #define TICK_NS ((int64_t)20 * 1000 * 1000)
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
@@ -129,12 +129,12 @@ void zr_hold(struct source *src, bool on)
 static int changes_same(struct zr_source *s, const char *key, uint64_t version, struct err *e)
 {
 	struct store_stat st = {.version = 0};
-	int rc = s->base.far ? store_fresh(s->store, key, &st, e)
-			     : store_stat(s->store, key, &st, e);
+	int rc = s->base.remote ? store_fresh(s->store, key, &st, e)
+				: store_stat(s->store, key, &st, e);
 
 	if (rc && rc != -ENOENT && rc != -EACCES)
 		return rc;
-	if (rc == -EACCES && s->base.far)
+	if (rc == -EACCES && s->base.remote)
 		return rc; /* an answer about us, not about it */
 	if (rc == -EACCES || (rc == 0 ? st.version : 0) != version)
 		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG,
@@ -202,7 +202,7 @@ int zr_absent(struct zr_source *s, struct err *e)
 
 	if (quiet(s))
 		return 0;
-	if (!s->base.far)
+	if (!s->base.remote)
 		return in_place(s, e);
 	if (atomic_load(&s->data->watch.confirmed) >= atomic_load(&s->store->absences))
 		return 0;
@@ -263,15 +263,15 @@ static int changes_check_dir(struct zr_source *s, size_t i, const struct zr_dir 
 	return rc;
 }
 
-/* poll_far - every question is a request: what the root says is looked at each time, of all other
- * documents one, in turn. */
-static int poll_far(struct zr_source *s, struct err *e)
+/* poll_remote - every question is a request: what the root says is looked at each time, of all
+ * other documents one, in turn. */
+static int poll_remote(struct zr_source *s, struct err *e)
 {
 	struct zr_watch *w = &s->data->watch;
 	size_t roots = 0, first = s->n_seen, at;
 	int rc = store_check(s->store, e);
 
-	for (size_t i = 0; !rc && i < s->n_seen && roots < FAR_ROOTS; i++) {
+	for (size_t i = 0; !rc && i < s->n_seen && roots < REMOTE_ROOTS; i++) {
 		if (s->seen[i].version == 0 || strchr(s->seen[i].key, '/'))
 			continue;
 		roots++;
@@ -299,8 +299,8 @@ int zr_poll(struct source *src, struct err *e)
 
 	if (quiet(s))
 		return 0;
-	if (src->far)
-		return poll_far(s, e);
+	if (src->remote)
+		return poll_remote(s, e);
 	rc = store_check(s->store, e);
 	if (!rc)
 		rc = check_recent(s, e);

@@ -88,7 +88,7 @@ static bool chunk_list_emit(void *arg, const char *name, bool is_dir,
 	if (!chunk_list_linear_of(l, name, &linear))
 		return true;
 	if (is_leaf(l)) {
-		size = is_dir || (st && st->odd) ? ZR_ODD : st ? st->size : 0;
+		size = is_dir || (st && st->odd) ? ZR_UNREADABLE : st ? st->size : 0;
 		l->rc = zr_table_add(l->table, linear, size, l->e);
 		l->at.count++;
 		return l->rc == 0;
@@ -135,7 +135,7 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 
 	if (rc)
 		return rc;
-	if (l->is->far) /* listing it tells as much, and it is not watched */
+	if (l->is->remote) /* listing it tells as much, and it is not watched */
 		st = (struct store_stat){.is_dir = true};
 	else
 		rc = store_stat(s->store, l->key, &st, e);
@@ -181,7 +181,8 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 		return rc;
 	if (rc == 0) {
 		d.version = st.version;
-		rc = zr_table_add(l->table, object, st.odd || st.is_dir ? ZR_ODD : st.size, e);
+		rc = zr_table_add(l->table, object,
+				  st.odd || st.is_dir ? ZR_UNREADABLE : st.size, e);
 		if (rc)
 			return rc;
 	}
@@ -203,7 +204,7 @@ static bool chunk_list_emit_deep(void *arg, const char *name, bool is_dir,
 	if (!zr_coords_parse(p->meta, name, p->grid, coords))
 		return true;
 	l->rc = zr_table_add(l->table, zr_ravel(p->meta->rank, p->grid, coords),
-			     st->odd ? ZR_ODD : st->size, l->e);
+			     st->odd ? ZR_UNREADABLE : st->size, l->e);
 	return l->rc == 0;
 }
 
@@ -230,21 +231,21 @@ int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *
 			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
 	int rc = -EOPNOTSUPP;
 
-	if (p->far && zr_is_nested(p->meta) && p->meta->rank > 1)
+	if (p->remote && zr_is_nested(p->meta) && p->meta->rank > 1)
 		rc = list_deep(s, &l, e);
 	if (rc != -EOPNOTSUPP)
 		goto end;
 	rc = 0;
-	if ((p->n_objects <= FEW && !p->far) || p->meta->rank == 0)
+	if ((p->n_objects <= FEW && !p->remote) || p->meta->rank == 0)
 		for (uint64_t i = 0; !rc && i < p->n_objects; i++)
 			rc = ask_one(s, &l, i, e);
 	else
 		rc = list_tree(s, &l, e);
 end:
 	zr_table_end(t);
-	if (!rc && !p->far)
+	if (!rc && !p->remote)
 		rc = zr_absent(s, e);
-	if (!rc && !p->far)
+	if (!rc && !p->remote)
 		rc = zr_watch_add(&s->data->watch, l.dirs, l.n_dirs, e);
 	free(l.dirs);
 	return rc;
@@ -300,7 +301,7 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 #define SMALL_FORM ((uint64_t)64 << 10) /* bytes that nobody saves by a list */
 #define NONE32 UINT32_MAX
 #define ODD32 (UINT32_MAX - 1)
-#define NONE64 (UINT64_MAX - 1) /* ZR_ODD is the one above */
+#define NONE64 (UINT64_MAX - 1) /* ZR_UNREADABLE is the one above */
 
 void zr_table_init(struct zr_table *t, uint64_t total, bool sized, uint64_t max_bytes)
 {
@@ -349,7 +350,7 @@ static int chunk_list_widen(struct zr_table *t, struct err *e)
 	for (uint64_t i = 0; i < t->total; i++) {
 		uint32_t v = t->small[i];
 
-		t->large[i] = v == NONE32 ? NONE64 : v == ODD32 ? ZR_ODD : v;
+		t->large[i] = v == NONE32 ? NONE64 : v == ODD32 ? ZR_UNREADABLE : v;
 	}
 	free(t->small);
 	t->small = NULL;
@@ -362,16 +363,16 @@ static int put_full(struct zr_table *t, uint64_t linear, uint64_t size, struct e
 		t->bits[linear / 64] |= (uint64_t)1 << linear % 64;
 		return 0;
 	}
-	if (t->small && size >= ODD32 && size != ZR_ODD) {
+	if (t->small && size >= ODD32 && size != ZR_UNREADABLE) {
 		int rc = chunk_list_widen(t, e);
 
 		if (rc)
 			return rc;
 	}
 	if (t->small)
-		t->small[linear] = size == ZR_ODD ? ODD32 : (uint32_t)size;
+		t->small[linear] = size == ZR_UNREADABLE ? ODD32 : (uint32_t)size;
 	else
-		t->large[linear] = size == NONE64 ? ZR_ODD : size;
+		t->large[linear] = size == NONE64 ? ZR_UNREADABLE : size;
 	return 0;
 }
 
@@ -506,7 +507,7 @@ bool zr_table_get(const struct zr_table *t, uint64_t linear, uint64_t *ret_size)
 
 		if (v == NONE32)
 			return false;
-		size = v == ODD32 ? ZR_ODD : v;
+		size = v == ODD32 ? ZR_UNREADABLE : v;
 	} else if (t->large) {
 		size = t->large[linear];
 		if (size == NONE64)

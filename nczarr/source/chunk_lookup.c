@@ -36,9 +36,9 @@ int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 		zr_data_free(d);
 		return err_nomem(e);
 	}
-	if (s->base.far) {
-		cache_of_far(d->indexes);
-		cache_of_far(d->wholes);
+	if (s->base.remote) {
+		cache_of_remote(d->indexes);
+		cache_of_remote(d->wholes);
 	}
 	*ret = d;
 	return 0;
@@ -49,7 +49,7 @@ static void place_free(struct zr_place *p)
 	if (!p)
 		return;
 	zr_table_release(&p->table);
-	zr_remote_free(p->far);
+	zr_remote_free(p->remote);
 	free(p->why);
 	free(p);
 }
@@ -163,8 +163,8 @@ static int chunk_lookup_fill_place(struct zr_source *s, uint32_t array, struct z
 	for (uint32_t d = 0; p->direct && d < a->rank; d++)
 		p->direct = a->grid[d] == p->grid[d];
 	zr_table_init(&p->table, p->n_objects, sized, s->opts.max_index_bytes);
-	if (s->base.far)
-		return zr_remote_new(&p->far, e);
+	if (s->base.remote)
+		return zr_remote_new(&p->remote, e);
 	return zr_list_objects(s, array, p, &p->table, e);
 }
 
@@ -272,18 +272,18 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 		}
 		ret->object = zr_ravel(p->meta->rank, p->grid, coords);
 	}
-	if (p->far)
+	if (p->remote)
 		rc = zr_remote_find(s, array, p, at, ret, &there, e);
 	else
 		there = zr_table_get(&p->table, ret->object, &ret->size);
 	if (rc || !there)
 		return rc;
 	ret->where = ZR_OBJECT;
-	if (!p->meta->shard || ret->size == ZR_ODD)
+	if (!p->meta->shard || ret->size == ZR_UNREADABLE)
 		return 0;
 	rc = zr_shard_find(s, array, p, at, ret, e);
 	if (rc)
-		zr_spot_release(ret);
+		chunk_location_release(ret);
 	return rc;
 }
 
@@ -320,11 +320,11 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 	if (x.where == ZR_NOWHERE)
 		ret->where = CHUNK_ABSENT;
 	else if (src->ds.arrays[array].access == DS_STORED && x.where != ZR_MEMORY &&
-		 x.size != ZR_ODD)
+		 x.size != ZR_UNREADABLE)
 		*ret = (struct chunk_ref){.where = CHUNK_RANGE,
 					  .off = x.off,
 					  .len = x.where == ZR_PART ? x.len : x.size};
-	zr_spot_release(&x);
+	chunk_location_release(&x);
 	return 0;
 }
 
@@ -408,14 +408,14 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 		ds_chunk_coords(a, from, at);
 		if (!chunk_lookup_skip(a, p, t, at, &object))
 			break;
-		if (p->far)
+		if (p->remote)
 			zr_remote_want_indexes(s, array, p, t, object);
 		from = ds_chunk_linear(a, at);
 		rc = zr_find(s, array, p, from, &x, e);
 		if (err_is_transient(rc) || rc == -ESTALE)
 			return rc;
 		if (!rc)
-			zr_spot_release(&x);
+			chunk_location_release(&x);
 		/* a shard whose index is damaged has chunks that cannot be read, not none */
 		if (rc || x.where != ZR_NOWHERE) {
 			*ret = from;
@@ -442,7 +442,7 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 		return 0;
 	}
 	t = &p->table;
-	rc = p->far ? zr_remote_table(s, array, p, &t, e) : 0;
+	rc = p->remote ? zr_remote_table(s, array, p, &t, e) : 0;
 	if (rc)
 		return rc;
 	if (!p->direct)
@@ -473,7 +473,7 @@ int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 	rc = zr_find(s, array, p, linear, &x, e);
 	if (rc)
 		return rc;
-	zr_spot_release(&x);
+	chunk_location_release(&x);
 	if (x.where != ZR_OBJECT && x.where != ZR_PART)
 		return err_set(e, -EOPNOTSUPP, "the chunk is not stored as it is shown");
 	rc = zr_object_name(p, x.object, key, e);

@@ -17,7 +17,7 @@
 
 static struct buf *bufs_of(struct zr_scratch *m, size_t i)
 {
-	struct buf *all[] = {&m->stored, &m->elems, &m->moved, &m->texts};
+	struct buf *all[] = {&m->stored, &m->elems, &m->moved, &m->strings};
 
 	return i < ARRAY_LEN(all) ? all[i] : NULL;
 }
@@ -96,7 +96,7 @@ static int chunk_read_gone(struct zr_source *s, const struct zr_place *p,
 	if (rc == -ENOENT)
 		return err_set(e, -ESTALE, "'%.*s' was removed after the source was opened",
 			       LONG, key);
-	if (rc == 0 && (p->table.sized || p->far) && x->size != ZR_ODD && !st.odd &&
+	if (rc == 0 && (p->table.sized || p->remote) && x->size != ZR_UNREADABLE && !st.odd &&
 	    st.size != x->size)
 		return err_set(e, -ESTALE,
 			       "'%.*s' was changed: it has %" PRIu64
@@ -124,7 +124,7 @@ static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
 {
 	int rc = 0;
 
-	if (!p->far)
+	if (!p->remote)
 		rc = chunk_read_gone(s, p, x, key, e);
 	else if (code == -ENOENT) /* asking again may take as long as the failure did */
 		rc = err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
@@ -164,20 +164,21 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 	return 0;
 }
 
-/* far_get - the same of one far away, whose size was told with the answer that it is there. */
-static int far_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
-		   struct err *e)
+/* chunk_read_remote - the same of one far away, whose size was told with the answer that it is
+ * there. */
+static int chunk_read_remote(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			     const struct chunk_location *x, uint64_t limit,
+			     struct zr_scratch *m, struct err *e)
 {
 	char key[ZR_OBJECT_KEY];
 	uint8_t *to;
 	int rc = 0;
 
-	if (x->size == ZR_ODD || x->size > limit)
+	if (x->size == ZR_UNREADABLE || x->size > limit)
 		rc = zr_object_name(p, x->object, key, e);
 	if (rc)
 		return rc;
-	if (x->size == ZR_ODD)
+	if (x->size == ZR_UNREADABLE)
 		return err_set(e, -EIO, "'%.*s' is there and cannot be read", LONG, key);
 	if (x->size > limit)
 		return err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
@@ -232,8 +233,8 @@ int chunk_location_bytes(struct zr_source *s, uint32_t array, const struct zr_pl
 	int rc;
 
 	if (x->where == ZR_OBJECT) {
-		rc = p->far ? far_get(s, array, p, x, limit, m, e)
-			    : chunk_read_object_get(s, array, p, x, limit, m, e);
+		rc = p->remote ? chunk_read_remote(s, array, p, x, limit, m, e)
+			       : chunk_read_object_get(s, array, p, x, limit, m, e);
 		*ret = m->stored.data;
 		*ret_len = m->stored.len;
 		return rc;
@@ -274,8 +275,8 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 	rc = zr_find(s, array, p, linear, &x, e);
 	if (rc)
 		return rc;
-	zr_spot_release(&x);
-	if ((x.where != ZR_OBJECT && x.where != ZR_PART) || x.size == ZR_ODD ||
+	chunk_location_release(&x);
+	if ((x.where != ZR_OBJECT && x.where != ZR_PART) || x.size == ZR_UNREADABLE ||
 	    x.off != ref->off || (x.where == ZR_PART ? x.len : x.size) != ref->len)
 		return err_set(e, -ESTALE, "the chunk is not where it was");
 	rc = zr_object_read(s, array, p, &x, ref->off + off, out, len, &version, e);
@@ -357,6 +358,6 @@ int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 	rc = m ? chunk_read_read_found(s, array, p, &x, m, out, len, e) : err_nomem(e);
 	if (m)
 		zr_scratch_give(s->data, m);
-	zr_spot_release(&x);
+	chunk_location_release(&x);
 	return rc;
 }

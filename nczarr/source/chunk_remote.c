@@ -11,7 +11,7 @@
 
 #define WANT_MAX 128              /* ranges of one call */
 #define TAIL ((uint64_t)16 << 10) /* so much of a shard at least comes with its index */
-#define INDEXES_AHEAD 32          /* shards whose indexes are asked for early */
+#define INDEXES_PREFETCH 32       /* shards whose indexes are asked for early */
 
 int zr_remote_new(struct zr_remote **ret, struct err *e)
 {
@@ -43,7 +43,7 @@ void zr_remote_free(struct zr_remote *f)
 
 static const struct zr_table *chunk_remote_table_of(const struct zr_place *p)
 {
-	return atomic_load_explicit(&p->far->table, memory_order_acquire);
+	return atomic_load_explicit(&p->remote->table, memory_order_acquire);
 }
 
 static int chunk_remote_list(struct zr_source *s, uint32_t array, const struct zr_place *p,
@@ -59,7 +59,7 @@ static int chunk_remote_list(struct zr_source *s, uint32_t array, const struct z
 	if (rc)
 		table_free(t);
 	else
-		atomic_store_explicit(&p->far->table, t, memory_order_release);
+		atomic_store_explicit(&p->remote->table, t, memory_order_release);
 	return rc;
 }
 
@@ -69,10 +69,10 @@ int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *
 	int rc = 0;
 
 	if (!chunk_remote_table_of(p)) {
-		(void)pthread_mutex_lock(&p->far->lock);
+		(void)pthread_mutex_lock(&p->remote->lock);
 		if (!chunk_remote_table_of(p))
 			rc = chunk_remote_list(s, array, p, e);
-		(void)pthread_mutex_unlock(&p->far->lock);
+		(void)pthread_mutex_unlock(&p->remote->lock);
 	}
 	if (rc == 0)
 		*ret = chunk_remote_table_of(p);
@@ -175,7 +175,7 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 	struct zr_source *s = zr_of(src);
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
-	const struct zr_table *t = p && p->far ? chunk_remote_table_of(p) : NULL;
+	const struct zr_table *t = p && p->remote ? chunk_remote_table_of(p) : NULL;
 	struct chunk_remote_wants *w = p ? alloc_array(1, sizeof(*w)) : NULL;
 	uint64_t last = UINT64_MAX;
 
@@ -218,7 +218,7 @@ void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr
 		return;
 	w->s = s;
 	w->p = p;
-	for (size_t i = 0; i < INDEXES_AHEAD && zr_table_next(t, object, &object); i++) {
+	for (size_t i = 0; i < INDEXES_PREFETCH && zr_table_next(t, object, &object); i++) {
 		struct zr_at at;
 
 		zr_unravel(p->meta->rank, p->grid, object, coords);
@@ -291,7 +291,7 @@ int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p
 		rc = -EIO; /* not known to be absent, and not to be read */
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
-	x->size = st.odd || st.is_dir ? ZR_ODD : st.size;
+	x->size = st.odd || st.is_dir ? ZR_UNREADABLE : st.size;
 	*ret_there = true;
 	return 0;
 }

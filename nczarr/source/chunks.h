@@ -54,7 +54,7 @@ uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords);
 
 /* ---- which objects there are (chunk_list.c) ---- */
 
-#define ZR_ODD UINT64_MAX  /* as a size: it is there, and reading it is an error */
+#define ZR_UNREADABLE UINT64_MAX /* as a size: it is there, and reading it is an error */
 
 struct zr_entry {
 	uint64_t linear, size;
@@ -153,7 +153,7 @@ struct zr_place {
 	uint64_t n_elems;          /* of a stored innermost chunk */
 	uint64_t stored_bytes;     /* that many elements; 0 with frames */
 	struct zr_table table;     /* empty with far */
-	struct zr_remote *far;     /* owned; NULL: table has all */
+	struct zr_remote *remote;  /* owned; NULL: table has all */
 	uint64_t *grid;            /* rank entries: objects */
 	uint64_t *per;             /* rank entries: the model's chunks in one object */
 	uint64_t mem[];
@@ -200,7 +200,7 @@ struct zr_scratch {
 	struct buf stored;    /* bytes as stored */
 	struct buf elems;     /* decoded ones */
 	struct buf moved;     /* in the model's order; zr_vlen's elements */
-	struct buf texts;     /* zr_vlen: out of a JSON list */
+	struct buf strings;   /* zr_vlen: out of a JSON list */
 };
 
 struct zr_versions; /* changes.c */
@@ -236,7 +236,7 @@ void zr_scratch_free(struct zr_scratch *m);
 struct chunk_location {
 	enum { ZR_NOWHERE, ZR_OBJECT, ZR_PART, ZR_MEMORY } where;
 	uint64_t object;           /* its number */
-	uint64_t size;             /* of the object; 0 where sizes are not known. ZR_ODD */
+	uint64_t size; /* of the object; 0 where sizes are not known. ZR_UNREADABLE */
 	uint64_t off, len;         /* ZR_PART: in the object; ZR_MEMORY: in the decoded shard */
 	uint64_t version;          /* ZR_PART: of the object that says so */
 	const uint8_t *mem;        /* ZR_MEMORY: the decoded shard */
@@ -246,7 +246,7 @@ struct chunk_location {
 /* zr_find - where a chunk is. Release it. linear: of the model. (chunk_lookup.c) */
 int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint64_t linear,
 	    struct chunk_location *ret, struct err *e) NZ_MUST_USE;
-static inline void zr_spot_release(struct chunk_location *x)
+static inline void chunk_location_release(struct chunk_location *x)
 {
 	if (x->held)
 		cache_put(x->held);

@@ -350,9 +350,9 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 static int body_of(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
 		   size_t len, struct zr_scratch *m, struct elements_item *ret, struct err *e)
 {
-	m->texts.max = (size_t)ZR_FRAME_MAX;
+	m->strings.max = (size_t)ZR_FRAME_MAX;
 	return codec_vlen_decode(framing(p->meta->vlen), base_size(a), in, len, p->n_elems,
-				 &m->texts, &ret->p, &ret->len, e);
+				 &m->strings, &ret->p, &ret->len, e);
 }
 
 /* put_decoded - the model's elements out of a decoded chunk. */
@@ -444,6 +444,6 @@ int zr_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	rc = m ? elements_read_found(s, array, p, &x, m, out, e) : err_nomem(e);
 	if (m)
 		zr_scratch_give(s->data, m);
-	zr_spot_release(&x);
+	chunk_location_release(&x);
 	return rc;
 }

@@ -32,7 +32,7 @@ int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, 
 	va_list ap;
 
 	if (t->n_notes >= ZR_NOTES_MAX) {
-		t->notes_lost++;
+		t->notes_dropped++;
 		return 0;
 	}
 	va_start(ap, fmt);
@@ -190,7 +190,7 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 		rc = err_nomem(&why);
 	} else if (rc == 0) {
 		rc = gather_parse(l, &b, ret, &why);
-		if (rc == -EBADMSG && l->s->store->far && is_web_page(&b))
+		if (rc == -EBADMSG && l->s->store->remote && is_web_page(&b))
 			(void)err_set(&why, rc,
 				      "it is a web page or XML, not JSON: does the server answer "
 				      "like this whatever it is asked for?");
@@ -407,7 +407,7 @@ static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
 	int rc;
 
 	*ret = 0;
-	if (l->s->store->far)
+	if (l->s->store->remote)
 		return 0;
 	rc = store_stat(l->s->store, "", &st, &why);
 	if (rc < 0 && rc != -ENOENT)
@@ -456,13 +456,13 @@ static int gather_load_all(struct zr_load *l, struct err *e)
 		return rc;
 	zr_remote_want_root(s, false);
 	rc = zr_look_v3(l, &root, NULL, &hit, &why);
-	if (rc == -EACCES && s->far && !s->unlisted)
+	if (rc == -EACCES && s->remote && !s->unlisted)
 		gather_denied(l);
 	else if (rc < 0)
 		return err_set(e, rc, "%s", why.msg);
 	if (!hit)
 		return load_v2(l, &root, &why, e);
-	if (s->far && !s->unlisted && store_stat(s, ".zmetadata", &st, NULL) == -EACCES)
+	if (s->remote && !s->unlisted && store_stat(s, ".zmetadata", &st, NULL) == -EACCES)
 		gather_denied(l);
 	return zr_walk(l, e);
 }
@@ -473,7 +473,7 @@ static bool gather_nothing(const struct zr_load *l)
 {
 	const struct zr_item *root = l->n_found ? &l->found[0].item : NULL;
 
-	return l->s->store->far && !l->s->borrowed &&
+	return l->s->store->remote && !l->s->borrowed &&
 	       (!root || (l->n_found == 1 && !root->meta && !root->extra && !root->attrs));
 }
 

@@ -111,7 +111,7 @@ int zr_walk(struct zr_load *l, struct err *e) NZ_MUST_USE;
 
 /* ---- stores far away (gather_walk.c) ---- */
 
-#define ZR_FAR_DIRS 64  /* directories whose documents are asked for at a time */
+#define ZR_REMOTE_DIRS 64 /* directories whose documents are asked for at a time */
 
 /* zr_remote_want_root - ask for what a root's documents begin with; rest: those of a tree without
  * consolidated metadata. */

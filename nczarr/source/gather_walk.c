@@ -12,7 +12,7 @@
 /* see_dir - what is far away is not listed again. */
 static int see_dir(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
-	return l->s->store->far ? 0 : zr_load_see(l, d->key, d->version, e);
+	return l->s->store->remote ? 0 : zr_load_see(l, d->key, d->version, e);
 }
 
 bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version)
@@ -327,8 +327,8 @@ static int walk_levels(struct zr_load *l, struct err *e)
 		l->todo = NULL;
 		l->n_todo = l->c_todo = 0;
 		for (size_t i = 0; i < n && rc == 0; i++) {
-			if (i % ZR_FAR_DIRS == 0)
-				zr_remote_want(l, level + i, u64_min(n - i, ZR_FAR_DIRS));
+			if (i % ZR_REMOTE_DIRS == 0)
+				zr_remote_want(l, level + i, u64_min(n - i, ZR_REMOTE_DIRS));
 			rc = gather_walk_visit(l, &level[i], e);
 		}
 	}
@@ -339,7 +339,7 @@ int zr_walk(struct zr_load *l, struct err *e)
 {
 	int rc = 0;
 
-	if (l->s->store->far)
+	if (l->s->store->remote)
 		return walk_levels(l, e);
 	while (rc == 0 && l->n_todo > 0) {
 		struct zr_todo d = l->todo[--l->n_todo];
@@ -361,8 +361,8 @@ int zr_walk(struct zr_load *l, struct err *e)
 /* gather_walk_wants - what is asked for in one call. Keys are its own. */
 struct gather_walk_wants {
 	struct store *s;
-	struct store_range r[ZR_FAR_DIRS * WANTS];
-	char *keys[ZR_FAR_DIRS * WANTS];
+	struct store_range r[ZR_REMOTE_DIRS * WANTS];
+	char *keys[ZR_REMOTE_DIRS * WANTS];
 	size_t n;
 };
 
@@ -395,7 +395,7 @@ static void gather_walk_want(struct gather_walk_wants *w, const char *dir, const
 
 static struct gather_walk_wants *wants_new(struct store *s)
 {
-	struct gather_walk_wants *w = s->far ? alloc_array(1, sizeof(*w)) : NULL;
+	struct gather_walk_wants *w = s->remote ? alloc_array(1, sizeof(*w)) : NULL;
 
 	if (w)
 		w->s = s;

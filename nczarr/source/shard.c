@@ -288,7 +288,7 @@ int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_
 		}
 		cache_publish(c);
 	}
-	zr_spot_release(x); /* the shard around this one, when that was decoded too */
+	chunk_location_release(x); /* the shard around this one, when that was decoded too */
 	x->where = ZR_MEMORY;
 	x->held = c;
 	x->mem = cache_data(c, &len);

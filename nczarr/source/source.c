@@ -50,9 +50,9 @@ static bool look_into(void *arg, const char *name, bool is_dir, const struct sto
 	return !l->found;
 }
 
-/* bid_far_zip - nothing is looked for in a remote file that neither looks like an archive nor is
+/* bid_remote_zip - nothing is looked for in a remote file that neither looks like an archive nor is
  * called one: its end would cost a request. */
-static int bid_far_zip(const char *path, struct blob *file, struct err *e)
+static int bid_remote_zip(const char *path, struct blob *file, struct err *e)
 {
 	const bool named = ending_of(path) == ENDING_ZIP;
 	char head[4] = "";
@@ -76,7 +76,7 @@ static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 	int own, rc;
 
 	if (fd < 0)
-		return bid_far_zip(path, file, e);
+		return bid_remote_zip(path, file, e);
 	rc = store_zip_bid(file, e);
 	if (rc <= 0)
 		return rc;
@@ -162,7 +162,7 @@ static int zarr_source_load(struct zr_source *s, struct err *e)
 {
 	int rc;
 
-	s->base.far = s->store->far;
+	s->base.remote = s->store->remote;
 	s->base.unlisted = s->store->unlisted;
 	rc = zr_model(s, e);
 	s->opts.unlimited = NULL; /* borrowed until now */
@@ -170,9 +170,9 @@ static int zarr_source_load(struct zr_source *s, struct err *e)
 	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
 }
 
-/* open_far_zip - a remote archive; file is taken on success. */
-static int open_far_zip(const struct source_at *at, const struct source_options *opts,
-			struct source **ret, struct err *e)
+/* open_remote_zip - a remote archive; file is taken on success. */
+static int open_remote_zip(const struct source_at *at, const struct source_options *opts,
+			   struct source **ret, struct err *e)
 {
 	struct zr_source *s = new_source(opts);
 	int rc;
@@ -180,7 +180,7 @@ static int open_far_zip(const struct source_at *at, const struct source_options 
 	if (!s)
 		return err_nomem(e);
 	s->base.ds.st = at->st;
-	s->base.far = true;
+	s->base.remote = true;
 	s->path = strdup(at->path);
 	rc = s->path ? store_zip_open_blob(at->file, s->opts.max_meta_bytes, &s->store, e)
 		     : err_nomem(e);
@@ -226,7 +226,7 @@ static int zarr_source_open_source(const struct source_at *at,
 	int own, rc;
 
 	if (at->fd < 0 && at->file)
-		return open_far_zip(at, opts, ret, e);
+		return open_remote_zip(at, opts, ret, e);
 	if (at->store)
 		return zarr_source_open_tree(at, opts, ret, e);
 	s = new_source(opts);

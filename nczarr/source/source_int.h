@@ -130,7 +130,7 @@ struct zr_tree {
 	json_t **docs;              /* owned */
 	size_t n_docs, c_docs;
 	char **notes;               /* owned: what was left out so far, and why */
-	size_t n_notes, c_notes, notes_lost;
+	size_t n_notes, c_notes, notes_dropped;
 };
 
 struct zr_source;

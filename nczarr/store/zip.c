@@ -307,7 +307,7 @@ int store_zip_open_blob(struct blob *b, uint64_t max_meta, struct store **ret, s
 		return err_nomem(e);
 	z->fd = -1;
 	z->blob = b;
-	z->base.far = true;
+	z->base.remote = true;
 	z->mixed = store_mix(0, b->size);
 	return open_zip(z, max_meta, ret, e);
 }

@@ -207,8 +207,8 @@ static void metadata_nczarr_put_type(struct jw *j, const struct ds_attr *at)
 
 	if (at->n > 0 && text) {
 		for (uint64_t i = 0; i < at->n; i++)
-			if (at->texts[i].len > longest)
-				longest = at->texts[i].len;
+			if (at->strings[i].len > longest)
+				longest = at->strings[i].len;
 		(void)snprintf(tmp, sizeof(tmp), "|S%zu", longest);
 		jw_str(j, tmp);
 		return;

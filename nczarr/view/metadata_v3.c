@@ -382,7 +382,7 @@ static void put_fill_attr(struct jw *j, const struct ds_array *a, const struct d
 		return;
 	if (dt_is_char(&a->type) && at->type.kind == DT_STRING) {
 		jw_key(j, at->name);
-		jw_u64(j, at->texts[0].len ? (uint8_t)at->texts[0].s[0] : 0);
+		jw_u64(j, at->strings[0].len ? (uint8_t)at->strings[0].s[0] : 0);
 	} else if (t->type.kind == a->type.kind && zr_attr_real(at, &v) &&
 		   (t->type.kind == DT_FLOAT || (number && isfinite(v)))) {
 		jw_key(j, at->name);

@@ -172,9 +172,9 @@ static void metadata_values_put_list(struct jw *j, const struct dtype *base,
 static void put_element(struct jw *j, const struct ds_attr *at, uint64_t i, bool quote)
 {
 	if (at->type.kind == DT_VLEN)
-		metadata_values_put_list(j, at->type.base, &at->texts[i], quote);
+		metadata_values_put_list(j, at->type.base, &at->strings[i], quote);
 	else if (at->type.kind == DT_STRING || at->type.kind == DT_VSTRING)
-		jw_text(j, at->texts[i].s, at->texts[i].len);
+		jw_text(j, at->strings[i].s, at->strings[i].len);
 	else
 		zr_put_value(j, &at->type, at->data + (size_t)i * at->type.size, true, quote);
 }
@@ -199,7 +199,7 @@ void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote)
 	uint64_t i = 0;
 
 	if (at->n == 0 || (at->n == 1 && at->type.kind == DT_VLEN && at->rank <= 1 &&
-			   at->texts[0].len == 0)) {
+			   at->strings[0].len == 0)) {
 		jw_str(j, "");
 	} else if (!flat && at->rank > 1) {
 		put_nested(j, at, 0, &i, quote);

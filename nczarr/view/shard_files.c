@@ -584,8 +584,9 @@ static int tell_plan(const struct shard *x, struct buf *out)
 	return 0;
 }
 
-int zr_shards_told(struct zr_shards *s, uint32_t array, uint64_t file, const struct plan *p,
-		   enum provenance what, struct buf *out, struct err *e)
+int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
+			 const struct plan *p, enum provenance what, struct buf *out,
+			 struct err *e)
 {
 	struct shard x;
 	int rc = shard_files_known(s, array, file, e);

@@ -44,9 +44,10 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t off, size_t len,
 		   uint8_t *room, struct span *ret, struct err *e) NZ_MUST_USE;
 
-/* zr_shards_told - provenance_chunk of a shard: source, chain, plan, and pieces, of which so many
- * are given as there is room for in an extended attribute, and how many more there are. */
-int zr_shards_told(struct zr_shards *s, uint32_t array, uint64_t file, const struct plan *p,
-		   enum provenance what, struct buf *out, struct err *e) NZ_MUST_USE;
+/* zr_shards_provenance - provenance_chunk of a shard: source, chain, plan, and pieces, of which so
+ * many are given as there is room for in an extended attribute, and how many more there are. */
+int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
+			 const struct plan *p, enum provenance what, struct buf *out,
+			 struct err *e) NZ_MUST_USE;
 
 #endif

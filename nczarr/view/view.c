@@ -112,9 +112,9 @@ static int zarr_view_view_find_node(const struct zarr_view *z, uint64_t id, stru
 	return rc ? err_set(e, rc, "no file has the id %" PRIu64, id) : 0;
 }
 
-/* measure_texts - fix the width of a padded text array. An array whose texts cannot be decoded
+/* measure_strings - fix the width of a padded text array. An array whose texts cannot be decoded
  * keeps its metadata, and its chunks are errors. */
-static int measure_texts(struct zarr_view *z, uint32_t ord, struct err *e)
+static int measure_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 {
 	struct plan *plan = &z->shown.plans[ord];
 	size_t fill = zarr_view_view_array_of(z, ord)->fill_text.s
@@ -137,8 +137,8 @@ static int measure_texts(struct zarr_view *z, uint32_t ord, struct err *e)
 	return 0;
 }
 
-/* know_texts - must be called before anything that depends on plans[ord].fixed_size. */
-static int know_texts(struct zarr_view *z, uint32_t ord, struct err *e)
+/* know_strings - must be called before anything that depends on plans[ord].fixed_size. */
+static int know_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 {
 	atomic_uchar *state = &z->text_state[ord];
 	int rc = 0;
@@ -155,7 +155,7 @@ static int know_texts(struct zarr_view *z, uint32_t ord, struct err *e)
 	atomic_store(state, TEXT_BUSY);
 	(void)pthread_mutex_unlock(&z->lock);
 
-	rc = measure_texts(z, ord, e);
+	rc = measure_strings(z, ord, e);
 
 	(void)pthread_mutex_lock(&z->lock);
 	atomic_store(state, rc ? TEXT_UNKNOWN : TEXT_KNOWN);
@@ -182,10 +182,10 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	int rc = 0;
 
 	if (!zr_doc_of_group(kind))
-		rc = know_texts(z, ord, e);
+		rc = know_strings(z, ord, e);
 	for (uint32_t a = 0;
 	     zr_doc_of_all(kind) && !rc && a < zarr_view_view_model(z)->n_arrays; a++)
-		rc = know_texts(z, a, e);
+		rc = know_strings(z, a, e);
 	if (rc)
 		return rc;
 	d = alloc_array(1, sizeof(*d));
@@ -331,7 +331,7 @@ static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *re
 {
 	const struct ds_array *a = zarr_view_view_array_of(z, n->ord);
 	uint64_t size, rows;
-	int rc = know_texts(z, n->ord, e);
+	int rc = know_strings(z, n->ord, e);
 
 	if (!rc)
 		rc = file_stat(z, n, &size, e);
@@ -380,7 +380,7 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 	if (rc == -ENOENT)
 		return rc;
 	if (rc) {
-		at.unsure = true;
+		at.unknown = true;
 		at.size = n->kind == ZR_CHUNK ? zarr_view_view_array_of(z, n->ord)->chunk_bytes
 					      : 0;
 		at.size = at.size ? at.size : 1; /* an empty file would be read as such */
@@ -576,7 +576,7 @@ static int zarr_view_view_list_chunks(const struct zarr_view_view_listing *l,
 	struct err why = ERR_INIT;
 	int rc;
 
-	rc = count > 0 ? know_texts(l->z, dir->ord, e) : 0;
+	rc = count > 0 ? know_strings(l->z, dir->ord, e) : 0;
 	if (rc)
 		return rc;
 	for (; at < count; at++) {
@@ -653,7 +653,7 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 {
 	const struct ds_array *a = zarr_view_view_array_of(z, n->ord);
 	uint64_t size;
-	int rc = know_texts(z, n->ord, e);
+	int rc = know_strings(z, n->ord, e);
 
 	if (!rc && a->rank && zr_chunk_rows(z->opts.mode, a) < a->chunk[0] &&
 	    z->shown.plans[n->ord].kind != PLAN_ENCODE) {
@@ -707,13 +707,13 @@ static const struct plan *zarr_view_view_view_plan(struct view *v, uint32_t arra
 	return &zarr(v)->shown.plans[array];
 }
 
-/* node_told - of what a view says itself about where bytes come from. */
-static int node_told(struct zarr_view *z, const struct zr_node *n, enum provenance what,
-		     struct buf *out, struct err *e)
+/* node_reported - of what a view says itself about where bytes come from. */
+static int node_reported(struct zarr_view *z, const struct zr_node *n, enum provenance what,
+			 struct buf *out, struct err *e)
 {
 	struct source *s = z->base.source;
 	const struct plan *plan;
-	int rc = n->kind == ZR_ARRAY || n->kind == ZR_CHUNK ? know_texts(z, n->ord, e) : 0;
+	int rc = n->kind == ZR_ARRAY || n->kind == ZR_CHUNK ? know_strings(z, n->ord, e) : 0;
 
 	if (rc)
 		return rc;
@@ -724,7 +724,7 @@ static int node_told(struct zarr_view *z, const struct zr_node *n, enum provenan
 		return provenance_array(s, zarr_view_view_array_of(z, n->ord), plan, what, out,
 					e);
 	if (is_sharded(z, n->ord))
-		return zr_shards_told(z->shards, n->ord, n->index, plan, what, out, e);
+		return zr_shards_provenance(z->shards, n->ord, n->index, plan, what, out, e);
 	return provenance_chunk(z->io, s, plan, n->ord, n->index, what, out, e);
 }
 
@@ -736,7 +736,7 @@ static int zarr_view_view_view_xattr(struct view *v, uint64_t id, const char *na
 	int rc = zarr_view_view_find_node(z, id, &n, e);
 
 	if (!rc && provenance_of(name))
-		return node_told(z, &n, provenance_of(name), out, e);
+		return node_reported(z, &n, provenance_of(name), out, e);
 	return rc ? rc
 		  : zr_xattr(n.kind == ZR_ARRAY ? zarr_view_view_array_of(z, n.ord) : NULL,
 			     (int)z->shown.format->version, name, out, e);

@@ -115,7 +115,7 @@ int scene_open(const struct scene *s, const char *path, const char *more, struct
 	now.source = NULL;
 	now.view = NULL;
 	if (rc == 0 && !now.cfg.rw)
-		rc = fs_rw_mend(&now.setup, now.cfg.source, true, e);
+		rc = fs_rw_repair(&now.setup, now.cfg.source, true, e);
 	if (rc == 0)
 		rc = fs_open(&now.setup, &now.source, &now.view, e);
 	if (rc < 0) {

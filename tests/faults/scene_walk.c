@@ -46,7 +46,7 @@ static bool collect(void *arg, const char *name, uint64_t id, bool is_dir,
 	w.nodes[w.n++] = (struct node){.id = id, .name = w.text + w.used, .is_dir = is_dir};
 	w.used += n;
 	w.names += mix(mix(MIX_START, name, n), &is_dir, sizeof(is_dir));
-	if (attr && attr->unsure && faults_now())
+	if (attr && attr->unknown && faults_now())
 		return true;
 	if (attr && !is_dir && attr->is_dir)
 		wrong("%s: '%s' is and is not a directory", w.tag, name);
@@ -138,7 +138,7 @@ static void visit(uint64_t dir, const char *path, const struct node *x)
 	int rc = w.v->ops->lookup(w.v, dir, x->name, strlen(x->name), &a, &e);
 
 	(void)snprintf(below, sizeof(below), "%s/%s", path, x->name);
-	if (rc == 0 && a.unsure && faults_now()) {
+	if (rc == 0 && a.unknown && faults_now()) {
 		struct span s = {0};
 
 		rc = w.v->ops->read(w.v, a.id, 0, PIECE, room, &s, &e);
@@ -154,7 +154,7 @@ static void visit(uint64_t dir, const char *path, const struct node *x)
 	if (rc < 0)
 		return;
 	rc = w.v->ops->getattr(w.v, a.id, &b, &e);
-	if (rc == 0 && !b.unsure && (a.size != b.size || a.is_dir != b.is_dir))
+	if (rc == 0 && !b.unknown && (a.size != b.size || a.is_dir != b.is_dir))
 		wrong("%s: attributes are %" PRIu64 " and %" PRIu64, below, a.size, b.size);
 	answer(rc, 0, &e, "%s attributes", below);
 	ask_xattrs(below, a.id);
@@ -180,7 +180,7 @@ static void walk(uint64_t dir, const char *path)
 	for (size_t i = first; rc == 0 && i < end; i++)
 		visit(dir, path, &w.nodes[i]);
 	rc = w.v->ops->lookup(w.v, dir, "no-such-name", 12, &none, &e);
-	if (rc == 0 && none.unsure && faults_now())
+	if (rc == 0 && none.unknown && faults_now())
 		rc = -EIO;
 	answer(rc, 0, &e, "%s/no-such-name", path);
 	w.n = first;

@@ -185,7 +185,7 @@ static int parent_of(struct view *v, const char *key, uint64_t *ret, const char 
 		rc = v->ops->lookup(v, dir, key, (size_t)(end - key), &a, e);
 		if (rc < 0)
 			return rc;
-		if (a.unsure)
+		if (a.unknown)
 			return err_set(e, -EIO, "unsure");
 		dir = a.id;
 		key = end + 1;

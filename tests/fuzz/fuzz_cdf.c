@@ -39,9 +39,9 @@ static void check_attrs(const struct ds_attr *attrs, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++) {
 		require(ds_attr_find(attrs, n, attrs[i].name) == &attrs[i]);
-		for (uint64_t k = 0; attrs[i].texts && k < attrs[i].n; k++)
-			for (size_t b = 0; b < attrs[i].texts[k].len; b++)
-				sum += (uint8_t)attrs[i].texts[k].s[b];
+		for (uint64_t k = 0; attrs[i].strings && k < attrs[i].n; k++)
+			for (size_t b = 0; b < attrs[i].strings[k].len; b++)
+				sum += (uint8_t)attrs[i].strings[k].s[b];
 		for (uint64_t k = 0; attrs[i].data && k < attrs[i].n * attrs[i].type.size; k++)
 			sum += attrs[i].data[k];
 	}

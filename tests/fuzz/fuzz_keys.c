@@ -34,7 +34,7 @@ static int keys_begin(const struct cfg *c, struct store *s, int dir_fd, struct z
 
 static const struct fs_rw rw = {
 	.doc_key = zarr_doc_key,
-	.far_recover = zarr_store_recover,
+	.remote_recover = zarr_store_recover,
 	.keys_begin = keys_begin,
 	.keys_put = zarr_keys_put,
 	.keys_ours = zarr_keys_ours,

@@ -105,7 +105,7 @@ static struct store *far_store(void)
 	struct store *s = store_mem_new();
 
 	require(s != NULL);
-	s->far = true;
+	s->remote = true;
 	require(store_mem_put(s, "v/0", "old", 3) == 0 &&
 		store_mem_put(s, "g/.zgroup", "{}", 2) == 0);
 	return s;

@@ -100,14 +100,14 @@ static void change(struct slice in)
 static void seen(unsigned how)
 {
 	struct isolated_model *m = first->g.region;
-	struct isolated *g = h5_guest_kind.make();
+	struct isolated *g = h5_library_kind.make();
 	struct look sum = {0};
 	struct err e = ERR_INIT;
 	struct stat st = first->g.base.ds.st;
 	int fd = fcntl(first->g.fd, F_DUPFD_CLOEXEC, 3);
 
 	look_require(g != NULL && fd >= 0 && first->g.path);
-	g->kind = &h5_guest_kind;
+	g->kind = &h5_library_kind;
 	g->path = strdup(first->g.path);
 	g->fd = fd;
 	g->local = blob_of_fd(fd, (uint64_t)st.st_size);
@@ -118,7 +118,7 @@ static void seen(unsigned how)
 	isolated_worker_init(&g->worker, 1000);
 	g->base.ds = m->ds;
 	g->base.ds.st = st;
-	look_require(h5_guest_kind.use(g, m->own, &e) == 0);
+	look_require(h5_library_kind.use(g, m->own, &e) == 0);
 	h5_of(&g->base)->raw = first->raw;
 	h5_of(&g->base)->raw.blob = g->blob;
 	if (how % 8)
@@ -127,7 +127,7 @@ static void seen(unsigned how)
 		look_nc(&g->base, how / 8, false, &sum);
 	isolated_worker_release(&g->worker);
 	free(g->path);
-	h5_guest_kind.release(g);
+	h5_library_kind.release(g);
 	(void)close(fd); /* it was only read from */
 }
 
@@ -143,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(first->g.region, copy, first->g.region_size);
 	change(slice_of(data + 1, size - 1));
-	if (isolated_verify(&h5_guest_kind, first->g.region, first->g.region_size, UINT64_MAX,
+	if (isolated_verify(&h5_library_kind, first->g.region, first->g.region_size, UINT64_MAX,
 			    &e) < 0)
 		look_require(e.msg[0] != '\0');
 	else

@@ -252,7 +252,7 @@ static inline void look_dir(struct look_walk *w, uint64_t dir)
 	/* of a group whose members could not all be read nobody knows what it has not */
 	rc = w->v->ops->lookup(w->v, dir, nothing, sizeof(nothing) - 1, &attr, &e);
 	look_require(rc == -ENOENT ||
-		     (rc == -EIO && w->v->source && w->v->source->ds.n_lost > 0));
+		     (rc == -EIO && w->v->source && w->v->source->ds.n_unreadable > 0));
 	if (!look_full(w))
 		look_middle(w, dir);
 	w->depth--;

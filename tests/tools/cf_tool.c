@@ -88,7 +88,7 @@ static void attr_of(char *word, struct ds_attr *a, struct ds_text *text)
 	*a = (struct ds_attr){.name = word, .type = type_of(type)};
 	if (*type == 's') {
 		*text = (struct ds_text){hex, n};
-		a->texts = text;
+		a->strings = text;
 		a->n = 1;
 		return;
 	}

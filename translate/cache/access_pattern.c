@@ -116,7 +116,7 @@ static uint32_t step_locked(struct access_pattern *s, uint32_t array, uint64_t k
 			p->at = k;
 			p->step = *ret_step = step;
 			p->used = s->now;
-			return p->run > 4 ? ACCESS_PATTERN_AHEAD
+			return p->run > 4 ? ACCESS_PATTERN_PREFETCH
 					  : (uint32_t)FIRST << (p->run - 1);
 		}
 		if (p->step == 0 && (!before || p->used > before->used))

@@ -6,14 +6,14 @@
 
 #include "translate/cache/prefetch_queue.h"
 
-#define ACCESS_PATTERN_AHEAD 64 /* chunks that are wanted ahead of one reader at most */
+#define ACCESS_PATTERN_PREFETCH 64 /* chunks that are wanted ahead of one reader at most */
 
 struct access_pattern;
 
 /* access_pattern_say - what is worth asking for. */
 struct access_pattern_say {
 	bool self;      /* the chunk itself, all of it */
-	uint32_t n;     /* so many more, <= ACCESS_PATTERN_AHEAD: */
+	uint32_t n;     /* so many more, <= ACCESS_PATTERN_PREFETCH: */
 	uint64_t step;  /* the chunk + step, + 2 step, ... */
 };
 

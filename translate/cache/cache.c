@@ -45,7 +45,7 @@ struct cache_entry {
 	size_t len, cap;
 	struct cache_links unread; /* in the cache's list of that name */
 	bool counted;            /* its memory is in the cache's loading */
-	uint64_t ahead;          /* bytes counted in ahead_bytes */
+	uint64_t ahead;          /* bytes counted in prefetch_bytes */
 	uint64_t born;           /* n_gets when it was loaded ahead */
 	_Atomic uint64_t handed; /* bytes given to readers */
 	_Atomic bool ended;      /* the last byte was among them */
@@ -69,12 +69,12 @@ struct cache {
 	_Atomic uint64_t used;   /* the pool's clock then */
 	pthread_mutex_t lock;    /* of all below, and of entries but handed, ended */
 	pthread_cond_t done[CONDS];
-	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
+	uint64_t budget, bytes, prefetch_bytes, waiting, allocated, recycled;
 	uint64_t n_gets;
 	uint64_t loading;      /* memory of entries that are being loaded */
 	pthread_cond_t landed; /* loading became less */
 	uint64_t bound;        /* of loading; constant once it is used */
-	bool far;              /* constant once it is used */
+	bool remote;           /* constant once it is used */
 	struct cache_links idle, spent;
 	struct cache_links unread; /* loaded ahead and not asked for, oldest first */
 	size_t n_spent;
@@ -140,9 +140,9 @@ struct cache *cache_new(uint64_t budget)
 	return c;
 }
 
-void cache_of_far(struct cache *c)
+void cache_of_remote(struct cache *c)
 {
-	c->far = true;
+	c->remote = true;
 }
 
 void cache_bound(struct cache *c, uint64_t loading)
@@ -287,11 +287,11 @@ static void insert_locked(struct cache *c, struct cache_entry *x)
 	*b = x;
 }
 
-/* settle_ahead_locked - x was asked for, or nobody will: it no longer counts as read ahead. */
-static void settle_ahead_locked(struct cache *c, struct cache_entry *x)
+/* settle_prefetch_locked - x was asked for, or nobody will: it no longer counts as read ahead. */
+static void settle_prefetch_locked(struct cache *c, struct cache_entry *x)
 {
 	links_remove(&x->unread);
-	c->ahead_bytes -= x->ahead;
+	c->prefetch_bytes -= x->ahead;
 	x->ahead = 0;
 }
 
@@ -305,7 +305,7 @@ static void forget_locked(struct cache *c)
 
 		if (c->n_gets - x->born <= FORGOTTEN)
 			return;
-		settle_ahead_locked(c, x);
+		settle_prefetch_locked(c, x);
 	}
 }
 
@@ -320,7 +320,7 @@ static void remove_locked(struct cache *c, struct cache_entry *x)
 	x->chain = NULL;
 	c->n_entries--;
 	less_locked(c, sizeof(*x) + x->cap);
-	settle_ahead_locked(c, x);
+	settle_prefetch_locked(c, x);
 }
 
 static bool is_spent(struct cache_entry *x)
@@ -433,7 +433,7 @@ static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err 
 
 	c->waiting++;
 	while (x->state == LOADING && rc == 0) {
-		if (c->far)
+		if (c->remote)
 			rc = cancel_wait(done, &c->lock, INT64_MAX);
 		else
 			(void)pthread_cond_wait(done, &c->lock);
@@ -488,7 +488,7 @@ static int cache_do_get(struct cache *c, uint32_t array, uint64_t linear,
 		return CACHE_LOAD;
 	}
 	use_locked(c, x);
-	settle_ahead_locked(c, x);
+	settle_prefetch_locked(c, x);
 	rc = cache_wait_locked(c, x, e);
 	free(fresh);
 	if (rc < 0)
@@ -505,7 +505,7 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
 
 	do
 		rc = cache_do_get(c, array, linear, ret, e);
-	while (rc == -EINTR && c->far && !cancel_requested());
+	while (rc == -EINTR && c->remote && !cancel_requested());
 	return rc;
 }
 
@@ -520,10 +520,10 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 		return false;
 	(void)pthread_mutex_lock(&c->lock);
 	forget_locked(c);
-	mine = !ckd_add(&ahead, c->ahead_bytes, bytes) && ahead <= c->budget / 2 &&
+	mine = !ckd_add(&ahead, c->prefetch_bytes, bytes) && ahead <= c->budget / 2 &&
 	       !cache_find_locked(c, array, linear, hash);
 	if (mine) {
-		c->ahead_bytes = ahead;
+		c->prefetch_bytes = ahead;
 		x->ahead = bytes;
 		x->born = c->n_gets;
 		links_append(&c->unread, &x->unread);
@@ -737,7 +737,7 @@ void cache_stats(struct cache *c, struct cache_stats *ret)
 	*ret = (struct cache_stats){
 		.bytes = c->bytes,
 		.entries = c->n_entries,
-		.ahead_bytes = c->ahead_bytes,
+		.prefetch_bytes = c->prefetch_bytes,
 		.waiting = c->waiting,
 		.allocated = c->allocated,
 		.recycled = c->recycled,

@@ -22,7 +22,7 @@ enum { CACHE_READY = 0, CACHE_LOAD = 1 };
 struct cache_stats {
 	uint64_t bytes;        /* memory of all entries, their own structures included */
 	uint64_t entries;      /* ready or being loaded */
-	uint64_t ahead_bytes;  /* loaded by cache_start and not asked for yet */
+	uint64_t prefetch_bytes; /* loaded by cache_start and not asked for yet */
 	uint64_t waiting;      /* callers of cache_get that wait for a flight */
 	uint64_t allocated;    /* buffers that came from the allocator since the start */
 	uint64_t recycled;     /* buffers taken over from another entry since the start */
@@ -31,10 +31,10 @@ struct cache_stats {
 /* cache_new - budget in bytes. The entry that was used last is kept even when it alone is
  * larger: a reader takes a chunk in pieces. NULL when memory is short. */
 struct cache *cache_new(uint64_t budget);
-/* cache_of_far - what is kept comes from far away: who waits for a flight may give up
+/* cache_of_remote - what is kept comes from far away: who waits for a flight may give up
  * (base/os/cancel.h: -EINTR), and what became of a flight whose reader gave up is nothing for
  * others, who load it themselves. Before the first cache_get. */
-void cache_of_far(struct cache *c);
+void cache_of_remote(struct cache *c);
 /* cache_bound - entries that are being loaded take at most so many bytes, or are one: whoever wants
  * memory for another waits in cache_alloc. Only for caches whose flights need no other flight of
  * the same cache. Before the first cache_get. */

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define AHEAD_MAX 64
+#define PREFETCH_MAX 64
 /* Bytes of chunks that may be on their way at the same time, with a cache that is smaller. */
 #define LOADING_MIN ((uint64_t)64 << 20)
 /* For sizes that are remembered, four bytes a chunk: this part of the cache's budget more. */
@@ -188,7 +188,7 @@ static void hint(struct chunkio *c, uint32_t array, uint64_t linear, enum prefet
 		return;
 	for (uint32_t i = 0; i < depth; i++) {
 		/* far away finding out which one is there may cost more than asking for it */
-		if (c->source->far
+		if (c->source->remote
 			    ? ++linear >= c->source->ds.arrays[owner].n_chunks
 			    : source_next(c->source, owner, linear + 1, &linear, NULL) < 0)
 			return;
@@ -251,8 +251,8 @@ static uint32_t chunkio_depth_of(const struct chunkio *c, uint32_t array, uint32
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	enum plan_kind kind = c->plans[array].kind;
 
-	if (ahead > AHEAD_MAX)
-		ahead = AHEAD_MAX;
+	if (ahead > PREFETCH_MAX)
+		ahead = PREFETCH_MAX;
 	if (kind == PLAN_ENCODE)
 		return ahead; /* while one thread reads, others encode */
 	if (kind == PLAN_DECODE && c->arrays[array].decodable)
@@ -306,8 +306,8 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	}
 	if (rc == 0)
 		cache_join(c->cache, c->shared->pool);
-	if (rc == 0 && s->far) {
-		cache_of_far(c->cache);
+	if (rc == 0 && s->remote) {
+		cache_of_remote(c->cache);
 		c->streams = access_pattern_new(c->n_arrays);
 		rc = c->streams ? 0 : err_nomem(e);
 	}
@@ -598,8 +598,8 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 			break;
 		}
 		if (rc == 0 && at >= wanted) {
-			wanted = at + ACCESS_PATTERN_AHEAD / 2;
-			chunkio_want_run(s, array, at, ACCESS_PATTERN_AHEAD);
+			wanted = at + ACCESS_PATTERN_PREFETCH / 2;
+			chunkio_want_run(s, array, at, ACCESS_PATTERN_PREFETCH);
 		}
 		if (rc == 0)
 			rc = longest_text(s, array, at, n, &body, &max, e);

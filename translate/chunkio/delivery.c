@@ -114,8 +114,8 @@ static int delivery_pass(const struct ds_array *a, const struct plan *p, struct 
 	return 0;
 }
 
-static int delivery_texts(const struct ds_array *a, const struct plan *p, struct delivery *w,
-			  struct err *e)
+static int delivery_strings(const struct ds_array *a, const struct plan *p, struct delivery *w,
+			    struct err *e)
 {
 	uint64_t n = 0;
 	int rc;
@@ -140,7 +140,7 @@ int delivery_of_stored(const struct ds_array *a, const struct plan *p, struct de
 	if (p->kind == PLAN_PASS)
 		return delivery_pass(a, p, w, e);
 	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
-		return delivery_texts(a, p, w, e);
+		return delivery_strings(a, p, w, e);
 	w->kind = DELIVER_MAKE;
 	if (p->kind == PLAN_ENCODE) {
 		w->sized = false;

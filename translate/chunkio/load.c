@@ -272,10 +272,10 @@ static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear,
 	return 0;
 }
 
-/* load_texts - elements without a fixed size, framed or cut to one. */
-static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear,
-		      const struct delivery *w, struct chunkio_scratch *m,
-		      struct cache_entry *x, struct err *e)
+/* load_strings - elements without a fixed size, framed or cut to one. */
+static int load_strings(struct chunkio *c, uint32_t array, uint64_t linear,
+			const struct delivery *w, struct chunkio_scratch *m,
+			struct cache_entry *x, struct err *e)
 {
 	const struct plan *p = &c->plans[array];
 	struct buf *body = &m->stored;
@@ -317,7 +317,7 @@ static int load_into(struct chunkio *c, uint32_t array, uint64_t linear,
 	uint8_t *out;
 
 	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
-		return load_texts(c, array, linear, w, m, x, e);
+		return load_strings(c, array, linear, w, m, x, e);
 	if (p->kind == PLAN_ENCODE)
 		return load_encoded(c, array, linear, w, m, x, e);
 	if (p->kind == PLAN_PASS && p->chain.n > 0)

@@ -24,8 +24,8 @@ static bool measure_take(struct measure *m, uint64_t *ret)
 		*ret < m->end;
 	m->next = found ? *ret + 1 : m->end;
 	if (found && *ret >= m->wanted) {
-		m->wanted = *ret + ACCESS_PATTERN_AHEAD / 2;
-		chunkio_want_run(m->c->source, m->array, *ret, ACCESS_PATTERN_AHEAD);
+		m->wanted = *ret + ACCESS_PATTERN_PREFETCH / 2;
+		chunkio_want_run(m->c->source, m->array, *ret, ACCESS_PATTERN_PREFETCH);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	return found;

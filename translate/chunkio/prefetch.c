@@ -5,7 +5,7 @@
 void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what,
 		   bool whole)
 {
-	uint64_t list[1 + ACCESS_PATTERN_AHEAD], end;
+	uint64_t list[1 + ACCESS_PATTERN_PREFETCH], end;
 	struct access_pattern_say say;
 	enum plan_kind kind;
 	size_t n = 0;
@@ -28,14 +28,14 @@ void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum pref
 
 void chunkio_want_run(struct source *s, uint32_t array, uint64_t from, uint64_t n)
 {
-	uint64_t list[ACCESS_PATTERN_AHEAD], end = s->ds.arrays[array].n_chunks;
+	uint64_t list[ACCESS_PATTERN_PREFETCH], end = s->ds.arrays[array].n_chunks;
 	size_t k;
 
-	if (!s->far || from >= end)
+	if (!s->remote || from >= end)
 		return;
 	end = from + u64_min(n, end - from);
 	while (from < end) {
-		for (k = 0; k < ACCESS_PATTERN_AHEAD && from < end; k++)
+		for (k = 0; k < ACCESS_PATTERN_PREFETCH && from < end; k++)
 			list[k] = from++;
 		source_want(s, array, list, k);
 	}

@@ -113,9 +113,9 @@ static void resign(const struct ds_attr *attrs, uint32_t n, struct dtype *t)
 	const struct ds_attr *a = ds_attr_find(attrs, n, "_Unsigned");
 	const struct ds_text *text;
 
-	if (!a || !is_integer(t) || !a->texts || a->n != 1)
+	if (!a || !is_integer(t) || !a->strings || a->n != 1)
 		return;
-	text = &a->texts[0];
+	text = &a->strings[0];
 	if (t->kind == DT_INT && text->len == 4 && memcmp(text->s, "true", 4) == 0)
 		t->kind = DT_UINT;
 	else if (t->kind == DT_UINT && text->len == 5 && memcmp(text->s, "false", 5) == 0)

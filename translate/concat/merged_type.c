@@ -106,14 +106,14 @@ static bool merged_type_attr_same(const struct concat_form *a, const struct conc
 
 	if (!x || !y)
 		return x == y;
-	if (x->n != y->n || !x->texts != !y->texts)
+	if (x->n != y->n || !x->strings != !y->strings)
 		return false;
-	for (uint64_t i = 0; x->texts && i < x->n; i++)
-		if (x->texts[i].len != y->texts[i].len ||
-		    memcmp(x->texts[i].s, y->texts[i].s, x->texts[i].len) != 0)
+	for (uint64_t i = 0; x->strings && i < x->n; i++)
+		if (x->strings[i].len != y->strings[i].len ||
+		    memcmp(x->strings[i].s, y->strings[i].s, x->strings[i].len) != 0)
 			return false;
-	return x->texts || (same_kind(&x->type, &y->type) &&
-			    memcmp(x->data, y->data, (size_t)x->n * x->type.size) == 0);
+	return x->strings || (same_kind(&x->type, &y->type) &&
+			      memcmp(x->data, y->data, (size_t)x->n * x->type.size) == 0);
 }
 
 /* next_word - of names in a row; *len 0: there is none. */
@@ -157,15 +157,15 @@ static bool enum_same(const struct concat_form *a, const struct concat_form *b)
 	if (!x || !y || !p || !q)
 		return true;
 	if (x->n != y->n || !same_kind(&x->type, &y->type) || !x->data || !y->data ||
-	    !p->texts || !q->texts || p->n != 1 || q->n != 1)
+	    !p->strings || !q->strings || p->n != 1 || q->n != 1)
 		return false;
-	s = p->texts->s;
-	end = s + p->texts->len;
+	s = p->strings->s;
+	end = s + p->strings->len;
 	for (uint64_t i = 0; i < x->n; i++) {
 		size_t n;
 
 		s = next_word(s, end, &n);
-		if (!flag_known(y, q->texts, x->data + i * x->type.size, s, n))
+		if (!flag_known(y, q->strings, x->data + i * x->type.size, s, n))
 			return false;
 		s += n;
 	}

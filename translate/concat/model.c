@@ -538,7 +538,7 @@ int concat_copy_model(struct concat *j, struct err *e)
 	ds->n_notes = from->n_notes;
 	ds->notes = from->notes;
 	ds->lost = from->lost; /* groups keep their ordinals */
-	ds->n_lost = from->n_lost;
+	ds->n_unreadable = from->n_unreadable;
 	(void)snprintf(format, sizeof(format), "%zu joined, the first %s", j->n_members,
 		       from->format);
 	ds->format = arena_strdup(&ds->arena, format);
@@ -578,7 +578,7 @@ static int text_attr(struct arena *arena, const char *name, const char *text,
 	*ret = (struct ds_attr){.name = name,
 				.type = {.kind = DT_STRING, .size = (uint32_t)t->len},
 				.n = 1,
-				.texts = t};
+				.strings = t};
 	return 0;
 }
 

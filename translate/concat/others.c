@@ -66,7 +66,7 @@ static void others_walk(const struct ds_array *a, uint64_t linear, void *arg,
 struct summing {
 	const uint8_t *fixed;        /* elements of `size` bytes, in host order; or */
 	size_t size;
-	const struct ds_text *texts; /* those without */
+	const struct ds_text *strings; /* those without */
 	uint64_t sum;
 };
 
@@ -74,9 +74,9 @@ static void others_add(void *arg, uint64_t in_chunk, uint64_t in_array)
 {
 	struct summing *s = arg;
 
-	if (s->texts)
-		s->sum +=
-			others_element(in_array, s->texts[in_chunk].s, s->texts[in_chunk].len);
+	if (s->strings)
+		s->sum += others_element(in_array, s->strings[in_chunk].s,
+					 s->strings[in_chunk].len);
 	else
 		s->sum += others_element(in_array, s->fixed + in_chunk * s->size, s->size);
 }
@@ -124,7 +124,7 @@ static int sum_fixed(struct source *s, struct chunkio *io, uint32_t array, uint6
 	return rc;
 }
 
-static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err *e)
+static int sum_strings(struct source *s, uint32_t array, uint64_t *ret, struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	struct summing sum = {.sum = 0};
@@ -134,16 +134,16 @@ static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err
 
 	buf_init(&body, FRAME_BYTES_MAX);
 	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
-		auto_free struct ds_text *texts = alloc_array((size_t)n, sizeof(*texts));
+		auto_free struct ds_text *strings = alloc_array((size_t)n, sizeof(*strings));
 
 		buf_clear(&body);
-		rc = texts ? source_read_vlen(s, array, k, &body, e) : err_nomem(e);
+		rc = strings ? source_read_vlen(s, array, k, &body, e) : err_nomem(e);
 		if (rc == 0)
 			rc = frame_vlen_check(body.data, body.len, n, NULL, e);
 		if (rc < 0)
 			break;
-		concat_vlen_parse(&body, texts, n);
-		sum.texts = texts;
+		concat_vlen_parse(&body, strings, n);
+		sum.strings = strings;
 		others_walk(a, k, &sum, others_add);
 	}
 	buf_release(&body);
@@ -155,9 +155,9 @@ static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err
 static uint64_t mix_attr(uint64_t h, const struct ds_attr *a)
 {
 	h = others_mix(h, a->name, strlen(a->name) + 1);
-	for (uint64_t i = 0; a->texts && i < a->n; i++)
-		h = others_mix(others_mix(h, a->texts[i].s, a->texts[i].len), "", 1);
-	if (a->texts || !a->data)
+	for (uint64_t i = 0; a->strings && i < a->n; i++)
+		h = others_mix(others_mix(h, a->strings[i].s, a->strings[i].len), "", 1);
+	if (a->strings || !a->data)
 		return h;
 	h = others_mix(h, &a->type.kind, sizeof(a->type.kind));
 	for (uint64_t i = 0; i < a->n; i++) {
@@ -202,7 +202,7 @@ static int others_of_array(struct source *s, struct chunkio *io, uint32_t array,
 
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
-	rc = dt_is_vlen(&a->type) ? sum_texts(s, array, &sum, e)
+	rc = dt_is_vlen(&a->type) ? sum_strings(s, array, &sum, e)
 				  : sum_fixed(s, io, array, &sum, e);
 	buf_init(&path, (size_t)1 << 20);
 	ds_array_path(&s->ds, array, &path);

@@ -107,10 +107,10 @@ static void put_attr(struct buf *b, const struct ds_attr *a)
 	buf_putc(b, (char)a->type.kind);
 	buf_put_le32(b, a->type.size);
 	signature_put_u64(b, a->n);
-	if (a->texts) {
+	if (a->strings) {
 		buf_putc(b, 1);
 		for (uint64_t i = 0; i < a->n; i++)
-			put_blob(b, a->texts[i].s, a->texts[i].len);
+			put_blob(b, a->strings[i].s, a->strings[i].len);
 	} else {
 		buf_putc(b, 0);
 		put_blob(b, a->data, (size_t)a->n * a->type.size);
@@ -131,8 +131,8 @@ static bool signature_names(const struct ds_array *a, const char *attr, const ch
 {
 	const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, attr);
 
-	return t && t->texts && t->n == 1 && t->texts[0].len == strlen(name) &&
-	       memcmp(t->texts[0].s, name, t->texts[0].len) == 0;
+	return t && t->strings && t->n == 1 && t->strings[0].len == strlen(name) &&
+	       memcmp(t->strings[0].s, name, t->strings[0].len) == 0;
 }
 
 uint32_t concat_bounded_by(const struct dataset *ds, uint32_t array)
@@ -298,23 +298,23 @@ static void get_type(struct slice *s, struct dtype *ret, bool with_order)
 			      .size = ok ? size : 1};
 }
 
-static int get_texts(struct arena *arena, struct slice *s, struct ds_attr *a)
+static int get_strings(struct arena *arena, struct slice *s, struct ds_attr *a)
 {
-	struct ds_text *texts;
+	struct ds_text *strings;
 
 	if (a->n > s->len / 8) { /* each has a length of 8 bytes */
 		s->bad = true;
 		return 0;
 	}
-	texts = arena_alloc(arena, (size_t)a->n, sizeof(*texts));
-	if (!texts)
+	strings = arena_alloc(arena, (size_t)a->n, sizeof(*strings));
+	if (!strings)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < a->n; i++) {
 		struct slice t = get_blob(s);
 
-		texts[i] = (struct ds_text){.s = (const char *)t.p, .len = t.len};
+		strings[i] = (struct ds_text){.s = (const char *)t.p, .len = t.len};
 	}
-	a->texts = texts;
+	a->strings = strings;
 	return 0;
 }
 
@@ -329,7 +329,7 @@ static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
 	a->n = rd_le64(s);
 	a->rank = a->n == 1 ? 0 : 1;
 	if (rd_u8(s) == 1)
-		return get_texts(arena, s, a);
+		return get_strings(arena, s, a);
 	data = get_blob(s);
 	if (ckd_mul(&bytes, a->n, (uint64_t)a->type.size) || bytes != data.len)
 		s->bad = true;
@@ -344,9 +344,9 @@ static int signature_text_of(struct arena *arena, const struct concat_form *f, c
 	const struct ds_attr *a = ds_attr_find(f->attrs, f->n_attrs, name);
 
 	*ret = NULL;
-	if (!a || !a->texts || a->n != 1)
+	if (!a || !a->strings || a->n != 1)
 		return 0;
-	*ret = arena_copy(arena, a->texts[0].s ? a->texts[0].s : "", a->texts[0].len);
+	*ret = arena_copy(arena, a->strings[0].s ? a->strings[0].s : "", a->strings[0].len);
 	return *ret ? 0 : -ENOMEM;
 }
 

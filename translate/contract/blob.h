@@ -18,7 +18,7 @@ struct blob_ops {
 	void (*close)(struct blob *b);
 	int (*read)(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e);
 	void (*want)(struct blob *b, const struct blob_part *parts, size_t n);
-	int (*check)(struct blob *b, bool far, struct err *e);
+	int (*check)(struct blob *b, bool remote, struct err *e);
 	void (*forget)(struct blob *b);
 };
 
@@ -67,9 +67,9 @@ static inline void blob_forget(struct blob *b)
 
 /* blob_check - 0 while the file is the one that was opened, as far as that is known; far: ask, if
  * that was not done lately. -ESTALE. For blobs of a descriptor the owner of it looks: 0. */
-static inline int blob_check(struct blob *b, bool far, struct err *e)
+static inline int blob_check(struct blob *b, bool remote, struct err *e)
 {
-	return b->ops && b->ops->check ? b->ops->check(b, far, e) : 0;
+	return b->ops && b->ops->check ? b->ops->check(b, remote, e) : 0;
 }
 
 struct store;

@@ -70,12 +70,12 @@ static void blob_ask(struct blob *blob, const struct blob_part *parts, size_t n)
 	}
 }
 
-static int blob_store_blob_same(struct blob *blob, bool far, struct err *e)
+static int blob_store_blob_same(struct blob *blob, bool remote, struct err *e)
 {
 	const struct store_blob *b = blob_store_of(blob);
 	struct store_stat st;
-	int rc = far ? store_fresh(b->store, b->key, &st, e)
-		     : store_stat(b->store, b->key, &st, e);
+	int rc = remote ? store_fresh(b->store, b->key, &st, e)
+			: store_stat(b->store, b->key, &st, e);
 
 	if (rc == -ENOENT || (rc == 0 && st.version != b->version))
 		return blob_store_changed(b, e);

@@ -275,7 +275,7 @@ int source_open(const struct source_ops *const *formats, size_t n, const char *p
 
 bool source_forget(struct source *s, uint32_t array, uint64_t linear)
 {
-	if (!s->far || !s->ops->forget)
+	if (!s->remote || !s->ops->forget)
 		return false;
 	s->ops->forget(s, array, linear);
 	return true;
@@ -283,7 +283,7 @@ bool source_forget(struct source *s, uint32_t array, uint64_t linear)
 
 void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n)
 {
-	if (s->far && s->ops->want && array < s->ds.n_arrays)
+	if (s->remote && s->ops->want && array < s->ds.n_arrays)
 		s->ops->want(s, array, linear, n);
 }
 

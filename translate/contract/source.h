@@ -116,7 +116,7 @@ struct source_ops {
 struct source {
 	const struct source_ops *ops;
 	struct dataset ds;   /* frozen when open returns */
-	bool far;            /* bytes come over a slow line: who reads in order says early what it
+	bool remote; /* bytes come over a slow line: who reads in order says early what it
 	                      * will want (source_want) */
 	char *shown;         /* what was opened, as source_at.path has it; owned; NULL: it was not
 	                      * opened by source_open_at */

@@ -165,7 +165,7 @@ int store_check(struct store *s, struct err *e)
 
 void store_want(struct store *s, const struct store_range *r, size_t n)
 {
-	if (!s->far || !s->ops->want)
+	if (!s->remote || !s->ops->want)
 		return;
 	for (size_t i = 0; i < n; i++)
 		if (!store_key_ok(r[i].key))
@@ -202,7 +202,7 @@ int store_where(struct store *s, const char *key, struct store_place *ret, struc
 
 void store_forget(struct store *s, const char *key)
 {
-	if (s->far && s->ops->forget && store_key_ok(key))
+	if (s->remote && s->ops->forget && store_key_ok(key))
 		s->ops->forget(s, key);
 }
 

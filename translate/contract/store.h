@@ -85,7 +85,7 @@ struct store_ops {
 /* store - embedded first in every implementation. */
 struct store {
 	const struct store_ops *ops;
-	bool far;       /* a look at anything costs a request over a slow line: who will want
+	bool remote;    /* a look at anything costs a request over a slow line: who will want
 	                 * several things says so first (store_want) */
 	bool unlisted;  /* store_list is -EOPNOTSUPP: what there is has to be asked for by name */
 	_Atomic uint64_t absences; /* far: how often the service answered that an object is not

@@ -24,7 +24,7 @@ struct view_attr {
 	bool nameless;    /* it is open, and no name leads to it any more: its link count is 0 */
 	bool is_dir;
 	bool is_link;     /* a symbolic link: readlink; size is that of its text */
-	bool fleeting;    /* the view itself cannot say when this changes: the kernel may remember
+	bool volatile_attrs; /* the view itself cannot say when this changes: the kernel may remember
 	                   * it for a second */
 	bool fixed;       /* fleeting in name only: this id always has the same bytes, so that
 	                   * the kernel may keep what it cached of them. Holds for all ids of
@@ -38,7 +38,7 @@ struct view_attr {
 	uid_t uid;
 	gid_t gid;
 	struct timespec mtime, ctime;
-	bool unsure;      /* it could not be found out whether this file exists, or its size: it is
+	bool unknown; /* it could not be found out whether this file exists, or its size: it is
 	                   * shown, reading it says why. Not to be remembered */
 };
 

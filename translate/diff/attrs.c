@@ -89,7 +89,7 @@ bool diff_values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b,
 
 /* ---- attributes ---- */
 
-static bool texts_same(const struct ds_text *a, const struct ds_text *b, uint64_t n)
+static bool strings_same(const struct ds_text *a, const struct ds_text *b, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
 		if (a[i].len != b[i].len ||
@@ -105,15 +105,15 @@ static bool diff_attrs_attr_same(const struct ds_attr *a, const struct ds_attr *
 
 	if (t.kind == DT_STRING && t.size != 1 && b->type.size != 1)
 		t.size = b->type.size;
-	if (!diff_types_same(&t, &b->type) || a->n != b->n || !a->texts != !b->texts ||
+	if (!diff_types_same(&t, &b->type) || a->n != b->n || !a->strings != !b->strings ||
 	    !a->data != !b->data)
 		return false;
 	if ((a->rank > 1 || b->rank > 1) &&
 	    (a->rank != b->rank || memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) != 0))
 		return false;
-	return a->texts  ? texts_same(a->texts, b->texts, a->n)
-	       : a->data ? values_same(&a->type, a->data, b->data, a->n, true)
-			 : true;
+	return a->strings ? strings_same(a->strings, b->strings, a->n)
+	       : a->data  ? values_same(&a->type, a->data, b->data, a->n, true)
+			  : true;
 }
 
 static int diff_attrs_by_name(const void *a, const void *b)

@@ -35,7 +35,7 @@ struct regrid {
 	uint32_t n_kept;
 	uint64_t clock;
 	uint8_t *out;          /* n_elems elements */
-	struct ds_text *texts; /* the same without a fixed size */
+	struct ds_text *strings; /* the same without a fixed size */
 	uint64_t *touched;
 	size_t n_touched, cap;
 };
@@ -238,7 +238,7 @@ static void regrid_fill(struct regrid *r)
 
 	if (r->vlen) {
 		for (uint64_t i = 0; i < r->n_elems; i++)
-			r->texts[i] = a->fill_text;
+			r->strings[i] = a->fill_text;
 		return;
 	}
 	for (uint64_t i = 0; i < r->n_elems; i++)
@@ -266,7 +266,7 @@ static void copy_run(struct regrid *r, const struct regrid_part *x, uint64_t fro
 		return;
 	}
 	for (uint64_t i = 0; i < n; i++)
-		r->texts[to + i] = (struct ds_text){
+		r->strings[to + i] = (struct ds_text){
 			(const char *)x->data.data + x->starts[from + i], x->lens[from + i]};
 }
 
@@ -297,14 +297,14 @@ static int regrid_body(struct regrid *r, struct buf *out, struct err *e)
 
 	buf_clear(out);
 	for (uint64_t i = 0; i < r->n_elems; i++)
-		bytes += 4 + r->texts[i].len;
+		bytes += 4 + r->strings[i].len;
 	if (bytes > TEXT_BYTES)
 		return err_set(e, -ERANGE, "%" PRIu64 " bytes of texts in one chunk", bytes);
 	out->max = (size_t)bytes;
 	for (uint64_t i = 0; i < r->n_elems; i++) {
-		buf_put_le32(out, (uint32_t)r->texts[i].len);
-		if (r->texts[i].len > 0)
-			buf_put(out, r->texts[i].s, r->texts[i].len);
+		buf_put_le32(out, (uint32_t)r->strings[i].len);
+		if (r->strings[i].len > 0)
+			buf_put(out, r->strings[i].s, r->strings[i].len);
 	}
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
@@ -450,7 +450,7 @@ static int regrid_init(struct regrid *r, struct err *e)
 		    ckd_mul(&r->n_chunks, r->n_chunks, r->grid[i]))
 			return err_set(e, -ERANGE, "'%s': chunks are too large", a->name);
 	}
-	if (ckd_mul(&bytes, r->n_elems, r->vlen ? sizeof(*r->texts) : a->type.size) ||
+	if (ckd_mul(&bytes, r->n_elems, r->vlen ? sizeof(*r->strings) : a->type.size) ||
 	    bytes > TARGET_MAX)
 		return err_set(e, -ERANGE, "'%s': a chunk of %" PRIu64 " elements", a->name,
 			       r->n_elems);
@@ -460,10 +460,10 @@ static int regrid_init(struct regrid *r, struct err *e)
 			1, u64_min(KEPT_MAX, (room > bytes ? room - bytes : 0) / part));
 	r->kept = alloc_array(r->n_kept, sizeof(*r->kept));
 	if (r->vlen)
-		r->texts = alloc_array((size_t)r->n_elems, sizeof(*r->texts));
+		r->strings = alloc_array((size_t)r->n_elems, sizeof(*r->strings));
 	else
 		r->out = alloc_array((size_t)bytes, 1);
-	return r->kept && (r->vlen ? (void *)r->texts : (void *)r->out) ? 0 : err_nomem(e);
+	return r->kept && (r->vlen ? (void *)r->strings : (void *)r->out) ? 0 : err_nomem(e);
 }
 
 int diff_regrid(struct diff *p, uint32_t array, const uint64_t *chunk, struct err *e)
@@ -484,7 +484,7 @@ int diff_regrid(struct diff *p, uint32_t array, const uint64_t *chunk, struct er
 		part_clear(&r.kept[i]);
 	free(r.kept);
 	free(r.out);
-	free(r.texts);
+	free(r.strings);
 	free(r.touched);
 	return rc;
 }

@@ -125,7 +125,7 @@ static bool values_equal(const struct dtype *ta, const uint8_t *a, const struct 
 	return false;
 }
 
-static bool texts_equal(const struct ds_text *a, const char *s, size_t len)
+static bool strings_equal(const struct ds_text *a, const char *s, size_t len)
 {
 	return a->len == len && (len == 0 || memcmp(a->s, s, len) == 0);
 }
@@ -147,7 +147,7 @@ bool ds_fill_declared(const struct ds_array *a)
 		const char *s = a->fill_text.s;
 		size_t len = a->fill_text.len;
 
-		if (!dataset_is_text(&attr->type) || !attr->texts)
+		if (!dataset_is_text(&attr->type) || !attr->strings)
 			return false;
 		if (a->type.kind == DT_STRING) {
 			if (!a->fill)
@@ -158,7 +158,7 @@ bool ds_fill_declared(const struct ds_array *a)
 		/* the attribute's text has its trailing NULs cut off: so has the fill value */
 		while (len > 0 && s[len - 1] == '\0')
 			len--;
-		return texts_equal(&attr->texts[0], s, len);
+		return strings_equal(&attr->strings[0], s, len);
 	}
 
 	if (!attr->data || !a->fill)

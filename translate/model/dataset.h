@@ -35,7 +35,7 @@ struct ds_attr {
 	const uint64_t *dims;        /* rank entries */
 	uint64_t n;                  /* elements; 0 for an empty attribute */
 	const uint8_t *data;         /* n * type.size bytes; NULL for texts */
-	const struct ds_text *texts; /* n entries for DT_STRING, DT_VSTRING (valid UTF-8,
+	const struct ds_text *strings; /* n entries for DT_STRING, DT_VSTRING (valid UTF-8,
 	                              * trailing NULs cut off) and DT_VLEN (raw base elements) */
 	bool of_type;                /* not stored: it says the names of an enumeration */
 };
@@ -116,8 +116,8 @@ struct dataset {
 	struct ds_dim *dims;
 	const char *const *notes;   /* one line each: what was left out or changed, and why */
 	const struct ds_unreadable
-		*lost; /* n_lost: what is not in the model because it is damaged */
-	uint32_t n_lost;
+		*lost; /* n_unreadable: what is not in the model because it is damaged */
+	uint32_t n_unreadable;
 };
 
 /* ds_attr_find - attribute by name; NULL = absent. Borrowed. */

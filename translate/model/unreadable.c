@@ -31,7 +31,7 @@ int unreadable_freeze(const struct unreadable *l, const uint32_t *map, struct ar
 			v[n++] = (struct ds_unreadable){.group = group, .name = l->v[i].name};
 	}
 	ds->lost = v;
-	ds->n_lost = n;
+	ds->n_unreadable = n;
 	return 0;
 }
 
@@ -44,7 +44,7 @@ void unreadable_release(struct unreadable *l)
 int ds_absent(const struct dataset *ds, uint32_t group, const char *name, size_t len,
 	      struct err *e)
 {
-	for (uint32_t i = 0; i < ds->n_lost; i++) {
+	for (uint32_t i = 0; i < ds->n_unreadable; i++) {
 		const struct ds_unreadable *x = &ds->lost[i];
 
 		if (x->group == group && (!x->name || (strlen(x->name) == len &&

@@ -143,13 +143,13 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 {
 	int rc;
 
-	l->g = snapshots_get(t->grounds);
+	l->g = snapshots_get(t->snapshots);
 	rc = keep_dirs(l, generation, e);
 	if (!rc)
 		rc = pins_keep(l, old, e);
 	if (!rc)
 		held_keep(t, old, l->g);
-	snapshot_put(t->grounds, l->g);
+	snapshot_put(t->snapshots, l->g);
 	if (!rc)
 		rc = stage_retire(t->stage, l->v, l->n, e);
 	if (!rc)
@@ -162,7 +162,7 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 static int conclude(struct tree *t, const struct snapshot *old, uint64_t generation,
 		    struct left *l, struct err *e)
 {
-	int rc = snapshots_reopen(t->grounds, e);
+	int rc = snapshots_reopen(t->snapshots, e);
 
 	atomic_store(&t->lost, rc != 0);
 	if (rc)
@@ -184,7 +184,7 @@ static void start_over(struct tree *t, struct snapshot *g)
 
 	quiesce(t);
 	source_hold(g->source, false);
-	if (snapshots_reopen(t->grounds, &e) == 0)
+	if (snapshots_reopen(t->snapshots, &e) == 0)
 		return;
 	atomic_store(&t->lost, true);
 	log_warn("the dataset cannot be opened again: %s", e.msg);
@@ -194,9 +194,9 @@ static void start_over(struct tree *t, struct snapshot *g)
 static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *ret_done,
 			 struct err *e)
 {
-	struct snapshot *g = snapshots_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->snapshots);
 	struct left l = {.t = t};
-	int rc = snapshots_check(t->grounds, e);
+	int rc = snapshots_check(t->snapshots, e);
 
 	if (!rc) {
 		if (g->source)
@@ -217,7 +217,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 			source_hold(g->source, false);
 	}
 	free_left(&l);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	return rc;
 }
 
@@ -236,7 +236,7 @@ static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 			t->o.dir);
 	if (atomic_load(&t->lost)) {
 		quiesce(t);
-		rc = snapshots_reopen(t->grounds, e);
+		rc = snapshots_reopen(t->snapshots, e);
 		atomic_store(&t->lost, rc != 0);
 		resume(t);
 		if (rc)
@@ -368,7 +368,7 @@ static void renew_locked(struct tree *t)
 	if (!rc && !stage_empty(t->stage) && !atomic_load(&t->lost))
 		atomic_store(&t->stale, true);
 	else if (!rc)
-		rc = snapshots_reopen(t->grounds, &e);
+		rc = snapshots_reopen(t->snapshots, &e);
 	held_free(t);
 	if (!rc)
 		atomic_store(&t->lost, false);
@@ -489,7 +489,7 @@ static void poll_now(struct tree *t)
 	commit_thread_lock(t);
 	busy = t->committing;
 	unlock(t);
-	if (busy || snapshots_check(t->grounds, NULL) != -ESTALE)
+	if (busy || snapshots_check(t->snapshots, NULL) != -ESTALE)
 		return;
 	commit_thread_lock(t);
 	mine = t->renewed + 1;

@@ -221,9 +221,9 @@ static int tree_listing_make(struct tree *t, const struct node *dir, struct list
 	*m.l = (struct listing){.dir = dir->id, .holders = 1};
 	buf_init(&m.l->names, NAMES_MAX);
 	read_lock(t);
-	g = snapshots_get(t->grounds);
+	g = snapshots_get(t->snapshots);
 	rc = tree_each(t, g, dir->key, tree_listing_add, &m, e);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	tree_unlock(t);
 	if (!rc && m.full)
 		rc = err_set(e, -ERANGE, "the names in '%.200s' are too many", dir->key);

@@ -308,7 +308,7 @@ int node_rename(struct tree *t, struct node *n, const char *key, struct err *e)
 	free(n->key);
 	n->key = copy;
 	n->hash = hash_key(t, key);
-	n->ground = 0;
+	n->snapshot = 0;
 	link_key(t, n);
 	(void)pthread_mutex_unlock(&t->lock);
 	return 0;

@@ -75,14 +75,14 @@ static int open_files_empty(struct tree *t, struct node *n, struct err *e)
 static int open_files_open_locked(struct tree *t, struct node *n, int flags,
 				  struct view_handle *ret, struct err *e)
 {
-	struct snapshot *g = snapshots_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->snapshots);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
 	struct found f = {0};
 	int rc = tree_find(t, g, n->key, &f, e);
 
 	if (!rc && !n->fresh && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	if (rc)
 		return rc;
 	rc = handle_make(t, n, flags, ret, e);
@@ -145,7 +145,7 @@ static int open_files_read_locked(struct tree *t, struct node *n, uint64_t off, 
 	}
 	if (n->gone)
 		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	g = snapshots_get(t->grounds);
+	g = snapshots_get(t->snapshots);
 	rc = tree_find_below(t, g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
@@ -153,7 +153,7 @@ static int open_files_read_locked(struct tree *t, struct node *n, uint64_t off, 
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (!rc && f.kind != FOUND_NOTHING)
 		rc = tree_read(t, g, n->key, &f, off, out, len, ret, e);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	return rc;
 }
 
@@ -243,7 +243,7 @@ static int open_files_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_
  * ends there. */
 static int check_content(struct tree *t, struct node *n, struct work *w, struct err *e)
 {
-	struct snapshot *g = snapshots_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->snapshots);
 	uint64_t size = w->size;
 	int rc = check_work(t, g, n->key, w, e);
 
@@ -254,7 +254,7 @@ static int check_content(struct tree *t, struct node *n, struct work *w, struct 
 		else
 			w->size = size;
 	}
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	return rc;
 }
 
@@ -353,14 +353,14 @@ static void drop_unwritten(struct tree *t, struct node *n)
 	int rc = 0;
 
 	read_lock(t);
-	g = snapshots_get(t->grounds);
+	g = snapshots_get(t->snapshots);
 	(void)pthread_mutex_lock(&w->lock);
 	if (!w->writers && w->cut && !w->size && !n->gone)
 		rc = check_work(t, g, n->key, w, NULL);
 	if (rc == -EINVAL || rc == -EOPNOTSUPP)
 		work_drop(t, w);
 	(void)pthread_mutex_unlock(&w->lock);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	tree_unlock(t);
 }
 

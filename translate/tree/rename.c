@@ -20,7 +20,7 @@ struct rename_place {
 static void rename_leave(struct rename_place *p)
 {
 	if (p->g)
-		snapshot_put(p->t->grounds, p->g);
+		snapshot_put(p->t->snapshots, p->g);
 	tree_unlock(p->t);
 	node_put(p->t, p->dir);
 }
@@ -50,7 +50,7 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 	if (!rc)
 		rc = tree_key(p->dir, name, len, p->key, e);
 	if (!rc) {
-		p->g = snapshots_get(p->t->grounds);
+		p->g = snapshots_get(p->t->snapshots);
 		rc = tree_find(p->t, p->g, p->key, &p->f, e);
 	}
 	if (rc)

@@ -54,7 +54,7 @@ static int remembered(struct tree *t, struct node *n, const struct snapshot *g,
 	bool known;
 
 	(void)pthread_mutex_lock(&t->lock);
-	known = n->ground == g->number + 1;
+	known = n->snapshot == g->number + 1;
 	*ret_id = n->base_id;
 	(void)pthread_mutex_unlock(&t->lock);
 	return known;
@@ -64,7 +64,7 @@ static void resolve_remember(struct tree *t, struct node *n, const struct snapsh
 			     uint64_t id)
 {
 	(void)pthread_mutex_lock(&t->lock);
-	n->ground = g->number + 1;
+	n->snapshot = g->number + 1;
 	n->base_id = id;
 	(void)pthread_mutex_unlock(&t->lock);
 }
@@ -133,7 +133,7 @@ static int find_base(struct tree *t, const struct snapshot *g, const char *key,
 	*ret = (struct found){
 		.kind = a.is_dir ? FOUND_DIR : FOUND_BASE,
 		.in_base_dir = a.is_dir,
-		.unsure = a.unsure,
+		.unknown = a.unknown,
 		.size = a.size,
 		.base_id = a.id,
 		.stamp = stamp_of(g, a.id),
@@ -220,7 +220,7 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 		ret->size = held->size;
 		ret->mtime = held->mtime;
 		ret->stamp = held->stamp;
-		ret->unsure = false;
+		ret->unknown = false;
 	}
 	return rc;
 }
@@ -237,13 +237,13 @@ void tree_attr(struct tree *t, const struct snapshot *g, const struct node *n,
 		.is_dir = f->kind == FOUND_DIR,
 		.steady = f->kind == FOUND_DIR,
 		.size = f->kind == FOUND_DIR ? 0 : f->size,
-		.fleeting = true,
+		.volatile_attrs = true,
 		.own = true,
 		.uid = st->st_uid,
 		.gid = st->st_gid,
 		.mtime = st->st_mtim,
 		.ctime = st->st_ctim,
-		.unsure = f->unsure,
+		.unknown = f->unknown,
 	};
 	ret->mode = ret->is_dir ? mode | (mode & 0444) >> 2 : mode;
 	ret->nameless = n->gone && !ret->is_dir;
@@ -321,7 +321,7 @@ int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
 		return 0;
 	if (n->gone)
 		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	g = snapshots_get(t->grounds);
+	g = snapshots_get(t->snapshots);
 	rc = tree_find_below(t, g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
@@ -329,7 +329,7 @@ int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (!rc && f.kind != FOUND_NOTHING)
 		rc = resolve_load_all(t, g, n->key, &f, w, e);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	if (rc)
 		work_drop(t, w);
 	else

@@ -26,7 +26,7 @@ unsigned root_doc(const char *key)
 
 int root_check(struct tree *t, struct err *e)
 {
-	struct snapshot *g = snapshots_get(t->grounds);
+	struct snapshot *g = snapshots_get(t->snapshots);
 	bool had = false, has = false;
 	int rc = 0;
 
@@ -39,7 +39,7 @@ int root_check(struct tree *t, struct err *e)
 			rc = tree_find_below(t, g, docs[i], &f, e);
 		has = !rc && f.kind != FOUND_NOTHING && f.size > 0;
 	}
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	t->rootless = !rc && had && !has;
 	if (!t->rootless)
 		return rc;
@@ -118,11 +118,11 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 		rc = n ? 0 : err_nomem(e);
 	}
 	if (!rc) {
-		struct snapshot *g = snapshots_get(t->grounds);
+		struct snapshot *g = snapshots_get(t->snapshots);
 
 		t->removed = false;
 		tree_attr(t, g, n, &(struct found){.kind = FOUND_DIR}, ret);
-		snapshot_put(t->grounds, g);
+		snapshot_put(t->snapshots, g);
 		node_known(t, n);
 	}
 	tree_unlock(t);
@@ -149,9 +149,9 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 	if (t->removed || !root_named(t, name, len))
 		rc = err_set(e, -ENOENT, "no '%.*s'", (int)u64_min(len, 200), name);
 	if (!rc) {
-		g = snapshots_get(t->grounds);
+		g = snapshots_get(t->snapshots);
 		rc = tree_each(t, g, "", tree_root_any_entry, &any, e);
-		snapshot_put(t->grounds, g);
+		snapshot_put(t->snapshots, g);
 	}
 	if (!rc && any)
 		rc = err_set(e, -ENOTEMPTY, "'%s' is not empty", t->o.name);

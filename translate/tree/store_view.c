@@ -165,14 +165,14 @@ static void store_view_attr_of(const struct keys_view *v, uint64_t id,
 		.size = st->is_dir ? 0 : st->size,
 		.nlink = 1,
 		.is_dir = st->is_dir,
-		.fleeting = true,
+		.volatile_attrs = true,
 		.own = true,
 		.mode = st->is_dir ? mode | (mode & 0444) >> 2 : mode,
 		.uid = v->st.st_uid,
 		.gid = v->st.st_gid,
 		.mtime = v->st.st_mtim,
 		.ctime = v->st.st_mtim,
-		.unsure = st->odd,
+		.unknown = st->odd,
 	};
 	if (st->changed) {
 		ret->mtime.tv_sec = st->changed / 1000000000;
@@ -228,7 +228,7 @@ static bool store_view_worth(struct keys_view *v, uint64_t dir)
 	struct asked *a;
 	bool ret;
 
-	if (!v->store->far || v->store->unlisted)
+	if (!v->store->remote || v->store->unlisted)
 		return false;
 	(void)pthread_mutex_lock(&v->lock);
 	a = asked_of(v, dir);

@@ -28,7 +28,7 @@ static int tree_look(struct tree *t, const struct node *dir, const char *name, s
 	}
 	if (rc)
 		return err_set(e, -ENOENT, "no such name in '%.200s'", dir->key);
-	g = snapshots_get(t->grounds);
+	g = snapshots_get(t->snapshots);
 	rc = tree_find(t, g, key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "no '%.200s'", key);
@@ -42,7 +42,7 @@ static int tree_look(struct tree *t, const struct node *dir, const char *name, s
 			rc = err_nomem(e);
 		}
 	}
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	return rc;
 }
 
@@ -89,7 +89,7 @@ static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, s
 		return rc;
 	commits_poll(t);
 	read_lock(t);
-	g = snapshots_get(t->grounds);
+	g = snapshots_get(t->snapshots);
 	if (n->gone)
 		rc = tree_gone_attr(t, n, &f, e);
 	else if (tree_is_above(t, n))
@@ -100,7 +100,7 @@ static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, s
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
 	if (!rc)
 		tree_attr(t, g, n, &f, ret);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
@@ -144,14 +144,14 @@ static int tree_op_xattr(struct view *v, uint64_t id, const char *name, struct b
 	if (rc)
 		return rc;
 	read_lock(t);
-	g = snapshots_get(t->grounds);
+	g = snapshots_get(t->snapshots);
 	if (!n->gone && !tree_is_above(t, n))
 		rc = tree_find(t, g, n->key, &f, e);
 	if (!rc && (f.kind == FOUND_BASE || f.in_base_dir) && g->view->ops->xattr)
 		rc = g->view->ops->xattr(g->view, f.base_id, name, out, e);
 	else if (!rc && name)
 		rc = err_set(e, -ENODATA, "no attribute '%s'", name);
-	snapshot_put(t->grounds, g);
+	snapshot_put(t->snapshots, g);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
@@ -173,7 +173,7 @@ static void op_close(struct view *v)
 	held_free(t);
 	nodes_free(t);
 	stage_close(t->stage);
-	snapshots_free(t->grounds);
+	snapshots_free(t->snapshots);
 	(void)pthread_rwlock_destroy(&t->names);
 	(void)pthread_mutex_destroy(&t->lock);
 	(void)pthread_mutex_destroy(&t->commit_lock);
@@ -217,7 +217,7 @@ int tree_rw_open(struct snapshots *g, struct stage *stage, const struct tree_rw_
 	if (!t)
 		return err_nomem(e);
 	t->base = (struct view){.ops = &tree_ops, .write = &tree_write_ops, .follows = true};
-	t->grounds = g;
+	t->snapshots = g;
 	t->stage = stage;
 	t->o = *opts;
 	locks_init(t);
@@ -228,7 +228,7 @@ int tree_rw_open(struct snapshots *g, struct stage *stage, const struct tree_rw_
 	if (!rc || rc == -EIO)
 		rc = commits_start(t, e);
 	if (rc) {
-		t->grounds = NULL; /* they are the caller's still */
+		t->snapshots = NULL; /* they are the caller's still */
 		t->stage = NULL;
 		op_close(&t->base);
 		return rc;

@@ -44,7 +44,8 @@ struct node {
 	uint64_t known;     /* tables: the kernel was told so many times */
 	uint32_t users;     /* tables: handles, and requests that run */
 	struct work *_Atomic work; /* set once, until the node goes */
-	uint64_t ground, base_id; /* tables: what it is in the ground of this number + 1; base_id
+	uint64_t snapshot,
+		base_id;    /* tables: what it is in the ground of this number + 1; base_id
 	                           * 0: nothing */
 	uint64_t stamp;     /* tables: of the content that the kernel may have cached */
 	mode_t mode;        /* tables; 0: as all others */
@@ -88,7 +89,7 @@ enum { RW_LISTINGS = 8 };
 
 struct tree {
 	struct view base;
-	struct snapshots *grounds;
+	struct snapshots *snapshots;
 	struct stage *stage;
 	struct tree_rw_options o;
 
@@ -218,7 +219,7 @@ enum found_kind { FOUND_NOTHING, FOUND_DIR, FOUND_WORK, FOUND_STAGED, FOUND_BASE
 /* found - what a key is. */
 struct found {
 	enum found_kind kind;
-	bool unsure;
+	bool unknown;
 	bool in_base_dir;       /* DIR: the dataset has something below it */
 	uint64_t size;
 	struct timespec mtime;  /* WORK, STAGED */

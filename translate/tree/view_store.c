@@ -79,14 +79,14 @@ static int view_store_walk(struct viewed *s, const char *key, struct view_attr *
 static void view_store_fill(const struct view_attr *a, struct store_stat *ret)
 {
 	*ret = (struct store_stat){.is_dir = a->is_dir,
-				   .odd = a->unsure || a->is_link,
+				   .odd = a->unknown || a->is_link,
 				   .size = a->is_dir ? 0 : a->size,
 				   .version = a->id};
 }
 
-/* why_unsure - the error of a file that a view shows without knowing its size; why: what it
+/* why_unknown - the error of a file that a view shows without knowing its size; why: what it
  * said. */
-static int why_unsure(const char *key, const struct err *why, struct err *e)
+static int why_unknown(const char *key, const struct err *why, struct err *e)
 {
 	if (why->code < 0 && why->code != -ENOENT)
 		return err_set(e, why->code, "%s", why->msg);
@@ -101,8 +101,8 @@ static int viewed_stat(struct store *st, const char *key, struct store_stat *ret
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
-	if (a.unsure && err_is_transient(why.code)) /* which says nothing about the file */
-		return why_unsure(key, &why, e);
+	if (a.unknown && err_is_transient(why.code)) /* which says nothing about the file */
+		return why_unknown(key, &why, e);
 	view_store_fill(&a, ret);
 	return 0;
 }
@@ -160,13 +160,13 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 			struct err why = ERR_INIT;
 			struct store_stat stat;
 
-			if (want_stat && (!b->v[i].has_attr || b->v[i].attr.unsure))
+			if (want_stat && (!b->v[i].has_attr || b->v[i].attr.unknown))
 				rc = ops->getattr(view_store_of(st)->v, b->v[i].id,
 						  &b->v[i].attr, &why);
 			if (rc)
 				return err_set(e, rc, "%s", why.msg);
-			if (want_stat && b->v[i].attr.unsure && err_is_transient(why.code))
-				return why_unsure(b->v[i].name, &why, e);
+			if (want_stat && b->v[i].attr.unknown && err_is_transient(why.code))
+				return why_unknown(b->v[i].name, &why, e);
 			if (want_stat)
 				view_store_fill(&b->v[i].attr, &stat);
 			if (!emit(arg, b->v[i].name, b->v[i].is_dir, want_stat ? &stat : NULL))
@@ -209,8 +209,8 @@ static int view_store_find_file(struct viewed *s, const char *key, struct view_a
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
-	if (ret->unsure) /* of no size that could be read */
-		return why_unsure(key, &why, e);
+	if (ret->unknown) /* of no size that could be read */
+		return why_unknown(key, &why, e);
 	return ret->is_dir ? err_set(e, -EISDIR, "'%.200s' is a directory", key) : 0;
 }
 

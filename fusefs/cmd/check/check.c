@@ -26,12 +26,12 @@
 
 #define SAVE_NS ((int64_t)1000000000) /* between two states */
 #define REPORT_MAX ((size_t)1 << 30)
-#define FAR_THREADS 8 /* at least: they wait for answers */
+#define REMOTE_THREADS 8 /* at least: they wait for answers */
 
 /* told - shared with the process that waits. */
 struct check_provenance {
 	int status; /* CHECK_FAILED until it is known */
-	struct check_told known;
+	struct check_reported known;
 };
 
 /* check_run_s - one check, in its process. */
@@ -54,7 +54,7 @@ static uint32_t check_threads_of(const struct cfg *cfg, const struct source *s)
 
 	if (!n)
 		n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (uint32_t)CPU_COUNT(&set);
-	return s->far && n < FAR_THREADS ? FAR_THREADS : n;
+	return s->remote && n < REMOTE_THREADS ? REMOTE_THREADS : n;
 }
 
 /* ---- opening ---- */
@@ -120,7 +120,7 @@ static int look_for_rest(struct check_run_s *r, struct err *e)
 {
 	const struct app *setup = r->setup;
 	struct err other = ERR_INIT;
-	int rc = fs_rw_mend(setup, setup->cfg->source, false, e);
+	int rc = fs_rw_repair(setup, setup->cfg->source, false, e);
 
 	if (rc == 0) {
 		rc = fs_rw_pending(setup, setup->cfg->source, &other);
@@ -344,7 +344,7 @@ static int check(void *arg)
 	return r->told->status;
 }
 
-int check_one(const struct app *setup, bool several, struct check_told *ret)
+int check_one(const struct app *setup, bool several, struct check_reported *ret)
 {
 	struct check_provenance *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
 					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -352,7 +352,7 @@ int check_one(const struct app *setup, bool several, struct check_told *ret)
 	bool interrupted;
 	int rc;
 
-	*ret = (struct check_told){0};
+	*ret = (struct check_reported){0};
 	if (told == MAP_FAILED) {
 		log_error("memory is short");
 		return CHECK_FAILED;
@@ -369,7 +369,7 @@ int check_one(const struct app *setup, bool several, struct check_told *ret)
 
 int fs_check(const struct app *setup)
 {
-	struct check_told told;
+	struct check_reported told;
 
 	if (mirror_wanted(setup, NULL) > 0)
 		return check_dir(setup);

@@ -56,15 +56,15 @@ struct check {
 	struct err stop;       /* code: why it ends before all is read */
 	struct check_worker *workers;
 	uint32_t n_workers, running;
-	void (*moment)(void *arg, struct check_at at, uint64_t taken); /* check_run's */
-	void *moment_arg;
+	void (*on_progress)(void *arg, struct check_at at, uint64_t taken); /* check_run's */
+	void *progress_arg;
 	struct room room;      /* for chunks that are held whole outside of the cache */
 };
 
 /* ---- check.c ---- */
 
-/* check_told - what is known of one when it is done. */
-struct check_told {
+/* check_reported - what is known of one when it is done. */
+struct check_reported {
 	bool printed;     /* its report */
 	bool damaged;     /* something is no good */
 	bool interrupted; /* a signal ended it */
@@ -72,7 +72,7 @@ struct check_told {
 
 /* check_one - of setup's cfg's source, in a process of its own. several: it is one of a
  * directory's, whose state stays when it is done. Returns the exit status. */
-int check_one(const struct app *setup, bool several, struct check_told *ret);
+int check_one(const struct app *setup, bool several, struct check_reported *ret);
 
 /* ---- walk.c ---- */
 

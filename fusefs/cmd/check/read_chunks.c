@@ -17,7 +17,7 @@
 #define RUN 32                        /* chunks that are handed out at once, at most */
 #define RUN_BYTES ((uint64_t)4 << 20) /* and of small ones so many bytes */
 #define PIECE ((size_t)1 << 20)
-#define AHEAD 64   /* chunks that are asked for early, far away */
+#define PREFETCH 64 /* chunks that are asked for early, far away */
 #define GIVE_UP 16 /* chunks that cannot be had until the rest is left */
 
 struct check_worker {
@@ -109,13 +109,13 @@ static bool read_chunks_ends(struct check *c, uint32_t array, uint64_t linear, i
 			     const struct err *why)
 {
 	const struct check_at at = {array, linear == CHECK_ARRAY ? 0 : linear};
-	bool stop = rc == -ENOMEM || rc == -EINTR || rc == -EMFILE || rc == -ENFILE, far;
+	bool stop = rc == -ENOMEM || rc == -EINTR || rc == -EMFILE || rc == -ENFILE, remote;
 
-	far = c->source->far && rc != -EBADMSG && rc != -ERANGE && rc != -EOPNOTSUPP;
-	if (rc != -ESTALE && !stop && !far)
+	remote = c->source->remote && rc != -EBADMSG && rc != -ERANGE && rc != -EOPNOTSUPP;
+	if (rc != -ESTALE && !stop && !remote)
 		return false;
 	(void)pthread_mutex_lock(&c->lock);
-	if (far && rc != -ESTALE && !stop) {
+	if (remote && rc != -ESTALE && !stop) {
 		if (c->unreadable++ == 0 || check_at_cmp(at, c->hold) < 0)
 			c->hold = at;
 		stop = c->unreadable >= GIVE_UP;
@@ -351,7 +351,7 @@ static struct check_at read_chunks_done_to(const struct check *c, uint64_t *ret_
 	return at;
 }
 
-static void read_chunks_moment(void *arg)
+static void read_chunks_on_progress(void *arg)
 {
 	struct check *c = arg;
 	uint64_t taken;
@@ -364,7 +364,7 @@ static void read_chunks_moment(void *arg)
 			      c->unreadable);
 	at = read_chunks_done_to(c, &taken);
 	(void)pthread_mutex_unlock(&c->lock);
-	c->moment(c->moment_arg, at, taken);
+	c->on_progress(c->progress_arg, at, taken);
 }
 
 int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint64_t taken),
@@ -376,15 +376,15 @@ int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint6
 				  .tick = &c->tick,
 				  .running = &c->running,
 				  .work = read_chunks_work,
-				  .moment = read_chunks_moment,
+				  .on_progress = read_chunks_on_progress,
 				  .arg = c};
 	int rc;
 
 	c->workers = alloc_array(c->n_workers, sizeof(*c->workers));
 	if (!c->workers)
 		return err_nomem(e);
-	c->moment = tick;
-	c->moment_arg = arg;
+	c->on_progress = tick;
+	c->progress_arg = arg;
 	room_init(&c->room, c->setup->cfg->cache_size);
 	rc = workers_run(&w, &c->stop);
 	free(c->workers);

@@ -140,7 +140,7 @@ static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, s
 		return 0;
 	}
 	for (ssize_t i = 0; i < n; i++) {
-		char *path = rc < 0 ? NULL : mirror_join(dir, names[i]);
+		char *path = rc < 0 ? NULL : path_join(dir, names[i]);
 
 		if (rc >= 0)
 			rc = path ? walk_look_at(f, path, names[i], depth, e) : err_nomem(e);
@@ -162,7 +162,7 @@ static char *walk_state_of(const char *state, const char *path)
 
 	/* fits */
 	(void)snprintf(name, sizeof(name), "%016" PRIx64, str_hash(path, strlen(path)));
-	return mirror_join(state, name);
+	return path_join(state, name);
 }
 
 static int make_state(const char *state, struct err *e)
@@ -219,7 +219,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 	struct cfg cfg = *f->setup->cfg;
 	struct app setup = *f->setup;
 	auto_free char *state = cfg.resume ? walk_state_of(cfg.resume, f->paths[i]) : NULL;
-	struct check_told told;
+	struct check_reported told;
 	struct buf text;
 	int status;
 

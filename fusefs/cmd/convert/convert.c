@@ -27,7 +27,7 @@
 #include "fusefs/app/fingerprint.h"
 
 #define NOTE_NS ((int64_t)1000000000) /* between two notes of how far it is */
-#define FAR_THREADS 8                 /* at least: they wait for answers */
+#define REMOTE_THREADS 8              /* at least: they wait for answers */
 #define NOTES_SHOWN 20
 #define PLAIN ",shuffle|deflate,1"
 
@@ -37,8 +37,8 @@ struct convert_run {
 	struct app with; /* setup, with rules for what would be uncompressed */
 	struct cfg cfg;
 	struct fs_rules rules;
-	char **texts;
-	size_t n_texts;
+	char **strings;
+	size_t n_strings;
 	struct progress progress;
 	int64_t noted;
 };
@@ -51,7 +51,8 @@ static uint32_t convert_threads_of(const struct convert *c)
 
 	if (!n)
 		n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (uint32_t)CPU_COUNT(&set);
-	return (c->source->far || url_is(cfg->out)) && n < FAR_THREADS ? FAR_THREADS : n;
+	return (c->source->remote || url_is(cfg->out)) && n < REMOTE_THREADS ? REMOTE_THREADS
+									     : n;
 }
 
 /* ---- filters ---- */
@@ -82,9 +83,9 @@ static int convert_add_text(struct convert_run *r, uint32_t array, struct err *e
 	buf_puts(&text, PLAIN);
 	buf_putc(&text, '\0');
 	if (buf_ok(&path) && buf_ok(&text)) {
-		r->texts[r->n_texts] = (char *)buf_take(&text, &n);
-		rc = r->texts[r->n_texts] ? 0 : -ENOMEM;
-		r->n_texts += rc == 0;
+		r->strings[r->n_strings] = (char *)buf_take(&text, &n);
+		rc = r->strings[r->n_strings] ? 0 : -ENOMEM;
+		r->n_strings += rc == 0;
 	}
 	buf_release(&path);
 	buf_release(&text);
@@ -108,17 +109,17 @@ static int keep_compressed(struct convert_run *r, struct err *e)
 
 	if (cfg_said(r->setup->cfg, "filter") || !r->c.view->ops->plan)
 		return 0;
-	r->texts = alloc_array(ds->n_arrays, sizeof(*r->texts));
-	if (!r->texts)
+	r->strings = alloc_array(ds->n_arrays, sizeof(*r->strings));
+	if (!r->strings)
 		return err_nomem(e);
 	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++)
 		if (loses(&ds->arrays[i], r->c.view->ops->plan(r->c.view, i)))
 			rc = convert_add_text(r, i, e);
-	if (rc < 0 || r->n_texts == 0)
+	if (rc < 0 || r->n_strings == 0)
 		return rc;
 	r->cfg = *r->setup->cfg;
-	r->cfg.filter_rules = r->texts;
-	r->cfg.n_filter_rules = r->n_texts;
+	r->cfg.filter_rules = r->strings;
+	r->cfg.n_filter_rules = r->n_strings;
 	rc = fs_rules_init(&r->cfg, &r->rules, e);
 	if (rc < 0)
 		return rc;
@@ -137,7 +138,7 @@ static int open_out(struct convert *c, struct err *e)
 	const struct cfg *cfg = c->setup->cfg;
 
 	if (url_is(cfg->out))
-		return convert_far(c, &c->out, e);
+		return convert_to_s3(c, &c->out, e);
 	if (cfg->view == CFG_VIEW_NC)
 		return convert_local(c, false, &c->out, e);
 	return ending_of(cfg->out) == ENDING_ZIP ? convert_zip(c, &c->out, e)
@@ -284,7 +285,7 @@ static int convert_print_report(const struct convert_run *r)
 			   ", \"view\": \"%s\", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
 			   ", \"resumed\": %s, \"recompressed\": %zu}\n",
 			   c->view->ops->name, c->out->ops->one_file ? 1 : c->files, c->bytes,
-			   c->skip ? "true" : "false", r->n_texts);
+			   c->skip ? "true" : "false", r->n_strings);
 	} else {
 		buf_printf(&out, "%s: ", to);
 		if (!c->out->ops->one_file)
@@ -325,9 +326,9 @@ static int convert(void *arg)
 		c->out->ops->close(c->out, keep);
 	close_both(c);
 	fs_rules_release(&r->rules);
-	for (size_t i = 0; i < r->n_texts; i++)
-		free(r->texts[i]);
-	free(r->texts);
+	for (size_t i = 0; i < r->n_strings; i++)
+		free(r->strings[i]);
+	free(r->strings);
 	return status;
 }
 

@@ -65,8 +65,8 @@ struct convert {
 	struct err stop;
 	struct convert_worker *workers;
 	uint32_t n_workers, running;
-	void (*moment)(void *arg, uint64_t done); /* convert_copy's */
-	void *moment_arg;
+	void (*on_progress)(void *arg, uint64_t done); /* convert_copy's */
+	void *progress_arg;
 };
 
 /* ---- copy_view.c ---- */
@@ -84,12 +84,12 @@ bool convert_is_doc(const char *path);
 /* ---- the kinds ---- */
 
 /* convert_local - a directory (tree) or a file at c->setup->cfg->out, made beside it.
- * convert_zip - an archive there. convert_far - objects below an address.
+ * convert_zip - an archive there. convert_to_s3 - objects below an address.
  * Returns 0 with *ret new; -EEXIST it is there, and --force was not given; -EBUSY. */
 int convert_local(struct convert *c, bool tree, struct convert_out **ret,
 		  struct err *e) NZ_MUST_USE;
 int convert_zip(struct convert *c, struct convert_out **ret, struct err *e) NZ_MUST_USE;
-int convert_far(struct convert *c, struct convert_out **ret, struct err *e) NZ_MUST_USE;
+int convert_to_s3(struct convert *c, struct convert_out **ret, struct err *e) NZ_MUST_USE;
 
 /* ---- destination.c: what it may be called, and take the place of ---- */
 

@@ -205,7 +205,7 @@ static int next_part(struct convert *c, struct convert_unit *ret, struct err *e)
 		rc = next_file(c, &w->whole, e);
 		if (rc == 0)
 			rc = c->view->ops->getattr(c->view, w->whole.id, &attr, e);
-		if (rc == 0 && attr.unsure) /* reading it says why */
+		if (rc == 0 && attr.unknown) /* reading it says why */
 			rc = convert_read(c, w->whole.id, 0, (uint8_t[1]){0}, 1, &(size_t){0},
 					  e);
 		if (rc < 0)
@@ -359,7 +359,7 @@ static uint64_t copy_view_done_to(const struct convert *c)
 	return n;
 }
 
-static void copy_view_moment(void *arg)
+static void copy_view_on_progress(void *arg)
 {
 	struct convert *c = arg;
 	uint64_t done;
@@ -367,7 +367,7 @@ static void copy_view_moment(void *arg)
 	(void)pthread_mutex_lock(&c->lock);
 	done = copy_view_done_to(c);
 	(void)pthread_mutex_unlock(&c->lock);
-	c->moment(c->moment_arg, done);
+	c->on_progress(c->progress_arg, done);
 }
 
 int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void *arg,
@@ -379,7 +379,7 @@ int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void
 				  .tick = &c->tick,
 				  .running = &c->running,
 				  .work = copy_view_work,
-				  .moment = copy_view_moment,
+				  .on_progress = copy_view_on_progress,
 				  .arg = c};
 	struct convert_walk walk = {0};
 	char *root = strdup("");
@@ -393,8 +393,8 @@ int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void
 		free(root);
 		return err_nomem(e);
 	}
-	c->moment = tick;
-	c->moment_arg = arg;
+	c->on_progress = tick;
+	c->progress_arg = arg;
 	if (workers_run(&w, &c->stop) < 0 && c->stop.code == 0)
 		(void)err_nomem(&c->stop);
 	free(c->workers);

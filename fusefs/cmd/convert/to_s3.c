@@ -12,15 +12,15 @@
 #include "fusefs/app/remote.h"
 #include "translate/contract/store.h"
 
-struct far_out {
+struct remote_out {
 	struct convert_out base;
 	struct convert *c;
 	struct store *store;
 };
 
-static struct far_out *to_s3_of(struct convert_out *o)
+static struct remote_out *to_s3_of(struct convert_out *o)
 {
-	return CONTAINER_OF(o, struct far_out, base);
+	return CONTAINER_OF(o, struct remote_out, base);
 }
 
 static bool to_s3_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
@@ -30,7 +30,7 @@ static bool to_s3_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUS
 	return false;
 }
 
-static int far_begin(struct convert_out *o, uint64_t *done, struct err *e)
+static int remote_begin(struct convert_out *o, uint64_t *done, struct err *e)
 {
 	const struct cfg *cfg = to_s3_of(o)->c->setup->cfg;
 	auto_free char *shown = NULL;
@@ -95,8 +95,8 @@ static int to_s3_spill(struct convert *c, const struct convert_unit *u, uint8_t 
 	return rc;
 }
 
-static int far_write(struct convert_out *o, struct convert *c, const struct convert_unit *u,
-		     uint8_t *room, uint64_t *ret, struct err *e)
+static int remote_write(struct convert_out *o, struct convert *c, const struct convert_unit *u,
+			uint8_t *room, uint64_t *ret, struct err *e)
 {
 	struct store_put what = {.data = room, .fd = -1};
 	size_t n;
@@ -115,23 +115,23 @@ static int far_write(struct convert_out *o, struct convert *c, const struct conv
 	return rc;
 }
 
-static void to_s3_far_close(struct convert_out *o, bool keep NZ_UNUSED)
+static void to_s3_close(struct convert_out *o, bool keep NZ_UNUSED)
 {
 	store_close(to_s3_of(o)->store);
 	free(to_s3_of(o));
 }
 
-static const struct convert_out_ops far_ops = {
+static const struct convert_out_ops remote_ops = {
 	.docs_last = true,
-	.begin = far_begin,
-	.write = far_write,
-	.close = to_s3_far_close,
+	.begin = remote_begin,
+	.write = remote_write,
+	.close = to_s3_close,
 };
 
-int convert_far(struct convert *c, struct convert_out **ret, struct err *e)
+int convert_to_s3(struct convert *c, struct convert_out **ret, struct err *e)
 {
 	const struct cfg *cfg = c->setup->cfg;
-	struct far_out *f = alloc_array(1, sizeof(*f));
+	struct remote_out *f = alloc_array(1, sizeof(*f));
 	int rc;
 
 	if (!f)
@@ -145,7 +145,7 @@ int convert_far(struct convert *c, struct convert_out **ret, struct err *e)
 			       "program of that service first",
 			       shown ? shown : "it");
 	}
-	f->base.ops = &far_ops;
+	f->base.ops = &remote_ops;
 	f->c = c;
 	rc = fs_store(c->setup, cfg->out, &f->store, e);
 	if (rc < 0) {

@@ -179,7 +179,7 @@ static int zip_write(struct convert_out *o, struct convert *c, const struct conv
 	rc = c->view->ops->getattr(c->view, u->id, &attr, e);
 	if (rc < 0)
 		return rc;
-	if (attr.unsure) { /* reading it says why */
+	if (attr.unknown) { /* reading it says why */
 		rc = convert_read(c, u->id, 0, room, CONVERT_PIECE, &(size_t){0}, e);
 		return rc ? rc : err_set(e, -EIO, "'%.200s' has no known size", u->path);
 	}

@@ -35,7 +35,7 @@ static int fake_check(struct source *s, struct err *e)
 /* fake_poll - what is inside of a directory: a number that its source remembers. */
 static int fake_poll(struct source *s, struct err *e)
 {
-	atomic_fetch_add(&polled[s->far + s->unlisted], 1);
+	atomic_fetch_add(&polled[s->remote + s->unlisted], 1);
 	if (s->ds.n_dims == (uint32_t)atomic_load(&content))
 		return 0;
 	return err_set(e, -ESTALE, "other content");
@@ -97,9 +97,9 @@ static int fake_open(void *arg, struct source **ret_source, struct view **ret_vi
 	assert_true(s && v);
 	s->ops = &fake_source;
 	s->ds.n_dims = (uint32_t)atomic_load(&content);
-	s->far = strncmp(arg, "far:", 4) == 0;
+	s->remote = strncmp(arg, "far:", 4) == 0;
 	s->unlisted = strcmp(arg, "far:idle") == 0;
-	assert_int_equal(s->far ? 0 : stat(arg, &s->ds.st), 0);
+	assert_int_equal(s->remote ? 0 : stat(arg, &s->ds.st), 0);
 	v->view.ops = &fake_view;
 	v->view.source = s;
 	v->number = atomic_fetch_add(&opened, 1);
@@ -304,7 +304,7 @@ static void test_held_inode(void **state)
 	struct stat st;
 
 	/* as if a descriptor of epoch 1 were open since 1024 epochs */
-	epochs_told(f->live, &old, 2);
+	epochs_reported(f->live, &old, 2);
 	epochs_forgotten(f->live, ino, 1);
 	assert_int_equal(reopen(f->live), 2);
 	assert_int_equal(epoch_acquire(f->live, ino, &ep, &e), -ESTALE);
@@ -312,7 +312,7 @@ static void test_held_inode(void **state)
 
 	/* with one of every other epoch there is no number left, until one is given up */
 	for (old.number = 0; old.number < EPOCHS_EPOCHS; old.number++)
-		epochs_told(f->live, &old, 1);
+		epochs_reported(f->live, &old, 1);
 	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	epochs_invalidate(f->live, ep);
 	epoch_release(f->live, ep);
@@ -494,11 +494,11 @@ static void test_far(void **state)
 	atomic_store(&polled[1], 0);
 	atomic_store(&polled[2], 0);
 	assert_int_equal(epochs_new(idle_path, fake_open, idle_path, &idle, &e), 0);
-	epochs_far(idle, 1);
+	epochs_remote(idle, 1);
 	assert_int_equal(epochs_watch(idle, fake_changed, &f->mask, &e), 0);
 	atomic_fetch_add(&content, 1);
 	assert_int_equal(epochs_new(used_path, fake_open, used_path, &used, &e), 0);
-	epochs_far(used, 1);
+	epochs_remote(used, 1);
 	assert_int_equal(epochs_watch(used, fake_changed, &f->mask, &e), 0);
 	AWAIT(epoch_acquire(used, EPOCHS_ROOT, &ep, &e) == 0 &&
 	      (epoch_release(used, ep), atomic_load(&polled[1]) >= 2));

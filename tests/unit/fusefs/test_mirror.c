@@ -18,7 +18,7 @@ static void test_real(void **state)
 	assert_int_equal(chmod(full(f, "plain.txt"), 0640), 0);
 
 	assert_int_equal(lookup(f, VIEW_ROOT, "plain.txt", &a), 0);
-	assert_true(a.own && a.fleeting && !a.fixed && !a.is_dir && !a.unsure);
+	assert_true(a.own && a.volatile_attrs && !a.fixed && !a.is_dir && !a.unknown);
 	assert_int_equal(a.size, 5);
 	assert_int_equal(a.mode, 0640);
 	assert_string_equal(read_text(f, a.id, 0, &rc), "hello");
@@ -49,7 +49,7 @@ static void test_real(void **state)
 	assert_null(read_text(f, a.id, 0, &rc));
 
 	assert_int_equal(lookup(f, VIEW_ROOT, "pipe", &a), 0);
-	assert_true(a.unsure && a.size == 1 && a.mode == 0); /* not an empty file */
+	assert_true(a.unknown && a.size == 1 && a.mode == 0); /* not an empty file */
 	assert_null(read_text(f, a.id, 0, &rc));
 	assert_int_equal(rc, -EIO);
 
@@ -130,7 +130,7 @@ static void test_counterparts(void **state)
 	/* a tree: its directory is known without opening it */
 	assert_int_equal(chmod(full(f, "a.nc"), 0640), 0);
 	assert_int_equal(lookup(f, VIEW_ROOT, "a.zarr", &a), 0);
-	assert_true(a.is_dir && a.own && a.fleeting);
+	assert_true(a.is_dir && a.own && a.volatile_attrs);
 	assert_int_equal(a.mode, 0550);
 	assert_int_equal(getattr(f, a.id, &b), 0);
 	assert_int_equal(atomic_load(&fake_opened), 0);
@@ -138,7 +138,7 @@ static void test_counterparts(void **state)
 	tree = a.id;
 	assert_int_equal(lookup(f, tree, "data", &a), 0);
 	assert_int_equal(atomic_load(&fake_opened), 1);
-	assert_true(!a.is_dir && a.own && a.fleeting && a.fixed);
+	assert_true(!a.is_dir && a.own && a.volatile_attrs && a.fixed);
 	assert_int_equal(a.mode, 0440);
 	assert_int_equal(a.id >> 36, tree >> 36);
 	assert_string_equal(read_text(f, a.id, 0, &rc), "FAKE a");
@@ -147,7 +147,7 @@ static void test_counterparts(void **state)
 
 	/* a file: its size needs the dataset */
 	assert_int_equal(lookup(f, VIEW_ROOT, "b.nc", &a), 0);
-	assert_true(!a.is_dir && !a.unsure);
+	assert_true(!a.is_dir && !a.unknown);
 	assert_int_equal(a.size, 6);
 	assert_int_equal(atomic_load(&fake_opened), 2);
 	assert_string_equal(read_text(f, a.id, 0, &rc), "FAKE b");
@@ -364,19 +364,19 @@ static void test_bad(void **state)
 	assert_string_equal(e.msg, ""); /* was said */
 
 	assert_int_equal(lookup(f, VIEW_ROOT, "b.nc", &a), 0);
-	assert_true(a.unsure && !a.fixed && a.size == 1);
+	assert_true(a.unknown && !a.fixed && a.size == 1);
 	file = a.id;
 	assert_null(read_text(f, file, 0, &rc));
 	assert_int_equal(rc, -EBADMSG);
 	assert_int_equal(getattr(f, file, &a), 0);
-	assert_true(a.unsure);
+	assert_true(a.unknown);
 	assert_string_equal(
 		read_text(f, id_at(f, id_at(f, VIEW_ROOT, "good.zarr"), "data"), 0, &rc),
 		"FAKE good");
 
 	put(f, "b.zip", "FAKE b");
 	assert_int_equal(lookup(f, VIEW_ROOT, "b.nc", &a), 0);
-	assert_false(a.unsure);
+	assert_false(a.unknown);
 	assert_int_not_equal(a.id, file);
 	put(f, "a.nc", "FAKE a");
 	assert_int_equal(lookup(f, id_at(f, VIEW_ROOT, "a.zarr"), "data", &a), 0);

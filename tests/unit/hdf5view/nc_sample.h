@@ -186,7 +186,7 @@ static inline struct ds_attr nf_text(struct nc_fake *f, const char *name, const 
 	return (struct ds_attr){.name = name,
 				.type = {.kind = kind, .size = (uint32_t)strlen(text)},
 				.n = 1,
-				.texts = t};
+				.strings = t};
 }
 
 static inline struct ds_attr nf_values(const char *name, struct dtype type, uint64_t n,

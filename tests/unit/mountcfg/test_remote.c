@@ -174,7 +174,7 @@ static void test_options(void **state)
 	none();
 	good(&cfg, ARGV(A("s3://b/a"), A("/mnt")));
 	assert_true(cfg.timeout == 60 && cfg.tries == 6 && cfg.connections == 16);
-	assert_true(cfg.remote_size == 128 << 20 && cfg.ahead_size == 32 << 20);
+	assert_true(cfg.remote_size == 128 << 20 && cfg.prefetch_size == 32 << 20);
 	assert_true(cfg.check_every == 60 && cfg.disk_size == 0 && !cfg.cache_dir);
 	assert_false(cfg.anonymous || cfg.insecure || cfg.virtual_hosts ||
 		     cfg.private_redirects);

@@ -155,7 +155,7 @@ static inline int fview_getattr(struct view *v, uint64_t id, struct view_attr *r
 				  .nlink = 1,
 				  .size = f->v[id - 1].is_dir ? 0 : f->v[id - 1].len};
 	if (strstr(f->v[id - 1].key, "unsure"))
-		ret->unsure = true;
+		ret->unknown = true;
 	return 0;
 }
 

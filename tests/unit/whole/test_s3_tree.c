@@ -54,7 +54,7 @@ static int set_up(void **state)
 	(void)state;
 	rw = (struct fs_rw){
 		.doc_key = zarr_doc_key,
-		.far_recover = zarr_store_recover,
+		.remote_recover = zarr_store_recover,
 		.keys_begin = keys_begin,
 		.keys_put = zarr_keys_put,
 		.keys_ours = zarr_keys_ours,
@@ -203,7 +203,7 @@ static void test_put_and_gone(void **state)
 	has(&t, "v/0", NULL);
 	/* nothing waits: nothing is remembered */
 	assert_int_equal(faccessat(t.state.dir_fd, "base", F_OK, 0), -1);
-	assert_int_equal(rw_keys_ground(t.keys, &v, &e), 0);
+	assert_int_equal(rw_keys_snapshot(t.keys, &v, &e), 0);
 	v->ops->close(v);
 	end(&t);
 }

@@ -242,7 +242,7 @@ static void test_model(void **state)
 		assert_int_equal(ds->n_arrays, 4);
 		assert_int_equal(ds->n_dims, 2);
 		assert_true(ds->dims[0].unlimited && ds->dims[0].len == 4);
-		assert_int_equal(ds->groups[0].attrs[0].texts[0].len, 5);
+		assert_int_equal(ds->groups[0].attrs[0].strings[0].len, 5);
 		a = &ds->arrays[0];
 		assert_true(a->rank == 0 && a->type.big_endian && a->fill_defined);
 		assert_memory_equal(a->fill, "\x01\x02", 2);
@@ -366,7 +366,7 @@ static void test_large_header(void **state)
 	assert_int_equal(ds->n_dims, 2000);
 	assert_string_equal(ds->dims[1999].name, "d1999");
 	assert_int_equal(ds->dims[1999].len, 2000);
-	assert_int_equal(ds->groups[0].attrs[1].texts[0].len, sizeof(text) - 2);
+	assert_int_equal(ds->groups[0].attrs[1].strings[0].len, sizeof(text) - 2);
 	f->opts.max_meta_bytes = 1 << 16;
 	refused(f, -ERANGE, "65536 bytes allowed");
 }

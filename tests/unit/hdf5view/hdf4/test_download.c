@@ -76,7 +76,7 @@ static void test_fails(void **state)
 	f->fail_rc = -ESTALE;
 	fails(f, 0, -ESTALE, "a copy of it in '/tmp' (TMPDIR): ");
 	f->fail_at = 0;
-	f->base.size = H4_FAR_MAX + 1;
+	f->base.size = H4_DOWNLOAD_MAX + 1;
 	fails(f, 0, -EFBIG,
 	      "its 2147483648 bytes are more than the 2147483647 that HDF4 can have");
 	f->base.size = size;

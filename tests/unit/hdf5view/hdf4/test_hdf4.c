@@ -111,7 +111,7 @@ static void test_model(void **state)
 	assert_int_equal(ds->arrays[1].access, DS_CONVERT);
 	assert_true(ds->arrays[0].fill_defined && ds_fill_declared(&ds->arrays[0]));
 	assert_string_equal(ds->arrays[0].attrs[1].name, "units");
-	assert_memory_equal(ds->arrays[0].attrs[1].texts[0].s, "kelvin", 7);
+	assert_memory_equal(ds->arrays[0].attrs[1].strings[0].s, "kelvin", 7);
 	/* one dimension that can grow, and its length for both */
 	assert_int_equal(ds->arrays[1].dims[0], ds->arrays[2].dims[0]);
 	assert_true(ds->dims[ds->arrays[1].dims[0]].unlimited);

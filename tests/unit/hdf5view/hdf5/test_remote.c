@@ -279,7 +279,7 @@ static void test_hostile(void **state)
 
 	(void)state;
 	for (size_t i = 0; i <= ARRAY_LEN(bad); i++) {
-		struct far_server *far = NULL;
+		struct blob_proxy_server *far = NULL;
 		struct err e = ERR_INIT;
 		int pair[2];
 
@@ -381,7 +381,7 @@ static void test_classic(void **state)
 		f = fake_open(name);
 		assert_non_null(f);
 		b = open_far(f, "http://host/f.nc");
-		assert_true(b->far);
+		assert_true(b->remote);
 		assert_true(f->requests <= 1);
 		/* a chunk from many records: nobody waits for one after the other */
 		out = alloc_array((size_t)b->ds.arrays[0].chunk_bytes, 1);

@@ -146,7 +146,7 @@ static void test_dimensions(void **state)
 	a = &ds->arrays[find(ds, "t")];
 	assert_int_equal(a->n_attrs, 1); /* bookkeeping is hidden */
 	assert_string_equal(a->attrs[0].name, "units");
-	assert_int_equal(a->attrs[0].texts[0].len, 4);
+	assert_int_equal(a->attrs[0].strings[0].len, 4);
 	a = &ds->arrays[find(ds, "v")];
 	assert_int_equal(a->shape[0], 10);
 	assert_int_equal(a->n_chunks, 3);

@@ -83,8 +83,9 @@ static uint64_t follow(const struct isolated_model *m)
 		sum += a->fill ? touch(a->fill, a->type.size) : 0;
 		for (uint32_t k = 0; k < a->n_attrs; k++) {
 			sum += strlen(a->attrs[k].name);
-			for (uint64_t j = 0; a->attrs[k].texts && j < a->attrs[k].n; j++)
-				sum += touch(a->attrs[k].texts[j].s, a->attrs[k].texts[j].len);
+			for (uint64_t j = 0; a->attrs[k].strings && j < a->attrs[k].n; j++)
+				sum += touch(a->attrs[k].strings[j].s,
+					     a->attrs[k].strings[j].len);
 		}
 		for (uint32_t k = 0; k < a->chain.n; k++)
 			sum += touch(a->chain.specs[k].params,
@@ -113,7 +114,7 @@ static void test_every_change(void **state)
 	h = h5_of(s);
 	assert_non_null(h->g.region);
 	assert_int_equal(
-		isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e), 0);
+		isolated_verify(&h5_library_kind, h->g.region, h->g.region_size, LIMIT, &e), 0);
 	/* at the same address, or every pointer would lead out of it */
 	copy = malloc(h->g.region_size);
 	assert_non_null(copy);
@@ -127,8 +128,8 @@ static void test_every_change(void **state)
 		memcpy(at, copy, h->g.region_size);
 		for (unsigned k = next(&seed) % 3 + 1; k > 0; k--)
 			at[next(&seed) % used] = (uint8_t)next(&seed);
-		if (isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e) <
-		    0) {
+		if (isolated_verify(&h5_library_kind, h->g.region, h->g.region_size, LIMIT,
+				    &e) < 0) {
 			found++;
 		} else {
 			harmless++;
@@ -140,14 +141,15 @@ static void test_every_change(void **state)
 	/* a truth that is neither */
 	*(unsigned char *)&((struct isolated_model *)h->g.region)->ds.arrays[0].uniform = 2;
 	assert_int_equal(
-		isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e),
+		isolated_verify(&h5_library_kind, h->g.region, h->g.region_size, LIMIT, &e),
 		-EBADMSG);
 	memcpy(h->g.region, copy, h->g.region_size);
 	/* a chunk of 32 bytes, and the limit */
-	assert_int_equal(isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, 32, &e),
-			 0);
-	assert_int_equal(isolated_verify(&h5_guest_kind, h->g.region, h->g.region_size, 31, &e),
-			 -EBADMSG);
+	assert_int_equal(
+		isolated_verify(&h5_library_kind, h->g.region, h->g.region_size, 32, &e), 0);
+	assert_int_equal(
+		isolated_verify(&h5_library_kind, h->g.region, h->g.region_size, 31, &e),
+		-EBADMSG);
 	free(copy);
 	source_close(s);
 }
@@ -171,7 +173,7 @@ static struct whole {
 	struct dt_field f[64][3];
 	struct dtype base;
 	uint8_t data[24];
-	struct ds_text texts[1];
+	struct ds_text strings[1];
 } by_hand;
 
 #define TEXT_ROOT 0 /* where by_hand.text has which */
@@ -287,19 +289,19 @@ static void test_lists_and_texts(void **state)
 	w->attr.type = (struct dtype){.kind = DT_VLEN, .base = &w->base};
 	w->attr.n = w->dims[0] = 1;
 	w->attr.data = NULL;
-	w->attr.texts = w->texts;
-	w->texts[0] = (struct ds_text){.s = w->text, .len = 4};
+	w->attr.strings = w->strings;
+	w->strings[0] = (struct ds_text){.s = w->text, .len = 4};
 	assert_int_equal(verified(w, &e), 0);
-	w->texts[0].len = sizeof(*w);
+	w->strings[0].len = sizeof(*w);
 	refused(w);
-	w->texts[0].len = 4;
+	w->strings[0].len = 4;
 	w->base = (struct dtype){.kind = DT_VSTRING}; /* a list of texts */
 	refused(w);
 	w->base = (struct dtype){.kind = DT_VLEN, .base = &w->base}; /* of lists of lists ... */
 	refused(w);
 	w->attr.type = (struct dtype){.kind = DT_STRING, .size = 4};
 	assert_int_equal(verified(w, &e), 0);
-	w->attr.texts = NULL;
+	w->attr.strings = NULL;
 	refused(w);
 }
 

@@ -412,7 +412,7 @@ static void test_attributes(void **state)
 	hid_t file;
 
 	memset(big, 'b', 100000);
-	lists.texts = list;
+	lists.strings = list;
 	nf_attr(f, 0, DS_NONE, nf_values("numbers", nf_i4, 3, numbers));
 	nf_attr(f, 0, DS_NONE, nf_values("none", nf_i4, 0, NULL));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "text", "caf\xc3\xa9", DT_STRING));
@@ -544,7 +544,7 @@ static void test_limits(void **state)
 	assert_null(f->image.bytes);
 	assert_int_equal(nf_build(f, 1000, &e), -ERANGE);
 	assert_int_equal(nf_build(f, MAX, &e), 0);
-	nc_texts_chunk(&a, chunk);
+	nc_strings_chunk(&a, chunk);
 	assert_true(chunk[0] * chunk[1] * chunk[2] <= 32768 && chunk[1] == 1);
 	assert_true(chunk[0] * chunk[1] * chunk[2] >= 8192);
 }

@@ -82,7 +82,7 @@ static uint8_t *whole(struct opened *o, uint64_t *ret_size)
 	struct err e = ERR_INIT;
 	uint8_t *all;
 
-	if (o->v->ops->getattr(o->v, 2, &at, &e) < 0 || at.unsure)
+	if (o->v->ops->getattr(o->v, 2, &at, &e) < 0 || at.unknown)
 		fail_msg("%s", e.msg);
 	all = malloc(at.size);
 	assert_non_null(all);
@@ -174,7 +174,7 @@ static void test_errors(void **state)
 	open_it(&o, true, "deflate", 0);
 	o.f.refs[5].len = 3; /* the last one */
 	assert_int_equal(o.v->ops->getattr(o.v, 2, &at, &e), 0);
-	assert_true(!at.unsure);
+	assert_true(!at.unknown);
 	assert_int_equal(take(&o, at.size - 1, 1, out, &e), -EBADMSG);
 	assert_non_null(strstr(e.msg, "'/v' chunk 2.1: "));
 	assert_int_equal(take(&o, at.size - 2, 1, out, &e), 1);

@@ -309,10 +309,10 @@ static void test_attributes(void **state)
 	assert_true(nf_noted(f, "attribute 'CLASS' is left out"));
 	assert_non_null(attr(f, DS_NONE, "_%2D"));
 	assert_non_null(attr(f, DS_NONE, "_FillValue"));
-	assert_string_equal(attr(f, b, "dtype")->src->texts[0].s, "bool");
-	assert_string_equal(attr(f, c, "dtype")->src->texts[0].s, "mine");
+	assert_string_equal(attr(f, b, "dtype")->src->strings[0].s, "bool");
+	assert_string_equal(attr(f, c, "dtype")->src->strings[0].s, "mine");
 	assert_int_equal(f->model->arrays[c].attrs.n, 1);
-	assert_string_equal(attr(f, s, "_Encoding")->src->texts[0].s, "utf-8");
+	assert_string_equal(attr(f, s, "_Encoding")->src->strings[0].s, "utf-8");
 }
 
 /* fill_as - what becomes of a _FillValue of type `from` in an array of type `to`. */
@@ -404,8 +404,8 @@ static void test_fill_others(void **state)
 			assert_null(at);
 			continue;
 		}
-		assert_int_equal(at->src->texts[0].len, strlen(t[i].want));
-		assert_memory_equal(at->src->texts[0].s, t[i].want, strlen(t[i].want));
+		assert_int_equal(at->src->strings[0].len, strlen(t[i].want));
+		assert_memory_equal(at->src->strings[0].s, t[i].want, strlen(t[i].want));
 	}
 	/* a structure: the variable's own type, whatever its byte order */
 	at = fill_as(f, nf_c16be, c16, zero);

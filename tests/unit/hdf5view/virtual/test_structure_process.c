@@ -240,7 +240,7 @@ static void test_view(void **state NZ_UNUSED)
 	struct err e = ERR_INIT;
 
 	assert_int_equal(nc_view_open(&f->base, &o, &v, &e), 0);
-	at = NC_OP_TEXTS;
+	at = NC_OP_STRINGS;
 	for (wrong = KILL; wrong <= LEAVE; wrong++) {
 		assert_int_equal(v->ops->read(v, VIEW_ROOT + 1, 0, 8, room, &s, &e), -EIO);
 		assert_non_null(strstr(e.msg, "memory may be short"));

@@ -502,7 +502,7 @@ static void test_view(void **state)
 		assert_int_equal(o.f.looks, 0);
 		assert_int_equal(look(&o, "store", &at, &e), -ENOENT);
 		assert_int_equal(look(&o, "store.nc", &at, &e), 0);
-		assert_true(at.id == 2 && !at.is_dir && !at.unsure && at.cached);
+		assert_true(at.id == 2 && !at.is_dir && !at.unknown && at.cached);
 		assert_int_equal(o.v->ops->getattr(o.v, 2, &same, &e), 0);
 		assert_int_equal(same.size, at.size);
 		assert_int_equal(o.v->ops->list(o.v, VIEW_ROOT, 0, true, see, &seen, &e), 0);
@@ -552,7 +552,7 @@ static void test_unsure(void **state)
 	o.f.bad = 1;
 	o.f.bad_rc = -ESTALE;
 	assert_int_equal(look(&o, "store.nc", &at, &e), 0);
-	assert_true(at.unsure && at.size == 1 && at.id == 2);
+	assert_true(at.unknown && at.size == 1 && at.id == 2);
 	assert_int_equal(e.code, -ESTALE);
 	assert_non_null(strstr(e.msg, "'store.nc': '/v' chunk 0.1: made up"));
 	looks = o.f.looks;
@@ -560,7 +560,7 @@ static void test_unsure(void **state)
 	assert_int_equal(o.v->ops->read(o.v, 2, 0, 16, room, &s, &e), -ESTALE);
 	assert_non_null(strstr(e.msg, "'store.nc': '/v' chunk 0.1: made up"));
 	assert_int_equal(o.v->ops->getattr(o.v, 2, &at, NULL), 0);
-	assert_true(at.unsure);
+	assert_true(at.unknown);
 	assert_int_equal(o.f.looks, looks);
 	view_close(&o);
 }
@@ -570,7 +570,7 @@ static void *first_look(void *arg)
 	struct opened *o = arg;
 	struct view_attr at;
 
-	if (look(o, "store.nc", &at, NULL) < 0 || at.unsure)
+	if (look(o, "store.nc", &at, NULL) < 0 || at.unknown)
 		return NULL;
 	return o;
 }

@@ -245,7 +245,7 @@ static inline uint64_t rwf_size(struct rwf *f, const char *name)
 	struct view_attr at = {.size = 0};
 	struct err e = ERR_INIT;
 
-	if (f->v->ops->lookup(f->v, VIEW_ROOT, name, strlen(name), &at, &e) < 0 || at.unsure)
+	if (f->v->ops->lookup(f->v, VIEW_ROOT, name, strlen(name), &at, &e) < 0 || at.unknown)
 		fail_msg("'%s': %s", name, e.msg);
 	return at.size;
 }

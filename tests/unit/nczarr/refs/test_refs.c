@@ -90,13 +90,13 @@ static void test_versions(void **state)
 	assert_int_equal(f.what, REFS_FOLDER);
 	assert_int_equal(x->ops->find(x, "v/3", &f, NULL), -ENOENT);
 	assert_int_equal(x->ops->find(x, "v/0/x", &f, NULL), -ENOENT);
-	assert_true(x->far);
+	assert_true(x->remote);
 	x->ops->close(x);
 
 	x = parsed("{ \"refs\":\"text\", \"v/0\" : [\"a.nc\", 1, 2] }");
 	is_inline(x, "refs", "text", 4);
 	is_at(x, "v/0", "a.nc", 1, 2);
-	assert_false(x->far);
+	assert_false(x->remote);
 	x->ops->close(x);
 	x = parsed("{\"version\":1,\"refs\":{}}");
 	x->ops->close(x);

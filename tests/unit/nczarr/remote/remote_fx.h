@@ -20,7 +20,7 @@ struct fx {
 static inline void fx_open(struct fx *x, bool lists, const struct remote_options *o)
 {
 	static const struct remote_options usual = {
-		.cache_bytes = 64 * MIB, .ahead_bytes = 16 * MIB, .connections = 16};
+		.cache_bytes = 64 * MIB, .prefetch_bytes = 16 * MIB, .connections = 16};
 
 	*x = (struct fx){.f = fake_new(lists)};
 	assert_int_equal(object_cache_new(o ? o : &usual, &x->c, &x->e), 0);

@@ -363,7 +363,7 @@ struct mount {
 static void mount_open(struct mount *m, struct fake *f)
 {
 	struct remote_options o = {.cache_bytes = 64 * MIB,
-				   .ahead_bytes = 16 * MIB,
+				   .prefetch_bytes = 16 * MIB,
 				   .connections = 8,
 				   .cache_dir = dir,
 				   .disk_bytes = 256 * MIB};

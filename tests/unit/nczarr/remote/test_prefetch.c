@@ -77,7 +77,7 @@ static void test_near_ranges_are_one_request(void **state)
 static void test_early_is_bounded(void **state)
 {
 	const struct remote_options o = {
-		.cache_bytes = 64 * MIB, .ahead_bytes = 4 * MIB, .connections = 64};
+		.cache_bytes = 64 * MIB, .prefetch_bytes = 4 * MIB, .connections = 64};
 	struct store_range r[64];
 	char keys[64][16];
 	struct fx x;
@@ -166,7 +166,7 @@ static void *stream_main(void *arg)
 static void test_many_streams_under_a_small_budget(void **state)
 {
 	const struct remote_options o = {
-		.cache_bytes = 16 * MIB, .ahead_bytes = 8 * MIB, .connections = 64};
+		.cache_bytes = 16 * MIB, .prefetch_bytes = 8 * MIB, .connections = 64};
 	struct stream t[64];
 	struct fx x;
 

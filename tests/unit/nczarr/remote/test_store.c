@@ -73,7 +73,7 @@ static void test_absence(void **state)
 
 	(void)state;
 	fx_open(&x, false, NULL);
-	assert_true(x.s->far);
+	assert_true(x.s->remote);
 	assert_true(x.s->unlisted);
 	assert_int_equal(store_stat(x.s, "", &st, &x.e), 0);
 	assert_true(st.is_dir);
@@ -314,7 +314,7 @@ static void test_check_every(void **state)
 static void test_too_old_costs_nothing_more(void **state)
 {
 	const struct remote_options o = {
-		.cache_bytes = 64 * MIB, .ahead_bytes = 16 * MIB, .check_ms = 1};
+		.cache_bytes = 64 * MIB, .prefetch_bytes = 16 * MIB, .check_ms = 1};
 	struct store_range r = {"a/0", 0, UINT64_MAX};
 	struct store_stat st;
 	struct names n = {0};

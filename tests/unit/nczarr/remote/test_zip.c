@@ -60,7 +60,7 @@ static void test_requests(void **state)
 	(void)state;
 	if (store_zip_open_blob(&f->base, META, &s, &e) < 0)
 		fail_msg("%s", e.msg);
-	assert_true(s->far);
+	assert_true(s->remote);
 	assert_int_equal(f->requests + f->wanted, 1); /* the end, with the directory */
 	for (int i = 0; i < CHUNKS; i++) {
 		unsigned before = f->requests + f->wanted;
@@ -175,7 +175,7 @@ static int one_archive(const char *path, const struct stat *st, int kind, struct
 		fail_msg("%s: %s / %s", path, e.msg, e2.msg);
 	if (rc == 0) {
 		same_sources(a, b);
-		assert_true(b->far);
+		assert_true(b->remote);
 		source_close(b);
 		assert_int_equal(f->closed, 1);
 	} else {

@@ -143,7 +143,7 @@ static int change(struct zs_box *x)
 		.format = 2, .mode = ZARR_PURE, .consolidated = -1};
 	static const struct ds_text text = {.s = "new", .len = 3};
 	static const struct ds_attr title = {
-		.name = "title", .type = {.kind = DT_VSTRING}, .n = 1, .texts = &text};
+		.name = "title", .type = {.kind = DT_VSTRING}, .n = 1, .strings = &text};
 	static const struct sink_new how = {.chunk = NULL};
 	const struct sink_chunk c = {
 		.stored = true, .p = (const uint8_t *)"11112222", .len = 8};

@@ -112,7 +112,7 @@ static void far_init(struct blob_proxy *f, bool plain)
 	zs_box_init(&f->box, store);
 	f->s = store_mem_new();
 	assert_non_null(f->s);
-	f->s->far = true;
+	f->s->remote = true;
 	for (size_t i = 0; store[i]; i += 2)
 		assert_int_equal(
 			store_mem_put(f->s, store[i], store[i + 1], strlen(store[i + 1])), 0);
@@ -140,7 +140,7 @@ static int change_by(struct zs_box *x, struct blob_proxy *f,
 {
 	static const struct ds_text text = {.s = "new", .len = 3};
 	static const struct ds_attr title = {
-		.name = "title", .type = {.kind = DT_VSTRING}, .n = 1, .texts = &text};
+		.name = "title", .type = {.kind = DT_VSTRING}, .n = 1, .strings = &text};
 	static const struct sink_new how = {.chunk = NULL};
 	const struct sink_chunk c = {
 		.stored = true, .p = (const uint8_t *)"11112222", .len = 8};

@@ -164,7 +164,7 @@ static void set_text(struct zs_box *x, uint32_t array, const char *name, const c
 {
 	const struct ds_text t = {.s = v, .len = strlen(v)};
 	const struct ds_attr a = {
-		.name = name, .type = {.kind = DT_VSTRING}, .n = 1, .texts = &t};
+		.name = name, .type = {.kind = DT_VSTRING}, .n = 1, .strings = &t};
 
 	zs_ok(x->sink->ops->set_attr(x->sink, 0, array, &a, &e));
 }
@@ -341,7 +341,7 @@ static void test_lone(void **state)
 					  NULL};
 	const struct ds_text text = {.s = "m", .len = 1};
 	const struct ds_attr units = {
-		.name = "units", .type = {.kind = DT_VSTRING}, .n = 1, .texts = &text};
+		.name = "units", .type = {.kind = DT_VSTRING}, .n = 1, .strings = &text};
 	const struct sink_names names = {.array = first, .group = first, .dim = first};
 	struct zarr_sink_options opts = plain;
 	struct zs_box x;

@@ -266,7 +266,7 @@ static inline struct blob_proxy *far_new(bool unlisted)
 
 	if (!f)
 		abort();
-	f->base = (struct store){.ops = &far_ops, .far = true, .unlisted = unlisted};
+	f->base = (struct store){.ops = &far_ops, .remote = true, .unlisted = unlisted};
 	f->real = store_mem_new();
 	if (!f->real)
 		abort();

@@ -52,8 +52,8 @@ static void is_text(struct ds_attr at, const char *text)
 	assert_int_equal(at.type.size, n ? n : 1);
 	assert_int_equal(at.rank, 0);
 	assert_int_equal(at.n, 1);
-	assert_int_equal(at.texts[0].len, n);
-	assert_memory_equal(at.texts[0].s, text, n);
+	assert_int_equal(at.strings[0].len, n);
+	assert_memory_equal(at.strings[0].s, text, n);
 }
 
 static void is_type(struct ds_attr at, struct dtype t, uint32_t rank, uint64_t n)
@@ -65,7 +65,7 @@ static void is_type(struct ds_attr at, struct dtype t, uint32_t rank, uint64_t n
 	assert_int_equal(at.n, n);
 	if (rank)
 		assert_int_equal(at.dims[0], n);
-	assert_null(at.texts);
+	assert_null(at.strings);
 }
 
 static double real(struct ds_attr at, size_t i)
@@ -126,13 +126,13 @@ static void test_inferred_texts(void **state)
 	is_text(make("'17'", NULL, NULL, false), "17");
 	at = make("'a\\u0000b\\u0000'", NULL, NULL, false);
 	assert_int_equal(at.type.size, 4);
-	assert_int_equal(at.texts[0].len, 3);
+	assert_int_equal(at.strings[0].len, 3);
 	at = make("['a', '', 'ccc']", NULL, NULL, false);
 	assert_int_equal(at.type.kind, DT_VSTRING);
 	assert_int_equal(at.rank, 1);
 	assert_int_equal(at.n, 3);
-	assert_int_equal(at.texts[1].len, 0);
-	assert_memory_equal(at.texts[2].s, "ccc", 3);
+	assert_int_equal(at.strings[1].len, 0);
+	assert_memory_equal(at.strings[2].s, "ccc", 3);
 	is_text(make("null", NULL, NULL, false), "null");
 	is_text(make("{'a': 1.50}", NULL, NULL, false), "{\"a\": 1.50}");
 	is_text(make("[[1, 2], [3]]", NULL, NULL, false), "[[1,2],[3]]");
@@ -180,10 +180,10 @@ static void test_typed(void **state)
 	at = make("'abc'", "|S128", NULL, false);
 	assert_int_equal(at.type.kind, DT_VSTRING);
 	assert_int_equal(at.n, 1);
-	assert_int_equal(at.texts[0].len, 3);
+	assert_int_equal(at.strings[0].len, 3);
 	at = make("['a', 5]", "|S1", NULL, false);
 	assert_int_equal(at.type.kind, DT_VSTRING);
-	assert_memory_equal(at.texts[1].s, "5", 1);
+	assert_memory_equal(at.strings[1].s, "5", 1);
 	/* what nobody knows is inferred */
 	is_type(make("5", "<q4", NULL, false), i4, 0, 1);
 	is_type(make("5", "", NULL, false), i4, 0, 1);

@@ -350,8 +350,8 @@ static void test_times(void **state)
 
 	(void)state;
 	assert_int_equal(a->type.kind, DT_INT);
-	assert_non_null(strstr(attr(a, "units")->texts[0].s, "days since"));
-	assert_string_equal(attr(a, "calendar")->texts[0].s, "proleptic_gregorian");
+	assert_non_null(strstr(attr(a, "units")->strings[0].s, "days since"));
+	assert_string_equal(attr(a, "calendar")->strings[0].s, "proleptic_gregorian");
 	assert_non_null(attr(a, "_FillValue"));
 	tree_release(&src);
 	a = lone(ZARRAY("dtype", "'>M8[ns]'", "fill_value", nat), "{}");
@@ -359,11 +359,11 @@ static void test_times(void **state)
 	tree_release(&src);
 	a = lone(ZARRAY("dtype", "'<m8[s]'", "fill_value", "0"),
 		 "{\"units\": \"mine\", \"calendar\": \"x\"}");
-	assert_string_equal(attr(a, "units")->texts[0].s, "mine");
+	assert_string_equal(attr(a, "units")->strings[0].s, "mine");
 	assert_int_equal(a->n_attrs, 2);
 	tree_release(&src);
 	a = lone(ZARRAY("dtype", "'<m8[s]'", "fill_value", "0"), "{}");
-	assert_string_equal(attr(a, "units")->texts[0].s, "seconds");
+	assert_string_equal(attr(a, "units")->strings[0].s, "seconds");
 	assert_null(attr(a, "calendar"));
 	tree_release(&src);
 }

@@ -63,8 +63,9 @@ static void test_empty(void **state)
 /* Sizes that mean something else in 32 bits, and one that means something else in 64. */
 static void test_large_sizes(void **state)
 {
-	static const uint64_t sizes[] = {
-		5, UINT32_MAX - 2, UINT32_MAX - 1, UINT32_MAX, (uint64_t)1 << 32, ZR_ODD, 0};
+	static const uint64_t sizes[] = {5,          UINT32_MAX - 2,    UINT32_MAX - 1,
+					 UINT32_MAX, (uint64_t)1 << 32, ZR_UNREADABLE,
+					 0};
 	struct zr_table t;
 	uint64_t v;
 

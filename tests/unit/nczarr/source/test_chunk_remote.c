@@ -61,7 +61,7 @@ static void must_open(const struct source_options *opts)
 
 	if (try_open(opts, &e) < 0)
 		fail_msg("%s", e.msg);
-	assert_true(src->far);
+	assert_true(src->remote);
 	assert_int_equal(src->unlisted, far->base.unlisted);
 }
 

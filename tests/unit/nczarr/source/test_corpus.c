@@ -63,7 +63,7 @@ static void sound(const struct dataset *ds)
 					     ds->dims[a->dims[d]].phony);
 		}
 		for (uint32_t k = 0; k < a->n_attrs; k++)
-			assert_true(a->attrs[k].data || a->attrs[k].texts);
+			assert_true(a->attrs[k].data || a->attrs[k].strings);
 	}
 }
 

@@ -55,7 +55,7 @@ static void far_init(struct blob_proxy *f, bool plain)
 	zs_box_init(&f->box, none);
 	f->s = store_mem_new();
 	assert_non_null(f->s);
-	f->s->far = true;
+	f->s->remote = true;
 	store_mem_set_script(f->s, script, f, plain);
 }
 

@@ -236,7 +236,7 @@ static inline struct ds_attr s_text_attr(const char *name, const char *text,
 	*room = (struct ds_text){text, strlen(text)};
 	return (struct ds_attr){.name = name,
 				.n = 1,
-				.texts = room,
+				.strings = room,
 				.type = {.kind = DT_STRING, .size = (uint32_t)strlen(text)}};
 }
 
@@ -427,7 +427,7 @@ static inline void s_attrs(struct dataset *ds)
 				 .rank = 1,
 				 .dims = n2,
 				 .n = 2,
-				 .texts = list};
+				 .strings = list};
 	at[3] = s_attr("none", DT_INT, 4, 0, NULL, n0);
 	at[4] = s_attr("flag", DT_BOOL, 1, 1, yes, n0);
 	at[5] = s_text_attr("json", "17", &text[1]);

@@ -315,12 +315,12 @@ static void test_attrs(void **state)
 			      .n = 2,
 			      .rank = 1,
 			      .dims = two,
-			      .texts = lists,
+			      .strings = lists,
 			      .type = {.kind = DT_VLEN, .base = &u2}};
 	attr_is(&at, false, "[[[1, 65535], []]]");
 	at = (struct ds_attr){.name = "e",
 			      .n = 1,
-			      .texts = lists + 1,
+			      .strings = lists + 1,
 			      .type = {.kind = DT_VLEN, .base = &u2}};
 	attr_is(&at, false, "[\"\"]");
 	at = (struct ds_attr){.name = "o",

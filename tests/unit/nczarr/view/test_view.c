@@ -130,7 +130,7 @@ static size_t walk(struct view *v, uint64_t dir, const char *path)
 
 			/* shown, so that nobody takes it for absent; reading it is the error */
 			assert_int_equal(v->ops->getattr(v, o.id, &at, &e), 0);
-			assert_true(at.unsure && at.size > 0);
+			assert_true(at.unknown && at.size > 0);
 			assert_int_equal(v->ops->read(v, o.id, 0, 10, room, &none, &e),
 					 -EOPNOTSUPP);
 			continue;
@@ -440,7 +440,7 @@ static void test_limits(void **state)
 	(void)state;
 	assert_int_equal(zarr_view_open(s, &opts, &v, &e), 0);
 	assert_int_equal(v->ops->lookup(v, VIEW_ROOT, ".zmetadata", 10, &at, &e), 0);
-	assert_true(at.unsure);
+	assert_true(at.unknown);
 	assert_int_equal(v->ops->lookup(v, VIEW_ROOT, ".zgroup", 7, &at, &e), 0);
 	v->ops->close(v);
 	source_close(s);

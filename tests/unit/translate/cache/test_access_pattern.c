@@ -47,10 +47,10 @@ static void test_order(void **state)
 	says(0, 11, PREFETCH_READ, true, 0, 0);  /* a late piece */
 	says(0, 14, PREFETCH_READ, true, 16, 1); /* 13 was another thread's */
 	says(0, 15, PREFETCH_READ, true, 32, 1);
-	says(0, 16, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1);
-	says(0, 17, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1);
+	says(0, 16, PREFETCH_READ, true, ACCESS_PATTERN_PREFETCH, 1);
+	says(0, 17, PREFETCH_READ, true, ACCESS_PATTERN_PREFETCH, 1);
 	says(0, 40, PREFETCH_READ, true, 0, 0);
-	says(0, 18, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1); /* it goes on */
+	says(0, 18, PREFETCH_READ, true, ACCESS_PATTERN_PREFETCH, 1); /* it goes on */
 }
 
 static void test_steps(void **state)
@@ -85,7 +85,7 @@ static void test_many(void **state)
 	for (uint64_t k = 0; k < 20; k++)
 		for (uint64_t r = 0; r < 30; r++) {
 			uint32_t n = k == 0  ? 0
-				     : k > 4 ? ACCESS_PATTERN_AHEAD
+				     : k > 4 ? ACCESS_PATTERN_PREFETCH
 					     : (uint32_t)4 << (k - 1);
 
 			says(0, r * r * 1000 + k, PREFETCH_READ, true, n, 1);
@@ -103,7 +103,7 @@ static void test_lists(void **state)
 		(void)access_pattern_note(st, 0, k, PREFETCH_STAT);
 	for (uint64_t k = 8; k < 100; k++) /* somebody lists */
 		says(0, k, PREFETCH_STAT, false, 0, 0);
-	says(0, 8, PREFETCH_READ, true, ACCESS_PATTERN_AHEAD, 1);
+	says(0, 8, PREFETCH_READ, true, ACCESS_PATTERN_PREFETCH, 1);
 }
 
 static void test_ends(void **state)

@@ -171,16 +171,16 @@ static void test_ahead_limit(void **state)
 	assert_false(cache_start(c, 0, 1, 20 * KIB, &z));
 	assert_true(cache_start(c, 0, 2, 30 * KIB, &y));
 	assert_false(cache_start(c, 0, 3, 1, &z));
-	assert_int_equal(stats_of(c).ahead_bytes, 50 * KIB);
+	assert_int_equal(stats_of(c).prefetch_bytes, 50 * KIB);
 	assert_non_null(cache_alloc(x, 20 * KIB));
 	cache_publish(x);
 	cache_put(x);
 	(void)err_set(&e, -EBADMSG, "bad");
 	cache_fail(y, &e);
 	assert_false(cache_has(c, 0, 2));
-	assert_int_equal(stats_of(c).ahead_bytes, 20 * KIB);
+	assert_int_equal(stats_of(c).prefetch_bytes, 20 * KIB);
 	assert_int_equal(cache_get(c, 0, 1, &z, NULL), CACHE_READY);
-	assert_int_equal(stats_of(c).ahead_bytes, 0);
+	assert_int_equal(stats_of(c).prefetch_bytes, 0);
 	cache_put(z);
 	assert_false(cache_start(c, 0, 9, UINT64_MAX, &z));
 

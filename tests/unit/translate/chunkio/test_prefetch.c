@@ -30,7 +30,7 @@ static void begin(struct fake *f, bool far)
 	ops.want = fake_want;
 	ops.locate = count_locate;
 	f->base.ops = &ops;
-	f->base.far = far;
+	f->base.remote = far;
 	n_wanted = 0;
 	locates = when = 0;
 	start(f);

@@ -30,7 +30,7 @@
 #define TEXT(name_, s_)                                                                        \
 	{                                                                                      \
 		.name = (name_), .type = {.kind = DT_VSTRING}, .n = 1,                         \
-		.texts = &(const struct ds_text)                                               \
+		.strings = &(const struct ds_text)                                             \
 		{                                                                              \
 			(s_), sizeof(s_) - 1                                                   \
 		}                                                                              \

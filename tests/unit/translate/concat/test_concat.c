@@ -23,7 +23,7 @@ struct one {
 	uint32_t axes[2], arrays[1];
 	uint8_t fill[8];
 	struct ds_attr attrs[4];
-	struct ds_text texts[4];
+	struct ds_text strings[4];
 	double numbers[4];
 };
 
@@ -55,11 +55,11 @@ static void text(struct one *o, const char *name, const char *value)
 {
 	uint32_t i = o->a.n_attrs++;
 
-	o->texts[i] = (struct ds_text){.s = value, .len = strlen(value)};
+	o->strings[i] = (struct ds_text){.s = value, .len = strlen(value)};
 	o->attrs[i] = (struct ds_attr){.name = name,
 				       .type = T(DT_STRING, (uint32_t)strlen(value)),
 				       .n = 1,
-				       .texts = &o->texts[i]};
+				       .strings = &o->strings[i]};
 }
 
 static void number(struct one *o, const char *name, double value)
@@ -100,7 +100,7 @@ static void test_unreadable(void **state)
 	begin(&o, DT_FLOAT, 4);
 	o.ds.format = "netCDF-4";
 	o.ds.lost = lost;
-	o.ds.n_lost = 1;
+	o.ds.n_unreadable = 1;
 	first.ds = o.ds;
 	j.first = &first;
 	arena_init(&j.base.ds.arena, 1 << 20);

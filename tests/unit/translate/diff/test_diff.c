@@ -127,8 +127,8 @@ static void test_attr_kinds(void **state)
 	q = attr(now, 0, 1, "text", 0);
 	p->type = q->type = (struct dtype){.kind = DT_VSTRING};
 	p->data = q->data = NULL;
-	p->texts = &abc;
-	q->texts = &abd;
+	p->strings = &abc;
+	q->strings = &abd;
 	now->attrs[1][0].type.size = 8; /* the same number, in another type */
 	now->attrs[1][0].data = keep(now, &wide, sizeof(wide));
 	expect(was, now, NULL, "set /x b\nset /g/y text\ncommit\n");

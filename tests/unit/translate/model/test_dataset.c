@@ -241,7 +241,7 @@ static void test_fill_texts(void **state)
 	struct ds_attr attr = {.name = "_FillValue",
 			       .type = {.kind = DT_STRING, .size = 2},
 			       .n = 1,
-			       .texts = &text};
+			       .strings = &text};
 	struct ds_array a = {.type = {.kind = DT_STRING, .size = 4},
 			     .n_attrs = 1,
 			     .attrs = &attr,

@@ -22,7 +22,7 @@ static void test_read(void **state)
 	assert_string_equal(list(f, "v", 1), ".zarray 0.0 0.1");
 	assert_int_equal(lookup(f, "v", &a), 0);
 	assert_int_equal(a.mode, 0755);
-	assert_true(a.own && a.fleeting && !a.fixed);
+	assert_true(a.own && a.volatile_attrs && !a.fixed);
 	assert_int_equal(lookup(f, "v/0.0", &a), 0);
 	assert_int_equal(a.mode, 0644);
 	assert_int_equal(a.size, 5);
