@@ -25,7 +25,8 @@ struct aws_keys {
 
 /* aws_ready - there are keys that hold, or it is known that there are none: reads files and
  * asks services at the first call, and again before keys expire. wait: false on the net's
- * thread, where nothing may be waited for: then what is there is taken. One thread renews;
+ * thread, and of a prefetch: only the first call reads and asks then, later ones take what is
+ * there. One thread renews;
  * others go on with keys that still hold. Returns 0; -EACCES a place that was named has no
  * keys, or they cannot be renewed; -EINVAL a file that cannot be understood; -EINTR. */
 int aws_ready(struct aws *a, bool wait, struct err *e) NZ_MUST_USE;
@@ -35,13 +36,10 @@ int aws_ready(struct aws *a, bool wait, struct err *e) NZ_MUST_USE;
 struct aws_keys *aws_keys_now(struct aws *a);
 void aws_keys_release(struct aws_keys *k);
 
-/* aws_refused - the service says that these keys do not hold any more: the next aws_ready
- * looks again. */
-void aws_refused(struct aws *a, const struct aws_keys *k);
-
-/* aws_reload_from_files - whether there are other keys than these by now, in the files where these
- * came from, or because another request found them. Services are not asked: any thread. */
-bool aws_reload_from_files(struct aws *a, const struct aws_keys *k);
+/* aws_refused - the service says that these keys do not hold any more. Returns 1: other keys are
+ * there by now; -EKEYEXPIRED: the next aws_ready that waits looks for others; 0: such a look
+ * found no others, or it is too early for one. Waits for nothing, reads no file. */
+int aws_refused(struct aws *a, const struct aws_keys *k);
 
 /* aws_fixed_only - of a service that is not AWS's: keys that were written down are used, no
  * service is asked for others. */

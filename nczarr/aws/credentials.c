@@ -19,7 +19,9 @@ struct aws {
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
 	struct aws_resolved found;   /* lock; its texts for good once they are there */
-	bool looked, looking, stale; /* lock */
+	bool looked, looking;        /* lock */
+	bool stale;                  /* lock: the service refuses these keys; no look since */
+	bool again;                  /* lock: a look after that found no others */
 	int64_t not_before;          /* lock: seconds; no renewal until then */
 };
 
@@ -129,17 +131,28 @@ static bool credentials_due(const struct aws *a, int64_t now, bool *ret_must)
 	const struct aws_keys *k = a->found.keys;
 
 	*ret_must = !a->looked || (k && k->expires && k->expires <= now);
-	if (*ret_must)
+	if (*ret_must || (a->stale && k->of_file))
 		return true;
 	if (now < a->not_before)
 		return false;
 	return a->stale || (k && k->expires && k->expires - RENEW_BEFORE <= now);
 }
 
+static bool same_keys(const struct aws_keys *a, const struct aws_keys *b)
+{
+	const char *x = a->token ? a->token : "", *y = b->token ? b->token : "";
+
+	return strcmp(a->access, b->access) == 0 && strcmp(a->secret, b->secret) == 0 &&
+	       strcmp(x, y) == 0;
+}
+
 /* credentials_take - what was found holds from now on. Region and endpoint stay: somebody may have
  * borrowed them. */
 static void credentials_take(struct aws *a, struct aws_resolved *new, int64_t now)
 {
+	const struct aws_keys *was = a->found.keys;
+
+	a->again = (a->stale || a->again) && was && new->keys &&same_keys(was, new->keys);
 	aws_keys_release(a->found.keys);
 	a->found.keys = steal(&new->keys);
 	if (!a->looked) {
@@ -152,17 +165,23 @@ static void credentials_take(struct aws *a, struct aws_resolved *new, int64_t no
 	a->not_before = now + AGAIN_AFTER;
 }
 
-/* credentials_look - called and left with the lock held, which is not held meanwhile. */
+/* credentials_look - called and left with the lock held, which is not held meanwhile. Keys of a
+ * file that the service refuses are replaced by those of a file only: it may be half written. */
 static int credentials_look(struct aws *a, bool must, struct err *e)
 {
+	struct aws_options o = a->o;
 	struct aws_resolved new = {.keys = NULL};
 	struct err why = ERR_INIT;
+	bool stale = a->stale;
 	int64_t now;
 	int rc;
 
+	o.fixed_only |= stale && a->found.keys->of_file;
 	a->looking = true;
 	pthread_mutex_unlock(&a->lock);
-	rc = aws_resolve(&a->o, &new, &why);
+	rc = aws_resolve(&o, &new, &why);
+	if (rc == 0 && stale && !new.keys)
+		rc = err_set(&why, -EACCES, "there are no keys any more");
 	if (rc == -ENOENT)
 		rc = -EACCES; /* a file, a role: it is not the object that is absent */
 	now = (int64_t)time(NULL);
@@ -171,8 +190,11 @@ static int credentials_look(struct aws *a, bool must, struct err *e)
 	if (rc == 0) {
 		credentials_take(a, &new, now);
 	} else if (rc != -EINTR && !must) {
-		log_warn("credentials cannot be renewed yet: %s", why.msg);
+		if (now >= a->not_before)
+			log_warn("credentials cannot be renewed yet: %s", why.msg);
 		a->not_before = now + AGAIN_AFTER;
+		a->again |= stale;
+		a->stale = false;
 		rc = 0;
 	}
 	aws_resolved_release(&new);
@@ -186,12 +208,13 @@ int aws_ready(struct aws *a, bool wait, struct err *e)
 	int rc = 0;
 
 	pthread_mutex_lock(&a->lock);
-	while (rc == 0 && wait && credentials_due(a, (int64_t)time(NULL), &must)) {
+	while (rc == 0 && (wait || !a->looked) &&
+	       credentials_due(a, (int64_t)time(NULL), &must)) {
 		if (!a->looking) {
 			rc = credentials_look(a, must, e);
 			break;
 		}
-		if (!must)
+		if (!must && !a->stale)
 			break;
 		rc = cancel_wait(&a->ready, &a->lock, INT64_MAX);
 		if (rc < 0)
@@ -213,44 +236,19 @@ struct aws_keys *aws_keys_now(struct aws *a)
 	return k;
 }
 
-void aws_refused(struct aws *a, const struct aws_keys *k)
+int aws_refused(struct aws *a, const struct aws_keys *k)
 {
-	pthread_mutex_lock(&a->lock);
-	if (a->found.keys == k && (int64_t)time(NULL) >= a->not_before)
-		a->stale = true;
-	pthread_mutex_unlock(&a->lock);
-}
-
-static bool same_keys(const struct aws_keys *a, const struct aws_keys *b)
-{
-	const char *x = a->token ? a->token : "", *y = b->token ? b->token : "";
-
-	return strcmp(a->access, b->access) == 0 && strcmp(a->secret, b->secret) == 0 &&
-	       strcmp(x, y) == 0;
-}
-
-bool aws_reload_from_files(struct aws *a, const struct aws_keys *k)
-{
-	struct aws_options o = a->o;
-	struct aws_resolved new = {.keys = NULL};
-	bool other;
+	int rc = 1;
 
 	pthread_mutex_lock(&a->lock);
-	other = a->found.keys != k; /* another request was quicker */
-	pthread_mutex_unlock(&a->lock);
-	if (other || !k->of_file)
-		return other;
-	o.fixed_only = true;
-	if (aws_resolve(&o, &new, NULL) == 0 && new.keys &&new.keys->of_file &&
-	    !same_keys(new.keys, k)) {
-		pthread_mutex_lock(&a->lock);
-		if (a->found.keys == k)
-			credentials_take(a, &new, (int64_t)time(NULL));
-		pthread_mutex_unlock(&a->lock);
-		other = true;
+	if (a->found.keys == k) {
+		bool may = k->of_file || (int64_t)time(NULL) >= a->not_before;
+
+		rc = may && !a->again ? -EKEYEXPIRED : 0;
+		a->stale |= may;
 	}
-	aws_resolved_release(&new);
-	return other;
+	pthread_mutex_unlock(&a->lock);
+	return rc;
 }
 
 const char *aws_region(struct aws *a)

@@ -82,8 +82,8 @@ static bool object_service_await(struct waiter *w)
 	return done;
 }
 
-int object_get(struct object_service *o, const struct object_range *r, struct object_got *ret,
-	       struct err *e)
+static int get_once(struct object_service *o, const struct object_range *r,
+		    struct object_got *ret, struct err *e)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
 	int rc;
@@ -106,4 +106,15 @@ int object_get(struct object_service *o, const struct object_range *r, struct ob
 	if (ret->rc < 0 && e)
 		*e = ret->e;
 	return ret->rc;
+}
+
+int object_get(struct object_service *o, const struct object_range *r, struct object_got *ret,
+	       struct err *e)
+{
+	int rc;
+
+	do
+		rc = get_once(o, r, ret, e);
+	while (rc == -EKEYEXPIRED);
+	return rc;
 }

@@ -43,8 +43,8 @@ struct object_range {
 
 /* object_got - the answer. */
 struct object_got {
-	int rc;               /* 0; -ENOENT proven absence; -ESTALE; -ERANGE; -EALREADY; -EACCES;
-	                       * -EIO;
+	int rc; /* 0; -ENOENT proven absence; -ESTALE; -ERANGE; -EALREADY; -EACCES;
+	                       * -EIO; -EKEYEXPIRED fetch again: that looks for other keys;
 	                       * -ETIMEDOUT; -ECANCELED; -EBADMSG the answer contradicts itself */
 	struct err e;
 	struct object_info info; /* with rc 0, and -ERANGE of ALL */
@@ -98,8 +98,9 @@ static inline void objects_close(struct object_service *o)
 		o->ops->close(o);
 }
 
-/* object_get - fetch, and wait (base/os/cancel.h: -EINTR, and what still comes is dropped).
- * ret->data is the caller's. Returns ret->rc. Never where a done function runs. */
+/* object_get - fetch, and wait (base/os/cancel.h: -EINTR, and what still comes is dropped); again
+ * when keys have ended. ret->data is the caller's. Returns ret->rc. Never where a done function
+ * runs. */
 int object_get(struct object_service *o, const struct object_range *r, struct object_got *ret,
 	       struct err *e) NZ_MUST_USE;
 

@@ -49,7 +49,7 @@ static struct how beginning(struct rstore *st, const char *key)
 }
 
 /* remote_store_ask - find out what l->obj is, or wait for who does. The shard is locked; not so any
- * more on return. -EAGAIN: look again. */
+ * more on return. -EAGAIN: look again; -EKEYEXPIRED: ask again. */
 static int remote_store_ask(struct look *l, const struct how *how, struct err *e)
 {
 	struct ext *x = l->obj->asking;
@@ -113,7 +113,7 @@ static int know(struct look *l, const struct how *how, struct err *e)
 		rc = remote_store_ask(l, how, e);
 		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': waiting was given up", l->key);
-		if (rc != -EAGAIN)
+		if (rc != -EAGAIN && rc != -EKEYEXPIRED)
 			return rc;
 	}
 	return err_set(e, -EIO, "'%s' changes all the time", l->key);
@@ -339,7 +339,7 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 			return 0;
 		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': waiting was given up", key);
-		if (rc && rc != -EAGAIN)
+		if (rc && rc != -EAGAIN && rc != -EKEYEXPIRED)
 			return rc;
 		if (rc == 0)
 			tries = 0;
@@ -533,18 +533,20 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 
 	if (!*key)
 		return remote_stat(s, key, ret, e);
-	(void)pthread_mutex_lock(&l.shard->lock);
-	rc = settled(&l, e);
-	if (rc < 0) {
-		(void)pthread_mutex_unlock(&l.shard->lock);
-		return rc;
-	}
-	if (l.obj->state == OBJ_ABSENT)
-		l.obj->state = OBJ_UNKNOWN;
-	l.obj->folder = FOLDER_UNKNOWN;
-	if (l.obj->state == OBJ_THERE)
-		how.len = 0; /* no bytes: whoever looks often reads rarely */
-	rc = remote_store_ask(&l, &how, e);
+	do {
+		(void)pthread_mutex_lock(&l.shard->lock);
+		rc = settled(&l, e);
+		if (rc < 0) {
+			(void)pthread_mutex_unlock(&l.shard->lock);
+			return rc;
+		}
+		if (l.obj->state == OBJ_ABSENT)
+			l.obj->state = OBJ_UNKNOWN;
+		l.obj->folder = FOLDER_UNKNOWN;
+		if (l.obj->state == OBJ_THERE)
+			how.len = 0; /* no bytes: whoever looks often reads rarely */
+		rc = remote_store_ask(&l, &how, e);
+	} while (rc == -EKEYEXPIRED);
 	if (rc == -ENOENT)
 		return stat_folder(&l, false, ret, e);
 	return rc == -EAGAIN || rc == -ESTALE ? remote_stat(s, key, ret, e) : rc;

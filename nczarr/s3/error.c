@@ -99,6 +99,9 @@ int s3_failed(const struct s3_request *c, const struct http_response *a, struct 
 	char who[256];
 
 	subject(c, who);
+	if (c->expired)
+		return err_set(e, -EKEYEXPIRED, "%s: the keys from %s have ended (%s)", who,
+			       c->keys->from, a->error_code);
 	if (a->status >= 300 && a->status < 400 && a->status != 304)
 		return error_elsewhere(a, who, e);
 	if (a->rc == 0)

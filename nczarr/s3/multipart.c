@@ -108,7 +108,7 @@ static void multipart_ended(struct multipart_part *p, int rc, const struct http_
 	struct upload *u = p->u;
 
 	pthread_mutex_lock(&u->lock);
-	if (rc < 0 && !u->e.code)
+	if (rc < 0 && rc != -EKEYEXPIRED && !u->e.code)
 		u->e = *e;
 	else if (rc == 0)
 		snprintf(u->etags[p->index], ETAG_TEXT, "%.*s", ETAG_TEXT - 1, a->etag);
@@ -208,17 +208,32 @@ static void wait_all(struct upload *u)
 	pthread_mutex_unlock(&u->lock);
 }
 
+/* sent - whether all parts are there. None is under way. */
+static bool sent(const struct upload *u)
+{
+	size_t i = 0;
+
+	while (i < u->n && *u->etags[i])
+		i++;
+	return i == u->n;
+}
+
+/* send_parts - those whose keys ended on the way are sent again, with what this thread finds. */
 static int send_parts(struct upload *u, struct err *e)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < u->n; i++) {
-		rc = wait_below(u, AT_A_TIME, e);
+	while (rc == 0 && !sent(u)) {
+		for (size_t i = 0; rc == 0 && i < u->n; i++) {
+			if (*u->etags[i])
+				continue;
+			rc = wait_below(u, AT_A_TIME, e);
+			if (rc == 0)
+				rc = start_part(u, i, e);
+		}
 		if (rc == 0)
-			rc = start_part(u, i, e);
+			rc = wait_below(u, 1, e);
 	}
-	if (rc == 0)
-		rc = wait_below(u, 1, e);
 	wait_all(u);
 	return rc;
 }

@@ -219,7 +219,7 @@ static int request_ready(struct s3_request *c, bool wait, struct err *e)
 int s3_start(struct s3_request *c, http_done_fn *done, void *arg, struct err *e)
 {
 	struct http_request w;
-	int rc = request_ready(c, !s3_in_done, e);
+	int rc = request_ready(c, !s3_in_done && !c->background, e);
 
 	if (rc < 0)
 		return rc;
@@ -308,21 +308,20 @@ static bool learn_clock(struct s3_request *c, const struct http_response *a)
 	return true;
 }
 
-/* learn_keys - they have ended: others may be there by now. Where nothing may be waited for
- * only files are read again; services are asked by the next request. */
+/* learn_keys - they have ended: others may be there by now. A prefetch did not look for them before
+ * it was sent, so that a reader may find some where the last look found none. */
 static bool learn_keys(struct s3_request *c, const struct http_response *a)
 {
-	if (!c->keys || c->renewed ||
-	    !(request_code_is(a, "ExpiredToken") ||
-	      request_code_is(a, "TokenRefreshRequired") ||
-	      request_code_is(a, "InvalidToken") ||
-	      request_code_is(a, "ExpiredTokenException")))
+	int rc;
+
+	if (!c->keys || !(request_code_is(a, "ExpiredToken") ||
+			  request_code_is(a, "TokenRefreshRequired") ||
+			  request_code_is(a, "InvalidToken") ||
+			  request_code_is(a, "ExpiredTokenException")))
 		return false;
-	c->renewed = true;
-	if (aws_reload_from_files(c->s->aws, c->keys))
-		return true;
-	aws_refused(c->s->aws, c->keys);
-	return !s3_in_done;
+	rc = aws_refused(c->s->aws, c->keys);
+	c->expired = s3_in_done && (rc < 0 || (rc == 0 && c->background));
+	return rc > 0 || (rc < 0 && !s3_in_done);
 }
 
 bool s3_should_reissue(struct s3_request *c, struct http_response *a)

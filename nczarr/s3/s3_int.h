@@ -82,14 +82,16 @@ struct s3_request {
 	struct s3_endpoint place;
 	struct aws_keys *keys;       /* what the last try was signed with */
 	unsigned turns;
-	bool clocked, renewed;
+	bool clocked;
+	bool expired; /* another request may find other keys */
 };
 
 /* s3_do - ask, and wait; asks again where the answer teaches how. ret is the caller's
  * (http_response_release). Returns 0 with an answer below 400; else what s3_failed says. */
 int s3_do(struct s3_request *c, struct http_response *ret, struct err *e) NZ_MUST_USE;
 /* s3_start - the same without waiting: c lives until done. Whoever is called with it asks
- * s3_should_reissue first. */
+ * s3_should_reissue first. The net's thread reads no files: when keys have ended, s3_failed returns
+ * -EKEYEXPIRED, and the thread that wants the answer starts the request again. */
 int s3_start(struct s3_request *c, http_done_fn *done, void *arg, struct err *e) NZ_MUST_USE;
 /* s3_should_reissue - whether the answer says how to ask better: it should be asked again then. */
 bool s3_should_reissue(struct s3_request *c, struct http_response *a);

@@ -541,6 +541,32 @@ def test_rotation(t):
         assert row.rc == -13 and "ended (ExpiredToken)" in row.text, (row.rc, row.text)
 
 
+def test_rotation_of_parts(t):
+    """Keys that end while an object is sent in parts: the thread that sends finds others, and the
+    parts that were refused are sent again."""
+    home = t.path("home")
+    os.makedirs(home + "/.aws")
+    big = write(t, "big", os.urandom(1 << 16) * (65 << 4))
+
+    def rotate(token):
+        s3.tokens[KEY] = token
+        with open(home + "/.aws/credentials", "w") as f:
+            f.write(f"[default]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n"
+                    f"aws_session_token={token}\n")
+
+    def fault(handler):
+        if "partNumber=3&" in handler.path and s3.tokens[KEY] == "old":
+            rotate("new")
+        return False
+    with S3Server(KEYS, {"b": {}}, fault=fault) as s3:
+        rotate("old")
+        row = ask(t, s3, [("put", "big", big)], env=clean(HOME=home))[0]
+        assert row.rc == 0 and s3.tokens[KEY] == "new", row.text
+        assert s3.buckets["b"]["big"].data == content(t, "big")
+        refused = [a for a in s3.asked if "partNumber=3&" in a[1]]
+        assert len(refused) == 2 and {x[1] for x in s3.said} == {"ExpiredToken"}, s3.said
+
+
 def test_google(t):
     """Google's: region "auto", keys that were written down, nobody else's services are asked."""
     with S3Server(KEYS, {"b": {"k": b"1"}}, region="auto") as s3, Giver() as web:

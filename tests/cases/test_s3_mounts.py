@@ -197,3 +197,46 @@ def test_places(t):
         os.environ["HOME"] = home
         with t.mount("s3://b/a.zarr") as m:
             t.call(read, os.path.join(m.path, "a.nc"))
+
+
+def denied(s3):
+    return {x[1] for x in s3.said} - {"ExpiredToken", "NoSuchKey"}
+
+
+def test_rotation(t):
+    """Keys in a file that end before each read, and before what is written is committed: the
+    requests are refused, and sent again with those that are in the file by then."""
+    home = t.path("home")
+    os.makedirs(home + "/.aws")
+    make_tree(t.path("a.zarr"))
+    want = {f"a/{i}.0": read(t.path(f"a.zarr/a/{i}.0")) for i in range(N)}
+
+    def rotate(token):
+        s3.tokens[KEY] = token
+        with open(home + "/.aws/credentials", "w") as f:
+            f.write(f"[default]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n"
+                    f"aws_session_token={token}\n")
+    environ()
+    os.environ["HOME"] = home
+    with S3Server(KEYS) as s3:
+        rotate("first")
+        s3.upload("b", t.path("a.zarr"), "a.zarr")
+        with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "view=zarr", "rw",
+                     "ahead_size=0") as m:
+            def same(path, data):
+                assert read(os.path.join(m.path, path)) == data, path
+            for i, (path, data) in enumerate(want.items()):
+                rotate(f"t{i}")
+                t.call(same, path, data)
+            refused = [x for x in s3.said if x[1] == "ExpiredToken"]
+            assert len(refused) >= N and not denied(s3), s3.said
+
+            def write():
+                with open(os.path.join(m.path, "a/0.0"), "r+b", buffering=0) as f:
+                    f.write(want["a/1.0"])
+                    os.fsync(f.fileno())
+            rotate("written")
+            t.call(write)
+            t.call(same, "a/0.0", want["a/1.0"])
+        assert s3.buckets["b"]["a.zarr/a/0.0"].data == want["a/1.0"]
+        assert not denied(s3), s3.said

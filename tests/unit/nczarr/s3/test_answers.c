@@ -1,6 +1,8 @@
 /* What S3 answers, from a server that says what a test wants: failures in words, of which only a
- * key's own absence is absence, and listings that go on, go in circles, or are none. */
+ * key's own absence is absence, listings that go on, go in circles, or are none, and keys that
+ * end while others are in the file. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +51,8 @@ static bool answer(void *arg, struct ns_call *c)
 	return ns_say(c, "200 OK", "", text, strlen(text));
 }
 
-static void begin(struct service *v, const struct page *pages, size_t n, bool keys)
+static void service_open(struct service *v, const struct remote_options *opts, ns_answer *say,
+			 void *arg)
 {
 	const struct http_client_options quick = {.connect_ms = 1000,
 						  .stall_ms = 5000,
@@ -57,21 +60,27 @@ static void begin(struct service *v, const struct page *pages, size_t n, bool ke
 						  .tries = 1,
 						  .connections = 4,
 						  .requests = 16};
-	struct remote_options opts = {.access_key = keys ? (char[]){"AK"} : NULL,
-				      .secret_key = keys ? (char[]){"SK"} : NULL,
-				      .region = (char[]){"here-1"},
-				      .anonymous = !keys,
-				      .tries = 1};
 	struct remote_target t = {
 		.kind = REMOTE_S3, .bucket = "b", .key = "root", .shown = "s3://b/root"};
+
+	ns_begin(&v->s, say, arg);
+	t.url = v->s.url;
+	assert_int_equal(http_client_new(&quick, &v->net, NULL), 0);
+	assert_int_equal(s3_service_open(v->net, opts, &t, &v->o, NULL), 0);
+}
+
+static void begin(struct service *v, const struct page *pages, size_t n, bool keys)
+{
+	const struct remote_options opts = {.access_key = keys ? (char[]){"AK"} : NULL,
+					    .secret_key = keys ? (char[]){"SK"} : NULL,
+					    .region = (char[]){"here-1"},
+					    .anonymous = !keys,
+					    .tries = 1};
 
 	memset(v, 0, sizeof(*v));
 	v->pages = pages;
 	v->n = n;
-	ns_begin(&v->s, answer, v);
-	t.url = v->s.url;
-	assert_int_equal(http_client_new(&quick, &v->net, NULL), 0);
-	assert_int_equal(s3_service_open(v->net, &opts, &t, &v->o, NULL), 0);
+	service_open(v, &opts, answer, v);
 }
 
 static void end(struct service *v)
@@ -242,6 +251,212 @@ static void test_listing_without_end(void **state)
 	end(&v);
 }
 
+/* ---- keys that end while others are in the file ---- */
+
+static char keys_file[] = "/tmp/s3_answers.XXXXXX";
+
+/* g_file - opens of keys_file, by the thread that asks and by others. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	pthread_t asker;
+	unsigned opens, elsewhere;
+	bool held; /* the asker's next open waits */
+} g_file = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+/* open - takes the place of libc's, for what is opened without being made. */
+int open(const char *path, int flags, ...)
+{
+	if (strcmp(path, keys_file) == 0) {
+		bool asker;
+
+		pthread_mutex_lock(&g_file.lock);
+		asker = pthread_equal(pthread_self(), g_file.asker);
+		g_file.opens += asker;
+		g_file.elsewhere += !asker;
+		pthread_cond_broadcast(&g_file.cond);
+		while (asker && g_file.held)
+			pthread_cond_wait(&g_file.cond, &g_file.lock);
+		pthread_mutex_unlock(&g_file.lock);
+	}
+	return openat(AT_FDCWD, path, flags & ~O_CREAT, 0);
+}
+
+static void write_keys(const char *token)
+{
+	FILE *f = fopen(keys_file, "wb");
+
+	assert_non_null(f);
+	assert_true(fprintf(f,
+			    "[default]\naws_access_key_id=AK\naws_secret_access_key=SK\n"
+			    "aws_session_token=%s\n",
+			    token) > 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* rotating - a service that takes one token only. */
+struct rotating {
+	struct service v;
+	_Atomic bool changed; /* "new", not "old" */
+	struct object_got got;
+};
+
+static const struct object_range whole = {.key = "k", .what = OBJECT_ALL, .len = 100};
+
+static bool rotate(void *arg, struct ns_call *c)
+{
+	struct rotating *r = arg;
+	char token[64] = "";
+
+	(void)ns_header(c, "x-amz-security-token", token, sizeof(token));
+	if (strcmp(token, r->changed ? "new" : "old") == 0)
+		return ns_say(c, "200 OK", "ETag: \"v\"\r\n", "hello", 5);
+	return ns_say(c, "400 No", "", REASON("ExpiredToken"), strlen(REASON("ExpiredToken")));
+}
+
+/* rotating_begin - the keys that hold are known. */
+static void rotating_begin(struct rotating *r)
+{
+	static const char *const none[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+					   "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"};
+
+	memset(r, 0, sizeof(*r));
+	(void)close(mkstemp(keys_file));
+	write_keys("old");
+	for (size_t i = 0; i < ARRAY_LEN(none); i++)
+		assert_int_equal(unsetenv(none[i]), 0);
+	assert_int_equal(setenv("AWS_SHARED_CREDENTIALS_FILE", keys_file, 1), 0);
+	assert_int_equal(setenv("AWS_CONFIG_FILE", "/nonexistent", 1), 0);
+	service_open(&r->v, &(struct remote_options){.region = (char[]){"here-1"}, .tries = 1},
+		     rotate, r);
+	g_file.asker = pthread_self();
+	g_file.opens = g_file.elsewhere = 0;
+	assert_int_equal(object_get(r->v.o, &whole, &r->got, NULL), 0);
+	free(r->got.data);
+	assert_int_equal(g_file.opens, 1);
+	g_file.opens = 0;
+}
+
+static void rotating_end(struct rotating *r)
+{
+	assert_int_equal(r->got.rc, 0);
+	assert_int_equal(r->got.len, 5);
+	assert_memory_equal(r->got.data, "hello", 5);
+	assert_int_equal(g_file.elsewhere, 0);
+	free(r->got.data);
+	end(&r->v);
+	assert_int_equal(unlink(keys_file), 0);
+	memset(strrchr(keys_file, '.') + 1, 'X', 6);
+}
+
+static void *ask(void *arg)
+{
+	struct rotating *r = arg;
+	int rc = object_get(r->v.o, &whole, &r->got, NULL);
+
+	return (void *)(intptr_t)rc;
+}
+
+static bool hello(void *arg, struct ns_call *c)
+{
+	(void)arg;
+	return ns_say(c, "200 OK", "", "hello", 5);
+}
+
+/* The thread that asked reads the file. While it waits for it, other hosts are asked. */
+static void test_keys_of_file(void **state)
+{
+	struct ns_server other;
+	struct http_request w = {
+		.method = "GET", .url = other.url, .max_body = 10, .body_fd = -1};
+	struct http_response a;
+	struct rotating r;
+	pthread_t thread;
+
+	(void)state;
+	rotating_begin(&r);
+	ns_begin(&other, hello, NULL);
+	r.changed = true;
+	write_keys("new");
+	pthread_mutex_lock(&g_file.lock);
+	g_file.held = true;
+	assert_int_equal(pthread_create(&thread, NULL, ask, &r), 0);
+	g_file.asker = thread;
+	while (g_file.opens + g_file.elsewhere == 0)
+		pthread_cond_wait(&g_file.cond, &g_file.lock);
+	pthread_mutex_unlock(&g_file.lock);
+	assert_int_equal(http_do(r.v.net, &w, &a, NULL), 0);
+	assert_int_equal(a.status, 200);
+	http_response_release(&a);
+	pthread_mutex_lock(&g_file.lock);
+	g_file.held = false;
+	pthread_cond_broadcast(&g_file.cond);
+	pthread_mutex_unlock(&g_file.lock);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(g_file.opens, 1);
+	assert_int_equal(r.v.s.requests, 3); /* with the old keys twice */
+	ns_end(&other);
+	rotating_end(&r);
+}
+
+static void on_early(void *arg, struct object_got *got)
+{
+	int *fd = arg;
+
+	assert_int_equal(write(fd[1], &got->rc, sizeof(got->rc)), sizeof(got->rc));
+	free(got->data);
+}
+
+/* The file has no others: that is an error, not a loop. It is read again for each request, which
+ * finds them once they are there. */
+static void test_keys_that_stay(void **state)
+{
+	struct err e = ERR_INIT;
+	struct rotating r;
+
+	(void)state;
+	rotating_begin(&r);
+	r.changed = true;
+	assert_int_equal(object_get(r.v.o, &whole, &r.got, &e), -EACCES);
+	assert_non_null(strstr(e.msg, "have ended (ExpiredToken)"));
+	assert_int_equal(g_file.opens, 1);
+	assert_int_equal(r.v.s.requests, 3);
+	assert_int_equal(unlink(keys_file), 0);
+	assert_int_equal(object_get(r.v.o, &whole, &r.got, NULL), -EACCES);
+	assert_int_equal(g_file.opens, 2);
+	assert_int_equal(r.v.s.requests, 4);
+	write_keys("new");
+	assert_int_equal(object_get(r.v.o, &whole, &r.got, NULL), 0);
+	assert_int_equal(g_file.opens, 3);
+	assert_int_equal(r.v.s.requests, 5);
+	rotating_end(&r);
+}
+
+/* A prefetch with keys that have ended reads no file. The read after it does. */
+static void test_keys_of_prefetch(void **state)
+{
+	struct object_range early = whole;
+	struct rotating r;
+	int fd[2], rc = 0;
+
+	(void)state;
+	rotating_begin(&r);
+	r.changed = true;
+	write_keys("new");
+	early.background = true;
+	assert_int_equal(pipe(fd), 0);
+	assert_int_equal(r.v.o->ops->fetch(r.v.o, &early, on_early, fd, NULL), 0);
+	assert_int_equal(read(fd[0], &rc, sizeof(rc)), sizeof(rc));
+	assert_int_equal(rc, -EKEYEXPIRED);
+	assert_int_equal(g_file.opens + g_file.elsewhere, 0);
+	assert_int_equal(object_get(r.v.o, &whole, &r.got, NULL), 0);
+	assert_int_equal(g_file.opens, 1);
+	assert_int_equal(r.v.s.requests, 3);
+	(void)close(fd[0]);
+	(void)close(fd[1]);
+	rotating_end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +465,9 @@ int main(void)
 		cmocka_unit_test(test_listing),
 		cmocka_unit_test(test_listing_bad),
 		cmocka_unit_test(test_listing_without_end),
+		cmocka_unit_test(test_keys_of_file),
+		cmocka_unit_test(test_keys_that_stay),
+		cmocka_unit_test(test_keys_of_prefetch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
