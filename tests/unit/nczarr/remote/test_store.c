@@ -283,6 +283,31 @@ static void test_fresh(void **state)
 	fx_close(&x);
 }
 
+/* Keys of the service that have ended: each kind of request is made again by the thread that waits
+ * for it, and what was known before does not take the place of its answer. */
+static void test_keys_ended(void **state)
+{
+	struct store_stat st, st2;
+	struct fx x;
+
+	(void)state;
+	fx_open(&x, true, NULL);
+	fake_set(x.f, "a", NULL, 40 * MIB);
+	fake_fail(x.f, "a", -EKEYEXPIRED, 1);
+	assert_int_equal(store_stat(x.s, "a", &st, &x.e), 0);
+	assert_int_equal(fake_count(x.f), 2);
+	fake_fail(x.f, "a", -EKEYEXPIRED, 1);
+	assert_int_equal(get(&x, "a", 30 * MIB, 100), 0);
+	assert_int_equal(fake_count(x.f), 4);
+	fake_set(x.f, "a", NULL, 41 * MIB);
+	fake_fail(x.f, "a", -EKEYEXPIRED, 1);
+	assert_int_equal(store_fresh(x.s, "a", &st2, &x.e), 0);
+	assert_int_equal(st2.size, 41 * MIB);
+	assert_true(st2.version != st.version);
+	assert_int_equal(fake_count(x.f), 6);
+	fx_close(&x);
+}
+
 static void pass(int64_t ns)
 {
 	for (int64_t then = cancel_now(); cancel_now() - then < ns;)
@@ -467,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_who_waits_can_give_up),
 		cmocka_unit_test(test_another_version),
 		cmocka_unit_test(test_fresh),
+		cmocka_unit_test(test_keys_ended),
 		cmocka_unit_test(test_check_every),
 		cmocka_unit_test(test_too_old_costs_nothing_more),
 		cmocka_unit_test(test_put_and_remove),
