@@ -5,6 +5,7 @@
  * asked for one byte, one without the last bytes of a file is asked for its size first. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@ enum { KEY_MAX = 4096, TOKEN_MAX = 16 << 10 };
 
 struct http {
 	struct object_service o;
+	_Atomic unsigned refs; /* of the caller, and of each fetch */
 	struct http_client *net;
 	char *url, *query, *shown;
 	char *user, *password, *bearer_file;
@@ -43,8 +45,22 @@ static void service_wipe(char *s)
 	free(s);
 }
 
+static void http_unref(struct http *h)
+{
+	if (atomic_fetch_sub(&h->refs, 1) != 1)
+		return;
+	free(h->url);
+	service_wipe(h->query);
+	free(h->shown);
+	service_wipe(h->user);
+	service_wipe(h->password);
+	free(h->bearer_file);
+	free(h);
+}
+
 static void service_fetch_free(struct service_fetch *f)
 {
+	http_unref(f->h);
 	free(f->key);
 	free(f->etag);
 	free(f->unless);
@@ -447,6 +463,7 @@ static int http_fetch(struct object_service *o, const struct object_range *r, ob
 	if (!f)
 		return err_nomem(e);
 	f->h = CONTAINER_OF(o, struct http, o);
+	atomic_fetch_add(&f->h->refs, 1);
 	f->done = done;
 	f->arg = arg;
 	rc = service_fill(f, r, e);
@@ -459,15 +476,7 @@ static int http_fetch(struct object_service *o, const struct object_range *r, ob
 
 static void http_close(struct object_service *o)
 {
-	struct http *h = CONTAINER_OF(o, struct http, o);
-
-	free(h->url);
-	service_wipe(h->query);
-	free(h->shown);
-	service_wipe(h->user);
-	service_wipe(h->password);
-	free(h->bearer_file);
-	free(h);
+	http_unref(CONTAINER_OF(o, struct http, o));
 }
 
 static const struct object_service_ops http_ops = {
@@ -484,6 +493,7 @@ int http_service_open(struct http_client *net, const struct remote_options *opts
 
 	if (!h)
 		return err_nomem(e);
+	h->refs = 1;
 	h->net = net;
 	rc = service_copy(t->url, &h->url, e);
 	if (rc == 0)

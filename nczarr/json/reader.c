@@ -235,7 +235,8 @@ static int json_reader_explain(const struct json_reader_pass *done, const json_e
 }
 
 /* jansson says of some documents that they are damaged when it was memory that was short: what it
- * asks for goes through here. */
+ * asks for goes through here. It has no allocator of one call; other users of jansson in the
+ * process get what they got before: malloc's memory, free's to take. */
 static _Thread_local bool starved;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

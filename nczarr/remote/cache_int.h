@@ -168,8 +168,8 @@ struct look {
 /* ---- eviction.c: the budget, what goes first ---- */
 
 void links_init(struct links *l);
-/* rc_grant - room for n bytes of an extent: what is missed least goes. must: wait for it (-EINTR);
- * else -EAGAIN. */
+/* rc_grant - room for n bytes of an extent, at most c->limit: what is missed least goes. must: wait
+ * for it (-EINTR); else -EAGAIN. */
 int rc_grant(struct object_cache *c, uint64_t n, bool must) NZ_MUST_USE;
 /* rc_charge - what was granted for x turned out to be another size, 0: none. */
 void rc_charge(struct ext *x, uint64_t n);

@@ -271,8 +271,6 @@ int rc_grant(struct object_cache *c, uint64_t n, bool must)
 {
 	int rc = 0;
 
-	if (n > c->limit)
-		n = c->limit;
 	(void)pthread_mutex_lock(&c->lock);
 	while (c->bytes + n > c->limit) {
 		struct ext *x = eviction_victim_locked(c, must);

@@ -309,7 +309,10 @@ static bool from_disk(struct look *l, struct job *j)
 bool fetch_start(struct look *l, struct job *j, bool must)
 {
 	struct err e = ERR_INIT;
-	int rc = j->grant ? rc_grant(l->st->cache, j->grant, must) : 0;
+	int rc;
+
+	j->grant = u64_min(j->grant, l->st->cache->limit); /* what rc_granted charges, too */
+	rc = j->grant ? rc_grant(l->st->cache, j->grant, must) : 0;
 
 	if (rc < 0) {
 		fetch_fail(l, j, -EAGAIN, NULL);

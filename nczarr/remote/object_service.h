@@ -69,6 +69,8 @@ struct object_service;
 
 struct object_service_ops {
 	const char *name;     /* "S3" */
+	/* close - fetches may still be under way: they keep what they need of o, but the net has
+	 * to outlive them. */
 	void (*close)(struct object_service *o);
 	/* fetch - done is called once, on any thread but the caller's, and must not wait. Returns
 	 * 0; on failure done is not called. */

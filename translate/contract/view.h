@@ -24,7 +24,7 @@ struct view_attr {
 	bool nameless;    /* it is open, and no name leads to it any more: its link count is 0 */
 	bool is_dir;
 	bool is_link;     /* a symbolic link: readlink; size is that of its text */
-	bool volatile_attrs; /* the view itself cannot say when this changes: the kernel may remember
+	bool volatile_attrs; /* the view itself cannot say when this changes: the kernel may keep
 	                   * it for a second */
 	bool fixed;       /* fleeting in name only: this id always has the same bytes, so that
 	                   * the kernel may keep what it cached of them. Holds for all ids of

@@ -570,13 +570,70 @@ static void test_given_up(void **state)
 	ns_end(&t.s);
 }
 
+static bool after_close(void *arg, struct ns_call *c)
+{
+	const int *closed = arg;
+	char byte;
+
+	assert_int_equal(read(closed[0], &byte, 1), 1);
+	return ns_say(c, "206 Part", "", "x", 1);
+}
+
+struct late {
+	int done[2];
+	struct object_got got;
+};
+
+static void on_late(void *arg, struct object_got *got)
+{
+	struct late *l = arg;
+
+	l->got = *got;
+	assert_int_equal(write(l->done[1], "", 1), 1);
+}
+
+/* A fetch that is under way keeps what it needs of a service that was closed. */
+static void test_closed_before_the_answer(void **state)
+{
+	const struct object_range r = {.key = "x", .what = OBJECT_PART, .len = 10};
+	struct http_client *n = http_quick();
+	struct ns_server s;
+	struct object_service *o;
+	struct late l;
+	int closed[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(closed) + pipe(l.done), 0);
+	ns_begin(&s, after_close, closed);
+	o = open_at(n, s.url, NULL);
+	assert_int_equal(o->ops->fetch(o, &r, on_late, &l, NULL), 0);
+	objects_close(o);
+	assert_int_equal(write(closed[1], "", 1), 1);
+	assert_int_equal(read(l.done[0], &byte, 1), 1);
+	assert_int_equal(l.got.rc, -EBADMSG);
+	assert_string_equal(l.got.e.msg,
+			    "'http://there': 'x': the server sends a part (206) that "
+			    "does not say which");
+	http_client_free(n);
+	ns_end(&s);
+	for (int i = 0; i < 2; i++) {
+		(void)close(closed[i]);
+		(void)close(l.done[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matrix),    cmocka_unit_test(test_wrong_ranges),
-		cmocka_unit_test(test_versions),  cmocka_unit_test(test_version_numbers),
-		cmocka_unit_test(test_addresses), cmocka_unit_test(test_token),
+		cmocka_unit_test(test_matrix),
+		cmocka_unit_test(test_wrong_ranges),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_version_numbers),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_token),
 		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_closed_before_the_answer),
 	};
 
 	for (size_t i = 0; i < SIZE; i++)
