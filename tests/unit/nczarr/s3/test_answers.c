@@ -149,6 +149,22 @@ static void test_elsewhere(void **state)
 	      -EIO, "redirected to 'http://");
 }
 
+/* A request that cannot be sent says why. */
+static void test_not_sent(void **state)
+{
+	const struct page page = {"200 OK", "", ""};
+	struct err e = ERR_INIT;
+	struct service v;
+
+	(void)state;
+	begin(&v, &page, 1, true);
+	http_client_stop(v.net);
+	assert_int_equal(v.o->ops->remove(v.o, "k", &e), -ECANCELED);
+	assert_string_equal(e.msg, "'s3://b/root': 'k': no more requests: the mount ends");
+	assert_int_equal(v.s.requests, 0);
+	end(&v);
+}
+
 /* ---- listings ---- */
 
 struct seen {
@@ -462,6 +478,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_not_sent),
 		cmocka_unit_test(test_listing),
 		cmocka_unit_test(test_listing_bad),
 		cmocka_unit_test(test_listing_without_end),

@@ -1,5 +1,6 @@
 /* Chunks of arrays without shards: passed as they are stored, decoded, filled; and objects that are
  * not what they should be, or not what they were. */
+#include "base/os/cancel.h"
 #include "tests/unit/nczarr/source/zr_source_fake.h"
 #include "tests/unit/codecs_encode.h"
 
@@ -220,13 +221,91 @@ static void test_misfits(void **state)
 	fake_release(&f);
 }
 
+/* g_held - the listing of array "t", which waits; not longer than a test that fails should take. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	const struct store_ops *ops;
+	bool inside, go;
+} g_held = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int held_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		     void *arg, struct err *e)
+{
+	int64_t until = cancel_now() + INT64_C(10000000000);
+
+	if (strcmp(key, "t") == 0) {
+		pthread_mutex_lock(&g_held.lock);
+		g_held.inside = true;
+		pthread_cond_broadcast(&g_held.cond);
+		while (!g_held.go && cancel_wait(&g_held.cond, &g_held.lock, until) == 0)
+			;
+		pthread_mutex_unlock(&g_held.lock);
+	}
+	return g_held.ops->list(s, key, want_stat, emit, arg, e);
+}
+
+static void *first_look(void *arg)
+{
+	struct fake *f = arg;
+	struct chunk_ref ref;
+	int rc = zr_locate(&f->s.base, 0, 9, &ref, NULL);
+
+	return (void *)(intptr_t)(rc ? rc : (int)ref.where);
+}
+
+/* While the directory of an array is listed, another array can be looked at for the first time, and
+ * who waits for the first one can give up. */
+static void test_listing_of_another(void **state)
+{
+	const uint64_t shape[] = {95}, chunk[] = {10};
+	struct store_ops ops;
+	struct cancel stop;
+	pthread_t thread;
+	struct fake f;
+	void *where;
+
+	(void)state;
+	fake_init(&f, false);
+	(void)fake_array(&f, "t", 1, shape, chunk);
+	(void)fake_array(&f, "u", 1, shape, chunk);
+	put_numbers(&f, "t/9", 90, 10, false);
+	put_numbers(&f, "u/9", 90, 10, false);
+	fake_start(&f);
+	g_held.ops = f.s.store->ops;
+	ops = *f.s.store->ops;
+	ops.list = held_list;
+	f.s.store->ops = &ops;
+	cancel_cond_init(&g_held.cond);
+	assert_int_equal(pthread_create(&thread, NULL, first_look, &f), 0);
+	pthread_mutex_lock(&g_held.lock);
+	while (!g_held.inside)
+		pthread_cond_wait(&g_held.cond, &g_held.lock);
+	pthread_mutex_unlock(&g_held.lock);
+	assert_int_equal(fake_where(&f, 1, 9), CHUNK_RANGE);
+	cancel_begin(&stop);
+	cancel_request(&stop);
+	assert_int_equal(fake_where(&f, 0, 9), -EINTR);
+	assert_non_null(strstr(f.e.msg, "given up while chunks are listed"));
+	cancel_end(&stop);
+	pthread_mutex_lock(&g_held.lock);
+	g_held.go = true;
+	pthread_cond_broadcast(&g_held.cond);
+	pthread_mutex_unlock(&g_held.lock);
+	assert_int_equal(pthread_join(thread, &where), 0);
+	assert_int_equal((intptr_t)where, CHUNK_RANGE);
+	assert_int_equal(fake_where(&f, 0, 9), CHUNK_RANGE);
+	f.s.store->ops = g_held.ops;
+	fake_release(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),   cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_changed), cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_scalars), cmocka_unit_test(test_longer_model),
-		cmocka_unit_test(test_misfits),
+		cmocka_unit_test(test_misfits), cmocka_unit_test(test_listing_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* The Zarr view over a dataset built by hand: every file that is listed can be found, has the
  * size it says and is what it should be; nothing else can be found.
  * With NCZARRFS_DUMP=DIR set the trees are also written to DIR, for a look with other readers. */
+#include "base/os/cancel.h"
 #include "nczarr/nczarr.h"
 #include "tests/unit/nczarr/view/nczarr_sample.h"
 
@@ -480,14 +481,149 @@ static void test_threads(void **state)
 	source_close(s);
 }
 
+/* g_held - the reading of texts, which waits; not longer than a test that fails should take. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool inside, go;
+} g_held = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int held_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		     struct err *e)
+{
+	int64_t until = cancel_now() + INT64_C(10000000000);
+
+	pthread_mutex_lock(&g_held.lock);
+	g_held.inside = true;
+	pthread_cond_broadcast(&g_held.cond);
+	while (!g_held.go && cancel_wait(&g_held.cond, &g_held.lock, until) == 0)
+		;
+	pthread_mutex_unlock(&g_held.lock);
+	return s_read_vlen(s, array, linear, out, e);
+}
+
+/* later - a read in another thread. */
+struct later {
+	struct view *v;
+	uint64_t id;
+	pthread_t thread;
+	uint8_t byte;
+	struct span span;
+	int rc;
+};
+
+static void *read_later(void *arg)
+{
+	struct later *l = arg;
+
+	l->rc = l->v->ops->read(l->v, l->id, 0, 1, &l->byte, &l->span, NULL);
+	return NULL;
+}
+
+/* id_in - of a file in a directory, by its listing, which reads nothing. */
+static uint64_t id_in(struct view *v, uint64_t dir, const char *name)
+{
+	struct one o = {.next = 0};
+	struct err e = ERR_INIT;
+
+	do {
+		o.found = false;
+		assert_int_equal(v->ops->list(v, dir, o.next, false, take_one, &o, &e), 0);
+		assert_true(o.found);
+	} while (strcmp(o.name, name) != 0);
+	return o.id;
+}
+
+static void given_up(struct view *v, uint64_t id, const char *words)
+{
+	struct err e = ERR_INIT;
+	struct span span;
+	struct cancel stop;
+
+	cancel_begin(&stop);
+	cancel_request(&stop);
+	assert_int_equal(v->ops->read(v, id, 0, 1, room, &span, &e), -EINTR);
+	assert_string_equal(e.msg, words);
+	cancel_end(&stop);
+}
+
+/* Who waits for another thread that measures texts, or makes the document of all metadata, can
+ * give up. */
+static void test_waits_end(void **state)
+{
+	static const struct {
+		const char *dir, *name, *words;
+	} cases[] = {{"s", ".zarray", "given up while strings are measured"},
+		     {"", ".zmetadata", "given up while the metadata are collected"}};
+
+	(void)state;
+	cancel_cond_init(&g_held.cond);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct source *s = sample_new();
+		struct source_ops ops = *s->ops;
+		struct view *v = open_view(s, ZARR_NCZARR, false);
+		struct later l = {.v = v};
+
+		ops.read_vlen = held_vlen;
+		s->ops = &ops;
+		g_held.inside = g_held.go = false;
+		l.id = id_in(v, find(v, cases[i].dir).id, cases[i].name);
+		assert_int_equal(pthread_create(&l.thread, NULL, read_later, &l), 0);
+		pthread_mutex_lock(&g_held.lock);
+		while (!g_held.inside)
+			pthread_cond_wait(&g_held.cond, &g_held.lock);
+		pthread_mutex_unlock(&g_held.lock);
+		given_up(v, l.id, cases[i].words);
+		pthread_mutex_lock(&g_held.lock);
+		g_held.go = true;
+		pthread_cond_broadcast(&g_held.cond);
+		pthread_mutex_unlock(&g_held.lock);
+		assert_int_equal(pthread_join(l.thread, NULL), 0);
+		assert_int_equal(l.rc, 0);
+		span_done(&l.span);
+		v->ops->close(v);
+		source_close(s);
+	}
+}
+
+/* A large document is made once for the pieces of a read: they are of the same bytes. */
+static void test_large_document(void **state)
+{
+	static char text[100000];
+	struct source *s = sample_new();
+	struct ds_attr *at = s_alloc(&s->ds, 1, sizeof(*at));
+	struct err e = ERR_INIT;
+	struct span first, second;
+	struct ds_text room_of;
+	struct view_attr file;
+	struct view *v;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	*at = s_text_attr("long", text, &room_of);
+	s->ds.arrays[S_C].attrs = at;
+	s->ds.arrays[S_C].n_attrs = 1;
+	v = open_with(s, (struct zarr_view_options){.format = 3});
+	file = find(v, "c/zarr.json");
+	assert_true(file.size > sizeof(text));
+	assert_int_equal(v->ops->read(v, file.id, 0, 1000, room, &first, &e), 0);
+	assert_int_equal(v->ops->read(v, file.id, 1000, 1000, room, &second, &e), 0);
+	assert_ptr_equal(second.mem, first.mem + 1000);
+	span_done(&second);
+	span_done(&first);
+	v->ops->close(v);
+	source_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_walk),     cmocka_unit_test(test_names),
-		cmocka_unit_test(test_nested),   cmocka_unit_test(test_nczarr),
-		cmocka_unit_test(test_ids),      cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_threads),  cmocka_unit_test(test_v3),
-		cmocka_unit_test(test_v3_names), cmocka_unit_test(test_v3_shards),
+		cmocka_unit_test(test_walk),      cmocka_unit_test(test_names),
+		cmocka_unit_test(test_nested),    cmocka_unit_test(test_nczarr),
+		cmocka_unit_test(test_ids),       cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_threads),   cmocka_unit_test(test_v3),
+		cmocka_unit_test(test_v3_names),  cmocka_unit_test(test_v3_shards),
+		cmocka_unit_test(test_waits_end), cmocka_unit_test(test_large_document),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
