@@ -226,7 +226,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	const struct store_ops *ops;
-	bool inside, go;
+	bool inside, left, go;
 } g_held = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int held_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
@@ -240,6 +240,7 @@ static int held_list(struct store *s, const char *key, bool want_stat, store_emi
 		pthread_cond_broadcast(&g_held.cond);
 		while (!g_held.go && cancel_wait(&g_held.cond, &g_held.lock, until) == 0)
 			;
+		g_held.left = true;
 		pthread_mutex_unlock(&g_held.lock);
 	}
 	return g_held.ops->list(s, key, want_stat, emit, arg, e);
@@ -283,6 +284,9 @@ static void test_listing_of_another(void **state)
 		pthread_cond_wait(&g_held.cond, &g_held.lock);
 	pthread_mutex_unlock(&g_held.lock);
 	assert_int_equal(fake_where(&f, 1, 9), CHUNK_RANGE);
+	pthread_mutex_lock(&g_held.lock);
+	assert_false(g_held.left);
+	pthread_mutex_unlock(&g_held.lock);
 	cancel_begin(&stop);
 	cancel_request(&stop);
 	assert_int_equal(fake_where(&f, 0, 9), -EINTR);
