@@ -300,7 +300,8 @@ static bool journal_remote_add_name(void *arg, const char *name, bool is_dir,
 	return buf_ok(b);
 }
 
-/* journal_remote_gather - all objects below a key. */
+/* journal_remote_gather - all objects below a key: by one listing where the service has such, else
+ * folder by folder. */
 static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t away,
 				 unsigned depth, struct err *e)
 {
@@ -310,7 +311,9 @@ static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t aw
 	if (depth == 0)
 		return err_set(e, -ELOOP, "'%.*s': too deep", LONG, dir);
 	buf_init(&names, PTRDIFF_MAX);
-	rc = store_list(f->store, dir, false, journal_remote_add_name, &names, e);
+	rc = store_list_deep(f->store, dir, journal_remote_add_name, &names, e);
+	if (rc == -EOPNOTSUPP)
+		rc = store_list(f->store, dir, false, journal_remote_add_name, &names, e);
 	if (rc == -ENOENT)
 		rc = 0;
 	if (rc == 0 && !buf_ok(&names))

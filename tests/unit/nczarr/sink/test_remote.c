@@ -344,6 +344,88 @@ static void test_as_a_directory(void **state)
 	}
 }
 
+/* g_lists - what was listed, of a store that can list all objects below a key at once. */
+static struct {
+	const struct store_ops *ops;
+	char log[1000];
+	bool inside; /* a deep listing */
+} g_lists;
+
+static void note_list(const char *key, const char *how)
+{
+	size_t n = strlen(g_lists.log);
+
+	(void)snprintf(g_lists.log + n, sizeof(g_lists.log) - n, "%s%s ", key, how);
+}
+
+static int flat(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
+		struct err *e)
+{
+	if (!g_lists.inside)
+		note_list(key, "");
+	return g_lists.ops->list(s, key, want_stat, emit, arg, e);
+}
+
+static void deeper(struct store *s, const char *key, size_t root, store_emit *emit, void *arg)
+{
+	struct listing l = {.s = s, .dir = key};
+	struct store_stat st;
+
+	if (store_list(s, key, false, add, &l, NULL) == -ENOENT)
+		return;
+	for (size_t i = 0; i < l.n; i++) {
+		char *name = l.names[i];
+		size_t n = strlen(name);
+
+		if (name[n - 1] == '/') {
+			name[n - 1] = '\0';
+			deeper(s, name, root, emit, arg);
+		} else {
+			assert_int_equal(store_stat(s, name, &st, NULL), 0);
+			assert_true(emit(arg, name + root, false, &st));
+		}
+		free(name);
+	}
+}
+
+static int deep(struct store *s, const char *key, store_emit *emit, void *arg, struct err *e)
+{
+	(void)e;
+	note_list(key, "/**");
+	g_lists.inside = true;
+	deeper(s, key, strlen(key) + 1, emit, arg);
+	g_lists.inside = false;
+	return 0;
+}
+
+/* A directory that goes costs one listing, however deep its keys are. */
+static void test_listings(void **state)
+{
+	static const char *const more[] = {"gone/1/0", "gone/1/2/0", "gone/2/0",
+					   "gone/3/4/5/6"};
+	struct store_ops ops;
+	struct err e = ERR_INIT;
+	struct blob_proxy f;
+
+	(void)state;
+	far_init(&f, true);
+	for (size_t i = 0; i < ARRAY_LEN(more); i++)
+		assert_int_equal(store_mem_put(f.s, more[i], "x", 1), 0);
+	g_lists.ops = f.s->ops;
+	ops = *f.s->ops;
+	ops.list = flat;
+	ops.list_deep = deep;
+	f.s->ops = &ops;
+	g_lists.log[0] = '\0';
+	if (change(&f, &e))
+		zs_die("change", &e);
+	/* the root, g and t are listed when the tree is opened */
+	assert_string_equal(g_lists.log, " g t gone/** again/** a/** b/** ");
+	f.s->ops = g_lists.ops;
+	assert_true(is(&f, g_new));
+	far_release(&f);
+}
+
 /* place - where something was done. */
 static size_t place(const struct blob_proxy *f, const char *what)
 {
@@ -606,7 +688,7 @@ int main(void)
 		cmocka_unit_test(test_failing),        cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_race),           cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_manifests),      cmocka_unit_test(test_read_only),
-		cmocka_unit_test(test_create),
+		cmocka_unit_test(test_create),         cmocka_unit_test(test_listings),
 	};
 
 	return cmocka_run_group_tests(tests, learn, forget);
