@@ -322,13 +322,13 @@ static int remote_open(const struct cfg *cfg, void **ret, struct err *e)
 		.plain_secrets = cfg->insecure,
 		.private_redirects = cfg->private_redirects,
 		.timeout_ms = cfg->timeout * 1000,
-		.tries = cfg->tries,
-		.connections = cfg->connections,
-		.cache_bytes = cfg->remote_size,
+		.tries = cfg->max_attempts,
+		.connections = cfg->max_connections,
+		.cache_bytes = cfg->remote_cache_size,
 		.prefetch_bytes = cfg->prefetch_size,
 		.cache_dir = cfg->cache_dir,
-		.disk_bytes = cfg->disk_size,
-		.check_ms = cfg->check_every * 1000,
+		.disk_bytes = cfg->disk_cache_size,
+		.check_ms = cfg->revalidate * 1000,
 	};
 	struct blob_proxy *f = alloc_array(1, sizeof(*f));
 	int rc;

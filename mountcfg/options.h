@@ -73,21 +73,22 @@ struct cfg {
 	char **quantize_rules;   /* n_quantize_rules texts of -o quantize=SPEC */
 	size_t n_quantize_rules;
 	enum cfg_view view;      /* -o view= : AUTO is the other family's view of a source */
-	bool hide_bad;           /* -o bad_arrays=hide */
+	bool hide_bad;           /* -o unsupported=skip */
 	bool zarr3;              /* -o zarr_format=3, or implied by shards */
-	bool v2_keys;            /* -o chunk_keys=v2 */
+	bool v2_keys;            /* -o chunk_key_encoding=v2 */
 	bool nested;             /* -o dimension_separator=/ ; without it as the format has it */
-	bool strict_json;        /* -o json=strict ; without it as the format wants it */
+	bool strict_json;        /* -o json_nan=string ; without it as the format wants it */
 	uint64_t shard_size;     /* -o shards[=] : bytes of elements in a shard; 0: no shards */
 	bool page_cache;         /* -o page_cache=always */
 	bool noplugins;          /* -o noplugins */
-	bool isolate;            /* -o isolate */
-	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
+	bool sandbox_codecs;            /* -o sandbox_codecs */
+	uint64_t default_chunk_size; /* -o default_chunk_size= : of variables without chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
-	uint64_t chunk_limit;    /* -o chunk_limit= : bytes of a decoded chunk */
-	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
-	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
-	uint64_t image_size;     /* -o image_size= : bytes of a virtual file's structure */
+	uint64_t max_chunk;    /* -o max_chunk= : bytes of a decoded chunk */
+	uint64_t memory;         /* -o memory= : what the sizes below are shares of */
+	uint64_t index_size;     /* a quarter: bytes of one array's chunk index */
+	uint64_t meta_size;      /* half: bytes of the dataset's metadata */
+	uint64_t image_size;     /* an eighth: bytes of a virtual file's structure */
 	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
@@ -95,9 +96,9 @@ struct cfg {
 	bool no_xattr;           /* -o noxattr */
 	char *metrics;           /* -o metrics= : a socket; or NULL */
 	char *log;               /* -o log= : levels of components, see log_configure; or NULL */
-	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
+	char *external_root;     /* -o external_root= : links may lead below it; or NULL */
 	char *concat;            /* -o concat= : SOURCE is many, joined along it; or NULL */
-	bool concat_equal;       /* -o concat_others=equal */
+	bool concat_equal;       /* -o concat_compat=equals */
 	char *concat_index;      /* -o concat_index= : a file, "none", or NULL: one in the user's
 				  * cache directory */
 	bool rw;                 /* -o rw */
@@ -111,10 +112,10 @@ struct cfg {
 	size_t n_unlimited;
 	int consolidated;        /* -o consolidated=auto|always|never : -1, 1, 0 */
 	enum cfg_forms forms;     /* -o show= : which forms of its datasets a directory lists */
-	bool new_as_is;          /* -o new=same: files that are new in a mirrored directory stay
-	                          * what they are; else they become datasets of the other family */
+	bool new_as_is;          /* -o new_files=keep: new files of a mirrored directory stay what
+	                          * they are; else they become datasets of the other family */
 	uint64_t stage_size;     /* -o stage_size= : bytes that wait to be put into an HDF5 file */
-	uint64_t write_size;     /* -o write_size= : memory for files that are being written */
+	uint64_t write_size;     /* a 32nd of memory: for files that are being written */
 	uint32_t commit_delay;   /* -o commit_delay= : ms without a write until a commit begins */
 	/* Things on other machines (docs/remote.md). */
 	char *endpoint;          /* -o endpoint= : an address of an S3 service; or NULL */
@@ -123,7 +124,7 @@ struct cfg {
 	char *aws_config;        /* of .ncrc; or NULL */
 	bool anonymous;          /* -o anonymous : requests are not signed */
 	bool requester_pays;     /* -o requester_pays */
-	bool virtual_hosts;      /* -o s3_style=path|host */
+	bool virtual_hosts;      /* -o s3_addressing=path|host */
 	char *ca_file;           /* -o ca_file= : certificates to trust; or NULL */
 	char *bearer_file;       /* -o bearer_file= : its first line is a token; or NULL */
 	char *netrc_file;        /* -o netrc_file= : or NULL, ~/.netrc */
@@ -133,14 +134,14 @@ struct cfg {
 	bool private_redirects;  /* -o private_redirects : redirects and references may lead to
 				  * private addresses */
 	uint32_t timeout;        /* -o timeout= : seconds of one request with all its tries */
-	uint32_t tries;          /* -o tries= : of one request */
-	uint32_t connections;    /* -o connections= : to one host */
-	uint64_t remote_size;    /* -o remote_size= : memory for what was fetched */
+	uint32_t max_attempts;          /* -o max_attempts= : of one request */
+	uint32_t max_connections;    /* -o max_connections= : to one host */
+	uint64_t remote_cache_size;    /* -o remote_cache_size= : memory for what was fetched */
 	uint64_t
 		prefetch_size; /* -o prefetch_size= : fetched before it is asked for, at most */
 	char *cache_dir;         /* -o cache_dir= : what was fetched is kept there; or NULL */
-	uint64_t disk_size;      /* bytes of it: -o cache_size= where there is a cache_dir */
-	uint32_t check_every;    /* -o check_every= : seconds until the service is asked whether
+	uint64_t disk_cache_size; /* -o disk_cache_size= : bytes of it; 0 without cache_dir */
+	uint32_t revalidate;    /* -o revalidate= : seconds until the service is asked whether
 				  * what is known still holds; 0: never */
 	char *address;           /* refs: -o address= : of SOURCE, as readers of the references
 				  * reach it; or NULL: as it is here */

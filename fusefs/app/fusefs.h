@@ -97,7 +97,7 @@ struct fs {
 	bool follows;               /* the view's; set before requests */
 	const char *path;           /* of the source, or its address; borrowed */
 	bool remote;                /* it is an address; set before requests */
-	uint32_t check_every;       /* seconds until a remote source is asked whether it changed, 0:
+	uint32_t revalidate;       /* seconds until a remote source is asked whether it changed, 0:
 	                             * never; set before requests */
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */

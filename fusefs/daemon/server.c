@@ -54,19 +54,19 @@ struct server {
 
 bool fs_links_beside(const struct cfg *cfg)
 {
-	return !cfg->link_root && cfg->command != CFG_SERVE &&
+	return !cfg->external_root && cfg->command != CFG_SERVE &&
 	       !fs_has_option(cfg, "allow_other") && !fs_has_option(cfg, "allow_root");
 }
 
 void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
-		.cut_bytes = cfg->chunk_size,
-		.max_chunk_bytes = cfg->chunk_limit,
+		.cut_bytes = cfg->default_chunk_size,
+		.max_chunk_bytes = cfg->max_chunk,
 		.max_index_bytes = cfg->index_size,
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
-		.link_root = cfg->link_root,
+		.external_root = cfg->external_root,
 		.links_beside = fs_links_beside(cfg),
 		.unlimited = cfg->unlimited,
 		.n_unlimited = cfg->n_unlimited,
@@ -127,7 +127,7 @@ int fs_open_again(const struct app *setup, struct source **ret_source, struct vi
 	(*ret_view)->ops->close(*ret_view);
 	source_close(*ret_source);
 	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
-	return err_set(e, rc, "%s (-o bad_arrays=hide mounts the rest)", text);
+	return err_set(e, rc, "%s (-o unsupported=skip mounts the rest)", text);
 }
 
 /* daemon_server_open_writable - a view that opens and closes sources as it needs them. */
@@ -534,7 +534,7 @@ static int daemon_server_open_source(struct server *s, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
-	if (rc == 0 && setup->cfg->isolate)
+	if (rc == 0 && setup->cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0 && setup->cfg->concat) {
 		s->folder = concat_folder(setup->cfg->source);
@@ -546,12 +546,12 @@ static int daemon_server_open_source(struct server *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
-		epochs_remote(s->fs.live, setup->cfg->check_every);
+		epochs_remote(s->fs.live, setup->cfg->revalidate);
 	if (s->folder)
 		epochs_polled(s->fs.live);
 	s->fs.path = setup->cfg->shown;
 	s->fs.remote = setup->cfg->remote;
-	s->fs.check_every = s->fs.remote ? setup->cfg->check_every : 0;
+	s->fs.revalidate = s->fs.remote ? setup->cfg->revalidate : 0;
 	s->fs.follows = epochs_first(s->fs.live)->view->follows;
 	s->fs.writes = epochs_first(s->fs.live)->view->write != NULL;
 	if (s->setup->cfg->unverified)

@@ -57,14 +57,14 @@ static int http_server_open_source(struct serve *s, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
-	if (rc == 0 && setup->cfg->isolate)
+	if (rc == 0 && setup->cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)
 		rc = epochs_new(setup->cfg->shown, http_server_open_live, s, &s->fs.live, e);
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
-		epochs_remote(s->fs.live, setup->cfg->check_every);
+		epochs_remote(s->fs.live, setup->cfg->revalidate);
 	s->fs.path = setup->cfg->shown;
 	s->fs.remote = setup->cfg->remote;
 	s->fs.follows = epochs_first(s->fs.live)->view->follows;

@@ -139,7 +139,7 @@ double call_timeout(const struct call *c, const struct view_attr *a)
 	if (c->view->follows || (a && a->volatile_attrs))
 		return VOLATILE_ATTRS;
 	/* nobody tells of changes on other machines: that somebody asks is what makes us look */
-	return c->fs->check_every ? c->fs->check_every : TIMEOUT;
+	return c->fs->revalidate ? c->fs->revalidate : TIMEOUT;
 }
 
 void call_entry(const struct call *c, const struct view_attr *a, struct fuse_entry_param *entry)

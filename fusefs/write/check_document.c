@@ -313,7 +313,7 @@ static int check_document_same_format(struct check *c, struct err *e)
 	if (v3 == c->cfg.zarr3)
 		return 0;
 	if (cfg_said(cfg, "zarr_format") || cfg->shard_size > 0 ||
-	    cfg->mode == CFG_MODE_NCZARR || cfg_said(cfg, "chunk_keys") ||
+	    cfg->mode == CFG_MODE_NCZARR || cfg_said(cfg, "chunk_key_encoding") ||
 	    others(c, "", 0) != 0)
 		return err_set(
 			e, -EOPNOTSUPP,

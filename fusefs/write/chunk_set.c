@@ -81,7 +81,7 @@ void commit_policy(const struct app *setup, enum plan_format format, struct diff
 	const struct cfg *cfg = setup->cfg;
 
 	*ret = (struct diff_policy){
-		.chunk_bytes = cfg->chunk_size,
+		.chunk_bytes = cfg->default_chunk_size,
 		.filters = setup->rules ? &setup->rules->filters : NULL,
 		.quant = setup->rules ? &setup->rules->quants : NULL,
 		.keep = cfg->filter == CFG_FILTER_KEEP ? PLAN_KEEP : PLAN_PORTABLE,

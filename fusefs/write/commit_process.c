@@ -85,7 +85,7 @@ static int commit_process_confine(const struct commit_process_job *job, int dir_
 				  struct err *e)
 {
 	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = (uint64_t)COMMIT_MS};
-	const char *root = the_setup->cfg->link_root, *slash = strrchr(job->path, '/');
+	const char *root = the_setup->cfg->external_root, *slash = strrchr(job->path, '/');
 	char beside[PATH_MAX];
 	struct sandbox_path paths[PATHS_MAX] = {
 		{.path = job->path, .fd = -1, .writable = true},

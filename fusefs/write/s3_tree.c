@@ -594,8 +594,8 @@ void rw_keys_stage(struct rw_keys *k, struct stage *s)
 int rw_keys_snapshot(struct rw_keys *k, struct view **ret, struct err *e)
 {
 	struct view *v;
-	/* what a listing says is believed for as long as check_every: half of that is left then */
-	uint32_t ms = k->setup->cfg->check_every * 500;
+	/* what a listing says is believed for as long as revalidate: half of that is left then */
+	uint32_t ms = k->setup->cfg->revalidate * 500;
 	int rc = store_view_open(k->store, &k->st, ms, &v, e);
 
 	if (rc < 0)

@@ -152,7 +152,7 @@ static void set_format(struct cfg *cfg, bool v3)
 	cfg->zarr3 = v3;
 	if (!cfg_said(cfg, "dimension_separator"))
 		cfg->nested = v3 && !cfg->v2_keys;
-	if (!cfg_said(cfg, "json"))
+	if (!cfg_said(cfg, "json_nan"))
 		cfg->strict_json = v3;
 }
 

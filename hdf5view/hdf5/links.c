@@ -83,10 +83,10 @@ static char *hdf5_links_allowed(const struct h5_source *s, const char *dir, cons
 			      name);
 		return NULL;
 	}
-	if (!s->g.link_root) {
+	if (!s->g.external_root) {
 		(void)err_set(e, -EACCES,
 			      "it leads to the file '%.200s', and no other file is read here: -o "
-			      "link_root=DIR allows those below DIR",
+			      "external_root=DIR allows those below DIR",
 			      name);
 		return NULL;
 	}
@@ -95,11 +95,11 @@ static char *hdf5_links_allowed(const struct h5_source *s, const char *dir, cons
 		(void)err_sys(e, errno, "it leads to the file '%.200s'", name);
 		return NULL;
 	}
-	if (!hdf5_links_below(s->g.link_root, path)) {
+	if (!hdf5_links_below(s->g.external_root, path)) {
 		(void)err_set(e, -EACCES,
 			      "it leads to the file '%.200s', which is not below '%.100s' (-o "
-			      "link_root=DIR allows those below DIR)",
-			      name, s->g.link_root);
+			      "external_root=DIR allows those below DIR)",
+			      name, s->g.external_root);
 		return NULL;
 	}
 	if (!S_ISREG(st->st_mode)) {
@@ -195,10 +195,10 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 			return -EACCES;
 		/* one that is not there is not looked for elsewhere */
 		if (name[0] == '/' &&
-		    (!hdf5_links_below(s->g.link_root, name) || access(name, F_OK) < 0))
+		    (!hdf5_links_below(s->g.external_root, name) || access(name, F_OK) < 0))
 			return err_set(e, -EACCES,
 				       "it leads to the file '%.200s', which is not "
-				       "below the link_root",
+				       "below the external_root",
 				       name);
 	}
 	return 0;
@@ -319,7 +319,7 @@ static int pattern_ok(const struct hdf5_links_check *c, const char *dir, const c
 		     access(strrchr(name, '/') ? strrchr(name, '/') + 1 : name, F_OK) == 0))
 			return err_set(e, -EACCES,
 				       "it leads to the file '%.200s', which is not below the "
-				       "link_root but in the working directory",
+				       "external_root but in the working directory",
 				       name);
 	}
 	return rc;

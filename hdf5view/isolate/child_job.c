@@ -35,7 +35,7 @@ static int child_job_confine(const struct isolated_kind *kind, const struct isol
 	size_t n = job->remote ? 0 : 1;
 
 	if (job->has_root)
-		paths[n++] = (struct sandbox_path){.path = job->link_root, .fd = -1};
+		paths[n++] = (struct sandbox_path){.path = job->external_root, .fd = -1};
 	if (kind->confine)
 		return kind->confine(paths, n, &limits, e);
 	return sandbox_enter(kind->child.may, paths, n, &limits, e);

@@ -58,10 +58,10 @@ static void isolated_limits(const struct isolated *g, enum isolated_job_kind kin
 int isolated_job_of(const struct isolated *g, enum isolated_job_kind kind,
 		    struct isolated_job *ret, struct err *e)
 {
-	const char *root = g->link_root;
+	const char *root = g->external_root;
 
 	if (strlen(g->path) >= sizeof(ret->path) ||
-	    (root && strlen(root) >= sizeof(ret->link_root)))
+	    (root && strlen(root) >= sizeof(ret->external_root)))
 		return err_set(e, -ENAMETOOLONG, "its path is too long");
 	ret->kind = kind;
 	ret->at = g->region;
@@ -78,7 +78,7 @@ int isolated_job_of(const struct isolated *g, enum isolated_job_kind kind,
 	ret->named = isolated_remote(g) || g->origin;
 	memcpy(ret->path, g->path, strlen(g->path) + 1);
 	if (root)
-		memcpy(ret->link_root, root, strlen(root) + 1);
+		memcpy(ret->external_root, root, strlen(root) + 1);
 	return 0;
 }
 
@@ -99,20 +99,20 @@ static int use_model(struct isolated *g, struct err *e)
 static int isolated_source_set_up(struct isolated *g, const char *path, bool named,
 				  struct err *e)
 {
-	const char *root = named ? NULL : g->opts.link_root;
+	const char *root = named ? NULL : g->opts.external_root;
 
 	g->path = named ? strdup(path) : realpath(path, NULL);
 	if (!g->path)
 		return err_sys(e, errno, "its canonical path");
-	g->opts.link_root = NULL;
+	g->opts.external_root = NULL;
 	if (root && root[0]) {
-		g->link_root = realpath(root, NULL);
-		if (!g->link_root)
-			return err_sys(e, errno, "link_root '%.200s'", root);
+		g->external_root = realpath(root, NULL);
+		if (!g->external_root)
+			return err_sys(e, errno, "external_root '%.200s'", root);
 	} else if (!named && !root && g->kind->links && g->opts.links_beside &&
 		   strrchr(g->path, '/') > g->path) {
-		g->link_root = strndup(g->path, (size_t)(strrchr(g->path, '/') - g->path));
-		if (!g->link_root)
+		g->external_root = strndup(g->path, (size_t)(strrchr(g->path, '/') - g->path));
+		if (!g->external_root)
 			return err_nomem(e);
 	}
 	return g->kind->set_up ? g->kind->set_up(g, e) : 0;
@@ -142,7 +142,7 @@ int isolated_of_job(const struct isolated_kind *kind, const struct isolated_job 
 					  .max_index_bytes = job->max_index_bytes,
 					  .keep_going = job->keep_going};
 	if (job->has_root)
-		g->opts.link_root = job->link_root;
+		g->opts.external_root = job->external_root;
 	g->region_size = job->size;
 	g->region =
 		mmap(job->at, job->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, region_fd, 0);
@@ -424,7 +424,7 @@ static int open_model(struct isolated *g, struct err *e)
 static void isolated_source_release(struct isolated *g)
 {
 	isolated_worker_release(&g->worker);
-	free(g->link_root);
+	free(g->external_root);
 	free(g->path);
 	isolated_source_shm_release(g);
 	g->kind->release(g);

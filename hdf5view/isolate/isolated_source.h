@@ -46,7 +46,7 @@ struct isolated_job {
 	bool has_root, keep_going;
 	bool named;                /* path is no path, but what messages say */
 	bool remote; /* ISOLATED_FD_SOURCE is a socket for blob_proxy_client_new */
-	char path[PATH_MAX], link_root[PATH_MAX];
+	char path[PATH_MAX], external_root[PATH_MAX];
 };
 
 /* The descriptors of a job, for isolated_kind.child.n_fds. */
@@ -172,7 +172,7 @@ struct isolated {
 	struct blob *origin;       /* fd is a copy of it; owned; NULL: fd is the file itself */
 	char *path;                /* canonical, or as messages name what is remote; owned */
 	struct source_options opts;
-	char *link_root;           /* canonical, owned; NULL: no other file is touched */
+	char *external_root;           /* canonical, owned; NULL: no other file is touched */
 	void *region;              /* the model's memory: shared with the child that made it, read
 	                            * only once it was looked at */
 	size_t region_size;

@@ -497,7 +497,7 @@ static int no_json(struct err *e)
 
 static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
 {
-	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
+	char **const paths[] = {&cfg->aws_config, &cfg->external_root,   &cfg->state_dir,
 				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
 				&cfg->cache_dir,  &cfg->metrics,     &cfg->resume};
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);

@@ -14,7 +14,7 @@
 #include "mountcfg/options/option_table.h"
 
 #define KIB ((uint64_t)1 << 10)
-#define DISK_SIZE ((uint64_t)10 << 30) /* of cache_dir, unless cache_size says otherwise */
+#define REMOTE_MIN ((uint64_t)1 << 20) /* least memory for what was fetched */
 #define STRINGS_MAX 256                /* mount options, rules */
 
 #define FIELD(f) offsetof(struct cfg, f)
@@ -322,6 +322,30 @@ int cfg_defaults(struct cfg *cfg, struct err *e)
 	return rc;
 }
 
+/* options_synonym - the option that another word for it means; NULL: no option. */
+static const char *options_synonym(const char *word)
+{
+	static const struct {
+		const char *word, *option;
+	} synonyms[] = {
+		{"ahead_size", "prefetch_size"},      {"bad_arrays", "unsupported"},
+		{"check_every", "revalidate"},        {"chunk_keys", "chunk_key_encoding"},
+		{"chunk_limit", "max_chunk"},         {"chunk_size", "default_chunk_size"},
+		{"concat_others", "concat_compat"},   {"connections", "max_connections"},
+		{"isolate", "sandbox_codecs"},        {"json", "json_nan"},
+		{"link_root", "external_root"},       {"new", "new_files"},
+		{"remote_size", "remote_cache_size"}, {"s3_style", "s3_addressing"},
+		{"tries", "max_attempts"},            {"retries", "max_attempts"},
+		{"index_size", "memory"},             {"meta_size", "memory"},
+		{"image_size", "memory"},             {"write_size", "memory"},
+	};
+
+	for (size_t i = 0; word && i < ARRAY_LEN(synonyms); i++)
+		if (strcmp(synonyms[i].word, word) == 0)
+			return synonyms[i].option;
+	return NULL;
+}
+
 int cfg_unknown(const char *lead, const char *name, const char *const *extra, size_t n_extra,
 		struct err *e)
 {
@@ -335,7 +359,9 @@ int cfg_unknown(const char *lead, const char *name, const char *const *extra, si
 		all[n++] = cfg_options[i].name;
 	for (size_t i = 0; i < cfg_n_mount_options; i++)
 		all[n++] = cfg_mount_options[i];
-	near = word ? cfg_nearest(word, all, n) : NULL;
+	near = options_synonym(word);
+	if (!near && word)
+		near = cfg_nearest(word, all, n);
 	len = near ? strcspn(near, "=") : 0;
 	if (near)
 		return err_set(
@@ -635,8 +661,8 @@ static int settle_ro(struct cfg *cfg, struct err *e)
 /* settle_writing - what only writable mounts have. */
 static int settle_writing(struct cfg *cfg, struct err *e)
 {
-	static const char *const only_rw[] = {"new",        "chunks",     "consolidated",
-					      "stage_size", "write_size", "commit_delay", "root",
+	static const char *const only_rw[] = {"new_files",  "chunks",     "consolidated",
+					      "stage_size", "commit_delay", "root",
 					      "nojournal"};
 	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
 
@@ -667,13 +693,28 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 	if (cfg->region && !s3_region_ok(cfg->region))
 		return err_set(e, -EINVAL,
 			       "-o region: not the name of a region: such as us-east-1");
-	cfg->disk_size = cfg->cache_dir ? DISK_SIZE : 0;
-	if (cfg->cache_dir && cfg_said(cfg, "cache_size")) {
-		cfg->disk_size = cfg->cache_size;
-		return options_set_value(cfg, find_option("cache_size", 10),
-					 find_option("cache_size", 10)->initial, e);
-	}
+	if (!cfg->cache_dir && cfg_said(cfg, "disk_cache_size") &&
+	    cfg_from_at(cfg, "disk_cache_size") >= CFG_AT_NAMED)
+		return err_set(e, -EINVAL, "-o disk_cache_size: only with cache_dir");
+	if (!cfg->cache_dir)
+		cfg->disk_cache_size = 0;
 	return 0;
+}
+
+/* settle_memory - the sizes that are shares of memory=. */
+static void settle_memory(struct cfg *cfg)
+{
+	cfg->meta_size = cfg->memory / 2;
+	cfg->index_size = cfg->memory / 4;
+	cfg->image_size = cfg->memory / 8;
+	cfg->write_size = cfg->memory / 32;
+	if (!cfg_said(cfg, "cache_size"))
+		cfg->cache_size = cfg->memory / 32;
+	if (!cfg_said(cfg, "remote_cache_size"))
+		cfg->remote_cache_size =
+			cfg->memory / 16 < REMOTE_MIN ? REMOTE_MIN : cfg->memory / 16;
+	if (!cfg_said(cfg, "prefetch_size"))
+		cfg->prefetch_size = cfg->memory / 64;
 }
 
 /* settle_format - the version of Zarr, which several options ask for: what wins is the place that
@@ -700,8 +741,8 @@ static int settle_format(struct cfg *cfg, struct err *e)
 		else
 			cfg->zarr3 = false, cfg->shard_size = 0;
 	}
-	if (!cfg->zarr3 && options_asked(cfg, "chunk_keys"))
-		return err_set(e, -EINVAL, "-o chunk_keys: only with zarr_format=3");
+	if (!cfg->zarr3 && options_asked(cfg, "chunk_key_encoding"))
+		return err_set(e, -EINVAL, "-o chunk_key_encoding: only with zarr_format=3");
 	return 0;
 }
 
@@ -709,9 +750,9 @@ static int settle_format(struct cfg *cfg, struct err *e)
 static int settle_concat(const struct cfg *cfg, struct err *e)
 {
 	if (!cfg->concat &&
-	    (options_asked(cfg, "concat_others") || options_asked(cfg, "concat_index")))
+	    (options_asked(cfg, "concat_compat") || options_asked(cfg, "concat_index")))
 		return err_set(e, -EINVAL, "-o %s: only with concat=DIM",
-			       options_asked(cfg, "concat_others") ? "concat_others"
+			       options_asked(cfg, "concat_compat") ? "concat_compat"
 								   : "concat_index");
 	if (cfg->concat && !*cfg->concat)
 		return err_set(e, -EINVAL,
@@ -735,6 +776,7 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 		rc = settle_root(cfg, e);
 	if (rc == 0)
 		rc = settle_remote(cfg, e);
+	settle_memory(cfg);
 	if (rc < 0)
 		return rc;
 	rc = settle_format(cfg, e);
@@ -743,7 +785,7 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 	if (!cfg_said(cfg, "dimension_separator"))
 		cfg->nested = cfg->zarr3 && !cfg->v2_keys;
 	/* only Python reads a zarr.json with a bare NaN in it, and attributes are in it */
-	if (!cfg_said(cfg, "json"))
+	if (!cfg_said(cfg, "json_nan"))
 		cfg->strict_json = cfg->zarr3;
 	return 0;
 }

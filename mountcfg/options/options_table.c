@@ -28,7 +28,7 @@ static const struct cfg_word view_words[] = {
 	{NULL, 0, false},
 };
 static const struct cfg_word bad_words[] = {
-	{"refuse", 0, false}, {"hide", 1, false}, {NULL, 0, false}};
+	{"fail", 0, false}, {"skip", 1, false}, {NULL, 0, false}};
 static const struct cfg_word separator_words[] = {
 	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
 static const struct cfg_word format_words[] = {
@@ -38,9 +38,9 @@ static const struct cfg_word keys_words[] = {
 static const struct cfg_word page_cache_words[] = {
 	{"auto", 0, false}, {"always", 1, false}, {NULL, 0, false}};
 static const struct cfg_word json_words[] = {
-	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
+	{"literal", 0, false}, {"string", 1, false}, {NULL, 0, false}};
 static const struct cfg_word new_words[] = {
-	{"other", 0, false}, {"same", 1, false}, {NULL, 0, false}};
+	{"convert", 0, false}, {"keep", 1, false}, {NULL, 0, false}};
 static const struct cfg_word show_words[] = {
 	{"both", CFG_FORMS_BOTH, false},
 	{"converted", CFG_FORMS_CONVERTED, false},
@@ -49,9 +49,9 @@ static const struct cfg_word show_words[] = {
 	{NULL, 0, false},
 };
 static const struct cfg_word others_words[] = {
-	{"first", 0, false}, {"equal", 1, false}, {NULL, 0, false}};
+	{"override", 0, false}, {"equals", 1, false}, {NULL, 0, false}};
 static const struct cfg_word style_words[] = {
-	{"path", 0, false}, {"host", 1, false}, {NULL, 0, false}};
+	{"path", 0, false}, {"virtual", 1, false}, {NULL, 0, false}};
 static const struct cfg_word consolidated_words[] = {
 	{"auto", -1, false}, {"always", 1, false}, {"never", 0, false}, {NULL, 0, false}};
 
@@ -75,7 +75,7 @@ const struct cfg_option cfg_options[] = {
 	 "dimension_names)"},
 	{"shards", OPT_BARE, "64M", FIELD(shard_size), NULL, 4 * KIB, 1024 * GIB,
 	 "Zarr v3, with the chunks of a variable in files of about so many bytes of elements"},
-	{"chunk_keys", OPT_BOOL, "default", FIELD(v2_keys), keys_words, 0, 0,
+	{"chunk_key_encoding", OPT_BOOL, "default", FIELD(v2_keys), keys_words, 0, 0,
 	 "of Zarr v3: chunk files are v/c/0/0, or v/0.0 as in Zarr v2"},
 	{"filter", OPT_RULE, "portable", FIELD(filter), filter_words, 0, 0,
 	 "portable: pass compressed chunks that stock readers decode, decode the rest (with "
@@ -89,44 +89,41 @@ const struct cfg_option cfg_options[] = {
 	{"quantize", OPT_RULE, NULL, FIELD(quantize_rules), no_words, 0, 0,
 	 "[VARIABLE[&VARIABLE...],]bitgroom,N, granularbr,N or bitround,N: keep N significant "
 	 "digits (bitround: bits) of floats, as netCDF-C does when it writes. May be repeated"},
-	{"bad_arrays", OPT_BOOL, "refuse", FIELD(hide_bad), bad_words, 0, 0,
+	{"unsupported", OPT_BOOL, "fail", FIELD(hide_bad), bad_words, 0, 0,
 	 "what cannot be shown at all: do not mount, and say why; or leave it out, with a "
 	 "note"},
 	{"dimension_separator", OPT_BOOL, ".", FIELD(nested), separator_words, 0, 0,
 	 "chunk files are v/0.0 (.) or v/0/0 (/, the default of Zarr v3)"},
-	{"json", OPT_BOOL, "python", FIELD(strict_json), json_words, 0, 0,
+	{"json_nan", OPT_BOOL, "literal", FIELD(strict_json), json_words, 0, 0,
 	 "numbers that are not finite in attributes: NaN and Infinity as Python writes them, "
-	 "or strict JSON, as texts, which is the default of Zarr v3"},
+	 "or as strings, in strict JSON, which is the default of Zarr v3"},
 	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache), page_cache_words, 0, 0,
 	 "auto: with filter=none, files of 256K or more bypass the page cache, which is the "
 	 "quickest way to read them once; always: they do not, which is quicker the second "
 	 "time, and lets programs map them"},
-	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
+	{"default_chunk_size", OPT_SIZE, "4M", FIELD(default_chunk_size), NULL, 4 * KIB, GIB,
 	 "chunk size to aim for where a variable is not chunked"},
-	{"chunk_limit", OPT_SIZE, "4G", FIELD(chunk_limit), NULL, 64 * KIB, 4 * GIB,
+	{"max_chunk", OPT_SIZE, "4G", FIELD(max_chunk), NULL, 64 * KIB, 4 * GIB,
 	 "most memory that one chunk may take, decoded; an array with larger ones is damaged"},
+	{"memory", OPT_SIZE, "2G", FIELD(memory), NULL, 128 * KIB, 1024 * GIB,
+	 "most memory that a mount plans with: half for names, types and attributes, a quarter for "
+	 "the chunk index of one variable, an eighth for the structure of a virtual netCDF-4 file; "
+	 "cache_size, remote_cache_size and prefetch_size are shares of it unless they are given"},
 	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
-	 "memory for decoded chunks; of a directory, each dataset has at most a quarter. With "
-	 "cache_dir: bytes of that directory instead"},
-	{"index_size", OPT_SIZE, "512M", FIELD(index_size), NULL, 4 * KIB, 1024 * GIB,
-	 "most memory that the chunk index of one variable may take"},
-	{"meta_size", OPT_SIZE, "1G", FIELD(meta_size), NULL, 64 * KIB, 1024 * GIB,
-	 "most memory that names, types and attributes may take"},
-	{"image_size", OPT_SIZE, "256M", FIELD(image_size), NULL, 64 * KIB, 1024 * GIB,
-	 "most memory that the structure and the texts of a virtual netCDF-4 file may take"},
+	 "memory for decoded chunks; of a directory, each dataset has at most a quarter"},
 	{"open_datasets", OPT_UINT, "64", FIELD(open_datasets), NULL, 1, 65536,
 	 "datasets of a directory, or files of concat, that are open at a time"},
 	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
 	 "threads that decode chunks ahead of readers; 0: one less than processors"},
 	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
 	 "seconds until SOURCE must be open; 0: wait for ever"},
-	{"link_root", OPT_TEXT, "DIR", FIELD(link_root), NULL, 0, 0,
+	{"external_root", OPT_TEXT, "DIR", FIELD(external_root), NULL, 0, 0,
 	 "links of SOURCE (HDF5's, references) may lead to files below this directory; else to "
 	 "those below its own, or with allow_other to none"},
 	{"concat", OPT_TEXT, "DIM", FIELD(concat), NULL, 0, 0,
 	 "SOURCE is a pattern ('y/*.nc', quoted) or a directory: all its datasets as one, "
 	 "joined along this dimension"},
-	{"concat_others", OPT_BOOL, "first", FIELD(concat_equal), others_words, 0, 0,
+	{"concat_compat", OPT_BOOL, "override", FIELD(concat_equal), others_words, 0, 0,
 	 "with concat: variables without the dimension are those of the first file, or have "
 	 "to be equal in all"},
 	{"concat_index", OPT_TEXT, "FILE", FIELD(concat_index), NULL, 0, 0,
@@ -139,14 +136,14 @@ const struct cfg_option cfg_options[] = {
 	 "a unix socket on which counters are given as OpenMetrics text: also --metrics "
 	 "SOCKET"},
 	{"log", OPT_TEXT, "COMPONENT=LEVEL", FIELD(log), NULL, 0, 0,
-	 "what the log says: error, warn, info or debug, of fuse, source, codec, cache, net, "
-	 "write, guest or all; ':' between two"},
+	 "what the log says: error, warn, info or debug, of fuse, source, codec, cache, http, "
+	 "write, isolate or all; ':' between two"},
 	{"config", OPT_TEXT, "FILE", FIELD(config_file), NULL, 0, 0,
 	 "a configuration file that is read instead of /etc/nczarrfs.conf and "
 	 "~/.config/nczarrfs.conf: also --config FILE"},
 	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
 	 "use no filters from plugins, HDF5's or netCDF-C's"},
-	{"isolate", OPT_FLAG, NULL, FIELD(isolate), NULL, 0, 0,
+	{"sandbox_codecs", OPT_FLAG, NULL, FIELD(sandbox_codecs), NULL, 0, 0,
 	 "decompress chunks in processes that can do nothing else"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
 	{"rw", OPT_FLAG, NULL, FIELD(rw), NULL, 0, 0,
@@ -154,7 +151,7 @@ const struct cfg_option cfg_options[] = {
 	{"create", OPT_FLAG, NULL, FIELD(create), NULL, 0, 0,
 	 "make SOURCE first: an empty Zarr tree where its name ends in .zarr, .zr3 or .zr2, "
 	 "else an empty netCDF-4 file; implies rw"},
-	{"new", OPT_BOOL, "other", FIELD(new_as_is), new_words, 0, 0,
+	{"new_files", OPT_BOOL, "convert", FIELD(new_as_is), new_words, 0, 0,
 	 "what becomes of a dataset that is written into a mirrored directory: one of the "
 	 "other format, or the same"},
 	{"chunks", OPT_RULE, NULL, FIELD(chunk_rules), no_words, 0, 0,
@@ -170,8 +167,6 @@ const struct cfg_option cfg_options[] = {
 	 "and new ones"},
 	{"stage_size", OPT_SIZE, "256M", FIELD(stage_size), NULL, 64 * KIB, 1024 * GIB,
 	 "most bytes that wait beside a netCDF-4 file to be put into it"},
-	{"write_size", OPT_SIZE, "64M", FIELD(write_size), NULL, 64 * KIB, 1024 * GIB,
-	 "memory for files that are being written; what is more is on the disk"},
 	{"commit_delay", OPT_UINT, "500", FIELD(commit_delay), NULL, 0, 3600000,
 	 "milliseconds without a write until what was written into a tree is put into its "
 	 "netCDF-4 file"},
@@ -193,8 +188,8 @@ const struct cfg_option cfg_options[] = {
 	 "requests to S3 are not signed: for what is open to everybody"},
 	{"requester_pays", OPT_FLAG, NULL, FIELD(requester_pays), NULL, 0, 0,
 	 "you pay for requests to buckets whose owners want that"},
-	{"s3_style", OPT_BOOL, "path", FIELD(virtual_hosts), style_words, 0, 0,
-	 "S3's requests go to ENDPOINT/BUCKET/KEY (path) or BUCKET.ENDPOINT/KEY (host)"},
+	{"s3_addressing", OPT_BOOL, "path", FIELD(virtual_hosts), style_words, 0, 0,
+	 "S3's requests go to ENDPOINT/BUCKET/KEY (path) or BUCKET.ENDPOINT/KEY (virtual)"},
 	{"ca_file", OPT_TEXT, "FILE", FIELD(ca_file), NULL, 0, 0,
 	 "certificates to trust beside the system's"},
 	{"bearer_file", OPT_TEXT, "FILE", FIELD(bearer_file), NULL, 0, 0,
@@ -207,18 +202,19 @@ const struct cfg_option cfg_options[] = {
 	 "redirects and references may lead to private addresses"},
 	{"timeout", OPT_UINT, "60", FIELD(timeout), NULL, 1, 86400,
 	 "seconds until a request to another machine must have succeeded, with all its tries"},
-	{"tries", OPT_UINT, "6", FIELD(tries), NULL, 1, 100,
+	{"max_attempts", OPT_UINT, "6", FIELD(max_attempts), NULL, 1, 100,
 	 "most tries of a request that failed for a reason that may pass"},
-	{"connections", OPT_UINT, "16", FIELD(connections), NULL, 1, 256,
+	{"max_connections", OPT_UINT, "16", FIELD(max_connections), NULL, 1, 256,
 	 "most connections to one machine"},
-	{"remote_size", OPT_SIZE, "128M", FIELD(remote_size), NULL, MIB, 1024 * GIB,
+	{"remote_cache_size", OPT_SIZE, "128M", FIELD(remote_cache_size), NULL, MIB, 1024 * GIB,
 	 "memory for what was fetched from other machines"},
-	{"ahead_size", OPT_SIZE, "32M", FIELD(prefetch_size), NULL, 0, 1024 * GIB,
+	{"prefetch_size", OPT_SIZE, "32M", FIELD(prefetch_size), NULL, 0, 1024 * GIB,
 	 "most bytes that are fetched before somebody asks for them"},
 	{"cache_dir", OPT_TEXT, "DIR", FIELD(cache_dir), NULL, 0, 0,
-	 "what was fetched from other machines is kept in this directory as well, up to "
-	 "cache_size (10G)"},
-	{"check_every", OPT_UINT, "60", FIELD(check_every), NULL, 0, 86400,
+	 "what was fetched from other machines is kept in this directory as well"},
+	{"disk_cache_size", OPT_SIZE, "10G", FIELD(disk_cache_size), NULL, MIB, 1024 * GIB,
+	 "bytes that cache_dir may hold"},
+	{"revalidate", OPT_UINT, "60", FIELD(revalidate), NULL, 0, 86400,
 	 "seconds until it is asked whether SOURCE on another machine has changed; 0: never"},
 	{"inline", OPT_FLAG, NULL, FIELD(inline_refs), NULL, 0, 0,
 	 "refs: chunks that references cannot lead to are put into the document"},

@@ -34,7 +34,7 @@ void cfg_release(struct cfg *cfg)
 	/* a secret does not stay in memory that is given back */
 	char *const strings[] = {
 		cfg->source,     cfg->shown,       cfg->user,        cfg->out,
-		cfg->mountpoint, cfg->link_root,   cfg->state_dir,   cfg->root,
+		cfg->mountpoint, cfg->external_root,   cfg->state_dir,   cfg->root,
 		cfg->endpoint,   cfg->profile,     cfg->region,      cfg->access_key,
 		cfg->aws_config, cfg->ca_file,     cfg->bearer_file, cfg->netrc_file,
 		cfg->cache_dir,  cfg->address,     cfg->metrics,     cfg->log,

@@ -1,4 +1,4 @@
-/* http_int.h - the parts of net: private to nczarr/net*.c.
+/* http_int.h - the parts of the HTTP client; private to its room.
  *
  *   http.c           who asks: starting, waiting, stopping; the only part with a lock
  *   scheduler.c      the thread: queues, limits, pauses, what takes too long

@@ -92,7 +92,7 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 struct refs_origin {
 	const char *address; /* of a remote document; NULL: a local one */
 	const char *dir;     /* local: the directory that it is in */
-	const char *link_root; /* local: another below which it may refer to files; NULL */
+	const char *external_root; /* local: another below which it may refer to files; NULL */
 	const struct remote_opener *reach; /* NULL: nothing remote can be had */
 };
 

@@ -215,7 +215,7 @@ static int open_targets(const struct source_at *at, const struct source_options 
 	const struct refs_origin home = {
 		.address = at->fd >= 0 ? NULL : at->path,
 		.dir = dir,
-		.link_root = at->fd >= 0 ? opts->link_root : NULL,
+		.external_root = at->fd >= 0 ? opts->external_root : NULL,
 		.reach = &g_reach,
 	};
 

@@ -1,7 +1,7 @@
 /* targets.c - what references lead to: who may refer to what, and the few that are open.
  *
  * A document is somebody else's. A local one reaches files below its own directory, or below
- * link_root, and anything on other machines; a remote one reaches other machines only. What was
+ * external_root, and anything on other machines; a remote one reaches other machines only. What was
  * open once and is another file by now is never read again: -ESTALE. */
 #include "nczarr/refs/refs_int.h"
 
@@ -38,7 +38,7 @@ struct refs_target {
 #define SLOTS_FIRST 1024
 
 struct refs_targets {
-	char *address, *dir, *link_root; /* owned */
+	char *address, *dir, *external_root; /* owned */
 	const struct remote_opener *reach;
 	pthread_mutex_t lock; /* of all that follows */
 	pthread_cond_t opened;
@@ -69,7 +69,7 @@ int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret, 
 	t->address = targets_copy(home->address, &ok);
 	/* links on the way are followed now, so that what is below is below for good */
 	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
-	t->link_root = home->link_root ? realpath(home->link_root, NULL) : NULL;
+	t->external_root = home->external_root ? realpath(home->external_root, NULL) : NULL;
 	t->reach = home->reach;
 	list_init(&t->idle);
 	t->slots = alloc_array(SLOTS_FIRST, sizeof(struct refs_target *));
@@ -110,7 +110,7 @@ void refs_targets_free(struct refs_targets *t)
 	(void)pthread_cond_destroy(&t->opened);
 	free(t->address);
 	free(t->dir);
-	free(t->link_root);
+	free(t->external_root);
 	free(t);
 }
 
@@ -146,7 +146,7 @@ static const char *rest_below(const char *path, const char *dir)
 /* open_below - a file by its path, as far as the document may. */
 static int open_below(const struct refs_targets *t, const char *path, struct err *e)
 {
-	const char *const roots[] = {t->dir, t->link_root};
+	const char *const roots[] = {t->dir, t->external_root};
 	auto_free char *real = NULL, *joined = NULL;
 
 	if (t->address)
@@ -175,7 +175,7 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 	}
 	return err_set(
 		e, -EACCES,
-		"'%.*s' is not below the directory of the references: -o link_root= names "
+		"'%.*s' is not below the directory of the references: -o external_root= names "
 		"one that they may refer to",
 		SHOWN, path);
 }

@@ -2,8 +2,8 @@
  *
  *   remote.c         remote_new, remote_store: which service, which store
  *   resolve_address.c      remote_at: a tree, or an object
- *   net*.c           requests
- *   objects_http*.c  a web server;  objects_s3*.c  S3, signed by s3/sigv4.c, credentials by aws_*.c
+ *   nczarr/http/           requests
+ *   objects_http*.c  a web server;  nczarr/s3/  S3, signed by s3/sigv4.c, credentials by aws_*.c
  *   store_remote*.c  a store over objects: the cache in memory, what is fetched once for all who
  *                    wait, what is fetched early, what is known to be absent
  *   disk_cache*.c    the cache on disk */

@@ -1,4 +1,4 @@
-/* s3_int.h - the parts of S3: private to nczarr/objects_s3*.c.
+/* s3_int.h - the parts of S3; private to its room.
  *
  *   bucket.c        opening, where a bucket is
  *   request.c   one request: its address, its signature, what its answer teaches

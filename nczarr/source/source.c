@@ -139,7 +139,7 @@ static struct zr_source *new_source(const struct source_options *opts)
 		return NULL;
 	s->base.ops = &zarr_source_ops;
 	s->opts = *opts;
-	s->opts.link_root = NULL; /* borrowed, and not for us */
+	s->opts.external_root = NULL; /* borrowed, and not for us */
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
 	return s;
 }

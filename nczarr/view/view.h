@@ -1,5 +1,5 @@
 /* view.h - what of a Zarr view is asked for by those who write its documents and the
- * places of its chunks down, instead of serving them (refs*.c); private to nczarr. */
+ * places of its chunks down, instead of serving them (refs/); private to nczarr. */
 #ifndef NCZARR_VIEW_VIEW_H
 #define NCZARR_VIEW_VIEW_H
 

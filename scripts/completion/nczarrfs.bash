@@ -10,17 +10,17 @@ _nczarrfs_options()
 	show=*) COMPREPLY=($(compgen -P "${at}show=" -W 'both converted zarr nc' -- "${last#*=}")) ;;
 	mode=*) COMPREPLY=($(compgen -P "${at}mode=" -W 'zarr nczarr noxarray' -- "${last#*=}")) ;;
 	zarr_format=*) COMPREPLY=($(compgen -P "${at}zarr_format=" -W '2 3' -- "${last#*=}")) ;;
-	chunk_keys=*) COMPREPLY=($(compgen -P "${at}chunk_keys=" -W 'default v2' -- "${last#*=}")) ;;
+	chunk_key_encoding=*) COMPREPLY=($(compgen -P "${at}chunk_key_encoding=" -W 'default v2' -- "${last#*=}")) ;;
 	filter=*) COMPREPLY=($(compgen -P "${at}filter=" -W 'portable keep none' -- "${last#*=}")) ;;
-	bad_arrays=*) COMPREPLY=($(compgen -P "${at}bad_arrays=" -W 'refuse hide' -- "${last#*=}")) ;;
+	unsupported=*) COMPREPLY=($(compgen -P "${at}unsupported=" -W 'fail skip' -- "${last#*=}")) ;;
 	dimension_separator=*) COMPREPLY=($(compgen -P "${at}dimension_separator=" -W '. /' -- "${last#*=}")) ;;
-	json=*) COMPREPLY=($(compgen -P "${at}json=" -W 'python strict' -- "${last#*=}")) ;;
+	json_nan=*) COMPREPLY=($(compgen -P "${at}json_nan=" -W 'literal string' -- "${last#*=}")) ;;
 	page_cache=*) COMPREPLY=($(compgen -P "${at}page_cache=" -W 'auto always' -- "${last#*=}")) ;;
-	concat_others=*) COMPREPLY=($(compgen -P "${at}concat_others=" -W 'first equal' -- "${last#*=}")) ;;
-	new=*) COMPREPLY=($(compgen -P "${at}new=" -W 'other same' -- "${last#*=}")) ;;
+	concat_compat=*) COMPREPLY=($(compgen -P "${at}concat_compat=" -W 'override equals' -- "${last#*=}")) ;;
+	new_files=*) COMPREPLY=($(compgen -P "${at}new_files=" -W 'convert keep' -- "${last#*=}")) ;;
 	consolidated=*) COMPREPLY=($(compgen -P "${at}consolidated=" -W 'auto always never' -- "${last#*=}")) ;;
-	s3_style=*) COMPREPLY=($(compgen -P "${at}s3_style=" -W 'path host' -- "${last#*=}")) ;;
-	*) COMPREPLY=($(compgen -P "$at" -W 'view= show= mode= zarr_format= shards= chunk_keys= filter= quantize= bad_arrays= dimension_separator= json= page_cache= chunk_size= chunk_limit= cache_size= index_size= meta_size= image_size= open_datasets= decode_threads= open_timeout= link_root= concat= concat_others= concat_index= noxattr metrics= log= config= noplugins isolate debug rw create new= chunks= unlimited= consolidated= stage_size= write_size= commit_delay= root= state_dir= nojournal endpoint= profile= region= anonymous requester_pays s3_style= ca_file= bearer_file= netrc_file= insecure private_redirects timeout= tries= connections= remote_size= ahead_size= cache_dir= check_every= inline address= allow_other allow_root auto_unmount default_permissions max_read= max_threads= max_idle_threads= clone_fd fsname= subtype= ro nosuid nodev noexec exec sync async dirsync noatime context= fscontext= defcontext= rootcontext=' -- "$last")) ;;
+	s3_addressing=*) COMPREPLY=($(compgen -P "${at}s3_addressing=" -W 'path virtual' -- "${last#*=}")) ;;
+	*) COMPREPLY=($(compgen -P "$at" -W 'view= show= mode= zarr_format= shards= chunk_key_encoding= filter= quantize= unsupported= dimension_separator= json_nan= page_cache= default_chunk_size= max_chunk= memory= cache_size= open_datasets= decode_threads= open_timeout= external_root= concat= concat_compat= concat_index= noxattr metrics= log= config= noplugins sandbox_codecs debug rw create new_files= chunks= unlimited= consolidated= stage_size= commit_delay= root= state_dir= nojournal endpoint= profile= region= anonymous requester_pays s3_addressing= ca_file= bearer_file= netrc_file= insecure private_redirects timeout= max_attempts= max_connections= remote_cache_size= prefetch_size= cache_dir= disk_cache_size= revalidate= inline address= allow_other allow_root auto_unmount default_permissions max_read= max_threads= max_idle_threads= clone_fd fsname= subtype= ro nosuid nodev noexec exec sync async dirsync noatime context= fscontext= defcontext= rootcontext=' -- "$last")) ;;
 	esac
 	compopt -o nospace 2>/dev/null
 }

@@ -159,7 +159,7 @@ def test_refused(t):
     assert t.run(t.binary, "info", "--resume", t.path("mine"), t.path("a.nc"))[0] == 1
 
 
-OPTIONS = "ahead_size=64K,remote_size=1M,decode_threads=2"
+OPTIONS = "prefetch_size=64K,remote_cache_size=1M,decode_threads=2"
 
 
 def test_resume(t):

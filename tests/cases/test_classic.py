@@ -119,7 +119,7 @@ def test_single_record_variable(t):
     for version, kinds in ((1, (BYTE, CHAR, SHORT)), (5, (UBYTE, USHORT))):
         for kind in kinds:
             path = classic.single(version, kind).write(t.path(f"s{kind}.nc"))
-            check(t, path, "chunk_size=4K")
+            check(t, path, "default_chunk_size=4K")
 
 
 def test_streaming(t):
@@ -139,7 +139,7 @@ def test_records(t):
     for name, c in (("gaps", classic.gaps(40)), ("slabs", classic.slabs())):
         path = c.write(t.path(name + ".nc"))
         check(t, path, every=name == "gaps")
-    check(t, classic.slabs(2).write(t.path("cut.nc")), "chunk_size=16K")
+    check(t, classic.slabs(2).write(t.path("cut.nc")), "default_chunk_size=16K")
     check(t, t.path("gaps.nc"), "filter=*,shuffle|deflate,1")
 
     def chunks(mnt, want):
@@ -148,7 +148,7 @@ def test_records(t):
         assert got == want, got
     with t.mount(t.path("slabs.nc")) as m:
         t.call(chunks, m.path, {"a": (1, 130, 140), "b": (1, 130, 140), "time": (3,)})
-    with t.mount(t.path("slabs.nc"), "chunk_size=4K") as m:
+    with t.mount(t.path("slabs.nc"), "default_chunk_size=4K") as m:
         t.call(chunks, m.path, {"a": (1, 5, 140), "b": (1, 2, 140), "time": (3,)})
 
 

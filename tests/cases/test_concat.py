@@ -478,8 +478,8 @@ def test_others(t):
     files = [write(f"{d}/f{k}.nc", 4 * k, 4, lat_offset=k // 2) for k in range(3)]
     check(t, d + "/*.nc", files)
     refused(t, d + "/*.nc", "f2.nc", "'/lat'",
-            options=("concat=time", "concat_others=equal"))
-    check(t, d + "/f[01].nc", files[:2], "concat_others=equal")
+            options=("concat=time", "concat_compat=equals"))
+    check(t, d + "/f[01].nc", files[:2], "concat_compat=equals")
 
 
 def test_left_out(t):

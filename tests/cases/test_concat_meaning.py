@@ -89,7 +89,7 @@ def test_others_mean(t):
     def case(name, ok, first, second):
         pattern = pair(t, name, dict(time=([0.0], {}), ref=first),
                        dict(time=([1.0], {}), ref=second))
-        options = ("concat=time", "concat_others=equal")
+        options = ("concat=time", "concat_compat=equals")
         if ok:
             array_info(t, pattern, "ref", *options[1:])
         else:

@@ -56,7 +56,7 @@ class Home:
 
 TEXT = """
 [defaults]
-tries = 3
+max_attempts = 3
 [source {home}/../*.nc]
 timeout = 7
 [mount first]
@@ -141,8 +141,8 @@ def test_print(t):
         assert got["cache_size"] == ("3M", "command line")
         assert got["commit_delay"] == ("4", "FILE:10")
         assert got["max_threads"] == ("3", "FILE:9")
-        assert got["tries"] == ("3", "FILE:3")
-        assert got["connections"] == ("16", "built in")
+        assert got["max_attempts"] == ("3", "FILE:3")
+        assert got["max_connections"] == ("16", "built in")
         again = t.path("again.conf")
         with open(again, "w") as f:
             f.write(out)
@@ -250,12 +250,12 @@ def test_values_are_checked(t):
                 ("endpoint = foo", ["endpoint: write http://"]),
                 ("log = x=y", ["log='x=y': write COMPONENT=LEVEL"]),
                 ("timeout = soon", ["bad number"])):
-            h.write("[source /nothing/*]\ntries = 3\n" + line + "\n")
+            h.write("[source /nothing/*]\nmax_attempts = 3\n" + line + "\n")
             err = h.run("info", h.source, status=1)[1]
             assert err.startswith(f"nczarrfs: {h.file}:3: "), err
             assert all(w in err for w in words), err
         for line in ("filter = nne", "quantize = x", "filter = shuffle|nothing"):
-            h.write("[defaults]\ntries = 3\n" + line + "\n")
+            h.write("[defaults]\nmax_attempts = 3\n" + line + "\n")
             err = h.run("info", h.source, status=1)[1]
             assert err.startswith(f"nczarrfs: {h.file}:3: {line.replace(' = ', '=')}"), err
         h.write("[defaults]\nfilter = none\nfilter = nonee\nfilter = b,shuffle\n")

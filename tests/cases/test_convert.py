@@ -254,7 +254,7 @@ def test_checksum_that_is_cut_off(t):
     assert files(t.path("a.zarr")) == files(t.path("b.zarr"))
 
 
-OPTIONS = "ahead_size=64K,remote_size=1M,decode_threads=2"
+OPTIONS = "prefetch_size=64K,remote_cache_size=1M,decode_threads=2"
 
 
 def test_goes_on(t):

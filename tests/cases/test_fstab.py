@@ -18,7 +18,7 @@ nczarrfs umount "$T/mnt"
 echo all; mount -T "$T/fstab" -a; check; umount "$T/mnt"
 echo type; WORDS=ro,dev,suid,exec,async,x-a.b=c
 mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o $WORDS,commit_delay=5 2>&1 || echo refused
-mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o $WORDS,tries=5; check
+mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o $WORDS,max_attempts=5; check
 nczarrfs status --json "$T/mnt" | tr ',' '\n' | grep -A3 tries | tr -d '\n '; echo
 umount "$T/mnt"
 echo helper; mount -t fuse "nczarrfs#$T/x.nc" "$T/mnt"; check; umount "$T/mnt"
@@ -47,7 +47,7 @@ def test_fstab(t):
     with open(t.path("fstab"), "w") as f:
         f.write(f"{t.path('x.nc')} {t.path('mnt')} fuse.nczarrfs ro,user,nofail,_netdev,"
                 "x-systemd.automount,x-systemd.idle-timeout=60,x-gvfs-hide,comment=a,noatime,"
-                "allow_other,tries=3 0 0\n")
+                "allow_other,max_attempts=3 0 0\n")
     status, out, err = t.run("unshare", "-m", "--propagation", "private", "sh", "-c", SCRIPT,
                              env={"T": t.tmp, "HOME": t.tmp}, timeout=60)
     if "unshare" in err:

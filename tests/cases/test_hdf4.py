@@ -48,7 +48,7 @@ def compare(file, t):
     model = hdf4.load(file)
     with t.mount(file) as m:
         t.call(compare_tree, model, m.path)
-    with t.mount(file, "view=nc", "bad_arrays=hide") as m:
+    with t.mount(file, "view=nc", "unsupported=skip") as m:
         t.call(compare_file, model, only_file(m.path))
 
 
@@ -221,7 +221,7 @@ def test_hdp(t):
 def folder(path, t):
     """All HDF4 files of a directory, which is mirrored: each has a tree and a file beside it."""
     need(t)
-    with t.mount(path, "bad_arrays=hide") as m:
+    with t.mount(path, "unsupported=skip") as m:
         for name in sorted(os.listdir(path)):
             model = hdf4.load(os.path.join(path, name))
             try:

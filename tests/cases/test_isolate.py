@@ -177,7 +177,7 @@ def contents(mnt, into):
 def test_same_values(t):
     """The same bytes with decoders apart and without, of every codec, from both sides."""
     for path in sample(t.path("a.nc")), trees(t.path("b.zarr")):
-        for options in (), ("isolate",):
+        for options in (), ("sandbox_codecs",):
             with t.mount(path, "filter=none", "view=zarr", *options) as m:
                 t.call(contents, m.path, path + ".all")
                 apart = any(comm == "nczarrfs-decode" for _, comm in family(m))
@@ -187,7 +187,7 @@ def test_same_values(t):
 def test_decoder_confined(t):
     """The processes that decode can do nothing else."""
     plain(t)
-    with t.mount(sample(t.path("a.nc")), "filter=none", "isolate") as m:
+    with t.mount(sample(t.path("a.nc")), "filter=none", "sandbox_codecs") as m:
         t.call(read, m.path + "/deflate/0.0")
         pids = [pid for pid, comm in family(m) if comm == "nczarrfs-decode"]
         assert pids, family(m)
@@ -220,8 +220,8 @@ def test_decoders_killed(t):
         with open(mnt + ".failed", "w") as f:
             f.write(str(failed))
 
-    with t.mount(sample(t.path("a.nc"), big=True), "filter=none", "cache_size=16K", "isolate",
-                 foreground=True) as m:
+    with t.mount(sample(t.path("a.nc"), big=True), "filter=none", "cache_size=16K",
+                 "sandbox_codecs", foreground=True) as m:
         end = time.monotonic() + 2
         pid = os.fork()
         if pid == 0:
@@ -385,7 +385,7 @@ def test_bad_corpus(t):
     folder = os.path.join(root, "bad") if root else ""
     if not os.path.isdir(folder):
         raise Skip("no corpus with a folder bad")
-    with t.mount(folder, "isolate", "filter=none", "open_timeout=20", foreground=True) as m:
+    with t.mount(folder, "sandbox_codecs", "filter=none", "open_timeout=20", foreground=True) as m:
         m.damaged = True
         t.call(read_all, m.path, t.path("counts"), timeout=200)
         assert m.server_alive(), m.messages()

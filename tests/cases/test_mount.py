@@ -436,8 +436,8 @@ def test_memory_of_many_chunks(t):
 
 
 def test_external_links_below_root(t):
-    """External links are followed below the file's own directory, or below link_root; with
-    allow_other below link_root only."""
+    """External links are followed below the file's own directory, or below external_root; with
+    allow_other below external_root only."""
     inside, outside = t.path("in"), t.path("out")
     os.mkdir(inside)
     os.mkdir(outside)
@@ -460,9 +460,9 @@ def test_external_links_below_root(t):
         t.call(check, m.path, ["near", "ok"])
     with t.mount(path, "allow_other") as m:
         t.call(check, m.path, ["ok"])
-    with t.mount(path, "link_root=" + inside, "allow_other") as m:
+    with t.mount(path, "external_root=" + inside, "allow_other") as m:
         t.call(check, m.path, ["near", "ok"])
-    with t.mount(path, "link_root=" + outside) as m:
+    with t.mount(path, "external_root=" + outside) as m:
         t.call(check, m.path, ["absolute", "far", "ok"])
 
 

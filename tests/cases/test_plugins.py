@@ -136,9 +136,9 @@ def test_zfp_in_libhdf5(t):
     layout[...] = h5py.VirtualSource("zfp.h5", "v", shape=(40, 20))
     with h5py.File(t.path("all.h5"), "w") as f:
         f.create_virtual_dataset("v", layout, fillvalue=-1)
-    same(t, t.path("all.h5"), f"link_root={t.tmp}")
+    same(t, t.path("all.h5"), f"external_root={t.tmp}")
     # without plugins it is not libhdf5 that finds them
-    with t.mount(t.path("all.h5"), f"link_root={t.tmp}", "noplugins") as m:
+    with t.mount(t.path("all.h5"), f"external_root={t.tmp}", "noplugins") as m:
         t.call(expect_error, m.path, "v", ["0.0"])
 
 
@@ -261,7 +261,7 @@ def test_codec_refuses(t):
             json.dump(meta, f)
     status, _, err = t.run(t.binary, "info", tree)
     assert status == 1 and "plugin 'bad' of" in err and "it crashed (signal 6)" in err, err
-    text = info(t, "-o", "bad_arrays=hide", tree)
+    text = info(t, "-o", "unsupported=skip", tree)
     assert "its codec refuses" in text and "it crashed (signal 6)" in text, text
 
     def read(path):
@@ -270,7 +270,7 @@ def test_codec_refuses(t):
             assert zarr.open(path)[name].compressor is None
             assert np.array_equal(zarr.open(path)[name][...], np.arange(6)), name
 
-    with t.mount(tree, "view=zarr", "bad_arrays=hide", "filter=keep") as m:
+    with t.mount(tree, "view=zarr", "unsupported=skip", "filter=keep") as m:
         t.call(read, m.path)
 
 

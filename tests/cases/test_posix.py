@@ -219,7 +219,8 @@ def check_moved(d):
 # SEMANTICS W15, W16, W17, P17, P22, X6
 def test_mirror_outside(t):
     os.mkdir(t.path("dir"))
-    with t.mount(t.path("dir"), "rw", "new=same", "commit_delay=3600000", foreground=True) as m:
+    with t.mount(t.path("dir"), "rw", "new_files=keep", "commit_delay=3600000",
+                 foreground=True) as m:
         t.call(outside, t.path("dir"), m.path)
         t.call(write_and_move, m.path)
     t.call(check_moved, t.path("dir"))

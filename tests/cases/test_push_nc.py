@@ -89,7 +89,7 @@ def in_other_files(t):
     import gen
     nc, tree = t.path("v.nc"), t.path("tree")
     gen.load()["virtual_dataset"].write(nc)
-    with t.mount(nc, "mode=zarr", "link_root=" + t.tmp) as m:
+    with t.mount(nc, "mode=zarr", "external_root=" + t.tmp) as m:
         t.call(shutil.copytree, m.path, tree)
     push(t, nc, tree, tree, refused="in other files")
 

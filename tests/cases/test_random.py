@@ -14,7 +14,7 @@ TYPES = ["i1", "u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", ">u4", "<i
          "<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "S1", "S3", "S7", "?", "<c8",
          ">c16", "V5",
          [("a", "<i4"), ("b", ">f8")], [("a", "i1"), ("b", "<f8", (2,))]]
-OPTIONS = ["mode=zarr", "filter=none", "dimension_separator=/", "chunk_size=4K",
+OPTIONS = ["mode=zarr", "filter=none", "dimension_separator=/", "default_chunk_size=4K",
            "mode=noxarray,filter=none,cache_size=64K"]
 
 

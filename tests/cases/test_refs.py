@@ -390,10 +390,10 @@ def test_reach(t):
         assert got == want, (got, want)
     with t.mount(t.path("docs/r.json"), "view=zarr") as m:
         t.call(check, m.path, [5, 5, 5, 0])
-    with t.mount(t.path("docs/r.json"), "view=zarr", "link_root=" + t.tmp) as m:
+    with t.mount(t.path("docs/r.json"), "view=zarr", "external_root=" + t.tmp) as m:
         t.call(check, m.path, [0, 0, 0, 0])
     with WebServer(t.tmp) as web:
-        with t.mount(web.url + "/docs/r.json", "view=zarr", "link_root=" + t.tmp) as m:
+        with t.mount(web.url + "/docs/r.json", "view=zarr", "external_root=" + t.tmp) as m:
             t.call(check, m.path, [5, 5, 5, 5])
 
 
@@ -454,7 +454,7 @@ def test_sample(t):
             continue
         out = t.path(f"r{i}." + ("json", "parq")[i % 2])
         refs(t, "-o", "inline", full, out)
-        equal_views(t, out, full, "link_root=" + root)
+        equal_views(t, out, full, "external_root=" + root)
 
 
 def test_memory(t):

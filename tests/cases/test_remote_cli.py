@@ -202,8 +202,8 @@ def test_errors(t):
                 ("http://127.0.0.1/x.nc#mode=dap2", ["OPeNDAP"]),
                 ("http://127.0.0.1/x#mode=zar", ["did you mean 'zarr'"]),
                 ("gs://bucket/x", ["gs3://"]), ("s3://", ["host"])):
-            code, out, err = t.run(t.binary, "-o", "tries=2,timeout=5", address, t.path("mnt"),
-                                   timeout=30)
+            code, out, err = t.run(t.binary, "-o", "max_attempts=2,timeout=5", address,
+                                   t.path("mnt"), timeout=30)
             if address.endswith("/f.nc/"):
                 assert code == 0, err  # a name's ending is only a hint
                 mounts.unmount(t.path("mnt"))
@@ -213,7 +213,8 @@ def test_errors(t):
                 assert word in err, (address, word, err)
     for options, words in (("endpoint=ftp://h", ["endpoint"]),
                            ("endpoint=http://h/x", ["endpoint"]),
-                           ("region=evil.example.org/", ["region"]), ("tries=0", ["tries"])):
+                           ("region=evil.example.org/", ["region"]),
+                           ("max_attempts=0", ["max_attempts"])):
         code, out, err = t.run(t.binary, "info", "-o", options, "s3://b/k")
         assert code == 1 and all(w in err for w in words), err
     code, out, err = t.run(t.binary, t.path("mnt"), "http://127.0.0.1/x")
@@ -276,7 +277,7 @@ def test_changed(t):
     """A file that is replaced is opened again, when somebody uses the mount."""
     import xarray as xr
     with served(t) as web:
-        with t.mount(web.url + "/f.nc", "check_every=1") as m:
+        with t.mount(web.url + "/f.nc", "revalidate=1") as m:
             def value():
                 code, out, err = t.run(
                     sys.executable, "-c",

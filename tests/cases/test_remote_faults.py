@@ -24,7 +24,7 @@ LIES = ("endless_body", "range_other_size")
 # Wrong bytes, or a wrong length, that only a checksum or nobody finds.
 UNSEEN = ("flipped",) + LIES
 # With sanitizers what takes no time takes some.
-QUICK = ("timeout=%d" % (2 if "-asan" in os.environ.get("NCZARRFS", "") else 1), "tries=2")
+QUICK = ("timeout=%d" % (2 if "-asan" in os.environ.get("NCZARRFS", "") else 1), "max_attempts=2")
 CHUNK = 1 << 16
 
 
@@ -166,7 +166,7 @@ def test_decoded(t):
     make_tree(t.path("a.zarr"))
     fate = Fate()
     with WebServer(t.tmp, fault=fate) as web, \
-            t.mount(web.url + "/a.zarr", "timeout=1", "tries=1") as m:
+            t.mount(web.url + "/a.zarr", "timeout=1", "max_attempts=1") as m:
         fate.armed = True
         t.call(check_decoded, os.path.join(m.path, "a.nc"), True, timeout=100)
         fate.armed = False

@@ -147,7 +147,7 @@ def test_replaced(t):
     os.mkdir(folder)
     path = os.path.join(folder, "a.nc")
     make(path, n_vars=3)
-    with WebServer(folder) as web, t.mount(web.url + "/a.nc", "check_every=1",
+    with WebServer(folder) as web, t.mount(web.url + "/a.nc", "revalidate=1",
                                            "filter=none") as m:
         def value(shift, name):
             rng = np.random.default_rng(7 + shift)
@@ -191,7 +191,7 @@ def test_server_dies(t):
         return dead[0]
 
     with WebServer(folder, fault=fault) as web, \
-            t.mount(web.url + "/a.nc", "timeout=2", "tries=2", "filter=none") as m, \
+            t.mount(web.url + "/a.nc", "timeout=2", "max_attempts=2", "filter=none") as m, \
             t.mount(os.path.join(folder, "a.nc"), "filter=none") as local:
         t.call(lambda: read(os.path.join(m.path, "v0/0.0")))
         dead[0] = True
@@ -263,7 +263,7 @@ def test_other_files(t):
         f.create_virtual_dataset("within", layout)
         f.create_dataset("raw", (3,), "i8", external=[(t.path("secret.h5"), 0, 24)])
     with WebServer(folder) as web:
-        with t.mount(web.url + "/a.h5", f"link_root={t.tmp}", "bad_arrays=hide") as m:
+        with t.mount(web.url + "/a.h5", f"external_root={t.tmp}", "unsupported=skip") as m:
             def look():
                 names = set(os.listdir(m.path))
                 assert not names & {"near", "far"}, names
@@ -333,7 +333,7 @@ def test_hdf4_copy(t):
     shutil.copyfile(os.path.join(root, path), os.path.join(folder, "a.hdf"))
     os.environ["TMPDIR"] = tmp
     try:
-        with WebServer(folder) as web, t.mount(web.url + "/a.hdf", "check_every=1") as m:
+        with WebServer(folder) as web, t.mount(web.url + "/a.hdf", "revalidate=1") as m:
             assert os.listdir(tmp) == []
             os.unlink(os.path.join(folder, "a.hdf"))
 

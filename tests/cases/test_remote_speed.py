@@ -81,7 +81,7 @@ def test_restart_with_a_disk_cache(t):
                         f.write(b"\xa5")
             web.forget()
             web.sent = 0
-            with t.mount(f"{web.url}/a.zarr", f"cache_dir={cache}", "cache_size=64M") as m:
+            with t.mount(f"{web.url}/a.zarr", f"cache_dir={cache}", "disk_cache_size=64M") as m:
                 t.call(in_order, m.path, f"{web.folder}/a.zarr")
             if kind == "warm":
                 assert web.sent == 0, web.sent
@@ -93,7 +93,7 @@ def test_restart_with_a_disk_cache(t):
 def test_mounts_share_a_disk_cache(t):
     """What one mount has fetched, another one that is there at the same time finds on the disk."""
     with served(t, chunks=4) as web:
-        options = (f"cache_dir={t.path('cache')}", "cache_size=64M")
+        options = (f"cache_dir={t.path('cache')}", "disk_cache_size=64M")
         one = t.mount(f"{web.url}/a.zarr", *options)
         two = t.mount(f"{web.url}/a.zarr", *options)
         one.ended = True
@@ -138,7 +138,7 @@ def test_memory_of_many_readers(t):
     """64 readers of more than the caches hold: the server stays below its budgets and what it needs
     for requests besides."""
     with served(t, chunks=64, side=512) as web:
-        with t.mount(f"{web.url}/a.zarr", "remote_size=16M", "ahead_size=4M",
+        with t.mount(f"{web.url}/a.zarr", "remote_cache_size=16M", "prefetch_size=4M",
                      "cache_size=16M") as m:
             before = m.memory_peak()
             t.call(stream, m.path, 64)

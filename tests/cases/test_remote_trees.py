@@ -154,7 +154,7 @@ def test_requests(t):
     write_plain(t.path("a.zarr"))
     for view, read in (("view=zarr", read_zarr), ("view=nc", read_nc)):
         with WebServer(t.tmp, delay=0.01, handler=Busy) as web:
-            with t.mount(web.url + "/a.zarr", view, "check_every=0") as m:
+            with t.mount(web.url + "/a.zarr", view, "revalidate=0") as m:
                 assert len(web.asked) <= 3, web.asked
                 Busy.most = 0
                 t.call(read, m.path)
@@ -257,7 +257,7 @@ def test_refused(t):
         for status, body in ((403, b"no"), (500, b"no"), (200, b"<html>log in</html>")):
             web.fault = refuses(status, body)
             for view, fails in (("view=zarr", fails_zarr), ("view=nc", fails_nc)):
-                with t.mount(web.url + "/a.zarr", view, "tries=1", "timeout=5") as m:
+                with t.mount(web.url + "/a.zarr", view, "max_attempts=1", "timeout=5") as m:
                     print(status, view)
                     t.call(fails, m.path)
 
@@ -294,7 +294,7 @@ def test_not_consolidated(t):
     os.unlink(t.path("a.zarr/.zmetadata"))
     with WebServer(t.tmp) as web:
         refused_mount(t, web.url + "/a.zarr", "consolidate")
-        status, out, err = t.run(t.binary, "info", "-o", "bad_arrays=hide", web.url + "/a.zarr")
+        status, out, err = t.run(t.binary, "info", "-o", "unsupported=skip", web.url + "/a.zarr")
         assert status == 0, err
         assert "consolidate" in out + err, out + err
 

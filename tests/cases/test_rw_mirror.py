@@ -285,7 +285,7 @@ def work_many(d, m):
 
 def test_same_and_many(t):
     d = folder(t)
-    with t.mount(d, "rw", "new=same", "open_datasets=2") as m:
+    with t.mount(d, "rw", "new_files=keep", "open_datasets=2") as m:
         t.call(work_same, d, m.path)
     for i in range(6):
         t.call(tree, f"{d}/s{i}.zarr", i)

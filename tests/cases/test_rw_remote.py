@@ -336,7 +336,7 @@ def test_killed_file(t):
             t.forget(m)
             s3.fault = lambda handler: handler.command == "PUT" and (
                 "/w/" in handler.path) and bool(handler.say(503, b"") or True)
-            status, out, err = recover(t, s3, "-o", "tries=1")
+            status, out, err = recover(t, s3, "-o", "max_attempts=1")
             assert status == 1 and "w/" in err, err
             s3.fault = None
             status, out, err = recover(t, s3)
@@ -436,7 +436,7 @@ def test_failing_file(t):
     broken = Broken()
     with server(t) as s3:
         s3.fault = fault_of(broken)
-        more = ("tries=1", "timeout=5")
+        more = ("max_attempts=1", "timeout=5")
         with t.mount(ADDRESS, *options(s3, "create", *more), foreground=True) as m:
             file = os.path.join(m.path, "store.nc")
             t.call(write_nc, file, 1, "w")
@@ -461,7 +461,7 @@ def test_failing_file(t):
             t.call(fails_nc, file, t.path("native.nc"), 5)
         assert m.exit_status() == 1
         assert [s for s in states(t).values() if "manifest" in s], states(t)
-        status, out, err = recover(t, s3, "-o", "tries=1")
+        status, out, err = recover(t, s3, "-o", "max_attempts=1")
         assert status == 1 and "503" in err, err
         broken.left = None
         status, out, err = recover(t, s3)
@@ -490,7 +490,7 @@ def test_failing_tree(t):
     broken = Broken()
     with server(t) as s3:
         s3.fault = fault_of(broken)
-        with t.mount(ADDRESS, *options(s3, "create", "view=zarr", "tries=1", "timeout=5",
+        with t.mount(ADDRESS, *options(s3, "create", "view=zarr", "max_attempts=1", "timeout=5",
                                        "commit_delay=3600000"), foreground=True) as m:
             t.call(make_array, m.path, "v0")
             t.call(sync, m.path)

@@ -66,7 +66,7 @@ def test_equal(t):
     with S3Server(KEYS) as s3:
         for name in ("a.zarr", "b.zarr", "f.nc"):
             s3.upload("b", t.path(name), "some folder/" + name)
-        host = ["endpoint=" + s3.url.replace("127.0.0.1", "localhost"), "s3_style=host"]
+        host = ["endpoint=" + s3.url.replace("127.0.0.1", "localhost"), "s3_addressing=virtual"]
         for name in ("a.zarr", "b.zarr", "f.nc"):
             for view in ("zarr", "nc"):
                 options = host if name == "b.zarr" else ["endpoint=" + s3.url]
@@ -88,7 +88,7 @@ def test_requests(t):
     make_tree(t.path("a.zarr"))
     with S3Server(KEYS) as s3:
         s3.upload("b", t.path("a.zarr"), "a.zarr")
-        with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "view=zarr", "ahead_size=0") as m:
+        with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "view=zarr", "prefetch_size=0") as m:
             assert len(s3.asked) <= 3, s3.asked
             s3.forget()
 
@@ -222,7 +222,7 @@ def test_rotation(t):
         rotate("first")
         s3.upload("b", t.path("a.zarr"), "a.zarr")
         with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "view=zarr", "rw",
-                     "ahead_size=0") as m:
+                     "prefetch_size=0") as m:
             def same(path, data):
                 assert read(os.path.join(m.path, path)) == data, path
             for i, (path, data) in enumerate(want.items()):

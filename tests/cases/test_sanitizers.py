@@ -272,12 +272,13 @@ def by_lazy_unmount(m):
 
 def test_stress_stored(t):
     """Chunks as they are stored, framed ones and texts, with little memory; ended by a signal."""
-    stress(t, ("chunk_size=4K", "cache_size=64K", "decode_threads=2"), False, OPERATIONS, by_signal)
+    stress(t, ("default_chunk_size=4K", "cache_size=64K", "decode_threads=2"), False, OPERATIONS,
+           by_signal)
 
 
 def test_stress_decoded(t):
     """The same with everything decoded; the mount is taken away from under its readers."""
-    stress(t, ("filter=none", "chunk_size=4K", "cache_size=64K", "decode_threads=2"), True,
+    stress(t, ("filter=none", "default_chunk_size=4K", "cache_size=64K", "decode_threads=2"), True,
            OPERATIONS, by_lazy_unmount)
 
 
@@ -407,8 +408,8 @@ def test_valgrind_canary(t):
 
 
 def cases():
-    yield "valgrind_stored", valgrind_of(0, "cache_size=64K", "meta_size=16M")
-    yield "valgrind_decoded", valgrind_of(3, "meta_size=16M", "filter=none", "mode=nczarr",
+    yield "valgrind_stored", valgrind_of(0, "cache_size=64K", "memory=32M")
+    yield "valgrind_decoded", valgrind_of(3, "memory=32M", "filter=none", "mode=nczarr",
                                           "decode_threads=2")
 
 

@@ -242,8 +242,8 @@ def contents(mnt):
 
 def test_leading_elsewhere(t):
     """External links, external raw data and virtual datasets, in all the ways in which one can lead
-    to the other, lead to nothing that is not below link_root; without it that is the source's own
-    directory, and with allow_other nothing.
+    to the other, lead to nothing that is not below external_root; without it that is the source's
+    own directory, and with allow_other nothing.
     SECURITY S30"""
     path, good = leading(t.tmp)
 
@@ -254,14 +254,14 @@ def test_leading_elsewhere(t):
         assert {n: data for n, data in got.items() if data} == (want if allowed else {}), got
         assert len(want) == 4 or not allowed, want
     os.chdir(t.tmp)  # where s0.h5 is
-    with t.mount(path, "link_root=" + os.path.dirname(path)) as m:
+    with t.mount(path, "external_root=" + os.path.dirname(path)) as m:
         t.call(check, m.path, True)
     with t.mount(path) as m:
         t.call(check, m.path, True)
     with t.mount(path, "allow_other") as m:
         t.call(check, m.path, False)
     os.mkdir(t.path("empty"))
-    with t.mount(path, "link_root=" + t.path("empty")) as m:
+    with t.mount(path, "external_root=" + t.path("empty")) as m:
         t.call(check, m.path, False)
 
 
@@ -663,10 +663,10 @@ def test_names(t):
     bad += [references(t.path(f"data/r{i}.json"), name) for i, name in enumerate(UPWARD)]
     bad += [named_zip(t.path(f"data/z{i}.zip"), name) for i, name in enumerate(UPWARD)]
     for source in bad:
-        code, out, err = t.run(t.binary, "info", "-o", "bad_arrays=hide", source)
+        code, out, err = t.run(t.binary, "info", "-o", "unsupported=skip", source)
         assert code == 1 and "nczarrfs: " in err, (source, out, err)
     for source in good:
-        with t.mount(source, "bad_arrays=hide", "view=zarr") as m:
+        with t.mount(source, "unsupported=skip", "view=zarr") as m:
             t.call(plain_names, m.path)
     with t.mount(t.path("data")) as m:  # as a mirror, links among them
         t.call(plain_names, m.path)
@@ -836,12 +836,12 @@ def test_declared_sizes(t):
     SECURITY S50, S51, S52"""
     room = 48 * MIB  # of the program itself
     for source in [*declared(t.path("d")), bomb_zip(t.path("b.zip"))]:
-        status, peak = peak_of(t, "info", "-o", "meta_size=8M", source)
+        status, peak = peak_of(t, "info", "-o", "memory=16M", source)
         assert status in (0, 1), (source, status)
         assert t.sanitized or peak < room, f"{source}: {peak >> 20} MiB"
     many = bombs(t.path("bombs"), 4)
-    status, _ = peak_of(t, "info", "-o", "chunk_limit=63M", many)
-    assert status == 1, "a chunk that is larger than chunk_limit"
+    status, _ = peak_of(t, "info", "-o", "max_chunk=63M", many)
+    assert status == 1, "a chunk that is larger than max_chunk"
     with t.mount(many, "view=zarr", "filter=none", "decode_threads=1") as m:
         t.call(read_bombs, m.path, 4)
         peak = m.memory_peak()

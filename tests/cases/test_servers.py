@@ -328,7 +328,8 @@ def styles(t):
     found = server("rgw")
     path = small_tree(t, found)
     credentials(found)
-    ways = [[f"endpoint={found['url']}"], [f"endpoint={found['host_style']}", "s3_style=host"]]
+    ways = [[f"endpoint={found['url']}"], [f"endpoint={found['host_style']}",
+                                              "s3_addressing=virtual"]]
     if "tls" in found:
         ways.append([f"endpoint={found['tls']}", "ca_file=" + found["ca"]])
     with t.mount(path) as near:

@@ -121,7 +121,7 @@ def test_options(t):
     t.call(write, file)
     for size, *options in (("shards=4K",), ("shards=20K", "filter=none"),
                            ("shards=1M", "filter=*,zstd,3"),
-                           ("shards=10K", "chunk_keys=v2", "cache_size=64K"),
+                           ("shards=10K", "chunk_key_encoding=v2", "cache_size=64K"),
                            ("shards=7K", "filter=*,shuffle|deflate,1", "cache_size=16K")):
         with t.mount(file, V3, *options) as p, t.mount(file, size, *options) as s:
             t.call(same_tree, p.path, s.path)

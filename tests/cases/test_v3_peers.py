@@ -26,9 +26,9 @@ FORMS = {
     "shards-of-64M": ("zarr_format=3", "shards"),
     "none": ("zarr_format=3", "filter=none"),
     "shards-none": ("zarr_format=3", "shards=4K", "filter=none"),
-    "v2-keys": ("zarr_format=3", "chunk_keys=v2"),
-    "v2-keys-nested": ("zarr_format=3", "chunk_keys=v2", "dimension_separator=/"),
-    "v2-keys-shards": ("zarr_format=3", "chunk_keys=v2", "shards=4K"),
+    "v2-keys": ("zarr_format=3", "chunk_key_encoding=v2"),
+    "v2-keys-nested": ("zarr_format=3", "chunk_key_encoding=v2", "dimension_separator=/"),
+    "v2-keys-shards": ("zarr_format=3", "chunk_key_encoding=v2", "shards=4K"),
     "dots": ("zarr_format=3", "dimension_separator=."),
     "noxarray": ("zarr_format=3", "mode=noxarray"),
 }

@@ -26,9 +26,9 @@ FEATURES = ("nested_groups", "unlimited", "short_variable", "zero_length", "scal
             "compounds", "vlens", "char_arrays", "nan_payloads")
 THERE_AND_BACK = ("unlimited", "packed_data", "char_arrays", "fill_values", "vl_strings")
 TREES = ("times", "fixed_texts", "free_texts", "structures", "codecs", "v3_texts", "v3_shards")
-OPTIONS = (("zarr_format=3",), ("shards=4K",), ("zarr_format=3", "chunk_keys=v2"),
+OPTIONS = (("zarr_format=3",), ("shards=4K",), ("zarr_format=3", "chunk_key_encoding=v2"),
            ("shards=8K", "dimension_separator=."),
-           ("zarr_format=3", "chunk_keys=v2", "dimension_separator=/", "filter=none"))
+           ("zarr_format=3", "chunk_key_encoding=v2", "dimension_separator=/", "filter=none"))
 
 
 def compare(v2, v3, back, stock):
@@ -38,8 +38,8 @@ def compare(v2, v3, back, stock):
 
 def judge(t, original, number, *more):
     options = OPTIONS[number % len(OPTIONS)]
-    with t.mount(original, "view=zarr", "filter=none", "bad_arrays=hide") as v2, \
-            t.mount(original, "view=zarr", "bad_arrays=hide", *options, *more) as v3, \
+    with t.mount(original, "view=zarr", "filter=none", "unsupported=skip") as v2, \
+            t.mount(original, "view=zarr", "unsupported=skip", *options, *more) as v3, \
             t.mount(v3.path, "view=zarr", "filter=none") as back:
         t.call(compare, v2.path, v3.path, back.path, "filter=keep" not in more)
 
@@ -152,6 +152,6 @@ def test_mirrored(t):
 def test_refused(t):
     for options, part in (("shards,zarr_format=2", "leave out zarr_format=2"),
                           ("zarr_format=3,mode=nczarr", "use mode=zarr"),
-                          ("chunk_keys=v2", "only with zarr_format=3")):
+                          ("chunk_key_encoding=v2", "only with zarr_format=3")):
         status, _, err = t.run(t.binary, "-o", options, t.path("x.nc"), t.path("m"))
         assert status == 1 and part in err and len(err.splitlines()) == 1, err

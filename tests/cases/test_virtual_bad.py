@@ -56,9 +56,9 @@ def check_words(m, words):
 
 
 def hidden(t, source):
-    with t.mount(source, "bad_arrays=hide") as m:
+    with t.mount(source, "unsupported=skip") as m:
         t.call(lambda: without(virtual(m.path)))
-    status, out, err = t.run(t.binary, "info", "-o", "bad_arrays=hide", source)
+    status, out, err = t.run(t.binary, "info", "-o", "unsupported=skip", source)
     assert status == 0, err
     notes = [line for line in out.splitlines() if "'/v'" in line or "v/" in line]
     assert notes, f"info does not say that /v is left out:\n{out}"
@@ -173,7 +173,7 @@ def survive(source, t):
             check_refused(m)
     problems = m.sanitizer_text()
     assert not problems, problems
-    with t.mount(source, "bad_arrays=hide", "filter=none", check=False) as m:
+    with t.mount(source, "unsupported=skip", "filter=none", check=False) as m:
         if m.status == 0:
             t.call(read_everything, m.path, timeout=40)
             assert m.server_alive(), "the server died: " + m.messages()

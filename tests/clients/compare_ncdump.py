@@ -140,7 +140,7 @@ def excuse(model, nc):
     if nc is None:
         return "netCDF-C cannot read the file itself"
     if model.external:
-        return "netCDF-C follows external links, the mount only below its link_root"
+        return "netCDF-C follows external links, the mount only below its external_root"
     lengths = {}
     for path, array in model.arrays.items():
         t = array.type

@@ -89,7 +89,7 @@ const struct scene scenes[] = {
 	{.name = "configuration",
 	 .input = "a.nc",
 	 .options = "filter=v*,zstd,3 filter=w,shuffle|deflate,4 quantize=t,bitround,9 "
-		    "cache_size=8M max_threads=3 chunk_size=4K link_root=/tmp",
+		    "cache_size=8M max_threads=3 default_chunk_size=4K external_root=/tmp",
 	 .begin = config_begin,
 	 LOCAL},
 	{.name = "filters", .input = "a.nc", .begin = filters_begin, LOCAL},

@@ -20,7 +20,7 @@
 #define DOC "{\"zarr_format\": 2}"
 #define DOCS_MAX 4
 
-static struct cfg cfg = {.meta_size = 1 << 16, .check_every = 1};
+static struct cfg cfg = {.meta_size = 1 << 16, .revalidate = 1};
 
 static int keys_begin(const struct cfg *c, struct store *s, int dir_fd, struct zarr_keys **ret,
 		      struct err *e)

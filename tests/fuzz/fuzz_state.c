@@ -58,14 +58,14 @@ static void as_map(struct slice *s, bool raw)
 	if (!raw) {
 		buf_puts(&b, "NCRWMAP1");
 		for (int i = 0; i < 5; i++)
-			put(&b, rd_le32(s));
-		put(&b, rd_u8(s));
-		put(&b, rd_u8(s));
+			recovery_put(&b, rd_le32(s));
+		recovery_put(&b, rd_u8(s));
+		recovery_put(&b, rd_u8(s));
 		while (more_of(s)) {
-			put(&b, rd_le16(s));
-			put(&b, rd_le16(s));
+			recovery_put(&b, rd_le16(s));
+			recovery_put(&b, rd_le16(s));
 		}
-		put(&b, rw_sum(SUM_START, b.data, b.len));
+		recovery_put(&b, rw_sum(SUM_START, b.data, b.len));
 	} else {
 		buf_put(&b, s->p, s->len);
 		buf_putc(&b, '\0');

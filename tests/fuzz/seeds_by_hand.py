@@ -30,14 +30,15 @@ ADDRESSES = URLS + [
     "gs3://bucket/tree#mode=zarr,consolidated&xarray",
 ]
 OPTIONS = [
-    "filter=none,cache_size=64M,mode=nczarr", "filter=*,zstd,5,chunk_size=1M",
+    "filter=none,cache_size=64M,mode=nczarr", "filter=*,zstd,5,default_chunk_size=1M",
     "filter=v1&/g/v2,shuffle|deflate,4,quantize=*,bitgroom,3", "rw,create,chunks=v,10,20,noxattr",
     "unlimited=time,x,allow_other,max_threads=4", "shards=8M,zarr_format=3,dimension_separator=/",
     "a.nc\n/mnt\n-o\nfilter=keep,ro", "info\n--json\nhttps://h/x.nc", "--help", "--version",
     "-f\n-d\n-ofsname=a\\,b,timeout=5\ns3://b/x.zarr\n/mnt", "refs\nx.nc\n-\n-oinline",
     "recover\na\nb\nc\n-ostate_dir=/x", "chunks=/g/*,1,1,filter=a\\\\,b,lz4,none",
-    "connections=5,tries=3,check_every=0,private_redirects,insecure,profile=p,region=r",
-    "endpoint=http://127.0.0.1:9000,s3_style=host,anonymous,requester_pays\n", "filters\n--json",
+    "max_connections=5,max_attempts=3,revalidate=0,private_redirects,insecure,profile=p,region=r",
+    "endpoint=http://127.0.0.1:9000,s3_addressing=virtual,anonymous,requester_pays\n",
+    "filters\n--json",
     "mount\nx\ny\n-o\nattr_timeout=3,entry_timeout=1\n-s", "-odisk=1", "cache_dir=/c,cache_size=1G",
 ]
 RC = [

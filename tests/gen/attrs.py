@@ -36,7 +36,7 @@ def attribute_nan(path):
         f["v"].attrs["mixed"] = np.array([1.5, np.nan, np.inf, -np.inf])
 
 
-@feature("json=strict", clients=("zarr",))
+@feature("json_nan=string", clients=("zarr",))
 def attribute_nan_strict(path):
     """The same, with strict JSON asked for."""
     attribute_nan(path)

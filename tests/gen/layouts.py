@@ -36,7 +36,7 @@ def compact(path):
         d.write(h5s.ALL, h5s.ALL, np.array(-3, "<i2"))
 
 
-@feature("chunk_size=64K", clients=("zarr", "xarray"))
+@feature("default_chunk_size=64K", clients=("zarr", "xarray"))
 def large_contiguous(path):
     """Contiguous variables of a few MiB, cut into chunks that do not divide them."""
     with dataset(path) as ds:
@@ -51,7 +51,7 @@ def large_contiguous(path):
         ds.createVariable("be", ">i4", ("y", "long"), contiguous=True, endian="big")[0] = 9
 
 
-@feature("chunk_size=4096", "dimension_separator=/", clients=("zarr", "xarray"))
+@feature("default_chunk_size=4096", "dimension_separator=/", clients=("zarr", "xarray"))
 def nested_keys(path):
     """Chunk keys as paths, also of an array cut by us and of missing chunks."""
     with dataset(path) as ds:

@@ -43,7 +43,7 @@ def cycles(path):
 
 @feature(clients=("zarr",))
 def external_links(path):
-    """External links are refused without link_root; the rest is served."""
+    """External links are refused without external_root; the rest is served."""
     other = os.path.join(os.path.dirname(path), "other.h5")
     with h5py.File(other, "w") as f:
         f["v"] = ramp((3,))

@@ -4,7 +4,7 @@ that can be an error; /v of kind "texts" is three chunks of two texts.
 
 A damage is either refused, with words that the one line of the refusal has to contain, or it is
 shown: then the chunks of /v named in `chunks` cannot be read and everything else can. `beside` are
-chunks that share a page with these, and may be errors. `hide` says that bad_arrays=hide shows the
+chunks that share a page with these, and may be errors. `hide` says that unsupported=skip shows the
 rest of a store that is refused."""
 import json
 import os

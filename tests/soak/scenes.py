@@ -183,7 +183,7 @@ class Decoded(FileTree):
 
     def make(self):
         super().make()
-        self.options = ["filter=none", "isolate", "cache_size=8M"]
+        self.options = ["filter=none", "sandbox_codecs", "cache_size=8M"]
 
 
 class TreeFile(Scene):
@@ -323,7 +323,8 @@ class Remote(Scene):
     def cache(self):
         self.small_disk = self.run.small_disk(self.name, 24)
         self.cache_dir = os.path.join(self.small_disk.path, "cache")
-        return ["cache_dir=" + self.cache_dir, "cache_size=8M", "remote_size=8M", "check_every=1",
+        return ["cache_dir=" + self.cache_dir, "disk_cache_size=8M", "remote_cache_size=8M",
+                "revalidate=1",
                 "timeout=10"]
 
 
@@ -380,7 +381,7 @@ class WriteS3(S3File, Writing):
 
     def make(self):
         self.service = services.S3(self)
-        self.options = ["rw", "view=zarr", "check_every=1", "timeout=10", "remote_size=16M",
+        self.options = ["rw", "view=zarr", "revalidate=1", "timeout=10", "remote_cache_size=16M",
                         "commit_delay=300", "state_dir=" + self.path()]
         self.d = self.add("s3rw", "tree", make.TREE_VARS, "s/w.zarr", "tree", "", changes=False,
                           written=True)

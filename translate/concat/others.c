@@ -301,7 +301,7 @@ static int others_refuse(const struct concat *j, const struct concat_member *m, 
 			e, -EINVAL,
 			"variable '%s', which has no dimension '%s', is not the same (values, "
 			"units or packing) in '%s' as in '%s': leave out "
-			"concat_others=equal, or the file",
+			"concat_compat=equals, or the file",
 			buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?", j->dim,
 			concat_name(m->path), concat_name(first->path));
 	buf_release(&name);

@@ -57,9 +57,9 @@ struct source_options {
 	uint64_t max_meta_bytes;     /* memory for the dataset model */
 	uint64_t read_timeout_ms;    /* a library's read that takes longer fails; 0: a minute */
 	uint64_t open_timeout_ms;    /* opening takes no longer in a library; 0: no limit */
-	const char *link_root;       /* links of a file may lead to files below it; NULL: see the
-	                              * next */
-	bool links_beside;           /* without link_root they may lead to files below the
+	const char *external_root; /* links of a file may lead to files below it; NULL: see the
+	                            * next */
+	bool links_beside;           /* without external_root they may lead to files below the
 	                              * directory that the file is in; else to none */
 	char *const *unlimited;      /* n_unlimited names: dimensions of a Zarr tree that are to
 	                              * be unlimited, which only NCZarr says itself. Borrowed until

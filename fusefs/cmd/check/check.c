@@ -143,7 +143,7 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 		rc = setup->prepare(e);
 	if (rc == 0)
 		rc = look_for_rest(r, e);
-	if (rc == 0 && setup->cfg->isolate)
+	if (rc == 0 && setup->cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)
 		rc = check_open_source(r, rest, e);

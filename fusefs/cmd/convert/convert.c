@@ -179,7 +179,7 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	/* before there are threads: what others are forked from */
 	if (rc == 0 && r->setup->prepare && !child_prepared())
 		rc = r->setup->prepare(e);
-	if (rc == 0 && cfg->isolate)
+	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)
 		rc = open_out(c, e); /* what is refused is refused before anything is read */

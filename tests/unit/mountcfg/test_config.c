@@ -116,37 +116,37 @@ static void test_order(void **state)
 
 	(void)state;
 	only_root();
-	files("[defaults]\ntries = 3\ntimeout = 3\nconnections = 3\ncommit_delay=3\n"
-	      "[source /data/*]\ntries = 4\ntimeout = 4\nconnections = 4\n"
-	      "[source /data/a/*]\nconnections = 5\n"
-	      "[mount one]\nsource = /data/a/x.nc\ntarget = ~/mnt\ntries = 6\ntimeout = 6\n",
-	      "[defaults]\ntries = 2\ntimeout = 2\nopen_datasets = 2\ncommit_delay=2\n"
-	      "[source /data/a/*]\nconnections = 7\n");
-	cfg = parsed(ARGV(A("mount"), A("-o"), A("tries=9"), A("one")));
+	files("[defaults]\nmax_attempts = 3\ntimeout = 3\nmax_connections = 3\ncommit_delay=3\n"
+	      "[source /data/*]\nmax_attempts = 4\ntimeout = 4\nmax_connections = 4\n"
+	      "[source /data/a/*]\nmax_connections = 5\n"
+	      "[mount one]\nsource = /data/a/x.nc\ntarget = ~/mnt\nmax_attempts = 6\ntimeout = 6\n",
+	      "[defaults]\nmax_attempts = 2\ntimeout = 2\nopen_datasets = 2\ncommit_delay=2\n"
+	      "[source /data/a/*]\nmax_connections = 7\n");
+	cfg = parsed(ARGV(A("mount"), A("-o"), A("max_attempts=9"), A("one")));
 	assert_int_equal(cfg.command, CFG_MOUNT);
 	assert_string_equal(cfg.source, "/data/a/x.nc");
 	assert_string_equal(cfg.mountpoint, "/h/of/mnt");
-	assert_int_equal(cfg.tries, 9);
-	assert_string_equal(from(&cfg, "tries"), "command line");
+	assert_int_equal(cfg.max_attempts, 9);
+	assert_string_equal(from(&cfg, "max_attempts"), "command line");
 	assert_int_equal(cfg.timeout, 6);
 	assert_string_equal(from(&cfg, "timeout"), "user.conf:16");
-	assert_int_equal(cfg.connections, 5); /* as specific as the system's: the user's wins */
-	assert_string_equal(from(&cfg, "connections"), "user.conf:11");
+	assert_int_equal(cfg.max_connections, 5); /* as specific as the system's: the user's wins */
+	assert_string_equal(from(&cfg, "max_connections"), "user.conf:11");
 	assert_int_equal(cfg.commit_delay, 3);
 	assert_int_equal(cfg.open_datasets, 2);
 	assert_string_equal(from(&cfg, "open_datasets"), "system.conf:4");
 	assert_string_equal(from(&cfg, "cache_size"), "built in");
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/data/b"), A("/m"), A("-o"), A("rw")));
-	assert_int_equal(cfg.connections, 4);
+	assert_int_equal(cfg.max_connections, 4);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("--no-config"), A("/data/b"), A("/m")));
-	assert_int_equal(cfg.connections, 16);
+	assert_int_equal(cfg.max_connections, 16);
 	assert_int_equal(cfg.n_files, 0);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("--config"), system_file, A("/data/b"), A("/m")));
-	assert_int_equal(cfg.connections, 16);
-	assert_int_equal(cfg.tries, 2);
+	assert_int_equal(cfg.max_connections, 16);
+	assert_int_equal(cfg.max_attempts, 2);
 	cfg_release(&cfg);
 }
 
@@ -157,7 +157,7 @@ static void test_whole(void **state)
 
 	(void)state;
 	files("[defaults]\nfilter = v1,zstd\nfilter = v2,zstd\nallow_other = yes\nrw=yes\n"
-	      "noexec = yes\nzarr_format = 3\nshards = yes\nchunk_keys = v2\n",
+	      "noexec = yes\nzarr_format = 3\nshards = yes\nchunk_key_encoding = v2\n",
 	      NULL);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
 	assert_int_equal(cfg.n_filter_rules, 2);
@@ -182,14 +182,14 @@ static void test_whole(void **state)
 	assert_int_equal(cfg.n_filter_rules, 0);
 	cfg_release(&cfg);
 	refused_line(ARGV(A("refs"), A("/x"), A("-orw")), "leave out rw");
-	files("[mount a]\nsource=/x\ntarget=/m\nrw=yes\nnew=same\n"
-	      "[mount b]\nsource=/x\ntarget=/m\nnew=same\n",
+	files("[mount a]\nsource=/x\ntarget=/m\nrw=yes\nnew_files=keep\n"
+	      "[mount b]\nsource=/x\ntarget=/m\nnew_files=keep\n",
 	      NULL);
 	cfg = parsed(ARGV(A("mount"), A("a"), A("-oro")));
 	assert_false(cfg.rw);
 	cfg_release(&cfg);
-	refused_line(ARGV(A("mount"), A("b")), "new: only with rw");
-	refused_line(ARGV(A("mount"), A("a"), A("-oro,new=same")), "new: only with rw");
+	refused_line(ARGV(A("mount"), A("b")), "new_files: only with rw");
+	refused_line(ARGV(A("mount"), A("a"), A("-oro,new_files=keep")), "new_files: only with rw");
 }
 
 static void test_forms(void **state)
@@ -204,20 +204,20 @@ static void test_forms(void **state)
 	path[6] = 'x';
 	path[sizeof(path) - 1] = '\0';
 	(void)snprintf(text, sizeof(text),
-		       "\xef\xbb\xbf; first\r\n[defaults]\r\n   tries : 3 ; three\r\n"
-		       "\ttimeout=4\n# more\n[source %s]\nconnections = 8\n"
+		       "\xef\xbb\xbf; first\r\n[defaults]\r\n   max_attempts : 3 ; three\r\n"
+		       "\ttimeout=4\n# more\n[source %s]\nmax_connections = 8\n"
 		       "[mount long]\nsource = %s\ntarget = /m\n"
-		       "[source http://[::1]:8080/*]\ntries = 7\n",
+		       "[source http://[::1]:8080/*]\nmax_attempts = 7\n",
 		       "/data/x;b;c #d*", path);
 	files(text, NULL);
 	cfg = parsed(ARGV(A("mount"), A("long")));
 	assert_string_equal(cfg.source, path);
-	assert_int_equal(cfg.tries, 3);
+	assert_int_equal(cfg.max_attempts, 3);
 	assert_int_equal(cfg.timeout, 4);
-	assert_int_equal(cfg.connections, 8);
+	assert_int_equal(cfg.max_connections, 8);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("http://[::1]:8080/a/b.nc"), A("/m")));
-	assert_int_equal(cfg.tries, 7);
+	assert_int_equal(cfg.max_attempts, 7);
 	cfg_release(&cfg);
 }
 
@@ -237,17 +237,17 @@ static void test_refused(void **state)
 			       "[defaults]?");
 	refused("[mnt a]\n", "did you mean [mount NAME]?");
 	refused("[what]\n", "there are [defaults]");
-	refused("tries = 3\n", "before any section");
+	refused("max_attempts = 3\n", "before any section");
 	refused("[defaults]\ntries\n", "user.conf:2: not a key and its value");
 	refused("[defaults]\ntries\ntimeout=3\n", "user.conf:2: not a key and its value");
 	refused("[defaults]\n= 3\ntimeout=3\n", "user.conf:2: not a key and its value");
 	refused("[defaults]\ntimeout=3\r4\n", "user.conf:2: byte 0x0d");
 	refused("[defaults\n", "has to end with ']'");
-	refused("[defaults] tries=3\n", "has to end with ']'");
-	refused("[defaults]\ntries = 0\n", "user.conf:2: tries: bad number '0'");
+	refused("[defaults] max_attempts=3\n", "has to end with ']'");
+	refused("[defaults]\nmax_attempts = 0\n", "user.conf:2: max_attempts: bad number '0'");
 	refused("[defaults]\nrw = maybe\n", "yes or no");
 	refused("[defaults]\nallow_other = 1\n", "yes or no");
-	refused("[defaults]\noptions = tries=0\n", "user.conf:2: tries: bad number");
+	refused("[defaults]\noptions = max_attempts=0\n", "user.conf:2: max_attempts: bad number");
 	refused("[defaults]\nconfig = /x\n", "only on the command line");
 	refused("[defaults]\ncache_dir = x\n", "absolute path");
 	refused("[mount a]\nsource=/a\n", "has no target");
@@ -266,7 +266,7 @@ static void test_refused(void **state)
 	refused_line(ARGV(A("-a"), A("/x"), A("/m")), "only mount and umount");
 	refused_line(ARGV(A("--config"), A("/no/such"), A("/x"), A("/m")), "/no/such");
 	/* bytes that are no text, and too many of them */
-	put(user_file, "[defaults]\ntries = 3\0\n", 22);
+	put(user_file, "[defaults]\nmax_attempts = 3\0\n", 29);
 	refused_line(ARGV(A("/x"), A("/m")), "user.conf:2: byte 0x00");
 	put(user_file, "[defaults]\n\033[2J = 3\n", 19);
 	refused_line(ARGV(A("/x"), A("/m")), "byte 0x1b");
@@ -295,15 +295,15 @@ static void test_trust(void **state)
 		assert_int_equal(chmod(user_file, 0640), 0);
 		refused_line(ARGV(A("list")), "chmod 600");
 	}
-	files("[defaults]\ntries = 3\n", NULL);
+	files("[defaults]\nmax_attempts = 3\n", NULL);
 	assert_int_equal(chmod(user_file, 0644), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
-	assert_int_equal(cfg.tries, 3);
+	assert_int_equal(cfg.max_attempts, 3);
 	assert_null(cfg.note);
 	cfg_release(&cfg);
 	assert_int_equal(chmod(user_file, 0664), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
-	assert_int_equal(cfg.tries, 6);
+	assert_int_equal(cfg.max_attempts, 6);
 	assert_non_null(strstr(cfg.note, "others may write it"));
 	cfg_release(&cfg);
 	assert_int_equal(chmod(user_file, 0600), 0);
@@ -311,7 +311,7 @@ static void test_trust(void **state)
 		return; /* only root can give a file away */
 	assert_int_equal(chown(user_file, 12345, 0), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
-	assert_int_equal(cfg.tries, 6);
+	assert_int_equal(cfg.max_attempts, 6);
 	assert_non_null(strstr(cfg.note, "belongs to another user (12345)"));
 	cfg_release(&cfg);
 	refused_line(ARGV(A("--config"), user_file, A("/x"), A("/m")), "another user");

@@ -52,13 +52,13 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.image_size, 256 << 20);
 	assert_int_equal(cfg.open_datasets, 64);
 	assert_false(cfg.nested || cfg.strict_json || cfg.foreground || cfg.debug);
-	assert_int_equal(cfg.chunk_size, 4 << 20);
+	assert_int_equal(cfg.default_chunk_size, 4 << 20);
 	assert_int_equal(cfg.cache_size, 64 << 20);
 	assert_int_equal(cfg.index_size, 512 << 20);
 	assert_int_equal(cfg.meta_size, 1 << 30);
 	assert_int_equal(cfg.decode_threads, 0);
 	assert_int_equal(cfg.open_timeout, 120);
-	assert_null(cfg.link_root);
+	assert_null(cfg.external_root);
 	assert_int_equal(cfg.n_fuse_opts, 0);
 	cfg_release(&cfg);
 }
@@ -107,7 +107,7 @@ static void test_writing(void **state)
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e,
 			       ARGV(A("a.nc"), A("/mnt"),
-				    A("-ocreate,nojournal,new=same,consolidated=never,"
+				    A("-ocreate,nojournal,new_files=keep,consolidated=never,"
 				      "state_dir=/s,stage_size=1M,commit_delay=0"))),
 			 0);
 	assert_true(cfg.rw && cfg.create && cfg.no_journal && cfg.new_as_is);
@@ -146,13 +146,13 @@ static void test_zarr3(void **state)
 		{"zarr_format=2", false, false, false, false, 0},
 		{"zarr_format=3", true, false, true, true, 0},
 		{"zarr_format=3,mode=noxarray", true, false, true, true, 0},
-		{"zarr_format=3,chunk_keys=v2", true, true, false, true, 0},
-		{"chunk_keys=v2,dimension_separator=/,zarr_format=3", true, true, true, true,
-		 0},
-		{"dimension_separator=.,json=python,zarr_format=3", true, false, false, false,
+		{"zarr_format=3,chunk_key_encoding=v2", true, true, false, true, 0},
+		{"chunk_key_encoding=v2,dimension_separator=/,zarr_format=3", true, true, true,
+		 true, 0},
+		{"dimension_separator=.,json_nan=literal,zarr_format=3", true, false, false, false,
 		 0},
 		{"shards", true, false, true, true, 64 << 20},
-		{"filter=*\\,zstd,shards,json=strict", true, false, true, true, 64 << 20},
+		{"filter=*\\,zstd,shards,json_nan=string", true, false, true, true, 64 << 20},
 		{"shards=1M,zarr_format=3", true, false, true, true, 1 << 20},
 	};
 	struct cfg cfg;
@@ -174,7 +174,8 @@ static void test_zarr3(void **state)
 	refused(ARGV(A("x"), A("m"), A("-o"), A("shards,zarr_format=2")),
 		"leave out zarr_format=2");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=nczarr,shards")), "use mode=zarr");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_keys=v2")), "only with zarr_format=3");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_key_encoding=v2")),
+		"only with zarr_format=3");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=1")), "use 2 or 3");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("shards=1")), "bad size");
 }
@@ -187,22 +188,23 @@ static void test_all_options(void **state)
 	(void)state;
 	assert_int_equal(parse(&cfg, &e,
 			       ARGV(A("-fv"), A("x.nc"), A("-o"),
-				    A("mode=nczarr,filter=none,,json=strict"), A("m"),
-				    A("-odimension_separator=/,chunk_size=64K,cache_size=0"),
-				    A("-o"), A("index_size=1G,meta_size=2M,decode_threads=3"),
-				    A("-o"), A("open_timeout=5,link_root=/a\\,b,debug"))),
+				    A("mode=nczarr,filter=none,,json_nan=string"), A("m"),
+				    A("-odimension_separator=/,default_chunk_size=64K,"
+				      "cache_size=0"),
+				    A("-o"), A("memory=4M,decode_threads=3"),
+				    A("-o"), A("open_timeout=5,external_root=/a\\,b,debug"))),
 			 0);
 	assert_true(cfg.foreground && cfg.verbose && cfg.debug);
 	assert_int_equal(cfg.mode, CFG_MODE_NCZARR);
 	assert_int_equal(cfg.filter, CFG_FILTER_NONE);
 	assert_true(cfg.nested && cfg.strict_json);
-	assert_int_equal(cfg.chunk_size, 64 << 10);
+	assert_int_equal(cfg.default_chunk_size, 64 << 10);
 	assert_int_equal(cfg.cache_size, 0);
-	assert_int_equal(cfg.index_size, 1 << 30);
+	assert_int_equal(cfg.index_size, 1 << 20);
 	assert_int_equal(cfg.meta_size, 2 << 20);
 	assert_int_equal(cfg.decode_threads, 3);
 	assert_int_equal(cfg.open_timeout, 5);
-	assert_string_equal(cfg.link_root, "/a,b");
+	assert_string_equal(cfg.external_root, "/a,b");
 	assert_int_equal(cfg.source[0], '/');
 	assert_string_equal(strrchr(cfg.source, '/'), "/x.nc");
 	assert_string_equal(strrchr(cfg.mountpoint, '/'), "/m");
@@ -217,7 +219,7 @@ static void test_views(void **state)
 	(void)state;
 	assert_int_equal(parse(&cfg, &e,
 			       ARGV(A("x"), A("m"), A("-o"), A("view=nc,filter=keep"),
-				    A("-obad_arrays=hide,image_size=64K"), A("-o"),
+				    A("-ounsupported=skip,memory=512K"), A("-o"),
 				    A("open_datasets=1"))),
 			 0);
 	assert_int_equal(cfg.view, CFG_VIEW_NC);
@@ -229,14 +231,14 @@ static void test_views(void **state)
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e,
 			       ARGV(A("x"), A("m"), A("-oview=zarr,view=auto"),
-				    A("-obad_arrays=hide,bad_arrays=refuse"))),
+				    A("-ounsupported=skip,unsupported=fail"))),
 			 0);
 	assert_int_equal(cfg.view, CFG_VIEW_AUTO);
 	assert_false(cfg.hide_bad);
 	cfg_release(&cfg);
 	refused(ARGV(A("x"), A("m"), A("-oview=netcdf")), "use auto, zarr or nc");
-	refused(ARGV(A("x"), A("m"), A("-obad_arrays=skip")), "use refuse or hide");
-	refused(ARGV(A("x"), A("m"), A("-oimage_size=1K")), "use 64K to");
+	refused(ARGV(A("x"), A("m"), A("-ounsupported=hide")), "use fail or skip");
+	refused(ARGV(A("x"), A("m"), A("-omemory=1K")), "use 128K to");
 	refused(ARGV(A("x"), A("m"), A("-oopen_datasets=0")), "use 1 to 65536");
 }
 
@@ -399,8 +401,8 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode")), "needs a value");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("debug=1")), "takes no value");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("=1")), "without a name");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_size=1")), "use 4K to 1G");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_size=-1")), "bad size");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("default_chunk_size=1")), "use 4K to 1G");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("default_chunk_size=-1")), "bad size");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("decode_threads=1K")), "bad number");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("cach_size=1")), "did you mean 'cache_size'");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("allow_othr")), "did you mean 'allow_other'");

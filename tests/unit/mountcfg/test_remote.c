@@ -173,41 +173,42 @@ static void test_options(void **state)
 	(void)state;
 	none();
 	good(&cfg, ARGV(A("s3://b/a"), A("/mnt")));
-	assert_true(cfg.timeout == 60 && cfg.tries == 6 && cfg.connections == 16);
-	assert_true(cfg.remote_size == 128 << 20 && cfg.prefetch_size == 32 << 20);
-	assert_true(cfg.check_every == 60 && cfg.disk_size == 0 && !cfg.cache_dir);
+	assert_true(cfg.timeout == 60 && cfg.max_attempts == 6 && cfg.max_connections == 16);
+	assert_true(cfg.remote_cache_size == 128 << 20 && cfg.prefetch_size == 32 << 20);
+	assert_true(cfg.revalidate == 60 && cfg.disk_cache_size == 0 && !cfg.cache_dir);
 	assert_false(cfg.anonymous || cfg.insecure || cfg.virtual_hosts ||
 		     cfg.private_redirects);
 	cfg_release(&cfg);
 	good(&cfg,
 	     ARGV(A("s3://b/a"), A("/mnt"), A("-o"),
 		  A("endpoint=http://127.0.0.1:9000/,profile=me,region=eu-west-1,anonymous,"
-		    "requester_pays,s3_style=host,insecure,private_redirects,timeout=5,tries=2,"
-		    "connections=3,remote_size=2M,ahead_size=0,check_every=0,cache_dir=c,"
+		    "requester_pays,s3_addressing=virtual,insecure,private_redirects,timeout=5,"
+		    "max_attempts=2,max_connections=3,remote_cache_size=2M,prefetch_size=0,"
+		    "revalidate=0,cache_dir=c,"
 		    "ca_file=ca,bearer_file=/b,netrc_file=n")));
 	assert_string_equal(cfg.endpoint, "http://127.0.0.1:9000/");
 	assert_true(cfg.anonymous && cfg.requester_pays && cfg.virtual_hosts && cfg.insecure);
-	assert_true(cfg.timeout == 5 && cfg.tries == 2 && cfg.connections == 3);
+	assert_true(cfg.timeout == 5 && cfg.max_attempts == 2 && cfg.max_connections == 3);
 	(void)snprintf(path, sizeof(path), "%s/c", g_cwd);
 	assert_string_equal(cfg.cache_dir, path);
 	assert_string_equal(cfg.bearer_file, "/b");
 	(void)snprintf(path, sizeof(path), "%s/n", g_cwd);
 	assert_string_equal(cfg.netrc_file, path);
-	assert_true(cfg.disk_size == (uint64_t)10 << 30 && cfg.cache_size == 64 << 20);
+	assert_true(cfg.disk_cache_size == (uint64_t)10 << 30 && cfg.cache_size == 64 << 20);
 	cfg_release(&cfg);
-	good(&cfg, ARGV(A("s3://b/a"), A("/mnt"), A("-ocache_dir=/c,cache_size=3G")));
-	assert_true(cfg.disk_size == (uint64_t)3 << 30 && cfg.cache_size == 64 << 20);
+	good(&cfg, ARGV(A("s3://b/a"), A("/mnt"), A("-ocache_dir=/c,disk_cache_size=3G")));
+	assert_true(cfg.disk_cache_size == (uint64_t)3 << 30 && cfg.cache_size == 64 << 20);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("/a"), A("/mnt"), A("-ocache_size=3G")));
-	assert_true(cfg.disk_size == 0 && cfg.cache_size == (uint64_t)3 << 30);
+	assert_true(cfg.disk_cache_size == 0 && cfg.cache_size == (uint64_t)3 << 30);
 	cfg_release(&cfg);
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=http://u:secret@h")), "-o endpoint");
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=http://h/x")), "-o endpoint");
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=s3://h")), "-o endpoint");
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=h:80")), "-o endpoint");
 	refused(ARGV(A("/x"), A("/y"), A("-oregion=a.b/")), "-o region");
-	refused(ARGV(A("/x"), A("/y"), A("-otries=0")), "bad number");
-	refused(ARGV(A("/x"), A("/y"), A("-oremote_size=1")), "bad size");
+	refused(ARGV(A("/x"), A("/y"), A("-omax_attempts=0")), "bad number");
+	refused(ARGV(A("/x"), A("/y"), A("-oremote_cache_size=1")), "bad size");
 }
 
 static void test_rc(void **state)

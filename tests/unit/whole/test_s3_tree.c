@@ -26,7 +26,7 @@ static char address[] = "s3://bucket/a/tree";
 static char top[] = "/tmp/rw_keys.XXXXXX";
 static const char *const ours[] = {"base", "base.new"};
 
-static struct cfg cfg = {.meta_size = 1 << 20, .check_every = 1};
+static struct cfg cfg = {.meta_size = 1 << 20, .revalidate = 1};
 static struct fs_rw rw;
 static struct app setup = {.cfg = &cfg, .rw = &rw};
 

@@ -1,5 +1,5 @@
 /* Files that name other files: external links, raw data outside of them, virtual datasets. Nothing
- * outside of link_root is touched, and what is not read says why. */
+ * outside of external_root is touched, and what is not read says why. */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/hdf5/library.h"
 
@@ -160,7 +160,7 @@ static struct source *opened(const char *name, const char *root)
 	if (root) {
 		(void)snprintf(canonical, sizeof(canonical), "%s",
 			       strcmp(root, "/") ? path_of(root) : root);
-		opts.link_root = canonical;
+		opts.external_root = canonical;
 	}
 	if (source_open(formats, 1, path, &opts, &s, &e) < 0)
 		fail_msg("%s", e.msg);
@@ -250,7 +250,8 @@ static void test_links(void **state)
 	reads(s, "absolute", 0, 5);
 	source_close(s);
 	s = opened("in/links.h5", NULL);
-	noted(s, "good", "and no other file is read here: -o link_root=DIR allows those below DIR");
+	noted(s, "good",
+	      "and no other file is read here: -o external_root=DIR allows those below DIR");
 	source_close(s);
 }
 
@@ -297,7 +298,7 @@ static void test_raw_data(void **state)
 	reads(s, "absolute", 0, 0);
 	unreadable(s, "missing", "it leads to the file 'none.bin'");
 	unreadable(s, "outside", "which is not below '");
-	unreadable(s, "moved", "which is not below the link_root");
+	unreadable(s, "moved", "which is not below the external_root");
 	source_close(s);
 	assert_int_equal(setenv("HDF5_EXTFILE_PREFIX", "/tmp", 1), 0);
 	s = opened("in/raw.h5", "in");

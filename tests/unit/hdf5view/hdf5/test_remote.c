@@ -130,7 +130,7 @@ static void test_same(void **state)
 	fake_free(f);
 }
 
-/* A link to another file is a note, as everywhere without link_root. */
+/* A link to another file is a note, as everywhere without external_root. */
 static void test_no_other_file(void **state)
 {
 	struct blob_fake *f = open_path();

@@ -364,7 +364,7 @@ static void test_reach(void **state)
 	assert_int_equal(take_rc(&home, "/etc/passwd"), -EACCES);
 	assert_int_equal(take_rc(&home, "file:///etc/passwd"), -EACCES);
 	assert_int_equal(take_rc(&home, "memory://x"), -EOPNOTSUPP);
-	home.link_root = other;
+	home.external_root = other;
 	assert_int_equal(take_rc(&home, path), 0);
 	assert_int_equal(take_rc(&home, "link"), 0);
 	assert_int_equal(asked, 0);
