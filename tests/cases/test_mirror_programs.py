@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import shutil
+import struct
 import subprocess
 import time
 
@@ -162,6 +163,9 @@ def attributes(d, m, name):
         os.removexattr(real, own)
     for other in "system.posix_acl_access", "security.mine":
         fails((errno.ENOTSUP,), os.getxattr, path, other)
+    entries = b"".join(struct.pack("<HHi", tag, 7, -1) for tag in (1, 4, 32))
+    for acl in "system.posix_acl_access", "system.posix_acl_default":
+        fails((errno.ENOTSUP,), os.setxattr, path, acl, struct.pack("<I", 2) + entries)
     for gone in "user.beside", "user.long", ENTRY:
         os.removexattr(path, gone)
     fails((errno.ENODATA,), os.removexattr, path, ENTRY)

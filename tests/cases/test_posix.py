@@ -189,16 +189,38 @@ def outside(d, m):
         f.write(b"written")
         with open(d + "/now", "rb") as g:
             assert g.read() == b"written"
-    try:
-        open(m + "/.x.nczarrfs", "w")
-        raise AssertionError("a name of the mount's own can be made")
-    except OSError as error:
-        assert error.errno == errno.EPERM, error
+    own_names(d, m)
     os.symlink("/", m + "/top")
     assert os.readlink(d + "/top") == "/" and os.path.islink(m + "/top")
 
 
-def write_and_move(m):
+def fails(code, func, *args):
+    try:
+        func(*args)
+    except OSError as error:
+        assert error.errno == code, f"{func.__name__}{args}: {error}"
+        return
+    raise AssertionError(f"{func.__name__}{args}: no error")
+
+
+def own_names(d, m):
+    """Names of the mount's own are not shown, and nothing makes them."""
+    os.mkdir(d + "/.z.nc.nczarrfs")
+    with open(d + "/.y.nczarrfs", "w"):
+        pass
+    for name in ".z.nc.nczarrfs", ".y.nczarrfs":
+        assert name not in os.listdir(m)
+        fails(errno.ENOENT, os.stat, f"{m}/{name}")
+    new = m + "/.x.nczarrfs"
+    for func, args in ((open, (new, "w")), (os.mkdir, (new,)), (os.symlink, ("now", new)),
+                       (os.link, (m + "/now", new)), (os.rename, (m + "/now", new))):
+        fails(errno.EPERM, func, *args)
+    assert not os.path.lexists(d + "/.x.nczarrfs")
+    os.rmdir(d + "/.z.nc.nczarrfs")
+    os.unlink(d + "/.y.nczarrfs")
+
+
+def write_and_move(d, m):
     """A directory is renamed while what was written below it is not in its dataset yet."""
     import zarr
     os.mkdir(m + "/sub")
@@ -207,13 +229,20 @@ def write_and_move(m):
     os.rename(m + "/sub/plain", m + "/sub/x.nc4")
     zarr.open_group(m + "/sub/x.zarr", "r+")["v"][:] = [5, 6, 7, 8]
     os.rename(m + "/sub", m + "/moved")
+    check_moved(d, "x", [5, 6, 7, 8])
+    zarr.open_group(m + "/moved/x.zarr", "r+")["v"][:] = [6, 7, 8, 9]
+    check_moved(d, "x", [5, 6, 7, 8])                    # nothing is due
+    os.rename(m + "/moved/x.nc4", m + "/moved/y.nc4")    # the dataset itself
+    check_moved(d, "y", [6, 7, 8, 9])
+    zarr.open_group(m + "/moved/y.zarr", "r+")["v"][:] = [5, 6, 7, 8]
+    os.rename(m + "/moved/y.nc4", m + "/moved/x.nc4")
     assert zarr.open_group(m + "/moved/x.zarr", "r")["v"][:].tolist() == [5, 6, 7, 8]
 
 
-def check_moved(d):
+def check_moved(d, name, values):
     import netCDF4
-    with netCDF4.Dataset(d + "/moved/x.nc4") as f:
-        assert f["v"][:].tolist() == [5, 6, 7, 8], f["v"][:]
+    with netCDF4.Dataset(f"{d}/moved/{name}.nc4") as f:
+        assert f["v"][:].tolist() == values, f["v"][:]
 
 
 # SEMANTICS W15, W16, W17, P17, P22, X6
@@ -222,5 +251,5 @@ def test_mirror_outside(t):
     with t.mount(t.path("dir"), "rw", "new_files=keep", "commit_delay=3600000",
                  foreground=True) as m:
         t.call(outside, t.path("dir"), m.path)
-        t.call(write_and_move, m.path)
-    t.call(check_moved, t.path("dir"))
+        t.call(write_and_move, t.path("dir"), m.path)
+    t.call(check_moved, t.path("dir"), "x", [5, 6, 7, 8])

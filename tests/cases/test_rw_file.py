@@ -195,7 +195,7 @@ def spoil(file):
     raise AssertionError("a file that is no HDF5 file was closed without an error")
 
 
-# SEMANTICS W8
+# SEMANTICS W8, W10
 def run_kept(t):
     """What cannot be committed is an error of the close, is kept, and tried again; what is there
     already is not harmed."""

@@ -102,12 +102,15 @@ def below(m, name):
 
 # SEMANTICS C9, W5, W21
 def test_both_ways(t):
-    """What was written is read in the mount at once, and is in the dataset when the process has
-    ended; nothing is left beside it."""
+    """What was written is read in the mount at once; what was written into the virtual file is in
+    the tree when it has been closed, and of a tree in the file when the process has ended; nothing
+    is left beside it."""
     for path, name, write, expect_in, expect_source in datasets(t):
-        with t.mount(path, "rw", foreground=True) as m:
+        with t.mount(path, "rw,commit_delay=3600000", foreground=True) as m:
             in_child(t, write, below(m, name), 42)
+            in_child(t, expect_source, path, 42 if name else 5)
             in_child(t, expect_in, below(m, name), 42)
+            assert os.path.isdir(state(path))
         in_child(t, expect_source, path, 42)
         assert not os.path.exists(state(path)), os.listdir(state(path))
 
@@ -306,16 +309,23 @@ def test_kept(t):
         with open(path, "ab") as f:
             f.write(b"more")
     assert "not everything that was written is in it" in m.messages(), m.messages()
+    assert state(path) in m.messages(), m.messages()
+    with open(path, "rb") as f:
+        changed = f.read()
     for form in ("recover", "rw", "read"):
         if form == "recover":
             status, text = _recover(t, path)
             assert status == 1 and text.count("changed by another program") == 1, text
+            assert state(path) in text, text
             continue
         with t.mount(path, *([form] if form == "rw" else []), check=False) as m:
             assert m.status == (form == "rw"), m.messages()
             assert "changed by another program" in m.messages(), m.messages()
+            assert state(path) in m.messages(), m.messages()
             if form == "read":
                 in_child(t, expect_tree, m.path, 5)
+    with open(path, "rb") as f:
+        assert f.read() == changed
     os.replace(aside, path)
     os.unlink(os.path.join(state(path), "base"))
     status, text = _recover(t, path)
@@ -358,9 +368,13 @@ def _commit_process(m):
 def test_commit_dies(t):
     """The process that writes the file dies while it does: the mount goes on, nothing is lost, the
     file is what it was, and the next commit makes up for it."""
+    def content():
+        with open(path, "rb") as f:
+            return f.read()
     path = t.path("new.nc")
     with t.mount(path, "create,commit_delay=3600000,filter=*,deflate,6", foreground=True) as m:
         in_child(t, _noise, m.path, 1, True)
+        before = content()
         for _ in range(3):
             pid = os.fork()
             if pid == 0:
@@ -378,6 +392,7 @@ def test_commit_dies(t):
             assert status == errno.EIO, os.strerror(status)
             assert "died (signal 9)" in m.messages(), m.messages()
             in_child(t, _noise, m.path, 1)
+            assert content() == before
         in_child(t, _sync, m.path)
         in_child(t, _nc_noise, path, 1)
         in_child(t, _noise, m.path, 1)

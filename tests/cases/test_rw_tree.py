@@ -376,11 +376,21 @@ REFUSED = {
 }
 
 
+def _content(path):
+    """None: it is not there."""
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except FileNotFoundError:
+        return None
+
+
 def _refused(root, how):
     """Both ways of putting a file: in place, and by rename."""
     os.makedirs(os.path.join(root, "a"), exist_ok=True)
     for name, (key, text) in REFUSED.items():
         path = os.path.join(root, key)
+        before = _content(path)
         try:
             if how == "rename":
                 with open(path + ".partial", "wb") as f:
@@ -393,6 +403,7 @@ def _refused(root, how):
             import errno
             assert error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.EBADMSG), (
                 f"{name}: {error}")
+            assert _content(path) == before, f"{name} ({how}): {_content(path)}"
             continue
         raise AssertionError(f"{name} is taken ({how})")
 

@@ -89,7 +89,7 @@ def only_a(file):
         assert "a" in f and "b" not in f, list(f)
 
 
-# SEMANTICS R3, R6, X10
+# SEMANTICS R3, R6, W13, X10
 def test_reading_changes_nothing(t):
     top = t.path("src")
     os.mkdir(top)
@@ -108,6 +108,13 @@ def test_reading_changes_nothing(t):
         with t.mount(os.path.join(top, name)) as m:
             t.call(all_sizes, m.path)
     assert state(top) == before
+    for source in top, top + "/n.nc", top + "/z.zarr":      # writable, and nobody writes
+        with t.mount(source, "rw") as m:
+            t.call(all_sizes, m.path)
+        after = state(top)  # directories had the state directories in them
+        assert set(after) == set(before)
+        assert ([after[p] for p in after if os.path.isfile(p)] ==
+                [before[p] for p in after if os.path.isfile(p)])
 
 
 def damaged(m):
@@ -193,9 +200,11 @@ def test_tree(t):
         for pid in m.pids:
             os.kill(pid, signal.SIGCONT)
         assert m.exit_status() == 1 and "lonely.0.0" in m.messages(), m.messages()
-    with t.mount(path, "rw", foreground=True) as m:
+    with t.mount(path, "rw,commit_delay=3600000", foreground=True) as m:
         t.call(lonely, m.path)
-    t.call(in_nc, path)
+        t.call(described, m.path)
+        t.call(in_nc, path, [6, 7])
+    t.call(in_nc, path, [6, 7])
 
 
 def lonely(m):
@@ -204,10 +213,28 @@ def lonely(m):
     os.unlink(m + "/lonely.0.0")
 
 
-def in_nc(path):
+def described(m):
+    """Chunks of no array wait also when all is committed, until its document is written."""
+    def sync():
+        fd = os.open(m, os.O_RDONLY | os.O_DIRECTORY)
+        os.fsync(fd)
+        os.close(fd)
+
+    os.mkdir(m + "/w")
+    put(m + "/w/0", np.int32([6, 7]).tobytes())
+    sync()
+    with open(m + "/w/0", "rb") as f:
+        assert f.read() == np.int32([6, 7]).tobytes()
+    put(m + "/w/.zarray", b'{"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "<i4", '
+        b'"fill_value": 0, "order": "C", "filters": null, "compressor": null}')
+    put(m + "/w/.zattrs", b'{"_ARRAY_DIMENSIONS": ["y"]}')
+    sync()
+
+
+def in_nc(path, described):
     import netCDF4
     with netCDF4.Dataset(path) as d:
-        assert d["v"][:].tolist() == [1] * 4
+        assert d["v"][:].tolist() == [1] * 4 and d["w"][:].tolist() == described
 
 
 # ---- a mirror that is written ----
@@ -337,7 +364,7 @@ def follow(d, m):
             p.kill()
 
 
-# SEMANTICS R15, C14, E9, L3, L4, L6, P13, X2
+# SEMANTICS R15, C14, E9, L3, L4, L6, P13, X2, X5
 def test_mirror(t):
     d = t.path("dir")
     os.makedirs(d + "/sub")
@@ -347,6 +374,8 @@ def test_mirror(t):
     with t.mount(d) as m:
         t.call(follow, d, m.path)
     with t.mount(d, "rw") as m:
+        for folder in m.path, m.path + "/sub":
+            fails((errno.ENOTSUP,), os.open, folder, os.O_TMPFILE | os.O_RDWR)
         t.call(locks, d, m.path)
         t.call(read_only_ones, m.path)
         t.call(across, m.path)

@@ -216,6 +216,20 @@ static int held_chunks_copy(struct keeping *k, const char *key, const struct fou
 	return rc;
 }
 
+/* held_chunks_make_room - the oldest go, so that one commit more may be held. */
+static void held_chunks_make_room(struct tree *t)
+{
+	struct holds *h = &t->holds;
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < h->n_works; i++)
+		all += h->works[i]->size;
+	while (h->n_works > 1 && (h->n_works == HELD_COMMITS || all > t->o.max_staged)) {
+		all -= h->works[0]->size;
+		drop_all(t, h->works[0]);
+	}
+}
+
 /* held_chunks_keep - a file that was opened for reading, if it is staged and will be shown
  * otherwise. */
 static int held_chunks_keep(struct keeping *k, const struct node *node)
@@ -232,8 +246,11 @@ static int held_chunks_keep(struct keeping *k, const struct node *node)
 	    tree_base(t, k->now, node->key, &base, NULL) < 0 || base.kind != FOUND_BASE)
 		return 0;
 	dir = held_chunks_array_of(k, node->key);
-	if (dir < 0 || h->n >= HELD_MOST || f.size > t->o.max_staged ||
-	    (k->work && k->work->size > t->o.max_staged - f.size))
+	if (dir < 0 || f.size > t->o.max_staged)
+		return 0;
+	if (!k->work) /* a commit that keeps nothing drops nothing */
+		held_chunks_make_room(t);
+	if (h->n >= HELD_MOST || (k->work && k->work->size > t->o.max_staged - f.size))
 		return 0;
 	if (!k->work)
 		k->work = x.in = work_new();
@@ -259,20 +276,6 @@ static int held_chunks_in_order(const void *a, const void *b)
 	return strcmp(((const struct held *)a)->key, ((const struct held *)b)->key);
 }
 
-/* held_chunks_make_room - the oldest go, so that one commit more may be held. */
-static void held_chunks_make_room(struct tree *t)
-{
-	struct holds *h = &t->holds;
-	uint64_t all = 0;
-
-	for (size_t i = 0; i < h->n_works; i++)
-		all += h->works[i]->size;
-	while (h->n_works > 1 && (h->n_works == HELD_COMMITS || all > t->o.max_staged)) {
-		all -= h->works[0]->size;
-		drop_all(t, h->works[0]);
-	}
-}
-
 void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now)
 {
 	struct keeping k = {.t = t, .old = old, .now = now, .dir = "\n"};
@@ -286,7 +289,6 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 	review(&k);
 	if (atomic_load(&t->n_opened) == 0)
 		return;
-	held_chunks_make_room(t);
 	rc = nodes_below(t, "", &nodes, &n, NULL);
 	for (size_t i = 0; i < n; i++) {
 		if (rc == 0)

@@ -449,7 +449,7 @@ static void test_held(void **state)
 	assert_string_equal(text(f, "v/0.0"), "-2");
 }
 
-/* The oldest go when there are too many. */
+/* SEMANTICS W29: the oldest go when there are too many: chunks of 64 commits, or stage_size */
 static void test_held_room(void **state)
 {
 	struct fx *f = *state;
@@ -463,18 +463,46 @@ static void test_held_room(void **state)
 	}
 	assert_int_equal(tree_of(f->v)->holds.n_works, 64);
 	assert_int_equal(tree_of(f->v)->holds.n, 64);
-	recode(f, "v/5", "OTHER");
-	assert_string_equal(text(f, "v/5"), "OTHER");
-	recode(f, "v/69", "OTHER");
-	assert_string_equal(text(f, "v/69"), "small");
+	for (int i = 0; i < 70; i++) {
+		(void)snprintf(key, sizeof(key), "v/%d", i);
+		recode(f, key, "OTHER");
+		assert_string_equal(text(f, key), i < 6 ? "OTHER" : "small");
+	}
+}
+
+static void test_held_bytes(void **state)
+{
+	struct fx *f = *state;
+	char big[201];
+
+	memset(big, 'b', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	tree_of(f->v)->o.max_staged = 500;
+	f->recoded = TREE_RECODED;
+	staged(f, "v/.zarray", "{}", false);
+	staged(f, "v/0", big, true);
+	staged(f, "v/1", big, true);
+	staged(f, "v/2", big, true);
+	recode(f, "v/0", "OTHER");
+	assert_string_equal(text(f, "v/0"), big); /* 400 bytes are kept after it */
+	staged(f, "v/3", big, true);
+	assert_string_equal(text(f, "v/0"), "OTHER");
+	recode(f, "v/1", "OTHER");
+	assert_string_equal(text(f, "v/1"), big);
+	/* larger than all that may be kept */
+	tree_of(f->v)->o.max_staged = 199;
+	staged(f, "v/4", big, true);
+	recode(f, "v/4", "OTHER");
+	assert_string_equal(text(f, "v/4"), "OTHER");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_begins),  TEST(test_fails), TEST(test_room),    TEST(test_left),
-		TEST(test_foreign), TEST(test_crowd), TEST(test_listing), TEST(test_held),
-		TEST(test_held_room), TEST(test_not_opened),
+		TEST(test_begins),     TEST(test_fails),      TEST(test_room),
+		TEST(test_left),       TEST(test_foreign),    TEST(test_crowd),
+		TEST(test_listing),    TEST(test_held),       TEST(test_held_room),
+		TEST(test_held_bytes), TEST(test_not_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
