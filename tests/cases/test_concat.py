@@ -586,10 +586,20 @@ def test_replaced(t):
             head = f.read(4096)
             assert shape_of(tree) == 8
             before = whole(path)
+            chunks = {n: os.open(f"{tree}/v/{n}", os.O_RDONLY) for n in ("2.0", "3.0")}
+            former = {n: whole(f"{tree}/v/{n}") for n in chunks}
+            assert all(former.values())
             os.rename(t.path("new.nc"), files[1])
             eventually(lambda: whole(path) not in (None, before))
             eventually(lambda: shape_of(tree) == 10)
             assert before.startswith(head)
+            for n, fd in chunks.items():
+                try:
+                    assert os.pread(fd, 1 << 20, 0) == former[n], n
+                except OSError as e:
+                    assert e.errno == errno.ESTALE, e
+                os.close(fd)
+            assert any(whole(f"{tree}/v/{n}") != former[n] for n in chunks)
             for at in range(0, len(before), 4096):
                 try:
                     got = os.pread(f.fileno(), 4096, at)

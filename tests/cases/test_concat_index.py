@@ -55,6 +55,8 @@ def test_index(t):
             f.write(damaged)
         assert opened(t, pattern, index) == 301
         assert opened(t, pattern, index) == 0
+        with open(index, "rb") as f:
+            assert f.read() == whole
     lie = whole.replace(b"days since 2000-01-01", b"days since 1999-01-01")
     assert lie != whole
     with open(index, "wb") as f:

@@ -104,8 +104,10 @@ def test_named(t):
         h.run("mount", "-o", "ro", "first", "second")  # in two processes, with the same options
         assert not listed(h)[one]["writable"]
         with open(os.path.join(one, ".zgroup")):  # in use
-            assert "in use" in h.run("umount", one, status=1)[1]
-        h.run("umount", "first", "second")
+            err = h.run("umount", "first", "second", status=1)[1]
+            assert "in use" in err and one in err and two not in err, err
+            assert mounts.is_mounted(one) and not mounts.is_mounted(two)
+        h.run("umount", "first")
         assert mounts.wait_gone(h.pids, 20)
 
 

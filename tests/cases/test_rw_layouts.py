@@ -382,6 +382,15 @@ def test_format(t):
         with t.mount(file, "rw", "create", SLOW) as m:
             t.call(write_first, m.path, form)
         t.call(check_first, file)
+    for form in 2, 3:
+        with t.mount(t.path(f"said{form}.nc"), "rw", "create", SLOW, f"zarr_format={form}") as m:
+            t.call(write_other, m.path, form)
+
+
+def write_other(mnt, form):
+    """Of the format that the option does not say nothing is taken."""
+    refused(*{2: (mnt + "/zarr.json", GROUP), 3: (mnt + "/.zgroup", {"zarr_format": 2})}[form])
+    put(*{2: (mnt + "/x/.zarray", ARRAY2), 3: (mnt + "/x/zarr.json", array3("v2", "."))}[form])
 
 
 def test_format_in_a_mirror(t):

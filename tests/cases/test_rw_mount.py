@@ -139,7 +139,11 @@ def test_what_cannot_be_written(t):
     t.call(make_nc, classic, "NETCDF3_CLASSIC")
     with zipfile.ZipFile(archive, "w") as z:
         z.writestr(".zgroup", '{"zarr_format": 2}')
+    hdf4 = t.path("e.hdf")
+    with open(hdf4, "wb") as f:
+        f.write(b"\x0e\x03\x13\x01" + bytes(200))
     for path, option, mention in ((classic, "rw", "nccopy -4"), (archive, "rw", "archive"),
+                                  (hdf4, "rw", "HDF4"),
                                   (nc, "rw,view=nc", "-o view=auto"),
                                   (tree, "rw,view=zarr", "-o view=auto"),
                                   (t.path("none.nc"), "rw", "no such file"),

@@ -111,6 +111,23 @@ def test_of_a_mount_of_a_mount(t):
             assert not any(mounts.alive(p) for p in pids), pids
 
 
+def test_of_one_that_does_not_end(t):
+    """SEMANTICS G8: a reading mount's process that does not end is not waited for without end"""
+    source = t.path("a.nc")
+    make(source)
+    m = t.mount(source)
+    m.ended = True
+    with m:
+        _, supervisor = server_of(t, m.path)
+        os.kill(supervisor, signal.SIGSTOP)
+        try:
+            assert umount(t, m.path) == "" and not mounts.is_mounted(m.path)
+            assert mounts.alive(supervisor)
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+        assert mounts.wait_gone(m.pids, 20)
+
+
 def test_what_waits_is_said(t):
     """SEMANTICS G7: a chunk of an array that is not there stays in the state directory: that is no
     success"""

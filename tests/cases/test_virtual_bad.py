@@ -3,6 +3,7 @@ that names the key, or mounted with an error for exactly what is damaged. What i
 be read is never a fill value. In a mirrored directory a damaged store disturbs no other."""
 import errno
 import functools
+import json
 import os
 
 import numpy as np
@@ -141,6 +142,31 @@ def test_in_a_mirror(t):
     with t.mount(folder, foreground=True) as m:
         t.call(check_mirror, m.path, mades, timeout=60)
         assert m.server_alive(), "the server died: " + m.messages()
+
+
+def test_too_many_dimensions(t):
+    """SEMANTICS X8: a variable of 33 dimensions is an error of the mount, which names it and the
+    option that hides it; one of 32 is shown."""
+    store = t.path("m.zarr")
+    os.mkdir(store)
+    with open(store + "/.zgroup", "w") as f:
+        f.write('{"zarr_format": 2}')
+    for n in 32, 33:
+        os.mkdir(f"{store}/v{n}")
+        with open(f"{store}/v{n}/.zarray", "w") as f:
+            json.dump({"zarr_format": 2, "shape": [1] * n, "chunks": [1] * n, "dtype": "<i4",
+                       "order": "C", "fill_value": n, "filters": None, "compressor": None}, f)
+    with t.mount(store, "view=nc", check=False) as m:
+        assert m.status == 1 and "'/v33'" in m.messages(), m.messages()
+        assert "33 dimensions" in m.messages() and "v32" not in m.messages(), m.messages()
+    with t.mount(store, "view=nc", "unsupported=skip") as m:
+        t.call(only_32, os.path.join(m.path, "m.nc"))
+
+
+def only_32(file):
+    import h5py
+    with h5py.File(file, "r") as f:
+        assert "v33" not in f and f["v32"].shape == (1,) * 32 and f["v32"][...].item() == 32
 
 
 def test_lines_in_the_log(t):

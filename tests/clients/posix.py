@@ -193,7 +193,10 @@ def deep(d, k):
     """Directories as deep as paths may be; what is there can be removed again."""
     if not k.dirs:
         return
-    here, n = os.open(d, os.O_RDONLY | os.O_DIRECTORY), 0
+    here, n, top = os.open(d, os.O_RDONLY | os.O_DIRECTORY), 0, d
+    while not os.path.ismount(top):
+        top = os.path.dirname(top)
+    left = 4095 - len(os.path.relpath(d, top))  # bytes of names and of '/' before each
     os.chdir(d)
     try:
         while n < 60:
@@ -202,8 +205,20 @@ def deep(d, k):
             n += 1
         assert not k.mount
     except OSError as error:
-        assert error.errno == errno.ENAMETOOLONG and n > 30, (n, error)
+        assert error.errno == errno.ENAMETOOLONG and k.mount and n == left // 121, (n, error)
         assert os.listdir(".") == []
+        left = left % 121 - 1
+        for make in put, os.mkdir:
+            fails(errno.ENAMETOOLONG, make, "m" * (left + 1))
+            assert os.listdir(".") == []
+        os.mkdir("m" * left)
+        os.rmdir("m" * left)
+        if k.name == "store":   # a key has at most 1024 bytes
+            fails(errno.ENAMETOOLONG, put, "m" * left)
+            assert os.listdir(".") == []
+        else:
+            assert len(get(put("m" * left))) == 7
+            os.unlink("m" * left)
     finally:
         for _ in range(n):
             os.chdir("..")
