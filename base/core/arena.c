@@ -95,7 +95,8 @@ int arena_full(const struct arena *a, struct err *e, const char *what)
 {
 	if (a->starved)
 		return err_nomem(e);
-	return err_set(e, -ERANGE, "%s needs more than the %zu bytes allowed for it", what,
+	return err_set(e, -ERANGE,
+		       "%s needs more than the %zu bytes allowed for it (meta_size)", what,
 		       a->max);
 }
 

@@ -68,7 +68,7 @@ static int hdf4_model_finish(struct h4_build *b, struct h4_barray *w, struct err
 	if (w->a.chunk_bytes <= o->max_chunk_bytes)
 		return h4_pass_read(b, w, e);
 	(void)snprintf(text, sizeof(text),
-		       "a chunk has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
+		       "a chunk has %" PRIu64 " bytes, more than max_chunk=%" PRIu64,
 		       w->a.chunk_bytes, o->max_chunk_bytes);
 	w->a.unreadable = arena_strdup(b->arena, text);
 	return w->a.unreadable ? 0 : h4_full(b, e);

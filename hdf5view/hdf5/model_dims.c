@@ -381,9 +381,8 @@ static int model_dims_finish(struct h5_build *b, struct h5_barray *w, const uint
 		char text[160];
 
 		(void)snprintf(text, sizeof(text),
-			       "a chunk has %" PRIu64 " bytes, more than the "
-			       "%" PRIu64 " allowed",
-			       n, o->max_chunk_bytes);
+			       "a chunk has %" PRIu64 " bytes, more than max_chunk=%" PRIu64, n,
+			       o->max_chunk_bytes);
 		w->a.unreadable = arena_strdup(b->arena, text);
 		if (!w->a.unreadable)
 			return h5_full(b, e);

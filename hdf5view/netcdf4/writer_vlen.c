@@ -179,7 +179,7 @@ static int writer_vlen_one_chunk(struct nc_builder *b, hid_t set, struct writer_
 		return rc;
 	if (p->bytes > room_left(b))
 		return err_set(e, -ERANGE,
-			       "texts of the netCDF file exceed the %" PRIu64 " bytes allowed",
+			       "texts of the netCDF file exceed image_size=%" PRIu64 " bytes",
 			       b->max_bytes);
 	return write_piece(b, set, p, array) < 0 ? nc_h5_fail(b, 0, array, e) : 0;
 }

@@ -206,7 +206,7 @@ static int build_array_chunks(struct zr_build *b, struct zr_barray *w, struct er
 		if (ckd_mul(&bytes, bytes, w->z.stored[i]) ||
 		    bytes > b->s->opts.max_chunk_bytes)
 			return err_set(e, -ERANGE,
-				       "a chunk has more than the %" PRIu64 " bytes allowed",
+				       "a chunk has more than max_chunk=%" PRIu64 " bytes",
 				       b->s->opts.max_chunk_bytes);
 	}
 	w->a.chunk = chunk;

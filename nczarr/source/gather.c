@@ -138,19 +138,28 @@ static uint64_t cost_of(const uint8_t *p, size_t n)
 	return cost;
 }
 
+/* has_room - whether the documents, with this cost besides, need no more than meta_size. */
+static int has_room(struct zr_load *l, uint64_t cost, struct err *e)
+{
+	const uint64_t max = l->s->opts.max_meta_bytes;
+
+	l->limit = l->cost > max || cost > max - l->cost;
+	return l->limit ? err_set(e, -ERANGE,
+				  "the documents need more than meta_size=%" PRIu64 " bytes",
+				  max)
+			: 0;
+}
+
 static int gather_parse(struct zr_load *l, const struct buf *b, const json_t **ret,
 			struct err *e)
 {
+	const uint64_t cost = cost_of(b->data, b->len);
 	json_t *v = NULL;
-	int rc;
+	int rc = has_room(l, cost, e);
 
-	l->cost += cost_of(b->data, b->len);
-	l->limit = l->cost > l->s->opts.max_meta_bytes;
-	if (l->limit)
-		return err_set(e, -ERANGE,
-			       "the documents need more than the %" PRIu64 " bytes allowed for "
-			       "metadata",
-			       l->s->opts.max_meta_bytes);
+	if (rc < 0)
+		return rc;
+	l->cost += cost;
 	rc = json_read(b->data, b->len, &v, e);
 	if (rc == 0)
 		rc = gather_own(l->t, v, e);
@@ -185,6 +194,9 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 		return err_set(e, -ERANGE, "'%.200s': %" PRIu64 " bytes exceed %zu", key,
 			       st->size, ZR_DOC_MAX);
 	buf_init(&b, ZR_DOC_MAX);
+	rc = has_room(l, st->size, &why);
+	if (rc < 0)
+		return err_set(e, rc, "'%.200s': %s", key, why.msg);
 	rc = store_get(l->s->store, key, &b, &why);
 	if (rc == 0 && !buf_ok(&b)) {
 		rc = err_nomem(&why);

@@ -301,8 +301,9 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 
 	if (end->n > max_meta / each)
 		return err_set(e, -ERANGE,
-			       "%" PRIu64 " zip entries are more than the memory allows",
-			       end->n);
+			       "%" PRIu64
+			       " zip entries take more memory than meta_size=%" PRIu64 " bytes",
+			       end->n, max_meta);
 	while ((rc = next_record(rd, t->n, &r, e)) > 0) {
 		rc = check_record(z, &r, e);
 		if (rc < 0)
@@ -312,7 +313,7 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 			return err_set(
 				e, -ERANGE,
 				"a zip directory of more than %zu entries takes more memory "
-				"than the %" PRIu64 " bytes allowed",
+				"than meta_size=%" PRIu64 " bytes",
 				t->n, max_meta);
 		rc = zip_directory_add(t, z, &r, e);
 		if (rc < 0)

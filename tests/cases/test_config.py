@@ -244,8 +244,9 @@ def test_another_source(t):
 
 
 def test_values_are_checked(t):
-    """A value that is no good is said with file and line, also where no source asks for it; rules,
-    which depend on the filters that there are, when they are used. It is said how a file has it."""
+    """SEMANTICS G2: the message of a value that is no good names file and line, also where no source
+    asks for it, and nothing is mounted; rules, which depend on the filters that there are, when
+    they are used. The message writes an option as a file has it."""
     with Home(t, "") as h:
         for line, words in (
                 ("rw = 1", ["rw = yes"]), ("rw", ["rw = yes"]), ("ro = on", ["ro = yes"]),
@@ -266,6 +267,7 @@ def test_values_are_checked(t):
         h.write("[mount first]\nsource = {source}\ntarget = ~/one\nrw = yes\nchunks = time\n")
         err = h.run("mount", "first", status=1)[1]
         assert err.startswith(f"nczarrfs: {h.file}:5: chunks=time: "), err
+        assert not mounts.is_mounted(h.place("one"))
         err = h.run("-o", "filter=nne", "info", h.source, status=1)[1]
         assert err.startswith("nczarrfs: -o filter=nne: "), err
 

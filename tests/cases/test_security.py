@@ -1,5 +1,6 @@
 """SECURITY.md: what the processes of a mount may do, and what can be had of them."""
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import numpy as np
 
 from lib import mounts, users
 from lib.context import Skip
+from lib.serving import Serving
 
 MOUNTER = "nczarrfs-mount"
 
@@ -34,6 +36,11 @@ def sample(path):
 def line(pid, name):
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
         return next(x.split()[1] for x in f if x.startswith(name + ":"))
+
+
+def numbers(pid, name):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+        return next(x.split()[1:] for x in f if x.startswith(name + ":"))
 
 
 def comm(pid):
@@ -102,7 +109,11 @@ def as_user(binary, hurt, *options):
         assert rights.pop(MOUNTER) == "0"
         assert rights.pop("fusermount3", "0") == "0"
         assert set(rights.values()) == {"1"}, rights
-        assert {line(p, "Uid") for p in pids} == {str(users.NOBODY)}
+        for pid in pids:
+            if comm(pid) != "fusermount3":  # auto_unmount: libfuse's, which is set-user-id
+                assert numbers(pid, "Uid") == [str(users.NOBODY)] * 4, comm(pid)
+                assert numbers(pid, "CapEff") == ["0" * 16], comm(pid)
+        assert not os.stat(program).st_mode & 0o6000
         hurt(mnt, pids)
         gone(mnt, pids)
     finally:
@@ -258,8 +269,15 @@ def test_leading_elsewhere(t):
         t.call(check, m.path, True)
     with t.mount(path) as m:
         t.call(check, m.path, True)
-    with t.mount(path, "allow_other") as m:
-        t.call(check, m.path, False)
+    for option in "allow_other", "allow_root":
+        with t.mount(path, option) as m:
+            t.call(check, m.path, False)
+    with Serving(t, path) as s:
+        for name in ("virtual", "virtual_link", "virtual_ext", "virtual_raw", "pattern_link", "raw",
+                     "link", "good_link", "good_raw", "good_virtual", "good_pattern"):
+            got = s.get(f"/data/{name}/0")
+            assert got.status == 500, (name, got.status)
+            assert SECRET not in got.body and SECRET.lower() not in got.body, name
     os.mkdir(t.path("empty"))
     with t.mount(path, "external_root=" + t.path("empty")) as m:
         t.call(check, m.path, False)
@@ -395,6 +413,30 @@ def dies_with_core(folder):
     return bool(left)
 
 
+def core_limits(pid):
+    with open(f"/proc/{pid}/limits", encoding="ascii") as f:
+        return next(x.split()[-3:-1] for x in f if "core file" in x)
+
+
+def test_cores(t):
+    """Only -d with a source on this machine leaves the server its cores; children have none then
+    either. SECURITY S40"""
+    path = sample(t.path("a.nc"))
+    wrapper = ("prlimit", "--core=unlimited:unlimited")
+    web, address = far(t)
+    with web:
+        for source, debug in (path, False), (path, True), (address, True):
+            with t.mount(source, *["debug"] * debug, foreground=True, wrapper=wrapper) as m:
+                t.call(wake_children, m.path)
+                pids = mounts.processes_of(m.path)
+                have = {p: core_limits(p) for p in pids}
+                mine = ["unlimited"] * 2 if debug and source == path else ["1", "1"]
+                assert len(have) >= 4 and have[server_of(pids)] == mine, have
+                for pid, limit in have.items():
+                    child = comm(pid) == "nczarrfs-hdf5"
+                    assert limit == (["1", "1"] if child else mine), (comm(pid), limit)
+
+
 def test_secrets_in_processes(t):
     """Processes that others' bytes or the mount table reach have no password, token or key in their
     memory, and none dies with a core. SECURITY S40, S41"""
@@ -525,8 +567,8 @@ def made_plain(mnt, folder):
         try:
             make(mnt + "/made", *mode)
             raise AssertionError(f"{make.__name__} works")
-        except OSError:
-            pass
+        except OSError as error:
+            assert error.errno == errno.EPERM, error
     fd = os.open(mnt + "/new", os.O_CREAT | os.O_WRONLY, 0o6755)
     os.close(fd)
     with contextlib.suppress(OSError):
@@ -591,12 +633,14 @@ def named_nczarr(folder):
     return folder
 
 
-def named_zip(path, name):
+def named_zip(path, name, more=()):
     import zipfile
     with zipfile.ZipFile(path, "w") as z:
         z.writestr(".zgroup", json.dumps({"zarr_format": 2}))
         z.writestr(f"{name}/.zarray", json.dumps(ZARRAY))
         z.writestr(f"{name}/0", SECRET.lower())
+        for other in more:
+            z.writestr(other, b"")
     return path
 
 
@@ -782,7 +826,7 @@ def bomb_zip(path):
         z.writestr(".zgroup", json.dumps({"zarr_format": 2}))
         with z.open(".zattrs", "w") as f:
             f.write(b"{")
-            for _ in range(BLANKS // MIB):
+            for _ in range(BLANKS // MIB - 1):
                 f.write(b" " * MIB)
             f.write(b"}")
     return path
@@ -809,7 +853,9 @@ def declared(folder):
     end = b"PK\x05\x06" + bytes(4) + b"\xff\xff" * 2 + b"\xff" * 8 + bytes(2)
     end64 = (b"PK\x06\x06" + (44).to_bytes(8, "little") + bytes(12) +
              huge.to_bytes(8, "little") * 2 + (1 << 40).to_bytes(8, "little") + bytes(8))
-    _write(folder + "/many.zip", end64 + b"PK\x06\x07" + bytes(12) + b"\x01\0\0\0" + end)
+    local = b"PK\x03\x04" + bytes(22) + b"\7\0\0\0.zgroup"
+    _write(folder + "/many.zip", local + end64 + b"PK\x06\x07" + bytes(4) +
+           len(local).to_bytes(8, "little") + b"\x01\0\0\0" + end)
     yield folder + "/many.zip"
 
 
@@ -835,13 +881,28 @@ def test_declared_sizes(t):
     """What a source declares does not decide what memory it is given: options do.
     SECURITY S50, S51, S52"""
     room = 48 * MIB  # of the program itself
+    says = {"shape": "max_chunk=4294967296 bytes", "product": "2^62 bytes",
+            "rank": "meta_size=8388608 bytes", "text": "exceeds 1048576", "digits": None,
+            "depth": "meta_size=8388608 bytes", "b.zip": "meta_size=8388608 bytes",
+            "cdf10.nc": "more than the file's 116 bytes can hold",
+            "cdf12.nc": "more than the file's 116 bytes can hold",
+            "many.zip": "a zip archive without Zarr documents, or an incomplete one"}
     for source in [*declared(t.path("d")), bomb_zip(t.path("b.zip"))]:
+        words = says.pop(os.path.basename(source))
         status, peak = peak_of(t, "info", "-o", "memory=16M", source)
-        assert status in (0, 1), (source, status)
+        assert status == int(words is not None), (source, status)
+        err = t.run(t.binary, "info", "-o", "memory=16M", source)[2]
+        assert (words in err and len(err.splitlines()) == 1) if words else err == "", err
         assert t.sanitized or peak < room, f"{source}: {peak >> 20} MiB"
+    assert not says, says
+    names = named_zip(t.path("names.zip"), "in", [f"in/{i:064}" for i in range(1000)])
+    status, _, err = t.run(t.binary, "info", "-o", "meta_size=64K", names)
+    assert status == 1 and "meta_size=65536 bytes" in err, err
+    assert t.run(t.binary, "info", "-o", "meta_size=1M", names)[0] == 0
     many = bombs(t.path("bombs"), 4)
-    status, _ = peak_of(t, "info", "-o", "max_chunk=63M", many)
-    assert status == 1, "a chunk that is larger than max_chunk"
+    status, _, err = t.run(t.binary, "info", "-o", "max_chunk=63M", many)
+    assert status == 1 and "max_chunk" in err, err
+    assert peak_of(t, "info", "-o", "max_chunk=64M", many)[0] == 0
     with t.mount(many, "view=zarr", "filter=none", "decode_threads=1") as m:
         t.call(read_bombs, m.path, 4)
         peak = m.memory_peak()

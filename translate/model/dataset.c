@@ -289,7 +289,8 @@ int ds_array_finish(struct dataset *ds, struct ds_array *a, uint64_t max_chunk_b
 				       "array '%s': a chunk has more than 2^62 bytes", a->name);
 	if (bytes > max_chunk_bytes)
 		return err_set(e, -ERANGE,
-			       "array '%s': a chunk of %" PRIu64 " bytes exceeds %" PRIu64,
+			       "array '%s': a chunk of %" PRIu64
+			       " bytes exceeds max_chunk=%" PRIu64,
 			       a->name, bytes, max_chunk_bytes);
 	a->grid = grid;
 	a->n_chunks = n;

@@ -88,11 +88,20 @@ static void refused_line(char **argv, const char *say)
 		fail_msg("'%s' is not in: %s", say, e.msg);
 }
 
-/* refused - a user's file, and what is said of it. */
+/* refused - a user's file, and what is said of it, with the file and a line. */
 static void refused(const char *text, const char *say)
 {
+	char name[sizeof(user_file) + 2];
+	struct err e = ERR_INIT;
+	struct cfg cfg;
+
 	files(text, NULL);
 	refused_line(ARGV(A("/x"), A("/m")), say);
+	(void)snprintf(name, sizeof(name), "%s:", user_file);
+	assert_true(cfg_parse(3, ARGV(A("/x"), A("/m")), &both, &cfg, &e) < 0);
+	if (strncmp(e.msg, name, strlen(name)) != 0 || e.msg[strlen(name)] < '1' ||
+	    e.msg[strlen(name)] > '9')
+		fail_msg("no file and line: %s", e.msg);
 }
 
 static const char *from(const struct cfg *cfg, const char *name)

@@ -171,8 +171,7 @@ static void test_limits(void **state)
 	o = usual;
 	o.max_chunk_bytes = 15;
 	s = opened(&o);
-	assert_non_null(
-		strstr(s->ds.arrays[0].unreadable, "16 bytes, more than the 15 allowed"));
+	assert_non_null(strstr(s->ds.arrays[0].unreadable, "16 bytes, more than max_chunk=15"));
 	source_close(s);
 }
 

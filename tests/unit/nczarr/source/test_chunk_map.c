@@ -110,6 +110,7 @@ static void test_huge_grid(void **state)
 	}
 }
 
+/* SECURITY S50 */
 static void test_limit(void **state)
 {
 	struct err e = ERR_INIT;
@@ -279,6 +280,7 @@ static void test_no_directory(void **state)
 	}
 }
 
+/* SECURITY S50 */
 static void test_index_size(void **state)
 {
 	const uint64_t shape[] = {1000000, 1000000}, chunk[] = {1, 1};
