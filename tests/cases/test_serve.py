@@ -203,14 +203,21 @@ def test_hosts(t):
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
+        assert s.listens() == "0100007F" and s.messages() == "", s.messages()
         for host in ("localhost", "LOCALHOST:80", "127.0.0.1", f"127.0.0.1:{s.port}", "[::1]:9"):
             assert s.get("/data/.zgroup", host=host).status == 200, host
         for host in ("evil.example", "localhost.evil.example", "127.0.0.1.nip.example",
                      "localhost:80x", "[::1", "127.0.0.12"):
-            assert s.get("/data/.zgroup", host=host).status in (400, 403), host
-            assert s.get("/", host=host).status in (400, 403), host
+            assert s.get("/data/.zgroup", host=host).status == 403, host
+            assert s.get("/", host=host).status == 403, host
+    with Serving(t, path, "--bind", "127.0.0.12") as s:
+        s.host = "127.0.0.12"
+        assert s.listens() == "0C00007F" and s.messages() == "", s.messages()
+        for host in ("127.0.0.12", f"127.0.0.12:{s.port}", "localhost"):
+            assert s.get("/data/.zgroup", host=host).status == 200, host
+        assert s.get("/data/.zgroup", host="data.example").status == 403
     with Serving(t, path, "--bind", "0.0.0.0") as s:
-        assert "may read" in s.messages()
+        assert s.listens() == "00000000" and "may read" in s.messages()
         assert s.get("/data/.zgroup", host="data.example").status == 200
 
 
@@ -383,7 +390,7 @@ def test_all_kinds(t):
 
 
 def test_nothing_is_run(t):
-    """SECURITY S73: what a source calls a page is none."""
+    """SECURITY S72, S73: what a source calls a page is none, and no link is followed."""
     folder = t.path("d")
     os.mkdir(folder)
     make(os.path.join(folder, "a.nc"))
@@ -396,7 +403,9 @@ def test_nothing_is_run(t):
             got = s.get("/data/" + name)
             assert got["Content-Type"] == "application/octet-stream", name
             assert got["X-Content-Type-Options"] == "nosniff", name
-            assert got["Content-Security-Policy"].startswith("default-src 'self'; "), name
+            assert got["Content-Security-Policy"] == s.get("/")["Content-Security-Policy"] == (
+                "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+                "frame-ancestors 'none'; form-action 'none'"), name
             assert got["ETag"].startswith('W/"'), "it may change where it is"
         listed = s.get("/data/").body
         assert b"&lt;b&gt;.txt" in listed and b"<b>" not in listed

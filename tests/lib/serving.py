@@ -49,6 +49,13 @@ class Serving:
             said += part
         return re.search(rb"as a tree: (http://\S+)/data/\n", said).group(1).decode()
 
+    def listens(self):
+        """The address of IPv4 at which it listens, as in /proc/net/tcp."""
+        with open("/proc/net/tcp", encoding="ascii") as f:
+            found = [row.split()[1] for row in f if f":{self.port:04X} 00000000:0000 0A" in row]
+        address, = found
+        return address.partition(":")[0]
+
     def messages(self):
         with open(self.log, errors="replace") as f:
             return f.read()

@@ -153,6 +153,7 @@ static void scan(const char *dirs, const char *last, struct plugin_libs *ret)
 	assert_int_equal(plugin_scan(dirs, g_tmp, last, ret), 0);
 }
 
+/* SECURITY S60 */
 static void test_scan(void **state)
 {
 	struct plugin_libs l;
@@ -187,6 +188,16 @@ static void test_scan(void **state)
 		assert_string_equal(l.v[0].why, "it belongs to another user");
 		plugin_libs_release(&l);
 	}
+	make_dir("led", 0755); /* links to plugins: what they lead to counts */
+	assert_int_equal(symlink(in_tmp("open/librot.so"), in_tmp("led/libbad.so")), 0);
+	assert_int_equal(symlink(in_tmp("b/libagain.so"), in_tmp("led/libgood.so")), 0);
+	scan("led", NULL, &l);
+	assert_int_equal(l.n, 2);
+	assert_string_equal(l.v[0].path, in_tmp("open/librot.so"));
+	assert_string_equal(l.v[0].why, "others may write to a directory on the way to it");
+	assert_string_equal(l.v[1].path, in_tmp("b/libagain.so"));
+	assert_null(l.v[1].why);
+	plugin_libs_release(&l);
 	memset(text, 'x', sizeof(text) - 1); /* no path */
 	text[sizeof(text) - 1] = '\0';
 	scan(text, NULL, &l);

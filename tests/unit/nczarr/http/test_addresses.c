@@ -86,6 +86,26 @@ static void test_redirects(void **state)
 	ns_end(&other);
 }
 
+/* SECURITY S33: where a redirect of a public server may lead */
+static void test_private_redirects(void **state)
+{
+	static const enum address_class kinds[] = {HTTP_PUBLIC, HTTP_PRIVATE, HTTP_LOOPBACK,
+						   HTTP_LINK_LOCAL};
+	static struct http_client net;
+	struct http_transfer r = {
+		.net = &net, .hops = 1, .first_known = true, .first_kind = HTTP_PUBLIC};
+
+	(void)state;
+	for (int allowed = 0; allowed < 2; allowed++) {
+		net.opts = quick;
+		net.opts.private_redirects = allowed;
+		for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+			assert_int_equal(http_may_ask(&r, kinds[i]),
+					 kinds[i] == HTTP_PUBLIC ||
+						 (allowed && kinds[i] != HTTP_LINK_LOCAL));
+	}
+}
+
 /* Each leads to the next, for ever. */
 static bool further(void *arg, struct ns_call *c)
 {
@@ -279,9 +299,13 @@ static void test_proxy_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_redirects), cmocka_unit_test(test_redirect_limits),
-		cmocka_unit_test(test_kinds),     cmocka_unit_test(test_link_local),
-		cmocka_unit_test(test_secrets),   cmocka_unit_test(test_netrc),
+		cmocka_unit_test(test_redirects),
+		cmocka_unit_test(test_redirect_limits),
+		cmocka_unit_test(test_private_redirects),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_link_local),
+		cmocka_unit_test(test_secrets),
+		cmocka_unit_test(test_netrc),
 		cmocka_unit_test(test_proxy_port),
 	};
 

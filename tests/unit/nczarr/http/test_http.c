@@ -263,6 +263,7 @@ static bool endless(void *arg, struct ns_call *c)
 	return false;
 }
 
+/* SECURITY S54 */
 static void test_endless(void **state)
 {
 	static const struct {
