@@ -160,13 +160,16 @@ def test_what_cannot_be_written(t):
 
 # SEMANTICS L1, L2
 def test_one_writer(t):
-    for path, _, _, expect_in, _ in datasets(t):
+    for path, name, _, expect_in, _ in datasets(t):
         with t.mount(path, "rw") as m:
             with t.mount(path, "rw", check=False) as second:
                 assert second.status == 1 and m.path in second.messages(), second.messages()
                 assert "being written by another nczarrfs" in second.messages()
             with t.mount(path) as reader:
                 assert not reader.messages(), reader.messages()
+                in_child(t, expect_in, below(reader, name), 5)
+        with t.mount(path, "rw"):  # the first has ended
+            pass
 
 
 def _permissions(mnt, source, name):
@@ -241,7 +244,7 @@ def test_empty_documents(t):
     t.call(_has_group, file)
 
 
-# SEMANTICS W4
+# SEMANTICS W4, W6
 def test_sync(t):
     """After `sync MNT` it is in the dataset, while the mount goes on."""
     for path, name, write, expect_in, expect_source in datasets(t):

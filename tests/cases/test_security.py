@@ -694,6 +694,19 @@ def plain_names(mnt):
                     assert SECRET not in f.read(), path
 
 
+def led_out(mnt, outside, root):
+    """outside: (name, whether it can be read when external_root has what it leads to)"""
+    for name, with_root in [("in/0", True)] + outside:
+        inside = name == "in/0"
+        try:
+            with open(f"{mnt}/{name}", "rb") as f:
+                got = f.read()
+            assert inside or (root and with_root), name
+            assert got == (SECRET.lower() if inside else SECRET), (name, got)
+        except OSError as error:
+            assert error.errno == errno.EIO and not (inside or (root and with_root)), (name, error)
+
+
 def test_names(t):
     """Names that lead upwards, in every place where a format has names, lead nowhere.
     SECURITY S20, S21, S22"""
@@ -709,9 +722,25 @@ def test_names(t):
     for source in bad:
         code, out, err = t.run(t.binary, "info", "-o", "unsupported=skip", source)
         assert code == 1 and "nczarrfs: " in err, (source, out, err)
+    dotted = t.path("data/dotted.h5")
+    with h5py.File(dotted, "w") as f:
+        f.create_dataset("../out", data=np.arange(3))
+        f.create_dataset("a/../in", data=np.arange(3))
+    good.append(dotted)
     for source in good:
         with t.mount(source, "unsupported=skip", "view=zarr") as m:
             t.call(plain_names, m.path)
+            if source == dotted:  # shown, escaped
+                t.call(lambda mnt: sorted(os.listdir(mnt + "/a")) == [
+                    "%2E.", ".zattrs", ".zgroup"] or 1 / 0, m.path)
+                t.call(open, m.path + "/%2E./out/0")
+    links = [("chunk/0", False), ("linked/0", False)]
+    # "file:PATH", other letters and a host are no addresses of files here
+    led = [(f"r{i}/0", i not in (4, 7, 8)) for i in range(9)]
+    for source, outside in zip(good, (links, led)):
+        for options in (), ("external_root=" + t.tmp,):
+            with t.mount(source, "unsupported=skip", "view=zarr", *options) as m:
+                t.call(led_out, m.path, outside, bool(options))
     with t.mount(t.path("data")) as m:  # as a mirror, links among them
         t.call(plain_names, m.path)
         t.call(lambda mnt: os.readlink(mnt + "/link") == "../out/0" or 1 / 0, m.path)

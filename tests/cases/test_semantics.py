@@ -258,6 +258,10 @@ def locks(d, m):
             kind(f, fcntl.LOCK_EX)
             assert not lock(m + "/file", fcntl.LOCK_EX, kind), "two have it"
             assert lock(d + "/file", fcntl.LOCK_EX, kind), "the directory's own locks are others"
+        with open(m + "/file", "r+b") as f:
+            kind(f, fcntl.LOCK_SH)
+            assert lock(m + "/file", fcntl.LOCK_SH, kind), "two may read"
+            assert not lock(m + "/file", fcntl.LOCK_EX, kind), "one writes what another reads"
         with open(d + "/file", "r+b") as f:
             kind(f, fcntl.LOCK_EX)
             assert lock(m + "/file", fcntl.LOCK_EX, kind), "the directory's own locks are others"

@@ -277,6 +277,7 @@ def test_damaged_is_no_absence(t):
 
 
 def test_source_is_gone(t):
+    """SEMANTICS K8: what cannot be looked at is no 404."""
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
@@ -461,6 +462,7 @@ def test_ends(t):
 
 
 def test_ports(t):
+    """SECURITY S75: only the origin that the option names is in an answer."""
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
@@ -476,8 +478,9 @@ def test_ports(t):
             assert status == 1 and text in err, (args, err)
     for origin in ("none", "https://example.org", "http://[::1]:8080"):
         with Serving(t, path, "--origin", origin) as s:
-            assert s.get("/data/.zgroup")["Access-Control-Allow-Origin"] == (
-                None if origin == "none" else origin)
+            for asks in {}, {"Origin": "https://other.example"}:
+                assert s.get("/data/.zgroup", **asks)["Access-Control-Allow-Origin"] == (
+                    None if origin == "none" else origin)
     status, _, err = t.run(t.binary, "serve", t.path("none.nc"))
     assert status == 1 and "none.nc" in err
     status, _, err = t.run(t.binary, "info", "--port", "1", path)
