@@ -341,6 +341,11 @@ static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 	rc = real_copy(m, dir, &n, e);
 	if (rc < 0)
 		return rc;
+	rc = slots_sync(m, n.path, e);
+	if (rc < 0) {
+		free(n.path);
+		return rc;
+	}
 	fd = real_open_at(m, n.path, &name, e);
 	if (fd >= 0) {
 		auto_fd int own =

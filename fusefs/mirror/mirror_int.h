@@ -206,6 +206,9 @@ int slot_retire(struct mirror *m, uint32_t number, struct err *e);
  * which is about to get another name, or to go. -EBUSY: one of them has open files, still; what its
  * commit said. */
 int slots_flush_below(struct mirror *m, const char *path, struct err *e);
+/* slots_sync - what was written through this mount to datasets at a path or below it, and was
+ * confirmed, goes into them; "": all. An error: of one of them, the others' are in the log. */
+int slots_sync(struct mirror *m, const char *path, struct err *e);
 /* slots_finish - view_write_ops.finish of all that are open. */
 int slots_finish(struct mirror *m, struct err *e);
 void slots_free(struct mirror *m);

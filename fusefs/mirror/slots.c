@@ -691,16 +691,21 @@ int slot_retire(struct mirror *m, uint32_t number, struct err *e)
 	return rc;
 }
 
+/* is_below - whether a path is this one, or below it; "": all are. */
+static bool is_below(const char *path, const char *dir)
+{
+	const size_t len = strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && (!len || !path[len] || path[len] == '/');
+}
+
 /* written_below_locked - an open, writable dataset at path or below it. */
 static struct slot *written_below_locked(const struct mirror *m, const char *path)
 {
-	const size_t len = strlen(path);
-
 	for (size_t i = 0; i < m->n_open; i++) {
 		struct slot *s = m->open[i];
 
-		if ((s->rw || s->state == SLOT_OPENING) && !s->stale &&
-		    strncmp(s->path, path, len) == 0 && (!s->path[len] || s->path[len] == '/'))
+		if ((s->rw || s->state == SLOT_OPENING) && !s->stale && is_below(s->path, path))
 			return s;
 	}
 	return NULL;
@@ -730,6 +735,61 @@ int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 			(void)pthread_mutex_lock(&m->lock);
 		}
 	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+/* next_written_locked - the open, writable dataset at path or below it with the lowest number from
+ * this one on; the caller is one of its users. NULL: there is none. */
+static struct slot *next_written_locked(struct mirror *m, const char *path, uint32_t number)
+{
+	struct slot *next = NULL;
+
+	for (size_t i = 0; i < m->n_open; i++) {
+		struct slot *s = m->open[i];
+
+		if (s->state == SLOT_OPEN && s->rw && s->number >= number &&
+		    (!next || s->number < next->number) && is_below(s->path, path))
+			next = s;
+	}
+	if (next)
+		next->users++;
+	return next;
+}
+
+/* is_closing_locked - whether a dataset at path or below it is being closed. */
+static bool is_closing_locked(struct mirror *m, const char *path)
+{
+	for (struct list_link *l = m->closing.next; l != &m->closing; l = l->next)
+		if (is_below(CONTAINER_OF(l, struct closing, link)->path, path))
+			return true;
+	return false;
+}
+
+int slots_sync(struct mirror *m, const char *path, struct err *e)
+{
+	uint32_t number = 0;
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	while ((s = next_written_locked(m, path, number)) != NULL) {
+		struct err one = ERR_INIT;
+		int r = 0;
+
+		(void)pthread_mutex_unlock(&m->lock);
+		number = s->number + 1;
+		if (s->view->write->fsyncdir)
+			r = s->view->write->fsyncdir(s->view, VIEW_ROOT, &one);
+		if (r < 0 && rc < 0)
+			log_error("'%s': %s", s->path, one.msg);
+		else if (r < 0)
+			rc = err_set(e, r, "'%s': %s", s->path, one.msg);
+		slot_put(m, s, 0);
+		(void)pthread_mutex_lock(&m->lock);
+	}
+	while (is_closing_locked(m, path))
+		(void)pthread_cond_wait(&m->moved, &m->lock);
 	(void)pthread_mutex_unlock(&m->lock);
 	return rc;
 }

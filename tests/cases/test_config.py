@@ -244,9 +244,9 @@ def test_another_source(t):
 
 
 def test_values_are_checked(t):
-    """SEMANTICS G2: the message of a value that is no good names file and line, also where no source
-    asks for it, and nothing is mounted; rules, which depend on the filters that there are, when
-    they are used. The message writes an option as a file has it."""
+    """SEMANTICS G2: the message of a value that is no good names file and line, also where no
+    source asks for it, and nothing is mounted. Rules, which depend on the filters that there are,
+    are checked when they are used. The message writes an option as a file has it."""
     with Home(t, "") as h:
         for line, words in (
                 ("rw = 1", ["rw = yes"]), ("rw", ["rw = yes"]), ("ro = on", ["ro = yes"]),

@@ -256,6 +256,46 @@ def test_sync(t):
         in_child(t, expect_source, path, 12)
 
 
+def _below_mirror(d):
+    """Two below each of the directories, and the directory itself."""
+    return [os.path.join(d, x, name) for x in ("sub", "sub2", "") for name in ("a", "b")]
+
+
+def _write_all(mnt, value):
+    for path in _below_mirror(mnt):
+        write_tree(path + ".zarr", value)
+
+
+def _expect_all(d, *values):
+    for path, value in zip(_below_mirror(d), values):
+        expect_nc(path + ".nc", value)
+
+
+# SEMANTICS W4
+def test_sync_of_a_mirror(t):
+    """A real directory of a mirror: what was confirmed for the datasets below it, and no others; an
+    error of one is that of the call, and the others are put into theirs."""
+    d = t.path("dir")
+    for path in _below_mirror(d):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        t.call(make_nc, path + ".nc")
+    with t.mount(d, "rw,commit_delay=3600000,open_datasets=64", foreground=True) as m:
+        in_child(t, _write_all, m.path, 11)
+        in_child(t, _expect_all, d, *[5] * 6)
+        in_child(t, _sync, m.path + "/sub")
+        in_child(t, _expect_all, d, 11, 11, 5, 5, 5, 5)
+        in_child(t, _sync, m.path)
+        in_child(t, _expect_all, d, *[11] * 6)
+        in_child(t, _write_all, m.path, 12)
+        with open(d + "/sub/a.nc", "ab") as f:
+            f.write(b"more")
+        in_child(t, expect_errno, (errno.ESTALE,), _sync, m.path)
+        assert state(d + "/sub/a.nc") in m.messages(), m.messages()
+        in_child(t, _expect_all, d, 11, *[12] * 5)
+        m.fails = True
+    in_child(t, _expect_all, d, 11, *[12] * 5)
+
+
 # SEMANTICS W6
 def test_sigterm(t):
     """SIGTERM is unmounting: everything that was confirmed is written first."""
