@@ -351,6 +351,21 @@ def test_recover_directory(t):
     assert t.run(t.binary, "check", d)[0] == 0
 
 
+# SEMANTICS W2
+def test_next_mirror(t):
+    """The next mirror, writable or not, puts in what waits for a dataset when that is first opened."""
+    for options in ("rw",), ():
+        d = folder(t)
+        _killed_mirror(t, d, "k.zarr", "l.zarr")
+        with t.mount(d, *options) as m:
+            names(d, "k.nc", ".k.nc.nczarrfs", "l.nc", ".l.nc.nczarrfs")
+            t.call(check_tree, m.path + "/k.zarr", 7)
+        names(d, "k.nc", "l.nc", ".l.nc.nczarrfs")
+        t.call(check_nc, d + "/k.nc", 7)
+        shutil.rmtree(d)
+        shutil.rmtree(t.path("s.zarr"))
+
+
 def test_recover_directory_in_part(t):
     """One that cannot be recovered is said, the others are, and the exit status is 1."""
     d = folder(t)

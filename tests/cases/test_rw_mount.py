@@ -170,6 +170,18 @@ def test_one_writer(t):
                 in_child(t, expect_in, below(reader, name), 5)
         with t.mount(path, "rw"):  # the first has ended
             pass
+    d = t.path("dir")
+    os.mkdir(d)
+    t.call(make_nc, d + "/a.nc")
+    t.call(make_nc, d + "/b.nc")
+    with t.mount(d, "rw") as m, t.mount(d, "rw", foreground=True) as second:
+        in_child(t, write_tree, m.path + "/a.zarr", 42)
+        in_child(t, expect_errno, (errno.EROFS,), write_tree, second.path + "/a.zarr", 43)
+        in_child(t, write_tree, second.path + "/b.zarr", 44)
+        lines = [x for x in second.messages().splitlines() if "written by another nczarrfs" in x]
+        assert len(lines) == 1 and m.path in lines[0] and "a.nc" in lines[0], second.messages()
+    in_child(t, expect_nc, d + "/a.nc", 42)
+    in_child(t, expect_nc, d + "/b.nc", 44)
 
 
 def _permissions(mnt, source, name):
