@@ -353,7 +353,7 @@ def test_recover_directory(t):
 
 # SEMANTICS W2
 def test_next_mirror(t):
-    """The next mirror, writable or not, puts in what waits for a dataset when that is first opened."""
+    """The next mirror, writable or not, puts in what waits for a dataset when it is first used."""
     for options in ("rw",), ():
         d = folder(t)
         _killed_mirror(t, d, "k.zarr", "l.zarr")

@@ -113,7 +113,7 @@ static void test_zarray(void **state)
 		"chunks: a chunk has more than 2^62 bytes");
 	refused(ZARRAY("shape", "[9000000000000000000, 2]"), -ERANGE, "shape: the array has");
 	refused(ZARRAY("chunks", "[1000000, 4]"), -ERANGE,
-		"a chunk has more than the 1048576 bytes");
+		"a chunk has more than max_chunk=1048576 bytes");
 	refused(ZARRAY("order", "'A'"), -EBADMSG, "order is neither");
 	refused(ZARRAY("more", "'dimension_separator': '-'"), -EBADMSG, "dimension_separator");
 	refused(ZARRAY("dtype", ""), -EBADMSG, "dtype is missing");
