@@ -55,7 +55,8 @@ int index_builder_node(struct index_builder *b, uint64_t addr, uint8_t **buf, si
 			       "chunk index: node %s of %llu bytes outside the file", signature,
 			       (unsigned long long)n);
 	if (n > b->max_bytes)
-		return err_set(e, -ERANGE, "chunk index: node of %llu bytes exceeds %llu",
+		return err_set(e, -ERANGE,
+			       "chunk index: node of %llu bytes exceeds index_size=%llu",
 			       (unsigned long long)n, (unsigned long long)b->max_bytes);
 	if (grow_array(buf, cap, (size_t)n, 1) < 0)
 		return err_nomem(e);
@@ -82,8 +83,8 @@ static int grow_entries(struct index_builder *b, struct err *e)
 
 	if (b->cap >= max)
 		return err_set(e, -ERANGE,
-			       "chunk index: more than %zu chunks do not fit %llu bytes", max,
-			       (unsigned long long)b->max_bytes);
+			       "chunk index: more than %zu chunks exceed index_size=%llu bytes",
+			       max, (unsigned long long)b->max_bytes);
 	cap = cap < max ? cap : max;
 	p = realloc(b->entries, cap * sizeof(*p));
 	if (!p)

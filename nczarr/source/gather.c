@@ -144,10 +144,10 @@ static int has_room(struct zr_load *l, uint64_t cost, struct err *e)
 	const uint64_t max = l->s->opts.max_meta_bytes;
 
 	l->limit = l->cost > max || cost > max - l->cost;
-	return l->limit ? err_set(e, -ERANGE,
-				  "the documents need more than meta_size=%" PRIu64 " bytes",
-				  max)
-			: 0;
+	if (!l->limit)
+		return 0;
+	return err_set(e, -ERANGE, "the documents need more than meta_size=%" PRIu64 " bytes",
+		       max);
 }
 
 static int gather_parse(struct zr_load *l, const struct buf *b, const json_t **ret,

@@ -906,6 +906,16 @@ def read_bombs(mnt, n):
     assert not any(os.waitpid(pid, 0)[1] for pid in pids)
 
 
+def no_chunk(path):
+    try:
+        with open(path, "rb") as f:
+            f.read()
+    except OSError as error:
+        assert error.errno == errno.EIO, error
+        return
+    raise AssertionError(f"{path} is read")
+
+
 def test_declared_sizes(t):
     """What a source declares does not decide what memory it is given: options do.
     SECURITY S50, S51, S52"""
@@ -928,6 +938,12 @@ def test_declared_sizes(t):
     status, _, err = t.run(t.binary, "info", "-o", "meta_size=64K", names)
     assert status == 1 and "meta_size=65536 bytes" in err, err
     assert t.run(t.binary, "info", "-o", "meta_size=1M", names)[0] == 0
+    indexed = t.path("i.h5")
+    with h5py.File(indexed, "w") as f:
+        f.create_dataset("v", data=np.arange(20000), chunks=(1,))
+    with t.mount(indexed, "index_size=4K", foreground=True) as m:
+        t.call(lambda mnt: no_chunk(mnt + "/v/0"), m.path)
+        assert "'/v' chunk 0" in m.messages() and "index_size=4096 bytes" in m.messages()
     many = bombs(t.path("bombs"), 4)
     status, _, err = t.run(t.binary, "info", "-o", "max_chunk=63M", many)
     assert status == 1 and "max_chunk" in err, err
