@@ -329,6 +329,7 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 	if (snapshots_check(v->snapshots, NULL) != -ESTALE ||
 	    snapshots_reopen(v->snapshots, NULL) == 0)
 		rc = f == v->now ? rw_epoch(v, &e) : 0;
+	v->left |= kept && f != v->now;
 	(void)pthread_mutex_unlock(&v->commit);
 	if (rc < 0)
 		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
@@ -440,6 +441,9 @@ int rw_op_finish(struct view *view, bool last NZ_UNUSED, struct err *e)
 	(void)pthread_mutex_lock(&v->commit);
 	if (rc == 0)
 		rc = rw_catch_up(v, e);
+	if (rc == 0 && v->left)
+		rc = err_set(e, -ESTALE, "what could not be committed is kept in '%s'",
+			     v->opts.dir);
 	(void)pthread_mutex_unlock(&v->commit);
 	left_over(v);
 	return rc;

@@ -135,6 +135,7 @@ struct nc_rw {
 	struct rw_file *now;    /* the virtual file; NULL: it was removed */
 	struct rw_file *behind; /* `commit`: a commit of it was made, and is not all of it in the
 	                         * dataset yet; referred to. NULL */
+	bool left;              /* `commit`: a later mount has to try what is kept */
 	uint64_t next_id, next_work;
 	uid_t uid;
 	gid_t gid;

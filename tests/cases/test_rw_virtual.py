@@ -334,13 +334,16 @@ def _close_fails(file, store):
     raise AssertionError("close says that the file was written")
 
 
-# SEMANTICS W12
+# SEMANTICS W8, W12
 def test_changed_underneath(t):
-    store = t.path("store.zarr")
+    """The store keeps what the other program wrote, what waits stays, and the exit status is 1."""
+    store, state = t.path("store.zarr"), t.path(".store.zarr.nczarrfs")
     t.call(_make_store, store)
     with t.mount(store, "rw", foreground=True) as m:
+        m.fails = True
         t.call(_close_fails, os.path.join(m.path, "store.nc"), store)
     assert "changed by another program" in m.messages(), "nothing is said: " + m.messages()
+    assert state in m.messages() and "nc-1.now" in os.listdir(state), m.messages()
     t.call(_foreign_is_there, store)
 
 
