@@ -163,6 +163,11 @@ static int zarr_new(const struct cfg *cfg, const char *path, struct err *e)
 	return zarr_create(path, &opts, e);
 }
 
+static int hdf5_new(const struct cfg *cfg, const char *path, struct err *e)
+{
+	return hdf5_create(path, (uint64_t)cfg->open_timeout * 1000, e);
+}
+
 static int remote_sink(const struct cfg *cfg, struct store *s, const char *name,
 		       struct source *real, int dir_fd, const struct sink_names *names,
 		       struct sink **ret, struct err *e)
@@ -258,7 +263,7 @@ static struct fs_rw fs_rw_table(void)
 		.hdf5_holds = hdf5_sink_holds,
 		.hdf5_pending = hdf5_pending,
 		.hdf5_recover = hdf5_journal_recover,
-		.hdf5_create = hdf5_create,
+		.hdf5_create = hdf5_new,
 		.file_rw = nc_rw_open,
 		.nc_array = nc_view_array,
 		.nc_group = nc_view_group,

@@ -73,8 +73,10 @@ int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink
  * no library. Returns 0; -EOPNOTSUPP, -EINVAL (names), -ERANGE with the first that it cannot. */
 int hdf5_sink_holds(const struct dataset *ds, struct err *e) NZ_MUST_USE;
 
-/* hdf5_create - a new, empty netCDF-4 file as netCDF-C makes it. -EEXIST. */
-int hdf5_create(const char *path, struct err *e) NZ_MUST_USE;
+/* hdf5_create - a new, empty netCDF-4 file as netCDF-C makes it; libhdf5 makes its bytes in a
+ * process of its own, within timeout_ms (0: no limit). On failure there is no file. Returns 0;
+ * -EEXIST; -ENOMEM; -EIO the library failed. */
+int hdf5_create(const char *path, uint64_t timeout_ms, struct err *e) NZ_MUST_USE;
 
 /* hdf5_journal_state - what the journal in a state directory says about the file at path. */
 enum hdf5_journal_state {

@@ -166,7 +166,6 @@ int new_file(struct mirror *m, const char *path, struct err *e)
 {
 	struct import_new_place at;
 	auto_free char *full = NULL;
-	struct err why = ERR_INIT;
 	int rc;
 
 	if (!m->setup->rw->hdf5_create)
@@ -175,7 +174,7 @@ int new_file(struct mirror *m, const char *path, struct err *e)
 	if (rc < 0)
 		return rc;
 	full = path_in(at.fd, at.name);
-	rc = full ? m->setup->rw->hdf5_create(full, &why) : err_nomem(&why);
+	rc = full ? m->setup->rw->hdf5_create(m->setup->cfg, full, e) : err_nomem(e);
 	(void)close(at.fd);
-	return rc < 0 ? err_sys(e, -rc, "'%s'", path) : rc;
+	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : rc;
 }

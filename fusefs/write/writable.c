@@ -445,6 +445,7 @@ int fs_rw_create(const struct app *setup, struct err *e)
 	const char *path = setup->cfg->source;
 	const enum ending ending = ending_of(path);
 	struct stat st;
+	int rc;
 
 	if (setup->cfg->remote)
 		return writable_create_remote(setup, e);
@@ -457,7 +458,8 @@ int fs_rw_create(const struct app *setup, struct err *e)
 			       "netCDF-4 file (.nc, .nc4, .cdf, .h5, .hdf5, .he5, or no ending), "
 			       "and would have the wrong name: use another",
 			       path);
-	return ending == ENDING_TREE
-		    ? setup->rw->zarr_create(setup->cfg, path, e)
-		    : setup->rw->hdf5_create(path, e);
+	if (ending == ENDING_TREE)
+		return setup->rw->zarr_create(setup->cfg, path, e);
+	rc = setup->rw->hdf5_create(setup->cfg, path, e);
+	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : rc;
 }

@@ -59,7 +59,7 @@ struct fs_rw {
 	int (*hdf5_holds)(const struct dataset *ds, struct err *e);
 	int (*hdf5_pending)(const char *path, int dir_fd, struct err *e);  /* 1, 0, -errno */
 	int (*hdf5_recover)(const char *path, int dir_fd, struct err *e);
-	int (*hdf5_create)(const char *path, struct err *e);
+	int (*hdf5_create)(const struct cfg *cfg, const char *path, struct err *e);
 	int (*file_rw)(struct snapshots *g, const struct file_rw_options *opts,
 		       struct view **ret, struct err *e);
 	uint32_t (*nc_array)(void *view, const char *path);

@@ -111,6 +111,7 @@ struct nc_model {
 	const struct plan *plans;  /* borrowed from the caller */
 	bool unlisted;       /* the source cannot list chunks */
 	bool keep_going;
+	bool v18; /* the file has no format older than that of HDF5 1.8 */
 	uint64_t max_bytes, build_ms;
 	struct nc_asker *asker;    /* of nc_model_new, while that runs */
 	uint32_t *order;           /* ds->n_groups ordinals, parents first */
@@ -237,8 +238,6 @@ hid_t nc_h5_group(struct nc_builder *b, uint32_t group);
 uint64_t nc_h5_address(hid_t id);
 /* nc_h5_dcpl - creation properties that all datasets share. New; -1. */
 hid_t nc_h5_dcpl(void);
-/* nc_h5_gcpl - what all groups share, and a file for its root, into given properties. 0 or -1. */
-int nc_h5_gcpl(hid_t gcpl);
 /* nc_h5_make_group - in its parent, which is there. Returns 0 or -1. */
 int nc_h5_make_group(struct nc_builder *b, uint32_t group);
 
@@ -253,8 +252,6 @@ struct nc_storage {
 
 /* nc_h5_make_array - the dataset of an array, without what nc_h5_scales adds. Returns 0 or -1. */
 int nc_h5_make_array(struct nc_builder *b, uint32_t array, const struct nc_storage *how);
-/* nc_h5_properties - _NCProperties: who made the file, as netCDF-C says it. Returns 0 or -1. */
-int nc_h5_properties(hid_t root);
 /* nc_h5_fail - record the library's reason for an object. Returns -EIO. */
 int nc_h5_fail(const struct nc_builder *b, uint32_t group, uint32_t array, struct err *e);
 

@@ -303,7 +303,7 @@ void nc_pack_model(const struct nc_model *m, struct buf *out, uint64_t *ret_move
 
 	schema_pack_begin(&p, out);
 	(void)schema_pack_room(&p, 1, sizeof(*m));
-	PUT(&p, 0, struct nc_model, .n_dims = m->n_dims, .n_types = m->n_types);
+	PUT(&p, 0, struct nc_model, .v18 = m->v18, .n_dims = m->n_dims, .n_types = m->n_types);
 	LEAD(&p, 0, struct nc_model, ds, schema_pack_dataset(&p, m));
 	LEAD(&p, 0, struct nc_model, plans, plans_of(&p, m));
 	LEAD(&p, 0, struct nc_model, order,

@@ -67,7 +67,8 @@ hid_t nc_h5_group(struct nc_builder *b, uint32_t group)
 
 /* ---- file and groups ---- */
 
-int nc_h5_gcpl(hid_t gcpl)
+/* set_gcpl - what all groups share, and a file for its root, into given properties. 0 or -1. */
+static int set_gcpl(hid_t gcpl)
 {
 	return gcpl < 0 || H5Pset_obj_track_times(gcpl, 0) < 0 ||
 			       H5Pset_link_creation_order(gcpl, IN_ORDER) < 0 ||
@@ -85,9 +86,10 @@ static int netcdf4_writer_create(struct nc_builder *b)
 	auto_hid hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	auto_hid hid_t root = -1;
 
-	if (fapl < 0 || nc_h5_gcpl(fcpl) < 0 || H5Pset_fapl_core(fapl, GROWTH, 0) < 0 ||
+	if (fapl < 0 || set_gcpl(fcpl) < 0 || H5Pset_fapl_core(fapl, GROWTH, 0) < 0 ||
 	    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
-	    H5Pset_libver_bounds(fapl, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18) < 0)
+	    H5Pset_libver_bounds(fapl, b->m->v18 ? H5F_LIBVER_V18 : H5F_LIBVER_EARLIEST,
+				 H5F_LIBVER_V18) < 0)
 		return -1;
 	/* An absolute one: of another HDF5 2.2 wants the working directory, which a process in the
 	 * sandbox may not ask for, and ends at an assertion without it. */
@@ -106,7 +108,7 @@ int nc_h5_make_group(struct nc_builder *b, uint32_t g)
 	hid_t parent = nc_h5_group(b, b->ds->groups[g].parent);
 	auto_hid hid_t id = -1;
 
-	if (parent < 0 || nc_h5_gcpl(gcpl) < 0)
+	if (parent < 0 || set_gcpl(gcpl) < 0)
 		return -1;
 	id = H5Gcreate2(parent, b->m->groups[g].name, H5P_DEFAULT, gcpl, H5P_DEFAULT);
 	if (id < 0)
@@ -239,7 +241,8 @@ static int make_arrays(struct nc_builder *b, struct err *e)
 
 /* ---- attributes of groups ---- */
 
-int nc_h5_properties(hid_t root)
+/* properties - _NCProperties: who made the file, as netCDF-C says it. Returns 0 or -1. */
+static int properties(hid_t root)
 {
 	char text[100];
 	unsigned major = 0, minor = 0, release = 0;
@@ -255,7 +258,7 @@ static int group_attrs(struct nc_builder *b, struct err *e)
 	for (uint32_t g = 0; g < b->ds->n_groups; g++) {
 		hid_t id = nc_h5_group(b, g);
 
-		if (id < 0 || (g == 0 && nc_h5_properties(id) < 0) ||
+		if (id < 0 || (g == 0 && properties(id) < 0) ||
 		    nc_h5_attrs(b, id, &b->m->groups[g].attrs) < 0)
 			return nc_h5_fail(b, g, DS_NONE, e);
 	}

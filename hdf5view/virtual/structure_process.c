@@ -7,19 +7,25 @@
 #include "hdf5view/virtual/structure_process.h"
 #include "hdf5view/virtual/file_layout.h"
 
+#include "base/os/io.h"
 #include "base/core/cursor.h"
+#include "hdf5view/hdf5view.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define REGION_MIN ((uint64_t)1 << 20)
 #define ROOM_BASE ((uint64_t)2 << 30) /* address space of a child */
 #define ROOM_MODEL 8                  /* times a packed model */
 #define ROOM_FILE 4                   /* times the largest file */
 #define HEAD 48                       /* bytes of the least superblock */
+#define EMPTY_MAX ((uint64_t)1 << 20) /* bytes of a file without content */
 
 /* ---- talking ---- */
 
@@ -317,6 +323,62 @@ void nc_image_release(struct nc_image *i)
 	free(i->bytes);
 	free(i->vars);
 	*i = (struct nc_image){0};
+}
+
+/* ---- a new, empty file ---- */
+
+/* empty_image - the bytes of a file that has nothing but a root group. */
+static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
+{
+	uint32_t order[1] = {0};
+	struct ds_group root = {.name = "", .parent = DS_NONE};
+	struct nc_group shown = {.name = ""};
+	struct dataset ds = {.n_groups = 1, .groups = &root};
+	const struct nc_model m = {.ds = &ds, .v18 = true, .order = order, .groups = &shown};
+	struct structure_process x = {.timeout_ms = timeout_ms};
+	uint64_t bytes = 0;
+	int rc = structure_process_make(&x, &m, EMPTY_MAX, &bytes, e);
+
+	*ret = (struct nc_image){0};
+	if (rc == 0)
+		rc = take_image(&x, &m, EMPTY_MAX, ret, e);
+	structure_process_end(&x);
+	/* libhdf5 clears the flag "open for writing" in an image and keeps the old checksum. */
+	if (rc == 0)
+		rc = nc_patch_eof(ret->bytes, ret->len, ret->len, e);
+	if (rc == -EAGAIN) /* the child was ended, as where memory is short */
+		rc = err_wrap(e, -ENOMEM, "make a netCDF file");
+	return rc;
+}
+
+/* remove_own - the file that fd is, if its path still leads to it. */
+static void remove_own(const char *path, int fd)
+{
+	struct stat ours, there;
+
+	if (fstat(fd, &ours) == 0 && lstat(path, &there) == 0 && ours.st_dev == there.st_dev &&
+	    ours.st_ino == there.st_ino)
+		(void)unlink(path);
+}
+
+int hdf5_create(const char *path, uint64_t timeout_ms, struct err *e)
+{
+	struct nc_image image;
+	int rc = empty_image(timeout_ms, &image, e);
+	auto_fd int fd =
+		rc < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (rc == 0 && fd < 0)
+		rc = err_sys(e, errno, "create it");
+	if (fd >= 0) {
+		rc = io_pwrite(fd, image.bytes, image.len, 0, e);
+		if (rc == 0)
+			rc = io_sync(fd, true, e);
+		if (rc < 0)
+			remove_own(path, fd);
+	}
+	nc_image_release(&image);
+	return rc;
 }
 
 /* ---- questions about filters ---- */

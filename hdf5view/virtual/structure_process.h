@@ -8,6 +8,8 @@
  * anything, and the child may do nothing but compute. What it says is copied once and checked: it
  * may have been taken over by what a strange tree made the library write.
  *
+ * The bytes of a new, empty file on disk (hdf5_create) come from such a child as well.
+ *
  * One child is for one file, or for the questions of one nc_model_new. */
 #ifndef HDF5VIEW_VIRTUAL_STRUCTURE_PROCESS_H
 #define HDF5VIEW_VIRTUAL_STRUCTURE_PROCESS_H

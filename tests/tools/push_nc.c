@@ -53,7 +53,7 @@ static int run(const char *path, struct source *was, struct source *now, bool dr
 	int rc = was ? 0 : hdf5_sink_holds(&now->ds, e); /* who has it holds it */
 
 	if (!rc && !was && access(path, F_OK) < 0)
-		rc = hdf5_create(path, e);
+		rc = hdf5_create(path, 0, e);
 	if (!rc)
 		rc = open_any(&hdf5_source_ops, path, &real, e);
 	if (!rc)

@@ -55,7 +55,7 @@ static inline void sk_new(struct sk *k)
 	assert_non_null(mkdtemp(k->dir));
 	(void)snprintf(k->path, sizeof(k->path), "%s/x.nc", k->dir);
 	k->dir_fd = open(k->dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-	SK_OK(hdf5_create(k->path, &e));
+	SK_OK(hdf5_create(k->path, 0, &e));
 }
 
 /* sk_begin - open it, with a dataset that it is to be; filled by the caller, then sk_start. */

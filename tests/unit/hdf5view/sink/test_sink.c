@@ -467,7 +467,7 @@ static void test_open(void **state)
 	(void)state;
 	first(&k);
 	o.dir_fd = k.dir_fd;
-	assert_int_equal(hdf5_create(k.path, &e), -EEXIST);
+	assert_int_equal(hdf5_create(k.path, 0, &e), -EEXIST);
 	s = sk_source(k.path);
 	/* another file of the same name */
 	(void)snprintf(other, sizeof(other), "cp %s %s.b && mv %s.b %s", k.path, k.path, k.path,

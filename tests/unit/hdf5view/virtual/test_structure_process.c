@@ -277,12 +277,83 @@ static void test_asker(void **state NZ_UNUSED)
 	nf_free(f);
 }
 
+/* fsync - the C library's, or a failure: for the process under test, whose files are on a disk that
+ * does not fail by itself. */
+static int sync_fails;
+static const char *sync_moves; /* first, this path gets another file */
+
+int fsync(int fd)
+{
+	if (!sync_fails)
+		return (int)syscall(SYS_fsync, fd);
+	if (sync_moves) {
+		assert_int_equal(unlink(sync_moves), 0);
+		assert_int_equal(close(open(sync_moves, O_WRONLY | O_CREAT | O_EXCL, 0600)), 0);
+	}
+	errno = sync_fails;
+	return -1;
+}
+
+/* not_made - hdf5_create fails, and leaves nothing in the directory. */
+static void not_made(const char *path, uint64_t ms, int rc, const char *text)
+{
+	struct err e = ERR_INIT;
+	int got = hdf5_create(path, ms, &e);
+
+	if (got != rc || !strstr(e.msg, text))
+		fail_msg("%d at %d: %d '%s' and not %d '%s'", (int)wrong, (int)at, got, e.msg,
+			 rc, text);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
+/* A new, empty file comes from the same process: a failure of that process leaves no file. */
+static void test_create(void **state NZ_UNUSED)
+{
+	static const enum nc_op ops_of[] = {NC_OP_MAKE, NC_OP_FINISH, NC_OP_IMAGE};
+	char dir[] = "/tmp/nczarrfs-create-XXXXXX", path[sizeof(dir) + 8];
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/x.nc", dir);
+	for (size_t i = 0; i < ARRAY_LEN(ops_of); i++) {
+		at = ops_of[i];
+		wrong = CRASH;
+		not_made(path, 0, -EIO, "crashed (signal 11)");
+		wrong = KILL;
+		not_made(path, 0, -ENOMEM, "was killed (signal 9): memory may be short");
+		wrong = LEAVE; /* libhdf5's exit where memory for an id is short */
+		not_made(path, 0, -ENOMEM, "ended (status 255): memory may be short");
+	}
+	at = NC_OP_FINISH;
+	wrong = NUMBER;
+	not_made(path, 0, -ERANGE, "exceeds");
+	wrong = HANG;
+	not_made(path, 300, -EIO, "did not answer within 1 s");
+	wrong = NOTHING;
+	sync_fails = ENOSPC;
+	not_made(path, 0, -ENOSPC, "");
+	sync_moves = path; /* the name leads to another file by now: that one stays */
+	assert_int_equal(hdf5_create(path, 0, &e), -ENOSPC);
+	sync_fails = 0;
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(hdf5_create(path, 0, &e), 0);
+	assert_int_equal(hdf5_create(path, 0, &e), -EEXIST);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_size > 100);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_deaths),     cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_structures), cmocka_unit_test(test_view),
-		cmocka_unit_test(test_asker),
+		cmocka_unit_test(test_asker),      cmocka_unit_test(test_create),
 	};
 
 	nc_apart_fault = fault;
