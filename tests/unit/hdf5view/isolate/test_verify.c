@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -333,6 +334,60 @@ static void test_shared_fields(void **state)
 	refused(w);
 }
 
+/* mmap - the C library's; processes that build a model are refused the first `places->refuse`
+ * fixed addresses, as when one of their own libraries lies there. */
+static struct places {
+	int refuse, n;
+	void *at[8];
+} * places;
+
+void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+{
+	if (places && (flags & MAP_FIXED_NOREPLACE) && places->n < (int)ARRAY_LEN(places->at)) {
+		places->at[places->n++] = at;
+		if (places->n <= places->refuse) {
+			errno = EEXIST;
+			return MAP_FAILED;
+		}
+	}
+	return (void *)syscall(SYS_mmap, at, len, prot, flags, fd, off);
+}
+
+/* A model is built at an address that is free in the server and in the process that builds it:
+ * where that process has none of the first two, the third is tried, and no fourth. */
+static void test_address_taken(void **state)
+{
+	const struct source_options opts = {.cut_bytes = 1 << 20,
+					    .max_chunk_bytes = LIMIT,
+					    .max_index_bytes = 1 << 20,
+					    .max_meta_bytes = 1 << 20};
+	const struct source_ops *formats[] = {&hdf5_source_ops};
+	struct places *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	places = p;
+	assert_int_equal(hdf5_prepare(&e), 0); /* the forker's children are those that map */
+	for (int taken = 0; taken <= 3; taken++) {
+		struct source *s = NULL;
+		int rc;
+
+		*p = (struct places){.refuse = taken};
+		rc = source_open(formats, 1, path, &opts, &s, &e);
+		assert_int_equal(rc, taken < 3 ? 0 : -EADDRINUSE);
+		assert_int_equal(p->n, taken < 3 ? taken + 1 : 3);
+		for (int i = 1; i < p->n; i++)
+			for (int k = 0; k < i; k++)
+				assert_ptr_not_equal(p->at[i], p->at[k]);
+		assert_true(taken == 3 || s->ds.n_arrays == 1);
+		source_close(s);
+	}
+	places = NULL;
+	(void)munmap(p, sizeof(*p));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +396,8 @@ int main(void)
 		cmocka_unit_test(test_too_many_lengths),
 		cmocka_unit_test(test_lists_and_texts),
 		cmocka_unit_test(test_shared_fields),
+		/* the last: it starts the forker */
+		cmocka_unit_test_setup_teardown(test_address_taken, make_file, remove_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,6 +111,52 @@ static void test_failure(void **state)
 	assert_true(rwf_shows(f, "x.nc", "more", 3));
 }
 
+/* A commit that is decided and not ended is an error for the program that closes the file. The
+ * mount shows the written file, ends that commit before the next one, and never makes it twice. */
+static void test_decided(void **state)
+{
+	struct rwf *f = *state;
+	struct err e = ERR_INIT;
+	uint64_t id, fh = rwf_open(f, "x.nc", O_RDWR, &id);
+
+	rwf_edit(f, id, fh, "more", 3);
+	f->fail = -EINPROGRESS;
+	assert_int_equal(f->v->write->flush(f->v, id, fh, &e), -EIO);
+	assert_int_equal(e.code, -EIO);
+	assert_non_null(strstr(e.msg, "made up"));
+	assert_int_equal(f->commits, 1);
+	assert_int_equal(f->ends, 0);
+	assert_true(rwf_sees(f, id, fh, "more", 3));
+	assert_true(rwf_shows(f, "x.nc", "more", 3));
+	assert_false(rwf_has(f->path, "more", 3));
+	f->fail = 0;
+	f->end_fail = -ENOSPC; /* no other commit begins before that one is ended */
+	rwf_edit(f, id, fh, "third", 4);
+	assert_int_equal(f->v->write->flush(f->v, id, fh, NULL), -ENOSPC);
+	assert_int_equal(f->ends, 1);
+	assert_int_equal(f->commits, 1);
+	assert_true(rwf_sees(f, id, fh, "third", 4));
+	f->end_fail = 0;
+	assert_int_equal(f->v->write->flush(f->v, id, fh, NULL), 0);
+	assert_int_equal(f->ends, 2);
+	assert_int_equal(f->commits, 2);
+	assert_true(rwf_has(f->path, "more", 3));
+	assert_true(rwf_has(f->path, "third", 4));
+	rwf_edit(f, id, fh, "last", 5);
+	f->fail = -EINPROGRESS;
+	assert_int_equal(rwf_close(f, id, fh), -EIO);
+	assert_int_equal(f->commits, 3);
+	f->fail = 0;
+	for (int i = 0; i < 2; i++) { /* the second has nothing to end */
+		assert_int_equal(f->v->write->finish(f->v, true, &e), 0);
+		assert_int_equal(f->ends, 3);
+		assert_int_equal(f->commits, 3);
+		assert_true(rwf_has(f->path, "last", 5));
+	}
+	assert_true(rwf_shows(f, "x.nc", "last", 5));
+	assert_true(rwf_shows(f, "x.nc", "packed", 1));
+}
+
 /* w: cut to nothing, closed by a probe, written. */
 static void test_new_content(void **state)
 {
@@ -463,7 +509,7 @@ int main(void)
 		TEST(test_new_content),   TEST(test_scratch),      TEST(test_remove),
 		TEST(test_finish),        TEST(test_set_aside),    TEST(test_kept),
 		TEST(test_kept_too_long), TEST(test_kept_damaged), TEST(test_kept_new),
-		TEST(test_scratch_left),  TEST(test_threads),
+		TEST(test_scratch_left),  TEST(test_threads),      TEST(test_decided),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

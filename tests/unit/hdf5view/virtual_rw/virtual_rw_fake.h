@@ -28,7 +28,9 @@ struct rwf {
 	struct snapshots *g;
 	/* what the commits saw */
 	unsigned commits;
-	int fail; /* what the next ones give */
+	int fail; /* what the next ones give; -EINPROGRESS: behind the point of no return */
+	unsigned ends; /* calls of `end` */
+	int end_fail;  /* what the next ones give */
 	bool had_was, readable;
 	bool was_row;      /* `was` has the dataset */
 	uint64_t changed;  /* bytes of the old file's size that were written */
@@ -162,7 +164,7 @@ static inline int rwf_commit(void *arg, const struct file_rw_change *c, struct e
 	f->changed = 0;
 	for (uint64_t at = 0; at < (uint64_t)st.st_size; at += RW_PAGE)
 		f->changed += c->written(c->arg, at, 1);
-	if (f->fail)
+	if (f->fail && f->fail != -EINPROGRESS)
 		return err_set(e, f->fail, "made up");
 	rc = c->fill(c->arg, 0, (uint64_t)st.st_size, e);
 	if (rc == 0)
@@ -178,6 +180,22 @@ static inline int rwf_commit(void *arg, const struct file_rw_change *c, struct e
 	assert_int_equal(rw_clone(from, to, e), 0);
 	(void)close(from);
 	(void)close(to);
+	if (f->fail)
+		return err_set(e, f->fail, "made up");
+	assert_int_equal(rename(temp, f->path), 0);
+	return 0;
+}
+
+/* rwf_end - the rest of a commit that gave -EINPROGRESS. */
+static inline int rwf_end(void *arg, struct err *e)
+{
+	struct rwf *f = arg;
+	char temp[96];
+
+	f->ends++;
+	if (f->end_fail)
+		return err_set(e, f->end_fail, "made up as well");
+	(void)snprintf(temp, sizeof(temp), "%s.new", f->path);
 	assert_int_equal(rename(temp, f->path), 0);
 	return 0;
 }
@@ -191,6 +209,7 @@ static inline void rwf_view(struct rwf *f)
 				    .name = "x.nc",
 				    .id_limit = 1 << 20,
 				    .commit = rwf_commit,
+				    .end = rwf_end,
 				    .arg = f};
 	struct err e = ERR_INIT;
 
