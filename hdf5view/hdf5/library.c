@@ -71,9 +71,19 @@ static herr_t library_note(hid_t stack, void *arg)
 	return 0;
 }
 
-void h5_enter(void)
+void h5_gate_close(void)
 {
 	(void)pthread_mutex_lock(&gate);
+}
+
+void h5_gate_open(void)
+{
+	(void)pthread_mutex_unlock(&gate);
+}
+
+void h5_enter(void)
+{
+	h5_gate_close();
 	(void)pthread_once(&once, library_start);
 	accident = 0;
 	errno = 0;
@@ -94,7 +104,7 @@ int h5_transient_error(struct err *e)
 void h5_leave(void)
 {
 	(void)H5Eclear2(H5E_DEFAULT);
-	(void)pthread_mutex_unlock(&gate);
+	h5_gate_open();
 }
 
 struct reason {

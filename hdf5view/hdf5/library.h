@@ -31,6 +31,10 @@
  * it is held, but for a source's own. The library prints nothing in between. */
 void h5_enter(void);
 void h5_leave(void);
+/* h5_gate_close, h5_gate_open - around a fork: no other thread is inside libhdf5, and libhdf5
+ * itself is not called, as a server without its forker forks as well. */
+void h5_gate_close(void);
+void h5_gate_open(void);
 /* h5_reason - the innermost text of the library's last failure; "" when it has none. */
 void h5_reason(char *text, size_t cap);
 /* h5_transient_error - whether something failed in the library since h5_enter that says nothing

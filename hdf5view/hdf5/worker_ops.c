@@ -156,7 +156,9 @@ static void worker_ops_begin(void)
 {
 	codec_plugins_local();
 	codec_plugins_given();
+	h5_enter(); /* before the sandbox: the library reads its surroundings when it starts */
 	(void)H5PLset_loading_state(0); /* register_filters.c says which may be used */
+	h5_leave();
 }
 
 static void worker_ops_run(const struct child_self *self)
@@ -212,8 +214,8 @@ const struct isolated_kind h5_library_kind = {
 			.run = worker_ops_run,
 			.before = worker_ops_before,
 			.keeps_files = worker_ops_has_files,
-			.enter = h5_enter,
-			.leave = h5_leave,
+			.enter = h5_gate_close,
+			.leave = h5_gate_open,
 		},
 	.make = worker_ops_make,
 	.release = worker_ops_release,

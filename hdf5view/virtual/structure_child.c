@@ -179,6 +179,6 @@ const struct child_kind nc_apart_kind = {
 	.may = 0,
 	.run = structure_child_serve,
 	.keeps_files = structure_child_has_files,
-	.enter = h5_enter,
-	.leave = h5_leave,
+	.enter = h5_gate_close,
+	.leave = h5_gate_open,
 };
