@@ -1,13 +1,16 @@
 """A writable mirror: real files are written through, datasets are changed through their
 counterparts, and what is new becomes a dataset of the other family."""
+import errno
 import json
 import os
+import resource
 import shutil
 import stat
 import subprocess
 
 import numpy as np
 
+from lib.context import Skip
 
 LIMIT = 120.0
 
@@ -209,6 +212,41 @@ def test_datasets(t):
     t.call(check_after, d)
     left = [n for n in os.listdir(d) if n.startswith(".")]
     assert not left, f"left behind: {left}"
+
+
+def _forker(m):
+    for pid in m.pids:
+        with open(f"/proc/{pid}/comm") as f:
+            if f.read().strip() == "nczarrfs-forker":
+                return pid
+    raise AssertionError("no process that forks others")
+
+
+def _no_room(m, d):
+    try:
+        os.mkdir(m + "/x.zarr")
+        raise AssertionError("a file was made without memory")
+    except OSError as e:
+        assert e.errno == errno.ENOMEM, e
+    assert not [n for n in os.listdir(d) if n[0] != "."]
+    assert not os.path.lexists(m + "/x.zarr")
+    os.mkdir(m + "/x")                   # what needs no such process works
+
+
+def test_mkdir_without_memory(t):
+    """libhdf5 makes a new netCDF-4 file in a process of its own: where that process has no memory,
+    `mkdir x.zarr` is ENOMEM and leaves no file, and the mount lives."""
+    if t.sanitized:
+        raise Skip("a sanitizer needs its own address space")
+    d = folder(t)
+    with t.mount(d, "rw") as m:
+        pid = _forker(m)
+        with open(f"/proc/{pid}/statm") as f:
+            mapped = int(f.read().split()[0]) * resource.getpagesize()
+        most = mapped + (4 << 20)        # less than libhdf5 is begun with
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        t.call(_no_room, m.path, d)
+        assert m.server_alive()
 
 
 def visible(d, *want):
