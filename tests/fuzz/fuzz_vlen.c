@@ -2,10 +2,7 @@
  *
  * Property: what decodes to a body is encoded again, and then decodes to the same body; the frames
  * to the same bytes. Input: one byte each for the filter, the bytes of a base element, and the
- * number of elements, then the stored bytes.
- *
- *   clang -std=c17 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined \
- *     tests/fuzz/fuzz_vlen.c codecs/vlen/[a-z]*.c base/[a-z]*/[a-z]*.c -o build/fuzz_vlen */
+ * number of elements, then the stored bytes. */
 #include <stdlib.h>
 #include <string.h>
 
