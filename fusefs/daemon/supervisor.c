@@ -171,7 +171,7 @@ static void explain_end(const struct child *c, const char *source, struct err *e
 	if (sig == SIGKILL)
 		err_set(e, -EIO,
 			"'%s': killed (signal 9) while it was read: if memory was short, "
-			"lower -o meta_size",
+			"lower -o memory",
 			source);
 	else if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP)
 		err_set(e, -EINTR, "'%s': interrupted (signal %d) before it was open", source,

@@ -52,9 +52,10 @@ static void *header_parse_room(struct parse *p, uint64_t n, size_t size)
 	if (!v && p->arena->starved)
 		(void)cdf_reader_fail(&p->in, -ENOMEM, "out of memory");
 	else if (!v)
-		(void)cdf_reader_fail(&p->in, -ERANGE,
-				      "the metadata needs more than meta_size=%zu bytes",
-				      p->arena->max);
+		(void)cdf_reader_fail(
+			&p->in, -ERANGE,
+			"the metadata needs more than %zu bytes (half of -o memory)",
+			p->arena->max);
 	return v;
 }
 

@@ -56,7 +56,8 @@ int index_builder_node(struct index_builder *b, uint64_t addr, uint8_t **buf, si
 			       (unsigned long long)n);
 	if (n > b->max_bytes)
 		return err_set(e, -ERANGE,
-			       "chunk index: node of %llu bytes exceeds index_size=%llu",
+			       "chunk index: node of %llu bytes exceeds %llu bytes (a quarter "
+			       "of -o memory)",
 			       (unsigned long long)n, (unsigned long long)b->max_bytes);
 	if (grow_array(buf, cap, (size_t)n, 1) < 0)
 		return err_nomem(e);
@@ -83,7 +84,8 @@ static int grow_entries(struct index_builder *b, struct err *e)
 
 	if (b->cap >= max)
 		return err_set(e, -ERANGE,
-			       "chunk index: more than %zu chunks exceed index_size=%llu bytes",
+			       "chunk index: more than %zu chunks exceed %llu bytes (a quarter "
+			       "of -o memory)",
 			       max, (unsigned long long)b->max_bytes);
 	cap = cap < max ? cap : max;
 	p = realloc(b->entries, cap * sizeof(*p));

@@ -191,7 +191,7 @@ static int make_region(struct isolated *g, struct err *e)
 	uint64_t size;
 
 	if (ckd_add(&size, g->opts.max_meta_bytes, (uint64_t)1 << 20) || size > SIZE_MAX / 4)
-		return err_set(e, -ERANGE, "meta_size of %" PRIu64 " bytes is too large",
+		return err_set(e, -ERANGE, "%" PRIu64 " bytes, half of -o memory, are too many",
 			       g->opts.max_meta_bytes);
 	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC);
 	if (g->region_fd < 0 || ftruncate(g->region_fd, (off_t)size) < 0)

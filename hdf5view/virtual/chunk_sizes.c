@@ -171,7 +171,7 @@ static int chunk_sizes_count(struct chunk_sizes_making *m, struct err *e)
 		return 0;
 	return err_set(e, -ERANGE,
 		       "more than %llu chunks have to be looked for: the file is damaged, or "
-		       "index_size must be larger",
+		       "-o memory must be larger",
 		       (unsigned long long)most);
 }
 

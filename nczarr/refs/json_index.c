@@ -221,9 +221,9 @@ static const char *find_template(const struct json_index_table *t, const char *n
 /* json_index_too_large - texts that could not be kept: there are too many, or memory is short. */
 static int json_index_too_large(const struct json_index_table *t, struct err *e)
 {
-	return buf_full(
-		&t->strings, e, -ERANGE,
-		"the references need more than %" PRIu64 " bytes: -o meta_size=", t->max);
+	return buf_full(&t->strings, e, -ERANGE,
+			"the references need more than %" PRIu64 " bytes (half of -o memory)",
+			t->max);
 }
 
 /* fill_in - the texts end with an address, from `at` on, in which templates are filled in. */
@@ -586,8 +586,8 @@ int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **re
 
 	if (file->size > max_meta || file->size > SIZE_MAX / 4)
 		return err_set(e, -ERANGE,
-			       "the document has %" PRIu64
-			       " bytes, more than meta_size=%" PRIu64,
+			       "the document has %" PRIu64 " bytes, more than %" PRIu64
+			       " bytes (half of -o memory)",
 			       file->size, max_meta);
 	doc = malloc((size_t)file->size + 1);
 	if (!doc)

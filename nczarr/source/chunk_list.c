@@ -42,9 +42,10 @@ static bool chunk_list_add_dir(struct lister *l, uint64_t prefix, const struct s
 	struct zr_dir *d;
 
 	if (l->n_dirs >= l->max_dirs) {
-		l->rc = err_set(l->e, -ERANGE,
-				"more than %zu directories of chunks exceed the index_size",
-				l->n_dirs);
+		l->rc = err_set(
+			l->e, -ERANGE,
+			"more than %zu directories of chunks exceed a quarter of -o memory",
+			l->n_dirs);
 		return false;
 	}
 	if (grow_array(&l->dirs, &l->c_dirs, l->n_dirs + 1, sizeof(*l->dirs)) < 0) {
@@ -326,8 +327,8 @@ void zr_table_release(struct zr_table *t)
 static int chunk_list_too_large(const struct zr_table *t, struct err *e)
 {
 	return err_set(e, -ERANGE,
-		       "the table of %" PRIu64 " chunks of %" PRIu64
-		       " would exceed index_size=%" PRIu64 " bytes",
+		       "the table of %" PRIu64 " chunks of %" PRIu64 " would exceed %" PRIu64
+		       " bytes (a quarter of -o memory)",
 		       t->n + 1, t->total, t->max_bytes);
 }
 

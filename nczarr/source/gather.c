@@ -138,7 +138,7 @@ static uint64_t cost_of(const uint8_t *p, size_t n)
 	return cost;
 }
 
-/* has_room - whether the documents, with this cost besides, need no more than meta_size. */
+/* has_room - whether the documents, with this cost besides, need no more than half of memory. */
 static int has_room(struct zr_load *l, uint64_t cost, struct err *e)
 {
 	const uint64_t max = l->s->opts.max_meta_bytes;
@@ -146,7 +146,8 @@ static int has_room(struct zr_load *l, uint64_t cost, struct err *e)
 	l->limit = l->cost > max || cost > max - l->cost;
 	if (!l->limit)
 		return 0;
-	return err_set(e, -ERANGE, "the documents need more than meta_size=%" PRIu64 " bytes",
+	return err_set(e, -ERANGE,
+		       "the documents need more than %" PRIu64 " bytes (half of -o memory)",
 		       max);
 }
 

@@ -58,8 +58,8 @@ static int load_index(struct zr_source *s, const struct zr_place *p, const struc
 	if (ckd_mul(&size, at->sh->n, (uint64_t)16) || ckd_add(&size, size, (uint64_t)8) ||
 	    size > s->opts.max_index_bytes || at->sh->index_bytes > s->opts.max_index_bytes)
 		return err_set(e, -ERANGE,
-			       "the index of a shard with %" PRIu64
-			       " chunks exceeds index_size=%" PRIu64 " bytes",
+			       "the index of a shard with %" PRIu64 " chunks exceeds %" PRIu64
+			       " bytes (a quarter of -o memory)",
 			       at->sh->n, s->opts.max_index_bytes);
 	rc = shard_read_index(s, p, at, x, m, &version, e);
 	if (rc)

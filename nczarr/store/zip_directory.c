@@ -301,8 +301,8 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 
 	if (end->n > max_meta / each)
 		return err_set(e, -ERANGE,
-			       "%" PRIu64
-			       " zip entries take more memory than meta_size=%" PRIu64 " bytes",
+			       "%" PRIu64 " zip entries take more memory than %" PRIu64
+			       " bytes (half of -o memory)",
 			       end->n, max_meta);
 	while ((rc = next_record(rd, t->n, &r, e)) > 0) {
 		rc = check_record(z, &r, e);
@@ -313,7 +313,7 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 			return err_set(
 				e, -ERANGE,
 				"a zip directory of more than %zu entries takes more memory "
-				"than meta_size=%" PRIu64 " bytes",
+				"than %" PRIu64 " bytes (half of -o memory)",
 				t->n, max_meta);
 		rc = zip_directory_add(t, z, &r, e);
 		if (rc < 0)

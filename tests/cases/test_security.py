@@ -920,9 +920,9 @@ def test_declared_sizes(t):
     """What a source declares does not decide what memory it is given: options do.
     SECURITY S50, S51, S52"""
     room = 48 * MIB  # of the program itself
+    half = "8388608 bytes (half of -o memory)"
     says = {"shape": "max_chunk=4294967296 bytes", "product": "2^62 bytes",
-            "rank": "meta_size=8388608 bytes", "text": "exceeds 1048576", "digits": None,
-            "depth": "meta_size=8388608 bytes", "b.zip": "meta_size=8388608 bytes",
+            "rank": half, "text": "exceeds 1048576", "digits": None, "depth": half, "b.zip": half,
             "cdf10.nc": "more than the file's 116 bytes can hold",
             "cdf12.nc": "more than the file's 116 bytes can hold",
             "many.zip": "a zip archive without Zarr documents, or an incomplete one"}
@@ -935,15 +935,16 @@ def test_declared_sizes(t):
         assert t.sanitized or peak < room, f"{source}: {peak >> 20} MiB"
     assert not says, says
     names = named_zip(t.path("names.zip"), "in", [f"in/{i:064}" for i in range(1000)])
-    status, _, err = t.run(t.binary, "info", "-o", "meta_size=64K", names)
-    assert status == 1 and "meta_size=65536 bytes" in err, err
-    assert t.run(t.binary, "info", "-o", "meta_size=1M", names)[0] == 0
+    status, _, err = t.run(t.binary, "info", "-o", "memory=128K", names)
+    assert status == 1 and "65536 bytes (half of -o memory)" in err, err
+    assert t.run(t.binary, "info", "-o", "memory=2M", names)[0] == 0
     indexed = t.path("i.h5")
     with h5py.File(indexed, "w") as f:
         f.create_dataset("v", data=np.arange(20000), chunks=(1,))
-    with t.mount(indexed, "index_size=4K", foreground=True) as m:
+    with t.mount(indexed, "memory=512K", foreground=True) as m:
         t.call(lambda mnt: no_chunk(mnt + "/v/0"), m.path)
-        assert "'/v' chunk 0" in m.messages() and "index_size=4096 bytes" in m.messages()
+        assert "'/v' chunk 0" in m.messages()
+        assert "131072 bytes (a quarter of -o memory)" in m.messages()
     many = bombs(t.path("bombs"), 4)
     status, _, err = t.run(t.binary, "info", "-o", "max_chunk=63M", many)
     assert status == 1 and "max_chunk" in err, err

@@ -355,7 +355,8 @@ static int take_values(struct concat *j, struct concat_array *x, struct ds_array
 	if (ckd_mul(&bytes, total, (uint64_t)a->type.size) ||
 	    bytes > j->source_opts.max_meta_bytes)
 		return err_set(e, -ERANGE,
-			       "'%s' has %" PRIu64 " elements, which are more than meta_size "
+			       "'%s' has %" PRIu64
+			       " elements, which are more than half of -o memory "
 			       "allows",
 			       a->name, total);
 	x->values = alloc_array((size_t)bytes, 1);

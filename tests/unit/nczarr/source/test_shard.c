@@ -458,7 +458,7 @@ static void test_index_too_large(void **state)
 	fake_put(&f, "t/0", "x", 1);
 	fake_start(&f);
 	assert_int_equal(fake_where(&f, 0, 0), -ERANGE);
-	assert_non_null(strstr(f.e.msg, "index_size"));
+	assert_non_null(strstr(f.e.msg, "a quarter of -o memory"));
 	fake_release(&f);
 }
 
