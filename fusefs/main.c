@@ -332,7 +332,7 @@ static int remote_open(const struct cfg *cfg, void **ret, struct err *e)
 		.cache_bytes = cfg->remote_cache_size,
 		.prefetch_bytes = cfg->prefetch_size,
 		.cache_dir = cfg->cache_dir,
-		.disk_bytes = cfg->disk_cache_size,
+		.disk_bytes = cfg->cache_dir ? cfg->disk_cache_size : 0,
 		.check_ms = cfg->revalidate * 1000,
 	};
 	struct blob_proxy *f = alloc_array(1, sizeof(*f));

@@ -140,7 +140,7 @@ struct cfg {
 	uint64_t
 		prefetch_size; /* -o prefetch_size= : fetched before it is asked for, at most */
 	char *cache_dir;         /* -o cache_dir= : what was fetched is kept there; or NULL */
-	uint64_t disk_cache_size; /* -o disk_cache_size= : bytes of it; 0 without cache_dir */
+	uint64_t disk_cache_size; /* -o disk_cache_size= : bytes of it */
 	uint32_t revalidate;    /* -o revalidate= : seconds until the service is asked whether
 				  * what is known still holds; 0: never */
 	char *address;           /* refs: -o address= : of SOURCE, as readers of the references

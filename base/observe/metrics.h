@@ -86,9 +86,9 @@
 	X(FAULT_SOURCE, FAULTS, "source")                                                      \
 	X(FAULT_CODEC, FAULTS, "codec")                                                        \
 	X(FAULT_CACHE, FAULTS, "cache")                                                        \
-	X(FAULT_NET, FAULTS, "net")                                                            \
+	X(FAULT_HTTP, FAULTS, "http")                                                          \
 	X(FAULT_WRITE, FAULTS, "write")                                                        \
-	X(FAULT_ISOLATE, FAULTS, "guest")                                                      \
+	X(FAULT_ISOLATE, FAULTS, "isolate")                                                    \
 	X(WORKERS_STARTED, WORKERS_STARTED, "")                                                \
 	X(WORKERS_DIED, WORKERS_DIED, "")                                                      \
 	X(REMOTE_REQUESTS, REMOTE_REQUESTS, "")                                                \

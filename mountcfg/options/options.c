@@ -696,8 +696,6 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 	if (!cfg->cache_dir && cfg_said(cfg, "disk_cache_size") &&
 	    cfg_from_at(cfg, "disk_cache_size") >= CFG_AT_NAMED)
 		return err_set(e, -EINVAL, "-o disk_cache_size: only with cache_dir");
-	if (!cfg->cache_dir)
-		cfg->disk_cache_size = 0;
 	return 0;
 }
 

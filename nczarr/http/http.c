@@ -205,7 +205,7 @@ void http_finish(struct http_transfer *r)
 	(void)pthread_mutex_unlock(&n->lock);
 	if (r->a.rc < 0 && r->a.rc != -ECANCELED && r->a.rc != -EINTR &&
 	    (r->a.status == 0 || r->a.status >= 500))
-		metrics_count(M_FAULT_NET);
+		metrics_count(M_FAULT_HTTP);
 	metrics_add(M_REMOTE_READ_BYTES, r->a.body.len);
 	r->done(r->arg, &r->a);
 	request_free(r);

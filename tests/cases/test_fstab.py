@@ -19,14 +19,14 @@ echo all; mount -T "$T/fstab" -a; check; umount "$T/mnt"
 echo type; WORDS=ro,dev,suid,exec,async,x-a.b=c
 mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o $WORDS,commit_delay=5 2>&1 || echo refused
 mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o $WORDS,max_attempts=5; check
-nczarrfs status --json "$T/mnt" | tr ',' '\n' | grep -A3 tries | tr -d '\n '; echo
+nczarrfs status --json "$T/mnt" | tr ',' '\n' | grep -A3 max_attempts | tr -d '\n '; echo
 umount "$T/mnt"
 echo helper; mount -t fuse "nczarrfs#$T/x.nc" "$T/mnt"; check; umount "$T/mnt"
 echo defaults; cp -a /etc "$T/etc"; mount --bind "$T/etc" /etc
-printf '[defaults]\ntries = 4\n[mount sys]\nsource=%s\ntarget=%s\n' "$T/x.nc" "$T/mnt" \
+printf '[defaults]\nmax_attempts = 4\n[mount sys]\nsource=%s\ntarget=%s\n' "$T/x.nc" "$T/mnt" \
 	>/etc/nczarrfs.conf
 chmod 644 /etc/nczarrfs.conf
-HOME=/nonexistent nczarrfs --print-config | grep tries
+HOME=/nonexistent nczarrfs --print-config | grep max_attempts
 nczarrfs mount -a; check
 nczarrfs umount -a; echo "left: $(grep -c fuse.nczarrfs /proc/self/mountinfo)"
 """

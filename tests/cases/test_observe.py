@@ -640,8 +640,8 @@ def test_tables(t):
     listed = {name: set(re.findall(r"`(\w+)`", labels.partition(":")[2])) for name, labels in rows}
     assert listed == have, (sorted(set(listed) ^ set(have)), {
         k: listed[k] ^ have[k] for k in listed if k in have and listed[k] != have[k]})
-    with open(os.path.join(ROOT, "translate", "told.c"), encoding="utf-8") as f:
-        names = set(re.findall(r'\[TOLD_\w+\] = "(\w+)"', f.read()))
+    with open(os.path.join(ROOT, "translate", "chunkio", "provenance.c"), encoding="utf-8") as f:
+        names = set(re.findall(r'\[PROVENANCE_\w+\] = "(\w+)"', f.read()))
     assert set(re.findall(r"^\| `user\.nczarrfs\.(\w+)` \|", doc, re.M)) == names
 
 

@@ -175,7 +175,7 @@ static void test_options(void **state)
 	good(&cfg, ARGV(A("s3://b/a"), A("/mnt")));
 	assert_true(cfg.timeout == 60 && cfg.max_attempts == 6 && cfg.max_connections == 16);
 	assert_true(cfg.remote_cache_size == 128 << 20 && cfg.prefetch_size == 32 << 20);
-	assert_true(cfg.revalidate == 60 && cfg.disk_cache_size == 0 && !cfg.cache_dir);
+	assert_true(cfg.revalidate == 60 && !cfg.cache_dir);
 	assert_false(cfg.anonymous || cfg.insecure || cfg.virtual_hosts ||
 		     cfg.private_redirects);
 	cfg_release(&cfg);
@@ -200,7 +200,7 @@ static void test_options(void **state)
 	assert_true(cfg.disk_cache_size == (uint64_t)3 << 30 && cfg.cache_size == 64 << 20);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("/a"), A("/mnt"), A("-ocache_size=3G")));
-	assert_true(cfg.disk_cache_size == 0 && cfg.cache_size == (uint64_t)3 << 30);
+	assert_true(!cfg.cache_dir && cfg.cache_size == (uint64_t)3 << 30);
 	cfg_release(&cfg);
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=http://u:secret@h")), "-o endpoint");
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=http://h/x")), "-o endpoint");
