@@ -3,7 +3,7 @@
 
     tests/run-tests.py [-j N] [-k PATTERN]... [--all] [-l] [-v] [-t SECONDS] [--keep]
 
-Every tests/cases/test_*.py holds test functions `def test_name(t)`, and may hold a function
+Every tests/cases/*/test_*.py holds test functions `def test_name(t)`, and may hold a function
 `cases()` that yields (name, function) pairs for tests over many inputs. A test runs in a
 process of its own, with a private directory t.tmp, under a wall-clock limit after which it and
 everything it started are killed and unmounted. Two tests run at a time.
@@ -21,6 +21,7 @@ NCZARRFS_REMOTE=all, for tests of remote trees with all trees and not a few.
 """
 import argparse
 import fnmatch
+import glob
 import importlib.util
 import os
 import select
@@ -58,12 +59,10 @@ def preload():
 
 def discover(patterns):
     tests = []
-    folder = os.path.join(HERE, "cases")
-    for file in sorted(os.listdir(folder)):
-        if not (file.startswith("test_") and file.endswith(".py")):
-            continue
-        stem = file[5:-3]
-        spec = importlib.util.spec_from_file_location("cases_" + stem, os.path.join(folder, file))
+    files = glob.glob(os.path.join(HERE, "cases", "*", "test_*.py"))
+    for file in sorted(files, key=os.path.basename):
+        stem = os.path.basename(file)[5:-3]
+        spec = importlib.util.spec_from_file_location("cases_" + stem, file)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         limit = getattr(module, "LIMIT", DEFAULT_LIMIT)

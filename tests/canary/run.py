@@ -6,8 +6,8 @@ it, and run as everything else is run: a program, a child that it began, a fuzz 
 1 when a report is missing. watch: a command, and whether a sanitizer has a report in what it says,
 which a program that went on may not tell otherwise.
 
-Of the server and its children on a real mount tests/cases/test_canary.py asks the same, of valgrind
-tests/cases/test_sanitizers.py."""
+Of the server and its children on a real mount tests/cases/mount/test_canary.py asks the same, of
+valgrind tests/cases/mount/test_sanitizers.py."""
 import os
 import re
 import shutil

@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 
-from cases.test_codecs import encoded, numcodecs_codec  # noqa: E402
+from cases.zarr_view.test_codecs import encoded, numcodecs_codec  # noqa: E402
 from gen import classic  # noqa: E402
 from lib import codec_data as data  # noqa: E402
 from lib import h5_chunks as h5  # noqa: E402

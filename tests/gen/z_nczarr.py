@@ -7,7 +7,8 @@ CLIENTS = ("h5py", "h5tools", "nctools")
 
 
 def types(path, style):
-    """The same dataset in three layouts; tests/cases/test_nczarr.py knows what must come out."""
+    """The same dataset in three layouts; tests/cases/zarr_view/test_nczarr.py has what must come
+    out."""
     char = "<U1" if style == "upper" else ">S1"
     attr_types = {"title": char, "short": "<i2", "floats": "<f4", "doubles": "<f8"}
     root_attrs = {"title": "t", "short": 5, "floats": [1, 2], "doubles": 3}

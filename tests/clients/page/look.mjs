@@ -1,5 +1,5 @@
 // look.mjs - the page of `nczarrfs serve` in a browser, as somebody without a mouse uses it. Prints
-// what it saw as JSON; tests/cases/test_page.py judges it.
+// what it saw as JSON; tests/cases/commands/test_page.py judges it.
 //   node look.mjs MODULES CHROMIUM URL PICTURES
 import { createRequire } from "node:module";
 import path from "node:path";

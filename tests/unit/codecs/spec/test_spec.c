@@ -1,7 +1,7 @@
 /* Filters as text: constants, chains, rules, and what a writer stores for an array.
  *
  * Constants are those of netCDF-C's own test (nc_test4/tst_filterparser.c) and what its library
- * was seen to make of them; tests/cases/test_filter_specs.py asks the library itself. */
+ * was seen to make of them; tests/cases/zarr_view/test_filter_specs.py asks the library itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* The rules of joining: names, forms, what variables become, pieces, and an index file that is not
- * to be trusted. What is read through a mount is in tests/cases/test_concat.py. */
+ * to be trusted. What is read through a mount is in tests/cases/concat/test_concat.py. */
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 and make it again. At a mount point they fail; with -o root=NAME they succeed."""
 import os
 
-from cases.test_honest import until
-from cases.test_rw_mount import _kill, _recover, make_nc, state
+from cases.mount.test_honest import until
+from cases.write.test_rw_mount import _kill, _recover, make_nc, state
 
 GONE = "the metadata of the root ("
 

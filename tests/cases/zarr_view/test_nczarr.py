@@ -8,7 +8,7 @@ import numpy as np
 
 from gen import trees, z_nczarr
 from gen.trees import array, put
-from cases.test_virtual import virtual
+from cases.netcdf_view.test_virtual import virtual
 
 TYPES = """netcdf {name} {{
 dimensions:

@@ -4,7 +4,7 @@ said to be done and is not."""
 import concurrent.futures
 import io
 
-from cases.test_s3 import KEYS, ask, write
+from cases.remote.test_s3 import KEYS, ask, write
 from lib.s3_server import S3Server
 
 NAMES = {f"r/n{i}": b"x" * i for i in range(9)}

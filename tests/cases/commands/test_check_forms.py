@@ -6,8 +6,8 @@ import os
 import h5py
 import numpy as np
 
-from cases.test_check import flip
-from cases.test_s3 import KEY, KEYS, SECRET
+from cases.commands.test_check import flip
+from cases.remote.test_s3 import KEY, KEYS, SECRET
 from lib.context import Skip
 from lib.s3_server import S3Server
 

@@ -7,8 +7,8 @@ import shutil
 
 from lib import trees
 from lib.s3_server import S3Server
-from cases.test_s3 import KEY, KEYS, SECRET
-from cases.test_servers import same_files, same_trees
+from cases.remote.test_s3 import KEY, KEYS, SECRET
+from cases.remote.test_servers import same_files, same_trees
 
 N = 12  # chunks of the tree's first array
 

@@ -6,8 +6,8 @@ import os
 import gen
 from gen import trees
 from lib.context import Skip, corpus
-from cases import test_roundtrip as roundtrip
-from cases.test_corpus import files
+from cases.zarr_view import test_roundtrip as roundtrip
+from cases.zarr_view.test_corpus import files
 
 LIMIT = 60.0
 EVERY = int(os.environ.get("NCZARRFS_V3_EVERY", "40"))  # of the corpus

@@ -11,9 +11,9 @@ import numpy as np
 from gen import z_bad
 from lib import mounts
 from lib.context import Skip, corpus
-from cases.test_corpus import check_refused, read_everything
-from cases.test_virtual import virtual
-from cases.test_virtual_corpus import rows
+from cases.zarr_view.test_corpus import check_refused, read_everything
+from cases.netcdf_view.test_virtual import virtual
+from cases.netcdf_view.test_virtual_corpus import rows
 
 LIMIT = 60.0
 

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 from h5py import h5t, h5z
 
-from cases.test_codecs import equal, fails
+from cases.zarr_view.test_codecs import equal, fails
 from lib import codec_data as data
 from lib import h5_chunks as h5
 from lib.codecs import CodecError, CodecTool

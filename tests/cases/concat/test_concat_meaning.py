@@ -4,7 +4,7 @@ import netCDF4
 import numpy as np
 import xarray as xr
 
-from cases.test_concat import array_info, folder, refused
+from cases.concat.test_concat import array_info, folder, refused
 
 
 def small(path, time, **variables):

@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy as np
 
-from cases.test_cli import folder, refused
+from cases.commands.test_cli import folder, refused
 
 
 def sample(t):

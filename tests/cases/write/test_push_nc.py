@@ -6,8 +6,8 @@ import shutil
 import subprocess
 
 from lib.context import Crashed, Skip, corpus
-from cases.test_corpus import files
-from cases.test_roundtrip import KNOWN, NOT_COPIED
+from cases.zarr_view.test_corpus import files
+from cases.zarr_view.test_roundtrip import KNOWN, NOT_COPIED
 
 LIMIT = 60.0
 STEPS = 8
@@ -95,7 +95,7 @@ def in_other_files(t):
 
 
 def from_corpus(root, name, t):
-    from cases.test_corpus import h5py_opens
+    from cases.zarr_view.test_corpus import h5py_opens
     original = os.path.join(root, name)
     if not h5py_opens(original):
         raise Skip("h5py cannot open it")

@@ -4,7 +4,7 @@ another."""
 import errno
 import os
 
-from cases.test_corpus import read_everything
+from cases.zarr_view.test_corpus import read_everything
 from malformed import load
 
 EIO = (errno.EIO,)

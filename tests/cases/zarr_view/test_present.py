@@ -11,9 +11,9 @@ import netCDF4
 import numpy as np
 
 import gen
-from cases.test_cli import folder, refused
-from cases.test_sanitizers import in_child, collect, Progress
-from cases.test_virtual import copy_twice, h5py_compare, h5tools, nctools, virtual
+from cases.commands.test_cli import folder, refused
+from cases.mount.test_sanitizers import in_child, collect, Progress
+from cases.netcdf_view.test_virtual import copy_twice, h5py_compare, h5tools, nctools, virtual
 from gen import trees
 from lib import clients
 from lib.context import Skip

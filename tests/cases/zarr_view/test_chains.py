@@ -16,8 +16,8 @@ from clients import compare_chains, nc_h5py
 from gen import trees
 from lib import h5_chunks
 from lib.context import Skip, corpus, sampled
-from cases.test_corpus import files
-from cases.test_virtual import virtual
+from cases.zarr_view.test_corpus import files
+from cases.netcdf_view.test_virtual import virtual
 
 LIMIT = 600.0
 
@@ -161,7 +161,7 @@ def read_virtual(t, source, options=()):
 
 def zarr_corpus(t):
     """Trees of the corpus, those with chains that have not been seen twice already."""
-    from cases.test_virtual_corpus import REFUSED, rows
+    from cases.netcdf_view.test_virtual_corpus import REFUSED, rows
     seen, problems = collections.Counter(), []
     for row in sampled(rows(corpus()), 2):
         source = os.path.join(corpus(), row)

@@ -202,7 +202,7 @@ def test_told_when_ready(t):
 
 
 def test_unit_is_good(t):
-    unit = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts",
+    unit = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts",
                         "nczarrfs@.service")
     with open(unit) as f:
         text = f.read()
@@ -293,7 +293,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 def test_completion(t):
     """bash completes names of the configuration and places where something is mounted."""
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts",
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts",
                           "completion", "nczarrfs.bash")
 
     def completed(*words):

@@ -1,7 +1,7 @@
 """Many files as one (-o concat=): the index that is kept of them."""
 import os
 
-from cases.test_concat import LIMIT, compare_nc, compare_zarr, folder, write
+from cases.concat.test_concat import LIMIT, compare_nc, compare_zarr, folder, write
 
 
 def crc32c(data):

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from cases.test_rw_remote import ADDRESS, options, server
+from cases.write.test_rw_remote import ADDRESS, options, server
 from lib.context import Skip
 
 

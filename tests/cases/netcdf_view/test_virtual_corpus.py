@@ -7,7 +7,7 @@ import os
 
 from lib import mounts
 from lib.context import Skip, corpus
-from cases.test_virtual import h5py_compare, h5tools, nctools, virtual, xarray_compare
+from cases.netcdf_view.test_virtual import h5py_compare, h5tools, nctools, virtual, xarray_compare
 
 LIMIT = 60.0
 ONE_IN = {"*": 3}

@@ -7,8 +7,9 @@ import zlib
 
 import numpy as np
 
-from cases import test_codecs, test_codecs_h5
-from cases.test_codecs import decoded, encoded, equal, fails, numcodecs_codec
+from cases.zarr_view import test_codecs
+from cases.zarr_view import test_codecs_h5
+from cases.zarr_view.test_codecs import decoded, encoded, equal, fails, numcodecs_codec
 from lib import codec_data as data
 from lib.codecs import CodecTool
 from lib.context import Skip

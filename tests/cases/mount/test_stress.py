@@ -12,9 +12,9 @@ import numcodecs
 import numpy as np
 
 from gen.trees import group, put
-from cases.test_sanitizers import (Progress, collect, descriptors, in_child, status_of,
+from cases.mount.test_sanitizers import (Progress, collect, descriptors, in_child, status_of,
                                    threads_of)
-from cases.test_virtual import virtual
+from cases.netcdf_view.test_virtual import virtual
 
 LIMIT = 90.0
 SECONDS = 6.0

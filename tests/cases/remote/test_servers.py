@@ -14,9 +14,9 @@ from lib import trees, writing
 from lib.context import Skip, corpus
 from lib.s3_server import ask
 from lib.served import serve
-from cases.test_rw_remote import (FILES as WORKS, TREES as TREE_WORKS, UNLIMITED, files, in_line,
-                                  same_bytes, same_file)
-from cases.test_s3 import ODD, ask as tool, clean, content, write
+from cases.write.test_rw_remote import (FILES as WORKS, TREES as TREE_WORKS, UNLIMITED, files,
+                                        in_line, same_bytes, same_file)
+from cases.remote.test_s3 import ODD, ask as tool, clean, content, write
 
 LIMIT = 240.0
 FILES, TREES = ("netcdf4", "hdf5", "classic", "hdf4", "zip"), ("zarr2", "zarr3")

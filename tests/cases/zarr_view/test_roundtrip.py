@@ -6,8 +6,8 @@ import os
 import shutil
 
 from lib.context import Crashed, Skip, corpus
-from cases.test_corpus import files
-from cases.test_virtual import virtual
+from cases.zarr_view.test_corpus import files
+from cases.netcdf_view.test_virtual import virtual
 
 LIMIT = 60.0
 ONE_IN = {"*": 4}
@@ -67,7 +67,7 @@ def judge(t, *args):
 
 
 def from_corpus(root, name, t):
-    from cases.test_corpus import h5py_opens
+    from cases.zarr_view.test_corpus import h5py_opens
     original = os.path.join(root, name)
     if not h5py_opens(original):
         raise Skip("h5py cannot open it")
