@@ -413,7 +413,9 @@ check-asan:
 # A target has what it needs of everything (fuzz/all.a): what it defines itself takes the place of
 # what is there. With SANITIZE=fuzz (clang) it is libFuzzer's, else tests/fuzz/replay.c runs it.
 FUZZ_MAIN ?= tests/fuzz/replay.c
-FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SRC := $(sort $(shell find tests/fuzz -name 'fuzz_*.c'))
+FUZZ_TARGETS := $(patsubst %.c,fuzz/%,$(notdir $(FUZZ_SRC)))
+vpath fuzz_%.c $(sort $(dir $(FUZZ_SRC)))
 
 FUZZ_DAMAGE := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/fuzz/damage*.c))
 $(BUILD)/fuzz/all.a: $(LIBOBJ) $(FUZZ_DAMAGE)
@@ -421,7 +423,7 @@ $(BUILD)/fuzz/all.a: $(LIBOBJ) $(FUZZ_DAMAGE)
 	@rm -f $@
 	$(Q)$(AR) rcsT $@ $^
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(FUZZ_MAIN) $(BUILD)/fuzz/all.a Makefile
+$(BUILD)/fuzz/fuzz_%: fuzz_%.c $(wildcard tests/fuzz/*.h) $(FUZZ_MAIN) $(BUILD)/fuzz/all.a Makefile
 	@echo "  FUZZ $@"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
 		$(BUILD)/fuzz/all.a $(PKG_LIBS)

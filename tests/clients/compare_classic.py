@@ -11,7 +11,8 @@ import netCDF4
 import numpy as np
 import zarr
 
-from clients import compare_xarray, compare_zarr, mapping, nc_nc
+from clients import compare_xarray, compare_zarr, mapping
+from clients.netcdf import nc_nc
 
 WHOLE = 64 << 20  # bytes; of larger variables the ends are compared
 DUMPED = 8 << 10  # bytes; files up to that are compared as text, which takes its time

@@ -9,7 +9,7 @@ import h5py
 import netCDF4
 import numpy as np
 
-from clients import nc_tools
+from clients.netcdf import nc_tools
 
 ADDED = {"flag_values", "flag_meanings", "_Encoding", "numpy_dtype"}  # enum-attrs, round-strings
 ODD = set("\\%\n\t\"'*/ ") | {chr(i) for i in range(32)}

@@ -1,11 +1,12 @@
-"""What readers of Zarr v3 saw in a mount (tests/clients/v3_zarr.py) against the native file: HDF5
-by h5py and netCDF4-python, classic netCDF by netCDF4-python, Zarr trees by zarr-python 3 itself."""
+"""What readers of Zarr v3 saw in a mount (tests/clients/peers/v3_zarr.py) against the native file:
+HDF5 by h5py and netCDF4-python, classic netCDF by netCDF4-python, Zarr trees by zarr-python 3 itself."""
 import base64
 import struct
 
 import numpy as np
 
-from clients import compare_zarr, oracle, v3_zarr
+from clients import compare_zarr, oracle
+from clients.peers import v3_zarr
 from clients.compare_zarr import Problems
 
 # What a reader has no type for. docs/zarr3-readers.md.

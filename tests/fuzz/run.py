@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """run.py [-n N | -t SECONDS] [TARGET ...]: the fuzz targets.
 
-A target is tests/fuzz/fuzz_NAME.c with its kept inputs in tests/fuzz/seeds/NAME; of fuzz_codec.c,
-which runs the codec that an input names, there is one for each codec besides: its name is that of
+A target is tests/fuzz/MODULE/fuzz_NAME.c with its kept inputs in tests/fuzz/seeds/NAME; of
+fuzz_codec.c, which runs the codec that an input names, there is one for each codec besides: its name is that of
 its folder in tests/fuzz/seeds ("lz4-32004"). None named: all. A line in the file's head "max_len:
 N" is how long inputs get (4096); tests/fuzz/dicts/NAME has words that they are made of.
 
@@ -17,6 +17,7 @@ inputs. --recheck: what was found once more; what passes goes to the corpus. --m
 of the corpus that reach something new, and are small, become kept ones. --libfuzzer: whether clang
 has it, as the exit status."""
 import argparse
+import glob
 import json
 import os
 import re
@@ -60,10 +61,15 @@ def program_of(target):
     return "fuzz_" + ("codec" if re.search(r"-\d+$", target) else target)
 
 
+def source_of(target):
+    """The file of a target's program; None: there is none."""
+    found = glob.glob(os.path.join(HERE, "*", program_of(target) + ".c"))
+    return found[0] if found else None
+
+
 def known():
     """All targets with kept inputs."""
-    return sorted(x for x in os.listdir(SEEDS)
-                  if os.path.exists(os.path.join(HERE, program_of(x) + ".c")))
+    return sorted(x for x in os.listdir(SEEDS) if source_of(x))
 
 
 def targets(names):
@@ -75,7 +81,7 @@ def targets(names):
 
 
 def max_len(target):
-    with open(os.path.join(HERE, program_of(target) + ".c")) as f:
+    with open(source_of(target)) as f:
         found = re.search(r"max_len: (\d+)", f.read(3000))
     return int(found.group(1)) if found else 4096
 

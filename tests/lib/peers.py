@@ -62,7 +62,7 @@ def everything():
 
 def _install(path, name, folder):
     """A client's script in the chroot; several tests may do this at once."""
-    with open(os.path.join(CLIENTS, name), "rb") as f:
+    with open(os.path.join(CLIENTS, "peers", name), "rb") as f:
         data = f.read()
     target = os.path.join(path, folder, name)
     try:
@@ -96,14 +96,14 @@ def enter(t, what, path, argv, timeout):
 
 
 def write(t, folder, timeout=60):
-    """Trees that zarr-python 3 writes into a folder of the test: tests/clients/v3_write.py."""
+    """Trees that zarr-python 3 writes into a folder of the test: clients/peers/v3_write.py."""
     path = root()
     _install(path, "v3_write.py", "opt")
     enter(t, "zarr-python 3", path, ["python3", "/opt/v3_write.py", inside(t, folder)], timeout)
 
 
 def read(t, reader, trees, timeout=120):
-    """What a reader sees in trees, {key: path}: {key: result of tests/clients/v3_zarr.py}."""
+    """What a reader sees in trees, {key: path}: {key: result of tests/clients/peers/v3_zarr.py}."""
     path = root()
     script, command, folder = READERS[reader]
     for name, _, place in READERS.values():  # one may use another's

@@ -16,22 +16,22 @@ def virtual(mnt):
 
 
 def h5py_compare(source, mnt, missing):
-    from clients import nc_h5py
+    from clients.netcdf import nc_h5py
     nc_h5py.compare(source, virtual(mnt), missing)
 
 
 def h5tools(mnt, tmp):
-    from clients import nc_tools
+    from clients.netcdf import nc_tools
     nc_tools.h5_tools(virtual(mnt), tmp)
 
 
 def nctools(mnt, tmp):
-    from clients import nc_tools
+    from clients.netcdf import nc_tools
     nc_tools.nc_tools(virtual(mnt), tmp)
 
 
 def xarray_compare(source, mnt):
-    from clients import nc_xarray
+    from clients.netcdf import nc_xarray
     for decode in (True, False):
         nc_xarray.compare(source, virtual(mnt), decode)
 

@@ -22,7 +22,7 @@ def make(path, seed):
 
 
 def compare(source, mnt):
-    from clients import nc_h5py, nc_netcdf4
+    from clients.netcdf import nc_h5py, nc_netcdf4
     nc_h5py.compare(source, only(mnt))
     nc_netcdf4.compare(only(mnt))
 

@@ -36,7 +36,7 @@ def virtual(mnt):
 
 def nc_compare(original, tree, mnt):
     """ncdump is the same; values are those of the file's Zarr view."""
-    from clients import nc_h5py, nc_nc
+    from clients.netcdf import nc_h5py, nc_nc
     print(nc_nc.compare(original, virtual(mnt)))
     nc_h5py.compare(tree, virtual(mnt), values_only=True)
 
@@ -149,7 +149,7 @@ def test_gdal(t):
     source = climate(t)
     # GDAL 3.6 has no shuffle for Zarr
     with t.mount(source) as m, t.mount(source, "view=zarr", "filter=none") as z:
-        clients.script(t, "nc_gdal.py", os.path.join(m.path, "climate.nc"), z.path, "tas")
+        clients.script(t, "netcdf/nc_gdal.py", os.path.join(m.path, "climate.nc"), z.path, "tas")
 
 
 # ---- plugins ----
@@ -176,7 +176,7 @@ def write_kept(path):
 def kept_same(source, mnt):
     """What h5py decodes with the plugins; what passes is what it should be."""
     import h5py
-    from clients import nc_h5py
+    from clients.netcdf import nc_h5py
     have = {n: h5py.h5z.filter_avail(n) for n in (307, 32001)}
     if not all(have.values()):
         raise Skip(f"no HDF5 plugins for bzip2 and blosc: {have}")

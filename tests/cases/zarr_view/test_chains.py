@@ -12,7 +12,8 @@ import os
 import numpy as np
 
 import gen
-from clients import compare_chains, nc_h5py
+from clients import compare_chains
+from clients.netcdf import nc_h5py
 from gen import trees
 from lib import h5_chunks
 from lib.context import Skip, corpus, sampled

@@ -108,12 +108,12 @@ EXPECTED = {
 
 
 def dump(mnt):
-    from clients import nc_tools
+    from clients.netcdf import nc_tools
     return nc_tools.run("ncdump", virtual(mnt)).decode()
 
 
 def same_text(got, want):
-    from clients import nc_tools
+    from clients.netcdf import nc_tools
     assert got == want, f"{nc_tools.first_difference(got, want)}\n{got}"
 
 

@@ -240,7 +240,7 @@ def tree_sample(path):
 
 
 def nc_chains(source, file, ids):
-    from clients import nc_h5py
+    from clients.netcdf import nc_h5py
     nc_h5py.compare(source, file, ())
     with h5py.File(file, "r") as f:
         for name in ("blosc", "raw", "zstd", "zlib", "texts", "complex"):
@@ -285,7 +285,7 @@ def test_virtual_file_own_filters(t):
         assert not m.messages(), m.messages()
 
         def check():
-            from clients import nc_h5py
+            from clients.netcdf import nc_h5py
             nc_h5py.compare(source, virtual(m.path), ())
             with h5py.File(virtual(m.path), "r") as f:
                 for name, want in (("zlib", 6), ("zstd", 4), ("raw", 5), ("blosc", 5)):

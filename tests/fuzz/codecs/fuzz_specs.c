@@ -2,12 +2,7 @@
  *
  * Property 1: what is a chain is written and read back as the same text. Property 2: what is
  * prepared can be prepared again, to the same. Property 3: a rule that is refused leaves the rules
- * as they were. Input: the text.
- *
- *   clang -std=c17 -D_GNU_SOURCE -DH5_USE_110_API -I. -g -O1 \
- *     -fsanitize=fuzzer,address,undefined tests/fuzz/fuzz_specs.c codecs/[a-z]*.c base/[a-z]*.c \
- *     -o build/fuzz_specs $(pkg-config --cflags --libs hdf5 jansson libdeflate blosc libzstd \
- *     liblzma liblz4) -lbz2 -laec -llzf -ldl -lm */
+ * as they were. Input: the text. */
 #include <stdlib.h>
 #include <string.h>
 
