@@ -1,5 +1,6 @@
 """What readers of Zarr v3 saw in a mount (tests/clients/peers/v3_zarr.py) against the native file:
-HDF5 by h5py and netCDF4-python, classic netCDF by netCDF4-python, Zarr trees by zarr-python 3 itself."""
+HDF5 by h5py and netCDF4-python, classic netCDF by netCDF4-python, Zarr trees by zarr-python 3
+itself."""
 import base64
 import struct
 

@@ -2,9 +2,10 @@
 """run.py [-n N | -t SECONDS] [TARGET ...]: the fuzz targets.
 
 A target is tests/fuzz/MODULE/fuzz_NAME.c with its kept inputs in tests/fuzz/seeds/NAME; of
-fuzz_codec.c, which runs the codec that an input names, there is one for each codec besides: its name is that of
-its folder in tests/fuzz/seeds ("lz4-32004"). None named: all. A line in the file's head "max_len:
-N" is how long inputs get (4096); tests/fuzz/dicts/NAME has words that they are made of.
+fuzz_codec.c, which runs the codec that an input names, there is one for each codec besides: its
+name is that of its folder in tests/fuzz/seeds ("lz4-32004"). None named: all. A line in the file's
+head "max_len: N" is how long inputs get (4096); tests/fuzz/dicts/NAME has words that they are made
+of.
 
 -n: each kept input, and N damaged copies of it, always the same ones, by build-asan/fuzz. -t: for
 so many seconds each, by libFuzzer (build-fuzz) where it was built, which keeps what it finds in
