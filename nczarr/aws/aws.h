@@ -1,10 +1,10 @@
 /* aws.h - credentials as AWS's tools take them: private to nczarr.
  *
- *   credentials.c        which keys hold now, and when they are renewed
- *   config_files.c  ~/.aws/config and ~/.aws/credentials
- *   provider_chain.c  one place after the other until one has keys
- *   metadata_service.c   keys that a service gives out: containers, instances;  sts.c  roles
- *   timestamp.c   times */
+ *   credentials.c       which keys hold now, and when they are renewed
+ *   config_files.c      ~/.aws/config and ~/.aws/credentials
+ *   provider_chain.c    one place after the other until one has keys
+ *   metadata_service.c  keys that a service gives out: containers, instances;  sts.c  roles
+ *   timestamp.c         times */
 #ifndef NCZARR_AWS_AWS_H
 #define NCZARR_AWS_AWS_H
 

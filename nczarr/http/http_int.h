@@ -1,12 +1,12 @@
 /* http_int.h - the parts of the HTTP client; private to its room.
  *
- *   http.c           who asks: starting, waiting, stopping; the only part with a lock
- *   scheduler.c      the thread: queues, limits, pauses, what takes too long
- *   transfer.c       one try of a request as libcurl wants it
- *   response.c    what comes, and how much of it
- *   retry.c     what an end means: take it, try again, go elsewhere; the messages
- *   redirect.c  where a redirect may lead
- *   netrc.c     names and passwords of a netrc file
+ *   http.c       who asks: starting, waiting, stopping; the only part with a lock
+ *   scheduler.c  the thread: queues, limits, pauses, what takes too long
+ *   transfer.c   one try of a request as libcurl wants it
+ *   response.c   what comes, and how much of it
+ *   retry.c      what an end means: take it, try again, go elsewhere; the messages
+ *   redirect.c   where a redirect may lead
+ *   netrc.c      names and passwords of a netrc file
  *
  * But for http.c everything runs on the net's thread, which nothing may make wait. */
 #ifndef NCZARR_HTTP_HTTP_INT_H

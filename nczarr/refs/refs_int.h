@@ -2,10 +2,10 @@
  *
  *   json_pull.c      JSON, read where it lies: no tree of values for a million of references
  *   json_index.c     kerchunk's JSON as a sorted table of keys
- *   parquet_index.c      kerchunk's directories of Parquet files, read as they are needed
- *   targets.c   what is referred to: who may refer to what, and the few that are open
- *   store.c     the store over them
- *   source.c       the source: bids, opens, and a Zarr source over the store */
+ *   parquet_index.c  kerchunk's directories of Parquet files, read as they are needed
+ *   targets.c        what is referred to: who may refer to what, and the few that are open
+ *   store.c          the store over them
+ *   source.c         the source: bids, opens, and a Zarr source over the store */
 #ifndef NCZARR_REFS_REFS_INT_H
 #define NCZARR_REFS_REFS_INT_H
 

@@ -146,7 +146,7 @@ struct object_cache {
 	uint32_t waiting;          /* for room */
 	struct line line;
 	struct cache_root *roots;
-	struct early *early;       /* store_remote_ahead.c */
+	struct early *early;       /* prefetch.c */
 	struct keeper *keeper;     /* disk_writer.c */
 	struct disk_cache *disk;   /* NULL: none */
 	_Atomic uint64_t distrusted[RC_DISTRUSTED]; /* hashes of keys whose bytes on disk may be
@@ -253,7 +253,7 @@ int fetch_wait(struct ext *x, struct err *e) NZ_MUST_USE;
  * or why it could not be. */
 int ext_error(const struct ext *x, const char *key, struct err *e) NZ_MUST_USE;
 
-/* ---- store_remote_ahead.c: fetching early ---- */
+/* ---- prefetch.c: fetching early ---- */
 
 int remote_prefetch_new(struct object_cache *c) NZ_MUST_USE;
 void remote_prefetch_free(struct object_cache *c);

@@ -1,7 +1,7 @@
 /* services.h - the parts of remote access: private to nczarr.
  *
- *   remote.c         remote_new, remote_store: which service, which store
- *   resolve_address.c      remote_at: a tree, or an object
+ *   remote.c           remote_new, remote_store: which service, which store
+ *   resolve_address.c  remote_at: a tree, or an object
  *   nczarr/http/           requests
  *   objects_http*.c  a web server;  nczarr/s3/  S3, signed by s3/sigv4.c, credentials by aws_*.c
  *   store_remote*.c  a store over objects: the cache in memory, what is fetched once for all who

@@ -1,12 +1,12 @@
 /* s3_int.h - the parts of S3; private to its room.
  *
- *   bucket.c        opening, where a bucket is
- *   request.c   one request: its address, its signature, what its answer teaches
- *   error.c  what a failure means, in words
- *   get.c  reading
- *   list.c   listing
- *   put.c    writing and removing;  multipart.c  in several parts
- *   xml.c            answers in XML */
+ *   bucket.c   opening, where a bucket is
+ *   request.c  one request: its address, its signature, what its answer teaches
+ *   error.c    what a failure means, in words
+ *   get.c      reading
+ *   list.c     listing
+ *   put.c      writing and removing;  multipart.c  in several parts
+ *   xml.c      answers in XML */
 #ifndef NCZARR_S3_S3_INT_H
 #define NCZARR_S3_S3_INT_H
 

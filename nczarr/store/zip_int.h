@@ -1,9 +1,9 @@
 /* zip_int.h - what the files of the zip store share; private to them.
  *
- *   zip_end.c   finds the end of the archive, and so its directory
- *   zip_directory.c   reads the directory into a sorted table and checks it
- *   zip_read.c  where an entry's bytes are, and inflating them
- *   zip.c       the store
+ *   zip_end.c        finds the end of the archive, and so its directory
+ *   zip_directory.c  reads the directory into a sorted table and checks it
+ *   zip_read.c       where an entry's bytes are, and inflating them
+ *   zip.c            the store
  *
  * Spec: PKWARE APPNOTE.TXT 6.3.10; section numbers in the files are of it. */
 #ifndef NCZARR_STORE_ZIP_INT_H

@@ -57,7 +57,7 @@ const char *scene_where(const struct scene *s);
 /* walk_view - every directory, name, attribute, and byte of a view; tag: of the answers. */
 void walk_view(struct view *v, const char *tag);
 
-/* ---- scene_write.c, scene_more.c: of their own ---- */
+/* ---- scene_write.c ---- */
 
 int write_begin(const struct scene *s);
 void write_use(const struct scene *s);
