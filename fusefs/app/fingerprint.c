@@ -50,15 +50,16 @@ static int fingerprint_cannot(const struct cfg *cfg, struct err *e)
 
 /* ---- a directory ---- */
 
-struct walk {
+struct fingerprint_walk {
 	const struct cfg *cfg;
 	uint64_t sum; /* order of a listing means nothing */
 };
 
-static int fingerprint_walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e);
+static int fingerprint_walk(struct fingerprint_walk *w, int fd, uint64_t above, int depth,
+			    struct err *e);
 
-static int fingerprint_entry(struct walk *w, int dir, const char *name, uint64_t above,
-			     int depth, struct err *e)
+static int fingerprint_entry(struct fingerprint_walk *w, int dir, const char *name,
+			     uint64_t above, int depth, struct err *e)
 {
 	uint64_t h = mix_text(above, name);
 	struct stat st;
@@ -77,7 +78,8 @@ static int fingerprint_entry(struct walk *w, int dir, const char *name, uint64_t
 }
 
 /* fingerprint_walk - everything below fd, which is taken. */
-static int fingerprint_walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e)
+static int fingerprint_walk(struct fingerprint_walk *w, int fd, uint64_t above, int depth,
+			    struct err *e)
 {
 	DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(fd);
 	const struct dirent *x;
@@ -110,7 +112,7 @@ static int fingerprint_local(const struct app *setup, struct source *s, uint64_t
 			     struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
-	struct walk w = {.cfg = cfg};
+	struct fingerprint_walk w = {.cfg = cfg};
 	struct stat st;
 	int fd, rc;
 

@@ -111,7 +111,7 @@ int mounts_mount(const struct app *setup)
 
 /* leaving - mounts that were taken off and whose processes still commit. */
 struct leaving {
-	struct ending *list;
+	struct umount_wait *list;
 	size_t n;
 	int bad; /* of how many not everything is in the dataset */
 };
@@ -172,7 +172,7 @@ static bool take_off(const struct mounted *m, struct leaving *l)
 static bool take_off_writable(const struct mounted *m, struct leaving *l)
 {
 	struct err e = ERR_INIT;
-	struct ending en;
+	struct umount_wait en;
 	bool dead = mounted_ask(m->dir) == MOUNTED_DEAD;
 	bool known = !dead && umount_wait_ask(m, &en, &e) == 0;
 
@@ -201,7 +201,7 @@ static bool take_off_writable(const struct mounted *m, struct leaving *l)
 static bool take_off_for_good(const struct mounted *m, struct leaving *l)
 {
 	struct err e = ERR_INIT;
-	struct ending en;
+	struct umount_wait en;
 	bool known;
 
 	if (m->writable)

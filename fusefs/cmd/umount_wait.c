@@ -80,7 +80,7 @@ static int umount_wait_watch(const char *text)
 }
 
 /* take_answer - two processes, then state directories. */
-static int take_answer(const struct buf *answer, struct ending *en, struct err *e)
+static int take_answer(const struct buf *answer, struct umount_wait *en, struct err *e)
 {
 	const char *p = (const char *)answer->data;
 	size_t left = answer->len, n;
@@ -101,9 +101,9 @@ static int take_answer(const struct buf *answer, struct ending *en, struct err *
 					 "'%s': its process cannot be seen from here", en->dir);
 }
 
-int umount_wait_ask(const struct mounted *m, struct ending *ret, struct err *e)
+int umount_wait_ask(const struct mounted *m, struct umount_wait *ret, struct err *e)
 {
-	struct ending en = {.fds = {-1, -1}};
+	struct umount_wait en = {.fds = {-1, -1}};
 	struct buf answer;
 	int rc;
 
@@ -121,7 +121,7 @@ int umount_wait_ask(const struct mounted *m, struct ending *ret, struct err *e)
 	return rc;
 }
 
-void umount_wait_free(struct ending *en)
+void umount_wait_free(struct umount_wait *en)
 {
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
 		if (en->fds[i] >= 0)
@@ -142,7 +142,7 @@ static bool umount_wait_ended(int fd, int ms)
 	return rc != 0;
 }
 
-void umount_wait_pass(struct ending *en)
+void umount_wait_pass(struct umount_wait *en)
 {
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
 		if (en->fds[i] >= 0 && !umount_wait_ended(en->fds[i], PASS_MS))
@@ -150,7 +150,7 @@ void umount_wait_pass(struct ending *en)
 	umount_wait_free(en);
 }
 
-bool umount_wait_wait(struct ending *en)
+bool umount_wait_wait(struct umount_wait *en)
 {
 	bool said = false, all = true;
 

@@ -11,8 +11,8 @@ enum {
 	ROOM_MAX = ROOM + (16 << 10), /* with the entry that reaches it */
 };
 
-/* listing - a directory on its way to a client. */
-struct listing {
+/* http_listing - a directory on its way to a client. */
+struct http_listing {
 	struct serve *s;
 	uint64_t ino, epoch; /* of the directory, which is held */
 	uint64_t cookie;     /* where to go on */
@@ -25,7 +25,7 @@ struct listing {
 static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 		      const struct view_attr *attr, uint64_t next)
 {
-	struct listing *l = arg;
+	struct http_listing *l = arg;
 	const char *slash = is_dir ? "/" : "";
 
 	(void)id;
@@ -44,7 +44,7 @@ static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 }
 
 /* http_directory_make - the next part of the page. */
-static int http_directory_make(struct listing *l, struct epoch *ep, struct err *e)
+static int http_directory_make(struct http_listing *l, struct epoch *ep, struct err *e)
 {
 	struct view *v = ep->view;
 	int rc;
@@ -61,7 +61,7 @@ static int http_directory_make(struct listing *l, struct epoch *ep, struct err *
 }
 
 /* make_more - make, for a page whose beginning is sent already. */
-static int make_more(struct listing *l, struct err *e)
+static int make_more(struct http_listing *l, struct err *e)
 {
 	struct epoch *ep;
 	int rc = epoch_acquire(l->s->fs.live, l->ino, &ep, e);
@@ -79,7 +79,7 @@ static int make_more(struct listing *l, struct err *e)
 
 static ssize_t listing_read(void *arg, uint64_t pos, char *out, size_t max)
 {
-	struct listing *l = arg;
+	struct http_listing *l = arg;
 	struct err e = ERR_INIT;
 	size_t n;
 	int rc;
@@ -105,7 +105,7 @@ static ssize_t listing_read(void *arg, uint64_t pos, char *out, size_t max)
 	return (ssize_t)n;
 }
 
-static void listing_release(struct listing *l)
+static void listing_release(struct http_listing *l)
 {
 	buf_release(&l->text);
 	free(l);
@@ -114,13 +114,13 @@ static void listing_release(struct listing *l)
 /* http_directory_listing_free - the page is sent, or its client is gone. */
 static void http_directory_listing_free(void *arg)
 {
-	struct listing *l = arg;
+	struct http_listing *l = arg;
 
 	serve_let_go(l->s, l->ino, l->epoch);
 	listing_release(l);
 }
 
-static void http_directory_put_head(struct listing *l, const char *path)
+static void http_directory_put_head(struct http_listing *l, const char *path)
 {
 	buf_puts(&l->text, "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
 			   "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
@@ -133,13 +133,13 @@ static void http_directory_put_head(struct listing *l, const char *path)
 int serve_listing(struct ask *a, struct epoch *ep, const struct view_attr *dir, bool *held,
 		  struct err *e)
 {
-	struct listing *l = alloc_array(1, sizeof(*l));
+	struct http_listing *l = alloc_array(1, sizeof(*l));
 	struct MHD_Response *r;
 	int rc;
 
 	if (!l)
 		return err_nomem(e);
-	*l = (struct listing){
+	*l = (struct http_listing){
 		.s = a->s, .ino = live_ino(ep, dir->id), .epoch = ep->number};
 	buf_init(&l->text, ROOM_MAX + HTTP_PATH_MAX * 12);
 	http_directory_put_head(l, a->rest);

@@ -325,7 +325,7 @@ static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
 	const char *name;
-	struct node n;
+	struct mirror_node n;
 	struct slot *s;
 	int rc, fd;
 

@@ -141,7 +141,7 @@ int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 	struct where dir = {0};
 	const char *name;
 	struct stat own, st;
-	struct node n;
+	struct mirror_node n;
 	uint32_t others;
 	bool fresh;
 	uint32_t number;

@@ -29,7 +29,7 @@ struct mirror_listing_entry {
 	uint8_t rank;
 };
 
-struct listing {
+struct mirror_listing {
 	bool pairs; /* some dataset in it has a counterpart */
 	dev_t dev; /* of the directory */
 	ino_t ino;
@@ -40,14 +40,14 @@ struct listing {
 	size_t n, cap;
 };
 
-static const char *mirror_listing_text(const struct listing *l, uint32_t offset)
+static const char *mirror_listing_text(const struct mirror_listing *l, uint32_t offset)
 {
 	return (const char *)l->names.data + offset;
 }
 
 /* Making one. */
 
-static int mirror_listing_put_text(struct listing *l, const char *name, uint32_t *ret,
+static int mirror_listing_put_text(struct mirror_listing *l, const char *name, uint32_t *ret,
 				   struct err *e)
 {
 	*ret = (uint32_t)l->names.len; /* below NAMES_MAX */
@@ -64,7 +64,7 @@ static uint64_t cookie_of(const struct mirror *m, const char *name)
 	return (mirror_hash(m, name, strlen(name)) >> COOKIE_SHIFT) + 1;
 }
 
-static int add_entry(const struct mirror *m, struct listing *l, const char *name,
+static int add_entry(const struct mirror *m, struct mirror_listing *l, const char *name,
 		     const struct mirror_listing_entry *entry, struct err *e)
 {
 	struct mirror_listing_entry *at;
@@ -84,7 +84,7 @@ static int add_entry(const struct mirror *m, struct listing *l, const char *name
  * rank. */
 static int mirror_listing_compare(const void *a, const void *b, void *arg)
 {
-	const struct listing *l = arg;
+	const struct mirror_listing *l = arg;
 	const struct mirror_listing_entry *x = a, *y = b;
 	int r;
 
@@ -99,7 +99,7 @@ static int mirror_listing_compare(const void *a, const void *b, void *arg)
 }
 
 /* mirror_listing_after - index of the first entry whose cookie is larger. */
-static size_t mirror_listing_after(const struct listing *l, uint64_t cookie)
+static size_t mirror_listing_after(const struct mirror_listing *l, uint64_t cookie)
 {
 	size_t low = 0, high = l->n;
 
@@ -115,7 +115,8 @@ static size_t mirror_listing_after(const struct listing *l, uint64_t cookie)
 }
 
 /* entry_named - NULL: there is none. */
-static struct mirror_listing_entry *entry_named(const struct mirror *m, const struct listing *l,
+static struct mirror_listing_entry *entry_named(const struct mirror *m,
+						const struct mirror_listing *l,
 						const char *name)
 {
 	uint64_t cookie = cookie_of(m, name);
@@ -132,7 +133,7 @@ static struct mirror_listing_entry *entry_named(const struct mirror *m, const st
 }
 
 /* leave_out - datasets whose counterpart is listed in their place (-o show=). */
-static void leave_out(const struct mirror *m, struct listing *l)
+static void leave_out(const struct mirror *m, struct mirror_listing *l)
 {
 	size_t n = 0;
 
@@ -154,7 +155,7 @@ static void leave_out(const struct mirror *m, struct listing *l)
 
 /* real_first - a program that removes what is listed removes datasets by their own names then, also
  * those whose counterparts cannot be changed. */
-static int real_first(struct listing *l, struct err *e)
+static int real_first(struct mirror_listing *l, struct err *e)
 {
 	auto_free struct mirror_listing_entry *others = alloc_array(l->n, sizeof(*others));
 	size_t n = 0, m = 0;
@@ -175,7 +176,8 @@ static int real_first(struct listing *l, struct err *e)
 }
 
 /* mirror_listing_settle - into order, each name once, each cookie larger than the one before. */
-static int mirror_listing_settle(const struct mirror *m, struct listing *l, struct err *e)
+static int mirror_listing_settle(const struct mirror *m, struct mirror_listing *l,
+				 struct err *e)
 {
 	size_t n = 0;
 
@@ -207,8 +209,9 @@ static mode_t mirror_listing_type_of(int fd, const struct dirent *d)
 }
 
 /* add_counterpart - of this kind, when the entry is a dataset that has one. */
-static int add_counterpart(const struct mirror *m, const struct where *dir, struct listing *l,
-			   const char *name, bool is_dir, enum name_kind kind, struct err *e)
+static int add_counterpart(const struct mirror *m, const struct where *dir,
+			   struct mirror_listing *l, const char *name, bool is_dir,
+			   enum name_kind kind, struct err *e)
 {
 	struct mirror_listing_entry entry = {.is_dir = kind == NAME_TREE};
 	auto_free char *path = NULL;
@@ -245,8 +248,9 @@ static bool mirror_listing_wanted(const struct mirror *m, enum name_kind kind)
 }
 
 /* add_counterparts - of an entry that may be a dataset. */
-static int add_counterparts(const struct mirror *m, const struct where *dir, struct listing *l,
-			    const char *name, mode_t type, struct err *e)
+static int add_counterparts(const struct mirror *m, const struct where *dir,
+			    struct mirror_listing *l, const char *name, mode_t type,
+			    struct err *e)
 {
 	int rc = 0;
 
@@ -259,7 +263,7 @@ static int add_counterparts(const struct mirror *m, const struct where *dir, str
 }
 
 static int mirror_listing_take_entry(const struct mirror *m, const struct where *dir,
-				     struct listing *l, int fd, const struct dirent *d,
+				     struct mirror_listing *l, int fd, const struct dirent *d,
 				     struct err *e)
 {
 	mode_t type;
@@ -307,7 +311,7 @@ static int open_where(const struct mirror *m, const struct where *dir, DIR **ret
 	return 0;
 }
 
-static void mirror_listing_listing_free(struct listing *l)
+static void mirror_listing_listing_free(struct mirror_listing *l)
 {
 	if (!l)
 		return;
@@ -317,16 +321,16 @@ static void mirror_listing_listing_free(struct listing *l)
 }
 
 static int mirror_listing_make(const struct mirror *m, const struct where *dir,
-			       struct listing **ret, struct err *e)
+			       struct mirror_listing **ret, struct err *e)
 {
-	struct listing *l = alloc_array(1, sizeof(*l));
+	struct mirror_listing *l = alloc_array(1, sizeof(*l));
 	const struct dirent *d;
 	DIR *stream;
 	int rc;
 
 	if (!l)
 		return err_nomem(e);
-	*l = (struct listing){.dev = dir->dev, .ino = dir->ino, .holders = 1};
+	*l = (struct mirror_listing){.dev = dir->dev, .ino = dir->ino, .holders = 1};
 	buf_init(&l->names, NAMES_MAX);
 	rc = open_where(m, dir, &stream, e);
 	if (rc) {
@@ -350,15 +354,15 @@ static int mirror_listing_make(const struct mirror *m, const struct where *dir,
 
 /* Keeping some. */
 
-static size_t mirror_listing_bytes_of(const struct listing *l)
+static size_t mirror_listing_bytes_of(const struct mirror_listing *l)
 {
 	return l->names.cap + l->cap * sizeof(*l->v);
 }
 
 /* drop_locked - take a listing out of the table. Returns it when it is to be freed. */
-static struct listing *drop_locked(struct mirror *m, size_t i)
+static struct mirror_listing *drop_locked(struct mirror *m, size_t i)
 {
-	struct listing *l = m->listings[i];
+	struct mirror_listing *l = m->listings[i];
 
 	m->listings[i] = NULL;
 	return --l->holders ? NULL : l;
@@ -367,12 +371,13 @@ static struct listing *drop_locked(struct mirror *m, size_t i)
 /* mirror_listing_victim_locked - the listing that has to go before another is put in: one of the
  * same directory, or the one not used for longest when all places or all bytes are taken; LISTINGS:
  * none. */
-static size_t mirror_listing_victim_locked(const struct mirror *m, const struct listing *fresh)
+static size_t mirror_listing_victim_locked(const struct mirror *m,
+					   const struct mirror_listing *fresh)
 {
 	size_t oldest = LISTINGS, total = 0, n = 0;
 
 	for (size_t i = 0; i < LISTINGS; i++) {
-		const struct listing *l = m->listings[i];
+		const struct mirror_listing *l = m->listings[i];
 
 		if (!l)
 			continue;
@@ -386,10 +391,10 @@ static size_t mirror_listing_victim_locked(const struct mirror *m, const struct 
 	return n == LISTINGS || total > KEPT_MAX ? oldest : LISTINGS;
 }
 
-static void mirror_listing_keep(struct mirror *m, struct listing *l)
+static void mirror_listing_keep(struct mirror *m, struct mirror_listing *l)
 {
 	for (;;) {
-		struct listing *old = NULL;
+		struct mirror_listing *old = NULL;
 		size_t i;
 
 		(void)pthread_mutex_lock(&m->lock);
@@ -412,13 +417,13 @@ static void mirror_listing_keep(struct mirror *m, struct listing *l)
 }
 
 /* mirror_listing_kept - a listing of the directory, held for the caller; NULL: there is none. */
-static struct listing *mirror_listing_kept(struct mirror *m, const struct where *dir)
+static struct mirror_listing *mirror_listing_kept(struct mirror *m, const struct where *dir)
 {
-	struct listing *found = NULL;
+	struct mirror_listing *found = NULL;
 
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < LISTINGS && !found; i++) {
-		struct listing *l = m->listings[i];
+		struct mirror_listing *l = m->listings[i];
 
 		if (l && l->dev == dir->dev && l->ino == dir->ino)
 			found = l;
@@ -431,7 +436,7 @@ static struct listing *mirror_listing_kept(struct mirror *m, const struct where 
 	return found;
 }
 
-static void mirror_listing_let_go(struct mirror *m, struct listing *l)
+static void mirror_listing_let_go(struct mirror *m, struct mirror_listing *l)
 {
 	bool last;
 
@@ -443,7 +448,7 @@ static void mirror_listing_let_go(struct mirror *m, struct listing *l)
 }
 
 /* id_at - what the kernel knows an entry by, for d_ino. */
-static uint64_t id_at(struct mirror *m, const struct where *dir, const struct listing *l,
+static uint64_t id_at(struct mirror *m, const struct where *dir, const struct mirror_listing *l,
 		      const struct mirror_listing_entry *entry)
 {
 	auto_free char *path = NULL;
@@ -456,7 +461,7 @@ static uint64_t id_at(struct mirror *m, const struct where *dir, const struct li
 
 /* mirror_listing_begin - the listing for a cookie; whoever starts gets it as it is now. */
 static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint64_t cookie,
-				struct listing **ret, struct err *e)
+				struct mirror_listing **ret, struct err *e)
 {
 	int rc;
 
@@ -480,8 +485,8 @@ static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint6
 #define WALK_IDLE_MS 5000
 #define WALK_MODE 0777 /* there is nothing to protect */
 
-struct walk {
-	struct listing *l; /* held */
+struct mirror_walk {
+	struct mirror_listing *l; /* held */
 	uint64_t dir;      /* its id */
 	pid_t process;     /* whose listing it is */
 	pid_t threads[2];  /* that listed, that removed something last */
@@ -524,7 +529,7 @@ static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
 /* walk_end_locked - of a place in the table. */
 static void walk_end_locked(struct mirror *m, size_t i)
 {
-	struct walk *w = m->walks[i];
+	struct mirror_walk *w = m->walks[i];
 
 	m->walks[i] = NULL;
 	if (--w->l->holders == 0)
@@ -533,21 +538,21 @@ static void walk_end_locked(struct mirror *m, size_t i)
 	free(w);
 }
 
-static bool walk_over(const struct walk *w, int64_t now)
+static bool walk_over(const struct mirror_walk *w, int64_t now)
 {
 	return now - w->last_ms > WALK_IDLE_MS;
 }
 
 /* walk_before - whether a ends before b: one in which nothing was removed, or that was idle for
  * longer. */
-static bool walk_before(const struct walk *a, const struct walk *b)
+static bool walk_before(const struct mirror_walk *a, const struct mirror_walk *b)
 {
 	return !a->gone != !b->gone ? !a->gone : a->last_ms < b->last_ms;
 }
 
 /* walk_room_locked - a free place for a walk of this listing: while there is none, or all of them
  * hold more than KEPT_MAX, one ends. */
-static size_t walk_room_locked(struct mirror *m, const struct listing *l)
+static size_t walk_room_locked(struct mirror *m, const struct mirror_listing *l)
 {
 	for (;;) {
 		size_t oldest = WALKS, place = WALKS, total = mirror_listing_bytes_of(l);
@@ -569,27 +574,27 @@ static size_t walk_room_locked(struct mirror *m, const struct listing *l)
 
 /* walk_begin - this thread begins to list a directory: what its process had listed of it before is
  * over. */
-static void walk_begin(struct mirror *m, uint64_t dir, struct listing *l)
+static void walk_begin(struct mirror *m, uint64_t dir, struct mirror_listing *l)
 {
-	struct walk *w = l->pairs ? alloc_array(1, sizeof(*w)) : NULL;
+	struct mirror_walk *w = l->pairs ? alloc_array(1, sizeof(*w)) : NULL;
 	const int64_t now = mirror_now_ms();
 	pid_t process, parent;
 
 	process_of(mirror_caller, &process, &parent);
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS; i++) {
-		const struct walk *x = m->walks[i];
+		const struct mirror_walk *x = m->walks[i];
 
 		if (x && (walk_over(x, now) || (x->process == process && x->l->dev == l->dev &&
 						x->l->ino == l->ino)))
 			walk_end_locked(m, i);
 	}
 	if (w && process) {
-		*w = (struct walk){.l = l,
-				   .dir = dir,
-				   .process = process,
-				   .threads = {mirror_caller, 0},
-				   .last_ms = now};
+		*w = (struct mirror_walk){.l = l,
+					  .dir = dir,
+					  .process = process,
+					  .threads = {mirror_caller, 0},
+					  .last_ms = now};
 		l->holders++;
 		m->walks[walk_room_locked(m, l)] = steal(&w);
 	}
@@ -603,7 +608,7 @@ void walk_touch(struct mirror *m, bool listing)
 
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && mirror_caller; i++) {
-		struct walk *w = m->walks[i];
+		struct mirror_walk *w = m->walks[i];
 
 		if (w && !walk_over(w, now) && (w->gone || !listing) &&
 		    (w->threads[0] == mirror_caller || w->threads[1] == mirror_caller))
@@ -613,9 +618,9 @@ void walk_touch(struct mirror *m, bool listing)
 }
 
 /* walk_mark - all names of a dataset but `name` have gone with it. */
-static void walk_mark(struct mirror *m, struct walk *w, const char *name, pid_t process)
+static void walk_mark(struct mirror *m, struct mirror_walk *w, const char *name, pid_t process)
 {
-	const struct listing *l = w->l;
+	const struct mirror_listing *l = w->l;
 	const struct mirror_listing_entry *own = entry_named(m, l, name);
 	const char *dataset = own && !own->real ? mirror_listing_text(l, own->other) : name;
 	char other[NAME_BYTES];
@@ -649,7 +654,7 @@ static void walk_mark(struct mirror *m, struct walk *w, const char *name, pid_t 
 }
 
 /* walk_here_locked - whether a walk of a directory goes on. */
-static bool walk_here_locked(const struct walk *w, const struct where *dir, int64_t now)
+static bool walk_here_locked(const struct mirror_walk *w, const struct where *dir, int64_t now)
 {
 	return w && w->l->dev == dir->dev && w->l->ino == dir->ino && !walk_over(w, now);
 }
@@ -673,7 +678,7 @@ void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 		process_of(mirror_caller, &process, &parent);
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && process; i++) {
-		struct walk *w = m->walks[i];
+		struct mirror_walk *w = m->walks[i];
 
 		if (!walk_here_locked(w, dir, now) ||
 		    (w->process != process && w->process != parent))
@@ -686,7 +691,7 @@ void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 	walk_touch(m, false);
 }
 
-static void mirror_listing_gone_attr(const struct walk *w,
+static void mirror_listing_gone_attr(const struct mirror_walk *w,
 				     const struct mirror_listing_entry *entry,
 				     struct view_attr *ret)
 {
@@ -716,7 +721,7 @@ int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool 
 		process_of(mirror_caller, &process, &parent);
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && process && rc; i++) {
-		const struct walk *w = m->walks[i];
+		const struct mirror_walk *w = m->walks[i];
 		const struct mirror_listing_entry *entry;
 
 		if (!walk_here_locked(w, dir, now) || !w->gone)
@@ -741,7 +746,7 @@ bool walk_gone_id(struct mirror *m, uint64_t id, bool take, struct view_attr *re
 
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && !found; i++) {
-		const struct walk *w = m->walks[i];
+		const struct mirror_walk *w = m->walks[i];
 		const uint64_t at = w ? id - w->base : 0;
 
 		if (!w || !w->gone || walk_over(w, now) || at >= w->l->n || !w->gone[at])
@@ -764,7 +769,7 @@ int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, v
 	      struct err *e)
 {
 	struct view_attr a;
-	struct listing *l;
+	struct mirror_listing *l;
 	struct where dir;
 	int rc = real_where(m, id, &dir, e);
 
@@ -791,7 +796,7 @@ int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const 
 		void *arg, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	struct listing *l;
+	struct mirror_listing *l;
 	struct where dir;
 	int rc = real_where(m, VIEW_ROOT, &dir, e);
 

@@ -21,9 +21,9 @@
 #define UNKNOWN_ID (INNER_LIMIT - 1) /* in a listing: an entry that the kernel does not know */
 #define IMAGE_ID 2                   /* of the one file of a view by nc_view_open */
 
-/* node - a real entry that the kernel knows. It is its path and its inode: when another file
+/* mirror_node - a real entry that the kernel knows. It is its path and its inode: when another file
  * takes the path, that is another node. */
-struct node {
+struct mirror_node {
 	struct link by_id, by_path; /* by_path: while it is the path's latest */
 	bool listed;                /* in by_path */
 	uint64_t id;
@@ -68,8 +68,8 @@ struct slot {
 	bool told; /* the reason has been given to somebody */
 };
 
-struct listing;
-struct walk;
+struct mirror_listing;
+struct mirror_walk;
 enum { LISTINGS = 8, WALKS = 32 };
 
 struct mirror {
@@ -97,9 +97,9 @@ struct mirror {
 	int64_t short_ms, short_last_ms; /* when opening began to fail for want of something, and
 					  * did so last */
 
-	struct listing *listings[LISTINGS];
+	struct mirror_listing *listings[LISTINGS];
 	uint64_t listing_clock;
-	struct walk *walks[WALKS];
+	struct mirror_walk *walks[WALKS];
 	struct list_link handles; /* of files that are open for programs that may write */
 	struct list_link closing; /* of writable views that are being closed: they have their
 				   * lock still */
@@ -244,7 +244,7 @@ int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh,
 		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e);
 
 /* real_copy - a node: its path is new. -ESTALE. */
-int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e);
+int real_copy(struct mirror *m, uint64_t id, struct mirror_node *ret, struct err *e);
 /* real_writer - one open file more or less (-1) writes to a node; *ret_fresh, *ret_others:
  * whether it was made in this mount, and how many others there are. */
 void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,

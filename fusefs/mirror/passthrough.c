@@ -91,10 +91,10 @@ void real_attr(const struct stat *st, struct view_attr *ret)
 
 /* Nodes. */
 
-static struct node *node_of_id(const struct mirror *m, uint64_t id)
+static struct mirror_node *node_of_id(const struct mirror *m, uint64_t id)
 {
 	for (struct link *l = map_first(&m->nodes_by_id, id); l; l = map_next(l)) {
-		struct node *n = CONTAINER_OF(l, struct node, by_id);
+		struct mirror_node *n = CONTAINER_OF(l, struct mirror_node, by_id);
 
 		if (n->id == id)
 			return n;
@@ -102,10 +102,10 @@ static struct node *node_of_id(const struct mirror *m, uint64_t id)
 	return NULL;
 }
 
-static struct node *node_of_path(const struct mirror *m, const char *path, uint64_t hash)
+static struct mirror_node *node_of_path(const struct mirror *m, const char *path, uint64_t hash)
 {
 	for (struct link *l = map_first(&m->nodes_by_path, hash); l; l = map_next(l)) {
-		struct node *n = CONTAINER_OF(l, struct node, by_path);
+		struct mirror_node *n = CONTAINER_OF(l, struct mirror_node, by_path);
 
 		if (strcmp(n->path, path) == 0)
 			return n;
@@ -113,20 +113,20 @@ static struct node *node_of_path(const struct mirror *m, const char *path, uint6
 	return NULL;
 }
 
-static bool is_of(const struct node *n, const struct stat *st)
+static bool is_of(const struct mirror_node *n, const struct stat *st)
 {
 	return n->dev == st->st_dev && n->ino == st->st_ino &&
 	       n->type == (st->st_mode & S_IFMT);
 }
 
-static void passthrough_unlist(struct mirror *m, struct node *n)
+static void passthrough_unlist(struct mirror *m, struct mirror_node *n)
 {
 	if (n->listed)
 		map_remove(&m->nodes_by_path, &n->by_path);
 	n->listed = false;
 }
 
-static void node_free(struct mirror *m, struct node *n)
+static void node_free(struct mirror *m, struct mirror_node *n)
 {
 	passthrough_unlist(m, n);
 	map_remove(&m->nodes_by_id, &n->by_id);
@@ -137,14 +137,14 @@ static void node_free(struct mirror *m, struct node *n)
 }
 
 /* node_new - path is taken on success. */
-static struct node *node_new(struct mirror *m, char *path, uint64_t hash, uint64_t id,
-			     const struct stat *st)
+static struct mirror_node *node_new(struct mirror *m, char *path, uint64_t hash, uint64_t id,
+				    const struct stat *st)
 {
-	struct node *n = alloc_array(1, sizeof(*n));
+	struct mirror_node *n = alloc_array(1, sizeof(*n));
 
 	if (!n)
 		return NULL;
-	*n = (struct node){
+	*n = (struct mirror_node){
 		.id = id,
 		.dev = st->st_dev,
 		.ino = st->st_ino,
@@ -166,10 +166,10 @@ static struct node *node_new(struct mirror *m, char *path, uint64_t hash, uint64
 }
 
 /* enter_locked - the node of path, which is st now. path is taken on success. */
-static struct node *enter_locked(struct mirror *m, char *path, const struct stat *st)
+static struct mirror_node *enter_locked(struct mirror *m, char *path, const struct stat *st)
 {
 	uint64_t hash = mirror_hash(m, path, strlen(path));
-	struct node *n = node_of_path(m, path, hash);
+	struct mirror_node *n = node_of_path(m, path, hash);
 
 	if (n && is_of(n, st)) {
 		free(path);
@@ -188,7 +188,8 @@ static struct node *enter_locked(struct mirror *m, char *path, const struct stat
 int real_root(struct mirror *m, const struct stat *st, struct err *e)
 {
 	char *path = strdup("");
-	struct node *n = path ? node_new(m, path, mirror_hash(m, "", 0), VIEW_ROOT, st) : NULL;
+	struct mirror_node *n =
+		path ? node_new(m, path, mirror_hash(m, "", 0), VIEW_ROOT, st) : NULL;
 
 	if (!n) {
 		free(path);
@@ -203,7 +204,8 @@ void real_free(struct mirror *m)
 {
 	for (size_t i = 0; i < m->nodes_by_id.n_heads; i++)
 		while (m->nodes_by_id.heads[i])
-			node_free(m, CONTAINER_OF(m->nodes_by_id.heads[i], struct node, by_id));
+			node_free(m, CONTAINER_OF(m->nodes_by_id.heads[i], struct mirror_node,
+						  by_id));
 	map_free(&m->nodes_by_id);
 	map_free(&m->nodes_by_path);
 }
@@ -214,9 +216,10 @@ static int passthrough_unknown(uint64_t id, struct err *e)
 }
 
 /* passthrough_find - a copy of a node; its path is new, its links mean nothing. */
-static int passthrough_find(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
+static int passthrough_find(struct mirror *m, uint64_t id, struct mirror_node *ret,
+			    struct err *e)
 {
-	struct node *n;
+	struct mirror_node *n;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -235,7 +238,7 @@ static int passthrough_find(struct mirror *m, uint64_t id, struct node *ret, str
 
 int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 {
-	struct node n;
+	struct mirror_node n;
 	int rc = passthrough_find(m, id, &n, e);
 
 	if (rc)
@@ -255,14 +258,14 @@ int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 	return 0;
 }
 
-int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
+int real_copy(struct mirror *m, uint64_t id, struct mirror_node *ret, struct err *e)
 {
 	return passthrough_find(m, id, ret, e);
 }
 
 void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint32_t *ret_others)
 {
-	struct node *n;
+	struct mirror_node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_id(m, id);
@@ -277,7 +280,7 @@ void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint3
 
 void real_opened(struct mirror *m, uint64_t id, int fd)
 {
-	struct node *n;
+	struct mirror_node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_id(m, id);
@@ -288,7 +291,7 @@ void real_opened(struct mirror *m, uint64_t id, int fd)
 
 void real_closed(struct mirror *m, uint64_t id)
 {
-	struct node *n;
+	struct mirror_node *n;
 	int fd = -1;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -305,7 +308,7 @@ void real_closed(struct mirror *m, uint64_t id)
 /* stat_opened - of a file that is open, and whose name may be gone. */
 static int stat_opened(struct mirror *m, uint64_t id, struct stat *ret)
 {
-	struct node *n;
+	struct mirror_node *n;
 	int rc;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -317,7 +320,7 @@ static int stat_opened(struct mirror *m, uint64_t id, struct stat *ret)
 
 void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
 {
-	struct node *n;
+	struct mirror_node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_id(m, id);
@@ -328,7 +331,7 @@ void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
 
 /* passthrough_renamed - a node has another path, which is taken. Without memory it is stale: the
  * kernel looks it up again. */
-static void passthrough_renamed(struct mirror *m, struct node *n, char *path)
+static void passthrough_renamed(struct mirror *m, struct mirror_node *n, char *path)
 {
 	passthrough_unlist(m, n);
 	if (!path ||
@@ -348,7 +351,7 @@ static void moved_below(struct mirror *m, const char *from, const char *to)
 
 	for (size_t i = 0; i < m->nodes_by_id.n_heads; i++)
 		for (struct link *l = m->nodes_by_id.heads[i]; l; l = l->next) {
-			struct node *n = CONTAINER_OF(l, struct node, by_id);
+			struct mirror_node *n = CONTAINER_OF(l, struct mirror_node, by_id);
 
 			if (n->listed && strncmp(n->path, from, len) == 0 &&
 			    n->path[len] == '/')
@@ -358,7 +361,7 @@ static void moved_below(struct mirror *m, const char *from, const char *to)
 
 void real_moved(struct mirror *m, const char *from, const char *to)
 {
-	struct node *n, *other;
+	struct mirror_node *n, *other;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_path(m, from, mirror_hash(m, from, strlen(from)));
@@ -375,7 +378,7 @@ void real_moved(struct mirror *m, const char *from, const char *to)
 uint64_t real_known_id(struct mirror *m, const char *path)
 {
 	uint64_t hash = mirror_hash(m, path, strlen(path)), id;
-	struct node *n;
+	struct mirror_node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_path(m, path, hash);
@@ -390,7 +393,7 @@ int real_enter(struct mirror *m, const struct where *dir, char *path, const stru
 	/* asked at every look-up: a directory may become a Zarr tree */
 	bool in_dataset =
 		S_ISDIR(st->st_mode) && (dir->in_dataset || mirror_has(m, path, NAME_PLAIN));
-	struct node *n;
+	struct mirror_node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = enter_locked(m, path, st);
@@ -409,7 +412,7 @@ int real_enter(struct mirror *m, const struct where *dir, char *path, const stru
 
 void real_forget(struct mirror *m, uint64_t id, uint64_t count)
 {
-	struct node *n;
+	struct mirror_node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_id(m, id);
@@ -424,7 +427,7 @@ void real_forget(struct mirror *m, uint64_t id, uint64_t count)
 /* Requests. */
 
 /* passthrough_check - whether st is of the node. */
-static int passthrough_check(const struct node *n, const struct stat *st, struct err *e)
+static int passthrough_check(const struct mirror_node *n, const struct stat *st, struct err *e)
 {
 	if (is_of(n, st))
 		return 0;
@@ -439,7 +442,7 @@ static int passthrough_gone(int rc)
 
 int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct err *e)
 {
-	struct node n;
+	struct mirror_node n;
 	struct stat st;
 	int rc = passthrough_find(m, id, &n, e);
 
@@ -478,7 +481,7 @@ static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *re
 	return 0;
 }
 
-static int passthrough_read_node(struct mirror *m, const struct node *n, uint64_t off,
+static int passthrough_read_node(struct mirror *m, const struct mirror_node *n, uint64_t off,
 				 size_t len, uint8_t *room, size_t *ret, struct err *e)
 {
 	struct stat st;
@@ -503,7 +506,7 @@ static int passthrough_read_node(struct mirror *m, const struct node *n, uint64_
 int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 	      struct span *ret, struct err *e)
 {
-	struct node n;
+	struct mirror_node n;
 	size_t got = 0;
 	int rc = passthrough_find(m, id, &n, e);
 
@@ -520,7 +523,7 @@ int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 {
 	char text[PATH_MAX];
 	ssize_t len = -1;
-	struct node n;
+	struct mirror_node n;
 	int rc = passthrough_find(m, id, &n, e), fd;
 
 	if (rc)
@@ -556,8 +559,8 @@ static void xattr_path(int fd, char ret[32])
 /* open_node - the entry of an id: what is open under it, else what its path leads to. */
 static int open_node(struct mirror *m, uint64_t id, struct err *e)
 {
-	const struct node *known;
-	struct node n;
+	const struct mirror_node *known;
+	struct mirror_node n;
 	struct stat st;
 	int rc, fd = -1;
 

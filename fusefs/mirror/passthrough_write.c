@@ -104,7 +104,7 @@ int passthrough_create(struct mirror *m, const struct where *dir, const char *na
 
 int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e)
 {
-	struct node n;
+	struct mirror_node n;
 	struct stat st;
 	int rc = real_copy(m, id, &n, e), fd;
 
@@ -160,7 +160,7 @@ int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view
 			struct view_attr *ret, struct err *e)
 {
 	const char *name = NULL;
-	struct node n = {0};
+	struct mirror_node n = {0};
 	struct stat st;
 	int rc = fd < 0 ? real_copy(m, id, &n, e) : 0, at = -1;
 
@@ -288,7 +288,7 @@ int passthrough_link(struct mirror *m, uint64_t id, const struct where *dir, con
 {
 	auto_fd int to_at = passthrough_write_open_dir(m, dir, e);
 	const char *from = NULL;
-	struct node n;
+	struct mirror_node n;
 	int rc, at;
 
 	if (to_at < 0)

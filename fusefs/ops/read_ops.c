@@ -539,7 +539,7 @@ static void read_ops_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
 
 /* Directories. */
 
-struct listing {
+struct readdir_listing {
 	struct call *c;
 	char *buf;
 	size_t size, used;
@@ -550,7 +550,7 @@ struct listing {
 };
 
 /* read_ops_add - one entry; false when the buffer is full. off: without the tag. */
-static bool read_ops_add(struct listing *l, const char *name, uint64_t id, bool is_dir,
+static bool read_ops_add(struct readdir_listing *l, const char *name, uint64_t id, bool is_dir,
 			 const struct view_attr *attr, uint64_t off)
 {
 	struct fuse_entry_param entry = {.ino = 0};
@@ -575,7 +575,7 @@ static bool read_ops_add(struct listing *l, const char *name, uint64_t id, bool 
 static bool read_ops_emit(void *arg, const char *name, uint64_t id, bool is_dir,
 			  const struct view_attr *attr, uint64_t next)
 {
-	struct listing *l = arg;
+	struct readdir_listing *l = arg;
 
 	if (next >= COOKIE_LIMIT) {
 		l->overflow = true;
@@ -584,7 +584,7 @@ static bool read_ops_emit(void *arg, const char *name, uint64_t id, bool is_dir,
 	return read_ops_add(l, name, id, is_dir, l->plus ? attr : NULL, next + 2);
 }
 
-static int read_ops_list(struct listing *l, uint64_t id, uint64_t off)
+static int read_ops_list(struct readdir_listing *l, uint64_t id, uint64_t off)
 {
 	struct view *v = l->c->view;
 	size_t dots;
@@ -601,7 +601,7 @@ static int read_ops_list(struct listing *l, uint64_t id, uint64_t off)
 	return l->used > dots ? 0 : rc; /* an error comes again when its turn comes */
 }
 
-static void reply_list(struct listing *l)
+static void reply_list(struct readdir_listing *l)
 {
 	struct call *c = l->c;
 
@@ -613,7 +613,7 @@ static void reply_list(struct listing *l)
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
 {
 	struct call c;
-	struct listing l = {.c = &c, .plus = plus, .size = size};
+	struct readdir_listing l = {.c = &c, .plus = plus, .size = size};
 	uint64_t at = (uint64_t)off & (((uint64_t)1 << COOKIE_BITS) - 1);
 	int rc;
 

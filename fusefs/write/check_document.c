@@ -164,8 +164,8 @@ static const struct store_ops doc_store_ops = {
 	.check = doc_store_check,
 };
 
-/* check - of one document. */
-struct check {
+/* document_check - of one document. */
+struct document_check {
 	const struct app *setup;
 	struct store *tree;
 	int dir_fd;
@@ -177,7 +177,7 @@ struct check {
 
 /* same_files - whether the mount, once the array is in the file, shows it in the same files. A
  * writer goes on writing those that it knows. */
-static int same_files(const struct check *c, struct source *s, struct err *e)
+static int same_files(const struct document_check *c, struct source *s, struct err *e)
 {
 	const struct few *f = &c->few;
 	const struct ds_array *a = &s->ds.arrays[0];
@@ -231,7 +231,7 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 	return rc;
 }
 
-static int check_source(const struct check *c, struct source *s, struct err *e)
+static int check_source(const struct document_check *c, struct source *s, struct err *e)
 {
 	const struct dataset *ds = &s->ds;
 	const struct few *f = &c->few;
@@ -265,20 +265,20 @@ static bool looked_at(struct few *f)
 	       strcmp(f->name, ".zgroup") == 0;
 }
 
-/* walk - looks for documents below a directory. */
-struct walk {
-	const struct check *c;
+/* check_document_walk - looks for documents below a directory. */
+struct check_document_walk {
+	const struct document_check *c;
 	const char *dir;
 	uint32_t depth;
 	int rc; /* 0: none so far */
 };
 
-static int others(const struct check *c, const char *dir, uint32_t depth);
+static int others(const struct document_check *c, const char *dir, uint32_t depth);
 
 static bool walk_entry(void *arg, const char *name, bool is_dir,
 		       const struct store_stat *st NZ_UNUSED)
 {
-	struct walk *w = arg;
+	struct check_document_walk *w = arg;
 	char key[STORE_KEY_MAX + 1];
 	int n = snprintf(key, sizeof(key), "%s%s%s", w->dir, *w->dir ? "/" : "", name);
 
@@ -292,9 +292,9 @@ static bool walk_entry(void *arg, const char *name, bool is_dir,
 }
 
 /* others - -EEXIST: there is another document below a directory; 0: there is none. */
-static int others(const struct check *c, const char *dir, uint32_t depth)
+static int others(const struct document_check *c, const char *dir, uint32_t depth)
 {
-	struct walk w = {.c = c, .dir = dir, .depth = depth};
+	struct check_document_walk w = {.c = c, .dir = dir, .depth = depth};
 	int rc = -EEXIST;
 
 	if (depth < DEPTH_MAX)
@@ -304,7 +304,7 @@ static int others(const struct check *c, const char *dir, uint32_t depth)
 
 /* check_document_same_format - whether a document is of the mount's format, which it decides when
  * there is no other. */
-static int check_document_same_format(struct check *c, struct err *e)
+static int check_document_same_format(struct document_check *c, struct err *e)
 {
 	bool v3 = strcmp(c->few.name, "zarr.json") == 0;
 	const struct cfg *cfg = c->setup->cfg;
@@ -326,7 +326,7 @@ static int check_document_same_format(struct check *c, struct err *e)
 
 /* check_document_find_array - attributes are looked at with the array that they are of, when it has
  * its document already. */
-static int check_document_find_array(struct check *c, struct err *e)
+static int check_document_find_array(struct document_check *c, struct err *e)
 {
 	struct few *f = &c->few;
 	struct buf key;
@@ -349,7 +349,7 @@ static int check_document_find_array(struct check *c, struct err *e)
 /* check_with_array - attributes with their array: names of dimensions are its axes', and
  * `_FillValue` is one of its values. The array itself was looked at when it was written, or is one
  * of the file's: nothing else of it is a reason to refuse. */
-static int check_with_array(const struct check *c, struct source *s, struct err *e)
+static int check_with_array(const struct document_check *c, struct source *s, struct err *e)
 {
 	struct ds_array *a = s->ds.n_arrays == 1 ? &s->ds.arrays[0] : NULL;
 	const struct ds_attr *fill =
@@ -368,7 +368,7 @@ static int check_with_array(const struct check *c, struct source *s, struct err 
 	return rc == -EOPNOTSUPP ? -EINVAL : rc;
 }
 
-static int open_doc_store(struct check *c, struct source **ret, struct err *e)
+static int open_doc_store(struct document_check *c, struct source **ret, struct err *e)
 {
 	struct source_options opts;
 	int rc;
@@ -379,7 +379,7 @@ static int open_doc_store(struct check *c, struct source **ret, struct err *e)
 	return rc == -EBADMSG ? -EINVAL : rc; /* what was written is wrong, not what is there */
 }
 
-static int check_document(struct check *c, struct err *e)
+static int check_document(struct document_check *c, struct err *e)
 {
 	struct source *s = NULL;
 	int rc = check_document_same_format(c, e);
@@ -413,7 +413,7 @@ int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, c
 		      struct err *e)
 {
 	const char *slash = strrchr(key, '/');
-	struct check c = {.setup = setup, .tree = tree, .dir_fd = dir_fd};
+	struct document_check c = {.setup = setup, .tree = tree, .dir_fd = dir_fd};
 	int rc;
 
 	c.few = (struct few){
@@ -436,7 +436,8 @@ int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, c
 /* ---- an array before a commit and after it ---- */
 
 /* open_doc - a source of an array's document alone. NULL: it cannot be read. */
-static struct source *open_doc(struct check *c, const char *key, const uint8_t *p, size_t n)
+static struct source *open_doc(struct document_check *c, const char *key, const uint8_t *p,
+			       size_t n)
 {
 	const char *slash = strrchr(key, '/');
 	struct source *s = NULL;
@@ -521,7 +522,7 @@ unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now
 			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is)
 {
-	struct check c = {.setup = setup};
+	struct document_check c = {.setup = setup};
 	struct source *a, *b;
 	unsigned ret = 0;
 

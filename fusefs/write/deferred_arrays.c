@@ -44,7 +44,7 @@ static int wait_stat(struct store *s, const char *key, struct store_stat *ret, s
 			     : store_stat(w->over, key, ret, e);
 }
 
-struct listing {
+struct deferred_listing {
 	const struct wait *w;
 	const char *key;
 	store_emit *emit;
@@ -55,7 +55,7 @@ struct listing {
 static bool deferred_arrays_list_entry(void *arg, const char *name, bool is_dir,
 				       const struct store_stat *st)
 {
-	struct listing *l = arg;
+	struct deferred_listing *l = arg;
 	size_t n = strlen(l->key), m = strlen(name), at = n ? n + 1 : 0;
 
 	if (at + m > STORE_KEY_MAX)
@@ -70,7 +70,7 @@ static bool deferred_arrays_list_entry(void *arg, const char *name, bool is_dir,
 static int wait_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		     void *arg, struct err *e)
 {
-	struct listing l = {.w = wait_of(s), .key = key, .emit = emit, .arg = arg};
+	struct deferred_listing l = {.w = wait_of(s), .key = key, .emit = emit, .arg = arg};
 
 	if (waits(l.w, key))
 		return deferred_arrays_absent(key, e);

@@ -22,15 +22,15 @@
 #define SUFFIX ".nczarrfs"
 #define HASHED_BYTES 217 /* of the name in a state directory's that has a hash in it */
 
-/* walk - through the directory. */
-struct walk {
+/* recover_walk - through the directory. */
+struct recover_walk {
 	const struct app *setup;
 	rw_recover_fn *one;
 	uint64_t found, failed;
 	bool missed; /* something could not be looked at, which was said */
 };
 
-static void recover_folder_missed(struct walk *w, int errnum, const char *path)
+static void recover_folder_missed(struct recover_walk *w, int errnum, const char *path)
 {
 	struct err e = ERR_INIT;
 
@@ -49,7 +49,7 @@ bool rw_state_is_there(const struct cfg *cfg, const char *path)
 }
 
 /* is_dataset - a directory that is a tree; what cannot be told is none. */
-static bool is_dataset(const struct walk *w, const char *path)
+static bool is_dataset(const struct recover_walk *w, const char *path)
 {
 	const struct source_ops *of = NULL;
 
@@ -57,7 +57,7 @@ static bool is_dataset(const struct walk *w, const char *path)
 }
 
 /* recover_folder_put_one - the line of a dataset. */
-static void recover_folder_put_one(struct walk *w, const char *path)
+static void recover_folder_put_one(struct recover_walk *w, const char *path)
 {
 	if (w->setup->cfg->json)
 		(void)fputs(w->found ? ",\n" : "\n", stdout); /* the end says whether it could be */
@@ -67,7 +67,7 @@ static void recover_folder_put_one(struct walk *w, const char *path)
 }
 
 /* without - a state directory whose dataset is gone: nobody can put in what is in it. */
-static void without(struct walk *w, const char *dir, const char *name)
+static void without(struct recover_walk *w, const char *dir, const char *name)
 {
 	size_t n = strlen(name) - strlen(SUFFIX) - 1;
 	auto_free char *base = strndup(name + 1, n);
@@ -87,9 +87,9 @@ static void without(struct walk *w, const char *dir, const char *name)
 	w->missed = true;
 }
 
-static void recover_folder_look_in(struct walk *w, const char *dir, unsigned depth);
+static void recover_folder_look_in(struct recover_walk *w, const char *dir, unsigned depth);
 
-static void recover_folder_look_at(struct walk *w, const char *dir, const char *name,
+static void recover_folder_look_at(struct recover_walk *w, const char *dir, const char *name,
 				   unsigned depth)
 {
 	auto_free char *path = path_join(dir, name);
@@ -127,7 +127,7 @@ static int recover_folder_by_name(const struct dirent **a, const struct dirent *
 }
 
 /* recover_folder_look_in - what cannot be read is said, and the rest is recovered. */
-static void recover_folder_look_in(struct walk *w, const char *dir, unsigned depth)
+static void recover_folder_look_in(struct recover_walk *w, const char *dir, unsigned depth)
 {
 	struct dirent **names;
 	int n = -1;
@@ -148,7 +148,7 @@ static void recover_folder_look_in(struct walk *w, const char *dir, unsigned dep
 
 int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one)
 {
-	struct walk w = {.setup = setup, .one = one};
+	struct recover_walk w = {.setup = setup, .one = one};
 	auto_free char *shown = fs_shown(path);
 	const char *name = shown ? shown : "";
 	struct buf out;

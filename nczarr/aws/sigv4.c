@@ -16,15 +16,15 @@
 #define CANONICAL_MAX (1u << 20)
 #define DIGEST_PIECE (1u << 18)
 
-/* line - one header that is signed; name and value borrowed, not terminated. */
-struct line {
+/* sigv4_line - one header that is signed; name and value borrowed, not terminated. */
+struct sigv4_line {
 	const char *name, *value;
 	size_t name_len, value_len;
 };
 
 /* lines - all of them, sorted by name; those of one name in the order in which they came. */
 struct lines {
-	struct line at[S3_HEADERS_MAX];
+	struct sigv4_line at[S3_HEADERS_MAX];
 	size_t n;
 };
 
@@ -33,7 +33,7 @@ static char sigv4_lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static int compare_names(const struct line *a, const struct line *b)
+static int compare_names(const struct sigv4_line *a, const struct sigv4_line *b)
 {
 	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
 
@@ -50,7 +50,7 @@ static int compare_names(const struct line *a, const struct line *b)
 static int add_line(struct lines *l, const char *name, size_t name_len, const char *value,
 		    struct err *e)
 {
-	struct line new = {.name = name, .value = value, .name_len = name_len};
+	struct sigv4_line new = {.name = name, .value = value, .name_len = name_len};
 	size_t i = l->n;
 
 	if (l->n == ARRAY_LEN(l->at))
@@ -91,7 +91,7 @@ static bool sigv4_blank(char c)
 }
 
 /* sigv4_put_value - without blanks at its ends, others in a row as one. */
-static void sigv4_put_value(struct buf *out, const struct line *l)
+static void sigv4_put_value(struct buf *out, const struct sigv4_line *l)
 {
 	size_t i = 0, n = l->value_len;
 
@@ -106,7 +106,7 @@ static void sigv4_put_value(struct buf *out, const struct line *l)
 			buf_putc(out, ' ');
 }
 
-static void sigv4_put_name(struct buf *out, const struct line *l)
+static void sigv4_put_name(struct buf *out, const struct sigv4_line *l)
 {
 	for (size_t i = 0; i < l->name_len; i++)
 		buf_putc(out, sigv4_lower(l->name[i]));

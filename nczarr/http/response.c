@@ -30,24 +30,24 @@ void http_response_begin(struct http_transfer *r)
 
 /* Header lines. */
 
-/* line - one of the header: the value is [value, value + n), without space around it. */
-struct line {
+/* response_line - one of the header: the value is [value, value + n), without space around it. */
+struct response_line {
 	const char *name, *value;
 	size_t name_len, n;
 };
 
-static bool response_is_named(const struct line *l, const char *name)
+static bool response_is_named(const struct response_line *l, const char *name)
 {
 	return l->name_len == strlen(name) && strncasecmp(l->name, name, l->name_len) == 0;
 }
 
-static bool value_is(const struct line *l, const char *text)
+static bool value_is(const struct response_line *l, const char *text)
 {
 	return l->n == strlen(text) && strncasecmp(l->value, text, l->n) == 0;
 }
 
 /* response_keep - as text, when all of it fits and is printable; else nothing. */
-static void response_keep(char *out, size_t cap, const struct line *l)
+static void response_keep(char *out, size_t cap, const struct response_line *l)
 {
 	out[0] = '\0';
 	if (l->n >= cap)
@@ -60,7 +60,7 @@ static void response_keep(char *out, size_t cap, const struct line *l)
 }
 
 /* take_range - "bytes 0-99/1000", "bytes 0-99/" and a star, "bytes * /1000" without the space. */
-static void take_range(struct http_response *a, const struct line *l)
+static void take_range(struct http_response *a, const struct response_line *l)
 {
 	const char *p = l->value, *slash, *dash;
 	uint64_t first = 0, last = 0, size = UINT64_MAX;
@@ -90,7 +90,7 @@ static void take_range(struct http_response *a, const struct line *l)
 	a->range_end = last + 1;
 }
 
-static int64_t date_of(const struct line *l)
+static int64_t date_of(const struct response_line *l)
 {
 	char text[64];
 	time_t t;
@@ -101,7 +101,7 @@ static int64_t date_of(const struct line *l)
 }
 
 /* take_pause - Retry-After: seconds, or a date. */
-static void take_pause(struct http_transfer *r, const struct line *l)
+static void take_pause(struct http_transfer *r, const struct response_line *l)
 {
 	uint64_t s = 0;
 	int64_t date;
@@ -113,7 +113,7 @@ static void take_pause(struct http_transfer *r, const struct line *l)
 	r->pause_ms = (uint32_t)s * 1000;
 }
 
-static void take_line(struct http_transfer *r, const struct line *l)
+static void take_line(struct http_transfer *r, const struct response_line *l)
 {
 	struct http_response *a = &r->a;
 
@@ -163,7 +163,7 @@ static void begin_status(struct http_transfer *r)
 size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 {
 	struct http_transfer *r = arg;
-	struct line l = {.name = data};
+	struct response_line l = {.name = data};
 	const char *colon;
 
 	n *= size;

@@ -39,7 +39,7 @@ struct ext {
 	uint64_t marked;           /* lock: queues; handed, when the queue was looked at last */
 	int64_t since;             /* lock: queues; when it came, of those fetched early */
 	struct object_cache *cache;
-	struct shard *shard;
+	struct cache_shard *shard;
 	struct cached_object *obj; /* valid while attached, or fetching */
 	_Atomic uint32_t refs;     /* the table's, the fetch's, readers' */
 	_Atomic bool ahead;        /* fetched early, and not read yet */
@@ -82,7 +82,7 @@ struct cached_object {
 	char key[];
 };
 
-struct shard {
+struct cache_shard {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	struct cached_object **buckets;
@@ -115,8 +115,8 @@ struct rstore {
 	uint32_t in_flight;        /* lock */
 };
 
-/* line - what the way to the services is like. lock: queues */
-struct line {
+/* link_estimate - what the way to the services is like. lock: queues */
+struct link_estimate {
 	int64_t rtt;               /* ns, shortest lately; 0: not known */
 	uint64_t rate;             /* bytes a second, highest lately */
 	int64_t began;             /* of the span that is measured */
@@ -144,7 +144,7 @@ struct object_cache {
 	struct links queues[Q_N];
 	uint64_t queued[Q_N];      /* bytes */
 	uint32_t waiting;          /* for room */
-	struct line line;
+	struct link_estimate line;
 	struct cache_root *roots;
 	struct early *early;       /* prefetch.c */
 	struct keeper *keeper;     /* disk_writer.c */
@@ -152,13 +152,13 @@ struct object_cache {
 	_Atomic uint64_t distrusted[RC_DISTRUSTED]; /* hashes of keys whose bytes on disk may be
 	                            * damaged; 0: none */
 	_Atomic uint32_t n_distrusted; /* so many were noted: the latest count */
-	struct shard shards[RC_SHARDS];
+	struct cache_shard shards[RC_SHARDS];
 };
 
-/* look - a key, found in the table. */
-struct look {
+/* cache_lookup - a key, found in the table. */
+struct cache_lookup {
 	struct rstore *st;
-	struct shard *shard;
+	struct cache_shard *shard;
 	const char *key;
 	size_t len;
 	uint64_t hash;
@@ -197,22 +197,22 @@ void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes);
 struct cache_root *rc_root(struct object_cache *c, const char *name);
 int table_init(struct object_cache *c);
 void table_release(struct object_cache *c);
-struct look look_at(struct rstore *st, const char *key, size_t len);
+struct cache_lookup look_at(struct rstore *st, const char *key, size_t len);
 /* look_find - the entry, made where there is none and make is true; NULL else, and when memory is
  * short. The shard is locked. */
-struct cached_object *look_find(struct look *l, bool make);
+struct cached_object *look_find(struct cache_lookup *l, bool make);
 /* obj_set - it is there, like this; another version than the one known drops that. */
-void obj_set(struct look *l, const struct object_info *info, int64_t asked_at);
+void obj_set(struct cache_lookup *l, const struct object_info *info, int64_t asked_at);
 /* obj_gone - it is not there. */
-void obj_gone(struct look *l, int64_t asked_at);
+void obj_gone(struct cache_lookup *l, int64_t asked_at);
 /* obj_forget - nothing is known of it, and nothing of it kept. l->obj may be NULL. */
-void obj_forget(struct look *l);
+void obj_forget(struct cache_lookup *l);
 bool obj_is_racy(const struct rstore *st, int64_t at);
 /* obj_at - the extent with byte off, or the first one behind it; n_xs: none. */
 size_t obj_at(const struct cached_object *o, uint64_t off);
 int obj_attach(struct cached_object *o, struct ext *x) NZ_MUST_USE;
 void obj_detach(struct cached_object *o, struct ext *x);
-struct ext *ext_new(struct object_cache *c, struct look *l, uint64_t off, uint64_t len);
+struct ext *ext_new(struct object_cache *c, struct cache_lookup *l, uint64_t off, uint64_t len);
 /* look_absent - whether listings prove that a key is not there. No lock is held. */
 bool look_absent(struct rstore *st, const char *key);
 
@@ -234,15 +234,16 @@ struct job {
 
 /* fetch_start - no lock is held. must: wait for room. Whatever happens, x is not FETCHING for ever.
  * false: there was no room. */
-bool fetch_start(struct look *l, struct job *j, bool must);
+bool fetch_start(struct cache_lookup *l, struct job *j, bool must);
 /* fetch_plan - extents for what is missing of [from, to) of a known object, attached, at most
  * max, none that begins at `before` or behind it. The shard is locked. */
-size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, struct job *jobs,
-		  size_t max);
+size_t fetch_plan(struct cache_lookup *l, uint64_t from, uint64_t before, uint64_t to,
+		  struct job *jobs, size_t max);
 /* fetch_ask - the request that finds out what an object is: with its beginning (what OBJECT_PART),
  * all of it when it is at most len (OBJECT_ALL), its end (OBJECT_TAIL), or nothing (OBJECT_HEAD).
  * Becomes obj->asking. The shard is locked. Returns 0 or -ENOMEM. */
-int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *ret) NZ_MUST_USE;
+int fetch_ask(struct cache_lookup *l, int what, uint64_t off, uint64_t len,
+	      struct job *ret) NZ_MUST_USE;
 /* rc_beginning - how much of an unknown object is fetched with what it is: all, usually; little
  * in a folder whose objects are too large for that. rc_guess - how much of it may come. */
 uint64_t rc_beginning(struct rstore *st, const char *key);
@@ -266,18 +267,19 @@ void remote_prefetch_forget(struct rstore *st);
 /* ---- disk_writer.c: what is kept on disk ---- */
 
 /* distrust - what is kept on disk of a key is not believed any more; what comes takes its place. */
-void distrust(struct look *l);
-bool distrusted(const struct look *l);
+void distrust(struct cache_lookup *l);
+bool distrusted(const struct cache_lookup *l);
 
 /* keep_new - dir NULL: nothing is. A directory that cannot be used costs a line in the log. */
 int keep_new(struct object_cache *c, const char *dir, uint64_t bytes) NZ_MUST_USE;
 void keep_free(struct object_cache *c);
 /* keep_info - what the object was when it was kept. */
-bool keep_info(struct look *l, struct object_info *ret);
+bool keep_info(struct cache_lookup *l, struct object_info *ret);
 /* keep_read - bytes [off, off + len), if all of them are kept; new. */
-uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off, uint64_t len);
+uint8_t *keep_read(struct cache_lookup *l, const struct object_info *info, uint64_t off,
+		   uint64_t len);
 /* keep_write - x, which is ready, is of the object that is info: write it soon. */
-void keep_write(struct look *l, struct ext *x, const struct object_info *info);
+void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info *info);
 
 /* object_cache_thread - start one that takes no signal: those that end the program are for
  * others. */

@@ -60,7 +60,7 @@ static size_t disk_writer_pack(const struct object_info *i, uint8_t out[INFO_MAX
 	return 17 + n;
 }
 
-bool keep_info(struct look *l, struct object_info *ret)
+bool keep_info(struct cache_lookup *l, struct object_info *ret)
 {
 	uint8_t b[INFO_MAX];
 	size_t n;
@@ -80,7 +80,7 @@ bool keep_info(struct look *l, struct object_info *ret)
 
 /* ---- what is not believed ---- */
 
-void distrust(struct look *l)
+void distrust(struct cache_lookup *l)
 {
 	struct object_cache *c = l->st->cache;
 
@@ -90,7 +90,7 @@ void distrust(struct look *l)
 			l->hash);
 }
 
-bool distrusted(const struct look *l)
+bool distrusted(const struct cache_lookup *l)
 {
 	struct object_cache *c = l->st->cache;
 	uint32_t n = atomic_load_explicit(&c->n_distrusted, memory_order_relaxed);
@@ -103,7 +103,8 @@ bool distrusted(const struct look *l)
 
 /* ---- reading ---- */
 
-uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off, uint64_t len)
+uint8_t *keep_read(struct cache_lookup *l, const struct object_info *info, uint64_t off,
+		   uint64_t len)
 {
 	auto_free uint8_t *data = NULL;
 	uint64_t got = 0;
@@ -180,7 +181,7 @@ static void *keep_main(void *arg)
 	return NULL;
 }
 
-void keep_write(struct look *l, struct ext *x, const struct object_info *info)
+void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info *info)
 {
 	struct object_cache *c = l->st->cache;
 	struct keeper *k = c->keeper;

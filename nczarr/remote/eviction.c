@@ -311,7 +311,7 @@ static void set_grain_locked(struct object_cache *c)
 
 void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 {
-	struct line *l = &c->line;
+	struct link_estimate *l = &c->line;
 	int64_t now = cancel_now();
 
 	(void)pthread_mutex_lock(&c->lock);

@@ -19,7 +19,7 @@
 
 /* fetch - a request that is under way. */
 struct fetch {
-	struct look l; /* key: this one's own */
+	struct cache_lookup l; /* key: this one's own */
 	struct job j;
 	int64_t began;
 	char key[];
@@ -41,7 +41,7 @@ static void fetch_finish(struct ext *x, int code, const struct err *why)
 }
 
 /* release_locked - the request of j is over, whatever came of it. */
-static void release_locked(struct look *l, struct job *j)
+static void release_locked(struct cache_lookup *l, struct job *j)
 {
 	if (l->obj->asking == j->x)
 		l->obj->asking = NULL;
@@ -49,7 +49,7 @@ static void release_locked(struct look *l, struct job *j)
 	(void)pthread_cond_broadcast(&l->shard->done);
 }
 
-static void fetch_fail(struct look *l, struct job *j, int code, const struct err *why)
+static void fetch_fail(struct cache_lookup *l, struct job *j, int code, const struct err *why)
 {
 	(void)pthread_mutex_lock(&l->shard->lock);
 	fetch_finish(j->x, code, why);
@@ -87,7 +87,7 @@ static uint64_t usual_size(struct rstore *st, const char *key)
 
 /* note_size - how large objects of a folder are, for those whose size is not known yet. Room for
  * them is reserved by that: rather too much than too little. */
-static void note_size(struct look *l, uint64_t size)
+static void note_size(struct cache_lookup *l, uint64_t size)
 {
 	uint64_t was = rc_guess(l->st, l->key), mark;
 	_Atomic uint64_t *slot = usual_of(l->st, l->key, &mark);
@@ -115,7 +115,7 @@ uint64_t rc_beginning(struct rstore *st, const char *key)
 }
 
 /* bytes_came - the bytes of an answer that is of the right version become x's. */
-static int bytes_came(struct look *l, struct job *j, struct object_got *got)
+static int bytes_came(struct cache_lookup *l, struct job *j, struct object_got *got)
 {
 	struct cached_object *o = l->obj;
 	struct ext *x = j->x;
@@ -152,7 +152,7 @@ static int bytes_came(struct look *l, struct job *j, struct object_got *got)
 }
 
 /* settle_locked - what an answer says of the object; returns x's code. */
-static int settle_locked(struct look *l, struct job *j, struct object_got *got)
+static int settle_locked(struct cache_lookup *l, struct job *j, struct object_got *got)
 {
 	struct cached_object *o = l->obj;
 	int64_t known_at = o->known_at;
@@ -190,7 +190,7 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 }
 
 /* arrived - put what came in its place, and let those know who wait. */
-static void arrived(struct look *l, struct job *j, struct object_got *got)
+static void arrived(struct cache_lookup *l, struct job *j, struct object_got *got)
 {
 	struct object_cache *c = l->st->cache;
 	struct ext *x = j->x;
@@ -230,7 +230,7 @@ static void fetched(void *arg, struct object_got *got)
 
 /* ---- starting ---- */
 
-static int fetch_do_start(struct look *l, struct job *j, struct err *e)
+static int fetch_do_start(struct cache_lookup *l, struct job *j, struct err *e)
 {
 	struct rstore *st = l->st;
 	struct fetch *f = alloc_array(1, sizeof(*f) + l->len + 1);
@@ -266,7 +266,7 @@ static int fetch_do_start(struct look *l, struct job *j, struct err *e)
 
 /* from_disk - whether the bytes are kept on disk. Of an object that is not known yet, but was
  * when it was kept, the request then asks no more than whether it still is the same. */
-static bool from_disk(struct look *l, struct job *j)
+static bool from_disk(struct cache_lookup *l, struct job *j)
 {
 	struct object_got got = {.off = j->off, .len = j->len};
 	struct object_info *i = &got.info;
@@ -306,7 +306,7 @@ static bool from_disk(struct look *l, struct job *j)
 	return false;
 }
 
-bool fetch_start(struct look *l, struct job *j, bool must)
+bool fetch_start(struct cache_lookup *l, struct job *j, bool must)
 {
 	struct err e = ERR_INIT;
 	int rc;
@@ -328,7 +328,7 @@ bool fetch_start(struct look *l, struct job *j, bool must)
 }
 
 /* fetch_job_of - x, with a reference for the request. */
-static struct job fetch_job_of(struct look *l, struct ext *x, int what, uint64_t off,
+static struct job fetch_job_of(struct cache_lookup *l, struct ext *x, int what, uint64_t off,
 			       uint64_t len)
 {
 	struct cached_object *o = l->obj;
@@ -341,8 +341,8 @@ static struct job fetch_job_of(struct look *l, struct ext *x, int what, uint64_t
 	return j;
 }
 
-size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, struct job *jobs,
-		  size_t max)
+size_t fetch_plan(struct cache_lookup *l, uint64_t from, uint64_t before, uint64_t to,
+		  struct job *jobs, size_t max)
 {
 	struct object_cache *c = l->st->cache;
 	struct cached_object *o = l->obj;
@@ -376,7 +376,7 @@ size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, s
 	return n;
 }
 
-int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *ret)
+int fetch_ask(struct cache_lookup *l, int what, uint64_t off, uint64_t len, struct job *ret)
 {
 	struct object_cache *c = l->st->cache;
 	bool placed = what == OBJECT_PART || what == OBJECT_ALL;

@@ -16,7 +16,7 @@
 int table_init(struct object_cache *c)
 {
 	for (size_t i = 0; i < RC_SHARDS; i++) {
-		struct shard *s = &c->shards[i];
+		struct cache_shard *s = &c->shards[i];
 
 		(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail with these */
 		cancel_cond_init(&s->done);
@@ -42,7 +42,7 @@ static void obj_free(struct cached_object *o)
 void table_release(struct object_cache *c)
 {
 	for (size_t i = 0; i < RC_SHARDS; i++) {
-		struct shard *s = &c->shards[i];
+		struct cache_shard *s = &c->shards[i];
 
 		for (size_t k = 0; s->buckets && k < s->n_buckets; k++) {
 			while (s->buckets[k]) {
@@ -94,9 +94,9 @@ struct cache_root *rc_root(struct object_cache *c, const char *name)
 	return r;
 }
 
-struct look look_at(struct rstore *st, const char *key, size_t len)
+struct cache_lookup look_at(struct rstore *st, const char *key, size_t len)
 {
-	struct look l = {.st = st, .key = key, .len = len};
+	struct cache_lookup l = {.st = st, .key = key, .len = len};
 
 	l.hash = object_table_hash_of(st->root->seed, key, len);
 	l.shard = &st->cache->shards[l.hash >> 32 & (RC_SHARDS - 1)];
@@ -104,7 +104,7 @@ struct look look_at(struct rstore *st, const char *key, size_t len)
 }
 
 /* object_table_grow - keep chains short; where memory is short they stay longer. */
-static void object_table_grow(struct shard *s)
+static void object_table_grow(struct cache_shard *s)
 {
 	size_t n = s->n_buckets * 2;
 	struct cached_object **to;
@@ -129,7 +129,7 @@ static void object_table_grow(struct shard *s)
 }
 
 /* drop_from - drop what may go of one bucket. Returns how many were looked at. */
-static size_t drop_from(struct shard *s, size_t bucket)
+static size_t drop_from(struct cache_shard *s, size_t bucket)
 {
 	struct cached_object **p = &s->buckets[bucket];
 	size_t seen = 0;
@@ -152,7 +152,7 @@ static size_t drop_from(struct shard *s, size_t bucket)
 }
 
 /* object_table_make_room - entries that nobody asked for lately go. */
-static void object_table_make_room(struct shard *s, uint64_t limit)
+static void object_table_make_room(struct cache_shard *s, uint64_t limit)
 {
 	size_t tried = 0;
 
@@ -162,9 +162,9 @@ static void object_table_make_room(struct shard *s, uint64_t limit)
 	}
 }
 
-static struct cached_object *object_table_add(struct look *l)
+static struct cached_object *object_table_add(struct cache_lookup *l)
 {
-	struct shard *s = l->shard;
+	struct cache_shard *s = l->shard;
 	struct cached_object *o;
 
 	object_table_make_room(s, l->st->cache->shard_limit);
@@ -186,7 +186,7 @@ static struct cached_object *object_table_add(struct look *l)
 	return o;
 }
 
-struct cached_object *look_find(struct look *l, bool make)
+struct cached_object *look_find(struct cache_lookup *l, bool make)
 {
 	struct cached_object *o = l->shard->buckets[l->hash & (l->shard->n_buckets - 1)];
 
@@ -259,7 +259,7 @@ void obj_detach(struct cached_object *o, struct ext *x)
 	ext_unref(x);
 }
 
-struct ext *ext_new(struct object_cache *c, struct look *l, uint64_t off, uint64_t len)
+struct ext *ext_new(struct object_cache *c, struct cache_lookup *l, uint64_t off, uint64_t len)
 {
 	struct ext *x = alloc_array(1, sizeof(*x));
 
@@ -283,7 +283,7 @@ static void drop_extents(struct cached_object *o)
 	o->gen = atomic_fetch_add(&o->root->gens, 1) + 1;
 }
 
-void obj_set(struct look *l, const struct object_info *info, int64_t asked_at)
+void obj_set(struct cache_lookup *l, const struct object_info *info, int64_t asked_at)
 {
 	struct cached_object *o = l->obj;
 	uint64_t version = info->version ? info->version : object_version(info);
@@ -307,14 +307,14 @@ void obj_set(struct look *l, const struct object_info *info, int64_t asked_at)
 	o->known_at = asked_at;
 }
 
-void obj_gone(struct look *l, int64_t asked_at)
+void obj_gone(struct cache_lookup *l, int64_t asked_at)
 {
 	drop_extents(l->obj);
 	l->obj->state = OBJ_ABSENT;
 	l->obj->known_at = asked_at;
 }
 
-void obj_forget(struct look *l)
+void obj_forget(struct cache_lookup *l)
 {
 	if (l->obj) {
 		drop_extents(l->obj);
@@ -330,7 +330,7 @@ void obj_forget(struct look *l)
 /* listing_of - what is known of folder key[0, len): whether its listing holds. */
 static bool listing_of(struct rstore *st, const char *key, size_t len, bool *ret_folder)
 {
-	struct look l = look_at(st, key, len);
+	struct cache_lookup l = look_at(st, key, len);
 	bool listed = false;
 
 	(void)pthread_mutex_lock(&l.shard->lock);
@@ -348,7 +348,7 @@ bool look_absent(struct rstore *st, const char *key)
 {
 	const char *end = strrchr(key, '/');
 	size_t len = end ? (size_t)(end - key) : 0;
-	struct look l = look_at(st, key, strlen(key));
+	struct cache_lookup l = look_at(st, key, strlen(key));
 	bool folder;
 
 	if (st->base.unlisted)

@@ -80,7 +80,7 @@ static bool queued(const struct early *q, uint64_t hash, const struct rstore *st
 static void remote_prefetch_add(struct early *q, struct rstore *st, const struct store_range *r)
 {
 	size_t len = strlen(r->key);
-	struct look l = look_at(st, r->key, len);
+	struct cache_lookup l = look_at(st, r->key, len);
 	uint64_t hash = l.hash ^ r->off * UINT64_C(0x9e3779b97f4a7c15) ^ r->len;
 	struct want *w;
 
@@ -130,7 +130,7 @@ static void remote_prefetch_span(const struct cached_object *o, const struct sto
 /* needless - whether nothing is to be done for a range, as far as a look shows. */
 static bool needless(struct rstore *st, const struct store_range *r)
 {
-	struct look l = look_at(st, r->key, strlen(r->key));
+	struct cache_lookup l = look_at(st, r->key, strlen(r->key));
 	bool yes = false;
 	uint64_t from, to;
 
@@ -148,7 +148,7 @@ static bool needless(struct rstore *st, const struct store_range *r)
 
 /* remote_prefetch_ask - the request that says what an unknown object is, with what is wanted of it.
  * The shard is locked. */
-static int remote_prefetch_ask(struct look *l, const struct want *w, struct job *ret)
+static int remote_prefetch_ask(struct cache_lookup *l, const struct want *w, struct job *ret)
 {
 	uint64_t head = rc_beginning(l->st, l->key), from = w->off / RC_BLOCK * RC_BLOCK, end;
 
@@ -161,8 +161,9 @@ static int remote_prefetch_ask(struct look *l, const struct want *w, struct job 
 
 /* begin_known - a request for what is missing of [from, to), or, where that is all there but is
  * too old, whether the object still is the same. The shard is locked. */
-static enum remote_prefetch_answer begin_known(struct look *l, struct want *w, uint64_t from,
-					       uint64_t to, struct job *ret, size_t *ret_n)
+static enum remote_prefetch_answer begin_known(struct cache_lookup *l, struct want *w,
+					       uint64_t from, uint64_t to, struct job *ret,
+					       size_t *ret_n)
 {
 	struct object_cache *c = l->st->cache;
 
@@ -185,7 +186,7 @@ static enum remote_prefetch_answer begin_known(struct look *l, struct want *w, u
 static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
 {
 	struct rstore *st = w->st;
-	struct look l = look_at(st, w->key, w->key_len);
+	struct cache_lookup l = look_at(st, w->key, w->key_len);
 	struct store_range r = {w->key, w->off, w->len};
 	uint64_t from = 0, to = 0;
 	enum remote_prefetch_answer a = DONE;

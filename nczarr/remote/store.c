@@ -50,7 +50,7 @@ static struct how beginning(struct rstore *st, const char *key)
 
 /* remote_store_ask - find out what l->obj is, or wait for who does. The shard is locked; not so any
  * more on return. -EAGAIN: look again; -EKEYEXPIRED: ask again. */
-static int remote_store_ask(struct look *l, const struct how *how, struct err *e)
+static int remote_store_ask(struct cache_lookup *l, const struct how *how, struct err *e)
 {
 	struct ext *x = l->obj->asking;
 	struct job j;
@@ -81,7 +81,7 @@ static int remote_store_ask(struct look *l, const struct how *how, struct err *e
 
 /* know - on 0 l->obj is there, and the shard is locked. What was asked for this is believed,
  * however long that took. */
-static int know(struct look *l, const struct how *how, struct err *e)
+static int know(struct cache_lookup *l, const struct how *how, struct err *e)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
 		struct cached_object *o;
@@ -127,7 +127,7 @@ static bool emit_any(void *arg, const char *name, bool is_dir, const struct obje
 }
 
 /* known_folder - what is known of a key as a folder. */
-static enum folder_state known_folder(struct look *l)
+static enum folder_state known_folder(struct cache_lookup *l)
 {
 	enum folder_state folder = FOLDER_UNKNOWN;
 
@@ -140,7 +140,8 @@ static enum folder_state known_folder(struct look *l)
 
 /* stat_folder - of a key that is no object: whether something lies below it. believe: what listings
  * said. */
-static int stat_folder(struct look *l, bool believe, struct store_stat *ret, struct err *e)
+static int stat_folder(struct cache_lookup *l, bool believe, struct store_stat *ret,
+		       struct err *e)
 {
 	struct rstore *st = l->st;
 	enum folder_state folder = known_folder(l);
@@ -186,7 +187,7 @@ static int remote_store_size_of(const struct cached_object *o, const char *key, 
 
 static int remote_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct look l = look_at(remote_store_of(s), key, strlen(key));
+	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
 	struct how how = beginning(remote_store_of(s), key);
 	int rc;
 
@@ -219,7 +220,7 @@ static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
 
 /* remote_store_reading - a read that is under way: [pos, end) is left. */
 struct remote_store_reading {
-	struct look l;
+	struct cache_lookup l;
 	uint64_t off, pos, end;
 	uint8_t *out; /* where byte pos goes */
 	uint64_t gen, version;
@@ -371,7 +372,7 @@ static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *
 static int remote_get(struct store *s, const char *key, struct buf *out, struct err *e)
 {
 	struct rstore *st = remote_store_of(s);
-	struct look l = look_at(st, key, strlen(key));
+	struct cache_lookup l = look_at(st, key, strlen(key));
 	uint64_t room = out->max - out->len, size;
 	uint64_t most = st->cache->head;
 	struct how how = {OBJECT_ALL, 0, 0};
@@ -420,7 +421,7 @@ static void remote_store_learn(const struct remote_store_listing *g, const char 
 {
 	char path[STORE_KEY_MAX + 1];
 	int n = snprintf(path, sizeof(path), "%s%s%s", g->key, *g->key ? "/" : "", name);
-	struct look l;
+	struct cache_lookup l;
 
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return;
@@ -465,7 +466,7 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	struct remote_store_listing g = {
 		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
 	uint64_t drops = atomic_load(&st->root->drops);
-	struct look l = look_at(st, key, strlen(key));
+	struct cache_lookup l = look_at(st, key, strlen(key));
 	int rc;
 
 	if (s->unlisted)
@@ -508,7 +509,7 @@ static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
 /* ---- what the service has now ---- */
 
 /* settled - wait until nobody asks what the object is. The shard is locked. */
-static int settled(struct look *l, struct err *e)
+static int settled(struct cache_lookup *l, struct err *e)
 {
 	while (look_find(l, true) && l->obj->asking) {
 		struct ext *x = l->obj->asking;
@@ -527,7 +528,7 @@ static int settled(struct look *l, struct err *e)
 
 static int remote_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct look l = look_at(remote_store_of(s), key, strlen(key));
+	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
 	struct how how = beginning(remote_store_of(s), key);
 	int rc;
 
@@ -559,7 +560,7 @@ static void remote_store_above(struct rstore *st, const char *key, enum folder_s
 			       enum folder_state is)
 {
 	for (const char *p = strchr(key, '/'); p; p = strchr(p + 1, '/')) {
-		struct look l = look_at(st, key, (size_t)(p - key));
+		struct cache_lookup l = look_at(st, key, (size_t)(p - key));
 
 		(void)pthread_mutex_lock(&l.shard->lock);
 		if (look_find(&l, is == FOLDER_IS) &&
@@ -576,7 +577,7 @@ static void remote_store_above(struct rstore *st, const char *key, enum folder_s
 static char *remote_store_condition(struct rstore *st, const char *key, uint64_t version,
 				    int *ret, struct err *e)
 {
-	struct look l = look_at(st, key, strlen(key));
+	struct cache_lookup l = look_at(st, key, strlen(key));
 	struct store_stat now;
 	char *etag = NULL;
 
@@ -609,7 +610,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 {
 	struct rstore *st = remote_store_of(s);
 	struct put_condition cond = {.absent = what->absent};
-	struct look l = look_at(st, key, strlen(key));
+	struct cache_lookup l = look_at(st, key, strlen(key));
 	struct object_info info = {.size = UINT64_MAX};
 	auto_free char *etag = NULL;
 	int rc = 0;
@@ -647,7 +648,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 static int remote_remove(struct store *s, const char *key, struct err *e)
 {
 	struct rstore *st = remote_store_of(s);
-	struct look l = look_at(st, key, strlen(key));
+	struct cache_lookup l = look_at(st, key, strlen(key));
 	int rc;
 
 	if (!st->o->ops->remove)
@@ -665,7 +666,7 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 
 static void remote_forget(struct store *s, const char *key)
 {
-	struct look l = look_at(remote_store_of(s), key, strlen(key));
+	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
 
 	distrust(&l);
 	(void)pthread_mutex_lock(&l.shard->lock);

@@ -70,8 +70,8 @@ static int shards_by_place(const void *pa, const void *pb)
 	return a->seq < b->seq ? -1 : 1;
 }
 
-/* shard - one that is being written. */
-struct shard {
+/* sink_shard - one that is being written. */
+struct sink_shard {
 	struct zarr_sink *s;
 	const struct zs_array *za;
 	const struct zr_shard *sh;
@@ -88,14 +88,14 @@ static void shards_put64(uint8_t *p, uint64_t v, bool big)
 		p[big ? 7 - i : i] = (uint8_t)(v >> 8 * i);
 }
 
-static void shards_enter(struct shard *x, uint64_t slot, uint64_t off, uint64_t len)
+static void shards_enter(struct sink_shard *x, uint64_t slot, uint64_t off, uint64_t len)
 {
 	shards_put64(x->index + slot * ENTRY, off, x->sh->index_big);
 	shards_put64(x->index + slot * ENTRY + 8, len, x->sh->index_big);
 }
 
 /* from_spool - a new part. */
-static int from_spool(struct shard *x, const struct zs_part *p, struct err *e)
+static int from_spool(struct sink_shard *x, const struct zs_part *p, struct err *e)
 {
 	int rc = 0;
 
@@ -114,7 +114,8 @@ static int from_spool(struct shard *x, const struct zs_part *p, struct err *e)
 }
 
 /* from_old - what the store has in a slot. *ret_len NONE: nothing. */
-static int from_old(struct shard *x, const uint64_t *coords, uint64_t *ret_len, struct err *e)
+static int from_old(struct sink_shard *x, const uint64_t *coords, uint64_t *ret_len,
+		    struct err *e)
 {
 	struct zr_source *z = zr_of(x->s->real);
 	const uint32_t array = x->za->real;
@@ -144,7 +145,7 @@ static int from_old(struct shard *x, const uint64_t *coords, uint64_t *ret_len, 
 }
 
 /* slot_coords - of the chunk in a slot. false: the array ends before it. */
-static bool slot_coords(const struct shard *x, uint64_t slot, uint64_t *ret)
+static bool slot_coords(const struct sink_shard *x, uint64_t slot, uint64_t *ret)
 {
 	const struct zr_meta *m = x->za->meta;
 	bool in = true;
@@ -161,7 +162,8 @@ static bool slot_coords(const struct shard *x, uint64_t slot, uint64_t *ret)
 }
 
 /* shards_fill - all slots; parts: those that are new, by slot, the last of each counts. */
-static int shards_fill(struct shard *x, const struct zs_part *parts, size_t n, struct err *e)
+static int shards_fill(struct sink_shard *x, const struct zs_part *parts, size_t n,
+		       struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX + 1];
 	size_t i = 0;
@@ -190,7 +192,7 @@ static int shards_fill(struct shard *x, const struct zs_part *parts, size_t n, s
 	return rc;
 }
 
-static int write_index(struct shard *x, struct err *e)
+static int write_index(struct sink_shard *x, struct err *e)
 {
 	struct buf *b = &x->s->stored;
 	int rc;
@@ -210,7 +212,7 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 {
 	const struct zs_array *za = &s->arrays[parts[0].array];
 	struct zr_meta m = *za->meta;
-	struct shard x = {.s = s, .za = za, .sh = m.shard, .fd = -1};
+	struct sink_shard x = {.s = s, .za = za, .sh = m.shard, .fd = -1};
 	uint64_t at[DS_RANK_MAX + 1], object = parts[0].object, file;
 	char key[ZR_OBJECT_KEY];
 	int rc;

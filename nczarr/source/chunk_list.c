@@ -380,7 +380,7 @@ static int put_full(struct zr_table *t, uint64_t linear, uint64_t size, struct e
 /* make_full - the form that covers the grid, with what the list has. */
 static int make_full(struct zr_table *t, struct err *e)
 {
-	struct zr_entry *list = t->list;
+	struct chunk_size_entry *list = t->list;
 	int rc = 0;
 
 	if (!t->sized) {
@@ -405,7 +405,7 @@ static int chunk_list_make_room(struct zr_table *t, struct err *e)
 {
 	uint64_t have = t->cap * sizeof(*t->list), full = full_bytes(t);
 	uint64_t want = t->cap ? 2 * have : 64 * sizeof(*t->list), most;
-	struct zr_entry *grown;
+	struct chunk_size_entry *grown;
 
 	if ((full <= SMALL_FORM || full <= want) && full <= t->max_bytes &&
 	    have <= t->max_bytes - full && full <= SIZE_MAX / 2)
@@ -439,7 +439,7 @@ int zr_table_add(struct zr_table *t, uint64_t linear, uint64_t size, struct err 
 			return rc;
 	} else {
 		t->sorted = t->sorted && (t->n == 0 || t->list[t->n - 1].linear < linear);
-		t->list[t->n] = (struct zr_entry){linear, size};
+		t->list[t->n] = (struct chunk_size_entry){linear, size};
 	}
 	t->n++;
 	return 0;
@@ -447,8 +447,8 @@ int zr_table_add(struct zr_table *t, uint64_t linear, uint64_t size, struct err 
 
 static int chunk_list_by_linear(const void *a, const void *b)
 {
-	uint64_t x = ((const struct zr_entry *)a)->linear;
-	uint64_t y = ((const struct zr_entry *)b)->linear;
+	uint64_t x = ((const struct chunk_size_entry *)a)->linear;
+	uint64_t y = ((const struct chunk_size_entry *)b)->linear;
 
 	return x < y ? -1 : x > y;
 }
@@ -456,7 +456,7 @@ static int chunk_list_by_linear(const void *a, const void *b)
 /* fit_list - in order, and as long as it has to be. */
 static void fit_list(struct zr_table *t)
 {
-	struct zr_entry *fit;
+	struct chunk_size_entry *fit;
 
 	if (!t->sorted)
 		qsort(t->list, (size_t)t->n, sizeof(*t->list), chunk_list_by_linear);

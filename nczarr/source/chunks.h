@@ -56,7 +56,7 @@ uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords);
 
 #define ZR_UNREADABLE UINT64_MAX /* as a size: it is there, and reading it is an error */
 
-struct zr_entry {
+struct chunk_size_entry {
 	uint64_t linear, size;
 };
 
@@ -69,7 +69,7 @@ struct zr_table {
 	uint64_t *bits;        /* one form of these four is in use; none while n is 0 */
 	uint32_t *small;
 	uint64_t *large;
-	struct zr_entry *list;
+	struct chunk_size_entry *list;
 	size_t cap;            /* of list */
 	uint64_t counted;      /* bytes that it is said to take */
 };

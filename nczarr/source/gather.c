@@ -314,9 +314,9 @@ int zr_load_item(struct zr_load *l, const json_t **d, struct zr_item *it, bool *
 
 int zr_load_name(const char *dir, const json_t **docs, int rc, struct err *e)
 {
-	enum zr_doc d = docs[DOC_ZARRAY]  ? DOC_ZARRAY
-			: docs[DOC_ZJSON] ? DOC_ZJSON
-					  : DOC_ZGROUP;
+	enum gathered_doc d = docs[DOC_ZARRAY]  ? DOC_ZARRAY
+			      : docs[DOC_ZJSON] ? DOC_ZJSON
+						: DOC_ZGROUP;
 
 	return err_wrap(e, rc, "'%.200s%s%s'", dir, dir[0] ? "/" : "", zr_doc_names[d]);
 }
@@ -535,7 +535,7 @@ void zr_tree_release(struct zr_tree *t)
 struct gather_pair {
 	const char *dir;
 	uint32_t depth;
-	enum zr_doc doc;
+	enum gathered_doc doc;
 	const json_t *v;
 };
 
@@ -602,7 +602,7 @@ static bool gather_split_v2(struct zr_load *l, const char *key, struct gather_pa
 	for (int i = 0; i < DOC_N; i++) {
 		if (strcmp(name, zr_doc_names[i]) != 0 || i == DOC_ZJSON)
 			continue;
-		x->doc = (enum zr_doc)i;
+		x->doc = (enum gathered_doc)i;
 		x->dir = arena_copy(l->arena, key, slash ? (size_t)(slash - key) : 0);
 		if (!x->dir)
 			*rc = zr_full(l->arena, e);

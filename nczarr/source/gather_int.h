@@ -4,7 +4,7 @@
 
 #include "nczarr/source/open.h"
 
-enum zr_doc {
+enum gathered_doc {
 	DOC_ZARRAY,
 	DOC_ZGROUP,
 	DOC_ZATTRS,

@@ -114,15 +114,15 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_l
 static int gather_walk_rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
 			    const json_t **d, bool array, struct err *e)
 {
-	static const enum zr_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
-					       DOC_NCZATTRS, DOC_NCZATTR};
-	static const enum zr_doc of_group[] = {DOC_ZGROUP, DOC_ZATTRS, DOC_NCZGROUP,
-					       DOC_NCZATTRS, DOC_NCZATTR};
-	const enum zr_doc *want = array ? of_array : of_group;
+	static const enum gathered_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
+						     DOC_NCZATTRS, DOC_NCZATTR};
+	static const enum gathered_doc of_group[] = {DOC_ZGROUP, DOC_ZATTRS, DOC_NCZGROUP,
+						     DOC_NCZATTRS, DOC_NCZATTR};
+	const enum gathered_doc *want = array ? of_array : of_group;
 	int rc = 0;
 
 	for (size_t i = 0; i < 5 && rc == 0; i++) {
-		enum zr_doc w = want[i];
+		enum gathered_doc w = want[i];
 		const char *key;
 
 		if (w != DOC_ZATTRS && w != DOC_ZGROUP && !l->v1)

@@ -36,14 +36,14 @@ static bool has_docs(struct store *s, const char *folder)
 	return false;
 }
 
-struct look {
+struct source_look {
 	struct store *s;
 	bool found;
 };
 
 static bool look_into(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
-	struct look *l = arg;
+	struct source_look *l = arg;
 
 	(void)st;
 	l->found = is_dir && has_docs(l->s, name);
@@ -70,7 +70,7 @@ static int bid_remote_zip(const char *path, struct blob *file, struct err *e)
  * nobody else bids. */
 static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 {
-	struct look l = {NULL, false};
+	struct source_look l = {NULL, false};
 	const struct ending_row *row;
 	size_t stem;
 	int own, rc;

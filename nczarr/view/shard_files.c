@@ -36,8 +36,8 @@ struct shard_files_table {
 	uint64_t start[]; /* n entries, ascending, and `end`; then n slots, 32 bits each */
 };
 
-/* shard - one that is looked at. */
-struct shard {
+/* shard_file - one that is looked at. */
+struct shard_file {
 	uint32_t array;
 	const struct ds_array *a;
 	const struct zr_grid *g;
@@ -63,7 +63,7 @@ static void put_le64(uint8_t *p, uint64_t v)
 }
 
 /* shard_files_slot_at - the first chunk in the table whose slot is not before `slot`. */
-static uint32_t shard_files_slot_at(const struct shard *x, uint64_t slot)
+static uint32_t shard_files_slot_at(const struct shard_file *x, uint64_t slot)
 {
 	uint32_t lo = 0, hi = x->t->n;
 
@@ -79,7 +79,7 @@ static uint32_t shard_files_slot_at(const struct shard *x, uint64_t slot)
 }
 
 /* put_entries - n entries of the index from slot `slot` on. */
-static void put_entries(const struct shard *x, uint64_t slot, size_t n, uint8_t *out)
+static void put_entries(const struct shard_file *x, uint64_t slot, size_t n, uint8_t *out)
 {
 	uint32_t i = shard_files_slot_at(x, slot);
 
@@ -94,7 +94,7 @@ static void put_entries(const struct shard *x, uint64_t slot, size_t n, uint8_t 
 	}
 }
 
-static uint32_t shard_files_sum_of(const struct shard *x)
+static uint32_t shard_files_sum_of(const struct shard_file *x)
 {
 	uint8_t piece[PIECE * ENTRY];
 	uint32_t sum = 0;
@@ -109,7 +109,7 @@ static uint32_t shard_files_sum_of(const struct shard *x)
 }
 
 /* put_index - bytes [off, off+n) of the index and its checksum. */
-static void put_index(const struct shard *x, uint64_t off, size_t n, uint8_t *out)
+static void put_index(const struct shard_file *x, uint64_t off, size_t n, uint8_t *out)
 {
 	uint8_t one[ENTRY];
 	uint64_t slot;
@@ -143,8 +143,8 @@ struct shard_files_found {
 	uint64_t end;
 };
 
-static int shard_files_take(const struct shard *x, struct shard_files_found *f, uint64_t slot,
-			    uint64_t size, struct err *e)
+static int shard_files_take(const struct shard_file *x, struct shard_files_found *f,
+			    uint64_t slot, uint64_t size, struct err *e)
 {
 	uint64_t end;
 
@@ -159,7 +159,7 @@ static int shard_files_take(const struct shard *x, struct shard_files_found *f, 
 
 /* shard_files_count - ask for the size of each chunk of a run; one that was never written says
  * where the next is. */
-static int shard_files_count(struct zr_shards *s, const struct shard *x, uint64_t i,
+static int shard_files_count(struct zr_shards *s, const struct shard_file *x, uint64_t i,
 			     struct shard_files_found *f, struct err *e)
 {
 	uint64_t first, slot, n, at, end, size;
@@ -190,14 +190,15 @@ static int shard_files_count(struct zr_shards *s, const struct shard *x, uint64_
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
-static void point(struct shard *x, const uint8_t *data)
+static void point(struct shard_file *x, const uint8_t *data)
 {
 	x->t = (const struct shard_files_table *)(const void *)data; /* allocated, so aligned */
 	x->slot = (const uint32_t *)(const void *)(x->t->start + x->t->n + 1);
 }
 
 /* shard_files_keep - what was found, into the cache's memory. */
-static int shard_files_keep(struct shard *x, const struct shard_files_found *f, struct err *e)
+static int shard_files_keep(struct shard_file *x, const struct shard_files_found *f,
+			    struct err *e)
 {
 	uint8_t *data = cache_alloc(x->entry, table_bytes(f->n));
 	struct shard_files_table *t;
@@ -238,7 +239,7 @@ static int shard_files_any(struct zr_shards *s, uint32_t array, uint64_t file, s
 	return 0;
 }
 
-static int shard_files_load(struct zr_shards *s, struct shard *x, struct err *e)
+static int shard_files_load(struct zr_shards *s, struct shard_file *x, struct err *e)
 {
 	struct shard_files_found f = {0};
 	uint64_t runs = zr_grid_runs(x->a, x->g);
@@ -262,7 +263,7 @@ static int shard_files_load(struct zr_shards *s, struct shard *x, struct err *e)
 
 /* open_shard - a shard with its table; finish with cache_put(x->entry). -ENOENT: it has no chunk,
  * and there is nothing to finish. */
-static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct shard *x,
+static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct shard_file *x,
 		      struct err *e)
 {
 	const struct zr_grid *g = &s->grids[array];
@@ -270,11 +271,11 @@ static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct
 	size_t len;
 	int rc;
 
-	*x = (struct shard){.array = array,
-			    .a = &s->source->ds.arrays[array],
-			    .g = g,
-			    .file = file,
-			    .slots = g->slots};
+	*x = (struct shard_file){.array = array,
+				 .a = &s->source->ds.arrays[array],
+				 .g = g,
+				 .file = file,
+				 .slots = g->slots};
 	rc = cache_get(s->tables, array, file, &x->entry, e);
 	if (rc == CACHE_LOAD) {
 		rc = shard_files_load(s, x, &why);
@@ -309,7 +310,7 @@ static int shard_files_known(const struct zr_shards *s, uint32_t array, uint64_t
 /* ---- reading ---- */
 
 /* chunk_in - the chunk of an entry of its table. */
-static uint64_t chunk_in(const struct shard *x, uint32_t i)
+static uint64_t chunk_in(const struct shard_file *x, uint32_t i)
 {
 	uint64_t chunk = 0;
 
@@ -400,7 +401,7 @@ static int shard_files_add(struct gather *g, struct span *s, struct err *e)
 
 /* shard_files_collect - bytes [off, off+n) of a shard, from as many chunks as it takes, and of the
  * index. */
-static int shard_files_collect(struct zr_shards *s, const struct shard *x, uint64_t off,
+static int shard_files_collect(struct zr_shards *s, const struct shard_file *x, uint64_t off,
 			       size_t n, uint8_t *room, struct span *ret, struct err *e)
 {
 	struct gather g = {.room = room};
@@ -438,7 +439,7 @@ static int shard_files_collect(struct zr_shards *s, const struct shard *x, uint6
 int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t off, size_t len,
 		   uint8_t *room, struct span *ret, struct err *e)
 {
-	struct shard x;
+	struct shard_file x;
 	uint32_t i;
 	size_t n;
 	int rc = shard_files_known(s, array, file, e);
@@ -492,7 +493,7 @@ void zr_shards_free(struct zr_shards *s)
 int zr_shards_stat(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t *ret_size,
 		   struct err *e)
 {
-	struct shard x;
+	struct shard_file x;
 	int rc = shard_files_known(s, array, file, e);
 
 	if (rc == 0)
@@ -560,7 +561,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 #define PIECES_BYTES 60000 /* the kernel's limit of a value is 65536 */
 
 /* tell_pieces - a line for each chunk. */
-static int tell_pieces(struct zr_shards *s, const struct shard *x, struct buf *out,
+static int tell_pieces(struct zr_shards *s, const struct shard_file *x, struct buf *out,
 		       struct err *e)
 {
 	const struct shard_files_table *t = x->t;
@@ -578,7 +579,7 @@ static int tell_pieces(struct zr_shards *s, const struct shard *x, struct buf *o
 }
 
 /* tell_plan - "shard: 12 of 16 chunks". */
-static int tell_plan(const struct shard *x, struct buf *out)
+static int tell_plan(const struct shard_file *x, struct buf *out)
 {
 	buf_printf(out, "shard: %" PRIu32 " of %" PRIu64 " chunks", x->t->n, x->slots);
 	return 0;
@@ -588,7 +589,7 @@ int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
 			 const struct plan *p, enum provenance what, struct buf *out,
 			 struct err *e)
 {
-	struct shard x;
+	struct shard_file x;
 	int rc = shard_files_known(s, array, file, e);
 
 	if (rc == 0 && (what == PROVENANCE_SOURCE || what == PROVENANCE_CHAIN))

@@ -427,7 +427,7 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 {
 	const struct zr_docs *docs = docs_in(z, dir);
 	const struct zr_grid *g;
-	const struct zr_entry *x;
+	const struct visible_node *x;
 	uint64_t c;
 
 	for (uint32_t i = 0; i < docs->n; i++) {

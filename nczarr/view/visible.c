@@ -243,7 +243,7 @@ static int make_grids(struct zr_visible *s, const struct dataset *ds,
 
 static int visible_by_name(const void *pa, const void *pb)
 {
-	const struct zr_entry *a = pa, *b = pb;
+	const struct visible_node *a = pa, *b = pb;
 
 	if (a->group != b->group)
 		return a->group < b->group ? -1 : 1;
@@ -262,17 +262,17 @@ static int index_names(struct zr_visible *s, const struct dataset *ds, struct er
 		if (s->hidden_groups[g])
 			continue;
 		s->n_dirs[ds->groups[g].parent]++;
-		s->entries[n++] = (struct zr_entry){
+		s->entries[n++] = (struct visible_node){
 			.group = ds->groups[g].parent, .ord = g, .name = ds->groups[g].name};
 	}
 	for (uint32_t a = 0; a < ds->n_arrays; a++) {
 		if (s->hidden_arrays[a])
 			continue;
 		s->n_dirs[ds->arrays[a].group]++;
-		s->entries[n++] = (struct zr_entry){.group = ds->arrays[a].group,
-						    .ord = a,
-						    .is_array = true,
-						    .name = ds->arrays[a].name};
+		s->entries[n++] = (struct visible_node){.group = ds->arrays[a].group,
+							.ord = a,
+							.is_array = true,
+							.name = ds->arrays[a].name};
 	}
 	s->n_entries = n;
 	qsort(s->entries, n, sizeof(*s->entries), visible_by_name);
@@ -337,7 +337,8 @@ void zr_visible_release(struct zr_visible *s)
 }
 
 /* visible_compare - like strcmp between entry x and a key that is not NUL-terminated. */
-static int visible_compare(const struct zr_entry *x, uint32_t group, const char *name, size_t n)
+static int visible_compare(const struct visible_node *x, uint32_t group, const char *name,
+			   size_t n)
 {
 	int rc;
 
@@ -347,8 +348,8 @@ static int visible_compare(const struct zr_entry *x, uint32_t group, const char 
 	return rc ? rc : x->name[n] != '\0';
 }
 
-const struct zr_entry *zr_visible_find(const struct zr_visible *s, uint32_t group,
-				       const char *name, size_t n)
+const struct visible_node *zr_visible_find(const struct zr_visible *s, uint32_t group,
+					   const char *name, size_t n)
 {
 	size_t lo = 0, hi = s->n_entries;
 

@@ -5,8 +5,8 @@
 #include "nczarr/view/inode.h"
 #include "nczarr/nczarr.h"
 
-/* zr_entry - a group or array in its parent group, for lookups by name. */
-struct zr_entry {
+/* visible_node - a group or array in its parent group, for lookups by name. */
+struct visible_node {
 	uint32_t group; /* parent */
 	uint32_t ord;
 	bool is_array;
@@ -19,7 +19,7 @@ struct zr_visible {
 	bool *hidden_groups;      /* n_groups */
 	bool *hidden_arrays;      /* n_arrays: as the plans say, but never changing */
 	uint32_t *n_dirs;         /* n_groups: shown groups and arrays in each */
-	struct zr_entry *entries; /* n_entries, shown ones only, by parent and name */
+	struct visible_node *entries; /* n_entries, shown ones only, by parent and name */
 	size_t n_entries;
 	const struct zr_format *format;
 	struct zr_keys keys;      /* of arrays whose writer has not chosen others */
@@ -41,7 +41,7 @@ int zr_visible_init(struct zr_visible *s, const struct dataset *ds,
 void zr_visible_release(struct zr_visible *s);
 
 /* zr_visible_find - entry of a group by name (n bytes); NULL = absent. Borrowed. */
-const struct zr_entry *zr_visible_find(const struct zr_visible *s, uint32_t group,
-				       const char *name, size_t n);
+const struct visible_node *zr_visible_find(const struct zr_visible *s, uint32_t group,
+					   const char *name, size_t n);
 
 #endif

@@ -258,8 +258,8 @@ static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_
 
 /* ---- all of them ---- */
 
-/* work - shared by the threads. */
-struct work {
+/* scan_work - shared by the threads. */
+struct scan_work {
 	struct concat *j;
 	pthread_mutex_t lock;  /* of the forms */
 	atomic_size_t next;
@@ -271,7 +271,7 @@ struct work {
 
 static void *scan_some(void *arg)
 {
-	struct work *w = arg;
+	struct scan_work *w = arg;
 	struct concat *j = w->j;
 
 	for (;;) {
@@ -304,7 +304,7 @@ static size_t threads_for(size_t n)
 }
 
 /* scan_round - members up to w->end, by several threads. */
-static void scan_round(struct work *w, size_t unknown)
+static void scan_round(struct scan_work *w, size_t unknown)
 {
 	pthread_t threads[THREADS_MAX];
 	size_t n = 0, want = threads_for(unknown);
@@ -318,7 +318,7 @@ static void scan_round(struct work *w, size_t unknown)
 
 int concat_scan(struct concat *j, struct err *e)
 {
-	struct work w = {.j = j, .why = ERR_INIT};
+	struct scan_work w = {.j = j, .why = ERR_INIT};
 	size_t unknown = 0;
 
 	for (size_t i = 0; i < j->n_members; i++)

@@ -69,14 +69,14 @@ int store_stat(struct store *s, const char *key, struct store_stat *ret, struct 
 	return rc;
 }
 
-struct listing {
+struct store_listing {
 	store_emit *emit;
 	void *arg;
 };
 
 static bool emit_checked(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
-	const struct listing *l = arg;
+	const struct store_listing *l = arg;
 	size_t n = strnlen(name, NAME_LONGEST + 1);
 	struct store_stat copy;
 
@@ -92,7 +92,7 @@ static bool emit_checked(void *arg, const char *name, bool is_dir, const struct 
 int store_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
 	       struct err *e)
 {
-	struct listing l = {.emit = emit, .arg = arg};
+	struct store_listing l = {.emit = emit, .arg = arg};
 
 	if (*key && !store_key_ok(key))
 		return contract_store_bad_key(key, e);
@@ -103,7 +103,7 @@ int store_list(struct store *s, const char *key, bool want_stat, store_emit *emi
 static bool contract_store_emit_deep(void *arg, const char *name, bool is_dir,
 				     const struct store_stat *st)
 {
-	const struct listing *l = arg;
+	const struct store_listing *l = arg;
 	struct store_stat copy;
 
 	if (is_dir || !st || !store_key_ok(name))
@@ -116,7 +116,7 @@ static bool contract_store_emit_deep(void *arg, const char *name, bool is_dir,
 int store_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
 		    struct err *e)
 {
-	struct listing l = {.emit = emit, .arg = arg};
+	struct store_listing l = {.emit = emit, .arg = arg};
 
 	if (!s->ops->list_deep)
 		return err_set(e, -EOPNOTSUPP, "the %s store lists one level at a time",

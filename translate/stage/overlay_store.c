@@ -48,8 +48,8 @@ static int staged_stat(struct store *st, const char *key, struct store_stat *ret
 	return store_stat(s->below, key, ret, e);
 }
 
-/* listing - of one directory. */
-struct listing {
+/* overlay_listing - of one directory. */
+struct overlay_listing {
 	struct staged *s;
 	const char *key;
 	bool want_stat, stopped;
@@ -60,7 +60,7 @@ struct listing {
 };
 
 /* overlay_store_entry_key - of a name in the directory; false: it is too long to be one. */
-static bool overlay_store_entry_key(const struct listing *l, const char *name,
+static bool overlay_store_entry_key(const struct overlay_listing *l, const char *name,
 				    char out[STORE_KEY_MAX + 1])
 {
 	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", l->key, *l->key ? "/" : "", name);
@@ -69,7 +69,7 @@ static bool overlay_store_entry_key(const struct listing *l, const char *name,
 }
 
 /* list_staged - names that the stage has. */
-static int list_staged(struct listing *l, bool *ret_any)
+static int list_staged(struct overlay_listing *l, bool *ret_any)
 {
 	struct buf names;
 	int rc;
@@ -102,7 +102,7 @@ static int list_staged(struct listing *l, bool *ret_any)
 /* emit_below - an entry of the dataset, unless the stage knows better. */
 static bool emit_below(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
-	struct listing *l = arg;
+	struct overlay_listing *l = arg;
 	char key[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 
@@ -118,12 +118,12 @@ static bool emit_below(void *arg, const char *name, bool is_dir, const struct st
 static int staged_list(struct store *st, const char *key, bool want_stat, store_emit *emit,
 		       void *arg, struct err *e)
 {
-	struct listing l = {.s = overlay_store_of(st),
-			    .key = key,
-			    .want_stat = want_stat,
-			    .emit = emit,
-			    .arg = arg,
-			    .e = e};
+	struct overlay_listing l = {.s = overlay_store_of(st),
+				    .key = key,
+				    .want_stat = want_stat,
+				    .emit = emit,
+				    .arg = arg,
+				    .e = e};
 	struct stage_entry x;
 	bool any;
 	int rc;

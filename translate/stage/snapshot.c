@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* held - a ground and how many hold it; the latest is kept without anybody. */
-struct held {
+/* held_snapshot - a ground and how many hold it; the latest is kept without anybody. */
+struct held_snapshot {
 	struct snapshot pub;
 	uint64_t holders; /* lock */
 };
@@ -14,11 +14,11 @@ struct snapshots {
 	snapshot_open_fn *open;
 	void *arg;
 	pthread_mutex_t lock;
-	struct held *latest; /* lock */
+	struct held_snapshot *latest; /* lock */
 	uint64_t next;       /* the caller's of snapshots_reopen */
 };
 
-static void close_held(struct held *h)
+static void close_held(struct held_snapshot *h)
 {
 	if (!h)
 		return;
@@ -27,9 +27,9 @@ static void close_held(struct held *h)
 	free(h);
 }
 
-static int open_next(struct snapshots *g, struct held **ret, struct err *e)
+static int open_next(struct snapshots *g, struct held_snapshot **ret, struct err *e)
 {
-	struct held *h = alloc_array(1, sizeof(*h));
+	struct held_snapshot *h = alloc_array(1, sizeof(*h));
 	int rc;
 
 	if (!h)
@@ -76,7 +76,7 @@ void snapshots_free(struct snapshots *g)
 
 struct snapshot *snapshots_get(struct snapshots *g)
 {
-	struct held *h;
+	struct held_snapshot *h;
 
 	(void)pthread_mutex_lock(&g->lock);
 	h = g->latest;
@@ -87,7 +87,7 @@ struct snapshot *snapshots_get(struct snapshots *g)
 
 void snapshot_put(struct snapshots *g, struct snapshot *x)
 {
-	struct held *h = CONTAINER_OF(x, struct held, pub);
+	struct held_snapshot *h = CONTAINER_OF(x, struct held_snapshot, pub);
 	bool last;
 
 	(void)pthread_mutex_lock(&g->lock);
@@ -99,7 +99,7 @@ void snapshot_put(struct snapshots *g, struct snapshot *x)
 
 int snapshots_reopen(struct snapshots *g, struct err *e)
 {
-	struct held *fresh, *old;
+	struct held_snapshot *fresh, *old;
 	int rc = open_next(g, &fresh, e);
 
 	if (rc)

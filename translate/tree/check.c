@@ -9,7 +9,7 @@ struct over {
 	struct store base;
 	struct store *rest;
 	const char *key;
-	const struct work *w; /* its content; NULL: that of `from` in the rest */
+	const struct dirty_file *w; /* its content; NULL: that of `from` in the rest */
 	const char *from;
 	bool stays; /* from is there as well */
 };
@@ -156,14 +156,14 @@ static int tree_check_check(struct tree *t, const struct snapshot *g, struct ove
 	return rc;
 }
 
-int check_work(struct tree *t, const struct snapshot *g, const char *key, const struct work *w,
-	       struct err *e)
+int check_work(struct tree *t, const struct snapshot *g, const char *key,
+	       const struct dirty_file *w, struct err *e)
 {
 	return tree_check_check(t, g, &(struct over){.key = key, .w = w}, e);
 }
 
 int check_moved(struct tree *t, const struct snapshot *g, const char *key, const char *from,
-		const struct work *w, bool stays, struct err *e)
+		const struct dirty_file *w, bool stays, struct err *e)
 {
 	return tree_check_check(
 		t, g, &(struct over){.key = key, .from = from, .w = w, .stays = stays}, e);

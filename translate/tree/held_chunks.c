@@ -44,17 +44,17 @@ static bool doc_key(const char *key, size_t n, const char *doc, char out[STORE_K
 
 static int held_chunks_by_key(const void *key, const void *held)
 {
-	return strcmp(key, ((const struct held *)held)->key);
+	return strcmp(key, ((const struct held_chunk *)held)->key);
 }
 
-const struct held *held_find(const struct tree *t, const char *key)
+const struct held_chunk *held_find(const struct tree *t, const char *key)
 {
 	const struct holds *h = &t->holds;
 
 	return h->n ? bsearch(key, h->v, h->n, sizeof(*h->v), held_chunks_by_key) : NULL;
 }
 
-int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
 	      struct err *e)
 {
 	*ret = 0;
@@ -87,14 +87,14 @@ static void held_chunks_settle(struct tree *t)
 	h->n_works = n;
 }
 
-static void held_chunks_drop(struct held *x)
+static void held_chunks_drop(struct held_chunk *x)
 {
 	free(x->key);
 	x->key = NULL;
 }
 
 /* drop_all - those that are in a work, or NULL: all. */
-static void drop_all(struct tree *t, const struct work *in)
+static void drop_all(struct tree *t, const struct dirty_file *in)
 {
 	for (size_t i = 0; i < t->holds.n; i++)
 		if (!in || t->holds.v[i].in == in)
@@ -115,7 +115,7 @@ void held_free(struct tree *t)
 struct keeping {
 	struct tree *t;
 	const struct snapshot *old, *now;
-	struct work *work;  /* NULL: nothing is held yet */
+	struct dirty_file *work;     /* NULL: nothing is held yet */
 	char dir[STORE_KEY_MAX + 1]; /* of the last array; "\n": none yet */
 	unsigned recoded;   /* what is known of it */
 };
@@ -173,7 +173,7 @@ static void review(struct keeping *k)
 	struct stage_entry s;
 
 	for (size_t i = 0; i < t->holds.n; i++) {
-		struct held *x = &t->holds.v[i];
+		struct held_chunk *x = &t->holds.v[i];
 
 		stage_find(t->stage, x->key, &s, NULL);
 		if (s.kind != STAGE_NOTHING)
@@ -199,7 +199,7 @@ static void review(struct keeping *k)
 }
 
 static int held_chunks_copy(struct keeping *k, const char *key, const struct found *f,
-			    struct held *x)
+			    struct held_chunk *x)
 {
 	auto_free uint8_t *piece = alloc_array(1, (size_t)u64_min(f->size + 1, PIECE));
 	size_t n = 0;
@@ -232,12 +232,12 @@ static void held_chunks_make_room(struct tree *t)
 
 /* held_chunks_keep - a file that was opened for reading, if it is staged and will be shown
  * otherwise. */
-static int held_chunks_keep(struct keeping *k, const struct node *node)
+static int held_chunks_keep(struct keeping *k, const struct tree_node *node)
 {
 	struct tree *t = k->t;
 	struct holds *h = &t->holds;
 	struct found f, base;
-	struct held x = {.in = k->work};
+	struct held_chunk x = {.in = k->work};
 	ptrdiff_t dir;
 	int rc;
 
@@ -273,14 +273,14 @@ static int held_chunks_keep(struct keeping *k, const struct node *node)
 
 static int held_chunks_in_order(const void *a, const void *b)
 {
-	return strcmp(((const struct held *)a)->key, ((const struct held *)b)->key);
+	return strcmp(((const struct held_chunk *)a)->key, ((const struct held_chunk *)b)->key);
 }
 
 void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now)
 {
 	struct keeping k = {.t = t, .old = old, .now = now, .dir = "\n"};
 	struct holds *h = &t->holds;
-	struct node **nodes = NULL;
+	struct tree_node **nodes = NULL;
 	size_t n = 0;
 	int rc = 0;
 

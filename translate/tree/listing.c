@@ -21,7 +21,7 @@ struct tree_listing_entry {
 	bool is_dir;
 };
 
-struct listing {
+struct tree_listing {
 	uint64_t dir;     /* id */
 	uint32_t holders; /* tables: who uses it, and the table */
 	uint64_t used;    /* tables */
@@ -69,7 +69,7 @@ static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 /* fresh_below - files right below a directory that were created and are nowhere yet. */
 static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct err *e)
 {
-	struct node **v;
+	struct tree_node **v;
 	size_t n, len = strlen(dir);
 	int rc = t->n_fresh ? nodes_below(t, dir, &v, &n, e) : -ENOENT;
 
@@ -128,7 +128,7 @@ int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 
 /* ---- listings ---- */
 
-static const char *tree_listing_text(const struct listing *l,
+static const char *tree_listing_text(const struct tree_listing *l,
 				     const struct tree_listing_entry *x)
 {
 	return (const char *)l->names.data + x->name;
@@ -136,7 +136,7 @@ static const char *tree_listing_text(const struct listing *l,
 
 struct tree_listing_making {
 	struct tree *t;
-	struct listing *l;
+	struct tree_listing *l;
 	bool is_root;
 	bool full;
 };
@@ -154,7 +154,7 @@ static uint64_t hash_name(const struct tree *t, const char *name)
 static bool tree_listing_add(void *arg, const char *name, bool is_dir)
 {
 	struct tree_listing_making *m = arg;
-	struct listing *l = m->l;
+	struct tree_listing *l = m->l;
 	unsigned doc;
 
 	m->full = grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0;
@@ -183,7 +183,7 @@ static int tree_listing_compare(const void *a, const void *b, void *arg)
 }
 
 /* tree_listing_order - each name once, each cookie larger than the one before. */
-static void tree_listing_order(struct listing *l)
+static void tree_listing_order(struct tree_listing *l)
 {
 	size_t n = 0;
 
@@ -199,7 +199,7 @@ static void tree_listing_order(struct listing *l)
 			l->v[i].cookie = l->v[i - 1].cookie + 1;
 }
 
-static void tree_listing_listing_free(struct listing *l)
+static void tree_listing_listing_free(struct tree_listing *l)
 {
 	if (!l)
 		return;
@@ -208,8 +208,8 @@ static void tree_listing_listing_free(struct listing *l)
 	free(l);
 }
 
-static int tree_listing_make(struct tree *t, const struct node *dir, struct listing **ret,
-			     struct err *e)
+static int tree_listing_make(struct tree *t, const struct tree_node *dir,
+			     struct tree_listing **ret, struct err *e)
 {
 	struct tree_listing_making m = {
 		.t = t, .l = alloc_array(1, sizeof(*m.l)), .is_root = !*dir->key};
@@ -218,7 +218,7 @@ static int tree_listing_make(struct tree *t, const struct node *dir, struct list
 
 	if (!m.l)
 		return err_nomem(e);
-	*m.l = (struct listing){.dir = dir->id, .holders = 1};
+	*m.l = (struct tree_listing){.dir = dir->id, .holders = 1};
 	buf_init(&m.l->names, NAMES_MAX);
 	read_lock(t);
 	g = snapshots_get(t->snapshots);
@@ -238,9 +238,9 @@ static int tree_listing_make(struct tree *t, const struct node *dir, struct list
 
 /* tree_listing_keep - in the table, instead of one of the same directory or the one not used for
  * longest. */
-static void tree_listing_keep(struct tree *t, struct listing *l)
+static void tree_listing_keep(struct tree *t, struct tree_listing *l)
 {
-	struct listing *old;
+	struct tree_listing *old;
 	size_t at = 0;
 
 	(void)pthread_mutex_lock(&t->lock);
@@ -263,9 +263,9 @@ static void tree_listing_keep(struct tree *t, struct listing *l)
 	tree_listing_listing_free(old);
 }
 
-static struct listing *tree_listing_kept(struct tree *t, uint64_t dir)
+static struct tree_listing *tree_listing_kept(struct tree *t, uint64_t dir)
 {
-	struct listing *l = NULL;
+	struct tree_listing *l = NULL;
 
 	(void)pthread_mutex_lock(&t->lock);
 	for (size_t i = 0; i < RW_LISTINGS && !l; i++)
@@ -279,7 +279,7 @@ static struct listing *tree_listing_kept(struct tree *t, uint64_t dir)
 	return l;
 }
 
-static void tree_listing_let_go(struct tree *t, struct listing *l)
+static void tree_listing_let_go(struct tree *t, struct tree_listing *l)
 {
 	bool last;
 
@@ -296,7 +296,7 @@ void tree_listings_free(struct tree *t)
 		tree_listing_listing_free(t->listings[i]);
 }
 
-static size_t tree_listing_after(const struct listing *l, uint64_t cookie)
+static size_t tree_listing_after(const struct tree_listing *l, uint64_t cookie)
 {
 	size_t low = 0, high = l->n;
 
@@ -313,10 +313,12 @@ static size_t tree_listing_after(const struct listing *l, uint64_t cookie)
 
 /* tree_listing_id_of - what the kernel knows an entry by; of one that it does not know no id is
  * made. */
-static uint64_t tree_listing_id_of(struct tree *t, const struct node *dir, const char *name)
+static uint64_t tree_listing_id_of(struct tree *t, const struct tree_node *dir,
+				   const char *name)
 {
 	char key[STORE_KEY_MAX + 1];
-	struct node *n = tree_listing_entry_key(dir->key, name, key) ? node_find(t, key) : NULL;
+	struct tree_node *n =
+		tree_listing_entry_key(dir->key, name, key) ? node_find(t, key) : NULL;
 	uint64_t id = n ? n->id : t->o.id_limit - 1;
 
 	node_put(t, n);
@@ -326,7 +328,7 @@ static uint64_t tree_listing_id_of(struct tree *t, const struct node *dir, const
 /* list_above - the directory above the root. */
 static void list_above(struct tree *t, uint64_t cookie, view_emit *emit, void *arg)
 {
-	struct node *root;
+	struct tree_node *root;
 
 	read_lock(t);
 	root = root_node(t);
@@ -340,8 +342,8 @@ int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, vie
 	      void *arg, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct listing *l;
-	struct node *n;
+	struct tree_listing *l;
+	struct tree_node *n;
 	int rc = node_dir(t, dir, &n, e);
 
 	(void)want_attr;

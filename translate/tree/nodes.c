@@ -18,36 +18,36 @@ static uint64_t hash_key(const struct tree *t, const char *key)
 	return h * 0x9e3779b97f4a7c15U;
 }
 
-static struct node **id_head(const struct tree *t, uint64_t id)
+static struct tree_node **id_head(const struct tree *t, uint64_t id)
 {
 	return &t->by_id[id & (t->n_heads - 1)];
 }
 
-static struct node **key_head(const struct tree *t, uint64_t hash)
+static struct tree_node **key_head(const struct tree *t, uint64_t hash)
 {
 	return &t->by_key[(hash >> 24) & (t->n_heads - 1)];
 }
 
-static void link_key(struct tree *t, struct node *n)
+static void link_key(struct tree *t, struct tree_node *n)
 {
-	struct node **at = key_head(t, n->hash);
+	struct tree_node **at = key_head(t, n->hash);
 
 	n->key_chain = *at;
 	*at = n;
 }
 
-static void unlink_key(struct tree *t, struct node *n)
+static void unlink_key(struct tree *t, struct tree_node *n)
 {
-	struct node **at = key_head(t, n->hash);
+	struct tree_node **at = key_head(t, n->hash);
 
 	while (*at != n)
 		at = &(*at)->key_chain;
 	*at = n->key_chain;
 }
 
-static void link_id(struct tree *t, struct node *n)
+static void link_id(struct tree *t, struct tree_node *n)
 {
-	struct node **at = id_head(t, n->id);
+	struct tree_node **at = id_head(t, n->id);
 
 	n->id_chain = *at;
 	*at = n;
@@ -57,9 +57,9 @@ static void link_id(struct tree *t, struct node *n)
 static void nodes_widen(struct tree *t)
 {
 	size_t old = t->n_heads;
-	struct node **heads = t->by_id;
-	struct node **ids = alloc_array(old * 2, sizeof(*ids));
-	struct node **keys = alloc_array(old * 2, sizeof(*keys));
+	struct tree_node **heads = t->by_id;
+	struct tree_node **ids = alloc_array(old * 2, sizeof(*ids));
+	struct tree_node **keys = alloc_array(old * 2, sizeof(*keys));
 
 	if (!ids || !keys) {
 		free(ids);
@@ -71,10 +71,10 @@ static void nodes_widen(struct tree *t)
 	t->by_key = keys;
 	t->n_heads = old * 2;
 	for (size_t i = 0; i < old; i++) {
-		struct node *n = heads[i];
+		struct tree_node *n = heads[i];
 
 		while (n) {
-			struct node *next = n->id_chain;
+			struct tree_node *next = n->id_chain;
 
 			link_id(t, n);
 			if (!n->gone && !tree_is_above(t, n))
@@ -85,9 +85,9 @@ static void nodes_widen(struct tree *t)
 	free(heads);
 }
 
-static struct node *nodes_make_locked(struct tree *t, const char *key, bool is_dir)
+static struct tree_node *nodes_make_locked(struct tree *t, const char *key, bool is_dir)
 {
-	struct node *n;
+	struct tree_node *n;
 
 	if (t->next_id >= t->o.id_limit)
 		return NULL;
@@ -125,7 +125,7 @@ int nodes_init(struct tree *t, struct err *e)
 	return t->top ? 0 : err_nomem(e);
 }
 
-static void nodes_free_node(struct tree *t, struct node *n)
+static void nodes_free_node(struct tree *t, struct tree_node *n)
 {
 	work_free(t, n->work);
 	if (n->opened)
@@ -138,7 +138,7 @@ void nodes_free(struct tree *t)
 {
 	for (size_t i = 0; t->by_id && i < t->n_heads; i++) {
 		while (t->by_id[i]) {
-			struct node *n = t->by_id[i];
+			struct tree_node *n = t->by_id[i];
 
 			t->by_id[i] = n->id_chain;
 			nodes_free_node(t, n);
@@ -149,9 +149,9 @@ void nodes_free(struct tree *t)
 }
 
 /* nodes_tidy_locked - a node that nobody knows goes: returned, for the caller to free. */
-static struct node *nodes_tidy_locked(struct tree *t, struct node *n)
+static struct tree_node *nodes_tidy_locked(struct tree *t, struct tree_node *n)
 {
-	struct node **at = id_head(t, n->id);
+	struct tree_node **at = id_head(t, n->id);
 
 	if (n->known || n->users || n == t->top)
 		return NULL;
@@ -164,28 +164,28 @@ static struct node *nodes_tidy_locked(struct tree *t, struct node *n)
 	return n;
 }
 
-static struct node *by_id_locked(const struct tree *t, uint64_t id)
+static struct tree_node *by_id_locked(const struct tree *t, uint64_t id)
 {
-	struct node *n = *id_head(t, id);
+	struct tree_node *n = *id_head(t, id);
 
 	while (n && n->id != id)
 		n = n->id_chain;
 	return n;
 }
 
-static struct node *by_key_locked(const struct tree *t, const char *key)
+static struct tree_node *by_key_locked(const struct tree *t, const char *key)
 {
 	uint64_t hash = hash_key(t, key);
-	struct node *n = *key_head(t, hash);
+	struct tree_node *n = *key_head(t, hash);
 
 	while (n && (n->hash != hash || strcmp(n->key, key) != 0))
 		n = n->key_chain;
 	return n;
 }
 
-int node_get(struct tree *t, uint64_t id, struct node **ret, struct err *e)
+int node_get(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
 {
-	struct node *n;
+	struct tree_node *n;
 
 	(void)pthread_mutex_lock(&t->lock);
 	n = by_id_locked(t, id);
@@ -199,7 +199,7 @@ int node_get(struct tree *t, uint64_t id, struct node **ret, struct err *e)
 	return 0;
 }
 
-int node_dir(struct tree *t, uint64_t id, struct node **ret, struct err *e)
+int node_dir(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
 {
 	int rc = node_get(t, id, ret, e);
 
@@ -214,9 +214,9 @@ int node_dir(struct tree *t, uint64_t id, struct node **ret, struct err *e)
 	return rc;
 }
 
-void node_put(struct tree *t, struct node *n)
+void node_put(struct tree *t, struct tree_node *n)
 {
-	struct node *dead;
+	struct tree_node *dead;
 
 	if (!n)
 		return;
@@ -228,9 +228,9 @@ void node_put(struct tree *t, struct node *n)
 		nodes_free_node(t, dead);
 }
 
-struct node *node_find(struct tree *t, const char *key)
+struct tree_node *node_find(struct tree *t, const char *key)
 {
-	struct node *n;
+	struct tree_node *n;
 
 	(void)pthread_mutex_lock(&t->lock);
 	n = by_key_locked(t, key);
@@ -240,9 +240,9 @@ struct node *node_find(struct tree *t, const char *key)
 	return n;
 }
 
-struct node *node_enter(struct tree *t, const char *key, bool is_dir)
+struct tree_node *node_enter(struct tree *t, const char *key, bool is_dir)
 {
-	struct node *n;
+	struct tree_node *n;
 
 	(void)pthread_mutex_lock(&t->lock);
 	n = by_key_locked(t, key);
@@ -259,7 +259,7 @@ struct node *node_enter(struct tree *t, const char *key, bool is_dir)
 	return n;
 }
 
-void node_known(struct tree *t, struct node *n)
+void node_known(struct tree *t, struct tree_node *n)
 {
 	(void)pthread_mutex_lock(&t->lock);
 	n->known++;
@@ -268,7 +268,7 @@ void node_known(struct tree *t, struct node *n)
 
 void node_forget(struct tree *t, uint64_t id, uint64_t count)
 {
-	struct node *n, *dead = NULL;
+	struct tree_node *n, *dead = NULL;
 
 	(void)pthread_mutex_lock(&t->lock);
 	n = by_id_locked(t, id);
@@ -281,7 +281,7 @@ void node_forget(struct tree *t, uint64_t id, uint64_t count)
 		nodes_free_node(t, dead);
 }
 
-void node_detach(struct tree *t, struct node *n)
+void node_detach(struct tree *t, struct tree_node *n)
 {
 	(void)pthread_mutex_lock(&t->lock);
 	if (!n->gone)
@@ -291,13 +291,13 @@ void node_detach(struct tree *t, struct node *n)
 	node_fresh(t, n, false);
 }
 
-void node_fresh(struct tree *t, struct node *n, bool is)
+void node_fresh(struct tree *t, struct tree_node *n, bool is)
 {
 	if (atomic_exchange(&n->fresh, is) != is)
 		atomic_fetch_add(&t->n_fresh, is ? 1 : UINT64_MAX);
 }
 
-int node_rename(struct tree *t, struct node *n, const char *key, struct err *e)
+int node_rename(struct tree *t, struct tree_node *n, const char *key, struct err *e)
 {
 	char *copy = strdup(key);
 
@@ -314,16 +314,16 @@ int node_rename(struct tree *t, struct node *n, const char *key, struct err *e)
 	return 0;
 }
 
-int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret_n,
+int nodes_below(struct tree *t, const char *dir, struct tree_node ***ret, size_t *ret_n,
 		struct err *e)
 {
 	size_t len = strlen(dir), n = 0;
-	struct node **v;
+	struct tree_node **v;
 
 	(void)pthread_mutex_lock(&t->lock);
-	v = alloc_array(t->n_nodes, sizeof(struct node *));
+	v = alloc_array(t->n_nodes, sizeof(struct tree_node *));
 	for (size_t i = 0; v && i < t->n_heads; i++) {
-		for (struct node *x = t->by_key[i]; x; x = x->key_chain) {
+		for (struct tree_node *x = t->by_key[i]; x; x = x->key_chain) {
 			if (len ? strncmp(x->key, dir, len) != 0 || x->key[len] != '/'
 				: !*x->key)
 				continue;
@@ -337,9 +337,9 @@ int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret
 	return v ? 0 : err_nomem(e);
 }
 
-int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e)
+int node_work(struct tree *t, struct tree_node *n, struct dirty_file **ret, struct err *e)
 {
-	struct work *fresh = work_new(), *w;
+	struct dirty_file *fresh = work_new(), *w;
 
 	(void)pthread_mutex_lock(&t->lock);
 	if (!n->work) {
@@ -353,16 +353,16 @@ int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e)
 	return w ? 0 : err_nomem(e);
 }
 
-void node_opened(struct tree *t, struct node *n)
+void node_opened(struct tree *t, struct tree_node *n)
 {
 	if (!atomic_exchange(&n->opened, true))
 		atomic_fetch_add(&t->n_opened, 1);
 }
 
-bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size,
+bool node_has_work(struct tree *t, struct tree_node *n, uint64_t *ret_size,
 		   struct timespec *ret_mtime)
 {
-	struct work *w;
+	struct dirty_file *w;
 	bool loaded;
 
 	(void)pthread_mutex_lock(&t->lock);

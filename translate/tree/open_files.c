@@ -15,8 +15,8 @@ static struct handle *open_files_handle_of(uint64_t fh)
 
 /* open_files_caching - what the kernel may do with a handle: keep what it has of the same content;
  * a handle that only writes needs no cache. */
-static void open_files_caching(struct tree *t, struct node *n, const struct found *f, int flags,
-			       struct view_handle *ret)
+static void open_files_caching(struct tree *t, struct tree_node *n, const struct found *f,
+			       int flags, struct view_handle *ret)
 {
 	uint64_t stamp = f->kind == FOUND_WORK ? 0 : f->stamp;
 
@@ -27,11 +27,11 @@ static void open_files_caching(struct tree *t, struct node *n, const struct foun
 	ret->direct_io = (flags & O_ACCMODE) == O_WRONLY;
 }
 
-int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *ret,
+int handle_make(struct tree *t, struct tree_node *n, int flags, struct view_handle *ret,
 		struct err *e)
 {
 	struct handle *h = alloc_array(1, sizeof(*h));
-	struct work *w;
+	struct dirty_file *w;
 	int rc = 0;
 
 	if (!h)
@@ -57,9 +57,9 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 
 /* open_files_empty - O_TRUNC: the content is to be nothing once something is written or the file
  * closed. */
-static int open_files_empty(struct tree *t, struct node *n, struct err *e)
+static int open_files_empty(struct tree *t, struct tree_node *n, struct err *e)
 {
-	struct work *w;
+	struct dirty_file *w;
 	int rc = node_work(t, n, &w, e);
 
 	if (rc)
@@ -72,7 +72,7 @@ static int open_files_empty(struct tree *t, struct node *n, struct err *e)
 	return rc;
 }
 
-static int open_files_open_locked(struct tree *t, struct node *n, int flags,
+static int open_files_open_locked(struct tree *t, struct tree_node *n, int flags,
 				  struct view_handle *ret, struct err *e)
 {
 	struct snapshot *g = snapshots_get(t->snapshots);
@@ -99,7 +99,7 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 {
 	struct tree *t = tree_of(v);
 	struct timespec mtime;
-	struct node *n;
+	struct tree_node *n;
 	uint64_t size;
 	int rc = node_get(t, id, &n, e);
 
@@ -126,8 +126,8 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 
 /* ---- reading ---- */
 
-static int open_files_read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *out,
-				  size_t len, size_t *ret, struct err *e)
+static int open_files_read_locked(struct tree *t, struct tree_node *n, uint64_t off,
+				  uint8_t *out, size_t len, size_t *ret, struct err *e)
 {
 	struct snapshot *g;
 	struct found f;
@@ -157,7 +157,7 @@ static int open_files_read_locked(struct tree *t, struct node *n, uint64_t off, 
 	return rc;
 }
 
-static int open_files_read_node(struct tree *t, struct node *n, uint64_t off, size_t len,
+static int open_files_read_node(struct tree *t, struct tree_node *n, uint64_t off, size_t len,
 				uint8_t *room, struct span *ret, struct err *e)
 {
 	size_t got = 0;
@@ -176,7 +176,7 @@ int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t 
 		 struct span *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct node *n;
+	struct tree_node *n;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)
@@ -197,7 +197,7 @@ static int open_files_op_read(struct view *v, uint64_t id, uint64_t fh, uint64_t
 
 /* ---- writing ---- */
 
-static int write_work(struct tree *t, struct handle *h, struct work *w, uint64_t off,
+static int write_work(struct tree *t, struct handle *h, struct dirty_file *w, uint64_t off,
 		      const uint8_t *data, size_t len, struct err *e)
 {
 	int rc = tree_load(t, h->node, w, e);
@@ -241,7 +241,8 @@ static int open_files_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_
  * over an older one from its beginning, without truncating it, and what is behind its end is no
  * part of it: so, when the whole is refused and what was written in one piece is not, the file
  * ends there. */
-static int check_content(struct tree *t, struct node *n, struct work *w, struct err *e)
+static int check_content(struct tree *t, struct tree_node *n, struct dirty_file *w,
+			 struct err *e)
 {
 	struct snapshot *g = snapshots_get(t->snapshots);
 	uint64_t size = w->size;
@@ -260,7 +261,8 @@ static int check_content(struct tree *t, struct node *n, struct work *w, struct 
 
 /* open_files_confirm - what a work holds becomes the file's content for everybody; when it is
  * refused, the file has the content that it had. Under the tree's lock. */
-static int open_files_confirm(struct tree *t, struct node *n, struct work *w, struct err *e)
+static int open_files_confirm(struct tree *t, struct tree_node *n, struct dirty_file *w,
+			      struct err *e)
 {
 	int rc = check_content(t, n, w, e);
 
@@ -279,9 +281,9 @@ static int open_files_confirm(struct tree *t, struct node *n, struct work *w, st
 
 /* flush_node - cut: also what was only truncated. last: for the writer that went, and not while
  * another has the file open: the file may be half written, and its writer confirms it. */
-static int flush_node(struct tree *t, struct node *n, bool cut, bool last, struct err *e)
+static int flush_node(struct tree *t, struct tree_node *n, bool cut, bool last, struct err *e)
 {
-	struct work *w = n->work;
+	struct dirty_file *w = n->work;
 	int rc = 0;
 
 	if (!w)
@@ -346,9 +348,9 @@ static int open_files_op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 
 /* drop_unwritten - a document that was created or truncated and not written cannot be part of the
  * dataset: it is what it was before. That is no fault, since programs write it next. */
-static void drop_unwritten(struct tree *t, struct node *n)
+static void drop_unwritten(struct tree *t, struct tree_node *n)
 {
-	struct work *w = n->work;
+	struct dirty_file *w = n->work;
 	struct snapshot *g;
 	int rc = 0;
 
@@ -365,9 +367,9 @@ static void drop_unwritten(struct tree *t, struct node *n)
 }
 
 /* last_writer - nobody writes a file any more: what it is, the stage says. */
-static void last_writer(struct tree *t, struct node *n)
+static void last_writer(struct tree *t, struct tree_node *n)
 {
-	struct work *w = n->work;
+	struct dirty_file *w = n->work;
 	struct err e = ERR_INIT;
 	int rc;
 
@@ -414,9 +416,9 @@ void handles_free(struct tree *t)
 		free(CONTAINER_OF(it, struct handle, link));
 }
 
-int keep_open(struct tree *t, struct node *n, struct err *e)
+int keep_open(struct tree *t, struct tree_node *n, struct err *e)
 {
-	struct work *w;
+	struct dirty_file *w;
 	bool open;
 	int rc;
 
@@ -434,9 +436,9 @@ int keep_open(struct tree *t, struct node *n, struct err *e)
 	return rc == -ESTALE ? 0 : rc;
 }
 
-void keep_undo(struct tree *t, struct node *n)
+void keep_undo(struct tree *t, struct tree_node *n)
 {
-	struct work *w = n->work;
+	struct dirty_file *w = n->work;
 
 	if (!w)
 		return;
@@ -450,11 +452,11 @@ void keep_undo(struct tree *t, struct node *n)
 
 /* open_files_resize - of a file that nobody has open for writing the new content is confirmed at
  * once. */
-static int open_files_resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
+static int open_files_resize(struct tree *t, struct tree_node *n, uint64_t size, struct err *e)
 {
 	struct view_handle vh = {0};
 	struct handle *h;
-	struct work *w;
+	struct dirty_file *w;
 	int rc;
 
 	read_lock(t);
@@ -483,8 +485,8 @@ static int open_files_resize(struct tree *t, struct node *n, uint64_t size, stru
 	return rc;
 }
 
-static int setattr_node(struct tree *t, struct node *n, uint64_t fh, const struct view_set *set,
-			struct err *e)
+static int setattr_node(struct tree *t, struct tree_node *n, uint64_t fh,
+			const struct view_set *set, struct err *e)
 {
 	int rc = 0;
 
@@ -507,7 +509,7 @@ static int open_files_op_setattr(struct view *v, uint64_t id, uint64_t fh,
 				 struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct node *n;
+	struct tree_node *n;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)

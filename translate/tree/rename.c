@@ -12,7 +12,7 @@
 struct rename_place {
 	struct tree *t;
 	struct snapshot *g;
-	struct node *dir;
+	struct tree_node *dir;
 	char key[STORE_KEY_MAX + 1];
 	struct found f;
 };
@@ -59,14 +59,14 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 }
 
 /* rename_show - give the kernel the node of an entry that was found. */
-static void rename_show(struct rename_place *p, struct node *n, struct view_attr *ret)
+static void rename_show(struct rename_place *p, struct tree_node *n, struct view_attr *ret)
 {
 	tree_attr(p->t, p->g, n, &p->f, ret);
 	node_known(p->t, n);
 }
 
 /* rename_shown - the same for one that was just made. */
-static int rename_shown(struct rename_place *p, struct node *n, struct view_attr *ret,
+static int rename_shown(struct rename_place *p, struct tree_node *n, struct view_attr *ret,
 			struct err *e)
 {
 	int rc = tree_find(p->t, p->g, n->key, &p->f, e);
@@ -82,10 +82,10 @@ static int rename_shown(struct rename_place *p, struct node *n, struct view_attr
 /* ---- making ---- */
 
 /* begin_file - a node for a file that is nowhere yet. */
-static int begin_file(struct rename_place *p, struct node **ret, struct err *e)
+static int begin_file(struct rename_place *p, struct tree_node **ret, struct err *e)
 {
-	struct node *n = node_enter(p->t, p->key, false);
-	struct work *w;
+	struct tree_node *n = node_enter(p->t, p->key, false);
+	struct dirty_file *w;
 	int rc = n ? node_work(p->t, n, &w, e) : err_nomem(e);
 
 	if (!rc) {
@@ -107,7 +107,7 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 		mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
 {
 	struct view_handle vh = {0};
-	struct node *n = NULL;
+	struct tree_node *n = NULL;
 	struct rename_place p;
 	int rc = rename_enter(&p, v, dir, name, len, true, e);
 
@@ -155,7 +155,7 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
 	       struct view_attr *ret, struct err *e)
 {
-	struct node *n = NULL;
+	struct tree_node *n = NULL;
 	struct rename_place p;
 	int rc;
 
@@ -185,7 +185,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 /* remove_key - the entry of a place: who has it open keeps it. */
 static int remove_key(struct rename_place *p, struct err *e)
 {
-	struct node *n = node_find(p->t, p->key);
+	struct tree_node *n = node_find(p->t, p->key);
 	int rc = n ? keep_open(p->t, n, e) : 0;
 	struct found base = {0};
 
@@ -267,7 +267,7 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 /* ---- renaming ---- */
 
 /* rename_settle - the same with the work of a node. */
-static int rename_settle(struct tree *t, const struct snapshot *g, struct work *w,
+static int rename_settle(struct tree *t, const struct snapshot *g, struct dirty_file *w,
 			 const char *key, const char *to, bool stays, struct err *e)
 {
 	bool pending = w->dirty || w->cut;
@@ -285,8 +285,8 @@ static int rename_settle(struct tree *t, const struct snapshot *g, struct work *
 int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const char *to,
 		bool stays, struct err *e)
 {
-	struct node *n = node_find(t, key);
-	struct work *w = n ? n->work : NULL;
+	struct tree_node *n = node_find(t, key);
+	struct dirty_file *w = n ? n->work : NULL;
 	int rc;
 
 	if (!w) {
@@ -307,7 +307,7 @@ int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const
 int copy_base(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	      const struct found *f, struct err *e)
 {
-	struct work *w = work_new();
+	struct dirty_file *w = work_new();
 	uint8_t *piece = alloc_array(1, (size_t)1 << 20);
 	size_t n = 1;
 	int rc = w && piece ? 0 : err_nomem(e);
@@ -348,7 +348,7 @@ static int move_file(struct rename_place *p, const char *to, struct err *e)
 
 /* ---- another name ---- */
 
-static int link_file(struct rename_place *p, const struct node *n, struct err *e)
+static int link_file(struct rename_place *p, const struct tree_node *n, struct err *e)
 {
 	struct tree *t = p->t;
 	struct stage_entry x;
@@ -370,7 +370,7 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 	      struct view_attr *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct node *n, *to = NULL;
+	struct tree_node *n, *to = NULL;
 	struct rename_place p;
 	int rc = node_get(t, id, &n, e);
 
@@ -403,7 +403,7 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 
 static int rename_file(struct rename_place *p, const char *to, struct err *e)
 {
-	struct node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
+	struct tree_node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
 	int rc = tree_settle(p->t, p->g, p->key, to, false, e);
 
 	if (!rc)
@@ -451,7 +451,7 @@ static bool within(const char *dir, const char *key)
 	return strncmp(dir, key, n) == 0 && key[n] == '/';
 }
 
-static int rename_to(struct rename_place *p, const struct node *to_dir, const char *name,
+static int rename_to(struct rename_place *p, const struct tree_node *to_dir, const char *name,
 		     size_t len, unsigned flags, struct err *e)
 {
 	char to[STORE_KEY_MAX + 1];
@@ -484,7 +484,7 @@ static int rename_to(struct rename_place *p, const struct node *to_dir, const ch
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		const char *to_name, size_t to_len, unsigned flags, struct err *e)
 {
-	struct node *to;
+	struct tree_node *to;
 	struct rename_place p;
 	int rc;
 
@@ -628,7 +628,7 @@ static int move_all(const struct move *m, const struct below *b, const char *fro
 /* rename_nodes - of what the kernel knows. */
 static int rename_nodes(struct tree *t, const char *from, const char *to, struct err *e)
 {
-	struct node **v, *n = node_find(t, from), *old = node_find(t, to);
+	struct tree_node **v, *n = node_find(t, from), *old = node_find(t, to);
 	char key[STORE_KEY_MAX + 1];
 	size_t count;
 	int rc = nodes_below(t, from, &v, &count, e);

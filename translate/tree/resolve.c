@@ -6,8 +6,8 @@
 
 #define TRIES 100 /* at something that is written again and again */
 
-int tree_key(const struct node *dir, const char *name, size_t len, char out[STORE_KEY_MAX + 1],
-	     struct err *e)
+int tree_key(const struct tree_node *dir, const char *name, size_t len,
+	     char out[STORE_KEY_MAX + 1], struct err *e)
 {
 	size_t n = strlen(dir->key), at = n ? n + 1 : 0;
 
@@ -48,7 +48,7 @@ static int from_root(const struct snapshot *g, const char *key, struct view_attr
 }
 
 /* remembered - what a node is in this ground: 1 with *ret_id (0: nothing), 0 nobody looked. */
-static int remembered(struct tree *t, struct node *n, const struct snapshot *g,
+static int remembered(struct tree *t, struct tree_node *n, const struct snapshot *g,
 		      uint64_t *ret_id)
 {
 	bool known;
@@ -60,7 +60,7 @@ static int remembered(struct tree *t, struct node *n, const struct snapshot *g,
 	return known;
 }
 
-static void resolve_remember(struct tree *t, struct node *n, const struct snapshot *g,
+static void resolve_remember(struct tree *t, struct tree_node *n, const struct snapshot *g,
 			     uint64_t id)
 {
 	(void)pthread_mutex_lock(&t->lock);
@@ -73,7 +73,7 @@ static void resolve_remember(struct tree *t, struct node *n, const struct snapsh
 static int dir_id(struct tree *t, const struct snapshot *g, const char *key, uint64_t *ret,
 		  struct err *e)
 {
-	struct node *n = node_find(t, key);
+	struct tree_node *n = node_find(t, key);
 	struct view_attr a;
 	int rc;
 
@@ -177,7 +177,7 @@ static int find_dir(struct tree *t, const struct snapshot *g, const char *key,
 int tree_find(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e)
 {
-	struct node *n = node_find(t, key);
+	struct tree_node *n = node_find(t, key);
 	bool worked;
 
 	*ret = (struct found){.kind = FOUND_WORK};
@@ -190,7 +190,7 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 		    struct found *ret, struct err *e)
 {
 	char alias[STORE_KEY_MAX + 1];
-	const struct held *held;
+	const struct held_chunk *held;
 	struct stage_entry x;
 	int rc;
 
@@ -225,7 +225,7 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 	return rc;
 }
 
-void tree_attr(struct tree *t, const struct snapshot *g, const struct node *n,
+void tree_attr(struct tree *t, const struct snapshot *g, const struct tree_node *n,
 	       const struct found *f, struct view_attr *ret)
 {
 	const struct stat *st = g->source ? &g->source->ds.st : &t->o.st;
@@ -292,7 +292,7 @@ int tree_read(struct tree *t, const struct snapshot *g, const char *key, const s
 }
 
 static int resolve_load_all(struct tree *t, const struct snapshot *g, const char *key,
-			    const struct found *f, struct work *w, struct err *e)
+			    const struct found *f, struct dirty_file *w, struct err *e)
 {
 	size_t room = (size_t)u64_min(f->size, (uint64_t)1 << 20), n;
 	auto_free uint8_t *piece = alloc_array(1, room);
@@ -311,7 +311,7 @@ static int resolve_load_all(struct tree *t, const struct snapshot *g, const char
 	return rc;
 }
 
-int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
+int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w, struct err *e)
 {
 	struct snapshot *g;
 	struct found f;

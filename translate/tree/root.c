@@ -95,7 +95,7 @@ bool root_named(const struct tree *t, const char *name, size_t len)
 	return strlen(t->o.name) == len && memcmp(t->o.name, name, len) == 0;
 }
 
-struct node *root_node(struct tree *t)
+struct tree_node *root_node(struct tree *t)
 {
 	return t->removed ? NULL : node_enter(t, "", true);
 }
@@ -107,7 +107,7 @@ static int only_root(const struct tree *t, struct err *e)
 
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e)
 {
-	struct node *n = NULL;
+	struct tree_node *n = NULL;
 	int rc = root_named(t, name, len) ? 0 : only_root(t, e);
 
 	write_lock(t);
@@ -141,7 +141,7 @@ static bool tree_root_any_entry(void *arg, const char *name, bool is_dir)
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 {
 	struct snapshot *g;
-	struct node *n;
+	struct tree_node *n;
 	bool any = false;
 	int rc = 0;
 

@@ -311,7 +311,7 @@ static int keys_getattr(struct view *view, uint64_t id, struct view_attr *ret, s
 	return rc;
 }
 
-struct listing {
+struct store_view_listing {
 	struct keys_view *v;
 	const char *dir;
 	bool want_attr, stopped;
@@ -326,7 +326,7 @@ static bool store_view_list_entry(void *arg, const char *name, bool is_dir,
 				  const struct store_stat *st)
 {
 	const struct store_stat dir = {.is_dir = true};
-	struct listing *l = arg;
+	struct store_view_listing *l = arg;
 	char key[STORE_KEY_MAX + 1];
 	struct view_attr a;
 	uint64_t id = 0;
@@ -352,13 +352,13 @@ static int keys_list(struct view *view, uint64_t dir, uint64_t cookie, bool want
 		     view_emit *emit, void *arg, struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
-	struct listing l = {.v = store_view_of(view),
-			    .dir = key,
-			    .want_attr = want_attr,
-			    .from = cookie,
-			    .emit = emit,
-			    .arg = arg,
-			    .e = e};
+	struct store_view_listing l = {.v = store_view_of(view),
+				       .dir = key,
+				       .want_attr = want_attr,
+				       .from = cookie,
+				       .emit = emit,
+				       .arg = arg,
+				       .e = e};
 	struct store_view_known k;
 	int rc = store_view_by_id(l.v, dir, key, &k, e);
 

@@ -7,13 +7,13 @@
 #include "translate/tree/tree_int.h"
 
 /* tree_look - what an entry is, with a node for it. Under the tree's lock. */
-static int tree_look(struct tree *t, const struct node *dir, const char *name, size_t len,
+static int tree_look(struct tree *t, const struct tree_node *dir, const char *name, size_t len,
 		     struct view_attr *ret, struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
 	struct snapshot *g;
 	struct found f;
-	struct node *n;
+	struct tree_node *n;
 	int rc;
 
 	if (dir->gone)
@@ -50,7 +50,7 @@ static int tree_op_lookup(struct view *v, uint64_t dir, const char *name, size_t
 			  struct view_attr *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct node *n;
+	struct tree_node *n;
 	int rc = node_get(t, dir, &n, e);
 
 	if (rc)
@@ -66,7 +66,7 @@ static int tree_op_lookup(struct view *v, uint64_t dir, const char *name, size_t
 
 /* tree_gone_attr - of what has no name any more. A file's content is kept when it was open then; of
  * one that was written to before and closed there is a work, and nothing in it. */
-static int tree_gone_attr(struct tree *t, struct node *n, struct found *ret, struct err *e)
+static int tree_gone_attr(struct tree *t, struct tree_node *n, struct found *ret, struct err *e)
 {
 	*ret = (struct found){.kind = FOUND_DIR};
 	if (n->is_dir)
@@ -82,7 +82,7 @@ static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, s
 	struct tree *t = tree_of(v);
 	struct found f;
 	struct snapshot *g;
-	struct node *n;
+	struct tree_node *n;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)
@@ -110,7 +110,7 @@ static uint64_t op_parent(struct view *v, uint64_t dir)
 {
 	struct tree *t = tree_of(v);
 	uint64_t id = VIEW_ROOT;
-	struct node *n, *up = NULL;
+	struct tree_node *n, *up = NULL;
 	char key[STORE_KEY_MAX + 1];
 	char *slash;
 
@@ -138,7 +138,7 @@ static int tree_op_xattr(struct view *v, uint64_t id, const char *name, struct b
 	struct tree *t = tree_of(v);
 	struct found f = {0};
 	struct snapshot *g;
-	struct node *n;
+	struct tree_node *n;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)

@@ -14,9 +14,9 @@
 #include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
 
-/* work - content of a file that is being written, or that nobody finds by its name any more: in
- * memory, or in an unnamed file. */
-struct work {
+/* dirty_file - content of a file that is being written, or that nobody finds by its name any more:
+ * in memory, or in an unnamed file. */
+struct dirty_file {
 	pthread_mutex_t lock;
 	bool loaded;        /* lock: it has content; else the stage or the dataset has */
 	bool dirty;         /* lock: written since the last flush */
@@ -31,9 +31,9 @@ struct work {
 	_Atomic uint32_t writers; /* handles that write; more only under the tree's lock */
 };
 
-/* node - a name that the kernel knows, or that is open. */
-struct node {
-	struct node *id_chain, *key_chain;
+/* tree_node - a name that the kernel knows, or that is open. */
+struct tree_node {
+	struct tree_node *id_chain, *key_chain;
 	uint64_t id;
 	char *key;          /* tree; owned; "" the root */
 	uint64_t hash;      /* of key */
@@ -43,7 +43,7 @@ struct node {
 	_Atomic bool opened; /* for reading, since the kernel knows it */
 	uint64_t known;     /* tables: the kernel was told so many times */
 	uint32_t users;     /* tables: handles, and requests that run */
-	struct work *_Atomic work; /* set once, until the node goes */
+	struct dirty_file *_Atomic work; /* set once, until the node goes */
 	uint64_t snapshot,
 		base_id;    /* tables: what it is in the ground of this number + 1; base_id
 	                           * 0: nothing */
@@ -53,7 +53,7 @@ struct node {
 
 struct handle {
 	struct list_link link; /* tables: of those that are open */
-	struct node *node;
+	struct tree_node *node;
 	bool writes, append;
 	_Atomic bool wrote;
 };
@@ -65,11 +65,11 @@ struct pin {
 	size_t len;
 };
 
-/* held - a file of the dataset that is shown with the bytes that were written. */
-struct held {
+/* held_chunk - a file of the dataset that is shown with the bytes that were written. */
+struct held_chunk {
 	char *key;             /* owned */
 	size_t dir;            /* so many bytes of it are its array's directory */
-	struct work *in;       /* of the tree's holds */
+	struct dirty_file *in; /* of the tree's holds */
 	uint64_t at, size;
 	struct timespec mtime;
 	uint64_t stamp;
@@ -78,13 +78,13 @@ struct held {
 
 /* holds - written by the commit thread under the write lock. */
 struct holds {
-	struct held *v; /* sorted by key */
+	struct held_chunk *v; /* sorted by key */
 	size_t n, cap;
-	struct work *works[64]; /* the bytes that one commit has held; the oldest first */
+	struct dirty_file *works[64]; /* the bytes that one commit has held; the oldest first */
 	size_t n_works;
 };
 
-struct listing;
+struct tree_listing;
 enum { RW_LISTINGS = 8 };
 
 struct tree {
@@ -95,18 +95,18 @@ struct tree {
 
 	pthread_rwlock_t names; /* "the tree's lock" */
 	pthread_mutex_t lock;   /* "the tables'" */
-	struct node **by_id, **by_key;
+	struct tree_node **by_id, **by_key;
 	size_t n_heads, n_nodes;
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	_Atomic uint64_t n_opened; /* nodes that were opened for reading */
 	struct holds holds; /* held_chunks.c */
 	uint64_t next_id, seed;
-	struct node *top;         /* what VIEW_ROOT is: the root, or the directory above it */
+	struct tree_node *top;    /* what VIEW_ROOT is: the root, or the directory above it */
 	bool removed;             /* tree: the directory above it does not have the root */
 	struct list_link handles; /* that are open */
 	_Atomic uint64_t buffered; /* bytes of memory in works */
 	_Atomic uint64_t stamps;
-	struct listing *listings[RW_LISTINGS];
+	struct tree_listing *listings[RW_LISTINGS];
 	uint64_t listing_clock;
 
 	/* The commit thread: commit_thread.c. */
@@ -144,7 +144,7 @@ static inline struct tree *tree_of(struct view *v)
 }
 
 /* tree_is_above - whether a node is the directory above the root. */
-static inline bool tree_is_above(const struct tree *t, const struct node *n)
+static inline bool tree_is_above(const struct tree *t, const struct tree_node *n)
 {
 	return t->o.name && n == t->top;
 }
@@ -171,46 +171,50 @@ int64_t rw_now_ms(void);
 int nodes_init(struct tree *t, struct err *e);
 void nodes_free(struct tree *t);
 /* node_get - the node of an id, used by the caller until node_put. -ESTALE. */
-int node_get(struct tree *t, uint64_t id, struct node **ret, struct err *e) NZ_MUST_USE;
+int node_get(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e) NZ_MUST_USE;
 /* node_dir - the same; -ENOTDIR. */
-int node_dir(struct tree *t, uint64_t id, struct node **ret, struct err *e) NZ_MUST_USE;
-void node_put(struct tree *t, struct node *n);
+int node_dir(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e) NZ_MUST_USE;
+void node_put(struct tree *t, struct tree_node *n);
 /* node_find - the node of a key, used; NULL: there is none. */
-struct node *node_find(struct tree *t, const char *key);
+struct tree_node *node_find(struct tree *t, const char *key);
 /* node_enter - the same, made when there is none. A node of the other kind is replaced. */
-struct node *node_enter(struct tree *t, const char *key, bool is_dir);
+struct tree_node *node_enter(struct tree *t, const char *key, bool is_dir);
 /* node_known - the kernel is told of it; node_forget - and forgets it. */
-void node_known(struct tree *t, struct node *n);
+void node_known(struct tree *t, struct tree_node *n);
 void node_forget(struct tree *t, uint64_t id, uint64_t count);
 /* node_detach - nobody finds it by its key any more. Under the write lock, as what follows. */
-void node_detach(struct tree *t, struct node *n);
+void node_detach(struct tree *t, struct tree_node *n);
 /* node_rename - it has another key. */
-int node_rename(struct tree *t, struct node *n, const char *key, struct err *e) NZ_MUST_USE;
+int node_rename(struct tree *t, struct tree_node *n, const char *key,
+		struct err *e) NZ_MUST_USE;
 /* nodes_below - nodes whose key is below dir, used, in an array of *ret_n; new. */
-int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret_n,
+int nodes_below(struct tree *t, const char *dir, struct tree_node ***ret, size_t *ret_n,
 		struct err *e) NZ_MUST_USE;
 /* node_work - its work, made when there is none. */
-int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e) NZ_MUST_USE;
+int node_work(struct tree *t, struct tree_node *n, struct dirty_file **ret,
+	      struct err *e) NZ_MUST_USE;
 /* node_fresh - whether it is created and not staged yet. */
-void node_fresh(struct tree *t, struct node *n, bool is);
+void node_fresh(struct tree *t, struct tree_node *n, bool is);
 /* node_opened - it was opened for reading. */
-void node_opened(struct tree *t, struct node *n);
+void node_opened(struct tree *t, struct tree_node *n);
 /* node_has_work - whether it has content of its own; *ret_size: of it. */
-bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size, struct timespec *ret_mtime);
+bool node_has_work(struct tree *t, struct tree_node *n, uint64_t *ret_size,
+		   struct timespec *ret_mtime);
 
 /* ---- works; all under the work's lock ---- */
 
-struct work *work_new(void);
-void work_free(struct tree *t, struct work *w);
-void work_drop(struct tree *t, struct work *w); /* without content again */
-int work_write(struct tree *t, struct work *w, uint64_t off, const uint8_t *data, size_t len,
-	       struct err *e) NZ_MUST_USE;
-int work_resize(struct tree *t, struct work *w, uint64_t size, struct err *e) NZ_MUST_USE;
+struct dirty_file *work_new(void);
+void work_free(struct tree *t, struct dirty_file *w);
+void work_drop(struct tree *t, struct dirty_file *w); /* without content again */
+int work_write(struct tree *t, struct dirty_file *w, uint64_t off, const uint8_t *data,
+	       size_t len, struct err *e) NZ_MUST_USE;
+int work_resize(struct tree *t, struct dirty_file *w, uint64_t size, struct err *e) NZ_MUST_USE;
 /* work_read - *ret: bytes, fewer at the end. */
-int work_read(const struct work *w, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+int work_read(const struct dirty_file *w, uint64_t off, uint8_t *out, size_t len, size_t *ret,
 	      struct err *e) NZ_MUST_USE;
 /* work_stage - what it holds is key's content in the stage. */
-int work_stage(struct tree *t, const struct work *w, const char *key, struct err *e) NZ_MUST_USE;
+int work_stage(struct tree *t, const struct dirty_file *w, const char *key,
+	       struct err *e) NZ_MUST_USE;
 
 /* ---- what is there ---- */
 
@@ -225,7 +229,7 @@ struct found {
 	struct timespec mtime;  /* WORK, STAGED */
 	uint64_t stamp;         /* changes with the content */
 	struct stage_entry x;   /* STAGED */
-	const struct held *held; /* BASE: with other bytes than the dataset's */
+	const struct held_chunk *held; /* BASE: with other bytes than the dataset's */
 	uint64_t base_id;       /* BASE; DIR with in_base_dir */
 };
 
@@ -239,7 +243,7 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 /* tree_base - what the dataset alone has. */
 int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e) NZ_MUST_USE;
-void tree_attr(struct tree *t, const struct snapshot *g, const struct node *n,
+void tree_attr(struct tree *t, const struct snapshot *g, const struct tree_node *n,
 	       const struct found *f, struct view_attr *ret);
 /* tree_read - content of a key that was found, not in a work. */
 int tree_read(struct tree *t, const struct snapshot *g, const char *key, const struct found *f,
@@ -248,10 +252,11 @@ int tree_read(struct tree *t, const struct snapshot *g, const char *key, const s
 int tree_content(struct tree *t, const struct snapshot *g, const char *key,
 		 const struct found *f, uint8_t **ret, struct err *e) NZ_MUST_USE;
 /* tree_load - the content of a node into its work, unless that has some. Under the work's lock. */
-int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e) NZ_MUST_USE;
+int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w,
+	      struct err *e) NZ_MUST_USE;
 /* tree_key - of an entry of a directory. -ENAMETOOLONG, -EINVAL. */
-int tree_key(const struct node *dir, const char *name, size_t len, char out[STORE_KEY_MAX + 1],
-	     struct err *e) NZ_MUST_USE;
+int tree_key(const struct tree_node *dir, const char *name, size_t len,
+	     char out[STORE_KEY_MAX + 1], struct err *e) NZ_MUST_USE;
 
 /* ---- operations ---- */
 
@@ -289,23 +294,23 @@ int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg,
 	      struct err *e) NZ_MUST_USE;
 /* handle_make - an open file; the node is used once more. */
-int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *ret,
+int handle_make(struct tree *t, struct tree_node *n, int flags, struct view_handle *ret,
 		struct err *e) NZ_MUST_USE;
 /* handles_free - those that are open when the tree is closed: the kernel does not say when it lets
  * go of files that were open when the mount was taken off. What was not flushed is not kept. */
 void handles_free(struct tree *t);
 /* keep_open - a file is about to lose its name: who has it open keeps its content. */
-int keep_open(struct tree *t, struct node *n, struct err *e) NZ_MUST_USE;
+int keep_open(struct tree *t, struct tree_node *n, struct err *e) NZ_MUST_USE;
 /* keep_undo - the file keeps its name after all: readers have it from the dataset or the stage
  * again. Under the write lock. */
-void keep_undo(struct tree *t, struct node *n);
+void keep_undo(struct tree *t, struct tree_node *n);
 
 /* check_work, check_moved - options.check for key with the content of w, or, where w is NULL, of
  * what `from` is; from is gone then, unless it stays. */
-int check_work(struct tree *t, const struct snapshot *g, const char *key, const struct work *w,
-	       struct err *e) NZ_MUST_USE;
+int check_work(struct tree *t, const struct snapshot *g, const char *key,
+	       const struct dirty_file *w, struct err *e) NZ_MUST_USE;
 int check_moved(struct tree *t, const struct snapshot *g, const char *key, const char *from,
-		const struct work *w, bool stays, struct err *e) NZ_MUST_USE;
+		const struct dirty_file *w, bool stays, struct err *e) NZ_MUST_USE;
 
 /* ---- the root: root.c ---- */
 
@@ -321,7 +326,7 @@ int root_drop_removals(struct tree *t, struct err *e) NZ_MUST_USE;
  * root_node - the root's node, used; NULL: it was removed, or memory is short. Under the tree's
  * lock. root_mkdir, root_rmdir - as the operations. */
 bool root_named(const struct tree *t, const char *name, size_t len);
-struct node *root_node(struct tree *t);
+struct tree_node *root_node(struct tree *t);
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e);
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
 
@@ -353,9 +358,9 @@ void pins_free(struct tree *t);
 /* ---- chunks that keep their bytes: held_chunks.c ---- */
 
 /* held_find - what is held of a key; NULL: nothing. Borrowed while the tree's lock is held. */
-const struct held *held_find(const struct tree *t, const char *key);
+const struct held_chunk *held_find(const struct tree *t, const char *key);
 /* held_read - as work_read. */
-int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
 	      struct err *e) NZ_MUST_USE;
 /* held_keep - staged files that `now` shows with other bytes are held; those that were written
  * since are no longer. Under the write lock, while the committed generation is frozen. */

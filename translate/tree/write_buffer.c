@@ -9,9 +9,9 @@
 #include "base/os/io.h"
 #include "translate/tree/tree_int.h"
 
-struct work *work_new(void)
+struct dirty_file *work_new(void)
 {
-	struct work *w = alloc_array(1, sizeof(*w));
+	struct dirty_file *w = alloc_array(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
@@ -20,7 +20,7 @@ struct work *work_new(void)
 	return w;
 }
 
-static void drop_memory(struct tree *t, struct work *w)
+static void drop_memory(struct tree *t, struct dirty_file *w)
 {
 	atomic_fetch_sub(&t->buffered, w->cap);
 	free(w->mem);
@@ -28,7 +28,7 @@ static void drop_memory(struct tree *t, struct work *w)
 	w->cap = 0;
 }
 
-void work_drop(struct tree *t, struct work *w)
+void work_drop(struct tree *t, struct dirty_file *w)
 {
 	drop_memory(t, w);
 	if (w->fd >= 0)
@@ -39,7 +39,7 @@ void work_drop(struct tree *t, struct work *w)
 	w->loaded = w->dirty = w->cut = w->elsewhere = false;
 }
 
-void work_free(struct tree *t, struct work *w)
+void work_free(struct tree *t, struct dirty_file *w)
 {
 	if (!w)
 		return;
@@ -66,7 +66,7 @@ static int write_buffer_unnamed(struct tree *t, struct err *e)
 	return fd;
 }
 
-static int write_buffer_spill(struct tree *t, struct work *w, struct err *e)
+static int write_buffer_spill(struct tree *t, struct dirty_file *w, struct err *e)
 {
 	int fd = write_buffer_unnamed(t, e), rc;
 
@@ -83,7 +83,7 @@ static int write_buffer_spill(struct tree *t, struct work *w, struct err *e)
 }
 
 /* reserve - room for `size` bytes in memory, or the content in a file. */
-static int reserve(struct tree *t, struct work *w, uint64_t size, struct err *e)
+static int reserve(struct tree *t, struct dirty_file *w, uint64_t size, struct err *e)
 {
 	uint64_t want = size, more;
 	uint8_t *p;
@@ -109,12 +109,12 @@ static int reserve(struct tree *t, struct work *w, uint64_t size, struct err *e)
 	return 0;
 }
 
-static void write_buffer_touch(struct work *w)
+static void write_buffer_touch(struct dirty_file *w)
 {
 	(void)clock_gettime(CLOCK_REALTIME, &w->mtime); /* cannot fail with this clock */
 }
 
-int work_resize(struct tree *t, struct work *w, uint64_t size, struct err *e)
+int work_resize(struct tree *t, struct dirty_file *w, uint64_t size, struct err *e)
 {
 	int rc = size > INT64_MAX ? err_set(e, -EFBIG, "%llu bytes are too many",
 					    (unsigned long long)size)
@@ -133,8 +133,8 @@ int work_resize(struct tree *t, struct work *w, uint64_t size, struct err *e)
 	return 0;
 }
 
-int work_write(struct tree *t, struct work *w, uint64_t off, const uint8_t *data, size_t len,
-	       struct err *e)
+int work_write(struct tree *t, struct dirty_file *w, uint64_t off, const uint8_t *data,
+	       size_t len, struct err *e)
 {
 	uint64_t end;
 	int rc;
@@ -163,7 +163,7 @@ int work_write(struct tree *t, struct work *w, uint64_t off, const uint8_t *data
 	return 0;
 }
 
-int work_read(const struct work *w, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+int work_read(const struct dirty_file *w, uint64_t off, uint8_t *out, size_t len, size_t *ret,
 	      struct err *e)
 {
 	*ret = off < w->size ? (size_t)u64_min(len, w->size - off) : 0;
@@ -175,7 +175,7 @@ int work_read(const struct work *w, uint64_t off, uint8_t *out, size_t len, size
 	return 0;
 }
 
-int work_stage(struct tree *t, const struct work *w, const char *key, struct err *e)
+int work_stage(struct tree *t, const struct dirty_file *w, const char *key, struct err *e)
 {
 	return w->fd >= 0 ? stage_put_file(t->stage, key, w->fd, w->size, e)
 			  : stage_put(t->stage, key, w->mem, (size_t)w->size, e);

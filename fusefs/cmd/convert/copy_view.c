@@ -18,8 +18,8 @@
 #define BATCH 64      /* entries of a directory that are listed at once */
 #define DIRS_MAX 4096 /* directories within each other */
 
-/* node - a directory that is being walked through. */
-struct node {
+/* copy_view_node - a directory that is being walked through. */
+struct copy_view_node {
 	char *path; /* owned; "" the root */
 	uint64_t id, cookie;
 	bool over;
@@ -33,7 +33,7 @@ struct node {
 
 /* convert_walk - where it is: directories from the root down. */
 struct convert_walk {
-	struct node **v;
+	struct copy_view_node **v;
 	size_t n, cap;
 	struct convert_unit *docs; /* put off to the end */
 	size_t n_docs, cap_docs;
@@ -71,16 +71,16 @@ int convert_read(struct convert *c, uint64_t id, uint64_t off, uint8_t *out, siz
 
 /* ---- the walk ---- */
 
-struct listing {
-	struct node *node;
+struct copy_view_listing {
+	struct copy_view_node *node;
 	bool failed;
 };
 
 static bool copy_view_take_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 				 const struct view_attr *attr NZ_UNUSED, uint64_t next)
 {
-	struct listing *l = arg;
-	struct node *d = l->node;
+	struct copy_view_listing *l = arg;
+	struct copy_view_node *d = l->node;
 	struct copy_view_entry *x = &d->v[d->n];
 
 	*x = (struct copy_view_entry){.id = id, .is_dir = is_dir};
@@ -95,9 +95,9 @@ static bool copy_view_take_entry(void *arg, const char *name, uint64_t id, bool 
 }
 
 /* more - the next entries of a directory. */
-static int more(struct convert *c, struct node *d, struct err *e)
+static int more(struct convert *c, struct copy_view_node *d, struct err *e)
 {
-	struct listing l = {.node = d};
+	struct copy_view_listing l = {.node = d};
 	int rc;
 
 	d->n = d->at = 0;
@@ -110,7 +110,7 @@ static int more(struct convert *c, struct node *d, struct err *e)
 
 static int copy_view_enter(struct convert_walk *w, char *path, uint64_t id, struct err *e)
 {
-	struct node *d = w->n < DIRS_MAX ? alloc_array(1, sizeof(*d)) : NULL;
+	struct copy_view_node *d = w->n < DIRS_MAX ? alloc_array(1, sizeof(*d)) : NULL;
 
 	if (!d || grow_array(&w->v, &w->cap, w->n + 1, sizeof(*w->v)) < 0) {
 		free(d);
@@ -125,7 +125,7 @@ static int copy_view_enter(struct convert_walk *w, char *path, uint64_t id, stru
 
 static void copy_view_leave(struct convert_walk *w)
 {
-	struct node *d = w->v[--w->n];
+	struct copy_view_node *d = w->v[--w->n];
 
 	for (uint32_t i = d->at; i < d->n; i++)
 		free(d->v[i].path);
@@ -151,7 +151,7 @@ static int next_file(struct convert *c, struct convert_unit *ret, struct err *e)
 	int rc = 0;
 
 	while (rc == 0 && w->n > 0) {
-		struct node *d = w->v[w->n - 1];
+		struct copy_view_node *d = w->v[w->n - 1];
 		struct copy_view_entry x;
 
 		if (d->at == d->n) {

@@ -123,7 +123,7 @@ static void test_limit(void **state)
 		n++;
 	assert_int_equal(e.code, -ERANGE);
 	assert_non_null(strstr(e.msg, "8192 bytes (a quarter of -o memory)"));
-	assert_in_range(n, 128, 8192 / sizeof(struct zr_entry));
+	assert_in_range(n, 128, 8192 / sizeof(struct chunk_size_entry));
 	zr_table_release(&t);
 	/* the size that makes all of them wide */
 	zr_table_init(&t, 1000, true, 4096);

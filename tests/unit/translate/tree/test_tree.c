@@ -351,7 +351,7 @@ static void room(rlim_t size)
 static bool in_memory(struct fx *f, const char *key)
 {
 	struct tree *t = tree_of(f->v);
-	struct node *n = node_find(t, key);
+	struct tree_node *n = node_find(t, key);
 	struct timespec mtime;
 	uint64_t size;
 	bool has;
@@ -644,7 +644,7 @@ static void test_late_release(void **state)
 	struct tree *t = tree_of(f->v);
 	struct gone old = {.f = f};
 	struct view_handle h;
-	struct node *n;
+	struct tree_node *n;
 	pthread_t thread;
 	uint64_t id;
 
