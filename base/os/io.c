@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <time.h>
 #include <unistd.h>
 
 int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e)
@@ -63,4 +64,19 @@ int io_sync(int fd, bool all, struct err *e)
 		rc = all ? fsync(fd) : fdatasync(fd);
 	while (rc < 0 && errno == EINTR);
 	return rc < 0 ? err_sys(e, errno, "fsync") : 0;
+}
+
+int64_t io_racy_ns(int64_t changed)
+{
+	const int64_t second = (int64_t)1000 * 1000 * 1000;
+	const int64_t tick = changed % second == 0 ? 2 * second : second / 50;
+	struct timespec now;
+	int64_t age;
+
+	/* the clock that file systems take times from */
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+		return tick;
+	if (ckd_sub(&age, now.tv_sec * second + now.tv_nsec, changed))
+		return 0;
+	return age < tick && age > -tick ? tick - age : 0;
 }

@@ -16,4 +16,9 @@ int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e) NZ_M
  * directory its entries. */
 int io_sync(int fd, bool all, struct err *e) NZ_MUST_USE;
 
+/* io_racy_ns - how long, in ns, a change may still leave a file's times as they are: file systems
+ * take them from a clock that ticks every few milliseconds, and some keep whole or even seconds.
+ * changed: ns since 1970. 0: a change that comes now has another time. */
+int64_t io_racy_ns(int64_t changed);
+
 #endif

@@ -17,24 +17,7 @@
 #define ASKED_MAX 2048  /* questions of one poll */
 #define REMOTE_ROOTS 2  /* of the root's documents, far away */
 #define LISTING_ASKS 64 /* a listing counts as this many */
-#define TICK_NS ((int64_t)20 * 1000 * 1000)
-#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 #define LONG 200
-
-bool zr_is_racy(const struct store_stat *st)
-{
-	struct timespec now;
-	int64_t tick = TICK_NS, age;
-
-	/* the clock that file systems take times from; some keep whole or even seconds only */
-	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
-		return true;
-	if (st->changed % SECOND_NS == 0)
-		tick = 2 * SECOND_NS;
-	if (ckd_sub(&age, now.tv_sec * SECOND_NS + now.tv_nsec, st->changed))
-		return false;
-	return age < tick && age > -tick;
-}
 
 int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n, struct err *e)
 {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/observe/metrics.h"
+#include "base/os/io.h"
 
 #define FEW 4    /* objects that are asked for one by one */
 #define LONG 200 /* bytes of a key that a message shows */
@@ -57,7 +58,7 @@ static bool chunk_list_add_dir(struct lister *l, uint64_t prefix, const struct s
 			     .array = l->at.array,
 			     .level = (uint8_t)(l->at.level + 1),
 			     .version = st->version,
-			     .young = zr_is_racy(st)};
+			     .young = io_racy_ns(st->changed) > 0};
 	return true;
 }
 
@@ -147,7 +148,7 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 		return chunk_list_unreadable(l->key, "", e);
 	if (rc == 0) {
 		d.version = st.version;
-		d.young = zr_is_racy(&st);
+		d.young = io_racy_ns(st.changed) > 0;
 	}
 	if (grow_array(&l->dirs, &l->c_dirs, 1, sizeof(*l->dirs)) < 0)
 		return err_nomem(e);
@@ -281,7 +282,7 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 		rc = store_stat(s->store, l.key, &st, e);
 	if (!rc) {
 		l.differs = st.version != d->version;
-		*ret_young = zr_is_racy(&st);
+		*ret_young = io_racy_ns(st.changed) > 0;
 	}
 	if (!rc && !l.differs)
 		rc = store_list(s->store, l.key, false, emit_again, &l, e);

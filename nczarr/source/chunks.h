@@ -122,8 +122,6 @@ struct zr_watch {
  * replaced, and with it all of its objects; errors of asking. Far away one question answers for
  * all absences before it. */
 int zr_absent(struct zr_source *s, struct err *e) NZ_MUST_USE;
-/* zr_is_racy - whether a change that comes now may leave the object's version as it is. */
-bool zr_is_racy(const struct store_stat *st);
 /* zr_watch_add - look at these from now on; copied. */
 int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n,
 		 struct err *e) NZ_MUST_USE;

@@ -11,12 +11,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/os/io.h"
 #include "base/observe/metrics.h"
 
 #define PATH_SHOWN 160 /* bytes of a path in a message: its end says most */
 #define HEAD_BYTES 16
+#define NS_PER_S ((int64_t)1000 * 1000 * 1000)
+#define SETTLE_TRIES 4 /* looks at a file that changes while it is opened */
 
 /* show_path - path, or "..." and its end, so that a long one does not push out the message. */
 static const char *show_path(const char *path, char out[PATH_SHOWN])
@@ -30,6 +33,28 @@ static const char *show_path(const char *path, char out[PATH_SHOWN])
 		path++;                                 /* not into the middle of a character */
 	(void)snprintf(out, PATH_SHOWN, "...%s", path); /* fits by construction */
 	return out;
+}
+
+/* stat_settled - fstat, of a file once a later change has a later time: the version that size and
+ * time tell apart is then the one that is read from now on. A file that is being written changes
+ * its time anyway, and is not waited for long. */
+static int stat_settled(int fd, struct stat *ret)
+{
+	int rc = fstat(fd, ret);
+
+	for (int i = 0; rc == 0 && S_ISREG(ret->st_mode) && i < SETTLE_TRIES; i++) {
+		int64_t ns, at;
+
+		if (ckd_mul(&at, ret->st_mtim.tv_sec, NS_PER_S) ||
+		    ckd_add(&at, at, ret->st_mtim.tv_nsec))
+			break;
+		ns = io_racy_ns(at);
+		if (ns == 0)
+			break;
+		(void)nanosleep(&(struct timespec){ns / NS_PER_S, ns % NS_PER_S}, NULL);
+		rc = fstat(fd, ret);
+	}
+	return rc;
 }
 
 /* open_any - a descriptor of a directory, or of a regular file that is not empty. */
@@ -54,7 +79,7 @@ static int open_any(const char *path, const char *shown, struct stat *ret_st, st
 				shown);
 		return err_sys(e, code, "'%s'", shown);
 	}
-	if (fstat(fd, ret_st) < 0)
+	if (stat_settled(fd, ret_st) < 0)
 		return err_sys(e, errno, "'%s'", shown);
 	if (!S_ISREG(ret_st->st_mode) && !S_ISDIR(ret_st->st_mode))
 		return err_set(e, -EINVAL,

@@ -5,6 +5,8 @@
 
 #include "translate/contract/source.h"
 
+#include "base/os/io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,6 +66,7 @@ static int fake_open(const struct source_at *at, const struct source_options *op
 		return err_nomem(e);
 	f->source.ops = &fake_ops;
 	f->fd = at->fd;
+	f->source.ds.st = at->st;
 	*ret = &f->source;
 	return 0;
 }
@@ -197,6 +200,23 @@ static struct fake *open_fake(struct source **ret)
 	return CONTAINER_OF(*ret, struct fake, source);
 }
 
+/* A file that was written a moment ago is opened when a later change has another time. */
+static void test_times(void **state)
+{
+	const struct timespec *at;
+	struct source *s = NULL;
+	struct err e;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(source_open(formats, 2, file_of("f", "Fake", 4), NULL, &s, &e),
+				 0);
+		at = &s->ds.st.st_mtim;
+		assert_int_equal(io_racy_ns(at->tv_sec * 1000000000 + at->tv_nsec), 0);
+		source_close(s);
+	}
+}
+
 static void test_ranges(void **state)
 {
 	struct ds_array a = {.name = "v",
@@ -284,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_open_fails),
+		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_reads),
 	};
