@@ -102,3 +102,20 @@ int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
 	(void)pthread_cond_timedwait(cond, lock, &ts); /* late or woken: look again */
 	return cancel_requested() ? -EINTR : 0;
 }
+
+int cancel_lock(pthread_mutex_t *lock)
+{
+	struct timespec until = {0};
+
+	if (pthread_mutex_trylock(lock) == 0)
+		return 0;
+	do {
+		if (cancel_requested())
+			return -EINTR;
+		(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail with this clock */
+		until.tv_nsec += LOOK_NS;
+		until.tv_sec += until.tv_nsec / SECOND_NS;
+		until.tv_nsec %= SECOND_NS;
+	} while (pthread_mutex_timedlock(lock, &until) != 0);
+	return 0;
+}

@@ -3,6 +3,7 @@
  * An index is read under a mutex and published through one atomic pointer; after that every
  * question is answered without a lock. Arrays that are the same object share it. */
 #include "hdf5view/hdf5/library.h"
+#include "base/os/cancel.h"
 
 #include <errno.h>
 #include <string.h>
@@ -91,8 +92,12 @@ static const struct h5_place *hdf5_locate_place_of(struct h5_source *s, uint32_t
 	struct h5_place *p = atomic_load_explicit(slot, memory_order_acquire);
 
 	if (!p) {
-		if (isolated_lock(&s->g, &s->load, e) < 0)
+		int rc = cancel_lock(&s->load);
+
+		if (rc < 0) {
+			(void)err_set(e, rc, "given up while another index is read");
 			return NULL;
+		}
 		p = atomic_load_explicit(slot, memory_order_acquire);
 		if (!p) {
 			index_prefetch(s, array);

@@ -8,7 +8,6 @@
 #include "base/os/cancel.h"
 #include "hdf5view/isolate/isolated_source.h"
 
-#define LOCK_NS 2000000 /* between tries to get a lock */
 #define AWAIT_MS 100    /* between looks at whether somebody still waits */
 
 /* own_job - for a child of this very process, which has the source already. */
@@ -170,22 +169,6 @@ int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken 
 			*ret = CHILD_LATE;
 			break;
 		}
-	}
-	return 0;
-}
-
-int isolated_lock(struct isolated *g, pthread_mutex_t *lock, struct err *e)
-{
-	const struct timespec pause = {.tv_nsec = LOCK_NS};
-
-	if (!isolated_remote(g)) {
-		(void)pthread_mutex_lock(lock);
-		return 0;
-	}
-	while (pthread_mutex_trylock(lock) != 0) {
-		if (cancel_requested())
-			return err_set(e, -EINTR, "nobody waits for it any more");
-		(void)nanosleep(&pause, NULL); /* a network is slower */
 	}
 	return 0;
 }

@@ -207,10 +207,6 @@ int isolated_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t 
 int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
 		  struct err *e) NZ_MUST_USE;
 
-/* isolated_lock - take a lock that others hold while they read the file: of a remote one they may
- * wait long. Returns 0; -EINTR cancel_requested. */
-int isolated_lock(struct isolated *g, pthread_mutex_t *lock, struct err *e) NZ_MUST_USE;
-
 /* ---- resource_errors.c: in a child, what its library does not say ---- */
 
 /* resource_errors_note - after something that the library did: remember when memory, descriptors or

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "hdf5view/isolate/isolated_source.h"
+#include "base/os/cancel.h"
 
 enum op { OP_CHUNK = 1, OP_VLEN };
 
@@ -326,10 +327,10 @@ static int read_worker_read_locked(struct isolated *g, struct talk *t, struct er
 
 static int read_worker_read_one(struct isolated *g, struct talk *t, struct err *e)
 {
-	int rc = isolated_lock(g, &g->worker.lock, e);
+	int rc = cancel_lock(&g->worker.lock);
 
 	if (rc < 0)
-		return rc;
+		return err_set(e, rc, "given up while another chunk is read");
 	rc = read_worker_read_locked(g, t, e);
 	(void)pthread_mutex_unlock(&g->worker.lock);
 	return rc;

@@ -5,6 +5,7 @@
  * and the next attempt waits: a program that asks again and again must not read a broken dataset
  * each time. But what failed for want of something, and soon, may succeed now. */
 #include "hdf5view/hdf5view.h"
+#include "base/os/cancel.h"
 
 #include "hdf5view/netcdf4/schema.h"
 #include "hdf5view/virtual/file_layout.h"
@@ -27,7 +28,9 @@ struct nc_view {
 	struct chunkio *io;
 
 	_Atomic(struct nc_layout *) layout; /* published once; owned */
-	pthread_mutex_t lock;               /* one thread lays out; and of what follows */
+	pthread_mutex_t lock;               /* of busy */
+	pthread_cond_t made;                /* busy ended */
+	bool busy; /* a thread lays out; what follows is that thread's */
 	struct err failure;                 /* of the last attempt */
 	int64_t retry;                      /* ms: not before; of a clock that begins above 0 */
 };
@@ -96,11 +99,24 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 	struct nc_layout *l = atomic_load_explicit(&n->layout, memory_order_acquire);
 	int rc = 0;
 
+	if (l) {
+		*ret = l;
+		return 0;
+	}
+	/* the first layout of a remote dataset takes minutes: those that wait can be cancelled */
+	(void)pthread_mutex_lock(&n->lock);
+	while (rc == 0 && !(l = atomic_load(&n->layout)) && n->busy)
+		rc = cancel_wait(&n->made, &n->lock, INT64_MAX);
+	if (rc == 0 && !l)
+		n->busy = true;
+	(void)pthread_mutex_unlock(&n->lock);
+	if (rc < 0)
+		return err_set(e, rc, "'%s': given up while it is laid out", n->opts.name);
 	if (!l) {
+		rc = virtual_view_attempt(n, &l, e);
 		(void)pthread_mutex_lock(&n->lock);
-		l = atomic_load(&n->layout);
-		if (!l)
-			rc = virtual_view_attempt(n, &l, e);
+		n->busy = false;
+		(void)pthread_cond_broadcast(&n->made);
 		(void)pthread_mutex_unlock(&n->lock);
 	}
 	if (rc == 0)
@@ -205,6 +221,7 @@ static void virtual_view_view_close(struct view *v)
 	chunkio_free(n->io);
 	nc_model_free(n->model);
 	free(n->plans);
+	(void)pthread_cond_destroy(&n->made);
 	(void)pthread_mutex_destroy(&n->lock);
 	free(n);
 }
@@ -243,6 +260,7 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 	n->opts = *opts;
 	atomic_init(&n->layout, NULL);
 	(void)pthread_mutex_init(&n->lock, NULL); /* cannot fail with default attributes */
+	cancel_cond_init(&n->made);
 	n->plans = alloc_array(s->ds.n_arrays, sizeof(*n->plans));
 	rc = n->plans ? nc_model_new(s, opts, n->plans, &n->model, e) : err_nomem(e);
 	if (rc == 0)

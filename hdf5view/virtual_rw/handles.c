@@ -6,6 +6,7 @@
 #include "hdf5view/virtual_rw/view_ops_int.h"
 
 #include "base/os/io.h"
+#include "base/os/cancel.h"
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 
@@ -123,7 +124,9 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 
 	/* Not while something is being committed: who opens it then would need the old chunks,
 	 * and the name is about to lead somewhere else. */
-	(void)pthread_mutex_lock(&v->commit);
+	rc = cancel_lock(&v->commit);
+	if (rc < 0)
+		return err_set(e, rc, "given up while a commit is under way");
 	f = rw_file_get(v, id);
 	if (!f) {
 		(void)pthread_mutex_unlock(&v->commit);

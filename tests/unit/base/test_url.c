@@ -229,11 +229,18 @@ static bool third_look(void *arg)
 	return ++*(int *)arg >= 3;
 }
 
+static void *take(void *lock)
+{
+	(void)pthread_mutex_lock(lock);
+	return NULL;
+}
+
 static void test_stop(void **state)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_cond_t cond;
 	struct cancel outer, inner;
+	pthread_t other;
 	int64_t begin = cancel_now();
 	int looks = 0;
 
@@ -264,7 +271,16 @@ static void test_stop(void **state)
 	cancel_end(&outer);
 	assert_false(cancel_requested());
 	(void)pthread_mutex_unlock(&lock);
+	assert_int_equal(cancel_lock(&lock), 0); /* free */
+	(void)pthread_mutex_unlock(&lock);
 	(void)pthread_cond_destroy(&cond);
+	/* a lock that another thread holds, which never lets go of it */
+	assert_int_equal(pthread_create(&other, NULL, take, &lock), 0);
+	(void)pthread_join(other, NULL);
+	cancel_begin(&outer);
+	cancel_request(&outer);
+	assert_int_equal(cancel_lock(&lock), -EINTR);
+	cancel_end(&outer);
 	cancel_everything();
 	assert_true(cancel_requested());
 }

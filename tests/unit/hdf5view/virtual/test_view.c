@@ -2,6 +2,7 @@
  * reader; every element is compared. Then what reads of a damaged or changed chunk say. */
 #include "tests/unit/hdf5view/virtual/nc_fake.h"
 
+#include "base/os/cancel.h"
 #include "hdf5view/format/hdf5_format.h"
 
 /* ---- the file, for libhdf5 ---- */
@@ -594,17 +595,52 @@ static void test_first_look(void **state)
 	view_close(&o);
 }
 
+/* A look that waits for the layout is given up when that is requested, and the layout goes on. */
+static void test_given_up(void **state)
+{
+	struct cancel cancel;
+	struct err e = ERR_INIT;
+	struct view_attr at;
+	pthread_t thread;
+	uint8_t room[16];
+	struct opened o;
+	struct span s;
+	sem_t inside[2];
+	void *ok;
+
+	(void)state;
+	view_open(&o, true);
+	(void)sem_init(&inside[0], 0, 0);
+	(void)sem_init(&inside[1], 0, 0);
+	o.f.inside = inside;
+	assert_int_equal(pthread_create(&thread, NULL, first_look, &o), 0);
+	(void)sem_wait(&inside[0]);
+	cancel_begin(&cancel);
+	cancel_request(&cancel);
+	assert_int_equal(look(&o, "store.nc", &at, &e), 0);
+	assert_true(at.unknown);
+	assert_int_equal(e.code, -EINTR);
+	assert_int_equal(o.v->ops->read(o.v, 2, 0, 16, room, &s, NULL), -EINTR);
+	cancel_end(&cancel);
+	(void)sem_post(&inside[1]);
+	assert_int_equal(pthread_join(thread, &ok), 0);
+	assert_non_null(ok);
+	assert_int_equal(look(&o, "store.nc", &at, NULL), 0);
+	assert_false(at.unknown);
+	view_close(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_long_headers),  cmocka_unit_test(test_large),
 		cmocka_unit_test(test_no_elements),   cmocka_unit_test(test_no_copy),
-		cmocka_unit_test(test_zeros),
-		cmocka_unit_test(test_bad_chunk),     cmocka_unit_test(test_shorter_chunk),
-		cmocka_unit_test(test_unknown_size),  cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_view),          cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_unsure),        cmocka_unit_test(test_first_look),
+		cmocka_unit_test(test_zeros),         cmocka_unit_test(test_bad_chunk),
+		cmocka_unit_test(test_shorter_chunk), cmocka_unit_test(test_unknown_size),
+		cmocka_unit_test(test_failure),       cmocka_unit_test(test_view),
+		cmocka_unit_test(test_ids),           cmocka_unit_test(test_unsure),
+		cmocka_unit_test(test_first_look),    cmocka_unit_test(test_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* The writable virtual file: what programs write is what a commit is given and what is there
  * afterwards; who has the file open keeps what he opened; scratch files take its place. */
+#include "base/os/cancel.h"
 #include "tests/unit/hdf5view/virtual_rw/virtual_rw_fake.h"
 
 #include <glob.h>
@@ -44,6 +45,23 @@ static void test_edit(void **state)
 	assert_true(rwf_shows(f, "x.nc", "more", 3));
 	assert_true(rwf_shows(f, "x.nc", "packed", 1));
 	assert_true(rwf_shows(f, "x.nc", "plain", 2));
+}
+
+/* Opening waits for a commit, and is given up when that is requested. */
+static void test_given_up(void **state)
+{
+	struct rwf *f = *state;
+	uint64_t id = rwf_id(f, "x.nc");
+	struct view_handle h;
+	struct cancel cancel;
+
+	(void)pthread_mutex_lock(&nc_rw(f->v)->commit);
+	cancel_begin(&cancel);
+	cancel_request(&cancel);
+	assert_int_equal(f->v->write->open(f->v, id, O_RDONLY, &h, NULL), -EINTR);
+	cancel_end(&cancel);
+	(void)pthread_mutex_unlock(&nc_rw(f->v)->commit);
+	assert_int_equal(rwf_close(f, id, rwf_open(f, "x.nc", O_RDONLY, &id)), 0);
 }
 
 /* A reader, a writer that comes later, a reader of what was written. */
@@ -504,12 +522,13 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_reads),         TEST(test_no_write),     TEST(test_edit),
-		TEST(test_old_readers),   TEST(test_sync),         TEST(test_failure),
-		TEST(test_new_content),   TEST(test_scratch),      TEST(test_remove),
-		TEST(test_finish),        TEST(test_set_aside),    TEST(test_kept),
-		TEST(test_kept_too_long), TEST(test_kept_damaged), TEST(test_kept_new),
-		TEST(test_scratch_left),  TEST(test_threads),      TEST(test_decided),
+		TEST(test_reads),    TEST(test_no_write),      TEST(test_edit),
+		TEST(test_given_up), TEST(test_old_readers),   TEST(test_sync),
+		TEST(test_failure),  TEST(test_new_content),   TEST(test_scratch),
+		TEST(test_remove),   TEST(test_finish),        TEST(test_set_aside),
+		TEST(test_kept),     TEST(test_kept_too_long), TEST(test_kept_damaged),
+		TEST(test_kept_new), TEST(test_scratch_left),  TEST(test_threads),
+		TEST(test_decided),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
