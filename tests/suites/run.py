@@ -20,7 +20,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.dirname(HERE))
-os.environ.setdefault("NCZARRFS", os.path.join(ROOT, "build", "nczarrfs"))
+os.environ["NCZARRFS"] = os.path.abspath(
+    os.environ.get("NCZARRFS", os.path.join(ROOT, "build", "nczarrfs")))
 
 from lib.context import Context  # noqa: E402
 
