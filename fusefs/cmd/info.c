@@ -14,7 +14,7 @@
 #include "fusefs/mirror/view.h"
 #include "fusefs/cmd/progress.h"
 #include "fusefs/app/remote.h"
-#include "translate/chunkio/delivery_text.h"
+#include "translate/chunkio/delivery.h"
 
 static const char *layout_name(enum ds_layout layout)
 {

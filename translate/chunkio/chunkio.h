@@ -8,7 +8,7 @@
 #ifndef TRANSLATE_CHUNKIO_CHUNKIO_H
 #define TRANSLATE_CHUNKIO_CHUNKIO_H
 
-#include "translate/chunkio/delivery_text.h"
+#include "translate/chunkio/delivery.h"
 #include "translate/plan/plan.h"
 #include "translate/contract/source.h"
 #include "translate/contract/span.h"

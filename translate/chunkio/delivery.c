@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "translate/chunkio/delivery_text.h"
 
 static uint32_t all_filters(const struct ds_array *a)
 {
