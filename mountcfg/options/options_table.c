@@ -25,6 +25,7 @@ static const struct cfg_word view_words[] = {
 	{"auto", CFG_VIEW_AUTO, false},
 	{"zarr", CFG_VIEW_ZARR, false},
 	{"nc", CFG_VIEW_NC, false},
+	{"netcdf", CFG_VIEW_NC, true},
 	{NULL, 0, false},
 };
 static const struct cfg_word bad_words[] = {
@@ -46,6 +47,7 @@ static const struct cfg_word show_words[] = {
 	{"converted", CFG_FORMS_CONVERTED, false},
 	{"zarr", CFG_FORMS_ZARR, false},
 	{"nc", CFG_FORMS_NC, false},
+	{"netcdf", CFG_FORMS_NC, true},
 	{NULL, 0, false},
 };
 static const struct cfg_word others_words[] = {

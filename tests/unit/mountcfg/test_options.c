@@ -229,6 +229,9 @@ static void test_views(void **state)
 	assert_int_equal(cfg.image_size, 64 << 10);
 	assert_int_equal(cfg.open_datasets, 1);
 	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-oview=netcdf,show=netcdf"))), 0);
+	assert_true(cfg.view == CFG_VIEW_NC && cfg.forms == CFG_FORMS_NC);
+	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e,
 			       ARGV(A("x"), A("m"), A("-oview=zarr,view=auto"),
 				    A("-ounsupported=skip,unsupported=fail"))),
@@ -236,7 +239,7 @@ static void test_views(void **state)
 	assert_int_equal(cfg.view, CFG_VIEW_AUTO);
 	assert_false(cfg.hide_bad);
 	cfg_release(&cfg);
-	refused(ARGV(A("x"), A("m"), A("-oview=netcdf")), "use auto, zarr or nc");
+	refused(ARGV(A("x"), A("m"), A("-oview=hdf5")), "use auto, zarr or nc");
 	refused(ARGV(A("x"), A("m"), A("-ounsupported=hide")), "use fail or skip");
 	refused(ARGV(A("x"), A("m"), A("-omemory=1K")), "use 128K to");
 	refused(ARGV(A("x"), A("m"), A("-oopen_datasets=0")), "use 1 to 65536");
