@@ -562,6 +562,7 @@ def times(d, k):
         assert os.stat(d).st_mtime_ns >= first, "a new entry changes the directory"
     else:
         os.utime(a, (1e9, 1e9))
+        assert os.stat(a).st_mtime_ns == first, "trees forget times"
     os.utime(a, (1e9, 1.5e9))
     st = os.stat(a)
     assert st.st_atime_ns == st.st_mtime_ns if k.mount else st.st_atime == 1e9
@@ -584,6 +585,9 @@ def modes(d, k):
         assert stat.S_IMODE(os.stat(a).st_mode) == 0o600
         os.chmod(a, 0o4755)
         assert stat.S_IMODE(os.stat(a).st_mode) == (0o755 if k.mount else 0o4755)
+        for bit in (0o2000, 0o1000) if k.mount else ():
+            os.chmod(a, bit | 0o711)
+            assert stat.S_IMODE(os.stat(a).st_mode) == 0o711, oct(bit)
         if k.dirs:
             os.mkdir(d + "/c", 0o700)
             assert stat.S_IMODE(os.stat(d + "/c").st_mode) == 0o700
@@ -599,11 +603,15 @@ def modes(d, k):
         with open(a, "rb") as f:
             os.chmod(a, 0o600)
             assert stat.S_IMODE(os.fstat(f.fileno()).st_mode) == 0o600
+            os.chmod(a, 0o6640)
+            assert stat.S_IMODE(os.fstat(f.fileno()).st_mode) == 0o640
     fails(errno.ENOENT, os.chmod, d + "/none", 0o600)
     st = os.stat(a)
     os.chown(a, st.st_uid, st.st_gid)
     if k.mount or os.getuid():
         fails(errno.EPERM, os.chown, a, 12345, -1)
+        fails(errno.EPERM, os.chown, a, -1, 12345)
+        assert (os.stat(a).st_uid, os.stat(a).st_gid) == (st.st_uid, st.st_gid)
 
 
 # ---- listing ----
