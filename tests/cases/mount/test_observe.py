@@ -113,6 +113,8 @@ def test_where_bytes_are(t):
                     assert int(told(chunk, "length")) == info.size, chunk
                     assert told(chunk, "source") == path
             first = m.path + "/contiguous/0.0"
+            assert told(first, "source") == path
+            assert int(told(first, "length")) == os.path.getsize(first) == 60 * 100 * 4
             assert int(told(first, "offset")) == f["contiguous"].id.get_offset()
         plans = {n: told(f"{m.path}/{n}/{k}", "plan") for n, k in (
             ("plain", "0.0"), ("sums", "0.0"), ("odd", "0.0"), ("odd", "1.0"), ("scaled", "0.0"),

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import select
 import shutil
 import signal
@@ -125,6 +126,8 @@ def damaged(m):
         assert np.frombuffer(f.read(), "<i4").tolist() == [1, 1]
     with open(m + "/v/1", "rb") as f:
         fails((errno.EIO,), f.read)
+    chunks = {str(i) for i in range(20)}
+    assert set(os.listdir(m + "/gone")) == chunks | {".zarray", ".zattrs"}, os.listdir(m + "/gone")
     assert os.path.isfile(m + "/gone/0")
     with open(m + "/gone/0", "rb") as f:
         fails((errno.EIO,), f.read)
@@ -149,7 +152,8 @@ def test_what_cannot_be_read(t):
     with t.mount(path, "filter=none", foreground=True) as m:
         t.call(damaged, m.path)
         log = m.messages()
-    assert "'/v'" in log and "'/gone'" in log, log
+    assert re.search("^nczarrfs: '/v' chunk 1: deflate: .* not a valid zlib stream$", log, re.M), log
+    assert re.search("^nczarrfs: '/gone' chunk 0: chunk B-tree: no node at [0-9]+$", log, re.M), log
 
 
 # ---- a tree that is written ----
@@ -271,7 +275,12 @@ def read_only_ones(m):
     fails((errno.EROFS,), put, m + "/c.zarr/x", b"1")
     fails((errno.EROFS,), os.mkdir, m + "/c.zarr/x")
     fails((errno.EROFS,), os.unlink, m + "/c.zarr/.zgroup")
+    fails((errno.EROFS,), os.rename, m + "/c.zarr/.zgroup", m + "/c.zarr/x")
+    fails((errno.EROFS,), os.truncate, m + "/c.zarr/.zgroup", 0)
     fails((errno.EROFS,), os.truncate, m + "/c.nc4", 0)
+    fails((errno.EROFS,), os.open, m + "/c.nc4", os.O_RDWR)
+    fails((errno.EROFS,), os.utime, m + "/c.nc4", (1e9, 1e9))
+    fails((errno.EROFS,), os.chmod, m + "/c.nc4", 0o600)
 
 
 def busy(m):
@@ -295,7 +304,11 @@ def across(m):
     fails((errno.EXDEV,), os.rename, m + "/sub/n.zarr/v/.zattrs", m + "/zattrs")
     fails((errno.EXDEV,), os.rename, m + "/sub/n.zarr", m + "/sub/p")
     fails((errno.EXDEV,), os.link, m + "/file", m + "/sub/n.zarr/file")
+    fails((errno.EXDEV,), os.rename, m + "/file", m + "/sub/n.zarr/file")
+    assert not os.path.exists(m + "/sub/n.zarr/file")
     shutil.move(m + "/file", m + "/sub/n.zarr/file")
+    with open(m + "/sub/n.zarr/file", "rb") as f:
+        assert f.read() == b"first" and not os.path.exists(m + "/file")
     shutil.move(m + "/sub/n.zarr/file", m + "/file")
     with open(m + "/file", "rb") as f:
         assert f.read() == b"first"
