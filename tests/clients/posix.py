@@ -112,7 +112,7 @@ def rename_directories(d, k):
     assert get(d + "/g/b/x") == b"found"
 
 
-RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
 
 
 def renameat2(a, b, flags):
@@ -130,7 +130,8 @@ def rename_flags(d, k):
         renameat2(a, b, RENAME_EXCHANGE)
         assert (get(a), get(b)) == (b"2", b"1")
     else:
-        fails(errno.EINVAL, renameat2, a, b, RENAME_EXCHANGE)
+        for flag in RENAME_EXCHANGE, RENAME_WHITEOUT:
+            fails(errno.EINVAL, renameat2, a, b, flag)
         assert (get(a), get(b)) == (b"1", b"2")
     renameat2(a, d + "/c", RENAME_NOREPLACE)
     assert k.list(d) == ["b", "c"]
@@ -345,6 +346,7 @@ def append_together(d, k):
     assert all(os.waitpid(p, 0)[1] == 0 for p in pids)
     lines = get(a)
     assert len(lines) == 10000, len(lines)
+    assert [lines.count(x) for x in b"ABCD"] == [2500] * 4
     assert all(len(set(lines[i:i + 100])) == 1 for i in range(0, 10000, 100))
 
 
@@ -421,8 +423,13 @@ def links(d, k):
         fails(errno.EPERM, os.link, d + "/e", d + "/c")
     count = 2 if k.hard == "link" else 1
     assert os.stat(a).st_nlink == os.stat(d + "/b").st_nlink == count
+    if k.mount or count == 1:
+        assert os.stat(a).st_ino != os.stat(d + "/b").st_ino
+    put(a, b"other")
+    want = b"other" if count == 2 else b"first"
+    assert get(d + "/b") == want
     os.unlink(a)
-    assert get(d + "/b") == b"first" and os.stat(d + "/b").st_nlink == 1
+    assert get(d + "/b") == want and os.stat(d + "/b").st_nlink == 1
 
 
 # SEMANTICS P26

@@ -140,16 +140,27 @@ def test_forker_killed(t):
         assert m.server_alive()
 
 
+def reads_nothing(fd):
+    try:
+        raise AssertionError(f"the mount is gone, and gives {os.pread(fd, 10, 0)}")
+    except OSError as error:
+        assert error.errno == errno.ENOTCONN, error
+
+
 # SEMANTICS E15
 def test_server_killed(t):
-    """A server that is killed takes its worker along, and the mount is removed."""
+    """A server that is killed takes its worker along, the mount is removed, and reading a file
+    that is open fails."""
     m = t.mount(sample(t.path("a.nc")), check=False)
     assert m.status == 0, m.messages()
     worker = one_worker(t, m, 0)
     server = parent(parent(worker))
     assert server in m.pids, "the process that forks workers is not the server's child"
+    fd = os.open(m.path + "/odd/3.0", os.O_RDONLY)
     os.kill(server, signal.SIGKILL)
     assert mounts.wait_gone([worker] + m.pids, 20), "processes are left"
+    t.call(reads_nothing, fd)
+    os.close(fd)
     assert not mounts.is_mounted(m.path), "the mount is left"
 
 
