@@ -455,7 +455,7 @@ def read_copies(to):
 
 
 def opens(path, name):
-    """A dataset has the values of its form, whether it is listed or not; x.h5 is a file as it is."""
+    """A dataset has its values, whether it is listed or not; x.h5 is a file as it is."""
     import netCDF4
     import zarr
     if name == "x.h5":
