@@ -70,6 +70,7 @@ int64_t io_racy_ns(int64_t changed)
 {
 	const int64_t second = (int64_t)1000 * 1000 * 1000;
 	const int64_t tick = changed % second == 0 ? 2 * second : second / 50;
+	const int64_t step = second / 100; /* of the clock below, at HZ=100 */
 	struct timespec now;
 	int64_t age;
 
@@ -78,5 +79,5 @@ int64_t io_racy_ns(int64_t changed)
 		return tick;
 	if (ckd_sub(&age, now.tv_sec * second + now.tv_nsec, changed))
 		return 0;
-	return age < tick && age > -tick ? tick - age : 0;
+	return age < tick && age > -tick ? tick - age + step : 0;
 }
