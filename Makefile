@@ -181,7 +181,7 @@ clean:
 
 # --- plugins of ours: begin ---------------------------------------------------------------------
 # make plugins: a shared library for each codec with an HDF5 filter id that libhdf5 lacks, to be
-# loaded by programs of others (docs/our-plugins.md). Always without sanitizers; each is linked
+# loaded by programs of others (docs/how-to/hdf5-filter-plugins.md). Always without sanitizers; each is linked
 # with what it needs only. Those of PLUGINS_NCZ are for netCDF-C's NCZarr, too: codecs that
 # numcodecs has.
 PLUGINS := bitgroom bitround bitshuffle blosc bzip2 granularbr lz4 lzf zstd
@@ -283,7 +283,7 @@ install uninstall:
 		scripts/install-files $@ $(BUILD)
 
 # A Debian package of what is here, into build/deb; deb-chroot SUITE=trixie: in a new Debian, where it
-# is installed, tried and removed as well (docs/packages.md).
+# is installed, tried and removed as well (docs/dev/packaging.md).
 deb:
 	VERSION='$(VERSION)' scripts/deb $(BUILD)/deb
 
@@ -324,7 +324,7 @@ check-writing:
 	NCZARRFS_FAULTS=all NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k faults/ -k exercise/ \
 		$(TESTFLAGS)
 
-# Readers of Zarr v3, which this Debian may not have, in a Debian of their own: docs/zarr3-readers.md.
+# Readers of Zarr v3, which this Debian may not have, in a Debian of their own: docs/reference/compatibility.md.
 # make check runs a sample of their tests where they are, make check-peers all of them; where they
 # cannot be had it says so.
 peers:
@@ -343,7 +343,7 @@ check-peers:
 	esac
 
 # The tests that Debian's packages of zarr-python, xarray and h5py install, stress-ng and fio on
-# writable mounts, compared test by test with a directory of the disk: docs/modules/tests.md.
+# writable mounts, compared test by test with a directory of the disk: docs/dev/testing/README.md.
 # SUITESFLAGS='-s xarray-zarr -m tree -k append': some of them.
 check-suites:
 	scripts/install-deps check
@@ -352,7 +352,7 @@ check-suites:
 	NCZARRFS=$(BUILD)/nczarrfs tests/suites/run.py $(SUITESFLAGS)
 
 # Real services on this machine, which have to be installed (radosgw, Swift, nginx: 240 MB, as root
-# and from the network): every dataset of the corpus from each of them. docs/remote.md. What cannot
+# and from the network): every dataset of the corpus from each of them. docs/how-to/remote-data.md. What cannot
 # be started is skipped, and said.
 check-remote:
 	scripts/install-deps check
@@ -516,7 +516,7 @@ check-faults:
 # --- faults: end --------------------------------------------------------------------------------
 
 # --- long runs: begin ---------------------------------------------------------------------------
-# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/soak.md. PACE: operations a
+# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/dev/testing/soak.md. PACE: operations a
 # second; 0: as many as there can be.
 SEED ?= 1
 PACE ?= 0

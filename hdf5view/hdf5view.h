@@ -13,11 +13,11 @@
 extern const struct source_ops hdf5_source_ops;
 
 /* cdf_source_ops - classic netCDF files (CDF-1, CDF-2, CDF-5) as a source. Own parser; chunks are
- * byte ranges of the file. docs/classic.md. */
+ * byte ranges of the file. docs/dev/reading/classic.md. */
 extern const struct source_ops cdf_source_ops;
 
 /* hdf4_source_ops - Scientific Data Sets of HDF4 files as a source, through libhdf4 in processes of
- * its own. Only where NCZARRFS_HDF4 is defined. docs/hdf4.md. */
+ * its own. Only where NCZARRFS_HDF4 is defined. docs/dev/reading/hdf4.md. */
 extern const struct source_ops hdf4_source_ops;
 
 struct nc_view_options {
@@ -33,7 +33,7 @@ struct nc_view_options {
 /* nc_view_open - present a source as one virtual netCDF-4 file in the root directory. The source
  * is borrowed and outlives the view. Nothing is read: the file is laid out at the first look at
  * it (its size says where everything is), and again never. Ids: VIEW_ROOT and 2.
- * Returns 0 with *ret new (view->ops->close). docs/virtual-file.md. */
+ * Returns 0 with *ret new (view->ops->close). docs/dev/reading/virtual-file.md. */
 int nc_view_open(struct source *s, const struct nc_view_options *opts, struct view **ret,
 		 struct err *e) NZ_MUST_USE;
 

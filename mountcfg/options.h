@@ -117,7 +117,7 @@ struct cfg {
 	uint64_t stage_size;     /* -o stage_size= : bytes that wait to be put into an HDF5 file */
 	uint64_t write_size;     /* a 32nd of memory: for files that are being written */
 	uint32_t commit_delay;   /* -o commit_delay= : ms without a write until a commit begins */
-	/* Things on other machines (docs/remote.md). */
+	/* Things on other machines (docs/dev/remote.md). */
 	char *endpoint;          /* -o endpoint= : an address of an S3 service; or NULL */
 	char *profile, *region;  /* -o profile=, region= : of AWS; or NULL */
 	char *access_key, *secret_key; /* of .ncrc; or NULL */
@@ -151,7 +151,7 @@ struct cfg {
 	size_t n_fuse_opts;
 };
 
-/* cfg_files - where configuration files are; NULL: there is none. docs/nczarrfs.conf.5. */
+/* cfg_files - the paths of configuration files; NULL: none. docs/reference/nczarrfs.conf.5. */
 struct cfg_files {
 	const char *system, *user; /* absolute paths; borrowed */
 };

@@ -31,7 +31,7 @@ struct zarr_view_options {
 };
 
 /* zarr_source_ops - Zarr v2, NCZarr (all versions) and Zarr v3 trees as a source: a directory or a
- * zip archive. docs/zarr-source.md. */
+ * zip archive. docs/dev/reading/zarr-source.md. */
 extern const struct source_ops zarr_source_ops;
 
 /* zarr_store_open - the same of any store, borrowed for the source's life. name: what it is called
@@ -91,7 +91,7 @@ int zarr_store_recover(struct store *store, int dir_fd, struct err *e) NZ_MUST_U
 
 /* zarr_keys - a change of a remote store that is told key by key, as a program wrote them: what
  * is put is what the store has, byte for byte. Documents of all are brought in line with the
- * others. One thread at a time; docs/zarr-sink.md. */
+ * others. One thread at a time; docs/dev/writing/zarr-sink.md. */
 struct zarr_keys;
 /* zarr_keys_begin - opts: dir_fd, store, consolidated. -EBUSY: recover first. */
 int zarr_keys_begin(const struct zarr_sink_options *opts, struct zarr_keys **ret,
@@ -156,7 +156,7 @@ struct remote_opener {
 void refs_set_remote_opener(const struct remote_opener *reach);
 
 /* refs_source_ops - documents of references as sources: kerchunk's JSON, versions 0 and 1, and its
- * directories of Parquet files. What it opens is a Zarr source. docs/refs.md. */
+ * directories of Parquet files. What it opens is a Zarr source. docs/how-to/references.md. */
 extern const struct source_ops refs_source_ops;
 
 #endif

@@ -3,7 +3,7 @@
 
     tests/record-writers.py OUT ROOT[=AS]... COMMAND    below ROOT, into the recording OUT; AS: what
                                                         else ROOT is called, in a chroot
-    tests/record-writers.py --show RECORDING...     condensed, for people (docs/writers.md)
+    tests/record-writers.py --show RECORDING...     condensed (docs/dev/writing/writers.md)
 
 A recording is a text of one JSON array a line, in the order in which calls began, as
 tests/lib/replay.py makes them again. Names that are made up at random become numbers. Needs strace,

@@ -4,7 +4,7 @@
  * only the files of a list (Landlock), and grants only so much memory and time (limits). A kernel
  * without one of them, or a container that refuses it, leaves the others; sandbox_missing says so.
  * With sanitizers and valgrind, which need files and memory of their own, only time is limited.
- * docs/isolation.md has the lists and the reasons. */
+ * docs/dev/isolation.md has the lists and the reasons. */
 #ifndef BASE_PROCESS_SANDBOX_H
 #define BASE_PROCESS_SANDBOX_H
 

@@ -5,7 +5,7 @@
  * nothing here uses the HDF5 library's pipeline.
  *
  * A new codec is one file with one `const struct codec_ops`, one row in codecs/core/registry.c, one
- * unit test and one paragraph in docs/codecs.md. */
+ * unit test and one paragraph in docs/dev/codecs.md. */
 #ifndef CODECS_CORE_CODEC_H
 #define CODECS_CORE_CODEC_H
 

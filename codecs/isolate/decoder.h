@@ -7,7 +7,7 @@
  * check.
  *
  * What is our own and simple (shuffle, checksums) is decoded in the server as before, and filters
- * of plugins are in their own processes already (plugin/plugin.h). docs/isolation.md. */
+ * of plugins are in their own processes already (plugin/plugin.h). docs/dev/isolation.md. */
 #ifndef CODECS_ISOLATE_DECODER_H
 #define CODECS_ISOLATE_DECODER_H
 

@@ -9,7 +9,7 @@
  *
  * Code of others never runs in the server: a child process has it, chunks go there and back in
  * shared memory, and a crash costs one chunk. In such a child (codec_plugins_local) libraries are
- * used as they are. docs/plugins.md. */
+ * used as they are. docs/dev/plugins.md. */
 #ifndef CODECS_PLUGIN_PLUGIN_H
 #define CODECS_PLUGIN_PLUGIN_H
 

@@ -74,7 +74,7 @@ int codec_chain_for(struct arena *a, enum codec_format format, const struct code
 
 /* codec_chain_prepare - the parameters that an HDF5 writer would store for this array, in the order
  * that nc_def_var_filter gives them: fletcher32 first, then shuffle, then all others as they were
- * named. Parameters that the user left out have defaults (docs/filter-specs.md).
+ * named. Parameters that the user left out have defaults (docs/reference/filters.md).
  * Returns 0 with *ret in the arena; -EINVAL; -EOPNOTSUPP a filter cannot be encoded here, or not
  * for such an array. */
 int codec_chain_prepare(struct arena *a, const struct codec_chain *chain,

@@ -656,7 +656,7 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 /* Opening: ENOSYS tells the kernel once that it need not ask, and to keep what it caches. Where
  * large decoded chunks are to bypass the page cache it has to ask: their bytes then go from the
  * chunk cache to the reader's memory in one copy and requests of up to a MiB
- * (docs/benchmarks.md). */
+ * (docs/dev/benchmarks.md). */
 
 /* read_ops_caching - how a file is to be opened. What is not fixed is asked for again by whoever
  * opens it. */

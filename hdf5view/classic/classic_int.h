@@ -6,7 +6,7 @@
  *
  * The format: "The NetCDF Classic Format Specification" in netCDF-C's documentation (appendix
  * "File Format Specifications"), which has CDF-1, CDF-2 (64-bit offset) and CDF-5 (64-bit data).
- * What is not checked, and why, is in docs/classic.md. */
+ * What is not checked, and why, is in docs/dev/reading/classic.md. */
 #ifndef HDF5VIEW_CLASSIC_CLASSIC_INT_H
 #define HDF5VIEW_CLASSIC_CLASSIC_INT_H
 

@@ -17,7 +17,7 @@
  *	h5_journal_commit(j, gate, arg, e);           when every id of the file is closed
  *	h5_journal_close(j);                          without a commit nothing has happened
  *
- * Format and protocol: docs/journal.md. */
+ * Format and protocol: docs/dev/writing/journal.md. */
 #ifndef HDF5VIEW_JOURNAL_JOURNAL_H
 #define HDF5VIEW_JOURNAL_JOURNAL_H
 

@@ -7,7 +7,7 @@
  *	blocks 3 ...   slots: pages of the file as they are to be
  *	then           table: one entry for each page, in the order of the file
  *
- * docs/journal.md has the fields. */
+ * docs/dev/writing/journal.md has the fields. */
 #ifndef HDF5VIEW_JOURNAL_JOURNAL_INT_H
 #define HDF5VIEW_JOURNAL_JOURNAL_INT_H
 

@@ -44,7 +44,7 @@ const char *nc_names_claim(struct nc_names *t, struct arena *a, uint32_t scope,
 
 /* nc_escape - a name as netCDF takes it, of at most `limit` bytes: itself when it is one, else
  * with %XX for what is not allowed. Different names stay different. In the arena, or `name`
- * itself; NULL: memory. docs/virtual-file.md has the rule. */
+ * itself; NULL: memory. docs/dev/reading/virtual-file.md has the rule. */
 const char *nc_escape(struct arena *a, const char *name, size_t limit);
 
 /* ---- the model ---- */

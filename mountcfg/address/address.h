@@ -2,7 +2,7 @@
  *
  * protocol://[user:password@]host[:port]/path?query#fragment, where protocol is file, http, https,
  * s3 or gs3, and the fragment has mode=LIST and keys (aws.profile=, aws.region=), as netCDF-C
- * reads them. docs/remote.md states the rules. */
+ * reads them. docs/dev/remote.md states the rules. */
 #ifndef MOUNTCFG_ADDRESS_ADDRESS_H
 #define MOUNTCFG_ADDRESS_ADDRESS_H
 

@@ -1,5 +1,5 @@
 /* config.c - what configuration files mean: their sections, which of them are for a source, and in
- * which order their keys are taken. docs/nczarrfs.conf.5.
+ * which order their keys are taken. docs/reference/nczarrfs.conf.5.
  *
  * Everything in a file is checked when it is read, whether or not it is used now: an error is said
  * at once, and not on the day when a source matches. */

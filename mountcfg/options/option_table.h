@@ -180,7 +180,7 @@ int conf_unknown_mount(const struct conf *c, const char *name, struct err *e);
 
 struct address;
 /* cfg_rc - what .ncrc and its kin say about an address on another machine, where neither
- * options nor the address do. docs/remote.md. Returns 0; -EINVAL a file is damaged; -EACCES. */
+ * options nor the address do. Returns 0; -EINVAL a file is damaged; -EACCES. */
 int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e) NZ_MUST_USE;
 
 /* cfg_settle - defaults that depend on other options, and what does not go together. After all

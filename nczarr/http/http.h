@@ -3,7 +3,7 @@
  * What may be tried again is tried again (429, 5xx, resets, answers that end early), with growing,
  * jittered pauses and what Retry-After says, within a bound; a redirect is followed only where that
  * is safe; every answer has a largest size; every wait has an end. What is said of an address never
- * has a secret in it. docs/remote.md. */
+ * has a secret in it. docs/dev/remote.md. */
 #ifndef NCZARR_HTTP_HTTP_H
 #define NCZARR_HTTP_HTTP_H
 

@@ -1,4 +1,4 @@
-/* remote.h - datasets on other machines: HTTP servers and S3's object stores. docs/remote.md. */
+/* remote.h - datasets on HTTP servers and in S3's object stores. docs/dev/remote.md. */
 #ifndef NCZARR_REMOTE_REMOTE_H
 #define NCZARR_REMOTE_REMOTE_H
 

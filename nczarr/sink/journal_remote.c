@@ -1,7 +1,7 @@
 /* journal_remote.c - a change of a remote store is gathered: there objects can be put and removed,
  * one by one, and nothing else. So directories that go are told object by object, those that get
  * another name are fetched and put again, and what others did meanwhile is found out from the
- * versions of documents. docs/zarr-sink.md. */
+ * versions of documents. docs/dev/writing/zarr-sink.md. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  *
  * A change is gathered beside the store: new objects as files of a transaction, documents as JSON
  * in memory, which is what the store has with some members changed, or, for what is new, what our
- * own view would show. journal.c then puts everything in place. docs/zarr-sink.md. */
+ * own view would show. journal.c then puts everything in place. docs/dev/writing/zarr-sink.md. */
 #ifndef NCZARR_SINK_SINK_INT_H
 #define NCZARR_SINK_SINK_INT_H
 

@@ -43,7 +43,7 @@ uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a);
 
 /* zr_type3 - how Zarr v3's readers see an array's elements. Types that they do not agree on are
  * shown as the bytes that they are, with one more dimension, and an attribute that says what they
- * mean. docs/zarr-view.md says who reads what. */
+ * mean. docs/dev/reading/zarr-view.md says who reads what. */
 struct zr_type3 {
 	const char *name;  /* data_type */
 	struct dtype type; /* of it; what the fill value is written as */

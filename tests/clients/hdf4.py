@@ -65,7 +65,7 @@ def _part(a):
 
 
 def names(model):
-    """The name of every array as docs/hdf4.md has it."""
+    """The name of every array as docs/dev/reading/hdf4.md has it."""
     clean = [a["name"].replace("/", "_") for a in model["arrays"]]
     out, keeps = list(clean), {}
     for i, a in enumerate(model["arrays"]):

@@ -1,5 +1,5 @@
 """How a value of a Zarr array looks in netCDF-4, for the comparers of virtual files: the table of
-docs/virtual-file.md once more, written apart from the program."""
+docs/dev/reading/virtual-file.md once more, written apart from the program."""
 import re
 
 import numpy as np
@@ -47,7 +47,7 @@ def _fields(dtype):
 
 
 def name(n):
-    """A name as netCDF takes it; docs/virtual-file.md has the rule."""
+    """A name as netCDF takes it; docs/dev/reading/virtual-file.md has the rule."""
     ok = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
     meant = n.startswith(("_nc4_non_coord_", "_%")) or re.search("%[0-9A-F]{2}", n)
     head = n[:1] not in ok and n[:1] < "\x80" or n.startswith(("_nc4_non_coord_", "_%"))

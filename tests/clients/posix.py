@@ -1,6 +1,6 @@
 """What POSIX says of files and directories, as far as it applies: small checks that hold on any
-file system, and on every writable kind of mount but for what its Kind says (docs/SEMANTICS.md has
-the reasons).
+file system, and on every writable kind of mount but for what its Kind says (the reasons:
+docs/reference/semantics.md).
 
     posix.py DIR    all of them in an existing directory, for comparison"""
 import ctypes

@@ -187,7 +187,8 @@ def show(x):
 class Compare:
     """only: names of what is compared in arrays; but: {path: names that are not}. through: got
     has been in a netCDF-4 file, where a fill value is an attribute, one of 0 is none, every
-    dimension has a name, and what has no type there has another (docs/virtual-file.md)."""
+    dimension has a name, and what has no type there has another
+    (docs/dev/reading/virtual-file.md)."""
 
     def __init__(self, want, got, only=("shape", "dtype", "values", "attrs"), but=None,
                  through=False):

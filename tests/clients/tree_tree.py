@@ -1,6 +1,7 @@
 """A Zarr tree shown as a Zarr tree (view=zarr): zarr-python reads from the mount what the oracle
-reads from the tree. What the model between cannot say differs as docs/virtual-file.md has it:
-characters are UTF-8, times are integers with units, attributes have netCDF's types."""
+reads from the tree. What the model between cannot say differs as
+docs/dev/reading/virtual-file.md has it: characters are UTF-8, times are integers with units,
+attributes have netCDF's types."""
 import numpy as np
 
 from clients import mapping, tree

@@ -10,7 +10,7 @@ from clients import compare_zarr, oracle
 from clients.peers import v3_zarr
 from clients.compare_zarr import Problems
 
-# What a reader has no type for. docs/zarr3-readers.md.
+# What a reader has no type for. docs/reference/compatibility.md.
 CANNOT = {"zarrita.js": ("complex64", "complex128", "bytes", "float16")}
 EXACT = 1 << 53  # whole numbers that JavaScript reads from JSON
 

@@ -1,5 +1,6 @@
-"""A kitchen for what documents show: a home with the data of docs/cookbook.md, a server of the
+"""A kitchen for what documents show: a home with the data of docs/how-to/README.md, a server of the
 bucket that documents name, lines of fstab mounted apart from the machine."""
+import glob
 import os
 import re
 
@@ -8,15 +9,21 @@ from lib.console import Console, blocks, environment, sections
 from lib.context import ROOT, Skip
 from lib.s3_server import S3Server
 
-PAGE = os.path.join(ROOT, "docs", "cookbook.md")
+PAGES = os.path.join(ROOT, "docs", "how-to")
+DATA = "README", "The data"
 KEY, SECRET = "AKIDCOOKBOOK0001", "not+much/of/a/secret"
 BUCKET = "https://s3.example.org"  # in documents
 
 
-def page():
-    """[(title, text)] of the recipes; the first is the data."""
-    with open(PAGE, encoding="utf-8") as f:
-        return sections(f.read())
+def recipes():
+    """{(page, title): text} of the sections of docs/how-to that have commands, and of the data."""
+    found = {}
+    for path in sorted(glob.glob(PAGES + "/*.md")):
+        with open(path, encoding="utf-8") as f:
+            for title, text in sections(f.read()):
+                if title == DATA[1] or re.search("^```(console|fstab)$", text, re.M):
+                    found[os.path.basename(path)[:-3], title] = text
+    return found
 
 
 def objects(folder):
@@ -41,7 +48,7 @@ def kitchen(t):
     if t.run("/usr/bin/python3", "-c", "import netCDF4, xarray, zarr")[0]:
         raise Skip("no python3-netcdf4, python3-xarray, python3-zarr, which the data need")
     console = Console(home, env)
-    for _, name, content in blocks(dict(page())["The data"]):
+    for _, name, content in blocks(recipes()[DATA]):
         if name:
             console.write(name, content)
     status, out, err = t.run("/usr/bin/python3", "data.py", cwd=home, env=env)

@@ -283,7 +283,8 @@ class WriteTree(Writing):
 
 class WriteMirror(WriteTree):
     """Chunks written into the trees of five HDF5 files, of which three may be open: one that is
-    closed for want of room is committed, and what is known of it is stale (docs/mirror.md)."""
+    closed for want of room is committed, and what is known of it is stale
+    (docs/how-to/whole-directories.md)."""
     restless = 0.02
     excuses = frozenset({errno.ESTALE})
 

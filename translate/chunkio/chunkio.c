@@ -3,7 +3,7 @@
  *   FILL   a chunk that was never written and that the view presents: made once an array
  *   LOAD   bytes that have to be made (decoded, re-framed, collected): through the cache
  * Locks of the cache, of the ahead queue and of the scratch list are never held together, nor
- * across a call into the source or a codec. docs/chunkio.md has the order. */
+ * across a call into the source or a codec. docs/dev/reading/chunkio.md has the order. */
 #include "translate/chunkio/chunkio.h"
 
 #include "translate/chunkio/chunkio_int.h"

@@ -1,5 +1,5 @@
 /* merged_type.c - what the variables of members that continue each other are, as one variable.
- * docs/concat.md has the same as a table. */
+ * docs/how-to/many-files-as-one.md has the same as a table. */
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  * one is written to; an older one is being committed or waits for it. Of a key the youngest record
  * holds. A log whose end is torn ends before the torn record.
  *
- * Any thread, but for open and close. Spec of the format: docs/writing.md. */
+ * Any thread, but for open and close. Spec of the format: docs/dev/writing/stage-log.md. */
 #ifndef TRANSLATE_STAGE_STAGE_H
 #define TRANSLATE_STAGE_STAGE_H
 

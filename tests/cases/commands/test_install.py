@@ -1,5 +1,5 @@
 """make install and make uninstall: what is put where, with which modes, and that it works from
-there; the recipe for containers. docs/packages.md."""
+there; the recipe for containers. docs/dev/packaging.md."""
 import os
 import re
 import shutil
@@ -55,11 +55,13 @@ def expected(t):
     want = {"/usr/bin/nczarrfs": 0o755}
     want.update({f"{PLACES['PLUGINDIR']}/{n}": 0o644 for n in os.listdir(plugins)
                  if n.endswith(".so")})
-    want.update({f"/usr/share/man/man{n[-1]}/{n}": 0o644 for n in listed("docs", r".*\.[1-8]")})
+    want.update({f"/usr/share/man/man{n[-1]}/{n}": 0o644
+                 for n in listed("docs/reference", r".*\.[1-8]")})
     doc = PLACES["docdir"]
     want.update({f"{doc}/{n}": 0o644 for n in listed(".", r".*\.md")})
-    want.update({f"{doc}/{d}/{n}": 0o644 for d in ("docs", "docs/modules")
-                 for n in listed(d, r".*\.md")})
+    want.update({f"{doc}/{os.path.relpath(d, ROOT)}/{n}": 0o644
+                 for d, _, names in os.walk(os.path.join(ROOT, "docs"))
+                 for n in names if n.endswith(".md")})
     want.update({f"{doc}/examples/{n}": 0o644 for n in listed("docs", r".*\.conf")})
     want.update({f"{PLACES['unitdir']}/{n}": 0o644
                  for n in listed("scripts", r".*\.(service|mount)")})
@@ -104,7 +106,7 @@ def test_defaults(t):
     make(t, root, "install")
     files, _ = tree(root)
     for path in ("/usr/local/bin/nczarrfs", "/usr/local/share/man/man1/nczarrfs.1",
-                 "/usr/local/share/doc/nczarrfs/docs/mapping.md"):
+                 "/usr/local/share/doc/nczarrfs/docs/dev/reading/mapping.md"):
         assert path in files, path
     make(t, root, "uninstall")
     assert not tree(root)[0]

@@ -8,7 +8,7 @@ import shutil
 from lib import mounts
 from lib.context import ROOT, Skip
 
-DOCS = os.path.join(ROOT, "docs")
+DOCS = os.path.join(ROOT, "docs", "reference")
 PAGES = sorted(n for n in os.listdir(DOCS) if re.search(r"\.[1-8]$", n))
 
 

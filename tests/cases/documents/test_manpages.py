@@ -17,7 +17,7 @@ FURTHER = {  # what a comment of an example says to do then, and how it is seen
 
 def shown(page, section):
     """The texts of the literal displays in a section of a manual page."""
-    with open(os.path.join(ROOT, "docs", page), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "docs", "reference", page), encoding="utf-8") as f:
         text = f.read().partition(f"\n.Sh {section}\n")[2].partition("\n.Sh ")[0]
     return re.findall(r"^\.Bd .*\n((?:.*\n)*?)\.Ed$", text, re.M)
 

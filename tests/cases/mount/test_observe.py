@@ -626,8 +626,8 @@ def test_log_levels(t):
 # ---- the documents ----
 
 def test_tables(t):
-    """docs/observability.md has every metric and attribute that there is, and no other."""
-    with open(os.path.join(ROOT, "docs", "observability.md"), encoding="utf-8") as f:
+    """docs/how-to/monitor.md has every metric and attribute that there is, and no other."""
+    with open(os.path.join(ROOT, "docs", "how-to", "monitor.md"), encoding="utf-8") as f:
         doc = f.read()
     path = t.path("a.h5")
     sample(path)
@@ -648,8 +648,8 @@ def test_tables(t):
 
 
 def test_examples(t):
-    """The commands of docs/observability.md do what is written below them."""
-    with open(os.path.join(ROOT, "docs", "observability.md"), encoding="utf-8") as f:
+    """The commands of docs/how-to/monitor.md do what is written below them."""
+    with open(os.path.join(ROOT, "docs", "how-to", "monitor.md"), encoding="utf-8") as f:
         text = f.read()
     sample(t.path("sample.h5"))
     os.mkdir(t.path("m"))

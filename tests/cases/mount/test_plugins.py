@@ -1,5 +1,5 @@
 """Filters of others: Debian's packages as they are, and plugins of the tests' own
-(tests/plugins), through real mounts. docs/plugins.md."""
+(tests/plugins), through real mounts. docs/dev/plugins.md."""
 import errno
 import json
 import os

@@ -1,5 +1,5 @@
-"""docs/SEMANTICS.md: sentences that no other test proves. Each test has one mount, or one of each
-kind, and proves several."""
+"""docs/reference/semantics.md: sentences that no other test proves. Each test has one
+mount, or one of each kind, and proves several."""
 import ctypes
 import errno
 import fcntl

@@ -1,5 +1,6 @@
-"""A short form of `make soak` (docs/soak.md): real mounts of every kind are read and written by
-several processes, every value is checked, while sources change and servers are disturbed."""
+"""A short form of `make soak` (docs/dev/testing/soak.md): real mounts of every kind are read and
+written by several processes, every value is checked, while sources change and servers are
+disturbed."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 """A netCDF-4 file shown as a netCDF-4 file (view=nc): ncdump prints the same, but for the rows of
-docs/differences.md: names of types, enumerations, the classic model."""
+docs/reference/differences.md: names of types, enumerations, the classic model."""
 from clients import compare_ncdump
 
 ATOMIC = ("byte", "ubyte", "short", "ushort", "int", "uint", "int64", "uint64", "float", "double",

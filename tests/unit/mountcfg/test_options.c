@@ -446,14 +446,14 @@ static void each_option(const char *help, void (*check)(const char *name, const 
 static void in_text(const char *name, const char *text)
 {
 	if (!strstr(text, name))
-		fail_msg("option '%s' is not in docs/nczarrfs.1", name);
+		fail_msg("option '%s' is not in docs/reference/nczarrfs.1", name);
 }
 
 static void test_docs_parity(void **state)
 {
 	static char man[65536];
 	struct buf help;
-	FILE *f = fopen("docs/nczarrfs.1", "r");
+	FILE *f = fopen("docs/reference/nczarrfs.1", "r");
 	size_t n;
 
 	(void)state;
