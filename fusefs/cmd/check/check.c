@@ -3,7 +3,7 @@
  *
  * It runs in a child (run_in_child), so that whatever a damaged file does to a library is one
  * line. Filters are undone by the same code as for a mount, by way of plans that ask for elements;
- * those of libhdf4, of plugins and (-o isolate) all others run in confined processes. */
+ * those of libhdf4, of plugins and (-o sandbox_codecs) all others run in confined processes. */
 #include "fusefs/cmd/check/check.h"
 
 #include <errno.h>

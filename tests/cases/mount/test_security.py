@@ -1,4 +1,4 @@
-"""SECURITY.md: what the processes of a mount may do, and what can be had of them."""
+"""docs/reference/security.md: what the processes of a mount may do, and what can be had of them."""
 import contextlib
 import errno
 import json
