@@ -1,5 +1,5 @@
 /* writable.h - writable mounts: what main wires together for them, the state directory, commits,
- * and what is done about a mount that died. docs/explanation/writing-and-durability.md.
+ * and what is done about a mount that died. docs/dev/writing/commits.md.
  *
  * The state directory of /d/name is /d/.name.nczarrfs, or below -o state_dir=. It is there while
  * something is written that is not in the dataset, and holds a lock, so that one mount at a time

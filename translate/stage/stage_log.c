@@ -1,4 +1,4 @@
-/* stage_log.c - the files of a stage: docs/explanation/writing-and-durability.md has their format.
+/* stage_log.c - the files of a stage: docs/dev/writing/stage-log.md has their format.
  *
  * A record's data is written first and its head last, so that a record without its end is no
  * record. The checksum of a head covers its place and the salt of its log: bytes that a user wrote
