@@ -5,7 +5,7 @@
 #   make page       the reader that the page of `serve` needs, from npm; make does so, too
 #   make install    prefix=/usr/local DESTDIR= PLUGINDIR=; make uninstall with the same
 #   make deb        a Debian package
-VERSION := 0.1.0
+VERSION := 1.0.0
 comma := ,
 prefix ?= /usr/local
 BUILD ?= build

@@ -58,10 +58,10 @@ def expected(t):
     want.update({f"/usr/share/man/man{n[-1]}/{n}": 0o644
                  for n in listed("docs/reference", r".*\.[1-8]")})
     doc = PLACES["docdir"]
-    want.update({f"{doc}/{n}": 0o644 for n in listed(".", r".*\.md")})
+    want.update({f"{doc}/{n}": 0o644 for n in listed(".", r".*\.md|LICENSE|CITATION\.cff")})
     want.update({f"{doc}/{os.path.relpath(d, ROOT)}/{n}": 0o644
                  for d, _, names in os.walk(os.path.join(ROOT, "docs"))
-                 for n in names if n.endswith(".md")})
+                 for n in names if n.endswith(".md") or d.endswith("images")})
     want.update({f"{doc}/examples/{n}": 0o644 for n in listed("docs", r".*\.conf")})
     want.update({f"{PLACES['unitdir']}/{n}": 0o644
                  for n in listed("scripts", r".*\.(service|mount)")})
