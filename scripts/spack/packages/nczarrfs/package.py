@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A package for Spack: spack repo add scripts/spack && spack install nczarrfs."""
+import os
+
+from spack.package import *
+
+
+class Nczarrfs(MakefilePackage):
+    """Mount netCDF and HDF5 files as Zarr stores, and Zarr stores as netCDF-4 files."""
+
+    git = "file://" + os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
+
+    license("BSD-3-Clause")
+
+    version("main", branch="main")
+
+    variant("hdf4", default=True, description="read HDF4 files")
+
+    depends_on("c", type="build")
+    depends_on("gmake", type="build")
+    depends_on("pkgconfig", type="build")
+    for name in ("bzip2", "c-blosc", "curl", "expat", "hdf5", "inih", "jansson", "libaec", "libdeflate", "liblzf",
+                 "libfuse@3.14:", "libmicrohttpd", "libseccomp", "lz4", "openssl", "xz", "zlib-api", "zstd"):
+        depends_on(name)
+    depends_on("hdf@4.2.15:", when="+hdf4")
+
+    @property
+    def build_targets(self):
+        return ["all"] if "+hdf4" in self.spec else ["all", "HDF4_LIBS="]
+
+    @property
+    def install_targets(self):
+        plugins = os.path.join(self.prefix.lib, "hdf5", "plugin")
+        return ["install", f"prefix={self.prefix}", f"PLUGINDIR={plugins}"]
