@@ -1,6 +1,7 @@
 """Differences that the formats and the readers force, in one place;
 docs/reference/differences.md shows the same to people (scripts/check-docs compares the two). The
-comparers name the row in a comment where they pass something over; whatever else differs is a failure."""
+comparers name the row in a comment where they accept a difference; any other difference is a
+failure."""
 
 FORCED = {
     # what the mount shows
