@@ -282,6 +282,11 @@ install uninstall:
 	@$(foreach v,$(INSTALL_DIRS),$(v)='$($(v))') CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' \
 		scripts/install-files $@ $(BUILD)
 
+# The Python package, into a directory on Python's path (docs/how-to/install.md).
+PYTHONDIR ?= $(shell /usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+install-python:
+	scripts/python/install '$(DESTDIR)$(PYTHONDIR)'
+
 # A Debian package of what is here, into build/deb; deb-chroot SUITE=trixie: in a new Debian, where it
 # is installed, tried and removed as well (docs/dev/packaging.md).
 deb:
@@ -380,7 +385,7 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-suites check-remote check-page
+.PHONY: install-deps install install-python uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-suites check-remote check-page
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

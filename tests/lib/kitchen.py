@@ -47,6 +47,8 @@ def kitchen(t):
                AWS_SECRET_ACCESS_KEY=SECRET, AWS_EC2_METADATA_DISABLED="true")
     if t.run("/usr/bin/python3", "-c", "import netCDF4, xarray, zarr")[0]:
         raise Skip("no python3-netcdf4, python3-xarray, python3-zarr, which the data need")
+    t.run("/bin/sh", os.path.join(ROOT, "scripts", "python", "install"), t.path("site"))
+    env["PYTHONPATH"] = t.path("site")
     console = Console(home, env)
     for _, name, content in blocks(recipes()[DATA]):
         if name:
