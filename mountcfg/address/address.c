@@ -10,7 +10,7 @@
 #include "base/core/endings.h"
 #include "mountcfg/address/address_int.h"
 
-#define USE "use https://, http://, s3://, gs3:// or a path"
+#define USE "use https://, http://, s3://, gs:// or a path"
 
 bool address_is_remote(const char *text)
 {
@@ -290,7 +290,7 @@ static int parse_s3(const struct url *u, const char *authority, size_t n, struct
 	char scheme[] = "https";
 	int rc = no_secrets(u, e);
 
-	a->kind = strcmp(u->scheme, "gs3") == 0 ? ADDRESS_GS3 : ADDRESS_S3;
+	a->kind = u->scheme[0] == 'g' ? ADDRESS_GS3 : ADDRESS_S3;
 	if (rc < 0)
 		return rc;
 	if (bucket_in_host(u)) {
@@ -312,8 +312,6 @@ static int other_scheme(const char *scheme, struct err *e)
 			"%s:// is OPeNDAP, a protocol that nczarrfs does not speak: ask the "
 			"server for the file itself",
 			scheme);
-	if (strcmp(scheme, "gs") == 0)
-		return err_set(e, -EINVAL, "gs://: write gs3://, for S3's protocol");
 	if (strcmp(scheme, "s3a") == 0 || strcmp(scheme, "s3n") == 0)
 		return err_set(e, -EINVAL, "%s://: write s3://", scheme);
 	return err_set(e, -EINVAL, "%.20s://: unknown protocol: " USE, scheme);
@@ -332,7 +330,8 @@ static int parse_remote(const char *text, const struct url *u, struct address *a
 	set_modes(&f, a);
 	if (strcmp(u->scheme, "http") == 0 || strcmp(u->scheme, "https") == 0)
 		rc = parse_http(u, &f, a, e);
-	else if (strcmp(u->scheme, "s3") == 0 || strcmp(u->scheme, "gs3") == 0)
+	else if (strcmp(u->scheme, "s3") == 0 || strcmp(u->scheme, "gs3") == 0 ||
+		 strcmp(u->scheme, "gs") == 0)
 		rc = parse_s3(u, authority, strcspn(authority, "/?#"), a, e);
 	else
 		rc = other_scheme(u->scheme, e);

@@ -181,6 +181,7 @@ static void test_buckets(void **state)
 	s3("s3://b/", ADDRESS_S3, NULL, "b", "", NULL, ADDRESS_TREE);
 	s3("s3://b/a%2Bb%20c/x#mode=nczarr,s3&aws.region=eu-west-1", ADDRESS_S3, NULL, "b",
 	   "a+b c/x", "eu-west-1", ADDRESS_TREE);
+	s3("gs://b/a%2Bb/c.zarr", ADDRESS_GS3, NULL, "b", "a+b/c.zarr", NULL, ADDRESS_TREE);
 	s3("gs3://b/a/b", ADDRESS_GS3, NULL, "b", "a/b", NULL, ADDRESS_ANY);
 	s3("https://b.s3.eu-west-1.amazonaws.com/k.nc", ADDRESS_S3, NULL, "b", "k.nc",
 	   "eu-west-1", ADDRESS_FILE);
@@ -273,7 +274,7 @@ static void test_hostile(void **state)
 	refused("http://h/x\ny", -EINVAL, "");
 	refused("http://h:99999/x", -EINVAL, "");
 	refused("s3://b#mode=bytes", -EINVAL, "a bucket is no file");
-	refused("gs://b/k", -EINVAL, "gs3://");
+	refused("gs://u:p@b/k", -EINVAL, "no user and password");
 	refused("s3a://b/k", -EINVAL, "s3://");
 	memset(deep, 'a', sizeof(deep) - 1);
 	memcpy(deep, "http://h/", 9);
