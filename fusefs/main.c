@@ -631,7 +631,7 @@ int main(int argc, char **argv)
 	files.user = user;
 	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
+		return e.code == -EINVAL ? EXIT_USAGE : cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
 	if (cfg.note)
 		log_warn("%s", cfg.note);
@@ -648,7 +648,7 @@ int main(int argc, char **argv)
 		(void)cfg_place_error(&cfg, &e);
 		log_error("%s", e.msg);
 		cfg_release(&cfg);
-		return 1;
+		return EXIT_USAGE;
 	}
 	if (cfg.shown && name_shown(&cfg, setup.file_name, &e) < 0) {
 		log_error("%s", e.msg);
@@ -657,6 +657,7 @@ int main(int argc, char **argv)
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
 	if (cfg.log && log_configure(cfg.log, &e) < 0) {
 		log_error("-o log=%s", e.msg);
+		status = EXIT_USAGE;
 		goto out;
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))

@@ -79,7 +79,7 @@ static int configure_one(const char *text, size_t n, unsigned char *levels, stru
 	if (level < 0 || part < 0)
 		return err_set(e, -EINVAL,
 			       "'%.*s': write COMPONENT=LEVEL[,...]: fuse, source, codec, "
-			       "cache, net, write, guest or all; error, warn, info or debug",
+			       "cache, http, write, isolate or all; error, warn, info or debug",
 			       n < 40 ? (int)n : 40, text);
 	levels[part] = (unsigned char)level;
 	return 0;
@@ -143,6 +143,7 @@ bool log_said_last(const char *text)
 static void observe_log_put(enum log_level level, const char *text)
 {
 	static const int priority[] = {SYSLOG_ERR, SYSLOG_WARNING, SYSLOG_INFO, SYSLOG_DEBUG};
+	static const char *const prefix[] = {"error", "warning", "note", "debug"};
 	static const enum metric counters[] = {M_LOG_ERRORS, M_LOG_WARNINGS, M_LOG_INFOS,
 					       M_LOG_DEBUGS};
 	char line[1100];
@@ -155,7 +156,7 @@ static void observe_log_put(enum log_level level, const char *text)
 		syslog(priority[level], "%s", text);
 		return;
 	}
-	n = snprintf(line, sizeof(line), "nczarrfs: %s\n", text);
+	n = snprintf(line, sizeof(line), "nczarrfs: %s: %s\n", prefix[level], text);
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
 		return; /* nowhere left to say so */
 }

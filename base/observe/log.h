@@ -66,7 +66,8 @@ static inline bool log_on(enum log_component part, enum log_level level)
 }
 #define log_enabled(level) log_on(LOG_COMPONENT, level)
 
-/* log_put - "nczarrfs: <text>\n" in one write; control characters become '?'. Any thread. Returns
+/* log_put - "nczarrfs: error: <text>\n" in one write ("warning", "note", "debug": by level; the
+ * system log has the text alone); control characters become '?'. Any thread. Returns
  * false when the line was kept back because there were too many like it. */
 bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)
 	NZ_PRINTF(3, 4);

@@ -152,9 +152,6 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
 	int rc = fs_rules_check(setup->rules, cfg, e);
 
-	if (rc == 0 && writes)
-		rc = diff_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
-				      NULL, e);
 	if (rc < 0)
 		return cfg_place_error(cfg, e);
 	if (writes && cfg->create)

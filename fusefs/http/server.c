@@ -112,10 +112,7 @@ static int parse_place(const char *text, struct http_server_place *ret, struct e
 					  .len = sizeof(ret->at.v6)};
 	if (inet_pton(AF_INET6, text, &ret->at.v6.sin6_addr) == 1)
 		return 0;
-	return err_set(e, -EINVAL,
-		       "--bind '%s': needs an address of this machine: 127.0.0.1, ::1, or 0.0.0.0 "
-		       "for all that it has",
-		       text);
+	return err_set(e, -EINVAL, "--bind '%s': not an address", text);
 }
 
 static void set_port(struct http_server_place *p, uint16_t port)
@@ -170,8 +167,7 @@ static int start_listening(struct serve *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (text && str_u64(text, strlen(text), 65535, &port) < 0)
-		return err_set(e, -EINVAL, "-p '%s': a port is a number up to 65535, 0: any",
-			       text);
+		return err_set(e, -EINVAL, "-p '%s': not a port", text);
 	for (int i = 0; i < (text ? 1 : PORTS); i++) {
 		set_port(&p, (uint16_t)(port + (uint64_t)i));
 		s->fd = listen_at(&p);

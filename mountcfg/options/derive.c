@@ -1,8 +1,10 @@
 /* derive.c - what a copy is to be: its name says so, or an option; and what is served. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/core/endings.h"
+#include "base/core/str.h"
 #include "base/os/url.h"
 #include "mountcfg/address/address.h"
 #include "mountcfg/options/option_table.h"
@@ -57,6 +59,26 @@ static bool origin_ok(const char *text)
 	return n > 0 && !*port && port[-1] != ':';
 }
 
+/* check_place - what `serve` listens on. */
+static int check_place(const struct cfg *cfg, struct err *e)
+{
+	unsigned char room[sizeof(struct in6_addr)];
+	uint64_t port;
+
+	if (cfg->bind && strcmp(cfg->bind, "localhost") != 0 &&
+	    inet_pton(AF_INET, cfg->bind, room) != 1 &&
+	    inet_pton(AF_INET6, cfg->bind, room) != 1)
+		return err_set(e, -EINVAL,
+			       "--bind '%s': not an address: use one of this machine, such as "
+			       "127.0.0.1 or ::1, or 0.0.0.0 for all",
+			       cfg->bind);
+	if (cfg->port && str_u64(cfg->port, strlen(cfg->port), UINT16_MAX, &port) < 0)
+		return err_set(e, -EINVAL,
+			       "-p '%s': not a port: use a number up to 65535; 0: any free port",
+			       cfg->port);
+	return 0;
+}
+
 int cfg_settle_serve(struct cfg *cfg, struct err *e)
 {
 	reads(cfg);
@@ -68,7 +90,7 @@ int cfg_settle_serve(struct cfg *cfg, struct err *e)
 			       "--origin '%s': write *, none, or the origin of the pages that may "
 			       "read it: https://host or http://host:port",
 			       cfg->origin);
-	return 0;
+	return check_place(cfg, e);
 }
 
 int cfg_settle_convert(struct cfg *cfg, struct err *e)

@@ -481,6 +481,96 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 	return set_known(cfg, o, opt[len] ? opt + len + 1 : NULL, e);
 }
 
+/* ---- long options ---- */
+
+/* bad_long - an error about "-o NAME" says the name as it was typed. typed: n bytes of it. */
+static int bad_long(const char *name, const char *typed, size_t n, int rc, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+	const size_t len = strlen(name);
+
+	if (!e || strncmp(e->msg, "-o ", 3) != 0 || strncmp(e->msg + 3, name, len) != 0)
+		return rc;
+	(void)snprintf(text, sizeof(text), "%s", e->msg + 3 + len); /* as long as e's own */
+	return err_set(e, rc, "%.*s%s", (int)n, typed, text);
+}
+
+/* long_name - "--zarr-format=3" is zarr_format. Returns a copy, or NULL. */
+static char *long_name(const char *arg)
+{
+	char *name = strndup(arg + 2, strcspn(arg + 2, "="));
+
+	for (char *p = name; p && *p; p++)
+		if (*p == '-')
+			*p = '_';
+	return name;
+}
+
+int cfg_set_long(struct cfg *cfg, const char *arg, const char *next, struct err *e)
+{
+	const size_t n = strcspn(arg, "=");
+	const char *value = arg[n] ? arg + n + 1 : NULL;
+	auto_free char *name = long_name(arg), *opt = NULL;
+	const struct cfg_option *o;
+	bool known, wants, joined = value;
+	int rc;
+
+	if (!name)
+		return err_nomem(e);
+	o = find_option(name, strlen(name));
+	known = options_in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options);
+	if (!*name || (!o && !known))
+		return 0;
+	wants = o ? o->kind != OPT_FLAG && o->kind != OPT_BARE
+		  : !options_exact(name, strlen(name), cfg_mount_options,
+				   cfg_n_mount_options);
+	if (wants && !joined)
+		value = next;
+	if (wants && (!value || !*value))
+		return err_set(e, -EINVAL, "%.*s: needs a value: write %.*s=%s", (int)n, arg,
+			       (int)n, arg, o && o->initial ? o->initial : "...");
+	if (o) {
+		rc = set_known(cfg, o, value, e);
+	} else {
+		if (asprintf(&opt, "%s%s%s", name, value ? "=" : "", value ? value : "") < 0) {
+			opt = NULL;
+			return err_nomem(e);
+		}
+		rc = set_mount_option(cfg, opt, strlen(name), e);
+	}
+	if (rc < 0)
+		return bad_long(name, arg, n, rc, e);
+	return wants && !joined ? 2 : 1;
+}
+
+int cfg_unknown_long(const char *arg, const char *const *flags, size_t n_flags, struct err *e)
+{
+	const char *all[2 * CFG_OPTIONS_MAX + 64], *near;
+	auto_free char *word = long_name(arg);
+	char shown[64] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_flags && n < 32; i++)
+		all[n++] = flags[i];
+	for (size_t i = 0; i < cfg_n_flags && n < 64; i++)
+		if (strncmp(cfg_flags[i].word, "--", 2) == 0)
+			all[n++] = cfg_flags[i].word + 2;
+	for (size_t i = 0; i < cfg_n_options; i++)
+		all[n++] = cfg_options[i].name;
+	for (size_t i = 0; i < cfg_n_mount_options; i++)
+		all[n++] = cfg_mount_options[i];
+	near = options_synonym(word);
+	if (!near && word)
+		near = cfg_nearest(word, all, n);
+	if (!near)
+		return err_set(e, -EINVAL, "%s: unknown option: see nczarrfs --help", arg);
+	(void)snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(near, "="), near);
+	for (char *p = shown; *p; p++)
+		if (*p == '_')
+			*p = '-';
+	return err_set(e, -EINVAL, "%s: unknown option: did you mean --%s?", arg, shown);
+}
+
 /* in_home - "~/x" below home; every other path has to be absolute: a file is for whatever
  * directory one is in. *ret: NULL: as it is; else the caller's. */
 static int in_home(const struct cfg_option *o, const char *value, const char *home, char **ret,

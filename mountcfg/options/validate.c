@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/observe/log.h"
 #include "mountcfg/options/option_table.h"
 
 /* implied - with allow_other the kernel has to check permissions: nobody else does. */
@@ -63,5 +64,7 @@ int cfg_settle_all(struct cfg *cfg, struct err *e)
 		rc = cfg_settle_convert(cfg, e);
 	if (rc == 0 && cfg->command == CFG_SERVE)
 		rc = cfg_settle_serve(cfg, e);
+	if (rc == 0 && cfg->command == CFG_LOG && cfg->out)
+		rc = log_check(cfg->out, e);
 	return rc;
 }

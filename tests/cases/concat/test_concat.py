@@ -463,7 +463,7 @@ def test_refused(t):
     status, _, err = t.run(t.binary, "info", d + "/*.nc")
     assert status == 1 and "concat=time" in err, err
     status, _, err = t.run(t.binary, "-o", "concat=time,rw", d + "/*.nc", t.tmp)
-    assert status == 1 and "rw" in err, err
+    assert status == 2 and "rw" in err, err
     units = folder(t, "units")
     for k, unit in enumerate(("K", "degC")):
         write(f"{units}/f{k}.nc", 4 * k, 4)

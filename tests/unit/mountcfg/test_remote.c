@@ -137,8 +137,8 @@ static void test_addresses(void **state)
 		"nothing is waiting");
 	refused(ARGV(A("/x"), A("http://u:secret@h/x")), "MOUNTPOINT is an address");
 	refused(ARGV(A("refs"), A("/x"), A("http://u:secret@h/x")), "OUT is an address");
-	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h/x")), "one argument too many");
-	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h:z/x")), "one argument too many");
+	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h/x")), "too many arguments");
+	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h:z/x")), "too many arguments");
 	refused(ARGV(A("ftp://u:secret@h/x"), A("/y")), "unknown protocol");
 }
 
