@@ -28,6 +28,7 @@ struct mounter_answer {
 struct mounter_job {
 	const struct cfg *cfg;
 	const char *dir;
+	bool made; /* dir was created for this mount */
 	int sock;
 	struct fuse_session *se; /* keeps the socket of auto_unmount */
 	bool asked, mounted;
@@ -228,15 +229,17 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 		n = recv(j->sock, &what, 1, 0);
 	} while ((n < 0 && errno == EINTR) || (n == 1 && mounter_handle(j, what)));
 	mounter_leave(j);
+	if (j->made && j->dir)
+		(void)rmdir(j->dir); /* what is not empty, or mounted on, stays */
 	_exit(0);
 }
 
 /* ---- who starts it ---- */
 
-int mounter_start(struct mounter *m, const struct app *setup, const char *dir, int close_fd,
-		  struct err *e)
+int mounter_start(struct mounter *m, const struct app *setup, const char *dir, bool made,
+		  int close_fd, struct err *e)
 {
-	struct mounter_job j = {.cfg = setup->cfg, .dir = dir};
+	struct mounter_job j = {.cfg = setup->cfg, .dir = dir, .made = made};
 	int sock[2], errnum;
 
 	*m = (struct mounter){.sock = -1};

@@ -115,17 +115,44 @@ bool fs_below(const char *path, const char *dir)
 	       (path[n] == '/' || path[n] == '\0' || (n && dir[n - 1] == '/'));
 }
 
-static int check_directory(const char *dir, struct err *e)
+/* make_directory - the last component of a mountpoint that is missing. */
+static int make_directory(const char *dir, struct err *e)
 {
 	struct stat st;
 
+	if (mkdir(dir, 0777) == 0)
+		return 0;
+	switch (errno) {
+	case ENOENT:
+		return err_set(e, -ENOENT,
+			       "mountpoint '%s': its parent directory does not exist: create it "
+			       "with mkdir -p '%s'",
+			       dir, dir);
+	case EEXIST:
+		if (stat(dir, &st) < 0)
+			return err_set(e, -ENOENT,
+				       "mountpoint '%s': a symbolic link to a directory that "
+				       "does not exist: create that directory, or use another",
+				       dir);
+		return 0; /* another process was faster: it is there, and empty */
+	default:
+		return err_sys(e, errno, "mountpoint '%s': does not exist, and creating it", dir);
+	}
+}
+
+static int check_directory(const char *dir, bool *ret_made, struct err *e)
+{
+	struct stat st;
+
+	if (stat(dir, &st) < 0 && errno == ENOENT) {
+		int rc = make_directory(dir, e);
+
+		if (rc < 0)
+			return rc;
+		*ret_made = true;
+	}
 	if (stat(dir, &st) < 0) {
 		switch (errno) {
-		case ENOENT:
-			return err_set(e, -ENOENT,
-				       "mountpoint '%s': no such directory: create it with "
-				       "mkdir -p '%s'",
-				       dir, dir);
 		case ENOTCONN:
 			return err_set(e, -ENOTCONN,
 				       "mountpoint '%s': a mount whose server is gone is in "
@@ -229,13 +256,14 @@ static int check_own(const struct cfg *cfg, const char *dir, struct err *e)
 		       part ? part : source);
 }
 
-int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
+/* check_all - fs_check_mountpoint, but that a directory that it made is left. */
+static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 {
 	auto_free char *dir = NULL;
 	int rc;
 
 	heal(cfg->mountpoint);
-	rc = check_directory(cfg->mountpoint, e);
+	rc = check_directory(cfg->mountpoint, ret_made, e);
 	if (rc < 0)
 		return rc;
 	dir = realpath(cfg->mountpoint, NULL);
@@ -254,6 +282,17 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 	if (rc == 0)
 		rc = check_helper(cfg, e);
 	return rc < 0 ? rc : check_hidden(cfg, dir, e);
+}
+
+int fs_check_mountpoint(const struct cfg *cfg, bool *ret_made, struct err *e)
+{
+	int rc;
+
+	*ret_made = false;
+	rc = check_all(cfg, ret_made, e);
+	if (rc < 0 && *ret_made)
+		(void)rmdir(cfg->mountpoint); /* it was made a moment ago */
+	return rc;
 }
 
 int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e)

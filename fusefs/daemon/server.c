@@ -689,10 +689,27 @@ static bool daemon_server_finish(struct server *s)
 	return false;
 }
 
+/* describe - what is mounted, for the user: "(netCDF-4) as Zarr v2". */
+static void describe(const struct server *s, char *out, size_t n)
+{
+	const struct epoch *ep = epochs_first(s->fs.live);
+	const char *view = ep->view->ops->name, *format = ep->source ? ep->source->ds.format : "";
+
+	const char *as = strcmp(view, "netcdf") == 0   ? "a netCDF-4 file"
+			 : strcmp(view, "mirror") == 0 ? "a directory in both formats"
+			 : strcmp(view, "keys") == 0   ? "a Zarr store"
+			 : s->setup->cfg->zarr3        ? "Zarr v3"
+						       : "Zarr v2";
+
+	(void)snprintf(out, n, "%s%s%sas %s%s", *format ? "(" : "", format, *format ? ") " : "",
+		       as, s->fs.writes ? ", read-write," : ""); /* short strings */
+}
+
 int fs_serve(const struct app *setup, int report_fd, int mounter)
 {
 	struct server s = {.setup = setup, .mounter = mounter};
 	struct err e = ERR_INIT;
+	char what[128];
 	int rc;
 
 	if (!setup->cfg->foreground)
@@ -714,10 +731,12 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 		return 1;
 	}
 	settle_down(&s);
-	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
+	if (!setup->cfg->foreground)
+		log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
 	if (sandbox_missing())
 		log_info("%s", sandbox_missing());
-	daemon_server_report(report_fd, 's', "");
+	describe(&s, what, sizeof(what));
+	daemon_server_report(report_fd, 's', what);
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	canary_sing("server");
 	stop_signals(&s);

@@ -4,9 +4,11 @@ import json
 import os
 import re
 import shlex
+import signal
 import socket
 
 import h5py
+import netCDF4
 import numpy as np
 
 from lib import mounts
@@ -96,7 +98,57 @@ def test_no_permission(t):
 
 
 def test_missing_mountpoint(t):
-    refused(t, sample(t), t.path("nowhere"), mention=[t.path("nowhere")])
+    """A mountpoint that is missing is created, but for its parents."""
+    refused(t, sample(t), t.path("no/where"), mention=[t.path("no/where"), "parent directory",
+                                                       "mkdir -p"])
+    os.symlink("nothing", t.path("link"))
+    refused(t, sample(t), t.path("link"), mention=[t.path("link"), "symbolic link"])
+    assert not os.path.lexists(t.path("no")) and not os.path.lexists(t.path("nothing"))
+
+
+def test_mountpoint_is_made(t):
+    """A mountpoint that the mount created is removed when the mount ends, however it ends; one
+    that existed stays. A mount that fails leaves none."""
+    path, new = sample(t), t.path("new")
+    for end in ("umount", "fusermount3", "signal", "killed"):
+        code, _, err = t.run(t.binary, path, new)
+        assert code == 0 and mounts.is_mounted(new), (end, err)
+        pids = mounts.processes_of(new)
+        if end == "umount":
+            assert t.run(t.binary, "umount", new) == (0, "", "")
+            assert not os.path.lexists(new)
+        elif end == "fusermount3":
+            assert t.run("fusermount3", "-u", new)[0] == 0
+        else:
+            server = json.loads(t.run(t.binary, "status", "--json", new)[1])["pid"]
+            os.kill(server, signal.SIGTERM if end == "signal" else signal.SIGKILL)
+        assert mounts.wait_gone(pids, 20), end
+        assert not os.path.lexists(new), end
+    for args in ((t.path("no.nc"),), ("-o", "view=nc", "-o", "metrics=/dev/null", path)):
+        refused(t, *args, new)
+        assert not os.path.lexists(new), args
+    code, _, err = t.run(t.binary, path, folder(t, "old"))
+    assert code == 0, err
+    assert t.run(t.binary, "umount", t.path("old")) == (0, "", "")
+    assert os.path.isdir(t.path("old"))
+
+
+def test_mounted_is_said(t):
+    """-v says what is mounted, where, and how it is unmounted."""
+    with netCDF4.Dataset(t.path("a.nc"), "w") as d:
+        d.createDimension("x", 1)
+    os.mkdir(t.path("d"))
+    rows = ((("a.nc", "mnt"), "'a.nc' (netCDF-4) as Zarr v2 on mnt;", "mnt"),
+            (("--zarr-format=3", "a.nc", "a b"), "'a.nc' (netCDF-4) as Zarr v3 on 'a b';",
+             "'a b'"),
+            (("--rw", "a.nc", "mnt"), "'a.nc' as Zarr v2, read-write, on mnt;", "mnt"),
+            (("d", "mnt"), "'d' as a directory in both formats on mnt;", "mnt"))
+    for args, what, where in rows:
+        code, out, err = t.run(t.binary, "-v", *args, cwd=t.tmp)
+        want = f"nczarrfs: note: mounted {what} unmount with: nczarrfs umount {where}"
+        assert code == 0 and not out and want in err.splitlines(), (args, err)
+        code, _, err = t.run(t.binary, "umount", args[-1], cwd=t.tmp)
+        assert code == 0, err
 
 
 def test_file_as_mountpoint(t):
