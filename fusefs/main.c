@@ -232,8 +232,8 @@ static int hdf5_pending(const char *path, int dir_fd, struct err *e)
 	if (state == HDF5_JOURNAL_FOREIGN)
 		return err_set(
 			e, -ESTALE,
-			"'%s' is not the file that a commit was begun for, or somebody has "
-			"changed it since: that commit is lost",
+			"'%s' is not the file of the interrupted commit, or was changed since: "
+			"that commit is lost",
 			path);
 	return state != HDF5_JOURNAL_NONE;
 }
@@ -421,7 +421,7 @@ static int remote_parse(const char *text, struct address *ret, struct err *e)
 	if (rc < 0 || ret->kind != ADDRESS_PATH)
 		return rc;
 	address_release(ret);
-	return err_set(e, -EINVAL, "a local path is not reached from other machines");
+	return err_set(e, -EINVAL, "a local path, where a URL is expected");
 }
 
 static int main_remote_at(void *remote, const char *text, struct source_at *ret, struct err *e)
@@ -481,7 +481,7 @@ static int remote_blob(void *remote, const char *from, const char *text, struct 
 
 	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
 		return err_set(e, -EINVAL,
-			       "a reference has no '#': write %%23 for one in a name");
+			       "a reference cannot contain '#': write %%23 for a '#' in a name");
 	rc = remote_parse(text, &a, e);
 	if (rc < 0)
 		return rc;

@@ -167,7 +167,7 @@ static bool mounter_give(int sock, const struct mounter_answer *a, int fd)
 static void mounter_leave(struct mounter_job *j)
 {
 	if (j->mounted && !mounter_remove(j->dir, j->id))
-		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
+		log_error("'%s': could not be unmounted: run nczarrfs umount '%s'",
 			  j->dir, j->dir);
 	j->mounted = false;
 }
@@ -244,7 +244,7 @@ int mounter_start(struct mounter *m, const struct app *setup, const char *dir, b
 
 	*m = (struct mounter){.sock = -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
-		return err_sys(e, errno, "talk to the process that mounts");
+		return err_sys(e, errno, "socket of the mounting process");
 	m->pid = fork();
 	errnum = errno;
 	if (m->pid == 0) {
@@ -260,7 +260,7 @@ int mounter_start(struct mounter *m, const struct app *setup, const char *dir, b
 	if (m->pid < 0) {
 		(void)close(sock[0]);
 		m->pid = 0;
-		return err_sys(e, errnum, "start the process that mounts");
+		return err_sys(e, errnum, "start the mounting process");
 	}
 	m->sock = sock[0];
 	return 0;
@@ -319,7 +319,7 @@ int mounter_mount(int sock, bool writes, int *ret_fd, char text[MOUNTER_TEXT_MAX
 
 	text[0] = '\0';
 	if (rc < 0)
-		return err_sys(e, -rc, "the process that mounts");
+		return err_sys(e, -rc, "the mounting process");
 	a.text[sizeof(a.text) - 1] = '\0';
 	memcpy(text, a.text, sizeof(a.text));
 	if (a.rc == 0 && fd >= 0) {

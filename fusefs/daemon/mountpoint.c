@@ -37,8 +37,8 @@ static int check_device(struct err *e)
 			       "container with --device /dev/fuse --cap-add SYS_ADMIN");
 	case EACCES:
 		return err_set(e, -EACCES,
-			       "/dev/fuse: permission denied: an administrator has to run "
-			       "'chmod 666 /dev/fuse'");
+			       "/dev/fuse: permission denied: an administrator must run 'chmod "
+			       "666 /dev/fuse'");
 	case EPERM:
 		return err_set(e, -EPERM,
 			       "/dev/fuse: not permitted: start the container with --device "
@@ -155,8 +155,8 @@ static int check_directory(const char *dir, bool *ret_made, struct err *e)
 		switch (errno) {
 		case ENOTCONN:
 			return err_set(e, -ENOTCONN,
-				       "mountpoint '%s': a mount whose server is gone is in "
-				       "the way: remove it with fusermount3 -u '%s'",
+				       "mountpoint '%s': a stale mount, whose server has died, "
+				       "is there: run nczarrfs umount '%s'",
 				       dir, dir);
 		case EACCES:
 			return err_set(e, -EACCES,
@@ -170,8 +170,8 @@ static int check_directory(const char *dir, bool *ret_made, struct err *e)
 	}
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, -ENOTDIR,
-			       "mountpoint '%s': not a directory: name an empty directory, and "
-			       "SOURCE before it",
+			       "mountpoint '%s': not a directory: name an empty directory, after "
+			       "SOURCE",
 			       dir);
 	return 0;
 }
@@ -188,7 +188,7 @@ static void heal(const char *mountpoint)
 		id = fs_mount_id(dir);
 		if (!id || !fs_is_dead(dir) || !mounter_remove(dir, id))
 			return;
-		log_warn("'%s': a mount whose server was gone was in the way: removed", dir);
+		log_warn("'%s': removed a stale nczarrfs mount (its server had died)", dir);
 	}
 }
 
@@ -231,11 +231,10 @@ static int check_hidden(const struct cfg *cfg, const char *dir, struct err *e)
 		return 0;
 	if (!cfg->remote && fs_is_empty_dir(cfg->source) && looks_like_tree(dir))
 		return err_set(e, -EINVAL,
-			       "'%s' is an empty directory, and the mountpoint '%s' a dataset: "
-			       "the arguments are nczarrfs SOURCE MOUNTPOINT: is it the other "
-			       "way round?",
+			       "'%s' is an empty directory, and the mountpoint '%s' is a "
+			       "dataset: are they swapped? write nczarrfs SOURCE MOUNTPOINT",
 			       cfg->source, cfg->mountpoint);
-	log_warn("'%s' is not empty: what is in it is hidden until the mount ends",
+	log_warn("'%s' is not empty: its contents are hidden until it is unmounted",
 		 cfg->mountpoint);
 	return 0;
 }
@@ -272,8 +271,8 @@ static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 	if (fs_mount_id(dir))
 		return err_set(
 			e, -EBUSY,
-			"mountpoint '%s': nczarrfs has something mounted there already: remove "
-			"it with nczarrfs umount '%s', or use another directory",
+			"mountpoint '%s': another nczarrfs mount is there: unmount it with "
+			"nczarrfs umount '%s', or use another directory",
 			dir, dir);
 	rc = check_own(cfg, dir, e);
 	if (rc < 0)
@@ -302,8 +301,8 @@ int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e)
 
 	if (strstr(text, "user_allow_other"))
 		return err_set(e, -EIO,
-			       "-o allow_other: not allowed to users here: an administrator "
-			       "has to put the line 'user_allow_other' into /etc/fuse.conf");
+			       "-o allow_other: users may not use it here: an administrator must "
+			       "add the line 'user_allow_other' to /etc/fuse.conf");
 	if (strstr(text, "no write access") || strstr(text, "not owned by user"))
 		return err_set(e, -EIO,
 			       "mountpoint '%s': not yours to mount on: use a directory that "

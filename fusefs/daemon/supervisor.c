@@ -170,21 +170,20 @@ static void explain_end(const struct child *c, const char *source, struct err *e
 
 	if (sig == SIGKILL)
 		err_set(e, -EIO,
-			"'%s': killed (signal 9) while it was read: if memory was short, "
-			"lower -o memory",
+			"'%s': the process that reads it was killed (signal 9): if memory is "
+			"short, lower -o memory",
 			source);
 	else if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP)
 		err_set(e, -EINTR, "'%s': interrupted (signal %d) before it was open", source,
 			sig);
 	else if (sig)
 		err_set(e, -EIO,
-			"'%s': reading it crashed (signal %d): it is damaged, or nczarrfs "
-			"or a library of it has a fault",
+			"'%s': reading it crashed (signal %d): it is damaged, or nczarrfs or one "
+			"of its libraries has a bug",
 			source, sig);
 	else
 		err_set(e, -EIO,
-			"'%s': the process that read it ended (status %d) without a "
-			"word",
+			"'%s': the process that reads it exited unexpectedly (status %d)",
 			source, WEXITSTATUS(c->status));
 }
 
@@ -225,7 +224,7 @@ static void clean_up(const struct child *c, struct supervisor_place *place)
 	if (!id || (place->id && id != place->id))
 		return;
 	if (!mounter_remove(place->dir, id))
-		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
+		log_error("'%s': could not be unmounted: run nczarrfs umount '%s'",
 			  place->dir, place->dir);
 }
 
@@ -337,7 +336,7 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 	fs_null_stdio();
 	fs_inherited_close(cfg);
 	if (chdir("/") < 0)
-		log_warn("the working directory stays in use: chdir '/' failed");
+		log_warn("the working directory stays in use: it could not be changed to '/'");
 	pass_on(c, 's', c->report + 1);
 	(void)close(c->up_fd);
 	c->up_fd = -1;
@@ -430,7 +429,7 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 	if (line[0] == 'f')
 		err_set(&e, -EIO, "%s", line + 1);
 	else if (line[0] != 's')
-		err_set(&e, -EIO, "'%s': the supervisor ended without a word", cfg->shown);
+		err_set(&e, -EIO, "'%s': the supervisor process exited unexpectedly", cfg->shown);
 	else
 		(void)kill(supervisor, SIGTERM); /* ended already: as well */
 	(void)waitpid(supervisor, NULL, 0);      /* no mount is left when it has ended */

@@ -273,11 +273,11 @@ static int say_where(const struct serve *s)
 	struct buf text;
 
 	if (!s->loopback)
-		log_warn("everyone who reaches '%s' port %u may read '%s'", s->address, s->port,
-			 s->setup->cfg->shown);
+		log_warn("everyone who can connect to '%s' port %u can read '%s'", s->address,
+			 s->port, s->setup->cfg->shown);
 	buf_init(&text, 1 << 16);
 	for (int i = 0; i < 2; i++)
-		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "as a tree:" : "to look at:",
+		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "Zarr URL:" : "Browser: ",
 			   v6 && !all ? "[" : "", host, v6 && !all ? "]" : "", s->port,
 			   i ? "data/" : "");
 	return print_text(&text);

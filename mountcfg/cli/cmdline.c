@@ -19,7 +19,7 @@ char *cfg_show(const char *arg)
 	if (!url_is(arg))
 		return strdup(arg);
 	if (address_parse(arg, &a, NULL) < 0)
-		return strdup("an address");
+		return strdup("a URL");
 	text = a.shown;
 	a.shown = NULL;
 	address_release(&a);
@@ -170,8 +170,8 @@ static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 				return cfg_set_options(cfg, p + 1, e);
 			if (w->i + 1 >= w->argc)
 				return err_set(e, -EINVAL,
-					       "-o: needs options after it: see "
-					       "nczarrfs --help");
+					       "-o: needs options after it: see nczarrfs help "
+					       "options");
 			return cfg_set_options(cfg, w->argv[++w->i], e);
 		default:
 			return bad_flag(cfg, arg, e);
@@ -267,14 +267,14 @@ static int writes_web(const struct cfg *cfg, const struct address *a, struct err
 	if (cfg->command == CFG_RECOVER)
 		return err_set(
 			e, -EINVAL,
-			"recover: '%s' is on a web server, where nothing can be written: "
-			"nothing is waiting for it",
+			"recover: '%s' is on a web server, which is read-only: it has no pending "
+			"writes",
 			a->shown);
 	if (cfg->command == CFG_MOUNT && (cfg->rw || cfg->create))
 		return err_set(
 			e, -EINVAL,
-			"-o %s: '%s' is on a web server, where nothing can be written: use "
-			"s3://, or add #mode=s3 where it speaks S3's protocol",
+			"-o %s: '%s' is on a web server, which is read-only: use s3://, or add "
+			"#mode=s3 if the server speaks the S3 protocol",
 			cfg->create ? "create" : "rw", a->shown);
 	return 0;
 }
@@ -440,7 +440,7 @@ static int local_path(const struct cfg *cfg, enum cfg_place kind, const char *ar
 	char usage[CFG_USAGE_MAX];
 
 	if (url_is(arg))
-		return err_set(e, -EINVAL, "%s is an address: it has to be a local path: %s",
+		return err_set(e, -EINVAL, "%s is a URL, but must be a local path: %s",
 			       cfg_place_name(kind), cfg_command_usage(cfg->command, usage));
 	return absolute(arg, ret, e);
 }
@@ -462,8 +462,8 @@ static int take_to(struct cfg *cfg, char *arg, struct err *e)
 	if (a.kind == ADDRESS_HTTP)
 		rc = err_set(
 			e, -EINVAL,
-			"'%s' is on a web server, where nothing can be written: use s3://, "
-			"or add #mode=s3 where it speaks S3's protocol",
+			"'%s' is on a web server, which is read-only: use s3://, or add #mode=s3 "
+			"if the server speaks the S3 protocol",
 			a.shown);
 	else if (a.shown && !cfg->remote)
 		rc = cfg_rc(cfg, &a, e);
@@ -514,7 +514,7 @@ static int no_json(struct err *e)
 		last = cfg_commands[i].word;
 	}
 	buf_printf(&text, " and %s%c", last, '\0');
-	err_set(e, -EINVAL, "--json: only %s have it: see nczarrfs --help",
+	err_set(e, -EINVAL, "--json: only for %s",
 		buf_ok(&text) ? (char *)text.data : "some commands");
 	buf_release(&text);
 	return -EINVAL;
@@ -543,7 +543,7 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 	rc = cfg_command_flags_check(cfg, e);
 	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
 		return err_set(e, -EINVAL,
-			       "-a: only mount and umount have it, in place of names");
+			       "-a: only for mount and umount, in place of names");
 	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
@@ -666,7 +666,7 @@ static int lone_source(const struct cfg *cfg, const struct cmdline_walk *w, stru
 	return err_set(e, -EINVAL,
 		       "'%s' is %s, not a named mount: run nczarrfs mount %s MOUNTPOINT",
 		       shown ? shown : "",
-		       url_is(name)          ? "an address"
+		       url_is(name)          ? "a URL"
 		       : S_ISDIR(st.st_mode) ? "a directory"
 					     : "a file",
 		       shown ? shown : "SOURCE");

@@ -20,9 +20,9 @@ static int remote_file(const char *out, struct err *e)
 		return rc;
 	rc = a.what == ADDRESS_FILE
 		     ? err_set(e, -EINVAL,
-			       "convert: a copy at an address is a Zarr tree, and '%s' would be "
-			       "opened as a file: let its name end in .zarr, or name a local file "
-			       "and copy it there afterwards",
+			       "convert: a remote copy is a Zarr store, but '%s' would be opened "
+			       "as a file: let its name end in .zarr, or name a local file and "
+			       "upload it",
 			       a.shown)
 		     : 0;
 	address_release(&a);
@@ -84,7 +84,7 @@ int cfg_settle_serve(struct cfg *cfg, struct err *e)
 	reads(cfg);
 	if (cfg->rw || cfg->create)
 		return err_set(e, -EINVAL,
-			       "serve: leave out rw and create: what is served is only read");
+			       "serve: leave out rw and create: it only reads SOURCE");
 	if (cfg->origin && !origin_ok(cfg->origin))
 		return err_set(e, -EINVAL,
 			       "--origin '%s': write *, none, or the origin of the pages that may "
@@ -103,26 +103,26 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 	reads(cfg);
 	if (cfg->rw)
 		return err_set(e, -EINVAL,
-			       "convert: leave out rw and create: nothing is mounted");
+			       "convert: leave out rw and create: they are for mounts");
 	if (cfg_from_at(cfg, "chunks") >= CFG_AT_NAMED)
 		return err_set(e, -EINVAL,
-			       "convert: chunks= is for what is written into a mount: a copy has "
-			       "the chunks of its source: for others mount the copy with "
-			       "rw,create,chunks= and write it there");
+			       "convert: chunks= is for data that is written into a mount; a "
+			       "copy keeps the chunks of its source: for other chunks mount a "
+			       "new dataset with create,chunks= and write the data there");
 	if (cfg->view == CFG_VIEW_AUTO)
 		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !remote ? CFG_VIEW_NC
 									      : CFG_VIEW_ZARR;
 	if (cfg->view == CFG_VIEW_NC && remote)
 		return err_set(e, -EINVAL,
-			       "convert: a netCDF-4 file is made on this machine: name a local "
-			       "file, and copy it there afterwards");
+			       "convert: a netCDF-4 file can only be written locally: name a "
+			       "local file and upload it");
 	if (remote && remote_file(cfg->out, e) < 0)
 		return e ? e->code : -EINVAL;
 	if (cfg->view == CFG_VIEW_NC && tree)
 		return err_set(
 			e, -EINVAL,
-			"convert: zarr_format=, shards and mode= are for Zarr trees, and "
-			"'%s' is to be a netCDF-4 file: name a directory or a .zip, or add "
+			"convert: zarr_format, shards and mode are for Zarr stores, but the name "
+			"'%s' is that of a netCDF-4 file: name a directory or a .zip, or add "
 			"view=zarr",
 			cfg->out);
 	return 0;

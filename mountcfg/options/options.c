@@ -70,7 +70,7 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 	for (const struct cfg_word *w = o->words; w->text && n < ARRAY_LEN(list); w++)
 		if (!w->hidden)
 			list[n++] = w->text;
-	near = cfg_nearest(value, list, n);
+	near = value[strspn(value, "0123456789")] ? cfg_nearest(value, list, n) : NULL;
 	buf_init(&text, 256);
 	concat_words(o->words, &text);
 	if (near)
@@ -143,7 +143,7 @@ static int options_add_text(char ***list, size_t *n, const char *opt, const char
 	char **grown, *copy;
 
 	if (*n >= STRINGS_MAX)
-		return err_set(e, -EINVAL, "-o %s: too many of them", opt);
+		return err_set(e, -EINVAL, "-o %s: repeated too many times", opt);
 	grown = realloc(*list, (*n + 1) * sizeof(*grown));
 	if (!grown)
 		return err_nomem(e);
@@ -366,10 +366,9 @@ int cfg_unknown(const char *lead, const char *name, const char *const *extra, si
 	if (near)
 		return err_set(
 			e, -EINVAL,
-			"%s%s: unknown option: did you mean '%.*s'? (all are in nczarrfs "
-			"--help)",
+			"%s%s: unknown option: did you mean '%.*s'? (see nczarrfs help options)",
 			lead, name, (int)(*lead ? strlen(near) : len), near);
-	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs --help", lead, name);
+	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs help options", lead, name);
 }
 
 /* no_value - yes and no are values of flags, for what a configuration file says otherwise. */
@@ -474,7 +473,8 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 	const struct cfg_option *o = len ? find_option(opt, len) : NULL;
 
 	if (!len)
-		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs --help",
+		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs help "
+					   "options",
 			       opt);
 	if (!o)
 		return set_mount_option(cfg, opt, len, e);
@@ -563,7 +563,7 @@ int cfg_unknown_long(const char *arg, const char *const *flags, size_t n_flags, 
 	if (!near && word)
 		near = cfg_nearest(word, all, n);
 	if (!near)
-		return err_set(e, -EINVAL, "%s: unknown option: see nczarrfs --help", arg);
+		return err_set(e, -EINVAL, "%s: unknown option: see nczarrfs help options", arg);
 	(void)snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(near, "="), near);
 	for (char *p = shown; *p; p++)
 		if (*p == '_')
@@ -586,7 +586,7 @@ static int in_home(const struct cfg_option *o, const char *value, const char *ho
 		return 0;
 	if (strncmp(value, "~/", 2) != 0 || !home || home[0] != '/')
 		return err_set(e, -EINVAL,
-			       "%s: '%s': has to be an absolute path, or begin with ~/",
+			       "%s: '%s': must be an absolute path, or begin with ~/",
 			       o->name, value);
 	if (asprintf(ret, "%s%s", home, value + 1) < 0) {
 		*ret = NULL;
@@ -604,7 +604,7 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 	int rc;
 
 	if (o && o->field == FIELD(config_file))
-		return err_set(e, -EINVAL, "%s: only on the command line", name);
+		return err_set(e, -EINVAL, "%s: allowed only on the command line", name);
 	flag = o ? o->kind == OPT_FLAG
 		 : options_exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
 			       !strchr(name, '=');
@@ -739,7 +739,7 @@ static int settle_ro(struct cfg *cfg, struct err *e)
 	if (!ro || !cfg->rw)
 		return 0;
 	if (cfg_from_at(cfg, "ro") == writes)
-		return err_set(e, -EINVAL, "-o ro: does not go with %s: leave out one",
+		return err_set(e, -EINVAL, "-o ro: conflicts with %s: leave out one of them",
 			       cfg->create ? "create" : "rw");
 	if (cfg_from_at(cfg, "ro") > writes)
 		cfg->rw = cfg->create = false;
@@ -773,7 +773,8 @@ static int settle_root(const struct cfg *cfg, struct err *e)
 
 	if (s && (!*s || strchr(s, '/') || strcmp(s, ".") == 0 || strcmp(s, "..") == 0 ||
 		  strlen(s) > 255 || !str_utf8_ok(s, strlen(s))))
-		return err_set(e, -EINVAL, "-o root: the name of a directory: such as model.zarr");
+		return err_set(e, -EINVAL, "-o root: must be the name of a directory, such as "
+					   "model.zarr");
 	return 0;
 }
 
@@ -782,7 +783,7 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 {
 	if (cfg->region && !s3_region_ok(cfg->region))
 		return err_set(e, -EINVAL,
-			       "-o region: not the name of a region: such as us-east-1");
+			       "-o region: not the name of a region, such as us-east-1");
 	if (!cfg->cache_dir && cfg_said(cfg, "disk_cache_size") &&
 	    cfg_from_at(cfg, "disk_cache_size") >= CFG_AT_NAMED)
 		return err_set(e, -EINVAL, "-o disk_cache_size: only with cache_dir");
@@ -815,7 +816,7 @@ static int settle_format(struct cfg *cfg, struct err *e)
 
 	if (cfg->shard_size && !cfg->zarr3 && shards == format)
 		return err_set(e, -EINVAL,
-			       "-o shards: Zarr v2 has none: leave out zarr_format=2");
+			       "-o shards: Zarr v2 has no shards: leave out zarr_format=2");
 	if (cfg->shard_size && !cfg->zarr3 && shards < format)
 		cfg->shard_size = 0;
 	cfg->zarr3 = cfg->zarr3 || cfg->shard_size > 0;
@@ -844,12 +845,12 @@ static int settle_concat(const struct cfg *cfg, struct err *e)
 								   : "concat_index");
 	if (cfg->concat && !*cfg->concat)
 		return err_set(e, -EINVAL,
-			       "-o concat: name the dimension that the files continue: "
+			       "-o concat: name the dimension along which the files are joined: "
 			       "concat=time");
 	if (cfg->concat && cfg->rw && cfg->command == CFG_MOUNT)
 		return err_set(e, -EINVAL,
-			       "-o concat: files that are shown as one cannot be written: leave "
-			       "out rw, or mount one of them");
+			       "-o concat: joined files are read-only: leave out rw, or mount "
+			       "one of the files");
 	return 0;
 }
 

@@ -39,8 +39,8 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 	unless_asked(cfg);
 	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
 		return err_set(e, -EINVAL,
-			       "refs: references are to a tree that is read, of Zarr v2 "
-			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
+			       "refs: references describe a read-only Zarr v2 store without "
+			       "NCZarr's metadata: leave out rw, zarr_format=3, shards, "
 			       "mode=nczarr and view=nc");
 	cfg->view = CFG_VIEW_ZARR;
 	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {

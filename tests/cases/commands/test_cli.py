@@ -80,6 +80,15 @@ def test_missing_source(t):
     refused(t, t.path("no.nc"), folder(t), mention=[t.path("no.nc")])
 
 
+def test_loop_of_links(t):
+    """One line, also for a mount that only reads."""
+    os.symlink("b.nc", t.path("a.nc"))
+    os.symlink("a.nc", t.path("b.nc"))
+    for args in ((), ("--rw",)):
+        refused(t, *args, t.path("a.nc"), folder(t),
+                mention=[f"'{t.path('a.nc')}': too many levels of symbolic links"])
+
+
 def test_special_files(t):
     os.mkfifo(t.path("fifo"))
     refused(t, t.path("fifo"), folder(t), mention=["fifo"])
@@ -198,7 +207,7 @@ def test_bad_options(t):
     misused(t, "-o", "default_chunk_size=-1", path, mnt, mention=["chunk_size"])
     misused(t, "-o", "default_chunk_size=99999999999999999999", path, mnt, mention=["chunk_size"])
     misused(t, "-o", "cache_size=x", path, mnt, mention=["cache_size"])
-    misused(t, "-o", "rw,ro", path, mnt, mention=["-o ro: does not go with rw"])
+    misused(t, "-o", "rw,ro", path, mnt, mention=["-o ro: conflicts with rw"])
     misused(t, "--nosuch", path, mnt, mention=["--nosuch"])
 
 
@@ -246,7 +255,7 @@ def test_mount_by_the_word(t):
     misused(t, "mount", path, mention=[f"'{path}' is a file, not a named mount: "
                                        f"run nczarrfs mount {path} MOUNTPOINT"])
     misused(t, "mount", t.tmp, mention=[f"'{t.tmp}' is a directory, not a named mount"])
-    misused(t, "mount", "s3://b/x.nc", mention=["'s3://b/x.nc' is an address, not a named mount"])
+    misused(t, "mount", "s3://b/x.nc", mention=["'s3://b/x.nc' is a URL, not a named mount"])
     refused(t, "mount", "nothing", mention=["'nothing'", "no mount has this name"])
     refused(t, "mount", t.path("no.nc"), mnt, mention=[t.path("no.nc"), "no such file"])
 

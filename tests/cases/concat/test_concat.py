@@ -518,9 +518,9 @@ def test_mountpoint_hides(t):
     hidden(d + "/*/*.nc", d + "/b", "would hide '" + d + "/b/f.nc'")
     hidden(other + "/*.nc", d, "would hide '" + d + "/a/f.nc'")
     hidden(other, d, "would hide '" + d + "/a/f.nc'")
-    hidden(d + "/*/*.nc", folder(t, "data/c"), "looks through")
-    hidden(link + "/*/*.nc", d + "/c", "looks through")
-    hidden(d + "/a", inside, "looks through")
+    hidden(d + "/*/*.nc", folder(t, "data/c"), "searches")
+    hidden(link + "/*/*.nc", d + "/c", "searches")
+    hidden(d + "/a", inside, "searches")
     files = [write(t.path(f"f{k}.nc"), 4 * k, 4) for k in range(2)]
     for pattern in (t.tmp + "/*.nc", t.tmp + "/data/*/f.nc"):  # the mountpoint is beside them
         with t.mount(pattern, "concat=time", "concat_index=none") as m:

@@ -220,7 +220,7 @@ def test_errors(t):
         code, out, err = t.run(t.binary, "info", "-o", options, "s3://b/k")
         assert code == 2 and all(w in err for w in words), err
     code, out, err = t.run(t.binary, t.path("mnt"), "http://127.0.0.1/x")
-    assert code == 2 and "MOUNTPOINT is an address" in err, err
+    assert code == 2 and "MOUNTPOINT is a URL" in err, err
 
 
 def test_file_address(t):

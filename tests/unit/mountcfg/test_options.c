@@ -176,7 +176,10 @@ static void test_zarr3(void **state)
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=nczarr,shards")), "use mode=zarr");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_key_encoding=v2")),
 		"only with zarr_format=3");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=1")), "use 2 or 3");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=1")), "unknown value '1': use 2 or 3");
+	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-ozarr_format=4"))), -EINVAL);
+	assert_null(strstr(e.msg, "did you mean"));
+	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=v3")), "did you mean zarr_format=3?");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("shards=1")), "bad size");
 }
 
@@ -387,9 +390,9 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("-q")), "unknown flag");
 	refused(ARGV(A("x"), A("m"), A("--verbos")), "did you mean --verbose");
 	refused(ARGV(A("x"), A("m"), A("-o")), "needs options");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,ro")), "-o ro: does not go with rw");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,ro")), "-o ro: conflicts with rw");
 	refused(ARGV(A("x"), A("m"), A("-oro"), A("-ocreate")),
-		"-o ro: does not go with create");
+		"-o ro: conflicts with create");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("chunks=time=1")), "-o chunks: only with rw");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,unlimited=")), "needs a value");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,unlimited=,a")), "name is empty");
@@ -411,7 +414,8 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("-o"), A("allow_other=1")), "takes no value");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("max_threads=0")), "use 1 to");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("max_read=x")), "bad number");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("quite_something_else")), "--help");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("quite_something_else")),
+		"see nczarrfs help options");
 }
 
 /* each_option - call check for every option that `help options` shows, with _ for -. */
@@ -551,7 +555,7 @@ static void test_long_options(void **state)
 	refused(ARGV(A("x"), A("m"), A("--tries=3")), "did you mean --max-attempts?");
 	refused(ARGV(A("x"), A("m"), A("--jsn")), "did you mean --json?");
 	refused(ARGV(A("x"), A("m"), A("--allow-other=1")), "--allow-other=1: takes no value");
-	refused(ARGV(A("x"), A("m"), A("--quite-something")), "see nczarrfs --help");
+	refused(ARGV(A("x"), A("m"), A("--quite-something")), "see nczarrfs help options");
 	refused(ARGV(A("x"), A("m"), A("--metrics=")), "--metrics: needs a value");
 }
 
