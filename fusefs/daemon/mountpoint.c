@@ -136,7 +136,7 @@ static int make_directory(const char *dir, struct err *e)
 				       dir);
 		return 0; /* another process was faster: it is there, and empty */
 	default:
-		return err_sys(e, errno, "mountpoint '%s': does not exist, and creating it", dir);
+		return err_sys(e, errno, "mountpoint '%s': does not exist and could not be created", dir);
 	}
 }
 
@@ -188,7 +188,7 @@ static void heal(const char *mountpoint)
 		id = fs_mount_id(dir);
 		if (!id || !fs_is_dead(dir) || !mounter_remove(dir, id))
 			return;
-		log_warn("'%s': removed a stale nczarrfs mount (its server had died)", dir);
+		log_note("'%s': removed a stale nczarrfs mount (its server had died)", dir);
 	}
 }
 
@@ -271,8 +271,8 @@ static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 	if (fs_mount_id(dir))
 		return err_set(
 			e, -EBUSY,
-			"mountpoint '%s': another nczarrfs mount is there: unmount it with "
-			"nczarrfs umount '%s', or use another directory",
+			"mountpoint '%s': another nczarrfs mount is there already: unmount it "
+			"with nczarrfs umount '%s', or use another directory",
 			dir, dir);
 	rc = check_own(cfg, dir, e);
 	if (rc < 0)

@@ -206,9 +206,9 @@ static void print_some(const char *const *notes, uint32_t n)
 	uint32_t shown = n < NOTES_SHOWN ? n : NOTES_SHOWN;
 
 	for (uint32_t i = 0; i < shown; i++)
-		log_warn("%s", notes[i]);
+		log_note("%s", notes[i]);
 	if (n > shown)
-		log_warn("... and %u more warnings: see nczarrfs info", n - shown);
+		log_note("... and %u more notes: see nczarrfs info", n - shown);
 }
 
 void fs_print_notes(const struct epoch *ep)

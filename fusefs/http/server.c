@@ -179,11 +179,11 @@ static int start_listening(struct serve *s, struct err *e)
 			       "'%s' port %" PRIu64 "%s: in use: choose another with -p PORT, or "
 			       "-p 0 for one that is free",
 			       cfg->bind ? cfg->bind : "127.0.0.1", port,
-			       text ? "" : " and those behind it");
+			       text ? "" : " and the following");
 	if (s->fd < 0)
 		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
 			       cfg->bind ? cfg->bind : "127.0.0.1", port,
-			       text ? "" : " and those behind it");
+			       text ? "" : " and the following");
 	return note_place(s, &p, e);
 }
 

@@ -184,7 +184,7 @@ int fs_rw_repair(const struct app *setup, const char *path, bool change, struct 
 		buf_init(&lines, 1 << 16);
 		rc = fs_rw_recover(setup, path, &lines, &other);
 		if (rc == 0 && buf_ok(&lines) && lines.len)
-			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
+			log_note("%.*s", (int)lines.len - 1, (char *)lines.data);
 		buf_release(&lines);
 	} else if (rc > 0) {
 		rc = where_it_waits(setup, path, &other);

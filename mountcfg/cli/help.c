@@ -110,7 +110,7 @@ static const struct {
 	{GROUP_CACHE, "Performance"},
 	{GROUP_LIMITS, "Limits"},
 	{GROUP_REFS, "References (refs)"},
-	{GROUP_LOG, "Messages"},
+	{GROUP_LOG, "General"},
 	{GROUP_FUSE, "FUSE"},
 };
 
@@ -209,7 +209,7 @@ static void help_flags(const struct cfg_command_row *c, struct buf *out)
 		entry(out, "--json", FLAG_COLUMN, "print JSON");
 	if (c->flags & CMD_ALL)
 		entry(out, "-a, --all", FLAG_COLUMN,
-		      c->command == CFG_UMOUNT ? "unmount all your mounts; root: all there are"
+		      c->command == CFG_UMOUNT ? "unmount all your mounts; as root, every mount"
 					       : "mount every NAME, except with auto = no");
 	if (c->command == CFG_MOUNT_NAMED) {
 		entry(out, "-f", FLAG_COLUMN, "stay in the foreground");

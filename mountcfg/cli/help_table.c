@@ -50,7 +50,7 @@ static const struct cfg_help_row rows[] = {
 	 READ,
 	 "state_dir",
 	 "Commit to SOURCE what was written into a mount that died, and print what was done. If "
-	 "SOURCE is a directory, recover every dataset below it.",
+	 "SOURCE is a directory of datasets, recover every dataset below it.",
 	 {"nczarrfs recover model.nc", "nczarrfs recover /data"}},
 	{CFG_REFS,
 	 SHOWN | GROUP_REFS,

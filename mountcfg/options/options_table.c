@@ -104,7 +104,7 @@ const struct cfg_option cfg_options[] = {
 	{"unsupported", OPT_BOOL, "fail", FIELD(hide_bad), bad_words, 0, 0,
 	 GROUP_COMMON,
 	 "what to do about arrays that cannot be shown: fail: do not mount; skip: leave "
-	 "them out with a warning"},
+	 "them out, with a note"},
 	{"endpoint", OPT_TEXT, "URL", FIELD(endpoint), NULL, 0, 0,
 	 GROUP_REMOTE,
 	 "URL of the S3 service for s3:// addresses, such as 'http://127.0.0.1:7480'; "

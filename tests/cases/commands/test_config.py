@@ -292,7 +292,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 
 def test_completion(t):
-    """bash completes names of the configuration and places where something is mounted."""
+    """bash completes names of the configuration, places where something is mounted, and options."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts",
                           "completion", "nczarrfs.bash")
 
@@ -312,3 +312,9 @@ def test_completion(t):
             assert completed(command, place[:-3])[0] == place, command
         h.run("umount", place)
         assert place not in completed("umount", "")
+        assert completed("convert", "--zarr-f")[0] == "--zarr-format="
+        assert completed("convert", "--zarr-format=")[:2] == ["2", "3"]
+        assert completed("convert", "--zarr-format", "")[:2] == ["2", "3"]
+        assert completed("--unsup")[0] == "--unsupported="
+        assert "--rw" not in completed("convert", "--")
+        assert completed("help", "conv")[0] == "convert"

@@ -230,6 +230,48 @@ static void test_forms(void **state)
 	cfg_release(&cfg);
 }
 
+/* test_operands - what `mount` takes for a name, and what for SOURCE and MOUNTPOINT. */
+static void test_operands(void **state)
+{
+	char secret[] = "http://u:secret@h/a.zarr", place[] = "/m";
+	const size_t n = strlen(secret);
+	struct cfg cfg;
+
+	(void)state;
+	files("[mount a.nc]\nsource=/x\ntarget=/t\n[mount b]\nsource=/y\ntarget=/u\n", NULL);
+	cfg = parsed(ARGV(A("mount"), A("a.nc")));
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	assert_string_equal(cfg.mountpoint, "/t");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("a.nc"), A("b")));
+	assert_int_equal(cfg.command, CFG_MOUNT_NAMED);
+	assert_int_equal(cfg.n_more, 2);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("-f"), A("./a.nc"), A("b")));
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	assert_int_equal(cfg.n_more, 0);
+	assert_string_equal(strrchr(cfg.source, '/'), "/a.nc");
+	assert_string_equal(strrchr(cfg.mountpoint, '/'), "/b");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("--create"), A("new"), A("m")));
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("*.nc"), A("--concat=x"), A("m")));
+	assert_string_equal(strrchr(cfg.source, '/'), "/*.nc");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), secret, place));
+	assert_string_equal(cfg.source, "http://h/a.zarr");
+	assert_string_equal(cfg.password, "secret");
+	for (size_t i = 0; i + 6 <= n; i++)
+		assert_int_not_equal(memcmp(secret + i, "secret", 6), 0);
+	cfg_release(&cfg);
+	refused_line(ARGV(A("mount"), A("/etc/passwd")), "'/etc/passwd' is a file, not a named");
+	refused_line(ARGV(A("mount"), A("http://u:secret@h/x")), "'http://h/x' is a URL, not");
+	refused_line(ARGV(A("mount"), A("c"), A("b")), "'c': no mount has this name");
+	refused_line(ARGV(A("mount"), A("/x"), A("/y"), A("/z")), "too many arguments");
+	refused_line(ARGV(A("mount"), A("-f"), A("a.nc"), A("b")), "-f: mount one NAME only");
+}
+
 /* SEMANTICS G2 */
 static void test_refused(void **state)
 {
@@ -363,7 +405,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order), cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_forms), cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_trust), cmocka_unit_test(test_mounts),
 	};
 
