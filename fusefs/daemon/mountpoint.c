@@ -136,7 +136,8 @@ static int make_directory(const char *dir, struct err *e)
 				       dir);
 		return 0; /* another process was faster: it is there, and empty */
 	default:
-		return err_sys(e, errno, "mountpoint '%s': does not exist and could not be created", dir);
+		return err_sys(e, errno,
+			       "mountpoint '%s': does not exist and could not be created", dir);
 	}
 }
 
