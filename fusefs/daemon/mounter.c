@@ -5,6 +5,7 @@
 #include "fusefs/daemon/mounter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -204,8 +205,22 @@ static void mounter_keep_only(int sock)
 	(void)close_range(s + 1, UINT_MAX, 0);
 }
 
+/* open_parent - of a mountpoint that was made: what is removed at the end is an entry of this
+ * directory, whatever has become of the path. -1: it is not removed. */
+static int open_parent(const struct mounter_job *j)
+{
+	auto_free char *parent = j->made && j->dir ? strdup(j->dir) : NULL;
+	char *slash = parent ? strrchr(parent, '/') : NULL;
+
+	if (!slash)
+		return -1;
+	slash[slash == parent] = '\0';
+	return open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static _Noreturn void mounter_run(struct mounter_job *j)
 {
+	int parent;
 	char what;
 	ssize_t n;
 	sigset_t ends;
@@ -218,6 +233,7 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
 	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for people only */
 	mounter_keep_only(j->sock);
+	parent = open_parent(j);
 	if (chdir("/") < 0)
 		log_debug("the mounter keeps the working directory in use");
 	log_init(LOG_WARN, true);
@@ -229,8 +245,8 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 		n = recv(j->sock, &what, 1, 0);
 	} while ((n < 0 && errno == EINTR) || (n == 1 && mounter_handle(j, what)));
 	mounter_leave(j);
-	if (j->made && j->dir)
-		(void)rmdir(j->dir); /* what is not empty, or mounted on, stays */
+	if (parent >= 0) /* what is not empty, or mounted on, stays */
+		(void)unlinkat(parent, strrchr(j->dir, '/') + 1, AT_REMOVEDIR);
 	_exit(0);
 }
 
