@@ -232,8 +232,8 @@ static int hdf5_pending(const char *path, int dir_fd, struct err *e)
 	if (state == HDF5_JOURNAL_FOREIGN)
 		return err_set(
 			e, -ESTALE,
-			"'%s' is not the file that a commit was begun for, or somebody has "
-			"changed it since: that commit is lost",
+			"'%s' is not the file of the interrupted commit, or was changed since: "
+			"that commit is lost",
 			path);
 	return state != HDF5_JOURNAL_NONE;
 }
@@ -421,7 +421,7 @@ static int remote_parse(const char *text, struct address *ret, struct err *e)
 	if (rc < 0 || ret->kind != ADDRESS_PATH)
 		return rc;
 	address_release(ret);
-	return err_set(e, -EINVAL, "a local path is not reached from other machines");
+	return err_set(e, -EINVAL, "a local path, where a URL is expected");
 }
 
 static int main_remote_at(void *remote, const char *text, struct source_at *ret, struct err *e)
@@ -481,7 +481,7 @@ static int remote_blob(void *remote, const char *from, const char *text, struct 
 
 	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
 		return err_set(e, -EINVAL,
-			       "a reference has no '#': write %%23 for one in a name");
+			       "a reference cannot contain '#': write %%23 for a '#' in a name");
 	rc = remote_parse(text, &a, e);
 	if (rc < 0)
 		return rc;
@@ -631,7 +631,7 @@ int main(int argc, char **argv)
 	files.user = user;
 	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
+		return e.code == -EINVAL ? EXIT_USAGE : cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
 	if (cfg.note)
 		log_warn("%s", cfg.note);
@@ -648,7 +648,7 @@ int main(int argc, char **argv)
 		(void)cfg_place_error(&cfg, &e);
 		log_error("%s", e.msg);
 		cfg_release(&cfg);
-		return 1;
+		return EXIT_USAGE;
 	}
 	if (cfg.shown && name_shown(&cfg, setup.file_name, &e) < 0) {
 		log_error("%s", e.msg);
@@ -657,6 +657,7 @@ int main(int argc, char **argv)
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
 	if (cfg.log && log_configure(cfg.log, &e) < 0) {
 		log_error("-o log=%s", e.msg);
+		status = EXIT_USAGE;
 		goto out;
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))

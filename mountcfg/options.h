@@ -20,6 +20,8 @@ enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
 
 enum cfg_forms { CFG_FORMS_BOTH, CFG_FORMS_CONVERTED, CFG_FORMS_ZARR, CFG_FORMS_NC };
 
+enum cfg_help_topic { HELP_PROGRAM, HELP_COMMAND, HELP_OPTIONS, HELP_USAGE };
+
 struct cfg_from; /* where the value of each option is from: mountcfg/config/origin.c */
 
 /* cfg_mount - a section [mount NAME] of a configuration file. */
@@ -30,6 +32,8 @@ struct cfg_mount {
 
 struct cfg {
 	enum cfg_command command;
+	enum cfg_help_topic help; /* CFG_HELP: what to print */
+	enum cfg_command help_of; /* HELP_COMMAND: the command */
 	char *source;            /* absolute path once cfg_parse returns, or an address as it was
 				  * typed but without its user and password; owned */
 	bool remote;             /* source is an address on another machine */
@@ -195,7 +199,7 @@ bool cfg_said(const struct cfg *cfg, const char *name);
  * n words, each of which may end in '=' (not compared). Borrowed. */
 const char *cfg_nearest(const char *word, const char *const *words, size_t n);
 
-/* cfg_help - append the text of --help. */
-void cfg_help(struct buf *out);
+/* cfg_help - append what is printed for CFG_HELP. */
+void cfg_help(const struct cfg *cfg, struct buf *out);
 
 #endif

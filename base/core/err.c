@@ -68,7 +68,7 @@ int err_wrap(struct err *e, int code, const char *fmt, ...)
 
 int err_sys(struct err *e, int errnum, const char *fmt, ...)
 {
-	char head[ERR_TEXT_MAX], text[128];
+	char head[ERR_TEXT_MAX], text[128], low[128];
 	va_list ap;
 
 	if (!e)
@@ -77,7 +77,10 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
 	va_start(ap, fmt);
 	format(head, sizeof(head), fmt, ap);
 	va_end(ap);
-	core_err_join(e, head, strerror_r(errnum, text, sizeof(text)));
+	(void)snprintf(low, sizeof(low), "%s", strerror_r(errnum, text, sizeof(text)));
+	if (low[0] >= 'A' && low[0] <= 'Z' && low[1] >= 'a' && low[1] <= 'z')
+		low[0] = (char)(low[0] - 'A' + 'a'); /* as all other messages begin */
+	core_err_join(e, head, low);
 	return -errnum;
 }
 

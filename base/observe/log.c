@@ -79,7 +79,7 @@ static int configure_one(const char *text, size_t n, unsigned char *levels, stru
 	if (level < 0 || part < 0)
 		return err_set(e, -EINVAL,
 			       "'%.*s': write COMPONENT=LEVEL[,...]: fuse, source, codec, "
-			       "cache, net, write, guest or all; error, warn, info or debug",
+			       "cache, http, write, isolate or all; error, warn, info or debug",
 			       n < 40 ? (int)n : 40, text);
 	levels[part] = (unsigned char)level;
 	return 0;
@@ -142,9 +142,11 @@ bool log_said_last(const char *text)
 /* observe_log_put - one line. text: room for one byte more, and the prefix in front of it. */
 static void observe_log_put(enum log_level level, const char *text)
 {
-	static const int priority[] = {SYSLOG_ERR, SYSLOG_WARNING, SYSLOG_INFO, SYSLOG_DEBUG};
+	static const int priority[] = {SYSLOG_ERR, SYSLOG_WARNING, SYSLOG_INFO, SYSLOG_DEBUG,
+				       SYSLOG_WARNING};
+	static const char *const prefix[] = {"error", "warning", "note", "debug", "note"};
 	static const enum metric counters[] = {M_LOG_ERRORS, M_LOG_WARNINGS, M_LOG_INFOS,
-					       M_LOG_DEBUGS};
+					       M_LOG_DEBUGS, M_LOG_WARNINGS};
 	char line[1100];
 	int n;
 
@@ -155,7 +157,7 @@ static void observe_log_put(enum log_level level, const char *text)
 		syslog(priority[level], "%s", text);
 		return;
 	}
-	n = snprintf(line, sizeof(line), "nczarrfs: %s\n", text);
+	n = snprintf(line, sizeof(line), "nczarrfs: %s: %s\n", prefix[level], text);
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
 		return; /* nowhere left to say so */
 }
@@ -179,11 +181,12 @@ static int64_t now_seconds(void)
 
 bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)
 {
+	const enum log_level shown = level == LOG_NOTE ? LOG_WARN : level;
 	char text[1010];
 	bool say = true;
 	va_list ap;
 
-	if (!log_on(part, level))
+	if (!log_on(part, shown))
 		return true;
 	va_start(ap, fmt);
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
@@ -193,9 +196,9 @@ bool log_put(enum log_component part, enum log_level level, const char *fmt, ...
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
 	/* who asked for more words is given all of them */
-	if (level <= LOG_WARN && atomic_load_explicit(&limited, memory_order_relaxed)) {
+	if (shown <= LOG_WARN && atomic_load_explicit(&limited, memory_order_relaxed)) {
 		(void)pthread_mutex_lock(&kept.lock);
-		say = log_limit_ask(&kept.limit, (uint8_t)part, (uint8_t)level, text,
+		say = log_limit_ask(&kept.limit, (uint8_t)part, (uint8_t)shown, text,
 				    now_seconds(), put_kept, NULL);
 		(void)pthread_mutex_unlock(&kept.lock);
 	}

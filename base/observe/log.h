@@ -16,7 +16,14 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVELS };
+enum log_level {
+	LOG_ERROR,
+	LOG_WARN,
+	LOG_INFO,
+	LOG_DEBUG,
+	LOG_LEVELS,
+	LOG_NOTE = LOG_LEVELS, /* shown and counted as LOG_WARN, but nothing is wrong */
+};
 
 enum log_component {
 	LOG_FUSE,    /* requests of the kernel, the mount itself */
@@ -66,14 +73,16 @@ static inline bool log_on(enum log_component part, enum log_level level)
 }
 #define log_enabled(level) log_on(LOG_COMPONENT, level)
 
-/* log_put - "nczarrfs: <text>\n" in one write; control characters become '?'. Any thread. Returns
- * false when the line was kept back because there were too many like it. */
+/* log_put - "nczarrfs: error: <text>\n" in one write ("warning", "note", "debug": by level, and
+ * "note" for LOG_INFO too; the system log has the text alone); control characters become '?'. Any
+ * thread. Returns false when the line was kept back because there were too many like it. */
 bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)
 	NZ_PRINTF(3, 4);
 
 #define log_line(level, ...) log_put(LOG_COMPONENT, level, __VA_ARGS__)
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)
+#define log_note(...) log_line(LOG_NOTE, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 #define log_debug(...)                                                                           \
 	do {                                                                                     \

@@ -7,6 +7,7 @@
 
 #include "base/observe/log.h"
 #include "codecs/spec/var_pattern.h"
+#include "translate/diff/diff.h"
 
 #define RULES_BYTES ((size_t)64 << 20)
 #define NAMES_MAX 128 /* for guessing */
@@ -71,6 +72,9 @@ int fs_rules_init(const struct cfg *cfg, struct fs_rules *ret, struct err *e)
 		if (rc)
 			rc = codec_rules_bad("quantize", text, QUANTIZE_SYNTAX, rc, e);
 	}
+	if (rc == 0 && cfg->rw && cfg->command == CFG_MOUNT)
+		rc = diff_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
+				      NULL, e);
 	if (rc)
 		fs_rules_release(ret);
 	return rc;

@@ -144,8 +144,9 @@ bool reply_log_done(struct reply_log *log, const char *text);
 int fs_serve(const struct app *setup, int report_fd, int mounter);
 
 /* fs_check_mountpoint - what can be said before anything is opened: the mountpoint, /dev/fuse,
- * fusermount3. Returns 0 or a negative errno with the line for the user. */
-int fs_check_mountpoint(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+ * fusermount3. A mountpoint that is missing is created: *ret_made says so, and who ends the mount
+ * removes it. Returns 0 or a negative errno with the line for the user; nothing is left then. */
+int fs_check_mountpoint(const struct cfg *cfg, bool *ret_made, struct err *e) NZ_MUST_USE;
 /* fs_mount_id - id of the mount of ours on dir (resolved) when nothing else lies on top of it;
  * 0: there is none. Asks the kernel only, never the server, and sees a dead mount as well. */
 uint64_t fs_mount_id(const char *dir);

@@ -27,12 +27,18 @@ int print_text(struct buf *text)
 
 static int run_help(const struct app *setup)
 {
+	const struct cfg *cfg = setup->cfg;
 	struct buf text;
 
-	(void)setup;
 	buf_init(&text, 1 << 16);
-	cfg_help(&text);
-	return print_text(&text);
+	cfg_help(cfg, &text);
+	if (cfg->help != HELP_USAGE)
+		return print_text(&text);
+	buf_putc(&text, '\0');
+	if (buf_ok(&text))
+		(void)fputs((char *)text.data, stderr); /* nowhere left to say so */
+	buf_release(&text);
+	return EXIT_USAGE;
 }
 
 static int run_version(const struct app *setup)

@@ -10,6 +10,8 @@ enum { /* of a command */
 	SUB_CACHE = 4,  /* shares the memory for chunks between views */
 };
 
+enum { EXIT_USAGE = 2 }; /* of every command: wrong arguments, options or configuration */
+
 /* subcommand_has - whether a command has one of these. */
 bool subcommand_has(enum cfg_command command, unsigned flag);
 

@@ -77,10 +77,6 @@ int mounts_mount(const struct app *setup)
 	size_t n = 0;
 	int bad = 0;
 
-	if (cfg->foreground) {
-		log_error("-f: mount has it with one name only");
-		return 1;
-	}
 	if (mounted_list(&list, &n, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;

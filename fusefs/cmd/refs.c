@@ -115,7 +115,10 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 	}
 	for (n = strlen(r); n > 0 && r[n - 1] == '/'; n--)
 		r[n - 1] = '\0';
-	return strncmp(r, "s3:", 3) == 0 || strncmp(r, "gs3:", 4) == 0 ? plain_key(r, e) : r;
+	return strncmp(r, "s3:", 3) == 0 || strncmp(r, "gs:", 3) == 0 ||
+			       strncmp(r, "gs3:", 4) == 0
+		       ? plain_key(r, e)
+		       : r;
 }
 
 static int refs_make(void *arg)

@@ -68,8 +68,7 @@ static int explain_open(const char *dir, int errnum, struct err *e)
 	if (errnum == ENOTCONN || errnum == ECONNABORTED)
 		return err_set(
 			e, -errnum,
-			"'%s': its server has died: remove the mount with fusermount3 -u "
-			"'%s'",
+			"'%s': its server has died: run nczarrfs umount '%s'",
 			dir, dir);
 	if (errnum == EACCES)
 		return err_set(e, -errnum,

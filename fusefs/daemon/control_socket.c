@@ -61,7 +61,7 @@ static int control_socket_address_of(const struct status_socket *k, struct socka
 		     base_of(k->path));
 	if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
 		return err_set(e, -ENAMETOOLONG,
-			       "-o metrics: the name of the socket '%s' is too long",
+			       "-o metrics: '%s' is too long for the path of a socket",
 			       base_of(k->path));
 	return 0;
 }
@@ -77,8 +77,8 @@ static int remove_stale(struct status_socket *k, const struct sockaddr_un *at, s
 	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
 		return err_set(
 			e, -EEXIST,
-			"-o metrics: '%s' is there, and no socket of yours: remove it, or "
-			"name another",
+			"-o metrics: '%s' exists and is not a socket of yours: remove it, or use "
+			"another path",
 			k->path);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 &&
 	    errno == ECONNREFUSED) {
@@ -87,7 +87,7 @@ static int remove_stale(struct status_socket *k, const struct sockaddr_un *at, s
 		return err_sys(e, errno, "-o metrics: remove '%s'", k->path);
 	}
 	return err_set(e, -EADDRINUSE,
-		       "-o metrics: somebody serves '%s' already: name another socket",
+		       "-o metrics: '%s' is in use by another process: use another path",
 		       k->path);
 }
 
@@ -131,14 +131,14 @@ static int control_socket_open_dir(struct status_socket *k, const char *mountpoi
 	if (!dir || !slash)
 		return err_nomem(e);
 	if (!slash[1])
-		return err_set(e, -EINVAL, "-o metrics: '%s' names no file", k->path);
+		return err_set(e, -EINVAL, "-o metrics: '%s' is not the path of a file", k->path);
 	slash[slash == dir] = '\0';
 	real = realpath(dir, NULL);
 	if (!real)
 		return err_sys(e, errno, "-o metrics: '%s'", dir);
 	if (fs_below(real, mountpoint))
 		return err_set(e, -EINVAL,
-			       "-o metrics: '%s' is below the mountpoint: name another place",
+			       "-o metrics: '%s' is below the mountpoint: use another path",
 			       k->path);
 	k->dir = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return k->dir < 0 ? err_sys(e, errno, "-o metrics: '%s'", dir) : 0;

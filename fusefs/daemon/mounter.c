@@ -5,6 +5,7 @@
 #include "fusefs/daemon/mounter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ struct mounter_answer {
 struct mounter_job {
 	const struct cfg *cfg;
 	const char *dir;
+	bool made; /* dir was created for this mount */
 	int sock;
 	struct fuse_session *se; /* keeps the socket of auto_unmount */
 	bool asked, mounted;
@@ -166,7 +168,7 @@ static bool mounter_give(int sock, const struct mounter_answer *a, int fd)
 static void mounter_leave(struct mounter_job *j)
 {
 	if (j->mounted && !mounter_remove(j->dir, j->id))
-		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
+		log_error("'%s': could not be unmounted: run nczarrfs umount '%s'",
 			  j->dir, j->dir);
 	j->mounted = false;
 }
@@ -203,8 +205,22 @@ static void mounter_keep_only(int sock)
 	(void)close_range(s + 1, UINT_MAX, 0);
 }
 
+/* open_parent - of a mountpoint that was made: what is removed at the end is an entry of this
+ * directory, whatever has become of the path. -1: it is not removed. */
+static int open_parent(const struct mounter_job *j)
+{
+	auto_free char *parent = j->made && j->dir ? strdup(j->dir) : NULL;
+	char *slash = parent ? strrchr(parent, '/') : NULL;
+
+	if (!slash)
+		return -1;
+	slash[slash == parent] = '\0';
+	return open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static _Noreturn void mounter_run(struct mounter_job *j)
 {
+	int parent;
 	char what;
 	ssize_t n;
 	sigset_t ends;
@@ -217,6 +233,7 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
 	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for people only */
 	mounter_keep_only(j->sock);
+	parent = open_parent(j);
 	if (chdir("/") < 0)
 		log_debug("the mounter keeps the working directory in use");
 	log_init(LOG_WARN, true);
@@ -228,20 +245,22 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 		n = recv(j->sock, &what, 1, 0);
 	} while ((n < 0 && errno == EINTR) || (n == 1 && mounter_handle(j, what)));
 	mounter_leave(j);
+	if (parent >= 0) /* what is not empty, or mounted on, stays */
+		(void)unlinkat(parent, strrchr(j->dir, '/') + 1, AT_REMOVEDIR);
 	_exit(0);
 }
 
 /* ---- who starts it ---- */
 
-int mounter_start(struct mounter *m, const struct app *setup, const char *dir, int close_fd,
-		  struct err *e)
+int mounter_start(struct mounter *m, const struct app *setup, const char *dir, bool made,
+		  int close_fd, struct err *e)
 {
-	struct mounter_job j = {.cfg = setup->cfg, .dir = dir};
+	struct mounter_job j = {.cfg = setup->cfg, .dir = dir, .made = made};
 	int sock[2], errnum;
 
 	*m = (struct mounter){.sock = -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
-		return err_sys(e, errno, "talk to the process that mounts");
+		return err_sys(e, errno, "socket of the mounting process");
 	m->pid = fork();
 	errnum = errno;
 	if (m->pid == 0) {
@@ -257,7 +276,7 @@ int mounter_start(struct mounter *m, const struct app *setup, const char *dir, i
 	if (m->pid < 0) {
 		(void)close(sock[0]);
 		m->pid = 0;
-		return err_sys(e, errnum, "start the process that mounts");
+		return err_sys(e, errnum, "start the mounting process");
 	}
 	m->sock = sock[0];
 	return 0;
@@ -316,7 +335,7 @@ int mounter_mount(int sock, bool writes, int *ret_fd, char text[MOUNTER_TEXT_MAX
 
 	text[0] = '\0';
 	if (rc < 0)
-		return err_sys(e, -rc, "the process that mounts");
+		return err_sys(e, -rc, "the mounting process");
 	a.text[sizeof(a.text) - 1] = '\0';
 	memcpy(text, a.text, sizeof(a.text));
 	if (a.rc == 0 && fd >= 0) {

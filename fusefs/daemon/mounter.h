@@ -22,10 +22,12 @@ struct mounter {
 };
 
 /* mounter_start - fork it, while this process has one thread and has opened nothing. dir: the
- * resolved mountpoint, or NULL when it could not be. close_fd: what it is not to keep beside what
- * it closes by itself; -1: nothing. Returns 0 or -errno. */
-int mounter_start(struct mounter *m, const struct app *setup, const char *dir, int close_fd,
-		  struct err *e) NZ_MUST_USE;
+ * resolved mountpoint, or NULL when it could not be. made: it was created for this mount, and is
+ * removed, if it is empty, when the process ends, as the last of the mount's processes.
+ * close_fd: what it is not to keep in addition to what it closes by itself; -1: nothing.
+ * Returns 0 or -errno. */
+int mounter_start(struct mounter *m, const struct app *setup, const char *dir, bool made,
+		  int close_fd, struct err *e) NZ_MUST_USE;
 /* mounter_close - this process talks to it no more. */
 void mounter_close(struct mounter *m);
 /* mounter_wait - until it has ended, which it does when nobody has the socket any more. */

@@ -37,8 +37,8 @@ static int check_device(struct err *e)
 			       "container with --device /dev/fuse --cap-add SYS_ADMIN");
 	case EACCES:
 		return err_set(e, -EACCES,
-			       "/dev/fuse: permission denied: an administrator has to run "
-			       "'chmod 666 /dev/fuse'");
+			       "/dev/fuse: permission denied: an administrator must run 'chmod "
+			       "666 /dev/fuse'");
 	case EPERM:
 		return err_set(e, -EPERM,
 			       "/dev/fuse: not permitted: start the container with --device "
@@ -115,21 +115,49 @@ bool fs_below(const char *path, const char *dir)
 	       (path[n] == '/' || path[n] == '\0' || (n && dir[n - 1] == '/'));
 }
 
-static int check_directory(const char *dir, struct err *e)
+/* make_directory - the last component of a mountpoint that is missing. */
+static int make_directory(const char *dir, struct err *e)
 {
 	struct stat st;
 
+	if (mkdir(dir, 0777) == 0)
+		return 0;
+	switch (errno) {
+	case ENOENT:
+		return err_set(e, -ENOENT,
+			       "mountpoint '%s': its parent directory does not exist: create it "
+			       "with mkdir -p '%s'",
+			       dir, dir);
+	case EEXIST:
+		if (stat(dir, &st) < 0)
+			return err_set(e, -ENOENT,
+				       "mountpoint '%s': a symbolic link to a directory that "
+				       "does not exist: create that directory, or use another",
+				       dir);
+		return 0; /* another process was faster: it is there, and empty */
+	default:
+		return err_sys(e, errno,
+			       "mountpoint '%s': does not exist and could not be created", dir);
+	}
+}
+
+static int check_directory(const char *dir, bool *ret_made, struct err *e)
+{
+	struct stat st;
+
+	if (stat(dir, &st) < 0 && errno == ENOENT) {
+		int rc = make_directory(dir, e);
+
+		if (rc < 0)
+			return rc;
+		*ret_made = true;
+	}
 	if (stat(dir, &st) < 0) {
 		switch (errno) {
-		case ENOENT:
-			return err_set(e, -ENOENT,
-				       "mountpoint '%s': no such directory: create it with "
-				       "mkdir -p '%s'",
-				       dir, dir);
 		case ENOTCONN:
 			return err_set(e, -ENOTCONN,
-				       "mountpoint '%s': a mount whose server is gone is in "
-				       "the way: remove it with fusermount3 -u '%s'",
+				       "mountpoint '%s': a stale mount, whose server has died, "
+				       "is there: run nczarrfs umount '%s'",
 				       dir, dir);
 		case EACCES:
 			return err_set(e, -EACCES,
@@ -143,8 +171,8 @@ static int check_directory(const char *dir, struct err *e)
 	}
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, -ENOTDIR,
-			       "mountpoint '%s': not a directory: name an empty directory, and "
-			       "SOURCE before it",
+			       "mountpoint '%s': not a directory: name an empty directory, after "
+			       "SOURCE",
 			       dir);
 	return 0;
 }
@@ -161,7 +189,7 @@ static void heal(const char *mountpoint)
 		id = fs_mount_id(dir);
 		if (!id || !fs_is_dead(dir) || !mounter_remove(dir, id))
 			return;
-		log_warn("'%s': a mount whose server was gone was in the way: removed", dir);
+		log_note("'%s': removed a stale nczarrfs mount (its server had died)", dir);
 	}
 }
 
@@ -204,11 +232,10 @@ static int check_hidden(const struct cfg *cfg, const char *dir, struct err *e)
 		return 0;
 	if (!cfg->remote && fs_is_empty_dir(cfg->source) && looks_like_tree(dir))
 		return err_set(e, -EINVAL,
-			       "'%s' is an empty directory, and the mountpoint '%s' a dataset: "
-			       "the arguments are nczarrfs SOURCE MOUNTPOINT: is it the other "
-			       "way round?",
+			       "'%s' is an empty directory, and the mountpoint '%s' is a "
+			       "dataset: are they swapped? write nczarrfs SOURCE MOUNTPOINT",
 			       cfg->source, cfg->mountpoint);
-	log_warn("'%s' is not empty: what is in it is hidden until the mount ends",
+	log_warn("'%s' is not empty: its contents are hidden until it is unmounted",
 		 cfg->mountpoint);
 	return 0;
 }
@@ -229,13 +256,14 @@ static int check_own(const struct cfg *cfg, const char *dir, struct err *e)
 		       part ? part : source);
 }
 
-int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
+/* check_all - fs_check_mountpoint, but that a directory that it made is left. */
+static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 {
 	auto_free char *dir = NULL;
 	int rc;
 
 	heal(cfg->mountpoint);
-	rc = check_directory(cfg->mountpoint, e);
+	rc = check_directory(cfg->mountpoint, ret_made, e);
 	if (rc < 0)
 		return rc;
 	dir = realpath(cfg->mountpoint, NULL);
@@ -244,8 +272,8 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 	if (fs_mount_id(dir))
 		return err_set(
 			e, -EBUSY,
-			"mountpoint '%s': nczarrfs has something mounted there already: remove "
-			"it with nczarrfs umount '%s', or use another directory",
+			"mountpoint '%s': another nczarrfs mount is there already: unmount it "
+			"with nczarrfs umount '%s', or use another directory",
 			dir, dir);
 	rc = check_own(cfg, dir, e);
 	if (rc < 0)
@@ -256,6 +284,17 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 	return rc < 0 ? rc : check_hidden(cfg, dir, e);
 }
 
+int fs_check_mountpoint(const struct cfg *cfg, bool *ret_made, struct err *e)
+{
+	int rc;
+
+	*ret_made = false;
+	rc = check_all(cfg, ret_made, e);
+	if (rc < 0 && *ret_made)
+		(void)rmdir(cfg->mountpoint); /* it was made a moment ago */
+	return rc;
+}
+
 int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e)
 {
 	const char *dir = cfg->mountpoint;
@@ -263,8 +302,8 @@ int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e)
 
 	if (strstr(text, "user_allow_other"))
 		return err_set(e, -EIO,
-			       "-o allow_other: not allowed to users here: an administrator "
-			       "has to put the line 'user_allow_other' into /etc/fuse.conf");
+			       "-o allow_other: users may not use it here: an administrator must "
+			       "add the line 'user_allow_other' to /etc/fuse.conf");
 	if (strstr(text, "no write access") || strstr(text, "not owned by user"))
 		return err_set(e, -EIO,
 			       "mountpoint '%s': not yours to mount on: use a directory that "

@@ -152,9 +152,6 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
 	int rc = fs_rules_check(setup->rules, cfg, e);
 
-	if (rc == 0 && writes)
-		rc = diff_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
-				      NULL, e);
 	if (rc < 0)
 		return cfg_place_error(cfg, e);
 	if (writes && cfg->create)
@@ -167,7 +164,7 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 		return rc;
 	if (rc > 0 && cfg->root)
 		return err_set(e, -EINVAL,
-			       "-o root: only for one dataset: in a directory each has its name");
+			       "-o root: only for one dataset, not for a directory of datasets");
 	if (rc > 0)
 		return mirror_open(setup, ret_view, e);
 	if (writes)
@@ -209,9 +206,9 @@ static void print_some(const char *const *notes, uint32_t n)
 	uint32_t shown = n < NOTES_SHOWN ? n : NOTES_SHOWN;
 
 	for (uint32_t i = 0; i < shown; i++)
-		log_warn("%s", notes[i]);
+		log_note("%s", notes[i]);
 	if (n > shown)
-		log_warn("... and %u more; see nczarrfs info", n - shown);
+		log_note("... and %u more notes: see nczarrfs info", n - shown);
 }
 
 void fs_print_notes(const struct epoch *ep)
@@ -318,7 +315,7 @@ static int take_session(struct server *s, struct fuse_args *args, int fd, struct
 	s->fs.se = NULL;
 	(void)close(fd);
 	mounter_unmount(s->mounter, false);
-	return err_set(e, -EIO, "mountpoint '%s': libfuse does not take the mount",
+	return err_set(e, -EIO, "mountpoint '%s': libfuse does not accept the mount",
 		       s->mountpoint);
 }
 
@@ -351,15 +348,15 @@ static int check_place(const struct server *s, struct err *e)
 
 	if (cfg->concat && fs_concat_takes(cfg, s->mountpoint))
 		return err_set(e, -EBUSY,
-			       "mountpoint '%s' is one of what '%s' names, or looks through: "
-			       "use another directory",
+			       "mountpoint '%s' is a name that '%s' matches, or a directory that "
+			       "it searches: use another directory",
 			       s->mountpoint, cfg->source);
 	if (!source || !fs_below(s->mountpoint, source))
 		return 0;
 	rc = mirror_wanted(s->setup, e);
 	if (rc != 0)
 		return rc < 0 ? rc : 0; /* a mirror does not show it */
-	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
+	return err_set(e, -EBUSY, "mountpoint '%s' is inside '%s': use another directory",
 		       s->mountpoint, cfg->source);
 }
 
@@ -610,7 +607,7 @@ static void many_files(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		log_debug("the limit of open files stays as it is");
+		log_debug("the limit of open files could not be raised");
 }
 
 /* settle_down - what a server needs no longer once it is mounted. */
@@ -622,7 +619,8 @@ static void settle_down(struct server *s)
 	if (!cfg->foreground) {
 		log_to_syslog();
 		if (chdir("/") < 0)
-			log_warn("the working directory stays in use: chdir '/' failed");
+			log_warn("the working directory stays in use: it could not be changed to "
+				 "'/'");
 		fs_null_stdio();
 		fs_inherited_close(cfg);
 	}
@@ -688,14 +686,31 @@ static bool daemon_server_finish(struct server *s)
 	unmount(s);
 	if (v->write->finish(v, true, &e) == 0)
 		return true;
-	log_error("'%s': not everything that was written is in it: %s", s->fs.path, e.msg);
+	log_error("'%s': not all pending writes could be committed: %s", s->fs.path, e.msg);
 	return false;
+}
+
+/* describe - what is mounted, for the user: "(netCDF-4) as Zarr v2". */
+static void describe(const struct server *s, char *out, size_t n)
+{
+	const struct epoch *ep = epochs_first(s->fs.live);
+	const char *view = ep->view->ops->name, *format = ep->source ? ep->source->ds.format : "";
+
+	const char *as = strcmp(view, "netcdf") == 0   ? "a netCDF-4 file"
+			 : strcmp(view, "mirror") == 0 ? "a directory in both formats"
+			 : strcmp(view, "keys") == 0   ? "a Zarr store"
+			 : s->setup->cfg->zarr3        ? "Zarr v3"
+						       : "Zarr v2";
+
+	(void)snprintf(out, n, "%s%s%sas %s%s", *format ? "(" : "", format, *format ? ") " : "",
+		       as, s->fs.writes ? ", read-write," : ""); /* short strings */
 }
 
 int fs_serve(const struct app *setup, int report_fd, int mounter)
 {
 	struct server s = {.setup = setup, .mounter = mounter};
 	struct err e = ERR_INIT;
+	char what[128];
 	int rc;
 
 	if (!setup->cfg->foreground)
@@ -717,10 +732,12 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 		return 1;
 	}
 	settle_down(&s);
-	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
+	if (!setup->cfg->foreground)
+		log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
 	if (sandbox_missing())
 		log_info("%s", sandbox_missing());
-	daemon_server_report(report_fd, 's', "");
+	describe(&s, what, sizeof(what));
+	daemon_server_report(report_fd, 's', what);
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	canary_sing("server");
 	stop_signals(&s);

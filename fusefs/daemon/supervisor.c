@@ -170,21 +170,20 @@ static void explain_end(const struct child *c, const char *source, struct err *e
 
 	if (sig == SIGKILL)
 		err_set(e, -EIO,
-			"'%s': killed (signal 9) while it was read: if memory was short, "
-			"lower -o memory",
+			"'%s': the process that reads it was killed (signal 9): if memory is "
+			"short, lower -o memory",
 			source);
 	else if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP)
 		err_set(e, -EINTR, "'%s': interrupted (signal %d) before it was open", source,
 			sig);
 	else if (sig)
 		err_set(e, -EIO,
-			"'%s': reading it crashed (signal %d): it is damaged, or nczarrfs "
-			"or a library of it has a fault",
+			"'%s': reading it crashed (signal %d): it is damaged, or nczarrfs or one "
+			"of its libraries has a bug",
 			source, sig);
 	else
 		err_set(e, -EIO,
-			"'%s': the process that read it ended (status %d) without a "
-			"word",
+			"'%s': the process that reads it exited unexpectedly (status %d)",
 			source, WEXITSTATUS(c->status));
 }
 
@@ -225,7 +224,7 @@ static void clean_up(const struct child *c, struct supervisor_place *place)
 	if (!id || (place->id && id != place->id))
 		return;
 	if (!mounter_remove(place->dir, id))
-		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
+		log_error("'%s': could not be unmounted: run nczarrfs umount '%s'",
 			  place->dir, place->dir);
 }
 
@@ -308,6 +307,28 @@ static int while_mounted(struct child *c, const struct cfg *cfg, struct supervis
 	return sig ? 1 : WEXITSTATUS(c->status);
 }
 
+/* from_here - a path as it can be written in the working directory. */
+static const char *from_here(const char *path)
+{
+	auto_free char *cwd = getcwd(NULL, 0);
+	const size_t n = cwd ? strlen(cwd) : 0;
+
+	return n > 1 && strncmp(path, cwd, n) == 0 && path[n] == '/' && path[n + 1]
+		       ? path + n + 1
+		       : path;
+}
+
+/* say_mounted - with -v. what: "(netCDF-4) as Zarr v2". */
+static void say_mounted(const struct cfg *cfg, const char *what)
+{
+	const char *dir = from_here(cfg->mountpoint);
+	const char *quote = strpbrk(dir, " \t'\"\\$&;()*?[]<>|`~#!") ? "'" : "";
+
+	log_info("mounted '%s' %s on %s%s%s; unmount with: nczarrfs umount %s%s%s",
+		 cfg->remote ? cfg->shown : from_here(cfg->shown), what, quote, dir, quote,
+		 quote, dir, quote);
+}
+
 /* go_silent - what the supervisor of a daemon does before anyone is told of the mount. */
 static void go_silent(struct child *c, const struct cfg *cfg)
 {
@@ -315,14 +336,15 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 	fs_null_stdio();
 	fs_inherited_close(cfg);
 	if (chdir("/") < 0)
-		log_warn("the working directory stays in use: chdir '/' failed");
-	pass_on(c, 's', "");
+		log_warn("the working directory stays in use: it could not be changed to '/'");
+	pass_on(c, 's', c->report + 1);
 	(void)close(c->up_fd);
 	c->up_fd = -1;
 }
 
-/* supervise - up_fd: a pipe to who waits for the mount, or -1 in the foreground. */
-static int supervise(const struct app *setup, int up_fd)
+/* supervise - up_fd: a pipe to the process that waits for the mount, or -1 in the foreground.
+ * made: the mountpoint was created for this mount. */
+static int supervise(const struct app *setup, bool made, int up_fd)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct serve_args args = {.setup = setup};
@@ -333,7 +355,9 @@ static int supervise(const struct app *setup, int up_fd)
 
 	if (up_fd < 0)
 		sd_notify_begin();
-	if (mounter_start(&place.mounter, setup, place.dir, up_fd, &e) < 0) {
+	if (mounter_start(&place.mounter, setup, place.dir, made, up_fd, &e) < 0) {
+		if (made)
+			(void)rmdir(cfg->mountpoint); /* nobody else will */
 		pass_on(&c, 'f', e.msg);
 		goto out;
 	}
@@ -358,6 +382,8 @@ static int supervise(const struct app *setup, int up_fd)
 	place.id = place.dir ? fs_mount_id(place.dir) : 0;
 	if (up_fd >= 0)
 		go_silent(&c, cfg);
+	else
+		say_mounted(cfg, c.report + 1);
 	sd_notify_send("READY=1");
 	rc = while_mounted(&c, cfg, &place);
 out:
@@ -396,12 +422,14 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 					(got < 0 && errno == EINTR)))
 		n += got > 0 ? (size_t)got : 0;
 	line[n] = '\0';
-	if (line[0] == 's' && answers(cfg, &e) == 0)
+	if (line[0] == 's' && answers(cfg, &e) == 0) {
+		say_mounted(cfg, line + 1);
 		return 0;
+	}
 	if (line[0] == 'f')
 		err_set(&e, -EIO, "%s", line + 1);
 	else if (line[0] != 's')
-		err_set(&e, -EIO, "'%s': the supervisor ended without a word", cfg->shown);
+		err_set(&e, -EIO, "'%s': the supervisor process exited unexpectedly", cfg->shown);
 	else
 		(void)kill(supervisor, SIGTERM); /* ended already: as well */
 	(void)waitpid(supervisor, NULL, 0);      /* no mount is left when it has ended */
@@ -409,35 +437,42 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 	return 1;
 }
 
+/* no_mount - before anything was started. Returns the exit status. */
+static int no_mount(const struct cfg *cfg, bool made, const char *what, int errnum)
+{
+	struct err e = ERR_INIT;
+
+	(void)err_sys(&e, errnum, "%s", what);
+	log_error("%s", e.msg);
+	if (made)
+		(void)rmdir(cfg->mountpoint); /* it is empty, unless somebody uses it */
+	return 1;
+}
+
 int fs_mount(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct err e = ERR_INIT;
+	bool made;
 	pid_t pid;
 	int fds[2];
 
 	(void)signal(SIGPIPE, SIG_IGN); /* a valid signal: cannot fail */
-	if (fs_check_mountpoint(cfg, &e) < 0) {
+	if (fs_check_mountpoint(cfg, &made, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
 	if (cfg->foreground)
-		return supervise(setup, -1);
-	if (pipe2(fds, O_CLOEXEC) < 0) {
-		(void)err_sys(&e, errno, "pipe");
-		log_error("%s", e.msg);
-		return 1;
-	}
+		return supervise(setup, made, -1);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return no_mount(cfg, made, "pipe", errno);
 	pid = fork();
-	if (pid < 0) {
-		(void)err_sys(&e, errno, "start a process");
-		log_error("%s", e.msg);
-		return 1;
-	}
+	if (pid < 0)
+		return no_mount(cfg, made, "start a process", errno);
 	if (pid == 0) {
 		(void)close(fds[0]);
 		(void)setsid(); /* a new child leads no group: cannot fail */
-		exit(supervise(setup, fds[1]));
+		exit(supervise(setup, made, fds[1]));
 	}
 	mounter_no_new_privs();
 	setup->forget();

@@ -112,10 +112,7 @@ static int parse_place(const char *text, struct http_server_place *ret, struct e
 					  .len = sizeof(ret->at.v6)};
 	if (inet_pton(AF_INET6, text, &ret->at.v6.sin6_addr) == 1)
 		return 0;
-	return err_set(e, -EINVAL,
-		       "--bind '%s': needs an address of this machine: 127.0.0.1, ::1, or 0.0.0.0 "
-		       "for all that it has",
-		       text);
+	return err_set(e, -EINVAL, "--bind '%s': not an address", text);
 }
 
 static void set_port(struct http_server_place *p, uint16_t port)
@@ -170,8 +167,7 @@ static int start_listening(struct serve *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (text && str_u64(text, strlen(text), 65535, &port) < 0)
-		return err_set(e, -EINVAL, "-p '%s': a port is a number up to 65535, 0: any",
-			       text);
+		return err_set(e, -EINVAL, "-p '%s': not a port", text);
 	for (int i = 0; i < (text ? 1 : PORTS); i++) {
 		set_port(&p, (uint16_t)(port + (uint64_t)i));
 		s->fd = listen_at(&p);
@@ -183,11 +179,11 @@ static int start_listening(struct serve *s, struct err *e)
 			       "'%s' port %" PRIu64 "%s: in use: choose another with -p PORT, or "
 			       "-p 0 for one that is free",
 			       cfg->bind ? cfg->bind : "127.0.0.1", port,
-			       text ? "" : " and those behind it");
+			       text ? "" : " and the following");
 	if (s->fd < 0)
 		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
 			       cfg->bind ? cfg->bind : "127.0.0.1", port,
-			       text ? "" : " and those behind it");
+			       text ? "" : " and the following");
 	return note_place(s, &p, e);
 }
 
@@ -277,11 +273,11 @@ static int say_where(const struct serve *s)
 	struct buf text;
 
 	if (!s->loopback)
-		log_warn("everyone who reaches '%s' port %u may read '%s'", s->address, s->port,
-			 s->setup->cfg->shown);
+		log_warn("everyone who can connect to '%s' port %u can read '%s'", s->address,
+			 s->port, s->setup->cfg->shown);
 	buf_init(&text, 1 << 16);
 	for (int i = 0; i < 2; i++)
-		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "as a tree:" : "to look at:",
+		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "Zarr URL:" : "Browser: ",
 			   v6 && !all ? "[" : "", host, v6 && !all ? "]" : "", s->port,
 			   i ? "data/" : "");
 	return print_text(&text);

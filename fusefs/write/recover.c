@@ -153,7 +153,7 @@ int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, 
 		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
 						       : 0;
 	if (rc == 0 && logs_left(setup, path))
-		rc = err_set(e, -EIO, "'%s': not everything that was written is in it", shown);
+		rc = err_set(e, -EIO, "'%s': not all pending writes could be committed", shown);
 	if (rc == 0)
 		buf_printf(lines, "'%s': what was written is in it\n", shown);
 	return rc;
@@ -178,13 +178,13 @@ int fs_rw_repair(const struct app *setup, const char *path, bool change, struct 
 	struct buf lines;
 	int rc = fs_rw_pending(setup, path, &other), pending = rc;
 
-	if (rc == 0 || rc == -ENOENT)
-		return 0; /* that there is no such dataset is said by who opens it */
+	if (rc == 0 || rc == -ENOENT || rc == -ELOOP || rc == -ENOTDIR || rc == -ENAMETOOLONG)
+		return 0; /* there is no such dataset: opening it reports that */
 	if (rc > 0 && change) {
 		buf_init(&lines, 1 << 16);
 		rc = fs_rw_recover(setup, path, &lines, &other);
 		if (rc == 0 && buf_ok(&lines) && lines.len)
-			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
+			log_note("%.*s", (int)lines.len - 1, (char *)lines.data);
 		buf_release(&lines);
 	} else if (rc > 0) {
 		rc = where_it_waits(setup, path, &other);
@@ -197,7 +197,7 @@ int fs_rw_repair(const struct app *setup, const char *path, bool change, struct 
 			       "'%s': a commit was left in the middle: run nczarrfs recover: %s",
 			       shown ? shown : "", other.msg);
 	if (rc < 0)
-		log_warn("'%s': not everything that was written is in it: %s",
+		log_warn("'%s': not all pending writes are in it: %s",
 			 shown ? shown : "", other.msg);
 	return 0;
 }

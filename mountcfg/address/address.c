@@ -10,7 +10,7 @@
 #include "base/core/endings.h"
 #include "mountcfg/address/address_int.h"
 
-#define USE "use https://, http://, s3://, gs3:// or a path"
+#define USE "use https://, http://, s3://, gs:// or a path"
 
 bool address_is_remote(const char *text)
 {
@@ -111,8 +111,8 @@ static int file_path(const char *text, struct address *a, struct err *e)
 	if (memchr(text, '?', n))
 		return err_set(
 			e, -EINVAL,
-			"a file:// address has nothing after a '?': write %%3F for one in a "
-			"name, or give the path itself");
+			"a file:// URL has no query: write %%3F for a '?' in a name, or give the "
+			"path itself");
 	rc = address_decode(text, n, &path, e);
 	if (rc < 0)
 		return rc;
@@ -139,7 +139,7 @@ static int parse_file(const char *text, struct address *a, struct err *e)
 		return rc;
 	if (f.mode & (MODE_S3 | MODE_GS3 | MODE_BYTES))
 		rc = err_set(e, -EINVAL,
-			     "a file:// address is a local path: leave out s3, gs3 and bytes");
+			     "a file:// URL is a local path: leave out s3, gs3 and bytes");
 	else
 		rc = file_path(text, a, e);
 	set_modes(&f, a);
@@ -177,7 +177,7 @@ static int address_set_name(const char *path, const char *else_name, struct addr
 	if (rc < 0)
 		return rc;
 	if (strchr(a->name, '/') || strcmp(a->name, ".") == 0 || strcmp(a->name, "..") == 0)
-		return err_set(e, -EINVAL, "the last part of its path is not a name");
+		return err_set(e, -EINVAL, "the last component of the path is not a valid name");
 	return 0;
 }
 
@@ -238,12 +238,12 @@ static int no_secrets(const struct url *u, struct err *e)
 	if (u->user || u->password)
 		return err_set(
 			e, -EINVAL,
-			"an S3 address has no user and password: credentials come from the "
-			"environment or ~/.aws/credentials (-o profile=)");
+			"an S3 URL has no user and password: put the credentials into the "
+			"environment or into ~/.aws/credentials (-o profile=)");
 	if (u->query)
 		return err_set(
 			e, -EINVAL,
-			"an S3 address has nothing after a '?': write %%3F for one in a key");
+			"an S3 URL has no query: write %%3F for a '?' in a key");
 	return 0;
 }
 
@@ -261,7 +261,7 @@ static int parse_http(const struct url *u, const struct fragment *f, struct addr
 	int rc;
 
 	if (f->mode & MODE_FILE && !(f->mode & MODE_BYTES))
-		return err_set(e, -EINVAL, "mode=file is of local paths: leave file out");
+		return err_set(e, -EINVAL, "mode=file is for local paths: leave it out");
 	if (!is_s3(u, f->mode)) {
 		a->kind = ADDRESS_HTTP;
 		rc = set_http(u, a, e);
@@ -290,7 +290,7 @@ static int parse_s3(const struct url *u, const char *authority, size_t n, struct
 	char scheme[] = "https";
 	int rc = no_secrets(u, e);
 
-	a->kind = strcmp(u->scheme, "gs3") == 0 ? ADDRESS_GS3 : ADDRESS_S3;
+	a->kind = u->scheme[0] == 'g' ? ADDRESS_GS3 : ADDRESS_S3;
 	if (rc < 0)
 		return rc;
 	if (bucket_in_host(u)) {
@@ -312,8 +312,6 @@ static int other_scheme(const char *scheme, struct err *e)
 			"%s:// is OPeNDAP, a protocol that nczarrfs does not speak: ask the "
 			"server for the file itself",
 			scheme);
-	if (strcmp(scheme, "gs") == 0)
-		return err_set(e, -EINVAL, "gs://: write gs3://, for S3's protocol");
 	if (strcmp(scheme, "s3a") == 0 || strcmp(scheme, "s3n") == 0)
 		return err_set(e, -EINVAL, "%s://: write s3://", scheme);
 	return err_set(e, -EINVAL, "%.20s://: unknown protocol: " USE, scheme);
@@ -332,7 +330,8 @@ static int parse_remote(const char *text, const struct url *u, struct address *a
 	set_modes(&f, a);
 	if (strcmp(u->scheme, "http") == 0 || strcmp(u->scheme, "https") == 0)
 		rc = parse_http(u, &f, a, e);
-	else if (strcmp(u->scheme, "s3") == 0 || strcmp(u->scheme, "gs3") == 0)
+	else if (strcmp(u->scheme, "s3") == 0 || strcmp(u->scheme, "gs3") == 0 ||
+		 strcmp(u->scheme, "gs") == 0)
 		rc = parse_s3(u, authority, strcspn(authority, "/?#"), a, e);
 	else
 		rc = other_scheme(u->scheme, e);
@@ -341,7 +340,7 @@ static int parse_remote(const char *text, const struct url *u, struct address *a
 	if (rc == 0)
 		a->what = what_of(f.mode, u->path, a->name);
 	if (rc == 0 && a->what == ADDRESS_FILE && a->kind != ADDRESS_HTTP && !*a->key)
-		rc = err_set(e, -EINVAL, "a bucket is no file: name an object in it");
+		rc = err_set(e, -EINVAL, "a bucket is not a file: name an object in it");
 	fragment_release(&f);
 	return rc;
 }

@@ -1,8 +1,8 @@
 /* address.h - what a user may write for a dataset on another machine: NCZarr's URL syntax.
  *
  * protocol://[user:password@]host[:port]/path?query#fragment, where protocol is file, http, https,
- * s3 or gs3, and the fragment has mode=LIST and keys (aws.profile=, aws.region=), as netCDF-C
- * reads them. docs/dev/remote.md states the rules. */
+ * s3, gs3 or gs (the same as gs3), and the fragment has mode=LIST and keys (aws.profile=,
+ * aws.region=), as netCDF-C reads them. docs/dev/remote.md states the rules. */
 #ifndef MOUNTCFG_ADDRESS_ADDRESS_H
 #define MOUNTCFG_ADDRESS_ADDRESS_H
 

@@ -156,8 +156,8 @@ static int bad_bucket(struct err *e)
 {
 	return err_set(
 		e, -EINVAL,
-		"no bucket: write s3://BUCKET/KEY, where BUCKET is of letters, digits, '-', "
-		"'.' and '_'");
+		"no bucket: write s3://BUCKET/KEY, where BUCKET consists of letters, digits, "
+		"'-', '.' and '_'");
 }
 
 /* address_s3_decode - n bytes of a path as a text. */
@@ -235,8 +235,7 @@ int s3_from_url(const struct url *u, struct address *a, struct err *e)
 			return err_nomem(e);
 		if (!s3_region_ok(a->region) && known)
 			return err_set(e, -EINVAL,
-				       "'%.255s': that is not the name of a region: such as "
-				       "us-east-1",
+				       "'%.255s' is not the name of a region, such as us-east-1",
 				       a->region);
 		if (!s3_region_ok(a->region)) { /* a host of somebody's, named in another way */
 			free(a->region);

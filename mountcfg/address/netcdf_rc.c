@@ -213,8 +213,8 @@ static int netcdf_rc_read_file(struct rc *rc, const char *path, struct err *e)
 	if (fd < 0 && errno == EACCES)
 		return err_set(
 			e, -EACCES,
-			"'%s': permission denied: it may say how to reach the source; set "
-			"NCRCENV_IGNORE=1 to go without",
+			"'%s': permission denied: make it readable, or set NCRCENV_IGNORE=1 to "
+			"ignore it",
 			path);
 	if (fd < 0 || fstat(fd, &st) < 0 || !mine(&st))
 		return 0;

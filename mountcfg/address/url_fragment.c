@@ -57,7 +57,7 @@ static int add_mode(struct fragment *f, const char *text, size_t n, struct err *
 	if (n == 4 && strncasecmp(text, "udf", 3) == 0 && text[3] >= '0' && text[3] <= '9')
 		return err_set(
 			e, -EOPNOTSUPP,
-			"mode=%.*s: formats that a program brings itself are not known here",
+			"mode=%.*s: user-defined formats are not supported",
 			(int)n, text);
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
 		if (!url_fragment_is(text, n, modes[i].word))
@@ -169,7 +169,7 @@ int fragment_parse(const char *text, struct fragment *ret, struct err *e)
 	}
 	if (rc == 0 && f.region && *f.region && !s3_region_ok(f.region))
 		rc = err_set(e, -EINVAL,
-			     "aws.region: not the name of a region: such as us-east-1");
+			     "aws.region: not the name of a region, such as us-east-1");
 	if (rc < 0) {
 		fragment_release(&f);
 		return rc;

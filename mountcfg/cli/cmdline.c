@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/os/url.h"
 #include "mountcfg/address/address.h"
@@ -18,7 +19,7 @@ char *cfg_show(const char *arg)
 	if (!url_is(arg))
 		return strdup(arg);
 	if (address_parse(arg, &a, NULL) < 0)
-		return strdup("an address");
+		return strdup("a URL");
 	text = a.shown;
 	a.shown = NULL;
 	address_release(&a);
@@ -31,6 +32,7 @@ struct cmdline_walk {
 	char *const *argv;
 	char *places[2]; /* positional arguments, borrowed */
 	size_t n_places;
+	char *names[2];   /* of mount: the first, as places; they may be SOURCE and MOUNTPOINT */
 	bool only_places; /* after "--" */
 	const struct cfg_files *files;
 	struct conf *conf;                /* NULL: no file is needed; owned */
@@ -46,30 +48,6 @@ static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 		       cfg_command_usage(cfg->command, usage));
 }
 
-/* value_flag - "--name VALUE", "--name=VALUE" of -o name=, whatever is in it. */
-static int value_flag(struct cfg *cfg, char **field, struct cmdline_walk *w, size_t len,
-		      struct err *e)
-{
-	const char *arg = w->argv[w->i], *value = arg + len + 1;
-
-	if (!arg[len])
-		value = w->i + 1 < w->argc ? w->argv[++w->i] : "";
-	if (!*value)
-		return err_set(e, -EINVAL, "%.*s: needs a value after it", (int)len, arg);
-	cfg_from_note(cfg, field == &cfg->metrics ? "metrics" : "config");
-	free(*field);
-	*field = strdup(value);
-	return *field ? 0 : err_nomem(e);
-}
-
-/* is_flag - whether an argument is this flag, or it with "=" and a value. */
-static bool is_flag(const char *arg, const char *flag)
-{
-	const size_t n = strlen(flag);
-
-	return strncmp(arg, flag, n) == 0 && (!arg[n] || arg[n] == '=');
-}
-
 /* command_flag - one of those that only some commands have: 1; 0: it is none of them. */
 static int command_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
@@ -81,10 +59,45 @@ static int command_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	return took > 0 ? 1 : took;
 }
 
+/* ask_help - --help, or -h: about the command that is there, or follows. */
+static void ask_help(struct cfg *cfg, const struct cmdline_walk *w)
+{
+	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : "";
+	const struct cfg_command_row *c = cfg_command_row(cfg->command);
+
+	if (cfg->command == CFG_MOUNT)
+		c = w->n_places ? NULL : cfg_command_find(next);
+	cfg->command = CFG_HELP;
+	cfg->help = c ? HELP_COMMAND : HELP_PROGRAM;
+	cfg->help_of = c ? c->command : CFG_MOUNT;
+}
+
+/* take_topic - `help`, `help COMMAND`, `help options`. */
+static int take_topic(struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
+{
+	const char *topic = w->i + 1 < w->argc ? w->argv[w->i + 1] : "", *near;
+	const struct cfg_command_row *c = cfg_command_find(*topic == '-' ? "help" : topic);
+	const char *words[32] = {"options"};
+	size_t n = 1;
+
+	cfg->help = c ? HELP_COMMAND : strcmp(topic, "options") ? HELP_PROGRAM : HELP_OPTIONS;
+	cfg->help_of = c ? c->command : CFG_MOUNT;
+	if (c || !*topic || cfg->help == HELP_OPTIONS)
+		return 0;
+	for (size_t i = 1; i < cfg_n_commands && n < ARRAY_LEN(words); i++)
+		words[n++] = cfg_commands[i].word;
+	near = cfg_nearest(topic, words, n);
+	if (near)
+		return err_set(e, -EINVAL,
+			       "help: no command '%s': did you mean nczarrfs help %s?", topic,
+			       near);
+	return err_set(e, -EINVAL, "help: no command '%s': see nczarrfs --help", topic);
+}
+
 /* long_flag - "--name". */
 static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
-	const char *arg = w->argv[w->i], *near;
+	const char *arg = w->argv[w->i], *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
 	const struct {
 		const char *name;
 		bool *set;
@@ -93,11 +106,8 @@ static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 		     {"--all", &cfg->all},
 		     {"--no-config", &cfg->no_config},
 		     {"--print-config", &cfg->print_config}};
-	static const char *const words[] = {
-		"--help",    "--version", "--json",   "--debug",     "--verbose",
-		"--metrics", "--all",     "--config", "--no-config", "--print-config",
-		"--resume",  "--quick",   "--force",  "--port",      "--bind",
-		"--origin",  "--verify"};
+	static const char *const words[] = {"help",     "version",   "json",        "verbose",
+					    "all",      "no_config", "print_config"};
 	int took = command_flag(cfg, w, e);
 
 	if (took != 0)
@@ -108,21 +118,22 @@ static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 			return 0;
 		}
 	}
-	if (strcmp(arg, "--help") == 0)
-		cfg->command = CFG_HELP;
-	else if (strcmp(arg, "--version") == 0)
+	if (strcmp(arg, "--help") == 0) {
+		ask_help(cfg, w);
+		return 0;
+	}
+	if (strcmp(arg, "--version") == 0) {
 		cfg->command = CFG_VERSION;
-	else if (strcmp(arg, "--debug") == 0)
-		cfg_from_note(cfg, "debug"), cfg->debug = cfg->foreground = true;
-	else if (is_flag(arg, "--metrics"))
-		return value_flag(cfg, &cfg->metrics, w, 9, e);
-	else if (is_flag(arg, "--config"))
-		return value_flag(cfg, &cfg->config_file, w, 8, e);
-	else if ((near = cfg_nearest(arg, words, ARRAY_LEN(words))))
-		return err_set(e, -EINVAL, "%s: unknown flag: did you mean %s?", arg, near);
-	else
-		return bad_flag(cfg, arg, e);
-	return 0;
+		return 0;
+	}
+	if (strcmp(arg, "--debug") == 0)
+		cfg->foreground = true;
+	took = cfg_set_long(cfg, arg, next, e);
+	if (took > 0)
+		w->i += took - 1;
+	if (took != 0)
+		return took < 0 ? took : 0;
+	return cfg_unknown_long(arg, words, ARRAY_LEN(words), e);
 }
 
 /* short_flags - "-fv", "-oLIST", "-o LIST". */
@@ -149,7 +160,7 @@ static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 			cfg->all = true;
 			break;
 		case 'h':
-			cfg->command = CFG_HELP;
+			ask_help(cfg, w);
 			return 0;
 		case 'V':
 			cfg->command = CFG_VERSION;
@@ -159,8 +170,8 @@ static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 				return cfg_set_options(cfg, p + 1, e);
 			if (w->i + 1 >= w->argc)
 				return err_set(e, -EINVAL,
-					       "-o: needs options after it: see "
-					       "nczarrfs --help");
+					       "-o: needs options after it: see nczarrfs help "
+					       "options");
 			return cfg_set_options(cfg, w->argv[++w->i], e);
 		default:
 			return bad_flag(cfg, arg, e);
@@ -256,14 +267,14 @@ static int writes_web(const struct cfg *cfg, const struct address *a, struct err
 	if (cfg->command == CFG_RECOVER)
 		return err_set(
 			e, -EINVAL,
-			"recover: '%s' is on a web server, where nothing can be written: "
-			"nothing is waiting for it",
+			"recover: '%s' is on a web server, which is read-only: it has no pending "
+			"writes",
 			a->shown);
 	if (cfg->command == CFG_MOUNT && (cfg->rw || cfg->create))
 		return err_set(
 			e, -EINVAL,
-			"-o %s: '%s' is on a web server, where nothing can be written: use "
-			"s3://, or add #mode=s3 where it speaks S3's protocol",
+			"-o %s: '%s' is on a web server, which is read-only: use s3://, or add "
+			"#mode=s3 if the server speaks the S3 protocol",
 			cfg->create ? "create" : "rw", a->shown);
 	return 0;
 }
@@ -300,9 +311,11 @@ static int cmdline_keep_text(char ***list, size_t *n, const char *text, struct e
 }
 
 /* cmdline_add_name - of a mount; the first counts as a place that is there. */
-static int cmdline_add_name(struct cfg *cfg, struct cmdline_walk *w, const char *name,
+static int cmdline_add_name(struct cfg *cfg, struct cmdline_walk *w, char *name,
 			    struct err *e)
 {
+	if (cfg->n_more < ARRAY_LEN(w->names))
+		w->names[cfg->n_more] = name;
 	w->n_places = 1;
 	return cmdline_keep_text(&cfg->more, &cfg->n_more, name, e);
 }
@@ -313,6 +326,21 @@ static size_t places_max(const struct cfg_command_row *c)
 	return c->places[0] == PLACE_NONE ? 0 : c->places[1] == PLACE_NONE ? 1 : 2;
 }
 
+/* too_many - the shell has replaced a pattern by the files that it matches when an argument is a
+ * file that cannot be one. last: the argument after those that the command has. */
+static int too_many(const struct cfg *cfg, const char *before, const char *last, struct err *e)
+{
+	char usage[CFG_USAGE_MAX];
+	auto_free char *shown = cfg_show(last);
+
+	if (before && cfg_is_file(before))
+		return err_set(e, -EINVAL,
+			       "too many arguments, from '%s' on: quote a pattern: '*.nc'",
+			       shown ? shown : "");
+	return err_set(e, -EINVAL, "'%s': too many arguments: %s", shown ? shown : "",
+		       cfg_command_usage(cfg->command, usage));
+}
+
 static int cmdline_place(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const struct cfg_command_row *c = cfg_command_row(cfg->command), *found;
@@ -321,7 +349,7 @@ static int cmdline_place(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
 	    (found = cfg_command_find(arg))) {
 		cfg->command = found->command;
-		return 0;
+		return found->command == CFG_HELP ? take_topic(cfg, w, e) : 0;
 	}
 	if (!*arg)
 		return err_set(e, -EINVAL, "'': an argument is empty: %s",
@@ -334,10 +362,7 @@ static int cmdline_place(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 		if (cfg->command == CFG_MOUNT && !w->only_places &&
 		    cfg_command_misspelt(w->places[0], w->places[1], e) < 0)
 			return -EINVAL;
-		auto_free char *shown = cfg_show(arg);
-
-		return err_set(e, -EINVAL, "%s: one argument too many: %s", shown ? shown : "",
-			       cfg_command_usage(cfg->command, usage));
+		return too_many(cfg, w->n_places ? w->places[w->n_places - 1] : NULL, arg, e);
 	}
 	w->places[w->n_places++] = arg;
 	return 0;
@@ -415,7 +440,7 @@ static int local_path(const struct cfg *cfg, enum cfg_place kind, const char *ar
 	char usage[CFG_USAGE_MAX];
 
 	if (url_is(arg))
-		return err_set(e, -EINVAL, "%s is an address: it has to be a local path: %s",
+		return err_set(e, -EINVAL, "%s is a URL, but must be a local path: %s",
 			       cfg_place_name(kind), cfg_command_usage(cfg->command, usage));
 	return absolute(arg, ret, e);
 }
@@ -437,8 +462,8 @@ static int take_to(struct cfg *cfg, char *arg, struct err *e)
 	if (a.kind == ADDRESS_HTTP)
 		rc = err_set(
 			e, -EINVAL,
-			"'%s' is on a web server, where nothing can be written: use s3://, "
-			"or add #mode=s3 where it speaks S3's protocol",
+			"'%s' is on a web server, which is read-only: use s3://, or add #mode=s3 "
+			"if the server speaks the S3 protocol",
 			a.shown);
 	else if (a.shown && !cfg->remote)
 		rc = cfg_rc(cfg, &a, e);
@@ -489,7 +514,7 @@ static int no_json(struct err *e)
 		last = cfg_commands[i].word;
 	}
 	buf_printf(&text, " and %s%c", last, '\0');
-	err_set(e, -EINVAL, "--json: only %s have it: see nczarrfs --help",
+	err_set(e, -EINVAL, "--json: only for %s",
 		buf_ok(&text) ? (char *)text.data : "some commands");
 	buf_release(&text);
 	return -EINVAL;
@@ -518,7 +543,7 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 	rc = cfg_command_flags_check(cfg, e);
 	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
 		return err_set(e, -EINVAL,
-			       "-a: only mount and umount have it, in place of names");
+			       "-a: only for mount and umount, in place of names");
 	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
@@ -573,6 +598,8 @@ static int walk_arguments(struct cfg *cfg, struct cmdline_walk *w, struct err *e
 
 		if (w->only_places || arg[0] != '-' || !arg[1]) {
 			rc = cmdline_place(cfg, w, e);
+			if (cfg->command == CFG_HELP)
+				return rc;
 			continue;
 		}
 		if (strcmp(arg, "--") == 0) {
@@ -616,6 +643,52 @@ static int unknown_mount(const struct cfg *cfg, const struct cmdline_walk *w, co
 	return conf_unknown_mount(w->conf, name, e);
 }
 
+/* is_source - whether the first operand of `mount` is a dataset, and not a name that is not in
+ * the configuration. */
+static bool is_source(const struct cfg *cfg, const struct cmdline_walk *w)
+{
+	const char *name = cfg->more[0];
+
+	return !conf_named(w->conf, name) &&
+	       (url_is(name) || strpbrk(name, "/.*?[") || access(name, F_OK) == 0 ||
+		cfg->create || cfg->concat);
+}
+
+/* lone_source - `mount SOURCE` without a mountpoint. */
+static int lone_source(const struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
+{
+	const char *name = cfg->more[0];
+	auto_free char *shown = cfg_show(name);
+	struct stat st;
+
+	if (!url_is(name) && stat(name, &st) < 0)
+		return unknown_mount(cfg, w, name, e);
+	return err_set(e, -EINVAL,
+		       "'%s' is %s, not a named mount: run nczarrfs mount %s MOUNTPOINT",
+		       shown ? shown : "",
+		       url_is(name)          ? "a URL"
+		       : S_ISDIR(st.st_mode) ? "a directory"
+					     : "a file",
+		       shown ? shown : "SOURCE");
+}
+
+/* take_operands - `mount SOURCE MOUNTPOINT`. */
+static int take_operands(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
+{
+	if (cfg->n_more > 2)
+		return too_many(cfg, cfg->more[1], cfg->more[2], e);
+	cfg->command = CFG_MOUNT;
+	w->n_places = 2;
+	w->places[0] = w->names[0];
+	w->places[1] = w->names[1];
+	for (size_t i = 0; i < cfg->n_more; i++) /* addresses may have secrets */
+		explicit_bzero(cfg->more[i], strlen(cfg->more[i]));
+	cfg_strings_free(cfg->more, cfg->n_more);
+	cfg->more = NULL;
+	cfg->n_more = 0;
+	return 0;
+}
+
 /* take_named - `mount NAME` is a mount of what the section says. Several are as many processes. */
 static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
@@ -623,11 +696,15 @@ static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 
 	if (cfg->command != CFG_MOUNT_NAMED)
 		return 0;
+	if (cfg->n_more && is_source(cfg, w))
+		return cfg->n_more == 1 ? lone_source(cfg, w, e) : take_operands(cfg, w, e);
 	for (size_t i = 0; i < cfg->n_more; i++)
 		if (!conf_named(w->conf, cfg->more[i]))
 			return unknown_mount(cfg, w, cfg->more[i], e);
 	if (cfg->n_more != 1)
-		return 0;
+		return cfg->foreground && !cfg->print_config
+			       ? err_set(e, -EINVAL, "-f: mount one NAME only, without -a")
+			       : 0;
 	w->named = conf_named(w->conf, cfg->more[0]);
 	cfg->command = CFG_MOUNT;
 	w->n_places = 2;
@@ -656,6 +733,11 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 	int rc;
 
 	*cfg = (struct cfg){.command = CFG_MOUNT};
+	if (argc <= 1) {
+		cfg->command = CFG_HELP;
+		cfg->help = HELP_USAGE;
+		return 0;
+	}
 	rc = cfg_from_new(cfg, e);
 	if (rc == 0)
 		rc = cfg_defaults(cfg, e);

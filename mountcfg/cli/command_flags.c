@@ -4,31 +4,29 @@
 
 #include "mountcfg/options/option_table.h"
 
-static const struct flag {
-	const char *word;
-	unsigned cmd;      /* who has it, as in cfg_command_row.flags */
-	size_t field;      /* in struct cfg: a bool, or, with a value, an owned text */
-	const char *value; /* what it is called; NULL: it has none */
-} flags[] = {
-	{"--resume", CMD_RESUME, offsetof(struct cfg, resume), "STATE"},
-	{"--quick", CMD_QUICK, offsetof(struct cfg, quick), NULL},
-	{"--force", CMD_FORCE, offsetof(struct cfg, force), NULL},
-	{"--verify", CMD_VERIFY, offsetof(struct cfg, verify), NULL},
-	{"-p", CMD_SERVE, offsetof(struct cfg, port), "PORT"},
-	{"--port", CMD_SERVE, offsetof(struct cfg, port), "PORT"},
-	{"--bind", CMD_SERVE, offsetof(struct cfg, bind), "ADDR"},
-	{"--origin", CMD_SERVE, offsetof(struct cfg, origin), "ORIGIN"},
+const struct cfg_flag cfg_flags[] = {
+	{"--resume", CMD_RESUME, offsetof(struct cfg, resume), "STATE",
+	 "record the progress in the file STATE, and resume from there"},
+	{"--quick", CMD_QUICK, offsetof(struct cfg, quick), NULL,
+	 "check the metadata and the chunk indexes only; read no chunk"},
+	{"--force", CMD_FORCE, offsetof(struct cfg, force), NULL,
+	 "replace DEST if it exists, once the copy is complete"},
+	{"--verify", CMD_VERIFY, offsetof(struct cfg, verify), NULL,
+	 "decode every chunk of SOURCE before anything is copied"},
+	{"-p", CMD_SERVE, offsetof(struct cfg, port), "PORT",
+	 "port to listen on; the default is 8080 or the next free one; 0: any free port"},
+	{"--port", CMD_SERVE, offsetof(struct cfg, port), "PORT", "the same as -p"},
+	{"--bind", CMD_SERVE, offsetof(struct cfg, bind), "ADDR",
+	 "address to listen on; the default is 127.0.0.1"},
+	{"--origin", CMD_SERVE, offsetof(struct cfg, origin), "ORIGIN",
+	 "web pages that may read the data: *, none (default) or an origin: https://host"},
 };
-
-const char *cfg_command_flag_at(size_t i)
-{
-	return i < ARRAY_LEN(flags) ? flags[i].word : NULL;
-}
+const size_t cfg_n_flags = ARRAY_LEN(cfg_flags);
 
 int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next, struct err *e)
 {
-	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
-		const struct flag *f = &flags[i];
+	for (size_t i = 0; i < cfg_n_flags; i++) {
+		const struct cfg_flag *f = &cfg_flags[i];
 		size_t n = strlen(f->word);
 		char *at = (char *)cfg + f->field;
 		char **text = (char **)(void *)at;
@@ -62,9 +60,9 @@ int cfg_command_flags_check(const struct cfg *cfg, struct err *e)
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	char usage[CFG_USAGE_MAX];
 
-	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-		if (cfg->command_flags & flags[i].cmd & ~c->flags)
+	for (size_t i = 0; i < cfg_n_flags; i++)
+		if (cfg->command_flags & cfg_flags[i].cmd & ~c->flags)
 			return err_set(e, -EINVAL, "%s: not a flag of this command: %s",
-				       flags[i].word, cfg_command_usage(cfg->command, usage));
+				       cfg_flags[i].word, cfg_command_usage(cfg->command, usage));
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* commands.c - the table of sub-commands: what is typed, what stands behind it, what --help says.
- * What each does is in fusefs/cmd/commands.c. */
+/* commands.c - the table of sub-commands: their words, their arguments and a line for --help.
+ * fusefs/cmd/commands.c has the function of each, help_table.c its description. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,105 +15,133 @@ const struct cfg_command_row cfg_commands[] = {
 	 {PLACE_SOURCE, PLACE_MOUNTPOINT},
 	 2,
 	 0,
-	 "[options] SOURCE MOUNTPOINT",
+	 "[OPTION...] SOURCE MOUNTPOINT",
 	 "mount SOURCE in the other format"},
 	{CFG_MOUNT_NAMED,
 	 "mount",
 	 {PLACE_NAME, PLACE_NONE},
 	 1,
 	 CMD_MORE | CMD_ALL | CMD_FILES,
-	 "[-o ...] NAME...|-a",
-	 "mount what nczarrfs.conf(5) names"},
+	 "[OPTION...] NAME...|-a",
+	 "mount SOURCE on MOUNTPOINT, or what a configuration file names"},
 	{CFG_UMOUNT,
 	 "umount",
 	 {PLACE_NAME, PLACE_NONE},
 	 1,
 	 CMD_MORE | CMD_ALL | CMD_FILES,
 	 "NAME|MOUNTPOINT...|-a",
-	 "unmount"},
+	 "unmount, after pending writes are in the dataset"},
 	{CFG_LIST,
 	 "list",
 	 {PLACE_NONE, PLACE_NONE},
 	 0,
 	 CMD_JSON | CMD_FILES,
 	 "[--json]",
-	 "what is mounted, and what has a name"},
+	 "list mounts, and the names in configuration files"},
 	{CFG_INFO,
 	 "info",
 	 {PLACE_SOURCE, PLACE_NONE},
 	 1,
 	 CMD_JSON,
-	 "[--json] [-o ...] SOURCE",
-	 "say what would be mounted"},
+	 "[--json] [OPTION...] SOURCE",
+	 "show what a mount of SOURCE would contain"},
 	{CFG_FILTERS,
 	 "filters",
 	 {PLACE_NONE, PLACE_NONE},
 	 0,
 	 CMD_JSON | CMD_FILES,
-	 "[-v] [--json] [-o ...]",
-	 "list the filters that are there"},
+	 "[-v] [--json] [OPTION...]",
+	 "list the compression filters that are available"},
 	{CFG_RECOVER,
 	 "recover",
 	 {PLACE_SOURCE, PLACE_NONE},
 	 1,
 	 CMD_JSON | CMD_MORE,
-	 "[--json] [-o ...] SOURCE...",
-	 "end what a mount that died began"},
+	 "[--json] [OPTION...] SOURCE...",
+	 "commit the pending writes of a mount that died"},
 	{CFG_REFS,
 	 "refs",
 	 {PLACE_SOURCE, PLACE_OUT},
 	 1,
 	 CMD_JSON,
-	 "[--json] [-o ...] SOURCE [OUT]",
-	 "write references to its chunks"},
+	 "[--json] [OPTION...] SOURCE [OUT]",
+	 "write kerchunk references to the chunks of SOURCE"},
 	{CFG_CHECK,
 	 "check",
 	 {PLACE_SOURCE, PLACE_NONE},
 	 1,
 	 CMD_JSON | CMD_RESUME | CMD_QUICK,
-	 "[--json] [--quick] [--resume STATE] [-o ...] SOURCE",
-	 "read every chunk, name those that are damaged"},
+	 "[--json] [--quick] [--resume STATE] [OPTION...] SOURCE",
+	 "read every chunk and list damaged ones"},
 	{CFG_CONVERT,
 	 "convert",
 	 {PLACE_SOURCE, PLACE_TO},
 	 2,
 	 CMD_JSON | CMD_FORCE | CMD_VERIFY,
-	 "[--json] [--force] [--verify] [-o ...] SOURCE DEST",
-	 "copy it in another format"},
+	 "[--json] [--force] [--verify] [OPTION...] SOURCE DEST",
+	 "copy SOURCE to another format"},
 	{CFG_SERVE,
 	 "serve",
 	 {PLACE_SOURCE, PLACE_NONE},
 	 1,
 	 CMD_SERVE,
-	 "[-p PORT] [--bind ADDR] [--origin ORIGIN] [-o ...] SOURCE",
-	 "show it in a browser, and serve its tree by HTTP"},
+	 "[-p PORT] [--bind ADDR] [--origin ORIGIN] [OPTION...] SOURCE",
+	 "serve SOURCE to browsers and Zarr readers over HTTP"},
 	{CFG_STATUS,
 	 "status",
 	 {PLACE_MOUNT, PLACE_NONE},
 	 1,
 	 CMD_JSON,
 	 "[--json] MOUNTPOINT",
-	 "what a mount does, and did"},
+	 "print the state and the counters of a mount"},
 	{CFG_LOG,
 	 "log",
 	 {PLACE_MOUNT, PLACE_TEXT},
 	 1,
 	 0,
 	 "MOUNTPOINT [COMPONENT=LEVEL[,...]]",
-	 "change what its log says"},
+	 "change the log levels of a mount"},
+	{CFG_HELP,
+	 "help",
+	 {PLACE_NONE, PLACE_NONE},
+	 0,
+	 0,
+	 "[COMMAND|options]",
+	 "describe a command, or list all options"},
+	{CFG_VERSION,
+	 "version",
+	 {PLACE_NONE, PLACE_NONE},
+	 0,
+	 0,
+	 "",
+	 "print the versions of nczarrfs and its libraries"},
 };
 const size_t cfg_n_commands = ARRAY_LEN(cfg_commands);
 
+static const struct {
+	const char *word, *command;
+} aliases[] = {{"unmount", "umount"}, {"ls", "list"}};
+
+const char *cfg_command_alias(const struct cfg_command_row *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(aliases); i++)
+		if (strcmp(aliases[i].command, c->word) == 0)
+			return aliases[i].word;
+	return NULL;
+}
+
 const struct cfg_command_row *cfg_command_find(const char *word)
 {
+	for (size_t i = 0; i < ARRAY_LEN(aliases); i++)
+		if (strcmp(aliases[i].word, word) == 0)
+			word = aliases[i].command;
 	for (size_t i = 1; i < cfg_n_commands; i++)
 		if (strcmp(cfg_commands[i].word, word) == 0)
 			return &cfg_commands[i];
 	return NULL;
 }
 
-/* is_file - whether something is there that is no directory, on which nothing is mounted. */
-static bool is_file(const char *path)
+bool cfg_is_file(const char *path)
 {
 	struct stat st;
 
@@ -128,9 +156,10 @@ int cfg_command_misspelt(const char *word, const char *next, struct err *e)
 	if (strpbrk(word, "/.:") || access(word, F_OK) == 0 || errno != ENOENT)
 		return 0;
 	for (size_t i = 1; i < cfg_n_commands && n < ARRAY_LEN(words); i++)
-		words[n++] = cfg_commands[i].word;
+		if (!next || *cfg_commands[i].args) /* `version` has nothing after it */
+			words[n++] = cfg_commands[i].word;
 	near = cfg_nearest(word, words, n);
-	if (!near && is_file(next))
+	if (!near && cfg_is_file(next))
 		return err_set(e, -EINVAL,
 			       "'%s': no such source, and no such command: see nczarrfs --help",
 			       word);
@@ -154,7 +183,7 @@ const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX])
 	const struct cfg_command_row *c = cfg_command_row(command);
 
 	(void)snprintf(out, CFG_USAGE_MAX, "usage: nczarrfs %s%s%s", c->word,
-		       *c->word ? " " : "", c->args); /* cut: the table's texts are short */
+		       *c->word ? " " : "", c->args); /* cut: the strings of the table are short */
 	return out;
 }
 

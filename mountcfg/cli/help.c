@@ -1,4 +1,5 @@
-/* help.c - the text of --help, from the table of options. */
+/* help.c - --help, COMMAND --help and help options, from the tables of commands and options. */
+#include <stdio.h>
 #include <string.h>
 
 #include "mountcfg/options/option_table.h"
@@ -29,16 +30,44 @@ static void put_wrapped(struct buf *out, const char *text, size_t column, size_t
 	buf_putc(out, '\n');
 }
 
-static void help_option(const struct cfg_option *o, struct buf *out)
+/* heading - "title:" after an empty line. */
+static void heading(struct buf *out, const char *title)
 {
-	size_t start = out->len;
+	buf_printf(out, "\n%s:\n", title);
+}
 
-	buf_printf(out, "    %s", o->name);
+/* entry - "  LEFT  text": the text in a column of its own, below a LEFT that is too long. */
+static void entry(struct buf *out, const char *left, size_t column, const char *text)
+{
+	size_t n = strlen(left) + 2;
+
+	buf_printf(out, "  %s", left);
+	if (n + 2 > column) {
+		buf_putc(out, '\n');
+		n = 0;
+	}
+	put_wrapped(out, text, n, column);
+}
+
+/* put_long - an option as a long one: "--zarr-format". */
+static void put_long(struct buf *out, const char *name)
+{
+	buf_puts(out, "--");
+	for (; *name && *name != '='; name++)
+		buf_putc(out, *name == '_' ? '-' : *name);
+}
+
+/* put_values - "=2|3". */
+static void put_values(struct buf *out, const struct cfg_option *o)
+{
 	switch (o->kind) {
 	case OPT_WORD:
 	case OPT_BOOL:
+	case OPT_RULE:
 		for (const struct cfg_word *w = o->words; w->text && !w->hidden; w++)
 			buf_printf(out, "%s%s", w == o->words ? "=" : "|", w->text);
+		if (o->kind == OPT_RULE)
+			buf_puts(out, o->words->text ? "|SPEC" : "=SPEC");
 		break;
 	case OPT_SIZE:
 	case OPT_UINT:
@@ -48,86 +77,254 @@ static void help_option(const struct cfg_option *o, struct buf *out)
 	case OPT_BARE:
 		buf_printf(out, "[=%s]", o->initial);
 		break;
-		break;
-	case OPT_RULE:
-		for (const struct cfg_word *w = o->words; w->text; w++)
-			buf_printf(out, "%s%s", w == o->words ? "=" : "|", w->text);
-		buf_puts(out, o->words->text ? "|SPEC" : "=SPEC");
-		break;
 	case OPT_LIST:
 		buf_puts(out, "=NAME[,NAME...]");
 		break;
 	case OPT_FLAG:
 		break;
 	}
-	if (out->len - start > 27)
-		buf_putc(out, '\n');
-	put_wrapped(out, o->help, out->len - start > 27 ? 0 : out->len - start, 28);
 }
 
-/* help_commands - a line for each command: how it is typed, and what it does. */
-static void help_commands(struct buf *out)
+enum { OPTION_COLUMN = 30, COMMAND_COLUMN = 12, FLAG_COLUMN = 20, GROUP_COLUMN = 18 };
+
+static void help_option(const struct cfg_option *o, struct buf *out)
 {
-	enum { HELP_COLUMN = 46 };
+	struct buf left;
 
-	for (size_t i = 0; i < cfg_n_commands; i++) {
-		const struct cfg_command_row *c = &cfg_commands[i];
-		size_t start = out->len, column;
-
-		buf_printf(out, "%s nczarrfs %s%s%s", i ? "      " : "usage:", c->word,
-			   *c->word ? " " : "", c->args);
-		column = out->len - start;
-		if (column >= HELP_COLUMN) {
-			buf_putc(out, '\n');
-			column = 0;
-		}
-		put_wrapped(out, c->help, column, HELP_COLUMN);
-	}
+	buf_init(&left, 256);
+	put_long(&left, o->name);
+	put_values(&left, o);
+	buf_putc(&left, '\0');
+	entry(out, buf_ok(&left) ? (char *)left.data : o->name, OPTION_COLUMN, o->help);
+	buf_release(&left);
 }
 
-void cfg_help(struct buf *out)
+static const struct {
+	unsigned group;
+	const char *title;
+} groups[] = {
+	{GROUP_COMMON, "Common"},
+	{GROUP_DETAILS, "Format details"},
+	{GROUP_REMOTE, "Remote"},
+	{GROUP_WRITING, "Writing"},
+	{GROUP_CACHE, "Performance"},
+	{GROUP_LIMITS, "Limits"},
+	{GROUP_REFS, "References (refs)"},
+	{GROUP_LOG, "General"},
+	{GROUP_FUSE, "FUSE"},
+};
+
+static void put_group(struct buf *out, unsigned group)
 {
-	help_commands(out);
-	buf_puts(out,
-		 "\n"
-		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
-		 "which\n"
-		 "becomes a netCDF-4 file; or a directory that holds some of them. Files and "
-		 "trees\n"
-		 "may be on another machine: https://host/name.zarr, s3://bucket/name.nc.\n"
-		 "Unmount with: nczarrfs umount MOUNTPOINT, which waits until what was "
-		 "written is\n"
-		 "in the dataset, or fusermount3 -u MOUNTPOINT, which does not.\n"
-		 "\n"
-		 "    -f                      stay in the foreground\n"
-		 "    -d, --debug             stay in the foreground and log every request\n"
-		 "    -v, --verbose           say more\n"
-		 "    -h, --help              print this and exit\n"
-		 "    -V, --version           print versions and exit\n"
-		 "    -a, --all               mount: all that have a name; umount: all "
-		 "there are\n"
-		 "    --config FILE           read this configuration file, and no other\n"
-		 "    --no-config             read no configuration file\n"
-		 "    --print-config          say what is in force, and where it is from, and "
-		 "exit\n"
-		 "    --metrics SOCKET        give counters as OpenMetrics text on a unix "
-		 "socket\n"
-		 "    -o OPTION[,OPTION...]   one or more of the following\n"
-		 "\nOptions (the first word, or the number shown, is the default):\n");
 	for (size_t i = 0; i < cfg_n_options; i++)
-		help_option(&cfg_options[i], out);
-	buf_puts(out, "\nOptions of the mount, see mount.fuse3(8) (nosuid and nodev always "
-		      "hold):\n");
-	buf_puts(out, "    ");
-	for (size_t i = 0, column = 4; i < cfg_n_mount_options; i++) {
-		size_t n = strlen(cfg_mount_options[i]) + 1;
+		if (cfg_options[i].group == group)
+			help_option(&cfg_options[i], out);
+}
+
+/* put_words - names of options in lines of a column; all: those of the group; else those among
+ * `names`. Returns how many. */
+static size_t put_words(struct buf *out, unsigned group, bool all, const char *names)
+{
+	size_t column = GROUP_COLUMN, n = 0;
+
+	for (size_t i = 0; i < cfg_n_options; i++) {
+		const struct cfg_option *o = &cfg_options[i];
+		const char *at = names;
+		size_t len = strlen(o->name);
+		bool named = false;
+
+		for (; !named && (at = strstr(at, o->name)); at += len)
+			named = (at == names || at[-1] == ' ') && (!at[len] || at[len] == ' ');
+		if (o->group != group || !(all || named))
+			continue;
+		if (n == 0)
+			for (size_t g = 0; g < ARRAY_LEN(groups); g++)
+				if (groups[g].group == group)
+					buf_printf(out, "  %-*s", GROUP_COLUMN - 2,
+						   groups[g].title);
+		if (column + len + 3 > 78) {
+			buf_printf(out, "\n%*s", GROUP_COLUMN, "");
+			column = GROUP_COLUMN;
+		} else if (n) {
+			buf_putc(out, ' ');
+		}
+		put_long(out, o->name);
+		column += len + 3;
+		n++;
+	}
+	if (n)
+		buf_putc(out, '\n');
+	return n;
+}
+
+static void put_mount_words(struct buf *out, const char *lead, size_t indent)
+{
+	size_t column = indent;
+
+	buf_printf(out, "%-*s", (int)indent, lead);
+	for (size_t i = 0; i < cfg_n_mount_options; i++) {
+		size_t n = strlen(cfg_mount_options[i]) + 3;
 
 		if (column + n > 78) {
-			buf_puts(out, "\n    ");
-			column = 4;
+			buf_printf(out, "\n%*s", (int)indent, "");
+			column = indent;
 		}
-		buf_printf(out, "%s%s", column > 4 ? " " : "", cfg_mount_options[i]);
+		if (column > indent)
+			buf_putc(out, ' ');
+		put_long(out, cfg_mount_options[i]);
+		if (strchr(cfg_mount_options[i], '='))
+			buf_putc(out, '=');
 		column += n;
 	}
 	buf_putc(out, '\n');
+}
+
+/* put_usage - of one command; the word "mount" stands for a mount of both kinds. */
+static void put_usage(const struct cfg_command_row *c, struct buf *out)
+{
+	const struct cfg_command_row *plain = cfg_command_row(CFG_MOUNT);
+
+	buf_puts(out, "usage: ");
+	if (c->command == CFG_MOUNT_NAMED)
+		buf_printf(out, "nczarrfs [mount] %s\n       ", plain->args);
+	buf_printf(out, "nczarrfs %s%s%s\n", c->word, *c->args ? " " : "", c->args);
+}
+
+/* help_flags - those that the command has, in the order of the table. */
+static void help_flags(const struct cfg_command_row *c, struct buf *out)
+{
+	char left[64];
+
+	heading(out, "Flags");
+	for (size_t i = 0; i < cfg_n_flags; i++) {
+		const struct cfg_flag *f = &cfg_flags[i];
+
+		if (!(f->cmd & c->flags))
+			continue;
+		(void)snprintf(left, sizeof(left), "%s%s%s", f->word, f->value ? " " : "",
+			       f->value ? f->value : ""); /* short strings */
+		entry(out, left, FLAG_COLUMN, f->help);
+	}
+	if (c->flags & CMD_JSON)
+		entry(out, "--json", FLAG_COLUMN, "print JSON");
+	if (c->flags & CMD_ALL)
+		entry(out, "-a, --all", FLAG_COLUMN,
+		      c->command == CFG_UMOUNT ? "unmount all your mounts; as root, every mount"
+					       : "mount every NAME, except with auto = no");
+	if (c->command == CFG_MOUNT_NAMED) {
+		entry(out, "-f", FLAG_COLUMN, "stay in the foreground");
+		entry(out, "-d, --debug", FLAG_COLUMN,
+		      "stay in the foreground and log every request");
+	}
+	entry(out, "-v, --verbose", FLAG_COLUMN, "print more messages");
+	entry(out, "-h, --help", FLAG_COLUMN, "print this help");
+}
+
+static void help_command(enum cfg_command command, struct buf *out)
+{
+	const struct cfg_help_row *h = cfg_help_row(command);
+	const struct cfg_command_row *c = h ? cfg_command_row(h->command) : NULL;
+	bool first = true;
+
+	if (!c)
+		return;
+	put_usage(c, out);
+	buf_putc(out, '\n');
+	put_wrapped(out, h->about, 0, 0);
+	help_flags(c, out);
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
+		const unsigned group = groups[i].group;
+
+		if (!(h->groups || *h->options))
+			break;
+		if (first)
+			heading(out, "Options ('nczarrfs help options' describes them)");
+		first = false;
+		if (group != GROUP_FUSE)
+			(void)put_words(out, group, h->groups & group, h->options);
+		else if (h->groups & group)
+			put_mount_words(out, "  FUSE", GROUP_COLUMN);
+	}
+	heading(out, "Examples");
+	for (size_t i = 0; i < ARRAY_LEN(h->examples); i++)
+		buf_printf(out, "  %s\n", h->examples[i]);
+}
+
+static const char usage[] = "usage: nczarrfs [OPTION...] SOURCE MOUNTPOINT\n"
+			    "       nczarrfs COMMAND [OPTION...] [ARGUMENT...]\n";
+
+static void help_program(struct buf *out)
+{
+	buf_puts(out, usage);
+	buf_puts(out, "\n"
+		      "Mount a netCDF or HDF5 file as a Zarr store, a Zarr store as a netCDF-4 "
+		      "file, or\n"
+		      "a directory with its datasets in both formats. SOURCE is a path or a URL "
+		      "that\n"
+		      "begins with https://, s3:// or gs://. Nothing is copied.\n");
+	heading(out, "Commands");
+	for (size_t i = 1; i < cfg_n_commands; i++)
+		entry(out, cfg_commands[i].word, COMMAND_COLUMN, cfg_commands[i].help);
+	heading(out, "Flags");
+	entry(out, "-f", FLAG_COLUMN, "stay in the foreground");
+	entry(out, "-d, --debug", FLAG_COLUMN, "stay in the foreground and log every request");
+	entry(out, "-v, --verbose", FLAG_COLUMN, "print more messages");
+	entry(out, "-h, --help", FLAG_COLUMN, "print this help, or the help of a COMMAND");
+	entry(out, "-V, --version", FLAG_COLUMN, "print versions");
+	entry(out, "--print-config", FLAG_COLUMN,
+	      "print the options in effect and where each is set; mount nothing");
+	entry(out, "--no-config", FLAG_COLUMN, "read no configuration file");
+	entry(out, "-o LIST", FLAG_COLUMN,
+	      "options as in /etc/fstab: NAME[=VALUE][,NAME[=VALUE]...]");
+	heading(out, "Common options ('nczarrfs help options' lists all)");
+	put_group(out, GROUP_COMMON);
+	buf_puts(out, "\n"
+		      "'nczarrfs COMMAND --help' describes a command. Unmount with 'nczarrfs "
+		      "umount\n"
+		      "MOUNTPOINT', which returns when pending writes are in the dataset.\n");
+}
+
+static void help_options(struct buf *out)
+{
+	buf_puts(out,
+		 "Options of nczarrfs, by group. The first word, or the value shown, is the "
+		 "default.\n"
+		 "A size is in bytes, or has the suffix K, M or G. With -o, in /etc/fstab and "
+		 "in\n"
+		 "configuration files the names have _ in place of -: -o zarr_format=3,rw.\n");
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
+		heading(out, groups[i].title);
+		if (groups[i].group != GROUP_FUSE)
+			put_group(out, groups[i].group);
+	}
+	put_mount_words(out, "  see mount.fuse3(8); nosuid and nodev are always in effect\n  ", 2);
+}
+
+static void help_usage(struct buf *out)
+{
+	buf_puts(out, usage);
+	heading(out, "Examples");
+	entry(out, "nczarrfs model.nc mnt", OPTION_COLUMN, "mount a netCDF file as a Zarr store");
+	entry(out, "nczarrfs store.zarr mnt", OPTION_COLUMN,
+	      "mount a Zarr store as a netCDF-4 file");
+	entry(out, "nczarrfs umount mnt", OPTION_COLUMN, "unmount");
+	buf_puts(out, "\nTry 'nczarrfs --help'.\n");
+}
+
+void cfg_help(const struct cfg *cfg, struct buf *out)
+{
+	switch (cfg->help) {
+	case HELP_PROGRAM:
+		help_program(out);
+		break;
+	case HELP_COMMAND:
+		help_command(cfg->help_of, out);
+		break;
+	case HELP_OPTIONS:
+		help_options(out);
+		break;
+	case HELP_USAGE:
+		help_usage(out);
+		break;
+	}
 }

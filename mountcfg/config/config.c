@@ -118,11 +118,11 @@ static int check_section(const struct conf_section *s, struct err *e)
 			       "NAME] and [source PATTERN]",
 			       s->path, s->line, s->kind);
 	if (is_kind(s, "defaults") && *s->name)
-		return err_set(e, -EINVAL, "%s:%u: [defaults] has no name", s->path, s->line);
+		return err_set(e, -EINVAL, "%s:%u: [defaults] takes no name", s->path, s->line);
 	if (is_kind(s, "mount") && !mount_name_ok(s->name))
 		return err_set(e, -EINVAL,
-			       "%s:%u: [mount %s]: needs a name without blanks and '/', that "
-			       "does not begin with '-' or '.'",
+			       "%s:%u: [mount %s]: use a name without blanks and '/' that does "
+			       "not begin with '-' or '.'",
 			       s->path, s->line, s->name);
 	if (is_kind(s, "source") && !*s->name)
 		return err_set(e, -EINVAL,
@@ -146,7 +146,7 @@ static int check_twice(const struct conf_file *f, struct err *e)
 			    is_kind(&f->sections[j], "mount") &&
 			    strcmp(f->sections[i].name, f->sections[j].name) == 0)
 				return err_set(e, -EINVAL,
-					       "%s:%u: [mount %s] is there twice: see line %u",
+					       "%s:%u: [mount %s] is defined twice: see line %u",
 					       f->path, f->sections[i].line,
 					       f->sections[i].name, f->sections[j].line);
 	return 0;
@@ -328,8 +328,7 @@ static int find_matches(const struct conf *c, const char *source, struct match *
 				continue;
 			if (*ret_n == PATTERNS_MAX)
 				return err_set(e, -EINVAL,
-					       "%s:%u: more than %d sections are for this "
-					       "source",
+					       "%s:%u: more than %d sections match this source",
 					       s->path, s->line, PATTERNS_MAX);
 			list[(*ret_n)++] = (struct match){s, config_weight(s->name), order++};
 		}
@@ -404,8 +403,9 @@ int conf_place(const struct conf_section *s, const char *key, char **ret, struct
 
 	*ret = NULL;
 	if (!value)
-		return err_set(e, -EINVAL, "%s:%u: [mount %s]: has no %s =", s->path, s->line,
-			       s->name, key);
+		return err_set(e, -EINVAL, "%s:%u: [mount %s] needs a line '%s = %s'", s->path,
+			       s->line, s->name, key,
+			       strcmp(key, "target") == 0 ? "DIRECTORY" : "SOURCE");
 	if (value[0] == '/' || (url_is(value) && strcmp(key, "source") == 0)) {
 		*ret = strdup(value);
 	} else if (strncmp(value, "~/", 2) == 0 && home && home[0] == '/') {
@@ -413,8 +413,7 @@ int conf_place(const struct conf_section *s, const char *key, char **ret, struct
 			*ret = NULL;
 	} else {
 		rc = err_set(e, -EINVAL,
-			     "%s:%u: [mount %s]: %s: has to be an absolute path, or begin with "
-			     "~/",
+			     "%s:%u: [mount %s]: %s: must be an absolute path, or begin with ~/",
 			     s->path, s->line, s->name, key);
 	}
 	return rc < 0 ? rc : *ret ? 0 : err_nomem(e);
@@ -434,8 +433,8 @@ int conf_unknown_mount(const struct conf *c, const char *name, struct err *e)
 		return err_set(e, -ENOENT, "'%s': no mount has this name: did you mean '%s'?",
 			       name, near);
 	return err_set(e, -ENOENT,
-		       "'%s': no mount has this name: it needs a section [mount %s] in a "
-		       "configuration file (nczarrfs list shows those there are)",
+		       "'%s': no mount has this name: add a section [mount %s] to a "
+		       "configuration file (nczarrfs list shows the existing names)",
 		       name, name);
 }
 

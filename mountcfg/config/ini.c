@@ -20,8 +20,8 @@
 #include "base/os/io.h"
 
 #define NO_VALUE                                                                               \
-	"not a key and its value: write KEY = VALUE (of an option without one: KEY = yes, as in " \
-	"rw = yes)"
+	"not a key with a value: write KEY = VALUE, or for an option without a value KEY = yes: " \
+	"rw = yes"
 
 enum { PIECE_MIN = 40 }; /* inih takes lines of at least this length */
 
@@ -74,7 +74,7 @@ static int open_section(struct feed *f, char *text)
 	struct conf_section *grown, *s;
 
 	if (!end || end[1])
-		return config_ini_bad(f, -EINVAL, "a section has to end with ']'");
+		return config_ini_bad(f, -EINVAL, "a section must end with ']'");
 	*end = '\0';
 	text = config_ini_trim(text + 1);
 	name = text + strcspn(text, " \t");
@@ -170,7 +170,7 @@ static int config_ini_add_key(struct feed *f, const char *name, const char *valu
 
 	if (f->file->n == 0)
 		return config_ini_bad(f, -EINVAL,
-				      "a key before any section: write [defaults] above it");
+				      "a key outside of any section: write [defaults] above it");
 	s = &f->file->sections[f->file->n - 1];
 	grown = realloc(s->keys, (s->n_keys + 1) * sizeof(*grown));
 	if (!grown)
@@ -226,7 +226,7 @@ static int check_bytes(const char *path, const char *text, size_t n, struct err 
 			c == '\n' || (c == '\r' && (i + 1 == n || text[i + 1] == '\n'));
 
 		if ((c < ' ' && c != '\t' && !end) || c == 0x7f)
-			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: this is no text file",
+			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: not a text file",
 				       path, line, c);
 		line += c == '\n';
 	}
@@ -266,8 +266,8 @@ static int check_readers(const struct conf_file *f, const struct stat *st, struc
 			if (has_secret(f->sections[i].keys[k].value))
 				return err_set(
 					e, -EACCES,
-					"%s:%u: a password or a signature in a file that "
-					"others can read: run chmod 600 '%s'",
+					"%s:%u: a password or a signature, in a file that others "
+					"can read: run chmod 600 '%s'",
 					f->path, f->sections[i].keys[k].line, f->path);
 	return 0;
 }
@@ -282,10 +282,10 @@ static bool config_ini_distrust(const char *path, enum conf_whose whose, const s
 		err_set(e, -EACCES, "%s: not read: it belongs to another user (%u)", path,
 			(unsigned)st->st_uid);
 	else if (st->st_mode & (S_IWGRP | S_IWOTH))
-		err_set(e, -EACCES, "%s: not read: others may write it: run chmod go-w '%s'",
+		err_set(e, -EACCES, "%s: not read: others may write to it: run chmod go-w '%s'",
 			path, path);
 	else if (!S_ISREG(st->st_mode))
-		err_set(e, -EINVAL, "%s: not read: not a file", path);
+		err_set(e, -EINVAL, "%s: not read: not a regular file", path);
 	else
 		return false;
 	return true;
@@ -299,7 +299,8 @@ static int slurp(int fd, const char *path, const struct stat *st, char **ret, si
 	int rc;
 
 	if (st->st_size > CONF_FILE_MAX)
-		return err_set(e, -EFBIG, "%s: too large: a configuration has at most %d bytes",
+		return err_set(e, -EFBIG, "%s: too large: a configuration file has at most %d "
+					  "bytes",
 			       path, CONF_FILE_MAX);
 	*ret = malloc(n + 1);
 	if (!*ret)

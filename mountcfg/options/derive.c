@@ -1,8 +1,10 @@
 /* derive.c - what a copy is to be: its name says so, or an option; and what is served. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/core/endings.h"
+#include "base/core/str.h"
 #include "base/os/url.h"
 #include "mountcfg/address/address.h"
 #include "mountcfg/options/option_table.h"
@@ -18,9 +20,9 @@ static int remote_file(const char *out, struct err *e)
 		return rc;
 	rc = a.what == ADDRESS_FILE
 		     ? err_set(e, -EINVAL,
-			       "convert: a copy at an address is a Zarr tree, and '%s' would be "
-			       "opened as a file: let its name end in .zarr, or name a local file "
-			       "and copy it there afterwards",
+			       "convert: a remote copy is a Zarr store, but '%s' would be opened "
+			       "as a file: let its name end in .zarr, or name a local file and "
+			       "upload it",
 			       a.shown)
 		     : 0;
 	address_release(&a);
@@ -57,18 +59,38 @@ static bool origin_ok(const char *text)
 	return n > 0 && !*port && port[-1] != ':';
 }
 
+/* check_place - what `serve` listens on. */
+static int check_place(const struct cfg *cfg, struct err *e)
+{
+	unsigned char room[sizeof(struct in6_addr)];
+	uint64_t port;
+
+	if (cfg->bind && strcmp(cfg->bind, "localhost") != 0 &&
+	    inet_pton(AF_INET, cfg->bind, room) != 1 &&
+	    inet_pton(AF_INET6, cfg->bind, room) != 1)
+		return err_set(e, -EINVAL,
+			       "--bind '%s': not an address: use one of this machine, such as "
+			       "127.0.0.1 or ::1, or 0.0.0.0 for all",
+			       cfg->bind);
+	if (cfg->port && str_u64(cfg->port, strlen(cfg->port), UINT16_MAX, &port) < 0)
+		return err_set(e, -EINVAL,
+			       "-p '%s': not a port: use a number up to 65535; 0: any free port",
+			       cfg->port);
+	return 0;
+}
+
 int cfg_settle_serve(struct cfg *cfg, struct err *e)
 {
 	reads(cfg);
 	if (cfg->rw || cfg->create)
 		return err_set(e, -EINVAL,
-			       "serve: leave out rw and create: what is served is only read");
+			       "serve: leave out rw and create: it only reads SOURCE");
 	if (cfg->origin && !origin_ok(cfg->origin))
 		return err_set(e, -EINVAL,
 			       "--origin '%s': write *, none, or the origin of the pages that may "
 			       "read it: https://host or http://host:port",
 			       cfg->origin);
-	return 0;
+	return check_place(cfg, e);
 }
 
 int cfg_settle_convert(struct cfg *cfg, struct err *e)
@@ -81,26 +103,26 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 	reads(cfg);
 	if (cfg->rw)
 		return err_set(e, -EINVAL,
-			       "convert: leave out rw and create: nothing is mounted");
+			       "convert: leave out rw and create: they are for mounts");
 	if (cfg_from_at(cfg, "chunks") >= CFG_AT_NAMED)
 		return err_set(e, -EINVAL,
-			       "convert: chunks= is for what is written into a mount: a copy has "
-			       "the chunks of its source: for others mount the copy with "
-			       "rw,create,chunks= and write it there");
+			       "convert: chunks= is for data that is written into a mount; a "
+			       "copy keeps the chunks of its source: for other chunks mount a "
+			       "new dataset with create,chunks= and write the data there");
 	if (cfg->view == CFG_VIEW_AUTO)
 		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !remote ? CFG_VIEW_NC
 									      : CFG_VIEW_ZARR;
 	if (cfg->view == CFG_VIEW_NC && remote)
 		return err_set(e, -EINVAL,
-			       "convert: a netCDF-4 file is made on this machine: name a local "
-			       "file, and copy it there afterwards");
+			       "convert: a netCDF-4 file can only be written locally: name a "
+			       "local file and upload it");
 	if (remote && remote_file(cfg->out, e) < 0)
 		return e ? e->code : -EINVAL;
 	if (cfg->view == CFG_VIEW_NC && tree)
 		return err_set(
 			e, -EINVAL,
-			"convert: zarr_format=, shards and mode= are for Zarr trees, and "
-			"'%s' is to be a netCDF-4 file: name a directory or a .zip, or add "
+			"convert: zarr_format, shards and mode are for Zarr stores, but the name "
+			"'%s' is that of a netCDF-4 file: name a directory or a .zip, or add "
 			"view=zarr",
 			cfg->out);
 	return 0;

@@ -43,20 +43,32 @@ struct cfg_command_row {
 
 extern const struct cfg_command_row cfg_commands[];
 extern const size_t cfg_n_commands;
-/* cfg_command_find - by its word; NULL: none. */
+/* cfg_command_find - by its word or its alias; NULL: none. */
 const struct cfg_command_row *cfg_command_find(const char *word);
 const struct cfg_command_row *cfg_command_row(enum cfg_command command);
+/* cfg_command_alias - another word for a command; NULL: it has none. */
+const char *cfg_command_alias(const struct cfg_command_row *c);
 /* cfg_command_misspelt - -EINVAL when what stands where SOURCE does is not there and looks like a
  * command, or what is behind it (next, NULL: nothing) is a file, as a source is; 0 otherwise. */
 int cfg_command_misspelt(const char *word, const char *next, struct err *e) NZ_MUST_USE;
+/* cfg_is_file - whether something exists that is not a directory: nothing can be mounted on it. */
+bool cfg_is_file(const char *path);
 /* cfg_command_usage - "usage: nczarrfs info [--json] ..."; returns out. */
 const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX]);
 /* cfg_command_flag - take a flag that only some commands have. next: the argument behind it, or
  * NULL. Returns how many arguments it took; 0: it is none of them; -EINVAL; -ENOMEM. */
 int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next,
 		     struct err *e) NZ_MUST_USE;
-/* cfg_command_flag_at - their words; NULL behind the last. */
-const char *cfg_command_flag_at(size_t i);
+/* cfg_flag - a flag that only some commands have. */
+struct cfg_flag {
+	const char *word;
+	unsigned cmd;      /* the commands that have it, as in cfg_command_row.flags */
+	size_t field;      /* in struct cfg: a bool, or, with a value, an owned string */
+	const char *value; /* name of its value; NULL: it has none */
+	const char *help;
+};
+extern const struct cfg_flag cfg_flags[];
+extern const size_t cfg_n_flags;
 /* cfg_command_flags_check - whether the command has those that were given. -EINVAL. */
 int cfg_command_flags_check(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_settle_convert - which view a copy is of. Returns 0; -EINVAL with what to type instead. */
@@ -65,6 +77,19 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 int cfg_settle_serve(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_place_name - for messages: "SOURCE". */
 const char *cfg_place_name(enum cfg_place place);
+
+/* ---- what `COMMAND --help` prints besides (cli/help_table.c) ---- */
+
+struct cfg_help_row {
+	enum cfg_command command;
+	unsigned groups;      /* of options that matter for the command */
+	const char *options;  /* names of others, with a blank between two of them */
+	const char *about;
+	const char *examples[2];
+};
+
+/* cfg_help_row - of a command; NULL: it has none. */
+const struct cfg_help_row *cfg_help_row(enum cfg_command command);
 
 /* ---- the table of options (options_table.c) ---- */
 
@@ -94,7 +119,20 @@ struct cfg_option {
 	size_t field;        /* offset in struct cfg */
 	const struct cfg_word *words;
 	uint64_t min, max;   /* OPT_SIZE, OPT_BARE, OPT_UINT */
+	unsigned group;      /* of --help: one bit */
 	const char *help;
+};
+
+enum { /* groups of options, in the order of --help */
+	GROUP_COMMON = 1,
+	GROUP_DETAILS = 2,
+	GROUP_REMOTE = 4,
+	GROUP_WRITING = 8,
+	GROUP_CACHE = 0x10,
+	GROUP_LIMITS = 0x20,
+	GROUP_LOG = 0x40,
+	GROUP_REFS = 0x80,
+	GROUP_FUSE = 0x100, /* cfg_mount_options */
 };
 
 #define CFG_OPTIONS_MAX 64 /* a bit of cfg->said for each */
@@ -119,6 +157,15 @@ int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
  * backslash is kept but for ones before a comma or a backslash. Returns 0; -EINVAL with what is
  * wrong; -ENOMEM. */
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
+
+/* cfg_set_long - take "--name", "--name=VALUE" or, with the argument after it (next, NULL: none),
+ * "--name VALUE" of an option of the table or of the mount, with - for _ in its name. The value
+ * is taken as it is. Returns how many arguments it took; 0: there is no such option; -EINVAL;
+ * -ENOMEM. */
+int cfg_set_long(struct cfg *cfg, const char *arg, const char *next, struct err *e) NZ_MUST_USE;
+/* cfg_unknown_long - -EINVAL for a long option that does not exist. flags: n words more that may
+ * have been meant, without "--" and with _ for -. */
+int cfg_unknown_long(const char *arg, const char *const *flags, size_t n, struct err *e);
 
 /* cfg_set_key - take one key of a configuration file, which may be any option's name: flags have
  * yes or no. home: NULL, or what "~" is in paths, which have to be absolute. Returns 0; -ENOENT

@@ -70,7 +70,7 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 	for (const struct cfg_word *w = o->words; w->text && n < ARRAY_LEN(list); w++)
 		if (!w->hidden)
 			list[n++] = w->text;
-	near = cfg_nearest(value, list, n);
+	near = value[strspn(value, "0123456789")] ? cfg_nearest(value, list, n) : NULL;
 	buf_init(&text, 256);
 	concat_words(o->words, &text);
 	if (near)
@@ -143,7 +143,7 @@ static int options_add_text(char ***list, size_t *n, const char *opt, const char
 	char **grown, *copy;
 
 	if (*n >= STRINGS_MAX)
-		return err_set(e, -EINVAL, "-o %s: too many of them", opt);
+		return err_set(e, -EINVAL, "-o %s: repeated too many times", opt);
 	grown = realloc(*list, (*n + 1) * sizeof(*grown));
 	if (!grown)
 		return err_nomem(e);
@@ -366,10 +366,9 @@ int cfg_unknown(const char *lead, const char *name, const char *const *extra, si
 	if (near)
 		return err_set(
 			e, -EINVAL,
-			"%s%s: unknown option: did you mean '%.*s'? (all are in nczarrfs "
-			"--help)",
+			"%s%s: unknown option: did you mean '%.*s'? (see nczarrfs help options)",
 			lead, name, (int)(*lead ? strlen(near) : len), near);
-	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs --help", lead, name);
+	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs help options", lead, name);
 }
 
 /* no_value - yes and no are values of flags, for what a configuration file says otherwise. */
@@ -474,11 +473,102 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 	const struct cfg_option *o = len ? find_option(opt, len) : NULL;
 
 	if (!len)
-		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs --help",
+		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs help "
+					   "options",
 			       opt);
 	if (!o)
 		return set_mount_option(cfg, opt, len, e);
 	return set_known(cfg, o, opt[len] ? opt + len + 1 : NULL, e);
+}
+
+/* ---- long options ---- */
+
+/* bad_long - an error about "-o NAME" says the name as it was typed. typed: n bytes of it. */
+static int bad_long(const char *name, const char *typed, size_t n, int rc, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+	const size_t len = strlen(name);
+
+	if (!e || strncmp(e->msg, "-o ", 3) != 0 || strncmp(e->msg + 3, name, len) != 0)
+		return rc;
+	(void)snprintf(text, sizeof(text), "%s", e->msg + 3 + len); /* as long as e's own */
+	return err_set(e, rc, "%.*s%s", (int)n, typed, text);
+}
+
+/* long_name - "--zarr-format=3" is zarr_format. Returns a copy, or NULL. */
+static char *long_name(const char *arg)
+{
+	char *name = strndup(arg + 2, strcspn(arg + 2, "="));
+
+	for (char *p = name; p && *p; p++)
+		if (*p == '-')
+			*p = '_';
+	return name;
+}
+
+int cfg_set_long(struct cfg *cfg, const char *arg, const char *next, struct err *e)
+{
+	const size_t n = strcspn(arg, "=");
+	const char *value = arg[n] ? arg + n + 1 : NULL;
+	auto_free char *name = long_name(arg), *opt = NULL;
+	const struct cfg_option *o;
+	bool known, wants, joined = value;
+	int rc;
+
+	if (!name)
+		return err_nomem(e);
+	o = find_option(name, strlen(name));
+	known = options_in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options);
+	if (!*name || (!o && !known))
+		return 0;
+	wants = o ? o->kind != OPT_FLAG && o->kind != OPT_BARE
+		  : !options_exact(name, strlen(name), cfg_mount_options,
+				   cfg_n_mount_options);
+	if (wants && !joined)
+		value = next;
+	if (wants && (!value || !*value))
+		return err_set(e, -EINVAL, "%.*s: needs a value: write %.*s=%s", (int)n, arg,
+			       (int)n, arg, o && o->initial ? o->initial : "...");
+	if (o) {
+		rc = set_known(cfg, o, value, e);
+	} else {
+		if (asprintf(&opt, "%s%s%s", name, value ? "=" : "", value ? value : "") < 0) {
+			opt = NULL;
+			return err_nomem(e);
+		}
+		rc = set_mount_option(cfg, opt, strlen(name), e);
+	}
+	if (rc < 0)
+		return bad_long(name, arg, n, rc, e);
+	return wants && !joined ? 2 : 1;
+}
+
+int cfg_unknown_long(const char *arg, const char *const *flags, size_t n_flags, struct err *e)
+{
+	const char *all[2 * CFG_OPTIONS_MAX + 64], *near;
+	auto_free char *word = long_name(arg);
+	char shown[64] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_flags && n < 32; i++)
+		all[n++] = flags[i];
+	for (size_t i = 0; i < cfg_n_flags && n < 64; i++)
+		if (strncmp(cfg_flags[i].word, "--", 2) == 0)
+			all[n++] = cfg_flags[i].word + 2;
+	for (size_t i = 0; i < cfg_n_options; i++)
+		all[n++] = cfg_options[i].name;
+	for (size_t i = 0; i < cfg_n_mount_options; i++)
+		all[n++] = cfg_mount_options[i];
+	near = options_synonym(word);
+	if (!near && word)
+		near = cfg_nearest(word, all, n);
+	if (!near)
+		return err_set(e, -EINVAL, "%s: unknown option: see nczarrfs help options", arg);
+	(void)snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(near, "="), near);
+	for (char *p = shown; *p; p++)
+		if (*p == '_')
+			*p = '-';
+	return err_set(e, -EINVAL, "%s: unknown option: did you mean --%s?", arg, shown);
 }
 
 /* in_home - "~/x" below home; every other path has to be absolute: a file is for whatever
@@ -496,7 +586,7 @@ static int in_home(const struct cfg_option *o, const char *value, const char *ho
 		return 0;
 	if (strncmp(value, "~/", 2) != 0 || !home || home[0] != '/')
 		return err_set(e, -EINVAL,
-			       "%s: '%s': has to be an absolute path, or begin with ~/",
+			       "%s: '%s': must be an absolute path, or begin with ~/",
 			       o->name, value);
 	if (asprintf(ret, "%s%s", home, value + 1) < 0) {
 		*ret = NULL;
@@ -514,7 +604,7 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 	int rc;
 
 	if (o && o->field == FIELD(config_file))
-		return err_set(e, -EINVAL, "%s: only on the command line", name);
+		return err_set(e, -EINVAL, "%s: allowed only on the command line", name);
 	flag = o ? o->kind == OPT_FLAG
 		 : options_exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
 			       !strchr(name, '=');
@@ -649,7 +739,7 @@ static int settle_ro(struct cfg *cfg, struct err *e)
 	if (!ro || !cfg->rw)
 		return 0;
 	if (cfg_from_at(cfg, "ro") == writes)
-		return err_set(e, -EINVAL, "-o ro: does not go with %s: leave out one",
+		return err_set(e, -EINVAL, "-o ro: conflicts with %s: leave out one of them",
 			       cfg->create ? "create" : "rw");
 	if (cfg_from_at(cfg, "ro") > writes)
 		cfg->rw = cfg->create = false;
@@ -683,7 +773,8 @@ static int settle_root(const struct cfg *cfg, struct err *e)
 
 	if (s && (!*s || strchr(s, '/') || strcmp(s, ".") == 0 || strcmp(s, "..") == 0 ||
 		  strlen(s) > 255 || !str_utf8_ok(s, strlen(s))))
-		return err_set(e, -EINVAL, "-o root: the name of a directory: such as model.zarr");
+		return err_set(e, -EINVAL, "-o root: must be the name of a directory, such as "
+					   "model.zarr");
 	return 0;
 }
 
@@ -692,7 +783,7 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 {
 	if (cfg->region && !s3_region_ok(cfg->region))
 		return err_set(e, -EINVAL,
-			       "-o region: not the name of a region: such as us-east-1");
+			       "-o region: not the name of a region, such as us-east-1");
 	if (!cfg->cache_dir && cfg_said(cfg, "disk_cache_size") &&
 	    cfg_from_at(cfg, "disk_cache_size") >= CFG_AT_NAMED)
 		return err_set(e, -EINVAL, "-o disk_cache_size: only with cache_dir");
@@ -725,7 +816,7 @@ static int settle_format(struct cfg *cfg, struct err *e)
 
 	if (cfg->shard_size && !cfg->zarr3 && shards == format)
 		return err_set(e, -EINVAL,
-			       "-o shards: Zarr v2 has none: leave out zarr_format=2");
+			       "-o shards: Zarr v2 has no shards: leave out zarr_format=2");
 	if (cfg->shard_size && !cfg->zarr3 && shards < format)
 		cfg->shard_size = 0;
 	cfg->zarr3 = cfg->zarr3 || cfg->shard_size > 0;
@@ -754,12 +845,12 @@ static int settle_concat(const struct cfg *cfg, struct err *e)
 								   : "concat_index");
 	if (cfg->concat && !*cfg->concat)
 		return err_set(e, -EINVAL,
-			       "-o concat: name the dimension that the files continue: "
+			       "-o concat: name the dimension along which the files are joined: "
 			       "concat=time");
 	if (cfg->concat && cfg->rw && cfg->command == CFG_MOUNT)
 		return err_set(e, -EINVAL,
-			       "-o concat: files that are shown as one cannot be written: leave "
-			       "out rw, or mount one of them");
+			       "-o concat: joined files are read-only: leave out rw, or mount "
+			       "one of the files");
 	return 0;
 }
 

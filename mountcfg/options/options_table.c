@@ -61,167 +61,227 @@ static const struct cfg_word consolidated_words[] = {
 
 const struct cfg_option cfg_options[] = {
 	{"view", OPT_WORD, "auto", FIELD(view), view_words, 0, 0,
-	 "auto: netCDF-4 and HDF5 files as Zarr trees, Zarr trees as netCDF-4 files, a "
-	 "directory "
-	 "of such datasets as itself with their counterparts beside them; zarr or nc: this, "
-	 "whatever SOURCE is"},
+	 GROUP_COMMON,
+	 "what the mount shows: auto: the other format (netCDF, HDF5 and HDF4 files as "
+	 "Zarr, Zarr stores as netCDF-4 files, a directory with its datasets in both "
+	 "formats); zarr or nc: this format, whatever SOURCE is"},
 	{"show", OPT_WORD, "both", FIELD(forms), show_words, 0, 0,
-	 "the forms in which a directory lists its datasets: both; the converted one alone; "
-	 "zarr: "
-	 "each as a Zarr tree; nc: each as a file. The others can be opened by their names"},
-	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
-	 "what a Zarr tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
-	 "nczarr (for netCDF-C), noxarray (without _ARRAY_DIMENSIONS)"},
-	{"zarr_format", OPT_BOOL, "2", FIELD(zarr3), format_words, 0, 0,
-	 "the version of Zarr that trees are in; 3: with mode=zarr or noxarray (without "
-	 "dimension_names)"},
-	{"shards", OPT_BARE, "64M", FIELD(shard_size), NULL, 4 * KIB, 1024 * GIB,
-	 "Zarr v3, with the chunks of a variable in files of about so many bytes of elements"},
-	{"chunk_key_encoding", OPT_BOOL, "default", FIELD(v2_keys), keys_words, 0, 0,
-	 "of Zarr v3: chunk files are v/c/0/0, or v/0.0 as in Zarr v2"},
+	 GROUP_COMMON,
+	 "which formats a mounted directory lists: both; converted: only the converted "
+	 "view of each dataset; zarr or nc: each dataset in this format. Names that are "
+	 "not listed can still be opened"},
+	{"rw", OPT_FLAG, NULL, FIELD(rw), NULL, 0, 0,
+	 GROUP_COMMON,
+	 "let programs write into the mount; what they write goes into SOURCE"},
+	{"create", OPT_FLAG, NULL, FIELD(create), NULL, 0, 0,
+	 GROUP_COMMON,
+	 "create SOURCE, empty, before mounting it: a Zarr store if its name ends in "
+	 ".zarr, .zr2 or .zr3, else a netCDF-4 file; implies rw"},
 	{"filter", OPT_RULE, "portable", FIELD(filter), filter_words, 0, 0,
-	 "portable: pass compressed chunks that stock readers decode, decode the rest (with "
-	 "mode=nczarr all); "
-	 "keep: pass all whose filters can be named, for readers with plugins; "
-	 "none: decode everything; [VARIABLE[&VARIABLE...],]SPEC: show chunks as if they had "
-	 "been written with other filters, as nccopy takes them: '*,shuffle|deflate,5', "
-	 "'v1&/g/v2,zstd', 'v3,none'. May be repeated: what names a variable wins over '*', "
-	 "and "
-	 "the later over the earlier. Commas belong to it up to the next option"},
-	{"quantize", OPT_RULE, NULL, FIELD(quantize_rules), no_words, 0, 0,
-	 "[VARIABLE[&VARIABLE...],]bitgroom,N, granularbr,N or bitround,N: keep N significant "
-	 "digits (bitround: bits) of floats, as netCDF-C does when it writes. May be repeated"},
+	 GROUP_COMMON,
+	 "compression of the chunks that are shown or written: portable: chunks that "
+	 "readers of the format can decode pass as they are, others are decoded (all "
+	 "with mode=nczarr); keep: chunks whose filters have a name in the format pass "
+	 "as they are; none: all are decoded; SPEC: "
+	 "[VARIABLE[&VARIABLE...],]FILTER[,N...][|FILTER...], as for nccopy -F: "
+	 "'v1&/g/v2,shuffle|deflate,5', '*,zstd', 'v3,none'. May be repeated"},
+	{"zarr_format", OPT_BOOL, "2", FIELD(zarr3), format_words, 0, 0,
+	 GROUP_COMMON,
+	 "version of the Zarr stores that are shown or written"},
+	{"shards", OPT_BARE, "64M", FIELD(shard_size), NULL, 4 * KIB, 1024 * GIB,
+	 GROUP_COMMON,
+	 "Zarr v3 with several chunks of a variable in each file: about SIZE bytes of "
+	 "uncompressed data"},
+	{"concat", OPT_TEXT, "DIM", FIELD(concat), NULL, 0, 0,
+	 GROUP_COMMON,
+	 "join all datasets of SOURCE, a quoted pattern ('y/*.nc') or a directory, along "
+	 "this dimension and show them as one"},
+	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
+	 GROUP_COMMON,
+	 "conventions of Zarr stores: zarr: for zarr-python, xarray and GDAL; nczarr: "
+	 "for netCDF-C (Zarr v2 only); noxarray: without dimension names "
+	 "(_ARRAY_DIMENSIONS, dimension_names)"},
 	{"unsupported", OPT_BOOL, "fail", FIELD(hide_bad), bad_words, 0, 0,
-	 "what cannot be shown at all: do not mount, and say why; or leave it out, with a "
-	 "note"},
+	 GROUP_COMMON,
+	 "what to do about arrays that cannot be shown: fail: do not mount; skip: leave "
+	 "them out, with a note"},
+	{"endpoint", OPT_TEXT, "URL", FIELD(endpoint), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "URL of the S3 service for s3:// addresses, such as 'http://127.0.0.1:7480'; "
+	 "the default is Amazon's"},
+	{"profile", OPT_TEXT, "NAME", FIELD(profile), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "AWS profile in ~/.aws/credentials and ~/.aws/config"},
+	{"region", OPT_TEXT, "NAME", FIELD(region), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "region of the buckets; the default comes from the environment or the profile"},
+	{"anonymous", OPT_FLAG, NULL, FIELD(anonymous), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "do not sign S3 requests: for public data"},
+	{"requester_pays", OPT_FLAG, NULL, FIELD(requester_pays), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "you pay for requests to buckets whose owners require it"},
+	{"s3_addressing", OPT_BOOL, "path", FIELD(virtual_hosts), style_words, 0, 0,
+	 GROUP_REMOTE,
+	 "S3 requests go to ENDPOINT/BUCKET/KEY (path) or BUCKET.ENDPOINT/KEY (virtual)"},
+	{"ca_file", OPT_TEXT, "FILE", FIELD(ca_file), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "certificates to trust, in addition to the system's"},
+	{"bearer_file", OPT_TEXT, "FILE", FIELD(bearer_file), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "a file whose first line is a bearer token for the web server of SOURCE"},
+	{"netrc_file", OPT_TEXT, "FILE", FIELD(netrc_file), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "file with user names and passwords for web servers; the default is ~/.netrc"},
+	{"insecure", OPT_FLAG, NULL, FIELD(insecure), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "do not verify certificates, and allow passwords over http://"},
+	{"private_redirects", OPT_FLAG, NULL, FIELD(private_redirects), NULL, 0, 0,
+	 GROUP_REMOTE,
+	 "follow redirects and references to private addresses"},
+	{"timeout", OPT_UINT, "60", FIELD(timeout), NULL, 1, 86400,
+	 GROUP_REMOTE,
+	 "seconds that a request may take, including all its attempts"},
+	{"max_attempts", OPT_UINT, "6", FIELD(max_attempts), NULL, 1, 100,
+	 GROUP_REMOTE,
+	 "attempts of a request that fails for a temporary reason"},
+	{"max_connections", OPT_UINT, "16", FIELD(max_connections), NULL, 1, 256,
+	 GROUP_REMOTE,
+	 "connections to one host"},
+	{"revalidate", OPT_UINT, "60", FIELD(revalidate), NULL, 0, 86400,
+	 GROUP_REMOTE,
+	 "seconds after which a remote SOURCE is checked for changes; 0: never"},
+	{"chunks", OPT_RULE, NULL, FIELD(chunk_rules), no_words, 0, 0,
+	 GROUP_WRITING,
+	 "[VARIABLE[&VARIABLE...],]DIM=N[,DIM=N...]: chunk lengths of new variables that "
+	 "are written without chunks, or of the variables that are named; N is a number "
+	 "or 'all': 'time=24,lat=all'. May be repeated"},
+	{"unlimited", OPT_LIST, NULL, FIELD(unlimited), NULL, 0, 0,
+	 GROUP_WRITING,
+	 "unlimited dimensions of a netCDF-4 file that is written, or that shows a Zarr "
+	 "store, which does not record them"},
+	{"new_files", OPT_BOOL, "convert", FIELD(new_as_is), new_words, 0, 0,
+	 GROUP_WRITING,
+	 "what becomes of a new dataset in a mounted directory: convert: a dataset of "
+	 "the other format; keep: the file as it is written"},
+	{"consolidated", OPT_WORD, "auto", FIELD(consolidated), consolidated_words, 0, 0,
+	 GROUP_WRITING,
+	 "whether a Zarr store that is written has consolidated metadata; auto: new "
+	 "stores, and stores that have it"},
+	{"root", OPT_TEXT, "NAME", FIELD(root), NULL, 0, 0,
+	 GROUP_WRITING,
+	 "show a writable Zarr store as MOUNTPOINT/NAME, a directory that programs can "
+	 "remove and create again: for zarr-python and xarray with mode=\"w\""},
+	{"state_dir", OPT_TEXT, "DIR", FIELD(state_dir), NULL, 0, 0,
+	 GROUP_WRITING,
+	 "directory for pending writes; the default is next to SOURCE"},
+	{"stage_size", OPT_SIZE, "256M", FIELD(stage_size), NULL, 64 * KIB, 1024 * GIB,
+	 GROUP_WRITING,
+	 "maximum size of the pending writes to a netCDF-4 file"},
+	{"commit_delay", OPT_UINT, "500", FIELD(commit_delay), NULL, 0, 3600000,
+	 GROUP_WRITING,
+	 "milliseconds without a write after which changes are committed to a netCDF-4 "
+	 "file"},
+	{"nojournal", OPT_FLAG, NULL, FIELD(no_journal), NULL, 0, 0,
+	 GROUP_WRITING,
+	 "change netCDF-4 files in place; a crash during a commit may damage them"},
+	{"memory", OPT_SIZE, "2G", FIELD(memory), NULL, 128 * KIB, 1024 * GIB,
+	 GROUP_CACHE,
+	 "memory budget of a mount: half for metadata, a quarter for the chunk index of "
+	 "one variable, an eighth for the structure of a virtual netCDF-4 file; the "
+	 "defaults of cache_size, remote_cache_size and prefetch_size are shares of it"},
+	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
+	 GROUP_CACHE,
+	 "memory for decoded chunks; in a directory, each dataset gets at most a quarter"},
+	{"remote_cache_size", OPT_SIZE, "128M", FIELD(remote_cache_size), NULL, MIB, 1024 * GIB,
+	 GROUP_CACHE,
+	 "memory for data fetched from remote servers"},
+	{"prefetch_size", OPT_SIZE, "32M", FIELD(prefetch_size), NULL, 0, 1024 * GIB,
+	 GROUP_CACHE,
+	 "maximum amount of remote data that is fetched ahead of readers"},
+	{"cache_dir", OPT_TEXT, "DIR", FIELD(cache_dir), NULL, 0, 0,
+	 GROUP_CACHE,
+	 "directory that caches remote data on disk as well"},
+	{"disk_cache_size", OPT_SIZE, "10G", FIELD(disk_cache_size), NULL, MIB, 1024 * GIB,
+	 GROUP_CACHE,
+	 "maximum size of cache_dir"},
+	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
+	 GROUP_CACHE,
+	 "threads that decode chunks ahead of readers; 0: one less than the number of "
+	 "processors"},
+	{"open_datasets", OPT_UINT, "64", FIELD(open_datasets), NULL, 1, 65536,
+	 GROUP_CACHE,
+	 "datasets of a directory, or files of concat, that are open at the same time"},
+	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache), page_cache_words, 0, 0,
+	 GROUP_CACHE,
+	 "auto: with filter=none, files of 256K or more bypass the page cache, which "
+	 "makes the first read fastest; always: they use it, which makes later reads "
+	 "faster and allows mmap"},
+	{"default_chunk_size", OPT_SIZE, "4M", FIELD(default_chunk_size), NULL, 4 * KIB, GIB,
+	 GROUP_CACHE,
+	 "chunk size to aim for when a variable is not chunked"},
+	{"concat_index", OPT_TEXT, "FILE", FIELD(concat_index), NULL, 0, 0,
+	 GROUP_CACHE,
+	 "with concat: index file of the joined datasets, or none; the default is a file "
+	 "in ~/.cache/nczarrfs"},
+	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
+	 GROUP_CACHE,
+	 "no extended attributes: makes copying faster with programs that query them"},
+	{"max_chunk", OPT_SIZE, "4G", FIELD(max_chunk), NULL, 64 * KIB, 4 * GIB,
+	 GROUP_LIMITS,
+	 "maximum size of a decoded chunk; arrays with larger chunks cannot be shown"},
+	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
+	 GROUP_LIMITS,
+	 "seconds after which opening SOURCE fails; 0: no limit"},
+	{"external_root", OPT_TEXT, "DIR", FIELD(external_root), NULL, 0, 0,
+	 GROUP_LIMITS,
+	 "directory below which links of SOURCE (HDF5 external links, references) may "
+	 "point; the default is the directory of SOURCE, or none with allow_other"},
+	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
+	 GROUP_LIMITS,
+	 "do not use filter plugins of HDF5 and netCDF-C"},
+	{"sandbox_codecs", OPT_FLAG, NULL, FIELD(sandbox_codecs), NULL, 0, 0,
+	 GROUP_LIMITS,
+	 "decompress chunks in sandboxed processes"},
+	{"quantize", OPT_RULE, NULL, FIELD(quantize_rules), no_words, 0, 0,
+	 GROUP_DETAILS,
+	 "[VARIABLE[&VARIABLE...],]bitgroom,N, granularbr,N or bitround,N: keep N "
+	 "significant digits (bitround: bits) of floats, as netCDF-C does when it "
+	 "writes. May be repeated"},
+	{"chunk_key_encoding", OPT_BOOL, "default", FIELD(v2_keys), keys_words, 0, 0,
+	 GROUP_DETAILS,
+	 "chunk files of Zarr v3: v/c/0/0 (default), or v/0.0 as in Zarr v2"},
 	{"dimension_separator", OPT_BOOL, ".", FIELD(nested), separator_words, 0, 0,
+	 GROUP_DETAILS,
 	 "chunk files are v/0.0 (.) or v/0/0 (/, the default of Zarr v3)"},
 	{"json_nan", OPT_BOOL, "literal", FIELD(strict_json), json_words, 0, 0,
-	 "numbers that are not finite in attributes: NaN and Infinity as Python writes them, "
-	 "or as strings, in strict JSON, which is the default of Zarr v3"},
-	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache), page_cache_words, 0, 0,
-	 "auto: with filter=none, files of 256K or more bypass the page cache, which is the "
-	 "quickest way to read them once; always: they do not, which is quicker the second "
-	 "time, and lets programs map them"},
-	{"default_chunk_size", OPT_SIZE, "4M", FIELD(default_chunk_size), NULL, 4 * KIB, GIB,
-	 "chunk size to aim for where a variable is not chunked"},
-	{"max_chunk", OPT_SIZE, "4G", FIELD(max_chunk), NULL, 64 * KIB, 4 * GIB,
-	 "most memory that one chunk may take, decoded; an array with larger ones is damaged"},
-	{"memory", OPT_SIZE, "2G", FIELD(memory), NULL, 128 * KIB, 1024 * GIB,
-	 "most memory that a mount plans with: half for names, types and attributes, a quarter for "
-	 "the chunk index of one variable, an eighth for the structure of a virtual netCDF-4 file; "
-	 "cache_size, remote_cache_size and prefetch_size are shares of it unless they are given"},
-	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
-	 "memory for decoded chunks; of a directory, each dataset has at most a quarter"},
-	{"open_datasets", OPT_UINT, "64", FIELD(open_datasets), NULL, 1, 65536,
-	 "datasets of a directory, or files of concat, that are open at a time"},
-	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
-	 "threads that decode chunks ahead of readers; 0: one less than processors"},
-	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
-	 "seconds until SOURCE must be open; 0: wait for ever"},
-	{"external_root", OPT_TEXT, "DIR", FIELD(external_root), NULL, 0, 0,
-	 "links of SOURCE (HDF5's, references) may lead to files below this directory; else to "
-	 "those below its own, or with allow_other to none"},
-	{"concat", OPT_TEXT, "DIM", FIELD(concat), NULL, 0, 0,
-	 "SOURCE is a pattern ('y/*.nc', quoted) or a directory: all its datasets as one, "
-	 "joined along this dimension"},
+	 GROUP_DETAILS,
+	 "NaN and Infinity in attributes: literal: as Python writes them; string: as "
+	 "strings, in strict JSON, the default of Zarr v3"},
 	{"concat_compat", OPT_BOOL, "override", FIELD(concat_equal), others_words, 0, 0,
-	 "with concat: variables without the dimension are those of the first file, or have "
-	 "to be equal in all"},
-	{"concat_index", OPT_TEXT, "FILE", FIELD(concat_index), NULL, 0, 0,
-	 "with concat: where what is known of the files is kept, or none; else in "
-	 "~/.cache/nczarrfs"},
-	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
-	 "no extended attributes: programs that copy files with those have to ask for them at "
-	 "every chunk"},
-	{"metrics", OPT_TEXT, "SOCKET", FIELD(metrics), NULL, 0, 0,
-	 "a unix socket on which counters are given as OpenMetrics text: also --metrics "
-	 "SOCKET"},
-	{"log", OPT_TEXT, "COMPONENT=LEVEL", FIELD(log), NULL, 0, 0,
-	 "what the log says: error, warn, info or debug, of fuse, source, codec, cache, http, "
-	 "write, isolate or all; ':' between two"},
-	{"config", OPT_TEXT, "FILE", FIELD(config_file), NULL, 0, 0,
-	 "a configuration file that is read instead of /etc/nczarrfs.conf and "
-	 "~/.config/nczarrfs.conf: also --config FILE"},
-	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
-	 "use no filters from plugins, HDF5's or netCDF-C's"},
-	{"sandbox_codecs", OPT_FLAG, NULL, FIELD(sandbox_codecs), NULL, 0, 0,
-	 "decompress chunks in processes that can do nothing else"},
-	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
-	{"rw", OPT_FLAG, NULL, FIELD(rw), NULL, 0, 0,
-	 "what is written into the mount goes into SOURCE"},
-	{"create", OPT_FLAG, NULL, FIELD(create), NULL, 0, 0,
-	 "make SOURCE first: an empty Zarr tree where its name ends in .zarr, .zr3 or .zr2, "
-	 "else an empty netCDF-4 file; implies rw"},
-	{"new_files", OPT_BOOL, "convert", FIELD(new_as_is), new_words, 0, 0,
-	 "what becomes of a dataset that is written into a mirrored directory: one of the "
-	 "other format, or the same"},
-	{"chunks", OPT_RULE, NULL, FIELD(chunk_rules), no_words, 0, 0,
-	 "[VARIABLE[&VARIABLE...],]DIM=N[,DIM=N...]: chunks of variables that are written "
-	 "without, or of those named; N is a number or all: 'time=24,lat=all'. May be "
-	 "repeated. Commas belong to it up to the next option"},
-	{"unlimited", OPT_LIST, NULL, FIELD(unlimited), NULL, 0, 0,
-	 "dimensions without a limit, that can grow, in a netCDF-4 file that is written or "
-	 "that "
-	 "shows a Zarr tree, which cannot say so"},
-	{"consolidated", OPT_WORD, "auto", FIELD(consolidated), consolidated_words, 0, 0,
-	 "whether a Zarr tree that is written has consolidated metadata: auto: where it has, "
-	 "and new ones"},
-	{"stage_size", OPT_SIZE, "256M", FIELD(stage_size), NULL, 64 * KIB, 1024 * GIB,
-	 "most bytes that wait beside a netCDF-4 file to be put into it"},
-	{"commit_delay", OPT_UINT, "500", FIELD(commit_delay), NULL, 0, 3600000,
-	 "milliseconds without a write until what was written into a tree is put into its "
-	 "netCDF-4 file"},
-	{"root", OPT_TEXT, "NAME", FIELD(root), NULL, 0, 0,
-	 "show a writable tree as MOUNTPOINT/NAME, which programs can remove and make again: "
-	 "zarr-python and xarray with mode=\"w\""},
-	{"state_dir", OPT_TEXT, "DIR", FIELD(state_dir), NULL, 0, 0,
-	 "where the directories are made that hold what is written and not in SOURCE yet; "
-	 "else beside SOURCE"},
-	{"nojournal", OPT_FLAG, NULL, FIELD(no_journal), NULL, 0, 0,
-	 "change netCDF-4 files in place: a crash while that happens may damage them"},
-	{"endpoint", OPT_TEXT, "URL", FIELD(endpoint), NULL, 0, 0,
-	 "where all buckets of s3:// addresses are: 'http://127.0.0.1:7480'; else Amazon's"},
-	{"profile", OPT_TEXT, "NAME", FIELD(profile), NULL, 0, 0,
-	 "whose credentials are used, of ~/.aws/credentials and ~/.aws/config"},
-	{"region", OPT_TEXT, "NAME", FIELD(region), NULL, 0, 0,
-	 "the region of buckets; else what the environment and the profile say"},
-	{"anonymous", OPT_FLAG, NULL, FIELD(anonymous), NULL, 0, 0,
-	 "requests to S3 are not signed: for what is open to everybody"},
-	{"requester_pays", OPT_FLAG, NULL, FIELD(requester_pays), NULL, 0, 0,
-	 "you pay for requests to buckets whose owners want that"},
-	{"s3_addressing", OPT_BOOL, "path", FIELD(virtual_hosts), style_words, 0, 0,
-	 "S3's requests go to ENDPOINT/BUCKET/KEY (path) or BUCKET.ENDPOINT/KEY (virtual)"},
-	{"ca_file", OPT_TEXT, "FILE", FIELD(ca_file), NULL, 0, 0,
-	 "certificates to trust beside the system's"},
-	{"bearer_file", OPT_TEXT, "FILE", FIELD(bearer_file), NULL, 0, 0,
-	 "its first line is a token for SOURCE's web server"},
-	{"netrc_file", OPT_TEXT, "FILE", FIELD(netrc_file), NULL, 0, 0,
-	 "names and passwords for web servers; else ~/.netrc"},
-	{"insecure", OPT_FLAG, NULL, FIELD(insecure), NULL, 0, 0,
-	 "certificates are not verified, and passwords may go over http://"},
-	{"private_redirects", OPT_FLAG, NULL, FIELD(private_redirects), NULL, 0, 0,
-	 "redirects and references may lead to private addresses"},
-	{"timeout", OPT_UINT, "60", FIELD(timeout), NULL, 1, 86400,
-	 "seconds until a request to another machine must have succeeded, with all its tries"},
-	{"max_attempts", OPT_UINT, "6", FIELD(max_attempts), NULL, 1, 100,
-	 "most tries of a request that failed for a reason that may pass"},
-	{"max_connections", OPT_UINT, "16", FIELD(max_connections), NULL, 1, 256,
-	 "most connections to one machine"},
-	{"remote_cache_size", OPT_SIZE, "128M", FIELD(remote_cache_size), NULL, MIB, 1024 * GIB,
-	 "memory for what was fetched from other machines"},
-	{"prefetch_size", OPT_SIZE, "32M", FIELD(prefetch_size), NULL, 0, 1024 * GIB,
-	 "most bytes that are fetched before somebody asks for them"},
-	{"cache_dir", OPT_TEXT, "DIR", FIELD(cache_dir), NULL, 0, 0,
-	 "what was fetched from other machines is kept in this directory as well"},
-	{"disk_cache_size", OPT_SIZE, "10G", FIELD(disk_cache_size), NULL, MIB, 1024 * GIB,
-	 "bytes that cache_dir may hold"},
-	{"revalidate", OPT_UINT, "60", FIELD(revalidate), NULL, 0, 86400,
-	 "seconds until it is asked whether SOURCE on another machine has changed; 0: never"},
+	 GROUP_DETAILS,
+	 "with concat: variables without the dimension are taken from the first file "
+	 "(override), or must be equal in all files (equals)"},
 	{"inline", OPT_FLAG, NULL, FIELD(inline_refs), NULL, 0, 0,
-	 "refs: chunks that references cannot lead to are put into the document"},
+	 GROUP_REFS,
+	 "embed chunks that references cannot point to"},
 	{"address", OPT_TEXT, "URL", FIELD(address), NULL, 0, 0,
-	 "refs: where readers of the references find SOURCE, if not where it is now"},
+	 GROUP_REFS,
+	 "where readers of the references find SOURCE; the default is where it is now"},
+	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0,
+	 GROUP_LOG,
+	 "log every request"},
+	{"log", OPT_TEXT, "COMPONENT=LEVEL", FIELD(log), NULL, 0, 0,
+	 GROUP_LOG,
+	 "log level of a component: error, warn, info or debug, for fuse, source, codec, "
+	 "cache, http, write, isolate or all; write ':' between two of them"},
+	{"metrics", OPT_TEXT, "SOCKET", FIELD(metrics), NULL, 0, 0,
+	 GROUP_LOG,
+	 "Unix socket that serves counters in OpenMetrics format"},
+	{"config", OPT_TEXT, "FILE", FIELD(config_file), NULL, 0, 0,
+	 GROUP_LOG,
+	 "configuration file to read instead of /etc/nczarrfs.conf and "
+	 "~/.config/nczarrfs.conf"},
 };
 const char *const cfg_mount_options[] = {
 	"allow_other",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/observe/log.h"
 #include "mountcfg/options/option_table.h"
 
 /* implied - with allow_other the kernel has to check permissions: nobody else does. */
@@ -38,8 +39,8 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 	unless_asked(cfg);
 	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
 		return err_set(e, -EINVAL,
-			       "refs: references are to a tree that is read, of Zarr v2 "
-			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
+			       "refs: references describe a read-only Zarr v2 store without "
+			       "NCZarr's metadata: leave out rw, zarr_format=3, shards, "
 			       "mode=nczarr and view=nc");
 	cfg->view = CFG_VIEW_ZARR;
 	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {
@@ -63,5 +64,7 @@ int cfg_settle_all(struct cfg *cfg, struct err *e)
 		rc = cfg_settle_convert(cfg, e);
 	if (rc == 0 && cfg->command == CFG_SERVE)
 		rc = cfg_settle_serve(cfg, e);
+	if (rc == 0 && cfg->command == CFG_LOG && cfg->out)
+		rc = log_check(cfg->out, e);
 	return rc;
 }

@@ -8,21 +8,42 @@ _nczarrfs_options()
 	case $last in
 	view=*) COMPREPLY=($(compgen -P "${at}view=" -W 'auto zarr nc' -- "${last#*=}")) ;;
 	show=*) COMPREPLY=($(compgen -P "${at}show=" -W 'both converted zarr nc' -- "${last#*=}")) ;;
-	mode=*) COMPREPLY=($(compgen -P "${at}mode=" -W 'zarr nczarr noxarray' -- "${last#*=}")) ;;
-	zarr_format=*) COMPREPLY=($(compgen -P "${at}zarr_format=" -W '2 3' -- "${last#*=}")) ;;
-	chunk_key_encoding=*) COMPREPLY=($(compgen -P "${at}chunk_key_encoding=" -W 'default v2' -- "${last#*=}")) ;;
 	filter=*) COMPREPLY=($(compgen -P "${at}filter=" -W 'portable keep none' -- "${last#*=}")) ;;
+	zarr_format=*) COMPREPLY=($(compgen -P "${at}zarr_format=" -W '2 3' -- "${last#*=}")) ;;
+	mode=*) COMPREPLY=($(compgen -P "${at}mode=" -W 'zarr nczarr noxarray' -- "${last#*=}")) ;;
 	unsupported=*) COMPREPLY=($(compgen -P "${at}unsupported=" -W 'fail skip' -- "${last#*=}")) ;;
+	chunk_key_encoding=*) COMPREPLY=($(compgen -P "${at}chunk_key_encoding=" -W 'default v2' -- "${last#*=}")) ;;
 	dimension_separator=*) COMPREPLY=($(compgen -P "${at}dimension_separator=" -W '. /' -- "${last#*=}")) ;;
 	json_nan=*) COMPREPLY=($(compgen -P "${at}json_nan=" -W 'literal string' -- "${last#*=}")) ;;
-	page_cache=*) COMPREPLY=($(compgen -P "${at}page_cache=" -W 'auto always' -- "${last#*=}")) ;;
 	concat_compat=*) COMPREPLY=($(compgen -P "${at}concat_compat=" -W 'override equals' -- "${last#*=}")) ;;
+	s3_addressing=*) COMPREPLY=($(compgen -P "${at}s3_addressing=" -W 'path virtual' -- "${last#*=}")) ;;
 	new_files=*) COMPREPLY=($(compgen -P "${at}new_files=" -W 'convert keep' -- "${last#*=}")) ;;
 	consolidated=*) COMPREPLY=($(compgen -P "${at}consolidated=" -W 'auto always never' -- "${last#*=}")) ;;
-	s3_addressing=*) COMPREPLY=($(compgen -P "${at}s3_addressing=" -W 'path virtual' -- "${last#*=}")) ;;
-	*) COMPREPLY=($(compgen -P "$at" -W 'view= show= mode= zarr_format= shards= chunk_key_encoding= filter= quantize= unsupported= dimension_separator= json_nan= page_cache= default_chunk_size= max_chunk= memory= cache_size= open_datasets= decode_threads= open_timeout= external_root= concat= concat_compat= concat_index= noxattr metrics= log= config= noplugins sandbox_codecs debug rw create new_files= chunks= unlimited= consolidated= stage_size= commit_delay= root= state_dir= nojournal endpoint= profile= region= anonymous requester_pays s3_addressing= ca_file= bearer_file= netrc_file= insecure private_redirects timeout= max_attempts= max_connections= remote_cache_size= prefetch_size= cache_dir= disk_cache_size= revalidate= inline address= allow_other allow_root auto_unmount default_permissions max_read= max_threads= max_idle_threads= clone_fd fsname= subtype= ro nosuid nodev noexec exec sync async dirsync noatime context= fscontext= defcontext= rootcontext=' -- "$last")) ;;
+	page_cache=*) COMPREPLY=($(compgen -P "${at}page_cache=" -W 'auto always' -- "${last#*=}")) ;;
+	*) COMPREPLY=($(compgen -P "$at" -W 'view= show= rw create filter= zarr_format= shards= concat= mode= unsupported= quantize= chunk_key_encoding= dimension_separator= json_nan= concat_compat= endpoint= profile= region= anonymous requester_pays s3_addressing= ca_file= bearer_file= netrc_file= insecure private_redirects timeout= max_attempts= max_connections= revalidate= chunks= unlimited= new_files= consolidated= root= state_dir= stage_size= commit_delay= nojournal memory= cache_size= remote_cache_size= prefetch_size= cache_dir= disk_cache_size= decode_threads= open_datasets= page_cache= default_chunk_size= concat_index= noxattr max_chunk= open_timeout= external_root= noplugins sandbox_codecs inline address= debug log= metrics= config= allow_other allow_root auto_unmount default_permissions max_read= max_threads= max_idle_threads= clone_fd fsname= subtype= ro nosuid nodev noexec exec sync async dirsync noatime context= fscontext= defcontext= rootcontext=' -- "$last")) ;;
 	esac
 	compopt -o nospace 2>/dev/null
+}
+
+_nczarrfs_long()
+{
+	case $1 in
+	--view) COMPREPLY=($(compgen -W 'auto zarr nc' -- "$2")) ;;
+	--show) COMPREPLY=($(compgen -W 'both converted zarr nc' -- "$2")) ;;
+	--filter) COMPREPLY=($(compgen -W 'portable keep none' -- "$2")) ;;
+	--zarr-format) COMPREPLY=($(compgen -W '2 3' -- "$2")) ;;
+	--mode) COMPREPLY=($(compgen -W 'zarr nczarr noxarray' -- "$2")) ;;
+	--unsupported) COMPREPLY=($(compgen -W 'fail skip' -- "$2")) ;;
+	--chunk-key-encoding) COMPREPLY=($(compgen -W 'default v2' -- "$2")) ;;
+	--dimension-separator) COMPREPLY=($(compgen -W '. /' -- "$2")) ;;
+	--json-nan) COMPREPLY=($(compgen -W 'literal string' -- "$2")) ;;
+	--concat-compat) COMPREPLY=($(compgen -W 'override equals' -- "$2")) ;;
+	--s3-addressing) COMPREPLY=($(compgen -W 'path virtual' -- "$2")) ;;
+	--new-files) COMPREPLY=($(compgen -W 'convert keep' -- "$2")) ;;
+	--consolidated) COMPREPLY=($(compgen -W 'auto always never' -- "$2")) ;;
+	--page-cache) COMPREPLY=($(compgen -W 'auto always' -- "$2")) ;;
+	*) COMPREPLY=($(compgen -f -- "$2")) ;;
+	esac
 }
 
 _nczarrfs_names()
@@ -55,38 +76,45 @@ _nczarrfs()
 		[[ ${BASH_REMATCH[2]} == *=* ]] && COMPREPLY=("${COMPREPLY[@]#"$done"}")
 		return
 	fi
+	if [[ $line =~ [[:space:]](--[a-z0-9-]+)=([^[:space:]]*)$ ]]; then
+		_nczarrfs_long "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+		return
+	fi
+	if [[ $line =~ [[:space:]](--view|--show|--filter|--zarr-format|--concat|--mode|--unsupported|--quantize|--chunk-key-encoding|--dimension-separator|--json-nan|--concat-compat|--endpoint|--profile|--region|--s3-addressing|--ca-file|--bearer-file|--netrc-file|--timeout|--max-attempts|--max-connections|--revalidate|--chunks|--unlimited|--new-files|--consolidated|--root|--state-dir|--stage-size|--commit-delay|--memory|--cache-size|--remote-cache-size|--prefetch-size|--cache-dir|--disk-cache-size|--decode-threads|--open-datasets|--page-cache|--default-chunk-size|--concat-index|--max-chunk|--open-timeout|--external-root|--address|--log|--metrics|--config|--max-read|--max-threads|--max-idle-threads|--fsname|--subtype|--context|--fscontext|--defcontext|--rootcontext)[[:space:]]+([^[:space:]]*)$ ]]; then
+		_nczarrfs_long "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+		return
+	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
 		-*) ;;
-		mount|umount|list|info|filters|recover|refs|check|convert|serve|status|log) command=$word; break ;;
+		mount|umount|list|info|filters|recover|refs|check|convert|serve|status|log|help|version) command=$word; break ;;
 		*) break ;;
 		esac
 	done
-	case $command in
-	mount) flags='-a' ;;
-	umount) flags='-a' ;;
-	list) flags='--json' ;;
-	info) flags='--json' ;;
-	filters) flags='--json -v' ;;
-	recover) flags='--json' ;;
-	refs) flags='--json' ;;
-	check) flags='--json --quick --resume' ;;
-	convert) flags='--force --json --verify' ;;
-	serve) flags='--bind --origin -p' ;;
-	status) flags='--json' ;;
-	log) flags='' ;;
-	*) flags= ;;
-	esac
 	if [[ $cur == -* ]]; then
-		COMPREPLY=($(compgen -W "$flags -f -d --debug -v --verbose -h --help -V --version -a --all --config --no-config --print-config --metrics -o" -- "$cur"))
+		case $command in
+		umount) flags='-a --all -v --verbose -h --help' ;;
+		list) flags='--json -v --verbose -h --help' ;;
+		info) flags='--json -v --verbose -h --help --view= --show= --filter= --zarr-format= --shards= --concat= --mode= --unsupported= --quantize= --chunk-key-encoding= --dimension-separator= --json-nan= --concat-compat= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --memory= --cache-size= --remote-cache-size= --prefetch-size= --cache-dir= --disk-cache-size= --decode-threads= --open-datasets= --page-cache= --default-chunk-size= --concat-index= --noxattr --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
+		filters) flags='--json -v --verbose -h --help --noplugins' ;;
+		recover) flags='--json -v --verbose -h --help --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --state-dir= --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
+		refs) flags='--json -v --verbose -h --help --filter= --concat= --mode= --unsupported= --quantize= --chunk-key-encoding= --dimension-separator= --json-nan= --concat-compat= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --memory= --cache-size= --remote-cache-size= --prefetch-size= --cache-dir= --disk-cache-size= --decode-threads= --open-datasets= --page-cache= --default-chunk-size= --concat-index= --noxattr --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --inline --address= --debug --log= --metrics= --config=' ;;
+		check) flags='--resume --quick --json -v --verbose -h --help --concat= --unsupported= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --memory= --cache-size= --decode-threads= --open-datasets= --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
+		convert) flags='--force --verify --json -v --verbose -h --help --view= --filter= --zarr-format= --shards= --concat= --mode= --unsupported= --quantize= --chunk-key-encoding= --dimension-separator= --json-nan= --concat-compat= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --unlimited= --consolidated= --memory= --cache-size= --remote-cache-size= --prefetch-size= --cache-dir= --disk-cache-size= --decode-threads= --open-datasets= --page-cache= --default-chunk-size= --concat-index= --noxattr --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
+		serve) flags='-p --port --bind --origin -v --verbose -h --help --view= --show= --filter= --zarr-format= --shards= --concat= --mode= --unsupported= --quantize= --chunk-key-encoding= --dimension-separator= --json-nan= --concat-compat= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --memory= --cache-size= --remote-cache-size= --prefetch-size= --cache-dir= --disk-cache-size= --decode-threads= --open-datasets= --page-cache= --default-chunk-size= --concat-index= --noxattr --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
+		status) flags='--json -v --verbose -h --help' ;;
+		log) flags='-v --verbose -h --help' ;;
+		help) flags='-v --verbose -h --help' ;;
+		version) flags='-v --verbose -h --help' ;;
+		*) flags='--all --allow-other --allow-root --anonymous --async --auto-unmount --bearer-file= --ca-file= --cache-dir= --cache-size= --chunk-key-encoding= --chunks= --clone-fd --commit-delay= --concat-compat= --concat-index= --concat= --config= --consolidated= --context= --create --debug --decode-threads= --default-chunk-size= --default-permissions --defcontext= --dimension-separator= --dirsync --disk-cache-size= --endpoint= --exec --external-root= --filter= --fscontext= --fsname= --help --insecure --json-nan= --log= --max-attempts= --max-chunk= --max-connections= --max-idle-threads= --max-read= --max-threads= --memory= --metrics= --mode= --netrc-file= --new-files= --no-config --noatime --nodev --noexec --nojournal --noplugins --nosuid --noxattr --open-datasets= --open-timeout= --page-cache= --prefetch-size= --print-config --private-redirects --profile= --quantize= --region= --remote-cache-size= --requester-pays --revalidate= --ro --root= --rootcontext= --rw --s3-addressing= --sandbox-codecs --shards= --show= --stage-size= --state-dir= --subtype= --sync --timeout= --unlimited= --unsupported= --verbose --version --view= --zarr-format= -V -a -d -f -h -o -v' ;;
+		esac
+		COMPREPLY=($(compgen -W "$flags" -- "$cur"))
+		[[ ${COMPREPLY[*]} == *= ]] && compopt -o nospace 2>/dev/null
 		return
 	fi
 	compopt -o filenames 2>/dev/null
 	case $command in
-	mount)
-		_nczarrfs_names "$1" "$cur"
-		return ;;
 	umount)
 		_nczarrfs_names "$1" "$cur"
 		_nczarrfs_mountpoints "$cur"
@@ -96,9 +124,11 @@ _nczarrfs()
 		_nczarrfs_mountpoints "$cur"
 		[[ ${COMPREPLY[*]} ]] || COMPREPLY=($(compgen -d -- "$cur"))
 		return ;;
+	mount) _nczarrfs_names "$1" "$cur" ;;
+	help) COMPREPLY=($(compgen -W 'mount umount list info filters recover refs check convert serve status log help version options' -- "$cur")); return ;;
 	esac
-	COMPREPLY=($(compgen -f -- "$cur"))
-	[[ $COMP_CWORD == 1 ]] && COMPREPLY+=($(compgen -W 'mount umount list info filters recover refs check convert serve status log' -- "$cur"))
+	COMPREPLY+=($(compgen -f -- "$cur"))
+	[[ $COMP_CWORD == 1 ]] && COMPREPLY+=($(compgen -W 'mount umount list info filters recover refs check convert serve status log help version' -- "$cur"))
 }
 
 complete -F _nczarrfs nczarrfs

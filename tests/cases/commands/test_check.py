@@ -156,7 +156,7 @@ def test_refused(t):
     err = check(t, "--resume", t.path("mine"), t.path("a.nc"), status=FAILED)
     assert "name another file" in err, err
     assert open(t.path("mine")).read().startswith("a text")
-    assert t.run(t.binary, "info", "--resume", t.path("mine"), t.path("a.nc"))[0] == 1
+    assert t.run(t.binary, "info", "--resume", t.path("mine"), t.path("a.nc"))[0] == 2
 
 
 OPTIONS = "prefetch_size=64K,remote_cache_size=1M,decode_threads=2"
@@ -232,7 +232,7 @@ def test_json(t):
     assert status == 0, err
     assert json.loads(out)["references"] == t.path("r.json") and os.path.exists(t.path("r.json"))
     status, out, err = t.run(t.binary, "log", "--json", t.tmp)
-    assert status == 1 and "--json" in err, err
+    assert status == 2 and "--json" in err, err
 
 
 def test_corpus(t):

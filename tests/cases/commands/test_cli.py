@@ -1,11 +1,14 @@
-"""The command line: what is bad gets one line that says what, where and what to do, status 1,
-and no mount; what is good says what it should."""
+"""The command line: an error is one line that says what, where and what to do, with status 2 for a
+wrong command line and status 1 for all else, and nothing is mounted."""
 import json
 import os
 import re
+import shlex
+import signal
 import socket
 
 import h5py
+import netCDF4
 import numpy as np
 
 from lib import mounts
@@ -26,11 +29,16 @@ def refused(t, *args, mention=(), status=1):
     assert code == status, f"{args} ends with {code}, not {status}: {err}"
     assert len(lines) == 1, f"{args}: {len(lines)} lines on standard error: {err!r}"
     assert out == "", f"{args}: {out!r} on standard output"
-    assert lines[0].startswith("nczarrfs: "), lines[0]
+    assert lines[0].startswith("nczarrfs: error: "), lines[0]
     for word in mention:
         assert word in lines[0], f"{args}: '{word}' is not in: {lines[0]}"
     here = [p for p, _ in mounts.table() if p.startswith(t.tmp)]
     assert not here, f"{args}: left mounted: {here}"
+
+
+def misused(t, *args, mention=()):
+    """A wrong command line."""
+    refused(t, *args, mention=mention, status=2)
 
 
 def folder(t, name="mnt"):
@@ -72,6 +80,15 @@ def test_missing_source(t):
     refused(t, t.path("no.nc"), folder(t), mention=[t.path("no.nc")])
 
 
+def test_loop_of_links(t):
+    """One line, also for a mount that only reads."""
+    os.symlink("b.nc", t.path("a.nc"))
+    os.symlink("a.nc", t.path("b.nc"))
+    for args in ((), ("--rw",)):
+        refused(t, *args, t.path("a.nc"), folder(t),
+                mention=[f"'{t.path('a.nc')}': too many levels of symbolic links"])
+
+
 def test_special_files(t):
     os.mkfifo(t.path("fifo"))
     refused(t, t.path("fifo"), folder(t), mention=["fifo"])
@@ -90,7 +107,57 @@ def test_no_permission(t):
 
 
 def test_missing_mountpoint(t):
-    refused(t, sample(t), t.path("nowhere"), mention=[t.path("nowhere")])
+    """A mountpoint that is missing is created, but for its parents."""
+    refused(t, sample(t), t.path("no/where"), mention=[t.path("no/where"), "parent directory",
+                                                       "mkdir -p"])
+    os.symlink("nothing", t.path("link"))
+    refused(t, sample(t), t.path("link"), mention=[t.path("link"), "symbolic link"])
+    assert not os.path.lexists(t.path("no")) and not os.path.lexists(t.path("nothing"))
+
+
+def test_mountpoint_is_made(t):
+    """A mountpoint that the mount created is removed when the mount ends, however it ends; one
+    that existed stays. A mount that fails leaves none."""
+    path, new = sample(t), t.path("new")
+    for end in ("umount", "fusermount3", "signal", "killed"):
+        code, _, err = t.run(t.binary, path, new)
+        assert code == 0 and mounts.is_mounted(new), (end, err)
+        pids = mounts.processes_of(new)
+        if end == "umount":
+            assert t.run(t.binary, "umount", new) == (0, "", "")
+            assert not os.path.lexists(new)
+        elif end == "fusermount3":
+            assert t.run("fusermount3", "-u", new)[0] == 0
+        else:
+            server = json.loads(t.run(t.binary, "status", "--json", new)[1])["pid"]
+            os.kill(server, signal.SIGTERM if end == "signal" else signal.SIGKILL)
+        assert mounts.wait_gone(pids, 20), end
+        assert not os.path.lexists(new), end
+    for args in ((t.path("no.nc"),), ("-o", "view=nc", "-o", "metrics=/dev/null", path)):
+        refused(t, *args, new)
+        assert not os.path.lexists(new), args
+    code, _, err = t.run(t.binary, path, folder(t, "old"))
+    assert code == 0, err
+    assert t.run(t.binary, "umount", t.path("old")) == (0, "", "")
+    assert os.path.isdir(t.path("old"))
+
+
+def test_mounted_is_said(t):
+    """-v says what is mounted, where, and how it is unmounted."""
+    with netCDF4.Dataset(t.path("a.nc"), "w") as d:
+        d.createDimension("x", 1)
+    os.mkdir(t.path("d"))
+    rows = ((("a.nc", "mnt"), "'a.nc' (netCDF-4) as Zarr v2 on mnt;", "mnt"),
+            (("--zarr-format=3", "a.nc", "a b"), "'a.nc' (netCDF-4) as Zarr v3 on 'a b';",
+             "'a b'"),
+            (("--rw", "a.nc", "mnt"), "'a.nc' as Zarr v2, read-write, on mnt;", "mnt"),
+            (("d", "mnt"), "'d' as a directory in both formats on mnt;", "mnt"))
+    for args, what, where in rows:
+        code, out, err = t.run(t.binary, "-v", *args, cwd=t.tmp)
+        want = f"nczarrfs: note: mounted {what} unmount with: nczarrfs umount {where}"
+        assert code == 0 and not out and want in err.splitlines(), (args, err)
+        code, _, err = t.run(t.binary, "umount", args[-1], cwd=t.tmp)
+        assert code == 0, err
 
 
 def test_file_as_mountpoint(t):
@@ -133,26 +200,25 @@ def test_the_other_way_round(t):
 
 def test_bad_options(t):
     path, mnt = sample(t), folder(t)
-    refused(t, "-o", "mode=zar", path, mnt, mention=["mode", "zar"])
-    refused(t, "-o", "filter=fast", path, mnt, mention=["filter", "fast"])
-    refused(t, "-o", "dimension_separator=_", path, mnt, mention=["dimension_separator"])
-    refused(t, "-o", "nosuchoption", path, mnt, mention=["nosuchoption"])
-    refused(t, "-o", "default_chunk_size=-1", path, mnt, mention=["chunk_size"])
-    refused(t, "-o", "default_chunk_size=99999999999999999999", path, mnt, mention=["chunk_size"])
-    refused(t, "-o", "cache_size=x", path, mnt, mention=["cache_size"])
-    refused(t, "-o", "rw,ro", path, mnt, mention=["-o ro: does not go with rw"])
-    refused(t, "--nosuch", path, mnt, mention=["--nosuch"])
+    misused(t, "-o", "mode=zar", path, mnt, mention=["mode", "zar"])
+    misused(t, "-o", "filter=fast", path, mnt, mention=["filter", "fast"])
+    misused(t, "-o", "dimension_separator=_", path, mnt, mention=["dimension_separator"])
+    misused(t, "-o", "nosuchoption", path, mnt, mention=["nosuchoption"])
+    misused(t, "-o", "default_chunk_size=-1", path, mnt, mention=["chunk_size"])
+    misused(t, "-o", "default_chunk_size=99999999999999999999", path, mnt, mention=["chunk_size"])
+    misused(t, "-o", "cache_size=x", path, mnt, mention=["cache_size"])
+    misused(t, "-o", "rw,ro", path, mnt, mention=["-o ro: conflicts with rw"])
+    misused(t, "--nosuch", path, mnt, mention=["--nosuch"])
 
 
 def test_wrong_number_of_arguments(t):
     path, mnt = sample(t), folder(t)
-    refused(t)
-    refused(t, path)
-    refused(t, path, mnt, "third", mention=["third"])
-    refused(t, "info")
+    misused(t, path)
+    misused(t, path, mnt, "third", mention=["third"])
+    misused(t, "info")
     refused(t, "info", t.path("no.nc"), mention=["no.nc"])
-    refused(t, "filters", path, mention=["nczarrfs filters"])
-    refused(t, "--json", path, mnt, mention=["--json"])
+    misused(t, "filters", path, mention=["nczarrfs filters"])
+    misused(t, "--json", path, mnt, mention=["--json"])
 
 
 def test_misspelt_command(t):
@@ -160,10 +226,38 @@ def test_misspelt_command(t):
     path = sample(t)
     for args, meant in ((("chek", path), "check"), (("convrt", path, t.path("q.zarr")), "convert"),
                         (("serv", path, t.path("a"), t.path("b")), "serve")):
-        refused(t, *args, mention=["no such command", f"did you mean nczarrfs {meant}?"])
-    refused(t, "verify", path, mention=["'verify'", "no such command", "--help"])
+        misused(t, *args, mention=["no such command", f"did you mean nczarrfs {meant}?"])
+    misused(t, "verify", path, mention=["'verify'", "no such command", "--help"])
     refused(t, "verify", folder(t), mention=["'", "verify'", "no such file"])
-    refused(t, path, folder(t), t.path("x"), mention=["one argument too many"])
+    misused(t, path, folder(t), t.path("x"), mention=["too many arguments", "usage: nczarrfs"])
+
+
+def test_unquoted_pattern(t):
+    """When the shell has replaced a pattern by several files, the message says so."""
+    files = [sample(t, f"{i}.nc") for i in range(3)]
+    for args in ([*files, folder(t)], ["--concat=x", *files, t.path("mnt")],
+                 ["mount", "--concat=x", *files, t.path("mnt")],
+                 ["refs", *files, t.path("out.json")], ["convert", *files, t.path("c.zarr")]):
+        misused(t, *args, mention=["too many arguments", files[2], "quote a pattern: '*.nc'"])
+
+
+def test_mount_by_the_word(t):
+    """nczarrfs mount SOURCE MOUNTPOINT is nczarrfs SOURCE MOUNTPOINT; one operand is a name."""
+    path, mnt = sample(t), folder(t)
+    code, out, err = t.run(t.binary, "mount", path, mnt)
+    assert code == 0 and not out + err, (code, out, err)
+    t.call(lambda: os.stat(os.path.join(mnt, ".zgroup")))
+    code, out, err = t.run(t.binary, "unmount", mnt)
+    assert code == 0 and not out + err, (code, out, err)
+    code, out, err = t.run(t.binary, "mount", "good.nc", "mnt", cwd=t.tmp)
+    assert code == 0 and t.run(t.binary, "ls")[1].count(mnt + " ") == 1, err
+    assert t.run(t.binary, "umount", mnt)[0] == 0
+    misused(t, "mount", path, mention=[f"'{path}' is a file, not a named mount: "
+                                       f"run nczarrfs mount {path} MOUNTPOINT"])
+    misused(t, "mount", t.tmp, mention=[f"'{t.tmp}' is a directory, not a named mount"])
+    misused(t, "mount", "s3://b/x.nc", mention=["'s3://b/x.nc' is a URL, not a named mount"])
+    refused(t, "mount", "nothing", mention=["'nothing'", "no mount has this name"])
+    refused(t, "mount", t.path("no.nc"), mnt, mention=[t.path("no.nc"), "no such file"])
 
 
 def test_closed_output(t):
@@ -184,13 +278,62 @@ def test_closed_output(t):
 def test_help_and_version(t):
     code, out, err = t.run(t.binary, "--help")
     assert code == 0 and not err, err
-    for word in ("SOURCE", "MOUNTPOINT", "mode=", "filter=", "info", "filters", "allow_other"):
+    for word in ("SOURCE", "MOUNTPOINT", "--mode=", "--filter=", "info", "filters"):
         assert word in out, f"{word} is not in --help"
-    code, out, err = t.run(t.binary, "--version")
-    assert code == 0 and not err, err
-    assert re.search(r"nczarrfs \d+\.\d+\.\d+", out), out
-    for word in ("HDF5", "FUSE"):
-        assert word.lower() in out.lower(), f"{word} is not in --version: {out}"
+    assert len(out.splitlines()) < 90, out
+    code, whole, err = t.run(t.binary, "help", "options")
+    assert code == 0 and not err and "--allow-other" in whole and "\nRemote:\n" in whole, whole
+    for word in ("--version", "version"):
+        code, out, err = t.run(t.binary, word)
+        assert code == 0 and not err, err
+        assert re.search(r"nczarrfs \d+\.\d+\.\d+", out), out
+        for name in ("HDF5", "FUSE"):
+            assert name.lower() in out.lower(), f"{name} is not in {word}: {out}"
+
+
+def test_help_of_commands(t):
+    """Each command's help is about that command: its usage, its flags, two examples. The
+    examples are command lines that are understood."""
+    _, out, _ = t.run(t.binary, "--help")
+    listed = out.partition("\nCommands:\n")[2].partition("\n\n")[0]
+    words = re.findall(r"^  ([a-z]+) ", listed, re.M)
+    assert len(words) == 14, words
+    for word in words:
+        code, out, err = t.run(t.binary, word, "--help")
+        assert code == 0 and not err, (word, err)
+        assert out.startswith("usage: nczarrfs ") and "\nFlags:\n" in out, (word, out)
+        assert t.run(t.binary, "help", word)[1] == out, word
+        examples = out.partition("\nExamples:\n")[2].splitlines()
+        assert len(examples) == 2, (word, out)
+        for line in examples:
+            name, *args = shlex.split(line)
+            assert name == "nczarrfs", line
+            if word in ("help", "version"):
+                continue
+            code, _, err = t.run(t.binary, "--no-config", "--print-config", *args)
+            assert code == 0, (line, err)
+    code, out, err = t.run(t.binary, "help", "convrt")
+    assert code == 2 and "did you mean nczarrfs help convert?" in err, err
+
+
+def test_bare(t):
+    """Without arguments: a short usage on standard error."""
+    code, out, err = t.run(t.binary)
+    assert code == 2 and out == "", (code, out)
+    assert err.startswith("usage: nczarrfs ") and err.endswith("\nTry 'nczarrfs --help'.\n"), err
+    assert len(re.findall("^  nczarrfs ", err, re.M)) == 3, err
+
+
+def test_long_options(t):
+    """Every option is a long one, also for commands that mount nothing."""
+    path = sample(t)
+    code, out, err = t.run(t.binary, "convert", "--zarr-format", "3", "--filter=none", path,
+                           t.path("c.zarr"))
+    assert code == 0 and os.path.exists(t.path("c.zarr/zarr.json")), err
+    code, out, _ = t.run(t.binary, "--print-config", "--zarr-format=3", "--rw", path, "/x")
+    assert code == 0 and "zarr_format = 3 " in out and "rw = yes" in out, out
+    misused(t, "info", "--zarr-format=4", path, mention=["--zarr-format: unknown value '4'"])
+    misused(t, "info", "--zar-format=3", path, mention=["did you mean --zarr-format?"])
 
 
 def test_info(t):

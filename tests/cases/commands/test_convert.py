@@ -20,10 +20,10 @@ from lib.s3_server import S3Server
 from lib.web import WebServer
 
 
-def convert(t, *args, fails=None, **env):
+def convert(t, *args, fails=None, code=1, **env):
     status, out, err = t.run(t.binary, "convert", "--json", *args, timeout=60 * t.slow, env=env)
     if fails is not None:
-        assert status == 1 and fails in err and out == "", f"status {status}: {out}{err}"
+        assert status == code and fails in err and out == "", f"status {status}: {out}{err}"
         return None
     assert status == 0, f"status {status}: {err}"
     return json.loads(out)
@@ -179,9 +179,9 @@ def test_refused(t):
     os.link(source, t.path("several/a.nc"))
     for out in ("b.zarr", "b.nc"):
         convert(t, t.path("several"), t.path(out), fails="convert those in it one by one")
-    convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr")
-    convert(t, source, "https://example.org/b.zarr", fails="web server")
-    convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), fails="chunks of its source")
+    convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr", code=2)
+    convert(t, source, "https://example.org/b.zarr", fails="web server", code=2)
+    convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), fails="chunks of its source", code=2)
     convert(t, "--force", source, t.path("there"), fails="there/a.zarr")
     with open(t.path("there/mine")) as f:
         assert f.read() == "mine"
@@ -313,8 +313,8 @@ def test_verify(t):
         status, out, err = t.run(t.binary, "convert", "--verify", source, t.path(dest))
         assert status == 1 and out == "", out
         lines = err.splitlines()
-        assert len(lines) == 2 and lines[0].startswith("nczarrfs: " + place + "deflate"), err
-        assert lines[1] == f"nczarrfs: '{source}': 1 damaged chunk: nothing is copied", err
+        assert len(lines) == 2 and lines[0].startswith("nczarrfs: error: " + place + "deflate"), err
+        assert lines[1] == f"nczarrfs: error: '{source}': 1 damaged chunk: nothing is copied", err
         assert not os.path.exists(t.path(dest)) and left_behind(t.tmp) == []
     with open(source, "r+b") as f:
         f.seek(summed)
@@ -446,4 +446,4 @@ def test_names_of_copies(t):
         assert not os.path.lexists(t.path(name)), name
     for name in "x.nc", "x.nc3", "x.HDF5", "x.zip", "x.hdf", "x.json":
         convert(t, "-o", "anonymous,endpoint=http://127.0.0.1:9", source, "s3://b/" + name,
-                fails="would be opened as a file")
+                fails="would be opened as a file", code=2)

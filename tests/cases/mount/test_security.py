@@ -722,7 +722,7 @@ def test_names(t):
     bad += [named_zip(t.path(f"data/z{i}.zip"), name) for i, name in enumerate(UPWARD)]
     for source in bad:
         code, out, err = t.run(t.binary, "info", "-o", "unsupported=skip", source)
-        assert code == 1 and "nczarrfs: " in err, (source, out, err)
+        assert code == 1 and "nczarrfs: error: " in err, (source, out, err)
     dotted = t.path("data/dotted.h5")
     with h5py.File(dotted, "w") as f:
         f.create_dataset("../out", data=np.arange(3))

@@ -431,6 +431,10 @@ def test_s3(t):
         refs(t, "-o", where, "s3://b/some%20folder/a.h5", t.path("r.json"))
         with open(t.path("r.json")) as f:
             assert json.load(f)["refs"]["contiguous/0"][0] == "s3://b/some folder/a.h5"
+        for scheme in "gs", "gs3":
+            refs(t, "-o", where, scheme + "://b/some%20folder/a.h5", t.path(scheme + ".json"))
+            with open(t.path(scheme + ".json")) as f:
+                assert json.load(f)["refs"]["contiguous/0"][0] == "gs://b/some folder/a.h5"
         equal_views(t, t.path("r.json"), file, where)
         refs(t, "-o", where, "s3://b/t.zarr", t.path("t.parq"))
         rows = parquet.rows(t.path("t.parq/v/refs.0.parq"))

@@ -201,14 +201,16 @@ def test_errors(t):
                 ("ftp://127.0.0.1/x.nc", ["unknown protocol", "s3://"]),
                 ("http://127.0.0.1/x.nc#mode=dap2", ["OPeNDAP"]),
                 ("http://127.0.0.1/x#mode=zar", ["did you mean 'zarr'"]),
-                ("gs://bucket/x", ["gs3://"]), ("s3://", ["host"])):
+                ("s3a://bucket/x", ["write s3://"]), ("s3://", ["host"])):
             code, out, err = t.run(t.binary, "-o", "max_attempts=2,timeout=5", address,
                                    t.path("mnt"), timeout=30)
             if address.endswith("/f.nc/"):
                 assert code == 0, err  # a name's ending is only a hint
                 mounts.unmount(t.path("mnt"))
                 continue
-            assert code == 1 and err.count("\n") == 1, (address, code, err)
+            assert err.count("\n") == 1, (address, err)
+            wrong = address.startswith(("ftp:", "s3")) or "#mode=zar" in address
+            assert code == (2 if wrong else 1), (address, code)
             for word in words:
                 assert word in err, (address, word, err)
     for options, words in (("endpoint=ftp://h", ["endpoint"]),
@@ -216,9 +218,9 @@ def test_errors(t):
                            ("region=evil.example.org/", ["region"]),
                            ("max_attempts=0", ["max_attempts"])):
         code, out, err = t.run(t.binary, "info", "-o", options, "s3://b/k")
-        assert code == 1 and all(w in err for w in words), err
+        assert code == 2 and all(w in err for w in words), err
     code, out, err = t.run(t.binary, t.path("mnt"), "http://127.0.0.1/x")
-    assert code == 1 and "MOUNTPOINT is an address" in err, err
+    assert code == 2 and "MOUNTPOINT is a URL" in err, err
 
 
 def test_file_address(t):

@@ -230,7 +230,7 @@ def test_open(t):
     assert all("v" in g for g in good.values()), good
     for (kind, name), (status, out, err) in zip(jobs, got):
         right = out.splitlines()[3:] == good[name].splitlines()[3:]
-        assert status == 0 and right or status == 1 and err.startswith("nczarrfs: "), (
+        assert status == 0 and right or status == 1 and err.startswith("nczarrfs: error: "), (
             kind, name, status, out, err)
         # "flipped": a bit of a chunk that nobody reads here
         assert status == 1 or kind in HARMLESS + LIES + ("flipped", "other_etag"), (

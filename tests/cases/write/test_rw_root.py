@@ -183,9 +183,10 @@ def test_refused(t):
     file, store = t.path("model.nc"), t.path("s.zarr")
     t.call(make_nc, file)
     os.mkdir(t.path("mnt"))
-    for source, options, message in (
-            (file, "root=a.zarr", "only with rw"), (file, "rw,root=a/b", "the name of a directory"),
-            (store, "rw,create,root=a", "only where a Zarr tree is shown"),
-            (os.path.dirname(file), "rw,root=a.zarr", "only for one dataset")):
+    for source, options, message, code in (
+            (file, "root=a.zarr", "only with rw", 2),
+            (file, "rw,root=a/b", "the name of a directory", 2),
+            (store, "rw,create,root=a", "only where a Zarr tree is shown", 1),
+            (os.path.dirname(file), "rw,root=a.zarr", "only for one dataset", 1)):
         status, _, text = t.run(t.binary, "-o", options, source, t.path("mnt"))
-        assert status == 1 and message in text, (options, text)
+        assert status == code and message in text, (options, text)

@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy as np
 
-from cases.commands.test_cli import folder, refused
+from cases.commands.test_cli import folder, misused
 
 
 def sample(t):
@@ -39,8 +39,8 @@ def test_what_is_wrong_is_said(t):
             ("filter=*,zstd,5,mdoe=zarr", "did you mean 'mode'"))
     source, where = sample(t), folder(t)
     for option, *mention in rows:
-        refused(t, source, where, "-o", option, mention=mention)
-        refused(t, "info", "-o", option, source, mention=mention)
+        misused(t, source, where, "-o", option, mention=mention)
+        misused(t, "info", "-o", option, source, mention=mention)
 
 
 def test_help_all_the_same(t):

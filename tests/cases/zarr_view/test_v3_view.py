@@ -154,4 +154,4 @@ def test_refused(t):
                           ("zarr_format=3,mode=nczarr", "use mode=zarr"),
                           ("chunk_key_encoding=v2", "only with zarr_format=3")):
         status, _, err = t.run(t.binary, "-o", options, t.path("x.nc"), t.path("m"))
-        assert status == 1 and part in err and len(err.splitlines()) == 1, err
+        assert status == 2 and part in err and len(err.splitlines()) == 1, err

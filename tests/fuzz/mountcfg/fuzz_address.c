@@ -37,7 +37,8 @@ static void again(const struct address *a)
 {
 	struct address b;
 
-	if (strncmp(a->shown, "s3://", 5) != 0 && strncmp(a->shown, "gs3://", 6) != 0)
+	if (strncmp(a->shown, "s3://", 5) != 0 && strncmp(a->shown, "gs3://", 6) != 0 &&
+	    strncmp(a->shown, "gs://", 5) != 0)
 		return;
 	require(address_parse(a->shown, &b, NULL) == 0);
 	require(b.kind == a->kind && alike(a->bucket, b.bucket) && alike(a->key, b.key));

@@ -174,12 +174,17 @@ static void test_line(void **state)
 	log_limited();
 	log_error("one\ntwo %d", 3);
 	log_error("one\ntwo %d", 3);
+	log_warn("four");
+	log_note("five");
 	log_info("not shown");
 	(void)dup2(saved, STDERR_FILENO);
 	n = pread(caught, text, sizeof(text) - 1, 0);
 	assert_true(n >= 0);
-	assert_string_equal(text, "nczarrfs: one?two 3\nnczarrfs: one?two 3\n"
-				  "nczarrfs: one?two 3\n");
+	assert_string_equal(text, "nczarrfs: error: one?two 3\n"
+				  "nczarrfs: error: one?two 3\n"
+				  "nczarrfs: error: one?two 3\n"
+				  "nczarrfs: warning: four\n"
+				  "nczarrfs: note: five\n");
 	(void)close(saved);
 	(void)close(caught);
 }

@@ -181,7 +181,7 @@ static void errors_join_and_truncate(void **state)
 	assert_int_equal(err_wrap(NULL, -EIO, "%s", longer), -EIO);
 	assert_int_equal(strlen(e.msg), ERR_TEXT_MAX - 1);
 	assert_int_equal(err_sys(&e, ENOENT, "open '%s'", "x"), -ENOENT);
-	assert_string_equal(e.msg, "open 'x': No such file or directory");
+	assert_string_equal(e.msg, "open 'x': no such file or directory");
 	assert_int_equal(err_set(NULL, -EIO, "nobody listens"), -EIO);
 }
 

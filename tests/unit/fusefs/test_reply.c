@@ -93,18 +93,20 @@ static void test_explain(void **state)
 
 static void test_mountpoint(void **state)
 {
-	char none[] = "/tmp/nczarrfs-no-such-dir", file[] = "/etc/passwd", root[] = "/";
+	char none[] = "/tmp/nczarrfs-no-such-dir/mnt", file[] = "/etc/passwd", root[] = "/";
 	char source[] = "/etc/passwd";
 	struct cfg cfg = {.mountpoint = none, .source = source};
 	struct err e = ERR_INIT;
+	bool made;
 
 	(void)state;
-	assert_int_equal(fs_check_mountpoint(&cfg, &e), -ENOENT);
-	assert_non_null(strstr(e.msg, "mkdir"));
+	assert_int_equal(fs_check_mountpoint(&cfg, &made, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "mkdir -p"));
+	assert_false(made);
 	cfg.mountpoint = file;
-	assert_int_equal(fs_check_mountpoint(&cfg, &e), -ENOTDIR);
+	assert_int_equal(fs_check_mountpoint(&cfg, &made, &e), -ENOTDIR);
 	cfg.mountpoint = root;
-	assert_int_equal(fs_check_mountpoint(&cfg, &e), -EBUSY);
+	assert_int_equal(fs_check_mountpoint(&cfg, &made, &e), -EBUSY);
 	assert_non_null(strstr(e.msg, "would hide '/etc/passwd'"));
 	assert_int_equal(fs_mount_id("/"), 0);
 }

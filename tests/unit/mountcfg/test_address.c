@@ -181,6 +181,7 @@ static void test_buckets(void **state)
 	s3("s3://b/", ADDRESS_S3, NULL, "b", "", NULL, ADDRESS_TREE);
 	s3("s3://b/a%2Bb%20c/x#mode=nczarr,s3&aws.region=eu-west-1", ADDRESS_S3, NULL, "b",
 	   "a+b c/x", "eu-west-1", ADDRESS_TREE);
+	s3("gs://b/a%2Bb/c.zarr", ADDRESS_GS3, NULL, "b", "a+b/c.zarr", NULL, ADDRESS_TREE);
 	s3("gs3://b/a/b", ADDRESS_GS3, NULL, "b", "a/b", NULL, ADDRESS_ANY);
 	s3("https://b.s3.eu-west-1.amazonaws.com/k.nc", ADDRESS_S3, NULL, "b", "k.nc",
 	   "eu-west-1", ADDRESS_FILE);
@@ -245,8 +246,8 @@ static void test_fragment(void **state)
 	refused("s3://b/k#aws.profile=%", -EINVAL, "%");
 	refused("http://h/k#mode=udf0", -EOPNOTSUPP, "udf0");
 	refused("http://h/k#dap4", -EOPNOTSUPP, "OPeNDAP");
-	refused("http://h/k#mode=file", -EINVAL, "leave file out");
-	refused("http://h/k#mode=zarr,file", -EINVAL, "leave file out");
+	refused("http://h/k#mode=file", -EINVAL, "leave it out");
+	refused("http://h/k#mode=zarr,file", -EINVAL, "leave it out");
 }
 
 static void test_hostile(void **state)
@@ -265,15 +266,15 @@ static void test_hostile(void **state)
 	refused("http://h/..%2f..%2fetc#mode=s3", -EINVAL, "no bucket");
 	refused("http://h/%2e%2e/k#mode=s3", -EINVAL, "no bucket");
 	refused("http://h/#mode=s3", -EINVAL, "no bucket");
-	refused("http://h/a%2Fb.nc", -EINVAL, "not a name");
+	refused("http://h/a%2Fb.nc", -EINVAL, "not a valid name");
 	refused("http://h/x/..", -EINVAL, "");
 	refused("http://h/x/%2e%2e", -EINVAL, "");
 	refused("http://h/x%00", -EINVAL, "");
 	refused("http://h/x y", -EINVAL, "");
 	refused("http://h/x\ny", -EINVAL, "");
 	refused("http://h:99999/x", -EINVAL, "");
-	refused("s3://b#mode=bytes", -EINVAL, "a bucket is no file");
-	refused("gs://b/k", -EINVAL, "gs3://");
+	refused("s3://b#mode=bytes", -EINVAL, "a bucket is not a file");
+	refused("gs://u:p@b/k", -EINVAL, "no user and password");
 	refused("s3a://b/k", -EINVAL, "s3://");
 	memset(deep, 'a', sizeof(deep) - 1);
 	memcpy(deep, "http://h/", 9);

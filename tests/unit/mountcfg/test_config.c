@@ -230,6 +230,48 @@ static void test_forms(void **state)
 	cfg_release(&cfg);
 }
 
+/* test_operands - what `mount` takes for a name, and what for SOURCE and MOUNTPOINT. */
+static void test_operands(void **state)
+{
+	char secret[] = "http://u:secret@h/a.zarr", place[] = "/m";
+	const size_t n = strlen(secret);
+	struct cfg cfg;
+
+	(void)state;
+	files("[mount a.nc]\nsource=/x\ntarget=/t\n[mount b]\nsource=/y\ntarget=/u\n", NULL);
+	cfg = parsed(ARGV(A("mount"), A("a.nc")));
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	assert_string_equal(cfg.mountpoint, "/t");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("a.nc"), A("b")));
+	assert_int_equal(cfg.command, CFG_MOUNT_NAMED);
+	assert_int_equal(cfg.n_more, 2);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("-f"), A("./a.nc"), A("b")));
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	assert_int_equal(cfg.n_more, 0);
+	assert_string_equal(strrchr(cfg.source, '/'), "/a.nc");
+	assert_string_equal(strrchr(cfg.mountpoint, '/'), "/b");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("--create"), A("new"), A("m")));
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("*.nc"), A("--concat=x"), A("m")));
+	assert_string_equal(strrchr(cfg.source, '/'), "/*.nc");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), secret, place));
+	assert_string_equal(cfg.source, "http://h/a.zarr");
+	assert_string_equal(cfg.password, "secret");
+	for (size_t i = 0; i + 6 <= n; i++)
+		assert_int_not_equal(memcmp(secret + i, "secret", 6), 0);
+	cfg_release(&cfg);
+	refused_line(ARGV(A("mount"), A("/etc/passwd")), "'/etc/passwd' is a file, not a named");
+	refused_line(ARGV(A("mount"), A("http://u:secret@h/x")), "'http://h/x' is a URL, not");
+	refused_line(ARGV(A("mount"), A("c"), A("b")), "'c': no mount has this name");
+	refused_line(ARGV(A("mount"), A("/x"), A("/y"), A("/z")), "too many arguments");
+	refused_line(ARGV(A("mount"), A("-f"), A("a.nc"), A("b")), "-f: mount one NAME only");
+}
+
 /* SEMANTICS G2 */
 static void test_refused(void **state)
 {
@@ -246,33 +288,33 @@ static void test_refused(void **state)
 			       "[defaults]?");
 	refused("[mnt a]\n", "did you mean [mount NAME]?");
 	refused("[what]\n", "there are [defaults]");
-	refused("max_attempts = 3\n", "before any section");
-	refused("[defaults]\ntries\n", "user.conf:2: not a key and its value");
-	refused("[defaults]\ntries\ntimeout=3\n", "user.conf:2: not a key and its value");
-	refused("[defaults]\n= 3\ntimeout=3\n", "user.conf:2: not a key and its value");
+	refused("max_attempts = 3\n", "outside of any section");
+	refused("[defaults]\ntries\n", "user.conf:2: not a key with a value");
+	refused("[defaults]\ntries\ntimeout=3\n", "user.conf:2: not a key with a value");
+	refused("[defaults]\n= 3\ntimeout=3\n", "user.conf:2: not a key with a value");
 	refused("[defaults]\ntimeout=3\r4\n", "user.conf:2: byte 0x0d");
-	refused("[defaults\n", "has to end with ']'");
-	refused("[defaults] max_attempts=3\n", "has to end with ']'");
+	refused("[defaults\n", "must end with ']'");
+	refused("[defaults] max_attempts=3\n", "must end with ']'");
 	refused("[defaults]\nmax_attempts = 0\n", "user.conf:2: max_attempts: bad number '0'");
 	refused("[defaults]\nrw = maybe\n", "yes or no");
 	refused("[defaults]\nallow_other = 1\n", "yes or no");
 	refused("[defaults]\noptions = max_attempts=0\n", "user.conf:2: max_attempts: bad number");
-	refused("[defaults]\nconfig = /x\n", "only on the command line");
+	refused("[defaults]\nconfig = /x\n", "allowed only on the command line");
 	refused("[defaults]\ncache_dir = x\n", "absolute path");
-	refused("[mount a]\nsource=/a\n", "has no target");
+	refused("[mount a]\nsource=/a\n", "needs a line 'target = DIRECTORY'");
 	refused("[mount a]\nsource=/a\ntarget=/b\n[mount a]\nsource=/a\ntarget=/b\n",
-		"is there twice: see line 1");
-	refused("[mount a/b]\nsource=/a\ntarget=/b\n", "needs a name");
-	refused("[mount]\n", "needs a name");
+		"is defined twice: see line 1");
+	refused("[mount a/b]\nsource=/a\ntarget=/b\n", "use a name");
+	refused("[mount]\n", "use a name");
 	refused("[source]\n", "needs a pattern");
 	refused("[mount a]\nsource=/a\ntarget=/b\nauto=1\n", "use yes or no");
 	files("[mount archive]\nsource=/a\ntarget=b\n", NULL);
-	refused_line(ARGV(A("mount"), A("archive")), "has to be an absolute path");
+	refused_line(ARGV(A("mount"), A("archive")), "must be an absolute path");
 	files("[mount archive]\nsource=/a\ntarget=/b\n", NULL);
 	refused_line(ARGV(A("mount"), A("archvie")), "did you mean 'archive'?");
 	refused_line(ARGV(A("mount"), A("-a"), A("archive")), "in place of names");
 	refused_line(ARGV(A("mount")), "NAME missing");
-	refused_line(ARGV(A("-a"), A("/x"), A("/m")), "only mount and umount");
+	refused_line(ARGV(A("-a"), A("/x"), A("/m")), "only for mount and umount");
 	refused_line(ARGV(A("--config"), A("/no/such"), A("/x"), A("/m")), "/no/such");
 	/* bytes that are no text, and too many of them */
 	put(user_file, "[defaults]\nmax_attempts = 3\0\n", 29);
@@ -313,7 +355,7 @@ static void test_trust(void **state)
 	assert_int_equal(chmod(user_file, 0664), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
 	assert_int_equal(cfg.max_attempts, 6);
-	assert_non_null(strstr(cfg.note, "others may write it"));
+	assert_non_null(strstr(cfg.note, "others may write to it"));
 	cfg_release(&cfg);
 	assert_int_equal(chmod(user_file, 0600), 0);
 	if (geteuid() != 0)
@@ -363,7 +405,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order), cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_forms), cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_trust), cmocka_unit_test(test_mounts),
 	};
 

@@ -176,7 +176,10 @@ static void test_zarr3(void **state)
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=nczarr,shards")), "use mode=zarr");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_key_encoding=v2")),
 		"only with zarr_format=3");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=1")), "use 2 or 3");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=1")), "unknown value '1': use 2 or 3");
+	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-ozarr_format=4"))), -EINVAL);
+	assert_null(strstr(e.msg, "did you mean"));
+	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=v3")), "did you mean zarr_format=3?");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("shards=1")), "bad size");
 }
 
@@ -376,9 +379,8 @@ static void test_commands(void **state)
 static void test_refused(void **state)
 {
 	(void)state;
-	refused((char *[]){A("nczarrfs"), NULL}, "usage");
 	refused(ARGV(A("x")), "MOUNTPOINT missing");
-	refused(ARGV(A("x"), A("m"), A("n")), "one argument too many");
+	refused(ARGV(A("x"), A("m"), A("n")), "too many arguments");
 	refused(ARGV(A("chek"), A("m")), "did you mean nczarrfs check");
 	refused(ARGV(A("filtres")), "did you mean nczarrfs filters");
 	refused(ARGV(A("./chek")), "MOUNTPOINT missing");
@@ -388,9 +390,9 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("-q")), "unknown flag");
 	refused(ARGV(A("x"), A("m"), A("--verbos")), "did you mean --verbose");
 	refused(ARGV(A("x"), A("m"), A("-o")), "needs options");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,ro")), "-o ro: does not go with rw");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,ro")), "-o ro: conflicts with rw");
 	refused(ARGV(A("x"), A("m"), A("-oro"), A("-ocreate")),
-		"-o ro: does not go with create");
+		"-o ro: conflicts with create");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("chunks=time=1")), "-o chunks: only with rw");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,unlimited=")), "needs a value");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,unlimited=,a")), "name is empty");
@@ -412,34 +414,31 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("-o"), A("allow_other=1")), "takes no value");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("max_threads=0")), "use 1 to");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("max_read=x")), "bad number");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("quite_something_else")), "--help");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("quite_something_else")),
+		"see nczarrfs help options");
 }
 
-/* each_option - call check for every option that --help shows: the first word of lines indented
- * by four, and in the list of the mount's own options every word. */
+/* each_option - call check for every option that `help options` shows, with _ for -. */
 static void each_option(const char *help, void (*check)(const char *name, const char *text),
 			const char *text)
 {
-	const char *p = strstr(help, "\nOptions (");
-	const char *own = strstr(help, "\nOptions of the mount");
+	const char *fuse = strstr(help, "\nFUSE:\n");
 	char name[64];
 
-	assert_true(p && own && p < own);
-	for (p++; (p = strchr(p, '\n'));) {
-		p++;
-		if (strncmp(p, "    ", 4) != 0 || p[4] == ' ')
-			continue;
-		for (p += 4; *p != '\n'; p += *p == ' ') {
-			size_t n = strcspn(p, "[= \n");
+	assert_non_null(fuse);
+	for (const char *p = help; (p = strstr(p, " --")); ) {
+		const bool option = p > fuse || (p[-1] == ' ' && p[-2] == '\n');
+		size_t n;
 
-			assert_true(n > 0 && n < sizeof(name));
-			memcpy(name, p, n);
-			name[n] = '\0';
-			check(name, text);
-			p += strcspn(p, " \n");
-			if (p < own)
-				break;
-		}
+		p += 3;
+		n = strcspn(p, "[= \n");
+		if (!option)
+			continue;
+		assert_true(n > 0 && n < sizeof(name));
+		for (size_t i = 0; i < n; i++)
+			name[i] = p[i] == '-' ? '_' : p[i];
+		name[n] = '\0';
+		check(name, text);
 	}
 }
 
@@ -447,6 +446,117 @@ static void in_text(const char *name, const char *text)
 {
 	if (!strstr(text, name))
 		fail_msg("option '%s' is not in docs/reference/nczarrfs.1", name);
+}
+
+/* help_of - what a command line prints, in b, with a NUL; lines have at most 80 columns. */
+static void help_of(char *const *argv, struct buf *b)
+{
+	struct cfg cfg;
+	struct err e;
+
+	assert_int_equal(parse(&cfg, &e, argv), 0);
+	assert_int_equal(cfg.command, CFG_HELP);
+	buf_init(b, 1 << 16);
+	cfg_help(&cfg, b);
+	buf_putc(b, '\0');
+	cfg_release(&cfg);
+	assert_true(buf_ok(b));
+	for (const char *p = (char *)b->data; *p; p++) {
+		size_t len = strcspn(p, "\n");
+
+		assert_true(len <= 83 && (!len || p[len - 1] != ' '));
+		p += len;
+	}
+}
+
+static void expect_help(char *const *argv, const char *begins, const char *has)
+{
+	struct buf b;
+
+	help_of(argv, &b);
+	if (strncmp((char *)b.data, begins, strlen(begins)) != 0 ||
+	    !strstr((char *)b.data, has))
+		fail_msg("'%s' and '%s' are not in:\n%s", begins, has, (char *)b.data);
+	buf_release(&b);
+}
+
+static void test_help(void **state)
+{
+	static const char *const commands[] = {"mount",   "umount", "list",  "info",
+					       "filters", "recover", "refs",  "check",
+					       "convert", "serve",  "status", "log",
+					       "help",    "version"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		char word[16], example[32];
+
+		(void)snprintf(word, sizeof(word), "%s", commands[i]);
+		(void)snprintf(example, sizeof(example), "\n  nczarrfs %s", commands[i]);
+		expect_help(ARGV(word, A("--help")), "usage: nczarrfs ", example);
+		expect_help(ARGV(A("-h"), word), "usage: nczarrfs ", example);
+		expect_help(ARGV(A("help"), word), "usage: nczarrfs ", example);
+	}
+	expect_help(ARGV(A("convert"), A("a"), A("-h")), "usage: nczarrfs convert ", "--verify");
+	expect_help(ARGV(A("unmount"), A("--help")), "usage: nczarrfs umount ", "--all");
+	expect_help(ARGV(A("mount"), A("--help")), "usage: nczarrfs [mount] [OPTION...] SOURCE",
+		    "nczarrfs mount [OPTION...] NAME");
+	expect_help(ARGV(A("--help")), "usage: nczarrfs [OPTION...] SOURCE", "\n  convert ");
+	expect_help(ARGV(A("help")), "usage: nczarrfs [OPTION...] SOURCE", "--zarr-format=2|3");
+	expect_help(ARGV(A("a"), A("b"), A("--help")), "usage: nczarrfs [OPTION...]", "Commands");
+	expect_help(ARGV(A("help"), A("options")), "Options of nczarrfs", "\nRemote:\n");
+	expect_help((char *[]){A("nczarrfs"), NULL}, "usage: nczarrfs [OPTION...] SOURCE",
+		    "Try 'nczarrfs --help'.\n");
+	refused(ARGV(A("help"), A("convrt")), "did you mean nczarrfs help convert?");
+	refused(ARGV(A("help"), A("quite-else")), "no command 'quite-else'");
+}
+
+static void test_long_options(void **state)
+{
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("convert"), A("--zarr-format"), A("3"), A("--shards"),
+				    A("a.nc"), A("--filter=*,zstd,5"), A("b"),
+				    A("--default-chunk-size=64K"), A("--max-threads"), A("4"),
+				    A("--state-dir=/a,b"), A("--allow-other"),
+				    A("--requester-pays"))),
+			 0);
+	assert_int_equal(cfg.command, CFG_CONVERT);
+	assert_true(cfg.zarr3 && cfg.requester_pays);
+	assert_int_equal(cfg.shard_size, 64 << 20);
+	assert_int_equal(cfg.default_chunk_size, 64 << 10);
+	expect_texts(cfg.filter_rules, cfg.n_filter_rules, "*,zstd,5");
+	expect_texts(cfg.fuse_opts, cfg.n_fuse_opts,
+		     "max_threads=4\nallow_other\ndefault_permissions");
+	assert_string_equal(cfg.state_dir, "/a,b");
+	assert_string_equal(strrchr(cfg.source, '/'), "/a.nc");
+	assert_string_equal(strrchr(cfg.out, '/'), "/b");
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("x"), A("m"), A("--rw"), A("--shards=1M"),
+				    A("--chunks"), A("time=24,lat=all"), A("--unlimited=a,b"))),
+			 0);
+	assert_true(cfg.rw);
+	assert_int_equal(cfg.shard_size, 1 << 20);
+	expect_texts(cfg.chunk_rules, cfg.n_chunk_rules, "time=24,lat=all");
+	expect_texts(cfg.unlimited, cfg.n_unlimited, "a\nb");
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("--rw=no"))), 0);
+	assert_false(cfg.rw);
+	cfg_release(&cfg);
+	refused(ARGV(A("x"), A("m"), A("--zarr-format")), "--zarr-format: needs a value");
+	refused(ARGV(A("x"), A("m"), A("--zarr-format=")), "--zarr-format: needs a value");
+	refused(ARGV(A("x"), A("m"), A("--zarr-format=4")), "--zarr-format: unknown value '4'");
+	refused(ARGV(A("x"), A("m"), A("--zarr-fromat=3")), "did you mean --zarr-format?");
+	refused(ARGV(A("x"), A("m"), A("--allow-othr")), "did you mean --allow-other?");
+	refused(ARGV(A("x"), A("m"), A("--tries=3")), "did you mean --max-attempts?");
+	refused(ARGV(A("x"), A("m"), A("--jsn")), "did you mean --json?");
+	refused(ARGV(A("x"), A("m"), A("--allow-other=1")), "--allow-other=1: takes no value");
+	refused(ARGV(A("x"), A("m"), A("--quite-something")), "see nczarrfs help options");
+	refused(ARGV(A("x"), A("m"), A("--metrics=")), "--metrics: needs a value");
 }
 
 static void test_docs_parity(void **state)
@@ -469,18 +579,7 @@ static void test_docs_parity(void **state)
 		if (!*from)
 			break;
 	}
-	buf_init(&help, 1 << 16);
-	cfg_help(&help);
-	buf_putc(&help, '\0');
-	assert_true(buf_ok(&help));
-	for (const char *p = (char *)help.data; *p; p++) {
-		size_t len = strcspn(p, "\n");
-
-		assert_true(len <= 80 && (!len || p[len - 1] != ' '));
-		p += len;
-		if (!*p)
-			break;
-	}
+	help_of(ARGV(A("help"), A("options")), &help);
 	each_option((char *)help.data, in_text, man);
 	buf_release(&help);
 }
@@ -493,6 +592,7 @@ int main(void)
 		cmocka_unit_test(test_rules),         cmocka_unit_test(test_many_rules),
 		cmocka_unit_test(test_mount_options), cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_refused),       cmocka_unit_test(test_zarr3),
+		cmocka_unit_test(test_help),          cmocka_unit_test(test_long_options),
 		cmocka_unit_test(test_docs_parity),
 	};
 

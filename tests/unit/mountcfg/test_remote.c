@@ -132,13 +132,13 @@ static void test_addresses(void **state)
 	cfg_release(&cfg);
 	refused(ARGV(A("http://u:secret@h/x?token=secret"), A("/m"), A("-orw")), "web server");
 	refused(ARGV(A("http://h/x"), A("/m"), A("-ocreate")), "web server");
-	refused(ARGV(A("recover"), A("http://h/x?token=secret")), "nothing is waiting");
+	refused(ARGV(A("recover"), A("http://h/x?token=secret")), "no pending writes");
 	refused(ARGV(A("recover"), A("/x"), A("http://h/x?token=secret")),
-		"nothing is waiting");
-	refused(ARGV(A("/x"), A("http://u:secret@h/x")), "MOUNTPOINT is an address");
-	refused(ARGV(A("refs"), A("/x"), A("http://u:secret@h/x")), "OUT is an address");
-	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h/x")), "one argument too many");
-	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h:z/x")), "one argument too many");
+		"no pending writes");
+	refused(ARGV(A("/x"), A("http://u:secret@h/x")), "MOUNTPOINT is a URL");
+	refused(ARGV(A("refs"), A("/x"), A("http://u:secret@h/x")), "OUT is a URL");
+	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h/x")), "too many arguments");
+	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h:z/x")), "too many arguments");
 	refused(ARGV(A("ftp://u:secret@h/x"), A("/y")), "unknown protocol");
 }
 

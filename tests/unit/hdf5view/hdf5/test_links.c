@@ -237,7 +237,7 @@ static void test_links(void **state)
 	reads(s, "again", 0, 0);
 	reads(s, "itself", 0, 3);
 	reads(s, "moved", 0, 10);
-	noted(s, "missing", "it leads to the file 'none.h5': No such file");
+	noted(s, "missing", "it leads to the file 'none.h5': no such file");
 	noted(s, "outside",
 	      "it leads to the file '../out.h5', which is not below '");
 	noted(s, "folder", "it leads to 'dir', which is not a regular file");
