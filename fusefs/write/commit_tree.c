@@ -183,6 +183,13 @@ static bool holds_dir(const struct commit_tree_tree *t, const char *key)
 	return false;
 }
 
+/* consolidates - whether a key has metadata of all arrays. The view makes them from the file, which
+ * lacks arrays that wait: readers of consolidated metadata would take those as absent. */
+static bool consolidates(const char *key)
+{
+	return strcmp(key, ".zmetadata") == 0 || strcmp(key, "zarr.json") == 0;
+}
+
 /* commit_tree_look - what one staged key means. */
 static bool commit_tree_look(void *arg, const char *key, const struct stage_entry *x)
 {
@@ -212,6 +219,8 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 	}
 	if (what == FS_KEY_OTHER)
 		commit_tree_leave(t, key, "it is no part of what the metadata describes");
+	else if (t->seen && consolidates(key))
+		commit_tree_leave(t, key, "it has the metadata of arrays that are not in the file yet");
 	return !t->failed;
 }
 

@@ -625,6 +625,8 @@ def _text_waits(root, file, synced):
         a[2:4] = "de"
         got = [x.decode() if isinstance(x, bytes) else x for x in a[:4].tolist()]
         assert got == ["abc", "abc", "de", "de"], (a.name, got)
+    # consolidated metadata have these as well after a commit, of either version
+    zarr.consolidate_metadata(g.store)
     # a commit that nobody waits for takes what was written last, and leaves these
     g.create_dataset("last", data=[4])
     while "last" not in names and time.monotonic() < until:
@@ -635,6 +637,7 @@ def _text_waits(root, file, synced):
         except OSError:
             pass
     assert sorted(names) == ["last", "number"], names
+    assert sorted(zarr.open_consolidated(root)) == ["any", "number", "text", "wide"]
     if synced:
         fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         os.fsync(fd)
