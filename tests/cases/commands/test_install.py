@@ -112,6 +112,29 @@ def test_defaults(t):
     assert not tree(root)[0]
 
 
+def test_flags_of_the_caller(t):
+    """CPPFLAGS, CFLAGS and LDFLAGS, from the environment or as arguments, replace the optimisation
+    and keep the flags that the program needs; PREFIX is taken like prefix."""
+    out = t.path("b")
+    flags = {"CPPFLAGS": "-DGIVEN_CPP", "CFLAGS": "-O1 -DGIVEN_C", "LDFLAGS": "-L/given"}
+    targets = [f"{out}/obj/base/core/buf.o", f"{out}/nczarrfs", "HDF4_LIBS="]
+    bare = {"MAKEFLAGS": "", "MAKELEVEL": ""}
+    for args, env in (([], flags), ([f"{k}={v}" for k, v in flags.items()], {})):
+        status, text, err = t.run("make", "-C", ROOT, "-n", "V=1", f"BUILD={out}", *targets, *args,
+                                  env={**bare, **env})
+        assert status == 0, err
+        compiled = [line for line in text.splitlines() if line.endswith("base/core/buf.c")][0]
+        linked = [line for line in text.splitlines() if f"-o {out}/nczarrfs" in line][0]
+        for word in ("-DGIVEN_CPP", "-DGIVEN_C", "-O1", "-std=c17", "-I.", "-D_GNU_SOURCE"):
+            assert f" {word} " in compiled, compiled
+        assert " -O2 " not in compiled, compiled
+        for word in ("-O1", "-L/given", "-Wl,-z,relro,-z,now", "-lpthread"):
+            assert f" {word} " in linked + " ", linked
+    root = t.path("root")
+    make(t, root, "install", PREFIX="/opt/here")
+    assert "/opt/here/bin/nczarrfs" in tree(root)[0]
+
+
 def read_chunks(mnt):
     import zarr
     assert np.array_equal(zarr.open(mnt, mode="r")["v"][:], np.arange(100))
