@@ -1,4 +1,4 @@
-/* hdf4_library.h - libhdf4's header, which distributions install in hdf/ and others in include/ itself. */
+/* hdf4_library.h - libhdf4's header: distributions install it in hdf/ or in include/ itself. */
 #ifndef HDF5VIEW_HDF4_HDF4_LIBRARY_H
 #define HDF5VIEW_HDF4_HDF4_LIBRARY_H
 
