@@ -7,7 +7,10 @@
 #   make deb        a Debian package
 VERSION := 1.0.0
 comma := ,
-prefix ?= /usr/local
+# CC, CPPFLAGS, CFLAGS, LDFLAGS, PKG_CONFIG, PREFIX and DESTDIR are taken from the environment and from
+# the command line.
+PREFIX ?= /usr/local
+prefix ?= $(PREFIX)
 BUILD ?= build
 # V=1 shows the commands
 ifeq ($(V),)
@@ -27,38 +30,41 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wconversion -Wsign-conversion \
 ifneq ($(WERROR),)
 WARN += -Werror
 endif
-OPT ?= -O2 -g
-CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_USE_VERSION=314 \
+# The caller's CFLAGS replace OPT; the flags that the program needs are added to them.
+GIVEN_CFLAGS := $(CFLAGS)
+GIVEN_FLAGS := $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+OPT ?= $(if $(strip $(GIVEN_CFLAGS)),,-O2 -g)
+override CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_USE_VERSION=314 \
 	-DH5_USE_110_API
 # Nothing that is built knows in which directory.
-CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong \
+override CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong \
 	$(if $(SANITIZE),,-ffile-prefix-map=$(CURDIR)=.)
-LDFLAGS += -Wl,-z,relro,-z,now
+override LDFLAGS += -Wl,-z,relro,-z,now
 # SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races; SANITIZE=fuzz: libFuzzer;
 # SANITIZE=coverage: which lines run, for gcov
 ifeq ($(SANITIZE),1)
-CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-LDFLAGS += -fsanitize=address,undefined
+override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+override LDFLAGS += -fsanitize=address,undefined
 BUILD := build-asan
 else ifeq ($(SANITIZE),thread)
-CFLAGS += -fsanitize=thread -fno-omit-frame-pointer
-LDFLAGS += -fsanitize=thread
+override CFLAGS += -fsanitize=thread -fno-omit-frame-pointer
+override LDFLAGS += -fsanitize=thread
 BUILD := build-tsan
 else ifeq ($(SANITIZE),fuzz)
 CC := clang
-CFLAGS += -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+override CFLAGS += -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
-LDFLAGS += -fsanitize=address,undefined
+override LDFLAGS += -fsanitize=address,undefined
 FUZZ_LINK := -fsanitize=fuzzer
 FUZZ_MAIN :=
 OPT := -O1 -gline-tables-only
 BUILD := build-fuzz
 else ifeq ($(SANITIZE),coverage)
-CFLAGS += --coverage -fprofile-abs-path -fprofile-update=atomic
+override CFLAGS += --coverage -fprofile-abs-path -fprofile-update=atomic
 # not for plugins of tests, which are not counted
 COVERAGE_ENDS := -include tests/coverage/ends.h
-CPPFLAGS += $(COVERAGE_ENDS) -DSANDBOX_OFF=1
-LDFLAGS += --coverage
+override CPPFLAGS += $(COVERAGE_ENDS) -DSANDBOX_OFF=1
+override LDFLAGS += --coverage
 OPT := -O0 -g1
 BUILD := build-cov
 endif
@@ -73,12 +79,12 @@ PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS
 # without netCDF's functions is preferred; from 4.4 on there is no other, and libdf is libhdf.
 # HDF4_LIBS= (nothing) builds without.
 HDF4_SETS := -lmfhdfalt_-ldfalt -lmfhdf_-ldf -L/usr/lib64/hdf_-lmfhdf_-ldf -lmfhdf_-lhdf
-HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); }\n' | \
-	$(CC) -x c - -o /dev/null
+HDF4_TRY = printf '\043include "hdf5view/hdf4/hdf4_library.h"\nint main(void) { return SDend(0); }\n' | \
+	$(CC) -I. $(GIVEN_FLAGS) -x c - -o /dev/null
 HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
 	$(HDF4_TRY) $(subst _, ,$(s)) 2>/dev/null && echo $(s))))))$(HDF4_LIBS)
 HDF4_CFLAGS = $(if $(strip $(HDF4_LIBS)),-DNCZARRFS_HDF4)
-$(BUILD)/obj/hdf5view/hdf4/%.o $(BUILD)/tests/hdf4_make $(BUILD)/unit/hdf5view/hdf4/test_hdf4: CPPFLAGS += $(HDF4_CFLAGS)
+$(BUILD)/obj/hdf5view/hdf4/%.o $(BUILD)/tests/hdf4_make $(BUILD)/unit/hdf5view/hdf4/test_hdf4: override CPPFLAGS += $(HDF4_CFLAGS)
 
 # Rooms are folders of a module; plugins are built apart.
 SRC := $(filter-out codecs/export/plugins/%,$(sort $(shell find $(MODULES) -name '*.c')))
@@ -101,7 +107,7 @@ $(BUILD)/obj/%.o: %.c Makefile
 PAGE_ZARR := build/page/zarr.js
 $(PAGE_ZARR): scripts/page fusefs/http/page/npm/package.json fusefs/http/page/npm/package-lock.json
 	$(Q)scripts/page $@
-$(BUILD)/obj/fusefs/http/page.o: CPPFLAGS += -DPAGE_ZARR='"$(PAGE_ZARR)"'
+$(BUILD)/obj/fusefs/http/page.o: override CPPFLAGS += -DPAGE_ZARR='"$(PAGE_ZARR)"'
 $(BUILD)/obj/fusefs/http/page.o: $(PAGE_ZARR) $(wildcard fusefs/http/page/*.*)
 # again, when it could not be had
 page:
@@ -205,7 +211,7 @@ plugins: $(PLUGIN_OUT)
 below_plugins := codecs base
 PLUGIN_TESTS := $(filter $(BUILD)/unit/plugins/%,$(UNIT))
 $(PLUGIN_TESTS): $(PLUGIN_OUT)
-$(PLUGIN_TESTS): LDFLAGS += -rdynamic
+$(PLUGIN_TESTS): override LDFLAGS += -rdynamic
 
 $(BUILD)/plugins/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

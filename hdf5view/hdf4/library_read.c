@@ -8,7 +8,7 @@
 #ifdef NCZARRFS_HDF4
 #include <errno.h>
 #include <fcntl.h>
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>

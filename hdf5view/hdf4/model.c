@@ -3,7 +3,7 @@
 
 #ifdef NCZARRFS_HDF4
 #include <errno.h>
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -175,7 +175,7 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 /* What an HDF4 file has besides Scientific Data Sets, for the notes. */
 
 #ifdef NCZARRFS_HDF4
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #ifdef NCZARRFS_HDF4
 #include <errno.h>
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 #include <string.h>
 #include <strings.h>
 

@@ -8,7 +8,7 @@
 #include "hdf5view/hdf5view.h"
 
 #ifdef NCZARRFS_HDF4
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 #endif
 
 static int bid(const struct source_at *at, struct err *e)

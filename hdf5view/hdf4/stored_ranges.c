@@ -7,7 +7,7 @@
 
 #ifdef NCZARRFS_HDF4
 #define DATAINFO_MASTER
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 #include <string.h>
 
 #define CHUNKS_MAX ((uint64_t)1 << 20) /* a file has 65535 at most */

@@ -22,7 +22,7 @@ int main(void)
 	return 2;
 }
 #else
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 #include <stdint.h>
 #include <stdlib.h>
 

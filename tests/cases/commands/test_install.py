@@ -112,6 +112,74 @@ def test_defaults(t):
     assert not tree(root)[0]
 
 
+def test_flags_of_the_caller(t):
+    """CPPFLAGS, CFLAGS and LDFLAGS, from the environment or as arguments, replace the optimisation
+    and keep the flags that the program needs; PREFIX is taken like prefix."""
+    out = t.path("b")
+    flags = {"CPPFLAGS": "-DGIVEN_CPP", "CFLAGS": "-O1 -DGIVEN_C", "LDFLAGS": "-L/given"}
+    targets = [f"{out}/obj/base/core/buf.o", f"{out}/nczarrfs", "HDF4_LIBS="]
+    bare = {"MAKEFLAGS": "", "MAKELEVEL": ""}
+    for args, env in (([], flags), ([f"{k}={v}" for k, v in flags.items()], {})):
+        status, text, err = t.run("make", "-C", ROOT, "-n", "V=1", f"BUILD={out}", *targets, *args,
+                                  env={**bare, **env})
+        assert status == 0, err
+        compiled = [line for line in text.splitlines() if line.endswith("base/core/buf.c")][0]
+        linked = [line for line in text.splitlines() if f"-o {out}/nczarrfs" in line][0]
+        for word in ("-DGIVEN_CPP", "-DGIVEN_C", "-O1", "-std=c17", "-I.", "-D_GNU_SOURCE"):
+            assert f" {word} " in compiled, compiled
+        assert " -O2 " not in compiled, compiled
+        for word in ("-O1", "-L/given", "-Wl,-z,relro,-z,now", "-lpthread"):
+            assert f" {word} " in linked + " ", linked
+    root = t.path("root")
+    make(t, root, "install", PREFIX="/opt/here")
+    assert "/opt/here/bin/nczarrfs" in tree(root)[0]
+
+
+SYSTEMS = {"debian": "ID=debian\n", "ubuntu": "ID=ubuntu\nID_LIKE=debian\n", "fedora": "ID=fedora\n",
+           "other": "ID=other\n"}
+
+
+def test_dependencies_by_system(t):
+    """install-deps has the package names of Debian, Ubuntu and Fedora, installs the missing packages
+    with the system's own package manager, and names the packages where it knows none."""
+    log, tools = t.path("log"), t.path("tools")
+    os.mkdir(tools)
+    for name, body in (("id", "echo 0"), ("rpm", '[ "$4" = zlib-devel ]'), ("dpkg-query", "exit 1"),
+                       *((n, f'echo "{n} $*" >>{log}') for n in ("dnf", "apt-get"))):
+        with open(f"{tools}/{name}", "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\n{body}\n")
+        os.chmod(f"{tools}/{name}", 0o755)
+
+    def run(system, *args):
+        with open(t.path(system), "w", encoding="utf-8") as f:
+            f.write(SYSTEMS[system])
+        return t.run(f"{ROOT}/scripts/install-deps", *args,
+                     env={"OS_RELEASE": t.path(system), "PATH": f"{tools}:{os.environ['PATH']}"})
+
+    for system, known, other in (("debian", "libfuse3-dev", "fuse3-devel"),
+                                 ("ubuntu", "libfuse3-dev", "fuse3-devel"),
+                                 ("fedora", "fuse3-devel", "libfuse3-dev")):
+        status, out, err = run(system, "-l", "build")
+        assert status == 0 and known in out.split() and other not in out.split(), (system, out, err)
+    status, out, err = run("fedora", "-y", "build")
+    assert status == 0, out + err
+    with open(log, encoding="utf-8") as f:
+        said = f.read()
+    assert re.fullmatch(r"dnf install -y .*\bfuse3-devel .*\n", said), said
+    assert "zlib-devel" not in said
+    os.unlink(log)
+    status, out, err = run("ubuntu", "-y", "build")
+    assert status == 0, out + err
+    with open(log, encoding="utf-8") as f:
+        said = f.read().splitlines()
+    assert said[0] == "apt-get -q update" and " libfuse3-dev " in said[1], said
+    os.unlink(log)
+    for system, what in (("other", "build"), ("fedora", "suites")):
+        status, out, err = run(system, "-y", what)
+        assert status == 0 and "install the equivalents of: " in err, (out, err)
+    assert not os.path.exists(log)
+
+
 def read_chunks(mnt):
     import zarr
     assert np.array_equal(zarr.open(mnt, mode="r")["v"][:], np.arange(100))

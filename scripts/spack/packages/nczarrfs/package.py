@@ -4,6 +4,11 @@ import os
 
 from spack.package import *
 
+try:  # Spack 1.0 and later
+    from spack_repo.builtin.build_systems.makefile import MakefilePackage
+except ImportError:
+    pass
+
 
 class Nczarrfs(MakefilePackage):
     """Mount netCDF and HDF5 files as Zarr stores, and Zarr stores as netCDF-4 files."""
@@ -19,11 +24,11 @@ class Nczarrfs(MakefilePackage):
     depends_on("c", type="build")
     depends_on("gmake", type="build")
     depends_on("pkgconfig", type="build")
-    for name in ("bzip2", "c-blosc", "curl", "expat", "hdf5", "inih", "jansson", "libaec",
+    for name in ("bzip2", "c-blosc", "curl", "expat", "hdf5", "libinih", "jansson", "libaec",
                  "libdeflate", "libfuse@3.14:", "liblzf", "libmicrohttpd", "libseccomp", "lz4",
                  "openssl", "xz", "zlib-api", "zstd"):
         depends_on(name)
-    depends_on("hdf@4.2.15:", when="+hdf4")
+    depends_on("hdf@4.2.15: +shared", when="+hdf4")
 
     @property
     def build_targets(self):

@@ -21,7 +21,7 @@ int main(void)
 	return 0;
 }
 #else
-#include <hdf/mfhdf.h>
+#include "hdf5view/hdf4/hdf4_library.h"
 
 static char path[64];
 
