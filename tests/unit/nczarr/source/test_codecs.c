@@ -139,7 +139,7 @@ static void test_v2_chain(void **state)
 	end(&x);
 	unreadable(&x,
 		   v2(&x, "'<c16'", NULL, "{'id': 'szip', 'mask': 32, 'pixels-per-block': 8}"),
-		   "szip: elements are no numbers");
+		   "szip: elements are not numbers");
 	/* behind a compressor there are bytes */
 	assert_int_equal(
 		v2(&x, "'<i8'", "[{'id': 'zlib'}, {'id': 'shuffle', 'elementsize': 0}]", NULL),
@@ -188,8 +188,8 @@ static void test_v2_unreadable(void **state)
 	(void)state;
 	unreadable(&x, v2(&x, "'<i4'", NULL, "{'id': 'pcodec', 'level': 8}"),
 		   "codec 'pcodec' is not supported: copy the array with zarr-python and "
-		   "numcodecs[pcodec] to another codec, or name the directory of an NCZarr "
-		   "plugin for it in HDF5_PLUGIN_PATH");
+		   "numcodecs[pcodec] to another codec, or add the directory of an NCZarr "
+		   "plugin for it to HDF5_PLUGIN_PATH");
 	unreadable(&x, v2(&x, "'<i4'", "[{'id': 'a\\u0007\\u00e9b'}, {'id': 'c'}]", NULL),
 		   "codec 'a?\xc3\xa9"
 		   "b' is not supported");
