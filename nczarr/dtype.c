@@ -157,12 +157,13 @@ static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
 				   const struct ds_text *name)
 {
 	if (name->len == 0 || name->len > DS_NAME_MAX || memchr(name->s, '\0', name->len))
-		return err_set(r->e, -EBADMSG, "a field's name has %zu bytes, or a NUL in it",
+		return err_set(r->e, -EBADMSG,
+			       "the name of a field has %zu bytes, or contains a NUL",
 			       name->len);
 	for (uint32_t i = 0; i < rec->n; i++)
 		if (strlen(rec->fields[i].name) == name->len &&
 		    memcmp(rec->fields[i].name, name->s, name->len) == 0)
-			return err_set(r->e, -EBADMSG, "two fields are called '%.*s'",
+			return err_set(r->e, -EBADMSG, "two fields have the name '%.*s'",
 				       (int)name->len, name->s);
 	return 0;
 }
@@ -174,7 +175,7 @@ static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_
 {
 	if (t->type.kind == DT_OPAQUE || dt_is_vlen(&t->type))
 		return err_set(r->e, -EOPNOTSUPP,
-			       "field '%.*s' is of a kind that is not supported in a structure",
+			       "field '%.*s' has a type that is not supported in a structure",
 			       (int)name->len, name->s);
 	r->lossy = r->lossy || t->type.kind == DT_BOOL || t->conv == ZR_UTF32 || t->numpy ||
 		   t->units;
@@ -404,13 +405,14 @@ static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint3
 		if (!dims)
 			return zr_no_room(r->a, r->e);
 		if (json_u64(v, dims) < 0 || dims[0] == 0)
-			rc = err_set(r->e, -EBADMSG, "a field's shape is '%.*s'", QUOTE_MAX,
+			rc = err_set(r->e, -EBADMSG,
+				     "the shape of a field is not a list: '%.*s'", QUOTE_MAX,
 				     json_number_text(v));
 	} else if (v && n >= DS_RANK_MAX) {
 		rc = err_set(r->e, -ERANGE, "a field has %zu dimensions, which exceeds %d", n,
 			     DS_RANK_MAX - 1);
 	} else if (v) {
-		rc = zr_lengths(r->a, v, "a field's shape", (uint32_t)n, 1, &dims, r->e);
+		rc = zr_lengths(r->a, v, "the shape of a field", (uint32_t)n, 1, &dims, r->e);
 	}
 	*ret_rank = (uint32_t)n;
 	*ret_dims = n ? dims : NULL;
@@ -474,7 +476,8 @@ static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int 
 	if (json_kind(v) == JSON_IS_LIST)
 		return fields_v2(r, v, depth, ret);
 	if (!json_text_of(v, &s) || memchr(s.s, '\0', s.len))
-		return err_set(r->e, -EBADMSG, "dtype is neither a text nor a list of fields");
+		return err_set(r->e, -EBADMSG,
+			       "dtype is neither a string nor a list of fields");
 	return plain_v2(r, s.s, ret);
 }
 
@@ -563,12 +566,12 @@ static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *
 	    (scale && json_u64(scale, &factor) < 0) || factor < 1 || factor > INT32_MAX)
 		return err_set(
 			r->e, -EBADMSG,
-			"data type '%s' needs a unit, and a scale_factor from 1 to 2147483647",
+			"data type '%s' needs a unit and a scale_factor from 1 to 2147483647",
 			t->name);
 	if (unit.len == 3 && memcmp(unit.s, "\xce\xbcs", 3) == 0)
 		unit = (struct ds_text){.s = "us", .len = 2};
 	if (!make_time(is_date, unit.s, unit.len, factor, ret))
-		return err_set(r->e, -EOPNOTSUPP, "data type '%s' has unknown unit '%.*s'",
+		return err_set(r->e, -EOPNOTSUPP, "data type '%s' has the unknown unit '%.*s'",
 			       t->name, (int)u64_min(unit.len, QUOTE_MAX), unit.s);
 	if (ret->units)
 		return 0;
@@ -604,7 +607,8 @@ static int raw_v3(const struct nczarr_dtype_reading *r, const char *name, struct
 	if (str_u64(name + 1, strlen(name + 1), INT64_MAX, &bits) < 0)
 		return not_supported(r, name);
 	if (bits % 8)
-		return err_set(r->e, -EBADMSG, "data type '%.*s' is not whole bytes", QUOTE_MAX,
+		return err_set(r->e, -EBADMSG,
+			       "data type '%.*s' is not a whole number of bytes", QUOTE_MAX,
 			       name);
 	return nczarr_dtype_sized(r, DT_OPAQUE, bits / 8, name, ret);
 }
@@ -626,7 +630,7 @@ static int field_v3(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *
 		type = json_array_get(v, 1);
 	}
 	if (!json_text_of(named, &name) || !type)
-		return err_set(r->e, -EBADMSG, "a field is not a name and a data_type");
+		return err_set(r->e, -EBADMSG, "a field has no name or no data_type");
 	rc = any_v3(r, type, depth + 1, &t);
 	if (rc < 0)
 		return err_wrap(r->e, rc, "field '%.*s'", (int)u64_min(name.len, QUOTE_MAX),

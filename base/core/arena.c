@@ -96,8 +96,8 @@ int arena_full(const struct arena *a, struct err *e, const char *what)
 	if (a->starved)
 		return err_nomem(e);
 	return err_set(e, -ERANGE,
-		       "%s needs more than the %zu bytes allowed for it (half of -o memory)",
-		       what, a->max);
+		       "%s needs more than its limit of %zu bytes (half of -o memory)", what,
+		       a->max);
 }
 
 void *arena_copy(struct arena *a, const void *p, size_t n)

@@ -78,8 +78,9 @@ static int configure_one(const char *text, size_t n, unsigned char *levels, stru
 	}
 	if (level < 0 || part < 0)
 		return err_set(e, -EINVAL,
-			       "'%.*s': write COMPONENT=LEVEL[,...]: fuse, source, codec, "
-			       "cache, http, write, isolate or all; error, warn, info or debug",
+			       "'%.*s' is not a log level: write COMPONENT=LEVEL[,...] "
+			       "(components: fuse, source, codec, cache, http, write, "
+			       "isolate, all; levels: error, warn, info, debug)",
 			       n < 40 ? (int)n : 40, text);
 	levels[part] = (unsigned char)level;
 	return 0;

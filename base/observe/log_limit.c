@@ -55,7 +55,8 @@ static void said_more_lines(struct log_limit *l, uint8_t part, uint8_t level,
 
 	if (!l->parts[part].more)
 		return;
-	(void)snprintf(line, sizeof(line), "%u more lines were too many in one minute",
+	(void)snprintf(line, sizeof(line),
+		       "log lines suppressed because there were too many in one minute: %u",
 		       l->parts[part].more);
 	l->parts[part].more = 0;
 	l->waiting--;

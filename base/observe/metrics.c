@@ -230,7 +230,7 @@ void metrics_text(const char *mount, const char *version, struct buf *out)
 	(void)str_put_utf8(&name, mount, strlen(mount));
 	buf_putc(&name, '\0');
 	t.mount = buf_ok(&name) ? (const char *)name.data : "";
-	metrics_head(out, "build", "info", "", "What serves the mount.");
+	metrics_head(out, "build", "info", "", "The program that serves the mount.");
 	buf_puts(out, PREFIX "build_info{");
 	put_label(out, "mount", t.mount);
 	buf_putc(out, ',');

@@ -14,23 +14,25 @@
 
 /* Families: X(name, unit, label, what it is). Names are as in OpenMetrics, without the prefix
  * "nczarrfs_"; a unit is the end of the name; label "" means one value without a label. */
-#define METRICS_FAMILIES(X)                                                                      \
-	X(REQUESTS, "requests", "", "op", "Requests of the kernel.")                              \
-	X(READ_BYTES, "read_bytes", "bytes", "", "Bytes given to readers.")                       \
-	X(WRITTEN_BYTES, "written_bytes", "bytes", "", "Bytes taken from writers.")               \
-	X(CHUNKS, "chunks", "", "plan", "Chunks that were begun to be read, by plan.")            \
-	X(CHUNKS_MADE, "chunks_made", "", "", "Chunks that were decoded, encoded or framed.")     \
-	X(CACHE_HITS, "cache_hits", "", "cache", "Look-ups that found what they wanted.")         \
-	X(CACHE_MISSES, "cache_misses", "", "cache", "Look-ups that did not.")                    \
-	X(ERRORS, "errors", "", "errno", "Requests that were answered with an error.")            \
-	X(FAULTS, "faults", "", "component", "What went wrong, by where.")                        \
-	X(WORKERS_STARTED, "workers_started", "", "", "Processes for libraries and plugins.")     \
-	X(WORKERS_DIED, "workers_died", "", "", "Those of them that a signal ended.")             \
-	X(REMOTE_REQUESTS, "remote_requests", "", "", "Requests to other machines.")              \
-	X(REMOTE_READ_BYTES, "remote_read_bytes", "bytes", "", "Bytes that their answers had.")   \
-	X(COMMITS, "commits", "", "result", "Commits of what was written.")                       \
-	X(LOG_LINES, "log_lines", "", "level", "Lines of the log.")                               \
-	X(LOG_KEPT_BACK, "log_kept_back", "", "", "Lines that were too much, and only counted.")
+#define METRICS_FAMILIES(X)                                                                    \
+	X(REQUESTS, "requests", "", "op", "Requests from the kernel.")                         \
+	X(READ_BYTES, "read_bytes", "bytes", "", "Bytes returned to readers.")                 \
+	X(WRITTEN_BYTES, "written_bytes", "bytes", "", "Bytes accepted from writers.")         \
+	X(CHUNKS, "chunks", "", "plan", "Chunk reads started, by delivery plan.")              \
+	X(CHUNKS_MADE, "chunks_made", "", "", "Chunks decoded, encoded or framed.")            \
+	X(CACHE_HITS, "cache_hits", "", "cache", "Cache look-ups that found an entry.")        \
+	X(CACHE_MISSES, "cache_misses", "", "cache", "Cache look-ups that found no entry.")    \
+	X(ERRORS, "errors", "", "errno", "Requests answered with an error, by errno.")         \
+	X(FAULTS, "faults", "", "component", "Faults, by component.")                          \
+	X(WORKERS_STARTED, "workers_started", "", "",                                          \
+	  "Worker processes started for libraries and plugins.")                               \
+	X(WORKERS_DIED, "workers_died", "", "", "Worker processes ended by a signal.")         \
+	X(REMOTE_REQUESTS, "remote_requests", "", "", "Requests to remote servers.")           \
+	X(REMOTE_READ_BYTES, "remote_read_bytes", "bytes", "",                                 \
+	  "Bytes received from remote servers.")                                               \
+	X(COMMITS, "commits", "", "result", "Commits of pending writes.")                      \
+	X(LOG_LINES, "log_lines", "", "level", "Lines logged.")                                \
+	X(LOG_KEPT_BACK, "log_kept_back", "", "", "Log lines suppressed and only counted.")
 
 /* Counters: X(id, family, value of the label). Those of a family stand together. */
 #define METRICS_COUNTERS(X)                                                                    \
@@ -102,23 +104,23 @@
 	X(LOG_KEPT_BACK, LOG_KEPT_BACK, "")
 
 /* Gauges: X(id, name, unit, label, value of the label, what it is). */
-#define METRICS_GAUGES(X)                                                                        \
-	X(START_TIME, "start_time_seconds", "seconds", "", "",                                    \
-	  "When it was mounted, in seconds since 1970.")                                          \
-	X(REQUESTS_RUNNING, "requests_running", "", "", "", "Requests without an answer so far.") \
-	X(OPEN_DATASETS, "open_datasets", "", "", "", "Datasets that are open.")                  \
-	X(PENDING_COMMITS, "pending_commits", "", "", "",                                         \
-	  "Datasets with something written that is not in them yet.")                             \
-	X(MEM_DECODED, "memory_bytes", "bytes", "budget", "decoded",                              \
-	  "Bytes that a budget is used for.")                                                     \
-	X(MEM_INDEX, "memory_bytes", "bytes", "budget", "index",                                  \
-	  "Bytes that a budget is used for.")                                                     \
-	X(MEM_MODEL, "memory_bytes", "bytes", "budget", "model",                                  \
-	  "Bytes that a budget is used for.")                                                     \
-	X(MEM_REMOTE, "memory_bytes", "bytes", "budget", "remote",                                \
-	  "Bytes that a budget is used for.")                                                     \
-	X(MEM_STAGING, "memory_bytes", "bytes", "budget", "staging",                              \
-	  "Bytes that a budget is used for.")
+#define METRICS_GAUGES(X)                                                                      \
+	X(START_TIME, "start_time_seconds", "seconds", "", "",                                 \
+	  "Time of the mount, in seconds since 1970.")                                         \
+	X(REQUESTS_RUNNING, "requests_running", "", "", "",                                    \
+	  "Requests that are not answered yet.")                                               \
+	X(OPEN_DATASETS, "open_datasets", "", "", "", "Open datasets.")                        \
+	X(PENDING_COMMITS, "pending_commits", "", "", "", "Datasets with pending writes.")     \
+	X(MEM_DECODED, "memory_bytes", "bytes", "budget", "decoded",                           \
+	  "Bytes in use, by memory budget.")                                                   \
+	X(MEM_INDEX, "memory_bytes", "bytes", "budget", "index",                               \
+	  "Bytes in use, by memory budget.")                                                   \
+	X(MEM_MODEL, "memory_bytes", "bytes", "budget", "model",                               \
+	  "Bytes in use, by memory budget.")                                                   \
+	X(MEM_REMOTE, "memory_bytes", "bytes", "budget", "remote",                             \
+	  "Bytes in use, by memory budget.")                                                   \
+	X(MEM_STAGING, "memory_bytes", "bytes", "budget", "staging",                           \
+	  "Bytes in use, by memory budget.")
 
 enum metric {
 #define METRIC_ID(id, family, value) M_##id,

@@ -19,11 +19,12 @@ int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return err_sys(e, errno, "read of %zu bytes at %" PRIu64, n, off);
+			return err_sys(e, errno, "cannot read %zu bytes at offset %" PRIu64, n,
+				       off);
 		if (got == 0)
 			return err_set(e, -EIO,
-				       "file ends before offset %" PRIu64
-				       ": truncated or replaced",
+				       "the file ends before offset %" PRIu64
+				       ": it was truncated or replaced",
 				       end);
 		p += got;
 		n -= (size_t)got;
@@ -45,9 +46,11 @@ int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e)
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put < 0)
-			return err_sys(e, errno, "write of %zu bytes at %" PRIu64, n, off);
+			return err_sys(e, errno, "cannot write %zu bytes at offset %" PRIu64, n,
+				       off);
 		if (put == 0)
-			return err_set(e, -EIO, "write of %zu bytes at %" PRIu64 " wrote nothing",
+			return err_set(e, -EIO,
+				       "writing %zu bytes at offset %" PRIu64 " wrote nothing",
 				       n, off);
 		at += put;
 		n -= (size_t)put;

@@ -83,10 +83,9 @@ int url_decode(struct buf *out, const char *text, size_t n, struct err *e)
 		int c = text[i] ? os_url_decoded(text, n, &i) : -1;
 
 		if (c < 0)
-			return err_set(
-				e, -EINVAL,
-				"a '%%' without two hexadecimal digits behind it (a '%%' "
-				"itself is written %%25)");
+			return err_set(e, -EINVAL,
+				       "a '%%' must be followed by two hexadecimal digits "
+				       "(write '%%25' for '%%' itself)");
 		buf_putc(out, (char)c);
 	}
 	return buf_ok(out) ? 0 : err_nomem(e);
@@ -96,11 +95,10 @@ static int encoding_check(const char *text, size_t n, const char *where, struct 
 {
 	for (size_t i = 0; i < n; i++)
 		if (os_url_decoded(text, n, &i) < 0)
-			return err_set(
-				e, -EINVAL,
-				"address: a '%%' in its %s without two hexadecimal digits "
-				"behind it (a '%%' itself is written %%25)",
-				where);
+			return err_set(e, -EINVAL,
+				       "address: a '%%' in the %s must be followed by two "
+				       "hexadecimal digits (write '%%25' for '%%' itself)",
+				       where);
 	return 0;
 }
 
@@ -139,11 +137,10 @@ static void os_url_lower(char *s)
 
 static int bad_host(struct err *e)
 {
-	return err_set(
-		e, -EINVAL,
-		"address: its host is not the name or number of a machine (a '/', '?', '#', "
-		"'@' or ':' in a user's name or password is written %%2F, %%3F, %%23, %%40, "
-		"%%3A)");
+	return err_set(e, -EINVAL,
+		       "address: its host is not a valid host name or IP address (in a user "
+		       "name or password write '%%2F', '%%3F', '%%23', '%%40' and '%%3A' for "
+		       "'/', '?', '#', '@' and ':')");
 }
 
 /* host_ok - a name; bytes above 0x7f are an international one's, which libcurl knows to write. */
@@ -177,8 +174,8 @@ static int take_port(const char *text, size_t n, struct url *u, struct err *e)
 	if (str_u64(text, n, UINT16_MAX, &port) < 0 || port == 0)
 		return err_set(
 			e, -EINVAL,
-			"address: its port is not a number from 1 to 65535 (a '/', '?', '#' or "
-			"'@' in a password is written %%2F, %%3F, %%23, %%40)");
+			"address: its port is not a number from 1 to 65535 (in a password "
+			"write '%%2F', '%%3F', '%%23' and '%%40' for '/', '?', '#' and '@')");
 	u->port = (uint16_t)port;
 	return 0;
 }
@@ -204,8 +201,7 @@ static int take_host(const char *begin, const char *end, struct url *u, struct e
 		port = stop;
 	}
 	if (stop == begin && strcmp(u->scheme, "file") != 0)
-		return err_set(e, -EINVAL, "address: there is no host behind '%s://'",
-			       u->scheme);
+		return err_set(e, -EINVAL, "address: no host after '%s://'", u->scheme);
 	rc = os_url_keep(&u->host, begin, (size_t)(stop - begin), e);
 	if (rc < 0)
 		return rc;
@@ -275,12 +271,12 @@ int url_parse(const char *text, struct url *ret, struct err *e)
 		return err_set(e, -EINVAL, "address: longer than %d bytes", URL_MAX);
 	for (size_t i = 0; i < n; i++)
 		if ((uint8_t)text[i] <= ' ' || text[i] == 0x7f)
-			return err_set(
-				e, -EINVAL,
-				"address: a space or control character in it (a space is "
-				"written %%20)");
+			return err_set(e, -EINVAL,
+				       "address: it contains a space or a control character "
+				       "(write '%%20' for a space)");
 	if (!url_is(text))
-		return err_set(e, -EINVAL, "address: it does not begin like https://");
+		return err_set(e, -EINVAL,
+			       "address: it does not begin with a scheme such as https://");
 	rc = take_all(text, &u, e);
 	if (rc < 0) {
 		url_release(&u);

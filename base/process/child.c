@@ -334,7 +334,8 @@ int child_prepare(void (*ready)(void), struct err *e)
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
-		return err_sys(e, errno, "talk to the process that starts others");
+		return err_sys(e, errno,
+			       "cannot talk to the process that starts other processes");
 	pid = fork();
 	if (pid == 0)
 		child_serve(sock[1], ready);
@@ -343,7 +344,8 @@ int child_prepare(void (*ready)(void), struct err *e)
 		int errnum = errno;
 
 		(void)close(sock[0]);
-		return err_sys(e, errnum, "start the process that starts others");
+		return err_sys(e, errnum,
+			       "cannot start the process that starts other processes");
 	}
 	forker.sock = sock[0];
 	return 0;
@@ -395,7 +397,7 @@ static int start_by_forker(const struct child_order *o, const void *data, int *f
 	int report[2], said = 0, rc;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report) < 0)
-		return err_sys(e, errno, "talk to a process for %s", o->kind->who);
+		return err_sys(e, errno, "cannot talk to the process for %s", o->kind->who);
 	fds[o->kind->n_fds + FD_REPORT] = report[1];
 	(void)pthread_mutex_lock(&forker.lock);
 	rc = send_order(o, data, fds);
@@ -407,7 +409,7 @@ static int start_by_forker(const struct child_order *o, const void *data, int *f
 		rc = said < 0 ? said : -EIO;
 	if (rc < 0) {
 		(void)close(report[0]);
-		return err_sys(e, -rc, "start a process for %s", o->kind->who);
+		return err_sys(e, -rc, "cannot start the process for %s", o->kind->who);
 	}
 	ret->pid = said;
 	ret->report = report[0];
@@ -443,7 +445,7 @@ static int start_here(const struct child_kind *kind, void *own, const int *fds,
 	if (ret->pid > 0)
 		return 0;
 	ret->pid = 0;
-	return err_sys(e, errnum, "start a process for %s", kind->who);
+	return err_sys(e, errnum, "cannot start the process for %s", kind->who);
 }
 
 int child_start(const struct child_kind *kind, void *own, const void *data, size_t size,
@@ -454,12 +456,13 @@ int child_start(const struct child_kind *kind, void *own, const void *data, size
 
 	*ret = (struct child_proc){.sock = -1, .life = -1, .report = -1};
 	if (size > CHILD_DATA_MAX)
-		return err_set(e, -ERANGE, "a job of %zu bytes exceeds %zu", size,
-			       CHILD_DATA_MAX);
+		return err_set(e, -ERANGE,
+			       "the job for a child process has %zu bytes, the limit is %zu",
+			       size, CHILD_DATA_MAX);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock) < 0)
-		return err_sys(e, errno, "talk to a process for %s", kind->who);
+		return err_sys(e, errno, "cannot talk to the process for %s", kind->who);
 	if (pipe2(life, O_CLOEXEC) < 0) {
-		rc = err_sys(e, errno, "talk to a process for %s", kind->who);
+		rc = err_sys(e, errno, "cannot talk to the process for %s", kind->who);
 		(void)close(sock[0]);
 		(void)close(sock[1]);
 		return rc;
@@ -601,13 +604,13 @@ const char *child_why(int sig, char room[CHILD_WHY_MAX])
 	const char *what = "crashed";
 
 	if (sig == SIGSYS)
-		what = "made a system call that it must not make";
+		what = "made a forbidden system call";
 	else if (sig == SIGXCPU)
-		what = "used more processor time than it may";
+		what = "used too much processor time";
 	else if (sig == SIGKILL)
 		what = "died";
 	else if (sig == SIGXFSZ)
-		what = "wrote where it must not write";
+		what = "wrote to a forbidden place";
 	(void)snprintf(room, CHILD_WHY_MAX, "%s (signal %d)", what, sig);
 	return room;
 }

@@ -322,13 +322,14 @@ const char *sandbox_missing(void)
 	if (calls && files)
 		return NULL;
 	if (sandbox_off())
-		return "parsers are not confined: this is a build with sanitizers, or valgrind";
+		return "parsers are not sandboxed: this is a build with sanitizers, or it runs "
+		       "under valgrind";
 	if (calls)
-		return "this kernel has no Landlock: processes that read files of others "
-		       "may open what you may read";
+		return "this kernel has no Landlock: processes that parse untrusted files can "
+		       "open every file that you can read";
 	if (files)
-		return "this kernel, or container, has no seccomp filters: processes that "
-		       "read files of others may make any system call";
-	return "this kernel, or container, has neither seccomp filters nor Landlock: "
-	       "processes that read files of others are confined by limits only";
+		return "this kernel or container has no seccomp filters: processes that parse "
+		       "untrusted files can make any system call";
+	return "this kernel or container has neither seccomp filters nor Landlock: processes "
+	       "that parse untrusted files are confined by resource limits only";
 }

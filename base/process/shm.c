@@ -22,14 +22,14 @@ int shm_new(const char *name, uint64_t size, struct shm *ret, struct err *e)
 
 	*ret = (struct shm){.fd = -1};
 	if (fd < 0)
-		return err_sys(e, errno, "memory for another process");
+		return err_sys(e, errno, "cannot allocate memory shared with a child process");
 	if (ftruncate(fd, (off_t)size) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
 		ret->at = process_shm_map(fd, size);
 	errnum = errno;
 	if (!ret->at) {
 		(void)close(fd);
-		return err_sys(e, errnum, "memory for another process");
+		return err_sys(e, errnum, "cannot allocate memory shared with a child process");
 	}
 	ret->fd = fd;
 	ret->size = size;
@@ -44,12 +44,12 @@ int shm_grow(struct shm *r, uint64_t size, struct err *e)
 	if (size <= r->size)
 		return 0;
 	if (size > INT64_MAX / 4 || size > SIZE_MAX / 4)
-		return err_set(e, -ERANGE, "%llu bytes of shared memory are too many",
+		return err_set(e, -ERANGE, "cannot share %llu bytes of memory: too large",
 			       (unsigned long long)size);
 	while (to < size)
 		to *= 2;
 	if (ftruncate(r->fd, (off_t)to) < 0)
-		return err_sys(e, errno, "memory for another process");
+		return err_sys(e, errno, "cannot allocate memory shared with a child process");
 	at = process_shm_map(r->fd, to);
 	if (!at)
 		return err_nomem(e);

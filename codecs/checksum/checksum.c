@@ -53,7 +53,8 @@ static int location(const struct codec_conf *conf, const char *missing, uint32_t
 	if (rc)
 		return rc;
 	if (strcmp(where, "start") != 0 && strcmp(where, "end") != 0)
-		return err_set(e, -EBADMSG, "checksum at '%s'", where);
+		return err_set(e, -EBADMSG,
+			       "checksum: location '%s' is neither 'start' nor 'end'", where);
 	params[0] = strcmp(where, "end") == 0 ? AT_END : AT_START;
 	*ret_n = 1;
 	return 0;
@@ -81,7 +82,8 @@ static int checksum_verify(uint32_t id, const uint8_t *p, size_t n, const uint8_
 	if (got == stored)
 		return 0;
 	return err_set(e, -EBADMSG,
-		       "%s: checksum %08" PRIx32 " of %zu bytes, stored %08" PRIx32,
+		       "%s: checksum mismatch: computed %08" PRIx32
+		       " over %zu bytes, stored %08" PRIx32,
 		       codec_name(&spec, NULL, 0), got, n, stored);
 }
 

@@ -102,8 +102,8 @@ static int fletcher32_check(const uint8_t *in, size_t in_len, size_t *ret_len, s
 	got = fletcher32(in, n);
 	if (stored != got && stored != (swap16(got >> 16) << 16 | swap16(got & 0xffff)))
 		return err_set(e, -EBADMSG,
-			       "fletcher32: checksum %08" PRIx32
-			       " of %zu bytes, stored %08" PRIx32,
+			       "fletcher32: checksum mismatch: computed %08" PRIx32
+			       " over %zu bytes, stored %08" PRIx32,
 			       got, n, stored);
 	*ret_len = n;
 	return 0;

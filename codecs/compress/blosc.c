@@ -91,7 +91,7 @@ static int shuffle_from(const struct codec_conf *conf, uint32_t typesize, uint32
 	if (conf->version == 3 && conf->text(conf->arg, "shuffle", &name) == 0) {
 		v = blosc_index_of(shuffles, ARRAY_LEN(shuffles), name);
 		if (v < 0)
-			return err_set(e, -EBADMSG, "blosc: shuffle '%s'", name);
+			return err_set(e, -EBADMSG, "blosc: unknown shuffle '%s'", name);
 	} else {
 		rc = codec_conf_int(conf, "shuffle", BLOSC_SHUFFLE, &v, e);
 		if (rc)
@@ -100,7 +100,7 @@ static int shuffle_from(const struct codec_conf *conf, uint32_t typesize, uint32
 	if (v == SHUFFLE_AUTO)
 		v = typesize == 1 ? BLOSC_BITSHUFFLE : BLOSC_SHUFFLE;
 	if (v < 0 || v > BLOSC_BITSHUFFLE)
-		return err_set(e, -EBADMSG, "blosc: shuffle %" PRId64, v);
+		return err_set(e, -EBADMSG, "blosc: unknown shuffle %" PRId64, v);
 	*ret = (uint32_t)v;
 	return 0;
 }
@@ -146,23 +146,25 @@ static int blosc_prepare(const struct codec_spec *spec, const struct codec_array
 	uint64_t bytes = a->elem_size;
 
 	if (spec->n_params > P_N)
-		return err_set(e, -EINVAL, "blosc: %" PRIu32 " parameters exceed %d",
+		return err_set(e, -EINVAL,
+			       "blosc: %" PRIu32 " parameters given, at most %d are allowed",
 			       spec->n_params, P_N);
 	for (uint32_t i = P_LEVEL; i < spec->n_params; i++) {
 		params[i] = spec->params[i];
 		if (params[i] > limits[i])
 			return err_set(e, -EINVAL,
 				       "blosc: parameter %" PRIu32 " is %" PRIu32
-				       ", more than %" PRIu32,
+				       ", the maximum is %" PRIu32,
 				       i + 1, params[i], limits[i]);
 	}
 	if (spec->n_params > P_COMPRESSOR &&
 	    blosc_compname_to_compcode(compressors[params[P_COMPRESSOR]]) < 0)
-		return err_set(e, -EOPNOTSUPP, "blosc: the library was built without '%s'",
+		return err_set(e, -EOPNOTSUPP,
+			       "blosc: the Blosc library was built without '%s'",
 			       compressors[params[P_COMPRESSOR]]);
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > BLOSC_MAX_BUFFERSIZE)
-			return err_set(e, -EOPNOTSUPP, "blosc: chunks exceed %d bytes",
+			return err_set(e, -EOPNOTSUPP, "blosc: chunks are larger than %d bytes",
 				       BLOSC_MAX_BUFFERSIZE);
 	params[P_FILTER] = FILTER_VERSION;
 	params[P_FORMAT] = BLOSC_VERSION_FORMAT;
@@ -189,14 +191,16 @@ static int blosc_decode(struct codec_scratch *s NZ_UNUSED,
 	if (in_len < HEAD)
 		return err_set(e, -EBADMSG, "blosc: length %zu is less than %zu", in_len, HEAD);
 	if (in[0] < FORMAT_MIN || in[0] > BLOSC_VERSION_FORMAT)
-		return err_set(e, -EBADMSG, "blosc: format %u, %d is the latest known", in[0],
-			       BLOSC_VERSION_FORMAT);
+		return err_set(e, -EBADMSG,
+			       "blosc: unknown format version %u (the latest known is %d)",
+			       in[0], BLOSC_VERSION_FORMAT);
 	n = codec_le32(in + 4);
 	stored = codec_le32(in + 12);
 	if (n > cap)
 		return err_set(e, -ERANGE, "blosc: content of %zu bytes exceeds %zu", n, cap);
 	if (stored < HEAD || stored > in_len)
-		return err_set(e, -EBADMSG, "blosc: %zu bytes, the header says %zu", in_len,
+		return err_set(e, -EBADMSG,
+			       "blosc: the chunk has %zu bytes, its header states %zu", in_len,
 			       stored);
 	*ret_len = n;
 	if (n == 0)
@@ -259,7 +263,7 @@ static int blosc_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_sp
 		0, 1);
 	if (got <= 0) {
 		out->len = start;
-		return err_set(e, -EIO, "blosc: %zu bytes were not encoded", n);
+		return err_set(e, -EIO, "blosc: the library cannot encode %zu bytes", n);
 	}
 	out->len = start + (size_t)got;
 	return 0;

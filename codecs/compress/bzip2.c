@@ -69,7 +69,8 @@ static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap
 		rc = BZ2_bzDecompress(&z);
 		used += had_in - z.avail_in;
 		if (full && z.avail_out == 0) {
-			rc = err_set(e, -ERANGE, "bzip2: content exceeds %zu bytes", cap);
+			rc = err_set(e, -ERANGE, "bzip2: content is larger than %zu bytes",
+				     cap);
 			break;
 		}
 		got += full ? 0 : had_out - z.avail_out;
@@ -78,7 +79,7 @@ static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap
 			break;
 		}
 		if (rc != BZ_OK || (z.avail_in == had_in && z.avail_out == had_out)) {
-			rc = err_set(e, -EBADMSG, "bzip2: %zu bytes are not a whole stream",
+			rc = err_set(e, -EBADMSG, "bzip2: %zu bytes are not a complete stream",
 				     in_len);
 			break;
 		}
@@ -130,7 +131,8 @@ static int bzip2_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_sp
 	out->len = start + (rc == BZ_OK ? got : 0);
 	if (rc == BZ_MEM_ERROR)
 		return err_nomem(e);
-	return rc == BZ_OK ? 0 : err_set(e, -EIO, "bzip2: %zu bytes were not encoded", n);
+	return rc == BZ_OK ? 0
+			   : err_set(e, -EIO, "bzip2: the library cannot encode %zu bytes", n);
 }
 
 const struct codec_ops codec_bzip2 = {

@@ -172,7 +172,8 @@ static int deflate_encode(struct codec_scratch *s, const struct codec_spec *spec
 	got = libdeflate_zlib_compress(c, in, n, p, bound);
 	out->len = start + got;
 	if (got == 0)
-		return err_set(e, -EIO, "deflate: %zu bytes did not fit into %zu", n, bound);
+		return err_set(e, -EIO, "deflate: the output of %zu bytes does not fit in %zu",
+			       n, bound);
 	return 0;
 }
 

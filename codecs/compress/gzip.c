@@ -64,9 +64,10 @@ static int gzip_decode(struct codec_scratch *s, const struct codec_spec *spec NZ
 			return err_set(e, -ERANGE, "gzip: %zu bytes inflate to more than %zu",
 				       in_len, cap);
 		if (rc != LIBDEFLATE_SUCCESS || used == 0)
-			return err_set(e, -EBADMSG,
-				       "gzip: %zu bytes at %zu are not a valid member",
-				       in_len - from, from);
+			return err_set(
+				e, -EBADMSG,
+				"gzip: %zu bytes at offset %zu are not a valid gzip member",
+				in_len - from, from);
 		from += used;
 		to += got;
 	} while (!gzip_all_zero(in + from, in_len - from));
@@ -113,7 +114,8 @@ static int gzip_encode(struct codec_scratch *s, const struct codec_spec *spec,
 	got = libdeflate_gzip_compress(c, in, n, p, bound);
 	out->len = start + got;
 	if (got == 0)
-		return err_set(e, -EIO, "gzip: %zu bytes did not fit into %zu", n, bound);
+		return err_set(e, -EIO, "gzip: the output of %zu bytes does not fit in %zu", n,
+			       bound);
 	return 0;
 }
 

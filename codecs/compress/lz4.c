@@ -22,11 +22,12 @@ static int compress_lz4_block(const uint8_t *in, size_t in_len, uint8_t *out, si
 	int got;
 
 	if (in_len > INT_MAX || n > INT_MAX)
-		return err_set(e, -EBADMSG, "lz4: block of %zu bytes for %zu is too large",
+		return err_set(e, -EBADMSG,
+			       "lz4: a block of %zu bytes that decodes to %zu is too large",
 			       in_len, n);
 	got = LZ4_decompress_safe((const char *)in, (char *)out, (int)in_len, (int)n);
 	if (got < 0 || (size_t)got != n)
-		return err_set(e, -EBADMSG, "lz4: block of %zu bytes does not decode to %zu",
+		return err_set(e, -EBADMSG, "lz4: a block of %zu bytes does not decode to %zu",
 			       in_len, n);
 	return 0;
 }
@@ -101,7 +102,7 @@ static int put_block(const uint8_t *in, size_t n, int acceleration, struct buf *
 		return err_nomem(e);
 	got = LZ4_compress_fast((const char *)in, (char *)p, (int)n, bound, acceleration);
 	out->len = start + (got > 0 ? (size_t)got : 0);
-	return got > 0 ? 0 : err_set(e, -EIO, "lz4: %zu bytes were not encoded", n);
+	return got > 0 ? 0 : err_set(e, -EIO, "lz4: the library cannot encode %zu bytes", n);
 }
 
 static int compress_lz4_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
@@ -146,19 +147,21 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 		return err_set(e, -ERANGE, "lz4: content of %" PRIu64 " bytes exceeds %zu",
 			       total, cap);
 	if (size == 0 && total > 0)
-		return err_set(e, -EBADMSG, "lz4: blocks of 0 bytes");
+		return err_set(e, -EBADMSG, "lz4: the block size is 0");
 	while (to < total) {
 		size_t n = (size_t)u64_min(size, total - to), stored;
 		int rc;
 
 		if (in_len - from < SIZE_BYTES)
 			return err_set(e, -EBADMSG,
-				       "lz4: %zu bytes end at byte %zu of %" PRIu64, in_len, to,
-				       total);
+				       "lz4: a chunk of %zu bytes ends after %zu of %" PRIu64
+				       " decoded bytes",
+				       in_len, to, total);
 		stored = (size_t)compress_lz4_get_be(in + from, SIZE_BYTES);
 		from += SIZE_BYTES;
 		if (stored > in_len - from)
-			return err_set(e, -EBADMSG, "lz4: block of %zu bytes, %zu are left",
+			return err_set(e, -EBADMSG,
+				       "lz4: a block of %zu bytes, but only %zu are left",
 				       stored, in_len - from);
 		if (stored == n)
 			memcpy(out + to, in + from, n);
@@ -176,10 +179,11 @@ static int h5_prepare(const struct codec_spec *spec, const struct codec_array *a
 		      uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	if (spec->n_params > 1)
-		return err_set(e, -EINVAL, "lz4: %" PRIu32 " parameters exceed 1",
+		return err_set(e, -EINVAL,
+			       "lz4: %" PRIu32 " parameters given, at most 1 is allowed",
 			       spec->n_params);
 	if (spec->n_params > 0 && spec->params[0] > LZ4_MAX_INPUT_SIZE)
-		return err_set(e, -EINVAL, "lz4: blocks of %" PRIu32 " bytes exceed %d",
+		return err_set(e, -EINVAL, "lz4: the block size %" PRIu32 " is larger than %d",
 			       spec->params[0], LZ4_MAX_INPUT_SIZE);
 	if (spec->n_params > 0)
 		params[0] = spec->params[0];

@@ -42,7 +42,7 @@ static int compress_lzf_decode(struct codec_scratch *s NZ_UNUSED,
 	errno = 0;
 	got = lzf_decompress(in, (unsigned int)in_len, out, room);
 	if (got == 0 && errno == E2BIG)
-		return err_set(e, -ERANGE, "lzf: content exceeds %u bytes", room);
+		return err_set(e, -ERANGE, "lzf: content is larger than %u bytes", room);
 	if (got == 0)
 		return err_set(e, -EBADMSG, "lzf: %zu bytes are not a valid stream", in_len);
 	*ret_len = got;
@@ -181,10 +181,11 @@ static int compress_lzf_prepare(const struct codec_spec *spec, const struct code
 	uint32_t n = spec->n_params < P_N ? P_N : spec->n_params;
 
 	if (n > CODEC_PARAMS_MAX)
-		return err_set(e, -EINVAL, "lzf: more than %d parameters", CODEC_PARAMS_MAX);
+		return err_set(e, -EINVAL, "lzf: more than %d parameters given",
+			       CODEC_PARAMS_MAX);
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > UINT32_MAX)
-			return err_set(e, -EOPNOTSUPP, "lzf: chunks exceed %u bytes",
+			return err_set(e, -EOPNOTSUPP, "lzf: chunks are larger than %u bytes",
 				       UINT32_MAX);
 	for (uint32_t i = P_N; i < n; i++)
 		params[i] = spec->params[i];

@@ -47,7 +47,7 @@ static int lzma_from_zarr(const struct codec_conf *conf, uint32_t *params, uint3
 	if (rc)
 		return rc;
 	if (format < FORMAT_AUTO || format > FORMAT_RAW)
-		return err_set(e, -EBADMSG, "lzma: format %lld", (long long)format);
+		return err_set(e, -EBADMSG, "lzma: unknown format %lld", (long long)format);
 	params[P_FORMAT] = (uint32_t)format;
 	rc = codec_conf_level(conf, "check", -1, LZMA_CHECK_ID_MAX, -1, &params[P_CHECK], e);
 	if (!rc)
@@ -55,7 +55,7 @@ static int lzma_from_zarr(const struct codec_conf *conf, uint32_t *params, uint3
 	if (!rc)
 		rc = lzma_filters_from(conf, params + P_FILTERS, &n, e);
 	if (!rc && format == FORMAT_RAW && n == 0)
-		rc = err_set(e, -EOPNOTSUPP, "lzma: a raw stream whose filters are not stated");
+		rc = err_set(e, -EOPNOTSUPP, "lzma: a raw stream needs 'filters'");
 	*ret_n = P_FILTERS + n;
 	return rc;
 }
@@ -105,18 +105,20 @@ static int lzma_run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
 		}
 		rc = lzma_code(z, LZMA_FINISH);
 		if (full && z->avail_out == 0)
-			return err_set(e, -ERANGE, "lzma: content exceeds %zu bytes", cap);
+			return err_set(e, -ERANGE, "lzma: content is larger than %zu bytes",
+				       cap);
 		if (rc == LZMA_STREAM_END)
 			return 0;
 		if (rc == LZMA_MEM_ERROR)
 			return err_nomem(e);
 		if (rc == LZMA_MEMLIMIT_ERROR)
-			return err_set(e, -EOPNOTSUPP,
-				       "lzma: a decoder of %llu bytes exceeds %llu",
-				       (unsigned long long)lzma_memusage(z),
-				       (unsigned long long)MEMORY_MAX);
+			return err_set(
+				e, -EOPNOTSUPP,
+				"lzma: decoding needs %llu bytes of memory, the limit is %llu",
+				(unsigned long long)lzma_memusage(z),
+				(unsigned long long)MEMORY_MAX);
 		if (rc != LZMA_OK || full)
-			return err_set(e, -EBADMSG, "lzma: %zu bytes are not a whole stream",
+			return err_set(e, -EBADMSG, "lzma: %zu bytes are not a complete stream",
 				       in_len);
 	}
 }
@@ -133,7 +135,8 @@ static int lzma_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spe
 		return err_nomem(e);
 	if (started != LZMA_OK)
 		return err_set(e, -EOPNOTSUPP,
-			       "lzma: filters that no decoder of %llu bytes has",
+			       "lzma: the filters are not supported, or need more than %llu "
+			       "bytes of memory",
 			       (unsigned long long)MEMORY_MAX);
 	z.next_in = in;
 	z.avail_in = in_len;
@@ -202,10 +205,12 @@ static int lzma_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spe
 	if (rc == LZMA_MEM_ERROR)
 		return err_nomem(e);
 	if (rc == LZMA_OPTIONS_ERROR || rc == LZMA_UNSUPPORTED_CHECK)
-		return err_set(e, -EOPNOTSUPP,
-			       "lzma: preset, check or filters are not supported");
-	return rc == LZMA_STREAM_END ? 0
-				     : err_set(e, -EIO, "lzma: %zu bytes were not encoded", n);
+		return err_set(
+			e, -EOPNOTSUPP,
+			"lzma: this combination of preset, check and filters is not supported");
+	return rc == LZMA_STREAM_END
+		       ? 0
+		       : err_set(e, -EIO, "lzma: the library cannot encode %zu bytes", n);
 }
 
 const struct codec_ops codec_lzma = {

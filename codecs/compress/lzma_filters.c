@@ -59,7 +59,7 @@ static int word_of(const struct codec_json *j, const char *member, uint32_t miss
 	if (rc)
 		return rc;
 	if (v < 0 || v > UINT32_MAX)
-		return err_set(e, -EBADMSG, "lzma: %s %" PRId64, member, v);
+		return err_set(e, -EBADMSG, "lzma: '%s' is out of range: %" PRId64, member, v);
 	*ret = (uint32_t)v;
 	return 0;
 }
@@ -73,7 +73,8 @@ static int lzma_words(const struct codec_json *j, uint32_t *w, struct err *e)
 	if (rc)
 		return rc;
 	if (lzma_lzma_preset(&o, preset))
-		return err_set(e, -EOPNOTSUPP, "lzma: preset %" PRIu32, preset);
+		return err_set(e, -EOPNOTSUPP, "lzma: preset %" PRIu32 " is not supported",
+			       preset);
 	to_words(&o, w);
 	for (size_t i = 0; !rc && i < LZMA_OPTIONS; i++)
 		rc = word_of(j, names[i], w[i], &w[i], e);
@@ -106,7 +107,7 @@ static int lzma_filters_one(const char *text, size_t n, uint32_t *params, uint32
 	if (!rc)
 		rc = lzma_filters_id_of(j, &id, e);
 	if (!rc && n_options(id) == 0)
-		rc = err_set(e, -EOPNOTSUPP, "lzma: filter %" PRIu32, id);
+		rc = err_set(e, -EOPNOTSUPP, "lzma: filter %" PRIu32 " is not supported", id);
 	else if (!rc && *at + 1 + n_options(id) > LZMA_PARAMS_MAX)
 		rc = err_set(e, -EOPNOTSUPP, "lzma: too many filters");
 	else if (!rc && n_options(id) == LZMA_OPTIONS)
@@ -152,7 +153,7 @@ static int list_of(const struct codec_json *j, const char **ret, struct err *e)
 		if (strcmp(m->name, "filters") != 0 || m->kind == CODEC_JSON_NULL)
 			continue;
 		if (m->kind != CODEC_JSON_OTHER || m->value[0] != '[')
-			return err_set(e, -EBADMSG, "lzma: filters are no list");
+			return err_set(e, -EBADMSG, "lzma: 'filters' is not a list");
 		*ret = m->value + 1;
 	}
 	return 0;

@@ -51,15 +51,16 @@ static int szip_form_of(const struct codec_spec *spec, struct szip_form *ret, in
 	bool wide;
 
 	if (spec->n_params < P_N)
-		return err_set(e, code, "szip: %" PRIu32 " parameters, %d are needed",
+		return err_set(e, code, "szip: %" PRIu32 " parameters given, %d are needed",
 			       spec->n_params, P_N);
 	bits = p[P_BITS];
 	wide = bits == 32 || bits == 64;
 	if (p[P_BLOCK] < 2 || p[P_BLOCK] > BLOCK_MAX || p[P_BLOCK] % 2 || bits == 0 ||
 	    (bits > 32 && bits != 64) || p[P_LINE] < p[P_BLOCK] || p[P_LINE] > LINE_MAX)
 		return err_set(e, code,
-			       "szip: blocks of %" PRIu32 " in scanlines of %" PRIu32
-			       " pixels of %" PRIu32 " bits",
+			       "szip: %" PRIu32 " pixels per block, %" PRIu32
+			       " per scanline and %" PRIu32
+			       " bits per pixel are not supported together",
 			       p[P_BLOCK], p[P_LINE], bits);
 	*ret = (struct szip_form){
 		.bits = wide ? 8 : bits,
@@ -175,8 +176,9 @@ static int szip_decode(struct codec_scratch *s, const struct codec_spec *spec,
 	if (n > cap)
 		return err_set(e, -ERANGE, "szip: content of %zu bytes exceeds %zu", n, cap);
 	if (n % f.bytes)
-		return err_set(e, -EBADMSG, "szip: %zu bytes are no samples of %zu bytes", n,
-			       f.bytes);
+		return err_set(e, -EBADMSG,
+			       "szip: %zu bytes are not a whole number of samples of %zu bytes",
+			       n, f.bytes);
 	*ret_len = n;
 	if (n == 0)
 		return 0;
@@ -270,7 +272,8 @@ static int szip_pack(const struct szip_form *f, const uint8_t *in, size_t n, uin
 	rc = pack_lines(&a, f, in, n);
 	end = aec_encode_end(&a);
 	if (rc != AEC_OK || end != AEC_OK)
-		return err_set(e, -EIO, "szip: %zu bytes did not fit into %zu", n, cap);
+		return err_set(e, -EIO, "szip: the output of %zu bytes does not fit in %zu", n,
+			       cap);
 	*ret_len = cap - a.avail_out;
 	return 0;
 }
@@ -292,8 +295,9 @@ static int szip_encode(struct codec_scratch *s, const struct codec_spec *spec,
 	if (n > UINT32_MAX || most == 0 || most > SIZE_MAX)
 		return err_set(e, -ERANGE, "szip: length %zu is too large", n);
 	if (n % (f.bytes * f.planes)) /* libhdf5 would lose the rest */
-		return err_set(e, -EOPNOTSUPP, "szip: %zu bytes are no samples of %zu bytes", n,
-			       f.bytes * f.planes);
+		return err_set(e, -EOPNOTSUPP,
+			       "szip: %zu bytes are not a whole number of samples of %zu bytes",
+			       n, f.bytes * f.planes);
 	if (!szip_do_fits(&f, in, n))
 		return err_set(e, -EOPNOTSUPP, "szip: samples have more than %u bits", f.bits);
 	buf_put_le32(out, (uint32_t)n);
@@ -334,14 +338,16 @@ static int working(uint32_t mask, uint32_t block, const struct codec_array *a, u
 
 	if (block < 2 || block > BLOCK_MAX || block % 2)
 		return err_set(e, bad,
-			       "szip: %" PRIu32 " pixels per block, not an even number from 2 "
-			       "to %u",
+			       "szip: pixels per block is %" PRIu32
+			       ", it must be an even number from 2 to %u",
 			       block, BLOCK_MAX);
 	if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
-		return err_set(e, -EOPNOTSUPP, "szip: elements have %" PRIu32 " bytes",
+		return err_set(e, -EOPNOTSUPP,
+			       "szip: elements of %" PRIu32 " bytes are not supported",
 			       a->elem_size);
 	if (a->rank == 0)
-		return err_set(e, -EOPNOTSUPP, "szip: a scalar has no scanlines");
+		return err_set(e, -EOPNOTSUPP,
+			       "szip: a scalar cannot be encoded: it has no scanlines");
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (ckd_mul(&points, points, a->chunk[i]))
 			points = LINE_MAX; /* no scanline is longer */
@@ -349,7 +355,8 @@ static int working(uint32_t mask, uint32_t block, const struct codec_array *a, u
 		last = points;
 	if (last < block)
 		return err_set(e, -EOPNOTSUPP,
-			       "szip: %" PRIu32 " pixels per block, the chunk has %" PRIu64,
+			       "szip: pixels per block is %" PRIu32
+			       ", but a chunk has only %" PRIu64 " elements",
 			       block, points);
 	mask &= ~(uint32_t)(CHIP | LSB | MSB);
 	params[P_MASK] = mask | K13 | RAW | (a->big_endian ? MSB : LSB);
@@ -366,11 +373,11 @@ static int szip_prepared(const struct codec_spec *spec, const struct codec_array
 {
 	if (spec->n_params <= P_BLOCK)
 		return err_set(e, -EINVAL,
-			       "szip: %" PRIu32 " parameters, mask and pixels per block are "
-			       "needed",
+			       "szip: %" PRIu32
+			       " parameters given, two are needed: mask and pixels per block",
 			       spec->n_params);
 	if (a->class == CODEC_OTHER)
-		return err_set(e, -EOPNOTSUPP, "szip: elements are no numbers");
+		return err_set(e, -EOPNOTSUPP, "szip: elements are not numbers");
 	return working(spec->params[P_MASK], spec->params[P_BLOCK], a,
 		       a->rank ? lens[a->rank - 1] : 0, -EINVAL, params, e);
 }
@@ -432,9 +439,9 @@ static int szip_from_zarr(const struct codec_conf *conf, uint32_t *params, uint3
 	if (rc || (params[P_BITS] > 0 && params[P_LINE] > 0))
 		return rc;
 	if (!a || !conf->shape)
-		return err_set(e, -EOPNOTSUPP, "szip: without pixels per scanline");
+		return err_set(e, -EOPNOTSUPP, "szip: 'pixels_per_scanline' is missing");
 	if (a->class == CODEC_OTHER && a->elem_size > 1) /* netCDF-C takes characters */
-		return err_set(e, -EOPNOTSUPP, "szip: elements are no numbers");
+		return err_set(e, -EOPNOTSUPP, "szip: elements are not numbers");
 	return working(params[P_MASK], params[P_BLOCK], a,
 		       a->rank ? conf->shape[a->rank - 1] : 0, -EBADMSG, params, e);
 }

@@ -83,7 +83,7 @@ static int zstd_decode(struct codec_scratch *s, const struct codec_spec *spec NZ
 
 		if (len == 0)
 			return err_set(e, -EBADMSG,
-				       "zstd: %zu bytes at %zu are not a whole frame",
+				       "zstd: %zu bytes at offset %zu are not a complete frame",
 				       in_len - from, from);
 		claim = ZSTD_getFrameContentSize(in + from, len);
 		if (claim < ZSTD_CONTENTSIZE_ERROR && claim > cap - to)
@@ -91,7 +91,8 @@ static int zstd_decode(struct codec_scratch *s, const struct codec_spec *spec NZ
 				       claim, cap - to);
 		got = ZSTD_decompressDCtx(zstd, out + to, cap - to, in + from, len);
 		if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
-			return err_set(e, -ERANGE, "zstd: content exceeds %zu bytes", cap);
+			return err_set(e, -ERANGE, "zstd: content is larger than %zu bytes",
+				       cap);
 		if (ZSTD_isError(got))
 			return err_set(e, -EBADMSG, "zstd: %s", ZSTD_getErrorName(got));
 		from += len;

@@ -113,29 +113,28 @@ static void filter_remedy(uint32_t h5_id, struct buf *out)
 
 	switch (k ? k->where : NOWHERE) {
 	case PACKAGE:
-		buf_printf(
-			out,
-			"install the package %s, or name the directory of its HDF5 plugin in "
-			"HDF5_PLUGIN_PATH",
-			k->what);
-		break;
-	case PYTHON:
-		buf_puts(out, "install Python's hdf5plugin and name its directory of plugins "
-			      "in HDF5_PLUGIN_PATH");
-		break;
-	case SOURCE:
 		buf_printf(out,
-			   "build its HDF5 plugin (%s) and name its directory in "
+			   "install the package %s, or add the directory of its HDF5 plugin to "
 			   "HDF5_PLUGIN_PATH",
 			   k->what);
 		break;
+	case PYTHON:
+		buf_puts(out, "install Python's hdf5plugin and add its plugin directory to "
+			      "HDF5_PLUGIN_PATH");
+		break;
+	case SOURCE:
+		buf_printf(
+			out,
+			"build its HDF5 plugin (%s) and add its directory to HDF5_PLUGIN_PATH",
+			k->what);
+		break;
 	default:
 		/* the list of registered filters ends at 32767 */
-		buf_puts(out, h5_id > INT16_MAX
-				      ? "it is a filter of its writer's own: name the "
-					"directory of its HDF5 plugin in HDF5_PLUGIN_PATH"
-				      : "name the directory of its HDF5 plugin in "
-					"HDF5_PLUGIN_PATH");
+		buf_puts(out,
+			 h5_id > INT16_MAX
+				 ? "it is a private filter: add the directory of its HDF5 "
+				   "plugin to HDF5_PLUGIN_PATH"
+				 : "add the directory of its HDF5 plugin to HDF5_PLUGIN_PATH");
 	}
 }
 
@@ -154,7 +153,7 @@ static void zarr_remedy(const char *name, struct buf *out)
 			   package);
 	else
 		buf_puts(out, "copy the array to another codec with the program that wrote it");
-	buf_puts(out, ", or name the directory of an NCZarr plugin for it in HDF5_PLUGIN_PATH");
+	buf_puts(out, ", or add the directory of an NCZarr plugin for it to HDF5_PLUGIN_PATH");
 }
 
 void codec_catalogue_hint(const struct codec_spec *spec, struct buf *out)

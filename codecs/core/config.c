@@ -43,7 +43,7 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
 		    const char **ret, struct err *e)
 {
 	const char *v = NULL;
-	int rc = core_config_found(conf->text(conf->arg, member, &v), member, "a text", e);
+	int rc = core_config_found(conf->text(conf->arg, member, &v), member, "a string", e);
 
 	if (rc < 0)
 		return rc;
@@ -70,10 +70,12 @@ int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t
 	int32_t v = spec->n_params > 0 ? (int32_t)spec->params[0] : missing;
 
 	if (spec->n_params > 1)
-		return err_set(e, -EINVAL, "%s: %" PRIu32 " parameters exceed 1", name,
+		return err_set(e, -EINVAL,
+			       "%s: %" PRIu32 " parameters given, at most 1 is allowed", name,
 			       spec->n_params);
 	if (v < lo || v > hi)
-		return err_set(e, -EINVAL, "%s: %" PRId32 " is not in %" PRId32 " to %" PRId32,
+		return err_set(e, -EINVAL,
+			       "%s: %" PRId32 " is not in the range %" PRId32 " to %" PRId32,
 			       name, v, lo, hi);
 	params[0] = (uint32_t)v;
 	return 0;

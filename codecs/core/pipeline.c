@@ -54,7 +54,8 @@ static int find_all(const struct codec_chain *chain, uint32_t mask,
 	char tmp[NAME_CAP];
 
 	if (chain->n > CODEC_CHAIN_MAX)
-		return err_set(e, -EBADMSG, "%" PRIu32 " filters exceed %d", chain->n,
+		return err_set(e, -EBADMSG,
+			       "%" PRIu32 " filters given, at most %d are supported", chain->n,
 			       CODEC_CHAIN_MAX);
 	for (uint32_t i = 0; i < chain->n; i++) {
 		ret_ops[i] = codec_find(chain->specs[i].h5_id);
@@ -164,8 +165,8 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 	}
 
 	if (in_len != out_len)
-		return err_set(e, -EBADMSG, "chunk decodes to %zu bytes, %zu expected", in_len,
-			       out_len);
+		return err_set(e, -EBADMSG, "the chunk decodes to %zu bytes, expected %zu",
+			       in_len, out_len);
 	if (in != out && out_len > 0)
 		memcpy(out, in, out_len);
 	return 0;
@@ -212,7 +213,7 @@ int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, co
 	if (rc)
 		return rc;
 	if (in_len > max)
-		return err_set(e, -ERANGE, "chunk of %zu bytes exceeds %zu", in_len, max);
+		return err_set(e, -ERANGE, "a chunk of %zu bytes exceeds %zu", in_len, max);
 	*ret = in;
 	*ret_len = in_len;
 	return 0;
@@ -242,7 +243,10 @@ int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const u
 	if (n == 0 && chain->n == 0)
 		return 0;
 	if (codec_chain_framed_size(chain, n) == 0 && n > 0)
-		return err_set(e, -EOPNOTSUPP, "the chain has no framed form for %zu bytes", n);
+		return err_set(
+			e, -EOPNOTSUPP,
+			"%zu bytes cannot be stored in the uncompressed form of these filters",
+			n);
 	if (chain->n == 0)
 		memcpy(out, in, n);
 
@@ -252,7 +256,8 @@ int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const u
 		uint8_t *to = out;
 
 		if (!ops || !ops->frame || !ops->framed_size)
-			return err_set(e, -EOPNOTSUPP, "the chain has no framed form");
+			return err_set(e, -EOPNOTSUPP,
+				       "these filters have no uncompressed form");
 		size = ops->framed_size(n);
 		if (i + 1 < chain->n) {
 			to = size <= SIZE_MAX ? alloc_array((size_t)size, 1) : NULL;
@@ -287,7 +292,8 @@ int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const 
 	int rc = 0;
 
 	if (chain->n > CODEC_CHAIN_MAX)
-		return err_set(e, -EOPNOTSUPP, "%" PRIu32 " filters exceed %d", chain->n,
+		return err_set(e, -EOPNOTSUPP,
+			       "%" PRIu32 " filters given, at most %d are supported", chain->n,
 			       CODEC_CHAIN_MAX);
 	if (chain->n == 0 && n > 0)
 		buf_put(out, in, n);

@@ -364,7 +364,7 @@ int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 			       (size_t)(t.p - text));
 	conf_json_blanks(&t);
 	if (t.p < t.end)
-		return err_set(e, -EBADMSG, "more than a JSON object: at byte %zu",
+		return err_set(e, -EBADMSG, "there is more after the JSON object: at byte %zu",
 			       (size_t)(t.p - text));
 	return 0;
 }

@@ -276,26 +276,25 @@ static int decoder_explain(enum child_taken got, int status, struct err *e)
 
 	if (got == CHILD_LATE)
 		return err_set(e, -EIO,
-			       "the process that decodes it did not answer within "
-			       "%llu s: it is damaged",
+			       "the decoder process did not answer within %llu s: the chunk is "
+			       "damaged",
 			       (unsigned long long)(limit_ms + 999) / 1000);
 	if (got == CHILD_WRONG)
-		return err_set(e, -EIO,
-			       "the process that decodes it answered nonsense: it is "
-			       "damaged");
+		return err_set(
+			e, -EIO,
+			"the decoder process gave an invalid answer: the chunk is damaged");
 	if (unready(status))
 		return err_set(e, -EIO,
-			       "the process that decodes it could not be confined: memory or "
-			       "descriptors may be short");
+			       "the decoder process cannot be sandboxed: the system may be "
+			       "short of memory or file descriptors");
 	if (sig == SIGKILL)
 		return err_set(e, -EIO,
-			       "the process that decodes it was killed (signal 9): "
-			       "memory may be short");
+			       "the decoder process was killed (signal 9): the system may be "
+			       "short of memory");
 	if (sig)
-		return err_set(e, -EIO, "the process that decodes it %s: it is damaged",
+		return err_set(e, -EIO, "the decoder process %s: the chunk is damaged",
 			       child_why(sig, why));
-	return err_set(e, -EIO, "the process that decodes it ended (status %d)",
-		       WEXITSTATUS(status));
+	return err_set(e, -EIO, "the decoder process exited (status %d)", WEXITSTATUS(status));
 }
 
 static int decoder_do_run(struct decoder *d, const struct codec_chain *chain,

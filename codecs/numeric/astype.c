@@ -48,7 +48,8 @@ static int quantize_from_zarr(const struct codec_conf *conf, uint32_t *params, u
 		return rc;
 	if (num_of(&spec, P_DTYPE).kind != NUM_FLOAT ||
 	    num_of(&spec, P_ASTYPE).kind != NUM_FLOAT)
-		return err_set(e, -EBADMSG, "quantize: only floating point types have digits");
+		return err_set(e, -EBADMSG,
+			       "quantize: the elements are not floating-point numbers");
 	*ret_n = P_DIGITS + 1;
 	return 0;
 }
@@ -117,7 +118,8 @@ static int quantize_encode(struct codec_scratch *s NZ_UNUSED, const struct codec
 	int rc;
 
 	if (scale == 0 || dec.kind != NUM_FLOAT)
-		return err_set(e, -EOPNOTSUPP, "quantize: %d digits cannot be kept",
+		return err_set(e, -EOPNOTSUPP,
+			       "quantize: a float of this size cannot keep %d digits",
 			       (int)digits);
 	rc = num_room("quantize", dec, enc, n, out, &count, &p, e);
 	if (rc)
@@ -141,7 +143,7 @@ static int astype_prepare(const struct codec_spec *spec, const struct codec_arra
 	int rc = num_of_array("astype", a, &params[P_DTYPE], e);
 
 	if (!rc && spec->n_params < 1)
-		return err_set(e, -EINVAL, "astype needs the type to store");
+		return err_set(e, -EINVAL, "astype needs a parameter: the data type to store");
 	*ret_n = P_ASTYPE + 1;
 	return rc ? rc : num_of_user(spec, 0, params[P_DTYPE], &params[P_ASTYPE], e);
 }
@@ -154,16 +156,16 @@ static int quantize_prepare(const struct codec_spec *spec, const struct codec_ar
 	int rc;
 
 	if (spec->n_params < 1 || scale_of((int32_t)spec->params[0]) == 0)
-		return err_set(e, -EINVAL, "quantize needs a number of digits");
+		return err_set(e, -EINVAL, "quantize needs a parameter: the number of digits");
 	rc = num_of_array("quantize", a, &params[P_DTYPE], e);
 	if (!rc)
 		rc = num_of_user(spec, 1, params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
 	if (a->class != CODEC_FLOAT)
-		return err_set(e, -EOPNOTSUPP, "quantize is for floats");
+		return err_set(e, -EOPNOTSUPP, "quantize is for floating-point numbers only");
 	if (num_of(&made, P_ASTYPE).kind != NUM_FLOAT)
-		return err_set(e, -EINVAL, "quantize stores floats only");
+		return err_set(e, -EINVAL, "quantize can store floating-point types only");
 	params[P_DIGITS] = spec->params[0];
 	*ret_n = P_DIGITS + 1;
 	return 0;

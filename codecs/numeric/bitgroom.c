@@ -58,12 +58,14 @@ static int bitgroom_prepare(const struct codec_spec *spec, const struct codec_ar
 	const uint32_t digits = spec->n_params > 0 ? spec->params[0] : DIGITS_DEFAULT;
 
 	if (a->class != CODEC_FLOAT || (a->elem_size != 4 && a->elem_size != 8))
-		return err_set(e, -EOPNOTSUPP, "%s is for floats of 4 or 8 bytes", name);
+		return err_set(e, -EOPNOTSUPP,
+			       "%s is for floating-point numbers of 4 or 8 bytes", name);
 	if (a->big_endian)
-		return err_set(e, -EOPNOTSUPP, "%s is for little-endian floats", name);
+		return err_set(e, -EOPNOTSUPP, "%s is for little-endian floating-point numbers",
+			       name);
 	if (digits < 1 || digits > DIGITS_MAX)
-		return err_set(e, -EINVAL, "%s: %" PRIu32 " digits are not 1 to %d", name,
-			       digits, DIGITS_MAX);
+		return err_set(e, -EINVAL, "%s: %" PRIu32 " digits given, allowed are 1 to %d",
+			       name, digits, DIGITS_MAX);
 
 	memset(params, 0, N_PARAMS * sizeof(*params));
 	params[0] = digits;
@@ -91,7 +93,8 @@ static int bitgroom_encode(struct codec_scratch *s NZ_UNUSED, const struct codec
 		elem_size = p[1];
 	if ((elem_size != 4 && elem_size != 8) || q.digits < 1 || q.digits > DIGITS_MAX)
 		return err_set(e, -EOPNOTSUPP,
-			       "filter %" PRIu32 " with %" PRIu32 " digits of %zu bytes",
+			       "filter %" PRIu32 ": %" PRIu32
+			       " digits for elements of %zu bytes are not supported",
 			       spec->h5_id, q.digits, elem_size);
 	for (uint32_t i = 3; i < spec->n_params && i < N_PARAMS; i++)
 		codec_put_le32(fill + (size_t)4 * (i - 3), p[i]);

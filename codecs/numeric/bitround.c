@@ -101,9 +101,11 @@ static int bitround_encode(struct codec_scratch *s NZ_UNUSED, const struct codec
 	int rc;
 
 	if (t.kind != NUM_FLOAT || keep > mantissa(t))
-		return err_set(e, -EOPNOTSUPP,
-			       "bitround: %" PRIu32 " bits of elements that are no such floats",
-			       keep);
+		return err_set(
+			e, -EOPNOTSUPP,
+			"bitround: the elements are not floating-point numbers with %" PRIu32
+			" mantissa bits",
+			keep);
 	rc = num_room("bitround", t, t, n, out, &count, &p, e);
 	if (rc || count == 0)
 		return rc;
@@ -123,10 +125,11 @@ static int bitround_prepare(const struct codec_spec *spec, const struct codec_ar
 	if (rc)
 		return rc;
 	if (a->class != CODEC_FLOAT)
-		return err_set(e, -EOPNOTSUPP, "bitround is for floats");
+		return err_set(e, -EOPNOTSUPP, "bitround is for floating-point numbers only");
 	if (spec->n_params < 1 || spec->params[P_KEEP] > mantissa(num_of(&made, P_TYPE)))
 		return err_set(e, -EINVAL,
-			       "bitround needs the number of bits to keep, at most %" PRIu32,
+			       "bitround needs a parameter: the number of bits to keep, at "
+			       "most %" PRIu32,
 			       mantissa(num_of(&made, P_TYPE)));
 	params[P_KEEP] = spec->params[P_KEEP];
 	*ret_n = P_N;

@@ -125,7 +125,7 @@ static int first(struct num_type dec, struct num_type enc, const uint8_t *in, ui
 		}
 		if (enc.kind == NUM_INT && !(v >= -0x1p63 && v < 0x1p63))
 			return err_set(e, -EOPNOTSUPP,
-				       "delta: the first element %g is no integer", v);
+				       "delta: the first element %g is not an integer", v);
 		bits = v >= -0x1p63 && v < 0x1p63 ? (uint64_t)(int64_t)v : (uint64_t)INT64_MIN;
 	} else {
 		num_load_bits(dec, in, 1, &bits);

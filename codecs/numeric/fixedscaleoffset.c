@@ -156,8 +156,8 @@ static int fixedscaleoffset_prepare(const struct codec_spec *spec, const struct 
 
 	if (spec->n_params < n)
 		return err_set(e, -EINVAL,
-			       "fixedscaleoffset needs offset and scale, as doubles: "
-			       "fixedscaleoffset,0d,10d");
+			       "fixedscaleoffset needs two parameters, offset and scale, as "
+			       "doubles: fixedscaleoffset,0d,10d");
 	rc = num_of_array("fixedscaleoffset", a, &params[P_DTYPE], e);
 	if (!rc)
 		rc = num_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);

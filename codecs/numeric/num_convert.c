@@ -112,8 +112,8 @@ int num_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_
 		return 0;
 	}
 	return err_set(e, -EINVAL,
-		       "%d is no type to store: 1, 2, 4 or 8 bytes, negative with a sign; "
-		       "floats of 16, 32 or 64 bits",
+		       "%d is not a type to store: write 1, 2, 4 or 8 (bytes) for unsigned and "
+		       "-1, -2, -4 or -8 for signed integers; 16, 32 or 64 (bits) for floats",
 		       (int)(int32_t)spec->params[i]);
 }
 
@@ -141,8 +141,8 @@ int num_count(const char *name, struct num_type enc, struct num_type dec, size_t
 	size_t n = in_len / enc.size;
 
 	if (in_len % enc.size != 0)
-		return err_set(e, -EBADMSG, "%s: length %zu is no multiple of %u", name, in_len,
-			       (unsigned int)enc.size);
+		return err_set(e, -EBADMSG, "%s: length %zu is not a multiple of %u", name,
+			       in_len, (unsigned int)enc.size);
 	if (n > cap / dec.size)
 		return err_set(e, -ERANGE, "%s: %zu elements of %u bytes exceed %zu bytes",
 			       name, n, (unsigned int)dec.size, cap);
@@ -157,8 +157,8 @@ int num_room(const char *name, struct num_type dec, struct num_type enc, size_t 
 	size_t bytes;
 
 	if (n % dec.size != 0)
-		return err_set(e, -EOPNOTSUPP, "%s: length %zu is no multiple of %u", name, n,
-			       (unsigned int)dec.size);
+		return err_set(e, -EOPNOTSUPP, "%s: length %zu is not a multiple of %u", name,
+			       n, (unsigned int)dec.size);
 	*ret_n = n / dec.size;
 	*ret_out = NULL;
 	if (ckd_mul(&bytes, *ret_n, (size_t)enc.size))

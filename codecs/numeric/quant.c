@@ -216,15 +216,16 @@ static int parse_end(const char *s, size_t n, struct codec_quant *ret, size_t *r
 		return 0;
 	}
 	if (number == n)
-		return err_set(e, -EINVAL, "'%.200s' is not [VARS,]MODE,N", s);
+		return err_set(e, -EINVAL, "'%.200s' does not have the form [VARS,]MODE,N", s);
 
 	mode = last_comma(s, number);
 	word = s + (mode < number ? mode + 1 : 0);
 	ret->mode = find_mode(word, (size_t)(s + number - word));
 	if (ret->mode == CODEC_QUANT_NONE)
-		return err_set(e, -EINVAL,
-			       "'%.*s' is neither bitgroom, granularbr, bitround nor none",
-			       (int)u64_min((uint64_t)(s + number - word), 200), word);
+		return err_set(
+			e, -EINVAL,
+			"'%.*s' is not a mode: write bitgroom, granularbr, bitround or none",
+			(int)u64_min((uint64_t)(s + number - word), 200), word);
 	max = ret->mode == CODEC_QUANT_BITROUND ? DOUBLE_BITS : DOUBLE_DIGITS;
 	if (str_u64(s + number + 1, n - number - 1, max, &digits) != 0 || digits == 0)
 		return err_set(e, -EINVAL, "%s: '%.200s' is not a number from 1 to %d",

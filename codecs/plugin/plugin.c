@@ -230,7 +230,7 @@ void codec_plugins_report(struct buf *out)
 	if (off)
 		buf_puts(out, "plugins are switched off\n");
 	else if (!t)
-		buf_puts(out, "plugins could not be looked for\n");
+		buf_puts(out, "plugins cannot be searched for\n");
 	else
 		buf_put(out, t->report.data, t->report.len);
 }
@@ -257,7 +257,7 @@ static int plugin_do_call(const struct plugin *p, struct plugin_call *c, struct 
 
 static int plugin_gone(uint32_t h5_id, struct err *e)
 {
-	return err_set(e, -EOPNOTSUPP, "there is no plugin for filter %" PRIu32, h5_id);
+	return err_set(e, -EOPNOTSUPP, "no plugin is available for filter %" PRIu32, h5_id);
 }
 
 static int plugin_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
@@ -384,7 +384,7 @@ static int from_object(json_t *v, const struct codec_array *array, uint32_t *par
 	int rc;
 
 	if (!p)
-		return err_set(e, -EBADMSG, "its JSON has no id of a plugin");
+		return err_set(e, -EBADMSG, "its JSON has no 'id' of a plugin");
 	text = json_dumps(v, 0);
 	if (!text)
 		return err_nomem(e);
@@ -405,12 +405,12 @@ static int plugin_from_zarr(const struct codec_conf *conf, uint32_t *params, uin
 
 	*ret_n = 0;
 	if (!conf->json)
-		return err_set(e, -EOPNOTSUPP, "a plugin's codec needs its JSON");
+		return err_set(e, -EOPNOTSUPP, "the JSON of a plugin's codec is missing");
 	if (strlen(conf->json) > PLUGIN_JSON_MAX)
 		return err_set(e, -EBADMSG, "its JSON is too long");
 	v = json_loads(conf->json, JSON_REJECT_DUPLICATES, &error);
 	rc = v ? from_object(v, conf->array, params, ret_n, e)
-	       : err_set(e, -EBADMSG, "its JSON: %s", error.text);
+	       : err_set(e, -EBADMSG, "its JSON is not valid: %s", error.text);
 	json_decref(v);
 	return rc;
 }

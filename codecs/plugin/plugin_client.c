@@ -226,13 +226,14 @@ static int plugin_client_explain(enum child_taken got, uint64_t ms, int status, 
 		return err_set(e, -EIO, "it did not answer within %llu s",
 			       (unsigned long long)(ms + 999) / 1000);
 	if (got == CHILD_WRONG)
-		return err_set(e, -EIO, "it answered nonsense");
+		return err_set(e, -EIO, "it gave an invalid answer");
 	if (sig == SIGKILL)
-		return err_set(e, -EIO,
-			       "its process was killed (signal 9): memory may be short");
+		return err_set(
+			e, -EIO,
+			"its process was killed (signal 9): the system may be short of memory");
 	if (sig)
 		return err_set(e, -EIO, "it %s", child_why(sig, why));
-	return err_set(e, -EIO, "its process ended (status %d)", WEXITSTATUS(status));
+	return err_set(e, -EIO, "its process exited (status %d)", WEXITSTATUS(status));
 }
 
 /* ---- the pool ---- */

@@ -62,13 +62,13 @@ static int look_at_filter(struct plugin_code *c, struct err *e)
 	if (!type || !info)
 		return 0;
 	if (type() != H5PL_TYPE_FILTER)
-		return err_set(e, -EBADMSG, "it is no plugin for filters (type %d)",
-			       (int)type());
+		return err_set(e, -EBADMSG, "it is not a filter plugin (type %d)", (int)type());
 	f = info();
 	if (!f)
 		return err_set(e, -EBADMSG, "it describes no filter");
 	if (f->version != H5Z_CLASS_T_VERS)
-		return err_set(e, -EBADMSG, "its filter is described in version %d, not %d",
+		return err_set(e, -EBADMSG,
+			       "its filter has the structure version %d, %d is needed",
 			       f->version, H5Z_CLASS_T_VERS);
 	if (f->id <= 0 || f->id > H5Z_FILTER_MAX || !f->filter)
 		return err_set(e, -EBADMSG, "its filter has id %d or no function", f->id);
@@ -109,11 +109,10 @@ static int look_at_codecs(struct plugin_code *c, struct err *e)
 	if (get) {
 		k = get();
 		if (!codec_ok(k))
-			return err_set(
-				e, -EBADMSG,
-				"its codec is described in version %d, not %d, or has no "
-				"name or filter",
-				k ? k->version : 0, NC_CODEC_VERSION);
+			return err_set(e, -EBADMSG,
+				       "its codec has the structure version %d (%d is needed), "
+				       "or has no name or filter",
+				       k ? k->version : 0, NC_CODEC_VERSION);
 		c->codec = k;
 		describe_codec(c, PLUGIN_CODEC, k);
 	}
@@ -186,7 +185,7 @@ int plugin_load(const char *path, struct plugin_code **ret, struct err *e)
 	if (rc == 0)
 		rc = look_at_codecs(c, e);
 	if (rc == 0 && c->desc.n == 0)
-		rc = err_set(e, -EBADMSG, "it has neither filter nor codec");
+		rc = err_set(e, -EBADMSG, "it contains neither a filter nor a codec");
 	if (rc < 0) { /* it stays: closing it would run more of its code */
 		free(c->path);
 		free(c);

@@ -15,9 +15,9 @@
 #include "codecs/plugin/plugin_table.h"
 
 #define NOT_OURS "it belongs to another user"
-#define WRITABLE "others may write to it"
-#define DIR_NOT_OURS "a directory on the way to it belongs to another user"
-#define DIR_WRITABLE "others may write to a directory on the way to it"
+#define WRITABLE "it is writable by others"
+#define DIR_NOT_OURS "a parent directory belongs to another user"
+#define DIR_WRITABLE "a parent directory is writable by others"
 
 /* plugin_scan_judge - one place on a path; last: what the path leads to. */
 static const char *plugin_scan_judge(const struct stat *st, bool last)
@@ -48,12 +48,12 @@ static const char *plugin_scan_distrust(const char *path)
 		memcpy(part, path, n);
 		part[n] = '\0';
 		if (lstat(part, &st) < 0)
-			return "it cannot be looked at";
+			return "it cannot be examined";
 		why = plugin_scan_judge(&st, false);
 		if (why)
 			return why;
 	}
-	return lstat(path, &st) < 0 ? "it cannot be looked at" : plugin_scan_judge(&st, true);
+	return lstat(path, &st) < 0 ? "it cannot be examined" : plugin_scan_judge(&st, true);
 }
 
 const char *plugin_distrust(const char *path)
@@ -95,11 +95,11 @@ static int plugin_scan_add_file(struct plugin_libs *l, const char *dir, const ch
 		return 0;
 	real = realpath(path, NULL);
 	if (!real || stat(real, &st) < 0)
-		return plugin_scan_add(l, strdup(path), "it leads nowhere");
+		return plugin_scan_add(l, strdup(path), "it is a broken symbolic link");
 	if (seen(l, real) || !S_ISREG(st.st_mode))
 		return 0;
 	if (l->n >= PLUGIN_LIBS_MAX)
-		return plugin_scan_add(l, steal(&real), "there are too many libraries");
+		return plugin_scan_add(l, steal(&real), "too many libraries");
 	why = plugin_scan_distrust(real);
 	return plugin_scan_add(l, steal(&real), why);
 }
@@ -124,8 +124,8 @@ static int plugin_scan_add_dir(struct plugin_libs *l, const char *path)
 
 	if (!real)
 		return plugin_scan_add(l, strdup(path),
-				       errno == ENOENT ? "there is no such directory"
-						       : "it cannot be looked at");
+				       errno == ENOENT ? "no such directory"
+						       : "it cannot be examined");
 	/* links on the way may lead elsewhere tomorrow, so that they count as well */
 	why = plugin_scan_distrust(path);
 	if (!why)

@@ -68,7 +68,7 @@ static size_t room_of(void *p, size_t said)
 /* plugin_server_changed - a library that was looked at when the table was made. */
 static int plugin_server_changed(int rc, struct err *e)
 {
-	return rc == -EBADMSG ? err_wrap(e, -EIO, "it has changed") : rc;
+	return rc == -EBADMSG ? err_wrap(e, -EIO, "the library was changed") : rc;
 }
 
 static int load_filter(const struct plugin_call *c, const H5Z_class2_t **ret, struct err *e)
@@ -79,7 +79,7 @@ static int load_filter(const struct plugin_call *c, const H5Z_class2_t **ret, st
 	if (rc < 0)
 		return plugin_server_changed(rc, e);
 	if (!code->filter || (uint32_t)code->filter->id != c->h5_id)
-		return err_set(e, -EIO, "it has changed: the filter is gone");
+		return err_set(e, -EIO, "the library was changed: it no longer has the filter");
 	*ret = code->filter;
 	return 0;
 }
@@ -106,7 +106,7 @@ static int run_filter(struct plugin_call *c, struct err *e)
 			    : plugin_server_refused(e, -EOPNOTSUPP,
 						    "it cannot encode the chunk");
 	else if (!buf || n > room_of(buf, room))
-		rc = err_set(e, -EIO, "it says %zu bytes, and gives fewer", n);
+		rc = err_set(e, -EIO, "it claims %zu bytes but returns fewer", n);
 	else
 		rc = plugin_give(c, buf, n, e);
 	(void)H5free_memory(buf); /* takes NULL */
@@ -142,7 +142,7 @@ static int load_codec(const struct plugin_call *c, struct plugin_code **ret_code
 		if (code->defaults[i]->hdf5id == c->h5_id)
 			k = code->defaults[i];
 	if (!k)
-		return err_set(e, -EIO, "it has changed: the codec is gone");
+		return err_set(e, -EIO, "the library was changed: it no longer has the codec");
 	start_codecs(code);
 	*ret_code = code;
 	*ret = k;
@@ -153,9 +153,11 @@ static int give_params(struct plugin_call *c, size_t n, const unsigned *params, 
 {
 	if (n > 0 &&
 	    (!params || n > room_of((void *)(uintptr_t)params, SIZE_MAX) / sizeof(*params)))
-		return err_set(e, -EIO, "it says %zu parameters, and gives fewer", n);
+		return err_set(e, -EIO, "it claims %zu parameters but returns fewer", n);
 	if (n > CODEC_PARAMS_MAX)
-		return err_set(e, -EOPNOTSUPP, "%zu parameters exceed %d", n, CODEC_PARAMS_MAX);
+		return err_set(e, -EOPNOTSUPP,
+			       "%zu parameters are returned, at most %d are allowed", n,
+			       CODEC_PARAMS_MAX);
 	return plugin_give(c, params, n * sizeof(*params), e);
 }
 
@@ -172,9 +174,9 @@ static int run_from_json(struct plugin_call *c, struct err *e)
 	if (!k->codec_to_hdf5)
 		return 0;
 	if (c->in_len == 0 || c->in[c->in_len - 1] != '\0')
-		return err_set(e, -EINVAL, "no text");
+		return err_set(e, -EINVAL, "a string is missing");
 	said = k->codec_to_hdf5((const char *)c->in, &n, &params);
-	rc = said ? err_set(e, -EBADMSG, "its codec refuses %.200s (error %d)",
+	rc = said ? err_set(e, -EBADMSG, "its codec rejects %.200s (error %d)",
 			    (const char *)c->in, said)
 		  : give_params(c, n, params, e);
 	free(params);
@@ -192,7 +194,7 @@ static int run_to_json(struct plugin_call *c, struct err *e)
 		return rc;
 	said = k->hdf5_to_codec ? k->hdf5_to_codec(c->n_params, c->params, &json) : -1;
 	rc = said || !json
-		     ? err_set(e, -EINVAL, "its codec refuses the parameters (error %d)", said)
+		     ? err_set(e, -EINVAL, "its codec rejects the parameters (error %d)", said)
 		     : plugin_give(c, json, strnlen(json, room_of(json, SIZE_MAX)), e);
 	free(json);
 	return rc;
@@ -213,13 +215,13 @@ static int read_wanted(const struct plugin_call *c, struct wanted *ret, struct e
 	size_t left = c->in_len;
 
 	if (left < sizeof(ret->a))
-		return err_set(e, -EINVAL, "no array");
+		return err_set(e, -EINVAL, "an array description is missing");
 	memcpy(&ret->a, p, sizeof(ret->a));
 	p += sizeof(ret->a);
 	left -= sizeof(ret->a);
 	if (ret->a.rank > H5S_MAX_RANK || left / sizeof(uint64_t) < ret->a.rank ||
 	    left - ret->a.rank * sizeof(uint64_t) != ret->a.n_fill)
-		return err_set(e, -EINVAL, "no array");
+		return err_set(e, -EINVAL, "the array description is not valid");
 	for (uint32_t i = 0; i < ret->a.rank; i++, p += sizeof(uint64_t)) {
 		uint64_t len;
 
@@ -294,9 +296,12 @@ static int give_stored(struct plugin_call *c, hid_t dcpl, struct err *e)
 
 	if (H5Pget_filter_by_id2(dcpl, (H5Z_filter_t)c->h5_id, &flags, &n, params, 0, NULL,
 				 &config) < 0)
-		return plugin_server_refused(e, -EOPNOTSUPP, "it removed itself");
+		return plugin_server_refused(e, -EOPNOTSUPP,
+					     "it removed itself from the filters");
 	if (n > CODEC_PARAMS_MAX)
-		return err_set(e, -EOPNOTSUPP, "%zu parameters exceed %d", n, CODEC_PARAMS_MAX);
+		return err_set(e, -EOPNOTSUPP,
+			       "%zu parameters are returned, at most %d are allowed", n,
+			       CODEC_PARAMS_MAX);
 	return plugin_give(c, params, n * sizeof(*params), e);
 }
 
@@ -313,13 +318,11 @@ static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_clas
 	if ((f->id < H5Z_FILTER_RESERVED || H5Zregister(f) >= 0) && type >= 0 && space >= 0)
 		dcpl = dcpl_of(c, w, type);
 	if (dcpl < 0)
-		rc = plugin_server_refused(e, -EOPNOTSUPP,
-					   "it cannot be set for such an array");
+		rc = plugin_server_refused(e, -EOPNOTSUPP, "it cannot be set for this array");
 	else if (f->can_apply && f->can_apply(dcpl, type, space) <= 0)
-		rc = plugin_server_refused(e, -EOPNOTSUPP,
-					   "it cannot be used for such an array");
+		rc = plugin_server_refused(e, -EOPNOTSUPP, "it cannot be used for this array");
 	else if (f->set_local && f->set_local(dcpl, type, space) < 0)
-		rc = plugin_server_refused(e, -EINVAL, "it refuses the parameters");
+		rc = plugin_server_refused(e, -EINVAL, "it rejects the parameters");
 	else
 		rc = give_stored(c, dcpl, e);
 	if (dcpl >= 0)
@@ -481,7 +484,7 @@ int plugin_run(struct plugin_call *c, struct err *e)
 
 	c->len = 0;
 	if ((size_t)c->op >= ARRAY_LEN(run) || !run[c->op])
-		return err_set(e, -EINVAL, "no such call");
+		return err_set(e, -EINVAL, "unknown call");
 	(void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 	(void)H5Eclear2(H5E_DEFAULT);
 	rc = run[c->op](c, &inner);
@@ -572,7 +575,7 @@ static void plugin_server_serve(const struct child_self *self)
 
 const struct child_kind plugin_child = {
 	.name = PLUGIN_PROCESS,
-	.who = "filters of others",
+	.who = "filter plugins",
 	.n_fds = 1,
 	.may = SANDBOX_OPENS | SANDBOX_LOADS,
 	.run = plugin_server_serve,

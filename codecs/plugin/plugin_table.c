@@ -53,7 +53,7 @@ static int add_filter(struct build *b, size_t lib, uint32_t entry)
 	struct plugin *p;
 
 	if (find_id(t, x->h5_id)) {
-		*note_of(b, lib, entry) = "another library comes first";
+		*note_of(b, lib, entry) = "another library has it, too, and comes first";
 		return 0;
 	}
 	if (grow_array(&t->v, &b->cap, t->n + 1, sizeof(*t->v)) < 0)
@@ -63,7 +63,7 @@ static int add_filter(struct build *b, size_t lib, uint32_t entry)
 	p->ops.h5_id = x->h5_id;
 	plugin_table_word(known ? known : x->name, p->name);
 	if (codec_builtin(x->h5_id))
-		*note_of(b, lib, entry) = "built in";
+		*note_of(b, lib, entry) = "nczarrfs has it built in";
 	return 0;
 }
 
@@ -84,20 +84,20 @@ static void add_codec(struct build *b, size_t lib, uint32_t entry)
 	const char **note = note_of(b, lib, entry);
 
 	if (codec_builtin(x->h5_id))
-		*note = "built in";
+		*note = "nczarrfs has it built in";
 	else if (!p)
 		*note = "no library has the filter";
 	else if (p->codec_lib)
-		*note = "another library comes first";
+		*note = "another library has it, too, and comes first";
 	else if (!x->name[0] || strpbrk(x->name, "\"\\")) /* it would have to be escaped */
-		*note = "its name cannot be used";
+		*note = "its name is not valid";
 	if (*note)
 		return;
 	p->codec_lib = b->libs->v[lib].path;
 	p->can |= x->can;
 	(void)snprintf(p->codecid, sizeof(p->codecid), "%s", x->name);
 	if (plugin_table_name_taken(b->t, x->name))
-		*note = "its name is another codec's";
+		*note = "another codec has the same name";
 	else
 		(void)snprintf(p->zarr2, sizeof(p->zarr2), "%s", x->name);
 }

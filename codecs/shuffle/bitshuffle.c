@@ -56,16 +56,18 @@ static int bitshuffle_form_of(const struct codec_spec *spec, struct bitshuffle_f
 		.level =
 			(int)codec_level(spec, P_LEVEL, ZSTD_minCLevel(), ZSTD_maxCLevel(), 0)};
 	if (ret->size == 0)
-		return err_set(e, code, "bitshuffle: elements of 0 bytes");
+		return err_set(e, code, "bitshuffle: the element size is 0");
 	if (ret->block == 0) {
 		ret->block = BLOCK_BYTES / ret->size / MULTIPLE * MULTIPLE;
 		if (ret->block < BLOCK_MIN)
 			ret->block = BLOCK_MIN;
 	}
 	if (ret->block % MULTIPLE)
-		return err_set(e, code, "bitshuffle: blocks of %zu elements", ret->block);
+		return err_set(e, code, "bitshuffle: a block size of %zu elements is not valid",
+			       ret->block);
 	if (ret->compressor != NONE && ret->compressor != LZ4 && ret->compressor != ZSTD)
-		return err_set(e, code, "bitshuffle: compressor %" PRIu32, ret->compressor);
+		return err_set(e, code, "bitshuffle: unknown compressor %" PRIu32,
+			       ret->compressor);
 	return 0;
 }
 
@@ -138,7 +140,7 @@ static int bitshuffle_unpack(struct codec_scratch *s, const struct bitshuffle_fo
 		if (ZSTD_decompressDCtx(zstd, out, n, in, stored) == n)
 			return 0;
 	}
-	return err_set(e, -EBADMSG, "bitshuffle: block of %zu bytes does not decode to %zu",
+	return err_set(e, -EBADMSG, "bitshuffle: a block of %zu bytes does not decode to %zu",
 		       stored, n);
 }
 
@@ -159,9 +161,10 @@ static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 		m = bitshuffle_at_most(f, n);
 		stored = in_len >= SIZE_BYTES ? (size_t)bitshuffle_get_be(in, SIZE_BYTES) : 0;
 		if (in_len < SIZE_BYTES || stored > in_len - SIZE_BYTES)
-			return err_set(e, -EBADMSG,
-				       "bitshuffle: block of %zu bytes, %zu are left", stored,
-				       in_len);
+			return err_set(
+				e, -EBADMSG,
+				"bitshuffle: a block of %zu bytes, but only %zu are left",
+				stored, in_len);
 		rc = bitshuffle_unpack(s, f, in + SIZE_BYTES, stored, rows, m * f->size, e);
 		if (rc)
 			return rc;
@@ -191,7 +194,9 @@ static int bitshuffle_head(struct bitshuffle_form *f, const uint8_t *in, size_t 
 	*ret = bitshuffle_get_be(in, 8);
 	block = bitshuffle_get_be(in + 8, 4);
 	if (block == 0 || block % (MULTIPLE * (uint64_t)f->size))
-		return err_set(e, -EBADMSG, "bitshuffle: blocks of %" PRIu64 " bytes", block);
+		return err_set(e, -EBADMSG,
+			       "bitshuffle: a block size of %" PRIu64 " bytes is not valid",
+			       block);
 	f->block = (size_t)block / f->size;
 	return 0;
 }
@@ -214,7 +219,8 @@ static int bitshuffle_decode(struct codec_scratch *s, const struct codec_spec *s
 			       cap);
 	if (total % f.size)
 		return err_set(e, -EBADMSG,
-			       "bitshuffle: %" PRIu64 " bytes are no elements of %zu bytes",
+			       "bitshuffle: %" PRIu64
+			       " bytes are not a whole number of elements of %zu bytes",
 			       total, f.size);
 	*ret_len = (size_t)total;
 	if (f.compressor == NONE)
@@ -232,7 +238,7 @@ static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, con
 	uint8_t *p;
 
 	if (f->compressor == LZ4 && n > LZ4_MAX_INPUT_SIZE)
-		return err_set(e, -ERANGE, "bitshuffle: block of %zu bytes exceeds %d", n,
+		return err_set(e, -ERANGE, "bitshuffle: a block of %zu bytes exceeds %d", n,
 			       LZ4_MAX_INPUT_SIZE);
 	bound = zstd ? ZSTD_compressBound(n) : (size_t)LZ4_compressBound((int)n);
 	p = buf_grow(out, SIZE_BYTES + bound);
@@ -246,7 +252,8 @@ static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, con
 						   (int)n, (int)bound);
 	}
 	if (got == 0 || got > UINT32_MAX)
-		return err_set(e, -EIO, "bitshuffle: block of %zu bytes was not encoded", n);
+		return err_set(e, -EIO,
+			       "bitshuffle: the library cannot encode a block of %zu bytes", n);
 	bitshuffle_put_be(p, got, SIZE_BYTES);
 	out->len = start + SIZE_BYTES + got;
 	return 0;
@@ -286,7 +293,7 @@ static int encode_packed(struct codec_scratch *s, const struct bitshuffle_form *
 	int rc;
 
 	if (ckd_mul(&block, f->block, f->size) || block > UINT32_MAX)
-		return err_set(e, -EOPNOTSUPP, "bitshuffle: blocks exceed %u bytes",
+		return err_set(e, -EOPNOTSUPP, "bitshuffle: blocks are larger than %u bytes",
 			       UINT32_MAX);
 	p = buf_grow(out, HEAD);
 	if (p && f->compressor == ZSTD)
@@ -317,8 +324,10 @@ static int bitshuffle_encode(struct codec_scratch *s, const struct codec_spec *s
 	if (rc)
 		return rc;
 	if (n % f.size) /* which readers refuse */
-		return err_set(e, -EOPNOTSUPP,
-			       "bitshuffle: %zu bytes are no elements of %zu bytes", n, f.size);
+		return err_set(
+			e, -EOPNOTSUPP,
+			"bitshuffle: %zu bytes are not a whole number of elements of %zu bytes",
+			n, f.size);
 	if (f.compressor != NONE)
 		return encode_packed(s, &f, in, n, out, e);
 	if (n == 0)
@@ -367,7 +376,8 @@ static int bitshuffle_prepare(const struct codec_spec *spec, const struct codec_
 	struct bitshuffle_form f;
 
 	if (n > USER_MAX)
-		return err_set(e, -EINVAL, "bitshuffle: more than %d parameters", USER_MAX);
+		return err_set(e, -EINVAL, "bitshuffle: more than %d parameters given",
+			       USER_MAX);
 	params[P_MAJOR] = VERSION_MAJOR;
 	params[P_MINOR] = VERSION_MINOR;
 	params[P_SIZE] = a->elem_size;

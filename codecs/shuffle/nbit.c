@@ -50,9 +50,9 @@ static int measure_atom(struct nbit_reader *r, uint64_t *ret_bits)
 	const uint32_t *p = r->p + r->at;
 
 	if (!have(r, N_ATOM))
-		return nbit_wrong(r, "an atom is cut off");
+		return nbit_wrong(r, "an atomic type is truncated");
 	if (p[0] == 0 || p[1] > 1 || p[2] == 0 || (uint64_t)p[2] + p[3] > 8 * (uint64_t)p[0])
-		return nbit_wrong(r, "an atom has other bits than its bytes");
+		return nbit_wrong(r, "an atomic type has more bits than its size allows");
 	*ret_bits = p[2];
 	r->at += N_ATOM;
 	return 0;
@@ -64,12 +64,13 @@ static int measure_array(struct nbit_reader *r, unsigned int depth, uint64_t *re
 	int rc;
 
 	if (!have(r, 3))
-		return nbit_wrong(r, "an array is cut off");
+		return nbit_wrong(r, "an array type is truncated");
 	total = r->p[r->at++];
 	class = r->p[r->at++];
 	size = r->p[r->at];
 	if (total == 0 || size == 0 || total % size != 0)
-		return nbit_wrong(r, "an array is no whole number of elements");
+		return nbit_wrong(r,
+				  "the size of an array is not a multiple of its element size");
 	rc = nbit_measure(r, class, depth, ret_bits);
 	if (class == ARRAY || class == COMPOUND)
 		r->astray = true;
@@ -85,7 +86,7 @@ static int measure_compound(struct nbit_reader *r, unsigned int depth, uint64_t 
 	int rc;
 
 	if (!have(r, 2))
-		return nbit_wrong(r, "a compound is cut off");
+		return nbit_wrong(r, "a compound type is truncated");
 	left = size = r->p[r->at++];
 	n = r->p[r->at++];
 	for (uint32_t i = 0; i < n; i++) {
@@ -93,14 +94,15 @@ static int measure_compound(struct nbit_reader *r, unsigned int depth, uint64_t 
 
 		if (r->astray)
 			return err_set(r->e, -EOPNOTSUPP,
-				       "nbit: members behind an array of arrays or compounds");
+				       "nbit: a member after an array of arrays or compounds "
+				       "is not supported");
 		if (!have(r, 3))
-			return nbit_wrong(r, "a member is cut off");
+			return nbit_wrong(r, "a member is truncated");
 		offset = r->p[r->at++];
 		class = r->p[r->at++];
 		bytes = r->p[r->at];
 		if (bytes == 0 || bytes > left || offset > size - bytes)
-			return nbit_wrong(r, "a member is outside of its compound");
+			return nbit_wrong(r, "a member lies outside its compound");
 		left -= bytes;
 		rc = nbit_measure(r, class, depth, &bits);
 		if (rc)
@@ -117,8 +119,8 @@ static int nbit_measure(struct nbit_reader *r, uint32_t class, unsigned int dept
 			uint64_t *ret_bits)
 {
 	if (depth == 0)
-		return err_set(r->e, -EOPNOTSUPP, "nbit: types nested more than %d deep",
-			       DEPTH_MAX);
+		return err_set(r->e, -EOPNOTSUPP,
+			       "nbit: types are nested more than %d levels deep", DEPTH_MAX);
 	switch (class) {
 	case ATOM:
 		return measure_atom(r, ret_bits);
@@ -128,11 +130,11 @@ static int nbit_measure(struct nbit_reader *r, uint32_t class, unsigned int dept
 		return measure_compound(r, depth - 1, ret_bits);
 	case OPAQUE:
 		if (!have(r, 1) || r->p[r->at] == 0)
-			return nbit_wrong(r, "bytes without a size");
+			return nbit_wrong(r, "an opaque type has no size");
 		*ret_bits = 8 * (uint64_t)r->p[r->at++];
 		return 0;
 	default:
-		return nbit_wrong(r, "an unknown class");
+		return nbit_wrong(r, "unknown type class");
 	}
 }
 
@@ -152,13 +154,13 @@ static int nbit_of(const struct codec_spec *spec, struct nbit *ret, struct err *
 	int rc;
 
 	if (spec->n_params <= P_NOTHING || p[P_COUNT_ALL] != spec->n_params)
-		return err_set(e, -EBADMSG, "nbit: number of parameters %" PRIu32,
+		return err_set(e, -EBADMSG, "nbit: wrong number of parameters %" PRIu32,
 			       spec->n_params);
 	*ret = (struct nbit){.nothing = p[P_NOTHING] != 0};
 	if (ret->nothing)
 		return 0;
 	if (spec->n_params <= P_SIZE || p[P_SIZE] == 0 || p[P_CLASS] == OPAQUE)
-		return err_set(e, -EBADMSG, "nbit: the parameters have no type to pack");
+		return err_set(e, -EBADMSG, "nbit: the parameters describe no type to pack");
 	rc = nbit_measure(&r, p[P_CLASS], DEPTH_MAX, &bits);
 	if (rc)
 		return rc;
@@ -347,8 +349,8 @@ static int nbit_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spe
 			       "nbit: %" PRIu64 " elements of %" PRIu32 " bytes exceed %zu",
 			       nb.n, nb.size, cap);
 	if (nb.bits / 8 + (nb.bits % 8 != 0) > in_len)
-		return err_set(e, -EBADMSG, "nbit: %" PRIu64 " bits in %zu bytes", nb.bits,
-			       in_len);
+		return err_set(e, -EBADMSG, "nbit: %" PRIu64 " bits do not fit in %zu bytes",
+			       nb.bits, in_len);
 	*ret_len = (size_t)nb.n * nb.size;
 	if (*ret_len > 0)
 		memset(out, 0, *ret_len);
@@ -366,7 +368,7 @@ static int nbit_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spe
 	uint8_t *p;
 
 	if (nbit_of(spec, &nb, NULL))
-		return err_set(e, -EOPNOTSUPP, "nbit: its parameters are not valid");
+		return err_set(e, -EOPNOTSUPP, "nbit: the parameters are not valid");
 	if (nb.nothing) {
 		if (n > 0)
 			buf_put(out, in, n);

@@ -17,9 +17,9 @@ static int packbits_decode(struct codec_scratch *s NZ_UNUSED,
 	size_t n;
 
 	if (in_len < 1)
-		return err_set(e, -EBADMSG, "packbits: nothing is stored");
+		return err_set(e, -EBADMSG, "packbits: the chunk is empty");
 	if (in[0] > 7 || (in[0] > 0 && in_len == 1))
-		return err_set(e, -EBADMSG, "packbits: %u bits of %zu bytes mean nothing",
+		return err_set(e, -EBADMSG, "packbits: %u padding bits do not fit %zu bytes",
 			       in[0], in_len - 1);
 	if (in_len - 1 > SIZE_MAX / 8)
 		return err_set(e, -ERANGE, "packbits: length %zu is too large", in_len);

@@ -51,8 +51,10 @@ static int bit_from(const struct codec_conf *conf, const char *member, uint32_t 
 	if (rc)
 		return rc;
 	if (v < 0 || v >= all)
-		return err_set(e, -EBADMSG, "packbits: %s %" PRId64 " of %" PRIu32, member, v,
-			       all);
+		return err_set(e, -EBADMSG,
+			       "packbits: '%s' is %" PRId64
+			       ", which is not a bit of the %" PRIu32 " of an element",
+			       member, v, all);
 	*ret = (uint32_t)v;
 	return 0;
 }
@@ -71,20 +73,22 @@ static int packbits_zarr3_from_zarr(const struct codec_conf *conf, uint32_t *par
 		return rc;
 	if (!a || a->big_endian ||
 	    (a->elem_size != 1 && a->elem_size != 2 && a->elem_size != 4 && a->elem_size != 8))
-		return err_set(e, -EOPNOTSUPP, "packbits of such elements is not supported");
+		return err_set(e, -EOPNOTSUPP,
+			       "packbits: elements of this type are not supported");
 	params[P_TRUTH] = a->class == CODEC_OTHER;
 	params[P_SIGNED] = a->class == CODEC_INT;
 	params[P_SIZE] = a->elem_size;
 	for (params[P_PADDING] = NONE; strcmp(places[params[P_PADDING]], padding) != 0;)
 		if (++params[P_PADDING] > LAST_BYTE)
-			return err_set(e, -EBADMSG, "packbits: padding_encoding '%.40s'",
-				       padding);
+			return err_set(e, -EBADMSG,
+				       "packbits: unknown padding_encoding '%.40s'", padding);
 	all = params[P_TRUTH] ? 1 : 8 * a->elem_size;
 	rc = bit_from(conf, "first_bit", 0, all, &params[P_FIRST], e);
 	if (!rc)
 		rc = bit_from(conf, "last_bit", all - 1, all, &last, e);
 	if (!rc && last < params[P_FIRST])
-		rc = err_set(e, -EBADMSG, "packbits: last bit %" PRIu32 " before %" PRIu32,
+		rc = err_set(e, -EBADMSG,
+			     "packbits: last_bit %" PRIu32 " comes before first_bit %" PRIu32,
 			     last, params[P_FIRST]);
 	params[P_BITS] = last - params[P_FIRST] + 1;
 	*ret_n = P_N;
@@ -107,11 +111,11 @@ static int packbits_zarr3_body(const struct packbits_zarr3_pack *p, const uint8_
 	if (p->padding == NONE)
 		return 0;
 	if (*len == 0)
-		return err_set(e, -EBADMSG, "packbits: nothing is stored");
+		return err_set(e, -EBADMSG, "packbits: the chunk is empty");
 	*len -= 1;
 	*ret_unused = p->padding == FIRST_BYTE ? *(*in)++ : (*in)[*len];
 	if (*ret_unused > 7 || (*ret_unused > 0 && *len == 0))
-		return err_set(e, -EBADMSG, "packbits: %u bits of %zu bytes mean nothing",
+		return err_set(e, -EBADMSG, "packbits: %u padding bits do not fit %zu bytes",
 			       *ret_unused, *len);
 	return 0;
 }
@@ -129,7 +133,8 @@ static int packbits_zarr3_count(const struct packbits_zarr3_pack *p, size_t len,
 		bits -= unused;
 		if (bits % p->bits != 0)
 			return err_set(e, -EBADMSG,
-				       "packbits: %" PRIu64 " bits are no multiple of %" PRIu32,
+				       "packbits: %" PRIu64
+				       " bits are not a multiple of %" PRIu32,
 				       bits, p->bits);
 	}
 	*ret = (size_t)(bits / p->bits);
@@ -166,7 +171,7 @@ static int packbits_zarr3_decode(struct codec_scratch *s NZ_UNUSED,
 	int rc;
 
 	if (!pack_of(spec, &p))
-		return err_set(e, -EBADMSG, "packbits: its parameters are not valid");
+		return err_set(e, -EBADMSG, "packbits: the parameters are not valid");
 	to = (struct num_type){NUM_UINT, p.size, false};
 	rc = packbits_zarr3_body(&p, &in, &in_len, &unused, e);
 	if (!rc)

@@ -54,7 +54,7 @@ struct so {
 
 static int scaleoffset_bad(struct err *e, const char *what, uint32_t v)
 {
-	return err_set(e, -EBADMSG, "scaleoffset: %s %" PRIu32, what, v);
+	return err_set(e, -EBADMSG, "scaleoffset: wrong %s %" PRIu32, what, v);
 }
 
 static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
@@ -202,7 +202,8 @@ static int scaleoffset_header(const struct so *so, const uint8_t *in, size_t in_
 	uint32_t bits;
 
 	if (in_len < HEADER)
-		return err_set(e, -EBADMSG, "scaleoffset: length %zu is no header", in_len);
+		return err_set(e, -EBADMSG,
+			       "scaleoffset: %zu bytes are too short for the header", in_len);
 	bits = codec_le32(in);
 	if (bits > so->full)
 		return err_set(e, -EBADMSG, "scaleoffset: %" PRIu32 " bits exceed %u", bits,
@@ -213,7 +214,7 @@ static int scaleoffset_header(const struct so *so, const uint8_t *in, size_t in_
 	if (in_len - HEADER < need)
 		return err_set(e, -EBADMSG,
 			       "scaleoffset: %" PRIu64 " elements of %" PRIu32
-			       " bits in %zu bytes",
+			       " bits do not fit in %zu bytes",
 			       so->n, bits, in_len - HEADER);
 	*ret_bits = bits;
 	*ret_min = min;
@@ -525,8 +526,9 @@ static int scaleoffset_encode(struct codec_scratch *s NZ_UNUSED, const struct co
 	}
 	if (n % so.type.size != 0 || n / so.type.size != so.n)
 		return err_set(e, -EOPNOTSUPP,
-			       "scaleoffset: %zu bytes are not %" PRIu64 " elements of %u", n,
-			       so.n, so.full / 8);
+			       "scaleoffset: %zu bytes are not %" PRIu64
+			       " elements of %u bytes",
+			       n, so.n, so.full / 8);
 	return encode_all(&so, in, out, e);
 }
 
@@ -548,12 +550,12 @@ static int scaleoffset_prepare(const struct codec_spec *spec, const struct codec
 
 	if (spec->n_params < 2)
 		return err_set(e, -EINVAL,
-			       "scaleoffset needs 2 parameters, the type of scaling (0 floats, "
-			       "2 integers) and its factor");
+			       "scaleoffset needs 2 parameters: the type of scaling (0 for "
+			       "floats, 2 for integers) and its factor");
 	factor = (int32_t)spec->params[P_FACTOR];
 	if (a->class == CODEC_OTHER || (size != 4 && size != 8 && (real || size > 2)))
 		return err_set(e, -EOPNOTSUPP,
-			       "scaleoffset is for integers, and floats of 4 or 8 bytes");
+			       "scaleoffset is for integers and for floats of 4 or 8 bytes");
 	if (spec->params[P_SCALING] != (real ? DECIMAL_DIGITS : INTEGERS))
 		return err_set(e, -EINVAL, "scaleoffset: type of scaling %" PRIu32 " for %s",
 			       spec->params[P_SCALING], real ? "floats" : "integers");

@@ -157,7 +157,7 @@ static int shuffle_from_zarr(const struct codec_conf *conf, uint32_t *params, ui
 	if (size == 0)
 		size = conf->elem_size < UINT32_MAX ? (int64_t)conf->elem_size : UINT32_MAX;
 	if (size < 0 || size > UINT32_MAX)
-		return err_set(e, -EBADMSG, "shuffle: element size %" PRId64, size);
+		return err_set(e, -EBADMSG, "shuffle: wrong element size %" PRId64, size);
 	params[0] = (uint32_t)size;
 	*ret_n = 1;
 	return 0;

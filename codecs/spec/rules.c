@@ -70,7 +70,7 @@ int codec_rule_add(struct arena *a, const char *text, struct codec_rules *rules,
 	int rc;
 
 	if (rules->n == RULES_MAX)
-		return err_set(e, -EINVAL, "more than %d rules", RULES_MAX);
+		return err_set(e, -EINVAL, "more than %d rules given", RULES_MAX);
 	text = spec_trim(text, &n);
 	rc = parse_rule(a, text, n, &one, e);
 	if (rc)

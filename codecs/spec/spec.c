@@ -42,7 +42,7 @@ static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err 
 	s = spec_trim(s, &n);
 	ret->name = "";
 	if (n == 0)
-		return err_set(e, -EINVAL, "a filter without id and name");
+		return err_set(e, -EINVAL, "a filter needs an id or a name");
 	if ((s[0] < '0' || s[0] > '9') && s[0] != '-' && s[0] != '+') {
 		ret->h5_id = spec_name(s, n);
 		if (!ret->h5_id)
@@ -51,8 +51,8 @@ static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err 
 	}
 	if (spec_const(s, n, v, &count, NULL) || count != 1 || s[n - 1] < '0' ||
 	    s[n - 1] > '9' || s[0] == '-' || v[0] == 0 || v[0] > ID_MAX)
-		return err_set(e, -EINVAL, "'%.*s' is no filter id: use 1 to %d", spec_show(n),
-			       s, ID_MAX);
+		return err_set(e, -EINVAL, "'%.*s' is not a filter id: use 1 to %d",
+			       spec_show(n), s, ID_MAX);
 	ret->h5_id = v[0];
 	return 0;
 }
@@ -96,7 +96,7 @@ static int spec_place(struct codec_spec *specs, uint32_t *n, const struct codec_
 			return 0;
 		}
 	if (*n == CODEC_CHAIN_MAX)
-		return err_set(e, -EINVAL, "more than %d filters", CODEC_CHAIN_MAX);
+		return err_set(e, -EINVAL, "more than %d filters given", CODEC_CHAIN_MAX);
 	specs[(*n)++] = *one;
 	return 0;
 }
@@ -211,7 +211,8 @@ static int no_codec(const struct codec_spec *spec, struct err *e)
 	codec_missing(spec, &b);
 	buf_putc(&b, '\0');
 	rc = err_set(e, -EOPNOTSUPP, "%s",
-		     buf_ok(&b) ? (const char *)b.data : "filter is not available");
+		     buf_ok(&b) ? (const char *)b.data
+				: "no codec for the filter is available");
 	buf_release(&b);
 	return rc;
 }
@@ -254,11 +255,12 @@ static int beside_szip(const struct codec_spec *specs, uint32_t n, uint32_t elem
 		       struct err *e)
 {
 	if (spec_has(specs, n, CODEC_DEFLATE))
-		return err_set(e, -EINVAL, "deflate and szip for one variable");
+		return err_set(e, -EINVAL,
+			       "deflate and szip cannot be used for the same variable");
 	if (spec_has(specs, n, CODEC_FLETCHER32) && elem_size > CHECKSUM)
 		return err_set(e, -EOPNOTSUPP,
-			       "szip of elements of %" PRIu32 " bytes behind fletcher32: the "
-			       "checksum would be lost",
+			       "szip after fletcher32 with elements of %" PRIu32
+			       " bytes would lose the checksum: leave out one of the two",
 			       elem_size);
 	return 0;
 }
@@ -271,7 +273,8 @@ int codec_chain_prepare(struct arena *a, const struct codec_chain *chain,
 	int rc = 0;
 
 	if (chain->n > CODEC_CHAIN_MAX)
-		return err_set(e, -EINVAL, "%" PRIu32 " filters exceed %d", chain->n,
+		return err_set(e, -EINVAL,
+			       "%" PRIu32 " filters given, at most %d are supported", chain->n,
 			       CODEC_CHAIN_MAX);
 	for (unsigned int r = 0; r <= 2; r++)
 		for (uint32_t i = 0; !rc && i < chain->n; i++)

@@ -103,14 +103,15 @@ static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret
 	double v;
 
 	if (n > REAL_MAX)
-		return err_set(e, -EINVAL, "a real number of %zu characters exceeds %zu", n,
+		return err_set(e, -EINVAL,
+			       "a floating-point number of %zu characters exceeds %zu", n,
 			       REAL_MAX);
 	memcpy(text, s, n);
 	text[n] = '\0';
 	v = strtod(text, NULL);
 	if (fabs(v) > (wide ? DBL_MAX : (double)FLT_MAX))
-		return err_set(e, -EINVAL, "'%s' does not fit %s", text,
-			       wide ? "64 bits" : "32 bits: write a 'd' behind it");
+		return err_set(e, -EINVAL, "'%s' does not fit in %s", text,
+			       wide ? "64 bits" : "32 bits: append 'd'");
 	if (wide) {
 		memcpy(&bits, &v, sizeof(bits));
 		spec_const_put64(bits, ret);
@@ -156,23 +157,23 @@ int spec_const(const char *s, size_t n, uint32_t *ret, uint32_t *ret_n, struct e
 	if (n == 0)
 		return err_set(e, -EINVAL, "it is empty");
 	if (len == 0)
-		return err_set(e, -EINVAL, "'%.*s' is no number", spec_show(n), s);
+		return err_set(e, -EINVAL, "'%.*s' is not a number", spec_show(n), s);
 	if (rest == 1 && memchr("fFdD", s[end], 4))
 		return real(s, end, s[end] == 'd' || s[end] == 'D', ret, ret_n, e);
 	if (len > plain && rest == 0 && s[end - 1] == '.')
 		return real(s, end, false, ret, ret_n, e);
 	if (len > plain && rest == 0)
-		return err_set(e, -EINVAL, "'%.*s': write %.*sf or %.*sd for a real number",
+		return err_set(e, -EINVAL,
+			       "'%.*s': write %.*sf or %.*sd for a floating-point number",
 			       spec_show(n), s, spec_show(n), s, spec_show(n), s);
 	if (!t || len > plain)
 		return err_set(e, -EINVAL,
-			       "'%.*s': '%.*s' does not belong there: tags are "
-			       "b ub s us u l ul f d",
+			       "'%.*s': unknown tag '%.*s': tags are b ub s us u l ul f d",
 			       spec_show(n), s, spec_show(rest), s + end);
 	if (!spec_const_whole(s + sign, plain, &v) || v > (negative ? t->min : t->max))
-		return err_set(e, -EINVAL, "'%.*s' does not fit %s%u bits%s", spec_show(n), s,
-			       t->min ? "" : "unsigned ", (unsigned int)t->bits,
-			       t->bits < 64 ? ": write l or ul behind it" : "");
+		return err_set(e, -EINVAL, "'%.*s' does not fit in %s%u bits%s", spec_show(n),
+			       s, t->min ? "" : "unsigned ", (unsigned int)t->bits,
+			       t->bits < 64 ? ": append l or ul" : "");
 	if (negative)
 		v = 0 - v;
 	if (t->bits == 64)

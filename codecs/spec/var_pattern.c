@@ -22,11 +22,11 @@ int codec_vars_check(const char *vars, size_t n, struct err *e)
 		const size_t len = one_pattern(vars + at, n - at);
 
 		if (len == 0)
-			return err_set(e, -EINVAL, "an empty name of a variable in '%.*s'",
+			return err_set(e, -EINVAL, "'%.*s' contains an empty variable name",
 				       n < 200 ? (int)n : 200, vars);
 		if (len + 2 > CODEC_VARS_PATTERN_MAX)
-			return err_set(e, -EINVAL, "a name of %zu bytes exceeds %d", len,
-				       CODEC_VARS_PATTERN_MAX - 2);
+			return err_set(e, -EINVAL, "a variable name of %zu bytes exceeds %d",
+				       len, CODEC_VARS_PATTERN_MAX - 2);
 		at += len;
 		if (at == n)
 			return 0;

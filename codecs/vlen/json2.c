@@ -60,7 +60,7 @@ static int json2_hex4(struct json2_reader *r, uint32_t *ret)
 	uint32_t v = 0;
 
 	if (r->end - r->p < 4)
-		return json2_bad(r, "a text without an end");
+		return json2_bad(r, "unterminated string");
 	for (int i = 0; i < 4; i++, r->p++) {
 		uint8_t c = *r->p;
 
@@ -69,7 +69,7 @@ static int json2_hex4(struct json2_reader *r, uint32_t *ret)
 		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
 			v = v << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
 		else
-			return json2_bad(r, "an escape that is none");
+			return json2_bad(r, "invalid escape");
 	}
 	*ret = v;
 	return 0;
@@ -104,16 +104,16 @@ static int json2_unicode(struct json2_reader *r)
 		return rc;
 	if (c >= 0xd800 && c < 0xdc00) {
 		if (r->end - r->p < 2 || r->p[0] != '\\' || r->p[1] != 'u')
-			return json2_bad(r, "half a character");
+			return json2_bad(r, "incomplete UTF-16 surrogate pair");
 		r->p += 2;
 		rc = json2_hex4(r, &low);
 		if (rc)
 			return rc;
 		if (low < 0xdc00 || low > 0xdfff)
-			return json2_bad(r, "half a character");
+			return json2_bad(r, "incomplete UTF-16 surrogate pair");
 		c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
 	} else if (c >= 0xdc00 && c < 0xe000) {
-		return json2_bad(r, "half a character");
+		return json2_bad(r, "incomplete UTF-16 surrogate pair");
 	}
 	json2_put_utf8(r->out, c);
 	return 0;
@@ -125,14 +125,14 @@ static int json2_escape(struct json2_reader *r)
 	const char *at;
 
 	if (r->p == r->end)
-		return json2_bad(r, "a text without an end");
+		return json2_bad(r, "unterminated string");
 	if (*r->p == 'u') {
 		r->p++;
 		return json2_unicode(r);
 	}
 	at = *r->p ? strchr(from, *r->p) : NULL;
 	if (!at)
-		return json2_bad(r, "an escape that is none");
+		return json2_bad(r, "invalid escape");
 	buf_putc(r->out, to[at - from]);
 	r->p++;
 	return 0;
@@ -153,18 +153,18 @@ static int json2_text(struct json2_reader *r)
 		if (r->p > from)
 			buf_put(r->out, from, (size_t)(r->p - from));
 		if (r->p == r->end)
-			return json2_bad(r, "a text without an end");
+			return json2_bad(r, "unterminated string");
 		if (*r->p++ == '"')
 			break;
 		if (r->p[-1] != '\\')
-			return json2_bad(r, "a control character in a text");
+			return json2_bad(r, "control character in a string");
 		rc = json2_escape(r);
 		if (rc)
 			return rc;
 	}
 	if (!buf_ok(r->out))
-		return buf_full(r->out, r->e, -ERANGE,
-				"the elements take more than %zu bytes", r->out->max);
+		return buf_full(r->out, r->e, -ERANGE, "the elements need more than %zu bytes",
+				r->out->max);
 	codec_put_le32(r->out->data + start, (uint32_t)(r->out->len - start - CODEC_VLEN_HEAD));
 	return codec_vlen_check(CODEC_VLEN_JSON2, 1, r->out->data + start + CODEC_VLEN_HEAD,
 				r->out->len - start - CODEC_VLEN_HEAD, r->n, r->e);
@@ -208,7 +208,7 @@ static int counted(struct json2_reader *r)
 {
 	if (r->n++ <= r->most)
 		return 0;
-	return err_set(r->e, -EBADMSG, "more than %" PRIu64 " elements in the list", r->most);
+	return err_set(r->e, -EBADMSG, "the list has more than %" PRIu64 " elements", r->most);
 }
 
 /* json2_value - anything but the end of a list; of a list only its beginning. */
@@ -218,10 +218,10 @@ static int json2_value(struct json2_reader *r)
 	int rc = 0;
 
 	if (r->p == r->end)
-		return json2_bad(r, "the end");
+		return json2_bad(r, "unexpected end");
 	if (*r->p == '[') {
 		if (r->depth == DEPTH_MAX)
-			return json2_bad(r, "lists within lists");
+			return json2_bad(r, "nested lists");
 		if (outer)
 			json2_begin(r, LIST);
 		r->p++;
@@ -239,7 +239,7 @@ static int json2_value(struct json2_reader *r)
 		r->others++;
 		return 0;
 	} else {
-		return json2_bad(r, "neither a text nor a list");
+		return json2_bad(r, "neither a string nor a list");
 	}
 	return rc ? rc : counted(r);
 }
@@ -260,7 +260,8 @@ static int json2_list(struct json2_reader *r)
 		}
 		if (!first) {
 			if (r->p == r->end || *r->p != ',')
-				return json2_bad(r, r->p == r->end ? "the end" : "no comma");
+				return json2_bad(r, r->p == r->end ? "unexpected end"
+								   : "comma expected");
 			r->p++;
 			json2_blanks(r);
 		}
@@ -268,7 +269,7 @@ static int json2_list(struct json2_reader *r)
 		rc = json2_value(r);
 		/* what stood in a list before its end is no error yet: it may be the shape */
 		if (!rc && r->values > MARKS && r->last[1].others > 0)
-			rc = err_set(r->e, -EBADMSG, "an element of the list is not a text");
+			rc = err_set(r->e, -EBADMSG, "an element of the list is not a string");
 	}
 	return rc;
 }
@@ -282,13 +283,14 @@ static int json2_finish(struct json2_reader *r, uint64_t n)
 		return err_set(r->e, -EBADMSG,
 			       "the list does not end with a dtype and a shape");
 	if (dtype->others > 0)
-		return err_set(r->e, -EBADMSG, "an element of the list is not a text");
+		return err_set(r->e, -EBADMSG, "an element of the list is not a string");
 	if (dtype->n != n)
-		return err_set(r->e, -EBADMSG, "%" PRIu64 " elements in a chunk of %" PRIu64,
+		return err_set(r->e, -EBADMSG,
+			       "the list has %" PRIu64 " elements, the chunk has %" PRIu64,
 			       dtype->n, n);
 	if (!buf_ok(r->out))
-		return buf_full(r->out, r->e, -ERANGE,
-				"the elements take more than %zu bytes", r->out->max);
+		return buf_full(r->out, r->e, -ERANGE, "the elements need more than %zu bytes",
+				r->out->max);
 	r->out->len = dtype->len;
 	return 0;
 }
@@ -302,12 +304,12 @@ int codec_json2_decode(const uint8_t *in, size_t len, uint64_t n, struct buf *ou
 
 	json2_blanks(&r);
 	if (r.p == r.end || *r.p != '[')
-		return json2_bad(&r, "no list");
+		return json2_bad(&r, "a list is expected");
 	r.p++;
 	rc = json2_list(&r);
 	json2_blanks(&r);
 	if (!rc && r.p < r.end)
-		rc = json2_bad(&r, "more behind the list");
+		rc = json2_bad(&r, "there is more after the list");
 	return rc ? rc : json2_finish(&r, n);
 }
 

@@ -44,11 +44,12 @@ int codec_vlen_check(enum codec_vlen v, uint32_t size, const uint8_t *p, size_t 
 		return err_set(e, -EBADMSG, "element %" PRIu64 " is not valid UTF-8", i);
 	if (size > 1 && len % size != 0)
 		return err_set(e, -EBADMSG,
-			       "element %" PRIu64 " of %zu bytes is no list of %" PRIu32
-			       " bytes each",
+			       "element %" PRIu64
+			       " has %zu bytes, which is not a multiple of %" PRIu32,
 			       i, len, size);
 	if (len > UINT32_MAX)
-		return err_set(e, -ERANGE, "element %" PRIu64 " has %zu bytes", i, len);
+		return err_set(e, -ERANGE, "element %" PRIu64 " is too large: %zu bytes", i,
+			       len);
 	return 0;
 }
 
@@ -84,14 +85,14 @@ static int check_body(enum codec_vlen v, uint32_t size, const uint8_t *body, siz
 		if (!slice_ok(&s))
 			return err_set(e, -EBADMSG,
 				       "element %" PRIu64 " of %" PRIu64 " has %" PRIu32
-				       " bytes where %zu are left",
+				       " bytes, but only %zu are left",
 				       i, n, k, left);
 		rc = codec_vlen_check(v, size, p, k, i, e);
 		if (rc)
 			return rc;
 	}
 	if (s.len > 0)
-		return err_set(e, -EBADMSG, "%zu bytes behind the last element", s.len);
+		return err_set(e, -EBADMSG, "%zu bytes follow the last element", s.len);
 	return 0;
 }
 
@@ -102,8 +103,9 @@ static int unframe(enum codec_vlen v, uint32_t size, const uint8_t *in, size_t l
 	uint32_t count = rd_le32(&s);
 
 	if (!slice_ok(&s) || count != n)
-		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64,
-			       count, n);
+		return err_set(e, -EBADMSG,
+			       "%" PRIu32 " elements are stored, the chunk has %" PRIu64, count,
+			       n);
 	*ret = s.p;
 	*ret_len = s.len;
 	return check_body(v, size, s.p, s.len, n, e);
@@ -132,7 +134,7 @@ static int count_of(uint32_t rank, const uint64_t *shape, uint64_t *ret, struct 
 	*ret = 1;
 	for (uint32_t i = 0; i < rank; i++)
 		if (ckd_mul(ret, *ret, shape[i]) || *ret > UINT32_MAX)
-			return err_set(e, -ERANGE, "more than %" PRIu32 " elements",
+			return err_set(e, -ERANGE, "a chunk has more than %" PRIu32 " elements",
 				       UINT32_MAX);
 	return 0;
 }
@@ -147,7 +149,7 @@ int codec_vlen_encode(enum codec_vlen v, uint32_t size, const uint8_t *body, siz
 	if (!rc)
 		rc = check_body(v, size, body, len, n, e);
 	if (!rc && v == CODEC_VLEN_JSON2 && rank == 0)
-		rc = err_set(e, -EOPNOTSUPP, "json2: a scalar");
+		rc = err_set(e, -EOPNOTSUPP, "json2: scalar arrays are not supported");
 	if (rc)
 		return rc;
 	if (v == CODEC_VLEN_JSON2) {
@@ -160,5 +162,5 @@ int codec_vlen_encode(enum codec_vlen v, uint32_t size, const uint8_t *body, siz
 	if (buf_ok(out))
 		return 0;
 	out->len = start;
-	return buf_full(out, e, -ERANGE, "the elements take more than %zu bytes", out->max);
+	return buf_full(out, e, -ERANGE, "the elements need more than %zu bytes", out->max);
 }

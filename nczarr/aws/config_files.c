@@ -56,7 +56,7 @@ static int section(struct config_files_reading *r, char *text, struct err *e)
 	char *name;
 
 	if (!end)
-		return config_files_bad(r, "a section without ']'", e);
+		return config_files_bad(r, "']' is missing after the name of the section", e);
 	*end = '\0';
 	name = config_files_trim(text + 1);
 	if (strncmp(name, "profile", 7) == 0 && config_files_blank(name[7]))
@@ -168,14 +168,14 @@ static int config_files_read_file(const char *path, const char *profile, bool co
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", path);
 	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-		return err_set(e, -EINVAL, "'%s' is no file of at most %u bytes", path,
-			       FILE_MAX);
+		return err_set(e, -EINVAL, "'%s' is not a regular file of at most %u bytes",
+			       path, FILE_MAX);
 	text = alloc_array((size_t)st.st_size + 1, 1);
 	if (!text)
 		return err_nomem(e);
 	rc = io_pread(fd, text, (size_t)st.st_size, 0, e);
 	if (rc == 0 && memchr(text, '\0', (size_t)st.st_size))
-		rc = err_set(e, -EINVAL, "'%s' has a byte 0", path);
+		rc = err_set(e, -EINVAL, "'%s' contains a NUL byte", path);
 	if (rc == 0)
 		rc = config_files_parse(&r, text, e);
 	explicit_bzero(text, (size_t)st.st_size);

@@ -181,7 +181,7 @@ static int credentials_look(struct aws *a, bool must, struct err *e)
 	pthread_mutex_unlock(&a->lock);
 	rc = aws_resolve(&o, &new, &why);
 	if (rc == 0 && stale && !new.keys)
-		rc = err_set(&why, -EACCES, "there are no keys any more");
+		rc = err_set(&why, -EACCES, "the credentials are no longer available");
 	if (rc == -ENOENT)
 		rc = -EACCES; /* a file, a role: it is not the object that is absent */
 	now = (int64_t)time(NULL);
@@ -191,7 +191,7 @@ static int credentials_look(struct aws *a, bool must, struct err *e)
 		credentials_take(a, &new, now);
 	} else if (rc != -EINTR && !must) {
 		if (now >= a->not_before)
-			log_warn("credentials cannot be renewed yet: %s", why.msg);
+			log_warn("cannot renew the credentials, will retry: %s", why.msg);
 		a->not_before = now + AGAIN_AFTER;
 		a->again |= stale;
 		a->stale = false;
@@ -218,7 +218,7 @@ int aws_ready(struct aws *a, bool wait, struct err *e)
 			break;
 		rc = cancel_wait(&a->ready, &a->lock, INT64_MAX);
 		if (rc < 0)
-			rc = err_set(e, rc, "given up while credentials were looked for");
+			rc = err_set(e, rc, "cancelled while looking for credentials");
 	}
 	pthread_mutex_unlock(&a->lock);
 	return rc;

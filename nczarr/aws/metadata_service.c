@@ -81,7 +81,7 @@ static int metadata_service_from_json(const char *text, const char *from, struct
 	int rc = 0;
 
 	if (!access || !secret || (end && aws_time(end, &expires, NULL) < 0))
-		rc = err_set(e, -EACCES, "%s: the answer has no keys", from);
+		rc = err_set(e, -EACCES, "%s: the response contains no keys", from);
 	else if (!(*ret = aws_keys_make(access, secret, token, expires, from)))
 		rc = err_nomem(e);
 	json_decref(j);
@@ -121,10 +121,9 @@ static int container_url(char **ret, struct err *e)
 		ok |= strcmp(u.host, allowed[i]) == 0;
 	url_release(&u);
 	if (!ok)
-		return err_set(
-			e, -EACCES,
-			"AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https:// nor on this "
-			"machine");
+		return err_set(e, -EACCES,
+			       "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither an https:// "
+			       "address nor on this machine");
 	*ret = strdup(full);
 	return *ret ? 0 : err_nomem(e);
 }
@@ -142,7 +141,7 @@ char *aws_text_file(const char *path, struct err *e)
 		return NULL;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_size > TOKEN_FILE_MAX) {
-		err_set(e, -EINVAL, "'%s' is no file of at most %u bytes", path,
+		err_set(e, -EINVAL, "'%s' is not a regular file of at most %u bytes", path,
 			TOKEN_FILE_MAX);
 		return NULL;
 	}
@@ -199,9 +198,9 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 		rc = metadata_service_ask(o, "GET", url, header, CONTAINER_MS, &a, e);
 	if (rc == 0)
 		rc = metadata_service_from_json((const char *)a.body.data,
-						"the container's service", ret, e);
+						"the container credentials service", ret, e);
 	else if (rc != -EINTR)
-		rc = err_wrap(e, rc, "credentials of the container");
+		rc = err_wrap(e, rc, "cannot get the container's credentials");
 	metadata_service_forget(&a);
 	if (header)
 		explicit_bzero(header, strlen(header));
@@ -291,7 +290,7 @@ static int imds_keys(const struct aws_options *o, const char *token, struct aws_
 	rc = imds_ask(o, "GET", IMDS_ROLES, role, token, &a, e);
 	if (rc == 0)
 		rc = metadata_service_from_json((const char *)a.body.data,
-						"the instance's metadata", ret, e);
+						"the instance metadata service", ret, e);
 	metadata_service_forget(&a);
 	return rc;
 }
@@ -320,5 +319,6 @@ int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct
 		return rc == -EINTR || rc == -ENOMEM ? rc : 0;
 	rc = imds_keys(o, token, ret, e);
 	explicit_bzero(token, strlen(token));
-	return rc < 0 && rc != -EINTR ? err_wrap(e, rc, "credentials of the instance") : rc;
+	return rc < 0 && rc != -EINTR ? err_wrap(e, rc, "cannot get the instance's credentials")
+				      : rc;
 }

@@ -60,7 +60,7 @@ static int provider_chain_keys_of(struct looking *l, const char *access, const c
 				  const char *token, const char *from, struct err *e)
 {
 	if (!access || !secret)
-		return err_set(e, -EACCES, "%s has only one of access key and secret key",
+		return err_set(e, -EACCES, "only one of access key and secret key is set in %s",
 			       from);
 	l->ret->keys = aws_keys_make(access, secret, token, 0, from);
 	return l->ret->keys ? 0 : err_nomem(e);
@@ -135,7 +135,7 @@ static int assume(struct looking *l, const struct aws_profile *p, const char *na
 	own = steal(&l->ret->keys);
 	if (!own)
 		return err_set(e, -EACCES,
-			       "profile '%.60s' has a role but no keys to assume it with",
+			       "profile '%.60s' has a role, but no keys to assume it with",
 			       name);
 	role.keys = own;
 	rc = aws_from_sts(l->o, &role, &l->ret->keys, e);
@@ -150,13 +150,15 @@ static int other_profile(struct looking *l, const char *other, unsigned depth, s
 	int rc;
 
 	if (depth >= SOURCES_MAX)
-		return err_set(e, -EINVAL, "source_profile leads through more than %d profiles",
-			       SOURCES_MAX);
+		return err_set(
+			e, -EINVAL,
+			"profiles refer to each other by source_profile more than %d times",
+			SOURCES_MAX);
 	rc = read_profile(l, other, &q, e);
 	if (rc < 0)
 		return rc;
 	if (!q.found)
-		rc = err_set(e, -EACCES, "there is no profile '%.60s'", other);
+		rc = err_set(e, -EACCES, "profile '%.60s' does not exist", other);
 	else if (q.role_arn && !q.access)
 		rc = assume(l, &q, other, depth + 1, e);
 	else
@@ -189,7 +191,7 @@ static int from_profile(struct looking *l, const struct aws_profile *p, struct e
 	const char *file = provider_chain_env("AWS_WEB_IDENTITY_TOKEN_FILE"),
 		   *arn = provider_chain_env("AWS_ROLE_ARN");
 
-	provider_chain_note(l, "profile '%.40s' of '%.60s' and '%.60s'", l->profile, l->config,
+	provider_chain_note(l, "profile '%.40s' in '%.60s' and '%.60s'", l->profile, l->config,
 			    l->credentials);
 	if (p->role_arn && !l->o->fixed_only)
 		return assume(l, p, l->profile, 0, e);
@@ -197,25 +199,23 @@ static int from_profile(struct looking *l, const struct aws_profile *p, struct e
 		if (!arn)
 			return err_set(
 				e, -EACCES,
-				"AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not");
+				"AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not");
 		return web_identity(l, file, arn, provider_chain_env("AWS_ROLE_SESSION_NAME"),
 				    l->ret->region, e);
 	}
 	if (p->access || p->secret)
 		return profile_keys(l, p, l->profile, e);
 	if (p->process)
-		return err_set(
-			e, -EACCES,
-			"profile '%.60s' has credential_process: programs are not run; put "
-			"the keys that it prints into the environment",
-			l->profile);
+		return err_set(e, -EACCES,
+			       "profile '%.60s' has credential_process, but nczarrfs runs no "
+			       "programs: set the keys that it prints as environment variables",
+			       l->profile);
 	if (p->sso)
-		return err_set(
-			e, -EACCES,
-			"profile '%.60s' signs in by SSO: put the keys of 'aws configure "
-			"export-credentials --profile %.60s --format env' into the "
-			"environment",
-			l->profile, l->profile);
+		return err_set(e, -EACCES,
+			       "profile '%.60s' uses SSO: set the output of 'aws configure "
+			       "export-credentials --profile %.60s --format env' as "
+			       "environment variables",
+			       l->profile, l->profile);
 	return 0;
 }
 
@@ -267,7 +267,7 @@ static int provider_chain_look(struct looking *l, const struct aws_profile *p, s
 		return rc;
 	if (l->named && !p->found)
 		return err_set(e, -EACCES,
-			       "there is no profile '%.60s' in '%.100s' or '%.100s'",
+			       "profile '%.60s' does not exist in '%.100s' or '%.100s'",
 			       l->profile, l->config, l->credentials);
 	rc = from_profile(l, p, e);
 	if (rc < 0 || l->ret->keys)

@@ -200,7 +200,8 @@ static int format_date(int64_t now, char ret[17], struct err *e)
 	struct tm tm;
 
 	if (!gmtime_r(&t, &tm) || strftime(ret, 17, "%Y%m%dT%H%M%SZ", &tm) != 16)
-		return err_set(e, -EINVAL, "%" PRId64 " is no time to sign with", now);
+		return err_set(e, -EINVAL,
+			       "cannot sign a request: %" PRId64 " is not a valid time", now);
 	return 0;
 }
 
@@ -249,7 +250,7 @@ static void sigv4_put_hex(char *out, const uint8_t *in, size_t n)
 
 static int crypto_failed(struct err *e)
 {
-	return err_set(e, -EIO, "libcrypto cannot make a digest");
+	return err_set(e, -EIO, "libcrypto cannot compute a digest");
 }
 
 int s3_sha256(const void *data, size_t n, char ret[S3_HEX_SHA256], struct err *e)
@@ -335,7 +336,7 @@ static int day_key(const struct s3_signing *in, const char *day, uint8_t ret[32]
 	if (!first)
 		return err_nomem(e);
 	if (n > 4096)
-		return err_set(e, -EINVAL, "a secret key of more than 4096 bytes");
+		return err_set(e, -EINVAL, "the secret key has more than 4096 bytes");
 	memcpy(first, "AWS4", 4);
 	memcpy(first + 4, in->secret_key, n + 1);
 	ok = hmac(first, n + 4, day, ret) && hmac(ret, 32, in->region, ret) &&
@@ -380,7 +381,8 @@ static int put_signature(const struct s3_signing *in, const struct lines *l, con
 
 	if (snprintf(scope, sizeof(scope), "%.8s/%s/%s/aws4_request", date, in->region,
 		     in->service) >= (int)sizeof(scope))
-		return err_set(e, -EINVAL, "a region of %zu bytes", strlen(in->region));
+		return err_set(e, -EINVAL, "the name of the region is too long: %zu bytes",
+			       strlen(in->region));
 	buf_init(&request, CANONICAL_MAX);
 	rc = sigv4_canonical(in, l, &request, e);
 	if (rc == 0)

@@ -39,7 +39,7 @@ static int aws_sts_endpoint(const struct aws_role *role, struct assuming *s, str
 		text = getenv("AWS_ENDPOINT_URL");
 	rc = url_parse(text && *text ? text : aws, &s->at, e);
 	if (rc < 0)
-		return err_wrap(e, rc, "endpoint of STS");
+		return err_wrap(e, rc, "cannot use the endpoint of STS");
 	tls = strcmp(s->at.scheme, "https") == 0;
 	if (s->at.port && s->at.port != (tls ? 443 : 80))
 		snprintf(s->host, sizeof(s->host), "%.250s:%u", s->at.host, s->at.port);
@@ -122,7 +122,7 @@ static int aws_sts_take(const struct http_response *a, const struct aws_role *ro
 	    !s3_xml_text(a->body.data, a->body.len, "SessionToken", token, FORM_MAX) ||
 	    !s3_xml_text(a->body.data, a->body.len, "Expiration", end, sizeof(end)) ||
 	    aws_time(end, &expires, NULL) < 0)
-		return err_set(e, -EACCES, "STS: the answer has no keys");
+		return err_set(e, -EACCES, "STS: the response contains no keys");
 	snprintf(from, sizeof(from), "role '%.70s'", role->arn);
 	*ret = aws_keys_make(access, secret, token, expires, from);
 	if (!*ret)
@@ -163,7 +163,7 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 		rc = aws_sts_take(&a, s->role, ret, e);
 	else if (rc != -EINTR)
 		rc = err_set(e, a.status >= 400 && a.status < 500 ? -EACCES : rc,
-			     "role '%.100s': %s%s%s", s->role->arn, a.error_code,
+			     "cannot assume role '%.100s': %s%s%s", s->role->arn, a.error_code,
 			     *a.error_code ? ": " : "", a.e.msg);
 	if (a.body.data)
 		explicit_bzero(a.body.data, a.body.len);

@@ -119,7 +119,7 @@ static CURLM *multi_new(struct err *e)
 		(void)err_nomem(e);
 	} else if (curl_multi_wakeup(m) != CURLM_OK) {
 		(void)curl_multi_cleanup(m);
-		(void)err_set(e, -EMFILE, "no descriptors are left for requests");
+		(void)err_set(e, -EMFILE, "cannot send requests: no file descriptors are left");
 		m = NULL;
 	}
 	return m;
@@ -232,7 +232,7 @@ static int copy_headers(struct http_transfer *r, const char *const *headers, str
 		return err_nomem(e);
 	for (size_t i = 0; i < n; i++) {
 		if (strpbrk(headers[i], "\r\n"))
-			return err_set(e, -EINVAL, "a header line with a line break in it");
+			return err_set(e, -EINVAL, "a request header contains a line break");
 		to[i] = strdup(headers[i]);
 		if (!to[i])
 			return err_nomem(e);
@@ -267,19 +267,18 @@ static int check_want(const struct http_client *n, struct http_transfer *r, stru
 
 	buf_init(&b, URL_MAX * 4);
 	if (strcmp(r->at.scheme, "http") != 0 && strcmp(r->at.scheme, "https") != 0) {
-		err_set(e, -EINVAL, "'%s': only http:// and https:// can be asked",
+		err_set(e, -EINVAL, "'%s': only http:// and https:// addresses are supported",
 			http_shown(&r->at, &b));
 		buf_release(&b);
 		return -EINVAL;
 	}
 	if (w->bearer && strpbrk(w->bearer, "\r\n"))
-		return err_set(e, -EINVAL, "a token with a line break in it");
+		return err_set(e, -EINVAL, "the bearer token contains a line break");
 	if (secret && strcmp(r->at.scheme, "http") == 0 && !n->opts.plain_secrets &&
 	    !http_is_here(r->at.host)) {
 		err_set(e, -EACCES,
-			"'%s': a name and password, or a token, are not sent over http://, "
-			"where "
-			"everybody on the way can read them: use https://",
+			"'%s': a password or token would be sent unencrypted over http://: use "
+			"https://",
 			http_shown(&r->at, &b));
 		buf_release(&b);
 		return -EACCES;
@@ -329,7 +328,7 @@ static int start_thread(struct http_client *n, struct err *e)
 	rc = pthread_create(&n->thread, NULL, http_run, n);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
-		return err_sys(e, rc, "start a thread for requests");
+		return err_sys(e, rc, "cannot start the thread for requests");
 	n->started = true;
 	return 0;
 }
@@ -340,7 +339,8 @@ static int submit(struct http_client *n, struct http_transfer *r, struct err *e)
 
 	(void)pthread_mutex_lock(&n->lock);
 	if (n->stopping)
-		rc = err_set(e, -ECANCELED, "no more requests: the mount ends");
+		rc = err_set(e, -ECANCELED,
+			     "no more requests are accepted: the dataset is being unmounted");
 	else if (!n->started)
 		rc = start_thread(n, e);
 	if (rc == 0) {
@@ -433,7 +433,7 @@ int http_do(struct http_client *n, const struct http_request *want, struct http_
 		request_free(w.r);
 		ret->rc = rc;
 	} else if (http_await(n, &w) < 0 && ret->rc == -ECANCELED) {
-		ret->rc = err_set(&ret->e, -EINTR, "given up: nobody waits any more");
+		ret->rc = err_set(&ret->e, -EINTR, "cancelled");
 	}
 	(void)pthread_cond_destroy(&w.cond);
 	(void)pthread_mutex_destroy(&w.lock);
@@ -457,7 +457,7 @@ int http_header(struct http_transfer *r, const char *line, struct err *e)
 	struct curl_slist *more;
 
 	if (strpbrk(line, "\r\n"))
-		return err_set(e, -EINVAL, "a header line with a line break in it");
+		return err_set(e, -EINVAL, "a request header contains a line break");
 	more = curl_slist_append(r->headers, line);
 	if (!more)
 		return err_nomem(e);

@@ -156,13 +156,13 @@ static const char *forbidden(struct http_transfer *r, const struct url *to)
 		http_is_here(to->host) ? HTTP_LOOPBACK : address_class_of_text(to->host);
 
 	if (strcmp(to->scheme, "http") != 0 && strcmp(to->scheme, "https") != 0)
-		return "a redirect to something else than http:// or https:// is not followed";
+		return "the redirect does not lead to an http:// or https:// address and is "
+		       "not followed";
 	if (strcmp(r->at.scheme, "https") == 0 && strcmp(to->scheme, "https") != 0)
-		return "a redirect from https:// to http:// is not followed";
+		return "the redirect leads from https:// to http:// and is not followed";
 	if (!http_may_ask(r, kind))
-		return "a redirect leads to this machine or into a private network, which is "
-		       "not "
-		       "followed (-o private_redirects allows it)";
+		return "the redirect leads to this machine or into a private network and is "
+		       "not followed (-o private_redirects allows it)";
 	return NULL;
 }
 
@@ -175,7 +175,7 @@ static const char *endless(struct http_transfer *r, const struct url *to)
 		return "too many redirects";
 	for (uint32_t i = 0; i < r->hops; i++)
 		if (r->seen[i] == hash)
-			return "redirects lead in a circle";
+			return "the redirects form a loop";
 	if (r->hops < ARRAY_LEN(r->seen))
 		r->seen[r->hops] = hash;
 	return NULL;
@@ -190,7 +190,7 @@ int http_redirect(struct http_transfer *r)
 	if (r->hops++ == 0)
 		r->seen[0] = redirect_hash_of(&r->at);
 	if (resolve(r, &to) < 0) {
-		http_fail(r, -EIO, "a redirect to something that is no address");
+		http_fail(r, -EIO, "the redirect contains no valid address");
 		return -EIO;
 	}
 	why = forbidden(r, &to);

@@ -34,7 +34,7 @@ void http_fail(struct http_transfer *r, int rc, const char *fmt, ...)
 	buf_init(&b, URL_MAX * 2);
 	r->a.rc = rc;
 	if (r->a.tries > 1)
-		err_set(&r->a.e, rc, "'%.200s': %s (%u tries)", http_shown(&r->at, &b), text,
+		err_set(&r->a.e, rc, "'%.200s': %s (%u attempts)", http_shown(&r->at, &b), text,
 			(unsigned int)r->a.tries);
 	else
 		err_set(&r->a.e, rc, "'%.200s': %s", http_shown(&r->at, &b), text);
@@ -76,36 +76,36 @@ static const char *retry_reason(uint32_t status)
 {
 	switch (status) {
 	case 400:
-		return "the server does not understand the request";
+		return "the server rejects the request";
 	case 401:
-		return "the server wants a name and password, or a token (-o netrc_file=, -o "
-		       "bearer_file=), or does not accept those it was given";
+		return "the server needs a user name and password, or a token (-o netrc_file=, "
+		       "-o bearer_file=), or rejects those it was given";
 	case 403:
-		return "access is denied";
+		return "access denied";
 	case 404:
-		return "there is no such thing";
+		return "not found";
 	case 407:
-		return "the proxy wants a name and password";
+		return "the proxy needs a user name and password";
 	case 408:
-		return "the server waited too long";
+		return "the server timed out waiting for the request";
 	case 410:
-		return "it is gone";
+		return "it was removed permanently";
 	case 412:
-		return "it is another version by now";
+		return "it was changed in the meantime";
 	case 416:
-		return "it ends before the range that was asked for";
+		return "it ends before the requested range";
 	case 429:
 		return "too many requests";
 	case 500:
-		return "the server failed";
+		return "the server failed internally";
 	case 502:
 		return "the server behind the gateway failed";
 	case 503:
-		return "the server is busy or down";
+		return "the server is overloaded or down";
 	case 504:
 		return "the server behind the gateway did not answer";
 	default:
-		return status < 500 ? "the server refuses" : "the server failed";
+		return status < 500 ? "the server rejects the request" : "the server failed";
 	}
 }
 
@@ -180,8 +180,8 @@ static enum http_verdict retry_refused(struct http_transfer *r)
 		return HTTP_DONE;
 	}
 	if (r->pause_ms && cancel_now() + r->pause_ms * HTTP_MS >= r->until)
-		http_fail(r, -EIO, "%s (HTTP %u), and wants to be left alone for %u seconds",
-			  retry_reason(a->status), (unsigned int)a->status, r->pause_ms / 1000);
+		http_fail(r, -EIO, "%s (HTTP %u): retry in %u seconds", retry_reason(a->status),
+			  (unsigned int)a->status, r->pause_ms / 1000);
 	return retry_again(r, !not_done(a));
 }
 
@@ -198,14 +198,13 @@ static const char *contradiction(const struct http_transfer *r)
 		return NULL;
 	if ((a->status == 200 || a->status == 206) && !r->lengthy && !a->ranged &&
 	    !r->host->http2)
-		return "the answer does not say how long it is: nobody can tell whether all of "
-		       "it came";
+		return "the response does not state its length, so it may be incomplete";
 	if (a->cut)
 		return NULL; /* what is missing at its end libcurl has seen */
 	if (a->status == 206 && a->ranged && len != a->range_end - a->range_off)
-		return "the length of the answer is not that of the range it says it is";
+		return "the length of the response does not match its range";
 	if (a->length != UINT64_MAX && len != a->length)
-		return "the answer has another length than it says";
+		return "the length of the response does not match its header";
 	return NULL;
 }
 
@@ -220,7 +219,7 @@ static enum http_verdict accepted(struct http_transfer *r)
 	    plain && !r->want.sign) {
 		if (a->location[0])
 			return HTTP_ELSEWHERE;
-		http_fail(r, -EIO, "a redirect (HTTP %u) that does not say where to",
+		http_fail(r, -EIO, "a redirect (HTTP %u) without an address",
 			  (unsigned int)a->status);
 		return HTTP_DONE;
 	}
@@ -258,49 +257,47 @@ static enum http_verdict faulty(struct http_transfer *r)
 
 	switch (r->fault) {
 	case FAULT_TOO_BIG:
-		http_fail(r, -EFBIG,
-			  "the answer is larger than the %llu bytes that it may have",
+		http_fail(r, -EFBIG, "the response exceeds the limit of %llu bytes",
 			  (unsigned long long)r->want.max_body);
 		return HTTP_DONE;
 	case FAULT_HEADERS:
-		http_fail(r, -EIO, "the header of the answer is larger than %d bytes",
+		http_fail(r, -EIO, "the response header is larger than %d bytes",
 			  HTTP_HEADER_BYTES);
 		return HTTP_DONE;
 	case FAULT_NO_RANGES:
 		http_fail(r, -EOPNOTSUPP,
-			  "the server sends whole files only, no ranges, and this one is too "
-			  "large "
-			  "for that");
+			  "the server does not support range requests, and the file is too "
+			  "large to download whole");
 		return HTTP_DONE;
 	case FAULT_PLACE:
 		http_fail(
 			r, -EACCES,
-			r->hops ? "a redirect leads to this machine or into a private network, "
-				  "which is not followed (-o private_redirects allows it)"
+			r->hops ? "the redirect leads to this machine or into a private "
+				  "network and is not followed (-o private_redirects allows it)"
 			: r->want.public_only
-				? "a document may not lead to this machine or into a private "
-				  "network (-o private_redirects allows it)"
-				: "link-local addresses are not asked");
+				? "a reference leads to this machine or into a private network "
+				  "(-o private_redirects allows it)"
+				: "link-local addresses are not allowed");
 		return HTTP_DONE;
 	case FAULT_BODY:
-		http_fail(r, -EIO, "what is to be sent could not be read");
+		http_fail(r, -EIO, "the data to send cannot be read");
 		return HTTP_DONE;
 	case FAULT_MEMORY:
 		http_fail(r, -ENOMEM, "out of memory");
 		return HTTP_DONE;
 	case FAULT_CONNECT:
-		http_fail(r, -ETIMEDOUT, "no connection within %u ms", o->connect_ms);
+		http_fail(r, -ETIMEDOUT, "cannot connect within %u ms", o->connect_ms);
 		return retry_again(r, false);
 	case FAULT_STALL:
 		r->fresh = true; /* who knows what became of the connection */
-		http_fail(r, -ETIMEDOUT, "the server said nothing for %u ms", o->stall_ms);
+		http_fail(r, -ETIMEDOUT, "the server sent nothing for %u ms", o->stall_ms);
 		return retry_again(r, true);
 	case FAULT_TOTAL:
-		http_fail(r, -ETIMEDOUT, "no whole answer within %u ms",
+		http_fail(r, -ETIMEDOUT, "the response was not complete within %u ms",
 			  r->want.total_ms ? r->want.total_ms : o->total_ms);
 		return HTTP_DONE;
 	default:
-		http_fail(r, -EIO, "the transfer ended");
+		http_fail(r, -EIO, "the transfer was aborted");
 		return HTTP_DONE;
 	}
 }
@@ -313,22 +310,21 @@ static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 	switch (code) {
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
-		http_fail(r, -EIO, "%s: is its name right?", text);
+		http_fail(r, -EIO, "%s: check the host name", text);
 		return ++r->tries_here < NAME_TRIES ? retry_again(r, false) : HTTP_DONE;
 	case CURLE_PEER_FAILED_VERIFICATION:
 		http_fail(r, -EIO,
-			  "%s: the server cannot prove who it is (-o ca_file= names "
-			  "certificates to "
-			  "trust)",
+			  "%s: the certificate of the server cannot be verified (-o ca_file= "
+			  "sets trusted certificates)",
 			  text);
 		return HTTP_DONE;
 	case CURLE_SSL_CACERT_BADFILE:
-		http_fail(r, -EIO, "%s: -o ca_file= must name a file of certificates (PEM)",
+		http_fail(r, -EIO, "%s: -o ca_file= must name a file with certificates (PEM)",
 			  text);
 		return HTTP_DONE;
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_WEIRD_SERVER_REPLY:
-		http_fail(r, -EIO, "what answers does not speak HTTP: %s", text);
+		http_fail(r, -EIO, "the server does not speak HTTP: %s", text);
 		return HTTP_DONE;
 	case CURLE_URL_MALFORMAT:
 	case CURLE_OUT_OF_MEMORY:
@@ -337,11 +333,12 @@ static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 		http_fail(r, code == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s", text);
 		return HTTP_DONE;
 	case CURLE_OPERATION_TIMEDOUT:
-		http_fail(r, -ETIMEDOUT, "no connection within %u ms", r->net->opts.connect_ms);
+		http_fail(r, -ETIMEDOUT, "cannot connect within %u ms",
+			  r->net->opts.connect_ms);
 		return retry_again(r, r->sent);
 	case CURLE_PARTIAL_FILE:
 	case CURLE_GOT_NOTHING:
-		http_fail(r, -EIO, "the server ended its answer before the end: %s", text);
+		http_fail(r, -EIO, "the server closed the connection too early: %s", text);
 		return retry_again(r, true);
 	default:
 		http_fail(r, -EIO, "%s", text);

@@ -126,7 +126,7 @@ static void scheduler_finish(struct http_transfer *r)
 
 	if (log_enabled(LOG_DEBUG)) {
 		buf_init(&b, URL_MAX * 2);
-		log_debug("%s '%s': HTTP %u, %d, tries: %u", r->want.method,
+		log_debug("%s '%s': HTTP %u, %d, attempts: %u", r->want.method,
 			  http_shown(&r->at, &b), (unsigned int)r->a.status, r->a.rc,
 			  (unsigned int)r->a.tries);
 		buf_release(&b);
@@ -290,7 +290,7 @@ static void check_queue(struct http_client *n, struct http_list *l, int64_t now)
 		if (r->until ? now < r->until : now - since < ms * HTTP_MS)
 			continue;
 		http_take(l, r);
-		http_fail(r, -ETIMEDOUT, "the server answers nobody");
+		http_fail(r, -ETIMEDOUT, "the server does not answer any request");
 		scheduler_finish(r);
 	}
 }
@@ -331,7 +331,7 @@ static void cancel_in(struct http_list *l, bool all)
 			land(r);
 		else
 			http_take(l, r);
-		http_fail(r, -ECANCELED, "given up");
+		http_fail(r, -ECANCELED, "cancelled");
 		scheduler_finish(r);
 	}
 }

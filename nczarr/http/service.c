@@ -212,15 +212,15 @@ static void service_behind(struct service_fetch *f, const struct http_response *
 		if (f->by_get && info.size == 0)
 			info_came(f, &info);
 		else
-			service_fail(
-				f, -EIO,
-				"the server has no first byte, and does not say that it is "
-				"empty (HTTP 416)");
+			service_fail(f, -EIO,
+				     "the server cannot send the first byte, and does not "
+				     "state that the file is empty (HTTP 416)");
 		return;
 	}
 	if (f->r.what == OBJECT_PART && info.size != UINT64_MAX && info.size > f->r.off) {
 		service_fail(f, -EBADMSG,
-			     "the server says that %llu bytes end before byte %llu",
+			     "the server states a size of %llu bytes, which is less than "
+			     "offset %llu",
 			     (unsigned long long)info.size, (unsigned long long)f->r.off);
 		return;
 	}
@@ -260,11 +260,11 @@ static const char *wrong_range(const struct service_fetch *f, const struct http_
 	if (a->status != 206)
 		return NULL;
 	if (r->what == OBJECT_ALL)
-		return "a part (206) although all of it was asked for";
+		return "a part (206) although everything was requested";
 	if (!a->ranged)
-		return "a part (206) that does not say which";
+		return "a part (206) without stating its range";
 	if (r->what == OBJECT_HEAD)
-		return a->range_off ? "another range than was asked for" : NULL;
+		return a->range_off ? "another range than requested" : NULL;
 	if (r->what == OBJECT_TAIL) {
 		if (size == UINT64_MAX || a->range_end != size ||
 		    a->range_off != (size > r->len ? size - r->len : 0))
@@ -274,9 +274,9 @@ static const char *wrong_range(const struct service_fetch *f, const struct http_
 	if (ckd_add(&end, r->off, r->len))
 		end = UINT64_MAX;
 	if (a->range_off != r->off || a->range_end > end)
-		return "another range than was asked for";
+		return "another range than requested";
 	if (a->range_end < end && size != a->range_end)
-		return "less than was asked for";
+		return "less than requested";
 	return NULL;
 }
 
@@ -300,9 +300,9 @@ static void info_came(struct service_fetch *f, const struct object_info *info)
 		service_end(f, 0, NULL, info, 0, NULL);
 	} else if (info->size == UINT64_MAX) {
 		service_fail(f, -EOPNOTSUPP,
-			     "the server neither says how large it is nor sends its end");
+			     "the server neither states the size nor sends the last bytes");
 	} else if (f->after && info->size > r->off) {
-		service_fail(f, -ESTALE, "it is another version by now");
+		service_fail(f, -ESTALE, "it was changed in the meantime");
 	} else if (f->after || info->size == 0 || r->len == 0) {
 		service_end(f, 0, NULL, info, f->after ? r->off : info->size, NULL);
 	} else {
@@ -331,8 +331,8 @@ static void came(struct service_fetch *f, struct http_response *a)
 		info.size = off + a->body.len; /* all of it came, and it did not say how much */
 	if (a->encoded && r->what != OBJECT_HEAD) {
 		service_fail(f, -EIO,
-			     "the server sends it compressed (Content-Encoding), although "
-			     "it was asked for as it is");
+			     "the server sends compressed data (Content-Encoding), although "
+			     "none was requested");
 		return;
 	}
 	if (wrong) {
@@ -340,20 +340,21 @@ static void came(struct service_fetch *f, struct http_response *a)
 		return;
 	}
 	if (a->status != 200 && a->status != 206) {
-		service_fail(f, -EIO, "an answer that nobody asked for (HTTP %u)",
+		service_fail(f, -EIO, "an unexpected response (HTTP %u)",
 			     (unsigned int)a->status);
 		return;
 	}
 	if (r->etag && strcmp(r->etag, info.etag) != 0)
-		service_fail(f, -ESTALE, "it is another version by now");
+		service_fail(f, -ESTALE, "it was changed in the meantime");
 	else if (r->unless && info.etag[0] && strcmp(r->unless, info.etag) == 0)
 		service_end(f, -EALREADY, NULL, NULL, 0, NULL);
 	else if (r->what == OBJECT_HEAD)
 		info_came(f, &info);
 	else if (is_short(f, a))
-		service_fail(f, -EBADMSG, "the answer has another length than it says");
+		service_fail(f, -EBADMSG,
+			     "the length of the response does not match its header");
 	else if (f->size && info.size != f->size && info.size != UINT64_MAX)
-		service_fail(f, -ESTALE, "it is another version by now");
+		service_fail(f, -ESTALE, "it was changed in the meantime");
 	else
 		service_end(f, 0, NULL, &info, off, &a->body);
 }
@@ -380,8 +381,8 @@ static int put_url(const struct http *h, const char *key, char **ret, struct err
 	struct buf b;
 
 	if (strnlen(key, KEY_MAX + 1) > KEY_MAX)
-		return err_set(e, -ENAMETOOLONG, "'%s': a key over %d bytes", h->shown,
-			       KEY_MAX);
+		return err_set(e, -ENAMETOOLONG, "'%s': the key is longer than %d bytes",
+			       h->shown, KEY_MAX);
 	buf_init(&b, URL_MAX + 3 * KEY_MAX);
 	buf_puts(&b, h->url);
 	if (key[0] && (len == 0 || h->url[len - 1] != '/'))
@@ -391,8 +392,8 @@ static int put_url(const struct http *h, const char *key, char **ret, struct err
 		buf_printf(&b, "?%s", h->query);
 	if (buf_ok(&b) && b.len > URL_MAX) {
 		buf_release(&b);
-		return err_set(e, -ENAMETOOLONG, "'%s': an address over %d bytes", h->shown,
-			       URL_MAX);
+		return err_set(e, -ENAMETOOLONG, "'%s': the address is longer than %d bytes",
+			       h->shown, URL_MAX);
 	}
 	buf_putc(&b, '\0');
 	if (!buf_ok(&b))
@@ -423,7 +424,7 @@ static int read_token(const struct http *h, char **ret, struct err *e)
 	*ret = text[0] ? strdup(text) : NULL;
 	explicit_bzero(text, sizeof(text));
 	return *ret ? 0
-		    : err_set(e, -EINVAL, "bearer file '%s': no token in its first line",
+		    : err_set(e, -EINVAL, "bearer file '%s': its first line contains no token",
 			      h->bearer_file);
 }
 

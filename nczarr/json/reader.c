@@ -88,7 +88,7 @@ static bool json_reader_take_number(struct json_reader_pass *p)
 	size_t len = json_reader_number(p);
 
 	if (len == 0 || p->key_next) {
-		p->why = len ? "a key that is no text" : "not a number";
+		p->why = len ? "a key is not a string" : "not a number";
 		return false;
 	}
 	buf_putc(&p->out, '"');
@@ -107,7 +107,7 @@ static bool json_reader_take_text(struct json_reader_pass *p)
 	while (i < p->n && p->in[i] != '"')
 		i += p->in[i] == '\\' ? 2 : 1;
 	if (i >= p->n) {
-		p->why = "a text without an end";
+		p->why = "unterminated string";
 		return false;
 	}
 	buf_putc(&p->out, '"');
@@ -140,7 +140,7 @@ static bool take_other(struct json_reader_pass *p)
 	}
 	if (c == '[' || c == '{') {
 		if (p->depth == JSON_DEPTH_MAX) {
-			p->why = "nested too deep";
+			p->why = "nested too deeply";
 			return false;
 		}
 		p->cost += c == '[' ? COST_LIST : COST_OBJECT;

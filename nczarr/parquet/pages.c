@@ -40,7 +40,7 @@ static int spend(uint64_t *budget, uint64_t n, struct err *e)
 {
 	if (n > *budget)
 		return err_set(e, -ERANGE,
-			       "Parquet: a table takes more memory than is allowed");
+			       "Parquet: the table needs more memory than is allowed");
 	*budget -= n;
 	return 0;
 }
@@ -178,7 +178,7 @@ static int pages_read_header(struct thrift_reader *t, struct pages_page *g, stru
 			thrift_read_skip(t, type);
 	}
 	if (t->bad || g->stored > (uint64_t)(t->end - t->p))
-		return pages_damaged("the header of a page", e);
+		return pages_damaged("the header of a page is damaged", e);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ static int gunzip(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct
 		return err_nomem(e);
 	rc = libdeflate_gzip_decompress(d, in, n_in, out, n, NULL);
 	libdeflate_free_decompressor(d);
-	return rc == LIBDEFLATE_SUCCESS ? 0 : pages_damaged("gzip: the data are damaged", e);
+	return rc == LIBDEFLATE_SUCCESS ? 0 : pages_damaged("gzip: the data is damaged", e);
 }
 
 /* pages_inflate - n bytes in p->body out of a compressed part of a page. */
@@ -219,7 +219,7 @@ static int pages_inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64
 		got = ZSTD_decompress(p->body, (size_t)n, in, n_in);
 		if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
 			return err_nomem(e);
-		return got == n ? 0 : pages_damaged("zstd: the data are damaged", e);
+		return got == n ? 0 : pages_damaged("zstd: the data is damaged", e);
 	default:
 		return err_set(e, -EOPNOTSUPP, "Parquet: compression %d is not supported",
 			       p->c->codec);
@@ -262,10 +262,10 @@ static int read_dictionary(struct pages *p, const struct pages_page *g, struct s
 
 	if (p->dict_at || p->dict_int ||
 	    (g->encoding != PQ_PLAIN && g->encoding != PQ_PLAIN_DICTIONARY))
-		return pages_damaged("a dictionary that is none", e);
+		return pages_damaged("a dictionary page is not valid", e);
 	/* every entry takes four bytes at least */
 	if (g->values > s->len / 4)
-		return pages_damaged("a dictionary ends too early", e);
+		return pages_damaged("a dictionary page is truncated", e);
 	rc = spend(p->budget, g->values * 16, e);
 	if (rc)
 		return rc;
@@ -283,7 +283,7 @@ static int read_dictionary(struct pages *p, const struct pages_page *g, struct s
 		else
 			p->dict_int[i] = plain_int(s, p->c->type);
 		if (!slice_ok(s))
-			return pages_damaged("a dictionary ends too early", e);
+			return pages_damaged("a dictionary page is truncated", e);
 		if (b)
 			rc = keep_bytes(p, b, p->dict_len[i], &p->dict_at[i], e);
 	}
@@ -306,7 +306,7 @@ static int pages_put_plain(struct pages *p, uint64_t n, struct slice *s, struct 
 		else
 			col->ints[i] = plain_int(s, p->c->type);
 		if (!slice_ok(s))
-			return pages_damaged("a page ends too early", e);
+			return pages_damaged("a page is truncated", e);
 		if (b)
 			rc = keep_bytes(p, b, col->len[i], &col->at[i], e);
 	}
@@ -328,7 +328,7 @@ static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct sli
 		return err_nomem(e);
 	if (!slice_ok(s) || !p->dict_at ||
 	    rle_bitpacked_hybrid(s->p, s->len, width, index, present) == SIZE_MAX)
-		return pages_damaged("a page ends too early", e);
+		return pages_damaged("a page is truncated", e);
 	for (uint64_t i = p->row; i < p->row + n; i++) {
 		if (col->nulls && col->nulls[i])
 			continue;
@@ -405,7 +405,7 @@ static int data_page(struct pages *p, const struct pages_page *g, const uint8_t 
 	if (present == STARVED)
 		return err_nomem(e);
 	if (present == UINT64_MAX)
-		return pages_damaged("the levels of a page", e);
+		return pages_damaged("the levels of a page are damaged", e);
 	return pages_put_values(p, g, present, &s, e);
 }
 
@@ -418,13 +418,13 @@ static int data_page_2(struct pages *p, const struct pages_page *g, const uint8_
 
 	if (g->rep_len != 0 || ckd_add(&lead, g->def_len, g->rep_len) || lead > g->stored ||
 	    lead > g->size)
-		return pages_damaged("the header of a page", e);
+		return pages_damaged("the header of a page is damaged", e);
 	if (p->c->optional && p->col->nulls && g->values > 0)
 		present = put_nulls(p, g->values, body, (size_t)g->def_len);
 	if (present == STARVED)
 		return err_nomem(e);
 	if (present == UINT64_MAX)
-		return pages_damaged("the levels of a page", e);
+		return pages_damaged("the levels of a page are damaged", e);
 	s = slice_of(body + lead, (size_t)(g->stored - lead));
 	if (!g->as_is && p->c->codec != PQ_AS_IS && g->size > lead) {
 		rc = pages_inflate(p, s.p, s.len, g->size - lead, e);
@@ -441,7 +441,7 @@ static int pages_one_page(struct pages *p, const struct pages_page *g, const uin
 	int rc;
 
 	if (g->type != PQ_DICTIONARY_PAGE && g->values > p->end - p->row)
-		return pages_damaged("a column has more values than its group has rows", e);
+		return pages_damaged("a column has more values than its row group has rows", e);
 	if (g->type == PQ_DATA_PAGE_2)
 		return data_page_2(p, g, body, e);
 	if (g->type != PQ_DATA_PAGE && g->type != PQ_DICTIONARY_PAGE)
@@ -470,7 +470,7 @@ int pq_chunk_read(const struct pq_chunk *c, struct pq_column *col, uint64_t firs
 
 	while (rc == 0 && p.row < p.end) {
 		if (t.p == t.end)
-			rc = pages_damaged("a column ends too early", e);
+			rc = pages_damaged("a column is truncated", e);
 		if (rc == 0)
 			rc = pages_read_header(&t, &g, e);
 		if (rc == 0)

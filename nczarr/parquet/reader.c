@@ -62,15 +62,16 @@ static int schema_element(struct parquet_reader_file *f, struct thrift_reader *t
 	if (root)
 		return 0;
 	if (children > 0)
-		return err_set(e, -EOPNOTSUPP, "Parquet: columns within columns");
+		return err_set(e, -EOPNOTSUPP, "Parquet: nested columns are not supported");
 	i = parquet_reader_find(f, name, n);
 	if (i == f->n_want)
 		return 0;
 	if (repetition != PQ_REQUIRED && repetition != PQ_OPTIONAL)
-		return err_set(e, -EOPNOTSUPP, "Parquet: column '%s' is repeated",
+		return err_set(e, -EOPNOTSUPP,
+			       "Parquet: the repeated column '%s' is not supported",
 			       f->want[i].name);
 	if (f->is[i])
-		return parquet_reader_damaged("a column comes twice", e);
+		return parquet_reader_damaged("a column occurs twice", e);
 	f->is[i] = true;
 	f->optional[i] = repetition == PQ_OPTIONAL;
 	return 0;
@@ -82,7 +83,7 @@ static int schema(struct parquet_reader_file *f, struct thrift_reader *t, struct
 	uint32_t n = thrift_read_list(t, &type);
 
 	if (type != THRIFT_STRUCT || n > NAMES_MAX)
-		return parquet_reader_damaged("the schema", e);
+		return parquet_reader_damaged("the schema is damaged", e);
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
 		rc = schema_element(f, t, i == 0, e);
 	return rc;
@@ -175,8 +176,9 @@ static int read_column(struct parquet_reader_file *f, const struct meta *m, uint
 	if (i >= f->n_want || !f->is[i])
 		return 0;
 	if (f->filled[i] || m->values < 0 || (uint64_t)m->values != rows)
-		return parquet_reader_damaged(
-			"a column has not as many values as its group has rows", e);
+		return parquet_reader_damaged("the number of values of a column differs from "
+					      "the rows of its row group",
+					      e);
 	if (f->want[i].is_int ? m->type != PQ_INT32 && m->type != PQ_INT64
 			      : m->type != PQ_BYTES)
 		return err_set(e, -EOPNOTSUPP, "Parquet: column '%s' is of type %" PRId64,
@@ -207,14 +209,16 @@ static int column(struct parquet_reader_file *f, struct thrift_reader *t, uint64
 		} else if (id == 1 && type == THRIFT_BINARY) {
 			(void)thrift_read_bytes(t, &n);
 			if (n > 0)
-				return err_set(e, -EOPNOTSUPP,
-					       "Parquet: columns in other files");
+				return err_set(
+					e, -EOPNOTSUPP,
+					"Parquet: columns in other files are not supported");
 		} else {
 			thrift_read_skip(t, type);
 		}
 	}
 	thrift_read_end(t, outer);
-	return t->bad ? parquet_reader_damaged("the footer", e) : read_column(f, &m, rows, e);
+	return t->bad ? parquet_reader_damaged("the footer is damaged", e)
+		      : read_column(f, &m, rows, e);
 }
 
 /* ---- groups of rows ---- */
@@ -239,7 +243,7 @@ static int group(struct parquet_reader_file *f, struct thrift_reader *t, bool me
 	}
 	thrift_read_end(t, outer);
 	if (t->bad || columns.bad || rows < 0)
-		return parquet_reader_damaged("the footer", e);
+		return parquet_reader_damaged("the footer is damaged", e);
 	if (measure)
 		return ckd_add(&f->table->n, f->table->n, (uint64_t)rows)
 			       ? parquet_reader_damaged("too many rows", e)
@@ -247,12 +251,12 @@ static int group(struct parquet_reader_file *f, struct thrift_reader *t, bool me
 	memset(f->filled, 0, sizeof(f->filled));
 	n = thrift_read_list(&columns, &of);
 	if (of != THRIFT_STRUCT && n > 0)
-		return parquet_reader_damaged("the footer", e);
+		return parquet_reader_damaged("the footer is damaged", e);
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
 		rc = column(f, &columns, (uint64_t)rows, e);
 	for (size_t i = 0; rc == 0 && i < f->n_want; i++)
 		if (f->is[i] && !f->filled[i] && rows > 0)
-			rc = parquet_reader_damaged("a group of rows lacks a column", e);
+			rc = parquet_reader_damaged("a row group lacks a column", e);
 	f->row += (uint64_t)rows;
 	return rc;
 }
@@ -264,7 +268,7 @@ static int parquet_reader_groups(struct parquet_reader_file *f, struct thrift_re
 	uint32_t n = thrift_read_list(&t, &type);
 
 	if (t.bad || (type != THRIFT_STRUCT && n > 0))
-		return parquet_reader_damaged("the footer", e);
+		return parquet_reader_damaged("the footer is damaged", e);
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
 		rc = group(f, &t, measure, e);
 	return rc;
@@ -285,7 +289,7 @@ static int footer(struct parquet_reader_file *f, struct thrift_reader t, struct 
 			thrift_read_skip(&t, type);
 	}
 	if (rc == 0 && (t.bad || rows.bad))
-		rc = parquet_reader_damaged("the footer", e);
+		rc = parquet_reader_damaged("the footer is damaged", e);
 	if (rc == 0)
 		rc = parquet_reader_groups(f, rows, true, e);
 	if (rc == 0)
@@ -320,11 +324,11 @@ int pq_read(const uint8_t *p, size_t len, const struct pq_want *want, size_t n_w
 	f.table = ret;
 	if (len < 12 || n_want > PQ_COLUMNS || memcmp(p, PQ_MAGIC, 4) != 0 ||
 	    memcmp(p + len - 4, PQ_MAGIC, 4) != 0)
-		return parquet_reader_damaged("not such a file, or not all of it", e);
+		return parquet_reader_damaged("not a Parquet file, or truncated", e);
 	tail = slice_of(p + len - 8, 4);
 	n = rd_le32(&tail);
 	if (n > len - 12)
-		return parquet_reader_damaged("the length of the footer", e);
+		return parquet_reader_damaged("the length of the footer is damaged", e);
 	rc = footer(&f, (struct thrift_reader){.p = p + len - 8 - n, .end = p + len - 8}, e);
 	ret->bytes = max - f.budget;
 	if (rc)

@@ -89,6 +89,6 @@ int pq_snappy(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct err
 	while (ok && at < n)
 		ok = snappy_element(&r, out, &at, n);
 	if (!ok || r.p != r.end)
-		return err_set(e, -EBADMSG, "snappy: the data are damaged");
+		return err_set(e, -EBADMSG, "snappy: the data is damaged");
 	return 0;
 }

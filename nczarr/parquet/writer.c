@@ -152,8 +152,8 @@ int pq_writer_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t 
 
 	if (off > INT64_MAX || size > INT64_MAX || raw_len > INT32_MAX)
 		return err_set(e, -ERANGE,
-			       "a reference to %" PRIu64 " bytes at %" PRIu64
-			       " does not fit into Parquet's numbers",
+			       "Parquet cannot store a reference to %" PRIu64
+			       " bytes at offset %" PRIu64,
 			       size, off);
 	if (grow_array(&w->rows, &w->cap, w->n + 1, sizeof(*w->rows)))
 		return err_nomem(e);
@@ -184,7 +184,7 @@ static int put_out(struct pq_writer *w, int fd, const struct buf *b, struct err 
 		ssize_t n = write(fd, b->data + at, b->len - at);
 
 		if (n < 0 && errno != EINTR)
-			return err_sys(e, errno, "writing references");
+			return err_sys(e, errno, "cannot write the references");
 		at += n > 0 ? (size_t)n : 0;
 	}
 	w->at += b->len;

@@ -246,10 +246,10 @@ static int fill_in(struct json_index_table *t, size_t at, struct err *e)
 		stop = strstr(open, "}}");
 		text = stop ? find_template(t, open + 2, (size_t)(stop - open) - 2) : NULL;
 		if (!text || strstr(text, "{{"))
-			return err_set(e, -EOPNOTSUPP,
-				       "'%.100s': only templates that are plain texts can be "
-				       "filled in",
-				       open);
+			return err_set(
+				e, -EOPNOTSUPP,
+				"'%.100s': only templates that are plain strings are supported",
+				open);
 		buf_put(&t->strings, p, (size_t)(open - p));
 		buf_puts(&t->strings, text);
 	}
@@ -269,10 +269,10 @@ static int json_index_put_list(struct json_index_table *t, struct scan *s,
 	x->what = REFS_AT;
 	x->at = t->strings.len;
 	if (scan_peek(s) != '"')
-		return scan_bad(s, "a reference without an address", e);
+		return scan_bad(s, "a reference has no address", e);
 	rc = scan_text(s, &t->strings, e);
 	if (rc == 0 && memchr(t->strings.data + x->at, '\0', t->strings.len - x->at))
-		rc = scan_bad(s, "a NUL in an address", e);
+		rc = scan_bad(s, "an address contains a NUL", e);
 	if (rc == 0)
 		rc = fill_in(t, x->at, e);
 	if (rc == 0)
@@ -285,11 +285,11 @@ static int json_index_put_list(struct json_index_table *t, struct scan *s,
 		return rc;
 	rc = scan_u64(s, &x->off, e);
 	if (rc == 0 && !scan_is(s, ','))
-		rc = scan_bad(s, "a reference without a length", e);
+		rc = scan_bad(s, "a reference has no length", e);
 	if (rc == 0)
 		rc = scan_u64(s, &x->len, e);
 	if (rc == 0 && !scan_is(s, ']'))
-		rc = scan_bad(s, "a reference that is too long", e);
+		rc = scan_bad(s, "a reference is too long", e);
 	return rc;
 }
 
@@ -340,7 +340,7 @@ static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
 	x.key_len = (uint32_t)(t->strings.len - x.key - 1);
 	if (strlen((const char *)t->strings.data + x.key) != x.key_len ||
 	    !store_key_ok((const char *)t->strings.data + x.key))
-		return err_set(e, -EBADMSG, "'%.200s' is not a key",
+		return err_set(e, -EBADMSG, "'%.200s' is not a valid key",
 			       (const char *)t->strings.data + x.key);
 	if (!scan_is(s, ':'))
 		return scan_bad(s, "a colon is expected", e);
@@ -350,7 +350,7 @@ static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
 	else if (c == '"' || c == '{')
 		rc = put_data(t, s, &x, e);
 	else
-		rc = scan_bad(s, "a text or a list is expected", e);
+		rc = scan_bad(s, "a string or a list is expected", e);
 	if (rc)
 		return err_wrap(e, rc, "'%.100s'", (const char *)t->strings.data + x.key);
 	if (!buf_ok(&t->strings) || t->strings.len + (t->n + 1) * sizeof(x) > t->max)
@@ -404,7 +404,7 @@ static int json_index_find_parts(struct scan s, struct json_index_parts *ret, st
 			rc = scan_next(&s, '}', e);
 	} while (rc > 0);
 	if (rc == 0 && scan_peek(&s))
-		rc = scan_bad(&s, "something behind the document", e);
+		rc = scan_bad(&s, "there is more after the end of the file's object", e);
 	buf_release(&key);
 	ret->v1 = ret->refs.p && scan_peek(&ret->refs) == '{';
 	return rc;
@@ -425,7 +425,7 @@ static int json_index_sort(struct json_index_table *t, struct err *e)
 			t->strings.data);
 	for (size_t i = 1; i < t->n; i++)
 		if (json_index_by_key(&t->entries[i - 1], &t->entries[i], t->strings.data) == 0)
-			return err_set(e, -EBADMSG, "key '%.200s' comes twice",
+			return err_set(e, -EBADMSG, "key '%.200s' occurs twice",
 				       (const char *)t->strings.data + t->entries[i].key);
 	return 0;
 }
@@ -441,8 +441,8 @@ static int json_index_read_all(struct json_index_table *t, struct scan s, struct
 		p.gen.p++;
 		if (scan_peek(&p.gen) != ']')
 			return err_set(e, -EOPNOTSUPP,
-				       "references that are generated (\"gen\") are not "
-				       "supported: write them out, with fsspec for instance");
+				       "generated references (\"gen\") are not supported: "
+				       "write them out, for instance with fsspec");
 	}
 	if (p.v1 && p.templates.p)
 		rc = each_member(t, &p.templates, add_template, e);
@@ -484,7 +484,7 @@ static int table_find(struct refs_index *index, const char *key, struct refs_fou
 		return 0;
 	}
 	if (!is)
-		return err_set(e, -ENOENT, "'%s': there is no reference", key);
+		return err_set(e, -ENOENT, "'%s': no reference to it exists", key);
 	json_index_found(t, i, ret);
 	return 0;
 }
@@ -526,7 +526,7 @@ static int table_list(struct refs_index *x, const char *key, bool want NZ_UNUSED
 	struct json_index_listing l = {.t = t, .emit = emit, .arg = arg};
 
 	if (!sorted_keys_list(&k, key, strlen(key), json_index_emit_one, &l) && *key)
-		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
+		return err_set(e, -ENOENT, "'%s': no such directory", key);
 	return 0;
 }
 
@@ -586,7 +586,7 @@ int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **re
 
 	if (file->size > max_meta || file->size > SIZE_MAX / 4)
 		return err_set(e, -ERANGE,
-			       "the document has %" PRIu64 " bytes, more than %" PRIu64
+			       "the reference file has %" PRIu64 " bytes, the limit is %" PRIu64
 			       " bytes (half of -o memory)",
 			       file->size, max_meta);
 	doc = malloc((size_t)file->size + 1);

@@ -31,7 +31,7 @@ int scan_next(struct scan *s, char close, struct err *e)
 {
 	if (scan_is(s, ','))
 		return 1;
-	return scan_is(s, close) ? 0 : scan_bad(s, "a comma or an end is expected", e);
+	return scan_is(s, close) ? 0 : scan_bad(s, "a comma or the end is expected", e);
 }
 
 static int json_pull_hex4(struct scan *s, uint32_t *ret)
@@ -82,26 +82,26 @@ static int json_pull_escape(struct scan *s, struct buf *out, struct err *e)
 	uint32_t c, low;
 
 	if (s->p == s->end)
-		return scan_bad(s, "a text does not end", e);
+		return scan_bad(s, "unterminated string", e);
 	if (*s->p != 'u') {
 		at = *s->p ? strchr(from, *s->p) : NULL;
 		if (!at)
-			return scan_bad(s, "an escape that JSON does not have", e);
+			return scan_bad(s, "invalid escape", e);
 		s->p++;
 		buf_putc(out, to[at - from]);
 		return 0;
 	}
 	s->p++;
 	if (json_pull_hex4(s, &c))
-		return scan_bad(s, "an escape without its four digits", e);
+		return scan_bad(s, "an escape needs four hexadecimal digits", e);
 	if (c >= 0xd800 && c < 0xdc00 && s->end - s->p >= 6 && s->p[0] == '\\' &&
 	    s->p[1] == 'u') {
 		s->p += 2;
 		if (json_pull_hex4(s, &low) || low < 0xdc00 || low > 0xdfff)
-			return scan_bad(s, "half of a character", e);
+			return scan_bad(s, "incomplete UTF-16 surrogate pair", e);
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	} else if (c >= 0xd800 && c < 0xe000) {
-		return scan_bad(s, "half of a character", e);
+		return scan_bad(s, "incomplete UTF-16 surrogate pair", e);
 	}
 	json_pull_put_utf8(out, c);
 	return 0;
@@ -114,17 +114,17 @@ int scan_text(struct scan *s, struct buf *out, struct err *e)
 	int rc;
 
 	if (!scan_is(s, '"'))
-		return scan_bad(s, "a text is expected", e);
+		return scan_bad(s, "a string is expected", e);
 	for (;;) {
 		for (from = s->p; s->p < s->end && *s->p != '"' && *s->p != '\\'; s->p++)
 			if (*s->p < 0x20)
-				return scan_bad(s, "a control character in a text", e);
+				return scan_bad(s, "a control character in a string", e);
 		n = (size_t)(s->p - from);
 		if (!str_utf8_ok(from, n))
-			return scan_bad(s, "a text is not UTF-8", e);
+			return scan_bad(s, "a string is not UTF-8", e);
 		buf_put(out, from, n);
 		if (s->p == s->end)
-			return scan_bad(s, "a text does not end", e);
+			return scan_bad(s, "unterminated string", e);
 		if (*s->p++ == '"')
 			return out->starved ? err_nomem(e) : 0;
 		rc = json_pull_escape(s, out, e);
@@ -142,7 +142,7 @@ int scan_u64(struct scan *s, uint64_t *ret, struct err *e)
 		s->p++;
 	if (str_u64((const char *)from, (size_t)(s->p - from), UINT64_MAX, ret) ||
 	    (s->p < s->end && strchr(".eE+-", *s->p) && *s->p))
-		return scan_bad(s, "a whole number that is not negative is expected", e);
+		return scan_bad(s, "a non-negative whole number is expected", e);
 	return 0;
 }
 
@@ -157,7 +157,7 @@ static int skip_text(struct scan *s, struct err *e)
 		if (*s->p == '\\' && ++s->p == s->end)
 			break;
 	}
-	return scan_bad(s, "a text does not end", e);
+	return scan_bad(s, "unterminated string", e);
 }
 
 static bool json_pull_is_word(uint8_t c)
@@ -253,8 +253,7 @@ int refs_base64(const char *p, size_t n, struct buf *out, struct err *e)
 			continue;
 		at = p[i] ? strchr(digits, p[i]) : NULL;
 		if (!at)
-			return err_set(e, -EBADMSG, "base64: character %zu is none of its own",
-				       i);
+			return err_set(e, -EBADMSG, "base64: character %zu is not valid", i);
 		v = v << 6 | (uint32_t)(at - digits);
 		bits += 6;
 		if (bits >= 8) {
@@ -262,5 +261,5 @@ int refs_base64(const char *p, size_t n, struct buf *out, struct err *e)
 			buf_putc(out, (char)(v >> bits & 0xff));
 		}
 	}
-	return bits == 6 ? err_set(e, -EBADMSG, "base64: it ends within a byte") : 0;
+	return bits == 6 ? err_set(e, -EBADMSG, "base64: the data ends within a byte") : 0;
 }

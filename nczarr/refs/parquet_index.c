@@ -95,7 +95,8 @@ static int parquet_index_load(struct parq *p, size_t array, uint64_t record,
 	n = snprintf(key, sizeof(key), "%s%srefs.%" PRIu64 ".parq", p->arrays[array].key,
 		     *p->arrays[array].key ? "/" : "", record);
 	if (n < 0 || (size_t)n >= sizeof(key))
-		return err_set(e, -EBADMSG, "'%.100s': too long a key", p->arrays[array].key);
+		return err_set(e, -EBADMSG, "'%.100s': the key is too long",
+			       p->arrays[array].key);
 	buf_init(&file, (size_t)u64_min(p->max_table, SIZE_MAX / 2));
 	rc = store_get(p->store, key, &file, e);
 	if (rc == 0)
@@ -149,7 +150,7 @@ static int parquet_index_take(struct parq *p, size_t array, uint64_t record,
 	s = find_slot(p, array, record);
 	if (!s) {
 		(void)pthread_mutex_unlock(&p->lock);
-		return err_set(e, -EINTR, "'%.150s': given up", p->arrays[array].key);
+		return err_set(e, -EINTR, "'%.150s': cancelled", p->arrays[array].key);
 	}
 	if (s->loading) {
 		(void)pthread_mutex_unlock(&p->lock);
@@ -199,13 +200,13 @@ static int row_of(const struct parquet_index_slot *s, uint64_t row, struct refs_
 		return 0;
 	}
 	if (!is_path)
-		return err_set(e, -ENOENT, "there is no reference");
+		return err_set(e, -ENOENT, "no reference to it exists");
 	ret->what = REFS_AT;
 	ret->url = (const char *)path->bytes.data + path->at[row];
 	if (strlen(ret->url) != path->len[row] ||
 	    (parquet_index_has(off, row) && off->ints[row] < 0) ||
 	    (parquet_index_has(size, row) && size->ints[row] < 0))
-		return err_set(e, -EBADMSG, "a reference that is none");
+		return err_set(e, -EBADMSG, "a reference is not valid");
 	ret->off = parquet_index_has(off, row) ? (uint64_t)off->ints[row] : 0;
 	ret->len = parquet_index_has(size, row) ? (uint64_t)size->ints[row] : 0;
 	ret->whole = ret->off == 0 && ret->len == 0;
@@ -279,7 +280,7 @@ static int parq_find(struct refs_index *x, const char *key, struct refs_found *r
 	a = parquet_index_find_array(p, key, slash ? (size_t)(slash - key) : 0);
 	if (a == p->n_arrays ||
 	    !parquet_index_chunk_of(&p->arrays[a], slash ? slash + 1 : key, &linear))
-		return err_set(e, -ENOENT, "'%s': there is no reference", key);
+		return err_set(e, -ENOENT, "'%s': no reference to it exists", key);
 	rc = parquet_index_take(p, a, linear / p->records, &s, e);
 	if (rc)
 		return rc;
@@ -386,10 +387,11 @@ static int fill_grid(struct array *x, const json_t *doc, struct err *e)
 	int n = parquet_index_lengths(json_get(doc, "shape"), shape);
 
 	if (n < 0 || parquet_index_lengths(json_get(doc, "chunks"), chunks) != n)
-		return err_set(e, -EBADMSG, "'%.150s/.zarray': shape or chunks", x->key);
+		return err_set(e, -EBADMSG, "'%.150s/.zarray': shape or chunks is not valid",
+			       x->key);
 	if (json_is(json_get(doc, "dimension_separator"), "/"))
 		return err_set(e, -EOPNOTSUPP,
-			       "'%.150s/.zarray': Parquet files have references to chunks with "
+			       "'%.150s/.zarray': Parquet references support "
 			       "dimension_separator '.' only",
 			       x->key);
 	x->rank = (uint32_t)n;
@@ -441,7 +443,7 @@ static int scan_docs(struct parq *p, struct scan s, struct err *e)
 
 	buf_init(&key, STORE_KEY_MAX + 1);
 	if (!scan_is(&s, '{'))
-		rc = scan_bad(&s, "\"metadata\" is no object", e);
+		rc = scan_bad(&s, "\"metadata\" is not an object", e);
 	else
 		rc = !scan_is(&s, '}');
 	while (rc > 0) {

@@ -153,7 +153,8 @@ static int own_file(const struct source_at *at, struct blob **ret, struct err *e
 	fd = b ? fcntl(at->fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (fd < 0) {
 		free(b);
-		return b ? err_sys(e, errno, "another descriptor") : err_nomem(e);
+		return b ? err_sys(e, errno, "cannot duplicate a file descriptor")
+			 : err_nomem(e);
 	}
 	*b = blob_of_fd(fd, at->file->size);
 	*ret = b;
@@ -183,7 +184,7 @@ static int open_parquet(const struct source_at *at, const struct source_options 
 	int rc = 0;
 
 	if (!store) {
-		rc = fd < 0 ? err_sys(e, errno, "another descriptor")
+		rc = fd < 0 ? err_sys(e, errno, "cannot duplicate a file descriptor")
 			    : store_dir_open(fd, &store, e);
 		if (rc && fd >= 0)
 			(void)close(fd); /* it was only read from */
@@ -220,7 +221,7 @@ static int open_targets(const struct source_at *at, const struct source_options 
 	};
 
 	if (at->fd >= 0 && !dir)
-		return err_sys(e, errno, "the directory of the references");
+		return err_sys(e, errno, "cannot open the directory of the reference file");
 	return refs_targets_new(&home, ret, e);
 }
 

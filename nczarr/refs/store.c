@@ -112,9 +112,8 @@ static int read_at(struct refs_store *r, const struct refs_found *f, uint64_t of
 	if (ckd_add(&at, f->whole ? 0 : f->off, off) || ckd_add(&end, at, (uint64_t)len) ||
 	    end > b->size)
 		rc = err_set(e, -EIO,
-			     "the reference is to %" PRIu64 " bytes at %" PRIu64
-			     " of '%.150s', "
-			     "which has %" PRIu64,
+			     "the reference to %" PRIu64 " bytes at offset %" PRIu64
+			     " of '%.150s' exceeds its size of %" PRIu64,
 			     f->len, f->off, f->url, b->size);
 	else
 		rc = blob_read(b, at, out, len, e);
@@ -127,7 +126,7 @@ static int refs_store_read_found(struct refs_store *r, const char *key,
 				 size_t len, struct err *e)
 {
 	if (f->what == REFS_FOLDER)
-		return err_set(e, -EISDIR, "'%s' is a folder", key);
+		return err_set(e, -EISDIR, "'%s' is a directory", key);
 	if (off > f->len || len > f->len - off)
 		return err_set(e, -EIO, "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
 			       f->len, off + len);
@@ -171,8 +170,7 @@ static int refs_get(struct store *s, const char *key, struct buf *out, struct er
 		return rc;
 	rc = refs_store_measure(r, &f, e);
 	if (rc == 0 && f.len > out->max - out->len)
-		rc = err_set(e, -ERANGE,
-			     "'%s' has %" PRIu64 " bytes, more than the %zu allowed", key,
+		rc = err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %zu", key,
 			     f.len, out->max - out->len);
 	if (rc == 0 && f.len > 0) {
 		p = buf_grow(out, (size_t)f.len);
@@ -221,7 +219,7 @@ static int refs_check(struct store *s, struct err *e)
 	struct refs_store *r = refs_store_of(s);
 
 	if (refs_targets_changed(r->targets))
-		return err_set(e, -ESTALE, "what is referred to was changed");
+		return err_set(e, -ESTALE, "a file that is referred to was changed");
 	return r->index->ops->check ? r->index->ops->check(r->index, e) : 0;
 }
 
@@ -236,7 +234,7 @@ static int refs_place(struct store *s, const char *key, struct store_place *ret,
 	if (f.what == REFS_AT)
 		rc = refs_target_place(r->targets, f.url, ret->key, e);
 	else
-		rc = err_set(e, -EOPNOTSUPP, "'%s' is in the document itself", key);
+		rc = err_set(e, -EOPNOTSUPP, "'%s' is embedded in the reference file", key);
 	ret->full = true;
 	ret->whole = f.whole;
 	ret->off = f.off;

@@ -150,10 +150,10 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 	auto_free char *real = NULL, *joined = NULL;
 
 	if (t->address)
-		return err_set(
-			e, -EACCES,
-			"a document on another machine refers to the file '%.*s': refused",
-			SHOWN, path);
+		return err_set(e, -EACCES,
+			       "a remote reference file refers to the local file '%.*s', which "
+			       "is not allowed",
+			       SHOWN, path);
 	if (path[0] != '/' && asprintf(&joined, "%s/%s", t->dir, path) < 0) {
 		joined = NULL;
 		return err_nomem(e);
@@ -173,11 +173,10 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 		if (rest)
 			return fd;
 	}
-	return err_set(
-		e, -EACCES,
-		"'%.*s' is not below the directory of the references: -o external_root= names "
-		"one that they may refer to",
-		SHOWN, path);
+	return err_set(e, -EACCES,
+		       "'%.*s' is outside the directory of the reference file: -o "
+		       "external_root= allows references to another directory",
+		       SHOWN, path);
 }
 
 static int targets_open_file(const struct refs_targets *t, struct refs_target *x,
@@ -240,7 +239,7 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 			url_encode(out, url + n, strlen(url + n), true);
 		return buf_ok(out) ? 0 : err_nomem(e);
 	}
-	return err_set(e, -EOPNOTSUPP, "'%.*s': it is not known how to get such a thing", SHOWN,
+	return err_set(e, -EOPNOTSUPP, "'%.*s': this kind of address is not supported", SHOWN,
 		       url);
 }
 
@@ -261,7 +260,7 @@ static int open_remote(const struct refs_targets *t, struct refs_target *x, stru
 	buf_putc(&address, '\0');
 	if (rc == 0 && (!t->reach || !t->reach->blob))
 		rc = err_set(e, -EOPNOTSUPP,
-			     "'%.*s': nothing on other machines can be had here", SHOWN,
+			     "'%.*s': references to remote files are not supported here", SHOWN,
 			     x->url);
 	if (rc == 0)
 		rc = t->reach->blob(t->reach->arg, t->address, (const char *)address.data,
@@ -371,7 +370,7 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 		rc = cancel_wait(&t->opened, &t->lock, INT64_MAX);
 	if (rc) {
 		(void)pthread_mutex_unlock(&t->lock);
-		return err_set(e, rc, "'%.*s': given up", SHOWN, url);
+		return err_set(e, rc, "'%.*s': cancelled", SHOWN, url);
 	}
 	if (x && !x->blob) {
 		x->opening = true;

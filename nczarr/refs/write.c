@@ -114,10 +114,11 @@ static int refs_write_refuse(struct refs_write_walk *w, uint32_t array, uint64_t
 	buf_init(&path, PATH_LONG);
 	ds_array_path(&w->s->ds, array, &path);
 	cut = path.len > 120 ? path.len - 120 : 0;
-	code = err_set(e, code, "'%.*s': chunk %" PRIu64 " cannot be referred to: %.150s: %s",
+	code = err_set(e, code,
+		       "'%.*s': references cannot point to chunk %" PRIu64 ": %.150s: %s",
 		       (int)(path.len - cut), (const char *)path.data + cut, linear, why,
-		       w->opts->inlined ? "it cannot be put into the document either"
-					: "-o inline puts such chunks into the document");
+		       w->opts->inlined ? "it cannot be embedded either"
+					: "add -o inline to embed such chunks");
 	buf_release(&path);
 	return code;
 }
@@ -152,7 +153,7 @@ static const char *why_not(const struct plan *plan, const struct chunk_ref *ref)
 {
 	if (ref->where == CHUNK_ABSENT)
 		return "it was never written, and the variable has no _FillValue that readers "
-		       "are told";
+		       "see";
 	return plan->kind == PLAN_PASS
 		       ? "it is stored in another form than the rest of its array"
 		       : plan->reason;
@@ -264,7 +265,8 @@ int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
 
 	w.shown = zr_view_visible(v);
 	if (!w.shown || w.shown->format->version != 2)
-		return err_set(e, -EINVAL, "references are to chunks of a Zarr v2 tree");
+		return err_set(e, -EINVAL,
+			       "references can point to the chunks of a Zarr v2 store only");
 	w.encode = strncmp(opts->address, "http://", 7) == 0 ||
 		   strncmp(opts->address, "https://", 8) == 0;
 	buf_init(&w.dir, PATH_LONG);

@@ -30,7 +30,7 @@ static int write_json_flush(struct json_out *j, size_t above, struct err *e)
 		ssize_t n = write(j->fd, j->out.data + at, j->out.len - at);
 
 		if (n < 0 && errno != EINTR)
-			return err_sys(e, errno, "writing references");
+			return err_sys(e, errno, "cannot write the references");
 		at += n > 0 ? (size_t)n : 0;
 	}
 	buf_clear(&j->out);

@@ -46,7 +46,7 @@ static int flush_meta(struct parquet_out *p, size_t above, struct err *e)
 	if (p->meta.len <= above)
 		return 0;
 	if (fstat(p->meta_fd, &st) < 0)
-		return err_sys(e, errno, "writing references");
+		return err_sys(e, errno, "cannot write the references");
 	rc = io_pwrite(p->meta_fd, p->meta.data, p->meta.len, (uint64_t)st.st_size, e);
 	buf_clear(&p->meta);
 	return rc;
@@ -130,7 +130,7 @@ static int end_record(struct parquet_out *p, struct err *e)
 	if (rc == 0)
 		rc = io_sync(p->fd, true, e);
 	if (close(p->fd) < 0 && rc == 0)
-		rc = err_sys(e, errno, "writing references");
+		rc = err_sys(e, errno, "cannot write the references");
 	p->fd = -1;
 	p->record++;
 	return rc;
@@ -236,8 +236,7 @@ int refs_parquet(struct source *s, struct view *v, const struct refs_options *op
 
 	if (shown && shown->keys.nested)
 		return err_set(e, -EINVAL,
-			       "Parquet files have references to chunks with "
-			       "dimension_separator=. only");
+			       "Parquet references support dimension_separator=. only");
 	if (mkdir(dir, 0777) < 0)
 		return err_sys(e, errno, "'%.200s'", dir);
 	p.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

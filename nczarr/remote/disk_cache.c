@@ -127,7 +127,10 @@ static int disk_cache_open_file(int dir, const char *name, struct err *e)
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1)
-		return err_set(e, -EPERM, "'%s' is not a file that a cache has made", name);
+		return err_set(e, -EPERM,
+			       "'%s' was not made by a cache: it is not a regular file of "
+			       "yours with one link",
+			       name);
 	ret = fd;
 	fd = -1;
 	return ret;
@@ -168,11 +171,10 @@ static int disk_cache_open_dir(const char *path, struct err *e)
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "cache directory '%s'", path);
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
-		return err_set(
-			e, -EPERM,
-			"cache directory '%s' is another user's, or others may write to it; "
-			"name one that is yours alone",
-			path);
+		return err_set(e, -EPERM,
+			       "cache directory '%s' belongs to another user or is writable by "
+			       "others: use a directory of your own",
+			       path);
 	ret = fd;
 	fd = -1;
 	return ret;
@@ -194,7 +196,7 @@ static int begin_anew(struct disk_cache *d, int format, const char *text, struct
 		return err_sys(e, errno, "'format'");
 	for (size_t i = 0; i < 2; i++)
 		if (ftruncate(d->parts[i].tags, 0) < 0 || ftruncate(d->parts[i].data, 0) < 0)
-			return err_sys(e, errno, "beginning the cache anew");
+			return err_sys(e, errno, "cannot reset the cache");
 	return io_pwrite(format, text, strlen(text), 0, e);
 }
 
@@ -204,7 +206,7 @@ static int lock_shared(const struct disk_cache *d, const char *dir, struct err *
 {
 	for (int i = 0; flock(d->lock, LOCK_SH | LOCK_NB) < 0; i++) {
 		if (errno != EWOULDBLOCK)
-			return err_sys(e, errno, "locking cache directory '%s'", dir);
+			return err_sys(e, errno, "cannot lock cache directory '%s'", dir);
 		if (i == LOCK_TRIES)
 			return err_set(e, -EBUSY,
 				       "cache directory '%s' is locked by another process", dir);
@@ -228,8 +230,8 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 	/* that was not one step: who came between may have begun them anew as well */
 	if (!rc && !disk_cache_same_format(format, text))
 		rc = err_set(e, -EBUSY,
-			     "cache directory '%s' is in use by a mount with another "
-			     "cache_size: give both the same",
+			     "cache directory '%s' is used by a mount with another cache_size: "
+			     "give both the same",
 			     dir);
 	return rc;
 }

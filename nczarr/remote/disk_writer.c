@@ -220,7 +220,7 @@ int keep_new(struct object_cache *c, const char *dir, uint64_t bytes)
 		return 0;
 	if (disk_cache_open(dir, bytes, &c->disk, &e) < 0) {
 		metrics_count(M_FAULT_CACHE);
-		log_warn("%s: nothing is kept on disk", e.msg);
+		log_warn("%s: the disk cache is not used", e.msg);
 		return 0;
 	}
 	k = alloc_array(1, sizeof(*k));

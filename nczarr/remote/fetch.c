@@ -131,8 +131,8 @@ static int bytes_came(struct cache_lookup *l, struct job *j, struct object_got *
 		return -EAGAIN; /* what was to be known is known */
 	if (got->off != from || got->len != want)
 		return err_set(&got->e, -EIO,
-			       "'%s': %zu bytes from %" PRIu64 " came, not %" PRIu64
-			       " from %" PRIu64,
+			       "'%s': received %zu bytes at offset %" PRIu64
+			       " instead of %" PRIu64 " at %" PRIu64,
 			       l->key, got->len, got->off, want, from);
 	if (!x->attached) { /* an end: nobody knew where it begins */
 		size_t i = obj_at(o, from);
@@ -409,7 +409,7 @@ int fetch_wait(struct ext *x, struct err *e)
 {
 	while (x->state == EXT_FETCHING)
 		if (cancel_wait(&x->shard->done, &x->shard->lock, INT64_MAX) == -EINTR)
-			return err_set(e, -EINTR, "waiting was given up");
+			return err_set(e, -EINTR, "cancelled while waiting");
 	return 0;
 }
 
@@ -420,6 +420,6 @@ int ext_error(const struct ext *x, const char *key, struct err *e)
 	if (x->why && e)
 		*e = *x->why;
 	else
-		(void)err_set(e, x->code, "'%s' could not be fetched", key);
+		(void)err_set(e, x->code, "'%s' cannot be downloaded", key);
 	return x->code;
 }

@@ -99,8 +99,7 @@ static int get_once(struct object_service *o, const struct object_range *r,
 		return ret->rc = rc;
 	}
 	if (!object_service_await(w))
-		return ret->rc = err_set(e, -EINTR, "'%s': given up, nobody waits any more",
-					 o->name);
+		return ret->rc = err_set(e, -EINTR, "'%s': cancelled", o->name);
 	*ret = w->got;
 	waiter_free(w);
 	if (ret->rc < 0 && e)

@@ -87,7 +87,7 @@ static int decode_name(const char *text, char **ret, struct err *e)
 	if (rc == 0 && !buf_ok(&b))
 		rc = err_set(e, -ENAMETOOLONG, "its name is too long");
 	if (rc == 0 && (strchr((char *)b.data, '/') || !store_key_ok((char *)b.data)))
-		rc = err_set(e, -EINVAL, "its last part is no name");
+		rc = err_set(e, -EINVAL, "the last part of its path is not a valid name");
 	if (rc == 0) {
 		size_t n;
 
@@ -107,7 +107,7 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 
 	*ret = (struct last){0};
 	if (from ? !slash || !slash[1] : !*whole)
-		return err_set(e, -ENOENT, "'%s' names no object", t->shown);
+		return err_set(e, -ENOENT, "'%s' does not name an object", t->shown);
 	ret->parent = strndup(whole, slash ? (size_t)(slash - whole) : 0);
 	if (!ret->parent)
 		return err_nomem(e);
@@ -201,15 +201,15 @@ static int file_in(struct store *s, const struct remote_target *t, const char *n
 	if (rc < 0)
 		return rc;
 	if (st.is_dir) /* a listing says so; the object of this name would hide it */
-		return err_set(e, -ENOENT, "'%s' is a folder", t->shown);
+		return err_set(e, -ENOENT, "'%s' is a directory", t->shown);
 	if (st.size == 0 && t->what != REMOTE_OBJECT)
 		return err_set(e, -EBADMSG,
 			       "'%s' is empty (0 bytes): was it uploaded completely?",
 			       t->shown);
 	if (t->what != REMOTE_OBJECT && is_page(s, name, st.size))
 		return err_set(e, -EBADMSG,
-			       "'%s' is a web page, or a web server's list of files: name the "
-			       "dataset itself",
+			       "'%s' is a web page, or a web server's directory listing: give "
+			       "the address of the dataset itself",
 			       t->shown);
 	o = alloc_array(1, sizeof(*o));
 	if (!o)
@@ -315,8 +315,8 @@ static int look_for(struct store *s, const char *const *names, size_t n, const c
 		return err_set(e, first.code, "%s", first.msg);
 	if (page)
 		return err_set(e, -EBADMSG,
-			       "'%s': the server answers with a web page whatever it is asked "
-			       "for: check the address, and whether one has to log in",
+			       "'%s': the server answers every request with a web page: check "
+			       "the address, and whether it needs a login",
 			       shown);
 	return 0;
 }
@@ -351,14 +351,13 @@ static int not_there(struct store *s, const struct remote_target *t, struct err 
 	buf_putc(&some.text, '\0');
 	if (some.n)
 		err_set(e, rc,
-			"'%s' is a folder without Zarr documents (.zgroup, .zarray, "
-			"zarr.json): "
-			"name the dataset itself; in it: %s",
+			"'%s' is a directory without Zarr metadata (.zgroup, .zarray, "
+			"zarr.json): give the address of the dataset itself; it contains: %s",
 			t->shown, buf_ok(&some.text) ? (char *)some.text.data : "many");
 	else
 		err_set(e, rc,
-			"'%s': nothing is there: looked for .zmetadata, zarr.json, .zgroup, "
-			".zarray and .nczarr below it, and for a file: check the address",
+			"'%s': not found: neither a file nor a Zarr store (.zmetadata, "
+			"zarr.json, .zgroup, .zarray, .nczarr): check the address",
 			t->shown);
 	buf_release(&some.text);
 	return rc;
@@ -410,7 +409,7 @@ static int at_object(struct remote *r, const struct remote_target *t, struct sou
 	if (rc == 0)
 		rc = at_file(t, &b, ret, e);
 	beside_release(&b);
-	return rc == -ENOENT ? err_set(e, rc, "'%s': nothing is there", t->shown) : rc;
+	return rc == -ENOENT ? err_set(e, rc, "'%s': not found", t->shown) : rc;
 }
 
 static int at_any(struct remote *r, const struct remote_target *t, struct source_at *ret,

@@ -32,7 +32,7 @@ static struct rstore *remote_store_of(struct store *s)
 
 static int remote_store_absent(const char *key, struct err *e)
 {
-	return err_set(e, -ENOENT, "'%s': not there", key);
+	return err_set(e, -ENOENT, "'%s': not found", key);
 }
 
 /* ---- what a key is ---- */
@@ -112,11 +112,11 @@ static int know(struct cache_lookup *l, const struct how *how, struct err *e)
 			o->state = OBJ_UNKNOWN; /* that was too long ago */
 		rc = remote_store_ask(l, how, e);
 		if (cancel_requested())
-			return err_set(e, -EINTR, "'%s': waiting was given up", l->key);
+			return err_set(e, -EINTR, "'%s': cancelled while waiting", l->key);
 		if (rc != -EAGAIN && rc != -EKEYEXPIRED)
 			return rc;
 	}
-	return err_set(e, -EIO, "'%s' changes all the time", l->key);
+	return err_set(e, -EIO, "'%s' changes too often", l->key);
 }
 
 static bool emit_any(void *arg, const char *name, bool is_dir, const struct object_info *info)
@@ -182,7 +182,7 @@ static int remote_store_size_of(const struct cached_object *o, const char *key, 
 {
 	if (o->size != UINT64_MAX)
 		return 0;
-	return err_set(e, -EIO, "'%s': the server does not say how large it is", key);
+	return err_set(e, -EIO, "'%s': the server does not state its size", key);
 }
 
 static int remote_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
@@ -339,13 +339,13 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 		if (rc == 0 && r->pos == r->end)
 			return 0;
 		if (cancel_requested())
-			return err_set(e, -EINTR, "'%s': waiting was given up", key);
+			return err_set(e, -EINTR, "'%s': cancelled while waiting", key);
 		if (rc && rc != -EAGAIN && rc != -EKEYEXPIRED)
 			return rc;
 		if (rc == 0)
 			tries = 0;
 	}
-	return err_set(e, -EIO, "'%s' changes all the time", key);
+	return err_set(e, -EIO, "'%s' changes too often", key);
 }
 
 static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
@@ -392,8 +392,7 @@ static int remote_get(struct store *s, const char *key, struct buf *out, struct 
 	if (rc < 0)
 		return rc;
 	if (size > room)
-		return err_set(e, -ERANGE,
-			       "'%s' has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
+		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %" PRIu64,
 			       key, size, room);
 	if (size == 0)
 		return 0;
@@ -470,7 +469,7 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	int rc;
 
 	if (s->unlisted)
-		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
+		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
 			       key);
 	rc = st->o->ops->list(st->o, key, false, remote_store_emit_one, &g, e);
 	if (rc == 0 && !g.any && *key)
@@ -496,7 +495,7 @@ static int remote_list_deep(struct store *s, const char *key, store_emit *emit, 
 		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
 
 	if (s->unlisted)
-		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
+		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
 			       key);
 	return st->o->ops->list(st->o, key, true, remote_store_emit_one, &g, e);
 }
@@ -590,7 +589,7 @@ static char *remote_store_condition(struct rstore *st, const char *key, uint64_t
 				etag = strdup(l.obj->etag);
 			else
 				*ret = err_set(e, -EOPNOTSUPP,
-					       "'%s': the server gives no strong ETag", key);
+					       "'%s': the server sends no strong ETag", key);
 			(void)pthread_mutex_unlock(&l.shard->lock);
 			if (!etag && *ret == 0)
 				*ret = err_nomem(e);
@@ -601,7 +600,7 @@ static char *remote_store_condition(struct rstore *st, const char *key, uint64_t
 		if (*ret < 0 && *ret != -ENOENT)
 			return NULL;
 	}
-	*ret = err_set(e, -ESTALE, "'%s' is not what it was", key);
+	*ret = err_set(e, -ESTALE, "'%s' was changed in the meantime", key);
 	return NULL;
 }
 
@@ -616,7 +615,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 	int rc = 0;
 
 	if (!st->o->ops->put)
-		return err_set(e, -EROFS, "'%s': this cannot be written", key);
+		return err_set(e, -EROFS, "'%s': the server is read-only", key);
 	if (what->version) {
 		etag = remote_store_condition(st, key, what->version, &rc, e);
 		if (!etag)
@@ -652,7 +651,7 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 	int rc;
 
 	if (!st->o->ops->remove)
-		return err_set(e, -EROFS, "'%s': this cannot be written", key);
+		return err_set(e, -EROFS, "'%s': the server is read-only", key);
 	rc = st->o->ops->remove(st->o, key, e);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && (rc == 0 || rc == -ENOENT))

@@ -62,12 +62,12 @@ static int bucket_fill(struct s3 *s, const struct remote_options *opts,
 	if (failed || !s->key)
 		return err_nomem(e);
 	if (!s->bucket)
-		return err_set(e, -EINVAL, "an address of S3 names no bucket");
+		return err_set(e, -EINVAL, "the S3 address contains no bucket");
 	for (n = strlen(s->key); n && s->key[n - 1] == '/'; n--)
 		s->key[n - 1] = '\0';
 	if (strlen(s->key) > S3_KEY_MAX)
-		return err_set(e, -ERANGE, "a key of %zu bytes: S3 allows %d", strlen(s->key),
-			       S3_KEY_MAX);
+		return err_set(e, -ERANGE, "the key has %zu bytes, S3 allows %d",
+			       strlen(s->key), S3_KEY_MAX);
 	s->base.name = s->shown;
 	return 0;
 }
@@ -173,11 +173,12 @@ static int find_endpoint(struct s3 *s, const char *region, struct err *e)
 		text = s->google ? "https://storage.googleapis.com" : aws;
 	rc = url_parse(text, &s->endpoint, e);
 	if (rc < 0)
-		return err_wrap(e, rc, "endpoint of S3");
+		return err_wrap(e, rc, "cannot use the endpoint of S3");
 	if (strcmp(s->endpoint.scheme, "http") != 0 && strcmp(s->endpoint.scheme, "https") != 0)
-		return err_set(e, -EINVAL, "an endpoint of S3 begins with http:// or https://");
+		return err_set(e, -EINVAL,
+			       "the endpoint of S3 must begin with http:// or https://");
 	if (strlen(s->endpoint.host) > 200)
-		return err_set(e, -EINVAL, "the endpoint of S3 has a name that is too long");
+		return err_set(e, -EINVAL, "the host name of the endpoint of S3 is too long");
 	s->of_aws = is_aws(s->endpoint.host);
 	return 0;
 }
@@ -192,7 +193,7 @@ static int bucket_place(struct s3 *s, struct err *e)
 	if (!region)
 		region = s->google ? "auto" : "us-east-1";
 	if (!region_ok(region))
-		return err_set(e, -EINVAL, "'%.60s' is no region", region);
+		return err_set(e, -EINVAL, "'%.60s' is not a region", region);
 	rc = find_endpoint(s, region, e);
 	if (rc < 0)
 		return rc;

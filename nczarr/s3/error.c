@@ -22,18 +22,17 @@ static int error_denied(const struct s3_request *c, const struct http_response *
 
 	if (!c->keys)
 		return err_set(e, -EACCES,
-			       "%s: access denied (%s), and the request was not signed: no "
-			       "credentials (looked at: %s)",
+			       "%s: access denied (%s): the request was not signed, because no "
+			       "credentials were found (looked for in: %s)",
 			       who, code,
 			       *aws_resolved_from(c->s->aws)
 				       ? aws_resolved_from(c->s->aws)
-				       : "nothing, it was to be anonymous");
+				       : "nothing, as access is anonymous");
 	if (strcmp(code, "SignatureDoesNotMatch") == 0)
-		return err_set(
-			e, -EACCES,
-			"%s: the service refuses the signature: the secret key from %s is "
-			"not the one of its access key (SignatureDoesNotMatch)",
-			who, c->keys->from);
+		return err_set(e, -EACCES,
+			       "%s: the service rejects the signature: the secret key from %s "
+			       "does not match its access key (SignatureDoesNotMatch)",
+			       who, c->keys->from);
 	if (strcmp(code, "InvalidAccessKeyId") == 0)
 		return err_set(e, -EACCES,
 			       "%s: the service does not know the access key from %s "
@@ -45,8 +44,8 @@ static int error_denied(const struct s3_request *c, const struct http_response *
 			       who);
 	return err_set(
 		e, -EACCES,
-		"%s: access denied with the keys from %s (%s): the object is not readable, "
-		"or it does not exist and listing the bucket (s3:ListBucket) is not allowed",
+		"%s: access denied with the keys from %s (%s): the object is not readable, or "
+		"it does not exist and you may not list the bucket (s3:ListBucket)",
 		who, c->keys->from, code);
 }
 
@@ -60,13 +59,13 @@ static int error_absent(const struct s3_request *c, const struct http_response *
 	pthread_mutex_unlock(&c->s->lock);
 	if (strcmp(a->error_code, "NoSuchKey") == 0 ||
 	    (seen && strcmp(c->method, "HEAD") == 0 && c->key))
-		return err_set(e, -ENOENT, "%s: not there", who);
+		return err_set(e, -ENOENT, "%s: not found", who);
 	if (strcmp(a->error_code, "NoSuchBucket") == 0)
-		return err_set(e, -EIO, "%s: there is no bucket '%.80s' at '%.100s'", who,
+		return err_set(e, -EIO, "%s: bucket '%.80s' does not exist at '%.100s'", who,
 			       c->s->bucket, c->place.host);
 	return err_set(e, -EIO, "%s: '%.100s' answers %u (%s): is it an S3 service?", who,
 		       c->place.host, a->status,
-		       *a->error_code ? a->error_code : "without a reason");
+		       *a->error_code ? a->error_code : "no reason given");
 }
 
 /* error_elsewhere - a redirect that was not followed. */
@@ -77,18 +76,17 @@ static int error_elsewhere(const struct http_response *a, const char *who, struc
 	int rc;
 
 	if (!url_is(a->location) || url_parse(a->location, &u, NULL) < 0)
-		return err_set(
-			e, -EIO,
-			"%s: the bucket is in another region (%u %s), and the service does "
-			"not say which: name it with -o region=",
-			who, a->status, a->error_code);
+		return err_set(e, -EIO,
+			       "%s: the bucket is in another region (%u %s), and the service "
+			       "does not state which: set it with -o region=",
+			       who, a->status, a->error_code);
 	buf_init(&shown, URL_MAX);
 	url_put(&shown, &u, false);
 	buf_putc(&shown, '\0');
-	rc = err_set(e, -EIO,
-		     "%s: redirected to '%.150s', which is not followed: name it with "
-		     "-o endpoint=",
-		     who, buf_ok(&shown) ? (const char *)shown.data : "");
+	rc = err_set(
+		e, -EIO,
+		"%s: redirected to '%.150s', which is not followed: set it with -o endpoint=",
+		who, buf_ok(&shown) ? (const char *)shown.data : "");
 	buf_release(&shown);
 	url_release(&u);
 	return rc;
@@ -100,7 +98,7 @@ int s3_failed(const struct s3_request *c, const struct http_response *a, struct 
 
 	subject(c, who);
 	if (c->expired)
-		return err_set(e, -EKEYEXPIRED, "%s: the keys from %s have ended (%s)", who,
+		return err_set(e, -EKEYEXPIRED, "%s: the keys from %s have expired (%s)", who,
 			       c->keys->from, a->error_code);
 	if (a->status >= 300 && a->status < 400 && a->status != 304)
 		return error_elsewhere(a, who, e);
@@ -117,17 +115,18 @@ int s3_failed(const struct s3_request *c, const struct http_response *a, struct 
 	case 410:
 		return error_absent(c, a, who, e);
 	case 412:
-		return err_set(e, -ESTALE, "%s: it is another version now", who);
+		return err_set(e, -ESTALE, "%s: it was changed in the meantime", who);
 	case 416:
-		return err_set(e, -ERANGE, "%s: the range lies behind its end", who);
+		return err_set(e, -ERANGE, "%s: the range lies after its end", who);
 	case 501:
-		return err_set(e, -EOPNOTSUPP, "%s: the service does not know this (501 %s)",
-			       who, a->error_code);
+		return err_set(e, -EOPNOTSUPP,
+			       "%s: the service does not support this request (501 %s)", who,
+			       a->error_code);
 	default:
 		break;
 	}
 	if (strcmp(a->error_code, "ExpiredToken") == 0 && c->keys)
-		return err_set(e, -EACCES, "%s: the keys from %s have ended (ExpiredToken)",
+		return err_set(e, -EACCES, "%s: the keys from %s have expired (ExpiredToken)",
 			       who, c->keys->from);
 	return err_set(e, a->rc, "%s: %u %s%s%s", who, a->status, a->error_code,
 		       *a->error_code ? ": " : "", a->e.msg);

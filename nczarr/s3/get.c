@@ -116,8 +116,8 @@ static int check_cut(const struct s3_get_fetch *f, const struct http_response *a
 	uint64_t want = a->length > f->off ? u64_min(f->len, a->length - f->off) : 0;
 
 	if (a->length == UINT64_MAX || a->body.len != want)
-		return err_set(&got->e, -EBADMSG, "'%s': an answer without a range ends early",
-			       f->key);
+		return err_set(&got->e, -EBADMSG,
+			       "'%s': the response without a range is truncated", f->key);
 	got->info.size = a->length;
 	got->off = want ? f->off : a->length;
 	return 0;
@@ -134,7 +134,8 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 		/* there is no body that would show that it is somebody else who answers */
 		if (!*a->etag && !a->modified)
 			return err_set(&got->e, -EBADMSG,
-				       "'%s': an answer without ETag and date is not S3's",
+				       "'%s': the response has no ETag and no date: is it an "
+				       "S3 service?",
 				       f->key);
 		got->info.size = a->length;
 		return 0;
@@ -148,18 +149,18 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 	if (!a->ranged || f->what == OBJECT_ALL || a->range_end < a->range_off ||
 	    a->range_end - a->range_off != n)
 		return err_set(&got->e, -EBADMSG,
-			       "'%s': %" PRIu64 " bytes came, and the answer "
-			       "says something else",
+			       "'%s': received %" PRIu64
+			       " bytes, which does not match the header of the response",
 			       f->key, n);
 	if (f->what == OBJECT_PART &&
 	    (a->range_off != f->off ||
 	     (n != f->len && a->range_size != UINT64_MAX && a->range_end != a->range_size)))
-		return err_set(&got->e, -EBADMSG, "'%s': another range came than was asked for",
+		return err_set(&got->e, -EBADMSG, "'%s': received another range than requested",
 			       f->key);
 	if (f->what == OBJECT_TAIL &&
 	    (a->range_size == UINT64_MAX || a->range_end != a->range_size ||
 	     (n != f->len && a->range_off != 0)))
-		return err_set(&got->e, -EBADMSG, "'%s': another range came than was asked for",
+		return err_set(&got->e, -EBADMSG, "'%s': received another range than requested",
 			       f->key);
 	got->info.size = a->range_size;
 	got->off = a->range_off;
@@ -183,7 +184,7 @@ static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 	struct object_got got = {.rc = 0};
 
 	if (a->status == 304) {
-		got.rc = err_set(&got.e, -EALREADY, "'%s' is the same version", f->key);
+		got.rc = err_set(&got.e, -EALREADY, "'%s' is unchanged", f->key);
 		s3_get_tell(f, &got);
 		return;
 	}
@@ -212,7 +213,7 @@ static bool too_big(struct s3_get_fetch *f, const struct http_response *a)
 	s3_info_of(a, &got.info);
 	got.info.size = a->length;
 	got.info.version = object_version(&got.info);
-	got.rc = err_set(&got.e, -ERANGE, "'%s' has %" PRIu64 " bytes, more than %" PRIu64,
+	got.rc = err_set(&got.e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %" PRIu64,
 			 f->key, a->length, f->len);
 	s3_get_tell(f, &got);
 	return true;

@@ -88,7 +88,8 @@ static int all_pages(struct s3 *s, const char *prefix, bool deep, struct s3_list
 		more = page->truncated && !page->stopped;
 		empty = page->entries ? 0 : empty + 1;
 		if (more && (!*page->token || strcmp(page->token, seen) == 0))
-			rc = err_set(e, -EBADMSG, "'%s': a listing does not say how it goes on",
+			rc = err_set(e, -EBADMSG,
+				     "'%s': a listing does not state how to continue",
 				     s->shown);
 		if (more && (empty == EMPTY_MAX || n == PAGES_MAX))
 			rc = err_set(e, -EBADMSG, "'%s': a listing does not end", s->shown);

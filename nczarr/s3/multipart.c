@@ -65,7 +65,7 @@ static int multipart_begin(struct upload *u, struct err *e)
 	    (!s3_xml_text(a.body.data, a.body.len, "UploadId", u->id, sizeof(u->id)) ||
 	     !*u->id))
 		rc = err_set(e, -EIO,
-			     "'%.200s': the service does not say how to send it in parts",
+			     "'%.200s': the service does not state how to upload it in parts",
 			     u->key);
 	http_response_release(&a);
 	s3_request_release(&c);
@@ -132,7 +132,8 @@ static void on_part(void *arg, struct http_response *a)
 	} else {
 		rc = s3_failed(&p->c, a, &e);
 		if (rc == 0 && (!*a->etag || strlen(a->etag) >= ETAG_TEXT))
-			rc = err_set(&e, -EIO, "'%.200s': a part was taken without an ETag",
+			rc = err_set(&e, -EIO,
+				     "'%.200s': the service accepted a part without an ETag",
 				     p->c.key);
 		multipart_ended(p, rc, a, &e);
 	}
@@ -193,7 +194,7 @@ static int wait_below(struct upload *u, unsigned most, struct err *e)
 	if (u->e.code)
 		rc = err_set(e, u->e.code, "%s", u->e.msg);
 	else if (rc < 0)
-		rc = err_set(e, rc, "given up: nobody waits any more");
+		rc = err_set(e, rc, "cancelled");
 	pthread_mutex_unlock(&u->lock);
 	return rc;
 }
@@ -338,10 +339,10 @@ static int multipart_allowed(const struct upload *u, const struct put_condition 
 		return rc;
 	if (cond->absent) {
 		snprintf(condition, cap, "If-None-Match: *");
-		return rc == 0 ? err_set(e, -EEXIST, "'%.200s' is there already", u->key) : 0;
+		return rc == 0 ? err_set(e, -EEXIST, "'%.200s' already exists", u->key) : 0;
 	}
 	if (rc < 0 || strcmp(now.etag, cond->etag) != 0)
-		return err_set(e, -ESTALE, "'%.200s' is another version now", u->key);
+		return err_set(e, -ESTALE, "'%.200s' was changed in the meantime", u->key);
 	snprintf(condition, cap, "If-Match: %s", cond->etag);
 	return 0;
 }
@@ -363,7 +364,7 @@ static int multipart_run(struct upload *u, const struct put_condition *cond,
 	if (rc < 0) {
 		give_up(u);
 		if (rc == -ESTALE && cond && cond->absent)
-			rc = err_set(e, -EEXIST, "'%.200s' is there already", u->key);
+			rc = err_set(e, -EEXIST, "'%.200s' already exists", u->key);
 		return rc;
 	}
 	rc = what_is(u, &now, e);

@@ -57,8 +57,8 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 	*ret_tries = a.tries + c.turns;
 	if (rc == 0 && !*a.etag) /* a proxy's page, a portal: nothing was put */
 		rc = err_set(e, -EIO,
-			     "'%.200s': the answer has no ETag, so it is not S3's: nothing is "
-			     "known to be written",
+			     "'%.200s': the response has no ETag: the server may not be S3, "
+			     "and the data may not be written",
 			     p->key);
 	if (rc == 0 && ret) {
 		s3_info_of(&a, ret);
@@ -86,7 +86,7 @@ static int s3_put_put_absent(struct putting *p, struct object_info *ret, struct 
 
 	snprintf(p->condition, sizeof(p->condition), "If-None-Match: *");
 	rc = conditional(p, ret, e);
-	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' is there already", p->key) : rc;
+	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' already exists", p->key) : rc;
 }
 
 /* s3_put_put_same - only over one version. Ceph compares the condition with its ETag as it has it,
@@ -107,7 +107,7 @@ static int s3_put_put_same(struct putting *p, struct object_info *ret, struct er
 	snprintf(p->condition, sizeof(p->condition), "If-Match: %.*s", OBJECT_ETAG_MAX, etag);
 	rc = conditional(p, ret, e);
 	/* the object that was to be replaced has gone */
-	return rc == -ENOENT ? err_set(e, -ESTALE, "'%.200s' has gone", p->key) : rc;
+	return rc == -ENOENT ? err_set(e, -ESTALE, "'%.200s' was removed", p->key) : rc;
 }
 
 int s3_put(struct object_service *o, const char *key, const void *data, int fd, uint64_t off,
@@ -150,10 +150,10 @@ int s3_remove(struct object_service *o, const char *key, struct err *e)
 		return rc;
 	rc = s3_do(&c, &a, e);
 	if (rc == 0 && (a.status >= 300 || a.body.len > 0))
-		rc = err_set(e, -EIO,
-			     "'%.200s': the answer is not S3's: nothing is "
-			     "known to be removed",
-			     key);
+		rc = err_set(
+			e, -EIO,
+			"'%.200s': the response is not from S3: the object may not be removed",
+			key);
 	http_response_release(&a);
 	s3_request_release(&c);
 	return rc == -ENOENT ? 0 : rc;

@@ -15,7 +15,7 @@ int s3_key_check(const struct s3 *s, const char *key, struct err *e)
 	size_t n = strlen(s->key) + (*s->key && *key) + strlen(key);
 
 	if (n > S3_KEY_MAX)
-		return err_set(e, -ERANGE, "key '%.200s...' has %zu bytes: S3 allows %d", key,
+		return err_set(e, -ERANGE, "key '%.200s...' has %zu bytes, S3 allows %d", key,
 			       n, S3_KEY_MAX);
 	return 0;
 }
@@ -47,7 +47,8 @@ static int build_host(struct s3_request *c, struct err *e)
 	}
 	put_host(&b, c->place.host, port);
 	if (!buf_ok(&b))
-		rc = err_set(e, -EINVAL, "the name of bucket '%.80s' and its host is too long",
+		rc = err_set(e, -EINVAL,
+			     "the name of bucket '%.80s' together with its host is too long",
 			     s->bucket);
 	else
 		memcpy(c->host, b.data, b.len);

@@ -182,11 +182,11 @@ static void page_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ
 	name = s3_xml_local(name);
 	g->len = 0;
 	if (++g->depth > DEPTH_MAX) {
-		fail_page(g, "is too deep");
+		fail_page(g, "is nested too deeply");
 	} else if (g->depth == 1) {
 		g->where = IN_RESULT;
 		if (strcmp(name, "ListBucketResult") != 0)
-			fail_page(g, "is another document");
+			fail_page(g, "is another XML document");
 	} else if (g->depth == 2 && strcmp(name, "Contents") == 0) {
 		g->where = IN_CONTENTS;
 		*g->key = *g->etag = *g->changed = *g->size = '\0';
@@ -203,7 +203,7 @@ static void page_text(void *arg, const XML_Char *text, int n)
 	if (g->e.code)
 		return;
 	if ((size_t)n > TEXT_MAX - g->len) {
-		fail_page(g, "has a text that is too long");
+		fail_page(g, "has a string that is too long");
 		return;
 	}
 	memcpy(g->text + g->len, text, (size_t)n);
@@ -344,7 +344,7 @@ int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_
 	else if (!whole && XML_GetErrorCode(g->p) == XML_ERROR_NO_MEMORY)
 		rc = err_nomem(e);
 	else if (!whole && !ret->stopped)
-		rc = err_set(e, -EBADMSG, "a listing ends early or is damaged at byte %ld",
+		rc = err_set(e, -EBADMSG, "a listing is truncated or damaged at byte %ld",
 			     (long)BYTE_INDEX(g->p));
 	XML_ParserFree(g->p);
 	free(g);

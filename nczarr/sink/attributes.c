@@ -134,7 +134,7 @@ static int set_fill_value(struct zarr_sink *s, const struct zarr_sink_attributes
 	int rc = zs_node_doc(s, n->key, n->from, true, false, &d, e);
 
 	if (rc == 0 && !d->v)
-		rc = err_set(e, -EBADMSG, "'%.*s' has no document", LONG, n->key);
+		rc = err_set(e, -EBADMSG, "'%.*s' has no metadata file", LONG, n->key);
 	old = rc == 0 ? json_object_get(d->v, "fill_value") : NULL;
 	if (rc || (old && same_json(old, v))) {
 		json_decref(v);

@@ -23,7 +23,7 @@ static int zarr_sink_chunks_misfit(struct zarr_sink *s, uint32_t array, struct e
 	char tmp[200];
 
 	return err_set(e, -EOPNOTSUPP,
-		       "%s has other dimensions than in the store: it cannot be written to",
+		       "%s has other dimensions than in the store, so it cannot be written",
 		       zs_say(&s->now->ds, array, tmp));
 }
 
@@ -78,11 +78,10 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	if (za->chunk)
 		return 0;
 	if (za->meta->shard && (za->meta->shard->next || za->meta->shard->outer.n))
-		return err_set(
-			e, -EOPNOTSUPP,
-			"'%.200s': shards within shards, and shards that are encoded as a "
-			"whole, cannot be written to",
-			za->key);
+		return err_set(e, -EOPNOTSUPP,
+			       "'%.200s': shards within shards, and shards encoded as a whole, "
+			       "cannot be written",
+			       za->key);
 	za->spread = a->rank == rank + 1 && dt_is_char(&a->type) && text > 1 &&
 		     a->shape[rank] == text;
 	if (a->rank != rank && !za->spread)
@@ -160,8 +159,8 @@ int zs_track(struct zs_array *za, struct err *e)
 {
 	if (za->n_chunks > (uint64_t)1 << 36)
 		return err_set(e, -ERANGE,
-			       "'%.200s' has no fill value and %" PRIu64
-			       " chunks, which would all have to be written",
+			       "'%.200s' has no fill value, so all its %" PRIu64
+			       " chunks would have to be written",
 			       za->key, za->n_chunks);
 	za->bits = alloc_array((size_t)(za->n_chunks / 64 + 1), sizeof(*za->bits));
 	return za->bits ? 0 : err_nomem(e);
@@ -332,7 +331,10 @@ int zs_put(struct sink *sink, uint32_t array, uint64_t linear, const struct sink
 	if (!za)
 		return e->code ? e->code : -EIO;
 	if (linear >= za->n_chunks || (c->stored && !za->takes_stored))
-		return err_set(e, -EINVAL, "'%.200s' takes no such chunk", za->key);
+		return err_set(e, -EINVAL,
+			       "'%.200s': the chunk cannot be written: its number or form does "
+			       "not fit the array",
+			       za->key);
 	if (c->stored && (c->filter_mask == 0 || za->meta->chain.n == 0))
 		return zarr_sink_chunks_put_object(s, array, za, linear, p, len, e);
 	if (c->stored) {
@@ -362,7 +364,7 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 	if (!za)
 		return e->code ? e->code : -EIO;
 	if (linear >= za->n_chunks)
-		return err_set(e, -EINVAL, "'%.200s' has no such chunk", za->key);
+		return err_set(e, -EINVAL, "'%.200s': the array has no such chunk", za->key);
 	if (!za->stated) {
 		rc = filled(s, array, za, e);
 		return rc ? rc
@@ -393,7 +395,7 @@ static int zarr_sink_chunks_set_shape(struct zarr_sink *s, const struct zs_array
 		return rc;
 	list = json_object_get(d->v, "shape");
 	if (!json_is_array(list) || json_array_size(list) < stored_rank(za))
-		return err_set(e, -EBADMSG, "'%.200s': the document has no shape", za->key);
+		return err_set(e, -EBADMSG, "'%.200s': the metadata has no shape", za->key);
 	for (uint32_t i = 0; i < stored_rank(za); i++)
 		if (json_array_set_new(list, i, zs_json_u64(a->shape[i])) < 0)
 			return err_nomem(e);

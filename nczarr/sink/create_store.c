@@ -30,7 +30,7 @@ static int create_store_put_new(struct store *s, const char *key, const struct b
 		return rc;
 	rc = store_fresh(s, key, &st, e);
 	if (rc == 0)
-		return err_set(e, -EEXIST, "'%s' is there already", key);
+		return err_set(e, -EEXIST, "'%s' already exists", key);
 	if (rc != -ENOENT)
 		return rc;
 	what.absent = false;
@@ -94,7 +94,7 @@ static int create_store_create_remote(const char *path, const struct zarr_sink_o
 	if (rc && rc != -ENOENT)
 		return err_wrap(e, rc, "'%.*s'", LONG, path);
 	if (any)
-		return err_set(e, -EEXIST, "'%.*s' is there already", LONG, path);
+		return err_set(e, -EEXIST, "'%.*s' already exists", LONG, path);
 	rc = create_store_fill(&r, opts, e);
 	return rc ? err_wrap(e, rc, "'%.*s'", LONG, path) : 0;
 }
@@ -104,10 +104,10 @@ static int create_store_place(int parent, int dir, const char *tmp, const char *
 			      struct err *e)
 {
 	if (syncfs(dir) < 0)
-		return err_sys(e, errno, "syncing '%.*s'", LONG, name);
+		return err_sys(e, errno, "cannot sync '%.*s'", LONG, name);
 	if (renameat2(parent, tmp, parent, name, RENAME_NOREPLACE) < 0)
 		return err_sys(e, errno, "'%.*s'", LONG, name);
-	return fsync(parent) < 0 ? err_sys(e, errno, "syncing '%.*s'", LONG, name) : 0;
+	return fsync(parent) < 0 ? err_sys(e, errno, "cannot sync '%.*s'", LONG, name) : 0;
 }
 
 int zarr_create(const char *path, const struct zarr_sink_options *opts, struct err *e)
@@ -132,9 +132,9 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 		*slash = '\0';
 	parent = open(!slash ? "." : *copy ? copy : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (parent < 0)
-		return err_sys(e, errno, "the directory of '%.*s'", LONG, path);
+		return err_sys(e, errno, "cannot open the directory of '%.*s'", LONG, path);
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set(e, -EEXIST, "'%.*s' is there already", LONG, path);
+		return err_set(e, -EEXIST, "'%.*s' already exists", LONG, path);
 	if (asprintf(&tmp, ".%s.%ld.nczarrfs", name, (long)getpid()) < 0) {
 		tmp = NULL;
 		return err_nomem(e);
@@ -146,12 +146,13 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	if (dir < 0 || fstat(dir, &st) < 0)
 		rc = err_sys(e, errno, "'%.*s'", LONG, path);
 	else if (st.st_uid != geteuid()) /* others may write to the directory around it */
-		rc = err_set(e, -EACCES, "'%.*s' was replaced by somebody else", LONG, tmp);
+		rc = err_set(e, -EACCES, "'%.*s' was replaced by another program", LONG, tmp);
 	else
 		rc = create_store_fill(&root, opts, e);
 	if (rc == 0)
 		rc = create_store_place(parent, dir, tmp, name, e);
 	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)
-		return err_wrap(e, rc, "'%.*s' is left behind", LONG, tmp);
+		return err_wrap(e, rc, "the temporary directory '%.*s' cannot be removed", LONG,
+				tmp);
 	return rc;
 }

@@ -164,7 +164,7 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 	if (rc == 0 && *ret && !json_is_object(*ret)) {
 		json_decref(*ret);
 		*ret = NULL;
-		return err_set(e, -EBADMSG, "'%.*s' is no object", LONG, key);
+		return err_set(e, -EBADMSG, "'%.*s' is not a JSON object", LONG, key);
 	}
 	return rc;
 }

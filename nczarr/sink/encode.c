@@ -49,15 +49,15 @@ static int to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_
 		end = in + len;
 		memset(out, 0, size);
 		if (!str_utf8_ok(in, len))
-			return err_set(e, -EOPNOTSUPP, "a text is not UTF-8");
+			return err_set(e, -EOPNOTSUPP, "a string is not UTF-8");
 		while (p < end && at + 4 <= size) {
 			put_utf32(out + at, next_char(&p), big);
 			at += 4;
 		}
 		if (p < end)
 			return err_set(e, -EOPNOTSUPP,
-				       "a text has more than the %zu characters that the "
-				       "store keeps",
+				       "a string has more than the %zu characters that the "
+				       "store can hold",
 				       size / 4);
 	}
 	return 0;
@@ -107,7 +107,7 @@ static int encode_count(const struct zs_array *za, uint64_t *ret, struct err *e)
 
 	for (uint32_t d = 0; d < za->meta->rank; d++)
 		if (ckd_mul(&n, n, za->stored[d]) || n > PTRDIFF_MAX / 64)
-			return err_set(e, -ERANGE, "too many elements in a chunk");
+			return err_set(e, -ERANGE, "a chunk has too many elements");
 	*ret = n;
 	return 0;
 }
@@ -224,11 +224,13 @@ static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_
 		uint32_t k;
 
 		if (len < 4)
-			return err_set(e, -EINVAL, "not %" PRIu64 " elements", n);
+			return err_set(e, -EINVAL,
+				       "the chunk does not contain %" PRIu64 " elements", n);
 		k = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
 		    (uint32_t)p[3] << 24;
 		if (k > len - 4)
-			return err_set(e, -EINVAL, "not %" PRIu64 " elements", n);
+			return err_set(e, -EINVAL,
+				       "the chunk does not contain %" PRIu64 " elements", n);
 		items[i] = (struct encode_item){p + 4, k};
 		p += 4 + (size_t)k;
 		len -= 4 + (size_t)k;
@@ -247,8 +249,8 @@ static int fixed_strings(const struct encode_item *items, uint64_t n, uint32_t s
 
 		if (items[i].len > size)
 			return err_set(e, -EOPNOTSUPP,
-				       "a text of %zu bytes exceeds the %" PRIu32
-				       " bytes that the store keeps of one",
+				       "a string has %zu bytes, the store can hold %" PRIu32
+				       " per string",
 				       items[i].len, size);
 		to = buf_grow(out, size);
 		if (!to)
@@ -305,8 +307,7 @@ static int blame(const struct zs_array *za, int rc, struct err *e)
 
 		if (!ops || !ops->encode)
 			return err_set(e, rc,
-				       "'%.200s': its filter '%s' cannot be written, only "
-				       "read",
+				       "'%.200s': filter '%s' can be read but not written",
 				       za->key, codec_name(spec, tmp, sizeof(tmp)));
 	}
 	return err_wrap(e, rc, "'%.200s'", za->key);
@@ -323,23 +324,28 @@ int zs_encode(struct zarr_sink *s, uint32_t array, const struct zs_array *za, co
 	if (rc)
 		return blame(za, rc, e);
 	if (dt_is_vlen(&a->type) != dt_is_vlen(&t->type) && za->meta->vlen == ZR_VLEN_NONE)
-		return err_set(e, -EOPNOTSUPP, "'%.200s': its elements are of another kind",
+		return err_set(e, -EOPNOTSUPP,
+			       "'%.200s': in the store its elements have another type",
 			       za->key);
 	if (a->type.base && t->type.base &&
 	    (a->type.base->size != t->type.base->size || swapped(a->type.base, t->type.base)))
-		return err_set(e, -EOPNOTSUPP, "'%.200s': its lists are of another type",
-			       za->key);
+		return err_set(
+			e, -EOPNOTSUPP,
+			"'%.200s': in the store its variable-length elements have another type",
+			za->key);
 	if (dt_is_vlen(&a->type)) {
 		rc = encode_vlen(s, a, za, p, len, n, out, e);
 		return rc ? blame(za, rc, e) : 0;
 	}
 	if (!za->spread && !encode_fits(&a->type, &t->type))
-		return err_set(e, -EOPNOTSUPP, "'%.200s': its elements are of another type",
+		return err_set(e, -EOPNOTSUPP,
+			       "'%.200s': in the store its elements have another type",
 			       za->key);
 	bytes = za->spread ? t->stored : t->type.size;
 	if (ckd_mul(&bytes, bytes, n) || bytes != len)
-		return err_set(e, -EINVAL, "'%.200s': a chunk of %zu bytes, not %" PRIu64,
-			       za->key, len, bytes);
+		return err_set(e, -EINVAL,
+			       "'%.200s': the chunk has %zu bytes instead of %" PRIu64, za->key,
+			       len, bytes);
 	rc = encode_fixed(s, a, za, p, n, out, e);
 	return rc ? blame(za, rc, e) : 0;
 }

@@ -40,7 +40,7 @@ static int zarr_sink_journal_new_file(int dir, const char *name, int *ret, struc
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 
 	if (fd < 0)
-		return err_sys(e, errno, "a new object");
+		return err_sys(e, errno, "cannot create a new object");
 	*ret = fd;
 	return 0;
 }
@@ -93,7 +93,7 @@ int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e)
 	if (fd < 0)
 		return err_sys(e, -fd, "'%.*s'", LONG, dir);
 	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return err_sys(e, errno, "'%.*s' cannot be written to", LONG, dir);
+		return err_sys(e, errno, "'%.*s' is not writable", LONG, dir);
 	if (!one_mount(fd, t->dir))
 		return err_set(e, -EXDEV,
 			       "'%.*s' is on another file system than the state directory",
@@ -109,11 +109,12 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 	if (rc)
 		return rc < 0 ? rc
 			      : err_set(e, -EBUSY,
-					"a commit was begun and not ended: recover it first");
+					"an earlier commit was not completed: recover it "
+					"first");
 	if (!store && !one_mount(root, dir))
 		return err_set(e, -EXDEV,
 			       "the state directory is on another file system than the store: "
-			       "name one beside it with -o state_dir=");
+			       "choose one next to the store with -o state_dir=");
 	rc = zs_remove_tree(dir, "txn", e);
 	if (rc == 0)
 		rc = folder(dir, "txn", &t->txn, e);
@@ -197,7 +198,7 @@ static int begin_manifest(struct zs_txn *t, struct err *e)
 	struct stat st = {.st_ino = 0};
 
 	if (!t->remote && fstat(t->root, &st) < 0)
-		return err_sys(e, errno, "the store");
+		return err_sys(e, errno, "cannot examine the store");
 	t->manifest = openat(t->dir, FRESH, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 			     0666);
 	if (t->manifest < 0)
@@ -225,7 +226,8 @@ int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
 	if (!store_key_ok(key))
-		return err_set(e, -EOPNOTSUPP, "'%.*s' cannot be a key of a store", LONG, key);
+		return err_set(e, -EOPNOTSUPP, "'%.*s' is not a valid key of a store", LONG,
+			       key);
 	if (t->remote)
 		return zs_remote_step(t, op, n, key, e);
 	t->n_ops++;
@@ -248,17 +250,18 @@ static int zarr_sink_journal_settle(struct zs_txn *t, struct err *e)
 	char name[24];
 
 	if (t->n_files > FEW)
-		return syncfs(t->txn) < 0 ? err_sys(e, errno, "syncing the new objects") : 0;
+		return syncfs(t->txn) < 0 ? err_sys(e, errno, "cannot sync the new objects")
+					  : 0;
 	for (uint64_t i = 0; i < t->n_files; i++) {
 		auto_fd int fd = -1;
 
 		(void)snprintf(name, sizeof(name), "%" PRIu64, i);
 		fd = openat(t->sub, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (fd < 0 || fsync(fd) < 0)
-			return err_sys(e, errno, "syncing a new object");
+			return err_sys(e, errno, "cannot sync a new object");
 	}
 	if ((t->sub >= 0 && fsync(t->sub) < 0) || fsync(t->txn) < 0 || fsync(t->dir) < 0)
-		return err_sys(e, errno, "syncing the state directory");
+		return err_sys(e, errno, "cannot sync the state directory");
 	return 0;
 }
 
@@ -290,7 +293,7 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	if (rc)
 		return rc;
 	if (renameat(t->dir, FRESH, t->dir, MANIFEST) < 0)
-		return err_sys(e, errno, "the manifest");
+		return err_sys(e, errno, "cannot rename the manifest");
 	rc = io_sync(t->dir, true, e);
 	if (rc)
 		return rc;

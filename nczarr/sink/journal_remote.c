@@ -263,10 +263,10 @@ int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_
 		if (rc)
 			return rc;
 		if (st.is_dir || st.odd)
-			return err_set(e, -EISDIR, "'%.*s' is no document", LONG, key);
+			return err_set(e, -EISDIR, "'%.*s' is not a metadata file", LONG, key);
 		if (st.size > out->max - out->len)
-			return err_set(e, -ERANGE, "'%.*s' has %" PRIu64 " bytes", LONG, key,
-				       st.size);
+			return err_set(e, -ERANGE, "'%.*s' is too large: %" PRIu64 " bytes",
+				       LONG, key, st.size);
 		*ret_version = st.version;
 		room = buf_grow(out, (size_t)st.size);
 		if (!room && st.size > 0)
@@ -309,7 +309,7 @@ static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t aw
 	int rc;
 
 	if (depth == 0)
-		return err_set(e, -ELOOP, "'%.*s': too deep", LONG, dir);
+		return err_set(e, -ELOOP, "'%.*s' is nested too deeply", LONG, dir);
 	buf_init(&names, PTRDIFF_MAX);
 	rc = store_list_deep(f->store, dir, journal_remote_add_name, &names, e);
 	if (rc == -EOPNOTSUPP)
@@ -362,8 +362,8 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 	int rc, fd;
 
 	if (strlen(to) + strlen(rest) > STORE_KEY_MAX)
-		return err_set(e, -ERANGE, "'%.100s%.100s': a key of more than %d bytes", to,
-			       rest, STORE_KEY_MAX);
+		return err_set(e, -ERANGE, "'%.100s%.100s': the key is longer than %d bytes",
+			       to, rest, STORE_KEY_MAX);
 	memcpy(key, to, strlen(to));
 	memcpy(key + strlen(to), rest, strlen(rest) + 1);
 	if (json_object_get(f->puts, key))

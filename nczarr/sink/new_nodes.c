@@ -29,8 +29,8 @@ int zs_has_root(struct zarr_sink *s, struct err *e)
 	if (z->base.ds.n_arrays != 1 || z->arrays[0].meta->key[0])
 		return 0;
 	return err_set(e, -EOPNOTSUPP,
-		       "the store is one array: it can have no others beside it, and no "
-		       "attributes of a file");
+		       "the store consists of one array: it cannot have other arrays, groups "
+		       "or attributes of its own");
 }
 
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e)
@@ -46,8 +46,8 @@ const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, st
 	}
 	if (zr_name_reserved(s->em.format, as) ||
 	    (s->mode == ZARR_NCZARR && !zr_netcdf_name(as))) {
-		(void)err_set(e, -EOPNOTSUPP, "'%.*s' cannot be a name in a Zarr store", LONG,
-			      name);
+		(void)err_set(e, -EOPNOTSUPP, "'%.*s' is not a valid name in a Zarr store",
+			      LONG, name);
 		return NULL;
 	}
 	key = zs_path_join(s, dir, as, e);
@@ -71,8 +71,8 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 		rc = store_stat(zr_of(s->real)->store, s->fresh[i], &st, e);
 		if (rc == 0)
 			return err_set(e, -EEXIST,
-				       "'%.*s' is to be made, and something that is not shown "
-				       "is there",
+				       "'%.*s' cannot be created: the store already contains "
+				       "an object of this name that is not shown",
 				       LONG, s->fresh[i]);
 		if (rc != -ENOENT)
 			return rc;
@@ -230,7 +230,7 @@ static int new_nodes_shape(struct zarr_sink *s, uint32_t array, const struct sin
 	if (how->chunk && a->rank) {
 		for (uint32_t d = 0; d < a->rank; d++)
 			if (how->chunk[d] == 0)
-				return err_set(e, -EINVAL, "%s: a chunk of length 0",
+				return err_set(e, -EINVAL, "%s: a chunk length is 0",
 					       zs_say(&s->now->ds, array, tmp));
 		a->chunk = arena_copy(&s->arena, how->chunk, a->rank * sizeof(*a->chunk));
 		if (!a->chunk)

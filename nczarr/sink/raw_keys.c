@@ -43,8 +43,7 @@ int zarr_keys_begin(const struct zarr_sink_options *opts, struct zarr_keys **ret
 	int rc;
 
 	if (!opts->store->ops->put || !opts->store->ops->remove || opts->store->unlisted)
-		return err_set(e, -EROFS, "the %s store can only be read",
-			       opts->store->ops->name);
+		return err_set(e, -EROFS, "the %s store is read-only", opts->store->ops->name);
 	k = alloc_array(1, sizeof(*k));
 	if (!k)
 		return err_nomem(e);
@@ -107,7 +106,8 @@ int zarr_doc_check(const char *key, const uint8_t *p, size_t n, struct err *e)
 
 	if (rc)
 		return err_wrap(e, rc, "'%.*s'", LONG, key);
-	rc = json_is_object(v) ? 0 : err_set(e, -EBADMSG, "'%.*s' is no object", LONG, key);
+	rc = json_is_object(v) ? 0
+			       : err_set(e, -EBADMSG, "'%.*s' is not a JSON object", LONG, key);
 	json_decref(v);
 	return rc;
 }

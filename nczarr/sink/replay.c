@@ -56,10 +56,10 @@ int zs_txn_pending(int dir, struct err *e)
 
 static int replay_damaged(size_t at, const char *what, struct err *e)
 {
-	return err_set(e, -EBADMSG,
-		       "'%s' in the state directory is damaged at byte %zu (%s): nothing was "
-		       "done with it",
-		       MANIFEST, at, what);
+	return err_set(
+		e, -EBADMSG,
+		"'%s' in the state directory is damaged at byte %zu (%s): it was not applied",
+		MANIFEST, at, what);
 }
 
 int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *ret,
@@ -69,18 +69,18 @@ int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *re
 	size_t left = m->len - *at, n;
 
 	if (left < RECORD)
-		return replay_damaged(*at, "it ends within a step", e);
+		return replay_damaged(*at, "a step is truncated", e);
 	n = (size_t)get_le(p + 9, 2);
 	if (n > STORE_KEY_MAX || n > left - RECORD)
-		return replay_damaged(*at, "a key exceeds it", e);
+		return replay_damaged(*at, "a key is truncated", e);
 	ret->op = (enum zs_op)p[0];
 	ret->n = get_le(p + 1, 8);
 	memcpy(ret->key, p + RECORD, n);
 	ret->key[n] = '\0';
 	if (!strchr("AIPDRXVYE", (int)ret->op) || ret->op == 0)
-		return replay_damaged(*at, "no such step", e);
+		return replay_damaged(*at, "unknown step", e);
 	if (strlen(ret->key) != n || (ret->op == ZS_END ? n != 0 : !store_key_ok(ret->key)))
-		return replay_damaged(*at, "no key", e);
+		return replay_damaged(*at, "a key is not valid", e);
 	*at += RECORD + n;
 	return 0;
 }
@@ -98,7 +98,7 @@ static int replay_check(struct zs_manifest *m, struct err *e)
 		m->n += x.op != ZS_END;
 	}
 	if (x.op != ZS_END || at != m->len || x.n != m->n)
-		return replay_damaged(at, "not as many steps as it says", e);
+		return replay_damaged(at, "the number of steps is wrong", e);
 	m->mark = get_le(m->p + HEAD - 8, 8);
 	return 0;
 }
@@ -126,7 +126,7 @@ int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret, struct
 	if (memcmp(ret->p, magic, HEAD - 8) != 0)
 		return replay_damaged(0, "not a manifest of such a store", e);
 	if (codec_crc32c_sum(0, ret->p, ret->len) != get_le(ret->p + ret->len, 4))
-		return replay_damaged(ret->len, "the checksum is another", e);
+		return replay_damaged(ret->len, "wrong checksum", e);
 	return replay_check(ret, e);
 }
 
@@ -138,11 +138,11 @@ static int replay_load(struct replay_redo *r, struct err *e)
 	if (rc)
 		return rc;
 	if (fstat(r->root, &st) < 0)
-		return err_sys(e, errno, "the store");
+		return err_sys(e, errno, "cannot examine the store");
 	if (r->m.mark != st.st_ino)
 		return err_set(e, -ESTALE,
-			       "'%s' in the state directory is of another store: nothing was "
-			       "done with it",
+			       "'%s' in the state directory belongs to another store: it was "
+			       "not applied",
 			       MANIFEST);
 	r->few = r->m.n <= FEW;
 	return 0;
@@ -213,11 +213,10 @@ static int replay_there(const struct replay_redo *r, const char *path)
 
 static int stuck(const struct zs_step *x, int code, struct err *e)
 {
-	return err_sys(
-		e, -code,
-		"'%.*s' of a commit that has begun; it is ended at the next start, or by "
-		"nczarrfs recover",
-		LONG, x->key);
+	return err_sys(e, -code,
+		       "'%.*s' cannot be changed: the commit is incomplete; the next start or "
+		       "nczarrfs recover completes it",
+		       LONG, x->key);
 }
 
 void zs_txn_path(char out[64], uint64_t n)
@@ -315,7 +314,7 @@ static int replay_sync_all(struct replay_redo *r, struct err *e)
 
 	if (rc == 0 && !r->few && syncfs(r->root) < 0)
 		rc = -errno;
-	return rc ? err_sys(e, -rc, "syncing the store") : 0;
+	return rc ? err_sys(e, -rc, "cannot sync the store") : 0;
 }
 
 /* sync_below - a directory of the state directory. */
@@ -367,7 +366,7 @@ static int replay_carry_out(struct replay_redo *r, struct err *e)
 			break;
 		rc = replay_leave(r); /* paths may lead elsewhere now */
 		if (rc < 0)
-			rc = err_sys(e, -rc, "syncing the store");
+			rc = err_sys(e, -rc, "cannot sync the store");
 	}
 	if (rc == 0)
 		rc = replay_each(r, ZS_DROP, replay_drop, NULL, e);
@@ -415,13 +414,14 @@ static int remove_in(int at, const char *name, unsigned depth, struct err *e)
 	if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
-		return err_sys(e, errno, "removing '%.*s'", LONG, name);
+		return err_sys(e, errno, "cannot remove '%.*s'", LONG, name);
 	if (depth == 0)
-		return err_set(e, -ELOOP, "removing '%.*s': too deep", LONG, name);
+		return err_set(e, -ELOOP, "cannot remove '%.*s': nested too deeply", LONG,
+			       name);
 	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
-		rc = err_sys(e, errno, "removing '%.*s'", LONG, name);
+		rc = err_sys(e, errno, "cannot remove '%.*s'", LONG, name);
 		if (fd >= 0)
 			(void)close(fd); /* it was only read from */
 		return rc;
@@ -430,10 +430,10 @@ static int remove_in(int at, const char *name, unsigned depth, struct err *e)
 		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
 			rc = remove_in(dirfd(d), x->d_name, depth - 1, e);
 	if (rc == 0 && errno)
-		rc = err_sys(e, errno, "listing '%.*s'", LONG, name);
+		rc = err_sys(e, errno, "cannot list '%.*s'", LONG, name);
 	(void)closedir(d);
 	if (rc == 0 && unlinkat(at, name, AT_REMOVEDIR) < 0)
-		rc = err_sys(e, errno, "removing '%.*s'", LONG, name);
+		rc = err_sys(e, errno, "cannot remove '%.*s'", LONG, name);
 	return rc;
 }
 

@@ -79,11 +79,10 @@ static int replay_remote_load(struct replay_remote_redo *r, struct err *e)
 
 static int begun(const struct step *x, int rc, struct err *e)
 {
-	return err_wrap(
-		e, rc,
-		"'%.*s' of a commit that has begun (it is ended by the next one, at the "
-		"next start, or by nczarrfs recover)",
-		LONG, x->key);
+	return err_wrap(e, rc,
+			"'%.*s' cannot be changed: the commit is incomplete; the next commit, "
+			"the next start or nczarrfs recover completes it",
+			LONG, x->key);
 }
 
 /* replay_remote_is_ours - whether the service has under a key what is to be put there. 1, 0 or an
@@ -115,9 +114,9 @@ static int foreign(const struct step *x, struct err *e)
 {
 	return err_set(
 		e, -ESTALE,
-		"'%.*s' was changed by another program after a commit had begun: the rest of "
-		"it is in the state directory (remove '" ZS_CONDITIONS
-		"' there to put it in all the same, or 'manifest' and 'txn' to forget it)",
+		"'%.*s' was changed by another program during a commit: the rest of the commit "
+		"is in the state directory (remove '" ZS_CONDITIONS
+		"' there to write it all the same, or 'manifest' and 'txn' to discard it)",
 		LONG, x->key);
 }
 

@@ -201,7 +201,7 @@ static int write_index(struct sink_shard *x, struct err *e)
 	rc = codec_chain_encode(&x->sh->index, 8, x->index, (size_t)x->sh->n * ENTRY,
 				x->s->scratch, b, e);
 	if (rc == 0 && b->len != x->sh->index_bytes)
-		rc = err_set(e, -EOPNOTSUPP, "'%.200s': an index of another length",
+		rc = err_set(e, -EOPNOTSUPP, "'%.200s': the shard index has another length",
 			     x->za->key);
 	return rc ? rc : io_pwrite(x->fd, b->data, b->len, x->sh->index_first ? 0 : x->at, e);
 }
@@ -226,7 +226,7 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 		x.first[d] = at[d] * x.sh->grid[d];
 	}
 	if (x.sh->n > PTRDIFF_MAX / ENTRY)
-		return err_set(e, -ERANGE, "'%.200s': too many chunks in a shard", za->key);
+		return err_set(e, -ERANGE, "'%.200s': a shard has too many chunks", za->key);
 	x.index = alloc_array((size_t)x.sh->n, ENTRY);
 	if (!x.index)
 		return err_nomem(e);

@@ -24,8 +24,8 @@ const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name,
 	char *key;
 
 	if (nd + nn + 1 > STORE_KEY_MAX) {
-		(void)err_set(e, -ERANGE, "'%.100s/%.100s': a key of more than %d bytes", dir,
-			      name, STORE_KEY_MAX);
+		(void)err_set(e, -ERANGE, "'%.100s/%.100s': the key is longer than %d bytes",
+			      dir, name, STORE_KEY_MAX);
 		return NULL;
 	}
 	key = arena_alloc(&s->arena, nd + nn + 2, 1);
@@ -125,7 +125,7 @@ static int zarr_sink_sink_named(struct zarr_sink *s, const struct dataset *ds,
 	if (rc)
 		return rc;
 	if (*ret != DS_NONE && *ret >= n)
-		return err_set(e, -EINVAL, "there is no object %u in the store", *ret);
+		return err_set(e, -EINVAL, "the store has no object %u", *ret);
 	return 0;
 }
 
@@ -214,15 +214,15 @@ static int open_root(const char *path, struct source *real, int *ret, struct err
 
 	if (fd < 0 && errno == ENOTDIR)
 		return err_set(e, -EROFS,
-			       "'%.*s' is an archive: only directories are written to", LONG,
+			       "'%.*s' is an archive: only directories can be written", LONG,
 			       path);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%.*s'", LONG, path);
 	if (real && (st.st_dev != real->ds.st.st_dev || st.st_ino != real->ds.st.st_ino))
-		return err_set(e, -ESTALE, "'%.*s' is not the store that was opened", LONG,
-			       path);
+		return err_set(e, -ESTALE, "'%.*s' is no longer the store that was opened",
+			       LONG, path);
 	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return err_sys(e, errno, "'%.*s' cannot be written to", LONG, path);
+		return err_sys(e, errno, "'%.*s' is not writable", LONG, path);
 	*ret = fd;
 	fd = -1;
 	return 0;
@@ -309,7 +309,7 @@ static int layout_ok(struct zarr_sink *s, struct err *e)
 		return 0;
 	return rc ? rc
 		  : err_set(e, -EROFS,
-			    "the store is in the layout of netCDF-C 4.8, which is read only");
+			    "the store has the layout of netCDF-C 4.8, which is read-only");
 }
 
 /* zarr_sink_sink_unchanged - whether the store is the one that was opened. One poll looks at a part
@@ -430,8 +430,8 @@ static int root_array(const char *key, struct err *e)
 {
 	return key[0] ? 0
 		      : err_set(e, -EOPNOTSUPP,
-				"the store is one array: it can be changed, not removed, "
-				"renamed or joined by others");
+				"the store consists of one array: it can be changed, but not "
+				"removed or renamed, and nothing can be added");
 }
 
 static int zarr_sink_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
@@ -553,7 +553,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	if (!opts->store)
 		rc = open_root(path, real, &root, e);
 	else if (!opts->store->ops->put || !opts->store->ops->remove || opts->store->unlisted)
-		rc = err_set(e, -EROFS, "'%.*s' can only be read", LONG, path);
+		rc = err_set(e, -EROFS, "'%.*s' is read-only", LONG, path);
 	if (rc)
 		return rc;
 	s = alloc_array(1, sizeof(*s));

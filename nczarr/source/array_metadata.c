@@ -43,7 +43,7 @@ static int check_members(const json_t *doc, struct err *e)
 		    json_kind(v) == JSON_IS_NULL ||
 		    json_is_false(json_get(v, "must_understand")))
 			continue;
-		return err_set(e, -EOPNOTSUPP, "member '%.80s' is not understood",
+		return err_set(e, -EOPNOTSUPP, "unknown member '%.80s'",
 			       json_object_iter_key(it));
 	}
 	return 0;
@@ -64,7 +64,7 @@ static int check_kind(const json_t *doc, struct err *e)
 	if (!json_is(json_get(doc, "node_type"), "array"))
 		return err_set(e, -EBADMSG, "node_type is not 'array'");
 	if (json_kind(transformers) != JSON_IS_NULL && json_kind(transformers) != JSON_IS_LIST)
-		return err_set(e, -EBADMSG, "storage_transformers are not a list");
+		return err_set(e, -EBADMSG, "storage_transformers is not a list");
 	if (json_array_size(transformers))
 		return err_set(e, -EOPNOTSUPP, "storage_transformers are not supported");
 	if (!json_get(doc, "fill_value"))
@@ -157,13 +157,13 @@ static int read_names(const json_t *doc, struct zr_meta *m, struct err *e)
 	if (json_kind(names) == JSON_IS_NULL)
 		return 0;
 	if (json_kind(names) != JSON_IS_LIST || n != m->rank)
-		return err_set(e, -EBADMSG, "dimension_names are not a list of %" PRIu32,
+		return err_set(e, -EBADMSG, "dimension_names is not a list of %" PRIu32,
 			       m->rank);
 	for (size_t i = 0; i < n; i++) {
 		enum json_kind kind = json_kind(json_array_get(names, i));
 
 		if (kind != JSON_IS_NULL && kind != JSON_IS_TEXT)
-			return err_set(e, -EBADMSG, "dimension_names has what is no name");
+			return err_set(e, -EBADMSG, "dimension_names contains an invalid name");
 	}
 	m->dim_names = names;
 	return 0;
@@ -178,7 +178,7 @@ int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct e
 	if (rc < 0)
 		return rc;
 	if (json_kind(attrs) != JSON_IS_NULL && json_kind(attrs) != JSON_IS_OBJECT)
-		return err_set(e, -EBADMSG, "attributes are not an object");
+		return err_set(e, -EBADMSG, "attributes is not an object");
 	rc = read_shape(a, doc, &m, e);
 	if (rc == 0)
 		rc = zr_dtype_v3(a, type, &m.dtype, e);
@@ -213,7 +213,7 @@ static int format_two(const json_t *doc, struct err *e)
 	uint64_t n;
 
 	if (json_u64(v, &n) < 0)
-		return err_set(e, -EBADMSG, "zarr_format is missing or no number");
+		return err_set(e, -EBADMSG, "zarr_format is missing or not a number");
 	if (n != 2)
 		return err_set(e, n > 3 ? -EOPNOTSUPP : -EBADMSG,
 			       "zarr_format is %" PRIu64 ", not 2", n);
@@ -229,7 +229,7 @@ static int array_metadata_lengths(struct arena *a, const json_t *doc, const char
 	uint64_t *p;
 
 	if (json_kind(v) != JSON_IS_LIST)
-		return err_set(e, -EBADMSG, "%s is missing or no list", member);
+		return err_set(e, -EBADMSG, "%s is missing or not a list", member);
 	if (n > DS_RANK_MAX)
 		return err_set(e, -ERANGE, "%s has %zu dimensions, more than %d", member, n,
 			       DS_RANK_MAX);
@@ -238,9 +238,10 @@ static int array_metadata_lengths(struct arena *a, const json_t *doc, const char
 		return err_nomem(e);
 	for (size_t i = 0; i < n; i++)
 		if (json_u64(json_array_get(v, i), &p[i]) < 0 || p[i] > INT64_MAX)
-			return err_set(e, -EBADMSG,
-				       "%s: dimension %zu is no length (a number from 0 on)",
-				       member, i);
+			return err_set(
+				e, -EBADMSG,
+				"%s: dimension %zu is not a length (a whole number, 0 or more)",
+				member, i);
 	*ret = p;
 	*ret_n = (uint32_t)n;
 	return 0;

@@ -196,7 +196,7 @@ static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at,
 	if (!text)
 		return zr_full(a, e);
 	if (t->len > UINT32_MAX)
-		return err_set(e, -ERANGE, "a text of %zu bytes", t->len);
+		return err_set(e, -ERANGE, "a string of %zu bytes is too long", t->len);
 	at->type = (struct dtype){.kind = DT_STRING, .size = t->len ? (uint32_t)t->len : 1};
 	at->n = 1;
 	at->strings = text;
@@ -372,7 +372,9 @@ static int typed(struct arena *a, const json_t *v, const char *type, struct ds_a
 		return as_strings(a, v, at, e);
 	case FORM_NUMBER:
 		rc = zarr_attributes_numbers(a, &t, v, at, e);
-		return rc == -EINVAL ? err_set(e, -EBADMSG, "a value is no '%.20s'", type) : rc;
+		return rc == -EINVAL ? err_set(e, -EBADMSG,
+					       "a value does not fit the type '%.20s'", type)
+				     : rc;
 	case FORM_UNKNOWN:
 		break;
 	}

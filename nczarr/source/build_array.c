@@ -147,13 +147,13 @@ static int build_array_dim_names(struct zr_build *b, struct zr_barray *w, struct
 	if (json_kind(names) == JSON_IS_NULL)
 		names = NULL;
 	if (names && json_kind(names) != JSON_IS_LIST) {
-		(void)err_set(e, -EBADMSG, "the names of dimensions are no list");
+		(void)err_set(e, -EBADMSG, "the names of the dimensions are not a list");
 		return zr_wrap_key(&b->tree, w->item, zr_attrs_name(w->item), -EBADMSG, e);
 	}
 	w->names = names;
 	w->refs = zr_nc_refs(zr_nc_array(w->item));
 	if (w->refs && json_kind(w->refs) != JSON_IS_LIST) {
-		(void)err_set(e, -EBADMSG, "NCZarr's references to dimensions are no list");
+		(void)err_set(e, -EBADMSG, "NCZarr's references to dimensions are not a list");
 		return zr_wrap_key(&b->tree, w->item, zr_doc_name(w->item), -EBADMSG, e);
 	}
 	return 0;
@@ -238,7 +238,7 @@ static void build_array_set_access(struct zr_barray *w)
 	}
 	w->a.checksum = w->a.rank > 0 && zr_nc_checksum(zr_nc_array(w->item));
 	if (m->dtype.conv == ZR_UTF32)
-		w->a.convert = "texts are stored as UTF-32";
+		w->a.convert = "strings are stored as UTF-32";
 	else if (m->dtype.conv == ZR_FIELDS)
 		w->a.convert = "fields are stored with gaps between them, or in another form";
 	else if (m->order)

@@ -312,7 +312,7 @@ static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t le
 	bool hit;
 
 	if (!json_text_of(v, &t) || strlen(t.s) != t.len)
-		return err_set(e, -EBADMSG, "a reference to a dimension is no text");
+		return err_set(e, -EBADMSG, "a reference to a dimension is not a string");
 	hit = t.s[0] == '/' ? full_name(d, t.s, &dim)
 			    : build_dims_visible(d, w->a.group, t.s, &dim);
 	if (!hit)
@@ -354,7 +354,8 @@ static int build_dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t 
 			       : 0;
 	}
 	if (build_dims_name_of(json_array_get(w->names, i), &name) < 0)
-		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is none", i);
+		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is not valid",
+			       i);
 	return name ? build_dims_named(d, array, name, len, ret, e) : 0;
 }
 
@@ -365,7 +366,7 @@ static int check_number(const struct dims *d, const struct zr_barray *w, struct 
 
 	if (!list || json_array_size(list) == w->a.rank + (size_t)w->meta->tail)
 		return 0;
-	return err_set(e, -EBADMSG, "%zu dimension names for %" PRIu32 " dimensions",
+	return err_set(e, -EBADMSG, "%zu dimension names are given for %" PRIu32 " dimensions",
 		       json_array_size(list), w->a.rank);
 }
 
@@ -415,7 +416,7 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 	if (m && json_kind(m) != JSON_IS_OBJECT) {
 		if (!d->b->nc.on)
 			return 0;
-		rc = err_set(e, -EBADMSG, "NCZarr's dimensions are no object");
+		rc = err_set(e, -EBADMSG, "NCZarr's dimensions are not an object");
 		return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
 	}
 	for (void *at = json_object_iter(m); at && rc == 0; at = json_object_iter_next(m, at)) {
@@ -428,7 +429,8 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 		    zr_nc_dim(json_object_iter_value(at), &len, &unlimited) < 0) {
 			if (!d->b->nc.on)
 				continue;
-			rc = err_set(e, -EBADMSG, "NCZarr's dimension '%.100s' is none", name);
+			rc = err_set(e, -EBADMSG, "NCZarr's dimension '%.100s' is not valid",
+				     name);
 			return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
 		}
 		rc = define(d, &(struct build_dims_key){.group = group, .name = name}, name,

@@ -93,7 +93,8 @@ static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t grou
 	struct err why = ERR_INIT;
 
 	if (!zr_model_name_ok(it->name, strlen(it->name))) {
-		(void)err_set(&why, -EBADMSG, "'/%.200s': the name cannot be shown", it->key);
+		(void)err_set(&why, -EBADMSG, "'/%.200s': a file cannot have this name",
+			      it->key);
 		return zr_leave_out(b->s, &b->tree, it->key, "", &why, e);
 	}
 	return it->is_array ? build_model_diff_array(b, it, group, it->name, e)
@@ -386,7 +387,7 @@ static int build_model_build(struct zr_build *b, struct err *e)
 
 	/* a tree that is being written may have no document yet */
 	if (!build_model_anything(&b->tree) && !b->s->borrowed)
-		return err_set(e, -EBADMSG, "no Zarr documents in it");
+		return err_set(e, -EBADMSG, "the store contains no Zarr metadata");
 	zr_nc_store(&b->tree, &b->nc);
 	rc = b->tree.items[0].is_array ? lone_array(b, e) : order_all(b, e);
 	if (rc == 0)

@@ -33,7 +33,7 @@ struct lister {
 
 static int chunk_list_unreadable(const char *key, const char *name, struct err *e)
 {
-	return err_set(e, -EIO, "'%.*s%s%s' is there and cannot be read", LONG, key,
+	return err_set(e, -EIO, "'%.*s%s%s' exists but cannot be read", LONG, key,
 		       key[0] && name[0] ? "/" : "", name);
 }
 

@@ -86,8 +86,8 @@ void zr_data_free(struct zr_data *d)
  * dataset's. */
 static int chunk_lookup_misfit(const struct ds_array *a, const char *what, struct err *e)
 {
-	return err_set(e, -EBADMSG, "'%s': the model does not fit its document: %s", a->name,
-		       what);
+	return err_set(e, -EBADMSG, "'%s': the array does not match its metadata file: %s",
+		       a->name, what);
 }
 
 /* count_objects - grid, per, n_objects. */
@@ -103,7 +103,7 @@ static int count_objects(const struct zr_meta *m, struct zr_place *p, struct err
 		p->per[d] = 1;
 		for (const struct zr_shard *sh = m->shard; sh; sh = sh->next)
 			if (sh->grid[d] == 0 || ckd_mul(&p->per[d], p->per[d], sh->grid[d]))
-				return err_set(e, -ERANGE, "'%s': too many chunks in a shard",
+				return err_set(e, -ERANGE, "'%s': a shard has too many chunks",
 					       m->key);
 		none = none || p->grid[d] == 0;
 	}
@@ -127,18 +127,18 @@ static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct
 			return chunk_lookup_misfit(a, "a chunk is longer than stored", e);
 		p->as_is = p->as_is && len == stored && (!m->order || m->order[d] == d);
 		if (ckd_mul(&p->n_elems, p->n_elems, stored))
-			return err_set(e, -ERANGE, "'%s': too many elements in a chunk",
+			return err_set(e, -ERANGE, "'%s': a chunk has too many elements",
 				       m->key);
 	}
 	if (ckd_mul(&p->stored_bytes, p->n_elems, (uint64_t)m->dtype.stored) ||
 	    p->stored_bytes > PTRDIFF_MAX)
-		return err_set(e, -ERANGE, "'%s': too many bytes in a chunk", m->key);
+		return err_set(e, -ERANGE, "'%s': a chunk has too many bytes", m->key);
 	if (dt_is_vlen(&a->type))
 		return m->vlen == ZR_VLEN_NONE
-			       ? chunk_lookup_misfit(a, "elements have a size", e)
+			       ? chunk_lookup_misfit(a, "the elements have a fixed size", e)
 			       : 0;
 	if (m->dtype.conv != ZR_FIELDS && m->dtype.stored != a->type.size)
-		return chunk_lookup_misfit(a, "the size of an element", e);
+		return chunk_lookup_misfit(a, "the element size differs", e);
 	return 0;
 }
 
@@ -152,7 +152,7 @@ static int chunk_lookup_fill_place(struct zr_source *s, uint32_t array, struct z
 
 	/* a scalar of the model may be stored as one element of an axis */
 	if (a->rank > m->rank || (a->rank < m->rank - m->tail && a->rank > 0))
-		rc = chunk_lookup_misfit(a, "the number of axes", e);
+		rc = chunk_lookup_misfit(a, "the number of dimensions differs", e);
 	if (!rc)
 		rc = count_objects(m, p, e);
 	if (!rc)
@@ -216,7 +216,7 @@ static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct e
 	if (p)
 		return p;
 	if (rc) {
-		(void)err_set(e, rc, "given up while chunks are listed");
+		(void)err_set(e, rc, "cancelled while listing chunks");
 		return NULL;
 	}
 	p = chunk_lookup_make_place(s, array, e);
@@ -475,7 +475,8 @@ int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 		return rc;
 	chunk_location_release(&x);
 	if (x.where != ZR_OBJECT && x.where != ZR_PART)
-		return err_set(e, -EOPNOTSUPP, "the chunk is not stored as it is shown");
+		return err_set(e, -EOPNOTSUPP,
+			       "the chunk is not stored in the form in which it is shown");
 	rc = zr_object_name(p, x.object, key, e);
 	if (!rc)
 		rc = store_where(s->store, key, &at, e);
@@ -484,6 +485,6 @@ int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 	ret->full = at.full;
 	ret->whole = at.whole && x.where == ZR_OBJECT && ref->off == 0 && ref->len == x.size;
 	if (ckd_add(&ret->off, at.off, ref->off))
-		return err_set(e, -EBADMSG, "'%s' lies beyond 2^64", key);
+		return err_set(e, -EBADMSG, "'%s' is at an offset of 2^64 or more", key);
 	return 0;
 }

@@ -179,7 +179,7 @@ static int chunk_read_remote(struct zr_source *s, uint32_t array, const struct z
 	if (rc)
 		return rc;
 	if (x->size == ZR_UNREADABLE)
-		return err_set(e, -EIO, "'%.*s' is there and cannot be read", LONG, key);
+		return err_set(e, -EIO, "'%.*s' exists but cannot be read", LONG, key);
 	if (x->size > limit)
 		return err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
 			       limit);
@@ -278,7 +278,7 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 	chunk_location_release(&x);
 	if ((x.where != ZR_OBJECT && x.where != ZR_PART) || x.size == ZR_UNREADABLE ||
 	    x.off != ref->off || (x.where == ZR_PART ? x.len : x.size) != ref->len)
-		return err_set(e, -ESTALE, "the chunk is not where it was");
+		return err_set(e, -ESTALE, "the chunk was moved");
 	rc = zr_object_read(s, array, p, &x, ref->off + off, out, len, &version, e);
 	if (!rc && x.where == ZR_PART && x.version != version)
 		return err_set(e, -ESTALE, "a shard was replaced while it was read");

@@ -52,11 +52,11 @@ int zr_named_of(const json_t *v, const char *what, struct zr_named *ret, struct 
 
 	if (!json_text_of(json_kind(v) == JSON_IS_OBJECT ? json_get(v, "name") : v, &name) ||
 	    name.len == 0 || memchr(name.s, '\0', name.len))
-		return err_set(e, -EBADMSG, "%s is neither a name nor an object with one",
+		return err_set(e, -EBADMSG, "%s is neither a name nor an object with a name",
 			       what);
 	if (config && json_kind(config) != JSON_IS_OBJECT && json_kind(config) != JSON_IS_NULL)
-		return err_set(e, -EBADMSG, "%s '%.80s': its configuration is not an object",
-			       what, name.s);
+		return err_set(e, -EBADMSG, "%s '%.80s': configuration is not an object", what,
+			       name.s);
 	*ret = (struct zr_named){.name = name.s, .config = config};
 	return 0;
 }
@@ -79,10 +79,10 @@ int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, u
 		const char *text = json_number_text(one);
 
 		if (json_u64(one, &len[i]) < 0 || len[i] < least || len[i] > INT64_MAX)
-			return err_set(
-				e, -EBADMSG,
-				"%s has '%.40s', not a whole number of at least %" PRIu64, what,
-				text ? text : "what is no number", least);
+			return err_set(e, -EBADMSG,
+				       "%s contains '%.40s' instead of a whole number of at "
+				       "least %" PRIu64,
+				       what, text ? text : "an invalid number", least);
 	}
 	*ret = len;
 	return 0;
@@ -342,12 +342,12 @@ static int vlen_array(struct adding *ad, const json_t *filter)
 
 	if (rc == -EOPNOTSUPP)
 		return v2_unreadable(
-			ad, zr_say(ad->a, "codec 'vlen-array': its dtype is not supported"));
+			ad, zr_say(ad->a, "codec 'vlen-array': this dtype is not supported"));
 	if (rc < 0)
 		return err_wrap(ad->e, rc, "codec 'vlen-array'");
 	if (t.type.kind > DT_COMPLEX)
-		return v2_unreadable(ad,
-				  zr_say(ad->a, "codec 'vlen-array': its dtype is no number"));
+		return v2_unreadable(
+			ad, zr_say(ad->a, "codec 'vlen-array': dtype is not a number"));
 	return set_base(ad, &t.type);
 }
 
@@ -359,12 +359,11 @@ static int first_of_objects(struct adding *ad, const json_t *filter, const struc
 
 	if (vlen == ZR_VLEN_NONE) {
 		ad->m->vlen = ZR_VLEN_UTF8;
-		return v2_unreadable(ad, codec_find_zarr2(id->s, id->len)
-					      ? zr_say(ad->a,
-						       "codec '%.80s' does not make bytes of "
-						       "objects",
-						       id->s)
-					      : zr_missing(ad->a, id->s));
+		return v2_unreadable(
+			ad,
+			codec_find_zarr2(id->s, id->len)
+				? zr_say(ad->a, "codec '%.80s' cannot encode objects", id->s)
+				: zr_missing(ad->a, id->s));
 	}
 	ad->m->vlen = vlen;
 	if (vlen == ZR_VLEN_ARRAY)
@@ -373,8 +372,7 @@ static int first_of_objects(struct adding *ad, const json_t *filter, const struc
 		return set_base(ad, NULL);
 	if (vlen == ZR_VLEN_JSON && json_kind(encoding) != JSON_IS_NULL &&
 	    !json_is(encoding, "utf-8") && !json_is(encoding, "utf8"))
-		return v2_unreadable(ad,
-				  zr_say(ad->a, "codec 'json2': its encoding is not utf-8"));
+		return v2_unreadable(ad, zr_say(ad->a, "codec 'json2': encoding is not utf-8"));
 	return 0;
 }
 
@@ -398,16 +396,14 @@ static int add_filters(struct adding *ad, const json_t *filters)
 			rc = first_of_objects(ad, v, &id);
 		else if (vlen_of(&id) != ZR_VLEN_NONE)
 			rc = err_set(ad->e, -EBADMSG,
-				     "filter '%s' does not come first, or dtype is not '|O'",
-				     id.s);
+				     "filter '%s' must come first and needs dtype '|O'", id.s);
 		else
 			rc = v2_add(ad, v, &id);
 	}
 	if (rc == 0 && objects && n == 0) {
 		ad->m->vlen = ZR_VLEN_UTF8;
-		rc = v2_unreadable(ad,
-				zr_say(ad->a, "dtype '|O' without a filter that says what its "
-					      "elements are"));
+		rc = v2_unreadable(ad, zr_say(ad->a, "dtype '|O' needs a filter that states "
+						     "the type of its elements"));
 	}
 	return rc;
 }
@@ -423,7 +419,7 @@ int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compresso
 	m->vlen = ZR_VLEN_NONE;
 	m->unreadable = NULL;
 	if (json_kind(filters) != JSON_IS_LIST && json_kind(filters) != JSON_IS_NULL)
-		return err_set(e, -EBADMSG, "filters are not a list");
+		return err_set(e, -EBADMSG, "filters is not a list");
 	rc = add_filters(&ad, filters);
 	if (rc == 0 && json_kind(compressor) != JSON_IS_NULL) {
 		rc = codecs_id_of(compressor, "compressor", &id, e);
@@ -499,13 +495,14 @@ static int codecs_transpose(struct level *l, const json_t *config)
 	if (json_is(order, "C"))
 		return 0;
 	if (l->by_place)
-		return v3_unreadable(l,
-				  zr_say(l->a, "codec 'transpose' behind a filter that depends "
-					       "on the order of elements is not supported"));
+		return v3_unreadable(
+			l, zr_say(l->a, "codec 'transpose' after a filter that depends on the "
+					"order of elements is not supported"));
 	if (!json_is(order, "F") &&
 	    (json_kind(order) != JSON_IS_LIST || json_array_size(order) != rank))
 		return err_set(l->e, -EBADMSG,
-			       "codec 'transpose': order does not have %" PRIu32 " axes", rank);
+			       "codec 'transpose': order does not have %" PRIu32 " dimensions",
+			       rank);
 	for (uint32_t k = 0; k < rank; k++) {
 		uint64_t axis = rank - 1 - k;
 
@@ -516,7 +513,7 @@ static int codecs_transpose(struct level *l, const json_t *config)
 			return err_set(
 				l->e, -EBADMSG,
 				"codec 'transpose': order is not a permutation of %" PRIu32
-				" axes",
+				" dimensions",
 				rank);
 		seen |= (uint64_t)1 << axis;
 		next[k] = l->order[axis];
@@ -557,16 +554,19 @@ static int v3_add(struct level *l, const struct zr_named *c)
 	kind = filter_kind(ops);
 	if (!l->bytes && kind == 0)
 		return err_set(l->e, -EBADMSG,
-			       "codec '%.80s' works on bytes, and there are none yet", c->name);
+			       "codec '%.80s' works on bytes and must come after the codec "
+			       "that makes bytes of the elements",
+			       c->name);
 	if (l->bytes && kind && ops->h5_id != CODEC_SHUFFLE)
 		return err_set(l->e, -EBADMSG,
-			       "codec '%.80s' works on elements, and comes behind their bytes",
+			       "codec '%.80s' works on elements and must come before the codec "
+			       "that makes bytes of them",
 			       c->name);
 	if (!l->bytes && dt_is_vlen(&l->m->dtype.type))
-		return v3_unreadable(l, zr_say(l->a,
-					    "codec '%.80s' on elements of any length is not "
-					    "supported",
-					    c->name));
+		return v3_unreadable(
+			l,
+			zr_say(l->a, "codec '%.80s' does not support variable-length elements",
+			       c->name));
 	for (uint32_t i = 0; i < l->m->rank; i++) /* as transposed so far */
 		chunk[i] = l->lens[l->order[i]];
 	if (zr_codec_array(l->m, chunk, &array))
@@ -628,7 +628,8 @@ static int codecs_plain_bytes(struct level *l, const json_t *config)
 	if (rc < 0)
 		return rc;
 	if (dt_is_vlen(&t->type))
-		return err_set(l->e, -EBADMSG, "codec 'bytes' with elements of any length");
+		return err_set(l->e, -EBADMSG,
+			       "codec 'bytes' does not support variable-length elements");
 	l->bytes = true;
 	if (!big)
 		return 0;
@@ -644,7 +645,8 @@ static int vlen_bytes(struct level *l, const char *name)
 	bool utf8 = codec_vlen_find(name, strlen(name)) == CODEC_VLEN_UTF8;
 
 	if (l->m->dtype.type.kind != (utf8 ? DT_VSTRING : DT_VLEN))
-		return err_set(l->e, -EBADMSG, "codec '%s' does not fit the data type", name);
+		return err_set(l->e, -EBADMSG, "codec '%s' does not support this data type",
+			       name);
 	l->m->vlen = utf8 ? ZR_VLEN_UTF8 : ZR_VLEN_BYTES;
 	l->bytes = true;
 	l->elem_size = 1;
@@ -662,8 +664,7 @@ static int packed_bits(struct level *l, const struct zr_named *c)
 	int rc;
 
 	if (kind != DT_BOOL && kind != DT_INT && kind != DT_UINT && kind != DT_FLOAT)
-		return v3_unreadable(l, zr_say(l->a, "codec 'packbits' of elements that are no "
-						  "numbers is not supported"));
+		return v3_unreadable(l, zr_say(l->a, "codec 'packbits' supports only numbers"));
 	if (l->specs.n)
 		return v3_unreadable(l, zr_say(l->a, "filters before 'packbits' are not "
 						  "supported"));
@@ -739,8 +740,8 @@ static int codecs_cut(struct level *l, struct zr_shard *s, const json_t *chunk_s
 
 		if (l->lens[axis] % lens[k])
 			return err_set(l->e, -EBADMSG,
-				       "chunks of length %" PRIu64
-				       " do not fit into a shard of length %" PRIu64,
+				       "chunk length %" PRIu64
+				       " does not divide the shard length %" PRIu64,
 				       lens[k], l->lens[axis]);
 		inner[axis] = lens[k];
 		grid[axis] = l->lens[axis] / lens[k];
@@ -796,7 +797,7 @@ static int sharding(struct level *l, const json_t *config)
 	l->stop = l->stop || in->stop;
 	l->elem_size = 1;
 	free(in);
-	return rc < 0 ? err_wrap(l->e, rc, "in a shard") : rc;
+	return rc < 0 ? err_wrap(l->e, rc, "codecs of a shard") : rc;
 }
 
 /* ---- the list ---- */
@@ -812,7 +813,8 @@ static int one_codec(struct level *l, const struct zr_named *c)
 
 	if (l->bytes && (plain || vlen || shard || turn || bits))
 		return err_set(l->e, -EBADMSG,
-			       "codec '%s' works on elements, and comes behind their bytes",
+			       "codec '%s' works on elements and must come before the codec "
+			       "that makes bytes of them",
 			       c->name);
 	if (turn)
 		return codecs_transpose(l, c->config);
@@ -832,7 +834,7 @@ static int run_list(struct level *l, const json_t *list)
 	int rc = 0;
 
 	if (json_kind(list) != JSON_IS_LIST)
-		return err_set(l->e, -EBADMSG, "codecs are not a list");
+		return err_set(l->e, -EBADMSG, "codecs is not a list");
 	if (n > LIST_MAX)
 		return err_set(l->e, -ERANGE, "there are %zu codecs, more than %d", n,
 			       LIST_MAX);

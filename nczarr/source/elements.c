@@ -245,8 +245,8 @@ static int elements_one_text(uint8_t *p, size_t size, bool big, struct err *e)
 		n = elements_put_utf8(p + len, c);
 		if (n == 0)
 			return err_set(e, -EBADMSG,
-				       "a text has the character U+%" PRIX32
-				       ", which does not exist",
+				       "a string contains U+%" PRIX32
+				       ", which is not a valid character",
 				       c);
 		len += n;
 	}
@@ -283,8 +283,9 @@ static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
 {
 	if (len / size != n || len % size != 0)
 		return err_set(e, -EBADMSG,
-			       "%zu bytes for %" PRIu64 " texts of %" PRIu32 " bytes", len, n,
-			       size);
+			       "%zu bytes are stored for %" PRIu64 " strings of %" PRIu32
+			       " bytes",
+			       len, n, size);
 	for (uint64_t i = 0; i < n; i++) {
 		const uint8_t *p = in + i * size;
 		size_t k = strnlen((const char *)p, size), cut = k;
@@ -313,7 +314,7 @@ static int full(const struct buf *out, struct err *e)
 {
 	if (buf_ok(out))
 		return 0;
-	return buf_full(out, e, -ERANGE, "a chunk's elements take more than %zu bytes",
+	return buf_full(out, e, -ERANGE, "the elements of a chunk need more than %zu bytes",
 			out->max);
 }
 
@@ -372,8 +373,8 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 	}
 	/* a count that lies asks for no memory: an element takes some bytes in any frame */
 	if (p->n_elems > body.len)
-		return err_set(e, -EBADMSG, "%zu bytes for %" PRIu64 " elements", body.len,
-			       p->n_elems);
+		return err_set(e, -EBADMSG, "%zu bytes are stored for %" PRIu64 " elements",
+			       body.len, p->n_elems);
 	buf_clear(&m->moved);
 	items = (void *)buf_grow(&m->moved, (size_t)p->n_elems * sizeof(*items));
 	if (!items)

@@ -349,7 +349,7 @@ static int put_chars(const struct filling *f, const struct dtype *t, const json_
 	if (is_zero(v))
 		return 0;
 	if (!json_text_of(v, &s) || count_chars(&s) > t->size / 4 || s.len > t->size)
-		return fill_value_bad(f, v, "a text that fits");
+		return fill_value_bad(f, v, "a string that fits");
 	if (s.len)
 		memcpy(out, s.s, s.len);
 	return 0;
@@ -377,7 +377,7 @@ static int fill_value_put_text(const struct filling *f, const struct dtype *t, c
 		return 0;
 	}
 	if (!json_text_of(v, &s) || s.len > t->size)
-		return fill_value_bad(f, v, "a text that fits");
+		return fill_value_bad(f, v, "a string that fits");
 	memcpy(out, s.s, s.len);
 	return 0;
 }
@@ -395,7 +395,7 @@ static int put_opaque(const struct filling *f, const struct dtype *t, const json
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc < 0 || (n && n != t->size))
-		return fill_value_bad(f, v, "as many bytes as an element has");
+		return fill_value_bad(f, v, "as many bytes as an element");
 	memcpy(out, p, n);
 	return 0;
 }
@@ -413,7 +413,7 @@ static int put_codes(const struct filling *f, const struct dt_field *fd, const j
 	size_t room = (size_t)fd->dims[fd->rank - 1], k = 0;
 
 	if (!json_text_of(v, &s) || count_chars(&s) > room)
-		return fill_value_bad(f, v, "a text that fits");
+		return fill_value_bad(f, v, "a string that fits");
 	for (size_t i = 0; i < s.len; k++) {
 		unsigned char c = (unsigned char)s.s[i++];
 		uint32_t code = c < 0x80   ? c
@@ -447,7 +447,9 @@ static int fill_value_put_fields(const struct filling *f, const struct dtype *t,
 			rc = put_codes(&in, fd, one, at);
 		else if (fd->rank)
 			rc = err_set(f->e, -EOPNOTSUPP,
-				     "fill_value of field '%s', which is an array", fd->name);
+				     "the fill_value of field '%s', which is an array, is not "
+				     "supported",
+				     fd->name);
 		else
 			rc = fill_value_put_value(&in, &fd->type, one, at);
 	}
@@ -470,7 +472,7 @@ static int fill_value_put_compound(const struct filling *f, const struct dtype *
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc < 0 || (n && n != d->stored))
-		return fill_value_bad(f, v, "as many bytes as an element has");
+		return fill_value_bad(f, v, "as many bytes as an element");
 	if (d->conv != ZR_FIELDS)
 		memcpy(out, p, n);
 	for (uint32_t i = 0; n && d->conv == ZR_FIELDS && i < d->n_moves; i++)
@@ -505,7 +507,7 @@ static int fill_value_put_value(const struct filling *f, const struct dtype *t, 
 	case DT_VLEN:
 		break;
 	}
-	return fill_value_bad(f, v, "of a type with a size");
+	return fill_value_bad(f, v, "of a type of fixed size");
 }
 
 /* fill_value_put_same - of elements that are stored as bytes: one for all of them. */
@@ -534,11 +536,11 @@ static int fill_objects(const struct filling *f, const json_t *v, struct ds_arra
 		    (json_kind(v) != JSON_IS_LIST || json_array_size(v)))
 			return err_set(
 				f->e, -EOPNOTSUPP,
-				"a fill_value of elements of any length is not supported");
+				"a fill_value for variable-length elements is not supported");
 	} else if (number && !is_zero(v)) {
 		s = (struct ds_text){.s = number, .len = strlen(number)};
 	} else if (!json_text_of(v, &s) && !is_zero(v)) {
-		return fill_value_bad(f, v, "a text");
+		return fill_value_bad(f, v, "a string");
 	}
 	ret->fill_text = (struct ds_text){.s = arena_copy(f->a, s.s, s.len), .len = s.len};
 	ret->fill_defined = true;

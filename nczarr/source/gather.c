@@ -92,7 +92,7 @@ int zr_load_key(struct zr_load *l, const char *dir, const char *name, const char
 	char *key;
 
 	if (nd + 1 + nn > STORE_KEY_MAX)
-		return err_set(e, -ERANGE, "'%.100s...': a key of more than %d bytes", dir,
+		return err_set(e, -ERANGE, "'%.100s...': the key is longer than %d bytes", dir,
 			       STORE_KEY_MAX);
 	key = arena_alloc(l->arena, nd + nn + 2, 1);
 	if (!key)
@@ -146,9 +146,9 @@ static int has_room(struct zr_load *l, uint64_t cost, struct err *e)
 	l->limit = l->cost > max || cost > max - l->cost;
 	if (!l->limit)
 		return 0;
-	return err_set(e, -ERANGE,
-		       "the documents need more than %" PRIu64 " bytes (half of -o memory)",
-		       max);
+	return err_set(
+		e, -ERANGE,
+		"the metadata files need more than %" PRIu64 " bytes (half of -o memory)", max);
 }
 
 static int gather_parse(struct zr_load *l, const struct buf *b, const json_t **ret,
@@ -190,10 +190,11 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 	int rc;
 
 	if (st->is_dir)
-		return err_set(e, -EBADMSG, "'%.200s': a directory, not a document", key);
+		return err_set(e, -EBADMSG,
+			       "'%.200s' is a directory instead of a metadata file", key);
 	if (st->size > ZR_DOC_MAX)
-		return err_set(e, -ERANGE, "'%.200s': %" PRIu64 " bytes exceed %zu", key,
-			       st->size, ZR_DOC_MAX);
+		return err_set(e, -ERANGE, "'%.200s' has %" PRIu64 " bytes, the limit is %zu",
+			       key, st->size, ZR_DOC_MAX);
 	buf_init(&b, ZR_DOC_MAX);
 	rc = has_room(l, st->size, &why);
 	if (rc < 0)
@@ -205,8 +206,8 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 		rc = gather_parse(l, &b, ret, &why);
 		if (rc == -EBADMSG && l->s->store->remote && is_web_page(&b))
 			(void)err_set(&why, rc,
-				      "it is a web page or XML, not JSON: does the server answer "
-				      "like this whatever it is asked for?");
+				      "it is a web page or XML instead of JSON: does the "
+				      "server answer every request with it?");
 		if (rc < 0)
 			(void)err_wrap(&why, rc, "'%.200s'", key);
 	}
@@ -244,7 +245,7 @@ static int format_is(const json_t *v, uint64_t want, struct err *e)
 	uint64_t got;
 
 	if (json_u64(json_get(v, "zarr_format"), &got) < 0)
-		return err_set(e, -EBADMSG, "zarr_format is missing or no number");
+		return err_set(e, -EBADMSG, "zarr_format is missing or not a number");
 	if (got != want)
 		return err_set(e, got > 3 ? -EOPNOTSUPP : -EBADMSG,
 			       "zarr_format is %" PRIu64 ", not %" PRIu64, got, want);
@@ -278,7 +279,7 @@ static int item_v3(const json_t *v, struct zr_item *it, struct err *e)
 	if (!it->is_array && !json_is(type, "group"))
 		return err_set(e, -EBADMSG, "node_type is neither 'array' nor 'group'");
 	if (json_kind(attrs) != JSON_IS_NULL && json_kind(attrs) != JSON_IS_OBJECT)
-		return err_set(e, -EBADMSG, "attributes is no object");
+		return err_set(e, -EBADMSG, "attributes is not an object");
 	it->format = 3;
 	it->meta = v;
 	it->attrs = json_kind(attrs) == JSON_IS_OBJECT ? attrs : NULL;
@@ -497,10 +498,9 @@ int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
 	int rc = gather_load_all(&l, e);
 
 	if (rc == 0 && gather_nothing(&l))
-		rc = err_set(
-			e, -EBADMSG,
-			"no Zarr documents there (zarr.json, .zmetadata, .zgroup, .zarray, "
-			".nczarr): name the root of the Zarr tree itself");
+		rc = err_set(e, -EBADMSG,
+			     "no Zarr metadata found (zarr.json, .zmetadata, .zgroup, .zarray, "
+			     ".nczarr): give the root of the Zarr store itself");
 	if (rc == 0)
 		rc = link_items(&l, e);
 	free(l.found);
@@ -619,7 +619,7 @@ static int gather_entry(struct zr_load *l, struct gather_pairs *p, const char *k
 	int rc;
 
 	if (!store_key_ok(key) || strlen(key) > STORE_KEY_MAX)
-		return err_set(e, -EBADMSG, "'%.200s' is not a key", key);
+		return err_set(e, -EBADMSG, "'%.200s' is not a valid key", key);
 	if (p->v3)
 		x.dir = arena_strdup(l->arena, key);
 	else if (!gather_split_v2(l, key, &x, e, &rc))
@@ -627,7 +627,7 @@ static int gather_entry(struct zr_load *l, struct gather_pairs *p, const char *k
 	if (!x.dir)
 		return zr_full(l->arena, e);
 	if (json_kind(v) != JSON_IS_OBJECT)
-		return err_set(e, -EBADMSG, "'%.200s' is no object", key);
+		return err_set(e, -EBADMSG, "'%.200s' is not an object", key);
 	x.depth = gather_depth_of(x.dir);
 	if (x.depth > ZR_DEPTH_MAX)
 		return err_set(e, -ERANGE, "'%.200s': groups are nested deeper than %d", key,
@@ -699,12 +699,13 @@ int zr_consolidated_v2(struct zr_load *l, const json_t *v, struct err *e)
 	uint64_t format;
 
 	if (json_u64(json_get(v, "zarr_consolidated_format"), &format) < 0)
-		return err_set(e, -EBADMSG, "zarr_consolidated_format is missing or no number");
+		return err_set(e, -EBADMSG,
+			       "zarr_consolidated_format is missing or not a number");
 	if (format != 1)
 		return err_set(e, -EOPNOTSUPP, "zarr_consolidated_format is %" PRIu64 ", not 1",
 			       format);
 	if (json_kind(metadata) != JSON_IS_OBJECT)
-		return err_set(e, -EBADMSG, "metadata is missing or no object");
+		return err_set(e, -EBADMSG, "metadata is missing or not an object");
 	return zr_consolidated(l, metadata, NULL, e);
 }
 
@@ -717,14 +718,15 @@ int zr_inline_metadata(const json_t *v, const json_t **ret, struct err *e)
 	if (json_kind(c) == JSON_IS_NULL)
 		return 0;
 	if (json_kind(c) != JSON_IS_OBJECT)
-		return err_set(e, -EBADMSG, "consolidated_metadata is no object");
+		return err_set(e, -EBADMSG, "consolidated_metadata is not an object");
 	if (!json_is(json_get(c, "kind"), "inline"))
 		return json_is_false(json_get(c, "must_understand"))
 			       ? 0
 			       : err_set(e, -EOPNOTSUPP, "consolidated_metadata is not inline");
 	if (json_kind(m) != JSON_IS_OBJECT)
-		return err_set(e, -EBADMSG,
-			       "the metadata of consolidated_metadata is missing or no object");
+		return err_set(
+			e, -EBADMSG,
+			"the metadata of consolidated_metadata is missing or not an object");
 	*ret = m;
 	return 0;
 }

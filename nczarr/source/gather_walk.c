@@ -160,8 +160,9 @@ static int gather_walk_commit(struct zr_load *l, const struct zr_todo *d, const 
 static int gather_walk_unknown(struct zr_load *l, const char *dir, struct err *e)
 {
 	static const char why[] =
-		"what is in this group is not known: the server lists nothing, and no document "
-		"says it: consolidate the metadata (zarr.consolidate_metadata)";
+		"the members of this group are unknown: the store has no consolidated "
+		"metadata, and the web server cannot list directories: run "
+		"zarr.consolidate_metadata(store) where it was written, or use s3://";
 
 	if (l->s->opts.keep_going)
 		return zr_note(l->t, dir, e, "%s", why);
@@ -272,9 +273,10 @@ static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		rc = gather_walk_commit(l, d, docs, &group, e);
 	if (rc == 0 && !group && d->depth) {
 		rc = zr_look_v3(l, d, NULL, &v3, e);
-		return rc < 0 || v3 ? rc
-				    : zr_note(l->t, d->key, e,
-					      "is said to be there and has no documents");
+		return rc < 0 || v3
+			       ? rc
+			       : zr_note(l->t, d->key, e,
+					 "is listed by its group but has no metadata files");
 	}
 	if (rc < 0 || !group)
 		return rc;

@@ -193,19 +193,19 @@ void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *re
 	ret->rank = m->rank;
 	ret->shard = m->chunk;
 	if (x->next)
-		ret->strange = "shards in shards";
+		ret->strange = "nested shards";
 	else if (x->order)
 		ret->strange = "shards in another order than 'C'";
 	else if (x->outer.n)
-		ret->strange = "codecs around whole shards";
+		ret->strange = "codecs applied to whole shards";
 	else if (x->index_first)
 		ret->strange = "index_location \"start\"";
 	else if (x->index_big || x->index.n != 1)
 		ret->strange = "index_codecs other than bytes (little) and crc32c";
 	else if (x->n > ZR_SLOTS_MAX)
-		ret->strange = "shards of so many chunks";
+		ret->strange = "shards of this many chunks";
 	else if (m->tail || m->as_bytes)
-		ret->strange = "shards of such elements";
+		ret->strange = "shards of elements of this type";
 }
 
 enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
@@ -298,7 +298,8 @@ static void put_slash(struct keys_maker *k)
 static int keys_finish(struct keys_maker *k, const struct zr_meta *m, struct err *e)
 {
 	if (k->full)
-		return err_set(e, -ERANGE, "'%.200s': a chunk's key would exceed %d bytes",
+		return err_set(e, -ERANGE,
+			       "'%.200s': the key of a chunk would be longer than %d bytes",
 			       m->key, STORE_KEY_MAX);
 	k->out[k->len] = '\0';
 	return 0;

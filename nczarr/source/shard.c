@@ -33,7 +33,7 @@ static int shard_read_index(struct zr_source *s, const struct zr_place *p,
 	if (bytes > x->len)
 		return err_set(e, -EBADMSG,
 			       "a shard of %" PRIu64
-			       " bytes has no room for its index of %" PRIu64,
+			       " bytes is too small for its index of %" PRIu64,
 			       x->len, bytes);
 	if (!at->sh->index_first)
 		off += x->len - bytes;
@@ -70,7 +70,7 @@ static int load_index(struct zr_source *s, const struct zr_place *p, const struc
 	rc = codec_chain_decode(&at->sh->index, 0, 8, m->stored.data, m->stored.len, out + 8,
 				(size_t)size - 8, m->codec, e);
 	if (rc)
-		return err_wrap(e, rc, "index of a shard");
+		return err_wrap(e, rc, "cannot decode the index of a shard");
 	v = (uint64_t *)(void *)out; /* allocated, so aligned */
 	v[VERSION] = version;
 	for (uint64_t i = 0; i < 2 * at->sh->n; i++)
@@ -132,7 +132,7 @@ static int shard_look_up(struct zr_source *s, const struct zr_place *p, const st
 	}
 	if (ckd_add(&end, off, len) || end > x->len) {
 		rc = err_set(e, -EBADMSG,
-			     "index of a shard: a chunk at %" PRIu64 " of %" PRIu64
+			     "index of a shard: the chunk at offset %" PRIu64 " with %" PRIu64
 			     " bytes exceeds the shard's %" PRIu64,
 			     off, len, x->len);
 		return zr_object_blame(s, p, x, rc, e);

@@ -232,7 +232,7 @@ static int zarr_source_open_source(const struct source_at *at,
 	s = new_source(opts);
 	own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
 	if (!s || own < 0) {
-		rc = s ? err_sys(e, errno, "another descriptor") : err_nomem(e);
+		rc = s ? err_sys(e, errno, "cannot duplicate a file descriptor") : err_nomem(e);
 		if (own >= 0)
 			(void)close(own); /* it was only read from */
 		free(s);

@@ -123,10 +123,10 @@ static int store_dir_failed(const struct dir_store *d, const char *key, int code
 		if (removed(d, d->fd))
 			return err_set(e, -ESTALE, "'%s': its directory was removed", key);
 		if (!store_dir_absent(d, key))
-			return err_set(e, -EIO, "'%s': a link leads nowhere", key);
-		return err_set(e, -ENOENT, "'%s': not there", key);
+			return err_set(e, -EIO, "'%s' is a broken symbolic link", key);
+		return err_set(e, -ENOENT, "'%s': not found", key);
 	case -EXDEV:
-		return err_set(e, code, "'%s': a link leads outside", key);
+		return err_set(e, code, "'%s': a symbolic link leads outside the store", key);
 	case -ENXIO:
 		return err_set(e, -EIO, "'%s' is not a regular file", key);
 	default:
@@ -269,7 +269,7 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 		entry = readdir(dir);
 		if (!entry) {
 			if (errno)
-				rc = err_sys(e, errno, "'%s': listing it", key);
+				rc = err_sys(e, errno, "cannot list '%s'", key);
 			else if (!any && removed(l.d, l.fd))
 				rc = store_dir_failed(l.d, key, -ENOENT, e);
 			break;
@@ -299,7 +299,7 @@ static int open_object(const struct dir_store *d, const char *key, struct stat *
 	if (fstat(fd, st) < 0)
 		return err_sys(e, errno, "'%s'", key);
 	if (S_ISDIR(st->st_mode))
-		return err_set(e, -EISDIR, "'%s' is a folder", key);
+		return err_set(e, -EISDIR, "'%s' is a directory", key);
 	if (!S_ISREG(st->st_mode))
 		return err_set(e, -EIO, "'%s' is not a regular file", key);
 	ret = fd;
@@ -362,7 +362,7 @@ static int dir_get(struct store *s, const char *key, struct buf *out, struct err
 	if (fd < 0)
 		return fd;
 	if (st.st_size < 0 || (uint64_t)st.st_size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %jd bytes, more than the %zu allowed", key,
+		return err_set(e, -ERANGE, "'%s' has %jd bytes, the limit is %zu", key,
 			       (intmax_t)st.st_size, out->max - out->len);
 	if (st.st_size == 0)
 		return 0;

@@ -79,7 +79,7 @@ static int stat_locked(struct store *s, const char *key, struct store_stat *ret,
 	bool has_below = len == 0 || sorted_keys_below(&t, i + is, key, len);
 
 	if (!is && !has_below)
-		return err_set(e, -ENOENT, "'%s': not there", key);
+		return err_set(e, -ENOENT, "'%s': not found", key);
 	stat_object(m, is ? i : SORTED_KEYS_NONE, has_below, ret);
 	return 0;
 }
@@ -115,7 +115,7 @@ static int list_locked(struct store *s, const char *key, bool want_stat, store_e
 	struct memory_listing l = {.m = m, .want_stat = want_stat, .emit = emit, .arg = arg};
 
 	if (!sorted_keys_list(&t, key, strlen(key), memory_emit_one, &l) && *key)
-		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
+		return err_set(e, -ENOENT, "'%s': no such directory", key);
 	return 0;
 }
 
@@ -128,9 +128,9 @@ static int memory_find_object(const struct mem_store *m, const char *key,
 	bool is = sorted_keys_is(&t, i, key, len);
 
 	if (sorted_keys_below(&t, i + is, key, len))
-		return err_set(e, -EISDIR, "'%s' is a folder", key);
+		return err_set(e, -EISDIR, "'%s' is a directory", key);
 	if (!is)
-		return err_set(e, -ENOENT, "'%s': not there", key);
+		return err_set(e, -ENOENT, "'%s': not found", key);
 	*ret = &m->objects[i];
 	return 0;
 }
@@ -161,8 +161,8 @@ static int get_locked(struct store *s, const char *key, struct buf *out, struct 
 	if (rc < 0)
 		return rc;
 	if (o->len > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %zu bytes, more than the %zu allowed", key,
-			       o->len, out->max - out->len);
+		return err_set(e, -ERANGE, "'%s' has %zu bytes, the limit is %zu", key, o->len,
+			       out->max - out->len);
 	buf_put(out, o->data, o->len);
 	return buf_ok(out) ? 0 : err_nomem(e);
 }

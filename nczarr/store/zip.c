@@ -73,7 +73,7 @@ static int zip_stat(struct store *s, const char *key, struct store_stat *ret, st
 	else if (len == 0 || sorted_keys_below(&t, i, key, len))
 		stat_entry(z, SORTED_KEYS_NONE, ret);
 	else
-		return err_set(e, -ENOENT, "'%s': not in the archive", key);
+		return err_set(e, -ENOENT, "'%s': not found in the archive", key);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static int zip_list(struct store *s, const char *key, bool want_stat, store_emit
 	i = sorted_keys_find(&t, key, len);
 	if (sorted_keys_is(&t, i, key, len) && z->entries[i].method == ZIP_FOLDER)
 		return 0; /* empty */
-	return err_set(e, -ENOENT, "'%s': nothing is below it in the archive", key);
+	return err_set(e, -ENOENT, "'%s': no such directory in the archive", key);
 }
 
 static bool is_odd(const struct zip_entry *x)
@@ -129,13 +129,13 @@ static int store_zip_find_object(const struct zip *z, const char *key, size_t *r
 	bool is = sorted_keys_is(&t, i, key, len);
 
 	if (is ? z->entries[i].method == ZIP_FOLDER : sorted_keys_below(&t, i, key, len))
-		return err_set(e, -EISDIR, "'%s' is a folder", key);
+		return err_set(e, -EISDIR, "'%s' is a directory", key);
 	if (!is)
-		return err_set(e, -ENOENT, "'%s': not in the archive", key);
+		return err_set(e, -ENOENT, "'%s': not found in the archive", key);
 	if (is_odd(&z->entries[i]))
 		return err_set(e, -EOPNOTSUPP, "zip entry '%s': %s", key,
 			       z->entries[i].method == ZIP_LINK
-				       ? "it is a link"
+				       ? "it is a symbolic link"
 				       : "its compression method is not supported");
 	*ret = i;
 	return 0;
@@ -173,8 +173,7 @@ static int zip_get(struct store *s, const char *key, struct buf *out, struct err
 		return rc;
 	x = &z->entries[i];
 	if (x->size > out->max - out->len)
-		return err_set(e, -ERANGE,
-			       "'%s' has %" PRIu64 " bytes, more than the %zu allowed", key,
+		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %zu", key,
 			       x->size, out->max - out->len);
 	if (x->size > 0) {
 		p = buf_grow(out, (size_t)x->size);
@@ -192,7 +191,7 @@ static int zip_check(struct store *s, struct err *e)
 	if (z->fd < 0)
 		return blob_check(z->blob, false, e);
 	if (fstat(z->fd, &st) < 0)
-		return err_sys(e, errno, "the zip archive");
+		return err_sys(e, errno, "cannot examine the zip archive");
 	if (store_mix_file(&st) != z->mixed)
 		return err_set(e, -ESTALE, "the zip archive was changed");
 	return 0;
@@ -286,7 +285,7 @@ int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return err_sys(e, errno, "the zip archive");
+		return err_sys(e, errno, "cannot examine the zip archive");
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EBADMSG, "not a zip archive: not a regular file");
 	z = alloc_array(1, sizeof(*z));

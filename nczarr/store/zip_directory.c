@@ -157,7 +157,7 @@ static int zip_directory_check_name(const struct zip_directory_record *r, struct
 		n--;
 	if (n > ZIP_NAME_MAX)
 		return err_set(e, -ERANGE,
-			       "zip entry '%.100s...': its name has %zu bytes, at most %d",
+			       "zip entry '%.100s...': its name has %zu bytes, the limit is %d",
 			       r->name, r->name_len, ZIP_NAME_MAX);
 	if (memchr(r->name, '\0', n))
 		return err_set(e, -EBADMSG, "zip entry '%.*s': its name contains a NUL", (int)n,
@@ -165,11 +165,10 @@ static int zip_directory_check_name(const struct zip_directory_record *r, struct
 	memcpy(name, r->name, n);
 	name[n] = '\0';
 	if (!(dotted(name, n) && (n == 1 || store_key_ok(name + 2))) && !store_key_ok(name))
-		return err_set(
-			e, -EBADMSG,
-			"zip entry '%.200s': an absolute name, an empty part or a part that is "
-			"'.' or '..'",
-			name);
+		return err_set(e, -EBADMSG,
+			       "zip entry '%.200s': its name is absolute or has an empty part, "
+			       "'.' or '..'",
+			       name);
 	if (strchr(name, '\\'))
 		return err_set(e, -EBADMSG, "zip entry '%.200s': its name contains a backslash",
 			       name);
@@ -180,7 +179,7 @@ static int zip_directory_check_name(const struct zip_directory_record *r, struct
 			if ((unsigned char)name[i] > 0x7f)
 				name[i] = '?';
 		return err_set(e, -EBADMSG, "zip entry '%.200s': its name is not UTF-8%s", name,
-			       r->flags & FLAG_UTF8 ? ", as it says" : "");
+			       r->flags & FLAG_UTF8 ? ", although it is marked as UTF-8" : "");
 	}
 	return 0;
 }
@@ -225,12 +224,12 @@ static int check_sizes(const struct zip *z, const struct zip_directory_record *r
 	    ckd_add(&stop, stop, (uint64_t)ZIP_LOCAL_BYTES + r->name_len) ||
 	    ckd_add(&stop, stop, r->stored) || stop > z->dir)
 		return err_set(e, -EBADMSG,
-			       "zip entry '%.*s': %" PRIu64 " bytes at %" PRIu64
-			       " do not end before the directory at %" PRIu64,
+			       "zip entry '%.*s': its %" PRIu64 " bytes at offset %" PRIu64
+			       " overlap the directory at %" PRIu64,
 			       len, name, r->stored, r->at, z->dir);
 	if (method == ZIP_STORED && r->size != r->stored)
 		return err_set(e, -EBADMSG,
-			       "zip entry '%.*s': stored as it is, but in %" PRIu64
+			       "zip entry '%.*s' is not compressed, but has %" PRIu64
 			       " bytes instead of %" PRIu64,
 			       len, name, r->stored, r->size);
 	if (method == ZIP_DEFLATED && !ckd_mul(&most, r->stored, (uint64_t)INFLATE_MOST) &&
@@ -239,8 +238,8 @@ static int check_sizes(const struct zip *z, const struct zip_directory_record *r
 			       "zip entry '%.*s': %" PRIu64 " bytes cannot inflate to %" PRIu64,
 			       len, name, r->stored, r->size);
 	if (r->size > INT64_MAX)
-		return err_set(e, -EBADMSG, "zip entry '%.*s': it has %" PRIu64 " bytes", len,
-			       name, r->size);
+		return err_set(e, -EBADMSG, "zip entry '%.*s' is too large: %" PRIu64 " bytes",
+			       len, name, r->size);
 	return 0;
 }
 
@@ -255,8 +254,10 @@ static int check_record(const struct zip *z, const struct zip_directory_record *
 		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is encrypted",
 			       (int)r->name_len, r->name);
 	if (r->disk != 0)
-		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is in another file, number %u",
-			       (int)r->name_len, r->name, (unsigned int)r->disk);
+		return err_set(
+			e, -EOPNOTSUPP,
+			"zip entry '%.*s' is in another file of a split archive, number %u",
+			(int)r->name_len, r->name, (unsigned int)r->disk);
 	return check_sizes(z, r, method_of(r), e);
 }
 
@@ -301,7 +302,7 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 
 	if (end->n > max_meta / each)
 		return err_set(e, -ERANGE,
-			       "%" PRIu64 " zip entries take more memory than %" PRIu64
+			       "%" PRIu64 " zip entries need more memory than %" PRIu64
 			       " bytes (half of -o memory)",
 			       end->n, max_meta);
 	while ((rc = next_record(rd, t->n, &r, e)) > 0) {
@@ -310,11 +311,10 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 			return rc;
 		if ((t->n + 1) * each + t->names.len + r.name_len > max_meta ||
 		    t->names.len + r.name_len > UINT32_MAX)
-			return err_set(
-				e, -ERANGE,
-				"a zip directory of more than %zu entries takes more memory "
-				"than %" PRIu64 " bytes (half of -o memory)",
-				t->n, max_meta);
+			return err_set(e, -ERANGE,
+				       "a zip directory of more than %zu entries needs more "
+				       "memory than %" PRIu64 " bytes (half of -o memory)",
+				       t->n, max_meta);
 		rc = zip_directory_add(t, z, &r, e);
 		if (rc < 0)
 			return rc;
@@ -322,9 +322,10 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 	if (rc < 0)
 		return rc;
 	if (end->n_is_64 ? t->n != end->n : (t->n & UINT16_MAX) != end->n)
-		return err_set(e, -EBADMSG,
-			       "the zip archive has %zu entries, but says that it has %" PRIu64,
-			       t->n, end->n);
+		return err_set(
+			e, -EBADMSG,
+			"the zip archive has %zu entries, but its end record states %" PRIu64,
+			t->n, end->n);
 	return 0;
 }
 
@@ -371,9 +372,10 @@ static int check_tree(struct zip *z, struct err *e)
 		    memcmp(zip_name(z, x), zip_name(z, y), x->name_len) != 0)
 			continue;
 		if (x->size > 0)
-			return err_set(e, -EBADMSG,
-				       "zip entry '%.*s' is a file, but others are below it",
-				       (int)x->name_len, zip_name(z, x));
+			return err_set(
+				e, -EBADMSG,
+				"zip entry '%.*s' is a file, but other entries lie below it",
+				(int)x->name_len, zip_name(z, x));
 		x->method = ZIP_FOLDER;
 	}
 	return 0;

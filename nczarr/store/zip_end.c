@@ -120,8 +120,9 @@ static int place_dir(struct blob *file, const struct end_fields *f, uint64_t lim
 
 	if (ckd_add(&stop, f->dir, f->dir_len) || stop > limit)
 		return err_set(e, -EBADMSG,
-			       "the zip archive's directory, %" PRIu64 " bytes at %" PRIu64
-			       ", does not end before %" PRIu64 ": truncated or damaged",
+			       "the directory of the zip archive, %" PRIu64
+			       " bytes at offset %" PRIu64 ", does not end before %" PRIu64
+			       ": truncated or damaged",
 			       f->dir_len, f->dir, limit);
 	if (f->n > f->dir_len / ENTRY_LEAST)
 		return err_set(e, -EBADMSG,

@@ -50,7 +50,7 @@ static int data_of(struct zip *z, struct zip_entry *x, uint64_t *ret, struct err
 	if (rc < 0)
 		return err_wrap(e, rc, "zip entry '%.*s'", (int)len, name);
 	if (rd_le32(&s) != ZIP_LOCAL_SIG)
-		return err_set(e, -EBADMSG, "zip entry '%.*s' has no header at %" PRIu64,
+		return err_set(e, -EBADMSG, "zip entry '%.*s' has no header at offset %" PRIu64,
 			       (int)len, name, at);
 	rd_skip(&s, 4);
 	method = rd_le16(&s);
@@ -60,14 +60,14 @@ static int data_of(struct zip *z, struct zip_entry *x, uint64_t *ret, struct err
 	p = rd_bytes(&s, len);
 	if (name_len != len || !p || memcmp(p, name, len) != 0 || method != x->method)
 		return err_set(e, -EBADMSG,
-			       "zip entry '%.*s': its header at %" PRIu64
-			       " is of another name or method",
+			       "zip entry '%.*s': its header at offset %" PRIu64
+			       " has another name or compression method",
 			       (int)len, name, at);
 	at += ZIP_LOCAL_BYTES + len + extra_len;
 	if (ckd_add(&stop, at, x->stored) || stop > z->dir)
 		return err_set(e, -EBADMSG,
-			       "zip entry '%.*s': %" PRIu64 " bytes at %" PRIu64
-			       " do not end before the directory at %" PRIu64,
+			       "zip entry '%.*s': its %" PRIu64 " bytes at offset %" PRIu64
+			       " overlap the directory at %" PRIu64,
 			       (int)len, name, x->stored, at, z->dir);
 	atomic_store_explicit(&x->at, at | ZIP_AT_DATA, memory_order_relaxed);
 	*ret = at;
@@ -105,8 +105,8 @@ static int zip_read_inflate(struct zip *z, struct zip_entry *x, uint8_t *out, st
 	if (x->stored > INFLATE_CEILING)
 		return err_set(e, -ERANGE,
 			       "zip entry '%.*s': %" PRIu64
-			       " deflated bytes are more than the %" PRIu64
-			       " that are read at once",
+			       " deflated bytes exceed the limit of %" PRIu64
+			       " for a whole read",
 			       (int)x->name_len, zip_name(z, x), x->stored, INFLATE_CEILING);
 	in = malloc((size_t)x->stored + 1);
 	if (!in)
@@ -209,7 +209,7 @@ static int zip_read_look(struct zip *z, size_t entry, struct zip_slot **ret, str
 			return 0;
 		}
 		if (cancel_wait(&z->loaded, &z->lock, INT64_MAX) < 0)
-			return err_set(e, -EINTR, "nobody waits for it any more");
+			return err_set(e, -EINTR, "cancelled");
 	}
 }
 
@@ -223,8 +223,8 @@ static int zip_read_load(struct zip *z, size_t entry, uint8_t **ret, struct err 
 	if (x->size > INFLATE_CEILING)
 		return err_set(e, -ERANGE,
 			       "zip entry '%.*s': %" PRIu64
-			       " inflated bytes are more than the %" PRIu64
-			       " that are kept to read a part",
+			       " inflated bytes exceed the limit of %" PRIu64
+			       " for reading a part",
 			       (int)x->name_len, zip_name(z, x), x->size, INFLATE_CEILING);
 	data = malloc((size_t)x->size);
 	if (!data)

@@ -63,7 +63,7 @@ int zr_metadata_doc(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord,
 		zr_put_v2(&j, em, doc, ord);
 	buf_putc(out, '\n');
 	if (!buf_ok(out))
-		return buf_full(out, e, -ERANGE, "a metadata document is larger than %zu bytes",
+		return buf_full(out, e, -ERANGE, "a metadata file is larger than %zu bytes",
 				out->max);
 	return 0;
 }

@@ -37,17 +37,17 @@ const char *zr_nczarr_lacks(const struct dtype *t)
 	case DT_VSTRING:
 		return NULL;
 	case DT_FLOAT:
-		return t->size == 2 ? "netCDF's Zarr has no 16-bit floats" : NULL;
+		return t->size == 2 ? "NCZarr has no 16-bit floats" : NULL;
 	case DT_COMPLEX:
-		return "netCDF's Zarr has no complex numbers";
+		return "NCZarr has no complex numbers";
 	case DT_OPAQUE:
-		return "netCDF's Zarr has no opaque type";
+		return "NCZarr has no opaque type";
 	case DT_COMPOUND:
-		return "netCDF's Zarr has no compound types";
+		return "NCZarr has no compound types";
 	case DT_VLEN:
-		return "netCDF's Zarr has no variable-length type";
+		return "NCZarr has no variable-length type";
 	}
-	return "netCDF's Zarr has no such type";
+	return "NCZarr has no such type";
 }
 
 /* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would refuse

@@ -149,7 +149,7 @@ static int shard_files_take(const struct shard_file *x, struct shard_files_found
 	uint64_t end;
 
 	if (ckd_add(&end, f->end, size) || end > SIZE_MAX_FILE - ENTRY * x->slots - SUM)
-		return err_set(e, -ERANGE, "a shard of more than %" PRIu64 " bytes",
+		return err_set(e, -ERANGE, "a shard has more than %" PRIu64 " bytes",
 			       SIZE_MAX_FILE);
 	f->start[f->n] = f->end;
 	f->slot[f->n++] = (uint32_t)slot;
@@ -326,11 +326,11 @@ static int shard_files_piece_of(struct zr_shards *s, uint32_t array, uint64_t ch
 	int rc = chunkio_read(s->io, array, chunk, off, n, room, ret, e);
 
 	if (rc == -ENOENT)
-		return err_set(e, -ESTALE, "a chunk of the shard is gone");
+		return err_set(e, -ESTALE, "a chunk of the shard was removed");
 	if (rc < 0 || ret->len + ret->zeros == n)
 		return rc;
 	span_done(ret);
-	return err_set(e, -ESTALE, "a chunk of the shard has another size than it had");
+	return err_set(e, -ESTALE, "the size of a chunk of the shard was changed");
 }
 
 /* chunk_at - the chunk that has byte `off` of the shard, off < t->end. */
@@ -596,11 +596,11 @@ int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
 		return provenance_array(s->source, &s->source->ds.arrays[array], p, what, out,
 					e);
 	if (rc == 0 && what != PROVENANCE_PIECES && what != PROVENANCE_PLAN)
-		return err_set(e, -ENODATA, "a shard's bytes come from many places");
+		return err_set(e, -ENODATA, "the bytes of a shard come from several places");
 	if (rc == 0)
 		rc = open_shard(s, array, file, &x, e);
 	if (rc == -ENOENT)
-		return err_set(e, -ENODATA, "there is no such shard");
+		return err_set(e, -ENODATA, "no such shard");
 	if (rc < 0)
 		return rc;
 	rc = what == PROVENANCE_PIECES ? tell_pieces(s, &x, out, e) : tell_plan(&x, out);

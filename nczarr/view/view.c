@@ -150,7 +150,7 @@ static int know_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
 	if (rc || atomic_load(state) == TEXT_KNOWN) {
 		(void)pthread_mutex_unlock(&z->lock);
-		return rc ? err_set(e, rc, "given up while strings are measured") : 0;
+		return rc ? err_set(e, rc, "cancelled while measuring strings") : 0;
 	}
 	atomic_store(state, TEXT_BUSY);
 	(void)pthread_mutex_unlock(&z->lock);
@@ -257,7 +257,7 @@ static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, str
 	z->meta_busy = z->meta_busy || (rc == 0 && !d);
 	(void)pthread_mutex_unlock(&z->lock);
 	if (rc)
-		return err_set(e, rc, "given up while the metadata are collected");
+		return err_set(e, rc, "cancelled while collecting the metadata");
 	if (d) {
 		*ret = d;
 		return 0;
@@ -718,7 +718,7 @@ static int node_reported(struct zarr_view *z, const struct zr_node *n, enum prov
 	if (rc)
 		return rc;
 	if (n->kind != ZR_ARRAY && n->kind != ZR_CHUNK)
-		return err_set(e, -ENODATA, "no variable's");
+		return err_set(e, -ENODATA, "it belongs to no variable");
 	plan = &z->shown.plans[n->ord];
 	if (n->kind == ZR_ARRAY)
 		return provenance_array(s, zarr_view_view_array_of(z, n->ord), plan, what, out,
@@ -820,7 +820,8 @@ int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out, struc
 		if (!rc)
 			rc = span_fetch(&s, room + at, (size_t)size - at, &got, e);
 		if (!rc && got == 0)
-			rc = err_set(e, -EIO, "it ends at %zu, before %" PRIu64, at, size);
+			rc = err_set(e, -EIO, "the file ends at %zu, before offset %" PRIu64,
+				     at, size);
 		if (rc)
 			return rc;
 	}
@@ -905,8 +906,9 @@ int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf
 		} else if (strcmp(name, xattrs[i].name) == 0) {
 			xattrs[i].put(a, version, out);
 			return buf_ok(out) ? 0
-					   : buf_full(out, e, -E2BIG, "'%s' exceeds %zu bytes",
-						      name, out->max);
+					   : buf_full(out, e, -E2BIG,
+						      "'%s' is larger than %zu bytes", name,
+						      out->max);
 		}
 	}
 	if (name)

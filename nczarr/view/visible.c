@@ -161,7 +161,7 @@ static int plan_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 	if (s->hidden_groups[a->group])
 		why = "it is in a group whose name cannot be shown";
 	else if (zr_name_reserved(s->format, a->name))
-		why = "its name is that of a Zarr metadata file";
+		why = "it has the name of a Zarr metadata file";
 	else if (nczarr)
 		why = nczarr_cannot(ds, a);
 	else if (s->format->version == 3)
@@ -174,7 +174,7 @@ static int plan_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 		 * that chunks of hard links are not taken for the same before that. */
 		plan->fixed_size = ord + 1;
 		(void)snprintf(plan->reason, sizeof(plan->reason),
-			       "texts are padded to the longest one");
+			       "strings are padded to the length of the longest");
 	}
 	s->hidden_arrays[ord] = plan->kind == PLAN_HIDE;
 	if (plan->note && !why && note_array(s, ds, ord, plan->note) < 0)

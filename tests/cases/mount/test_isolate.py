@@ -251,7 +251,7 @@ def test_decoders_killed(t):
         assert killed > 3, f"only {killed} killed"
         with open(m.path + ".failed") as f:
             failed = int(f.read())
-        lines = [x for x in m.messages().split("\n") if "process that decodes" in x]
+        lines = [x for x in m.messages().split("\n") if "decoder process" in x]
         assert len(lines) <= killed and bool(lines) == bool(failed), (failed, lines)
         t.call(reader, m.path, 0)
         assert m.server_alive()

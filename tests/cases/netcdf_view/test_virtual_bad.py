@@ -89,7 +89,7 @@ def test_no_store(t):
         check_words(m, ["text.zarr"])
     os.mkdir(t.path("x.zarr"))
     with t.mount(t.path("x.zarr"), check=False) as m:
-        check_words(m, ["x.zarr", "no Zarr documents"])
+        check_words(m, ["x.zarr", "no Zarr metadata"])
 
 
 def expect_eio(file):

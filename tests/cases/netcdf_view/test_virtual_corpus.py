@@ -17,7 +17,7 @@ LARGE = 1 << 22  # elements: as text they take seconds
 REFUSED = {
     "zarr2/zarrs-zarrs/v2__array_pcodec_C.zarr": "codec 'pcodec' is not supported",
     "zarr3/zarrs-zarrs/v3__array_optional.zarr": "data type 'optional' is not supported",
-    "zip/Unidata-netcdf-c/ref_noshape.file.zip": "1 dimension names for 0 dimensions",
+    "zip/Unidata-netcdf-c/ref_noshape.file.zip": "1 dimension names are given for 0 dimensions",
 }
 
 # arrays that were never written and have no fill value: zarr-python gives what was in memory

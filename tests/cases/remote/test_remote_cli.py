@@ -185,14 +185,14 @@ def test_errors(t):
     with served(t, fault=fault) as web:
         open(os.path.join(web.folder, "zero.nc"), "w").close()
         for address, words in (
-                (web.url + "/no.zarr", ["nothing is there", ".zgroup", "zarr.json"]),
-                (web.url + "/no.nc", ["nothing is there"]),
+                (web.url + "/no.zarr", ["not found", ".zgroup", "zarr.json"]),
+                (web.url + "/no.nc", ["not found"]),
                 (web.url + "/forbidden/x.zarr", ["403"]),
                 (web.url + "/forbidden/x.nc", ["403"]),
-                (web.url + "/page/x.zarr", ["web page", "log in"]),
-                (web.url + "/page/x.nc", ["web page", "name the dataset itself"]),
+                (web.url + "/page/x.zarr", ["web page", "login"]),
+                (web.url + "/page/x.nc", ["web page", "give the address of the dataset itself"]),
                 (web.url + "/moved/x.nc", ["redirect", "private_redirects"]),
-                (web.url + "/broken/x.nc", ["500", "2 tries"]),
+                (web.url + "/broken/x.nc", ["500", "2 attempts"]),
                 (web.url + "/zero.nc", ["0 bytes"]),
                 (web.url + "/f.nc/", ["f.nc"]),
                 ("http://127.0.0.1:1/x.zarr", ["connect"]),

@@ -250,7 +250,7 @@ def test_errors(t):
     with S3Server(KEYS, {"b": {}, "locked": {}}) as s3:
         s3.unlistable.add("locked")
         for row in ask(t, s3, ops, bucket="nobucket"):
-            assert row.rc == -5 and "no bucket 'nobucket'" in row.text, (row.rc, row.text)
+            assert row.rc == -5 and "'nobucket' does not exist" in row.text, (row.rc, row.text)
         for row in ask(t, s3, ops, bucket="locked"):
             assert row.rc == -13 and "ListBucket" in row.text, (row.rc, row.text)
         wrong = clean(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY="wrong")
@@ -261,7 +261,7 @@ def test_errors(t):
         for row in ask(t, s3, ops, env=unknown):
             assert row.rc == -13 and "InvalidAccessKeyId" in row.text, (row.rc, row.text)
         for row in ask(t, s3, ops, env=clean()):
-            assert row.rc == -13 and "looked at: environment, profile 'default'" in row.text
+            assert row.rc == -13 and "looked for in: environment, profile 'default'" in row.text
         s3.fault = lambda h: h.say(404, b"<html>no</html>") or True
         for row in ask(t, s3, ops):
             assert row.rc == -5 and "S3 service" in row.text, (row.rc, row.text)
@@ -448,7 +448,7 @@ def test_files(t):
         good(t, s3, clean(HOME=home, AWS_PROFILE="session"))
         good(t, s3, clean(AWS_SHARED_CREDENTIALS_FILE=home + "/.aws/credentials",
                           AWS_PROFILE="session"))
-        for profile, word in (("none", "no profile 'none'"), ("run", "credential_process"),
+        for profile, word in (("none", "'none' does not exist"), ("run", "credential_process"),
                               ("web", "SSO"), ("half", "only one of")):
             row = ask(t, s3, READ[:1], "-p", profile, env=clean(HOME=home))[0]
             assert row.rc == -13 and word in row.text, row.text
@@ -538,7 +538,7 @@ def test_rotation(t):
         s3.fault = None
         rotate("old")
         row = ask(t, s3, [("all", "k", 9, t.path("o"))], env=clean(HOME=home))[0]
-        assert row.rc == -13 and "ended (ExpiredToken)" in row.text, (row.rc, row.text)
+        assert row.rc == -13 and "expired (ExpiredToken)" in row.text, (row.rc, row.text)
 
 
 def test_rotation_of_parts(t):

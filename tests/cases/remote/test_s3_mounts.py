@@ -122,7 +122,7 @@ def test_refused(t):
         environ(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY="wrong-secret")
         refusal(t, s3, "SignatureDoesNotMatch", "environment")
         environ(AWS_PROFILE="nobody")
-        refusal(t, s3, "no profile 'nobody'")
+        refusal(t, s3, "profile 'nobody' does not exist")
         s3.public.add("b")
         environ()
         with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "anonymous") as m:

@@ -254,7 +254,7 @@ def errors(name, t):
     for row in tool(t, at, ops, bucket="errors", env=at.env()):
         assert row.rc == -2, (row.rc, row.text)
     for row in tool(t, at, ops + [("list", "")], bucket="nobucket", env=at.env()):
-        assert row.rc == -5 and "no bucket" in row.text, (row.rc, row.text)
+        assert row.rc == -5 and "does not exist" in row.text, (row.rc, row.text)
     wrong = clean(AWS_ACCESS_KEY_ID=at.found["access"], AWS_SECRET_ACCESS_KEY="wrong")
     for row in tool(t, at, ops, bucket="errors", env=wrong):
         assert row.rc == -13 and "SignatureDoesNotMatch" in row.text, (row.rc, row.text)

@@ -105,7 +105,9 @@ static void test_flood(void **state)
 	assert_true(log_limit_ask(&limit, LOG_HTTP, LOG_ERROR, "x", 1000, say, &said));
 	log_limit_flush(&limit, 1001, true, say, &said);
 	assert_int_equal(said.n, 1);
-	assert_string_equal(said.text[0], "4800 more lines were too many in one minute");
+	assert_string_equal(
+		said.text[0],
+		"log lines suppressed because there were too many in one minute: 4800");
 	assert_int_equal(limit.waiting, 0);
 }
 

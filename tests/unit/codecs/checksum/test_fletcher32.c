@@ -36,8 +36,8 @@ static void test_vector(void **state)
 	assert_int_equal(ops->check(in, n, &len, NULL), 0);
 	memcpy(in + 43, "\x53\xcd\x5b\x8d", 4);
 	assert_int_equal(ops->check(in, n, &len, &e), -EBADMSG);
-	assert_string_equal(e.msg,
-			    "fletcher32: checksum cd538d5b of 43 bytes, stored 8d5bcd53");
+	assert_string_equal(e.msg, "fletcher32: checksum mismatch: computed cd538d5b over 43 "
+				   "bytes, stored 8d5bcd53");
 }
 
 static void test_damage(void **state)

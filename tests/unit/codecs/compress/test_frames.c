@@ -61,13 +61,14 @@ static void test_zstd(void **state)
 	/* no content size, a window of 1 KiB; two lengths of room too little */
 	decodes(CODEC_ZSTD, "28b52ffd0000190000616263", 3, 0, "abc");
 	decodes(CODEC_ZSTD, "28b52ffd0000190000616263", 2, -ERANGE,
-		"zstd: content exceeds 2 bytes");
+		"zstd: content is larger than 2 bytes");
 	/* something behind, a format of 2015, nothing */
 	decodes(CODEC_ZSTD, "28b52ffd200319000061626300", 9, -EBADMSG,
-		"zstd: 1 bytes at 12 are not a whole frame");
+		"zstd: 1 bytes at offset 12 are not a complete frame");
 	decodes(CODEC_ZSTD, "25b52ffd2003190000616263", 3, -EBADMSG,
-		"zstd: 12 bytes at 0 are not a whole frame");
-	decodes(CODEC_ZSTD, "", 3, -EBADMSG, "zstd: 0 bytes at 0 are not a whole frame");
+		"zstd: 12 bytes at offset 0 are not a complete frame");
+	decodes(CODEC_ZSTD, "", 3, -EBADMSG,
+		"zstd: 0 bytes at offset 0 are not a complete frame");
 	decodes(CODEC_ZSTD, "502a4d1800000000", 0, 0, "");
 }
 
@@ -142,7 +143,7 @@ static void test_blosc(void **state)
 		}
 	b.data[0] = 3; /* Blosc2 */
 	assert_int_equal(run(CODEC_BLOSC, b.data, b.len, out, LEN, &len, &e), -EBADMSG);
-	assert_string_equal(e.msg, "blosc: format 3, 2 is the latest known");
+	assert_string_equal(e.msg, "blosc: unknown format version 3 (the latest known is 2)");
 	assert_int_equal(run(CODEC_BLOSC, b.data, 15, out, LEN, &len, &e), -EBADMSG);
 	assert_int_equal(ops->framed_size(INT_MAX), 0);
 	buf_release(&b);
@@ -156,9 +157,9 @@ static void test_lz4(void **state)
 	decodes(CODEC_LZ4, "0300000030616263", 3, 0, "abc");
 	decodes(CODEC_LZ4, "0300000030616263", 2, -ERANGE, "lz4: content of 3 bytes exceeds 2");
 	decodes(CODEC_LZ4, "0400000030616263", 9, -EBADMSG,
-		"lz4: block of 4 bytes does not decode to 4");
+		"lz4: a block of 4 bytes does not decode to 4");
 	decodes(CODEC_LZ4, "0200000030616263", 9, -EBADMSG,
-		"lz4: block of 4 bytes does not decode to 2");
+		"lz4: a block of 4 bytes does not decode to 2");
 	decodes(CODEC_LZ4, "ffffffff30616263", 200, -ERANGE,
 		"lz4: content of 4294967295 bytes exceeds 200");
 	decodes(CODEC_LZ4, "030000", 3, -EBADMSG, "lz4: length 3 is less than 4");
@@ -197,16 +198,16 @@ static void test_lz4_hdf5(void **state)
 	decodes(CODEC_LZ4_HDF5,
 		"000000000000000300000000"
 		"00000003616263",
-		3, -EBADMSG, "lz4: blocks of 0 bytes");
+		3, -EBADMSG, "lz4: the block size is 0");
 	decodes(CODEC_LZ4_HDF5,
 		"000000000000000300000003"
 		"00000004616263",
-		3, -EBADMSG, "lz4: block of 4 bytes, 3 are left");
+		3, -EBADMSG, "lz4: a block of 4 bytes, but only 3 are left");
 	decodes(CODEC_LZ4_HDF5,
 		"000000000000000500000003"
 		"00000003616263"
 		"0000",
-		5, -EBADMSG, "lz4: 21 bytes end at byte 3 of 5");
+		5, -EBADMSG, "lz4: a chunk of 21 bytes ends after 3 of 5 decoded bytes");
 	decodes(CODEC_LZ4_HDF5, "0000000000000003000000", 3, -EBADMSG,
 		"lz4: length 11 is less than 12");
 	decodes(CODEC_LZ4_HDF5, "000000000000000000000000", 0, 0, "");
@@ -279,7 +280,7 @@ static void test_lzma(void **state)
 	assert_int_equal(from_conf(&m, 2, "lzma", "format=#2", 1, NULL), 0);
 	assert_int_equal(m.ops->decode(scratch, &m.spec, 1, in, sizeof(in), out, 3, &len, &e),
 			 -EOPNOTSUPP);
-	assert_non_null(strstr(e.msg, "exceeds 268435456"));
+	assert_non_null(strstr(e.msg, "the limit is 268435456"));
 }
 
 /* The check values that catalogues of checksums give, and lengths that are no multiple of a

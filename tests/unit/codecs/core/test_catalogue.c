@@ -22,23 +22,21 @@ static void test_filters(void **state)
 	(void)state;
 	assert_string_equal(missing(32013, "H5Z-ZFP-1.1.0"),
 			    "filter 32013 (zfp) is not available: install the package "
-			    "hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 "
-			    "plugin in HDF5_PLUGIN_PATH");
+			    "hdf5-filter-plugin-zfp-serial, or add the directory of its HDF5 "
+			    "plugin to HDF5_PLUGIN_PATH");
 	assert_string_equal(missing(32024, ""),
 			    "filter 32024 (sz3) is not available: install Python's hdf5plugin "
-			    "and name its directory of plugins in HDF5_PLUGIN_PATH");
+			    "and add its plugin directory to HDF5_PLUGIN_PATH");
 	assert_string_equal(missing(32020, "vbz"),
 			    "filter 32020 (vbz) is not available: build its HDF5 plugin "
-			    "(github.com/nanoporetech/vbz_compression) and name its directory "
-			    "in HDF5_PLUGIN_PATH");
-	assert_string_equal(
-		missing(400, "ours"),
-		"filter 400 (ours) is not available: name the directory of its HDF5 "
-		"plugin in HDF5_PLUGIN_PATH");
-	assert_string_equal(
-		missing(40000, ""),
-		"filter 40000 is not available: it is a filter of its writer's own: "
-		"name the directory of its HDF5 plugin in HDF5_PLUGIN_PATH");
+			    "(github.com/nanoporetech/vbz_compression) and add its directory "
+			    "to HDF5_PLUGIN_PATH");
+	assert_string_equal(missing(400, "ours"),
+			    "filter 400 (ours) is not available: add the directory of its HDF5 "
+			    "plugin to HDF5_PLUGIN_PATH");
+	assert_string_equal(missing(40000, ""),
+			    "filter 40000 is not available: it is a private filter: add the "
+			    "directory of its HDF5 plugin to HDF5_PLUGIN_PATH");
 	/* every one of the list, and a name from a file */
 	for (uint32_t id = 1; id < 33000; id++)
 		assert_non_null(strstr(missing(id, ""), "HDF5_PLUGIN_PATH"));
@@ -53,8 +51,8 @@ static void test_codecs(void **state)
 	(void)state;
 	assert_string_equal(missing(0, "numcodecs.zfpy"),
 			    "codec 'numcodecs.zfpy' is not supported: copy the array with "
-			    "zarr-python and numcodecs[zfpy] to another codec, or name the "
-			    "directory of an NCZarr plugin for it in HDF5_PLUGIN_PATH");
+			    "zarr-python and numcodecs[zfpy] to another codec, or add the "
+			    "directory of an NCZarr plugin for it to HDF5_PLUGIN_PATH");
 	assert_non_null(
 		strstr(missing(0, "imagecodecs_jpegxl"), "zarr-python and imagecodecs "));
 	assert_non_null(strstr(missing(0, "pickles"), "with the program that wrote it, or"));

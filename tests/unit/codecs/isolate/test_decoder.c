@@ -204,7 +204,7 @@ static void test_deaths(void **state NZ_UNUSED)
 	expect_good(&g_s);
 	if (!SANDBOX_OFF) /* a process of its own is refused, and the decoder goes on */
 		assert_int_equal(decode(&g_s, CALL, out, &end, &e), 0);
-	expect_bad(&g_s, LEAVE, DECODER_FATAL, "ended (status 3)");
+	expect_bad(&g_s, LEAVE, DECODER_FATAL, "exited (status 3)");
 	expect_good(&g_s);
 	decoder_set_time(1000);
 	expect_bad(&g_s, HANG, DECODER_FATAL, "did not answer within 1 s");

@@ -127,24 +127,21 @@ static void test_trust(void **state)
 	(void)state;
 	assert_string_equal(why("a"), "");
 	assert_string_equal(why("a/libxor.so"), "");
-	assert_string_equal(why("a/libworld.so"), "others may write to it");
-	assert_string_equal(why("open"), "others may write to it");
-	assert_string_equal(why("open/librot.so"),
-			    "others may write to a directory on the way to it");
-	assert_string_equal(why("sticky"), "others may write to it");
+	assert_string_equal(why("a/libworld.so"), "it is writable by others");
+	assert_string_equal(why("open"), "it is writable by others");
+	assert_string_equal(why("open/librot.so"), "a parent directory is writable by others");
+	assert_string_equal(why("sticky"), "it is writable by others");
 	assert_string_equal(why("sticky/mine"), "");
 	assert_string_equal(why("sticky/mine/librot2.so"), "");
-	assert_string_equal(why("deep/mine"),
-			    "others may write to a directory on the way to it");
-	assert_string_equal(why("none"), "it cannot be looked at");
+	assert_string_equal(why("deep/mine"), "a parent directory is writable by others");
+	assert_string_equal(why("none"), "it cannot be examined");
 	if (geteuid() != 0)
 		return;
 	assert_int_equal(lchown(in_tmp("a/libtext.so"), 1, 1), 0);
 	assert_string_equal(why("a/libtext.so"), "it belongs to another user");
 	assert_int_equal(lchown(in_tmp("a/libtext.so"), 0, 0), 0);
 	assert_int_equal(lchown(in_tmp("a"), 1, 1), 0);
-	assert_string_equal(why("a/libtext.so"),
-			    "a directory on the way to it belongs to another user");
+	assert_string_equal(why("a/libtext.so"), "a parent directory belongs to another user");
 	assert_int_equal(lchown(in_tmp("a"), 0, 0), 0);
 }
 
@@ -165,12 +162,12 @@ static void test_scan(void **state)
 	assert_string_equal(l.v[0].path, in_tmp("b/libagain.so"));
 	assert_string_equal(l.v[1].path, in_tmp("b/libxorcodec.so"));
 	assert_null(l.v[1].why);
-	assert_string_equal(l.v[2].why, "there is no such directory");
+	assert_string_equal(l.v[2].why, "no such directory");
 	plugin_libs_release(&l);
 	scan("open", in_tmp("sticky/mine"), &l);
 	assert_int_equal(l.n, 2);
 	assert_string_equal(l.v[0].path, in_tmp("open"));
-	assert_string_equal(l.v[0].why, "others may write to it");
+	assert_string_equal(l.v[0].why, "it is writable by others");
 	assert_null(l.v[1].why);
 	plugin_libs_release(&l);
 	scan("a/libxor.so", NULL, &l); /* no directory */
@@ -194,7 +191,7 @@ static void test_scan(void **state)
 	scan("led", NULL, &l);
 	assert_int_equal(l.n, 2);
 	assert_string_equal(l.v[0].path, in_tmp("open/librot.so"));
-	assert_string_equal(l.v[0].why, "others may write to a directory on the way to it");
+	assert_string_equal(l.v[0].why, "a parent directory is writable by others");
 	assert_string_equal(l.v[1].path, in_tmp("b/libagain.so"));
 	assert_null(l.v[1].why);
 	plugin_libs_release(&l);
@@ -229,31 +226,34 @@ static void test_report(void **state)
 	assert_true(buf_ok(&b));
 	r = (const char *)b.data;
 	expect_line(r, "a/libbad.so.1", "bad (40004), codec 'bad' (40004)");
-	expect_line(r, "a/libdefaults.so.1",
-		    "codec 'bz2' (307, not used: built in), codec 'other' (40002, not used: "
-		    "another library comes first), codec 'same' (40003), codec 'zlib' (40004, "
-		    "not used: another library comes first), codec 'none' (40009, not used: no "
-		    "library has the filter)");
+	expect_line(
+		r, "a/libdefaults.so.1",
+		"codec 'bz2' (307, not used: nczarrfs has it built in), codec 'other' (40002, "
+		"not used: another library has it, too, and comes first), codec 'same' "
+		"(40003), codec 'zlib' (40004, not used: another library has it, too, and "
+		"comes first), codec 'none' (40009, not used: no library has the filter)");
 	expect_line(r, "a/librot.so.1", "rot (40002), codec 'rot' (40002)");
 	expect_line(r, "a/libsame.so.1", "same (40003)");
 	expect_line(r, "a/libxor.so.1", "xorz (40001)");
 	expect_line(r, "b/libxorcodec.so", "codec 'xorz' (40001)");
-	expect_line(r, "b/libagain.so",
-		    "rot (40002, not used: another library comes first), codec 'rot' (40002, "
-		    "not used: another library comes first)");
-	expect_line(r, "a/libnothing.so", "skipped: it leads nowhere");
-	expect_line(r, "a/libodd1.so", "skipped: it is no plugin for filters (type 1)");
-	expect_line(r, "a/libodd2.so", "skipped: its filter is described in version 7, not 1");
+	expect_line(
+		r, "b/libagain.so",
+		"rot (40002, not used: another library has it, too, and comes first), codec "
+		"'rot' (40002, not used: another library has it, too, and comes first)");
+	expect_line(r, "a/libnothing.so", "skipped: it is a broken symbolic link");
+	expect_line(r, "a/libodd1.so", "skipped: it is not a filter plugin (type 1)");
+	expect_line(r, "a/libodd2.so",
+		    "skipped: its filter has the structure version 7, 1 is needed");
 	expect_line(r, "a/libodd3.so", "skipped: its filter has id 70000 or no function");
-	expect_line(r, "a/libodd4.so", "skipped: it has neither filter nor codec");
+	expect_line(r, "a/libodd4.so", "skipped: it contains neither a filter nor a codec");
 	expect_line(r, "a/libodd5.so", "skipped: it describes no filter");
 	expect_line(r, "a/libodd6.so", "skipped: it crashed (signal 6)");
 	expect_line(r, "hangs/libodd7.so", "skipped: it did not answer within 2 s");
 	expect_line(r, "a/libodd8.so",
-		    "skipped: its codec is described in version 2, not 1, or has no name or "
-		    "filter");
-	expect_line(r, "a/libworld.so", "skipped: others may write to it");
-	expect_line(r, "open", "skipped: others may write to it");
+		    "skipped: its codec has the structure version 2 (1 is needed), or has no "
+		    "name or filter");
+	expect_line(r, "a/libworld.so", "skipped: it is writable by others");
+	expect_line(r, "open", "skipped: it is writable by others");
 	assert_non_null(strstr(r, "libtext.so: skipped: it cannot be loaded: "));
 	assert_null(strstr(r, "a/rot.so"));
 	assert_null(strstr(r, "libxor.so:"));
@@ -403,7 +403,7 @@ static void test_prepare(void **state)
 	assert_int_equal(got[2], 6);
 	assert_int_equal(got[3], 0);
 	assert_int_equal(prepare(XOR, 2, v, &a, got, &n, &e), -EINVAL);
-	assert_non_null(strstr(e.msg, "it refuses the parameters"));
+	assert_non_null(strstr(e.msg, "it rejects the parameters"));
 	a.class = CODEC_OTHER;
 	assert_int_equal(prepare(XOR, 1, v, &a, got, &n, &e), -EOPNOTSUPP);
 	a.class = CODEC_UINT;
@@ -530,16 +530,17 @@ static void test_bad(void **state)
 		const char *text;
 	} cases[] = {
 		{'c', -EIO, "it crashed (signal 6)"},
-		{'k', -EIO, "its process was killed (signal 9): memory may be short"},
-		{'e', -EIO, "its process ended (status 9)"},
+		{'k', -EIO,
+		 "its process was killed (signal 9): the system may be short of memory"},
+		{'e', -EIO, "its process exited (status 9)"},
 		{'z', -EBADMSG, "it cannot decode the chunk"},
-		{'l', -EIO, "it says 1048608 bytes, and gives fewer"},
-		{'H', -EIO, "it says 4611686018427387904 bytes, and gives fewer"},
-		{'n', -EIO, "it says 32 bytes, and gives fewer"},
+		{'l', -EIO, "it claims 1048608 bytes but returns fewer"},
+		{'H', -EIO, "it claims 4611686018427387904 bytes but returns fewer"},
+		{'n', -EIO, "it claims 32 bytes but returns fewer"},
 		{'g', -ERANGE, "its result of 128 bytes exceeds 40"},
-		{'a', -EIO, "it answered nonsense"},
-		{'o', -EIO, "it answered nonsense"},
-		{'t', -EIO, "it answered nonsense"},
+		{'a', -EIO, "it gave an invalid answer"},
+		{'o', -EIO, "it gave an invalid answer"},
+		{'t', -EIO, "it gave an invalid answer"},
 		{'h', -EIO, "it did not answer within 2 s"},
 		{'f', 0, ""},
 		{'c', -EIO, "it crashed (signal 6)"},

@@ -153,19 +153,19 @@ static void bad_chains(void **state NZ_UNUSED)
 {
 	char text[4096] = "307";
 
-	refuse("", "without id and name");
-	refuse("307,9|", "without id and name");
-	refuse("|307", "without id and name");
-	refuse("307||1", "without id and name");
+	refuse("", "needs an id or a name");
+	refuse("307,9|", "needs an id or a name");
+	refuse("|307", "needs an id or a name");
+	refuse("307||1", "needs an id or a name");
 	refuse("nosuch,5", "unknown filter 'nosuch'");
 	refuse("zst", "unknown filter 'zst'");
-	refuse("0,5", "no filter id");
-	refuse("65536", "no filter id");
-	refuse("-1", "no filter id");
-	refuse("307u", "no filter id");
-	refuse("1.,5", "no filter id");
-	refuse("307a,5", "no filter id");
-	refuse("1 2", "no filter id");
+	refuse("0,5", "not a filter id");
+	refuse("65536", "not a filter id");
+	refuse("-1", "not a filter id");
+	refuse("307u", "not a filter id");
+	refuse("1.,5", "not a filter id");
+	refuse("307a,5", "not a filter id");
+	refuse("1 2", "not a filter id");
 	for (int i = 0; i < 32; i++)
 		strncat(text, ",1", sizeof(text) - strlen(text) - 1);
 	expect(text, text);
@@ -175,7 +175,7 @@ static void bad_chains(void **state NZ_UNUSED)
 	for (int i = 0; i < 33; i++)
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%d",
 			       i ? "|" : "", 100 + i);
-	refuse(text, "more than 32 filters");
+	refuse(text, "more than 32 filters given");
 }
 
 /* rules_of - the texts in turn. */

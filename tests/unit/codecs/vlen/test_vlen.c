@@ -221,7 +221,7 @@ static void test_json(void **state)
 	memset(deep, '[', sizeof(deep));
 	assert_int_equal(decode(&x, (const uint8_t *)deep, sizeof(deep), 2, 4096, &same, &e),
 			 -EBADMSG);
-	assert_non_null(strstr(e.msg, "lists within lists"));
+	assert_non_null(strstr(e.msg, "nested lists"));
 }
 
 static void test_names(void **state)

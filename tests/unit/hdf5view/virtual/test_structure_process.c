@@ -164,7 +164,7 @@ static void test_deaths(void **state NZ_UNUSED)
 		bad(f, op, LEAVE, -EAGAIN, "ended (status 255)");
 		bad(f, op, SHORT, -EAGAIN, "ended (status 0)");
 		if (!SANDBOX_OFF) {
-			bad(f, op, CALL, -EIO, "made a system call that it must not make");
+			bad(f, op, CALL, -EIO, "made a forbidden system call");
 			bad(f, op, OPEN, -EAGAIN, "ended (status 7)");
 		}
 		good(f, &same->image);

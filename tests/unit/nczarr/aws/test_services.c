@@ -125,28 +125,29 @@ static void test_container(void **state)
 	(void)snprintf(url, sizeof(url), "%s/keys", v.s.url);
 	set(FULL, url);
 	assert_int_equal(aws_from_container(&v.o, &k, &e), 0);
-	are_keys(k, "the container's service");
+	are_keys(k, "the container credentials service");
 	assert_string_equal(v.header, "");
 	put_line("the token\r\n");
 	set(TOKEN_FILE, one_line);
 	assert_int_equal(aws_from_container(&v.o, &k, &e), 0);
-	are_keys(k, "the container's service");
+	are_keys(k, "the container credentials service");
 	assert_string_equal(v.header, "the token");
 	put_line("two\nlines\n");
 	container_fails(&v, -EINVAL, "has more than one line");
 	set(TOKEN_FILE, "/nowhere");
 	container_fails(&v, -ENOENT, "'/nowhere'");
 	set(TOKEN_FILE, "/tmp");
-	container_fails(&v, -EINVAL, "'/tmp' is no file of at most");
+	container_fails(&v, -EINVAL, "'/tmp' is not a regular file of at most");
 	set(TOKEN_FILE, NULL);
 	v.keys = "{\"AccessKeyId\":\"AK\"}";
-	container_fails(&v, -EACCES, "the container's service: the answer has no keys");
+	container_fails(&v, -EACCES,
+			"the container credentials service: the response contains no keys");
 	v.keys = KEYS KEYS; /* no JSON */
-	container_fails(&v, -EACCES, "the answer has no keys");
+	container_fails(&v, -EACCES, "the response contains no keys");
 	v.status = "500 No";
-	container_fails(&v, -EIO, "credentials of the container");
+	container_fails(&v, -EIO, "cannot get the container's credentials");
 	set(FULL, "http://elsewhere.invalid/keys");
-	container_fails(&v, -EACCES, "is neither https:// nor on this machine");
+	container_fails(&v, -EACCES, "is neither an https:// address nor on this machine");
 	set(FULL, "no address");
 	container_fails(&v, -EINVAL, FULL);
 	set(FULL, NULL);
@@ -170,7 +171,7 @@ static void test_instance(void **state)
 	set(IMDS, url);
 	set("AWS_METADATA_SERVICE_TIMEOUT", "5");
 	assert_int_equal(aws_from_instance(&v.o, &k, &e), 0);
-	are_keys(k, "the instance's metadata");
+	are_keys(k, "the instance metadata service");
 	set("AWS_EC2_METADATA_DISABLED", "TRUE");
 	assert_int_equal(aws_from_instance(&v.o, &k, &e), 0);
 	assert_null(k);
@@ -181,9 +182,8 @@ static void test_instance(void **state)
 	v.roles = "r";
 	v.keys = "[]";
 	assert_int_equal(aws_from_instance(&v.o, &k, &e), -EACCES);
-	assert_non_null(strstr(e.msg,
-			       "credentials of the instance: the instance's metadata: the "
-			       "answer has no keys"));
+	assert_non_null(strstr(e.msg, "cannot get the instance's credentials: the instance "
+				      "metadata service: the response contains no keys"));
 	/* what would be two headers is no token */
 	v.keys = KEYS;
 	v.token = "a\r\nX-Other: b";
@@ -243,7 +243,7 @@ static void test_role(void **state)
 	role_fails(&v, &r, -ENOENT, "'/nowhere'");
 	r.token_file = one_line;
 	v.keys = "<R><AccessKeyId>AK</AccessKeyId></R>";
-	role_fails(&v, &r, -EACCES, "STS: the answer has no keys");
+	role_fails(&v, &r, -EACCES, "STS: the response contains no keys");
 	v.status = "403 No";
 	v.keys = "<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>";
 	role_fails(&v, &r, -EACCES, "role 'arn': AccessDenied");
@@ -251,7 +251,7 @@ static void test_role(void **state)
 	v.keys = "";
 	role_fails(&v, &r, -EIO, "role 'arn': ");
 	set("AWS_ENDPOINT_URL_STS", "no address");
-	role_fails(&v, &r, -EINVAL, "endpoint of STS");
+	role_fails(&v, &r, -EINVAL, "cannot use the endpoint of STS");
 	set("AWS_ENDPOINT_URL_STS", NULL);
 	aws_keys_release(own);
 	end(&v);

@@ -50,7 +50,7 @@ enum kind {
 static const char *const names[KINDS] = {
 	"good",
 	"empty",
-	"no ranges",
+	"does not support range requests",
 	"no HEAD",
 	"HEAD denied",
 	"no tails",
@@ -612,9 +612,9 @@ static void test_closed_before_the_answer(void **state)
 	assert_int_equal(write(closed[1], "", 1), 1);
 	assert_int_equal(read(l.done[0], &byte, 1), 1);
 	assert_int_equal(l.got.rc, -EBADMSG);
-	assert_string_equal(l.got.e.msg,
-			    "'http://there': 'x': the server sends a part (206) that "
-			    "does not say which");
+	assert_string_equal(
+		l.got.e.msg,
+		"'http://there': 'x': the server sends a part (206) without stating its range");
 	http_client_free(n);
 	ns_end(&s);
 	for (int i = 0; i < 2; i++) {

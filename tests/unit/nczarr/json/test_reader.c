@@ -172,8 +172,8 @@ static void test_texts(void **state)
 	bad("\"\xff\"", "line 1");
 	bad("\"\xed\xa0\x80\"", "line 1");
 	bad("\"\\ud800\"", "line 1");
-	bad("\"a", "without an end");
-	bad("\"a\\\"", "without an end");
+	bad("\"a", "unterminated string");
+	bad("\"a\\\"", "unterminated string");
 	bad("\"a\nb\"", "newline");
 }
 
@@ -211,8 +211,8 @@ static void test_refused(void **state)
 	bad("{\"a\": 1,\n }", "line 2, column 2: string or '}' expected");
 	bad("[1,]", "line 1, column 4");
 	bad("{\"a\": 1} x", "line 1");
-	bad("{5: 1}", "column 2: a key that is no text");
-	bad("{\"a\": 1, NaN: 1}", "a key that is no text");
+	bad("{5: 1}", "column 2: a key is not a string");
+	bad("{\"a\": 1, NaN: 1}", "a key is not a string");
 	bad("]", "line 1, column 1");
 	bad(" \r\n\t\n", "empty");
 	bad("{\"a\\u0000\": 1}", "line 1");
@@ -222,7 +222,7 @@ static void test_refused(void **state)
 	memset(deep, '[', JSON_DEPTH_MAX + 1);
 	memset(deep + JSON_DEPTH_MAX + 1, ']', JSON_DEPTH_MAX + 1);
 	deep[sizeof(deep) - 1] = '\0';
-	bad(deep, "nested too deep");
+	bad(deep, "nested too deeply");
 }
 
 int main(void)

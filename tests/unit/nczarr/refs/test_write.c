@@ -179,17 +179,18 @@ static void test_refused(void **state)
 
 	(void)state;
 	assert_int_equal(written("c.json", 2, &o, false, &e), -EOPNOTSUPP);
-	assert_non_null(strstr(e.msg, "'/w': chunk 0 cannot be referred to"));
-	assert_non_null(strstr(e.msg, "-o inline puts such chunks into the document"));
+	assert_non_null(strstr(e.msg, "'/w': references cannot point to chunk 0"));
+	assert_non_null(strstr(e.msg, "add -o inline to embed such chunks"));
 	o.inlined = true;
 	o.max_inline = 7; /* of eight */
 	assert_int_equal(written("c.json", 2, &o, false, &e), -ERANGE);
-	assert_non_null(strstr(e.msg, "it cannot be put into the document either"));
+	assert_non_null(strstr(e.msg, "it cannot be embedded either"));
 	o.max_inline = 8;
 	assert_int_equal(written("c.json", 2, &o, true, &e), -EBADF);
-	assert_string_equal(e.msg, "writing references: Bad file descriptor");
+	assert_string_equal(e.msg, "cannot write the references: Bad file descriptor");
 	assert_int_equal(written("c.json", 3, &o, false, &e), -EINVAL);
-	assert_string_equal(e.msg, "references are to chunks of a Zarr v2 tree");
+	assert_string_equal(e.msg,
+			    "references can point to the chunks of a Zarr v2 store only");
 }
 
 int main(void)

@@ -142,7 +142,7 @@ static void fake_answer(struct fake *f, const struct fake_request *q, struct obj
 
 	*got = (struct object_got){0};
 	if (!o) {
-		got->rc = err_set(&got->e, -ENOENT, "'%s': not there", q->key);
+		got->rc = err_set(&got->e, -ENOENT, "'%s': not found", q->key);
 		return;
 	}
 	if (o->fails > 0) {

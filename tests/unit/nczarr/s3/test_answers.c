@@ -114,25 +114,27 @@ static void fails(const char *status, const char *more, const char *body, bool k
 static void test_failures(void **state)
 {
 	(void)state;
-	fails("404 No", "", REASON("NoSuchKey"), true, -ENOENT, "not there");
-	fails("404 No", "", REASON("NoSuchBucket"), true, -EIO, "there is no bucket 'b'");
-	fails("404 No", "", "", true, -EIO, "(without a reason): is it an S3 service?");
+	fails("404 No", "", REASON("NoSuchKey"), true, -ENOENT, "not found");
+	fails("404 No", "", REASON("NoSuchBucket"), true, -EIO, "bucket 'b' does not exist");
+	fails("404 No", "", "", true, -EIO, "(no reason given): is it an S3 service?");
 	fails("404 No", "", REASON("Other"), true, -EIO, "answers 404 (Other)");
 	fails("403 No", "", REASON("AccessDenied"), false, -EACCES,
-	      "access denied (AccessDenied), and the request was not signed");
+	      "access denied (AccessDenied): the request was not signed");
 	fails("401 No", "", "", false, -EACCES, "(no reason given)");
 	fails("403 No", "", REASON("SignatureDoesNotMatch"), true, -EACCES,
-	      "the service refuses the signature");
+	      "the service rejects the signature");
 	fails("403 No", "", REASON("InvalidAccessKeyId"), true, -EACCES,
 	      "does not know the access key");
 	fails("403 No", "", REASON("RequestTimeTooSkewed"), true, -EACCES,
 	      "the clock of this machine is wrong");
 	fails("403 No", "", REASON("AccessDenied"), true, -EACCES,
 	      "access denied with the keys from");
-	fails("412 No", "", REASON("PreconditionFailed"), true, -ESTALE, "another version now");
+	fails("412 No", "", REASON("PreconditionFailed"), true, -ESTALE,
+	      "was changed in the meantime");
 	fails("501 No", "", REASON("NotImplemented"), true, -EOPNOTSUPP,
-	      "does not know this (501 NotImplemented)");
-	fails("400 No", "", REASON("ExpiredToken"), true, -EACCES, "have ended (ExpiredToken)");
+	      "does not support this request (501 NotImplemented)");
+	fails("400 No", "", REASON("ExpiredToken"), true, -EACCES,
+	      "have expired (ExpiredToken)");
 	fails("500 No", "", REASON("InternalError"), true, -EIO, "500 InternalError: ");
 	fails("500 No", "", "", true, -EIO, "500 ");
 }
@@ -141,8 +143,8 @@ static void test_elsewhere(void **state)
 {
 	(void)state;
 	fails("307 There", "Location: ftp://other/\r\n", "", true, -EIO,
-	      "redirected to 'ftp://other/', which is not followed: name it with -o endpoint=");
-	fails("307 There", "", "", true, -EIO, "does not say which: name it with -o region=");
+	      "redirected to 'ftp://other/', which is not followed: set it with -o endpoint=");
+	fails("307 There", "", "", true, -EIO, "does not state which: set it with -o region=");
 	fails("301 There", "", REASON("PermanentRedirect"), true, -EIO,
 	      "in another region (301 PermanentRedirect)");
 	fails("308 There", "Location: http://u:p4ss@elsewhere.invalid/x?y=z\r\n", "", true,
@@ -160,7 +162,8 @@ static void test_not_sent(void **state)
 	begin(&v, &page, 1, true);
 	http_client_stop(v.net);
 	assert_int_equal(v.o->ops->remove(v.o, "k", &e), -ECANCELED);
-	assert_string_equal(e.msg, "'s3://b/root': 'k': no more requests: the mount ends");
+	assert_string_equal(e.msg, "'s3://b/root': 'k': no more requests are accepted: the "
+				   "dataset is being unmounted");
 	assert_int_equal(v.s.requests, 0);
 	end(&v);
 }
@@ -237,8 +240,8 @@ static void test_listing_bad(void **state)
 	struct err e;
 
 	(void)state;
-	bad(&no_token, 1, -EBADMSG, "a listing does not say how it goes on");
-	bad(&circle, 1, -EBADMSG, "a listing does not say how it goes on");
+	bad(&no_token, 1, -EBADMSG, "a listing does not state how to continue");
+	bad(&circle, 1, -EBADMSG, "a listing does not state how to continue");
 	bad(&none, 1, -EBADMSG, "'s3://b/root'");
 	/* a bucket that cannot be listed is not one with nothing in it */
 	bad(&absent, 1, -EIO, "the bucket cannot be listed");
@@ -246,7 +249,7 @@ static void test_listing_bad(void **state)
 	memset(key, 'k', sizeof(key) - 1);
 	key[sizeof(key) - 1] = '\0';
 	assert_int_equal(listed(&none, 1, key, &seen, &e), -ERANGE);
-	assert_non_null(strstr(e.msg, "has 1104 bytes: S3 allows 1024"));
+	assert_non_null(strstr(e.msg, "has 1104 bytes, S3 allows 1024"));
 }
 
 /* Pages with nothing on them that always name another one. */
@@ -434,7 +437,7 @@ static void test_keys_that_stay(void **state)
 	rotating_begin(&r);
 	r.changed = true;
 	assert_int_equal(object_get(r.v.o, &whole, &r.got, &e), -EACCES);
-	assert_non_null(strstr(e.msg, "have ended (ExpiredToken)"));
+	assert_non_null(strstr(e.msg, "have expired (ExpiredToken)"));
 	assert_int_equal(g_file.opens, 1);
 	assert_int_equal(r.v.s.requests, 3);
 	assert_int_equal(unlink(keys_file), 0);

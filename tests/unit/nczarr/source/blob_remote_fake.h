@@ -111,7 +111,7 @@ static int far_stat(struct store *s, const char *key, struct store_stat *ret, st
 	if (far_broken(f, key, e))
 		return f->broken_rc;
 	if (o->absent)
-		return err_set(e, -ENOENT, "'%s': not there", key);
+		return err_set(e, -ENOENT, "'%s': not found", key);
 	*ret = o->st;
 	return 0;
 }
@@ -143,7 +143,7 @@ static int far_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 	if (far_broken(f, key, e))
 		return f->broken_rc;
 	if (o->absent)
-		return err_set(e, -ENOENT, "'%s': not there", key);
+		return err_set(e, -ENOENT, "'%s': not found", key);
 	return store_read(f->real, key, off, out, len, ret_version, e);
 }
 

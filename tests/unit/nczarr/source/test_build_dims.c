@@ -174,11 +174,13 @@ static void test_wrong(void **state)
 	      "/a(x=5) /b(~phony_dim_0=6) ");
 	wrong(itself, "dimension 'x' is 5 long in '/a' and 6 long in '/a'",
 	      "/a(x=5,~phony_dim_0=6) ");
-	wrong(few, "'a/.zattrs': 1 dimension names for 2",
+	wrong(few, "'a/.zattrs': 1 dimension names are given for 2",
 	      "/a(~phony_dim_0=5,~phony_dim_1=6) ");
-	wrong(number, "'a/.zattrs': the name of dimension 0 is none", "/a(~phony_dim_0=5) ");
-	wrong(slash, "'a/.zattrs': the name of dimension 0 is none", "/a(~phony_dim_0=5) ");
-	wrong(no_list, "'a/.zattrs': the names of dimensions are no list", "/b() ");
+	wrong(number, "'a/.zattrs': the name of dimension 0 is not valid",
+	      "/a(~phony_dim_0=5) ");
+	wrong(slash, "'a/.zattrs': the name of dimension 0 is not valid",
+	      "/a(~phony_dim_0=5) ");
+	wrong(no_list, "'a/.zattrs': the names of the dimensions are not a list", "/b() ");
 }
 
 #define SUPER "{\"zarr_format\": 2, \"_nczarr_superblock\": {\"version\": \"2.0.0\"}, "
@@ -272,7 +274,7 @@ static void test_nczarr_wrong(void **state)
 	wrong(path, "dimension '/q/y' is not defined", "/v(~phony_dim_0=4) ");
 	tree_source(&s, dim, true);
 	assert_int_equal(zr_model(&s, &e), -EBADMSG);
-	assert_non_null(strstr(e.msg, "NCZarr's dimension 'y' is none"));
+	assert_non_null(strstr(e.msg, "NCZarr's dimension 'y' is not valid"));
 	tree_release(&s);
 }
 

@@ -290,7 +290,7 @@ static void test_listing_of_another(void **state)
 	cancel_begin(&stop);
 	cancel_request(&stop);
 	assert_int_equal(fake_where(&f, 0, 9), -EINTR);
-	assert_non_null(strstr(f.e.msg, "given up while chunks are listed"));
+	assert_non_null(strstr(f.e.msg, "cancelled while listing chunks"));
 	cancel_end(&stop);
 	pthread_mutex_lock(&g_held.lock);
 	g_held.go = true;

@@ -370,7 +370,7 @@ static void test_strangers(void **state)
 	for (int unlisted = 0; unlisted < 2; unlisted++) {
 		begin(unlisted);
 		text("readme.txt", "nothing to see");
-		refused(-EBADMSG, "no Zarr documents");
+		refused(-EBADMSG, "no Zarr metadata");
 	}
 	begin(true); /* a server that does not let us in has not said that nothing is there */
 	text(".zgroup", GROUP);

@@ -139,7 +139,7 @@ static void test_v2_chain(void **state)
 	end(&x);
 	unreadable(&x,
 		   v2(&x, "'<c16'", NULL, "{'id': 'szip', 'mask': 32, 'pixels-per-block': 8}"),
-		   "szip: elements are no numbers");
+		   "szip: elements are not numbers");
 	/* behind a compressor there are bytes */
 	assert_int_equal(
 		v2(&x, "'<i8'", "[{'id': 'zlib'}, {'id': 'shuffle', 'elementsize': 0}]", NULL),
@@ -188,23 +188,23 @@ static void test_v2_unreadable(void **state)
 	(void)state;
 	unreadable(&x, v2(&x, "'<i4'", NULL, "{'id': 'pcodec', 'level': 8}"),
 		   "codec 'pcodec' is not supported: copy the array with zarr-python and "
-		   "numcodecs[pcodec] to another codec, or name the directory of an NCZarr "
-		   "plugin for it in HDF5_PLUGIN_PATH");
+		   "numcodecs[pcodec] to another codec, or add the directory of an NCZarr "
+		   "plugin for it to HDF5_PLUGIN_PATH");
 	unreadable(&x, v2(&x, "'<i4'", "[{'id': 'a\\u0007\\u00e9b'}, {'id': 'c'}]", NULL),
 		   "codec 'a?\xc3\xa9"
 		   "b' is not supported");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'pickle'}]", NULL),
 		   "codec 'pickle' is not supported");
 	unreadable(&x, v2(&x, "'|O'", NULL, "{'id': 'zlib'}"),
-		   "dtype '|O' without a filter that says what its elements are");
+		   "dtype '|O' needs a filter that states the type of its elements");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'zlib'}]", NULL),
-		   "codec 'zlib' does not make bytes of objects");
+		   "codec 'zlib' cannot encode objects");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'vlen-array', 'dtype': '<f16'}]", NULL),
-		   "codec 'vlen-array': its dtype is not supported");
+		   "codec 'vlen-array': this dtype is not supported");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'vlen-array', 'dtype': '|S3'}]", NULL),
-		   "codec 'vlen-array': its dtype is no number");
+		   "codec 'vlen-array': dtype is not a number");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'json2', 'encoding': 'utf-16'}]", NULL),
-		   "codec 'json2': its encoding is not utf-8");
+		   "codec 'json2': encoding is not utf-8");
 	unreadable(&x, v2(&x, "'<i4'", NULL, "{'id': 'blosc', 'cname': 'lzo'}"),
 		   "blosc: compressor 'lzo' is not supported");
 }
@@ -346,9 +346,11 @@ static void test_v3_texts(void **state)
 	assert_int_equal(x.m.vlen, ZR_VLEN_UTF8);
 	assert_non_null(x.m.shard);
 	end(&x);
-	fails(&x, v3(&x, "'string'", "['vlen-bytes']"), -EBADMSG, "does not fit");
-	fails(&x, v3(&x, "'int8'", "['vlen-utf8']"), -EBADMSG, "does not fit");
-	fails(&x, v3(&x, "'string'", "['bytes']"), -EBADMSG, "any length");
+	fails(&x, v3(&x, "'string'", "['vlen-bytes']"), -EBADMSG,
+	      "does not support this data type");
+	fails(&x, v3(&x, "'int8'", "['vlen-utf8']"), -EBADMSG,
+	      "does not support this data type");
+	fails(&x, v3(&x, "'string'", "['bytes']"), -EBADMSG, "variable-length elements");
 	fails(&x, v3(&x, "'string'", NULL), -EBADMSG, "not a list");
 }
 
@@ -376,15 +378,16 @@ static void test_transpose(void **state)
 			 0);
 	assert_null(x.m.order);
 	end(&x);
-	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1]") "]"), -EBADMSG, "3 axes");
+	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1]") "]"), -EBADMSG, "3 dimensions");
 	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1, 1]") "]"), -EBADMSG, "permutation");
 	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1, 3]") "]"), -EBADMSG, "permutation");
 	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1, -1]") "]"), -EBADMSG, "permutation");
 	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1, 1.5]") "]"), -EBADMSG, "permutation");
 	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1, 18446744073709551615]") "]"), -EBADMSG,
 	      "permutation");
-	fails(&x, v3(&x, "'int32'", "['transpose']"), -EBADMSG, "3 axes");
-	fails(&x, v3(&x, "'int32'", "[" LITTLE ", " TURN("[0, 1, 2]") "]"), -EBADMSG, "behind");
+	fails(&x, v3(&x, "'int32'", "['transpose']"), -EBADMSG, "3 dimensions");
+	fails(&x, v3(&x, "'int32'", "[" LITTLE ", " TURN("[0, 1, 2]") "]"), -EBADMSG,
+	      "must come before");
 }
 
 static void test_shard(void **state)
@@ -479,15 +482,15 @@ static void test_shard_bad(void **state)
 
 	(void)state;
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[5, 5, 4]", LITTLE, LITTLE, "") "]"), -EBADMSG,
-	      "5 do not fit into a shard of length 12");
+	      "5 does not divide the shard length 12");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[24, 5, 4]", LITTLE, LITTLE, "") "]"), -EBADMSG,
-	      "do not fit");
+	      "does not divide");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[0, 5, 4]", LITTLE, LITTLE, "") "]"), -EBADMSG,
 	      "at least 1");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[6, 5]", LITTLE, LITTLE, "") "]"), -EBADMSG,
 	      "2 numbers, not 3");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", "", LITTLE, "") "]"), -EBADMSG,
-	      "in a shard: no codec makes bytes");
+	      "codecs of a shard: no codec makes bytes");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, "", "") "]"), -EBADMSG,
 	      "index_codecs");
 	fails(&x,
@@ -496,7 +499,7 @@ static void test_shard_bad(void **state)
 	      -EBADMSG, "index_location");
 	fails(&x, v3(&x, "'int32'", "['sharding_indexed']"), -EBADMSG, "not a list");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, LITTLE, "") ", " LITTLE "]"),
-	      -EBADMSG, "behind");
+	      -EBADMSG, "must come before");
 	unreadable(&x,
 		   v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, LITTLE ", 'zstd'", "") "]"),
 		   "codec 'zstd' on the index of a shard is not supported");
@@ -572,7 +575,7 @@ static void test_v3_unreadable(void **state)
 	unreadable(&x, v3(&x, "'int32'", "['numcodecs.pcodec']"),
 		   "codec 'numcodecs.pcodec' is not supported");
 	unreadable(&x, v3(&x, "'int32'", "['numcodecs.shuffle', " TURN("'F'") ", 'bytes']"),
-		   "codec 'transpose' behind a filter that depends on the order of elements is "
+		   "codec 'transpose' after a filter that depends on the order of elements is "
 		   "not supported");
 	unreadable(&x, v3(&x, "'int32'", "['numcodecs.shuffle', " BIG "]"),
 		   "filters before big-endian bytes are not supported");
@@ -581,7 +584,7 @@ static void test_v3_unreadable(void **state)
 		      "['numcodecs.shuffle', " SHARD("[6, 5, 4]", LITTLE, LITTLE, "") "]"),
 		   "filters before 'sharding_indexed' are not supported");
 	unreadable(&x, v3(&x, "'string'", "['numcodecs.shuffle', 'vlen-utf8']"),
-		   "codec 'numcodecs.shuffle' on elements of any length is not supported");
+		   "codec 'numcodecs.shuffle' does not support variable-length elements");
 }
 
 static void test_v3_bad(void **state)
@@ -597,8 +600,9 @@ static void test_v3_bad(void **state)
 	fails(&x, v3(&x, "'int32'", "[{'name': 'bytes', 'configuration': 5}]"), -EBADMSG,
 	      "configuration");
 	fails(&x, v3(&x, "'int32'", "[" TURN("'F'") "]"), -EBADMSG, "no codec makes bytes");
-	fails(&x, v3(&x, "'int32'", "['gzip']"), -EBADMSG, "there are none yet");
-	fails(&x, v3(&x, "'int32'", "['bytes', 'bytes']"), -EBADMSG, "behind");
+	fails(&x, v3(&x, "'int32'", "['gzip']"), -EBADMSG,
+	      "must come after the codec that makes bytes of the elements");
+	fails(&x, v3(&x, "'int32'", "['bytes', 'bytes']"), -EBADMSG, "must come before");
 	fails(&x, v3(&x, "'int32'", "[{'name': 'bytes', 'configuration': {'endian': 'x'}}]"),
 	      -EBADMSG, "endian");
 	fails(&x,
@@ -634,7 +638,7 @@ static void test_v3_filters(void **state)
 	      v3(&x, "'int32'",
 		 "['bytes', {'name': 'numcodecs.delta', 'configuration': "
 		 "{'dtype': '<i4'}}]"),
-	      -EBADMSG, "behind");
+	      -EBADMSG, "must come before");
 	/* one value at a time: axes do not matter */
 	assert_int_equal(
 		v3(&x, "'float64'",

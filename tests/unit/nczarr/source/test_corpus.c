@@ -20,7 +20,7 @@ static const struct {
 	{"v2__array_pcodec_C.zarr", "'.zarray': codec 'pcodec' is not supported"},
 	{"v3__array_optional.zarr", "'array/zarr.json': data type 'optional' is not supported"},
 	/* a scalar with a dimension, and a chunk of six elements */
-	{"ref_noshape.file.zip", "'v/.zattrs': 1 dimension names for 0 dimensions"},
+	{"ref_noshape.file.zip", "'v/.zattrs': 1 dimension names are given for 0 dimensions"},
 };
 
 static const char *corpus(void)

@@ -363,8 +363,8 @@ static void test_broken_consolidated(void **state)
 	refused(no_format, -EBADMSG, "'.zmetadata': zarr_consolidated_format is missing");
 	refused(format, -EOPNOTSUPP, "'.zmetadata': zarr_consolidated_format is 2");
 	refused(no_list, -EBADMSG, "'.zmetadata': metadata");
-	refused(key, -EBADMSG, "'.zmetadata': '../x/.zarray' is not a key");
-	refused(text, -EBADMSG, "'.zmetadata': 'x/.zarray' is no object");
+	refused(key, -EBADMSG, "'.zmetadata': '../x/.zarray' is not a valid key");
+	refused(text, -EBADMSG, "'.zmetadata': 'x/.zarray' is not an object");
 	refused(group, -EBADMSG, "'.zmetadata': 'x/.zgroup': zarr_format is 3, not 2");
 	refused(root, -EBADMSG, "'zarr.json': node_type is neither");
 	refused(kind, -EOPNOTSUPP, "'zarr.json': consolidated_metadata is not inline");
@@ -387,7 +387,7 @@ static void test_broken(void **state)
 	refused(format, -EBADMSG, "'.zgroup': zarr_format is 3, not 2");
 	refused(no_format, -EBADMSG, "'.zgroup': zarr_format is missing");
 	refused(no_object, -EBADMSG, "'.zattrs': not a JSON object");
-	refused(dir, -EBADMSG, "'v/.zarray': a directory");
+	refused(dir, -EBADMSG, "'v/.zarray' is a directory");
 	refused(node, -EBADMSG, "'zarr.json': node_type");
 	tree_source(&src, no_json, true);
 	assert_int_equal(zr_tree_load(&src, &tree, &e), 0);

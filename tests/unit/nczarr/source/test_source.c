@@ -229,13 +229,13 @@ static void test_refused(void **state)
 
 	(void)state;
 	put_text("empty.zarr/file", "x");
-	refused(path("empty.zarr"), -EBADMSG, "no Zarr documents in it");
+	refused(path("empty.zarr"), -EBADMSG, "the store contains no Zarr metadata");
 	put_zip("readme.zip", entries);
 	refused(path("readme.zip"), -EBADMSG, "without Zarr documents");
 	put_text("bad/.zgroup", GROUP);
 	put_text("bad/g/.zgroup", GROUP);
 	put_text("bad/g/v/.zarray", "{\"zarr_format\": 2, \"shape\": [-1]}");
-	refused(path("bad"), -EBADMSG, "'g/v/.zarray': shape: dimension 0 is no length");
+	refused(path("bad"), -EBADMSG, "'g/v/.zarray': shape: dimension 0 is not a length");
 	put_text("json/zarr.json", "{\"zarr_format\": 3,\n}");
 	refused(path("json"), -EBADMSG, "'zarr.json': not JSON at line 2, column 1");
 	assert_int_equal(open_fds(), before);

@@ -352,7 +352,7 @@ static void test_bad_json(void **state)
 		many[i] = i % 2 ? '1' : ',';
 	many[299999] = '\0';
 	assert_int_equal(read_json(&f, many, &out), -EBADMSG);
-	assert_non_null(strstr(f.e.msg, "is not a text"));
+	assert_non_null(strstr(f.e.msg, "is not a string"));
 	buf_release(&out);
 	fake_release(&f);
 	test_free(many);

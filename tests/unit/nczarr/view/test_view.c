@@ -553,8 +553,8 @@ static void test_waits_end(void **state)
 {
 	static const struct {
 		const char *dir, *name, *words;
-	} cases[] = {{"s", ".zarray", "given up while strings are measured"},
-		     {"", ".zmetadata", "given up while the metadata are collected"}};
+	} cases[] = {{"s", ".zarray", "cancelled while measuring strings"},
+		     {"", ".zmetadata", "cancelled while collecting the metadata"}};
 
 	(void)state;
 	cancel_cond_init(&g_held.cond);

@@ -184,7 +184,7 @@ static void test_szip(void **state)
 	assert_memory_equal(w->p.chain.specs[0].params, ((uint32_t[]){169, 16, 32, 50}), 16);
 	w->a.type.kind = DT_STRING;
 	is(w, PLAN_DECODE, "szip: stock readers cannot undo it", 0, 0,
-	   "is not filtered with szip: szip: elements are no numbers");
+	   "is not filtered with szip: szip: elements are not numbers");
 }
 
 static void test_same_chain_passes(void **state)
