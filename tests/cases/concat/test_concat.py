@@ -635,7 +635,7 @@ def test_directory(t):
     refused(t, d, "f1.nc", "o such file")
     os.remove(bad)
     os.mkdir(d + "/f1.zarr")
-    refused(t, d, "f1.zarr", "Zarr metadata files")
+    refused(t, d, "f1.zarr", "Zarr documents")
     os.rmdir(d + "/f1.zarr")
     write(bad, 4, 4)
     if os.geteuid() != 0:
