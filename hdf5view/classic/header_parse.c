@@ -52,10 +52,10 @@ static void *header_parse_room(struct parse *p, uint64_t n, size_t size)
 	if (!v && p->arena->starved)
 		(void)cdf_reader_fail(&p->in, -ENOMEM, "out of memory");
 	else if (!v)
-		(void)cdf_reader_fail(
-			&p->in, -ERANGE,
-			"the metadata needs more than %zu bytes (half of -o memory)",
-			p->arena->max);
+		(void)cdf_reader_fail(&p->in, -ERANGE,
+				      "the metadata needs more than %zu bytes (half of -o "
+				      "memory): use a larger -o memory",
+				      p->arena->max);
 	return v;
 }
 
@@ -119,7 +119,7 @@ static uint32_t header_parse_type(struct parse *p)
 	if (p->in.rc == 0 && cdf_type_bytes(t) == 0)
 		(void)cdf_reader_fail(&p->in, -EBADMSG,
 				      "the type at byte %" PRIu64 " of the header is %" PRIu32
-				      ", which netCDF does not have: the header is damaged",
+				      ", which is not a netCDF type: the header is damaged",
 				      at, t);
 	return t;
 }

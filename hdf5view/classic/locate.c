@@ -72,7 +72,7 @@ static int classic_locate_inside(const struct source *src, uint64_t off, uint64_
 	if (!ckd_add(&end, off, len) && end <= size)
 		return 0;
 	return err_set(e, -EBADMSG,
-		       "the file ends at byte %" PRIu64 ", and %" PRIu64 " bytes at %" PRIu64
+		       "the file ends at byte %" PRIu64 ", but %" PRIu64 " bytes at %" PRIu64
 		       " are needed: it is truncated, or still being written",
 		       size, len, off);
 }

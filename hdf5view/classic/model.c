@@ -43,7 +43,7 @@ static int measure_var(struct model *m, uint32_t i, struct err *e)
 		if (ckd_mul(&n, n, m->h->dims[v->dims[d]].len) || n > INT64_MAX / 2)
 			return err_set(
 				e, -EBADMSG,
-				"'%.80s' has more values than a file can have (byte %" PRIu64
+				"'%.80s' has more values than a file can hold (byte %" PRIu64
 				" of the header): the header is damaged",
 				v->name.s, v->at);
 	m->slabs[i] = n;
@@ -62,10 +62,9 @@ static int classic_model_measure(struct model *m, struct err *e)
 			continue;
 		m->n_records++;
 		if (ckd_add(&m->recsize, m->recsize, m->slabs[i] + padding(m->slabs[i])))
-			return err_set(
-				e, -EBADMSG,
-				"a record has more bytes than a file can have: the header "
-				"is damaged");
+			return err_set(e, -EBADMSG,
+				       "a record has more bytes than a file can hold: the "
+				       "header is damaged");
 	}
 	for (uint32_t i = 0; m->n_records == 1 && i < m->h->n_vars; i++)
 		if (is_record(m->h, &m->h->vars[i]))
@@ -111,10 +110,10 @@ static int classic_model_dims(struct model *m, struct err *e)
 
 		m->dims[i] = DS_NONE;
 		if (m->twice[i])
-			rc = cdf_note(
-				&m->notes, e,
-				"a second dimension '%.80s' is left out, with what has it",
-				m->names[i]);
+			rc = cdf_note(&m->notes, e,
+				      "a second dimension '%.80s' is left out, with the "
+				      "variables that use it",
+				      m->names[i]);
 		if (!m->names[i] || m->twice[i])
 			continue;
 		m->dims[i] = ds->n_dims;
@@ -134,12 +133,12 @@ static const char *unfit(const struct model *m, uint32_t i)
 	const struct cdf_var *v = &m->h->vars[i];
 
 	if (m->twice[i])
-		return "another has its name";
+		return "another variable has the same name";
 	if (v->rank > DS_RANK_MAX)
 		return "it has too many dimensions";
 	for (uint32_t d = 0; d < v->rank; d++)
 		if (m->dims[v->dims[d]] == DS_NONE)
-			return "one of its dimensions has no name of its own";
+			return "one of its dimensions is left out";
 	return NULL;
 }
 
@@ -193,8 +192,8 @@ static int classic_model_chunks(struct model *m, struct ds_array *a, const struc
 	a->access = DS_STORED;
 	if (!cdf_chunk(a, x, m->s->cut_bytes, m->s->alone, chunk)) {
 		a->access = DS_CONVERT;
-		a->convert = "its records are small and lie between those of other variables: "
-			     "a chunk is gathered from several";
+		a->convert = "its records are small and interleaved with those of other "
+			     "variables: each chunk is assembled from several records";
 	}
 	a->chunk = chunk;
 	return ds_array_finish(&m->s->base.ds, a, m->s->max_chunk_bytes, e);
@@ -220,7 +219,7 @@ static int check_end(const struct model *m, const struct cdf_var *v, const struc
 	     bytes <= INT64_MAX))
 		return 0;
 	return err_set(e, -EBADMSG,
-		       "it has more records than a file can have, %" PRIu64
+		       "it has more records than a file can hold, %" PRIu64
 		       ": the header is damaged",
 		       m->numrecs);
 }

@@ -104,10 +104,10 @@ static int classic_model_attrs_names(struct cdf_notes *notes, const char *where,
 	if (rc == 0)
 		rc = cdf_find_duplicates(v, n, twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		const char *why = twice[i] ? "another has its name"
+		const char *why = twice[i] ? "another attribute has the same name"
 				  : !*v[i] ? "it has no name"
 				  : classic_model_attrs_reserved(v[i])
-					  ? "its name is one of Zarr's own"
+					  ? "its name is reserved by Zarr"
 					  : NULL;
 
 		if (!why)
@@ -140,7 +140,7 @@ int cdf_attrs(struct cdf_notes *notes, const char *where, const struct cdf_attr 
 		rc = classic_model_attrs_convert(notes, &in[i], &all[m++], &mapped, e);
 	}
 	if (rc == 0 && mapped)
-		rc = cdf_note(notes, e, "%stexts that are not UTF-8 are read as Latin-1",
+		rc = cdf_note(notes, e, "%sstrings that are not UTF-8 are read as Latin-1",
 			      where);
 	*ret = all;
 	*ret_n = m;

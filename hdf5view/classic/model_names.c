@@ -75,8 +75,9 @@ int cdf_name(struct cdf_notes *notes, const char *kind, const struct ds_text *in
 
 	*ret = NULL;
 	if (rc == 0 && mapped)
-		rc = cdf_note(notes, e, "the name of %s '%s' is not UTF-8 and read as Latin-1",
-			      kind, t.s);
+		rc = cdf_note(notes, e,
+			      "the name of %s '%s' is not UTF-8 and is read as Latin-1", kind,
+			      t.s);
 	if (rc < 0)
 		return rc;
 	shown = ds_name_escape(notes->arena, t.s);

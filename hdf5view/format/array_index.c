@@ -65,11 +65,12 @@ int array_index_init(struct array_index *m, const struct index_builder *b, uint8
 	unsigned plain = b->f->offset_size;
 
 	if (client != (b->l->filtered ? 1 : 0))
-		return err_set(e, -EBADMSG, "chunk array: client %u, the dataset has%s filters",
-			       client, b->l->filtered ? "" : " no");
+		return err_set(e, -EBADMSG,
+			       "chunk array: client %u, but the dataset has%s filters", client,
+			       b->l->filtered ? "" : " no");
 	/* filtered: address, stored size in 1 to 8 bytes, filter mask */
 	if (b->l->filtered ? size < plain + 5 || size > plain + 12 : size != plain)
-		return err_set(e, -EBADMSG, "chunk array: elements of %u bytes", size);
+		return err_set(e, -EBADMSG, "chunk array: invalid element size %u", size);
 	m->size = size;
 	m->len_size = b->l->filtered ? (uint8_t)(size - plain - 4) : 0;
 	return 0;

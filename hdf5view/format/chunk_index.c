@@ -32,7 +32,8 @@ int index_builder_spend(struct index_builder *b, uint64_t n, struct err *e)
 {
 	if (n > b->budget)
 		return err_set(e, -EBADMSG,
-			       "chunk index: its nodes overlap, they are more than the file");
+			       "chunk index: its nodes overlap: together they are larger than "
+			       "the file");
 	b->budget -= n;
 	return 0;
 }
@@ -52,12 +53,12 @@ int index_builder_node(struct index_builder *b, uint64_t addr, uint8_t **buf, si
 
 	if (n < 10 || !h5_in_file(b->f, addr, n))
 		return err_set(e, -EBADMSG,
-			       "chunk index: node %s of %llu bytes outside the file", signature,
-			       (unsigned long long)n);
+			       "chunk index: node %s of %llu bytes is outside the file",
+			       signature, (unsigned long long)n);
 	if (n > b->max_bytes)
 		return err_set(e, -ERANGE,
 			       "chunk index: node of %llu bytes exceeds %llu bytes (a quarter "
-			       "of -o memory)",
+			       "of -o memory): use a larger -o memory",
 			       (unsigned long long)n, (unsigned long long)b->max_bytes);
 	if (grow_array(buf, cap, (size_t)n, 1) < 0)
 		return err_nomem(e);
@@ -68,7 +69,8 @@ int index_builder_node(struct index_builder *b, uint64_t addr, uint8_t **buf, si
 		return err_set(e, -EBADMSG, "chunk index: no node %s at %llu", signature,
 			       (unsigned long long)addr);
 	if ((*buf)[4] != 0)
-		return err_set(e, -EOPNOTSUPP, "chunk index: node %s of version %u", signature,
+		return err_set(e, -EOPNOTSUPP,
+			       "chunk index: node %s has the unknown version %u", signature,
 			       (*buf)[4]);
 	if (!h5_sum_ok(*buf, (size_t)n))
 		return err_set(e, -EBADMSG, "chunk index: wrong checksum in node %s at %llu",
@@ -85,7 +87,7 @@ static int grow_entries(struct index_builder *b, struct err *e)
 	if (b->cap >= max)
 		return err_set(e, -ERANGE,
 			       "chunk index: more than %zu chunks exceed %llu bytes (a quarter "
-			       "of -o memory)",
+			       "of -o memory): use a larger -o memory",
 			       max, (unsigned long long)b->max_bytes);
 	cap = cap < max ? cap : max;
 	p = realloc(b->entries, cap * sizeof(*p));
@@ -149,7 +151,7 @@ static int load_single(struct index_builder *b, struct err *e)
 	const uint64_t origin[DS_RANK_MAX] = {0};
 
 	if (b->l->filtered && b->l->single_size == 0)
-		return err_set(e, -EBADMSG, "single chunk: no stored size");
+		return err_set(e, -EBADMSG, "single chunk: its stored size is missing");
 	return index_builder_add(b, origin, b->l->addr, b->l->single_size, b->l->single_mask,
 				 e);
 }
@@ -163,7 +165,7 @@ static int load_implicit(struct index_builder *b, struct err *e)
 	int rc;
 
 	if (b->l->filtered)
-		return err_set(e, -EBADMSG, "implicit chunk index with filters");
+		return err_set(e, -EBADMSG, "an implicit chunk index cannot have filters");
 	rc = chunk_iter_init(&w, b, false, e);
 	if (rc < 0 || w.count == 0)
 		return rc;
@@ -223,7 +225,8 @@ static int build_init(struct index_builder *b, const uint64_t *grid, struct err 
 		b->limit[d] = u64_min(grid[d], l->dims[d] / l->chunk[d] +
 						       (l->dims[d] % l->chunk[d] != 0));
 		if (ckd_mul(&bytes, bytes, l->chunk[d]) || bytes > UINT32_MAX)
-			return err_set(e, -EOPNOTSUPP, "chunks of 4 GiB or more");
+			return err_set(e, -EOPNOTSUPP,
+				       "chunks of 4 GiB or more are not supported");
 	}
 	b->chunk_bytes = (uint32_t)bytes;
 	b->budget = b->f->size;
@@ -242,7 +245,7 @@ static bool want_dense(const struct index_builder *b)
 
 static int duplicate(uint64_t linear, struct err *e)
 {
-	return err_set(e, -EBADMSG, "chunk index: chunk %llu is there twice",
+	return err_set(e, -EBADMSG, "chunk index: chunk %llu appears twice",
 		       (unsigned long long)linear);
 }
 

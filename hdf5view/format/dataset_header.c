@@ -61,9 +61,10 @@ static int chunk_dims(struct dataset_header_reader *r, struct slice *s, unsigned
 	uint64_t v = 0;
 
 	if (n < 2 || n > RANK_MAX + 1)
-		return err_set(e, -EBADMSG, "layout: %u chunk dimensions", n);
+		return err_set(e, -EBADMSG, "layout: invalid number of chunk dimensions %u", n);
 	if (width < 1 || width > 8)
-		return err_set(e, -EBADMSG, "layout: chunk lengths of %u bytes", width);
+		return err_set(e, -EBADMSG, "layout: invalid size of chunk lengths, %u bytes",
+			       width);
 	r->chunk_rank = n - 1;
 	for (size_t d = 0; d < n; d++) {
 		v = rd_uint(s, width);
@@ -73,7 +74,7 @@ static int chunk_dims(struct dataset_header_reader *r, struct slice *s, unsigned
 			r->l->chunk[d] = v;
 	}
 	if (v > UINT32_MAX)
-		return err_set(e, -EBADMSG, "layout: elements of %llu bytes",
+		return err_set(e, -EBADMSG, "layout: invalid element size, %llu bytes",
 			       (unsigned long long)v);
 	r->l->elem_size = (uint32_t)v;
 	return 0;
@@ -230,12 +231,12 @@ static int on_message(void *arg, const struct h5_message *m, struct err *e)
 		return 0;
 	}
 	if (m->shared)
-		return err_set(e, -EOPNOTSUPP, "message %u is shared", m->type);
+		return err_set(e, -EOPNOTSUPP, "message %u is shared, which is not supported",
+			       m->type);
 	if ((m->type == HDF5_MSG_DATASPACE && r->have_space) ||
 	    (m->type == HDF5_MSG_LAYOUT && r->have_layout) ||
 	    (m->type == HDF5_MSG_PIPELINE && r->have_pipeline))
-		return err_set(e, -EBADMSG, "object header: message %u is there twice",
-			       m->type);
+		return err_set(e, -EBADMSG, "object header: message %u appears twice", m->type);
 	if (m->type == HDF5_MSG_DATASPACE)
 		return dataset_header_read_space(r, m->body, e);
 	if (m->type == HDF5_MSG_LAYOUT)
@@ -256,7 +257,8 @@ int h5_layout_read(const struct h5_file *f, uint64_t header, struct h5_layout *r
 		return err_set(e, -EBADMSG, "object header: no %s message, not a dataset",
 			       r.have_space ? "layout" : "dataspace");
 	if (l.cls == HDF5_LAYOUT_CHUNKED && r.chunk_rank != l.rank)
-		return err_set(e, -EBADMSG, "layout: chunks of rank %u, dataspace of rank %u",
+		return err_set(e, -EBADMSG,
+			       "layout: chunks have rank %u, but the dataspace has rank %u",
 			       r.chunk_rank, l.rank);
 	*ret = l;
 	return 0;

@@ -54,8 +54,8 @@ static int index_btree_v1_read_node(struct index_btree_v1_tree *t, uint64_t addr
 			       (unsigned long long)addr);
 	*ret_level = t->buf[5];
 	if (want_level >= 0 && *ret_level != (unsigned)want_level)
-		return err_set(e, -EBADMSG, "chunk B-tree: level %u where %d is due",
-			       *ret_level, want_level);
+		return err_set(e, -EBADMSG, "chunk B-tree: level %u, expected %d", *ret_level,
+			       want_level);
 	n = (size_t)t->buf[6] | (size_t)t->buf[7] << 8;
 	need = t->head + n * t->step;
 	rc = index_builder_spend(t->b, need, e);
@@ -103,7 +103,8 @@ static int leaf(struct index_btree_v1_tree *t, size_t n, struct err *e)
 		if (addr == HDF5_ABSENT)
 			continue;
 		if (!key_coords(t, p + 8))
-			return err_set(e, -EBADMSG, "chunk B-tree: key between two chunks");
+			return err_set(e, -EBADMSG,
+				       "chunk B-tree: a key lies between two chunks");
 		rc = index_builder_add(t->b, t->coords, addr, h5_le32(p), h5_le32(p + 4), e);
 	}
 	return rc;
@@ -143,7 +144,7 @@ static int check_distinct(const struct index_btree_v1_nodes *v, struct err *e)
 	qsort(copy, v->n, sizeof(*copy), index_btree_v1_by_value);
 	for (size_t i = 1; i < v->n; i++)
 		if (copy[i] == copy[i - 1])
-			return err_set(e, -EBADMSG, "chunk B-tree: node at %llu is there twice",
+			return err_set(e, -EBADMSG, "chunk B-tree: node at %llu appears twice",
 				       (unsigned long long)copy[i]);
 	return 0;
 }

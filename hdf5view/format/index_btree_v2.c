@@ -61,7 +61,8 @@ static int index_btree_v2_measure(struct index_btree_v2_tree *t, struct err *e)
 		t->sum_size[h] = bytes_for(below);
 	}
 	if (below == 0)
-		return err_set(e, -EBADMSG, "chunk B-tree: nodes of %llu bytes at depth %u",
+		return err_set(e, -EBADMSG,
+			       "chunk B-tree: invalid node size, %llu bytes at depth %u",
 			       (unsigned long long)t->node_size, t->depth);
 	return 0;
 }
@@ -87,16 +88,17 @@ static int index_btree_v2_read_header(struct index_btree_v2_tree *t, uint64_t *r
 	*ret_n = rd_le16(&s);
 	t->records = rd_uint(&s, f->length_size);
 	if (t->type != (t->b->l->filtered ? 11 : 10))
-		return err_set(e, -EBADMSG, "chunk B-tree: records of type %u", t->type);
+		return err_set(e, -EBADMSG, "chunk B-tree: unexpected record type %u", t->type);
 	if (t->type == 10 ? t->record != plain
 			  : t->record < plain + 5 || t->record > plain + 12)
-		return err_set(e, -EBADMSG, "chunk B-tree: records of %u bytes", t->record);
+		return err_set(e, -EBADMSG, "chunk B-tree: invalid record size, %u bytes",
+			       t->record);
 	t->len_size = t->type == 11 ? t->record - plain - 4 : 0;
 	if (t->depth > FORMAT_DEPTH_MAX)
 		return err_set(e, -EBADMSG, "chunk B-tree: depth %u exceeds %u", t->depth,
 			       FORMAT_DEPTH_MAX);
 	if (t->node_size < OVERHEAD + t->record)
-		return err_set(e, -EBADMSG, "chunk B-tree: nodes of %llu bytes",
+		return err_set(e, -EBADMSG, "chunk B-tree: invalid node size, %llu bytes",
 			       (unsigned long long)t->node_size);
 	return index_btree_v2_measure(t, e);
 }
@@ -163,14 +165,16 @@ static int index_btree_v2_node(struct index_btree_v2_tree *t, uint64_t addr, uns
 	int rc;
 
 	if (n > t->max_n[h] || (n == 0 && h != t->depth))
-		return err_set(e, -EBADMSG, "chunk B-tree: %llu records in a node for %llu",
+		return err_set(e, -EBADMSG,
+			       "chunk B-tree: %llu records in a node that can hold %llu",
 			       (unsigned long long)n, (unsigned long long)t->max_n[h]);
 	rc = index_builder_node(t->b, addr, &t->buf[h], &t->cap[h], bytes, h ? "BTIN" : "BTLF",
 				e);
 	if (rc < 0)
 		return rc;
 	if (t->buf[h][5] != t->type)
-		return err_set(e, -EBADMSG, "chunk B-tree: node of type %u", t->buf[h][5]);
+		return err_set(e, -EBADMSG, "chunk B-tree: unexpected node type %u",
+			       t->buf[h][5]);
 	for (uint64_t i = 0; rc == 0 && i <= n; i++) {
 		if (h) {
 			const uint8_t *p = t->buf[h] + child + i * pointer;
@@ -197,7 +201,7 @@ int h5_btree2_load(struct index_builder *b, struct err *e)
 	if (rc == 0 && root != HDF5_ABSENT)
 		rc = index_btree_v2_node(&t, root, t.depth, n, e);
 	if (rc == 0 && t.seen != t.records)
-		rc = err_set(e, -EBADMSG, "chunk B-tree: %llu of %llu records",
+		rc = err_set(e, -EBADMSG, "chunk B-tree: only %llu of %llu records were found",
 			     (unsigned long long)t.seen, (unsigned long long)t.records);
 	for (size_t h = 0; h <= FORMAT_DEPTH_MAX; h++)
 		free(t.buf[h]);

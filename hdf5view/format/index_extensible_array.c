@@ -70,12 +70,12 @@ static int index_extensible_array_read_header(struct earray *a, struct err *e)
 		return rc;
 	if (bits < 1 || bits > 64 || !power_of_two(a->min_elems) ||
 	    !power_of_two(a->min_pointers) || a->page_bits > 32 || bits < log2_of(a->min_elems))
-		return err_set(e, -EBADMSG, "extensible array: impossible parameters");
+		return err_set(e, -EBADMSG, "extensible array: invalid parameters");
 	a->off_size = (bits + 7) / 8;
 	a->n_super = 1 + bits - log2_of(a->min_elems);
 	a->n_direct = 2 * log2_of(a->min_pointers);
 	if (a->n_direct > a->n_super)
-		return err_set(e, -EBADMSG, "extensible array: impossible parameters");
+		return err_set(e, -EBADMSG, "extensible array: invalid parameters");
 	return 0;
 }
 
@@ -85,7 +85,8 @@ static int index_extensible_array_check_owner(const struct earray *a, const uint
 	unsigned client = a->b->l->filtered ? 1 : 0;
 
 	if (buf[5] != client || h5_addr(a->b->f, buf + 6) != a->b->l->addr)
-		return err_set(e, -EBADMSG, "extensible array: a block belongs to another");
+		return err_set(e, -EBADMSG,
+			       "extensible array: a block belongs to another array");
 	return 0;
 }
 
@@ -120,11 +121,12 @@ static int index_extensible_array_read_pages(struct earray *a, uint64_t addr, ui
 		if (bitmap[(bit + i) / 8] & 0x80U >> (bit + i) % 8) {
 			if (!h5_in_file(a->b->f, addr, bytes))
 				return err_set(e, -EBADMSG,
-					       "extensible array: page outside the file");
+					       "extensible array: a page is outside the file");
 			if (bytes > a->b->max_bytes)
-				return err_set(e, -ERANGE,
-					       "extensible array: page of %llu bytes",
-					       (unsigned long long)bytes);
+				return err_set(
+					e, -ERANGE,
+					"extensible array: invalid page size, %llu bytes",
+					(unsigned long long)bytes);
 			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
 				return err_nomem(e);
 			rc = index_builder_read(a->b, addr, a->buf, (size_t)bytes,

@@ -39,7 +39,8 @@ static int index_fixed_array_read_header(struct farray *a, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (bits > 32)
-		return err_set(e, -EBADMSG, "fixed array: pages of 2^%u elements", bits);
+		return err_set(e, -EBADMSG, "fixed array: invalid page size, 2^%u elements",
+			       bits);
 	a->page = (uint64_t)1 << bits;
 	if (a->n != a->walk.count)
 		return err_set(e, -EBADMSG, "fixed array: %llu elements for %llu chunks",
@@ -52,7 +53,8 @@ static int index_fixed_array_check_owner(const struct farray *a, struct err *e)
 	unsigned client = a->b->l->filtered ? 1 : 0;
 
 	if (a->buf[5] != client || h5_addr(a->b->f, a->buf + 6) != a->b->l->addr)
-		return err_set(e, -EBADMSG, "fixed array: the data block belongs to another");
+		return err_set(e, -EBADMSG,
+			       "fixed array: the data block belongs to another array");
 	return 0;
 }
 
@@ -68,9 +70,10 @@ static int index_fixed_array_read_pages(struct farray *a, const uint8_t *bitmap,
 		if (bitmap[i / 8] & 0x80U >> i % 8) {
 			if (!h5_in_file(a->b->f, addr, bytes))
 				return err_set(e, -EBADMSG,
-					       "fixed array: page outside the file");
+					       "fixed array: a page is outside the file");
 			if (bytes > a->b->max_bytes)
-				return err_set(e, -ERANGE, "fixed array: page of %llu bytes",
+				return err_set(e, -ERANGE,
+					       "fixed array: invalid page size, %llu bytes",
 					       (unsigned long long)bytes);
 			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
 				return err_nomem(e);

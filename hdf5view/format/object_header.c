@@ -84,8 +84,9 @@ static int messages(struct object_header_header *h, uint64_t addr, const uint8_t
 		m.body = slice_of(s.p, len);
 		if (len > end - at)
 			return err_set(e, -EBADMSG,
-				       "object header: message of %zu bytes, %zu are left", len,
-				       end - at);
+				       "object header: a message has %zu bytes, but only %zu "
+				       "bytes are left",
+				       len, end - at);
 		at += len;
 		if (m.type == HDF5_MSG_CONTINUATION)
 			rc = object_header_continuation(h, &m, e);

@@ -123,8 +123,10 @@ static int parse_superblock(struct h5_file *f, const uint8_t *buf, size_t n,
 	f->offset_size = rd_u8(&s);
 	f->length_size = rd_u8(&s);
 	if (!slice_ok(&s) || !width_ok(f->offset_size) || !width_ok(f->length_size))
-		return err_set(e, -EBADMSG, "superblock: offsets of %u and lengths of %u bytes",
-			       f->offset_size, f->length_size);
+		return err_set(
+			e, -EBADMSG,
+			"superblock: offsets of %u and lengths of %u bytes are not supported",
+			f->offset_size, f->length_size);
 	/* 0 and 1: reserved, two group B-tree ranks, flags; 1 adds the chunk B-tree rank */
 	rd_skip(&s, version == 0 ? 9 : version == 1 ? 13 : 1);
 	*stated_base = rd_uint(&s, f->offset_size);
@@ -159,10 +161,11 @@ int h5_file_read(struct blob *b, struct h5_file *ret, struct err *e)
 	/* A user block that was added or removed later moves everything; addresses count from
 	 * where the superblock is now, and the end of file moves along. */
 	if (eof < base || ckd_add(&f.eof, eof - base, f.base))
-		return err_set(e, -EBADMSG, "superblock: end of file %llu, base address %llu",
+		return err_set(e, -EBADMSG,
+			       "superblock: end of file %llu does not fit base address %llu",
 			       (unsigned long long)eof, (unsigned long long)base);
 	if (f.eof > size)
-		return err_set(e, -EBADMSG, "truncated: %llu bytes of %llu",
+		return err_set(e, -EBADMSG, "truncated: the file has %llu of %llu bytes",
 			       (unsigned long long)size, (unsigned long long)f.eof);
 	*ret = f;
 	return 0;

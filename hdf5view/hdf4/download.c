@@ -24,7 +24,10 @@ static int temporary(const char **ret_dir, struct err *e)
 	*ret_dir = dir = dir && dir[0] ? dir : "/tmp";
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return fd >= 0 ? fd : err_sys(e, errno, "a temporary file in '%.200s'", dir);
+		return fd >= 0 ? fd
+			       : err_sys(e, errno,
+					 "cannot create a temporary file in '%.200s' (TMPDIR)",
+					 dir);
 	n = strlen(dir) + sizeof("/nczarrfs-XXXXXX"); /* a file system without such files */
 	name = alloc_array(n, 1);
 	if (!name)
@@ -32,7 +35,8 @@ static int temporary(const char **ret_dir, struct err *e)
 	(void)snprintf(name, n, "%s/nczarrfs-XXXXXX", dir);
 	fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
-		return err_sys(e, errno, "a temporary file in '%.200s'", dir);
+		return err_sys(e, errno, "cannot create a temporary file in '%.200s' (TMPDIR)",
+			       dir);
 	(void)unlink(name); /* it stays as long as it is open */
 	return fd;
 }
@@ -71,8 +75,8 @@ static int download_copy(struct blob *b, int fd, uint64_t timeout_ms, struct err
 			return rc;
 		if (child_now() > end)
 			return err_set(e, -ETIMEDOUT,
-				       "after %" PRIu64 " seconds %" PRIu64 " of %" PRIu64
-				       " bytes are here: -o open_timeout must be longer",
+				       "after %" PRIu64 " seconds only %" PRIu64 " of %" PRIu64
+				       " bytes are downloaded: use a longer -o open_timeout",
 				       (timeout_ms + 999) / 1000, at + n, b->size);
 	}
 	return 0;
@@ -86,19 +90,19 @@ int h4_fetch(struct blob *b, uint64_t timeout_ms, int *ret, struct err *e)
 	int rc;
 
 	if (b->size > H4_DOWNLOAD_MAX)
-		return err_set(e, -EFBIG,
-			       "an HDF4 file on another machine is copied before it is opened, "
-			       "and its %" PRIu64 " bytes are more than the %" PRIu64
-			       " that HDF4 can have",
-			       b->size, H4_DOWNLOAD_MAX);
+		return err_set(
+			e, -EFBIG,
+			"a remote HDF4 file is downloaded before it is opened, and its %" PRIu64
+			" bytes exceed the %" PRIu64 " bytes that an HDF4 file can have",
+			b->size, H4_DOWNLOAD_MAX);
 	fd = temporary(&dir, e);
 	if (fd < 0)
 		return fd;
 	rc = download_copy(b, fd, timeout_ms, e);
 	if (rc < 0)
-		return err_wrap(e, rc, "a copy of it in '%.100s' (TMPDIR)", dir);
+		return err_wrap(e, rc, "cannot copy it to '%.100s' (TMPDIR)", dir);
 	/* the library's process may only read it */
 	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
 	*ret = open(own, O_RDONLY | O_CLOEXEC);
-	return *ret < 0 ? err_sys(e, errno, "a copy of it in '%.100s' (TMPDIR)", dir) : 0;
+	return *ret < 0 ? err_sys(e, errno, "cannot copy it to '%.100s' (TMPDIR)", dir) : 0;
 }

@@ -35,7 +35,8 @@ static int one_file(int fd, int *ret, struct err *e)
 
 	*ret = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (*ret < 0)
-		return err_sys(e, errno, "a descriptor for the HDF4 library");
+		return err_sys(e, errno,
+			       "cannot create a file descriptor for the HDF4 library");
 	(void)close(*ret);
 	limit = (struct rlimit){.rlim_cur = (rlim_t)*ret + 1, .rlim_max = (rlim_t)*ret + 1};
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)

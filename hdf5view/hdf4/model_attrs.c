@@ -92,7 +92,8 @@ static int read_value(struct h4_build *b, int32_t id, int32_t i, int32_t nt, int
 		return err_set(e, -EOPNOTSUPP, "its type (%d) is not supported", (int)nt);
 	if (count < 0 || ckd_mul(&bytes, (uint64_t)count, (uint64_t)a->type.size) ||
 	    bytes > b->arena->max)
-		return err_set(e, -EOPNOTSUPP, "it has %d elements", (int)count);
+		return err_set(e, -EOPNOTSUPP, "its number of elements is not supported, %d",
+			       (int)count);
 	data = alloc_array((size_t)bytes + 1, 1);
 	if (!data)
 		return err_nomem(e);
@@ -124,8 +125,8 @@ static int hdf4_model_attrs_read_one(struct h4_build *b, int32_t id, int32_t i,
 		rc = h4_note(b, what, e, "attribute '%s' is left out: its name is %s",
 			     ret->name,
 			     len == 0                               ? "empty"
-			     : hdf4_model_attrs_reserved(ret->name) ? "netCDF's own"
-								    : "there twice");
+			     : hdf4_model_attrs_reserved(ret->name) ? "reserved by netCDF"
+								    : "used twice");
 		ret->name = NULL;
 		return rc;
 	}

@@ -219,7 +219,8 @@ static int hdf4_model_names_rename_array(struct h4_build *b,
 			continue;
 		w->a.name = name;
 		*hdf4_model_names_slot(b, t, array_name, name) = (uint32_t)i + 1;
-		return h4_note(b, name, e, "is called '%s' in the file, as are others", was);
+		return h4_note(b, name, e,
+			       "has the name '%s' in the file, as have other arrays", was);
 	}
 }
 
@@ -290,8 +291,8 @@ static int dims_resolve(struct h4_build *b, struct err *e)
 		*hdf4_model_names_slot(b, &t, dim_name, d->name) = (uint32_t)i + 1;
 		if (d->name != was)
 			rc = h4_note(b, d->name, e,
-				     "is a dimension called '%s' in the file, as is another of "
-				     "another length",
+				     "is a dimension with the name '%s' in the file, as is "
+				     "another one of another length",
 				     was);
 	}
 	return rc;

@@ -67,7 +67,8 @@ static int read_axes(struct h4_build *b, int32 sds, struct h4_barray *w, struct 
 		int32 id = SDgetdimid(sds, (intn)i), len = 0, scale = 0, more = 0;
 
 		if (lens[i] < 0 || (lens[i] == 0 && !(record && i == 0)))
-			return err_set(e, -EBADMSG, "axis %" PRIu32 " has length %d", i,
+			return err_set(e, -EBADMSG,
+				       "dimension %" PRIu32 " has the invalid length %d", i,
 				       (int)lens[i]);
 		if (id == FAIL || SDdiminfo(id, b->text, &len, &scale, &more) == FAIL)
 			return h4_error(e, -EBADMSG, "its dimensions cannot be read");
@@ -106,7 +107,7 @@ static int read_external(struct h4_build *b, int32 sds, struct h4_barray *w, str
 	if (SDgetexternalinfo(sds, sizeof(name) - 1, name, &offset, &length) <= 0)
 		name[0] = '\0';
 	return model_sds_unreadable(
-		b, w, e, "its values are in another file, which is not opened: ", name);
+		b, w, e, "its values are in another file, which is not read: ", name);
 }
 
 static const char *coder_name(comp_coder_t c)
@@ -136,13 +137,14 @@ static int read_compression(struct h4_build *b, int32 sds, struct h4_barray *w, 
 	uint32 can = 0;
 
 	if (SDgetcomptype(sds, &coder) == FAIL)
-		return model_sds_unreadable(b, w, e, "how it is compressed cannot be read", "");
+		return model_sds_unreadable(b, w, e, "its compression cannot be read", "");
 	w->compressed = coder != COMP_CODE_NONE;
 	if (!w->compressed)
 		return 0;
 	if (HCget_config_info(coder, &can) == FAIL || !(can & COMP_DECODER_ENABLED))
 		return model_sds_unreadable(
-			b, w, e, "this HDF4 library is built without its compression, ",
+			b, w, e,
+			"this HDF4 library was built without the compression of this array, ",
 			coder_name(coder));
 	if (coder == COMP_CODE_DEFLATE && SDgetcompinfo(sds, &coder, &info) != FAIL &&
 	    info.deflate.level >= 0 && info.deflate.level <= 9)
@@ -181,7 +183,8 @@ static int read_chunks(struct h4_build *b, int32 sds, struct h4_barray *w, struc
 		return h4_full(b, e);
 	for (uint32_t i = 0; i < w->a.rank; i++) {
 		if (lens[i] <= 0)
-			return err_set(e, -EBADMSG, "chunks have length %d", (int)lens[i]);
+			return err_set(e, -EBADMSG, "its chunks have the invalid length %d",
+				       (int)lens[i]);
 		chunk[i] = (uint64_t)lens[i];
 	}
 	w->chunk = chunk;
@@ -290,10 +293,12 @@ static int read_name(struct h4_build *b, int32 sds, struct h4_barray *w, int32 *
 		return h4_full(b, e);
 	if (str_utf8_ok(b->text, strlen(b->text)) && strcmp(w->a.name, b->text) != 0 &&
 	    h4_note(b, w->a.name, e,
-		    "is called '%.100s' in the file, which no file can be called", b->text) < 0)
+		    "has the name '%.100s' in the file, which is not a valid file name",
+		    b->text) < 0)
 		return h4_full(b, e);
 	if (rank < 0 || rank > H4_RANK_MAX)
-		return err_set(e, -EBADMSG, "it has %d dimensions", (int)rank);
+		return err_set(e, -EBADMSG, "its number of dimensions is not supported, %d",
+			       (int)rank);
 	w->a.rank = (uint32_t)rank;
 	return 0;
 }

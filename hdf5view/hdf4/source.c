@@ -103,7 +103,7 @@ static int open_source(const struct source_at *at, const struct source_options *
 	rc = h4_fetch(at->file, opts->open_timeout_ms, &copy.fd, e);
 	if (rc < 0)
 		return rc;
-	rc = fstat(copy.fd, &copy.st) < 0 ? err_sys(e, errno, "its copy") : 0;
+	rc = fstat(copy.fd, &copy.st) < 0 ? err_sys(e, errno, "cannot examine its copy") : 0;
 	copy.st.st_mode = at->st.st_mode;
 	if (rc == 0)
 		rc = isolated_open(&h4_kind, &copy, opts, ret, e);
@@ -153,12 +153,11 @@ static int locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 		out.len = x->places[linear].len;
 	}
 	if (out.off > size || out.len > size - out.off)
-		return err_set(
-			e, -EBADMSG,
-			"the file ends at byte %llu, and %llu bytes at %llu are needed: it is "
-			"truncated, or still being written",
-			(unsigned long long)size, (unsigned long long)out.len,
-			(unsigned long long)out.off);
+		return err_set(e, -EBADMSG,
+			       "the file ends at byte %llu, but %llu bytes at %llu are needed: "
+			       "it is truncated, or still being written",
+			       (unsigned long long)size, (unsigned long long)out.len,
+			       (unsigned long long)out.off);
 	*ret = out;
 	return 0;
 }

@@ -89,8 +89,8 @@ static int classify(hid_t t, H5T_class_t cls, bool host, struct datatypes_atom *
 
 		if (super < 0 || H5Tget_class(super) != H5T_INTEGER)
 			return datatypes_unsupported(
-				e, "enumerations of other things than integers are "
-				   "not supported");
+				e,
+				"enumerations of types other than integers are not supported");
 		return classify(super, H5T_INTEGER, host, a, e);
 	}
 	rc = cls == H5T_FLOAT ? classify_float(t, a, e) : classify_int(t, a, e);

@@ -96,8 +96,8 @@ int h5_transient_error(struct err *e)
 	 * -ENOMEM, which tells callers that the file is not to blame */
 	if (accident == -ENOMEM)
 		return err_set(e, -EIO,
-			       "the HDF5 library could not read it: memory is short, or the file "
-			       "is damaged and asks for too much");
+			       "the HDF5 library could not read it: out of memory, or the file "
+			       "is damaged and requests too much memory");
 	return accident ? err_sys(e, -accident, "the HDF5 library could not read it") : 0;
 }
 

@@ -179,7 +179,7 @@ static int hdf5_library_read_read_locked(struct h5_source *s, uint32_t array, ui
 	int rc = hdf5_library_read_prepare(s, array, linear, &r, e);
 
 	if (rc == 0 && H5Tget_size(r.mem) != a->type.size * type_elems(a, &s->arrays[array]))
-		rc = err_set(e, -EBADMSG, "its type is not the one that was opened");
+		rc = err_set(e, -EBADMSG, "its type differs from the one that was opened");
 	if (rc == 0 && !r.empty &&
 	    H5Dread(r.set, r.mem, r.mem_space, r.file_space, H5P_DEFAULT, out) < 0)
 		rc = hdf5_library_read_fail(e);
@@ -322,7 +322,7 @@ static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear
 	if (rc < 0 || r->empty)
 		return rc;
 	if (!same_elems(&s->g.base.ds.arrays[array], r))
-		return err_set(e, -EBADMSG, "its type is not the one that was opened");
+		return err_set(e, -EBADMSG, "its type differs from the one that was opened");
 	if (dxpl < 0 || H5Pset_vlen_mem_manager(dxpl, pool_take, pool, pool_return, pool) < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
 	if (H5Dread(r->set, r->mem, r->mem_space, r->file_space, dxpl, elems) >= 0)

@@ -78,32 +78,32 @@ static char *hdf5_links_allowed(const struct h5_source *s, const char *dir, cons
 
 	if (isolated_remote(&s->g)) {
 		(void)err_set(e, -EACCES,
-			      "it leads to the file '%.200s', and a file on another machine "
-			      "never leads to others",
+			      "it refers to the file '%.200s', and a remote file cannot refer "
+			      "to other files",
 			      name);
 		return NULL;
 	}
 	if (!s->g.external_root) {
 		(void)err_set(e, -EACCES,
-			      "it leads to the file '%.200s', and no other file is read here: -o "
-			      "external_root=DIR allows those below DIR",
+			      "it refers to the file '%.200s', and other files are not read: "
+			      "-o external_root=DIR allows files below DIR",
 			      name);
 		return NULL;
 	}
 	path = hdf5_links_canonical(dir, name);
 	if (!path || stat(path, st) < 0) {
-		(void)err_sys(e, errno, "it leads to the file '%.200s'", name);
+		(void)err_sys(e, errno, "it refers to the file '%.200s'", name);
 		return NULL;
 	}
 	if (!hdf5_links_below(s->g.external_root, path)) {
 		(void)err_set(e, -EACCES,
-			      "it leads to the file '%.200s', which is not below '%.100s' (-o "
-			      "external_root=DIR allows those below DIR)",
+			      "it refers to the file '%.200s', which is not below '%.100s' (-o "
+			      "external_root=DIR allows files below DIR)",
 			      name, s->g.external_root);
 		return NULL;
 	}
 	if (!S_ISREG(st->st_mode)) {
-		(void)err_set(e, -EACCES, "it leads to '%.200s', which is not a regular file",
+		(void)err_set(e, -EACCES, "it refers to '%.200s', which is not a regular file",
 			      name);
 		return NULL;
 	}
@@ -141,7 +141,7 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 		}
 	}
 	if (s->n_files == HDF5_FILES_MAX)
-		return err_set(e, -EACCES, "it leads to more than %d other files",
+		return err_set(e, -EACCES, "it refers to more than %d other files",
 			       HDF5_FILES_MAX);
 	if (grow_array(&s->files, &s->c_files, (size_t)s->n_files + 1, sizeof(*f)) < 0)
 		return err_nomem(e);
@@ -197,8 +197,8 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 		if (name[0] == '/' &&
 		    (!hdf5_links_below(s->g.external_root, name) || access(name, F_OK) < 0))
 			return err_set(e, -EACCES,
-				       "it leads to the file '%.200s', which is not "
-				       "below the external_root",
+				       "it refers to the file '%.200s', which is not below the "
+				       "external_root",
 				       name);
 	}
 	return 0;
@@ -307,18 +307,18 @@ static int pattern_ok(const struct hdf5_links_check *c, const char *dir, const c
 	hdf5_links_blocks_of(c, dcpl, i, depth, &n, &last);
 	for (uint64_t k = 0; rc == 0 && !absent && n <= last; k++, n++) {
 		if (k == PATTERN_FILES_MAX)
-			return err_set(e, -EACCES, "it leads to more than %d files '%.200s'",
+			return err_set(e, -EACCES, "it refers to more than %d files '%.200s'",
 				       PATTERN_FILES_MAX, pattern);
 		if (!hdf5_links_expand(pattern, n, name))
 			return err_set(e, -EACCES,
-				       "it leads to files '%.200s', whose names are not known",
+				       "it refers to files '%.200s', whose names are not known",
 				       pattern);
 		rc = source_file_ok(c, dir, name, dset, depth, &absent, e);
 		if (absent &&
 		    (access(name, F_OK) == 0 ||
 		     access(strrchr(name, '/') ? strrchr(name, '/') + 1 : name, F_OK) == 0))
 			return err_set(e, -EACCES,
-				       "it leads to the file '%.200s', which is not below the "
+				       "it refers to the file '%.200s', which is not below the "
 				       "external_root but in the working directory",
 				       name);
 	}
@@ -335,8 +335,8 @@ static int virtual_one(const struct hdf5_links_check *c, const char *dir, const 
 		return h5_error(e, -EACCES, "its sources cannot be read");
 	if (strchr(dset, '%'))
 		return err_set(e, -EACCES,
-			       "patterns in names of source datasets, as '%.200s', "
-			       "are not supported",
+			       "patterns in names of source datasets, such as '%.200s', are "
+			       "not supported",
 			       dset);
 	if (strcmp(name, ".") == 0)
 		return source_dataset_ok(c, path, file, dset, depth, e);

@@ -95,7 +95,7 @@ static const struct h5_place *hdf5_locate_place_of(struct h5_source *s, uint32_t
 		int rc = cancel_lock(&s->load);
 
 		if (rc < 0) {
-			(void)err_set(e, rc, "given up while another index is read");
+			(void)err_set(e, rc, "cancelled while another index was read");
 			return NULL;
 		}
 		p = atomic_load_explicit(slot, memory_order_acquire);
@@ -204,7 +204,8 @@ static int locate_piece(const struct h5_source *s, uint32_t array, const struct 
 	bytes = n * a->type.size;
 	if ((p->layout.size && stride > p->layout.size) || ckd_add(&end, first, bytes) ||
 	    end > stride || ckd_add(&end, first, p->layout.addr))
-		return err_set(e, -EBADMSG, "the file has %llu bytes for the %llu of the array",
+		return err_set(e, -EBADMSG,
+			       "the file has %llu bytes for the array, which needs %llu",
 			       (unsigned long long)p->layout.size, (unsigned long long)stride);
 	rc = hdf5_locate_range(s, end, bytes, ret, e);
 	ret->pad = a->chunk_bytes - bytes;

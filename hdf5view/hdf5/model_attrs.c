@@ -406,7 +406,7 @@ int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 	facts->dim_only = facts->dim_only && facts->is_scale;
 	b->netcdf |= facts->dim_only;
 	if (p.rc == 0 && p.recoded)
-		p.rc = h5_note(b, e, "texts that are not UTF-8 are read as Latin-1");
+		p.rc = h5_note(b, e, "strings that are not UTF-8 are read as Latin-1");
 	if (p.rc == 0) {
 		*ret = arena_copy(b->arena, p.v, p.n * sizeof(*p.v));
 		*ret_n = (uint32_t)p.n;

@@ -187,8 +187,8 @@ static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_b
 		if (dim != DS_NONE && !model_dims_fits(b, dim, len)) {
 			int rc = h5_note(b, e,
 					 "axis %" PRIu32 " has length %" PRIu64
-					 ", its dimension scale '%s' %" PRIu64 "; the scale is "
-					 "not used",
+					 ", but its dimension scale '%s' has length %" PRIu64
+					 ": the scale is not used",
 					 i, len, b->dims[dim].d.name, b->dims[dim].d.len);
 
 			if (rc < 0)

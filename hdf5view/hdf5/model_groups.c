@@ -59,7 +59,7 @@ static int model_groups_present(struct h5_build *b, struct model_groups_link *k,
 	if (!name)
 		return h5_full(b, e);
 	if (mapped) {
-		int rc = h5_note(b, e, "the name of '%s' is not UTF-8 and read as Latin-1",
+		int rc = h5_note(b, e, "the name of '%s' is not UTF-8 and is read as Latin-1",
 				 name);
 
 		if (rc < 0)
@@ -118,7 +118,7 @@ static hid_t open_soft(const struct h5_build *b, hid_t group, const char *raw,
 	H5O_info_t info;
 
 	if (id < 0) {
-		(void)h5_error(e, -EBADMSG, "its link leads nowhere");
+		(void)h5_error(e, -EBADMSG, "its link is broken");
 		return id;
 	}
 	if (H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) {
@@ -176,7 +176,7 @@ static hid_t open_link(struct h5_build *b, hid_t group, const struct model_group
 	case H5L_TYPE_EXTERNAL:
 		return open_external(b, group, k->raw, file, ret_addr, ret_rc, e);
 	default:
-		(void)err_set(e, -EOPNOTSUPP, "its kind of link is not supported");
+		(void)err_set(e, -EOPNOTSUPP, "this kind of link is not supported");
 		id = -1;
 	}
 	if (id < 0)
@@ -269,10 +269,10 @@ static int model_groups_drop_equal(struct h5_build *b, uint32_t group, struct er
 		if (strcmp(v[i].name, v[i - 1].name) != 0)
 			continue;
 		*v[i].dead = true;
-		rc = h5_note(b, e,
-			     "a second '%s' is left out: its name is, or became, the same "
-			     "as another's",
-			     v[i].name);
+		rc = h5_note(
+			b, e,
+			"a second '%s' is left out: another object is shown by the same name",
+			v[i].name);
 	}
 	return rc;
 }

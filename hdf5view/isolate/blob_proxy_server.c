@@ -40,7 +40,7 @@ struct blob_proxy_server {
 int blob_proxy_pair(int ret[2], struct err *e)
 {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret) < 0)
-		return err_sys(e, errno, "talk to a process about a remote file");
+		return err_sys(e, errno, "cannot create a socket pair for a remote file");
 	return 0;
 }
 
@@ -199,7 +199,7 @@ int blob_proxy_serve(struct blob *b, int sock, bool all, struct blob_proxy_serve
 		(void)pthread_mutex_destroy(&f->lock);
 		free(f->room);
 		free(f);
-		return err_sys(e, errnum, "a thread for a remote file");
+		return err_sys(e, errnum, "cannot create a thread for a remote file");
 	}
 	*ret = f;
 	return 0;

@@ -163,7 +163,7 @@ int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken 
 			break;
 		if (cancel_requested()) {
 			*ret = CHILD_GONE;
-			return err_set(e, -EINTR, "nobody waits for it any more");
+			return err_set(e, -EINTR, "cancelled");
 		}
 		if (left <= 0) {
 			*ret = CHILD_LATE;

@@ -103,7 +103,7 @@ static int isolated_source_set_up(struct isolated *g, const char *path, bool nam
 
 	g->path = named ? strdup(path) : realpath(path, NULL);
 	if (!g->path)
-		return err_sys(e, errno, "its canonical path");
+		return err_sys(e, errno, "cannot find its canonical path");
 	g->opts.external_root = NULL;
 	if (root && root[0]) {
 		g->external_root = realpath(root, NULL);
@@ -147,7 +147,7 @@ int isolated_of_job(const struct isolated_kind *kind, const struct isolated_job 
 	g->region =
 		mmap(job->at, job->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, region_fd, 0);
 	if (g->region != job->at)
-		return err_set(e, -EADDRINUSE, "memory for %s's process is taken",
+		return err_set(e, -EADDRINUSE, "cannot map memory for %s's process",
 			       kind->child.who);
 	rc = isolated_source_set_up(g, job->path, job->named, e);
 	if (rc == 0 && job->kind == ISOLATED_READ)
@@ -191,18 +191,18 @@ static int make_region(struct isolated *g, struct err *e)
 	uint64_t size;
 
 	if (ckd_add(&size, g->opts.max_meta_bytes, (uint64_t)1 << 20) || size > SIZE_MAX / 4)
-		return err_set(e, -ERANGE, "%" PRIu64 " bytes, half of -o memory, are too many",
+		return err_set(e, -ERANGE, "half of -o memory, %" PRIu64 " bytes, is too large",
 			       g->opts.max_meta_bytes);
 	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC);
 	if (g->region_fd < 0 || ftruncate(g->region_fd, (off_t)size) < 0)
-		return err_sys(e, errno, "memory for the dataset's metadata");
+		return err_sys(e, errno, "cannot allocate memory for the dataset's metadata");
 	g->region_size = (size_t)size;
 	g->region = mmap(NULL, g->region_size, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_NORESERVE, g->region_fd, 0);
 	if (g->region != MAP_FAILED)
 		return 0;
 	g->region = NULL;
-	return err_sys(e, errno, "memory for the dataset's metadata");
+	return err_sys(e, errno, "cannot allocate memory for the dataset's metadata");
 }
 
 static void isolated_source_shm_release(struct isolated *g)
@@ -217,7 +217,7 @@ static void isolated_source_shm_release(struct isolated *g)
 
 static int isolated_source_nonsense(const struct isolated *g, struct err *e)
 {
-	return err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
+	return err_set(e, -EBADMSG, "%s's process sent an invalid answer: the file is damaged",
 		       g->kind->child.who);
 }
 
@@ -240,27 +240,24 @@ static int isolated_source_died(const struct isolated *g, int status, struct err
 	char why[CHILD_WHY_MAX];
 
 	if (child_died_of(status) == SIGKILL)
-		return err_set(
-			e, -EIO,
-			"%s's process was killed (signal 9) while opening it: memory may "
-			"be short",
-			who);
+		return err_set(e, -EIO,
+			       "%s's process was killed (signal 9) while opening it: possibly "
+			       "out of memory",
+			       who);
 	if (child_died_of(status))
 		return err_set(e, -EIO,
-			       "%s %s while opening it: the file is damaged, or memory was "
-			       "short",
+			       "%s %s while opening it: the file is damaged, or memory ran out",
 			       who, child_why(child_died_of(status), why));
 	if (status == 0) /* it had ended well: what it said was lost on the way */
 		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOMEM_CRASH)
-		return err_set(
-			e, -EIO,
-			"%s crashed while opening it, after memory, descriptors or a read had "
-			"failed",
-			who);
+		return err_set(e, -EIO,
+			       "%s crashed while opening it, after memory ran out, descriptors "
+			       "ran out or a read failed",
+			       who);
 	return err_set(e, -EIO,
 		       "%s's process ended (status %d) while opening it: the file is damaged, "
-		       "or memory was short",
+		       "or memory ran out",
 		       who, WEXITSTATUS(status));
 }
 
@@ -294,13 +291,15 @@ static int isolated_source_ask(struct isolated *g, struct err *e)
 		return isolated_source_died(g, status, e);
 	if (rc == 0 && got == CHILD_LATE && waited > (int64_t)ms / 2)
 		return err_set(e, -ETIMEDOUT,
-			       "not open after %" PRIu64 " seconds, most of which the network "
-			       "took: -o open_timeout must be longer for so slow a line",
+			       "not open after %" PRIu64
+			       " seconds, most of them spent on the network: use a longer -o "
+			       "open_timeout",
 			       (ms + 999) / 1000);
 	if (rc == 0 && got == CHILD_LATE)
 		return err_set(e, -EIO,
-			       "not open after %" PRIu64 " seconds: the file is damaged, or -o "
-			       "open_timeout must be longer for so large a file",
+			       "not open after %" PRIu64
+			       " seconds: the file is damaged, or so large that it needs a "
+			       "longer -o open_timeout",
 			       (ms + 999) / 1000);
 	return rc;
 }
@@ -319,7 +318,7 @@ static int region_read(const struct isolated *g, void *out, size_t len, size_t o
 		else if (n == 0)
 			return isolated_source_nonsense(g, e);
 		else if (errno != EINTR)
-			return err_sys(e, errno, "read the dataset's metadata");
+			return err_sys(e, errno, "cannot read the dataset's metadata");
 	}
 	return 0;
 }
@@ -336,13 +335,13 @@ static int isolated_source_copy_of(const struct isolated *g, size_t used, struct
 	if (fd >= 0 && ftruncate(fd, (off_t)used) == 0)
 		to = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (to == MAP_FAILED)
-		rc = err_sys(e, errno, "memory for the dataset's metadata");
+		rc = err_sys(e, errno, "cannot map memory for the dataset's metadata");
 	if (rc == 0)
 		rc = region_read(g, to, used, 0, e);
 	if (to != MAP_FAILED)
 		(void)munmap(to, used);
 	if (rc == 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
-		rc = err_sys(e, errno, "protect the dataset's metadata");
+		rc = err_sys(e, errno, "cannot protect the dataset's metadata");
 	if (rc == 0)
 		return fd;
 	if (fd >= 0)
@@ -374,7 +373,7 @@ static int isolated_source_settle(struct isolated *g, struct err *e)
 	(void)close(g->region_fd);
 	g->region_fd = fd;
 	if (mmap(g->region, used, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-		return err_sys(e, errno, "protect the dataset's metadata");
+		return err_sys(e, errno, "cannot protect the dataset's metadata");
 	return isolated_verify(g->kind, g->region, used, g->opts.max_chunk_bytes, e);
 }
 

@@ -193,16 +193,17 @@ static int refuse_locked(const struct isolated *g, const struct read_worker_requ
 			continue;
 		if (w->fatal[i].linear == q->linear)
 			return err_set(e, -EIO,
-				       "%s crashed or hung on it before: it is not tried "
-				       "again within a minute",
+				       "%s crashed or hung on it before: it is not tried again "
+				       "for a minute",
 				       who);
 		n++;
 	}
 	if (n < ISOLATED_TRIES)
 		return 0;
-	return err_set(e, -EIO,
-		       "%s crashed or hung on %u chunks of the array: no other is tried", who,
-		       n);
+	return err_set(
+		e, -EIO,
+		"%s crashed or hung on %u chunks of the array: no further chunk is tried", who,
+		n);
 }
 
 static void read_worker_remember_locked(struct isolated_worker *w,
@@ -241,25 +242,23 @@ static int read_worker_explain(const struct isolated *g, enum child_taken got, i
 			       "storage is too slow",
 			       who, (unsigned long long)(g->worker.timeout_ms + 999) / 1000);
 	if (got == CHILD_WRONG)
-		return err_set(e, -EIO, "%s's process answered nonsense: the file is damaged",
-			       who);
+		return err_set(e, -EIO,
+			       "%s's process sent an invalid answer: the file is damaged", who);
 	if (child_died_of(status) == SIGKILL)
-		return err_set(
-			e, -EIO,
-			"%s's process was killed (signal 9) while reading it: memory may "
-			"be short",
-			who);
+		return err_set(e, -EIO,
+			       "%s's process was killed (signal 9) while reading it: possibly "
+			       "out of memory",
+			       who);
 	if (child_died_of(status))
 		return err_set(e, -EIO, "%s %s while reading it: the file is damaged", who,
 			       child_why(child_died_of(status), why));
 	if (got == CHILD_GONE && status == 0)
 		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
 	if (got == CHILD_GONE && unlucky(status))
-		return err_set(
-			e, -EIO,
-			"%s crashed while reading it, after memory, descriptors or a read had "
-			"failed",
-			who);
+		return err_set(e, -EIO,
+			       "%s crashed while reading it, after memory ran out, descriptors "
+			       "ran out or a read failed",
+			       who);
 	return err_set(e, -EIO,
 		       "%s's process ended (status %d) while reading it: the file is damaged",
 		       who, WEXITSTATUS(status));
@@ -268,7 +267,7 @@ static int read_worker_explain(const struct isolated *g, enum child_taken got, i
 static int too_slow(const struct isolated_worker *w, struct err *e)
 {
 	return err_set(e, -ETIMEDOUT,
-		       "its bytes did not come within %llu s: the network is too slow",
+		       "its bytes did not arrive within %llu s: the network is too slow",
 		       (unsigned long long)(w->timeout_ms + 999) / 1000);
 }
 
@@ -330,7 +329,7 @@ static int read_worker_read_one(struct isolated *g, struct talk *t, struct err *
 	int rc = cancel_lock(&g->worker.lock);
 
 	if (rc < 0)
-		return err_set(e, rc, "given up while another chunk is read");
+		return err_set(e, rc, "cancelled while another chunk was read");
 	rc = read_worker_read_locked(g, t, e);
 	(void)pthread_mutex_unlock(&g->worker.lock);
 	return rc;

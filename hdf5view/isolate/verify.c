@@ -281,6 +281,7 @@ int isolated_verify(const struct isolated_kind *kind, const struct isolated_mode
 		ok = verify_array(&v, &m->ds.arrays[i]);
 	ok = ok && kind->sound(&v, m->own);
 	return ok ? 0
-		  : err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
+		  : err_set(e, -EBADMSG,
+			    "%s's process sent an invalid answer: the file is damaged",
 			    kind->child.who);
 }

@@ -19,11 +19,11 @@ static int settle_older(struct h5_journal *j, const char *path, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (found.state == HDF5_JOURNAL_FOREIGN)
-		return err_set(e, -EBUSY, "there is a journal for '%s' already: %s", path,
+		return err_set(e, -EBUSY, "a journal for '%s' already exists: %s", path,
 			       found.why);
 	if (found.state == HDF5_JOURNAL_REDO && !found.done)
 		return err_set(e, -EBUSY,
-			       "a commit to '%s' has to be finished first: nczarrfs recover",
+			       "a commit to '%s' must be completed first: run nczarrfs recover",
 			       path);
 	return journal_recover_state(j->fd, j->dir_fd, &found, e);
 }
@@ -35,9 +35,9 @@ static int journal_begin(struct h5_journal *j, const char *path, struct err *e)
 
 	j->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (j->fd < 0)
-		return err_sys(e, errno, "open '%s' for writing", path);
+		return err_sys(e, errno, "cannot open '%s' for writing", path);
 	if (fstat(j->fd, &st) < 0)
-		return err_sys(e, errno, "stat '%s'", path);
+		return err_sys(e, errno, "cannot stat '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EINVAL, "'%s' is not a regular file", path);
 	rc = journal_lock(j->fd, path, e);
@@ -45,7 +45,7 @@ static int journal_begin(struct h5_journal *j, const char *path, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (fstat(j->fd, &st) < 0)
-		return err_sys(e, errno, "stat '%s'", path);
+		return err_sys(e, errno, "cannot stat '%s'", path);
 	rc = journal_head_of(j->fd, &st, &j->head, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s'", path);
@@ -132,7 +132,7 @@ static int make_log(struct h5_journal *j, struct err *e)
 			: openat(j->dir_fd, JOURNAL_NAME,
 				 O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (j->pages.log < 0)
-		return err_sys(e, errno, "the journal cannot be made");
+		return err_sys(e, errno, "cannot create the journal");
 	j->phase = JOURNAL_LOGGING;
 	if (j->no_journal)
 		return 0;
@@ -216,7 +216,7 @@ int journal_write(struct h5_journal *j, const void *data, size_t n, uint64_t off
 	if (j->why.code)
 		return j->why.code; /* there will be no commit: no reason to fill the disk */
 	if (j->phase >= JOURNAL_COMMITTED)
-		rc = err_set(&e, -EROFS, "written after the commit");
+		rc = err_set(&e, -EROFS, "a write after the commit");
 	if (rc == 0 && below > 0) {
 		rc = make_log(j, &e);
 		rc = rc ? rc : journal_pages_write(&j->pages, from, below, off, &e);
@@ -256,7 +256,7 @@ static int journal_set_size(struct h5_journal *j, uint64_t size, struct err *e)
 		return rc;
 	j->resized = true;
 	if (ftruncate(j->fd, (off_t)size) < 0)
-		rc = err_sys(e, errno, "truncate to %" PRIu64 " bytes", size);
+		rc = err_sys(e, errno, "cannot truncate the file to %" PRIu64 " bytes", size);
 	if (fstat(j->fd, &j->mine) < 0 && rc == 0)
 		rc = err_sys(e, errno, "stat");
 	return rc;
@@ -274,7 +274,8 @@ static int journal_prepare(struct h5_journal *j, struct journal_commit *c, struc
 	};
 	memcpy(c->id, j->head.id, sizeof(c->id));
 	if (c->size > INT64_MAX)
-		return err_set(e, -EFBIG, "the file would have %" PRIu64 " bytes", c->size);
+		return err_set(e, -EFBIG, "the file would become too large, %" PRIu64 " bytes",
+			       c->size);
 	rc = still_mine(j, e);
 	rc = rc ? rc : journal_set_size(j, c->size, e);
 	rc = rc ? rc : make_log(j, e);
@@ -306,7 +307,9 @@ static int make_record(struct h5_journal *j, const struct journal_commit *c, str
 	rc = rc ? rc : io_sync(j->pages.log, false, e);
 	if (rc < 0 && unmake_record(j) < 0) {
 		j->phase = JOURNAL_COMMITTED; /* nobody knows: recovery will see */
-		return err_wrap(e, rc, "the commit record may be written or not: recover");
+		return err_wrap(
+			e, rc,
+			"the commit record may or may not be written: run nczarrfs recover");
 	}
 	if (rc == 0)
 		j->phase = JOURNAL_COMMITTED;
@@ -323,8 +326,8 @@ static int journal_carry_out(struct h5_journal *j, const struct journal_commit *
 		rc = journal_apply(j->fd, j->pages.log, c, e);
 	if (rc < 0 && !j->no_journal)
 		return err_wrap(e, rc,
-				"the commit is in the journal, but not all of it in the file: "
-				"nczarrfs recover will finish it");
+				"the commit is in the journal, but not complete in the file: "
+				"run nczarrfs recover to complete it");
 	if (rc < 0)
 		return err_wrap(e, rc, "the file may be damaged, as there is no journal");
 	j->phase = JOURNAL_DONE;
@@ -342,7 +345,7 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 	if (j->open > 0)
 		return err_set(e, -EBUSY, "the file is still open in libhdf5");
 	if (j->phase >= JOURNAL_COMMITTED)
-		return err_set(e, -EINVAL, "it has been committed");
+		return err_set(e, -EINVAL, "it is already committed");
 	if (!h5_journal_changed(j))
 		return 0;
 	rc = journal_prepare(j, &c, e);

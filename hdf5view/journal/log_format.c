@@ -193,7 +193,7 @@ int journal_each(int log, const struct journal_commit *c,
 	}
 	if (sum != c->table_crc)
 		return err_set(e, -EBADMSG,
-			       "the journal is damaged: the checksum of its table");
+			       "the journal is damaged: the checksum of its table is wrong");
 	return 0;
 }
 
@@ -256,7 +256,8 @@ int journal_apply(int fd, int log, const struct journal_commit *c, struct err *e
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "stat");
 	if ((uint64_t)st.st_size != c->new_end && ftruncate(fd, (off_t)c->new_end) < 0)
-		return err_sys(e, errno, "truncate to %" PRIu64 " bytes", c->new_end);
+		return err_sys(e, errno, "cannot truncate the file to %" PRIu64 " bytes",
+			       c->new_end);
 	return io_sync(fd, true, e);
 }
 
@@ -273,9 +274,9 @@ int journal_remove(int dir_fd, struct err *e)
 	int rc;
 
 	if (unlinkat(dir_fd, JOURNAL_NAME, 0) < 0 && errno != ENOENT)
-		return err_sys(e, errno, "removal of the journal");
+		return err_sys(e, errno, "cannot remove the journal");
 	rc = journal_sync_dir(dir_fd, e);
-	return rc ? err_wrap(e, rc, "removal of the journal") : 0;
+	return rc ? err_wrap(e, rc, "cannot remove the journal") : 0;
 }
 
 /* ---- which file it is ---- */
@@ -361,5 +362,5 @@ int journal_lock(int fd, const char *path, struct err *e)
 	/* where locks are not known libhdf5 insists on them only when it is told to */
 	if ((errno == ENOSYS || errno == EOPNOTSUPP) && !(use && strcmp(use, "TRUE") == 0))
 		return 0;
-	return err_sys(e, errno, "lock of '%s'", path);
+	return err_sys(e, errno, "cannot lock '%s'", path);
 }

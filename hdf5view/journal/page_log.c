@@ -119,7 +119,7 @@ static int log_page(struct journal_pages *p, uint64_t page, const uint8_t *data,
 	int rc;
 
 	if (p->n_slots >= JOURNAL_SLOTS_MAX)
-		return err_set(e, -EFBIG, "more than %" PRIu64 " bytes in the journal",
+		return err_set(e, -EFBIG, "the journal exceeds %" PRIu64 " bytes",
 			       (uint64_t)JOURNAL_SLOTS_MAX * JOURNAL_PAGE);
 	rc = page_log_grow(p, e);
 	rc = rc ? rc : io_pread(p->fd, mem, len, page * JOURNAL_PAGE, e);

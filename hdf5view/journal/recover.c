@@ -57,7 +57,8 @@ static int compare_page(void *arg, const struct journal_entry *x, struct err *e)
 		return err_wrap(e, rc, "the journal");
 	if (codec_crc32c_sum(0, will, len) != x->crc)
 		return err_set(e, -EBADMSG,
-			       "the journal is damaged: the checksum of page %" PRIu64,
+			       "the journal is damaged: the checksum of page %" PRIu64
+			       " is wrong",
 			       x->page);
 	len = journal_page_len(x->page, u64_min(k->c->end, k->size));
 	rc = io_pread(k->fd, is, len, x->page * JOURNAL_PAGE, e);
@@ -89,8 +90,8 @@ static int journal_recover_compare(int fd, int log, const struct journal_commit 
 	if (k.size != c->size && k.size != c->new_end) {
 		(void)snprintf(ret->why, sizeof(ret->why),
 			       "the file has %" PRIu64
-			       " bytes, but the commit that the journal "
-			       "holds is for one of %" PRIu64,
+			       " bytes, but the commit in the journal is for a file of %" PRIu64
+			       " bytes",
 			       k.size, c->size);
 		return 0;
 	}
@@ -99,8 +100,8 @@ static int journal_recover_compare(int fd, int log, const struct journal_commit 
 		return rc;
 	if (k.strange > 1 || (k.strange == 1 && !k.torn)) {
 		(void)snprintf(ret->why, sizeof(ret->why),
-			       "the file was changed, or replaced, since the commit that the "
-			       "journal holds");
+			       "the file was changed or replaced after the commit in the "
+			       "journal was made");
 		return 0;
 	}
 	ret->state = HDF5_JOURNAL_REDO;
@@ -134,8 +135,8 @@ static int open_log(int dir_fd, int fd, int *ret, struct err *e)
 	}
 	(void)close(got); /* it was only read */
 	return err_set(e, -EPERM,
-		       "the journal is not a file of ours, of root or of the file's owner that "
-		       "nobody else can write");
+		       "the journal must be a regular file of yours, of root or of the file's "
+		       "owner that only its owner can write");
 }
 
 /* journal_recover_read_block - 1: the log has one there; 0: it ends before; -errno: nobody knows
@@ -217,7 +218,8 @@ static int cut_tail(int fd, int log, struct err *e)
 	if (rc <= 0)
 		return rc;
 	if (ftruncate(fd, (off_t)h.end) < 0)
-		return err_sys(e, errno, "truncate to %" PRIu64 " bytes", h.end);
+		return err_sys(e, errno, "cannot truncate the file to %" PRIu64 " bytes",
+			       h.end);
 	(void)futimens(fd, (const struct timespec[2]){
 				   {.tv_nsec = UTIME_OMIT},
 				   {.tv_sec = (time_t)h.mtime_s, .tv_nsec = (long)h.mtime_ns},
@@ -257,7 +259,7 @@ static int journal_recover_open_file(const char *path, int flags, int *ret, stru
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return err_sys(e, errno, "open '%s'", path);
+		return err_sys(e, errno, "cannot open '%s'", path);
 	if (fstat(fd, &st) < 0) {
 		int rc = err_sys(e, errno, "'%s'", path);
 

@@ -73,7 +73,7 @@ int nc_full(const struct nc_model *m, struct err *e)
 {
 	return m->arena.starved
 		       ? err_nomem(e)
-		       : err_set(e, -ERANGE, "netCDF file: its description exceeds %zu bytes",
+		       : err_set(e, -ERANGE, "netCDF file: its metadata exceeds %zu bytes",
 				 m->arena.max);
 }
 
@@ -117,11 +117,11 @@ static int lengths_fit(const struct nc_model *m, const struct ds_array *a, struc
 		const struct ds_dim *dim = &m->ds->dims[a->dims[d]];
 
 		if (a->chunk[d] > CHUNK_MAX)
-			return err_set(e, -EOPNOTSUPP,
-				       "chunks of %" PRIu64
-				       " elements along an axis, HDF5 allows "
-				       "%" PRIu32,
-				       a->chunk[d], CHUNK_MAX);
+			return err_set(
+				e, -EOPNOTSUPP,
+				"chunks have %" PRIu64
+				" elements along an axis, but HDF5 allows at most %" PRIu32,
+				a->chunk[d], CHUNK_MAX);
 		if (dim->len > LENGTH_MAX)
 			return err_set(e, -EOPNOTSUPP, "a dimension is longer than 2^62");
 		if (dim->unlimited ? a->shape[d] > dim->len : a->shape[d] != dim->len)
@@ -142,8 +142,8 @@ static int strings_fit(const struct nc_model *m, const struct ds_array *a, struc
 			n = UINT64_MAX;
 	if (n > m->max_bytes / NC_TEXT_ELEM)
 		return err_set(e, -EOPNOTSUPP,
-			       "%" PRIu64 " elements without a fixed size exceed %" PRIu64, n,
-			       m->max_bytes / NC_TEXT_ELEM);
+			       "%" PRIu64 " elements without a fixed size, more than %" PRIu64,
+			       n, m->max_bytes / NC_TEXT_ELEM);
 	return 0;
 }
 
@@ -156,8 +156,9 @@ static int array_fits(const struct nc_model *m, const struct ds_array *a, const 
 	if (p->kind == PLAN_ERROR)
 		return err_set(e, -EOPNOTSUPP, "%s", p->reason);
 	if (nc_rank(a) > NC_RANK_LIMIT)
-		return err_set(e, -EOPNOTSUPP, "%" PRIu32 " dimensions, HDF5 allows %d",
-			       nc_rank(a), NC_RANK_LIMIT);
+		return err_set(e, -EOPNOTSUPP,
+			       "%" PRIu32 " dimensions, but HDF5 allows at most %d", nc_rank(a),
+			       NC_RANK_LIMIT);
 	rc = lengths_fit(m, a, e);
 	if (!rc)
 		rc = nc_type_check(&a->type, e);
@@ -166,10 +167,10 @@ static int array_fits(const struct nc_model *m, const struct ds_array *a, const 
 	if (dt_is_vlen(&a->type))
 		return strings_fit(m, a, e);
 	if (a->type.size == 0)
-		return err_set(e, -EOPNOTSUPP, "elements of 0 bytes");
+		return err_set(e, -EOPNOTSUPP, "its elements have 0 bytes");
 	if (a->chunk_bytes > CHUNK_MAX)
 		return err_set(e, -EOPNOTSUPP,
-			       "chunks of %" PRIu64 " bytes, HDF5 allows %" PRIu32,
+			       "chunks of %" PRIu64 " bytes, but HDF5 allows at most %" PRIu32,
 			       a->chunk_bytes, CHUNK_MAX);
 	return 0;
 }
@@ -207,9 +208,8 @@ static int schema_decoded(struct nc_model *m, const struct plan *plans, bool rul
 	for (uint32_t i = 0; i < m->ds->n_arrays; i++)
 		any = any || (plans[i].kind == PLAN_DECODE && m->ds->arrays[i].chain.n > 0);
 	if (any && nc_note(m, 0, DS_NONE,
-			   "chunks are shown decoded: which there are cannot be listed, so that "
-			   "their sizes "
-			   "are not known") < 0)
+			   "the server cannot list chunks, so their sizes are unknown: chunks "
+			   "are served uncompressed") < 0)
 		return err_nomem(e);
 	return 0;
 }
@@ -285,7 +285,7 @@ static int order_groups(struct nc_model *m, struct err *e)
 		for (uint32_t i = 0; i < g->n_groups; i++) {
 			if (n == ds->n_groups || g->groups[i] == 0)
 				return err_set(e, -EBADMSG,
-					       "groups of the dataset form no tree");
+					       "the dataset's groups do not form a hierarchy");
 			m->order[n++] = g->groups[i];
 		}
 	}
@@ -305,7 +305,7 @@ static int name_groups(struct nc_model *m, struct err *e)
 			return nc_full(m, e);
 		m->groups[g].name = want;
 		if (strcmp(want, x->name) != 0 &&
-		    nc_note(m, g, DS_NONE, "called '%s'", want) < 0)
+		    nc_note(m, g, DS_NONE, "shown as '%s'", want) < 0)
 			return err_nomem(e);
 	}
 	return 0;
@@ -359,7 +359,7 @@ static int name_arrays(struct nc_model *m, struct err *e)
 			x->name = link; /* the dimension's name as well */
 		x->link = link;
 		if (strcmp(x->name, a->name) != 0 &&
-		    nc_note(m, 0, i, "called '%s'", x->name) < 0)
+		    nc_note(m, 0, i, "shown as '%s'", x->name) < 0)
 			return err_nomem(e);
 	}
 	return 0;

@@ -112,12 +112,14 @@ enum nc_agreed nc_filters_agree(const struct ds_array *a, const struct codec_arr
 const char *nc_disagrees(enum nc_agreed said)
 {
 	static const char *const why[] = {
-		[NC_AGREE_NO_CHUNKS] = "the HDF5 library has no such chunks",
-		[NC_AGREE_NO_NUMBERS] = "filters of the HDF5 library's own are for numbers",
-		[NC_AGREE_LACKS] = "the HDF5 library here lacks a filter of its own",
+		[NC_AGREE_NO_CHUNKS] = "the HDF5 library does not support such chunks",
+		[NC_AGREE_NO_NUMBERS] = "HDF5's built-in filters are for numbers only",
+		[NC_AGREE_LACKS] =
+			"the installed HDF5 library lacks one of its built-in filters",
 		[NC_AGREE_REFUSES] =
-			"the HDF5 library refuses a filter of its own for such chunks",
-		[NC_AGREE_OTHERS] = "the HDF5 library would set other parameters for a filter"};
+			"the HDF5 library rejects one of its built-in filters for such chunks",
+		[NC_AGREE_OTHERS] =
+			"the HDF5 library would set different parameters for a filter"};
 
 	return why[said];
 }

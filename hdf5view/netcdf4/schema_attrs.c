@@ -73,7 +73,7 @@ static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, stru
 
 	if (is_reserved(src->name))
 		return schema_attrs_note(x, src->name,
-					 "is left out: the name is HDF5's or netCDF's own");
+					 "is left out: the name is reserved by HDF5 or netCDF");
 	at.name = nc_escape(&x->m->arena, src->name, NC_NAME_LIMIT);
 	if (!at.name)
 		return nc_full(x->m, e);
@@ -90,11 +90,12 @@ static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, stru
 		return err_set(e, rc, "%s", why.msg[0] ? why.msg : "out of memory");
 	x->list[x->n++] = at;
 	if (at.name != src->name && strcmp(at.name, src->name) != 0 &&
-	    nc_note(x->m, x->group, x->array, "attribute '%s' is called '%s'", src->name,
+	    nc_note(x->m, x->group, x->array, "attribute '%s' is shown as '%s'", src->name,
 		    at.name) < 0)
 		return -ENOMEM;
 	if (src->rank > 1)
-		return schema_attrs_note(x, src->name, "has one dimension instead of several");
+		return schema_attrs_note(x, src->name,
+					 "is shown with one dimension instead of several");
 	return 0;
 }
 

@@ -68,7 +68,7 @@ int nc_dims_names(struct nc_model *m, struct err *e)
 		if (!x->name)
 			return nc_full(m, e);
 		if (strcmp(x->name, d->name) != 0 &&
-		    nc_note(m, d->group, DS_NONE, "dimension '%s' is called '%s'", d->name,
+		    nc_note(m, d->group, DS_NONE, "dimension '%s' is shown as '%s'", d->name,
 			    x->name) < 0)
 			return err_nomem(e);
 	}

@@ -139,7 +139,7 @@ static int fill_number(struct nc_model *m, const struct ds_array *a, const struc
 	if (!at || !value)
 		return -ENOMEM;
 	if (!schema_fill_is_number(&src->type) || !src->data) {
-		*ret_why = "is left out: it is no number, the variable's type is";
+		*ret_why = "is left out: it is not a number, but the variable is numeric";
 		return 0;
 	}
 	at->type = a->type;
@@ -173,9 +173,8 @@ static int fill_chars(struct nc_model *m, const struct ds_array *a, const struct
 	for (size_t i = 1; same && i < t->len; i++)
 		same = t->s[i] == t->s[0];
 	if (!same) {
-		*ret_why =
-			"is left out: netCDF's variables of characters have one character as "
-			"their fill value";
+		*ret_why = "is left out: the fill value of a netCDF variable of characters is "
+			   "one character";
 		return 0;
 	}
 	*text = (struct ds_text){t->s, t->len ? 1 : 0};
@@ -193,7 +192,7 @@ int nc_fill_attr(struct nc_model *m, uint32_t array, const struct ds_attr *src,
 	bool text = src->type.kind == DT_STRING || src->type.kind == DT_VSTRING;
 
 	if (src->n != 1) {
-		*ret_why = "is left out: it is not one value";
+		*ret_why = "is left out: it is not a single value";
 		return 0;
 	}
 	if (schema_fill_is_number(&a->type))
@@ -205,7 +204,7 @@ int nc_fill_attr(struct nc_model *m, uint32_t array, const struct ds_attr *src,
 		return 1;
 	}
 	if (a->type.kind == DT_VLEN || !nc_type_same(&a->type, &src->type, true)) {
-		*ret_why = "is left out: it is of another type than the variable";
+		*ret_why = "is left out: its type differs from the variable's";
 		return 0;
 	}
 	ret->form = NC_ATTR_VALUES;

@@ -22,14 +22,15 @@ static const char *schema_filters_refused(const struct ds_array *a,
 	uint32_t size;
 
 	if (spec->h5_id > ID_MAX)
-		return "a filter without an HDF5 id";
+		return "a filter has no HDF5 id";
 	if (spec->h5_id != CODEC_SHUFFLE)
 		return NULL;
 	size = spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
 	if (size == nc_elem(a))
 		return NULL;
-	return size == a->type.size ? "shuffle works on whole texts, netCDF has characters"
-				    : "shuffle works on other bytes than elements have";
+	return size == a->type.size
+		       ? "shuffle works on whole strings, but netCDF stores characters"
+		       : "shuffle's element size differs from the array's";
 }
 
 /* question - of an array's plan, with who can be asked about the library. */
@@ -47,7 +48,7 @@ static const char *schema_filters_refuses(const struct plan_ask *ask,
 	uint64_t bytes = 0;
 
 	if (a->rank == 0 && chain->n > 0)
-		return "a scalar has no filters in HDF5";
+		return "a scalar cannot have filters in HDF5";
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
 		const char *why = schema_filters_refused(a, spec);
@@ -56,7 +57,7 @@ static const char *schema_filters_refuses(const struct plan_ask *ask,
 			return why;
 		bytes += SPEC_BYTES + 4 * (uint64_t)spec->n_params;
 		if (bytes > NC_MESSAGE_MAX)
-			return "filters take too much to describe";
+			return "the description of the filters is too large";
 		own |= spec->h5_id < H5Z_FILTER_RESERVED && spec->h5_id > CODEC_FLETCHER32;
 	}
 	if (!own)

@@ -46,13 +46,14 @@ static int field_ok(const struct dt_field *f, struct err *e)
 {
 	if (f->rank + 1 > NC_RANK_LIMIT)
 		return err_set(e, -EOPNOTSUPP,
-			       "field '%s' has %" PRIu32 " dimensions, HDF5 allows %d", f->name,
-			       f->rank, NC_RANK_LIMIT);
+			       "field '%s' has %" PRIu32
+			       " dimensions, but HDF5 allows at most %d",
+			       f->name, f->rank, NC_RANK_LIMIT);
 	for (uint32_t d = 0; d < f->rank; d++)
 		if (f->dims[d] == 0 || f->dims[d] > UINT32_MAX)
 			return err_set(e, -EOPNOTSUPP,
 				       "field '%s' has a length of %" PRIu64
-				       ", HDF5 allows %" PRIu32,
+				       ", but HDF5 allows at most %" PRIu32,
 				       f->name, f->dims[d], UINT32_MAX);
 	return dt_is_vlen(&f->type)
 		       ? err_set(e, -EOPNOTSUPP, "field '%s' has no fixed size", f->name)
@@ -65,18 +66,20 @@ static int type_bytes(const struct dtype *t, unsigned int depth, size_t *at, str
 	int rc = 0;
 
 	if (depth > DEPTH_MAX)
-		return err_set(e, -EOPNOTSUPP, "structures within structures, deeper than %d",
+		return err_set(e, -EOPNOTSUPP, "structures are nested deeper than %d",
 			       DEPTH_MAX);
 	if (t->kind == DT_COMPOUND && t->n_fields == 0)
-		return err_set(e, -EOPNOTSUPP, "a structure without fields");
+		return err_set(e, -EOPNOTSUPP, "a structure has no fields");
 	if (t->kind == DT_VLEN && (!t->base || !schema_types_is_number(t->base)))
-		return err_set(e, -EOPNOTSUPP, "lists of something that is not a number");
+		return err_set(e, -EOPNOTSUPP,
+			       "the elements of variable-length arrays are not numbers");
 	for (uint32_t i = 0; t->kind == DT_COMPOUND && i < t->n_fields && !rc; i++) {
 		*at += FIELD_BYTES + strlen(t->fields[i].name) + 4 * (size_t)t->fields[i].rank;
 		if (*at > NC_MESSAGE_MAX)
-			return err_set(e, -EOPNOTSUPP,
-				       "a structure that takes more than %d bytes to describe",
-				       NC_MESSAGE_MAX);
+			return err_set(
+				e, -EOPNOTSUPP,
+				"the description of a structure takes more than %d bytes",
+				NC_MESSAGE_MAX);
 		rc = field_ok(&t->fields[i], e);
 		if (!rc)
 			rc = type_bytes(&t->fields[i].type, depth + 1, at, e);
@@ -151,7 +154,8 @@ static int need(struct nc_model *m, uint32_t group, const struct dtype *t, const
 	if (!needs_name(t))
 		return 0;
 	if (depth > DEPTH_MAX)
-		return err_set(e, -EOPNOTSUPP, "structures deeper than %d", DEPTH_MAX);
+		return err_set(e, -EOPNOTSUPP, "structures are nested deeper than %d",
+			       DEPTH_MAX);
 	if (t->kind == DT_COMPLEX)
 		group = 0;
 	for (uint32_t i = 0; i < m->n_types; i++)

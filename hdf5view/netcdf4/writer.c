@@ -29,7 +29,7 @@ uint64_t nc_h5_address(hid_t id)
 int nc_h5_fail(const struct nc_builder *b, uint32_t group, uint32_t array, struct err *e)
 {
 	struct buf path;
-	int rc = h5_error(e, -EIO, "the HDF5 library cannot make the netCDF file");
+	int rc = h5_error(e, -EIO, "the HDF5 library cannot create the netCDF file");
 
 	buf_init(&path, (size_t)1 << 16);
 	if (array == DS_NONE)

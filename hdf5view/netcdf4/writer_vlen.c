@@ -179,8 +179,8 @@ static int writer_vlen_one_chunk(struct nc_builder *b, hid_t set, struct writer_
 		return rc;
 	if (p->bytes > room_left(b))
 		return err_set(e, -ERANGE,
-			       "texts of the netCDF file exceed %" PRIu64
-			       " bytes (an eighth of -o memory)",
+			       "strings of the netCDF file exceed %" PRIu64
+			       " bytes (an eighth of -o memory): use a larger -o memory",
 			       b->max_bytes);
 	return write_piece(b, set, p, array) < 0 ? nc_h5_fail(b, 0, array, e) : 0;
 }

@@ -282,10 +282,9 @@ static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err 
 	if (fill_stays(s, array))
 		return 0;
 	if (has_chunks(*set))
-		return err_set(
-			e, -EOPNOTSUPP,
-			"the fill value of a variable with data cannot be changed: write "
-			"it as another variable");
+		return err_set(e, -EOPNOTSUPP,
+			       "the fill value of a variable with data cannot be changed: "
+			       "write the data to a new variable");
 	h5_id_close(set);
 	*set = -1;
 	if (hdf5_sink_remake_fill(s, array, s->view.ds.arrays[array].fill, e) < 0)
@@ -364,8 +363,7 @@ static int hdf5_sink_attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t 
 		at = further(s, group, array, a, &room);
 	if (!at)
 		return err_set(e, -EOPNOTSUPP,
-			       "netCDF-4 cannot hold this attribute, or keeps its name for "
-			       "itself");
+			       "netCDF-4 cannot store this attribute, or reserves its name");
 	rc = fill ? check_fill(s, array, &obj, e) : 0;
 	if (!rc)
 		rc = hdf5_sink_type_ready(s, at->type, e);

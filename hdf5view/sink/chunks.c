@@ -261,7 +261,7 @@ static int hdf5_sink_chunks_locate(struct h5_sink *s, uint32_t array, uint64_t l
 		uint64_t at = grid ? left % grid * c : 0;
 
 		if (grid == 0)
-			return err_set(e, -EINVAL, "a chunk of nothing");
+			return err_set(e, -EINVAL, "the array has no chunks");
 		left /= grid;
 		if (d >= x->rank)
 			continue;
@@ -286,7 +286,7 @@ static int write_stored(struct h5_sink *s, uint32_t array, const struct hdf5_sin
 	const struct hdf5_sink_array *x = &s->arrays[array];
 
 	if (n == 0 || n > UINT32_MAX)
-		return err_set(e, -EINVAL, "a stored chunk has %zu bytes", n);
+		return err_set(e, -EINVAL, "a stored chunk cannot have %zu bytes", n);
 	if (x->chain.n == 0 && n != x->chunk_bytes)
 		return err_set(e, -EINVAL,
 			       "a chunk without filters has %" PRIu64 " bytes, not %zu",
@@ -555,7 +555,7 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 	else if (!rc && c->stored && x->chunked && !x->convert)
 		rc = write_as_is(s, array, &b, c, e);
 	else if (!rc && c->stored)
-		rc = err_set(e, -EINVAL, "it does not take stored chunks");
+		rc = err_set(e, -EINVAL, "it does not accept stored chunks");
 	else if (!rc && x->chunked && codec_chain_encodable(&x->chain))
 		rc = write_encoded(s, array, &b, c, e);
 	else if (!rc)

@@ -126,7 +126,7 @@ static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 	set = H5Oopen(group, d->name, H5P_DEFAULT);
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || hdf5_sink_dim_only(set))
 		return err_set(e, -EEXIST,
-			       "dimension '%.100s': the file has something else of this name",
+			       "dimension '%.100s': the file has another object of this name",
 			       d->name);
 	(void)snprintf(other, sizeof(other), "%s%s", NON_COORD, d->name);
 	return hdf5_sink_relink(group, d->name, group, other) < 0 ? dims_fail(s, dim, e) : 0;

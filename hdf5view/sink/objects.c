@@ -39,7 +39,8 @@ static int was_fail(struct h5_sink *s, const char *name, struct err *e)
 static int no_such(const char *name, struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP,
-		       "'%.150s' is not in this file by this name: change it there where it is",
+		       "'%.150s' is not in this file, or has another name in it: change it in "
+		       "the place where it is stored",
 		       name);
 }
 
@@ -156,10 +157,10 @@ static int same_name(const char *want, const char *name, struct err *e)
 {
 	if (name && strcmp(want, name) == 0)
 		return 0;
-	return err_set(
-		e, -EINVAL,
-		"netCDF does not take the name '%.100s', or it is taken: call it otherwise",
-		want);
+	return err_set(e, -EINVAL,
+		       "netCDF does not accept the name '%.100s', or it is already in use: "
+		       "choose another name",
+		       want);
 }
 
 int hdf5_sink_add_group(struct h5_sink *s, uint32_t group, struct err *e)
@@ -174,12 +175,11 @@ int hdf5_sink_add_group(struct h5_sink *s, uint32_t group, struct err *e)
 		return h5s_err_prefix_path(s, group, DS_NONE, no_such(g->name, e), e);
 	parent = nc_h5_group(&s->b, g->parent);
 	if (parent >= 0 && H5Lexists(parent, g->name, H5P_DEFAULT) > 0)
-		return h5s_err_prefix_path(
-			s, group, DS_NONE,
-			err_set(e, -EEXIST,
-				"the file has something else of this name that is "
-				"not shown: choose another one"),
-			e);
+		return h5s_err_prefix_path(s, group, DS_NONE,
+					   err_set(e, -EEXIST,
+						   "the file has another object of this name, "
+						   "which is not shown: choose another name"),
+					   e);
 	if (nc_h5_make_group(&s->b, group) < 0)
 		return hdf5_sink_fail(s, group, DS_NONE, e);
 	s->group_was[group] = DS_NONE;
@@ -244,12 +244,11 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 	set = H5Oopen(group, x->link, H5P_DEFAULT);
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !hdf5_sink_dim_only(set)) {
 		h5_id_close(&set);
-		return h5s_err_prefix_path(
-			s, 0, array,
-			err_set(e, -EEXIST,
-				"the file has something else of this name that is "
-				"not shown: choose another one"),
-			e);
+		return h5s_err_prefix_path(s, 0, array,
+					   err_set(e, -EEXIST,
+						   "the file has another object of this name, "
+						   "which is not shown: choose another name"),
+					   e);
 	}
 	if (x->scale_of == DS_NONE) { /* a dimension that is not this variable's */
 		h5_id_close(&set);
@@ -291,7 +290,7 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 	for (uint32_t d = 0; d < a->rank; d++) {
 		if (want[d] == 0 || want[d] > UINT32_MAX || ckd_mul(&bytes, bytes, want[d]))
 			return err_set(e, -EOPNOTSUPP,
-				       "HDF5 has no chunks of %" PRIu64
+				       "HDF5 does not support chunks of %" PRIu64
 				       " elements along an axis",
 				       want[d]);
 		chunk[d] = want[d];
@@ -301,7 +300,8 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 	if (nc_rank(a) > a->rank && ckd_mul(&bytes, bytes, a->type.size))
 		bytes = UINT64_MAX;
 	if (ret->chunked && bytes > UINT32_MAX)
-		return err_set(e, -EOPNOTSUPP, "HDF5 has no chunks of more than 4 GiB");
+		return err_set(e, -EOPNOTSUPP,
+			       "HDF5 does not support chunks of more than 4 GiB");
 	ret->chunk_bytes = bytes;
 	ret->chain = how->chain.n ? &how->chain : NULL;
 	return 0;
@@ -343,7 +343,7 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 	int rc;
 
 	if (!s->m->arrays[array].name)
-		rc = err_set(e, -EOPNOTSUPP, "netCDF-4 cannot hold it: %s",
+		rc = err_set(e, -EOPNOTSUPP, "netCDF-4 cannot store it: %s",
 			     s->plans[array].reason);
 	else
 		rc = same_name(a->name, s->m->arrays[array].name, e);

@@ -255,16 +255,16 @@ static int recreate_may(const struct remaking *r, struct err *e)
 
 	if (!hdf5_sink_links_one(r->old))
 		return err_set(e, -EOPNOTSUPP,
-			       "its lengths are fixed in the file, and it has more than one "
-			       "link there");
+			       "its lengths are fixed in the file, and more than one link "
+			       "there refers to it");
 	if (layout == H5D_VIRTUAL || H5Pget_external_count(dcpl) > 0)
 		return err_set(e, -EOPNOTSUPP,
 			       "its lengths are fixed, and its data is in other files");
 	if (layout == H5D_CHUNKED && H5Pget_chunk_opts(dcpl, &opts) >= 0 && opts != 0)
-		return err_set(e, -EOPNOTSUPP,
-			       "its lengths are fixed, and chunks at its end are stored in "
-			       "another way");
-	return r->rank == 0 ? err_set(e, -EOPNOTSUPP, "a scalar has no lengths") : 0;
+		return err_set(
+			e, -EOPNOTSUPP,
+			"its lengths are fixed, and chunks at its end are stored differently");
+	return r->rank == 0 ? err_set(e, -EOPNOTSUPP, "a scalar has no dimensions") : 0;
 }
 
 /* remake - r->old, len and max are there. *addr: where it was and is. old is taken. */
@@ -366,7 +366,7 @@ int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 	if (rc == -1)
 		rc = hdf5_sink_fail(s, 0, array, e);
 	if (rc == 1 && x->put)
-		rc = err_set(e, -EINVAL, "it has chunks of its new shape already");
+		rc = err_set(e, -EINVAL, "it already has chunks of its new shape");
 	if (rc == 1)
 		rc = remake(&r, s->b.groups[a->group], &x->addr,
 			    s->m->arrays[array].link ? s->m->arrays[array].link : a->name, e);

@@ -136,7 +136,7 @@ static int op_begin(struct sink *sink, struct source *was, struct source *now, s
 	struct h5_sink *s = hdf5_sink_of(sink);
 
 	if (s->now)
-		return err_set(e, -EINVAL, "begun twice");
+		return err_set(e, -EINVAL, "a commit is already in progress");
 	s->nothing.ds.groups = &s->root;
 	s->nothing.ds.n_groups = 1;
 	s->root = (struct ds_group){.name = "", .parent = DS_NONE};
@@ -310,7 +310,7 @@ int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink
 	int rc = 0;
 
 	if (real->ops != &hdf5_source_ops)
-		return err_set(e, -EINVAL, "'%.200s' is no HDF5 file", path);
+		return err_set(e, -EINVAL, "'%.200s' is not an HDF5 file", path);
 	s = alloc_array(1, sizeof(*s));
 	if (!s)
 		return err_nomem(e);

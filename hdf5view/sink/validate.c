@@ -27,7 +27,7 @@ static const char *note_on(const struct nc_model *m, const char *name)
 		if (at)
 			return at;
 	}
-	return "it is nothing that netCDF-4 can hold";
+	return "netCDF-4 cannot store it";
 }
 
 static int hdf5_sink_validate_about(const struct dataset *ds, uint32_t group, uint32_t array,
@@ -72,8 +72,8 @@ int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t arra
 			return hdf5_sink_validate_about(
 				ds, group, array,
 				err_set(e, -EINVAL,
-					"netCDF takes no attribute '%.100s': call it "
-					"'%.100s'",
+					"netCDF does not accept the attribute name '%.100s': "
+					"use '%.100s'",
 					src[i].name, name),
 				e);
 		at++;
@@ -86,8 +86,7 @@ static int bad_name(const struct dataset *ds, uint32_t group, uint32_t array, co
 {
 	return hdf5_sink_validate_about(
 		ds, group, array,
-		err_set(e, -EINVAL, "netCDF does not take this name: call it '%.100s'", name),
-		e);
+		err_set(e, -EINVAL, "netCDF does not accept this name: use '%.100s'", name), e);
 }
 
 static int hdf5_sink_validate_all_held(const struct nc_model *m, struct err *e)
@@ -110,8 +109,8 @@ static int hdf5_sink_validate_all_held(const struct nc_model *m, struct err *e)
 			rc = hdf5_sink_validate_about(
 				ds, ds->dims[d].group, DS_NONE,
 				err_set(e, -EINVAL,
-					"netCDF does not take the name of dimension "
-					"'%.100s': call it '%.100s'",
+					"netCDF does not accept the dimension name '%.100s': "
+					"use '%.100s'",
 					ds->dims[d].name, m->dims[d].name),
 				e);
 	return rc;

@@ -54,10 +54,10 @@ struct chunk_sizes_making {
 static int chunk_sizes_take_memory(struct chunk_sizes_making *m, uint64_t bytes, struct err *e)
 {
 	if (m->budget->used > m->budget->max || bytes > m->budget->max - m->budget->used)
-		return err_set(e, -ERANGE,
-			       "which chunks exist, and how long they are, does not "
-			       "fit %llu bytes",
-			       (unsigned long long)m->budget->max);
+		return err_set(
+			e, -ERANGE,
+			"the list of existing chunks and their sizes does not fit %llu bytes",
+			(unsigned long long)m->budget->max);
 	m->budget->used += bytes;
 	return 0;
 }
@@ -170,8 +170,8 @@ static int chunk_sizes_count(struct chunk_sizes_making *m, struct err *e)
 	if (m->budget->looked++ < most)
 		return 0;
 	return err_set(e, -ERANGE,
-		       "more than %llu chunks have to be looked for: the file is damaged, or "
-		       "-o memory must be larger",
+		       "more than %llu chunks have to be searched for: the file is damaged, or "
+		       "needs a larger -o memory",
 		       (unsigned long long)most);
 }
 
@@ -317,7 +317,8 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 	c->least = a->chunk_bytes;
 	rc = chunk_sizes_take_memory(&m, sizeof(*c), e);
 	if (rc == 0 && sized && c->least == 0)
-		rc = err_set(e, -EBADMSG, "elements without a size are not stored as such");
+		rc = err_set(e, -EBADMSG,
+			     "elements without a fixed size have no stored chunks");
 	if (rc == 0 && sized && !p->fill_declared && p->kind != PLAN_HIDE && c->grid > 0) {
 		rc = add_place(&m, 0, e); /* every chunk is presented: one run */
 		c->n = c->grid;

@@ -55,11 +55,12 @@ static int whole_chunks(const struct ds_array *a, const struct nc_var *v, struct
 		if (ckd_mul(&bytes, bytes, v->chunk[d]))
 			bytes = UINT64_MAX;
 	if (bytes > UINT32_MAX)
-		return err_set(e, -ERANGE, "'%s': HDF5 has no chunks of 4 GiB and more",
-			       a->name);
+		return err_set(e, -ERANGE,
+			       "'%s': HDF5 does not support chunks of 4 GiB or more", a->name);
 	if (bytes != a->chunk_bytes)
 		return err_set(e, -EBADMSG,
-			       "'%s': chunks of %" PRIu64 " bytes laid out as %" PRIu64,
+			       "'%s': chunks of %" PRIu64 " bytes are laid out as %" PRIu64
+			       " bytes",
 			       a->name, a->chunk_bytes, bytes);
 	return 0;
 }
@@ -355,12 +356,12 @@ static int file_layout_unknown(const struct nc_layout *l, uint32_t array, uint64
 	if (rc < 0 || size == NC_SIZE_UNKNOWN)
 		return rc;
 	if (size == 0)
-		return chunk_wrong(l, array, linear, -EBADMSG, "it has no bytes", e);
+		return chunk_wrong(l, array, linear, -EBADMSG, "it is empty", e);
 	if (size > UINT32_MAX)
 		return chunk_wrong(l, array, linear, -ERANGE,
-				   "HDF5 has no chunks of 4 GiB and more", e);
+				   "HDF5 does not support chunks of 4 GiB or more", e);
 	return chunk_wrong(l, array, linear, -EIO,
-			   "its size could not be found out when the file was laid out", e);
+			   "its size could not be determined when the file was laid out", e);
 }
 
 /* same_size - whether a chunk that is encoded is as long as when the file was laid out: the encoder
@@ -375,8 +376,7 @@ static int same_size(const struct nc_layout *l, uint32_t array, uint64_t linear,
 		return chunk_wrong(l, array, linear, -ESTALE, "it was removed", e);
 	if (rc < 0 || now == size)
 		return rc;
-	return chunk_wrong(l, array, linear, -EIO, "it was encoded to another length before",
-			   e);
+	return chunk_wrong(l, array, linear, -EIO, "its encoded length differs from before", e);
 }
 
 /* file_layout_read_chunk - bytes [off, off + n) of a chunk of `size`, which are all inside it. */

@@ -83,7 +83,7 @@ static int patch_begin(struct patch_header *h, struct err *e)
 		rd_skip(&s, 4);
 	}
 	if (!slice_ok(&s) || (h->version != 1 && h->version != 2) || len > h->len)
-		return patch_damaged(h, "is not one", e);
+		return patch_damaged(h, "is not valid", e);
 	before -= s.len;
 	return patch_add_block(h, h->at, before + len + (h->version == 2 ? SUM : 0), before, e);
 }

@@ -85,7 +85,7 @@ static int image(struct structure_child_maker *k, const struct nc_order *q, uint
 	uint64_t at = nc_apart_headers(k->len);
 
 	if (q->len != k->len || at > k->shared.size || n > (k->shared.size - at) / 8)
-		return err_set(e, -EINVAL, "no room for the structure");
+		return err_set(e, -EINVAL, "the structure does not fit the shared memory");
 	if (H5Fget_file_image(k->b.file, k->shared.at, (size_t)k->len) != (ssize_t)k->len)
 		return nc_h5_fail(&k->b, 0, DS_NONE, e);
 	for (uint32_t i = 0; i < n; i++)
@@ -115,7 +115,7 @@ static int structure_child_handle(struct structure_child_maker *k, const struct 
 	if (q->op == NC_OP_MAKE)
 		return structure_child_make(k, q, ret, e);
 	if (!k->made)
-		return err_set(e, -EINVAL, "there is no file");
+		return err_set(e, -EINVAL, "no file has been built");
 	if (q->op == NC_OP_STRINGS)
 		return structure_child_strings(k, q, ret, e);
 	return q->op == NC_OP_FINISH ? structure_child_finish(k, ret, e) : image(k, q, ret, e);

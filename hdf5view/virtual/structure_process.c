@@ -97,24 +97,25 @@ static enum child_taken structure_process_take_reason(struct structure_process *
 static int structure_process_explain(const struct structure_process *x, enum child_taken got,
 				     int status, struct err *e)
 {
-	const char *who = "the process that makes the netCDF file";
+	const char *who = "the process that builds the netCDF file";
 	char why[CHILD_WHY_MAX];
 
 	if (got == CHILD_LATE)
 		return err_set(e, -EIO,
-			       "%s did not answer within %" PRIu64 " s: -o open_timeout must "
-			       "be longer for so large a dataset, or the HDF5 library hangs",
+			       "%s did not answer within %" PRIu64
+			       " s: a large dataset needs a longer -o open_timeout, or the "
+			       "HDF5 library hangs",
 			       who, (x->timeout_ms + 999) / 1000);
 	if (got == CHILD_WRONG)
-		return err_set(e, -EIO, "%s answered nonsense", who);
+		return err_set(e, -EIO, "%s sent an invalid answer", who);
 	if (child_died_of(status) == SIGKILL)
-		return err_set(e, -EAGAIN, "%s was killed (signal 9): memory may be short",
+		return err_set(e, -EAGAIN, "%s was killed (signal 9): possibly out of memory",
 			       who);
 	if (child_died_of(status))
-		return err_set(e, -EIO, "%s %s: the HDF5 library cannot make it", who,
+		return err_set(e, -EIO, "%s %s: the HDF5 library cannot build the file", who,
 			       child_why(child_died_of(status), why));
 	/* the library's own way out where memory is short */
-	return err_set(e, -EAGAIN, "%s ended (status %d): memory may be short", who,
+	return err_set(e, -EAGAIN, "%s ended (status %d): possibly out of memory", who,
 		       WEXITSTATUS(status));
 }
 
@@ -347,7 +348,7 @@ static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
 	if (rc == 0)
 		rc = nc_patch_eof(ret->bytes, ret->len, ret->len, e);
 	if (rc == -EAGAIN) /* the child was ended, as where memory is short */
-		rc = err_wrap(e, -ENOMEM, "make a netCDF file");
+		rc = err_wrap(e, -ENOMEM, "cannot build a netCDF file");
 	return rc;
 }
 
@@ -369,7 +370,7 @@ int hdf5_create(const char *path, uint64_t timeout_ms, struct err *e)
 		rc < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	if (rc == 0 && fd < 0)
-		rc = err_sys(e, errno, "create it");
+		rc = err_sys(e, errno, "cannot create the file");
 	if (fd >= 0) {
 		rc = io_pwrite(fd, image.bytes, image.len, 0, e);
 		if (rc == 0)

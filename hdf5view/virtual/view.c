@@ -111,7 +111,7 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 		n->busy = true;
 	(void)pthread_mutex_unlock(&n->lock);
 	if (rc < 0)
-		return err_set(e, rc, "'%s': given up while it is laid out", n->opts.name);
+		return err_set(e, rc, "'%s': cancelled while it was laid out", n->opts.name);
 	if (!l) {
 		rc = virtual_view_attempt(n, &l, e);
 		(void)pthread_mutex_lock(&n->lock);
@@ -193,7 +193,8 @@ static int virtual_view_view_read(struct view *v, uint64_t id, uint64_t off, siz
 	int rc;
 
 	if (id != FILE_ID)
-		return id == VIEW_ROOT ? err_set(e, -EISDIR, "a directory") : in_root(id, e);
+		return id == VIEW_ROOT ? err_set(e, -EISDIR, "it is a directory")
+				       : in_root(id, e);
 	rc = layout(nc(v), &l, e);
 	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
 }

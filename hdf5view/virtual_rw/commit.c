@@ -109,8 +109,10 @@ static int commit_keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint6
 	}
 	rc = rw_copy_fill(&f->copy, off, len, &why);
 	if (rc == -ENOSPC || rc == -EDQUOT || rc == -ENOMEM || rc == -EFBIG)
-		return err_set(e, rc, "what others have open of '%s': %s", v->opts.name,
-			       why.msg);
+		return err_set(
+			e, rc,
+			"the content of '%s' that other programs have open cannot be kept: %s",
+			v->opts.name, why.msg);
 	return 0;
 }
 
@@ -199,8 +201,7 @@ static void renew(struct commit_committing *c)
 	if (rc == 0 && !stays)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
-		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
-			  e.msg);
+		log_error("'%s' was written, but cannot be reopened: %s", v->opts.name, e.msg);
 	x = snapshots_get(v->snapshots);
 	c->f->follows = x->number;
 	c->f->follows_any = false;
@@ -312,7 +313,7 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 				v->opts.name);
 	x = snapshots_get(v->snapshots);
 	if (!any && f->follows != x->number)
-		rc = err_set(e, -ESTALE, "another program has written '%s' meanwhile",
+		rc = err_set(e, -ESTALE, "another program has written '%s' in the meantime",
 			     v->opts.name);
 	snapshot_put(v->snapshots, x);
 	return rc;
@@ -343,14 +344,13 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 	if (f->removed)
 		return 0;
 	if (f->failed)
-		return err_set(e, f->failed,
-			       "a write to it has failed: nothing of it is committed");
+		return err_set(e, f->failed, "a write to it failed: nothing is committed");
 	if (!f->copy.dirty || f->copy.size == 0)
 		return 0;
 	if (!synced && being_written(f))
 		return err_set(e, -EBADMSG,
-			       "the program that writes it has not closed it with HDF5 (if it "
-			       "never will: h5clear -s)");
+			       "the program that writes it has not closed it through HDF5 (if "
+			       "it has ended: h5clear -s)");
 	rc = current(v, f, e);
 	if (rc < 0)
 		return rc;

@@ -70,7 +70,7 @@ int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, 
 	f = rw_file_hold(v, name, len);
 	if (f) {
 		free(own);
-		rc = flags & O_EXCL ? err_set(e, -EEXIST, "there is one")
+		rc = flags & O_EXCL ? err_set(e, -EEXIST, "it already exists")
 				    : view->write->open(view, f->id, flags, ret, e);
 		if (rc == 0)
 			rw_attr(v, f, ret_attr, e);
@@ -165,7 +165,7 @@ static int virtual_rw_directory_take_place(struct nc_rw *v, struct rw_file *f, s
 	int rc;
 
 	if (f->copy.size == 0)
-		return err_set(e, -EINVAL, "'%s' is empty: that is no dataset", name);
+		return err_set(e, -EINVAL, "'%s' is empty and therefore not a dataset", name);
 	rw_work_number(v, f);
 	rw_work_name(f, "now", to);
 	if (renameat(v->scratch, name, v->opts.dir_fd, to) < 0)
@@ -177,7 +177,7 @@ static int virtual_rw_directory_take_place(struct nc_rw *v, struct rw_file *f, s
 		virtual_rw_directory_set_name(v, f, name);
 		f->copy.dirty = false;
 		if (renameat(v->opts.dir_fd, to, v->scratch, name) < 0)
-			return err_sys(e, errno, "'%s' is '%s/%s' now", name, v->opts.dir, to);
+			return err_sys(e, errno, "'%s' is now '%s/%s'", name, v->opts.dir, to);
 		return rc;
 	}
 	free(name);
@@ -312,7 +312,7 @@ int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, 
 	if (!f)
 		rc = err_set(e, -ENOENT, "no such file");
 	else if (over && (flags & RENAME_NOREPLACE))
-		rc = err_set(e, -EEXIST, "there is one");
+		rc = err_set(e, -EEXIST, "it already exists");
 	if (rc == 0)
 		rc = rw_file_ready(f, e);
 	if (rc == 0) {

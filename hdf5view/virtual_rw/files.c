@@ -184,8 +184,9 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 
 		rc = g->ops->getattr(g, RW_FILE_ID, &at, e);
 		if (rc == 0 && at.unknown)
-			rc = e && e->code < 0 ? e->code
-					      : err_set(e, -EIO, "cannot be laid out");
+			rc = e && e->code < 0
+				     ? e->code
+				     : err_set(e, -EIO, "its layout cannot be determined");
 		if (rc == 0) {
 			(void)pthread_rwlock_wrlock(&f->copy.map);
 			f->copy.size = f->copy.base_end = at.size;
@@ -254,8 +255,8 @@ void rw_follow(struct nc_rw *v)
 		if (rc == 0)
 			rc = rw_epoch(v, &e);
 		if (rc < 0)
-			log_warn("'%s' was changed by another program, and cannot be opened "
-				 "again: %s",
+			log_warn("'%s' was changed by another program, and cannot be reopened: "
+				 "%s",
 				 v->opts.name, e.msg);
 	}
 	(void)pthread_mutex_unlock(&v->commit);
@@ -284,8 +285,7 @@ static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 	if (latest == f->follows)
 		return 0;
 	return err_set(e, -ESTALE,
-		       "another program has written '%s' since it was opened: open it "
-		       "again",
+		       "another program has written '%s' since it was opened: reopen it",
 		       v->opts.name);
 }
 

@@ -68,7 +68,7 @@ static int virtual_rw_handles_open_named(struct nc_rw *v, struct rw_file *f, int
 	bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 
 	if (!f->named)
-		return err_set(e, -ESTALE, "another one has its name now");
+		return err_set(e, -ESTALE, "another file has its name now");
 	if (writes && !f->name && f->writers == 0 && !f->copy.working && !f->asked &&
 	    read_by_others(v, f))
 		return -EAGAIN;
@@ -126,7 +126,7 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 	 * and the name is about to lead somewhere else. */
 	rc = cancel_lock(&v->commit);
 	if (rc < 0)
-		return err_set(e, rc, "given up while a commit is under way");
+		return err_set(e, rc, "cancelled while a commit was in progress");
 	f = rw_file_get(v, id);
 	if (!f) {
 		(void)pthread_mutex_unlock(&v->commit);
@@ -139,7 +139,8 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 		rc = rw_epoch(v, e);
 		if (rc == 0) {
 			v->now->asked = true; /* others may be faster, and then share it */
-			rc = err_set(e, -ESTALE, "others read it: look it up again");
+			rc = err_set(e, -ESTALE,
+				     "other programs are reading it: look it up again");
 		}
 	}
 	(void)pthread_mutex_unlock(&v->commit);
@@ -206,7 +207,7 @@ int rw_op_setattr(struct view *view, uint64_t id, uint64_t fh, const struct view
 	int rc = 0;
 
 	if (id == VIEW_ROOT)
-		return set->size_set ? err_set(e, -EISDIR, "a directory")
+		return set->size_set ? err_set(e, -EISDIR, "it is a directory")
 				     : view->ops->getattr(view, id, ret, e);
 	f = rw_file_get(v, id);
 	if (!f)
@@ -319,11 +320,12 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 	bool kept = keep_file(v, f, &e) == 0;
 
 	f->orphan = true;
-	log_error("what was written to '%s' could not be committed: %s; %s%s/nc-%llu.now%s",
-		  v->opts.name, why->msg, kept ? "it is kept in '" : "and not be kept in '",
-		  v->opts.dir, (unsigned long long)f->work,
-		  kept ? "', and tried again when the file is written again, or mounted again"
-		       : "'");
+	log_error(
+		"changes to '%s' could not be committed: %s; %s%s/nc-%llu.now%s", v->opts.name,
+		why->msg, kept ? "they are kept in '" : "they could not be kept in '",
+		v->opts.dir, (unsigned long long)f->work,
+		kept ? "', and the commit is retried when the file is written or mounted again"
+		     : "'");
 	if (!kept)
 		log_error("%s", e.msg);
 	if (rc != -ESTALE)
@@ -335,7 +337,7 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 	v->left |= kept && f != v->now;
 	(void)pthread_mutex_unlock(&v->commit);
 	if (rc < 0)
-		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
+		log_error("'%s' cannot be reopened: %s", v->opts.name, e.msg);
 }
 
 /* virtual_rw_handles_settle - the last one who wrote is gone: a file that was committed is opened
@@ -414,12 +416,10 @@ static void left_over(struct nc_rw *v)
 		scratch += f->named && f->name;
 	(void)pthread_mutex_unlock(&v->lock);
 	if (gone)
-		log_warn("'%s' was removed, and nothing has taken its place: the dataset is "
-			 "what "
-			 "it was",
+		log_warn("'%s' was removed and not replaced: the dataset is unchanged",
 			 v->opts.name);
 	if (scratch > 0)
-		log_warn("%u files beside '%s' are kept in '%s/" RW_SCRATCH "'", scratch,
+		log_warn("%u files next to '%s' are kept in '%s/" RW_SCRATCH "'", scratch,
 			 v->opts.name, v->opts.dir);
 }
 
@@ -445,7 +445,7 @@ int rw_op_finish(struct view *view, bool last NZ_UNUSED, struct err *e)
 	if (rc == 0)
 		rc = rw_catch_up(v, e);
 	if (rc == 0 && v->left)
-		rc = err_set(e, -ESTALE, "what could not be committed is kept in '%s'",
+		rc = err_set(e, -ESTALE, "changes that could not be committed are kept in '%s'",
 			     v->opts.dir);
 	(void)pthread_mutex_unlock(&v->commit);
 	left_over(v);

@@ -49,7 +49,7 @@ static int base_read(const struct snapshot *g, uint64_t base_end, uint64_t off, 
 			return rc;
 		if (s.len + s.zeros == 0 || s.len + s.zeros > have) {
 			span_done(&s);
-			return err_set(e, -ESTALE, "the virtual file is shorter than it was");
+			return err_set(e, -ESTALE, "the virtual file became shorter");
 		}
 		if (s.len > 0 && !s.mem) {
 			rc = io_pread(s.fd, out, s.len, s.off, e);
@@ -210,7 +210,8 @@ static int structure(const struct snapshot *g, int fd, struct rw_copy *mark, str
 static int overlay_set_size(int fd, uint64_t size, struct err *e)
 {
 	if (size > INT64_MAX)
-		return err_set(e, -EFBIG, "a file of %llu bytes", (unsigned long long)size);
+		return err_set(e, -EFBIG, "a file of %llu bytes is too large",
+			       (unsigned long long)size);
 	return ftruncate(fd, (off_t)size) < 0 ? err_sys(e, errno, "ftruncate") : 0;
 }
 
@@ -310,7 +311,7 @@ int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 	if (len == 0)
 		return 0;
 	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
-		return err_set(e, -EFBIG, "a write of %zu bytes at %llu", len,
+		return err_set(e, -EFBIG, "a write of %zu bytes at %llu is too large", len,
 			       (unsigned long long)off);
 	(void)pthread_rwlock_wrlock(&c->map);
 	if (!c->all)

@@ -178,10 +178,10 @@ static int take_map(const uint8_t *p, size_t n, struct rw_copy *c, uint64_t *ret
 	int rc;
 
 	if (n < 8 + strlen(MAGIC) || !magic || memcmp(magic, MAGIC, strlen(MAGIC)) != 0)
-		return err_set(e, -EBADMSG, "not a map of pages");
+		return err_set(e, -EBADMSG, "not a page map");
 	tail = slice_of(p + n - 8, 8);
 	if (rd_uint(&tail, 8) != rw_sum(SUM_START, p, n - 8))
-		return err_set(e, -EBADMSG, "its sum is wrong");
+		return err_set(e, -EBADMSG, "its checksum is wrong");
 	s.len -= 8;
 	c->size = rd_uint(&s, 8);
 	c->base_end = rd_uint(&s, 8);
@@ -191,7 +191,7 @@ static int take_map(const uint8_t *p, size_t n, struct rw_copy *c, uint64_t *ret
 	n_in = rd_uint(&s, 8);
 	n_written = rd_uint(&s, 8);
 	if (!slice_ok(&s) || c->size > INT64_MAX || c->base_end > c->size)
-		return err_set(e, -EBADMSG, "its numbers make no sense");
+		return err_set(e, -EBADMSG, "its numbers are inconsistent");
 	rc = take_runs(&s, &c->in, n_in, c->size, e);
 	return rc < 0 ? rc : take_runs(&s, &c->written, n_written, c->size, e);
 }
@@ -207,7 +207,7 @@ static int read_map(struct nc_rw *v, const char *name, struct rw_copy *c,
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s/%s'", v->opts.dir, name);
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MAP_MAX)
-		return err_set(e, -EBADMSG, "not a map of pages");
+		return err_set(e, -EBADMSG, "not a page map");
 	p = malloc((size_t)st.st_size + 1);
 	rc = p ? io_pread(fd, p, (size_t)st.st_size, 0, e) : err_nomem(e);
 	return rc < 0 ? rc : take_map(p, (size_t)st.st_size, c, ret_identity, e);
@@ -225,7 +225,7 @@ static int recovery_fits(struct nc_rw *v, struct rw_file *f, uint64_t identity, 
 	x = snapshots_get(v->snapshots);
 	rc = rw_identity(x, &here, e);
 	if (rc == 0 && here != identity)
-		rc = err_set(e, -ESTALE, "the dataset has been changed since");
+		rc = err_set(e, -ESTALE, "the dataset has been changed since then");
 	if (rc < 0) {
 		snapshot_put(v->snapshots, x);
 		return rc;
@@ -254,7 +254,7 @@ static int restore(struct nc_rw *v, struct rw_file *f, struct err *e)
 	if (f->copy.fd < 0 || fstat(f->copy.fd, &st) < 0)
 		return err_sys(e, errno, "'%s/%s'", v->opts.dir, now);
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->copy.size)
-		return err_set(e, -EBADMSG, "'%s' has not the size that it was kept with", now);
+		return err_set(e, -EBADMSG, "the size of '%s' has changed", now);
 	f->copy.working = f->copy.dirty = true;
 	return recovery_fits(v, f, identity, e);
 }
@@ -306,16 +306,16 @@ static void recovery_again(struct nc_rw *v, uint64_t work)
 		(void)pthread_mutex_unlock(&v->commit);
 	}
 	if (rc == 0)
-		recovery_say(
-			v, "'%s': what an earlier mount could not commit is in the dataset now",
-			v->opts.name);
-	else
 		recovery_say(v,
-			     "what was written to '%s' in an earlier mount could not be "
-			     "committed: %s; "
-			     "it "
-			     "stays in '%s/nc-%llu.now' and .map: remove both to forget it",
-			     v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
+			     "'%s': changes that an earlier mount could not commit are now in "
+			     "the dataset",
+			     v->opts.name);
+	else
+		recovery_say(
+			v,
+			"changes to '%s' from an earlier mount could not be committed: %s; "
+			"they stay in '%s/nc-%llu.now' and .map: remove both to discard them",
+			v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
 	rw_file_put(v, f);
 }
 
@@ -349,7 +349,7 @@ static const struct dirent *recovery_next(const struct nc_rw *v, DIR *d, int *rc
 	errno = 0;
 	x = readdir(d);
 	if (!x && errno)
-		*rc = err_sys(e, errno, "listing '%s'", v->opts.dir);
+		*rc = err_sys(e, errno, "cannot list '%s'", v->opts.dir);
 	return x;
 }
 
@@ -382,7 +382,7 @@ static int resume_copies(struct nc_rw *v, struct err *e)
 	int rc = 0;
 
 	if (!d)
-		return err_sys(e, errno, "listing '%s'", v->opts.dir);
+		return err_sys(e, errno, "cannot list '%s'", v->opts.dir);
 	while (rc == 0 && (x = recovery_next(v, d, &rc, e))) {
 		if (!recovery_number_of(x->d_name, NULL, &work))
 			continue;
@@ -424,7 +424,7 @@ static void recovery_show(struct nc_rw *v, const char *name)
 	}
 	(void)pthread_mutex_unlock(&v->lock);
 	if (f) {
-		recovery_say(v, "'%s' was left beside '%s' by an earlier mount", name,
+		recovery_say(v, "'%s' was left next to '%s' by an earlier mount", name,
 			     v->opts.name);
 		return;
 	}

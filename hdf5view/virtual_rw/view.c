@@ -202,7 +202,7 @@ static int write_read(struct view *view, uint64_t id, uint64_t fh, uint64_t off,
 		return virtual_rw_view_read_file(h->file, off, len, room, ret, e);
 	f = rw_file_get(v, id);
 	if (!f)
-		return id == VIEW_ROOT ? err_set(e, -EISDIR, "a directory")
+		return id == VIEW_ROOT ? err_set(e, -EISDIR, "it is a directory")
 				       : virtual_rw_view_stale(id, e);
 	rc = virtual_rw_view_read_file(f, off, len, room, ret, e);
 	rw_file_put(v, f); /* the kernel reads what is open: it is not the last */

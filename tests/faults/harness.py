@@ -205,7 +205,7 @@ class Rig:
         else:
             status, out, err = self.t.run(self.t.binary, "recover", path)
             # files that no document describes yet are kept, and told of
-            assert status == 0 or "belongs to the dataset" in err, (
+            assert status == 0 or "belong to the dataset" in err, (
                 f"recover ends with {status}: {out}{err}")
 
     def recover_badly(self, folder, path, at):

@@ -51,7 +51,7 @@ struct look_walk {
  * finding as well. Status 255 is the library's way out where memory is short. */
 static inline void look_made(const struct err *e)
 {
-	const char *who = strstr(e->msg, "process that makes the netCDF file ");
+	const char *who = strstr(e->msg, "process that builds the netCDF file ");
 
 	look_require(!who || (!strstr(who, "crashed") && !strstr(who, "must not make") &&
 			      (!strstr(who, "ended (") || strstr(who, "status 255"))));

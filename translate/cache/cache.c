@@ -442,7 +442,7 @@ static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err 
 	if (x->state == LOADING) { /* whoever loads it holds a reference, too */
 		x->refs--;
 		(void)pthread_mutex_unlock(&c->lock);
-		return err_set(e, rc, "waiting was given up");
+		return err_set(e, rc, "cancelled");
 	}
 	if (x->state == READY) {
 		(void)pthread_mutex_unlock(&c->lock);

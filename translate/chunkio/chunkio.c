@@ -109,7 +109,9 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct d
 	int rc;
 
 	if (array >= c->n_arrays)
-		return err_set(e, -EINVAL, "array %" PRIu32 " of %" PRIu32, array, c->n_arrays);
+		return err_set(e, -EINVAL,
+			       "there is no array %" PRIu32 ": the dataset has %" PRIu32, array,
+			       c->n_arrays);
 	p = &c->plans[array];
 	if (p->kind == PLAN_HIDE || c->source->ds.arrays[array].n_chunks == 0)
 		return err_set(e, -ENOENT, "no such chunk");
@@ -547,7 +549,9 @@ int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret
 	int rc;
 
 	if (array >= c->n_arrays)
-		return err_set(e, -EINVAL, "array %" PRIu32 " of %" PRIu32, array, c->n_arrays);
+		return err_set(e, -EINVAL,
+			       "there is no array %" PRIu32 ": the dataset has %" PRIu32, array,
+			       c->n_arrays);
 	p = &c->plans[array];
 	if (p->kind == PLAN_HIDE || from >= c->source->ds.arrays[array].n_chunks)
 		return err_set(e, -ENOENT, "no more chunks");
@@ -570,7 +574,7 @@ static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint6
 	if (rc < 0)
 		return rc;
 	if (!buf_ok(body))
-		return buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+		return buf_full(body, e, -ERANGE, "a chunk exceeds %" PRIu64 " bytes",
 				FRAME_BYTES_MAX);
 	return frame_vlen_check(body->data, body->len, n, ret, e);
 }
@@ -586,7 +590,7 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 	if (rc < 0)
 		return rc;
 	if (a->fill_text.len > FRAME_BYTES_MAX)
-		return err_set(e, -ERANGE, "a fill text of %zu bytes is too long",
+		return err_set(e, -ERANGE, "a fill string of %zu bytes is too long",
 			       a->fill_text.len);
 	if (a->fill_text.s)
 		all = (uint32_t)a->fill_text.len;

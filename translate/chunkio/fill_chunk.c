@@ -99,7 +99,7 @@ int frame_size(uint64_t n, uint64_t each, uint64_t head, uint64_t *ret, struct e
 	if (ckd_mul(&size, n, each) || ckd_add(&size, size, head) || size > FRAME_BYTES_MAX)
 		return err_set(e, -ERANGE,
 			       "%" PRIu64 " elements of %" PRIu64 " bytes exceed %" PRIu64
-			       " bytes a chunk",
+			       " bytes per chunk",
 			       n, each, FRAME_BYTES_MAX);
 	*ret = size;
 	return 0;
@@ -117,7 +117,7 @@ static int fill_vlen(const struct ds_array *a, struct fill **ret, struct err *e)
 	if (a->type.kind != DT_VSTRING || !text.s)
 		text.len = 0;
 	if (text.len > FRAME_BYTES_MAX)
-		return err_set(e, -ERANGE, "a fill text of %zu bytes is too long", text.len);
+		return err_set(e, -ERANGE, "a fill string of %zu bytes is too long", text.len);
 	rc = frame_size(n, 4 + text.len, CODEC_VLEN_HEAD, &size, e);
 	if (rc < 0)
 		return rc;
@@ -259,7 +259,8 @@ static int fill_elements(const struct ds_array *a, const struct plan *p, struct 
 	int rc = 0;
 
 	if (a->type.size == 0 || a->chunk_bytes == 0)
-		return err_set(e, -EOPNOTSUPP, "elements without a size");
+		return err_set(e, -EOPNOTSUPP,
+			       "elements without a fixed size are not supported here");
 	f = fill_new(a->type.size, a->chunk_bytes);
 	if (!f)
 		return err_nomem(e);

@@ -241,8 +241,8 @@ static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct 
 
 	if (before == 0 || before == size)
 		return 0;
-	return err_set(e, -EIO, "encoding gave %" PRIu64 " bytes, and %" PRIu64 " before", size,
-		       before);
+	return err_set(e, -EIO, "encoding produced %" PRIu64 " bytes, but %" PRIu64 " before",
+		       size, before);
 }
 
 /* load_encoded - elements in the plan's chain. */
@@ -289,7 +289,7 @@ static int load_strings(struct chunkio *c, uint32_t array, uint64_t linear,
 	rc = source_read_vlen(c->source, array, linear, body, e);
 	body->max = PTRDIFF_MAX;
 	if (rc == 0 && !buf_ok(body))
-		rc = buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+		rc = buf_full(body, e, -ERANGE, "a chunk exceeds %" PRIu64 " bytes",
 			      FRAME_BYTES_MAX);
 	if (rc == 0)
 		rc = frame_vlen_check(body->data, body->len, n, NULL, e);
@@ -394,9 +394,10 @@ static int load_refuse(struct chunkio *c, uint32_t array, uint64_t linear, struc
 			       "decoding it crashed or hung before: it is not tried again");
 	if (n < TRIES)
 		return 0;
-	return err_set(e, -EIO,
-		       "decoding crashed or hung on %u chunks of the array: no other is tried",
-		       n);
+	return err_set(
+		e, -EIO,
+		"decoding crashed or hung on %u chunks of the array: no further chunk is tried",
+		n);
 }
 
 static void load_remember(struct chunkio *c, uint32_t array, uint64_t linear)

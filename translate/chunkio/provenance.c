@@ -29,7 +29,7 @@ enum provenance provenance_of(const char *name)
 
 static int provenance_nothing(struct err *e)
 {
-	return err_set(e, -ENODATA, "nothing is said of that");
+	return err_set(e, -ENODATA, "no such information is available");
 }
 
 static int done(const struct buf *out, struct err *e)
@@ -172,7 +172,7 @@ static void put_chunk_plan(const struct plan *p, const struct chunk_about *x, st
 	if (x->how == TREATMENT_FILL)
 		buf_puts(out, ": it was never written");
 	else if (x->how == TREATMENT_FRAME)
-		buf_puts(out, ": it is not stored as its array says");
+		buf_puts(out, ": it is stored differently from the rest of the array");
 	else if (x->how != TREATMENT_PASS && p->reason[0])
 		buf_printf(out, ": %s", p->reason);
 	if (x->how != TREATMENT_PASS)
@@ -182,7 +182,7 @@ static void put_chunk_plan(const struct plan *p, const struct chunk_about *x, st
 		before = ", ";
 	}
 	if (x->zeros > 0)
-		buf_printf(out, "%swith %" PRIu64 " zeros behind them", before, x->zeros);
+		buf_printf(out, "%sfollowed by %" PRIu64 " zero bytes", before, x->zeros);
 }
 
 int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, uint32_t array,

@@ -135,8 +135,8 @@ static int cf_pack_wrap(const struct ds_attr *a, uint64_t i, const struct dtype 
 	if (a->type.kind == DT_FLOAT) {
 		if (!(v >= INT32_MIN && v <= UINT32_MAX) || v != floor(v))
 			return err_set(e, -EINVAL,
-				       "attribute '_FillValue' is not of the integer "
-				       "type that '_Unsigned' makes");
+				       "attribute '_FillValue' is not of the integer type that "
+				       "'_Unsigned' requires");
 		bits = (uint64_t)(int64_t)v;
 	} else {
 		whole.big_endian = a->type.big_endian;
@@ -227,7 +227,7 @@ static int operand_of(const struct ds_attr *a, struct cf_operand *ret, struct er
 	if (!a)
 		return 0;
 	if (!cf_pack_is_number(&a->type) || a->n != 1)
-		return err_set(e, -EINVAL, "attribute '%s' is not one number", a->name);
+		return err_set(e, -EINVAL, "attribute '%s' is not a single number", a->name);
 	ret->present = true;
 	ret->v = cf_pack_element(a, 0);
 	return 0;

@@ -422,7 +422,7 @@ static int cf_time_bound(const struct since *from, wide epoch, struct cf_shift *
 	left = (wide)day * NS_DAY - epoch;
 	least = left / from->unit + (left % from->unit > 0);
 	if (least > INT64_MAX)
-		return err_set(e, -ERANGE, "1582-10-15 is out of the range of 64 bits");
+		return err_set(e, -ERANGE, "1582-10-15 is outside the range of 64 bits");
 	s->bounded = true;
 	s->least = least < INT64_MIN ? INT64_MIN : (int64_t)least;
 	return 0;
@@ -438,7 +438,8 @@ static int reduce(const struct since *from, wide from_at, const struct since *to
 	s->den = (int64_t)(to->unit / by);
 	by = gcd(apart, to->unit);
 	if (apart / by > INT64_MAX || apart / by < -INT64_MAX)
-		return err_set(e, -ERANGE, "dates too far apart for 64 bits of their unit");
+		return err_set(e, -ERANGE,
+			       "the dates are too far apart for 64-bit values in their unit");
 	s->off_num = (int64_t)(apart / by);
 	s->off_den = (int64_t)(to->unit / by);
 	s->same = !s->bounded && s->num == 1 && s->den == 1 && s->off_num == 0;

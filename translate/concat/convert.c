@@ -98,7 +98,7 @@ static bool concat_convert_store(const struct dtype *t, const struct num *x, uin
 
 static int no_counterpart(struct err *e)
 {
-	return err_set(e, -EBADMSG, "a value has no counterpart in the joined array's units");
+	return err_set(e, -EBADMSG, "a value cannot be converted to the joined array's units");
 }
 
 /* shifted - in the other units of time; whole numbers stay whole where the goal is whole. */

@@ -109,7 +109,7 @@ static int write_beside(const char *path, const struct buf *b, struct err *e)
 	int rc = 0, fd;
 
 	if (!concat_index_may_be(path))
-		return err_set(e, -EEXIST, "'%s' is there, and is no index", path);
+		return err_set(e, -EEXIST, "'%s' exists and is not an index file", path);
 	buf_init(&tmp, (size_t)64 << 10);
 	buf_printf(&tmp, "%s.XXXXXX%c", path, '\0');
 	if (!buf_ok(&tmp)) {
@@ -158,10 +158,10 @@ void concat_index_save(struct concat *j)
 			b.data[8 + i] = (uint8_t)(sum >> 8 * i);
 		rc = write_beside(j->opts.index_file, &b, &e);
 	} else {
-		rc = buf_full(&b, &e, -EFBIG, "it would be too large");
+		rc = buf_full(&b, &e, -EFBIG, "the index would be too large");
 	}
 	if (rc < 0)
-		log_warn("the index of '%s' is not kept, so that all files are read at each "
+		log_warn("the index of '%s' cannot be saved, so all files are read at each "
 			 "start: %s",
 			 concat_name(j->pattern), e.msg);
 	j->index_dirty = rc == 0 && !all_known(j); /* a failure is said once, and not tried again */
@@ -357,8 +357,7 @@ void concat_index_drop(struct concat *j)
 {
 	if (j->opts.index_file && concat_index_may_be(j->opts.index_file) &&
 	    unlink(j->opts.index_file) == 0)
-		log_info("the index of '%s' says what is not so: it is made again",
-			 concat_name(j->pattern));
+		log_info("the index of '%s' is wrong: it is rebuilt", concat_name(j->pattern));
 }
 
 void concat_index_load(struct concat *j)
@@ -374,7 +373,8 @@ void concat_index_load(struct concat *j)
 		return;
 	if (!concat_index_parse(j, data, len)) {
 		forget_all(j);
-		log_info("the index of '%s' is of another join or damaged: it is made again",
+		log_info("the index of '%s' belongs to another join or is damaged: it is "
+			 "rebuilt",
 			 concat_name(j->pattern));
 		return;
 	}

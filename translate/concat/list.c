@@ -181,7 +181,7 @@ static int concat_list_list_dir(const struct concat *j, const char *dir, struct 
 	(void)closedir(d);
 	buf_release(&path);
 	if (rc == 0 && l->n == 0)
-		rc = err_set(e, -ENOENT, "'%s': no dataset is in this directory",
+		rc = err_set(e, -ENOENT, "'%s': this directory contains no datasets",
 			     concat_name(dir));
 	return rc;
 }

@@ -77,20 +77,19 @@ static int check_shape(const struct concat_form *a, const struct concat_form *b,
 {
 	if (a->rank != b->rank)
 		return err_set(e, -EINVAL,
-			       "'%s' has %" PRIu32 " dimensions, and %" PRIu32
+			       "'%s' has %" PRIu32 " dimensions, but %" PRIu32
 			       " in the first file",
 			       a->path, b->rank, a->rank);
 	for (uint32_t d = 0; d < a->rank; d++) {
 		if (strcmp(a->dims[d], b->dims[d]) != 0)
 			return err_set(e, -EINVAL,
 				       "dimension %" PRIu32
-				       " of '%s' is '%s', and '%s' in the first "
-				       "file",
+				       " of '%s' is '%s', but '%s' in the first file",
 				       d, a->path, b->dims[d], a->dims[d]);
 		if (d != a->axis && a->shape[d] != b->shape[d])
 			return err_set(e, -EINVAL,
 				       "dimension '%s' of '%s' has %" PRIu64
-				       " elements, and %" PRIu64 " in the first file",
+				       " elements, but %" PRIu64 " in the first file",
 				       a->dims[d], a->path, b->shape[d], a->shape[d]);
 	}
 	return 0;
@@ -180,16 +179,17 @@ static int decide_plain(const struct concat_form *const *v, size_t n, struct con
 		*ret_at = i;
 		if (!merged_type_blob_same(&v[0]->type_bytes, &v[i]->type_bytes))
 			return err_set(e, -EINVAL,
-				       "the type of '%s' is not the one that it has in the "
-				       "first file, and they have no common one",
+				       "the type of '%s' differs from the first file, and "
+				       "there is no common type",
 				       v[i]->path);
 		if (!merged_type_attr_same(v[0], v[i], "_FillValue"))
 			return err_set(e, -EINVAL,
-				       "'_FillValue' of '%s' is not the one in the first file, "
-				       "and there is no other value for what is missing",
+				       "'_FillValue' of '%s' differs from the first file, and "
+				       "no other value marks missing data",
 				       v[i]->path);
 		if (!text_same(v[0]->units, v[i]->units))
-			return err_set(e, -EINVAL, "'units' of '%s' is '%s', not '%s'",
+			return err_set(e, -EINVAL,
+				       "'units' of '%s' is '%s', not '%s' as in the first file",
 				       v[i]->path, v[i]->units ? v[i]->units : "(none)",
 				       v[0]->units ? v[0]->units : "(none)");
 		convs[i] = (struct concat_conv){
@@ -265,8 +265,9 @@ static int shifts_to(struct numbers *x, const char *units, const char *calendar,
 
 		*ret_at = i;
 		if (!f->units)
-			return err_set(e, -EINVAL, "'%s' has no units, and '%s' in the first file",
-				       f->path, units);
+			return err_set(e, -EINVAL,
+				       "'%s' has no units, but '%s' in the first file", f->path,
+				       units);
 		rc = cf_time_between(f->units, f->calendar, units, calendar, s, e);
 		if (rc < 0) {
 			(void)err_wrap(e, rc, "'%s' in '%s' (calendar %s)", f->path, f->units,
@@ -320,7 +321,7 @@ static int check_units(const struct numbers *x, size_t *ret_at, struct err *e)
 				       x->v[0]->units ? x->v[0]->units : "(none)");
 		if (!text_same(x->v[0]->calendar, x->v[i]->calendar))
 			return err_set(e, -EINVAL,
-				       "'calendar' of '%s' is not the one in the first file",
+				       "'calendar' of '%s' differs from the first file",
 				       x->v[i]->path);
 	}
 	return 0;
@@ -339,12 +340,12 @@ static int widest(const struct numbers *x, bool unpack, struct dtype *ret, size_
 
 		*ret_at = i;
 		if (t.size == 0 || !merged_type_common(&t, u, &t))
-			return err_set(e, -EINVAL,
-				       "no type holds all numbers of '%s' exactly: here it has "
-				       "%" PRIu32 " bytes, in the first file %" PRIu32
-				       "%s",
-				       x->v[i]->path, u->size, x->v[0]->type.size,
-				       unpack ? ", and values for what is missing differ" : "");
+			return err_set(
+				e, -EINVAL,
+				"no type holds all numbers of '%s' exactly: in this file it "
+				"has %" PRIu32 " bytes, in the first file %" PRIu32 "%s",
+				x->v[i]->path, u->size, x->v[0]->type.size,
+				unpack ? ", and the values for missing data differ" : "");
 	}
 	*ret = t;
 	return 0;
@@ -416,8 +417,8 @@ int concat_decide(struct arena *arena, const struct concat_form *const *v, size_
 				     v[0]->grid_mapping ? v[0]->grid_mapping : "");
 		if (rc == 0 && !enum_same(v[0], v[i]))
 			rc = err_set(e, -EINVAL,
-				     "'%s' is an enumeration that has other names or values than "
-				     "in the first file",
+				     "'%s' is an enumeration whose names or values differ from "
+				     "the first file",
 				     v[i]->path);
 	}
 	if (rc < 0)

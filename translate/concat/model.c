@@ -67,11 +67,10 @@ static bool without_dim(const struct concat *j, const char *path)
 static int not_along(const struct concat *j, const char *without, const char *path,
 		     const char *with, struct err *e)
 {
-	return err_set(
-		e, -EINVAL,
-		"'%s' has no variable '%s' along '%s', which '%s' has: leave one of them "
-		"out of the pattern",
-		concat_name(without), path, j->dim, concat_name(with));
+	return err_set(e, -EINVAL,
+		       "'%s' has no variable '%s' along '%s', but '%s' has one: leave one of "
+		       "the files out of the pattern",
+		       concat_name(without), path, j->dim, concat_name(with));
 }
 
 /* take_extra - one that is left out: the first file must have nothing of that name. */
@@ -133,7 +132,7 @@ static int align_all(struct concat *j, struct err *e)
 	for (size_t i = 0; i < extra.n && rc == 0; i++)
 		rc = concat_note(j, e, "'%s' is not in the first file ('%s'): it is left out%s",
 				 extra.names[i], concat_name(j->members[0].path),
-				 i + 1 == NAMES_SHOWN ? ", and maybe others" : "");
+				 i + 1 == NAMES_SHOWN ? ", and possibly others" : "");
 	return rc;
 }
 
@@ -295,7 +294,7 @@ static const char *why_decoded(const struct concat_array *x, const struct ds_arr
 	if (why)
 		return why;
 	if (!x->aligned)
-		return "chunks of the joined files do not line up";
+		return "chunks of the joined files are not aligned";
 	return a->access == DS_CONVERT ? a->convert : NULL;
 }
 
@@ -355,9 +354,8 @@ static int take_values(struct concat *j, struct concat_array *x, struct ds_array
 	if (ckd_mul(&bytes, total, (uint64_t)a->type.size) ||
 	    bytes > j->source_opts.max_meta_bytes)
 		return err_set(e, -ERANGE,
-			       "'%s' has %" PRIu64
-			       " elements, which are more than half of -o memory "
-			       "allows",
+			       "'%s' has %" PRIu64 " elements, which need more than half of -o "
+						   "memory: use a larger -o memory",
 			       a->name, total);
 	x->values = alloc_array((size_t)bytes, 1);
 	if (!x->values)
@@ -407,8 +405,8 @@ static int concat_model_set_access(struct concat *j, struct concat_array *x, str
 	for (uint32_t i = 0; changed && i < x->n_parts; i++)
 		x->parts[i].passes = false;
 	if (changed || !x->aligned || x->coord) {
-		a->convert = x->coord ? "the values of all files together"
-				      : why_decoded(x, a);
+		a->convert =
+			x->coord ? "the values of all files are combined" : why_decoded(x, a);
 		a->access = DS_CONVERT;
 		a->chain = (struct codec_chain){.n = 0};
 		a->layout = DS_CHUNKED;

@@ -41,8 +41,8 @@ static int order_ends(const struct concat_form *f, const struct concat_form *to,
 	arena_release(&arena);
 	if (rc == 0 && (m->first != m->first || m->last != m->last)) /* not a number */
 		return err_set(e, -EINVAL,
-			       "the first or the last value of '%s' is missing: the file has no "
-			       "place in the order",
+			       "the first or last value of '%s' is missing, so the file cannot "
+			       "be put in order",
 			       f->path);
 	return rc;
 }
@@ -90,10 +90,10 @@ static int one_way(const struct concat *j, struct err *e)
 	}
 	if (!up || !down)
 		return 0;
-	return err_set(
-		e, -EINVAL,
-		"'%s' falls in '%s' and rises in '%s': leave one of them out of the pattern",
-		j->dim, concat_name(down->path), concat_name(up->path));
+	return err_set(e, -EINVAL,
+		       "'%s' decreases in '%s' and increases in '%s': leave one of them out of "
+		       "the pattern",
+		       j->dim, concat_name(down->path), concat_name(up->path));
 }
 
 /* by_values - true: they have been put in order by their coordinate. */
@@ -112,19 +112,18 @@ static int by_values(struct concat *j, bool *ret, struct err *e)
 		if (m->len == 0)
 			continue;
 		if (!f && to)
-			return err_set(
-				e, -EINVAL,
-				"'%s' has no variable '%s', which others have: add it or "
-				"leave the file out of the pattern",
-				concat_name(m->path), j->dim);
+			return err_set(e, -EINVAL,
+				       "'%s' has no variable '%s', but other files have one: "
+				       "add it or leave the file out of the pattern",
+				       concat_name(m->path), j->dim);
 		if (!f && n > 0)
 			continue;
 		if (f && !to && n > 0)
-			return err_set(
-				e, -EINVAL,
-				"'%s' has a variable '%s', which '%s' has not: leave one "
-				"of them out of the pattern",
-				concat_name(m->path), j->dim, concat_name(j->members[0].path));
+			return err_set(e, -EINVAL,
+				       "'%s' has a variable '%s', but '%s' has none: leave one "
+				       "of them out of the pattern",
+				       concat_name(m->path), j->dim,
+				       concat_name(j->members[0].path));
 		n++;
 		to = to ? to : f;
 		rc = f ? order_ends(f, to, m, e) : 0;

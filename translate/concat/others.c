@@ -113,7 +113,7 @@ static int sum_fixed(struct source *s, struct chunkio *io, uint32_t array, uint6
 		if (rc == 0)
 			rc = span_fetch(&span, one, (size_t)a->chunk_bytes, &got, e);
 		if (rc == 0 && got != a->chunk_bytes)
-			rc = err_set(e, -EIO, "'%s': %zu bytes of a chunk", a->name, got);
+			rc = err_set(e, -EIO, "'%s': a chunk has %zu bytes only", a->name, got);
 		if (rc < 0)
 			break;
 		dt_swap_to_host(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
@@ -297,13 +297,12 @@ static int others_refuse(const struct concat *j, const struct concat_member *m, 
 	if (rc == 0)
 		rc = differing(j, a, b, &name, e);
 	if (rc == 0)
-		rc = err_set(
-			e, -EINVAL,
-			"variable '%s', which has no dimension '%s', is not the same (values, "
-			"units or packing) in '%s' as in '%s': leave out "
-			"concat_compat=equals, or the file",
-			buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?", j->dim,
-			concat_name(m->path), concat_name(first->path));
+		rc = err_set(e, -EINVAL,
+			     "variable '%s', which has no dimension '%s', differs in values, "
+			     "units or packing between '%s' and '%s': leave out "
+			     "concat_compat=equals, or the file",
+			     buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?",
+			     j->dim, concat_name(m->path), concat_name(first->path));
 	buf_release(&name);
 	source_close(a);
 	source_close(b);

@@ -74,13 +74,14 @@ static int poll_decide(struct concat *j, uint64_t digest, bool all_kept, struct 
 	struct err why = ERR_INIT;
 
 	if (!all_kept)
-		return err_set(e, -ESTALE, "a joined file changed or is gone");
+		return err_set(e, -ESTALE, "a joined file changed or was removed");
 	if (digest == j->refused_set)
 		return 0;
 	if (trial(j, &why) == 0)
-		return err_set(e, -ESTALE, "'%s' has other files now", concat_name(j->pattern));
+		return err_set(e, -ESTALE, "'%s' matches other files now",
+			       concat_name(j->pattern));
 	j->refused_set = digest;
-	log_warn("'%s': what is new cannot be joined, and is not shown: %s",
+	log_warn("'%s': new files cannot be joined and are not shown: %s",
 		 concat_name(j->pattern), why.msg);
 	return 0;
 }
@@ -141,7 +142,8 @@ static int poll_files(struct concat *j, struct err *e)
 		else if (errno != ENOENT)
 			continue; /* an accident: the next look tells */
 		else
-			return err_set(e, -ESTALE, "'%s' is gone", concat_name(m->path));
+			return err_set(e, -ESTALE, "'%s' no longer exists",
+				       concat_name(m->path));
 		if (!concat_id_same(&id, &m->id))
 			return err_set(e, -ESTALE, "'%s' changed", concat_name(m->path));
 	}

@@ -311,7 +311,8 @@ static int concat_read_fetch(struct pieces *x, const struct taken *t, uint64_t l
 	if (rc == 0)
 		rc = span_fetch(&span, raw, (size_t)t->a->chunk_bytes, &got, e);
 	if (rc == 0 && got != t->a->chunk_bytes)
-		rc = err_set(e, -EIO, "%zu bytes of %" PRIu64, got, t->a->chunk_bytes);
+		rc = err_set(e, -EIO, "a chunk has %zu bytes instead of %" PRIu64, got,
+			     t->a->chunk_bytes);
 	*ret = raw;
 	if (rc < 0 || conv->same)
 		return rc;

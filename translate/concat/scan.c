@@ -76,7 +76,7 @@ static int dim_len(const struct concat *j, const struct source *s, uint32_t n, u
 			continue;
 		if (any && *ret != s->ds.dims[i].len)
 			return err_set(e, -EINVAL,
-				       "two dimensions are called '%s', of %" PRIu64
+				       "two dimensions have the name '%s', with %" PRIu64
 				       " and %" PRIu64 " elements",
 				       j->dim, *ret, s->ds.dims[i].len);
 		*ret = s->ds.dims[i].len;
@@ -142,8 +142,8 @@ static int scan_read_all(const struct concat *j, struct source *s, uint32_t arra
 		if (rc == 0)
 			rc = span_fetch(&span, one, (size_t)a->chunk_bytes, &got, e);
 		if (rc == 0 && got != a->chunk_bytes)
-			rc = err_set(e, -EIO, "'%s': %zu bytes of %" PRIu64, a->name, got,
-				     a->chunk_bytes);
+			rc = err_set(e, -EIO, "'%s': a chunk has %zu bytes instead of %" PRIu64,
+				     a->name, got, a->chunk_bytes);
 		if (rc == 0)
 			memcpy(out + at, one, (size_t)u64_min(a->chunk_bytes, all - at));
 		at += u64_min(a->chunk_bytes, all - at);

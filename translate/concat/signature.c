@@ -499,7 +499,7 @@ int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32
 		}
 	}
 	if (f->n >= CONCAT_NONE - 1)
-		return err_set(e, -ERANGE, "more than 2^32 kinds of arrays");
+		return err_set(e, -ERANGE, "more than 2^32 different arrays");
 	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0 ||
 	    (f->n >= f->n_heads && signature_widen(f) < 0))
 		return err_nomem(e);

@@ -104,7 +104,7 @@ static const struct {
 	{"CDF", 3, "a classic netCDF file of an unknown version",
 	 "versions 1, 2 and 5 are defined: is it damaged?"},
 	{"\x0e\x03\x13\x01", 4, "an HDF4 file that cannot be read",
-	 "is it damaged? a build without libhdf4 reads none: h4toh5 old.hdf new.h5"},
+	 "is it damaged? a build without libhdf4 cannot read HDF4: h4toh5 old.hdf new.h5"},
 	{"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
 	{"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
 	{"BZh", 3, "compressed by bzip2", "decompress it first: bunzip2"},
@@ -112,11 +112,11 @@ static const struct {
 	 "7zXZ",
 	 5, "compressed by xz", "decompress it first: unxz"},
 	{"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "decompress it first: unzstd"},
-	{"PK\x03\x04", 4, "a zip archive without Zarr documents, or an incomplete one",
-	 "name the archive of a Zarr tree, or get it again"},
+	{"PK\x03\x04", 4, "a zip archive without Zarr metadata files, or an incomplete one",
+	 "use the archive of a Zarr store, or download it again"},
 	{"version https://", 16, "a Git LFS pointer", "get the content: git lfs pull"},
-	{"<!DOCTYPE", 9, "a web page", "a download gave an error page: get it again"},
-	{"<html", 5, "a web page", "a download gave an error page: get it again"},
+	{"<!DOCTYPE", 9, "a web page", "the download returned an error page: download it again"},
+	{"<html", 5, "a web page", "the download returned an error page: download it again"},
 };
 
 /* contract_source_put_head - the first bytes for a message: as text when all are printable, else
@@ -166,10 +166,11 @@ static int no_format(const struct source_ops *const *formats, size_t n,
 	int rc;
 
 	if (!at->file)
-		return err_set(e, -EBADMSG,
-			       "'%s' is a directory without Zarr documents (.zgroup, .zarray, "
-			       "zarr.json): name the Zarr tree itself",
-			       shown);
+		return err_set(
+			e, -EBADMSG,
+			"'%s' is a directory without Zarr metadata files (.zgroup, .zarray, "
+			"zarr.json): name the directory of the Zarr store itself",
+			shown);
 	rc = blob_read(at->file, 0, head, got, e);
 	if (rc)
 		return err_wrap(e, rc, "'%s'", shown);
@@ -264,8 +265,7 @@ int source_open_at(const struct source_ops *const *formats, size_t n,
 	if (rc < 0)
 		return why.code == rc
 			       ? err_set(e, rc, "'%s': %s", shown, why.msg)
-			       : err_sys(e, -rc, "'%s': its format could not be found out",
-					 shown);
+			       : err_sys(e, -rc, "'%s': cannot determine its format", shown);
 	if (!best)
 		return no_format(formats, n, at, shown, e);
 	rc = best->open(at, opts, &s, e);
@@ -333,7 +333,8 @@ static const struct ds_array *contract_source_array_of(struct source *s, uint32_
 {
 	if (array < s->ds.n_arrays)
 		return &s->ds.arrays[array];
-	(void)err_set(e, -EINVAL, "array %" PRIu32 " of %" PRIu32, array, s->ds.n_arrays);
+	(void)err_set(e, -EINVAL, "there is no array %" PRIu32 ": the dataset has %" PRIu32,
+		      array, s->ds.n_arrays);
 	return NULL;
 }
 
@@ -345,8 +346,9 @@ static int check_chunk(struct source *s, uint32_t array, uint64_t linear, struct
 	if (!a)
 		return -EINVAL;
 	if (linear >= a->n_chunks)
-		return err_set(e, -EINVAL, "'%s': chunk %" PRIu64 " of %" PRIu64, a->name,
-			       linear, a->n_chunks);
+		return err_set(e, -EINVAL,
+			       "'%s': there is no chunk %" PRIu64 ": the array has %" PRIu64,
+			       a->name, linear, a->n_chunks);
 	return 0;
 }
 
@@ -414,8 +416,9 @@ int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 		return rc;
 	a = &s->ds.arrays[array];
 	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
-		return err_set(e, -EINVAL, "'%s': length %zu, a chunk has %" PRIu64, a->name,
-			       len, a->chunk_bytes);
+		return err_set(e, -EINVAL,
+			       "'%s': a length of %zu was requested, but a chunk has %" PRIu64,
+			       a->name, len, a->chunk_bytes);
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
 	if (!s->ops->read_chunk)
@@ -491,8 +494,10 @@ int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
 	int rc, fd;
 
 	if (ref->where != CHUNK_RANGE || ckd_add(&end, off, (uint64_t)len) || end > ref->len)
-		return err_set(e, -EINVAL, "bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64, off,
-			       off + len, ref->len);
+		return err_set(e, -EINVAL,
+			       "bytes %" PRIu64 " to %" PRIu64
+			       " are outside a chunk of %" PRIu64,
+			       off, off + len, ref->len);
 	if (len == 0)
 		return 0;
 	fd = source_fd(s, ref->blob);

@@ -12,7 +12,7 @@ int span_fetch(struct span *s, uint8_t *out, size_t len, size_t *ret, struct err
 	int rc = 0;
 
 	if (ckd_add(&all, n, s->zeros) || all > len)
-		rc = err_set(e, -EIO, "read of %zu bytes was answered with more", len);
+		rc = err_set(e, -EIO, "a read of %zu bytes returned more", len);
 	else if (n && s->mem && s->mem != out)
 		memmove(out, s->mem, n);
 	else if (n && !s->mem)

@@ -41,10 +41,10 @@ static int contract_store_bad_key(const char *key, struct err *e)
 static int contract_store_answer(const struct store *s, const char *key, int rc, struct err *e)
 {
 	if (rc == -ENOTDIR)
-		rc = err_set(e, -ENOENT, "'%s': not there", key);
+		rc = err_set(e, -ENOENT, "'%s': no such file or key", key);
 	if (rc > 0 || rc < -4095)
-		rc = err_set(e, -EIO, "the %s store answers '%s' with %d", s->ops->name, key,
-			     rc);
+		rc = err_set(e, -EIO, "the %s store returned for '%s' the invalid value %d",
+			     s->ops->name, key, rc);
 	return rc;
 }
 

@@ -118,8 +118,8 @@ int diff_each(struct diff *p, uint32_t array, diff_chunk_fn *fn, void *arg, stru
 		rc = next_of(p, array, from, &linear, e);
 		if (rc == 0 && linear < from)
 			rc = err_set(e, -EINVAL,
-				     "chunk %" PRIu64 " is said to follow %" PRIu64, linear,
-				     from);
+				     "the source lists chunk %" PRIu64 " after chunk %" PRIu64,
+				     linear, from);
 		if (rc == 0 && linear >= p->now->arrays[array].n_chunks)
 			rc = -ENOENT;
 		if (rc < 0)

@@ -127,12 +127,12 @@ static int index_elements(const struct regrid *r, struct regrid_part *x, struct 
 		uint32_t len;
 
 		if (x->data.len - at < 4)
-			return err_set(e, -EBADMSG, "element %" PRIu64 " is cut", i);
+			return err_set(e, -EBADMSG, "element %" PRIu64 " is truncated", i);
 		len = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
 		      (uint32_t)p[3] << 24;
 		at += 4;
 		if (x->data.len - at < len)
-			return err_set(e, -EBADMSG, "element %" PRIu64 " is cut", i);
+			return err_set(e, -EBADMSG, "element %" PRIu64 " is truncated", i);
 		x->lens[i] = len;
 		x->starts[i] = at;
 		at += len;
@@ -203,7 +203,8 @@ static int room_for(struct regrid *r, const struct regrid_box *in, struct err *e
 
 	for (uint32_t i = 0; i < r->a->rank; i++)
 		if (ckd_mul(&n, n, in->hi[i] - in->lo[i]) || n > PARTS_MAX)
-			return err_set(e, -ERANGE, "'%s': too many chunks in one of the target",
+			return err_set(e, -ERANGE,
+				       "'%s': too many source chunks in one target chunk",
 				       r->a->name);
 	if (n <= r->n_kept)
 		return 0;
@@ -299,7 +300,8 @@ static int regrid_body(struct regrid *r, struct buf *out, struct err *e)
 	for (uint64_t i = 0; i < r->n_elems; i++)
 		bytes += 4 + r->strings[i].len;
 	if (bytes > TEXT_BYTES)
-		return err_set(e, -ERANGE, "%" PRIu64 " bytes of texts in one chunk", bytes);
+		return err_set(e, -ERANGE,
+			       "%" PRIu64 " bytes of strings in one chunk are too many", bytes);
 	out->max = (size_t)bytes;
 	for (uint64_t i = 0; i < r->n_elems; i++) {
 		buf_put_le32(out, (uint32_t)r->strings[i].len);
@@ -444,7 +446,7 @@ static int regrid_init(struct regrid *r, struct err *e)
 	r->n_elems = r->n_chunks = 1;
 	for (uint32_t i = 0; i < a->rank; i++) {
 		if (r->chunk[i] == 0)
-			return err_set(e, -EINVAL, "'%s': chunk length 0", a->name);
+			return err_set(e, -EINVAL, "'%s': a chunk length is 0", a->name);
 		r->grid[i] = (a->shape[i] - 1) / r->chunk[i] + 1;
 		if (ckd_mul(&r->n_elems, r->n_elems, r->chunk[i]) ||
 		    ckd_mul(&r->n_chunks, r->n_chunks, r->grid[i]))
@@ -452,8 +454,8 @@ static int regrid_init(struct regrid *r, struct err *e)
 	}
 	if (ckd_mul(&bytes, r->n_elems, r->vlen ? sizeof(*r->strings) : a->type.size) ||
 	    bytes > TARGET_MAX)
-		return err_set(e, -ERANGE, "'%s': a chunk of %" PRIu64 " elements", a->name,
-			       r->n_elems);
+		return err_set(e, -ERANGE, "'%s': a chunk of %" PRIu64 " elements is too large",
+			       a->name, r->n_elems);
 	r->n_kept = KEPT_MAX;
 	if (!r->vlen)
 		r->n_kept = (uint32_t)u64_max(

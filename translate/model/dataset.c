@@ -275,7 +275,7 @@ int ds_array_finish(struct dataset *ds, struct ds_array *a, uint64_t max_chunk_b
 		return err_set(e, -ERANGE, "array '%s': rank %" PRIu32 " exceeds %d", a->name,
 			       a->rank, DS_RANK_MAX);
 	if (bytes == 0)
-		return err_set(e, -EBADMSG, "array '%s': elements of 0 bytes", a->name);
+		return err_set(e, -EBADMSG, "array '%s': its elements have 0 bytes", a->name);
 	grid = arena_alloc(&ds->arena, a->rank, sizeof(*grid));
 	if (!grid)
 		return err_nomem(e);

@@ -50,8 +50,8 @@ int ds_absent(const struct dataset *ds, uint32_t group, const char *name, size_t
 		if (x->group == group && (!x->name || (strlen(x->name) == len &&
 						       memcmp(x->name, name, len) == 0)))
 			return err_set(e, -EIO,
-				       "'%.*s' cannot be looked up: something there is damaged, "
-				       "and 'nczarrfs info' says what",
+				       "'%.*s' cannot be looked up, because something there is "
+				       "damaged: run nczarrfs info for details",
 				       (int)len, name);
 	}
 	return err_set(e, -ENOENT, "no such file");

@@ -85,12 +85,15 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 		spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
 
 	if (size != a->type.size) {
-		plan_say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32, size,
-			 a->type.size);
+		plan_say(p,
+			 "shuffle works on elements of %" PRIu32
+			 " bytes, but the array's have %" PRIu32,
+			 size, a->type.size);
 		return false;
 	}
 	if (size == 0 || a->chunk_bytes % size != 0) {
-		plan_say(p, "shuffle: a chunk of %" PRIu64 " bytes is no multiple of %" PRIu32,
+		plan_say(p,
+			 "shuffle: a chunk of %" PRIu64 " bytes is not a multiple of %" PRIu32,
 			 a->chunk_bytes, size);
 		return false;
 	}
@@ -108,7 +111,7 @@ static bool szip_fits(const struct codec_spec *spec, const struct ds_array *a, s
 	    codec_szip_in_zarr(spec, &as, a->shape, params, NULL) == 0 &&
 	    memcmp(params, spec->params, sizeof(params)) == 0)
 		return true;
-	plan_say(p, "szip: readers would take other scanlines");
+	plan_say(p, "szip: readers would assume other scanlines");
 	return false;
 }
 
@@ -128,12 +131,12 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool
 	}
 	if ((!ops->portable && !keep) || ops->trailer > 0) {
 		if (ops->trailer > 0 && i == 0)
-			plan_say(p, "%s comes first: stock readers cannot undo it", name);
+			plan_say(p, "%s comes first: standard readers cannot decode it", name);
 		else if (ops->trailer > 0 && i + 1 < n)
-			plan_say(p, "%s comes before %s: stock readers cannot undo it", name,
-				 plan_name(&a->chain.specs[i + 1], next));
+			plan_say(p, "%s comes before %s: standard readers cannot decode it",
+				 name, plan_name(&a->chain.specs[i + 1], next));
 		else
-			plan_say(p, "%s: stock readers cannot undo it", name);
+			plan_say(p, "%s: standard readers cannot decode it", name);
 		return false;
 	}
 	for (uint32_t k = 0; k < i; k++)
@@ -162,7 +165,7 @@ void plan_pass(const struct ds_array *a, const struct codec_chain *left, uint32_
 	p->trailer_bit = trailer > 0 ? (uint32_t)1 << left->n : 0;
 	plan_names(left, text, sizeof(text));
 	if (trailer > 0)
-		plan_say(p, "%.120s %s; %s is cut off", left->n ? text : "uncompressed bytes",
+		plan_say(p, "%.120s %s; %s is removed", left->n ? text : "uncompressed bytes",
 			 verb, plan_name(&a->chain.specs[left->n], name));
 	else
 		plan_say(p, "%.120s %s", left->n ? text : "uncompressed bytes", verb);
@@ -172,7 +175,7 @@ bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, st
 {
 	if (a->uniform || chain->n == 0 || codec_chain_framed_size(chain, a->chunk_bytes) > 0)
 		return true;
-	plan_say(p, "no framed form for chunks of %" PRIu64 " bytes", a->chunk_bytes);
+	plan_say(p, "chunks of %" PRIu64 " bytes cannot be framed", a->chunk_bytes);
 	return false;
 }
 
@@ -202,7 +205,8 @@ static void hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
 		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 &&
 		    spec->params[0] != 0 && spec->params[0] != a->type.size) {
 			plan_say(p,
-				 "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
+				 "shuffle works on elements of %" PRIu32
+				 " bytes, but the array's have %" PRIu32,
 				 spec->params[0], a->type.size);
 			return;
 		}
@@ -253,7 +257,7 @@ static void explain_convert(const struct ds_array *a, struct plan *p)
 			return;
 		}
 	if (a->layout == DS_VIRTUAL)
-		plan_say(p, "virtual dataset: made of parts of others");
+		plan_say(p, "virtual dataset: assembled from other datasets");
 	else if (a->layout == DS_EXTERNAL)
 		plan_say(p, "data lies in external files");
 	else

@@ -241,7 +241,7 @@ static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *
 			size = plan_rule_parameter(s, 0, 0) ? s->params[0] : size;
 			if (size > 1 && (!known || len % size != 0)) {
 				(void)snprintf(why, PLAN_WHY_CAP,
-					       "shuffle: Zarr's readers want whole elements");
+					       "shuffle: Zarr readers require whole elements");
 				return true;
 			}
 		} else if (ops->trailer > 0) {
@@ -278,7 +278,7 @@ static bool spoils(const struct codec_array *as, const struct codec_chain *chain
 		if (!ops || !ops->lossy ||
 		    (as->class != CODEC_FLOAT && chain->specs[i].h5_id == CODEC_SCALEOFFSET))
 			continue;
-		(void)snprintf(why, PLAN_WHY_CAP, "%s would round what %s makes",
+		(void)snprintf(why, PLAN_WHY_CAP, "%s would round the output of %s",
 			       plan_name(&chain->specs[i], name),
 			       plan_name(&chain->specs[i - 1], before));
 		return true;
@@ -499,7 +499,8 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	else if (rc == 0 && rule && a->rank > 0 && a->chunk_bytes > 0)
 		rc = chain_of_rule(ask, as, rule, p, e);
 	else if (rc == 0 && rule && plan_rule_names(rule->vars, path))
-		rc = note_rule(ask, rule, "scalars and empty elements have no filters", p, e);
+		rc = note_rule(ask, rule, "scalars and empty elements cannot have filters", p,
+			       e);
 	buf_release(&b);
 	if (rc == 0 && p->kind != PLAN_PASS)
 		plan_rule_describe(p);

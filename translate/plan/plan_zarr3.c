@@ -57,14 +57,14 @@ bool plan_zarr3_cannot(const struct codec_array *as, const struct codec_chain *c
 
 		if (!ops || s->h5_id == CODEC_PACKBITS_ZARR3 ||
 		    !codec_zarr3_name(ops, tmp, sizeof(tmp)))
-			text = "no codec of Zarr v3";
+			text = "no Zarr v3 codec";
 		else if (ops->elements && bytes)
-			text = "Zarr v3 has it in front of all others";
+			text = "Zarr v3 requires it before all other codecs";
 		else if (ops->elements && as->big_endian)
-			text = "readers of Zarr v3 differ about big-endian elements";
+			text = "Zarr v3 readers disagree about big-endian elements";
 		else if (s->h5_id == CODEC_SHUFFLE &&
 			 !shuffles_whole(s, as->elem_size, known, len))
-			text = "Zarr's readers want whole elements";
+			text = "Zarr readers require whole elements";
 		if (text) {
 			(void)snprintf(why, PLAN_WHY_CAP, "%s: %s", plan_name(s, name), text);
 			return true;
@@ -109,7 +109,7 @@ void plan_zarr3_wrapped(const struct ds_array *a, const struct codec_chain *left
 	plan_say(p, "%s %s through as blosc%s%s%s", names, left->n == 1 ? "passes" : "pass",
 		 trailer > 0 ? "; " : "",
 		 trailer > 0 ? plan_name(&a->chain.specs[left->n], name) : "",
-		 trailer > 0 ? " is cut off" : "");
+		 trailer > 0 ? " is removed" : "");
 }
 
 /* not_stock - why stock readers of Zarr v3 cannot be given the chain. */
@@ -119,7 +119,7 @@ static void not_stock(const struct codec_chain *chain, struct plan *p)
 
 	for (uint32_t i = 0; i < chain->n; i++)
 		if (!is_stock(&chain->specs[i])) {
-			plan_say(p, "%s: stock readers cannot undo it",
+			plan_say(p, "%s: standard readers cannot decode it",
 				 plan_name(&chain->specs[i], name));
 			return;
 		}

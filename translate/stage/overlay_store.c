@@ -21,7 +21,7 @@ static struct staged *overlay_store_of(struct store *s)
 
 static int overlay_store_absent(const char *key, struct err *e)
 {
-	return err_set(e, -ENOENT, "no '%.200s'", key);
+	return err_set(e, -ENOENT, "'%.200s' does not exist", key);
 }
 
 static int staged_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
@@ -183,7 +183,7 @@ static int staged_get(struct store *st, const char *key, struct buf *out, struct
 		if (x.kind == STAGE_DIR)
 			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
 		if (x.len > out->max - out->len)
-			return err_set(e, -ERANGE, "'%.200s' has %llu bytes", key,
+			return err_set(e, -ERANGE, "'%.200s' is too large: %llu bytes", key,
 				       (unsigned long long)x.len);
 		room = buf_grow(out, (size_t)x.len);
 		if (!room && x.len)

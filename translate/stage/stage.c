@@ -64,11 +64,11 @@ static int stage_prepare(struct stage *s, const struct rec *r, bool has_data,
 		ret->from = has_data ? index_make(&s->index, r->key)
 				     : index_walk(&s->index, r->key, NULL);
 		if (!has_data && (!ret->from || ret->from->kind != STAGE_DATA))
-			return err_set(e, -ENOENT, "'%.200s' is not staged", r->key);
+			return err_set(e, -ENOENT, "'%.200s' has no pending writes", r->key);
 		if (strcmp(r->key, r->second) == 0 || stage_below(r->key, r->second) ||
 		    stage_below(r->second, r->key))
-			return err_set(e, -EINVAL, "'%.150s' cannot become '%.150s'", r->key,
-				       r->second);
+			return err_set(e, -EINVAL, "'%.150s' cannot be renamed to '%.150s'",
+				       r->key, r->second);
 	}
 	if (alias) {
 		ret->alias = strdup(alias);
@@ -188,7 +188,7 @@ static int replayed(void *arg, const struct rec *r, struct err *e)
 	if (rc)
 		return rc == -ENOMEM ? rc
 				     : err_set(e, -EBADMSG, "'%s': %s", p->log->name,
-					       "a record does not fit those before it");
+					       "a record contradicts earlier records");
 	stage_apply(p->s, p->log, r, &n);
 	return 0;
 }
@@ -247,7 +247,7 @@ static int find_logs(int dir_fd, uint64_t **ret, size_t *ret_n, struct err *e)
 	*ret = NULL;
 	*ret_n = 0;
 	if (!dir) {
-		rc = err_sys(e, errno, "the directory of the stage");
+		rc = err_sys(e, errno, "the state directory");
 		if (fd >= 0)
 			(void)close(fd);
 		return rc;
@@ -264,7 +264,7 @@ static int find_logs(int dir_fd, uint64_t **ret, size_t *ret_n, struct err *e)
 			(*ret)[(*ret_n)++] = g;
 	}
 	if (!rc && errno)
-		rc = err_sys(e, errno, "the directory of the stage");
+		rc = err_sys(e, errno, "the state directory");
 	(void)closedir(dir); /* was only read */
 	if (!rc && *ret_n)
 		qsort(*ret, *ret_n, sizeof(**ret), stage_by_number);
@@ -300,7 +300,7 @@ static int open_stage(int dir_fd, bool read_only, uint64_t limit, struct stage *
 	(void)pthread_mutex_init(&s->append, NULL); /* cannot fail without attributes */
 	(void)pthread_mutex_init(&s->lock, NULL);
 	s->dir_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rc = s->dir_fd < 0 ? err_sys(e, errno, "the directory of the stage")
+	rc = s->dir_fd < 0 ? err_sys(e, errno, "the state directory")
 			   : index_init(&s->index, e);
 	if (!rc)
 		rc = stage_load_all(s, e);
@@ -423,7 +423,7 @@ int stage_read(struct stage *s, const char *key, const struct stage_entry *x, ui
 	int rc;
 
 	if (off > x->len || len > x->len - off)
-		return err_set(e, -EIO, "'%.200s' has %" PRIu64 " bytes only", key, x->len);
+		return err_set(e, -EIO, "'%.200s' has only %" PRIu64 " bytes", key, x->len);
 	(void)pthread_mutex_lock(&s->lock);
 	n = index_walk(&s->index, key, NULL);
 	if (n && n->kind == STAGE_DATA && n->version == x->version) {
@@ -452,7 +452,7 @@ static int begin_log(struct stage *s, struct err *e)
 	int rc;
 
 	if (s->read_only)
-		return err_set(e, -EROFS, "the stage is open for reading");
+		return err_set(e, -EROFS, "the pending writes are open for reading only");
 	if (s->current)
 		return 0;
 	rc = log_create(s->dir_fd, s->next_generation, &l, e);

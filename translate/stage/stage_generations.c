@@ -165,7 +165,7 @@ static int remove_logs(struct stage *s, struct err *e)
 	}
 	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next)
 		if (unlinkat(s->dir_fd, l->name, 0) < 0 && errno != ENOENT)
-			return err_sys(e, errno, "removal of '%s'", l->name);
+			return err_sys(e, errno, "cannot remove '%s'", l->name);
 	return 0;
 }
 

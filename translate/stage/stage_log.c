@@ -90,7 +90,7 @@ int log_create(int dir_fd, uint64_t generation, struct stage_log **ret, struct e
 	if (!l)
 		return err_nomem(e);
 	if (getrandom(&l->salt, sizeof(l->salt), 0) != (ssize_t)sizeof(l->salt))
-		rc = err_sys(e, errno, "random numbers");
+		rc = err_sys(e, errno, "cannot get random numbers");
 	if (!rc)
 		l->fd = openat(dir_fd, l->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (!rc && l->fd < 0)
@@ -153,7 +153,7 @@ static int stage_log_read_head(struct stage_log *l, bool *ret_torn, struct err *
 		return err_set(e, -EBADMSG, "'%s' is damaged at offset 0", l->name);
 	}
 	if (memcmp(head, file_magic, sizeof(file_magic)) != 0 || rd_le64(&s) != l->generation)
-		return err_set(e, -EBADMSG, "'%s' is no log of this generation", l->name);
+		return err_set(e, -EBADMSG, "'%s' is not a log of this generation", l->name);
 	l->salt = rd_le64(&s);
 	*ret_torn = false;
 	return 0;
@@ -266,7 +266,7 @@ static int stage_log_has_room(const struct stage_log *l, uint64_t len, struct er
 	if (len < MANY_BYTES || fstatvfs(l->fd, &st) < 0 || st.f_blocks == 0 ||
 	    len / st.f_frsize <= st.f_bfree)
 		return 0;
-	return err_set(e, -ENOSPC, "'%s': there is no room for %" PRIu64 " bytes", l->name,
+	return err_set(e, -ENOSPC, "'%s': there is no space for %" PRIu64 " bytes", l->name,
 		       len);
 }
 
@@ -309,9 +309,9 @@ int log_sync(struct stage_log *l, uint64_t end, struct err *e)
 	if (atomic_load(&l->synced) < end) {
 		if (atomic_load(&l->failed))
 			rc = err_set(e, -EIO,
-				     "an earlier sync failed, and what was written since the "
-				     "last successful one may not be on the disk: a commit "
-				     "into the dataset resolves this");
+				     "an earlier sync failed, and data written since the last "
+				     "successful sync may not be on the disk: a commit to the "
+				     "dataset resolves this");
 		else
 			rc = io_sync(l->fd, false, e);
 		if (rc)
@@ -342,10 +342,10 @@ int log_whole(int dir_fd, const struct stage_log *l, struct err *e)
 		return rc == -ENOENT ? 0 : rc;
 	rc = torn ? 0 : log_replay(again, true, pass_over, NULL, e);
 	if (!rc && (torn || again->salt != l->salt || again->end < l->end))
-		rc = err_set(e, -EIO,
-			     "'%s' was not written whole: a sync failed, and its end cannot be "
-			     "read any more",
-			     l->name);
+		rc = err_set(
+			e, -EIO,
+			"'%s' is incomplete: a sync failed, and its end can no longer be read",
+			l->name);
 	log_drop(again);
 	return rc;
 }
@@ -470,10 +470,11 @@ static int after_torn(struct replay *p, uint64_t off, struct err *e)
 			if (rc < 0)
 				return rc;
 			if (rc && (any || p->synced > off))
-				return err_set(e, -EBADMSG,
-					       "'%s' is damaged at offset %" PRIu64
-					       ": move it away to go on without what is in it",
-					       p->log->name, off);
+				return err_set(
+					e, -EBADMSG,
+					"'%s' is damaged at offset %" PRIu64
+					": move it away to continue without its contents",
+					p->log->name, off);
 		}
 		at += n - 3;
 	}
@@ -507,9 +508,8 @@ int log_replay(struct stage_log *l, bool verify,
 			break;
 		if (r.type < REC_PUT || r.type >= REC_TYPES || !right_keys(&r))
 			return err_set(e, -EBADMSG,
-				       "'%s' has a record at offset %" PRIu64
-				       " that is none of ours",
-				       l->name, off);
+				       "'%s' has an unknown record at offset %" PRIu64, l->name,
+				       off);
 		rc = fn(arg, &r, e);
 		if (rc)
 			return rc;

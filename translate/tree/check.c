@@ -24,7 +24,7 @@ static int over_stat(struct store *s, const char *key, struct store_stat *ret, s
 	struct over *o = tree_check_of(s);
 
 	if (o->from && !o->stays && strcmp(key, o->from) == 0)
-		return err_set(e, -ENOENT, "no '%.200s'", key);
+		return err_set(e, -ENOENT, "'%.200s' does not exist", key);
 	if (strcmp(key, o->key) != 0)
 		return store_stat(o->rest, key, ret, e);
 	if (!o->w)
@@ -92,7 +92,7 @@ static int over_read(struct store *s, const char *key, uint64_t off, uint8_t *ou
 		return store_read(o->rest, o->from, off, out, len, ret_version, e);
 	rc = work_read(o->w, off, out, len, &n, e);
 	if (!rc && n != len)
-		rc = err_set(e, -EIO, "'%.200s' ends before", key);
+		rc = err_set(e, -EIO, "'%.200s' is shorter than expected", key);
 	if (ret_version)
 		*ret_version = UINT64_MAX;
 	return rc;
@@ -109,7 +109,7 @@ static int over_get(struct store *s, const char *key, struct buf *out, struct er
 	if (!o->w)
 		return store_get(o->rest, o->from, out, e);
 	if (o->w->size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%.200s' has %llu bytes", key,
+		return err_set(e, -ERANGE, "'%.200s' is too large: %llu bytes", key,
 			       (unsigned long long)o->w->size);
 	if (!o->w->size)
 		return 0;

@@ -126,7 +126,7 @@ static void cut_reason(struct tree *t, char *key)
 		if (!tab || (x.kind != STAGE_NOTHING && x.kind != STAGE_GONE))
 			return;
 	}
-	log_info("'%.*s' stays staged: %s", (int)(tab - key), key, tab + 1);
+	log_info("'%.*s' is still pending: %s", (int)(tab - key), key, tab + 1);
 	*tab = '\0';
 }
 
@@ -167,11 +167,11 @@ static int conclude(struct tree *t, const struct snapshot *old, uint64_t generat
 	atomic_store(&t->lost, rc != 0);
 	if (rc)
 		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
-				"committed, but the dataset cannot be opened again");
+				"committed, but the dataset cannot be reopened");
 	rc = commit_thread_forget(t, old, generation, l, e);
 	if (rc)
 		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
-				"committed, but what was written stays in '%s'", t->o.dir);
+				"committed, but the written data stays in '%s'", t->o.dir);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ static void start_over(struct tree *t, struct snapshot *g)
 	if (snapshots_reopen(t->snapshots, &e) == 0)
 		return;
 	atomic_store(&t->lost, true);
-	log_warn("the dataset cannot be opened again: %s", e.msg);
+	log_warn("the dataset cannot be reopened: %s", e.msg);
 }
 
 /* commit_frozen - *ret_done: the dataset has what was frozen, whatever failed afterwards. */
@@ -229,11 +229,10 @@ static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 	int rc;
 
 	if (atomic_load(&t->stale))
-		return err_set(
-			e, -ESTALE,
-			"the dataset was changed by another program: what was written is "
-			"kept in '%s'",
-			t->o.dir);
+		return err_set(e, -ESTALE,
+			       "the dataset was changed by another program: pending writes are "
+			       "kept in '%s'",
+			       t->o.dir);
 	if (atomic_load(&t->lost)) {
 		quiesce(t);
 		rc = snapshots_reopen(t->snapshots, e);
@@ -261,11 +260,11 @@ static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 	if (rc == -ESTALE) {
 		atomic_store(&t->stale, true);
 		(void)err_wrap(e, rc,
-			       "nothing is committed any more, and all that was written "
-			       "is kept in '%s'",
+			       "commits have stopped, and all pending writes are kept in '%s'",
 			       t->o.dir);
 	} else if (rc && rc != -EAGAIN && !done) {
-		(void)err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
+		(void)err_wrap(e, rc, "not committed, pending writes are kept in '%s'",
+			       t->o.dir);
 	}
 	return rc;
 }
@@ -374,12 +373,11 @@ static void renew_locked(struct tree *t)
 		atomic_store(&t->lost, false);
 	tree_unlock(t);
 	if (atomic_load(&t->stale))
-		log_error(
-			"the dataset was changed by another program: nothing is committed any "
-			"more, and all that was written is kept in '%s'",
-			t->o.dir);
+		log_error("the dataset was changed by another program: commits have stopped, "
+			  "and all pending writes are kept in '%s'",
+			  t->o.dir);
 	else if (rc)
-		log_error("the dataset changed and cannot be opened: %s", e.msg);
+		log_error("the dataset changed and cannot be reopened: %s", e.msg);
 	commit_thread_lock(t);
 	t->renew = false;
 	t->renewed++;
@@ -421,7 +419,7 @@ int commits_start(struct tree *t, struct err *e)
 	(void)pthread_condattr_destroy(&attr);
 	rc = pthread_create(&t->thread, NULL, commit_thread_run, t);
 	if (rc)
-		return err_sys(e, rc, "the thread of commits");
+		return err_sys(e, rc, "cannot start the commit thread");
 	t->started = true;
 	return 0;
 }
@@ -508,8 +506,8 @@ int commits_room(struct tree *t, struct err *e)
 
 	if (atomic_load(&t->stale))
 		return err_set(e, -ESTALE,
-			       "the dataset was changed by another program: what was written "
-			       "before is kept in '%s'",
+			       "the dataset was changed by another program: pending writes are "
+			       "kept in '%s'",
 			       t->o.dir);
 	/* what somebody else did before anything was staged is no reason to refuse it later */
 	if (pins_only(t))
@@ -521,7 +519,7 @@ int commits_room(struct tree *t, struct err *e)
 	unlock(t);
 	if (!rc || rc == -ENOSPC || rc == -EDQUOT || rc == -ESTALE)
 		return rc;
-	return err_wrap(e, -EIO, "too much waits for a commit");
+	return err_wrap(e, -EIO, "too many pending writes");
 }
 
 void commits_note(struct tree *t)
@@ -602,8 +600,8 @@ static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct 
 		return err_nomem(e);
 	for (size_t at = 0; w->n > 0 && at < w->kept.len; at += strlen(left[n++]) + 1)
 		left[n] = (char *)w->kept.data + at;
-	log_info("%zu temporary files and %zu directories go with the mount", w->passing,
-		 w->n > 0 ? 0 : w->dirs);
+	log_info("%zu temporary files and %zu directories are discarded with the mount",
+		 w->passing, w->n > 0 ? 0 : w->dirs);
 	stage_touch(t->stage);
 	rc = stage_freeze(t->stage, &generation, e);
 	if (rc)
@@ -624,17 +622,16 @@ static int all_in(struct tree *t, bool last, struct err *e)
 	buf_init(&w.kept, SIZE_MAX / 2);
 	rc = stage_each(t->stage, UINT64_MAX, wait_entry, &w);
 	if (rc)
-		rc = err_set(e, rc, "what waits in '%s' cannot be listed", t->o.dir);
+		rc = err_set(e, rc, "the pending writes in '%s' cannot be listed", t->o.dir);
 	last = last || !(w.passing || w.dirs || w.n); /* pins go with this mount of it, too */
 	if (!rc && last && !w.others && (w.passing || w.pins || (w.dirs && !w.n)))
 		rc = commit_thread_let_go(t, &w, e);
 	buf_putc(&w.names, '\0');
 	if (!rc && w.n)
-		rc = err_set(
-			e, -EIO,
-			"not everything that was written belongs to the dataset: %zu files "
-			"are kept in '%s': %s%s",
-			w.n, t->o.dir, (const char *)w.names.data, w.n > 5 ? " ..." : "");
+		rc = err_set(e, -EIO,
+			     "not all written files belong to the dataset: %zu files are kept "
+			     "in '%s': %s%s",
+			     w.n, t->o.dir, (const char *)w.names.data, w.n > 5 ? " ..." : "");
 	buf_release(&w.names);
 	buf_release(&w.kept);
 	return rc;
@@ -650,7 +647,8 @@ int commits_stop(struct tree *t, bool finish, bool last, struct err *e)
 	if (finish)
 		rc = commit_thread_await_locked(t, e);
 	if (rc == -EAGAIN)
-		rc = err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
+		rc = err_wrap(e, rc, "not committed, pending writes are kept in '%s'",
+			      t->o.dir);
 	t->stopping = true;
 	(void)pthread_cond_broadcast(&t->wake);
 	(void)pthread_cond_broadcast(&t->ended);
@@ -662,6 +660,6 @@ int commits_stop(struct tree *t, bool finish, bool last, struct err *e)
 	if (finish && !rc)
 		rc = all_in(t, last, e);
 	if (finish && stage_sync(t->stage, NULL) < 0)
-		log_warn("what stays staged in '%s' may not survive a loss of power", t->o.dir);
+		log_warn("pending writes in '%s' may not survive a loss of power", t->o.dir);
 	return rc;
 }

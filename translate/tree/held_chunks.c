@@ -297,8 +297,8 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 	}
 	free(nodes);
 	if (rc)
-		log_warn("chunks that are being read change their bytes with this commit: there "
-			 "is no room to keep them");
+		log_warn("there is no space to keep chunks that are being read: their bytes "
+			 "change with this commit");
 	if (!k.work)
 		return;
 	qsort(h->v, h->n, sizeof(*h->v), held_chunks_in_order);

@@ -226,7 +226,7 @@ static int tree_listing_make(struct tree *t, const struct tree_node *dir,
 	snapshot_put(t->snapshots, g);
 	tree_unlock(t);
 	if (!rc && m.full)
-		rc = err_set(e, -ERANGE, "the names in '%.200s' are too many", dir->key);
+		rc = err_set(e, -ERANGE, "there are too many names in '%.200s'", dir->key);
 	if (rc) {
 		tree_listing_listing_free(m.l);
 		return rc;

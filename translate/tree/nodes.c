@@ -114,7 +114,7 @@ static struct tree_node *nodes_make_locked(struct tree *t, const char *key, bool
 int nodes_init(struct tree *t, struct err *e)
 {
 	if (getrandom(&t->seed, sizeof(t->seed), 0) != (ssize_t)sizeof(t->seed))
-		return err_sys(e, errno, "random numbers");
+		return err_sys(e, errno, "cannot get random numbers");
 	t->n_heads = HEADS_FIRST;
 	t->by_id = alloc_array(t->n_heads, sizeof(*t->by_id));
 	t->by_key = alloc_array(t->n_heads, sizeof(*t->by_key));
@@ -193,8 +193,7 @@ int node_get(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
 		n->users++;
 	(void)pthread_mutex_unlock(&t->lock);
 	if (!n)
-		return err_set(e, -ESTALE, "no file has the number %llu",
-			       (unsigned long long)id);
+		return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 	*ret = n;
 	return 0;
 }
@@ -206,7 +205,7 @@ int node_dir(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
 	if (rc)
 		return rc;
 	if (!(*ret)->is_dir)
-		rc = err_set(e, -ENOTDIR, "that is no directory");
+		rc = err_set(e, -ENOTDIR, "it is not a directory");
 	else if ((*ret)->gone)
 		rc = err_set(e, -ENOENT, "the directory was removed");
 	if (rc)

@@ -81,7 +81,7 @@ static int open_files_open_locked(struct tree *t, struct tree_node *n, int flags
 	int rc = tree_find(t, g, n->key, &f, e);
 
 	if (!rc && !n->fresh && f.kind == FOUND_NOTHING)
-		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	snapshot_put(t->snapshots, g);
 	if (rc)
 		return rc;
@@ -110,7 +110,7 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 	if (n->is_dir)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	else if (n->gone && !node_has_work(t, n, &size, &mtime))
-		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	else if (n->gone)
 		rc = handle_make(t, n, flags, ret, e);
 	else
@@ -144,11 +144,11 @@ static int open_files_read_locked(struct tree *t, struct tree_node *n, uint64_t 
 		(void)pthread_mutex_unlock(&n->work->lock);
 	}
 	if (n->gone)
-		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	g = snapshots_get(t->snapshots);
 	rc = tree_find_below(t, g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
-		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	if (!rc && f.kind == FOUND_DIR)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (!rc && f.kind != FOUND_NOTHING)

@@ -41,11 +41,11 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 	}
 	write_lock(p->t);
 	if (!p->dir->is_dir)
-		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", p->dir->key);
+		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", p->dir->key);
 	else if (p->dir->gone)
 		rc = err_set(e, -ENOENT, "'%.200s' was removed", p->dir->key);
 	else if (tree_is_above(p->t, p->dir))
-		rc = err_set(e, -EPERM, "only the directory '%s' can be here (-o root)",
+		rc = err_set(e, -EPERM, "only the directory '%s' can exist here (-o root)",
 			     p->t->o.name);
 	if (!rc)
 		rc = tree_key(p->dir, name, len, p->key, e);
@@ -117,7 +117,7 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 		return rc;
 	if (p.f.kind != FOUND_NOTHING) { /* opened when names are not locked any more */
 		if (flags & O_EXCL)
-			rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+			rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 		else if (p.f.kind == FOUND_DIR)
 			rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
 		n = rc ? NULL : node_enter(p.t, p.key, false);
@@ -166,7 +166,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 	if (rc)
 		return rc;
 	if (p.f.kind != FOUND_NOTHING)
-		rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+		rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 	if (!rc)
 		rc = stage_mkdir(p.t->stage, p.key, e);
 	if (!rc) {
@@ -210,7 +210,7 @@ int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, stru
 	if (rc)
 		return rc;
 	if (p.f.kind == FOUND_NOTHING)
-		rc = err_set(e, -ENOENT, "no '%.200s'", p.key);
+		rc = err_set(e, -ENOENT, "'%.200s' does not exist", p.key);
 	else if (p.f.kind == FOUND_DIR)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
 	else
@@ -251,9 +251,9 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 	if (rc)
 		return rc;
 	if (p.f.kind == FOUND_NOTHING)
-		rc = err_set(e, -ENOENT, "no '%.200s'", p.key);
+		rc = err_set(e, -ENOENT, "'%.200s' does not exist", p.key);
 	else if (p.f.kind != FOUND_DIR)
-		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", p.key);
+		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", p.key);
 	else
 		rc = rename_is_empty(&p, e);
 	if (!rc)
@@ -358,7 +358,7 @@ static int link_file(struct rename_place *p, const struct tree_node *n, struct e
 	if (!rc)
 		rc = tree_find_below(t, p->g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
-		rc = err_set(e, -ENOENT, "no '%.200s'", n->key);
+		rc = err_set(e, -ENOENT, "'%.200s' does not exist", n->key);
 	if (rc)
 		return rc;
 	stage_find(t->stage, n->key, &x, NULL);
@@ -382,7 +382,7 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 		return rc;
 	}
 	if (p.f.kind != FOUND_NOTHING)
-		rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+		rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 	else if (n->is_dir)
 		rc = err_set(e, -EPERM, "'%.200s' is a directory", n->key);
 	else if (n->gone)
@@ -432,11 +432,11 @@ static int rename_fits(struct rename_place *p, const char *to, const struct foun
 	if (old->kind == FOUND_NOTHING)
 		return 0;
 	if (flags & RENAME_NOREPLACE)
-		return err_set(e, -EEXIST, "'%.200s' exists", to);
+		return err_set(e, -EEXIST, "'%.200s' already exists", to);
 	if (old->kind == FOUND_DIR && p->f.kind != FOUND_DIR)
 		return err_set(e, -EISDIR, "'%.200s' is a directory", to);
 	if (old->kind != FOUND_DIR && p->f.kind == FOUND_DIR)
-		return err_set(e, -ENOTDIR, "'%.200s' is no directory", to);
+		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", to);
 	if (old->kind != FOUND_DIR)
 		return 0;
 	at = (struct rename_place){.t = p->t, .g = p->g};
@@ -461,14 +461,15 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 	if (to_dir->gone)
 		return err_set(e, -ENOENT, "'%.200s' was removed", to_dir->key);
 	if (tree_is_above(p->t, to_dir))
-		return err_set(e, -EPERM, "only the directory '%s' can be here (-o root)",
+		return err_set(e, -EPERM, "only the directory '%s' can exist here (-o root)",
 			       p->t->o.name);
 	if (p->f.kind == FOUND_NOTHING)
-		return err_set(e, -ENOENT, "no '%.200s'", p->key);
+		return err_set(e, -ENOENT, "'%.200s' does not exist", p->key);
 	rc = tree_key(to_dir, name, len, to, e);
 	if (!rc && strcmp(p->key, to) == 0)
-		return flags & RENAME_NOREPLACE ? err_set(e, -EEXIST, "'%.200s' exists", to)
-						: 0;
+		return flags & RENAME_NOREPLACE
+			       ? err_set(e, -EEXIST, "'%.200s' already exists", to)
+			       : 0;
 	if (!rc)
 		rc = tree_find(p->t, p->g, to, &old, e);
 	if (!rc)
@@ -489,7 +490,7 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 	int rc;
 
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
-		return err_set(e, -EINVAL, "rename with flags %#x", flags);
+		return err_set(e, -EINVAL, "rename with flags %#x is not supported", flags);
 	rc = node_dir(tree_of(v), to_dir, &to, e);
 	if (rc)
 		return rc;
@@ -534,7 +535,7 @@ static int rename_join(const char *dir, const char *rest, char out[STORE_KEY_MAX
 	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", dir, *rest ? "/" : "", rest);
 
 	return n < 0 || n > STORE_KEY_MAX
-		       ? err_set(e, -ENAMETOOLONG, "a name below '%.200s'", dir)
+		       ? err_set(e, -ENAMETOOLONG, "a name below '%.200s' is too long", dir)
 		       : 0;
 }
 
@@ -559,7 +560,7 @@ static int all_below(struct tree *t, const struct snapshot *g, const char *key, 
 		at += len + 1;
 	}
 	if (!rc && (b->full || !buf_ok(&b->names)))
-		rc = err_set(e, -ENOMEM, "too much is below '%.200s'", key);
+		rc = err_set(e, -ENOMEM, "there are too many names below '%.200s'", key);
 	return rc;
 }
 
@@ -667,7 +668,7 @@ int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const
 		/* of what did not get there whole nothing stays; when this fails, too, the new
 		 * name is there besides */
 		if (rc && stage_gone(t->stage, to, NULL) < 0)
-			(void)err_wrap(e, rc, "'%.100s' is there in part", to);
+			(void)err_wrap(e, rc, "'%.100s' exists in part", to);
 	}
 	buf_release(&b.names);
 	if (!rc)

@@ -12,15 +12,15 @@ int tree_key(const struct tree_node *dir, const char *name, size_t len,
 	size_t n = strlen(dir->key), at = n ? n + 1 : 0;
 
 	if (len > 255 || at + len > STORE_KEY_MAX)
-		return err_set(e, -ENAMETOOLONG, "a name of %zu bytes in '%.100s'", len,
-			       dir->key);
+		return err_set(e, -ENAMETOOLONG, "a name of %zu bytes in '%.100s' is too long",
+			       len, dir->key);
 	memcpy(out, dir->key, n);
 	if (n)
 		out[n] = '/';
 	memcpy(out + at, name, len);
 	out[at + len] = '\0';
 	if (!len || memchr(name, '/', len) || !store_key_ok(out))
-		return err_set(e, -EINVAL, "'%.200s' is no name", out);
+		return err_set(e, -EINVAL, "'%.200s' is not a valid name", out);
 	return 0;
 }
 
@@ -320,11 +320,11 @@ int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w, struct 
 	if (w->loaded)
 		return 0;
 	if (n->gone)
-		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	g = snapshots_get(t->snapshots);
 	rc = tree_find_below(t, g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
-		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	if (!rc && f.kind == FOUND_DIR)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (!rc && f.kind != FOUND_NOTHING)

@@ -44,10 +44,10 @@ int root_check(struct tree *t, struct err *e)
 	if (!t->rootless)
 		return rc;
 	return err_set(e, -EIO,
-		       "the metadata of the root (.zgroup or zarr.json) were removed: nothing is "
-		       "committed until a program writes them. A program that replaces the dataset "
-		       "(mode=\"w\") cannot do so at the mount point: mount with -o root=NAME and "
-		       "give it MOUNTPOINT/NAME");
+		       "the metadata of the root (.zgroup or zarr.json) was removed: nothing "
+		       "is committed until a program writes it. A program that replaces the "
+		       "dataset (mode=\"w\") cannot do so at the mount point: mount with -o "
+		       "root=NAME and give it MOUNTPOINT/NAME");
 }
 
 /* any_content - whether something waits that is more than a removal. */
@@ -72,7 +72,7 @@ int root_drop_removals(struct tree *t, struct err *e)
 	int rc = stage_each(t->stage, UINT64_MAX, content_entry, &c);
 
 	if (rc)
-		return err_set(e, rc, "what waits in '%s' cannot be listed", t->o.dir);
+		return err_set(e, rc, "the pending writes in '%s' cannot be listed", t->o.dir);
 	if (c.any)
 		return -EIO; /* e says why nothing was committed */
 	stage_touch(t->stage);
@@ -83,8 +83,8 @@ int root_drop_removals(struct tree *t, struct err *e)
 			stage_thaw(t->stage);
 	}
 	if (!rc || rc == -ENODATA)
-		log_warn("all was removed, the metadata of the root too, and nothing was "
-			 "written: the dataset stays as it was");
+		log_warn("everything was removed, including the metadata of the root, and "
+			 "nothing was written: the dataset is unchanged");
 	return rc == -ENODATA ? 0 : rc;
 }
 
@@ -102,7 +102,8 @@ struct tree_node *root_node(struct tree *t)
 
 static int only_root(const struct tree *t, struct err *e)
 {
-	return err_set(e, -EPERM, "only the directory '%s' can be here (-o root)", t->o.name);
+	return err_set(e, -EPERM, "only the directory '%s' can exist here (-o root)",
+		       t->o.name);
 }
 
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e)
@@ -112,7 +113,7 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 
 	write_lock(t);
 	if (!rc && !t->removed)
-		rc = err_set(e, -EEXIST, "'%s' exists", t->o.name);
+		rc = err_set(e, -EEXIST, "'%s' already exists", t->o.name);
 	if (!rc) {
 		n = node_enter(t, "", true);
 		rc = n ? 0 : err_nomem(e);
@@ -147,7 +148,7 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 
 	write_lock(t);
 	if (t->removed || !root_named(t, name, len))
-		rc = err_set(e, -ENOENT, "no '%.*s'", (int)u64_min(len, 200), name);
+		rc = err_set(e, -ENOENT, "'%.*s' does not exist", (int)u64_min(len, 200), name);
 	if (!rc) {
 		g = snapshots_get(t->snapshots);
 		rc = tree_each(t, g, "", tree_root_any_entry, &any, e);

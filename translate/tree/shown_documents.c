@@ -48,7 +48,7 @@ int tree_content(struct tree *t, const struct snapshot *g, const char *key,
 		return err_nomem(e);
 	rc = tree_read(t, g, key, f, 0, data, (size_t)f->size, &n, e);
 	if (!rc && n != f->size)
-		rc = err_set(e, -EIO, "'%.200s' is cut off", key);
+		rc = err_set(e, -EIO, "'%.200s' is truncated", key);
 	if (!rc)
 		*ret = steal(&data);
 	return rc;

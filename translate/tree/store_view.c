@@ -281,7 +281,7 @@ static int keys_lookup(struct view *view, uint64_t dir, const char *name, size_t
 	if (rc)
 		return rc;
 	if (!k.is_dir)
-		return err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
+		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", key);
 	if (store_view_worth(v, dir))
 		list_it(v, dir, key);
 	if (!store_view_join(key, name, len))
@@ -365,7 +365,7 @@ static int keys_list(struct view *view, uint64_t dir, uint64_t cookie, bool want
 	if (rc)
 		return rc;
 	if (!k.is_dir)
-		return err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
+		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", key);
 	/* sizes come with the names */
 	rc = store_list(l.v->store, key, true, store_view_list_entry, &l, e);
 	if (rc == -ENOENT)

@@ -20,7 +20,7 @@ static int tree_look(struct tree *t, const struct tree_node *dir, const char *na
 		return err_set(e, -ENOENT, "'%.200s' was removed", dir->key);
 	if (tree_is_above(t, dir)) {
 		if (t->removed || !root_named(t, name, len))
-			return err_set(e, -ENOENT, "only '%s' is here", t->o.name);
+			return err_set(e, -ENOENT, "only '%s' exists here", t->o.name);
 		key[0] = '\0';
 		rc = 0;
 	} else {
@@ -31,7 +31,7 @@ static int tree_look(struct tree *t, const struct tree_node *dir, const char *na
 	g = snapshots_get(t->snapshots);
 	rc = tree_find(t, g, key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
-		rc = err_set(e, -ENOENT, "no '%.200s'", key);
+		rc = err_set(e, -ENOENT, "'%.200s' does not exist", key);
 	if (!rc) {
 		n = node_enter(t, key, f.kind == FOUND_DIR);
 		if (n) {
@@ -58,7 +58,7 @@ static int tree_op_lookup(struct view *v, uint64_t dir, const char *name, size_t
 	commits_poll(t);
 	read_lock(t);
 	rc = n->is_dir ? tree_look(t, n, name, len, ret, e)
-		       : err_set(e, -ENOTDIR, "'%.200s' is no directory", n->key);
+		       : err_set(e, -ENOTDIR, "'%.200s' is not a directory", n->key);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
@@ -74,7 +74,7 @@ static int tree_gone_attr(struct tree *t, struct tree_node *n, struct found *ret
 	ret->kind = FOUND_WORK;
 	if (node_has_work(t, n, &ret->size, &ret->mtime))
 		return 0;
-	return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 }
 
 static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
@@ -97,7 +97,7 @@ static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, s
 	else
 		rc = tree_find(t, g, n->key, &f, e);
 	if (!rc && ((f.kind == FOUND_DIR) != n->is_dir || f.kind == FOUND_NOTHING))
-		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	if (!rc)
 		tree_attr(t, g, n, &f, ret);
 	snapshot_put(t->snapshots, g);

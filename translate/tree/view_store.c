@@ -67,7 +67,7 @@ static int view_store_walk(struct viewed *s, const char *key, struct view_attr *
 		if (rc || !at[len])
 			break;
 		if (!ret->is_dir)
-			return err_set(e, -ENOENT, "'%.200s' is no directory", key);
+			return err_set(e, -ENOENT, "'%.200s' is not a directory", key);
 		id = ret->id;
 		at += len + 1;
 	}
@@ -90,7 +90,7 @@ static int why_unknown(const char *key, const struct err *why, struct err *e)
 {
 	if (why->code < 0 && why->code != -ENOENT)
 		return err_set(e, why->code, "%s", why->msg);
-	return err_set(e, -EIO, "'%.200s' cannot be looked at", key);
+	return err_set(e, -EIO, "'%.200s' cannot be examined", key);
 }
 
 static int viewed_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
@@ -149,7 +149,7 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 	int rc = b ? view_store_walk(view_store_of(st), key, &dir, e) : err_nomem(e);
 
 	if (!rc && !dir.is_dir)
-		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
+		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", key);
 	while (!rc) {
 		b->n = 0;
 		rc = ops->list(view_store_of(st)->v, dir.id, b->next, want_stat,
@@ -237,7 +237,7 @@ static int viewed_get(struct store *st, const char *key, struct buf *out, struct
 	if (rc)
 		return rc;
 	if (a.size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%.200s' has %llu bytes", key,
+		return err_set(e, -ERANGE, "'%.200s' is too large: %llu bytes", key,
 			       (unsigned long long)a.size);
 	room = buf_grow(out, (size_t)a.size);
 	if (!room && a.size)

@@ -61,7 +61,7 @@ static int write_buffer_unnamed(struct tree *t, struct err *e)
 		       (unsigned long long)atomic_fetch_add(&number, 1));
 	fd = openat(t->o.dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return err_sys(e, errno, "a file in '%s'", t->o.dir);
+		return err_sys(e, errno, "cannot create a file in '%s'", t->o.dir);
 	(void)unlinkat(t->o.dir_fd, name, 0); /* one that stays is as good */
 	return fd;
 }
@@ -116,7 +116,7 @@ static void write_buffer_touch(struct dirty_file *w)
 
 int work_resize(struct tree *t, struct dirty_file *w, uint64_t size, struct err *e)
 {
-	int rc = size > INT64_MAX ? err_set(e, -EFBIG, "%llu bytes are too many",
+	int rc = size > INT64_MAX ? err_set(e, -EFBIG, "a file of %llu bytes is too large",
 					    (unsigned long long)size)
 				  : reserve(t, w, size, e);
 
@@ -124,7 +124,7 @@ int work_resize(struct tree *t, struct dirty_file *w, uint64_t size, struct err 
 		return rc;
 	if (w->fd >= 0) {
 		if (ftruncate(w->fd, (off_t)size) < 0)
-			return err_sys(e, errno, "a file in '%s'", t->o.dir);
+			return err_sys(e, errno, "cannot resize a file in '%s'", t->o.dir);
 	} else if (size > w->size) {
 		memset(w->mem + w->size, 0, (size_t)(size - w->size));
 	}
@@ -140,7 +140,8 @@ int work_write(struct tree *t, struct dirty_file *w, uint64_t off, const uint8_t
 	int rc;
 
 	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
-		return err_set(e, -EFBIG, "a write at %llu", (unsigned long long)off);
+		return err_set(e, -EFBIG, "a write at %llu is too large",
+			       (unsigned long long)off);
 	if (!len)
 		return 0;
 	if (off > w->size) {

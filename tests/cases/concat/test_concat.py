@@ -179,7 +179,7 @@ def test_lengths(t):
         files.append(write(f"{d}/f{k}.nc", at, n))
         at += n
     check(t, d + "/*.nc", [f for f in files if not f.endswith("f3.nc")])
-    assert "do not line up" in json.dumps(array_info(t, d + "/*.nc"))
+    assert "are not aligned" in json.dumps(array_info(t, d + "/*.nc"))
     for f in files[1:]:
         os.remove(f)
     os.remove(files[0])

@@ -50,7 +50,7 @@ def test_meanings(t):
     refused(t, pair(t, "along", dict(time=early, v=along), dict(time=late, v=beside)),
             "f1.nc' " + words, "f0.nc' has")
     refused(t, pair(t, "ways", dict(time=early), dict(time=([5.0, 4.0], {}))),
-            "falls in", "f1.nc' and rises in", "f0.nc")
+            "decreases in", "f1.nc' and increases in", "f0.nc")
     refused(t, pair(t, "hour", dict(time=([0.0], dict(units="days since 2000-01-01"))),
                     dict(time=([0.0], dict(units="days since 2000-02-01 6")))),
             "f1.nc", "not a unit of time")

@@ -341,7 +341,7 @@ def test_structure_killed(t):
         assert status in (0, 2 << 8), f"a look was neither right nor EIO: {status}"
         assert killed, "it was never seen at work"
         t.call(check_many, path)
-        lines = [x for x in m.messages().split("\n") if "that makes the netCDF file" in x]
+        lines = [x for x in m.messages().split("\n") if "that builds the netCDF file" in x]
         assert 0 < len(lines) <= len(killed) and "killed (signal 9)" in lines[0], lines
         assert "nczarrfs-netcdf" not in [comm for _, comm in family(m)], "it stayed"
         assert m.server_alive()

@@ -14,7 +14,7 @@ STEPS = 8
 BYTES = 400000  # larger files of the corpus say no more
 # what netCDF-4 cannot hold when it has to be made: the file -> why
 REFUSED = {
-    "lzf": "does not take this name", "names_like_metadata": "does not take this name",
+    "lzf": "does not accept this name", "names_like_metadata": "does not accept this name",
     "fill_attribute_differs": "attribute '_FillValue'",
     "netcdf4/OPENDAP-netcdf_handler/ref_tst_compounds.nc": "attribute '_FillValue'",
     "netcdf4/OPENDAP-netcdf_handler/ref_tst_opaque_data.nc": "attribute '_FillValue'",

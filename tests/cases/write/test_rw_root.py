@@ -83,7 +83,7 @@ def at_mount_point(how, t):
         until(lambda: GONE in m.messages())
     text = m.messages()
     assert text.count(GONE) == 1 and "-o root=NAME" in text, text
-    assert text.count("the dataset stays as it was") == 1, text
+    assert text.count("the dataset is unchanged") == 1, text
     t.call(_is_as_before, file, want)
     assert not os.path.exists(state(file)), os.listdir(state(file))
     with t.mount(file) as m:

@@ -110,7 +110,8 @@ def test_names(t):
     with t.mount(path) as m:
         t.call(zarr_values, m.path, dict(zip(names, values)))
     notes = "\n".join(hdf4.notes(clients.info(t, path)))
-    for note in ("/same_6: is called 'same' in the file", "/a_b: is called 'a/b' in the file"):
+    for note in ("/same_6: has the name 'same' in the file",
+                 "/a_b: has the name 'a/b' in the file"):
         assert note in notes, notes
 
 
@@ -141,7 +142,7 @@ def test_external(t):
     assert all(any(a["values"]) for a in model["arrays"]), "the judge reads nothing"
     with t.mount(path) as m:
         t.call(outside, m.path, model["arrays"][names.index("inside")]["values"])
-    assert "which is not opened" in t.run(t.binary, "info", path)[1]
+    assert "which is not read" in t.run(t.binary, "info", path)[1]
 
 
 def mutants(data, n, seed):

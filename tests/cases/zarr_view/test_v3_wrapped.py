@@ -219,7 +219,7 @@ def test_wrapped(t):
         assert codecs == ["bytes", "blosc"], codecs
     code, out, err = t.run(t.binary, "info", "-o", "zarr_format=3", path)
     assert code == 0 and "shuffle, deflate pass through as blosc" in out, out + err
-    assert "shuffle, deflate pass through as blosc; fletcher32 is cut off" in out, out
+    assert "shuffle, deflate pass through as blosc; fletcher32 is removed" in out, out
 
 
 def same_length(path):

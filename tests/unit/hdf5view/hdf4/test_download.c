@@ -74,11 +74,11 @@ static void test_fails(void **state)
 	(void)state;
 	f->fail_at = 2;
 	f->fail_rc = -ESTALE;
-	fails(f, 0, -ESTALE, "a copy of it in '/tmp' (TMPDIR): ");
+	fails(f, 0, -ESTALE, "cannot copy it to '/tmp' (TMPDIR): ");
 	f->fail_at = 0;
 	f->base.size = H4_DOWNLOAD_MAX + 1;
 	fails(f, 0, -EFBIG,
-	      "its 2147483648 bytes are more than the 2147483647 that HDF4 can have");
+	      "its 2147483648 bytes exceed the 2147483647 bytes that an HDF4 file can have");
 	f->base.size = size;
 	assert_int_equal(setenv("TMPDIR", "/nowhere", 1), 0);
 	fails(f, 0, -ENOENT, "a temporary file in '/nowhere'");

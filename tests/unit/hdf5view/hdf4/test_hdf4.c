@@ -372,11 +372,11 @@ static void odd_is_right(struct source *s)
 	holds(s, "huffman");
 	holds(s, "deflate");
 	assert_non_null(strstr(array_called(s, "outside")->unreadable,
-			       "its values are in another file, which is not opened"));
+			       "its values are in another file, which is not read"));
 	assert_null(ds_attr_find(root->attrs, root->n_attrs, "_ARRAY_DIMENSIONS"));
 	for (uint32_t i = 0; i < s->ds.n_notes; i++)
 		said |= strstr(s->ds.notes[i], "'_ARRAY_DIMENSIONS' is left out: its name is "
-					       "netCDF's own") != NULL;
+					       "reserved by netCDF") != NULL;
 	assert_true(said && text && floats);
 	assert_int_equal(floats->n, 2);
 	assert_memory_equal(floats->data, ((float[]){1.5f, -2}), 8);

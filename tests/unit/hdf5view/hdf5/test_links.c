@@ -237,12 +237,12 @@ static void test_links(void **state)
 	reads(s, "again", 0, 0);
 	reads(s, "itself", 0, 3);
 	reads(s, "moved", 0, 10);
-	noted(s, "missing", "it leads to the file 'none.h5': no such file");
+	noted(s, "missing", "it refers to the file 'none.h5': no such file");
 	noted(s, "outside",
-	      "it leads to the file '../out.h5', which is not below '");
-	noted(s, "folder", "it leads to 'dir', which is not a regular file");
+	      "it refers to the file '../out.h5', which is not below '");
+	noted(s, "folder", "it refers to 'dir', which is not a regular file");
 	noted(s, "text", "");
-	noted(s, "nothing", "it leads to the file '/nowhere/'");
+	noted(s, "nothing", "it refers to the file '/nowhere/'");
 	noted(s, "absolute", "which is not below '");
 	source_close(s);
 	s = opened("in/links.h5", "/");
@@ -251,7 +251,7 @@ static void test_links(void **state)
 	source_close(s);
 	s = opened("in/links.h5", NULL);
 	noted(s, "good",
-	      "and no other file is read here: -o external_root=DIR allows those below DIR");
+	      "and other files are not read: -o external_root=DIR allows files below DIR");
 	source_close(s);
 }
 
@@ -275,7 +275,7 @@ static void test_too_many(void **state)
 	assert_true(H5Fclose(f) >= 0);
 	s = opened("in/many.h5", "in");
 	reads(s, "m003.h5", 0, 3);
-	noted(s, "m192.h5", "it leads to more than 192 other files");
+	noted(s, "m192.h5", "it refers to more than 192 other files");
 	source_close(s);
 }
 
@@ -296,7 +296,7 @@ static void test_raw_data(void **state)
 	s = opened("in/raw.h5", "in");
 	reads(s, "good", 0, 0);
 	reads(s, "absolute", 0, 0);
-	unreadable(s, "missing", "it leads to the file 'none.bin'");
+	unreadable(s, "missing", "it refers to the file 'none.bin'");
 	unreadable(s, "outside", "which is not below '");
 	unreadable(s, "moved", "which is not below the external_root");
 	source_close(s);
@@ -329,7 +329,7 @@ static void test_virtual(void **state)
 	reads(s, "good", 0, 0);
 	reads(s, "itself", 0, 7);
 	reads(s, "nested", 0, 0);
-	unreadable(s, "missing", "it leads to the file 'none.h5'");
+	unreadable(s, "missing", "it refers to the file 'none.h5'");
 	unreadable(s, "outside", "which is not below '");
 	unreadable(s, "nothing", "its source dataset '/none' cannot be opened");
 	unreadable(s, "group", "its source dataset '/g' cannot be opened");
@@ -362,7 +362,7 @@ static void test_blocks(void **state)
 	s = opened("in/blocks.h5", "in");
 	reads(s, "good", 0, 0);
 	unreadable(s, "outside", "which is not below '");
-	unreadable(s, "pattern", "patterns in names of source datasets, as '/v%b'");
+	unreadable(s, "pattern", "patterns in names of source datasets, such as '/v%b'");
 	source_close(s);
 }
 

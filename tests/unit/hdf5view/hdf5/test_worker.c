@@ -354,7 +354,7 @@ static void test_hostile_array(void **state)
 	for (uint64_t i = 0; i < ISOLATED_TRIES; i++)
 		expect_error(f, "all", i, -EIO, "crashed (signal 11)");
 	expect_good(f, "good", 0);
-	expect_error(f, "all", 7, -EIO, "no other is tried");
+	expect_error(f, "all", 7, -EIO, "no further chunk is tried");
 	expect_good(f, "good", 8);
 }
 
@@ -366,7 +366,7 @@ static void test_hang(void **state)
 	expect_error(f, "hang", 1, -EIO, "did not answer within 2 s");
 	expect_good(f, "hang", 0);
 	expect_error(f, "hang", 1, -EIO, "not tried again");
-	expect_error(f, "hang", 6, -EIO, "nonsense");
+	expect_error(f, "hang", 6, -EIO, "an invalid answer");
 	expect_good(f, "good", 0);
 }
 

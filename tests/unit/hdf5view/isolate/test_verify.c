@@ -219,7 +219,8 @@ static void refused(const struct whole *w)
 	struct err e = ERR_INIT;
 
 	assert_int_equal(verified(w, &e), -EBADMSG);
-	assert_string_equal(e.msg, "the test's process answered nonsense: the file is damaged");
+	assert_string_equal(e.msg,
+			    "the test's process sent an invalid answer: the file is damaged");
 }
 
 static void test_compounds(void **state)

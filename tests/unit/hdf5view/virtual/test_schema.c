@@ -143,7 +143,7 @@ static void test_dimensions(void **state)
 	assert_string_equal(v[vz].link, "_nc4_non_coord_z");
 	assert_string_equal(v[gx].link, "x"); /* no dimension of its group has its name */
 	assert_string_equal(f->model->dims[two].name, "x_1");
-	assert_true(nf_noted(f, "dimension 'x' is called 'x_1'"));
+	assert_true(nf_noted(f, "dimension 'x' is shown as 'x_1'"));
 	assert_string_equal(f->model->dims[group].name, "g_1");
 	assert_int_equal(v[t5].text_dim, fives);
 	assert_string_equal(f->model->dims[four].name, "string4");
@@ -303,7 +303,7 @@ static void test_attributes(void **state)
 	nf_attr(f, 0, c, nf_text(f, "dtype", "mine", DT_STRING));
 	made(f, PLAN_KEEP);
 	assert_non_null(attr(f, DS_NONE, "square"));
-	assert_true(nf_noted(f, "'square' has one dimension instead"));
+	assert_true(nf_noted(f, "'square' is shown with one dimension instead"));
 	assert_null(attr(f, DS_NONE, "CLASS"));
 	assert_null(attr(f, DS_NONE, "_NCProperties"));
 	assert_true(nf_noted(f, "attribute 'CLASS' is left out"));
@@ -447,16 +447,16 @@ static void test_refused(void **state)
 	(void)nf_array(f, 0, "long", nf_i1, 0, 1, NF_DIM(x));
 	refused(f, "elements along an axis");
 	(void)nf_array(f, 0, "wide", nf_i8, (uint64_t)1 << 30, 1, NF_DIM(x));
-	refused(f, "bytes, HDF5 allows");
+	refused(f, "bytes, but HDF5 allows at most");
 	i = nf_array(f, 0, "short", nf_i8, 0, 1, NF_DIM(y));
 	f->arrays[i].shape = (const uint64_t[]){2};
 	refused(f, "dimension 'y' has 3");
 	(void)nf_array(f, 0, "none", empty, 0, 1, NF_DIM(y));
-	refused(f, "without fields");
+	refused(f, "a structure has no fields");
 	(void)nf_array(f, 0, "lists", str_list, 0, 1, NF_DIM(y));
-	refused(f, "not a number");
+	refused(f, "variable-length arrays are not numbers");
 	(void)nf_array(f, 0, "texts", nf_str, 1 << 20, 1, NF_DIM(x));
-	refused(f, "without a fixed size exceed");
+	refused(f, "without a fixed size, more than");
 	f->dims[0].len = 1;
 	/* SEMANTICS X8 */
 	(void)nf_array(f, 0, "deep", nf_i1, 0, 33, many);
@@ -498,9 +498,9 @@ static void test_deep(void **state)
 	(void)nf_array(f, 0, "deep", nested(f, 10), 0, 1, NF_DIM(y));
 	assert_int_equal(nf_model(f, PLAN_KEEP, false, NULL), 0);
 	(void)nf_array(f, 0, "deeper", nested(f, 100000), 0, 1, NF_DIM(y));
-	refused(f, "structures within structures");
+	refused(f, "structures are nested deeper");
 	(void)nf_array(f, 0, "wide", wide, 0, 1, NF_DIM(y));
-	refused(f, "bytes to describe");
+	refused(f, "the description of a structure takes more than");
 }
 
 static void test_groups(void **state)

@@ -184,15 +184,15 @@ static void test_nonsense(void **state NZ_UNUSED)
 
 	assert_int_equal(nf_build(same, MAX, &e), 0);
 	for (enum nc_op op = NC_OP_MAKE; op <= NC_OP_IMAGE; op++) {
-		bad(f, op, LATER, -EIO, "answered nonsense");
-		bad(f, op, LONG, -EIO, "answered nonsense");
+		bad(f, op, LATER, -EIO, "sent an invalid answer");
+		bad(f, op, LONG, -EIO, "sent an invalid answer");
 		bad(f, op, ODD, -EIO, "");
 	}
 	bad(f, NC_OP_FINISH, NUMBER, -ERANGE, "exceeds");
-	bad(f, NC_OP_FINISH, SMALL, -EIO, "answered nonsense");
-	bad(f, NC_OP_IMAGE, NUMBER, -EIO, "answered nonsense");
-	bad(f, NC_OP_IMAGE, SMALL, -EIO, "answered nonsense");
-	bad(f, NC_OP_IMAGE, OUTSIDE, -EIO, "answered nonsense");
+	bad(f, NC_OP_FINISH, SMALL, -EIO, "sent an invalid answer");
+	bad(f, NC_OP_IMAGE, NUMBER, -EIO, "sent an invalid answer");
+	bad(f, NC_OP_IMAGE, SMALL, -EIO, "sent an invalid answer");
+	bad(f, NC_OP_IMAGE, OUTSIDE, -EIO, "sent an invalid answer");
 	bad(f, NC_OP_MAKE, NUMBER, -ERANGE, "exceeds"); /* no room is left for texts */
 	at = NC_OP_IMAGE;
 	wrong = CUT;
@@ -243,7 +243,7 @@ static void test_view(void **state NZ_UNUSED)
 	at = NC_OP_STRINGS;
 	for (wrong = KILL; wrong <= LEAVE; wrong++) {
 		assert_int_equal(v->ops->read(v, VIEW_ROOT + 1, 0, 8, room, &s, &e), -EIO);
-		assert_non_null(strstr(e.msg, "memory may be short"));
+		assert_non_null(strstr(e.msg, "possibly out of memory"));
 	}
 	wrong = NOTHING;
 	if (v->ops->read(v, VIEW_ROOT + 1, 0, 8, room, &s, &e) < 0)
@@ -322,9 +322,9 @@ static void test_create(void **state NZ_UNUSED)
 		wrong = CRASH;
 		not_made(path, 0, -EIO, "crashed (signal 11)");
 		wrong = KILL;
-		not_made(path, 0, -ENOMEM, "was killed (signal 9): memory may be short");
+		not_made(path, 0, -ENOMEM, "was killed (signal 9): possibly out of memory");
 		wrong = LEAVE; /* libhdf5's exit where memory for an id is short */
-		not_made(path, 0, -ENOMEM, "ended (status 255): memory may be short");
+		not_made(path, 0, -ENOMEM, "ended (status 255): possibly out of memory");
 	}
 	at = NC_OP_FINISH;
 	wrong = NUMBER;

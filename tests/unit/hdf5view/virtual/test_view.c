@@ -366,12 +366,12 @@ static void test_unknown_size(void **state)
 	assert_int_equal(ncf_lay_out(&f, &e), 0);
 	end = nc_layout_size(f.layout);
 	works(&f, end - 3 - f.refs[0].len, (size_t)f.refs[0].len);
-	fails(&f, end - 3, 1, -EBADMSG, "it has no bytes");
+	fails(&f, end - 3, 1, -EBADMSG, "it is empty");
 	fails(&f, end - 2, 1, -ERANGE, "4 GiB");
 	fails(&f, end - 1, 1, -EIO, "made up");
 	f.bad_rc = 0;
 	f.refs[3].len = 50; /* now it could be read, but the index is written */
-	fails(&f, end - 1, 1, -EIO, "could not be found out");
+	fails(&f, end - 1, 1, -EIO, "could not be determined");
 	f.refs[3].len = 1; /* a chunk of one byte is one */
 	works(&f, end - 1, 1);
 	ncf_release(&f);

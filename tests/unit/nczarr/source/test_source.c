@@ -231,7 +231,7 @@ static void test_refused(void **state)
 	put_text("empty.zarr/file", "x");
 	refused(path("empty.zarr"), -EBADMSG, "the store contains no Zarr metadata");
 	put_zip("readme.zip", entries);
-	refused(path("readme.zip"), -EBADMSG, "without Zarr documents");
+	refused(path("readme.zip"), -EBADMSG, "without Zarr metadata files");
 	put_text("bad/.zgroup", GROUP);
 	put_text("bad/g/.zgroup", GROUP);
 	put_text("bad/g/v/.zarray", "{\"zarr_format\": 2, \"shape\": [-1]}");

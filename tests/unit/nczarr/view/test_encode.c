@@ -165,8 +165,9 @@ static void test_rules(void **state)
 	is_chunk(v, S_V, "g1/v/0.0", 0, 8);
 	assert_true(
 		noted(v, "/s: is not filtered with shuffle: its elements have no fixed size"));
-	assert_true(noted(v, "/sc: is not filtered with shuffle: scalars and empty elements have "
-			     "no filters"));
+	assert_true(noted(
+		v, "/sc: is not filtered with shuffle: scalars and empty elements cannot have "
+		   "filters"));
 	assert_int_equal(v->n_notes, 2);
 	closed(v, s, &r);
 }

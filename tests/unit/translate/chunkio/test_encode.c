@@ -103,7 +103,7 @@ static void test_other_length(void **state)
 	(void)size_of(f, 1); /* pushes it out of the cache */
 	values(0, v);
 	assert_int_equal(pwrite(f->fd, v, sizeof(v), (off_t)f->refs[0].off), sizeof(v));
-	fails(f, 0, -EIO, "'/g/v' chunk 0: encoding gave ");
+	fails(f, 0, -EIO, "'/g/v' chunk 0: encoding produced ");
 	assert_int_equal(size_of(f, 0), size);
 	memset(v, 0, sizeof(v));
 	assert_int_equal(pwrite(f->fd, v, sizeof(v), (off_t)f->refs[0].off), sizeof(v));

@@ -206,7 +206,7 @@ static void test_refused(void **state)
 		{I(2),
 		 {{.name = "add_offset", .type = F(8), .n = 2, .data = (const uint8_t *)many}},
 		 -EINVAL,
-		 "'add_offset' is not one number"},
+		 "'add_offset' is not a single number"},
 		{I(2), {{.name = "add_offset", .type = F(8)}}, -EINVAL, "'add_offset'"},
 		{I(1),
 		 {TEXT("_Unsigned", "true"), NUM("_FillValue", F(8), (const double){0.5})},

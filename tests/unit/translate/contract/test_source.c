@@ -164,7 +164,7 @@ static void test_open_fails(void **state)
 
 	(void)state;
 	fails("/nowhere/x.nc", -ENOENT, "'/nowhere/x.nc': no such file", "check the path");
-	fails(dir, -EBADMSG, "is a directory", "Zarr tree");
+	fails(dir, -EBADMSG, "is a directory", "Zarr store");
 	fails("/dev/null", -EINVAL, "not a regular file", "copy");
 	fails(file_of("a", "", 0), -EBADMSG, "is empty (0 bytes)", "downloaded");
 	fails(file_of("a", "hello, world", 12), -EBADMSG,

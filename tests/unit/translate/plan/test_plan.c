@@ -84,33 +84,39 @@ static void test_chains(void **state)
 		 2,
 		 4,
 		 4,
-		 "shuffle, deflate pass through; fletcher32 is cut off"},
+		 "shuffle, deflate pass through; fletcher32 is removed"},
 		{{F},
 		 1,
 		 PLAN_PASS,
 		 0,
 		 4,
 		 1,
-		 "uncompressed bytes pass through; fletcher32 is cut off"},
+		 "uncompressed bytes pass through; fletcher32 is removed"},
 		{{F, S8, D},
 		 3,
 		 PLAN_DECODE,
 		 0,
 		 0,
 		 0,
-		 "fletcher32 comes first: stock readers cannot undo it"},
+		 "fletcher32 comes first: standard readers cannot decode it"},
 		{{S8, F, D},
 		 3,
 		 PLAN_DECODE,
 		 0,
 		 0,
 		 0,
-		 "fletcher32 comes before deflate: stock readers cannot undo it"},
+		 "fletcher32 comes before deflate: standard readers cannot decode it"},
 		{{D, F, F}, 3, PLAN_DECODE, 0, 0, 0, "deflate comes before fletcher32"},
 		{{D, S8}, 2, PLAN_DECODE, 0, 0, 0, "deflate comes before shuffle"},
 		{{D, D}, 2, PLAN_DECODE, 0, 0, 0, "deflate comes before deflate"},
 		{{S8, S8}, 2, PLAN_DECODE, 0, 0, 0, "shuffle is applied twice"},
-		{{S4, D}, 2, PLAN_DECODE, 0, 0, 0, "shuffle works on 4 bytes, elements have 8"},
+		{{S4, D},
+		 2,
+		 PLAN_DECODE,
+		 0,
+		 0,
+		 0,
+		 "shuffle works on elements of 4 bytes, but the array's have 8"},
 		{{Z}, 1, PLAN_DECODE, 0, 0, 0, "unheard: no Zarr codec"},
 		{{S8, Z, F}, 3, PLAN_DECODE, 0, 0, 0, "unheard: no Zarr codec"},
 		{{X},
@@ -157,7 +163,7 @@ static void test_access(void **state)
 	assert_string_equal(p.reason, "type needs conversion");
 	a.layout = DS_VIRTUAL;
 	make(&a, PLAN_PORTABLE, false, &p);
-	assert_string_equal(p.reason, "virtual dataset: made of parts of others");
+	assert_string_equal(p.reason, "virtual dataset: assembled from other datasets");
 	a.chain.specs = blosc2;
 	make(&a, PLAN_PORTABLE, false, &p);
 	assert_string_equal(p.reason, "unheard: no Zarr codec");
@@ -185,7 +191,7 @@ static void test_odd_sizes(void **state)
 	a.chunk_bytes = 801;
 	make(&a, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
-	assert_string_equal(p.reason, "shuffle: a chunk of 801 bytes is no multiple of 8");
+	assert_string_equal(p.reason, "shuffle: a chunk of 801 bytes is not a multiple of 8");
 	a = array_with(bare, 2);
 	make(&a, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_PASS);
@@ -213,11 +219,11 @@ static void test_szip(void **state)
 	assert_string_equal(p.reason, "szip passes through");
 	assert_int_equal(p.kind, PLAN_PASS);
 	make_as(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
-	assert_string_equal(p.reason, "szip: stock readers cannot undo it");
+	assert_string_equal(p.reason, "szip: standard readers cannot decode it");
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a.shape = shape;
 	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);
-	assert_string_equal(p.reason, "szip: readers would take other scanlines");
+	assert_string_equal(p.reason, "szip: readers would assume other scanlines");
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a.chain.specs = wide;
 	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);

@@ -183,7 +183,7 @@ static void test_szip(void **state)
 	is(w, PLAN_ENCODE, "encoded with szip", CODEC_SZIP, 0, NULL);
 	assert_memory_equal(w->p.chain.specs[0].params, ((uint32_t[]){169, 16, 32, 50}), 16);
 	w->a.type.kind = DT_STRING;
-	is(w, PLAN_DECODE, "szip: stock readers cannot undo it", 0, 0,
+	is(w, PLAN_DECODE, "szip: standard readers cannot decode it", 0, 0,
 	   "is not filtered with szip: szip: elements are not numbers");
 }
 
@@ -223,8 +223,8 @@ static void test_checksums(void **state)
 	struct world *w = *state;
 
 	stored(w, &shuffle4, &deflate8, &fletcher);
-	rule(w, "shuffle|deflate"); /* what is left when it is cut off */
-	is(w, PLAN_PASS, "shuffle, deflate pass through; fletcher32 is cut off", CODEC_SHUFFLE,
+	rule(w, "shuffle|deflate"); /* what is left when it is removed */
+	is(w, PLAN_PASS, "shuffle, deflate pass through; fletcher32 is removed", CODEC_SHUFFLE,
 	   CODEC_DEFLATE, NULL);
 	assert_int_equal(w->p.trailer, 4);
 	assert_int_equal(w->p.trailer_bit, 4);
@@ -248,7 +248,7 @@ static void test_checksums(void **state)
 	w->a.type.size = 8;
 	w->a.chunk_bytes = 400;
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0,
-	   "is not filtered with fletcher32, shuffle: shuffle: Zarr's readers want whole "
+	   "is not filtered with fletcher32, shuffle: shuffle: Zarr readers require whole "
 	   "elements");
 }
 
@@ -290,12 +290,12 @@ static void test_rounding(void **state)
 	   NULL);
 	rule(w, "bitgroom,3|shuffle|deflate");
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0,
-	   "is not filtered with bitgroom, shuffle, deflate: bitgroom would round what shuffle "
-	   "makes");
+	   "is not filtered with bitgroom, shuffle, deflate: bitgroom would round the output of "
+	   "shuffle");
 	rule(w, "scaleoffset,0,3|shuffle");
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0,
-	   "is not filtered with scaleoffset, shuffle: scaleoffset would round what shuffle "
-	   "makes");
+	   "is not filtered with scaleoffset, shuffle: scaleoffset would round the output of "
+	   "shuffle");
 	w->a.type.kind = DT_INT;
 	rule(w, "scaleoffset,2,0|shuffle");
 	is(w, PLAN_ENCODE, "encoded with shuffle, scaleoffset", CODEC_SHUFFLE,
@@ -335,7 +335,7 @@ static void test_no_chains(void **state)
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0, NULL);
 	rule(w, "v,zstd");
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0,
-	   "is not filtered with zstd: scalars and empty elements have no filters");
+	   "is not filtered with zstd: scalars and empty elements cannot have filters");
 	w->a.rank = 1;
 	w->a.type = (struct dtype){.kind = DT_VSTRING};
 	w->a.access = DS_VARIABLE;

@@ -154,13 +154,13 @@ static void test_stock(void **state)
 	stored(w, &crc32c, &gzip, NULL); /* and anywhere */
 	both(w, PLAN_PASS, "crc32c, gzip pass through", "crc32c+gzip");
 	stored(w, &zstd, &fletcher, NULL);
-	both(w, PLAN_PASS, "zstd passes through; fletcher32 is cut off", "zstd");
+	both(w, PLAN_PASS, "zstd passes through; fletcher32 is removed", "zstd");
 	assert_int_equal(w->p.trailer, 4);
 	assert_int_equal(w->p.trailer_bit, 2);
 	stored(w, &fletcher, NULL, NULL);
-	both(w, PLAN_PASS, "uncompressed bytes pass through; fletcher32 is cut off", "");
+	both(w, PLAN_PASS, "uncompressed bytes pass through; fletcher32 is removed", "");
 	stored(w, &blosc_snappy, NULL, NULL);
-	is(w, PLAN_PORTABLE, PLAN_DECODE, "blosc: stock readers cannot undo it", "");
+	is(w, PLAN_PORTABLE, PLAN_DECODE, "blosc: standard readers cannot decode it", "");
 	is(w, PLAN_KEEP, PLAN_PASS, "blosc passes through", "blosc");
 }
 
@@ -187,12 +187,12 @@ static void test_wrapped(void **state)
 	stored(w, &seventh, &zstd, NULL); /* of other sizes, to the last byte */
 	both(w, PLAN_PASS, "shuffle, zstd pass through as blosc", "blosc");
 	stored(w, &shuffle, &deflate, &fletcher);
-	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; fletcher32 is cut off",
+	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; fletcher32 is removed",
 	     "blosc");
 	assert_int_equal(w->p.trailer, 4);
 	assert_int_equal(w->p.trailer_bit, 4);
 	stored(w, &shuffle, &deflate, &crc32c);
-	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; crc32c is cut off",
+	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; crc32c is removed",
 	     "blosc");
 
 	/* chunks of other sizes than the view's are no chunks of it */
@@ -207,36 +207,36 @@ static void test_kept(void **state)
 	struct world *w = *state;
 
 	stored(w, &shuffle, NULL, NULL);
-	is(w, PLAN_PORTABLE, PLAN_DECODE, "shuffle: stock readers cannot undo it", "");
+	is(w, PLAN_PORTABLE, PLAN_DECODE, "shuffle: standard readers cannot decode it", "");
 	is(w, PLAN_KEEP, PLAN_PASS, "shuffle passes through", "shuffle");
 	stored(w, &seventh, &lz4, NULL);
-	is(w, PLAN_KEEP, PLAN_DECODE, "shuffle: Zarr's readers want whole elements", "");
+	is(w, PLAN_KEEP, PLAN_DECODE, "shuffle: Zarr readers require whole elements", "");
 	stored(w, &wide, &deflate, NULL); /* Blosc has no such elements, but for one of them */
 	is(w, PLAN_KEEP, PLAN_PASS, "shuffle, deflate pass through as blosc", "blosc");
 	w->a.chunk_bytes = 1024;
 	w->chunk = 128;
-	is(w, PLAN_PORTABLE, PLAN_DECODE, "shuffle: stock readers cannot undo it", "");
+	is(w, PLAN_PORTABLE, PLAN_DECODE, "shuffle: standard readers cannot decode it", "");
 	is(w, PLAN_KEEP, PLAN_PASS, "shuffle, deflate pass through", "shuffle+deflate");
 	w->a.chunk_bytes = 800;
 	w->chunk = 100;
 	w->a.uniform = true;
 	stored(w, &shuffle, &lz4, NULL);
-	is(w, PLAN_PORTABLE, PLAN_DECODE, "shuffle: stock readers cannot undo it", "");
+	is(w, PLAN_PORTABLE, PLAN_DECODE, "shuffle: standard readers cannot decode it", "");
 	is(w, PLAN_KEEP, PLAN_PASS, "shuffle, lz4 pass through", "shuffle+lz4");
 	stored(w, &bzip2, &crc32, NULL);
-	is(w, PLAN_PORTABLE, PLAN_DECODE, "bzip2: stock readers cannot undo it", "");
+	is(w, PLAN_PORTABLE, PLAN_DECODE, "bzip2: standard readers cannot decode it", "");
 	is(w, PLAN_KEEP, PLAN_PASS, "bzip2, crc32 pass through", "bzip2+crc32");
 	stored(w, &fletcher, &shuffle, &deflate); /* 804 bytes */
-	is(w, PLAN_PORTABLE, PLAN_DECODE, "fletcher32: stock readers cannot undo it", "");
-	is(w, PLAN_KEEP, PLAN_DECODE, "shuffle: Zarr's readers want whole elements", "");
+	is(w, PLAN_PORTABLE, PLAN_DECODE, "fletcher32: standard readers cannot decode it", "");
+	is(w, PLAN_KEEP, PLAN_DECODE, "shuffle: Zarr readers require whole elements", "");
 	stored(w, &fletcher, &deflate, NULL);
 	is(w, PLAN_KEEP, PLAN_PASS, "fletcher32, deflate pass through", "fletcher32+deflate");
 	stored(w, &lzf, NULL, NULL);
-	is(w, PLAN_KEEP, PLAN_DECODE, "lzf: no codec of Zarr v3", "");
+	is(w, PLAN_KEEP, PLAN_DECODE, "lzf: no Zarr v3 codec", "");
 	stored(w, &szip, NULL, NULL);
-	is(w, PLAN_KEEP, PLAN_DECODE, "szip: no codec of Zarr v3", "");
+	is(w, PLAN_KEEP, PLAN_DECODE, "szip: no Zarr v3 codec", "");
 	stored(w, &bits3, NULL, NULL);
-	is(w, PLAN_KEEP, PLAN_DECODE, "packbits-v3: no codec of Zarr v3", "");
+	is(w, PLAN_KEEP, PLAN_DECODE, "packbits-v3: no Zarr v3 codec", "");
 }
 
 /* Codecs of elements come first, and big-endian ones nowhere. */
@@ -246,14 +246,14 @@ static void test_elements(void **state)
 
 	w->a.uniform = true;
 	stored(w, &delta, &zstd, NULL);
-	is(w, PLAN_PORTABLE, PLAN_DECODE, "delta: stock readers cannot undo it", "");
+	is(w, PLAN_PORTABLE, PLAN_DECODE, "delta: standard readers cannot decode it", "");
 	is(w, PLAN_KEEP, PLAN_PASS, "delta, zstd pass through", "delta+zstd");
 	stored(w, &zstd, &delta, NULL);
-	is(w, PLAN_KEEP, PLAN_DECODE, "delta: Zarr v3 has it in front of all others", "");
+	is(w, PLAN_KEEP, PLAN_DECODE, "delta: Zarr v3 requires it before all other codecs", "");
 	stored(w, &delta, &zstd, NULL);
 	w->a.type.big_endian = true;
 	is(w, PLAN_KEEP, PLAN_DECODE,
-	   "delta: readers of Zarr v3 differ about big-endian elements", "");
+	   "delta: Zarr v3 readers disagree about big-endian elements", "");
 	stored(w, &shuffle, &zstd, NULL);
 	is(w, PLAN_KEEP, PLAN_PASS, "shuffle, zstd pass through as blosc", "blosc");
 }
@@ -263,12 +263,12 @@ static void test_rules(void **state)
 	struct world *w = *state;
 
 	stored(w, &shuffle, &deflate, &fletcher);
-	rule(w, "shuffle|deflate,2"); /* levels are no difference, a checksum is cut off */
-	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; fletcher32 is cut off",
+	rule(w, "shuffle|deflate,2"); /* levels are no difference, a checksum is removed */
+	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; fletcher32 is removed",
 	     "blosc");
 	assert_true(w->p.wrap);
 	rule(w, "blosc,0,0,0,0,9,1,4"); /* the same to a reader of Blosc */
-	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; fletcher32 is cut off",
+	both(w, PLAN_PASS, "shuffle, deflate pass through as blosc; fletcher32 is removed",
 	     "blosc");
 	rule(w, "blosc,0,0,0,0,9,1,5");
 	both(w, PLAN_ENCODE, "encoded with blosc", "blosc");
@@ -293,8 +293,8 @@ static void test_rules(void **state)
 	both(w, PLAN_DECODE, "filter=none", "");
 	rule(w, "szip,32,8");
 	is(w, PLAN_PORTABLE, PLAN_PASS,
-	   "shuffle, deflate pass through as blosc; fletcher32 is cut off", "blosc");
-	assert_string_equal(w->p.note, "is not filtered with szip: szip: no codec of Zarr v3");
+	   "shuffle, deflate pass through as blosc; fletcher32 is removed", "blosc");
+	assert_string_equal(w->p.note, "is not filtered with szip: szip: no Zarr v3 codec");
 
 	w->a.access = DS_CONVERT;
 	rule(w, "deflate");

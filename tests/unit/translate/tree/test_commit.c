@@ -118,7 +118,7 @@ static void test_not_opened(void **state)
 		assert_int_equal(f->v->write->fsyncdir(f->v, VIEW_ROOT, &e),
 				 i ? codes[i] : -EIO);
 		assert_string_equal(e.msg,
-				    "committed, but the dataset cannot be opened again: made up");
+				    "committed, but the dataset cannot be reopened: made up");
 		is(f, "v/0.0", t);
 		assert_int_equal(write_text(f, "v/0.1", "more"), 0);
 		assert_int_equal(sync_dir(f), 0);
