@@ -187,7 +187,7 @@ static void test_refused(void **state)
 	assert_non_null(strstr(e.msg, "it cannot be embedded either"));
 	o.max_inline = 8;
 	assert_int_equal(written("c.json", 2, &o, true, &e), -EBADF);
-	assert_string_equal(e.msg, "cannot write the references: Bad file descriptor");
+	assert_string_equal(e.msg, "cannot write the references: bad file descriptor");
 	assert_int_equal(written("c.json", 3, &o, false, &e), -EINVAL);
 	assert_string_equal(e.msg,
 			    "references can point to the chunks of a Zarr v2 store only");

@@ -184,7 +184,7 @@ static void test_open_fails(void **state)
 	memset(longer, 'y', 280);
 	longer[0] = '/';
 	longer[280] = '\0';
-	fails(longer, -ENAMETOOLONG, "'...yyy", "File name too long");
+	fails(longer, -ENAMETOOLONG, "'...yyy", "file name too long");
 	(void)snprintf(path, sizeof(path), "%s/fifo", dir);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	fails(path, -EINVAL, "not a regular file", "copy");
