@@ -649,6 +649,8 @@ int mirror_open(const struct app *setup, struct view **ret, struct err *e)
 	}
 	if (setup->cfg->rw && setup->rw)
 		m->base.write = &mirror_write_ops;
+	if (setup->cfg->command == CFG_MOUNT || setup->cfg->command == CFG_SERVE)
+		mirror_warn_top(m);
 	*ret = &m->base;
 	return 0;
 }

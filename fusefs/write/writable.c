@@ -312,6 +312,8 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 		return rc;
 	x = snapshots_get(g);
 	tree = rw->keys || x->source->ops == rw->setup->hdf5;
+	if (rw->setup->cfg->command == CFG_MOUNT && rw->want.share == 1)
+		fs_chunks_warn(rw->setup->cfg, &x->source->ds);
 	snapshot_put(g, x);
 	if (!tree && rw->want.root)
 		rc = err_set(e, -EINVAL, "-o root: only where a Zarr tree is shown");

@@ -18,6 +18,7 @@
 #include "base/os/cancel.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check_int.h"
+#include "fusefs/cmd/each.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/stderr_capture.h"
 #include "fusefs/app/remote.h"
@@ -371,6 +372,8 @@ int fs_check(const struct app *setup)
 {
 	struct check_reported told;
 
+	if (setup->cfg->n_more)
+		return each_source(setup, "check");
 	if (mirror_wanted(setup, NULL) > 0)
 		return check_dir(setup);
 	return check_one(setup, false, &told);

@@ -291,7 +291,7 @@ def test_info_says_why(t):
     with h5py.File(path, "w") as f:
         f.create_dataset("pass", data=np.arange(100), chunks=(10,), compression="gzip")
         f.create_dataset("odd", data=np.arange(100), chunks=(10,), scaleoffset=0)
-    code, out, _ = t.run(t.binary, "info", path)
+    code, out, _ = t.run(t.binary, "info", "-v", path)
     assert code == 0
     plans = [x.strip() for x in out.splitlines() if x.strip().startswith("plan ")]
     assert len(plans) == 2, out

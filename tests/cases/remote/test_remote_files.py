@@ -274,7 +274,7 @@ def test_other_files(t):
             t.call(look)
         assert not any("secret" in a[1] for a in web.asked), web.asked
         status, out, err = t.run(t.binary, "info", web.url + "/a.h5")
-        assert status == 0 and "another machine" in out, out + err
+        assert status == 0 and "remote file" in out, out + err
 
 
 def test_clients(t):
