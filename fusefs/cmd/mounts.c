@@ -323,10 +323,11 @@ static void put_json(const struct mounts_row *r, bool first, struct buf *out)
 	buf_putc(out, '}');
 }
 
+#define COLUMNS "%-12s %-16s %-4s  "
+
 static void put_line(const struct mounts_row *r, struct buf *out)
 {
-	buf_printf(out, "%-12s %-16s %-2s  ", r->named ? r->named->name : "-",
-		   mounts_state_of(r),
+	buf_printf(out, COLUMNS, r->named ? r->named->name : "-", mounts_state_of(r),
 		   !r->m            ? "-"
 		   : r->m->writable ? "rw"
 				    : "ro");
@@ -366,14 +367,22 @@ int mounts_list(const struct app *setup)
 			    r.m->hidden) /* it is in the list, or cannot be reached */
 				continue;
 		}
-		if (cfg->json)
+		if (cfg->json) {
 			put_json(&r, rows == 0, &text);
-		else
+		} else {
+			if (rows == 0)
+				buf_printf(&text, COLUMNS "%s  %s\n", "NAME", "STATE", "MODE",
+					   "MOUNTPOINT", "SOURCE");
 			put_line(&r, &text);
+		}
 		rows++;
 	}
 	if (cfg->json)
 		buf_puts(&text, rows ? "\n]\n" : "]\n");
+	else if (rows == 0) /* standard output is for programs, which find no line there */
+		(void)fputs("nczarrfs: note: nothing is mounted, and no configuration file names a "
+			    "mount\n",
+			    stderr);
 	mounted_free(list, n);
 	return print_text(&text);
 }

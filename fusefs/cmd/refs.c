@@ -19,6 +19,7 @@
 #include "base/core/str.h"
 #include "base/os/url.h"
 #include "fusefs/cmd/commands.h"
+#include "fusefs/cmd/progress.h"
 
 #define HEAD_BYTES 4096 /* of a file that is looked at */
 
@@ -167,6 +168,26 @@ static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 	return print_text(&text);
 }
 
+/* say_text - the same, for people. */
+static int say_text(const struct refs_job *j)
+{
+	struct stat st;
+	struct buf text;
+
+	buf_init(&text, 1 << 16);
+	str_put_plain(&text, j->setup->cfg->out);
+	buf_puts(&text, ": references to ");
+	str_put_plain(&text, j->setup->cfg->shown);
+	if (j->parquet || stat(j->out, &st) < 0) {
+		buf_puts(&text, j->parquet ? ", Parquet files written\n" : " written\n");
+	} else {
+		buf_puts(&text, ", ");
+		progress_bytes(&text, (uint64_t)st.st_size);
+		buf_puts(&text, " written\n");
+	}
+	return print_text(&text);
+}
+
 /* are_references - whether a file may be replaced by new references: it has nothing, or older ones.
  * All that write them begin with an object that has one of these names early. */
 static bool are_references(const char *path)
@@ -251,6 +272,8 @@ int fs_refs(const struct app *setup, const struct fs_refs_table *table)
 	status = run_in_child(cfg->shown, 0, refs_make, &j);
 	if (!status && cfg->json && j.out)
 		status = say_json(cfg, cfg->out, j.parquet);
+	else if (!status && j.out && !j.stream)
+		status = say_text(&j);
 	if (status && j.tmp)
 		remove_beneath(AT_FDCWD, j.tmp);
 	free(j.tmp);

@@ -50,7 +50,7 @@ _nczarrfs_names()
 {
 	local name rest
 	while read -r name rest; do
-		[[ $name != - && $name == "$2"* ]] && COMPREPLY+=("$name")
+		[[ $name != - && $name != NAME && $name == "$2"* ]] && COMPREPLY+=("$name")
 	done < <("$1" list 2>/dev/null)
 }
 

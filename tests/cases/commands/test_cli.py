@@ -377,3 +377,34 @@ def test_create_by_name(t):
         code, out, err = t.run(t.binary, "-o", "rw,create,anonymous,endpoint=http://127.0.0.1:9",
                                "s3://b/" + name, t.path("mnt-far"), timeout=20)
         assert code == 1 and "only Zarr trees can be written" in err, (name, code, err)
+
+
+def test_list(t):
+    """A header, and a line for each mount; a note on standard error when there is none."""
+    path = sample(t)
+    with t.mount(path) as m:
+        code, out, err = t.run(t.binary, "list")
+        assert code == 0 and not err, err
+        rows = [line.split() for line in out.splitlines()]
+        assert rows[0] == ["NAME", "STATE", "MODE", "MOUNTPOINT", "SOURCE"], out
+        assert rows[1:].count(["-", "mounted", "ro", m.path, path]) == 1, out
+    alone = ("awk '$3 == \"fuse.nczarrfs\" { print $2 }' /proc/self/mounts | "
+             "xargs -r -n 1 umount -l; exec \"$@\"")
+    code, out, err = t.run("unshare", "--mount", "sh", "-c", alone, "sh", t.binary, "list")
+    if "unshare" in err:
+        raise Skip("no mount namespaces: " + err)
+    assert (code, out) == (0, ""), out
+    assert err == ("nczarrfs: note: nothing is mounted, and no configuration file names a "
+                   "mount\n"), err
+
+
+def test_refs_say_what_was_written(t):
+    path, to = sample(t), t.path("r.json")
+    code, out, err = t.run(t.binary, "refs", path, to)
+    assert code == 0 and not err, err
+    assert re.fullmatch(f"{re.escape(to)}: references to {re.escape(path)}, [0-9.]+ (bytes|KiB) "
+                        "written\n", out), out
+    code, out, err = t.run(t.binary, "refs", path, "-")
+    assert code == 0 and json.loads(out), err
+    code, out, err = t.run(t.binary, "refs", path, t.path("r.parq"))
+    assert out == f"{t.path('r.parq')}: references to {path}, Parquet files written\n", out + err
