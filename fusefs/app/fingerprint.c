@@ -43,8 +43,7 @@ static uint64_t mix_stat(uint64_t h, const struct stat *st)
 static int fingerprint_cannot(const struct cfg *cfg, struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP,
-		       "'%s': it cannot be seen whether it changed in between, so that nothing "
-		       "can be taken up again",
+		       "'%s': changes of it cannot be detected, so this cannot be resumed",
 		       cfg->shown);
 }
 
@@ -87,7 +86,7 @@ static int fingerprint_walk(struct fingerprint_walk *w, int fd, uint64_t above, 
 
 	if (!d) {
 		(void)close(fd);
-		return depth > DEPTH_MAX ? err_set(e, -ELOOP, "directories lie too deep")
+		return depth > DEPTH_MAX ? err_set(e, -ELOOP, "directories are nested too deeply")
 					 : err_sys(e, errno, "a directory");
 	}
 	while (rc == 0 && (errno = 0, x = readdir(d)))

@@ -65,7 +65,7 @@ static int refs_write_parquet(const struct refs_job *j, struct source *s, struct
 	if (rc == 0 && renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
 		rc = errno == EEXIST || errno == ENOTEMPTY
 			     ? err_set(e, -EEXIST,
-				       "'%s' is there already: remove it, or name another",
+				       "'%s' already exists: remove it, or choose another name",
 				       j->out)
 			     : err_sys(e, errno, "'%s'", j->out);
 	return rc;
@@ -109,8 +109,8 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 	if (strchr(r, '?')) {
 		free(r);
 		(void)err_set(e, -EINVAL,
-			      "'%s': an address with a query would stand in the references for "
-			      "all to see: say what is to stand there: -o address=",
+			      "'%s': the query of this address would be readable in the "
+			      "references: give the address to write with -o address=",
 			      cfg->shown);
 		return NULL;
 	}
@@ -140,8 +140,7 @@ static int refs_make(void *arg)
 	}
 	if (!source)
 		rc = err_set(&e, -EISDIR,
-			     "'%s' is a directory without a dataset of its own: references are "
-			     "to one dataset: name it",
+			     "'%s' is a directory, not a dataset: name a dataset in it",
 			     cfg->shown);
 	if (rc == 0)
 		rc = (j->parquet ? refs_write_parquet : refs_write_json)(j, source, view,
@@ -216,16 +215,17 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 
 	if (stat(j->setup->cfg->source, &source) == 0 && source.st_dev == st->st_dev &&
 	    source.st_ino == st->st_ino)
-		return err_set(e, -EINVAL, "'%s' is the source: name another file for references",
+		return err_set(e, -EINVAL, "'%s' is the source: choose another file for the "
+					   "references",
 			       j->out);
 	if (j->parquet)
 		return err_set(e, -EEXIST,
-			       "'%s' is there already: remove it, or name another", j->out);
+			       "'%s' already exists: remove it, or choose another name", j->out);
 	j->stream = !S_ISREG(st->st_mode);
 	if (!j->stream && !are_references(j->out))
 		return err_set(e, -EEXIST,
-			       "'%s' is there already, and has no references in it: remove it, or "
-			       "name another",
+			       "'%s' already exists and is not a reference file: remove it, or "
+			       "choose another name",
 			       j->out);
 	return 0;
 }
@@ -243,7 +243,7 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 	j->out = out;
 	there = stat(out, &st) == 0;
 	if (!there && lstat(out, &st) == 0)
-		return err_set(e, -ENOENT, "'%s' is a link to what is not there", out);
+		return err_set(e, -ENOENT, "'%s' is a dangling symbolic link", out);
 	j->parquet = ending_of(out) == ENDING_PARQUET ||
 		     (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode));
 	if (there && S_ISDIR(st.st_mode) && !j->parquet)

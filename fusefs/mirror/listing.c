@@ -63,8 +63,7 @@ static int mirror_listing_put_text(struct mirror_listing *l, const char *name, u
 	buf_put(&l->names, name, strlen(name) + 1);
 	return buf_ok(&l->names) ? 0
 				 : buf_full(&l->names, e, -ERANGE,
-					    "the names of a directory take more "
-					    "than %zu bytes",
+					    "the names in a directory take more than %zu bytes",
 					    NAMES_MAX);
 }
 
@@ -347,7 +346,7 @@ static int open_where(const struct mirror *m, const struct where *dir, DIR **ret
 	}
 	if (st.st_dev != dir->dev || st.st_ino != dir->ino) {
 		(void)close(fd);
-		return err_set(e, -ESTALE, "'%s' is another directory now", dir->path);
+		return err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
 	}
 	*ret = fdopendir(fd);
 	if (!*ret) {

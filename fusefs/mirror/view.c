@@ -582,7 +582,7 @@ int mirror_only(const struct app *setup, struct err *e)
 		return 0;
 	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
 	if (rc < 0)
-		return err_sys(e, -rc, "'%s': what it is could not be found out", path);
+		return err_sys(e, -rc, "'%s': its format could not be determined", path);
 	return !of;
 }
 

@@ -47,7 +47,7 @@ class Serving:
             if not part:
                 raise AssertionError(f"it ended ({self.process.wait()}): {self.messages()}")
             said += part
-        return re.search(rb"as a tree: (http://\S+)/data/\n", said).group(1).decode()
+        return re.search(rb"Zarr URL: (http://\S+)/data/\n", said).group(1).decode()
 
     def listens(self):
         """The address of IPv4 at which it listens, as in /proc/net/tcp."""

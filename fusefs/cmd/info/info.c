@@ -148,8 +148,7 @@ int info_report(struct buf *out, const struct app *setup, struct view *v, struct
 
 	if (!v->source && cfg->variable)
 		return err_set(e, -EISDIR,
-			       "'%s' is a directory without a dataset of its own: name a dataset "
-			       "in it",
+			       "'%s' is a directory, not a dataset: name a dataset in it",
 			       cfg->shown);
 	if (!v->source)
 		return info_folder(out, cfg, v, e);

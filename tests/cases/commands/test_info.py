@@ -140,7 +140,7 @@ def test_wrong_variable(t):
     make(path)
     refused(t, "info", path, "/scalr", mention=["no variable '/scalr'", "did you mean '/scalar'?"])
     refused(t, "info", path, t.path("b.nc"), mention=["no such file"])
-    refused(t, "info", t.tmp, "/v", mention=["a directory without a dataset"])
+    refused(t, "info", t.tmp, "/v", mention=["is a directory, not a dataset"])
     misused(t, "info", "--variable", "v", path, path, mention=["give one SOURCE only"])
     assert "'/v': no such file" in t.run(t.binary, "info", path, "/v", path)[2]
     misused(t, "check", "--variable", "v", path, mention=["not a flag of this command"])

@@ -459,7 +459,7 @@ def test_refused(t):
     refused(t, d + "/*.nc", "two.nc", "not a file format")
     refused(t, d + "/one.nc", "'level'", "one.nc", options=("concat=level",))
     refused(t, d + "/*.hdf", "no file matches", "*.hdf")
-    refused(t, "s3://bucket/*.nc", "another machine", options=("concat=time", "anonymous"))
+    refused(t, "s3://bucket/*.nc", "is remote", options=("concat=time", "anonymous"))
     status, _, err = t.run(t.binary, "info", d + "/*.nc")
     assert status == 1 and "concat=time" in err, err
     status, _, err = t.run(t.binary, "-o", "concat=time,rw", d + "/*.nc", t.tmp)
