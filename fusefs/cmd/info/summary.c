@@ -92,7 +92,11 @@ static void summary_delivery(struct buf *out, struct view *v)
 		info_count(out, rows[i].n, rows[i].one, rows[i].many);
 		any = true;
 	}
-	buf_printf(out, "%s%" PRIu32 " omitted\n", any ? "; " : "", t.omitted);
+	/* a source may have left out what it has no place for: only its warnings say so */
+	if (t.omitted || !(v->source->ds.n_notes || v->n_notes))
+		buf_printf(out, "%s%" PRIu32 " omitted\n", any ? "; " : "", t.omitted);
+	else
+		buf_printf(out, "%sthe warnings state what is omitted\n", any ? "; " : "");
 }
 
 /* summary_rules - the -o filter= and -o quantize= rules, and how many variables each matches. */
