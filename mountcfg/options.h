@@ -41,14 +41,16 @@ struct cfg {
 	char *user, *password;   /* of the address, NULL; wiped from the command line */
 	char *out;               /* refs: where to; "-": standard output; log: levels; owned */
 	char *mountpoint;        /* owned */
-	char **more;             /* n_more sources of recover besides, as source; the names of
-				  * mount and umount */
+	char **more;             /* n_more: the other sources of recover, as source; the names of
+				  * mount and umount; all sources of info and check, as typed,
+				  * if there are several */
 	size_t n_more;
 	bool foreground;         /* -f */
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
 	bool json;               /* --json of info and filters */
 	char *resume;            /* --resume STATE of check; or NULL */
+	char *variable;          /* --variable NAME of info; or NULL */
 	bool quick;              /* --quick of check */
 	bool force;              /* --force of convert */
 	bool verify;             /* --verify of convert */

@@ -117,6 +117,25 @@ void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct
 		warn("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
 }
 
+void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)
+{
+	const char *names[NAMES_MAX], *near;
+	size_t n = 0, len;
+
+	for (uint32_t i = 0; i < ds->n_dims && n < NAMES_MAX; i++)
+		names[n++] = ds->dims[i].name;
+	for (size_t i = 0; i < cfg->n_chunk_rules; i++) {
+		const char *at = diff_rule_unknown(cfg->chunk_rules[i], ds, &len);
+		auto_free char *name = at ? strndup(at, len) : NULL;
+
+		if (!name)
+			continue;
+		near = cfg_nearest(name, names, n);
+		log_warn("-o chunks: no dimension '%s' in '%s'%s%s%s", name, cfg->shown,
+			 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+	}
+}
+
 /* Whether rules can be followed at all. What a rule makes of one array is the
  * plan's business (translate/plan/plan.h); here is said what no array can make sense of. */
 

@@ -33,5 +33,7 @@ uint32_t fs_rules_count(const char *vars, const struct dataset *ds);
 
 /* fs_rules_warn - a line in the log for each rule whose names no variable of ds has. */
 void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds);
+/* fs_chunks_warn - the same for each rule of -o chunks= with a dimension that ds does not have. */
+void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds);
 
 #endif

@@ -65,13 +65,12 @@ static int may_be_index(const struct cfg *cfg, const char *index, struct err *e)
 {
 	if (!concat_index_may_be(index))
 		return err_set(e, -EEXIST,
-			       "-o concat_index: '%s' exists and is not an index: name another "
+			       "-o concat_index: '%s' exists and is not an index: use another "
 			       "file",
 			       index);
 	if (fnmatch(cfg->source, index, FNM_PATHNAME) == 0)
 		return err_set(e, -EINVAL,
-			       "-o concat_index: '%s' is a name that '%s' matches: name another "
-			       "file",
+			       "-o concat_index: '%s' matches the pattern '%s': use another file",
 			       index, cfg->source);
 	return 0;
 }
@@ -93,8 +92,8 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 
 	if (cfg->remote)
 		return err_set(e, -EOPNOTSUPP,
-			       "-o concat: '%s' is remote: only local files can be joined: mount "
-			       "each, or copy them",
+			       "-o concat: '%s' is remote, and only local files can be joined: "
+			       "mount each file, or copy the files first",
 			       cfg->shown);
 	/* members are opened by threads: before them the process that forks others */
 	if (setup->prepare && !child_prepared())
@@ -184,7 +183,7 @@ int fs_concat_hint(const char *path, int rc, struct err *e)
 	if (rc != -ENOENT || !concat_is_pattern(path))
 		return rc;
 	return err_set(e, rc,
-		       "'%s': no such file or directory: to join all files of a pattern, name "
-		       "the dimension along which they are joined: -o concat=time",
+		       "'%s': no such file or directory: to join the files of a pattern, name "
+		       "the dimension to join along: -o concat=time",
 		       path);
 }

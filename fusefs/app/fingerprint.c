@@ -43,7 +43,7 @@ static uint64_t mix_stat(uint64_t h, const struct stat *st)
 static int fingerprint_cannot(const struct cfg *cfg, struct err *e)
 {
 	return err_set(e, -EOPNOTSUPP,
-		       "'%s': changes to it cannot be detected: nothing can be resumed",
+		       "'%s': changes to it cannot be detected, so this cannot be resumed",
 		       cfg->shown);
 }
 

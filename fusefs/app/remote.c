@@ -25,7 +25,7 @@ static int app_remote_get(const struct app *setup, void **ret, struct err *e)
 	int rc = 0;
 
 	if (!setup->remote)
-		return err_set(e, -EOPNOTSUPP, "'%s': a URL cannot be opened here",
+		return err_set(e, -EOPNOTSUPP, "'%s': remote sources are not available here",
 			       setup->cfg->shown);
 	(void)pthread_mutex_lock(&the.lock);
 	if (the.owner != getpid())

@@ -92,8 +92,8 @@ int mounts_mount(const struct app *setup)
 		if (there && mounted_ask(there->dir) != MOUNTED_DEAD) {
 			bad += another(there, m);
 			if (another(there, m))
-				log_error("[mount %s]: '%s' is in the way, which is mounted on "
-					  "'%s': nczarrfs umount '%s' removes it",
+				log_error("[mount %s]: '%s' is already mounted on '%s': run "
+					  "nczarrfs umount '%s' first",
 					  m->name, there->source, there->dir, there->dir);
 			continue;
 		}
@@ -130,11 +130,12 @@ static void say_why_not(const struct mounted *m, int error)
 	struct err e = ERR_INIT;
 
 	if (error == EPERM && geteuid() != 0) {
-		log_error("'%s': could not be unmounted: it is in use (fuser -vm '%s' says by "
-			  "whom), or another user's",
+		log_error("'%s': could not be unmounted: it is in use (to see by which "
+			  "processes: fuser -vm '%s'), or belongs to another user",
 			  m->dir, m->dir);
 	} else if (error == EBUSY) {
-		log_error("'%s': in use: fuser -vm '%s' says by whom", m->dir, m->dir);
+		log_error("'%s': still in use; to see by which processes: fuser -vm "
+			  "'%s'", m->dir, m->dir);
 	} else {
 		(void)err_sys(&e, error, "'%s'", m->dir);
 		log_error("%s", e.msg);
@@ -181,12 +182,12 @@ static bool take_off_writable(const struct mounted *m, struct leaving *l)
 		l->list[l->n++] = en;
 	else if (dead)
 		log_error(
-			"'%s': unmounted; its server had died, and what was written may wait: "
-			"nczarrfs recover, or the next mount, puts it into the dataset",
+			"'%s': unmounted, but its server had died: pending writes are committed "
+			"by nczarrfs recover or by the next mount",
 			m->dir);
 	else
-		log_error("'%s': unmounted, but whether everything that was written is in the "
-			  "dataset is not known: %s",
+		log_error("'%s': unmounted, but it is not known whether all writes are in the "
+			  "dataset: %s",
 			  m->dir, e.msg);
 	return known;
 }
@@ -229,8 +230,8 @@ static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t
 	}
 	m = on_target(list, n, named ? named->target : dir ? dir : what);
 	if (another(m, named)) {
-		log_error("'%s': not mounted: '%s' is what is mounted on '%s': nczarrfs umount "
-			  "'%s' removes that",
+		log_error("'%s': not mounted: '%s' is mounted on '%s': run nczarrfs umount '%s' "
+			  "to unmount that",
 			  what, m->source, m->dir, m->dir);
 		return false;
 	}
@@ -239,8 +240,8 @@ static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t
 	if (named)
 		log_error("'%s': not mounted on '%s'", what, named->target);
 	else
-		log_error("'%s': no mount of nczarrfs is there, and no section [mount %s]: "
-			  "nczarrfs list shows what there is",
+		log_error("'%s': not an nczarrfs mountpoint, and there is no section [mount %s] "
+			  "(see nczarrfs list)",
 			  what, what);
 	return false;
 }
@@ -261,7 +262,7 @@ int mounts_umount(const struct app *setup)
 	l.list = alloc_array(n + cfg->n_more, sizeof(*l.list));
 	if (!l.list) {
 		mounted_free(list, n);
-		log_error("memory is short");
+		log_error("not enough memory");
 		return 1;
 	}
 	for (size_t i = 0; i < cfg->n_more; i++)
@@ -323,10 +324,11 @@ static void put_json(const struct mounts_row *r, bool first, struct buf *out)
 	buf_putc(out, '}');
 }
 
+#define COLUMNS "%-12s %-16s %-4s  "
+
 static void put_line(const struct mounts_row *r, struct buf *out)
 {
-	buf_printf(out, "%-12s %-16s %-2s  ", r->named ? r->named->name : "-",
-		   mounts_state_of(r),
+	buf_printf(out, COLUMNS, r->named ? r->named->name : "-", mounts_state_of(r),
 		   !r->m            ? "-"
 		   : r->m->writable ? "rw"
 				    : "ro");
@@ -366,14 +368,22 @@ int mounts_list(const struct app *setup)
 			    r.m->hidden) /* it is in the list, or cannot be reached */
 				continue;
 		}
-		if (cfg->json)
+		if (cfg->json) {
 			put_json(&r, rows == 0, &text);
-		else
+		} else {
+			if (rows == 0)
+				buf_printf(&text, COLUMNS "%s  %s\n", "NAME", "STATE", "MODE",
+					   "MOUNTPOINT", "SOURCE");
 			put_line(&r, &text);
+		}
 		rows++;
 	}
 	if (cfg->json)
 		buf_puts(&text, rows ? "\n]\n" : "]\n");
+	else if (rows == 0) /* standard output is for programs, which find no line there */
+		(void)fputs("nczarrfs: note: nothing is mounted, and no configuration file names a "
+			    "mount\n",
+			    stderr);
 	mounted_free(list, n);
 	return print_text(&text);
 }

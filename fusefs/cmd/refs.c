@@ -19,6 +19,7 @@
 #include "base/core/str.h"
 #include "base/os/url.h"
 #include "fusefs/cmd/commands.h"
+#include "fusefs/cmd/progress.h"
 
 #define HEAD_BYTES 4096 /* of a file that is looked at */
 
@@ -64,7 +65,7 @@ static int refs_write_parquet(const struct refs_job *j, struct source *s, struct
 	if (rc == 0 && renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
 		rc = errno == EEXIST || errno == ENOTEMPTY
 			     ? err_set(e, -EEXIST,
-				       "'%s' is there already: remove it, or name another",
+				       "'%s' already exists: remove it, or choose another name",
 				       j->out)
 			     : err_sys(e, errno, "'%s'", j->out);
 	return rc;
@@ -108,8 +109,8 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 	if (strchr(r, '?')) {
 		free(r);
 		(void)err_set(e, -EINVAL,
-			      "'%s': an address with a query would stand in the references for "
-			      "all to see: say what is to stand there: -o address=",
+			      "'%s': the query of this address would be readable in the "
+			      "references: give the address to write with -o address=",
 			      cfg->shown);
 		return NULL;
 	}
@@ -139,8 +140,7 @@ static int refs_make(void *arg)
 	}
 	if (!source)
 		rc = err_set(&e, -EISDIR,
-			     "'%s' is a directory without a dataset of its own: references are "
-			     "to one dataset: name it",
+			     "'%s' is a directory, not a dataset: name a dataset in it",
 			     cfg->shown);
 	if (rc == 0)
 		rc = (j->parquet ? refs_write_parquet : refs_write_json)(j, source, view,
@@ -164,6 +164,26 @@ static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 	buf_puts(&text, ", ");
 	str_put_member(&text, "references", out);
 	buf_printf(&text, ", \"format\": \"%s\"}\n", parquet ? "parquet" : "json");
+	return print_text(&text);
+}
+
+/* say_text - the same, for people. */
+static int say_text(const struct refs_job *j)
+{
+	struct stat st;
+	struct buf text;
+
+	buf_init(&text, 1 << 16);
+	str_put_plain(&text, j->setup->cfg->out);
+	buf_puts(&text, ": references to ");
+	str_put_plain(&text, j->setup->cfg->shown);
+	if (j->parquet || stat(j->out, &st) < 0) {
+		buf_puts(&text, j->parquet ? ", Parquet files written\n" : " written\n");
+	} else {
+		buf_puts(&text, ", ");
+		progress_bytes(&text, (uint64_t)st.st_size);
+		buf_puts(&text, " written\n");
+	}
 	return print_text(&text);
 }
 
@@ -195,16 +215,17 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 
 	if (stat(j->setup->cfg->source, &source) == 0 && source.st_dev == st->st_dev &&
 	    source.st_ino == st->st_ino)
-		return err_set(e, -EINVAL, "'%s' is the source: name another file for references",
+		return err_set(e, -EINVAL, "'%s' is the source: choose another file for the "
+					   "references",
 			       j->out);
 	if (j->parquet)
 		return err_set(e, -EEXIST,
-			       "'%s' is there already: remove it, or name another", j->out);
+			       "'%s' already exists: remove it, or choose another name", j->out);
 	j->stream = !S_ISREG(st->st_mode);
 	if (!j->stream && !are_references(j->out))
 		return err_set(e, -EEXIST,
-			       "'%s' is there already, and has no references in it: remove it, or "
-			       "name another",
+			       "'%s' already exists and is not a reference file: remove it, or "
+			       "choose another name",
 			       j->out);
 	return 0;
 }
@@ -222,7 +243,7 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 	j->out = out;
 	there = stat(out, &st) == 0;
 	if (!there && lstat(out, &st) == 0)
-		return err_set(e, -ENOENT, "'%s' is a link to what is not there", out);
+		return err_set(e, -ENOENT, "'%s' is a dangling symbolic link", out);
 	j->parquet = ending_of(out) == ENDING_PARQUET ||
 		     (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode));
 	if (there && S_ISDIR(st.st_mode) && !j->parquet)
@@ -251,6 +272,8 @@ int fs_refs(const struct app *setup, const struct fs_refs_table *table)
 	status = run_in_child(cfg->shown, 0, refs_make, &j);
 	if (!status && cfg->json && j.out)
 		status = say_json(cfg, cfg->out, j.parquet);
+	else if (!status && j.out && !j.stream)
+		status = say_text(&j);
 	if (status && j.tmp)
 		remove_beneath(AT_FDCWD, j.tmp);
 	free(j.tmp);

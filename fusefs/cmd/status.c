@@ -58,8 +58,7 @@ static int find_mount(const char *path, char **ret, struct err *e)
 	free(*ret);
 	*ret = NULL;
 	return err_set(e, -EINVAL,
-		       "'%s': nothing is mounted there by nczarrfs: name the mountpoint itself "
-		       "(findmnt -t fuse.nczarrfs lists them)",
+		       "'%s': not an nczarrfs mountpoint (see nczarrfs list)",
 		       path);
 }
 
@@ -72,7 +71,8 @@ static int explain_open(const char *dir, int errnum, struct err *e)
 			dir, dir);
 	if (errnum == EACCES)
 		return err_set(e, -errnum,
-			       "'%s': only who mounted it may ask (-o allow_other is for all)",
+			       "'%s': only the user who mounted it may query it (-o allow_other "
+			       "allows all users)",
 			       dir);
 	return err_sys(e, errnum, "'%s'", dir);
 }
@@ -81,8 +81,8 @@ static int explain_ioctl(const char *dir, int errnum, struct err *e)
 {
 	if (errnum == ENOTTY || errnum == ENOSYS || errnum == EINVAL)
 		return err_set(e, -errnum,
-			       "'%s': an nczarrfs of another version serves it, which cannot "
-			       "be asked so",
+			       "'%s': it is served by another version of nczarrfs, which does "
+			       "not answer this query",
 			       dir);
 	return explain_open(dir, errnum, e);
 }
@@ -95,9 +95,10 @@ static int ask_all(int fd, const char *dir, struct status_page *p, struct buf *o
 		if (ioctl(fd, STATUS_IOCTL, p) < 0)
 			return explain_ioctl(dir, errno, e);
 		if (p->len > STATUS_DATA || p->total > TOTAL_MAX)
-			return err_set(e, -EBADMSG, "'%s': no answer that makes sense", dir);
+			return err_set(e, -EBADMSG, "'%s': the answer is not valid", dir);
 		if (p->code == -ESTALE && p->id)
-			return err_set(e, -EAGAIN, "'%s': too many ask at once", dir);
+			return err_set(e, -EAGAIN, "'%s': too many queries at the same time: "
+						   "try again", dir);
 		if (p->code < 0)
 			return err_set(e, -EINVAL, "'%s': %.*s", dir, (int)p->len, p->data);
 		buf_put(out, p->data, p->len);
@@ -190,7 +191,7 @@ static int cmd_status_judge(const char *dir, const struct buf *told, struct buf 
 			    struct err *e)
 {
 	if (!buf_ok(told) || told->len == 0)
-		return err_set(e, -EIO, "'%s': could not be asked: memory is short", dir);
+		return err_set(e, -EIO, "'%s': could not be queried: not enough memory", dir);
 	if (told->data[0] != '+')
 		return err_set(e, -EIO, "%.*s", (int)told->len - 1,
 			       (const char *)told->data + 1);
@@ -225,8 +226,8 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 	if (rc < 0)
 		rc = err_set(
 			e, rc,
-			"'%s': no answer in %d seconds: all its threads wait for something, "
-			"or it is stopped (-o metrics= is answered all the same)",
+			"'%s': no answer within %d seconds: all threads of its server are "
+			"waiting, or the server is stopped (-o metrics= still answers)",
 			dir, ANSWER_SECONDS);
 	else
 		rc = cmd_status_judge(dir, &told, out, e);

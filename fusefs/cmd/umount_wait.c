@@ -86,7 +86,7 @@ static int take_answer(const struct buf *answer, struct umount_wait *en, struct 
 	size_t left = answer->len, n;
 
 	if (!left || p[left - 1] != '\0')
-		return err_set(e, -EBADMSG, "'%s': no answer that makes sense", en->dir);
+		return err_set(e, -EBADMSG, "'%s': the answer is not valid", en->dir);
 	for (size_t i = 0; i < ARRAY_LEN(en->fds) && left; i++) {
 		n = strlen(p) + 1;
 		en->fds[i] = umount_wait_watch(p);
@@ -98,7 +98,7 @@ static int take_answer(const struct buf *answer, struct umount_wait *en, struct 
 		return err_nomem(e);
 	return en->fds[0] >= 0 ? 0
 			       : err_set(e, -ESRCH,
-					 "'%s': its process cannot be seen from here", en->dir);
+					 "'%s': its process is not visible from here", en->dir);
 }
 
 int umount_wait_ask(const struct mounted *m, struct umount_wait *ret, struct err *e)
@@ -158,8 +158,7 @@ bool umount_wait_wait(struct umount_wait *en)
 		if (en->fds[i] < 0 || umount_wait_ended(en->fds[i], SAY_MS))
 			continue;
 		if (!said && isatty(STDERR_FILENO))
-			log_warn("'%s': committing what was written; Ctrl-C ends the waiting, "
-				 "not "
+			log_warn("'%s': committing pending writes; Ctrl-C ends the wait, not "
 				 "the commit",
 				 en->dir);
 		said = true;
@@ -171,9 +170,8 @@ bool umount_wait_wait(struct umount_wait *en)
 
 		if (!fs_rw_left(state))
 			continue;
-		log_error("'%s': not everything that was written is in the dataset: the rest "
-			  "waits "
-			  "in '%s'; the log says why, and nczarrfs recover tries again",
+		log_error("'%s': some writes are not in the dataset and are pending in '%s': "
+			  "see the log for the reason, and run nczarrfs recover to try again",
 			  en->dir, state);
 		all = false;
 	}

@@ -119,7 +119,7 @@ static int http_api_find_array(const struct dataset *ds, const char *raw, uint32
 	buf_release(&want);
 	buf_release(&path);
 	http_path_release(&p);
-	return rc == -ENOENT ? err_set(e, rc, "there is no such array") : rc;
+	return rc == -ENOENT ? err_set(e, rc, "no such array") : rc;
 }
 
 static void http_api_put_numbers(struct buf *out, const char *name, const uint64_t *v,
@@ -167,9 +167,10 @@ static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out,
 	int rc;
 
 	if (!path || (text && str_u64(text, strlen(text), UINT64_MAX, &from) < 0))
-		return err_set(e, -EINVAL, "it needs array=PATH, and from=CHUNK may be there");
+		return err_set(e, -EINVAL, "the query must be ?array=PATH or "
+					   "?array=PATH&from=CHUNK");
 	if (!s)
-		return err_set(e, -ENOENT, "which chunks there are is told of one dataset alone");
+		return err_set(e, -ENOENT, "chunks are listed only if a single dataset is served");
 	rc = http_api_find_array(&s->ds, path, &i, e);
 	if (rc < 0)
 		return rc;

@@ -57,9 +57,9 @@ int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *re
 			at = ret->id;
 	}
 	if (rc == 0 && !ret->is_dir && p->is_dir)
-		rc = err_set(e, -ENOTDIR, "it is a file: leave out the '/' at the end");
+		rc = err_set(e, -ENOTDIR, "this is a file: remove the '/' at the end");
 	if (rc == 0 && ret->is_link)
-		rc = err_set(e, -EPERM, "it is a link, which is not followed");
+		rc = err_set(e, -EPERM, "this is a symbolic link, which is not followed");
 	if (rc < 0)
 		serve_drop(ep, at);
 	return rc;
@@ -83,7 +83,7 @@ static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t 
 	if (rc == 0 && stored) /* only now is it known whose bytes they are */
 		rc = serve_unchanged(ep, e);
 	if (rc == 0 && n != len)
-		rc = err_set(e, -EIO, "%zu bytes were read where there should be %zu", n, len);
+		rc = err_set(e, -EIO, "read %zu bytes instead of %zu", n, len);
 	if (rc == 0)
 		metrics_add(M_READ_BYTES, len);
 	return rc;
@@ -278,7 +278,7 @@ static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *at
 
 	if (attr->unknown) /* reading says why; of a HEAD nobody asks further */
 		return err_set(e, -EIO, "%s",
-			       e->msg[0] ? e->msg : "it could not be found out what it is");
+			       e->msg[0] ? e->msg : "its type could not be determined");
 	put_tag(a->s, ep, attr, tag);
 	if (http_tag_listed(header_of(a, "If-None-Match"), tag))
 		return http_file_unchanged(a, tag, e);

@@ -96,5 +96,5 @@ int serve_page(struct ask *a, struct err *e)
 		r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 		return serve_queue(a, MHD_HTTP_NOT_MODIFIED, serve_header(r, "ETag", tag), e);
 	}
-	return err_set(e, -ENOENT, "there is nothing of this name");
+	return err_set(e, -ENOENT, "not found");
 }

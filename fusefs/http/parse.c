@@ -38,7 +38,7 @@ static int parse_decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1],
 			c = (char)(high * 16 + low);
 			i += 2;
 			if (c == '\0' || c == '/')
-				return err_set(e, -EINVAL, "no name has a NUL or a '/' in it");
+				return err_set(e, -EINVAL, "a name cannot contain NUL or '/'");
 		}
 		if (len == HTTP_NAME_MAX)
 			return err_set(e, -ENAMETOOLONG, "a name is longer than %d bytes",
@@ -59,7 +59,7 @@ static int parse_add_name(struct http_path *p, const char *raw, size_t n, struct
 	if (rc < 0)
 		return rc;
 	if (strcmp(room, ".") == 0 || strcmp(room, "..") == 0)
-		return err_set(e, -EINVAL, "'%s' is not followed", room);
+		return err_set(e, -EINVAL, "'%s' is not allowed in a path", room);
 	buf_put(&p->names, room, len + 1);
 	p->n++;
 	return 0;

@@ -115,7 +115,7 @@ static enum MHD_Result route_refuse(struct ask *a, int rc, const struct err *e)
 	buf_init(&text, ERR_TEXT_MAX + 64);
 	buf_puts(&text, a->s->loopback || status < MHD_HTTP_INTERNAL_SERVER_ERROR
 				? e->msg
-				: "it could not be read: the server's log says why");
+				: "it could not be read: see the server's log");
 	buf_putc(&text, '\n');
 	rc = serve_text(a, status, "text/plain; charset=utf-8", &text, &other);
 	return rc < 0 ? MHD_NO : MHD_YES;
@@ -162,7 +162,7 @@ static int route_answer(struct ask *a, const char *url, struct err *e)
 	int rc = -ESTALE;
 
 	if (!p)
-		return err_set(e, -ENOENT, "there is nothing of this name");
+		return err_set(e, -ENOENT, "not found");
 	if (p->fn == serve_data && !*a->rest)
 		return redirect(a, "/data/", e);
 	for (int i = 0; i < ATTEMPTS && rc == -ESTALE; i++)
@@ -193,7 +193,7 @@ static int preflight(struct ask *a, struct err *e)
 
 static int not_allowed(struct ask *a, struct err *e)
 {
-	static char text[] = "what is served is only read\n";
+	static char text[] = "this server is read-only\n";
 	struct MHD_Response *r = MHD_create_response_from_buffer(sizeof(text) - 1, text,
 								 MHD_RESPMEM_PERSISTENT);
 
@@ -230,7 +230,7 @@ enum MHD_Result serve_request(void *arg, struct MHD_Connection *conn, const char
 	host = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 	a.head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 	if (s->loopback && !http_host_ok(host, s->address))
-		rc = err_set(&e, -EPERM, "this server is asked for as localhost only");
+		rc = err_set(&e, -EPERM, "this server answers requests for localhost only");
 	else if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0)
 		rc = preflight(&a, &e);
 	else if (!a.head && strcmp(method, MHD_HTTP_METHOD_GET) != 0)

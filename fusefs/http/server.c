@@ -176,14 +176,14 @@ static int start_listening(struct serve *s, struct err *e)
 	}
 	if (s->fd == -EADDRINUSE)
 		return err_set(e, s->fd,
-			       "'%s' port %" PRIu64 "%s: in use: choose another with -p PORT, or "
-			       "-p 0 for one that is free",
+			       "'%s' port %" PRIu64 "%s: in use: choose another port with -p "
+						    "PORT, or use -p 0 for a free port",
 			       cfg->bind ? cfg->bind : "127.0.0.1", port,
-			       text ? "" : " and the following");
+			       text ? "" : " and the ports after it");
 	if (s->fd < 0)
 		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
 			       cfg->bind ? cfg->bind : "127.0.0.1", port,
-			       text ? "" : " and the following");
+			       text ? "" : " and the ports after it");
 	return note_place(s, &p, e);
 }
 
@@ -273,13 +273,16 @@ static int say_where(const struct serve *s)
 	struct buf text;
 
 	if (!s->loopback)
-		log_warn("everyone who can connect to '%s' port %u can read '%s'", s->address,
-			 s->port, s->setup->cfg->shown);
+		log_warn("every user who can reach '%s' port %u can read "
+			 "'%s'", s->address, s->port,
+			 s->setup->cfg->shown);
 	buf_init(&text, 1 << 16);
+	/* programs look for the address after "Zarr URL: " */
 	for (int i = 0; i < 2; i++)
 		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "Zarr URL:" : "Browser: ",
 			   v6 && !all ? "[" : "", host, v6 && !all ? "]" : "", s->port,
 			   i ? "data/" : "");
+	buf_puts(&text, "Press Ctrl-C to stop.\n");
 	return print_text(&text);
 }
 

@@ -210,7 +210,7 @@ static int mirror_handles_create(struct mirror *m, uint64_t dir, const char *nam
 	if (at == AT_SLOT)
 		return create_in_slot(m, dir, text, flags, mode, ret_attr, ret, e);
 	if (at == AT_COUNTERPART && (flags & O_EXCL))
-		rc = err_set(e, -EEXIST, "'%s' is there", text);
+		rc = err_set(e, -EEXIST, "'%s' already exists", text);
 	else if (at == AT_COUNTERPART && ret_attr->is_dir)
 		rc = err_set(e, -EISDIR, "'%s' is a directory", text);
 	else
@@ -258,7 +258,7 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 		return become_read(h->fd, off, len, room, ret, e);
 	s = slot_if_open(m, number_of(id)); /* the handle keeps it so */
 	if (!s)
-		return err_set(e, -ESTALE, "it is not open any more");
+		return err_set(e, -ESTALE, "the file is no longer open");
 	rc = mirror_read_slot(m, s, inner_of(id), h->fh, off, len, room, ret, &held, e);
 	if (!held)
 		slot_put(m, s, 0);
@@ -273,7 +273,7 @@ static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const
 
 	(void)v;
 	if (!h)
-		return err_set(e, -EBADF, "it was not opened for writing");
+		return err_set(e, -EBADF, "the file was not opened for writing");
 	if (h->slot)
 		return h->slot->view->write->write(h->slot->view, inner_of(id), h->fh, off,
 						   data, len, e);

@@ -16,7 +16,7 @@ int become_read(int fd, uint64_t off, size_t len, uint8_t *room, struct span *re
 	size_t have = 0;
 
 	if (off > INT64_MAX - len)
-		return err_set(e, -EINVAL, "a read beyond any file's end");
+		return err_set(e, -EINVAL, "read beyond the maximum size of a file");
 	while (have < len) {
 		ssize_t n = pread(fd, room + have, len - have, (off_t)(off + have));
 
@@ -158,7 +158,7 @@ int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 		/* it is a dataset by now: somebody went on writing, with what he had inherited */
 		number = write_slot_named(m, &dir, name);
 		rc = number ? become_feed(m, number, fd, e)
-			    : err_set(e, -ESTALE, "'%s' is gone", n.path);
+			    : err_set(e, -ESTALE, "'%s' was removed", n.path);
 		if (number)
 			slot_forget(m, number, 1);
 	} else if (rc == 0 && real_stat(m, n.path, &st, NULL) == 0 && st.st_ino == own.st_ino &&

@@ -76,7 +76,7 @@ static int workplace(const struct import_new_place *to, char name[NAME_BYTES + 3
 		return 0;
 	(void)close(*ret_fd);
 	*ret_fd = -1;
-	return err_set(e, -EACCES, "'%s' was replaced by somebody else", name);
+	return err_set(e, -EACCES, "'%s' was replaced by another program", name);
 }
 
 static int make_store(const struct app *setup, struct source *now,
@@ -137,12 +137,13 @@ static int become_store(struct mirror *m, const struct import_new_place *from,
 	if (rc == 0)
 		rc = make_store(setup, now, to, e);
 	if (rc == 0 && !remove_read(from, now))
-		log_warn("'%s' is '%s' now, and could not be removed", from->name, to->name);
+		log_warn("'%s' was converted to '%s', but could not be "
+			 "removed", from->name, to->name);
 	source_close(now);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s' stays a file", from->name);
 	(void)fsync(from->fd); /* the same */
-	log_info("'%s' is the Zarr store '%s' now", from->name, to->name);
+	log_info("'%s' was converted to the Zarr store '%s'", from->name, to->name);
 	return 1;
 }
 
@@ -169,7 +170,7 @@ int new_file(struct mirror *m, const char *path, struct err *e)
 	int rc;
 
 	if (!m->setup->rw->hdf5_create)
-		return err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be made", path);
+		return err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be created", path);
 	rc = import_new_place_of(m, path, &at, e);
 	if (rc < 0)
 		return rc;

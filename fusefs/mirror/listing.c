@@ -17,6 +17,7 @@
 
 #define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
 #define KEPT_MAX ((size_t)64 << 20)   /* of all listings but the one that was made last */
+#define SKIP_BYTES (NAME_BYTES + 40)
 #define COOKIE_SHIFT 11               /* a hash of 53 bits: room for a few that are equal */
 #define COOKIE_OTHER ((uint64_t)1 << 53) /* counterparts come after all that is real */
 
@@ -29,7 +30,15 @@ struct mirror_listing_entry {
 	uint8_t rank;
 };
 
+/* mirror_skip - a dataset that is not shown by a name, because something else has that name. */
+struct mirror_skip {
+	uint32_t source, name; /* offsets in names */
+	uint32_t by;           /* of the dataset that is shown by that name; 0: a real entry */
+};
+
 struct mirror_listing {
+	struct mirror_skip *skips;
+	size_t n_skips, cap_skips;
 	bool pairs; /* some dataset in it has a counterpart */
 	dev_t dev; /* of the directory */
 	ino_t ino;
@@ -54,8 +63,7 @@ static int mirror_listing_put_text(struct mirror_listing *l, const char *name, u
 	buf_put(&l->names, name, strlen(name) + 1);
 	return buf_ok(&l->names) ? 0
 				 : buf_full(&l->names, e, -ERANGE,
-					    "the names of a directory take more "
-					    "than %zu bytes",
+					    "the names in a directory take more than %zu bytes",
 					    NAMES_MAX);
 }
 
@@ -175,6 +183,43 @@ static int real_first(struct mirror_listing *l, struct err *e)
 	return 0;
 }
 
+/* take_skip - what `lost` would show is hidden by an entry of the same name. */
+static int take_skip(struct mirror_listing *l, const struct mirror_listing_entry *lost,
+		     const struct mirror_listing_entry *by, struct err *e)
+{
+	if (lost->real)
+		return 0;
+	if (grow_array(&l->skips, &l->cap_skips, l->n_skips + 1, sizeof(*l->skips)) < 0)
+		return err_nomem(e);
+	l->skips[l->n_skips++] = (struct mirror_skip){
+		.source = lost->other, .name = lost->name, .by = by->real ? 0 : by->other};
+	return 0;
+}
+
+/* skip_reason - why a name does not show a dataset, into out. */
+static const char *skip_reason(const struct mirror_listing *l, const struct mirror_skip *s,
+			       char out[SKIP_BYTES])
+{
+	if (s->by)
+		(void)snprintf(out, SKIP_BYTES, "that name shows '%s'",
+			       mirror_listing_text(l, s->by));
+	else
+		(void)snprintf(out, SKIP_BYTES, "that name exists");
+	return out;
+}
+
+/* log_skips - each dataset of a directory that is not shown, once in a mount's life. */
+static void log_skips(struct mirror *m, const char *dir, const struct mirror_listing *l)
+{
+	for (size_t i = 0; i < l->n_skips && i < MIRROR_SKIPS_LOGGED; i++) {
+		char reason[SKIP_BYTES];
+
+		mirror_log_skip(m, dir, mirror_listing_text(l, l->skips[i].source),
+				mirror_listing_text(l, l->skips[i].name),
+				skip_reason(l, &l->skips[i], reason));
+	}
+}
+
 /* mirror_listing_settle - into order, each name once, each cookie larger than the one before. */
 static int mirror_listing_settle(const struct mirror *m, struct mirror_listing *l,
 				 struct err *e)
@@ -187,6 +232,8 @@ static int mirror_listing_settle(const struct mirror *m, struct mirror_listing *
 		if (!n || strcmp(mirror_listing_text(l, l->v[n - 1].name),
 				 mirror_listing_text(l, l->v[i].name)) != 0)
 			l->v[n++] = l->v[i];
+		else if (take_skip(l, &l->v[i], &l->v[n - 1], e) < 0)
+			return -ENOMEM;
 	l->n = n;
 	if (real_first(l, e) < 0)
 		return -ENOMEM;
@@ -299,7 +346,7 @@ static int open_where(const struct mirror *m, const struct where *dir, DIR **ret
 	}
 	if (st.st_dev != dir->dev || st.st_ino != dir->ino) {
 		(void)close(fd);
-		return err_set(e, -ESTALE, "'%s' is another directory now", dir->path);
+		return err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
 	}
 	*ret = fdopendir(fd);
 	if (!*ret) {
@@ -316,6 +363,7 @@ static void mirror_listing_listing_free(struct mirror_listing *l)
 	if (!l)
 		return;
 	buf_release(&l->names);
+	free(l->skips);
 	free(l->v);
 	free(l);
 }
@@ -332,6 +380,7 @@ static int mirror_listing_make(const struct mirror *m, const struct where *dir,
 		return err_nomem(e);
 	*l = (struct mirror_listing){.dev = dir->dev, .ino = dir->ino, .holders = 1};
 	buf_init(&l->names, NAMES_MAX);
+	buf_putc(&l->names, '\0'); /* no name has offset 0 */
 	rc = open_where(m, dir, &stream, e);
 	if (rc) {
 		mirror_listing_listing_free(l);
@@ -356,7 +405,7 @@ static int mirror_listing_make(const struct mirror *m, const struct where *dir,
 
 static size_t mirror_listing_bytes_of(const struct mirror_listing *l)
 {
-	return l->names.cap + l->cap * sizeof(*l->v);
+	return l->names.cap + l->cap * sizeof(*l->v) + l->cap_skips * sizeof(*l->skips);
 }
 
 /* drop_locked - take a listing out of the table. Returns it when it is to be freed. */
@@ -469,9 +518,11 @@ static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint6
 	if (*ret)
 		return 0;
 	rc = mirror_listing_make(m, dir, ret, e);
-	if (!rc)
-		mirror_listing_keep(m, *ret);
-	return rc;
+	if (rc)
+		return rc;
+	log_skips(m, dir->path, *ret);
+	mirror_listing_keep(m, *ret);
+	return 0;
 }
 
 /* Walks: programs that list a directory and remove what they listed.
@@ -792,7 +843,8 @@ int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, v
 	return rc;
 }
 
-int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const char *name),
+int mirror_each(struct view *v,
+		bool (*fn)(void *arg, const char *source, const char *name, const char *why),
 		void *arg, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
@@ -804,10 +856,16 @@ int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const 
 		return rc;
 	rc = mirror_listing_make(m, &dir, &l, e);
 	if (!rc) {
-		for (size_t i = 0; i < l->n; i++)
-			if (!l->v[i].real && !fn(arg, mirror_listing_text(l, l->v[i].other),
-						 mirror_listing_text(l, l->v[i].name)))
-				break;
+		bool more = true;
+		char reason[SKIP_BYTES];
+
+		for (size_t i = 0; i < l->n && more; i++)
+			more = l->v[i].real || fn(arg, mirror_listing_text(l, l->v[i].other),
+						  mirror_listing_text(l, l->v[i].name), NULL);
+		for (size_t i = 0; i < l->n_skips && more; i++)
+			more = fn(arg, mirror_listing_text(l, l->skips[i].source),
+				  mirror_listing_text(l, l->skips[i].name),
+				  skip_reason(l, &l->skips[i], reason));
 		mirror_listing_listing_free(l);
 	}
 	free(dir.path);

@@ -97,6 +97,9 @@ struct mirror {
 	int64_t short_ms, short_last_ms; /* when opening began to fail for want of something, and
 					  * did so last */
 
+	uint32_t n_skips_told;      /* lock */
+	uint64_t skips_told[256];   /* lock: hashes of what mirror_log_skip has logged */
+
 	struct mirror_listing *listings[LISTINGS];
 	uint64_t listing_clock;
 	struct mirror_walk *walks[WALKS];
@@ -297,6 +300,17 @@ int new_file(struct mirror *m, const char *path, struct err *e);
 int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, void *arg,
 	      struct err *e);
 void listings_free(struct mirror *m);
+
+/* Datasets that a directory does not show: skipped.c. */
+
+enum { MIRROR_SKIPS_LOGGED = 20 }; /* most for one directory */
+
+/* mirror_log_skip - log that a dataset in dir is not shown as `name`, unless that was logged. */
+void mirror_log_skip(struct mirror *m, const char *dir, const char *source, const char *name,
+		     const char *reason);
+/* mirror_warn_top - before the mount: warn about datasets that the top directory does not show, and
+ * about a directory without any. Reads its names, and opens few files. */
+void mirror_warn_top(const struct mirror *m);
 
 /* Walks: programs that list a directory and then remove what they listed; listing.c. */
 

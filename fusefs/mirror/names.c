@@ -36,7 +36,7 @@ int write_target(struct mirror *m, uint64_t dir, const char *name, struct where 
 	if (mirror_hidden(name) || real_is_mountpoint(m, ret_dir->dev, ret_dir->ino, name)) {
 		free(ret_dir->path);
 		ret_dir->path = NULL;
-		return err_set(e, -EPERM, "'%s': such names are the mount's own", name);
+		return err_set(e, -EPERM, "'%s': this name is reserved for nczarrfs", name);
 	}
 	rc = real_probe(m, ret_dir, name, &path, &st, e);
 	if (rc == 0) {
@@ -100,7 +100,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 	if (!s->rw)
 		rc = write_read_only(s, e);
 	else if (!s->view->write->mkdir)
-		rc = err_set(e, -EPERM, "no directories in '%s'", s->name);
+		rc = err_set(e, -EPERM, "'%s' cannot contain directories", s->name);
 	else
 		rc = s->view->write->mkdir(s->view, inner_of(dir), name, strlen(name), mode,
 					   ret, e);
@@ -137,7 +137,7 @@ static int names_make_dir(struct mirror *m, uint64_t dir, const char *name, size
 	if (at == AT_SLOT)
 		return mkdir_in_slot(m, dir, text, mode, ret, e);
 	if (at != AT_NOTHING)
-		rc = err_set(e, -EEXIST, "'%s' is there", text);
+		rc = err_set(e, -EEXIST, "'%s' already exists", text);
 	else if (new_wanted(m, &where, text, true, other))
 		rc = mkdir_tree(m, &where, dir, text, other, ret, e);
 	else
@@ -244,7 +244,7 @@ static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t 
 	else if (at == AT_NOTHING)
 		rc = names_remove_gone(m, &where, text, is_dir, e);
 	else if (a.is_dir != is_dir)
-		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is no directory", text)
+		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is not a directory", text)
 			    : err_set(e, -EISDIR, "'%s' is a directory", text);
 	else
 		rc = is_dir ? write_remove_file(m, number_of(a.id), e)
@@ -282,7 +282,7 @@ static int rename_over(struct mirror *m, const struct where *dir, const char *na
 	if (!number || (a && number_of(a->id) != number && a->is_dir)) {
 		if (number)
 			slot_forget(m, number, 1);
-		return err_set(e, -EXDEV, "'%s' is a dataset of another kind", to);
+		return err_set(e, -EXDEV, "'%s' is a dataset of another format", to);
 	}
 	at = real_open_at(m, path, &last, e);
 	rc = at < 0 ? at : 0;
@@ -294,7 +294,7 @@ static int rename_over(struct mirror *m, const struct where *dir, const char *na
 		if (fd < 0 || fstat(fd, &st) < 0)
 			rc = err_sys(e, errno, "'%s'", path);
 		else if (!S_ISREG(st.st_mode))
-			rc = err_set(e, -ENOTDIR, "'%s' is no file", path);
+			rc = err_set(e, -ENOTDIR, "'%s' is not a file", path);
 		else
 			rc = become_feed(m, number, fd, e);
 		if (rc == 0 && unlinkat(at, last, 0) < 0)
@@ -378,9 +378,9 @@ static int rename_from_real(struct mirror *m, const struct where *dir, const cha
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
-		return err_set(e, -EXDEV, "'%s': from a directory into a dataset", name);
+		return err_set(e, -EXDEV, "'%s': cannot be renamed into a dataset", name);
 	if (at == AT_COUNTERPART && (flags & RENAME_NOREPLACE))
-		rc = err_set(e, -EEXIST, "'%s' is there", to);
+		rc = err_set(e, -EEXIST, "'%s' already exists", to);
 	else if (at == AT_COUNTERPART)
 		rc = rename_over(m, dir, name, &to_where, to, &a, e);
 	else
@@ -402,9 +402,9 @@ static int rename_counterpart(struct mirror *m, const struct where *dir, uint32_
 	if (rc < 0)
 		return rc;
 	if (at != AT_SLOT && at != AT_NOTHING && (flags & RENAME_NOREPLACE))
-		rc = err_set(e, -EEXIST, "'%s' is there", to);
+		rc = err_set(e, -EEXIST, "'%s' already exists", to);
 	else if (at != AT_NOTHING || (flags & ~(unsigned)RENAME_NOREPLACE))
-		rc = err_set(e, -EXDEV, "'%s': a dataset over another", to);
+		rc = err_set(e, -EXDEV, "'%s': cannot be renamed over another dataset", to);
 	else
 		rc = write_rename_whole(m, number, dir, &to_where, to, e);
 	free(to_where.path);
@@ -433,7 +433,7 @@ int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uin
 	else if (at == AT_NOTHING)
 		rc = err_set(e, -ENOENT, "no '%s'", text);
 	else if (at == AT_SLOT)
-		rc = err_set(e, -EXDEV, "'%s': from a dataset to elsewhere", text);
+		rc = err_set(e, -EXDEV, "'%s': cannot be renamed out of its dataset", text);
 	else
 		rc = rename_counterpart(m, &where, number_of(a.id), to_dir, to, flags, e);
 	free(where.path);
@@ -455,9 +455,9 @@ int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, co
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
-		return err_set(e, -EPERM, "'%s': no links in datasets", own);
+		return err_set(e, -EPERM, "'%s': a dataset cannot contain symbolic links", own);
 	rc = at == AT_NOTHING ? passthrough_symlink(m, &where, own, text, ret, e)
-			      : err_set(e, -EEXIST, "'%s' is there", own);
+			      : err_set(e, -EEXIST, "'%s' already exists", own);
 	free(where.path);
 	return rc;
 }
@@ -475,13 +475,13 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 	if (!text)
 		return err_nomem(e);
 	if (number_of(id) != number_of(dir))
-		return err_set(e, -EXDEV, "a link between datasets");
+		return err_set(e, -EXDEV, "hard links between datasets are not supported");
 	if (!number_of(id)) {
 		rc = write_target(m, dir, text, &where, &at, ret, e);
 		if (rc < 0)
 			return rc;
 		rc = at == AT_NOTHING ? passthrough_link(m, id, &where, text, ret, e)
-				      : err_set(e, -EEXIST, "'%s' is there", text);
+				      : err_set(e, -EEXIST, "'%s' already exists", text);
 		free(where.path);
 		return rc;
 	}
@@ -491,7 +491,7 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 	rc = s->rw && s->view->write->link
 		     ? s->view->write->link(s->view, inner_of(id), inner_of(dir), text, len,
 					    ret, e)
-		     : err_set(e, -EPERM, "no links in '%s'", s->name);
+		     : err_set(e, -EPERM, "'%s' cannot contain hard links", s->name);
 	if (rc == 0)
 		mirror_show(s, ret);
 	slot_put(m, s, rc == 0);
@@ -560,7 +560,8 @@ static int remove_at(int fd, const char *name, struct err *e)
 		return err_sys(e, errno, "'%s'", name);
 	remove_beneath(fd, gone);
 	if (fstatat(fd, gone, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set(e, -EIO, "'%s': some of it could not be removed, and is '%s'",
+		return err_set(e, -EIO, "'%s': some of it could not be removed and remains as "
+					"'%s'",
 			       name, gone);
 	return 0;
 }
@@ -576,7 +577,7 @@ int write_remove_store(struct mirror *m, uint32_t number, struct err *e)
 	if (rc == 0)
 		rc = slot_lookup(m, number, &kind, &path, &st, e);
 	if (rc == 0 && !S_ISDIR(st.st_mode))
-		rc = err_set(e, -EPERM, "'%s' is no directory", path);
+		rc = err_set(e, -EPERM, "'%s' is not a directory", path);
 	if (rc == 0)
 		rc = slots_flush_below(m, path, e);
 	if (rc < 0)

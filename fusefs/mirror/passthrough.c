@@ -54,7 +54,7 @@ int real_probe(const struct mirror *m, const struct where *dir, const char *name
 	if (!path)
 		return err_nomem(e);
 	if (strlen(path) >= PATH_MAX)
-		return err_set(e, -ENAMETOOLONG, "'%s': too long a path", name);
+		return err_set(e, -ENAMETOOLONG, "'%s': path too long", name);
 	rc = real_stat(m, path, ret, e);
 	if (rc == 0)
 		*ret_path = steal(&path);
@@ -431,7 +431,7 @@ static int passthrough_check(const struct mirror_node *n, const struct stat *st,
 {
 	if (is_of(n, st))
 		return 0;
-	return err_set(e, -ESTALE, "'%s' is another file now", n->path);
+	return err_set(e, -ESTALE, "'%s' was replaced by another file", n->path);
 }
 
 /* passthrough_gone - what a node that is no longer there is to the kernel. */
@@ -538,7 +538,7 @@ int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 		rc = passthrough_gone(fd);
 	}
 	if (!rc && (size_t)len == sizeof(text))
-		rc = err_set(e, -ERANGE, "'%s': a link of %zu bytes or more", n.path,
+		rc = err_set(e, -ERANGE, "'%s': the link is %zu bytes or longer", n.path,
 			     sizeof(text));
 	if (!rc)
 		buf_put(out, text, (size_t)len);
@@ -632,7 +632,7 @@ int real_setxattr(struct mirror *m, uint64_t id, const char *name, const uint8_t
 	char path[32];
 
 	if (strncmp(name, PROVENANCE_PREFIX, sizeof(PROVENANCE_PREFIX) - 1) == 0)
-		return err_set(e, -EPERM, "'%s': such names are the mount's own", name);
+		return err_set(e, -EPERM, "'%s': this name is reserved for nczarrfs", name);
 	auto_fd int fd = open_node(m, id, e);
 
 	if (fd < 0)

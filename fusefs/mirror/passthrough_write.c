@@ -44,7 +44,7 @@ static int passthrough_write_open_dir(const struct mirror *m, const struct where
 		return err_sys(e, -fd, "'%s'", dir->path);
 	if (fstat(fd, &st) < 0 || st.st_dev != dir->dev || st.st_ino != dir->ino) {
 		(void)close(fd);
-		return err_set(e, -ESTALE, "'%s' is another directory now", dir->path);
+		return err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
 	}
 	return fd;
 }
@@ -113,10 +113,10 @@ int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, stru
 	fd = open_beneath(m->fd, n.path, (flags & (O_ACCMODE | O_APPEND)) | O_NOFOLLOW);
 	if (fd < 0)
 		rc = fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
-			     ? err_set(e, -ESTALE, "'%s' is gone", n.path)
+			     ? err_set(e, -ESTALE, "'%s' was removed", n.path)
 			     : err_sys(e, -fd, "'%s'", n.path);
 	else if (fstat(fd, &st) < 0 || st.st_dev != n.dev || st.st_ino != n.ino)
-		rc = err_set(e, -ESTALE, "'%s' is another file now", n.path);
+		rc = err_set(e, -ESTALE, "'%s' was replaced by another file", n.path);
 	else if (!S_ISREG(st.st_mode))
 		rc = err_set(e, -EIO, "'%s' is not a regular file", n.path);
 	else if ((flags & O_TRUNC) && ftruncate(fd, 0) < 0)
@@ -172,10 +172,10 @@ int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view
 			    : 0;
 		if (rc == 0 && (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 				st.st_dev != n.dev || st.st_ino != n.ino))
-			rc = err_set(e, -ESTALE, "'%s' is another file now", n.path);
+			rc = err_set(e, -ESTALE, "'%s' was replaced by another file", n.path);
 		if (rc == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) &&
 		    (x->mode_set || x->size_set))
-			rc = err_set(e, -EPERM, "'%s' is no file", n.path);
+			rc = err_set(e, -EPERM, "'%s' is not a file", n.path);
 	}
 	if (rc == 0) {
 		rc = passthrough_write_set(at, name, fd, fd >= 0 ? S_IFREG : st.st_mode, x);

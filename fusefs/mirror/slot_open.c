@@ -97,7 +97,7 @@ static int slot_open_open_writable(struct mirror *m, const struct slot *s,
 	if (rc < 0)
 		free(closing);
 	if (rc == -EROFS || rc == -EACCES || rc == -EPERM || rc == -EBUSY) {
-		log_warn("%s: it can only be read here", e ? e->msg : s->path);
+		log_warn("%s: it is read-only in this mount", e ? e->msg : s->path);
 		return 1;
 	}
 	if (rc < 0)

@@ -582,7 +582,7 @@ int mirror_only(const struct app *setup, struct err *e)
 		return 0;
 	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
 	if (rc < 0)
-		return err_sys(e, -rc, "'%s': what it is could not be found out", path);
+		return err_sys(e, -rc, "'%s': its format could not be determined", path);
 	return !of;
 }
 
@@ -649,6 +649,8 @@ int mirror_open(const struct app *setup, struct view **ret, struct err *e)
 	}
 	if (setup->cfg->rw && setup->rw)
 		m->base.write = &mirror_write_ops;
+	if (setup->cfg->command == CFG_MOUNT || setup->cfg->command == CFG_SERVE)
+		mirror_warn_top(m);
 	*ret = &m->base;
 	return 0;
 }

@@ -21,9 +21,11 @@ int mirror_open(const struct app *setup, struct view **ret, struct err *e) NZ_MU
 /* mirror_caller - the thread of the program whose request this thread answers; 0: none. */
 extern _Thread_local pid_t mirror_caller;
 
-/* mirror_each - the datasets of the mirrored directory itself, by the names of their
- * counterparts: for `info`. fn returns false to stop. */
-int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const char *name),
+/* mirror_each - the datasets of the mirrored directory itself, with the names of their converted
+ * views: for `info`. why: NULL, or the reason why that name does not show the dataset. fn returns
+ * false to stop. */
+int mirror_each(struct view *v,
+		bool (*fn)(void *arg, const char *source, const char *name, const char *why),
 		void *arg, struct err *e) NZ_MUST_USE;
 
 /* path_join - "dir/name", new; NULL when memory is short. */

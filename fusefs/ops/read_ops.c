@@ -342,7 +342,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 		return;
 	buf_init(&text, LINK_MAX_BYTES);
 	rc = c.view->ops->readlink ? c.view->ops->readlink(c.view, live_id(ino), &text, &c.e)
-				   : err_set(&c.e, -EINVAL, "no links here");
+				   : err_set(&c.e, -EINVAL, "not a symbolic link");
 	buf_putc(&text, '\0');
 	if (rc == 0 && !buf_ok(&text))
 		rc = err_nomem(&c.e);

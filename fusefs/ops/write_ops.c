@@ -27,7 +27,7 @@ static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
 /* absent_op - of a view that cannot do this. */
 static int absent_op(struct call *c, const char *what)
 {
-	return err_set(&c->e, -EOPNOTSUPP, "%s: not possible here", what);
+	return err_set(&c->e, -EOPNOTSUPP, "%s: not supported here", what);
 }
 
 static void reply_done(struct call *c, int rc, bool names)
@@ -249,7 +249,7 @@ static int same_owner(struct call *c, const struct stat *want, int to_set,
 	    (!(to_set & FUSE_SET_ATTR_GID) || want->st_gid == is->st_gid))
 		return 0;
 	return err_set(&c->e, -EPERM,
-		       "the owner of a file in the mount is that of the dataset");
+		       "the owner of a file in a mount cannot be changed");
 }
 
 static void what_to_set(const struct stat *want, int to_set, struct view_set *ret)
@@ -324,7 +324,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	rc = c.view->write->mkdir
 		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
 					    mode & PERM_BITS, &a, &c.e)
-		     : err_set(&c.e, -EPERM, "directories: not possible here");
+		     : err_set(&c.e, -EPERM, "directories cannot be created here");
 	reply_entry(&c, rc, &a);
 }
 
@@ -388,7 +388,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, cons
 	rc = c.view->write->symlink
 		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
 					      &a, &c.e)
-		     : err_set(&c.e, -EPERM, "symbolic links: not possible here");
+		     : err_set(&c.e, -EPERM, "symbolic links cannot be created here");
 	reply_entry(&c, rc, &a);
 }
 
@@ -404,7 +404,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
 						       to_name, strlen(to_name), &a, &c.e)
-				 : err_set(&c.e, -EPERM, "links: not possible here");
+				 : err_set(&c.e, -EPERM, "hard links cannot be created here");
 	reply_entry(&c, rc, &a);
 }
 

@@ -186,14 +186,13 @@ static int same_files(const struct document_check *c, struct source *s, struct e
 	if (a->convert && strstr(a->convert, "C order") && a->rank > 1)
 		return err_set(
 			e, -EOPNOTSUPP,
-			"'%.200s': netCDF has no other order of elements than 'C': write "
-			"it with order 'C'",
+			"'%.200s': netCDF has only the element order 'C': write it with order "
+			"'C'",
 			f->key);
 	c->setup->rw->source_layout(s, 0, &layout);
 	if (layout.strange)
 		return err_set(e, -EOPNOTSUPP,
-			       "'%.200s': %s cannot be shown once the array is in the file: write "
-			       "it without",
+			       "'%.200s': a netCDF-4 file cannot keep %s: write it without",
 			       f->key, layout.strange);
 	return 0;
 }
@@ -223,8 +222,8 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 	else if (!same)
 		rc = err_set(
 			e, -EOPNOTSUPP,
-			"'%.200s': its filters (%.*s) cannot be shown once the array is in the "
-			"file, where they are others: write it without them",
+			"'%.200s': HDF5 has no equivalent of its filters (%.*s): write it "
+			"without them",
 			f->key, buf_ok(&text) ? (int)text.len : 0, (const char *)text.data);
 	buf_release(&text);
 	arena_release(&arena);
@@ -317,8 +316,8 @@ static int check_document_same_format(struct document_check *c, struct err *e)
 	    others(c, "", 0) != 0)
 		return err_set(
 			e, -EOPNOTSUPP,
-			"'%.200s': this mount shows Zarr v%d: mount with -o zarr_format=%d "
-			"to write the other",
+			"'%.200s': this mount shows Zarr v%d: use -o zarr_format=%d to write "
+			"that version",
 			c->few.key, c->cfg.zarr3 ? 3 : 2, c->cfg.zarr3 ? 2 : 3);
 	rc = commit_form_note(c->dir_fd, v3 ? 3 : 2, e);
 	return rc ? rc : commit_form(cfg, c->dir_fd, &c->cfg, e);

@@ -346,8 +346,8 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 	commit_policy(setup, commit_file_format_of(f), &policy);
 	rc = push(&job, &report, e);
 	sink_close(job.sink);
-	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu as they "
-		  "were, %llu encoded, %llu gone",
+	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu copied, "
+		  "%llu encoded, %llu removed",
 		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
 		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
 		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
@@ -378,7 +378,7 @@ int commit_file(const struct app *setup, const char *path, struct store *remote,
 	int rc = commit_file_open_one(setup, c->now, &f.now, e);
 
 	if (rc < 0)
-		return err_wrap(e, rc, "what was written");
+		return err_wrap(e, rc, "pending writes");
 	source_hold(f.now, true); /* it is filled while it is read */
 	if (c->was)
 		rc = commit_file_open_one(setup, c->was, &f.was, e);

@@ -56,7 +56,7 @@ static int commit_process_ask(void *arg, struct err *e)
 	child_say(*sock, READY, NULL, 0);
 	if (child_take(*sock, &word, 1, INT64_MAX) == CHILD_TAKEN && word == GO)
 		return 0;
-	return err_set(e, -ECANCELED, "the commit was called off");
+	return err_set(e, -ECANCELED, "the commit was cancelled");
 }
 
 static void commit_process_note(void *arg, const char *text)
@@ -76,7 +76,7 @@ static void say_left(int sock, char *const *left, size_t n)
 	if (buf_ok(&text))
 		child_say(sock, 0, text.data, text.len);
 	else
-		child_say(sock, -ENOMEM, "memory is short", strlen("memory is short"));
+		child_say(sock, -ENOMEM, "not enough memory", strlen("not enough memory"));
 }
 
 /* commit_process_confine - it changes the file and what is kept beside it, and nothing else. Its
@@ -143,7 +143,7 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 	for (size_t i = 0; i < n; i++)
 		count += text[i] == '\0';
 	if (n && text[n - 1])
-		return err_set(e, -EBADMSG, "a list of keys does not end");
+		return err_set(e, -EBADMSG, "a list of keys is truncated");
 	list = alloc_array(count, sizeof(*list));
 	if (!list)
 		return err_nomem(e);
@@ -235,12 +235,13 @@ static int commit_process_died(const struct commit_process_committing *c, int rc
 	char why[CHILD_WHY_MAX];
 
 	if (rc == -ETIMEDOUT)
-		return err_set(e, -EIO, "'%s': the commit did not end within an hour",
+		return err_set(e, -EIO, "'%s': the commit did not finish within an hour",
 			       c->state->path);
 	if (sig)
-		return err_set(e, -EIO, "'%s': the process that writes it %s", c->state->path,
+		return err_set(e, -EIO, "'%s': the writer process %s", c->state->path,
 			       child_why(sig, why));
-	return err_set(e, -EIO, "'%s': the process that writes it ended without a word",
+	return err_set(e, -EIO, "'%s': the writer process exited unexpectedly; pending writes "
+				"are kept: run nczarrfs recover",
 		       c->state->path);
 }
 

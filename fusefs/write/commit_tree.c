@@ -77,7 +77,7 @@ static int leave_strings(struct commit_tree_tree *t, const struct source_options
 		return rc;
 	source_close(t->now);
 	t->now = NULL;
-	return t->setup->rw->store_source(t->seen, "what was written", opts, &t->now, e);
+	return t->setup->rw->store_source(t->seen, "pending writes", opts, &t->now, e);
 }
 
 static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct err *e)
@@ -93,7 +93,7 @@ static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct e
 	if (rc == 0)
 		rc = setup->rw->store_source(t->base, "the file", &opts, &t->was, e);
 	if (rc == 0)
-		rc = setup->rw->store_source(t->over, "what was written", &opts, &t->now, e);
+		rc = setup->rw->store_source(t->over, "pending writes", &opts, &t->now, e);
 	if (rc == 0 && !all)
 		rc = leave_strings(t, &opts, e);
 	if (rc == 0 && commit_paths_of(&t->paths, &t->now->ds) < 0)
@@ -201,7 +201,7 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 		if (x->kind != STAGE_GONE)
 			commit_tree_leave(
 				t, key,
-				"an array of texts waits until all is to be in the file");
+				"the array of strings is committed at the unmount");
 		return !t->failed;
 	}
 	if (x->kind == STAGE_DIR) {
@@ -218,9 +218,10 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 		return !t->failed;
 	}
 	if (what == FS_KEY_OTHER)
-		commit_tree_leave(t, key, "it is no part of what the metadata describes");
+		commit_tree_leave(t, key, "it is not part of any array or group");
 	else if (t->seen && consolidates(key))
-		commit_tree_leave(t, key, "it has the metadata of arrays that are not in the file yet");
+		commit_tree_leave(t, key,
+				  "it has the metadata of arrays that are not in the file yet");
 	return !t->failed;
 }
 
@@ -332,8 +333,8 @@ static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, s
 	sink_close(job.sink);
 	if (rc == 0 && !t->kept) /* a document may differ in nothing but the layout */
 		rc = commit_layouts_keep(setup, dir_fd, t->now, e);
-	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu as they "
-		  "were, %llu encoded, %llu gone",
+	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu copied, "
+		  "%llu encoded, %llu removed",
 		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
 		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
 		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
@@ -375,11 +376,10 @@ static void say_beyond(struct commit_tree_tree *t, const struct ds_array *c)
 		for (uint32_t x = 0; x < a->rank; x++)
 			if (a->dims[x] == c->dims[0] && a->shape[x] > c->shape[0])
 				commit_tree_say(t,
-						"variable '%.100s' has %llu along dimension "
-						"'%.100s', which "
-						"is fixed and has %llu: netCDF programs do not "
-						"see the rest "
-						"until '%.100s' is resized as well",
+						"variable '%.100s' has length %llu along "
+						"dimension '%.100s', which has the fixed length "
+						"%llu: netCDF programs see the rest after "
+						"'%.100s' is resized as well",
 						a->name, (unsigned long long)a->shape[x],
 						c->name, (unsigned long long)c->shape[0],
 						c->name);

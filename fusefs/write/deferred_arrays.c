@@ -33,7 +33,7 @@ static bool waits(const struct wait *w, const char *key)
 
 static int deferred_arrays_absent(const char *key, struct err *e)
 {
-	return err_set(e, -ENOENT, "'%s' waits", key);
+	return err_set(e, -ENOENT, "'%s' is pending", key);
 }
 
 static int wait_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)

@@ -131,20 +131,20 @@ int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, 
 	int rc = shown ? rw_state_open(setup->cfg, path, false, &s, e) : err_nomem(e);
 
 	if (rc == -ENOENT && (address_is_remote(path) || access(path, F_OK) == 0)) {
-		buf_printf(lines, "'%s': nothing to be done\n", shown);
+		buf_printf(lines, "'%s': nothing to recover\n", shown);
 		return 0;
 	}
 	if (rc < 0)
 		return rc;
 	rc = rw_repair(setup, &s, &done, e);
 	if (rc == 0 && done)
-		buf_printf(lines, "'%s': a commit that was begun was ended, or undone\n",
+		buf_printf(lines, "'%s': an interrupted commit was completed or undone\n",
 			   shown);
 	bare = rw_state_bare(&s);
 	/* of an address both views may have left something: the tree's comes first */
 	nc = s.is_dir && !(s.remote && (rw_state_waits(&s) & RW_WAITS_TREE));
 	if (rc == 0 && !done && bare)
-		buf_printf(lines, "'%s': nothing to be done\n", shown);
+		buf_printf(lines, "'%s': nothing to recover\n", shown);
 	rw_state_close(&s);
 	if (rc < 0 || bare)
 		return rc;
@@ -153,9 +153,9 @@ int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, 
 		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
 						       : 0;
 	if (rc == 0 && logs_left(setup, path))
-		rc = err_set(e, -EIO, "'%s': not all pending writes could be committed", shown);
+		rc = err_set(e, -EIO, "'%s': some writes could not be committed", shown);
 	if (rc == 0)
-		buf_printf(lines, "'%s': what was written is in it\n", shown);
+		buf_printf(lines, "'%s': pending writes are committed\n", shown);
 	return rc;
 }
 
@@ -167,7 +167,8 @@ static int where_it_waits(const struct app *setup, const char *path, struct err 
 
 	if (rw_state_dir(setup->cfg, path, &dir, &real, &other) < 0)
 		return err_set(e, -EIO, "%s", other.msg);
-	return err_set(e, -EIO, "the rest waits in '%s': nczarrfs recover '%s' puts it there",
+	return err_set(e, -EIO, "the rest is pending in '%s': run nczarrfs recover '%s' to "
+				"commit it",
 		       dir, path);
 }
 
@@ -194,10 +195,10 @@ int fs_rw_repair(const struct app *setup, const char *path, bool change, struct 
 		return err_set(e, rc, "%s", other.msg);
 	if (rc < 0 && pending == FS_RW_BROKEN)
 		return err_set(e, rc,
-			       "'%s': a commit was left in the middle: run nczarrfs recover: %s",
+			       "'%s': a commit was interrupted: run nczarrfs recover: %s",
 			       shown ? shown : "", other.msg);
 	if (rc < 0)
-		log_warn("'%s': not all pending writes are in it: %s",
+		log_warn("'%s': some writes could not be committed: %s",
 			 shown ? shown : "", other.msg);
 	return 0;
 }
@@ -284,13 +285,13 @@ static bool recover_guarded(const struct app *setup, const char *path)
 	int status;
 
 	if (said == MAP_FAILED) {
-		log_error("memory is short");
+		log_error("not enough memory");
 		return false;
 	}
 	status = run_in_child(shown ? shown : "", 0, recover_one, &r);
 	if (status && !*said && setup->cfg->json) {
 		buf_init(&line, 1 << 16);
-		in_json(path, err_set(&e, -EIO, "it was not done to its end"), &e, &line);
+		in_json(path, err_set(&e, -EIO, "the recovery did not finish"), &e, &line);
 		(void)write_recover_print(&line);
 		buf_release(&line);
 	}

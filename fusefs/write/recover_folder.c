@@ -81,8 +81,8 @@ static void without(struct recover_walk *w, const char *dir, const char *name)
 	}
 	if (n == HASHED_BYTES || lstat(path, &st) == 0 || !fs_rw_left(state))
 		return;
-	log_error("'%s': what waits in it is for a dataset that is gone: move that back, or "
-		  "remove the directory to forget it",
+	log_error("'%s': pending writes belong to a dataset that no longer exists: restore it, "
+		  "or delete this directory to discard them",
 		  state);
 	w->missed = true;
 }
@@ -169,7 +169,8 @@ int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one
 		buf_printf(&out, "], \"recovered\": %s, \"datasets_failed\": %" PRIu64 "}\n",
 			   good ? "true" : "false", w.failed);
 	else if (!w.found && good)
-		buf_printf(&out, "'%s': nothing to be done: nothing waits for a dataset in it\n",
+		buf_printf(&out, "'%s': nothing to recover: no dataset in it has pending "
+				 "writes\n",
 			   name);
 	if (!buf_ok(&out) ||
 	    (out.len > 0 && fwrite(out.data, 1, out.len, stdout) != out.len) ||

@@ -313,7 +313,7 @@ int rw_keys_check(struct rw_keys *k, struct store *tree, const char *key, struct
 
 	if (k->above + strlen(key) > S3_KEY_MAX)
 		return err_set(e, -ENAMETOOLONG,
-			       "'%.200s...': a key in S3 has no more than %d bytes", key,
+			       "'%.200s...': a key in S3 has at most %d bytes", key,
 			       S3_KEY_MAX);
 	if (!k->setup->rw->doc_key(key))
 		return 0;
@@ -374,7 +374,7 @@ static bool s3_tree_look(void *arg, const char *key, const struct stage_entry *x
 	case STAGE_ALIAS:
 		if (tree_rw_passing(key)) {
 			(void)snprintf(text, sizeof(text),
-				       "%s\tit is the name of a passing file", key);
+				       "%s\tit is the name of a temporary file", key);
 			s3_tree_add_text(c, &c->left, &c->n_left, &c->c_left, text);
 		} else {
 			s3_tree_add_text(c, &c->put, &c->n_put, &c->c_put, key);
@@ -470,7 +470,7 @@ static void succeed(struct commit *c, uint64_t generation, char ***ret_left, siz
 {
 	struct rw_keys *k = c->k;
 
-	log_debug("commit: %zu objects put, %zu gone, %zu left", c->n_put, c->n_gone,
+	log_debug("commit: %zu objects written, %zu removed, %zu left", c->n_put, c->n_gone,
 		  c->n_left);
 	s3_tree_forget(k, generation);
 	free_strings(k->put, k->n_put);
@@ -541,7 +541,7 @@ static int is_tree(struct rw_keys *k, struct err *e)
 		if (rc != -ENOENT)
 			return rc;
 	}
-	return err_set(e, -ENOENT, "'%s': there is no Zarr tree (-o rw,create makes one)",
+	return err_set(e, -ENOENT, "'%s': no Zarr store exists there (-o rw,create creates one)",
 		       k->state->shown);
 }
 

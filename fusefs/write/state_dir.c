@@ -119,7 +119,7 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 	real = realpath(path, NULL);
 	if (!real && errno == ENOENT)
 		return err_set(e, -ENOENT, "'%s': no such file or directory: check the path%s",
-			       path, cfg->rw ? ", or make it with -o rw,create" : "");
+			       path, cfg->rw ? ", or create it with -o rw,create" : "");
 	if (!real)
 		return err_sys(e, errno, "'%s'", path);
 	base = strrchr(real, '/') + 1;
@@ -144,11 +144,12 @@ static int state_dir_open_dir(const char *dir, bool make, int *ret, struct err *
 
 	if (make && mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return err_sys(e, errno,
-			       "'%s', for what is being written (-o state_dir=DIR: elsewhere)",
+			       "'%s', the state directory (to use another place: -o "
+			       "state_dir=DIR)",
 			       dir);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
-		return err_set(e, -ENOENT, "'%s' is not there", dir);
+		return err_set(e, -ENOENT, "'%s' does not exist", dir);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s'", dir);
 	if (fstat(fd, &st) < 0) {
@@ -160,7 +161,8 @@ static int state_dir_open_dir(const char *dir, bool make, int *ret, struct err *
 	if (st.st_uid != geteuid() || (st.st_mode & 022)) {
 		(void)close(fd);
 		return err_set(e, -EACCES,
-			       "'%s' belongs to somebody else, or others may write to it", dir);
+			       "'%s' belongs to another user, or other users can write to "
+			       "it", dir);
 	}
 	*ret = fd;
 	return 0;
@@ -261,7 +263,7 @@ static int same_filesystem(const struct rw_state *s, const struct stat *store, s
 	if (st.st_dev == store->st_dev)
 		return 0;
 	return err_set(e, -EXDEV,
-		       "'%s' is on another filesystem than '%s': use another -o state_dir",
+		       "'%s' is on another file system than '%s': use another -o state_dir",
 		       s->dir, s->path);
 }
 
@@ -291,7 +293,9 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 			(void)close(s.dir_fd);
 		s.dir_fd = -1;
 		rc = i < LOCK_TRIES ? state_dir_open_dir(s.dir, make, &s.dir_fd, e)
-				    : err_set(e, -EBUSY, "'%s' comes and goes", s.dir);
+				    : err_set(e, -EBUSY, "'%s' is created and removed by "
+							 "another program at the same "
+							 "time", s.dir);
 		if (rc == 0)
 			rc = try_lock(&s, e);
 		rc = rc > 0 ? 0 : rc;
@@ -365,10 +369,10 @@ int rw_state_same(struct rw_state *s, struct err *e)
 	if (strcmp(was, is) == 0)
 		return 0;
 	return err_set(e, -ESTALE,
-		       "'%s' was changed by another program while what was written through a "
-		       "mount waited in '%s': remove '" BASE
-		       "' there to put it in all the same, "
-		       "or all of it to forget it",
+		       "'%s' was changed by another program while writes were pending in '%s': "
+		       "remove '" BASE
+		       "' there to commit them anyway, or remove the whole directory to discard "
+		       "them",
 		       s->path, s->dir);
 }
 

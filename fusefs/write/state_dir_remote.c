@@ -85,8 +85,8 @@ static int make_all(char *path, struct err *e)
 			*end = '\0';
 		if (mkdir(path, 0700) < 0 && errno != EEXIST)
 			return err_sys(e, errno,
-				       "'%s', for what is being written (-o state_dir=DIR: "
-				       "elsewhere)",
+				       "'%s', the state directory (to use another place: -o "
+				       "state_dir=DIR)",
 				       path);
 		if (!end)
 			return 0;
@@ -122,7 +122,7 @@ int rw_state_remote(const struct cfg *cfg, const char *address, bool make, char 
 
 	if (!parent)
 		return err_set(e, -ENOENT,
-			       "there is no place for what is being written: set HOME, or -o "
+			       "there is no place for the state directory: set HOME, or use -o "
 			       "state_dir=DIR");
 	rc = address_parse(address, &a, e);
 	if (rc < 0)

@@ -65,8 +65,7 @@ static int writable_allowed(const struct rw *rw, const struct source *s, struct 
 
 	if (rw->state.remote && !S_ISDIR(s->ds.st.st_mode))
 		return err_set(e, -EROFS,
-			       "'%s': of what lies at an address only Zarr trees can be "
-			       "written: leave out rw",
+			       "'%s': only Zarr stores can be written remotely: leave out rw",
 			       path);
 	if (s->ops == setup->hdf5 && !rw->want.nc)
 		return 0;
@@ -74,7 +73,7 @@ static int writable_allowed(const struct rw *rw, const struct source *s, struct 
 		return 0;
 	if (s->ops == setup->zarr && !rw->state.is_dir)
 		return err_set(e, -EROFS,
-			       "'%s': an archive cannot be written: unpack it, or leave out rw",
+			       "'%s': archives cannot be written: unpack it, or leave out rw",
 			       path);
 	if (s->ops == setup->zarr || s->ops == setup->hdf5)
 		return err_set(e, -EROFS,
@@ -83,7 +82,7 @@ static int writable_allowed(const struct rw *rw, const struct source *s, struct 
 			       path);
 	return err_set(
 		e, -EROFS,
-		"'%s': only netCDF-4 and HDF5 files and Zarr trees can be written: convert "
+		"'%s': only netCDF-4 files, HDF5 files and Zarr stores can be written: convert "
 		"it (nccopy -4), or leave out rw",
 		path);
 }
@@ -91,7 +90,7 @@ static int writable_allowed(const struct rw *rw, const struct source *s, struct 
 static int read_only(const char *path, struct err *e)
 {
 	return err_set(e, -EROFS,
-		       "'%s': a web server cannot be written to, only what lies in S3 can: "
+		       "'%s': a web server cannot be written to (object stores with s3:// can): "
 		       "leave out rw",
 		       path);
 }
@@ -312,9 +311,11 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 		return rc;
 	x = snapshots_get(g);
 	tree = rw->keys || x->source->ops == rw->setup->hdf5;
+	if (rw->setup->cfg->command == CFG_MOUNT && rw->want.share == 1)
+		fs_chunks_warn(rw->setup->cfg, &x->source->ds);
 	snapshot_put(g, x);
 	if (!tree && rw->want.root)
-		rc = err_set(e, -EINVAL, "-o root: only where a Zarr tree is shown");
+		rc = err_set(e, -EINVAL, "-o root: only if the mount shows a Zarr store");
 	else
 		rc = open_either(rw, tree, g, ret, e);
 	if (rc < 0)
@@ -352,7 +353,7 @@ static int writable_prepare(struct rw *rw, const char *path, struct err *e)
 	if (rc == 0)
 		rc = rw_repair(rw->setup, &rw->state, &done, e);
 	if (rc == 0 && done)
-		log_warn("'%s': a commit that was begun before was ended, or undone",
+		log_warn("'%s': an interrupted commit was completed or undone",
 			 rw->state.shown);
 	if (rc == 0 && !done && !rw_state_bare(&rw->state))
 		rc = rw_state_same(&rw->state, e);
@@ -414,8 +415,8 @@ static int writable_create_remote(const struct app *setup, struct err *e)
 		return rc;
 	if (a.what == ADDRESS_FILE || ending_of(a.name) == ENDING_PARQUET)
 		rc = err_set(e, -EROFS,
-			     "'%s': of what lies at an address only Zarr trees can be written, "
-			     "and their names end in .zarr, .zr3, .zr2 or none of a file's endings",
+			     "'%s': only Zarr stores can be created remotely: use a name that "
+			     "ends in .zarr, .zr3 or .zr2, or has no ending",
 			     shown);
 	address_release(&a);
 	if (rc < 0)
@@ -431,11 +432,12 @@ static int writable_create_remote(const struct app *setup, struct err *e)
 		rc = store_list(s, "", false, writable_any_entry, &any, e);
 		rc = rc == -ENOENT ? 0 : rc;
 		if (rc == 0 && any)
-			rc = err_set(e, -EEXIST, "'%s' is there already", shown);
+			rc = err_set(e, -EEXIST, "'%s' already exists", shown);
 	}
 	store_close(s);
 	return rc == -EEXIST
-		       ? err_set(e, rc, "'%s' is there: leave out create, or use another name",
+		       ? err_set(e, rc, "'%s' already exists: leave out create, or use another "
+					"name",
 				 path)
 		       : rc;
 }
@@ -451,12 +453,12 @@ int fs_rw_create(const struct app *setup, struct err *e)
 		return writable_create_remote(setup, e);
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
-			       "'%s' is there: leave out create, or use another name", path);
+			       "'%s' already exists: leave out create, or use another name", path);
 	if (ending != ENDING_NONE && ending != ENDING_TREE && !ending_is_netcdf4(ending))
 		return err_set(e, -EINVAL,
-			       "'%s': what is made is a Zarr tree (.zarr, .zr3, .zr2) or a "
-			       "netCDF-4 file (.nc, .nc4, .cdf, .h5, .hdf5, .he5, or no ending), "
-			       "and would have the wrong name: use another",
+			       "'%s': cannot create a dataset with this ending: use .zarr, .zr3 "
+			       "or .zr2 for a Zarr store; .nc, .nc4, .cdf, .h5, .hdf5, .he5 or "
+			       "no ending for a netCDF-4 file",
 			       path);
 	if (ending == ENDING_TREE)
 		return setup->rw->zarr_create(setup->cfg, path, e);

@@ -32,6 +32,7 @@ struct cmdline_walk {
 	char *const *argv;
 	char *places[2]; /* positional arguments, borrowed */
 	size_t n_places;
+	char *variable;   /* of info: the second operand, which names a variable; NULL */
 	char *names[2];   /* of mount: the first, as places; they may be SOURCE and MOUNTPOINT */
 	bool only_places; /* after "--" */
 	const struct cfg_files *files;
@@ -310,6 +311,58 @@ static int cmdline_keep_text(char ***list, size_t *n, const char *text, struct e
 	return grown[(*n)++] ? 0 : err_nomem(e);
 }
 
+/* take_variable - whether the operand after SOURCE names a variable: it begins with '/', and no
+ * such file exists. 1, 0; -ENOMEM. */
+static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, struct err *e)
+{
+	const struct cfg_command_row *c = cfg_command_row(cfg->command);
+
+	if (!(c->flags & CMD_VARIABLE) || cfg->variable || cfg->n_more || arg[0] != '/' ||
+	    access(arg, F_OK) == 0 || errno != ENOENT)
+		return 0;
+	w->variable = arg;
+	cfg->variable = strdup(arg);
+	return cfg->variable ? 1 : err_nomem(e);
+}
+
+/* keep_source - one of several, as it was typed. */
+static int keep_source(struct cfg *cfg, char *arg, struct err *e)
+{
+	auto_free char *shown = cfg_show(arg);
+	int rc = cmdline_keep_text(&cfg->more, &cfg->n_more, arg, e);
+
+	if (rc == 0 && shown && url_is(arg))
+		cmdline_wipe(arg, shown);
+	return rc;
+}
+
+/* another_source - the second of a command with CMD_EACH, or a later one. */
+static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, struct err *e)
+{
+	int rc = take_variable(cfg, w, arg, e);
+
+	if (rc > 0)
+		return 0;
+	if (rc == 0 && cfg->n_more == 0)
+		rc = keep_source(cfg, w->places[0], e);
+	if (rc == 0 && w->variable) { /* an operand follows: it was a source */
+		rc = keep_source(cfg, w->variable, e);
+		w->variable = NULL;
+		free(cfg->variable);
+		cfg->variable = NULL;
+	}
+	return rc < 0 ? rc : keep_source(cfg, arg, e);
+}
+
+/* check_each - which flags several sources cannot have. */
+static int check_each(const struct cfg *cfg, struct err *e)
+{
+	if (cfg->n_more && (cfg->variable || cfg->resume))
+		return err_set(e, -EINVAL, "%s: give one SOURCE only",
+			       cfg->variable ? "--variable" : "--resume");
+	return 0;
+}
+
 /* cmdline_add_name - of a mount; the first counts as a place that is there. */
 static int cmdline_add_name(struct cfg *cfg, struct cmdline_walk *w, char *name,
 			    struct err *e)
@@ -358,6 +411,8 @@ static int cmdline_place(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 		return cmdline_add_name(cfg, w, arg, e);
 	if (c->flags & CMD_MORE && w->n_places == 1)
 		return add_source(cfg, arg, e);
+	if (c->flags & CMD_EACH && w->n_places == 1)
+		return another_source(cfg, w, arg, e);
 	if (w->n_places >= places_max(c)) {
 		if (cfg->command == CFG_MOUNT && !w->only_places &&
 		    cfg_command_misspelt(w->places[0], w->places[1], e) < 0)
@@ -527,6 +582,7 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 				&cfg->cache_dir,  &cfg->metrics,     &cfg->resume};
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	char usage[CFG_USAGE_MAX];
+	bool each; /* several sources: a process for each reads what is configured for it */
 	int rc = 0;
 
 	if (cfg->command == CFG_MOUNT && !w->named && !w->only_places && w->n_places)
@@ -543,10 +599,13 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 	rc = cfg_command_flags_check(cfg, e);
 	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
 		return err_set(e, -EINVAL,
-			       "-a: only for mount and umount, in place of names");
-	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
+			       "-a: only mount and umount have it, in place of names");
+	if (rc == 0 && c->flags & CMD_EACH)
+		rc = check_each(cfg, e);
+	each = c->flags & CMD_EACH && cfg->n_more;
+	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places || each))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
-	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
+	for (size_t i = 0; i < places_max(c) && rc == 0 && !each; i++)
 		rc = cmdline_take_place(cfg, w, c->places[i],
 					i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)

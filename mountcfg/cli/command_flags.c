@@ -7,6 +7,8 @@
 const struct cfg_flag cfg_flags[] = {
 	{"--resume", CMD_RESUME, offsetof(struct cfg, resume), "STATE",
 	 "record the progress in the file STATE, and resume from there"},
+	{"--variable", CMD_VARIABLE, offsetof(struct cfg, variable), "NAME",
+	 "show one variable of SOURCE in detail, by its path: /group/name"},
 	{"--quick", CMD_QUICK, offsetof(struct cfg, quick), NULL,
 	 "check the metadata and the chunk indexes only; read no chunk"},
 	{"--force", CMD_FORCE, offsetof(struct cfg, force), NULL,

@@ -37,9 +37,11 @@ static const struct cfg_help_row rows[] = {
 	{CFG_INFO,
 	 SHOWN,
 	 FORMAT_OPTIONS,
-	 "Show what a mount of SOURCE would contain: groups, dimensions, variables and attributes, "
-	 "how the chunks of each variable are passed on, and what is left out or changed.",
-	 {"nczarrfs info model.nc", "nczarrfs info --json s3://bucket/store.zarr"}},
+	 "Print a summary of SOURCE and its header as ncdump -h does: dimensions, variables and "
+	 "attributes. With -v, or for one variable, print chunks, filters, fill values and how "
+	 "chunks are delivered as well. If the second operand begins with '/' and no such file "
+	 "exists, it names a variable.",
+	 {"nczarrfs info model.nc", "nczarrfs info model.nc /group/temperature"}},
 	{CFG_FILTERS,
 	 0,
 	 "noplugins",
@@ -64,7 +66,8 @@ static const struct cfg_help_row rows[] = {
 	 READ,
 	 "concat unsupported memory cache_size decode_threads open_datasets",
 	 "Read and decode every chunk of SOURCE and list the chunks that are damaged. Exit status: "
-	 "0 if SOURCE is intact, 1 if something is damaged, 2 if SOURCE could not be checked.",
+	 "0 if SOURCE is intact, 1 if something is damaged, 2 if SOURCE could not be checked. "
+	 "With several sources, the status is the worst.",
 	 {"nczarrfs check model.nc", "nczarrfs check --quick /data"}},
 	{CFG_CONVERT,
 	 SHOWN,

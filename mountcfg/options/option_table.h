@@ -25,6 +25,9 @@ enum { /* cfg_command_row.flags */
 	CMD_FORCE = 0x400,
 	CMD_SERVE = 0x800,
 	CMD_VERIFY = 0x1000,
+	CMD_VARIABLE = 0x2000,
+	CMD_EACH = 0x10, /* any number of SOURCE: several go to cfg->more as typed, and
+	                  * the program runs once for each */
 	CMD_ALL = 4,  /* has -a, in place of names */
 	CMD_FILES = 8, /* needs the configuration files, though it has no SOURCE */
 };

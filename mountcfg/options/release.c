@@ -39,7 +39,8 @@ void cfg_release(struct cfg *cfg)
 		cfg->aws_config, cfg->ca_file,     cfg->bearer_file, cfg->netrc_file,
 		cfg->cache_dir,  cfg->address,     cfg->metrics,     cfg->log,
 		cfg->resume,     cfg->config_file, cfg->note,        cfg->port,
-		cfg->bind,       cfg->origin,      cfg->concat,      cfg->concat_index};
+		cfg->bind,       cfg->origin,      cfg->concat,      cfg->concat_index,
+		cfg->variable};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(strings); i++)

@@ -50,7 +50,7 @@ _nczarrfs_names()
 {
 	local name rest
 	while read -r name rest; do
-		[[ $name != - && $name == "$2"* ]] && COMPREPLY+=("$name")
+		[[ $name != - && $name != NAME && $name == "$2"* ]] && COMPREPLY+=("$name")
 	done < <("$1" list 2>/dev/null)
 }
 
@@ -96,7 +96,7 @@ _nczarrfs()
 		case $command in
 		umount) flags='-a --all -v --verbose -h --help' ;;
 		list) flags='--json -v --verbose -h --help' ;;
-		info) flags='--json -v --verbose -h --help --view= --show= --filter= --zarr-format= --shards= --concat= --mode= --unsupported= --quantize= --chunk-key-encoding= --dimension-separator= --json-nan= --concat-compat= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --memory= --cache-size= --remote-cache-size= --prefetch-size= --cache-dir= --disk-cache-size= --decode-threads= --open-datasets= --page-cache= --default-chunk-size= --concat-index= --noxattr --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
+		info) flags='--variable --json -v --verbose -h --help --view= --show= --filter= --zarr-format= --shards= --concat= --mode= --unsupported= --quantize= --chunk-key-encoding= --dimension-separator= --json-nan= --concat-compat= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --memory= --cache-size= --remote-cache-size= --prefetch-size= --cache-dir= --disk-cache-size= --decode-threads= --open-datasets= --page-cache= --default-chunk-size= --concat-index= --noxattr --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
 		filters) flags='--json -v --verbose -h --help --noplugins' ;;
 		recover) flags='--json -v --verbose -h --help --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --state-dir= --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --debug --log= --metrics= --config=' ;;
 		refs) flags='--json -v --verbose -h --help --filter= --concat= --mode= --unsupported= --quantize= --chunk-key-encoding= --dimension-separator= --json-nan= --concat-compat= --endpoint= --profile= --region= --anonymous --requester-pays --s3-addressing= --ca-file= --bearer-file= --netrc-file= --insecure --private-redirects --timeout= --max-attempts= --max-connections= --revalidate= --memory= --cache-size= --remote-cache-size= --prefetch-size= --cache-dir= --disk-cache-size= --decode-threads= --open-datasets= --page-cache= --default-chunk-size= --concat-index= --noxattr --max-chunk= --open-timeout= --external-root= --noplugins --sandbox-codecs --inline --address= --debug --log= --metrics= --config=' ;;

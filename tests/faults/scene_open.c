@@ -2,7 +2,7 @@
  * this file, so that its tables are those that are tested. */
 #include <sys/syscall.h>
 
-#include "fusefs/cmd/info_int.h"
+#include "fusefs/cmd/info/info_int.h"
 
 int program_main(int argc, char **argv);
 #define main program_main

@@ -25,6 +25,10 @@ struct diff_policy {
 	enum plan_format format;    /* of the target, for what can be named there */
 };
 
+/* diff_rule_unknown - the first dimension of a rule of -o chunks= that ds does not have, *ret_len
+ * bytes; NULL: it has all of them, or none at all. */
+const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t *ret_len);
+
 /* diff_rules_check - whether n texts of -o chunks= are rules; ds: and name dimensions that it
  * has, when it has any; NULL: nobody asks. Returns 0; -EINVAL with what is wrong. */
 int diff_rules_check(const char *const *rules, size_t n, const struct dataset *ds,

@@ -101,6 +101,17 @@ int diff_rules_check(const char *const *rules, size_t n, const struct dataset *d
 	return 0;
 }
 
+const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t *ret_len)
+{
+	const char *p = rule_vars(rule, ret_len), *name;
+	uint64_t v;
+
+	while (next_length(&p, &name, ret_len, &v) > 0)
+		if (!dim_known(ds, name, *ret_len))
+			return name;
+	return NULL;
+}
+
 /* rule_for - whether a rule is for a variable: 0 no, 1 for all, 2 it names it. */
 static int rule_for(const char *rule, size_t vars_len, const char *path)
 {

@@ -18,6 +18,7 @@
 #include "base/os/cancel.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check_int.h"
+#include "fusefs/cmd/each.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/stderr_capture.h"
 #include "fusefs/app/remote.h"
@@ -206,7 +207,7 @@ static void check_tick(void *arg, struct check_at at, uint64_t taken)
 	if (now - r->polled >= SAVE_NS) {
 		r->polled = now;
 		if (source_poll(c->source, NULL) == -ESTALE &&
-		    err_set(&e, -ESTALE, "'%s' changed while it was read: check it again",
+		    err_set(&e, -ESTALE, "'%s' changed while it was read: run the check again",
 			    cfg->shown) < 0)
 			check_do_end(c, &e);
 	}
@@ -291,7 +292,7 @@ static int all(struct check_run_s *r, struct err *e)
 	/* what was read while it changed is neither good nor bad */
 	if (rc == 0 && source_poll(r->c.source, NULL) == -ESTALE)
 		rc = err_set(&r->c.stop, -ESTALE,
-			     "'%s' changed while it was read: check it again", cfg->shown);
+			     "'%s' changed while it was read: run the check again", cfg->shown);
 	if (r->c.stop.code && e)
 		*e = r->c.stop;
 	if (rc == 0 && cfg->resume && !r->several)
@@ -354,7 +355,7 @@ int check_one(const struct app *setup, bool several, struct check_reported *ret)
 
 	*ret = (struct check_reported){0};
 	if (told == MAP_FAILED) {
-		log_error("memory is short");
+		log_error("not enough memory");
 		return CHECK_FAILED;
 	}
 	told->status = CHECK_FAILED;
@@ -371,6 +372,8 @@ int fs_check(const struct app *setup)
 {
 	struct check_reported told;
 
+	if (setup->cfg->n_more)
+		return each_source(setup, "check");
 	if (mirror_wanted(setup, NULL) > 0)
 		return check_dir(setup);
 	return check_one(setup, false, &told);

@@ -121,7 +121,7 @@ static bool read_chunks_ends(struct check *c, uint32_t array, uint64_t linear, i
 		stop = c->unreadable >= GIVE_UP;
 	}
 	if (c->stop.code == 0 && rc == -ESTALE)
-		(void)err_set(&c->stop, rc, "'%s' changed while it was read: check it again",
+		(void)err_set(&c->stop, rc, "'%s' changed while it was read: run the check again",
 			      c->setup->cfg->shown);
 	else if (c->stop.code == 0 && stop)
 		c->stop = *why;
@@ -360,7 +360,7 @@ static void read_chunks_on_progress(void *arg)
 	(void)pthread_mutex_lock(&c->lock);
 	if (c->running == 0 && c->unreadable && c->stop.code == 0)
 		(void)err_set(&c->stop, -EIO,
-			      "%" PRIu32 " chunks could not be fetched: check it again",
+			      "%" PRIu32 " chunks could not be fetched: run the check again",
 			      c->unreadable);
 	at = read_chunks_done_to(c, &taken);
 	(void)pthread_mutex_unlock(&c->lock);

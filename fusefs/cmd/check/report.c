@@ -120,19 +120,20 @@ static void report_text_report(const struct check *c, bool done, bool resumed, s
 	buf_printf(out, ": %s, %" PRIu32 " variables, %" PRIu64 " chunks", ds->format,
 		   ds->n_arrays, c->taken);
 	if (c->setup->cfg->quick) {
-		buf_puts(out, " in their indexes, none was read");
+		buf_puts(out, " in the indexes, none read");
 	} else {
 		buf_puts(out, ", ");
 		progress_bytes(out, c->bytes);
 		buf_puts(out, resumed ? " read in this run" : " read");
 	}
 	if (!done)
-		buf_puts(out, ", not to the end");
+		buf_puts(out, ", incomplete");
 	if (bad)
 		buf_printf(out, ": %" PRIu64 " damaged%s\n", bad,
-			   c->unfinished ? ", and not all that was written is in it" : "");
+			   c->unfinished ? ", and there are pending writes" : "");
 	else if (c->unfinished)
-		buf_puts(out, ": none damaged, but not all that was written is in it\n");
+		buf_puts(out, ": none damaged, but there are pending writes: run nczarrfs "
+			      "recover\n");
 	else
 		buf_puts(out, done ? ": all good\n" : ": none damaged so far\n");
 }
@@ -153,7 +154,7 @@ uint64_t check_log_bad(struct check *c)
 		buf_release(&line);
 	}
 	if (all > n)
-		log_error("... and %" PRIu64 " more: nczarrfs check names them", all - n);
+		log_error("... and %" PRIu64 " more: run nczarrfs check to list them", all - n);
 	return all;
 }
 

@@ -60,7 +60,7 @@ int check_state_save(struct check *c, const char *path, struct check_at at, uint
 	if (fd < 0)
 		rc = err_sys(e, errno, "'%s'", tmp);
 	else if (!buf_ok(&text))
-		rc = buf_full(&text, e, -ERANGE, "too much to note");
+		rc = buf_full(&text, e, -ERANGE, "the state is too large");
 	else
 		rc = io_pwrite(fd, text.data, text.len, 0, e);
 	if (rc == 0 && rename(tmp, path) < 0)
@@ -186,7 +186,7 @@ int check_state_load(struct check *c, const char *path, uint64_t same, struct er
 	}
 	if (rc == 1)
 		return err_set(e, -EINVAL,
-			       "--resume: '%s' is there, and was not written by a check: name "
+			       "--resume: '%s' exists and is not the state of a check: use "
 			       "another file, or remove it",
 			       path);
 	return rc < 0 ? rc : rc == 2;

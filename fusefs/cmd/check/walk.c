@@ -42,7 +42,8 @@ static void walk_missed(struct walk_found *f, const struct err *e)
 static int take_path(struct walk_found *f, char *path, struct err *e)
 {
 	if (f->n == PATHS_MAX)
-		return err_set(e, -ERANGE, "'%s': more than %zu datasets: check them in parts",
+		return err_set(e, -ERANGE, "'%s': more than %zu datasets: check its "
+					   "subdirectories separately",
 			       f->setup->cfg->shown, PATHS_MAX);
 	if (grow_array(&f->paths, &f->cap, f->n + 1, sizeof(*f->paths)) < 0)
 		return err_nomem(e);
@@ -176,8 +177,8 @@ static int make_state(const char *state, struct err *e)
 	if (stat(state, &st) < 0 || !S_ISDIR(st.st_mode))
 		return err_set(
 			e, -EINVAL,
-			"--resume: '%s' is there, and is no directory, which the state of "
-			"several datasets is: name another, or remove it",
+			"--resume: '%s' exists and is not a directory, which a check of several "
+			"datasets needs: use another name, or remove it",
 			state);
 	return 0;
 }
@@ -224,7 +225,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 	int status;
 
 	if (cfg.resume && !state) {
-		log_error("memory is short");
+		log_error("not enough memory");
 		return false;
 	}
 	buf_init(&text, 1 << 16);
@@ -277,7 +278,7 @@ static void put_sums(const struct walk_found *f, const struct sums *s, bool done
 		buf_printf(out, ", %" PRIu64 " unfinished", s->unfinished);
 	if (s->failed)
 		buf_printf(out, ", %" PRIu64 " could not be checked", s->failed);
-	buf_puts(out, done ? "\n" : ", not to the end\n");
+	buf_puts(out, done ? "\n" : ", incomplete\n");
 }
 
 static int check_found(const struct walk_found *f)
@@ -316,7 +317,7 @@ int check_dir(const struct app *setup)
 	if (rc == 0)
 		rc = walk_look_in(&f, setup->cfg->source, 0, &e);
 	if (rc == 0 && f.n == 0 && !f.missed)
-		rc = err_set(&e, -ENOENT, "'%s': no dataset is in this directory",
+		rc = err_set(&e, -ENOENT, "'%s': no datasets found in this directory",
 			     setup->cfg->shown);
 	if (rc < 0)
 		log_error("%s", e.msg);

@@ -171,8 +171,8 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	if (rc > 0)
 		rc = err_set(
 			e, -EISDIR,
-			"'%s' is a directory without a dataset of its own: convert those in "
-			"it one by one: nczarrfs info names them",
+			"'%s' is a directory, not a dataset: convert the datasets in it one by "
+			"one (nczarrfs info lists them)",
 			cfg->shown);
 	if (rc == 0)
 		rc = convert_dest_check(r->setup, e);
@@ -257,7 +257,7 @@ static int convert_do_copy(struct convert_run *r, struct err *e)
 	if (rc == 0 && source_poll(c->source, NULL) == -ESTALE)
 		rc = -ESTALE;
 	if (rc == -ESTALE)
-		rc = err_set(e, -ESTALE, "'%s' changed while it was read: convert it again",
+		rc = err_set(e, -ESTALE, "'%s' changed while it was read: run the command again",
 			     c->setup->cfg->shown);
 	if (rc == 0)
 		rc = convert_dest_unread(c->setup->cfg, e);
@@ -318,7 +318,7 @@ static int convert(void *arg)
 	       worth_keeping(rc);
 	if (rc < 0)
 		log_error("%s%s", e.msg,
-			  keep && c->out->ops->note ? " (the same command goes on from here)"
+			  keep && c->out->ops->note ? " (the same command resumes from here)"
 						    : "");
 	else
 		status = convert_print_report(r);
@@ -340,8 +340,8 @@ int fs_convert(const struct app *setup)
 	int status = run_in_child_until(cfg->shown, 0, convert, &r, &interrupted);
 
 	if (interrupted && !url_is(cfg->out))
-		log_warn("the same command goes on with it; what there is so far is beside '%s', "
-			 "as .NAME.nczarrfs-copy, and the state of that in a file with .state",
+		log_warn("interrupted: the same command resumes the copy; the partial copy is "
+			 "next to '%s', in .NAME.nczarrfs-copy and .NAME.nczarrfs-copy.state",
 			 cfg->out);
 	return status;
 }

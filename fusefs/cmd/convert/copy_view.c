@@ -310,7 +310,7 @@ static bool copy_view_take(struct convert *c, struct convert_worker *w,
 	}
 	if (rc < 0 && rc != -ENOENT && c->stop.code == 0) {
 		if (e.code == 0)
-			(void)err_set(&e, rc, "the tree could not be listed");
+			(void)err_set(&e, rc, "the source could not be listed");
 		c->stop = e;
 	}
 	return false;

@@ -50,8 +50,8 @@ static int may_replace_dir(const struct app *setup, struct err *e)
 		return 0;
 	better = in_directory(cfg);
 	return err_set(e, -EEXIST,
-		       "'%s' is a directory with something else than a dataset in it, and would "
-		       "be replaced as a whole: name the copy%s%s",
+		       "'%s' is a directory that is not a dataset, so it is not replaced: name "
+		       "the copy%s%s",
 		       cfg->out, better ? ": " : "", better ? better : "");
 }
 
@@ -63,8 +63,7 @@ static int apart_from_members(const struct cfg *cfg, struct err *e)
 
 	if (fs_concat_takes(cfg, cfg->out))
 		return err_set(e, -EINVAL,
-			       "'%s' is a name that '%s' takes: the copy would be one of the "
-			       "files that are joined: name another destination",
+			       "'%s' matches the source pattern '%s': use another destination",
 			       cfg->out, cfg->source);
 	if (glob(cfg->source, GLOB_NOSORT, NULL, &g) == 0)
 		for (size_t i = 0; i < g.gl_pathc && rc == 0; i++)
@@ -94,8 +93,8 @@ int convert_dest_unread(const struct cfg *cfg, struct err *e)
 	if (d)
 		(void)closedir(d); /* was only read */
 	return found ? err_set(e, -EINVAL,
-			       "'%s' is one of the files that '%s' is read from: it would be gone: "
-			       "name another destination",
+			       "'%s' is one of the files that '%s' is read from: use another "
+			       "destination",
 			       cfg->out, cfg->shown)
 		     : 0;
 }
@@ -123,14 +122,13 @@ static int right_name(const struct cfg *cfg, struct err *e)
 
 	if (n > 1 && strcmp(cfg->out + n - 2, "/-") == 0) /* it is absolute by now */
 		return err_set(e, -EINVAL,
-			       "a copy is not written to standard output: name a file or "
+			       "cannot write a copy to standard output: name a file or a "
 			       "directory");
 	if (known_as(cfg->out) ||
 	    (cfg->view == CFG_VIEW_NC && ending_of(cfg->out) == ENDING_ZIP))
 		return err_set(e, -EINVAL,
-			       "'%s': a copy is a Zarr tree (.zarr, or another name), an archive "
-			       "of one (.zip) or a netCDF-4 file (.nc), and would have the wrong "
-			       "name: name another",
+			       "'%s': cannot write a copy with this ending: use .zarr, .zip or "
+			       ".nc",
 			       cfg->out);
 	return 0;
 }
@@ -153,7 +151,8 @@ int convert_dest_check(const struct app *setup, struct err *e)
 		return rc;
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
 		return err_set(e, -EEXIST,
-			       "'%s' is there, and is neither a file nor a directory: name another",
+			       "'%s' exists and is neither a file nor a directory: choose "
+			       "another name",
 			       cfg->out);
 	return S_ISDIR(st.st_mode) && cfg->force ? may_replace_dir(setup, e) : 0;
 }
@@ -186,7 +185,7 @@ static int destination_split(const char *path, char **ret_dir, char **ret_name, 
 		return 0;
 	free(copy);
 	free(*ret_name);
-	return err_set(e, -EINVAL, "'%s' is no name for a new file or directory", path);
+	return err_set(e, -EINVAL, "'%s' cannot be the name of a new file or directory", path);
 }
 
 /* take_lock - the state file, which another run may have. */
@@ -202,7 +201,7 @@ static int take_lock(struct convert_place *p, const char *path, struct err *e)
 		if (flock(p->lock, LOCK_EX | LOCK_NB) < 0)
 			return errno == EWOULDBLOCK
 				       ? err_set(e, -EBUSY,
-						 "'%s' is being made by another process", path)
+						 "'%s' is being written by another process", path)
 				       : err_sys(e, errno, "'%s'", path);
 		/* who had it before may have removed it */
 		if (fstat(p->lock, &have) == 0 &&
@@ -217,12 +216,12 @@ static int there_already(const char *path, const struct stat *st, struct err *e)
 {
 	if (S_ISDIR(st->st_mode))
 		return err_set(e, -EEXIST,
-			       "'%s' is there already: remove it, name another, also one in it, or "
-			       "replace it, if it is a dataset, with --force",
+			       "'%s' already exists: remove it, choose another name, or use "
+			       "--force if it is a dataset to replace",
 			       path);
 	return err_set(e, -EEXIST,
-		       "'%s' is there already: remove it, name another, or replace it with "
-		       "--force",
+		       "'%s' already exists: remove it, choose another name, or use --force to "
+		       "replace it",
 		       path);
 }
 
@@ -311,11 +310,12 @@ int convert_place_appear(struct convert_place *p, struct err *e)
 	if (renameat2(p->parent, p->tmp, p->parent, p->name, flags) < 0) {
 		rc = errno;
 		if (rc == EEXIST)
-			return err_set(e, -EEXIST, "'%s' has appeared meanwhile", p->name);
+			return err_set(e, -EEXIST, "'%s' was created by another program "
+						   "meanwhile", p->name);
 		/* file systems that know no exchange replace files all the same */
 		if (rc != EINVAL || !there || S_ISDIR(st.st_mode) ||
 		    renameat(p->parent, p->tmp, p->parent, p->name) < 0)
-			return err_sys(e, rc, "'%s' could not be put in its place", p->name);
+			return err_sys(e, rc, "'%s' could not be renamed into place", p->name);
 	}
 	rc = io_sync(p->parent, true, e);
 	if (there)
@@ -360,14 +360,13 @@ int convert_place_apart(const char *source, const char *path, struct err *e)
 	if (fs_below(from, to) || (there && fs_below(from, there)))
 		return err_set(
 			e, -EINVAL,
-			"the source '%s' is '%s' or inside of it: it would be gone: name "
-			"another destination",
+			"the source '%s' is the destination '%s', or inside it: use another "
+			"destination",
 			source, path);
 	if (fs_below(to, from))
 		return err_set(
 			e, -EINVAL,
-			"'%s' is inside of its source '%s', which must not change while it "
-			"is read: name another destination",
+			"the destination '%s' is inside the source '%s': use another destination",
 			path, source);
 	return 0;
 }

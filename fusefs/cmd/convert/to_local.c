@@ -79,7 +79,7 @@ static int file_write(struct convert_out *o, struct convert *c, const struct con
 	int rc = convert_read(c, u->id, u->off, room, (size_t)u->len, &n, e);
 
 	if (rc == 0 && n != u->len)
-		rc = err_set(e, -EIO, "the file is shorter than it was said to be");
+		rc = err_set(e, -EIO, "the file is shorter than its stated size");
 	if (rc == 0) {
 		rc = io_pwrite(to_local_of(o)->fd, room, n, u->off, e);
 		if (rc < 0)

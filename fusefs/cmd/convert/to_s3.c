@@ -42,9 +42,8 @@ static int remote_begin(struct convert_out *o, uint64_t *done, struct err *e)
 		return rc;
 	shown = fs_shown(cfg->out);
 	return there ? err_set(e, -EEXIST,
-			       "'%s': something is there already: remove it with a program of "
-			       "that "
-			       "service, or name another place",
+			       "'%s' already exists: remove it with a program of that service, "
+			       "or choose another name",
 			       shown ? shown : "there")
 		     : 0;
 }
@@ -141,8 +140,8 @@ int convert_to_s3(struct convert *c, struct convert_out **ret, struct err *e)
 
 		free(f);
 		return err_set(e, -EINVAL,
-			       "--force replaces what is on this machine: remove '%s' with a "
-			       "program of that service first",
+			       "--force replaces local copies only: remove '%s' with a program "
+			       "of that service first",
 			       shown ? shown : "it");
 	}
 	f->base.ops = &remote_ops;

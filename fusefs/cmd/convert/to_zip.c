@@ -91,7 +91,7 @@ static int to_zip_read_all(struct convert *c, const struct convert_unit *u, uint
 		off += rc == 0 ? n : 0;
 	} while (rc == 0 && n > 0 && off < size);
 	if (rc == 0 && off != size)
-		rc = err_set(e, -EIO, "'%.200s' is shorter than it was said to be", u->path);
+		rc = err_set(e, -EIO, "'%.200s' is shorter than its stated size", u->path);
 	return rc;
 }
 

@@ -9,10 +9,10 @@ const HEADER = 16;
 async function inflate(bytes, length) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const all = await new Response(stream).arrayBuffer().catch(() => {
-    throw new Error("zlib cannot inflate it");
+    throw new Error("zlib cannot decompress it");
   });
   const out = new Uint8Array(all);
-  if (out.length !== length) throw new Error("its length is another");
+  if (out.length !== length) throw new Error("it has an unexpected length");
   return out;
 }
 
@@ -33,7 +33,7 @@ async function block(view, at, length, parts) {
   for (let part = 0; part < parts; part++) {
     const size = view.getInt32(at, true);
     at += 4;
-    if (size < 0 || at + size > view.byteLength) throw new Error("it is cut off");
+    if (size < 0 || at + size > view.byteLength) throw new Error("it is truncated");
     const bytes = new Uint8Array(view.buffer, view.byteOffset + at, size);
     out.set(size === each ? bytes : await inflate(bytes, each), part * each);
     at += size;
@@ -45,7 +45,7 @@ async function frame(view, flags, length) {
   const size = view.getUint8(3) || 1;
   const blocksize = view.getUint32(8, true);
   const out = new Uint8Array(length);
-  if (!blocksize && length) throw new Error("its blocks have no length");
+  if (!blocksize && length) throw new Error("its block size is 0");
   for (let from = 0, i = 0; from < length; from += blocksize, i++) {
     const n = Math.min(blocksize, length - from);
     const parts = flags & 0x10 || n < blocksize ? 1 : size;
@@ -72,8 +72,8 @@ export function checked(other) {
       try {
         const flags = view.getUint8(2);
         const length = view.getUint32(4, true);
-        if (length > 2 ** 30) throw new Error("it is too long");
-        if (flags & 2 && bytes.length < HEADER + length) throw new Error("it is cut off");
+        if (length > 2 ** 30) throw new Error("it is too large");
+        if (flags & 2 && bytes.length < HEADER + length) throw new Error("it is truncated");
         if (flags >> 5 !== ZLIB || flags & 6) return this.rest.decode(bytes);
         return await frame(view, flags, length);
       } catch (error) {

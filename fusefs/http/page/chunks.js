@@ -24,7 +24,7 @@ export class Sizes {
   get text() {
     if (this.unlisted) {
       const all = plural(this.count, "chunk");
-      return `${all}. Which of them are stored is not known before they are read.`;
+      return `${all}. Which chunks are stored is known only after they are read.`;
     }
     const known = this.sizes.length;
     const absent = this.sizes.filter((n) => n === -1).length;
@@ -118,7 +118,9 @@ export function card(text) {
   const said = element("p", { id: "chunk-text", text });
   const key = element("p", {
     class: "muted small",
-    text: "The chunks across the picture: the lighter, the longer; crossed out: never written.",
+    text:
+      "Chunks of the picture: lighter chunks are larger; " +
+      "crossed-out chunks were never written.",
   });
   return {
     canvas,

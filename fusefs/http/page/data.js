@@ -20,7 +20,7 @@ class Reader {
     };
     this.worker.onerror = () => {
       for (const { reject } of this.waiting.values())
-        reject(new Error("the part that reads could not be started"));
+        reject(new Error("the reader could not be started"));
       this.waiting.clear();
     };
   }
@@ -48,8 +48,8 @@ const KINDS = {
   f: "float",
   c: "complex",
   S: "bytes",
-  U: "text",
-  O: "text",
+  U: "string",
+  O: "string",
   V: "raw",
   M: "datetime",
   m: "timedelta",
@@ -61,7 +61,7 @@ function dtypeOf(text) {
   const size = Number(found?.[2] || 1);
   if (!found) return { name: text, size: 8 };
   if (found[1] === "b") return { name: "bool", size: 1 };
-  if (found[1] === "O") return { name: "text", size: 16 };
+  if (found[1] === "O") return { name: "string", size: 16 };
   return {
     name: KINDS[found[1]] + (found[1] === "U" || found[1] === "S" ? ` of ${size}` : size * 8),
     size: found[1] === "U" ? size * 4 : size,
@@ -103,7 +103,7 @@ function array3(meta) {
     kind: "array",
     format: 3,
     shape: meta.shape,
-    dtype: name === "string" ? "text" : name,
+    dtype: name,
     chunks: sharded ? sharded.configuration.chunk_shape : outer,
     shards: sharded ? outer : null,
     itemsize: bits ? Number(bits[1]) / 8 : name === "bool" ? 1 : 16,
@@ -213,7 +213,7 @@ export class Dataset {
       if (found) {
         const fits =
           found.shape?.length === 1 && found.shape[0] === node.shape[node.dims.indexOf(dim)];
-        return fits && found.shape[0] <= LINE_LIMIT && !/text|bytes|raw/.test(found.dtype)
+        return fits && found.shape[0] <= LINE_LIMIT && !/string|bytes|raw/.test(found.dtype)
           ? found
           : null;
       }
@@ -263,7 +263,7 @@ export function unpack(node, data) {
   return out;
 }
 
-export const isText = (node) => /^(text|bytes|raw|compound|string)/.test(node.dtype);
+export const isText = (node) => /^(bytes|raw|compound|string)/.test(node.dtype);
 export const isDrawn = (node) => !isText(node) && !node.dtype.startsWith("complex");
 
 // cost - decoded bytes of the chunks that windows ([from, to) along each dimension) touch.

@@ -39,7 +39,7 @@ export function attributes(node) {
   return table("Attributes", rows);
 }
 
-const times = (lengths) => (lengths.length ? lengths.join(" × ") : "one value");
+const times = (lengths) => (lengths.length ? lengths.join(" × ") : "scalar");
 
 export function storage(node) {
   const count = node.shape.reduce((a, b) => a * b, 1);
@@ -51,7 +51,7 @@ export function storage(node) {
   ];
   if (node.shards) rows.push(["Shards", times(node.shards)]);
   rows.push(["Filters", node.filters.length ? node.filters.join(", ") : "none"]);
-  rows.push(["Size", `${bytes(count * node.itemsize)} without filters`]);
+  rows.push(["Size", `${bytes(count * node.itemsize)} uncompressed`]);
   if (node.fill !== null && node.fill !== undefined) rows.push(["Fill value", textOf(node.fill)]);
   return table("Storage", rows);
 }
@@ -81,7 +81,7 @@ export function summary(node, choose) {
     "section",
     { class: "card" },
     element("h3", { text: "Contents" }),
-    node.children.length ? list : element("p", { class: "muted", text: "nothing" }),
+    node.children.length ? list : element("p", { class: "muted", text: "empty" }),
   );
 }
 

@@ -15,7 +15,7 @@ export async function request(address, options) {
     answer = await fetch(address, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer: has it ended?");
+    throw new Error("The server does not answer. Is it still running?");
   }
   if (answer.status === 404) return null;
   if (!answer.ok) {

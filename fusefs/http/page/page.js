@@ -65,7 +65,7 @@ function first(node, best = null) {
     if (child.kind === "group") best = first(child, best);
     else {
       const size = (n) => n.shape.reduce((a, b) => a * b, 1) * (n.shape.length > 1 ? 1e6 : 1);
-      if (!/text|bytes|raw|compound/.test(child.dtype) && (!best || size(child) > size(best)))
+      if (!/string|bytes|raw|compound/.test(child.dtype) && (!best || size(child) > size(best)))
         best = child;
     }
   }
@@ -104,7 +104,7 @@ async function start() {
     `${about.format === "directory" ? "Directory" : about.format} · ${about.source}`;
   at("footer").append(
     `nczarrfs ${about.version} · `,
-    element("a", { href: "/data/", text: "files of the tree" }),
+    element("a", { href: "/data/", text: "files of the Zarr store" }),
   );
   document.title = `${name} · nczarrfs`;
   for (const note of about.notes) at("footer").append(element("p", { text: note }));
@@ -114,7 +114,7 @@ async function start() {
   else if (about.datasets.length) {
     offer(about.datasets);
     await open(about.datasets[0]);
-  } else say("There is no Zarr tree here that could be shown. The files are under /data/.");
+  } else say("There is no Zarr store to show. The files are under /data/.");
 }
 
 start().catch(fail);

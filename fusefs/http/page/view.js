@@ -49,12 +49,14 @@ export class View {
       stage.append(
         element("p", {
           class: "notice",
-          text: "This nczarrfs was built without the part that draws. Everything else works.",
+          text:
+            "This nczarrfs was built without its Zarr library, so it cannot draw pictures. " +
+            "Everything else works.",
         }),
       );
     } else if (node.shape.some((n) => n === 0)) {
       stage.append(
-        element("p", { class: "notice", text: "It has no values: a dimension has length 0." }),
+        element("p", { class: "notice", text: "There are no values: a dimension has length 0." }),
       );
     } else if (isDrawn(node) && node.shape.length) {
       this.build(stage);
@@ -76,7 +78,7 @@ export class View {
     const out = element("p", { id: "readout", class: "value" });
     stage.append(out);
     if (!isText(this.node) && !isDrawn(this.node)) {
-      out.textContent = `Values of type ${this.node.dtype} are not drawn.`;
+      out.textContent = `Values of type ${this.node.dtype} cannot be drawn.`;
       return;
     }
     try {
@@ -93,7 +95,7 @@ export class View {
         values.join(", ") + (this.node.shape.some((n, i) => n > windows[i][1]) ? ", …" : "");
       this.say("");
     } catch (error) {
-      this.say(`It cannot be read: ${error.message}`, true);
+      this.say(`The values cannot be read: ${error.message}`, true);
     }
   }
 
@@ -110,7 +112,7 @@ export class View {
     const help = element("p", {
       id: "picture-help",
       class: "muted small",
-      text: "Point at it, or use the arrow keys on it, to read values.",
+      text: "Point at the picture, or focus it and use the arrow keys, to read values.",
     });
     this.controls = element("form", { class: "controls", onsubmit: (e) => e.preventDefault() });
     stage.append(
@@ -140,7 +142,7 @@ export class View {
     );
     if (none)
       options.push(
-        element("option", { value: "", selected: chosen === null, text: "none: a line" }),
+        element("option", { value: "", selected: chosen === null, text: "none (draw a line)" }),
       );
     const select = element(
       "select",
@@ -249,7 +251,7 @@ export class View {
       i.value === "" ? NaN : Number(i.value),
     );
     if (!(low < high)) {
-      this.say("The lowest value has to be less than the highest.", true);
+      this.say("The lowest value must be less than the highest.", true);
       return;
     }
     this.say("");
@@ -296,7 +298,7 @@ export class View {
     this.windowBox = element(
       "details",
       { class: "window" },
-      element("summary", { text: "Show a part of it" }),
+      element("summary", { text: "Show a part" }),
       element("div", { class: "row" }, ...fields, show, all),
     );
     return this.windowBox;
@@ -310,7 +312,7 @@ export class View {
       ([from, to], i) => !(from >= 0 && to > from && to <= this.node.shape[i]),
     );
     if (bad) {
-      this.say("From has to be less than to, and both have to be indices.", true);
+      this.say("“From” must be less than “to”, and both must be indices.", true);
       return;
     }
     this.windows = next;
@@ -351,8 +353,8 @@ export class View {
     axes.forEach((i) => (this.windows[i] = part[i]));
     this.windowBox.open = true;
     this.note =
-      `All of it would be ${bytes(cost(this.node, all))} of chunks to read, ` +
-      `more than ${bytes(limit)}: this is a part. Choose another below.`;
+      `The whole array needs ${bytes(cost(this.node, all))} of chunks, ` +
+      `more than the limit of ${bytes(limit)}. This is a part; choose another part below.`;
     return part;
   }
 
@@ -364,7 +366,7 @@ export class View {
     this.note = "";
     const windows = this.wanted();
     if (!windows) {
-      this.say(`Its chunks are larger than ${bytes(limit)} each: they are not read here.`, true);
+      this.say(`Each chunk is larger than the limit of ${bytes(limit)}: nothing is read.`, true);
       return;
     }
     for (const [axis, end, input] of this.windowInputs) input.value = this.windows[axis][end];
@@ -386,7 +388,7 @@ export class View {
       this.values = null;
       this.canvas.hidden = true;
       this.readout.textContent = "";
-      this.say(`This cannot be read: ${error.message}`, true);
+      this.say(`The values cannot be read: ${error.message}`, true);
     } finally {
       clearTimeout(slow);
       if (turn === this.turn) this.canvas.removeAttribute("aria-busy");
@@ -403,7 +405,7 @@ export class View {
     this.canvas.hidden = false;
     const notes = [this.note];
     if (Math.max(...steps) > 1) notes.push(`One value in ${Math.max(...steps)} is shown.`);
-    if (!extremes(values)) notes.push("All values of it are missing.");
+    if (!extremes(values)) notes.push("All values are missing.");
     this.say(notes.filter(Boolean).join(" "));
     const name = `${title(this.node)} along ${axes
       .filter(Boolean)
@@ -476,10 +478,10 @@ export class View {
     try {
       this.sizes = await chunks.Sizes.load(this.node.path);
       this.chunks.said.textContent =
-        this.sizes?.text ?? "Which chunks there are is told of one dataset alone.";
+        this.sizes?.text ?? "Chunks are listed only if a single dataset is served.";
       this.paintChunks();
     } catch (error) {
-      this.chunks.said.textContent = `Which chunks there are cannot be found out: ${error.message}`;
+      this.chunks.said.textContent = `The chunks cannot be listed: ${error.message}`;
     }
     this.chunks.key.hidden = this.chunks.canvas.hidden;
   }

@@ -154,7 +154,7 @@ def test_refused(t):
     with open(t.path("mine"), "w") as f:
         f.write("a text that somebody wants to keep\n")
     err = check(t, "--resume", t.path("mine"), t.path("a.nc"), status=FAILED)
-    assert "name another file" in err, err
+    assert "use another file" in err, err
     assert open(t.path("mine")).read().startswith("a text")
     assert t.run(t.binary, "info", "--resume", t.path("mine"), t.path("a.nc"))[0] == 2
 

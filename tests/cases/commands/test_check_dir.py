@@ -83,7 +83,7 @@ def test_quick_and_empty(t):
     assert got["good"] and all(x["quick"] for x in got["datasets"])
     os.mkdir(t.path("none"))
     out, err = check(t, t.path("none"), status=FAILED)
-    assert not out and "no dataset is in this directory" in err, (out, err)
+    assert not out and "no datasets found in this directory" in err, (out, err)
 
 
 def test_resume(t):
@@ -111,7 +111,7 @@ def test_resume(t):
     assert got["complete"] and not os.path.exists(state)
     with open(state, "w") as f:
         f.write("mine")
-    assert "is no directory" in check(t, *command, status=FAILED)[1]
+    assert "is not a directory" in check(t, *command, status=FAILED)[1]
     assert open(state).read() == "mine"
 
 
@@ -127,5 +127,5 @@ def test_interrupted(t):
     assert p.stdout.readline().startswith(d + "/000.nc: ")
     os.killpg(p.pid, signal.SIGINT)
     out, _ = p.communicate(timeout=60 * t.slow)
-    assert p.returncode == FAILED and out.endswith("not to the end\n"), out[-300:]
+    assert p.returncode == FAILED and out.endswith("incomplete\n"), out[-300:]
     assert len(out.splitlines()) < 300, out

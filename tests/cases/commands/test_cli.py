@@ -352,7 +352,7 @@ def test_info_says_why(t):
     with h5py.File(path, "w") as f:
         f.create_dataset("pass", data=np.arange(100), chunks=(10,), compression="gzip")
         f.create_dataset("odd", data=np.arange(100), chunks=(10,), scaleoffset=0)
-    code, out, _ = t.run(t.binary, "info", path)
+    code, out, _ = t.run(t.binary, "info", "-v", path)
     assert code == 0
     plans = [x.strip() for x in out.splitlines() if x.strip().startswith("plan ")]
     assert len(plans) == 2, out
@@ -431,10 +431,41 @@ def test_create_by_name(t):
         with open(t.path(name), "rb") as f:
             assert f.read(4) == b"\x89HDF", name
     for name in "a.nc3", "a.hdf", "A.H4", "a.zip", "a.zarr.zip", "a.json", "a.parq":
-        made(t, name, fails="wrong name")
+        made(t, name, fails="cannot create a dataset with this ending")
     os.mkdir(t.path("mnt-far"))
     for name in ("x.hdf5", "x.he5", "x.cdf", "X.NC", "x.nc3", "x.hdf", "x.zip", "x.zarr.zip",
                  "x.parq"):
         code, out, err = t.run(t.binary, "-o", "rw,create,anonymous,endpoint=http://127.0.0.1:9",
                                "s3://b/" + name, t.path("mnt-far"), timeout=20)
-        assert code == 1 and "only Zarr trees can be written" in err, (name, code, err)
+        assert code == 1 and "only Zarr stores can be" in err, (name, code, err)
+
+
+def test_list(t):
+    """A header, and a line for each mount; a note on standard error when there is none."""
+    path = sample(t)
+    with t.mount(path) as m:
+        code, out, err = t.run(t.binary, "list")
+        assert code == 0 and not err, err
+        rows = [line.split() for line in out.splitlines()]
+        assert rows[0] == ["NAME", "STATE", "MODE", "MOUNTPOINT", "SOURCE"], out
+        assert rows[1:].count(["-", "mounted", "ro", m.path, path]) == 1, out
+    alone = ("awk '$3 == \"fuse.nczarrfs\" { print $2 }' /proc/self/mounts | "
+             "xargs -r -n 1 umount -l; exec \"$@\"")
+    code, out, err = t.run("unshare", "--mount", "sh", "-c", alone, "sh", t.binary, "list")
+    if "unshare" in err:
+        raise Skip("no mount namespaces: " + err)
+    assert (code, out) == (0, ""), out
+    assert err == ("nczarrfs: note: nothing is mounted, and no configuration file names a "
+                   "mount\n"), err
+
+
+def test_refs_say_what_was_written(t):
+    path, to = sample(t), t.path("r.json")
+    code, out, err = t.run(t.binary, "refs", path, to)
+    assert code == 0 and not err, err
+    assert re.fullmatch(f"{re.escape(to)}: references to {re.escape(path)}, [0-9.]+ (bytes|KiB) "
+                        "written\n", out), out
+    code, out, err = t.run(t.binary, "refs", path, "-")
+    assert code == 0 and json.loads(out), err
+    code, out, err = t.run(t.binary, "refs", path, t.path("r.parq"))
+    assert out == f"{t.path('r.parq')}: references to {path}, Parquet files written\n", out + err

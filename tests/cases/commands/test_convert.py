@@ -165,20 +165,20 @@ def test_refused(t):
     with open(t.path("there/mine"), "w") as f:
         f.write("mine")
     convert(t, source, t.path("there"), fails="--force")
-    convert(t, source, source, fails="inside of it")
-    convert(t, "--force", source, source, fails="inside of it")
+    convert(t, source, source, fails="inside it")
+    convert(t, "--force", source, source, fails="inside it")
     convert(t, source, t.path("b.zarr"))
-    convert(t, t.path("b.zarr"), t.path("b.zarr/v.nc"), fails="inside of its source")
+    convert(t, t.path("b.zarr"), t.path("b.zarr/v.nc"), fails="is inside the source")
     os.makedirs(t.path("around/in"))
     os.rename(t.path("b.zarr"), t.path("around/in/b.zarr"))
-    convert(t, "--force", t.path("around/in/b.zarr"), t.path("around"), fails="inside of it")
+    convert(t, "--force", t.path("around/in/b.zarr"), t.path("around"), fails="inside it")
     os.symlink("around/in/b.zarr", t.path("link"))
-    convert(t, "--force", t.path("around/in/b.zarr"), t.path("link"), fails="inside of it")
+    convert(t, "--force", t.path("around/in/b.zarr"), t.path("link"), fails="inside it")
     convert(t, source, t.path("nowhere/b.zarr"), fails="the directory of the copy")
     os.mkdir(t.path("several"))
     os.link(source, t.path("several/a.nc"))
     for out in ("b.zarr", "b.nc"):
-        convert(t, t.path("several"), t.path(out), fails="convert those in it one by one")
+        convert(t, t.path("several"), t.path(out), fails="convert the datasets in it one by one")
     convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr", code=2)
     convert(t, source, "https://example.org/b.zarr", fails="web server", code=2)
     convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), fails="chunks of its source", code=2)
@@ -190,9 +190,10 @@ def test_refused(t):
     os.mkdir(t.path("there/older"))
     convert(t, "--force", source, t.path("there"))  # a dataset is replaced as a whole
     assert not os.path.exists(t.path("there/older")) and os.path.exists(t.path("there/.zgroup"))
-    for name in ("c.tar", "c.json", "c.nc.gz", "-"):
-        convert(t, source, t.path(name) if name != "-" else name, fails="name")
-    convert(t, "-o", "view=nc", source, t.path("c.zip"), fails="wrong name")
+    for name in ("c.tar", "c.json", "c.nc.gz"):
+        convert(t, source, t.path(name), fails="cannot write a copy with this ending: use .zarr")
+    convert(t, source, "-", fails="cannot write a copy to standard output")
+    convert(t, "-o", "view=nc", source, t.path("c.zip"), fails="with this ending")
     os.mkfifo(t.path("pipe"))
     convert(t, "--force", source, t.path("pipe"), fails="neither a file nor a directory")
     with h5py.File(source) as f:
@@ -215,10 +216,10 @@ def test_replaces_no_part_of_its_source(t):
             f["v"] = np.arange(4) + i
             f["v"].dims[0].attach_scale(f["time"])
     join = ("-o", "concat=time,concat_index=none", t.path("y*.nc"))
-    convert(t, "--force", *join, t.path("y1.nc"), fails="takes")
-    convert(t, *join, t.path("year.nc"), fails="takes")
+    convert(t, "--force", *join, t.path("y1.nc"), fails="matches the source pattern")
+    convert(t, *join, t.path("year.nc"), fails="matches the source pattern")
     os.symlink("y1.nc", t.path("link.nc"))
-    convert(t, "--force", *join, t.path("link.nc"), fails="name another destination")
+    convert(t, "--force", *join, t.path("link.nc"), fails="use another destination")
     convert(t, *join, t.path("all.nc"))
     with h5py.File(t.path("all.nc")) as f:
         assert f["v"].shape == (12,)
@@ -332,7 +333,7 @@ def test_s3(t):
     with S3Server(keys={"AKID": "secret"}, buckets={"b": {}}) as s3:
         where = "endpoint=" + s3.url
         convert(t, "-o", where, source, "s3://b/new/a.zarr", **env)
-        convert(t, "-o", where, source, "s3://b/new/a.zarr", fails="is there already", **env)
+        convert(t, "-o", where, source, "s3://b/new/a.zarr", fails="already exists", **env)
         convert(t, "--force", "-o", where, source, "s3://b/new/a.zarr", fails="--force", **env)
         convert(t, "-o", where, "s3://b/new/a.zarr", t.path("b.zarr"), **env)
     convert(t, source, t.path("c.zarr"))
@@ -400,7 +401,7 @@ def test_s3_killed(t):
             assert keys and not keys & ROOTS[2], keys
             status, out, _ = t.run(t.binary, "info", "-o", where, "s3://b/new/a.zarr", env=env)
             assert status == 1, out
-            convert(t, "-o", where, source, "s3://b/new/a.zarr", fails="is there already", **env)
+            convert(t, "-o", where, source, "s3://b/new/a.zarr", fails="already exists", **env)
             with s3.lock:
                 s3.buckets["b"].clear()
             convert(t, "-o", where, source, "s3://b/new/a.zarr", **env)
@@ -442,7 +443,7 @@ def test_names_of_copies(t):
         assert os.path.isdir(t.path(name)), name
         assert t.run(t.binary, "info", t.path(name))[0] == 0, name
     for name in "b.nc3", "b.NC3", "b.hdf", "b.H4", "b.json", "b.parq":
-        convert(t, source, t.path(name), fails="wrong name")
+        convert(t, source, t.path(name), fails="cannot write a copy with this ending")
         assert not os.path.lexists(t.path(name)), name
     for name in "x.nc", "x.nc3", "x.HDF5", "x.zip", "x.hdf", "x.json":
         convert(t, "-o", "anonymous,endpoint=http://127.0.0.1:9", source, "s3://b/" + name,

@@ -273,7 +273,7 @@ def test_damaged_is_no_absence(t):
     with Serving(t, path, "-o", "filter=none", "--bind", "0.0.0.0") as s:
         got = s.get("/data/v/1")
         assert got.status == 500 and got.body == (
-            b"it could not be read: the server's log says why\n"), got.body
+            b"it could not be read: see the server's log\n"), got.body
 
 
 def test_source_is_gone(t):
@@ -467,7 +467,7 @@ def test_ports(t):
     make(path)
     with Serving(t, path) as s:
         for args, text in ((("-p", str(s.port)), "in use"),
-                           ((f"-p{s.port}",), "another with -p PORT, or -p 0"),
+                           ((f"-p{s.port}",), "another port with -p PORT, or use -p 0"),
                            (("--origin", "foo"), "https://host"),
                            (("--origin", "http://host/"), "https://host"),
                            (("--origin=http://host:",), "https://host"),

@@ -85,8 +85,8 @@ def test_index_is_no_file_of_others(t):
         assert got == status, err
         return err
     for index in (files[1], note):
-        assert "not an index: name another file" in info(index, 1)
-    assert "matches: name another" in info(d + "/new.nc", 1)
+        assert "not an index: use another file" in info(index, 1)
+    assert "matches the pattern" in info(d + "/new.nc", 1)
     with open(note) as f:
         assert f.read() == "dear to somebody"
     assert was == {f: open(f, "rb").read() for f in files}

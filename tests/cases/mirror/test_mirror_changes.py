@@ -263,6 +263,6 @@ def test_info(t):
     folder = make_all(t)
     status, out, err = t.run(t.binary, "info", folder)
     assert status == 0, err
-    for text in ("mirror, 3 datasets with a counterpart at its top", "a.nc as a.zarr",
+    for text in ("mirror, 3 datasets in the other format", "a.nc as a.zarr",
                  "c.zarr as c.nc", "e.zarr.zip as e.nc"):
         assert text in out, out

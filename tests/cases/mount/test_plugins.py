@@ -70,7 +70,7 @@ def same(t, file, *options, names=None):
 
 
 def info(t, *args):
-    status, out, err = t.run(t.binary, "info", *args)
+    status, out, err = t.run(t.binary, "info", "-v", *args)
     assert status == 0, err
     return out
 
@@ -170,7 +170,7 @@ def test_ours(t):
         create(f, "c", np.arange(40, dtype="u1"), (40,), (ROT, [3]), (XOR, [4]))
     same(t, file)
     text = info(t, file)
-    assert "filters  xor(90,258,420,0)" in text, text  # what set_local stored
+    assert "filters   xor(90,258,420,0)" in text, text  # what set_local stored
 
 
 def copy_chunks(path, to):

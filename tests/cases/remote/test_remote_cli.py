@@ -86,7 +86,7 @@ def test_info(t):
             assert said["requests"] == len(web.asked) <= 3, (said["requests"], web.asked)
             assert said["view"] == ("netcdf" if "zarr" in name else "zarr")
         code, out, err = t.run(t.binary, "info", f"{web.url}/f.nc")
-        assert code == 0 and f"source {web.url}/f.nc\n" in out and "request" in out, (out, err)
+        assert code == 0 and f"source    {web.url}/f.nc\n" in out and "request" in out, (out, err)
 
 
 def shown_anywhere(pids, *texts):

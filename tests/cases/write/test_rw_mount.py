@@ -351,7 +351,7 @@ def test_killed(t):
             in_child(t, expect_source, path, value)
             assert not os.path.exists(state(path)), os.listdir(state(path))
     status, text = _recover(t, path, t.path("a.nc"))
-    assert status == 0 and text.count("nothing to be done") == 2, text
+    assert status == 0 and text.count("nothing to recover") == 2, text
     status, text = _recover(t, path, t.path("none.nc"))
     assert status == 1 and "none.nc': no such file" in text, text
 

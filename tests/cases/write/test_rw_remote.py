@@ -582,14 +582,14 @@ def test_refused(t):
                 t.call(expect_nc, os.path.join(reader.path, "store.nc"), 1)
         for view in "zarr", "nc":
             for address, more, text in (
-                    (ADDRESS, ("create",), "is there"),
+                    (ADDRESS, ("create",), "already exists"),
                     ("s3://b/none.zarr", (), "s3://b/none.zarr"),
-                    ("s3://b/new.nc", ("create",), "only Zarr trees")):
+                    ("s3://b/new.nc", ("create",), "only Zarr stores")):
                 with t.mount(address, *options(s3, "view=" + view, *more), check=False) as no:
                     assert no.status and text in no.messages(), no.messages()
         s3.buckets["b"]["file.nc"] = Object(b"CDF\1" + bytes(28))
         with t.mount("s3://b/file.nc", *options(s3), check=False) as no:
-            assert no.status and "only Zarr trees" in no.messages(), no.messages()
+            assert no.status and "only Zarr stores" in no.messages(), no.messages()
         os.mkdir(t.path("www"))
         with open(t.path("www/.zgroup"), "w") as f:
             f.write('{"zarr_format": 2}')

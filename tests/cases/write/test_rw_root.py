@@ -186,7 +186,7 @@ def test_refused(t):
     for source, options, message, code in (
             (file, "root=a.zarr", "only with rw", 2),
             (file, "rw,root=a/b", "the name of a directory", 2),
-            (store, "rw,create,root=a", "only where a Zarr tree is shown", 1),
+            (store, "rw,create,root=a", "only if the mount shows a Zarr store", 1),
             (os.path.dirname(file), "rw,root=a.zarr", "only for one dataset", 1)):
         status, _, text = t.run(t.binary, "-o", options, source, t.path("mnt"))
         assert status == code and message in text, (options, text)

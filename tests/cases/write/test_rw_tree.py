@@ -469,7 +469,8 @@ def test_half_resized(t):
         t.call(_resize, m.path, ["w"])
         t.call(_sync, m.path)
         text = m.messages()
-    assert "variable 'w' has 5 along dimension 'x', which is fixed and has 4" in text, text
+    assert ("variable 'w' has length 5 along dimension 'x', which has the fixed length 4"
+            in text), text
     assert "variable 'u'" not in text, text
     with t.mount(file, "rw", foreground=True) as m:
         t.call(_resize, m.path, ["x", "u"])

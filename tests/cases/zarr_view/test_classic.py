@@ -209,6 +209,7 @@ def test_left_out(t):
     with t.mount(path) as m:
         t.call(look, m.path)
     status, out, err = t.run(t.binary, "info", path)
+    assert "; the warnings state what is omitted\n" in out and "\nwarnings  6, listed" in out, out
     for word in ("'v' is left out", "'nnnn", "'w' is left out", "second dimension 'x'",
                  "'a' is left out", "'_ARRAY_DIMENSIONS' is left out"):
         assert word in out, f"{word} is not in {out}{err}"

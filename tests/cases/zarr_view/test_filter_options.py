@@ -58,7 +58,7 @@ def test_info_says_which_rules_hold(t):
     assert got["quantize_rules"] == ["*,bitgroom,3"]
     code, out, err = t.run(t.binary, "info", "-o", "filter=/g/*,zstd,filter=keep", sample(t),
                            timeout=60)
-    assert code == 0 and "filter keep\n       /g/*,zstd  (variables: 1)\n" in out, out + err
+    assert code == 0 and "filter    keep\n          /g/*,zstd  (variables: 1)\n" in out, out + err
 
 
 def test_rule_for_no_variable(t):

@@ -89,9 +89,9 @@ def test_like_ncdump(t):
         assert told["/plain"] == ("", None)
         for name in ("", "/plain", "/g", "/.zgroup", "/usual/.zarray", "/usual/0"):
             assert os.listxattr(m.path + name) == [], name
-    code, out, err = t.run(t.binary, "info", path)
-    assert code == 0 and "_Filter  1,7\n" in out, out + err
-    assert '_Codecs  [{"id": "zlib", "level": 7}]\n' in out, out
+    code, out, err = t.run(t.binary, "info", "-v", path)
+    assert code == 0 and "_Filter   1,7\n" in out, out + err
+    assert '_Codecs   [{"id": "zlib", "level": 7}]\n' in out, out
 
 
 def test_protocol(t):

@@ -204,11 +204,11 @@ def test_what_cannot_be_is_said(t):
         assert meta_of(m.path, "contiguous")["filters"] is None
         assert [x["id"] for x in meta_of(m.path, "deflated")["filters"]] == [
             "fletcher32", "shuffle"]
-    status, out, _ = t.run(t.binary, "info", "-o", "filter=zstd,quantize=deflated,bitround,9",
-                           file)
+    status, out, _ = t.run(t.binary, "info", "-v", "-o",
+                           "filter=zstd,quantize=deflated,bitround,9", file)
     assert status == 0
-    assert "plan     encode: encoded with zstd; quantised to 9 bits (bitround)" in out, out
-    assert "plan     vlen: " in out, out
+    assert "plan      encode: encoded with zstd; quantised to 9 bits (bitround)" in out, out
+    assert "plan      vlen: " in out, out
 
 
 def test_filters_that_nobody_has(t):

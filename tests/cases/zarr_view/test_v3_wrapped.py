@@ -217,7 +217,7 @@ def test_wrapped(t):
     with t.mount(path, "zarr_format=3", "filter=keep") as m:
         codecs = [c["name"] for c in document(m.path + "/v4_0")["codecs"]]
         assert codecs == ["bytes", "blosc"], codecs
-    code, out, err = t.run(t.binary, "info", "-o", "zarr_format=3", path)
+    code, out, err = t.run(t.binary, "info", "-v", "-o", "zarr_format=3", path)
     assert code == 0 and "shuffle, deflate pass through as blosc" in out, out + err
     assert "shuffle, deflate pass through as blosc; fletcher32 is removed" in out, out
 

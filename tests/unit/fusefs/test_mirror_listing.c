@@ -177,14 +177,18 @@ static void test_fresh(void **state)
 	assert_int_equal(f->view->ops->list(f->view, dir, 0, true, take, &s, &e), -ESTALE);
 }
 
-static bool collect(void *arg, const char *source, const char *name)
+static bool collect(void *arg, const char *source, const char *name, const char *why)
 {
 	char *text = arg;
 
 	strcat(text, source);
 	strcat(text, ">");
 	strcat(text, name);
-	strcat(text, " ");
+	if (why) {
+		strcat(text, ": ");
+		strcat(text, why);
+	}
+	strcat(text, "; ");
 	return true;
 }
 
@@ -198,7 +202,12 @@ static void test_each(void **state)
 	put(f, "a.nc", "FAKE");
 	put(f, "plain", "FAKE");
 	assert_int_equal(mirror_each(f->view, collect, text, &e), 0);
-	assert_string_equal(text, "a.nc>a.zarr ");
+	assert_string_equal(text, "a.nc>a.zarr; a.h5>a.zarr: that name shows 'a.nc'; ");
+	put(f, "b.h5", "FAKE");
+	put(f, "b.zarr", "something else");
+	*text = '\0';
+	assert_int_equal(mirror_each(f->view, collect, text, &e), 0);
+	assert_non_null(strstr(text, "b.h5>b.zarr: that name exists; "));
 }
 
 /* listed - all of a real directory, by a program that may remove it. */

@@ -376,6 +376,33 @@ static void test_commands(void **state)
 	cfg_release(&cfg);
 }
 
+/* Several sources stay as they were typed; an operand of info that is no file names a variable. */
+static void test_several(void **state)
+{
+	char address[] = "http://me:secret@h/a.nc";
+	struct err e = ERR_INIT;
+	struct cfg cfg;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("a.nc"), address, A("/"))), 0);
+	assert_null(cfg.source);
+	expect_texts(cfg.more, cfg.n_more, "a.nc\nhttp://me:secret@h/a.nc\n/");
+	assert_null(strstr(address, "secret"));
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("/a.nc"), A("/no/such"))), 0);
+	assert_string_equal(cfg.source, "/a.nc");
+	assert_string_equal(cfg.variable, "/no/such");
+	assert_int_equal(cfg.n_more, 0);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("/a"), A("/no/such"), A("/b"))), 0);
+	assert_null(cfg.variable);
+	expect_texts(cfg.more, cfg.n_more, "/a\n/no/such\n/b");
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("check"), A("/a"), A("/no/such"))), 0);
+	expect_texts(cfg.more, cfg.n_more, "/a\n/no/such");
+	cfg_release(&cfg);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -384,7 +411,9 @@ static void test_refused(void **state)
 	refused(ARGV(A("chek"), A("m")), "did you mean nczarrfs check");
 	refused(ARGV(A("filtres")), "did you mean nczarrfs filters");
 	refused(ARGV(A("./chek")), "MOUNTPOINT missing");
-	refused(ARGV(A("info"), A("x"), A("m")), "usage: nczarrfs info");
+	refused(ARGV(A("status"), A("x"), A("m")), "usage: nczarrfs status");
+	refused(ARGV(A("info"), A("--variable=v"), A("x"), A("m")), "give one SOURCE only");
+	refused(ARGV(A("check"), A("--resume=s"), A("x"), A("m")), "give one SOURCE only");
 	refused(ARGV(A("x"), A("")), "empty");
 	refused(ARGV(A("x"), A("m"), A("--json")), "info, filters");
 	refused(ARGV(A("x"), A("m"), A("-q")), "unknown flag");
@@ -591,7 +620,8 @@ int main(void)
 		cmocka_unit_test(test_all_options),   cmocka_unit_test(test_views),
 		cmocka_unit_test(test_rules),         cmocka_unit_test(test_many_rules),
 		cmocka_unit_test(test_mount_options), cmocka_unit_test(test_commands),
-		cmocka_unit_test(test_refused),       cmocka_unit_test(test_zarr3),
+		cmocka_unit_test(test_refused),       cmocka_unit_test(test_several),
+		cmocka_unit_test(test_zarr3),
 		cmocka_unit_test(test_help),          cmocka_unit_test(test_long_options),
 		cmocka_unit_test(test_docs_parity),
 	};

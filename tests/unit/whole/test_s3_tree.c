@@ -223,8 +223,8 @@ static void test_passing(void **state)
 	assert_int_equal(staged(&t, "v/.partial", "x", &e), 0); /* nothing before it */
 	assert_int_equal(committed(&t, &left, &n, &e), 0);
 	assert_int_equal(n, 2);
-	assert_string_equal(left[0], "v/1.partial\tit is the name of a passing file");
-	assert_string_equal(left[1], "v/__atomic1\tit is the name of a passing file");
+	assert_string_equal(left[0], "v/1.partial\tit is the name of a temporary file");
+	assert_string_equal(left[1], "v/__atomic1\tit is the name of a temporary file");
 	for (size_t i = 0; i < n; i++)
 		free(left[i]);
 	free(left);
@@ -247,7 +247,7 @@ static void test_checks(void **state)
 	key[1017] = 'k';
 	key[1018] = '\0';
 	assert_int_equal(rw_keys_check(t.keys, t.store, key, &e), -ENAMETOOLONG);
-	assert_non_null(strstr(e.msg, "a key in S3 has no more than 1024 bytes"));
+	assert_non_null(strstr(e.msg, "a key in S3 has at most 1024 bytes"));
 	assert_int_equal(staged(&t, "v/.zarray", "{no", &e), -EINVAL);
 	assert_int_equal(e.code, -EINVAL);
 	assert_true(e.msg[0] != '\0');
@@ -475,8 +475,8 @@ static void test_no_tree(void **state)
 	t.store = store_mem_new();
 	t.keys = NULL;
 	assert_int_equal(opened(&t, false, &e), -ENOENT);
-	assert_string_equal(e.msg, "'s3://bucket/a/tree': there is no Zarr tree (-o rw,create "
-				   "makes one)");
+	assert_string_equal(e.msg, "'s3://bucket/a/tree': no Zarr store exists there (-o "
+				   "rw,create creates one)");
 	assert_int_equal(opened(&t, true, &e), 0);
 	end(&t);
 }

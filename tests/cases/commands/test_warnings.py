@@ -1,0 +1,112 @@
+"""What is skipped is a warning: a dataset whose name is taken, a directory without datasets, a
+chunk rule for a dimension that does not exist."""
+import json
+import os
+import shutil
+
+import netCDF4
+
+OTHER = "is not shown as"
+
+
+def make(path, dim="time"):
+    with netCDF4.Dataset(path, "w") as d:
+        d.createDimension(dim, 4)
+        d.createVariable("v", "f4", (dim,))[:] = 1
+
+
+def folder(t, name="d"):
+    path = t.path(name)
+    os.mkdir(path)
+    return path
+
+
+def warnings(m):
+    prefix = "nczarrfs: warning: "
+    return [x[len(prefix):] for x in m.messages().splitlines() if x.startswith(prefix)]
+
+
+def test_taken_name(t):
+    """Before the mount for the top directory, and once when it is listed."""
+    top = folder(t)
+    make(top + "/a.nc")
+    make(top + "/b.nc")
+    with open(top + "/a.zarr", "w") as f:
+        f.write("no dataset\n")
+    want = f"'{top}/a.nc' is not shown as 'a.zarr': that name exists"
+    with t.mount(top, foreground=True) as m:
+        assert warnings(m) == [want], m.messages()
+        for _ in range(3):
+            assert sorted(os.listdir(m.path)) == ["a.nc", "a.zarr", "b.nc", "b.zarr"]
+        assert warnings(m) == [want, f"in '{top}', 'a.nc' is not shown as 'a.zarr': that name "
+                               "exists"], m.messages()
+
+
+def test_taken_name_below(t):
+    """In a sub-directory it is known when that is listed; two datasets may want one name."""
+    top = folder(t)
+    below = folder(t, "d/sub")
+    make(below + "/a.nc")
+    shutil.copy(below + "/a.nc", below + "/a.h5")
+    with t.mount(top, foreground=True) as m:
+        assert warnings(m) == [], m.messages()
+        assert sorted(os.listdir(m.path + "/sub")) == ["a.h5", "a.nc", "a.zarr"]
+        assert warnings(m) == [f"in '{below}', 'a.h5' is not shown as 'a.zarr': that name "
+                               "shows 'a.nc'"], m.messages()
+
+
+def test_names_of_both(t):
+    """A dataset in both formats: neither hides the other."""
+    top = folder(t)
+    make(top + "/a.nc")
+    assert t.run(t.binary, "convert", top + "/a.nc", top + "/a.zarr")[0] == 0
+    with t.mount(top, foreground=True) as m:
+        got = [x for x in warnings(m) if OTHER in x]
+        assert len(got) == 2 and f"'{top}/a.zarr' is not shown as 'a.nc'" in got[1], got
+        assert sorted(os.listdir(m.path)) == ["a.nc", "a.zarr"]
+
+
+def test_no_datasets(t):
+    top = folder(t)
+    start = f"no datasets found in '{top}' (looked for .nc "
+    with t.mount(top, foreground=True) as m:
+        assert len(warnings(m)) == 1 and warnings(m)[0].startswith(start), m.messages()
+    with open(top + "/a.nc", "w") as f:
+        f.write("text\n")
+    with t.mount(top, foreground=True) as m:
+        assert len(warnings(m)) == 1 and warnings(m)[0].startswith(start), m.messages()
+    with t.mount(top, "rw", foreground=True) as m:
+        assert warnings(m) == [], m.messages()
+    os.mkdir(top + "/sub")
+    with t.mount(top, foreground=True) as m:
+        assert warnings(m) == [], m.messages()
+
+
+def test_no_such_dimension(t):
+    """In a chunk rule, with the name that was meant."""
+    make(t.path("a.nc"))
+    store = t.path("a.zarr")
+    assert t.run(t.binary, "convert", t.path("a.nc"), store)[0] == 0
+    for rule, want in (("tme=4", f"-o chunks: no dimension 'tme' in '{store}': did you mean "
+                        "'time'?"),
+                       ("zzz=4", f"-o chunks: no dimension 'zzz' in '{store}'"),
+                       ("time=2", None)):
+        with t.mount(store, "rw", "chunks=" + rule, foreground=True) as m:
+            assert warnings(m) == ([want] if want else []), m.messages()
+
+
+def test_check_of_several(t):
+    """The status is the worst; JSON is an array."""
+    make(t.path("a.nc"))
+    make(t.path("b.nc"))
+    a, b, no = t.path("a.nc"), t.path("b.nc"), t.path("no.nc")
+    status, out, err = t.run(t.binary, "check", a, b)
+    assert (status, err) == (0, "") and out.count("all good") == 2, out + err
+    status, out, err = t.run(t.binary, "check", a, no, b)
+    assert status == 2 and out.count("all good") == 2 and err.count(no) == 1, out + err
+    status, out, err = t.run(t.binary, "check", "--json", a, no, b)
+    got = json.loads(out)
+    assert status == 2 and [x.get("good") for x in got] == [True, None, True], out
+    assert got[1]["source"] == no and got[1]["error"], out
+    status, out, err = t.run(t.binary, "check", "--resume", t.path("state"), a, b)
+    assert status == 2 and not out and "--resume: give one SOURCE only" in err, err
