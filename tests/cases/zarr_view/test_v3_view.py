@@ -124,7 +124,7 @@ def test_reserved(t):
         t.call(looks, m.path)
     status, out, err = t.run(t.binary, "info", "-o", "zarr_format=3", file)
     assert status == 0 and "view      zarr v3: a mount shows a Zarr store\n" in out, err
-    assert out.count("its name is that of a Zarr metadata file") == 1, out
+    assert out.count("it has the name of a Zarr metadata file") == 1, out
     assert out.count("it is in a group whose name cannot be shown") == 1, out
 
 
