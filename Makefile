@@ -352,7 +352,7 @@ check-suites:
 	NCZARRFS=$(BUILD)/nczarrfs tests/suites/run.py $(SUITESFLAGS)
 
 # Real services on this machine, which have to be installed (radosgw, Swift, nginx: 240 MB, as root
-# and from the network): every dataset of the corpus from each of them. docs/how-to/remote-data.md. What cannot
+# and from the network): every dataset of the corpus from each of them. docs/dev/remote.md. What cannot
 # be started is skipped, and said.
 check-remote:
 	scripts/install-deps check
