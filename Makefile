@@ -181,7 +181,7 @@ clean:
 
 # --- plugins of ours: begin ---------------------------------------------------------------------
 # make plugins: a shared library for each codec with an HDF5 filter id that libhdf5 lacks, to be
-# loaded by programs of others (docs/how-to/hdf5-filter-plugins.md). Always without sanitizers; each is linked
+# loaded by programs of others (docs/dev/our-plugins.md). Always without sanitizers; each is linked
 # with what it needs only. Those of PLUGINS_NCZ are for netCDF-C's NCZarr, too: codecs that
 # numcodecs has.
 PLUGINS := bitgroom bitround bitshuffle blosc bzip2 granularbr lz4 lzf zstd
