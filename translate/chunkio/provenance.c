@@ -182,7 +182,7 @@ static void put_chunk_plan(const struct plan *p, const struct chunk_about *x, st
 		before = ", ";
 	}
 	if (x->zeros > 0)
-		buf_printf(out, "%swith %" PRIu64 " zeros behind them", before, x->zeros);
+		buf_printf(out, "%swith %" PRIu64 " zeros appended", before, x->zeros);
 }
 
 int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, uint32_t array,
