@@ -21,8 +21,8 @@ PROBES = {"attr": "command -v getfattr", "cdo": "cdo --version", "curl": "curl -
 
 
 def needed(text):
-    """The packages of a recipe's line "Needs: `a`, `b`.", which may go on in the next."""
-    line = re.search(r"Needs: ((?:`[\w.-]+`,?\s*)+)\.", text)
+    """The packages of a recipe's line "Needs: `a`, `b`.", which may be wrapped anywhere."""
+    line = re.search(r"Needs:\s+((?:`[\w.-]+`,?\s*)+)\.", text)
     return re.findall(r"`([\w.-]+)`", line[1]) if line else []
 
 
