@@ -187,7 +187,7 @@ clean:
 
 # --- plugins of ours: begin ---------------------------------------------------------------------
 # make plugins: a shared library for each codec with an HDF5 filter id that libhdf5 lacks, to be
-# loaded by programs of others (docs/how-to/hdf5-filter-plugins.md). Always without sanitizers; each is linked
+# loaded by programs of others (docs/dev/our-plugins.md). Always without sanitizers; each is linked
 # with what it needs only. Those of PLUGINS_NCZ are for netCDF-C's NCZarr, too: codecs that
 # numcodecs has.
 PLUGINS := bitgroom bitround bitshuffle blosc bzip2 granularbr lz4 lzf zstd
@@ -363,7 +363,7 @@ check-suites:
 	NCZARRFS=$(BUILD)/nczarrfs tests/suites/run.py $(SUITESFLAGS)
 
 # Real services on this machine, which have to be installed (radosgw, Swift, nginx: 240 MB, as root
-# and from the network): every dataset of the corpus from each of them. docs/how-to/remote-data.md. What cannot
+# and from the network): every dataset of the corpus from each of them. docs/dev/remote.md. What cannot
 # be started is skipped, and said.
 check-remote:
 	scripts/install-deps check

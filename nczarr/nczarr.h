@@ -156,7 +156,7 @@ struct remote_opener {
 void refs_set_remote_opener(const struct remote_opener *reach);
 
 /* refs_source_ops - documents of references as sources: kerchunk's JSON, versions 0 and 1, and its
- * directories of Parquet files. What it opens is a Zarr source. docs/how-to/references.md. */
+ * directories of Parquet files. What it opens is a Zarr source. docs/dev/commands.md. */
 extern const struct source_ops refs_source_ops;
 
 #endif

@@ -3,8 +3,8 @@
  *
  * The lists below are the only place where a counter or gauge is declared. Counting takes no lock
  * and allocates nothing: each thread adds to a copy of its own, and the copies are summed up when
- * somebody asks. Any thread may call any function but metrics_gauge_from. docs/how-to/monitor.md
- * has the same lists, which a test compares. */
+ * somebody asks. Any thread may call any function but metrics_gauge_from. docs/reference/
+ * metrics-and-attributes.md has the same lists, which a test compares. */
 #ifndef BASE_OBSERVE_METRICS_H
 #define BASE_OBSERVE_METRICS_H
 

@@ -1,4 +1,4 @@
-/* concat.h - many datasets shown as one: -o concat=DIM. docs/how-to/many-files-as-one.md. */
+/* concat.h - many datasets shown as one: -o concat=DIM. docs/dev/concat.md. */
 #ifndef FUSEFS_APP_CONCAT_H
 #define FUSEFS_APP_CONCAT_H
 

@@ -1,5 +1,5 @@
 /* refs.h - `nczarrfs refs`: references to the chunks of a source, for readers that do without a
- * mount. docs/how-to/references.md. */
+ * mount. docs/dev/commands.md. */
 #ifndef FUSEFS_CMD_REFS_H
 #define FUSEFS_CMD_REFS_H
 

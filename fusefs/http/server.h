@@ -1,5 +1,5 @@
 /* server.h - `nczarrfs serve`: the files of a view by HTTP, and a page that shows them.
- * docs/how-to/serve-in-a-browser.md. */
+ * docs/dev/serve.md. */
 #ifndef FUSEFS_HTTP_SERVER_H
 #define FUSEFS_HTTP_SERVER_H
 

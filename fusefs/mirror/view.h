@@ -1,5 +1,5 @@
 /* view.h - a directory with datasets as a view: everything in it as it is, and beside each
- * dataset its counterpart in the other format. docs/how-to/whole-directories.md. */
+ * dataset its counterpart in the other format. docs/dev/mirror.md. */
 #ifndef FUSEFS_MIRROR_VIEW_H
 #define FUSEFS_MIRROR_VIEW_H
 

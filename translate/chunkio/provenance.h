@@ -2,7 +2,8 @@
  *
  * user.nczarrfs.source, .offset, .length, .chain, .plan and, of shards, .pieces: they answer when
  * they are asked for by name, and are in no list: `cp -a` must not copy a statement about this
- * file's bytes to another's. docs/how-to/monitor.md has them, which a test compares. */
+ * file's bytes to another's. docs/reference/metrics-and-attributes.md has them,
+ * which a test compares. */
 #ifndef TRANSLATE_CHUNKIO_PROVENANCE_H
 #define TRANSLATE_CHUNKIO_PROVENANCE_H
 

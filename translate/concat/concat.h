@@ -1,5 +1,6 @@
 /* concat.h - many datasets as one: files whose arrays continue each other along one dimension are a
- * source as if they were one file. docs/how-to/many-files-as-one.md has the rules.
+ * source as if they were one file. docs/how-to/many-files-as-one.md has the rules,
+ * docs/dev/concat.md the design.
  *
  * It stands on the source contract and knows no format: members are opened as any source is, a
  * few at a time, when their chunks are asked for. Where the chunk grids of all members line up a

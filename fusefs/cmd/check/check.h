@@ -1,5 +1,5 @@
 /* check.h - `nczarrfs check`: every chunk of a source is read, and its checksums and filters tried.
- * docs/how-to/check.md. */
+ * docs/dev/commands.md. */
 #ifndef FUSEFS_CMD_CHECK_CHECK_H
 #define FUSEFS_CMD_CHECK_CHECK_H
 

@@ -1,4 +1,4 @@
-/* convert.h - `nczarrfs convert`: a copy of a source in another format. docs/how-to/convert.md. */
+/* convert.h - `nczarrfs convert`: a copy of a source in another format. docs/dev/commands.md. */
 #ifndef FUSEFS_CMD_CONVERT_CONVERT_H
 #define FUSEFS_CMD_CONVERT_CONVERT_H
 

@@ -11,7 +11,8 @@ from lib.kitchen import BUCKET, bucket, by_fstab, kitchen, leave, recipes
 from lib.web import WebServer
 
 # Of each package that a recipe needs, what ends with status 0 when it is there.
-PROBES = {"cdo": "cdo --version", "curl": "curl --version", "gdal-bin": "gdalinfo --version",
+PROBES = {"attr": "command -v getfattr", "cdo": "cdo --version", "curl": "curl --version",
+          "gdal-bin": "gdalinfo --version",
           "gfortran": "gfortran --version", "hdf5-tools": "h5dump --version",
           "libnetcdff-dev": "nf-config --flibs", "nco": "ncks --version",
           "netcdf-bin": "command -v ncdump",
@@ -20,8 +21,8 @@ PROBES = {"cdo": "cdo --version", "curl": "curl --version", "gdal-bin": "gdalinf
 
 
 def needed(text):
-    """The packages of a recipe's line "Needs: `a`, `b`.", which may go on in the next."""
-    line = re.search(r"Needs: ((?:`[\w.-]+`,?\s*)+)\.", text)
+    """The packages of a recipe's line "Needs: `a`, `b`.", which may be wrapped anywhere."""
+    line = re.search(r"Needs:\s+((?:`[\w.-]+`,?\s*)+)\.", text)
     return re.findall(r"`([\w.-]+)`", line[1]) if line else []
 
 
@@ -61,12 +62,11 @@ def recipe(t, text):
 
 
 BOOT = "named-mounts-and-boot", "Mounts at boot"
-OTHERS = "monitor",  # pages that a test of their own plays
 
 
 def cases():
     for (page, title), text in recipes().items():
-        if (page, title) != BOOT and page not in OTHERS:
+        if (page, title) != BOOT:
             name = page + "-" + re.sub(r"\W+", "-", title.lower()).strip("-")
             yield name, lambda t, text=text: recipe(t, text)
 

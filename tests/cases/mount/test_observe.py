@@ -17,11 +17,11 @@ import zarr
 
 import gen
 from lib import mounts
-from lib.console import Console, environment
 from lib.context import ROOT, Skip, corpus
 from lib.web import WebServer
 
 PREFIX = "user.nczarrfs."
+PAGE = os.path.join(ROOT, "docs", "reference", "metrics-and-attributes.md")
 KINDS = ("source", "offset", "length", "chain", "plan")
 
 
@@ -626,8 +626,8 @@ def test_log_levels(t):
 # ---- the documents ----
 
 def test_tables(t):
-    """docs/how-to/monitor.md has every metric and attribute that there is, and no other."""
-    with open(os.path.join(ROOT, "docs", "how-to", "monitor.md"), encoding="utf-8") as f:
+    """The page of metrics and attributes lists every metric and attribute, and no other."""
+    with open(PAGE, encoding="utf-8") as f:
         doc = f.read()
     path = t.path("a.h5")
     sample(path)
@@ -645,20 +645,3 @@ def test_tables(t):
     with open(os.path.join(ROOT, "translate", "chunkio", "provenance.c"), encoding="utf-8") as f:
         names = set(re.findall(r'\[PROVENANCE_\w+\] = "(\w+)"', f.read()))
     assert set(re.findall(r"^\| `user\.nczarrfs\.(\w+)` \|", doc, re.M)) == names
-
-
-def test_examples(t):
-    """The commands of docs/how-to/monitor.md do what is written below them."""
-    with open(os.path.join(ROOT, "docs", "how-to", "monitor.md"), encoding="utf-8") as f:
-        text = f.read()
-    sample(t.path("sample.h5"))
-    os.mkdir(t.path("m"))
-    page = Console(t.tmp, environment(t.binary))
-    try:
-        problems = page.play(text)
-    finally:
-        pids = mounts.processes_of(t.path("m"))
-        if mounts.is_mounted(t.path("m")):
-            mounts.unmount(t.path("m"))
-    assert mounts.wait_gone(pids, 30)
-    assert page.ran >= 6 and not problems, "\n".join(problems)

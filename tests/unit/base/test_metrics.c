@@ -123,7 +123,7 @@ static void test_below(void **state)
 	assert_true(seen);
 }
 
-/* What one count costs, for docs/how-to/monitor.md: NCZARRFS_TIME=1. */
+/* What one count costs, for docs/dev/commands.md: NCZARRFS_TIME=1. */
 static void test_cost(void **state)
 {
 	struct timespec a, b;
