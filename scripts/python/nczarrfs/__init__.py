@@ -32,7 +32,7 @@ def _program():
 
 
 def _options(options):
-    """-o arguments: rw=True is -o rw, zarr_format=3 is -o zarr_format=3; False and None leave out."""
+    """-o arguments: rw=True is -o rw, zarr_format=3 is -o zarr_format=3; False and None are none."""
     arguments = []
     for name, value in options.items():
         if value is not None and value is not False:
@@ -103,8 +103,8 @@ class Mount:
 def mount(source, mountpoint=None, **options):
     """Mount source: a path, an address or a pattern of files.
 
-    mountpoint: a directory; None: a temporary one. options: those of `nczarrfs -o`, such as rw=True,
-    zarr_format=3, concat="time". Returns a Mount; in a with statement, its path."""
+    mountpoint: a directory; None: a temporary one. options: those of `nczarrfs -o`, such as
+    rw=True, zarr_format=3, concat="time". Returns a Mount; in a with statement, its path."""
     return Mount(source, mountpoint, **options)
 
 

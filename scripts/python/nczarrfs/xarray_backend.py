@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The engine "nczarrfs" of xarray: datasets are read as Zarr through a mount of their own, or without
-FUSE through references."""
+"""The engine "nczarrfs" of xarray: datasets are read as Zarr through a mount of their own, or
+without FUSE through references."""
 import os
 import tempfile
 
@@ -14,7 +14,7 @@ ENDINGS = (".hdf", ".h4", ".hdf4")
 
 
 class _Shown:
-    """What xarray's engine "zarr" opens for a source: a mount, or references in a temporary file."""
+    """The input of xarray's engine "zarr" for a source: a mount, or references in a file."""
 
     def __init__(self, source, options):
         options = {"view": "zarr", **(options or {})}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python package (scripts/python): mounts in with statements, and xarray's engine "nczarrfs", whose
-values are those that xarray reads from the file itself."""
+"""The Python package (scripts/python): mounts in with statements, and xarray's engine "nczarrfs",
+whose values are those that xarray reads from the file itself."""
 import os
 import subprocess
 
@@ -21,7 +21,8 @@ def python(t, code, *args, status=0, **env):
     where = t.path("site")
     if not os.path.exists(where):
         t.run("/bin/sh", os.path.join(PACKAGE, "install"), where)
-    env = {**os.environ, "PYTHONPATH": where, "NCZARRFS": t.binary, "PYTHONWARNINGS": "ignore", **env}
+    env = {**os.environ, "PYTHONPATH": where, "NCZARRFS": t.binary, "PYTHONWARNINGS": "ignore",
+           **env}
     got, out, err = t.run("/usr/bin/python3", "-c", code, *args, env=env, timeout=60 * t.slow)
     assert got == status, f"status {got}: {out}{err}"
     return out + err
