@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # nczarrfs - one non-recursive makefile.
 #   make            build/nczarrfs          make check     install test clients, build, test
 #                                           make check-all with every file of the corpus

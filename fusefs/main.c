@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - the program: the only file that knows every module, and wires their tables
  * together. */
 #include <errno.h>

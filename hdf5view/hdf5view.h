@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hdf5view.h - everything of the netCDF/HDF5 family that the program wires together. */
 #ifndef HDF5VIEW_HDF5VIEW_H
 #define HDF5VIEW_HDF5VIEW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options.h - what the user asked for: the command line and its -o options, as plain data.
  *
  * One table (mountcfg/options/options.c) drives parsing, --help and the check that the man page

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_key.c - keys to linear indices and back. Pure arithmetic: whether a chunk was ever written
  * is not known here. */
 #include "nczarr/chunk_key.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_key.h - keys of chunks or shards: "3.0.17" or the path "3/0/17", and "0" for a scalar; in
  * Zarr v3's default encoding "c.3.0.17" or "c/3/0/17", and "c" for a scalar.
  *

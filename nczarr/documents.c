@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* documents.c - the table of formats, and one of documents. */
 #include "nczarr/documents.h"
 

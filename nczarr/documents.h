@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* documents.h - what differs between the trees of Zarr v2 and v3 but the text of documents: which
  * documents a directory has, and what else may not be called so. One row for each format. */
 #ifndef NCZARR_DOCUMENTS_H

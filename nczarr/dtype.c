@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dtype.c - numpy's dtypes (Zarr v2) and data_types (Zarr v3) as types of the model.
  *
  * Both versions end in the same three makers: numbers, times and structures. A structure is packed

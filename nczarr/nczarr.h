@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nczarr.h - everything of the Zarr family that the program wires together. */
 #ifndef NCZARR_NCZARR_H
 #define NCZARR_NCZARR_H

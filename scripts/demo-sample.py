@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """demo-sample.py: the samples of `make demo` and of the README.
 
     write FILE            a netCDF-4 file

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Differences that the formats and the readers force, in one place;
 docs/reference/differences.md shows the same to people (scripts/check-docs compares the two). The
 comparers name the row in a comment where they accept a difference; any other difference is a

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Record what programs that write do to files: their system calls, with all that they wrote.
 
     tests/record-writers.py OUT ROOT[=AS]... COMMAND    below ROOT, into the recording OUT; AS: what

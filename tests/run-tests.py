@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """End-to-end tests on real mounts.
 
     tests/run-tests.py [-j N] [-k PATTERN]... [--all] [-l] [-v] [-t SECONDS] [--keep]

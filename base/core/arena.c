@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* arena.c - blocks of at least 64 KiB, larger requests get a block of their own. */
 #include "base/core/arena.h"
 

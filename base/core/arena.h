@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* arena.h - memory that lives and dies together: a dataset, a parsed document.
  * Not thread-safe; an arena that is no longer written to may be read by any thread. */
 #ifndef BASE_CORE_ARENA_H

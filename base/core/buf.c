@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* buf.c - growing buffer; the ceiling is checked before memory is asked for. */
 #include "base/core/buf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* buf.h - a growing byte buffer with a ceiling.
  *
  * Failure is sticky: after the first append that would pass the ceiling or runs out of memory,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cursor.h - a cursor over bytes that are not trusted.
  *
  * Every read checks what is left. The first read past the end sets `bad`, gives 0 and keeps

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* endings.c - endings of names, in one table. */
 #include "base/core/endings.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* endings.h - what the ending of a name says of a file or directory: the one table of endings.
  *
  * Letters count in either case. The ending alone is no name: ".nc" has none. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* err.c - formatting of error texts. It must not allocate: it also reports -ENOMEM. */
 #include "base/core/err.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* err.h - error values: an int for the program, one line of text for the user.
  *
  * Every function that can fail returns 0 or a negative errno and takes `struct err *e` last.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* list.h - what is in a doubly linked list: each element has the links in it, and the list is
  * a ring with its head. No locks. */
 #ifndef BASE_CORE_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* map.c - a chained hash table that grows. */
 #include "base/core/map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* map.h - a hash table of structures that hold a link: what they are equal by is the caller's. */
 #ifndef BASE_CORE_MAP_H
 #define BASE_CORE_MAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* str.c - text primitives. Nothing here depends on the locale. */
 #include "base/core/str.h"
 

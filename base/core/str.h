@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* str.h - strict text: decimals without surprises, UTF-8, numbers that read back. */
 #ifndef BASE_CORE_STR_H
 #define BASE_CORE_STR_H

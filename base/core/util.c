@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* util.c - the one growth policy for arrays. */
 #include "base/core/util.h"
 

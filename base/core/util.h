@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* util.h - compiler attributes, checked arithmetic and scope cleanup.
  * Same-width unsigned operands are expected by ckd_*; they return true on overflow. */
 #ifndef BASE_CORE_UTIL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* log.c - the one place that writes log lines. */
 #include "base/observe/log.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* log.h - one line an event, on standard error or in the system log.
  *
  * Library modules never print: they return errors. Lines are written by main, by the mount's

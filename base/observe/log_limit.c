@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* log_limit.c - counts lines by kind. */
 #include "base/observe/log_limit_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* log_limit_int.h - which lines of a log are said, when the same happens a thousand times.
  *
  * A kind of line is a component, a level and a text without its numbers: "chunk 0.3: ..." and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metrics.c - counters in copies, so that threads seldom meet at one cache line. */
 #include "base/observe/metrics.h"
 

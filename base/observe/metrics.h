@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metrics.h - what is counted, and how it is said: counters that cost a few nanoseconds anywhere,
  * gauges, and OpenMetrics text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cancel.c - waiting that can be given up. */
 #include "base/os/cancel.h"
 

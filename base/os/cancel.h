@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cancel.h - waiting that can be given up: what waits for others (a server far away) is told that
  * nobody wants the answer any more.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* io.c - EINTR, short reads and short writes are handled here and nowhere else. */
 #include "base/os/io.h"
 

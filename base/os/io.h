@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* io.h - reads from files that can change under us, and writes that are whole. */
 #ifndef BASE_OS_IO_H
 #define BASE_OS_IO_H

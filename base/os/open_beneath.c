@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* open_beneath.c - openat2 where the kernel has it, else one component after the other.
  *
  * Whether openat2 works is found out once: ENOSYS is clear, but EPERM, which old sandboxes say

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* open_beneath.h - opening what is below a directory, and nothing else, whatever links lie
  * there. */
 #ifndef BASE_OS_OPEN_BENEATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* url.c - addresses taken apart and put together. A part that is refused is never quoted: what was
  * typed may be a password with a '/' in it, which no parser can tell from a host. */
 #include "base/os/url.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* url.h - addresses of remote things: taken apart, put together, and the encodings of their parts.
  *
  * RFC 3986. What a URL is used for (fragments, buckets, profiles) is mountcfg/address/address.h. */

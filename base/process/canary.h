@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* canary.h - faults on purpose, which prove that whoever looks for faults sees them.
  *
  * canary_sing does one where NCZARRFS_CANARY="PLACE:KIND" asks for it, in builds with a sanitizer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* child.c - starts and ends the processes of child.h.
  *
  * A child may be taken over by a hostile file, so it gets as little as possible.

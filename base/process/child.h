@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* child.h - processes for what must not happen in the server: the HDF5 library with files of
  * others, and filters that others wrote.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sandbox.c - the walls around a process of child.h, but for its system calls.
  *
  * Landlock's numbers are stated here: kernels know more than the headers that programs are built

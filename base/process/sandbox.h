@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sandbox.h - what a process of child.h may do once it has everything that it needs.
  *
  * Three walls, each for itself: the kernel answers only the system calls of a list (seccomp), opens

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sandbox_int.h - the two halves of the sandbox: sandbox_seccomp.c has the lists of system calls,
  * sandbox.c everything else. */
 #ifndef BASE_PROCESS_SANDBOX_INT_H

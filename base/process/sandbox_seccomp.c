@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sandbox_seccomp.c - which system calls a process may make.
  *
  * An allow list: what glibc, libhdf5, libhdf4, compressors and plugins make use of. Everything else

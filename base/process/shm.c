@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shm.c - shared memory without a name. */
 #include "base/process/shm.h"
 

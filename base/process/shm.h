@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shm.h - memory that a process shares with a child of its own (child.h).
  *
  * The child may do with it whatever it likes at any time, so that nothing in it is looked at twice.

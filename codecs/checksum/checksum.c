@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* checksum.c - four bytes of checksum beside the data: crc32c, crc32 and adler32, little-endian.
  *
  * Zarr v3's crc32c is always behind the data, so that it is checked in place. numcodecs' codecs

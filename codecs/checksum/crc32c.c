@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* crc32c.c - the CRC-32C of bytes.
  *
  * The processor's instruction takes three cycles and could begin another one each cycle: three

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fletcher32.c - HDF5's checksum: four bytes behind the data.
  *
  * The sum runs over big-endian 16-bit words modulo 65535. Swapping the bytes of every word

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blosc.c - Blosc buffers (format 2 of c-blosc 1), by c-blosc without its threads and locks.
  *
  * The header's sizes are checked here before the library sees the buffer. Bytes behind the

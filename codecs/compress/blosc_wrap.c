@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blosc_wrap.c - heads that make Blosc buffers of one block out of chunks of HDF5's filters.
  *
  *   16 bytes  header: format 2, 1, flags, element size, n, block size n, bytes of the buffer

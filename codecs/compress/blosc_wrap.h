@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blosc_wrap.h - stored chunks that become Blosc buffers by a few bytes in front of them.
  *
  * A Blosc buffer of one block is a header of 16 bytes, the block's offset, the length of what was

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bzip2.c - bzip2 streams, one or several; anything else behind them is ignored, as numcodecs
  * does.
  *

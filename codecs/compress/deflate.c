@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* deflate.c - zlib streams, by libdeflate: whole chunks at once, no streaming.
  *
  * The framed form is a zlib stream of stored blocks, whose length is a formula. As in the HDF5

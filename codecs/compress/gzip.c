@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* gzip.c - gzip members, by libdeflate.
  *
  * Several members follow each other as one content; zeros may follow the last, as gzip allows.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lz4.c - LZ4 blocks in the two frames that datasets have: numcodecs' (little-endian length of 4
  * bytes, one block) and the HDF5 filter's (big-endian: 8 bytes total, 4 bytes block size, then
  * blocks with their stored length in 4 bytes; a block as long as its content is not compressed).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lzf.c - LZF, h5py's fast compressor, as an HDF5 filter.
  *
  * A stream is runs of up to 32 literal bytes (their number less one in front) and references of 3

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lzma.c - numcodecs' lzma: .xz streams, the older .lzma ("alone"), or raw ones, by liblzma.
  *
  * What a raw stream was made with is only in the document; filters stated for .xz are in the stream

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lzma_filters.c - the filters of an LZMA stream: see lzma_filters_int.h.
  *
  * Parameters: the number of filters; of each its id (1 is LZMA1, whose own does not fit 32 bits)

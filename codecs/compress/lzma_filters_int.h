@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* lzma_filters_int.h - the filters of an LZMA stream, as numcodecs' configuration lists them: what
  * a raw stream was made with stands nowhere else. */
 #ifndef CODECS_COMPRESS_LZMA_FILTERS_INT_H

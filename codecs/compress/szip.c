@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* szip.c - HDF5's szip: adaptive Rice coding, by libaec, around which this is what libsz does.
  *
  * Stored are the length of the elements in 4 bytes, little-endian, and the stream. Elements of 32

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zstd.c - Zstandard frames, with and without their content size, one or several.
  *
  * Frames are decoded one by one, so that nothing but today's format reaches the library: its

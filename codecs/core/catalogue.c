@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* catalogue.c - filters and codecs that are not built in: what they are called, and what a user can
  * do about an array that has one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codec.h - one filter by all its names, and chains of them.
  *
  * A chain is kept in HDF5's order, the order in which filters are applied when a chunk is

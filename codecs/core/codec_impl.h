@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codec_impl.h - what the files of this module share: the built-in codecs, the memory of a decoding
  * thread, and how parameters are read from a Zarr document. */
 #ifndef CODECS_CORE_CODEC_IMPL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* config.c - parameters of codecs as Zarr documents have them. */
 #include "codecs/core/codec_impl.h"
 

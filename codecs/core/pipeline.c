@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pipeline.c - runs the filters of a chain: backwards to decode, forwards to frame or encode.
  *
  * A step reads the result of the one before and writes to one of two scratch buffers in turn;

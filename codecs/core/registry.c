@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* registry.c - the one table of built-in codecs, found by any of their names, and names for
  * filters that are not built in. */
 #include "codecs/core/codec_impl.h"

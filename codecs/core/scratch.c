@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scratch.c - memory that a decoding thread keeps from chunk to chunk.
  *
  * Chunks of one array are equally long, so that the two buffers settle after the first chunk.

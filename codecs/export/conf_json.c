@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conf_json.c - JSON of one codec: the object's members, and what a codec asks of them.
  *
  * Values that are arrays or objects are checked and then only known to be there: no codec with an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* conf_json.h - the configuration of a codec from its JSON text, for where there is no document:
  * strict, and without another library, because our plugins run in the programs of others. */
 #ifndef CODECS_EXPORT_CONF_JSON_H

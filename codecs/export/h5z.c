@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* h5z.c - one codec as a filter of HDF5's pipeline.
  *
  * Nobody tells a filter how much it will decode. Most frames say so, and a codec looks at that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* h5z.h - one codec as a filter of HDF5's pipeline: what an H5Z_class2_t points to.
  *
  * Nothing here needs libhdf5: a filter takes and gives memory of malloc, and numbers. Our plugins

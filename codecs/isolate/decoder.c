@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* decoder.c - the server's side of the children that decode chunks.
  *
  * Children are kept, as many as decode at a time. One that has a chunk belongs to its thread, with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* decoder.h - decoding in processes of its own (-o isolate).
  *
  * Compressors meet bytes of strangers. With codec_isolate chunks are decoded by children that can

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* decoder_int.h - what decoder.c, the server's side, and decoder_serve.c, the child's, share. */
 #ifndef CODECS_ISOLATE_DECODER_INT_H
 #define CODECS_ISOLATE_DECODER_INT_H

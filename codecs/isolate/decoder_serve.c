@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* decoder_serve.c - the life of a child that decodes chunks and does nothing else. */
 #include <errno.h>
 #include <string.h>

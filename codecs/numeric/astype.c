@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* astype.c - numcodecs' astype and quantize: elements stored as another type. quantize rounds them
  * before, to a multiple of a power of two that is finer than the last digit that is kept; this
  * cannot be undone.

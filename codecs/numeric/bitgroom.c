@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bitgroom.c - filters that take bits away from floats before they are compressed: BitGroom
  * (32022) and Granular BitRound (32023) of the Community Codec Repository, BitRound (32032) of the
  * HDF Group's plugins. What is stored is what is read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bitround.c - numcodecs' bitround: low bits of floats are rounded away, to nearest, ties to even,
  * so that a compressor finds zeros. What is stored is what is read.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* delta.c - numcodecs' delta: each element stored as its difference from the one before, the first
  * as it is.
  *

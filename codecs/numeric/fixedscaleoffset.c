@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fixedscaleoffset.c - numcodecs' fixedscaleoffset: (value - offset) * scale, rounded, stored as
  * another type. Decoded as stored / scale + offset. Both are computed in the precision of the type
  * they begin with when that is a float, or more when scale or offset is too large for it, else in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* num_convert.c - numpy's numbers: see num_convert.h. */
 #include "codecs/numeric/num_convert.h"
 

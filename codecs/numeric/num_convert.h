@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* num_convert.h - numpy's numbers for filters that compute: dtype texts, and blocks of elements as
  * wide numbers, converted as numpy's astype does.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* quant.c - floats with fewer bits that mean something, the same bits as netCDF-C.
  *
  * BitGroom clears the low bits of every other element and sets those of the others, BitRound

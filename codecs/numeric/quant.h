@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* quant.h - lossy quantisation of floats, as netCDF-C does it on writing: bits that carry no
  * information are made equal, so that a compressor finds more.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin.c - codecs made of plugins: one set of functions for all of them, which find the plugin by
  * the filter's id.
  *

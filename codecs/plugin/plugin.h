@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin.h - filters in shared libraries of others: HDF5's plugins, and netCDF-C's codecs.
  *
  * Libraries "lib*.so*" are looked for along HDF5_PLUGIN_PATH (directories between ':', from left

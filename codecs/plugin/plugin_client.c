@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin_client.c - the server's side of the children that run plugins.
  *
  * Each child has a region of memory that it shares with the server: the server writes a request and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin_load.c - a library in a process that may run the code of others: loading it, and what it
  * has.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin_scan.c - which libraries may be used as plugins.
  *
  * Whoever can write to a library, or to a directory on the way to it, can make this program run

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin_server.c - calls of plugins, in a process that may run the code of others; and the life of
  * the children that do nothing else.
  *

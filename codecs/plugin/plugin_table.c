@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin_table.c - which library is used for which filter, and which codec belongs to it.
  *
  * Of filters with one id the first counts, of codecs for one filter the first, and those that

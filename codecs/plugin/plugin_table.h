@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plugin_table.h - what the files about plugins share.
  *
  * plugin_scan.c says which libraries may be used, plugin_load.c loads one and looks at what it has,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bit_pack_int.h - numbers of 1 to 64 bits one behind the other, the highest bit of each first, as
  * HDF5's scale-offset and n-bit filters pack them. Nothing here checks lengths: callers know from
  * the number of bits that everything is there. */

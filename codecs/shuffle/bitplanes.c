@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bitplanes.c - transposes matrices of bits, in both directions.
  *
  * First the bytes of elements go to planes of bytes, in pieces that fit the first-level cache:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bitplanes_int.h - elements to planes of bits, and back: what bitshuffle is without compression.
  *
  * n elements of `size` bytes become 8 * size rows of n / 8 bytes: row 8 * j + m has bit m of byte j

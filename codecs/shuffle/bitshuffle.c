@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bitshuffle.c - planes of bits in blocks, each compressed with LZ4 or Zstandard, or not.
  *
  * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* byte_vectors_int.h - vectors of bytes, and the rounds of interleaving that transpose matrices of
  * bytes: what shuffle.c and bitplanes.c share. */
 #ifndef CODECS_SHUFFLE_BYTE_VECTORS_INT_H

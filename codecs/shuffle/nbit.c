@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nbit.c - HDF5's n-bit: of integers and floats only the bits that their types use, one behind the
  * other; the bits of gaps and padding are left out and read as 0. What is neither, and in whole
  * bytes, is packed as it is. Where all numbers use all bits nothing is done at all.

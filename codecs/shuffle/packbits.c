@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* packbits.c - numcodecs' packbits: booleans as bits, first one highest, behind a byte that says
  * how many bits of the last byte mean nothing. */
 #include "codecs/core/codec_impl.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* packbits_zarr3.c - Zarr v3's packbits: it makes bytes of elements, of each the bits from the
  * first to the last one that are kept, the lowest first, from the lowest bit of a byte on. What is
  * not kept reads as 0, or as the sign. How many bits of the last byte mean nothing may stand in a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scaleoffset.c - HDF5's scale-offset: of each chunk the smallest number, and for each element its
  * distance from that in as few bits as the largest one needs. Integers lose nothing unless the
  * user sets the number of bits; of floats, a number of decimal digits behind the point is kept.

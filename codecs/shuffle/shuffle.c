@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shuffle.c - HDF5's byte shuffle: all first bytes of the elements, then all second bytes, ...
  *
  * Both directions are transpositions of a matrix of bytes. Sizes 2, 4, 8 and 16 are done 16

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rules.c - which chain is for which variable: the texts of -o filter=. */
 #include "codecs/spec/spec.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spec.c - chains of filters as text, and what becomes of them for an array.
  *
  * Order and redefinition are those of nc_def_var_filter, so that a chain is the one that nccopy -F

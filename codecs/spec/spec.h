@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spec.h - filters as text, in netCDF's syntax, and which variables they are for.
  *
  * One filter is an id or a name, then its parameters: "307,9", "deflate,5", "zstd". Parameters are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spec_const.c - typed constants of filter specifications: "-17b", "27US", "1.5d".
  *
  * What is accepted becomes what netCDF-C 4.9 makes of it: signed bytes and shorts are cut to their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spec_int.h - what the files that read filters as text share. */
 #ifndef CODECS_SPEC_SPEC_INT_H
 #define CODECS_SPEC_SPEC_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spec_json.c - chains as the codecs of Zarr documents, also those that nobody here can undo. */
 #include <inttypes.h>
 #include <string.h>

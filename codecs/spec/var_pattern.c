@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* var_pattern.c - patterns of variables: "*", "t?mp&/g/v". One matcher for every option that names
  * variables, so that they cannot differ. */
 #include "codecs/spec/var_pattern.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* var_pattern.h - which variables a rule of -o filter= or -o quantize= is for. */
 #ifndef CODECS_SPEC_VAR_PATTERN_H
 #define CODECS_SPEC_VAR_PATTERN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* json2.c - a JSON list of texts, as numcodecs' json2 writes object arrays: the texts, in lists as
  * deep as the array has axes, then the dtype "|O", then the shape.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* json2_int.h - numcodecs' json2, of texts: private to codecs/vlen/vlen.c. */
 #ifndef CODECS_VLEN_JSON2_INT_H
 #define CODECS_VLEN_JSON2_INT_H

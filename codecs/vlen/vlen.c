@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vlen.c - the frame of vlen-utf8, vlen-bytes and vlen-array: a count of four bytes, then a body as
  * everybody here has it. Everything is checked before a byte of it is believed. */
 #include "codecs/vlen/vlen.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vlen.h - elements without a fixed size as numcodecs' filters for object arrays store them, and
  * the neutral body that everything else here knows: for each element its length in bytes as a
  * little-endian 32-bit number, then its bytes (texts: UTF-8; lists: their base elements).

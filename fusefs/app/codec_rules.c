@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codec_rules.c - the texts of -o filter= and -o quantize= as rules; what is wrong with one is said
  * with the option as it was typed and the syntax. */
 #include "fusefs/app/codec_rules_int.h"

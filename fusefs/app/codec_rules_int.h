@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codec_rules_int.h - what -o filter= and -o quantize= say about variables: the texts of cfg,
  * understood. */
 #ifndef FUSEFS_APP_CODEC_RULES_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* concat.c - opening many as one, and where what is known of them is kept. */
 #include "fusefs/app/concat.h"
 

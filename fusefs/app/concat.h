@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* concat.h - many datasets shown as one: -o concat=DIM. docs/dev/concat.md. */
 #ifndef FUSEFS_APP_CONCAT_H
 #define FUSEFS_APP_CONCAT_H

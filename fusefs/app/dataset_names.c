@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dataset_names.c - names of counterparts, by the endings of datasets (base/core/endings.h). */
 #include "fusefs/app/dataset_names.h"
 

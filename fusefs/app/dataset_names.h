@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dataset_names.h - what the counterpart of a dataset is called.
  *
  * In a directory of datasets a name says what may lie behind it; what does lie there is for the

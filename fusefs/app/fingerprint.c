@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fingerprint.c - the state that a source is in, as a number. */
 #include "fusefs/app/fingerprint.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fingerprint.h - whether a source is the one that a command looked at before, so that what was
  * done then need not be done again. */
 #ifndef FUSEFS_APP_FINGERPRINT_H

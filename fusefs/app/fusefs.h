@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fusefs.h - shared by the parts of fusefs: the mount of one view.
  *
  * Processes: the one that was started waits until the mount answers; a small supervisor (in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* remote.c - sources that are addresses: one `remote` for all that a process opens.
  *
  * It has a thread and connections, so that it is made in the process that needs it, at its

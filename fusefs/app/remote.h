@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* remote.h - sources that are addresses: fusefs opens a source by fs_source, wherever it is. */
 #ifndef FUSEFS_APP_REMOTE_H
 #define FUSEFS_APP_REMOTE_H

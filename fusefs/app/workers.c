@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* workers.c - starts threads, waits for them, joins them. */
 #include "fusefs/app/workers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* workers.h - the threads of a command that goes through much, and a line about it now and then. */
 #ifndef FUSEFS_APP_WORKERS_H
 #define FUSEFS_APP_WORKERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commands.c - the table of what each command does. A command is a row here, one in
  * mountcfg/cli/commands.c, and a file of its own. */
 #include "fusefs/cmd/commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commands.h - what each command of mountcfg/cli/commands.c does. */
 #ifndef FUSEFS_CMD_COMMANDS_H
 #define FUSEFS_CMD_COMMANDS_H

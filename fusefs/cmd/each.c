@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* each.c - commands that take several sources: a process for each.
  *
  * Each process reads its own arguments again, because a configuration file may have options for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* each.h - commands that take several sources. */
 #ifndef FUSEFS_CMD_EACH_H
 #define FUSEFS_CMD_EACH_H

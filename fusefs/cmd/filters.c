@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* filters.c - nczarrfs filters: every filter that this program can run, under all its names, and
  * the libraries that were looked at for more. */
 #include "fusefs/app/fusefs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mounts.c - the commands about mounts that have names, or are there: mount, umount, list. */
 #include "fusefs/cmd/mounts.h"
 

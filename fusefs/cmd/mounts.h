@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mounts.h - mounts as the kernel lists them, and the commands about several of them. */
 #ifndef FUSEFS_CMD_MOUNTS_H
 #define FUSEFS_CMD_MOUNTS_H

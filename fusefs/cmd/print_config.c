@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* print_config.c - `--print-config`: what is in force, and where it is from, in the form of a
  * configuration file. */
 #include <string.h>

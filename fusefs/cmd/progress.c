@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* progress.c - a line that is written over itself: a bar, the share, how much, how fast, how long
  * it will take at the pace of this run. */
 #include "fusefs/cmd/progress.h"

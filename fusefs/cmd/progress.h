@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* progress.h - one line on a terminal that says how far a long command is, and nothing of it in a
  * pipe or a file; and which words may be coloured. */
 #ifndef FUSEFS_CMD_PROGRESS_H

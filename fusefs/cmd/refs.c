@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* refs.c - `nczarrfs refs`: opens the source as the view that its references describe, and has them
  * written to where they are to be.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* refs.h - `nczarrfs refs`: references to the chunks of a source, for readers that do without a
  * mount. docs/dev/commands.md. */
 #ifndef FUSEFS_CMD_REFS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status.c - `nczarrfs status` and `nczarrfs log`: ask a mount, from outside.
  *
  * Whether there is a mount of ours is read from /proc, so that a server that hangs, or is dead, is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* umount_wait.c - wait until a mount that was taken off has put into the dataset what was written,
  * and has let go of its source. */
 #include "fusefs/cmd/umount_wait.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* umount_wait.h - the end of a mount: unmounting returns before the last commit is done and the
  * source is let go of. Who wants to know when it is asks the server for its processes first, and
  * waits for those. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* control_socket.c - OpenMetrics text on a unix socket, of mode 0600.
  *
  * One thread, one connection at a time, each of which has a second to ask: a GET of HTTP/1.0 or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* control_socket.h - the ioctl that status.c answers and cmd/status.c asks. */
 #ifndef FUSEFS_DAEMON_CONTROL_SOCKET_H
 #define FUSEFS_DAEMON_CONTROL_SOCKET_H

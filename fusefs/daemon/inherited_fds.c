@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inherited_fds.c - descriptors that were open when the program was started.
  *
  * They are whoever's it was: a lock of a script, the end of a pipe that somebody waits at. No

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mounter.c - a process with one socket: 'r' or 'w' mounts, 'u' unmounts, 'g' says that it is gone.
  *
  * Whoever speaks at the other end may have been taken over by a hostile file. All that can be had

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mounter.h - the process that mounts and unmounts, and does nothing else.
  *
  * Users mount and unmount by fusermount3, which gets its rights from its set-user-id bit. A process

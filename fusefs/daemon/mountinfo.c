@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mountinfo.c - our mounts as /proc/self/mountinfo has them. */
 #include "fusefs/cmd/mounts.h"
 

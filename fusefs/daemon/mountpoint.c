@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mountpoint.c - why a mount would fail or failed, in one line that says what to do. */
 #include "fusefs/app/fusefs.h"
 

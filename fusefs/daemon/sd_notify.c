@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sd_notify.c - a service manager's socket. What cannot be said is not said: a mount does not
  * depend on who started it. */
 #include "fusefs/daemon/sd_notify_int.h"

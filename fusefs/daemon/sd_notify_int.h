@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sd_notify_int.h - tells a service manager how a mount in the foreground is: systemd's protocol of
  * sd_notify(3), which is a datagram to the socket that $NOTIFY_SOCKET names. */
 #ifndef FUSEFS_DAEMON_SD_NOTIFY_INT_H

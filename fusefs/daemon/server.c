@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* server.c - the server process: open the source, mount, say so, answer until unmounted.
  *
  * SIGTERM, SIGINT and SIGHUP are blocked in every thread and taken by one thread of their own,

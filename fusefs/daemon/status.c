@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status.c - the state of a mount as text, and the ioctl that asks for it. */
 #include "fusefs/daemon/status.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* status.h - what a mount says about itself while it serves: `nczarrfs status`, `nczarrfs log`, and
  * the socket of -o metrics=.
  *

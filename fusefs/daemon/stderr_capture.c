@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stderr_capture.c - standard error goes into memory for a while. */
 #include "fusefs/daemon/stderr_capture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stderr_capture.h - what libraries print on standard error, caught. */
 #ifndef FUSEFS_DAEMON_STDERR_CAPTURE_H
 #define FUSEFS_DAEMON_STDERR_CAPTURE_H

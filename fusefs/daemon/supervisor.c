@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* supervisor.c - the processes around the server.
  *
  * The server may die: a library may crash on a damaged file. The supervisor is the process that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* api.c - what the page cannot find out of the files of the view. */
 #include "fusefs/http/http_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* directory.c - the page of a directory: written as it is taken, whatever its length. */
 #include "fusefs/http/http_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* file.c - files of the view by HTTP.
  *
  * The first piece is read before anything is sent, so that an error is a status. What follows is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* http_int.h - shared by the parts of serve only.
  *
  * Addresses: "/" is the page, "/page/..." what it consists of, "/data/..." the files of the view,

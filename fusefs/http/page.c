@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* page.c - the page itself: files that are part of the program, fusefs/page and the reader of
  * Zarr that scripts/page makes. */
 #include "fusefs/http/http_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parse.c - what a request of HTTP says. */
 #include "fusefs/http/parse_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parse_int.h - what a request of HTTP says (RFC 9110): paths, ranges, tags, hosts. Pure functions
  * of texts that strangers wrote. */
 #ifndef FUSEFS_HTTP_PARSE_INT_H

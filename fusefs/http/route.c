@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* route.c - a request of HTTP becomes a question to a part of the server, an error a status.
  *
  * 404 is said of proven absence alone: clients of Zarr put fill values where they hear it. */

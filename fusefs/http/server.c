@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* server.c - the life of the server: open the source, listen, answer until a signal.
  *
  * One process, and the children that opening a source needs, which are forked before there is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* server.h - `nczarrfs serve`: the files of a view by HTTP, and a page that shows them.
  * docs/dev/serve.md. */
 #ifndef FUSEFS_HTTP_SERVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* handles.c - requests that change a mirrored directory, given to what is there and to the
  * writable views of its datasets.
  *

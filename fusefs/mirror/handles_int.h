@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* handles_int.h - shared by the parts of the mirror that change something. */
 #ifndef FUSEFS_MIRROR_HANDLES_INT_H
 #define FUSEFS_MIRROR_HANDLES_INT_H

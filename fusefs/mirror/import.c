@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* import.c - files that were written in a mirrored directory, and are datasets from then
  * on: new ones, and those that take the place of a dataset's file. */
 #include <errno.h>

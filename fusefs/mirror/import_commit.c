@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* import_commit.c - a file that a program wrote becomes a Zarr store that was not there before. */
 #include "fusefs/write/chunk_set.h"
 

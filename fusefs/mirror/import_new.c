@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* import_new.c - files and directories that are new in a mirrored directory, and become datasets
  * of the other family: x.nc, written, is then a store x.zarr; x.zarr, made, is then a file x.nc.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inode_map.c - the hash of names, their joining, and the clock of the mirror. */
 #include <string.h>
 #include <time.h>

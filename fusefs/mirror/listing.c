@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* listing.c - listing a real directory with the counterparts of its datasets.
  *
  * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mirror_int.h - shared by the parts of the mirror.
  *
  * Ids: slot << 36 | id. Slot 0 is the real entries: the root, and a node for each that the kernel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* names.c - names that come, go and change in a mirrored directory.
  *
  * A name that a dataset's counterpart has means that counterpart, also when a new file is renamed

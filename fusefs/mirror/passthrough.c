@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* passthrough.c - what is in the mirrored directory, as it is.
  *
  * Nothing is kept open. Every request opens its path anew, without ever leaving the base, and

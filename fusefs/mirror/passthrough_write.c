@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* passthrough_write.c - what is written to real entries of a mirrored directory is written to
  * them, at once: nothing of it is kept here.
  *

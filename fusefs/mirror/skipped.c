@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* skipped.c - warnings about datasets that a mirrored directory does not show.
  *
  * A dataset is skipped when its name in the other format is taken: a.nc is not shown as a.zarr if

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* slot_open.c - a dataset of a mirrored directory is opened: to be written to where that is
  * possible, else to be read. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* slots.c - datasets: opened when they are used, closed when others need the room.
  *
  * A slot is CLOSED until somebody uses it; that request opens it, without the lock, and others

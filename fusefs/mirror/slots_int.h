@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* slots_int.h - shared by the two parts of the mirror's datasets: slots.c says which
  * are open, slot_open.c opens one. */
 #ifndef FUSEFS_MIRROR_SLOTS_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view.c - requests about a mirrored directory, given to what is there and to the views of its
  * datasets.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view.h - a directory with datasets as a view: everything in it as it is, and beside each
  * dataset its counterpart in the other format. docs/dev/mirror.md. */
 #ifndef FUSEFS_MIRROR_VIEW_H

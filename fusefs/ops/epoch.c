@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* epoch.c - epochs of a source and the thread that watches its file or directory.
  *
  * The watcher alone changes what is current. It looks when the directory or the file reports an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* epoch.h - the source and view that are being served now, and their replacement when the file or
  * directory changes.
  *

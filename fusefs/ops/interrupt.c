@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* interrupt.c - whether a request that waits for a server far away is still wanted.
  *
  * The kernel says that a request was interrupted when its program got a signal, whatever

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* read_ops.c - requests of the kernel become calls of the view.
  *
  * Inode numbers are those of the view in its epoch (epoch.h). Every request holds its epoch until

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reply.c - the one place where errors become errnos of the kernel and lines of the log. */
 #include "fusefs/app/fusefs.h"
 

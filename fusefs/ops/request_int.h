@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* request_int.h - shared by read_ops.c, write_ops.c and interrupt.c: a request in its epoch. */
 #ifndef FUSEFS_OPS_REQUEST_INT_H
 #define FUSEFS_OPS_REQUEST_INT_H

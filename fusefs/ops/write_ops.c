@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* write_ops.c - requests that open, change and sync files become calls of a writable view.
  *
  * The kernel keeps no data that was written (op_init): a write is with the view when write(2)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* check_document.c - may a document that was written be part of a netCDF-4 file? It is looked at
  * alone, in a tree that has nothing but groups on the way to it: what belongs to it may come
  * later. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_set.c - what commits in both directions need: lists of chunks, the policy for new
  * arrays. */
 #include "fusefs/write/chunk_set.h"

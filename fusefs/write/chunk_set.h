@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_set.h - shared by commit_tree.c and commit_file.c: which chunks a commit is about, and
  * how it is stored. */
 #ifndef FUSEFS_WRITE_CHUNK_SET_H

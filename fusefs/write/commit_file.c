@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commit_file.c - a virtual file that was written to goes into the Zarr store beneath it.
  *
  * Both states are read as HDF5 files. Data of variables that nobody touched are holes in both of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commit_process.c - a process that puts a generation of a stage into an HDF5 file.
  *
  * libhdf5 writes there, and may crash there: the server is told what came of it in words. Before

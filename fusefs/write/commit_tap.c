@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commit_tap.c - a sink that hands everything on to another, and tells what it was. */
 #include "fusefs/write/chunk_set.h"
 

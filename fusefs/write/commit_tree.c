@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commit_tree.c - what was staged of a tree goes into the HDF5 file beneath it. */
 #include "fusefs/write/chunk_set.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* deferred_arrays.c - new arrays that a commit in the middle leaves staged.
  *
  * netCDF has texts of a fixed size as characters, with one dimension more, and texts of any length

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recover.c - what a mount left behind that died: found, carried out, told. */
 #include "fusefs/write/writable_int.h"
 

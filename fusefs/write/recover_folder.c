@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recover_folder.c - `nczarrfs recover` of a directory that holds datasets, as one that is mirrored
  * does: each for which something waits, in the order of their paths, in a process of its own.
  *

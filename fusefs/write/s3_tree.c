@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* s3_tree.c - the objects of a remote tree, written as files.
  *
  * What programs write is staged, and put under the same keys: nothing is translated. What a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* state_dir.c - the state directory of a dataset: where it is, who may have it, when it goes.
  *
  * It is beside the dataset, on the same filesystem, so that finished objects can be renamed into

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* state_dir_remote.c - the state directory of what lies at an address: it is the user's, on this
  * machine. The same address in another way of writing has the same one; the service that buckets
  * are taken from belongs to it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writable.c - writable views: what stands on what, and who carries out their commits. */
 #include "fusefs/write/writable.h"
 

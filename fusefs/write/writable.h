@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writable.h - writable mounts: what main wires together for them, the state directory, commits,
  * and what is done about a mount that died. docs/dev/writing/commits.md.
  *

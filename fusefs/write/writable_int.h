@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writable_int.h - shared by writable.c, state_dir.c, commit_process.c and rw_recover*.c only. */
 #ifndef FUSEFS_WRITE_WRITABLE_INT_H
 #define FUSEFS_WRITE_WRITABLE_INT_H

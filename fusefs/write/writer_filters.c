@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer_filters.c - filters that a writer asked for, and that the file stores otherwise.
  *
  * A writer that has made a variable with Blosc goes on writing Blosc, whatever was committed in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* classic_int.h - what the files of the classic netCDF source share; private to hdf5view.
  *
  * Life of a source: header_parse.c reads the header's grammar through header_reader.c into lists,

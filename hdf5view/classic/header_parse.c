@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* header_parse.c - the header's grammar:
  *
  *   header   = "CDF" version  numrecs  list(dim)  list(attr)  list(var)

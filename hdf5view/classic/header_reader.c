@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* header_reader.c - the header through a small window: never mapped, never read as a whole. */
 #include "hdf5view/classic/classic_int.h"
 

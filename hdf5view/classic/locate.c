@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* locate.c - where chunks are: arithmetic on the header, no index.
  *
  * Values that lie in one piece are cut into chunks that are ranges of the file. A variable whose

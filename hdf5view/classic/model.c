@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model.c - a dataset of what the header says: one group, its dimensions and variables.
  *
  * Records: the record dimension is the first of a record variable. One record of a variable is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_attrs.c - types, fill values and attributes in the model's terms: as in a netCDF-4 file
  * that netCDF-C made of the classic one, so that all views of both are the same. */
 #include "hdf5view/classic/classic_int.h"

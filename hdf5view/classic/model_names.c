@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_names.c - names and texts of a file become those of the model; what changes leaves a note.
  *
  * netCDF-C reads any bytes as a name, up to the first NUL, and two of one name, too. A directory

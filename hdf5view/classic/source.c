@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.c - the classic netCDF source: bid, open, close, and the table of operations. */
 #include "hdf5view/hdf5view.h"
 

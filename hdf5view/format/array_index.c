@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* array_index.c - what fixed and extensible arrays have in common: how an element number becomes
  * chunk coordinates, and how one element is stored.
  *

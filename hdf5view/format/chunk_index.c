@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_index.c - the table of one dataset's chunks: collects what the index readers find, sorts
  * it out, answers look-ups. Knows the two kinds of index without nodes (single chunk,
  * implicit).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dataset_header.c - what one dataset's object header says about where its data are.
  *
  * Only the dataspace, layout, filter pipeline (is there one?) and external files (are there

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* format_int.h - shared by the files that implement hdf5_format.h; nobody else includes it. */
 #ifndef HDF5VIEW_FORMAT_FORMAT_INT_H
 #define HDF5VIEW_FORMAT_FORMAT_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hdf5_format.h - the parts of HDF5's file format that we read ourselves: superblock, one dataset's
  * object header (layout, dataspace, filter flags), and its chunk index.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index_btree_v1.c - chunk index of type B-tree version 1: the one nearly every netCDF-4 file has.
  *
  * Level by level, each node with one pread: the size of a node depends on a rank that newer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index_btree_v2.c - chunk index of type B-tree version 2, for two or more unlimited dimensions.
  *
  * Records are in inner nodes too, so the tree is walked in order, one buffer for each depth.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index_extensible_array.c - chunk index of type extensible array, for one unlimited dimension.
  *
  * Elements are in the index block first, then in data blocks that grow: "super block" u stands

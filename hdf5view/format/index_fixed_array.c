@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index_fixed_array.c - chunk index of type fixed array: one element for each chunk of the maximum
  * extent, in one data block or, when there are many, in pages of it that may be uninitialised.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* object_header.c - walks the messages of one object header, versions 1 and 2.
  *
  * Knows blocks and message envelopes, not what messages mean. Blocks are read one at a time; a

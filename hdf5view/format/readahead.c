@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* readahead.c - parts of a remote file that will be read soon: side by side instead of one after
  * the other. */
 #include "hdf5view/format/format_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* superblock.c - where an HDF5 file starts and what its superblock says, and the primitives that
  * all readers of raw structures share: checked reads, addresses, checksums.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* download.c - a remote HDF4 file is copied before it is opened: libhdf4 reads nothing but
  * files. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hdf4_int.h - what the files of the HDF4 source share; private to hdf5view.
  *
  * Life of a source: a child (isolate/isolated_source.h) walks the file with libhdf4's SD interface

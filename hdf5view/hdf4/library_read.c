@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* library_read.c - the file and its elements through libhdf4, in a child.
  *
  * A file may name others whose bytes are part of it ("external elements"), in places that the SD

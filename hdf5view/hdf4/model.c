@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model.c - the model of an HDF4 file: every SDS is an array of the root group. */
 #include "hdf5view/hdf4/hdf4_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_attrs.c - attributes and number types of HDF4.
  *
  * An attribute that cannot be shown is left out with a note; only limits and memory end the

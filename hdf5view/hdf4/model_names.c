@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_names.c - names and notes of HDF4 files in the model's terms.
  *
  * In HDF4 a name is any bytes, and any number of arrays may have the same: HDF-EOS files have a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_sds.c - one Scientific Data Set of an HDF4 file: its type, axes, storage, fill value. */
 #include "hdf5view/hdf4/hdf4_int.h"
 

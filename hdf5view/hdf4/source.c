@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.c - Scientific Data Sets of HDF4 files as a source: the table of operations, and
  * libhdf4 as a guest. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stored_ranges.c - arrays whose stored bytes are what a reader of Zarr or HDF5 wants: numbers in
  * one of the two byte orders, as they are or compressed by deflate, each chunk in one piece.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* datatypes.c - HDF5 types in the model's terms.
  *
  * Two functions walk a type in the same way: h5_type_map says what is presented and whether the

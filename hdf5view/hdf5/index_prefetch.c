@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index_prefetch.c - of a remote file: who looks for chunks of one array after the other, as a
  * listing of everything does, has the indexes of the next arrays come side by side. Object headers
  * are here by then: the model was made of them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* library.c - the gate to libhdf5.
  *
  * The library may or may not have been built for threads; either way it works under one lock, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* library.h - what the files of the HDF5 source share; private to hdf5view.
  *
  * Life of a source: h5_build gathers the model on one thread with libhdf5 (model_groups.c and the

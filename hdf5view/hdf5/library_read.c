@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* library_read.c - elements through libhdf5, for what nobody else can decode.
  *
  * All of it runs in the worker's process. There the file is opened again on first use, without

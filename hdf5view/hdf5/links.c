@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* links.c - which other files may be touched, and the only place that decides it.
  *
  * A file can name other files in three ways: external links, virtual datasets, external raw

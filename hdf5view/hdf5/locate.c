@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* locate.c - where chunks are, from indexes that are read on first use.
  *
  * An index is read under a mutex and published through one atomic pointer; after that every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_attrs.c - attributes, and the bookkeeping that netCDF and the dimension scale interface
  * keep in attributes, which is never shown.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_build.c - the model while it grows: notes, names, and the move into the dataset. */
 #include "hdf5view/hdf5/library.h"
 

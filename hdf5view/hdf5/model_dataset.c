@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_dataset.c - one HDF5 dataset becomes an array (or a dimension, or a note).
  *
  * Everything is read once, while the dataset is open; its shape is settled later, when all

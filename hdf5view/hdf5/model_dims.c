@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_dims.c - which dimension each axis of each array has, by netCDF's rules.
  *
  * A dimension scale is a dimension of its group. An axis finds its dimension by, in this order:

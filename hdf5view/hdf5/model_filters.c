@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_filters.c - creation properties: the filter pipeline and the fill value. */
 #include "hdf5view/hdf5/library.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model_groups.c - groups and links.
  *
  * Each group is listed once, in creation order where the file tracks it; each object is opened

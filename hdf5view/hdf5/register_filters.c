@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* register_filters.c - our own codecs as filters of libhdf5, in the children in which it reads.
  *
  * libhdf5 tells a filter's function everything but which filter it is, so each codec has a function

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* register_filters_int.h - our own codecs as filters of libhdf5, in the children in which it reads;
  * private to hdf5view.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.c - the HDF5 source: how libhdf5 opens files, and the table of operations.
  *
  * The library reads the model once, in a process of its own (isolate/isolated_source.c,

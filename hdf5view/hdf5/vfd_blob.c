@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vfd_blob.c - a blob as a driver of libhdf5, for reading only. */
 #include <stdlib.h>
 #include <string.h>

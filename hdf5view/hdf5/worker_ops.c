@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* worker_ops.c - libhdf5 as a guest: what its processes do, and what of a source is in the model's
  * memory besides the dataset. */
 #include <string.h>

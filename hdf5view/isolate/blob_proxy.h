@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_proxy.h - the bytes of a remote file for a library's process; private to hdf5view.
  *
  * A child process (isolated_source.h) has no network, no credentials and no cache: it has one end

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_proxy_client.c - in a library's process: a remote file as a blob that asks the server.
  *
  * Libraries read metadata in pieces of a few bytes; blocks of it are remembered, so that most of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_proxy_int.h - what a child says over its socket; both ends are the same program. */
 #ifndef HDF5VIEW_ISOLATE_BLOB_PROXY_INT_H
 #define HDF5VIEW_ISOLATE_BLOB_PROXY_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_proxy_server.c - a thread for each child that reads a remote file.
  *
  * What is fetched when is the store's business below the blob; here are only hints: a small file is

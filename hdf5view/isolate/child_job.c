@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* child_job.c - children for libraries: what they are sent, and what they make of it. */
 #include <errno.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* isolated_source.c - sources whose library runs in another process: opening, closing, passing
  * questions on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* isolated_source.h - sources whose library meets files of others only in processes of its own;
  * private to hdf5view.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* read_worker.c - the server's side of the worker process, and the process itself.
  *
  * A request is one fixed struct, an answer a fixed struct and its bytes. The child may have been

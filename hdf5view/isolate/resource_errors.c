@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* resource_errors.c - whether something was short in a process while a library was at work.
  *
  * Libraries do not say: libhdf5 and libhdf4 leave out what they had no memory for, call a file bad

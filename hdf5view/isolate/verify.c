@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* verify.c - a model that another process wrote, looked at once so that it can be trusted.
  *
  * The process that wrote it read a file of somebody else's with a library and may have been made to

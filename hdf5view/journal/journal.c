@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal.c - one transaction on an HDF5 file. The order of things that are written, and of what
  * is waited for, is in docs/dev/writing/journal.md; nothing here may be moved without that. */
 #include "hdf5view/journal/journal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal.h - an existing HDF5 file is changed by libhdf5, as a whole or not at all; private to
  * hdf5view.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal_int.h - what the files of the journal share; private to hdf5view.
  *
  * The log, a file `journal` in the state directory, little-endian:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal_vfd.c - the journal as a driver of libhdf5. The file that libhdf5 opens is only a
  * window: all state is the transaction's, which outlives it, because libhdf5 writes until the very
  * end of H5Fclose, and a flush is not a commit (H5Dflush and H5Gflush flush the driver, too, when

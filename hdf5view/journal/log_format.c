@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* log_format.c - the journal's format: head, commit record, table; and how a commit is carried
  * out. Both a transaction and a recovery call this; neither trusts what it reads. */
 #include "hdf5view/journal/journal_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* page_log.c - pages of the file that are not what they were: which, and where in the log.
  * A page is logged whole, the first time that a byte of it is written, and then changed in the log,
  * which nobody looks at before the commit. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recover.c - what a transaction that was interrupted left behind. The journal and the
  * file may be anything: of other files, of strangers, damaged.
  *

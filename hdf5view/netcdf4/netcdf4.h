@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* netcdf4.h - a dataset in netCDF-4: what its groups, dimensions, variables and attributes are
  * called there and which types they have (schema*.c), and the structure of such a file, made by
  * libhdf5 (writer*.c). */

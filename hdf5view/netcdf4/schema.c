@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema.c - what the virtual file says, decided from the dataset alone: no data is read and
  * the HDF5 library is not asked.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema.h - the decisions about a virtual netCDF-4 file, and what building it shares.
  *
  * schema.c and its helpers fill a nc_model from the dataset alone: names, types, dimensions,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_agree.c - whether libhdf5 would store the parameters that chunks were or will be made
  * with.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_attrs.c - which attributes the file has, and in what form.
  *
  * netCDF's attributes are a text, or a list of one dimension. What netCDF and HDF5 keep for

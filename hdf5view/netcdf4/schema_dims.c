@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_dims.c - which variable is the coordinate variable of which dimension, and what dimensions
  * are called.
  *

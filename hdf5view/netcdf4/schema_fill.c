@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_fill.c - `_FillValue` as netCDF insists on: one value of exactly the variable's type.
  *
  * The attribute may come with another type (a tree's JSON says 0 for a variable of doubles). It is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_filters.c - which filters chunks have, and how they are named in the file.
  *
  * Datasets are only described here, never written, so the library does not need the filters. But it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_names.c - names as netCDF takes them, each once.
  *
  * A name that netCDF allows stays as it is. Others are written with %XX for each byte that is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_pack.c - a model, with all of the dataset that it leads to, as one piece of memory that
  * can be copied to any address.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* schema_types.c - which named datatypes the file has.
  *
  * netCDF knows compound, opaque and vlen types only by name. Values of the same type share

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer.c - makes the structure of the file with libhdf5, in memory: in a process of its own
  * (virtual/structure_child.c).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer_attrs.c - attributes are written as netCDF-C writes them: a text as one string of exactly
  * its length, everything else as a list of one dimension, an empty list as nothing at all. */
 #include "hdf5view/netcdf4/schema.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer_dims.c - dimensions as HDF5's dimension scales, with what netCDF-C adds to them.
  *
  * The library's H5DSattach_scale rewrites a scale's list for each variable that is attached, which

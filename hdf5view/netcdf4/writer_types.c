@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer_types.c - the model's types in libhdf5's terms. */
 #include "hdf5view/netcdf4/schema.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer_vlen.c - elements without a fixed size live in the file's global heap, which only the
  * library writes: all of them are written while the structure is made.
  *

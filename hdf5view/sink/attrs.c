@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* attrs.c - attributes of what is in the file already.
  *
  * A value came through JSON, which knows few types: an attribute keeps the type that it has in the

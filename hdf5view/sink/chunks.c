@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunks.c - chunks are written.
  *
  * What is stored already goes past the library's filters, as it is. Elements are encoded by our own

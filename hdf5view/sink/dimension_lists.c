@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dimension_lists.c - DIMENSION_LIST of variables and REFERENCE_LIST of scales, brought in line at
  * the end.
  *

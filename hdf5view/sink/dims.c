@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dims.c - dimensions and their scales are brought in line with what is to be.
  *
  * A dimension is a dataset: its coordinate variable, or one without values. Which of them changes

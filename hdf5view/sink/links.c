@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* links.c - objects by address, the links that lead to them, and what became of them.
  *
  * A name in the model may have been made fit for a directory, so that a link is known by where it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* match.c - what of the dataset that is to be is in the file already: by path. */
 #include "hdf5view/sink/sink_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* objects.c - groups and arrays that come, go, or get another name. */
 #include "hdf5view/sink/sink_int.h"
 

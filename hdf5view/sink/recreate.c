@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recreate.c - datasets get other lengths: where they cannot, they are made again.
  *
  * What is made again can grow along the axes that changed. Its chunks are carried over as they are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sink.c - a netCDF-4 file as a sink: opening, the order of things, the end. Contracts are in
  * translate/contract/sink.h and hdf5view.h; docs/dev/writing/sink-netcdf.md. */
 #include "hdf5view/sink/sink_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sink_int.h - a netCDF-4 file that is changed to be another dataset; private to hdf5view.
  *
  * What is new is decided by nc_model and made by the functions that build virtual files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* validate.c - what netCDF-4 cannot hold is said before anything is changed.
  *
  * It is the model of the virtual file that knows: there names are changed and attributes left out,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* btree_nodes.c - nodes of the B-tree over a variable's chunks, each computed when it is read.
  *
  * All nodes but the last of a level are full, so that the number of a node says which chunks are

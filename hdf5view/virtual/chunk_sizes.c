@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_sizes.c - which chunks of one variable exist, and how long they are. Those that are encoded
  * are all encoded for it.
  *

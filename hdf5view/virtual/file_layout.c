@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* file_layout.c - gives everything in the virtual file an address, and answers reads.
  *
  * The file is the structure, then pieces in ascending order: the nodes of a variable's index, or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* file_layout.h - where everything is in the virtual netCDF-4 file, and its bytes; private to
  * hdf5view. Made once, then immutable: any thread reads it without a lock. */
 #ifndef HDF5VIEW_VIRTUAL_FILE_LAYOUT_H

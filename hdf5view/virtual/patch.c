@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* patch.c - writes addresses into the structure that libhdf5 made: the data address of a
  * dataset, the end of the file.
  *

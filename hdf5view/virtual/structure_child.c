@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* structure_child.c - the life of a process that makes the structure of one virtual file, or
  * answers questions about libhdf5's filters, and may do nothing besides computing. It never cleans
  * up: it is ended when it has said all that was asked. */

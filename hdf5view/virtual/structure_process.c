@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* structure_process.c - the server's side of the processes in which libhdf5 makes virtual files.
  *
  * A child is started for one file when somebody looks at it, and ended when its bytes are here. All

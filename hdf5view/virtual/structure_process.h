@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* structure_process.h - the structure of a virtual netCDF-4 file is made by libhdf5 in a process of
  * its own; private to hdf5view.
  *

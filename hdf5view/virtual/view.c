@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view.c - a dataset as one netCDF-4 file in the root directory.
  *
  * The file is laid out at the first look at it, by one thread while others wait; from then on

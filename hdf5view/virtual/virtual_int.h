@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* virtual_int.h - what the files of the virtual netCDF-4 file share; private to hdf5view.
  *
  * Life of a virtual file: nc_model decides how each group, dimension, variable and attribute is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vlen_feed.c - reads elements without a fixed size, for the process that writes them into the
  * structure (netcdf4/writer_vlen.c): many small chunks at a time. */
 #include "hdf5view/virtual/structure_process.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commit.c - a file that was written becomes the dataset.
  *
  * The first commit of a working copy says what is different from the ground that it stands on; a

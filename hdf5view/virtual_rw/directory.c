@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* directory.c - names in the directory: files that are made, renamed and removed.
  *
  * Other names than the virtual file's are scratch files: plain files of the state directory. One

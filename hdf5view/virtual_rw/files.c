@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* files.c - files of the writable virtual file: which there are, their names, and what they
  * have in the state directory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* handles.c - handles, what is written through them, and when that is committed.
  *
  * A close is told to us as a flush, once for each descriptor: a child that a writer forked closes

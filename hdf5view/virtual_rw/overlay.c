@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* overlay.c - the bytes of a file that is written: a sparse file, a set of its pages that are
  * there, and a ground for the others.
  *

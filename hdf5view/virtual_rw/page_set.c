@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* page_set.c - sets of pages: leaves of bits, found by binary search. A leaf that is full has no
  * bits; one that would be empty is not there, or about to be filled. */
 #include "hdf5view/virtual_rw/page_set_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* page_set_int.h - sets of pages of a file; private to the writable virtual file.
  *
  * Memory follows what is in the set: a block of bits for each 128 MiB of the file that has some of

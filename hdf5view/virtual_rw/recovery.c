@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* recovery.c - what could not be committed, kept for a later mount.
  *
  * Beside the sparse file stands a map: which pages of it are there, which were written, and what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view.c - the directory with the virtual file, writable.
  *
  * The name leads to the file as it was committed last, or as it is being written. Each commit is

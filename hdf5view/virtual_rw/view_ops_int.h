@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view_ops_int.h - the requests of the writable virtual file, for its table (view.c); what they do
  * is in translate/contract/view.h. */
 #ifndef HDF5VIEW_VIRTUAL_RW_VIEW_OPS_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* virtual_rw_int.h - what the files of the writable virtual file share; private to hdf5view.
  *
  * A file (rw_file) is something that handles are open on, with an id of its own: an epoch of the

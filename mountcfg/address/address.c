@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* address.c - an address taken apart into what has to be asked where.
  *
  * Nothing is quoted before it was understood: what a user mistyped may be a password. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* address.h - what a user may write for a dataset on another machine: NCZarr's URL syntax.
  *
  * protocol://[user:password@]host[:port]/path?query#fragment, where protocol is file, http, https,

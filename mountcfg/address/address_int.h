@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* address_int.h - shared by the parts that read addresses. */
 #ifndef MOUNTCFG_ADDRESS_ADDRESS_INT_H
 #define MOUNTCFG_ADDRESS_ADDRESS_INT_H

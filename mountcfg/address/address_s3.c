@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* address_s3.c - the forms in which an http(s) address can name a bucket: Amazon's hosts, with the
  * bucket in the name or in the path; Google's; and any other host by path. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* netcdf_rc.c - .ncrc, .daprc and .dodsrc, as netCDF-C reads them: $HOME's, then the working
  * directory's; lines KEY=VALUE, or [URL]KEY=VALUE for what lies at or below a URL.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* url_fragment.c - what comes after the '#' of an address: netCDF-C's mode= and its keys, and what
  * one word of mode= says about others. */
 #include <errno.h>

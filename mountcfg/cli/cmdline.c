@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cmdline.c - walks the command line: flags, -o lists, the subcommand, SOURCE and MOUNTPOINT.
  *
  * Flags may stand before and after the positional arguments, as mount.fuse3 needs it. */

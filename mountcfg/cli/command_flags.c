@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* command_flags.c - flags that only some commands have. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commands.c - the table of sub-commands: their words, their arguments and a line for --help.
  * fusefs/cmd/commands.c has the function of each, help_table.c its description. */
 #include <errno.h>

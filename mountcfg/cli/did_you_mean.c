@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* did_you_mean.c - "did you mean": the closest word of a list by edit distance. */
 #include "mountcfg/options/option_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* help.c - --help, COMMAND --help and help options, from the tables of commands and options. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* help_table.c - what `COMMAND --help` says about each command: its description, the options that
  * matter for it, and two examples. */
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* config.c - what configuration files mean: their sections, which of them are for a source, and in
  * which order their keys are taken. docs/reference/nczarrfs.conf.5.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ini.c - reads a configuration file with inih, which sees one line at a time.
  *
  * How long a line, the name of a section or a key may be is built into inih, and a distribution's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ini_int.h - a configuration file as sections of keys, before anything is known of what they
  * mean. */
 #ifndef MOUNTCFG_CONFIG_INI_INT_H

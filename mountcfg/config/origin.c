@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* origin.c - where the value of each option is from. The places are read from the one that wins
  * downwards, so that the first which has an option is the one that says it, whole: rules that may
  * be repeated are not put together of several places. */

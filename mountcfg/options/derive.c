@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* derive.c - what a copy is to be: its name says so, or an option; and what is served. */
 #include <arpa/inet.h>
 #include <errno.h>

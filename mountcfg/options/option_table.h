@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* option_table.h - shared by the parts of mountcfg only. */
 #ifndef MOUNTCFG_OPTIONS_OPTION_TABLE_H
 #define MOUNTCFG_OPTIONS_OPTION_TABLE_H

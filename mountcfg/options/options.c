@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options.c - reads -o options by the table (options_table.c): parsing, defaults, what goes
  * together.
  *

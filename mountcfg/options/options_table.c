@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options_table.c - the table of -o options, and the lists of those that are the mount's own. */
 #include <stddef.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* print.c - options as a user would have typed them, from the table and what was parsed. */
 #include <inttypes.h>
 #include <stdio.h>

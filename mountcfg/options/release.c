@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* release.c - what a configuration owns is given back, and what is secret in it wiped. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* validate.c - what a command makes of options after all of them are known: what follows from some,
  * and what does not go together. */
 #include <errno.h>

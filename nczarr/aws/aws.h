@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* aws.h - credentials as AWS's tools take them: private to nczarr.
  *
  *   credentials.c       which keys hold now, and when they are renewed

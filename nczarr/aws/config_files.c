@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* config_files.c - ~/.aws/config and ~/.aws/credentials: sections of "key = value".
  *
  * As AWS's tools read them: a section of config is "[profile NAME]" or "[default]", one of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* credentials.c - which keys hold now. What was found is replaced as a whole, so that requests that
  * are being signed keep what they have. */
 #include "nczarr/aws/aws.h"

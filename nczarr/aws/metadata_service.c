@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_service.c - keys that a service gives out: to containers and to instances (IMDSv2). Both
  * are near, so nobody waits for them as long as for data; both are asked without a proxy. */
 #include "nczarr/aws/aws.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* provider_chain.c - one place after the other, in the order of AWS's tools: what was given, the
  * environment, the profile's role, web identity, the profile's keys, the container's, the
  * instance's. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sigv4.c - AWS Signature Version 4 over libcrypto: canonical request, string to sign, key
  * of the day, signature. */
 #include "nczarr/aws/sigv4.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sigv4.h - AWS Signature Version 4 (AWS General Reference, "Create a signed AWS API
  * request"; Amazon S3 API Reference, "Authenticating Requests: Using the Authorization
  * Header").

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sts.c - the keys of a role, from the Security Token Service (API version 2011-06-15):
  * for keys of somebody who may take it (AssumeRole), or for a token of somebody else's (web
  * identity). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* timestamp.c - times as AWS writes them. */
 #include "nczarr/aws/aws.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* http.c - who asks: requests are handed to the net's thread here, and waited for. */
 #include "nczarr/http/http.h"
 

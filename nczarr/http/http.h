@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* http.h - HTTP requests: one thread with libcurl's multi interface, any number of callers.
  *
  * What may be tried again is tried again (429, 5xx, resets, answers that end early), with growing,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* http_int.h - the parts of the HTTP client; private to its room.
  *
  *   http.c       who asks: starting, waiting, stopping; the only part with a lock

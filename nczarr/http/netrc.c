@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* netrc.c - the netrc file: "machine HOST login NAME password SECRET", words between white
  * space. libcurl's own reader is not used: it would send the `default` entry wherever a
  * redirect leads. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* redirect.c - where a redirect may lead: not away from encryption, not out of HTTP, not into
  * places that only this machine can reach, and not for ever.
  *

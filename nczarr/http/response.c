@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* response.c - what comes: header lines, and a body that is never larger than was allowed.
  * Everything here is the server's: nothing of it is believed before it was looked at. */
 #include "nczarr/http/http_int.h"

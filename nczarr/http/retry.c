@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* retry.c - what the end of a try means, and what is said of it.
  *
  * Tried again is what may be gone the next time: a server that is busy or broken, a connection that

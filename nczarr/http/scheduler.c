@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scheduler.c - the net's thread: which request goes when, and which has taken too long.
  *
  * A request waits in a queue until its host has room, so that libcurl never holds one back: the

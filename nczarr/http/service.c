@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* service.c - what lies below an address on a web server.
  *
  * A key is appended to the address, segment by segment, and the query of the address behind it.

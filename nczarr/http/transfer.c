@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* transfer.c - one try of a request, as libcurl wants it. libcurl follows nothing, decodes
  * nothing and knows no credentials but those that are meant for this very address. */
 #include "nczarr/http/http_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reader.c - JSON by jansson, behind a pass that hides numbers from it.
  *
  * jansson would round numbers and refuse NaN. The pass rewrites a document so that every value

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reader.h - JSON as Zarr's writers write it: strict JSON, and besides it bare NaN, Infinity,
  * -Infinity, and numbers such as "0.", "1.e5" and ".5".
  *

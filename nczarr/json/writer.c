@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer.c - the writer keeps a byte of flags for each open container and nothing else: the
  * text goes straight to the buffer. Knows nothing of Zarr. */
 #include "nczarr/json/writer.h"

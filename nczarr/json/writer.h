@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer.h - JSON for people and strict parsers: indented by four spaces, short lists on
  * one line, always well-formed UTF-8 (or ASCII).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pages.c - the pages of one column: levels, dictionaries, values. */
 #include "nczarr/parquet/parquet_int.h"
 

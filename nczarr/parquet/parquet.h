@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parquet.h - a little of Parquet: flat tables of a few columns, as references to chunks are kept
  * in; private to nczarr.
  *

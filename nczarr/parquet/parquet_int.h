@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parquet_int.h - numbers of the Parquet format that its files share; private to them.
  * Spec: parquet.thrift of Apache Parquet. */
 #ifndef NCZARR_PARQUET_PARQUET_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reader.c - the footer of a Parquet file, and the columns that are wanted of it. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* snappy.c - snappy's raw format. Spec: "Snappy compressed format description". */
 #include "nczarr/parquet/parquet.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* thrift.c - thrift's compact protocol, as far as Parquet uses it. */
 #include "nczarr/parquet/parquet.h"
 

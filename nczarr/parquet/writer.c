@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* writer.c - files of references as Parquet: groups of rows, a page for each of their
  * columns, compressed by zstd. The same rows always make the same bytes. */
 #include <errno.h>

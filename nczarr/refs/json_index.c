@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* json_index.c - kerchunk's JSON as a sorted table of keys: version 1 with templates, and version
  * 0, which is what version 1 has in "refs". Spec: kerchunk, "References specification".
  *

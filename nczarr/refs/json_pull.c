@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* json_pull.c - JSON, read where it lies. */
 #include "nczarr/refs/refs_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* parquet_index.c - kerchunk's directories of Parquet files as an index: the documents are read at
  * once, files of references when a chunk in them is looked for. A few of them are kept.
  * Facts about the layout: fsspec, LazyReferenceMapper. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* refs_int.h - references to chunks as a store: private to nczarr.
  *
  *   json_pull.c      JSON, read where it lies: no tree of values for a million of references

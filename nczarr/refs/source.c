@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.c - documents of references as sources: bids, and opens a Zarr source over them. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store.c - references as a store: what is in the document, or ranges of other things. */
 #include "nczarr/refs/refs_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* targets.c - what references lead to: who may refer to what, and the few that are open.
  *
  * A document is somebody else's. A local one reaches files below its own directory, or below

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* write.c - references to the chunks of a view: what is where, in the order of the view.
  *
  * Nothing is remembered from one chunk to the next, so that memory does not grow with them. A chunk

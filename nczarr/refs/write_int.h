@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* write_int.h - the parts of references to chunks: private to nczarr.
  *
  *   write.c          walks a view: documents, then each array's chunks, in the view's order

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* write_json.c - references as kerchunk's JSON, version 1: one object, a line for each key,
  * written as it is made. Spec: kerchunk, "References specification", Version 1. */
 #include "nczarr/refs/write_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* write_parquet.c - references as kerchunk's directory of Parquet files: .zmetadata with the
  * documents and the number of references in a file, and for each array files of so many, one row
  * for each chunk of its grid in C order. What there is at a time is one file's rows. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cache_int.h - what store_remote*.c share; private to them.
  *
  * What is known of a key is an entry (cached_object) of a hash table in shards; what was fetched of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* disk_cache.c - what was fetched, kept in a directory: blocks in slots of two large files.
  *
  * There is no index to load or to damage. The SHA-256 of everything that tells a block from another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* disk_writer.c - between the cache in memory and the one on disk.
  *
  * What came is written by a thread of its own: nobody waits for a disk. What an object was when

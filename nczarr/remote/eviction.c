@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* eviction.c - the budget of all stores of a mount, and what goes first.
  *
  * Extents that are ready stand in one of three queues: fetched early and not read yet; new; and

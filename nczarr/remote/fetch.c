@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fetch.c - requests: planned under the shard's lock, started without it, and what
  * comes back put in its place.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* object_service.c - what all services have in common: versions, and fetching with somebody who
  * waits. */
 #include "nczarr/remote/object_service.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* object_service.h - what a remote service does with objects, nothing remembered: a bucket, a web
  * server.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* object_table.c - what is known of keys, and where the extents of an object are.
  *
  * The table is bounded: each shard drops entries that nobody used lately and that have no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* prefetch.c - fetching what somebody said he will want, in that order.
  *
  * Wants wait in one queue for all stores. Whoever adds one starts what may be started at once; when

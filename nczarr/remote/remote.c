@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* remote.c - remote access of a process: requests, the cache, and the stores of addresses. What
  * lies at an address is resolve_address.c's. */
 #include "nczarr/remote/remote.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* remote.h - datasets on HTTP servers and in S3's object stores. docs/dev/remote.md. */
 #ifndef NCZARR_REMOTE_REMOTE_H
 #define NCZARR_REMOTE_REMOTE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* resolve_address.c - what lies at an address: a tree, by the documents that its root has, or one
  * object.
  *

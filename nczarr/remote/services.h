@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* services.h - the parts of remote access: private to nczarr.
  *
  *   remote.c           remote_new, remote_store: which service, which store

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store.c - the store over a remote service.
  *
  * What a key is: an object, when the service has one of that name. Object stores have no folders:

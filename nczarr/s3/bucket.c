@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bucket.c - opening a bucket, and where it is asked for: endpoint, region, and what the
  * service says of both. */
 #include "nczarr/s3/s3_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* error.c - what a failure means, in words. Only a key that the service says is
  * not there is absent: a bucket that is not there, a permission that is missing, an answer
  * without an explanation are errors. */

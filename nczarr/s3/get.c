@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* get.c - reading: HEAD, whole objects, ranges. What was asked is kept until
  * somebody is told; an answer that contradicts itself is asked for again before it is an
  * error. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* list.c - ListObjectsV2, page by page. */
 #include "nczarr/s3/s3_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* multipart.c - objects that are too large to be sent at once: begun, sent in parts,
  * several at a time, and there only when all of them are. What failed is given up, so that
  * its parts are not paid for. */

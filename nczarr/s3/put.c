@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* put.c - writing and removing. Every byte that is sent is covered by a digest
  * that is signed with the request: what is changed on the way is refused. */
 #include "nczarr/s3/s3_int.h"

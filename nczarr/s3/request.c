@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* request.c - one request: its address, its signature before each try, and what its
  * answer teaches: another region, another clock, keys that have ended. */
 #include "nczarr/s3/s3_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* s3_int.h - the parts of S3; private to its room.
  *
  *   bucket.c   opening, where a bucket is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* xml.c - answers in XML, read as a stream. What an honest service never sends is refused: a
  * document type (and with it every entity of its own), depth, long texts. */
 #include "nczarr/s3/xml.h"

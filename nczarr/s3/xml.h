@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* xml.h - answers of Amazon's services in XML. */
 #ifndef NCZARR_S3_XML_H
 #define NCZARR_S3_XML_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* attributes.c - attributes and dimensions of what stays: single members of documents.
  *
  * A list of one value stays a list where the store had one. `_FillValue` is not always an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunks.c - which boxes of an array the store keeps, and what becomes of one: an object
  * of the transaction, a part of a shard, or nothing.
  *

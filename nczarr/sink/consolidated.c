@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* consolidated.c - consolidated metadata: the document of all that many readers look at alone.
  *
  * Entries of what changes are replaced, those of what is gone removed; the others stay, whatever

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* create_store.c - a store with nothing in it but the root's documents. It is made under
  * another name and then renamed, so that nobody finds half of it. */
 #include "nczarr/nczarr.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* documents.c - the documents that a change touches, as JSON: what the store has, with members
  * changed. Numbers keep their text and objects their order, so that what is not changed means
  * what it meant, to the last digit. */

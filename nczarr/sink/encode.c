@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* encode.c - elements of `now` to what the store keeps of a chunk: the reverse of
  * source/chunk_read.c, source/elements.c and source/elements.c, step by step.
  *

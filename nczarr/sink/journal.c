@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal.c - how a change of a store becomes whole: everything new lies beside the store,
  * and a manifest says what is to be done with it.
  *

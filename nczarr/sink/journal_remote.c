@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal_remote.c - a change of a remote store is gathered: there objects can be put and removed,
  * one by one, and nothing else. So directories that go are told object by object, those that get
  * another name are fetched and put again, and what others did meanwhile is found out from the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nczarr_lists.c - NCZarr's dictionaries of what stays: which arrays, groups and dimensions a group
  * has, the dimensions of an array and the types of attributes. Each is changed where the store has
  * it, in all spellings that it has. And the hints that a store of plain Zarr has in their place. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* new_nodes.c - groups and arrays that the store does not have: their documents are what our
  * own view of `now` would show, and what they say of chunks is read back from them by the functions
  * that open a store, so that what is written is what will be read. */

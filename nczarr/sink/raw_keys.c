@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* raw_keys.c - a change of a remote store that is told key by key: programs wrote the
  * store's own objects, and those are put as they are. Nothing goes through a model, so that
  * nothing is lost of what only the programs understand. Only documents of all are made anew,

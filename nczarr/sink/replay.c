@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* replay.c - carries out what a manifest says; after a crash once more from its beginning.
  *
  * The whole manifest is checked before the first step. Directories that go, or are renamed, are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* replay_remote.c - carries out what a manifest says about a remote store; after a crash, or
  * when the service failed, once more from its beginning.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shards.c - chunks that are parts of a shard. They are collected in a file and, when all
  * are there, each shard that has a new part is written whole: new parts, and those of the old shard
  * as they are, in the order of their slots. Spec: Zarr v3, "Sharding codec". */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sink.c - the Zarr sink: a directory that is a Zarr store, brought from one state to another.
  *
  * Opening says how new things will look; beginning says which things of the store the paths of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sink_int.h - what the files of the Zarr sink share; private to nczarr.
  *
  * A change is gathered beside the store: new objects as files of a transaction, documents as JSON

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* array_metadata.c - an array's zarr.json. Whatever a document says that is not understood is an
  * error, unless it says itself that it need not be: that is Zarr v3's rule. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* array_metadata.h - what the readers of Zarr v3's documents and of both versions' codecs share;
  * private to build_array.c, dtype.c, fill_value.c, codecs.c, codecs.c, codecs.c and
  * array_metadata.c. */

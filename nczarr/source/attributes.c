@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* attributes.c - one attribute from JSON.
  *
  * JSON has no types; NCZarr writes them beside its attributes, and then they hold: numbers are

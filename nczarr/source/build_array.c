@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* build_array.c - one array of the model: type, shape, chunks, fill value, attributes. Dimensions
  * come when all arrays are known.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* build_dims.c - which dimension each axis of each array has.
  *
  * NCZarr says it: groups define dimensions, arrays refer to them by their full names. Otherwise

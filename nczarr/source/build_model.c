@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* build_model.c - documents to the dataset: the order of groups and arrays, and the move into the
  * model's tables.
  *

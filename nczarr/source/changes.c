@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* changes.c - whether the tree is still the one that was opened.
  *
  * Looked at are the documents and directories that the model came from, the directories in which

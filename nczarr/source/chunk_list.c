@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_list.c - finds out which objects an array has.
  *
  * Names without directories in them are one listing. Nested ones are a listing for each directory,

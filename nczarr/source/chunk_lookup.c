@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_lookup.c - where chunks are: places, look-ups, and the next chunk there is.
  *
  * A place is made under a mutex at the first look at an array and published through one atomic

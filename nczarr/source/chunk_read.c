@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_read.c - reads chunks: stored bytes as they are, and elements as the model has them.
  *
  * Elements take up to four steps, each left out where nothing is to do: stored bytes, decoded

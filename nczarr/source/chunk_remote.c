@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_remote.c - chunks of a tree that is far away. What costs a request is asked for when
  * somebody wants it, and once: an object by its name, which brings its first bytes along; all
  * objects of an array in listings, when all are wanted; the index of a shard by the range that it

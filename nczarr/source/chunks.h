@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunks.h - what the files of the Zarr source's data half share: from an array and a chunk of
  * the model to bytes in the store.
  *

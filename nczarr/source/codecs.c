@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codecs.c - what the codecs of both Zarr versions have in common: a codec's parameters out of
  * its JSON, chains in the arena, and the checked pieces that documents are made of. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* elements.c - elements from the order and form in which they are stored to the model's.
  *
  * Rearranging takes an N-dimensional chunk apart into as few axes as it has: axes of one element

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fill_value.c - fill_value to the bytes that an absent element is presented as.
  *
  * What Zarr v2 and v3 call a value differs little, and readers are lenient: a form that only one of

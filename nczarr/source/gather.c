@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* gather.c - the metadata documents of a tree: consolidated, or gathered by walking
  * (gather_walk.c).
  *

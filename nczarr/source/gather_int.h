@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* gather_int.h - documents on their way to items: what gather.c and gather.c share. */
 #ifndef NCZARR_SOURCE_GATHER_INT_H
 #define NCZARR_SOURCE_GATHER_INT_H

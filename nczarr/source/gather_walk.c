@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* gather_walk.c - gathers the documents of a tree by walking.
  *
  * A walk asks for as little as possible. A group's directory is listed once, and the listing says

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* keys.c - what a key of the store means: the document of which group or array, or which
  * chunks of which array. Nothing is read: whether something is behind a key is not known here.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nczarr_keys.c - what NCZarr adds to Zarr v2: its keys in every place and spelling.
  *
  * netCDF-C     | superblock and groups           | arrays                    | attributes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* open.h - what only the files that open a Zarr tree share: what is left out, NCZarr's
  * keys, and the model while it grows. */
 #ifndef NCZARR_SOURCE_OPEN_H

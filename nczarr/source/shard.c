@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shard.c - chunks within a stored object: indexes of shards, level by level.
  *
  * An index is read and checked as a whole when a chunk of its shard is first looked for, and kept

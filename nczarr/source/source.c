@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.c - the Zarr source: bids, open, close, and the table of operations.
  *
  * Opening reads the metadata only; chunks are looked for when somebody asks for them. */

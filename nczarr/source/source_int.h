@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source_int.h - what the files of the Zarr source share; private to nczarr.
  *
  * Life of a source: gather.c gathers the metadata documents of the tree; array_metadata.c and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dir.c - the tree below a directory.
  *
  * Every path is resolved by open_beneath from the root, so that no link, and no rename while we

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fd_cache.c - a slot for each hash of a key; taking is exchanging with nothing. */
 #include "nczarr/store/fd_cache_int.h"
 

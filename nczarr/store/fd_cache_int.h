@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fd_cache_int.h - descriptors of the few files that are being read in pieces; private to nczarr.
  *
  * The kernel asks for a large chunk in pieces of 128 KiB: to open the file once for each costs a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* memory.c - objects in memory, in a sorted array. Where a key is an object and others are
  * below it, it is shown as a folder. */
 #include "nczarr/store/sorted_keys.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sorted_keys.c - sorted names as a tree. */
 #include "nczarr/store/sorted_keys.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sorted_keys.h - what the stores of this module share; private to nczarr.
  *
  * A store that holds all its names keeps them sorted, as a sorted_keys, with '/' before every other

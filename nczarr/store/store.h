@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store.h - the stores of this module: a directory, a zip archive, memory.
  *
  * Contracts in translate/contract/store.h. */

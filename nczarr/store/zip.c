@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zip.c - a zip archive as a store. It is read where it lies: the directory once, entries
  * when they are asked for. */
 #include "nczarr/store/zip_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_directory.c - the central directory (4.3.12): read once, in pieces, into a sorted table.
  *
  * Here is where an archive is caught lying: names that lead outside, sizes that cannot be, entries

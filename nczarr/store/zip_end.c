@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_end.c - the end of an archive (4.3.16), and its 64-bit form (4.3.14, 4.3.15).
  *
  * The end record is behind everything else but a comment of up to 64 KiB, which may contain

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_int.h - what the files of the zip store share; private to them.
  *
  *   zip_end.c        finds the end of the archive, and so its directory

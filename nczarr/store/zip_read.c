@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_read.c - the bytes of an entry.
  *
  * Stored entries are read where they are. Deflated ones are inflated whole; when only a part is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* grid.c - the files of an array of which each is one chunk. */
 #include "nczarr/view/grid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* grid.h - the files of one array as a Zarr tree shows them: one for each chunk, or one for each
  * shard, which holds many. Pure arithmetic over the frozen model. */
 #ifndef NCZARR_VIEW_GRID_H

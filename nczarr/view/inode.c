@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inode.c - the id space is arithmetic over the frozen model; nothing is remembered about what
  * was looked up. */
 #include "nczarr/view/inode.h"

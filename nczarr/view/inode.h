@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inode.h - the id space of a Zarr tree: every file and directory is a number computed from the
  * model, and back. One sorted table of n_arrays + 1 offsets is all the memory there is.
  *

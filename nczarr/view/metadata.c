@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata.c - what the documents of both formats have in common: attributes, and the frame of a
  * document. Each document is a function of the frozen model and the plans; nothing is kept. */
 #include "nczarr/view/metadata.h"

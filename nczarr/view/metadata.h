@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata.h - the metadata documents of a Zarr v2 or v3 tree, made from the dataset model.
  *
  * Spec: Zarr v2, "Metadata"; for _ARRAY_DIMENSIONS xarray's encoding; for the NCZarr keys the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_nczarr.c - the keys by which netCDF-C knows its own stores: groups, dimensions and
  * types.
  *

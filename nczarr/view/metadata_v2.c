@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_v2.c - .zarray, .zattrs, .zgroup and .zmetadata. Each document is a function of the
  * frozen model and the plans; nothing is kept. */
 #include "nczarr/view/metadata.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_v3.c - zarr.json of Zarr v3. Each document is a function of the frozen model and the
  * plans; nothing is kept. */
 #include "nczarr/view/metadata.h"

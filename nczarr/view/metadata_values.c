@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_values.c - values as JSON: attributes, and the fill values that are not bytes.
  *
  * Every float has a '.' or an exponent, so that a reader that infers types sees a float; an

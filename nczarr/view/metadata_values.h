@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_values.h - what the emitting files share. */
 #ifndef NCZARR_VIEW_METADATA_VALUES_H
 #define NCZARR_VIEW_METADATA_VALUES_H

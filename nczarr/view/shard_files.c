@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shard_files.c - files that are made of chunks. What a shard has is found out once, by asking for
  * the size of each of its chunks, and kept as a table of those that exist: where each begins, and
  * its slot. From the table come the size, the chunk that a read is for, and the bytes of the index.

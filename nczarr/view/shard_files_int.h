@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shard_files_int.h - arrays presented as shards of Zarr v3: one file holds many chunks and an
  * index.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view.c - a dataset as a Zarr v2 or v3 tree of files.
  *
  * Directories, documents and chunks are computed from their ids; documents are made when they are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view.h - what of a Zarr view is asked for by those who write its documents and the
  * places of its chunks down, instead of serving them (refs/); private to nczarr. */
 #ifndef NCZARR_VIEW_VIEW_H

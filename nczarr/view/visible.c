@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* visible.c - decided once, when the view is opened: plans, what is hidden and why, notes, ids, and
  * an index of names. Reads nothing but the model. */
 #include "nczarr/view/visible.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* visible.h - what of a dataset a Zarr tree shows, and the plan of each array. */
 #ifndef NCZARR_VIEW_VISIBLE_H
 #define NCZARR_VIEW_VISIBLE_H

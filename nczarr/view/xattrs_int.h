@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* xattrs_int.h - extended attributes in a Zarr tree. */
 #ifndef NCZARR_VIEW_XATTRS_INT_H
 #define NCZARR_VIEW_XATTRS_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bare.c - the yardstick of `make bench`: a FUSE server that knows no format.
  *
  * It serves byte ranges of one file as the files 0, 1, 2 ... of one directory, with everything

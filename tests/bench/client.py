@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One Python client of `make bench`: reads one variable whole and prints a line of JSON.
 
 usage: client.py zarr|xarray|h5py|netcdf4 PATH VARIABLE [TOUCH_MB [PASSES]]

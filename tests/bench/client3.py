@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """zarr-python 3 for `make bench`: reads one array whole and prints a line of JSON. Run by chroot
 with the text of this file on standard input: see tests/bench/views3.py.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codecs.c - how quick a codec of ours is beside its library called directly, on one thread.
  *
  * Chunks of one MiB of smooth 4-byte floats, byte-shuffled as files have them. Ours and the

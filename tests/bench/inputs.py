@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The files that `make bench` measures with, written once below build/bench/in.
 
 Every uncompressed chunk starts with its number (8 bytes) and a mark (16 bytes), so that the

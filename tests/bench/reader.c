@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* reader.c - reads chunk files as any C program would, and tells how long it took.
  *
  * open, read to the end, close for each of N files of one directory, shared out over threads in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Reading over a slow line: a mount of a web server whose answers take 50 ms, against curl with
 eight requests side by side, and a second read."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rows of `make bench` about codecs: beside their libraries, and chunks that the mount decodes or
 encodes. scripts/bench calls each of ROWS with itself: its helpers are used as B.name."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rows of `make bench` about classic netCDF files and about sharded views. scripts/bench calls each
 of ROWS with itself: its helpers are used as B.name.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rows of `make bench` about Zarr trees as virtual netCDF-4 files. scripts/bench calls rows(B) with
 itself: its helpers are used as B.name."""
 import json

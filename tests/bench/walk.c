@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* walk.c - what it costs to list a directory with the size of each file, as any C program would:
  * the yardstick for opening a Zarr tree.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Write an array with zarr-python 2 and say how long it took, until all of it is in the
 store's file:
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Rows of `make bench` about writing, both ways. scripts/bench calls rows(B) with itself: its
 helpers are used as B.name. BENCH_WRITE_MB MiB are written through the Zarr view (BENCH_MB;
 1024 is the full size), half as much is copied with nccopy."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_canary.c - a target with a fault of the kind that its input names; "slow" does not end. */
 #include "base/process/canary.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """run.py address|thread|replay|libfuzzer; run.py watch COMMAND...
 
 Whether a sanitizer sees faults that are there on purpose. Each is built as everything else is with

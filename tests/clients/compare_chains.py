@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Every array of an HDF5 file that has filters, as stock zarr-python reads it from the mount,
 against the file's own chunks.
 

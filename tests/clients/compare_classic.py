@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A classic netCDF file through the mount, as a Zarr tree and as a virtual netCDF-4 file, against
 netCDF4-python on the file itself: dimensions, types, byte order, attributes, values bit for bit.
 

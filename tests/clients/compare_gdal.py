@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """compare_gdal.py FILE MOUNTPOINT: arrays as GDAL's Zarr driver reads them through the mount
 (filter=none) against GDAL's netCDF driver on the file: dimensions, lengths, values.
 

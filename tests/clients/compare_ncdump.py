@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """compare_ncdump.py FILE MOUNTPOINT: ncdump of the mount (mode=nczarr) against
 ncdump of the file: variables, dimensions, lengths, values, attributes, group by group.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """compare_xarray.py FILE MOUNTPOINT [INFO.json]: what xarray reads through the mount, with and
 without consolidated metadata, decoded and raw, group by group, against xarray on the file itself.
 

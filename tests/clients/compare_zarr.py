@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """compare_zarr.py FILE MOUNTPOINT [NOTES.json]: everything zarr-python reads through the mount
 against h5py and netCDF4-python on the original: arrays, dtypes, byte order, shapes, dimension
 names, values bit for bit, attributes.

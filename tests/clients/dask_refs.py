@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """dask_refs.py BINARY SOURCE REFS ARRAY FOLDER: a Dask cluster of three worker processes sums an
 array three times: each worker through a mount of its own, each by references with fsspec, and as
 a Dask array over the references. Prints a JSON object: the sums, and how many processes took

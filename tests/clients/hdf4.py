@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """HDF4 files as pyhdf (libhdf4) reads them, compared with a mount of them: a Zarr tree as
 zarr-python and xarray read it, a virtual netCDF-4 file as netCDF4-python and h5py read it."""
 import json

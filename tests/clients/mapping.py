@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How a value of a Zarr array looks in netCDF-4, for the comparers of virtual files: the table of
 docs/dev/reading/virtual-file.md once more, written apart from the program."""
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a reader of the original file sees: h5py for values, types and attributes, netCDF4-python
 for the names and lengths of dimensions. Written apart from the program under test, on purpose.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What POSIX says of files and directories, as far as it applies: small checks that hold on any
 file system, and on every writable kind of mount but for what its Kind says (the reasons:
 docs/reference/semantics.md).

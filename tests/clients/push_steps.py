@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A netCDF-4 file that is changed through its Zarr tree, step by step: what a step does to the
 tree, with xarray, zarr-python or an editor, and what netCDF4-python and xarray then see in the
 file."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A netCDF-4 file against what came back from it: through a mount as a Zarr tree, a copy of that,
 and a mount of the copy as a netCDF-4 file. Equal dumps end the matter; otherwise netCDF4-python
 reads both, and everything that differs without a name in tests/differences.py is a failure."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr arrays of all kinds, written by zarr-python 2. write(which, root) makes a group of them."""
 import numpy as np
 

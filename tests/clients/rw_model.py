@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a dataset holds, as plain Python: of a netCDF-4 or HDF5 file by h5py and netCDF4-python,
 of a Zarr tree by zarr-python 2. Two of them are compared, in what both formats know."""
 import json

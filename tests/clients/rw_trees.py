@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Small pieces of work that programs do on a Zarr store in a directory, each with the program's own
 means: natively, to record what it does and to have something to compare with, and on a mount.
 

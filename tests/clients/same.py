@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Two mounts of the same dataset, one of them from far away: what one shows, the other does."""
 import errno
 import os

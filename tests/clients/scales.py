@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Dimension scales of an HDF5 file and the variables that use them name each other, and netCDF's
 numbers fit: what h5py sees."""
 import h5py

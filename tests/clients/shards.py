@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A sharded Zarr v3 tree beside the same tree without shards: the documents say the same but for
 the shards, and each shard is the chunk files, one behind the other, and an index of them."""
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What zarr-python reads from a Zarr tree, for comparison with what other programs read from the
 virtual netCDF-4 file of it: dimensions, values, attributes.
 

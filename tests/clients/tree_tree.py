@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A Zarr tree shown as a Zarr tree (view=zarr): zarr-python reads from the mount what the oracle
 reads from the tree. What the model between cannot say differs as
 docs/dev/reading/virtual-file.md has it: characters are UTF-8, times are integers with units,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What readers of Zarr v3 saw in a mount (tests/clients/peers/v3_zarr.py) against the native file:
 HDF5 by h5py and netCDF4-python, classic netCDF by netCDF4-python, Zarr trees by zarr-python 3
 itself."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A Zarr v3 view: its documents have only what all readers of Zarr v3 know, what the reader of
 Zarr v3 in clients.tree finds in it is what zarr-python finds in the v2 view of the same dataset,
 and a v2 view of the v3 view is that v2 view again: types, byte order, values, dimensions."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ends.h - before every file of a build with SANITIZE=coverage: processes that end without exit
  * handlers, as children do, and those that are killed by their server or end with it, write down
  * which lines they ran first. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Mounts whose n-th write fails or is their last (tests/faults/shim.c), and what must be true
 afterwards: the dataset is one of the states that the writer made, with everything in it that a
 close or fsync had confirmed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inject.c - see inject.h. Each function of libc here is the one that programs and libraries get;
  * it counts, fails, or calls the next one of its name. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inject.h - calls of libc and libcurl that fail when they are told to: the n-th of those that are
  * made while it is armed, or all from the n-th on; in this process, in its children, or in any.
  *

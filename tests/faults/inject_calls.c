@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inject_calls.c - calls of libc and libcurl, each of which counts, fails, or is short. */
 #include <dirent.h>
 #include <dlfcn.h>

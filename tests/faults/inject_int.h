@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* inject_int.h - shared by inject.c and inject_calls.c. */
 #ifndef FAULTS_INJECT_INT_H
 #define FAULTS_INJECT_INT_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """inputs.py FOLDER [NCZARRFS]: what the scenes of tests/faults/scene_table.c are about: every
 format, as small as it can be and still has everything in it, so that each call can be failed."""
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* loops.c - every scene of scene_table.c with a fault at its 1st, 2nd, 3rd ... call, for every kind
  * of fault, in one process after the other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* loops_left.c - counts what is there: memory that inject.c tracks, descriptors, threads,
  * children. */
 #include <dlfcn.h>

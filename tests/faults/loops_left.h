@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* loops_left.h - what a round must not leave behind. */
 #ifndef FAULTS_LOOPS_LEFT_H
 #define FAULTS_LOOPS_LEFT_H

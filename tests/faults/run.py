@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """run.py BUILD [options of loops]: tests/faults/loops.c with inputs of its own and servers for what
 is remote; callers of what failed by name, and a table."""
 import collections

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scene.h - what the fault loops run: things that this program does, without a mount, each of which
  * gives answers. An answer under a fault is what it is without one, or an error that says so. */
 #ifndef FAULTS_SCENE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scene_open.c - opens what a scene is about, the way the program does: fusefs/main.c is a part of
  * this file, so that its tables are those that are tested. */
 #include <sys/syscall.h>

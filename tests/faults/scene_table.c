@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scene_table.c - what the fault loops run. */
 #include "tests/faults/inject.h"
 #include "tests/faults/scene.h"

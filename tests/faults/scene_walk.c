@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scene_walk.c - asks a view everything that a kernel can ask. Allocates nothing itself. */
 #include <errno.h>
 #include <inttypes.h>

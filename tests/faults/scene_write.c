@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scene_write.c - writers: the steps of a text file, each of which is tried again without a fault
  * when it fails, so that in the end everything is in the dataset.
  *

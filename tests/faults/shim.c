@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shim.c - LD_PRELOAD: calls that write below a directory are counted, over all processes, and one
  * of them fails, is short, or is the last thing that the processes do.
  *

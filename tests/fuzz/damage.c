@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* damage.c - bytes, and the formats whose fields stand at places. damage_tree.c has trees. */
 #include "tests/fuzz/damage.h"
 

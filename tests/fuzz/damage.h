@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* damage.h - changes of datasets that know what they change: numbers where a format has numbers,
  * checksums made right again, tokens of JSON in the place of others. For targets and drivers in
  * this folder; the same dice give the same damage.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* damage_tree.c - documents of JSON, and trees of objects. */
 #include "tests/fuzz/damage.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* look.h - everything of a source seen through the views, without a mount: every directory is
  * listed, twice and from its middle, every name looked up, every file read to its end and once
  * more in other pieces, every extended attribute read.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """make_seeds.py [PROGRAM]: writes the inputs in tests/fuzz/seeds anew: what numcodecs and libhdf5
 make of small arrays, in the form of fuzz_codec.c. A folder for each codec, called as FUZZ_CODEC
 wants it; and some by hand for the other targets. PROGRAM: codec_tool, which says what the

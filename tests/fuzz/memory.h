@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* memory.h - how much memory is allocated at once, in programs with AddressSanitizer. In others
  * nothing is counted. One thread. */
 #ifndef TESTS_FUZZ_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model.h - what translate/model/dataset.h and translate/contract/source.h promise of every source,
  * looked at: names, products, ordinals, and that each chunk that is looked for is there, absent, or
  * an error with a message. An abort where it does not hold. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mutated.c - datasets of one format, damaged one after the other in this process, opened and read
  * through both kinds of view: thousands a minute, because no program is started for each.
  *

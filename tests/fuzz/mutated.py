@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """mutated.py [-n N] [-s SEED] [-b BUILD] [FORMAT ...]: damaged datasets of each format, opened and
 read through both kinds of view by BUILD/fuzz/mutated, which makes them (see there).
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* replay.c - runs a fuzz target over inputs, for compilers without libFuzzer and for regression:
  *
  *   replay [-n N] [-s SEED] [-t SECONDS] [-l SECONDS] FILE|FOLDER ...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rules.h - a policy with rules, for targets that open views. */
 #ifndef TESTS_FUZZ_RULES_H
 #define TESTS_FUZZ_RULES_H

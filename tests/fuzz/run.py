@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """run.py [-n N | -t SECONDS] [TARGET ...]: the fuzz targets.
 
 A target is tests/fuzz/MODULE/fuzz_NAME.c with its kept inputs in tests/fuzz/seeds/NAME; of

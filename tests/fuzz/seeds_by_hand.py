@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """seeds_by_hand.py [TARGET ...]: the first inputs of targets that no library of others makes files
 for, written anew in tests/fuzz/seeds; what run.py --merge found stays."""
 import os

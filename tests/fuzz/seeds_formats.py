@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """seeds_formats.py: the first inputs of the targets that read parts of datasets (zarr, h5raw,
 verify, zip), written anew in tests/fuzz/seeds. What run.py --merge found stays. Deterministic but
 for what libhdf5 writes of the time."""

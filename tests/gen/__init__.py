@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files that the tests write: one function a feature, `@feature` puts it into FEATURES.
 
 A generator gets the path to write and nothing else, writes the same values each time, and says

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Classic netCDF files, made byte by byte: what netCDF-C does not write, and damage. The grammar
 is that of "The NetCDF Classic Format Specification"."""
 import struct

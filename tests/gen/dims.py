@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Groups and dimensions."""
 import h5py
 import netCDF4

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Fill values and chunks that were never written."""
 import h5py
 import numpy as np

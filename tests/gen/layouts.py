@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Storage layouts, chunk indexes, file formats, large offsets."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Names that a file system, JSON or Zarr could trip over."""
 import h5py
 import numpy as np

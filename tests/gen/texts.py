@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Strings: as data, fixed and of any length, good and bad encodings."""
 import h5py
 import numpy as np

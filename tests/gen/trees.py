@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr trees that the tests write: one function a feature, `@tree` puts it into TREES. Like
 tests/gen for files: a generator gets the path to write, writes the same values each time, and says
 in its docstring what a reader could get wrong."""

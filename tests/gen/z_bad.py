@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Damaged Zarr stores: one function a damage. A store holds /good, which is always right, and /v,
 which is damaged: both are three chunks of 4096 int32, which are pages, since a page is the least
 that can be an error; /v of kind "texts" is three chunks of two texts.

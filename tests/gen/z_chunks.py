@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is odd about stored chunks, but right."""
 import zlib
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A small store as climate models' output looks in Zarr: written like xarray does, with time,
 latitude, longitude, packed and compressed variables, a mask, names, a scalar."""
 import numcodecs

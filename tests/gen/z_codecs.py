@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Codecs of Zarr v2: passed through, decoded, chained."""
 import io
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """NCZarr, as the versions of netCDF-C write it: keys in every place and spelling."""
 import numpy as np
 

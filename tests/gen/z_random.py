@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr trees made at random, of both versions: types, shapes, chunks, codecs, orders, fill values,
 chunks never written, groups, attributes, names. The same generator state gives the same tree."""
 import gzip

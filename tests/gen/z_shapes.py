@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Shapes, chunks, dimensions, attributes, names, groups of Zarr v2."""
 import numpy as np
 import zarr

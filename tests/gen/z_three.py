@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr v3, written by hand from the specification, with numcodecs for the codecs."""
 import gzip
 import struct

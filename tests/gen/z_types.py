@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Element types of Zarr v2, with and without a netCDF type of their own."""
 import numcodecs
 import numpy as np

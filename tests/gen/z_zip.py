@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zip archives: stored and deflated entries, a folder around everything, big and small."""
 import os
 import shutil

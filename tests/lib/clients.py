@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Run the comparers of tests/clients, each in a child process with a time limit."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Arrays for tests of codecs: every kind of element, in both byte orders, in lengths that do not
 suit anybody, with contents that compress well, badly and not at all. Always the same ones."""
 import numpy as np

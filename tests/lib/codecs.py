@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Chains of codecs without a mount: one codec_tool process that encodes and decodes on request.
 
     with CodecTool(t) as tool:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Documents whose commands are run: fenced blocks of Markdown, and what stands in them.
 
 A block ```console has commands, which begin with "$ " (and go on in lines that begin with "> "),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a test gets: a private directory, mounts, and child processes with time limits."""
 import os
 import re

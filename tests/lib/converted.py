@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Datasets whose elements only the HDF5 library can make."""
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z

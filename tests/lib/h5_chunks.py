@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Datasets of one chunk in memory, through libhdf5: what its filters make of the chunk, and what it
 reads from a chunk that somebody else made. For filters that it has no code for, the same from
 formulas written down here a second time."""

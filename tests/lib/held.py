@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A command that reads a file from a web server which holds back one byte, killed once the command
 has noted how far it is; then the byte is let go."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A kitchen for what documents show: a home with the data of docs/how-to/README.md, a server of the
 bucket that documents name, lines of fstab mounted apart from the machine."""
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Mount table, processes and FUSE, without ever touching a mounted directory.
 
 Nothing here opens, stats or lists anything below a mountpoint: a server that hangs must not be

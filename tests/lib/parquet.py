@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A small reader of Parquet, written from its specification alone, for files of references: flat
 columns, pages of version 1, PLAIN and dictionaries, zstd. Debian has no reader of it.
 

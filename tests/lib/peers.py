@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Readers of Zarr v3 in a Debian of their own (scripts/peers-chroot): run over many trees at once.
 
 A client runs by chroot in a mount namespace of its own, in which the test's directory is at /mnt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Make the system calls of a recording (tests/record-writers.py) again, below another root.
 
 The recordings keep what programs do in tests that run without the programs. Reads are made,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A small S3 for tests: buckets in memory, every signature verified (AWS Signature V4, written from
 its specification and with nothing in common with the program's own), objects with ETags, ranges and
 conditions, listings in pages, uploads in parts, both styles of addresses.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr trees as a web server has them: copies of a tree, and, because a web server lists
 nothing, its documents in one where nothing else says what there is (NCZarr's groups do)."""
 import json

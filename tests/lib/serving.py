@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`nczarrfs serve` for a test: started, asked by HTTP, ended; what a sanitizer says is a failure.
 
     with Serving(t, file, "-o", "filter=none") as s:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a mount shows, as plain data: for comparing two mounts of one dataset."""
 import hashlib
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Mounts of a user without rights, by a harness that runs as root.
 
 A child in a mount namespace of its own gets a /dev/fuse that everybody may open, and a tmpfs that

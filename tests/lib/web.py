@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A small web server for tests: files below a folder, with ranges, ETags and conditions; what was
 asked is remembered, and answers can be late, slow or wrong.
 

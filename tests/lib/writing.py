@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The same piece of work done natively and on a writable mount, and what both made compared."""
 import os
 

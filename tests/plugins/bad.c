@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bad.c - filter 40004 does what the first byte of its input says: crash, hang, lie. Its codec does
  * what the JSON or the parameter says. */
 #include "tests/plugins/common.h"

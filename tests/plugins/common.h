@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* common.h - the plugins of the tests are written against these two interfaces only: HDF5's
  * headers, and the structure of netCDF-C's codecs as a plugin's author finds it in netCDF-C's
  * documentation. They share nothing with the program. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* defaults.c - codecs for filters of other libraries, as netCDF-C installs them. The first is for
  * one that is built in, the second has one of its own, the fourth has another codec's name. */
 #include "tests/plugins/common.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* odd.c - libraries that are no plugins, one for each way: built with -DODD=1 ... */
 #include "tests/plugins/common.h"
 

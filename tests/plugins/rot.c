@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rot.c - filter 40002 and its codec in one library, which needs to be initialised. Works in place.
  * The library brings a netCDF of its own, as far as one needs it to ask for a variable: what was
  * defined comes back as parameters. */

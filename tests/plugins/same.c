@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* same.c - filter 40003, which changes nothing and has no codec of its own.
  * Another library has one as a default. */
 #include "tests/plugins/common.h"

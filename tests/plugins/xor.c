@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* xor.c - a filter, 40001, without a codec. Parameter 0 is the byte; when a dataset is made it adds
  * the size of an element, of a chunk, and whether there is a fill value. */
 #include "tests/plugins/common.h"

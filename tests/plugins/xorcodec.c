@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* xorcodec.c - the codec of xor.c's filter, in a library of its own. */
 #include "tests/plugins/common.h"
 

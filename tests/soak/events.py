@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Disturbances: what happens to servers, their children, readers, disks and lines, one at a time,
 in an order that the seed decides."""
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What all processes of a run know: generations, what is being changed, what went wrong when; and
 what each has done. Plain numbers in shared memory, each with one writer at a time.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Datasets of one generation, of every form that is mounted. A dataset is made beside its place and
 moved into it, or changed in other ways by writers.py."""
 import json

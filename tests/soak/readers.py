@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Processes that read through mounts, and check every value that they get.
 
 A read is right when all of its elements are of one generation that was valid between its beginning

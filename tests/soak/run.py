@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """A load on real mounts in which every value that is read is checked, with everything that can
 happen to a machine happening meanwhile. docs: docs/dev/testing/soak.md.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is mounted: a scene is a mount with its source, its readers and its writers."""
 import contextlib
 import errno

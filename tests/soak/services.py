@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Servers that remote sources are on, each in a process of its own, with faults now and then."""
 import http.client
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Values that say where they belong: the generation of a dataset in the upper bits, and below them
 14 bits that follow from the dataset, the variable and the index of the element. Whoever reads a
 chunk knows from it alone whether it is whole, whose it is and of which generation. No value is 0,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What servers take: memory, descriptors, threads, children, lines of their logs; sampled through a
 run, and judged by the slope of its second half."""
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Processes that change what is mounted, behind the mount or through it.
 
 Mutator    files and trees on a disk, and those that the web server has: moved over, truncated,

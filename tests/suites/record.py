@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A plugin of pytest, used by run.py in the process of a suite: it writes one line for each test as
 the test ends, so that the results of a process that dies or hangs are not lost, and limits the
 time of one test. The virtual files of NCZARRFS_SUITE_VIRTUAL take the place of the files that

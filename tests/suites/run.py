@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """run.py [-j N] [-s SUITE]... [-m MOUNT]... [-k EXPRESSION] [--sample] [--show] [--keep DIR] - run
 the tests that Debian's packages of other programs install, first in a directory of the disk, then
 with their temporary and current directory on writable mounts, and compare test by test.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* canary.c - a program with a fault: canary KIND [child]. With child it is in a process that
  * base/process/child.h began. Says so when it was not ended by it. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_tool.c - translate/concat/cf_time_int.h and translate/concat/cf_pack_int.h for tests: commands
  * on standard input, an answer on each line.
  *

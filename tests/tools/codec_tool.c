@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codec_tool.c - chains of codecs by themselves, for tests/lib/codecs.py. Requests come on standard
  * input, a line each, some with bytes behind it; one process serves thousands of them.
  *

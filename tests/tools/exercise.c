@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* exercise.c - random reads, writes, maps, truncations, syncs and reopenings of one file, against a
  * model of it in memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* hdf4_make - HDF4 files that pyhdf cannot write: hdf4_make KIND FILE.
  *
  *   types      every number type, in the standard, native and little-endian form

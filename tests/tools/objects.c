@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* objects.c - a program for tests: what is said on standard input is done with
  * a bucket of S3.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* push_nc.c - make a netCDF-4 file what a Zarr tree is, as a writable mount does, but from one tree
  * to the next at once:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* spec_tool.c - codecs/spec/spec.h for tests: commands on standard input, an answer on each line.
  *
  *   parse TEXT                 the chain with ids: "307,9|4,32,32"

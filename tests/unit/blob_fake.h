@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_fake.h - a file as a remote blob, for tests: counts what is asked for, fails and changes
  * when it is told to. */
 #ifndef TESTS_UNIT_BLOB_FAKE_H

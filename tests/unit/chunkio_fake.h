@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunkio_fake.h - a fake source whose blob is a memfd, for the tests of chunkio, and what they
  * all need: chunks stored through a chain, read in one piece and in odd ones. */
 #ifndef TESTS_UNIT_CHUNKIO_FAKE_H

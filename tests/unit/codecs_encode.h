@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* codecs_encode.h - encode through a chain, for tests that have no working memory of their own. */
 #ifndef TESTS_UNIT_CODECS_ENCODE_H
 #define TESTS_UNIT_CODECS_ENCODE_H

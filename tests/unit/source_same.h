@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source_same.h - two sources of one dataset say the same: model, places and bytes. */
 #ifndef TESTS_UNIT_SOURCE_SAME_H
 #define TESTS_UNIT_SOURCE_SAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store_util.h - a listing as one line of text, an object as a text. */
 #ifndef TESTS_UNIT_STORE_UTIL_H
 #define TESTS_UNIT_STORE_UTIL_H

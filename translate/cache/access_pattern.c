@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* access_pattern.c - one mutex over a few places where readers are.
  *
  * A place begins with one chunk. The next chunk continues it at once; one further away does so when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* access_pattern.h - what readers of a source that is far away will want next: notices who reads an
  * array's chunks in order, or every n-th of them, while others read elsewhere. Pure bookkeeping;
  * any thread. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cache.c - one mutex, held for a few pointer operations; never across a load, an allocation of
  * a chunk's memory, or a free.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cache.h - decoded chunks in memory, under a byte budget, with one flight per chunk.
  *
  * A chunk that is not there is loaded by the first caller who asks; others who ask meanwhile

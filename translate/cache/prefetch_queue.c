@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* prefetch_queue.c - one mutex for the readers' positions and the queue, held for a few
  * instructions.
  *

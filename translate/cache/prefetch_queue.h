@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* prefetch_queue.h - decoding ahead of readers: notices who reads in order, and runs requests on
  * worker threads. It knows arrays and chunk indices only; what a request does is up to the caller.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sizes.c - blocks of neighbouring chunks in a table of small sets, as in a processor's cache: the
  * oldest block of its set makes room. One mutex, held for a few instructions and one allocation of
  * a block at most. */

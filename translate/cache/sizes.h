@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sizes.h - sizes of chunks that only making them tells, remembered under a byte budget: whoever
  * lists a directory again does not have everything made again.
  *

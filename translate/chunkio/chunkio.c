@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunkio.c - executes plans. Every call locates the chunk and then takes one of three ways:
  *   RANGE  bytes of the source's descriptor: nothing here is locked, allocated or copied
  *   FILL   a chunk that was never written and that the view presents: made once an array

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunkio.h - executes plans: size and bytes of one presented chunk.
  *
  * PASS chunks are answered with a range of the source's descriptor: no copy, no lock, no

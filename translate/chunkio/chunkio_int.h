@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunkio_int.h - what the files of chunkio share: chunkio.c decides and answers, load.c makes
  * bytes, measure.c makes many to know their sizes. */
 #ifndef TRANSLATE_CHUNKIO_CHUNKIO_INT_H

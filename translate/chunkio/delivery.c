@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* delivery.c - decides; reads nothing and locks nothing. A size given here is exact, because a
  * kernel shows it before any byte of the chunk has been looked at. */
 #include "translate/chunkio/delivery.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* delivery.h - how the presented bytes of one located chunk come about; a pure decision. */
 #ifndef TRANSLATE_CHUNKIO_DELIVERY_H
 #define TRANSLATE_CHUNKIO_DELIVERY_H

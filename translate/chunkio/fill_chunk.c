@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fill_chunk.c - content that is made here rather than stored: fill values and variable-length
  * framing. Everything is a pure function of the model and the plan, so that two threads that
  * make the same thing make the same bytes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fill_chunk.h - the bytes of presented chunks that are not stored ones: chunks that were never
  * written, and elements without a fixed size. No locks, no I/O. */
 #ifndef TRANSLATE_CHUNKIO_FILL_CHUNK_H

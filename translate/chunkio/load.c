@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* load.c - makes the bytes of one presented chunk: read, decoded, quantised, encoded, framed.
  * Nothing is locked meanwhile but the list of scratch objects, to take one and to give it back. */
 #include "codecs/isolate/decoder.h"

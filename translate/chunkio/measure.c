@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* measure.c - makes many chunks to know their sizes: threads of its own take one after another, and
  * the caller is one of them. What they make goes through the cache, whose budget holds. */
 #include "translate/chunkio/chunkio_int.h"

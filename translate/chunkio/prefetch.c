@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* prefetch.c - says early what readers of a source that is far away will want. Nothing here waits,
  * and what is said binds nobody: the source bounds what it fetches. */
 #include "translate/chunkio/chunkio_int.h"

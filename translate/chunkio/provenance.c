@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* provenance.c - says where bytes come from, in words and numbers. */
 #include "translate/chunkio/provenance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* provenance.h - extended attributes that say where a file's bytes come from, of all views.
  *
  * user.nczarrfs.source, .offset, .length, .chain, .plan and, of shards, .pieces: they answer when

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_pack.c - packed numbers (CF conventions 8.1), unpacked as xarray does it. */
 #include "translate/concat/cf_pack_int.h"
 

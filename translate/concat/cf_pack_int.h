@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_pack_int.h - packed numbers as the CF conventions have them (8.1, 2.5.1), and the netCDF
  * User's Guide's _Unsigned: what attributes make of the elements of a variable when a client
  * decodes them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_time.c - units of time since a date (CF conventions 4.4), and one in terms of another. */
 #include "translate/concat/cf_time_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_time_int.h - coordinates of time as the CF conventions write them (4.4): numbers of a unit
  * since a date in a calendar, and how the numbers of two such units say the same instant.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* concat.c - opening and closing what is joined, and the table of operations. */
 #define LOG_COMPONENT LOG_SOURCE
 #include "translate/concat/concat.h"

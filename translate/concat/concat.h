@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* concat.h - many datasets as one: files whose arrays continue each other along one dimension are a
  * source as if they were one file. docs/how-to/many-files-as-one.md has the rules,
  * docs/dev/concat.md the design.

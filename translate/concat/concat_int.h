@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* concat_int.h - shared by join*.c.
  *
  * What is known of a member without opening it is its `concat_member`: which file it is, how long

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* convert.c - elements of a member as the joined array has them. */
 #include "translate/concat/concat_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* index.c - the index file: what was found out of members, so that they need not be opened
  * again. It is in a directory of the user's, and yet it is read as if somebody else had written
  * it: a checksum says whether it is whole, and every length is looked at.

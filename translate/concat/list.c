@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* list.c - which files a pattern names, in the order that people give names. */
 #include "translate/concat/concat_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* members.c - members that are open: a bounded number, opened when they are needed, closed
  * when they were not for longest.
  *

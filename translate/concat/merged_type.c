@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* merged_type.c - what the variables of members that continue each other are, as one variable.
  * docs/how-to/many-files-as-one.md has the same as a table. */
 #include "translate/concat/concat_int.h"

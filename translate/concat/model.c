@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* model.c - the joined dataset: the first member's, with the lengths of all. */
 #include "translate/concat/concat_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* order.c - which member comes after which: by the coordinate's values where there is a
  * coordinate, else by name. What cannot be in one order is refused. */
 #include "translate/concat/concat_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* others.c - variables without the joined dimension: the first member's, or, when that is
  * asked for, equal in all. A digest of their values is kept for each member, that does not depend
  * on chunks, filters and byte order. */

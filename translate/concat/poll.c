@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* poll.c - whether what is joined is still what the pattern names: once a second the names and
  * the identities of all files are looked at. */
 #define LOG_COMPONENT LOG_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* read.c - chunks of the joined dataset: a member's, or made of pieces of several. */
 #include "translate/concat/concat_int.h"
 

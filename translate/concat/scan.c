@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* scan.c - what has to be known of a member: it is opened, asked and closed. Several threads
  * do that, as most of it is waiting for a library's process. */
 #define LOG_COMPONENT LOG_SOURCE

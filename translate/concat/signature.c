@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* signature.c - forms: all that joining has to know of an array, as bytes that can be compared,
  * kept in a file, and read back. What is read back is not trusted. */
 #include "translate/concat/concat_int.h"

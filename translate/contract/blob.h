@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob.h - the bytes of one file, wherever it is: behind a descriptor, or in a remote store.
  *
  * A blob is one version of the file: when the file is another one by now, reading fails. All

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_store.c - an object of a store as a blob: the version that was there when it was opened, and
  * no bytes of any other. */
 #include "translate/contract/blob.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* file_commit.h - what a virtual file that is written to is committed with.
  *
  * A view that shows a dataset as one file (nc_rw_open) lets programs write any bytes anywhere: they

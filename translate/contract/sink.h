@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sink.h - the sink contract: a dataset on disk that is brought from one state to another.
  *
  * diff/diff.h compares two models and calls a sink; a sink knows its format and how to make a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.c - opening a source by what its bytes look like, and the wrappers around its
  * functions.
  *

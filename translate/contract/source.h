@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* source.h - the source contract: a dataset on disk gives its model and where each chunk's
  * bytes are. Callers use the wrappers below, never the ops themselves.
  *

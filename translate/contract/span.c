@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* span.c - the bytes of a span, wherever they are. */
 #include "translate/contract/span.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* span.h - an answer to a read: bytes in memory, or a range of a descriptor, then zeros. */
 #ifndef TRANSLATE_CONTRACT_SPAN_H
 #define TRANSLATE_CONTRACT_SPAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store.c - the wrappers around a store's functions: what a caller hands in is checked before,
  * what an implementation gives back after, so that neither has to trust the other. */
 #include "translate/contract/store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store.h - the store contract: keys and the bytes behind them. A directory, a zip archive, a
  * remote bucket; what is written as a Zarr tree.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view.h - the view contract: a model becomes files that a program sees.
  *
  * Nodes are named by 64-bit ids that the view computes: a pure function of the model, stable for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* attrs.c - attributes that came, went or have another type or value. Their order is none. */
 #include "translate/diff/diff_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunks.c - the chunks of one array: which may be others, and one after another into the
  * sink, as they are stored where the target would store them so. */
 #include "translate/diff/diff_int.h"

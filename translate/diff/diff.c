@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* diff.c - everything that is different, in the order that sinks want it, and nothing else. */
 #include "translate/diff/diff.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* diff.h - brings a dataset from what it was to what it is to be: compares two models, object by
  * object, and tells a sink what is different, and nothing else.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* diff_int.h - shared by the parts of push: what goes with what (match.c), chunks on the
  * same grid (chunks.c) and on another (regrid.c), how new arrays are stored
  * (policy.c). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* match.c - which group and which array of `now` is which of `was`: those of the same path,
  * and arrays that the job says have moved.
  *

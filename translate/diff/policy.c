@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* policy.c - how an array that is new is stored: as a rule says that names it, else as who
  * wrote it asked for, else so that it can be read well from far away.
  *

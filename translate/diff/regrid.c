@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* regrid.c - chunks that are put together from others, because the target has another grid.
  *
  * First the chunks of the target that are touched are found, in batches; then each is made of all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_split.c - chunks for arrays that a file stores in one piece. */
 #include "translate/model/chunk_split.h"
 

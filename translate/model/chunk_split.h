@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunk_split.h - chunks for arrays that a file stores in one piece: their bytes are ranges of
  * it. */
 #ifndef TRANSLATE_MODEL_CHUNK_SPLIT_H

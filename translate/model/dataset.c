@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dataset.c - questions about the dataset model, and the arithmetic of chunk grids.
  *
  * Shapes and chunk lengths come from files: every product is checked here, once, so that what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dataset.h - the dataset model: what a source found, in the terms that all views share.
  *
  * Built on one thread by a source, then frozen: const, readable by any thread without a lock,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dtype.c - byte order of elements in memory. */
 #include "translate/model/dtype.h"
 

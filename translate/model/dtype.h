@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dtype.h - element types of the dataset model: what a reader sees, not how a file says it. */
 #ifndef TRANSLATE_MODEL_DTYPE_H
 #define TRANSLATE_MODEL_DTYPE_H

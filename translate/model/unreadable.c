@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* unreadable.c - what is in a source and cannot be read. */
 #include "translate/model/unreadable.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* unreadable.h - what is in a source and cannot be read: an object header that is damaged, a link
  * that leads nowhere. It is no part of the model, but nobody may say that it is not there. */
 #ifndef TRANSLATE_MODEL_UNREADABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan.c - decides once for each array whether stored chunks may be handed out as they are.
  *
  * A stored chunk passes when stock readers undo its filters exactly as HDF5 does. That excludes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan.h - made once for each array: do stored chunks already mean what the view promises? */
 #ifndef TRANSLATE_PLAN_PLAN_H
 #define TRANSLATE_PLAN_PLAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_int.h - what the files that make plans share. */
 #ifndef TRANSLATE_PLAN_PLAN_INT_H
 #define TRANSLATE_PLAN_PLAN_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_rule.c - what the user's rules make of one array: another chain, or quantised elements.
  *
  * A rule is a wish. What cannot be had, because a filter is not for such elements or the view's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_zarr3.c - which chains chunks may have in a Zarr v3 view.
  *
  * All readers of Zarr v3 know gzip, zstd, blosc and crc32c. What else numcodecs has, zarr-python

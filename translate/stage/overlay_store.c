@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* overlay_store.c - what is staged over what the dataset has, as one store. */
 #include <errno.h>
 #include <stdio.h>

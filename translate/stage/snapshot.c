@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* snapshot.c - the states of a dataset that are open, and who holds which. */
 #include "translate/stage/snapshot.h"
 

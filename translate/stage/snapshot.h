@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* snapshot.h - the read-only source and view that a writable view stands on.
  *
  * A commit makes another state of the dataset, which is opened beside the old one: who still reads

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stage.c - records become what is staged, by key; generations.
  *
  * Whoever changes something holds the append lock from the moment that he looks until the index

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stage.h - what was written into a tree and is not in the dataset yet.
  *
  * A stage is a directory with logs. A log is a sequence of records, each with checksums: a key was

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stage_generations.c - freezing what is to be committed, and forgetting it afterwards. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stage_index.c - what a stage holds, by key: a tree of names, and a hash table to find a name
  * in its directory. A few hundred bytes a key, whatever is behind it. */
 #include <string.h>

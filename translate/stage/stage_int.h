@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stage_int.h - shared by the parts of the stage: logs on the disk (stage_log.c), what is in
  * them by key (stage_index.c), and the stage itself (stage.c). */
 #ifndef TRANSLATE_STAGE_STAGE_INT_H

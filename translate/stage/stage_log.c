@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* stage_log.c - the files of a stage: docs/dev/writing/stage-log.md has their format.
  *
  * A record's data is written first and its head last, so that a record without its end is no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* check.c - the tree as it would be with one file more: what options.check looks at. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* commit_thread.c - the thread that puts what is staged into the dataset.
  *
  * While the dataset's own bytes change, and until it is open again, the thread holds the tree's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* held_chunks.c - chunks that keep their bytes when a commit would show them with others.
  *
  * The dataset stores some chunks otherwise than they were written (Blosc, shards), and shows them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* listing.c - listing a directory: what the dataset has, what is staged, what was just
  * created.
  *

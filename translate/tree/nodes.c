@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nodes.c - names that the kernel knows, or that are open, and nothing else: memory
  * does not grow with the tree. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* open_files.c - files that are open: what is written is private until it is flushed, then it is
  * one record in the stage. */
 #include <errno.h>

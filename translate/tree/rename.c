@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rename.c - names come, go and change: each is a record in the stage, or several in such an
  * order that nothing is lost between them. */
 #include <errno.h>

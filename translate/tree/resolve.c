@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* resolve.c - what a key is: in a work, in the stage, in the dataset, or nowhere. */
 #include <errno.h>
 #include <string.h>

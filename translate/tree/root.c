@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* root.c - the root's metadata, and a directory above the root.
  *
  * A state without the root's metadata is no dataset. Programs that replace a dataset remove all of

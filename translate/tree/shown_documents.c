@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shown_documents.c - documents that stay as they were shown when a commit makes other arrays
  * longer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store_view.c - a store as a view: ids are numbers in a table of what was looked up. */
 #include "translate/tree/store_view.h"
 

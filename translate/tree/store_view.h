@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* store_view.h - the objects of a store as a view: files under their own keys, nothing translated.
  *
  * For a store that programs write themselves, and that no kernel shows as a directory. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tree.c - the writable tree as a view. */
 #include "translate/tree/tree.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tree.h - a writable tree of files over a read-only view.
  *
  * What is written is staged (stage/stage.h) as whole files, under whatever names: writers put a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tree_int.h - shared by the parts of the writable tree.
  *
  * Locks, in the order in which they are taken: the tree's (read: whoever looks at names or content;

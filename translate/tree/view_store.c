@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* view_store.c - the files of a view as a store: keys are paths from the root. */
 #include <errno.h>
 #include <pthread.h>

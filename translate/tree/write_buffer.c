@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* write_buffer.c - content of files that are open for writing: in memory while that is allowed,
  * then in a file without a name, which nobody has to remove when the process dies. */
 #include <errno.h>

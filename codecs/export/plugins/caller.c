@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* caller.c - functions of the library that called us, by the dynamic linker. */
 #include "codecs/export/plugins/caller_int.h"
 

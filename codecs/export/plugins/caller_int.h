@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* caller_int.h - functions of the library that called us.
  *
  * A plugin is linked with neither libhdf5 nor libnetcdf: a program may have another build of them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* h5plugin.c - one of our codecs as a plugin of HDF5; compiled once for each.
  *
  * PLUGIN_OPS is the codec. The library is loaded by programs of others: it has no other entries

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ncz.c - one of our codecs as netCDF-C's NCZarr asks for it: between the JSON of a Zarr array and
  * the parameters of the HDF5 filter in the same library; compiled once for each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* check.c - `nczarrfs check`: opens a source as a mount does, has all of it read, says what was
  * found.
  *

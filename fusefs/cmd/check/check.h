@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* check.h - `nczarrfs check`: every chunk of a source is read, and its checksums and filters tried.
  * docs/dev/commands.md. */
 #ifndef FUSEFS_CMD_CHECK_CHECK_H

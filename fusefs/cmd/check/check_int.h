@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* check_int.h - shared by the parts of `nczarrfs check`: check.c opens and decides, read_chunks.c
  * reads with several threads, state.c keeps how far it came, report.c says it. */
 #ifndef FUSEFS_CMD_CHECK_CHECK_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* read_chunks.c - reads chunks with several threads.
  *
  * Chunks are handed out in order, some at a time, so that all before a place have been looked at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report.c - what a check found, for people and for programs. */
 #include "fusefs/cmd/check/check_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* state.c - how far a check came, in a file that a later one goes on from.
  *
  * Lines of text: what kind of file it is, the state that the source was in (app/fingerprint.h), the

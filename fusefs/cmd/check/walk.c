@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* walk.c - `nczarrfs check` of a directory that holds datasets: each of them, in the order of
  * their paths, in a process of its own as one alone.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* convert.c - `nczarrfs convert`: opens a source as a mount does, in the view that the destination
  * is to be, and has every file of it copied.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* convert.h - `nczarrfs convert`: a copy of a source in another format. docs/dev/commands.md. */
 #ifndef FUSEFS_CMD_CONVERT_CONVERT_H
 #define FUSEFS_CMD_CONVERT_CONVERT_H

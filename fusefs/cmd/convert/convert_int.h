@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* convert_int.h - shared by the parts of `nczarrfs convert`: convert.c opens and decides,
  * copy_view.c walks through the view and copies with several threads, and there is a file for
  * each kind of place that files go to. */

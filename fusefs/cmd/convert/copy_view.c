@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* copy_view.c - walks through a view and copies its files with several threads.
  *
  * The view is the one that a mount would show: a chunk that means the same in both formats is a

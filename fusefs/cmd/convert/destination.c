@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* destination.c - what a copy may be called, and what it may take the place of: never what it is a
  * copy of, and with --force only what can be told from something that is dear to somebody. */
 #include "fusefs/cmd/convert/convert_int.h"

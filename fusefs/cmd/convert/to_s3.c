@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* to_s3.c - a copy in an object store: chunks first, then metadata, that of the root last, so
  * that there is no dataset for a reader before all of it is there. */
 #include "fusefs/cmd/convert/convert_int.h"

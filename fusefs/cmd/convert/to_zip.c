@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* to_zip.c - a copy as a zip archive, its entries stored as they are, so that a chunk is a
  * range of the archive (PKWARE APPNOTE.TXT 6.3.10; section numbers are of it).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* folder.c - `nczarrfs info` of a mirrored directory: its datasets, and those without a converted
  * view. None of them is opened. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* header.c - the header of a dataset as `ncdump -h` prints it (CDL): dimensions, variables,
  * attributes with their values, groups.
  *

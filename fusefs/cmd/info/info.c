@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* info.c - `nczarrfs info`: a summary of a source and its header, and how a mount would show it.
  *
  * The report is made in a child (run_in_child), in memory, and written at the end, so that a

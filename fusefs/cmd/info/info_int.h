@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* info_int.h - shared by the parts of `nczarrfs info`: info.c opens and decides, summary.c and
  * header.c print what ncdump -h does, details.c chunks and filters, folder.c a directory, json.c
  * all of it for programs, print_value.c types and values. */

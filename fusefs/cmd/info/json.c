@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* json.c - `nczarrfs info --json`: the whole report as one document, for programs. */
 #include <inttypes.h>
 #include <string.h>

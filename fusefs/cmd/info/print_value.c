@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* print_value.c - types and values as `info` writes them: for people, as JSON, and in CDL as
  * ncdump does. */
 #include "fusefs/cmd/info/info_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* summary.c - the first lines of `nczarrfs info`: what the source is, and how it would be shown. */
 #include <inttypes.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // axes.js - one dimension of a picture: what its indices mean, and where its ticks are.
 import { date, nice, number, timeOf } from "./text.js";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // blosc.js - Blosc frames of zlib, as this program makes them of shuffled HDF5 chunks, decoded so
 // that damage is an error: numcodecs.js does not say when it could not decode one. Others go to it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // chunks.js - which chunks of a variable there are, and how long they are.
 import { COLOURS } from "./colour.js";
 import { encode, json } from "./http.js";

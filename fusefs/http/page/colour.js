@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // colour.js - colours of equal steps: lightness grows evenly in OKLab while the hue turns from
 // violet to yellow. What sRGB has no colour for loses chroma, not lightness.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // data.js - a Zarr tree by HTTP: its documents as a tree of nodes, and values of its arrays.
 import { encode, json, request } from "./http.js";
 

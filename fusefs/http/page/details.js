@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // details.js - what a node says of itself: attributes, and how it is stored.
 import { bytes, element, number } from "./text.js";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // http.js - what the server says.
 
 // parse - JSON as Python writes it: NaN and Infinity become texts.

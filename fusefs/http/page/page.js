@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // page.js - the page: which dataset, which variable.
 import { Dataset } from "./data.js";
 import { json } from "./http.js";

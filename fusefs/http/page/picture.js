@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // picture.js - a section as a picture with axes and a bar of colours, or as a line.
 import { COLOURS, indexOf } from "./colour.js";
 import { nice, number } from "./text.js";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // reader.js - a worker that reads arrays with zarrita. Messages: { id, hello }, answered with
 // whether it can; { id, base, path, format, selection }, with data, shape and stride, or an error; { id,
 // abort }.

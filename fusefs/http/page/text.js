@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // text.js - numbers, sizes and times for people.
 
 // number - short, but enough digits to tell neighbours apart.

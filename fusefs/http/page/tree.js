@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // tree.js - groups and variables as an ARIA tree: one stop for Tab, arrows within.
 import { element } from "./text.js";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // view.js - one variable: its picture, what chooses a section, and what it says of itself.
 import { Axis } from "./axes.js";
 import * as chunks from "./chunks.js";

@@ -32,7 +32,7 @@ def _program():
 
 
 def _options(options):
-    """-o arguments: rw=True is -o rw, zarr_format=3 is -o zarr_format=3; False and None are none."""
+    """Arguments: rw=True is -o rw, zarr_format=3 is -o zarr_format=3; False and None give none."""
     arguments = []
     for name, value in options.items():
         if value is not None and value is not False:

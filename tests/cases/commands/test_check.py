@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """nczarrfs check: what is good is said to be good, one byte that is changed in a chunk is named
 with variable, chunk and place, whatever holds the chunk; a check that was killed goes on where it
 was, and a source that changed is checked from its beginning; a terminal sees how far it is, a pipe

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """nczarrfs check of a directory that holds datasets: each is checked as one alone, what only has
 the name of one is said, and a check that did not come to its end goes on."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """nczarrfs check in every form that a dataset has: what is whole is said to be good, and one byte
 that is changed in a chunk is named with its variable and chunk, and where its bytes are."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The command line: an error is one line that says what, where and what to do, with status 2 for a
 wrong command line and status 1 for all else, and nothing is mounted."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Configuration files and named mounts, end to end: nczarrfs.conf(5), mount, umount, list,
 --print-config, and what becomes of a mount whose server died."""
 import json

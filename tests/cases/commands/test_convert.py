@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """nczarrfs convert: copies that other programs read, with the values that they read in the source;
 chunks go byte for byte where they mean the same; a copy appears whole or not at all; one that was
 killed goes on; what would lose something is refused."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """nczarrfs info: a summary, then the header as `ncdump -h` prints it; details with -v and for one
 variable; several sources; a directory's datasets, and those that are skipped."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """make install and make uninstall: what is put where, with which modes, and that it works from
 there; the recipe for containers. docs/dev/packaging.md."""
 import os
@@ -135,12 +136,12 @@ def test_flags_of_the_caller(t):
     assert "/opt/here/bin/nczarrfs" in tree(root)[0]
 
 
-SYSTEMS = {"debian": "ID=debian\n", "ubuntu": "ID=ubuntu\nID_LIKE=debian\n", "fedora": "ID=fedora\n",
-           "other": "ID=other\n"}
+SYSTEMS = {"debian": "ID=debian\n", "ubuntu": "ID=ubuntu\nID_LIKE=debian\n",
+           "fedora": "ID=fedora\n", "other": "ID=other\n"}
 
 
 def test_dependencies_by_system(t):
-    """install-deps has the package names of Debian, Ubuntu and Fedora, installs the missing packages
+    """install-deps has the package names of Debian, Ubuntu and Fedora, installs missing packages
     with the system's own package manager, and names the packages where it knows none."""
     log, tools = t.path("log"), t.path("tools")
     os.mkdir(tools)

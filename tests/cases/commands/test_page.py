@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The page of `nczarrfs serve` in a browser: a variable is picked and read with the keyboard alone,
 and what it shows is what netCDF-C reads. Needs node, Debian's chromium and playwright-core (make
 check-page gets them). Pictures of it: build/page/*.png."""

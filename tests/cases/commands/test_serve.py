@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`nczarrfs serve`: the tree of a mount by HTTP. Clients of Zarr read through fsspec what netCDF-C
 reads of the file; ranges, tags and errors are what RFC 9110 and readers of Zarr want."""
 import concurrent.futures

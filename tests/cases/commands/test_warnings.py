@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is skipped is a warning: a dataset whose name is taken, a directory without datasets, a
 chunk rule for a dimension that does not exist."""
 import json

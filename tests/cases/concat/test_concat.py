@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Many files as one (-o concat=): what a mount shows, as a Zarr tree and as a netCDF-4 file, is bit
 by bit what xarray makes of the files themselves; what cannot be joined is refused by name."""
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Many files as one (-o concat=): the index that is kept of them."""
 import os
 

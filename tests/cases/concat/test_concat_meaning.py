@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Many files as one (-o concat=): what their attributes, types and order mean has to be the same,
 or is refused; what need not be understood passes as it is stored."""
 import netCDF4

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """docs/how-to: every section with commands is a recipe. It is played as it stands, in a directory
 of its own with the data of docs/how-to/README.md, on real mounts, and what it prints is compared
 (tests/lib/console.py). A recipe whose "Needs:" names a package that is not installed is skipped."""

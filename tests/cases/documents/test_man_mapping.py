@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The manual pages' examples do what the pages say: lines of a display that begin with "$ " are
 commands, what follows each is what it prints ("..." stands for anything); and they refer to each
 other."""

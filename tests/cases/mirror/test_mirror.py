@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A directory as a mirror: what is in it is shown as it is, every dataset has its counterpart in
 the other format beside it, and both follow what happens in the directory."""
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Mirrored directories: everything as it is, and the counterparts of datasets."""
 import errno
 import os

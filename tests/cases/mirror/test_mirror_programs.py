@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Programs that take a mirrored directory for a directory: those that ask for modes, copy extended
 attributes, walk through it, copy or remove it as a whole."""
 import ctypes

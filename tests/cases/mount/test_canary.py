@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Whether the reports of sanitizers are seen, wherever in a mount they come from: a server, or a
 process that it began, with a fault on purpose (base/process/canary.h). Of programs with
 sanitizers only; what is built otherwise has no such faults."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Lines of fstab and mount(8), as root in a mount namespace of its own, in which nczarrfs is a
 program of the system."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What could not be read is never taken for absent. zarr-python asks os.path.isfile before it opens
 a chunk: a look-up that fails would become fill values. Each of these was seen to fail (fill values
 where data is) with look-ups that answered EIO."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What processes that meet bytes of strangers may do, and what a crash of theirs costs."""
 import errno
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Malformed datasets (tests/malformed) in one mounted directory: what cannot be opened is an error
 and a line in the log, what is damaged in others is an error, the rest is right, and none disturbs
 another."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The mount as a file system: read-only, true attributes, changes of the source, signals,
 leaks, many readers."""
 import errno

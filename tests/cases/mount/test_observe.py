@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a mount says of itself: where bytes come from (extended attributes), `nczarrfs status`, the
 socket of -o metrics=, levels of the log. Statements are checked against h5py, against the bytes
 themselves, and numbers against what was done."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Our plugins in programs of others (h5py, HDF5's and netCDF-C's tools), and our codecs inside
 libhdf5 in the mount's own children. docs/how-to/hdf5-filter-plugins.md."""
 import os

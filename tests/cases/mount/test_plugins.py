@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Filters of others: Debian's packages as they are, and plugins of the tests' own
 (tests/plugins), through real mounts. docs/dev/plugins.md."""
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """POSIX on writable mounts: tests/clients/posix.py on every kind, and what needs more than one
 directory: other users, mappings, direct reads, files that grow, watchers, locks."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The server under load: many readers of chunks of every kind while the source is replaced and
 the mount is taken away; no growth of memory, descriptors or threads; nothing for valgrind.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """docs/reference/security.md: what the processes of a mount may do, and what can be had of them."""
 import contextlib
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """docs/reference/semantics.md: sentences that no other test proves. Each test has one
 mount, or one of each kind, and proves several."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A short form of `make soak` (docs/dev/testing/soak.md): real mounts of every kind are read and
 written by several processes, every value is checked, while sources change and servers are
 disturbed."""

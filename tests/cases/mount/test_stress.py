@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr trees that are rewritten while several programs read them as netCDF-4, alone and in a
 mirrored directory: a read of a chunk gives it as it was or as it is, or an error, never a mixture;
 the server lives, and does not grow. Part of `make check-tsan`."""

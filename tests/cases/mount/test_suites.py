@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A sample of `make check-suites`: tests that Debian's packages of other programs install pass on
 writable mounts as they pass in a directory of the disk."""
 import os

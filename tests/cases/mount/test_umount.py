@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`nczarrfs umount`: when it returns, what was written is in the dataset, which its exit status
 says, and the source is let go of."""
 import errno

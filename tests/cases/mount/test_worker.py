@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The process that reads elements with libhdf5: it may die, the mount may not."""
 import errno
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Every Zarr tree that tests/gen writes, as a virtual netCDF-4 file, through every client."""
 import functools
 import os

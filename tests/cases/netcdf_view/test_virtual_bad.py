@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Damaged Zarr stores, generated (tests/gen/z_bad.py) and found in the wild: refused with one line
 that names the key, or mounted with an error for exactly what is damaged. What is there and cannot
 be read is never a fill value. In a mirrored directory a damaged store disturbs no other."""

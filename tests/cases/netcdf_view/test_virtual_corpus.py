@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr trees and archives that others made, as virtual netCDF-4 files: what zarr-python (or the
 specification) says of them and what h5py, HDF5's tools, netCDF-C's tools and xarray read from the
 file is the same. What cannot be read is named here, and nothing else may fail."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr trees made at random (fixed seeds) as virtual netCDF-4 files: h5py against zarr-python bit
 by bit, netCDF4-python against h5py, a copy of the tree against the tree byte by byte. Also with
 every chunk decoded, and shown as Zarr again.

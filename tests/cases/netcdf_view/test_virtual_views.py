@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Any source in either view: netCDF-4 files as virtual netCDF-4 files, Zarr trees as Zarr trees.
 And what programs of every day do with a virtual file; that it is the same file for the same tree,
 that chunks kept compressed are what HDF5's plugins decode, that opening reads no chunk."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A Dask cluster of several worker processes reads one file on a web server: each worker through a
 mount of its own, and by references without one."""
 import json

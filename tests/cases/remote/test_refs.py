@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """References to chunks: those that are written open in fsspec's ReferenceFileSystem with
 zarr-python and xarray, and in a small reader of our own, and give the values of the native file;
 they mount as sources, and show what the mount of the source shows. Reference files as kerchunk

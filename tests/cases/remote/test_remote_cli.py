@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Sources that are addresses: what is shown of them and what never is, what is said when nothing
 can be had, both views against the local ones, and mounts whose server does not answer."""
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Servers and lines that fail, in every way that lib/web.py knows, while a dataset is opened, while
 a chunk is read and while a range of a file is read: right data or an error, in time; never a fill
 value in place of data, never a hang, and afterwards the mount is as good as before.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files on a web server: HDF5, netCDF-4, classic netCDF, HDF4 and zip archives by ranges. Both
 views show what they show of the same file on a disk, byte for byte; few requests; a file that
 changes and a server that dies are errors that pass.

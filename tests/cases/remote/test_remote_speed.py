@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What reading over a slow line costs: requests and bytes are counted, memory is looked at, time is
 not (that is `scripts/bench remote`)."""
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr trees on a web server: both views show what they show of the same tree here; requests are
 counted; what the server refuses is an error and never a fill value.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """S3: requests, errors and credentials, against a small S3 of ours (tests/lib/s3_server.py), by a
 program for tests (tests/tools/objects.c); mounts are in test_s3_mounts.py."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Faults of an object store while it lists, writes, removes and is asked what an object is: right
 answers or an error, in time; never a folder with less in it than there is, never a write that is
 said to be done and is not."""

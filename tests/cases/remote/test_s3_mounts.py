@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Mounts from a small S3 of ours, which verifies signatures: both views show what they show of the
 same dataset on a disk; few requests; refusals are errors and never fill values; no secret is ever
 shown. Requests themselves are test_s3.py's; real services test_servers.py's."""

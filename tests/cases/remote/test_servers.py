@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Real servers on this machine (scripts/remote-servers, make check-remote): Ceph's gateway and
 Swift, which verify every signature, each in its own way, and nginx. Every dataset of the corpus,
 uploaded, shows what it shows here, through both views; Swift, which is slow, has a sample."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Random operations on files of a writable mount (tests/tools/exercise.c), against a model."""
 import os
 import threading

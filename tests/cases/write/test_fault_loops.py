@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Faults at the calls of many scenes, in process (tests/faults/loops.c): allocations, opening,
 reading, looking, mapping, descriptors, processes and threads, waiting, talking, writing, syncing,
 renaming, libcurl. Each answer is the right one or an error that blames no file; nothing is left

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Writing when the disk is full, fails, or the processes die: tests/faults/harness.py.
 
 `make check` samples the calls at which something happens; with NCZARRFS_FAULTS=all (make

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A Zarr tree becomes a netCDF-4 file: a new one, which holds what the file had that the tree was
 copied from; and the same file, whose chunks are all written again where they are."""
 import functools

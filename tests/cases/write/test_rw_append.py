@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Appends by Zarr tools to a netCDF-4 file, array by array, while commits come between them."""
 import os
 import signal

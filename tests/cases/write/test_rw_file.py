@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A writable virtual file as a file: who has it open keeps what he opened, descriptors that are
 closed in the middle, names beside it, mappings, and what is done about a file that is none."""
 import functools

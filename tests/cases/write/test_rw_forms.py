@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr stores in every form that zarr-python writes, changed through their virtual file: an element
 of each array, attributes. zarr-python reads what zarr-python would have written."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files of a writable tree keep the form in which their writer made them, array by array, while
 commits come in between: the names of chunks, and the bytes of a chunk that is being read."""
 import errno

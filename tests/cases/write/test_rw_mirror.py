@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A writable mirror: real files are written through, datasets are changed through their
 counterparts, and what is new becomes a dataset of the other family."""
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A writable mount as such: what may be written, who may write it, when it is in the dataset, and
 what happens to it when something goes wrong."""
 import errno

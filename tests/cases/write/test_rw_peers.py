@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """zarr-python 3 and its xarray, on a writable mount of a netCDF-4 file: they see there what
 they see in a directory that they wrote, before and after everything is in the file. They are
 in Debians of their own: without `make peers` these tests are skipped."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a writer of a tree may rely on while commits are made under him, and what he is refused."""
 import errno
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Trees in S3 that programs write, through both views: the bucket holds, object by object, what the
 same program makes in a directory; whatever dies or fails in between, what was confirmed is in it in
 the end."""

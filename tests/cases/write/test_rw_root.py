@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Programs that replace a whole dataset: with mode="w" zarr-python and xarray remove all of a store
 and make it again. At a mount point they fail; with -o root=NAME they succeed."""
 import os

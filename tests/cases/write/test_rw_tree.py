@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Programs that write Zarr trees, on a writable mount of a netCDF-4 file: the file, and the
 tree that the mount shows afterwards, hold what the same program makes natively."""
 import functools

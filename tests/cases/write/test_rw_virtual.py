@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Programs that write netCDF-4 files, on a writable mount of a Zarr store: what the store
 holds, and what the mount shows as a file afterwards, is what the same program makes in a
 file of its own."""

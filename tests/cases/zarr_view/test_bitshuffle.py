@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """bitshuffle, for which h5py has no filter: chunks made here of numpy, LZ4 and Zstandard, and files
 of the real filter, are read through the mount."""
 import os

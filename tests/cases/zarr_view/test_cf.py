@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Units of time and packed numbers of the CF conventions, as clients have them: cftime and xarray
 are asked for the same values, bit by bit."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Every chain of filters in the corpus: what HDF5 files have is read through the mount by a
 zarr-python that has no plugins, what Zarr trees have is read from the virtual netCDF-4 file by a
 libhdf5 that has none. Chains that nobody here can decode are named, with what is expected of them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Classic netCDF files (CDF-1, CDF-2, CDF-5): as a Zarr tree and as a virtual netCDF-4 file they
 are what netCDF-C reads. Files that it does not write are made byte by byte (gen/classic.py)."""
 import functools

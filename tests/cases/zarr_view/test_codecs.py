@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Codecs of Zarr against numcodecs, in both directions: what it encodes we decode, what we encode
 it decodes, and both encode to the same bytes where they use the same library.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Chains of Zarr's codecs in many orders, by all names that a document may give them: both
 versions, several spellings, defaults. And: no codec is without a test."""
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Damaged chunks: what a codec encoded is cut, lengthened, has bits flipped, sizes that lie, and is
 decoded with parameters that a hostile file could have. Whatever comes, the process lives, gives as
 many bytes as were declared or an error, and never asks for memory that the chunk cannot need; with

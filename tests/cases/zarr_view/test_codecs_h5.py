@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """HDF5 filters against libhdf5, in both directions: the chunk that it makes we decode, the one
 that we make it reads, and the parameters that we prepare are those that it stores. Filters that it
 has no code for are compared with the formulas of tests/lib/h5_chunks.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files that others made: everything in netcdf4 and hdf5 equals what the usual readers see,
 everything in bad is survived."""
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Every feature that tests/gen writes, through every client that can read it."""
 import functools
 import os

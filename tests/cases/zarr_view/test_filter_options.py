@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """-o filter=SPEC and -o quantize=SPEC on the command line: what is wrong is said in one line with
 status 1, nothing is mounted, and `info` says which rules hold."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Filter specifications as text against netCDF-C's own parser (libnetcdf's
 ncaux_h5filterspec_parselist), over generated texts: what is accepted here means the same there, and
 all of its documented syntax is accepted here."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How filters are shown: _Filter and _Codecs, as extended attributes and by info, against ncdump;
 what is said of filters that nobody has; and what that costs programs that do not ask."""
 import ctypes

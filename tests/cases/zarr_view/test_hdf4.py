@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """HDF4 files: what libhdf4 reads from them is what programs read from the mount, bit for bit."""
 import functools
 import os

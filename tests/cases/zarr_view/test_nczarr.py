@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """NCZarr of every version: the netCDF dataset that was written is the one that is shown, with
 dimensions of groups, unlimited ones, types of attributes and characters. The expected text is what
 ncdump prints of the netCDF-4 file that NCZarr's own writer was given."""

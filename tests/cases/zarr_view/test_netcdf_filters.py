@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """netCDF's examples of filters: several for a variable, their order, defining one again, leaving
 them out, and one that nobody has. What nccopy, ncgen and the library write for a definition is what
 codec_chain_prepare says, what `info` shows of the file, and readable through the mount."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """-o filter=SPEC and -o quantize=SPEC: chunks as if they had been written with other filters, and
 floats with fewer digits, through every client that can read them, in both views."""
 import functools

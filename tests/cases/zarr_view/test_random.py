@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files made at random (fixed seeds): types, shapes, chunks, filters, fill values, partly written,
 resized, every library format; zarr-python through the mount against h5py, bit by bit, and the size
 of every file against its bytes. Seen to fail when unshuffling left out the elements behind the last

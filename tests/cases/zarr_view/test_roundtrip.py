@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """There and back: a netCDF-4 file is mounted as a Zarr tree, the tree is copied as any directory,
 the copy is mounted as a netCDF-4 file. ncdump prints of that what it prints of the first, or the
 difference has a name."""

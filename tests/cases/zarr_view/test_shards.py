@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Sharded Zarr v3 views. Each shard is compared byte by byte with the chunk files of the same tree
 without shards, and an index made here; values as somebody else's reader of shards takes them
 (clients/tree.py) and as our own source shows them in a netCDF file, with those of the original."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """szip for readers of Zarr: scanlines are those of the array, as netCDF-C has them."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The Zarr v3 view through zarr-python 3 and zarrita.js: every feature that tests/gen writes, in
 every form that the view has, equals what h5py reads. They are in a Debian of their own: without
 `make peers` these tests are skipped.

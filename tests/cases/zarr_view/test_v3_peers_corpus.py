@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files that others made, of every kind of source, as Zarr v3 and as shards, through zarr-python 3,
 zarrita.js and xarray: equal to what h5py, netCDF-C, or zarr-python 3 itself reads of them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Zarr v3 views of generated and of real files and trees, read by a reader of Zarr v3 that was
 written for the tests, and by the program itself."""
 import functools

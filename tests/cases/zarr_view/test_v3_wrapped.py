@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Chunks of shuffle, deflate and Zstandard as Blosc buffers in a Zarr v3 view: a head, then the
 bytes as stored, for every filter mask; undone by numcodecs, and by hand from the stored bytes."""
 import functools

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """nc_gdal.py FILE TREE NAME: a virtual file through GDAL's netCDF driver against GDAL's Zarr driver
 on the tree, and the variable NAME as an image: its place on the globe and its values."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A virtual file through h5py: every object is visited; every array has the shape, type, values
 and attributes that zarr-python gives for the tree; dimensions are scales with the right names."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A netCDF-4 file shown as a netCDF-4 file (view=nc): ncdump prints the same, but for the rows of
 docs/reference/differences.md: names of types, enumerations, the classic model."""
 from clients import compare_ncdump

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A virtual file through netCDF4-python: every variable has the values that h5py gives, whose own
 are compared with the tree elsewhere."""
 import h5py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Programs that know netCDF-4 and HDF5, on a virtual file and on copies that they make of it."""
 import os
 import subprocess

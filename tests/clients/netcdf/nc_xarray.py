@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A virtual file through xarray, both engines, against xarray on the Zarr tree."""
 import os
 

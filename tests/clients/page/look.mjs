@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // look.mjs - the page of `nczarrfs serve` in a browser, as somebody without a mouse uses it. Prints
 // what it saw as JSON; tests/cases/commands/test_page.py judges it.
 //   node look.mjs MODULES CHROMIUM URL PICTURES

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A Zarr v3 store in many forms, for zarr-python 3: "make" it, or "check" that it holds what
 test_rw_forms.py made of it through its virtual file."""
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What zarr-python 3 and its xarray do on a Zarr store in a directory, in pieces as those of
 rw_trees.py. Needs nothing but them, numpy and Python, so that it runs in a Debian of its own.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """v3_write.py FOLDER: Zarr trees as zarr-python 3 writes them, FOLDER/v3.zarr and FOLDER/v2.zarr,
 and beside each the values that are in it: FOLDER/v3/NAME.npy, texts in texts.json. Knows nothing of
 this project: it runs in a Debian of its own (scripts/peers-chroot)."""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """v3_xarray.py JOBS RESULTS: what the xarray beside zarr-python 3 sees in groups of Zarr v3 trees.
 Input and output as v3_zarr.py's: {"id", "groups": {path: variables}, "problems"}; a variable: dims,
 shape, dtype, sha of its values as they are stored, "decoded" and "as": sha and dtype of those that

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
 """v3_zarr.py JOBS RESULTS: what zarr-python 3 sees in Zarr trees. Knows nothing of this project:
 it runs in a Debian of its own (scripts/peers-chroot), which has no other file of it.
 

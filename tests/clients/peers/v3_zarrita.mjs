@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // v3_zarrita.mjs JOBS RESULTS: what zarrita.js sees in trees of Zarr v3. The same input and output
 // as v3_zarr.py, which explains them. It runs in a Debian of its own (scripts/peers-chroot).
 //

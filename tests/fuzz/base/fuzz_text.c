@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_text.c - numbers and texts of base/core/str.h.
  *
  * Properties: a number that is taken is written as it was read; sizes are what their digits and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_url.c - addresses: taken apart, put together, their parts encoded and decoded.
  *
  * Properties: what is refused is refused with a message that does not have its password; what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_codec.c - one codec over arbitrary bytes and parameters. FUZZ_CODEC says which: a name and a
  * number, as the folders in tests/fuzz/seeds are called ("lz4-32004"; the number is enough).
  * Without it the first four bytes of an input do: a number of a filter, or else any number.

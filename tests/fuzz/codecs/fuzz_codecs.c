@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_codecs.c - chains of codecs over arbitrary bytes.
  *
  * Property 1: decoding anything as any chain, to any length or to an unknown one, neither crashes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_plugin.c - what a process with a plugin in it may answer, which is anything: the server's
  * side (codecs/plugin/plugin_client.c, codecs/plugin/plugin_table.c, codecs/plugin/plugin.c)
  * without processes. What base/process/child.h and codecs/plugin/plugin_scan.c have is here, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_spec.c - filters and quantisation as text (-o filter=, -o quantize=), from anybody.
  *
  * Properties: nothing crashes; what is taken is printed in a form that is taken again and printed

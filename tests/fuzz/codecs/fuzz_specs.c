@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_specs.c - arbitrary text as filter specifications and as rules.
  *
  * Property 1: what is a chain is written and read back as the same text. Property 2: what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_vlen.c - object arrays as numcodecs stores them, over arbitrary bytes.
  *
  * Property: what decodes to a body is encoded again, and then decodes to the same body; the frames

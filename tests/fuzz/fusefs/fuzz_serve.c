@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_serve.c - what a request to `nczarrfs serve` says: path, range, tags, host.
  *
  * Input: a byte that says which, and a text.

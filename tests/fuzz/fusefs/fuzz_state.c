@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_state.c - what lies in the state directory of a dataset besides logs: the list of filters
  * that writers wanted, the map of a virtual file's written pages. They may be damaged, or of
  * somebody else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_wrap.c - heads that make Blosc buffers of stored chunks, frames of elements without a fixed
  * size, and chunks that are framed without compression.
  *

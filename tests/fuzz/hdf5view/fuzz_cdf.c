@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_cdf.c - a classic netCDF file of any bytes: its header, its model, its chunks.
  *
  * Properties: nothing crashes; memory stays near the limit; what is refused has a message; names

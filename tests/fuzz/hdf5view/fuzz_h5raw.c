@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_h5raw.c - what we read of HDF5 ourselves, over any bytes: the superblock, object headers
  * with their layouts, and the index of chunks of each dataset that is found, of every kind.
  *

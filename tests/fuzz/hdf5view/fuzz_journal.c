@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_journal.c - what an interrupted commit into an HDF5 file left: a journal, and a file that
  * may be anything.
  *

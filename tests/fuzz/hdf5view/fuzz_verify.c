@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_verify.c - the model of a file as a child wrote that was taken over: what isolated_verify
  * lets through has to be safe for everything that follows.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_address.c - what a user may write for a dataset: addresses, their fragments, buckets.
  *
  * Properties: what is refused has a message, and it does not have the password; what is shown has

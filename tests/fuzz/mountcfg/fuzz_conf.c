@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_conf.c - configuration files: sections, keys, patterns, and what comes of them.
  *
  * Input: the text of a file.

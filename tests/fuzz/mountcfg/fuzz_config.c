@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_config.c - files of settings: .ncrc, AWS's config and credentials, netrc.
  *
  * Input: a byte that says which of them, then its text; of AWS's files two, the length of the first

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_options.c - the command line: -o options with their rules, and all the rest.
  *
  * Input: arguments with a newline between them. The first is also taken as the argument of one -o.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_diskcache.c - the cache on disk, which others may have damaged.
  *
  * Input: a byte that says where, then pieces: an offset, a length and that many bytes, that are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_http.c - what a web server may answer: header lines, a body in pieces, redirects.
  *
  * Input: a byte of flags, the status, what may come at most, which part was asked for, then header

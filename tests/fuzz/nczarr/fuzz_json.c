@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_json.c - JSON as Zarr's writers write it, read and written.
  *
  * Properties: what is refused has a message that says where; what is read is written as text that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_keys.c - what a mount that writes a remote tree remembers of documents, in the file "base"
  * of its state directory, which may be torn, damaged or of somebody else; and keys as programs give
  * them.

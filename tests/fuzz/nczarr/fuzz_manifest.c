@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_manifest.c - manifests of commits into Zarr trees that were begun and not ended, which may
  * say anything, carried out on a directory and on a remote store.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_parquet.c - Parquet files of references, Thrift's compact protocol, runs of bits, snappy.
  *
  * Input: a byte that says which, then the bytes.

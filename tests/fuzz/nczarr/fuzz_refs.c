@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_refs.c - documents of references: kerchunk's JSON, and files of its Parquet directories.
  *
  * Properties: nothing crashes or reads outside; what is refused is refused with a message; memory

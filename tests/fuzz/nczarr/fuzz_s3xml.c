@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_s3xml.c - answers of S3 and STS in XML: listings, errors, the first text of a name.
  *
  * Properties: what is refused has a message; a page gives no entry after it was stopped; keys are

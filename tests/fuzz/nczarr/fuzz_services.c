@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_services.c - keys that services give out: a container's, an instance's, STS's; times.
  *
  * Input: a byte that says which service, then its answers, each a status, a length and that many

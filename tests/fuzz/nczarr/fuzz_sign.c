@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_sign.c - requests signed with any key, name, query and header.
  *
  * Input: a byte of flags, then texts, each with its length: method, host, path, query, region, two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_zarr.c - a Zarr tree of any objects, in memory: documents of Zarr v2, NCZarr and Zarr v3 by
  * themselves and consolidated, keys of chunks, chunks, indexes of shards.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_zip.c - any bytes, opened as a zip archive, listed and read.
  *
  * Properties: nothing crashes; what is listed can be looked up and is the same; nothing is below

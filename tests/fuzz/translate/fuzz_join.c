@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_join.c - the index file of joined datasets (translate/concat/index.c), which is in a user's
  * cache directory and may be torn, damaged or somebody else's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_plan.c - what is done with the chunks of any array under any rules.
  *
  * Input: a rule of filters and one of quantisation as text, each with its length; then an array:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_stage.c - the logs of what was written and is not in the dataset yet, which may hold
  * anything after a crash, or come from somebody else.
  *

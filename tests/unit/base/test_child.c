@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_child.c - children by way of a forker and without one: what they are given, what they
  * have, and how they end. */
 #include "base/process/child.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the ending of a name says. */
 #include "base/core/endings.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_log.c - levels of components; which lines are kept back, by a clock of the test. */
 #include "base/observe/log.h"
 #include "base/observe/log_limit_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_metrics.c - counters from many threads, gauges, OpenMetrics text. */
 #include "base/observe/metrics.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_open_beneath.c - paths that lead outside are refused, with openat2 and without it. */
 #include "base/os/open_beneath.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules and edge cases of base/: numbers, texts, buffers, errors, arenas, cursors. */
 #include <stdarg.h>
 #include <stddef.h>

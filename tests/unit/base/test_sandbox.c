@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_sandbox.c - what children may do, by trying it: one child for each attempt. With
  * sanitizers there is no sandbox, and here is nothing to be tested. */
 #include "base/process/sandbox_int.h"

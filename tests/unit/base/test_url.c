@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses: what is taken apart, what is refused, and what is never shown. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* util.h - for the tests of codecs: bytes from hexadecimal text, or reproducible noise; and
  * configurations as a Zarr document would give them. */
 #ifndef TESTS_UNIT_CODECS_UTIL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vectors.h - the twenty doubles of chunk20() as numcodecs 0.11 stores them; where it
  * has no such form, as python's zlib, bz2 and the zstd program do.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* mirror_fake.h - a directory for tests of the mirror, and formats and views that are made up: a
  * file that begins with "FAKE" and a directory that holds a file ".fake" are datasets. What they
  * say is their content; "FAKE bad" cannot be opened. What begins with "FAKE old" is of an older

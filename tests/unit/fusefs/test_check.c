@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of what `check` and `convert` keep and show: the state file, the line on a terminal, a copy
  * beside its place. */
 #include "fusefs/cmd/check/check_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys of groups and arrays in order: which one a key is, lies below, or is on the way to. */
 #include "fusefs/write/chunk_set.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Names of counterparts, there and back. */
 #include "fusefs/app/dataset_names.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Epochs: a source that changes is never mixed with what it was. The source and the view are
  * made up; the file and the watcher are real. */
 #include "fusefs/ops/epoch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of what a request of HTTP says: paths, ranges, entity tags, hosts. */
 #include "fusefs/http/parse_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Values and names as `nczarrfs info` writes them in CDL and in JSON. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A mirrored directory: what is in it, what is added, what happens when it changes. */
 #include "fusefs/mirror/slots_int.h"
 #include "tests/unit/fusefs/mirror_fake.h"

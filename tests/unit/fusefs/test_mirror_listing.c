@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Listing a mirrored directory: what is there all along comes once, whoever else lists, and
  * whatever comes and goes meanwhile. */
 #include "fusefs/mirror/mirror_int.h"

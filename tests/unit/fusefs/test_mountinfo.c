@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_mountinfo.c - whether a mount shows another source than a named one has. */
 #include "fusefs/cmd/mounts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the kernel is told, and how often the log says it. */
 #include "fusefs/app/fusefs.h"
 #include "fusefs/ops/request_int.h"

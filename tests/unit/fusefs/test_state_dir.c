@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* State directories: where they are, who may have one, when they go. */
 #include "fusefs/write/writable_int.h"
 

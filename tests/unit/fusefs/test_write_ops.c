@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests that change files, from system calls through a real mount to a view that is made up: a
  * flat directory in memory that notes what it was asked. */
 #include "fusefs/app/fusefs.h"

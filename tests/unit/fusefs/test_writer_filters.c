@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of filters that writers wanted: what is noted, what is damaged, and the view that shows
  * it. */
 #include <errno.h>

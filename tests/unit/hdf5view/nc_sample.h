@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nc_sample.h - a dataset that a test puts together piece by piece, and a source of its texts: what
  * the netCDF file is made of. */
 #ifndef TESTS_UNIT_HDF5VIEW_NC_SAMPLE_H

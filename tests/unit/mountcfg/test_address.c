@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a user may write for a dataset on another machine, and what it means. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Configuration files: which of them says an option, and what is no good. SEMANTICS G1 */
 #include <errno.h>
 #include <setjmp.h>

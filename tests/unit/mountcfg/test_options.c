@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Command line and -o options: what is taken, what is refused, and what the user is told. */
 #include "mountcfg/options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line about things on other machines: addresses and their secrets, the options,
  * and what .ncrc says. */
 #include <errno.h>

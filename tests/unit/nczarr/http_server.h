@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* http_server.h - a web server for unit tests: a thread for each connection, and a function that
  * answers as it likes, down to the bytes. */
 #ifndef TESTS_UNIT_NCZARR_HTTP_SERVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sink_store.h - Zarr stores in directories, models of what they are to be, and a sink between
  * them; for unit tests of the Zarr sink. */
 #ifndef TESTS_UNIT_NCZARR_SINK_STORE_H

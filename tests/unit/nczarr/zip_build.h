@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_build.h - archives made byte by byte, honest or not, for tests of the zip store. */
 #ifndef TESTS_UNIT_NCZARR_ZIP_BUILD_H
 #define TESTS_UNIT_NCZARR_ZIP_BUILD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zr_tree.h - a Zarr tree in a store in memory, for unit tests. */
 #ifndef TESTS_UNIT_NCZARR_ZR_TREE_H
 #define TESTS_UNIT_NCZARR_ZR_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_load.c - our plugins as the programs of others load them: their entries, the filter
  * and the codec in one library, and that a codec asks its caller about a variable.
  *

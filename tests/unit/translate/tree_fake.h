@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tree_fake.h - for tests of the writable tree: a dataset that is a list of files in memory, a
  * view of it that is a tree, and a commit that puts what is staged into the list. */
 #ifndef TESTS_UNIT_TRANSLATE_TREE_FAKE_H

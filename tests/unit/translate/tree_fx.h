@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tree_fx.h - a writable tree over the dataset of tree_fake.h, and requests as the kernel makes
  * them. */
 #ifndef TESTS_UNIT_TRANSLATE_TREE_FX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Stored chunks with damaged bytes, from the source through the view: libhdf5 sees none of them
  * when a file is opened, and our decoders must neither crash nor answer with a wrong length. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The objects of a remote tree, written as files: what is staged comes to the store as it is, a
  * document only over what it was written over, and what is remembered of that survives a process,
  * a torn record and damage. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* CRC-32C of bytes that come in pieces. */
 #include <setjmp.h>
 #include <stdarg.h>

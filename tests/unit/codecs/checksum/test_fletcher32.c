@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_fletcher32.c - the checksum against files written by the HDF5 library. */
 #include "tests/unit/codecs/util.h"
 

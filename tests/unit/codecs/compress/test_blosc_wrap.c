@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_blosc_wrap.c - wrapped chunks, read by c-blosc itself: every element size, length and
  * filter mask; what cannot be wrapped. */
 #include "tests/unit/codecs/util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_deflate.c - zlib streams: against numcodecs' bytes and zlib's own inflate. */
 #include "tests/unit/codecs/util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_lzf.c - LZF on what h5py's filter stored: whole, cut, with bits flipped; by hand; and
  * there and back. */
 #include "tests/unit/codecs/util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_lzma.c - lzma with filters that stand in the document only: against numcodecs 0.11,
  * and what a document may say that nobody can do. */
 #include "tests/unit/codecs/util.h"

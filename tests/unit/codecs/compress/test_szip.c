@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_szip.c - szip on what libhdf5 stored: decoded, encoded to the same bytes, cut, with
  * bits flipped, with parameters that lie; and what it makes of a user's and a document's. */
 #include "tests/unit/codecs/util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vectors_szip.h - chunks as libhdf5 1.10.8 (with libaec 1.0.6) stores them.
  *
  * Made once with h5py 3.7: h5py.h5p's set_szip(mask, pixels per block) on a dataset of unsigned

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_catalogue.c - what users are told of filters and codecs that are not there. */
 #include "tests/unit/codecs/util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_names.c - filters by their names, and what Zarr documents may say of them. */
 #include "tests/unit/codecs/util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_pipeline.c - whole chains: stored chunks of real files, masks, lengths, framing. */
 #include "tests/unit/codecs/util.h"
 #include "tests/unit/codecs_encode.h"

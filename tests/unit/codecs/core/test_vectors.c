@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_vectors.c - every codec on what a second implementation stored: whole, cut, with bits
  * flipped, and into room of another length. */
 #include "tests/unit/codecs/util.h"

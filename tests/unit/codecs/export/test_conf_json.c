@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_conf_json.c - a codec's JSON: members and their kinds, and all that is not JSON. */
 #include "tests/unit/codecs/util.h"
 

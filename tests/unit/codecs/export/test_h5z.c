@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_h5z.c - codecs as filters of HDF5: what comes out, what is left alone on failure. */
 #include "tests/unit/codecs/util.h"
 

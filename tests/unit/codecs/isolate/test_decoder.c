@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_decoder.c - chunks that are decoded in processes of their own: the same values, and
  * what a decoder that crashes, hangs or lies costs. */
 #include "base/process/sandbox_int.h"

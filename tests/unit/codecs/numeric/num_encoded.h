@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* num_encoded.h - what numcodecs 0.11 with numpy 1.24 on x86 makes of elements.
  *
  * Made once by a script: for each row the codec is made from the members in `conf` and encodes

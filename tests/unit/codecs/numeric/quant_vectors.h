@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* quant_vectors.h - what netCDF-C 4.9.0 stores of floats with significant_digits, as
  * netCDF4-python writes them in one call of each variable: of sixteen values, and as a FNV-1a hash
  * (64 bits, of the elements in little-endian order) of 4096 that test_quant.c makes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bitgroom.c - the filters BitGroom and Granular BitRound, against what CCR's plugins
  * wrote: the last chunk (4 x 8) of h5ex_d_bitgroom.h5 and h5ex_d_granularbr.h5 of the HDF Group's
  * hdf5_plugins, whose element (i, j) was i * j - j, with three digits. */

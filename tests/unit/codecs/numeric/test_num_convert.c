@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_num_convert.c - filters that compute, against numpy; and packbits. */
 #include "tests/unit/codecs/util.h"
 #include "tests/unit/codecs/vectors.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_num_encode.c - encoders of filters that compute, against numcodecs; and their
  * parameters from what users give. */
 #include "tests/unit/codecs/util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_quant.c - quantisation, against what netCDF-C stores; rules and the variables that
  * they are for. */
 #include <errno.h>

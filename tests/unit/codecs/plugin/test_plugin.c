@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_plugin.c - filters of others: what is found and what is not used, what they give, and
  * that whatever they do costs no more than one chunk. The plugins are those of tests/plugins. */
 #include "codecs/plugin/plugin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* packed_vectors.h - chunks that libhdf5 1.10.8 packed with scale-offset and n-bit.
  *
  * Made once by a script with h5py 3.7: for each row a dataset of one chunk with H5Pset_scaleoffset

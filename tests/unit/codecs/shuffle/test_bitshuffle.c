@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_bitshuffle.c - bitshuffle on what its HDF5 filter stored: decoded, encoded to the
  * same bytes, cut, with bits flipped, with heads and parameters that lie; there and back. */
 #include "tests/unit/codecs/util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_packbits.c - Zarr v3's packbits. */
 #include "tests/unit/codecs/util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_packed.c - HDF5's scale-offset and n-bit against libhdf5: decoding, encoding,
  * parameters; and what a damaged file may ask for. */
 #include "tests/unit/codecs/util.h"

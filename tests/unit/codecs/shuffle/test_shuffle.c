@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_shuffle.c - byte shuffle against a literal transposition and numcodecs' bytes. */
 #include "tests/unit/codecs/util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vectors_bitshuffle.h - chunks as the HDF5 filter of bitshuffle 0.4 stores them (those
  * without Zstandard come out of Debian's bitshuffle 0.3.5 alike).
  *

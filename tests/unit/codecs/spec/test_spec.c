@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Filters as text: constants, chains, rules, and what a writer stores for an array.
  *
  * Constants are those of netCDF-C's own test (nc_test4/tst_filterparser.c) and what its library

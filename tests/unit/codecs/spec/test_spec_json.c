@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_spec_json.c - chains as the codecs of Zarr documents. */
 #include "tests/unit/codecs/util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_vlen.c - object arrays as numcodecs stores them: to bodies and back to the same
  * bytes; cut, with bits flipped, of other counts; and JSON that is none. */
 #include "tests/unit/codecs/util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vectors_vlen.h - object arrays as numcodecs 0.11 stores them.
  *
  * Made once with numpy: np.array of the texts (or of bytes, or of lists of numbers) with

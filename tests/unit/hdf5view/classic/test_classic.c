@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The classic netCDF source on files that the test makes byte by byte. */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/classic/classic_int.h"

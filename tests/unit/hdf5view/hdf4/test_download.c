@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The copy of a remote HDF4 file: whole or not at all, and nowhere when there is no room for it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The HDF4 source without a mount: the model, chunks at edges, limits; a model that another process
  * wrote is only used when every pointer of it can be followed. */
 #include "hdf5view/hdf4/hdf4_int.h"

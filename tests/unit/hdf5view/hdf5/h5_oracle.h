@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* h5_oracle.h - compares hdf5view/format/hdf5_format.h with libhdf5, dataset by dataset and chunk
  * by chunk.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every dataset of every file of a corpus: good files are compared with libhdf5 chunk by chunk,
  * files from the "bad" folder only must not do harm. Skips when there is no corpus. */
 #include <setjmp.h>

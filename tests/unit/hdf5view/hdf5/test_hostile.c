@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Damaged superblocks, headers and indexes: hand-made B-trees with one fault each, and files
  * whose index nodes are changed at random with their checksums set right again. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every kind of chunk index, written by libhdf5 with a known content (an element's value is its
  * linear index) and read back by our own reader: each stored chunk is decoded here and compared
  * with what it must hold, then the file goes through the oracle of h5_oracle.h. */

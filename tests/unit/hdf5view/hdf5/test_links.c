@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Files that name other files: external links, raw data outside of them, virtual datasets. Nothing
  * outside of external_root is touched, and what is not read says why. */
 #include "hdf5view/hdf5view.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Remote files: what a source says of a blob is what it says of the same file behind a descriptor;
  * failures, changes and hangs below are errors and never wrong models or bytes; and few requests.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The HDF5 source on files that the test makes with libhdf5: model, dimensions, chunk location,
  * library reads. */
 #include "hdf5view/hdf5view.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The worker process, with a filter that does to it what a damaged file does to libhdf5. The
  * first byte of a stored chunk says what happens when it is read. */
 #include "hdf5view/hdf5view.h"

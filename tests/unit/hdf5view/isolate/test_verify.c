@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A model that another process wrote is only used when it can be: every change of it is either
  * found, or harmless to whoever follows its pointers. */
 #include "hdf5view/hdf5view.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal_faults.h - system calls that fail, or end the process, at a chosen one of them: the
  * program's own pwrite, ftruncate ... stand in front of the C library's, for our objects and for
  * libhdf5. Nothing is synced: what is tested is the death of a process. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* journal_load.h - an HDF5 file, a transaction on it that touches most kinds of metadata, and a
  * fingerprint of everything that libhdf5 finds in a file. */
 #ifndef TESTS_UNIT_HDF5VIEW_JOURNAL_JOURNAL_LOAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The journal and its surroundings: locks, other programs that change the file, files that are
  * copied or replaced between a crash and the recovery, journals that are damaged or planted. */
 #include "tests/unit/hdf5view/journal/journal_place.h"

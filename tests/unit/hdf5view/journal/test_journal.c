@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The journal: what a transaction leaves behind when the process dies, or the disk fails, at any
  * call that writes; and when recovery dies, too. Judge: libhdf5's own driver. */
 #include "tests/unit/hdf5view/journal/journal_place.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Loss of power in a transaction: of what was written and not synced, any sectors may be on the
  * disk. A transaction is recorded, call by call; then files are made as a crash after each of its
  * calls may have left them, and are recovered. */

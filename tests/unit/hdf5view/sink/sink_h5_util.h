@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sink_h5_util.h - a netCDF-4 file that is changed by a sink: what its tests share. */
 #ifndef TESTS_UNIT_HDF5VIEW_SINK_SINK_H5_UTIL_H
 #define TESTS_UNIT_HDF5VIEW_SINK_SINK_H5_UTIL_H

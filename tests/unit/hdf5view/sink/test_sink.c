@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A netCDF-4 file becomes another dataset: what is new, what changes, what stays. */
 #include "tests/unit/hdf5view/sink/sink_h5_util.h"
 

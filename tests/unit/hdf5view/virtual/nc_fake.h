@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nc_fake.h - one array of any shape whose chunks are in a memfd, and the HDF5 structure for it,
  * made by libhdf5 in memory: what the tests of the virtual file's layout share. */
 #ifndef TESTS_UNIT_HDF5VIEW_VIRTUAL_NC_FAKE_H

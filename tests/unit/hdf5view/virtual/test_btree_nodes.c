@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes of the chunk B-tree: walked from the root, they name every chunk once, in order, with
  * keys and siblings that agree; and a small one is what libhdf5 writes. */
 #include "tests/unit/hdf5view/virtual/nc_fake.h"

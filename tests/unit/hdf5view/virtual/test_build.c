@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The structure of the netCDF file, opened again with libhdf5: dimension scales, types, storage,
  * filters, texts; and that the same dataset gives the same bytes. */
 #include "hdf5view/netcdf4/schema.h"

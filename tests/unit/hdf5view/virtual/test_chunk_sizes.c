@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Which chunks exist and how long they are: every representation against the list it was made
  * from, its memory, and chunks whose size cannot be stated. */
 #include "tests/unit/hdf5view/virtual/nc_fake.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Joined classic files, without a mount: chunks that line up and such that do not, few members open
  * at a time and many threads, changes, and an index. */
 #include "translate/concat/concat.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The virtual file with rules: chunks in chains that the source does not have, as libhdf5 reads
  * them; which filters of its own may be named; quantised floats. */
 #include "hdf5view/netcdf4/schema.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses written into structures that libhdf5 made: read back through our own reader, header
  * versions 1 and 2, in first and further blocks; and structures that are damaged. */
 #include "tests/unit/hdf5view/virtual/nc_fake.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the netCDF file will say, before anything is built: names, coordinate variables, types,
  * attributes, filters, and what cannot be shown. */
 #include "hdf5view/netcdf4/schema.h"

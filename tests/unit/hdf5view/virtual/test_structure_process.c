@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The process that makes virtual files: what one costs that crashes, is killed, hangs, says
  * nonsense or does what it must not; and that the next one makes the same file. */
 #include "tests/unit/hdf5view/nc_sample.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The virtual file, whole: a copy of its bytes is opened and read by libhdf5, and by our own
  * reader; every element is compared. Then what reads of a damaged or changed chunk say. */
 #include "tests/unit/hdf5view/virtual/nc_fake.h"

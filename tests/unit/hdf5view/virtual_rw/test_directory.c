@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Which object of a dataset a path in its virtual file means. */
 #include "hdf5view/hdf5view.h"
 #include "tests/unit/hdf5view/nc_sample.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of pages, against a plain array of flags; and the bytes of a file that is written, against
  * a plain array of bytes, whatever is done to it in whatever order. */
 #include "tests/unit/hdf5view/virtual_rw/virtual_rw_fake.h"

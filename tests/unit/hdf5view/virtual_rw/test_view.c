@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The writable virtual file: what programs write is what a commit is given and what is there
  * afterwards; who has the file open keeps what he opened; scratch files take its place. */
 #include "base/os/cancel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* virtual_rw_fake.h - a writable virtual file over an HDF5 file that a test makes, with a commit
  * that takes everything: the file that was written becomes the dataset, whole. Programs are played
  * by libhdf5 on a copy, whose differences are written. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys that services give out: containers, instances, roles. What they answer may be anything; what
  * goes into a request of ours, or into the log, is looked at first. */
 #include <errno.h>

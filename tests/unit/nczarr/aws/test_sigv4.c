@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* AWS Signature V4: the published test suite ("aws-sig-v4-test-suite") and the examples of S3's
  * reference, as far as a service that encodes paths once has them. */
 #include "nczarr/aws/sigv4.h"

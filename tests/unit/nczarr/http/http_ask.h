@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* http_ask.h - one request of a net of its own, for tests. */
 #ifndef TESTS_UNIT_NCZARR_HTTP_HTTP_ASK_H
 #define TESTS_UNIT_NCZARR_HTTP_HTTP_ASK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Where requests go, and which secrets with them: redirects, addresses, netrc files. */
 #include <fcntl.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests against a server that misbehaves: right data or an error, in time. */
 #include <fcntl.h>
 

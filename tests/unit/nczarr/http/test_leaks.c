@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Many requests, good and bad, leave nothing behind: no descriptor, no thread.
  * NCZARRFS_REQUESTS=100000 makes it as many (make check-remote). */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects of web servers that know more, or less, than they should: every way to ask, of every kind
  * of server, gives the right bytes or an error, and absence only where it was said. */
 #include <errno.h>

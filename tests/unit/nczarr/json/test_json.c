@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON writer: escapes, layout, limits. */
 #include "nczarr/json/writer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON reader: numbers keep their text, texts stay texts, and what is no JSON is refused with
  * its place. */
 #include "nczarr/json/reader.h"

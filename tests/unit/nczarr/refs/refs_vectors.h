@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* refs_vectors.h - a Parquet file of ten references by arrow-rs's writer (parquet-wasm 0.8), one
  * for each codec and kind of page that is read. Row 0: path https://h/a.nc, 100, 10; 1 nothing;
  * 2: the same path, 300, 30; 3: https://h/b.nc, whole; 4: raw 01 02 00 03; 5 nothing; 6 to 9: the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_refs.c - documents of references: reading JSON, Parquet both ways, what a document
  * may refer to. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* References as they are written: where each chunk is, or its bytes, and what cannot be said; read
  * back, they are the tree that they were made of. */
 #include <errno.h>

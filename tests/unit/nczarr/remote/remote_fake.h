@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* remote_fake.h - a remote service in memory: objects that are fetched on a thread of its own, that
  * count what was asked, and that are late or fail when a test says so. */
 #ifndef TESTS_UNIT_NCZARR_REMOTE_REMOTE_FAKE_H

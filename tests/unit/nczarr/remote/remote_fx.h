@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* remote_fx.h - a store over the service of remote_fake.h, and readers of it. */
 #ifndef TESTS_UNIT_NCZARR_REMOTE_REMOTE_FX_H
 #define TESTS_UNIT_NCZARR_REMOTE_REMOTE_FX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The cache on disk: what is kept, for whom, and what becomes of it when its files are damaged. */
 #include <dirent.h>
 #include <fcntl.h>

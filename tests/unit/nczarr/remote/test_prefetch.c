@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The store over a remote service: fetching early, and the budget. */
 #include "tests/unit/nczarr/remote/remote_fx.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The store over a remote service: what it asks, and what it does not ask again. */
 #include "tests/unit/nczarr/remote/remote_fx.h"
 

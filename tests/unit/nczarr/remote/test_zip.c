@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A zip archive that is far away: the same as a local one, in few requests; failures are errors. */
 #include <errno.h>
 #include <ftw.h>

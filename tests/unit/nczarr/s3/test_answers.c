@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What S3 answers, from a server that says what a test wants: failures in words, of which only a
  * key's own absence is absence, listings that go on, go in circles, or are none, and keys that
  * end while others are in the file. */

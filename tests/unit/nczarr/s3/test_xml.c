@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_xml.c - answers of S3 that are damaged or hostile, times, and files of
  * AWS's tools. */
 #include "nczarr/s3/s3_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A commit of the Zarr sink that is interrupted anywhere: after recovery the store is what it was,
  * or what it was to be, and recovery may be interrupted as well. System calls that change
  * something are counted; at the chosen one the process ends, or it fails. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr sink writes chunks in whatever form a store keeps them: what our source reads back is
  * what was put, for every order, type, filter and kind of shard. */
 #include <setjmp.h>

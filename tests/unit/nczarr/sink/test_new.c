@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr sink makes stores and what is new in them, in all formats; consolidated metadata and
  * NCZarr's dictionaries stay right. */
 #include <setjmp.h>

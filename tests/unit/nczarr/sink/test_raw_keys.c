@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What keys of a store mean: documents, chunks, temporary files; and a source of any store. */
 #include <errno.h>
 #include <setjmp.h>

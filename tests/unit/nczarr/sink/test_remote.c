@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr sink on a remote store: what comes out is, object by object, what the same change makes
  * of a directory; a service that fails at any request leaves a manifest from which the change is
  * ended; what others wrote meanwhile is never written over. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr sink and Zarr v2 stores: chunks, shapes, attributes, new arrays and groups. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_remote_fake.h - a store that is far away, as one over a remote service behaves: what was
  * fetched is kept, a look at something unknown is a request and brings its first bytes along, and
  * what was wanted is under way. Counts requests, and how often somebody had to wait: all that is

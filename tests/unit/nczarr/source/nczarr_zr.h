@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nczarr_zr.h - a Zarr document's parts as tests write them: JSON with ' for ". */
 #ifndef TESTS_UNIT_NCZARR_SOURCE_NCZARR_ZR_H
 #define TESTS_UNIT_NCZARR_SOURCE_NCZARR_ZR_H

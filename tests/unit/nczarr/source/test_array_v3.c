@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* An array's zarr.json, member by member. */
 #include "tests/unit/nczarr/source/nczarr_zr.h"
 

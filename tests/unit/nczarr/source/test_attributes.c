@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Attributes from JSON: inferred types, NCZarr's types, _FillValue. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Dimensions: by NCZarr's references, by names, made up, and what is wrong with them. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* From documents to the model: order, types, chunks, access, added attributes, what NCZarr's
  * versions mean by the same words, and what a wrong .zarray is told. */
 #include <errno.h>

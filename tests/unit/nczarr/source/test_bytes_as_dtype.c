@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes that stand for elements: what numpy_dtype says is believed when everything fits, and else
  * the array stays one of bytes. */
 #include "tests/unit/nczarr/source/nczarr_zr.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether changes of a tree are noticed: documents, directories with and without chunks, chunks
  * that were read; a store whose clock is too coarse; and that a poll asks a bounded number of
  * times. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Chunk keys: strict reading, and a round trip over whole grids. */
 #include "nczarr/chunk_key.h"
 

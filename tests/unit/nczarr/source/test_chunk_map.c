@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of objects: its forms, sizes that do not fit, its limit; and how it is filled from what
  * lies about in a store. */
 #include "tests/unit/nczarr/source/zr_source_fake.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Chunks of arrays without shards: passed as they are stored, decoded, filled; and objects that are
  * not what they should be, or not what they were. */
 #include "base/os/cancel.h"

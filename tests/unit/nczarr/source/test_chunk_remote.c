@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr source over a store that is far away: which requests it makes, how often it waits, and
  * what it says of what cannot be had. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Codecs of both Zarr versions: chains, byte order, axes, shards, and what cannot be read. */
 #include "tests/unit/nczarr/source/nczarr_zr.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every tree and archive of a corpus through the source: it opens, and then its model is sound and
  * every chunk can be read, or it is refused with a message that is expected here. Skips when there
  * is no corpus. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every array's metadata in the corpus: read, or refused with a reason that is expected; then the
  * same documents damaged, which may end in any way that leaves the program alive. Set
  * ZR_CORPUS_SHOW to see what was refused or cannot be decoded, ZR_CORPUS_DAMAGE for the number of

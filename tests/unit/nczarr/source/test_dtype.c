@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dtypes of Zarr v2 and data_types of Zarr v3: what they become, and what is refused. */
 #include "tests/unit/nczarr/source/nczarr_zr.h"
 

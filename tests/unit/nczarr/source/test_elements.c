@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Rearranging against the plainest way to say it, over random shapes and orders; texts of UTF-32;
  * structures. */
 #include "tests/unit/nczarr/source/zr_source_fake.h"

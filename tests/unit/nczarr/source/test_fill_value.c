@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* fill_value of both Zarr versions as bytes. The vectors are what numpy has in memory for what
  * zarr-python 2.13 writes; a U's bytes are its UTF-8. */
 #include "tests/unit/nczarr/source/nczarr_zr.h"

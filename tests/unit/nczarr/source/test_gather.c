@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Loading a tree's documents: what is found, in which order, with how many looks at the store, and
  * what is said about what is broken. */
 #include <errno.h>

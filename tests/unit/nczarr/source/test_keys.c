@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A remote store that is written key by key: what is put is there byte for byte, documents of all
  * say what the others say, a service that fails anywhere loses nothing; and a store's objects as
  * files. */

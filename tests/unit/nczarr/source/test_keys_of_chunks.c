@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys of stored objects: every way to write them, and which listed names count. */
 #include "tests/unit/nczarr/source/zr_source_fake.h"
 

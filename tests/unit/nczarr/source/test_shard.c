@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Shards, made by hand level by level: every place and form of an index, transposed axes, shards in
  * shards, codecs around them; and indexes that lie. An element's value is its linear index. */
 #include "tests/unit/nczarr/source/zr_source_fake.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr source from outside: what it bids for, what opens, what the messages are, and a value
  * from a directory and from an archive. */
 #include <errno.h>

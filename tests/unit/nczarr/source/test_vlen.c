@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Elements without a fixed size: every framing, order and clipping; frames and lists that lie. */
 #include "tests/unit/nczarr/source/zr_source_fake.h"
 #include "tests/unit/codecs_encode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* zr_source_fake.h - a Zarr source made by hand: arrays without documents, over a store in memory
  * or a directory below /tmp, so that the tests of the data half need nothing of the other half. */
 #ifndef TESTS_UNIT_NCZARR_SOURCE_ZR_SOURCE_FAKE_H

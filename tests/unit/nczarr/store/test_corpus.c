@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_corpus.c - every archive of the corpus: all of it can be listed, looked up and
  * read, and with its checksums. Damaged ones get an answer too. */
 #include "tests/unit/store_util.h"

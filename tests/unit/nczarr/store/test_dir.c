@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_dir.c - directories: what is there is never called absent, and nothing outside
  * is ever read. */
 #include "tests/unit/store_util.h"

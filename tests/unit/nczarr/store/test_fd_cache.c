@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Files that are kept open between two pieces: whose they are, and that none is lost. */
 #include "nczarr/store/fd_cache_int.h"
 

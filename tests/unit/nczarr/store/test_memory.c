@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_memory.c - objects in memory, and the sorted names that zip archives use too. */
 #include "tests/unit/store_util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_zip.c - honest archives: what is in them is found, listed and read. */
 #include "tests/unit/store_util.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_zip_hostile.c - archives that lie: each lie is refused where it is told, with
  * the entry's name, and nothing is allocated or read because of it. */
 #include "tests/unit/store_util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* nczarr_sample.h - a dataset built by hand with one array of every kind, and a source that
  * serves it: the arrays' values are a function of their ordinal and the element's index. */
 #ifndef TESTS_UNIT_NCZARR_VIEW_NCZARR_SAMPLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr view with rules: chunks in other chains than the source's, and quantised floats. */
 #include "codecs/spec/spec.h"
 #include "nczarr/nczarr.h"

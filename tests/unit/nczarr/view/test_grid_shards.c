@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Which chunks a shard has: every chunk is in one slot of one shard, shards are about as large as
  * was asked for, and the numbers agree with arithmetic over coordinates. */
 #include "nczarr/view/grid.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The id space: every id below the end stands for one thing and back; limits hide arrays. */
 #include "nczarr/view/inode.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Metadata documents, word for word, from a dataset built by hand and plans made by hand. */
 #include "nczarr/view/metadata_values.h"
 #include "tests/unit/nczarr/view/nczarr_sample.h"

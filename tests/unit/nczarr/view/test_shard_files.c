@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Shards over chunkio and a fake source: what they are made of is compared, byte by byte, with the
  * chunks as chunkio presents them and with an index that is made here. */
 #include "nczarr/view/shard_files_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The Zarr view over a dataset built by hand: every file that is listed can be found, has the
  * size it says and is what it should be; nothing else can be found.
  * With NCZARRFS_DUMP=DIR set the trees are also written to DIR, for a look with other readers. */

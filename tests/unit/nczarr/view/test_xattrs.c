@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_xattrs.c - extended attributes of arrays in a Zarr tree. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Readers of what is far away: in order, in steps, many at a time, and those who jump about. */
 #include "translate/cache/access_pattern.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The chunk cache: one flight, its error, the budget, what goes first, memory taken over. */
 #include "translate/cache/cache.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading ahead: who reads in order, who only lists, and a queue that never blocks. */
 #include "translate/cache/prefetch_queue.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sizes that are remembered, and forgotten under the budget. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans executed over a fake source: sizes, bytes, errors. */
 #include "tests/unit/chunkio_fake.h"
 #include "tests/unit/codecs_encode.h"

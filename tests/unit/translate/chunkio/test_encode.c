@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Chunks that are presented in another chain than they are stored in, or quantised. */
 #include "tests/unit/chunkio_fake.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* chunkio over a source that is far away: what its readers will want is said before they wait for
  * it, whatever the plan, and nothing of it is said to a source that is near. */
 #include "tests/unit/chunkio_fake.h"

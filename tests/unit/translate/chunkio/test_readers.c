@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Many readers of the same chunks, and chunks loaded ahead of them. */
 #include "tests/unit/chunkio_fake.h"
 

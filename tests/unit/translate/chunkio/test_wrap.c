@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_wrap.c - wrapped chunks through chunkio: a head, then the bytes as stored; every
  * filter mask, checksums that are cut off, and chunks that have to be framed. */
 #include "tests/unit/chunkio_fake.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_cf_pack.c - packed numbers; figures are those of xarray 2023.1 with numpy 1.24.
  * test_cf.py compares many more. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_cf_time.c - units of time; figures are those of cftime 1.6.2 unless said. */
 #include <errno.h>
 #include <math.h>

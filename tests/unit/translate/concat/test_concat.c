@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules of joining: names, forms, what variables become, pieces, and an index file that is not
  * to be trusted. What is read through a mount is in tests/cases/concat/test_concat.py. */
 #include "translate/concat/concat_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_source.c - messages of source_open, and what the wrappers let through. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_store.c - what a key is; wrappers that believe neither side. */
 #include "tests/unit/store_util.h"
 

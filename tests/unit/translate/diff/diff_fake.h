@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* diff_fake.h - sources made of a few lines, whose elements are numbers that say where they are,
  * and a sink that writes down what it is told. */
 #ifndef TESTS_UNIT_TRANSLATE_DIFF_DIFF_FAKE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* How chunks go: as they are, decoded, or put together for another grid; and how new arrays are
  * stored. */
 #include "tests/unit/translate/diff/diff_fake.h"

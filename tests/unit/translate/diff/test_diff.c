@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What push tells a sink: what is different, in the order that sinks want, and nothing else. */
 #include "tests/unit/translate/diff/diff_fake.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Chunks of arrays that are stored in one piece. */
 #include "translate/model/chunk_split.h"
 

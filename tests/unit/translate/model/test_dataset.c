@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_dataset.c - chunk grids, paths, and whether a fill value is declared. */
 #include <setjmp.h>
 #include <stdarg.h>

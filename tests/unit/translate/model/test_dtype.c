@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_dtype.c - byte order of numbers and compounds. */
 #include <setjmp.h>
 #include <stdarg.h>

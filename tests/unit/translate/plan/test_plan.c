@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_plan.c - which chains pass, which are decoded, and what is said about it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_rules.c - what rules make of arrays: who passes, who is encoded, who keeps its
  * own way and what is said about it. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_zarr3.c - which chains pass in a Zarr v3 view, under which names, and what
  * rules make there. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_snapshot.c - grounds that are held and renewed; stores over views and stages. */
 #include "tests/unit/translate/tree_fx.h"
 

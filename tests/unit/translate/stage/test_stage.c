@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_stage.c - the stage: keys and what they are, generations, logs that are torn,
  * damaged or made by somebody else. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_commit.c - commits: when they begin, what happens when they fail, and what
  * readers and writers notice of them. */
 #include "tests/unit/translate/tree_fx.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_tree.c - writing into a tree: what readers see, what is committed, what is
  * left. */
 #include "tests/unit/translate/tree_fx.h"
