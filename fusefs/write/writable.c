@@ -312,7 +312,7 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 		return rc;
 	x = snapshots_get(g);
 	tree = rw->keys || x->source->ops == rw->setup->hdf5;
-	if (rw->setup->cfg->command == CFG_MOUNT && rw->want.share == 1)
+	if (x->source && rw->setup->cfg->command == CFG_MOUNT && rw->want.share == 1)
 		fs_chunks_warn(rw->setup->cfg, &x->source->ds);
 	snapshot_put(g, x);
 	if (!tree && rw->want.root)

@@ -252,7 +252,7 @@ def test_values_are_checked(t):
         for line, words in (
                 ("rw = 1", ["rw = yes"]), ("rw", ["rw = yes"]), ("ro = on", ["ro = yes"]),
                 ("endpoint = foo", ["endpoint: write http://"]),
-                ("log = x=y", ["log='x=y': write COMPONENT=LEVEL"]),
+                ("log = x=y", ["log='x=y' is not a log level: write COMPONENT=LEVEL"]),
                 ("timeout = soon", ["bad number"])):
             h.write("[source /nothing/*]\nmax_attempts = 3\n" + line + "\n")
             err = h.run("info", h.source, status=2)[1]

@@ -927,7 +927,7 @@ def test_declared_sizes(t):
             "rank": half, "text": "exceeds 1048576", "digits": None, "depth": half, "b.zip": half,
             "cdf10.nc": "more than the file's 116 bytes can hold",
             "cdf12.nc": "more than the file's 116 bytes can hold",
-            "many.zip": "a zip archive without Zarr documents, or an incomplete one"}
+            "many.zip": "a zip archive without Zarr metadata files, or an incomplete one"}
     for source in [*declared(t.path("d")), bomb_zip(t.path("b.zip"))]:
         words = says.pop(os.path.basename(source))
         status, peak = peak_of(t, "info", "-o", "memory=16M", source)

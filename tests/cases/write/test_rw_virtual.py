@@ -375,7 +375,7 @@ def test_no_hdf5(t):
         m.fails = True  # it says so again at the end
         t.call(_close_of_rubbish, os.path.join(m.path, "store.nc"))
         assert versions(store) == before
-    assert "'store.nc' could not be committed: what was written: " in m.messages(), m.messages()
+    assert "'store.nc' could not be committed: pending writes: " in m.messages(), m.messages()
     assert versions(store) == before
 
 

@@ -315,7 +315,7 @@ static void test_refused(void **state)
 	refused_line(ARGV(A("mount"), A("archvie")), "did you mean 'archive'?");
 	refused_line(ARGV(A("mount"), A("-a"), A("archive")), "in place of names");
 	refused_line(ARGV(A("mount")), "NAME missing");
-	refused_line(ARGV(A("-a"), A("/x"), A("/m")), "only for mount and umount");
+	refused_line(ARGV(A("-a"), A("/x"), A("/m")), "only mount and umount have it");
 	refused_line(ARGV(A("--config"), A("/no/such"), A("/x"), A("/m")), "/no/such");
 	/* bytes that are no text, and too many of them */
 	put(user_file, "[defaults]\nmax_attempts = 3\0\n", 29);
