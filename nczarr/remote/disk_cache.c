@@ -173,8 +173,8 @@ static int disk_cache_open_dir(const char *path, struct err *e)
 		return err_sys(e, errno, "cache directory '%s'", path);
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
 		return err_set(e, -EPERM,
-			       "cache directory '%s' belongs to another user or is writable by "
-			       "others: use a directory of your own",
+			       "cache directory '%s' belongs to another user, or other users "
+			       "can write to it: use a directory of your own",
 			       path);
 	ret = fd;
 	fd = -1;

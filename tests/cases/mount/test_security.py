@@ -754,7 +754,7 @@ def plants(place, out):
     """Makes a directory of everybody, another user's, and a link; yields after each."""
     os.mkdir(place)
     os.chmod(place, 0o777)
-    yield "it is writable by others"
+    yield "belongs to another user, or other users can write to it"
     os.chmod(place, 0o755)
     if os.geteuid() == 0:
         os.chown(place, users.NOBODY, users.NOBODY)
