@@ -94,9 +94,10 @@ static bool top_read(const struct mirror *m, struct top *t)
 		ok = t->n < TOP_ENTRIES &&
 		     grow_array(&t->v, &t->cap, t->n + 1, sizeof(*t->v)) == 0 &&
 		     (t->v[t->n].name = strdup(name));
-		if (ok)
-			t->v[t->n++].type = entry->d_type == DT_UNKNOWN ? st.st_mode & S_IFMT
-									: DTTOIF(entry->d_type);
+		if (ok && entry->d_type == DT_UNKNOWN)
+			t->v[t->n++].type = st.st_mode & S_IFMT;
+		else if (ok)
+			t->v[t->n++].type = (mode_t)DTTOIF(entry->d_type);
 	}
 	ok = ok && errno == 0;
 	if (d)
