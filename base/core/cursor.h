@@ -6,6 +6,7 @@
 #ifndef BASE_CORE_CURSOR_H
 #define BASE_CORE_CURSOR_H
 
+#include "base/core/endian.h"
 #include "base/core/util.h"
 
 struct slice {
@@ -42,15 +43,12 @@ static inline const uint8_t *rd_bytes(struct slice *s, size_t n)
 static inline uint64_t rd_uint(struct slice *s, size_t n)
 {
 	const uint8_t *p = n <= 8 ? rd_bytes(s, n) : NULL;
-	uint64_t v = 0;
 
 	if (!p) {
 		s->bad = true;
 		return 0;
 	}
-	while (n-- > 0)
-		v = v << 8 | p[n];
-	return v;
+	return get_le(p, n);
 }
 
 static inline uint8_t rd_u8(struct slice *s)

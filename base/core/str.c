@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/utf8.h"
+
 int str_u64(const char *s, size_t n, uint64_t max, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -41,77 +43,12 @@ int str_size(const char *s, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-/* utf8_step - length of the well-formed sequence at p, 0 when there is none. */
-static size_t utf8_step(const uint8_t *p, size_t n)
-{
-	uint8_t c = p[0], lo = 0x80, hi = 0xbf;
-	size_t len;
-
-	if (c < 0x80)
-		return 1;
-	if (c >= 0xc2 && c <= 0xdf)
-		len = 2;
-	else if (c >= 0xe0 && c <= 0xef)
-		len = 3;
-	else if (c >= 0xf0 && c <= 0xf4)
-		len = 4;
-	else
-		return 0;
-	if (len > n)
-		return 0;
-	if (c == 0xe0)
-		lo = 0xa0;
-	else if (c == 0xed)
-		hi = 0x9f;
-	else if (c == 0xf0)
-		lo = 0x90;
-	else if (c == 0xf4)
-		hi = 0x8f;
-	if (p[1] < lo || p[1] > hi)
-		return 0;
-	for (size_t i = 2; i < len; i++)
-		if (p[i] < 0x80 || p[i] > 0xbf)
-			return 0;
-	return len;
-}
-
-bool str_utf8_ok(const void *s, size_t n)
-{
-	const uint8_t *p = s;
-
-	for (size_t i = 0, step; i < n; i += step) {
-		step = utf8_step(p + i, n - i);
-		if (step == 0)
-			return false;
-	}
-	return true;
-}
-
-bool str_put_utf8(struct buf *b, const void *s, size_t n)
-{
-	const uint8_t *p = s;
-
-	if (str_utf8_ok(s, n)) {
-		buf_put(b, s, n);
-		return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (p[i] < 0x80) {
-			buf_putc(b, (char)p[i]);
-		} else {
-			buf_putc(b, (char)(0xc0 | p[i] >> 6));
-			buf_putc(b, (char)(0x80 | (p[i] & 0x3f)));
-		}
-	}
-	return true;
-}
-
 void str_put_json(struct buf *b, const char *s, size_t n)
 {
 	struct buf utf8;
 
 	buf_init(&utf8, SIZE_MAX / 4);
-	str_put_utf8(&utf8, s, n);
+	utf8_put_text(&utf8, s, n);
 	buf_putc(b, '"');
 	for (size_t i = 0; i < utf8.len; i++) {
 		uint8_t c = utf8.data[i];
@@ -127,16 +64,6 @@ void str_put_json(struct buf *b, const char *s, size_t n)
 	if (!buf_ok(&utf8))
 		buf_fail(b, &utf8);
 	buf_release(&utf8);
-}
-
-uint64_t str_hash(const void *p, size_t n)
-{
-	const uint8_t *s = p;
-	uint64_t h = 14695981039346656037u;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ s[i]) * 1099511628211u;
-	return h;
 }
 
 void str_put_member(struct buf *b, const char *name, const char *value)

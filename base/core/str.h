@@ -12,19 +12,8 @@ int str_u64(const char *s, size_t n, uint64_t max, uint64_t *ret) NZ_MUST_USE;
 /* str_size - like str_u64 but with an optional suffix K, M or G (times 1024, 1024^2, 1024^3). */
 int str_size(const char *s, uint64_t max, uint64_t *ret) NZ_MUST_USE;
 
-/* str_utf8_ok - true when the n bytes are well-formed UTF-8 (no surrogates, no overlong forms). */
-bool str_utf8_ok(const void *s, size_t n);
-
-/* str_put_utf8 - append text to b as UTF-8: as it is when well-formed, else every byte above
- * 0x7f is taken as Latin-1, so that nothing is lost. Returns true when it had to convert. */
-bool str_put_utf8(struct buf *b, const void *s, size_t n);
-
 /* str_put_json - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
 void str_put_json(struct buf *b, const char *s, size_t n);
-
-/* str_hash - FNV-1a, 64 bits, of n bytes: the same on every machine and in every version. Who
- * chooses the bytes can choose the number. */
-uint64_t str_hash(const void *p, size_t n);
 
 /* str_put_member - append a member of a JSON object, without what is between two: "name": "value",
  * or null for NULL. */

@@ -9,9 +9,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/clock.h"
+#include "base/core/hash.h"
 #include "base/observe/log_limit_int.h"
 #include "base/observe/metrics.h"
-#include "base/core/str.h"
 
 /* <syslog.h> also defines LOG_INFO and LOG_DEBUG, as other numbers: declare what we use. */
 extern void syslog(int priority, const char *fmt, ...) NZ_PRINTF(2, 3);
@@ -133,7 +134,7 @@ static _Atomic uint64_t last_error; /* a hash of its text; 0: there was none */
 
 static uint64_t observe_log_hash_of(const char *text)
 {
-	return str_hash(text, strlen(text)) | 1;
+	return hash_text(HASH_SEED, text) | 1;
 }
 
 bool log_said_last(const char *text)
@@ -173,14 +174,6 @@ static void put_kept(void *arg, uint8_t part, uint8_t level, const char *text)
 	observe_log_put((enum log_level)level, line);
 }
 
-static int64_t now_seconds(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	return ts.tv_sec;
-}
-
 bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)
 {
 	const enum log_level shown = level == LOG_NOTE ? LOG_WARN : level;
@@ -201,7 +194,7 @@ bool log_put(enum log_component part, enum log_level level, const char *fmt, ...
 	if (shown <= LOG_WARN && atomic_load_explicit(&limited, memory_order_relaxed)) {
 		(void)pthread_mutex_lock(&kept.lock);
 		say = log_limit_ask(&kept.limit, (uint8_t)part, (uint8_t)shown, text,
-				    now_seconds(), put_kept, NULL);
+				    clock_ms() / 1000, put_kept, NULL);
 		(void)pthread_mutex_unlock(&kept.lock);
 	}
 	if (say)
@@ -214,6 +207,6 @@ bool log_put(enum log_component part, enum log_level level, const char *fmt, ...
 void log_flush(bool all)
 {
 	(void)pthread_mutex_lock(&kept.lock);
-	log_limit_flush(&kept.limit, now_seconds(), all, put_kept, NULL);
+	log_limit_flush(&kept.limit, clock_ms() / 1000, all, put_kept, NULL);
 	(void)pthread_mutex_unlock(&kept.lock);
 }

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* log_limit.c - counts lines by kind. */
+#include "base/core/hash.h"
 #include "base/observe/log_limit_int.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define FNV_BASE 14695981039346656037u
-#define FNV_PRIME 1099511628211u
 
 static bool log_limit_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* hash_text - numbers: as they are, or each as the same. Never 0. */
-static uint64_t hash_text(const char *s, uint64_t h, bool numbers)
+/* log_limit_kind - numbers: as they are, or each as the same. Never 0. */
+static uint64_t log_limit_kind(const char *s, uint64_t h, bool numbers)
 {
 	for (; *s; s++) {
 		char c = *s;
@@ -24,7 +22,7 @@ static uint64_t hash_text(const char *s, uint64_t h, bool numbers)
 				s++;
 			c = '0';
 		}
-		h = (h ^ (unsigned char)c) * FNV_PRIME;
+		h = hash_bytes(h, &c, 1);
 	}
 	return h ? h : 1;
 }
@@ -112,9 +110,9 @@ static bool part_full(struct log_limit *l, uint8_t part, uint8_t level, int64_t 
 bool log_limit_ask(struct log_limit *l, uint8_t component, uint8_t level, const char *text,
 		   int64_t now, log_limit_say *say, void *arg)
 {
-	const uint64_t base = FNV_BASE ^ ((uint64_t)component << 8 | level);
-	const uint64_t whole = hash_text(text, FNV_BASE, true);
-	struct log_kind *k = log_limit_kind_of(l, hash_text(text, base, false), now, say, arg);
+	const uint64_t base = HASH_SEED ^ ((uint64_t)component << 8 | level);
+	const uint64_t whole = log_limit_kind(text, HASH_SEED, true);
+	struct log_kind *k = log_limit_kind_of(l, log_limit_kind(text, base, false), now, say, arg);
 
 	k->component = component;
 	k->level = level;

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 #define PREFIX "nczarrfs_"
 
@@ -228,7 +228,7 @@ void metrics_text(const char *mount, const char *version, struct buf *out)
 
 	/* a path may hold anything, the text is UTF-8 */
 	buf_init(&name, (size_t)1 << 16);
-	(void)str_put_utf8(&name, mount, strlen(mount));
+	(void)utf8_put_text(&name, mount, strlen(mount));
 	buf_putc(&name, '\0');
 	t.mount = buf_ok(&name) ? (const char *)name.data : "";
 	metrics_head(out, "build", "info", "", "The program that serves the mount.");

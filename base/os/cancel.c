@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/core/clock.h"
+
 #define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a stop is looked for */
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
@@ -22,7 +24,7 @@ void cancel_begin_if(struct cancel *s, bool (*look)(void *arg), void *arg)
 	s->outer = current;
 	s->look = look;
 	s->arg = arg;
-	s->next = look ? cancel_now() + LOOK_NS : INT64_MAX;
+	s->next = look ? clock_ns() + LOOK_NS : INT64_MAX;
 	current = s;
 }
 
@@ -44,7 +46,7 @@ static bool cancel_asked(struct cancel *s)
 		return true;
 	if (!s->look)
 		return false;
-	now = cancel_now();
+	now = clock_ns();
 	if (now < s->next)
 		return false;
 	s->next = now + LOOK_NS;
@@ -68,14 +70,6 @@ void cancel_everything(void)
 	atomic_store(&everything, true);
 }
 
-int64_t cancel_now(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail */
-	return ts.tv_sec * SECOND_NS + ts.tv_nsec;
-}
-
 void cancel_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;
@@ -89,7 +83,7 @@ void cancel_cond_init(pthread_cond_t *cond)
 
 int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
 {
-	int64_t now = cancel_now(), next = now + LOOK_NS;
+	int64_t now = clock_ns(), next = now + LOOK_NS;
 	struct timespec ts;
 
 	if (cancel_requested())
@@ -113,7 +107,7 @@ int cancel_lock(pthread_mutex_t *lock)
 	do {
 		if (cancel_requested())
 			return -EINTR;
-		(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail with this clock */
+		until = clock_wall();
 		until.tv_nsec += LOOK_NS;
 		until.tv_sec += until.tv_nsec / SECOND_NS;
 		until.tv_nsec %= SECOND_NS;

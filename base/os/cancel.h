@@ -37,7 +37,7 @@ bool cancel_requested(void);
 void cancel_everything(void);
 
 /* cancel_wait - pthread_cond_wait (CLOCK_MONOTONIC condition, see cancel_cond_init) that ends
- * within a tenth of a second when stop is asked, or at `until` (ns, as child_now; INT64_MAX:
+ * within a tenth of a second when stop is asked, or at `until` (ns, as clock_ns; INT64_MAX:
  * never). Returns 0: woken, look again; -EINTR; -ETIMEDOUT. */
 int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until) NZ_MUST_USE;
 
@@ -45,7 +45,5 @@ int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until) NZ_M
  * second when that is requested. Returns 0: it is ours; -EINTR: it is not. */
 int cancel_lock(pthread_mutex_t *lock) NZ_MUST_USE;
 void cancel_cond_init(pthread_cond_t *cond);
-/* cancel_now - ns of CLOCK_MONOTONIC. */
-int64_t cancel_now(void);
 
 #endif

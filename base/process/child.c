@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/process/canary.h"
 #include "base/observe/metrics.h"
 #include "base/process/sandbox_int.h"
@@ -549,20 +550,12 @@ int child_end(struct child_proc *c)
 
 void child_renew(struct child_proc *c, uint64_t cpu_ms)
 {
-	const int64_t now = child_now();
+	const int64_t now = clock_ms();
 
 	if (!c->pid || (c->renewed && now - c->renewed < RENEW_MS))
 		return;
 	c->renewed = now;
 	sandbox_renew(c->pid, cpu_ms);
-}
-
-int64_t child_now(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
@@ -586,7 +579,7 @@ enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
 		}
 		if (got == 0 || (errno != EAGAIN && errno != EINTR))
 			return CHILD_GONE;
-		left = end - child_now();
+		left = end - clock_ms();
 		if (left <= 0)
 			return CHILD_LATE;
 		if (poll(&p, 1, left < INT_MAX ? (int)left : INT_MAX) < 0 && errno != EINTR)

@@ -65,7 +65,7 @@ struct child_proc {
 	int sock;          /* our end, owned */
 	int life;          /* a pipe that ends the child when it is closed; owned */
 	int report;        /* tells how it ended when the forker forked it; owned; -1: we did */
-	int64_t renewed;   /* child_now of the last child_renew */
+	int64_t renewed;   /* clock_ms of the last child_renew */
 };
 
 /* child_forget - in every process that is forked from now on, `forget` is called before anything
@@ -115,10 +115,9 @@ static inline int child_errno(int64_t rc)
 	return -EIO;
 }
 
-/* child_take - n bytes from it before `end` (child_now). CHILD_WRONG is for callers. */
+/* child_take - n bytes from it before `end` (clock_ms). CHILD_WRONG is for callers. */
 enum child_taken { CHILD_TAKEN, CHILD_GONE, CHILD_LATE, CHILD_WRONG };
 enum child_taken child_take(int sock, void *out, size_t n, int64_t end);
-int64_t child_now(void);  /* milliseconds, monotonic */
 /* child_send - all of it, or false. flags: of send(2). */
 bool child_send(int sock, const void *data, size_t n, int flags);
 

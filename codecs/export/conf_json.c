@@ -5,7 +5,7 @@
  * HDF5 filter has any. Numbers stay texts until somebody asks. */
 #include "codecs/export/conf_json.h"
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -67,26 +67,6 @@ static bool conf_json_hex4(struct conf_json_text *t, uint32_t *ret)
 	return true;
 }
 
-static void conf_json_put_utf8(struct buf *b, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_putc(b, (char)c);
-		return;
-	}
-	if (c < 0x800) {
-		buf_putc(b, (char)(0xc0 | c >> 6));
-	} else {
-		if (c < 0x10000) {
-			buf_putc(b, (char)(0xe0 | c >> 12));
-		} else {
-			buf_putc(b, (char)(0xf0 | c >> 18));
-			buf_putc(b, (char)(0x80 | (c >> 12 & 0x3f)));
-		}
-		buf_putc(b, (char)(0x80 | (c >> 6 & 0x3f)));
-	}
-	buf_putc(b, (char)(0x80 | (c & 0x3f)));
-}
-
 /* conf_json_unicode - behind "\u"; characters above U+FFFF are two escapes. */
 static bool conf_json_unicode(struct conf_json_text *t, struct buf *b)
 {
@@ -100,7 +80,7 @@ static bool conf_json_unicode(struct conf_json_text *t, struct buf *b)
 			return false;
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	}
-	conf_json_put_utf8(b, c);
+	utf8_put(b, c);
 	return true;
 }
 
@@ -137,7 +117,7 @@ static const char *string(struct conf_json_text *t)
 		else
 			buf_putc(&b, *t->p++);
 	}
-	if (good && conf_json_take(t, '"') && buf_ok(&b) && str_utf8_ok(b.data, b.len))
+	if (good && conf_json_take(t, '"') && buf_ok(&b) && utf8_ok(b.data, b.len))
 		ret = arena_copy(t->arena, b.data ? (const void *)b.data : "", b.len);
 	t->starved |= b.starved;
 	buf_release(&b);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/core/clock.h"
 #include "codecs/isolate/decoder_int.h"
 #include "codecs/plugin/plugin_table.h"
 
@@ -242,7 +243,7 @@ static enum child_taken decoder_take_reason(struct decoder *d, const struct chil
 static enum child_taken decoder_talk(struct decoder *d, const struct decoder_request *q,
 				     uint8_t *out, size_t *ret_len, int *ret_rc, struct err *e)
 {
-	const int64_t until = child_now() + (int64_t)limit_ms;
+	const int64_t until = clock_ms() + (int64_t)limit_ms;
 	struct child_answer a;
 	enum child_taken got;
 

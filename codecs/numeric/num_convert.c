@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/half.h"
+
 #define PACK_BIG 0x10000u
 
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -203,36 +205,6 @@ static uint32_t num_convert_single_of(float v)
 	return b;
 }
 
-/* real_of_half - a half has 10 bits of fraction and a bias of 15, a double 52 and 1023. */
-static double real_of_half(uint32_t h)
-{
-	uint64_t sign = (uint64_t)(h >> 15 & 1) << 63, exponent = h >> 10 & 0x1f,
-		 fraction = h & 0x3ff;
-
-	if (exponent == 0)
-		return sign ? -ldexp((double)fraction, -24) : ldexp((double)fraction, -24);
-	exponent = exponent == 0x1f ? 0x7ff : exponent + 1023 - 15;
-	return num_convert_real_of(sign | exponent << 52 | fraction << 42);
-}
-
-/* half_of - to nearest, ties to even; what of a NaN fits is kept. */
-static uint32_t half_of(double v)
-{
-	uint64_t b = num_convert_bits_of(v), mag = b & ~((uint64_t)1 << 63);
-	uint32_t sign = (uint32_t)(b >> 48 & 0x8000), h;
-
-	if (isnan(v)) {
-		h = (uint32_t)(mag >> 42 & 0x3ff);
-		return sign | 0x7c00 | (h ? h : 1);
-	}
-	if (fabs(v) >= 65520.0)
-		return sign | 0x7c00;
-	if (fabs(v) < 0x1p-14)
-		return sign | (uint32_t)nearbyint(fabs(v) * 0x1p24);
-	mag += (((uint64_t)1 << 41) - 1) + (mag >> 42 & 1);
-	return sign | (uint32_t)((mag >> 42) - ((uint64_t)(1023 - 15) << 10));
-}
-
 uint32_t num_wider(uint32_t size, double v)
 {
 	if (size == 2 && !(v > -65000 && v < 65000))
@@ -242,7 +214,7 @@ uint32_t num_wider(uint32_t size, double v)
 
 double num_round(double v, uint32_t size)
 {
-	return size == 8 ? v : size == 4 ? (double)(float)v : real_of_half(half_of(v));
+	return size == 8 ? v : size == 4 ? (double)(float)v : half_to_double(half_of_double(v));
 }
 
 /* ---- blocks ---- */
@@ -311,7 +283,7 @@ void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
 		LOAD(32, __builtin_bswap32, real_of_single(x));
 	} else if (t.kind == NUM_FLOAT) {
-		LOAD(16, __builtin_bswap16, real_of_half(x));
+		LOAD(16, __builtin_bswap16, half_to_double((uint16_t)x));
 	} else {
 		num_load_bits(t, in, n, bits);
 		for (size_t i = 0; i < n; i++)
@@ -353,7 +325,7 @@ void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n,
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
 		STORE(32, __builtin_bswap32, num_convert_single_of((float)v[i]));
 	} else if (t.kind == NUM_FLOAT) {
-		STORE(16, __builtin_bswap16, half_of(v[i]));
+		STORE(16, __builtin_bswap16, half_of_double(v[i]));
 	} else {
 		for (size_t i = 0; i < n; i++)
 			bits[i] = t.kind == NUM_BOOL  ? v[i] != 0
@@ -380,7 +352,7 @@ void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t
 	else if (t.kind == NUM_FLOAT && t.size == 4)
 		STORE(32, __builtin_bswap32, num_convert_single_of(single(v[i], is_signed)))
 	else if (t.kind == NUM_FLOAT)
-		STORE(16, __builtin_bswap16, half_of(single(v[i], is_signed)))
+		STORE(16, __builtin_bswap16, half_of_double(single(v[i], is_signed)))
 	else if (t.kind == NUM_BOOL)
 		STORE(8, SWAP1, v[i] != 0)
 	else if (t.size == 1)
@@ -398,7 +370,7 @@ static uint64_t single_of_half(uint32_t h)
 {
 	if ((h & 0x7fff) > 0x7c00)
 		return (h & 0x8000) << 16 | 0x7f800000 | (h & 0x3ff) << 13;
-	return num_convert_single_of((float)real_of_half(h));
+	return num_convert_single_of((float)half_to_double((uint16_t)h));
 }
 
 static uint64_t half_of_single(uint32_t b)
@@ -407,7 +379,7 @@ static uint64_t half_of_single(uint32_t b)
 
 	if ((b & 0x7fffffff) > 0x7f800000)
 		return (b >> 16 & 0x8000) | 0x7c00 | (left ? left : 1);
-	return half_of(real_of_single(b));
+	return half_of_double(real_of_single(b));
 }
 
 /* convert_halves - n <= NUM_BLOCK elements between halves and floats of 4 bytes. */

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/core/clock.h"
 #include "base/process/shm.h"
 #include "codecs/plugin/plugin_table.h"
 
@@ -195,7 +196,7 @@ static enum child_taken plugin_client_talk(struct plugin_client_worker *w,
 					   struct plugin_call *c, uint64_t ms, int *ret_rc,
 					   struct err *e)
 {
-	int64_t end = child_now() + (int64_t)ms;
+	int64_t end = clock_ms() + (int64_t)ms;
 	struct plugin_request q;
 	struct child_answer a;
 	enum child_taken got;

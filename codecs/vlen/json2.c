@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 #include "codecs/core/codec_impl.h"
 
 #define DEPTH_MAX 64
@@ -76,25 +76,6 @@ static int json2_hex4(struct json2_reader *r, uint32_t *ret)
 	return 0;
 }
 
-static void json2_put_utf8(struct buf *b, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_putc(b, (char)c);
-		return;
-	}
-	if (c < 0x800) {
-		buf_putc(b, (char)(0xc0 | c >> 6));
-	} else if (c < 0x10000) {
-		buf_putc(b, (char)(0xe0 | c >> 12));
-		buf_putc(b, (char)(0x80 | (c >> 6 & 0x3f)));
-	} else {
-		buf_putc(b, (char)(0xf0 | c >> 18));
-		buf_putc(b, (char)(0x80 | (c >> 12 & 0x3f)));
-		buf_putc(b, (char)(0x80 | (c >> 6 & 0x3f)));
-	}
-	buf_putc(b, (char)(0x80 | (c & 0x3f)));
-}
-
 /* json2_unicode - what follows \u. Two surrogates are one character, one alone is none. */
 static int json2_unicode(struct json2_reader *r)
 {
@@ -116,7 +97,7 @@ static int json2_unicode(struct json2_reader *r)
 	} else if (c >= 0xdc00 && c < 0xe000) {
 		return json2_bad(r, "incomplete UTF-16 surrogate pair");
 	}
-	json2_put_utf8(r->out, c);
+	utf8_put(r->out, c);
 	return 0;
 }
 

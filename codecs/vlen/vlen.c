@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/core/cursor.h"
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 #include "codecs/core/codec_impl.h"
 #include "codecs/vlen/json2_int.h"
 
@@ -41,7 +41,7 @@ void codec_vlen_put_head(uint32_t n, uint8_t out[CODEC_VLEN_HEAD])
 int codec_vlen_check(enum codec_vlen v, uint32_t size, const uint8_t *p, size_t len, uint64_t i,
 		     struct err *e)
 {
-	if ((v == CODEC_VLEN_UTF8 || v == CODEC_VLEN_JSON2) && !str_utf8_ok(p, len))
+	if ((v == CODEC_VLEN_UTF8 || v == CODEC_VLEN_JSON2) && !utf8_ok(p, len))
 		return err_set(e, -EBADMSG, "element %" PRIu64 " is not valid UTF-8", i);
 	if (size > 1 && len % size != 0)
 		return err_set(e, -EBADMSG,

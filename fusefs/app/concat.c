@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/hash.h"
 #include "base/process/child.h"
 #include "base/observe/log.h"
 #include "fusefs/app/dataset_names.h"
@@ -43,7 +44,7 @@ static char *cache_dir(void)
 /* app_concat_index_of - a file for this pattern and dimension; NULL: none. */
 static char *app_concat_index_of(const struct cfg *cfg)
 {
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+	uint64_t h;
 	char *path = NULL;
 	auto_free char *dir = NULL;
 
@@ -51,11 +52,9 @@ static char *app_concat_index_of(const struct cfg *cfg)
 		return strcmp(cfg->concat_index, "none") == 0 ? NULL
 							      : strdup(cfg->concat_index);
 	dir = cache_dir();
-	for (const char *s = cfg->source; *s; s++)
-		h = (h ^ (uint8_t)*s) * 0x100000001b3u;
-	h = (h ^ (cfg->concat_equal ? 1 : 2)) * 0x100000001b3u;
-	for (const char *s = cfg->concat; *s; s++)
-		h = (h ^ (uint8_t)*s) * 0x100000001b3u;
+	h = hash_text(HASH_SEED, cfg->source);
+	h = hash_bytes(h, cfg->concat_equal ? "\1" : "\2", 1);
+	h = hash_text(h, cfg->concat);
 	if (!dir || asprintf(&path, "%s/concat-%016" PRIx64 ".idx", dir, h) < 0)
 		return NULL;
 	return path;

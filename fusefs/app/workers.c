@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/os/cancel.h"
 
 #define MOMENT_NS (100 * 1000 * 1000)
-#define SECOND_NS (1000 * 1000 * 1000)
 
 struct workers_worker {
 	const struct workers *all;
@@ -55,14 +55,8 @@ static uint32_t workers_start(const struct workers *w, struct workers_worker *v,
 /* wait_a_moment - or until none is left. Locked. */
 static void wait_a_moment(const struct workers *w)
 {
-	struct timespec until;
+	const struct timespec until = clock_after(MOMENT_NS);
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
-	until.tv_nsec += MOMENT_NS;
-	if (until.tv_nsec >= SECOND_NS) {
-		until.tv_nsec -= SECOND_NS;
-		until.tv_sec++;
-	}
 	while (*w->running > 0 && pthread_cond_timedwait(w->tick, w->lock, &until) != ETIMEDOUT)
 		;
 }

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/core/clock.h"
 #include "base/os/cancel.h"
 
 #define BAR 24                     /* columns of the bar */
@@ -89,7 +90,7 @@ void progress_line(struct buf *out, double share, double first, double seconds, 
 void progress_begin(struct progress *p)
 {
 	*p = (struct progress){
-		.on = isatty(STDERR_FILENO) && !dumb(), .began = cancel_now(), .first = -1};
+		.on = isatty(STDERR_FILENO) && !dumb(), .began = clock_ns(), .first = -1};
 }
 
 static void progress_put(const char *text, size_t n)
@@ -101,7 +102,7 @@ static void progress_put(const char *text, size_t n)
 void progress_show(struct progress *p, double share, uint64_t things, const char *what,
 		   uint64_t bytes)
 {
-	int64_t now = cancel_now();
+	int64_t now = clock_ns();
 	struct winsize w = {0};
 	struct buf line;
 

@@ -9,7 +9,7 @@
 /* progress - of one command; one thread. */
 struct progress {
 	bool on;            /* standard error is a terminal that can be written over */
-	int64_t began;      /* ns, of cancel_now */
+	int64_t began;      /* ns, of clock_ns */
 	int64_t shown;      /* when it was last drawn */
 	double first;       /* share that was done before this run; < 0: not known yet */
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 #include "fusefs/app/fusefs.h"
@@ -164,7 +165,7 @@ static int cmd_status_tell(int fd, const char *dir, enum status_what what, const
 
 static int64_t cmd_status_now_ms(void)
 {
-	return cancel_now() / 1000000;
+	return clock_ns() / 1000000;
 }
 
 /* cmd_status_read_reply - all of what a child tells. -ETIMEDOUT: it does not. */

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/core/clock.h"
 #include "base/process/child.h"
 #include "base/observe/log.h"
 #include "fusefs/app/fusefs.h"
@@ -175,7 +176,7 @@ static bool control_socket_await(const struct status_socket *k, int fd, short ev
 	for (;;) {
 		struct pollfd p[] = {{.fd = k->wake, .events = POLLIN},
 				     {.fd = fd, .events = events}};
-		const int64_t left = end - child_now();
+		const int64_t left = end - clock_ms();
 
 		if (left <= 0)
 			return false;
@@ -197,7 +198,7 @@ static bool control_socket_ends(const char *text, size_t n)
 /* control_socket_read_request - what is asked. Returns its length; 0: nothing was said. */
 static size_t control_socket_read_request(const struct status_socket *k, int fd, char *text)
 {
-	int64_t end = child_now() + SILENCE_MS;
+	int64_t end = clock_ms() + SILENCE_MS;
 	size_t n = 0;
 
 	while (n < HEAD_MAX && !control_socket_ends(text, n) &&
@@ -207,7 +208,7 @@ static size_t control_socket_read_request(const struct status_socket *k, int fd,
 		if (got <= 0)
 			break;
 		if (n == 0)
-			end = child_now() + ASK_MS;
+			end = clock_ms() + ASK_MS;
 		n += (size_t)got;
 	}
 	return n;
@@ -216,7 +217,7 @@ static size_t control_socket_read_request(const struct status_socket *k, int fd,
 static void control_socket_tell(const struct status_socket *k, int fd, const uint8_t *data,
 				size_t n)
 {
-	const int64_t end = child_now() + TAKE_MS;
+	const int64_t end = clock_ms() + TAKE_MS;
 
 	while (n > 0 && control_socket_await(k, fd, POLLOUT, end)) {
 		const ssize_t sent = send(fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/core/clock.h"
 #include "base/process/canary.h"
 #include "base/process/child.h"
 #include "base/observe/log.h"
@@ -415,12 +416,7 @@ static void wake_until_done(struct server *s)
 	(void)pthread_mutex_lock(&s->lock);
 	while (!s->done) {
 		(void)pthread_kill(s->main_thread, SIGUSR2);
-		(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
-		until.tv_nsec += 50 * 1000 * 1000;
-		if (until.tv_nsec >= 1000 * 1000 * 1000) {
-			until.tv_nsec -= 1000 * 1000 * 1000;
-			until.tv_sec++;
-		}
+		until = clock_after(50 * 1000 * 1000);
 		(void)pthread_cond_timedwait(&s->done_cond, &s->lock, &until);
 	}
 	(void)pthread_mutex_unlock(&s->lock);

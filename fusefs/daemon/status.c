@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
 #include "base/core/str.h"
@@ -31,7 +32,7 @@ struct status {
 	const struct cfg *cfg;
 	char *mountpoint, *view, *format;
 	uid_t owner;
-	struct timespec since; /* monotonic */
+	int64_t since; /* clock_ms */
 	pthread_mutex_t lock;
 	uint64_t last_id;         /* lock */
 	struct daemon_status_answer kept[KEPT]; /* lock */
@@ -49,7 +50,7 @@ int status_new(const struct status_facts *f, struct status **ret, struct err *e)
 	s->mountpoint = strdup(f->mountpoint);
 	s->view = strdup(f->view);
 	s->format = strdup(f->format);
-	(void)clock_gettime(CLOCK_MONOTONIC, &s->since); /* cannot fail with this clock */
+	s->since = clock_ms();
 	metrics_gauge_set(G_START_TIME, time(NULL));
 	if (!s->mountpoint || !s->view || !s->format) {
 		status_free(s);
@@ -131,10 +132,7 @@ static void daemon_status_put_value(void *arg, const struct metric_value *v)
 
 static uint64_t seconds_up(const struct status *s)
 {
-	struct timespec now = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
-	return now.tv_sec > s->since.tv_sec ? (uint64_t)(now.tv_sec - s->since.tv_sec) : 0;
+	return (uint64_t)(clock_ms() - s->since) / 1000;
 }
 
 static void text_head(struct status *s, struct writing *w)

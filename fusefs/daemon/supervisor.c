@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "fusefs/daemon/mounter.h"
@@ -43,14 +44,6 @@ struct child {
 	int signal;     /* that we were sent */
 	bool abandoned; /* who waited for us is gone */
 };
-
-static int64_t supervisor_now_ms(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void watched_signals(sigset_t *set)
 {
@@ -90,7 +83,7 @@ static void take_report(struct child *c)
  * over. Returns false only for the last. ms: NEVER or milliseconds. */
 static bool wait_child(struct child *c, int64_t ms)
 {
-	int64_t end = supervisor_now_ms() + ms, left;
+	int64_t end = clock_ms() + ms, left;
 	bool reporting = c->report_fd >= 0;
 
 	while (!c->ended && !c->signal && !c->abandoned && (!reporting || c->report_fd >= 0)) {
@@ -98,7 +91,7 @@ static bool wait_child(struct child *c, int64_t ms)
 				     {.fd = c->report_fd, .events = POLLIN},
 				     {.fd = reporting ? c->up_fd : -1}};
 
-		left = ms == NEVER ? INT32_MAX : end - supervisor_now_ms();
+		left = ms == NEVER ? INT32_MAX : end - clock_ms();
 		if (left <= 0)
 			return false;
 		if (poll(p, 3, (int)(left < INT32_MAX ? left : NEVER)) < 0 && errno != EINTR)

@@ -16,14 +16,6 @@ uint64_t mirror_hash(const struct mirror *m, const char *text, size_t len)
 	return h;
 }
 
-int64_t mirror_now_ms(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 char *path_join(const char *dir, const char *name)
 {
 	size_t n = strlen(dir), k = strlen(name);

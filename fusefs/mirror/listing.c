@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/core/clock.h"
 #include "base/os/open_beneath.h"
 #include "base/core/str.h"
 #include "fusefs/mirror/mirror_int.h"
@@ -629,7 +630,7 @@ static size_t walk_room_locked(struct mirror *m, const struct mirror_listing *l)
 static void walk_begin(struct mirror *m, uint64_t dir, struct mirror_listing *l)
 {
 	struct mirror_walk *w = l->pairs ? alloc_array(1, sizeof(*w)) : NULL;
-	const int64_t now = mirror_now_ms();
+	const int64_t now = clock_ms();
 	pid_t process, parent;
 
 	process_of(mirror_caller, &process, &parent);
@@ -656,7 +657,7 @@ static void walk_begin(struct mirror *m, uint64_t dir, struct mirror_listing *l)
 
 void walk_touch(struct mirror *m, bool listing)
 {
-	const int64_t now = mirror_now_ms();
+	const int64_t now = clock_ms();
 
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && mirror_caller; i++) {
@@ -713,7 +714,7 @@ static bool walk_here_locked(const struct mirror_walk *w, const struct where *di
 
 void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 {
-	const int64_t now = mirror_now_ms();
+	const int64_t now = clock_ms();
 	auto_free char *path = path_join(dir->path, name);
 	const uint64_t id = path ? real_known_id(m, path) : UNKNOWN_ID;
 	pid_t process = 0, parent = 0;
@@ -760,7 +761,7 @@ static void mirror_listing_gone_attr(const struct mirror_walk *w,
 int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool take,
 	      struct view_attr *ret)
 {
-	const int64_t now = mirror_now_ms();
+	const int64_t now = clock_ms();
 	pid_t process = 0, parent;
 	bool any = false;
 	int rc = -ENOENT;
@@ -793,7 +794,7 @@ int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool 
 bool walk_gone_id(struct mirror *m, uint64_t id, bool take, struct view_attr *ret,
 		  struct walk_name *ret_name)
 {
-	const int64_t now = mirror_now_ms();
+	const int64_t now = clock_ms();
 	bool found = false;
 
 	(void)pthread_mutex_lock(&m->lock);

@@ -125,7 +125,6 @@ static inline struct mirror *mirror_of(struct view *v)
 }
 
 uint64_t mirror_hash(const struct mirror *m, const char *text, size_t len);
-int64_t mirror_now_ms(void);
 
 /* mirror_has - whether what is at path, below the base, is a dataset with such a counterpart;
  * NAME_PLAIN: whether it is a dataset. */

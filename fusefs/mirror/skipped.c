@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/core/endings.h"
-#include "base/core/str.h"
 #include "base/observe/log.h"
 #include "fusefs/mirror/mirror_int.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define LOG_COMPONENT LOG_SOURCE
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "fusefs/mirror/slots_int.h"
 
@@ -353,7 +354,7 @@ static void slots_remember_locked(struct slot *s, const struct err *e)
 		*copy = *e;
 	s->error = copy; /* NULL when memory is short: tried again at once */
 	s->state = copy ? SLOT_FAILED : SLOT_CLOSED;
-	s->failed_ms = mirror_now_ms();
+	s->failed_ms = clock_ms();
 }
 
 /* not_open_locked - the end of an attempt that failed. again: it was open before, and nobody can
@@ -390,7 +391,7 @@ static bool is_accident(int code)
  * open show it. */
 static void note_short_locked(struct mirror *m, bool is_short)
 {
-	int64_t now = mirror_now_ms();
+	int64_t now = clock_ms();
 
 	if (is_short && now - m->short_last_ms > 10 * PATIENCE_MS)
 		m->short_ms = now;
@@ -424,7 +425,7 @@ static int slots_open_locked(struct mirror *m, struct slot *s, struct err *e)
 		s->view = o.view;
 		s->rw = o.closing;
 		s->written |= o.closing != NULL;
-		s->polled_ms = mirror_now_ms();
+		s->polled_ms = clock_ms();
 		s->state = SLOT_OPEN;
 	}
 	(void)pthread_cond_broadcast(&m->moved);
@@ -439,27 +440,21 @@ static bool is_due_locked(const struct slot *s)
 			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
 
 	return !for_good &&
-	       mirror_now_ms() - s->failed_ms >= (is_accident(code) ? ACCIDENT_MS : RETRY_MS);
+	       clock_ms() - s->failed_ms >= (is_accident(code) ? ACCIDENT_MS : RETRY_MS);
 }
 
 /* pause_locked - until something moves, but no more than a little. */
 static void pause_locked(struct mirror *m)
 {
-	struct timespec until;
+	const struct timespec until = clock_after(ACCIDENT_MS * 1000000L);
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
-	until.tv_nsec += ACCIDENT_MS * 1000000L;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
 	(void)pthread_cond_timedwait(&m->moved, &m->lock, &until);
 }
 
 /* may_pass_locked - waits a little where that may help a slot that FAILED; false: it would not. */
 static bool may_pass_locked(struct mirror *m, const struct slot *s)
 {
-	if (!is_accident(s->error->code) || mirror_now_ms() - m->short_ms >= PATIENCE_MS)
+	if (!is_accident(s->error->code) || clock_ms() - m->short_ms >= PATIENCE_MS)
 		return false;
 	pause_locked(m);
 	return true;
@@ -511,7 +506,7 @@ static int slots_await_locked(struct mirror *m, struct slot *s, struct err *e)
 /* poll_due_locked - whether this request is the one that looks for changes. */
 static bool poll_due_locked(struct slot *s)
 {
-	int64_t now = mirror_now_ms();
+	int64_t now = clock_ms();
 
 	if (now - s->polled_ms < POLL_MS)
 		return false;
@@ -714,7 +709,7 @@ static struct slot *written_below_locked(const struct mirror *m, const char *pat
 
 int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 {
-	const int64_t until = mirror_now_ms() + PATIENCE_MS;
+	const int64_t until = clock_ms() + PATIENCE_MS;
 	struct opened o;
 	struct slot *s;
 	int rc = 0;
@@ -722,7 +717,7 @@ int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 	(void)pthread_mutex_lock(&m->lock);
 	while (rc == 0 && (s = written_below_locked(m, path)) != NULL) {
 		/* the kernel tells of a close when the program has gone on already */
-		if (s->handles > 0 && mirror_now_ms() < until) {
+		if (s->handles > 0 && clock_ms() < until) {
 			pause_locked(m);
 		} else if (s->handles > 0) {
 			rc = err_set(e, -EBUSY, "'%s' is open, as '%s'", s->path, s->name);

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #define LOG_COMPONENT LOG_SOURCE
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 
 enum {
@@ -96,14 +97,6 @@ static bool epoch_same_file(const struct stat *a, const struct stat *b)
 	return (S_ISDIR(a->st_mode) && S_ISDIR(b->st_mode)) ||
 	       (a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
 		a->st_mtim.tv_nsec == b->st_mtim.tv_nsec);
-}
-
-static int64_t epoch_now_ms(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 static void names_release(struct epoch_names *s)
@@ -212,8 +205,7 @@ static void epoch_wait_locked(struct epochs *l)
 
 	if (l->state == CURRENT || l->state == BROKEN)
 		return;
-	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
-	until.tv_sec += WAIT_SECONDS;
+	until = clock_after(WAIT_SECONDS * (int64_t)1000000000);
 	while ((l->state == CHANGED || l->state == OPENING) && !l->telling && !l->stopping)
 		if (pthread_cond_timedwait(&l->moved, &l->lock, &until) != 0)
 			break;
@@ -522,7 +514,7 @@ static void not_opened(struct epochs *l, int rc, const struct err *e)
 	l->no_fault = rc != -EBADMSG && rc != -EOPNOTSUPP;
 
 	set_state(l, BROKEN);
-	l->tree_ms = epoch_now_ms();
+	l->tree_ms = clock_ms();
 	if (!again)
 		log_error("the source changed and cannot be opened: %s", e->msg);
 	memcpy(l->failure, e->msg, sizeof(l->failure));
@@ -544,12 +536,12 @@ static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, stru
 		if (!epoch_settle(l))
 			return false;
 		*e = (struct err)ERR_INIT;
-		start = epoch_now_ms();
+		start = clock_ms();
 		*ret_rc = open_epoch(l, ret, e);
 		if (*ret_rc == 0)
 			return true;
 		*ret = NULL;
-		l->retry_ms = RETRY_TIMES * (epoch_now_ms() - start);
+		l->retry_ms = RETRY_TIMES * (clock_ms() - start);
 		if (l->retry_ms < RETRY_MS)
 			l->retry_ms = RETRY_MS;
 		if (i == OPEN_ROUNDS || !epoch_look(l, &st, &ok))
@@ -604,7 +596,7 @@ static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
  * away. */
 static bool tree_changed(struct epochs *l, enum epoch_state state)
 {
-	int64_t now = epoch_now_ms();
+	int64_t now = clock_ms();
 
 	if (!may_ask(l, state, now))
 		return false;
@@ -664,7 +656,7 @@ void epochs_remote(struct epochs *l, uint32_t seconds)
 {
 	l->remote = true;
 	l->remote_ms = (int64_t)seconds * 1000;
-	l->tree_ms = epoch_now_ms(); /* it was opened just now */
+	l->tree_ms = clock_ms(); /* it was opened just now */
 }
 
 void epochs_polled(struct epochs *l)

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
-#include "base/core/str.h"
 
 int reply_errno(int rc, bool may_be_absent)
 {
@@ -62,14 +62,14 @@ bool reply_log_done(struct reply_log *log, const char *text)
 	bool done;
 
 	(void)pthread_mutex_lock(&log->lock);
-	done = once_locked(log, str_hash(text, strlen(text)));
+	done = once_locked(log, hash_text(HASH_SEED, text));
 	(void)pthread_mutex_unlock(&log->lock);
 	return done;
 }
 
 void reply_log_once(struct reply_log *log, const char *text)
 {
-	const uint64_t hash = str_hash(text, strlen(text));
+	const uint64_t hash = hash_text(HASH_SEED, text);
 
 	(void)pthread_mutex_lock(&log->lock);
 	if (!once_locked(log, hash) && log->n_once < ARRAY_LEN(log->once))

@@ -12,6 +12,7 @@
 #include <stdio.h> /* RENAME_NOREPLACE */
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "base/observe/metrics.h"
 
 #define PERM_BITS 0777
@@ -264,7 +265,7 @@ static void what_to_set(const struct stat *want, int to_set, struct view_set *re
 		.mtime = want->st_mtim,
 	};
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
-		(void)clock_gettime(CLOCK_REALTIME, &ret->mtime); /* cannot fail */
+		ret->mtime = clock_wall();
 }
 
 static int write_ops_set_attr(struct call *c, uint64_t id, uint64_t fh, const struct stat *want,

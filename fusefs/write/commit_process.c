@@ -15,6 +15,7 @@
 
 #include "base/process/child.h"
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "codecs/plugin/plugin.h"
 
@@ -206,7 +207,7 @@ static bool take_note(struct commit_process_committing *c, const struct child_an
 /* converse - -EPIPE: it ended without a word; -ETIMEDOUT. */
 static int converse(struct commit_process_committing *c, struct err *e)
 {
-	const int64_t end = child_now() + COMMIT_MS;
+	const int64_t end = clock_ms() + COMMIT_MS;
 	struct child_answer a;
 	char word = GO;
 

@@ -16,9 +16,10 @@
 
 #include "base/os/io.h"
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/clock.h"
+#include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/core/map.h"
-#include "base/core/str.h"
 #include "mountcfg/address/address.h"
 #include "translate/tree/store_view.h"
 #include "translate/tree/tree.h"
@@ -56,7 +57,7 @@ struct rw_keys {
 
 static struct s3_tree_noted *s3_tree_find(struct rw_keys *k, const char *key)
 {
-	struct link *l = map_first(&k->by_key, str_hash(key, strlen(key)));
+	struct link *l = map_first(&k->by_key, hash_text(HASH_SEED, key));
 
 	while (l && strcmp(CONTAINER_OF(l, struct s3_tree_noted, link)->key, key) != 0)
 		l = map_next(l);
@@ -98,7 +99,7 @@ static int s3_tree_add(struct rw_keys *k, const char *key, uint64_t version)
 	x->key = strdup(key);
 	x->version = version;
 	if (!x->key || grow_array(&k->noted, &k->cap, k->n + 1, sizeof(*k->noted)) < 0 ||
-	    map_add(&k->by_key, &x->link, str_hash(key, strlen(key))) < 0) {
+	    map_add(&k->by_key, &x->link, hash_text(HASH_SEED, key)) < 0) {
 		free_noted(x);
 		return -ENOMEM;
 	}
@@ -392,7 +393,7 @@ static bool s3_tree_look(void *arg, const char *key, const struct stage_entry *x
 static int s3_tree_put_doc(struct commit *c, const char *key, const struct buf *b,
 			   uint64_t *ret, struct err *e)
 {
-	const uint64_t sum = str_hash(b->data, b->len);
+	const uint64_t sum = hash_bytes(HASH_SEED, b->data, b->len);
 	struct rw_keys *k = c->k;
 	struct s3_tree_noted *x;
 	int rc = 0;
@@ -430,7 +431,7 @@ static int s3_tree_put_one(struct commit *c, const char *key, struct err *e)
 static bool was_ours(void *arg, const char *key, const uint8_t *p, size_t n)
 {
 	struct rw_keys *k = arg;
-	uint64_t sum = str_hash(p, n);
+	uint64_t sum = hash_bytes(HASH_SEED, p, n);
 	const struct s3_tree_noted *x;
 	bool ours;
 
@@ -562,7 +563,7 @@ int rw_keys_open(const struct app *setup, const struct rw_state *state, struct s
 	k->above = s3_tree_key_of(state->path);
 	k->st = (struct stat){
 		.st_mode = S_IFDIR | 0644, .st_uid = geteuid(), .st_gid = getegid()};
-	(void)clock_gettime(CLOCK_REALTIME, &k->st.st_mtim); /* cannot fail with this clock */
+	k->st.st_mtim = clock_wall();
 	rc = s3_tree_load(k, e);
 	if (rc == 0 && !empty)
 		rc = is_tree(k, e);

@@ -22,6 +22,7 @@
 
 #include "base/os/io.h"
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
 #include "fusefs/write/chunk_set.h"
@@ -99,7 +100,7 @@ static char *name_in(const char *parent, const char *path, const char *base, boo
 		rc = asprintf(&text, "%s/.%s" SUFFIX, parent, base);
 	else
 		rc = asprintf(&text, "%s/.%.200s-%016llx" SUFFIX, parent, base,
-			      (unsigned long long)str_hash(path, strlen(path)));
+			      (unsigned long long)hash_text(HASH_SEED, path));
 	return rc < 0 ? NULL : text;
 }
 

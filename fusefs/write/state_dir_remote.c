@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/hash.h"
 #include "mountcfg/address/address.h"
 
 enum { NAME_BYTES_SHOWN = 80 };
@@ -39,9 +40,7 @@ static size_t trimmed(const char *s)
 
 static uint64_t state_dir_remote_add_text(uint64_t h, const char *s, size_t n)
 {
-	for (size_t i = 0; i <= n; i++)
-		h = (h ^ (i < n ? (unsigned char)s[i] : 0U)) * 1099511628211u;
-	return h;
+	return hash_bytes(hash_bytes(h, s, n), "", 1);
 }
 
 /* identity - FNV-1a of what makes the address. */
@@ -50,7 +49,7 @@ static uint64_t identity(const struct cfg *cfg, const struct address *a)
 	const char *where = service(cfg, a), *bucket = a->bucket ? a->bucket : "";
 	const char *key = a->key ? a->key : "", *query = a->query ? a->query : "";
 	const char *kind = a->kind == ADDRESS_GS3 ? "gs3" : a->bucket ? "s3" : "http";
-	uint64_t h = state_dir_remote_add_text(14695981039346656037u, kind, strlen(kind));
+	uint64_t h = state_dir_remote_add_text(HASH_SEED, kind, strlen(kind));
 
 	h = state_dir_remote_add_text(h, where, trimmed(where));
 	h = state_dir_remote_add_text(h, bucket, strlen(bucket));

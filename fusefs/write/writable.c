@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/clock.h"
 #include "base/core/endings.h"
 #include "base/observe/log.h"
 #include "fusefs/app/remote.h"
@@ -250,7 +251,7 @@ static int writable_open_tree(struct rw *rw, struct snapshots *g, struct view **
 
 	opts.st.st_uid = geteuid();
 	opts.st.st_gid = getegid();
-	(void)clock_gettime(CLOCK_REALTIME, &opts.st.st_mtim); /* cannot fail with this clock */
+	opts.st.st_mtim = clock_wall();
 	opts.st.st_ctim = opts.st.st_mtim;
 	rc = stage_open(rw->state.dir_fd, false, &stage, e);
 	if (rc < 0)

@@ -5,7 +5,7 @@
  * entry is pickier: the rules are those of the HDF5 source (hdf5/model_groups.c). */
 #include "hdf5view/classic/classic_int.h"
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,13 +52,13 @@ int cdf_text(struct arena *a, const char *s, size_t n, struct ds_text *ret, bool
 {
 	struct buf out;
 
-	if (str_utf8_ok(s, n)) {
+	if (utf8_ok(s, n)) {
 		*ret = (struct ds_text){.s = s, .len = n};
 		return 0;
 	}
 	*ret_mapped = true;
 	buf_init(&out, a->max);
-	(void)str_put_utf8(&out, s, n);
+	(void)utf8_put_text(&out, s, n);
 	ret->s = buf_ok(&out) ? arena_copy(a, out.data, out.len) : NULL;
 	ret->len = out.len;
 	buf_release(&out);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/clock.h"
 #include "base/os/io.h"
 #include "hdf5view/hdf4/hdf4_int.h"
 
@@ -57,7 +58,7 @@ static void download_want_on(struct blob *b, uint64_t at, uint64_t *wanted)
 static int download_copy(struct blob *b, int fd, uint64_t timeout_ms, struct err *e)
 {
 	int64_t end = timeout_ms && timeout_ms < INT64_MAX / 2
-			      ? child_now() + (int64_t)timeout_ms
+			      ? clock_ms() + (int64_t)timeout_ms
 			      : INT64_MAX;
 	auto_free uint8_t *piece = alloc_array(PIECE, 1);
 	uint64_t wanted = 0;
@@ -74,7 +75,7 @@ static int download_copy(struct blob *b, int fd, uint64_t timeout_ms, struct err
 			rc = io_pwrite(fd, piece, n, at, e);
 		if (rc < 0)
 			return rc;
-		if (child_now() > end)
+		if (clock_ms() > end)
 			return err_set(e, -ETIMEDOUT,
 				       "after %" PRIu64 " seconds only %" PRIu64 " of %" PRIu64
 				       " bytes are downloaded: use a longer -o open_timeout",

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/core/str.h"
+#include "base/core/hash.h"
+#include "base/core/utf8.h"
 
 int h4_full(const struct h4_build *b, struct err *e)
 {
@@ -60,29 +61,17 @@ const char *h4_text(struct h4_build *b, const char *s, size_t n, size_t *ret_len
 	const char *ret = NULL;
 	struct buf out;
 
-	if (str_utf8_ok(s, n)) {
+	if (utf8_ok(s, n)) {
 		*ret_len = n;
 		return arena_copy(b->arena, s, n);
 	}
 	buf_init(&out, b->arena->max);
-	(void)str_put_utf8(&out, s, n);
+	(void)utf8_put_text(&out, s, n);
 	if (buf_ok(&out))
 		ret = arena_copy(b->arena, out.data, out.len);
 	*ret_len = out.len;
 	buf_release(&out);
 	return ret;
-}
-
-/* cut_utf8 - the length of at most `max` bytes of s that ends between characters. */
-static size_t cut_utf8(const char *s, size_t max)
-{
-	size_t n = strlen(s);
-
-	if (n <= max)
-		return n;
-	for (n = max; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80; n--)
-		;
-	return n;
 }
 
 const char *h4_name(struct h4_build *b, const char *raw)
@@ -93,7 +82,7 @@ const char *h4_name(struct h4_build *b, const char *raw)
 
 	if (!s)
 		return NULL;
-	n = cut_utf8(s, DS_NAME_MAX);
+	n = utf8_prefix(s, DS_NAME_MAX);
 	memcpy(name, s, n);
 	name[n] = '\0';
 	for (size_t i = 0; i < n; i++)
@@ -108,7 +97,7 @@ const char *h4_name(struct h4_build *b, const char *raw)
 	s = s ? ds_name_escape(b->arena, s) : NULL;
 	if (!s || strlen(s) <= DS_NAME_MAX)
 		return s;
-	n = cut_utf8(s, DS_NAME_MAX);
+	n = utf8_prefix(s, DS_NAME_MAX);
 	memcpy(name, s, n);
 	name[n] = '\0';
 	return arena_strdup(b->arena, name);
@@ -124,10 +113,8 @@ struct hdf4_model_names_names {
 
 static size_t hdf4_model_names_hash(const char *s)
 {
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
+	const uint64_t h = hash_text(HASH_SEED, s);
 
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211u;
 	return (size_t)(h ^ h >> 32);
 }
 
@@ -186,8 +173,8 @@ static const char *hdf4_model_names_longer(struct h4_build *b, const char *name,
 					   const char *more)
 {
 	char text[DS_NAME_MAX + 1];
-	size_t tail = cut_utf8(more, DS_NAME_MAX / 2);
-	size_t head = cut_utf8(name, DS_NAME_MAX - 1 - tail);
+	size_t tail = utf8_prefix(more, DS_NAME_MAX / 2);
+	size_t head = utf8_prefix(name, DS_NAME_MAX - 1 - tail);
 
 	(void)snprintf(text, sizeof(text), "%.*s_%.*s", (int)head, name, (int)tail, more);
 	return arena_strdup(b->arena, text);

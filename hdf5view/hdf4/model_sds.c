@@ -9,17 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/core/str.h"
+#include "base/core/hash.h"
+#include "base/core/utf8.h"
 
 /* ---- dimensions ---- */
 
 static uint32_t bucket_of(const char *s)
 {
-	uint32_t h = 2166136261u; /* FNV-1a */
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 16777619u;
-	return h % H4_BUCKETS;
+	return (uint32_t)(hash_text(HASH_SEED, s) % H4_BUCKETS);
 }
 
 /* find_dim - the dimension of this name and length; one that can grow is as long as the longest
@@ -292,7 +289,7 @@ static int read_name(struct h4_build *b, int32 sds, struct h4_barray *w, int32 *
 	w->a.name = h4_name(b, b->text);
 	if (!w->a.name)
 		return h4_full(b, e);
-	if (str_utf8_ok(b->text, strlen(b->text)) && strcmp(w->a.name, b->text) != 0 &&
+	if (utf8_ok(b->text, strlen(b->text)) && strcmp(w->a.name, b->text) != 0 &&
 	    h4_note(b, w->a.name, e,
 		    "has the name '%.100s' in the file, which is not a valid file name",
 		    b->text) < 0)

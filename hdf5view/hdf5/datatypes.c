@@ -6,7 +6,7 @@
  * They must agree on every case, so both start from classify(). */
 #include "hdf5view/hdf5/library.h"
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -202,7 +202,7 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	char *name = H5Tget_member_name(t, i);
 	auto_hid hid_t mt = H5Tget_member_type(t, i);
 	uint32_t bytes;
-	bool text_ok = name && name[0] && str_utf8_ok(name, strlen(name));
+	bool text_ok = name && name[0] && utf8_ok(name, strlen(name));
 	int rc;
 
 	f->name = text_ok ? arena_strdup(a, name) : NULL;
@@ -543,7 +543,7 @@ static void flag_name(hid_t t, unsigned i, struct buf *names)
 		buf_putc(names, ' ');
 	from = names->len;
 	if (name)
-		(void)str_put_utf8(names, name, strlen(name));
+		(void)utf8_put_text(names, name, strlen(name));
 	for (size_t k = from; buf_ok(names) && k < names->len; k++)
 		if (names->data[k] <= ' ')
 			names->data[k] = '_';

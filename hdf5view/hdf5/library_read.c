@@ -5,7 +5,8 @@
  * HDF5's lock, so that writers are not kept out; source_check tells when that mattered. */
 #include "hdf5view/hdf5/library.h"
 
-#include "base/core/str.h"
+#include "base/core/endian.h"
+#include "base/core/utf8.h"
 #include "hdf5view/hdf5/register_filters_int.h"
 
 #include <errno.h>
@@ -207,12 +208,6 @@ int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_
 
 /* ---- elements of variable length ---- */
 
-static void put_le32(uint8_t *p, size_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
-
 static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out, struct err *e)
 {
 	size_t head = out->len, len = 0;
@@ -223,7 +218,7 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 	if (a->type.kind == DT_VSTRING) {
 		memcpy(&s, at, sizeof(s));
 		if (s)
-			(void)str_put_utf8(out, s, strlen(s));
+			(void)utf8_put_text(out, s, strlen(s));
 	} else {
 		memcpy(&seq, at, sizeof(seq));
 		if (ckd_mul(&len, seq.len, (size_t)a->type.base->size))
@@ -234,7 +229,7 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 	if (!buf_ok(out) || out->len - head - 4 > UINT32_MAX)
 		return buf_full(out, e, -ERANGE, "a chunk's elements take more than %zu bytes",
 				out->max);
-	put_le32(out->data + head, out->len - head - 4);
+	put_le32(out->data + head, (uint32_t)(out->len - head - 4));
 	return 0;
 }
 

@@ -6,7 +6,7 @@
  * read is left out with a note; only limits and memory end the opening. */
 #include "hdf5view/hdf5/library.h"
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -110,13 +110,13 @@ static int hdf5_model_attrs_put_text(struct hdf5_model_attrs_pass *p, const char
 
 	while (len && s[len - 1] == '\0')
 		len--;
-	if (str_utf8_ok(s, len)) {
+	if (utf8_ok(s, len)) {
 		ret->s = arena_copy(p->b->arena, s, len);
 		ret->len = len;
 		return ret->s ? 0 : h5_full(p->b, e);
 	}
 	buf_init(&out, p->b->arena->max);
-	p->recoded |= str_put_utf8(&out, s, len);
+	p->recoded |= utf8_put_text(&out, s, len);
 	ret->s = buf_ok(&out) ? arena_copy(p->b->arena, out.data, out.len) : NULL;
 	ret->len = out.len;
 	buf_release(&out);

@@ -2,7 +2,7 @@
 /* model_build.c - the model while it grows: notes, names, and the move into the dataset. */
 #include "hdf5view/hdf5/library.h"
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,11 +62,11 @@ const char *h5_name(struct h5_build *b, const char *raw, bool *ret_mapped)
 	const char *s = NULL;
 	struct buf out;
 
-	if (str_utf8_ok(raw, n))
+	if (utf8_ok(raw, n))
 		return arena_copy(b->arena, raw, n);
 	*ret_mapped = true;
 	buf_init(&out, b->arena->max);
-	(void)str_put_utf8(&out, raw, n);
+	(void)utf8_put_text(&out, raw, n);
 	if (buf_ok(&out))
 		s = arena_copy(b->arena, out.data, out.len);
 	buf_release(&out);

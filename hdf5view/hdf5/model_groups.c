@@ -7,7 +7,6 @@
  * file likes: a group that is its own ancestor is not entered, depth and count are bounded. */
 #include "hdf5view/hdf5/library.h"
 
-#include "base/core/str.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/core/clock.h"
 #include "base/process/child.h"
 #include "base/os/cancel.h"
 #include "hdf5view/isolate/blob_proxy_int.h"
@@ -113,9 +114,9 @@ static bool do_read(struct blob_proxy_server *f, const struct blob_proxy_request
 		return false;
 	if (f->all)
 		blob_proxy_server_want_on(f, q->off, q->len);
-	start = cancel_now();
+	start = clock_ns();
 	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
-	atomic_fetch_add(&f->waited, cancel_now() - start);
+	atomic_fetch_add(&f->waited, clock_ns() - start);
 	if (rc < 0)
 		atomic_store(&f->failed, true);
 	if (rc == -EBADMSG) /* of the server that has it, and no word about the file */

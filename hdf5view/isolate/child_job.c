@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/os/cancel.h"
 #include "hdf5view/isolate/isolated_source.h"
 
@@ -157,7 +158,7 @@ int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken 
 
 	*ret = CHILD_TAKEN;
 	while (c->remote) {
-		int64_t left = end - child_now();
+		int64_t left = end - clock_ms();
 		int n = poll(&p, 1, (int)(left < 0 ? 0 : left < AWAIT_MS ? left : AWAIT_MS));
 
 		if (n > 0 || (n < 0 && errno != EINTR))

@@ -16,6 +16,8 @@
 
 #include "hdf5view/isolate/isolated_source.h"
 
+#include "base/core/clock.h"
+
 #define ISOLATED_BASE                                                                          \
 	((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
 #define PLACE_TRIES 3 /* of addresses that the other process may have taken already */
@@ -266,7 +268,7 @@ static int isolated_source_died(const struct isolated *g, int status, struct err
 static int isolated_source_ask(struct isolated *g, struct err *e)
 {
 	uint64_t ms = g->opts.open_timeout_ms;
-	int64_t end = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
+	int64_t end = ms && ms < INT64_MAX / 2 ? clock_ms() + (int64_t)ms : INT64_MAX;
 	int64_t waited = 0;
 	struct child_answer a = {0};
 	struct isolated_proc child;

@@ -143,7 +143,7 @@ struct isolated_kind {
 struct isolated_fatal {
 	uint32_t array;
 	uint64_t linear;
-	int64_t until;             /* of child_now */
+	int64_t until;             /* of clock_ms */
 };
 
 /* isolated_proc - a child, and what answers it when the file is remote. */
@@ -256,7 +256,7 @@ int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 /* isolated_child_end - child_end. */
 int isolated_child_end(struct isolated_proc *c);
 /* isolated_await - wait until a child that reads a remote file says something, before `end`
- * (child_now); children that read local ones are not waited for here. *ret: CHILD_TAKEN, or
+ * (clock_ms); children that read local ones are not waited for here. *ret: CHILD_TAKEN, or
  * CHILD_LATE. Returns 0; -EINTR cancel_requested. */
 int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken *ret,
 		   struct err *e) NZ_MUST_USE;

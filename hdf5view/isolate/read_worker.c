@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "hdf5view/isolate/isolated_source.h"
 #include "base/os/cancel.h"
 
@@ -156,7 +157,7 @@ static enum child_taken take_payload(int sock, struct talk *t, const struct chil
 
 static enum child_taken ask_locked(struct isolated_worker *w, struct talk *t, struct err *e)
 {
-	int64_t end = child_now() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
+	int64_t end = clock_ms() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
 	struct child_answer a;
 	const int64_t waited = blob_proxy_waited(w->child.remote);
 	enum child_taken got;
@@ -186,7 +187,7 @@ static int refuse_locked(const struct isolated *g, const struct read_worker_requ
 {
 	const struct isolated_worker *w = &g->worker;
 	const char *who = g->kind->child.who;
-	const int64_t now = child_now();
+	const int64_t now = clock_ms();
 	unsigned n = 0;
 
 	for (size_t i = 0; i < w->n_fatal; i++) {
@@ -210,7 +211,7 @@ static int refuse_locked(const struct isolated *g, const struct read_worker_requ
 static void read_worker_remember_locked(struct isolated_worker *w,
 					const struct read_worker_request *q)
 {
-	const int64_t now = child_now();
+	const int64_t now = clock_ms();
 	size_t n = 0;
 
 	for (size_t i = 0; i < w->n_fatal; i++)

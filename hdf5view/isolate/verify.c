@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 #include "hdf5view/isolate/isolated_source.h"
 
 #define TYPE_DEPTH 64
@@ -61,7 +61,7 @@ static bool verify_name(const struct isolated_verify *v, const char *s)
 		return false;
 	n = strlen(s);
 	return n > 0 && n <= DS_NAME_MAX && strcmp(s, ".") != 0 && strcmp(s, "..") != 0 &&
-	       !strchr(s, '/') && str_utf8_ok(s, n);
+	       !strchr(s, '/') && utf8_ok(s, n);
 }
 
 static bool verify_sized(const struct dtype *t)

@@ -4,6 +4,7 @@
  * The attribute may come with another type (a tree's JSON says 0 for a variable of doubles). It is
  * converted where that gives the same number, or the nearest float; otherwise it could not equal
  * any element, and is left out. */
+#include "base/core/half.h"
 #include "hdf5view/netcdf4/schema.h"
 
 #include <string.h>
@@ -21,22 +22,6 @@ struct number {
 	uint64_t u; /* the bits of a whole number, two's complement */
 };
 
-/* schema_fill_half - IEEE 754 binary16, exactly. */
-static double schema_fill_half(uint16_t v)
-{
-	union {
-		float f;
-		uint32_t u;
-	} x = {.u = (uint32_t)(v & 0x7fff) << 13};
-
-	if ((v & 0x7c00) == 0x7c00)
-		x.u |= 0x7f800000;
-	else
-		x.f *= 0x1p112f; /* the exponents' difference; subnormals come out right */
-	x.u |= (uint32_t)(v & 0x8000) << 16;
-	return (double)x.f;
-}
-
 /* schema_fill_load - one value in host byte order. */
 static struct number schema_fill_load(const struct dtype *t, const uint8_t *p)
 {
@@ -52,7 +37,7 @@ static struct number schema_fill_load(const struct dtype *t, const uint8_t *p)
 
 	memcpy(&x, p, t->size <= sizeof(x) ? t->size : sizeof(x));
 	if (v.is_float)
-		v.d = t->size == 2 ? schema_fill_half(x.u16) : t->size == 4 ? (double)x.f : x.d;
+		v.d = t->size == 2 ? half_to_double(x.u16) : t->size == 4 ? (double)x.f : x.d;
 	else
 		v.u = t->size == 1 ? x.u8 : t->size == 2 ? x.u16 : t->size == 4 ? x.u32 : x.u64;
 	if (t->kind == DT_INT && t->size < 8 && v.u >> (8 * t->size - 1) & 1)

@@ -5,6 +5,7 @@
  * allowed and for '%' itself; what would then begin with '%' gets a '_' in front, because netCDF
  * does not let a name begin with '%'. Names that look like the result are escaped as well, so that
  * no two names become one. A result that is too long is cut and ends in a sum of the name. */
+#include "base/core/hash.h"
 #include "hdf5view/netcdf4/schema.h"
 
 #include <stdio.h>
@@ -106,11 +107,9 @@ void nc_names_release(struct nc_names *t)
 
 static uint32_t schema_names_hash_of(uint32_t scope, const char *name)
 {
-	uint32_t h = (2166136261U ^ scope) * 16777619U;
+	const uint64_t h = hash_text(HASH_SEED ^ scope, name);
 
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 16777619U;
-	return h ^ h >> 15;
+	return (uint32_t)(h ^ h >> 32);
 }
 
 /* schema_names_slot_of - where a name is, or would be. The table has a free slot. */

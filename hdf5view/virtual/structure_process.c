@@ -8,6 +8,7 @@
 #include "hdf5view/virtual/structure_process.h"
 #include "hdf5view/virtual/file_layout.h"
 
+#include "base/core/clock.h"
 #include "base/os/io.h"
 #include "base/core/cursor.h"
 #include "hdf5view/hdf5view.h"
@@ -125,7 +126,7 @@ static enum child_taken structure_process_talk(struct structure_process *x,
 					       int *ret_rc, struct err *e)
 {
 	const uint64_t ms = x->timeout_ms;
-	const int64_t until = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
+	const int64_t until = ms && ms < INT64_MAX / 2 ? clock_ms() + (int64_t)ms : INT64_MAX;
 	struct child_answer a;
 	enum child_taken got;
 

@@ -8,6 +8,7 @@
 #include "hdf5view/hdf5view.h"
 #include "base/os/cancel.h"
 
+#include "base/core/clock.h"
 #include "hdf5view/netcdf4/schema.h"
 #include "hdf5view/virtual/file_layout.h"
 #include "translate/chunkio/provenance.h"
@@ -41,14 +42,6 @@ static struct nc_view *nc(struct view *v)
 	return CONTAINER_OF(v, struct nc_view, base);
 }
 
-static int64_t virtual_view_now_ms(void)
-{
-	struct timespec t = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int virtual_view_lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_image image = {0};
@@ -72,7 +65,7 @@ static bool virtual_view_passing(int rc, int64_t took)
 /* virtual_view_attempt - lay the file out, unless that failed a moment ago. lock is held. */
 static int virtual_view_attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
-	int64_t began = virtual_view_now_ms(), took;
+	int64_t began = clock_ms(), took;
 	struct err why = ERR_INIT;
 	int rc;
 
@@ -83,7 +76,7 @@ static int virtual_view_attempt(struct nc_view *n, struct nc_layout **ret, struc
 		atomic_store_explicit(&n->layout, *ret, memory_order_release);
 		return 0;
 	}
-	took = virtual_view_now_ms() - began;
+	took = clock_ms() - began;
 	if (virtual_view_passing(rc,
 				 took)) /* EAGAIN: somebody ended the process that made it */
 		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);

@@ -6,6 +6,7 @@
 #include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 
 #include <errno.h>
@@ -88,9 +89,7 @@ struct rw_file *rw_file_new(struct nc_rw *v, struct snapshot *x, struct err *e)
 	f->follows = x ? x->number : 0;
 	f->follows_any = !x;
 	atomic_init(&f->ready, !x);
-	(void)clock_gettime(CLOCK_REALTIME, &f->mtime); /* cannot fail with this clock */
-	if (x)
-		f->mtime = x->source->ds.st.st_mtim;
+	f->mtime = x ? x->source->ds.st.st_mtim : clock_wall();
 	(void)pthread_mutex_init(&f->write, NULL); /* cannot fail with default attributes */
 	rw_copy_init(&f->copy, x, 0);
 	f->next = v->files;
@@ -223,14 +222,6 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 	return 0;
 }
 
-static int64_t files_now_ms(void)
-{
-	struct timespec t = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* idle - whether nobody writes, or is about to. commit is held. */
 static bool idle(struct nc_rw *v)
 {
@@ -244,7 +235,7 @@ static bool idle(struct nc_rw *v)
 
 void rw_follow(struct nc_rw *v)
 {
-	int64_t now = files_now_ms(), last = atomic_load(&v->looked);
+	int64_t now = clock_ms(), last = atomic_load(&v->looked);
 	struct err e = ERR_INIT;
 
 	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&v->looked, &last, now) ||

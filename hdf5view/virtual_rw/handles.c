@@ -9,6 +9,7 @@
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 
 #include <errno.h>
@@ -91,9 +92,8 @@ static int virtual_rw_handles_cut(struct nc_rw *v, struct rw_file *f, uint64_t s
 
 static void virtual_rw_handles_touch(struct nc_rw *v, struct rw_file *f)
 {
-	struct timespec t;
+	const struct timespec t = clock_wall();
 
-	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail with this clock */
 	(void)pthread_mutex_lock(&v->lock);
 	f->mtime = t;
 	(void)pthread_mutex_unlock(&v->lock);

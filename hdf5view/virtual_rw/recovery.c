@@ -14,6 +14,7 @@
 #include "base/core/buf.h"
 #include "base/os/io.h"
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/core/cursor.h"
 #include "base/core/str.h"
@@ -74,7 +75,7 @@ static void map_text(const struct rw_copy *c, uint64_t identity, struct buf *b)
 	put_runs(b, &c->in);
 	put_runs(b, &c->written);
 	if (buf_ok(b))
-		recovery_put(b, rw_sum(SUM_START, b->data, b->len));
+		recovery_put(b, hash_bytes(SUM_START, b->data, b->len));
 }
 
 static int write_map(struct nc_rw *v, struct rw_file *f, const struct buf *b, struct err *e)
@@ -181,7 +182,7 @@ static int take_map(const uint8_t *p, size_t n, struct rw_copy *c, uint64_t *ret
 	if (n < 8 + strlen(MAGIC) || !magic || memcmp(magic, MAGIC, strlen(MAGIC)) != 0)
 		return err_set(e, -EBADMSG, "not a page map");
 	tail = slice_of(p + n - 8, 8);
-	if (rd_uint(&tail, 8) != rw_sum(SUM_START, p, n - 8))
+	if (rd_uint(&tail, 8) != hash_bytes(SUM_START, p, n - 8))
 		return err_set(e, -EBADMSG, "its checksum is wrong");
 	s.len -= 8;
 	c->size = rd_uint(&s, 8);

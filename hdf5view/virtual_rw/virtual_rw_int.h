@@ -76,13 +76,6 @@ void rw_copy_clean(struct rw_copy *c);
 int rw_structure(const struct snapshot *g, int fd, struct err *e) NZ_MUST_USE;
 /* rw_identity - a sum of the same bytes: a file that it is another one of is laid out otherwise. */
 int rw_identity(const struct snapshot *g, uint64_t *ret, struct err *e) NZ_MUST_USE;
-/* rw_sum - FNV-1a of n bytes more. */
-static inline uint64_t rw_sum(uint64_t sum, const uint8_t *p, size_t n)
-{
-	while (n-- > 0)
-		sum = (sum ^ *p++) * 1099511628211U;
-	return sum;
-}
 /* rw_clone - what is in file `from`, holes left out, into an empty one. */
 int rw_clone(int from, int to, struct err *e) NZ_MUST_USE;
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/utf8.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
 #include "base/os/url.h"
@@ -773,7 +774,7 @@ static int settle_root(const struct cfg *cfg, struct err *e)
 	const char *s = cfg->root;
 
 	if (s && (!*s || strchr(s, '/') || strcmp(s, ".") == 0 || strcmp(s, "..") == 0 ||
-		  strlen(s) > 255 || !str_utf8_ok(s, strlen(s))))
+		  strlen(s) > 255 || !utf8_ok(s, strlen(s))))
 		return err_set(e, -EINVAL, "-o root: must be the name of a directory, such as "
 					   "model.zarr");
 	return 0;

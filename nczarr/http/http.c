@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/observe/metrics.h"
 #include "base/os/cancel.h"
 #include "nczarr/http/http_int.h"
@@ -308,7 +309,7 @@ static int request_new(struct http_client *n, const struct http_request *w,
 		request_free(r);
 		return rc;
 	}
-	r->since = cancel_now();
+	r->since = clock_ns();
 	*ret = r;
 	return 0;
 }

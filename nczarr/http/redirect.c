@@ -3,6 +3,7 @@
  * places that only this machine can reach, and not for ever.
  *
  * What counts is the address that is connected to, so that no name server can talk its way in. */
+#include "base/core/hash.h"
 #include "nczarr/http/http_int.h"
 
 #include <arpa/inet.h>
@@ -116,13 +117,12 @@ bool http_may_ask(struct http_transfer *r, enum address_class kind)
 
 static uint64_t redirect_hash_of(const struct url *u)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	uint64_t h;
 	struct buf b;
 
 	buf_init(&b, URL_MAX * 2);
 	url_put(&b, u, true);
-	for (size_t i = 0; i < b.len; i++)
-		h = (h ^ b.data[i]) * UINT64_C(0x100000001b3);
+	h = hash_bytes(HASH_SEED, b.data, b.len);
 	buf_release(&b);
 	return h;
 }

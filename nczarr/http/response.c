@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/clock.h"
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 #include "base/core/str.h"
@@ -168,7 +169,7 @@ size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 	const char *colon;
 
 	n *= size;
-	r->last_byte = cancel_now();
+	r->last_byte = clock_ns();
 	r->header_bytes += n;
 	if (r->header_bytes > HTTP_HEADER_BYTES) {
 		r->fault = FAULT_HEADERS;
@@ -277,7 +278,7 @@ size_t http_on_body(char *data, size_t size, size_t n, void *arg)
 	struct http_transfer *r = arg;
 
 	n *= size;
-	r->last_byte = cancel_now();
+	r->last_byte = clock_ns();
 	if (!r->body_began && !begin_body(r))
 		return 0;
 	if (n == 0)
@@ -293,7 +294,7 @@ size_t http_on_send(char *data, size_t size, size_t n, void *arg)
 	const struct http_request *w = &r->want;
 
 	n = (size_t)u64_min(n * size, w->body_len - r->sent_bytes);
-	r->last_byte = cancel_now();
+	r->last_byte = clock_ns();
 	if (w->body) {
 		memcpy(data, (const uint8_t *)w->body + r->sent_bytes, n);
 	} else if (n && io_pread(w->body_fd, data, n, w->body_off + r->sent_bytes, NULL) < 0) {

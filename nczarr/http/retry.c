@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "base/os/cancel.h"
 
 enum { FIRST_PAUSE_MS = 100, LAST_PAUSE_MS = 10000, NAME_TRIES = 2 };
@@ -48,7 +49,7 @@ static enum http_verdict retry_again(struct http_transfer *r, bool reached)
 {
 	if (r->a.tries >= r->net->opts.tries || (reached && r->want.once))
 		return HTTP_DONE;
-	if (cancel_now() + r->pause_ms * HTTP_MS >= r->until)
+	if (clock_ns() + r->pause_ms * HTTP_MS >= r->until)
 		return HTTP_DONE;
 	return HTTP_AGAIN;
 }
@@ -61,7 +62,7 @@ int64_t http_pause(struct http_transfer *r)
 
 	if (ms > LAST_PAUSE_MS)
 		ms = LAST_PAUSE_MS;
-	n->dice ^= (uint64_t)cancel_now() | 1; /* xorshift: so that not all come back at once */
+	n->dice ^= (uint64_t)clock_ns() | 1; /* xorshift: so that not all come back at once */
 	n->dice ^= n->dice << 13;
 	n->dice ^= n->dice >> 7;
 	n->dice ^= n->dice << 17;
@@ -180,7 +181,7 @@ static enum http_verdict retry_refused(struct http_transfer *r)
 			return retry_again(r, false);
 		return HTTP_DONE;
 	}
-	if (r->pause_ms && cancel_now() + r->pause_ms * HTTP_MS >= r->until)
+	if (r->pause_ms && clock_ns() + r->pause_ms * HTTP_MS >= r->until)
 		http_fail(r, -EIO, "%s (HTTP %u): retry in %u seconds", retry_reason(a->status),
 			  (unsigned int)a->status, r->pause_ms / 1000);
 	return retry_again(r, !not_done(a));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define LOG_COMPONENT LOG_HTTP
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 
@@ -181,13 +182,13 @@ static void scheduler_settle(struct http_transfer *r, CURLcode code)
 		note_version(r);
 	verdict = http_verdict(r, code);
 	if (r->a.status && r->a.status < 500)
-		r->host->last_good = cancel_now();
+		r->host->last_good = clock_ns();
 	land(r);
 	if (verdict == HTTP_ELSEWHERE && http_redirect(r) == 0) {
 		leave_host(r);
 		queue(r);
 	} else if (verdict == HTTP_AGAIN) {
-		r->due = cancel_now() + http_pause(r);
+		r->due = clock_ns() + http_pause(r);
 		http_put(&r->net->paused, r);
 	} else {
 		scheduler_finish(r);
@@ -201,7 +202,7 @@ static void fly(struct http_transfer *r)
 	struct err e = ERR_INIT;
 	int rc;
 
-	r->begun = r->last_byte = cancel_now();
+	r->begun = r->last_byte = clock_ns();
 	if (!r->until)
 		r->until = r->begun +
 			   (r->want.total_ms ? r->want.total_ms : n->opts.total_ms) * HTTP_MS;
@@ -386,7 +387,7 @@ static void take_results(struct http_client *n)
 static void run_once(struct http_client *n)
 {
 	int running = 0;
-	int64_t now = cancel_now();
+	int64_t now = clock_ns();
 
 	if (atomic_exchange(&n->cancels, 0))
 		scheduler_cancel(n, false);
@@ -396,7 +397,7 @@ static void run_once(struct http_client *n)
 	(void)curl_multi_perform(n->multi,
 				 &running); /* what is wrong is said of each transfer */
 	take_results(n);
-	now = cancel_now();
+	now = clock_ns();
 	check_flying(n, now);
 	check_queue(n, &n->front, now);
 	check_queue(n, &n->back, now);
@@ -414,7 +415,7 @@ void *http_run(void *arg)
 			scheduler_cancel(n, true);
 		else
 			run_once(n);
-		(void)curl_multi_poll(n->multi, NULL, 0, wait_ms(n, cancel_now()), NULL);
+		(void)curl_multi_poll(n->multi, NULL, 0, wait_ms(n, clock_ns()), NULL);
 	}
 	scheduler_cancel(n, true);
 	while (n->n_spare)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/clock.h"
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 
@@ -70,7 +71,7 @@ static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
 		r->first_kind = proxy ? HTTP_PUBLIC : kind;
 	}
 	r->sent = true;
-	r->last_byte = cancel_now();
+	r->last_byte = clock_ns();
 	return CURL_PREREQFUNC_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/core/str.h"
+#include "base/core/utf8.h"
 
 enum { IN_OBJECT = 1, ONE_LINE = 2, NOT_EMPTY = 4 };
 
@@ -111,22 +112,10 @@ static void put_special(struct jw *j, uint32_t c, const uint8_t *utf8, size_t n)
 	}
 }
 
-/* json_writer_code_point - the one at p of text known to be well-formed; its length in *ret_n. */
-static uint32_t json_writer_code_point(const uint8_t *p, size_t *ret_n)
-{
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	uint32_t c = n == 1 ? p[0] : p[0] & (0xffU >> (n + 1));
-
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | (p[i] & 0x3fU);
-	*ret_n = n;
-	return c;
-}
-
 static void json_writer_quoted(struct jw *j, const void *s, size_t n)
 {
 	const uint8_t *p = s;
-	bool utf8 = str_utf8_ok(s, n);
+	bool utf8 = utf8_ok(s, n);
 
 	buf_putc(j->out, '"');
 	for (size_t i = 0, step; i < n && buf_ok(j->out); i += step) {
@@ -137,7 +126,9 @@ static void json_writer_quoted(struct jw *j, const void *s, size_t n)
 		} else if (p[i] >= 0x20 && p[i] < 0x7f) {
 			buf_putc(j->out, (char)p[i]);
 		} else if (utf8) {
-			uint32_t c = json_writer_code_point(p + i, &step);
+			uint32_t c;
+
+			step = utf8_decode(p + i, n - i, &c);
 
 			put_special(j, c, p + i, step);
 		} else {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/core/hash.h"
 #include "nczarr/parquet/parquet_int.h"
 
 #define LEVEL 3
@@ -89,11 +90,9 @@ static const char *parquet_writer_path_of(const struct pq_writer *w, uint32_t nu
 static uint32_t *parquet_writer_slot_of(const struct pq_writer *w, uint32_t *table, size_t c,
 					const char *path, size_t n)
 {
-	uint64_t h = UINT64_C(14695981039346656037);
+	const uint64_t h = hash_bytes(HASH_SEED, path, n);
 	size_t i, len;
 
-	for (i = 0; i < n; i++)
-		h = (h ^ (uint8_t)path[i]) * UINT64_C(1099511628211);
 	for (i = (size_t)(h ^ h >> 29) & (c - 1); table[i]; i = (i + 1) & (c - 1)) {
 		const char *have = parquet_writer_path_of(w, table[i], &len);
 

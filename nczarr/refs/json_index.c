@@ -4,13 +4,13 @@
  *
  * Of a document only keys, addresses (each once) and what is in it remain in memory: 48 bytes for a
  * reference, and its key. */
+#include "base/core/hash.h"
 #include "nczarr/refs/refs_int.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/core/str.h"
 
 #define URLS_BEGIN 64 /* slots of the table of addresses; a power of two */
 
@@ -93,10 +93,8 @@ static void table_close(struct refs_index *x)
 
 static uint64_t json_index_hash(const char *p, size_t n)
 {
-	uint64_t h = UINT64_C(14695981039346656037);
+	const uint64_t h = hash_bytes(HASH_SEED, p, n);
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (uint8_t)p[i]) * UINT64_C(1099511628211);
 	return h ^ h >> 29;
 }
 

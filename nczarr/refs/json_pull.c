@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/core/str.h"
+#include "base/core/utf8.h"
 
 int scan_bad(const struct scan *s, const char *what, struct err *e)
 {
@@ -56,25 +57,6 @@ static int json_pull_hex4(struct scan *s, uint32_t *ret)
 	return 0;
 }
 
-static void json_pull_put_utf8(struct buf *out, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_putc(out, (char)c);
-	} else if (c < 0x800) {
-		buf_putc(out, (char)(0xc0 | c >> 6));
-		buf_putc(out, (char)(0x80 | (c & 0x3f)));
-	} else if (c < 0x10000) {
-		buf_putc(out, (char)(0xe0 | c >> 12));
-		buf_putc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		buf_putc(out, (char)(0x80 | (c & 0x3f)));
-	} else {
-		buf_putc(out, (char)(0xf0 | c >> 18));
-		buf_putc(out, (char)(0x80 | (c >> 12 & 0x3f)));
-		buf_putc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		buf_putc(out, (char)(0x80 | (c & 0x3f)));
-	}
-}
-
 /* json_pull_escape - behind a backslash. */
 static int json_pull_escape(struct scan *s, struct buf *out, struct err *e)
 {
@@ -104,7 +86,7 @@ static int json_pull_escape(struct scan *s, struct buf *out, struct err *e)
 	} else if (c >= 0xd800 && c < 0xe000) {
 		return scan_bad(s, "incomplete UTF-16 surrogate pair", e);
 	}
-	json_pull_put_utf8(out, c);
+	utf8_put(out, c);
 	return 0;
 }
 
@@ -121,7 +103,7 @@ int scan_text(struct scan *s, struct buf *out, struct err *e)
 			if (*s->p < 0x20)
 				return scan_bad(s, "a control character in a string", e);
 		n = (size_t)(s->p - from);
-		if (!str_utf8_ok(from, n))
+		if (!utf8_ok(from, n))
 			return scan_bad(s, "a string is not UTF-8", e);
 		buf_put(out, from, n);
 		if (s->p == s->end)

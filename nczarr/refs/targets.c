@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/hash.h"
 #include "base/os/open_beneath.h"
 #include "base/core/list.h"
 #include "base/os/cancel.h"
@@ -282,10 +283,8 @@ static int open_remote(const struct refs_targets *t, struct refs_target *x, stru
 
 static uint64_t targets_hash(const char *p)
 {
-	uint64_t h = UINT64_C(14695981039346656037);
+	const uint64_t h = hash_text(HASH_SEED, p);
 
-	for (; *p; p++)
-		h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
 	return h ^ h >> 29;
 }
 

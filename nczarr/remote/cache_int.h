@@ -68,7 +68,7 @@ struct cached_object {
 	uint64_t size, version;
 	int64_t changed;
 	char *etag;                /* owned; NULL: none */
-	int64_t known_at, folder_at; /* cancel_now() when that was asked */
+	int64_t known_at, folder_at; /* clock_ns() when that was asked */
 	uint64_t gen;              /* another one, another version */
 	struct ext *asking;        /* under way: it will say what this is */
 	struct ext **xs;           /* n_xs extents by offset; owned */
@@ -108,7 +108,7 @@ struct rstore {
 	struct object_cache *cache; /* borrowed */
 	struct cache_root *root;    /* borrowed */
 	struct object_service *o;   /* owned */
-	int64_t opened_at; /* cancel_now(); what was asked before is asked again: a tree is
+	int64_t opened_at; /* clock_ns(); what was asked before is asked again: a tree is
 	                            * opened anew because it changed, and its documents may be
 	                            * newer than what is remembered of its chunks */
 	pthread_mutex_t lock;
@@ -225,7 +225,7 @@ struct job {
 	int what;                  /* OBJECT_... */
 	uint64_t off, len, grant;
 	uint64_t gen;
-	int64_t asked_at;          /* cancel_now(); 0: nobody was asked yet */
+	int64_t asked_at;          /* clock_ns(); 0: nobody was asked yet */
 	bool early;                /* nobody waits for it */
 	char *etag;                /* owned; NULL */
 	bool unless;               /* etag is what it must not be */

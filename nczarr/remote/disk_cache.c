@@ -33,6 +33,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 #include "codecs/core/codec.h"
@@ -102,10 +103,9 @@ static uint64_t disk_cache_get64(const uint8_t *p)
 /* now_us - never the same twice: what was used later is younger. */
 static uint64_t now_us(struct disk_cache *d)
 {
-	struct timespec ts = {0};
+	const struct timespec ts = clock_wall();
 	uint64_t now, last = atomic_load(&d->last);
 
-	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail */
 	do
 		now = u64_max(last + 1,
 			      (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
@@ -493,7 +493,7 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 	struct ident id;
 	size_t way;
 
-	if (cancel_now() < atomic_load(&d->paused) ||
+	if (clock_ns() < atomic_load(&d->paused) ||
 	    !ident_of(d, name, key, version, block, len, &id))
 		return;
 	(void)pthread_mutex_lock(id.lock);
@@ -504,7 +504,7 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 		else if (version)
 			way = WAYS; /* the same bytes are there, or will be found to be damaged */
 		if (way < WAYS && !fill_slot(&id, way, data, len))
-			atomic_store(&d->paused, cancel_now() + PAUSE_NS);
+			atomic_store(&d->paused, clock_ns() + PAUSE_NS);
 	}
 	(void)pthread_mutex_unlock(id.lock);
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "base/observe/metrics.h"
 
 #define LIMIT_MIN ((uint64_t)1 << 20)
@@ -109,7 +110,7 @@ void rc_landed(struct ext *x)
 static void late_locked(struct object_cache *c)
 {
 	struct links *list = &c->queues[Q_PREFETCH];
-	int64_t now = cancel_now();
+	int64_t now = clock_ns();
 
 	while (list->next != list && now - ext_of(list->next)->since > LATE_NS)
 		not_ahead_locked(c, ext_of(list->next));
@@ -140,7 +141,7 @@ void rc_enqueue(struct ext *x)
 	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
-	x->since = cancel_now();
+	x->since = clock_ns();
 	move_locked(c, x, atomic_load(&x->ahead) ? Q_PREFETCH : Q_NEW);
 	if (c->waiting)
 		(void)pthread_cond_broadcast(&c->room);
@@ -313,7 +314,7 @@ static void set_grain_locked(struct object_cache *c)
 void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 {
 	struct link_estimate *l = &c->line;
-	int64_t now = cancel_now();
+	int64_t now = clock_ns();
 
 	(void)pthread_mutex_lock(&c->lock);
 	/* the shortest, forgotten slowly: lines change */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "base/observe/metrics.h"
 #include "nczarr/nczarr.h"
 #include "nczarr/store/sorted_keys.h"
@@ -220,7 +221,7 @@ static void fetched(void *arg, struct object_got *got)
 	struct fetch *f = arg;
 	struct rstore *st = f->l.st;
 
-	rc_line_note(st->cache, cancel_now() - f->began, got->len);
+	rc_line_note(st->cache, clock_ns() - f->began, got->len);
 	arrived(&f->l, &f->j, got);
 	free(f);
 	(void)pthread_mutex_lock(&st->lock);
@@ -250,7 +251,7 @@ static int fetch_do_start(struct cache_lookup *l, struct job *j, struct err *e)
 	f->j = *j;
 	memcpy(f->key, l->key, l->len);
 	f->l.key = r.key = f->key;
-	f->began = f->j.asked_at = cancel_now();
+	f->began = f->j.asked_at = clock_ns();
 	(void)pthread_mutex_lock(&st->lock);
 	st->in_flight++;
 	(void)pthread_mutex_unlock(&st->lock);

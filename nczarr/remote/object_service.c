@@ -8,27 +8,19 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/core/hash.h"
 #include "base/os/cancel.h"
-
-static uint64_t object_service_mix(uint64_t h, const void *data, size_t n)
-{
-	const uint8_t *p = data;
-
-	for (size_t i = 0; i < n; i++) /* FNV-1a */
-		h = (h ^ p[i]) * UINT64_C(0x100000001b3);
-	return h;
-}
 
 uint64_t object_version(const struct object_info *o)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325), size = o->size;
+	uint64_t h = HASH_SEED, size = o->size;
 	int64_t changed = o->changed;
 
 	if (o->etag[0]) {
-		h = object_service_mix(h, o->etag, strnlen(o->etag, sizeof(o->etag)));
+		h = hash_bytes(h, o->etag, strnlen(o->etag, sizeof(o->etag)));
 	} else {
-		h = object_service_mix(h, &size, sizeof(size));
-		h = object_service_mix(h, &changed, sizeof(changed));
+		h = hash_bytes(h, &size, sizeof(size));
+		h = hash_bytes(h, &changed, sizeof(changed));
 	}
 	h ^= h >> 29; /* the last bytes reach the lower bits, too */
 	return h ? h : 1;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "nczarr/store/sorted_keys.h"
 
 #define BUCKETS 64
@@ -206,7 +207,7 @@ bool obj_is_racy(const struct rstore *st, int64_t at)
 {
 	const struct object_cache *c = st->cache;
 
-	return at >= st->opened_at && (c->check_ns == 0 || cancel_now() - at < c->check_ns);
+	return at >= st->opened_at && (c->check_ns == 0 || clock_ns() - at < c->check_ns);
 }
 
 /* ---- extents ---- */

@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/core/hash.h"
 #include "base/os/url.h"
 #include "nczarr/remote/services.h"
 
@@ -138,15 +139,6 @@ static int open_beside(struct remote *r, const struct remote_target *t, const st
 
 /* What source_at.st says of remote things. */
 
-static uint64_t resolve_address_hash(const char *text)
-{
-	uint64_t h = 0xcbf29ce484222325; /* FNV-1a, 64 bits */
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3;
-	return h;
-}
-
 static struct stat stat_of(const char *name, bool is_dir, const struct store_stat *st)
 {
 	struct stat out = {
@@ -154,8 +146,8 @@ static struct stat stat_of(const char *name, bool is_dir, const struct store_sta
 		.st_nlink = 1,
 		.st_uid = geteuid(),
 		.st_gid = getegid(),
-		.st_ino = (ino_t)(resolve_address_hash(name) >> 8 | 1),
-		.st_dev = (dev_t)(resolve_address_hash(name) & 0xff) + 0x100,
+		.st_ino = (ino_t)(hash_text(HASH_SEED, name) >> 8 | 1),
+		.st_dev = (dev_t)(hash_text(HASH_SEED, name) & 0xff) + 0x100,
 		.st_size = is_dir ? 0 : (off_t)st->size,
 	};
 

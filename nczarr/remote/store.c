@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "base/observe/metrics.h"
 #include "nczarr/nczarr.h"
 
@@ -160,7 +161,7 @@ static int stat_folder(struct cache_lookup *l, bool believe, struct store_stat *
 		(void)pthread_mutex_lock(&l->shard->lock);
 		if (look_find(l, true)) {
 			l->obj->folder = folder;
-			l->obj->folder_at = cancel_now();
+			l->obj->folder_at = clock_ns();
 		}
 		(void)pthread_mutex_unlock(&l->shard->lock);
 	}
@@ -464,7 +465,7 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 {
 	struct rstore *st = remote_store_of(s);
 	struct remote_store_listing g = {
-		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = clock_ns()};
 	uint64_t drops = atomic_load(&st->root->drops);
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	int rc;
@@ -493,7 +494,7 @@ static int remote_list_deep(struct store *s, const char *key, store_emit *emit, 
 {
 	struct rstore *st = remote_store_of(s);
 	struct remote_store_listing g = {
-		.st = st, .key = key, .emit = emit, .arg = arg, .began = cancel_now()};
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = clock_ns()};
 
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
@@ -566,7 +567,7 @@ static void remote_store_above(struct rstore *st, const char *key, enum folder_s
 		if (look_find(&l, is == FOLDER_IS) &&
 		    (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
 			l.obj->folder = is;
-			l.obj->folder_at = cancel_now();
+			l.obj->folder_at = clock_ns();
 		}
 		(void)pthread_mutex_unlock(&l.shard->lock);
 	}
@@ -631,8 +632,8 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 		info.version = object_version(&info);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && rc == 0) {
-		obj_gone(&l, cancel_now()); /* what is under way may be of the old one */
-		obj_set(&l, &info, cancel_now());
+		obj_gone(&l, clock_ns()); /* what is under way may be of the old one */
+		obj_set(&l, &info, clock_ns());
 	} else {
 		obj_forget(&l);
 	}
@@ -656,7 +657,7 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 	rc = st->o->ops->remove(st->o, key, e);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && (rc == 0 || rc == -ENOENT))
-		obj_gone(&l, cancel_now());
+		obj_gone(&l, clock_ns());
 	else
 		obj_forget(&l);
 	(void)pthread_mutex_unlock(&l.shard->lock);
@@ -726,7 +727,7 @@ int store_remote_open(struct object_cache *c, struct object_service *o, const ch
 		return err_nomem(e);
 	}
 	st->base = (struct store){.ops = &g_ops, .remote = true, .unlisted = !o->ops->list};
-	st->opened_at = cancel_now();
+	st->opened_at = clock_ns();
 	st->cache = c;
 	st->o = o;
 	(void)pthread_mutex_init(&st->lock, NULL); /* cannot fail with default attributes */

@@ -11,31 +11,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/core/str.h"
+#include "base/core/endian.h"
+#include "base/core/utf8.h"
 
 /* ---- forms ---- */
-
-static void put_utf32(uint8_t *p, uint32_t c, bool big)
-{
-	for (size_t i = 0; i < 4; i++)
-		p[big ? 3 - i : i] = (uint8_t)(c >> 8 * i);
-}
-
-/* next_char - of well-formed UTF-8. */
-static uint32_t next_char(const uint8_t **p)
-{
-	const uint8_t *s = *p;
-	size_t more = s[0] < 0x80 ? 0 : s[0] < 0xe0 ? 1 : s[0] < 0xf0 ? 2 : 3;
-	uint32_t c = more == 0   ? s[0]
-		     : more == 1 ? s[0] & 0x1fu
-		     : more == 2 ? s[0] & 0x0fu
-				 : s[0] & 0x07u;
-
-	for (size_t i = 1; i <= more; i++)
-		c = c << 6 | (s[i] & 0x3fu);
-	*p = s + more + 1;
-	return c;
-}
 
 /* to_utf32 - n texts of `size` bytes, UTF-8 and padded, to UTF-32 of as many bytes. */
 static int to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_t *out,
@@ -49,11 +28,11 @@ static int to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_
 			len--;
 		end = in + len;
 		memset(out, 0, size);
-		if (!str_utf8_ok(in, len))
+		if (!utf8_ok(in, len))
 			return err_set(e, -EOPNOTSUPP, "a string is not UTF-8");
-		while (p < end && at + 4 <= size) {
-			put_utf32(out + at, next_char(&p), big);
-			at += 4;
+		for (uint32_t c; p < end && at + 4 <= size; at += 4) {
+			p += utf8_decode(p, (size_t)(end - p), &c);
+			put_uint(out + at, c, 4, big);
 		}
 		if (p < end)
 			return err_set(e, -EOPNOTSUPP,

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/endian.h"
 #include "base/os/open_beneath.h"
 #include "base/os/io.h"
 
@@ -34,15 +35,6 @@ struct replay_redo {
 	int parent;           /* the directory of the last key, owned; -1 */
 	char of[STORE_KEY_MAX + 1];
 };
-
-static uint64_t get_le(const uint8_t *p, size_t n)
-{
-	uint64_t v = 0;
-
-	for (size_t i = n; i-- > 0;)
-		v = v << 8 | p[i];
-	return v;
-}
 
 /* ---- reading it ---- */
 

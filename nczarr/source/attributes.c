@@ -26,31 +26,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/half.h"
 #include "base/core/str.h"
+#include "base/core/utf8.h"
 
 enum zarr_attributes_form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
 
 /* ---- numbers ---- */
-
-/* to_half - IEEE 754 binary16, rounded to the nearest, ties to even. */
-static uint16_t to_half(double d)
-{
-	uint16_t sign = signbit(d) ? 0x8000 : 0;
-	double m;
-	int exponent;
-
-	d = fabs(d);
-	if (isnan(d))
-		return 0x7e00;
-	if (d >= 65520)
-		return sign | 0x7c00;
-	if (d < 0x1p-14)
-		return (uint16_t)(sign | (uint16_t)nearbyint(d * 0x1p24));
-	m = frexp(d, &exponent); /* in [0.5, 1) */
-	/* rounding up to the next power of two carries into the exponent, as it should */
-	return (uint16_t)(sign | (uint16_t)(((exponent + 14) << 10) + (int)nearbyint(m * 2048) -
-					    1024));
-}
 
 /* zarr_attributes_real_of - a number, a truth value, or one of the texts for what JSON has no
  * numbers for. */
@@ -78,7 +60,7 @@ static int zarr_attributes_real_of(const json_t *v, double *ret)
 
 static int zarr_attributes_put_float(uint32_t size, double d, uint8_t *out)
 {
-	uint16_t h = to_half(d);
+	uint16_t h = half_of_double(d);
 	float f = (float)d;
 
 	if (isfinite(d) && ((size == 4 && isinf(f)) || (size == 2 && (h & 0x7fff) == 0x7c00)))
@@ -463,7 +445,7 @@ static int zarr_attributes_fill_text(struct arena *a, const json_t *v, const str
 	b = arena_alloc(a, t.len + 1, 1);
 	if (!b)
 		return zr_full(a, e);
-	if (zarr_attributes_base64(&t, b, &n) < 0 || n > like->size || !str_utf8_ok(b, n))
+	if (zarr_attributes_base64(&t, b, &n) < 0 || n > like->size || !utf8_ok(b, n))
 		return as_char(a, &t, at, e);
 	decoded = (struct ds_text){.s = (const char *)b, .len = n};
 	return as_char(a, &decoded, at, e);

@@ -9,6 +9,7 @@
  * a group, and never the same twice in one array.
  *
  * With keep_going an array whose names are wrong gets made-up dimensions for those axes. */
+#include "base/core/hash.h"
 #include "nczarr/source/open.h"
 
 #include <errno.h>
@@ -53,15 +54,10 @@ struct dims {
 
 static uint64_t build_dims_hash_of(const struct build_dims_key *k)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)k->kind;
+	const uint64_t numbers[] = {(uint64_t)k->kind, k->len, (uint64_t)k->group << 32 | k->nth};
 
-	for (const char *c = k->name; c && *c; c++)
-		h = (h ^ (uint8_t)*c) * 0x100000001b3u;
-	h ^= k->len * 0x9e3779b97f4a7c15u;
-	h ^= ((uint64_t)k->group << 32 | k->nth) * 0xbf58476d1ce4e5b9u;
-	h ^= h >> 31;
-	h *= 0x94d049bb133111ebu;
-	return h ^ h >> 29;
+	return hash_u64(hash_bytes(hash_text(HASH_SEED, k->name ? k->name : ""), numbers,
+				   sizeof(numbers)));
 }
 
 static bool build_dims_same(const struct build_dims_key *a, const struct build_dims_key *b)

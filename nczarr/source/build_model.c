@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "base/core/endings.h"
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 bool zr_model_name_ok(const char *s, size_t n)
 {
 	return n > 0 && n <= DS_NAME_MAX && !memchr(s, '/', n) && !memchr(s, '\0', n) &&
-	       str_utf8_ok(s, n) && !(n == 1 && s[0] == '.') &&
+	       utf8_ok(s, n) && !(n == 1 && s[0] == '.') &&
 	       !(n == 2 && s[0] == '.' && s[1] == '.');
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/core/str.h"
+#include "base/core/utf8.h"
 #include "nczarr/json/writer.h"
 #include "nczarr/source/array_metadata.h"
 
@@ -23,7 +24,7 @@ const char *zr_say(struct arena *a, const char *fmt, ...)
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
 	va_end(ap);
-	utf8 = str_utf8_ok(text,
+	utf8 = utf8_ok(text,
 			   strlen(text)); /* a name may have been cut within a character */
 	for (char *s = text; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f ||

@@ -12,7 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/core/str.h"
+#include "base/core/endian.h"
+#include "base/core/utf8.h"
 
 #define TILE 32u /* elements a side */
 
@@ -199,57 +200,20 @@ void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t 
 
 /* ---- texts ---- */
 
-static uint32_t elements_code_point(const uint8_t *p, bool big)
-{
-	if (big)
-		return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
-
-/* elements_put_utf8 - bytes written; 0: not a character. At most 4, so that no text outgrows its
- * place. */
-static size_t elements_put_utf8(uint8_t *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (uint8_t)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (uint8_t)(0xc0 | c >> 6);
-		out[1] = (uint8_t)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	if (c < 0x10000) {
-		out[0] = (uint8_t)(0xe0 | c >> 12);
-		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (uint8_t)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (uint8_t)(0xf0 | c >> 18);
-	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (uint8_t)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* elements_one_text - in place: what is written never passes what was read. */
 static int elements_one_text(uint8_t *p, size_t size, bool big, struct err *e)
 {
 	size_t len = 0;
 
 	for (size_t at = 0; at + 4 <= size; at += 4) {
-		uint32_t c = elements_code_point(p + at, big);
-		size_t n;
+		const uint32_t c = (uint32_t)get_uint(p + at, 4, big);
 
-		n = elements_put_utf8(p + len, c);
-		if (n == 0)
+		if (!utf8_is_char(c))
 			return err_set(e, -EBADMSG,
 				       "a string contains U+%" PRIX32
 				       ", which is not a valid character",
 				       c);
-		len += n;
+		len += utf8_encode(p + len, c);
 	}
 	memset(p + len, 0, size - len);
 	return 0;
@@ -291,10 +255,10 @@ static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
 		const uint8_t *p = in + i * size;
 		size_t k = strnlen((const char *)p, size), cut = k;
 
-		for (int tries = 0; tries < 3 && k == size && cut > 0 && !str_utf8_ok(p, cut);
+		for (int tries = 0; tries < 3 && k == size && cut > 0 && !utf8_ok(p, cut);
 		     tries++)
 			cut--;
-		ret[i] = (struct elements_item){p, str_utf8_ok(p, cut) ? cut : k};
+		ret[i] = (struct elements_item){p, utf8_ok(p, cut) ? cut : k};
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/half.h"
 #include "base/core/str.h"
 #include "nczarr/source/array_metadata.h"
 
@@ -215,23 +216,6 @@ static int fill_value_put_int(const struct filling *f, const struct dtype *t, co
 	return 0;
 }
 
-/* half_bits - the nearest 16-bit float. */
-static uint64_t half_bits(double v)
-{
-	uint64_t sign = signbit(v) ? 0x8000 : 0;
-	double a = fabs(v);
-	int exponent;
-
-	if (isnan(v))
-		return 0x7e00;
-	if (a >= 65520) /* half-way to the number behind the largest one */
-		return sign | 0x7c00;
-	if (a < 0x1p-14)
-		return sign | (uint64_t)nearbyint(a * 0x1p24);
-	a = frexp(a, &exponent); /* 0.5 to 1: eleven bits, of which the first is not stored */
-	return sign | (((uint64_t)(exponent + 13) << 10) + (uint64_t)nearbyint(a * 2048));
-}
-
 /* float_bits - v in `size` bytes; a number that is too large is infinite, as in numpy. */
 static uint64_t float_bits(double v, uint32_t size)
 {
@@ -240,7 +224,7 @@ static uint64_t float_bits(double v, uint32_t size)
 	uint64_t ret;
 
 	if (size == 2)
-		return half_bits(v);
+		return half_of_double(v);
 	if (isnan(v)) /* the one without sign and payload */
 		return size == 8 ? 0x7ff8000000000000 : 0x7fc00000;
 	if (size == 8) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fd_cache.c - a slot for each hash of a key; taking is exchanging with nothing. */
+#include "base/core/clock.h"
+#include "base/core/hash.h"
 #include "nczarr/store/fd_cache_int.h"
 
 #include <string.h>
@@ -11,14 +13,6 @@ struct kept {
 	char key[];
 };
 
-static int64_t fd_cache_now_ms(void)
-{
-	struct timespec t = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t); /* cannot fail with this clock */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
-}
-
 static void fd_cache_drop(struct kept *x)
 {
 	if (x)
@@ -28,11 +22,7 @@ static void fd_cache_drop(struct kept *x)
 
 static _Atomic(struct kept *) *slot_of(struct fd_cache *k, const char *key)
 {
-	uint32_t hash = 2166136261u;
-
-	for (const char *p = key; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 16777619u;
-	return &k->slots[hash % KEPT_FILES];
+	return &k->slots[hash_text(HASH_SEED, key) % KEPT_FILES];
 }
 
 int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since)
@@ -52,7 +42,7 @@ int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since)
 			fd_cache_drop(x);
 		return -1;
 	}
-	if (fd_cache_now_ms() - x->since > KEPT_MS) {
+	if (clock_ms() - x->since > KEPT_MS) {
 		fd_cache_drop(x);
 		return -1;
 	}
@@ -72,7 +62,7 @@ void fd_cache_give(struct fd_cache *k, const char *key, int fd, int64_t since)
 		return;
 	}
 	x->fd = fd;
-	x->since = since ? since : fd_cache_now_ms();
+	x->since = since ? since : clock_ms();
 	memcpy(x->key, key, n);
 	fd_cache_drop(atomic_exchange_explicit(slot_of(k, key), x, memory_order_acq_rel));
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/core/cursor.h"
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 
 #define ENTRY_BYTES 46
 #define WINDOW ((size_t)256 << 10) /* more than the longest entry */
@@ -175,7 +175,7 @@ static int zip_directory_check_name(const struct zip_directory_record *r, struct
 			       name);
 	/* without the flag the name is in some code page; that nearly all are UTF-8 or ASCII
 	 * shows in their bytes */
-	if (!str_utf8_ok(name, n)) {
+	if (!utf8_ok(name, n)) {
 		for (size_t i = 0; i < n; i++)
 			if ((unsigned char)name[i] > 0x7f)
 				name[i] = '?';

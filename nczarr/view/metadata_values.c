@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/half.h"
+
 /* metadata_values_load - the n <= 8 bytes at p as an unsigned number. */
 static uint64_t metadata_values_load(const uint8_t *p, size_t n, bool big)
 {
@@ -25,21 +27,6 @@ static int64_t sign_extend(uint64_t v, size_t n)
 	return (int64_t)((v ^ top) - top);
 }
 
-/* metadata_values_half - IEEE 754 binary16 to double, exactly. */
-static double metadata_values_half(uint64_t v)
-{
-	int exponent = (int)(v >> 10 & 31), fraction = (int)(v & 1023);
-	double d;
-
-	if (exponent == 31)
-		d = fraction ? (double)NAN : (double)INFINITY;
-	else if (exponent == 0)
-		d = ldexp(fraction, -24);
-	else
-		d = ldexp(1024 + fraction, exponent - 25);
-	return v >> 15 & 1 ? -d : d;
-}
-
 static double load_float(const uint8_t *p, size_t n, bool big)
 {
 	uint64_t v = metadata_values_load(p, n, big);
@@ -48,7 +35,7 @@ static double load_float(const uint8_t *p, size_t n, bool big)
 	float f;
 
 	if (n == 2)
-		return metadata_values_half(v);
+		return half_to_double((uint16_t)v);
 	if (n == 4) {
 		memcpy(&f, &v32, sizeof(f));
 		return (double)f;

@@ -7,6 +7,7 @@
  * is asked. Nothing here knows what chunks contain. */
 #include "nczarr/view/shard_files_int.h"
 
+#include "base/core/endian.h"
 #include "base/os/io.h"
 #include "codecs/core/codec.h"
 #include "translate/cache/cache.h"
@@ -56,12 +57,6 @@ static size_t table_bytes(uint64_t n)
 }
 
 /* ---- the index ---- */
-
-static void put_le64(uint8_t *p, uint64_t v)
-{
-	for (size_t i = 0; i < 8; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
 
 /* shard_files_slot_at - the first chunk in the table whose slot is not before `slot`. */
 static uint32_t shard_files_slot_at(const struct shard_file *x, uint64_t slot)

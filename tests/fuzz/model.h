@@ -5,7 +5,7 @@
 #ifndef TESTS_FUZZ_MODEL_H
 #define TESTS_FUZZ_MODEL_H
 
-#include "base/core/str.h"
+#include "base/core/utf8.h"
 #include "tests/fuzz/look.h"
 
 #define MODEL_CHUNKS 20 /* of each array, from its beginning and from its end */
@@ -16,7 +16,7 @@ static inline void model_name(const char *name)
 {
 	look_require(*name && strlen(name) <= DS_NAME_MAX && !strchr(name, '/') &&
 		     strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-		     str_utf8_ok(name, strlen(name)));
+		     utf8_ok(name, strlen(name)));
 }
 
 static inline void model_attrs(const struct ds_attr *attrs, uint32_t n)

@@ -3,6 +3,7 @@
  * base/process/child.h began. Says so when it was not ended by it. */
 #include <stdio.h>
 
+#include "base/core/clock.h"
 #include "base/process/canary.h"
 #include "base/process/child.h"
 
@@ -32,7 +33,7 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "%s\n", e.msg); /* nobody else to tell */
 		return 2;
 	}
-	if (child_take(c.sock, &a, sizeof(a), child_now() + 60000) != CHILD_TAKEN)
+	if (child_take(c.sock, &a, sizeof(a), clock_ms() + 60000) != CHILD_TAKEN)
 		(void)puts("the child has ended"); /* the report is what counts */
 	(void)child_end(&c);
 	return 0;

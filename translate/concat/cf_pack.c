@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_pack.c - packed numbers (CF conventions 8.1), unpacked as xarray does it. */
+#include "base/core/half.h"
 #include "translate/concat/cf_pack_int.h"
 
 #include <errno.h>
@@ -19,21 +20,6 @@ static bool is_integer(const struct dtype *t)
 static bool cf_pack_is_number(const struct dtype *t)
 {
 	return is_integer(t) || t->kind == DT_FLOAT;
-}
-
-/* half_value - the value of an IEEE 754 half. */
-static double half_value(uint16_t h)
-{
-	int exponent = h >> 10 & 31, fraction = h & 1023;
-	double v;
-
-	if (exponent == 31)
-		v = fraction ? (double)NAN : (double)INFINITY;
-	else if (exponent)
-		v = ldexp(1024 + fraction, exponent - 25);
-	else
-		v = ldexp(fraction, -24);
-	return h >> 15 ? -v : v;
 }
 
 /* half_round - the nearest half of a value below 65000; ties to even. */
@@ -67,7 +53,7 @@ static void cf_pack_load(const struct dtype *t, const uint8_t *p, double *v, siz
 			uint16_t h;
 
 			memcpy(&h, p + i * 2, 2);
-			v[i] = half_value(h);
+			v[i] = half_to_double(h);
 		}
 	} else if (t->size == 1) {
 		if (is_signed)

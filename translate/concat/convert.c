@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* convert.c - elements of a member as the joined array has them. */
+#include "base/core/half.h"
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>
@@ -30,21 +31,6 @@ static void concat_convert_bits_put(const struct dtype *t, uint64_t v, uint8_t *
 		p[t->big_endian ? t->size - 1 - i : i] = (uint8_t)v;
 }
 
-/* concat_convert_half - IEEE 754 binary16. */
-static double concat_convert_half(uint16_t h)
-{
-	uint32_t sign = (uint32_t)(h & 0x8000) << 16, exp = h >> 10 & 31, frac = h & 1023, bits;
-	float f;
-
-	if (exp == 0) {
-		f = (float)frac * 0x1p-24f;
-		return sign ? -f : f;
-	}
-	bits = sign | (exp == 31 ? 0x7f800000 : (exp + 112) << 23) | frac << 13;
-	memcpy(&f, &bits, sizeof(f));
-	return f;
-}
-
 static struct num concat_convert_load(const struct dtype *t, const uint8_t *p)
 {
 	uint64_t v = concat_convert_bits_at(t, p);
@@ -60,7 +46,7 @@ static struct num concat_convert_load(const struct dtype *t, const uint8_t *p)
 			memcpy(&f, &low, sizeof(f));
 			x.d = f;
 		} else {
-			x.d = concat_convert_half((uint16_t)low);
+			x.d = half_to_double((uint16_t)low);
 		}
 	} else if (t->kind == DT_INT) {
 		x.v = (uint64_t)((int64_t)(v << (64 - 8 * t->size)) >> (64 - 8 * t->size));

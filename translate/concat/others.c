@@ -7,24 +7,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/hash.h"
 #include "translate/chunkio/fill_chunk.h"
-
-#define SEED 0xcbf29ce484222325u
-
-static uint64_t others_mix(uint64_t h, const void *p, size_t n)
-{
-	const uint8_t *b = p;
-
-	while (n-- > 0)
-		h = (h ^ *b++) * 0x100000001b3u; /* FNV-1a */
-	return h;
-}
 
 /* others_element - one of them, at its place in the array; the sum over all does not depend on
  * order. */
 static uint64_t others_element(uint64_t at, const void *p, size_t n)
 {
-	uint64_t h = others_mix(others_mix(SEED, &at, sizeof(at)), p, n);
+	uint64_t h = hash_bytes(hash_bytes(HASH_SEED, &at, sizeof(at)), p, n);
 
 	h ^= h >> 32;
 	h *= 0x9e3779b97f4a7c15u;
@@ -155,23 +145,23 @@ static int sum_strings(struct source *s, uint32_t array, uint64_t *ret, struct e
 /* mix_attr - one that says what numbers mean; numbers of any byte order are the same. */
 static uint64_t mix_attr(uint64_t h, const struct ds_attr *a)
 {
-	h = others_mix(h, a->name, strlen(a->name) + 1);
+	h = hash_bytes(h, a->name, strlen(a->name) + 1);
 	for (uint64_t i = 0; a->strings && i < a->n; i++)
-		h = others_mix(others_mix(h, a->strings[i].s, a->strings[i].len), "", 1);
+		h = hash_bytes(hash_bytes(h, a->strings[i].s, a->strings[i].len), "", 1);
 	if (a->strings || !a->data)
 		return h;
-	h = others_mix(h, &a->type.kind, sizeof(a->type.kind));
+	h = hash_bytes(h, &a->type.kind, sizeof(a->type.kind));
 	for (uint64_t i = 0; i < a->n; i++) {
 		const uint8_t *p = a->data + i * a->type.size;
 		uint8_t one[8];
 
 		if (a->type.size > sizeof(one)) {
-			h = others_mix(h, p, a->type.size);
+			h = hash_bytes(h, p, a->type.size);
 			continue;
 		}
 		memcpy(one, p, a->type.size);
 		dt_swap_to_host(&a->type, one, 1);
-		h = others_mix(h, one, a->type.size);
+		h = hash_bytes(h, one, a->type.size);
 	}
 	return h;
 }
@@ -197,7 +187,7 @@ static int others_of_array(struct source *s, struct chunkio *io, uint32_t array,
 			   struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
-	uint64_t h = SEED, sum = 0;
+	uint64_t h = HASH_SEED, sum = 0;
 	struct buf path;
 	int rc;
 
@@ -210,12 +200,12 @@ static int others_of_array(struct source *s, struct chunkio *io, uint32_t array,
 	if (rc == 0 && !buf_ok(&path))
 		rc = err_nomem(e);
 	if (rc == 0) {
-		h = others_mix(h, path.data, path.len);
-		h = others_mix(h, a->shape, a->rank * sizeof(*a->shape));
-		h = others_mix(h, &a->type.kind, sizeof(a->type.kind));
-		h = others_mix(h, &a->type.size, sizeof(a->type.size));
+		h = hash_bytes(h, path.data, path.len);
+		h = hash_bytes(h, a->shape, a->rank * sizeof(*a->shape));
+		h = hash_bytes(h, &a->type.kind, sizeof(a->type.kind));
+		h = hash_bytes(h, &a->type.size, sizeof(a->type.size));
 		h = mix_attrs(h, a);
-		*ret = others_mix(h, &sum, sizeof(sum));
+		*ret = hash_bytes(h, &sum, sizeof(sum));
 	}
 	buf_release(&path);
 	return rc;

@@ -8,28 +8,21 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/clock.h"
+#include "base/core/hash.h"
 #include "base/observe/log.h"
 
 #define FILES_POLLED 2048 /* members whose identity is looked at each time */
 #define YOUNG_S 3         /* seconds in which a folder's time proves nothing */
 
-static uint64_t poll_mix(uint64_t h, const void *p, size_t n)
-{
-	const uint8_t *b = p;
-
-	while (n-- > 0)
-		h = (h ^ *b++) * 0x100000001b3u; /* FNV-1a */
-	return h;
-}
-
 static uint64_t digest_of(const struct concat_member *m)
 {
-	uint64_t h = poll_mix(0xcbf29ce484222325u, m->path, strlen(m->path));
+	uint64_t h = hash_text(HASH_SEED, m->path);
 	const int64_t v[] = {(int64_t)m->id.dev,  (int64_t)m->id.ino, (int64_t)m->id.size,
 			     m->id.mtime_s,       m->id.mtime_ns,     m->id.ctime_s,
 			     m->id.ctime_ns};
 
-	return poll_mix(h, v, sizeof(v));
+	return hash_bytes(h, v, sizeof(v));
 }
 
 /* concat_set_digest - of a set of members, in whatever order. */
@@ -167,12 +160,11 @@ static bool may_list(struct concat *j)
 {
 	auto_free char *folder = concat_folder(j->pattern);
 	const char *wild = strpbrk(j->pattern, "*?[");
-	struct timespec now;
+	const struct timespec now = clock_wall();
 	struct stat st;
 	bool same;
 
-	if (!folder || (wild && strchr(wild, '/')) || stat(folder, &st) < 0 ||
-	    clock_gettime(CLOCK_REALTIME, &now) < 0)
+	if (!folder || (wild && strchr(wild, '/')) || stat(folder, &st) < 0)
 		return true;
 	same = st.st_mtim.tv_sec == j->folder_time.tv_sec &&
 	       st.st_mtim.tv_nsec == j->folder_time.tv_nsec;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 
 #define THREADS_MAX 8
@@ -216,9 +217,7 @@ static int scan_source(struct concat *j, struct source *s, struct concat_member 
  * clock, and look the same: what is known of it is not kept. */
 static bool is_young(const struct concat_id *id)
 {
-	struct timespec now;
-
-	return clock_gettime(CLOCK_REALTIME, &now) < 0 || id->mtime_s + YOUNG_S >= now.tv_sec;
+	return id->mtime_s + YOUNG_S >= clock_wall().tv_sec;
 }
 
 /* scan_forget - what was found out of a member that turned out to be no good. */

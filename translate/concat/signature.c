@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* signature.c - forms: all that joining has to know of an array, as bytes that can be compared,
  * kept in a file, and read back. What is read back is not trusted. */
+#include "base/core/hash.h"
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>
@@ -438,10 +439,8 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 
 static uint64_t signature_hash_of(const uint8_t *p, size_t n)
 {
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+	const uint64_t h = hash_bytes(HASH_SEED, p, n);
 
-	while (n-- > 0)
-		h = (h ^ *p++) * 0x100000001b3u;
 	return h ^ h >> 32;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/hash.h"
 #include "translate/plan/plan.h"
 
 /* ---- a table of names ---- */
@@ -26,11 +27,7 @@ struct diff_match_table {
 
 static uint64_t diff_match_hash_of(uint32_t group, bool is_group, const char *name)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ group ^ (uint64_t)is_group << 40;
-
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-	return h ^ h >> 29;
+	return hash_u64(hash_text(HASH_SEED ^ group ^ (uint64_t)is_group << 40, name));
 }
 
 static struct diff_match_entry *diff_match_slot_of(const struct diff_match_table *t,

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/clock.h"
 #include "base/os/io.h"
 #include "base/observe/metrics.h"
 #include "base/core/str.h"
@@ -21,9 +22,8 @@
 
 static int64_t now_ns(void)
 {
-	struct timespec ts = {0};
+	const struct timespec ts = clock_wall();
 
-	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail with this clock */
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/core/hash.h"
 #include "translate/stage/stage_int.h"
 
 #define HEADS_FIRST 64
@@ -12,12 +13,7 @@ static uint64_t stage_index_hash_of(const struct stage_index *x,
 				    const struct stage_node *parent, const char *name,
 				    size_t len)
 {
-	uint64_t h = x->seed ^ (uint64_t)(uintptr_t)parent * 0x9e3779b97f4a7c15U;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)name[i]) * 0x100000001b3U;
-	h ^= h >> 32;
-	return h * 0xd6e8feb86659fd93U;
+	return hash_u64(hash_bytes(x->seed ^ hash_u64((uintptr_t)parent), name, len));
 }
 
 static struct stage_node **stage_index_head_of(const struct stage_index *x, uint64_t hash)

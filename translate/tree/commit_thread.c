@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
 #include "translate/tree/tree_int.h"
@@ -20,14 +21,6 @@ enum {
 	FAILED_MS = 1000, /* after one that failed: sooner only when somebody waits for it */
 	WAIT_MS = 10000,  /* longest that somebody waits while the dataset is locked */
 };
-
-int64_t rw_now_ms(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void commit_thread_lock(struct tree *t)
 {
@@ -275,7 +268,7 @@ static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 /* due_locked - whether to commit now; else *ret_ms: how long to wait, 0: until woken. */
 static bool due_locked(struct tree *t, int64_t *ret_ms)
 {
-	int64_t now = rw_now_ms(), at = 0;
+	int64_t now = clock_ms(), at = 0;
 
 	*ret_ms = 0;
 	if (t->renew)
@@ -304,13 +297,7 @@ static void sleep_locked(struct tree *t, int64_t ms)
 		(void)pthread_cond_wait(&t->wake, &t->commit_lock);
 		return;
 	}
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	ts.tv_sec += ms / 1000;
-	ts.tv_nsec += ms % 1000 * 1000000;
-	if (ts.tv_nsec >= 1000000000) {
-		ts.tv_nsec -= 1000000000;
-		ts.tv_sec++;
-	}
+	ts = clock_after(ms * 1000000);
 	(void)pthread_cond_timedwait(&t->wake, &t->commit_lock, &ts);
 }
 
@@ -348,9 +335,9 @@ static void attempt_locked(struct tree *t)
 	t->busy_times = rc == -EAGAIN ? t->busy_times + 1 : 0;
 	if (rc == -EAGAIN) {
 		pause = BUSY_FIRST_MS << u64_min(t->busy_times - 1, 6);
-		t->retry_ms = rw_now_ms() + (pause < BUSY_MOST_MS ? pause : BUSY_MOST_MS);
+		t->retry_ms = clock_ms() + (pause < BUSY_MOST_MS ? pause : BUSY_MOST_MS);
 	} else {
-		t->failed_ms = rw_now_ms();
+		t->failed_ms = clock_ms();
 		t->done = wanted;
 	}
 	(void)pthread_cond_broadcast(&t->ended);
@@ -412,7 +399,7 @@ int commits_start(struct tree *t, struct err *e)
 	int rc;
 
 	t->fresh_records = !stage_empty(t->stage);
-	t->written_ms = rw_now_ms() - (int64_t)t->o.idle_ms;
+	t->written_ms = clock_ms() - (int64_t)t->o.idle_ms;
 	(void)pthread_condattr_init(&attr); /* cannot fail, nor can what follows */
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&t->wake, &attr);
@@ -430,12 +417,12 @@ int commits_start(struct tree *t, struct err *e)
 static int commit_thread_await_locked(struct tree *t, struct err *e)
 {
 	uint64_t mine = ++t->wanted;
-	int64_t until = rw_now_ms() + WAIT_MS;
+	int64_t until = clock_ms() + WAIT_MS;
 
 	t->busy_times = 0;
 	(void)pthread_cond_signal(&t->wake);
 	while (t->done < mine && !t->stopping) {
-		if (t->busy_times && rw_now_ms() > until) {
+		if (t->busy_times && clock_ms() > until) {
 			if (e)
 				*e = t->last;
 			return t->last_rc;
@@ -450,7 +437,7 @@ static int commit_thread_await_locked(struct tree *t, struct err *e)
 /* await_room_locked - until commits have made room, or one has failed. */
 static int await_room_locked(struct tree *t, struct err *e)
 {
-	int64_t until = rw_now_ms() + WAIT_MS;
+	int64_t until = clock_ms() + WAIT_MS;
 
 	while (too_much(t) && !t->stopping) {
 		uint64_t attempts = t->attempts;
@@ -460,7 +447,7 @@ static int await_room_locked(struct tree *t, struct err *e)
 		(void)pthread_cond_signal(&t->wake);
 		while (t->attempts == attempts && !t->stopping)
 			(void)pthread_cond_wait(&t->ended, &t->commit_lock);
-		if (t->last_rc && (t->last_rc != -EAGAIN || rw_now_ms() > until)) {
+		if (t->last_rc && (t->last_rc != -EAGAIN || clock_ms() > until)) {
 			if (e)
 				*e = t->last;
 			return t->last_rc;
@@ -529,7 +516,7 @@ void commits_note(struct tree *t)
 
 	commit_thread_lock(t);
 	t->fresh_records = true;
-	t->written_ms = rw_now_ms();
+	t->written_ms = clock_ms();
 	if (much || !t->committing)
 		(void)pthread_cond_signal(&t->wake);
 	unlock(t);
@@ -537,7 +524,7 @@ void commits_note(struct tree *t)
 
 void commits_poll(struct tree *t)
 {
-	int64_t now = rw_now_ms(), last = atomic_load(&t->polled_ms);
+	int64_t now = clock_ms(), last = atomic_load(&t->polled_ms);
 
 	if (now - last >= POLL_MS && !atomic_load(&t->stale) &&
 	    atomic_compare_exchange_strong(&t->polled_ms, &last, now))

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/hash.h"
 #include "translate/tree/tree_int.h"
 
 #define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
@@ -144,12 +145,7 @@ struct tree_listing_making {
 
 static uint64_t hash_name(const struct tree *t, const char *name)
 {
-	uint64_t h = t->seed;
-
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 0x100000001b3U;
-	h ^= h >> 31;
-	return h * 0x9e3779b97f4a7c15U;
+	return hash_u64(hash_text(t->seed, name));
 }
 
 static bool tree_listing_add(void *arg, const char *name, bool is_dir)

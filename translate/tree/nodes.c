@@ -5,18 +5,14 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/core/hash.h"
 #include "translate/tree/tree_int.h"
 
 #define HEADS_FIRST 256
 
 static uint64_t hash_key(const struct tree *t, const char *key)
 {
-	uint64_t h = t->seed;
-
-	for (; *key; key++)
-		h = (h ^ (uint8_t)*key) * 0x100000001b3U;
-	h ^= h >> 29;
-	return h * 0x9e3779b97f4a7c15U;
+	return hash_u64(hash_text(t->seed, key));
 }
 
 static struct tree_node **id_head(const struct tree *t, uint64_t id)

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/core/str.h"
+#include "base/core/clock.h"
+#include "base/core/hash.h"
 
 #define FIRST (VIEW_ROOT + 1)
 
@@ -53,7 +54,7 @@ static struct keys_view *store_view_of(struct view *v)
 
 static size_t store_view_hash_of(const char *key)
 {
-	uint64_t h = str_hash(key, strlen(key));
+	uint64_t h = hash_text(HASH_SEED, key);
 
 	return (size_t)(h ^ h >> 29);
 }
@@ -209,14 +210,6 @@ static bool dir_known(struct keys_view *v, const char *key, uint64_t *ret)
 	return k && k->is_dir;
 }
 
-static int64_t store_view_now_ms(void)
-{
-	struct timespec ts = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + 1;
-}
-
 /* asked_of - under the lock. */
 static struct asked *asked_of(struct keys_view *v, uint64_t dir)
 {
@@ -235,7 +228,7 @@ static bool store_view_worth(struct keys_view *v, uint64_t dir)
 	a = asked_of(v, dir);
 	ret = !a->listing && !a->large && ++a->names > FEW &&
 	      (a->listed_ms == 0 ||
-	       (v->list_ms && store_view_now_ms() - a->listed_ms > v->list_ms));
+	       (v->list_ms && clock_ms() - a->listed_ms > v->list_ms));
 	a->listing |= ret;
 	(void)pthread_mutex_unlock(&v->lock);
 	return ret;
@@ -255,7 +248,7 @@ static bool store_view_count(void *arg, const char *name, bool is_dir,
 /* list_it - so that the store knows; when that fails, it says so of the names. */
 static void list_it(struct keys_view *v, uint64_t dir, const char *key)
 {
-	int64_t began = store_view_now_ms();
+	int64_t began = clock_ms();
 	struct asked *a;
 	uint32_t n = 0;
 	int rc = store_list(v->store, key, true, store_view_count, &n, NULL);

@@ -165,7 +165,6 @@ static inline void tree_unlock(struct tree *t)
 	(void)pthread_rwlock_unlock(&t->names);
 }
 
-int64_t rw_now_ms(void);
 
 /* ---- nodes ---- */
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/core/clock.h"
 #include "base/process/child.h"
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
@@ -201,7 +202,7 @@ static void check_tick(void *arg, struct check_at at, uint64_t taken)
 	struct check_run_s *r = arg;
 	struct check *c = &r->c;
 	const struct cfg *cfg = r->setup->cfg;
-	int64_t now = cancel_now();
+	int64_t now = clock_ns();
 	bool runs = check_show(c, &r->progress);
 	struct err e = ERR_INIT;
 
@@ -287,7 +288,7 @@ static int all(struct check_run_s *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	progress_begin(&r->progress);
-	r->saved = r->polled = cancel_now();
+	r->saved = r->polled = clock_ns();
 	rc = check_run(&r->c, check_tick, r, e);
 	progress_end(&r->progress);
 	/* what was read while it changed is neither good nor bad */

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
 #include "fusefs/mirror/view.h"
@@ -163,7 +164,7 @@ static char *walk_state_of(const char *state, const char *path)
 	char name[24];
 
 	/* fits */
-	(void)snprintf(name, sizeof(name), "%016" PRIx64, str_hash(path, strlen(path)));
+	(void)snprintf(name, sizeof(name), "%016" PRIx64, hash_text(HASH_SEED, path));
 	return path_join(state, name);
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/clock.h"
 #include "base/process/child.h"
 #include "base/core/endings.h"
 #include "base/observe/log.h"
@@ -210,7 +211,7 @@ static void convert_tick(void *arg, uint64_t done)
 	struct convert_run *r = arg;
 	struct convert *c = &r->c;
 	const bool parts = c->out->ops->one_file;
-	int64_t now = cancel_now();
+	int64_t now = clock_ns();
 	struct err e = ERR_INIT;
 	uint64_t files, bytes;
 	double share;
@@ -252,7 +253,7 @@ static int convert_do_copy(struct convert_run *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	progress_begin(&r->progress);
-	r->noted = cancel_now();
+	r->noted = clock_ns();
 	rc = convert_copy(c, convert_tick, r, e);
 	progress_end(&r->progress);
 	if (rc == 0 && source_poll(c->source, NULL) == -ESTALE)

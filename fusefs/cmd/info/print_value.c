@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/endian.h"
+#include "base/core/half.h"
 #include "base/core/str.h"
 
 enum { TEXT_SHOWN = 64, DEPTH_MAX = 8 };
@@ -205,20 +207,6 @@ static void print_value_put_hex(struct buf *out, const uint8_t *p, size_t n,
 	buf_puts(out, json ? "\"" : shown < n ? "..." : "");
 }
 
-static double half_to_double(uint16_t h)
-{
-	int exponent = h >> 10 & 31, mantissa = h & 1023;
-	double v;
-
-	if (exponent == 31)
-		v = mantissa ? NAN : INFINITY;
-	else if (exponent)
-		v = ldexp(mantissa + 1024, exponent - 25);
-	else
-		v = ldexp(mantissa, -24);
-	return h >> 15 ? -v : v;
-}
-
 static double get_double(const uint8_t *p, uint32_t size)
 {
 	uint16_t h;
@@ -277,27 +265,6 @@ static void print_value_put_float(struct buf *out, const uint8_t *p, uint32_t si
 		buf_putc(out, '"');
 }
 
-static uint64_t get_uint(const uint8_t *p, uint32_t size)
-{
-	uint16_t v2;
-	uint32_t v4;
-	uint64_t v8;
-
-	switch (size) {
-	case 1:
-		return p[0];
-	case 2:
-		memcpy(&v2, p, sizeof(v2));
-		return v2;
-	case 4:
-		memcpy(&v4, p, sizeof(v4));
-		return v4;
-	default:
-		memcpy(&v8, p, sizeof(v8));
-		return v8;
-	}
-}
-
 static void print_value_put_int(struct buf *out, const uint8_t *p, uint32_t size, bool is_signed,
 				enum info_style style)
 {
@@ -305,7 +272,7 @@ static void print_value_put_int(struct buf *out, const uint8_t *p, uint32_t size
 	static const char *const unsigned_ends[] = {
 		[1] = "UB", [2] = "US", [4] = "U", [8] = "ULL"};
 	const char *end = size > 8 ? NULL : is_signed ? ends[size] : unsigned_ends[size];
-	uint64_t v = get_uint(p, size);
+	uint64_t v = get_uint(p, size, HOST_BIG_ENDIAN);
 
 	if (!is_signed)
 		buf_printf(out, "%" PRIu64, v);
@@ -418,10 +385,10 @@ static bool is_netcdf_default(const struct dtype *t, const uint8_t *v)
 
 	switch (t->kind) {
 	case DT_INT: /* the lowest value and one or two more */
-		return get_uint(v, t->size) ==
+		return get_uint(v, t->size, HOST_BIG_ENDIAN) ==
 		       (bits >> 1) + (t->size == 8 ? 3 : 2);
 	case DT_UINT: /* the highest value, of 8 bytes the one before it */
-		return get_uint(v, t->size) == bits - (t->size == 8 ? 1 : 0);
+		return get_uint(v, t->size, HOST_BIG_ENDIAN) == bits - (t->size == 8 ? 1 : 0);
 	case DT_FLOAT:
 		return t->size == 4   ? memcmp(v, &f4, 4) == 0
 		       : t->size == 8 ? memcmp(v, &f8, 8) == 0

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/core/str.h"
+#include "base/core/utf8.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROOM ((size_t)1 << 20)
@@ -36,16 +37,16 @@ static void numbers(const char *text)
 static void texts(const uint8_t *p, size_t n)
 {
 	struct buf b;
-	bool was = str_utf8_ok(p, n);
+	bool was = utf8_ok(p, n);
 
 	buf_init(&b, ROOM);
-	require(str_put_utf8(&b, p, n) == !was);
-	require(buf_ok(&b) && str_utf8_ok(b.data, b.len));
+	require(utf8_put_text(&b, p, n) == !was);
+	require(buf_ok(&b) && utf8_ok(b.data, b.len));
 	require(!was || (b.len == n && (n == 0 || memcmp(b.data, p, n) == 0)));
 	buf_clear(&b);
 	str_put_json(&b, (const char *)p, n);
 	require(buf_ok(&b) && b.len >= 2 && b.data[0] == '"' && b.data[b.len - 1] == '"');
-	require(str_utf8_ok(b.data, b.len));
+	require(utf8_ok(b.data, b.len));
 	for (size_t i = 0; i < b.len; i++)
 		require(b.data[i] >= ' ');
 	buf_release(&b);

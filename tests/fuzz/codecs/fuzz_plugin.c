@@ -188,11 +188,6 @@ enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
 	return CHILD_TAKEN;
 }
 
-int64_t child_now(void)
-{
-	return 0;
-}
-
 int child_died_of(int status)
 {
 	return status & 15;

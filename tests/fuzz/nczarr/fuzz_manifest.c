@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "base/core/endian.h"
 #include "codecs/core/codec.h"
 #include "nczarr/sink/sink_int.h"
 #include "nczarr/store/store.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_child.c - children by way of a forker and without one: what they are given, what they
  * have, and how they end. */
+#include "base/core/clock.h"
 #include "base/process/child.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static void start(const struct order *o, struct child_proc *c)
 
 static void take(struct child_proc *c, void *out, size_t n)
 {
-	assert_int_equal(child_take(c->sock, out, n, child_now() + WAIT_MS), CHILD_TAKEN);
+	assert_int_equal(child_take(c->sock, out, n, clock_ms() + WAIT_MS), CHILD_TAKEN);
 }
 
 static void test_echo(void **state)
@@ -103,7 +104,7 @@ static void test_echo(void **state)
 	assert_int_equal(a.len, strlen(o.text));
 	take(&c, text, (size_t)a.len);
 	assert_string_equal(text, o.text);
-	assert_int_equal(child_take(c.sock, text, 1, child_now() + WAIT_MS), CHILD_GONE);
+	assert_int_equal(child_take(c.sock, text, 1, clock_ms() + WAIT_MS), CHILD_GONE);
 	(void)child_end(&c);
 	assert_int_equal(c.pid, 0);
 	assert_int_equal(child_end(&c), 0);
@@ -119,15 +120,15 @@ static void test_ends(void **state)
 
 	(void)state;
 	start(&crash, &c);
-	assert_int_equal(child_take(c.sock, &byte, 1, child_now() + WAIT_MS), CHILD_GONE);
+	assert_int_equal(child_take(c.sock, &byte, 1, clock_ms() + WAIT_MS), CHILD_GONE);
 	assert_int_equal(child_died_of(child_end(&c)), SIGKILL);
 	start(&leave, &c);
-	assert_int_equal(child_take(c.sock, &byte, 1, child_now() + WAIT_MS), CHILD_GONE);
+	assert_int_equal(child_take(c.sock, &byte, 1, clock_ms() + WAIT_MS), CHILD_GONE);
 	status = child_end(&c);
 	assert_int_equal(child_died_of(status), 0);
 	assert_int_equal(WEXITSTATUS(status), 7);
 	start(&hang, &c);
-	assert_int_equal(child_take(c.sock, &byte, 1, child_now() + 10), CHILD_LATE);
+	assert_int_equal(child_take(c.sock, &byte, 1, clock_ms() + 10), CHILD_LATE);
 	assert_int_equal(child_died_of(child_end(&c)), SIGKILL);
 }
 
@@ -141,7 +142,7 @@ static void test_life(void **state)
 	(void)state;
 	start(&hang, &c);
 	assert_int_equal(close(c.life), 0);
-	assert_int_equal(child_take(c.sock, &byte, 1, child_now() + WAIT_MS), CHILD_GONE);
+	assert_int_equal(child_take(c.sock, &byte, 1, clock_ms() + WAIT_MS), CHILD_GONE);
 	c.life = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	(void)child_end(&c);
 }

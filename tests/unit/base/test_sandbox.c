@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "base/core/clock.h"
 #include "base/process/child.h"
 #include "base/os/io.h"
 
@@ -351,7 +352,7 @@ static int one(size_t i, size_t k)
 	int status;
 
 	assert_int_equal(child_start(&g_kinds[k], job, NULL, 0, &fd, &c, &e), 0);
-	got = child_take(c.sock, &a, sizeof(a), child_now() + WAIT_MS);
+	got = child_take(c.sock, &a, sizeof(a), clock_ms() + WAIT_MS);
 	assert_int_not_equal(got, CHILD_LATE);
 	status = child_end(&c);
 	if (got == CHILD_TAKEN && a.rc < 0)
@@ -420,7 +421,7 @@ static void test_time(void **state)
 
 	(void)state;
 	assert_int_equal(child_start(&kind, &fd, NULL, 0, &fd, &c, &e), 0);
-	assert_int_equal(child_take(c.sock, &a, sizeof(a), child_now() + WAIT_MS), CHILD_TAKEN);
+	assert_int_equal(child_take(c.sock, &a, sizeof(a), clock_ms() + WAIT_MS), CHILD_TAKEN);
 	assert_int_equal(prlimit(c.pid, RLIMIT_CPU, NULL, &r), 0);
 	assert_true(r.rlim_cur < 10);
 	child_renew(&c, 1000000);
@@ -428,7 +429,7 @@ static void test_time(void **state)
 	assert_true(r.rlim_cur >= 1000);
 	r.rlim_cur = 1;
 	assert_int_equal(prlimit(c.pid, RLIMIT_CPU, &r, NULL), 0);
-	assert_int_equal(child_take(c.sock, &a, sizeof(a), child_now() + WAIT_MS), CHILD_GONE);
+	assert_int_equal(child_take(c.sock, &a, sizeof(a), clock_ms() + WAIT_MS), CHILD_GONE);
 	assert_int_equal(child_died_of(child_end(&c)), SIGXCPU);
 }
 
@@ -459,7 +460,7 @@ static int64_t ask(const struct child_kind *kind)
 	struct err e = ERR_INIT;
 
 	assert_int_equal(child_start(kind, &g_none, NULL, 0, &g_none, &c, &e), 0);
-	assert_int_equal(child_take(c.sock, &a, sizeof(a), child_now() + WAIT_MS), CHILD_TAKEN);
+	assert_int_equal(child_take(c.sock, &a, sizeof(a), clock_ms() + WAIT_MS), CHILD_TAKEN);
 	(void)child_end(&c);
 	return a.rc;
 }

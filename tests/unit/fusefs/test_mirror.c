@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A mirrored directory: what is in it, what is added, what happens when it changes. */
+#include "base/core/clock.h"
 #include "fusefs/mirror/slots_int.h"
 #include "tests/unit/fusefs/mirror_fake.h"
 
@@ -515,7 +516,7 @@ static void test_clock(void **state)
 {
 	const struct fixture *f = *state;
 	struct mirror *m = mirror_of(f->view);
-	const int64_t end = mirror_now_ms() + 20;
+	const int64_t end = clock_ms() + 20;
 	const struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
 	int rc = 0;
 
@@ -524,7 +525,7 @@ static void test_clock(void **state)
 		rc = pthread_cond_timedwait(&m->moved, &m->lock, &until);
 	(void)pthread_mutex_unlock(&m->lock);
 	assert_int_equal(rc, ETIMEDOUT);
-	assert_true(mirror_now_ms() >= end); /* by the other clock it was over long ago */
+	assert_true(clock_ms() >= end); /* by the other clock it was over long ago */
 }
 
 /* A view that can be written to, as far as making a file goes; its dataset changes meanwhile. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_frames.c - frames of compressors that say more than they have, less, or something
  * else; and the frames that no vector has. */
+#include "base/core/endian.h"
 #include "tests/unit/codecs/util.h"
 
 #include <limits.h>

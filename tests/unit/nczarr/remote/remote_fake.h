@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "base/os/cancel.h"
 #include "nczarr/remote/services.h"
 
@@ -183,7 +184,7 @@ static void fake_answer(struct fake *f, const struct fake_request *q, struct obj
 static struct fake_request *fake_next(struct fake *f)
 {
 	for (;;) {
-		int64_t now = cancel_now();
+		int64_t now = clock_ns();
 		struct fake_request **p = &f->queue, *q = *p;
 
 		if (!q && f->ending)
@@ -238,7 +239,7 @@ static int fake_fetch(struct object_service *base, const struct object_range *r,
 	struct fake_request *q = calloc(1, sizeof(*q)), **p;
 	struct fake_asked *a;
 	const struct fake_object *o;
-	int64_t now = cancel_now();
+	int64_t now = clock_ns();
 
 	(void)e;
 	q->r = *r;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* utf8.h - UTF-8 (RFC 3629): no surrogates, no overlong forms, nothing above U+10FFFF. */
+#ifndef BASE_CORE_UTF8_H
+#define BASE_CORE_UTF8_H
+
+#include "base/core/buf.h"
+
+enum { UTF8_MAX = 4 };
+
+/* utf8_decode - the character at p, of which n >= 1 bytes are there. Returns its length with *ret
+ * written (which may be NULL), or 0 when the bytes are not well-formed. */
+size_t utf8_decode(const void *p, size_t n, uint32_t *ret);
+/* utf8_ok - true when the n bytes are well-formed. */
+bool utf8_ok(const void *s, size_t n);
+/* utf8_is_char - whether c is a Unicode scalar value: no surrogate, not above U+10FFFF. */
+static inline bool utf8_is_char(uint32_t c)
+{
+	return c < 0xd800 || (c >= 0xe000 && c <= 0x10ffff);
+}
+
+/* utf8_encode - at most UTF8_MAX bytes to out. Returns the length; a c that is no character gives
+ * U+FFFD. */
+size_t utf8_encode(uint8_t *out, uint32_t c);
+/* utf8_put - append one character to b. */
+void utf8_put(struct buf *b, uint32_t c);
+/* utf8_put_text - append n bytes to b: as they are if they are well-formed, else every byte above
+ * 0x7f as the Latin-1 character, so that nothing is lost. Returns true if it had to convert. */
+bool utf8_put_text(struct buf *b, const void *s, size_t n);
+/* utf8_prefix - the length of the longest prefix of at most max bytes that ends with a whole
+ * character; text that is not well-formed is cut at a byte. */
+size_t utf8_prefix(const char *s, size_t max);
+
+#endif
