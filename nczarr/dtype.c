@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/endian.h"
 #include "base/core/str.h"
 #include "nczarr/source/array_metadata.h"
 
@@ -17,8 +18,6 @@
 #define DEPTH_MAX 16  /* structures within structures */
 #define TEXT_MAX 4096 /* of a structure's dtype as an attribute */
 #define QUOTE_MAX 80  /* bytes of a name in a message */
-
-static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
 /* nczarr_dtype_reading - one dtype while it is read. */
 struct nczarr_dtype_reading {
@@ -278,7 +277,7 @@ static bool nczarr_dtype_split_v2(const char *s, struct text_v2 *ret)
 
 	*ret = (struct text_v2){.big = false};
 	if (*s && strchr("<>|=", *s)) {
-		ret->big = *s == '>' || (*s == '=' && host_big);
+		ret->big = *s == '>' || (*s == '=' && HOST_BIG_ENDIAN);
 		s++;
 	}
 	ret->kind = *s ? *s++ : '\0';

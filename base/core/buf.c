@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/endian.h"
+
 void buf_init(struct buf *b, size_t max)
 {
 	*b = (struct buf){.max = max};
@@ -89,11 +91,17 @@ void buf_putc(struct buf *b, char c)
 	buf_put(b, &c, 1);
 }
 
+void buf_put_le(struct buf *b, uint64_t v, size_t n)
+{
+	uint8_t p[8];
+
+	put_le(p, v, n);
+	buf_put(b, p, n);
+}
+
 void buf_put_le32(struct buf *b, uint32_t v)
 {
-	uint8_t p[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
-
-	buf_put(b, p, sizeof(p));
+	buf_put_le(b, v, 4);
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

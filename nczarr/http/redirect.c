@@ -3,6 +3,7 @@
  * places that only this machine can reach, and not for ever.
  *
  * What counts is the address that is connected to, so that no name server can talk its way in. */
+#include "base/core/endian.h"
 #include "base/core/hash.h"
 #include "nczarr/http/http_int.h"
 
@@ -34,8 +35,7 @@ static enum address_class kind_of_ipv4(const uint8_t b[4])
 		{0xe0000000, 4, HTTP_LINK_LOCAL}, /* multicast */
 		{0xf0000000, 4, HTTP_LINK_LOCAL}, /* reserved, broadcast */
 	};
-	uint32_t addr =
-		(uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+	uint32_t addr = get_be32(b);
 
 	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
 		if ((addr ^ blocks[i].addr) >> (32 - blocks[i].bits) == 0)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/core/clock.h"
+#include "base/core/endian.h"
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 
@@ -44,7 +45,7 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 		uint8_t be[2]; /* at the same place in both */
 
 		memcpy(be, (const uint8_t *)&addr->addr + 2, 2);
-		port = (uint16_t)(be[0] << 8 | be[1]);
+		port = (uint16_t)get_be(be, 2);
 	}
 	if (!is_proxy(r, port) && !http_may_ask(r, kind)) {
 		r->fault = FAULT_PLACE;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/base64.h"
 #include "base/core/str.h"
 #include "base/core/utf8.h"
 
@@ -204,21 +205,9 @@ void jw_double(struct jw *j, double v, bool quote)
 
 void jw_base64(struct jw *j, const uint8_t *p, size_t n)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 	json_writer_value(j);
 	buf_putc(j->out, '"');
-	for (size_t i = 0; i < n && buf_ok(j->out); i += 3) {
-		size_t left = n - i;
-		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
-			     (left > 2 ? p[i + 2] : 0);
-
-		buf_putc(j->out, digits[v >> 18]);
-		buf_putc(j->out, digits[v >> 12 & 63]);
-		buf_putc(j->out, left > 1 ? digits[v >> 6 & 63] : '=');
-		buf_putc(j->out, left > 2 ? digits[v & 63] : '=');
-	}
+	base64_put(j->out, p, n);
 	buf_putc(j->out, '"');
 }
 

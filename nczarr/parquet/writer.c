@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/core/endian.h"
 #include "base/core/hash.h"
 #include "nczarr/parquet/parquet_int.h"
 
@@ -83,7 +84,7 @@ static const char *parquet_writer_path_of(const struct pq_writer *w, uint32_t nu
 {
 	const uint8_t *p = w->paths.data + w->path_at[number - 1];
 
-	*ret_len = (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+	*ret_len = get_le32(p);
 	return (const char *)p + 4;
 }
 
@@ -221,8 +222,7 @@ static void put_levels(struct pq_writer *w, bool raw)
 	if (!buf_ok(out))
 		return;
 	len = (uint32_t)(out->len - from - 4);
-	for (unsigned k = 0; k < 4; k++)
-		out->data[from + k] = (uint8_t)(len >> 8 * k);
+	put_le32(out->data + from, len);
 }
 
 /* put_indexes - numbers of paths, from 0, in as few bits as they need. */

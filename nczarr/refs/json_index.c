@@ -4,6 +4,7 @@
  *
  * Of a document only keys, addresses (each once) and what is in it remain in memory: 48 bytes for a
  * reference, and its key. */
+#include "base/core/base64.h"
 #include "base/core/hash.h"
 #include "nczarr/refs/refs_int.h"
 
@@ -298,6 +299,7 @@ static int put_data(struct json_index_table *t, struct scan *s, struct json_inde
 {
 	const uint8_t *from = s->p;
 	struct buf plain;
+	ssize_t n;
 	int rc;
 
 	x->what = REFS_INLINE;
@@ -313,8 +315,10 @@ static int put_data(struct json_index_table *t, struct scan *s, struct json_inde
 		return rc;
 	if (t->strings.len - x->at >= 7 && memcmp(t->strings.data + x->at, "base64:", 7) == 0) {
 		buf_init(&plain, t->strings.len - x->at);
-		rc = refs_base64((const char *)t->strings.data + x->at + 7,
-				 t->strings.len - x->at - 7, &plain, e);
+		n = base64_decode_loose(&plain, (const char *)t->strings.data + x->at + 7,
+					t->strings.len - x->at - 7);
+		if (n >= 0)
+			rc = err_set(e, -EBADMSG, "base64: character %zd is not valid", n);
 		t->strings.len = x->at;
 		buf_put(&t->strings, plain.data, plain.len);
 		if (rc == 0 && !buf_ok(&plain))

@@ -219,30 +219,3 @@ int scan_skip(struct scan *s, struct err *e)
 	} while (depth > 0);
 	return 0;
 }
-
-int refs_base64(const char *p, size_t n, struct buf *out, struct err *e)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint32_t v = 0;
-	unsigned bits = 0;
-
-	while (n > 0 && p[n - 1] == '=')
-		n--;
-	for (size_t i = 0; i < n; i++) {
-		const char *at;
-
-		if (p[i] == '\n' || p[i] == '\r')
-			continue;
-		at = p[i] ? strchr(digits, p[i]) : NULL;
-		if (!at)
-			return err_set(e, -EBADMSG, "base64: character %zu is not valid", i);
-		v = v << 6 | (uint32_t)(at - digits);
-		bits += 6;
-		if (bits >= 8) {
-			bits -= 8;
-			buf_putc(out, (char)(v >> bits & 0xff));
-		}
-	}
-	return bits == 6 ? err_set(e, -EBADMSG, "base64: the data ends within a byte") : 0;
-}

@@ -36,9 +36,6 @@ int scan_skip(struct scan *s, struct err *e) NZ_MUST_USE;
 int scan_next(struct scan *s, char close, struct err *e) NZ_MUST_USE;
 int scan_bad(const struct scan *s, const char *what, struct err *e);
 
-/* refs_base64 - append what n characters of base64 stand for. -EBADMSG. */
-int refs_base64(const char *p, size_t n, struct buf *out, struct err *e) NZ_MUST_USE;
-
 /* ---- indexes ---- */
 
 /* refs_found - what a key is. */

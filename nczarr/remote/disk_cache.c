@@ -34,6 +34,7 @@
 #include <time.h>
 
 #include "base/core/clock.h"
+#include "base/core/endian.h"
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 #include "codecs/core/codec.h"
@@ -76,29 +77,6 @@ struct ident {
 	uint64_t set;
 	pthread_mutex_t *lock;
 };
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
-static void disk_cache_put64(uint8_t *p, uint64_t v)
-{
-	put32(p, (uint32_t)v);
-	put32(p + 4, (uint32_t)(v >> 32));
-}
-
-static uint64_t disk_cache_get64(const uint8_t *p)
-{
-	return get32(p) | (uint64_t)get32(p + 4) << 32;
-}
 
 /* now_us - never the same twice: what was used later is younger. */
 static uint64_t now_us(struct disk_cache *d)
@@ -319,7 +297,7 @@ static bool disk_cache_add_text(EVP_MD_CTX *m, const char *text)
 {
 	uint8_t n[4];
 
-	put32(n, (uint32_t)strlen(text));
+	put_le32(n, (uint32_t)strlen(text));
 	return EVP_DigestUpdate(m, n, 4) && EVP_DigestUpdate(m, text, strlen(text));
 }
 
@@ -327,7 +305,7 @@ static bool add_number(EVP_MD_CTX *m, uint64_t v)
 {
 	uint8_t n[8];
 
-	disk_cache_put64(n, v);
+	put_le64(n, v);
 	return EVP_DigestUpdate(m, n, 8);
 }
 
@@ -349,7 +327,7 @@ static bool ident_of(struct disk_cache *d, const char *name, const char *key,
 		return false;
 	ret->d = d;
 	ret->p = &d->parts[len > SMALL];
-	ret->set = disk_cache_get64(ret->digest) % ret->p->sets;
+	ret->set = get_le64(ret->digest) % ret->p->sets;
 	memcpy(ret->tag, ret->digest + 8, 8);
 	ret->tag[0] |= 1; /* zeros are an empty slot */
 	ret->lock = &d->stripes[ret->set % STRIPES];
@@ -372,7 +350,7 @@ static bool write_tag(const struct ident *id, size_t way, const uint8_t *tag, ui
 
 	if (tag)
 		memcpy(t, tag, 8);
-	disk_cache_put64(t + 8, used);
+	put_le64(t + 8, used);
 	return io_pwrite(id->p->tags, t, TAG, (id->set * WAYS + way) * TAG, NULL) == 0;
 }
 
@@ -400,12 +378,12 @@ static bool disk_cache_read_slot(const struct ident *id, size_t way, uint8_t *ou
 	uint32_t len;
 
 	if (n < HEAD || memcmp(head, magic, 8) != 0 ||
-	    codec_crc32c_sum(0, head, 48) != get32(head + 48) ||
+	    codec_crc32c_sum(0, head, 48) != get_le32(head + 48) ||
 	    memcmp(head + 8, id->digest, 32) != 0)
 		return false;
-	len = get32(head + 40);
+	len = get_le32(head + 40);
 	if (len > cap || (size_t)n - HEAD < len ||
-	    codec_crc32c_sum(0, out, len) != get32(head + 44))
+	    codec_crc32c_sum(0, out, len) != get_le32(head + 44))
 		return false;
 	*ret_len = len;
 	return true;
@@ -418,7 +396,7 @@ static void after_read(const struct ident *id, size_t way, const uint8_t *was, b
 	uint8_t tags[WAYS * TAG];
 	uint64_t now = now_us(id->d);
 
-	if (good && now - disk_cache_get64(was + way * TAG + 8) < USED_US)
+	if (good && now - get_le64(was + way * TAG + 8) < USED_US)
 		return;
 	(void)pthread_mutex_lock(id->lock);
 	if (read_tags(id, tags) && memcmp(tags + way * TAG, was + way * TAG, TAG) == 0)
@@ -458,8 +436,7 @@ static size_t disk_cache_oldest(const uint8_t *tags)
 	size_t way = 0;
 
 	for (size_t i = 1; i < WAYS; i++)
-		if (disk_cache_get64(tags + i * TAG + 8) <
-		    disk_cache_get64(tags + way * TAG + 8))
+		if (get_le64(tags + i * TAG + 8) < get_le64(tags + way * TAG + 8))
 			way = i;
 	return way;
 }
@@ -473,9 +450,9 @@ static bool fill_slot(const struct ident *id, size_t way, const uint8_t *data, s
 
 	memcpy(head, magic, 8);
 	memcpy(head + 8, id->digest, 32);
-	put32(head + 40, (uint32_t)len);
-	put32(head + 44, codec_crc32c_sum(0, data, len));
-	put32(head + 48, codec_crc32c_sum(0, head, 48));
+	put_le32(head + 40, (uint32_t)len);
+	put_le32(head + 44, codec_crc32c_sum(0, data, len));
+	put_le32(head + 48, codec_crc32c_sum(0, head, 48));
 	v[0] = (struct iovec){head, HEAD};
 	v[1].iov_len = len;
 	memcpy(&v[1].iov_base, &data, sizeof(data)); /* it is only read */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define LOG_COMPONENT LOG_CACHE
+#include "base/core/endian.h"
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
 
@@ -35,27 +36,12 @@ struct keeper {
 
 /* ---- what an object was ---- */
 
-static void disk_writer_put64(uint8_t *p, uint64_t v)
-{
-	for (int i = 0; i < 8; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint64_t disk_writer_get64(const uint8_t *p)
-{
-	uint64_t v = 0;
-
-	for (int i = 7; i >= 0; i--)
-		v = v << 8 | p[i];
-	return v;
-}
-
 static size_t disk_writer_pack(const struct object_info *i, uint8_t out[INFO_MAX])
 {
 	size_t n = strnlen(i->etag, OBJECT_ETAG_MAX - 1);
 
-	disk_writer_put64(out, i->size);
-	disk_writer_put64(out + 8, (uint64_t)i->changed);
+	put_le64(out, i->size);
+	put_le64(out + 8, (uint64_t)i->changed);
 	out[16] = i->weak;
 	memcpy(out + 17, i->etag, n);
 	return 17 + n;
@@ -71,9 +57,8 @@ bool keep_info(struct cache_lookup *l, struct object_info *ret)
 		return false;
 	if (n < 17 || n - 17 >= OBJECT_ETAG_MAX)
 		return false;
-	*ret = (struct object_info){.size = disk_writer_get64(b),
-				    .changed = (int64_t)disk_writer_get64(b + 8),
-				    .weak = b[16] == 1};
+	*ret = (struct object_info){
+		.size = get_le64(b), .changed = (int64_t)get_le64(b + 8), .weak = b[16] == 1};
 	memcpy(ret->etag, b + 17, n - 17);
 	ret->version = object_version(ret);
 	return ret->etag[0] || ret->changed;

@@ -206,8 +206,7 @@ static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_
 		if (len < 4)
 			return err_set(e, -EINVAL,
 				       "the chunk does not contain %" PRIu64 " elements", n);
-		k = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-		    (uint32_t)p[3] << 24;
+		k = get_le32(p);
 		if (k > len - 4)
 			return err_set(e, -EINVAL,
 				       "the chunk does not contain %" PRIu64 " elements", n);

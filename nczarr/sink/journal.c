@@ -175,12 +175,6 @@ int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, str
 
 /* ---- the manifest, written ---- */
 
-static void zarr_sink_journal_put_le(struct buf *b, uint64_t v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		buf_putc(b, (char)(uint8_t)(v >> 8 * i));
-}
-
 static int zarr_sink_journal_flush(struct zs_txn *t, struct err *e)
 {
 	int rc;
@@ -205,7 +199,7 @@ static int begin_manifest(struct zs_txn *t, struct err *e)
 	if (t->manifest < 0)
 		return err_sys(e, errno, "'%s' in the state directory", FRESH);
 	buf_puts(&t->out, t->remote ? ZS_REMOTE : ZS_LOCAL);
-	zarr_sink_journal_put_le(&t->out, st.st_ino, 8);
+	buf_put_le(&t->out, st.st_ino, 8);
 	return 0;
 }
 
@@ -218,8 +212,8 @@ int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 	if (rc)
 		return rc;
 	buf_putc(&t->out, (char)op);
-	zarr_sink_journal_put_le(&t->out, n, 8);
-	zarr_sink_journal_put_le(&t->out, len, 2);
+	buf_put_le(&t->out, n, 8);
+	buf_put_le(&t->out, len, 2);
 	buf_put(&t->out, key, len);
 	return t->out.len >= PIECE ? zarr_sink_journal_flush(t, e) : 0;
 }

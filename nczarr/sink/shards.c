@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/core/endian.h"
 #include "base/os/io.h"
 
 #define NONE UINT64_MAX /* as a length: the chunk is to be absent */
@@ -83,16 +84,10 @@ struct sink_shard {
 	bool any;
 };
 
-static void shards_put64(uint8_t *p, uint64_t v, bool big)
-{
-	for (size_t i = 0; i < 8; i++)
-		p[big ? 7 - i : i] = (uint8_t)(v >> 8 * i);
-}
-
 static void shards_enter(struct sink_shard *x, uint64_t slot, uint64_t off, uint64_t len)
 {
-	shards_put64(x->index + slot * ENTRY, off, x->sh->index_big);
-	shards_put64(x->index + slot * ENTRY + 8, len, x->sh->index_big);
+	put_uint(x->index + slot * ENTRY, off, 8, x->sh->index_big);
+	put_uint(x->index + slot * ENTRY + 8, len, 8, x->sh->index_big);
 }
 
 /* from_spool - a new part. */

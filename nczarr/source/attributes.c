@@ -26,6 +26,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/base64.h"
+#include "base/core/endian.h"
 #include "base/core/half.h"
 #include "base/core/str.h"
 #include "base/core/utf8.h"
@@ -366,58 +368,18 @@ static int typed(struct arena *a, const json_t *v, const char *type, struct ds_a
 
 /* ---- _FillValue ---- */
 
-static int digit_of(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* zarr_attributes_base64 - to out, which has room for t->len bytes; -EINVAL. */
-static int zarr_attributes_base64(const struct ds_text *t, uint8_t *out, size_t *ret_n)
-{
-	size_t pad = 0, n = 0;
-	uint32_t bits = 0;
-
-	if (t->len % 4)
-		return -EINVAL;
-	while (pad < 2 && pad < t->len && t->s[t->len - 1 - pad] == '=')
-		pad++;
-	for (size_t i = 0; i < t->len; i++) {
-		int d = i < t->len - pad ? digit_of(t->s[i]) : 0;
-
-		if (d < 0)
-			return -EINVAL;
-		bits = bits << 6 | (uint32_t)d;
-		if (i % 4 == 3) {
-			out[n++] = (uint8_t)(bits >> 16);
-			out[n++] = (uint8_t)(bits >> 8);
-			out[n++] = (uint8_t)bits;
-		}
-	}
-	*ret_n = n - pad;
-	return 0;
-}
-
 /* fill_real - a real, or, as xarray writes it to Zarr v3, base64 of a little-endian double. */
 static int fill_real(const json_t *v, bool v3, double *ret)
 {
 	struct ds_text t;
 	uint8_t b[16];
-	uint64_t bits = 0;
-	size_t n;
+	uint64_t bits;
 
 	if (zarr_attributes_real_of(v, ret) == 0)
 		return 0;
-	if (!v3 || !json_text_of(v, &t) || t.len != 12 ||
-	    zarr_attributes_base64(&t, b, &n) < 0 || n != 8)
+	if (!v3 || !json_text_of(v, &t) || t.len != 12 || base64_decode(t.s, t.len, b) != 8)
 		return -EINVAL;
-	while (n-- > 0)
-		bits = bits << 8 | b[n];
+	bits = get_le64(b);
 	memcpy(ret, &bits, 8);
 	return 0;
 }
@@ -430,7 +392,7 @@ static int zarr_attributes_fill_text(struct arena *a, const json_t *v, const str
 	struct ds_text t, decoded;
 	uint64_t code;
 	uint8_t *b;
-	size_t n;
+	ssize_t n;
 	char c;
 
 	if (v3 && like->size == 1 && json_u64(v, &code) == 0 && code < 0x80) { /* as a byte */
@@ -445,9 +407,10 @@ static int zarr_attributes_fill_text(struct arena *a, const json_t *v, const str
 	b = arena_alloc(a, t.len + 1, 1);
 	if (!b)
 		return zr_full(a, e);
-	if (zarr_attributes_base64(&t, b, &n) < 0 || n > like->size || !utf8_ok(b, n))
+	n = base64_decode(t.s, t.len, b);
+	if (n < 0 || (size_t)n > like->size || !utf8_ok(b, (size_t)n))
 		return as_char(a, &t, at, e);
-	decoded = (struct ds_text){.s = (const char *)b, .len = n};
+	decoded = (struct ds_text){.s = (const char *)b, .len = (size_t)n};
 	return as_char(a, &decoded, at, e);
 }
 

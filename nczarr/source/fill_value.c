@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/base64.h"
+#include "base/core/endian.h"
 #include "base/core/half.h"
 #include "base/core/str.h"
 #include "nczarr/source/array_metadata.h"
@@ -40,49 +42,6 @@ static int fill_value_bad(const struct filling *f, const json_t *v, const char *
 	return rc;
 }
 
-static void fill_value_put_bits(uint8_t *out, size_t size, bool big, uint64_t bits)
-{
-	for (size_t i = 0; i < size; i++)
-		out[big ? size - 1 - i : i] = (uint8_t)(bits >> (8 * i));
-}
-
-/* ---- base64 ---- */
-
-static int digit64(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* fill_value_base64 - bytes of a text with its padding. false: it is no base64. out has room for
- * len / 4 * 3 bytes. */
-static bool fill_value_base64(const struct ds_text *s, uint8_t *out, size_t *ret_len)
-{
-	size_t n = s->len, at = 0;
-	uint32_t bits = 0;
-
-	if (n % 4)
-		return false;
-	while (n && s->len - n < 2 && s->s[n - 1] == '=')
-		n--;
-	for (size_t i = 0; i < n; i++) {
-		int d = digit64(s->s[i]);
-
-		if (d < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)d;
-		if (i % 4)
-			out[at++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
-	}
-	*ret_len = at;
-	return true;
-}
-
 /* byte_list - [1, 2, 255], as r16 and the like have it. */
 static bool byte_list(const json_t *v, uint8_t *out)
 {
@@ -104,16 +63,18 @@ static int stored_bytes(const struct filling *f, const json_t *v, uint8_t **ret,
 	struct ds_text s;
 	bool text = json_text_of(v, &s);
 	auto_free uint8_t *p = NULL;
-	size_t n = json_array_size(v);
+	ssize_t n = (ssize_t)json_array_size(v);
 
 	if (!text && json_kind(v) != JSON_IS_LIST)
 		return -EINVAL;
-	p = alloc_array(text ? s.len : n, 1);
+	p = alloc_array(text ? s.len : (size_t)n, 1);
 	if (!p)
 		return err_nomem(f->e);
-	if (text ? !fill_value_base64(&s, p, &n) : !byte_list(v, p))
+	if (text)
+		n = base64_decode(s.s, s.len, p);
+	if (n < 0 || (!text && !byte_list(v, p)))
 		return -EINVAL;
-	*ret_len = n;
+	*ret_len = (size_t)n;
 	*ret = steal(&p);
 	return 0;
 }
@@ -203,7 +164,7 @@ static int fill_value_put_int(const struct filling *f, const struct dtype *t, co
 	(void)snprintf(what, sizeof(what), "a value of %sint%" PRIu32, sign ? "" : "u",
 		       8 * t->size);
 	if (sign && time && t->size == 8 && json_is(v, "NaT")) {
-		fill_value_put_bits(out, t->size, t->big_endian, (uint64_t)NAT);
+		put_uint(out, (uint64_t)NAT, t->size, t->big_endian);
 		return 0;
 	}
 	/* a quoted date is another thing than a quoted number */
@@ -212,7 +173,7 @@ static int fill_value_put_int(const struct filling *f, const struct dtype *t, co
 	if (u > (negative ? (sign ? max + 1 : 0) : max) &&
 	    (f->m->format > 2 || u > (uint64_t)INT64_MAX + negative))
 		return fill_value_bad(f, v, what);
-	fill_value_put_bits(out, t->size, t->big_endian, negative ? 0 - u : u);
+	put_uint(out, negative ? 0 - u : u, t->size, t->big_endian);
 	return 0;
 }
 
@@ -294,7 +255,7 @@ static int fill_value_put_float(const struct filling *f, const json_t *v, uint32
 			return fill_value_bad(f, v, what);
 		bits = float_bits(d, size);
 	}
-	fill_value_put_bits(out, size, big, bits);
+	put_uint(out, bits, size, big);
 	return 0;
 }
 
@@ -408,7 +369,7 @@ static int put_codes(const struct filling *f, const struct dt_field *fd, const j
 
 		while (i < s.len && ((unsigned char)s.s[i] & 0xc0) == 0x80)
 			code = code << 6 | ((uint32_t)s.s[i++] & 0x3f);
-		fill_value_put_bits(out + 4 * k, 4, fd->type.big_endian, code);
+		put_uint(out + 4 * k, code, 4, fd->type.big_endian);
 	}
 	return 0;
 }

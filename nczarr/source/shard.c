@@ -4,6 +4,7 @@
  * An index is read and checked as a whole when a chunk of its shard is first looked for, and kept
  * while there is memory. Its entries are judged when they are asked for: one that lies must not
  * hide the others. Spec: Zarr v3, "Sharding codec". */
+#include "base/core/endian.h"
 #include "nczarr/source/chunks.h"
 
 #include <errno.h>
@@ -13,15 +14,6 @@
 /* An index in the cache: the version of the object that it came from, then for each chunk its
  * offset and length in the shard; both UINT64_MAX: absent. */
 enum { VERSION, ENTRIES };
-
-static uint64_t shard_get64(const uint8_t *p, bool big)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < 8; i++)
-		v = v << 8 | p[big ? i : 7 - i];
-	return v;
-}
 
 /* shard_read_index - the stored index into m->stored; x is the shard. */
 static int shard_read_index(struct zr_source *s, const struct zr_place *p,
@@ -75,7 +67,7 @@ static int load_index(struct zr_source *s, const struct zr_place *p, const struc
 	v = (uint64_t *)(void *)out; /* allocated, so aligned */
 	v[VERSION] = version;
 	for (uint64_t i = 0; i < 2 * at->sh->n; i++)
-		v[ENTRIES + i] = shard_get64(out + 8 * (ENTRIES + i), at->sh->index_big);
+		v[ENTRIES + i] = get_uint(out + 8 * (ENTRIES + i), 8, at->sh->index_big);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  * in .zgroup and .zarray (as 4.9.2 wants) with both spellings of the inner keys (4.9.3 and
  * later look for the new ones first and then for the old), and only the types of attributes in
  * .zattrs. */
+#include "base/core/endian.h"
 #include "nczarr/view/metadata_values.h"
 
 #include <inttypes.h>
@@ -229,7 +230,7 @@ static void metadata_nczarr_put_type(struct jw *j, const struct ds_attr *at)
 		jw_str(j, ">S1");
 		return;
 	}
-	(void)snprintf(tmp, sizeof(tmp), "%c%c%" PRIu32, ZR_HOST_BIG ? '>' : '<',
+	(void)snprintf(tmp, sizeof(tmp), "%c%c%" PRIu32, HOST_BIG_ENDIAN ? '>' : '<',
 		       as.kind == DT_INT    ? 'i'
 		       : as.kind == DT_UINT ? 'u'
 					    : 'f',

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/endian.h"
 #include "codecs/spec/spec.h"
 #include "nczarr/view/metadata_values.h"
 
@@ -366,8 +367,7 @@ static void put_real(struct jw *j, double v)
 	uint64_t bits;
 
 	memcpy(&bits, &v, sizeof(bits));
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(bits >> (8 * i));
+	put_le64(bytes, bits);
 	jw_base64(j, bytes, sizeof(bytes));
 }
 
@@ -479,10 +479,9 @@ int zr_type3_of(const struct dtype *t, struct zr_type3 *ret)
 /* said_nan - whether a NaN is the one that "NaN" stands for. */
 static bool said_nan(const uint8_t *p, size_t n, bool big)
 {
-	uint64_t v = 0, mant = n == 2 ? 10 : n == 4 ? 23 : 52, all, frac;
+	const uint64_t v = get_uint(p, n, big), mant = n == 2 ? 10 : n == 4 ? 23 : 52;
+	uint64_t all, frac;
 
-	for (size_t i = 0; i < n; i++)
-		v = v << 8 | p[big ? i : n - 1 - i];
 	all = ((uint64_t)1 << (8 * n - 1 - mant)) - 1; /* of the exponent */
 	frac = v & (((uint64_t)1 << mant) - 1);
 	if ((v >> mant & all) != all || frac == 0)

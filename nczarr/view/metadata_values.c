@@ -8,17 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/endian.h"
 #include "base/core/half.h"
-
-/* metadata_values_load - the n <= 8 bytes at p as an unsigned number. */
-static uint64_t metadata_values_load(const uint8_t *p, size_t n, bool big)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < n && i < 8; i++)
-		v = v << 8 | p[big ? i : n - 1 - i];
-	return v;
-}
 
 static int64_t sign_extend(uint64_t v, size_t n)
 {
@@ -29,7 +20,7 @@ static int64_t sign_extend(uint64_t v, size_t n)
 
 static double load_float(const uint8_t *p, size_t n, bool big)
 {
-	uint64_t v = metadata_values_load(p, n, big);
+	uint64_t v = get_uint(p, n, big);
 	uint32_t v32 = (uint32_t)v;
 	double d;
 	float f;
@@ -53,13 +44,13 @@ bool zr_attr_real(const struct ds_attr *at, double *ret)
 	switch (at->type.kind) {
 	case DT_BOOL:
 	case DT_UINT:
-		*ret = (double)metadata_values_load(at->data, n, ZR_HOST_BIG);
+		*ret = (double)get_uint(at->data, n, HOST_BIG_ENDIAN);
 		return true;
 	case DT_INT:
-		*ret = (double)sign_extend(metadata_values_load(at->data, n, ZR_HOST_BIG), n);
+		*ret = (double)sign_extend(get_uint(at->data, n, HOST_BIG_ENDIAN), n);
 		return true;
 	case DT_FLOAT:
-		*ret = load_float(at->data, n, ZR_HOST_BIG);
+		*ret = load_float(at->data, n, HOST_BIG_ENDIAN);
 		return true;
 	default:
 		return false;
@@ -105,7 +96,7 @@ static void metadata_values_put_compound(struct jw *j, const struct dtype *t, co
 
 void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool host, bool quote)
 {
-	bool big = host ? ZR_HOST_BIG : t->big_endian;
+	bool big = host ? HOST_BIG_ENDIAN : t->big_endian;
 	size_t n = t->size;
 
 	switch (t->kind) {
@@ -113,10 +104,10 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 		jw_bool(j, p[0] != 0);
 		break;
 	case DT_INT:
-		jw_i64(j, sign_extend(metadata_values_load(p, n, big), n));
+		jw_i64(j, sign_extend(get_uint(p, n, big), n));
 		break;
 	case DT_UINT:
-		jw_u64(j, metadata_values_load(p, n, big));
+		jw_u64(j, get_uint(p, n, big));
 		break;
 	case DT_FLOAT:
 		jw_double(j, load_float(p, n, big), quote);

@@ -6,12 +6,6 @@
 #include "nczarr/view/metadata.h"
 #include "nczarr/json/writer.h"
 
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define ZR_HOST_BIG true
-#else
-#define ZR_HOST_BIG false
-#endif
-
 /* zr_put_value - one element of a fixed-size type at p as JSON.
  * host   numbers are in host order whatever the type says (attributes)
  * quote  NaN and infinities as strings */

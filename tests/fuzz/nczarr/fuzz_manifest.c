@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "base/core/endian.h"
 #include "codecs/core/codec.h"
 #include "nczarr/sink/sink_int.h"
 #include "nczarr/store/store.h"
@@ -27,34 +26,28 @@ struct place {
 	int top, root, state;
 };
 
-static void put_le(struct buf *b, uint64_t v, size_t n)
-{
-	for (; n > 0; n--, v >>= 8)
-		buf_putc(b, (char)(uint8_t)v);
-}
-
 static void manifest(struct buf *b, struct slice *s, uint8_t flags, uint64_t mark)
 {
 	static const char ops[] = "AIPDRXVY";
 	uint64_t n = 0;
 
 	buf_puts(b, flags & REMOTE ? ZS_REMOTE : ZS_LOCAL);
-	put_le(b, mark, 8);
+	buf_put_le(b, mark, 8);
 	while (more_of(s)) {
 		uint8_t op = rd_u8(s);
 		uint64_t number = rd_u8(s) % (FILES + 2);
 		struct slice key = piece_of(s);
 
 		buf_putc(b, op < 200 ? ops[op % 8] : (char)op);
-		put_le(b, number, 8);
-		put_le(b, key.len, 2);
+		buf_put_le(b, number, 8);
+		buf_put_le(b, key.len, 2);
 		buf_put(b, key.p ? key.p : (const uint8_t *)"", key.len);
 		n++;
 	}
 	buf_putc(b, ZS_END);
-	put_le(b, n, 8);
-	put_le(b, 0, 2);
-	put_le(b, codec_crc32c_sum(0, b->data, b->len), 4);
+	buf_put_le(b, n, 8);
+	buf_put_le(b, 0, 2);
+	buf_put_le(b, codec_crc32c_sum(0, b->data, b->len), 4);
 }
 
 /* furnish - a store with a few things, a state directory with what is to come, and a neighbour. */

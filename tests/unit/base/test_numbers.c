@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/base64.h"
 #include "base/core/clock.h"
 #include "base/core/endian.h"
 #include "base/core/half.h"
@@ -105,6 +106,40 @@ static void test_utf8(void **state)
 	assert_int_equal(utf8_prefix("", 0), 0);
 }
 
+static void test_base64(void **state)
+{
+	static const char *const rows[][2] = {{"", ""},
+					      {"f", "Zg=="},
+					      {"fo", "Zm8="},
+					      {"foo", "Zm9v"},
+					      {"foobar", "Zm9vYmFy"}};
+	static const char *const bad[] = {
+		"Zg=", "Zg", "Z===", "====", "Zm9v!mFy", "Zm9v\nmFy", "Zg==Zg=="};
+	uint8_t out[16];
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 64);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t n = strlen(rows[i][0]), len = strlen(rows[i][1]);
+
+		buf_clear(&b);
+		base64_put(&b, rows[i][0], n);
+		assert_int_equal(b.len, len);
+		assert_memory_equal(len ? (const char *)b.data : "", rows[i][1], len);
+		assert_int_equal(base64_decode(rows[i][1], len, out), n);
+		assert_memory_equal(out, rows[i][0], n);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(base64_decode(bad[i], strlen(bad[i]), out), -1);
+	buf_clear(&b);
+	assert_int_equal(base64_decode_loose(&b, "Zm9v\r\nYmE", 9), -1);
+	assert_true(b.len == 5 && memcmp(b.data, "fooba", 5) == 0);
+	assert_int_equal(base64_decode_loose(&b, "Zm9v*", 5), 4);
+	assert_int_equal(base64_decode_loose(&b, "Zm9vZ", 5), 5);
+	buf_release(&b);
+}
+
 static void test_clock(void **state)
 {
 	const int64_t before = clock_ns();
@@ -121,9 +156,8 @@ static void test_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_endian),
-		cmocka_unit_test(test_half),
-		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_endian), cmocka_unit_test(test_half),
+		cmocka_unit_test(test_utf8),   cmocka_unit_test(test_base64),
 		cmocka_unit_test(test_clock),
 	};
 
