@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clock.h - the time: monotonic for waits and ages, wall-clock for files. None of these can fail. */
+/* clock.h - the time: monotonic for waits and ages, wall-clock for files. No call can fail. */
 #ifndef BASE_CORE_CLOCK_H
 #define BASE_CORE_CLOCK_H
 
