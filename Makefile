@@ -528,7 +528,7 @@ check-faults:
 # --- faults: end --------------------------------------------------------------------------------
 
 # --- long runs: begin ---------------------------------------------------------------------------
-# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/dev/testing/soak.md. PACE: operations a
+# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/dev/testing/reliability.md. PACE: operations a
 # second; 0: as many as there can be.
 SEED ?= 1
 PACE ?= 0

@@ -3,9 +3,9 @@
 """demo-sample.py: the samples of `make demo` and of the README.
 
     write FILE            a netCDF-4 file
-    write-tree DIR        a Zarr tree
-    compare FILE MNT      a netCDF-4 file, and the Zarr tree that MNT shows of it
-    compare-tree DIR FILE a Zarr tree, and the virtual netCDF-4 file of it
+    write-store DIR        a Zarr store
+    compare FILE MNT      a netCDF-4 file, and the Zarr store that MNT shows of it
+    compare-store DIR FILE a Zarr store, and the virtual netCDF-4 file of it
 """
 import os
 import sys
@@ -70,7 +70,7 @@ def write(path):
 
 
 def waves():
-    """The tree's two groups, and how their variables are stored."""
+    """The store's two groups, and how their variables are stored."""
     import xarray
     from numcodecs import Blosc, Shuffle, Zlib, Zstd
     rng = np.random.RandomState(2)
@@ -92,7 +92,7 @@ def waves():
     return (root, stored), (bottom, {"depth": {"compressor": Blosc()}})
 
 
-def write_tree(path):
+def write_store(path):
     import zarr
     v2 = {"zarr_format": 2} if int(zarr.__version__.split(".")[0]) > 2 else {}
     (root, stored), (bottom, below) = waves()
@@ -208,7 +208,7 @@ def compare(path, mnt):
     print("xarray:      equal to xarray on the netCDF file, in both groups")
 
 
-def compare_tree(path, file):
+def compare_store(path, file):
     import xarray
     import zarr
     z = zarr.open(path, mode="r")
@@ -219,9 +219,9 @@ def compare_tree(path, file):
             same_bits(z[name][...], h5[name].asstr()[...] if text else h5[name][...], name)
         count, total = same_chunks(h5, path, "height")
     print(f"h5py:        {len(names)} variables, every bit equal to what zarr-python reads from "
-          "the tree")
+          "the store")
     print(f"chunks:      {count} of height, {total} bytes, compressed, byte for byte those of the "
-          "tree")
+          "store")
     with netCDF4.Dataset(file) as nc:
         nc.set_auto_maskandscale(False)
         for name in names:
@@ -231,11 +231,11 @@ def compare_tree(path, file):
         with xarray.open_zarr(path, group=group, consolidated=False) as a, \
                 xarray.open_dataset(file, group=group, engine="netcdf4") as b:
             xarray_equal(a, b)
-    print("xarray:      equal to xarray on the Zarr tree, in both groups")
+    print("xarray:      equal to xarray on the Zarr store, in both groups")
 
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
-    {"write": write, "write-tree": write_tree, "compare": compare,
-     "compare-tree": compare_tree, "write-old": write_old, "compare-old": compare_old,
+    {"write": write, "write-store": write_store, "compare": compare,
+     "compare-store": compare_store, "write-old": write_old, "compare-old": compare_old,
      "compare-files": compare_files}[sys.argv[1]](*sys.argv[2:])

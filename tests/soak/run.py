@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A load on real mounts in which every value that is read is checked, with everything that can
-happen to a machine happening meanwhile. docs: docs/dev/testing/soak.md.
+happen to a machine happening meanwhile. docs: docs/dev/testing/reliability.md.
 
     tests/soak/run.py [--time S] [--seed N] [--pace N] [--only SCENE,...] [--out FOLDER]
     make soak TIME=7200 [SEED=1] [PACE=0]

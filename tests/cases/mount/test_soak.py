@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A short form of `make soak` (docs/dev/testing/soak.md): real mounts of every kind are read and
-written by several processes, every value is checked, while sources change and servers are
-disturbed."""
+"""A short form of `make soak` (docs/dev/testing/reliability.md): several processes read and write
+real mounts of every kind and check every value, while sources change and servers are disturbed."""
 import os
 import sys
 
