@@ -64,8 +64,8 @@ struct worker_call {
 /* worker_call - ask and wait.
  * Returns CHILD_TAKEN: c->rc has the result, and e the reason of a failure. With all else the
  * process is of no use any more, append is as it was, and worker_lost is for the caller: CHILD_GONE
- * it ended, CHILD_LATE it did not answer in time, CHILD_WRONG its answer is invalid. CHILD_GIVEN_UP:
- * the server failed, c->rc and e say of what. */
+ * it ended, CHILD_LATE it did not answer in time, CHILD_WRONG its answer is invalid.
+ * CHILD_GIVEN_UP: the server failed, c->rc and e say of what. */
 enum child_taken worker_call(struct worker *w, struct worker_call *c, struct err *e);
 
 /* worker_words - how messages about a lost process go on after its name. */
@@ -108,9 +108,10 @@ struct worker_pool {
 	uint32_t n;
 	struct worker v[WORKER_POOL_MAX];
 };
-#define WORKER_POOL_INIT                                                                       \
+#define WORKER_POOL_INIT(most)                                                                 \
 	{                                                                                      \
-		.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER            \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER,           \
+		.n = (most)                                                                    \
 	}
 
 /* worker_take - an idle worker, after waiting for one: the first that `fits`, else one without a

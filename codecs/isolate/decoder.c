@@ -23,7 +23,7 @@ struct decoder {
 	uint64_t in, out;       /* offsets */
 };
 
-static struct worker_pool pool = WORKER_POOL_INIT;
+static struct worker_pool pool = WORKER_POOL_INIT(0);
 static struct decoder decoders[WORKER_POOL_MAX]; /* of pool.v */
 static pid_t owner;                              /* who decodes apart; 0: nobody */
 

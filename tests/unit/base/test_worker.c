@@ -325,12 +325,11 @@ static bool is_second(const struct worker *w, const void *arg)
 
 static void test_pool(void **state NZ_UNUSED)
 {
-	static struct worker_pool pool = WORKER_POOL_INIT;
+	static struct worker_pool pool = WORKER_POOL_INIT(2);
 	struct worker *a, *b;
 	pid_t pid;
 	int status;
 
-	pool.n = 2;
 	a = worker_take(&pool, NULL, NULL);
 	start(a);
 	a->busy = true;
