@@ -97,7 +97,11 @@ static enum child_taken worker_reason(struct worker *w, struct worker_call *c,
 	if (got != CHILD_TAKEN)
 		return got;
 	text[a->len] = '\0';
-	c->rc = err_set(e, child_errno(a->rc), "%s", text);
+	c->rc = child_errno(a->rc);
+	for (const int *p = c->also; p && *p; p++)
+		if (a->rc == *p)
+			c->rc = *p;
+	(void)err_set(e, c->rc, "%s", text);
 	return CHILD_TAKEN;
 }
 
@@ -196,7 +200,7 @@ int worker_lost(struct worker *w, const struct worker_words *words, const char *
 	if (got == CHILD_GONE && !fresh)
 		fate = WORKER_RETRY;
 	else if (got == CHILD_GONE && (blameless || child_died_of(status) == SIGKILL))
-		fate = WORKER_FAILED; /* the request is not what it was killed for */
+		fate = status ? WORKER_FAILED : WORKER_LOST; /* not because of the request */
 	if (ret)
 		*ret = fate;
 	return worker_explain(words, who, got, ms, status, blameless, e);

@@ -7,8 +7,9 @@
  * answer on the socket.
  *
  * The child may have been taken over. Nothing it says is believed: worker_call bounds and cleans a
- * reason, and lets only those errnos pass that child_errno lists; a length is in the caller's
- * memory when it is checked, and what is in shared memory is copied once before it is looked at.
+ * reason, and lets only those errnos pass that are listed (child_errno, worker_call.also); a length
+ * is in the caller's memory when it is checked, and what is in shared memory is copied once before
+ * it is looked at.
  *
  * Threads: a worker belongs to one thread at a time; worker_take hands it out, or the caller's lock
  * does. Everything about a pool is for any thread. Ownership: a worker owns its process and its
@@ -53,6 +54,8 @@ struct worker_call {
 	size_t size;
 	uint64_t ms;        /* for the whole answer, and processor time; 0: no limit */
 	int known;          /* positive results up to this one mean something */
+	const int *also; /* errnos that this kind may answer besides those of child_errno, up to
+			      * a 0; NULL: none */
 	bool cancels;       /* the wait ends when the calling thread's request is cancelled */
 	uint8_t *out;       /* len bytes that follow a success are put here; or */
 	struct buf *append; /* at most len are put here; both NULL: none follow */
@@ -88,6 +91,8 @@ enum worker_fate {
 	WORKER_FAILED, /* an error; the request may be repeated later */
 	WORKER_RETRY, /* it had answered before, and what it died of may be older than the request:
 			* ask a new process, whose death is of the request */
+	WORKER_LOST,  /* it ended well, which is listed as blameless, and its answer was lost on
+			* the way: ask once more */
 	WORKER_FATAL, /* the request did that, and is not to be repeated */
 };
 

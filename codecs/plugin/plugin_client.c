@@ -47,8 +47,8 @@ static bool has_libs(const struct worker *w, const void *arg)
 	       plugin_client_same_text(l->codec, c->codec_lib);
 }
 
-/* plugin_client_start - filter, codec: paths of the only libraries that it is for; "": none. any: it
- * looks at all libraries. */
+/* plugin_client_start - filter, codec: paths of the only libraries that it is for; "": none.
+ * any: it looks at all libraries. */
 static int plugin_client_start(struct worker *w, const char *filter, const char *codec,
 			       bool any, struct err *e)
 {
