@@ -31,7 +31,8 @@ enum op {
 	KILL,
 	LEAVE,
 	BLAMELESS,
-	HANG
+	HANG,
+	WELL
 };
 
 struct request {
@@ -68,6 +69,8 @@ static void obey(const struct shm *r, int sock, const struct request *q)
 		return;
 	case SHORT:
 		answer(sock, 0, q->len);
+		_exit(0);
+	case WELL:
 		_exit(0);
 	case RETRY:
 		worker_reply(sock, q->rc, 0, &e);
@@ -109,7 +112,7 @@ static const struct worker_words words = {
 	.crashed = ", crashed",
 	.ended = " left",
 	.ended_of = ", left",
-	.blameless = {{" could not begin", 75}},
+	.blameless = {{" could not begin", 75}, {" ended well", 0}},
 };
 
 static void start(struct worker *w)
@@ -164,6 +167,7 @@ static void test_reason(void **state NZ_UNUSED)
 	} codes[] = {{-EBADMSG, -EBADMSG}, {-ENOMEM, -ENOMEM}, {-ENOENT, -EIO},
 		     {-ESTALE, -EIO},      {-EINTR, -EIO},     {-EAGAIN, -EIO},
 		     {-5000, -EIO},        {INT32_MIN, -EIO}};
+	static const int also[] = {-EACCES, -ESTALE, 0};
 	struct worker_call c = {.known = 2};
 	struct err e = ERR_INIT;
 	struct worker w;
@@ -175,6 +179,11 @@ static void test_reason(void **state NZ_UNUSED)
 		assert_int_equal(e.code, codes[i].got);
 		assert_string_equal(e.msg, "because");
 	}
+	c.also = also; /* of one kind of child */
+	assert_int_equal(call(&w, &c, REASON, -ESTALE, 0, &e), CHILD_TAKEN);
+	assert_int_equal(c.rc, -ESTALE);
+	assert_int_equal(call(&w, &c, REASON, -ENOENT, 0, &e), CHILD_TAKEN);
+	assert_int_equal(c.rc, -EIO);
 	assert_int_equal(call(&w, &c, RETRY, 2, 0, &e), CHILD_TAKEN);
 	assert_int_equal(c.rc, 2);
 	assert_int_equal(call(&w, &c, RETRY_LONG, 2, 1, &e), CHILD_WRONG);
@@ -266,6 +275,8 @@ static void test_deaths(void **state NZ_UNUSED)
 	/* whoever killed it did not do so because of the request */
 	assert_int_equal(lose(KILL, 0, WAIT_MS, "it was killed"), WORKER_FAILED);
 	assert_int_equal(lose(BLAMELESS, 0, WAIT_MS, "it could not begin"), WORKER_FAILED);
+	assert_int_equal(lose(WELL, 0, WAIT_MS, "it ended well"), WORKER_LOST);
+	assert_int_equal(lose(WELL, 1, WAIT_MS, "it ended well"), WORKER_RETRY);
 	began = clock_ms();
 	assert_int_equal(lose(HANG, 0, 200, "it did not answer within 1 s, late"),
 			 WORKER_FATAL);
