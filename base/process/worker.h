@@ -54,13 +54,13 @@ struct worker_call {
 	size_t size;
 	uint64_t ms;        /* for the whole answer, and processor time; 0: no limit */
 	int known;          /* positive results up to this one mean something */
-	const int *also; /* errnos that this kind may answer besides those of child_errno, up to
-			      * a 0; NULL: none */
+	const int *also;    /* errnos that this kind may answer besides those of child_errno, up to
+			     * a 0; NULL: none */
 	bool cancels;       /* the wait ends when the calling thread's request is cancelled */
 	uint8_t *out;       /* len bytes that follow a success are put here; or */
 	struct buf *append; /* at most len are put here; both NULL: none follow */
 	uint64_t len;       /* set, when rc is 0: the child's number, which the caller checks
-			      * where no bytes follow */
+			     * where no bytes follow */
 	int rc;             /* set: 0, a known result, or the errno of a failure */
 };
 
@@ -89,11 +89,10 @@ struct worker_words {
 /* worker_fate - what follows from the loss of a process. */
 enum worker_fate {
 	WORKER_FAILED, /* an error; the request may be repeated later */
-	WORKER_RETRY, /* it had answered before, and what it died of may be older than the request:
-			* ask a new process, whose death is of the request */
-	WORKER_LOST,  /* it ended well, which is listed as blameless, and its answer was lost on
-			* the way: ask once more */
-	WORKER_FATAL, /* the request did that, and is not to be repeated */
+	WORKER_RETRY,  /* it had answered before, and an older request may have damaged its memory:
+			* ask a new process, whose death is this request's */
+	WORKER_LOST,   /* it ended with status 0, which is listed as blameless: ask once more */
+	WORKER_FATAL,  /* the request did that, and is not to be repeated */
 };
 
 /* worker_lost - end a process that failed to answer, and say why. who: its name in messages. *ret
@@ -139,7 +138,7 @@ struct worker_blame {
 		uint32_t array;
 		uint64_t linear;
 		int64_t until; /* clock_ms */
-	} * v;
+	} *v;
 	size_t n, cap;
 };
 

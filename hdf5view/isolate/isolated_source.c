@@ -220,6 +220,7 @@ static int isolated_source_nonsense(const struct isolated *g, struct err *e)
 		       g->kind->child.who);
 }
 
+/* A late answer and an invalid one have messages of their own. */
 static const struct worker_words words = {
 	.killed = "'s process was killed (signal 9) while opening it: possibly out of memory",
 	.crashed = " while opening it: the file is damaged, or memory ran out",

@@ -8,7 +8,7 @@
  * (read_worker.c): what it dies of costs the reader an error and the source a new child. Every
  * source has its own.
  *
- * A kind of guest says what its library does; everything else is the same for all. */
+ * A kind says what its library does; everything else is the same for all. */
 #ifndef HDF5VIEW_ISOLATE_ISOLATED_SOURCE_H
 #define HDF5VIEW_ISOLATE_ISOLATED_SOURCE_H
 
@@ -24,9 +24,9 @@
 #define ISOLATED_REST_MS 60000 /* how long what killed a worker is left alone */
 #define ISOLATED_MS 60000      /* how long a read may take by default */
 #define ISOLATED_PATHS_MAX 300 /* files and directories that a child may read */
-#define RETRY_WITH_PLUGINS 1   /* a child's answer: the same again, with job.plugins */
-#define RETRY_NOMEM 2       /* memory was short for something: the same again, with `again` */
-#define EXIT_NOMEM_CRASH 88 /* its status: it crashed after something was short */
+#define RETRY_WITH_PLUGINS 1   /* a child's answer: retry the request with job.plugins */
+#define RETRY_NOMEM 2          /* ... with `again`: memory was short for something */
+#define EXIT_NOMEM_CRASH 88    /* its status: it crashed after something was short */
 
 struct isolated;
 struct isolated_kind;
@@ -151,7 +151,7 @@ struct isolated_worker {
 	struct worker_blame blame; /* chunks that killed a process */
 };
 
-/* guest - embedded first in the sources of all kinds. */
+/* isolated - embedded first in the sources of all kinds. */
 struct isolated {
 	struct source base;
 	const struct isolated_kind *kind;
