@@ -115,8 +115,9 @@ static inline int child_errno(int64_t rc)
 	return -EIO;
 }
 
-/* child_take - n bytes from it before `end` (clock_ms). CHILD_WRONG is for callers. */
-enum child_taken { CHILD_TAKEN, CHILD_GONE, CHILD_LATE, CHILD_WRONG };
+/* child_take - n bytes from it before `end` (clock_ms): TAKEN, GONE or LATE. The others are for
+ * callers: worker_call has them. */
+enum child_taken { CHILD_TAKEN, CHILD_GONE, CHILD_LATE, CHILD_WRONG, CHILD_GIVEN_UP };
 enum child_taken child_take(int sock, void *out, size_t n, int64_t end);
 /* child_send - all of it, or false. flags: of send(2). */
 bool child_send(int sock, const void *data, size_t n, int flags);

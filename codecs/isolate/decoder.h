@@ -12,6 +12,7 @@
 #ifndef CODECS_ISOLATE_DECODER_H
 #define CODECS_ISOLATE_DECODER_H
 
+#include "base/process/worker.h"
 #include "codecs/core/codec.h"
 
 struct decoder;
@@ -32,13 +33,12 @@ bool codec_chain_apart(const struct codec_chain *chain, uint32_t mask);
 int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 		 bool fresh, struct decoder **ret, uint8_t **ret_in, struct err *e) NZ_MUST_USE;
 
-/* decoder_run - as codec_chain_decode, of what was put there, into out.
- * ret  DECODER_AGAIN: the process died, perhaps of what it did before: take a fresh one, put the
- *      bytes there again. DECODER_FATAL: it died of this chunk, or did not answer
- * Returns -EIO with both. */
-enum decoder_end { DECODER_DONE, DECODER_AGAIN, DECODER_FATAL };
+/* decoder_run - as codec_chain_decode, of what was put there, into out. *ret: what follows from a
+ * process that was lost; WORKER_RETRY: take a fresh one, put the bytes there again. Returns -EIO
+ * then. */
 int decoder_run(struct decoder *d, const struct codec_chain *chain, uint32_t mask,
-		size_t elem_size, uint8_t *out, enum decoder_end *ret, struct err *e) NZ_MUST_USE;
+		size_t elem_size, uint8_t *out, enum worker_fate *ret,
+		struct err *e) NZ_MUST_USE;
 
 void decoder_give(struct decoder *d);
 

@@ -3,8 +3,6 @@
 #ifndef CODECS_ISOLATE_DECODER_INT_H
 #define CODECS_ISOLATE_DECODER_INT_H
 
-#include "base/process/child.h"
-#include "base/process/shm.h"
 #include "codecs/core/codec_impl.h"
 #include "codecs/isolate/decoder.h"
 
@@ -12,12 +10,8 @@
 #define DECODER_UNREADY 75 /* exit status: it could not be confined, and looked at no chunk */
 #define DECODER_MS 60000 /* for one chunk */
 
+/* Its job is a struct sandbox_limits. */
 extern const struct child_kind decoder_child;
-
-/* decoder_job - what a child is made for. Its only descriptor is the region's. */
-struct decoder_job {
-	uint64_t memory, cpu_ms; /* struct sandbox_limits */
-};
 
 /* decoder_request - the region begins with n_specs decoder_specs, each followed by its parameters;
  * then come the stored bytes and the room for the result, at these offsets. It answers with a

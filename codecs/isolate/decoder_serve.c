@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* decoder_serve.c - the life of a child that decodes chunks and does nothing else. */
-#include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
-
 #include "codecs/isolate/decoder_int.h"
 
 void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
@@ -18,7 +14,6 @@ static void decoder_serve_handle(const struct shm *r, int sock, const struct dec
 	const uint8_t *in = r->at + q->in;
 	uint8_t *out = r->at + q->out;
 	size_t len = (size_t)q->out_len;
-	struct child_answer a = {0};
 	struct err e = ERR_INIT;
 	int rc;
 
@@ -35,35 +30,21 @@ static void decoder_serve_handle(const struct shm *r, int sock, const struct dec
 		rc = codec_chain_decode(&chain, q->mask, (size_t)q->elem_size, in,
 					(size_t)q->in_len, out, (size_t)q->out_len, scratch,
 					&e);
-	if (rc < 0) {
-		child_say(sock, rc, e.msg, strlen(e.msg));
-		return;
-	}
-	a.len = len;
-	if (!child_send(sock, &a, sizeof(a), 0))
-		_exit(0);
+	worker_reply(sock, rc, len, &e);
 }
 
 static void decoder_serve_serve(const struct child_self *self)
 {
-	const struct decoder_job *job = self->own ? self->own : self->data;
-	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
+	const struct sandbox_limits *limits = self->own ? self->own : self->data;
 	struct codec_scratch *scratch = codec_scratch_new();
 	struct shm r = {.fd = self->fds[0]};
 	struct decoder_request q;
 	struct err e = ERR_INIT;
 
-	if (!scratch || sandbox_enter(decoder_child.may, NULL, 0, &limits, &e) < 0)
+	if (!scratch || sandbox_enter(decoder_child.may, NULL, 0, limits, &e) < 0)
 		_exit(DECODER_UNREADY);
-	for (;;) {
-		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
-			return;
+	while (worker_next(self->sock, &q, sizeof(q)) && shm_map(&r, q.size))
 		decoder_serve_handle(&r, self->sock, &q, scratch);
-	}
 }
 
 const struct child_kind decoder_child = {

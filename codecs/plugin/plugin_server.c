@@ -9,11 +9,10 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <hdf5.h>
 
-#include "base/process/shm.h"
+#include "base/process/worker.h"
 #include "codecs/plugin/plugin_table.h"
 
 /* Address space besides the region's: a call's input, result and what comes between, of chunks of
@@ -509,16 +508,9 @@ static void plugin_server_handle(const struct shm *r, int sock, const struct plu
 				.cap = (size_t)q->cap,
 				.out = r->at + q->out};
 	struct err e = ERR_INIT;
-	struct child_answer a = {0};
 	int rc = plugin_run(&c, &e);
 
-	if (rc < 0) {
-		child_say(sock, rc, e.msg, strlen(e.msg));
-		return;
-	}
-	a.len = c.len;
-	if (!child_send(sock, &a, sizeof(a), 0))
-		_exit(0);
+	worker_reply(sock, rc, c.len, &e);
 }
 
 /* plugin_server_load - early. That it cannot be loaded is said when it is called. */
@@ -561,17 +553,8 @@ static void plugin_server_serve(const struct child_self *self)
 		child_say(self->sock, -EIO, e.msg, strlen(e.msg));
 		return;
 	}
-	if (!shm_map(&r, job->size))
-		return;
-	for (;;) {
-		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n != (ssize_t)sizeof(q) || !shm_map(&r, q.size))
-			return;
+	while (worker_next(self->sock, &q, sizeof(q)) && shm_map(&r, q.size))
 		plugin_server_handle(&r, self->sock, &q);
-	}
 }
 
 const struct child_kind plugin_child = {

@@ -146,11 +146,10 @@ struct plugin_array {
 	uint32_t class, elem_size, rank, n_fill, big_endian, unused;
 };
 
-/* plugin_serve - the life of a child that runs plugins. Its job: */
+/* plugin_child - runs plugins. Its only descriptor is that of the shared memory; its job: */
 extern const struct child_kind plugin_child;
 
 struct plugin_job {
-	uint64_t size;           /* of the region, whose descriptor is the only one */
 	uint64_t cpu_ms;
 	bool any;                /* it looks at libraries, and meets no data of anybody */
 	char filter_lib[PATH_MAX], codec_lib[PATH_MAX]; /* else: those that it is for; "": none */

@@ -32,9 +32,9 @@ int blob_proxy_serve(struct blob *b, int sock, bool all, struct blob_proxy_serve
 void blob_proxy_end(struct blob_proxy_server *f);
 /* blob_proxy_waited - milliseconds that the child waited for bytes so far. */
 int64_t blob_proxy_waited(struct blob_proxy_server *f);
-/* blob_proxy_failed - whether it did not get something that it asked for: its library may remember
- * a part of that. False for NULL. */
-bool blob_proxy_failed(struct blob_proxy_server *f);
+/* blob_proxy_failed - why it did not get something that it asked for, the first time: its library
+ * may remember a part of that. 0 when it got all, and for NULL. */
+int blob_proxy_failed(struct blob_proxy_server *f, struct err *e);
 
 /* ---- blob_proxy_client.c: in the child ---- */
 

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/process/child.h"
+#include "base/process/worker.h"
 #include "hdf5view/isolate/blob_proxy_int.h"
 
 #define BLOCK ((uint64_t)32 << 10)
@@ -16,7 +16,7 @@
 
 struct blob_proxy_client {
 	struct blob base;
-	int sock;
+	struct worker server; /* nothing but a socket: whom this process asks */
 	struct err failed;
 	uint8_t *data[BLOCKS];  /* NULL: nothing */
 	uint64_t block[BLOCKS]; /* which one it is */
@@ -27,36 +27,20 @@ static struct blob_proxy_client *blob_proxy_client_of(struct blob *b)
 	return CONTAINER_OF(b, struct blob_proxy_client, base);
 }
 
-/* blob_proxy_client_gone - the server does not listen any more, so that this process will not live
- * long either. */
-static int blob_proxy_client_gone(struct blob_proxy_client *c, struct err *e)
-{
-	(void)err_set(&c->failed, -EIO, "the server does not answer");
-	return err_set(e, -EIO, "%s", c->failed.msg);
-}
-
-/* blob_proxy_client_ask - at most BLOB_PROXY_READ_MAX bytes. */
+/* blob_proxy_client_ask - at most BLOB_PROXY_READ_MAX bytes. The errno of a failure is of no
+ * importance: the server, which it failed for, has its own. */
 static int blob_proxy_client_ask(struct blob_proxy_client *c, uint64_t off, void *out, size_t n,
 				 struct err *e)
 {
 	const struct blob_proxy_request q = {.op = BLOB_PROXY_READ, .off = off, .len = n};
-	char text[ERR_TEXT_MAX];
-	struct child_answer a;
+	struct worker_call k = {.request = &q, .size = sizeof(q), .out = out, .len = n};
+	struct err why = ERR_INIT;
 
-	if (!child_send(c->sock, &q, sizeof(q), 0) ||
-	    child_take(c->sock, &a, sizeof(a), INT64_MAX) != CHILD_TAKEN)
-		return blob_proxy_client_gone(c, e);
-	if (a.rc == 0)
-		return a.len == n && child_take(c->sock, out, n, INT64_MAX) == CHILD_TAKEN
-			       ? 0
-			       : blob_proxy_client_gone(c, e);
-	if (a.len >= sizeof(text) ||
-	    child_take(c->sock, text, (size_t)a.len, INT64_MAX) != CHILD_TAKEN)
-		return blob_proxy_client_gone(c, e);
-	text[a.len] = '\0';
-	if (c->failed.code == 0)
-		(void)err_set(&c->failed, (int)a.rc, "%s", text);
-	return err_set(e, (int)a.rc, "%s", text);
+	if (worker_call(&c->server, &k, &why) != CHILD_TAKEN)
+		k.rc = err_set(&why, -EIO, "the server does not answer");
+	if (k.rc < 0 && c->failed.code == 0)
+		c->failed = why;
+	return k.rc < 0 ? err_set(e, k.rc, "%s", why.msg) : 0;
 }
 
 /* block_of - a block of the file, remembered; NULL with e set. */
@@ -91,8 +75,8 @@ static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 		const struct blob_proxy_request q = {.op = BLOB_PROXY_WANT,
 						     .n = (uint32_t)some};
 
-		if (!child_send(c->sock, &q, sizeof(q), 0) ||
-		    !child_send(c->sock, parts, some * sizeof(*parts), 0))
+		if (!child_send(c->server.child.sock, &q, sizeof(q), 0) ||
+		    !child_send(c->server.child.sock, parts, some * sizeof(*parts), 0))
 			return; /* what is read next fails */
 		parts += some;
 		n -= some;
@@ -145,7 +129,7 @@ struct blob *blob_proxy_client_new(int sock, uint64_t size)
 	if (!c)
 		return NULL;
 	c->base = (struct blob){.ops = &client_ops, .fd = -1, .size = size};
-	c->sock = sock;
+	c->server.child.sock = sock;
 	return &c->base;
 }
 

@@ -28,11 +28,11 @@ struct blob_proxy_server {
 	int sock;
 	bool all;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of over, which says that stop may not be asked any more */
+	pthread_mutex_t lock; /* of over, which says that stop may not be asked any more, ... */
 	bool over;
+	struct err failed; /* ... and this */
 	struct cancel stop;
 	_Atomic int64_t waited; /* ns */
-	_Atomic bool failed;
 	uint8_t *room;      /* BLOB_PROXY_READ_MAX bytes */
 	uint64_t next;      /* behind the last range that was asked for */
 	uint64_t ahead;     /* how much was wanted behind it, ... */
@@ -117,10 +117,13 @@ static bool do_read(struct blob_proxy_server *f, const struct blob_proxy_request
 	start = clock_ns();
 	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
 	atomic_fetch_add(&f->waited, clock_ns() - start);
-	if (rc < 0)
-		atomic_store(&f->failed, true);
 	if (rc == -EBADMSG) /* of the server that has it, and no word about the file */
 		rc = -EIO;
+	if (rc < 0 && !blob_proxy_failed(f, NULL)) {
+		(void)pthread_mutex_lock(&f->lock);
+		(void)err_set(&f->failed, rc, "%s", e.msg);
+		(void)pthread_mutex_unlock(&f->lock);
+	}
 	return rc == 0 ? blob_proxy_server_answer(f, 0, f->room, (size_t)q->len)
 		       : blob_proxy_server_answer(f, rc, e.msg, strlen(e.msg));
 }
@@ -228,7 +231,15 @@ int64_t blob_proxy_waited(struct blob_proxy_server *f)
 	return f ? atomic_load(&f->waited) / 1000000 : 0;
 }
 
-bool blob_proxy_failed(struct blob_proxy_server *f)
+int blob_proxy_failed(struct blob_proxy_server *f, struct err *e)
 {
-	return f && atomic_load(&f->failed);
+	int rc = 0;
+
+	if (!f)
+		return 0;
+	(void)pthread_mutex_lock(&f->lock);
+	if (f->failed.code)
+		rc = err_set(e, f->failed.code, "%s", f->failed.msg);
+	(void)pthread_mutex_unlock(&f->lock);
+	return rc;
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* child_job.c - children for libraries: what they are sent, and what they make of it. */
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/core/clock.h"
-#include "base/os/cancel.h"
 #include "hdf5view/isolate/isolated_source.h"
-
-#define AWAIT_MS 100    /* between looks at whether somebody still waits */
 
 /* own_job - for a child of this very process, which has the source already. */
 struct own_job {
@@ -69,14 +62,14 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 	if (kind->begin)
 		kind->begin();
 	if (!job || child_job_confine(kind, job, self->fds[ISOLATED_FD_SOURCE], &e) < 0) {
-		child_say(self->sock, e.code ? e.code : -EIO, e.msg, strlen(e.msg));
+		worker_reply(self->sock, e.code ? e.code : -EIO, 0, &e);
 		_exit(1);
 	}
 	if (!own) {
 		rc = isolated_of_job(kind, job, self->fds[ISOLATED_FD_SOURCE],
 				     self->fds[ISOLATED_FD_REGION], &g, &e);
 		if (rc < 0) {
-			child_say(self->sock, rc, e.msg, strlen(e.msg));
+			worker_reply(self->sock, rc, 0, &e);
 			_exit(1);
 		}
 	}
@@ -86,7 +79,7 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 
 		g->blob = b;
 		if (!b || (g->kind->set_up && g->kind->set_up(g, &e) < 0)) {
-			child_say(self->sock, -EIO, e.msg, strlen(e.msg));
+			worker_reply(self->sock, -EIO, 0, &e);
 			_exit(1);
 		}
 	}
@@ -123,54 +116,46 @@ int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 {
 	int pair[2], rc;
 
-	ret->remote = NULL;
+	*ret = (struct isolated_proc){.remote = NULL};
 	if (!isolated_remote(g))
-		return child_job_start(g, kind, g->fd, &ret->p, e);
-	ret->p.pid = 0;
+		return child_job_start(g, kind, g->fd, &ret->w.child, e);
 	rc = blob_proxy_pair(pair, e);
 	if (rc < 0)
 		return rc;
 	/* the thread comes after the child, which may be a fork of this process */
-	rc = child_job_start(g, kind, pair[1], &ret->p, e);
+	rc = child_job_start(g, kind, pair[1], &ret->w.child, e);
 	(void)close(pair[1]);
 	if (rc == 0)
 		rc = blob_proxy_serve(g->blob, pair[0], kind == ISOLATED_OPEN, &ret->remote, e);
 	if (rc < 0) {
-		(void)child_end(&ret->p);
+		(void)worker_end(&ret->w);
 		(void)close(pair[0]);
 	}
 	return rc;
 }
 
-int isolated_child_end(struct isolated_proc *c)
+void isolated_child_end(struct isolated_proc *c)
 {
-	int status = child_end(&c->p);
-
+	(void)worker_end(&c->w);
 	blob_proxy_end(c->remote);
 	c->remote = NULL;
-	return status;
 }
 
-int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken *ret,
-		   struct err *e)
+enum child_taken isolated_call(struct isolated_proc *p, struct worker_call *c, bool *ret_slow,
+			       struct err *e)
 {
-	struct pollfd p = {.fd = c->p.sock, .events = POLLIN};
+	/* other files cannot be read; it is open for writing, or was replaced; the address of the
+	 * model is taken */
+	static const int also[] = {-EACCES, -EAGAIN, -ESTALE, -EADDRINUSE, 0};
+	const int64_t waited = blob_proxy_waited(p->remote);
+	enum child_taken got;
 
-	*ret = CHILD_TAKEN;
-	while (c->remote) {
-		int64_t left = end - clock_ms();
-		int n = poll(&p, 1, (int)(left < 0 ? 0 : left < AWAIT_MS ? left : AWAIT_MS));
-
-		if (n > 0 || (n < 0 && errno != EINTR))
-			break;
-		if (cancel_requested()) {
-			*ret = CHILD_GONE;
-			return err_set(e, -EINTR, "cancelled");
-		}
-		if (left <= 0) {
-			*ret = CHILD_LATE;
-			break;
-		}
-	}
-	return 0;
+	c->also = also;
+	c->cancels = p->remote != NULL;
+	got = worker_call(&p->w, c, e);
+	*ret_slow = got == CHILD_LATE &&
+		    (uint64_t)(blob_proxy_waited(p->remote) - waited) > c->ms / 2;
+	if (got == CHILD_TAKEN && blob_proxy_failed(p->remote, NULL))
+		c->rc = blob_proxy_failed(p->remote, e);
+	return got;
 }

@@ -9,14 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "hdf5view/isolate/isolated_source.h"
-
-#include "base/core/clock.h"
 
 #define ISOLATED_BASE                                                                          \
 	((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
@@ -176,13 +172,13 @@ void isolated_open_job(struct isolated *g, int sock)
 	if (blob_proxy_client_failed(g->blob, NULL) < 0)
 		rc = blob_proxy_client_failed(g->blob, &e);
 	if (rc || (!g->plugins && g->kind->short_of && g->kind->short_of())) {
-		child_say(sock, rc ? rc : RETRY_WITH_PLUGINS, e.msg, strlen(e.msg));
+		worker_reply(sock, rc ? rc : RETRY_WITH_PLUGINS, 0, &e);
 		_exit(0);
 	}
 	m->ds = g->base.ds;
 	m->own = own;
 	m->used = (size_t)(at - (uint8_t *)m) + g->base.ds.arena.used + 4096;
-	child_say(sock, 0, NULL, 0);
+	worker_reply(sock, 0, 0, &e);
 	_exit(0); /* no exit handlers: they are the server's */
 }
 
@@ -224,86 +220,52 @@ static int isolated_source_nonsense(const struct isolated *g, struct err *e)
 		       g->kind->child.who);
 }
 
-/* isolated_source_take_reason - the text of a failure. */
-static int isolated_source_take_reason(const struct isolated *g, int sock,
-				       const struct child_answer *a, int64_t end, struct err *e)
-{
-	char text[ERR_TEXT_MAX];
+/* A late answer and an invalid one have messages of their own. */
+static const struct worker_words words = {
+	.killed = "'s process was killed (signal 9) while opening it: possibly out of memory",
+	.crashed = " while opening it: the file is damaged, or memory ran out",
+	.ended = "'s process ended",
+	.ended_of = " while opening it: the file is damaged, or memory ran out",
+	.blameless =
+		{{"'s process ended and its answer was lost", 0},
+		 {" crashed while opening it, after memory ran out, descriptors ran out or a "
+		  "read failed",
+		  EXIT_NOMEM_CRASH}},
+};
 
-	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text) ||
-	    child_take(sock, text, (size_t)a->len, end) != CHILD_TAKEN)
-		return isolated_source_nonsense(g, e);
-	text[a->len] = '\0';
-	return err_set(e, (int)a->rc, "%s", text);
-}
-
-static int isolated_source_died(const struct isolated *g, int status, struct err *e)
-{
-	const char *who = g->kind->child.who;
-	char why[CHILD_WHY_MAX];
-
-	if (child_died_of(status) == SIGKILL)
-		return err_set(e, -EIO,
-			       "%s's process was killed (signal 9) while opening it: possibly "
-			       "out of memory",
-			       who);
-	if (child_died_of(status))
-		return err_set(e, -EIO,
-			       "%s %s while opening it: the file is damaged, or memory ran out",
-			       who, child_why(child_died_of(status), why));
-	if (status == 0) /* it had ended well: what it said was lost on the way */
-		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOMEM_CRASH)
-		return err_set(e, -EIO,
-			       "%s crashed while opening it, after memory ran out, descriptors "
-			       "ran out or a read failed",
-			       who);
-	return err_set(e, -EIO,
-		       "%s's process ended (status %d) while opening it: the file is damaged, "
-		       "or memory ran out",
-		       who, WEXITSTATUS(status));
-}
-
-/* isolated_source_ask - one child, one model. */
+/* isolated_source_ask - one child, one model. Returns 0; RETRY_WITH_PLUGINS or RETRY_NOMEM, each
+ * only where g does not say that already; -errno. */
 static int isolated_source_ask(struct isolated *g, struct err *e)
 {
-	uint64_t ms = g->opts.open_timeout_ms;
-	int64_t end = ms && ms < INT64_MAX / 2 ? clock_ms() + (int64_t)ms : INT64_MAX;
-	int64_t waited = 0;
-	struct child_answer a = {0};
+	struct worker_call c = {.ms = g->opts.open_timeout_ms, .known = RETRY_NOMEM};
+	const uint64_t seconds = c.ms / 1000 + (c.ms % 1000 != 0);
 	struct isolated_proc child;
 	enum child_taken got;
-	int rc = isolated_child_start(g, ISOLATED_OPEN, &child, e), status;
+	bool slow;
+	int rc = isolated_child_start(g, ISOLATED_OPEN, &child, e);
 
 	if (rc < 0)
 		return rc;
-	rc = isolated_await(&child, end, &got, e);
-	if (rc == 0 && got == CHILD_TAKEN)
-		got = child_take(child.p.sock, &a, sizeof(a), end);
-	if (rc == 0 && got == CHILD_TAKEN &&
-	    ((a.rc == RETRY_WITH_PLUGINS && !g->plugins) || (a.rc == RETRY_NOMEM && !g->again)))
-		rc = (int)a.rc;
-	else if (rc == 0 && got == CHILD_TAKEN && a.rc)
-		rc = isolated_source_take_reason(g, child.p.sock, &a, end, e);
-	if (got == CHILD_LATE)
-		waited = blob_proxy_waited(child.remote);
-	status = isolated_child_end(&child);
-	if (rc > 0)
-		return rc;
-	if (rc == 0 && got == CHILD_GONE)
-		return isolated_source_died(g, status, e);
-	if (rc == 0 && got == CHILD_LATE && waited > (int64_t)ms / 2)
-		return err_set(e, -ETIMEDOUT,
-			       "not open after %" PRIu64
-			       " seconds, most of them spent on the network: use a longer -o "
-			       "open_timeout",
-			       (ms + 999) / 1000);
-	if (rc == 0 && got == CHILD_LATE)
-		return err_set(e, -EIO,
-			       "not open after %" PRIu64
-			       " seconds: the file is damaged, or so large that it needs a "
-			       "longer -o open_timeout",
-			       (ms + 999) / 1000);
+	got = isolated_call(&child, &c, &slow, e);
+	rc = c.rc;
+	if (got == CHILD_TAKEN &&
+	    ((rc == RETRY_WITH_PLUGINS && g->plugins) || (rc == RETRY_NOMEM && g->again)))
+		got = CHILD_WRONG;
+	if (got == CHILD_WRONG)
+		rc = isolated_source_nonsense(g, e);
+	else if (got == CHILD_GONE)
+		rc = worker_lost(&child.w, &words, g->kind->child.who, got, c.ms, NULL, e);
+	else if (got == CHILD_LATE && slow)
+		rc = err_set(e, -ETIMEDOUT,
+			     "not open after %" PRIu64 " seconds, most of them spent on the "
+			     "network: use a longer -o open_timeout",
+			     seconds);
+	else if (got == CHILD_LATE)
+		rc = err_set(e, -EIO,
+			     "not open after %" PRIu64 " seconds: the file is damaged, or so "
+			     "large that it needs a longer -o open_timeout",
+			     seconds);
+	isolated_child_end(&child);
 	return rc;
 }
 

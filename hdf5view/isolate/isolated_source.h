@@ -8,7 +8,7 @@
  * (read_worker.c): what it dies of costs the reader an error and the source a new child. Every
  * source has its own.
  *
- * A kind of guest says what its library does; everything else is the same for all. */
+ * A kind says what its library does; everything else is the same for all. */
 #ifndef HDF5VIEW_ISOLATE_ISOLATED_SOURCE_H
 #define HDF5VIEW_ISOLATE_ISOLATED_SOURCE_H
 
@@ -17,17 +17,16 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "base/process/child.h"
+#include "base/process/worker.h"
 #include "hdf5view/isolate/blob_proxy.h"
 #include "translate/contract/source.h"
 
-#define ISOLATED_TRIES 3       /* chunks of an array that may kill a worker */
 #define ISOLATED_REST_MS 60000 /* how long what killed a worker is left alone */
 #define ISOLATED_MS 60000      /* how long a read may take by default */
 #define ISOLATED_PATHS_MAX 300 /* files and directories that a child may read */
-#define RETRY_WITH_PLUGINS 1   /* a child's answer: the same again, with job.plugins */
-#define RETRY_NOMEM 2       /* memory was short for something: the same again, with `again` */
-#define EXIT_NOMEM_CRASH 88 /* its status: it crashed after something was short */
+#define RETRY_WITH_PLUGINS 1   /* a child's answer: retry the request with job.plugins */
+#define RETRY_NOMEM 2          /* ... with `again`: memory was short for something */
+#define EXIT_NOMEM_CRASH 88    /* its status: it crashed after something was short */
 
 struct isolated;
 struct isolated_kind;
@@ -138,17 +137,9 @@ struct isolated_kind {
 
 /* ---- read_worker.c: the process that reads elements ---- */
 
-/* isolated_fatal - a chunk that killed a worker: for a while no other gets it. Not for ever, for
- * what libraries die of may have been no fault of the file. */
-struct isolated_fatal {
-	uint32_t array;
-	uint64_t linear;
-	int64_t until;             /* of clock_ms */
-};
-
 /* isolated_proc - a child, and what answers it when the file is remote. */
 struct isolated_proc {
-	struct child_proc p;
+	struct worker w;                  /* without shared memory */
 	struct blob_proxy_server *remote; /* NULL: the file is local */
 };
 
@@ -156,13 +147,11 @@ struct isolated_proc {
 struct isolated_worker {
 	pthread_mutex_t lock;      /* one request at a time, and all below; before child.enter */
 	struct isolated_proc child;
-	uint64_t served;           /* requests that this child answered */
 	uint64_t timeout_ms;
-	struct isolated_fatal *fatal;
-	size_t n_fatal, c_fatal;
+	struct worker_blame blame; /* chunks that killed a process */
 };
 
-/* guest - embedded first in the sources of all kinds. */
+/* isolated - embedded first in the sources of all kinds. */
 struct isolated {
 	struct source base;
 	const struct isolated_kind *kind;
@@ -253,13 +242,12 @@ void isolated_hold(struct source *s, bool on);
  * thread. */
 int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 			 struct isolated_proc *ret, struct err *e) NZ_MUST_USE;
-/* isolated_child_end - child_end. */
-int isolated_child_end(struct isolated_proc *c);
-/* isolated_await - wait until a child that reads a remote file says something, before `end`
- * (clock_ms); children that read local ones are not waited for here. *ret: CHILD_TAKEN, or
- * CHILD_LATE. Returns 0; -EINTR cancel_requested. */
-int isolated_await(const struct isolated_proc *c, int64_t end, enum child_taken *ret,
-		   struct err *e) NZ_MUST_USE;
+void isolated_child_end(struct isolated_proc *c);
+/* isolated_call - worker_call, which is cancelled only while the child reads a remote file, and
+ * fails as the server did that could not read it. *ret_slow: the child was late because the bytes
+ * of that file were. */
+enum child_taken isolated_call(struct isolated_proc *p, struct worker_call *c, bool *ret_slow,
+			       struct err *e);
 /* isolated_own_plugins - job.plugins of a child that this process forks itself; own:
  * child_start's. */
 bool isolated_own_plugins(const void *own);

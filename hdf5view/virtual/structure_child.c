@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #define ROOM ((size_t)8 << 20) /* what libhdf5 needs for a small structure, and more */
 
@@ -125,28 +123,24 @@ static int structure_child_handle(struct structure_child_maker *k, const struct 
 static void structure_child_answer(struct structure_child_maker *k, const struct nc_order *q,
 				   int sock)
 {
-	struct child_answer a = {0};
+	uint64_t number = 0;
 	struct err e = ERR_INIT;
 	int rc;
 
 	if (nc_apart_fault && nc_apart_fault(q, &k->shared, sock))
 		return;
 	h5_enter();
-	rc = structure_child_handle(k, q, &a.len, &e);
+	rc = structure_child_handle(k, q, &number, &e);
 	h5_leave();
 	if (rc == -EIO &&
 	    !structure_child_has_room()) /* the library says so of all that it cannot do */
 		rc = -ENOMEM;
-	if (rc < 0)
-		child_say(sock, rc, e.msg, strlen(e.msg));
-	else if (!child_send(sock, &a, sizeof(a), 0))
-		_exit(0);
+	worker_reply(sock, rc, number, &e);
 }
 
 static void structure_child_serve(const struct child_self *self)
 {
-	const struct structure_job *job = self->own ? self->own : self->data;
-	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
+	const struct sandbox_limits *limits = self->own ? self->own : self->data;
 	struct structure_child_maker k = {.shared = {.fd = self->fds[0]}};
 	struct nc_order q;
 	struct err e = ERR_INIT;
@@ -154,17 +148,11 @@ static void structure_child_serve(const struct child_self *self)
 	h5_enter(); /* what it reads of its surroundings, it has read then */
 	(void)H5PLset_loading_state(0);
 	h5_leave();
-	if (sandbox_enter(nc_apart_kind.may, NULL, 0, &limits, &e) < 0)
+	if (sandbox_enter(nc_apart_kind.may, NULL, 0, limits, &e) < 0)
 		_exit(1);
-	for (;;) {
-		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n != (ssize_t)sizeof(q) || !shm_map(&k.shared, q.size) || q.len > q.size)
-			return;
+	while (worker_next(self->sock, &q, sizeof(q)) && shm_map(&k.shared, q.size) &&
+	       q.len <= q.size)
 		structure_child_answer(&k, &q, self->sock);
-	}
 }
 
 /* structure_child_has_files - as with those of hdf5/worker_ops.c. */

@@ -8,7 +8,6 @@
 #include "hdf5view/virtual/structure_process.h"
 #include "hdf5view/virtual/file_layout.h"
 
-#include "base/core/clock.h"
 #include "base/os/io.h"
 #include "base/core/cursor.h"
 #include "hdf5view/hdf5view.h"
@@ -16,13 +15,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define REGION_MIN ((uint64_t)1 << 20)
 #define ROOM_BASE ((uint64_t)2 << 30) /* address space of a child */
 #define ROOM_MODEL 8                  /* times a packed model */
 #define ROOM_FILE 4                   /* times the largest file */
@@ -31,117 +27,45 @@
 
 /* ---- talking ---- */
 
-static void structure_process_end(struct structure_process *x)
-{
-	(void)child_end(&x->child);
-	shm_release(&x->shared);
-}
-
 /* structure_process_start - len, max_bytes: of what it will be given, and give. */
 static int structure_process_start(struct structure_process *x, uint64_t len,
 				   uint64_t max_bytes, struct err *e)
 {
 	const uint64_t max = UINT64_MAX / 64;
-	struct structure_job job = {.memory = ROOM_BASE + ROOM_MODEL * u64_min(len, max) +
-					      ROOM_FILE * u64_min(max_bytes, max),
-				    .cpu_ms = x->timeout_ms};
-	int rc = shm_new(NC_PROCESS, REGION_MIN, &x->shared, e);
+	struct sandbox_limits job = {.memory = ROOM_BASE + ROOM_MODEL * u64_min(len, max) +
+					       ROOM_FILE * u64_min(max_bytes, max),
+				     .cpu_ms = x->timeout_ms};
 
-	if (rc == 0)
-		rc = child_start(&nc_apart_kind, &job, &job, sizeof(job), &x->shared.fd,
-				 &x->child, e);
-	if (rc < 0)
-		shm_release(&x->shared);
-	return rc;
+	return worker_start(&x->w, &nc_apart_kind, &job, sizeof(job), e);
 }
 
 /* hand_over - what the next order is about. */
 static int hand_over(struct structure_process *x, const struct buf *what, struct err *e)
 {
-	int rc = shm_grow(&x->shared, what->len, e);
+	int rc = shm_grow(&x->w.shared, what->len, e);
 
 	if (rc == 0 && what->len)
-		memcpy(x->shared.at, what->data, what->len);
+		memcpy(x->w.shared.at, what->data, what->len);
 	return rc;
 }
 
-/* told - codes that it may give; another one means nothing. */
-static int told(int64_t code)
+/* What it is killed for, and its own way out where memory is short, is no fault of the file's:
+ * -EAGAIN, as the next attempt may succeed. */
+static const struct worker_words words = {
+	.late = ": a large dataset needs a longer -o open_timeout, or the HDF5 library hangs",
+	.invalid = " sent an invalid answer",
+	.killed = " was killed (signal 9): possibly out of memory",
+	.crashed = ": the HDF5 library cannot build the file",
+	.ended = " ended",
+	.ended_of = ": possibly out of memory",
+	.again = -EAGAIN,
+};
+
+static int structure_process_lost(struct structure_process *x, enum child_taken got,
+				  struct err *e)
 {
-	static const int known[] = {-ENOMEM, -ERANGE, -EBADMSG, -EOPNOTSUPP};
-
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (code == known[i])
-			return known[i];
-	return -EIO;
-}
-
-/* structure_process_take_reason - the text of a failure, after its size was checked. */
-static enum child_taken structure_process_take_reason(struct structure_process *x,
-						      const struct child_answer *a,
-						      int64_t until, int *ret_rc, struct err *e)
-{
-	char text[ERR_TEXT_MAX];
-	enum child_taken got;
-
-	if (a->rc > 0 || a->len >= sizeof(text))
-		return CHILD_WRONG;
-	got = child_take(x->child.sock, text, (size_t)a->len, until);
-	if (got != CHILD_TAKEN)
-		return got;
-	text[a->len] = '\0';
-	*ret_rc = err_set(e, told(a->rc), "%s", text);
-	return CHILD_TAKEN;
-}
-
-/* structure_process_explain - it ended, or was ended by us, in the middle of something. -EAGAIN:
- * for no fault of the file's, and the next attempt may succeed. */
-static int structure_process_explain(const struct structure_process *x, enum child_taken got,
-				     int status, struct err *e)
-{
-	const char *who = "the process that builds the netCDF file";
-	char why[CHILD_WHY_MAX];
-
-	if (got == CHILD_LATE)
-		return err_set(e, -EIO,
-			       "%s did not answer within %" PRIu64
-			       " s: a large dataset needs a longer -o open_timeout, or the "
-			       "HDF5 library hangs",
-			       who, (x->timeout_ms + 999) / 1000);
-	if (got == CHILD_WRONG)
-		return err_set(e, -EIO, "%s sent an invalid answer", who);
-	if (child_died_of(status) == SIGKILL)
-		return err_set(e, -EAGAIN, "%s was killed (signal 9): possibly out of memory",
-			       who);
-	if (child_died_of(status))
-		return err_set(e, -EIO, "%s %s: the HDF5 library cannot build the file", who,
-			       child_why(child_died_of(status), why));
-	/* the library's own way out where memory is short */
-	return err_set(e, -EAGAIN, "%s ended (status %d): possibly out of memory", who,
-		       WEXITSTATUS(status));
-}
-
-static enum child_taken structure_process_talk(struct structure_process *x,
-					       const struct nc_order *q, uint64_t *ret,
-					       int *ret_rc, struct err *e)
-{
-	const uint64_t ms = x->timeout_ms;
-	const int64_t until = ms && ms < INT64_MAX / 2 ? clock_ms() + (int64_t)ms : INT64_MAX;
-	struct child_answer a;
-	enum child_taken got;
-
-	*ret_rc = 0;
-	if (ms)
-		child_renew(&x->child, ms);
-	if (!child_send(x->child.sock, q, sizeof(*q), 0))
-		return CHILD_GONE;
-	got = child_take(x->child.sock, &a, sizeof(a), until);
-	if (got != CHILD_TAKEN)
-		return got;
-	if (a.rc != 0)
-		return structure_process_take_reason(x, &a, until, ret_rc, e);
-	*ret = a.len;
-	return CHILD_TAKEN;
+	return worker_lost(&x->w, &words, "the process that builds the netCDF file", got,
+			   x->timeout_ms, NULL, e);
 }
 
 /* structure_process_ask - *ret is a number that is still to be checked. A child that does not
@@ -149,19 +73,16 @@ static enum child_taken structure_process_talk(struct structure_process *x,
 static int structure_process_ask(struct structure_process *x, struct nc_order *q, uint64_t *ret,
 				 struct err *e)
 {
+	struct worker_call c = {.request = q, .size = sizeof(*q), .ms = x->timeout_ms};
 	enum child_taken got;
-	int rc;
 
-	q->size = x->shared.size;
-	got = structure_process_talk(x, q, ret, &rc, e);
-	if (got == CHILD_TAKEN)
-		return rc;
-	return structure_process_explain(x, got, child_end(&x->child), e);
-}
-
-static int structure_process_nonsense(const struct structure_process *x, struct err *e)
-{
-	return structure_process_explain(x, CHILD_WRONG, 0, e);
+	q->size = x->w.shared.size;
+	got = worker_call(&x->w, &c, e);
+	if (got != CHILD_TAKEN)
+		return structure_process_lost(x, got, e);
+	if (c.rc == 0)
+		*ret = c.len;
+	return c.rc;
 }
 
 /* ---- one file ---- */
@@ -238,29 +159,29 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 			       "netCDF file: a structure of %" PRIu64 " bytes exceeds %" PRIu64,
 			       n, max_bytes);
 	if (n < HEAD || n > SIZE_MAX / 4)
-		return structure_process_nonsense(x, e);
+		return structure_process_lost(x, CHILD_WRONG, e);
 	q = (struct nc_order){.op = NC_OP_IMAGE, .len = n};
-	rc = shm_grow(&x->shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
+	rc = shm_grow(&x->w.shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
 	if (rc == 0)
 		rc = structure_process_ask(x, &q, &said, e);
 	if (rc < 0)
 		return rc;
 	if (said != n)
-		return structure_process_nonsense(x, e);
+		return structure_process_lost(x, CHILD_WRONG, e);
 	ret->bytes = alloc_array((size_t)n, 1);
 	if (!ret->bytes)
 		return err_nomem(e);
-	memcpy(ret->bytes, x->shared.at, (size_t)n);
+	memcpy(ret->bytes, x->w.shared.at, (size_t)n);
 	ret->len = (size_t)n;
 	return 0;
 }
 
 /* list_vars - what the file's layout needs to know of its datasets: of what the child says only the
  * addresses of headers, which have to be in the image. */
-static int list_vars(const struct structure_process *x, const struct nc_model *m, char **broken,
+static int list_vars(struct structure_process *x, const struct nc_model *m, char **broken,
 		     struct nc_image *ret, struct err *e)
 {
-	struct slice headers = slice_of(x->shared.at + nc_apart_headers(ret->len),
+	struct slice headers = slice_of(x->w.shared.at + nc_apart_headers(ret->len),
 					(size_t)m->ds->n_arrays * 8);
 
 	ret->vars = alloc_array(m->ds->n_arrays, sizeof(*ret->vars));
@@ -275,7 +196,7 @@ static int list_vars(const struct structure_process *x, const struct nc_model *m
 		if (!m->arrays[i].name)
 			continue;
 		if (header >= ret->len)
-			return structure_process_nonsense(x, e);
+			return structure_process_lost(x, CHILD_WRONG, e);
 		*v = (struct nc_var){.array = i,
 				     .data = m->arrays[i].data,
 				     .header = header,
@@ -310,7 +231,7 @@ int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
 		rc = take_image(&x, m, max_bytes, ret, e);
 	if (rc == 0)
 		rc = list_vars(&x, m, broken, ret, e);
-	structure_process_end(&x);
+	(void)worker_end(&x.w);
 	for (uint32_t i = 0; broken && i < m->ds->n_arrays; i++)
 		free(broken[i]);
 	free(broken);
@@ -345,7 +266,7 @@ static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
 	*ret = (struct nc_image){0};
 	if (rc == 0)
 		rc = take_image(&x, &m, EMPTY_MAX, ret, e);
-	structure_process_end(&x);
+	(void)worker_end(&x.w);
 	/* libhdf5 clears the flag "open for writing" in an image and keeps the old checksum. */
 	if (rc == 0)
 		rc = nc_patch_eof(ret->bytes, ret->len, ret->len, e);
@@ -397,7 +318,7 @@ static int put_question(struct nc_asker *k, const struct nc_ask *ask_of, uint64_
 	q.len = packed.len;
 	if (!buf_ok(&packed))
 		rc = buf_full(&packed, &k->why, -ERANGE, "a filter's parameters are too many");
-	if (rc == 0 && !k->x.child.pid)
+	if (rc == 0 && !k->x.w.child.pid)
 		rc = structure_process_start(&k->x, 0, 0, &k->why);
 	if (rc == 0)
 		rc = hand_over(&k->x, &packed, &k->why);
@@ -405,7 +326,7 @@ static int put_question(struct nc_asker *k, const struct nc_ask *ask_of, uint64_
 	if (rc == 0)
 		rc = structure_process_ask(&k->x, &q, ret, &k->why);
 	if (rc == 0 && *ret > NC_AGREE_LAST)
-		rc = structure_process_nonsense(&k->x, &k->why);
+		rc = structure_process_lost(&k->x, CHILD_WRONG, &k->why);
 	return rc;
 }
 
@@ -426,5 +347,5 @@ const char *nc_asker_agree(struct nc_asker *k, const struct ds_array *a,
 
 void nc_asker_end(struct nc_asker *k)
 {
-	structure_process_end(&k->x);
+	(void)worker_end(&k->x.w);
 }

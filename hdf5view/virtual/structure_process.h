@@ -15,18 +15,13 @@
 #ifndef HDF5VIEW_VIRTUAL_STRUCTURE_PROCESS_H
 #define HDF5VIEW_VIRTUAL_STRUCTURE_PROCESS_H
 
-#include "base/process/child.h"
-#include "base/process/shm.h"
+#include "base/process/worker.h"
 #include "hdf5view/netcdf4/schema.h"
 
 #define NC_PROCESS "nczarrfs-netcdf"
 
+/* Its job is a struct sandbox_limits. */
 extern const struct child_kind nc_apart_kind;
-
-/* structure_job - what a child is made for. Its only descriptor is the region's. */
-struct structure_job {
-	uint64_t memory, cpu_ms;   /* struct sandbox_limits */
-};
 
 enum nc_op {
 	NC_OP_MAKE,    /* a packed model: all but texts. Answers the bytes of the file so far */
@@ -83,10 +78,9 @@ void *nc_unpack(const uint8_t *packed, size_t n, uint64_t moves);
 
 /* ---- structure_process.c ---- */
 
-/* structure_process - a child, and what both see. Zeroes: none. */
+/* structure_process - zeroes: no process. */
 struct structure_process {
-	struct child_proc child;   /* pid 0: none */
-	struct shm shared;
+	struct worker w;
 	uint64_t timeout_ms;       /* for an answer; 0: no limit */
 };
 

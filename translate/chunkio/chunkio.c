@@ -330,7 +330,7 @@ void chunkio_free(struct chunkio *c)
 	cache_free(c->cache);
 	sizes_free(c->sizes);
 	chunkio_shared_free(c->own);
-	free(c->fatal);
+	worker_blame_release(&c->blame);
 	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
 		free(atomic_load(&c->arrays[i].fill));
 	free(c->arrays);

@@ -4,6 +4,7 @@
 #ifndef TRANSLATE_CHUNKIO_CHUNKIO_INT_H
 #define TRANSLATE_CHUNKIO_CHUNKIO_INT_H
 
+#include "base/process/worker.h"
 #include "translate/cache/prefetch_queue.h"
 #include "translate/cache/cache.h"
 #include "translate/chunkio/chunkio.h"
@@ -17,12 +18,6 @@
 #define CHUNKIO_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
 
 struct chunkio_scratch;
-
-/* chunkio_fatal - a chunk that killed a process which decoded it. */
-struct chunkio_fatal {
-	uint32_t array;
-	uint64_t linear;
-};
 
 struct array_state {
 	uint32_t owner; /* first array that is the same object under the same plan */
@@ -44,8 +39,7 @@ struct chunkio {
 	struct chunkio_shared *shared;
 	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
 	pthread_mutex_t lock;       /* of all below */
-	struct chunkio_fatal *fatal;
-	size_t n_fatal, c_fatal;
+	struct worker_blame blame;  /* chunks that killed a process that decoded them */
 };
 
 struct chunkio_shared {

@@ -81,7 +81,7 @@ static void make(struct stored *s, unsigned seed)
 
 /* decode - once, with an element size that says what goes wrong. */
 static int decode(const struct stored *s, size_t elem_size, uint8_t *out,
-		  enum decoder_end *ret_end, struct err *e)
+		  enum worker_fate *ret_end, struct err *e)
 {
 	struct decoder *d;
 	uint8_t *in;
@@ -98,25 +98,25 @@ static int decode(const struct stored *s, size_t elem_size, uint8_t *out,
 static void expect_good(const struct stored *s)
 {
 	uint8_t out[N];
-	enum decoder_end end;
+	enum worker_fate end;
 	struct err e = ERR_INIT;
 
 	if (decode(s, 4, out, &end, &e) != 0)
 		fail_msg("%s", e.msg);
-	assert_int_equal(end, DECODER_DONE);
+	assert_int_equal(end, WORKER_FAILED);
 	assert_memory_equal(out, s->elems, N);
 }
 
 /* expect_bad - a child that did nothing before dies of it: nothing is to be tried again. */
-static void expect_bad(const struct stored *s, size_t elem_size, enum decoder_end want,
+static void expect_bad(const struct stored *s, size_t elem_size, enum worker_fate want,
 		       const char *text)
 {
 	uint8_t out[N];
-	enum decoder_end end = DECODER_AGAIN;
+	enum worker_fate end = WORKER_RETRY;
 	struct err e = ERR_INIT;
 	int rc = 0;
 
-	for (int i = 0; i < 10 && end == DECODER_AGAIN; i++)
+	for (int i = 0; i < 10 && end == WORKER_RETRY; i++)
 		rc = decode(s, elem_size, out, &end, &e);
 	assert_int_equal(rc, -EIO);
 	assert_int_equal(end, want);
@@ -184,13 +184,13 @@ static void test_damaged(void **state NZ_UNUSED)
 {
 	struct stored s = {.b = {.max = PTRDIFF_MAX}};
 	uint8_t out[N];
-	enum decoder_end end;
+	enum worker_fate end;
 	struct err e = ERR_INIT;
 
 	make(&s, 9);
 	memset(s.b.data, 0xff, 20);
 	assert_int_equal(decode(&s, 4, out, &end, &e), -EBADMSG);
-	assert_int_equal(end, DECODER_DONE);
+	assert_int_equal(end, WORKER_FAILED);
 	assert_true(e.msg[0]);
 	buf_release(&s.b);
 }
@@ -198,17 +198,17 @@ static void test_damaged(void **state NZ_UNUSED)
 static void test_deaths(void **state NZ_UNUSED)
 {
 	uint8_t out[N];
-	enum decoder_end end;
+	enum worker_fate end;
 	struct err e = ERR_INIT;
 
-	expect_bad(&g_s, CRASH, DECODER_FATAL, "crashed (signal 11)");
+	expect_bad(&g_s, CRASH, WORKER_FATAL, "crashed (signal 11)");
 	expect_good(&g_s);
 	if (!SANDBOX_OFF) /* a process of its own is refused, and the decoder goes on */
 		assert_int_equal(decode(&g_s, CALL, out, &end, &e), 0);
-	expect_bad(&g_s, LEAVE, DECODER_FATAL, "exited (status 3)");
+	expect_bad(&g_s, LEAVE, WORKER_FATAL, "exited (status 3)");
 	expect_good(&g_s);
 	decoder_set_time(1000);
-	expect_bad(&g_s, HANG, DECODER_FATAL, "did not answer within 1 s");
+	expect_bad(&g_s, HANG, WORKER_FATAL, "did not answer within 1 s");
 	decoder_set_time(DECODER_MS);
 	expect_good(&g_s);
 }
@@ -217,12 +217,12 @@ static void test_deaths(void **state NZ_UNUSED)
 static void test_spoilt(void **state NZ_UNUSED)
 {
 	uint8_t out[N];
-	enum decoder_end end;
+	enum worker_fate end;
 	struct err e = ERR_INIT;
 
 	assert_int_equal(decode(&g_s, SPOIL, out, &end, &e), 0); /* shuffled otherwise */
 	assert_int_equal(decode(&g_s, 4, out, &end, &e), -EIO);
-	assert_int_equal(end, DECODER_AGAIN);
+	assert_int_equal(end, WORKER_RETRY);
 	expect_good(&g_s);
 }
 
@@ -232,7 +232,7 @@ static void test_bounded(void **state NZ_UNUSED)
 	struct codec_scratch *scratch = codec_scratch_new();
 	struct decoder *d[POOL];
 	uint8_t out[N], *in;
-	enum decoder_end end;
+	enum worker_fate end;
 	struct err e = ERR_INIT;
 
 	for (int i = 0; i < POOL; i++) {
@@ -255,7 +255,7 @@ static void test_lie(void **state NZ_UNUSED)
 {
 	static const int64_t others[] = {-ESTALE, -ENOENT, -EINTR, -EAGAIN, -4096, INT64_MIN, 5};
 	uint8_t out[N];
-	enum decoder_end end;
+	enum worker_fate end;
 	struct err e = ERR_INIT;
 
 	assert_int_equal(decode(&g_s, LIE, out, &end, &e), -EIO);
@@ -265,7 +265,7 @@ static void test_lie(void **state NZ_UNUSED)
 	assert_int_equal(child_errno(-EBADMSG), -EBADMSG);
 	do /* the one that lied may still be about to end */
 		(void)decode(&g_s, 4, out, &end, &e);
-	while (end == DECODER_AGAIN);
+	while (end == WORKER_RETRY);
 	expect_good(&g_s);
 }
 
@@ -298,7 +298,7 @@ static void test_large(void **state NZ_UNUSED)
 	struct codec_scratch *scratch = codec_scratch_new();
 	const struct codec_chain one = {.n = 1, .specs = both + 1};
 	uint8_t *out = malloc(n), *zeros = calloc(n, 1), *in;
-	enum decoder_end end;
+	enum worker_fate end;
 	struct decoder *d;
 	struct err e = ERR_INIT;
 	struct buf b;

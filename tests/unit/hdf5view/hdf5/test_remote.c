@@ -205,6 +205,9 @@ static void test_recovers(void **state)
 	f->fail_rc = -EBADMSG; /* of the server, and not the file's */
 	assert_int_equal(source_locate(s, chunks, 3, &ref, &e), -EIO);
 	assert_int_equal(source_read_vlen(s, texts, 0, &b, &e), -EIO);
+	f->fail_rc = -ETIMEDOUT; /* a child may not say that: it is the server's word */
+	assert_int_equal(source_read_vlen(s, texts, 0, &b, &e), -ETIMEDOUT);
+	assert_non_null(strstr(e.msg, "the fake network failed"));
 	f->fail_at = 0;
 	assert_int_equal(source_read_vlen(s, texts, 0, &b, &e), 0);
 	assert_int_equal(b.len, 4 + 3 + 4);

@@ -244,7 +244,7 @@ static void expect_error(struct fixture *f, const char *name, uint64_t i, int rc
 
 static pid_t worker(const struct fixture *f)
 {
-	return isolated_of(f->s)->worker.child.p.pid;
+	return isolated_of(f->s)->worker.child.w.child.pid;
 }
 
 /* Nothing is started for a source that is only opened; one process for all reads. */
@@ -352,7 +352,7 @@ static void test_hostile_array(void **state)
 {
 	struct fixture *f = *state;
 
-	for (uint64_t i = 0; i < ISOLATED_TRIES; i++)
+	for (uint64_t i = 0; i < WORKER_TRIES; i++)
 		expect_error(f, "all", i, -EIO, "crashed (signal 11)");
 	expect_good(f, "good", 0);
 	expect_error(f, "all", 7, -EIO, "no further chunk is tried");
