@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/core/cursor.h"
+#include "base/core/map.h"
 #include "translate/concat/cf_pack_int.h"
 #include "translate/concat/cf_time_int.h"
 #include "translate/chunkio/chunkio.h"
@@ -28,7 +29,6 @@
 struct concat_form {
 	const uint8_t *bytes; /* as concat_describe made them; n_bytes */
 	size_t n_bytes;
-	uint32_t next;          /* of the same hash; CONCAT_NONE: none */
 	const char *path;       /* "/g/v" */
 	struct dtype type;      /* kind, byte order, size; of compounds no fields */
 	uint32_t rank, axis;    /* axis: which is the dimension that is joined along */
@@ -47,11 +47,10 @@ struct concat_forms {
 	struct arena arena;
 	struct concat_form *v;
 	size_t n, cap;
-	uint32_t *heads;        /* n_heads, a power of two: chains by hash */
-	size_t n_heads;
+	struct map by_bytes;
 };
 
-int concat_forms_init(struct concat_forms *f, uint64_t max_bytes, struct err *e) NZ_MUST_USE;
+void concat_forms_init(struct concat_forms *f, uint64_t max_bytes);
 void concat_forms_release(struct concat_forms *f);
 
 /* concat_describe - append the form of an array to b. Returns its axis, or CONCAT_NONE when it has

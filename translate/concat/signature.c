@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define HEADS_MIN ((size_t)64)
 #define DEPTH_MAX 32 /* compounds within compounds */
 
 /* Attributes that say what numbers mean; all others are the first member's. */
@@ -413,7 +412,7 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 	uint8_t access;
 	int rc;
 
-	*f = (struct concat_form){.bytes = bytes, .n_bytes = n, .next = CONCAT_NONE};
+	*f = (struct concat_form){.bytes = bytes, .n_bytes = n};
 	f->path = signature_get_text(&s);
 	get_type(&s, &f->type, true);
 	access = rd_u8(&s);
@@ -437,81 +436,55 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 
 /* ---- the table ---- */
 
-static uint64_t signature_hash_of(const uint8_t *p, size_t n)
+void concat_forms_init(struct concat_forms *f, uint64_t max_bytes)
 {
-	const uint64_t h = hash_bytes(HASH_SEED, p, n);
-
-	return h ^ h >> 32;
-}
-
-int concat_forms_init(struct concat_forms *f, uint64_t max_bytes, struct err *e)
-{
-	*f = (struct concat_forms){.n_heads = HEADS_MIN};
+	*f = (struct concat_forms){0};
 	arena_init(&f->arena, (size_t)u64_min(max_bytes, SIZE_MAX));
-	f->heads = alloc_array(f->n_heads, sizeof(*f->heads));
-	if (!f->heads)
-		return err_nomem(e);
-	memset(f->heads, 0xff, f->n_heads * sizeof(*f->heads));
-	return 0;
 }
 
 void concat_forms_release(struct concat_forms *f)
 {
 	arena_release(&f->arena);
 	free(f->v);
-	free(f->heads);
+	map_free(&f->by_bytes);
 	*f = (struct concat_forms){.n = 0};
 }
 
-/* signature_widen - as many heads as forms, at least. */
-static int signature_widen(struct concat_forms *f)
-{
-	size_t n = 2 * f->n_heads;
-	uint32_t *heads = alloc_array(n, sizeof(*heads));
-
-	if (!heads)
-		return -ENOMEM;
-	memset(heads, 0xff, n * sizeof(*heads));
-	for (size_t i = 0; i < f->n; i++) {
-		size_t at = signature_hash_of(f->v[i].bytes, f->v[i].n_bytes) & (n - 1);
-
-		f->v[i].next = heads[at];
-		heads[at] = (uint32_t)i;
-	}
-	free(f->heads);
-	f->heads = heads;
-	f->n_heads = n;
-	return 0;
-}
+/* signature_entry - which form it is, in the table by bytes. */
+struct signature_entry {
+	struct link link;
+	uint32_t form;
+};
 
 int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32_t *ret,
 		  struct err *e)
 {
-	uint64_t h = signature_hash_of(bytes, n);
+	const uint64_t h = hash_u64(hash_bytes(HASH_SEED, bytes, n));
+	struct signature_entry *x;
 	uint8_t *own;
-	size_t at;
 	int rc;
 
-	for (uint32_t i = f->heads[h & (f->n_heads - 1)]; i != CONCAT_NONE; i = f->v[i].next) {
-		if (f->v[i].n_bytes == n && memcmp(f->v[i].bytes, bytes, n) == 0) {
-			*ret = i;
+	MAP_EACH(x, &f->by_bytes, h, link)
+	{
+		if (f->v[x->form].n_bytes == n && memcmp(f->v[x->form].bytes, bytes, n) == 0) {
+			*ret = x->form;
 			return 0;
 		}
 	}
 	if (f->n >= CONCAT_NONE - 1)
 		return err_set(e, -ERANGE, "more than 2^32 different arrays");
-	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0 ||
-	    (f->n >= f->n_heads && signature_widen(f) < 0))
+	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0)
 		return err_nomem(e);
 	own = arena_copy(&f->arena, bytes, n);
-	if (!own)
+	x = arena_alloc(&f->arena, 1, sizeof(*x));
+	if (!own || !x)
 		return arena_full(&f->arena, e, "what is known of members");
 	rc = signature_parse(&f->arena, own, n, &f->v[f->n], e);
 	if (rc < 0)
 		return rc;
-	at = h & (f->n_heads - 1);
-	f->v[f->n].next = f->heads[at];
-	f->heads[at] = (uint32_t)f->n;
+	if (map_add(&f->by_bytes, &x->link, h) < 0)
+		return err_nomem(e);
+	x->form = (uint32_t)f->n;
 	*ret = (uint32_t)f->n++;
 	return 0;
 }

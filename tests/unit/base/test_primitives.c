@@ -10,6 +10,8 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "base/core/hash.h"
+#include "base/core/list.h"
+#include "base/core/map.h"
 #include "base/core/utf8.h"
 #include "base/os/io.h"
 #include "base/core/cursor.h"
@@ -241,6 +243,61 @@ static void short_files_are_errors(void **state)
 	(void)close(fd);
 }
 
+struct thing {
+	struct link link;
+	struct list_link in;
+	uint64_t v;
+};
+
+static void tables_find_move_and_walk(void **state)
+{
+	static struct thing things[300];
+	struct map m = {0};
+	struct thing *x;
+	size_t n = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < ARRAY_LEN(things); i++) {
+		things[i].v = i;
+		assert_int_equal(map_add(&m, &things[i].link, i / 2), 0);
+	}
+	MAP_EACH(x, &m, 70, link)
+	{
+		assert_int_equal(x->v / 2, 70);
+		n++;
+	}
+	assert_int_equal(n, 2);
+	map_move(&m, &things[140].link, 7000);
+	map_remove(&m, &things[141].link);
+	assert_null(map_first(&m, 70));
+	assert_ptr_equal(map_first(&m, 7000), &things[140].link);
+	n = 0;
+	for (const struct link *l = map_walk(&m, NULL); l; l = map_walk(&m, l))
+		n++;
+	assert_int_equal(n, m.n);
+	assert_int_equal(n, ARRAY_LEN(things) - 1);
+	map_free(&m);
+	assert_null(map_walk(&m, NULL));
+}
+
+static void lists_keep_their_order(void **state)
+{
+	struct thing a = {.v = 1}, b = {.v = 2};
+	struct list_link head;
+
+	(void)state;
+	list_init(&head);
+	assert_true(list_empty(&head));
+	assert_null(list_take(&head));
+	list_append(&head, &a.in);
+	list_append(&head, &b.in);
+	assert_ptr_equal(list_take(&head), &a.in);
+	list_remove(&a.in); /* is in none */
+	assert_ptr_equal(head.next, &b.in);
+	list_remove(&b.in);
+	assert_true(list_empty(&head));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +313,8 @@ int main(void)
 		cmocka_unit_test(cursors_fail_sticky),
 		cmocka_unit_test(arenas_align_and_end),
 		cmocka_unit_test(short_files_are_errors),
+		cmocka_unit_test(tables_find_move_and_walk),
+		cmocka_unit_test(lists_keep_their_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
