@@ -36,13 +36,6 @@ struct stage_nodes {
 	char *alias;
 };
 
-static bool stage_below(const char *dir, const char *key)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(dir, key, n) == 0 && key[n] == '/';
-}
-
 static void stage_forget(struct stage *s, struct stage_nodes *n)
 {
 	free(n->alias);
@@ -66,8 +59,8 @@ static int stage_prepare(struct stage *s, const struct rec *r, bool has_data,
 				     : index_walk(&s->index, r->key, NULL);
 		if (!has_data && (!ret->from || ret->from->kind != STAGE_DATA))
 			return err_set(e, -ENOENT, "'%.200s' has no pending writes", r->key);
-		if (strcmp(r->key, r->second) == 0 || stage_below(r->key, r->second) ||
-		    stage_below(r->second, r->key))
+		if (strcmp(r->key, r->second) == 0 || store_key_below(r->key, r->second) ||
+		    store_key_below(r->second, r->key))
 			return err_set(e, -EINVAL, "'%.150s' cannot be renamed to '%.150s'",
 				       r->key, r->second);
 	}

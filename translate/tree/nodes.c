@@ -231,7 +231,7 @@ int node_rename(struct tree *t, struct tree_node *n, const char *key, struct err
 int nodes_below(struct tree *t, const char *dir, struct tree_node ***ret, size_t *ret_n,
 		struct err *e)
 {
-	size_t len = strlen(dir), n = 0;
+	size_t n = 0;
 	struct tree_node **v;
 
 	(void)pthread_mutex_lock(&t->lock);
@@ -240,7 +240,7 @@ int nodes_below(struct tree *t, const char *dir, struct tree_node ***ret, size_t
 	     l = map_walk(&t->by_key, l)) {
 		struct tree_node *x = CONTAINER_OF(l, struct tree_node, by_key);
 
-		if (len ? strncmp(x->key, dir, len) != 0 || x->key[len] != '/' : !*x->key)
+		if (!*x->key || !store_key_below(dir, x->key))
 			continue;
 		x->users++;
 		v[n++] = x;

@@ -10,16 +10,9 @@
 int tree_key(const struct tree_node *dir, const char *name, size_t len,
 	     char out[STORE_KEY_MAX + 1], struct err *e)
 {
-	size_t n = strlen(dir->key), at = n ? n + 1 : 0;
-
-	if (len > 255 || at + len > STORE_KEY_MAX)
+	if (len > 255 || !store_key_join(dir->key, name, len, out))
 		return err_set(e, -ENAMETOOLONG, "a name of %zu bytes in '%.100s' is too long",
 			       len, dir->key);
-	memcpy(out, dir->key, n);
-	if (n)
-		out[n] = '/';
-	memcpy(out + at, name, len);
-	out[at + len] = '\0';
 	if (!len || memchr(name, '/', len) || !store_key_ok(out))
 		return err_set(e, -EINVAL, "'%.200s' is not a valid name", out);
 	return 0;

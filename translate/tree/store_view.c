@@ -155,18 +155,12 @@ static void store_view_attr_of(const struct keys_view *v, uint64_t id,
 	}
 }
 
-/* store_view_join - the key of an entry. false: none can have it. */
-static bool store_view_join(char key[STORE_KEY_MAX + 1], const char *name, size_t len)
+/* entry_key - false: nothing can have it. */
+static bool entry_key(const char *dir, const char *name, size_t len,
+		      char out[STORE_KEY_MAX + 1])
 {
-	size_t n = strlen(key);
-
-	if (n + len + 1 > STORE_KEY_MAX || memchr(name, '\0', len))
-		return false;
-	if (n)
-		key[n++] = '/';
-	memcpy(key + n, name, len);
-	key[n + len] = '\0';
-	return store_key_ok(key);
+	return !memchr(name, '\0', len) && store_key_join(dir, name, len, out) &&
+	       store_key_ok(out);
 }
 
 /* dir_known - a directory that is there for certain. */
@@ -250,7 +244,7 @@ static int keys_lookup(struct view *view, uint64_t dir, const char *name, size_t
 		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", key);
 	if (store_view_worth(v, dir))
 		list_it(v, dir, key);
-	if (!store_view_join(key, name, len))
+	if (!entry_key(key, name, len, key))
 		return err_set(e, -ENOENT, "no such name");
 	if (!dir_known(v, key, &id)) {
 		rc = store_stat(v->store, key, &st, e);
@@ -297,8 +291,7 @@ static bool store_view_list_entry(void *arg, const char *name, bool is_dir,
 	struct view_attr a;
 	uint64_t id = 0;
 
-	memcpy(key, l->dir, strlen(l->dir) + 1);
-	if (!store_view_join(key, name, strlen(name)))
+	if (!entry_key(l->dir, name, strlen(name), key))
 		return true; /* no file of ours */
 	l->at++;
 	if (l->at <= l->from)
