@@ -163,10 +163,9 @@ static int blosc_prepare(const struct codec_spec *spec, const struct codec_array
 		return err_set(e, -EOPNOTSUPP,
 			       "blosc: the Blosc library was built without '%s'",
 			       compressors[params[P_COMPRESSOR]]);
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > BLOSC_MAX_BUFFERSIZE)
-			return err_set(e, -EOPNOTSUPP, "blosc: chunks are larger than %d bytes",
-				       BLOSC_MAX_BUFFERSIZE);
+	if (!u64_product(&bytes, a->chunk, a->rank, BLOSC_MAX_BUFFERSIZE))
+		return err_set(e, -EOPNOTSUPP, "blosc: chunks are larger than %d bytes",
+			       BLOSC_MAX_BUFFERSIZE);
 	params[P_FILTER] = FILTER_VERSION;
 	params[P_FORMAT] = BLOSC_VERSION_FORMAT;
 	params[P_TYPESIZE] = a->elem_size <= BLOSC_MAX_TYPESIZE ? a->elem_size : 1;

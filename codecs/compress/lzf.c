@@ -184,10 +184,9 @@ static int compress_lzf_prepare(const struct codec_spec *spec, const struct code
 	if (n > CODEC_PARAMS_MAX)
 		return err_set(e, -EINVAL, "lzf: more than %d parameters given",
 			       CODEC_PARAMS_MAX);
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > UINT32_MAX)
-			return err_set(e, -EOPNOTSUPP, "lzf: chunks are larger than %u bytes",
-				       UINT32_MAX);
+	if (!u64_product(&bytes, a->chunk, a->rank, UINT32_MAX))
+		return err_set(e, -EOPNOTSUPP, "lzf: chunks are larger than %u bytes",
+			       UINT32_MAX);
 	for (uint32_t i = P_N; i < n; i++)
 		params[i] = spec->params[i];
 	params[P_REVISION] = REVISION;

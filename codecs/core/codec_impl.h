@@ -129,12 +129,11 @@ uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
 /* codec_elements - how many elements a chunk has; false when 32 bits do not hold it. */
 static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
 {
-	uint32_t n = 1;
+	uint64_t n = 1;
 
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (a->chunk[i] > UINT32_MAX || ckd_mul(&n, n, (uint32_t)a->chunk[i]))
-			return false;
-	*ret = n;
+	if (!u64_product(&n, a->chunk, a->rank, UINT32_MAX))
+		return false;
+	*ret = (uint32_t)n;
 	return true;
 }
 

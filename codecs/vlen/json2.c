@@ -346,13 +346,13 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 
 /* json2_put_strings - rows of lists, one axis for each, without recursion: before element i as many
  * lists begin as axes have i at their start. */
-static void json2_put_strings(const uint8_t *body, size_t len, uint32_t rank,
-			      const uint64_t *shape, uint64_t n, struct buf *out)
+static void json2_put_strings(struct slice body, uint32_t rank, const uint64_t *shape,
+			      uint64_t n, struct buf *out)
 {
 	for (uint64_t i = 0; i < n && buf_ok(out); i++) {
 		uint64_t rows = 1;
 		uint32_t k, size;
-		const uint8_t *p = codec_vlen_next(&body, &len, &size);
+		const uint8_t *p = codec_vlen_next(&body, &size);
 
 		for (uint32_t d = rank; d-- > 1 && i % (rows *= shape[d]) == 0;)
 			buf_putc(out, '[');
@@ -394,7 +394,7 @@ void codec_json2_encode(const uint8_t *body, size_t len, uint32_t rank, const ui
 		n *= shape[d];
 	buf_putc(out, '[');
 	if (n > 0)
-		json2_put_strings(body, len, rank, shape, n, out);
+		json2_put_strings(slice_of(body, len), rank, shape, n, out);
 	else
 		put_hollow(shape, out);
 	buf_puts(out, "\"|O\",[");

@@ -564,9 +564,24 @@ int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret
 	return rc < 0 && rc != -ENOENT ? chunkio_say_where(c, array, from, rc, e) : rc;
 }
 
-/* longest_text - of one chunk; body is a buffer to work with. */
-static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
-			struct buf *body, uint32_t *ret, struct err *e)
+int chunkio_read_whole(struct chunkio *c, uint32_t array, uint64_t linear, uint8_t *out,
+		       struct err *e)
+{
+	const struct ds_array *a = &c->source->ds.arrays[array];
+	struct span span;
+	size_t got;
+	int rc = chunkio_read(c, array, linear, 0, (size_t)a->chunk_bytes, out, &span, e);
+
+	if (rc == 0)
+		rc = span_fetch(&span, out, (size_t)a->chunk_bytes, &got, e);
+	if (rc == 0 && got != a->chunk_bytes)
+		rc = err_set(e, -EIO, "'%s': a chunk has %zu bytes instead of %" PRIu64,
+			     a->name, got, a->chunk_bytes);
+	return rc;
+}
+
+int chunkio_read_vlen(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
+		      struct buf *body, uint32_t *ret_longest, struct err *e)
 {
 	int rc;
 
@@ -577,7 +592,7 @@ static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint6
 	if (!buf_ok(body))
 		return buf_full(body, e, -ERANGE, "a chunk exceeds %" PRIu64 " bytes",
 				FRAME_BYTES_MAX);
-	return frame_vlen_check(body->data, body->len, n, ret, e);
+	return frame_vlen_check(body->data, body->len, n, ret_longest, e);
 }
 
 int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err *e)
@@ -607,7 +622,7 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 			chunkio_want_run(s, array, at, ACCESS_PATTERN_PREFETCH);
 		}
 		if (rc == 0)
-			rc = longest_text(s, array, at, n, &body, &max, e);
+			rc = chunkio_read_vlen(s, array, at, n, &body, &max, e);
 		if (rc == 0 && max > all)
 			all = max;
 	}

@@ -241,12 +241,6 @@ int concat_convert(const struct concat_conv *c, const uint8_t *in, uint8_t *out,
 /* concat_value_at - element i as a number in the units that conv leads to. NaN: it is missing. */
 long double concat_value_at(const struct concat_conv *c, const uint8_t *in, uint64_t i);
 
-/* concat_box - copy a box of elements between two blocks in C order. lens: its lengths; *_at: where
- * it begins in each; *_dims: the lengths of each block; rank entries. */
-void concat_box(uint32_t rank, size_t elem, const uint64_t *lens, const uint8_t *in,
-		const uint64_t *in_dims, const uint64_t *in_at, uint8_t *out,
-		const uint64_t *out_dims, const uint64_t *out_at);
-
 /* concat_copy_model - the first member's model as that of the join, to be changed. concat_attrs -
  * an array's attributes as its goal has them. Both in the join's arena. */
 int concat_copy_model(struct concat *j, struct err *e) NZ_MUST_USE;
@@ -283,9 +277,6 @@ bool concat_has_dim(const struct dataset *ds, uint32_t array, const char *dim);
 /* concat_others_of - the digest of a member's variables without the dimension. */
 int concat_others_of(const struct concat *j, struct source *s, uint64_t *ret,
 		     struct err *e) NZ_MUST_USE;
-/* concat_vlen_parse - the n elements of a body that frame_vlen_check has looked at. */
-void concat_vlen_parse(const struct buf *body, struct ds_text *out, uint64_t n);
-
 /* concat_others_check - where other variables have to be equal: that they are. */
 int concat_others_check(struct concat *j, struct err *e) NZ_MUST_USE;
 

@@ -172,10 +172,7 @@ static uint64_t policy_even(uint64_t len, uint64_t chunk)
 /* policy_bytes_of - of a chunk; UINT64_MAX when that is too much for a number. */
 static uint64_t policy_bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t elem)
 {
-	for (uint32_t i = 0; i < rank; i++)
-		if (ckd_mul(&elem, elem, chunk[i]))
-			return UINT64_MAX;
-	return elem;
+	return u64_product(&elem, chunk, rank, UINT64_MAX) ? elem : UINT64_MAX;
 }
 
 /* policy_shorten - lengths of axes from..rank that nobody said, the first of them first, until a

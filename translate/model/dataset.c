@@ -5,6 +5,8 @@
  * works on a finished array may multiply freely within n_chunks and chunk_bytes. */
 #include "translate/model/dataset.h"
 
+#include "translate/model/grid.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -256,10 +258,8 @@ static int finish_grid(const struct ds_array *a, uint64_t *grid, uint64_t *ret_n
 		none = none || grid[d] == 0;
 	}
 	/* a length of 0 anywhere means no chunks, however large the others are */
-	for (uint32_t d = 0; !none && d < a->rank; d++)
-		if (ckd_mul(&n, n, grid[d]) || n > PRODUCT_MAX)
-			return err_set(e, -ERANGE, "array '%s': more than 2^62 chunks",
-				       a->name);
+	if (!none && !u64_product(&n, grid, a->rank, PRODUCT_MAX))
+		return err_set(e, -ERANGE, "array '%s': more than 2^62 chunks", a->name);
 	*ret_n = none ? 0 : n;
 	return 0;
 }
@@ -284,10 +284,9 @@ int ds_array_finish(struct dataset *ds, struct ds_array *a, uint64_t max_chunk_b
 	if (rc)
 		return rc;
 
-	for (uint32_t d = 0; d < a->rank; d++)
-		if (ckd_mul(&bytes, bytes, a->chunk[d]) || bytes > PRODUCT_MAX)
-			return err_set(e, -ERANGE,
-				       "array '%s': a chunk has more than 2^62 bytes", a->name);
+	if (!u64_product(&bytes, a->chunk, a->rank, PRODUCT_MAX))
+		return err_set(e, -ERANGE, "array '%s': a chunk has more than 2^62 bytes",
+			       a->name);
 	if (bytes > max_chunk_bytes)
 		return err_set(e, -ERANGE,
 			       "array '%s': a chunk of %" PRIu64
@@ -301,17 +300,10 @@ int ds_array_finish(struct dataset *ds, struct ds_array *a, uint64_t max_chunk_b
 
 void ds_chunk_coords(const struct ds_array *a, uint64_t linear, uint64_t *ret_coords)
 {
-	for (uint32_t d = a->rank; d-- > 0;) {
-		ret_coords[d] = a->grid[d] ? linear % a->grid[d] : 0;
-		linear = a->grid[d] ? linear / a->grid[d] : 0;
-	}
+	grid_coords(a->rank, a->grid, linear, ret_coords);
 }
 
 uint64_t ds_chunk_linear(const struct ds_array *a, const uint64_t *coords)
 {
-	uint64_t linear = 0;
-
-	for (uint32_t d = 0; d < a->rank; d++)
-		linear = linear * a->grid[d] + coords[d];
-	return linear;
+	return grid_linear(a->rank, a->grid, coords);
 }

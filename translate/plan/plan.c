@@ -72,10 +72,7 @@ uint64_t plan_bytes(const struct codec_array *as)
 {
 	uint64_t n = as->elem_size;
 
-	for (uint32_t i = 0; i < as->rank; i++)
-		if (ckd_mul(&n, n, as->chunk[i]))
-			return UINT64_MAX;
-	return n;
+	return u64_product(&n, as->chunk, as->rank, UINT64_MAX) ? n : UINT64_MAX;
 }
 
 /* shuffle_fits - numcodecs and netCDF-C undo this shuffle as HDF5 does. */
