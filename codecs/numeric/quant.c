@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/endian.h"
 #include "base/core/str.h"
 #include "codecs/spec/var_pattern.h"
 
@@ -86,18 +87,9 @@ static double quant_value(const struct floats *f, uint64_t bits)
 	return v8;
 }
 
-static bool quant_host_big_endian(void)
-{
-	const uint16_t one = 1;
-	uint8_t first;
-
-	memcpy(&first, &one, 1);
-	return first == 0;
-}
-
 static struct floats floats_of(size_t elem_size, bool big_endian, const uint8_t *fill)
 {
-	struct floats f = {.size = elem_size, .swap = big_endian != quant_host_big_endian()};
+	struct floats f = {.size = elem_size, .swap = big_endian != HOST_BIG_ENDIAN};
 
 	if (fill)
 		f.fill = quant_value(&f, quant_get(&f, fill));

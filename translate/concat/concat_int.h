@@ -17,6 +17,7 @@
 #include "translate/concat/cf_time_int.h"
 #include "translate/chunkio/chunkio.h"
 #include "translate/concat/concat.h"
+#include "translate/model/value.h"
 
 #define CONCAT_NONE UINT32_MAX
 #define CONCAT_LISTED 64 /* members, at most, of which all chunks are located for a list */

@@ -326,7 +326,7 @@ static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
 
 	a->name = signature_get_text(s);
 	get_type(s, &a->type, false);
-	a->type.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	a->type.big_endian = HOST_BIG_ENDIAN;
 	a->n = rd_le64(s);
 	a->rank = a->n == 1 ? 0 : 1;
 	if (rd_u8(s) == 1)

@@ -11,6 +11,7 @@
 
 #include "base/core/hash.h"
 #include "base/core/map.h"
+#include "translate/model/value.h"
 #include "translate/plan/plan.h"
 
 /* ---- a table of names ---- */
@@ -110,16 +111,14 @@ static bool fills_same(const struct ds_array *a, const struct ds_array *b)
 	if (a->fill_defined != b->fill_defined)
 		return false;
 	if (dt_is_vlen(&a->type))
-		return a->fill_text.len == b->fill_text.len &&
-		       (a->fill_text.len == 0 ||
-			memcmp(a->fill_text.s, b->fill_text.s, a->fill_text.len) == 0);
+		return value_text_equal(&a->fill_text, &b->fill_text);
 	return !a->fill || !b->fill ? a->fill == b->fill
 				    : diff_values_same(&a->type, a->fill, b->fill, 1);
 }
 
 bool diff_form_same(const struct ds_array *a, const struct ds_array *b)
 {
-	if (a->rank != b->rank || !diff_types_same(&a->type, &b->type) ||
+	if (a->rank != b->rank || !value_types_equal(&a->type, &b->type) ||
 	    !plan_chain_equal(&a->chain, &b->chain) || !fills_same(a, b))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++)

@@ -5,6 +5,7 @@
  * format has no name for it, leaves the array as it would be without the rule, with a note: one
  * variable of texts is no reason not to see the others compressed. */
 #include "codecs/spec/var_pattern.h"
+#include "translate/model/value.h"
 #include "translate/plan/plan_int.h"
 
 #include <errno.h>
@@ -80,31 +81,10 @@ static const char *quant_name(enum codec_quant_mode mode)
 /* plan_rule_number - the one value of an attribute, whatever numeric type it has. */
 static bool plan_rule_number(const struct ds_attr *at, double *ret)
 {
-	union {
-		int8_t i1;
-		int16_t i2;
-		int32_t i4;
-		int64_t i8;
-		uint8_t u1;
-		uint16_t u2;
-		uint32_t u4;
-		uint64_t u8;
-		float f4;
-		double f8;
-	} v = {0};
-	uint32_t size = at->type.size;
-
-	if (at->n != 1 || !at->data || size > sizeof(v))
+	if (at->n != 1 || !at->data || !value_is_number(&at->type) || at->type.size > 8 ||
+	    (at->type.kind == DT_FLOAT && at->type.size < 4))
 		return false;
-	memcpy(&v, at->data, size);
-	if (at->type.kind == DT_FLOAT && (size == 4 || size == 8))
-		*ret = size == 4 ? (double)v.f4 : v.f8;
-	else if (at->type.kind == DT_INT)
-		*ret = size == 1 ? v.i1 : size == 2 ? v.i2 : size == 4 ? v.i4 : (double)v.i8;
-	else if (at->type.kind == DT_UINT)
-		*ret = size == 1 ? v.u1 : size == 2 ? v.u2 : size == 4 ? v.u4 : (double)v.u8;
-	else
-		return false;
+	*ret = value_attr(at, 0);
 	return true;
 }
 
