@@ -2,6 +2,8 @@
 /* buf.c - growing buffer; the ceiling is checked before memory is asked for. */
 #include "base/core/buf.h"
 
+#include "base/core/endian.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,8 +93,17 @@ void buf_putc(struct buf *b, char c)
 
 void buf_put_le32(struct buf *b, uint32_t v)
 {
-	uint8_t p[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
+	uint8_t p[4];
 
+	put_le32(p, v);
+	buf_put(b, p, sizeof(p));
+}
+
+void buf_put_le64(struct buf *b, uint64_t v)
+{
+	uint8_t p[8];
+
+	put_le64(p, v);
 	buf_put(b, p, sizeof(p));
 }
 

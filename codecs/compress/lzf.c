@@ -86,7 +86,7 @@ static void compress_lzf_frame(const struct codec_spec *spec NZ_UNUSED,
 /* three - three bytes as a number, of four that are there. */
 static inline uint32_t three(const uint8_t *p)
 {
-	return codec_le32(p) & 0xffffff;
+	return get_le32(p) & 0xffffff;
 }
 
 static inline uint32_t compress_lzf_hash(uint32_t bytes)

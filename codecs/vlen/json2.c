@@ -147,7 +147,7 @@ static int json2_text(struct json2_reader *r)
 	if (!buf_ok(r->out))
 		return buf_full(r->out, r->e, -ERANGE, "the elements need more than %zu bytes",
 				r->out->max);
-	codec_put_le32(r->out->data + start, (uint32_t)(r->out->len - start - CODEC_VLEN_HEAD));
+	put_le32(r->out->data + start, (uint32_t)(r->out->len - start - CODEC_VLEN_HEAD));
 	return codec_vlen_check(CODEC_VLEN_JSON2, 1, r->out->data + start + CODEC_VLEN_HEAD,
 				r->out->len - start - CODEC_VLEN_HEAD, r->n, r->e);
 }

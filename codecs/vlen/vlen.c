@@ -34,7 +34,7 @@ const char *codec_vlen_id(enum codec_vlen v)
 
 void codec_vlen_put_head(uint32_t n, uint8_t out[CODEC_VLEN_HEAD])
 {
-	codec_put_le32(out, n);
+	put_le32(out, n);
 }
 
 int codec_vlen_check(enum codec_vlen v, uint32_t size, const uint8_t *p, size_t len, uint64_t i,

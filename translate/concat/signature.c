@@ -23,15 +23,9 @@ static bool of_enum(const char *name)
 
 /* ---- writing ---- */
 
-static void signature_put_u64(struct buf *b, uint64_t v)
-{
-	buf_put_le32(b, (uint32_t)v);
-	buf_put_le32(b, (uint32_t)(v >> 32));
-}
-
 static void put_blob(struct buf *b, const void *p, size_t n)
 {
-	signature_put_u64(b, n);
+	buf_put_le64(b, n);
 	if (n > 0)
 		buf_put(b, p, n);
 }
@@ -55,7 +49,7 @@ static void signature_put_type(struct buf *b, const struct dtype *t, unsigned de
 		buf_put_le32(b, f->offset);
 		buf_put_le32(b, f->rank);
 		for (uint32_t d = 0; d < f->rank; d++)
-			signature_put_u64(b, f->dims[d]);
+			buf_put_le64(b, f->dims[d]);
 		signature_put_type(b, &f->type, depth + 1);
 	}
 	if (t->kind == DT_VLEN && t->base && depth < DEPTH_MAX)
@@ -107,7 +101,7 @@ static void put_attr(struct buf *b, const struct ds_attr *a)
 	signature_put_text(b, a->name);
 	buf_putc(b, (char)a->type.kind);
 	buf_put_le32(b, a->type.size);
-	signature_put_u64(b, a->n);
+	buf_put_le64(b, a->n);
 	if (a->strings) {
 		buf_putc(b, 1);
 		for (uint64_t i = 0; i < a->n; i++)
@@ -230,8 +224,8 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 	buf_put_le32(b, axis);
 	buf_put_le32(b, a->rank);
 	for (uint32_t d = 0; d < a->rank; d++) {
-		signature_put_u64(b, a->shape[d]);
-		signature_put_u64(b, a->chunk[d]);
+		buf_put_le64(b, a->shape[d]);
+		buf_put_le64(b, a->chunk[d]);
 		signature_put_text(b, ds->dims[a->dims[d]].name);
 	}
 	put_type_blob(b, &a->type);

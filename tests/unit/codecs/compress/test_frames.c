@@ -97,12 +97,6 @@ static void test_gzip(void **state)
 	assert_int_equal(run(CODEC_GZIP, in, 0, out, 6, &len, NULL), -EBADMSG);
 }
 
-static void put_le32(uint8_t *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
-}
-
 /* One field of a sound header after the other is given every kind of wrong value. */
 static void test_blosc(void **state)
 {
