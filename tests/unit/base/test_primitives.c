@@ -243,6 +243,41 @@ static void short_files_are_errors(void **state)
 	(void)close(fd);
 }
 
+static void escapes_are_characters(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t want; /* 0: it is wrong */
+		size_t left;
+	} rows[] = {
+		{"nx", '\n', 1},
+		{"\\", '\\', 0},
+		{"u00e9z", 0xe9, 1},
+		{"ud83d\\uDE00-", 0x1f600, 1},
+		{"", 0, 0},
+		{"x", 0, 1},
+		{"u12g4", 0, 5},
+		{"u123", 0, 4},
+		{"ud800", 0, 5},
+		{"udc00\\ud800", 0, 11},
+		{"ud800\\u0041", 0, 11},
+		{"ud800\\udc0", 0, 10},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const uint8_t *p = (const uint8_t *)rows[i].text,
+			      *end = p + strlen(rows[i].text);
+		uint32_t c = 0;
+		const char *why = utf8_unescape(&p, end, &c);
+
+		assert_int_equal(why == NULL, rows[i].want != 0);
+		assert_int_equal(end - p, rows[i].left);
+		if (!why)
+			assert_int_equal(c, rows[i].want);
+	}
+}
+
 struct thing {
 	struct link link;
 	struct list_link in;
@@ -313,6 +348,7 @@ int main(void)
 		cmocka_unit_test(cursors_fail_sticky),
 		cmocka_unit_test(arenas_align_and_end),
 		cmocka_unit_test(short_files_are_errors),
+		cmocka_unit_test(escapes_are_characters),
 		cmocka_unit_test(tables_find_move_and_walk),
 		cmocka_unit_test(lists_keep_their_order),
 	};
