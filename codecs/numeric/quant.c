@@ -255,16 +255,11 @@ struct codec_quant codec_quant_for(const struct codec_quant_rules *rules, const 
 				   size_t elem_size)
 {
 	const struct codec_quant none = {.mode = CODEC_QUANT_NONE};
-	const struct codec_quant *best = &none;
+	const struct codec_quant_rule *rule =
+		codec_vars_best(rules->v, rules->n, sizeof(*rules->v), path);
+	const struct codec_quant *best = rule ? &rule->quant : &none;
 	uint32_t max;
-	bool best_exact = false, exact;
 
-	for (uint32_t i = 0; i < rules->n; i++) {
-		if (!codec_vars_match(rules->v[i].vars, path, &exact) || (best_exact && !exact))
-			continue;
-		best = &rules->v[i].quant;
-		best_exact = exact;
-	}
 	if (best->mode == CODEC_QUANT_BITROUND)
 		max = elem_size == 4 ? FLOAT_BITS : DOUBLE_BITS;
 	else

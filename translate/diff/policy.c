@@ -113,26 +113,10 @@ const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t
 	return NULL;
 }
 
-/* rule_for - whether a rule is for a variable: 0 no, 1 for all, 2 it names it. */
-static int rule_for(const char *rule, size_t vars_len, const char *path)
-{
-	char vars[CODEC_VARS_PATTERN_MAX];
-	bool exact = false;
-
-	if (vars_len == 0)
-		return 1;
-	if (vars_len >= sizeof(vars))
-		return 0;
-	memcpy(vars, rule, vars_len);
-	vars[vars_len] = '\0';
-	if (!codec_vars_match(vars, path, &exact))
-		return 0;
-	return exact ? 2 : 1;
-}
-
-/* policy_ruled - lengths that rules of one kind (rule_for) give; those of later rules hold. */
+/* policy_ruled - lengths that rules give which name the variable, or are for every one; those of later
+ * rules hold. */
 static void policy_ruled(const struct diff *p, const struct ds_array *a, const char *path,
-			 int kind, uint64_t *chunk, bool *said)
+			 enum codec_vars_match kind, uint64_t *chunk, bool *said)
 {
 	const struct diff_policy *policy = p->job->policy;
 
@@ -142,7 +126,7 @@ static void policy_ruled(const struct diff *p, const struct ds_array *a, const c
 		uint64_t v;
 		const char *at = rule_vars(rule, &len);
 
-		if (rule_for(rule, len, path) != kind)
+		if ((len ? codec_vars_match(rule, len, path) : CODEC_VARS_EVERY) != kind)
 			continue;
 		while (next_length(&at, &name, &len, &v) > 0)
 			for (uint32_t d = 0; d < a->rank; d++) {
@@ -238,8 +222,8 @@ static int policy_chunks(struct diff *p, const struct ds_array *a, const char *p
 	if (!chunk)
 		return err_nomem(e);
 	if (!own)
-		policy_ruled(p, a, path, 1, chunk, said);
-	policy_ruled(p, a, path, 2, chunk, said);
+		policy_ruled(p, a, path, CODEC_VARS_EVERY, chunk, said);
+	policy_ruled(p, a, path, CODEC_VARS_NAMED, chunk, said);
 	for (uint32_t i = 0; i < a->rank; i++) {
 		lens[i] = u64_max(a->shape[i], 1);
 		some |= said[i];
@@ -385,14 +369,13 @@ static int policy_filters(struct diff *p, const struct ds_array *a, const char *
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	struct codec_chain chain = writers(p, a, specs), want;
 	struct codec_array as;
-	bool exact = false;
 	int rc;
 
 	if (a->rank == 0 || dt_is_vlen(&a->type) || a->type.size == 0 || ret->contiguous)
 		return 0;
 	plan_elements(a, &as);
 	as.chunk = ret->chunk ? ret->chunk : a->chunk;
-	if (rule && !(codec_vars_match(rule->vars, path, &exact) && exact) && a->chain.n > 0)
+	if (rule && !codec_vars_names(rule->vars, path) && a->chain.n > 0)
 		rule = NULL;
 	if (rule && rule->none)
 		return 0;

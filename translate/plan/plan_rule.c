@@ -37,15 +37,6 @@ static int note_rule(const struct plan_ask *ask, const struct codec_rule *rule, 
 	return add_note(ask, p, text, e);
 }
 
-/* plan_rule_names - whether a rule names the variable, and is not just for all: one for all passes
- * over what it cannot be for. */
-static bool plan_rule_names(const char *vars, const char *path)
-{
-	bool exact;
-
-	return codec_vars_match(vars, path, &exact) && exact;
-}
-
 /* plan_rule_ruled - whether there are rules at all. */
 static bool plan_rule_ruled(const struct plan_policy *policy)
 {
@@ -119,7 +110,7 @@ static bool quant_named(const struct codec_quant_rules *rules, const char *path)
 {
 	for (uint32_t i = 0; i < rules->n; i++)
 		if (rules->v[i].quant.mode != CODEC_QUANT_NONE &&
-		    plan_rule_names(rules->v[i].vars, path))
+		    codec_vars_names(rules->v[i].vars, path))
 			return true;
 	return false;
 }
@@ -450,7 +441,7 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 		rc = err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);
-	if (rule && !rule->none && plan_rule_names(rule->vars, path))
+	if (rule && !rule->none && codec_vars_names(rule->vars, path))
 		rc = note_rule(ask, rule, why, p, e);
 	if (rc == 0 && policy->quant && quant_named(policy->quant, path))
 		rc = add_note(ask, p, "is not quantised: it has no floats of 4 or 8 bytes", e);
@@ -479,7 +470,7 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 		*filter = PLAN_NONE;
 	else if (rc == 0 && rule && a->rank > 0 && a->chunk_bytes > 0)
 		rc = chain_of_rule(ask, as, rule, p, e);
-	else if (rc == 0 && rule && plan_rule_names(rule->vars, path))
+	else if (rc == 0 && rule && codec_vars_names(rule->vars, path))
 		rc = note_rule(ask, rule, "scalars and empty elements cannot have filters", p,
 			       e);
 	buf_release(&b);
