@@ -68,12 +68,6 @@ int chunkio_read_whole(struct chunkio *c, uint32_t array, uint64_t linear, uint8
 int chunkio_read_vlen(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
 		      struct buf *body, uint32_t *ret_longest, struct err *e) NZ_MUST_USE;
 
-/* chunkio_stored - whether a chunk that exists is presented as it is stored: then *ret is where,
- * ret->len with what is cut off taken away. Else ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
- * shown as it was never written. Errors as chunkio_stat. */
-int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
-		   struct err *e) NZ_MUST_USE;
-
 /* chunk_about - what is known of a chunk file without making it. */
 struct chunk_about {
 	enum chunk_treatment how;
