@@ -258,20 +258,15 @@ static bool policy_nameable(const struct diff *p, const struct codec_array *as,
 	bool keep = policy->keep != PLAN_PORTABLE;
 	char why[PLAN_WHY_CAP];
 
-	if (policy->format == PLAN_ZARR3)
-		return !plan_zarr3_cannot(as, chain, why) && (keep || plan_zarr3_stock(chain));
+	if (policy->format != PLAN_ZARR3 && !codec_chain_encodable(chain))
+		return false;
+	if (policy->format != PLAN_ZARR2)
+		return !plan_cannot(policy->format, as, chain, keep, why);
 	for (uint32_t i = 0; i < chain->n; i++) {
-		const struct codec_spec *s = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(s->h5_id);
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
 
-		if (!ops || !ops->encode)
-			return false;
-		if (policy->format == PLAN_HDF5 &&
-		    (s->h5_id >= CODEC_PRIVATE || (!keep && !ops->h5_stock)))
-			return false;
-		if (policy->format == PLAN_ZARR2 &&
-		    (!codec_has_zarr2(s, as->elem_size) ||
-		     (!keep && (!ops->portable || ops->trailer > 0))))
+		if (!codec_has_zarr2(&chain->specs[i], as->elem_size) ||
+		    (!keep && (!ops->portable || ops->trailer > 0)))
 			return false;
 	}
 	return true;

@@ -191,53 +191,6 @@ bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain
 	return true;
 }
 
-/* zarr_cannot - why a Zarr v2 document cannot have the chain, so that numcodecs undoes it. */
-static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *chain,
-			char *why)
-{
-	uint64_t len = plan_bytes(as);
-	bool known = true; /* how long what goes into a filter is */
-	char name[PLAN_NAME_CAP];
-
-	for (uint32_t i = 0; i < chain->n; i++) {
-		const struct codec_spec *s = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(s->h5_id);
-		uint32_t size = as->elem_size;
-
-		if (!ops || !codec_has_zarr2(s, size)) {
-			(void)snprintf(why, PLAN_WHY_CAP, "%s: no Zarr codec",
-				       plan_name(s, name));
-			return true;
-		}
-		if (s->h5_id == CODEC_SHUFFLE) {
-			size = plan_rule_parameter(s, 0, 0) ? s->params[0] : size;
-			if (size > 1 && (!known || len % size != 0)) {
-				(void)snprintf(why, PLAN_WHY_CAP,
-					       "shuffle: Zarr readers require whole elements");
-				return true;
-			}
-		} else if (ops->trailer > 0) {
-			len += ops->trailer;
-		} else {
-			known = false;
-		}
-	}
-	return false;
-}
-
-static bool hdf5_cannot(const struct codec_chain *chain, char *why)
-{
-	char name[PLAN_NAME_CAP];
-
-	for (uint32_t i = 0; i < chain->n; i++)
-		if (chain->specs[i].h5_id >= CODEC_PRIVATE) {
-			(void)snprintf(why, PLAN_WHY_CAP, "%s: no HDF5 filter",
-				       plan_name(&chain->specs[i], name));
-			return true;
-		}
-	return false;
-}
-
 /* spoils - whether a filter that rounds would get bytes that another has moved or packed. Shuffled
  * integers lose nothing in scale-offset. */
 static bool spoils(const struct codec_array *as, const struct codec_chain *chain, char *why)
@@ -264,9 +217,7 @@ static bool plan_rule_cannot(const struct plan_ask *ask, const struct codec_arra
 {
 	const char *text;
 
-	if (ask->format == PLAN_HDF5    ? hdf5_cannot(chain, why)
-	    : ask->format == PLAN_ZARR3 ? plan_zarr3_cannot(as, chain, why)
-					: zarr_cannot(as, chain, why))
+	if (plan_cannot(ask->format, as, chain, true, why))
 		return true;
 	text = ask->refuses ? ask->refuses(ask, chain) : NULL;
 	if (text)
@@ -283,7 +234,6 @@ static int plan_rule_passes(const struct plan_ask *ask, const struct codec_array
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	struct codec_chain left = a->chain, blosc = {.n = 0};
-	const struct codec_ops *last;
 	uint32_t trailer = 0;
 	char why[PLAN_WHY_CAP];
 	bool same;
@@ -291,11 +241,9 @@ static int plan_rule_passes(const struct plan_ask *ask, const struct codec_array
 	if (a->access != DS_STORED || a->chain.n == 0 || a->chain.n > CODEC_CHAIN_MAX ||
 	    plan_bytes(as) != a->chunk_bytes)
 		return 0;
-	last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
 	same = plan_chain_alike(&left, want, a->type.size);
-	if (ask->format != PLAN_HDF5 && last && last->trailer > 0 && !same) {
-		trailer = last->trailer;
-		left.n--;
+	if (ask->format != PLAN_HDF5 && !same) {
+		trailer = codec_chain_without_sum(&left);
 		same = plan_chain_alike(&left, want, a->type.size);
 	}
 	if (ask->format == PLAN_ZARR3 && !exact &&
