@@ -302,6 +302,6 @@ int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
 		       const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 		       struct err *e);
 int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct chunk_place *ret, struct err *e);
+		 struct store_place *ret, struct err *e);
 
 #endif

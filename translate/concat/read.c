@@ -231,10 +231,10 @@ int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
 
 /* member_key - the member's path, as others find it: absolute. */
 static int member_key(const struct concat_member *m, const struct taken *t, uint64_t linear,
-		      const struct chunk_ref *ref, struct chunk_place *ret, struct err *e)
+		      const struct chunk_ref *ref, struct store_place *ret, struct err *e)
 {
 	struct buf key;
-	struct chunk_place own = {.key = &key};
+	struct store_place own = {.key = &key};
 	int rc;
 
 	buf_init(&key, (size_t)64 << 10);
@@ -255,7 +255,7 @@ static int member_key(const struct concat_member *m, const struct taken *t, uint
 }
 
 int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct chunk_place *ret, struct err *e)
+		 struct store_place *ret, struct err *e)
 {
 	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;

@@ -459,7 +459,7 @@ int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 }
 
 int source_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct chunk_place *ret, struct err *e)
+		 struct store_place *ret, struct err *e)
 {
 	int rc = check_chunk(s, array, linear, e);
 

@@ -24,7 +24,7 @@ static int64_t now_ns(void)
 {
 	const struct timespec ts = clock_wall();
 
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return clock_ns_of(&ts);
 }
 
 /* ---- a record in the index ---- */

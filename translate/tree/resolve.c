@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "translate/tree/tree_int.h"
 
 #define TRIES 100 /* at something that is written again and again */
@@ -142,17 +143,6 @@ int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct 
 	return find_base(t, g, key, ret, e);
 }
 
-static struct timespec time_of(int64_t ns)
-{
-	struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-
-	if (ts.tv_nsec < 0) {
-		ts.tv_nsec += 1000000000;
-		ts.tv_sec--;
-	}
-	return ts;
-}
-
 /* find_dir - one that the stage has: is it in the dataset, too? */
 static int find_dir(struct tree *t, const struct snapshot *g, const char *key,
 		    struct found *ret, struct err *e)
@@ -194,7 +184,7 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 	case STAGE_DATA:
 		*ret = (struct found){.kind = FOUND_STAGED,
 				      .size = x.len,
-				      .mtime = time_of(x.mtime_ns),
+				      .mtime = clock_timespec(x.mtime_ns),
 				      .stamp = x.version << 1 | 1,
 				      .x = x};
 		return 0;

@@ -148,11 +148,8 @@ static void store_view_attr_of(const struct keys_view *v, uint64_t id,
 		.ctime = v->st.st_mtim,
 		.unknown = st->odd,
 	};
-	if (st->changed) {
-		ret->mtime.tv_sec = st->changed / 1000000000;
-		ret->mtime.tv_nsec = st->changed % 1000000000;
-		ret->ctime = ret->mtime;
-	}
+	if (st->changed)
+		ret->mtime = ret->ctime = clock_timespec(st->changed);
 }
 
 /* entry_key - false: nothing can have it. */
