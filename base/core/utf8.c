@@ -160,3 +160,13 @@ size_t utf8_prefix(const char *s, size_t max)
 		;
 	return n;
 }
+
+size_t utf8_tail(const void *s, size_t n, size_t max)
+{
+	const uint8_t *p = s;
+	size_t at = n > max ? n - max : 0;
+
+	while (at > 0 && at < n && (p[at] & 0xc0) == 0x80)
+		at++;
+	return at;
+}

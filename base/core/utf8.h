@@ -32,5 +32,7 @@ bool utf8_put_text(struct buf *b, const void *s, size_t n);
 /* utf8_prefix - the length of the longest prefix of at most max bytes that ends with a whole
  * character; text that is not well-formed is cut at a byte. */
 size_t utf8_prefix(const char *s, size_t max);
+/* utf8_tail - where the last whole characters begin that max of the n bytes have room for. */
+size_t utf8_tail(const void *s, size_t n, size_t max);
 
 #endif

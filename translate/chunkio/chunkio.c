@@ -5,6 +5,7 @@
  *   LOAD   bytes that have to be made (decoded, re-framed, collected): through the cache
  * Locks of the cache, of the prefetch queue and of the scratch list are never held together, nor
  * across a call into the source or a codec. docs/dev/reading/chunkio.md has the order. */
+#include "base/core/utf8.h"
 #include "translate/chunkio/chunkio.h"
 
 #include "translate/chunkio/chunkio_int.h"
@@ -35,7 +36,7 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 	const struct ds_array *a = &ds->arrays[array];
 	uint64_t coords[DS_RANK_MAX] = {0};
 	struct buf path, at;
-	size_t cut = 0;
+	size_t cut;
 
 	if (code == -ENOENT)
 		code = -EIO;
@@ -46,10 +47,7 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 	buf_init(&path, PATH_LONG);
 	buf_init(&at, ERR_TEXT_MAX / 4);
 	ds_array_path(ds, array, &path);
-	if (path.len > PATH_SHOWN)
-		cut = path.len - PATH_SHOWN;
-	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
-		cut++; /* not inside a character */
+	cut = utf8_tail(path.data, path.len, PATH_SHOWN);
 	if (linear == CHUNKIO_NONE) {
 		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
 			       (const char *)path.data + cut);

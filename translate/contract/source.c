@@ -5,6 +5,7 @@
  * The wrappers check what callers hand in and what a source gives back, so that neither has to
  * trust the other: an ordinal outside the model, a range that overflows, a chunk that is not
  * behind the place asked for. */
+#include "base/core/utf8.h"
 #include "translate/contract/source.h"
 
 #include <errno.h>
@@ -29,10 +30,7 @@ static const char *show_path(const char *path, char out[PATH_SHOWN])
 
 	if (len < PATH_SHOWN)
 		return path;
-	path += len - keep;
-	while (((unsigned char)*path & 0xc0) == 0x80)
-		path++;                                 /* not into the middle of a character */
-	(void)snprintf(out, PATH_SHOWN, "...%s", path); /* fits by construction */
+	(void)snprintf(out, PATH_SHOWN, "...%s", path + utf8_tail(path, len, keep)); /* fits */
 	return out;
 }
 

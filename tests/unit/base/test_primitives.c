@@ -278,6 +278,17 @@ static void escapes_are_characters(void **state)
 	}
 }
 
+static void tails_begin_with_characters(void **state)
+{
+	(void)state;
+	assert_int_equal(utf8_tail("abc", 3, 3), 0);
+	assert_int_equal(utf8_tail("abc", 3, 2), 1);
+	assert_int_equal(utf8_tail("a\xc3\xa9z", 4, 2), 3);
+	assert_int_equal(utf8_tail("a\xc3\xa9z", 4, 3), 1);
+	assert_int_equal(utf8_tail("\xa9\xa9", 2, 1), 2);
+	assert_int_equal(utf8_tail("", 0, 0), 0);
+}
+
 struct thing {
 	struct link link;
 	struct list_link in;
@@ -349,6 +360,7 @@ int main(void)
 		cmocka_unit_test(arenas_align_and_end),
 		cmocka_unit_test(short_files_are_errors),
 		cmocka_unit_test(escapes_are_characters),
+		cmocka_unit_test(tails_begin_with_characters),
 		cmocka_unit_test(tables_find_move_and_walk),
 		cmocka_unit_test(lists_keep_their_order),
 	};
