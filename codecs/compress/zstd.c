@@ -21,8 +21,8 @@
 #define BLOCK_MAX 131072u /* bytes of a block */
 #define BLOCK_HEAD 3
 
-/* `checksum` in a document is of no interest: frames say themselves whether they have one. The range
- * is ZSTD_minCLevel() .. ZSTD_maxCLevel(). */
+/* `checksum` in a document is of no interest: frames say themselves whether they have one. The
+ * range is ZSTD_minCLevel() .. ZSTD_maxCLevel(). */
 static const struct codec_effort effort = {
 	"zstd", "level", -(1 << 17), 22, .stored = 1, .zarr = 1, .user = ZSTD_CLEVEL_DEFAULT};
 CODEC_EFFORT(zstd, effort)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* config.c - what codecs share: parameters as Zarr documents have them, and filters that leave bytes
- * as they are. */
+/* config.c - what codecs share: parameters as Zarr documents have them, and filters that leave
+ * bytes as they are. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ int codec_vars_check(const char *vars, size_t n, struct err *e) NZ_MUST_USE;
 enum codec_vars_match { CODEC_VARS_NONE, CODEC_VARS_EVERY, CODEC_VARS_NAMED };
 enum codec_vars_match codec_vars_match(const char *vars, size_t n, const char *path);
 
-/* codec_vars_names - whether a text of patterns names the variable, and is not just for every one. */
+/* codec_vars_names - whether a text of patterns names the variable; not: it is for every one. */
 bool codec_vars_names(const char *vars, const char *path);
 
 /* codec_vars_best - of n rules the one for a variable: the last that names it, else the last for

@@ -5,9 +5,9 @@
  *   LOAD   bytes that have to be made (decoded, re-framed, collected): through the cache
  * Locks of the cache, of the prefetch queue and of the scratch list are never held together, nor
  * across a call into the source or a codec. docs/dev/reading/chunkio.md has the order. */
-#include "base/core/utf8.h"
 #include "translate/chunkio/chunkio.h"
 
+#include "base/core/utf8.h"
 #include "translate/chunkio/chunkio_int.h"
 
 #include <errno.h>

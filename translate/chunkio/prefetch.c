@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prefetch.c - asks early for what readers will want: a remote source for chunks, and worker threads
- * for what has to be made. Nothing here waits, and requests bind nobody: the source bounds what it
- * fetches, the cache what is loaded ahead. */
+/* prefetch.c - asks early for what readers will want: a remote source for chunks, and worker
+ * threads for what has to be made. Nothing here waits, and requests bind nobody: the source bounds
+ * what it fetches, the cache what is loaded ahead. */
 #include "translate/chunkio/chunkio_int.h"
 
 struct access_pattern_say chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear,
@@ -42,7 +42,7 @@ void chunkio_hint(struct chunkio *c, uint32_t array, uint64_t linear, enum prefe
 	if (said.self && what == PREFETCH_STAT && !cache_has(c->cache, owner, linear))
 		prefetch_push(c->ahead, owner, linear);
 	for (uint32_t i = 0; said.n > 0 && i < depth; i++) {
-		/* in a remote source finding out which one is there may cost more than asking for it */
+		/* of a remote source, finding out which one is there may cost more than asking */
 		if (c->source->remote || said.step > 1) {
 			if (said.step >= end - linear)
 				return;

@@ -5,7 +5,6 @@
  * The wrappers check what callers hand in and what a source gives back, so that neither has to
  * trust the other: an ordinal outside the model, a range that overflows, a chunk that is not
  * behind the place asked for. */
-#include "base/core/utf8.h"
 #include "translate/contract/source.h"
 
 #include <errno.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/utf8.h"
 #include "base/os/io.h"
 #include "base/observe/metrics.h"
 

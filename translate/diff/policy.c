@@ -113,8 +113,8 @@ const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t
 	return NULL;
 }
 
-/* policy_ruled - lengths that rules give which name the variable, or are for every one; those of later
- * rules hold. */
+/* policy_ruled - lengths that rules give which name the variable, or are for every one; those of
+ * later rules hold. */
 static void policy_ruled(const struct diff *p, const struct ds_array *a, const char *path,
 			 enum codec_vars_match kind, uint64_t *chunk, bool *said)
 {

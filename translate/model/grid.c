@@ -79,7 +79,7 @@ void grid_copy(uint32_t rank, size_t elem, const struct grid_box *b,
 	uint64_t at[DS_RANK_MAX], run = 1;
 	uint32_t outer = rank;
 
-	/* trailing dimensions that are whole in both blocks, and the one before them, are one run */
+	/* trailing dimensions that both blocks have whole, and the one before, are one run */
 	while (outer > 0) {
 		const uint64_t len = b->hi[outer - 1] - b->lo[outer - 1];
 

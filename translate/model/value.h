@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* value.h - elements of the model's types: numbers of any type and byte order, and what is equal. */
+/* value.h - elements of the model's types: numbers of any type and byte order, and equality. */
 #ifndef TRANSLATE_MODEL_VALUE_H
 #define TRANSLATE_MODEL_VALUE_H
 
