@@ -4,12 +4,28 @@
 
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
 
+int64_t clock_ns_of(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
+}
+
+struct timespec clock_timespec(int64_t ns)
+{
+	struct timespec t = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+
+	if (t.tv_nsec < 0) {
+		t.tv_nsec += NS_PER_S;
+		t.tv_sec--;
+	}
+	return t;
+}
+
 int64_t clock_ns(void)
 {
 	struct timespec t;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+	return clock_ns_of(&t);
 }
 
 int64_t clock_ms(void)
@@ -21,8 +37,7 @@ struct timespec clock_after(int64_t ns)
 {
 	int64_t t = clock_ns();
 
-	t = ns > INT64_MAX - t ? INT64_MAX : t + ns;
-	return (struct timespec){.tv_sec = t / NS_PER_S, .tv_nsec = t % NS_PER_S};
+	return clock_timespec(ns > INT64_MAX - t ? INT64_MAX : t + ns);
 }
 
 struct timespec clock_wall(void)

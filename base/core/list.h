@@ -4,6 +4,7 @@
 #ifndef BASE_CORE_LIST_H
 #define BASE_CORE_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* list_link - the head of a list, or a member in an element: CONTAINER_OF leads back to it. */
@@ -25,11 +26,24 @@ static inline void list_add(struct list_link *head, struct list_link *it)
 	head->next = it;
 }
 
-/* list_remove - `it` is in a list. */
+/* list_append - at the end. */
+static inline void list_append(struct list_link *head, struct list_link *it)
+{
+	list_add(head->prev, it);
+}
+
+static inline bool list_empty(const struct list_link *head)
+{
+	return head->next == head;
+}
+
+/* list_remove - `it` is in a list, or was initialised like one: it is then in none, and may be
+ * removed again. */
 static inline void list_remove(struct list_link *it)
 {
 	it->prev->next = it->next;
 	it->next->prev = it->prev;
+	list_init(it);
 }
 
 /* list_take - any element, removed. NULL: there is none. */
@@ -37,7 +51,7 @@ static inline struct list_link *list_take(struct list_link *head)
 {
 	struct list_link *it = head->next;
 
-	if (it == head)
+	if (list_empty(head))
 		return NULL;
 	list_remove(it);
 	return it;

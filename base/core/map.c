@@ -34,16 +34,20 @@ static int core_map_grow(struct map *m)
 	return 0;
 }
 
-int map_add(struct map *m, struct link *l, uint64_t hash)
+static void core_map_put(struct map *m, struct link *l, uint64_t hash)
 {
-	struct link **head;
+	struct link **head = core_map_head_of(m, hash);
 
-	if (m->n >= m->n_heads && core_map_grow(m) < 0 && !m->heads)
-		return -ENOMEM; /* a table that cannot grow only gets slow */
-	head = core_map_head_of(m, hash);
 	*l = (struct link){.next = *head, .hash = hash};
 	*head = l;
 	m->n++;
+}
+
+int map_add(struct map *m, struct link *l, uint64_t hash)
+{
+	if (m->n >= m->n_heads && core_map_grow(m) < 0 && !m->heads)
+		return -ENOMEM; /* a table that cannot grow only gets slow */
+	core_map_put(m, l, hash);
 	return 0;
 }
 
@@ -55,6 +59,12 @@ void map_remove(struct map *m, struct link *l)
 		at = &(*at)->next;
 	*at = l->next;
 	m->n--;
+}
+
+void map_move(struct map *m, struct link *l, uint64_t hash)
+{
+	map_remove(m, l);
+	core_map_put(m, l, hash);
 }
 
 static struct link *matching(struct link *l, uint64_t hash)
@@ -72,6 +82,16 @@ struct link *map_first(const struct map *m, uint64_t hash)
 struct link *map_next(const struct link *l)
 {
 	return matching(l->next, l->hash);
+}
+
+struct link *map_walk(const struct map *m, const struct link *l)
+{
+	if (l && l->next)
+		return l->next;
+	for (size_t i = l ? (l->hash & (m->n_heads - 1)) + 1 : 0; i < m->n_heads; i++)
+		if (m->heads[i])
+			return m->heads[i];
+	return NULL;
 }
 
 void map_free(struct map *m)

@@ -22,9 +22,19 @@ struct map {
 /* map_add - returns 0 or -ENOMEM. */
 int map_add(struct map *m, struct link *l, uint64_t hash) NZ_MUST_USE;
 void map_remove(struct map *m, struct link *l);
+/* map_move - a link that is in the table gets another hash. */
+void map_move(struct map *m, struct link *l, uint64_t hash);
 /* map_first, map_next - the links with this hash. */
 struct link *map_first(const struct map *m, uint64_t hash);
 struct link *map_next(const struct link *l);
+/* MAP_EACH - a loop over the structures with this hash: x points to each, `member` is its link. */
+#define MAP_EACH(x, m, hash, member)                                                           \
+	for (struct link *each_ = map_first(m, hash);                                          \
+	     each_ && ((x) = CONTAINER_OF(each_, __typeof__(*(x)), member), true);             \
+	     each_ = map_next(each_))
+/* map_walk - all links in no order: the one after l, or the first for NULL. NULL: the end. To free
+ * what is in a table ask for the next first. */
+struct link *map_walk(const struct map *m, const struct link *l);
 /* map_free - the table, not what is in it. */
 void map_free(struct map *m);
 

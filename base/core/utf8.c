@@ -80,6 +80,56 @@ size_t utf8_encode(uint8_t *out, uint32_t c)
 	return 4;
 }
 
+/* utf8_unit - four hexadecimal digits. */
+static bool utf8_unit(const uint8_t *p, const uint8_t *end, uint32_t *ret)
+{
+	if (end - p < 4)
+		return false;
+	*ret = 0;
+	for (int i = 0; i < 4; i++) {
+		const uint8_t c = p[i], low = c | 0x20;
+
+		if (c >= '0' && c <= '9')
+			*ret = *ret << 4 | (uint32_t)(c - '0');
+		else if (low >= 'a' && low <= 'f')
+			*ret = *ret << 4 | (uint32_t)(low - 'a' + 10);
+		else
+			return false;
+	}
+	return true;
+}
+
+const char *utf8_unescape(const uint8_t **p, const uint8_t *end, uint32_t *ret)
+{
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	const uint8_t *s = *p;
+	uint32_t low = 0;
+
+	if (s == end)
+		return "unterminated string";
+	if (*s != 'u') {
+		const char *at = *s ? strchr(from, *s) : NULL;
+
+		if (!at)
+			return "invalid escape";
+		*ret = (uint8_t)to[at - from];
+		*p = s + 1;
+		return NULL;
+	}
+	if (!utf8_unit(++s, end, ret))
+		return "an escape needs four hexadecimal digits";
+	s += 4;
+	if (*ret >= 0xd800 && *ret < 0xe000) {
+		if (*ret >= 0xdc00 || end - s < 6 || s[0] != '\\' || s[1] != 'u' ||
+		    !utf8_unit(s + 2, end, &low) || low < 0xdc00 || low > 0xdfff)
+			return "incomplete UTF-16 surrogate pair";
+		*ret = 0x10000 + ((*ret & 0x3ff) << 10 | (low & 0x3ff));
+		s += 6;
+	}
+	*p = s;
+	return NULL;
+}
+
 void utf8_put(struct buf *b, uint32_t c)
 {
 	uint8_t bytes[UTF8_MAX];
@@ -109,4 +159,14 @@ size_t utf8_prefix(const char *s, size_t max)
 	for (n = max; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80; n--)
 		;
 	return n;
+}
+
+size_t utf8_tail(const void *s, size_t n, size_t max)
+{
+	const uint8_t *p = s;
+	size_t at = n > max ? n - max : 0;
+
+	while (at > 0 && at < n && (p[at] & 0xc0) == 0x80)
+		at++;
+	return at;
 }

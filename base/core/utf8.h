@@ -23,11 +23,16 @@ static inline bool utf8_is_char(uint32_t c)
 size_t utf8_encode(uint8_t *out, uint32_t c);
 /* utf8_put - append one character to b. */
 void utf8_put(struct buf *b, uint32_t c);
+/* utf8_unescape - what stands behind a backslash in a JSON text; *p moves behind it. Two escapes of
+ * a surrogate pair are one character. Returns NULL with *ret written, or what is wrong with it. */
+const char *utf8_unescape(const uint8_t **p, const uint8_t *end, uint32_t *ret);
 /* utf8_put_text - append n bytes to b: as they are if they are well-formed, else every byte above
  * 0x7f as the Latin-1 character, so that nothing is lost. Returns true if it had to convert. */
 bool utf8_put_text(struct buf *b, const void *s, size_t n);
 /* utf8_prefix - the length of the longest prefix of at most max bytes that ends with a whole
  * character; text that is not well-formed is cut at a byte. */
 size_t utf8_prefix(const char *s, size_t max);
+/* utf8_tail - where the last whole characters begin that max of the n bytes have room for. */
+size_t utf8_tail(const void *s, size_t n, size_t max);
 
 #endif

@@ -32,6 +32,15 @@ static inline uint64_t u64_max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* u64_product - multiply *n by each of so many factors. false: it would exceed max. */
+static inline bool u64_product(uint64_t *n, const uint64_t *v, size_t n_v, uint64_t max)
+{
+	for (size_t i = 0; i < n_v; i++)
+		if (ckd_mul(n, *n, v[i]) || *n > max)
+			return false;
+	return true;
+}
+
 /* alloc_array - zeroed memory for n elements of `size` bytes; NULL when the product overflows
  * or memory is short. n == 0 gives a unique pointer. New: free() it. */
 static inline void *alloc_array(size_t n, size_t size)

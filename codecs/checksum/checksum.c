@@ -78,7 +78,7 @@ static int checksum_verify(uint32_t id, const uint8_t *p, size_t n, const uint8_
 			   struct err *e)
 {
 	const struct codec_spec spec = {.h5_id = id, .name = ""};
-	uint32_t got = checksum_sum_of(id, p, n), stored = codec_le32(sum);
+	uint32_t got = checksum_sum_of(id, p, n), stored = get_le32(sum);
 
 	if (got == stored)
 		return 0;
@@ -145,7 +145,7 @@ static void checksum_frame(const struct codec_spec *spec, size_t elem_size NZ_UN
 
 	if (n > 0)
 		memcpy(to, in, n);
-	codec_put_le32(at_end(spec) ? out + n : out, sum);
+	put_le32(at_end(spec) ? out + n : out, sum);
 }
 
 static int checksum_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,

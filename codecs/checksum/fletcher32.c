@@ -99,7 +99,7 @@ static int fletcher32_check(const uint8_t *in, size_t in_len, size_t *ret_len, s
 	if (in_len < TRAILER)
 		return err_set(e, -EBADMSG, "fletcher32: length %zu is less than 4", in_len);
 	n = in_len - TRAILER;
-	stored = codec_le32(in + n);
+	stored = get_le32(in + n);
 	got = fletcher32(in, n);
 	if (stored != got && stored != (swap16(got >> 16) << 16 | swap16(got & 0xffff)))
 		return err_set(e, -EBADMSG,
@@ -148,7 +148,7 @@ static void fletcher32_frame(const struct codec_spec *spec NZ_UNUSED,
 
 	if (n > 0)
 		memcpy(out, in, n);
-	codec_put_le32(out + n, sum);
+	put_le32(out + n, sum);
 }
 
 static int fletcher32_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,

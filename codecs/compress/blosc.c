@@ -163,10 +163,9 @@ static int blosc_prepare(const struct codec_spec *spec, const struct codec_array
 		return err_set(e, -EOPNOTSUPP,
 			       "blosc: the Blosc library was built without '%s'",
 			       compressors[params[P_COMPRESSOR]]);
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > BLOSC_MAX_BUFFERSIZE)
-			return err_set(e, -EOPNOTSUPP, "blosc: chunks are larger than %d bytes",
-				       BLOSC_MAX_BUFFERSIZE);
+	if (!u64_product(&bytes, a->chunk, a->rank, BLOSC_MAX_BUFFERSIZE))
+		return err_set(e, -EOPNOTSUPP, "blosc: chunks are larger than %d bytes",
+			       BLOSC_MAX_BUFFERSIZE);
 	params[P_FILTER] = FILTER_VERSION;
 	params[P_FORMAT] = BLOSC_VERSION_FORMAT;
 	params[P_TYPESIZE] = a->elem_size <= BLOSC_MAX_TYPESIZE ? a->elem_size : 1;
@@ -195,8 +194,8 @@ static int blosc_decode(struct codec_scratch *s NZ_UNUSED,
 		return err_set(e, -EBADMSG,
 			       "blosc: unknown format version %u (the latest known is %d)",
 			       in[0], BLOSC_VERSION_FORMAT);
-	n = codec_le32(in + 4);
-	stored = codec_le32(in + 12);
+	n = get_le32(in + 4);
+	stored = get_le32(in + 12);
 	if (n > cap)
 		return err_set(e, -ERANGE, "blosc: content of %zu bytes exceeds %zu", n, cap);
 	if (stored < HEAD || stored > in_len)
@@ -229,9 +228,9 @@ static void blosc_frame(const struct codec_spec *spec, size_t elem_size, const u
 	out[1] = CODEC_FORMAT;
 	out[2] = BLOSC_MEMCPYED;
 	out[3] = (uint8_t)typesize;
-	codec_put_le32(out + 4, (uint32_t)n);
-	codec_put_le32(out + 8, block);
-	codec_put_le32(out + 12, (uint32_t)(n + HEAD));
+	put_le32(out + 4, (uint32_t)n);
+	put_le32(out + 8, block);
+	put_le32(out + 12, (uint32_t)(n + HEAD));
 	if (n > 0)
 		memcpy(out + HEAD, in, n);
 }

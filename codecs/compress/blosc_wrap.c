@@ -127,13 +127,13 @@ uint32_t codec_wrap_head(const struct codec_chain *chain, uint32_t mask, size_t 
 		out[2] = NOT_SPLIT | (shuffled ? BLOSC_DOSHUFFLE : 0);
 		out[2] |= (uint8_t)((p.zstd ? BLOSC_ZSTD_FORMAT : BLOSC_ZLIB_FORMAT)
 				    << COMPRESSOR_SHIFT);
-		codec_put_le32(out + HEAD, HEAD + 4);
-		codec_put_le32(out + HEAD + 4, (uint32_t)stored);
+		put_le32(out + HEAD, HEAD + 4);
+		put_le32(out + HEAD + 4, (uint32_t)stored);
 		len = CODEC_WRAP_MAX;
 	}
 	out[3] = (uint8_t)p.size;
-	codec_put_le32(out + 4, (uint32_t)n);
-	codec_put_le32(out + 8, (uint32_t)n);
-	codec_put_le32(out + 12, (uint32_t)stored + len);
+	put_le32(out + 4, (uint32_t)n);
+	put_le32(out + 8, (uint32_t)n);
+	put_le32(out + 12, (uint32_t)stored + len);
 	return len;
 }

@@ -12,34 +12,9 @@
 #include <limits.h>
 #include <string.h>
 
-#define LEVEL_NUMCODECS 1
-#define LEVEL_HDF5 9 /* when a file states none */
-#define LEVEL_MAX 9
-
-static int32_t bzip2_level_of(const struct codec_spec *spec)
-{
-	return codec_level(spec, 0, 1, LEVEL_MAX, LEVEL_HDF5);
-}
-
-static void bzip2_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			       struct buf *json)
-{
-	buf_printf(json, ", \"level\": %d", (int)bzip2_level_of(spec));
-}
-
-static int bzip2_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-			   struct err *e)
-{
-	*ret_n = 1;
-	return codec_conf_level(conf, "level", 1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
-}
-
-static int bzip2_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-			 uint32_t *params, uint32_t *ret_n, struct err *e)
-{
-	*ret_n = 1;
-	return codec_prepare_level(spec, "bzip2", 1, LEVEL_MAX, LEVEL_HDF5, params, e);
-}
+static const struct codec_effort effort = {"bzip2",     "level",   1,        9,
+					   .stored = 9, .zarr = 1, .user = 9};
+CODEC_EFFORT(bzip2, effort)
 
 static unsigned int bzip2_part(size_t n)
 {
@@ -128,7 +103,7 @@ static int bzip2_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_sp
 		return err_nomem(e);
 	got = (unsigned int)bound;
 	rc = BZ2_bzBuffToBuffCompress((char *)p, &got, (char *)(uintptr_t)(n ? in : p),
-				      (unsigned int)n, bzip2_level_of(spec), 0, 0);
+				      (unsigned int)n, codec_effort_of(&effort, spec), 0, 0);
 	out->len = start + (rc == BZ_OK ? got : 0);
 	if (rc == BZ_MEM_ERROR)
 		return err_nomem(e);

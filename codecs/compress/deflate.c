@@ -11,39 +11,29 @@
 #include <libdeflate.h>
 #include <string.h>
 
-#define LEVEL_DEFAULT 4
-#define LEVEL_NUMCODECS 1 /* when a Zarr document states none */
-#define LEVEL_ZLIB 6      /* what zlib means by -1 */
-#define LEVEL_MAX 9
+#define LEVEL_ZLIB 6     /* what zlib means by -1 */
 #define BLOCK_MAX 65535u /* bytes of a stored block */
 #define BLOCK_HEAD 5
 #define STREAM_HEAD 2
 #define STREAM_TAIL 4
 
-static uint32_t deflate_level_of(const struct codec_spec *spec)
-{
-	uint32_t level = spec->n_params > 0 ? spec->params[0] : LEVEL_DEFAULT;
+/* What zlib means by -1 is from_zarr's alone. */
+static const struct codec_effort effort = {"deflate",   "level",   0,        9,
+					   .stored = 4, .zarr = 1, .user = 4};
+CODEC_EFFORT(deflate, effort)
 
-	return level < LEVEL_MAX ? level : LEVEL_MAX;
-}
-
-static void deflate_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-				 struct buf *json)
-{
-	buf_printf(json, ", \"level\": %u", (unsigned int)deflate_level_of(spec));
-}
-
-static int deflate_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+/* deflate_from_zlib - the level of numcodecs' zlib. */
+static int deflate_from_zlib(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			     struct err *e)
 {
-	int rc = codec_conf_level(conf, "level", -1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
+	int64_t v;
 
-	if (rc)
-		return rc;
-	if (params[0] == (uint32_t)-1)
+	if (codec_conf_int(conf, "level", effort.zarr, &v, NULL) == 0 && v < 0) {
 		params[0] = LEVEL_ZLIB;
-	*ret_n = 1;
-	return 0;
+		*ret_n = 1;
+		return 0;
+	}
+	return deflate_from_zarr(conf, params, ret_n, e);
 }
 
 static void free_inflater(void *p)
@@ -72,13 +62,6 @@ struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
 	s->deflate = (struct codec_kept){libdeflate_alloc_compressor(level), free_deflater};
 	s->deflate_level = level;
 	return s->deflate.p;
-}
-
-static int deflate_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-			   uint32_t *params, uint32_t *ret_n, struct err *e)
-{
-	*ret_n = 1;
-	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
 }
 
 static int deflate_decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
@@ -119,10 +102,9 @@ uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out)
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
 
 		*out++ = n <= BLOCK_MAX; /* the last block; type 00, stored */
-		*out++ = (uint8_t)len;
-		*out++ = (uint8_t)(len >> 8);
-		*out++ = (uint8_t)~len;
-		*out++ = (uint8_t)(~len >> 8);
+		put_le16(out, (uint16_t)len);
+		put_le16(out + 2, (uint16_t)~len);
+		out += 4;
 		if (len == 0)
 			break;
 		memcpy(out, in, len);
@@ -150,15 +132,14 @@ static void deflate_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_s
 	*out++ = 0x78; /* deflate, 32 KiB window */
 	*out++ = 0x01; /* fastest level; the pair is a multiple of 31 */
 	out = codec_stored_blocks(in, n, out);
-	for (int shift = 24; shift >= 0; shift -= 8)
-		*out++ = (uint8_t)(adler >> shift);
+	put_be(out, adler, 4);
 }
 
 static int deflate_encode(struct codec_scratch *s, const struct codec_spec *spec,
 			  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
 			  struct buf *out, struct err *e)
 {
-	struct libdeflate_compressor *c = codec_deflater(s, (int)deflate_level_of(spec));
+	struct libdeflate_compressor *c = codec_deflater(s, codec_effort_of(&effort, spec));
 	size_t bound, got, start = out->len;
 	uint8_t *p;
 
@@ -186,7 +167,7 @@ const struct codec_ops codec_deflate = {
 	.h5_stock = true,
 	.compressor = true,
 	.zarr2_params = deflate_zarr2_params,
-	.from_zarr = deflate_from_zarr,
+	.from_zarr = deflate_from_zlib,
 	.prepare = deflate_prepare,
 	.stored_max = codec_packed_max,
 	.decode = deflate_decode,

@@ -11,36 +11,12 @@
 #include <libdeflate.h>
 #include <string.h>
 
-#define LEVEL_NUMCODECS 1
-#define LEVEL_DEFAULT 4 /* as deflate's */
-#define LEVEL_MAX 9
 #define HEAD 10
 #define TAIL 8
 
-static int32_t gzip_level_of(const struct codec_spec *spec)
-{
-	return codec_level(spec, 0, 0, LEVEL_MAX, LEVEL_NUMCODECS);
-}
-
-static void gzip_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			      struct buf *json)
-{
-	buf_printf(json, ", \"level\": %d", (int)gzip_level_of(spec));
-}
-
-static int gzip_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-			  struct err *e)
-{
-	*ret_n = 1;
-	return codec_conf_level(conf, "level", 0, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
-}
-
-static int gzip_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-			uint32_t *params, uint32_t *ret_n, struct err *e)
-{
-	*ret_n = 1;
-	return codec_prepare_level(spec, "gzip", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
-}
+static const struct codec_effort effort = {"gzip",      "level",   0,        9,
+					   .stored = 1, .zarr = 1, .user = 4};
+CODEC_EFFORT(gzip, effort)
 
 static bool gzip_all_zero(const uint8_t *p, size_t n)
 {
@@ -94,15 +70,15 @@ static void gzip_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size
 
 	memcpy(out, head, HEAD);
 	out = codec_stored_blocks(in, n, out + HEAD);
-	codec_put_le32(out, crc);
-	codec_put_le32(out + 4, (uint32_t)n);
+	put_le32(out, crc);
+	put_le32(out + 4, (uint32_t)n);
 }
 
 static int gzip_encode(struct codec_scratch *s, const struct codec_spec *spec,
 		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		       struct err *e)
 {
-	struct libdeflate_compressor *c = codec_deflater(s, gzip_level_of(spec));
+	struct libdeflate_compressor *c = codec_deflater(s, codec_effort_of(&effort, spec));
 	size_t bound, got, start = out->len;
 	uint8_t *p;
 

@@ -33,41 +33,17 @@ static int compress_lz4_block(const uint8_t *in, size_t in_len, uint8_t *out, si
 	return 0;
 }
 
-static uint64_t compress_lz4_get_be(const uint8_t *p, size_t n)
+static void compress_lz4_put_be(struct buf *out, uint64_t v, size_t n)
 {
-	uint64_t v = 0;
+	uint8_t *p = buf_grow(out, n);
 
-	for (size_t i = 0; i < n; i++)
-		v = v << 8 | p[i];
-	return v;
+	if (p)
+		put_be(p, v, n);
 }
 
-static void compress_lz4_put_be(struct buf *out, uint64_t v, unsigned int n)
-{
-	while (n-- > 0)
-		buf_putc(out, (char)(uint8_t)(v >> (8 * n)));
-}
-
-static void compress_lz4_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-				      struct buf *json)
-{
-	buf_printf(json, ", \"acceleration\": %d", (int)codec_level(spec, 0, 1, INT_MAX, 1));
-}
-
-static int compress_lz4_from_zarr(const struct codec_conf *conf, uint32_t *params,
-				  uint32_t *ret_n, struct err *e)
-{
-	*ret_n = 1;
-	return codec_conf_level(conf, "acceleration", 1, INT_MAX, 1, params, e);
-}
-
-static int compress_lz4_prepare(const struct codec_spec *spec,
-				const struct codec_array *a NZ_UNUSED, uint32_t *params,
-				uint32_t *ret_n, struct err *e)
-{
-	*ret_n = 1;
-	return codec_prepare_level(spec, "lz4", 1, INT_MAX, 1, params, e);
-}
+static const struct codec_effort effort = {"lz4",       "acceleration", 1,        INT_MAX,
+					   .stored = 1, .zarr = 1,      .user = 1};
+CODEC_EFFORT(compress_lz4, effort)
 
 static int compress_lz4_decode(struct codec_scratch *s NZ_UNUSED,
 			       const struct codec_spec *spec NZ_UNUSED,
@@ -78,7 +54,7 @@ static int compress_lz4_decode(struct codec_scratch *s NZ_UNUSED,
 
 	if (in_len < SIZE_BYTES)
 		return err_set(e, -EBADMSG, "lz4: length %zu is less than 4", in_len);
-	n = codec_le32(in);
+	n = get_le32(in);
 	if (n > cap)
 		return err_set(e, -ERANGE, "lz4: content of %zu bytes exceeds %zu", n, cap);
 	*ret_len = n;
@@ -114,7 +90,7 @@ static int compress_lz4_encode(struct codec_scratch *s NZ_UNUSED, const struct c
 	int rc;
 
 	buf_put_le32(out, (uint32_t)n);
-	rc = put_block(in, n, codec_level(spec, 0, 1, INT_MAX, 1), out, e);
+	rc = put_block(in, n, codec_effort_of(&effort, spec), out, e);
 	if (rc)
 		out->len = start;
 	return rc;
@@ -142,8 +118,8 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 
 	if (in_len < H5_HEAD)
 		return err_set(e, -EBADMSG, "lz4: length %zu is less than %d", in_len, H5_HEAD);
-	total = compress_lz4_get_be(in, 8);
-	size = compress_lz4_get_be(in + 8, 4);
+	total = get_be(in, 8);
+	size = get_be(in + 8, 4);
 	if (total > cap)
 		return err_set(e, -ERANGE, "lz4: content of %" PRIu64 " bytes exceeds %zu",
 			       total, cap);
@@ -158,7 +134,7 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 				       "lz4: a chunk of %zu bytes ends after %zu of %" PRIu64
 				       " decoded bytes",
 				       in_len, to, total);
-		stored = (size_t)compress_lz4_get_be(in + from, SIZE_BYTES);
+		stored = (size_t)get_be(in + from, SIZE_BYTES);
 		from += SIZE_BYTES;
 		if (stored > in_len - from)
 			return err_set(e, -EBADMSG,
@@ -226,8 +202,7 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 			out->len = at + SIZE_BYTES + m;
 			stored = m;
 		}
-		for (unsigned int b = 0; b < SIZE_BYTES; b++)
-			out->data[at + b] = (uint8_t)(stored >> (8 * (3 - b)));
+		put_be(out->data + at, stored, SIZE_BYTES);
 	}
 	return 0;
 }

@@ -86,7 +86,7 @@ static void compress_lzf_frame(const struct codec_spec *spec NZ_UNUSED,
 /* three - three bytes as a number, of four that are there. */
 static inline uint32_t three(const uint8_t *p)
 {
-	return codec_le32(p) & 0xffffff;
+	return get_le32(p) & 0xffffff;
 }
 
 static inline uint32_t compress_lzf_hash(uint32_t bytes)
@@ -184,10 +184,9 @@ static int compress_lzf_prepare(const struct codec_spec *spec, const struct code
 	if (n > CODEC_PARAMS_MAX)
 		return err_set(e, -EINVAL, "lzf: more than %d parameters given",
 			       CODEC_PARAMS_MAX);
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > UINT32_MAX)
-			return err_set(e, -EOPNOTSUPP, "lzf: chunks are larger than %u bytes",
-				       UINT32_MAX);
+	if (!u64_product(&bytes, a->chunk, a->rank, UINT32_MAX))
+		return err_set(e, -EOPNOTSUPP, "lzf: chunks are larger than %u bytes",
+			       UINT32_MAX);
 	for (uint32_t i = P_N; i < n; i++)
 		params[i] = spec->params[i];
 	params[P_REVISION] = REVISION;

@@ -173,7 +173,7 @@ static int szip_decode(struct codec_scratch *s, const struct codec_spec *spec,
 		return rc;
 	if (in_len < HEAD)
 		return err_set(e, -EBADMSG, "szip: length %zu is less than %zu", in_len, HEAD);
-	n = codec_le32(in);
+	n = get_le32(in);
 	if (n > cap)
 		return err_set(e, -ERANGE, "szip: content of %zu bytes exceeds %zu", n, cap);
 	if (n % f.bytes)
@@ -202,13 +202,8 @@ static bool szip_do_fits(const struct szip_form *f, const uint8_t *in, size_t n)
 
 	if (f->bits == 8 * f->bytes)
 		return true;
-	for (size_t i = 0; i < n; i += f->bytes) {
-		uint32_t v = 0;
-
-		for (size_t b = 0; b < f->bytes; b++)
-			v = v << 8 | in[i + (f->flags & AEC_DATA_MSB ? b : f->bytes - 1 - b)];
-		all |= v;
-	}
+	for (size_t i = 0; i < n; i += f->bytes)
+		all |= (uint32_t)get_uint(in + i, f->bytes, f->flags & AEC_DATA_MSB);
 	return all >> f->bits == 0;
 }
 

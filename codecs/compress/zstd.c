@@ -13,7 +13,6 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#define LEVEL_NUMCODECS 1
 #define MAGIC 0xfd2fb528u
 #define SKIP_MAGIC 0x184d2a50u /* and the 15 that follow */
 #define SKIP_MASK 0xfffffff0u
@@ -22,16 +21,11 @@
 #define BLOCK_MAX 131072u /* bytes of a block */
 #define BLOCK_HEAD 3
 
-static int32_t zstd_level_of(const struct codec_spec *spec)
-{
-	return codec_level(spec, 0, ZSTD_minCLevel(), ZSTD_maxCLevel(), LEVEL_NUMCODECS);
-}
-
-static void zstd_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			      struct buf *json)
-{
-	buf_printf(json, ", \"level\": %d", (int)zstd_level_of(spec));
-}
+/* `checksum` in a document is of no interest: frames say themselves whether they have one. The
+ * range is ZSTD_minCLevel() .. ZSTD_maxCLevel(). */
+static const struct codec_effort effort = {
+	"zstd", "level", -(1 << 17), 22, .stored = 1, .zarr = 1, .user = ZSTD_CLEVEL_DEFAULT};
+CODEC_EFFORT(zstd, effort)
 
 /* zstd_zarr3_params - numcodecs before 0.13 knows no `checksum`, readers of Zarr v3 want it. */
 static void zstd_zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
@@ -40,27 +34,10 @@ static void zstd_zarr3_params(const struct codec_spec *spec, size_t elem_size, s
 	buf_puts(json, ", \"checksum\": false");
 }
 
-/* zstd_from_zarr - `checksum` is of no interest: frames say themselves whether they have one. */
-static int zstd_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
-			  struct err *e)
-{
-	*ret_n = 1;
-	return codec_conf_level(conf, "level", ZSTD_minCLevel(), ZSTD_maxCLevel(),
-				LEVEL_NUMCODECS, params, e);
-}
-
-static int zstd_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-			uint32_t *params, uint32_t *ret_n, struct err *e)
-{
-	*ret_n = 1;
-	return codec_prepare_level(spec, "zstd", ZSTD_minCLevel(), ZSTD_maxCLevel(),
-				   ZSTD_CLEVEL_DEFAULT, params, e);
-}
-
 /* frame_length - bytes of the frame at p; 0 when it is none. */
 static size_t frame_length(const uint8_t *p, size_t n)
 {
-	uint32_t magic = n >= 4 ? codec_le32(p) : 0;
+	uint32_t magic = n >= 4 ? get_le32(p) : 0;
 	size_t len;
 
 	if (magic != MAGIC && (magic & SKIP_MASK) != SKIP_MAGIC)
@@ -118,17 +95,16 @@ static uint64_t zstd_framed_size(uint64_t n)
 static void zstd_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
 		       const uint8_t *in, size_t n, uint8_t *out)
 {
-	codec_put_le32(out, MAGIC);
+	put_le32(out, MAGIC);
 	out[4] = DESCRIPTOR;
-	codec_put_le32(out + 5, (uint32_t)n);
-	codec_put_le32(out + 9, (uint32_t)((uint64_t)n >> 32));
+	put_le64(out + 5, n);
 	out += HEAD;
 	do {
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
 		uint32_t head = (uint32_t)len << 3 | (n <= BLOCK_MAX); /* raw; the last one */
 
-		for (int i = 0; i < BLOCK_HEAD; i++)
-			*out++ = (uint8_t)(head >> (8 * i));
+		put_le(out, head, BLOCK_HEAD);
+		out += BLOCK_HEAD;
 		if (len == 0)
 			break;
 		memcpy(out, in, len);
@@ -151,7 +127,7 @@ static int zstd_encode(struct codec_scratch *s, const struct codec_spec *spec,
 	p = zstd ? buf_grow(out, bound) : NULL;
 	if (!p)
 		return err_nomem(e);
-	got = ZSTD_compressCCtx(zstd, p, bound, in, n, zstd_level_of(spec));
+	got = ZSTD_compressCCtx(zstd, p, bound, in, n, codec_effort_of(&effort, spec));
 	codec_zstd_encoded(s);
 	if (ZSTD_isError(got)) {
 		out->len = start;

@@ -232,6 +232,10 @@ uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n);
 int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 		      size_t n, uint8_t *out, struct err *e) NZ_MUST_USE;
 
+/* codec_chain_without_sum - take the checksum at the chain's end off, if there is one that readers
+ * may cut off. Returns its bytes, or 0. */
+uint32_t codec_chain_without_sum(struct codec_chain *chain);
+
 /* codec_chain_encodable - whether every filter of the chain can be encoded here. */
 bool codec_chain_encodable(const struct codec_chain *chain);
 

@@ -4,6 +4,7 @@
 #ifndef CODECS_CORE_CODEC_IMPL_H
 #define CODECS_CORE_CODEC_IMPL_H
 
+#include "base/core/endian.h"
 #include "codecs/core/codec.h"
 
 extern const struct codec_ops codec_deflate;
@@ -98,18 +99,6 @@ struct ZSTD_DCtx_s *codec_zstd_decoder(struct codec_scratch *s);
 struct ZSTD_CCtx_s *codec_zstd_encoder(struct codec_scratch *s);
 void codec_zstd_encoded(struct codec_scratch *s);
 
-static inline uint32_t codec_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
-static inline void codec_put_le32(uint8_t *p, uint32_t v)
-{
-	for (unsigned int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
-}
-
 /* codec_stored_size, codec_stored_blocks - n bytes as stored blocks of deflate, which is what a
  * zlib stream and a gzip member have between head and tail. The size is 0 on overflow; the end of
  * what was written is returned. */
@@ -129,12 +118,11 @@ uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
 /* codec_elements - how many elements a chunk has; false when 32 bits do not hold it. */
 static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
 {
-	uint32_t n = 1;
+	uint64_t n = 1;
 
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (a->chunk[i] > UINT32_MAX || ckd_mul(&n, n, (uint32_t)a->chunk[i]))
-			return false;
-	*ret = n;
+	if (!u64_product(&n, a->chunk, a->rank, UINT32_MAX))
+		return false;
+	*ret = (uint32_t)n;
 	return true;
 }
 
@@ -152,11 +140,53 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
 
-/* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
- * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
- * lo .. hi, or more than one. */
-int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
-			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
+/* codec_effort - the one parameter of a compressor: how hard it tries, from lo to hi. */
+struct codec_effort {
+	const char *name;   /* the codec's */
+	const char *member; /* of a Zarr document */
+	int32_t lo, hi;
+	int32_t stored; /* when an HDF5 file states none */
+	int32_t zarr;   /* when a Zarr document states none */
+	int32_t user;   /* when a user gives none */
+};
+
+/* codec_effort_of - of a spec. codec_effort_json, codec_effort_conf, codec_effort_prepare -
+ * zarr2_params, from_zarr and prepare of such a codec; CODEC_EFFORT defines them for one. */
+int32_t codec_effort_of(const struct codec_effort *f, const struct codec_spec *spec);
+void codec_effort_json(const struct codec_effort *f, const struct codec_spec *spec,
+		       struct buf *json);
+int codec_effort_conf(const struct codec_effort *f, const struct codec_conf *conf,
+		      uint32_t *params, uint32_t *ret_n, struct err *e) NZ_MUST_USE;
+int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *spec,
+			 uint32_t *params, uint32_t *ret_n, struct err *e) NZ_MUST_USE;
+
+#define CODEC_EFFORT(codec, effort)                                                            \
+	static void codec##_zarr2_params(const struct codec_spec *spec,                        \
+					 size_t elem_size NZ_UNUSED, struct buf *json)         \
+	{                                                                                      \
+		codec_effort_json(&(effort), spec, json);                                      \
+	}                                                                                      \
+	static int codec##_from_zarr(const struct codec_conf *conf, uint32_t *params,          \
+				     uint32_t *ret_n, struct err *e)                           \
+	{                                                                                      \
+		return codec_effort_conf(&(effort), conf, params, ret_n, e);                   \
+	}                                                                                      \
+	static int codec##_prepare(const struct codec_spec *spec,                              \
+				   const struct codec_array *a NZ_UNUSED, uint32_t *params,    \
+				   uint32_t *ret_n, struct err *e)                             \
+	{                                                                                      \
+		return codec_effort_prepare(&(effort), spec, params, ret_n, e);                \
+	}
+
+/* codec_same_* - check, decode, framed_size and frame of filters whose stored bytes are what is
+ * read. */
+int codec_same_check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e);
+int codec_same_decode(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
+		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+		      size_t *ret_len, struct err *e);
+uint64_t codec_same_framed_size(uint64_t n);
+void codec_same_frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+		      size_t n, uint8_t *out);
 
 /* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* config.c - parameters of codecs as Zarr documents have them. */
+/* config.c - what codecs share: parameters as Zarr documents have them, and filters that leave
+ * bytes as they are. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 /* core_config_found - what a getter said: 1 a value, 0 take the default, negative an error. */
 static int core_config_found(int rc, const char *member, const char *wanted, struct err *e)
@@ -65,29 +67,80 @@ int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t 
 	return 0;
 }
 
-int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
-			int32_t missing, uint32_t *params, struct err *e)
-{
-	int32_t v = spec->n_params > 0 ? (int32_t)spec->params[0] : missing;
-
-	if (spec->n_params > 1)
-		return err_set(e, -EINVAL,
-			       "%s: %" PRIu32 " parameters given, at most 1 is allowed", name,
-			       spec->n_params);
-	if (v < lo || v > hi)
-		return err_set(e, -EINVAL,
-			       "%s: %" PRId32 " is not in the range %" PRId32 " to %" PRId32,
-			       name, v, lo, hi);
-	params[0] = (uint32_t)v;
-	return 0;
-}
-
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,
 		    int32_t missing)
 {
 	int32_t v = spec->n_params > i ? (int32_t)spec->params[i] : missing;
 
 	return v < lo ? lo : v > hi ? hi : v;
+}
+
+int32_t codec_effort_of(const struct codec_effort *f, const struct codec_spec *spec)
+{
+	return codec_level(spec, 0, f->lo, f->hi, f->stored);
+}
+
+void codec_effort_json(const struct codec_effort *f, const struct codec_spec *spec,
+		       struct buf *json)
+{
+	buf_printf(json, ", \"%s\": %" PRId32, f->member, codec_effort_of(f, spec));
+}
+
+int codec_effort_conf(const struct codec_effort *f, const struct codec_conf *conf,
+		      uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_conf_level(conf, f->member, f->lo, f->hi, f->zarr, params, e);
+}
+
+int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *spec,
+			 uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	int32_t v = spec->n_params > 0 ? (int32_t)spec->params[0] : f->user;
+
+	if (spec->n_params > 1)
+		return err_set(e, -EINVAL,
+			       "%s: %" PRIu32 " parameters given, at most 1 is allowed",
+			       f->name, spec->n_params);
+	if (v < f->lo || v > f->hi)
+		return err_set(e, -EINVAL,
+			       "%s: %" PRId32 " is not in the range %" PRId32 " to %" PRId32,
+			       f->name, v, f->lo, f->hi);
+	params[0] = (uint32_t)v;
+	*ret_n = 1;
+	return 0;
+}
+
+int codec_same_check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
+		     struct err *e NZ_UNUSED)
+{
+	*ret_len = in_len;
+	return 0;
+}
+
+int codec_same_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		      size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
+		      uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+{
+	if (in_len > cap)
+		return err_set(e, -ERANGE, "filter %" PRIu32 ": length %zu exceeds %zu",
+			       spec->h5_id, in_len, cap);
+	if (in_len > 0)
+		memcpy(out, in, in_len);
+	*ret_len = in_len;
+	return 0;
+}
+
+uint64_t codec_same_framed_size(uint64_t n)
+{
+	return n;
+}
+
+void codec_same_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		      const uint8_t *in, size_t n, uint8_t *out)
+{
+	if (n > 0)
+		memcpy(out, in, n);
 }
 
 uint64_t codec_packed_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)

@@ -274,6 +274,17 @@ int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const u
 	return 0;
 }
 
+uint32_t codec_chain_without_sum(struct codec_chain *chain)
+{
+	const struct codec_ops *last =
+		chain->n > 0 ? codec_find(chain->specs[chain->n - 1].h5_id) : NULL;
+
+	if (!last || last->trailer == 0)
+		return 0;
+	chain->n--;
+	return last->trailer;
+}
+
 bool codec_chain_encodable(const struct codec_chain *chain)
 {
 	if (chain->n > CODEC_CHAIN_MAX)

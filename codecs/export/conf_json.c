@@ -49,55 +49,15 @@ static bool conf_json_word(struct conf_json_text *t, const char *s)
 
 /* ---- texts ---- */
 
-static bool conf_json_hex4(struct conf_json_text *t, uint32_t *ret)
-{
-	*ret = 0;
-	for (int i = 0; i < 4; i++, t->p++) {
-		char c = t->p < t->end ? *t->p : '\0';
-
-		if (c >= '0' && c <= '9')
-			*ret = *ret << 4 | (uint32_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			*ret = *ret << 4 | (uint32_t)(c - 'a' + 10);
-		else if (c >= 'A' && c <= 'F')
-			*ret = *ret << 4 | (uint32_t)(c - 'A' + 10);
-		else
-			return false;
-	}
-	return true;
-}
-
-/* conf_json_unicode - behind "\u"; characters above U+FFFF are two escapes. */
-static bool conf_json_unicode(struct conf_json_text *t, struct buf *b)
-{
-	uint32_t c, low;
-
-	if (!conf_json_hex4(t, &c) || c == 0 || (c >= 0xdc00 && c < 0xe000))
-		return false;
-	if (c >= 0xd800 && c < 0xdc00) {
-		if (!conf_json_word(t, "\\u") || !conf_json_hex4(t, &low) || low < 0xdc00 ||
-		    low >= 0xe000)
-			return false;
-		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-	}
-	utf8_put(b, c);
-	return true;
-}
-
 static bool conf_json_escape(struct conf_json_text *t, struct buf *b)
 {
-	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	const char *at;
+	const uint8_t *p = (const uint8_t *)t->p;
+	uint32_t c;
 
-	if (t->p >= t->end || *t->p == '\0')
+	if (utf8_unescape(&p, (const uint8_t *)t->end, &c) || c == 0)
 		return false;
-	if (conf_json_take(t, 'u'))
-		return conf_json_unicode(t, b);
-	at = strchr(from, *t->p);
-	if (!at)
-		return false;
-	t->p++;
-	buf_putc(b, to[at - from]);
+	t->p = (const char *)p;
+	utf8_put(b, c);
 	return true;
 }
 

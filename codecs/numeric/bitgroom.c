@@ -18,38 +18,6 @@
 #define DIGITS_DEFAULT 3
 #define DIGITS_MAX 16 /* of both plugins, whatever the type */
 
-static int bitgroom_check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
-			  struct err *e NZ_UNUSED)
-{
-	*ret_len = in_len;
-	return 0;
-}
-
-static int bitgroom_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			   uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
-{
-	if (in_len > cap)
-		return err_set(e, -ERANGE, "filter %" PRIu32 ": length %zu exceeds %zu",
-			       spec->h5_id, in_len, cap);
-	if (in_len > 0)
-		memcpy(out, in, in_len);
-	*ret_len = in_len;
-	return 0;
-}
-
-static uint64_t bitgroom_framed_size(uint64_t n)
-{
-	return n;
-}
-
-static void bitgroom_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-			   const uint8_t *in, size_t n, uint8_t *out)
-{
-	if (n > 0)
-		memcpy(out, in, n);
-}
-
 /* bitgroom_prepare - the plugins work in the byte order of the machine, on what will be stored: in
  * big-endian arrays they would round the wrong bits. */
 static int bitgroom_prepare(const struct codec_spec *spec, const struct codec_array *a,
@@ -73,8 +41,8 @@ static int bitgroom_prepare(const struct codec_spec *spec, const struct codec_ar
 	params[1] = a->elem_size;
 	params[2] = a->fill != NULL;
 	if (a->fill) {
-		params[3] = codec_le32(a->fill);
-		params[4] = a->elem_size == 8 ? codec_le32(a->fill + 4) : 0;
+		params[3] = get_le32(a->fill);
+		params[4] = a->elem_size == 8 ? get_le32(a->fill + 4) : 0;
 	}
 	*ret_n = N_PARAMS;
 	return 0;
@@ -98,7 +66,7 @@ static int bitgroom_encode(struct codec_scratch *s NZ_UNUSED, const struct codec
 			       " digits for elements of %zu bytes are not supported",
 			       spec->h5_id, q.digits, elem_size);
 	for (uint32_t i = 3; i < spec->n_params && i < N_PARAMS; i++)
-		codec_put_le32(fill + (size_t)4 * (i - 3), p[i]);
+		put_le32(fill + (size_t)4 * (i - 3), p[i]);
 
 	data = n > 0 ? buf_grow(out, n) : NULL;
 	if (n > 0 && !data)
@@ -115,10 +83,10 @@ const struct codec_ops codec_bitgroom = {
 	.h5_id = CODEC_BITGROOM,
 	.lossy = true,
 	.prepare = bitgroom_prepare,
-	.decode = bitgroom_decode,
-	.check = bitgroom_check,
-	.framed_size = bitgroom_framed_size,
-	.frame = bitgroom_frame,
+	.decode = codec_same_decode,
+	.check = codec_same_check,
+	.framed_size = codec_same_framed_size,
+	.frame = codec_same_frame,
 	.encode = bitgroom_encode,
 };
 
@@ -127,10 +95,10 @@ const struct codec_ops codec_granularbr = {
 	.h5_id = CODEC_GRANULARBR,
 	.lossy = true,
 	.prepare = bitgroom_prepare,
-	.decode = bitgroom_decode,
-	.check = bitgroom_check,
-	.framed_size = bitgroom_framed_size,
-	.frame = bitgroom_frame,
+	.decode = codec_same_decode,
+	.check = codec_same_check,
+	.framed_size = codec_same_framed_size,
+	.frame = codec_same_frame,
 	.encode = bitgroom_encode,
 };
 
@@ -139,8 +107,8 @@ const struct codec_ops codec_bitround_hdf5 = {
 	.name = "bitround",
 	.h5_id = 32032,
 	.lossy = true,
-	.decode = bitgroom_decode,
-	.check = bitgroom_check,
-	.framed_size = bitgroom_framed_size,
-	.frame = bitgroom_frame,
+	.decode = codec_same_decode,
+	.check = codec_same_check,
+	.framed_size = codec_same_framed_size,
+	.frame = codec_same_frame,
 };

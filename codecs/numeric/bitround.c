@@ -40,38 +40,6 @@ static int bitround_from_zarr(const struct codec_conf *conf, uint32_t *params, u
 	return codec_conf_level(conf, "keepbits", 0, KEEP_MAX, KEEP_MAX, &params[P_KEEP], e);
 }
 
-static int bitround_check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
-			  struct err *e NZ_UNUSED)
-{
-	*ret_len = in_len;
-	return 0;
-}
-
-static int bitround_decode(struct codec_scratch *s NZ_UNUSED,
-			   const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-			   const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-			   size_t *ret_len, struct err *e)
-{
-	if (in_len > cap)
-		return err_set(e, -ERANGE, "bitround: length %zu exceeds %zu", in_len, cap);
-	if (in_len > 0)
-		memcpy(out, in, in_len);
-	*ret_len = in_len;
-	return 0;
-}
-
-static uint64_t bitround_framed_size(uint64_t n)
-{
-	return n;
-}
-
-static void bitround_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-			   const uint8_t *in, size_t n, uint8_t *out)
-{
-	if (n > 0)
-		memcpy(out, in, n);
-}
-
 /* round_all - n elements from in to out; numbers in between go to the even one of two neighbours.
  * NaNs and infinities are numbers like others, as in numcodecs. */
 static void round_all(struct num_type t, uint32_t keep, const uint8_t *in, size_t n,
@@ -146,9 +114,9 @@ const struct codec_ops codec_bitround = {
 	.lossy = true,
 	.from_zarr = bitround_from_zarr,
 	.prepare = bitround_prepare,
-	.decode = bitround_decode,
-	.check = bitround_check,
-	.framed_size = bitround_framed_size,
-	.frame = bitround_frame,
+	.decode = codec_same_decode,
+	.check = codec_same_check,
+	.framed_size = codec_same_framed_size,
+	.frame = codec_same_frame,
 	.encode = bitround_encode,
 };

@@ -6,15 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/endian.h"
 #include "base/core/half.h"
 
 #define PACK_BIG 0x10000u
-
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define HOST_BIG true
-#else
-#define HOST_BIG false
-#endif
 
 /* ---- dtype texts ---- */
 
@@ -253,7 +248,7 @@ double num_round(double v, uint32_t size)
 
 void num_load_bits(struct num_type t, const uint8_t *in, size_t n, uint64_t *v)
 {
-	bool swapped = t.big != HOST_BIG;
+	bool swapped = t.big != HOST_BIG_ENDIAN;
 
 	if (t.kind == NUM_BOOL)
 		EACH(8, SWAP1, x != 0)
@@ -275,7 +270,7 @@ void num_load_bits(struct num_type t, const uint8_t *in, size_t n, uint64_t *v)
 
 void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 {
-	bool swapped = t.big != HOST_BIG;
+	bool swapped = t.big != HOST_BIG_ENDIAN;
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
@@ -317,7 +312,7 @@ static uint64_t uint_of(double v, uint32_t size, uint32_t from)
 
 void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n, uint8_t *out)
 {
-	bool swapped = t.big != HOST_BIG;
+	bool swapped = t.big != HOST_BIG_ENDIAN;
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
@@ -344,7 +339,7 @@ static float single(uint64_t v, bool is_signed)
 void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t n,
 		    uint8_t *out)
 {
-	bool swapped = t.big != HOST_BIG;
+	bool swapped = t.big != HOST_BIG_ENDIAN;
 
 	if (t.kind == NUM_FLOAT && t.size == 8)
 		STORE(64, __builtin_bswap64,

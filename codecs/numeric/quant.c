@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/endian.h"
 #include "base/core/str.h"
 #include "codecs/spec/var_pattern.h"
 
@@ -86,18 +87,9 @@ static double quant_value(const struct floats *f, uint64_t bits)
 	return v8;
 }
 
-static bool quant_host_big_endian(void)
-{
-	const uint16_t one = 1;
-	uint8_t first;
-
-	memcpy(&first, &one, 1);
-	return first == 0;
-}
-
 static struct floats floats_of(size_t elem_size, bool big_endian, const uint8_t *fill)
 {
-	struct floats f = {.size = elem_size, .swap = big_endian != quant_host_big_endian()};
+	struct floats f = {.size = elem_size, .swap = big_endian != HOST_BIG_ENDIAN};
 
 	if (fill)
 		f.fill = quant_value(&f, quant_get(&f, fill));
@@ -263,16 +255,11 @@ struct codec_quant codec_quant_for(const struct codec_quant_rules *rules, const 
 				   size_t elem_size)
 {
 	const struct codec_quant none = {.mode = CODEC_QUANT_NONE};
-	const struct codec_quant *best = &none;
+	const struct codec_quant_rule *rule =
+		codec_vars_best(rules->v, rules->n, sizeof(*rules->v), path);
+	const struct codec_quant *best = rule ? &rule->quant : &none;
 	uint32_t max;
-	bool best_exact = false, exact;
 
-	for (uint32_t i = 0; i < rules->n; i++) {
-		if (!codec_vars_match(rules->v[i].vars, path, &exact) || (best_exact && !exact))
-			continue;
-		best = &rules->v[i].quant;
-		best_exact = exact;
-	}
 	if (best->mode == CODEC_QUANT_BITROUND)
 		max = elem_size == 4 ? FLOAT_BITS : DOUBLE_BITS;
 	else

@@ -78,23 +78,6 @@ static size_t bitshuffle_at_most(const struct bitshuffle_form *f, size_t n)
 	return f->block < n ? f->block : n / MULTIPLE * MULTIPLE;
 }
 
-static uint64_t bitshuffle_get_be(const uint8_t *p, size_t n)
-{
-	uint64_t v = 0;
-
-	for (size_t i = 0; i < n; i++)
-		v = v << 8 | p[i];
-	return v;
-}
-
-static void bitshuffle_put_be(uint8_t *p, uint64_t v, size_t n)
-{
-	while (n-- > 0) {
-		p[n] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
 /* ---- without compression ---- */
 
 typedef void turn_fn(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
@@ -133,7 +116,7 @@ static int bitshuffle_unpack(struct codec_scratch *s, const struct bitshuffle_fo
 		if (got >= 0 && (size_t)got == n)
 			return 0;
 	}
-	if (f->compressor == ZSTD && stored >= SIZE_BYTES && codec_le32(in) == ZSTD_MAGIC) {
+	if (f->compressor == ZSTD && stored >= SIZE_BYTES && get_le32(in) == ZSTD_MAGIC) {
 		struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
 
 		if (!zstd)
@@ -160,7 +143,7 @@ static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 		int rc;
 
 		m = bitshuffle_at_most(f, n);
-		stored = in_len >= SIZE_BYTES ? (size_t)bitshuffle_get_be(in, SIZE_BYTES) : 0;
+		stored = in_len >= SIZE_BYTES ? (size_t)get_be(in, SIZE_BYTES) : 0;
 		if (in_len < SIZE_BYTES || stored > in_len - SIZE_BYTES)
 			return err_set(
 				e, -EBADMSG,
@@ -192,8 +175,8 @@ static int bitshuffle_head(struct bitshuffle_form *f, const uint8_t *in, size_t 
 	if (in_len < HEAD)
 		return err_set(e, -EBADMSG, "bitshuffle: length %zu is less than %zu", in_len,
 			       HEAD);
-	*ret = bitshuffle_get_be(in, 8);
-	block = bitshuffle_get_be(in + 8, 4);
+	*ret = get_be(in, 8);
+	block = get_be(in + 8, 4);
 	if (block == 0 || block % (MULTIPLE * (uint64_t)f->size))
 		return err_set(e, -EBADMSG,
 			       "bitshuffle: a block size of %" PRIu64 " bytes is not valid",
@@ -255,7 +238,7 @@ static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, con
 	if (got == 0 || got > UINT32_MAX)
 		return err_set(e, -EIO,
 			       "bitshuffle: the library cannot encode a block of %zu bytes", n);
-	bitshuffle_put_be(p, got, SIZE_BYTES);
+	put_be(p, got, SIZE_BYTES);
 	out->len = start + SIZE_BYTES + got;
 	return 0;
 }
@@ -303,8 +286,8 @@ static int encode_packed(struct codec_scratch *s, const struct bitshuffle_form *
 		out->len = start;
 		return err_nomem(e);
 	}
-	bitshuffle_put_be(p, n, 8);
-	bitshuffle_put_be(p + 8, block, 4);
+	put_be(p, n, 8);
+	put_be(p + 8, block, 4);
 	rc = do_blocks(s, zstd, f, in, n / f->size, out, e);
 	if (zstd)
 		codec_zstd_encoded(s);

@@ -205,7 +205,7 @@ static int scaleoffset_header(const struct so *so, const uint8_t *in, size_t in_
 	if (in_len < HEADER)
 		return err_set(e, -EBADMSG,
 			       "scaleoffset: %zu bytes are too short for the header", in_len);
-	bits = codec_le32(in);
+	bits = get_le32(in);
 	if (bits > so->full)
 		return err_set(e, -EBADMSG, "scaleoffset: %" PRIu32 " bits exceed %u", bits,
 			       so->full);
@@ -497,10 +497,9 @@ static int encode_all(const struct so *so, const uint8_t *in, struct buf *out, s
 	if (!p)
 		return err_nomem(e);
 	memset(p, 0, HEADER);
-	codec_put_le32(p, how.bits);
+	put_le32(p, how.bits);
 	p[MIN_AT - 1] = MIN_BYTES;
-	codec_put_le32(p + MIN_AT, (uint32_t)how.min);
-	codec_put_le32(p + MIN_AT + 4, (uint32_t)(how.min >> 32));
+	put_le64(p + MIN_AT, how.min);
 	if (packed > 0)
 		p[HEADER + packed - 1] = 0; /* not every last byte has bits */
 	if (full)

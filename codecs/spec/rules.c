@@ -89,16 +89,5 @@ int codec_rule_add(struct arena *a, const char *text, struct codec_rules *rules,
 
 const struct codec_rule *codec_rules_for(const struct codec_rules *rules, const char *path)
 {
-	const struct codec_rule *every = NULL;
-	bool exact;
-
-	for (uint32_t i = rules->n; i-- > 0;) {
-		if (!codec_vars_match(rules->v[i].vars, path, &exact))
-			continue;
-		if (exact)
-			return &rules->v[i];
-		if (!every)
-			every = &rules->v[i];
-	}
-	return every;
+	return codec_vars_best(rules->v, rules->n, sizeof(*rules->v), path);
 }

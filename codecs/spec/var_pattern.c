@@ -47,21 +47,40 @@ static bool matches(const char *pattern, size_t n, const char *path)
 	return fnmatch(*pattern == '/' ? text + 1 : text, path, FNM_PATHNAME) == 0;
 }
 
-bool codec_vars_match(const char *vars, const char *path, bool *ret_exact)
+enum codec_vars_match codec_vars_match(const char *vars, size_t n, const char *path)
 {
-	const size_t n = strlen(vars);
-	bool every = false, exact = false;
+	bool every = false;
 
-	for (size_t at = 0; at <= n && !exact; at++) {
+	for (size_t at = 0; at <= n; at++) {
 		const size_t len = one_pattern(vars + at, n - at);
 
 		if (len == 1 && vars[at] == '*')
 			every = true;
-		else
-			exact = matches(vars + at, len, path);
+		else if (matches(vars + at, len, path))
+			return CODEC_VARS_NAMED;
 		at += len;
 	}
-	if (ret_exact)
-		*ret_exact = exact;
-	return every || exact;
+	return every ? CODEC_VARS_EVERY : CODEC_VARS_NONE;
+}
+
+bool codec_vars_names(const char *vars, const char *path)
+{
+	return codec_vars_match(vars, strlen(vars), path) == CODEC_VARS_NAMED;
+}
+
+const void *codec_vars_best(const void *v, size_t n, size_t size, const char *path)
+{
+	const void *every = NULL;
+
+	while (n-- > 0) {
+		const void *rule = (const uint8_t *)v + n * size;
+		const char *vars = *(const char *const *)rule;
+		const enum codec_vars_match m = codec_vars_match(vars, strlen(vars), path);
+
+		if (m == CODEC_VARS_NAMED)
+			return rule;
+		if (m == CODEC_VARS_EVERY && !every)
+			every = rule;
+	}
+	return every;
 }

@@ -12,11 +12,19 @@
  * Returns 0; -EINVAL, with the text that is wrong. */
 int codec_vars_check(const char *vars, size_t n, struct err *e) NZ_MUST_USE;
 
-/* codec_vars_match - whether one of the patterns is for the variable with this path ("/v",
- * "/g/v"). "*" is for every variable; a pattern without '/' at its start is for variables of the
- * root group (fnmatch(3): '*' and '?' do not match '/').
- * ret_exact  true: another pattern than "*" matched, so that the rule wins over those for every
- *            variable. Written in either case; NULL: nobody asks. */
-bool codec_vars_match(const char *vars, const char *path, bool *ret_exact);
+/* codec_vars_match - whether one of the patterns (n bytes) is for the variable with this path
+ * ("/v", "/g/v"). "*" is for every variable; a pattern without '/' at its start is for variables of
+ * the root group (fnmatch(3): '*' and '?' do not match '/'). A rule that names a variable wins over
+ * those for every variable. */
+enum codec_vars_match { CODEC_VARS_NONE, CODEC_VARS_EVERY, CODEC_VARS_NAMED };
+enum codec_vars_match codec_vars_match(const char *vars, size_t n, const char *path);
+
+/* codec_vars_names - whether a text of patterns names the variable; not: it is for every one. */
+bool codec_vars_names(const char *vars, const char *path);
+
+/* codec_vars_best - of n rules the one for a variable: the last that names it, else the last for
+ * every variable; NULL: none. v: structures of `size` bytes that begin with their patterns, a
+ * const char *. */
+const void *codec_vars_best(const void *v, size_t n, size_t size, const char *path);
 
 #endif

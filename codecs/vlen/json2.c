@@ -56,67 +56,14 @@ static void json2_blanks(struct json2_reader *r)
 		r->p++;
 }
 
-static int json2_hex4(struct json2_reader *r, uint32_t *ret)
-{
-	uint32_t v = 0;
-
-	if (r->end - r->p < 4)
-		return json2_bad(r, "unterminated string");
-	for (int i = 0; i < 4; i++, r->p++) {
-		uint8_t c = *r->p;
-
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (uint32_t)(c - '0');
-		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-			v = v << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
-		else
-			return json2_bad(r, "invalid escape");
-	}
-	*ret = v;
-	return 0;
-}
-
-/* json2_unicode - what follows \u. Two surrogates are one character, one alone is none. */
-static int json2_unicode(struct json2_reader *r)
-{
-	uint32_t c, low;
-	int rc = json2_hex4(r, &c);
-
-	if (rc)
-		return rc;
-	if (c >= 0xd800 && c < 0xdc00) {
-		if (r->end - r->p < 2 || r->p[0] != '\\' || r->p[1] != 'u')
-			return json2_bad(r, "incomplete UTF-16 surrogate pair");
-		r->p += 2;
-		rc = json2_hex4(r, &low);
-		if (rc)
-			return rc;
-		if (low < 0xdc00 || low > 0xdfff)
-			return json2_bad(r, "incomplete UTF-16 surrogate pair");
-		c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
-	} else if (c >= 0xdc00 && c < 0xe000) {
-		return json2_bad(r, "incomplete UTF-16 surrogate pair");
-	}
-	utf8_put(r->out, c);
-	return 0;
-}
-
 static int json2_escape(struct json2_reader *r)
 {
-	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	const char *at;
+	uint32_t c;
+	const char *why = utf8_unescape(&r->p, r->end, &c);
 
-	if (r->p == r->end)
-		return json2_bad(r, "unterminated string");
-	if (*r->p == 'u') {
-		r->p++;
-		return json2_unicode(r);
-	}
-	at = *r->p ? strchr(from, *r->p) : NULL;
-	if (!at)
-		return json2_bad(r, "invalid escape");
-	buf_putc(r->out, to[at - from]);
-	r->p++;
+	if (why)
+		return json2_bad(r, why);
+	utf8_put(r->out, c);
 	return 0;
 }
 
@@ -147,7 +94,7 @@ static int json2_text(struct json2_reader *r)
 	if (!buf_ok(r->out))
 		return buf_full(r->out, r->e, -ERANGE, "the elements need more than %zu bytes",
 				r->out->max);
-	codec_put_le32(r->out->data + start, (uint32_t)(r->out->len - start - CODEC_VLEN_HEAD));
+	put_le32(r->out->data + start, (uint32_t)(r->out->len - start - CODEC_VLEN_HEAD));
 	return codec_vlen_check(CODEC_VLEN_JSON2, 1, r->out->data + start + CODEC_VLEN_HEAD,
 				r->out->len - start - CODEC_VLEN_HEAD, r->n, r->e);
 }
@@ -297,18 +244,6 @@ int codec_json2_decode(const uint8_t *in, size_t len, uint64_t n, struct buf *ou
 
 /* ---- writing ---- */
 
-/* json2_code_point - the character at p, of text that was checked; *ret_n: its bytes. */
-static uint32_t json2_code_point(const uint8_t *p, size_t *ret_n)
-{
-	const size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	uint32_t c = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
-
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | (p[i] & 0x3fu);
-	*ret_n = n;
-	return c;
-}
-
 static void json2_put_escaped(uint32_t c, struct buf *out)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
@@ -336,7 +271,10 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 		if (n > 0) {
 			buf_put(out, p, n);
 		} else {
-			json2_put_escaped(json2_code_point(p, &n), out);
+			uint32_t c = 0;
+
+			n = utf8_decode(p, len, &c); /* of text that was checked */
+			json2_put_escaped(c, out);
 		}
 		p += n;
 		len -= n;
@@ -346,13 +284,13 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 
 /* json2_put_strings - rows of lists, one axis for each, without recursion: before element i as many
  * lists begin as axes have i at their start. */
-static void json2_put_strings(const uint8_t *body, size_t len, uint32_t rank,
-			      const uint64_t *shape, uint64_t n, struct buf *out)
+static void json2_put_strings(struct slice body, uint32_t rank, const uint64_t *shape,
+			      uint64_t n, struct buf *out)
 {
 	for (uint64_t i = 0; i < n && buf_ok(out); i++) {
 		uint64_t rows = 1;
 		uint32_t k, size;
-		const uint8_t *p = codec_vlen_next(&body, &len, &size);
+		const uint8_t *p = codec_vlen_next(&body, &size);
 
 		for (uint32_t d = rank; d-- > 1 && i % (rows *= shape[d]) == 0;)
 			buf_putc(out, '[');
@@ -394,7 +332,7 @@ void codec_json2_encode(const uint8_t *body, size_t len, uint32_t rank, const ui
 		n *= shape[d];
 	buf_putc(out, '[');
 	if (n > 0)
-		json2_put_strings(body, len, rank, shape, n, out);
+		json2_put_strings(slice_of(body, len), rank, shape, n, out);
 	else
 		put_hollow(shape, out);
 	buf_puts(out, "\"|O\",[");

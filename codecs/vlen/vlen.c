@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/core/cursor.h"
 #include "base/core/utf8.h"
 #include "codecs/core/codec_impl.h"
 #include "codecs/vlen/json2_int.h"
@@ -35,7 +34,7 @@ const char *codec_vlen_id(enum codec_vlen v)
 
 void codec_vlen_put_head(uint32_t n, uint8_t out[CODEC_VLEN_HEAD])
 {
-	codec_put_le32(out, n);
+	put_le32(out, n);
 }
 
 int codec_vlen_check(enum codec_vlen v, uint32_t size, const uint8_t *p, size_t len, uint64_t i,
@@ -61,14 +60,10 @@ void codec_vlen_put(const uint8_t *p, size_t len, struct buf *out)
 		buf_put(out, p, len);
 }
 
-const uint8_t *codec_vlen_next(const uint8_t **p, size_t *len, uint32_t *ret_len)
+const uint8_t *codec_vlen_next(struct slice *body, uint32_t *ret_len)
 {
-	const uint8_t *at = *p + CODEC_VLEN_HEAD;
-
-	*ret_len = codec_le32(*p);
-	*p = at + *ret_len;
-	*len -= CODEC_VLEN_HEAD + (size_t)*ret_len;
-	return at;
+	*ret_len = rd_le32(body);
+	return rd_bytes(body, *ret_len);
 }
 
 /* check_body - whether it is one of n such elements. */
@@ -78,16 +73,15 @@ static int check_body(enum codec_vlen v, uint32_t size, const uint8_t *body, siz
 	struct slice s = slice_of(body, len);
 
 	for (uint64_t i = 0; i < n; i++) {
-		uint32_t k = rd_le32(&s);
-		size_t left = s.len;
-		const uint8_t *p = rd_bytes(&s, k);
+		uint32_t k;
+		const uint8_t *p = codec_vlen_next(&s, &k);
 		int rc;
 
 		if (!slice_ok(&s))
 			return err_set(e, -EBADMSG,
 				       "element %" PRIu64 " of %" PRIu64 " has %" PRIu32
 				       " bytes, but only %zu are left",
-				       i, n, k, left);
+				       i, n, k, s.len);
 		rc = codec_vlen_check(v, size, p, k, i, e);
 		if (rc)
 			return rc;
@@ -129,26 +123,17 @@ int codec_vlen_decode(enum codec_vlen v, uint32_t size, const uint8_t *in, size_
 	return 0;
 }
 
-/* count_of - elements of an array. */
-static int count_of(uint32_t rank, const uint64_t *shape, uint64_t *ret, struct err *e)
-{
-	*ret = 1;
-	for (uint32_t i = 0; i < rank; i++)
-		if (ckd_mul(ret, *ret, shape[i]) || *ret > UINT32_MAX)
-			return err_set(e, -ERANGE, "a chunk has more than %" PRIu32 " elements",
-				       UINT32_MAX);
-	return 0;
-}
-
 int codec_vlen_encode(enum codec_vlen v, uint32_t size, const uint8_t *body, size_t len,
 		      uint32_t rank, const uint64_t *shape, struct buf *out, struct err *e)
 {
 	const size_t start = out->len;
-	uint64_t n = 0;
-	int rc = count_of(rank, shape, &n, e);
+	uint64_t n = 1;
+	int rc;
 
-	if (!rc)
-		rc = check_body(v, size, body, len, n, e);
+	if (!u64_product(&n, shape, rank, UINT32_MAX))
+		return err_set(e, -ERANGE, "a chunk has more than %" PRIu32 " elements",
+			       UINT32_MAX);
+	rc = check_body(v, size, body, len, n, e);
 	if (!rc && v == CODEC_VLEN_JSON2 && rank == 0)
 		rc = err_set(e, -EOPNOTSUPP, "json2: scalar arrays are not supported");
 	if (rc)

@@ -10,6 +10,7 @@
 #define CODECS_VLEN_VLEN_H
 
 #include "base/core/buf.h"
+#include "base/core/cursor.h"
 #include "base/core/err.h"
 
 enum codec_vlen {
@@ -38,9 +39,9 @@ int codec_vlen_check(enum codec_vlen v, uint32_t size, const uint8_t *p, size_t 
 /* codec_vlen_put - append one element that was checked to a body. */
 void codec_vlen_put(const uint8_t *p, size_t len, struct buf *out);
 
-/* codec_vlen_next - the next element of a body that was decoded or checked; *p and *len move on.
- * Borrowed. */
-const uint8_t *codec_vlen_next(const uint8_t **p, size_t *len, uint32_t *ret_len);
+/* codec_vlen_next - the next element of a body. Borrowed; NULL, and the body is bad, when it is
+ * truncated. */
+const uint8_t *codec_vlen_next(struct slice *body, uint32_t *ret_len);
 
 /* codec_vlen_decode - the stored bytes of n elements to their body.
  * room  is cleared, and used where the body does not stand in the stored bytes; its ceiling is what

@@ -97,7 +97,9 @@ uint32_t fs_rules_count(const char *vars, const struct dataset *ds)
 		buf_clear(&path);
 		ds_array_path(ds, i, &path);
 		buf_putc(&path, '\0');
-		n += buf_ok(&path) && codec_vars_match(vars, (const char *)path.data, NULL);
+		n += buf_ok(&path) &&
+		     codec_vars_match(vars, strlen(vars), (const char *)path.data) !=
+			     CODEC_VARS_NONE;
 	}
 	buf_release(&path);
 	return n;

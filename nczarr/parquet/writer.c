@@ -325,12 +325,6 @@ static void put_meta(struct pq_writer *w, struct thrift_writer *t, int column, u
 	thrift_write_end(t, chunk);
 }
 
-static void parquet_writer_put_number(struct buf *out, uint64_t v)
-{
-	buf_put_le32(out, (uint32_t)v);
-	buf_put_le32(out, (uint32_t)(v >> 32));
-}
-
 static int put_column(struct pq_writer *w, int fd, int column, struct thrift_writer *t,
 		      uint64_t *total, struct err *e)
 {
@@ -348,8 +342,7 @@ static int put_column(struct pq_writer *w, int fd, int column, struct thrift_wri
 	if (dict)
 		put_indexes(w);
 	for (size_t i = 0; (column == OFFSET || column == SIZE) && i < w->n; i++)
-		parquet_writer_put_number(&w->page,
-					  column == OFFSET ? w->rows[i].off : w->rows[i].size);
+		buf_put_le64(&w->page, column == OFFSET ? w->rows[i].off : w->rows[i].size);
 	if (column == RAW)
 		buf_put(&w->page, w->raws.data, w->raws.len);
 	if (rc == 0)

@@ -36,56 +36,14 @@ int scan_next(struct scan *s, char close, struct err *e)
 	return scan_is(s, close) ? 0 : scan_bad(s, "a comma or the end is expected", e);
 }
 
-static int json_pull_hex4(struct scan *s, uint32_t *ret)
-{
-	uint32_t v = 0;
-
-	if (s->end - s->p < 4)
-		return -EBADMSG;
-	for (int i = 0; i < 4; i++) {
-		uint8_t c = *s->p++, d;
-
-		if (c >= '0' && c <= '9')
-			d = (uint8_t)(c - '0');
-		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-			d = (uint8_t)((c | 0x20) - 'a' + 10);
-		else
-			return -EBADMSG;
-		v = v << 4 | d;
-	}
-	*ret = v;
-	return 0;
-}
-
 /* json_pull_escape - behind a backslash. */
 static int json_pull_escape(struct scan *s, struct buf *out, struct err *e)
 {
-	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	const char *at;
-	uint32_t c, low;
+	uint32_t c;
+	const char *why = utf8_unescape(&s->p, s->end, &c);
 
-	if (s->p == s->end)
-		return scan_bad(s, "unterminated string", e);
-	if (*s->p != 'u') {
-		at = *s->p ? strchr(from, *s->p) : NULL;
-		if (!at)
-			return scan_bad(s, "invalid escape", e);
-		s->p++;
-		buf_putc(out, to[at - from]);
-		return 0;
-	}
-	s->p++;
-	if (json_pull_hex4(s, &c))
-		return scan_bad(s, "an escape needs four hexadecimal digits", e);
-	if (c >= 0xd800 && c < 0xdc00 && s->end - s->p >= 6 && s->p[0] == '\\' &&
-	    s->p[1] == 'u') {
-		s->p += 2;
-		if (json_pull_hex4(s, &low) || low < 0xdc00 || low > 0xdfff)
-			return scan_bad(s, "incomplete UTF-16 surrogate pair", e);
-		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-	} else if (c >= 0xd800 && c < 0xe000) {
-		return scan_bad(s, "incomplete UTF-16 surrogate pair", e);
-	}
+	if (why)
+		return scan_bad(s, why, e);
 	utf8_put(out, c);
 	return 0;
 }

@@ -81,7 +81,7 @@ static int put_docs(struct refs_write_walk *w, bool is_array, uint32_t ord, stru
 static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 		    const struct chunk_ref *ref, struct refs_chunk *ret, struct err *e)
 {
-	struct chunk_place at = {.key = &w->key};
+	struct store_place at = {.key = &w->key};
 	int rc;
 
 	buf_clear(&w->key);

@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/core/clock.h"
 #include "base/core/hash.h"
 #include "base/os/url.h"
 #include "nczarr/remote/services.h"
@@ -151,8 +152,7 @@ static struct stat stat_of(const char *name, bool is_dir, const struct store_sta
 		.st_size = is_dir ? 0 : (off_t)st->size,
 	};
 
-	out.st_mtim.tv_sec = (time_t)(st->changed / 1000000000);
-	out.st_mtim.tv_nsec = (long)(st->changed % 1000000000);
+	out.st_mtim = clock_timespec(st->changed);
 	out.st_ctim = out.st_atim = out.st_mtim;
 	return out;
 }

@@ -457,11 +457,10 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
  * says about it, and where in it. */
 
 int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
-		   const struct chunk_ref *ref, struct chunk_place *ret, struct err *e)
+		   const struct chunk_ref *ref, struct store_place *ret, struct err *e)
 {
 	struct zr_source *s = zr_of(src);
 	struct err own = ERR_INIT;
-	struct store_place at = {.key = ret->key};
 	char key[ZR_OBJECT_KEY];
 	const struct zr_place *p;
 	struct chunk_location x;
@@ -480,12 +479,11 @@ int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 			       "the chunk is not stored in the form in which it is shown");
 	rc = zr_object_name(p, x.object, key, e);
 	if (!rc)
-		rc = store_where(s->store, key, &at, e);
+		rc = store_where(s->store, key, ret, e);
 	if (rc)
 		return rc;
-	ret->full = at.full;
-	ret->whole = at.whole && x.where == ZR_OBJECT && ref->off == 0 && ref->len == x.size;
-	if (ckd_add(&ret->off, at.off, ref->off))
+	ret->whole = ret->whole && x.where == ZR_OBJECT && ref->off == 0 && ref->len == x.size;
+	if (ckd_add(&ret->off, ret->off, ref->off))
 		return err_set(e, -EBADMSG, "'%s' is at an offset of 2^64 or more", key);
 	return 0;
 }

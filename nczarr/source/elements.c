@@ -327,6 +327,7 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 {
 	const bool fixed = p->meta->vlen == ZR_VLEN_FIXED;
 	struct elements_item body = {in, len}, *items;
+	struct slice rest;
 	int rc = fixed ? 0 : body_of(a, p, in, len, m, &body, e);
 
 	if (rc)
@@ -346,10 +347,11 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 		return err_nomem(e);
 	if (fixed)
 		rc = fixed_items(in, len, p->n_elems, p->meta->dtype.stored, items, e);
+	rest = slice_of(body.p, body.len);
 	for (uint64_t i = 0; !fixed && i < p->n_elems; i++) {
 		uint32_t k;
 
-		items[i].p = codec_vlen_next(&body.p, &body.len, &k);
+		items[i].p = codec_vlen_next(&rest, &k);
 		items[i].len = k;
 	}
 	return rc ? rc : put_items(a, p, items, m, out, e);

@@ -233,7 +233,7 @@ void zr_data_free(struct zr_data *d);
 int zr_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	      struct err *e);
 int zr_place_chunk(struct source *s, uint32_t array, uint64_t linear,
-		   const struct chunk_ref *ref, struct chunk_place *ret, struct err *e);
+		   const struct chunk_ref *ref, struct store_place *ret, struct err *e);
 int zr_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
 int zr_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 		  struct err *e);

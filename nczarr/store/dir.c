@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "base/os/open_beneath.h"
 #include "base/os/io.h"
 #include "nczarr/store/fd_cache_int.h"
@@ -64,7 +65,7 @@ static void from_stat(const struct dir_store *d, int at, const char *name,
 		.odd = !is_file && !S_ISDIR(st->st_mode),
 		.size = is_file ? (uint64_t)st->st_size : 0,
 		.version = store_version(store_mix_file(st)),
-		.changed = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
+		.changed = clock_ns_of(&st->st_ctim),
 	};
 }
 

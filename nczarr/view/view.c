@@ -791,7 +791,18 @@ const struct zr_docs *zr_view_docs(struct view *v, bool is_array, uint32_t ord)
 int zr_view_stored(struct view *v, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e)
 {
-	return chunkio_stored(zarr(v)->io, array, linear, ret, e);
+	struct chunk_about x;
+	int rc = chunkio_about(zarr(v)->io, array, linear, &x, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct chunk_ref){.where =
+					  x.how == TREATMENT_FILL ? CHUNK_ABSENT : CHUNK_SYNTH};
+	if (x.how == TREATMENT_PASS && x.zeros == 0) {
+		*ret = x.ref;
+		ret->len -= x.cut;
+	}
+	return 0;
 }
 
 int zr_view_next(struct view *v, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)

@@ -12,7 +12,9 @@ const struct zr_visible *zr_view_visible(struct view *v);
 /* zr_view_docs - the documents of a group's or an array's directory. */
 const struct zr_docs *zr_view_docs(struct view *v, bool is_array, uint32_t ord);
 
-/* zr_view_stored - chunkio_stored of a chunk. */
+/* zr_view_stored - whether a chunk that exists is presented as it is stored: then *ret is where,
+ * ret->len with what is cut off taken away. Else ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
+ * shown as it was never written. Errors as chunkio_stat. */
 int zr_view_stored(struct view *v, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e) NZ_MUST_USE;
 /* zr_view_next - chunkio_next; what it says is there may still be found to be absent. */

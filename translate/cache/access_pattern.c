@@ -145,3 +145,23 @@ struct access_pattern_say access_pattern_note(struct access_pattern *s, uint32_t
 	(void)pthread_mutex_unlock(&s->lock);
 	return say;
 }
+
+bool access_pattern_passed(struct access_pattern *s, uint32_t array, uint64_t linear)
+{
+	bool passed = false, coming = false;
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < PLACES && !coming; i++) {
+		const struct access_pattern_place *p = &s->places[i];
+
+		if (!p->used || p->array != array)
+			continue;
+		if (p->at > linear)
+			passed = true;
+		else
+			coming = (linear - p->at) / (p->step ? p->step : 1) <=
+				 ACCESS_PATTERN_PREFETCH;
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	return passed && !coming;
+}

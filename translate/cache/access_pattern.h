@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* access_pattern.h - what readers of a source that is far away will want next: notices who reads an
- * array's chunks in order, or every n-th of them, while others read elsewhere. Pure bookkeeping;
- * any thread. */
+/* access_pattern.h - what readers will want next: notices who reads an array's chunks in order, or
+ * every n-th of them, while others read elsewhere. Pure bookkeeping; any thread. */
 #ifndef TRANSLATE_CACHE_ACCESS_PATTERN_H
 #define TRANSLATE_CACHE_ACCESS_PATTERN_H
 
-#include "translate/cache/prefetch_queue.h"
+#include "base/core/util.h"
 
 #define ACCESS_PATTERN_PREFETCH 64 /* chunks that are wanted ahead of one reader at most */
 
 struct access_pattern;
 
+enum prefetch_touch { PREFETCH_STAT, PREFETCH_READ };
+
 /* access_pattern_say - what is worth asking for. */
 struct access_pattern_say {
-	bool self;      /* the chunk itself, all of it */
+	bool self;      /* the chunk itself, all of it: it was not touched just now */
 	uint32_t n;     /* so many more, <= ACCESS_PATTERN_PREFETCH: */
 	uint64_t step;  /* the chunk + step, + 2 step, ... */
 };
@@ -27,5 +28,9 @@ void access_pattern_free(struct access_pattern *s);
  * first piece says it all. */
 struct access_pattern_say access_pattern_note(struct access_pattern *s, uint32_t array,
 					      uint64_t linear, enum prefetch_touch what);
+
+/* access_pattern_passed - whether readers are beyond a chunk, and none is on the way to it: loading
+ * it ahead comes too late. */
+bool access_pattern_passed(struct access_pattern *s, uint32_t array, uint64_t linear);
 
 #endif

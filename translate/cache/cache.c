@@ -9,6 +9,9 @@
  * used a moment ago is mapped and in the processor's cache. */
 #include "translate/cache/cache.h"
 
+#include "base/core/hash.h"
+#include "base/core/list.h"
+#include "base/core/map.h"
 #include "base/observe/metrics.h"
 #include "base/os/cancel.h"
 
@@ -17,8 +20,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define CONDS 16 /* waiters are spread over these by hash */
-#define BUCKETS_MIN 256
+#define CONDS 16           /* waiters are spread over these by hash */
 #define SPENT_KEPT 4       /* spent entries that are left alone while there is room */
 #define SPENT_SEARCHED 8   /* how many are looked at for memory of the right size */
 #define SPENT_SMALL 65536u /* smaller memory is not worth the loss: the allocator is quick */
@@ -31,20 +33,17 @@
 
 enum cache_state { LOADING, READY, FAILED };
 
-struct cache_links {
-	struct cache_links *prev, *next;
-};
-
 struct cache_entry {
-	struct cache_links in;     /* idle or spent, while ready and without references */
-	struct cache_entry *chain; /* next in the bucket, or in a list of things to free */
+	struct link link;    /* in the cache's table; its hash stays when it is taken out */
+	struct list_link in; /* idle or spent, while ready and without references; or what is
+	                          * to be freed */
 	struct cache *cache;
-	uint64_t linear, hash;
+	uint64_t linear;
 	uint32_t array, refs;
 	enum cache_state state;
 	uint8_t *data;
 	size_t len, cap;
-	struct cache_links unread; /* in the cache's list of that name */
+	struct list_link unread; /* in the cache's list of that name */
 	bool counted;            /* its memory is in the cache's loading */
 	uint64_t ahead;          /* bytes counted in prefetch_bytes */
 	uint64_t born;           /* n_gets when it was loaded ahead */
@@ -57,7 +56,7 @@ struct cache_entry {
 /* cache_pool - its lock is taken before that of a cache. */
 struct cache_pool {
 	pthread_mutex_t lock;
-	struct cache_links caches; /* lock */
+	struct list_link caches; /* lock */
 	size_t n;            /* lock */
 	uint64_t budget;     /* constant */
 	_Atomic uint64_t bytes;
@@ -66,7 +65,7 @@ struct cache_pool {
 
 struct cache {
 	struct cache_pool *pool; /* constant once it is used */
-	struct cache_links in_pool; /* the pool's lock */
+	struct list_link in_pool; /* the pool's lock */
 	_Atomic uint64_t used;   /* the pool's clock then */
 	pthread_mutex_t lock;    /* of all below, and of entries but handed, ended */
 	pthread_cond_t done[CONDS];
@@ -76,44 +75,20 @@ struct cache {
 	pthread_cond_t landed; /* loading became less */
 	uint64_t bound;        /* of loading; constant once it is used */
 	bool remote;           /* constant once it is used */
-	struct cache_links idle, spent;
-	struct cache_links unread; /* loaded ahead and not asked for, oldest first */
+	struct list_link idle, spent;
+	struct list_link unread; /* loaded ahead and not asked for, oldest first */
 	size_t n_spent;
-	struct cache_entry **buckets;
-	size_t n_buckets, n_entries;
+	struct map table; /* of entries, by array and linear */
 };
 
-static void cache_links_init(struct cache_links *l)
-{
-	l->prev = l->next = l;
-}
-
-static void links_append(struct cache_links *list, struct cache_links *l)
-{
-	l->prev = list->prev;
-	l->next = list;
-	list->prev->next = l;
-	list->prev = l;
-}
-
-static void links_remove(struct cache_links *l)
-{
-	l->prev->next = l->next;
-	l->next->prev = l->prev;
-	cache_links_init(l);
-}
-
-static struct cache_entry *entry_of(struct cache_links *l)
+static struct cache_entry *entry_of(struct list_link *l)
 {
 	return CONTAINER_OF(l, struct cache_entry, in);
 }
 
 static uint64_t cache_hash_of(uint32_t array, uint64_t linear)
 {
-	uint64_t h = (linear ^ (uint64_t)array << 40) * 0x9e3779b97f4a7c15u;
-
-	h ^= h >> 29;
-	return h * 0xbf58476d1ce4e5b9u ^ h >> 32;
+	return hash_u64(linear ^ (uint64_t)array << 40);
 }
 
 struct cache *cache_new(uint64_t budget)
@@ -122,19 +97,13 @@ struct cache *cache_new(uint64_t budget)
 
 	if (!c)
 		return NULL;
-	c->buckets = alloc_array(BUCKETS_MIN, sizeof(struct cache_entry *));
-	if (!c->buckets) {
-		free(c);
-		return NULL;
-	}
-	c->n_buckets = BUCKETS_MIN;
 	c->budget = budget;
 	c->bound = UINT64_MAX;
 	cancel_cond_init(&c->landed);
-	cache_links_init(&c->idle);
-	cache_links_init(&c->spent);
-	cache_links_init(&c->unread);
-	cache_links_init(&c->in_pool);
+	list_init(&c->idle);
+	list_init(&c->spent);
+	list_init(&c->unread);
+	list_init(&c->in_pool);
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	for (size_t i = 0; i < CONDS; i++)
 		cancel_cond_init(&c->done[i]);
@@ -151,17 +120,23 @@ void cache_bound(struct cache *c, uint64_t loading)
 	c->bound = loading;
 }
 
-/* free_chain - free entries linked by `chain`; the lock is not held. */
-static void free_chain(struct cache_entry *x)
+/* entry_free - x, unless it is NULL; the lock is not held. */
+static void entry_free(struct cache_entry *x)
 {
-	while (x) {
-		struct cache_entry *next = x->chain;
+	if (!x)
+		return;
+	free(x->data);
+	free(x->error);
+	free(x);
+}
 
-		free(x->data);
-		free(x->error);
-		free(x);
-		x = next;
-	}
+/* entries_free - all of a list that they are in by `in`. */
+static void entries_free(struct list_link *gone)
+{
+	struct list_link *l;
+
+	while ((l = list_take(gone)) != NULL)
+		entry_free(entry_of(l));
 }
 
 struct cache_pool *cache_pool_new(uint64_t budget)
@@ -171,7 +146,7 @@ struct cache_pool *cache_pool_new(uint64_t budget)
 	if (!p)
 		return NULL;
 	p->budget = budget;
-	cache_links_init(&p->caches);
+	list_init(&p->caches);
 	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail with default attributes */
 	return p;
 }
@@ -190,7 +165,7 @@ void cache_join(struct cache *c, struct cache_pool *p)
 		return;
 	c->pool = p;
 	(void)pthread_mutex_lock(&p->lock);
-	links_append(&p->caches, &c->in_pool);
+	list_append(&p->caches, &c->in_pool);
 	p->n++;
 	(void)pthread_mutex_unlock(&p->lock);
 }
@@ -200,7 +175,7 @@ static void cache_leave(struct cache *c)
 	if (!c->pool)
 		return;
 	(void)pthread_mutex_lock(&c->pool->lock);
-	links_remove(&c->in_pool);
+	list_remove(&c->in_pool);
 	c->pool->n--;
 	(void)pthread_mutex_unlock(&c->pool->lock);
 	atomic_fetch_sub(&c->pool->bytes, c->bytes);
@@ -227,71 +202,44 @@ void cache_free(struct cache *c)
 	if (!c)
 		return;
 	cache_leave(c);
-	for (size_t i = 0; i < c->n_buckets; i++)
-		free_chain(c->buckets[i]);
+	for (struct link *l = map_walk(&c->table, NULL), *next; l; l = next) {
+		next = map_walk(&c->table, l);
+		entry_free(CONTAINER_OF(l, struct cache_entry, link));
+	}
+	map_free(&c->table);
 	for (size_t i = 0; i < CONDS; i++)
 		(void)pthread_cond_destroy(&c->done[i]);
 	(void)pthread_cond_destroy(&c->landed);
 	(void)pthread_mutex_destroy(&c->lock);
 	metrics_gauge_add(G_MEM_DECODED, -(int64_t)c->bytes);
-	free(c->buckets);
 	free(c);
 }
 
 static struct cache_entry *cache_find_locked(struct cache *c, uint32_t array, uint64_t linear,
 					     uint64_t hash)
 {
-	struct cache_entry *x = c->buckets[hash & (c->n_buckets - 1)];
+	struct cache_entry *x;
 
-	while (x && (x->linear != linear || x->array != array))
-		x = x->chain;
-	return x;
+	MAP_EACH(x, &c->table, hash, link)
+	if (x->linear == linear && x->array == array)
+		return x;
+	return NULL;
 }
 
-/* grow_locked - keep chains short; when memory is short they just stay longer. */
-static void grow_locked(struct cache *c)
+/* insert_locked - put x, a new entry in flight with one reference, into the table. false: there is
+ * no memory for it. */
+static bool insert_locked(struct cache *c, struct cache_entry *x)
 {
-	size_t n = c->n_buckets * 2;
-	struct cache_entry **to;
-
-	if (c->n_entries <= c->n_buckets)
-		return;
-	to = alloc_array(n, sizeof(struct cache_entry *));
-	if (!to)
-		return;
-	for (size_t i = 0; i < c->n_buckets; i++) {
-		struct cache_entry *x = c->buckets[i];
-
-		while (x) {
-			struct cache_entry *next = x->chain;
-
-			x->chain = to[x->hash & (n - 1)];
-			to[x->hash & (n - 1)] = x;
-			x = next;
-		}
-	}
-	free(c->buckets);
-	c->buckets = to;
-	c->n_buckets = n;
-}
-
-/* insert_locked - put x, a new entry in flight with one reference, into the table. */
-static void insert_locked(struct cache *c, struct cache_entry *x)
-{
-	struct cache_entry **b;
-
-	c->n_entries++;
+	if (map_add(&c->table, &x->link, x->link.hash) < 0)
+		return false;
 	more_locked(c, sizeof(*x));
-	grow_locked(c);
-	b = &c->buckets[x->hash & (c->n_buckets - 1)];
-	x->chain = *b;
-	*b = x;
+	return true;
 }
 
 /* settle_prefetch_locked - x was asked for, or nobody will: it no longer counts as read ahead. */
 static void settle_prefetch_locked(struct cache *c, struct cache_entry *x)
 {
-	links_remove(&x->unread);
+	list_remove(&x->unread);
 	c->prefetch_bytes -= x->ahead;
 	x->ahead = 0;
 }
@@ -300,9 +248,9 @@ static void settle_prefetch_locked(struct cache *c, struct cache_entry *x)
  * needed, but do not keep other readers from being helped. */
 static void forget_locked(struct cache *c)
 {
-	while (c->unread.next != &c->unread) {
-		struct cache_links *l = c->unread.next;
-		struct cache_entry *x = CONTAINER_OF(l, struct cache_entry, unread);
+	while (!list_empty(&c->unread)) {
+		struct cache_entry *x =
+			CONTAINER_OF(c->unread.next, struct cache_entry, unread);
 
 		if (c->n_gets - x->born <= FORGOTTEN)
 			return;
@@ -313,13 +261,7 @@ static void forget_locked(struct cache *c)
 /* remove_locked - take x out of the table and the books; its memory is still its own. */
 static void remove_locked(struct cache *c, struct cache_entry *x)
 {
-	struct cache_entry **p = &c->buckets[x->hash & (c->n_buckets - 1)];
-
-	while (*p != x)
-		p = &(*p)->chain;
-	*p = x->chain;
-	x->chain = NULL;
-	c->n_entries--;
+	map_remove(&c->table, &x->link);
 	less_locked(c, sizeof(*x) + x->cap);
 	settle_prefetch_locked(c, x);
 }
@@ -333,7 +275,7 @@ static bool is_spent(struct cache_entry *x)
 /* unlist_locked - take x, ready and without references, out of its list. */
 static void unlist_locked(struct cache *c, struct cache_entry *x, bool spent)
 {
-	links_remove(&x->in);
+	list_remove(&x->in);
 	if (spent)
 		c->n_spent--;
 }
@@ -341,8 +283,8 @@ static void unlist_locked(struct cache *c, struct cache_entry *x, bool spent)
 /* cache_victim_locked - remove the entry that is missed least; NULL when all are in use. */
 static struct cache_entry *cache_victim_locked(struct cache *c)
 {
-	bool spent = c->spent.next != &c->spent;
-	struct cache_links *l = spent ? c->spent.next : c->idle.next;
+	bool spent = !list_empty(&c->spent);
+	struct list_link *l = spent ? c->spent.next : c->idle.next;
 
 	if (l == &c->idle)
 		return NULL;
@@ -356,7 +298,7 @@ static struct cache *oldest_locked(struct cache_pool *p, uint64_t from, uint64_t
 {
 	struct cache *found = NULL;
 
-	for (struct cache_links *l = p->caches.next; l != &p->caches; l = l->next) {
+	for (struct list_link *l = p->caches.next; l != &p->caches; l = l->next) {
 		struct cache *c = CONTAINER_OF(l, struct cache, in_pool);
 		uint64_t used = atomic_load(&c->used);
 
@@ -372,11 +314,13 @@ static struct cache *oldest_locked(struct cache_pool *p, uint64_t from, uint64_t
  * from the cache that was not asked for longest on. No lock is held. */
 static void cache_shrink(struct cache_pool *p)
 {
-	struct cache_entry *gone = NULL, *x;
+	struct list_link gone;
+	struct cache_entry *x;
 	uint64_t used = 0, from = 0;
 
 	if (!p || atomic_load(&p->bytes) <= p->budget)
 		return;
+	list_init(&gone);
 	(void)pthread_mutex_lock(&p->lock);
 	for (size_t i = 0; i < p->n && atomic_load(&p->bytes) > p->budget; i++) {
 		struct cache *c = oldest_locked(p, from, &used);
@@ -386,17 +330,16 @@ static void cache_shrink(struct cache_pool *p)
 			break;
 		from = used + 1;
 		(void)pthread_mutex_lock(&c->lock);
-		while (atomic_load(&p->bytes) > p->budget && c->n_entries > kept) {
+		while (atomic_load(&p->bytes) > p->budget && c->table.n > kept) {
 			x = cache_victim_locked(c);
 			if (!x)
 				break;
-			x->chain = gone;
-			gone = x;
+			list_append(&gone, &x->in);
 		}
 		(void)pthread_mutex_unlock(&c->lock);
 	}
 	(void)pthread_mutex_unlock(&p->lock);
-	free_chain(gone);
+	entries_free(&gone);
 }
 
 /* use_locked - one more reference to x. */
@@ -413,12 +356,12 @@ static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t l
 
 	if (!x)
 		return NULL;
-	cache_links_init(&x->in);
-	cache_links_init(&x->unread);
+	list_init(&x->in);
+	list_init(&x->unread);
 	x->cache = c;
 	x->array = array;
 	x->linear = linear;
-	x->hash = hash;
+	x->link.hash = hash;
 	x->refs = 1;
 	x->state = LOADING;
 	return x;
@@ -428,7 +371,7 @@ static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t l
  * Returns 0 or the flight's error; with an error the reference is gone. Drops the lock. */
 static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
 {
-	pthread_cond_t *done = &c->done[x->hash % CONDS];
+	pthread_cond_t *done = &c->done[x->link.hash % CONDS];
 	struct cache_entry *gone = NULL;
 	int rc = 0;
 
@@ -457,7 +400,7 @@ static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err 
 	if (--x->refs == 0)
 		gone = x;
 	(void)pthread_mutex_unlock(&c->lock);
-	free_chain(gone);
+	entry_free(gone);
 	return rc;
 }
 
@@ -482,8 +425,13 @@ static int cache_do_get(struct cache *c, uint32_t array, uint64_t linear,
 		x = cache_find_locked(c, array, linear, hash);
 	}
 	if (!x) {
-		insert_locked(c, fresh);
+		bool in = insert_locked(c, fresh);
+
 		(void)pthread_mutex_unlock(&c->lock);
+		if (!in) {
+			entry_free(fresh);
+			return err_nomem(e);
+		}
 		metrics_count(M_MISS_DECODED);
 		*ret = fresh;
 		return CACHE_LOAD;
@@ -522,13 +470,12 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 	(void)pthread_mutex_lock(&c->lock);
 	forget_locked(c);
 	mine = !ckd_add(&ahead, c->prefetch_bytes, bytes) && ahead <= c->budget / 2 &&
-	       !cache_find_locked(c, array, linear, hash);
+	       !cache_find_locked(c, array, linear, hash) && insert_locked(c, x);
 	if (mine) {
 		c->prefetch_bytes = ahead;
 		x->ahead = bytes;
 		x->born = c->n_gets;
-		links_append(&c->unread, &x->unread);
-		insert_locked(c, x);
+		list_append(&c->unread, &x->unread);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 	if (mine)
@@ -567,7 +514,7 @@ bool cache_peek(struct cache *c, uint32_t array, uint64_t linear, struct cache_e
 /* spent_of_size_locked - remove a spent entry with cap bytes of memory; NULL: none to spare. */
 static struct cache_entry *spent_of_size_locked(struct cache *c, size_t cap)
 {
-	struct cache_links *l = c->spent.next;
+	struct list_link *l = c->spent.next;
 
 	if (c->n_spent <= SPENT_KEPT || cap < SPENT_SMALL)
 		return NULL;
@@ -581,9 +528,9 @@ static struct cache_entry *spent_of_size_locked(struct cache *c, size_t cap)
 	return NULL;
 }
 
-/* room_locked - count cap bytes, take over memory of that size where there is some, and push
- * what has to go onto *gone. Returns the memory, or NULL: allocate it. */
-static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **gone)
+/* room_locked - count cap bytes, take over memory of that size where there is some, and put
+ * what has to go into *gone. Returns the memory, or NULL: allocate it. */
+static uint8_t *room_locked(struct cache *c, size_t cap, struct list_link *gone)
 {
 	uint8_t *data = NULL;
 	struct cache_entry *x = spent_of_size_locked(c, cap);
@@ -591,10 +538,8 @@ static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **go
 	for (;;) {
 		if (x && !data && x->cap == cap)
 			data = steal(&x->data);
-		if (x) {
-			x->chain = *gone;
-			*gone = x;
-		}
+		if (x)
+			list_append(gone, &x->in);
 		if (c->bytes <= c->budget && cap <= c->budget - c->bytes)
 			break;
 		x = cache_victim_locked(c);
@@ -635,7 +580,7 @@ static void land_locked(struct cache *c, struct cache_entry *x)
 uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 {
 	struct cache *c = x->cache;
-	struct cache_entry *gone = NULL;
+	struct list_link gone;
 	size_t unit = len < PAGE ? 64 : PAGE, cap;
 
 	if (ckd_add(&cap, len, unit - 1) || cap > PTRDIFF_MAX)
@@ -643,12 +588,13 @@ uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 	cap = cap / unit * unit;
 	if (cap == 0)
 		cap = unit;
+	list_init(&gone);
 	(void)pthread_mutex_lock(&c->lock);
 	take_off_locked(c, x, cap);
 	x->data = room_locked(c, cap, &gone);
 	x->cap = cap;
 	(void)pthread_mutex_unlock(&c->lock);
-	free_chain(gone);
+	entries_free(&gone);
 	cache_shrink(c->pool);
 	if (!x->data)
 		x->data = malloc(cap);
@@ -663,7 +609,7 @@ void cache_publish(struct cache_entry *x)
 	(void)pthread_mutex_lock(&c->lock);
 	x->state = READY;
 	land_locked(c, x);
-	(void)pthread_cond_broadcast(&c->done[x->hash % CONDS]);
+	(void)pthread_cond_broadcast(&c->done[x->link.hash % CONDS]);
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
@@ -684,9 +630,9 @@ void cache_fail(struct cache_entry *x, const struct err *e)
 	if (--x->refs == 0)
 		gone = x;
 	else
-		(void)pthread_cond_broadcast(&c->done[x->hash % CONDS]);
+		(void)pthread_cond_broadcast(&c->done[x->link.hash % CONDS]);
 	(void)pthread_mutex_unlock(&c->lock);
-	free_chain(gone);
+	entry_free(gone);
 }
 
 const uint8_t *cache_data(const struct cache_entry *x, size_t *ret_len)
@@ -706,29 +652,29 @@ void cache_put(struct cache_entry *x)
 {
 	struct cache *c = x->cache;
 	struct cache_pool *pool = c->pool;
-	struct cache_entry *gone = NULL;
+	struct list_link gone;
 
+	list_init(&gone);
 	(void)pthread_mutex_lock(&c->lock);
 	if (--x->refs == 0) {
 		bool spent = is_spent(x);
 
-		links_append(spent ? &c->spent : &c->idle, &x->in);
+		list_append(spent ? &c->spent : &c->idle, &x->in);
 		c->n_spent += spent;
-		while (c->bytes > c->budget && c->n_entries > 1) {
+		while (c->bytes > c->budget && c->table.n > 1) {
 			struct cache_entry *v;
 
 			/* x itself is last in its list; a reader may be in the middle of it */
-			if (c->spent.next == &c->spent && c->idle.next == &x->in)
+			if (list_empty(&c->spent) && c->idle.next == &x->in)
 				break;
 			v = cache_victim_locked(c);
 			if (!v)
 				break;
-			v->chain = gone;
-			gone = v;
+			list_append(&gone, &v->in);
 		}
 	}
 	(void)pthread_mutex_unlock(&c->lock);
-	free_chain(gone);
+	entries_free(&gone);
 	cache_shrink(pool);
 }
 
@@ -737,7 +683,7 @@ void cache_stats(struct cache *c, struct cache_stats *ret)
 	(void)pthread_mutex_lock(&c->lock);
 	*ret = (struct cache_stats){
 		.bytes = c->bytes,
-		.entries = c->n_entries,
+		.entries = c->table.n,
 		.prefetch_bytes = c->prefetch_bytes,
 		.waiting = c->waiting,
 		.allocated = c->allocated,

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prefetch_queue.c - one mutex for the readers' positions and the queue, held for a few
- * instructions.
- *
- * A reader's position is kept for each array: the furthest chunk of the present run. Kernels
- * split a read of a chunk into pieces that are answered by several threads, so a touch a little
- * behind the position says nothing, and one a little ahead continues the run. */
+/* prefetch_queue.c - one mutex for the queue, held for a few instructions. */
 #include "translate/cache/prefetch_queue.h"
 
 #include <pthread.h>
@@ -12,18 +7,6 @@
 
 #define QUEUE 64 /* requests that wait; more would be stale when they are served */
 #define THREADS_MAX 64
-#define BEHIND 8       /* chunks behind the position that a late piece may come from */
-#define FORWARD 2      /* chunks ahead of it that still continue the run */
-#define STATS_UNREAD 8 /* so many stats without a read: somebody lists the directory */
-
-struct position {
-	uint64_t at;    /* chunk */
-	uint32_t stats; /* stats since the last read */
-	bool valid;     /* at means something */
-	bool run;       /* reached in order */
-	bool read;      /* bytes of it were asked for, not just its size */
-	bool armed;     /* reads follow stats */
-};
 
 struct prefetch_queue_request {
 	uint32_t array;
@@ -33,31 +16,24 @@ struct prefetch_queue_request {
 struct prefetch {
 	pthread_mutex_t lock; /* of everything below that is not constant */
 	pthread_cond_t more;
-	prefetch_run *run; /* constant, as arg, n_arrays, threads */
+	prefetch_run *run; /* constant, as arg, threads */
 	void *arg;
-	uint32_t n_arrays, threads;
+	uint32_t threads;
 	uint32_t n_running;
 	bool started, stop;
 	uint32_t head, n_queued;
 	struct prefetch_queue_request queue[QUEUE];
 	pthread_t ids[THREADS_MAX];
-	struct position *pos;
 };
 
-struct prefetch *prefetch_new(uint32_t n_arrays, uint32_t threads, prefetch_run *run, void *arg)
+struct prefetch *prefetch_new(uint32_t threads, prefetch_run *run, void *arg)
 {
 	struct prefetch *a = alloc_array(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
-	a->pos = alloc_array(n_arrays, sizeof(*a->pos));
-	if (!a->pos) {
-		free(a);
-		return NULL;
-	}
 	a->run = run;
 	a->arg = arg;
-	a->n_arrays = n_arrays;
 	a->threads = threads < THREADS_MAX ? threads : THREADS_MAX;
 	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail with default attributes */
 	(void)pthread_cond_init(&a->more, NULL);
@@ -76,16 +52,7 @@ void prefetch_free(struct prefetch *a)
 		(void)pthread_join(a->ids[i], NULL);
 	(void)pthread_cond_destroy(&a->more);
 	(void)pthread_mutex_destroy(&a->lock);
-	free(a->pos);
 	free(a);
-}
-
-/* stale_locked - the reader is past the chunk, or reads it without us. */
-static bool stale_locked(const struct prefetch *a, const struct prefetch_queue_request *r)
-{
-	const struct position *p = &a->pos[r->array];
-
-	return p->valid && (r->linear < p->at || (r->linear == p->at && p->read));
 }
 
 static void *prefetch_queue_worker(void *arg)
@@ -103,8 +70,6 @@ static void *prefetch_queue_worker(void *arg)
 		r = a->queue[a->head];
 		a->head = (a->head + 1) % QUEUE;
 		a->n_queued--;
-		if (stale_locked(a, &r))
-			continue;
 		(void)pthread_mutex_unlock(&a->lock);
 		a->run(a->arg, r.array, r.linear);
 		(void)pthread_mutex_lock(&a->lock);
@@ -127,46 +92,6 @@ static void start_locked(struct prefetch *a)
 	       pthread_create(&a->ids[a->n_running], NULL, prefetch_queue_worker, a) == 0)
 		a->n_running++;
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
-}
-
-/* prefetch_queue_move - the position after a touch of chunk k. Returns true when it went on in
- * order. */
-static bool prefetch_queue_move(struct position *p, uint64_t k)
-{
-	bool inside = p->valid && k <= p->at && p->at - k <= BEHIND;
-
-	if (inside)
-		return false;
-	p->run = p->valid && k > p->at && k - p->at <= FORWARD;
-	p->at = k;
-	p->valid = true;
-	p->read = false;
-	return p->run;
-}
-
-unsigned prefetch_note(struct prefetch *a, uint32_t array, uint64_t linear,
-		       enum prefetch_touch what)
-{
-	struct position *p = &a->pos[array];
-	unsigned want = 0;
-
-	(void)pthread_mutex_lock(&a->lock);
-	if (what == PREFETCH_READ) {
-		p->armed = true;
-		p->stats = 0;
-	} else if (p->armed && ++p->stats >= STATS_UNREAD) {
-		p->armed = false;
-	}
-	if (p->armed) {
-		if (prefetch_queue_move(p, linear))
-			want |= PREFETCH_NEXT;
-		if (what == PREFETCH_STAT)
-			want |= PREFETCH_SELF;
-		else if (linear == p->at)
-			p->read = true;
-	}
-	(void)pthread_mutex_unlock(&a->lock);
-	return want;
 }
 
 /* queued_locked - whether the same request waits already. */

@@ -3,10 +3,11 @@
  *   RANGE  bytes of the source's descriptor: nothing here is locked, allocated or copied
  *   FILL   a chunk that was never written and that the view presents: made once an array
  *   LOAD   bytes that have to be made (decoded, re-framed, collected): through the cache
- * Locks of the cache, of the ahead queue and of the scratch list are never held together, nor
+ * Locks of the cache, of the prefetch queue and of the scratch list are never held together, nor
  * across a call into the source or a codec. docs/dev/reading/chunkio.md has the order. */
 #include "translate/chunkio/chunkio.h"
 
+#include "base/core/utf8.h"
 #include "translate/chunkio/chunkio_int.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 	const struct ds_array *a = &ds->arrays[array];
 	uint64_t coords[DS_RANK_MAX] = {0};
 	struct buf path, at;
-	size_t cut = 0;
+	size_t cut;
 
 	if (code == -ENOENT)
 		code = -EIO;
@@ -46,10 +47,7 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 	buf_init(&path, PATH_LONG);
 	buf_init(&at, ERR_TEXT_MAX / 4);
 	ds_array_path(ds, array, &path);
-	if (path.len > PATH_SHOWN)
-		cut = path.len - PATH_SHOWN;
-	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
-		cut++; /* not inside a character */
+	cut = utf8_tail(path.data, path.len, PATH_SHOWN);
 	if (linear == CHUNKIO_NONE) {
 		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
 			       (const char *)path.data + cut);
@@ -168,36 +166,13 @@ static void chunkio_prefetch(void *arg, uint32_t array, uint64_t linear)
 	struct delivery w;
 	uint64_t bytes;
 
-	if (way_find(c, array, linear, &w, NULL) < 0 || w.kind != DELIVER_MAKE)
+	if (access_pattern_passed(c->pattern, array, linear) ||
+	    way_find(c, array, linear, &w, NULL) < 0 || w.kind != DELIVER_MAKE)
 		return;
 	bytes = w.sized ? w.size : chunkio_do_about(c, array, linear);
 	if (cache_start(c->cache, array, linear, bytes, &x) &&
 	    chunkio_load(c, array, linear, &w, x, NULL) == 0)
 		cache_put(x);
-}
-
-/* hint - a chunk that costs something was touched: start what its reader will want. */
-static void hint(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what)
-{
-	uint32_t owner = c->arrays[array].owner, depth = c->arrays[owner].depth;
-	unsigned want;
-
-	if (!c->ahead || depth == 0)
-		return;
-	want = prefetch_note(c->ahead, owner, linear, what);
-	if ((want & PREFETCH_SELF) && !cache_has(c->cache, owner, linear))
-		prefetch_push(c->ahead, owner, linear);
-	if (!(want & PREFETCH_NEXT))
-		return;
-	for (uint32_t i = 0; i < depth; i++) {
-		/* far away finding out which one is there may cost more than asking for it */
-		if (c->source->remote
-			    ? ++linear >= c->source->ds.arrays[owner].n_chunks
-			    : source_next(c->source, owner, linear + 1, &linear, NULL) < 0)
-			return;
-		if (!cache_has(c->cache, owner, linear))
-			prefetch_push(c->ahead, owner, linear);
-	}
 }
 
 /* ---- the object ---- */
@@ -303,17 +278,18 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	c->sizes = sizes_new(
 		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
 	rc = c->cache && c->sizes && c->shared ? fill_states(c, opts->ahead, e) : err_nomem(e);
+	if (rc == 0 && (s->remote || (opts->threads > 0 && opts->ahead > 0))) {
+		c->pattern = access_pattern_new(c->n_arrays);
+		rc = c->pattern ? 0 : err_nomem(e);
+	}
 	if (rc == 0 && opts->threads > 0 && opts->ahead > 0) {
-		c->ahead = prefetch_new(c->n_arrays, opts->threads, chunkio_prefetch, c);
+		c->ahead = prefetch_new(opts->threads, chunkio_prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
 		cache_join(c->cache, c->shared->pool);
-	if (rc == 0 && s->remote) {
+	if (rc == 0 && s->remote)
 		cache_of_remote(c->cache);
-		c->streams = access_pattern_new(c->n_arrays);
-		rc = c->streams ? 0 : err_nomem(e);
-	}
 	if (rc < 0)
 		chunkio_free(c);
 	else
@@ -326,7 +302,7 @@ void chunkio_free(struct chunkio *c)
 	if (!c)
 		return;
 	prefetch_free(c->ahead);
-	access_pattern_free(c->streams);
+	access_pattern_free(c->pattern);
 	cache_free(c->cache);
 	sizes_free(c->sizes);
 	chunkio_shared_free(c->own);
@@ -341,18 +317,19 @@ void chunkio_free(struct chunkio *c)
 int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *ret_size,
 		 struct err *e)
 {
+	struct access_pattern_say said;
 	struct cache_entry *x;
 	struct delivery w;
 	uint64_t size;
 	size_t len;
 	int rc;
 
-	chunkio_touch(c, array, linear, PREFETCH_STAT, true);
+	said = chunkio_touch(c, array, linear, PREFETCH_STAT, true);
 	rc = way_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
 	if (w.kind == DELIVER_MAKE)
-		hint(c, array, linear, PREFETCH_STAT);
+		chunkio_hint(c, array, linear, PREFETCH_STAT, said);
 	size = w.sized ? w.size : sizes_get(c->sizes, c->arrays[array].owner, linear);
 	if (w.sized || size > 0) {
 		*ret_size = size;
@@ -481,11 +458,12 @@ static int chunkio_verify(struct chunkio *c, uint32_t array, uint64_t linear,
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e)
 {
+	struct access_pattern_say said;
 	struct delivery w;
 	size_t n = len;
 	int rc;
 
-	chunkio_touch(c, array, linear, PREFETCH_READ, off == 0);
+	said = chunkio_touch(c, array, linear, PREFETCH_READ, off == 0);
 	rc = way_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
@@ -498,7 +476,7 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	if (off == 0)
 		metrics_count(chunk_treatment_metric(chunk_treatment_of(&c->plans[array], &w)));
 	if (w.kind == DELIVER_MAKE) {
-		hint(c, array, linear, PREFETCH_READ);
+		chunkio_hint(c, array, linear, PREFETCH_READ, said);
 		return read_loaded(c, array, linear, &w, off, n, ret, e);
 	}
 	if (c->verify && off == 0 && w.kind == DELIVER_RANGE && c->plans[array].trailer > 0)
@@ -509,22 +487,6 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 		return read_range(c, array, linear, &w, off, n, room, ret, e);
 	rc = frame_fill_span(w.fill, off, n, ret, e);
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
-}
-
-int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
-		   struct err *e)
-{
-	struct delivery w;
-	int rc = way_find(c, array, linear, &w, e);
-
-	if (rc < 0)
-		return rc;
-	*ret = (struct chunk_ref){.where = w.fill ? CHUNK_ABSENT : CHUNK_SYNTH};
-	if (w.kind == DELIVER_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
-		*ret = w.ref;
-		ret->len = w.file_len;
-	}
-	return 0;
 }
 
 int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
@@ -564,9 +526,24 @@ int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret
 	return rc < 0 && rc != -ENOENT ? chunkio_say_where(c, array, from, rc, e) : rc;
 }
 
-/* longest_text - of one chunk; body is a buffer to work with. */
-static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
-			struct buf *body, uint32_t *ret, struct err *e)
+int chunkio_read_whole(struct chunkio *c, uint32_t array, uint64_t linear, uint8_t *out,
+		       struct err *e)
+{
+	const struct ds_array *a = &c->source->ds.arrays[array];
+	struct span span;
+	size_t got;
+	int rc = chunkio_read(c, array, linear, 0, (size_t)a->chunk_bytes, out, &span, e);
+
+	if (rc == 0)
+		rc = span_fetch(&span, out, (size_t)a->chunk_bytes, &got, e);
+	if (rc == 0 && got != a->chunk_bytes)
+		rc = err_set(e, -EIO, "'%s': a chunk has %zu bytes instead of %" PRIu64,
+			     a->name, got, a->chunk_bytes);
+	return rc;
+}
+
+int chunkio_read_vlen(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
+		      struct buf *body, uint32_t *ret_longest, struct err *e)
 {
 	int rc;
 
@@ -577,7 +554,7 @@ static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint6
 	if (!buf_ok(body))
 		return buf_full(body, e, -ERANGE, "a chunk exceeds %" PRIu64 " bytes",
 				FRAME_BYTES_MAX);
-	return frame_vlen_check(body->data, body->len, n, ret, e);
+	return frame_vlen_check(body->data, body->len, n, ret_longest, e);
 }
 
 int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err *e)
@@ -607,7 +584,7 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 			chunkio_want_run(s, array, at, ACCESS_PATTERN_PREFETCH);
 		}
 		if (rc == 0)
-			rc = longest_text(s, array, at, n, &body, &max, e);
+			rc = chunkio_read_vlen(s, array, at, n, &body, &max, e);
 		if (rc == 0 && max > all)
 			all = max;
 	}

@@ -59,11 +59,14 @@ bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear);
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e) NZ_MUST_USE;
 
-/* chunkio_stored - whether a chunk that exists is presented as it is stored: then *ret is where,
- * ret->len with what is cut off taken away. Else ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
- * shown as it was never written. Errors as chunkio_stat. */
-int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
-		   struct err *e) NZ_MUST_USE;
+/* chunkio_read_whole - all elements of a chunk whose plan is PLAN_DECODE, chunk_bytes. */
+int chunkio_read_whole(struct chunkio *c, uint32_t array, uint64_t linear, uint8_t *out,
+		       struct err *e) NZ_MUST_USE;
+
+/* chunkio_read_vlen - the body of a chunk of n elements (frame_count) without a fixed size, which
+ * is checked. body: cleared; its ceiling is FRAME_BYTES_MAX. ret_longest: bytes; may be NULL. */
+int chunkio_read_vlen(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
+		      struct buf *body, uint32_t *ret_longest, struct err *e) NZ_MUST_USE;
 
 /* chunk_about - what is known of a chunk file without making it. */
 struct chunk_about {

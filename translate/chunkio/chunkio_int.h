@@ -35,7 +35,8 @@ struct chunkio {
 	struct cache *cache;
 	struct sizes *sizes;  /* of chunks whose way does not say it */
 	struct prefetch *ahead;         /* NULL: no threads */
-	struct access_pattern *streams; /* NULL: the source is near */
+	struct access_pattern
+		*pattern; /* NULL: the source is local, and there are no threads */
 	struct chunkio_shared *shared;
 	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
 	pthread_mutex_t lock;       /* of all below */
@@ -67,10 +68,14 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 			 const struct delivery *w, uint8_t *out, size_t want,
 			 struct err *e) NZ_MUST_USE;
 
-/* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader
- * will want is asked for at once. whole: all of it will be read. (prefetch.c) */
-void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what,
-		   bool whole);
+/* chunkio_touch - a chunk is going to be asked for: what its reader will want of a remote source is
+ * asked for at once, and returned. whole: all of it will be read. (prefetch.c) */
+struct access_pattern_say chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear,
+					enum prefetch_touch what, bool whole);
+/* chunkio_hint - a chunk that costs something was touched: start what its reader will want. said:
+ * by chunkio_touch. */
+void chunkio_hint(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what,
+		  struct access_pattern_say said);
 
 /* chunkio_shared_alone - for one chunkio: memory for decoding only. */
 struct chunkio_shared *chunkio_shared_alone(void);

@@ -4,7 +4,7 @@
  * make the same thing make the same bytes. */
 #include "translate/chunkio/fill_chunk.h"
 
-#include "base/core/cursor.h"
+#include "base/core/endian.h"
 #include "codecs/vlen/vlen.h"
 
 #include <errno.h>
@@ -14,20 +14,13 @@
 #define ENCODED_MAX ((size_t)1 << 20) /* a larger encoded fill chunk is not kept in memory */
 #define TILE_STEP 16384u              /* bytes that are copied from the tile's own start */
 
-static void wr_le32(uint8_t *p, uint32_t v)
-{
-	for (size_t i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
-
 int frame_count(const struct ds_array *a, uint64_t *ret, struct err *e)
 {
 	uint64_t n = 1;
 
-	for (size_t i = 0; i < a->rank; i++)
-		if (ckd_mul(&n, n, a->chunk[i]) || n > UINT32_MAX)
-			return err_set(e, -ERANGE, "more than %" PRIu32 " elements in a chunk",
-				       UINT32_MAX);
+	if (!u64_product(&n, a->chunk, a->rank, UINT32_MAX))
+		return err_set(e, -ERANGE, "more than %" PRIu32 " elements in a chunk",
+			       UINT32_MAX);
 	*ret = n;
 	return 0;
 }
@@ -127,7 +120,7 @@ static int fill_vlen(const struct ds_array *a, struct fill **ret, struct err *e)
 		return err_nomem(e);
 	codec_vlen_put_head((uint32_t)n, f->head);
 	f->head_len = CODEC_VLEN_HEAD;
-	wr_le32(f->bytes, (uint32_t)text.len);
+	put_le32(f->bytes, (uint32_t)text.len);
 	if (text.len > 0)
 		memcpy(f->bytes + 4, text.s, text.len);
 	*ret = f;
@@ -335,9 +328,9 @@ int frame_vlen_check(const uint8_t *body, size_t len, uint64_t n, uint32_t *ret_
 	uint32_t max = 0;
 
 	for (uint64_t i = 0; i < n && slice_ok(&s); i++) {
-		uint32_t k = rd_le32(&s);
+		uint32_t k;
 
-		rd_skip(&s, k);
+		(void)codec_vlen_next(&s, &k);
 		max = k > max ? k : max;
 	}
 	if (!slice_ok(&s))
@@ -351,13 +344,36 @@ int frame_vlen_check(const uint8_t *body, size_t len, uint64_t n, uint32_t *ret_
 	return 0;
 }
 
+int frame_texts(const struct buf *body, uint64_t n, struct ds_text **ret, struct err *e)
+{
+	struct slice s = slice_of(body->data, body->len);
+	struct ds_text *v = alloc_array((size_t)n, sizeof(*v));
+
+	if (!v)
+		return err_nomem(e);
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t k;
+
+		v[i].s = (const char *)codec_vlen_next(&s, &k);
+		v[i].len = k;
+	}
+	*ret = v;
+	return 0;
+}
+
+void frame_put_texts(const struct ds_text *v, uint64_t n, struct buf *out)
+{
+	for (uint64_t i = 0; i < n && buf_ok(out); i++)
+		codec_vlen_put((const uint8_t *)v[i].s, v[i].len, out);
+}
+
 void frame_fixed(const uint8_t *body, size_t len, uint64_t n, uint32_t size, uint8_t *out)
 {
 	struct slice s = slice_of(body, len);
 
 	for (uint64_t i = 0; i < n; i++, out += size) {
-		uint32_t k = rd_le32(&s);
-		const uint8_t *text = rd_bytes(&s, k);
+		uint32_t k;
+		const uint8_t *text = codec_vlen_next(&s, &k);
 		size_t use = text ? bound_text(text, k, size) : 0;
 
 		if (use > 0)

@@ -287,13 +287,8 @@ static int load_strings(struct chunkio *c, uint32_t array, uint64_t linear,
 	if (rc < 0)
 		return rc;
 	body->max = FRAME_BYTES_MAX;
-	rc = source_read_vlen(c->source, array, linear, body, e);
+	rc = chunkio_read_vlen(c->source, array, linear, n, body, NULL, e);
 	body->max = PTRDIFF_MAX;
-	if (rc == 0 && !buf_ok(body))
-		rc = buf_full(body, e, -ERANGE, "a chunk exceeds %" PRIu64 " bytes",
-			      FRAME_BYTES_MAX);
-	if (rc == 0)
-		rc = frame_vlen_check(body->data, body->len, n, NULL, e);
 	if (rc < 0)
 		return rc;
 	out = cache_alloc(x, p->kind == PLAN_FIXED ? (size_t)w->size

@@ -100,7 +100,7 @@ static int provenance_place(struct source *s, uint32_t array, uint64_t linear,
 			    const struct chunk_ref *ref, struct buf *out, uint64_t *ret_off,
 			    struct err *e)
 {
-	struct chunk_place at = {.off = 0};
+	struct store_place at = {.off = 0};
 	struct buf key;
 	int rc;
 

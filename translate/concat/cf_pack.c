@@ -1,95 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_pack.c - packed numbers (CF conventions 8.1), unpacked as xarray does it. */
-#include "base/core/half.h"
 #include "translate/concat/cf_pack_int.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 512 /* elements at a time */
-
-static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-
 static bool is_integer(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT;
-}
-
-static bool cf_pack_is_number(const struct dtype *t)
-{
-	return is_integer(t) || t->kind == DT_FLOAT;
-}
-
-/* half_round - the nearest half of a value below 65000; ties to even. */
-static double half_round(double v)
-{
-	int exponent = v == 0 ? -14 : ilogb(v);
-	double place = ldexp(1, (exponent < -14 ? -14 : exponent) - 10);
-
-	return nearbyint(v / place) * place;
-}
-
-/* cf_pack_load - n elements in host byte order as doubles; 8-byte integers are rounded. */
-static void cf_pack_load(const struct dtype *t, const uint8_t *p, double *v, size_t n)
-{
-#define LOAD(type)                                                                             \
-	do {                                                                                   \
-		for (size_t i = 0; i < n; i++) {                                               \
-			type x;                                                                \
-			memcpy(&x, p + i * sizeof(x), sizeof(x));                              \
-			v[i] = (double)x;                                                      \
-		}                                                                              \
-	} while (0)
-	bool is_signed = t->kind == DT_INT;
-
-	if (t->kind == DT_FLOAT && t->size == 8) {
-		memcpy(v, p, n * 8);
-	} else if (t->kind == DT_FLOAT && t->size == 4) {
-		LOAD(float);
-	} else if (t->kind == DT_FLOAT) {
-		for (size_t i = 0; i < n; i++) {
-			uint16_t h;
-
-			memcpy(&h, p + i * 2, 2);
-			v[i] = half_to_double(h);
-		}
-	} else if (t->size == 1) {
-		if (is_signed)
-			LOAD(int8_t);
-		else
-			LOAD(uint8_t);
-	} else if (t->size == 2) {
-		if (is_signed)
-			LOAD(int16_t);
-		else
-			LOAD(uint16_t);
-	} else if (t->size == 4) {
-		if (is_signed)
-			LOAD(int32_t);
-		else
-			LOAD(uint32_t);
-	} else {
-		if (is_signed)
-			LOAD(int64_t);
-		else
-			LOAD(uint64_t);
-	}
-#undef LOAD
-}
-
-/* cf_pack_element - one of an attribute's numbers. */
-static double cf_pack_element(const struct ds_attr *a, uint64_t i)
-{
-	uint8_t raw[8];
-	struct dtype t = a->type;
-	double v;
-
-	memcpy(raw, a->data + i * t.size, t.size);
-	dt_swap_to_host(&t, raw, 1);
-	cf_pack_load(&t, raw, &v, 1);
-	return v;
 }
 
 /* Which attributes say something; values of xarray's decoding steps in their order. */
@@ -114,10 +35,9 @@ static void resign(const struct ds_attr *attrs, uint32_t n, struct dtype *t)
 static int cf_pack_wrap(const struct ds_attr *a, uint64_t i, const struct dtype *t, double *ret,
 			struct err *e)
 {
-	uint8_t raw[8];
-	uint64_t bits = 0;
-	double v = cf_pack_element(a, i);
-	struct dtype whole = {.kind = a->type.kind, .size = a->type.size};
+	struct num_type own = value_num(&a->type);
+	double v = value_attr(a, i);
+	uint64_t bits;
 
 	if (a->type.kind == DT_FLOAT) {
 		if (!(v >= INT32_MIN && v <= UINT32_MAX) || v != floor(v))
@@ -126,13 +46,8 @@ static int cf_pack_wrap(const struct ds_attr *a, uint64_t i, const struct dtype 
 				       "'_Unsigned' requires");
 		bits = (uint64_t)(int64_t)v;
 	} else {
-		whole.big_endian = a->type.big_endian;
-		memcpy(raw, a->data + i * whole.size, whole.size);
-		dt_swap_to_host(&whole, raw, 1);
-		for (uint32_t k = 0; k < whole.size; k++)
-			bits |= (uint64_t)raw[host_big ? whole.size - 1 - k : k] << 8 * k;
-		if (whole.kind == DT_INT && v < 0 && whole.size < 8)
-			bits |= UINT64_MAX << 8 * whole.size;
+		own.big = HOST_BIG_ENDIAN;
+		num_load_bits(own, a->data + i * own.size, 1, &bits);
 	}
 	if (t->size < 8)
 		bits &= ((uint64_t)1 << 8 * t->size) - 1;
@@ -140,17 +55,6 @@ static int cf_pack_wrap(const struct ds_attr *a, uint64_t i, const struct dtype 
 		bits |= UINT64_MAX << 8 * t->size;
 	*ret = t->kind == DT_INT ? (double)(int64_t)bits : (double)bits;
 	return 0;
-}
-
-/* narrowed - a float as numpy compares it with floats of `size` bytes: in the smallest type of
- * float that has its range, at least theirs. */
-static double narrowed(double v, uint32_t size)
-{
-	if (size == 2 && v > -65000 && v < 65000)
-		return half_round(v);
-	if (size <= 4 && v > -3.4e38 && v < 3.4e38)
-		return (double)(float)v;
-	return v;
 }
 
 /* add_fill - in order, each once. */
@@ -180,12 +84,12 @@ static int fills_of(const struct ds_attr *a, bool resigned, uint32_t size, struc
 
 	if (!a || a->n == 0)
 		return 0;
-	if (!cf_pack_is_number(&a->type)) {
+	if (!value_is_number(&a->type)) {
 		*masks = true;
 		return 0;
 	}
 	for (uint64_t i = 0; i < a->n; i++) {
-		double v = cf_pack_element(a, i);
+		double v = value_attr(a, i);
 
 		if (resigned && (rc = cf_pack_wrap(a, i, &p->from, &v, e)) < 0)
 			return rc;
@@ -193,7 +97,7 @@ static int fills_of(const struct ds_attr *a, bool resigned, uint32_t size, struc
 			continue;
 		*masks = true;
 		if (a->type.kind == DT_FLOAT && !resigned)
-			v = narrowed(v, size);
+			v = num_round(v, num_wider(size, v)); /* as numpy compares it */
 		if ((rc = add_fill(p, v, e)) < 0)
 			return rc;
 	}
@@ -213,10 +117,10 @@ static int operand_of(const struct ds_attr *a, struct cf_operand *ret, struct er
 {
 	if (!a)
 		return 0;
-	if (!cf_pack_is_number(&a->type) || a->n != 1)
+	if (!value_is_number(&a->type) || a->n != 1)
 		return err_set(e, -EINVAL, "attribute '%s' is not a single number", a->name);
 	ret->present = true;
-	ret->v = cf_pack_element(a, 0);
+	ret->v = value_attr(a, 0);
 	return 0;
 }
 
@@ -253,8 +157,8 @@ int cf_pack_of(const struct ds_attr *attrs, uint32_t n, const struct dtype *t,
 	uint32_t size;
 	int rc;
 
-	p.to.big_endian = host_big;
-	if (!cf_pack_is_number(t)) {
+	p.to.big_endian = HOST_BIG_ENDIAN;
+	if (!value_is_number(t)) {
 		*ret = p;
 		return 0;
 	}
@@ -367,16 +271,15 @@ static void unpack_block(const struct cf_pack *p, const uint8_t *in, uint8_t *ou
 {
 	bool as_is = !p->scale.present && !p->add.present && p->from.kind == p->to.kind &&
 		     p->from.size == p->to.size;
-	uint8_t raw[BLOCK * 8];
-	double v[BLOCK];
+	double v[NUM_BLOCK];
 
-	memcpy(raw, in, n * p->from.size);
-	dt_swap_to_host(&p->from, raw, n);
-	cf_pack_load(&p->from, raw, v, n);
-	if (as_is)
-		memcpy(out, raw, n * p->to.size); /* NaNs stay which they are */
-	else
+	num_load_real(value_num(&p->from), in, n, v);
+	if (as_is) {
+		memcpy(out, in, n * p->to.size); /* NaNs stay which they are */
+		dt_swap_to_host(&p->from, out, n);
+	} else {
 		cf_pack_store(p, v, out, n);
+	}
 	for (size_t i = 0; i < n && p->n_fills; i++) {
 		if (is_fill(p, v[i]))
 			put_nan(out, p->to.size, i);
@@ -391,7 +294,7 @@ void cf_unpack(const struct cf_pack *p, const uint8_t *in, uint8_t *out, size_t 
 		return;
 	}
 	for (size_t done = 0, now; done < n; done += now) {
-		now = n - done < BLOCK ? n - done : BLOCK;
+		now = n - done < NUM_BLOCK ? n - done : NUM_BLOCK;
 		unpack_block(p, in + done * p->from.size, out + done * p->to.size, now);
 	}
 }

@@ -28,7 +28,8 @@ static int concat_init(struct concat *j, const char *pattern, const struct conca
 	j->opts.source = &j->source_opts;
 	if (!j->pattern || !j->dim || !j->shared || (opts->index_file && !j->index_file))
 		return err_nomem(e);
-	return concat_forms_init(&j->forms, opts->source->max_meta_bytes, e);
+	concat_forms_init(&j->forms, opts->source->max_meta_bytes);
+	return 0;
 }
 
 /* set_stat - the time of what was changed last, and the size of all files. */

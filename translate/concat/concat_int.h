@@ -12,10 +12,12 @@
 #include <stdatomic.h>
 
 #include "base/core/cursor.h"
+#include "base/core/map.h"
 #include "translate/concat/cf_pack_int.h"
 #include "translate/concat/cf_time_int.h"
 #include "translate/chunkio/chunkio.h"
 #include "translate/concat/concat.h"
+#include "translate/model/value.h"
 
 #define CONCAT_NONE UINT32_MAX
 #define CONCAT_LISTED 64 /* members, at most, of which all chunks are located for a list */
@@ -28,7 +30,6 @@
 struct concat_form {
 	const uint8_t *bytes; /* as concat_describe made them; n_bytes */
 	size_t n_bytes;
-	uint32_t next;          /* of the same hash; CONCAT_NONE: none */
 	const char *path;       /* "/g/v" */
 	struct dtype type;      /* kind, byte order, size; of compounds no fields */
 	uint32_t rank, axis;    /* axis: which is the dimension that is joined along */
@@ -47,11 +48,10 @@ struct concat_forms {
 	struct arena arena;
 	struct concat_form *v;
 	size_t n, cap;
-	uint32_t *heads;        /* n_heads, a power of two: chains by hash */
-	size_t n_heads;
+	struct map by_bytes;
 };
 
-int concat_forms_init(struct concat_forms *f, uint64_t max_bytes, struct err *e) NZ_MUST_USE;
+void concat_forms_init(struct concat_forms *f, uint64_t max_bytes);
 void concat_forms_release(struct concat_forms *f);
 
 /* concat_describe - append the form of an array to b. Returns its axis, or CONCAT_NONE when it has
@@ -242,12 +242,6 @@ int concat_convert(const struct concat_conv *c, const uint8_t *in, uint8_t *out,
 /* concat_value_at - element i as a number in the units that conv leads to. NaN: it is missing. */
 long double concat_value_at(const struct concat_conv *c, const uint8_t *in, uint64_t i);
 
-/* concat_box - copy a box of elements between two blocks in C order. lens: its lengths; *_at: where
- * it begins in each; *_dims: the lengths of each block; rank entries. */
-void concat_box(uint32_t rank, size_t elem, const uint64_t *lens, const uint8_t *in,
-		const uint64_t *in_dims, const uint64_t *in_at, uint8_t *out,
-		const uint64_t *out_dims, const uint64_t *out_at);
-
 /* concat_copy_model - the first member's model as that of the join, to be changed. concat_attrs -
  * an array's attributes as its goal has them. Both in the join's arena. */
 int concat_copy_model(struct concat *j, struct err *e) NZ_MUST_USE;
@@ -284,9 +278,6 @@ bool concat_has_dim(const struct dataset *ds, uint32_t array, const char *dim);
 /* concat_others_of - the digest of a member's variables without the dimension. */
 int concat_others_of(const struct concat *j, struct source *s, uint64_t *ret,
 		     struct err *e) NZ_MUST_USE;
-/* concat_vlen_parse - the n elements of a body that frame_vlen_check has looked at. */
-void concat_vlen_parse(const struct buf *body, struct ds_text *out, uint64_t n);
-
 /* concat_others_check - where other variables have to be equal: that they are. */
 int concat_others_check(struct concat *j, struct err *e) NZ_MUST_USE;
 
@@ -311,6 +302,6 @@ int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
 		       const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 		       struct err *e);
 int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct chunk_place *ret, struct err *e);
+		 struct store_place *ret, struct err *e);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* convert.c - elements of a member as the joined array has them. */
-#include "base/core/half.h"
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>
@@ -16,42 +15,15 @@ struct num {
 	double d;    /* real */
 };
 
-static uint64_t concat_convert_bits_at(const struct dtype *t, const uint8_t *p)
-{
-	uint64_t v = 0;
-
-	for (uint32_t i = 0; i < t->size; i++)
-		v = v << 8 | p[t->big_endian ? i : t->size - 1 - i];
-	return v;
-}
-
-static void concat_convert_bits_put(const struct dtype *t, uint64_t v, uint8_t *p)
-{
-	for (uint32_t i = 0; i < t->size; i++, v >>= 8)
-		p[t->big_endian ? t->size - 1 - i : i] = (uint8_t)v;
-}
-
 static struct num concat_convert_load(const struct dtype *t, const uint8_t *p)
 {
-	uint64_t v = concat_convert_bits_at(t, p);
-	uint32_t low = (uint32_t)v;
-	struct num x = {.v = v};
-	float f;
+	struct num x = {.real = t->kind == DT_FLOAT};
 
-	if (t->kind == DT_FLOAT) {
-		x.real = true;
-		if (t->size == 8) {
-			memcpy(&x.d, &v, sizeof(x.d));
-		} else if (t->size == 4) {
-			memcpy(&f, &low, sizeof(f));
-			x.d = f;
-		} else {
-			x.d = half_to_double((uint16_t)low);
-		}
-	} else if (t->kind == DT_INT) {
-		x.v = (uint64_t)((int64_t)(v << (64 - 8 * t->size)) >> (64 - 8 * t->size));
-		x.neg = (int64_t)x.v < 0;
-	}
+	if (x.real)
+		num_load_real(value_num(t), p, 1, &x.d);
+	else
+		num_load_bits(value_num(t), p, 1, &x.v);
+	x.neg = t->kind == DT_INT && (int64_t)x.v < 0;
 	return x;
 }
 
@@ -63,23 +35,16 @@ static double concat_convert_real_of(const struct num *x)
 /* concat_convert_store - types were chosen so that numbers fit; what does not fit is an error. */
 static bool concat_convert_store(const struct dtype *t, const struct num *x, uint8_t *p)
 {
-	double d;
-	float f;
-	uint32_t low;
-	uint64_t v;
+	const double d = concat_convert_real_of(x);
 
 	if (t->kind == DT_FLOAT) {
-		d = concat_convert_real_of(x);
-		f = (float)d;
-		memcpy(&low, &f, sizeof(low));
-		memcpy(&v, &d, sizeof(v));
-		concat_convert_bits_put(t, t->size == 4 ? low : v, p);
+		num_store_real(value_num(t), 8, &d, 1, p);
 		return true;
 	}
 	if (x->real || (t->kind == DT_UINT && x->neg) ||
 	    (t->kind == DT_INT && !x->neg && x->v > INT64_MAX))
 		return false;
-	concat_convert_bits_put(t, x->v, p);
+	num_store_bits(value_num(t), t->kind == DT_INT, &x->v, 1, p);
 	return true;
 }
 
@@ -104,13 +69,6 @@ static bool shifted(const struct concat_conv *c, struct num *x)
 	x->v = (uint64_t)v;
 	x->neg = v < 0;
 	return true;
-}
-
-static void swap(size_t size, const uint8_t *in, uint8_t *out, size_t n)
-{
-	for (size_t i = 0; i < n * size; i += size)
-		for (size_t b = 0; b < size; b++)
-			out[i + b] = in[i + size - 1 - b];
 }
 
 /* one_by_one - n elements of type t. */
@@ -144,7 +102,8 @@ int concat_convert(const struct concat_conv *c, const uint8_t *in, uint8_t *out,
 		return 0;
 	}
 	if (c->swap) {
-		swap(c->to.size, in, out, n);
+		memcpy(out, in, n * c->to.size);
+		dt_swap_numbers(out, c->to.size, n);
 		return 0;
 	}
 	if (!c->unpack)

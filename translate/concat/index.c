@@ -30,35 +30,29 @@
 
 /* ---- writing ---- */
 
-static void index_put_u64(struct buf *b, uint64_t v)
-{
-	buf_put_le32(b, (uint32_t)v);
-	buf_put_le32(b, (uint32_t)(v >> 32));
-}
-
 static void index_put_text(struct buf *b, const char *s)
 {
-	index_put_u64(b, strlen(s) + 1);
+	buf_put_le64(b, strlen(s) + 1);
 	buf_put(b, s, strlen(s) + 1);
 }
 
 static void index_put_member(struct buf *b, const struct concat_member *m)
 {
 	index_put_text(b, m->path);
-	index_put_u64(b, m->id.dev);
-	index_put_u64(b, m->id.ino);
-	index_put_u64(b, m->id.size);
-	index_put_u64(b, (uint64_t)m->id.mtime_s);
-	index_put_u64(b, (uint64_t)m->id.mtime_ns);
-	index_put_u64(b, (uint64_t)m->id.ctime_s);
-	index_put_u64(b, (uint64_t)m->id.ctime_ns);
-	index_put_u64(b, m->len);
-	index_put_u64(b, m->others);
+	buf_put_le64(b, m->id.dev);
+	buf_put_le64(b, m->id.ino);
+	buf_put_le64(b, m->id.size);
+	buf_put_le64(b, (uint64_t)m->id.mtime_s);
+	buf_put_le64(b, (uint64_t)m->id.mtime_ns);
+	buf_put_le64(b, (uint64_t)m->id.ctime_s);
+	buf_put_le64(b, (uint64_t)m->id.ctime_ns);
+	buf_put_le64(b, m->len);
+	buf_put_le64(b, m->others);
 	buf_put_le32(b, m->n_forms);
 	for (uint32_t i = 0; i < m->n_forms; i++)
 		buf_put_le32(b, m->forms[i]);
 	buf_put_le32(b, m->coord_form);
-	index_put_u64(b, m->n_coord);
+	buf_put_le64(b, m->n_coord);
 	if (m->n_coord > 0)
 		buf_put(b, m->coord, m->n_coord);
 }
@@ -75,14 +69,14 @@ static void index_put_all(struct buf *b, const struct concat *j)
 
 	index_put_text(b, j->dim);
 	buf_putc(b, j->opts.equal);
-	index_put_u64(b, j->forms.n);
+	buf_put_le64(b, j->forms.n);
 	for (size_t i = 0; i < j->forms.n; i++) {
-		index_put_u64(b, j->forms.v[i].n_bytes);
+		buf_put_le64(b, j->forms.v[i].n_bytes);
 		buf_put(b, j->forms.v[i].bytes, j->forms.v[i].n_bytes);
 	}
 	for (size_t i = 0; i < j->n_members; i++)
 		n += index_worth(&j->members[i]);
-	index_put_u64(b, n);
+	buf_put_le64(b, n);
 	for (size_t i = 0; i < j->n_members; i++)
 		if (index_worth(&j->members[i]))
 			index_put_member(b, &j->members[i]);
@@ -155,8 +149,7 @@ void concat_index_save(struct concat *j)
 	index_put_all(&b, j);
 	if (buf_ok(&b)) {
 		sum = codec_crc32c_sum(0, b.data + HEAD, b.len - HEAD);
-		for (int i = 0; i < 4; i++)
-			b.data[8 + i] = (uint8_t)(sum >> 8 * i);
+		put_le32(b.data + 8, sum);
 		rc = write_beside(j->opts.index_file, &b, &e);
 	} else {
 		rc = buf_full(&b, &e, -EFBIG, "the index would be too large");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* list.c - which files a pattern names, in the order that people give names. */
+#include "base/core/utf8.h"
 #include "translate/concat/concat_int.h"
 
 #include <dirent.h>
@@ -11,14 +12,7 @@
 
 const char *concat_name(const char *path)
 {
-	size_t n = strlen(path);
-
-	if (n <= SHOWN)
-		return path;
-	path += n - SHOWN;
-	while (((unsigned char)*path & 0xc0) == 0x80)
-		path++; /* not into the middle of a character */
-	return path;
+	return path + utf8_tail(path, strlen(path), SHOWN);
 }
 
 bool concat_is_pattern(const char *path)

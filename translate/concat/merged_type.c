@@ -9,11 +9,6 @@
 
 #define UNITS_TRIED 64 /* of many members none has units that stand out */
 
-static bool merged_type_is_number(const struct dtype *t)
-{
-	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
-}
-
 static bool same_kind(const struct dtype *a, const struct dtype *b)
 {
 	return a->kind == b->kind && a->size == b->size;
@@ -21,9 +16,7 @@ static bool same_kind(const struct dtype *a, const struct dtype *b)
 
 static struct dtype host(enum dt_kind kind, uint32_t size)
 {
-	return (struct dtype){.kind = kind,
-			      .size = size,
-			      .big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__};
+	return (struct dtype){.kind = kind, .size = size, .big_endian = HOST_BIG_ENDIAN};
 }
 
 /* merged_type_float_for - the float that holds all numbers of a type; size 0: none does. */
@@ -108,12 +101,10 @@ static bool merged_type_attr_same(const struct concat_form *a, const struct conc
 		return x == y;
 	if (x->n != y->n || !x->strings != !y->strings)
 		return false;
-	for (uint64_t i = 0; x->strings && i < x->n; i++)
-		if (x->strings[i].len != y->strings[i].len ||
-		    memcmp(x->strings[i].s, y->strings[i].s, x->strings[i].len) != 0)
-			return false;
-	return x->strings || (same_kind(&x->type, &y->type) &&
-			      memcmp(x->data, y->data, (size_t)x->n * x->type.size) == 0);
+	if (x->strings)
+		return value_texts_equal(x->strings, y->strings, x->n);
+	return same_kind(&x->type, &y->type) &&
+	       memcmp(x->data, y->data, (size_t)x->n * x->type.size) == 0;
 }
 
 /* next_word - of names in a row; *len 0: there is none. */
@@ -408,7 +399,7 @@ int concat_decide(struct arena *arena, const struct concat_form *const *v, size_
 	*ret = (struct concat_goal){.units = NULL};
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		*ret_at = i;
-		numbers = numbers && merged_type_is_number(&v[i]->type);
+		numbers = numbers && value_is_number(&v[i]->type);
 		rc = check_shape(v[0], v[i], e);
 		if (rc == 0 && !text_same(v[0]->grid_mapping, v[i]->grid_mapping))
 			rc = err_set(e, -EINVAL,

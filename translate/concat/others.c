@@ -9,6 +9,7 @@
 
 #include "base/core/hash.h"
 #include "translate/chunkio/fill_chunk.h"
+#include "translate/model/grid.h"
 
 /* others_element - one of them, at its place in the array; the sum over all does not depend on
  * order. */
@@ -26,31 +27,17 @@ static uint64_t others_element(uint64_t at, const void *p, size_t n)
 static void others_walk(const struct ds_array *a, uint64_t linear, void *arg,
 			void (*fn)(void *arg, uint64_t in_chunk, uint64_t in_array))
 {
-	uint64_t at[DS_RANK_MAX] = {0}, coords[DS_RANK_MAX] = {0};
+	uint64_t at[DS_RANK_MAX] = {0}, in[DS_RANK_MAX] = {0};
+	struct grid_box box;
 
-	ds_chunk_coords(a, linear, coords);
-	for (;;) {
-		uint64_t in = 0, all = 0;
-		bool inside = true;
-		uint32_t d;
-
-		for (d = 0; d < a->rank; d++) {
-			uint64_t x = coords[d] * a->chunk[d] + at[d];
-
-			in = in * a->chunk[d] + at[d];
-			all = all * a->shape[d] + x;
-			inside = inside && x < a->shape[d];
-		}
-		if (inside)
-			fn(arg, in, all);
-		for (d = a->rank; d-- > 0;) {
-			if (++at[d] < a->chunk[d])
-				break;
-			at[d] = 0;
-		}
-		if (d == UINT32_MAX)
-			return;
-	}
+	ds_chunk_coords(a, linear, at);
+	grid_chunk(a->rank, a->shape, a->chunk, at, &box);
+	memcpy(at, box.lo, a->rank * sizeof(*at));
+	do {
+		for (uint32_t d = 0; d < a->rank; d++)
+			in[d] = at[d] - box.lo[d];
+		fn(arg, grid_linear(a->rank, a->chunk, in), grid_linear(a->rank, a->shape, at));
+	} while (grid_next(a->rank, &box, at));
 }
 
 /* summing - one chunk. */
@@ -97,14 +84,7 @@ static int sum_fixed(struct source *s, struct chunkio *io, uint32_t array, uint6
 	int rc = one ? 0 : err_nomem(e);
 
 	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
-		struct span span;
-		size_t got = 0;
-
-		rc = chunkio_read(io, array, k, 0, (size_t)a->chunk_bytes, one, &span, e);
-		if (rc == 0)
-			rc = span_fetch(&span, one, (size_t)a->chunk_bytes, &got, e);
-		if (rc == 0 && got != a->chunk_bytes)
-			rc = err_set(e, -EIO, "'%s': a chunk has %zu bytes only", a->name, got);
+		rc = chunkio_read_whole(io, array, k, one, e);
 		if (rc < 0)
 			break;
 		dt_swap_to_host(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
@@ -125,15 +105,13 @@ static int sum_strings(struct source *s, uint32_t array, uint64_t *ret, struct e
 
 	buf_init(&body, FRAME_BYTES_MAX);
 	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
-		auto_free struct ds_text *strings = alloc_array((size_t)n, sizeof(*strings));
+		auto_free struct ds_text *strings = NULL;
 
-		buf_clear(&body);
-		rc = strings ? source_read_vlen(s, array, k, &body, e) : err_nomem(e);
+		rc = chunkio_read_vlen(s, array, k, n, &body, NULL, e);
 		if (rc == 0)
-			rc = frame_vlen_check(body.data, body.len, n, NULL, e);
+			rc = frame_texts(&body, n, &strings, e);
 		if (rc < 0)
 			break;
-		concat_vlen_parse(&body, strings, n);
 		sum.strings = strings;
 		others_walk(a, k, &sum, others_add);
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "translate/chunkio/fill_chunk.h"
+#include "translate/model/grid.h"
 
 /* ---- where ---- */
 
@@ -230,10 +231,10 @@ int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
 
 /* member_key - the member's path, as others find it: absolute. */
 static int member_key(const struct concat_member *m, const struct taken *t, uint64_t linear,
-		      const struct chunk_ref *ref, struct chunk_place *ret, struct err *e)
+		      const struct chunk_ref *ref, struct store_place *ret, struct err *e)
 {
 	struct buf key;
-	struct chunk_place own = {.key = &key};
+	struct store_place own = {.key = &key};
 	int rc;
 
 	buf_init(&key, (size_t)64 << 10);
@@ -254,7 +255,7 @@ static int member_key(const struct concat_member *m, const struct taken *t, uint
 }
 
 int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct chunk_place *ret, struct err *e)
+		 struct store_place *ret, struct err *e)
 {
 	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;
@@ -282,38 +283,66 @@ int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct
 
 /* ---- elements ---- */
 
-/* pieces - one joined chunk while it is made. */
+/* body - what a member gave for one of its chunks of elements without a fixed size; kept until the
+ * joined chunk is written. */
+struct body {
+	struct body *next;
+	struct buf b;
+};
+
+/* pieces - one joined chunk while it is made. Elements without a fixed size are a table of where
+ * their bytes are. */
 struct pieces {
 	struct concat *j;
 	uint32_t array;
 	const struct ds_array *a;
-	uint64_t begin[DS_RANK_MAX], end[DS_RANK_MAX]; /* of the chunk, inside the shape */
+	struct grid_box box; /* of the chunk, inside the shape */
+	size_t elem;         /* bytes of an element of `out` */
 	uint8_t *out;
-	struct buf raw, made; /* a member's chunk: as it has it, as it is presented */
+	struct buf raw, made;  /* a member's chunk: as it has it, as it is presented */
+	struct ds_text *texts; /* the same without a fixed size */
+	struct body *bodies;
 };
 
-/* concat_read_fetch - one decoded chunk of a member, as it is presented; *ret is borrowed. */
-static int concat_read_fetch(struct pieces *x, const struct taken *t, uint64_t linear,
-			     const uint8_t **ret, struct err *e)
+/* fetch_texts - one chunk of a member, as a table. */
+static int fetch_texts(struct pieces *x, const struct taken *t, uint64_t linear, struct err *e)
+{
+	struct body *body = alloc_array(1, sizeof(*body));
+	uint64_t n = 0;
+	int rc = frame_count(t->a, &n, e);
+
+	if (!body)
+		return err_nomem(e);
+	buf_init(&body->b, FRAME_BYTES_MAX);
+	body->next = x->bodies;
+	x->bodies = body;
+	free(steal(&x->texts));
+	if (rc == 0)
+		rc = chunkio_read_vlen(t->at->source, t->array, linear, n, &body->b, NULL, e);
+	return rc ? rc : frame_texts(&body->b, n, &x->texts, e);
+}
+
+/* fetch - one decoded chunk of a member, as it is presented; *ret is borrowed. */
+static int fetch(struct pieces *x, const struct taken *t, uint64_t linear, const void **ret,
+		 struct err *e)
 {
 	const struct concat_conv *conv = &concat_part_of(x->j, x->array, t->member)->conv;
-	size_t n = (size_t)(t->a->chunk_bytes / t->a->type.size), got;
 	uint8_t *raw, *made;
-	struct span span;
+	size_t n;
 	int rc;
 
+	if (dt_is_vlen(&x->a->type)) {
+		rc = fetch_texts(x, t, linear, e);
+		*ret = x->texts;
+		return rc;
+	}
+	n = (size_t)(t->a->chunk_bytes / t->a->type.size);
 	buf_clear(&x->raw);
 	buf_clear(&x->made);
 	raw = buf_grow(&x->raw, (size_t)t->a->chunk_bytes);
 	if (!raw)
 		return err_nomem(e);
-	rc = chunkio_read(t->at->io, t->array, linear, 0, (size_t)t->a->chunk_bytes, raw, &span,
-			  e);
-	if (rc == 0)
-		rc = span_fetch(&span, raw, (size_t)t->a->chunk_bytes, &got, e);
-	if (rc == 0 && got != t->a->chunk_bytes)
-		rc = err_set(e, -EIO, "a chunk has %zu bytes instead of %" PRIu64, got,
-			     t->a->chunk_bytes);
+	rc = chunkio_read_whole(t->at->io, t->array, linear, raw, e);
 	*ret = raw;
 	if (rc < 0 || conv->same)
 		return rc;
@@ -322,79 +351,41 @@ static int concat_read_fetch(struct pieces *x, const struct taken *t, uint64_t l
 	return made ? concat_convert(conv, raw, made, n, e) : err_nomem(e);
 }
 
-/* put_piece - what chunk `coords` of a member has of the joined one. */
-static int put_piece(struct pieces *x, const struct taken *t, const uint64_t *coords,
-		     struct err *e)
+/* put_member - all that one member has of the joined chunk. */
+static int put_member(struct pieces *x, const struct taken *t, struct err *e)
 {
-	const struct ds_array *a = x->a, *b = t->a;
-	uint32_t axis = x->j->arrays[x->array].axis;
-	uint64_t lens[DS_RANK_MAX], in_at[DS_RANK_MAX], out_at[DS_RANK_MAX];
-	const uint8_t *in = NULL;
-	int rc = concat_read_fetch(x, t, ds_chunk_linear(b, coords), &in, e);
+	const struct ds_array *b = t->a;
+	const uint64_t start = x->j->members[t->member].start;
+	const uint32_t axis = x->j->arrays[x->array].axis;
+	uint64_t origin[DS_RANK_MAX], at[DS_RANK_MAX];
+	struct grid_box box = x->box, chunks, src;
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	for (uint32_t d = 0; d < a->rank; d++) {
-		uint64_t shift = d == axis ? x->j->members[t->member].start : 0;
-		uint64_t low = coords[d] * b->chunk[d];
-		uint64_t high = u64_min(low + b->chunk[d], b->shape[d]) + shift;
-		uint64_t from = u64_max(low + shift, x->begin[d]);
-		uint64_t to = u64_min(high, x->end[d]);
-
-		lens[d] = to > from ? to - from : 0;
-		in_at[d] = from - low - shift;
-		out_at[d] = from - x->begin[d];
+	/* from here on in the member's numbers; its part may begin behind the chunk's */
+	memcpy(origin, box.lo, b->rank * sizeof(*origin));
+	origin[axis] -= start;
+	box.lo[axis] -= u64_min(start, box.lo[axis]);
+	box.hi[axis] -= start;
+	for (uint32_t d = 0; d < b->rank; d++) {
+		box.hi[d] = u64_min(box.hi[d], b->shape[d]);
+		if (box.lo[d] >= box.hi[d])
+			return 0;
 	}
-	concat_box(a->rank, a->type.size, lens, in, b->chunk, in_at, x->out, a->chunk, out_at);
+	grid_chunks(b->rank, &box, b->chunk, &chunks);
+	memcpy(at, chunks.lo, b->rank * sizeof(*at));
+	do {
+		const struct grid_block from = {src.lo, b->chunk}, to = {origin, x->a->chunk};
+		const void *in = NULL;
+		struct grid_box both;
+
+		rc = fetch(x, t, ds_chunk_linear(b, at), &in, e);
+		if (rc < 0)
+			return rc;
+		grid_chunk(b->rank, b->shape, b->chunk, at, &src);
+		if (grid_both(b->rank, &src, &box, &both))
+			grid_copy(b->rank, x->elem, &both, &from, in, &to, x->out);
+	} while (grid_next(b->rank, &chunks, at));
 	return 0;
-}
-
-/* concat_read_range - which chunks of a member have a part in the joined one. Returns false:
- * none. */
-static bool concat_read_range(const struct pieces *x, const struct taken *t, uint64_t *low,
-			      uint64_t *high)
-{
-	uint32_t axis = x->j->arrays[x->array].axis;
-
-	for (uint32_t d = 0; d < x->a->rank; d++) {
-		uint64_t begin = x->begin[d], end = x->end[d];
-
-		if (d == axis) {
-			uint64_t start = x->j->members[t->member].start;
-
-			begin = begin > start ? begin - start : 0;
-			end -= start;
-		}
-		end = u64_min(end, t->a->shape[d]);
-		if (begin >= end)
-			return false;
-		low[d] = begin / t->a->chunk[d];
-		high[d] = (end - 1) / t->a->chunk[d];
-	}
-	return true;
-}
-
-/* concat_read_put_member - all pieces of one member. */
-static int concat_read_put_member(struct pieces *x, const struct taken *t, struct err *e)
-{
-	uint64_t low[DS_RANK_MAX], high[DS_RANK_MAX], at[DS_RANK_MAX];
-	uint32_t d = 0;
-	int rc = 0;
-
-	if (!concat_read_range(x, t, low, high))
-		return 0;
-	memcpy(at, low, sizeof(at));
-	while (rc == 0) {
-		rc = put_piece(x, t, at, e);
-		for (d = x->a->rank; d-- > 0;) {
-			if (at[d]++ < high[d])
-				break;
-			at[d] = low[d];
-		}
-		if (d == UINT32_MAX)
-			break; /* all of them */
-	}
-	return rc;
 }
 
 /* fill_all - elements outside the shape, and those that no member has. */
@@ -406,23 +397,31 @@ static void fill_all(const struct ds_array *a, uint8_t *out)
 		memcpy(out + i * size, a->fill, size);
 }
 
-static int read_pieces(struct pieces *x, struct err *e)
+/* read_pieces - put what the members have of chunk `linear` into x->out. */
+static int read_pieces(struct pieces *x, uint64_t linear, struct err *e)
 {
 	struct concat *j = x->j;
 	uint32_t axis = j->arrays[x->array].axis;
+	uint64_t coords[DS_RANK_MAX] = {0};
 	int rc = 0;
 
-	for (uint32_t m = concat_member_at(j, x->begin[axis]);
-	     rc == 0 && m < j->n_members && j->members[m].start < x->end[axis]; m++) {
+	buf_init(&x->raw, PTRDIFF_MAX);
+	buf_init(&x->made, PTRDIFF_MAX);
+	ds_chunk_coords(x->a, linear, coords);
+	grid_chunk(x->a->rank, x->a->shape, x->a->chunk, coords, &x->box);
+	for (uint32_t m = concat_member_at(j, x->box.lo[axis]);
+	     rc == 0 && m < j->n_members && j->members[m].start < x->box.hi[axis]; m++) {
 		struct taken t;
 
 		if (j->members[m].len == 0)
 			continue;
 		rc = concat_read_take(j, m, x->array, &t, e);
-		if (rc < 0)
-			return rc;
-		rc = checked(j, &t, concat_read_put_member(x, &t, e), e);
+		if (rc == 0)
+			rc = checked(j, &t, put_member(x, &t, e), e);
 	}
+	buf_release(&x->raw);
+	buf_release(&x->made);
+	free(x->texts);
 	return rc;
 }
 
@@ -441,8 +440,6 @@ int concat_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 {
 	struct concat *j = concat_of(s);
 	struct pieces x = {.j = j, .array = array, .a = &s->ds.arrays[array], .out = out};
-	uint64_t coords[DS_RANK_MAX];
-	int rc;
 
 	if (!j->arrays[array].joined)
 		return source_read_chunk(j->first, array, linear, out, len, e);
@@ -450,250 +447,41 @@ int concat_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 		read_values(&j->arrays[array], x.a, linear, out);
 		return 0;
 	}
-	ds_chunk_coords(x.a, linear, coords);
-	for (uint32_t d = 0; d < x.a->rank; d++) {
-		x.begin[d] = coords[d] * x.a->chunk[d];
-		x.end[d] = u64_min(x.begin[d] + x.a->chunk[d], x.a->shape[d]);
-	}
-	buf_init(&x.raw, PTRDIFF_MAX);
-	buf_init(&x.made, PTRDIFF_MAX);
+	x.elem = x.a->type.size;
 	fill_all(x.a, out);
-	rc = read_pieces(&x, e);
-	buf_release(&x.raw);
-	buf_release(&x.made);
-	return rc;
-}
-
-/* Chunks of elements without a fixed size, made of what several members have. */
-
-/* concat_read_table - the elements of one joined chunk, wherever their bytes are. */
-struct concat_read_table {
-	struct ds_text *v;
-	uint64_t n;
-};
-
-/* concat_read_body - what a member gave for one of its chunks; kept until the joined one is
- * written. */
-struct concat_read_body {
-	struct concat_read_body *next;
-	struct buf b;
-};
-
-struct vlen {
-	struct concat *j;
-	uint32_t array;
-	const struct ds_array *a;
-	uint64_t begin[DS_RANK_MAX], end[DS_RANK_MAX];
-	struct concat_read_table t;
-	struct concat_read_body *bodies;
-};
-
-void concat_vlen_parse(const struct buf *b, struct ds_text *out, uint64_t n)
-{
-	const uint8_t *p = b->data;
-
-	for (uint64_t i = 0; i < n; i++) {
-		uint32_t len = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-			       (uint32_t)p[3] << 24;
-
-		out[i] = (struct ds_text){.s = (const char *)p + 4, .len = len};
-		p += 4 + len;
-	}
-}
-
-/* read_body - one chunk of a member as a table, new. */
-static int read_body(struct vlen *x, struct source *s, uint32_t array, uint64_t linear,
-		     struct ds_text **ret, struct err *e)
-{
-	struct concat_read_body *body = alloc_array(1, sizeof(*body));
-	uint64_t n = 0;
-	int rc = frame_count(&s->ds.arrays[array], &n, e);
-
-	if (!body)
-		return err_nomem(e);
-	buf_init(&body->b, FRAME_BYTES_MAX);
-	body->next = x->bodies;
-	x->bodies = body;
-	if (rc == 0)
-		rc = source_read_vlen(s, array, linear, &body->b, e);
-	if (rc == 0)
-		rc = frame_vlen_check(body->b.data, body->b.len, n, NULL, e);
-	if (rc < 0)
-		return rc;
-	*ret = alloc_array((size_t)n, sizeof(**ret));
-	if (!*ret)
-		return err_nomem(e);
-	concat_vlen_parse(&body->b, *ret, n);
-	return 0;
-}
-
-/* concat_read_put_one - the elements that chunk `coords` of a member has of the joined one. */
-static int concat_read_put_one(struct vlen *x, uint32_t member, const struct concat_opened *at,
-			       const uint64_t *coords, struct err *e)
-{
-	const uint32_t array = at->arrays[x->array], axis = x->j->arrays[x->array].axis;
-	const struct ds_array *b = &at->source->ds.arrays[array];
-	uint64_t lens[DS_RANK_MAX], in_at[DS_RANK_MAX], out_at[DS_RANK_MAX];
-	auto_free struct ds_text *in = NULL;
-	int rc = read_body(x, at->source, array, ds_chunk_linear(b, coords), &in, e);
-
-	if (rc < 0)
-		return rc;
-	for (uint32_t d = 0; d < b->rank; d++) {
-		uint64_t shift = d == axis ? x->j->members[member].start : 0;
-		uint64_t low = coords[d] * b->chunk[d] + shift;
-		uint64_t high = u64_min(coords[d] * b->chunk[d] + b->chunk[d], b->shape[d]);
-		uint64_t from = u64_max(low, x->begin[d]), to = u64_min(high + shift, x->end[d]);
-
-		lens[d] = to > from ? to - from : 0;
-		in_at[d] = from - low;
-		out_at[d] = from - x->begin[d];
-	}
-	concat_box(b->rank, sizeof(*in), lens, (const uint8_t *)in, b->chunk, in_at,
-		   (uint8_t *)x->t.v, x->a->chunk, out_at);
-	return 0;
-}
-
-/* put_vlen_member - all chunks of a member that have a part in it. */
-static int put_vlen_member(struct vlen *x, uint32_t member, const struct concat_opened *at,
-			   struct err *e)
-{
-	const struct ds_array *b = &at->source->ds.arrays[at->arrays[x->array]];
-	uint64_t coords[DS_RANK_MAX];
-	int rc = 0;
-
-	/* chunks of texts are few: all are looked at, those without a part are passed over */
-	for (uint64_t i = 0; i < b->n_chunks && rc == 0; i++) {
-		bool in = true;
-
-		ds_chunk_coords(b, i, coords);
-		for (uint32_t d = 0; d < b->rank; d++) {
-			uint64_t low = coords[d] * b->chunk[d], high = low + b->chunk[d];
-
-			if (d == x->j->arrays[x->array].axis) {
-				low += x->j->members[member].start;
-				high = u64_min(high, b->shape[d]) +
-				       x->j->members[member].start;
-			}
-			in = in && low < x->end[d] && high > x->begin[d];
-		}
-		if (in)
-			rc = concat_read_put_one(x, member, at, coords, e);
-	}
-	return rc;
-}
-
-static int concat_read_collect(struct vlen *x, struct err *e)
-{
-	struct concat *j = x->j;
-	uint32_t axis = j->arrays[x->array].axis;
-	int rc = 0;
-
-	for (uint32_t m = concat_member_at(j, x->begin[axis]);
-	     rc == 0 && m < j->n_members && j->members[m].start < x->end[axis]; m++) {
-		const struct concat_opened *at;
-
-		if (j->members[m].len == 0)
-			continue;
-		rc = concat_take(j, m, &at, e);
-		if (rc < 0)
-			return rc;
-		rc = concat_checked(j, m, at, put_vlen_member(x, m, at, e), e);
-	}
-	return rc;
+	return read_pieces(&x, linear, e);
 }
 
 int concat_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
 		     struct err *e)
 {
 	struct concat *j = concat_of(s);
-	struct vlen x = {.j = j, .array = array, .a = &s->ds.arrays[array]};
-	uint64_t coords[DS_RANK_MAX];
+	struct pieces x = {.j = j, .array = array, .a = &s->ds.arrays[array]};
+	auto_free struct ds_text *all = NULL;
+	uint64_t n = 0;
 	int rc;
 
 	if (!j->arrays[array].joined)
 		return source_read_vlen(j->first, array, linear, out, e);
-	rc = frame_count(x.a, &x.t.n, e);
+	rc = frame_count(x.a, &n, e);
 	if (rc < 0)
 		return rc;
-	x.t.v = alloc_array((size_t)x.t.n, sizeof(*x.t.v));
-	if (!x.t.v)
+	all = alloc_array((size_t)n, sizeof(*all));
+	if (!all)
 		return err_nomem(e);
-	for (uint64_t i = 0; i < x.t.n; i++)
-		x.t.v[i] = x.a->fill_text;
-	ds_chunk_coords(x.a, linear, coords);
-	for (uint32_t d = 0; d < x.a->rank; d++) {
-		x.begin[d] = coords[d] * x.a->chunk[d];
-		x.end[d] = u64_min(x.begin[d] + x.a->chunk[d], x.a->shape[d]);
-	}
-	rc = concat_read_collect(&x, e);
-	for (uint64_t i = 0; i < x.t.n && rc == 0; i++) {
-		buf_put_le32(out, (uint32_t)x.t.v[i].len);
-		if (x.t.v[i].len > 0)
-			buf_put(out, x.t.v[i].s, x.t.v[i].len);
-	}
+	for (uint64_t i = 0; i < n; i++)
+		all[i] = x.a->fill_text;
+	x.elem = sizeof(*all);
+	x.out = (uint8_t *)all;
+	rc = read_pieces(&x, linear, e);
+	if (rc == 0)
+		frame_put_texts(all, n, out);
 	while (x.bodies) {
-		struct concat_read_body *next = x.bodies->next;
+		struct body *next = x.bodies->next;
 
 		buf_release(&x.bodies->b);
 		free(x.bodies);
 		x.bodies = next;
 	}
-	free(x.t.v);
 	return rc; /* whether it all fitted the caller looks */
-}
-
-/* A box of elements from one block to another. */
-
-/* offset_of - of an element, in elements. */
-static uint64_t offset_of(uint32_t rank, const uint64_t *dims, const uint64_t *at)
-{
-	uint64_t off = 0;
-
-	for (uint32_t d = 0; d < rank; d++)
-		off = off * dims[d] + at[d];
-	return off;
-}
-
-void concat_box(uint32_t rank, size_t elem, const uint64_t *lens, const uint8_t *in,
-		const uint64_t *in_dims, const uint64_t *in_at, uint8_t *out,
-		const uint64_t *out_dims, const uint64_t *out_at)
-{
-	uint64_t from[DS_RANK_MAX], to[DS_RANK_MAX], i[DS_RANK_MAX] = {0};
-	uint32_t outer = rank;
-	uint64_t run = 1;
-
-	for (uint32_t d = 0; d < rank; d++)
-		if (lens[d] == 0)
-			return;
-	/* trailing dimensions that are whole in both are one run, and the one before it */
-	while (outer > 0) {
-		outer--;
-		run *= lens[outer];
-		if (lens[outer] != in_dims[outer] || lens[outer] != out_dims[outer])
-			break;
-	}
-	memcpy(from, in_at, rank * sizeof(*from));
-	memcpy(to, out_at, rank * sizeof(*to));
-	for (;;) {
-		uint32_t d = outer;
-
-		memcpy(out + offset_of(rank, out_dims, to) * elem,
-		       in + offset_of(rank, in_dims, from) * elem, (size_t)run * elem);
-		while (d > 0) {
-			d--;
-			i[d]++;
-			from[d]++;
-			to[d]++;
-			if (i[d] < lens[d])
-				break;
-			from[d] -= i[d];
-			to[d] -= i[d];
-			i[d] = 0;
-			if (d == 0)
-				return;
-		}
-		if (outer == 0)
-			return;
-	}
 }

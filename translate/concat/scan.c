@@ -137,15 +137,7 @@ static int scan_read_all(const struct concat *j, struct source *s, uint32_t arra
 		plans[i].kind = i == array ? PLAN_DECODE : PLAN_HIDE;
 	rc = chunkio_new(s, plans, &io, &c, e);
 	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
-		struct span span;
-		size_t got;
-
-		rc = chunkio_read(c, array, k, 0, (size_t)a->chunk_bytes, one, &span, e);
-		if (rc == 0)
-			rc = span_fetch(&span, one, (size_t)a->chunk_bytes, &got, e);
-		if (rc == 0 && got != a->chunk_bytes)
-			rc = err_set(e, -EIO, "'%s': a chunk has %zu bytes instead of %" PRIu64,
-				     a->name, got, a->chunk_bytes);
+		rc = chunkio_read_whole(c, array, k, one, e);
 		if (rc == 0)
 			memcpy(out + at, one, (size_t)u64_min(a->chunk_bytes, all - at));
 		at += u64_min(a->chunk_bytes, all - at);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define HEADS_MIN ((size_t)64)
 #define DEPTH_MAX 32 /* compounds within compounds */
 
 /* Attributes that say what numbers mean; all others are the first member's. */
@@ -24,15 +23,9 @@ static bool of_enum(const char *name)
 
 /* ---- writing ---- */
 
-static void signature_put_u64(struct buf *b, uint64_t v)
-{
-	buf_put_le32(b, (uint32_t)v);
-	buf_put_le32(b, (uint32_t)(v >> 32));
-}
-
 static void put_blob(struct buf *b, const void *p, size_t n)
 {
-	signature_put_u64(b, n);
+	buf_put_le64(b, n);
 	if (n > 0)
 		buf_put(b, p, n);
 }
@@ -56,7 +49,7 @@ static void signature_put_type(struct buf *b, const struct dtype *t, unsigned de
 		buf_put_le32(b, f->offset);
 		buf_put_le32(b, f->rank);
 		for (uint32_t d = 0; d < f->rank; d++)
-			signature_put_u64(b, f->dims[d]);
+			buf_put_le64(b, f->dims[d]);
 		signature_put_type(b, &f->type, depth + 1);
 	}
 	if (t->kind == DT_VLEN && t->base && depth < DEPTH_MAX)
@@ -108,7 +101,7 @@ static void put_attr(struct buf *b, const struct ds_attr *a)
 	signature_put_text(b, a->name);
 	buf_putc(b, (char)a->type.kind);
 	buf_put_le32(b, a->type.size);
-	signature_put_u64(b, a->n);
+	buf_put_le64(b, a->n);
 	if (a->strings) {
 		buf_putc(b, 1);
 		for (uint64_t i = 0; i < a->n; i++)
@@ -231,8 +224,8 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 	buf_put_le32(b, axis);
 	buf_put_le32(b, a->rank);
 	for (uint32_t d = 0; d < a->rank; d++) {
-		signature_put_u64(b, a->shape[d]);
-		signature_put_u64(b, a->chunk[d]);
+		buf_put_le64(b, a->shape[d]);
+		buf_put_le64(b, a->chunk[d]);
 		signature_put_text(b, ds->dims[a->dims[d]].name);
 	}
 	put_type_blob(b, &a->type);
@@ -327,7 +320,7 @@ static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
 
 	a->name = signature_get_text(s);
 	get_type(s, &a->type, false);
-	a->type.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	a->type.big_endian = HOST_BIG_ENDIAN;
 	a->n = rd_le64(s);
 	a->rank = a->n == 1 ? 0 : 1;
 	if (rd_u8(s) == 1)
@@ -413,7 +406,7 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 	uint8_t access;
 	int rc;
 
-	*f = (struct concat_form){.bytes = bytes, .n_bytes = n, .next = CONCAT_NONE};
+	*f = (struct concat_form){.bytes = bytes, .n_bytes = n};
 	f->path = signature_get_text(&s);
 	get_type(&s, &f->type, true);
 	access = rd_u8(&s);
@@ -437,81 +430,55 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 
 /* ---- the table ---- */
 
-static uint64_t signature_hash_of(const uint8_t *p, size_t n)
+void concat_forms_init(struct concat_forms *f, uint64_t max_bytes)
 {
-	const uint64_t h = hash_bytes(HASH_SEED, p, n);
-
-	return h ^ h >> 32;
-}
-
-int concat_forms_init(struct concat_forms *f, uint64_t max_bytes, struct err *e)
-{
-	*f = (struct concat_forms){.n_heads = HEADS_MIN};
+	*f = (struct concat_forms){0};
 	arena_init(&f->arena, (size_t)u64_min(max_bytes, SIZE_MAX));
-	f->heads = alloc_array(f->n_heads, sizeof(*f->heads));
-	if (!f->heads)
-		return err_nomem(e);
-	memset(f->heads, 0xff, f->n_heads * sizeof(*f->heads));
-	return 0;
 }
 
 void concat_forms_release(struct concat_forms *f)
 {
 	arena_release(&f->arena);
 	free(f->v);
-	free(f->heads);
+	map_free(&f->by_bytes);
 	*f = (struct concat_forms){.n = 0};
 }
 
-/* signature_widen - as many heads as forms, at least. */
-static int signature_widen(struct concat_forms *f)
-{
-	size_t n = 2 * f->n_heads;
-	uint32_t *heads = alloc_array(n, sizeof(*heads));
-
-	if (!heads)
-		return -ENOMEM;
-	memset(heads, 0xff, n * sizeof(*heads));
-	for (size_t i = 0; i < f->n; i++) {
-		size_t at = signature_hash_of(f->v[i].bytes, f->v[i].n_bytes) & (n - 1);
-
-		f->v[i].next = heads[at];
-		heads[at] = (uint32_t)i;
-	}
-	free(f->heads);
-	f->heads = heads;
-	f->n_heads = n;
-	return 0;
-}
+/* signature_entry - which form it is, in the table by bytes. */
+struct signature_entry {
+	struct link link;
+	uint32_t form;
+};
 
 int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32_t *ret,
 		  struct err *e)
 {
-	uint64_t h = signature_hash_of(bytes, n);
+	const uint64_t h = hash_u64(hash_bytes(HASH_SEED, bytes, n));
+	struct signature_entry *x;
 	uint8_t *own;
-	size_t at;
 	int rc;
 
-	for (uint32_t i = f->heads[h & (f->n_heads - 1)]; i != CONCAT_NONE; i = f->v[i].next) {
-		if (f->v[i].n_bytes == n && memcmp(f->v[i].bytes, bytes, n) == 0) {
-			*ret = i;
+	MAP_EACH(x, &f->by_bytes, h, link)
+	{
+		if (f->v[x->form].n_bytes == n && memcmp(f->v[x->form].bytes, bytes, n) == 0) {
+			*ret = x->form;
 			return 0;
 		}
 	}
 	if (f->n >= CONCAT_NONE - 1)
 		return err_set(e, -ERANGE, "more than 2^32 different arrays");
-	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0 ||
-	    (f->n >= f->n_heads && signature_widen(f) < 0))
+	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0)
 		return err_nomem(e);
 	own = arena_copy(&f->arena, bytes, n);
-	if (!own)
+	x = arena_alloc(&f->arena, 1, sizeof(*x));
+	if (!own || !x)
 		return arena_full(&f->arena, e, "what is known of members");
 	rc = signature_parse(&f->arena, own, n, &f->v[f->n], e);
 	if (rc < 0)
 		return rc;
-	at = h & (f->n_heads - 1);
-	f->v[f->n].next = f->heads[at];
-	f->heads[at] = (uint32_t)f->n;
+	if (map_add(&f->by_bytes, &x->link, h) < 0)
+		return err_nomem(e);
+	x->form = (uint32_t)f->n;
 	*ret = (uint32_t)f->n++;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/core/utf8.h"
 #include "base/os/io.h"
 #include "base/observe/metrics.h"
 
@@ -29,10 +30,7 @@ static const char *show_path(const char *path, char out[PATH_SHOWN])
 
 	if (len < PATH_SHOWN)
 		return path;
-	path += len - keep;
-	while (((unsigned char)*path & 0xc0) == 0x80)
-		path++;                                 /* not into the middle of a character */
-	(void)snprintf(out, PATH_SHOWN, "...%s", path); /* fits by construction */
+	(void)snprintf(out, PATH_SHOWN, "...%s", path + utf8_tail(path, len, keep)); /* fits */
 	return out;
 }
 
@@ -459,7 +457,7 @@ int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 }
 
 int source_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct chunk_place *ret, struct err *e)
+		 struct store_place *ret, struct err *e)
 {
 	int rc = check_chunk(s, array, linear, e);
 

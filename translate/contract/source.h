@@ -42,15 +42,6 @@ struct chunk_ref {
 	                        * CODEC_ALL_SKIPPED = stored unfiltered */
 };
 
-/* chunk_place - where others find a chunk's stored bytes, without this program. */
-struct chunk_place {
-	struct buf *key;       /* appended to: "" the source's file itself; a key below its path or
-	                        * address; or, full, an address or absolute path of its own */
-	bool full;
-	bool whole;            /* all bytes of that object */
-	uint64_t off;          /* else from here on */
-};
-
 struct source_options {
 	uint64_t cut_bytes;          /* aim for chunks of this size where a file has none */
 	uint64_t max_chunk_bytes;    /* a larger decoded chunk is an error */
@@ -104,7 +95,7 @@ struct source_ops {
 			   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 			   struct err *e);
 	int (*place)(struct source *s, uint32_t array, uint64_t linear,
-		     const struct chunk_ref *ref, struct chunk_place *ret, struct err *e);
+		     const struct chunk_ref *ref, struct store_place *ret, struct err *e);
 	int (*fd)(struct source *s, uint32_t blob);
 	void (*want)(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 	void (*forget)(struct source *s, uint32_t array, uint64_t linear);
@@ -190,7 +181,7 @@ int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 /* source_place - where others find the bytes that source_locate gave. ret->key is set. Returns 0;
  * -EOPNOTSUPP they are nowhere as they are: inflated from an archive, made, in another file. */
 int source_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
-		 struct chunk_place *ret, struct err *e) NZ_MUST_USE;
+		 struct store_place *ret, struct err *e) NZ_MUST_USE;
 
 /* source_fd - descriptor of a blob, for pread. Borrowed until source_close. -1: the source's
  * blobs have none, and their bytes come from source_read_stored. */

@@ -33,6 +33,28 @@ bool store_key_ok(const char *key)
 	}
 }
 
+bool store_key_join(const char *dir, const char *name, size_t len, char out[STORE_KEY_MAX + 1])
+{
+	size_t n = strlen(dir), at = n > 0 && len > 0 ? n + 1 : n;
+
+	if (n > STORE_KEY_MAX || len > STORE_KEY_MAX - at)
+		return false;
+	memmove(out, dir, n);
+	out[n] = '/';
+	memcpy(out + at, name, len);
+	out[at + len] = '\0';
+	return true;
+}
+
+const char *store_key_below(const char *dir, const char *key)
+{
+	size_t n = strlen(dir);
+
+	if (n == 0)
+		return key;
+	return strncmp(dir, key, n) == 0 && key[n] == '/' ? key + n + 1 : NULL;
+}
+
 static int contract_store_bad_key(const char *key, struct err *e)
 {
 	return err_set(e, -EINVAL, "'%.200s' is not a key", key);

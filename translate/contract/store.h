@@ -102,6 +102,11 @@ static inline void store_close(struct store *s)
 
 /* store_key_ok - whether text is a key as described above, not "". */
 bool store_key_ok(const char *key);
+/* store_key_join - the key of the entry `name`, len bytes, of a directory, which may be in `out`.
+ * An empty name gives the directory itself. false: it would be too long. */
+bool store_key_join(const char *dir, const char *name, size_t len, char out[STORE_KEY_MAX + 1]);
+/* store_key_below - the part of a key that lies below a directory; NULL: the key does not. */
+const char *store_key_below(const char *dir, const char *key);
 
 /* store_stat - what is behind a key. -ENOENT; -ENOTDIR is given as -ENOENT: a file has no keys
  * below it. */

@@ -1,84 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* attrs.c - attributes that came, went or have another type or value. Their order is none. */
 #include "translate/diff/diff_int.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define DEPTH_MAX 32 /* of types in types; deeper ones are taken to differ */
-
-/* ---- types and values ---- */
-
-static bool types_same(const struct dtype *a, const struct dtype *b, int depth)
-{
-	if (depth > DEPTH_MAX || a->kind != b->kind || a->size != b->size ||
-	    a->big_endian != b->big_endian || a->n_fields != b->n_fields ||
-	    !a->base != !b->base)
-		return false;
-	for (uint32_t i = 0; i < a->n_fields; i++) {
-		const struct dt_field *f = &a->fields[i], *g = &b->fields[i];
-
-		if (strcmp(f->name, g->name) != 0 || f->offset != g->offset ||
-		    f->rank != g->rank || !types_same(&f->type, &g->type, depth + 1))
-			return false;
-		for (uint32_t d = 0; d < f->rank; d++)
-			if (f->dims[d] != g->dims[d])
-				return false;
-	}
-	return !a->base || types_same(a->base, b->base, depth + 1);
-}
-
-bool diff_types_same(const struct dtype *a, const struct dtype *b)
-{
-	return types_same(a, b, 0);
-}
-
-/* diff_attrs_is_nan - of size bytes, IEEE 754: every bit of the exponent, and one of the rest. */
-static bool diff_attrs_is_nan(const uint8_t *p, uint32_t size, bool big_endian)
-{
-	static const struct {
-		uint32_t size;
-		uint64_t exponent, rest;
-	} forms[] = {
-		{2, 0x7c00, 0x3ff},
-		{4, 0x7f800000, 0x7fffff},
-		{8, 0x7ff0000000000000, 0xfffffffffffff},
-	};
-	uint64_t v = 0;
-
-	for (uint32_t i = 0; i < size; i++)
-		v = v << 8 | p[big_endian ? i : size - 1 - i];
-	for (size_t i = 0; i < ARRAY_LEN(forms); i++)
-		if (forms[i].size == size)
-			return (v & forms[i].exponent) == forms[i].exponent &&
-			       (v & forms[i].rest);
-	return false;
-}
-
-static bool diff_attrs_host_big_endian(void)
-{
-	const uint16_t one = 1;
-	uint8_t first;
-
-	memcpy(&first, &one, 1);
-	return first == 0;
-}
-
-/* values_same - host: floats are in host order whatever the type says. */
+/* values_same - n elements; host: in host order whatever the type says. */
 static bool values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b, uint64_t n,
 			bool host)
 {
-	bool big = host ? diff_attrs_host_big_endian() : t->big_endian;
-	uint32_t size = t->kind == DT_COMPLEX ? t->size / 2 : t->size;
-	uint64_t count = t->kind == DT_COMPLEX ? 2 * n : n;
+	struct dtype own = *t;
 
 	if (n == 0 || t->size == 0 || memcmp(a, b, (size_t)n * t->size) == 0)
 		return true;
 	if (t->kind != DT_FLOAT && t->kind != DT_COMPLEX)
 		return false;
-	for (uint64_t i = 0; i < count; i++, a += size, b += size)
-		if (memcmp(a, b, size) != 0 &&
-		    !(diff_attrs_is_nan(a, size, big) && diff_attrs_is_nan(b, size, big)))
+	if (host)
+		own.big_endian = HOST_BIG_ENDIAN;
+	for (uint64_t i = 0; i < n; i++, a += t->size, b += t->size)
+		if (!value_equal(&own, a, &own, b))
 			return false;
 	return true;
 }
@@ -90,15 +31,6 @@ bool diff_values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b,
 
 /* ---- attributes ---- */
 
-static bool strings_same(const struct ds_text *a, const struct ds_text *b, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++)
-		if (a[i].len != b[i].len ||
-		    (a[i].len > 0 && memcmp(a[i].s, b[i].s, a[i].len) != 0))
-			return false;
-	return true;
-}
-
 /* diff_attrs_attr_same - a fixed-size text may have room behind it: that is no difference. */
 static bool diff_attrs_attr_same(const struct ds_attr *a, const struct ds_attr *b)
 {
@@ -106,13 +38,13 @@ static bool diff_attrs_attr_same(const struct ds_attr *a, const struct ds_attr *
 
 	if (t.kind == DT_STRING && t.size != 1 && b->type.size != 1)
 		t.size = b->type.size;
-	if (!diff_types_same(&t, &b->type) || a->n != b->n || !a->strings != !b->strings ||
+	if (!value_types_equal(&t, &b->type) || a->n != b->n || !a->strings != !b->strings ||
 	    !a->data != !b->data)
 		return false;
 	if ((a->rank > 1 || b->rank > 1) &&
 	    (a->rank != b->rank || memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) != 0))
 		return false;
-	return a->strings ? strings_same(a->strings, b->strings, a->n)
+	return a->strings ? value_texts_equal(a->strings, b->strings, a->n)
 	       : a->data  ? values_same(&a->type, a->data, b->data, a->n, true)
 			  : true;
 }

@@ -188,16 +188,12 @@ int diff_elements(struct diff *p, uint32_t array, uint64_t linear, struct buf *o
 static uint32_t cut_of(const struct ds_array *a, const struct sink_array *t)
 {
 	struct codec_chain left = a->chain;
-	const struct codec_ops *last;
+	uint32_t sum;
 
 	if (plan_chain_alike(&a->chain, &t->chain, a->type.size))
 		return 0;
-	if (left.n == 0)
-		return UINT32_MAX;
-	last = codec_find(left.specs[--left.n].h5_id);
-	return last && last->trailer > 0 && plan_chain_alike(&left, &t->chain, a->type.size)
-		       ? last->trailer
-		       : UINT32_MAX;
+	sum = codec_chain_without_sum(&left);
+	return sum > 0 && plan_chain_alike(&left, &t->chain, a->type.size) ? sum : UINT32_MAX;
 }
 
 /* job of one array whose chunks are the target's */

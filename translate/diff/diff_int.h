@@ -59,7 +59,6 @@ bool diff_form_same(const struct ds_array *a, const struct ds_array *b);
 int diff_attrs(struct diff *p, struct err *e) NZ_MUST_USE;
 /* diff_values_same - n elements of a type with the same value, NaN equal to NaN. */
 bool diff_values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b, uint64_t n);
-bool diff_types_same(const struct dtype *a, const struct dtype *b);
 
 /* ---- chunks.c ---- */
 

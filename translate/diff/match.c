@@ -10,19 +10,23 @@
 #include <string.h>
 
 #include "base/core/hash.h"
+#include "base/core/map.h"
+#include "translate/model/value.h"
 #include "translate/plan/plan.h"
 
 /* ---- a table of names ---- */
 
 struct diff_match_entry {
-	const char *name; /* NULL: free */
+	struct link link;
+	const char *name;
 	uint32_t group, ordinal;
 	bool is_group;
 };
 
 struct diff_match_table {
+	struct map map;
 	struct diff_match_entry *v;
-	uint64_t mask;
+	size_t n;
 };
 
 static uint64_t diff_match_hash_of(uint32_t group, bool is_group, const char *name)
@@ -30,51 +34,41 @@ static uint64_t diff_match_hash_of(uint32_t group, bool is_group, const char *na
 	return hash_u64(hash_text(HASH_SEED ^ group ^ (uint64_t)is_group << 40, name));
 }
 
-static struct diff_match_entry *diff_match_slot_of(const struct diff_match_table *t,
-						   uint32_t group, bool is_group,
-						   const char *name)
-{
-	uint64_t i = diff_match_hash_of(group, is_group, name) & t->mask;
-
-	while (t->v[i].name && (t->v[i].group != group || t->v[i].is_group != is_group ||
-				strcmp(t->v[i].name, name) != 0))
-		i = (i + 1) & t->mask;
-	return &t->v[i];
-}
-
 static uint32_t diff_match_find(const struct diff_match_table *t, uint32_t group, bool is_group,
 				const char *name)
 {
-	const struct diff_match_entry *x =
-		t->v ? diff_match_slot_of(t, group, is_group, name) : NULL;
+	const struct diff_match_entry *x;
 
-	return x && x->name ? x->ordinal : DS_NONE;
+	MAP_EACH(x, &t->map, diff_match_hash_of(group, is_group, name), link)
+	if (x->group == group && x->is_group == is_group && strcmp(x->name, name) == 0)
+		return x->ordinal;
+	return DS_NONE;
+}
+
+/* diff_match_add - v has room for it. */
+static int diff_match_add(struct diff_match_table *t, const char *name, uint32_t group,
+			  bool is_group, uint32_t ordinal)
+{
+	struct diff_match_entry *x = &t->v[t->n++];
+
+	*x = (struct diff_match_entry){
+		.name = name, .group = group, .ordinal = ordinal, .is_group = is_group};
+	return map_add(&t->map, &x->link, diff_match_hash_of(group, is_group, name));
 }
 
 static int diff_match_table_of(const struct dataset *ds, struct diff_match_table *ret,
 			       struct err *e)
 {
-	uint64_t n = (uint64_t)ds->n_arrays + ds->n_groups, size = 16;
+	int rc = 0;
 
-	while (size < 2 * n)
-		size *= 2;
-	ret->v = alloc_array(size, sizeof(*ret->v));
+	ret->v = alloc_array((size_t)ds->n_arrays + ds->n_groups, sizeof(*ret->v));
 	if (!ret->v)
 		return err_nomem(e);
-	ret->mask = size - 1;
-	for (uint32_t i = 1; i < ds->n_groups; i++) {
-		const struct ds_group *g = &ds->groups[i];
-
-		*diff_match_slot_of(ret, g->parent, true, g->name) =
-			(struct diff_match_entry){g->name, g->parent, i, true};
-	}
-	for (uint32_t i = 0; i < ds->n_arrays; i++) {
-		const struct ds_array *a = &ds->arrays[i];
-
-		*diff_match_slot_of(ret, a->group, false, a->name) =
-			(struct diff_match_entry){a->name, a->group, i, false};
-	}
-	return 0;
+	for (uint32_t i = 1; rc == 0 && i < ds->n_groups; i++)
+		rc = diff_match_add(ret, ds->groups[i].name, ds->groups[i].parent, true, i);
+	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++)
+		rc = diff_match_add(ret, ds->arrays[i].name, ds->arrays[i].group, false, i);
+	return rc < 0 ? err_nomem(e) : 0;
 }
 
 /* ---- order ---- */
@@ -117,16 +111,14 @@ static bool fills_same(const struct ds_array *a, const struct ds_array *b)
 	if (a->fill_defined != b->fill_defined)
 		return false;
 	if (dt_is_vlen(&a->type))
-		return a->fill_text.len == b->fill_text.len &&
-		       (a->fill_text.len == 0 ||
-			memcmp(a->fill_text.s, b->fill_text.s, a->fill_text.len) == 0);
+		return value_text_equal(&a->fill_text, &b->fill_text);
 	return !a->fill || !b->fill ? a->fill == b->fill
 				    : diff_values_same(&a->type, a->fill, b->fill, 1);
 }
 
 bool diff_form_same(const struct ds_array *a, const struct ds_array *b)
 {
-	if (a->rank != b->rank || !diff_types_same(&a->type, &b->type) ||
+	if (a->rank != b->rank || !value_types_equal(&a->type, &b->type) ||
 	    !plan_chain_equal(&a->chain, &b->chain) || !fills_same(a, b))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++)
@@ -224,6 +216,7 @@ int diff_match(struct diff *p, struct err *e)
 		match_paths(p, &t);
 		match_moved(p);
 	}
+	map_free(&t.map);
 	free(t.v);
 	return rc;
 }

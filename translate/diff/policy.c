@@ -113,26 +113,10 @@ const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t
 	return NULL;
 }
 
-/* rule_for - whether a rule is for a variable: 0 no, 1 for all, 2 it names it. */
-static int rule_for(const char *rule, size_t vars_len, const char *path)
-{
-	char vars[CODEC_VARS_PATTERN_MAX];
-	bool exact = false;
-
-	if (vars_len == 0)
-		return 1;
-	if (vars_len >= sizeof(vars))
-		return 0;
-	memcpy(vars, rule, vars_len);
-	vars[vars_len] = '\0';
-	if (!codec_vars_match(vars, path, &exact))
-		return 0;
-	return exact ? 2 : 1;
-}
-
-/* policy_ruled - lengths that rules of one kind (rule_for) give; those of later rules hold. */
+/* policy_ruled - lengths that rules give which name the variable, or are for every one; those of
+ * later rules hold. */
 static void policy_ruled(const struct diff *p, const struct ds_array *a, const char *path,
-			 int kind, uint64_t *chunk, bool *said)
+			 enum codec_vars_match kind, uint64_t *chunk, bool *said)
 {
 	const struct diff_policy *policy = p->job->policy;
 
@@ -142,7 +126,7 @@ static void policy_ruled(const struct diff *p, const struct ds_array *a, const c
 		uint64_t v;
 		const char *at = rule_vars(rule, &len);
 
-		if (rule_for(rule, len, path) != kind)
+		if ((len ? codec_vars_match(rule, len, path) : CODEC_VARS_EVERY) != kind)
 			continue;
 		while (next_length(&at, &name, &len, &v) > 0)
 			for (uint32_t d = 0; d < a->rank; d++) {
@@ -172,10 +156,7 @@ static uint64_t policy_even(uint64_t len, uint64_t chunk)
 /* policy_bytes_of - of a chunk; UINT64_MAX when that is too much for a number. */
 static uint64_t policy_bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t elem)
 {
-	for (uint32_t i = 0; i < rank; i++)
-		if (ckd_mul(&elem, elem, chunk[i]))
-			return UINT64_MAX;
-	return elem;
+	return u64_product(&elem, chunk, rank, UINT64_MAX) ? elem : UINT64_MAX;
 }
 
 /* policy_shorten - lengths of axes from..rank that nobody said, the first of them first, until a
@@ -241,8 +222,8 @@ static int policy_chunks(struct diff *p, const struct ds_array *a, const char *p
 	if (!chunk)
 		return err_nomem(e);
 	if (!own)
-		policy_ruled(p, a, path, 1, chunk, said);
-	policy_ruled(p, a, path, 2, chunk, said);
+		policy_ruled(p, a, path, CODEC_VARS_EVERY, chunk, said);
+	policy_ruled(p, a, path, CODEC_VARS_NAMED, chunk, said);
 	for (uint32_t i = 0; i < a->rank; i++) {
 		lens[i] = u64_max(a->shape[i], 1);
 		some |= said[i];
@@ -277,20 +258,15 @@ static bool policy_nameable(const struct diff *p, const struct codec_array *as,
 	bool keep = policy->keep != PLAN_PORTABLE;
 	char why[PLAN_WHY_CAP];
 
-	if (policy->format == PLAN_ZARR3)
-		return !plan_zarr3_cannot(as, chain, why) && (keep || plan_zarr3_stock(chain));
+	if (policy->format != PLAN_ZARR3 && !codec_chain_encodable(chain))
+		return false;
+	if (policy->format != PLAN_ZARR2)
+		return !plan_cannot(policy->format, as, chain, keep, why);
 	for (uint32_t i = 0; i < chain->n; i++) {
-		const struct codec_spec *s = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(s->h5_id);
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
 
-		if (!ops || !ops->encode)
-			return false;
-		if (policy->format == PLAN_HDF5 &&
-		    (s->h5_id >= CODEC_PRIVATE || (!keep && !ops->h5_stock)))
-			return false;
-		if (policy->format == PLAN_ZARR2 &&
-		    (!codec_has_zarr2(s, as->elem_size) ||
-		     (!keep && (!ops->portable || ops->trailer > 0))))
+		if (!codec_has_zarr2(&chain->specs[i], as->elem_size) ||
+		    (!keep && (!ops->portable || ops->trailer > 0)))
 			return false;
 	}
 	return true;
@@ -388,14 +364,13 @@ static int policy_filters(struct diff *p, const struct ds_array *a, const char *
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	struct codec_chain chain = writers(p, a, specs), want;
 	struct codec_array as;
-	bool exact = false;
 	int rc;
 
 	if (a->rank == 0 || dt_is_vlen(&a->type) || a->type.size == 0 || ret->contiguous)
 		return 0;
 	plan_elements(a, &as);
 	as.chunk = ret->chunk ? ret->chunk : a->chunk;
-	if (rule && !(codec_vars_match(rule->vars, path, &exact) && exact) && a->chain.n > 0)
+	if (rule && !codec_vars_names(rule->vars, path) && a->chain.n > 0)
 		rule = NULL;
 	if (rule && rule->none)
 		return 0;

@@ -4,7 +4,9 @@
  * First the chunks of the target that are touched are found, in batches; then each is made of all
  * that `now` has in it, and the chunks of `now` that the next ones need as well are kept, as far as
  * the memory goes that the job allows. */
+#include "translate/chunkio/fill_chunk.h"
 #include "translate/diff/diff_int.h"
+#include "translate/model/grid.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,8 +23,7 @@ struct regrid_part {
 	uint64_t linear, used;
 	enum { PART_FREE, PART_ABSENT, PART_REFUSED, PART_THERE } state;
 	struct buf data;
-	uint32_t *lens; /* without a fixed size: of each element, and where it begins */
-	size_t *starts;
+	struct ds_text *strings; /* without a fixed size: where each element is */
 };
 
 struct regrid {
@@ -41,104 +42,13 @@ struct regrid {
 	size_t n_touched, cap;
 };
 
-/* regrid_box - of elements: from lo on, up to hi. */
-struct regrid_box {
-	uint64_t lo[DS_RANK_MAX], hi[DS_RANK_MAX];
-};
-
-/* ---- the two grids ---- */
-
-static void regrid_coords_of(const uint64_t *grid, uint32_t rank, uint64_t linear,
-			     uint64_t *ret)
-{
-	for (uint32_t i = rank; i-- > 0;) {
-		ret[i] = linear % grid[i];
-		linear /= grid[i];
-	}
-}
-
-static uint64_t regrid_linear_of(const uint64_t *grid, uint32_t rank, const uint64_t *coords)
-{
-	uint64_t n = 0;
-
-	for (uint32_t i = 0; i < rank; i++)
-		n = n * grid[i] + coords[i];
-	return n;
-}
-
-/* box_of - the elements of a chunk that the array has. */
-static void box_of(const struct regrid *r, const uint64_t *chunk, const uint64_t *coords,
-		   struct regrid_box *ret)
-{
-	for (uint32_t i = 0; i < r->a->rank; i++) {
-		ret->lo[i] = coords[i] * chunk[i];
-		ret->hi[i] = u64_min(ret->lo[i] + chunk[i], r->a->shape[i]);
-	}
-}
-
-/* chunks_in - the chunks of another grid that lie in a box, as a box of chunks. */
-static void chunks_in(const struct regrid *r, const struct regrid_box *b, const uint64_t *chunk,
-		      struct regrid_box *ret)
-{
-	for (uint32_t i = 0; i < r->a->rank; i++) {
-		ret->lo[i] = b->lo[i] / chunk[i];
-		ret->hi[i] = (b->hi[i] - 1) / chunk[i] + 1;
-	}
-}
-
-/* regrid_step - the next place in a box, in C order; false: there is none. */
-static bool regrid_step(const struct regrid_box *b, uint32_t rank, uint64_t *at)
-{
-	for (uint32_t i = rank; i-- > 0;) {
-		if (++at[i] < b->hi[i])
-			return true;
-		at[i] = b->lo[i];
-	}
-	return false;
-}
-
 /* ---- chunks of now ---- */
 
 static void part_clear(struct regrid_part *x)
 {
 	buf_release(&x->data);
-	free(x->lens);
-	free(x->starts);
+	free(x->strings);
 	*x = (struct regrid_part){0};
-}
-
-/* index_elements - where each element of a body lies. */
-static int index_elements(const struct regrid *r, struct regrid_part *x, struct err *e)
-{
-	uint64_t n = 1;
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < r->a->rank; i++)
-		if (ckd_mul(&n, n, r->a->chunk[i]))
-			return err_nomem(e);
-	if (n > x->data.len / 4)
-		return err_set(e, -EBADMSG, "%zu bytes are not %" PRIu64 " elements",
-			       x->data.len, n);
-	x->lens = alloc_array((size_t)n, sizeof(*x->lens));
-	x->starts = alloc_array((size_t)n, sizeof(*x->starts));
-	if (!x->lens || !x->starts)
-		return err_nomem(e);
-	for (uint64_t i = 0; i < n; i++) {
-		const uint8_t *p = x->data.data + at;
-		uint32_t len;
-
-		if (x->data.len - at < 4)
-			return err_set(e, -EBADMSG, "element %" PRIu64 " is truncated", i);
-		len = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-		      (uint32_t)p[3] << 24;
-		at += 4;
-		if (x->data.len - at < len)
-			return err_set(e, -EBADMSG, "element %" PRIu64 " is truncated", i);
-		x->lens[i] = len;
-		x->starts[i] = at;
-		at += len;
-	}
-	return 0;
 }
 
 /* regrid_load - chunk `linear` of now into a free part. */
@@ -147,6 +57,7 @@ static int regrid_load(struct regrid *r, uint64_t linear, struct regrid_part *x,
 	const struct diff_job *job = r->p->job;
 	struct err why = ERR_INIT;
 	struct chunk_ref ref;
+	uint64_t n = 1;
 	int rc = source_locate(job->now, r->array, linear, &ref, &why);
 
 	x->linear = linear;
@@ -161,7 +72,11 @@ static int regrid_load(struct regrid *r, uint64_t linear, struct regrid_part *x,
 	if (rc == 0)
 		rc = diff_elements(r->p, r->array, linear, &x->data, &why);
 	if (rc == 0 && r->vlen)
-		rc = index_elements(r, x, &why);
+		rc = frame_count(r->a, &n, &why);
+	if (rc == 0 && r->vlen)
+		rc = frame_vlen_check(x->data.data, x->data.len, n, NULL, &why);
+	if (rc == 0 && r->vlen)
+		rc = frame_texts(&x->data, n, &x->strings, &why);
 	if (rc == 0)
 		return 0;
 	x->state = PART_REFUSED;
@@ -197,7 +112,7 @@ static int regrid_part_of(struct regrid *r, uint64_t linear, struct regrid_part 
 }
 
 /* room_for - n parts can be there at the same time, as texts of them all are pointed to. */
-static int room_for(struct regrid *r, const struct regrid_box *in, struct err *e)
+static int room_for(struct regrid *r, const struct grid_box *in, struct err *e)
 {
 	struct regrid_part *more;
 	uint64_t n = 1;
@@ -247,51 +162,6 @@ static void regrid_fill(struct regrid *r)
 		memcpy(r->out + i * size, a->fill, size);
 }
 
-/* at_in - number of an element in a chunk whose first element is lo. */
-static uint64_t at_in(const uint64_t *chunk, const uint64_t *lo, const uint64_t *at,
-		      uint32_t rank)
-{
-	uint64_t n = 0;
-
-	for (uint32_t i = 0; i < rank; i++)
-		n = n * chunk[i] + (at[i] - lo[i]);
-	return n;
-}
-
-static void copy_run(struct regrid *r, const struct regrid_part *x, uint64_t from, uint64_t to,
-		     uint64_t n)
-{
-	size_t size = r->a->type.size;
-
-	if (!r->vlen) {
-		memcpy(r->out + to * size, x->data.data + from * size, (size_t)n * size);
-		return;
-	}
-	for (uint64_t i = 0; i < n; i++)
-		r->strings[to + i] = (struct ds_text){
-			(const char *)x->data.data + x->starts[from + i], x->lens[from + i]};
-}
-
-/* regrid_copy - the elements that both chunks have. */
-static void regrid_copy(struct regrid *r, const struct regrid_part *x,
-			const struct regrid_box *src, const struct regrid_box *dst)
-{
-	uint32_t rank = r->a->rank, last = rank - 1;
-	struct regrid_box both;
-	uint64_t at[DS_RANK_MAX], run;
-
-	for (uint32_t i = 0; i < rank; i++) {
-		both.lo[i] = u64_max(src->lo[i], dst->lo[i]);
-		both.hi[i] = u64_min(src->hi[i], dst->hi[i]);
-		at[i] = both.lo[i];
-	}
-	run = both.hi[last] - both.lo[last];
-	do {
-		copy_run(r, x, at_in(r->a->chunk, src->lo, at, rank),
-			 at_in(r->chunk, dst->lo, at, rank), run);
-	} while (regrid_step(&both, last, at));
-}
-
 /* regrid_body - the elements without a fixed size, one after another. */
 static int regrid_body(struct regrid *r, struct buf *out, struct err *e)
 {
@@ -304,25 +174,22 @@ static int regrid_body(struct regrid *r, struct buf *out, struct err *e)
 		return err_set(e, -ERANGE,
 			       "%" PRIu64 " bytes of strings in one chunk are too many", bytes);
 	out->max = (size_t)bytes;
-	for (uint64_t i = 0; i < r->n_elems; i++) {
-		buf_put_le32(out, (uint32_t)r->strings[i].len);
-		if (r->strings[i].len > 0)
-			buf_put(out, r->strings[i].s, r->strings[i].len);
-	}
+	frame_put_texts(r->strings, r->n_elems, out);
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
 /* regrid_gather - what now has in a chunk of the target. *ret_there: anything; *ret_refused:
  * something that cannot be read. Texts are copied from parts that may go: they are kept until the
  * body is made. */
-static int regrid_gather(struct regrid *r, const struct regrid_box *dst, bool *ret_there,
+static int regrid_gather(struct regrid *r, const struct grid_box *dst, bool *ret_there,
 			 bool *ret_refused, struct err *e)
 {
-	struct regrid_box in, src;
+	const uint32_t rank = r->a->rank;
+	struct grid_box in, src, both;
 	uint64_t at[DS_RANK_MAX];
 
 	*ret_there = *ret_refused = false;
-	chunks_in(r, dst, r->a->chunk, &in);
+	grid_chunks(rank, dst, r->a->chunk, &in);
 	memcpy(at, in.lo, sizeof(at));
 	regrid_fill(r);
 	if (r->vlen) {
@@ -333,7 +200,8 @@ static int regrid_gather(struct regrid *r, const struct regrid_box *dst, bool *r
 	}
 	do {
 		struct regrid_part *x;
-		int rc = regrid_part_of(r, regrid_linear_of(r->a->grid, r->a->rank, at), &x, e);
+		int rc = regrid_part_of(r, ds_chunk_linear(r->a, at), &x, e);
+		const struct grid_block from = {src.lo, r->a->chunk}, to = {dst->lo, r->chunk};
 
 		if (rc < 0)
 			return rc;
@@ -341,9 +209,16 @@ static int regrid_gather(struct regrid *r, const struct regrid_box *dst, bool *r
 		if (x->state != PART_THERE)
 			continue;
 		*ret_there = true;
-		box_of(r, r->a->chunk, at, &src);
-		regrid_copy(r, x, &src, dst);
-	} while (regrid_step(&in, r->a->rank, at));
+		grid_chunk(rank, r->a->shape, r->a->chunk, at, &src);
+		if (!grid_both(rank, &src, dst, &both))
+			continue;
+		if (r->vlen)
+			grid_copy(rank, sizeof(*x->strings), &both, &from, x->strings, &to,
+				  r->strings);
+		else
+			grid_copy(rank, r->a->type.size, &both, &from, x->data.data, &to,
+				  r->out);
+	} while (grid_next(rank, &in, at));
 	return 0;
 }
 
@@ -353,12 +228,12 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 	struct sink *s = p->job->sink;
 	struct sink_chunk c = {.p = r->out, .len = (size_t)r->n_elems * r->a->type.size};
 	uint64_t coords[DS_RANK_MAX] = {0};
-	struct regrid_box dst;
+	struct grid_box dst;
 	bool there, refused;
 	int rc;
 
-	regrid_coords_of(r->grid, r->a->rank, linear, coords);
-	box_of(r, r->chunk, coords, &dst);
+	grid_coords(r->a->rank, r->grid, linear, coords);
+	grid_chunk(r->a->rank, r->a->shape, r->chunk, coords, &dst);
 	rc = regrid_gather(r, &dst, &there, &refused, e);
 	if (rc < 0 || refused || (!there && p->arrays[r->array].was == DS_NONE))
 		return rc;
@@ -416,11 +291,11 @@ static int regrid_touch(void *arg, uint64_t linear, struct err *e)
 {
 	struct regrid *r = arg;
 	uint64_t at[DS_RANK_MAX];
-	struct regrid_box src, in;
+	struct grid_box src, in;
 
 	ds_chunk_coords(r->a, linear, at);
-	box_of(r, r->a->chunk, at, &src);
-	chunks_in(r, &src, r->chunk, &in);
+	grid_chunk(r->a->rank, r->a->shape, r->a->chunk, at, &src);
+	grid_chunks(r->a->rank, &src, r->chunk, &in);
 	memcpy(at, in.lo, sizeof(at));
 	do {
 		int rc = 0;
@@ -434,8 +309,8 @@ static int regrid_touch(void *arg, uint64_t linear, struct err *e)
 			return rc;
 		if (grow_array(&r->touched, &r->cap, r->n_touched + 1, sizeof(uint64_t)) < 0)
 			return err_nomem(e);
-		r->touched[r->n_touched++] = regrid_linear_of(r->grid, r->a->rank, at);
-	} while (regrid_step(&in, r->a->rank, at));
+		r->touched[r->n_touched++] = grid_linear(r->a->rank, r->grid, at);
+	} while (grid_next(r->a->rank, &in, at));
 	return 0;
 }
 
@@ -449,10 +324,10 @@ static int regrid_init(struct regrid *r, struct err *e)
 		if (r->chunk[i] == 0)
 			return err_set(e, -EINVAL, "'%s': a chunk length is 0", a->name);
 		r->grid[i] = (a->shape[i] - 1) / r->chunk[i] + 1;
-		if (ckd_mul(&r->n_elems, r->n_elems, r->chunk[i]) ||
-		    ckd_mul(&r->n_chunks, r->n_chunks, r->grid[i]))
-			return err_set(e, -ERANGE, "'%s': chunks are too large", a->name);
 	}
+	if (!u64_product(&r->n_elems, r->chunk, a->rank, UINT64_MAX) ||
+	    !u64_product(&r->n_chunks, r->grid, a->rank, UINT64_MAX))
+		return err_set(e, -ERANGE, "'%s': chunks are too large", a->name);
 	if (ckd_mul(&bytes, r->n_elems, r->vlen ? sizeof(*r->strings) : a->type.size) ||
 	    bytes > TARGET_MAX)
 		return err_set(e, -ERANGE, "'%s': a chunk of %" PRIu64 " elements is too large",

@@ -4,12 +4,11 @@
 
 #include <string.h>
 
+#include "base/core/endian.h"
+
 #define DEPTH_MAX 32 /* compounds within compounds; sources refuse deeper ones */
 
-static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-
-/* swap_numbers - reverse the bytes of n numbers of `size` bytes in place. */
-static void swap_numbers(uint8_t *p, size_t size, size_t n)
+void dt_swap_numbers(uint8_t *p, size_t size, size_t n)
 {
 	for (size_t i = 0; i < n; i++, p += size) {
 		uint16_t v2;
@@ -59,12 +58,12 @@ static void swap_elements(const struct dtype *t, uint8_t *p, size_t n, unsigned 
 	case DT_INT:
 	case DT_UINT:
 	case DT_FLOAT:
-		if (t->big_endian != host_big)
-			swap_numbers(p, t->size, n);
+		if (t->big_endian != HOST_BIG_ENDIAN)
+			dt_swap_numbers(p, t->size, n);
 		break;
 	case DT_COMPLEX:
-		if (t->big_endian != host_big)
-			swap_numbers(p, t->size / 2, 2 * n);
+		if (t->big_endian != HOST_BIG_ENDIAN)
+			dt_swap_numbers(p, t->size / 2, 2 * n);
 		break;
 	case DT_COMPOUND:
 		for (size_t i = 0; depth < DEPTH_MAX && i < n; i++)

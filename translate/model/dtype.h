@@ -53,5 +53,7 @@ static inline bool dt_is_char(const struct dtype *t)
 /* dt_swap_to_host - turn n elements at p from t's byte order to the host's, in place; does
  * nothing for texts and opaque bytes. Compound fields are swapped one by one. */
 void dt_swap_to_host(const struct dtype *t, uint8_t *p, size_t n);
+/* dt_swap_numbers - reverse the bytes of n numbers of 1, 2, 4 or 8 bytes. */
+void dt_swap_numbers(uint8_t *p, size_t size, size_t n);
 
 #endif

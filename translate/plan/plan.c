@@ -72,26 +72,32 @@ uint64_t plan_bytes(const struct codec_array *as)
 {
 	uint64_t n = as->elem_size;
 
-	for (uint32_t i = 0; i < as->rank; i++)
-		if (ckd_mul(&n, n, as->chunk[i]))
-			return UINT64_MAX;
-	return n;
+	return u64_product(&n, as->chunk, as->rank, UINT64_MAX) ? n : UINT64_MAX;
+}
+
+/* shuffle_size_fits - the filter moves bytes of elements, and not of others. */
+static bool shuffle_size_fits(const struct codec_spec *spec, const struct ds_array *a,
+			      struct plan *p)
+{
+	uint32_t size =
+		spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
+
+	if (size != a->type.size)
+		plan_say(p,
+			 "shuffle works on elements of %" PRIu32
+			 " bytes, but the array's have %" PRIu32,
+			 size, a->type.size);
+	return size == a->type.size;
 }
 
 /* shuffle_fits - numcodecs and netCDF-C undo this shuffle as HDF5 does. */
 static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a,
 			 struct plan *p)
 {
-	uint32_t size =
-		spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
+	const uint32_t size = a->type.size;
 
-	if (size != a->type.size) {
-		plan_say(p,
-			 "shuffle works on elements of %" PRIu32
-			 " bytes, but the array's have %" PRIu32,
-			 size, a->type.size);
+	if (!shuffle_size_fits(spec, a, p))
 		return false;
-	}
 	if (size == 0 || a->chunk_bytes % size != 0) {
 		plan_say(p,
 			 "shuffle: a chunk of %" PRIu64 " bytes is not a multiple of %" PRIu32,
@@ -184,63 +190,33 @@ bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, st
 static void hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
 {
 	const struct codec_chain *chain = &a->chain;
-	char name[PLAN_NAME_CAP];
+	struct codec_array as;
+	char why[PLAN_WHY_CAP];
 
-	if (chain->n > CODEC_CHAIN_MAX) {
-		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
+	plan_elements(a, &as);
+	if (plan_cannot(PLAN_HDF5, &as, chain, keep, why)) {
+		plan_say(p, "%s", why);
 		return;
 	}
-	for (uint32_t i = 0; i < chain->n; i++) {
-		const struct codec_spec *spec = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(spec->h5_id);
-
-		plan_name(spec, name);
-		if (spec->h5_id >= CODEC_PRIVATE) {
-			plan_say(p, "%s: no HDF5 filter", name);
+	for (uint32_t i = 0; i < chain->n; i++)
+		if (chain->specs[i].h5_id == CODEC_SHUFFLE &&
+		    !shuffle_size_fits(&chain->specs[i], a, p))
 			return;
-		}
-		if (!keep && !(ops && ops->h5_stock)) {
-			plan_say(p, "%s: HDF5 needs a plugin for it", name);
-			return;
-		}
-		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 &&
-		    spec->params[0] != 0 && spec->params[0] != a->type.size) {
-			plan_say(p,
-				 "shuffle works on elements of %" PRIu32
-				 " bytes, but the array's have %" PRIu32,
-				 spec->params[0], a->type.size);
-			return;
-		}
-	}
-	if (!plan_framable(a, chain, p))
-		return;
-	plan_pass(a, chain, 0, p);
+	if (plan_framable(a, chain, p))
+		plan_pass(a, chain, 0, p);
 }
 
 /* zarr_passes - fills p for PASS, or says why not. */
 static void zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
 {
-	const struct codec_chain *chain = &a->chain;
-	struct codec_chain left = *chain;
-	uint32_t trailer = 0;
+	struct codec_chain left = a->chain;
+	const uint32_t trailer = codec_chain_without_sum(&left);
 
-	if (chain->n > CODEC_CHAIN_MAX) {
-		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
-		return;
-	}
-	if (left.n > 0) {
-		const struct codec_ops *last = codec_find(chain->specs[left.n - 1].h5_id);
-
-		trailer = last ? last->trailer : 0;
-		left.n -= trailer > 0;
-	}
 	for (uint32_t i = 0; i < left.n; i++)
 		if (!filter_passes(a, i, left.n, keep, p))
 			return;
-	if (!plan_framable(a, &left, p))
-		return;
-
-	plan_pass(a, &left, trailer, p);
+	if (plan_framable(a, &left, p))
+		plan_pass(a, &left, trailer, p);
 }
 
 /* explain_convert - why only the source can make the presented bytes. */
@@ -294,7 +270,9 @@ static int own_way(const struct plan_ask *ask, const struct codec_array *as,
 		plan_say(p, "filter=none");
 		return 0;
 	}
-	if (ask->format == PLAN_HDF5)
+	if (a->chain.n > CODEC_CHAIN_MAX)
+		plan_say(p, "%" PRIu32 " filters exceed %d", a->chain.n, CODEC_CHAIN_MAX);
+	else if (ask->format == PLAN_HDF5)
 		hdf5_passes(a, keep, p);
 	else if (ask->format == PLAN_ZARR3)
 		rc = plan_zarr3_passes(ask, keep, p, e);

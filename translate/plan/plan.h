@@ -143,12 +143,10 @@ bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b);
 struct codec_chain plan_in_order(const struct codec_chain *rule, const struct codec_chain *want,
 				 struct codec_spec *specs);
 
-/* plan_zarr3_stock - whether all readers of Zarr v3 know all codecs of a chain. */
-bool plan_zarr3_stock(const struct codec_chain *chain);
-
-/* plan_zarr3_cannot - why a Zarr v3 document cannot have the chain for such chunks, so that
- * zarr-python undoes it; into why. false: it can. */
-bool plan_zarr3_cannot(const struct codec_array *as, const struct codec_chain *chain,
-		       char why[PLAN_WHY_CAP]);
+/* plan_cannot - why a format cannot have the chain for such chunks, so that its readers undo it
+ * (zarr-python, libhdf5), or, unless keep, why stock readers of Zarr v3 and libhdf5 without plugins
+ * do not; into why. false: it can. */
+bool plan_cannot(enum plan_format format, const struct codec_array *as,
+		 const struct codec_chain *chain, bool keep, char why[PLAN_WHY_CAP]);
 
 #endif

@@ -40,6 +40,9 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p,
 int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum plan_filter *filter,
 	       struct plan *p, struct err *e) NZ_MUST_USE;
 
+/* plan_zarr3_stock - whether all readers of Zarr v3 know all codecs of a chain. */
+bool plan_zarr3_stock(const struct codec_chain *chain);
+
 /* plan_zarr3_wrap - the chain of Blosc that chunks of n bytes with this chain are in when they are
  * wrapped; of none when they need not be, or cannot. Returns 0; -ENOMEM. */
 int plan_zarr3_wrap(struct arena *arena, const struct codec_chain *chain, size_t elem_size,

@@ -5,6 +5,7 @@
  * format has no name for it, leaves the array as it would be without the rule, with a note: one
  * variable of texts is no reason not to see the others compressed. */
 #include "codecs/spec/var_pattern.h"
+#include "translate/model/value.h"
 #include "translate/plan/plan_int.h"
 
 #include <errno.h>
@@ -34,15 +35,6 @@ static int note_rule(const struct plan_ask *ask, const struct codec_rule *rule, 
 	plan_names(&rule->chain, names, sizeof(names));
 	(void)snprintf(text, sizeof(text), "is not filtered with %s: %s", names, why);
 	return add_note(ask, p, text, e);
-}
-
-/* plan_rule_names - whether a rule names the variable, and is not just for all: one for all passes
- * over what it cannot be for. */
-static bool plan_rule_names(const char *vars, const char *path)
-{
-	bool exact;
-
-	return codec_vars_match(vars, path, &exact) && exact;
 }
 
 /* plan_rule_ruled - whether there are rules at all. */
@@ -80,31 +72,10 @@ static const char *quant_name(enum codec_quant_mode mode)
 /* plan_rule_number - the one value of an attribute, whatever numeric type it has. */
 static bool plan_rule_number(const struct ds_attr *at, double *ret)
 {
-	union {
-		int8_t i1;
-		int16_t i2;
-		int32_t i4;
-		int64_t i8;
-		uint8_t u1;
-		uint16_t u2;
-		uint32_t u4;
-		uint64_t u8;
-		float f4;
-		double f8;
-	} v = {0};
-	uint32_t size = at->type.size;
-
-	if (at->n != 1 || !at->data || size > sizeof(v))
+	if (at->n != 1 || !at->data || !value_is_number(&at->type) || at->type.size > 8 ||
+	    (at->type.kind == DT_FLOAT && at->type.size < 4))
 		return false;
-	memcpy(&v, at->data, size);
-	if (at->type.kind == DT_FLOAT && (size == 4 || size == 8))
-		*ret = size == 4 ? (double)v.f4 : v.f8;
-	else if (at->type.kind == DT_INT)
-		*ret = size == 1 ? v.i1 : size == 2 ? v.i2 : size == 4 ? v.i4 : (double)v.i8;
-	else if (at->type.kind == DT_UINT)
-		*ret = size == 1 ? v.u1 : size == 2 ? v.u2 : size == 4 ? v.u4 : (double)v.u8;
-	else
-		return false;
+	*ret = value_attr(at, 0);
 	return true;
 }
 
@@ -139,7 +110,7 @@ static bool quant_named(const struct codec_quant_rules *rules, const char *path)
 {
 	for (uint32_t i = 0; i < rules->n; i++)
 		if (rules->v[i].quant.mode != CODEC_QUANT_NONE &&
-		    plan_rule_names(rules->v[i].vars, path))
+		    codec_vars_names(rules->v[i].vars, path))
 			return true;
 	return false;
 }
@@ -220,53 +191,6 @@ bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain
 	return true;
 }
 
-/* zarr_cannot - why a Zarr v2 document cannot have the chain, so that numcodecs undoes it. */
-static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *chain,
-			char *why)
-{
-	uint64_t len = plan_bytes(as);
-	bool known = true; /* how long what goes into a filter is */
-	char name[PLAN_NAME_CAP];
-
-	for (uint32_t i = 0; i < chain->n; i++) {
-		const struct codec_spec *s = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(s->h5_id);
-		uint32_t size = as->elem_size;
-
-		if (!ops || !codec_has_zarr2(s, size)) {
-			(void)snprintf(why, PLAN_WHY_CAP, "%s: no Zarr codec",
-				       plan_name(s, name));
-			return true;
-		}
-		if (s->h5_id == CODEC_SHUFFLE) {
-			size = plan_rule_parameter(s, 0, 0) ? s->params[0] : size;
-			if (size > 1 && (!known || len % size != 0)) {
-				(void)snprintf(why, PLAN_WHY_CAP,
-					       "shuffle: Zarr readers require whole elements");
-				return true;
-			}
-		} else if (ops->trailer > 0) {
-			len += ops->trailer;
-		} else {
-			known = false;
-		}
-	}
-	return false;
-}
-
-static bool hdf5_cannot(const struct codec_chain *chain, char *why)
-{
-	char name[PLAN_NAME_CAP];
-
-	for (uint32_t i = 0; i < chain->n; i++)
-		if (chain->specs[i].h5_id >= CODEC_PRIVATE) {
-			(void)snprintf(why, PLAN_WHY_CAP, "%s: no HDF5 filter",
-				       plan_name(&chain->specs[i], name));
-			return true;
-		}
-	return false;
-}
-
 /* spoils - whether a filter that rounds would get bytes that another has moved or packed. Shuffled
  * integers lose nothing in scale-offset. */
 static bool spoils(const struct codec_array *as, const struct codec_chain *chain, char *why)
@@ -293,9 +217,7 @@ static bool plan_rule_cannot(const struct plan_ask *ask, const struct codec_arra
 {
 	const char *text;
 
-	if (ask->format == PLAN_HDF5    ? hdf5_cannot(chain, why)
-	    : ask->format == PLAN_ZARR3 ? plan_zarr3_cannot(as, chain, why)
-					: zarr_cannot(as, chain, why))
+	if (plan_cannot(ask->format, as, chain, true, why))
 		return true;
 	text = ask->refuses ? ask->refuses(ask, chain) : NULL;
 	if (text)
@@ -312,7 +234,6 @@ static int plan_rule_passes(const struct plan_ask *ask, const struct codec_array
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	struct codec_chain left = a->chain, blosc = {.n = 0};
-	const struct codec_ops *last;
 	uint32_t trailer = 0;
 	char why[PLAN_WHY_CAP];
 	bool same;
@@ -320,11 +241,9 @@ static int plan_rule_passes(const struct plan_ask *ask, const struct codec_array
 	if (a->access != DS_STORED || a->chain.n == 0 || a->chain.n > CODEC_CHAIN_MAX ||
 	    plan_bytes(as) != a->chunk_bytes)
 		return 0;
-	last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
 	same = plan_chain_alike(&left, want, a->type.size);
-	if (ask->format != PLAN_HDF5 && last && last->trailer > 0 && !same) {
-		trailer = last->trailer;
-		left.n--;
+	if (ask->format != PLAN_HDF5 && !same) {
+		trailer = codec_chain_without_sum(&left);
 		same = plan_chain_alike(&left, want, a->type.size);
 	}
 	if (ask->format == PLAN_ZARR3 && !exact &&
@@ -470,7 +389,7 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 		rc = err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);
-	if (rule && !rule->none && plan_rule_names(rule->vars, path))
+	if (rule && !rule->none && codec_vars_names(rule->vars, path))
 		rc = note_rule(ask, rule, why, p, e);
 	if (rc == 0 && policy->quant && quant_named(policy->quant, path))
 		rc = add_note(ask, p, "is not quantised: it has no floats of 4 or 8 bytes", e);
@@ -499,7 +418,7 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 		*filter = PLAN_NONE;
 	else if (rc == 0 && rule && a->rank > 0 && a->chunk_bytes > 0)
 		rc = chain_of_rule(ask, as, rule, p, e);
-	else if (rc == 0 && rule && plan_rule_names(rule->vars, path))
+	else if (rc == 0 && rule && codec_vars_names(rule->vars, path))
 		rc = note_rule(ask, rule, "scalars and empty elements cannot have filters", p,
 			       e);
 	buf_release(&b);

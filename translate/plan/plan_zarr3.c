@@ -15,69 +15,6 @@
 #include <stdio.h>
 
 #define BLOSC_PARAMS 7
-#define BLOSC_COMPRESSOR 6 /* which of them */
-#define BLOSC_SNAPPY 3     /* left out of many builds */
-
-static bool is_stock(const struct codec_spec *spec)
-{
-	const struct codec_ops *ops = codec_find(spec->h5_id);
-
-	return ops && ops->zarr3_stock &&
-	       !(spec->h5_id == CODEC_BLOSC && spec->n_params > BLOSC_COMPRESSOR &&
-		 spec->params[BLOSC_COMPRESSOR] == BLOSC_SNAPPY);
-}
-
-bool plan_zarr3_stock(const struct codec_chain *chain)
-{
-	for (uint32_t i = 0; i < chain->n; i++)
-		if (!is_stock(&chain->specs[i]))
-			return false;
-	return true;
-}
-
-/* shuffles_whole - numcodecs refuses lengths that are no multiple of the element size. */
-static bool shuffles_whole(const struct codec_spec *spec, size_t elem_size, bool known,
-			   uint64_t len)
-{
-	uint64_t size = spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : elem_size;
-
-	return size <= 1 || (known && len % size == 0);
-}
-
-bool plan_zarr3_cannot(const struct codec_array *as, const struct codec_chain *chain,
-		       char why[PLAN_WHY_CAP])
-{
-	uint64_t len = plan_bytes(as);
-	bool known = true, bytes = false; /* how long; whether it is no array any more */
-	char name[PLAN_NAME_CAP], tmp[PLAN_NAME_CAP];
-
-	for (uint32_t i = 0; i < chain->n; i++) {
-		const struct codec_spec *s = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(s->h5_id);
-		const char *text = NULL;
-
-		if (!ops || s->h5_id == CODEC_PACKBITS_ZARR3 ||
-		    !codec_zarr3_name(ops, tmp, sizeof(tmp)))
-			text = "no Zarr v3 codec";
-		else if (ops->elements && bytes)
-			text = "Zarr v3 requires it before all other codecs";
-		else if (ops->elements && as->big_endian)
-			text = "Zarr v3 readers disagree about big-endian elements";
-		else if (s->h5_id == CODEC_SHUFFLE &&
-			 !shuffles_whole(s, as->elem_size, known, len))
-			text = "Zarr readers require whole elements";
-		if (text) {
-			(void)snprintf(why, PLAN_WHY_CAP, "%s: %s", plan_name(s, name), text);
-			return true;
-		}
-		bytes = bytes || !ops->elements;
-		if (ops->trailer > 0)
-			len += ops->trailer;
-		else
-			known = known && s->h5_id == CODEC_SHUFFLE;
-	}
-	return false;
-}
 
 int plan_zarr3_wrap(struct arena *arena, const struct codec_chain *chain, size_t elem_size,
 		    uint64_t n, struct codec_chain *ret, struct err *e)
@@ -113,31 +50,6 @@ void plan_zarr3_wrapped(const struct ds_array *a, const struct codec_chain *left
 		 trailer > 0 ? " is removed" : "");
 }
 
-/* not_stock - why stock readers of Zarr v3 cannot be given the chain. */
-static void not_stock(const struct codec_chain *chain, struct plan *p)
-{
-	char name[PLAN_NAME_CAP];
-
-	for (uint32_t i = 0; i < chain->n; i++)
-		if (!is_stock(&chain->specs[i])) {
-			plan_say(p, "%s: standard readers cannot decode it",
-				 plan_name(&chain->specs[i], name));
-			return;
-		}
-}
-
-/* without_sum - less the checksum at the chain's end, if there is one. Returns its bytes. */
-static uint32_t without_sum(struct codec_chain *chain)
-{
-	const struct codec_ops *last =
-		chain->n > 0 ? codec_find(chain->specs[chain->n - 1].h5_id) : NULL;
-
-	if (!last || last->trailer == 0)
-		return 0;
-	chain->n--;
-	return last->trailer;
-}
-
 int plan_zarr3_passes(const struct plan_ask *ask, bool keep, struct plan *p, struct err *e)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
@@ -147,24 +59,18 @@ int plan_zarr3_passes(const struct plan_ask *ask, bool keep, struct plan *p, str
 	uint32_t cut = 0, sum;
 	int rc;
 
-	if (a->chain.n > CODEC_CHAIN_MAX) {
-		plan_say(p, "%" PRIu32 " filters exceed %d", a->chain.n, CODEC_CHAIN_MAX);
-		return 0;
-	}
-	sum = without_sum(&bare);
+	sum = codec_chain_without_sum(&bare);
 	rc = plan_zarr3_wrap(ask->arena, &bare, a->type.size, a->chunk_bytes, &blosc, e);
 	if (rc == 0 && blosc.n > 0)
 		plan_zarr3_wrapped(a, &bare, sum, &blosc, p);
 	if (rc < 0 || blosc.n > 0)
 		return rc;
-	if (sum > 0 && !is_stock(&a->chain.specs[bare.n])) {
+	if (sum > 0 && !plan_zarr3_stock(&(struct codec_chain){1, &a->chain.specs[bare.n]})) {
 		left = bare;
 		cut = sum;
 	}
 	plan_elements(a, &as);
-	if (!keep && !plan_zarr3_stock(&left))
-		not_stock(&left, p);
-	else if (plan_zarr3_cannot(&as, &left, why))
+	if (plan_cannot(PLAN_ZARR3, &as, &left, keep, why))
 		plan_say(p, "%s", why);
 	else if (plan_framable(a, &left, p))
 		plan_pass(a, &left, cut, p);

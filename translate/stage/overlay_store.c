@@ -60,15 +60,6 @@ struct overlay_listing {
 	struct err *e;
 };
 
-/* overlay_store_entry_key - of a name in the directory; false: it is too long to be one. */
-static bool overlay_store_entry_key(const struct overlay_listing *l, const char *name,
-				    char out[STORE_KEY_MAX + 1])
-{
-	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", l->key, *l->key ? "/" : "", name);
-
-	return n > 0 && n <= STORE_KEY_MAX;
-}
-
 /* list_staged - names that the stage has. */
 static int list_staged(struct overlay_listing *l, bool *ret_any)
 {
@@ -85,7 +76,7 @@ static int list_staged(struct overlay_listing *l, bool *ret_any)
 		struct stage_entry x;
 
 		at += strlen(name) + 1;
-		if (!overlay_store_entry_key(l, name, key))
+		if (!store_key_join(l->key, name, strlen(name), key))
 			continue;
 		stage_find(l->s->s, key, &x, NULL);
 		if (l->want_stat)
@@ -107,7 +98,7 @@ static bool emit_below(void *arg, const char *name, bool is_dir, const struct st
 	char key[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 
-	if (!overlay_store_entry_key(l, name, key))
+	if (!store_key_join(l->key, name, strlen(name), key))
 		return true;
 	stage_find(l->s->s, key, &x, NULL);
 	if (x.kind != STAGE_NOTHING)

@@ -24,7 +24,7 @@ static int64_t now_ns(void)
 {
 	const struct timespec ts = clock_wall();
 
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return clock_ns_of(&ts);
 }
 
 /* ---- a record in the index ---- */
@@ -35,13 +35,6 @@ struct stage_nodes {
 	struct stage_node *from; /* MOVE, LINK: in memory as long as the append lock is held */
 	char *alias;
 };
-
-static bool stage_below(const char *dir, const char *key)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(dir, key, n) == 0 && key[n] == '/';
-}
 
 static void stage_forget(struct stage *s, struct stage_nodes *n)
 {
@@ -66,8 +59,8 @@ static int stage_prepare(struct stage *s, const struct rec *r, bool has_data,
 				     : index_walk(&s->index, r->key, NULL);
 		if (!has_data && (!ret->from || ret->from->kind != STAGE_DATA))
 			return err_set(e, -ENOENT, "'%.200s' has no pending writes", r->key);
-		if (strcmp(r->key, r->second) == 0 || stage_below(r->key, r->second) ||
-		    stage_below(r->second, r->key))
+		if (strcmp(r->key, r->second) == 0 || store_key_below(r->key, r->second) ||
+		    store_key_below(r->second, r->key))
 			return err_set(e, -EINVAL, "'%.150s' cannot be renamed to '%.150s'",
 				       r->key, r->second);
 	}

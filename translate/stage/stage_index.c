@@ -7,8 +7,6 @@
 #include "base/core/hash.h"
 #include "translate/stage/stage_int.h"
 
-#define HEADS_FIRST 64
-
 static uint64_t stage_index_hash_of(const struct stage_index *x,
 				    const struct stage_node *parent, const char *name,
 				    size_t len)
@@ -16,22 +14,13 @@ static uint64_t stage_index_hash_of(const struct stage_index *x,
 	return hash_u64(hash_bytes(x->seed ^ hash_u64((uintptr_t)parent), name, len));
 }
 
-static struct stage_node **stage_index_head_of(const struct stage_index *x, uint64_t hash)
-{
-	return &x->heads[(hash >> 20) & (x->n_heads - 1)];
-}
-
 int index_init(struct stage_index *x, struct err *e)
 {
-	*x = (struct stage_index){.n_heads = HEADS_FIRST};
+	*x = (struct stage_index){0};
 	if (getrandom(&x->seed, sizeof(x->seed), 0) != (ssize_t)sizeof(x->seed))
 		x->seed = (uint64_t)(uintptr_t)x; /* names that collide cost time, no more */
-	x->heads = alloc_array(x->n_heads, sizeof(*x->heads));
 	x->root = alloc_array(1, sizeof(*x->root) + 1);
-	if (x->heads && x->root)
-		return 0;
-	index_free(x);
-	return err_nomem(e);
+	return x->root ? 0 : err_nomem(e);
 }
 
 static void stage_index_free_node(struct stage_node *n)
@@ -46,7 +35,7 @@ void index_free(struct stage_index *x)
 		index_clear_below(x, x->root);
 		stage_index_free_node(x->root);
 	}
-	free(x->heads);
+	map_free(&x->table);
 	*x = (struct stage_index){0};
 }
 
@@ -54,13 +43,12 @@ static struct stage_node *stage_index_child(const struct stage_index *x,
 					    const struct stage_node *parent, const char *name,
 					    size_t len)
 {
-	uint64_t hash = stage_index_hash_of(x, parent, name, len);
-	struct stage_node *n = *stage_index_head_of(x, hash);
+	struct stage_node *n;
 
-	while (n && (n->hash != hash || n->parent != parent || n->name_len != len ||
-		     memcmp(n->name, name, len) != 0))
-		n = n->chain;
-	return n;
+	MAP_EACH(n, &x->table, stage_index_hash_of(x, parent, name, len), link)
+	if (n->parent == parent && n->name_len == len && memcmp(n->name, name, len) == 0)
+		return n;
+	return NULL;
 }
 
 struct stage_node *index_walk(const struct stage_index *x, const char *key, bool *ret_hidden)
@@ -80,54 +68,22 @@ struct stage_node *index_walk(const struct stage_index *x, const char *key, bool
 	return n;
 }
 
-/* stage_index_widen - twice the heads; when memory is short chains get longer. */
-static void stage_index_widen(struct stage_index *x)
-{
-	size_t old = x->n_heads;
-	struct stage_node **heads = x->heads;
-
-	x->heads = alloc_array(old * 2, sizeof(*x->heads));
-	if (!x->heads) {
-		x->heads = heads;
-		return;
-	}
-	x->n_heads = old * 2;
-	for (size_t i = 0; i < old; i++) {
-		struct stage_node *n = heads[i];
-
-		while (n) {
-			struct stage_node *next = n->chain,
-					  **at = stage_index_head_of(x, n->hash);
-
-			n->chain = *at;
-			*at = n;
-			n = next;
-		}
-	}
-	free(heads);
-}
-
 static struct stage_node *stage_index_add(struct stage_index *x, struct stage_node *parent,
 					  const char *name, size_t len)
 {
-	struct stage_node *n = alloc_array(1, sizeof(*n) + len + 1), **at;
+	struct stage_node *n = alloc_array(1, sizeof(*n) + len + 1);
 
-	if (!n)
+	if (!n || map_add(&x->table, &n->link, stage_index_hash_of(x, parent, name, len)) < 0) {
+		free(n);
 		return NULL;
+	}
 	memcpy(n->name, name, len);
 	n->name_len = len;
 	n->parent = parent;
-	n->hash = stage_index_hash_of(x, parent, name, len);
 	n->next = parent->below;
 	if (n->next)
 		n->next->prev = n;
 	parent->below = n;
-	if (x->n >= x->n_heads)
-		stage_index_widen(x);
-	at = stage_index_head_of(x, n->hash);
-	n->chain = *at;
-	*at = n;
-	x->n++;
 	return n;
 }
 
@@ -154,18 +110,13 @@ struct stage_node *index_make(struct stage_index *x, const char *key)
 /* stage_index_take_out - of a leaf. */
 static void stage_index_take_out(struct stage_index *x, struct stage_node *n)
 {
-	struct stage_node **at = stage_index_head_of(x, n->hash);
-
-	while (*at != n)
-		at = &(*at)->chain;
-	*at = n->chain;
+	map_remove(&x->table, &n->link);
 	if (n->prev)
 		n->prev->next = n->next;
 	else
 		n->parent->below = n->next;
 	if (n->next)
 		n->next->prev = n->prev;
-	x->n--;
 	stage_index_free_node(n);
 }
 

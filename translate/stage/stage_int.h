@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/core/map.h"
 #include "translate/stage/stage.h"
 
 /* ---- logs ---- */
@@ -101,8 +102,7 @@ struct stage_node;
 
 struct stage_node {
 	struct stage_node *parent, *below, *next, *prev; /* first child; brothers */
-	struct stage_node *chain;  /* of the hash table */
-	uint64_t hash;
+	struct link link;                                /* in the index's table */
 	uint64_t alive;            /* DATA, DIR and ALIAS from here down */
 	enum stage_kind kind;
 	bool hides;                /* nothing that the dataset has here or below is there */
@@ -121,8 +121,7 @@ struct stage_node {
 
 struct stage_index {
 	struct stage_node *root;   /* "" */
-	struct stage_node **heads;
-	size_t n_heads, n;
+	struct map table;          /* of all others, by parent and name */
 	uint64_t entries;          /* nodes with a kind */
 	uint64_t seed;
 };

@@ -45,11 +45,9 @@ struct over_listing {
 /* is_entry - whether name in dir is this key. */
 static bool is_entry(const char *dir, const char *name, const char *key)
 {
-	size_t n = strlen(dir);
+	const char *rest = store_key_below(dir, key);
 
-	if (n && (strncmp(dir, key, n) != 0 || key[n] != '/'))
-		return false;
-	return key && strcmp(key + n + (n > 0), name) == 0;
+	return rest && strcmp(rest, name) == 0;
 }
 
 static bool over_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)

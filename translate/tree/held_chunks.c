@@ -32,13 +32,9 @@ static bool held_chunks_is_doc(const char *key)
 /* doc_key - of a document in the directory that has the first n bytes of key. */
 static bool doc_key(const char *key, size_t n, const char *doc, char out[STORE_KEY_MAX + 1])
 {
-	if (n + 1 + strlen(doc) > STORE_KEY_MAX)
-		return false;
 	memcpy(out, key, n);
-	if (n)
-		out[n++] = '/';
-	memcpy(out + n, doc, strlen(doc) + 1);
-	return true;
+	out[n] = '\0';
+	return store_key_join(out, doc, strlen(doc), out);
 }
 
 /* ---- what is held ---- */

@@ -42,14 +42,6 @@ struct tree_listing_each {
 	bool stopped;
 };
 
-static bool tree_listing_entry_key(const char *dir, const char *name,
-				   char out[STORE_KEY_MAX + 1])
-{
-	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", dir, *dir ? "/" : "", name);
-
-	return n > 0 && n <= STORE_KEY_MAX;
-}
-
 static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 		       const struct view_attr *attr, uint64_t next)
 {
@@ -60,7 +52,7 @@ static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 	(void)id;
 	(void)attr;
 	(void)next;
-	if (!tree_listing_entry_key(l->key, name, key))
+	if (!store_key_join(l->key, name, strlen(name), key))
 		return true;
 	stage_find(l->t->stage, key, &x, NULL);
 	if (x.kind == STAGE_NOTHING)
@@ -104,7 +96,7 @@ static int own_entries(struct tree_listing_each *l, struct err *e)
 		char key[STORE_KEY_MAX + 1];
 		struct stage_entry x = {.kind = STAGE_DATA};
 
-		if (at >= fresh && tree_listing_entry_key(l->key, name, key))
+		if (at >= fresh && store_key_join(l->key, name, strlen(name), key))
 			stage_find(l->t->stage, key, &x, NULL);
 		if (x.kind != STAGE_GONE)
 			l->stopped = !l->fn(l->arg, name, x.kind == STAGE_DIR);
@@ -315,7 +307,7 @@ static uint64_t tree_listing_id_of(struct tree *t, const struct tree_node *dir,
 {
 	char key[STORE_KEY_MAX + 1];
 	struct tree_node *n =
-		tree_listing_entry_key(dir->key, name, key) ? node_find(t, key) : NULL;
+		store_key_join(dir->key, name, strlen(name), key) ? node_find(t, key) : NULL;
 	uint64_t id = n ? n->id : t->o.id_limit - 1;
 
 	node_put(t, n);

@@ -8,78 +8,9 @@
 #include "base/core/hash.h"
 #include "translate/tree/tree_int.h"
 
-#define HEADS_FIRST 256
-
 static uint64_t hash_key(const struct tree *t, const char *key)
 {
 	return hash_u64(hash_text(t->seed, key));
-}
-
-static struct tree_node **id_head(const struct tree *t, uint64_t id)
-{
-	return &t->by_id[id & (t->n_heads - 1)];
-}
-
-static struct tree_node **key_head(const struct tree *t, uint64_t hash)
-{
-	return &t->by_key[(hash >> 24) & (t->n_heads - 1)];
-}
-
-static void link_key(struct tree *t, struct tree_node *n)
-{
-	struct tree_node **at = key_head(t, n->hash);
-
-	n->key_chain = *at;
-	*at = n;
-}
-
-static void unlink_key(struct tree *t, struct tree_node *n)
-{
-	struct tree_node **at = key_head(t, n->hash);
-
-	while (*at != n)
-		at = &(*at)->key_chain;
-	*at = n->key_chain;
-}
-
-static void link_id(struct tree *t, struct tree_node *n)
-{
-	struct tree_node **at = id_head(t, n->id);
-
-	n->id_chain = *at;
-	*at = n;
-}
-
-/* nodes_widen - twice the heads, where there is memory. */
-static void nodes_widen(struct tree *t)
-{
-	size_t old = t->n_heads;
-	struct tree_node **heads = t->by_id;
-	struct tree_node **ids = alloc_array(old * 2, sizeof(*ids));
-	struct tree_node **keys = alloc_array(old * 2, sizeof(*keys));
-
-	if (!ids || !keys) {
-		free(ids);
-		free(keys);
-		return;
-	}
-	free(t->by_key);
-	t->by_id = ids;
-	t->by_key = keys;
-	t->n_heads = old * 2;
-	for (size_t i = 0; i < old; i++) {
-		struct tree_node *n = heads[i];
-
-		while (n) {
-			struct tree_node *next = n->id_chain;
-
-			link_id(t, n);
-			if (!n->gone && !tree_is_above(t, n))
-				link_key(t, n);
-			n = next;
-		}
-	}
-	free(heads);
 }
 
 static struct tree_node *nodes_make_locked(struct tree *t, const char *key, bool is_dir)
@@ -92,33 +23,31 @@ static struct tree_node *nodes_make_locked(struct tree *t, const char *key, bool
 	if (!n)
 		return NULL;
 	n->key = strdup(key);
-	if (!n->key) {
-		free(n);
-		return NULL;
+	if (!n->key || map_add(&t->by_id, &n->by_id, t->next_id) < 0)
+		goto fail;
+	if (map_add(&t->by_key, &n->by_key, hash_key(t, key)) < 0) {
+		map_remove(&t->by_id, &n->by_id);
+		goto fail;
 	}
-	if (t->n_nodes >= t->n_heads)
-		nodes_widen(t);
 	n->id = t->next_id++;
-	n->hash = hash_key(t, key);
 	n->is_dir = is_dir;
 	n->users = 1;
-	link_id(t, n);
-	link_key(t, n);
-	t->n_nodes++;
 	return n;
+
+fail:
+	free(n->key);
+	free(n);
+	return NULL;
 }
 
 int nodes_init(struct tree *t, struct err *e)
 {
 	if (getrandom(&t->seed, sizeof(t->seed), 0) != (ssize_t)sizeof(t->seed))
 		return err_sys(e, errno, "cannot get random numbers");
-	t->n_heads = HEADS_FIRST;
-	t->by_id = alloc_array(t->n_heads, sizeof(*t->by_id));
-	t->by_key = alloc_array(t->n_heads, sizeof(*t->by_key));
 	t->next_id = VIEW_ROOT;
-	t->top = t->by_id && t->by_key ? nodes_make_locked(t, "", true) : NULL;
+	t->top = nodes_make_locked(t, "", true);
 	if (t->top && t->o.name)
-		unlink_key(t, t->top); /* the key is the root's */
+		map_remove(&t->by_key, &t->top->by_key); /* the key is the root's */
 	return t->top ? 0 : err_nomem(e);
 }
 
@@ -133,51 +62,42 @@ static void nodes_free_node(struct tree *t, struct tree_node *n)
 
 void nodes_free(struct tree *t)
 {
-	for (size_t i = 0; t->by_id && i < t->n_heads; i++) {
-		while (t->by_id[i]) {
-			struct tree_node *n = t->by_id[i];
-
-			t->by_id[i] = n->id_chain;
-			nodes_free_node(t, n);
-		}
+	for (struct link *l = map_walk(&t->by_id, NULL), *next; l; l = next) {
+		next = map_walk(&t->by_id, l);
+		nodes_free_node(t, CONTAINER_OF(l, struct tree_node, by_id));
 	}
-	free(t->by_id);
-	free(t->by_key);
+	map_free(&t->by_id);
+	map_free(&t->by_key);
 }
 
 /* nodes_tidy_locked - a node that nobody knows goes: returned, for the caller to free. */
 static struct tree_node *nodes_tidy_locked(struct tree *t, struct tree_node *n)
 {
-	struct tree_node **at = id_head(t, n->id);
-
 	if (n->known || n->users || n == t->top)
 		return NULL;
-	while (*at != n)
-		at = &(*at)->id_chain;
-	*at = n->id_chain;
+	map_remove(&t->by_id, &n->by_id);
 	if (!n->gone)
-		unlink_key(t, n);
-	t->n_nodes--;
+		map_remove(&t->by_key, &n->by_key);
 	return n;
 }
 
 static struct tree_node *by_id_locked(const struct tree *t, uint64_t id)
 {
-	struct tree_node *n = *id_head(t, id);
+	struct tree_node *n;
 
-	while (n && n->id != id)
-		n = n->id_chain;
-	return n;
+	MAP_EACH(n, &t->by_id, id, by_id)
+	return n; /* the hash is the id */
+	return NULL;
 }
 
 static struct tree_node *by_key_locked(const struct tree *t, const char *key)
 {
-	uint64_t hash = hash_key(t, key);
-	struct tree_node *n = *key_head(t, hash);
+	struct tree_node *n;
 
-	while (n && (n->hash != hash || strcmp(n->key, key) != 0))
-		n = n->key_chain;
-	return n;
+	MAP_EACH(n, &t->by_key, hash_key(t, key), by_key)
+	if (strcmp(n->key, key) == 0)
+		return n;
+	return NULL;
 }
 
 int node_get(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
@@ -243,7 +163,7 @@ struct tree_node *node_enter(struct tree *t, const char *key, bool is_dir)
 	(void)pthread_mutex_lock(&t->lock);
 	n = by_key_locked(t, key);
 	if (n && n->is_dir != is_dir) { /* a commit made something else of it */
-		unlink_key(t, n);
+		map_remove(&t->by_key, &n->by_key);
 		n->gone = true;
 		n = NULL;
 	}
@@ -281,7 +201,7 @@ void node_detach(struct tree *t, struct tree_node *n)
 {
 	(void)pthread_mutex_lock(&t->lock);
 	if (!n->gone)
-		unlink_key(t, n);
+		map_remove(&t->by_key, &n->by_key);
 	n->gone = true;
 	(void)pthread_mutex_unlock(&t->lock);
 	node_fresh(t, n, false);
@@ -300,12 +220,10 @@ int node_rename(struct tree *t, struct tree_node *n, const char *key, struct err
 	if (!copy)
 		return err_nomem(e);
 	(void)pthread_mutex_lock(&t->lock);
-	unlink_key(t, n);
 	free(n->key);
 	n->key = copy;
-	n->hash = hash_key(t, key);
 	n->snapshot = 0;
-	link_key(t, n);
+	map_move(&t->by_key, &n->by_key, hash_key(t, key));
 	(void)pthread_mutex_unlock(&t->lock);
 	return 0;
 }
@@ -313,19 +231,19 @@ int node_rename(struct tree *t, struct tree_node *n, const char *key, struct err
 int nodes_below(struct tree *t, const char *dir, struct tree_node ***ret, size_t *ret_n,
 		struct err *e)
 {
-	size_t len = strlen(dir), n = 0;
+	size_t n = 0;
 	struct tree_node **v;
 
 	(void)pthread_mutex_lock(&t->lock);
-	v = alloc_array(t->n_nodes, sizeof(struct tree_node *));
-	for (size_t i = 0; v && i < t->n_heads; i++) {
-		for (struct tree_node *x = t->by_key[i]; x; x = x->key_chain) {
-			if (len ? strncmp(x->key, dir, len) != 0 || x->key[len] != '/'
-				: !*x->key)
-				continue;
-			x->users++;
-			v[n++] = x;
-		}
+	v = alloc_array(t->by_key.n, sizeof(struct tree_node *));
+	for (struct link *l = v ? map_walk(&t->by_key, NULL) : NULL; l;
+	     l = map_walk(&t->by_key, l)) {
+		struct tree_node *x = CONTAINER_OF(l, struct tree_node, by_key);
+
+		if (!*x->key || !store_key_below(dir, x->key))
+			continue;
+		x->users++;
+		v[n++] = x;
 	}
 	(void)pthread_mutex_unlock(&t->lock);
 	*ret = v;

@@ -445,13 +445,6 @@ static int rename_fits(struct rename_place *p, const char *to, const struct foun
 	return rename_is_empty(&at, e);
 }
 
-static bool within(const char *dir, const char *key)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(dir, key, n) == 0 && key[n] == '/';
-}
-
 static int rename_to(struct rename_place *p, const struct tree_node *to_dir, const char *name,
 		     size_t len, unsigned flags, struct err *e)
 {
@@ -475,7 +468,7 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 		rc = tree_find(p->t, p->g, to, &old, e);
 	if (!rc)
 		rc = rename_fits(p, to, &old, flags, e);
-	if (!rc && within(p->key, to))
+	if (!rc && store_key_below(p->key, to))
 		rc = err_set(e, -EINVAL, "'%.200s' is below '%.150s'", to, p->key);
 	if (rc)
 		return rc;
@@ -521,9 +514,11 @@ static bool rename_gather(void *arg, const char *name, bool is_dir)
 	struct below *b = arg;
 	char key[STORE_KEY_MAX + 1];
 	const char *dir = (const char *)b->names.data + b->dir + 1;
-	int n = snprintf(key, sizeof(key), "%s%s%s", dir, *dir ? "/" : "", name);
 
-	b->full |= n < 0 || (size_t)n >= sizeof(key);
+	if (!store_key_join(dir, name, strlen(name), key)) {
+		b->full = true;
+		return false;
+	}
 	buf_putc(&b->names, is_dir ? 'd' : 'f');
 	buf_put(&b->names, key, strlen(key) + 1);
 	b->full |= !buf_ok(&b->names);
@@ -533,11 +528,9 @@ static bool rename_gather(void *arg, const char *name, bool is_dir)
 static int rename_join(const char *dir, const char *rest, char out[STORE_KEY_MAX + 1],
 		       struct err *e)
 {
-	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", dir, *rest ? "/" : "", rest);
-
-	return n < 0 || n > STORE_KEY_MAX
-		       ? err_set(e, -ENAMETOOLONG, "a name below '%.200s' is too long", dir)
-		       : 0;
+	return store_key_join(dir, rest, strlen(rest), out)
+		       ? 0
+		       : err_set(e, -ENAMETOOLONG, "a name below '%.200s' is too long", dir);
 }
 
 /* all_below - breadth first, so that a directory comes before what it holds. */

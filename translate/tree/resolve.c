@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/clock.h"
 #include "translate/tree/tree_int.h"
 
 #define TRIES 100 /* at something that is written again and again */
@@ -10,16 +11,9 @@
 int tree_key(const struct tree_node *dir, const char *name, size_t len,
 	     char out[STORE_KEY_MAX + 1], struct err *e)
 {
-	size_t n = strlen(dir->key), at = n ? n + 1 : 0;
-
-	if (len > 255 || at + len > STORE_KEY_MAX)
+	if (len > 255 || !store_key_join(dir->key, name, len, out))
 		return err_set(e, -ENAMETOOLONG, "a name of %zu bytes in '%.100s' is too long",
 			       len, dir->key);
-	memcpy(out, dir->key, n);
-	if (n)
-		out[n] = '/';
-	memcpy(out + at, name, len);
-	out[at + len] = '\0';
 	if (!len || memchr(name, '/', len) || !store_key_ok(out))
 		return err_set(e, -EINVAL, "'%.200s' is not a valid name", out);
 	return 0;
@@ -149,17 +143,6 @@ int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct 
 	return find_base(t, g, key, ret, e);
 }
 
-static struct timespec time_of(int64_t ns)
-{
-	struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-
-	if (ts.tv_nsec < 0) {
-		ts.tv_nsec += 1000000000;
-		ts.tv_sec--;
-	}
-	return ts;
-}
-
 /* find_dir - one that the stage has: is it in the dataset, too? */
 static int find_dir(struct tree *t, const struct snapshot *g, const char *key,
 		    struct found *ret, struct err *e)
@@ -201,7 +184,7 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 	case STAGE_DATA:
 		*ret = (struct found){.kind = FOUND_STAGED,
 				      .size = x.len,
-				      .mtime = time_of(x.mtime_ns),
+				      .mtime = clock_timespec(x.mtime_ns),
 				      .stamp = x.version << 1 | 1,
 				      .x = x};
 		return 0;

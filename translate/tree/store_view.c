@@ -9,6 +9,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/hash.h"
+#include "base/core/map.h"
 
 #define FIRST (VIEW_ROOT + 1)
 
@@ -26,11 +27,11 @@ struct asked {
 
 /* store_view_known - a key in one version. */
 struct store_view_known {
-	char *key;   /* owned */
-	size_t next; /* of the same hash, plus one */
-	uint64_t version, size;
+	struct link link; /* in the table by key, unless a later version is */
+	uint64_t id, version, size;
 	bool is_dir, odd;
 	struct asked asked; /* of a directory */
+	char key[];
 };
 
 struct keys_view {
@@ -40,11 +41,9 @@ struct keys_view {
 	uint32_t list_ms;
 	pthread_mutex_t lock;
 	struct asked root;   /* lock */
-	struct store_view_known
-		*known; /* lock, as what follows; the number of one is its id less FIRST */
+	struct store_view_known **known; /* lock, as what follows; of the id less FIRST */
 	size_t n, cap;
-	size_t *heads; /* numbers plus one */
-	size_t n_heads;
+	struct map by_key; /* the latest of each */
 };
 
 static struct keys_view *store_view_of(struct view *v)
@@ -52,42 +51,16 @@ static struct keys_view *store_view_of(struct view *v)
 	return CONTAINER_OF(v, struct keys_view, base);
 }
 
-static size_t store_view_hash_of(const char *key)
-{
-	uint64_t h = hash_text(HASH_SEED, key);
-
-	return (size_t)(h ^ h >> 29);
-}
-
 /* ---- the table, under its lock ---- */
-
-static int rehash(struct keys_view *v)
-{
-	size_t n = v->n_heads ? 2 * v->n_heads : 1024;
-	size_t *heads = alloc_array(n, sizeof(*heads));
-
-	if (!heads)
-		return -ENOMEM;
-	for (size_t i = 0; i < v->n; i++) {
-		size_t *head = &heads[store_view_hash_of(v->known[i].key) & (n - 1)];
-
-		v->known[i].next = *head;
-		*head = i + 1;
-	}
-	free(v->heads);
-	v->heads = heads;
-	v->n_heads = n;
-	return 0;
-}
 
 /* store_view_find - the latest of a key; NULL. */
 static struct store_view_known *store_view_find(struct keys_view *v, const char *key)
 {
-	size_t i = v->n_heads ? v->heads[store_view_hash_of(key) & (v->n_heads - 1)] : 0;
+	struct store_view_known *k;
 
-	for (; i; i = v->known[i - 1].next)
-		if (strcmp(v->known[i - 1].key, key) == 0)
-			return &v->known[i - 1];
+	MAP_EACH(k, &v->by_key, hash_text(HASH_SEED, key), link)
+	if (strcmp(k->key, key) == 0)
+		return k;
 	return NULL;
 }
 
@@ -95,30 +68,30 @@ static struct store_view_known *store_view_find(struct keys_view *v, const char 
 static int store_view_enter(struct keys_view *v, const char *key, const struct store_stat *st,
 			    uint64_t *ret, struct err *e)
 {
-	struct store_view_known *k = store_view_find(v, key);
-	size_t *head;
-	char *copy;
+	struct store_view_known *old = store_view_find(v, key), *k;
+	size_t len = strlen(key);
 
-	if (k && k->is_dir == st->is_dir && (st->is_dir || k->version == st->version)) {
-		k->odd = st->odd;
-		*ret = FIRST + (uint64_t)(k - v->known);
+	if (old && old->is_dir == st->is_dir && (st->is_dir || old->version == st->version)) {
+		old->odd = st->odd;
+		*ret = old->id;
 		return 0;
 	}
-	copy = strdup(key);
-	if (!copy || (v->n >= v->n_heads && rehash(v) < 0) ||
-	    grow_array(&v->known, &v->cap, v->n + 1, sizeof(*v->known)) < 0) {
-		free(copy);
+	k = alloc_array(1, sizeof(*k) + len + 1);
+	if (!k || grow_array(&v->known, &v->cap, v->n + 1, sizeof(*v->known)) < 0 ||
+	    map_add(&v->by_key, &k->link, hash_text(HASH_SEED, key)) < 0) {
+		free(k);
 		return err_nomem(e);
 	}
-	head = &v->heads[store_view_hash_of(key) & (v->n_heads - 1)];
-	v->known[v->n] = (struct store_view_known){.key = copy,
-						   .next = *head,
-						   .version = st->version,
-						   .size = st->size,
-						   .is_dir = st->is_dir,
-						   .odd = st->odd};
-	*ret = FIRST + v->n;
-	*head = ++v->n;
+	if (old)
+		map_remove(&v->by_key, &old->link);
+	k->id = FIRST + v->n;
+	k->version = st->version;
+	k->size = st->size;
+	k->is_dir = st->is_dir;
+	k->odd = st->odd;
+	memcpy(k->key, key, len + 1);
+	v->known[v->n++] = k;
+	*ret = k->id;
 	return 0;
 }
 
@@ -147,11 +120,10 @@ static int store_view_by_id(struct keys_view *v, uint64_t id, char *key,
 	if (id < FIRST || id - FIRST >= v->n) {
 		rc = err_set(e, -ESTALE, "no such file");
 	} else {
-		*ret = v->known[id - FIRST];
-		memcpy(key, ret->key, strlen(ret->key) + 1);
+		*ret = *v->known[id - FIRST]; /* without its key */
+		memcpy(key, v->known[id - FIRST]->key, strlen(v->known[id - FIRST]->key) + 1);
 	}
 	(void)pthread_mutex_unlock(&v->lock);
-	ret->key = NULL; /* the table's */
 	return rc;
 }
 
@@ -176,25 +148,16 @@ static void store_view_attr_of(const struct keys_view *v, uint64_t id,
 		.ctime = v->st.st_mtim,
 		.unknown = st->odd,
 	};
-	if (st->changed) {
-		ret->mtime.tv_sec = st->changed / 1000000000;
-		ret->mtime.tv_nsec = st->changed % 1000000000;
-		ret->ctime = ret->mtime;
-	}
+	if (st->changed)
+		ret->mtime = ret->ctime = clock_timespec(st->changed);
 }
 
-/* store_view_join - the key of an entry. false: none can have it. */
-static bool store_view_join(char key[STORE_KEY_MAX + 1], const char *name, size_t len)
+/* entry_key - false: nothing can have it. */
+static bool entry_key(const char *dir, const char *name, size_t len,
+		      char out[STORE_KEY_MAX + 1])
 {
-	size_t n = strlen(key);
-
-	if (n + len + 1 > STORE_KEY_MAX || memchr(name, '\0', len))
-		return false;
-	if (n)
-		key[n++] = '/';
-	memcpy(key + n, name, len);
-	key[n + len] = '\0';
-	return store_key_ok(key);
+	return !memchr(name, '\0', len) && store_key_join(dir, name, len, out) &&
+	       store_key_ok(out);
 }
 
 /* dir_known - a directory that is there for certain. */
@@ -205,7 +168,7 @@ static bool dir_known(struct keys_view *v, const char *key, uint64_t *ret)
 	(void)pthread_mutex_lock(&v->lock);
 	k = store_view_find(v, key);
 	if (k && k->is_dir)
-		*ret = FIRST + (uint64_t)(k - v->known);
+		*ret = k->id;
 	(void)pthread_mutex_unlock(&v->lock);
 	return k && k->is_dir;
 }
@@ -213,7 +176,7 @@ static bool dir_known(struct keys_view *v, const char *key, uint64_t *ret)
 /* asked_of - under the lock. */
 static struct asked *asked_of(struct keys_view *v, uint64_t dir)
 {
-	return dir == VIEW_ROOT ? &v->root : &v->known[dir - FIRST].asked;
+	return dir == VIEW_ROOT ? &v->root : &v->known[dir - FIRST]->asked;
 }
 
 /* store_view_worth - whether a directory is to be listed now. */
@@ -278,7 +241,7 @@ static int keys_lookup(struct view *view, uint64_t dir, const char *name, size_t
 		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", key);
 	if (store_view_worth(v, dir))
 		list_it(v, dir, key);
-	if (!store_view_join(key, name, len))
+	if (!entry_key(key, name, len, key))
 		return err_set(e, -ENOENT, "no such name");
 	if (!dir_known(v, key, &id)) {
 		rc = store_stat(v->store, key, &st, e);
@@ -325,8 +288,7 @@ static bool store_view_list_entry(void *arg, const char *name, bool is_dir,
 	struct view_attr a;
 	uint64_t id = 0;
 
-	memcpy(key, l->dir, strlen(l->dir) + 1);
-	if (!store_view_join(key, name, strlen(name)))
+	if (!entry_key(l->dir, name, strlen(name), key))
 		return true; /* no file of ours */
 	l->at++;
 	if (l->at <= l->from)
@@ -417,9 +379,9 @@ static void keys_close(struct view *view)
 	struct keys_view *v = store_view_of(view);
 
 	for (size_t i = 0; i < v->n; i++)
-		free(v->known[i].key);
+		free(v->known[i]);
 	free(v->known);
-	free(v->heads);
+	map_free(&v->by_key);
 	(void)pthread_mutex_destroy(&v->lock);
 	free(v);
 }

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/core/list.h"
+#include "base/core/map.h"
 #include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
 
@@ -34,10 +35,9 @@ struct dirty_file {
 
 /* tree_node - a name that the kernel knows, or that is open. */
 struct tree_node {
-	struct tree_node *id_chain, *key_chain;
+	struct link by_id, by_key; /* in the tables' of those names */
 	uint64_t id;
-	char *key;          /* tree; owned; "" the root */
-	uint64_t hash;      /* of key */
+	char *key; /* tree; owned; "" the root */
 	bool is_dir;
 	_Atomic bool gone;  /* removed or replaced; in no table by key */
 	_Atomic bool fresh; /* created, and not staged yet */
@@ -96,8 +96,8 @@ struct tree {
 
 	pthread_rwlock_t names; /* "the tree's lock" */
 	pthread_mutex_t lock;   /* "the tables'" */
-	struct tree_node **by_id, **by_key;
-	size_t n_heads, n_nodes;
+	struct map by_id;       /* tables: all nodes */
+	struct map by_key;      /* tables: nodes that have a name and are below the root */
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	_Atomic uint64_t n_opened; /* nodes that were opened for reading */
 	struct holds holds; /* held_chunks.c */

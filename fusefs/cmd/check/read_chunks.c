@@ -70,7 +70,7 @@ static void read_chunks_place_of(struct check *c, uint32_t array, uint64_t linea
 {
 	struct chunk_ref ref;
 	struct buf key;
-	struct chunk_place place = {.key = &key};
+	struct store_place place = {.key = &key};
 
 	if (linear == CHECK_ARRAY || source_locate(c->source, array, linear, &ref, NULL) < 0 ||
 	    ref.where != CHUNK_RANGE)

@@ -61,12 +61,6 @@ static void put16(struct buf *b, unsigned v)
 	buf_putc(b, (char)(v >> 8 & 0xff));
 }
 
-static void to_zip_put64(struct buf *b, uint64_t v)
-{
-	buf_put_le32(b, (uint32_t)v);
-	buf_put_le32(b, (uint32_t)(v >> 32));
-}
-
 static int zip_begin(struct convert_out *o, uint64_t *done, struct err *e)
 {
 	struct zip_out *z = to_zip_of(o);
@@ -121,8 +115,8 @@ static void local_header(const struct zipped *x, struct buf *out)
 	if (big) {
 		put16(out, 1);
 		put16(out, 16);
-		to_zip_put64(out, x->size);
-		to_zip_put64(out, x->size);
+		buf_put_le64(out, x->size);
+		buf_put_le64(out, x->size);
 	}
 }
 
@@ -230,11 +224,11 @@ static void to_zip_entry(const struct zipped *x, struct buf *out)
 	put16(out, 1);
 	put16(out, extra);
 	if (size) {
-		to_zip_put64(out, x->size);
-		to_zip_put64(out, x->size);
+		buf_put_le64(out, x->size);
+		buf_put_le64(out, x->size);
 	}
 	if (at)
-		to_zip_put64(out, x->at);
+		buf_put_le64(out, x->at);
 }
 
 /* the_end - records behind the directory of `len` bytes at `at`. */
@@ -242,18 +236,18 @@ static void the_end(uint64_t n, uint64_t at, uint64_t len, struct buf *out)
 {
 	if (n >= UINT16_MAX || at >= BIG || len >= BIG) {
 		buf_put_le32(out, END64_SIG);
-		to_zip_put64(out, 44);
+		buf_put_le64(out, 44);
 		put16(out, MADE_BY);
 		put16(out, VERSION);
 		buf_put_le32(out, 0);
 		buf_put_le32(out, 0);
-		to_zip_put64(out, n);
-		to_zip_put64(out, n);
-		to_zip_put64(out, len);
-		to_zip_put64(out, at);
+		buf_put_le64(out, n);
+		buf_put_le64(out, n);
+		buf_put_le64(out, len);
+		buf_put_le64(out, at);
 		buf_put_le32(out, LOC64_SIG);
 		buf_put_le32(out, 0);
-		to_zip_put64(out, at + len);
+		buf_put_le64(out, at + len);
 		buf_put_le32(out, 1);
 	}
 	buf_put_le32(out, END_SIG);

@@ -24,7 +24,7 @@ static void begin(struct concat *j, struct concat_member *v)
 		.members = v, .n_members = MEMBERS, .dim = dim, .pattern = names[0]};
 	for (int i = 0; i < MEMBERS; i++)
 		v[i].path = names[i];
-	require(concat_forms_init(&j->forms, FORMS_MAX, NULL) == 0);
+	concat_forms_init(&j->forms, FORMS_MAX);
 }
 
 static void end(struct concat *j)

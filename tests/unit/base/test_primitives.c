@@ -10,6 +10,8 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "base/core/hash.h"
+#include "base/core/list.h"
+#include "base/core/map.h"
 #include "base/core/utf8.h"
 #include "base/os/io.h"
 #include "base/core/cursor.h"
@@ -241,6 +243,107 @@ static void short_files_are_errors(void **state)
 	(void)close(fd);
 }
 
+static void escapes_are_characters(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t want; /* 0: it is wrong */
+		size_t left;
+	} rows[] = {
+		{"nx", '\n', 1},
+		{"\\", '\\', 0},
+		{"u00e9z", 0xe9, 1},
+		{"ud83d\\uDE00-", 0x1f600, 1},
+		{"", 0, 0},
+		{"x", 0, 1},
+		{"u12g4", 0, 5},
+		{"u123", 0, 4},
+		{"ud800", 0, 5},
+		{"udc00\\ud800", 0, 11},
+		{"ud800\\u0041", 0, 11},
+		{"ud800\\udc0", 0, 10},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const uint8_t *p = (const uint8_t *)rows[i].text,
+			      *end = p + strlen(rows[i].text);
+		uint32_t c = 0;
+		const char *why = utf8_unescape(&p, end, &c);
+
+		assert_int_equal(why == NULL, rows[i].want != 0);
+		assert_int_equal(end - p, rows[i].left);
+		if (!why)
+			assert_int_equal(c, rows[i].want);
+	}
+}
+
+static void tails_begin_with_characters(void **state)
+{
+	(void)state;
+	assert_int_equal(utf8_tail("abc", 3, 3), 0);
+	assert_int_equal(utf8_tail("abc", 3, 2), 1);
+	assert_int_equal(utf8_tail("a\xc3\xa9z", 4, 2), 3);
+	assert_int_equal(utf8_tail("a\xc3\xa9z", 4, 3), 1);
+	assert_int_equal(utf8_tail("\xa9\xa9", 2, 1), 2);
+	assert_int_equal(utf8_tail("", 0, 0), 0);
+}
+
+struct thing {
+	struct link link;
+	struct list_link in;
+	uint64_t v;
+};
+
+static void tables_find_move_and_walk(void **state)
+{
+	static struct thing things[300];
+	struct map m = {0};
+	struct thing *x;
+	size_t n = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < ARRAY_LEN(things); i++) {
+		things[i].v = i;
+		assert_int_equal(map_add(&m, &things[i].link, i / 2), 0);
+	}
+	MAP_EACH(x, &m, 70, link)
+	{
+		assert_int_equal(x->v / 2, 70);
+		n++;
+	}
+	assert_int_equal(n, 2);
+	map_move(&m, &things[140].link, 7000);
+	map_remove(&m, &things[141].link);
+	assert_null(map_first(&m, 70));
+	assert_ptr_equal(map_first(&m, 7000), &things[140].link);
+	n = 0;
+	for (const struct link *l = map_walk(&m, NULL); l; l = map_walk(&m, l))
+		n++;
+	assert_int_equal(n, m.n);
+	assert_int_equal(n, ARRAY_LEN(things) - 1);
+	map_free(&m);
+	assert_null(map_walk(&m, NULL));
+}
+
+static void lists_keep_their_order(void **state)
+{
+	struct thing a = {.v = 1}, b = {.v = 2};
+	struct list_link head;
+
+	(void)state;
+	list_init(&head);
+	assert_true(list_empty(&head));
+	assert_null(list_take(&head));
+	list_append(&head, &a.in);
+	list_append(&head, &b.in);
+	assert_ptr_equal(list_take(&head), &a.in);
+	list_remove(&a.in); /* is in none */
+	assert_ptr_equal(head.next, &b.in);
+	list_remove(&b.in);
+	assert_true(list_empty(&head));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +359,10 @@ int main(void)
 		cmocka_unit_test(cursors_fail_sticky),
 		cmocka_unit_test(arenas_align_and_end),
 		cmocka_unit_test(short_files_are_errors),
+		cmocka_unit_test(escapes_are_characters),
+		cmocka_unit_test(tails_begin_with_characters),
+		cmocka_unit_test(tables_find_move_and_walk),
+		cmocka_unit_test(lists_keep_their_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

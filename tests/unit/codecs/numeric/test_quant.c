@@ -210,19 +210,16 @@ static void test_fill(void **state)
 
 static bool match(const char *vars, const char *path)
 {
-	return codec_vars_match(vars, path, NULL);
+	return codec_vars_match(vars, strlen(vars), path) != CODEC_VARS_NONE;
 }
 
 static void test_vars(void **state)
 {
-	bool exact;
-
 	(void)state;
-	assert_true(codec_vars_match("*", "/g/v", &exact) && !exact);
-	assert_true(codec_vars_match("*&v", "/v", &exact) && exact);
-	assert_true(codec_vars_match("v", "/v", &exact) && exact);
-	assert_false(codec_vars_match("w", "/v", &exact));
-	assert_false(exact);
+	assert_int_equal(codec_vars_match("*", 1, "/g/v"), CODEC_VARS_EVERY);
+	assert_int_equal(codec_vars_match("*&v", 3, "/v"), CODEC_VARS_NAMED);
+	assert_int_equal(codec_vars_match("v", 1, "/v"), CODEC_VARS_NAMED);
+	assert_int_equal(codec_vars_match("w", 1, "/v"), CODEC_VARS_NONE);
 	assert_false(match("v", "/g/v"));
 	assert_true(match("g/v", "/g/v") && match("/g/v", "/g/v"));
 	assert_true(match("a&b&/g/v", "/g/v") && match("a&b&/g/v", "/b"));

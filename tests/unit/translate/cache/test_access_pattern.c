@@ -117,6 +117,20 @@ static void test_ends(void **state)
 	says(0, UINT64_MAX / 2 * 2, PREFETCH_READ, true, 0, 0); /* a late piece of the first */
 }
 
+/* a chunk that readers are beyond is not worth loading, unless another is on the way to it */
+static void test_passed(void **state)
+{
+	(void)state;
+	assert_false(access_pattern_passed(st, 0, 5));
+	says(0, 2009, PREFETCH_READ, true, 0, 0);
+	assert_true(access_pattern_passed(st, 0, 2008) && access_pattern_passed(st, 0, 0));
+	assert_false(access_pattern_passed(st, 0, 2009) || access_pattern_passed(st, 0, 2010));
+	assert_false(access_pattern_passed(st, 1, 5));
+	says(0, 1000, PREFETCH_READ, true, 0, 0);
+	assert_false(access_pattern_passed(st, 0, 1001));
+	assert_true(access_pattern_passed(st, 0, 1001 + ACCESS_PATTERN_PREFETCH));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +140,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, begin, end),
 		cmocka_unit_test_setup_teardown(test_lists, begin, end),
 		cmocka_unit_test_setup_teardown(test_ends, begin, end),
+		cmocka_unit_test_setup_teardown(test_passed, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,31 @@ static void test_keys(void **state)
 	assert_false(store_key_ok(longest));
 }
 
+static void test_names_in_directories(void **state)
+{
+	char key[STORE_KEY_MAX + 1], name[STORE_KEY_MAX + 1];
+
+	(void)state;
+	assert_true(store_key_join("", "a", 1, key));
+	assert_string_equal(key, "a");
+	assert_true(store_key_join(key, "bcd", 2, key));
+	assert_string_equal(key, "a/bc");
+	assert_true(store_key_join(key, "", 0, key));
+	assert_string_equal(key, "a/bc");
+	memset(name, 'n', sizeof(name));
+	assert_true(store_key_join("", name, STORE_KEY_MAX, key));
+	assert_int_equal(strlen(key), STORE_KEY_MAX);
+	assert_false(store_key_join("", name, STORE_KEY_MAX + 1, key));
+	assert_false(store_key_join("d", name, STORE_KEY_MAX - 1, key));
+	assert_true(store_key_join("d", name, STORE_KEY_MAX - 2, key));
+
+	assert_string_equal(store_key_below("a", "a/b/c"), "b/c");
+	assert_string_equal(store_key_below("", "a/b"), "a/b");
+	assert_null(store_key_below("a", "ab/c"));
+	assert_null(store_key_below("a", "a"));
+	assert_null(store_key_below("a/b", "a"));
+}
+
 /* ---- a store that answers as it is told ---- */
 
 static struct {
@@ -210,7 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys),    cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_answers), cmocka_unit_test(test_contradictions),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),   cmocka_unit_test(test_names_in_directories),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -723,7 +723,7 @@ static void test_forget(void **state)
 		assert_int_equal(lookup(f, path, &a), 0);
 		f->v->ops->forget(f->v, a.id, 2);
 	}
-	assert_int_equal(t->n_nodes, 2); /* "v" was looked up all the time */
+	assert_int_equal(t->by_id.n, 2); /* "v" was looked up all the time */
 	assert_int_equal(lookup(f, "v/7", &a), 0);
 	assert_int_equal(lookup(f, "v/7", &b), 0);
 	assert_int_equal(a.id, b.id);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* grid.h - chunk grids, and boxes of elements in them, in C order. No memory, no errors: lengths
+ * are those of finished arrays (ds_array_finish), whose products were checked. */
+#ifndef TRANSLATE_MODEL_GRID_H
+#define TRANSLATE_MODEL_GRID_H
+
+#include "translate/model/dataset.h"
+
+/* grid_box - places from lo on, up to hi, in each dimension. */
+struct grid_box {
+	uint64_t lo[DS_RANK_MAX], hi[DS_RANK_MAX];
+};
+
+/* grid_coords - the place of element `linear` of a block; grid_linear - the reverse. */
+void grid_coords(uint32_t rank, const uint64_t *dims, uint64_t linear, uint64_t *ret);
+uint64_t grid_linear(uint32_t rank, const uint64_t *dims, const uint64_t *at);
+
+/* grid_chunk - the elements inside the shape that a chunk has. */
+void grid_chunk(uint32_t rank, const uint64_t *shape, const uint64_t *chunk,
+		const uint64_t *coords, struct grid_box *ret);
+/* grid_chunks - the chunks that have elements of a box, which is not empty, as a box of chunks. */
+void grid_chunks(uint32_t rank, const struct grid_box *b, const uint64_t *chunk,
+		 struct grid_box *ret);
+/* grid_both - the places that are in both boxes. false: there is none. */
+bool grid_both(uint32_t rank, const struct grid_box *a, const struct grid_box *b,
+	       struct grid_box *ret);
+/* grid_next - from one place in a box, which is not empty, to the next; lo is the first. false: it
+ * was the last, and `at` is the first again. */
+bool grid_next(uint32_t rank, const struct grid_box *b, uint64_t *at);
+
+/* grid_block - a block of elements in memory: where its first element is, in the numbers of the
+ * box, modulo 2^64, and the lengths of the block. */
+struct grid_block {
+	const uint64_t *origin, *dims;
+};
+
+/* grid_copy - copy the elements of a box, which is not empty, from one block to another. elem:
+ * bytes of an element. */
+void grid_copy(uint32_t rank, size_t elem, const struct grid_box *b,
+	       const struct grid_block *from, const void *in, const struct grid_block *to,
+	       void *out);
+
+#endif
