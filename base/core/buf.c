@@ -2,11 +2,11 @@
 /* buf.c - growing buffer; the ceiling is checked before memory is asked for. */
 #include "base/core/buf.h"
 
-#include "base/core/endian.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/core/endian.h"
 
 void buf_init(struct buf *b, size_t max)
 {
@@ -91,20 +91,17 @@ void buf_putc(struct buf *b, char c)
 	buf_put(b, &c, 1);
 }
 
-void buf_put_le32(struct buf *b, uint32_t v)
-{
-	uint8_t p[4];
-
-	put_le32(p, v);
-	buf_put(b, p, sizeof(p));
-}
-
-void buf_put_le64(struct buf *b, uint64_t v)
+void buf_put_le(struct buf *b, uint64_t v, size_t n)
 {
 	uint8_t p[8];
 
-	put_le64(p, v);
-	buf_put(b, p, sizeof(p));
+	put_le(p, v, n);
+	buf_put(b, p, n);
+}
+
+void buf_put_le32(struct buf *b, uint32_t v)
+{
+	buf_put_le(b, v, 4);
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)
