@@ -2,8 +2,6 @@
 /* buf.c - growing buffer; the ceiling is checked before memory is asked for. */
 #include "base/core/buf.h"
 
-#include "base/core/endian.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,11 +102,6 @@ void buf_put_le(struct buf *b, uint64_t v, size_t n)
 void buf_put_le32(struct buf *b, uint32_t v)
 {
 	buf_put_le(b, v, 4);
-}
-
-void buf_put_le64(struct buf *b, uint64_t v)
-{
-	buf_put_le(b, v, 8);
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

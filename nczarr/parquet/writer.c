@@ -342,7 +342,7 @@ static int put_column(struct pq_writer *w, int fd, int column, struct thrift_wri
 	if (dict)
 		put_indexes(w);
 	for (size_t i = 0; (column == OFFSET || column == SIZE) && i < w->n; i++)
-		buf_put_le64(&w->page, column == OFFSET ? w->rows[i].off : w->rows[i].size);
+		buf_put_le(&w->page, column == OFFSET ? w->rows[i].off : w->rows[i].size, 8);
 	if (column == RAW)
 		buf_put(&w->page, w->raws.data, w->raws.len);
 	if (rc == 0)

@@ -32,27 +32,27 @@
 
 static void index_put_text(struct buf *b, const char *s)
 {
-	buf_put_le64(b, strlen(s) + 1);
+	buf_put_le(b, strlen(s) + 1, 8);
 	buf_put(b, s, strlen(s) + 1);
 }
 
 static void index_put_member(struct buf *b, const struct concat_member *m)
 {
 	index_put_text(b, m->path);
-	buf_put_le64(b, m->id.dev);
-	buf_put_le64(b, m->id.ino);
-	buf_put_le64(b, m->id.size);
-	buf_put_le64(b, (uint64_t)m->id.mtime_s);
-	buf_put_le64(b, (uint64_t)m->id.mtime_ns);
-	buf_put_le64(b, (uint64_t)m->id.ctime_s);
-	buf_put_le64(b, (uint64_t)m->id.ctime_ns);
-	buf_put_le64(b, m->len);
-	buf_put_le64(b, m->others);
+	buf_put_le(b, m->id.dev, 8);
+	buf_put_le(b, m->id.ino, 8);
+	buf_put_le(b, m->id.size, 8);
+	buf_put_le(b, (uint64_t)m->id.mtime_s, 8);
+	buf_put_le(b, (uint64_t)m->id.mtime_ns, 8);
+	buf_put_le(b, (uint64_t)m->id.ctime_s, 8);
+	buf_put_le(b, (uint64_t)m->id.ctime_ns, 8);
+	buf_put_le(b, m->len, 8);
+	buf_put_le(b, m->others, 8);
 	buf_put_le32(b, m->n_forms);
 	for (uint32_t i = 0; i < m->n_forms; i++)
 		buf_put_le32(b, m->forms[i]);
 	buf_put_le32(b, m->coord_form);
-	buf_put_le64(b, m->n_coord);
+	buf_put_le(b, m->n_coord, 8);
 	if (m->n_coord > 0)
 		buf_put(b, m->coord, m->n_coord);
 }
@@ -69,14 +69,14 @@ static void index_put_all(struct buf *b, const struct concat *j)
 
 	index_put_text(b, j->dim);
 	buf_putc(b, j->opts.equal);
-	buf_put_le64(b, j->forms.n);
+	buf_put_le(b, j->forms.n, 8);
 	for (size_t i = 0; i < j->forms.n; i++) {
-		buf_put_le64(b, j->forms.v[i].n_bytes);
+		buf_put_le(b, j->forms.v[i].n_bytes, 8);
 		buf_put(b, j->forms.v[i].bytes, j->forms.v[i].n_bytes);
 	}
 	for (size_t i = 0; i < j->n_members; i++)
 		n += index_worth(&j->members[i]);
-	buf_put_le64(b, n);
+	buf_put_le(b, n, 8);
 	for (size_t i = 0; i < j->n_members; i++)
 		if (index_worth(&j->members[i]))
 			index_put_member(b, &j->members[i]);

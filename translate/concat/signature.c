@@ -25,7 +25,7 @@ static bool of_enum(const char *name)
 
 static void put_blob(struct buf *b, const void *p, size_t n)
 {
-	buf_put_le64(b, n);
+	buf_put_le(b, n, 8);
 	if (n > 0)
 		buf_put(b, p, n);
 }
@@ -49,7 +49,7 @@ static void signature_put_type(struct buf *b, const struct dtype *t, unsigned de
 		buf_put_le32(b, f->offset);
 		buf_put_le32(b, f->rank);
 		for (uint32_t d = 0; d < f->rank; d++)
-			buf_put_le64(b, f->dims[d]);
+			buf_put_le(b, f->dims[d], 8);
 		signature_put_type(b, &f->type, depth + 1);
 	}
 	if (t->kind == DT_VLEN && t->base && depth < DEPTH_MAX)
@@ -101,7 +101,7 @@ static void put_attr(struct buf *b, const struct ds_attr *a)
 	signature_put_text(b, a->name);
 	buf_putc(b, (char)a->type.kind);
 	buf_put_le32(b, a->type.size);
-	buf_put_le64(b, a->n);
+	buf_put_le(b, a->n, 8);
 	if (a->strings) {
 		buf_putc(b, 1);
 		for (uint64_t i = 0; i < a->n; i++)
@@ -224,8 +224,8 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 	buf_put_le32(b, axis);
 	buf_put_le32(b, a->rank);
 	for (uint32_t d = 0; d < a->rank; d++) {
-		buf_put_le64(b, a->shape[d]);
-		buf_put_le64(b, a->chunk[d]);
+		buf_put_le(b, a->shape[d], 8);
+		buf_put_le(b, a->chunk[d], 8);
 		signature_put_text(b, ds->dims[a->dims[d]].name);
 	}
 	put_type_blob(b, &a->type);

@@ -115,8 +115,8 @@ static void local_header(const struct zipped *x, struct buf *out)
 	if (big) {
 		put16(out, 1);
 		put16(out, 16);
-		buf_put_le64(out, x->size);
-		buf_put_le64(out, x->size);
+		buf_put_le(out, x->size, 8);
+		buf_put_le(out, x->size, 8);
 	}
 }
 
@@ -224,11 +224,11 @@ static void to_zip_entry(const struct zipped *x, struct buf *out)
 	put16(out, 1);
 	put16(out, extra);
 	if (size) {
-		buf_put_le64(out, x->size);
-		buf_put_le64(out, x->size);
+		buf_put_le(out, x->size, 8);
+		buf_put_le(out, x->size, 8);
 	}
 	if (at)
-		buf_put_le64(out, x->at);
+		buf_put_le(out, x->at, 8);
 }
 
 /* the_end - records behind the directory of `len` bytes at `at`. */
@@ -236,18 +236,18 @@ static void the_end(uint64_t n, uint64_t at, uint64_t len, struct buf *out)
 {
 	if (n >= UINT16_MAX || at >= BIG || len >= BIG) {
 		buf_put_le32(out, END64_SIG);
-		buf_put_le64(out, 44);
+		buf_put_le(out, 44, 8);
 		put16(out, MADE_BY);
 		put16(out, VERSION);
 		buf_put_le32(out, 0);
 		buf_put_le32(out, 0);
-		buf_put_le64(out, n);
-		buf_put_le64(out, n);
-		buf_put_le64(out, len);
-		buf_put_le64(out, at);
+		buf_put_le(out, n, 8);
+		buf_put_le(out, n, 8);
+		buf_put_le(out, len, 8);
+		buf_put_le(out, at, 8);
 		buf_put_le32(out, LOC64_SIG);
 		buf_put_le32(out, 0);
-		buf_put_le64(out, at + len);
+		buf_put_le(out, at + len, 8);
 		buf_put_le32(out, 1);
 	}
 	buf_put_le32(out, END_SIG);
