@@ -6,16 +6,55 @@
 #include <stdint.h>
 #include <time.h>
 
-/* clock_ns, clock_ms - CLOCK_MONOTONIC in nanoseconds, in milliseconds. */
-int64_t clock_ns(void);
-int64_t clock_ms(void);
+#define CLOCK_NS_PER_S INT64_C(1000000000)
+
 /* clock_ns_of - a time in nanoseconds; clock_timespec - the reverse, for any sign. */
-int64_t clock_ns_of(const struct timespec *t);
-struct timespec clock_timespec(int64_t ns);
+static inline int64_t clock_ns_of(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * CLOCK_NS_PER_S + t->tv_nsec;
+}
+
+static inline struct timespec clock_timespec(int64_t ns)
+{
+	struct timespec t = {.tv_sec = ns / CLOCK_NS_PER_S, .tv_nsec = ns % CLOCK_NS_PER_S};
+
+	if (t.tv_nsec < 0) {
+		t.tv_nsec += CLOCK_NS_PER_S;
+		t.tv_sec--;
+	}
+	return t;
+}
+
+/* clock_ns, clock_ms - CLOCK_MONOTONIC in nanoseconds, in milliseconds. */
+static inline int64_t clock_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return clock_ns_of(&t);
+}
+
+static inline int64_t clock_ms(void)
+{
+	return clock_ns() / 1000000;
+}
+
 /* clock_after - the time of CLOCK_MONOTONIC that is ns from now, for pthread_cond_timedwait on a
  * condition of that clock. ns >= 0. */
-struct timespec clock_after(int64_t ns);
+static inline struct timespec clock_after(int64_t ns)
+{
+	int64_t t = clock_ns();
+
+	return clock_timespec(ns > INT64_MAX - t ? INT64_MAX : t + ns);
+}
+
 /* clock_wall - CLOCK_REALTIME, as file systems stamp files. */
-struct timespec clock_wall(void);
+static inline struct timespec clock_wall(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	return t;
+}
 
 #endif

@@ -438,7 +438,7 @@ static void test_scratch_left(void **state)
 
 /* ---- threads ---- */
 
-struct worker {
+struct one_thread {
 	struct rwf *f;
 	atomic_bool *stop;
 	unsigned opened, wrong;
@@ -462,7 +462,7 @@ static bool read_part(struct rwf *f, uint64_t id, uint64_t fh)
 
 static void *look_on(void *arg)
 {
-	struct worker *w = arg;
+	struct one_thread *w = arg;
 	const struct view_write_ops *ops = w->f->v->write;
 
 	while (!atomic_load(w->stop)) {
@@ -483,14 +483,14 @@ static void *look_on(void *arg)
 static void test_threads(void **state)
 {
 	struct rwf *f = *state;
-	struct worker workers[3];
+	struct one_thread workers[3];
 	pthread_t threads[3];
 	atomic_bool stop = false;
 	uint8_t part[700];
 	uint64_t id, fh;
 
 	for (size_t i = 0; i < ARRAY_LEN(workers); i++) {
-		workers[i] = (struct worker){.f = f, .stop = &stop};
+		workers[i] = (struct one_thread){.f = f, .stop = &stop};
 		assert_int_equal(pthread_create(&threads[i], NULL, look_on, &workers[i]), 0);
 	}
 	for (unsigned k = 0; k < 25; k++) {
