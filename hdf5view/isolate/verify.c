@@ -118,6 +118,9 @@ static bool verify_type(const struct isolated_verify *v, const struct dtype *t, 
 	if (depth == 0 || !verify_charge(v, PART_COST) || !isolated_flag(&t->big_endian) ||
 	    !verify_sized(t))
 		return false;
+	/* readers follow what is there, whatever the kind */
+	if ((t->fields && t->kind != DT_COMPOUND) || (t->base && t->kind != DT_VLEN))
+		return false;
 	if (t->kind == DT_COMPOUND)
 		return fields(v, t, depth - 1);
 	if (t->kind != DT_VLEN)
@@ -138,9 +141,11 @@ static bool attr(const struct isolated_verify *v, const struct ds_attr *a)
 			return false;
 	if (a->n != n && a->n != 0)
 		return false;
-	if (a->type.kind != DT_STRING && !dt_is_vlen(&a->type))
-		return a->n == 0 || isolated_in(v, a->data, a->n, a->type.size, 1);
-	if (!HAS(v, a->strings, a->n) || !verify_charge(v, a->n))
+	if (a->type.kind != DT_STRING &&
+	    !dt_is_vlen(&a->type)) /* readers ask for strings first */
+		return !a->strings &&
+		       (a->n == 0 || isolated_in(v, a->data, a->n, a->type.size, 1));
+	if (a->data || !HAS(v, a->strings, a->n) || !verify_charge(v, a->n))
 		return false;
 	for (uint64_t i = 0; i < a->n; i++)
 		if (!HAS(v, a->strings[i].s, a->strings[i].len))
