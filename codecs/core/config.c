@@ -70,9 +70,11 @@ int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t 
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,
 		    int32_t missing)
 {
-	int32_t v = spec->n_params > i ? (int32_t)spec->params[i] : missing;
+	int64_t v = missing;
 
-	return v < lo ? lo : v > hi ? hi : v;
+	if (spec->n_params > i) /* levels below 0 are stored in two's complement */
+		v = lo < 0 ? (int64_t)(int32_t)spec->params[i] : (int64_t)spec->params[i];
+	return (int32_t)(v < lo ? lo : v > hi ? hi : v);
 }
 
 int32_t codec_effort_of(const struct codec_effort *f, const struct codec_spec *spec)

@@ -221,8 +221,8 @@ static struct cache_entry *cache_find_locked(struct cache *c, uint32_t array, ui
 	struct cache_entry *x;
 
 	MAP_EACH(x, &c->table, hash, link)
-	if (x->linear == linear && x->array == array)
-		return x;
+		if (x->linear == linear && x->array == array)
+			return x;
 	return NULL;
 }
 

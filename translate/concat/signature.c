@@ -458,8 +458,7 @@ int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32
 	uint8_t *own;
 	int rc;
 
-	MAP_EACH(x, &f->by_bytes, h, link)
-	{
+	MAP_EACH(x, &f->by_bytes, h, link) {
 		if (f->v[x->form].n_bytes == n && memcmp(f->v[x->form].bytes, bytes, n) == 0) {
 			*ret = x->form;
 			return 0;

@@ -40,8 +40,8 @@ static uint32_t diff_match_find(const struct diff_match_table *t, uint32_t group
 	const struct diff_match_entry *x;
 
 	MAP_EACH(x, &t->map, diff_match_hash_of(group, is_group, name), link)
-	if (x->group == group && x->is_group == is_group && strcmp(x->name, name) == 0)
-		return x->ordinal;
+		if (x->group == group && x->is_group == is_group && strcmp(x->name, name) == 0)
+			return x->ordinal;
 	return DS_NONE;
 }
 

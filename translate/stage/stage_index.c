@@ -46,8 +46,9 @@ static struct stage_node *stage_index_child(const struct stage_index *x,
 	struct stage_node *n;
 
 	MAP_EACH(n, &x->table, stage_index_hash_of(x, parent, name, len), link)
-	if (n->parent == parent && n->name_len == len && memcmp(n->name, name, len) == 0)
-		return n;
+		if (n->parent == parent && n->name_len == len &&
+		    memcmp(n->name, name, len) == 0)
+			return n;
 	return NULL;
 }
 

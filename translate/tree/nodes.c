@@ -86,7 +86,7 @@ static struct tree_node *by_id_locked(const struct tree *t, uint64_t id)
 	struct tree_node *n;
 
 	MAP_EACH(n, &t->by_id, id, by_id)
-	return n; /* the hash is the id */
+		return n; /* the hash is the id */
 	return NULL;
 }
 
@@ -95,8 +95,8 @@ static struct tree_node *by_key_locked(const struct tree *t, const char *key)
 	struct tree_node *n;
 
 	MAP_EACH(n, &t->by_key, hash_key(t, key), by_key)
-	if (strcmp(n->key, key) == 0)
-		return n;
+		if (strcmp(n->key, key) == 0)
+			return n;
 	return NULL;
 }
 

@@ -59,8 +59,8 @@ static struct store_view_known *store_view_find(struct keys_view *v, const char 
 	struct store_view_known *k;
 
 	MAP_EACH(k, &v->by_key, hash_text(HASH_SEED, key), link)
-	if (strcmp(k->key, key) == 0)
-		return k;
+		if (strcmp(k->key, key) == 0)
+			return k;
 	return NULL;
 }
 

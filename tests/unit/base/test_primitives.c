@@ -307,8 +307,7 @@ static void tables_find_move_and_walk(void **state)
 		things[i].v = i;
 		assert_int_equal(map_add(&m, &things[i].link, i / 2), 0);
 	}
-	MAP_EACH(x, &m, 70, link)
-	{
+	MAP_EACH(x, &m, 70, link) {
 		assert_int_equal(x->v / 2, 70);
 		n++;
 	}

@@ -176,7 +176,7 @@ static void expect_params(const struct codec_spec *spec, const char *text)
 
 static void test_params(void **state)
 {
-	static const uint32_t one = 1, big = 77;
+	static const uint32_t one = 1, big = 77, huge = UINT32_MAX;
 	struct codec_spec spec = plain;
 
 	(void)state;
@@ -185,6 +185,8 @@ static void test_params(void **state)
 	spec.params = &one;
 	expect_params(&spec, ", \"level\": 1");
 	spec.params = &big;
+	expect_params(&spec, ", \"level\": 9");
+	spec.params = &huge;
 	expect_params(&spec, ", \"level\": 9");
 	assert_string_equal(ops->zarr2_id, "zlib");
 }
