@@ -30,8 +30,8 @@ enum {
 	TREE_POLL_MS = 200, /* a directory is not asked more often */
 	RETRY_MS = 1000,  /* until what may have been no fault of the source's is tried again */
 	RETRY_TIMES = 10, /* or so many times what opening took, when that is more */
-	OPEN_ROUNDS = 3,  /* more attempts at a file that changed while it was opened */
-	WAIT_SECONDS = 10, /* longest that a request waits for a new epoch */
+	OPEN_ROUNDS = 3,  /* more attempts at least, at a file that changes meanwhile ... */
+	WAIT_SECONDS = 10, /* ... and time for them; longest that a request waits for a new epoch */
 };
 
 enum epoch_state {
@@ -527,6 +527,7 @@ static void not_opened(struct epochs *l, int rc, const struct err *e)
  * is to end. */
 static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, struct err *e)
 {
+	const int64_t end = epoch_now_ms() + WAIT_SECONDS * 1000;
 	struct stat st;
 	bool ok;
 
@@ -544,7 +545,7 @@ static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, stru
 		l->retry_ms = RETRY_TIMES * (clock_ms() - start);
 		if (l->retry_ms < RETRY_MS)
 			l->retry_ms = RETRY_MS;
-		if (i == OPEN_ROUNDS || !epoch_look(l, &st, &ok))
+		if ((i >= OPEN_ROUNDS && epoch_now_ms() >= end) || !epoch_look(l, &st, &ok))
 			return true;
 	}
 }
