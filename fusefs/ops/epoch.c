@@ -527,7 +527,7 @@ static void not_opened(struct epochs *l, int rc, const struct err *e)
  * is to end. */
 static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, struct err *e)
 {
-	const int64_t end = epoch_now_ms() + WAIT_SECONDS * 1000;
+	const int64_t end = clock_ms() + WAIT_SECONDS * 1000;
 	struct stat st;
 	bool ok;
 
@@ -545,7 +545,7 @@ static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, stru
 		l->retry_ms = RETRY_TIMES * (clock_ms() - start);
 		if (l->retry_ms < RETRY_MS)
 			l->retry_ms = RETRY_MS;
-		if ((i >= OPEN_ROUNDS && epoch_now_ms() >= end) || !epoch_look(l, &st, &ok))
+		if ((i >= OPEN_ROUNDS && clock_ms() >= end) || !epoch_look(l, &st, &ok))
 			return true;
 	}
 }
