@@ -138,6 +138,7 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 	int rc;
 
 	l->g = snapshots_get(t->snapshots);
+	l->generation = generation;
 	rc = keep_dirs(l, generation, e);
 	if (!rc)
 		rc = pins_keep(l, old, e);

@@ -9,6 +9,7 @@
  * array is written, or the mount ends. To put such a document into the file changes nothing: the
  * array has that many elements of its own, or fewer. */
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,41 +117,84 @@ static int shown_documents_keep_old(struct left *l, struct err *e)
 	return rc;
 }
 
-/* shown_documents_pin - a key, as `old` has it. What is staged is not of the dataset's making. */
-static int shown_documents_pin(struct tree *t, const struct snapshot *old, const char *key,
-			       struct err *e)
+/* pin_add - key stays staged with these bytes. p->data is taken. */
+static int pin_add(struct tree *t, const char *key, struct pin *p, struct err *e)
 {
-	struct pin p = {.key = NULL};
-	struct stage_entry x;
-	struct found f;
-	int rc;
-
-	stage_find(t->stage, key, &x, NULL);
-	if (x.kind != STAGE_NOTHING)
-		return 0;
-	rc = tree_base(t, old, key, &f, e);
-	if (rc || f.kind != FOUND_BASE)
-		return rc;
-	rc = tree_content(t, old, key, &f, &p.data, e);
-	p.len = (size_t)f.size;
-	p.key = rc ? NULL : strdup(key);
-	if (!rc && (!p.key || grow_array(&t->pins, &t->cap_pins, t->n_pins + 1, sizeof(p)) < 0))
-		rc = err_nomem(e);
-	if (!rc)
-		rc = stage_put(t->stage, key, p.data, p.len, e);
-	if (rc)
-		pin_free(&p);
-	else
-		t->pins[t->n_pins++] = p;
-	return rc;
+	p->key = strdup(key);
+	if (!p->key || grow_array(&t->pins, &t->cap_pins, t->n_pins + 1, sizeof(*p)) < 0) {
+		pin_free(p);
+		return err_nomem(e);
+	}
+	t->pins[t->n_pins++] = *p;
+	return 0;
 }
 
-static bool grown(const struct ds_array *old, const struct ds_array *now)
+/* grown - whether one of an array's axes is longer than in a JSON document of it. */
+static bool grown(const struct pin *doc, const struct ds_array *now)
 {
-	for (uint32_t x = 0; x < now->rank && old->rank == now->rank; x++)
-		if (now->shape[x] > old->shape[x])
-			return true;
-	return false;
+	json_t *root =
+		json_loadb((const char *)doc->data, doc->len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *shape = json_object_get(root, "shape");
+	bool ret = false;
+
+	for (uint32_t d = 0; d < now->rank && json_array_size(shape) == now->rank; d++)
+		ret |= json_integer_value(json_array_get(shape, d)) < (json_int_t)now->shape[d];
+	json_decref(root);
+	return ret;
+}
+
+/* pin_staged - a document that the commit has put into the dataset. It is carried into the stage's
+ * next log. */
+static int pin_staged(struct left *l, const struct ds_array *now, const char *key,
+		      const struct stage_entry *x, struct err *e)
+{
+	struct found f = {.kind = FOUND_STAGED, .x = *x, .size = x->len};
+	struct pin p = {.len = (size_t)x->len};
+	int rc = tree_content(l->t, l->g, key, &f, &p.data, e);
+
+	if (rc || !grown(&p, now)) {
+		pin_free(&p);
+		return rc;
+	}
+	rc = left_add(l, key, e);
+	if (rc)
+		pin_free(&p);
+	return rc ? rc : pin_add(l->t, key, &p, e);
+}
+
+/* pin_base - a document of the dataset as it was, which is staged. */
+static int pin_base(struct left *l, const struct snapshot *old, const struct ds_array *now,
+		    const char *key, struct err *e)
+{
+	struct pin p = {.key = NULL};
+	struct found f;
+	int rc = tree_base(l->t, old, key, &f, e);
+
+	if (rc || f.kind != FOUND_BASE)
+		return rc;
+	rc = tree_content(l->t, old, key, &f, &p.data, e);
+	p.len = (size_t)f.size;
+	if (rc || !grown(&p, now)) {
+		pin_free(&p);
+		return rc;
+	}
+	rc = stage_put(l->t->stage, key, p.data, p.len, e);
+	if (rc)
+		pin_free(&p);
+	return rc ? rc : pin_add(l->t, key, &p, e);
+}
+
+/* pin_key - a document of an array of the dataset as it is now. One that was staged while the
+ * commit ran is staged still. longer: the dataset has the array longer than it had it. */
+static int pin_key(struct left *l, const struct snapshot *old, const struct ds_array *now,
+		   const char *key, bool longer, struct err *e)
+{
+	struct stage_entry x;
+
+	stage_find(l->t->stage, key, &x, NULL);
+	if (x.kind == STAGE_DATA && x.generation <= l->generation && !pins_have(l->t, key))
+		return pin_staged(l, now, key, &x, e);
+	return longer && x.kind == STAGE_NOTHING ? pin_base(l, old, now, key, e) : 0;
 }
 
 /* shown_documents_path_of - with its NUL, in b; NULL: memory was short. */
@@ -163,53 +207,59 @@ static const char *shown_documents_path_of(const struct dataset *ds, uint32_t ar
 	return buf_ok(b) ? (const char *)b->data : NULL;
 }
 
-/* now_of - the array of that path after the commit, *ret; NULL: there is none. Few come between
- * others, so that it is mostly near the number that it had. */
-static int now_of(const struct dataset *now, uint32_t i, const char *path, struct buf *room,
-		  const struct ds_array **ret, struct err *e)
+/* was_shorter - whether array i, of that path, had fewer elements in `old`. Few arrays come between
+ * others, so that it mostly had nearly the same number there. -ENOMEM. */
+static int was_shorter(const struct dataset *old, const struct ds_array *now, uint32_t i,
+		       const char *path, struct buf *room)
 {
-	*ret = NULL;
-	for (uint32_t k = 0; k < now->n_arrays && !*ret; k++) {
-		uint32_t at = (i + k) % now->n_arrays;
-		const char *p = shown_documents_path_of(now, at, room);
+	for (uint32_t k = 0; k < old->n_arrays; k++) {
+		const struct ds_array *was = &old->arrays[(i + k) % old->n_arrays];
+		const char *p;
 
+		if (was->rank != now->rank || strcmp(was->name, now->name) != 0)
+			continue;
+		p = shown_documents_path_of(old, (i + k) % old->n_arrays, room);
 		if (!p)
-			return err_nomem(e);
-		if (strcmp(p, path) == 0)
-			*ret = &now->arrays[at];
+			return -ENOMEM;
+		if (strcmp(p, path) != 0)
+			continue;
+		for (uint32_t d = 0; d < now->rank; d++)
+			if (now->shape[d] > was->shape[d])
+				return 1;
+		return 0;
 	}
 	return 0;
 }
 
-/* pin_one - array i of the old ones, if it has become longer and nobody wrote it. */
-static int pin_one(struct tree *t, const struct snapshot *old, const struct snapshot *now,
-		   uint32_t i, struct buf room[2], struct err *e)
+static int pin_array(struct left *l, const struct snapshot *old, uint32_t i, struct buf room[2],
+		     struct err *e)
 {
-	const char *path = shown_documents_path_of(&old->source->ds, i, &room[0]);
-	const struct ds_array *is = NULL;
+	const struct dataset *ds = &l->g->source->ds;
+	const char *path = shown_documents_path_of(ds, i, &room[0]);
 	char key[STORE_KEY_MAX + 1];
-	int rc = path ? now_of(&now->source->ds, i, path, &room[1], &is, e) : err_nomem(e);
+	int rc = path ? 0 : -ENOMEM;
 
-	if (rc || !is || !grown(&old->source->ds.arrays[i], is))
-		return rc;
-	for (size_t d = 0; !rc && d < ARRAY_LEN(docs); d++)
+	if (path && old->source && old != l->g)
+		rc = was_shorter(&old->source->ds, &ds->arrays[i], i, path, &room[1]);
+	if (rc < 0)
+		return err_nomem(e);
+	for (size_t d = 0, longer = (size_t)rc; rc >= 0 && d < ARRAY_LEN(docs); d++)
 		if (snprintf(key, sizeof(key), "%s%s", path + 1, docs[d]) < (int)sizeof(key))
-			rc = shown_documents_pin(t, old, key, e);
-	return rc;
+			rc = pin_key(l, old, &ds->arrays[i], key, longer, e);
+	return rc < 0 ? rc : 0;
 }
 
 int pins_keep(struct left *l, const struct snapshot *old, struct err *e)
 {
-	const struct snapshot *now = l->g;
 	struct buf room[2];
 	int rc = shown_documents_keep_old(l, e);
 
-	if (rc || !old->source || !now->source || old == now)
+	if (rc || !l->g->source)
 		return rc;
 	buf_init(&room[0], (size_t)1 << 20);
 	buf_init(&room[1], (size_t)1 << 20);
-	for (uint32_t i = 0; !rc && i < old->source->ds.n_arrays; i++)
-		rc = pin_one(l->t, old, now, i, room, e);
+	for (uint32_t i = 0; !rc && i < l->g->source->ds.n_arrays; i++)
+		rc = pin_array(l, old, i, room, e);
 	buf_release(&room[0]);
 	buf_release(&room[1]);
 	return rc;

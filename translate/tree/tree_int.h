@@ -336,13 +336,15 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
 struct left {
 	struct tree *t;
 	struct snapshot *g; /* as the commit made it */
+	uint64_t generation; /* that it has committed */
 	char **v;
 	size_t n, cap;
 };
 
 /* left_add - a copy of the key. */
 int left_add(struct left *l, const char *key, struct err *e) NZ_MUST_USE;
-/* pins_keep - arrays that are longer than in `old`, because others are, go on as they were shown.
+/* pins_keep - arrays that are longer than they were shown, because others are, go on as they were
+ * shown: with the document that was committed, or with that of `old`.
  * Under the write lock, while the committed generation is frozen. */
 int pins_keep(struct left *l, const struct snapshot *old, struct err *e) NZ_MUST_USE;
 /* pins_settle - after a commit: find out whether nothing but pins is staged. */

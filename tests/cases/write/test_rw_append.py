@@ -73,6 +73,43 @@ def test_one_by_one(t):
         assert not os.path.exists(t.path(f".m{fixed}.nc.nczarrfs"))
 
 
+def one_more(mnt):
+    """All arrays are longer, and one is longer still, when the commit begins: the others stay as
+    long as their writer left them."""
+    g = zarr.open_group(mnt, "r+")
+    g["time"].append(np.arange(4.0, 7.0))
+    for k, name in enumerate((*NAMES, "b")):
+        g[name].append(np.full((3, 5), 7.0 + k))
+    sync(mnt)
+    assert shapes(mnt) == [7, 7, 10], shapes(mnt)
+    zarr.open_group(mnt, "r+")["a"].append(np.full((3, 5), 9.5))
+    sync(mnt)
+    assert shapes(mnt) == [7, 10, 10], shapes(mnt)
+    zarr.open_group(mnt, "r+")["time"].append(np.arange(7.0, 10.0))
+    sync(mnt)
+    assert shapes(mnt) == [10, 10, 10], shapes(mnt)
+
+
+def test_one_more(t):
+    """SEMANTICS W25: what the commit itself has written"""
+    for new in (False, True):
+        source = t.path(f"m{new}.nc")
+        make(source)
+        if new:
+            make(t.path("other.nc"))
+            os.unlink(source)
+        with t.mount(source, "rw,create" if new else "rw", "commit_delay=60000") as m:
+            if new:
+                with xr.open_dataset(t.path("other.nc"), decode_times=False) as ds:
+                    ds.load().to_zarr(m.path, consolidated=False, encoding={
+                        n: {"chunks": (2, 5)} for n in NAMES})
+            t.call(one_more, m.path)
+        with xr.open_dataset(source, decode_times=False) as ds:
+            assert ds["time"].values.tolist() == list(range(10))
+            for name, want in (("a", (7.0, 9.5)), ("b", (8.0, 9.0))):
+                assert ds[name].values[4:, 0].tolist() == [*3 * [want[0]], *3 * [want[1]]], name
+
+
 def by_xarray(mnt, sets):
     for ds in sets:
         ds.to_zarr(mnt, append_dim="time")
