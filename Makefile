@@ -39,8 +39,8 @@ override CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_
 	-DH5_USE_110_API
 # Nothing that is built knows in which directory.
 override CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong \
-	$(if $(SANITIZE),,-ffile-prefix-map=$(CURDIR)=.)
-override LDFLAGS += -Wl,-z,relro,-z,now
+	-ffunction-sections -fdata-sections $(if $(SANITIZE),,-ffile-prefix-map=$(CURDIR)=.)
+override LDFLAGS += -Wl,-z,relro,-z,now,--gc-sections
 # SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races; SANITIZE=fuzz: libFuzzer;
 # SANITIZE=coverage: which lines run, for gcov
 ifeq ($(SANITIZE),1)
@@ -319,6 +319,7 @@ check:
 	scripts/check-docs $(BUILD)/nczarrfs
 	scripts/check-modules
 	scripts/check-semantics
+	$(if $(SANITIZE),,scripts/check-server $(BUILD))
 	scripts/check-readme $(BUILD)/nczarrfs
 	$(MAKE) -j2 check-seeds
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)

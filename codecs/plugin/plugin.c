@@ -24,7 +24,8 @@
 #define TRIES 3 /* to look for plugins, when there could be no process for it */
 
 /* Written before there are threads. */
-static bool off, local, given, short_of;
+static bool off, given, short_of;
+static int (*perform)(struct plugin_call *c, struct err *e) = plugin_ask;
 static char from[PATH_MAX] = ""; /* where relative directories are; "": here */
 
 static _Atomic(const struct plugin_table *) found;
@@ -42,9 +43,20 @@ void codec_plugins_off(void)
 	off = true;
 }
 
+/* plugin_run_here - of a child: the server has no path to it (scripts/check-server). */
+static int plugin_run_here(struct plugin_call *c, struct err *e)
+{
+	struct err inner = ERR_INIT;
+	int rc = plugin_run(c, &inner);
+
+	return rc < 0 ? err_set(e, rc, "plugin '%s' of '%s': %s", c->name, c->filter_lib,
+				inner.msg)
+		      : 0;
+}
+
 void codec_plugins_local(void)
 {
-	local = true;
+	perform = plugin_run_here;
 }
 
 void codec_plugins_given(void)
@@ -219,7 +231,7 @@ uint32_t codec_plugins_id(size_t i)
 
 const struct H5Z_class2_t *codec_plugins_class(uint32_t h5_id)
 {
-	const struct plugin *p = local ? plugin_do_find(h5_id) : NULL;
+	const struct plugin *p = perform == plugin_ask ? NULL : plugin_do_find(h5_id);
 
 	return p ? plugin_class(p->filter_lib, h5_id) : NULL;
 }
@@ -240,20 +252,11 @@ void codec_plugins_report(struct buf *out)
 
 static int plugin_do_call(const struct plugin *p, struct plugin_call *c, struct err *e)
 {
-	struct err inner = ERR_INIT;
-	int rc;
-
 	c->h5_id = p->ops.h5_id;
 	c->name = p->name;
 	c->filter_lib = p->filter_lib;
 	c->codec_lib = p->codec_lib;
-	if (!local)
-		return plugin_ask(c, e);
-	rc = plugin_run(c, &inner);
-	if (rc < 0)
-		return err_set(e, rc, "plugin '%s' of '%s': %s", p->name, p->filter_lib,
-			       inner.msg);
-	return 0;
+	return perform(c, e);
 }
 
 static int plugin_gone(uint32_t h5_id, struct err *e)

@@ -71,6 +71,11 @@ static int use(struct isolated *g, const void *p, struct err *e NZ_UNUSED)
 
 static void run(const struct child_self *self);
 
+static const struct isolated_library library = {
+	.build = h4_build_model,
+	.chunk = h4_chunk,
+};
+
 static const struct isolated_kind h4_kind = {
 	.child =
 		{
@@ -80,12 +85,11 @@ static const struct isolated_kind h4_kind = {
 			.may = SANDBOX_OPENS,
 			.run = run,
 		},
+	.library = &library,
 	.make = make,
 	.release = release,
-	.build = h4_build_model,
 	.sound = sound,
 	.use = use,
-	.chunk = h4_chunk,
 };
 
 static void run(const struct child_self *self)

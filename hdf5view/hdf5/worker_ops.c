@@ -204,6 +204,15 @@ static void worker_ops_before(const void *own, const void *data)
 		codec_plugins_look();
 }
 
+static const struct isolated_library library = {
+	.begin = worker_ops_begin,
+	.confine = worker_ops_confine,
+	.short_of = codec_plugins_short,
+	.build = worker_ops_build,
+	.chunk = h5_library_chunk,
+	.vlen = h5_library_vlen,
+};
+
 const struct isolated_kind h5_library_kind = {
 	.links = true,
 	.child =
@@ -218,18 +227,13 @@ const struct isolated_kind h5_library_kind = {
 			.enter = h5_gate_close,
 			.leave = h5_gate_open,
 		},
+	.library = &library,
 	.make = worker_ops_make,
 	.release = worker_ops_release,
 	.set_up = worker_ops_set_up,
-	.begin = worker_ops_begin,
-	.confine = worker_ops_confine,
-	.short_of = codec_plugins_short,
 	.needs = needs,
-	.build = worker_ops_build,
 	.sound = worker_ops_sound,
 	.use = worker_ops_use,
-	.chunk = h5_library_chunk,
-	.vlen = h5_library_vlen,
 };
 
 static void set_up_library(void)

@@ -30,8 +30,8 @@ static int child_job_confine(const struct isolated_kind *kind, const struct isol
 
 	if (job->has_root)
 		paths[n++] = (struct sandbox_path){.path = job->external_root, .fd = -1};
-	if (kind->confine)
-		return kind->confine(paths, n, &limits, e);
+	if (kind->library->confine)
+		return kind->library->confine(paths, n, &limits, e);
 	return sandbox_enter(kind->child.may, paths, n, &limits, e);
 }
 
@@ -59,8 +59,8 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 	const struct isolated_job *job = child_job_job_of(self, &e);
 	int rc;
 
-	if (kind->begin)
-		kind->begin();
+	if (kind->library->begin)
+		kind->library->begin();
 	if (!job || child_job_confine(kind, job, self->fds[ISOLATED_FD_SOURCE], &e) < 0) {
 		worker_reply(self->sock, e.code ? e.code : -EIO, 0, &e);
 		_exit(1);

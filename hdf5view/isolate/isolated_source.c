@@ -167,11 +167,11 @@ void isolated_open_job(struct isolated *g, int sock)
 	/* what the region has besides is for its own structures */
 	g->base.ds.arena.max = (size_t)u64_min(g->base.ds.arena.max, g->opts.max_meta_bytes);
 	resource_errors_reset();
-	rc = isolated_was_short(g->kind->build(g, &own, &e), g->again, &e);
+	rc = isolated_was_short(g->kind->library->build(g, &own, &e), g->again, &e);
 	/* what a library makes of a file whose bytes did not come is nothing */
 	if (blob_proxy_client_failed(g->blob, NULL) < 0)
 		rc = blob_proxy_client_failed(g->blob, &e);
-	if (rc || (!g->plugins && g->kind->short_of && g->kind->short_of())) {
+	if (rc || (!g->plugins && g->kind->library->short_of && g->kind->library->short_of())) {
 		worker_reply(sock, rc ? rc : RETRY_WITH_PLUGINS, 0, &e);
 		_exit(0);
 	}
@@ -510,7 +510,7 @@ int isolated_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct
 
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	if (!dt_is_vlen(&a->type) || !isolated_of(s)->kind->vlen)
+	if (!dt_is_vlen(&a->type) || !isolated_of(s)->kind->library->vlen)
 		return err_set(e, -EINVAL, "its elements have a fixed size");
 	rc = isolated_vlen(isolated_of(s), array, linear, out, e);
 	return rc == 0 ? isolated_check(s, e) : rc;

@@ -95,11 +95,35 @@ int isolated_verify(const struct isolated_kind *kind, const struct isolated_mode
 
 /* ---- a kind ---- */
 
+/* isolated_library - the calls that only a child makes: the server has no path to what they call
+ * (scripts/check-server). */
+struct isolated_library {
+	/* begin - in every child, before it knows the source. NULL: nothing. */
+	void (*begin)(void);
+	/* confine - the same: call sandbox_enter. paths: what the source needs, with room for
+	 * ISOLATED_PATHS_MAX. NULL: sandbox_enter as it is. */
+	int (*confine)(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
+		       struct err *e);
+	/* short_of - in a child that builds, when it has: whether it would make another model with
+	 * job.plugins. NULL: no. */
+	bool (*short_of)(void);
+	/* build - the library reads the file into g->base.ds, all in its arena. *ret_own, there as
+	 * well: what else the source needs. */
+	int (*build)(struct isolated *g, const void **ret_own, struct err *e);
+	/* chunk, vlen - as source_read_chunk and source_read_vlen, whose callers have checked what
+	 * they pass. vlen: NULL where no type has a variable length. */
+	int (*chunk)(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
+		     size_t len, struct err *e);
+	int (*vlen)(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
+		    struct err *e);
+};
+
 struct isolated_kind {
 	bool links; /* its files can lead to others */
 	/* of static lifetime. n_fds is ISOLATED_FDS, run calls isolated_run. who: "the HDF5
 	 * library" */
 	struct child_kind child;
+	const struct isolated_library *library;
 
 	/* make - a new zeroed source of this kind with base.ops; NULL when memory is short. */
 	struct isolated *(*make)(void);
@@ -108,31 +132,12 @@ struct isolated_kind {
 	/* set_up - in the server before anything else, and in every child: path, blob, opts and
 	 * base.ds.st are there. NULL: nothing to do. */
 	int (*set_up)(struct isolated *g, struct err *e);
-	/* begin - in every child, before it knows the source. NULL: nothing. */
-	void (*begin)(void);
-	/* confine - the same: call sandbox_enter. paths: what the source needs, with room for
-	 * ISOLATED_PATHS_MAX. NULL: sandbox_enter as it is. */
-	int (*confine)(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
-		       struct err *e);
-	/* short_of - in a child that builds, when it has: whether it would make another model with
-	 * job.plugins. needs - in the server, whether one that reads needs them. NULL: no. */
-	bool (*short_of)(void);
+	/* needs - in the server: whether a child that reads needs job.plugins. NULL: no. */
 	bool (*needs)(const struct isolated *g);
-
-	/* build - in a child: the library reads the file into g->base.ds, all in its arena.
-	 * *ret_own, there as well: what else the source needs. */
-	int (*build)(struct isolated *g, const void **ret_own, struct err *e);
 	/* sound - whether a model's own part can be followed; ds was checked before. */
 	bool (*sound)(const struct isolated_verify *v, const void *own);
 	/* use - take over from a checked model, in the server and in children that read. */
 	int (*use)(struct isolated *g, const void *own, struct err *e);
-
-	/* chunk, vlen - in a child: as source_read_chunk and source_read_vlen, whose callers have
-	 * checked what they pass. vlen: NULL where no type has a variable length. */
-	int (*chunk)(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
-		     size_t len, struct err *e);
-	int (*vlen)(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
-		    struct err *e);
 };
 
 /* ---- read_worker.c: the process that reads elements ---- */
@@ -189,9 +194,9 @@ void isolated_worker_init(struct isolated_worker *w, uint64_t timeout_ms);
 /* isolated_worker_release - end the process. No other call may be running. */
 void isolated_worker_release(struct isolated_worker *w);
 
-/* isolated_chunk, isolated_vlen - kind->chunk and kind->vlen in another process. -EIO: the library
- * died or did not answer; nothing is known about the chunk then. On failure `out` of a chunk holds
- * anything. Any thread. */
+/* isolated_chunk, isolated_vlen - library->chunk and library->vlen in another process. -EIO: the
+ * library died or did not answer; nothing is known about the chunk then. On failure `out` of a
+ * chunk holds anything. Any thread. */
 int isolated_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
 		   size_t len, struct err *e) NZ_MUST_USE;
 int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,

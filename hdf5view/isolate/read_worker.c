@@ -33,10 +33,10 @@ static void read_worker_handle(struct isolated *g, int sock,
 	b->max = (size_t)q->len;
 	resource_errors_reset();
 	if (q->op == OP_VLEN) {
-		rc = g->kind->vlen(g, q->array, q->linear, b, &e);
+		rc = g->kind->library->vlen(g, q->array, q->linear, b, &e);
 	} else {
 		out = buf_grow(b, (size_t)q->len);
-		rc = out ? g->kind->chunk(g, q->array, q->linear, out, (size_t)q->len, &e)
+		rc = out ? g->kind->library->chunk(g, q->array, q->linear, out, (size_t)q->len, &e)
 			 : err_nomem(&e);
 	}
 	rc = isolated_was_short(rc, q->again, &e);
