@@ -40,7 +40,7 @@ override CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_
 # Nothing that is built knows in which directory.
 override CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong \
 	-ffunction-sections -fdata-sections $(if $(SANITIZE),,-ffile-prefix-map=$(CURDIR)=.)
-override LDFLAGS += -Wl,-z,relro,-z,now,--gc-sections
+override LDFLAGS += -Wl,-z,relro,-z,now -Wl,--gc-sections
 # SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races; SANITIZE=fuzz: libFuzzer;
 # SANITIZE=coverage: which lines run, for gcov
 ifeq ($(SANITIZE),1)

@@ -42,8 +42,12 @@ void fs_rw_prepare(const struct app *setup)
 struct commit_process_job {
 	uint64_t generation;
 	bool all;
+	struct source_model model; /* its fd is FD_MODEL */
 	char path[PATH_MAX];
 };
+
+/* The descriptors of a job. FD_MODEL is FD_STATE once more where the source has no model. */
+enum { FD_STATE, FD_MODEL, FDS };
 
 /* ---- the other process ---- */
 
@@ -111,16 +115,19 @@ static int commit_process_confine(const struct commit_process_job *job, int dir_
 static void commit_process_run(const struct child_self *self)
 {
 	const struct commit_process_job *job = self->own ? self->own : self->data;
+	struct source_model model = job->model;
 	struct err e = ERR_INIT;
 	char **left = NULL;
 	int sock = self->sock, rc;
 	size_t n = 0;
 
 	child_alone();
-	rc = commit_process_confine(job, self->fds[0], &e);
+	model.fd = self->fds[FD_MODEL];
+	rc = commit_process_confine(job, self->fds[FD_STATE], &e);
 	if (rc == 0)
-		rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, job->all,
-				 commit_process_ask, commit_process_note, &sock, &left, &n, &e);
+		rc = commit_tree(the_setup, job->path, &model, self->fds[FD_STATE],
+				 job->generation, job->all, commit_process_ask,
+				 commit_process_note, &sock, &left, &n, &e);
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
@@ -130,7 +137,7 @@ static void commit_process_run(const struct child_self *self)
 static const struct child_kind kind = {
 	.name = "nczarrfs-commit",
 	.who = "the HDF5 library that writes",
-	.n_fds = 1,
+	.n_fds = FDS,
 	.may = SANDBOX_OPENS | SANDBOX_LOADS | SANDBOX_WRITES,
 	.run = commit_process_run,
 };
@@ -166,6 +173,7 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 /* commit_process_committing - the server's side of one process. */
 struct commit_process_committing {
 	const struct rw_state *state;
+	const struct snapshot *was;
 	struct child_proc proc;
 	bool all;
 	void (*quiesce)(void *view);
@@ -250,12 +258,17 @@ static int commit_process_died(const struct commit_process_committing *c, int rc
 static int one_process(struct commit_process_committing *c, uint64_t generation, struct err *e)
 {
 	struct commit_process_job job = {.generation = generation, .all = c->all};
+	int fds[FDS] = {c->state->dir_fd, c->state->dir_fd};
 	int rc, status;
 
 	if (strlen(c->state->path) >= sizeof(job.path))
 		return err_set(e, -ENAMETOOLONG, "'%s': its path is too long", c->state->path);
 	memcpy(job.path, c->state->path, strlen(c->state->path) + 1);
-	rc = child_start(&kind, &job, &job, sizeof(job), &c->state->dir_fd, &c->proc, e);
+	if (c->was->source)
+		source_model_of(c->was->source, &job.model);
+	if (job.model.size)
+		fds[FD_MODEL] = job.model.fd;
+	rc = child_start(&kind, &job, &job, sizeof(job), fds, &c->proc, e);
 	if (rc < 0)
 		return rc;
 	rc = converse(c, e);
@@ -293,12 +306,12 @@ static bool half_done(const struct app *setup, const struct rw_state *s)
 	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, NULL) != 0;
 }
 
-int rw_commit_tree(const struct app *setup, struct rw_state *state, uint64_t generation,
-		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
-		   size_t *ret_n, struct err *e)
+int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct snapshot *was,
+		   uint64_t generation, bool all, void (*quiesce)(void *view), void *view,
+		   char ***ret_left, size_t *ret_n, struct err *e)
 {
 	struct commit_process_committing c = {
-		.state = state, .all = all, .quiesce = quiesce, .view = view};
+		.state = state, .was = was, .all = all, .quiesce = quiesce, .view = view};
 	int rc = rw_state_changing(state, e);
 
 	if (rc < 0)

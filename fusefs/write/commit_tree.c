@@ -47,8 +47,8 @@ struct commit_tree_tree {
 
 /* ---- opening ---- */
 
-static int commit_tree_open_file(struct commit_tree_tree *t, const char *path, int dir_fd,
-				 struct err *e)
+static int commit_tree_open_file(struct commit_tree_tree *t, const char *path,
+				 const struct source_model *model, int dir_fd, struct err *e)
 {
 	const struct app *setup = t->setup;
 	struct view_request want = {.name = setup->file_name,
@@ -60,6 +60,7 @@ static int commit_tree_open_file(struct commit_tree_tree *t, const char *path, i
 	int rc;
 
 	fs_source_options(setup->cfg, &opts);
+	opts.model = model;
 	rc = source_open(setup->formats, setup->n_formats, path, &opts, &t->source, e);
 	if (rc == 0) {
 		source_hold(t->source, true);
@@ -403,8 +404,9 @@ static void say_longer(struct commit_tree_tree *t)
 	}
 }
 
-int commit_tree(const struct app *setup, const char *path, int dir_fd, uint64_t generation,
-		bool all, int (*gate_fn)(void *arg, struct err *e),
+int commit_tree(const struct app *setup, const char *path, const struct source_model *model,
+		int dir_fd, uint64_t generation, bool all,
+		int (*gate_fn)(void *arg, struct err *e),
 		void (*say_fn)(void *arg, const char *text), void *arg, char ***ret_left,
 		size_t *ret_n, struct err *e)
 {
@@ -417,7 +419,7 @@ int commit_tree(const struct app *setup, const char *path, int dir_fd, uint64_t 
 	int rc;
 
 	buf_init(&t.chains, CHAINS_BYTES);
-	rc = commit_tree_open_file(&t, path, dir_fd, e);
+	rc = commit_tree_open_file(&t, path, model, dir_fd, e);
 
 	if (rc == 0)
 		rc = open_trees(&t, dir_fd, all, e);

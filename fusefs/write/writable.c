@@ -172,13 +172,14 @@ static int tree_check(void *arg, struct store *tree, const char *key, struct err
 	return commit_tree_check(rw->setup, rw->state.dir_fd, tree, key, e);
 }
 
-static int tree_commit(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
-		       void *view, char ***ret_left, size_t *ret_n, struct err *e)
+static int tree_commit(void *arg, const struct snapshot *was, uint64_t generation, bool all,
+		       void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
+		       struct err *e)
 {
 	struct rw *rw = arg;
 
-	return rw_commit_tree(rw->setup, &rw->state, generation, all, quiesce, view, ret_left,
-			      ret_n, e);
+	return rw_commit_tree(rw->setup, &rw->state, was, generation, all, quiesce, view,
+			      ret_left, ret_n, e);
 }
 
 static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
@@ -214,11 +215,13 @@ static unsigned tree_recoded(void *arg, const struct snapshot *now, const char *
 }
 
 /* keys_commit - nobody has to be kept from reading: what changes is staged. */
-static int keys_commit(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
-		       void *view, char ***ret_left, size_t *ret_n, struct err *e)
+static int keys_commit(void *arg, const struct snapshot *was, uint64_t generation, bool all,
+		       void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
+		       struct err *e)
 {
 	const struct rw *rw = arg;
 
+	(void)was;
 	(void)all;
 	(void)quiesce;
 	(void)view;

@@ -73,9 +73,9 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 /* ---- commit_process.c: a process that puts a generation of a stage into an HDF5 file ---- */
 
 /* rw_commit_tree - tree_rw_options.commit of the dataset of a state. */
-int rw_commit_tree(const struct app *setup, struct rw_state *state, uint64_t generation,
-		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
-		   size_t *ret_n, struct err *e) NZ_MUST_USE;
+int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct snapshot *was,
+		   uint64_t generation, bool all, void (*quiesce)(void *view), void *view,
+		   char ***ret_left, size_t *ret_n, struct err *e) NZ_MUST_USE;
 /* rw_left - the texts that follow each other in n bytes, each with its NUL, as a new list of new
  * texts. */
 int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e) NZ_MUST_USE;

@@ -195,6 +195,7 @@ const struct source_ops hdf5_source_ops = {
 	.check = isolated_check,
 	.poll = isolated_poll,
 	.hold = isolated_hold,
+	.model = isolated_model_of,
 };
 
 void hdf5_version(char *text, size_t cap)

@@ -382,6 +382,38 @@ static int open_model(struct isolated *g, struct err *e)
 	return rc;
 }
 
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* share_model - the model that another process has of the file. False, with nothing changed: the
+ * file is another one by now, or the memory's place is taken. */
+static bool share_model(struct isolated *g, const struct source_model *from)
+{
+	const size_t n = (size_t)from->size;
+	void *want = (void *)(uintptr_t)from->at; /* where its pointers lead */
+	struct isolated_model *m;
+
+	if (n < sizeof(*m))
+		return false;
+	m = mmap(want, n, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, from->fd, 0);
+	if (m == MAP_FAILED)
+		return false;
+	if (m == want && same_file(&m->ds.st, &g->base.ds.st))
+		g->region_fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);
+	if (g->region_fd < 0) {
+		(void)munmap(m, n);
+		return false;
+	}
+	g->region = m;
+	g->region_size = n;
+	g->plugins = from->plugins;
+	return true;
+}
+
 /* ---- the operations ---- */
 
 /* isolated_source_release - everything but the descriptor. */
@@ -415,7 +447,8 @@ int isolated_open(const struct isolated_kind *kind, const struct source_at *at,
 	isolated_worker_init(&g->worker, opts->read_timeout_ms);
 	rc = isolated_source_set_up(g, at->path, isolated_remote(g) || g->origin, &why);
 	if (rc == 0)
-		rc = open_model(g, &why);
+		rc = opts->model && share_model(g, opts->model) ? use_model(g, &why)
+								: open_model(g, &why);
 	if (rc < 0) {
 		isolated_source_release(g);
 		return err_set(e, rc, "%s", why.msg);
@@ -480,6 +513,16 @@ int isolated_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t li
 void isolated_forget(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED)
 {
 	blob_forget(isolated_of(s)->blob);
+}
+
+void isolated_model_of(const struct source *s, struct source_model *ret)
+{
+	const struct isolated *g = (const struct isolated *)s; /* embedded first */
+
+	*ret = (struct source_model){.fd = g->region_fd,
+				     .plugins = g->plugins,
+				     .at = (uint64_t)(uintptr_t)g->region,
+				     .size = g->region_size};
 }
 
 void isolated_hold(struct source *s, bool on)

@@ -240,6 +240,7 @@ int isolated_check(struct source *s, struct err *e);
 int isolated_poll(struct source *s, struct err *e);
 void isolated_forget(struct source *s, uint32_t array, uint64_t linear);
 void isolated_hold(struct source *s, bool on);
+void isolated_model_of(const struct source *s, struct source_model *ret);
 
 /* ---- child_job.c ---- */
 

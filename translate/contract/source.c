@@ -514,6 +514,13 @@ void source_hold(struct source *s, bool on)
 		s->ops->hold(s, on);
 }
 
+void source_model_of(const struct source *s, struct source_model *ret)
+{
+	*ret = (struct source_model){.fd = -1};
+	if (s->ops->model)
+		s->ops->model(s, ret);
+}
+
 int source_poll(struct source *s, struct err *e)
 {
 	return s->ops->poll ? s->ops->poll(s, e) : source_check(s, e);

@@ -42,6 +42,14 @@ struct chunk_ref {
 	                        * CODEC_ALL_SKIPPED = stored unfiltered */
 };
 
+/* source_model - the model of an open source in memory that cannot be changed any more: another
+ * process of the same program maps it in place of reading the file's metadata again. */
+struct source_model {
+	int fd;            /* of the memory; the source's */
+	bool plugins;      /* the file needs filters of plugins */
+	uint64_t at, size; /* where it has to be mapped; bytes, 0: there is none */
+};
+
 struct source_options {
 	uint64_t cut_bytes;          /* aim for chunks of this size where a file has none */
 	uint64_t max_chunk_bytes;    /* a larger decoded chunk is an error */
@@ -62,6 +70,9 @@ struct source_options {
 	                              * them; records of classic files are not gathered */
 	bool keep_going;             /* arrays that nobody can present are left out, with a note,
 	                              * instead of being the reason not to open the dataset */
+	const struct source_model
+		*model; /* of the same file, for the time of the call: it is used
+	                              * where the file is still that one; NULL: none */
 };
 
 struct source;
@@ -102,6 +113,7 @@ struct source_ops {
 	int (*check)(struct source *s, struct err *e);
 	int (*poll)(struct source *s, struct err *e);
 	void (*hold)(struct source *s, bool on);
+	void (*model)(const struct source *s, struct source_model *ret);
 };
 
 /* source - embedded first in every implementation. */
@@ -203,6 +215,10 @@ int source_check(struct source *s, struct err *e) NZ_MUST_USE;
  * are referred to where they are (it appends, or makes new objects): source_check and source_poll
  * say 0 meanwhile. Off: they judge again, by what the source was when it was opened. */
 void source_hold(struct source *s, bool on);
+
+/* source_model_of - the memory in which a source has its model; *ret with size 0: it has it
+ * otherwise. */
+void source_model_of(const struct source *s, struct source_model *ret);
 
 /* source_poll - like source_check, but looks as far as it has to: a Zarr tree looks at its
  * documents and directories. Called about once a second by the thread that watches. -ESTALE:

@@ -196,7 +196,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 	if (!rc) {
 		if (g->source)
 			source_hold(g->source, true);
-		rc = t->o.commit(t->o.arg, generation, all, quiesce, t, &l.v, &l.n, e);
+		rc = t->o.commit(t->o.arg, g, generation, all, quiesce, t, &l.v, &l.n, e);
 		l.cap = l.n;
 		*ret_done = !rc;
 		if (!rc) {

@@ -32,15 +32,16 @@ struct tree_rw_options {
 	/* check - a file has got its final content under its name: may it be so? tree: everything
 	 * as it would be with it. An error is what the writer's close or rename gets. */
 	int (*check)(void *arg, struct store *tree, const char *key, struct err *e);
-	/* commit - what is staged up to a generation goes into the dataset. Called in a thread of
-	 * the view's, one at a time. quiesce: to be called in that thread when bytes of the old
+	/* commit - what is staged up to a generation goes into the dataset, which now is `was`.
+	 * Called in a thread of the view's, one at a time. quiesce: to be called in that thread when bytes of the old
 	 * state are about to change; nobody reads them from its return on until commit
 	 * returns. left: keys that do not belong to the dataset (temporary files,
 	 * chunks of arrays that nobody described), or that it cannot hold; new texts. all:
 	 * somebody waits for everything to be in the dataset; else what it would show in another
 	 * form than its writer knows may be left. */
-	int (*commit)(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
-		      void *view, char ***ret_left, size_t *ret_n, struct err *e);
+	int (*commit)(void *arg, const struct snapshot *was, uint64_t generation, bool all,
+		      void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
+		      struct err *e);
 	/* recoded - in the new state of the dataset the array in the directory dir has the document
 	 * `is`, at key doc; before it had the document `was`. Returns 0 where its chunks have
 	 * another form, or the bytes that are stored; else TREE_RECODED: they are encoded anew when

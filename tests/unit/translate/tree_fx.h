@@ -56,9 +56,9 @@ static inline int fx_check(void *arg, struct store *tree, const char *key, struc
 	return rc;
 }
 
-static inline int fx_commit(void *arg, uint64_t generation, bool all,
-			    void (*quiesce)(void *view), void *view, char ***ret_left,
-			    size_t *ret_n, struct err *e)
+static inline int fx_commit(void *arg, const struct snapshot *was NZ_UNUSED,
+			    uint64_t generation, bool all, void (*quiesce)(void *view),
+			    void *view, char ***ret_left, size_t *ret_n, struct err *e)
 {
 	struct fx *f = arg;
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -280,6 +281,53 @@ static void test_lock(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
+/* opens_with - open the file with a model. Returns whether that one is the source's. */
+static bool opens_with(struct fixture *f, const struct source_model *model)
+{
+	const struct source_ops *formats[] = {&hdf5_source_ops};
+	struct source_options shared = opts;
+	struct source_model now;
+	struct stat was, is;
+
+	shared.model = model;
+	if (source_open(formats, 1, f->path, &shared, &f->s, &f->e) < 0)
+		fail_msg("%s", f->e.msg);
+	assert_int_equal(f->s->ds.n_arrays, 1);
+	assert_string_equal(f->s->ds.arrays[0].name, "v");
+	source_model_of(f->s, &now);
+	assert_int_equal(fstat(model->fd, &was), 0);
+	assert_int_equal(fstat(now.fd, &is), 0);
+	return was.st_ino == is.st_ino;
+}
+
+/* A model is taken over for the file that it was made of, where its place is free, and not for one
+ * that was changed since. */
+static void test_model(void **state)
+{
+	struct fixture *f = *state;
+	const hsize_t three = 3;
+	const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct source_model model;
+	struct source *first;
+	hid_t d = make(f->file, "v", H5T_STD_I32LE, 1, &three, false, NULL, false);
+
+	h5_id_close(&d);
+	(void)open_it(f);
+	first = f->s;
+	source_model_of(first, &model);
+	assert_true(model.size > 0);
+	model.fd = fcntl(model.fd, F_DUPFD_CLOEXEC, 0);
+	assert_true(model.fd >= 0);
+	assert_false(opens_with(f, &model));
+	source_close(f->s);
+	source_close(first);
+	assert_true(opens_with(f, &model));
+	source_close(f->s);
+	assert_int_equal(utimensat(AT_FDCWD, f->path, times, 0), 0);
+	assert_false(opens_with(f, &model));
+	assert_int_equal(close(model.fd), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +337,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stale, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_model, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("hdf5view_source", tests, NULL, NULL);
