@@ -33,9 +33,9 @@ struct tree_rw_options {
 	 * as it would be with it. An error is what the writer's close or rename gets. */
 	int (*check)(void *arg, struct store *tree, const char *key, struct err *e);
 	/* commit - what is staged up to a generation goes into the dataset, which now is `was`.
-	 * Called in a thread of the view's, one at a time. quiesce: to be called in that thread when bytes of the old
-	 * state are about to change; nobody reads them from its return on until commit
-	 * returns. left: keys that do not belong to the dataset (temporary files,
+	 * Called in a thread of the view's, one at a time. quiesce: to be called in that thread
+	 * when bytes of the old state are about to change; nobody reads them from its return on
+	 * until commit returns. left: keys that do not belong to the dataset (temporary files,
 	 * chunks of arrays that nobody described), or that it cannot hold; new texts. all:
 	 * somebody waits for everything to be in the dataset; else what it would show in another
 	 * form than its writer knows may be left. */
