@@ -112,9 +112,9 @@ bool fs_rw_left(const char *dir);
 
 /* commit_tree - put generations up to `generation` of the stage in dir_fd into the file at path.
  * For a process of its own, with one thread: libhdf5 runs in it. gate: as in diff_job; say: is
- * told what people should know, may be NULL. model: the server's of the file. all: new arrays of texts as well, see
- * deferred_arrays.c. *ret_left: n keys that stay staged, each with why ("key\treason"), new texts.
- * Returns 0; on failure the file is what it was. */
+ * told what people should know, may be NULL. model: the server's of the file. all: new arrays of
+ * texts as well, see deferred_arrays.c. *ret_left: n keys that stay staged, each with why
+ * ("key\treason"), new texts. Returns 0; on failure the file is what it was. */
 int commit_tree(const struct app *setup, const char *path, const struct source_model *model,
 		int dir_fd, uint64_t generation, bool all,
 		int (*gate)(void *arg, struct err *e), void (*say)(void *arg, const char *text),

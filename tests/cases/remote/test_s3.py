@@ -550,10 +550,11 @@ def test_rotation_of_parts(t):
     big = write(t, "big", os.urandom(1 << 16) * (65 << 4))
 
     def rotate(token):
-        s3.tokens[KEY] = token
-        with open(home + "/.aws/credentials", "w") as f:
+        with open(home + "/new", "w") as f:
             f.write(f"[default]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n"
                     f"aws_session_token={token}\n")
+        os.rename(home + "/new", home + "/.aws/credentials")
+        s3.tokens[KEY] = token  # another part may be refused from here on
 
     def fault(handler):
         if "partNumber=3&" in handler.path and s3.tokens[KEY] == "old":
