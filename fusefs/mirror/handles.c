@@ -74,7 +74,7 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 	}
 	*h = (struct mirror_handles_handle){.fd = fd, .id = id, .writes = writes};
 	mirror_handles_remember(m, h);
-	real_opened(m, id, fd);
+	real_opened(m, id, fd, false);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
 	/* The end of a file is where it is now, and not where the kernel saw it: others may write

@@ -37,6 +37,7 @@ struct mirror_node {
 	uint32_t writers; /* open files that write to it */
 	uint32_t opens;   /* open files */
 	int fd;           /* while there are any: what they have open, whatever its name; owned */
+	bool reads;       /* fd was opened to read */
 	uint64_t known;  /* the kernel was told so many times */
 };
 
@@ -161,6 +162,8 @@ uint64_t real_known_id(struct mirror *m, const char *path);
 int real_enter(struct mirror *m, const struct where *dir, char *path, const struct stat *st,
 	       struct view_attr *ret, struct err *e);
 int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct err *e);
+/* real_open - view_ops.open of a real file: reads need not open it again until real_closed. */
+int real_open(struct mirror *m, uint64_t id, struct err *e);
 int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 	      struct span *ret, struct err *e);
 int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e);
@@ -252,8 +255,9 @@ int real_copy(struct mirror *m, uint64_t id, struct mirror_node *ret, struct err
  * whether it was made in this mount, and how many others there are. */
 void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,
 		 uint32_t *ret_others);
-/* real_opened - a node has an open file more, fd; real_closed - one less. */
-void real_opened(struct mirror *m, uint64_t id, int fd);
+/* real_opened - a node has an open file more, fd, of which a copy is kept; -1: that of a file that
+ * cannot be opened. reads: real_read reads from it. real_closed - one less. */
+void real_opened(struct mirror *m, uint64_t id, int fd, bool reads);
 void real_closed(struct mirror *m, uint64_t id);
 void real_set_fresh(struct mirror *m, uint64_t id, bool fresh);
 /* real_moved - the node of a path, and those below it, have another path now. */

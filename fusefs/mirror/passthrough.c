@@ -279,14 +279,18 @@ void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint3
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
-void real_opened(struct mirror *m, uint64_t id, int fd)
+void real_opened(struct mirror *m, uint64_t id, int fd, bool reads)
 {
 	struct mirror_node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
 	n = node_of_id(m, id);
-	if (n && n->opens++ == 0)
+	if (n)
+		n->opens++;
+	if (n && n->fd < 0 && fd >= 0)
 		n->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* without it: known by its name only */
+	if (n)
+		n->reads = reads;
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
@@ -482,39 +486,79 @@ static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *re
 	return 0;
 }
 
-static int passthrough_read_node(struct mirror *m, const struct mirror_node *n, uint64_t off,
-				 size_t len, uint8_t *room, size_t *ret, struct err *e)
+/* open_entry - the entry of a node, and no other that has its name by now. */
+static int open_entry(struct mirror *m, const struct mirror_node *n, int flags, struct err *e)
 {
 	struct stat st;
-	int rc;
-
-	if (!S_ISREG(n->type))
-		return err_set(e, S_ISDIR(n->type) ? -EISDIR : -EIO,
-			       "'%s' is not a regular file", n->path);
-	auto_fd int fd = open_real(m, n->path, O_RDONLY, e);
+	int fd = open_real(m, n->path, flags, e), rc;
 
 	if (fd < 0)
 		return passthrough_gone(fd);
-	if (fstat(fd, &st) < 0)
-		return err_sys(e, errno, "'%s'", n->path);
-	rc = passthrough_check(n, &st, e);
+	rc = fstat(fd, &st) < 0 ? err_sys(e, errno, "'%s'", n->path)
+				: passthrough_check(n, &st, e);
+	if (rc == 0)
+		return fd;
+	(void)close(fd);
+	return rc;
+}
+
+static int open_file(struct mirror *m, const struct mirror_node *n, struct err *e)
+{
+	if (!S_ISREG(n->type))
+		return err_set(e, S_ISDIR(n->type) ? -EISDIR : -EIO,
+			       "'%s' is not a regular file", n->path);
+	return open_entry(m, n, O_RDONLY, e);
+}
+
+int real_open(struct mirror *m, uint64_t id, struct err *e)
+{
+	struct mirror_node n;
+	int rc = passthrough_find(m, id, &n, e);
+
 	if (rc)
-		return rc;
-	rc = off > INT64_MAX - len ? -EINVAL : read_up_to(fd, room, len, off, ret);
-	return rc ? err_sys(e, -rc, "'%s'", n->path) : 0;
+		return 0; /* reading says why */
+	auto_fd int fd = open_file(m, &n, e);
+
+	free(n.path);
+	if (fd == -EACCES)
+		return fd;
+	real_opened(m, id, fd, true);
+	return 0;
+}
+
+/* kept_fd - of a file that is open, until it is released; -1. */
+static int kept_fd(struct mirror *m, uint64_t id)
+{
+	struct mirror_node *n;
+	int fd;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	fd = n && n->reads ? n->fd : -1;
+	(void)pthread_mutex_unlock(&m->lock);
+	return fd;
 }
 
 int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 	      struct span *ret, struct err *e)
 {
-	struct mirror_node n;
+	auto_fd int own = -1;
+	struct mirror_node n = {.path = NULL};
+	int fd = kept_fd(m, id), rc;
 	size_t got = 0;
-	int rc = passthrough_find(m, id, &n, e);
 
-	if (rc)
-		return rc;
-	rc = passthrough_read_node(m, &n, off, len, room, &got, e);
-	if (!rc)
+	if (fd < 0) {
+		rc = passthrough_find(m, id, &n, e);
+		if (rc)
+			return rc;
+		fd = own = open_file(m, &n, e);
+	}
+	if (fd < 0)
+		rc = fd;
+	else if ((rc = off > INT64_MAX - len ? -EINVAL : read_up_to(fd, room, len, off, &got)) <
+		 0)
+		rc = err_sys(e, -rc, "'%s'", n.path ? n.path : "a mirrored file");
+	else
 		*ret = (struct span){.mem = room, .fd = -1, .len = got};
 	free(n.path);
 	return rc;
@@ -562,7 +606,6 @@ static int open_node(struct mirror *m, uint64_t id, struct err *e)
 {
 	const struct mirror_node *known;
 	struct mirror_node n;
-	struct stat st;
 	int rc, fd = -1;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -575,15 +618,7 @@ static int open_node(struct mirror *m, uint64_t id, struct err *e)
 	rc = passthrough_find(m, id, &n, e);
 	if (rc)
 		return rc;
-	fd = passthrough_gone(open_real(m, n.path, O_PATH, e));
-	if (fd >= 0) {
-		rc = fstat(fd, &st) < 0 ? err_sys(e, errno, "'%s'", n.path)
-					: passthrough_check(&n, &st, e);
-		if (rc) {
-			(void)close(fd);
-			fd = rc;
-		}
-	}
+	fd = open_entry(m, &n, O_PATH, e);
 	free(n.path);
 	return fd;
 }

@@ -537,14 +537,16 @@ static void mirror_close(struct view *v)
 	free(m);
 }
 
-/* mirror_may_open - in a writable mirror the same file is opened (w_open), with the same error. */
-static int mirror_may_open(struct view *v, uint64_t id, struct err *e)
+/* mirror_open_file - in a writable mirror w_open does the same, with the same error. */
+static int mirror_open_file(struct view *v, uint64_t id, struct err *e)
 {
-	struct span none = {0};
-	uint8_t room[1];
-	int rc = number_of(id) ? 0 : real_read(mirror_of(v), id, 0, 0, room, &none, e);
+	return number_of(id) ? 0 : real_open(mirror_of(v), id, e);
+}
 
-	return rc == -EACCES ? rc : 0;
+static void mirror_release(struct view *v, uint64_t id)
+{
+	if (!number_of(id))
+		real_closed(mirror_of(v), id);
 }
 
 static const struct view_ops mirror_ops = {
@@ -554,7 +556,8 @@ static const struct view_ops mirror_ops = {
 	.getattr = mirror_getattr,
 	.list = mirror_list,
 	.read = mirror_read,
-	.may_open = mirror_may_open,
+	.open = mirror_open_file,
+	.release = mirror_release,
 	.parent = mirror_parent,
 	.readlink = mirror_readlink,
 	.xattr = mirror_xattr,

@@ -685,16 +685,32 @@ static void read_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_in
 		return;
 	if (fs->uncached || c.view->follows)
 		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
-	if (rc == 0 && c.view->ops->may_open) {
-		rc = c.view->ops->may_open(c.view, live_id(ino), &c.e);
+	if (rc == 0 && c.view->ops->open) {
+		rc = c.view->ops->open(c.view, live_id(ino), &c.e);
 		c.writes = rc < 0; /* EACCES is told as it is */
 	}
 	if (rc < 0) {
 		call_fail(&c, rc, false);
 	} else {
 		read_ops_caching(&c, &attr, fi);
-		(void)fuse_reply_open(req, fi);
+		if (fuse_reply_open(req, fi) == -ENOENT && c.view->ops->release)
+			c.view->ops->release(c.view, live_id(ino)); /* the program has gone */
 	}
+	call_end(&c);
+}
+
+static void read_ops_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct call c;
+
+	metrics_count(M_REQ_RELEASE);
+	(void)fi;
+	if (!call_begin(&c, req, ino, true))
+		return;
+	ops_stop_end(&c); /* it is wanted always */
+	if (c.view->ops->release)
+		c.view->ops->release(c.view, live_id(ino));
+	(void)fuse_reply_err(req, 0);
 	call_end(&c);
 }
 
@@ -785,6 +801,7 @@ const struct fuse_lowlevel_ops *fs_operations(bool writes)
 		.forget = read_ops_op_forget,
 		.forget_multi = op_forget_multi,
 		.open = read_ops_op_open,
+		.release = read_ops_op_release,
 		.read = read_ops_op_read,
 		.opendir = op_opendir,
 		.readdir = op_readdir,

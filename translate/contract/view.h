@@ -145,9 +145,11 @@ struct view_ops {
 	int (*read)(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 		    struct span *ret, struct err *e);
 
-	/* may_open - before a file is opened to be read: -EACCES if this process may not read it.
-	 * Other errors are those of read. NULL: it may read all files. */
-	int (*may_open)(struct view *v, uint64_t id, struct err *e);
+	/* open - a program opens a file to read it: -EACCES if this process may not. Other errors
+	 * are those of read. release - the program has closed it, and no read is running. Files
+	 * may be read without them. NULL: nothing is done. */
+	int (*open)(struct view *v, uint64_t id, struct err *e);
+	void (*release)(struct view *v, uint64_t id);
 
 	/* parent - id of the directory that holds dir (VIEW_ROOT for the root itself). */
 	uint64_t (*parent)(struct view *v, uint64_t dir);

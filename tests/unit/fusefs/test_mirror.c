@@ -489,7 +489,7 @@ static void test_closing(void **state)
 }
 
 /* A file that may not be read is EACCES when it is opened, as in a writable mirror. */
-static void test_may_open(void **state)
+static void test_open(void **state)
 {
 	const struct fixture *f = *state;
 	const struct view_ops *ops = f->view->ops;
@@ -501,14 +501,54 @@ static void test_may_open(void **state)
 	put(f, "a.nc", "FAKE a");
 	id = id_at(f, VIEW_ROOT, "x");
 	assert_int_equal(chmod(f->dir, 0755), 0);
-	assert_int_equal(ops->may_open(f->view, id, &e), 0);
-	assert_int_equal(ops->may_open(f->view, id_at(f, VIEW_ROOT, "a.zarr"), &e), 0);
+	assert_int_equal(ops->open(f->view, id, &e), 0);
+	assert_int_equal(ops->open(f->view, id_at(f, VIEW_ROOT, "a.zarr"), &e), 0);
 	assert_int_equal(chmod(full(f, "x"), 0), 0);
 	if (root)
 		assert_int_equal(seteuid(65534), 0);
-	assert_int_equal(ops->may_open(f->view, id, &e), -EACCES);
+	assert_int_equal(ops->open(f->view, id, &e), -EACCES);
 	if (root)
 		assert_int_equal(seteuid(0), 0);
+}
+
+static ssize_t read_some(const struct fixture *f, uint64_t id, char *ret, struct err *e)
+{
+	uint8_t room[16];
+	struct span s = {.fd = -1};
+	int rc = f->view->ops->read(f->view, id, 0, sizeof(room), room, &s, e);
+
+	if (rc)
+		return rc;
+	memcpy(ret, s.mem, s.len);
+	ret[s.len] = '\0';
+	rc = (int)s.len;
+	span_done(&s);
+	return rc;
+}
+
+/* A file that is open is read from one descriptor, also when another has taken its name. */
+static void test_open_file(void **state)
+{
+	const struct fixture *f = *state;
+	const struct view_ops *ops = f->view->ops;
+	struct err e = ERR_INIT;
+	char text[17], to[128];
+	uint64_t id;
+
+	put(f, "x", "one");
+	id = id_at(f, VIEW_ROOT, "x");
+	assert_int_equal(read_some(f, id, text, &e), 3);
+	assert_int_equal(ops->open(f->view, id, &e), 0);
+	assert_int_equal(ops->open(f->view, id, &e), 0);
+	put(f, "y", "other");
+	(void)snprintf(to, sizeof(to), "%s/x", f->dir);
+	assert_int_equal(rename(full(f, "y"), to), 0);
+	assert_int_equal(read_some(f, id, text, &e), 3);
+	assert_string_equal(text, "one");
+	ops->release(f->view, id);
+	assert_int_equal(read_some(f, id, text, &e), 3);
+	ops->release(f->view, id);
+	assert_int_equal(read_some(f, id, text, &e), -ESTALE);
 }
 
 /* Waits end by a clock that cannot be set. */
@@ -615,7 +655,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clock, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_may_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_open_file, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
