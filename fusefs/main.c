@@ -188,15 +188,6 @@ static int main_remote_new(const struct cfg *cfg, struct store *s, const char *n
 	return zarr_create(name, &opts, e);
 }
 
-static int keys_begin(const struct cfg *cfg, struct store *s, int dir_fd,
-		      struct zarr_keys **ret, struct err *e)
-{
-	struct zarr_sink_options opts = zarr_out(cfg, dir_fd, NULL);
-
-	opts.store = s;
-	return zarr_keys_begin(&opts, ret, e);
-}
-
 static enum fs_key source_key(struct source *s, const char *key,
 			      bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 			      void *arg)
@@ -253,13 +244,6 @@ static struct fs_rw fs_rw_table(void)
 		.remote_sink = remote_sink,
 		.remote_recover = zarr_store_recover,
 		.remote_create = main_remote_new,
-		.keys_begin = keys_begin,
-		.keys_put = zarr_keys_put,
-		.keys_ours = zarr_keys_ours,
-		.keys_gone = zarr_keys_gone,
-		.keys_commit = zarr_keys_commit,
-		.keys_free = zarr_keys_free,
-		.doc_check = zarr_doc_check,
 		.hdf5_sink = hdf5_sink,
 		.hdf5_holds = hdf5_sink_holds,
 		.hdf5_pending = hdf5_pending,

@@ -90,31 +90,6 @@ int zarr_sink_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
  * objects were changed by others since real was opened is not written: -ESTALE. */
 int zarr_store_recover(struct store *store, int dir_fd, struct err *e) NZ_MUST_USE;
 
-/* zarr_keys - a change of a remote store that is told key by key, as a program wrote them: what
- * is put is what the store has, byte for byte. Documents of all are brought in line with the
- * others. One thread at a time; docs/dev/writing/zarr-sink.md. */
-struct zarr_keys;
-/* zarr_keys_begin - opts: dir_fd, store, consolidated. -EBUSY: recover first. */
-int zarr_keys_begin(const struct zarr_sink_options *opts, struct zarr_keys **ret,
-		    struct err *e) NZ_MUST_USE;
-/* zarr_keys_put - p is copied. version: of a document, what it was when it was written over, or
- * what it was before that, 0: nothing; it has to be that, or what is put. Of others nobody asks. */
-int zarr_keys_put(struct zarr_keys *k, const char *key, const uint8_t *p, size_t n,
-		  uint64_t version, struct err *e) NZ_MUST_USE;
-/* zarr_keys_ours - of documents that are another version: whether these n bytes were put by a
- * commit that was begun before, and of which nobody knows whether it ended. */
-void zarr_keys_ours(struct zarr_keys *k,
-		    bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
-		    void *arg);
-/* zarr_keys_gone - an object, or a directory and all that the store has below it; before puts of
- * what is there anew. */
-int zarr_keys_gone(struct zarr_keys *k, const char *key, struct err *e) NZ_MUST_USE;
-/* zarr_keys_commit - as sink_ops.commit. -EAGAIN: a document of all was changed this moment. */
-int zarr_keys_commit(struct zarr_keys *k, struct err *e) NZ_MUST_USE;
-void zarr_keys_free(struct zarr_keys *k);
-/* zarr_doc_check - whether a metadata document can be read as one. -EBADMSG. */
-int zarr_doc_check(const char *key, const uint8_t *p, size_t n, struct err *e) NZ_MUST_USE;
-
 /* zarr_create - a new, empty store: a directory with the root's document; or, opts->store, where
  * nothing is yet at an address. -EEXIST. */
 int zarr_create(const char *path, const struct zarr_sink_options *opts, struct err *e) NZ_MUST_USE;

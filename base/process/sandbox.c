@@ -227,17 +227,6 @@ void sandbox_renew(int pid, uint64_t cpu_ms)
 		(void)prlimit(pid, RLIMIT_CPU, &r, NULL); /* it ends early, and is replaced */
 }
 
-void sandbox_room(int pid, uint64_t memory)
-{
-	struct rlimit r;
-
-	if (sandbox_off() || prlimit(pid, RLIMIT_AS, NULL, &r) < 0)
-		return;
-	r.rlim_cur = (rlim_t)memory;
-	if (r.rlim_max == RLIM_INFINITY || r.rlim_cur < r.rlim_max)
-		(void)prlimit(pid, RLIMIT_AS, &r, NULL); /* then its memory is short */
-}
-
 /* ---- environment ---- */
 
 static bool harmless(const char *var)

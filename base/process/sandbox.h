@@ -51,8 +51,6 @@ void sandbox_wipe_environment(void);
 
 /* sandbox_renew - in the server: its process `pid` may use cpu_ms from now on. */
 void sandbox_renew(int pid, uint64_t cpu_ms);
-/* sandbox_room - in the server: it may have `memory` bytes of address space in all. */
-void sandbox_room(int pid, uint64_t memory);
 
 /* sandbox_off - whether processes are not confined, because a sanitizer or valgrind, which are in
  * this one, would not bear it: their reports of crashes are wanted, too. */

@@ -119,7 +119,7 @@ static bool logs_left(const struct app *setup, const char *path)
 
 	if (write_recover_left_behind(setup, path, &s, NULL) <= 0)
 		return false;
-	left = (rw_state_waits(&s) & RW_WAITS_TREE) && !write_recover_is_empty(&s);
+	left = !rw_state_bare(&s) && (s.is_dir || !write_recover_is_empty(&s));
 	rw_state_close(&s);
 	return left;
 }
@@ -142,17 +142,13 @@ int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, 
 		buf_printf(lines, "'%s': an interrupted commit was completed or undone\n",
 			   shown);
 	bare = rw_state_bare(&s);
-	/* of an address both views may have left something: the tree's comes first */
-	nc = s.is_dir && !(s.remote && (rw_state_waits(&s) & RW_WAITS_TREE));
+	nc = s.is_dir;
 	if (rc == 0 && !done && bare)
 		buf_printf(lines, "'%s': nothing to recover\n", shown);
 	rw_state_close(&s);
 	if (rc < 0 || bare)
 		return rc;
 	rc = rw_recover_rest(setup, path, nc, e);
-	if (rc == 0 && !nc && address_is_remote(path))
-		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
-						       : 0;
 	if (rc == 0 && logs_left(setup, path))
 		rc = err_set(e, -EIO, "'%s': some writes could not be committed", shown);
 	if (rc == 0)

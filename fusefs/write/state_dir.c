@@ -5,8 +5,7 @@
  * place. Two names of one dataset have one state: the canonical path counts. What is found in it is
  * believed, so that it has to be ours.
  *
- * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it,
- * or documents of a remote tree (s3_tree.c);
+ * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it;
  * "chains", what filters writers wanted; all others hold what waits. */
 #include "fusefs/write/writable_int.h"
 
@@ -390,19 +389,17 @@ static bool state_dir_is_ours(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-unsigned rw_state_waits(const struct rw_state *s)
+bool rw_state_bare(const struct rw_state *s)
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
-	unsigned ret = d ? 0 : RW_WAITS_TREE | RW_WAITS_FILE;
+	bool ret = d != NULL;
 
 	if (!d && fd >= 0)
 		(void)close(fd);
 	while (d && (entry = readdir(d)))
-		if (!state_dir_is_ours(entry->d_name))
-			ret |= strncmp(entry->d_name, "log.", 4) == 0 ? RW_WAITS_TREE
-								      : RW_WAITS_FILE;
+		ret &= state_dir_is_ours(entry->d_name);
 	if (d)
 		(void)closedir(d);
 	return ret;
@@ -416,12 +413,7 @@ bool fs_rw_left(const char *dir)
 	if (fd < 0)
 		return errno != ENOENT;
 	s.dir_fd = fd;
-	return rw_state_waits(&s) != 0;
-}
-
-bool rw_state_bare(const struct rw_state *s)
-{
-	return rw_state_waits(s) == 0;
+	return !rw_state_bare(&s);
 }
 
 void rw_state_close(struct rw_state *s)

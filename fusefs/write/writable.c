@@ -26,14 +26,12 @@ struct rw {
 	char name[NAME_BYTES]; /* of the virtual file */
 	struct rw_state state;
 	struct store *remote; /* remote: the tree; owned, NULL */
-	struct rw_keys *keys; /* remote, as a tree of files; owned, NULL */
 	struct view_ops ops;  /* the view's, with our close */
 	const struct view_ops *inner;
 };
 
 static void rw_free(struct rw *rw)
 {
-	rw_keys_close(rw->keys);
 	store_close(rw->remote);
 	rw_state_close(&rw->state);
 	free(rw);
@@ -59,6 +57,14 @@ static void writable_take_over(struct rw *rw, struct view *v)
 
 /* ---- what can be written ---- */
 
+static int other_format(const char *path, struct err *e)
+{
+	return err_set(e, -EROFS,
+		       "'%s': can be written only in the other format (-o view=auto): leave out "
+		       "rw, or write it directly",
+		       path);
+}
+
 /* writable_allowed - which datasets can be written, through which view. */
 static int writable_allowed(const struct rw *rw, const struct source *s, struct err *e)
 {
@@ -78,10 +84,7 @@ static int writable_allowed(const struct rw *rw, const struct source *s, struct 
 			       "'%s': archives cannot be written: unpack it, or leave out rw",
 			       path);
 	if (s->ops == setup->zarr || s->ops == setup->hdf5)
-		return err_set(e, -EROFS,
-			       "'%s': can be written only in the other format (-o view=auto): "
-			       "leave out rw, or write it directly",
-			       path);
+		return other_format(path, e);
 	return err_set(
 		e, -EROFS,
 		"'%s': only netCDF-4 files, HDF5 files and Zarr stores can be written: convert "
@@ -142,8 +145,6 @@ static int open_snapshot(void *arg, struct source **ret_source, struct view **re
 	int rc;
 
 	*ret_source = NULL;
-	if (rw->keys)
-		return rw_keys_snapshot(rw->keys, ret_view, e);
 	fs_source_options(setup->cfg, &opts);
 	rc = writable_settle(rw, e);
 	if (rc == 0)
@@ -198,13 +199,6 @@ static int file_end(void *arg, struct err *e)
 			  : ops->zarr_recover(rw->state.path, rw->state.dir_fd, e);
 }
 
-static int keys_check(void *arg, struct store *tree, const char *key, struct err *e)
-{
-	const struct rw *rw = arg;
-
-	return rw_keys_check(rw->keys, tree, key, e);
-}
-
 static unsigned tree_recoded(void *arg, const struct snapshot *now, const char *dir,
 			     const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is)
@@ -212,20 +206,6 @@ static unsigned tree_recoded(void *arg, const struct snapshot *now, const char *
 	const struct rw *rw = arg;
 
 	return commit_tree_recoded(rw->setup, now, dir, doc, was, n_was, is, n_is);
-}
-
-/* keys_commit - nobody has to be kept from reading: what changes is staged. */
-static int keys_commit(void *arg, const struct snapshot *was, uint64_t generation, bool all,
-		       void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
-		       struct err *e)
-{
-	const struct rw *rw = arg;
-
-	(void)was;
-	(void)all;
-	(void)quiesce;
-	(void)view;
-	return rw_keys_commit(rw->keys, generation, ret_left, ret_n, e);
 }
 
 /* ---- opening ---- */
@@ -243,10 +223,9 @@ static int writable_open_tree(struct rw *rw, struct snapshots *g, struct view **
 		.id_limit = rw->want.id_limit,
 		.name = rw->want.root,
 		.st = {.st_mode = S_IFDIR | 0644},
-		.whole = rw->keys != NULL,
-		.check = rw->keys ? keys_check : tree_check,
-		.commit = rw->keys ? keys_commit : tree_commit,
-		.recoded = rw->keys ? NULL : tree_recoded,
+		.check = tree_check,
+		.commit = tree_commit,
+		.recoded = tree_recoded,
 		.arg = rw,
 	};
 	struct stage *stage;
@@ -259,8 +238,6 @@ static int writable_open_tree(struct rw *rw, struct snapshots *g, struct view **
 	rc = stage_open(rw->state.dir_fd, false, &stage, e);
 	if (rc < 0)
 		return rc;
-	if (rw->keys)
-		rw_keys_stage(rw->keys, stage);
 	rc = tree_rw_open(g, stage, &opts, ret, e);
 	if (rc < 0)
 		stage_close(stage);
@@ -304,19 +281,13 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	struct snapshots *g;
 	struct snapshot *x;
 	bool tree;
-	int rc = 0;
+	int rc = snapshots_new(open_snapshot, rw, &g, e);
 
-	if (rw->state.remote && !rw->want.nc)
-		rc = rw_keys_open(rw->setup, &rw->state, rw->remote,
-				  rw->setup->cfg->create || !rw_state_bare(&rw->state),
-				  &rw->keys, e);
-	if (rc == 0)
-		rc = snapshots_new(open_snapshot, rw, &g, e);
 	if (rc < 0)
 		return rc;
 	x = snapshots_get(g);
-	tree = rw->keys || x->source->ops == rw->setup->hdf5;
-	if (x->source && rw->setup->cfg->command == CFG_MOUNT && rw->want.share == 1)
+	tree = x->source->ops == rw->setup->hdf5;
+	if (rw->setup->cfg->command == CFG_MOUNT && rw->want.share == 1)
 		fs_chunks_warn(rw->setup->cfg, &x->source->ds);
 	snapshot_put(g, x);
 	if (!tree && rw->want.root)
@@ -326,25 +297,6 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	if (rc < 0)
 		snapshots_free(g);
 	return rc;
-}
-
-/* settle_other - what waits was written through the other view of an address: that puts it in. */
-static int settle_other(const struct app *setup, const char *path, bool nc, struct err *e)
-{
-	struct rw_state s = RW_STATE_INIT;
-	unsigned waits;
-	int rc;
-
-	if (!address_is_remote(path))
-		return 0;
-	rc = rw_state_open(setup->cfg, path, false, &s, e);
-	if (rc < 0)
-		return rc == -ENOENT ? 0 : rc;
-	waits = rw_state_waits(&s);
-	rw_state_close(&s);
-	if (!nc && waits == RW_WAITS_FILE)
-		return rw_recover_rest(setup, path, true, e);
-	return nc && (waits & RW_WAITS_TREE) ? rw_recover_rest(setup, path, false, e) : 0;
 }
 
 /* writable_prepare - the state, locked, and the dataset in one of its states. */
@@ -380,9 +332,7 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 	memcpy(rw->name, want->name, n < sizeof(rw->name) ? n : sizeof(rw->name) - 1);
 	rw->want.name = rw->name;
 	rw->want.writable = true;
-	rc = settle_other(setup, path, want->nc, e);
-	if (rc == 0)
-		rc = writable_prepare(rw, path, e);
+	rc = writable_prepare(rw, path, e);
 	if (rc == 0)
 		rc = open_view(rw, ret, e);
 	if (rc < 0) {
@@ -395,25 +345,13 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 
 /* ---- -o create ---- */
 
-static bool writable_any_entry(void *arg, const char *name, bool is_dir,
-			       const struct store_stat *st)
-{
-	(void)name;
-	(void)is_dir;
-	(void)st;
-	*(bool *)arg = true;
-	return false;
-}
-
-/* writable_create_remote - a tree at an address. Where its own objects are going to be written, the
- * first program that does makes the root's document, in the format that it wants. */
+/* writable_create_remote - a tree at an address. */
 static int writable_create_remote(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const char *path = cfg->source, *shown = cfg->shown;
 	struct address a;
 	struct store *s;
-	bool any = false;
 	int rc = address_parse(path, &a, e);
 
 	if (rc < 0)
@@ -429,16 +367,12 @@ static int writable_create_remote(const struct app *setup, struct err *e)
 	rc = fs_store(setup, path, &s, e);
 	if (rc < 0)
 		return rc;
-	if (s->unlisted) {
+	if (s->unlisted)
 		rc = read_only(shown, e);
-	} else if (cfg->view != CFG_VIEW_ZARR) {
+	else if (cfg->view == CFG_VIEW_ZARR)
+		rc = other_format(shown, e);
+	else
 		rc = setup->rw->remote_create(cfg, s, shown, e);
-	} else {
-		rc = store_list(s, "", false, writable_any_entry, &any, e);
-		rc = rc == -ENOENT ? 0 : rc;
-		if (rc == 0 && any)
-			rc = err_set(e, -EEXIST, "'%s' already exists", shown);
-	}
 	store_close(s);
 	return rc == -EEXIST
 		       ? err_set(e, rc, "'%s' already exists: leave out create, or use another "

@@ -16,7 +16,6 @@
 #include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
 
-struct zarr_keys;
 
 enum fs_key { FS_KEY_OTHER, FS_KEY_DOC, FS_KEY_CHUNK };
 
@@ -43,17 +42,6 @@ struct fs_rw {
 	int (*remote_recover)(struct store *s, int dir_fd, struct err *e);
 	int (*remote_create)(const struct cfg *cfg, struct store *s, const char *name,
 			     struct err *e);
-	int (*keys_begin)(const struct cfg *cfg, struct store *s, int dir_fd,
-			  struct zarr_keys **ret, struct err *e);
-	int (*keys_put)(struct zarr_keys *k, const char *key, const uint8_t *p, size_t n,
-			uint64_t version, struct err *e);
-	void (*keys_ours)(struct zarr_keys *k,
-			  bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
-			  void *arg);
-	int (*keys_gone)(struct zarr_keys *k, const char *key, struct err *e);
-	int (*keys_commit)(struct zarr_keys *k, struct err *e);
-	void (*keys_free)(struct zarr_keys *k);
-	int (*doc_check)(const char *key, const uint8_t *p, size_t n, struct err *e);
 	/* of hdf5view: hdf5_sink_*, hdf5_create, hdf5_journal_*, nc_rw_open, nc_view_* */
 	int (*hdf5_sink)(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
 			 struct sink **ret, struct err *e);

@@ -48,28 +48,6 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
  * of the directories above. */
 int rw_state_remote(const struct cfg *cfg, const char *address, bool make, char **ret,
 		    struct err *e) NZ_MUST_USE;
-/* rw_state_waits - what is kept in it: of a tree, of a virtual file, or of either. */
-enum { RW_WAITS_TREE = 1, RW_WAITS_FILE = 2 };
-unsigned rw_state_waits(const struct rw_state *s);
-
-/* ---- s3_tree.c: the objects of a remote tree, written as files ---- */
-
-struct rw_keys;
-
-/* rw_keys_open - s is borrowed until rw_keys_close. empty: it may have nothing in it. */
-int rw_keys_open(const struct app *setup, const struct rw_state *state, struct store *s,
-		 bool empty, struct rw_keys **ret, struct err *e) NZ_MUST_USE;
-void rw_keys_close(struct rw_keys *k);
-/* rw_keys_snapshot - for snapshot_open_fn: there is no source. */
-int rw_keys_snapshot(struct rw_keys *k, struct view **ret, struct err *e) NZ_MUST_USE;
-/* rw_keys_stage - what is committed; borrowed. */
-void rw_keys_stage(struct rw_keys *k, struct stage *s);
-/* rw_keys_check, rw_keys_commit - as in tree_rw_options. */
-int rw_keys_check(struct rw_keys *k, struct store *tree, const char *key,
-		  struct err *e) NZ_MUST_USE;
-int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, size_t *ret_n,
-		   struct err *e) NZ_MUST_USE;
-
 /* ---- commit_process.c: a process that puts a generation of a stage into an HDF5 file ---- */
 
 /* rw_commit_tree - tree_rw_options.commit of the dataset of a state. */

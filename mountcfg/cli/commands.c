@@ -123,14 +123,6 @@ static const struct {
 	const char *word, *command;
 } aliases[] = {{"unmount", "umount"}, {"ls", "list"}};
 
-const char *cfg_command_alias(const struct cfg_command_row *c)
-{
-	for (size_t i = 0; i < ARRAY_LEN(aliases); i++)
-		if (strcmp(aliases[i].command, c->word) == 0)
-			return aliases[i].word;
-	return NULL;
-}
-
 const struct cfg_command_row *cfg_command_find(const char *word)
 {
 	for (size_t i = 0; i < ARRAY_LEN(aliases); i++)

@@ -50,8 +50,6 @@ extern const size_t cfg_n_commands;
 /* cfg_command_find - by its word or its alias; NULL: none. */
 const struct cfg_command_row *cfg_command_find(const char *word);
 const struct cfg_command_row *cfg_command_row(enum cfg_command command);
-/* cfg_command_alias - another word for a command; NULL: it has none. */
-const char *cfg_command_alias(const struct cfg_command_row *c);
 /* cfg_command_misspelt - -EINVAL when what stands where SOURCE does is not there and looks like a
  * command, or what is behind it (next, NULL: nothing) is a file, as a source is; 0 otherwise. */
 int cfg_command_misspelt(const char *word, const char *next, struct err *e) NZ_MUST_USE;

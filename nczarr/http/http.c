@@ -449,11 +449,6 @@ void http_response_release(struct http_response *a)
 	buf_release(&a->body);
 }
 
-const struct http_request *http_transfer_of(const struct http_transfer *r)
-{
-	return &r->want;
-}
-
 int http_header(struct http_transfer *r, const char *line, struct err *e)
 {
 	struct curl_slist *more;

@@ -108,8 +108,6 @@ struct http_request {
 
 /* http_header - for http_sign_fn: one more header line. */
 int http_header(struct http_transfer *r, const char *line, struct err *e) NZ_MUST_USE;
-/* http_transfer_of - for http_sign_fn: what is being signed; borrowed. */
-const struct http_request *http_transfer_of(const struct http_transfer *r);
 
 /* http_start - done is called once, on the net's thread, and must not wait; the answer's body is
  * taken over by setting it to an empty one. Returns 0; on failure done is not called. Any

@@ -49,7 +49,6 @@ struct thrift_writer {
 	int16_t last;
 };
 void thrift_write_int(struct thrift_writer *t, int16_t id, int type, int64_t v);
-void thrift_write_bool(struct thrift_writer *t, int16_t id, bool v);
 void thrift_write_text(struct thrift_writer *t, int16_t id, const char *text);
 void thrift_write_list(struct thrift_writer *t, int16_t id, int type, uint32_t n);
 /* thrift_write_element_int, _text - of a list. */

@@ -232,11 +232,6 @@ void thrift_write_int(struct thrift_writer *t, int16_t id, int type, int64_t v)
 	put_zigzag(t->out, v);
 }
 
-void thrift_write_bool(struct thrift_writer *t, int16_t id, bool v)
-{
-	thrift_put_field(t, id, v ? THRIFT_TRUE : THRIFT_FALSE);
-}
-
 void thrift_write_text(struct thrift_writer *t, int16_t id, const char *text)
 {
 	thrift_put_field(t, id, THRIFT_BINARY);

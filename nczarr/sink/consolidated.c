@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ALL3 ZS_ALL3
+#define ALL3 "consolidated_metadata"
 
 /* consolidated_above - groups above something that changes, the root among them: keys of a JSON
  * object. */
@@ -71,7 +71,8 @@ static const char *consolidated_inside(const char *dir, const char *key)
 	return strncmp(key, dir, n) == 0 && key[n] == '/' ? key + n + 1 : NULL;
 }
 
-void zs_all_forget(json_t *all, const char *key)
+/* zs_all_forget - of all, a directory or document, and what is below it. */
+static void zs_all_forget(json_t *all, const char *key)
 {
 	size_t n = strlen(key);
 	json_t *v;
@@ -83,7 +84,8 @@ void zs_all_forget(json_t *all, const char *key)
 		json_object_del(all, k); /* it is there */
 }
 
-int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v, struct err *e)
+/* zs_all_enter - a document; rel: its key from where the document of all is. */
+static int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v, struct err *e)
 {
 	char name[STORE_KEY_MAX + 1];
 	const char *slash = strrchr(rel, '/');
@@ -218,7 +220,7 @@ static int by_group(const void *pa, const void *pb)
 	return a->at < b->at ? -1 : 1;
 }
 
-json_t *zs_all_sorted(json_t *all)
+static json_t *zs_all_sorted(json_t *all)
 {
 	size_t n = json_object_size(all), i = 0;
 	auto_free struct consolidated_entry *list = alloc_array(n, sizeof(*list));

@@ -152,6 +152,9 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 	int rc;
 
 	*ret = NULL;
+	rc = s->txn.remote ? zs_watch(s, key, e) : 0;
+	if (rc < 0)
+		return rc;
 	buf_init(&b, ZR_DOC_MAX);
 	rc = zarr_sink_documents_fetch(s, key, &b, &version, e);
 	if (rc == 0) {

@@ -165,7 +165,8 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	return rc;
 }
 
-int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, struct err *e)
+/* zs_txn_file - a new object's content; *ret is its number. */
+static int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, struct err *e)
 {
 	auto_fd int fd = -1;
 	int rc = zs_txn_new(t, ret, &fd, e);

@@ -33,9 +33,6 @@ struct gathered {
 struct expected {
 	const char *key; /* in the arena */
 	uint64_t version;
-	const uint8_t *same; /* these n bytes are as good; borrowed, NULL */
-	size_t n;
-	bool again; /* a change can be taken up: it is not for ever that this fails */
 };
 
 /* moved - an object in a directory that goes. */
@@ -60,8 +57,6 @@ struct zs_remote {
 	struct moved *moved;
 	size_t n_moved, c_moved;
 	struct zs_txn *txn;
-	bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n); /* NULL */
-	void *ours_arg;
 	struct gathered *copies; /* of steps: objects that are fetched, n is their file */
 	const char **from;       /* as many: where from */
 	size_t n_copies;
@@ -226,28 +221,6 @@ int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version, struct
 		return err_nomem(e);
 	f->seen[f->n_seen++] = (struct expected){.key = copy, .version = version};
 	return 0;
-}
-
-void zs_journal_accept_content(struct zs_txn *t, const char *key, const uint8_t *p, size_t n,
-			       bool again)
-{
-	const json_t *i = json_object_get(t->remote->known, key);
-	struct expected *x = i ? &t->remote->seen[json_integer_value(i)] : NULL;
-
-	if (!x)
-		return;
-	x->same = p;
-	x->n = n;
-	x->again = again;
-}
-
-void zs_journal_is_own_write(struct zs_txn *t,
-			     bool (*ours)(void *arg, const char *key, const uint8_t *p,
-					  size_t n),
-			     void *arg)
-{
-	t->remote->ours = ours;
-	t->remote->ours_arg = arg;
 }
 
 int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
@@ -500,34 +473,11 @@ static int write_steps(struct zs_remote *f, struct err *e)
 	return rc;
 }
 
-/* journal_remote_is_ours - whether a document has the bytes that it is to have, or had from us
- * before. */
-static bool journal_remote_is_ours(struct zs_remote *f, const struct expected *x,
-				   const struct store_stat *st)
-{
-	const uint8_t *p;
-	uint64_t version = 0;
-	struct buf b;
-	bool ours;
-
-	if (!x->same || (!f->ours && st->size != x->n))
-		return false;
-	buf_init(&b, ZR_DOC_MAX);
-	ours = zs_remote_get(f->store, x->key, &b, &version, NULL) == 0 &&
-	       version == st->version;
-	p = b.data ? b.data : (const uint8_t *)"";
-	if (ours)
-		ours = (b.len == x->n && memcmp(p, x->same, x->n) == 0) ||
-		       (f->ours && f->ours(f->ours_arg, x->key, p, b.len));
-	buf_release(&b);
-	return ours;
-}
-
 /* is_expected - of one document, what the service has now. */
 static int is_expected(void *arg, size_t i, struct err *e)
 {
 	struct zs_remote *f = arg;
-	struct expected *x = &f->seen[i];
+	const struct expected *x = &f->seen[i];
 	struct store_stat st = {.version = 0};
 	int rc = store_fresh(f->store, x->key, &st, e);
 
@@ -535,12 +485,8 @@ static int is_expected(void *arg, size_t i, struct err *e)
 		return rc;
 	if ((rc ? 0 : st.version) == x->version)
 		return 0;
-	if (rc == 0 && journal_remote_is_ours(f, x, &st)) {
-		x->version = st.version;
-		return 0;
-	}
 	return err_set(
-		e, x->again ? -EAGAIN : -ESTALE,
+		e, -ESTALE,
 		"'%.*s' was %s by another program since it was read: nothing was written", LONG,
 		x->key,
 		rc                ? "removed"

@@ -325,9 +325,7 @@ static int zarr_sink_sink_unchanged(struct zarr_sink *s, struct err *e)
 	return rc;
 }
 
-/* zarr_sink_sink_watch - a document has to be what it was when the store was opened, if it was
- * looked at then. */
-static int zarr_sink_sink_watch(struct zarr_sink *s, const char *key, struct err *e)
+int zs_watch(struct zarr_sink *s, const char *key, struct err *e)
 {
 	const struct zr_source *z = zr_of(s->real);
 	const json_t *i;
@@ -353,14 +351,14 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 
 	if (!doc)
 		return 0;
-	return at ? zarr_sink_sink_watch(s, at, e) : -ENOMEM;
+	return at ? zs_watch(s, at, e) : -ENOMEM;
 }
 
 /* watch_all - the document of all. */
 static int watch_all(struct zarr_sink *s, struct err *e)
 {
 	return s->txn.remote
-		       ? zarr_sink_sink_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e)
+		       ? zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e)
 		       : 0;
 }
 

@@ -49,9 +49,6 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir,
 		struct err *e) NZ_MUST_USE;
 /* zs_txn_close - what was not committed is forgotten. Takes what is zeroed with descriptors -1. */
 void zs_txn_close(struct zs_txn *t);
-/* zs_txn_file - a new object's content; *ret is its number. */
-int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
-		struct err *e) NZ_MUST_USE;
 /* zs_txn_new - an empty one, to be written by the caller: *ret_fd is new. */
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e) NZ_MUST_USE;
 /* zs_check_writable - whether something can be put into a directory of the store, as far as that
@@ -114,17 +111,8 @@ int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
  * The first word counts. Does nothing where the store is a directory. */
 int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version,
 		     struct err *e) NZ_MUST_USE;
-/* zs_journal_accept_content - of a document that is expected: or it has these bytes by now, because
- * it was put before; borrowed until the commit. again: when it is another, -EAGAIN. */
-void zs_journal_accept_content(struct zs_txn *t, const char *key, const uint8_t *p, size_t n,
-			       bool again);
-/* zs_journal_is_own_write - as zarr_keys_ours. */
-void zs_journal_is_own_write(struct zs_txn *t,
-			     bool (*ours)(void *arg, const char *key, const uint8_t *p,
-					  size_t n),
-			     void *arg);
 /* zs_remote_ready - before the manifest is ended: what is in directories that go is known, and the
- * documents are those that are expected. -ESTALE: somebody else changed one. */
+ * documents are those that are expected. -ESTALE: another program changed one. */
 int zs_remote_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
 /* zs_remote_recover - as zs_txn_recover. */
 int zs_remote_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
@@ -238,6 +226,9 @@ const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name,
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
+/* zs_watch - a document of a remote store has to be what it was when the store was opened, if it was
+ * looked at then. */
+int zs_watch(struct zarr_sink *s, const char *key, struct err *e) NZ_MUST_USE;
 /* zs_watch_array - of a remote store: the array whose chunks are going to be written has to be as
  * it was when the store was opened. key: of its directory. */
 int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e) NZ_MUST_USE;
@@ -279,14 +270,6 @@ int zs_docs_write(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 
 /* zs_consolidate - bring the documents of all in line (consolidated.c). */
 int zs_consolidate(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
-/* Entries of one, `all`: zs_all_enter - a document; rel: its key from where the document of all is.
- * zs_all_forget - of a directory or document, and what is below it. zs_all_sorted - Zarr v3's in
- * the order that readers need, new; NULL: memory. */
-#define ZS_ALL3 "consolidated_metadata"
-int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v,
-		 struct err *e) NZ_MUST_USE;
-void zs_all_forget(json_t *all, const char *key);
-json_t *zs_all_sorted(json_t *all);
 
 /* ---- what is new, attributes (new_nodes.c, attributes.c) ---- */
 

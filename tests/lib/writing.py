@@ -26,18 +26,6 @@ def again(t, name, root, strict=False, rename=()):
     t.call(_replay, name, root, strict, dict(rename))
 
 
-def _tree_work(names, root, tmp):
-    from clients import rw_trees
-    for name in names:
-        getattr(rw_trees, name)(root, tmp)
-
-
-def tree_work(t, names, root):
-    """Pieces of tests/clients/rw_trees.py, one after another."""
-    scratch(t)
-    t.call(_tree_work, names, root, t.path("beside"))
-
-
 def _file_work(name, file, tmp):
     from clients import rw_files
     getattr(rw_files, name)(file, tmp)

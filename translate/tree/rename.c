@@ -656,7 +656,7 @@ int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const
 
 	buf_init(&b.names, (size_t)1 << 30);
 	rc = all_below(t, g, from, &b, e);
-	m.alias = !t->o.whole && rename_described(&b);
+	m.alias = rename_described(&b);
 	if (!rc) {
 		rc = move_all(&m, &b, from, to, e);
 		/* of what did not get there whole nothing stays; when this fails, too, the new

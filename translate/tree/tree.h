@@ -26,8 +26,6 @@ struct tree_rw_options {
 	const char *name;        /* the root is the only entry of a directory, under this name;
 	                          * NULL: the root is VIEW_ROOT. Borrowed for the view's life */
 	struct stat st;          /* owner, times and permissions, where the ground has no source */
-	bool whole;              /* what is renamed with a directory is staged whole, with its
-	                          * bytes: the dataset knows no other name of anything */
 
 	/* check - a file has got its final content under its name: may it be so? tree: everything
 	 * as it would be with it. An error is what the writer's close or rename gets. */

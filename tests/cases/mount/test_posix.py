@@ -15,7 +15,6 @@ import time
 
 import numpy as np
 
-from cases.write.test_rw_remote import ADDRESS, options, server
 from lib.context import Skip
 
 
@@ -56,14 +55,6 @@ def test_tree(t):
         os.mkdir(m.path + "/work")
         t.call(_posix, m.path + "/work", _kind("tree", hard="copy", times=False, modes=False))
         os.rmdir(m.path + "/work")
-
-
-def test_store(t):
-    with server(t) as s3:
-        with t.mount(ADDRESS, *options(s3, "create", "view=zarr"), foreground=True) as m:
-            os.mkdir(m.path + "/work")
-            t.call(_posix, m.path + "/work", _kind("store", hard="copy", times=False, modes=False))
-            os.rmdir(m.path + "/work")
 
 
 def test_virtual(t):

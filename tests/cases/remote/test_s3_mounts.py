@@ -201,7 +201,7 @@ def test_places(t):
 
 
 def denied(s3):
-    return {x[1] for x in s3.said} - {"ExpiredToken", "NoSuchKey"}
+    return {x[1] for x in s3.said} - {"ExpiredToken", "NoSuchKey", "NotModified"}
 
 
 def test_rotation(t):
@@ -222,8 +222,8 @@ def test_rotation(t):
     with S3Server(KEYS) as s3:
         rotate("first")
         s3.upload("b", t.path("a.zarr"), "a.zarr")
-        with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "view=zarr", "rw",
-                     "prefetch_size=0") as m:
+        with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "view=zarr",
+                     "filter=keep", "prefetch_size=0") as m:
             def same(path, data):
                 assert read(os.path.join(m.path, path)) == data, path
             for i, (path, data) in enumerate(want.items()):
@@ -232,12 +232,12 @@ def test_rotation(t):
             refused = [x for x in s3.said if x[1] == "ExpiredToken"]
             assert len(refused) >= N and not denied(s3), s3.said
 
-            def write():
-                with open(os.path.join(m.path, "a/0.0"), "r+b", buffering=0) as f:
-                    f.write(want["a/1.0"])
-                    os.fsync(f.fileno())
+        def write(file):
+            import netCDF4
+            with netCDF4.Dataset(file, "a") as d:
+                d["a"][0] = d["a"][1]
+        with t.mount("s3://b/a.zarr", "endpoint=" + s3.url, "rw") as m:
             rotate("written")
-            t.call(write)
-            t.call(same, "a/0.0", want["a/1.0"])
+            t.call(write, os.path.join(m.path, "a.nc"))
         assert s3.buckets["b"]["a.zarr/a/0.0"].data == want["a/1.0"]
         assert not denied(s3), s3.said

@@ -15,8 +15,7 @@ from lib import trees, writing
 from lib.context import Skip, corpus
 from lib.s3_server import ask
 from lib.served import serve
-from cases.write.test_rw_remote import (FILES as WORKS, TREES as TREE_WORKS, UNLIMITED, files,
-                                        in_line, same_bytes, same_file)
+from cases.write.test_rw_remote import FILES as WORKS, UNLIMITED, files, same_bytes, same_file
 from cases.remote.test_s3 import ODD, ask as tool, clean, content, write
 
 LIMIT = 240.0
@@ -221,8 +220,6 @@ def cases():
             yield f"{name}-{f.__name__}", functools.partial(f, name)
         few = 2 if name == "swift" else 99
         yield f"{name}-written_file", functools.partial(written_file, name, WORKS[:few])
-        yield f"{name}-written_zarr", functools.partial(written_tree, name, TREE_WORKS[0][:few])
-        yield f"{name}-written_xarray", functools.partial(written_tree, name, TREE_WORKS[1][:few])
     yield "rgw-styles", styles
 
 
@@ -381,24 +378,3 @@ def written_file(name, works, t):
         with t.mount(address, *options) as again:
             writing.models(t, same_file, os.path.join(near.path, "store.nc"),
                            os.path.join(again.path, "store.nc"))
-
-
-def written_tree(name, works, t):
-    """The same of zarr-python and the tree."""
-    found = server(name)
-    place = f"zarr-{os.getpid()}"
-    bucket(found, place)
-    credentials(found)
-    os.environ["HOME"] = t.tmp
-    local, address = t.path("native"), f"s3://{place}/store.zarr"
-    with t.mount(address, "rw", "create", "view=zarr", "endpoint=" + found["url"],
-                 foreground=True) as far:
-        for work in works:
-            for root in local, far.path:
-                writing.tree_work(t, [work], root)
-    same_bytes(files(local), below_root(found, place), but=(".zmetadata",))
-    in_line(below_root(found, place))
-    if os.path.exists(local + "/.zmetadata"):
-        os.unlink(local + "/.zmetadata")  # of another time: nobody keeps it in line there
-    with t.mount(local) as near, t.mount(address, "endpoint=" + found["url"]) as again:
-        t.call(same_files, near.path, again.path, True, timeout=100)
