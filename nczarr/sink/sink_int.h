@@ -226,8 +226,8 @@ const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name,
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
-/* zs_watch - a document of a remote store has to be what it was when the store was opened, if it was
- * looked at then. */
+/* zs_watch - a document of a remote store has to be what it was when the store was opened, if it
+ * was looked at then. */
 int zs_watch(struct zarr_sink *s, const char *key, struct err *e) NZ_MUST_USE;
 /* zs_watch_array - of a remote store: the array whose chunks are going to be written has to be as
  * it was when the store was opened. key: of its directory. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Zarr stores in S3 that programs write through the virtual file: the bucket holds, object by object,
-what the same program makes in a directory; whatever dies or fails in between, what was confirmed is
-in it in the end."""
+"""Zarr stores in S3 that programs write through the virtual file: the bucket holds, object by
+object, what the same program makes in a directory; whatever dies or fails in between, what was
+confirmed is in it in the end."""
 import errno
 import os
 import signal
