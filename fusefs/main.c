@@ -203,17 +203,6 @@ static enum fs_key source_key(struct source *s, const char *key,
 	return FS_KEY_OTHER;
 }
 
-static int hdf5_sink(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
-		     struct sink **ret, struct err *e)
-{
-	const struct hdf5_sink_options opts = {
-		.dir_fd = dir_fd,
-		.no_journal = cfg->no_journal,
-	};
-
-	return hdf5_sink_open(path, real, &opts, ret, e);
-}
-
 static int hdf5_pending(const char *path, int dir_fd, struct err *e)
 {
 	enum hdf5_journal_state state;
@@ -244,7 +233,7 @@ static struct fs_rw fs_rw_table(void)
 		.remote_sink = remote_sink,
 		.remote_recover = zarr_store_recover,
 		.remote_create = main_remote_new,
-		.hdf5_sink = hdf5_sink,
+		.hdf5_sink = hdf5_sink_open,
 		.hdf5_holds = hdf5_sink_holds,
 		.hdf5_pending = hdf5_pending,
 		.hdf5_recover = hdf5_journal_recover,

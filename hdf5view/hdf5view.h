@@ -58,17 +58,12 @@ int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct v
 
 /* ---- writing netCDF-4 files ---- */
 
-struct hdf5_sink_options {
-	int dir_fd;              /* of the state directory, for the journal; borrowed until close */
-	bool no_journal;         /* change the file in place: a crash may damage it */
-};
-
 /* hdf5_sink_open - path: a netCDF-4 or HDF5 file. real: the same file, opened as a source; borrowed
- * until close. libhdf5 runs in this process: call it in one of its own.
+ * until close. dir_fd: of the state directory, for the journal; borrowed until close. libhdf5 runs in this process: call it in one of its own.
  * Returns 0 with *ret new; -EAGAIN another program has the file open and locked; -ESTALE it is not
  * the file that real is. */
-int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink_options *opts,
-		   struct sink **ret, struct err *e) NZ_MUST_USE;
+int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sink **ret,
+		   struct err *e) NZ_MUST_USE;
 
 /* hdf5_sink_holds - whether netCDF-4 can hold every group, array and attribute of a dataset. Asks
  * no library. Returns 0; -EOPNOTSUPP, -EINVAL (names), -ERANGE with the first that it cannot. */

@@ -110,7 +110,6 @@ struct cfg {
 				  * cache directory */
 	bool rw;                 /* -o rw */
 	bool create;             /* -o create: SOURCE is made, empty; implies rw */
-	bool no_journal;         /* -o nojournal: HDF5 files are changed in place */
 	char *root;              /* -o root= : the directory in which a writable tree is; or NULL */
 	char *state_dir;         /* -o state_dir= : where state directories are made; or NULL */
 	char **chunk_rules;      /* n_chunk_rules texts of -o chunks=RULE */

@@ -321,7 +321,7 @@ static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, s
 		.memory = MEMORY,
 	};
 	struct sink *under = NULL;
-	int rc = setup->rw->hdf5_sink(setup->cfg, path, t->source, dir_fd, &under, e);
+	int rc = setup->rw->hdf5_sink(path, t->source, dir_fd, &under, e);
 
 	if (rc < 0)
 		return rc;

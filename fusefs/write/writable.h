@@ -43,8 +43,8 @@ struct fs_rw {
 	int (*remote_create)(const struct cfg *cfg, struct store *s, const char *name,
 			     struct err *e);
 	/* of hdf5view: hdf5_sink_*, hdf5_create, hdf5_journal_*, nc_rw_open, nc_view_* */
-	int (*hdf5_sink)(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
-			 struct sink **ret, struct err *e);
+	int (*hdf5_sink)(const char *path, struct source *real, int dir_fd, struct sink **ret,
+			 struct err *e);
 	int (*hdf5_holds)(const struct dataset *ds, struct err *e);
 	int (*hdf5_pending)(const char *path, int dir_fd, struct err *e);  /* 1, 0, -errno */
 	int (*hdf5_recover)(const char *path, int dir_fd, struct err *e);

@@ -59,8 +59,7 @@ static int journal_begin(struct h5_journal *j, const char *path, struct err *e)
 	return 0;
 }
 
-int h5_journal_open(const char *path, const struct h5_journal_options *opts,
-		    struct h5_journal **ret, struct err *e)
+int h5_journal_open(const char *path, int dir_fd, struct h5_journal **ret, struct err *e)
 {
 	struct h5_journal *j = calloc(1, sizeof(*j));
 	int rc;
@@ -68,8 +67,7 @@ int h5_journal_open(const char *path, const struct h5_journal_options *opts,
 	if (!j)
 		return err_nomem(e);
 	j->fd = j->pages.log = -1;
-	j->dir_fd = opts->dir_fd;
-	j->no_journal = opts->no_journal;
+	j->dir_fd = dir_fd;
 	rc = journal_begin(j, path, e);
 	if (rc < 0) {
 		h5_journal_close(j);
@@ -101,25 +99,6 @@ bool h5_journal_committed(const struct h5_journal *j)
 
 /* ---- the log ---- */
 
-/* Without a journal the log is nobody's business after a crash: it has no name. */
-static int journal_unnamed(int dir_fd)
-{
-	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		return fd;
-	fd = openat(dir_fd, JOURNAL_NAME, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
-	if (fd >= 0 && unlinkat(dir_fd, JOURNAL_NAME, 0) < 0) {
-		int why = errno;
-
-		(void)close(fd); /* nothing is in it */
-		errno = why;
-		return -1;
-	}
-	return fd;
-}
-
 static int make_log(struct h5_journal *j, struct err *e)
 {
 	uint8_t blocks[JOURNAL_SLOTS] = {0};
@@ -127,16 +106,11 @@ static int make_log(struct h5_journal *j, struct err *e)
 
 	if (j->phase != JOURNAL_IDLE)
 		return 0;
-	j->pages.log =
-		j->no_journal
-			? journal_unnamed(j->dir_fd)
-			: openat(j->dir_fd, JOURNAL_NAME,
-				 O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+	j->pages.log = openat(j->dir_fd, JOURNAL_NAME,
+			      O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (j->pages.log < 0)
 		return err_sys(e, errno, "cannot create the journal");
 	j->phase = JOURNAL_LOGGING;
-	if (j->no_journal)
-		return 0;
 	journal_head_put(&j->head, blocks);
 	rc = io_pwrite(j->pages.log, blocks, sizeof(blocks), 0, e);
 	return rc ? err_wrap(e, rc, "the journal") : 0;
@@ -150,12 +124,10 @@ static int make_head_durable(struct h5_journal *j, struct err *e)
 
 	if (rc < 0 || j->phase >= JOURNAL_BEGUN)
 		return rc;
-	if (!j->no_journal) {
-		rc = io_sync(j->pages.log, false, e);
-		rc = rc ? rc : journal_sync_dir(j->dir_fd, e);
-		if (rc < 0)
-			return err_wrap(e, rc, "the journal");
-	}
+	rc = io_sync(j->pages.log, false, e);
+	rc = rc ? rc : journal_sync_dir(j->dir_fd, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "the journal");
 	j->phase = JOURNAL_BEGUN;
 	return 0;
 }
@@ -281,7 +253,7 @@ static int journal_prepare(struct h5_journal *j, struct journal_commit *c, struc
 	rc = rc ? rc : journal_set_size(j, c->size, e);
 	rc = rc ? rc : make_log(j, e);
 	rc = rc ? rc : journal_pages_table(&j->pages, c, e);
-	if (rc < 0 || j->no_journal)
+	if (rc < 0)
 		return rc;
 	rc = make_head_durable(j, e);
 	if (rc == 0 && c->size != c->end)
@@ -325,14 +297,12 @@ static int journal_carry_out(struct h5_journal *j, const struct journal_commit *
 
 	if (rc < 0)
 		rc = journal_apply(j->fd, j->pages.log, c, e);
-	if (rc < 0 && !j->no_journal)
+	if (rc < 0)
 		return err_wrap(e, rc,
 				"the commit is in the journal, but not complete in the file: "
 				"run nczarrfs recover to complete it");
-	if (rc < 0)
-		return err_wrap(e, rc, "the file may be damaged, as there is no journal");
 	j->phase = JOURNAL_DONE;
-	return j->no_journal ? 0 : journal_remove(j->dir_fd, e);
+	return journal_remove(j->dir_fd, e);
 }
 
 int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e), void *arg,
@@ -356,11 +326,7 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 		return 0; /* what was written is what was there */
 	rc = gate ? gate(arg, e) : 0;
 	rc = rc ? rc : still_mine(j, e);
-	if (rc < 0)
-		return rc;
-	if (j->no_journal)
-		j->phase = JOURNAL_COMMITTED;
-	else
+	if (rc == 0)
 		rc = make_record(j, &c, e);
 	return rc ? rc : journal_carry_out(j, &c, e);
 }
@@ -381,7 +347,7 @@ static void take_back(struct h5_journal *j)
 		if (io_sync(j->fd, true, NULL) < 0)
 			return;
 	}
-	if (!j->no_journal && journal_remove(j->dir_fd, NULL) < 0)
+	if (journal_remove(j->dir_fd, NULL) < 0)
 		return; /* the next transaction removes it */
 }
 

@@ -12,7 +12,7 @@
  * One thread, in a process of its own; between h5_enter and h5_leave like all uses of libhdf5.
  * How to use it:
  *
- *	h5_journal_open(path, &opts, &j, e);          locks the file
+ *	h5_journal_open(path, dir_fd, &j, e);         locks the file
  *	fapl = h5_journal_fapl(j);                    and what else it is opened with
  *	file = H5Fopen(path, H5F_ACC_RDWR, fapl);     ... H5Fclose(file); again and again
  *	h5_journal_commit(j, gate, arg, e);           when every id of the file is closed
@@ -28,18 +28,14 @@
 
 struct h5_journal;
 
-struct h5_journal_options {
-	int dir_fd;       /* state directory, for the log; borrowed until close */
-	bool no_journal;  /* commit without a record: a crash while it lasts may damage the file */
-};
-
 /* h5_journal_open - path: a regular file, opened for reading and writing and locked with flock as
- * libhdf5 does it (HDF5_USE_FILE_LOCKING is obeyed) until close. What an earlier transaction left
+ * libhdf5 does it (HDF5_USE_FILE_LOCKING is obeyed) until close. dir_fd: of the state directory, for
+ * the log; borrowed until close. What an earlier transaction left
  * without a commit is removed.
  * Returns 0 with *ret new; -EAGAIN another program has locked it; -EBUSY a commit is there that has
  * to be finished first (hdf5_journal_recover); -EINVAL not a regular file; -EACCES ... */
-int h5_journal_open(const char *path, const struct h5_journal_options *opts,
-		    struct h5_journal **ret, struct err *e) NZ_MUST_USE;
+int h5_journal_open(const char *path, int dir_fd, struct h5_journal **ret,
+		    struct err *e) NZ_MUST_USE;
 
 /* h5_journal_close - gives up what was not committed: a tail of the file is cut off, its times are
  * what they were. Every id of the file must be closed. Takes NULL. */

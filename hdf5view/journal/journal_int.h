@@ -159,7 +159,6 @@ enum journal_phase {
 struct h5_journal {
 	int fd;               /* the file; owned */
 	int dir_fd;
-	bool no_journal;
 	enum journal_phase phase;
 	struct journal_head head;
 	struct timespec times[2];  /* of the file, when the transaction began */

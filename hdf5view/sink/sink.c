@@ -304,8 +304,8 @@ static const struct sink_ops ops = {
 	.commit = op_commit,
 };
 
-int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink_options *opts,
-		   struct sink **ret, struct err *e)
+int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sink **ret,
+		   struct err *e)
 {
 	struct h5_sink *s;
 	int rc = 0;
@@ -316,7 +316,7 @@ int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink
 	if (!s)
 		return err_nomem(e);
 	s->base.ops = &ops;
-	s->opts = *opts;
+	s->dir_fd = dir_fd;
 	s->real = h5_of(real);
 	arena_init(&s->arena, ARENA_MAX);
 	buf_init(&s->room, SIZE_MAX);
@@ -370,10 +370,8 @@ static hid_t access_list(struct h5_sink *s)
 
 int hdf5_sink_file_open(struct h5_sink *s, struct err *e)
 {
-	const struct h5_journal_options o = {.dir_fd = s->opts.dir_fd,
-					     .no_journal = s->opts.no_journal};
 	auto_hid hid_t fapl = -1;
-	int rc = h5_journal_open(s->path, &o, &s->journal, e);
+	int rc = h5_journal_open(s->path, s->dir_fd, &s->journal, e);
 
 	if (!rc)
 		rc = check_same(s, e);

@@ -62,7 +62,7 @@ struct hdf5_sink_list {
 
 struct h5_sink {
 	struct sink base;
-	struct hdf5_sink_options opts;
+	int dir_fd; /* of the state directory; borrowed */
 	char *path;
 	struct h5_source *real;   /* borrowed; so are: */
 	struct source *was, *now;

@@ -753,9 +753,8 @@ static int settle_ro(struct cfg *cfg, struct err *e)
 /* settle_writing - what only writable mounts have. */
 static int settle_writing(struct cfg *cfg, struct err *e)
 {
-	static const char *const only_rw[] = {"new_files",  "chunks",     "consolidated",
-					      "stage_size", "commit_delay", "root",
-					      "nojournal"};
+	static const char *const only_rw[] = {"new_files",  "chunks",       "consolidated",
+					      "stage_size", "commit_delay", "root"};
 	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
 
 	/* where it was decided that nothing is written: what is below that meant another mount */

@@ -61,8 +61,6 @@ def row_zarr(B, mb):
     for chain, name in ("none", "uncompressed"), ("zlib", "shuffle, zlib 1"):
         v = {"mount": through_view(B, mb, chain), "native": native(B, mb, chain),
              "synced": native(B, mb, chain, True)}
-        if chain == "none":
-            v["nojournal"] = through_view(B, mb, chain, "nojournal")
         got = B.alternate(v)
         r = B.pairs(got, "native", "mount")
         B.row(f"write {mb} MiB by zarr-python, {name}: rate / native", r, "x", ">= 0.7", r >= 0.7,
@@ -71,10 +69,6 @@ def row_zarr(B, mb):
         r = B.pairs(got, "synced", "mount")
         B.row("  native synced as well: rate / native", r, "x", "", None, "the same",
               f"{B.med(got, 'mount'):.2f} / {B.med(got, 'synced'):.2f} s", got)
-        if "nojournal" in v:
-            r = B.pairs(got, "mount", "nojournal")
-            B.row("  with the journal / without", r, "x", "", None, "the same",
-                  f"{B.med(got, 'mount'):.2f} / {B.med(got, 'nojournal'):.2f} s", got)
     clean(f"{B.IN}/written.nc")
     clean(f"{B.IN}/written.zarr")
 

@@ -43,7 +43,6 @@ static int run(const char *path, struct source *was, struct source *now, bool dr
 {
 	const struct diff_policy policy = {.keep = PLAN_PORTABLE, .format = PLAN_HDF5};
 	auto_fd int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* for the journal */
-	const struct hdf5_sink_options o = {.dir_fd = dir};
 	struct diff_job job = {.was = was,
 			       .now = now,
 			       .policy = &policy,
@@ -60,7 +59,7 @@ static int run(const char *path, struct source *was, struct source *now, bool dr
 	if (!rc)
 		source_hold(real, true);
 	if (!rc)
-		rc = hdf5_sink_open(path, real, &o, &job.sink, e);
+		rc = hdf5_sink_open(path, real, dir, &job.sink, e);
 	if (!rc)
 		rc = push(&job, &r, e);
 	sink_close(job.sink);

@@ -99,7 +99,7 @@ static void test_writing(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&cfg, &e, ARGV(A("a.nc"), A("/mnt"))), 0);
-	assert_false(cfg.rw || cfg.create || cfg.no_journal || cfg.new_as_is);
+	assert_false(cfg.rw || cfg.create || cfg.new_as_is);
 	assert_int_equal(cfg.consolidated, -1);
 	assert_int_equal(cfg.stage_size, 256 << 20);
 	assert_int_equal(cfg.write_size, 64 << 20);
@@ -108,10 +108,10 @@ static void test_writing(void **state)
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e,
 			       ARGV(A("a.nc"), A("/mnt"),
-				    A("-ocreate,nojournal,new_files=keep,consolidated=never,"
+				    A("-ocreate,new_files=keep,consolidated=never,"
 				      "state_dir=/s,stage_size=1M,commit_delay=0"))),
 			 0);
-	assert_true(cfg.rw && cfg.create && cfg.no_journal && cfg.new_as_is);
+	assert_true(cfg.rw && cfg.create && cfg.new_as_is);
 	assert_int_equal(cfg.consolidated, 0);
 	assert_int_equal(cfg.stage_size, 1 << 20);
 	assert_int_equal(cfg.commit_delay, 0);

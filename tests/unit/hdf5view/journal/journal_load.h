@@ -171,13 +171,11 @@ static inline int load_change(hid_t f)
 }
 
 /* load_run - the whole transaction. Returns what the journal returned; -EIO libhdf5 failed. */
-static inline int load_run(const char *path, int dir_fd, bool no_journal, bool *ret_committed,
-			   struct err *e)
+static inline int load_run(const char *path, int dir_fd, bool *ret_committed, struct err *e)
 {
-	struct h5_journal_options opts = {.dir_fd = dir_fd, .no_journal = no_journal};
 	struct h5_journal *j = NULL;
 	hid_t fapl, f;
-	int rc = h5_journal_open(path, &opts, &j, e);
+	int rc = h5_journal_open(path, dir_fd, &j, e);
 
 	*ret_committed = false;
 	if (rc < 0)

@@ -74,7 +74,7 @@ static inline void place_make(struct place *p, const struct load_kind *kind)
 	fresh(p);
 	p->old = load_print(p->path);
 	assert_true(p->old != 0);
-	if (load_run(p->path, p->dir_fd, false, &committed, &e) < 0)
+	if (load_run(p->path, p->dir_fd, &committed, &e) < 0)
 		fail_msg("%s: %s", kind->name, e.msg);
 	assert_true(committed);
 	assert_false(journal_is_there(p));

@@ -39,11 +39,10 @@ static bool same_times(const struct place *p)
 
 static struct h5_journal *begin(struct place *p, hid_t *ret_file)
 {
-	struct h5_journal_options opts = {.dir_fd = p->dir_fd};
 	struct h5_journal *j = NULL;
 	hid_t fapl;
 
-	assert_int_equal(h5_journal_open(p->path, &opts, &j, NULL), 0);
+	assert_int_equal(h5_journal_open(p->path, p->dir_fd, &j, NULL), 0);
 	fapl = h5_journal_fapl(j);
 	assert_true(fapl >= 0);
 	*ret_file = H5Fopen(p->path, H5F_ACC_RDWR, fapl);
@@ -77,10 +76,9 @@ static void without_commit_nothing_happened(void **state)
 static void what_is_written_can_be_read_before_the_commit(void **state)
 {
 	struct place *p = *state;
-	struct h5_journal_options opts = {.dir_fd = p->dir_fd};
 	struct h5_journal *j = NULL;
 
-	assert_int_equal(h5_journal_open(p->path, &opts, &j, NULL), 0);
+	assert_int_equal(h5_journal_open(p->path, p->dir_fd, &j, NULL), 0);
 	for (int round = 0; round < 3; round++) {
 		hid_t fapl = h5_journal_fapl(j);
 		hid_t f = H5Fopen(p->path, H5F_ACC_RDWR, fapl), g;
@@ -165,18 +163,17 @@ static void nothing_written_is_no_commit(void **state)
 static void another_program_has_it(void **state)
 {
 	struct place *p = *state;
-	struct h5_journal_options opts = {.dir_fd = p->dir_fd};
 	struct h5_journal *j = NULL;
 	int fd = open(p->path, O_RDONLY);
 
 	assert_int_equal(flock(fd, LOCK_SH | LOCK_NB), 0);
-	assert_int_equal(h5_journal_open(p->path, &opts, &j, NULL), -EAGAIN);
+	assert_int_equal(h5_journal_open(p->path, p->dir_fd, &j, NULL), -EAGAIN);
 	assert_int_equal(setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1), 0);
-	assert_int_equal(h5_journal_open(p->path, &opts, &j, NULL), 0);
+	assert_int_equal(h5_journal_open(p->path, p->dir_fd, &j, NULL), 0);
 	h5_journal_close(j);
 	assert_int_equal(unsetenv("HDF5_USE_FILE_LOCKING"), 0);
 	assert_int_equal(close(fd), 0);
-	assert_int_equal(h5_journal_open(p->path, &opts, &j, NULL), 0);
+	assert_int_equal(h5_journal_open(p->path, p->dir_fd, &j, NULL), 0);
 	fd = open(p->path, O_RDONLY);
 	assert_int_equal(flock(fd, LOCK_SH | LOCK_NB), -1); /* ours */
 	assert_int_equal(close(fd), 0);
@@ -238,7 +235,7 @@ static void die_in_apply(struct place *p, unsigned back)
 		assert_true(pid >= 0);
 		if (pid == 0) {
 			fault = (struct fault){.on = true, .kind = FAULT_HALF, .at = at};
-			_exit(load_run(p->path, p->dir_fd, false, &committed, NULL) ? 1 : 0);
+			_exit(load_run(p->path, p->dir_fd, &committed, NULL) ? 1 : 0);
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(WEXITSTATUS(status), DIED);
@@ -264,7 +261,6 @@ static void a_copy_can_be_recovered(void **state)
 static void expect_foreign(struct place *p)
 {
 	enum hdf5_journal_state s;
-	struct h5_journal_options opts = {.dir_fd = p->dir_fd};
 	struct h5_journal *j = NULL;
 	struct err e = ERR_INIT;
 
@@ -273,7 +269,7 @@ static void expect_foreign(struct place *p)
 	assert_int_equal(s, HDF5_JOURNAL_FOREIGN);
 	assert_int_equal(hdf5_journal_recover(p->path, p->dir_fd, &e), -ESTALE);
 	assert_non_null(strstr(e.msg, "journal"));
-	assert_int_equal(h5_journal_open(p->path, &opts, &j, &e), -EBUSY);
+	assert_int_equal(h5_journal_open(p->path, p->dir_fd, &j, &e), -EBUSY);
 	assert_true(same_bytes(p->path, p->base));
 	assert_true(journal_is_there(p));
 }

@@ -154,7 +154,7 @@ static void record_one(struct place *p)
 	assert_int_equal(stat(p->path, &st), 0);
 	data_ino = st.st_ino;
 	fault = (struct fault){.on = true, .seen = record};
-	assert_int_equal(load_run(p->path, p->dir_fd, false, &committed, NULL), 0);
+	assert_int_equal(load_run(p->path, p->dir_fd, &committed, NULL), 0);
 	fault.on = false;
 }
 

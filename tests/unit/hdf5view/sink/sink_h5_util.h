@@ -63,11 +63,10 @@ static inline void sk_new(struct sk *k)
 static inline struct nc_fake *sk_begin(struct sk *k)
 {
 	struct err e = ERR_INIT;
-	const struct hdf5_sink_options o = {.dir_fd = k->dir_fd};
 
 	k->real = sk_source(k->path);
 	source_hold(k->real, true);
-	SK_OK(hdf5_sink_open(k->path, k->real, &o, &k->sink, &e));
+	SK_OK(hdf5_sink_open(k->path, k->real, k->dir_fd, &k->sink, &e));
 	k->now = nf_new();
 	return k->now;
 }

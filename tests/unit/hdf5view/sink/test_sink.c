@@ -458,7 +458,6 @@ static void test_holds(void **state)
 
 static void test_open(void **state)
 {
-	struct hdf5_sink_options o = {0};
 	struct err e = ERR_INIT;
 	struct sink *sink = NULL;
 	struct source *s;
@@ -467,14 +466,13 @@ static void test_open(void **state)
 
 	(void)state;
 	first(&k);
-	o.dir_fd = k.dir_fd;
 	assert_int_equal(hdf5_create(k.path, 0, &e), -EEXIST);
 	s = sk_source(k.path);
 	/* another file of the same name */
 	(void)snprintf(other, sizeof(other), "cp %s %s.b && mv %s.b %s", k.path, k.path, k.path,
 		       k.path);
 	assert_int_equal(system(other), 0);
-	assert_int_equal(hdf5_sink_open(k.path, s, &o, &sink, &e), -ESTALE);
+	assert_int_equal(hdf5_sink_open(k.path, s, k.dir_fd, &sink, &e), -ESTALE);
 	source_close(s);
 	sk_remove(&k);
 }
