@@ -58,8 +58,9 @@ int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct v
 
 /* ---- writing netCDF-4 files ---- */
 
-/* hdf5_sink_open - path: a netCDF-4 or HDF5 file. real: the same file, opened as a source; borrowed
- * until close. dir_fd: of the state directory, for the journal; borrowed until close. libhdf5 runs in this process: call it in one of its own.
+/* hdf5_sink_open - path: a netCDF-4 or HDF5 file. real: the same file, opened as a source. dir_fd:
+ * of the state directory, for the journal. Both are borrowed until close. libhdf5 runs in this
+ * process: call it in one of its own.
  * Returns 0 with *ret new; -EAGAIN another program has the file open and locked; -ESTALE it is not
  * the file that real is. */
 int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sink **ret,

@@ -29,8 +29,8 @@
 struct h5_journal;
 
 /* h5_journal_open - path: a regular file, opened for reading and writing and locked with flock as
- * libhdf5 does it (HDF5_USE_FILE_LOCKING is obeyed) until close. dir_fd: of the state directory, for
- * the log; borrowed until close. What an earlier transaction left
+ * libhdf5 does it (HDF5_USE_FILE_LOCKING is obeyed) until close. dir_fd: of the state directory,
+ * for the log; borrowed until close. What an earlier transaction left
  * without a commit is removed.
  * Returns 0 with *ret new; -EAGAIN another program has locked it; -EBUSY a commit is there that has
  * to be finished first (hdf5_journal_recover); -EINVAL not a regular file; -EACCES ... */
