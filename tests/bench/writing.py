@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of `make bench` about writing, both ways. scripts/bench calls rows(B) with itself: its
-helpers are used as B.name. BENCH_WRITE_MB MiB are written through the Zarr view (BENCH_MB;
-1024 is the full size), half as much is copied with nccopy."""
+"""Rows of `make bench` about writing, both ways, and about files of a mirror. scripts/bench calls
+rows(B) with itself: its helpers are used as B.name. BENCH_WRITE_MB MiB are written through the Zarr
+view (BENCH_MB; 1024 is the full size), half as much is copied with nccopy."""
 import json
 import os
 import shutil
@@ -109,6 +109,77 @@ def row_nccopy(B, mb):
     clean(f"{B.IN}/copied.zarr")
 
 
+VARIABLES = 20000
+
+
+def many_variables(path, n):
+    import h5py
+    import numpy as np
+    with h5py.File(path, "w", libver="earliest") as f:
+        for i in range(n):
+            f.create_dataset(f"v{i:05}", data=np.arange(4, dtype="f4")).attrs["units"] = "K"
+
+
+def commit_one(B, source):
+    """From the write of one attribute until it is in the file."""
+    file = f"{B.IN}/one.h5"
+    shutil.copy(source, file)
+    settle()
+    start = time.perf_counter()
+    with B.ours(file, "rw"):
+        os.listdir(B.MNT)
+        opened = time.perf_counter() - start
+        doc = f"{B.MNT}/v00003/.zattrs"
+        with open(doc) as f:
+            text = f.read()
+        with open(doc, "w") as f:
+            f.write(text.replace('"K"', '"degC"'))
+        start = time.perf_counter()
+        fd = os.open(B.MNT, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+        seconds = time.perf_counter() - start
+    clean(file)
+    return {"seconds": seconds, "opened": opened}
+
+
+def row_commit(B):
+    source = inputs.make(B.IN, f"variables{VARIABLES}.h5", many_variables, VARIABLES)
+    got = B.alternate({"commit": lambda: commit_one(B, source)})
+    r = B.med(got, "commit") / B.med(got, "commit", "opened")
+    B.row(f"one attribute of {VARIABLES} variables: commit / mount", r, "x", "", None,
+          "source warm; until it is in the file, synced",
+          f"{B.med(got, 'commit'):.2f} / {B.med(got, 'commit', 'opened'):.2f} s", got)
+
+
+def read_file(path):
+    start = time.perf_counter()
+    with open(path, "rb", buffering=0) as f:
+        while f.read(MIB):
+            pass
+    return {"seconds": time.perf_counter() - start}
+
+
+def row_mirror(B):
+    folder, file = f"{B.IN}/mirrored", f"{B.IN}/mirrored/file.bin"
+    os.makedirs(folder, exist_ok=True)
+    if not os.path.exists(file):
+        shutil.copy(B.big(), file)
+    B.warm(file)
+
+    def mirrored():
+        with B.ours(folder):
+            return read_file(f"{B.MNT}/file.bin")
+    got = B.alternate({"mirror": mirrored, "native": lambda: read_file(file)})
+    r = B.pairs(got, "mirror", "native")
+    B.row(f"a file of {B.MB} MiB in a mirror: mirror / native", r, "x", "", None,
+          "source warm, mount cold",
+          f"{B.med(got, 'mirror'):.2f} / {B.med(got, 'native'):.2f} s", got)
+    clean(folder)
+
+
 def rows(B):
     row_zarr(B, int(os.environ.get("BENCH_WRITE_MB", B.MB)))
     row_nccopy(B, B.MB)
+    row_commit(B)
+    row_mirror(B)

@@ -302,6 +302,9 @@ class WriteFile(Writing):
     writer = writers.NcWriter
     n_writers = 2
 
+    def stored(self, d, key):
+        return readers.read_all(os.path.join(d.path, key))[0]
+
     def make(self):
         self.source = self.path("v.zarr")
         self.options = ["rw"]
@@ -379,14 +382,19 @@ class S3File(Remote):
 
 
 class WriteS3(S3File, Writing):
-    """A Zarr tree in a bucket, written through its own files."""
+    """A Zarr tree in a bucket, written through its virtual file."""
+    writer = writers.NcWriter
+    n_writers = 2
 
     def make(self):
         self.service = services.S3(self)
-        self.options = ["rw", "view=zarr", "revalidate=1", "timeout=10", "remote_cache_size=16M",
-                        "commit_delay=300", "state_dir=" + self.path()]
-        self.d = self.add("s3rw", "tree", make.TREE_VARS, "s/w.zarr", "tree", "", changes=False,
-                          written=True)
+        self.options = ["rw", "revalidate=1", "timeout=10", "remote_cache_size=16M",
+                        "state_dir=" + self.path()]
+        self.d = self.add("s3rw", "tree", make.TREE_VARS, "s/w.zarr", "nc", "w.nc",
+                          changes=False, written=True)
+
+    def stored(self, d, key):
+        return self.service.get(f"{d.path}/{key}")
 
     def workers(self):
         return Writing.workers(self)
@@ -398,7 +406,7 @@ class WriteS3(S3File, Writing):
         for v in d.variables:
             codec = make.document(v)["compressor"]
             for r in range(v.rows):
-                data = self.service.get(f"{d.path}/{v.name}/{r}.0")
+                data = self.stored(d, f"{v.name}/{r}.0")
                 data = numcodecs.get_codec(codec).decode(data) if codec else data
                 bad += self.compare(d, v, r, np.frombuffer(data, v.dtype))
         return bad

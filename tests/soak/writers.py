@@ -17,7 +17,7 @@ import traceback
 
 import make
 import values
-from readers import Reader, Unread, Worker, as_unread, read_all
+from readers import Reader, Unread, Worker, as_unread
 from values import Wrong
 
 
@@ -256,11 +256,11 @@ class NcWriter(Reader):
     def check(self, d, some, g):
         """What was confirmed is in the store, for everybody."""
         for v, r in some:
-            path = os.path.join(d.path, v.name, f"{r}.0")
-            form = self.form(read_all(os.path.join(d.path, v.name, ".zarray"))[0], path)
-            got = values.seen(self.decode(read_all(path)[0], form, path), d.id, v, r)
+            key = f"{v.name}/{r}.0"
+            form = self.form(self.scene.stored(d, f"{v.name}/.zarray"), key)
+            got = values.seen(self.decode(self.scene.stored(d, key), form, key), d.id, v, r)
             if got != g:
-                raise Wrong(f"{path}: generation {got} in the store, {g} was confirmed")
+                raise Wrong(f"{key}: generation {got} in the store, {g} was confirmed")
 
 
 def in_process(func, *args):
