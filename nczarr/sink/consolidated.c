@@ -60,17 +60,6 @@ static json_t *consolidated_changed(const struct zarr_sink *s, struct err *e)
 
 /* ---- entries ---- */
 
-/* consolidated_inside - what of a key lies below a directory ("" is the root); NULL: it does
- * not. */
-static const char *consolidated_inside(const char *dir, const char *key)
-{
-	size_t n = strlen(dir);
-
-	if (n == 0)
-		return key;
-	return strncmp(key, dir, n) == 0 && key[n] == '/' ? key + n + 1 : NULL;
-}
-
 /* zs_all_forget - of all, a directory or document, and what is below it. */
 static void zs_all_forget(json_t *all, const char *key)
 {
@@ -120,7 +109,7 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 						  : ".zgroup";
 		const char *to = zs_path_join(s, key, name, e);
 		const char *at = from ? zs_path_join(s, from, name, e) : NULL;
-		const char *rel = to ? consolidated_inside(dir, to) : NULL;
+		const char *rel = to ? store_key_below(dir, to) : NULL;
 		struct zs_doc *d;
 
 		if (!to || (from && !at))
@@ -135,8 +124,7 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 static bool consolidated_is_gone(const struct zarr_sink *s, const char *key)
 {
 	for (size_t i = 0; i < s->n_gone; i++)
-		if (strcmp(s->gone[i].key, key) == 0 ||
-		    consolidated_inside(s->gone[i].key, key))
+		if (strcmp(s->gone[i].key, key) == 0 || store_key_below(s->gone[i].key, key))
 			return true;
 	return false;
 }
@@ -178,7 +166,7 @@ static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *di
 	int rc = 0;
 
 	for (size_t i = 0; i < s->n_gone; i++) {
-		rel = consolidated_inside(dir, s->gone[i].key);
+		rel = store_key_below(dir, s->gone[i].key);
 		if (rel)
 			zs_all_forget(all, rel);
 	}
@@ -190,7 +178,7 @@ static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *di
 		const struct zs_doc *d = &s->docs[i];
 
 		rel = d->dirty && d->v && !consolidated_is_all2(d->key)
-			      ? consolidated_inside(dir, d->key)
+			      ? store_key_below(dir, d->key)
 			      : NULL;
 		if (rel)
 			rc = zs_all_enter(s->format, all, rel, d->v, e);
