@@ -119,7 +119,8 @@ static bool logs_left(const struct app *setup, const char *path)
 
 	if (write_recover_left_behind(setup, path, &s, NULL) <= 0)
 		return false;
-	left = !rw_state_bare(&s) && (s.is_dir || !write_recover_is_empty(&s));
+	left = s.is_dir ? rw_state_holds_file(&s)
+			: !rw_state_bare(&s) && !write_recover_is_empty(&s);
 	rw_state_close(&s);
 	return left;
 }

@@ -389,20 +389,38 @@ static bool state_dir_is_ours(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-bool rw_state_bare(const struct rw_state *s)
+static bool is_map(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return strncmp(name, "nc-", 3) == 0 && dot && strcmp(dot, ".map") == 0;
+}
+
+/* state_dir_any - whether an entry is what `wanted` says; true also when that cannot be told. */
+static bool state_dir_any(const struct rw_state *s, bool (*is)(const char *name), bool wanted)
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
-	bool ret = d != NULL;
+	bool ret = !d;
 
 	if (!d && fd >= 0)
 		(void)close(fd);
 	while (d && (entry = readdir(d)))
-		ret &= state_dir_is_ours(entry->d_name);
+		ret |= is(entry->d_name) == wanted;
 	if (d)
 		(void)closedir(d);
 	return ret;
+}
+
+bool rw_state_bare(const struct rw_state *s)
+{
+	return !state_dir_any(s, state_dir_is_ours, false);
+}
+
+bool rw_state_holds_file(const struct rw_state *s)
+{
+	return state_dir_any(s, is_map, true);
 }
 
 bool fs_rw_left(const char *dir)
