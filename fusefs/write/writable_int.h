@@ -30,8 +30,8 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 void rw_state_close(struct rw_state *s);
 /* rw_state_bare - whether nothing is kept in it. */
 bool rw_state_bare(const struct rw_state *s);
-/* rw_state_holds_file - whether a virtual file that was confirmed is kept in it (its page map, which
- * is written last; docs/dev/writing/virtual-file.md). */
+/* rw_state_holds_file - whether it keeps a virtual file that was confirmed, that is: its page map,
+ * which is written last (docs/dev/writing/virtual-file.md). */
 bool rw_state_holds_file(const struct rw_state *s);
 /* rw_state_base - what waits in the state is for a file as it was: remember what that is now. */
 int rw_state_base(struct rw_state *s, struct err *e) NZ_MUST_USE;
