@@ -23,7 +23,7 @@ MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
 PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
 	libseccomp inih libmicrohttpd
 # Those without a pkg-config file.
-PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
+PLAIN_LIBS := -lbz2 -laec -llzf -lsnappy -lpthread -ldl -lm
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wconversion -Wsign-conversion \
 	-Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wformat=2 -Wundef \
