@@ -103,9 +103,13 @@ int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
 
 /* ---- for the writable tree ---- */
 
-/* stage_old_dirs - directories of generations up to this one, each with its NUL, appended. */
-int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out,
+/* stage_old_keys - append the keys of one kind whose record is of a generation up to this one,
+ * each with its NUL. Returns 0 or -ENOMEM. */
+int stage_old_keys(struct stage *s, uint64_t generation, enum stage_kind kind, struct buf *out,
 		   struct err *e) NZ_MUST_USE;
+
+/* stage_alive - whether the key, or one below it, exists in the stage. */
+bool stage_alive(struct stage *s, const char *key);
 
 /* stage_hides - whether what the dataset itself has under key, or below it, is gone. */
 bool stage_hides(struct stage *s, const char *key);

@@ -216,19 +216,32 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	return 0;
 }
 
-int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out, struct err *e)
+int stage_old_keys(struct stage *s, uint64_t generation, enum stage_kind kind, struct buf *out,
+		   struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
 
 	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
-		if (n->kind != STAGE_DIR || n->log->generation > generation)
+		if (n->kind != kind || n->log->generation > generation)
 			continue;
 		index_key(n, key);
 		buf_put(out, key, strlen(key) + 1);
 	}
 	(void)pthread_mutex_unlock(&s->lock);
 	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+bool stage_alive(struct stage *s, const char *key)
+{
+	const struct stage_node *n;
+	bool alive;
+
+	(void)pthread_mutex_lock(&s->lock);
+	n = index_walk(&s->index, key, NULL);
+	alive = n && n->alive > 0;
+	(void)pthread_mutex_unlock(&s->lock);
+	return alive;
 }
 
 /* ---- what is there ---- */

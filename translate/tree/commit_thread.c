@@ -95,7 +95,7 @@ static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 	int rc;
 
 	buf_init(&dirs, SIZE_MAX / 2);
-	rc = stage_old_dirs(l->t->stage, generation, &dirs, e);
+	rc = stage_old_keys(l->t->stage, generation, STAGE_DIR, &dirs, e);
 	for (size_t at = 0; !rc && at < dirs.len;) {
 		const char *key = (const char *)dirs.data + at;
 		struct found f;
@@ -140,6 +140,8 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 	l->g = snapshots_get(t->snapshots);
 	l->generation = generation;
 	rc = keep_dirs(l, generation, e);
+	if (!rc)
+		rc = removed_keep(t, l->g, generation, e);
 	if (!rc)
 		rc = pins_keep(l, old, e);
 	if (!rc)
@@ -358,6 +360,7 @@ static void renew_locked(struct tree *t)
 	else if (!rc)
 		rc = snapshots_reopen(t->snapshots, &e);
 	held_free(t);
+	removed_free(t);
 	if (!rc)
 		atomic_store(&t->lost, false);
 	tree_unlock(t);

@@ -55,7 +55,7 @@ static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 	if (!store_key_join(l->key, name, strlen(name), key))
 		return true;
 	stage_find(l->t->stage, key, &x, NULL);
-	if (x.kind == STAGE_NOTHING)
+	if (x.kind == STAGE_NOTHING && !removed_has(l->t, key))
 		l->stopped = !l->fn(l->arg, name, is_dir);
 	return !l->stopped;
 }

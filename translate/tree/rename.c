@@ -116,6 +116,7 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 	*ret = vh;
 	if (rc)
 		return rc;
+	removed_forget(p.t, p.key);
 	if (p.f.kind != FOUND_NOTHING) { /* opened when names are not locked any more */
 		if (flags & O_EXCL)
 			rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
@@ -166,6 +167,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 	rc = rename_enter(&p, v, dir, name, len, true, e);
 	if (rc)
 		return rc;
+	removed_forget(p.t, p.key);
 	if (p.f.kind != FOUND_NOTHING)
 		rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 	if (!rc)

@@ -172,6 +172,7 @@ static void op_close(struct view *v)
 	handles_free(t);
 	pins_free(t);
 	held_free(t);
+	removed_free(t);
 	nodes_free(t);
 	stage_close(t->stage);
 	snapshots_free(t->snapshots);

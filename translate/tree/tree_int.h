@@ -101,6 +101,7 @@ struct tree {
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	_Atomic uint64_t n_opened; /* nodes that were opened for reading */
 	struct holds holds; /* held_chunks.c */
+	struct map removed_names; /* tree: removed_names.c */
 	uint64_t next_id, seed;
 	struct tree_node *top;    /* what VIEW_ROOT is: the root, or the directory above it */
 	bool removed;             /* tree: the directory above it does not have the root */
@@ -368,6 +369,19 @@ int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len
  * since are no longer. Under the write lock, while the committed generation is frozen. */
 void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now);
 void held_free(struct tree *t);
+
+/* ---- names that a commit could not remove: removed_names.c ---- */
+
+/* removed_has - whether listings omit a key of the dataset. Under the tree's lock. */
+bool removed_has(const struct tree *t, const char *key);
+/* removed_forget - list the key again. Under the write lock. */
+void removed_forget(struct tree *t, const char *key);
+/* removed_keep - after a commit, omit the keys that the committed generation removed and `now`
+ * still has; list those that a program created again. Under the write lock, while the committed
+ * generation is frozen. */
+int removed_keep(struct tree *t, const struct snapshot *now, uint64_t generation,
+		 struct err *e) NZ_MUST_USE;
+void removed_free(struct tree *t);
 
 /* ---- commits ---- */
 
