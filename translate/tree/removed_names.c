@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* removed_names.c - names that programs removed and that the dataset has still after the commit.
+/* removed_names.c - names that programs removed and that the dataset still has after the commit.
  *
  * HDF5 cannot remove some of the files that its Zarr view has, such as the chunk of a contiguous
  * dataset or attributes that the view derives. A commit between the removal of a directory's files
