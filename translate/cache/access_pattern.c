@@ -10,6 +10,8 @@
 
 #include <pthread.h>
 
+#include "base/os/lock.h"
+
 #define PLACES 128     /* of all arrays */
 #define BEHIND 8       /* steps behind a place that a late piece may come from */
 #define FORWARD 2      /* steps ahead of it that still continue it: others took those between */
@@ -133,8 +135,8 @@ struct access_pattern_say access_pattern_note(struct access_pattern *s, uint32_t
 {
 	struct access_pattern_say say = {.n = 0};
 	bool fresh = false;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	if (what == PREFETCH_READ)
 		s->stats[array] = 0;
 	else if (s->stats[array] < STATS_UNREAD)
@@ -143,15 +145,14 @@ struct access_pattern_say access_pattern_note(struct access_pattern *s, uint32_t
 		say.n = step_locked(s, array, linear, &say.step, &fresh);
 		say.self = fresh;
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 	return say;
 }
 
 bool access_pattern_passed(struct access_pattern *s, uint32_t array, uint64_t linear)
 {
 	bool passed = false, coming = false;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < PLACES && !coming; i++) {
 		const struct access_pattern_place *p = &s->places[i];
 
@@ -163,6 +164,5 @@ bool access_pattern_passed(struct access_pattern *s, uint32_t array, uint64_t li
 			coming = (linear - p->at) / (p->step ? p->step : 1) <=
 				 ACCESS_PATTERN_PREFETCH;
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 	return passed && !coming;
 }

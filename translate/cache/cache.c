@@ -14,6 +14,7 @@
 #include "base/core/map.h"
 #include "base/observe/metrics.h"
 #include "base/os/cancel.h"
+#include "base/os/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -488,28 +489,22 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 
 bool cache_has(struct cache *c, uint32_t array, uint64_t linear)
 {
-	bool has;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
-	has = cache_find_locked(c, array, linear, cache_hash_of(array, linear)) != NULL;
-	(void)pthread_mutex_unlock(&c->lock);
-	return has;
+	return cache_find_locked(c, array, linear, cache_hash_of(array, linear)) != NULL;
 }
 
 bool cache_peek(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret)
 {
 	struct cache_entry *x;
-	bool ready;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	x = cache_find_locked(c, array, linear, cache_hash_of(array, linear));
-	ready = x && x->state == READY;
-	if (ready)
-		use_locked(c, x);
-	(void)pthread_mutex_unlock(&c->lock);
-	if (ready)
-		*ret = x;
-	return ready;
+	if (!x || x->state != READY)
+		return false;
+	use_locked(c, x);
+	*ret = x;
+	return true;
 }
 
 /* spent_of_size_locked - remove a spent entry with cap bytes of memory; NULL: none to spare. */
@@ -681,7 +676,8 @@ void cache_put(struct cache_entry *x)
 
 void cache_stats(struct cache *c, struct cache_stats *ret)
 {
-	(void)pthread_mutex_lock(&c->lock);
+	LOCK_SCOPE(&c->lock);
+
 	*ret = (struct cache_stats){
 		.bytes = c->bytes,
 		.entries = c->table.n,
@@ -690,5 +686,4 @@ void cache_stats(struct cache *c, struct cache_stats *ret)
 		.allocated = c->allocated,
 		.recycled = c->recycled,
 	};
-	(void)pthread_mutex_unlock(&c->lock);
 }

@@ -4,6 +4,7 @@
 #ifndef TRANSLATE_CHUNKIO_CHUNKIO_INT_H
 #define TRANSLATE_CHUNKIO_CHUNKIO_INT_H
 
+#include "base/os/lock.h"
 #include "base/process/worker.h"
 #include "translate/cache/prefetch_queue.h"
 #include "translate/cache/cache.h"

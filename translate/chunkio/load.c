@@ -392,9 +392,9 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 					 a->type.size, out, &fate, e);
 		decoder_give(d);
 		if (fate == WORKER_FATAL) {
-			(void)pthread_mutex_lock(&c->lock);
+			LOCK_SCOPE(&c->lock);
+
 			worker_blame_add(&c->blame, array, linear, 0);
-			(void)pthread_mutex_unlock(&c->lock);
 		}
 		if (fate == WORKER_RETRY)
 			rc = 0;

@@ -19,8 +19,8 @@ struct measure {
 static bool measure_take(struct measure *m, uint64_t *ret)
 {
 	bool found;
+	LOCK_SCOPE(&m->lock);
 
-	(void)pthread_mutex_lock(&m->lock);
 	found = m->next < m->end && chunkio_next(m->c, m->array, m->next, ret, NULL) == 0 &&
 		*ret < m->end;
 	m->next = found ? *ret + 1 : m->end;
@@ -28,7 +28,6 @@ static bool measure_take(struct measure *m, uint64_t *ret)
 		m->wanted = *ret + ACCESS_PATTERN_PREFETCH / 2;
 		chunkio_want_run(m->c->source, m->array, *ret, ACCESS_PATTERN_PREFETCH);
 	}
-	(void)pthread_mutex_unlock(&m->lock);
 	return found;
 }
 

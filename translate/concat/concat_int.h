@@ -14,6 +14,7 @@
 
 #include "base/core/cursor.h"
 #include "base/core/map.h"
+#include "base/os/lock.h"
 #include "translate/concat/cf_pack_int.h"
 #include "translate/concat/cf_time_int.h"
 #include "translate/chunkio/chunkio.h"

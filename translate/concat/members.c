@@ -214,8 +214,8 @@ int concat_take(struct concat *j, uint32_t member, const struct concat_opened **
 {
 	struct concat_slot *s = &j->slots[member];
 	int rc = 0;
+	LOCK_SCOPE(&j->lock);
 
-	(void)pthread_mutex_lock(&j->lock);
 	while (s->state == CONCAT_MOVING)
 		(void)pthread_cond_wait(&j->moved, &j->lock);
 	if (s->state == CONCAT_CLOSED)
@@ -225,15 +225,14 @@ int concat_take(struct concat *j, uint32_t member, const struct concat_opened **
 		s->used = ++j->clock;
 		*ret = &s->at;
 	}
-	(void)pthread_mutex_unlock(&j->lock);
 	return rc;
 }
 
 void concat_give(struct concat *j, uint32_t member)
 {
-	(void)pthread_mutex_lock(&j->lock);
+	LOCK_SCOPE(&j->lock);
+
 	j->slots[member].users--;
-	(void)pthread_mutex_unlock(&j->lock);
 }
 
 void concat_close_members(struct concat *j)

@@ -19,49 +19,44 @@ static struct stage_log *newest(const struct stage *s)
 int stage_freeze(struct stage *s, uint64_t *ret, struct err *e)
 {
 	const struct stage_log *l;
-	int rc = 0;
+	LOCK_SCOPE(&s->append);
 
-	(void)pthread_mutex_lock(&s->append);
 	l = newest(s);
 	if (s->frozen || s->read_only)
-		rc = err_set(e, -EBUSY, "a generation is frozen already");
-	else if (!s->dirty || !l)
-		rc = err_set(e, -ENODATA, "nothing was written");
-	if (!rc) {
-		*ret = s->frozen = l->generation;
-		(void)pthread_mutex_lock(&s->lock);
-		s->current = NULL;
-		(void)pthread_mutex_unlock(&s->lock);
-		s->dirty = false;
-	}
-	(void)pthread_mutex_unlock(&s->append);
-	return rc;
+		return err_set(e, -EBUSY, "a generation is frozen already");
+	if (!s->dirty || !l)
+		return err_set(e, -ENODATA, "nothing was written");
+	*ret = s->frozen = l->generation;
+	(void)pthread_mutex_lock(&s->lock);
+	s->current = NULL;
+	(void)pthread_mutex_unlock(&s->lock);
+	s->dirty = false;
+	return 0;
 }
 
 void stage_touch(struct stage *s)
 {
-	(void)pthread_mutex_lock(&s->append);
+	LOCK_SCOPE(&s->append);
+
 	s->dirty = true;
-	(void)pthread_mutex_unlock(&s->append);
 }
 
 void stage_thaw(struct stage *s)
 {
 	struct stage_log *l;
+	LOCK_SCOPE(&s->append);
 
-	(void)pthread_mutex_lock(&s->append);
 	l = newest(s);
-	if (s->frozen) {
-		/* when nothing was appended the same log goes on: one that fails again and
-		 * again would take a file each time */
-		(void)pthread_mutex_lock(&s->lock);
-		if (!s->current && l && l->generation == s->frozen)
-			s->current = l;
-		(void)pthread_mutex_unlock(&s->lock);
-		s->frozen = 0;
-		s->dirty = true;
-	}
-	(void)pthread_mutex_unlock(&s->append);
+	if (!s->frozen)
+		return;
+	/* if nothing was appended, the same log continues: otherwise a commit that fails again and
+	 * again would make a file each time */
+	(void)pthread_mutex_lock(&s->lock);
+	if (!s->current && l && l->generation == s->frozen)
+		s->current = l;
+	(void)pthread_mutex_unlock(&s->lock);
+	s->frozen = 0;
+	s->dirty = true;
 }
 
 /* stage_generations_belongs - a node with an entry of these generations. */
@@ -114,13 +109,9 @@ static bool all_left(struct stage *s, char *const *left, size_t n)
 
 static int stage_generations_carry(struct stage *s, const char *key, struct err *e)
 {
-	int rc = 0;
+	LOCK_SCOPE(&s->append);
 
-	(void)pthread_mutex_lock(&s->append);
-	if (left_node(s, key))
-		rc = stage_again(s, key, e);
-	(void)pthread_mutex_unlock(&s->append);
-	return rc;
+	return left_node(s, key) ? stage_again(s, key, e) : 0;
 }
 
 static void count_left(struct stage *s)
@@ -221,28 +212,24 @@ int stage_old_keys(struct stage *s, uint64_t generation, enum stage_kind kind, s
 		   struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
 		if (n->kind != kind || n->log->generation > generation)
 			continue;
 		index_key(n, key);
 		buf_put(out, key, strlen(key) + 1);
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
 bool stage_alive(struct stage *s, const char *key)
 {
 	const struct stage_node *n;
-	bool alive;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	n = index_walk(&s->index, key, NULL);
-	alive = n && n->alive > 0;
-	(void)pthread_mutex_unlock(&s->lock);
-	return alive;
+	return n && n->alive > 0;
 }
 
 /* ---- look-ups ---- */

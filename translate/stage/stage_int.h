@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/core/map.h"
+#include "base/os/lock.h"
 #include "translate/stage/stage.h"
 
 /* ---- logs ---- */

@@ -255,18 +255,15 @@ static void tree_listing_keep(struct tree *t, struct tree_listing *l)
 
 static struct tree_listing *tree_listing_kept(struct tree *t, uint64_t dir)
 {
-	struct tree_listing *l = NULL;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
-	for (size_t i = 0; i < RW_LISTINGS && !l; i++)
-		if (t->listings[i] && t->listings[i]->dir == dir)
-			l = t->listings[i];
-	if (l) {
-		l->holders++;
-		l->used = ++t->listing_clock;
-	}
-	(void)pthread_mutex_unlock(&t->lock);
-	return l;
+	for (size_t i = 0; i < RW_LISTINGS; i++)
+		if (t->listings[i] && t->listings[i]->dir == dir) {
+			t->listings[i]->holders++;
+			t->listings[i]->used = ++t->listing_clock;
+			return t->listings[i];
+		}
+	return NULL;
 }
 
 static void tree_listing_let_go(struct tree *t, struct tree_listing *l)

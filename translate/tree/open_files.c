@@ -20,11 +20,10 @@ static void open_files_caching(struct tree *t, struct tree_node *n, const struct
 			       int flags, struct view_handle *ret)
 {
 	uint64_t stamp = f->kind == FOUND_WORK ? 0 : f->stamp;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
 	ret->keep_cache = stamp && n->stamp == stamp;
 	n->stamp = stamp;
-	(void)pthread_mutex_unlock(&t->lock);
 	ret->direct_io = (flags & O_ACCMODE) == O_WRONLY;
 }
 
@@ -65,11 +64,10 @@ static int open_files_empty(struct tree *t, struct tree_node *n, struct err *e)
 
 	if (rc)
 		return rc;
-	(void)pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	rc = work_resize(t, w, 0, e);
 	if (!rc)
 		w->loaded = w->cut = true;
-	(void)pthread_mutex_unlock(&w->lock);
 	return rc;
 }
 
@@ -136,13 +134,10 @@ static int open_files_read_locked(struct tree *t, struct tree_node *n, uint64_t 
 
 	*ret = 0;
 	if (n->work) {
-		(void)pthread_mutex_lock(&n->work->lock);
-		if (n->work->loaded) {
-			rc = work_read(n->work, off, out, len, ret, e);
-			(void)pthread_mutex_unlock(&n->work->lock);
-			return rc;
-		}
-		(void)pthread_mutex_unlock(&n->work->lock);
+		LOCK_SCOPE(&n->work->lock);
+
+		if (n->work->loaded)
+			return work_read(n->work, off, out, len, ret, e);
 	}
 	if (n->gone)
 		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
@@ -431,9 +426,8 @@ int keep_open(struct tree *t, struct tree_node *n, struct err *e)
 	rc = node_work(t, n, &w, e);
 	if (rc)
 		return rc;
-	(void)pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	rc = tree_load(t, n, w, e);
-	(void)pthread_mutex_unlock(&w->lock);
 	return rc == -ESTALE ? 0 : rc;
 }
 
@@ -443,10 +437,9 @@ void keep_undo(struct tree *t, struct tree_node *n)
 
 	if (!w)
 		return;
-	(void)pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	if (!w->writers && !w->dirty && !w->cut)
 		work_drop(t, w);
-	(void)pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- attributes ---- */
@@ -497,9 +490,9 @@ static int setattr_node(struct tree *t, struct tree_node *n, uint64_t fh,
 	if (!rc && set->size_set && fh && open_files_handle_of(fh)->writes)
 		atomic_store(&open_files_handle_of(fh)->wrote, true);
 	if (!rc && set->mode_set) {
-		(void)pthread_mutex_lock(&t->lock);
+		LOCK_SCOPE(&t->lock);
+
 		n->mode = set->mode & 0777;
-		(void)pthread_mutex_unlock(&t->lock);
 	}
 	return rc;
 }

@@ -47,22 +47,19 @@ static int from_root(const struct snapshot *g, const char *key, struct view_attr
 static int remembered(struct tree *t, struct tree_node *n, const struct snapshot *g,
 		      uint64_t *ret_id)
 {
-	bool known;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
-	known = n->snapshot == g->number + 1;
 	*ret_id = n->base_id;
-	(void)pthread_mutex_unlock(&t->lock);
-	return known;
+	return n->snapshot == g->number + 1;
 }
 
 static void resolve_remember(struct tree *t, struct tree_node *n, const struct snapshot *g,
 			     uint64_t id)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
+
 	n->snapshot = g->number + 1;
 	n->base_id = id;
-	(void)pthread_mutex_unlock(&t->lock);
 }
 
 /* dir_id - of a directory in the dataset. */

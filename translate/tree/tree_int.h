@@ -13,6 +13,7 @@
 
 #include "base/core/list.h"
 #include "base/core/map.h"
+#include "base/os/lock.h"
 #include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
 
