@@ -121,6 +121,21 @@ int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	return rc || l.stopped ? rc : own_entries(&l, e);
 }
 
+static bool tree_listing_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED)
+{
+	*(bool *)arg = true;
+	return false;
+}
+
+int tree_is_empty(struct tree *t, const struct snapshot *g, const char *key, const char *shown,
+		  struct err *e)
+{
+	bool any = false;
+	int rc = tree_each(t, g, key, tree_listing_any, &any, e);
+
+	return !rc && any ? err_set(e, -ENOTEMPTY, "'%.200s' is not empty", shown) : rc;
+}
+
 /* ---- listings ---- */
 
 static const char *tree_listing_text(const struct tree_listing *l,

@@ -139,14 +139,8 @@ static int open_files_read_locked(struct tree *t, struct tree_node *n, uint64_t 
 		if (n->work->loaded)
 			return work_read(n->work, off, out, len, ret, e);
 	}
-	if (n->gone)
-		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	g = snapshots_get(t->snapshots);
-	rc = tree_find_below(t, g, n->key, &f, e);
-	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
-		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
-	if (!rc && f.kind == FOUND_DIR)
-		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	rc = tree_find_stored(t, g, n, &f, e);
 	if (!rc && f.kind != FOUND_NOTHING)
 		rc = tree_read(t, g, n->key, &f, off, out, len, ret, e);
 	snapshot_put(t->snapshots, g);

@@ -225,25 +225,6 @@ int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, stru
 	return rc;
 }
 
-static bool rename_any_entry(void *arg, const char *name, bool is_dir)
-{
-	(void)name;
-	(void)is_dir;
-	*(bool *)arg = true;
-	return false;
-}
-
-/* rename_is_empty - of a directory: 0, -ENOTEMPTY. */
-static int rename_is_empty(struct rename_place *p, struct err *e)
-{
-	bool any = false;
-	int rc = tree_each(p->t, p->g, p->key, rename_any_entry, &any, e);
-
-	if (!rc && any)
-		rc = err_set(e, -ENOTEMPTY, "'%.200s' is not empty", p->key);
-	return rc;
-}
-
 int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
 {
 	struct rename_place p;
@@ -259,7 +240,7 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 	else if (p.f.kind != FOUND_DIR)
 		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", p.key);
 	else
-		rc = rename_is_empty(&p, e);
+		rc = tree_is_empty(p.t, p.g, p.key, p.key, e);
 	if (!rc)
 		rc = remove_key(&p, e);
 	rename_leave(&p);
@@ -431,8 +412,6 @@ static int rename_file(struct rename_place *p, const char *to, struct err *e)
 static int rename_fits(struct rename_place *p, const char *to, const struct found *old,
 		       unsigned flags, struct err *e)
 {
-	struct rename_place at;
-
 	if (old->kind == FOUND_NOTHING)
 		return 0;
 	if (flags & RENAME_NOREPLACE)
@@ -441,11 +420,7 @@ static int rename_fits(struct rename_place *p, const char *to, const struct foun
 		return err_set(e, -EISDIR, "'%.200s' is a directory", to);
 	if (old->kind != FOUND_DIR && p->f.kind == FOUND_DIR)
 		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", to);
-	if (old->kind != FOUND_DIR)
-		return 0;
-	at = (struct rename_place){.t = p->t, .g = p->g};
-	memcpy(at.key, to, strlen(to) + 1);
-	return rename_is_empty(&at, e);
+	return old->kind == FOUND_DIR ? tree_is_empty(p->t, p->g, to, to, e) : 0;
 }
 
 static int rename_to(struct rename_place *p, const struct tree_node *to_dir, const char *name,

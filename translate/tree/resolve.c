@@ -293,6 +293,20 @@ static int resolve_load_all(struct tree *t, const struct snapshot *g, const char
 	return rc;
 }
 
+int tree_find_stored(struct tree *t, const struct snapshot *g, const struct tree_node *n,
+		     struct found *ret, struct err *e)
+{
+	int rc = n->gone ? 0 : tree_find_below(t, g, n->key, ret, e);
+
+	if (rc)
+		return rc;
+	if (n->gone || (ret->kind == FOUND_NOTHING && !n->fresh))
+		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
+	if (ret->kind == FOUND_DIR)
+		return err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	return 0;
+}
+
 int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w, struct err *e)
 {
 	struct snapshot *g;
@@ -301,14 +315,8 @@ int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w, struct 
 
 	if (w->loaded)
 		return 0;
-	if (n->gone)
-		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	g = snapshots_get(t->snapshots);
-	rc = tree_find_below(t, g, n->key, &f, e);
-	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
-		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
-	if (!rc && f.kind == FOUND_DIR)
-		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	rc = tree_find_stored(t, g, n, &f, e);
 	if (!rc && f.kind != FOUND_NOTHING)
 		rc = resolve_load_all(t, g, n->key, &f, w, e);
 	snapshot_put(t->snapshots, g);

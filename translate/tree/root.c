@@ -132,19 +132,10 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 	return rc;
 }
 
-static bool tree_root_any_entry(void *arg, const char *name, bool is_dir)
-{
-	(void)name;
-	(void)is_dir;
-	*(bool *)arg = true;
-	return false;
-}
-
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 {
 	struct snapshot *g;
 	struct tree_node *n;
-	bool any = false;
 	int rc = 0;
 
 	write_lock(t);
@@ -152,11 +143,9 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 		rc = err_set(e, -ENOENT, "'%.*s' does not exist", (int)u64_min(len, 200), name);
 	if (!rc) {
 		g = snapshots_get(t->snapshots);
-		rc = tree_each(t, g, "", tree_root_any_entry, &any, e);
+		rc = tree_is_empty(t, g, "", t->o.name, e);
 		snapshot_put(t->snapshots, g);
 	}
-	if (!rc && any)
-		rc = err_set(e, -ENOTEMPTY, "'%s' is not empty", t->o.name);
 	if (!rc) {
 		n = node_find(t, "");
 		if (n)

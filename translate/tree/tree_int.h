@@ -244,6 +244,10 @@ int tree_find(struct tree *t, const struct snapshot *g, const char *key, struct 
 /* tree_find_below - the same without works: the content that a work is loaded from. */
 int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 		    struct found *ret, struct err *e) NZ_MUST_USE;
+/* tree_find_stored - the same for a node that is a file; -ESTALE if it does not exist any more.
+ * FOUND_NOTHING: it was created, and nothing is stored yet. */
+int tree_find_stored(struct tree *t, const struct snapshot *g, const struct tree_node *n,
+		     struct found *ret, struct err *e) NZ_MUST_USE;
 /* tree_base - look up a key in the dataset only. */
 int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e) NZ_MUST_USE;
@@ -299,6 +303,10 @@ void tree_listings_free(struct tree *t);
 int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg,
 	      struct err *e) NZ_MUST_USE;
+/* tree_is_empty - 0 if a directory has no entries, else -ENOTEMPTY; errors as tree_each. shown: its
+ * name in the message. */
+int tree_is_empty(struct tree *t, const struct snapshot *g, const char *key, const char *shown,
+		  struct err *e) NZ_MUST_USE;
 /* handle_make - open a file; references the node once more. */
 int handle_make(struct tree *t, struct tree_node *n, int flags, struct view_handle *ret,
 		struct err *e) NZ_MUST_USE;
