@@ -87,6 +87,10 @@ void stage_thaw(struct stage *s);
  * stay staged, in the log that is being written. */
 int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e) NZ_MUST_USE;
 
+/* stage_drop - drop everything that is staged, except the n keys of `left`, without a commit.
+ * -ENODATA: nothing is staged. No generation may be frozen. */
+int stage_drop(struct stage *s, char *const *left, size_t n, struct err *e) NZ_MUST_USE;
+
 /* stage_each - call fn for every key of generations up to `generation` that has an entry of its
  * own, in the order of strcmp. A directory that was removed and made again is reported as GONE: the
  * dataset's entries below it are hidden, and keys that follow exist. fn returns false to stop. No

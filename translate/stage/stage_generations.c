@@ -208,6 +208,21 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	return 0;
 }
 
+int stage_drop(struct stage *s, char *const *left, size_t n, struct err *e)
+{
+	uint64_t generation;
+	int rc;
+
+	stage_touch(s);
+	rc = stage_freeze(s, &generation, e);
+	if (rc)
+		return rc;
+	rc = stage_retire(s, left, n, e);
+	if (rc)
+		stage_thaw(s);
+	return rc;
+}
+
 int stage_old_keys(struct stage *s, uint64_t generation, enum stage_kind kind, struct buf *out,
 		   struct err *e)
 {

@@ -586,9 +586,7 @@ static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
 static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct err *e)
 {
 	auto_free char **left = alloc_array(w->n + w->dirs, sizeof(*left));
-	uint64_t generation;
 	size_t n = 0;
-	int rc;
 
 	if (!left || !buf_ok(&w->kept))
 		return err_nomem(e);
@@ -596,14 +594,7 @@ static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct 
 		left[n] = (char *)w->kept.data + at;
 	log_info("%zu temporary files and %zu directories are discarded with the mount",
 		 w->passing, w->n > 0 ? 0 : w->dirs);
-	stage_touch(t->stage);
-	rc = stage_freeze(t->stage, &generation, e);
-	if (rc)
-		return rc;
-	rc = stage_retire(t->stage, left, n, e);
-	if (rc)
-		stage_thaw(t->stage);
-	return rc;
+	return stage_drop(t->stage, left, n, e);
 }
 
 /* all_in - whether the dataset has all confirmed data now. */

@@ -69,20 +69,13 @@ static bool content_entry(void *arg, const char *key, const struct stage_entry *
 int root_drop_removals(struct tree *t, struct err *e)
 {
 	struct any_content c = {.t = t};
-	uint64_t generation;
 	int rc = stage_each(t->stage, UINT64_MAX, content_entry, &c);
 
 	if (rc)
 		return err_set(e, rc, "the pending writes in '%s' cannot be listed", t->o.dir);
 	if (c.any)
 		return -EIO; /* e says why nothing was committed */
-	stage_touch(t->stage);
-	rc = stage_freeze(t->stage, &generation, e);
-	if (!rc) {
-		rc = stage_retire(t->stage, NULL, 0, e);
-		if (rc)
-			stage_thaw(t->stage);
-	}
+	rc = stage_drop(t->stage, NULL, 0, e);
 	if (!rc || rc == -ENODATA)
 		log_warn("everything was removed, including the metadata of the root, and "
 			 "nothing was written: the dataset is unchanged");

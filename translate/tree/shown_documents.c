@@ -291,20 +291,13 @@ bool pins_only(const struct tree *t)
 
 int pins_drop(struct tree *t, struct err *e)
 {
-	uint64_t generation;
 	int rc;
 
 	if (t->n_pins == 0 || !pins_only(t))
 		return 0;
-	stage_touch(t->stage);
-	rc = stage_freeze(t->stage, &generation, e);
+	rc = stage_drop(t->stage, NULL, 0, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
-	rc = stage_retire(t->stage, NULL, 0, e);
-	if (rc) {
-		stage_thaw(t->stage);
-		return rc;
-	}
 	pins_free(t);
 	atomic_store(&t->pinned, 0);
 	return 0;
