@@ -56,10 +56,9 @@ static bool without_dim(const struct concat *j, const char *path)
 
 	buf_init(&own, (size_t)1 << 20);
 	for (uint32_t i = 0; i < ds->n_arrays && !found; i++) {
-		buf_clear(&own);
-		ds_array_path(ds, i, &own);
-		buf_putc(&own, '\0');
-		found = buf_ok(&own) && strcmp((const char *)own.data, path) == 0;
+		const char *text = ds_array_path_text(ds, i, &own);
+
+		found = text && strcmp(text, path) == 0;
 	}
 	buf_release(&own);
 	return found;
@@ -451,15 +450,13 @@ static int find_slots(struct concat *j, struct err *e)
 	buf_init(&path, (size_t)1 << 20);
 	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
 		struct concat_array *x = &j->arrays[i];
+		const char *text = ds_array_path_text(ds, i, &path);
 
-		buf_clear(&path);
-		ds_array_path(ds, i, &path);
-		buf_putc(&path, '\0');
-		if (!buf_ok(&path)) {
+		if (!text) {
 			rc = err_nomem(e);
 			break;
 		}
-		x->slot = concat_model_slot_of(j, (const char *)path.data);
+		x->slot = concat_model_slot_of(j, text);
 		x->joined = x->slot != CONCAT_NONE;
 		if (x->joined)
 			x->axis = j->forms.v[j->members[0].forms[x->slot]].axis;

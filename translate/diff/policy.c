@@ -409,7 +409,8 @@ static struct codec_quant quant(const struct diff *p, const struct ds_array *a,
 int diff_policy_new(struct diff *p, uint32_t array, struct sink_new *ret, struct err *e)
 {
 	const struct ds_array *a = &p->now->arrays[array];
-	struct buf path;
+	const char *path;
+	struct buf b;
 	int rc;
 
 	*ret = (struct sink_new){0};
@@ -417,15 +418,13 @@ int diff_policy_new(struct diff *p, uint32_t array, struct sink_new *ret, struct
 		ret->chain = a->chain;
 		return 0;
 	}
-	buf_init(&path, (size_t)1 << 20);
-	ds_array_path(p->now, array, &path);
-	buf_putc(&path, '\0');
-	rc = buf_ok(&path) ? policy_chunks(p, a, (const char *)path.data, ret, e)
-			   : err_nomem(e);
+	buf_init(&b, (size_t)1 << 20);
+	path = ds_array_path_text(p->now, array, &b);
+	rc = path ? policy_chunks(p, a, path, ret, e) : err_nomem(e);
 	if (rc == 0)
-		rc = policy_filters(p, a, (const char *)path.data, ret, e);
+		rc = policy_filters(p, a, path, ret, e);
 	if (rc == 0)
-		p->arrays[array].quant = quant(p, a, (const char *)path.data);
-	buf_release(&path);
+		p->arrays[array].quant = quant(p, a, path);
+	buf_release(&b);
 	return rc;
 }

@@ -145,6 +145,9 @@ const char *ds_name_escape(struct arena *a, const char *name);
 
 /* ds_path - append "/g1/g2/name" of an array (or "/" for the root group) to b. */
 void ds_array_path(const struct dataset *ds, uint32_t array, struct buf *b);
+/* ds_array_path_text - an array's path with its NUL, in b, which is cleared first; NULL: b is full,
+ * or memory is short. */
+const char *ds_array_path_text(const struct dataset *ds, uint32_t array, struct buf *b);
 void ds_group_path(const struct dataset *ds, uint32_t group, struct buf *b);
 
 /* ds_array_finish - compute grid, n_chunks and chunk_bytes from shape, chunk and type, with

@@ -299,15 +299,15 @@ const struct plan_layout *plan_layout_of(const struct plan_policy *p, const stru
 					 uint32_t array)
 {
 	const struct plan_layout *own = NULL;
+	const char *path;
 	struct buf b;
 
 	if (!p->layouts || p->layouts->n == 0)
 		return NULL;
 	buf_init(&b, PATH_BYTES);
-	ds_array_path(ds, array, &b);
-	buf_putc(&b, '\0');
-	if (buf_ok(&b))
-		own = bsearch(b.data, p->layouts->v, p->layouts->n, sizeof(*own), plan_by_path);
+	path = ds_array_path_text(ds, array, &b);
+	if (path)
+		own = bsearch(path, p->layouts->v, p->layouts->n, sizeof(*own), plan_by_path);
 	buf_release(&b);
 	return own;
 }

@@ -44,15 +44,6 @@ static bool plan_rule_ruled(const struct plan_policy *policy)
 	       (policy->quant && policy->quant->n > 0);
 }
 
-/* plan_rule_path_of - of the array, with a NUL; new, in the buffer. */
-static const char *plan_rule_path_of(const struct dataset *ds, uint32_t array, struct buf *b)
-{
-	buf_clear(b);
-	ds_array_path(ds, array, b);
-	buf_putc(b, '\0');
-	return buf_ok(b) ? (const char *)b->data : NULL;
-}
-
 /* ---- quantisation ---- */
 
 static const char *quant_name(enum codec_quant_mode mode)
@@ -384,7 +375,7 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 	if (!plan_rule_ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
-	path = plan_rule_path_of(ask->ds, ask->array, &b);
+	path = ds_array_path_text(ask->ds, ask->array, &b);
 	if (!path)
 		rc = err_nomem(e);
 	if (rc == 0 && policy->rules)
@@ -410,7 +401,7 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	if (!plan_rule_ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
-	path = plan_rule_path_of(ask->ds, ask->array, &b);
+	path = ds_array_path_text(ask->ds, ask->array, &b);
 	rc = path ? quantised(ask, path, p, e) : err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);

@@ -196,16 +196,6 @@ static int pin_key(struct left *l, const struct snapshot *old, const struct ds_a
 	return longer && x.kind == STAGE_NOTHING ? pin_base(l, old, now, key, e) : 0;
 }
 
-/* shown_documents_path_of - with its NUL, in b; NULL: memory was short. */
-static const char *shown_documents_path_of(const struct dataset *ds, uint32_t array,
-					   struct buf *b)
-{
-	buf_clear(b);
-	ds_array_path(ds, array, b);
-	buf_putc(b, '\0');
-	return buf_ok(b) ? (const char *)b->data : NULL;
-}
-
 /* was_shorter - whether array i, of that path, had fewer elements in `old`. Arrays are rarely
  * inserted between others, so that it mostly had nearly the same ordinal there. -ENOMEM. */
 static int was_shorter(const struct dataset *old, const struct ds_array *now, uint32_t i,
@@ -217,7 +207,7 @@ static int was_shorter(const struct dataset *old, const struct ds_array *now, ui
 
 		if (was->rank != now->rank || strcmp(was->name, now->name) != 0)
 			continue;
-		p = shown_documents_path_of(old, (i + k) % old->n_arrays, room);
+		p = ds_array_path_text(old, (i + k) % old->n_arrays, room);
 		if (!p)
 			return -ENOMEM;
 		if (strcmp(p, path) != 0)
@@ -234,7 +224,7 @@ static int pin_array(struct left *l, const struct snapshot *old, uint32_t i, str
 		     struct err *e)
 {
 	const struct dataset *ds = &l->g->source->ds;
-	const char *path = shown_documents_path_of(ds, i, &room[0]);
+	const char *path = ds_array_path_text(ds, i, &room[0]);
 	char key[STORE_KEY_MAX + 1];
 	int rc = path ? 0 : -ENOMEM;
 
