@@ -53,9 +53,10 @@ int plan_zarr3_wrap(struct arena *arena, const struct codec_chain *chain, size_t
 void plan_zarr3_wrapped(const struct ds_array *a, const struct codec_chain *left,
 			uint32_t trailer, const struct codec_chain *blosc, struct plan *p);
 
-/* plan_zarr3_passes - PASS for an array without a rule, or p->reason says why not.
+/* plan_zarr3_left - for an array without a rule: a plan that passes chunks wrapped, where they can
+ * be; else *left, the whole chain, and *ret_cut, 0, without a checksum that Zarr v3 does not know.
  * Returns 0; -ENOMEM. */
-int plan_zarr3_passes(const struct plan_ask *ask, bool keep, struct plan *p,
-		      struct err *e) NZ_MUST_USE;
+int plan_zarr3_left(const struct plan_ask *ask, struct codec_chain *left, uint32_t *ret_cut,
+		    struct plan *p, struct err *e) NZ_MUST_USE;
 
 #endif
