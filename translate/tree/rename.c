@@ -540,14 +540,11 @@ static int all_below(struct tree *t, const struct snapshot *g, const char *key, 
  * same meaning under the new name. */
 static bool rename_described(const struct below *b)
 {
-	static const char *const docs[] = {".zgroup", ".zarray", "zarr.json"};
-
 	for (size_t at = 0; at < b->names.len;) {
 		const char *text = (const char *)b->names.data + at;
 
-		for (size_t i = 0; i < ARRAY_LEN(docs); i++)
-			if (*text == 'f' && strcmp(text + 1, docs[i]) == 0)
-				return true;
+		if (*text == 'f' && root_doc(text + 1) > 0)
+			return true;
 		at += strlen(text) + 1;
 	}
 	return false;
