@@ -263,6 +263,12 @@ const struct concat_part *concat_part_of(const struct concat *j, uint32_t array,
 int concat_verify(struct concat *j, const struct concat_member *m, struct source *s,
 		  struct err *e) NZ_MUST_USE;
 
+/* concat_io - a chunkio of a source's arrays as elements, or of one of them only (CONCAT_NONE:
+ * all). Elements without a fixed size and unreadable arrays are left out. *ret_plans is new and
+ * outlives *ret: free it in any case. */
+int concat_io(const struct concat *j, struct source *s, uint32_t only, uint64_t cache_bytes,
+	      struct plan **ret_plans, struct chunkio **ret, struct err *e) NZ_MUST_USE;
+
 /* concat_take - a member, opened if it is closed; finish with concat_give. Returns 0; -ESTALE it is
  * not the member that was joined any more. */
 int concat_take(struct concat *j, uint32_t member, const struct concat_opened **ret,

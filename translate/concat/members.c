@@ -104,20 +104,23 @@ int concat_verify(struct concat *j, const struct concat_member *m, struct source
 	return rc;
 }
 
-static int make_io(struct concat *j, struct concat_opened *o, struct err *e)
+int concat_io(const struct concat *j, struct source *s, uint32_t only, uint64_t cache_bytes,
+	      struct plan **ret_plans, struct chunkio **ret, struct err *e)
 {
-	const struct dataset *ds = &o->source->ds;
-	const struct chunkio_options opts = {.cache_bytes = j->opts.cache_bytes,
-					     .shared = j->shared};
+	const struct chunkio_options opts = {.cache_bytes = cache_bytes, .shared = j->shared};
+	struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
 
-	o->plans = alloc_array(ds->n_arrays, sizeof(*o->plans));
-	if (!o->plans)
+	*ret_plans = plans;
+	if (!plans)
 		return err_nomem(e);
-	for (uint32_t i = 0; i < ds->n_arrays; i++)
-		o->plans[i].kind = dt_is_vlen(&ds->arrays[i].type) || ds->arrays[i].unreadable
-					   ? PLAN_HIDE
-					   : PLAN_DECODE;
-	return chunkio_new(o->source, o->plans, &opts, &o->io, e);
+	for (uint32_t i = 0; i < s->ds.n_arrays; i++) {
+		const struct ds_array *a = &s->ds.arrays[i];
+		bool hide = dt_is_vlen(&a->type) || a->unreadable ||
+			    (only != CONCAT_NONE && i != only);
+
+		plans[i].kind = hide ? PLAN_HIDE : PLAN_DECODE;
+	}
+	return chunkio_new(s, plans, &opts, ret, e);
 }
 
 static int open_member(struct concat *j, uint32_t member, struct concat_opened *o,
@@ -141,7 +144,8 @@ static int open_member(struct concat *j, uint32_t member, struct concat_opened *
 	if (rc == 0)
 		rc = members_map(j, m, o, e);
 	if (rc == 0)
-		rc = make_io(j, o, e);
+		rc = concat_io(j, o->source, CONCAT_NONE, j->opts.cache_bytes, &o->plans,
+			       &o->io, e);
 	if (rc < 0)
 		members_close_opened(j, o);
 	return rc;

@@ -124,18 +124,12 @@ static int scan_read_all(const struct concat *j, struct source *s, uint32_t arra
 			 struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
-	const struct chunkio_options io = {.cache_bytes = 0, .shared = j->shared};
 	struct chunkio *c = NULL;
 	auto_free uint8_t *one = alloc_array((size_t)a->chunk_bytes, 1);
-	auto_free struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
+	auto_free struct plan *plans = NULL;
 	uint64_t at = 0, all = a->shape[0] * a->type.size;
-	int rc;
+	int rc = one ? concat_io(j, s, array, 0, &plans, &c, e) : err_nomem(e);
 
-	if (!one || !plans)
-		return err_nomem(e);
-	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
-		plans[i].kind = i == array ? PLAN_DECODE : PLAN_HIDE;
-	rc = chunkio_new(s, plans, &io, &c, e);
 	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
 		rc = chunkio_read_whole(c, array, k, one, e);
 		if (rc == 0)
