@@ -104,7 +104,7 @@ static void test_fails(void **state)
 	is(f, "v/0.0", "last");
 }
 
-/* a commit that is done, after which the dataset cannot be opened: that is said, and tried again */
+/* a commit succeeds, and then the dataset cannot be opened: that is reported, and tried again */
 static void test_not_opened(void **state)
 {
 	static const int codes[] = {-ESTALE, -ENOMEM};
@@ -143,7 +143,7 @@ static void test_room(void **state)
 	assert_true(atomic_load(&f->d.commits) >= 4);
 	assert_int_equal(sync_dir(f), 0);
 	assert_int_equal(data_find(&f->d, "v/59")->len, 100000);
-	/* no commit succeeds: writers are told, and what was confirmed stays */
+	/* no commit succeeds: writers get errors, and confirmed data stay */
 	for (int code = 0; code < 2; code++) {
 		int rc = 0, n = 0;
 
@@ -443,7 +443,7 @@ static void test_held(void **state)
 	f->recoded = TREE_RECODED | TREE_LONGER;
 	staged(f, "v/.zarray", "[  ]", false);
 	assert_string_equal(text(f, "v/0.0"), "FOURTH");
-	/* a file that is gone is not there again */
+	/* a removed file is not shown again */
 	staged(f, "v/0.0", "fifth", true);
 	assert_int_equal(unlink_at(f, "v/0.0"), 0);
 	assert_int_equal(sync_dir(f), 0);
