@@ -141,7 +141,7 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 	l->generation = generation;
 	rc = keep_dirs(l, generation, e);
 	if (!rc)
-		rc = removed_keep(t, l->g, generation, e);
+		rc = removed_keep(t, old, l->g, generation, e);
 	if (!rc)
 		rc = pins_keep(l, old, e);
 	if (!rc)

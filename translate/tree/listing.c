@@ -80,6 +80,19 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
+static bool emptied_entry(void *arg, const char *name)
+{
+	struct tree_listing_each *l = arg;
+	char key[STORE_KEY_MAX + 1];
+	struct stage_entry x = {.kind = STAGE_GONE};
+
+	if (store_key_join(l->key, name, strlen(name), key))
+		stage_find(l->t->stage, key, &x, NULL);
+	if (x.kind == STAGE_NOTHING)
+		l->stopped = !l->fn(l->arg, name, true);
+	return !l->stopped;
+}
+
 static int own_entries(struct tree_listing_each *l, struct err *e)
 {
 	struct buf names;
@@ -118,6 +131,8 @@ int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 
 	if (!rc && f.in_base_dir)
 		rc = g->view->ops->list(g->view, f.base_id, 0, false, base_entry, &l, e);
+	if (!rc && !l.stopped)
+		(void)emptied_each(t, key, emptied_entry, &l);
 	return rc || l.stopped ? rc : own_entries(&l, e);
 }
 

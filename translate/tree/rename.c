@@ -198,6 +198,8 @@ static int remove_key(struct rename_place *p, struct err *e)
 	if (!rc && !(n && n->fresh))
 		rc = base.kind == FOUND_NOTHING ? stage_gone_bare(p->t->stage, p->key, e)
 						: stage_gone(p->t->stage, p->key, e);
+	if (!rc)
+		emptied_forget(p->t, p->key);
 	if (!rc && n)
 		node_detach(p->t, n);
 	else if (n)

@@ -196,6 +196,8 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 		break;
 	}
 	rc = find_base(t, g, key, ret, e);
+	if (!rc && ret->kind == FOUND_NOTHING && emptied_has(t, key))
+		ret->kind = FOUND_DIR;
 	held = ret->kind == FOUND_BASE ? held_find(t, key) : NULL;
 	if (held) {
 		ret->held = held;

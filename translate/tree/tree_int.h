@@ -103,7 +103,7 @@ struct tree {
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	_Atomic uint64_t n_opened; /* nodes that were opened for reading */
 	struct holds holds; /* held_chunks.c */
-	struct map removed_names; /* tree: removed_names.c */
+	struct map removed_names, emptied_dirs; /* tree: removed_names.c */
 	uint64_t next_id, seed;
 	struct tree_node *top;    /* what VIEW_ROOT is: the root, or the directory above it */
 	bool removed;             /* tree: the directory above it does not have the root */
@@ -384,17 +384,24 @@ int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len
 void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now);
 void held_free(struct tree *t);
 
-/* ---- names that a commit could not remove: removed_names.c ---- */
+/* ---- removals that a commit does in part, or too well: removed_names.c ---- */
 
 /* removed_has - whether listings omit a key of the dataset. Under the tree's lock. */
 bool removed_has(const struct tree *t, const char *key);
 /* removed_forget - list the key again. Under the write lock. */
 void removed_forget(struct tree *t, const char *key);
+/* emptied_has - whether a key is a directory that exists only because no program has removed it.
+ * emptied_each - call fn for the names of those right below a directory; false: fn returned false.
+ * Under the tree's lock. emptied_forget - a program has removed it. Under the write lock. */
+bool emptied_has(const struct tree *t, const char *key);
+bool emptied_each(const struct tree *t, const char *dir,
+		  bool (*fn)(void *arg, const char *name), void *arg);
+void emptied_forget(struct tree *t, const char *key);
 /* removed_keep - after a commit, omit the keys that the committed generation removed and `now`
- * still has; list those that a program created again. Under the write lock, while the committed
- * generation is frozen. */
-int removed_keep(struct tree *t, const struct snapshot *now, uint64_t generation,
-		 struct err *e) NZ_MUST_USE;
+ * still has, and keep the directories above them that `now` has not; list keys again that a program
+ * created again. Under the write lock, while the committed generation is frozen. */
+int removed_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now,
+		 uint64_t generation, struct err *e) NZ_MUST_USE;
 void removed_free(struct tree *t);
 
 /* ---- commits ---- */

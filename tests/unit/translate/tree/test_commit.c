@@ -554,6 +554,62 @@ static void test_shown_again(void **state)
 	assert_string_equal(text(f, "v/0.1"), "-2");
 }
 
+/* SEMANTICS P34: a directory that vanishes from the dataset with its files stays until a program
+ * removes it, too. */
+static void test_emptied(void **state)
+{
+	struct fx *f = *state;
+
+	data_text(&f->d, "g/v/c/0", "deep");
+	stop(f);
+	start(f);
+	assert_int_equal(unlink_at(f, "g/v/c/0"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "g/v/c/0", NULL);
+	assert_true(stage_empty(tree_of(f->v)->stage));
+	assert_string_equal(list(f, "", 9), ".zgroup g/ v/");
+	assert_string_equal(list(f, "g", 9), "v/");
+	assert_string_equal(list(f, "g/v", 9), "c/");
+	assert_string_equal(list(f, "g/v/c", 9), "");
+	assert_int_equal(rmdir_at(f, "g/v"), -ENOTEMPTY);
+	assert_int_equal(mkdir_at(f, "g/v/c"), -EEXIST);
+	/* it can be used: written to, and emptied again */
+	assert_int_equal(write_text(f, "g/v/c/1", "x"), 0);
+	assert_string_equal(list(f, "g/v", 9), "c/");
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "g/v/c/1", "x");
+	assert_int_equal(tree_of(f->v)->emptied_dirs.n, 0);
+	assert_int_equal(unlink_at(f, "g/v/c/1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "g/v", 9), "c/");
+	/* renamed */
+	assert_int_equal(move(f, "g/v", "g/w", 0), 0);
+	assert_string_equal(list(f, "g", 9), "w/");
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "g", 9), "w/");
+	assert_string_equal(list(f, "g/w", 9), "c/");
+	assert_string_equal(text(f, "g/v"), "-2");
+	/* removed, before and after a commit */
+	assert_int_equal(rmdir_at(f, "g/w/c"), 0);
+	assert_int_equal(rmdir_at(f, "g/w"), 0);
+	assert_int_equal(rmdir_at(f, "g"), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+	assert_int_equal(write_text(f, "v/0.2", "x"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+	assert_int_equal(tree_of(f->v)->emptied_dirs.n, 0);
+	assert_true(stage_empty(tree_of(f->v)->stage));
+	/* another program's change ends it, and so does the end of the mount */
+	data_text(&f->d, "h/0", "x");
+	stop(f);
+	start(f);
+	assert_int_equal(unlink_at(f, "h/0"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup h/ v/");
+	foreign(f, "v/0.3", "theirs");
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,6 +617,7 @@ int main(void)
 		TEST(test_left),       TEST(test_foreign),    TEST(test_crowd),
 		TEST(test_listing),    TEST(test_held),       TEST(test_held_room),
 		TEST(test_held_bytes), TEST(test_not_opened), TEST(test_shown_again),
+		TEST(test_emptied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
