@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/os/lock.h"
+
 #define QUEUE 64 /* requests that wait; more would be stale when they are served */
 #define THREADS_MAX 64
 
@@ -109,8 +111,8 @@ static bool queued_locked(const struct prefetch *a, uint32_t array, uint64_t lin
 void prefetch_push(struct prefetch *a, uint32_t array, uint64_t linear)
 {
 	struct prefetch_queue_request r = {.array = array, .linear = linear};
+	LOCK_SCOPE(&a->lock);
 
-	(void)pthread_mutex_lock(&a->lock);
 	if (!a->started)
 		start_locked(a);
 	if (a->n_running > 0 && a->n_queued < QUEUE && !queued_locked(a, array, linear)) {
@@ -118,5 +120,4 @@ void prefetch_push(struct prefetch *a, uint32_t array, uint64_t linear)
 		a->n_queued++;
 		(void)pthread_cond_signal(&a->more);
 	}
-	(void)pthread_mutex_unlock(&a->lock);
 }

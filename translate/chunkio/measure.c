@@ -15,12 +15,12 @@ struct measure {
 	uint64_t next, end, wanted;
 };
 
-/* measure_take - the next chunk that exists and that nobody has taken. */
+/* measure_take - take the next existing chunk that no other thread has taken. */
 static bool measure_take(struct measure *m, uint64_t *ret)
 {
 	bool found;
+	LOCK_SCOPE(&m->lock);
 
-	(void)pthread_mutex_lock(&m->lock);
 	found = m->next < m->end && chunkio_next(m->c, m->array, m->next, ret, NULL) == 0 &&
 		*ret < m->end;
 	m->next = found ? *ret + 1 : m->end;
@@ -28,7 +28,6 @@ static bool measure_take(struct measure *m, uint64_t *ret)
 		m->wanted = *ret + ACCESS_PATTERN_PREFETCH / 2;
 		chunkio_want_run(m->c->source, m->array, *ret, ACCESS_PATTERN_PREFETCH);
 	}
-	(void)pthread_mutex_unlock(&m->lock);
 	return found;
 }
 
@@ -39,7 +38,7 @@ static void *measure_work(void *arg)
 
 	while (measure_take(m, &linear))
 		if (chunkio_stat(m->c, m->array, linear, &size, NULL) == -ESTALE)
-			break; /* all other errors are of this chunk, and said to who asks for it */
+			break; /* all other errors concern this chunk, and its read reports them */
 	return NULL;
 }
 

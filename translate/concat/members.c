@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* members.c - members that are open: a bounded number, opened when they are needed, closed
- * when they were not for longest.
+/* members.c - open members: a bounded number, opened on demand, the least recently used closed
+ * first.
  *
- * A member that is opened is compared with what was joined: the file's identity, and the form of
- * every joined array. So nothing that changed meanwhile is ever taken for what it was. */
+ * An opened member is compared with the joined one: the file's identity, and the form of every
+ * joined array. So a member that changed meanwhile is never mistaken for the joined one. */
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>
@@ -104,20 +104,23 @@ int concat_verify(struct concat *j, const struct concat_member *m, struct source
 	return rc;
 }
 
-static int make_io(struct concat *j, struct concat_opened *o, struct err *e)
+int concat_io(const struct concat *j, struct source *s, uint32_t only, uint64_t cache_bytes,
+	      struct plan **ret_plans, struct chunkio **ret, struct err *e)
 {
-	const struct dataset *ds = &o->source->ds;
-	const struct chunkio_options opts = {.cache_bytes = j->opts.cache_bytes,
-					     .shared = j->shared};
+	const struct chunkio_options opts = {.cache_bytes = cache_bytes, .shared = j->shared};
+	struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
 
-	o->plans = alloc_array(ds->n_arrays, sizeof(*o->plans));
-	if (!o->plans)
+	*ret_plans = plans;
+	if (!plans)
 		return err_nomem(e);
-	for (uint32_t i = 0; i < ds->n_arrays; i++)
-		o->plans[i].kind = dt_is_vlen(&ds->arrays[i].type) || ds->arrays[i].unreadable
-					   ? PLAN_HIDE
-					   : PLAN_DECODE;
-	return chunkio_new(o->source, o->plans, &opts, &o->io, e);
+	for (uint32_t i = 0; i < s->ds.n_arrays; i++) {
+		const struct ds_array *a = &s->ds.arrays[i];
+		bool hide = dt_is_vlen(&a->type) || a->unreadable ||
+			    (only != CONCAT_NONE && i != only);
+
+		plans[i].kind = hide ? PLAN_HIDE : PLAN_DECODE;
+	}
+	return chunkio_new(s, plans, &opts, ret, e);
 }
 
 static int open_member(struct concat *j, uint32_t member, struct concat_opened *o,
@@ -141,14 +144,14 @@ static int open_member(struct concat *j, uint32_t member, struct concat_opened *
 	if (rc == 0)
 		rc = members_map(j, m, o, e);
 	if (rc == 0)
-		rc = make_io(j, o, e);
+		rc = concat_io(j, o->source, CONCAT_NONE, j->opts.cache_bytes, &o->plans,
+			       &o->io, e);
 	if (rc < 0)
 		members_close_opened(j, o);
 	return rc;
 }
 
-/* members_oldest - of the open members that nobody uses, the one that was not used for longest; its
- * place in open_list. */
+/* members_oldest - the least recently used open member without users; its index in open_list. */
 static uint32_t members_oldest(const struct concat *j)
 {
 	uint32_t best = CONCAT_NONE;
@@ -163,7 +166,7 @@ static uint32_t members_oldest(const struct concat *j)
 	return best;
 }
 
-/* members_make_room_locked - close what is too many; the lock is given up meanwhile. */
+/* members_make_room_locked - close surplus members; releases the lock meanwhile. */
 static void members_make_room_locked(struct concat *j)
 {
 	while (j->n_open >= j->opts.open_members) {
@@ -215,8 +218,8 @@ int concat_take(struct concat *j, uint32_t member, const struct concat_opened **
 {
 	struct concat_slot *s = &j->slots[member];
 	int rc = 0;
+	LOCK_SCOPE(&j->lock);
 
-	(void)pthread_mutex_lock(&j->lock);
 	while (s->state == CONCAT_MOVING)
 		(void)pthread_cond_wait(&j->moved, &j->lock);
 	if (s->state == CONCAT_CLOSED)
@@ -226,15 +229,14 @@ int concat_take(struct concat *j, uint32_t member, const struct concat_opened **
 		s->used = ++j->clock;
 		*ret = &s->at;
 	}
-	(void)pthread_mutex_unlock(&j->lock);
 	return rc;
 }
 
 void concat_give(struct concat *j, uint32_t member)
 {
-	(void)pthread_mutex_lock(&j->lock);
+	LOCK_SCOPE(&j->lock);
+
 	j->slots[member].users--;
-	(void)pthread_mutex_unlock(&j->lock);
 }
 
 void concat_close_members(struct concat *j)

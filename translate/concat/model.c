@@ -56,10 +56,9 @@ static bool without_dim(const struct concat *j, const char *path)
 
 	buf_init(&own, (size_t)1 << 20);
 	for (uint32_t i = 0; i < ds->n_arrays && !found; i++) {
-		buf_clear(&own);
-		ds_array_path(ds, i, &own);
-		buf_putc(&own, '\0');
-		found = buf_ok(&own) && strcmp((const char *)own.data, path) == 0;
+		const char *text = ds_array_path_text(ds, i, &own);
+
+		found = text && strcmp(text, path) == 0;
 	}
 	buf_release(&own);
 	return found;
@@ -299,9 +298,9 @@ static const char *why_decoded(const struct concat_array *x, const struct ds_arr
 	return a->access == DS_CONVERT ? a->convert : NULL;
 }
 
-/* concat_model_set_fill - of an array that has other elements than the first member's, or says in
- * another way which of them are missing: what is unpacked has NaN for that, also where the first
- * member's elements are the ones that are shown. */
+/* concat_model_set_fill - set the fill value of an array whose elements differ from the first
+ * member's, or that marks missing ones in another way: unpacked elements have NaN for missing ones,
+ * also where the first member's elements are shown. */
 static int concat_model_set_fill(struct concat *j, struct ds_array *a,
 				 const struct concat_array *x, struct err *e)
 {
@@ -451,15 +450,13 @@ static int find_slots(struct concat *j, struct err *e)
 	buf_init(&path, (size_t)1 << 20);
 	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
 		struct concat_array *x = &j->arrays[i];
+		const char *text = ds_array_path_text(ds, i, &path);
 
-		buf_clear(&path);
-		ds_array_path(ds, i, &path);
-		buf_putc(&path, '\0');
-		if (!buf_ok(&path)) {
+		if (!text) {
 			rc = err_nomem(e);
 			break;
 		}
-		x->slot = concat_model_slot_of(j, (const char *)path.data);
+		x->slot = concat_model_slot_of(j, text);
 		x->joined = x->slot != CONCAT_NONE;
 		if (x->joined)
 			x->axis = j->forms.v[j->members[0].forms[x->slot]].axis;
@@ -499,8 +496,8 @@ int concat_model(struct concat *j, uint64_t total, struct err *e)
 	return rc;
 }
 
-/* The first member's model, to be changed; what is not changed is borrowed from it,
- * which stays open as long as the join. */
+/* The first member's model, to be changed. Unchanged parts are borrowed from that member, which
+ * stays open as long as the concatenation. */
 
 #define NOTE_MAX 400
 
@@ -512,7 +509,7 @@ int concat_note(struct concat *j, struct err *e, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* what is too long is cut */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a long note is cut */
 	va_end(ap);
 	if (notes) {
 		for (uint32_t i = 0; i < ds->n_notes; i++)

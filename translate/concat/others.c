@@ -193,16 +193,10 @@ static int others_of_array(struct source *s, struct chunkio *io, uint32_t array,
 static int others_each(const struct concat *j, struct source *s, uint64_t *out, uint64_t *ret,
 		       struct err *e)
 {
-	const struct chunkio_options io_opts = {.cache_bytes = 0, .shared = j->shared};
-	auto_free struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
+	auto_free struct plan *plans = NULL;
 	struct chunkio *io = NULL;
-	int rc = 0;
+	int rc = concat_io(j, s, CONCAT_NONE, 0, &plans, &io, e);
 
-	if (!plans)
-		return err_nomem(e);
-	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
-		plans[i].kind = dt_is_vlen(&s->ds.arrays[i].type) ? PLAN_HIDE : PLAN_DECODE;
-	rc = chunkio_new(s, plans, &io_opts, &io, e);
 	*ret = 0;
 	for (uint32_t i = 0; i < s->ds.n_arrays && rc == 0; i++) {
 		uint64_t h = 0;

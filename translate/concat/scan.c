@@ -124,18 +124,12 @@ static int scan_read_all(const struct concat *j, struct source *s, uint32_t arra
 			 struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
-	const struct chunkio_options io = {.cache_bytes = 0, .shared = j->shared};
 	struct chunkio *c = NULL;
 	auto_free uint8_t *one = alloc_array((size_t)a->chunk_bytes, 1);
-	auto_free struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
+	auto_free struct plan *plans = NULL;
 	uint64_t at = 0, all = a->shape[0] * a->type.size;
-	int rc;
+	int rc = one ? concat_io(j, s, array, 0, &plans, &c, e) : err_nomem(e);
 
-	if (!one || !plans)
-		return err_nomem(e);
-	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
-		plans[i].kind = i == array ? PLAN_DECODE : PLAN_HIDE;
-	rc = chunkio_new(s, plans, &io, &c, e);
 	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
 		rc = chunkio_read_whole(c, array, k, one, e);
 		if (rc == 0)
@@ -206,13 +200,13 @@ static int scan_source(struct concat *j, struct source *s, struct concat_member 
 }
 
 /* is_young - a file that was written a moment ago may be written again in the same tick of the
- * clock, and look the same: what is known of it is not kept. */
+ * clock without a change of its id: information on it is not kept. */
 static bool is_young(const struct concat_id *id)
 {
 	return id->mtime_s + YOUNG_S >= clock_wall().tv_sec;
 }
 
-/* scan_forget - what was found out of a member that turned out to be no good. */
+/* scan_forget - drop the information on a member that turned out to be unusable. */
 static void scan_forget(struct concat_member *m)
 {
 	free(m->forms);
@@ -320,7 +314,7 @@ int concat_scan(struct concat *j, struct err *e)
 	log_debug("'%s': %zu of %zu members are read", j->pattern, unknown, j->n_members);
 	(void)pthread_mutex_init(&w.lock, NULL);
 	(void)pthread_mutex_init(&w.fail, NULL);
-	/* what was found out is kept from time to time: who starts again goes on from there */
+	/* save the information from time to time: a scan that starts over continues from there */
 	while (w.why.code == 0 && w.end < j->n_members) {
 		atomic_store(&w.next, w.end);
 		w.end += ROUND < j->n_members - w.end ? ROUND : j->n_members - w.end;

@@ -122,6 +122,14 @@ void ds_array_path(const struct dataset *ds, uint32_t array, struct buf *b)
 	buf_puts(b, ds->arrays[array].name);
 }
 
+const char *ds_array_path_text(const struct dataset *ds, uint32_t array, struct buf *b)
+{
+	buf_clear(b);
+	ds_array_path(ds, array, b);
+	buf_putc(b, '\0');
+	return buf_ok(b) ? (const char *)b->data : NULL;
+}
+
 void ds_group_path(const struct dataset *ds, uint32_t group, struct buf *b)
 {
 	if (group == 0)

@@ -75,7 +75,7 @@ uint64_t plan_bytes(const struct codec_array *as)
 	return u64_product(&n, as->chunk, as->rank, UINT64_MAX) ? n : UINT64_MAX;
 }
 
-/* shuffle_size_fits - the filter moves bytes of elements, and not of others. */
+/* shuffle_size_fits - whether the filter's element size is that of the array. */
 static bool shuffle_size_fits(const struct codec_spec *spec, const struct ds_array *a,
 			      struct plan *p)
 {
@@ -186,37 +186,47 @@ bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, st
 	return false;
 }
 
-/* hdf5_passes - fills p for PASS, or says why libhdf5 cannot be given the chunks as they are. */
-static void hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
+/* format_refuses - whether readers of the format cannot undo a chain, or do not know it; sets the
+ * reason. */
+static bool format_refuses(const struct plan_ask *ask, const struct codec_chain *left,
+			   bool keep, struct plan *p)
 {
-	const struct codec_chain *chain = &a->chain;
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	struct codec_array as;
 	char why[PLAN_WHY_CAP];
 
 	plan_elements(a, &as);
-	if (plan_cannot(PLAN_HDF5, &as, chain, keep, why)) {
+	if (ask->format != PLAN_ZARR2 && plan_cannot(ask->format, &as, left, keep, why)) {
 		plan_say(p, "%s", why);
-		return;
+		return true;
 	}
-	for (uint32_t i = 0; i < chain->n; i++)
-		if (chain->specs[i].h5_id == CODEC_SHUFFLE &&
-		    !shuffle_size_fits(&chain->specs[i], a, p))
-			return;
-	if (plan_framable(a, chain, p))
-		plan_pass(a, chain, 0, p);
+	for (uint32_t i = 0; ask->format != PLAN_ZARR3 && i < left->n; i++)
+		if (ask->format == PLAN_ZARR2
+			    ? !filter_passes(a, i, left->n, keep, p)
+			    : left->specs[i].h5_id == CODEC_SHUFFLE &&
+				      !shuffle_size_fits(&left->specs[i], a, p))
+			return true;
+	return false;
 }
 
-/* zarr_passes - fills p for PASS, or says why not. */
-static void zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
+/* chunks_pass - PASS for an array without a rule, or p->reason has the reason why not.
+ * Returns 0; -ENOMEM. */
+static int chunks_pass(const struct plan_ask *ask, bool keep, struct plan *p, struct err *e)
 {
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	struct codec_chain left = a->chain;
-	const uint32_t trailer = codec_chain_without_sum(&left);
+	uint32_t cut = 0;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < left.n; i++)
-		if (!filter_passes(a, i, left.n, keep, p))
-			return;
+	if (ask->format == PLAN_ZARR2)
+		cut = codec_chain_without_sum(&left);
+	else if (ask->format == PLAN_ZARR3)
+		rc = plan_zarr3_left(ask, &left, &cut, p, e);
+	if (rc < 0 || p->kind == PLAN_PASS || format_refuses(ask, &left, keep, p))
+		return rc;
 	if (plan_framable(a, &left, p))
-		plan_pass(a, &left, trailer, p);
+		plan_pass(a, &left, cut, p);
+	return 0;
 }
 
 /* explain_convert - why only the source can make the presented bytes. */
@@ -253,12 +263,11 @@ static const char *plan_refused(const struct plan_ask *ask, const struct codec_a
 	return ask->refuses ? ask->refuses(ask, &p->chain) : NULL;
 }
 
-/* own_way - what is done with an array that no rule gives a chain. */
+/* own_way - the plan of an array that gets no chain from a rule. */
 static int own_way(const struct plan_ask *ask, const struct codec_array *as,
 		   enum plan_filter filter, struct plan *p, struct err *e)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
-	const bool keep = filter == PLAN_KEEP;
 	const char *why;
 	int rc = 0;
 
@@ -272,12 +281,8 @@ static int own_way(const struct plan_ask *ask, const struct codec_array *as,
 	}
 	if (a->chain.n > CODEC_CHAIN_MAX)
 		plan_say(p, "%" PRIu32 " filters exceed %d", a->chain.n, CODEC_CHAIN_MAX);
-	else if (ask->format == PLAN_HDF5)
-		hdf5_passes(a, keep, p);
-	else if (ask->format == PLAN_ZARR3)
-		rc = plan_zarr3_passes(ask, keep, p, e);
 	else
-		zarr_passes(a, keep, p);
+		rc = chunks_pass(ask, filter == PLAN_KEEP, p, e);
 	if (rc < 0 || p->kind != PLAN_PASS)
 		return rc;
 	why = plan_refused(ask, as, p);
@@ -299,15 +304,15 @@ const struct plan_layout *plan_layout_of(const struct plan_policy *p, const stru
 					 uint32_t array)
 {
 	const struct plan_layout *own = NULL;
+	const char *path;
 	struct buf b;
 
 	if (!p->layouts || p->layouts->n == 0)
 		return NULL;
 	buf_init(&b, PATH_BYTES);
-	ds_array_path(ds, array, &b);
-	buf_putc(&b, '\0');
-	if (buf_ok(&b))
-		own = bsearch(b.data, p->layouts->v, p->layouts->n, sizeof(*own), plan_by_path);
+	path = ds_array_path_text(ds, array, &b);
+	if (path)
+		own = bsearch(path, p->layouts->v, p->layouts->n, sizeof(*own), plan_by_path);
 	buf_release(&b);
 	return own;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plan_rule.c - what the user's rules make of one array: another chain, or quantised elements.
+/* plan_rule.c - applies the user's rules to one array: another chain, or quantised elements.
  *
- * A rule is a wish. What cannot be had, because a filter is not for such elements or the view's
- * format has no name for it, leaves the array as it would be without the rule, with a note: one
- * variable of texts is no reason not to see the others compressed. */
+ * If a rule cannot be applied, because a filter is unsuitable for such elements or has no name in
+ * the view's format, the array is presented as without the rule, with a note: one variable of
+ * strings is no reason to leave the others uncompressed. */
 #include "codecs/spec/var_pattern.h"
 #include "translate/model/value.h"
 #include "translate/plan/plan_int.h"
@@ -42,15 +42,6 @@ static bool plan_rule_ruled(const struct plan_policy *policy)
 {
 	return (policy->rules && policy->rules->n > 0) ||
 	       (policy->quant && policy->quant->n > 0);
-}
-
-/* plan_rule_path_of - of the array, with a NUL; new, in the buffer. */
-static const char *plan_rule_path_of(const struct dataset *ds, uint32_t array, struct buf *b)
-{
-	buf_clear(b);
-	ds_array_path(ds, array, b);
-	buf_putc(b, '\0');
-	return buf_ok(b) ? (const char *)b->data : NULL;
 }
 
 /* ---- quantisation ---- */
@@ -225,9 +216,9 @@ static bool plan_rule_cannot(const struct plan_ask *ask, const struct codec_arra
 	return text != NULL;
 }
 
-/* plan_rule_passes - whether stored chunks are what the rule asks for: with their whole chain, or
- * with the checksum at its end cut off. Who asks for Blosc may get them wrapped, too. Returns 0
- * with p->kind PLAN_PASS or what it was; -ENOMEM. */
+/* plan_rule_passes - whether stored chunks match the rule: with their whole chain, or with the
+ * checksum at its end cut off. For a rule with Blosc they may be wrapped, too. Returns 0 with
+ * p->kind PLAN_PASS or unchanged; -ENOMEM. */
 static int plan_rule_passes(const struct plan_ask *ask, const struct codec_array *as,
 			    const struct codec_chain *want, bool exact, struct plan *p,
 			    struct err *e)
@@ -384,7 +375,7 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 	if (!plan_rule_ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
-	path = plan_rule_path_of(ask->ds, ask->array, &b);
+	path = ds_array_path_text(ask->ds, ask->array, &b);
 	if (!path)
 		rc = err_nomem(e);
 	if (rc == 0 && policy->rules)
@@ -410,7 +401,7 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	if (!plan_rule_ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
-	path = plan_rule_path_of(ask->ds, ask->array, &b);
+	path = ds_array_path_text(ask->ds, ask->array, &b);
 	rc = path ? quantised(ask, path, p, e) : err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);

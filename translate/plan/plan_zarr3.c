@@ -50,29 +50,19 @@ void plan_zarr3_wrapped(const struct ds_array *a, const struct codec_chain *left
 		 trailer > 0 ? " is removed" : "");
 }
 
-int plan_zarr3_passes(const struct plan_ask *ask, bool keep, struct plan *p, struct err *e)
+int plan_zarr3_left(const struct plan_ask *ask, struct codec_chain *left, uint32_t *ret_cut,
+		    struct plan *p, struct err *e)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
-	struct codec_chain left = a->chain, bare = a->chain, blosc;
-	struct codec_array as;
-	char why[PLAN_WHY_CAP];
-	uint32_t cut = 0, sum;
-	int rc;
+	struct codec_chain bare = a->chain, blosc;
+	const uint32_t sum = codec_chain_without_sum(&bare);
+	int rc = plan_zarr3_wrap(ask->arena, &bare, a->type.size, a->chunk_bytes, &blosc, e);
 
-	sum = codec_chain_without_sum(&bare);
-	rc = plan_zarr3_wrap(ask->arena, &bare, a->type.size, a->chunk_bytes, &blosc, e);
 	if (rc == 0 && blosc.n > 0)
 		plan_zarr3_wrapped(a, &bare, sum, &blosc, p);
-	if (rc < 0 || blosc.n > 0)
-		return rc;
 	if (sum > 0 && !plan_zarr3_stock(&(struct codec_chain){1, &a->chain.specs[bare.n]})) {
-		left = bare;
-		cut = sum;
+		*left = bare;
+		*ret_cut = sum;
 	}
-	plan_elements(a, &as);
-	if (plan_cannot(PLAN_ZARR3, &as, &left, keep, why))
-		plan_say(p, "%s", why);
-	else if (plan_framable(a, &left, p))
-		plan_pass(a, &left, cut, p);
-	return 0;
+	return rc;
 }

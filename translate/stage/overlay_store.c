@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* overlay_store.c - what is staged over what the dataset has, as one store. */
+/* overlay_store.c - the staged writes over the dataset, as one store. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -230,12 +230,11 @@ int stage_store(struct stage *s, uint64_t generation, struct store *base, struct
 int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e)
 {
 	const struct stage_node *n;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	n = index_walk(&s->index, key, NULL);
 	for (n = n ? n->below : NULL; n; n = n->next)
 		if (n->alive)
 			buf_put(out, n->name, n->name_len + 1);
-	(void)pthread_mutex_unlock(&s->lock);
 	return buf_ok(out) ? 0 : err_nomem(e);
 }

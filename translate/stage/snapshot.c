@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* held_snapshot - a ground and how many hold it; the latest is kept without anybody. */
+#include "base/os/lock.h"
+
+/* held_snapshot - a snapshot and the number of its holders; the latest is kept without any. */
 struct held_snapshot {
 	struct snapshot pub;
 	uint64_t holders; /* lock */
@@ -77,13 +79,10 @@ void snapshots_free(struct snapshots *g)
 
 struct snapshot *snapshots_get(struct snapshots *g)
 {
-	struct held_snapshot *h;
+	LOCK_SCOPE(&g->lock);
 
-	(void)pthread_mutex_lock(&g->lock);
-	h = g->latest;
-	h->holders++;
-	(void)pthread_mutex_unlock(&g->lock);
-	return &h->pub;
+	g->latest->holders++;
+	return &g->latest->pub;
 }
 
 void snapshot_put(struct snapshots *g, struct snapshot *x)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stage.c - records become what is staged, by key; generations.
+/* stage.c - turns records into staged entries by key; generations.
  *
- * Whoever changes something holds the append lock from the moment that he looks until the index
- * says what the log says; the index has a lock of its own, so that readers do not wait for the
- * disk. What a record needs in memory is there before it is written. */
+ * A thread that changes an entry holds the append lock from its first look until the index matches
+ * the log. The index has a lock of its own, so that readers do not wait for the disk. The memory
+ * for a record is allocated before the record is written. */
 #include "translate/stage/stage.h"
 
 #include <dirent.h>
@@ -339,32 +339,23 @@ void stage_close(struct stage *s)
 
 bool stage_empty(struct stage *s)
 {
-	bool empty;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
-	empty = !s->index.entries;
-	(void)pthread_mutex_unlock(&s->lock);
-	return empty;
+	return !s->index.entries;
 }
 
 uint64_t stage_bytes(struct stage *s)
 {
-	uint64_t n;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
-	n = s->bytes;
-	(void)pthread_mutex_unlock(&s->lock);
-	return n;
+	return s->bytes;
 }
 
 uint64_t stage_left_bytes(struct stage *s)
 {
-	uint64_t n;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
-	n = s->left_bytes;
-	(void)pthread_mutex_unlock(&s->lock);
-	return n;
+	return s->left_bytes;
 }
 
 void stage_fill(const struct stage_node *n, bool hidden, struct stage_entry *ret, char *name)
@@ -390,20 +381,18 @@ void stage_find(struct stage *s, const char *key, struct stage_entry *ret, char 
 {
 	const struct stage_node *n;
 	bool hidden;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	n = index_walk(&s->index, key, &hidden);
 	stage_fill(n, hidden, ret, name);
-	(void)pthread_mutex_unlock(&s->lock);
 }
 
 bool stage_hides(struct stage *s, const char *key)
 {
 	bool hidden;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	(void)index_walk(&s->index, key, &hidden);
-	(void)pthread_mutex_unlock(&s->lock);
 	return hidden;
 }
 
@@ -502,10 +491,9 @@ static int stage_append(struct stage *s, struct rec *r, const struct log_source 
 	int rc;
 
 	r->mtime_ns = now_ns();
-	(void)pthread_mutex_lock(&s->append);
+	LOCK_SCOPE(&s->append);
 	rc = append_locked(s, r, data, e);
 	s->dirty |= rc == 0;
-	(void)pthread_mutex_unlock(&s->append);
 	return rc;
 }
 
@@ -617,7 +605,7 @@ int stage_again(struct stage *s, const char *key, struct err *e)
 {
 	char both[REC_KEY_MAX + 1];
 	struct rec r = {.type = REC_DIR, .key = both, .key_len = strlen(key)};
-	struct stage_node *n = index_walk(&s->index, key, NULL); /* nobody else changes it */
+	struct stage_node *n = index_walk(&s->index, key, NULL); /* no other thread changes it */
 	struct log_source d = {.fd = -1};
 	uint64_t version = n->version;
 	int rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stage_generations.c - freezing what is to be committed, and forgetting it afterwards. */
+/* stage_generations.c - freezes the records to commit, and drops them afterwards. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,49 +19,44 @@ static struct stage_log *newest(const struct stage *s)
 int stage_freeze(struct stage *s, uint64_t *ret, struct err *e)
 {
 	const struct stage_log *l;
-	int rc = 0;
+	LOCK_SCOPE(&s->append);
 
-	(void)pthread_mutex_lock(&s->append);
 	l = newest(s);
 	if (s->frozen || s->read_only)
-		rc = err_set(e, -EBUSY, "a generation is frozen already");
-	else if (!s->dirty || !l)
-		rc = err_set(e, -ENODATA, "nothing was written");
-	if (!rc) {
-		*ret = s->frozen = l->generation;
-		(void)pthread_mutex_lock(&s->lock);
-		s->current = NULL;
-		(void)pthread_mutex_unlock(&s->lock);
-		s->dirty = false;
-	}
-	(void)pthread_mutex_unlock(&s->append);
-	return rc;
+		return err_set(e, -EBUSY, "a generation is frozen already");
+	if (!s->dirty || !l)
+		return err_set(e, -ENODATA, "nothing was written");
+	*ret = s->frozen = l->generation;
+	(void)pthread_mutex_lock(&s->lock);
+	s->current = NULL;
+	(void)pthread_mutex_unlock(&s->lock);
+	s->dirty = false;
+	return 0;
 }
 
 void stage_touch(struct stage *s)
 {
-	(void)pthread_mutex_lock(&s->append);
+	LOCK_SCOPE(&s->append);
+
 	s->dirty = true;
-	(void)pthread_mutex_unlock(&s->append);
 }
 
 void stage_thaw(struct stage *s)
 {
 	struct stage_log *l;
+	LOCK_SCOPE(&s->append);
 
-	(void)pthread_mutex_lock(&s->append);
 	l = newest(s);
-	if (s->frozen) {
-		/* when nothing was appended the same log goes on: one that fails again and
-		 * again would take a file each time */
-		(void)pthread_mutex_lock(&s->lock);
-		if (!s->current && l && l->generation == s->frozen)
-			s->current = l;
-		(void)pthread_mutex_unlock(&s->lock);
-		s->frozen = 0;
-		s->dirty = true;
-	}
-	(void)pthread_mutex_unlock(&s->append);
+	if (!s->frozen)
+		return;
+	/* if nothing was appended, the same log continues: otherwise a commit that fails again and
+	 * again would make a file each time */
+	(void)pthread_mutex_lock(&s->lock);
+	if (!s->current && l && l->generation == s->frozen)
+		s->current = l;
+	(void)pthread_mutex_unlock(&s->lock);
+	s->frozen = 0;
+	s->dirty = true;
 }
 
 /* stage_generations_belongs - a node with an entry of these generations. */
@@ -82,8 +77,9 @@ static struct stage_node *left_node(struct stage *s, const char *key)
 	return n && stage_generations_belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
 }
 
-/* all_left - whether a commit left everything that was frozen: then nothing need be copied. Where
- * nothing is, since what was written has been removed, the logs go. Under the append lock. */
+/* all_left - whether a commit left everything that was frozen, so that nothing needs to be copied.
+ * If nothing is left because all written entries were removed, the logs are removed. Under the
+ * append lock. */
 static bool all_left(struct stage *s, char *const *left, size_t n)
 {
 	uint64_t marked = 0, all = 0;
@@ -113,13 +109,9 @@ static bool all_left(struct stage *s, char *const *left, size_t n)
 
 static int stage_generations_carry(struct stage *s, const char *key, struct err *e)
 {
-	int rc = 0;
+	LOCK_SCOPE(&s->append);
 
-	(void)pthread_mutex_lock(&s->append);
-	if (left_node(s, key))
-		rc = stage_again(s, key, e);
-	(void)pthread_mutex_unlock(&s->append);
-	return rc;
+	return left_node(s, key) ? stage_again(s, key, e) : 0;
 }
 
 static void count_left(struct stage *s)
@@ -153,9 +145,9 @@ static struct stage_log *stage_generations_drop(struct stage *s)
 	return gone == s->logs ? NULL : gone;
 }
 
-/* remove_logs - of the frozen generation and of those before it, the oldest first. One that
- * cannot be removed would be committed again by the next mount, over what is younger: then all
- * stays staged, and is retired another time. Under the append lock. */
+/* remove_logs - remove the logs of the frozen generation and of those before it, the oldest first.
+ * The next mount would commit a log that cannot be removed again, over younger data: then all
+ * entries stay staged, and are retired later. Under the append lock. */
 static int remove_logs(struct stage *s, struct err *e)
 {
 	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next) {
@@ -216,22 +208,46 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	return 0;
 }
 
-int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out, struct err *e)
+int stage_drop(struct stage *s, char *const *left, size_t n, struct err *e)
+{
+	uint64_t generation;
+	int rc;
+
+	stage_touch(s);
+	rc = stage_freeze(s, &generation, e);
+	if (rc)
+		return rc;
+	rc = stage_retire(s, left, n, e);
+	if (rc)
+		stage_thaw(s);
+	return rc;
+}
+
+int stage_old_keys(struct stage *s, uint64_t generation, enum stage_kind kind, struct buf *out,
+		   struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
-		if (n->kind != STAGE_DIR || n->log->generation > generation)
+		if (n->kind != kind || n->log->generation > generation)
 			continue;
 		index_key(n, key);
 		buf_put(out, key, strlen(key) + 1);
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-/* ---- what is there ---- */
+bool stage_alive(struct stage *s, const char *key)
+{
+	const struct stage_node *n;
+	LOCK_SCOPE(&s->lock);
+
+	n = index_walk(&s->index, key, NULL);
+	return n && n->alive > 0;
+}
+
+/* ---- look-ups ---- */
 
 struct listed {
 	char *key;

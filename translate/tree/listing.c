@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* listing.c - listing a directory: what the dataset has, what is staged, what was just
- * created.
+/* listing.c - lists a directory: names of the dataset, staged names, names that were just created.
  *
- * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies
- * are hashes of names and entries are in their order, so that a listing that had to be read
- * again goes on where it was: what was there all along comes once, even when a commit comes
- * between. */
+ * The first request reads a whole listing, which is kept for those that continue. Cookies are
+ * hashes of names, and entries are in their order. A listing that had to be read again therefore
+ * continues at the same place: a name that exists all the time is listed once, even if a commit
+ * comes between. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +24,7 @@ struct tree_listing_entry {
 
 struct tree_listing {
 	uint64_t dir;     /* id */
-	uint32_t holders; /* tables: who uses it, and the table */
+	uint32_t holders; /* tables: its users, and the table */
 	uint64_t used;    /* tables */
 	struct buf names;
 	struct tree_listing_entry *v;
@@ -55,12 +54,13 @@ static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 	if (!store_key_join(l->key, name, strlen(name), key))
 		return true;
 	stage_find(l->t->stage, key, &x, NULL);
-	if (x.kind == STAGE_NOTHING)
+	if (x.kind == STAGE_NOTHING && !removed_has(l->t, key))
 		l->stopped = !l->fn(l->arg, name, is_dir);
 	return !l->stopped;
 }
 
-/* fresh_below - files right below a directory that were created and are nowhere yet. */
+/* fresh_below - files right below a directory that were created and are neither staged nor in the
+ * dataset. */
 static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct err *e)
 {
 	struct tree_node **v;
@@ -78,6 +78,19 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
 	}
 	free(v);
 	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+static bool emptied_entry(void *arg, const char *name)
+{
+	struct tree_listing_each *l = arg;
+	char key[STORE_KEY_MAX + 1];
+	struct stage_entry x = {.kind = STAGE_GONE};
+
+	if (store_key_join(l->key, name, strlen(name), key))
+		stage_find(l->t->stage, key, &x, NULL);
+	if (x.kind == STAGE_NOTHING)
+		l->stopped = !l->fn(l->arg, name, true);
+	return !l->stopped;
 }
 
 static int own_entries(struct tree_listing_each *l, struct err *e)
@@ -106,8 +119,9 @@ static int own_entries(struct tree_listing_each *l, struct err *e)
 	return rc;
 }
 
-/* Names go from the dataset's to the created to the staged ones, and back only under the write
- * lock: asked in this order, one that goes meanwhile comes twice and never not at all. */
+/* Names move from the dataset to the created to the staged ones, and back only under the write
+ * lock. In this order of reading, a name that moves meanwhile is listed twice, and never left
+ * out. */
 int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg, struct err *e)
 {
@@ -117,7 +131,24 @@ int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 
 	if (!rc && f.in_base_dir)
 		rc = g->view->ops->list(g->view, f.base_id, 0, false, base_entry, &l, e);
+	if (!rc && !l.stopped)
+		(void)emptied_each(t, key, emptied_entry, &l);
 	return rc || l.stopped ? rc : own_entries(&l, e);
+}
+
+static bool tree_listing_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED)
+{
+	*(bool *)arg = true;
+	return false;
+}
+
+int tree_is_empty(struct tree *t, const struct snapshot *g, const char *key, const char *shown,
+		  struct err *e)
+{
+	bool any = false;
+	int rc = tree_each(t, g, key, tree_listing_any, &any, e);
+
+	return !rc && any ? err_set(e, -ENOTEMPTY, "'%.200s' is not empty", shown) : rc;
 }
 
 /* ---- listings ---- */
@@ -149,8 +180,8 @@ static bool tree_listing_add(void *arg, const char *name, bool is_dir)
 	m->full = grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0;
 	if (m->full)
 		return false;
-	/* A program that removes all of a tree meets the root's metadata first: nothing that it
-	 * removes after that is committed. */
+	/* A program that removes a whole tree reaches the root's metadata first: after that none of
+	 * its removals is committed. */
 	doc = m->is_root ? root_doc(name) : 0;
 	l->v[l->n++] = (struct tree_listing_entry){
 		.cookie = doc ? doc : (hash_name(m->t, name) >> COOKIE_SHIFT) + 1 + ROOT_DOCS,
@@ -254,18 +285,15 @@ static void tree_listing_keep(struct tree *t, struct tree_listing *l)
 
 static struct tree_listing *tree_listing_kept(struct tree *t, uint64_t dir)
 {
-	struct tree_listing *l = NULL;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
-	for (size_t i = 0; i < RW_LISTINGS && !l; i++)
-		if (t->listings[i] && t->listings[i]->dir == dir)
-			l = t->listings[i];
-	if (l) {
-		l->holders++;
-		l->used = ++t->listing_clock;
-	}
-	(void)pthread_mutex_unlock(&t->lock);
-	return l;
+	for (size_t i = 0; i < RW_LISTINGS; i++)
+		if (t->listings[i] && t->listings[i]->dir == dir) {
+			t->listings[i]->holders++;
+			t->listings[i]->used = ++t->listing_clock;
+			return t->listings[i];
+		}
+	return NULL;
 }
 
 static void tree_listing_let_go(struct tree *t, struct tree_listing *l)
@@ -300,8 +328,8 @@ static size_t tree_listing_after(const struct tree_listing *l, uint64_t cookie)
 	return low;
 }
 
-/* tree_listing_id_of - what the kernel knows an entry by; of one that it does not know no id is
- * made. */
+/* tree_listing_id_of - the id by which the kernel knows an entry. No id is made for an unknown
+ * one. */
 static uint64_t tree_listing_id_of(struct tree *t, const struct tree_node *dir,
 				   const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nodes.c - names that the kernel knows, or that are open, and nothing else: memory
- * does not grow with the tree. */
+/* nodes.c - names that the kernel knows or that are open, and no others: memory does not grow with
+ * the tree. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -70,7 +70,7 @@ void nodes_free(struct tree *t)
 	map_free(&t->by_key);
 }
 
-/* nodes_tidy_locked - a node that nobody knows goes: returned, for the caller to free. */
+/* nodes_tidy_locked - remove a node without references; the caller frees the result. */
 static struct tree_node *nodes_tidy_locked(struct tree *t, struct tree_node *n)
 {
 	if (n->known || n->users || n == t->top)
@@ -147,39 +147,36 @@ void node_put(struct tree *t, struct tree_node *n)
 struct tree_node *node_find(struct tree *t, const char *key)
 {
 	struct tree_node *n;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
 	n = by_key_locked(t, key);
 	if (n)
 		n->users++;
-	(void)pthread_mutex_unlock(&t->lock);
 	return n;
 }
 
 struct tree_node *node_enter(struct tree *t, const char *key, bool is_dir)
 {
 	struct tree_node *n;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
 	n = by_key_locked(t, key);
 	if (n && n->is_dir != is_dir) { /* a commit made something else of it */
 		map_remove(&t->by_key, &n->by_key);
 		n->gone = true;
 		n = NULL;
 	}
-	if (n)
-		n->users++;
-	else
-		n = nodes_make_locked(t, key, is_dir);
-	(void)pthread_mutex_unlock(&t->lock);
+	if (!n)
+		return nodes_make_locked(t, key, is_dir);
+	n->users++;
 	return n;
 }
 
 void node_known(struct tree *t, struct tree_node *n)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
+
 	n->known++;
-	(void)pthread_mutex_unlock(&t->lock);
 }
 
 void node_forget(struct tree *t, uint64_t id, uint64_t count)
@@ -219,12 +216,11 @@ int node_rename(struct tree *t, struct tree_node *n, const char *key, struct err
 
 	if (!copy)
 		return err_nomem(e);
-	(void)pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	free(n->key);
 	n->key = copy;
 	n->snapshot = 0;
 	map_move(&t->by_key, &n->by_key, hash_key(t, key));
-	(void)pthread_mutex_unlock(&t->lock);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resolve.c - what a key is: in a work, in the stage, in the dataset, or nowhere. */
+/* resolve.c - finds a key in a work, in the stage, or in the dataset. */
 #include <errno.h>
 #include <string.h>
 
@@ -42,26 +42,24 @@ static int from_root(const struct snapshot *g, const char *key, struct view_attr
 	}
 }
 
-/* remembered - what a node is in this ground: 1 with *ret_id (0: nothing), 0 nobody looked. */
+/* remembered - the cached look-up of a node in this snapshot: 1 with *ret_id (0: it does not
+ * exist), 0: none. */
 static int remembered(struct tree *t, struct tree_node *n, const struct snapshot *g,
 		      uint64_t *ret_id)
 {
-	bool known;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
-	known = n->snapshot == g->number + 1;
 	*ret_id = n->base_id;
-	(void)pthread_mutex_unlock(&t->lock);
-	return known;
+	return n->snapshot == g->number + 1;
 }
 
 static void resolve_remember(struct tree *t, struct tree_node *n, const struct snapshot *g,
 			     uint64_t id)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
+
 	n->snapshot = g->number + 1;
 	n->base_id = id;
-	(void)pthread_mutex_unlock(&t->lock);
 }
 
 /* dir_id - of a directory in the dataset. */
@@ -108,7 +106,7 @@ static int resolve_in_dataset(struct tree *t, const struct snapshot *g, const ch
 	return rc == -ENOTDIR ? -ENOENT : rc;
 }
 
-/* stamp_of - of content in a ground; those of works and of the stage are odd. */
+/* stamp_of - of content in a snapshot; those of works and of the stage are odd. */
 static uint64_t stamp_of(const struct snapshot *g, uint64_t id)
 {
 	return ((g->number + 1) * 0x9e3779b97f4a7c15U ^ id) << 1;
@@ -143,7 +141,7 @@ int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct 
 	return find_base(t, g, key, ret, e);
 }
 
-/* find_dir - one that the stage has: is it in the dataset, too? */
+/* find_dir - a directory that the stage has: is it in the dataset, too? */
 static int find_dir(struct tree *t, const struct snapshot *g, const char *key,
 		    struct found *ret, struct err *e)
 {
@@ -198,6 +196,8 @@ int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 		break;
 	}
 	rc = find_base(t, g, key, ret, e);
+	if (!rc && ret->kind == FOUND_NOTHING && emptied_has(t, key))
+		ret->kind = FOUND_DIR;
 	held = ret->kind == FOUND_BASE ? held_find(t, key) : NULL;
 	if (held) {
 		ret->held = held;
@@ -295,6 +295,20 @@ static int resolve_load_all(struct tree *t, const struct snapshot *g, const char
 	return rc;
 }
 
+int tree_find_stored(struct tree *t, const struct snapshot *g, const struct tree_node *n,
+		     struct found *ret, struct err *e)
+{
+	int rc = n->gone ? 0 : tree_find_below(t, g, n->key, ret, e);
+
+	if (rc)
+		return rc;
+	if (n->gone || (ret->kind == FOUND_NOTHING && !n->fresh))
+		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
+	if (ret->kind == FOUND_DIR)
+		return err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	return 0;
+}
+
 int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w, struct err *e)
 {
 	struct snapshot *g;
@@ -303,14 +317,8 @@ int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w, struct 
 
 	if (w->loaded)
 		return 0;
-	if (n->gone)
-		return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	g = snapshots_get(t->snapshots);
-	rc = tree_find_below(t, g, n->key, &f, e);
-	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
-		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
-	if (!rc && f.kind == FOUND_DIR)
-		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	rc = tree_find_stored(t, g, n, &f, e);
 	if (!rc && f.kind != FOUND_NOTHING)
 		rc = resolve_load_all(t, g, n->key, &f, w, e);
 	snapshot_put(t->snapshots, g);

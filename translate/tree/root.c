@@ -69,20 +69,13 @@ static bool content_entry(void *arg, const char *key, const struct stage_entry *
 int root_drop_removals(struct tree *t, struct err *e)
 {
 	struct any_content c = {.t = t};
-	uint64_t generation;
 	int rc = stage_each(t->stage, UINT64_MAX, content_entry, &c);
 
 	if (rc)
 		return err_set(e, rc, "the pending writes in '%s' cannot be listed", t->o.dir);
 	if (c.any)
 		return -EIO; /* e says why nothing was committed */
-	stage_touch(t->stage);
-	rc = stage_freeze(t->stage, &generation, e);
-	if (!rc) {
-		rc = stage_retire(t->stage, NULL, 0, e);
-		if (rc)
-			stage_thaw(t->stage);
-	}
+	rc = stage_drop(t->stage, NULL, 0, e);
 	if (!rc || rc == -ENODATA)
 		log_warn("everything was removed, including the metadata of the root, and "
 			 "nothing was written: the dataset is unchanged");
@@ -132,19 +125,10 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 	return rc;
 }
 
-static bool tree_root_any_entry(void *arg, const char *name, bool is_dir)
-{
-	(void)name;
-	(void)is_dir;
-	*(bool *)arg = true;
-	return false;
-}
-
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 {
 	struct snapshot *g;
 	struct tree_node *n;
-	bool any = false;
 	int rc = 0;
 
 	write_lock(t);
@@ -152,11 +136,9 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 		rc = err_set(e, -ENOENT, "'%.*s' does not exist", (int)u64_min(len, 200), name);
 	if (!rc) {
 		g = snapshots_get(t->snapshots);
-		rc = tree_each(t, g, "", tree_root_any_entry, &any, e);
+		rc = tree_is_empty(t, g, "", t->o.name, e);
 		snapshot_put(t->snapshots, g);
 	}
-	if (!rc && any)
-		rc = err_set(e, -ENOTEMPTY, "'%s' is not empty", t->o.name);
 	if (!rc) {
 		n = node_find(t, "");
 		if (n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tree_fake.h - for tests of the writable tree: a dataset that is a list of files in memory, a
- * view of it that is a tree, and a commit that puts what is staged into the list. */
+/* tree_fake.h - for tests of the writable tree: a dataset that is a list of files in memory, a view
+ * of it as a Zarr store, and a commit that puts staged files into the list. */
 #ifndef TESTS_UNIT_TRANSLATE_TREE_FAKE_H
 #define TESTS_UNIT_TRANSLATE_TREE_FAKE_H
 
@@ -32,7 +32,7 @@ struct data {
 	pthread_mutex_t lock;
 	struct dfile *v; /* lock */
 	size_t n, cap;
-	uint64_t state; /* lock: another one when somebody else changes it */
+	uint64_t state; /* lock: changes when another program changes the dataset */
 	atomic_int opened, open_now, commits;
 	atomic_int inside; /* requests that look at one of its views */
 	/* called once, in the middle of a listing */
@@ -42,6 +42,7 @@ struct data {
 	atomic_int fail; /* its code; once for each time in fail_times */
 	atomic_int fail_times;
 	atomic_bool refuse_all; /* everything is left */
+	const char *stays; /* a key that no commit can remove: it has the text "stays" then */
 	/* one look-up of fail_key fails, after fail_skip that succeed */
 	const char *fail_key;
 	int fail_skip;
@@ -431,6 +432,8 @@ static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
 	base->ops->close(base);
 	source_close(source);
 	if (!left.all) {
+		if (d->stays && !data_find(&c.fresh, d->stays))
+			data_text(&c.fresh, d->stays, "stays");
 		quiesce(view);
 		for (int i = 0; i < 5; i++) {
 			assert_int_equal(atomic_load(&d->inside), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Readers of what is far away: in order, in steps, many at a time, and those who jump about. */
+/* Readers of a remote source: in order, in steps, many at a time, and at random. */
 #include "translate/cache/access_pattern.h"
 
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void says(uint32_t array, uint64_t k, enum prefetch_touch what, bool self
 static void test_order(void **state)
 {
 	(void)state;
-	says(0, 10, PREFETCH_STAT, false, 0, 0); /* nobody has read anything */
+	says(0, 10, PREFETCH_STAT, false, 0, 0); /* no chunk was read yet */
 	says(0, 10, PREFETCH_READ, true, 0, 0);
 	says(0, 10, PREFETCH_READ, false, 0, 0); /* the next piece */
 	says(0, 11, PREFETCH_STAT, true, 4, 1);
@@ -102,7 +102,7 @@ static void test_lists(void **state)
 	says(0, 2, PREFETCH_STAT, true, 8, 1);
 	for (uint64_t k = 3; k < 8; k++)
 		(void)access_pattern_note(st, 0, k, PREFETCH_STAT);
-	for (uint64_t k = 8; k < 100; k++) /* somebody lists */
+	for (uint64_t k = 8; k < 100; k++) /* a program lists the directory */
 		says(0, k, PREFETCH_STAT, false, 0, 0);
 	says(0, 8, PREFETCH_READ, true, ACCESS_PATTERN_PREFETCH, 1);
 }

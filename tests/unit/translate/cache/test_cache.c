@@ -137,7 +137,7 @@ static void test_memory_is_taken_over(void **state)
 	assert_true(s.bytes < 2048 * KIB);
 	cache_free(c);
 
-	/* the budget is full of chunks that nobody finished: their memory is used as well */
+	/* the budget is full of chunks that no reader finished: their memory is reused as well */
 	c = cache_new(1024 * KIB);
 	for (uint64_t i = 0; i < 200; i++)
 		cache_put(load(c, i, 128 * KIB, (uint8_t)i));
@@ -395,7 +395,7 @@ static void test_pool(void **state)
 	assert_true(cache_has(c[0], 0, 9));
 	assert_int_equal(stats_of(c[3]).entries, 9); /* its own budget */
 	assert_true(cache_has(c[3], 0, 1));
-	/* what is in use stays, and what is larger than all there is */
+	/* entries in use stay, and so does one that is larger than the budget */
 	{
 		struct cache_entry *x = load(c[1], 9, 64 * KIB, 1),
 				   *y = load(c[0], 20, 2000 * KIB, 1);
@@ -406,7 +406,7 @@ static void test_pool(void **state)
 		assert_true(cache_has(c[1], 0, 9));
 		cache_put(x);
 	}
-	/* one that nobody has used for long has nothing */
+	/* a cache that was not used for long has nothing */
 	for (uint64_t k = 0; k < 2000; k++)
 		cache_put(load(c[2], k % 20, 64 * KIB, 1));
 	assert_int_equal(stats_of(c[3]).entries + stats_of(c[0]).entries, 0);
@@ -444,7 +444,7 @@ static void test_pool_threads(void **state)
 	cache_pool_free(p);
 }
 
-/* bounded - several that load what is as large as all of them together may have. */
+/* bounded - several threads that each load as much as all of them together may have. */
 struct bounded {
 	struct cache *c;
 	_Atomic int *inside;

@@ -47,7 +47,7 @@ static void test_queue(void **state)
 	prefetch_free(a);
 	prefetch_free(NULL);
 
-	/* what waits is dropped at the end */
+	/* queued requests are dropped at the end */
 	l.hold = false;
 	a = prefetch_new(0, run, &l);
 	prefetch_push(a, 0, 1);

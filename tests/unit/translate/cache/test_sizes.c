@@ -36,7 +36,7 @@ static void test_remembers(void **state)
 	sizes_free(NULL);
 }
 
-/* What is remembered is right, most of what fits is, and there is a limit. */
+/* Cached sizes are right, most of those that fit are kept, and there is a limit. */
 static void test_budget(void **state)
 {
 	struct sizes *s = sizes_new(64 << 10); /* 16000 chunks */

@@ -87,8 +87,8 @@ static void test_sizes_remembered(void **state)
 	assert_true(chunkio_stat_cheap(f->io, 0, 0));
 }
 
-/* A chunk that is encoded again to another length than somebody was told is an error, not a file
- * that is longer or shorter than it was. */
+/* If a chunk is encoded again to another length than was reported, that is an error, not a file of
+ * another length. */
 static void test_other_length(void **state)
 {
 	struct fake *f = *state;
@@ -154,7 +154,7 @@ static void test_absent(void **state)
 	assert_int_equal(atomic_load(&f->checks), 0); /* made once, and kept */
 	stat_fails(f, CHUNKS, -EINVAL);
 
-	/* all that shuffle makes of it: no smaller, but that is what was asked for */
+	/* shuffle alone makes nothing smaller, as requested */
 	f->plans[0].chain.n = 1;
 	start(f);
 	assert_int_equal(size_of(f, 3), BYTES);
@@ -353,7 +353,7 @@ static void test_readers(void **state)
 	}
 }
 
-/* With room for all, each chunk is encoded once, by whoever comes first. */
+/* With room for all, each chunk is encoded once, by the first thread that needs it. */
 static void test_ahead(void **state)
 {
 	struct fake *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunkio over a source that is far away: what its readers will want is said before they wait for
- * it, whatever the plan, and nothing of it is said to a source that is near. */
+/* chunkio over a remote source: chunks are prefetched before their readers wait for them, whatever
+ * the plan, and a local source gets no requests. */
 #include "tests/unit/chunkio_fake.h"
 
 static uint64_t wanted[1000];
@@ -71,7 +71,7 @@ static void order(struct fake *f)
 	locates = 0;
 	read_one(f, 1);
 	wanted_are(5, (const uint64_t[]){1, 2, 3, 4, 5});
-	assert_int_equal(when, 0); /* before anybody waits */
+	assert_int_equal(when, 0); /* before a reader waits */
 	read_one(f, 2);
 	wanted_are(9, (const uint64_t[]){2, 3, 4, 5, 6, 7, 8, 9, 10});
 	read_one(f, 30);

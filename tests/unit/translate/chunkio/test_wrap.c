@@ -23,8 +23,8 @@ static void wrap(struct fake *f, uint32_t trailer)
 	p->chain = (struct codec_chain){1, &blosc};
 }
 
-/* is_headed - chunk `linear` is a head of head_len bytes and what is stored, less a trailer; a read
- * behind the head is a range of the file. */
+/* is_headed - chunk `linear` is a head of head_len bytes and the stored bytes, less a trailer; a
+ * read after the head is a range of the file. */
 static void is_headed(struct fake *f, uint64_t linear, uint64_t head_len, uint64_t trailer)
 {
 	const struct chunk_ref *ref = &f->refs[linear];

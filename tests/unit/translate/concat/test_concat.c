@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rules of joining: names, forms, what variables become, pieces, and an index file that is not
- * to be trusted. What is read through a mount is in tests/cases/concat/test_concat.py. */
+/* The rules of concatenation: names, forms, types of variables, pieces, and an index file that is
+ * not trusted. tests/cases/concat/test_concat.py has the reads through a mount. */
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>
@@ -150,7 +150,7 @@ static void test_folders(void **state)
 	folder_is("/data/y", "/data/y");
 }
 
-/* a form says what was described, and only itself again */
+/* a form has the described properties, and only equals itself */
 static void test_forms(void **state)
 {
 	struct concat_forms f;

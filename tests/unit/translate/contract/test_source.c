@@ -146,7 +146,7 @@ static const char *file_of(const char *name, const void *data, size_t n)
 	return path;
 }
 
-/* fails - source_open gives this code and a message with both texts in it. */
+/* fails - source_open gives this code and a message with both strings in it. */
 static void fails(const char *p, int code, const char *what, const char *todo)
 {
 	struct source *s = NULL;

@@ -50,7 +50,7 @@ static void test_names_in_directories(void **state)
 	assert_null(store_key_below("a/b", "a"));
 }
 
-/* ---- a store that answers as it is told ---- */
+/* ---- a store with prepared answers ---- */
 
 static struct {
 	int code;

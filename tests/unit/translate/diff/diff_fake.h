@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* diff_fake.h - sources made of a few lines, whose elements are numbers that say where they are,
- * and a sink that writes down what it is told. */
+/* diff_fake.h - sources made of a few lines, whose elements are numbers that give their position,
+ * and a sink that records its calls. */
 #ifndef TESTS_UNIT_TRANSLATE_DIFF_DIFF_FAKE_H
 #define TESTS_UNIT_TRANSLATE_DIFF_DIFF_FAKE_H
 

@@ -220,7 +220,7 @@ static void test_regrid(void **state)
 		regrid(100, 70, vlen, 0, 1);
 		regrid(100, 70, vlen, 1, 1);
 		regrid(7, 11, vlen, 0,
-		       105 - 4); /* those wholly in what is absent are not put */
+		       105 - 4); /* chunks without any existing element are not put */
 		regrid(50, 1, vlen, 0, 140);
 		regrid(1, 70, vlen, 0, 100);
 		regrid(1, 70, vlen, 2, 36); /* rows 0 to 31 and 96 to 99 */
@@ -430,7 +430,7 @@ static void test_rules_check(void **state)
 	model_free(m);
 }
 
-/* quantised elements are never passed as they are, and the variable says what was done */
+/* quantised elements are never passed as they are, and the variable has the attribute for it */
 static void test_quantised(void **state)
 {
 	static const struct codec_quant_rule rule = {

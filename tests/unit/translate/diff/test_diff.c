@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What push tells a sink: what is different, in the order that sinks want, and nothing else. */
+/* The calls of a sink: one for each difference, in the order of the contract, and no others. */
 #include "tests/unit/translate/diff/diff_fake.h"
 
 #include <time.h>
@@ -47,7 +47,7 @@ static char *go(struct model *was, struct model *now, struct changes *c,
 	return ret;
 }
 
-/* expect - after change() of a sample the sink is told this. */
+/* expect - after change() of a sample the sink has these calls. */
 static void expect(struct model *was, struct model *now, struct changes *c, const char *want)
 {
 	char *got = go(was, now, c, NULL, NULL);
@@ -66,7 +66,7 @@ static void test_nothing(void **state)
 	char *got;
 
 	(void)state;
-	now->value[0] = 99; /* nobody says that it changed */
+	now->value[0] = 99; /* not reported as changed */
 	got = go(was, now, NULL, NULL, &r);
 	assert_string_equal(got, "");
 	assert_int_equal(r.groups + r.arrays + r.attrs + r.passed + r.encoded + r.dropped, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_plan.c - which chains pass, which are decoded, and what is said about it. */
+/* test_plan.c - the chains that pass, those that are decoded, and the reasons. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_rules.c - what rules make of arrays: who passes, who is encoded, who keeps its
- * own way and what is said about it. */
+/* test_rules.c - the effect of rules on arrays: chunks pass, are encoded, or are presented as
+ * without the rule, and the reasons. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,11 +147,11 @@ static void test_encode(void **state)
 	rule(w, "shuffle|zstd"); /* for all as well */
 	is(w, PLAN_ENCODE, "encoded with shuffle, zstd", CODEC_SHUFFLE, CODEC_ZSTD, NULL);
 	assert_int_equal(w->p.chain.specs[0].params[0], 4);
-	w->a.access = DS_CONVERT; /* whoever makes the elements */
+	w->a.access = DS_CONVERT; /* whether a library makes the elements or not */
 	is(w, PLAN_ENCODE, "encoded with shuffle, zstd", CODEC_SHUFFLE, CODEC_ZSTD, NULL);
 	w->a.access = DS_STORED;
 
-	/* who has no rule goes its own way */
+	/* an array without a rule is presented as before */
 	rule(w, "w,zstd");
 	is(w, PLAN_PASS, "shuffle, deflate pass through", CODEC_SHUFFLE, CODEC_DEFLATE, NULL);
 	rule(w, "v,none");
@@ -224,7 +224,7 @@ static void test_checksums(void **state)
 	struct world *w = *state;
 
 	stored(w, &shuffle4, &deflate8, &fletcher);
-	rule(w, "shuffle|deflate"); /* what is left when it is removed */
+	rule(w, "shuffle|deflate"); /* the rest after the checksum is removed */
 	is(w, PLAN_PASS, "shuffle, deflate pass through; fletcher32 is removed", CODEC_SHUFFLE,
 	   CODEC_DEFLATE, NULL);
 	assert_int_equal(w->p.trailer, 4);
@@ -330,7 +330,7 @@ static void test_no_chains(void **state)
 {
 	struct world *w = *state;
 
-	w->a.rank = 0; /* nobody filters a scalar; who names one is told */
+	w->a.rank = 0; /* scalars are not filtered; a rule that names one gets a note */
 	w->a.chunk_bytes = 4;
 	rule(w, "*,zstd");
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0, NULL);
@@ -418,7 +418,7 @@ static void test_quantise_fill(void **state)
 
 	quantise(w, "bitgroom,3");
 	w->a.fill = own;
-	assert_null(made(w)->quant_fill); /* what a library takes when nothing is said */
+	assert_null(made(w)->quant_fill); /* the library's default, if none is stated */
 	w->a.fill_defined = true;
 	assert_ptr_equal(made(w)->quant_fill, own);
 	w->a.n_attrs = 1;

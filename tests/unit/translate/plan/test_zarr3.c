@@ -274,7 +274,7 @@ static void test_rules(void **state)
 	rule(w, "blosc,0,0,0,0,9,1,5");
 	both(w, PLAN_ENCODE, "encoded with blosc", "blosc");
 	assert_int_equal(w->p.chain.specs[0].params[6], 5);
-	rule(w, "shuffle|deflate|fletcher32"); /* who wants it has it */
+	rule(w, "shuffle|deflate|fletcher32"); /* a rule with the checksum keeps it */
 	is(w, PLAN_PORTABLE, PLAN_PASS, "shuffle, deflate, fletcher32 pass through",
 	   "shuffle+deflate+fletcher32");
 	assert_false(w->p.wrap);

@@ -198,7 +198,7 @@ static void test_stores(void **state)
 	assert_string_equal(got(s, "w"), "-21");
 	assert_string_equal(got(s, ".zgroup"), "{}");
 	assert_int_equal(store_check(s, &e), 0);
-	/* what was frozen, while others write */
+	/* the frozen records, while others are written */
 	assert_int_equal(stage_freeze(st, &g, &e), 0);
 	assert_int_equal(stage_put(st, "v/0.0", (const uint8_t *)"newer", 5, &e), 0);
 	assert_int_equal(stage_put(st, "g/h/again", (const uint8_t *)"x", 1, &e), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_stage.c - the stage: keys and what they are, generations, logs that are torn,
- * damaged or made by somebody else. */
+/* test_stage.c - the stage: keys and their entries, generations, logs that are torn, damaged or
+ * made by another program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -317,7 +317,7 @@ static void test_bare(void **state)
 	assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
 }
 
-/* what was written and removed again leaves no log */
+/* entries that were written and removed again leave no log */
 static void test_nothing_left(void **state)
 {
 	struct fx *f = *state;
@@ -386,7 +386,7 @@ static void test_generations(void **state)
 	assert_int_equal(retire(f, "tmp"), 0);
 	assert_string_equal(keys(f->s, UINT64_MAX), "tmp:");
 	assert_string_equal(at(f->s, "tmp"), "younger");
-	/* only what was left: nothing to commit */
+	/* only entries that were left: nothing to commit */
 	assert_int_equal(stage_freeze(f->s, &g, NULL), -ENODATA);
 	reopen(f);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
@@ -395,7 +395,7 @@ static void test_generations(void **state)
 	assert_string_equal(at(f->s, "tmp"), "younger");
 	assert_true(stage_left_bytes(f->s) > 0);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), -ENODATA);
-	/* unless somebody asks for it */
+	/* unless a commit of them is requested */
 	stage_touch(f->s);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
 	assert_int_equal(retire(f, "tmp"), 0);
@@ -408,8 +408,8 @@ static void test_generations(void **state)
 	assert_int_equal(files(f), 0);
 }
 
-/* commits that fail while others write do not take a file each for ever: what they took goes with
- * the next that succeeds */
+/* commits that fail while others write do not make a file each: the next one that succeeds removes
+ * theirs */
 static void test_thaw(void **state)
 {
 	struct fx *f = *state;
@@ -501,8 +501,8 @@ static void write_log(struct fx *f, unsigned generation, const uint8_t *b, size_
 	(void)fclose(p);
 }
 
-/* a log that got its length and no content before the power went holds nothing; one that has
- * content behind a head that is gone is damaged */
+/* a log that got its length and no content before the power failed holds nothing; one with content
+ * after a missing head is damaged */
 static void test_never_written(void **state)
 {
 	struct fx *f = *state;
@@ -579,7 +579,7 @@ static void test_failed_sync(void **state)
 	assert_string_equal(keys(f->s, UINT64_MAX), "a: e:");
 }
 
-/* every length that a log can be cut to: what is whole is there, and one can go on */
+/* every length to which a log can be cut: whole records are kept, and writing can continue */
 static void test_torn(void **state)
 {
 	struct fx *f = *state;
@@ -667,8 +667,8 @@ static void test_damaged(void **state)
 }
 
 /* SEMANTICS W3
- * after another start of the machine what was never synced may be missing in the middle; what was
- * must not */
+ * after another start of the machine, records that were never synced may be missing in the middle;
+ * those that were synced may not */
 static void test_power(void **state)
 {
 	struct fx *f = *state;
@@ -718,7 +718,7 @@ static uint64_t rnd(uint64_t n)
 	return random_state % n;
 }
 
-/* logs with damage of all kinds: no crash, and no content that nobody wrote */
+/* logs with damage of all kinds: no crash, and no content that was never written */
 static void test_hostile(void **state)
 {
 	struct fx *f = *state;
@@ -787,7 +787,7 @@ static void test_mimicry(void **state)
 	assert_int_equal(stage_put(f->s, "copy", b, n, &e), 0);
 	stage_close(f->s);
 	f->s = NULL;
-	/* the record "tmp" and the head of "copy" are damaged: what is in it is no log */
+	/* the record "tmp" and the head of "copy" are damaged: their contents are no log */
 	free(b);
 	b = read_log(f, 1, &n);
 	memset(b + 48 + 2 * 41 + 5 + 1, 0, 90);
@@ -829,7 +829,7 @@ static void try_other(void)
 }
 
 /* SEMANTICS E26
- * No sync of a log runs beside one that fails: it would succeed, and confirm what was lost. */
+ * No sync of a log runs next to one that fails: it would succeed, and confirm lost data. */
 static void test_two_syncs(void **state)
 {
 	g_fx = *state;

@@ -104,7 +104,7 @@ static void test_fails(void **state)
 	is(f, "v/0.0", "last");
 }
 
-/* a commit that is done, after which the dataset cannot be opened: that is said, and tried again */
+/* a commit succeeds, and then the dataset cannot be opened: that is reported, and tried again */
 static void test_not_opened(void **state)
 {
 	static const int codes[] = {-ESTALE, -ENOMEM};
@@ -143,7 +143,7 @@ static void test_room(void **state)
 	assert_true(atomic_load(&f->d.commits) >= 4);
 	assert_int_equal(sync_dir(f), 0);
 	assert_int_equal(data_find(&f->d, "v/59")->len, 100000);
-	/* no commit succeeds: writers are told, and what was confirmed stays */
+	/* no commit succeeds: writers get errors, and confirmed data stay */
 	for (int code = 0; code < 2; code++) {
 		int rc = 0, n = 0;
 
@@ -443,7 +443,7 @@ static void test_held(void **state)
 	f->recoded = TREE_RECODED | TREE_LONGER;
 	staged(f, "v/.zarray", "[  ]", false);
 	assert_string_equal(text(f, "v/0.0"), "FOURTH");
-	/* a file that is gone is not there again */
+	/* a removed file is not shown again */
 	staged(f, "v/0.0", "fifth", true);
 	assert_int_equal(unlink_at(f, "v/0.0"), 0);
 	assert_int_equal(sync_dir(f), 0);
@@ -497,13 +497,127 @@ static void test_held_bytes(void **state)
 	assert_string_equal(text(f, "v/4"), "OTHER");
 }
 
+/* SEMANTICS P33: the dataset still has a name after the commit, and the program that removed it
+ * finds its directory empty. */
+static void test_shown_again(void **state)
+{
+	struct fx *f = *state;
+
+	f->d.stays = "v/0.1";
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "v/0.1", "stays");
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0");
+	assert_string_equal(text(f, "v/0.1"), "stays");
+	/* the next commit changes nothing of that */
+	assert_int_equal(write_text(f, "v/0.2", "x"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.2");
+	/* created again: before and after it is committed */
+	assert_int_equal(write_text(f, "v/0.1", "new"), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1 0.2");
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1 0.2");
+	is(f, "v/0.1", "new");
+	/* and by a rename */
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.2");
+	assert_int_equal(move(f, "v/0.2", "v/0.1", 0), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
+	/* another program's changes are listed */
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0");
+	foreign(f, "v/0.1", "theirs");
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
+	/* a commit in the middle of a removal */
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_int_equal(rmdir_at(f, "v"), -ENOTEMPTY);
+	assert_int_equal(unlink_at(f, "v/0.0"), 0);
+	assert_int_equal(unlink_at(f, "v/.zarray"), 0);
+	assert_int_equal(rmdir_at(f, "v"), 0);
+	assert_string_equal(text(f, "v"), "-2");
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup");
+	/* the directory is made again over what stays, then the dataset can remove it */
+	assert_int_equal(write_text(f, "v/.zarray", "array"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+	assert_string_equal(list(f, "v", 9), ".zarray");
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	f->d.stays = NULL;
+	assert_int_equal(sync_dir(f), 0);
+	assert_int_equal(tree_of(f->v)->removed_names.n, 0);
+	assert_string_equal(text(f, "v/0.1"), "-2");
+}
+
+/* SEMANTICS P34: a directory that vanishes from the dataset with its files stays until a program
+ * removes it, too. */
+static void test_emptied(void **state)
+{
+	struct fx *f = *state;
+
+	data_text(&f->d, "g/v/c/0", "deep");
+	stop(f);
+	start(f);
+	assert_int_equal(unlink_at(f, "g/v/c/0"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "g/v/c/0", NULL);
+	assert_true(stage_empty(tree_of(f->v)->stage));
+	assert_string_equal(list(f, "", 9), ".zgroup g/ v/");
+	assert_string_equal(list(f, "g", 9), "v/");
+	assert_string_equal(list(f, "g/v", 9), "c/");
+	assert_string_equal(list(f, "g/v/c", 9), "");
+	assert_int_equal(rmdir_at(f, "g/v"), -ENOTEMPTY);
+	assert_int_equal(mkdir_at(f, "g/v/c"), -EEXIST);
+	/* it can be used: written to, and emptied again */
+	assert_int_equal(write_text(f, "g/v/c/1", "x"), 0);
+	assert_string_equal(list(f, "g/v", 9), "c/");
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "g/v/c/1", "x");
+	assert_int_equal(tree_of(f->v)->emptied_dirs.n, 0);
+	assert_int_equal(unlink_at(f, "g/v/c/1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "g/v", 9), "c/");
+	/* renamed */
+	assert_int_equal(move(f, "g/v", "g/w", 0), 0);
+	assert_string_equal(list(f, "g", 9), "w/");
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "g", 9), "w/");
+	assert_string_equal(list(f, "g/w", 9), "c/");
+	assert_string_equal(text(f, "g/v"), "-2");
+	/* removed, before and after a commit */
+	assert_int_equal(rmdir_at(f, "g/w/c"), 0);
+	assert_int_equal(rmdir_at(f, "g/w"), 0);
+	assert_int_equal(rmdir_at(f, "g"), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+	assert_int_equal(write_text(f, "v/0.2", "x"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+	assert_int_equal(tree_of(f->v)->emptied_dirs.n, 0);
+	assert_true(stage_empty(tree_of(f->v)->stage));
+	/* another program's change ends it, and so does the end of the mount */
+	data_text(&f->d, "h/0", "x");
+	stop(f);
+	start(f);
+	assert_int_equal(unlink_at(f, "h/0"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup h/ v/");
+	foreign(f, "v/0.3", "theirs");
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_begins),     TEST(test_fails),      TEST(test_room),
 		TEST(test_left),       TEST(test_foreign),    TEST(test_crowd),
 		TEST(test_listing),    TEST(test_held),       TEST(test_held_room),
-		TEST(test_held_bytes), TEST(test_not_opened),
+		TEST(test_held_bytes), TEST(test_not_opened), TEST(test_shown_again),
+		TEST(test_emptied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

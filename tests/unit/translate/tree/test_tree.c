@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_tree.c - writing into a tree: what readers see, what is committed, what is
- * left. */
+/* test_tree.c - writing into a tree: the view of readers, committed files, files that are left. */
 #include "tests/unit/translate/tree_fx.h"
 
 #include <signal.h>
@@ -64,7 +63,7 @@ static void test_simple(void **state)
 	is(f, "w/tmp", NULL);
 	assert_int_equal(write_text(f, "w/0", "last"), 0);
 	is(f, "w/0", NULL);
-	/* what is left is said, and kept */
+	/* files that are left are reported and kept */
 	assert_int_equal(f->v->write->finish(f->v, true, &e), -EIO);
 	assert_non_null(strstr(e.msg, "w/tmp"));
 	is(f, "w/0", "last");
@@ -285,7 +284,7 @@ static void test_rename(void **state)
 	assert_int_equal(move(f, "v/0.0", "v", 0), -EISDIR);
 	assert_int_equal(move(f, "v", "v/0.0", 0), -ENOTDIR);
 	assert_int_equal(move(f, "v", "v/w", 0), -EINVAL);
-	/* over a file that somebody reads, by one that is open still */
+	/* over a file that a program reads, by one that is still open */
 	assert_int_equal(open_at(f, "v/0.0", O_RDONLY, &id, &r), 0);
 	assert_int_equal(create(f, "v/tmp", O_WRONLY, &a, &h), 0);
 	assert_int_equal(write_at(f, a.id, &h, 0, "fresh"), 0);
@@ -300,7 +299,7 @@ static void test_rename(void **state)
 	assert_int_equal(sync_dir(f), 0);
 	assert_string_equal(through(f, id, &r), "chunk");
 	release(f, id, &r);
-	/* one that somebody reads, and that is removed */
+	/* one that a program reads, and that is removed */
 	assert_int_equal(open_at(f, "v/0.1", O_RDONLY, &id, &r), 0);
 	assert_int_equal(unlink_at(f, "v/0.1"), 0);
 	assert_int_equal(sync_dir(f), 0);
@@ -319,8 +318,8 @@ static void test_rename(void **state)
 	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
 }
 
-/* Another process has looked a file up when it is replaced: what it asks then is about the old one,
- * whose content nobody has kept, and that is not the same as an empty file. */
+/* Another process has looked a file up when it is replaced: its requests are for the old file,
+ * whose content was not kept, and that is not the same as an empty file. */
 static void test_replaced(void **state)
 {
 	struct fx *f = *state;
@@ -541,7 +540,7 @@ static void test_tail(void **state)
 	assert_int_equal(flush(f, id, &h), 0);
 	assert_string_equal(through(f, id, &h), "{short}");
 	assert_int_equal(size_of(f, "v/.zattrs"), 7);
-	/* but what was written is all that counts */
+	/* but only the written bytes count */
 	assert_int_equal(write_at(f, id, &h, 0, "{x"), 0);
 	assert_int_equal(flush(f, id, &h), 0);
 	assert_string_equal(through(f, id, &h), "{xhort}");
@@ -575,7 +574,7 @@ static void test_refused(void **state)
 	assert_int_equal(move(f, "v/tmp", "v/0.0", 0), -EINVAL);
 	assert_string_equal(text(f, "v/tmp"), "bad");
 	assert_string_equal(text(f, "v/0.0"), "chunk");
-	/* what was confirmed before stays, and a handle goes on with it */
+	/* content that was confirmed before stays, and a handle continues with it */
 	assert_int_equal(open_at(f, "v/0.0", O_RDWR | O_TRUNC, &id, &h), 0);
 	assert_int_equal(write_at(f, id, &h, 0, "good"), 0);
 	assert_int_equal(flush(f, id, &h), 0);
