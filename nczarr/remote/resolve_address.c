@@ -212,7 +212,10 @@ static int file_in(struct store *s, const struct remote_target *t, const char *n
 		free(o);
 		return rc;
 	}
-	o->base = (struct blob){.ops = &owner_ops, .fd = -1, .size = o->inner->size};
+	o->base = (struct blob){.ops = &owner_ops,
+				.fd = -1,
+				.size = o->inner->size,
+				.version = o->inner->version};
 	o->store = s;
 	ret->file = &o->base;
 	ret->st = stat_of(ret->path, false, &st);
