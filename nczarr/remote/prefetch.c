@@ -336,6 +336,8 @@ void remote_prefetch_request(struct rstore *st, const struct store_range *r, siz
 	struct early *q = st->cache->early;
 	bool any = false;
 
+	if (st->cache->prefetch_limit == 0)
+		return;
 	while (n > 0) {
 		struct store_range one;
 		size_t some = joined(st->cache, r, n, &one);
