@@ -159,7 +159,7 @@ static int zarr_attributes_numbers(struct arena *a, const struct dtype *t, const
 	return 0;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 static int zarr_attributes_one_text(struct arena *a, const struct ds_text *t,
 				    struct ds_text *ret, struct err *e)

@@ -129,8 +129,8 @@ static int changes_same(struct zr_source *s, const char *key, uint64_t version, 
 	return 0;
 }
 
-/* main_doc - a document whose absence means that the store is gone: of its root, if that has one;
- * NULL: none. */
+/* main_doc - a document that is removed with the store: of its root, if that has one; NULL:
+ * none. */
 static const struct zr_doc_seen *main_doc(const struct zr_source *s)
 {
 	const struct zr_doc_seen *some = NULL;

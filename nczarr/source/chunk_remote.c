@@ -79,7 +79,7 @@ int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *
 	return rc;
 }
 
-/* ---- what is asked for early ---- */
+/* ---- prefetch ---- */
 
 /* chunk_remote_wants - ranges of one call, with their keys. */
 struct chunk_remote_wants {

@@ -19,7 +19,7 @@ static inline json_t *zr_mutable(const json_t *v)
 /* zr_model_name_ok - whether text is a name that the model may have. */
 bool zr_model_name_ok(const char *s, size_t n);
 
-/* ---- what is left out (gather.c) ---- */
+/* ---- skipped items (gather.c) ---- */
 
 /* zr_full - the arena is at its ceiling. */
 int zr_full(const struct arena *a, struct err *e);

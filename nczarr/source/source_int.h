@@ -145,7 +145,7 @@ void zr_tree_release(struct zr_tree *t);
  * source can report the error. (gather_walk.c) */
 int zr_remote_bid(struct store *s);
 
-/* ---- from documents to terms; errors say what is wrong, the caller adds the key ---- */
+/* ---- from documents to terms; messages name the error, the caller adds the key ---- */
 
 /* zr_v2_meta, zr_v3_meta - convert an array's document to a zr_meta (array_metadata.c). Shapes and
  * products are checked. Unknown codecs set `unreadable` and are no error. old_char: "<U1" is one
