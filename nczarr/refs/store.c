@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store.c - references as a store: what is in the document, or ranges of other things. */
+/* store.c - references as a store: inline values, or ranges of other files. */
 #include "nczarr/refs/refs_int.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void refs_close(struct store *s)
 	free(r);
 }
 
-/* refs_store_measure - the length of what is referred to as a whole. */
+/* refs_store_measure - set the length of a reference to a whole file. */
 static int refs_store_measure(struct refs_store *r, struct refs_found *f, struct err *e)
 {
 	struct refs_target *x;
@@ -81,7 +81,7 @@ static bool refs_store_emit_one(void *arg, const char *name, bool is_dir,
 
 	if (!l->want_stat)
 		return l->emit(l->arg, name, is_dir, NULL);
-	/* what cannot be had is there, and reading it says why */
+	/* an inaccessible target exists; reading it returns the error */
 	if (refs_store_measure(l->r, &own, NULL) < 0)
 		st = (struct store_stat){.odd = true, .version = own.version};
 	else
@@ -99,7 +99,7 @@ static int refs_list(struct store *s, const char *key, bool want_stat, store_emi
 	return r->index->ops->list(r->index, key, want_stat, refs_store_emit_one, &l, e);
 }
 
-/* read_at - bytes of what is referred to; f is measured. */
+/* read_at - read bytes of the target; f is measured. */
 static int read_at(struct refs_store *r, const struct refs_found *f, uint64_t off, uint8_t *out,
 		   size_t len, struct err *e)
 {
@@ -183,7 +183,7 @@ static int refs_get(struct store *s, const char *key, struct buf *out, struct er
 	return rc;
 }
 
-/* refs_want - only of what is open: to open it would be to wait. */
+/* refs_want - prefetch from open targets only: opening one would block. */
 static void refs_want(struct store *s, const struct store_range *want, size_t n)
 {
 	struct refs_store *r = refs_store_of(s);
