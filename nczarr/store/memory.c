@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memory.c - objects in memory, in a sorted array. Where a key is an object and others are
- * below it, it is shown as a folder. */
+/* memory.c - objects in memory, in a sorted array. If a key is an object and a prefix of others,
+ * it is presented as a folder. */
 #include "nczarr/store/sorted_keys.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct mem_store {
 	struct object *objects; /* sorted; owned */
 	size_t n, cap;
 	uint64_t puts;
-	pthread_mutex_t lock; /* recursive: who is given an entry may ask for others */
+	pthread_mutex_t lock; /* recursive: callbacks of a listing may call the store */
 	store_mem_script *script;
 	void *script_arg;
 	bool plain; /* no conditions */
@@ -120,7 +120,7 @@ static int list_locked(struct store *s, const char *key, bool want_stat, store_e
 	return 0;
 }
 
-/* memory_find_object - the object of a key, never a folder. */
+/* memory_find_object - find the object of a key, never a folder. */
 static int memory_find_object(const struct mem_store *m, const char *key,
 			      const struct object **ret, struct err *e)
 {
@@ -212,8 +212,8 @@ static int mem_get(struct store *s, const char *key, struct buf *out, struct err
 
 /* ---- writing ---- */
 
-/* scripted - what a script says about a change: 0: do it; < 0: do not; > 0: do it, and answer the
- * negative of that. */
+/* scripted - result of the script for a change: 0: do it; < 0: do not; > 0: do it, and return its
+ * negative. */
 static int scripted(struct mem_store *m, enum store_mem_what what, const char *key,
 		    struct err *e)
 {
@@ -251,7 +251,7 @@ static int memory_holds(const struct mem_store *m, const char *key,
 	return 0;
 }
 
-/* memory_enter - data is taken. */
+/* memory_enter - insert an object; takes data. */
 static int memory_enter(struct mem_store *m, const char *key, uint8_t *data, size_t n)
 {
 	const struct sorted_keys t = memory_names_of(m);
@@ -372,7 +372,7 @@ struct store *store_mem_new(void)
 	if (!m)
 		return NULL;
 	m->base.ops = &g_ops;
-	(void)pthread_mutexattr_init(&attr); /* cannot fail, nor can what follows */
+	(void)pthread_mutexattr_init(&attr); /* none of these can fail */
 	(void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	(void)pthread_mutex_init(&m->lock, &attr);
 	(void)pthread_mutexattr_destroy(&attr);
