@@ -121,7 +121,7 @@ bool refs_targets_changed(const struct refs_targets *t)
 	return atomic_load(&((struct refs_targets *)(uintptr_t)t)->changed);
 }
 
-/* ---- who may refer to what ---- */
+/* ---- access checks ---- */
 
 /* targets_path_of - the path of an address; NULL: it is remote. */
 static const char *targets_path_of(const char *url)

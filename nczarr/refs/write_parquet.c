@@ -258,7 +258,7 @@ int refs_parquet(struct source *s, struct view *v, const struct refs_options *op
 
 		if (fd >= 0)
 			(void)close(
-				fd); /* what was written is on the disk, or rc says why not */
+				fd); /* rc has the result of the writes */
 	}
 	return rc;
 }
