@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* access_pattern.c - one mutex over a few places where readers are.
+/* access_pattern.c - detects strided readers. One mutex protects a few positions of readers.
  *
- * A place begins with one chunk. The next chunk continues it at once; one further away does so when
- * the same step was made before: two steps that are alike are no accident, one is. So does a reader
- * who goes through time at one point of a map get his chunks early, and one who jumps about nothing
- * that he did not ask for. What is wanted ahead grows with the way that was made. */
+ * A position begins with one chunk. The adjacent chunk continues it at once. A chunk at a larger
+ * distance continues it when the same step was made before: one step may be a coincidence, two
+ * equal steps are a pattern. Readers that follow a time series at one point of a map are therefore
+ * prefetched, and random readers are not. The number of prefetched chunks grows with the length of
+ * the run. */
 #include "translate/cache/access_pattern.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 #define BEHIND 8       /* steps behind a place that a late piece may come from */
 #define FORWARD 2      /* steps ahead of it that still continue it: others took those between */
 #define FIRST 4        /* chunks ahead at the first step; doubled with each */
-#define STATS_UNREAD 8 /* so many sizes without a read: somebody lists the directory */
+#define STATS_UNREAD 8 /* sizes in a row without a read: a program lists the directory */
 
 struct access_pattern_place {
 	uint64_t at, step; /* the furthest chunk; step 0: there is no other yet */
@@ -25,7 +26,7 @@ struct access_pattern_place {
 struct access_pattern {
 	pthread_mutex_t lock;
 	uint64_t now;
-	uint8_t *stats; /* n_arrays: sizes since the last read; STATS_UNREAD: nobody reads */
+	uint8_t *stats; /* n_arrays: sizes since the last read; STATS_UNREAD: no program reads */
 	struct access_pattern_place places[PLACES];
 };
 
@@ -77,8 +78,8 @@ static bool continues(const struct access_pattern_place *p, uint64_t k, uint64_t
 	return p->step == 0 && way == p->guess;
 }
 
-/* begin_locked - a new place, where nobody has been for longest. before: the last one of the array;
- * NULL. */
+/* begin_locked - begin a new position in the least recently used entry. before: the array's latest
+ * position, or NULL. */
 static void begin_locked(struct access_pattern *s, uint32_t array, uint64_t k,
 			 const struct access_pattern_place *before)
 {

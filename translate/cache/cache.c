@@ -23,7 +23,8 @@
 #define CONDS 16           /* waiters are spread over these by hash */
 #define SPENT_KEPT 4       /* spent entries that are left alone while there is room */
 #define SPENT_SEARCHED 8   /* how many are looked at for memory of the right size */
-#define SPENT_SMALL 65536u /* smaller memory is not worth the loss: the allocator is quick */
+#define SPENT_SMALL 65536u /* recycling smaller buffers is not worth the loss: the allocator is
+			    * fast */
 #define PAGE 4096u
 /* Calls of cache_get of a whole pool for which a cache keeps the entry that was used last: a reader
  * who takes a chunk in pieces is in the middle of it. */
@@ -35,8 +36,8 @@ enum cache_state { LOADING, READY, FAILED };
 
 struct cache_entry {
 	struct link link;    /* in the cache's table; its hash stays when it is taken out */
-	struct list_link in; /* idle or spent, while ready and without references; or what is
-	                          * to be freed */
+	struct list_link in; /* in the idle or spent list while ready and without references, or in
+			      * a list of entries to free */
 	struct cache *cache;
 	uint64_t linear;
 	uint32_t array, refs;
@@ -236,7 +237,7 @@ static bool insert_locked(struct cache *c, struct cache_entry *x)
 	return true;
 }
 
-/* settle_prefetch_locked - x was asked for, or nobody will: it no longer counts as read ahead. */
+/* settle_prefetch_locked - x was requested, or never will be: it no longer counts as prefetched. */
 static void settle_prefetch_locked(struct cache *c, struct cache_entry *x)
 {
 	list_remove(&x->unread);
@@ -310,8 +311,8 @@ static struct cache *oldest_locked(struct cache_pool *p, uint64_t from, uint64_t
 	return found;
 }
 
-/* cache_shrink - while all caches of a pool are over its budget together, what nobody uses goes,
- * from the cache that was not asked for longest on. No lock is held. */
+/* cache_shrink - while the caches of a pool together exceed its budget, free unused entries, those
+ * of the least recently used cache first. The caller holds no lock. */
 static void cache_shrink(struct cache_pool *p)
 {
 	struct list_link gone;
@@ -367,8 +368,8 @@ static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t l
 	return x;
 }
 
-/* cache_wait_locked - wait until the flight of x ends; the caller holds a reference.
- * Returns 0 or the flight's error; with an error the reference is gone. Drops the lock. */
+/* cache_wait_locked - wait until the flight of x ends. The caller holds a reference. Returns 0 or
+ * the flight's error; on error the reference has been dropped. Releases the lock. */
 static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
 {
 	pthread_cond_t *done = &c->done[x->link.hash % CONDS];
@@ -383,7 +384,7 @@ static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err 
 			(void)pthread_cond_wait(done, &c->lock);
 	}
 	c->waiting--;
-	if (x->state == LOADING) { /* whoever loads it holds a reference, too */
+	if (x->state == LOADING) { /* the loading thread holds a reference, too */
 		x->refs--;
 		(void)pthread_mutex_unlock(&c->lock);
 		return err_set(e, rc, "cancelled");
@@ -554,9 +555,9 @@ static uint8_t *room_locked(struct cache *c, size_t cap, struct list_link *gone)
 	return data;
 }
 
-/* take_off_locked - wait until what is being loaded leaves room for cap bytes more, which may have
- * been declared by somebody who only wants to use up memory. Who gave up waits no longer: what he
- * loads ends at once. */
+/* take_off_locked - wait until the chunks that are being loaded leave room for cap more bytes. The
+ * size may come from a hostile file that only wants to use up memory. A cancelled thread does not
+ * wait: its load fails immediately. */
 static void take_off_locked(struct cache *c, struct cache_entry *x, size_t cap)
 {
 	int rc = 0;
@@ -598,7 +599,7 @@ uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 	cache_shrink(c->pool);
 	if (!x->data)
 		x->data = malloc(cap);
-	x->len = len; /* nobody else looks before cache_publish */
+	x->len = len; /* no other thread looks before cache_publish */
 	return x->data;
 }
 

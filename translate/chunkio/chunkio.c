@@ -74,8 +74,8 @@ out:
 
 /* ---- which way ---- */
 
-/* fill_of - the never-written chunk of an array, made by whoever needs it first. Two threads
- * may both make it; the bytes are the same and one copy is kept. */
+/* fill_of - the never-written chunk of an array, made by the first thread that needs it. If two
+ * threads make it, the bytes are the same and one copy is kept. */
 static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, struct err *e)
 {
 	struct array_state *st = &c->arrays[array];
@@ -157,8 +157,8 @@ static uint64_t chunkio_do_about(const struct chunkio *c, uint32_t array, uint64
 	return c->plans[array].kind == PLAN_ENCODE ? c->plans[array].bytes : CHUNKIO_SLACK;
 }
 
-/* chunkio_prefetch - one request on a worker thread. Errors are dropped: who reads the chunk will
- * meet them again, and say them. */
+/* chunkio_prefetch - run one request on a worker thread. Errors are dropped: the read of the chunk
+ * fails with them again, and reports them. */
 static void chunkio_prefetch(void *arg, uint32_t array, uint64_t linear)
 {
 	struct chunkio *c = arg;
@@ -388,8 +388,8 @@ static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear,
 	return 0;
 }
 
-/* chunkio_read_head - n bytes of a chunk from `off` on, in its head: they are collected in room,
- * with what is stored behind them. */
+/* chunkio_read_head - read n bytes of a chunk from `off`, which lies in its head: the rest of the
+ * head and the stored bytes after it are collected in room. */
 static int chunkio_read_head(struct chunkio *c, uint32_t array, uint64_t linear,
 			     const struct delivery *w, uint64_t off, size_t n, uint8_t *room,
 			     struct span *ret, struct err *e)

@@ -2,10 +2,9 @@
 /* chunkio.h - executes plans: size and bytes of one presented chunk.
  *
  * PASS chunks are answered with a range of the source's descriptor: no copy, no lock, no
- * allocation. Others are decoded into a cache with a byte budget, one decode for any number of
- * waiting readers, and the chunks that a sequential reader will want next are decoded ahead by
- * worker threads. Of a source that is far away they are also asked for early (source_want),
- * whatever their plan. */
+ * allocation. Other chunks are decoded into a cache with a byte budget, with one decode for any
+ * number of waiting readers, and worker threads decode the chunks that a sequential reader requests
+ * next. Chunks of a remote source are also prefetched (source_want), whatever their plan. */
 #ifndef TRANSLATE_CHUNKIO_CHUNKIO_H
 #define TRANSLATE_CHUNKIO_CHUNKIO_H
 
@@ -19,43 +18,44 @@ struct chunkio_shared;
 
 struct chunkio_options {
 	uint64_t cache_bytes;  /* budget for decoded chunks; a chunk in use may exceed it */
-	struct chunkio_shared *shared; /* what several have together, borrowed; NULL: its own */
-	uint32_t threads;      /* decoding threads ahead of readers; 0: none, readers decode */
-	uint32_t ahead;        /* chunks to decode ahead of a sequential reader */
-	bool verify;           /* a checksum that is cut off a chunk is verified when its first
-	                        * bytes are read: for copies, which will not have it any more */
+	struct chunkio_shared *shared; /* what several views share, borrowed; NULL: its own */
+	uint32_t threads;      /* threads that prefetch; 0: none, readers decode */
+	uint32_t ahead;        /* chunks to prefetch for a sequential reader */
+	bool verify;           /* if a checksum is cut off a chunk, verify it when the first bytes
+			        * are read: for copies, which do not have it any more */
 };
 
 /* chunkio_shared_new - memory that all views of a mount share: cache_bytes for decoded chunks, and
- * what decoding needs besides, which is kept for the next chunk. NULL when memory is short. */
+ * buffers for decoding, which the next chunk reuses. NULL if memory is short. */
 struct chunkio_shared *chunkio_shared_new(uint64_t cache_bytes);
-/* chunkio_shared_free - nothing that was made with it is left. Takes NULL. */
+/* chunkio_shared_free - free it after everything that was made with it. Takes NULL. */
 void chunkio_shared_free(struct chunkio_shared *s);
 
-/* chunkio_new - plans: one for each array of the source, borrowed, as is the source. Threads are
- * started at the first decode, not here. */
+/* chunkio_new - plans: one for each array of the source. Source and plans are borrowed. The first
+ * decode starts the threads. */
 int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio_options *opts,
 		struct chunkio **ret, struct err *e) NZ_MUST_USE;
 /* chunkio_free - joins the threads; no other call may be running. Takes NULL. */
 void chunkio_free(struct chunkio *c);
 
-/* chunkio_stat - exact size in bytes of chunk `linear` of an array as presented.
- * Returns 0; -ENOENT proven absence (never written, and the view declares the fill value);
- * else what source_locate or decoding says. Also starts decoding ahead where that helps. */
+/* chunkio_stat - exact size in bytes of chunk `linear` of an array as presented. Also starts a
+ * prefetch where that helps. Returns 0; -ENOENT proven absence (never written, and the view
+ * declares the fill value); else the error of source_locate or of the decoder. */
 int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *ret_size,
 		 struct err *e) NZ_MUST_USE;
 
-/* chunkio_measure - find out the sizes of the chunks that exist among [from, from + n), with all
- * threads that there are; chunkio_stat is quick about them then. Does nothing where sizes cost
- * little. What cannot be read is left for chunkio_stat to say. */
+/* chunkio_measure - find the sizes of the existing chunks in [from, from + n) with all threads, so
+ * that chunkio_stat is fast for them. Does nothing where sizes cost little. Errors are ignored:
+ * chunkio_stat reports them. */
 void chunkio_measure(struct chunkio *c, uint32_t array, uint64_t from, uint64_t n);
 
-/* chunkio_stat_cheap - whether chunkio_stat makes nothing, and looks at an index at most. */
+/* chunkio_stat_cheap - whether chunkio_stat decodes and encodes nothing, and at most reads an
+ * index. */
 bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear);
 
-/* chunkio_read - bytes [off, off+len) of it, cut at its end. ret is finished with span_done.
- * room: len bytes of the caller's. What a source without descriptors has stored is read there,
- * and nothing is copied. */
+/* chunkio_read - bytes [off, off+len) of the chunk, cut at its end. Finish ret with span_done.
+ * room: len bytes of the caller, which receive stored bytes of a source without descriptors, so
+ * that they are not copied. */
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e) NZ_MUST_USE;
 
@@ -68,15 +68,16 @@ int chunkio_read_whole(struct chunkio *c, uint32_t array, uint64_t linear, uint8
 int chunkio_read_vlen(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
 		      struct buf *body, uint32_t *ret_longest, struct err *e) NZ_MUST_USE;
 
-/* chunk_about - what is known of a chunk file without making it. */
+/* chunk_about - information about a chunk file that is known without making it. */
 struct chunk_about {
 	enum chunk_treatment how;
 	struct chunk_ref ref;  /* as source_locate gave it; of a FILL, ABSENT */
-	uint64_t cut, zeros;   /* PASS, HEAD: so many stored bytes are not shown; follow them */
+	uint64_t cut, zeros;   /* PASS, HEAD: number of stored bytes that are not shown; of zeros
+			        * after them */
 };
 
-/* chunkio_about - the same chunk as chunkio_stat has the size of; nothing is read but an index.
- * Errors as chunkio_stat. */
+/* chunkio_about - information about the chunk whose size chunkio_stat returns. Reads nothing but an
+ * index. Errors as chunkio_stat. */
 int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
 		  struct err *e) NZ_MUST_USE;
 
@@ -84,7 +85,7 @@ int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chu
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* chunkio_want_run - chunks [from, from + n) of an array that is far away will be read. */
+/* chunkio_want_run - prefetch chunks [from, from + n) of an array of a remote source. */
 void chunkio_want_run(struct source *s, uint32_t array, uint64_t from, uint64_t n);
 
 /* chunkio_max_text - longest text in bytes of a DT_VSTRING array, found by reading all of it. */

@@ -33,12 +33,12 @@ struct chunkio {
 	bool verify;
 	struct array_state *arrays;
 	struct cache *cache;
-	struct sizes *sizes;  /* of chunks whose way does not say it */
+	struct sizes *sizes;  /* of chunks whose delivery does not give a size */
 	struct prefetch *ahead;         /* NULL: no threads */
 	struct access_pattern
 		*pattern; /* NULL: the source is local, and there are no threads */
 	struct chunkio_shared *shared;
-	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
+	struct chunkio_shared *own; /* the same if the options gave none, else NULL */
 	pthread_mutex_t lock;       /* of all below */
 	struct worker_blame blame;  /* chunks that killed a process that decoded them */
 };
@@ -51,29 +51,30 @@ struct chunkio_shared {
 	uint64_t scratch_bytes;          /* lock: about what they take */
 };
 
-#define CHUNKIO_NONE UINT64_MAX /* of an error that is the whole array's */
+#define CHUNKIO_NONE UINT64_MAX /* of an error that concerns the whole array */
 
-/* chunkio_say_where - "'/g/v' chunk 0.3: " in front of a data error. Returns its code. */
+/* chunkio_say_where - prefix a data error with "'/g/v' chunk 0.3: ". Returns its code. */
 int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
 		      struct err *e);
 
-/* chunkio_load - fly: fill x, an entry of the cache in flight, and publish it, or fail it. Returns
- * 0 with the reference still held. */
+/* chunkio_load - load x, an entry of the cache in flight, and publish it, or fail it. Returns 0
+ * with the reference still held. */
 int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
 		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
 
 /* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in
- * another process; for chains with codec_chain_apart. Errors as codec_chain_decode's; -EIO. */
+ * another process; for chains with codec_chain_apart. Returns the errors of codec_chain_decode, or
+ * -EIO. */
 int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 			 const struct delivery *w, uint8_t *out, size_t want,
 			 struct err *e) NZ_MUST_USE;
 
-/* chunkio_touch - a chunk is going to be asked for: what its reader will want of a remote source is
- * asked for at once, and returned. whole: all of it will be read. (prefetch.c) */
+/* chunkio_touch - a chunk is about to be requested: prefetch from a remote source what its reader
+ * requests next, and return it. whole: all of the chunk will be read. (prefetch.c) */
 struct access_pattern_say chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear,
 					enum prefetch_touch what, bool whole);
-/* chunkio_hint - a chunk that costs something was touched: start what its reader will want. said:
- * by chunkio_touch. */
+/* chunkio_hint - a chunk that has to be decoded or encoded was requested: prefetch the next ones.
+ * said: the result of chunkio_touch. */
 void chunkio_hint(struct chunkio *c, uint32_t array, uint64_t linear, enum prefetch_touch what,
 		  struct access_pattern_say said);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* delivery.h - how the presented bytes of one located chunk come about; a pure decision. */
+/* delivery.h - how the presented bytes of one located chunk are made; a pure decision. */
 #ifndef TRANSLATE_CHUNKIO_DELIVERY_H
 #define TRANSLATE_CHUNKIO_DELIVERY_H
 
@@ -11,12 +11,12 @@
 enum delivery_kind {
 	DELIVER_RANGE, /* a head, bytes of the source's descriptor, then zeros */
 	DELIVER_FILL,  /* a never-written chunk that is presented */
-	DELIVER_MAKE,  /* bytes that have to be made: decoded, re-framed, collected */
+	DELIVER_MAKE,  /* bytes that have to be decoded, re-framed or collected */
 };
 
 struct delivery {
 	enum delivery_kind kind;
-	bool sized;                /* false: only loading tells the size */
+	bool sized;                /* false: the size is known after loading only */
 	uint64_t size;             /* bytes as presented */
 	uint32_t head_len;         /* RANGE: bytes of head that come first; 0 unless plan.wrap */
 	uint64_t file_len;         /* RANGE: bytes at ref.off; the rest of size is zeros */
@@ -25,13 +25,13 @@ struct delivery {
 	struct chunk_ref ref;
 };
 
-/* delivery_of_stored - the way of a chunk that exists, under any plan but HIDE and ERROR.
- * w->ref is set. Returns 0; -EBADMSG its stored length is impossible; -ERANGE it would be too
- * large as presented. */
+/* delivery_of_stored - the delivery of a chunk that exists, under any plan but HIDE and ERROR. The
+ * caller has set w->ref. Returns 0; -EBADMSG its stored length is impossible; -ERANGE it would be
+ * too large as presented. */
 int delivery_of_stored(const struct ds_array *a, const struct plan *p, struct delivery *w,
 		       struct err *e) NZ_MUST_USE;
 
-/* delivery_of_absent - the way of a never-written chunk that is presented as f. */
+/* delivery_of_absent - the delivery of a never-written chunk that is presented as f. */
 void delivery_of_absent(const struct fill *f, struct delivery *w);
 
 /* delivery_skipped - which filters of the array's own chain were skipped for a chunk. */
@@ -43,21 +43,21 @@ bool delivery_plain(const struct ds_array *a, const struct chunk_ref *ref);
 /* delivery_bad_length - the error of a stored length that should have been another. */
 int delivery_bad_length(uint64_t got, uint64_t want, struct err *e);
 
-/* ---- the words for it: of `nczarrfs info`, of extended attributes and of counters ---- */
+/* ---- names for `nczarrfs info`, extended attributes and counters ---- */
 
 /* chunk_treatment - what a chunk file is made of. */
 enum chunk_treatment {
 	TREATMENT_PASS,   /* stored bytes; maybe less a checksum, maybe zeros after them */
 	TREATMENT_HEAD,   /* a head, then stored bytes */
-	TREATMENT_FRAME,  /* a chunk that is not like its array: decoded and framed */
+	TREATMENT_FRAME,  /* a chunk with other filters than its array: decoded and framed */
 	TREATMENT_FILL,   /* never written, shown as fill values */
 	TREATMENT_DECODE, /* elements */
-	TREATMENT_ENCODE, /* elements, encoded as asked for */
+	TREATMENT_ENCODE, /* elements, encoded as a rule requests */
 	TREATMENT_VLEN,   /* elements without a fixed size */
-	TREATMENT_FIXED,  /* texts, padded */
+	TREATMENT_FIXED,  /* strings, padded */
 };
 
-/* plan_kind_name - "pass", "decode", ...: what is done with an array. */
+/* plan_kind_name - the name of a kind of plan: "pass", "decode", ... */
 const char *plan_kind_name(enum plan_kind kind);
 
 /* chunk_treatment_of - of a chunk that was located. */

@@ -55,7 +55,7 @@ void frame_fill_tile(const struct fill *f, uint64_t off, uint8_t *out, size_t n)
 		memset(out, f->bytes[0], n);
 		return;
 	}
-	/* one period from the tile, then copies of what is there, doubling up to a step that
+	/* one period from the tile, then copies of the bytes so far, doubling up to a step that
 	 * stays in the processor's nearest cache */
 	while (done < n && done < period) {
 		size_t at = (phase + done) % period;

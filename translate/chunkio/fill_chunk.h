@@ -56,14 +56,14 @@ int frame_fill_span(const struct fill *f, uint64_t off, size_t n, struct span *r
 int frame_vlen_check(const uint8_t *body, size_t len, uint64_t n, uint32_t *ret_max,
 		     struct err *e) NZ_MUST_USE;
 
-/* frame_texts - the n elements of such a checked body, which keeps their bytes; *ret is new.
+/* frame_texts - the n elements of such a checked body, which owns their bytes; *ret is new.
  * frame_put_texts - append a body of n elements. */
 int frame_texts(const struct buf *body, uint64_t n, struct ds_text **ret,
 		struct err *e) NZ_MUST_USE;
 void frame_put_texts(const struct ds_text *v, uint64_t n, struct buf *out);
 
-/* frame_fixed - texts of such a checked body, each cut (between characters) or padded with NUL
- * to `size` bytes; out has room for n * size. */
+/* frame_fixed - strings of such a checked body, each cut (between characters) or padded with NUL to
+ * `size` bytes; out has room for n * size. */
 void frame_fixed(const uint8_t *body, size_t len, uint64_t n, uint32_t size, uint8_t *out);
 
 #endif

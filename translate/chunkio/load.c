@@ -70,8 +70,8 @@ void chunkio_shared_free(struct chunkio_shared *s)
 	free(s);
 }
 
-/* load_weight - about the bytes that it takes: decoding needs a buffer or two beside what is
- * stored. */
+/* load_weight - the approximate bytes of a scratch: decoding needs one or two buffers in addition
+ * to the stored chunk. */
 static uint64_t load_weight(const struct chunkio_scratch *m)
 {
 	return m->stored.cap + m->elems.cap + m->most;
@@ -233,7 +233,8 @@ static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear,
 				 (size_t)a->chunk_bytes, out, e);
 }
 
-/* was - that a chunk which was made before has the size it had then: somebody was told of it. */
+/* was - check that a chunk which was encoded before has the same size again: that size was already
+ * reported to the kernel. */
 static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
 	       uint64_t size, struct err *e)
 {
@@ -254,7 +255,7 @@ static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear,
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const struct plan *p = &c->plans[array];
 	uint8_t *elems = buf_grow(&m->elems, (size_t)a->chunk_bytes), *out;
-	struct buf *made = &m->stored; /* what was read is in elems by now */
+	struct buf *made = &m->stored; /* the chunk that was read is in elems by now */
 	int rc = elems ? load_elements(c, array, linear, w, m, elems, e) : err_nomem(e);
 
 	buf_clear(made);

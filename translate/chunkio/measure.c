@@ -15,7 +15,7 @@ struct measure {
 	uint64_t next, end, wanted;
 };
 
-/* measure_take - the next chunk that exists and that nobody has taken. */
+/* measure_take - take the next existing chunk that no other thread has taken. */
 static bool measure_take(struct measure *m, uint64_t *ret)
 {
 	bool found;
@@ -39,7 +39,7 @@ static void *measure_work(void *arg)
 
 	while (measure_take(m, &linear))
 		if (chunkio_stat(m->c, m->array, linear, &size, NULL) == -ESTALE)
-			break; /* all other errors are of this chunk, and said to who asks for it */
+			break; /* all other errors concern this chunk, and its read reports them */
 	return NULL;
 }
 

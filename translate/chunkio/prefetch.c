@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prefetch.c - asks early for what readers will want: a remote source for chunks, and worker
- * threads for what has to be made. Nothing here waits, and requests bind nobody: the source bounds
- * what it fetches, the cache what is loaded ahead. */
+/* prefetch.c - prefetches chunks: from a remote source, and in worker threads if they have to be
+ * decoded or encoded. No function waits. Requests are hints: the source limits how much it fetches,
+ * the cache how much is prefetched. */
 #include "translate/chunkio/chunkio_int.h"
 
 struct access_pattern_say chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear,

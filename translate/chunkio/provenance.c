@@ -164,7 +164,8 @@ int provenance_array(const struct source *s, const struct ds_array *a, const str
 	return done(out, e);
 }
 
-/* put_chunk_plan - of one chunk: what is different from its array's is the chunk's own. */
+/* put_chunk_plan - append the plan of one chunk: the array's, or the chunk's own where that
+ * differs. */
 static void put_chunk_plan(const struct plan *p, const struct chunk_about *x, struct buf *out)
 {
 	const char *before = ": ";

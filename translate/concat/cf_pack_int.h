@@ -22,13 +22,13 @@
 /* cf_operand - scale_factor or add_offset. */
 struct cf_operand {
 	bool present;
-	bool wide;      /* in double also where `to` is a float, to which the result is rounded */
-	double v;       /* as the operation has it */
+	bool wide;      /* in double even if `to` is a float, to which the result is rounded */
+	double v;       /* as the operation uses it */
 };
 
 /* cf_pack - plain data; pointers are only those in the types, borrowed. */
 struct cf_pack {
-	bool packed;          /* some attribute changes values or their type */
+	bool packed;          /* an attribute changes values or their type */
 	struct dtype from;    /* as presented, after _Unsigned */
 	struct dtype to;      /* of unpacked elements, in host byte order */
 	uint32_t n_fills;
@@ -36,16 +36,16 @@ struct cf_pack {
 	struct cf_operand scale, add;
 };
 
-/* cf_pack_of - what the attributes of a variable of type t say. Only integers and floats are ever
+/* cf_pack_of - evaluate the attributes of a variable of type t. Only integers and floats are ever
  * packed; for other types, and without such attributes, ret->packed is false and `to` is t in host
- * byte order. Text in _FillValue and missing_value masks nothing.
- * Returns 0; -EINVAL scale_factor or add_offset is not one number, or _FillValue does not fit the
- * type that _Unsigned makes; -ERANGE more than CF_FILLS_MAX values that mean missing. */
+ * byte order. Strings in _FillValue and missing_value mask nothing. Returns 0; -EINVAL scale_factor
+ * or add_offset is not one number, or _FillValue does not fit the type that _Unsigned makes;
+ * -ERANGE more than CF_FILLS_MAX values that mean missing. */
 int cf_pack_of(const struct ds_attr *attrs, uint32_t n, const struct dtype *t, struct cf_pack *ret,
 	       struct err *e) NZ_MUST_USE;
 
-/* cf_pack_same - whether elements mean the same in both, so that raw ones of the one can stand
- * among those of the other. Byte order is not compared. */
+/* cf_pack_same - whether elements mean the same in both, so that raw elements of both can be mixed.
+ * Byte order is not compared. */
 bool cf_pack_same(const struct cf_pack *a, const struct cf_pack *b);
 
 /* cf_unpack - n elements as presented (byte order of p->from; at any address) to n of p->to. Types

@@ -342,8 +342,8 @@ static bool leap(enum calendar c, int64_t year)
 	return year % 100 != 0 || year % 400 == 0;
 }
 
-/* before_year - days from 1 January of year 1 to that of a year, as if it had Gregorian (or else
- * Julian) leap years for ever. */
+/* before_year - days from 1 January of year 1 to that of a year, if the leap years of the Gregorian
+ * (or else the Julian) calendar held at all times. */
 static int64_t before_year(int64_t year, bool gregorian)
 {
 	int64_t y = year - 1, days = 365 * y + floor_div(y, 4);

@@ -21,29 +21,30 @@
  * den and off_den positive. */
 struct cf_shift {
 	int64_t num, den, off_num, off_den;
-	bool same;       /* every number stays what it is, and means the same */
+	bool same;       /* every number keeps its value and meaning */
 	bool bounded;    /* numbers below `least` have no counterpart: they are before 1582-10-15,
 	                  * where dates of standard and proleptic_gregorian differ */
 	int64_t least;
 };
 
-/* cf_is_time - whether a text is a unit of time since a date, months and years too. NULL is not. */
+/* cf_is_time - whether a string is a unit of time since a date, including months and years. NULL is
+ * not. */
 bool cf_is_time(const char *units);
 
-/* cf_time_between - how numbers of from_units become numbers of to_units. Calendars may be NULL:
- * standard. Units that are the same in the same calendar are so in any calendar and of any length.
- * Returns 0; -EINVAL one of them is no unit of time since a date, or the calendar has no such date;
- * -EDOM calendars without a common date for each instant, an unknown one, or months or years;
- * -ERANGE dates too far apart for 64 bits of the unit. */
+/* cf_time_between - how to convert numbers of from_units to numbers of to_units. Calendars may be
+ * NULL: standard. Units that are the same in the same calendar can be converted in any calendar and
+ * of any length. Returns 0; -EINVAL one of them is no unit of time since a date, or the calendar
+ * has no such date; -EDOM calendars without a common date for each instant, an unknown one, or
+ * months or years; -ERANGE dates too far apart for 64 bits of the unit. */
 int cf_time_between(const char *from_units, const char *from_calendar, const char *to_units,
 		    const char *to_calendar, struct cf_shift *ret, struct err *e) NZ_MUST_USE;
 
-/* cf_shift_i64 - one number. Returns 0; -ERANGE the result needs more than 64 bits; -EDOM it is not
- * an integer, or x is below `least`. */
+/* cf_shift_i64 - convert one number. Returns 0; -ERANGE the result needs more than 64 bits; -EDOM
+ * it is not an integer, or x is below `least`. */
 int cf_shift_i64(const struct cf_shift *s, int64_t x, int64_t *ret) NZ_MUST_USE;
 
-/* cf_shift_f64 - one number, exact where the result is an integer that a double can hold, else to
- * within its last bit; NaN for x below `least`. NaN and infinities stay what they are. */
+/* cf_shift_f64 - convert one number, exactly if the result is an integer that a double can hold,
+ * else to within its last bit; NaN for x below `least`. NaN and infinities are unchanged. */
 double cf_shift_f64(const struct cf_shift *s, double x);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* concat.c - opening and closing what is joined, and the table of operations. */
+/* concat.c - opens and closes a concatenation, and has its table of operations. */
 #define LOG_COMPONENT LOG_SOURCE
 #include "translate/concat/concat.h"
 
@@ -32,7 +32,7 @@ static int concat_init(struct concat *j, const char *pattern, const struct conca
 	return 0;
 }
 
-/* set_stat - the time of what was changed last, and the size of all files. */
+/* set_stat - the time of the youngest member, and the size of all files. */
 static void set_stat(struct concat *j)
 {
 	struct stat *st = &j->base.ds.st;
@@ -150,7 +150,7 @@ int concat_open(const struct source_ops *const *formats, size_t n, const char *p
 	struct concat *j = NULL;
 	int rc = concat_new(formats, n, pattern, opts, &j, e);
 
-	if (rc == -ESTALE) /* it changed meanwhile, or the index was not true: it is gone */
+	if (rc == -ESTALE) /* it changed meanwhile, or the index was wrong, and has been dropped */
 		rc = concat_new(formats, n, pattern, opts, &j, e);
 	if (rc < 0)
 		return rc;

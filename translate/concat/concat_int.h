@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* concat_int.h - shared by join*.c.
+/* concat_int.h - shared by the files of this room.
  *
- * What is known of a member without opening it is its `concat_member`: which file it is, how long
- * it is along the dimension, the values of its coordinate, and the *form* of each of its joined
- * arrays: all that joining has to know of an array, as bytes. Arrays of the same form are
- * interchangeable; 10,000 files have a handful of forms. The index file is members and forms. */
+ * A `concat_member` is the information on a member that is available without opening it: the file's
+ * identity, its length along the dimension, the values of its coordinate, and the *form* of each of
+ * its joined arrays: everything about an array that concatenation needs, as bytes. Arrays of the
+ * same form are interchangeable; 10,000 files have a handful of forms. The index file holds members
+ * and forms. */
 #ifndef TRANSLATE_CONCAT_CONCAT_INT_H
 #define TRANSLATE_CONCAT_CONCAT_INT_H
 
@@ -26,24 +27,24 @@
 
 /* ---- forms ---- */
 
-/* concat_form - one array of a member. Everything points into `bytes` or the arena. */
+/* concat_form - one array of a member. All pointers lead into `bytes` or the arena. */
 struct concat_form {
 	const uint8_t *bytes; /* as concat_describe made them; n_bytes */
 	size_t n_bytes;
 	const char *path;       /* "/g/v" */
 	struct dtype type;      /* kind, byte order, size; of compounds no fields */
-	uint32_t rank, axis;    /* axis: which is the dimension that is joined along */
+	uint32_t rank, axis;    /* axis: the one of the dimension */
 	const uint64_t *shape, *chunk;
 	const char *const *dims;
 	enum ds_access access;
 	bool uniform, unreadable;
 	struct slice type_bytes, chain, fill; /* fill: presented bytes, or a text */
 	uint32_t n_attrs;
-	const struct ds_attr *attrs; /* those that have a say: units, scale_factor ... */
-	const char *units, *calendar, *grid_mapping; /* of them; NULL: not there, or no text */
+	const struct ds_attr *attrs; /* those that matter: units, scale_factor ... */
+	const char *units, *calendar, *grid_mapping; /* of them; NULL: absent, or no string */
 };
 
-/* concat_forms - all that there are, each once. */
+/* concat_forms - all forms, each once. */
 struct concat_forms {
 	struct arena arena;
 	struct concat_form *v;
@@ -70,18 +71,18 @@ int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32
 
 /* ---- members ---- */
 
-/* concat_id - which version of a file it is. */
+/* concat_id - identifies a version of a file. */
 struct concat_id {
 	uint64_t dev, ino, size;
 	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
-	bool dir;               /* its id says nothing of what is in it */
+	bool dir;               /* its id does not reflect its contents */
 };
 
 struct concat_member {
 	char *path;
 	struct concat_id id;
 	bool known;             /* the rest holds for id */
-	bool young;             /* it may have been written after that with the same id */
+	bool young;             /* it may have been written again without a change of the id */
 	uint64_t len, start;    /* elements along the dimension; start: once they are in order */
 	uint32_t n_forms;
 	uint32_t *forms;        /* of joined arrays, ascending by path; owned */
@@ -99,17 +100,17 @@ void concat_member_release(struct concat_member *m);
 void concat_members_free(struct concat_member *v, size_t n);
 
 struct concat;
-/* concat_list - paths of the members in natural order; *ret is new. Also those that cannot be
- * opened: whoever opens them says why. -ENOENT: none. */
+/* concat_list - paths of the members in natural order; *ret is new. Includes members that cannot be
+ * opened: opening them reports the reason. -ENOENT: none. */
 int concat_list(const struct concat *j, struct concat_member **ret, size_t *ret_n,
 		struct err *e) NZ_MUST_USE;
-/* concat_natural - a < b as people order them: "f2" before "f10". <0, 0, >0. */
+/* concat_natural - compare names as people order them: "f2" before "f10". <0, 0, >0. */
 int concat_natural(const char *a, const char *b);
 
 /* ---- the join ---- */
 
-/* concat_conv - how elements of a member become those that are presented: unpacked, then counted in
- * the other units of time, then as numbers of the other type. */
+/* concat_conv - how elements of a member become presented ones: unpacked, then converted to other
+ * units of time, then to numbers of another type. */
 struct concat_conv {
 	bool same;                    /* nothing is done */
 	bool swap;                    /* nothing but another byte order */
@@ -118,20 +119,20 @@ struct concat_conv {
 	struct dtype from, to;        /* from: as the member has them */
 };
 
-/* concat_part - a form that members have one array in. */
+/* concat_part - a form in which members have one array. */
 struct concat_part {
 	uint32_t form;
 	struct concat_conv conv;
 	bool passes;            /* stored chunks mean the same under the joined array's chain */
-	bool absent;            /* what was never written reads as the joined array's fill value */
+	bool absent;            /* never-written chunks read as the joined array's fill value */
 };
 
-/* concat_goal - what one joined array will be; made of the forms that members have it in. */
+/* concat_goal - the target of one joined array, made of its forms in the members. */
 struct concat_goal {
 	struct dtype type;
 	bool unpack;            /* numbers without scale and offset, NaN where one is missing */
-	const char *units;      /* of time; NULL: it is no time, or nothing is converted */
-	const char *calendar;   /* with it; NULL: none is said */
+	const char *units;      /* of time; NULL: it is no time, or is not converted */
+	const char *calendar;   /* with it; NULL: none is stated */
 	bool other_units;       /* they are not the first member's */
 };
 
@@ -140,7 +141,7 @@ struct concat_array {
 	bool joined;            /* else it is the first member's */
 	uint32_t axis;
 	bool aligned;           /* a chunk is one of a member; else it is made of pieces */
-	bool coord;             /* its values are known without opening members */
+	bool coord;             /* its values are available without opening members */
 	uint32_t slot;          /* place in concat_member.forms */
 	struct concat_goal goal;
 	uint32_t n_parts;
@@ -172,7 +173,7 @@ struct concat {
 	char *pattern;
 	char *dim;
 	char *index_file;                 /* NULL: none */
-	struct concat_options opts;       /* what it points to is the join's own */
+	struct concat_options opts;       /* the data it points to are owned by the concatenation */
 	struct source_options source_opts;
 	const struct source_ops *format;  /* the first's */
 	struct concat_forms forms;
@@ -187,13 +188,13 @@ struct concat {
 	uint32_t n_open, cap_open;
 	uint64_t clock;                   /* lock */
 	atomic_bool stale;                /* a member was found changed */
-	struct source *first;             /* member 0, open as long as the join */
-	size_t poll_at, dir_at, file_at;  /* the watcher's: which member is looked at next */
+	struct source *first;             /* member 0, open as long as the concatenation */
+	size_t poll_at, dir_at, file_at;  /* the watcher's: the member to check next */
 	struct timespec folder_time;      /* the watcher's */
-	bool index_dirty;                 /* the index file does not say what is known */
-	uint64_t poll_set;                /* digest of what is joined */
-	uint64_t seen_set;                /* the watcher's: of what was matched the last time */
-	uint64_t refused_set;             /* the watcher's: such a set could not be joined */
+	bool index_dirty;                 /* the index file lacks some information */
+	uint64_t poll_set;                /* digest of the joined set of files */
+	uint64_t seen_set;                /* the watcher's: of the set that matched the last time */
+	uint64_t refused_set;             /* the watcher's: a set that cannot be joined */
 };
 
 static inline struct concat *concat_of(struct source *s)
@@ -201,17 +202,17 @@ static inline struct concat *concat_of(struct source *s)
 	return CONTAINER_OF(s, struct concat, base);
 }
 
-/* concat_name - what a message calls a member: its path, or the end of a long one. */
+/* concat_name - a member's name for messages: its path, or the end of a long one. */
 const char *concat_name(const char *path);
 
-/* concat_scan - find out of all members that are not known. */
+/* concat_scan - collect the information on all members that are not known. */
 int concat_scan(struct concat *j, struct err *e) NZ_MUST_USE;
-/* concat_index_load - mark as known what the index file knows; concat_index_save. What is wrong
- * with the file is not said: it is made again. */
+/* concat_index_load - mark the members that the index file knows as known; concat_index_save. A
+ * damaged index is not reported: it is written again. */
 void concat_index_load(struct concat *j);
 void concat_index_save(struct concat *j);
 
-/* concat_index_drop - what the file says is not so. */
+/* concat_index_drop - the index file is wrong: drop it. */
 void concat_index_drop(struct concat *j);
 /* concat_index_parse - false: it is damaged, and some of it may have been taken over. */
 bool concat_index_parse(struct concat *j, const uint8_t *data, size_t len);
@@ -221,51 +222,53 @@ bool concat_index_parse(struct concat *j, const uint8_t *data, size_t len);
  * not as long as the dimension. */
 uint32_t concat_coord_of(const struct concat *j, const struct concat_member *m);
 
-/* concat_order - members into order, their places along the dimension, *ret_total elements. */
+/* concat_order - sort the members, and set their positions along the dimension; *ret_total
+ * elements. */
 int concat_order(struct concat *j, uint64_t *ret_total, struct err *e) NZ_MUST_USE;
-/* concat_model - the dataset of member 0, which is open as j->first, and all others. */
+/* concat_model - make the dataset from member 0, which is open as j->first, and all others. */
 int concat_model(struct concat *j, uint64_t total, struct err *e) NZ_MUST_USE;
 
-/* concat_decide - the goal of the forms v[0] .. v[n-1], v[0] being the first member's, and how each
- * becomes it. like: units of time are its; NULL: the first's, or those in which whole numbers
- * stay whole.
- * Returns 0; -EINVAL they cannot be joined, *ret_at says which form is in the way. */
+/* concat_decide - the goal of the forms v[0] .. v[n-1], v[0] being the first member's, and the
+ * conversion of each. like: use its units of time; NULL: the first's, or those in which whole
+ * numbers stay whole. Returns 0; -EINVAL they cannot be joined, *ret_at is the form that prevents
+ * it. */
 int concat_decide(struct arena *arena, const struct concat_form *const *v, size_t n,
 		  const struct concat_goal *like, struct concat_goal *ret,
 		  struct concat_conv *ret_convs, size_t *ret_at, struct err *e) NZ_MUST_USE;
 
-/* concat_convert - n elements; in and out do not overlap. Returns 0; -EBADMSG a number has no
- * counterpart, or none in the type. */
+/* concat_convert - convert n elements; in and out do not overlap. Returns 0; -EBADMSG a number has
+ * no counterpart, or none in the type. */
 int concat_convert(const struct concat_conv *c, const uint8_t *in, uint8_t *out, size_t n,
 		   struct err *e) NZ_MUST_USE;
 
-/* concat_value_at - element i as a number in the units that conv leads to. NaN: it is missing. */
+/* concat_value_at - element i as a number in the units of the conversion. NaN: it is missing. */
 long double concat_value_at(const struct concat_conv *c, const uint8_t *in, uint64_t i);
 
-/* concat_copy_model - the first member's model as that of the join, to be changed. concat_attrs -
- * an array's attributes as its goal has them. Both in the join's arena. */
+/* concat_copy_model - copy the first member's model, to be changed. concat_attrs - an array's
+ * attributes according to its goal. Both in the concatenation's arena. */
 int concat_copy_model(struct concat *j, struct err *e) NZ_MUST_USE;
 int concat_attrs(struct concat *j, struct ds_array *a, const struct concat_goal *goal,
 		 struct err *e) NZ_MUST_USE;
-/* concat_note - one line about the joined dataset. */
+/* concat_note - add one line about the joined dataset. */
 int concat_note(struct concat *j, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
 
-/* concat_member_at - the member that has element `at` along the dimension. */
+/* concat_member_at - the member with element `at` along the dimension. */
 uint32_t concat_member_at(const struct concat *j, uint64_t at);
 const struct concat_part *concat_part_of(const struct concat *j, uint32_t array,
 					 uint32_t member);
 
-/* concat_verify - whether an open member's joined arrays have the forms that are known of it. */
+/* concat_verify - check that an open member's joined arrays have the forms that were recorded for
+ * it. */
 int concat_verify(struct concat *j, const struct concat_member *m, struct source *s,
 		  struct err *e) NZ_MUST_USE;
 
-/* concat_take - a member, opened if it is not; concat_give it back. Returns 0; -ESTALE it is not
- * what was joined any more. */
+/* concat_take - a member, opened if it is closed; finish with concat_give. Returns 0; -ESTALE it is
+ * not the member that was joined any more. */
 int concat_take(struct concat *j, uint32_t member, const struct concat_opened **ret,
 		struct err *e) NZ_MUST_USE;
 void concat_give(struct concat *j, uint32_t member);
-/* concat_checked - give a member back after rc came of it: bytes of a member that changed are
- * neither good nor bad. Returns rc; -errno when it changed, and then the join is stale. */
+/* concat_checked - give a member back after an operation on it returned rc: if the member changed,
+ * its bytes are invalid. Returns rc; -errno if it changed, and then the concatenation is stale. */
 int concat_checked(struct concat *j, uint32_t member, const struct concat_opened *at, int rc,
 		   struct err *e) NZ_MUST_USE;
 void concat_close_members(struct concat *j);
@@ -284,8 +287,8 @@ int concat_others_check(struct concat *j, struct err *e) NZ_MUST_USE;
 /* concat_poll - as source_poll. */
 int concat_poll(struct source *s, struct err *e);
 
-/* concat_new - as concat_open, without counting it among open sources: also to find out whether
- * what a pattern names now can be joined. */
+/* concat_new - as concat_open, without counting it among open sources: also to find out whether the
+ * present matches of a pattern can be joined. */
 int concat_new(const struct source_ops *const *formats, size_t n, const char *pattern,
 	       const struct concat_options *opts, struct concat **ret,
 	       struct err *e) NZ_MUST_USE;

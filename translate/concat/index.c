@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* index.c - the index file: what was found out of members, so that they need not be opened
- * again. It is in a directory of the user's, and yet it is read as if somebody else had written
- * it: a checksum says whether it is whole, and every length is looked at.
+/* index.c - the index file: information on members, so that they need not be opened again. It is in
+ * a directory of the user's, but is not trusted: a checksum covers all of it, and every length is
+ * checked.
  *
  *   8 bytes   "nczjoin" and the version
  *   u32       CRC-32C of all that follows
@@ -97,7 +97,8 @@ bool concat_index_may_be(const char *path)
 	return n == 0 || (n == (ssize_t)sizeof(head) && memcmp(head, KIND, sizeof(head)) == 0);
 }
 
-/* write_beside - whole, under another name first: who reads it meanwhile has the old one. */
+/* write_beside - write the file under another name first, so that readers see the old one
+ * meanwhile. */
 static int write_beside(const char *path, const struct buf *b, struct err *e)
 {
 	struct buf tmp;
@@ -158,7 +159,8 @@ void concat_index_save(struct concat *j)
 		log_warn("the index of '%s' cannot be saved, so all files are read at each "
 			 "start: %s",
 			 concat_name(j->pattern), e.msg);
-	j->index_dirty = rc == 0 && !all_known(j); /* a failure is said once, and not tried again */
+	j->index_dirty = rc == 0 && !all_known(j); /* a failure is logged once, and not tried
+						    * again */
 	buf_release(&b);
 }
 
@@ -217,7 +219,7 @@ static struct concat_member *index_by_path(const struct concat *j, const char *p
 	return NULL;
 }
 
-/* index_fits - that a member's numbers can be of one dataset, whoever wrote them. */
+/* index_fits - check that a member's numbers, which may be hostile, are those of one dataset. */
 static bool index_fits(const struct concat *j, const struct concat_member *m)
 {
 	const char *last = "";

@@ -129,8 +129,8 @@ static int list_pattern(const char *pattern, struct list *l, struct err *e)
 	return rc;
 }
 
-/* is_member - whether an entry of a directory is a dataset, or has the name of one: such a thing
- * that cannot be opened must not be missing from what is joined without a word. */
+/* is_member - whether an entry of a directory is a dataset, or has the name of one: if such an
+ * entry cannot be opened, that is an error, and the entry is not skipped silently. */
 static int is_member(const struct concat *j, const char *path, const char *name, bool *ret,
 		     struct err *e)
 {
@@ -144,7 +144,7 @@ static int is_member(const struct concat *j, const char *path, const char *name,
 }
 
 /* concat_list_list_dir - all datasets in a directory; files whose name begins with '.' are
- * nobody's. */
+ * ignored. */
 static int concat_list_list_dir(const struct concat *j, const char *dir, struct list *l,
 				struct err *e)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* members.c - members that are open: a bounded number, opened when they are needed, closed
- * when they were not for longest.
+/* members.c - open members: a bounded number, opened on demand, the least recently used closed
+ * first.
  *
- * A member that is opened is compared with what was joined: the file's identity, and the form of
- * every joined array. So nothing that changed meanwhile is ever taken for what it was. */
+ * An opened member is compared with the joined one: the file's identity, and the form of every
+ * joined array. So a member that changed meanwhile is never mistaken for the joined one. */
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>
@@ -147,8 +147,7 @@ static int open_member(struct concat *j, uint32_t member, struct concat_opened *
 	return rc;
 }
 
-/* members_oldest - of the open members that nobody uses, the one that was not used for longest; its
- * place in open_list. */
+/* members_oldest - the least recently used open member without users; its index in open_list. */
 static uint32_t members_oldest(const struct concat *j)
 {
 	uint32_t best = CONCAT_NONE;
@@ -163,7 +162,7 @@ static uint32_t members_oldest(const struct concat *j)
 	return best;
 }
 
-/* members_make_room_locked - close what is too many; the lock is given up meanwhile. */
+/* members_make_room_locked - close surplus members; releases the lock meanwhile. */
 static void members_make_room_locked(struct concat *j)
 {
 	while (j->n_open >= j->opts.open_members) {

@@ -89,7 +89,7 @@ static int check_shape(const struct concat_form *a, const struct concat_form *b,
 	return 0;
 }
 
-/* ---- what is not a number ---- */
+/* ---- attributes other than numbers ---- */
 
 static bool merged_type_attr_same(const struct concat_form *a, const struct concat_form *b,
 				  const char *name)
@@ -192,7 +192,7 @@ static int decide_plain(const struct concat_form *const *v, size_t n, struct con
 
 /* ---- numbers ---- */
 
-/* numbers - what is found out of them on the way. */
+/* numbers - properties that are determined on the way. */
 struct numbers {
 	struct arena *arena;
 	const struct concat_form *const *v;
@@ -202,8 +202,8 @@ struct numbers {
 	bool packs_same, shifts_same, any_packed, integral;
 };
 
-/* all_alike - whether what is said of the numbers is the same in all files, so that they can be
- * joined without being understood. */
+/* all_alike - whether the attributes of the numbers are the same in all files, so that they can be
+ * joined without interpretation. */
 static bool all_alike(const struct numbers *x)
 {
 	static const char *const names[] = {"scale_factor",  "add_offset", "_FillValue",

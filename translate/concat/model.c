@@ -299,9 +299,9 @@ static const char *why_decoded(const struct concat_array *x, const struct ds_arr
 	return a->access == DS_CONVERT ? a->convert : NULL;
 }
 
-/* concat_model_set_fill - of an array that has other elements than the first member's, or says in
- * another way which of them are missing: what is unpacked has NaN for that, also where the first
- * member's elements are the ones that are shown. */
+/* concat_model_set_fill - set the fill value of an array whose elements differ from the first
+ * member's, or that marks missing ones in another way: unpacked elements have NaN for missing ones,
+ * also where the first member's elements are shown. */
 static int concat_model_set_fill(struct concat *j, struct ds_array *a,
 				 const struct concat_array *x, struct err *e)
 {
@@ -499,8 +499,8 @@ int concat_model(struct concat *j, uint64_t total, struct err *e)
 	return rc;
 }
 
-/* The first member's model, to be changed; what is not changed is borrowed from it,
- * which stays open as long as the join. */
+/* The first member's model, to be changed. Unchanged parts are borrowed from that member, which
+ * stays open as long as the concatenation. */
 
 #define NOTE_MAX 400
 
@@ -512,7 +512,7 @@ int concat_note(struct concat *j, struct err *e, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* what is too long is cut */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a long note is cut */
 	va_end(ap);
 	if (notes) {
 		for (uint32_t i = 0; i < ds->n_notes; i++)

@@ -32,7 +32,8 @@ static int order_ends(const struct concat_form *f, const struct concat_form *to,
 
 	arena_init(&arena, ARENA_MAX);
 	rc = concat_decide(&arena, v, 2, &like, &goal, convs, &at, e);
-	/* _Unsigned has a say in what is larger also where all have it and nothing is unpacked */
+	/* _Unsigned affects the order of numbers even if all members have it and nothing is
+	 * unpacked */
 	if (rc == 0 && cf_pack_of(f->attrs, f->n_attrs, &f->type, &pack, NULL) == 0)
 		convs[1].from.kind = pack.from.kind;
 	if (rc == 0 && m->len > 0) {

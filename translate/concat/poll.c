@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poll.c - whether what is joined is still what the pattern names: once a second the names and
- * the identities of all files are looked at. */
+/* poll.c - checks whether the pattern still matches the joined files: once a second it compares the
+ * names and identities of all files. */
 #define LOG_COMPONENT LOG_SOURCE
 #include "translate/concat/concat_int.h"
 
@@ -61,8 +61,8 @@ static bool poll_kept(const struct concat *j, const struct concat_member *v, siz
 	return true;
 }
 
-/* poll_decide - the set is another one, and has been so for a second. What cannot be joined, and
- * only adds to what is, is left alone: it may be a file that is not whole yet. */
+/* poll_decide - the set has been another one for a second. If it only adds files, and cannot be
+ * joined, it is ignored: a file may be incomplete. */
 static int poll_decide(struct concat *j, uint64_t digest, bool all_kept, struct err *e)
 {
 	struct err why = ERR_INIT;
@@ -80,7 +80,7 @@ static int poll_decide(struct concat *j, uint64_t digest, bool all_kept, struct 
 	return 0;
 }
 
-/* open_members - directories say nothing of what is in them: members that are open are asked. */
+/* poll_open - the id of a directory does not reflect its contents: check the open members. */
 static int poll_open(struct concat *j, struct err *e)
 {
 	const struct concat_opened *at;
@@ -104,8 +104,8 @@ static int poll_open(struct concat *j, struct err *e)
 	return rc == -ESTALE ? rc : 0;
 }
 
-/* poll_dir - one member that is a directory and not open is opened in turn, which compares it with
- * what was joined. */
+/* poll_dir - open one member in turn that is a directory and not open, which compares it with the
+ * joined one. */
 static int poll_dir(struct concat *j, struct err *e)
 {
 	const struct concat_opened *at;

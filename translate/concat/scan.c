@@ -206,13 +206,13 @@ static int scan_source(struct concat *j, struct source *s, struct concat_member 
 }
 
 /* is_young - a file that was written a moment ago may be written again in the same tick of the
- * clock, and look the same: what is known of it is not kept. */
+ * clock without a change of its id: information on it is not kept. */
 static bool is_young(const struct concat_id *id)
 {
 	return id->mtime_s + YOUNG_S >= clock_wall().tv_sec;
 }
 
-/* scan_forget - what was found out of a member that turned out to be no good. */
+/* scan_forget - drop the information on a member that turned out to be unusable. */
 static void scan_forget(struct concat_member *m)
 {
 	free(m->forms);
@@ -320,7 +320,7 @@ int concat_scan(struct concat *j, struct err *e)
 	log_debug("'%s': %zu of %zu members are read", j->pattern, unknown, j->n_members);
 	(void)pthread_mutex_init(&w.lock, NULL);
 	(void)pthread_mutex_init(&w.fail, NULL);
-	/* what was found out is kept from time to time: who starts again goes on from there */
+	/* save the information from time to time: a scan that starts over continues from there */
 	while (w.why.code == 0 && w.end < j->n_members) {
 		atomic_store(&w.next, w.end);
 		w.end += ROUND < j->n_members - w.end ? ROUND : j->n_members - w.end;

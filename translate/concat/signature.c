@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* signature.c - forms: all that joining has to know of an array, as bytes that can be compared,
- * kept in a file, and read back. What is read back is not trusted. */
+/* signature.c - forms: everything about an array that concatenation needs, as bytes that can be
+ * compared, stored in a file, and read back. Bytes that are read back are not trusted. */
 #include "base/core/hash.h"
 #include "translate/concat/concat_int.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* blob.h - the bytes of one file, wherever it is: behind a descriptor, or in a remote store.
+/* blob.h - the bytes of one file: behind a descriptor, or in a remote store.
  *
- * A blob is one version of the file: when the file is another one by now, reading fails. All
- * functions may be called from any thread, concurrently. */
+ * A blob is one version of the file: reading fails after the file was replaced. All functions may
+ * be called from any thread, concurrently. */
 #ifndef TRANSLATE_CONTRACT_BLOB_H
 #define TRANSLATE_CONTRACT_BLOB_H
 
@@ -31,27 +31,28 @@ struct blob {
 	uint64_t version;            /* of a store's object (store.h); 0: not known */
 };
 
-/* blob_of_fd - what is open as fd, which is the caller's and outlives the blob. */
+/* blob_of_fd - a blob of the file that is open as fd. The caller owns fd, which outlives the
+ * blob. */
 static inline struct blob blob_of_fd(int fd, uint64_t size)
 {
 	return (struct blob){.fd = fd, .size = size};
 }
 
-/* blob_close - takes NULL, and blobs of a descriptor, which it leaves open. */
+/* blob_close - takes NULL. Leaves the descriptor of a blob_of_fd open. */
 static inline void blob_close(struct blob *b)
 {
 	if (b && b->ops)
 		b->ops->close(b);
 }
 
-/* blob_read - exactly bytes [off, off+len). Returns 0; -EIO when the file ends before; -ESTALE it
- * is not the file that was opened. */
+/* blob_read - read exactly bytes [off, off+len). Returns 0; -EIO if the file ends before; -ESTALE
+ * if it is not the file that was opened. */
 static inline int blob_read(struct blob *b, uint64_t off, void *out, size_t len, struct err *e)
 {
 	return b->fd >= 0 ? io_pread(b->fd, out, len, off, e) : b->ops->read(b, off, out, len, e);
 }
 
-/* blob_want - a hint: these parts will be read soon, in this order. Costs nothing where reading
+/* blob_want - a hint that these parts will be read soon, in this order. Does nothing where reading
  * costs little. */
 static inline void blob_want(struct blob *b, const struct blob_part *parts, size_t n)
 {
@@ -59,15 +60,16 @@ static inline void blob_want(struct blob *b, const struct blob_part *parts, size
 		b->ops->want(b, parts, n);
 }
 
-/* blob_forget - what is remembered of its bytes turned out to be damaged (store_forget). */
+/* blob_forget - cached bytes of the blob turned out to be damaged: drop them (store_forget). */
 static inline void blob_forget(struct blob *b)
 {
 	if (b->ops && b->ops->forget)
 		b->ops->forget(b);
 }
 
-/* blob_check - 0 while the file is the one that was opened, as far as that is known; far: ask, if
- * that was not done lately. -ESTALE. For blobs of a descriptor the owner of it looks: 0. */
+/* blob_check - return 0 while the file is the one that was opened, as far as is known. remote:
+ * query the service, unless that was done recently. -ESTALE. For blobs of a descriptor the owner
+ * checks: 0. */
 static inline int blob_check(struct blob *b, bool remote, struct err *e)
 {
 	return b->ops && b->ops->check ? b->ops->check(b, remote, e) : 0;
@@ -75,8 +77,8 @@ static inline int blob_check(struct blob *b, bool remote, struct err *e)
 
 struct store;
 
-/* blob_of_store - an object of a store as a blob: the version that it has now. The store is
- * borrowed and outlives the blob. Returns 0 with *ret new; -ENOENT; -EISDIR. */
+/* blob_of_store - the present version of a store's object as a blob. The store is borrowed and
+ * outlives the blob. Returns 0 with *ret new; -ENOENT; -EISDIR. */
 int blob_of_store(struct store *s, const char *key, struct blob **ret, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -48,8 +48,8 @@ static int blob_get(struct blob *blob, uint64_t off, uint8_t *out, size_t len, s
 	rc = store_read(b->store, b->key, off, out, len, &version, e);
 	if (rc == -ENOENT || (rc == 0 && version != b->version))
 		return blob_store_changed(b, e);
-	/* a service that contradicts itself says nothing about the file: who reads it would take it
-	 * for damaged, and for good */
+	/* a contradictory answer of a service proves nothing about the file: the reader would take
+	 * the file for damaged, permanently */
 	if (rc == -EBADMSG && e)
 		e->code = -EIO;
 	return rc == -EBADMSG ? -EIO : rc;

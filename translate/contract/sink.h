@@ -55,15 +55,15 @@ struct sink_chunk {
 struct sink_ops {
 	const char *name;  /* "netCDF-4" */
 
-	/* close - without a commit nothing has happened. */
+	/* close - a sink without a commit has changed nothing. */
 	void (*close)(struct sink *s);
 
 	/* begin - once, before all others; both sources are borrowed until close. */
 	int (*begin)(struct sink *s, struct source *was, struct source *now, struct err *e);
 
-	/* What changes, in this order: what is gone, children before parents; what is new, parents
-	 * before children; then dims, once; then sizes, attributes, chunks in any order. Ordinals
-	 * of removed things are those of `was`, all others of `now`. */
+	/* Changes come in this order: removed objects, children before parents; new objects,
+	 * parents before children; then dims, once; then sizes, attributes and chunks in any order.
+	 * Ordinals of removed objects are those of `was`, all others of `now`. */
 	int (*remove_array)(struct sink *s, uint32_t array, struct err *e);
 	int (*remove_group)(struct sink *s, uint32_t group, struct err *e);
 	int (*add_group)(struct sink *s, uint32_t group, struct err *e);
@@ -75,8 +75,8 @@ struct sink_ops {
 	 * and attributes (those are told apart with set_attr). NULL: it is removed and added. */
 	int (*rename_array)(struct sink *s, uint32_t was, uint32_t now, struct err *e);
 	/* dims - bring the dimensions in line with `now`: new ones, other lengths, names and
-	 * limits, other dimensions of arrays that stay, and none that nobody uses any more and
-	 * `now` does not have. */
+	 * limits, other dimensions of arrays that stay. Remove those that no array uses any more
+	 * and that `now` does not have. */
 	int (*dims)(struct sink *s, struct err *e);
 	/* resize - the shape of an array that stays is another one; rank and chunks are not. */
 	int (*resize)(struct sink *s, uint32_t array, struct err *e);
@@ -91,7 +91,7 @@ struct sink_ops {
 	/* put - chunk `linear` of the grid that target's chunk lengths make. */
 	int (*put)(struct sink *s, uint32_t array, uint64_t linear, const struct sink_chunk *c,
 		   struct err *e);
-	/* drop - it reads as the fill value from now on. */
+	/* drop - make the chunk read as the fill value. */
 	int (*drop)(struct sink *s, uint32_t array, uint64_t linear, struct err *e);
 
 	/* commit - all of it becomes the dataset, durably; or, on failure, none of it. gate, when

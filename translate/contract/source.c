@@ -186,7 +186,7 @@ static int no_format(const struct source_ops *const *formats, size_t n,
 		shown, first, names);
 }
 
-/* contract_source_local - what is open as fd, for formats. file: room. */
+/* contract_source_local - describe the file that is open as fd, for formats. file: room. */
 static struct source_at contract_source_local(const char *path, int fd, const struct stat *st,
 					      struct blob *file)
 {
@@ -195,8 +195,8 @@ static struct source_at contract_source_local(const char *path, int fd, const st
 		.path = path, .fd = fd, .st = *st, .file = S_ISREG(st->st_mode) ? file : NULL};
 }
 
-/* best_bid - the format that bids most for what is open as fd; NULL: none does. *ret_rc: 0, or why
- * one of them could not find out whether it is the one. */
+/* best_bid - the format that bids most for the file that is open as fd; NULL: none does. *ret_rc:
+ * 0, or the error of a format that could not decide. */
 static const struct source_ops *best_bid(const struct source_ops *const *formats, size_t n,
 					 const struct source_at *at, int *ret_rc,
 					 struct err *ret_why)

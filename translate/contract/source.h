@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* source.h - the source contract: a dataset on disk gives its model and where each chunk's
- * bytes are. Callers use the wrappers below, never the ops themselves.
+/* source.h - the source contract: the model of a dataset on disk, and where each chunk's bytes are.
+ * Callers use the wrappers below, never the ops themselves.
  *
- * A source is one file or a directory; its path says which. It never asks which view it serves.
- * All results are plain data, so that a source can
- * later live in another process. After source_open everything may be called from any thread,
- * concurrently. */
+ * A source is one file or a directory, named by its path, and does not depend on the view it
+ * serves. All results are plain data, so that a source can live in another process. After
+ * source_open, all functions may be called from any thread, concurrently. */
 #ifndef TRANSLATE_CONTRACT_SOURCE_H
 #define TRANSLATE_CONTRACT_SOURCE_H
 
@@ -14,13 +13,13 @@
 #include "translate/contract/store.h"
 
 /* source_at - where a dataset is. Local: a file or directory that is open as fd. Remote: fd is -1,
- * and store is what lies at the address, or, for one object (and for an archive), file is its
+ * and store is the store at the address, or, for one object (and for an archive), file is its
  * bytes. */
 struct source_at {
 	const char *path;     /* as messages name it: a path, or an address without secrets */
 	int fd;
-	struct stat st;       /* local: fstat. Remote: what can be said, st_mode and st_size at
-	                       * least: a tree is S_IFDIR, one object S_IFREG */
+	struct stat st;       /* local: fstat. Remote: st_mode and st_size at least: a Zarr store is
+			       * S_IFDIR, one object S_IFREG */
 	struct store *store;  /* remote trees; else NULL */
 	struct blob *file;    /* files: of fd, or remote; NULL for directories and trees */
 };
@@ -31,7 +30,7 @@ enum chunk_where {
 	CHUNK_SYNTH,   /* no stored form: source_read_chunk or source_read_vlen */
 };
 
-/* chunk_ref - the currency between sources and views. */
+/* chunk_ref - where a chunk is, as sources tell views. */
 struct chunk_ref {
 	enum chunk_where where;
 	uint32_t blob;         /* RANGE: which byte container, for source_fd */
@@ -43,11 +42,11 @@ struct chunk_ref {
 };
 
 /* source_model - the model of an open source in memory that cannot be changed any more: another
- * process of the same program maps it in place of reading the file's metadata again. */
+ * process of the same program maps it instead of reading the file's metadata again. */
 struct source_model {
 	int fd;            /* of the memory; the source's */
 	bool plugins;      /* the file needs filters of plugins */
-	uint64_t at, size; /* where it has to be mapped; bytes, 0: there is none */
+	uint64_t at, size; /* address where it has to be mapped; bytes, 0: there is no model */
 };
 
 struct source_options {
@@ -61,18 +60,19 @@ struct source_options {
 	                            * next */
 	bool links_beside;           /* without external_root they may lead to files below the
 	                              * directory that the file is in; else to none */
-	char *const *unlimited;      /* n_unlimited names: dimensions of a Zarr tree that are to
-	                              * be unlimited, which only NCZarr says itself. Borrowed until
-	                              * the source is open */
+	char *const *unlimited;      /* n_unlimited names: dimensions of a Zarr store to treat as
+				      * unlimited; only NCZarr stores that itself. Borrowed until
+				      * the source is open */
 	size_t n_unlimited;
-	bool whole_chunks;           /* for who asks where chunks are: those of a Zarr tree that are
-	                              * longer than their array stay so, as no virtual file has
-	                              * them; records of classic files are not gathered */
-	bool keep_going;             /* arrays that nobody can present are left out, with a note,
-	                              * instead of being the reason not to open the dataset */
+	bool whole_chunks;           /* for callers of source_locate: chunks of a Zarr store that
+				      * are longer than their array keep that length, which no
+				      * virtual file has; records of classic files are not
+				      * gathered */
+	bool keep_going;             /* leave out arrays that no view can present, with a note,
+				      * instead of failing */
 	const struct source_model
-		*model; /* of the same file, for the time of the call: it is used
-	                              * where the file is still that one; NULL: none */
+		*model; /* a model of the same file, used if the file is still that one; borrowed
+			 * for the call; NULL: none */
 };
 
 struct source;
@@ -80,10 +80,10 @@ struct source;
 struct source_ops {
 	const char *name;  /* "hdf5" */
 
-	/* bid - 0: not ours; else a score, the highest wins; -errno: it could not be found out, e
-	 * says why, and nobody may take it for something else (of what is not ours, e means
-	 * nothing). A local file or directory is opened for reading. Reads at most a few
-	 * kilobytes; of a remote tree a few documents. */
+	/* bid - 0: not this format; else a score, the highest wins; -errno: it could not be
+	 * determined, e says why, and no other format may be chosen. If the result is 0, e means
+	 * nothing. A local file or directory is opened for reading. Reads a few kilobytes at most;
+	 * of a remote store a few metadata files. */
 	int (*bid)(const struct source_at *at, struct err *e);
 
 	/* open - build the model. fd, store and file (unless it is fd's, which is only for the
@@ -120,56 +120,55 @@ struct source_ops {
 struct source {
 	const struct source_ops *ops;
 	struct dataset ds;   /* frozen when open returns */
-	bool remote; /* bytes come over a slow line: who reads in order says early what it
-	                      * will want (source_want) */
-	char *shown;         /* what was opened, as source_at.path has it; owned; NULL: it was not
-	                      * opened by source_open_at */
-	uint64_t model_bytes; /* of ds, as they were counted */
-	bool unlisted;       /* which chunks there are is not known, and asking costs as much as
-	                      * reading: source_next says all, but those known to be absent;
-	                      * source_locate asks. Views that would have to know the sizes of all
-	                      * chunks show them decoded instead */
+	bool remote; /* bytes come over a slow connection: sequential readers call source_want */
+	char *shown;         /* source_at.path of the opened dataset; owned; NULL: not opened by
+			      * source_open_at */
+	uint64_t model_bytes; /* bytes of ds that were counted in the metrics */
+	bool unlisted;       /* the set of existing chunks is not known, and finding out costs as
+			      * much as reading: source_next returns all chunks but those known to
+			      * be absent, source_locate queries the service. Views that would need
+			      * the sizes of all chunks show them decoded instead */
 };
 
 /* source_bidder - the format that bids most for path, into *ret; NULL: none does, or it cannot be
- * opened. Opens nothing but the path itself. For what looks through a directory for datasets.
- * Borrowed from formats. Returns 0; -errno: it could not be found out. */
+ * opened. Opens nothing but the path itself, so that it can search directories for datasets.
+ * Borrowed from formats. Returns 0; -errno: it could not be determined. */
 int source_bidder(const struct source_ops *const *formats, size_t n, const char *path,
 		  const struct source_ops **ret) NZ_MUST_USE;
 
 /* source_open - open path with the format that bids most.
  * formats  n rows, borrowed for the source's life
- * Returns 0 with *ret new (source_close it). The error names the path, what is wrong and what
- * to do: -ENOENT, -EACCES, -EISDIR, -EBADMSG (no format knows it, truncated), ... */
+ * Returns 0 with *ret new (source_close it). The error names the path, the problem and the remedy:
+ * -ENOENT, -EACCES, -EISDIR, -EBADMSG (no format knows it, or it is truncated), ... */
 int source_open(const struct source_ops *const *formats, size_t n, const char *path,
 		const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
 /* source_close - takes NULL. No other call may be running. */
 void source_close(struct source *s);
 
-/* source_open_at - the same of what is open already. What at has is taken on success only; errors
- * name at->path. */
+/* source_open_at - the same for an open file or store. The members of `at` are taken on success
+ * only. Errors name at->path. */
 int source_open_at(const struct source_ops *const *formats, size_t n, const struct source_at *at,
 		   const struct source_options *opts, struct source **ret,
 		   struct err *e) NZ_MUST_USE;
 
-/* source_opened - a source that was not opened by these is one more that is open: it is counted,
- * and called path. For sources that are made of others. */
+/* source_opened - register a source that was created from other sources in the metrics of open
+ * sources, under the name path. */
 void source_opened(struct source *s, const char *path);
 
-/* source_forget - the stored bytes of a chunk turned out to be damaged. Returns whether they may
- * have been so on the way only: what was remembered of them is dropped, and reading them once more
- * is worth it. False where s->far is false. */
+/* source_forget - the stored bytes of a chunk turned out to be damaged. Drops cached bytes of it.
+ * Returns whether the damage may have happened in transit, so that one more read is useful. Returns
+ * false if s->remote is false. */
 bool source_forget(struct source *s, uint32_t array, uint64_t linear);
 
-/* source_want - a hint: these chunks will be read soon, in this order. Returns at once. Does
- * nothing where s->far is false. */
+/* source_want - a hint that these chunks will be read soon, in this order. Returns at once. Does
+ * nothing if s->remote is false. */
 void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 
-/* source_locate - say where the bytes of one chunk are, without reading them.
+/* source_locate - locate the bytes of one chunk, without reading them.
  * linear  chunk index in C order over the array's grid
  * Returns 0 with *ret written; -EBADMSG the index is corrupt; -ERANGE it is larger than allowed;
- * -ESTALE the file changed; -EIO it could not be read; -EINVAL linear outside the grid.
- * The first call for an array may load its index; later calls take no lock. */
+ * -ESTALE the file changed; -EIO it could not be read; -EINVAL linear outside the grid. The first
+ * call for an array may load its index; later calls take no lock. */
 int source_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		  struct err *e) NZ_MUST_USE;
 
@@ -190,13 +189,14 @@ int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
 		     struct err *e) NZ_MUST_USE;
 
-/* source_place - where others find the bytes that source_locate gave. ret->key is set. Returns 0;
- * -EOPNOTSUPP they are nowhere as they are: inflated from an archive, made, in another file. */
+/* source_place - where other programs find the bytes that source_locate gave. The caller has set
+ * ret->key. Returns 0; -EOPNOTSUPP if the bytes are not stored as such: inflated from an archive,
+ * computed, or in another file. */
 int source_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
 		 struct store_place *ret, struct err *e) NZ_MUST_USE;
 
-/* source_fd - descriptor of a blob, for pread. Borrowed until source_close. -1: the source's
- * blobs have none, and their bytes come from source_read_stored. */
+/* source_fd - descriptor of a blob, for pread. Borrowed until source_close. -1: the source's blobs
+ * have no descriptor; read their bytes with source_read_stored. */
 int source_fd(struct source *s, uint32_t blob);
 
 /* source_read_stored - bytes [off, off+len) of a chunk's stored bytes; ref is what source_locate
@@ -211,18 +211,17 @@ int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
  * was changed in place. Costs one fstat. Call it after reading bytes, before trusting them. */
 int source_check(struct source *s, struct err *e) NZ_MUST_USE;
 
-/* source_hold - on: a commit of ours is changing the source, in a way that leaves all bytes that
- * are referred to where they are (it appends, or makes new objects): source_check and source_poll
- * say 0 meanwhile. Off: they judge again, by what the source was when it was opened. */
+/* source_hold - on: a commit of this mount is changing the source, and leaves all referenced bytes
+ * in place (it appends, or makes new objects): source_check and source_poll return 0 meanwhile.
+ * Off: they compare again with the state at the time of opening. */
 void source_hold(struct source *s, bool on);
 
-/* source_model_of - the memory in which a source has its model; *ret with size 0: it has it
- * otherwise. */
+/* source_model_of - the memory that holds a source's model; *ret has size 0 if the model is
+ * elsewhere. */
 void source_model_of(const struct source *s, struct source_model *ret);
 
-/* source_poll - like source_check, but looks as far as it has to: a Zarr tree looks at its
- * documents and directories. Called about once a second by the thread that watches. -ESTALE:
- * open the source again. */
+/* source_poll - a thorough source_check: of a Zarr store it checks metadata files and directories.
+ * The watching thread calls it about once a second. -ESTALE: open the source again. */
 int source_poll(struct source *s, struct err *e) NZ_MUST_USE;
 
 #endif

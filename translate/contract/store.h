@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store.h - the store contract: keys and the bytes behind them. A directory, a zip archive, a
- * remote bucket; what is written as a Zarr tree.
+/* store.h - the store contract: keys and the bytes behind them. A store is a directory, a zip
+ * archive or a remote bucket, or the target of a Zarr writer.
  *
  * Keys are relative: components separated by single '/', none of them empty, "." or "..", no
- * leading or trailing '/'; "" is the root. Callers pass valid keys (store_key_ok); an
- * implementation never leaves its root whatever it finds there. All functions may be called from
- * any thread, concurrently.
+ * leading or trailing '/'; "" is the root. Callers pass valid keys (store_key_ok). An
+ * implementation never leaves its root, whatever the root contains. All functions may be called
+ * from any thread, concurrently.
  *
- * -ENOENT is proven absence, and nothing else: what is there and cannot be read, a dangling link,
- * a directory without permission, is another error. */
+ * -ENOENT is proven absence and nothing else: for an object that exists and cannot be read, a
+ * dangling link or a directory without permission, there are other errors. */
 #ifndef TRANSLATE_CONTRACT_STORE_H
 #define TRANSLATE_CONTRACT_STORE_H
 
@@ -25,9 +25,9 @@ struct store_stat {
 	                    * an error. size is 0 */
 	uint64_t size;     /* bytes of the object as a reader gets it */
 	uint64_t version;  /* changes when the object may have: made of identity and times */
-	int64_t changed;   /* ns since 1970: the last change of its content. One that comes within
-	                    * the clock's tick may leave version as it is; whoever needs to know
-	                    * compares this with the clock. 0: not known, or it cannot change */
+	int64_t changed;   /* ns since 1970: last change of the content. A change within the clock's
+			    * tick may leave version unchanged; compare this with the clock if that
+			    * matters. 0: not known, or it cannot change */
 };
 
 /* store_emit - one entry of a listing: its name (one component) and what it is. st is NULL where
@@ -41,21 +41,21 @@ struct store_range {
 	uint64_t off, len;   /* off UINT64_MAX: the last len bytes; len UINT64_MAX: all from off */
 };
 
-/* store_put - what an object is to be: memory, or, data NULL, len bytes of fd at off. */
+/* store_put - the content of an object: memory, or, if data is NULL, len bytes of fd at off. */
 struct store_put {
 	const void *data;
 	int fd;
 	uint64_t off, len;
-	bool absent;         /* only where nothing is: else -EEXIST */
-	uint64_t version;    /* only where it is this version: else -ESTALE; 0: whatever is there */
+	bool absent;         /* only if there is no object: else -EEXIST */
+	uint64_t version;    /* only if the object has this version: else -ESTALE; 0: always */
 };
 
-/* store_place - where others find the bytes of an object, without this program. */
+/* store_place - where other programs find the bytes of an object. */
 struct store_place {
 	struct buf *key;     /* appended to: "" the file that the store is; a key below its path or
 	                      * address; or, full, an address or absolute path of its own */
 	bool full;
-	bool whole;          /* all bytes of what is there */
+	bool whole;          /* all bytes of the object */
 	uint64_t off;        /* else from here on */
 };
 
@@ -71,7 +71,7 @@ struct store_ops {
 		    uint64_t *ret_version, struct err *e);
 	int (*get)(struct store *s, const char *key, struct buf *out, struct err *e);
 	int (*check)(struct store *s, struct err *e);
-	/* the rest may be NULL: nothing is to be done, or it cannot be */
+	/* the others may be NULL: nothing needs to be done, or it is not supported */
 	void (*want)(struct store *s, const struct store_range *r, size_t n);
 	int (*fresh)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
 	int (*place)(struct store *s, const char *key, struct store_place *ret, struct err *e);
@@ -86,12 +86,12 @@ struct store_ops {
 /* store - embedded first in every implementation. */
 struct store {
 	const struct store_ops *ops;
-	bool remote;    /* a look at anything costs a request over a slow line: who will want
-	                 * several things says so first (store_want) */
-	bool unlisted;  /* store_list is -EOPNOTSUPP: what there is has to be asked for by name */
-	_Atomic uint64_t absences; /* far: how often the service answered that an object is not
-	                            * there. Who relies on such an answer looks afterwards whether
-	                            * what the object belongs to is still there */
+	bool remote;    /* every access costs a request over a slow connection: callers that need
+			 * several objects call store_want first */
+	bool unlisted;  /* store_list is -EOPNOTSUPP: objects have to be requested by name */
+	_Atomic uint64_t absences; /* remote: how often the service answered that an object does not
+				    * exist. A caller that relies on such an answer checks
+				    * afterwards that the object's parent still exists */
 };
 
 static inline void store_close(struct store *s)
@@ -108,20 +108,20 @@ bool store_key_join(const char *dir, const char *name, size_t len, char out[STOR
 /* store_key_below - the part of a key that lies below a directory; NULL: the key does not. */
 const char *store_key_below(const char *dir, const char *key);
 
-/* store_stat - what is behind a key. -ENOENT; -ENOTDIR is given as -ENOENT: a file has no keys
- * below it. */
+/* store_stat - the properties of an object. -ENOENT; -ENOTDIR is returned as -ENOENT: a file has no
+ * keys below it. */
 int store_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e) NZ_MUST_USE;
 
 /* store_list - the entries below a key, one level, in no order, each name once. Names that are no
  * component of a key, or longer than 255 bytes, are left out. Streams: memory does not grow with
- * the directory. want_stat: every entry comes with its stat (a link: that of what it leads to).
- * -ENOENT: nothing is below that key. */
+ * the directory. want_stat: every entry has its stat (a link: that of its target). -ENOENT: there
+ * is nothing below that key. */
 int store_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
 	       struct err *e) NZ_MUST_USE;
 
 /* store_list_deep - all objects below a key, at any depth, with their stats; names have '/' in
- * them. For services that give that for less than a listing of each folder. -EOPNOTSUPP: list
- * level by level. */
+ * them. For services where this costs less than a listing of each folder. -EOPNOTSUPP: list level
+ * by level. */
 int store_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
 		    struct err *e) NZ_MUST_USE;
 
@@ -138,23 +138,22 @@ int store_get(struct store *s, const char *key, struct buf *out, struct err *e) 
  * A store whose objects live on their own has nothing to check: 0. */
 int store_check(struct store *s, struct err *e) NZ_MUST_USE;
 
-/* store_want - a hint: these will be read soon, in this order; fetched side by side. Returns at
- * once, and does nothing where s->far is false. */
+/* store_want - a hint that these ranges will be read soon, in this order; they are fetched in
+ * parallel. Returns at once, and does nothing if s->remote is false. */
 void store_want(struct store *s, const struct store_range *r, size_t n);
 
-/* store_fresh - like store_stat, of what the service has now: nothing remembered is believed, and
- * what is found to be another version is forgotten. */
+/* store_fresh - as store_stat, for the present state at the service: bypasses caches, and drops
+ * cached data of another version. */
 int store_fresh(struct store *s, const char *key, struct store_stat *ret,
 		struct err *e) NZ_MUST_USE;
 
-/* store_where - where others find an object. ret->key is set. Returns 0; -EOPNOTSUPP nowhere as it
- * is: deflated, in memory; -ENOENT. */
+/* store_where - where other programs find an object. The caller has set ret->key. Returns 0;
+ * -EOPNOTSUPP if it is not stored as such: deflated, in memory; -ENOENT. */
 int store_where(struct store *s, const char *key, struct store_place *ret,
 		struct err *e) NZ_MUST_USE;
 
-/* store_forget - what is remembered of an object's bytes turned out to be damaged: they may have
- * been damaged on the way, and the next read asks the service. Does nothing where s->far is
- * false. */
+/* store_forget - cached bytes of an object turned out to be damaged, possibly in transit: drop
+ * them, so that the next read fetches them again. Does nothing if s->remote is false. */
 void store_forget(struct store *s, const char *key);
 
 /* store_put - make or replace an object; readers see the old one or the new one.
@@ -162,7 +161,7 @@ void store_forget(struct store *s, const char *key);
  * -EOPNOTSUPP the service knows no conditions. */
 int store_put(struct store *s, const char *key, const struct store_put *what,
 	      uint64_t *ret_version, struct err *e) NZ_MUST_USE;
-/* store_remove - what is not there is no error. */
+/* store_remove - remove an object. It is no error if there is none. */
 int store_remove(struct store *s, const char *key, struct err *e) NZ_MUST_USE;
 
 #endif

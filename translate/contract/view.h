@@ -22,25 +22,24 @@ struct view_attr {
 	uint64_t id;
 	uint64_t size;    /* bytes, exact; 0 for a directory */
 	uint32_t nlink;   /* 2 + sub-directories for a directory where known, else 1; 0 is 1 */
-	bool nameless;    /* it is open, and no name leads to it any more: its link count is 0 */
+	bool nameless;    /* open and without a name: its link count is 0 */
 	bool is_dir;
 	bool is_link;     /* a symbolic link: readlink; size is that of its text */
-	bool volatile_attrs; /* the view itself cannot say when this changes: the kernel may keep
-	                   * it for a second */
-	bool fixed;       /* fleeting in name only: this id always has the same bytes, so that
-	                   * the kernel may keep what it cached of them. Holds for all ids of
-	                   * views that do not follow */
-	bool steady;      /* of a writable view: a directory whose name leads to it until it is
-	                   * renamed or removed through the view: the kernel may remember it for
-	                   * a second */
+	bool volatile_attrs; /* attributes may change without the view noticing: the kernel may keep
+			      * them for a second */
+	bool fixed;       /* the name may change, but this id always has the same bytes, so that the
+			   * kernel may keep its page cache. Holds for all ids of views that do not
+			   * follow */
+	bool steady;      /* of a writable view: a directory that keeps its name until it is renamed
+			   * or removed through the view: the kernel may cache it for a second */
 	bool cached;      /* read in small pieces all over: always through the page cache */
 	bool own;         /* mode, uid, gid, mtime, ctime are this file's; else the source's hold */
 	mode_t mode;      /* permission bits only */
 	uid_t uid;
 	gid_t gid;
 	struct timespec mtime, ctime;
-	bool unknown; /* it could not be found out whether this file exists, or its size: it is
-	                   * shown, reading it says why. Not to be remembered */
+	bool unknown; /* whether this file exists, or its size, could not be determined: it is
+		       * shown, and reading it reports the reason. Not to be cached */
 };
 
 /* view_emit - called once an entry; `next` is the cookie that continues after it. id and is_dir
@@ -54,7 +53,7 @@ struct view;
 struct view_handle {
 	uint64_t fh;      /* the view's own */
 	bool direct_io;   /* bypass the page cache */
-	bool keep_cache;  /* what the kernel cached of this id still holds */
+	bool keep_cache;  /* the kernel's cached data of this id are still valid */
 };
 
 /* view_set - what setattr is to change. */
@@ -65,15 +64,15 @@ struct view_set {
 	struct timespec mtime;
 };
 
-/* view_write_ops - what a writable view can do besides. Names are one component of a path, len
- * bytes; fh is what open or create gave, 0 where a request has none. Errors as their system calls
- * give them, -EROFS and -EPERM for what the view never allows; e says why for the log. NULL
- * functions: -EOPNOTSUPP.
+/* view_write_ops - the additional operations of a writable view. Names are one component of a path,
+ * len bytes; fh is the handle of open or create, 0 where a request has none. Errors are those of
+ * the system calls, -EROFS and -EPERM for operations that the view never allows; e has the reason
+ * for the log. NULL functions: -EOPNOTSUPP.
  *
- * What close(2) or fsync(2) was told is so when flush or fsync returns 0:
- *   flush  what was written survives the death of this process, and other readers see it
- *   fsync  it survives the loss of power as well; of a directory: everything that was confirmed
- *          is in the dataset itself when it returns */
+ * When flush or fsync returns 0, these hold for close(2) and fsync(2):
+ * flush  written data survive the death of this process, and other readers see them
+ * fsync  they survive the loss of power as well; of a directory: all confirmed data are in
+ *        the dataset itself when it returns */
 struct view_write_ops {
 	/* open - flags: O_ACCMODE, O_TRUNC, O_APPEND of open(2); reading is open, too. */
 	int (*open)(struct view *v, uint64_t id, int flags, struct view_handle *ret,
@@ -82,7 +81,8 @@ struct view_write_ops {
 	int (*create)(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
 		      mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
 		      struct err *e);
-	/* read - as view_ops.read, through a handle: it sees what was written through it. */
+	/* read - as view_ops.read, through a handle: it sees data that were written through the
+	 * handle. */
 	int (*read)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
 		    uint8_t *room, struct span *ret, struct err *e);
 	/* write - all of it, or an error. */
@@ -104,18 +104,18 @@ struct view_write_ops {
 	/* symlink - a link with this text. NULL: -EPERM. */
 	int (*symlink)(struct view *v, uint64_t dir, const char *name, size_t len,
 		       const char *text, struct view_attr *ret, struct err *e);
-	/* link - file id gets another name; EEXIST when that is there. What was written is the
-	 * same under both, what will be need not be. NULL: -EPERM. */
+	/* link - give file id another name; -EEXIST if that exists. Data written before the call
+	 * are the same under both names; later data need not be. NULL: -EPERM. */
 	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 		    struct view_attr *ret, struct err *e);
 	/* setxattr - set extended attribute `name` ("user.colour") of id; value NULL: remove
 	 * it. flags: XATTR_CREATE, XATTR_REPLACE or 0. */
 	int (*setxattr)(struct view *v, uint64_t id, const char *name, const uint8_t *value,
 			size_t len, int flags, struct err *e);
-	/* finish - everything that was confirmed goes into the dataset; no request runs any more.
-	 * Called once, before close. What could not be done is kept, and e says where. last: what
-	 * writers did not get to rename is dropped, since nobody can any more; else somebody goes
-	 * on where he is when the dataset is opened again. */
+	/* finish - put all confirmed data into the dataset; no request runs any more. Called once,
+	 * before close. Data that cannot be put there are kept, and e says where. last: drop
+	 * temporary files that writers did not rename, since they cannot do so any more; else a
+	 * writer continues with them when the dataset is opened again. */
 	int (*finish)(struct view *v, bool last, struct err *e);
 };
 
@@ -123,12 +123,12 @@ struct view_ops {
 	const char *name;  /* "zarr" */
 	void (*close)(struct view *v);
 
-	/* lookup - entry `name` (len bytes, no '/') of directory dir.
-	 * Returns 0; -ENOENT only when it is proven that there is no such entry; -ENOTDIR;
-	 * -ESTALE unknown id; -EIO and others when it could not be found out.
-	 * A file whose existence or size could not be found out is shown, with `unsure` set and e
-	 * saying why: programs that ask "is it a file?" before they open it (zarr-python does)
-	 * would take an error for absence, and put fill values where data could not be read. */
+	/* lookup - entry `name` (len bytes, no '/') of directory dir. Returns 0; -ENOENT only for
+	 * proven absence; -ENOTDIR; -ESTALE unknown id; -EIO and others if it could not be
+	 * determined. A file whose existence or size could not be determined is shown, with
+	 * `unknown` set and the reason in e: programs that check for a file before they open it
+	 * (zarr-python does) would take an error for absence, and return fill values instead of
+	 * unreadable data. */
 	int (*lookup)(struct view *v, uint64_t dir, const char *name, size_t len,
 		      struct view_attr *ret, struct err *e);
 	int (*getattr)(struct view *v, uint64_t id, struct view_attr *ret, struct err *e);
@@ -154,33 +154,33 @@ struct view_ops {
 	/* parent - id of the directory that holds dir (VIEW_ROOT for the root itself). */
 	uint64_t (*parent)(struct view *v, uint64_t dir);
 
-	/* plan - what this view does with the chunks of an array; borrowed. For `info`. NULL
-	 * when the view has no one source. */
+	/* plan - this view's plan for an array; borrowed. For `info`. NULL if the view has more
+	 * than one source. */
 	const struct plan *(*plan)(struct view *v, uint32_t array);
 
 	/* readlink - the text of a symbolic link, appended to out. NULL: there are none. */
 	int (*readlink)(struct view *v, uint64_t id, struct buf *out, struct err *e);
 
 	/* xattr - append the value of extended attribute `name` ("user._Filter") of id; name NULL:
-	 * the names of all of them, each with its NUL. Returns 0; -ENODATA there is none of that
-	 * name; -E2BIG no room in out; -ESTALE. NULL: no file of this view has any. */
+	 * the names of all of them, each with its NUL. Returns 0; -ENODATA no such attribute;
+	 * -E2BIG no room in out; -ESTALE. NULL: no file of this view has any. */
 	int (*xattr)(struct view *v, uint64_t id, const char *name, struct buf *out,
 		     struct err *e);
 
-	/* forget - the kernel no longer knows id, which it was told of `count` times by lookup
-	 * or by list with an attr. NULL: ids are computed, and cost nothing. */
+	/* forget - the kernel drops `count` references to id, which lookup, or list with an attr,
+	 * gave it. NULL: ids are computed, and need no counting. */
 	void (*forget)(struct view *v, uint64_t id, uint64_t count);
 };
 
 struct view {
 	const struct view_ops *ops;
 	const struct view_write_ops *write; /* NULL: read-only. Writable views follow */
-	struct source *source;   /* borrowed: outlives the view; NULL when there is not one */
-	const char *const *notes; /* what the view left out or changed, and why: one line each;
-	                           * borrowed until close */
+	struct source *source;   /* borrowed: outlives the view; NULL if there is not exactly one */
+	const char *const *notes; /* parts that the view left out or changed, with the reason: one
+				   * line each; borrowed until close */
 	uint32_t n_notes;
-	bool follows;            /* the view follows changes of what it shows by itself: it is
-	                          * never opened again, and stale ids give -ESTALE */
+	bool follows;            /* the view follows changes of its dataset by itself: it is never
+				  * opened again, and stale ids give -ESTALE */
 };
 
 #endif

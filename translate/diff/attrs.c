@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attrs.c - attributes that came, went or have another type or value. Their order is none. */
+/* attrs.c - attributes that were added, removed, or have another type or value. They have no
+ * order. */
 #include "translate/diff/diff_int.h"
 #include "translate/model/value.h"
 
@@ -31,7 +32,7 @@ bool diff_values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b,
 
 /* ---- attributes ---- */
 
-/* diff_attrs_attr_same - a fixed-size text may have room behind it: that is no difference. */
+/* diff_attrs_attr_same - padding after a fixed-size string is no difference. */
 static bool diff_attrs_attr_same(const struct ds_attr *a, const struct ds_attr *b)
 {
 	struct dtype t = a->type;
@@ -67,7 +68,7 @@ static const struct ds_attr **diff_attrs_sorted(const struct ds_attr *attrs, uin
 	return v;
 }
 
-/* diff_attrs_owner - whose attributes they are, as the sink is told. */
+/* diff_attrs_owner - the owner of attributes, as the sink identifies it. */
 struct diff_attrs_owner {
 	uint32_t group, array;
 };
@@ -92,8 +93,8 @@ static int unset(struct diff *p, const struct diff_attrs_owner *o, const struct 
 						   e);
 }
 
-/* unset_all, set_all - first what is gone, so that a name that only differs in how it is escaped
- * makes way. */
+/* unset_all, set_all - first remove attributes, so that names that differ only in their escaping do
+ * not collide. */
 static int merge(struct diff *p, const struct diff_attrs_owner *o,
 		 const struct ds_attr *const *was, uint32_t n_was,
 		 const struct ds_attr *const *now, uint32_t n_now, bool removing, struct err *e)
@@ -115,7 +116,7 @@ static int merge(struct diff *p, const struct diff_attrs_owner *o,
 	return rc;
 }
 
-/* all_same - the usual case, and the cheap one. */
+/* all_same - the common case, checked at low cost. */
 static bool all_same(const struct ds_attr *was, uint32_t n_was, const struct ds_attr *now,
 		     uint32_t n_now)
 {

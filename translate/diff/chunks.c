@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunks.c - the chunks of one array: which may be others, and one after another into the
- * sink, as they are stored where the target would store them so. */
+/* chunks.c - the chunks of one array: finds those that may differ, and passes them to the sink, as
+ * stored if the target would store them in the same way. */
 #include "translate/diff/diff_int.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define VLEN_BYTES ((uint64_t)1 << 28) /* of elements without a fixed size, at least */
 #define SLACK ((uint64_t)1 << 20)      /* that filters may add to what does not compress */
 
-/* ---- which ---- */
+/* ---- chunks that may differ ---- */
 
 /* was_linear - the chunk of `was` at the same place; UINT64_MAX: its grid does not have it. */
 static uint64_t was_linear(const struct diff *p, uint32_t array, uint64_t linear)
@@ -32,7 +32,7 @@ static uint64_t was_linear(const struct diff *p, uint32_t array, uint64_t linear
 	return ds_chunk_linear(b, coords);
 }
 
-/* was_there - whether `was` has a chunk there, as far as can be said. */
+/* was_there - whether `was` has a chunk there, as far as is known. */
 static bool was_there(struct diff *p, uint32_t array, uint64_t linear)
 {
 	uint64_t old = was_linear(p, array, linear);
@@ -43,7 +43,7 @@ static bool was_there(struct diff *p, uint32_t array, uint64_t linear)
 		ref.where != CHUNK_ABSENT);
 }
 
-/* next_there - the first chunk at or after `from` that one of the two has. */
+/* next_there - the first chunk at or after `from` that exists in `was` or `now`. */
 static int next_there(struct diff *p, uint32_t array, uint64_t from, uint64_t *ret,
 		      struct err *e)
 {
@@ -60,13 +60,13 @@ static int next_there(struct diff *p, uint32_t array, uint64_t from, uint64_t *r
 	case -ENOENT:
 		return rc;
 	default:
-		*ret = from; /* nobody knows: look at every one */
+		*ret = from; /* no information: check every chunk */
 		return 0;
 	}
 }
 
-/* next_of - the first chunk at or after `from` that may be another. Of an array with another shape
- * whose changes nobody knows, all places are looked at. */
+/* next_of - the first chunk at or after `from` that may differ. If the array has another shape, and
+ * its changes are not known, every position is checked. */
 static int next_of(struct diff *p, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
 	const struct diff_array *x = &p->arrays[array];
@@ -84,7 +84,7 @@ static int next_of(struct diff *p, uint32_t array, uint64_t from, uint64_t *ret,
 	return 0;
 }
 
-/* each_grown - the chunks that exist where the old grid had none. */
+/* each_grown - call fn for the chunks that exist outside the old grid. */
 static int each_grown(struct diff *p, uint32_t array, diff_chunk_fn *fn, void *arg,
 		      struct err *e)
 {
@@ -136,7 +136,7 @@ int diff_each(struct diff *p, uint32_t array, diff_chunk_fn *fn, void *arg, stru
 	return known ? each_grown(p, array, fn, arg, e) : 0;
 }
 
-/* ---- one ---- */
+/* ---- one chunk ---- */
 
 int diff_refuse(struct diff *p, uint32_t array, uint64_t linear, int rc, struct err *why,
 		struct err *e)
@@ -149,7 +149,7 @@ int diff_refuse(struct diff *p, uint32_t array, uint64_t linear, int rc, struct 
 	return err_set(e, rc, "%s", why->msg);
 }
 
-/* quantise - the elements in out, where that is wanted. */
+/* quantise - quantise the elements in out, if the array is quantised. */
 static void quantise(const struct diff *p, uint32_t array, struct buf *out)
 {
 	const struct ds_array *a = &p->now->arrays[array];
@@ -183,8 +183,8 @@ int diff_elements(struct diff *p, uint32_t array, uint64_t linear, struct buf *o
 	return rc;
 }
 
-/* cut_of - how many bytes behind a stored chunk the target does not store: 0, or those of a
- * checksum that comes last. UINT32_MAX: it has other filters. */
+/* cut_of - the number of bytes at the end of a stored chunk that the target does not store: 0, or
+ * those of a checksum that comes last. UINT32_MAX: the target has other filters. */
 static uint32_t cut_of(const struct ds_array *a, const struct sink_array *t)
 {
 	struct codec_chain left = a->chain;
@@ -196,15 +196,15 @@ static uint32_t cut_of(const struct ds_array *a, const struct sink_array *t)
 	return sum > 0 && plan_chain_alike(&left, &t->chain, a->type.size) ? sum : UINT32_MAX;
 }
 
-/* job of one array whose chunks are the target's */
+/* job of one array whose chunks have the target's grid */
 struct same {
 	struct diff *p;
 	uint32_t array, cut;
-	bool stored; /* chunks may go as they are */
-	bool masks;  /* also those that have not been through every filter */
+	bool stored; /* chunks may be stored as they are */
+	bool masks;  /* including those that have not been through every filter */
 };
 
-/* diff_chunks_passes - whether a chunk goes as it is. */
+/* diff_chunks_passes - whether a chunk is stored as it is. */
 static bool diff_chunks_passes(const struct same *s, const struct chunk_ref *ref)
 {
 	const struct ds_array *a = &s->p->now->arrays[s->array];
@@ -246,7 +246,7 @@ static int drop_one(const struct same *s, uint64_t linear, struct err *e)
 	return rc ? rc : p->job->sink->ops->drop(p->job->sink, s->array, linear, e);
 }
 
-/* diff_chunks_read_one - chunk `linear`, one that is there, as the sink takes it; into p->bytes or
+/* diff_chunks_read_one - read an existing chunk `linear` in the form for the sink, into p->bytes or
  * p->vlen. */
 static int diff_chunks_read_one(const struct same *s, uint64_t linear,
 				const struct chunk_ref *ref, struct sink_chunk *c,

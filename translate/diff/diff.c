@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* diff.c - everything that is different, in the order that sinks want it, and nothing else. */
+/* diff.c - calls the sink for every difference, in the order of the contract. */
 #include "translate/diff/diff.h"
 
 #include "translate/diff/diff_int.h"
@@ -27,7 +27,7 @@ int diff_call(struct diff *p, struct err *e)
 	return diff_begin(p, e);
 }
 
-/* diff_remove_gone - groups with what is in them, children before parents. */
+/* diff_remove_gone - remove old groups and their members, children before parents. */
 static int diff_remove_gone(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
@@ -136,7 +136,7 @@ static int diff_resize(struct diff *p, struct err *e)
 	return rc;
 }
 
-/* quant_attrs - what was quantised says so, as netCDF-C's does. */
+/* quant_attrs - set the attributes that mark quantised arrays, as netCDF-C does. */
 static int quant_attrs(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* match.c - which group and which array of `now` is which of `was`: those of the same path,
- * and arrays that the job says have moved.
+/* match.c - matches the groups and arrays of `now` with those of `was`: the same path, or an array
+ * that the job reports as moved.
  *
- * Names are looked up in one table of everything that `was` has, by group and name, so that the
- * number of variables does not matter. */
+ * Names are looked up in one table of all objects of `was`, by group and name, so that the cost
+ * does not depend on the number of variables. */
 #include "translate/diff/diff_int.h"
 
 #include <errno.h>
@@ -147,8 +147,8 @@ static void match_groups(struct diff *p, const struct diff_match_table *t)
 	}
 }
 
-/* match_paths - arrays of the same path that are stored alike. What is not is another array: the
- * old one goes. */
+/* match_paths - match arrays of the same path that are stored alike. Otherwise the new one is
+ * another array, and the old one is removed. */
 static void match_paths(struct diff *p, const struct diff_match_table *t)
 {
 	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
@@ -167,8 +167,8 @@ static void match_paths(struct diff *p, const struct diff_match_table *t)
 	}
 }
 
-/* match_moved - new arrays that are old ones under another name. Only between groups that are
- * there before and after: others come and go at times of their own. */
+/* match_moved - match new arrays that are old ones under another name. Only between groups that
+ * exist before and after: other groups are made and removed at other times. */
 static void match_moved(struct diff *p)
 {
 	const struct diff_job *job = p->job;

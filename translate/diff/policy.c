@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy.c - how an array that is new is stored: as a rule says that names it, else as who
- * wrote it asked for, else so that it can be read well from far away.
+/* policy.c - how a new array is stored: by a rule that names it, else by its writer's choice, else
+ * so that remote reading is fast.
  *
- * Chunks that nobody asked for are pieces of a few MiB. A reader of one place through all times
- * and a reader of everything at one time are to fetch about as many of them each: along the first
- * axis there are as many pieces as all others make together (R. Rew, Chunking Data: Choosing
- * Shapes). The last axes are whole as long as that goes. */
+ * Default chunks are a few MiB. A reader of one place at all times and a reader of all places at
+ * one time should fetch about the same number of chunks: there are as many chunks along the first
+ * axis as along all others together (R. Rew, Chunking Data: Choosing Shapes). The last axes are
+ * whole where possible. */
 #include "translate/diff/diff_int.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "translate/plan/plan.h"
 
 #define MIB ((uint64_t)1 << 20)
-#define TEXT_ELEM 16 /* bytes that an element without a fixed size is taken to have */
+#define TEXT_ELEM 16 /* assumed bytes of an element without a fixed size */
 #define DEFLATE_LEVEL 1
 
 /* ---- rules of -o chunks= ---- */
@@ -113,8 +113,8 @@ const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t
 	return NULL;
 }
 
-/* policy_ruled - lengths that rules give which name the variable, or are for every one; those of
- * later rules hold. */
+/* policy_ruled - set the lengths of rules that name the variable, or are for every one; later rules
+ * take precedence. */
 static void policy_ruled(const struct diff *p, const struct ds_array *a, const char *path,
 			 enum codec_vars_match kind, uint64_t *chunk, bool *said)
 {
@@ -140,7 +140,7 @@ static void policy_ruled(const struct diff *p, const struct ds_array *a, const c
 	}
 }
 
-/* ---- chunks that nobody asked for ---- */
+/* ---- default chunks ---- */
 
 static uint64_t policy_pieces(uint64_t len, uint64_t chunk)
 {
@@ -159,8 +159,8 @@ static uint64_t policy_bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t e
 	return u64_product(&elem, chunk, rank, UINT64_MAX) ? elem : UINT64_MAX;
 }
 
-/* policy_shorten - lengths of axes from..rank that nobody said, the first of them first, until a
- * chunk has about `target` bytes: half as much again is as good. */
+/* policy_shorten - shorten axes from..rank without a rule, the first of them first, until a chunk
+ * has about `target` bytes: half as much again is accepted. */
 static void policy_shorten(uint32_t from, uint32_t rank, const bool *said, uint64_t elem,
 			   uint64_t target, uint64_t *chunk)
 {
@@ -176,7 +176,7 @@ static void policy_shorten(uint32_t from, uint32_t rank, const bool *said, uint6
 	}
 }
 
-/* choose - lengths of the axes that nobody said. */
+/* choose - choose the lengths of axes without a rule. */
 static void choose(const uint64_t *lens, uint32_t rank, const bool *said, bool unlimited,
 		   uint64_t elem, uint64_t target, uint64_t *chunk)
 {
@@ -192,7 +192,7 @@ static void choose(const uint64_t *lens, uint32_t rank, const bool *said, bool u
 		rest = u64_max(1, policy_bytes_of(chunk + 1, rank - 1, elem));
 		n = (uint64_t)(sqrt((double)all / (double)target) + 0.5);
 		n = u64_max(1, u64_min(n, lens[0]));
-		/* what does not grow along it fits as a whole: it stays so */
+		/* data that do not grow along it fit as a whole: it stays whole */
 		if (unlimited || rest < target / 64)
 			n = u64_max(n, policy_pieces(lens[0], u64_max(1, target / rest)));
 		chunk[0] = (lens[0] - 1) / n + 1;
@@ -201,7 +201,7 @@ static void choose(const uint64_t *lens, uint32_t rank, const bool *said, bool u
 	policy_shorten(0, rank, said, elem, target, chunk);
 }
 
-/* own_chunks - whether who wrote the array asked for its chunks. */
+/* own_chunks - whether the writer of the array chose its chunks. */
 static bool own_chunks(const struct ds_array *a)
 {
 	return a->layout == DS_CHUNKED || a->layout == DS_VIRTUAL;
@@ -249,7 +249,7 @@ static int policy_chunks(struct diff *p, const struct ds_array *a, const char *p
 
 /* ---- filters ---- */
 
-/* policy_nameable - whether the target has a name for a chain, and its readers know it when that
+/* policy_nameable - whether the target has a name for a chain, and its readers know it if that
  * matters. */
 static bool policy_nameable(const struct diff *p, const struct codec_array *as,
 			    const struct codec_chain *chain)
@@ -300,7 +300,7 @@ static const struct codec_chain *policy_plain(const struct diff *p)
 	return p->job->policy->format == PLAN_ZARR3 ? &one : &both;
 }
 
-/* writers - the chain that a new array came with, less checksums, which Zarr's readers do not know:
+/* writers - the chain of a new array's writer, without checksums, which Zarr's readers do not know:
  * h5py puts them last, netCDF-C first. specs: room for them, CODEC_CHAIN_MAX. */
 static struct codec_chain writers(const struct diff *p, const struct ds_array *a,
 				  struct codec_spec *specs)
@@ -319,8 +319,8 @@ static struct codec_chain writers(const struct diff *p, const struct ds_array *a
 	return chain;
 }
 
-/* as_written - a prepared chain in the order that its filters came in, so that chunks which have
- * been through it can go as they are. */
+/* as_written - a prepared chain in its writer's order of filters, so that chunks that have been
+ * through it can be stored as they are. */
 static int as_written(struct diff *p, const struct codec_chain *chain,
 		      const struct codec_chain *want, struct sink_new *ret, struct err *e)
 {
@@ -334,8 +334,8 @@ static int as_written(struct diff *p, const struct codec_chain *chain,
 	return 0;
 }
 
-/* stock - the filters of an array whose own ones readers do not know: a rule's for all arrays, else
- * plain ones; none where it takes neither. */
+/* stock - filters for an array whose own ones readers do not know: those of a rule for all arrays,
+ * else plain ones; none if it takes neither. */
 static int stock(struct diff *p, const struct codec_array *as, const struct codec_rule *every,
 		 struct sink_new *ret, struct err *e)
 {
@@ -389,7 +389,7 @@ static int policy_filters(struct diff *p, const struct ds_array *a, const char *
 	return rc;
 }
 
-/* quant - what was quantised already is not, again. */
+/* quant - quantise an array, unless it is quantised already. */
 static struct codec_quant quant(const struct diff *p, const struct ds_array *a,
 				const char *path)
 {

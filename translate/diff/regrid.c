@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* regrid.c - chunks that are put together from others, because the target has another grid.
+/* regrid.c - assembles chunks from others, because the target has another grid.
  *
- * First the chunks of the target that are touched are found, in batches; then each is made of all
- * that `now` has in it, and the chunks of `now` that the next ones need as well are kept, as far as
- * the memory goes that the job allows. */
+ * First it finds the touched chunks of the target, in batches. Then it makes each of them from all
+ * overlapping chunks of `now`, and keeps those that the next ones need as well, as far as the job's
+ * memory allows. */
 #include "translate/chunkio/fill_chunk.h"
 #include "translate/diff/diff_int.h"
 #include "translate/model/grid.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define KEPT_MAX 1024
-#define PARTS_MAX ((uint64_t)1 << 16)  /* chunks of texts in one of the target */
-#define BATCH ((size_t)1 << 18)        /* touched chunks that are looked at together */
+#define PARTS_MAX ((uint64_t)1 << 16)  /* chunks of strings in one of the target */
+#define BATCH ((size_t)1 << 18)        /* touched chunks in one batch */
 #define TARGET_MAX ((uint64_t)1 << 32) /* bytes of a chunk of the target */
 #define TEXT_BYTES ((uint64_t)1 << 30) /* of one without a fixed size */
 
@@ -111,7 +111,7 @@ static int regrid_part_of(struct regrid *r, uint64_t linear, struct regrid_part 
 	return rc;
 }
 
-/* room_for - n parts can be there at the same time, as texts of them all are pointed to. */
+/* room_for - make room for n parts at the same time, since strings point into all of them. */
 static int room_for(struct regrid *r, const struct grid_box *in, struct err *e)
 {
 	struct regrid_part *more;
@@ -134,8 +134,7 @@ static int room_for(struct regrid *r, const struct grid_box *in, struct err *e)
 	return 0;
 }
 
-/* regrid_forget - what is kept of elements without a fixed size, when it is more than the job
- * allows. */
+/* regrid_forget - drop kept elements without a fixed size if they exceed the job's memory. */
 static void regrid_forget(struct regrid *r)
 {
 	uint64_t sum = 0;
@@ -178,9 +177,9 @@ static int regrid_body(struct regrid *r, struct buf *out, struct err *e)
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-/* regrid_gather - what now has in a chunk of the target. *ret_there: anything; *ret_refused:
- * something that cannot be read. Texts are copied from parts that may go: they are kept until the
- * body is made. */
+/* regrid_gather - collect the elements of `now` in a chunk of the target. *ret_there: there are
+ * any; *ret_refused: some cannot be read. Strings are copied from parts that may be dropped: they
+ * are kept until the body is made. */
 static int regrid_gather(struct regrid *r, const struct grid_box *dst, bool *ret_there,
 			 bool *ret_refused, struct err *e)
 {
@@ -254,7 +253,7 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 	return rc;
 }
 
-/* ---- those that are touched ---- */
+/* ---- touched chunks ---- */
 
 static int regrid_by_value(const void *a, const void *b)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dataset.h - the dataset model: what a source found, in the terms that all views share.
+/* dataset.h - the dataset model: the contents of a source in the terms that all views share.
  *
- * Built on one thread by a source, then frozen: const, readable by any thread without a lock,
- * and free of pointers into libraries, so that a source can live in another process. All memory
- * is in the dataset's arena. Groups, dimensions and arrays are named by ordinal; group 0 is the
- * root. Names are valid UTF-8, without '/', never empty, never "." or "..", at most
+ * A source builds it on one thread; then it is frozen: const, readable by any thread without a
+ * lock, and free of pointers into libraries, so that a source can live in another process. All
+ * memory is in the dataset's arena. Groups, dimensions and arrays are identified by ordinal; group
+ * 0 is the root. Names are valid UTF-8, without '/', never empty, never "." or "..", at most
  * DS_NAME_MAX bytes, and unique among the groups and arrays of one group.
  *
- * Order is the order that a reader of the file would be shown (creation order when tracked). */
+ * Objects are in the order in which a reader of the file would see them (creation order when
+ * tracked). */
 #ifndef TRANSLATE_MODEL_DATASET_H
 #define TRANSLATE_MODEL_DATASET_H
 
@@ -22,7 +23,7 @@
 #define DS_NAME_MAX 255   /* bytes; what a directory entry can hold */
 #define DS_NONE UINT32_MAX
 
-/* ds_text - bytes with a length; the text of strings, the elements of a vlen value. */
+/* ds_text - bytes with a length: a string, or the elements of a vlen value. */
 struct ds_text {
 	const char *s;   /* not NUL-terminated */
 	size_t len;      /* bytes */
@@ -35,17 +36,17 @@ struct ds_attr {
 	uint32_t rank;               /* 0: scalar dataspace */
 	const uint64_t *dims;        /* rank entries */
 	uint64_t n;                  /* elements; 0 for an empty attribute */
-	const uint8_t *data;         /* n * type.size bytes; NULL for texts */
+	const uint8_t *data;         /* n * type.size bytes; NULL for strings */
 	const struct ds_text *strings; /* n entries for DT_STRING, DT_VSTRING (valid UTF-8,
 	                              * trailing NULs cut off) and DT_VLEN (raw base elements) */
-	bool of_type;                /* not stored: it says the names of an enumeration */
+	bool of_type;                /* not stored: it has the names of an enumeration */
 };
 
 struct ds_dim {
 	const char *name;
 	uint64_t len;       /* the largest extent of any array that uses it */
 	bool unlimited;
-	bool phony;         /* made up for a file without dimension scales */
+	bool phony;         /* invented for a file without dimension scales */
 	uint32_t group;     /* where it is defined */
 };
 
@@ -77,13 +78,13 @@ struct ds_array {
 	                             * dt_is_vlen, where fill_text is used */
 	struct ds_text fill_text;   /* for DT_VSTRING: text of an absent element */
 
-	enum ds_layout layout;      /* for people: `info` */
+	enum ds_layout layout;      /* for messages and `info` */
 	enum ds_access access;
 	struct codec_chain chain;   /* as stored; empty when nothing is applied */
-	bool checksum;              /* its writer asked for fletcher32, which no stored chunk has: a
-	                             * format with filter masks can state both */
-	const char *convert;        /* DS_CONVERT: why only the source can make the elements, for
-	                             * people; NULL: the view guesses */
+	bool checksum;              /* its writer requested fletcher32, which no stored chunk has: a
+				     * format with filter masks can state both */
+	const char *convert;        /* DS_CONVERT: why only the source can make the elements,
+				     * human-readable; NULL: the view guesses */
 	bool uniform;               /* every stored chunk has been through the whole chain: no
 	                             * filter masks, no short chunks, so that none has to be
 	                             * framed */
@@ -104,28 +105,30 @@ struct ds_group {
 /* ds_unreadable - a member of a group that is in the source and cannot be read. */
 struct ds_unreadable {
 	uint32_t group;
-	const char *name;           /* NULL: which members the group has is not known */
+	const char *name;           /* NULL: the set of the group's members is not known */
 };
 
 struct dataset {
 	struct arena arena;
-	const char *format;         /* for people: "netCDF-4", "HDF5" */
+	const char *format;         /* human-readable: "netCDF-4", "HDF5" */
 	struct stat st;             /* of the source file or directory when it was opened */
 	uint32_t n_groups, n_arrays, n_dims, n_notes;
 	struct ds_group *groups;
 	struct ds_array *arrays;
 	struct ds_dim *dims;
-	const char *const *notes;   /* one line each: what was left out or changed, and why */
+	const char *const *notes;   /* one line each: parts that were left out or changed, and the
+				     * reason */
 	const struct ds_unreadable
-		*lost; /* n_unreadable: what is not in the model because it is damaged */
+		*lost; /* n_unreadable: members that are not in the model because they are
+		        * damaged */
 	uint32_t n_unreadable;
 };
 
 /* ds_attr_find - attribute by name; NULL = absent. Borrowed. */
 const struct ds_attr *ds_attr_find(const struct ds_attr *attrs, uint32_t n, const char *name);
 
-/* ds_absent - what to answer who asks a group for a member that the model does not have; name: len
- * bytes. Returns -ENOENT; -EIO when the source has it, or may have it, and it cannot be read. */
+/* ds_absent - the error for a look-up of a member that a group of the model does not have; name:
+ * len bytes. Returns -ENOENT; -EIO if the source has it, or may have it, and it cannot be read. */
 int ds_absent(const struct dataset *ds, uint32_t group, const char *name, size_t len,
 	      struct err *e);
 
@@ -134,10 +137,10 @@ int ds_absent(const struct dataset *ds, uint32_t group, const char *name, size_t
  * xarray masks a declared one. */
 bool ds_fill_declared(const struct ds_array *a);
 
-/* ds_name_escape - a name as it can be a Zarr node's: '/' separates, and so does '\\' for
- * zarr-python; names that directories or Zarr have for themselves lose their first '.'. The name
- * itself when nothing has to be done, else a text of the arena, up to three times as long; NULL
- * when memory is short. */
+/* ds_name_escape - a name as the name of a Zarr node: '/' is a separator, and so is '\\' for
+ * zarr-python; names that are reserved for directories or Zarr lose their first '.'. Returns the
+ * name itself if it needs no change, else a string of the arena, up to three times as long; NULL if
+ * memory is short. */
 const char *ds_name_escape(struct arena *a, const char *name);
 
 /* ds_path - append "/g1/g2/name" of an array (or "/" for the root group) to b. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dtype.h - element types of the dataset model: what a reader sees, not how a file says it. */
+/* dtype.h - element types of the dataset model: as a reader sees them, not as a file encodes
+ * them. */
 #ifndef TRANSLATE_MODEL_DTYPE_H
 #define TRANSLATE_MODEL_DTYPE_H
 
@@ -38,20 +39,20 @@ struct dt_field {
 	struct dtype type;             /* of one value, fixed-size */
 };
 
-/* dt_is_vlen - true when elements have no fixed size. */
+/* dt_is_vlen - whether elements have no fixed size. */
 static inline bool dt_is_vlen(const struct dtype *t)
 {
 	return t->kind == DT_VSTRING || t->kind == DT_VLEN;
 }
 
-/* dt_is_char - netCDF's char: a text of one byte. */
+/* dt_is_char - whether it is netCDF's char: a string of one byte. */
 static inline bool dt_is_char(const struct dtype *t)
 {
 	return t->kind == DT_STRING && t->size == 1;
 }
 
-/* dt_swap_to_host - turn n elements at p from t's byte order to the host's, in place; does
- * nothing for texts and opaque bytes. Compound fields are swapped one by one. */
+/* dt_swap_to_host - convert n elements at p from t's byte order to the host's, in place. Does
+ * nothing for strings and opaque bytes. Compound fields are swapped one by one. */
 void dt_swap_to_host(const struct dtype *t, uint8_t *p, size_t n);
 /* dt_swap_numbers - reverse the bytes of n numbers of 1, 2, 4 or 8 bytes. */
 void dt_swap_numbers(uint8_t *p, size_t size, size_t n);

@@ -6,29 +6,29 @@
 
 #include "translate/model/dataset.h"
 
-/* grid_box - places from lo on, up to hi, in each dimension. */
+/* grid_box - elements from lo up to, but not including, hi in each dimension. */
 struct grid_box {
 	uint64_t lo[DS_RANK_MAX], hi[DS_RANK_MAX];
 };
 
-/* grid_coords - the place of element `linear` of a block; grid_linear - the reverse. */
+/* grid_coords - the coordinates of element `linear` of a block; grid_linear - the reverse. */
 void grid_coords(uint32_t rank, const uint64_t *dims, uint64_t linear, uint64_t *ret);
 uint64_t grid_linear(uint32_t rank, const uint64_t *dims, const uint64_t *at);
 
-/* grid_chunk - the elements inside the shape that a chunk has. */
+/* grid_chunk - the elements of a chunk that lie inside the shape. */
 void grid_chunk(uint32_t rank, const uint64_t *shape, const uint64_t *chunk,
 		const uint64_t *coords, struct grid_box *ret);
-/* grid_chunks - the chunks that have elements of a box, which is not empty, as a box of chunks. */
+/* grid_chunks - the chunks that overlap a box, which is not empty, as a box of chunks. */
 void grid_chunks(uint32_t rank, const struct grid_box *b, const uint64_t *chunk,
 		 struct grid_box *ret);
-/* grid_both - the places that are in both boxes. false: there is none. */
+/* grid_both - the intersection of two boxes. false: it is empty. */
 bool grid_both(uint32_t rank, const struct grid_box *a, const struct grid_box *b,
 	       struct grid_box *ret);
-/* grid_next - from one place in a box, which is not empty, to the next; lo is the first. false: it
- * was the last, and `at` is the first again. */
+/* grid_next - advance from one element of a box, which is not empty, to the next; lo is the first.
+ * Returns false after the last one, and `at` is the first again. */
 bool grid_next(uint32_t rank, const struct grid_box *b, uint64_t *at);
 
-/* grid_block - a block of elements in memory: where its first element is, in the numbers of the
+/* grid_block - a block of elements in memory: the coordinates of its first element, in those of the
  * box, modulo 2^64, and the lengths of the block. */
 struct grid_block {
 	const uint64_t *origin, *dims;

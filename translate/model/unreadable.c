@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unreadable.c - what is in a source and cannot be read. */
+/* unreadable.c - members of a source that cannot be read. */
 #include "translate/model/unreadable.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@ static inline bool value_is_number(const struct dtype *t)
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
 
-/* value_num - a type of numbers as num_load_real and its like know it. */
+/* value_num - a type of numbers for num_load_real and similar functions. */
 static inline struct num_type value_num(const struct dtype *t)
 {
 	return (struct num_type){.kind = t->kind == DT_INT     ? NUM_INT
@@ -35,11 +35,11 @@ static inline double value_attr(const struct ds_attr *a, uint64_t i)
 	return v;
 }
 
-/* value_equal - one value against another, each in its own type's byte order; NaNs equal each
- * other. Elements without a fixed size are never equal. */
+/* value_equal - compare two values, each in its own type's byte order; NaNs are equal. Elements
+ * without a fixed size are never equal. */
 bool value_equal(const struct dtype *ta, const uint8_t *a, const struct dtype *tb,
 		 const uint8_t *b);
-/* value_types_equal - types whose elements are the same bytes. */
+/* value_types_equal - whether elements of both types have the same bytes. */
 bool value_types_equal(const struct dtype *a, const struct dtype *b);
 
 static inline bool value_text_equal(const struct ds_text *a, const struct ds_text *b)
@@ -47,7 +47,7 @@ static inline bool value_text_equal(const struct ds_text *a, const struct ds_tex
 	return a->len == b->len && (a->len == 0 || memcmp(a->s, b->s, a->len) == 0);
 }
 
-/* value_texts_equal - n texts. */
+/* value_texts_equal - compare n strings. */
 static inline bool value_texts_equal(const struct ds_text *a, const struct ds_text *b,
 				     uint64_t n)
 {

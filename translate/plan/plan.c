@@ -75,7 +75,7 @@ uint64_t plan_bytes(const struct codec_array *as)
 	return u64_product(&n, as->chunk, as->rank, UINT64_MAX) ? n : UINT64_MAX;
 }
 
-/* shuffle_size_fits - the filter moves bytes of elements, and not of others. */
+/* shuffle_size_fits - whether the filter's element size is that of the array. */
 static bool shuffle_size_fits(const struct codec_spec *spec, const struct ds_array *a,
 			      struct plan *p)
 {
@@ -253,7 +253,7 @@ static const char *plan_refused(const struct plan_ask *ask, const struct codec_a
 	return ask->refuses ? ask->refuses(ask, &p->chain) : NULL;
 }
 
-/* own_way - what is done with an array that no rule gives a chain. */
+/* own_way - the plan of an array that gets no chain from a rule. */
 static int own_way(const struct plan_ask *ask, const struct codec_array *as,
 		   enum plan_filter filter, struct plan *p, struct err *e)
 {

@@ -13,30 +13,30 @@ const char *plan_name(const struct codec_spec *spec, char out[PLAN_NAME_CAP]);
 /* plan_names - "shuffle, deflate" into out, cut where there is no more room. */
 void plan_names(const struct codec_chain *chain, char *out, size_t cap);
 
-/* plan_say - the reason of a plan. */
+/* plan_say - set the reason of a plan. */
 void plan_say(struct plan *p, const char *fmt, ...) NZ_PRINTF(2, 3);
 
-/* plan_framable - whether chunks with filters of their own can be framed, in a size that is a
- * formula; says why not. */
+/* plan_framable - whether chunks with filters of their own can be framed, in a size that a formula
+ * gives; sets the reason if not. */
 bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, struct plan *p);
 
-/* plan_pass - make it a plan that passes: `left`, the array's chain less what is cut off, is
- * named. trailer: bytes that are cut off, of the one filter that left does not have. */
+/* plan_pass - make it a plan that passes chunks. left: the array's chain without the part that is
+ * cut off; the view names it. trailer: bytes that are cut off, of the one filter that is not in
+ * left. */
 void plan_pass(const struct ds_array *a, const struct codec_chain *left, uint32_t trailer,
 	       struct plan *p);
 
-/* plan_bytes - of the elements of one chunk as the format has it. */
+/* plan_bytes - bytes of the elements of one chunk in the format. */
 uint64_t plan_bytes(const struct codec_array *as);
 
-/* plan_unruled - an array that no rule can be for: one that names it becomes a note.
- * Returns 0; -ENOMEM. */
+/* plan_unruled - an array that rules do not apply to: add a note for a rule that names it. Returns
+ * 0; -ENOMEM. */
 int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p,
 		 struct err *e) NZ_MUST_USE;
 
-/* plan_ruled - what rules say about an array that is readable and has elements of a fixed size:
- * p->quant, and PASS or ENCODE with all there is to know, where a rule gives it a chain. Else the
- * kind is left as it is, and *filter is what to go on with.
- * Returns 0; -ENOMEM. */
+/* plan_ruled - apply rules to an array that is readable and has elements of a fixed size: sets
+ * p->quant, and PASS or ENCODE with all details if a rule gives it a chain. Otherwise leaves the
+ * kind, and *filter is the filter to continue with. Returns 0; -ENOMEM. */
 int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum plan_filter *filter,
 	       struct plan *p, struct err *e) NZ_MUST_USE;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plan_rule.c - what the user's rules make of one array: another chain, or quantised elements.
+/* plan_rule.c - applies the user's rules to one array: another chain, or quantised elements.
  *
- * A rule is a wish. What cannot be had, because a filter is not for such elements or the view's
- * format has no name for it, leaves the array as it would be without the rule, with a note: one
- * variable of texts is no reason not to see the others compressed. */
+ * If a rule cannot be applied, because a filter is unsuitable for such elements or has no name in
+ * the view's format, the array is presented as without the rule, with a note: one variable of
+ * strings is no reason to leave the others uncompressed. */
 #include "codecs/spec/var_pattern.h"
 #include "translate/model/value.h"
 #include "translate/plan/plan_int.h"
@@ -225,9 +225,9 @@ static bool plan_rule_cannot(const struct plan_ask *ask, const struct codec_arra
 	return text != NULL;
 }
 
-/* plan_rule_passes - whether stored chunks are what the rule asks for: with their whole chain, or
- * with the checksum at its end cut off. Who asks for Blosc may get them wrapped, too. Returns 0
- * with p->kind PLAN_PASS or what it was; -ENOMEM. */
+/* plan_rule_passes - whether stored chunks match the rule: with their whole chain, or with the
+ * checksum at its end cut off. For a rule with Blosc they may be wrapped, too. Returns 0 with
+ * p->kind PLAN_PASS or unchanged; -ENOMEM. */
 static int plan_rule_passes(const struct plan_ask *ask, const struct codec_array *as,
 			    const struct codec_chain *want, bool exact, struct plan *p,
 			    struct err *e)

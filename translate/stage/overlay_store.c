@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* overlay_store.c - what is staged over what the dataset has, as one store. */
+/* overlay_store.c - the staged writes over the dataset, as one store. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

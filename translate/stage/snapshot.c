@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* held_snapshot - a ground and how many hold it; the latest is kept without anybody. */
+/* held_snapshot - a snapshot and the number of its holders; the latest is kept without any. */
 struct held_snapshot {
 	struct snapshot pub;
 	uint64_t holders; /* lock */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stage.c - records become what is staged, by key; generations.
+/* stage.c - turns records into staged entries by key; generations.
  *
- * Whoever changes something holds the append lock from the moment that he looks until the index
- * says what the log says; the index has a lock of its own, so that readers do not wait for the
- * disk. What a record needs in memory is there before it is written. */
+ * A thread that changes an entry holds the append lock from its first look until the index matches
+ * the log. The index has a lock of its own, so that readers do not wait for the disk. The memory
+ * for a record is allocated before the record is written. */
 #include "translate/stage/stage.h"
 
 #include <dirent.h>
@@ -617,7 +617,7 @@ int stage_again(struct stage *s, const char *key, struct err *e)
 {
 	char both[REC_KEY_MAX + 1];
 	struct rec r = {.type = REC_DIR, .key = both, .key_len = strlen(key)};
-	struct stage_node *n = index_walk(&s->index, key, NULL); /* nobody else changes it */
+	struct stage_node *n = index_walk(&s->index, key, NULL); /* no other thread changes it */
 	struct log_source d = {.fd = -1};
 	uint64_t version = n->version;
 	int rc;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stage.h - what was written into a tree and is not in the dataset yet.
+/* stage.h - pending writes of a tree that are not in the dataset yet.
  *
  * A stage is a directory with logs. A log is a sequence of records, each with checksums: a key was
- * put with these bytes, is gone, was moved, is a directory. What a finished append says survives
- * the death of the process; after stage_sync it survives the loss of power. Logs are generations:
- * one is written to; an older one is being committed or waits for it. Of a key the youngest record
+ * put with these bytes, was removed, was moved, is a directory. A finished append survives the
+ * death of the process; after stage_sync it survives the loss of power. Logs are generations: one
+ * is being written; an older one is being committed or is pending. The youngest record of a key
  * holds. A log whose end is torn ends before the torn record.
  *
  * Any thread, but for open and close. Spec of the format: docs/dev/writing/stage-log.md. */
@@ -17,26 +17,25 @@
 struct stage;
 struct view;
 
-/* stage_open - the stage in a directory, which exists; logs that are there are read: each is the
- * generation that its name says, 1 or more, in every process alike. read_only: no log is begun and
- * nothing repaired, for a process that commits.
- * Returns 0 with *ret new; -EBADMSG the logs are damaged elsewhere than at their end. */
+/* stage_open - open the stage in an existing directory and read its logs. A log's name has its
+ * generation, 1 or more, for every process. read_only: begin and repair no log; for a process that
+ * commits. Returns 0 with *ret new; -EBADMSG the logs are damaged elsewhere than at their end. */
 int stage_open(int dir_fd, bool read_only, struct stage **ret, struct err *e) NZ_MUST_USE;
 void stage_close(struct stage *s);
 
-/* stage_empty - whether nothing is staged. stage_bytes - what is, in records; stage_left_bytes -
- * how much of it the last commit left. */
+/* stage_empty - whether nothing is staged. stage_bytes - bytes of all records; stage_left_bytes -
+ * bytes of those that the last commit left. */
 bool stage_empty(struct stage *s);
 uint64_t stage_bytes(struct stage *s);
 uint64_t stage_left_bytes(struct stage *s);
 
-/* stage_kind - what the stage knows of a key. */
+/* stage_kind - the stage's information on a key. */
 enum stage_kind {
-	STAGE_NOTHING,  /* nothing: the dataset below it has the answer */
+	STAGE_NOTHING,  /* no entry: the dataset has the answer */
 	STAGE_DATA,
 	STAGE_DIR,
 	STAGE_GONE,     /* it and everything below it */
-	STAGE_ALIAS,    /* what the dataset has under another key */
+	STAGE_ALIAS,    /* the dataset's entry of another key */
 };
 
 struct stage_entry {
@@ -48,10 +47,11 @@ struct stage_entry {
 	const char *base_key;   /* ALIAS; in the caller's arena-like buffer, see stage_find */
 };
 
-/* stage_find - key's entry. GONE also when a directory above it is gone. name: room of
+/* stage_find - a key's entry. GONE also if a directory above it was removed. name: room of
  * STORE_KEY_MAX + 1 for base_key; may be NULL. */
 void stage_find(struct stage *s, const char *key, struct stage_entry *ret, char *name);
-/* stage_read - bytes of a DATA entry. Exactly len; -EIO damaged, -ESTALE it is another by now. */
+/* stage_read - read exactly len bytes of a DATA entry. -EIO damaged; -ESTALE it was replaced
+ * meanwhile. */
 int stage_read(struct stage *s, const char *key, const struct stage_entry *x, uint64_t off,
 	       uint8_t *out, size_t len, struct err *e) NZ_MUST_USE;
 
@@ -66,35 +66,37 @@ int stage_mkdir(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 int stage_gone(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 int stage_alias(struct stage *s, const char *key, const char *base_key,
 		struct err *e) NZ_MUST_USE;
-/* stage_move - one record: the DATA entry `from` is `to` now, and from is gone. An ALIAS takes two,
- * so that between them both are there. */
+/* stage_move - one record: the DATA entry `from` becomes `to`, and `from` is removed. An ALIAS
+ * takes two, so that between them both exist. */
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
-/* stage_sync - everything that was appended is on the disk. A log of which a sync failed stays
- * -EIO until it is committed: the system reports a failed write to the disk only once. */
+/* stage_sync - put all appended records on the disk. If a sync of a log failed, the log stays -EIO
+ * until it is committed: the system reports a failed write to the disk only once. */
 int stage_sync(struct stage *s, struct err *e) NZ_MUST_USE;
 
-/* stage_freeze - what was appended up to now is a generation of its own, *ret; further records
- * belong to the next. One generation at most is frozen. What logs held when they were opened, and
- * what was thawed, counts as appended; what a commit left does not. -ENODATA: nothing was. */
+/* stage_freeze - end a generation, *ret, after the records so far; further records belong to the
+ * next one. At most one generation is frozen. Records that logs held when they were opened, and
+ * thawed ones, count as appended; those that a commit left do not. -ENODATA: nothing was
+ * appended. */
 int stage_freeze(struct stage *s, uint64_t *ret, struct err *e) NZ_MUST_USE;
-/* stage_touch - what a commit left counts as appended again: the next is for it as well. */
+/* stage_touch - count the records that a commit left as appended again, so that the next commit
+ * includes them. */
 void stage_touch(struct stage *s);
-/* stage_thaw - the commit of the frozen generation failed: it is committed again with what comes
- * next. */
+/* stage_thaw - the commit of the frozen generation failed: commit it again with the next one. */
 void stage_thaw(struct stage *s);
-/* stage_retire - the frozen generation is in the dataset: it is forgotten, but for the n keys of
- * `left`, which go on being staged, in the log that is written to. */
+/* stage_retire - the dataset has the frozen generation: drop it, except the n keys of `left`, which
+ * stay staged, in the log that is being written. */
 int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e) NZ_MUST_USE;
 
-/* stage_each - every key of generations up to `generation` that has an entry of its own, in the
- * order of strcmp. A directory that is gone and was made again is given as GONE: what the dataset
- * had below it is gone, and keys that follow are there. fn returns false to stop. Not while others
- * append to these generations. Returns 0; -ENOMEM and others: keys are missing. */
+/* stage_each - call fn for every key of generations up to `generation` that has an entry of its
+ * own, in the order of strcmp. A directory that was removed and made again is reported as GONE: the
+ * dataset's entries below it are hidden, and keys that follow exist. fn returns false to stop. No
+ * other thread may append to these generations meanwhile. Returns 0; -ENOMEM and others: keys are
+ * missing. */
 int stage_each(struct stage *s, uint64_t generation,
 	       bool (*fn)(void *arg, const char *key, const struct stage_entry *x), void *arg);
 
-/* stage_store - the tree: entries of generations up to `generation` over `base`. Both borrowed;
- * store_close it. */
+/* stage_store - a store of the entries of generations up to `generation` over `base`. Both
+ * borrowed; store_close it. */
 int stage_store(struct stage *s, uint64_t generation, struct store *base, struct store **ret,
 		struct err *e) NZ_MUST_USE;
 
@@ -103,15 +105,19 @@ int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
 
 /* ---- for the writable tree ---- */
 
-/* stage_old_dirs - directories of generations up to this one, each with its NUL, appended. */
-int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out,
+/* stage_old_keys - append the keys of one kind whose record is of a generation up to this one,
+ * each with its NUL. Returns 0 or -ENOMEM. */
+int stage_old_keys(struct stage *s, uint64_t generation, enum stage_kind kind, struct buf *out,
 		   struct err *e) NZ_MUST_USE;
 
-/* stage_hides - whether what the dataset itself has under key, or below it, is gone. */
+/* stage_alive - whether the key, or one below it, exists in the stage. */
+bool stage_alive(struct stage *s, const char *key);
+
+/* stage_hides - whether the dataset's own entries at and below key were removed. */
 bool stage_hides(struct stage *s, const char *key);
 
-/* stage_gone_bare, stage_move_bare - of a file that the dataset does not have: nothing need be
- * remembered of it, unless an earlier generation has it. */
+/* stage_gone_bare, stage_move_bare - remove or move a file that the dataset does not have: no
+ * record is kept of `from`, unless an earlier generation has it. */
 int stage_gone_bare(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
 
@@ -122,7 +128,7 @@ int stage_link(struct stage *s, const char *from, const char *to, struct err *e)
  * out. Returns 0 or -ENOMEM. */
 int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e) NZ_MUST_USE;
 
-/* stage_up_to - generations up to this one as a stage of their own; *ret NULL: s is just that. */
+/* stage_up_to - generations up to this one as a stage of their own; *ret NULL: s has no others. */
 int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret,
 		struct err *e) NZ_MUST_USE;
 

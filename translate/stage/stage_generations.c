@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stage_generations.c - freezing what is to be committed, and forgetting it afterwards. */
+/* stage_generations.c - freezes the records to commit, and drops them afterwards. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -82,8 +82,9 @@ static struct stage_node *left_node(struct stage *s, const char *key)
 	return n && stage_generations_belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
 }
 
-/* all_left - whether a commit left everything that was frozen: then nothing need be copied. Where
- * nothing is, since what was written has been removed, the logs go. Under the append lock. */
+/* all_left - whether a commit left everything that was frozen, so that nothing needs to be copied.
+ * If nothing is left because all written entries were removed, the logs are removed. Under the
+ * append lock. */
 static bool all_left(struct stage *s, char *const *left, size_t n)
 {
 	uint64_t marked = 0, all = 0;
@@ -153,9 +154,9 @@ static struct stage_log *stage_generations_drop(struct stage *s)
 	return gone == s->logs ? NULL : gone;
 }
 
-/* remove_logs - of the frozen generation and of those before it, the oldest first. One that
- * cannot be removed would be committed again by the next mount, over what is younger: then all
- * stays staged, and is retired another time. Under the append lock. */
+/* remove_logs - remove the logs of the frozen generation and of those before it, the oldest first.
+ * The next mount would commit a log that cannot be removed again, over younger data: then all
+ * entries stay staged, and are retired later. Under the append lock. */
 static int remove_logs(struct stage *s, struct err *e)
 {
 	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next) {
@@ -216,13 +217,14 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	return 0;
 }
 
-int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out, struct err *e)
+int stage_old_keys(struct stage *s, uint64_t generation, enum stage_kind kind, struct buf *out,
+		   struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
 
 	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
-		if (n->kind != STAGE_DIR || n->log->generation > generation)
+		if (n->kind != kind || n->log->generation > generation)
 			continue;
 		index_key(n, key);
 		buf_put(out, key, strlen(key) + 1);
@@ -231,7 +233,19 @@ int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out, struct
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-/* ---- what is there ---- */
+bool stage_alive(struct stage *s, const char *key)
+{
+	const struct stage_node *n;
+	bool alive;
+
+	(void)pthread_mutex_lock(&s->lock);
+	n = index_walk(&s->index, key, NULL);
+	alive = n && n->alive > 0;
+	(void)pthread_mutex_unlock(&s->lock);
+	return alive;
+}
+
+/* ---- look-ups ---- */
 
 struct listed {
 	char *key;

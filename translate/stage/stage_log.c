@@ -31,7 +31,7 @@ static void stage_log_put_le(uint8_t *out, uint64_t v, size_t n)
 		out[i] = (uint8_t)v;
 }
 
-/* boot_id - which boot of the machine this is; zeros when nobody knows. */
+/* boot_id - the identifier of this boot of the machine; zeros if it is not available. */
 static void boot_id(uint8_t out[16])
 {
 	auto_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -257,9 +257,9 @@ static int write_record(struct stage_log *l, struct rec *r, const struct log_sou
 	return io_pwrite(l->fd, small, REC_HEAD + r->key_len, l->end, e);
 }
 
-/* stage_log_has_room - whether so much can be on the disk at all. A file of holes, of which a
- * program wrote the last byte, would be written until the disk is full, and everybody would wait
- * for that. */
+/* stage_log_has_room - whether the disk has so much space at all. A sparse file, of which a program
+ * wrote only the last byte, would be written until the disk is full, and all writers would wait for
+ * that. */
 static int stage_log_has_room(const struct stage_log *l, uint64_t len, struct err *e)
 {
 	struct statvfs st;
@@ -447,9 +447,9 @@ static bool same_boot(const struct stage_log *l)
 	       memcmp(now, none, 16) != 0 && memcmp(now, then, 16) == 0;
 }
 
-/* after_torn - there is no record at off. It is the torn end of the log unless a record follows
- * that nobody could have written with the end before it: in the same boot any; else one that says
- * that off was on the disk. */
+/* after_torn - there is no record at off. That is the torn end of the log, unless a record follows
+ * that cannot have been written after that end: in the same boot any record; otherwise one that
+ * states that off was on the disk. */
 static int after_torn(struct replay *p, uint64_t off, struct err *e)
 {
 	bool any = same_boot(p->log);

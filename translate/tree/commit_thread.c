@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commit_thread.c - the thread that puts what is staged into the dataset.
+/* commit_thread.c - the thread that puts pending writes into the dataset.
  *
  * While the dataset's own bytes change, and until it is open again, the thread holds the tree's
- * lock: whoever comes meanwhile waits, and then sees the new ground and a stage without what is
- * in it. */
+ * lock: requests wait meanwhile, and then see the new snapshot and a stage without the committed
+ * records. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -15,11 +15,11 @@
 #include "translate/tree/tree_int.h"
 
 enum {
-	POLL_MS = 1000,      /* between two looks at whether somebody else wrote the dataset */
+	POLL_MS = 1000,      /* between two checks whether another program wrote the dataset */
 	BUSY_FIRST_MS = 100, /* pause after a commit that found the dataset locked; doubled */
 	BUSY_MOST_MS = 5000,
-	FAILED_MS = 1000, /* after one that failed: sooner only when somebody waits for it */
-	WAIT_MS = 10000,  /* longest that somebody waits while the dataset is locked */
+	FAILED_MS = 1000, /* after one that failed: sooner only if a request waits for it */
+	WAIT_MS = 10000,  /* longest time that a request waits while the dataset is locked */
 };
 
 static void commit_thread_lock(struct tree *t)
@@ -32,7 +32,7 @@ static void unlock(struct tree *t)
 	(void)pthread_mutex_unlock(&t->commit_lock);
 }
 
-/* fresh_bytes - staged, and not left by a commit. */
+/* fresh_bytes - bytes that are staged and were not left by a commit. */
 static uint64_t fresh_bytes(const struct tree *t, uint64_t *ret_left)
 {
 	uint64_t all = stage_bytes(t->stage);
@@ -41,8 +41,8 @@ static uint64_t fresh_bytes(const struct tree *t, uint64_t *ret_left)
 	return all - u64_min(all, *ret_left);
 }
 
-/* enough - whether a commit is to begin. What commits leave is carried over by each, so that the
- * next has to be worth it. */
+/* enough - whether to begin a commit. The next commit carries over the records that this one
+ * leaves, so new data must outweigh those. */
 static bool enough(const struct tree *t)
 {
 	uint64_t left, fresh = fresh_bytes(t, &left);
@@ -87,7 +87,7 @@ int left_add(struct left *l, const char *key, struct err *e)
 	return 0;
 }
 
-/* keep_dirs - directories that the dataset does not have, because nothing is in them that it
+/* keep_dirs - keep directories that the dataset does not have, because they hold nothing that it
  * knows. */
 static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 {
@@ -95,7 +95,7 @@ static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 	int rc;
 
 	buf_init(&dirs, SIZE_MAX / 2);
-	rc = stage_old_dirs(l->t->stage, generation, &dirs, e);
+	rc = stage_old_keys(l->t->stage, generation, STAGE_DIR, &dirs, e);
 	for (size_t at = 0; !rc && at < dirs.len;) {
 		const char *key = (const char *)dirs.data + at;
 		struct found f;
@@ -131,7 +131,7 @@ static void free_left(struct left *l)
 	free(l->v);
 }
 
-/* commit_thread_forget - what is in the dataset now, as it was opened again. */
+/* commit_thread_forget - drop the committed records after the dataset was opened again. */
 static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint64_t generation,
 				struct left *l, struct err *e)
 {
@@ -140,6 +140,8 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 	l->g = snapshots_get(t->snapshots);
 	l->generation = generation;
 	rc = keep_dirs(l, generation, e);
+	if (!rc)
+		rc = removed_keep(t, l->g, generation, e);
 	if (!rc)
 		rc = pins_keep(l, old, e);
 	if (!rc)
@@ -152,8 +154,8 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 	return rc;
 }
 
-/* conclude - the dataset has another state: open it, and forget what is in it. Never -ESTALE, since
- * no other program changed it. */
+/* conclude - the dataset has a new state: open it, and drop the records that are in it. Never
+ * -ESTALE, since no other program changed it. */
 static int conclude(struct tree *t, const struct snapshot *old, uint64_t generation,
 		    struct left *l, struct err *e)
 {
@@ -170,9 +172,9 @@ static int conclude(struct tree *t, const struct snapshot *old, uint64_t generat
 	return 0;
 }
 
-/* start_over - a commit failed. What it appended, and took away again, is not somebody else's, nor
- * is what it could not take away; so the dataset is opened again, which puts it right. Where that
- * fails too, nobody knows what it is: it is opened before anything else is done. */
+/* start_over - a commit failed. Bytes that it appended and removed again, or could not remove, must
+ * not count as another program's change: the dataset is opened again, which also repairs it. If
+ * that fails too, the state is unknown, and the dataset is opened before anything else is done. */
 static void start_over(struct tree *t, struct snapshot *g)
 {
 	struct err e = ERR_INIT;
@@ -185,7 +187,7 @@ static void start_over(struct tree *t, struct snapshot *g)
 	log_warn("the dataset cannot be reopened: %s", e.msg);
 }
 
-/* commit_frozen - *ret_done: the dataset has what was frozen, whatever failed afterwards. */
+/* commit_frozen - *ret_done: the dataset has the frozen records, whatever failed afterwards. */
 static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *ret_done,
 			 struct err *e)
 {
@@ -302,7 +304,7 @@ static void sleep_locked(struct tree *t, int64_t ms)
 	(void)pthread_cond_timedwait(&t->wake, &t->commit_lock, &ts);
 }
 
-/* tell - a reason once, until there is another one or all is well. */
+/* tell_locked - log a reason once, until it changes or a commit succeeds. */
 static void tell_locked(struct tree *t, int rc, const struct err *e)
 {
 	if (rc && (rc != t->last_rc || strcmp(e->msg, t->last.msg) != 0)) {
@@ -344,7 +346,7 @@ static void attempt_locked(struct tree *t)
 	(void)pthread_cond_broadcast(&t->ended);
 }
 
-/* renew_locked - somebody else changed the dataset, and nothing is staged: it is opened again. */
+/* renew_locked - another program changed the dataset, and nothing is staged: open it again. */
 static void renew_locked(struct tree *t)
 {
 	struct err e = ERR_INIT;
@@ -358,6 +360,7 @@ static void renew_locked(struct tree *t)
 	else if (!rc)
 		rc = snapshots_reopen(t->snapshots, &e);
 	held_free(t);
+	removed_free(t);
 	if (!rc)
 		atomic_store(&t->lost, false);
 	tree_unlock(t);
@@ -392,7 +395,7 @@ static void *commit_thread_run(void *arg)
 	return NULL;
 }
 
-/* ---- for the others ---- */
+/* ---- for the other files of the tree ---- */
 
 int commits_start(struct tree *t, struct err *e)
 {
@@ -413,8 +416,8 @@ int commits_start(struct tree *t, struct err *e)
 	return 0;
 }
 
-/* commit_thread_await_locked - a commit that begins from now on has ended. The dataset may be
- * locked by another program: then that is waited for, but not for ever. */
+/* commit_thread_await_locked - wait until a commit that begins from now on has ended. If another
+ * program locks the dataset, wait for a limited time. */
 static int commit_thread_await_locked(struct tree *t, struct err *e)
 {
 	uint64_t mine = ++t->wanted;
@@ -498,7 +501,8 @@ int commits_room(struct tree *t, struct err *e)
 			       "the dataset was changed by another program: pending writes are "
 			       "kept in '%s'",
 			       t->o.dir);
-	/* what somebody else did before anything was staged is no reason to refuse it later */
+	/* a change by another program before anything was staged is no reason to reject writes
+	 * later */
 	if (pins_only(t))
 		poll_now(t);
 	if (!too_much(t))
@@ -543,14 +547,15 @@ bool tree_rw_passing(const char *key)
 	       strncmp(name, "__atomic", 8) == 0;
 }
 
-/* waiting - what no commit could put into the dataset. */
+/* waiting - pending writes that no commit could put into the dataset. */
 struct waiting {
 	struct tree *t;
-	size_t pins;         /* documents that the dataset has, but for lengths */
+	size_t pins;         /* metadata files that the dataset has, except for lengths */
 	struct buf names;
-	size_t n;            /* files that somebody may miss */
-	size_t passing;      /* files that a writer did not get to rename, or was not allowed to */
-	size_t dirs, others; /* directories; names that are gone, of which there are none */
+	size_t n;            /* files whose loss a user may notice */
+	size_t passing;      /* temporary files that a writer did not rename, or was not allowed
+			      * to */
+	size_t dirs, others; /* directories; removals without effect */
 	struct buf kept;     /* keys of the files and directories, each with a NUL */
 };
 
@@ -576,8 +581,8 @@ static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
 	return true;
 }
 
-/* commit_thread_let_go - nobody writes any more: temporary files will never be renamed, and
- * directories that nothing is in are nothing that the dataset could have. What else waits stays. */
+/* commit_thread_let_go - no writer is left: temporary files will never be renamed, and a dataset
+ * cannot hold empty directories. Other pending writes stay. */
 static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct err *e)
 {
 	auto_free char **left = alloc_array(w->n + w->dirs, sizeof(*left));
@@ -601,7 +606,7 @@ static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct 
 	return rc;
 }
 
-/* all_in - whether everything that was confirmed is in the dataset now. */
+/* all_in - whether the dataset has all confirmed data now. */
 static int all_in(struct tree *t, bool last, struct err *e)
 {
 	struct waiting w = {.t = t};

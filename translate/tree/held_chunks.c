@@ -37,7 +37,7 @@ static bool doc_key(const char *key, size_t n, const char *doc, char out[STORE_K
 	return store_key_join(out, doc, strlen(doc), out);
 }
 
-/* ---- what is held ---- */
+/* ---- held chunks ---- */
 
 static int held_chunks_by_key(const void *key, const void *held)
 {
@@ -60,7 +60,7 @@ int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len
 	return work_read(x->in, x->at + off, out, (size_t)u64_min(len, x->size - off), ret, e);
 }
 
-/* held_chunks_settle - what was dropped goes, and works in which nothing is held any more. */
+/* held_chunks_settle - remove dropped entries, and works without entries. */
 static void held_chunks_settle(struct tree *t)
 {
 	struct holds *h = &t->holds;
@@ -90,7 +90,7 @@ static void held_chunks_drop(struct held_chunk *x)
 	x->key = NULL;
 }
 
-/* drop_all - those that are in a work, or NULL: all. */
+/* drop_all - drop the entries in a work, or all if it is NULL. */
 static void drop_all(struct tree *t, const struct dirty_file *in)
 {
 	for (size_t i = 0; i < t->holds.n; i++)
@@ -106,7 +106,7 @@ void held_free(struct tree *t)
 	t->holds = (struct holds){.n = 0};
 }
 
-/* ---- what is to be held ---- */
+/* ---- what to hold ---- */
 
 /* keeping - one commit. */
 struct keeping {
@@ -114,11 +114,11 @@ struct keeping {
 	const struct snapshot *old, *now;
 	struct dirty_file *work;     /* NULL: nothing is held yet */
 	char dir[STORE_KEY_MAX + 1]; /* of the last array; "\n": none yet */
-	unsigned recoded;   /* what is known of it */
+	unsigned recoded;   /* result of `recoded` for it */
 };
 
-/* recoded - what options.recoded says of an array. staged: its document was that which is staged,
- * else that of the dataset. */
+/* recoded - the result of options.recoded for an array. staged: its old metadata file is the staged
+ * one, else that of the dataset. */
 static unsigned recoded(struct keeping *k, const char *dir, const char *doc, bool staged)
 {
 	auto_free uint8_t *was = NULL, *is = NULL;
@@ -135,8 +135,8 @@ static unsigned recoded(struct keeping *k, const char *dir, const char *doc, boo
 			       (size_t)b.size);
 }
 
-/* held_chunks_array_of - how many bytes of a chunk's key are its array's directory. -1: it has
- * none, or its chunks need not be held. */
+/* held_chunks_array_of - the number of bytes of a chunk's key that are its array's directory. -1:
+ * it has no array, or its chunks need not be held. */
 static ptrdiff_t held_chunks_array_of(struct keeping *k, const char *key)
 {
 	char doc[STORE_KEY_MAX + 1];
@@ -161,8 +161,8 @@ static ptrdiff_t held_chunks_array_of(struct keeping *k, const char *key)
 	return -1;
 }
 
-/* review - what is held: not of a file that is staged, and not of an array that is another now, or
- * that is longer again after it was shorter: the dataset has fill values there. */
+/* review - drop held chunks of files that are staged, of arrays that were replaced, and of arrays
+ * that became longer again after they were shorter: the dataset has fill values there. */
 static void review(struct keeping *k)
 {
 	struct tree *t = k->t;
@@ -213,7 +213,7 @@ static int held_chunks_copy(struct keeping *k, const char *key, const struct fou
 	return rc;
 }
 
-/* held_chunks_make_room - the oldest go, so that one commit more may be held. */
+/* held_chunks_make_room - drop the oldest entries, so that those of one more commit can be held. */
 static void held_chunks_make_room(struct tree *t)
 {
 	struct holds *h = &t->holds;
@@ -227,8 +227,8 @@ static void held_chunks_make_room(struct tree *t)
 	}
 }
 
-/* held_chunks_keep - a file that was opened for reading, if it is staged and will be shown
- * otherwise. */
+/* held_chunks_keep - hold a file that was opened for reading, if it is staged and will be shown
+ * with other bytes. */
 static int held_chunks_keep(struct keeping *k, const struct tree_node *node)
 {
 	struct tree *t = k->t;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* listing.c - listing a directory: what the dataset has, what is staged, what was just
- * created.
+/* listing.c - lists a directory: names of the dataset, staged names, names that were just created.
  *
- * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies
- * are hashes of names and entries are in their order, so that a listing that had to be read
- * again goes on where it was: what was there all along comes once, even when a commit comes
- * between. */
+ * The first request reads a whole listing, which is kept for those that continue. Cookies are
+ * hashes of names, and entries are in their order. A listing that had to be read again therefore
+ * continues at the same place: a name that exists all the time is listed once, even if a commit
+ * comes between. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +24,7 @@ struct tree_listing_entry {
 
 struct tree_listing {
 	uint64_t dir;     /* id */
-	uint32_t holders; /* tables: who uses it, and the table */
+	uint32_t holders; /* tables: its users, and the table */
 	uint64_t used;    /* tables */
 	struct buf names;
 	struct tree_listing_entry *v;
@@ -55,12 +54,13 @@ static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 	if (!store_key_join(l->key, name, strlen(name), key))
 		return true;
 	stage_find(l->t->stage, key, &x, NULL);
-	if (x.kind == STAGE_NOTHING)
+	if (x.kind == STAGE_NOTHING && !removed_has(l->t, key))
 		l->stopped = !l->fn(l->arg, name, is_dir);
 	return !l->stopped;
 }
 
-/* fresh_below - files right below a directory that were created and are nowhere yet. */
+/* fresh_below - files right below a directory that were created and are neither staged nor in the
+ * dataset. */
 static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct err *e)
 {
 	struct tree_node **v;
@@ -106,8 +106,9 @@ static int own_entries(struct tree_listing_each *l, struct err *e)
 	return rc;
 }
 
-/* Names go from the dataset's to the created to the staged ones, and back only under the write
- * lock: asked in this order, one that goes meanwhile comes twice and never not at all. */
+/* Names move from the dataset to the created to the staged ones, and back only under the write
+ * lock. In this order of reading, a name that moves meanwhile is listed twice, and never left
+ * out. */
 int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg, struct err *e)
 {
@@ -149,8 +150,8 @@ static bool tree_listing_add(void *arg, const char *name, bool is_dir)
 	m->full = grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0;
 	if (m->full)
 		return false;
-	/* A program that removes all of a tree meets the root's metadata first: nothing that it
-	 * removes after that is committed. */
+	/* A program that removes a whole tree reaches the root's metadata first: after that none of
+	 * its removals is committed. */
 	doc = m->is_root ? root_doc(name) : 0;
 	l->v[l->n++] = (struct tree_listing_entry){
 		.cookie = doc ? doc : (hash_name(m->t, name) >> COOKIE_SHIFT) + 1 + ROOT_DOCS,
@@ -300,8 +301,8 @@ static size_t tree_listing_after(const struct tree_listing *l, uint64_t cookie)
 	return low;
 }
 
-/* tree_listing_id_of - what the kernel knows an entry by; of one that it does not know no id is
- * made. */
+/* tree_listing_id_of - the id by which the kernel knows an entry. No id is made for an unknown
+ * one. */
 static uint64_t tree_listing_id_of(struct tree *t, const struct tree_node *dir,
 				   const char *name)
 {

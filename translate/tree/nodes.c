@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nodes.c - names that the kernel knows, or that are open, and nothing else: memory
- * does not grow with the tree. */
+/* nodes.c - names that the kernel knows or that are open, and no others: memory does not grow with
+ * the tree. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -70,7 +70,7 @@ void nodes_free(struct tree *t)
 	map_free(&t->by_key);
 }
 
-/* nodes_tidy_locked - a node that nobody knows goes: returned, for the caller to free. */
+/* nodes_tidy_locked - remove a node without references; the caller frees the result. */
 static struct tree_node *nodes_tidy_locked(struct tree *t, struct tree_node *n)
 {
 	if (n->known || n->users || n == t->top)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* open_files.c - files that are open: what is written is private until it is flushed, then it is
- * one record in the stage. */
+/* open_files.c - open files: written data are private until they are flushed, and then one record
+ * in the stage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -238,10 +238,10 @@ static int open_files_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_
 	return rc;
 }
 
-/* check_content - whether the file may be what it is in its work. netCDF-C writes a document
- * over an older one from its beginning, without truncating it, and what is behind its end is no
- * part of it: so, when the whole is refused and what was written in one piece is not, the file
- * ends there. */
+/* check_content - whether the content in a file's work is valid. netCDF-C writes a metadata file
+ * over an older one from its beginning, without truncating it, and bytes after its end do not
+ * belong to it. Therefore, if the whole is rejected, and the part that was written in one piece is
+ * not, the file ends there. */
 static int check_content(struct tree *t, struct tree_node *n, struct dirty_file *w,
 			 struct err *e)
 {
@@ -260,8 +260,8 @@ static int check_content(struct tree *t, struct tree_node *n, struct dirty_file 
 	return rc;
 }
 
-/* open_files_confirm - what a work holds becomes the file's content for everybody; when it is
- * refused, the file has the content that it had. Under the tree's lock. */
+/* open_files_confirm - publish the content of a work to all readers. If it is rejected, the file
+ * keeps its earlier content. Under the tree's lock. */
 static int open_files_confirm(struct tree *t, struct tree_node *n, struct dirty_file *w,
 			      struct err *e)
 {
@@ -280,8 +280,8 @@ static int open_files_confirm(struct tree *t, struct tree_node *n, struct dirty_
 	return 0;
 }
 
-/* flush_node - cut: also what was only truncated. last: for the writer that went, and not while
- * another has the file open: the file may be half written, and its writer confirms it. */
+/* flush_node - cut: also if it was only truncated. last: a writer has closed it. Then nothing is
+ * done while another handle writes the file, which may be half written: that writer confirms it. */
 static int flush_node(struct tree *t, struct tree_node *n, bool cut, bool last, struct err *e)
 {
 	struct dirty_file *w = n->work;
@@ -333,8 +333,8 @@ static int open_files_op_fsync(struct view *v, uint64_t id, uint64_t fh, bool da
 	return rc ? rc : stage_sync(t->stage, e);
 }
 
-/* open_files_op_fsyncdir - what is in the dataset then need not be on the disk twice: only what is
- * staged afterwards, because a commit left it or failed. */
+/* open_files_op_fsyncdir - data that the commit put into the dataset need not be on the disk twice:
+ * sync only records that are staged afterwards, because a commit left them or failed. */
 static int open_files_op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 {
 	struct tree *t = tree_of(v);
@@ -367,7 +367,7 @@ static void drop_unwritten(struct tree *t, struct tree_node *n)
 	tree_unlock(t);
 }
 
-/* last_writer - nobody writes a file any more: what it is, the stage says. */
+/* last_writer - the last writer closed a file: the stage has its content from now on. */
 static void last_writer(struct tree *t, struct tree_node *n)
 {
 	struct dirty_file *w = n->work;
@@ -424,7 +424,7 @@ int keep_open(struct tree *t, struct tree_node *n, struct err *e)
 	int rc;
 
 	(void)pthread_mutex_lock(&t->lock);
-	open = n->users > 1; /* ours, and somebody's */
+	open = n->users > 1; /* this request's, and another one */
 	(void)pthread_mutex_unlock(&t->lock);
 	if (!open || n->is_dir)
 		return 0;
@@ -451,8 +451,7 @@ void keep_undo(struct tree *t, struct tree_node *n)
 
 /* ---- attributes ---- */
 
-/* open_files_resize - of a file that nobody has open for writing the new content is confirmed at
- * once. */
+/* open_files_resize - if no handle writes the file, the new content is confirmed at once. */
 static int open_files_resize(struct tree *t, struct tree_node *n, uint64_t size, struct err *e)
 {
 	struct view_handle vh = {0};

@@ -8,7 +8,7 @@
 
 #include "translate/tree/tree_int.h"
 
-/* rename_place - an entry of a directory, as an operation finds it. The tree is locked for
+/* rename_place - an entry of a directory, as found by an operation. The tree is locked for
  * writing. */
 struct rename_place {
 	struct tree *t;
@@ -26,7 +26,8 @@ static void rename_leave(struct rename_place *p)
 	node_put(p->t, p->dir);
 }
 
-/* rename_enter - on failure nothing is locked. room: something is going to be staged. */
+/* rename_enter - lock the tree and find an entry. On failure nothing is locked. room: the caller is
+ * going to stage something. */
 static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, const char *name,
 			size_t len, bool room, struct err *e)
 {
@@ -66,7 +67,7 @@ static void rename_show(struct rename_place *p, struct tree_node *n, struct view
 	node_known(p->t, n);
 }
 
-/* rename_shown - the same for one that was just made. */
+/* rename_shown - the same for an entry that was just made. */
 static int rename_shown(struct rename_place *p, struct tree_node *n, struct view_attr *ret,
 			struct err *e)
 {
@@ -82,7 +83,7 @@ static int rename_shown(struct rename_place *p, struct tree_node *n, struct view
 
 /* ---- making ---- */
 
-/* begin_file - a node for a file that is nowhere yet. */
+/* begin_file - make a node for a file that is neither staged nor in the dataset. */
 static int begin_file(struct rename_place *p, struct tree_node **ret, struct err *e)
 {
 	struct tree_node *n = node_enter(p->t, p->key, false);
@@ -116,6 +117,7 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 	*ret = vh;
 	if (rc)
 		return rc;
+	removed_forget(p.t, p.key);
 	if (p.f.kind != FOUND_NOTHING) { /* opened when names are not locked any more */
 		if (flags & O_EXCL)
 			rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
@@ -166,6 +168,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 	rc = rename_enter(&p, v, dir, name, len, true, e);
 	if (rc)
 		return rc;
+	removed_forget(p.t, p.key);
 	if (p.f.kind != FOUND_NOTHING)
 		rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 	if (!rc)
@@ -183,7 +186,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 
 /* ---- removing ---- */
 
-/* remove_key - the entry of a place: who has it open keeps it. */
+/* remove_key - remove the entry of a place. Open handles keep its content. */
 static int remove_key(struct rename_place *p, struct err *e)
 {
 	struct tree_node *n = node_find(p->t, p->key);
@@ -303,8 +306,8 @@ int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const
 	return rc;
 }
 
-/* copy_base - a file of the dataset under another name: its bytes. An alias would lead nowhere when
- * the commit that removes the old name leaves the new one. */
+/* copy_base - stage the bytes of a file of the dataset under another name. An alias would be
+ * dangling if the commit that removes the old name leaves the new one. */
 int copy_base(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	      const struct found *f, struct err *e)
 {
@@ -424,7 +427,7 @@ static int rename_file(struct rename_place *p, const char *to, struct err *e)
 	return rc;
 }
 
-/* rename_fits - whether what is at `to` can be replaced. */
+/* rename_fits - whether the entry at `to` can be replaced. */
 static int rename_fits(struct rename_place *p, const char *to, const struct found *old,
 		       unsigned flags, struct err *e)
 {
@@ -502,7 +505,7 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 /* A directory gets another name: everything below it appears under the new one
  * before the old one goes. */
 
-/* below - keys below a directory, relative to it, directories before what is in them. */
+/* below - keys below a directory, relative to it, directories before their entries. */
 struct below {
 	struct buf names; /* a byte 'd' or 'f', the key, a NUL */
 	size_t dir;       /* offset of the one that is being listed */
@@ -558,8 +561,8 @@ static int all_below(struct tree *t, const struct snapshot *g, const char *key, 
 	return rc;
 }
 
-/* rename_described - whether a directory says itself what is in it, so that all that is below it
- * means under the new name what it means under the old one. */
+/* rename_described - whether a directory has its own metadata, so that everything below it has the
+ * same meaning under the new name. */
 static bool rename_described(const struct below *b)
 {
 	static const char *const docs[] = {".zgroup", ".zarray", "zarr.json"};

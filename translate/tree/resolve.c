@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resolve.c - what a key is: in a work, in the stage, in the dataset, or nowhere. */
+/* resolve.c - finds a key in a work, in the stage, or in the dataset. */
 #include <errno.h>
 #include <string.h>
 
@@ -42,7 +42,8 @@ static int from_root(const struct snapshot *g, const char *key, struct view_attr
 	}
 }
 
-/* remembered - what a node is in this ground: 1 with *ret_id (0: nothing), 0 nobody looked. */
+/* remembered - the cached look-up of a node in this snapshot: 1 with *ret_id (0: it does not
+ * exist), 0: none. */
 static int remembered(struct tree *t, struct tree_node *n, const struct snapshot *g,
 		      uint64_t *ret_id)
 {
@@ -108,7 +109,7 @@ static int resolve_in_dataset(struct tree *t, const struct snapshot *g, const ch
 	return rc == -ENOTDIR ? -ENOENT : rc;
 }
 
-/* stamp_of - of content in a ground; those of works and of the stage are odd. */
+/* stamp_of - of content in a snapshot; those of works and of the stage are odd. */
 static uint64_t stamp_of(const struct snapshot *g, uint64_t id)
 {
 	return ((g->number + 1) * 0x9e3779b97f4a7c15U ^ id) << 1;
@@ -143,7 +144,7 @@ int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct 
 	return find_base(t, g, key, ret, e);
 }
 
-/* find_dir - one that the stage has: is it in the dataset, too? */
+/* find_dir - a directory that the stage has: is it in the dataset, too? */
 static int find_dir(struct tree *t, const struct snapshot *g, const char *key,
 		    struct found *ret, struct err *e)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shown_documents.c - documents that stay as they were shown when a commit makes other arrays
+/* shown_documents.c - metadata files that stay as they were shown if a commit makes other arrays
  * longer.
  *
  * In netCDF a dimension has one length: once a commit has made one variable longer, all that have
- * the dimension are longer in the file, filled up. A program that appends to arrays one after
- * another, with a commit between two of them, would find the next one as long as it is to become
- * already, and append behind that. So an array's document stays staged as it was shown, until the
- * array is written, or the mount ends. To put such a document into the file changes nothing: the
- * array has that many elements of its own, or fewer. */
+ * the dimension are longer in the file, filled up. If a commit comes between two appends, a program
+ * that appends to one array after another would find the second array at its final length already,
+ * and append after that. So an array's metadata file stays staged as it was shown, until the array
+ * is written or the mount ends. Putting such a file into the dataset changes nothing: the array has
+ * that many elements of its own, or fewer. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ int tree_content(struct tree *t, const struct snapshot *g, const char *key,
 	return rc;
 }
 
-/* shown_documents_has - 1: that is what the pin has; 0: it is something else; -errno: it cannot be
+/* shown_documents_has - 1: the content is that of the pin; 0: it is not; -errno: it cannot be
  * read. */
 static int shown_documents_has(struct tree *t, const struct snapshot *g, const struct pin *p,
 			       const struct found *f)
@@ -69,7 +69,7 @@ static int shown_documents_has(struct tree *t, const struct snapshot *g, const s
 	return rc == 0 && memcmp(data, p->data, p->len) == 0;
 }
 
-/* is_staged - has of the stage: 1: nobody has written the array since. */
+/* is_staged - shown_documents_has for the stage: 1: no program has written the array since. */
 static int is_staged(struct tree *t, const struct pin *p)
 {
 	struct found f = {.kind = FOUND_STAGED};
@@ -87,9 +87,8 @@ bool pins_have(struct tree *t, const char *key)
 	return false;
 }
 
-/* shown_documents_keep_old - pins of earlier commits, which go on unless they say what the dataset
- * says. One that cannot be read just now goes on as well: to forget it would make the array
- * longer. */
+/* shown_documents_keep_old - keep pins of earlier commits, unless the dataset has the same content.
+ * A pin that cannot be read at the moment is kept, too: dropping it would make the array longer. */
 static int shown_documents_keep_old(struct left *l, struct err *e)
 {
 	struct tree *t = l->t;
@@ -143,8 +142,8 @@ static bool grown(const struct pin *doc, const struct ds_array *now)
 	return ret;
 }
 
-/* pin_staged - a document that the commit has put into the dataset. It is carried into the stage's
- * next log. */
+/* pin_staged - pin a metadata file that the commit put into the dataset. It is carried into the
+ * stage's next log. */
 static int pin_staged(struct left *l, const struct ds_array *now, const char *key,
 		      const struct stage_entry *x, struct err *e)
 {
@@ -162,7 +161,7 @@ static int pin_staged(struct left *l, const struct ds_array *now, const char *ke
 	return rc ? rc : pin_add(l->t, key, &p, e);
 }
 
-/* pin_base - a document of the dataset as it was, which is staged. */
+/* pin_base - pin a metadata file of the old dataset, by staging it. */
 static int pin_base(struct left *l, const struct snapshot *old, const struct ds_array *now,
 		    const char *key, struct err *e)
 {
@@ -184,8 +183,8 @@ static int pin_base(struct left *l, const struct snapshot *old, const struct ds_
 	return rc ? rc : pin_add(l->t, key, &p, e);
 }
 
-/* pin_key - a document of an array of the dataset as it is now. One that was staged while the
- * commit ran is staged still. longer: the dataset has the array longer than it had it. */
+/* pin_key - pin a metadata file of an array of the dataset as it is now. One that was staged while
+ * the commit ran stays staged. longer: the array is longer than in the old dataset. */
 static int pin_key(struct left *l, const struct snapshot *old, const struct ds_array *now,
 		   const char *key, bool longer, struct err *e)
 {
@@ -207,8 +206,8 @@ static const char *shown_documents_path_of(const struct dataset *ds, uint32_t ar
 	return buf_ok(b) ? (const char *)b->data : NULL;
 }
 
-/* was_shorter - whether array i, of that path, had fewer elements in `old`. Few arrays come between
- * others, so that it mostly had nearly the same number there. -ENOMEM. */
+/* was_shorter - whether array i, of that path, had fewer elements in `old`. Arrays are rarely
+ * inserted between others, so that it mostly had nearly the same ordinal there. -ENOMEM. */
 static int was_shorter(const struct dataset *old, const struct ds_array *now, uint32_t i,
 		       const char *path, struct buf *room)
 {

@@ -65,8 +65,9 @@ static int tree_op_lookup(struct view *v, uint64_t dir, const char *name, size_t
 	return rc;
 }
 
-/* tree_gone_attr - of what has no name any more. A file's content is kept when it was open then; of
- * one that was written to before and closed there is a work, and nothing in it. */
+/* tree_gone_attr - attributes of a node without a name. The content of a file is kept if it was
+ * open when the name was removed. If it was written to before and closed, there is a work without
+ * content. */
 static int tree_gone_attr(struct tree *t, struct tree_node *n, struct found *ret, struct err *e)
 {
 	*ret = (struct found){.kind = FOUND_DIR};
@@ -132,7 +133,7 @@ static uint64_t op_parent(struct view *v, uint64_t dir)
 	return id;
 }
 
-/* tree_op_xattr - what the dataset's view says of a file or directory of its own. */
+/* tree_op_xattr - extended attributes of a file or directory, from the dataset's view. */
 static int tree_op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 			 struct err *e)
 {
@@ -172,6 +173,7 @@ static void op_close(struct view *v)
 	handles_free(t);
 	pins_free(t);
 	held_free(t);
+	removed_free(t);
 	nodes_free(t);
 	stage_close(t->stage);
 	snapshots_free(t->snapshots);
@@ -197,7 +199,7 @@ static void locks_init(struct tree *t)
 {
 	pthread_rwlockattr_t attr;
 
-	/* none of these can fail; a commit must not wait for ever while others read */
+	/* none of these can fail; a commit must not starve while others read */
 	(void)pthread_rwlockattr_init(&attr);
 	(void)pthread_rwlockattr_setkind_np(&attr,
 					    PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tree_int.h - shared by the parts of the writable tree.
  *
- * Locks, in the order in which they are taken: the tree's (read: whoever looks at names or content;
- * write: who changes names, and a commit while the dataset changes), a work's, the tables' (no
+ * Locks, in the order in which they are taken: the tree's (read: to look at names or content;
+ * write: to change names, and in a commit while the dataset changes), a work's, the tables' (no
  * system call under it), the stage's own. The commit thread's state has a lock of its own that is
  * never held with another. */
 #ifndef TRANSLATE_TREE_TREE_INT_H
@@ -16,11 +16,11 @@
 #include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
 
-/* dirty_file - content of a file that is being written, or that nobody finds by its name any more:
- * in memory, or in an unnamed file. */
+/* dirty_file - content of a file that is being written, or that has no name any more: in memory, or
+ * in an unnamed file. */
 struct dirty_file {
 	pthread_mutex_t lock;
-	bool loaded;        /* lock: it has content; else the stage or the dataset has */
+	bool loaded;        /* lock: it has content; else the stage or the dataset has it */
 	bool dirty;         /* lock: written since the last flush */
 	bool cut;           /* lock: made or truncated by open, and nothing written yet */
 	uint8_t *mem;       /* lock */
@@ -28,28 +28,28 @@ struct dirty_file {
 	int fd;             /* lock; -1: in memory */
 	uint64_t size;      /* lock */
 	uint64_t run;       /* lock: [0, run) was written since the last flush */
-	bool elsewhere;     /* lock: and something else as well, or its size was set */
+	bool elsewhere;     /* lock: other bytes were written as well, or its size was set */
 	struct timespec mtime; /* lock */
-	_Atomic uint32_t writers; /* handles that write; more only under the tree's lock */
+	_Atomic uint32_t writers; /* handles that write; it increases only under the tree's lock */
 };
 
 /* tree_node - a name that the kernel knows, or that is open. */
 struct tree_node {
-	struct link by_id, by_key; /* in the tables' of those names */
+	struct link by_id, by_key; /* in the tables of those names */
 	uint64_t id;
 	char *key; /* tree; owned; "" the root */
 	bool is_dir;
 	_Atomic bool gone;  /* removed or replaced; in no table by key */
 	_Atomic bool fresh; /* created, and not staged yet */
-	_Atomic bool opened; /* for reading, since the kernel knows it */
-	uint64_t known;     /* tables: the kernel was told so many times */
+	_Atomic bool opened; /* opened for reading since the kernel knows it */
+	uint64_t known;     /* tables: references of the kernel */
 	uint32_t users;     /* tables: handles, and requests that run */
 	struct dirty_file *_Atomic work; /* set once, until the node goes */
 	uint64_t snapshot,
-		base_id;    /* tables: what it is in the ground of this number + 1; base_id
-	                           * 0: nothing */
+		base_id;    /* tables: its look-up in the snapshot with this number + 1; base_id 0:
+			     * it does not exist there */
 	uint64_t stamp;     /* tables: of the content that the kernel may have cached */
-	mode_t mode;        /* tables; 0: as all others */
+	mode_t mode;        /* tables; 0: the mode of the dataset */
 };
 
 struct handle {
@@ -59,7 +59,7 @@ struct handle {
 	_Atomic bool wrote;
 };
 
-/* pin - a document that is staged as it was shown before a commit. */
+/* pin - a metadata file that is staged as it was shown before a commit. */
 struct pin {
 	char *key;     /* owned */
 	uint8_t *data; /* owned */
@@ -69,12 +69,13 @@ struct pin {
 /* held_chunk - a file of the dataset that is shown with the bytes that were written. */
 struct held_chunk {
 	char *key;             /* owned */
-	size_t dir;            /* so many bytes of it are its array's directory */
+	size_t dir;            /* number of its bytes that are the array's directory */
 	struct dirty_file *in; /* of the tree's holds */
 	uint64_t at, size;
 	struct timespec mtime;
 	uint64_t stamp;
-	bool cut;              /* the array was shorter since: the dataset may have less of it */
+	bool cut;              /* the array was shorter meanwhile: the dataset may have less of
+			        * it */
 };
 
 /* holds - written by the commit thread under the write lock. */
@@ -101,6 +102,7 @@ struct tree {
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	_Atomic uint64_t n_opened; /* nodes that were opened for reading */
 	struct holds holds; /* held_chunks.c */
+	struct map removed_names; /* tree: removed_names.c */
 	uint64_t next_id, seed;
 	struct tree_node *top;    /* what VIEW_ROOT is: the root, or the directory above it */
 	bool removed;             /* tree: the directory above it does not have the root */
@@ -112,30 +114,30 @@ struct tree {
 
 	/* The commit thread: commit_thread.c. */
 	pthread_mutex_t commit_lock;
-	pthread_cond_t wake, ended; /* of the thread; of those who wait for it */
+	pthread_cond_t wake, ended; /* of the thread; of requests that wait for it */
 	pthread_t thread;
 	bool started, stopping, finishing;
-	uint64_t wanted, done;     /* commits that were asked for, and that ended */
+	uint64_t wanted, done;     /* commits that were requested, and that ended */
 	int64_t written_ms;        /* the last record */
 	bool fresh_records;        /* since the last attempt */
 	bool committing;
 	uint64_t attempts;         /* that ended */
-	bool rootless;             /* the thread's: root_check said so */
-	bool held;                 /* the thread's: the last commit left what only one that somebody
-	                            * waits for takes */
-	_Atomic bool lost;         /* a commit is done, and what it made could not be opened */
+	bool rootless;             /* the thread's: result of root_check */
+	bool held;                 /* the thread's: the last commit left records that only a commit
+				    * that a request waits for takes */
+	_Atomic bool lost;         /* a commit succeeded, but its result could not be opened */
 	bool quiet;                /* the thread's: it holds `names` */
 	int last_rc;               /* of the last attempt */
 	uint32_t busy_times;       /* attempts in a row that ended with EAGAIN */
 	int64_t retry_ms, failed_ms;
-	struct err last;           /* what it said */
+	struct err last;           /* its error */
 	bool renew;                /* the dataset is to be opened again */
 	uint64_t renewed;
-	struct pin *pins;          /* the thread's, and after it the end's */
+	struct pin *pins;          /* the commit thread's, and after its end the closing thread's */
 	size_t n_pins, cap_pins;
 	_Atomic uint64_t pinned;   /* stage_bytes while nothing but pins is staged; 0: there is
 	                            * more */
-	_Atomic bool stale;        /* somebody else changed the dataset */
+	_Atomic bool stale;        /* another program changed the dataset */
 	_Atomic int64_t polled_ms;
 };
 
@@ -170,34 +172,35 @@ static inline void tree_unlock(struct tree *t)
 
 int nodes_init(struct tree *t, struct err *e);
 void nodes_free(struct tree *t);
-/* node_get - the node of an id, used by the caller until node_put. -ESTALE. */
+/* node_get - the node of an id, referenced until node_put. -ESTALE. */
 int node_get(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e) NZ_MUST_USE;
 /* node_dir - the same; -ENOTDIR. */
 int node_dir(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e) NZ_MUST_USE;
 void node_put(struct tree *t, struct tree_node *n);
-/* node_find - the node of a key, used; NULL: there is none. */
+/* node_find - the node of a key, referenced; NULL: there is none. */
 struct tree_node *node_find(struct tree *t, const char *key);
-/* node_enter - the same, made when there is none. A node of the other kind is replaced. */
+/* node_enter - the same, created if there is none. A node of the other kind is replaced. */
 struct tree_node *node_enter(struct tree *t, const char *key, bool is_dir);
-/* node_known - the kernel is told of it; node_forget - and forgets it. */
+/* node_known - count a reference of the kernel; node_forget - drop references. */
 void node_known(struct tree *t, struct tree_node *n);
 void node_forget(struct tree *t, uint64_t id, uint64_t count);
-/* node_detach - nobody finds it by its key any more. Under the write lock, as what follows. */
+/* node_detach - remove a node from the table by key. Under the write lock, as the following
+ * functions. */
 void node_detach(struct tree *t, struct tree_node *n);
-/* node_rename - it has another key. */
+/* node_rename - give a node another key. */
 int node_rename(struct tree *t, struct tree_node *n, const char *key,
 		struct err *e) NZ_MUST_USE;
-/* nodes_below - nodes whose key is below dir, used, in an array of *ret_n; new. */
+/* nodes_below - the nodes whose key is below dir, referenced, in a new array of *ret_n. */
 int nodes_below(struct tree *t, const char *dir, struct tree_node ***ret, size_t *ret_n,
 		struct err *e) NZ_MUST_USE;
-/* node_work - its work, made when there is none. */
+/* node_work - a node's work, created if there is none. */
 int node_work(struct tree *t, struct tree_node *n, struct dirty_file **ret,
 	      struct err *e) NZ_MUST_USE;
-/* node_fresh - whether it is created and not staged yet. */
+/* node_fresh - set whether a node is created and not staged yet. */
 void node_fresh(struct tree *t, struct tree_node *n, bool is);
-/* node_opened - it was opened for reading. */
+/* node_opened - note that a node was opened for reading. */
 void node_opened(struct tree *t, struct tree_node *n);
-/* node_has_work - whether it has content of its own; *ret_size: of it. */
+/* node_has_work - whether a node has content of its own; *ret_size: its size. */
 bool node_has_work(struct tree *t, struct tree_node *n, uint64_t *ret_size,
 		   struct timespec *ret_mtime);
 
@@ -209,18 +212,18 @@ void work_drop(struct tree *t, struct dirty_file *w); /* without content again *
 int work_write(struct tree *t, struct dirty_file *w, uint64_t off, const uint8_t *data,
 	       size_t len, struct err *e) NZ_MUST_USE;
 int work_resize(struct tree *t, struct dirty_file *w, uint64_t size, struct err *e) NZ_MUST_USE;
-/* work_read - *ret: bytes, fewer at the end. */
+/* work_read - *ret: the number of bytes, fewer at the end. */
 int work_read(const struct dirty_file *w, uint64_t off, uint8_t *out, size_t len, size_t *ret,
 	      struct err *e) NZ_MUST_USE;
-/* work_stage - what it holds is key's content in the stage. */
+/* work_stage - stage a work's content as that of key. */
 int work_stage(struct tree *t, const struct dirty_file *w, const char *key,
 	       struct err *e) NZ_MUST_USE;
 
-/* ---- what is there ---- */
+/* ---- look-ups ---- */
 
 enum found_kind { FOUND_NOTHING, FOUND_DIR, FOUND_WORK, FOUND_STAGED, FOUND_BASE };
 
-/* found - what a key is. */
+/* found - the result of a look-up. */
 struct found {
 	enum found_kind kind;
 	bool unknown;
@@ -233,28 +236,29 @@ struct found {
 	uint64_t base_id;       /* BASE; DIR with in_base_dir */
 };
 
-/* tree_find - under the tree's lock. -ENOENT is no error here; what the dataset says is. e is set
- * as well when the result is unsure. */
+/* tree_find - look up a key, under the tree's lock. A missing key is no error: FOUND_NOTHING.
+ * Errors of the dataset are returned. e is also set if the result is unsure. */
 int tree_find(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e) NZ_MUST_USE;
-/* tree_find_below - the same, but for works: what they would be loaded from. */
+/* tree_find_below - the same without works: the content that a work is loaded from. */
 int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
 		    struct found *ret, struct err *e) NZ_MUST_USE;
-/* tree_base - what the dataset alone has. */
+/* tree_base - look up a key in the dataset only. */
 int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e) NZ_MUST_USE;
 void tree_attr(struct tree *t, const struct snapshot *g, const struct tree_node *n,
 	       const struct found *f, struct view_attr *ret);
-/* tree_read - content of a key that was found, not in a work. */
+/* tree_read - read the content of a key that was found, not in a work. */
 int tree_read(struct tree *t, const struct snapshot *g, const char *key, const struct found *f,
 	      uint64_t off, uint8_t *out, size_t len, size_t *ret, struct err *e) NZ_MUST_USE;
-/* tree_content - all of it, new; no larger than a document may be. */
+/* tree_content - the whole content, new; not larger than a metadata file may be. */
 int tree_content(struct tree *t, const struct snapshot *g, const char *key,
 		 const struct found *f, uint8_t **ret, struct err *e) NZ_MUST_USE;
-/* tree_load - the content of a node into its work, unless that has some. Under the work's lock. */
+/* tree_load - load the content of a node into its work, unless that has content. Under the work's
+ * lock. */
 int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w,
 	      struct err *e) NZ_MUST_USE;
-/* tree_key - of an entry of a directory. -ENAMETOOLONG, -EINVAL. */
+/* tree_key - the key of an entry of a directory. -ENAMETOOLONG, -EINVAL. */
 int tree_key(const struct tree_node *dir, const char *name, size_t len,
 	     char out[STORE_KEY_MAX + 1], struct err *e) NZ_MUST_USE;
 
@@ -275,38 +279,40 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 	      struct view_attr *ret, struct err *e);
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		const char *to_name, size_t to_len, unsigned flags, struct err *e);
-/* tree_settle - check a file for the name that it gets, and for the one that it has where that
- * stays; then stage what was written to it before it is closed. Under the write lock. */
+/* tree_settle - check a file for its new name, and for the present one if that stays; then stage
+ * data that were written to it before it is closed. Under the write lock. */
 int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const char *to,
 		bool stays, struct err *e) NZ_MUST_USE;
-/* rename_dir - both are directories, `to` an empty one or nothing. Under the write lock. */
+/* rename_dir - rename a directory; `to` is an empty one or does not exist. Under the write lock. */
 int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	       struct err *e) NZ_MUST_USE;
-/* copy_base - a file of the dataset is staged under another name. */
+/* copy_base - stage a file of the dataset under another name. */
 int copy_base(struct tree *t, const struct snapshot *g, const char *from, const char *to,
 	      const struct found *f, struct err *e) NZ_MUST_USE;
 int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
 	      void *arg, struct err *e);
 void tree_listings_free(struct tree *t);
-/* tree_each - the entries of a directory, in no order; names may be taken away meanwhile, and one
- * that is written meanwhile may come twice. Under the tree's lock; under the write lock once. */
+/* tree_each - call fn for the entries of a directory, in no order. Names may be removed meanwhile,
+ * and one that is written meanwhile may come twice. Under the tree's lock; under the write lock
+ * each name comes once. */
 int tree_each(struct tree *t, const struct snapshot *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg,
 	      struct err *e) NZ_MUST_USE;
-/* handle_make - an open file; the node is used once more. */
+/* handle_make - open a file; references the node once more. */
 int handle_make(struct tree *t, struct tree_node *n, int flags, struct view_handle *ret,
 		struct err *e) NZ_MUST_USE;
-/* handles_free - those that are open when the tree is closed: the kernel does not say when it lets
- * go of files that were open when the mount was taken off. What was not flushed is not kept. */
+/* handles_free - free the handles that are open when the tree is closed: the kernel does not report
+ * the close of files that were open when the mount was unmounted. Data that were not flushed are
+ * dropped. */
 void handles_free(struct tree *t);
-/* keep_open - a file is about to lose its name: who has it open keeps its content. */
+/* keep_open - a file is about to lose its name: keep its content for its open handles. */
 int keep_open(struct tree *t, struct tree_node *n, struct err *e) NZ_MUST_USE;
-/* keep_undo - the file keeps its name after all: readers have it from the dataset or the stage
+/* keep_undo - the file keeps its name after all: readers get it from the dataset or the stage
  * again. Under the write lock. */
 void keep_undo(struct tree *t, struct tree_node *n);
 
-/* check_work, check_moved - options.check for key with the content of w, or, where w is NULL, of
- * what `from` is; from is gone then, unless it stays. */
+/* check_work, check_moved - call options.check for key with the content of w, or, if w is NULL,
+ * with that of `from`; from does not exist then, unless it stays. */
 int check_work(struct tree *t, const struct snapshot *g, const char *key,
 	       const struct dirty_file *w, struct err *e) NZ_MUST_USE;
 int check_moved(struct tree *t, const struct snapshot *g, const char *key, const char *from,
@@ -315,16 +321,16 @@ int check_moved(struct tree *t, const struct snapshot *g, const char *key, const
 /* ---- the root: root.c ---- */
 
 /* root_check - whether the root has its metadata, if the dataset has them; else -EIO, and
- * t->rootless. Under the tree's lock. root_doc - which of these documents a key is, from 1 on; 0:
- * none. */
+ * t->rootless. Under the tree's lock. root_doc - the index of a metadata file of the root, from 1
+ * on; 0: the key is none. */
 int root_check(struct tree *t, struct err *e) NZ_MUST_USE;
 unsigned root_doc(const char *key);
-/* root_drop_removals - what waits in a rootless tree is forgotten, unless it is more than removals:
- * then -EIO, and e is left as it is. */
+/* root_drop_removals - drop the pending writes of a rootless tree if they are only removals;
+ * otherwise -EIO, and e is unchanged. */
 int root_drop_removals(struct tree *t, struct err *e) NZ_MUST_USE;
-/* The directory above the root, where there is one: root_named - whether this is the root's name.
- * root_node - the root's node, used; NULL: it was removed, or memory is short. Under the tree's
- * lock. root_mkdir, root_rmdir - as the operations. */
+/* The directory above the root, if there is one: root_named - whether this is the root's name.
+ * root_node - the root's node, referenced; NULL: it was removed, or memory is short. Under the
+ * tree's lock. root_mkdir, root_rmdir - as the operations. */
 bool root_named(const struct tree *t, const char *name, size_t len);
 struct tree_node *root_node(struct tree *t);
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e);
@@ -332,7 +338,7 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
 
 /* ---- pins: shown_documents.c ---- */
 
-/* left - keys that stay staged when a commit is done, and those that the tree itself keeps. */
+/* left - keys that stay staged after a commit, and those that the tree itself keeps. */
 struct left {
 	struct tree *t;
 	struct snapshot *g; /* as the commit made it */
@@ -343,15 +349,15 @@ struct left {
 
 /* left_add - a copy of the key. */
 int left_add(struct left *l, const char *key, struct err *e) NZ_MUST_USE;
-/* pins_keep - arrays that are longer than they were shown, because others are, go on as they were
- * shown: with the document that was committed, or with that of `old`.
- * Under the write lock, while the committed generation is frozen. */
+/* pins_keep - show arrays as before that are longer only because others are: with the metadata file
+ * that was committed, or with that of `old`. Under the write lock, while the committed generation
+ * is frozen. */
 int pins_keep(struct left *l, const struct snapshot *old, struct err *e) NZ_MUST_USE;
-/* pins_settle - after a commit: find out whether nothing but pins is staged. */
+/* pins_settle - after a commit: find out whether only pins are staged. */
 void pins_settle(struct tree *t);
-/* pins_only - whether that is so still, or nothing is staged at all. Any thread. */
+/* pins_only - whether that is still so, or nothing is staged at all. Any thread. */
 bool pins_only(const struct tree *t);
-/* pins_drop - forget them, where nothing else is staged. Under the write lock, by the thread. */
+/* pins_drop - drop the pins if nothing else is staged. Under the write lock, by the thread. */
 int pins_drop(struct tree *t, struct err *e) NZ_MUST_USE;
 /* pins_have - whether a key is staged only because it is pinned. */
 bool pins_have(struct tree *t, const char *key);
@@ -359,28 +365,41 @@ void pins_free(struct tree *t);
 
 /* ---- chunks that keep their bytes: held_chunks.c ---- */
 
-/* held_find - what is held of a key; NULL: nothing. Borrowed while the tree's lock is held. */
+/* held_find - the held bytes of a key; NULL: none. Borrowed while the tree's lock is held. */
 const struct held_chunk *held_find(const struct tree *t, const char *key);
 /* held_read - as work_read. */
 int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
 	      struct err *e) NZ_MUST_USE;
-/* held_keep - staged files that `now` shows with other bytes are held; those that were written
- * since are no longer. Under the write lock, while the committed generation is frozen. */
+/* held_keep - hold staged files that `now` shows with other bytes; drop those that were written
+ * since. Under the write lock, while the committed generation is frozen. */
 void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now);
 void held_free(struct tree *t);
+
+/* ---- names that a commit could not remove: removed_names.c ---- */
+
+/* removed_has - whether listings omit a key of the dataset. Under the tree's lock. */
+bool removed_has(const struct tree *t, const char *key);
+/* removed_forget - list the key again. Under the write lock. */
+void removed_forget(struct tree *t, const char *key);
+/* removed_keep - after a commit, omit the keys that the committed generation removed and `now`
+ * still has; list those that a program created again. Under the write lock, while the committed
+ * generation is frozen. */
+int removed_keep(struct tree *t, const struct snapshot *now, uint64_t generation,
+		 struct err *e) NZ_MUST_USE;
+void removed_free(struct tree *t);
 
 /* ---- commits ---- */
 
 int commits_start(struct tree *t, struct err *e) NZ_MUST_USE;
 /* commits_stop - finish: with a last commit; last: as for view_write_ops.finish. */
 int commits_stop(struct tree *t, bool finish, bool last, struct err *e);
-/* commits_room - before something is staged, without any lock: waits while too much is. */
+/* commits_room - wait while too much is staged, before staging more. The caller holds no lock. */
 int commits_room(struct tree *t, struct err *e) NZ_MUST_USE;
-/* commits_note - something was staged. */
+/* commits_note - note that something was staged. */
 void commits_note(struct tree *t);
-/* commits_now - a commit of all that is staged now; waits for it. */
+/* commits_now - commit everything that is staged now, and wait for it. */
 int commits_now(struct tree *t, struct err *e) NZ_MUST_USE;
-/* commits_poll - looks, once a second, whether somebody else changed the dataset. No lock. */
+/* commits_poll - check, once a second, whether another program changed the dataset. No lock. */
 void commits_poll(struct tree *t);
 
 #endif

@@ -108,7 +108,7 @@ static int viewed_stat(struct store *st, const char *key, struct store_stat *ret
 	return 0;
 }
 
-/* batch - entries of a listing, so that whoever gets them may ask the view. */
+/* batch - entries of a listing, so that the receiver may call the view. */
 struct batch {
 	size_t n;
 	uint64_t next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* write_buffer.c - content of files that are open for writing: in memory while that is allowed,
- * then in a file without a name, which nobody has to remove when the process dies. */
+/* write_buffer.c - content of files that are open for writing: in memory up to a limit, then in a
+ * file without a name, which vanishes when the process dies. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ void work_free(struct tree *t, struct dirty_file *w)
 	free(w);
 }
 
-/* write_buffer_unnamed - a file that is gone when it is closed. */
+/* write_buffer_unnamed - make a file that is removed when it is closed. */
 static int write_buffer_unnamed(struct tree *t, struct err *e)
 {
 	static _Atomic uint64_t number;

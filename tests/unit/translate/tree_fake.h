@@ -42,6 +42,7 @@ struct data {
 	atomic_int fail; /* its code; once for each time in fail_times */
 	atomic_int fail_times;
 	atomic_bool refuse_all; /* everything is left */
+	const char *stays; /* a key that no commit can remove: it has the text "stays" then */
 	/* one look-up of fail_key fails, after fail_skip that succeed */
 	const char *fail_key;
 	int fail_skip;
@@ -431,6 +432,8 @@ static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
 	base->ops->close(base);
 	source_close(source);
 	if (!left.all) {
+		if (d->stays && !data_find(&c.fresh, d->stays))
+			data_text(&c.fresh, d->stays, "stays");
 		quiesce(view);
 		for (int i = 0; i < 5; i++) {
 			assert_int_equal(atomic_load(&d->inside), 0);

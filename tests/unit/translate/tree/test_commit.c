@@ -497,13 +497,70 @@ static void test_held_bytes(void **state)
 	assert_string_equal(text(f, "v/4"), "OTHER");
 }
 
+/* SEMANTICS P33: the dataset still has a name after the commit, and the program that removed it
+ * finds its directory empty. */
+static void test_shown_again(void **state)
+{
+	struct fx *f = *state;
+
+	f->d.stays = "v/0.1";
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "v/0.1", "stays");
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0");
+	assert_string_equal(text(f, "v/0.1"), "stays");
+	/* the next commit changes nothing of that */
+	assert_int_equal(write_text(f, "v/0.2", "x"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.2");
+	/* created again: before and after it is committed */
+	assert_int_equal(write_text(f, "v/0.1", "new"), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1 0.2");
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1 0.2");
+	is(f, "v/0.1", "new");
+	/* and by a rename */
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.2");
+	assert_int_equal(move(f, "v/0.2", "v/0.1", 0), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
+	/* another program's changes are listed */
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0");
+	foreign(f, "v/0.1", "theirs");
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
+	/* a commit in the middle of a removal */
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_int_equal(rmdir_at(f, "v"), -ENOTEMPTY);
+	assert_int_equal(unlink_at(f, "v/0.0"), 0);
+	assert_int_equal(unlink_at(f, "v/.zarray"), 0);
+	assert_int_equal(rmdir_at(f, "v"), 0);
+	assert_string_equal(text(f, "v"), "-2");
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup");
+	/* the directory is made again over what stays, then the dataset can remove it */
+	assert_int_equal(write_text(f, "v/.zarray", "array"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(list(f, "", 9), ".zgroup v/");
+	assert_string_equal(list(f, "v", 9), ".zarray");
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	f->d.stays = NULL;
+	assert_int_equal(sync_dir(f), 0);
+	assert_int_equal(tree_of(f->v)->removed_names.n, 0);
+	assert_string_equal(text(f, "v/0.1"), "-2");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_begins),     TEST(test_fails),      TEST(test_room),
 		TEST(test_left),       TEST(test_foreign),    TEST(test_crowd),
 		TEST(test_listing),    TEST(test_held),       TEST(test_held_room),
-		TEST(test_held_bytes), TEST(test_not_opened),
+		TEST(test_held_bytes), TEST(test_not_opened), TEST(test_shown_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
