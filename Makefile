@@ -23,7 +23,7 @@ MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
 PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
 	libseccomp inih libmicrohttpd
 # Those without a pkg-config file.
-PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
+PLAIN_LIBS := -lbz2 -laec -llzf -lsnappy -lpthread -ldl -lm
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wconversion -Wsign-conversion \
 	-Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wformat=2 -Wundef \
@@ -306,7 +306,8 @@ deb-chroot:
 print-version:
 	@echo $(VERSION)
 
-# Packages first, in a make of its own: what pkg-config says must be asked after they are there.
+# Packages first, in a make of its own: pkg-config must be asked after they are there. check-seeds is
+# built with sanitizers in any case, so that check SANITIZE=1 need not repeat it.
 check:
 	scripts/install-deps check
 	$(MAKE) -j2 WERROR=1 all
@@ -321,7 +322,7 @@ check:
 	scripts/check-semantics
 	$(if $(SANITIZE),,scripts/check-server $(BUILD))
 	scripts/check-readme $(BUILD)/nczarrfs
-	$(MAKE) -j2 check-seeds
+	$(if $(SANITIZE),,$(MAKE) -j2 check-seeds)
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 # The same with all tests over many files, of which check has a sample: every file of the corpus,

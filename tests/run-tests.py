@@ -18,6 +18,7 @@ there was none.
 
 Environment: NCZARRFS, the program under test (build/nczarrfs); NCZARRFS_CORPUS, a folder of
 real files (../shared/corpus beside the project, tests over it are skipped where it is absent);
+NCZARRFS_SLOW, what all limits of time are multiplied by (1);
 NCZARRFS_REMOTE=all, for tests of remote trees with all trees and not a few.
 """
 import argparse
@@ -225,7 +226,7 @@ def main():
     binary = os.path.abspath(os.environ.setdefault(
         "NCZARRFS", os.path.join(os.path.dirname(HERE), "build", "nczarrfs")))
     os.environ["NCZARRFS"] = binary
-    args.slow = 4.0 if mounts.is_sanitized(binary) else 1.0
+    args.slow = mounts.slowness(binary)
 
     if args.all or args.patterns:
         os.environ["NCZARRFS_ALL"] = "1"

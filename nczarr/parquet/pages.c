@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libdeflate.h>
+#include <snappy-c.h>
 #include <string.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -195,6 +196,17 @@ static int gunzip(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct
 	rc = libdeflate_gzip_decompress(d, in, n_in, out, n, NULL);
 	libdeflate_free_decompressor(d);
 	return rc == LIBDEFLATE_SUCCESS ? 0 : pages_damaged("gzip: the data is damaged", e);
+}
+
+int pq_snappy(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct err *e)
+{
+	size_t got;
+
+	/* the length comes first: out has room for n bytes and no more */
+	if (snappy_uncompressed_length((const char *)in, n_in, &got) != SNAPPY_OK || got != n ||
+	    snappy_uncompress((const char *)in, n_in, (char *)out, &got) != SNAPPY_OK)
+		return pages_damaged("snappy: the data is damaged", e);
+	return 0;
 }
 
 /* pages_inflate - n bytes in p->body out of a compressed part of a page. */

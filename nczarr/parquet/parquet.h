@@ -96,7 +96,8 @@ void pq_table_release(struct pq_table *t);
 size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out,
 			    uint64_t n);
 
-/* pq_snappy - decompress n bytes of snappy's raw format. -EBADMSG. (snappy.c) */
+/* pq_snappy - decompress snappy's raw format into out, which takes the n bytes that it must have.
+ * -EBADMSG. (pages.c) */
 int pq_snappy(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct err *e) NZ_MUST_USE;
 
 /* ---- writing ---- */

@@ -28,15 +28,4 @@ int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e)
 int store_zip_open_blob(struct blob *b, uint64_t max_meta, struct store **ret,
 			struct err *e) NZ_MUST_USE;
 
-/* store_mem - objects in memory, for tests and for temporary stores. */
-struct store *store_mem_new(void);
-/* store_mem_put - set an object; data is copied. Returns 0 or -ENOMEM. The script is not called. */
-int store_mem_put(struct store *s, const char *key, const void *data, size_t n) NZ_MUST_USE;
-/* store_mem_script - a function that is called before each change and each store_fresh(), one at a
- * time. Returns 0; a negative errno: the result, without the change; a positive one: the change is
- * done, and the result is its negative (a lost answer). plain: a service without conditions. */
-enum store_mem_what { STORE_MEM_PUT, STORE_MEM_REMOVE, STORE_MEM_FRESH };
-typedef int store_mem_script(void *arg, enum store_mem_what what, const char *key);
-void store_mem_set_script(struct store *s, store_mem_script *script, void *arg, bool plain);
-
 #endif

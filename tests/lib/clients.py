@@ -12,7 +12,7 @@ CLIENTS = os.path.join(ROOT, "tests", "clients")
 def info(t, file, *options, timeout=60):
     """`nczarrfs info --json FILE` as a file, for the notes in it."""
     args = [w for o in options for w in ("-o", o)]
-    status, out, err = t.run(t.binary, "info", "--json", *args, file, timeout=timeout * t.slow)
+    status, out, err = t.run(t.binary, "info", "--json", *args, file, timeout=timeout)
     assert status == 0, f"info --json ends with {status}: {err}"
     json.loads(out)
     path = t.path(f"notes{t.number()}.json")
@@ -42,7 +42,7 @@ def xarray(t, file, mount, notes, timeout=60):
 def script(t, name, *args, timeout=60):
     """A comparer that brings libraries which do not get on with the others: its own python."""
     status, out, err = t.run(sys.executable, os.path.join(CLIENTS, name), *args,
-                             timeout=timeout * t.slow)
+                             timeout=timeout)
     assert status == 0, f"{name}: {(out + err).strip()}"
     return out
 

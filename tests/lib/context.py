@@ -88,6 +88,7 @@ class Mount:
         self.context = context
         self.number = context.number()
         self.path = os.path.join(context.tmp, f"mnt{self.number}")
+        wait *= context.slow
         os.mkdir(self.path)
         self.log = os.path.join(context.tmp, f"log{self.number}")
         self.sanitizer = os.path.join(context.tmp, f"sanitizer{self.number}")
@@ -156,7 +157,7 @@ class Mount:
     def exit_status(self, seconds=30.0):
         """Of a mount in the foreground: it ends when everything that was written is where it
         belongs."""
-        return self.process.wait(seconds)
+        return self.process.wait(seconds * self.context.slow)
 
     def sanitizer_text(self):
         text = sanitizer_reports(self.sanitizer)
@@ -177,7 +178,7 @@ class Mount:
             if not self.server_alive():
                 problems.append("the server died: " + self.messages())
             ok, text = mounts.unmount(self.path)
-            end = time.monotonic() + 5
+            end = time.monotonic() + 5 * self.context.slow
             while not ok and "busy" in text and time.monotonic() < end:
                 time.sleep(0.05)  # a client that was just killed may not be gone yet
                 ok, text = mounts.unmount(self.path)
@@ -214,7 +215,7 @@ class Context:
         self.tmp = tmp
         self.binary = os.environ["NCZARRFS"]
         self.sanitized = mounts.is_sanitized(self.binary)
-        self.slow = 4 if self.sanitized else 1
+        self.slow = mounts.slowness(self.binary)
         self._count = 0
         self._open = []
 
@@ -242,6 +243,7 @@ class Context:
         """A command with a time limit: (status, stdout, stderr)."""
         full = dict(os.environ)
         full.update(env or {})
+        timeout *= self.slow
         p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, env=full, cwd=cwd or self.tmp)
         try:

@@ -115,6 +115,12 @@ def is_sanitized(binary):
         return False
 
 
+def slowness(binary):
+    """What limits of time are multiplied by: four with a sanitizer, and NCZARRFS_SLOW on a machine
+    that is known to be slow. Limits only end what hangs; no test asserts a time by them."""
+    return (4.0 if is_sanitized(binary) else 1.0) * float(os.environ.get("NCZARRFS_SLOW") or 1)
+
+
 def fuse_problem():
     """None, or one line on why nothing can be mounted here."""
     if not os.path.exists("/dev/fuse"):

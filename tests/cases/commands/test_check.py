@@ -23,7 +23,7 @@ GOOD, DAMAGED, FAILED = 0, 1, 2
 
 
 def check(t, *args, status=GOOD):
-    got, out, err = t.run(t.binary, "check", "--json", *args, timeout=60 * t.slow)
+    got, out, err = t.run(t.binary, "check", "--json", *args, timeout=60)
     assert got == status, f"status {got}: {out}{err}"
     return json.loads(out) if out else err
 

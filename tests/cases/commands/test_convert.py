@@ -22,7 +22,7 @@ from lib.web import WebServer
 
 
 def convert(t, *args, fails=None, code=1, **env):
-    status, out, err = t.run(t.binary, "convert", "--json", *args, timeout=60 * t.slow, env=env)
+    status, out, err = t.run(t.binary, "convert", "--json", *args, timeout=60, env=env)
     if fails is not None:
         assert status == code and fails in err and out == "", f"status {status}: {out}{err}"
         return None

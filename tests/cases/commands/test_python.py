@@ -23,7 +23,7 @@ def python(t, code, *args, status=0, **env):
         t.run("/bin/sh", os.path.join(PACKAGE, "install"), where)
     env = {**os.environ, "PYTHONPATH": where, "NCZARRFS": t.binary, "PYTHONWARNINGS": "ignore",
            **env}
-    got, out, err = t.run("/usr/bin/python3", "-c", code, *args, env=env, timeout=60 * t.slow)
+    got, out, err = t.run("/usr/bin/python3", "-c", code, *args, env=env, timeout=60)
     assert got == status, f"status {got}: {out}{err}"
     return out + err
 

@@ -129,7 +129,7 @@ def stress(t, source, options, find, write, files):
         children.append(in_child(failures, copier, lambda rng: find(m.path, rng), progress, 3))
         grown = []
         try:
-            end = time.monotonic() + SECONDS * t.slow
+            end = time.monotonic() + SECONDS * (4 if t.sanitized else 1)
             version = 1
             while time.monotonic() < end and not [
                     n for n in os.listdir(t.tmp) if n.startswith("failure.")]:

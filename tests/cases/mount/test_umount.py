@@ -188,7 +188,7 @@ def test_refused_write(t):
             else:
                 assert umount(t, m.path) == ""
         assert os.path.exists(state) == (way == "die"), way
-        status, out, err = t.run(t.binary, "recover", source, timeout=60 * t.slow)
+        status, out, err = t.run(t.binary, "recover", source, timeout=60)
         assert status == 0, err
         want = "pending writes are committed" if way == "die" else "nothing to recover"
         assert want in out, out

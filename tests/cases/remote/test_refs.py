@@ -67,7 +67,7 @@ def make_odd(path):
 
 
 def refs(t, *args, fails=None):
-    status, out, err = t.run(t.binary, "refs", *args, timeout=60 * t.slow)
+    status, out, err = t.run(t.binary, "refs", *args, timeout=60)
     if fails is not None:
         assert status == 1 and fails in err, f"status {status}: {err}"
         return err

@@ -379,7 +379,7 @@ def test_recover_directory(t):
     assert status == 1 and not got["good"] and got["datasets_unfinished"] == 2, out
     assert all(x["unfinished"] and not x["good"] for x in got["datasets"]), out
 
-    status, out, err = t.run(t.binary, "recover", d, timeout=60 * t.slow)
+    status, out, err = t.run(t.binary, "recover", d, timeout=60)
     lines = out.splitlines()
     assert status == 0 and len(lines) == 2 and d + "/sub/deep/l.nc" in lines[1], out + err
     t.call(check_nc, d + "/k.nc", 7)
@@ -412,7 +412,7 @@ def test_recover_directory_in_part(t):
     _killed_mirror(t, d, "k.zarr", "l.zarr")
     with open(d + "/k.nc", "ab") as f:
         f.write(b"changed")
-    status, out, err = t.run(t.binary, "recover", "--json", d, timeout=60 * t.slow)
+    status, out, err = t.run(t.binary, "recover", "--json", d, timeout=60)
     got = json.loads(out)
     assert status == 1 and not got["recovered"] and got["datasets_failed"] == 1, out
     assert [(x["source"], x["recovered"]) for x in got["datasets"]] == [

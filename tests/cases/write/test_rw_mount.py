@@ -323,7 +323,7 @@ def test_sigterm(t):
 
 
 def _recover(t, *paths, options=()):
-    status, out, err = t.run(t.binary, "recover", *options, *paths, timeout=60 * t.slow)
+    status, out, err = t.run(t.binary, "recover", *options, *paths, timeout=60)
     return status, out + err
 
 

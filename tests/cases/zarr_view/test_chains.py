@@ -40,7 +40,7 @@ OTHER_DATA = ("h5ex_d_jpeg", "h5ex_d_zstd", "h5ex_d_unlim", "h5ex_d_sz.")
 def info(t, file, *options):
     """What `info --json` says, and the file with it; None where it cannot be opened."""
     words = [w for o in options for w in ("-o", o)]
-    status, out, _ = t.run(t.binary, "info", "--json", *words, file, timeout=60 * t.slow)
+    status, out, _ = t.run(t.binary, "info", "--json", *words, file, timeout=60)
     if status != 0:
         return None, None
     path = t.path(f"info{t.number()}.json")

@@ -94,7 +94,7 @@ def judge(t, root, items, results, notes):
 
 def opened(t, stack, file, options):
     """A mount, or None when the program refuses the file: other tests judge that."""
-    m = stack.enter_context(t.mount(file, *options, check=False, wait=60 * t.slow))
+    m = stack.enter_context(t.mount(file, *options, check=False, wait=60))
     if m.status != 0:
         print(file, m.messages()[:200])
         return None

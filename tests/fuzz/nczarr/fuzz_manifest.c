@@ -15,6 +15,7 @@
 #include "codecs/core/codec.h"
 #include "nczarr/sink/sink_int.h"
 #include "nczarr/store/store.h"
+#include "tests/unit/nczarr/store_mem.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BYTES ((size_t)1 << 20)

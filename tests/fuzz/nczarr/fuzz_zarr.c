@@ -11,6 +11,7 @@
 #include "base/observe/log.h"
 #include "tests/fuzz/damage.h"
 #include "nczarr/store/store.h"
+#include "tests/unit/nczarr/store_mem.h"
 #include "tests/fuzz/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

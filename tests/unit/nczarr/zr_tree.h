@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nczarr/source/open.h"
+#include "tests/unit/nczarr/store_mem.h"
 
 /* tree_store - a store with the documents of a list: key, text, key, text, NULL. */
 static inline struct store *tree_store(const char *const *list)

@@ -26,7 +26,7 @@ class Nczarrfs(MakefilePackage):
     depends_on("pkgconfig", type="build")
     for name in ("bzip2", "c-blosc", "curl", "expat", "hdf5", "libinih", "jansson", "libaec",
                  "libdeflate", "libfuse@3.14:", "liblzf", "libmicrohttpd", "libseccomp", "lz4",
-                 "openssl", "xz", "zlib-api", "zstd"):
+                 "openssl", "snappy", "xz", "zlib-api", "zstd"):
         depends_on(name)
     depends_on("hdf@4.2.15: +shared", when="+hdf4")
 

@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "nczarr/store/store.h"
+#include "tests/unit/nczarr/store_mem.h"
 
 #define T ARRAY2("<i4", "[5]", "[2]", "-9", "")
 #define T_ATTRS "{\"_ARRAY_DIMENSIONS\": [\"x\"]}"

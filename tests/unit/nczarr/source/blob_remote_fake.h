@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "nczarr/store/store.h"
+#include "tests/unit/nczarr/store_mem.h"
 
 #define FAR_FIRST 4096 /* bytes that come with a stat */
 #define FAR_PARTS 16

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "nczarr/source/chunks.h"
+#include "tests/unit/nczarr/store_mem.h"
 
 #define FAKE_ARRAYS 8
 

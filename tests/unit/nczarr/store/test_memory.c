@@ -3,6 +3,7 @@
 #include "tests/unit/store_util.h"
 
 #include "nczarr/store/sorted_keys.h"
+#include "tests/unit/nczarr/store_mem.h"
 
 static void test_store(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memory.c - objects in memory, in a sorted array. If a key is an object and a prefix of others,
- * it is presented as a folder. */
-#include "nczarr/store/sorted_keys.h"
+/* store_mem.h - a store in memory: objects in a sorted array. If a key is an object and a prefix of
+ * others, it is presented as a folder. */
+#ifndef TEST_STORE_MEM_H
+#define TEST_STORE_MEM_H
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +10,21 @@
 #include <string.h>
 
 #include "base/os/io.h"
+#include "nczarr/store/sorted_keys.h"
+#include "nczarr/store/store.h"
 
-struct object {
+/* store_mem_new - an empty store, or NULL when there is no memory. */
+struct store *store_mem_new(void);
+/* store_mem_put - set an object; data is copied. Returns 0 or -ENOMEM. The script is not called. */
+int store_mem_put(struct store *s, const char *key, const void *data, size_t n) NZ_MUST_USE;
+/* store_mem_script - a function that is called before each change and each store_fresh(), one at a
+ * time. Returns 0; a negative errno: the result, without the change; a positive one: the change is
+ * done, and the result is its negative (a lost answer). plain: a service without conditions. */
+enum store_mem_what { STORE_MEM_PUT, STORE_MEM_REMOVE, STORE_MEM_FRESH };
+typedef int store_mem_script(void *arg, enum store_mem_what what, const char *key);
+void store_mem_set_script(struct store *s, store_mem_script *script, void *arg, bool plain);
+
+struct mem_object {
 	char *key;     /* owned */
 	uint8_t *data; /* owned */
 	size_t len;
@@ -19,7 +33,7 @@ struct object {
 
 struct mem_store {
 	struct store base;
-	struct object *objects; /* sorted; owned */
+	struct mem_object *objects; /* sorted; owned */
 	size_t n, cap;
 	uint64_t puts;
 	pthread_mutex_t lock; /* recursive: callbacks of a listing may call the store */
@@ -62,7 +76,7 @@ static void mem_close(struct store *s)
 static void stat_object(const struct mem_store *m, size_t i, bool has_below,
 			struct store_stat *ret)
 {
-	const struct object *o = i == SORTED_KEYS_NONE ? NULL : &m->objects[i];
+	const struct mem_object *o = i == SORTED_KEYS_NONE ? NULL : &m->objects[i];
 
 	*ret = (struct store_stat){
 		.is_dir = has_below,
@@ -122,7 +136,7 @@ static int list_locked(struct store *s, const char *key, bool want_stat, store_e
 
 /* memory_find_object - find the object of a key, never a folder. */
 static int memory_find_object(const struct mem_store *m, const char *key,
-			      const struct object **ret, struct err *e)
+			      const struct mem_object **ret, struct err *e)
 {
 	const struct sorted_keys t = memory_names_of(m);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
@@ -139,7 +153,7 @@ static int memory_find_object(const struct mem_store *m, const char *key,
 static int memory_read_locked(struct store *s, const char *key, uint64_t off, uint8_t *out,
 			      size_t len, uint64_t *ret_version, struct err *e)
 {
-	const struct object *o;
+	const struct mem_object *o;
 	int rc = memory_find_object(memory_of(s), key, &o, e);
 
 	if (rc < 0)
@@ -156,7 +170,7 @@ static int memory_read_locked(struct store *s, const char *key, uint64_t off, ui
 
 static int get_locked(struct store *s, const char *key, struct buf *out, struct err *e)
 {
-	const struct object *o;
+	const struct mem_object *o;
 	int rc = memory_find_object(memory_of(s), key, &o, e);
 
 	if (rc < 0)
@@ -239,7 +253,7 @@ static int memory_bytes_of(const struct store_put *what, uint8_t **ret, struct e
 static int memory_holds(const struct mem_store *m, const char *key,
 			const struct store_put *what, struct err *e)
 {
-	const struct object *o;
+	const struct mem_object *o;
 	bool is = memory_find_object(m, key, &o, NULL) == 0;
 
 	if (m->plain && (what->absent || what->version))
@@ -264,7 +278,7 @@ static int memory_enter(struct mem_store *m, const char *key, uint8_t *data, siz
 		if (!name || grow_array(&m->objects, &m->cap, m->n + 1, sizeof(*m->objects)))
 			return -ENOMEM;
 		memmove(m->objects + i + 1, m->objects + i, (m->n - i) * sizeof(*m->objects));
-		m->objects[i] = (struct object){.key = steal(&name)};
+		m->objects[i] = (struct mem_object){.key = steal(&name)};
 		m->n++;
 	}
 	free(m->objects[i].data);
@@ -401,3 +415,5 @@ void store_mem_set_script(struct store *s, store_mem_script *script, void *arg, 
 	memory_of(s)->script_arg = arg;
 	memory_of(s)->plain = plain;
 }
+
+#endif
