@@ -99,7 +99,7 @@ static int parquet_index_load(struct parq *p, size_t array, uint64_t record,
 		return err_set(e, -EBADMSG, "'%.100s': the key is too long",
 			       p->arrays[array].key);
 	buf_init(&file, (size_t)u64_min(p->max_table, SIZE_MAX / 2));
-	rc = store_get(p->store, key, &file, e);
+	rc = store_get(p->store, key, &file, NULL, e);
 	if (rc == 0)
 		rc = pq_read(file.data, file.len, want, ARRAY_LEN(want), p->max_table, ret, e);
 	buf_release(&file);
@@ -562,7 +562,7 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 	buf_init(&doc, (size_t)u64_min(max_meta, SIZE_MAX / 2));
 	rc = store_stat(store, ZMETADATA, &st, e);
 	if (rc == 0)
-		rc = store_get(store, ZMETADATA, &doc, e);
+		rc = store_get(store, ZMETADATA, &doc, NULL, e);
 	if (rc == 0)
 		rc = read_meta(p, &doc, max_meta, e);
 	buf_release(&doc);

@@ -123,27 +123,25 @@ static int read_at(struct refs_store *r, const struct refs_found *f, uint64_t of
 }
 
 static int refs_store_read_found(struct refs_store *r, const char *key,
-				 const struct refs_found *f, uint64_t off, uint8_t *out,
-				 size_t len, struct err *e)
+				 const struct refs_found *f, struct store_io *io,
+				 struct err *e)
 {
+	int rc;
+
 	if (f->what == REFS_FOLDER)
 		return err_set(e, -EISDIR, "'%s' is a directory", key);
-	if (off > f->len || len > f->len - off)
-		return err_set(e, -EIO, "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
-			       f->len, off + len);
-	if (len == 0)
-		return 0;
+	rc = store_io_size(io, key, f->len, e);
+	if (rc || io->len == 0)
+		return rc;
 	if (f->what == REFS_AT) {
-		int rc = read_at(r, f, off, out, len, e);
-
+		rc = read_at(r, f, io->off, io->to, io->len, e);
 		return rc ? err_wrap(e, rc, "'%s'", key) : 0;
 	}
-	memcpy(out, f->data + off, len);
+	memcpy(io->to, f->data + io->off, io->len);
 	return 0;
 }
 
-static int refs_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		     uint64_t *ret_version, struct err *e)
+static int refs_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
@@ -153,32 +151,8 @@ static int refs_read(struct store *s, const char *key, uint64_t off, uint8_t *ou
 		return rc;
 	rc = refs_store_measure(r, &f, e);
 	if (rc == 0)
-		rc = refs_store_read_found(r, key, &f, off, out, len, e);
-	if (rc == 0 && ret_version)
-		*ret_version = f.version;
-	r->index->ops->done(r->index, &f);
-	return rc;
-}
-
-static int refs_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct refs_store *r = refs_store_of(s);
-	struct refs_found f;
-	uint8_t *p = NULL;
-	int rc = r->index->ops->find(r->index, key, &f, e);
-
-	if (rc)
-		return rc;
-	rc = refs_store_measure(r, &f, e);
-	if (rc == 0 && f.len > out->max - out->len)
-		rc = err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %zu", key,
-			     f.len, out->max - out->len);
-	if (rc == 0 && f.len > 0) {
-		p = buf_grow(out, (size_t)f.len);
-		rc = p ? 0 : err_nomem(e);
-	}
-	if (rc == 0)
-		rc = refs_store_read_found(r, key, &f, 0, p, (size_t)f.len, e);
+		rc = refs_store_read_found(r, key, &f, io, e);
+	io->version = f.version;
 	r->index->ops->done(r->index, &f);
 	return rc;
 }
@@ -249,7 +223,6 @@ static const struct store_ops g_ops = {
 	.stat = refs_stat,
 	.list = refs_list,
 	.read = refs_read,
-	.get = refs_get,
 	.check = refs_check,
 	.want = refs_want,
 	.place = refs_place,

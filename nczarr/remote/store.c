@@ -352,59 +352,62 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 	return err_set(e, -EIO, "'%s' changes too often", key);
 }
 
-static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		       uint64_t *ret_version, struct err *e)
+/* remote_store_part - read a range of an object. */
+static int remote_store_part(struct rstore *st, const char *key, struct store_io *io,
+			     struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
+	const uint64_t end = io->off + io->len;
 	struct how how = beginning(st, key);
-	struct remote_store_reading r = {.off = off, .pos = off, .end = off + len, .out = out};
+	struct remote_store_reading r = {
+		.off = io->off, .pos = io->off, .end = end, .out = io->to};
 	int rc;
 
-	if (off + len > how.len) /* the request for the wanted bytes also returns the info */
-		how = (struct how){OBJECT_PART, off / RC_BLOCK * RC_BLOCK,
+	if (end > how.len) /* the request for the wanted bytes also returns the info */
+		how = (struct how){OBJECT_PART, io->off / RC_BLOCK * RC_BLOCK,
 				   u64_min(st->cache->piece,
-					   (off + len + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
-						   off / RC_BLOCK * RC_BLOCK)};
+					   (end + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
+						   io->off / RC_BLOCK * RC_BLOCK)};
 	rc = read_bytes(st, key, &how, &r, e);
 	if (rc == 0 && r.run)
 		remote_prefetch_request(st, &(struct store_range){key, r.end, r.run}, 1);
-	if (rc == 0 && ret_version)
-		*ret_version = r.version;
+	io->version = r.version;
 	return rc;
 }
 
-static int remote_get(struct store *s, const char *key, struct buf *out, struct err *e)
+/* remote_store_whole - read a whole object, in one request if it is small. */
+static int remote_store_whole(struct rstore *st, const char *key, struct store_io *io,
+			      struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
 	struct cache_lookup l = look_at(st, key, strlen(key));
-	uint64_t room = out->max - out->len, size;
-	uint64_t most = st->cache->head;
+	uint64_t most = st->cache->head, size;
 	struct how how = {OBJECT_ALL, 0, 0};
 	struct remote_store_reading r = {0};
 	int rc;
 
 	if (zarr_doc_key(key)) /* documents are rarely fetched in parallel */
 		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
-	how.len = u64_min(u64_max(room, 1), most);
+	how.len = u64_min(u64_max(io->out->max - io->before, 1), most);
 	rc = know(&l, &how, e);
 	if (rc < 0)
 		return rc;
 	rc = remote_store_size_of(l.obj, key, e);
 	size = l.obj->size;
-	r.version = l.obj->version;
+	r.version = io->version = l.obj->version;
 	(void)pthread_mutex_unlock(&l.shard->lock);
-	if (rc < 0)
+	if (rc == 0)
+		rc = store_io_size(io, key, size, e);
+	if (rc < 0 || size == 0)
 		return rc;
-	if (size > room)
-		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %" PRIu64,
-			       key, size, room);
-	if (size == 0)
-		return 0;
-	r.out = buf_grow(out, size);
-	if (!r.out)
-		return err_nomem(e);
+	r.out = io->to;
 	r.end = size;
 	return read_bytes(st, key, &how, &r, e);
+}
+
+static int remote_read(struct store *s, const char *key, struct store_io *io, struct err *e)
+{
+	struct rstore *st = remote_store_of(s);
+
+	return io->out ? remote_store_whole(st, key, io, e) : remote_store_part(st, key, io, e);
 }
 
 /* ---- listing ---- */
@@ -707,7 +710,6 @@ static const struct store_ops g_ops = {
 	.list = remote_list,
 	.list_deep = remote_list_deep,
 	.read = remote_read,
-	.get = remote_get,
 	.check = remote_check,
 	.want = remote_want,
 	.fresh = remote_fresh,

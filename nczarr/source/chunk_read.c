@@ -195,32 +195,23 @@ static int chunk_read_object_get(struct zr_source *s, uint32_t array, const stru
 				 const struct chunk_location *x, uint64_t limit,
 				 struct zr_scratch *m, struct err *e)
 {
-	struct store_stat st;
-	uint64_t before = 0;
+	uint64_t version = 0;
 	char key[ZR_OBJECT_KEY];
 	int rc = zr_object_name(p, x->object, key, e);
 
 	if (rc)
 		return rc;
-	if (store_stat(s->store, key, &st, NULL) == 0)
-		before = st.version;
 	buf_clear(&m->stored);
 	m->stored.max = (size_t)u64_min(limit, PTRDIFF_MAX);
-	rc = store_get(s->store, key, &m->stored, e);
+	rc = store_get(s->store, key, &m->stored, &version, e);
 	m->stored.max = PTRDIFF_MAX;
 	if (rc == -ERANGE)
 		rc = err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
 			     limit);
 	else if (rc)
 		rc = chunk_read_failed(s, p, x, key, rc, e);
-	/* the same version before and after the read: the bytes have it, too */
-	else if (before != 0) {
-		rc = store_stat(s->store, key, &st, e);
-		if (rc == -ENOENT ||
-		    (rc == 0 && (st.version != before ||
-				 !zr_version_agree(s->data, array, p, x->object, before))))
-			rc = chunk_read_changed(key, e);
-	}
+	else if (!zr_version_agree(s->data, array, p, x->object, version))
+		rc = chunk_read_changed(key, e);
 	return rc;
 }
 

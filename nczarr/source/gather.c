@@ -200,7 +200,7 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 	rc = has_room(l, st->size, &why);
 	if (rc < 0)
 		return err_set(e, rc, "'%.200s': %s", key, why.msg);
-	rc = store_get(l->s->store, key, &b, &why);
+	rc = store_get(l->s->store, key, &b, NULL, &why);
 	if (rc == 0 && !buf_ok(&b)) {
 		rc = err_nomem(&why);
 	} else if (rc == 0) {

@@ -322,55 +322,33 @@ static int open_piece(struct dir_store *d, const char *key, struct stat *st, int
 	return open_object(d, key, st, e);
 }
 
-static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		    uint64_t *ret_version, struct err *e)
+static int dir_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
-	struct stat st;
-	int64_t since;
-	auto_fd int fd = open_piece(store_dir_of(s), key, &st, &since, e);
-	uint64_t end;
+	struct dir_store *d = store_dir_of(s);
+	struct stat st, after;
+	int64_t since = 0;
+	auto_fd int fd = io->out ? open_object(d, key, &st, e) : open_piece(d, key, &st, &since, e);
 	int rc;
 
 	if (fd < 0)
 		return fd;
-	end = (uint64_t)st.st_size;
-	if (off + len > (uint64_t)st.st_size)
-		return err_set(e, -EIO, "'%s' ends at %jd, before offset %" PRIu64, key,
-			       (intmax_t)st.st_size, off + len);
-	rc = io_pread(fd, out, len, off, e);
+	rc = store_io_size(io, key, (uint64_t)st.st_size, e);
+	if (rc < 0)
+		return rc;
+	rc = io_pread(fd, io->to, io->len, io->off, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s'", key);
 	/* stat after the read: if the version is the known one, the bytes have it, too */
-	if (ret_version && fstat(fd, &st) < 0)
+	if (fstat(fd, &after) < 0)
 		return err_sys(e, errno, "'%s'", key);
-	if (ret_version)
-		*ret_version = store_version(store_mix_file(&st));
-	if (off + len < end) {
-		fd_cache_give(&store_dir_of(s)->kept, key, fd, since);
+	io->version = store_version(store_mix_file(&after));
+	if (io->out && store_mix_file(&st) != store_mix_file(&after))
+		return err_set(e, -ESTALE, "'%s' changed while it was read", key);
+	if (io->off + io->len < (uint64_t)st.st_size) {
+		fd_cache_give(&d->kept, key, fd, since);
 		fd = -1; /* taken */
 	}
 	return 0;
-}
-
-static int dir_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct stat st;
-	auto_fd int fd = open_object(store_dir_of(s), key, &st, e);
-	uint8_t *p;
-	int rc;
-
-	if (fd < 0)
-		return fd;
-	if (st.st_size < 0 || (uint64_t)st.st_size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %jd bytes, the limit is %zu", key,
-			       (intmax_t)st.st_size, out->max - out->len);
-	if (st.st_size == 0)
-		return 0;
-	p = buf_grow(out, (size_t)st.st_size);
-	if (!p)
-		return err_nomem(e);
-	rc = io_pread(fd, p, (size_t)st.st_size, 0, e);
-	return rc < 0 ? err_wrap(e, rc, "'%s'", key) : 0;
 }
 
 static int dir_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
@@ -384,7 +362,6 @@ static const struct store_ops g_ops = {
 	.stat = dir_stat,
 	.list = dir_list,
 	.read = dir_read,
-	.get = dir_get,
 	.check = dir_check,
 };
 

@@ -141,46 +141,17 @@ static int store_zip_find_object(const struct zip *z, const char *key, size_t *r
 	return 0;
 }
 
-static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out,
-			  size_t len, uint64_t *ret_version, struct err *e)
+static int zip_store_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	struct zip *z = store_zip_of(s);
-	const struct zip_entry *x;
 	size_t i;
 	int rc = store_zip_find_object(z, key, &i, e);
 
 	if (rc < 0)
 		return rc;
-	x = &z->entries[i];
-	if (off > x->size || len > x->size - off)
-		return err_set(e, -EIO, "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
-			       x->size, off + len);
-	rc = zip_read(z, i, off, out, len, e);
-	if (rc == 0 && ret_version)
-		*ret_version = store_zip_version_of(z, x);
-	return rc;
-}
-
-static int zip_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct zip *z = store_zip_of(s);
-	const struct zip_entry *x;
-	uint8_t *p = NULL;
-	size_t i;
-	int rc = store_zip_find_object(z, key, &i, e);
-
-	if (rc < 0)
-		return rc;
-	x = &z->entries[i];
-	if (x->size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %zu", key,
-			       x->size, out->max - out->len);
-	if (x->size > 0) {
-		p = buf_grow(out, (size_t)x->size);
-		if (!p)
-			return err_nomem(e);
-	}
-	return zip_read(z, i, 0, p, (size_t)x->size, e);
+	rc = store_io_size(io, key, z->entries[i].size, e);
+	io->version = store_zip_version_of(z, &z->entries[i]);
+	return rc ? rc : zip_read(z, i, io->off, io->to, io->len, e);
 }
 
 static int zip_check(struct store *s, struct err *e)
@@ -243,7 +214,6 @@ static const struct store_ops g_ops = {
 	.stat = zip_stat,
 	.list = zip_list,
 	.read = zip_store_read,
-	.get = zip_get,
 	.check = zip_check,
 	.want = zip_store_want,
 	.forget = zip_forget,

@@ -150,36 +150,20 @@ static int memory_find_object(const struct mem_store *m, const char *key,
 	return 0;
 }
 
-static int memory_read_locked(struct store *s, const char *key, uint64_t off, uint8_t *out,
-			      size_t len, uint64_t *ret_version, struct err *e)
+static int memory_read_locked(struct store *s, const char *key, struct store_io *io,
+			      struct err *e)
 {
 	const struct mem_object *o;
 	int rc = memory_find_object(memory_of(s), key, &o, e);
 
+	if (rc == 0)
+		rc = store_io_size(io, key, o->len, e);
 	if (rc < 0)
 		return rc;
-	if (off > o->len || len > o->len - off)
-		return err_set(e, -EIO, "'%s' ends at %zu, before offset %" PRIu64, key, o->len,
-			       off + len);
-	if (len)
-		memcpy(out, o->data + off, len);
-	if (ret_version)
-		*ret_version = o->version;
+	if (io->len)
+		memcpy(io->to, o->data + io->off, io->len);
+	io->version = o->version;
 	return 0;
-}
-
-static int get_locked(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	const struct mem_object *o;
-	int rc = memory_find_object(memory_of(s), key, &o, e);
-
-	if (rc < 0)
-		return rc;
-	if (o->len > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %zu bytes, the limit is %zu", key, o->len,
-			       out->max - out->len);
-	buf_put(out, o->data, o->len);
-	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
 static int mem_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
@@ -203,23 +187,12 @@ static int mem_list(struct store *s, const char *key, bool want_stat, store_emit
 	return rc;
 }
 
-static int mem_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		    uint64_t *ret_version, struct err *e)
+static int mem_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	int rc;
 
 	(void)pthread_mutex_lock(&memory_of(s)->lock);
-	rc = memory_read_locked(s, key, off, out, len, ret_version, e);
-	(void)pthread_mutex_unlock(&memory_of(s)->lock);
-	return rc;
-}
-
-static int mem_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	int rc;
-
-	(void)pthread_mutex_lock(&memory_of(s)->lock);
-	rc = get_locked(s, key, out, e);
+	rc = memory_read_locked(s, key, io, e);
 	(void)pthread_mutex_unlock(&memory_of(s)->lock);
 	return rc;
 }
@@ -371,7 +344,6 @@ static const struct store_ops g_ops = {
 	.stat = mem_stat,
 	.list = mem_list,
 	.read = mem_read,
-	.get = mem_get,
 	.check = mem_check,
 	.fresh = mem_fresh,
 	.put = mem_put,
