@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_key.c - keys to linear indices and back. Pure arithmetic: whether a chunk was ever written
- * is not known here. */
+/* chunk_key.c - conversion between keys and linear indices: arithmetic only. Whether a chunk
+ * exists is not known here. */
 #include "nczarr/chunk_key.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ int zr_key_coord(const char *s, size_t n, uint64_t limit, uint64_t *ret)
 	return limit == 0 ? -EINVAL : str_u64(s, n, limit - 1, ret);
 }
 
-/* n_parts - of a key: coordinates, and what stands before them; a key is never empty. */
+/* n_parts - parts of a key: coordinates and the prefix "c"; at least one. */
 static uint32_t n_parts(const struct zr_grid *g)
 {
 	uint32_t n = g->rank + g->keys.lead;

@@ -10,27 +10,27 @@
 
 #include "nczarr/view/grid.h"
 
-/* Room for any key: "c", 64 coordinates of at most 20 digits, separators, a NUL. */
+/* Size of any key: "c", 64 coordinates of at most 20 digits, separators, a NUL. */
 #define ZR_KEY_MAX (DS_RANK_MAX * 21 + 3)
 
-/* zr_key_parse - a key of n bytes with '.' between its parts to the linear index of a file.
- * Returns 0 with *ret_linear written; -EINVAL when this is not a key inside the grid. */
+/* zr_key_parse - convert a key of n bytes with '.' between its parts to the linear index of a
+ * file. Returns 0 with *ret_linear written; -EINVAL if it is no key inside the grid. */
 int zr_key_parse(const struct zr_grid *g, const char *s, size_t n,
 		 uint64_t *ret_linear) NZ_MUST_USE;
 
-/* zr_key_format - the key of a file inside the grid, NUL-terminated, with '.' between its parts or,
- * where keys are nested, '/'. */
+/* zr_key_format - the key of a file inside the grid, NUL-terminated, with '.' between its parts
+ * or, if keys are nested, '/'. */
 void zr_key_format(const struct zr_grid *g, uint64_t linear, char out[ZR_KEY_MAX]);
 
-/* zr_key_coord - one canonical decimal < limit. -EINVAL otherwise. */
+/* zr_key_coord - parse one canonical decimal < limit. -EINVAL otherwise. */
 int zr_key_coord(const char *s, size_t n, uint64_t limit, uint64_t *ret) NZ_MUST_USE;
 
-/* Nested keys, part by part. At level 0 is the array's directory; what is in a directory at level
- * l are zr_key_parts names for the part l of a key, numbered from 0. Below level zr_key_levels
- * these are directories, there they are files. A grid without files has nothing at any level. */
+/* Nested keys, part by part. Level 0 is the array's directory. A directory at level l contains
+ * zr_key_parts names, numbered from 0, for part l of a key: directories below level zr_key_levels,
+ * files at it. A grid without files has no names at any level. */
 uint32_t zr_key_levels(const struct zr_grid *g);
 uint64_t zr_key_parts(const struct zr_grid *g, uint32_t level);
-/* zr_key_part - the number of a name. -EINVAL: there is no such name. */
+/* zr_key_part - the number of a name. -EINVAL: no such name. */
 int zr_key_part(const struct zr_grid *g, uint32_t level, const char *s, size_t n,
 		uint64_t *ret) NZ_MUST_USE;
 /* zr_key_part_name - the reverse. */

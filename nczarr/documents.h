@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* documents.h - what differs between the trees of Zarr v2 and v3 but the text of documents: which
- * documents a directory has, and what else may not be called so. One row for each format. */
+/* documents.h - the metadata documents of Zarr v2 and v3 stores: the names in each directory, and
+ * the names that are reserved. One row for each format. */
 #ifndef NCZARR_DOCUMENTS_H
 #define NCZARR_DOCUMENTS_H
 
 #include "base/core/util.h"
 #include "translate/plan/plan.h"
 
-#define ZR_DOCS_MAX 3 /* documents of one directory */
+#define ZR_DOCS_MAX 3 /* documents of one directory at most */
 
 enum zr_doc {
 	ZR_DOC_ZGROUP,
 	ZR_DOC_GROUP_ATTRS,
-	ZR_DOC_ZMETADATA,   /* of the root only */
+	ZR_DOC_ZMETADATA,   /* in the root only */
 	ZR_DOC_ZARRAY,
 	ZR_DOC_ARRAY_ATTRS,
-	ZR_DOC_ROOT_JSON,   /* Zarr v3: with all other documents in it */
+	ZR_DOC_ROOT_JSON,   /* Zarr v3: zarr.json of the root with consolidated metadata */
 	ZR_DOC_GROUP_JSON,
 	ZR_DOC_ARRAY_JSON,
 };
@@ -27,21 +27,23 @@ struct zr_docs {
 };
 
 struct zr_format {
-	uint32_t version;        /* zarr_format in documents */
+	uint32_t version;        /* zarr_format of the documents */
 	enum plan_format plans;
-	bool states_fill;        /* every document of an array says what absent elements are */
-	struct zr_docs root, group, array; /* those of a group are the first of the root's */
-	const char *const *reserved;       /* names of the tree's own; NULL ends them */
+	bool states_fill;        /* each array document has a fill value */
+	struct zr_docs root, group, array; /* the documents of a group are the first ones of the
+					    * root */
+	const char *const *reserved;       /* reserved names; NULL ends them */
 };
 
-/* zr_format_of - 2 or 3. Borrowed for ever. */
+/* zr_format_of - the row of version 2 or 3. Static. */
 const struct zr_format *zr_format_of(uint32_t version);
 
-/* zr_doc_file - of a document in its directory. */
+/* zr_doc_file - file name of a document. */
 const char *zr_doc_file(enum zr_doc doc);
-/* zr_doc_of_group - whether it is a group's, not an array's. */
+/* zr_doc_of_group - whether it belongs to a group, not to an array. */
 bool zr_doc_of_group(enum zr_doc doc);
-/* zr_doc_of_all - whether it repeats the documents of the whole tree, and is kept. */
+/* zr_doc_of_all - whether it repeats the documents of the whole store (consolidated metadata), and
+ * is cached. */
 bool zr_doc_of_all(enum zr_doc doc);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* dtype.c - numpy's dtypes (Zarr v2) and data_types (Zarr v3) as types of the model.
  *
- * Both versions end in the same three makers: numbers, times and structures. A structure is packed
- * as presented; where the stored one has gaps, the moves say what goes where. */
+ * Both versions share three constructors: numbers, times and structures. A structure is presented
+ * packed; if the stored one has gaps, the moves map its fields. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 #include "nczarr/source/array_metadata.h"
 
 #define ELEMENT_MAX ((uint32_t)1 << 20) /* bytes of one element */
-#define FIELDS_MAX 4096 /* of a whole dtype; their names are compared pairwise */
+#define FIELDS_MAX 4096 /* fields of a whole dtype; names are compared pairwise */
 #define MOVES_MAX ((size_t)1 << 16)
 #define DEPTH_MAX 16  /* structures within structures */
 #define TEXT_MAX 4096 /* of a structure's dtype as an attribute */
 #define QUOTE_MAX 80  /* bytes of a name in a message */
 
-/* nczarr_dtype_reading - one dtype while it is read. */
+/* nczarr_dtype_reading - state of a dtype parser. */
 struct nczarr_dtype_reading {
 	struct arena *a;
 	bool old_char;
@@ -33,7 +33,7 @@ static int not_supported(const struct nczarr_dtype_reading *r, const char *name)
 	return err_set(r->e, -EOPNOTSUPP, "data type '%.*s' is not supported", QUOTE_MAX, name);
 }
 
-/* nczarr_dtype_sized - a type of a number of bytes that a document says. */
+/* nczarr_dtype_sized - a type whose size in bytes a document states. */
 static int nczarr_dtype_sized(const struct nczarr_dtype_reading *r, enum dt_kind kind,
 			      uint64_t bytes, const char *name, struct zr_dtype *ret)
 {
@@ -55,8 +55,8 @@ static int nczarr_dtype_sized(const struct nczarr_dtype_reading *r, enum dt_kind
 
 /* ---- times ---- */
 
-/* CF's words for numpy's units. It has none for months and years, whose length differs, and readers
- * do not know weeks or less than nanoseconds. */
+/* CF's units for numpy's. CF has none for months and years, whose length varies, and readers do
+ * not support weeks or less than nanoseconds. */
 static const struct {
 	const char *numpy, *span, *date;
 } time_units[] = {
@@ -101,12 +101,12 @@ static bool make_time(bool is_date, const char *unit, size_t len, uint64_t facto
 
 /* ---- structures ---- */
 
-/* nczarr_dtype_record - one structure while it is read. */
+/* nczarr_dtype_record - state of a structure. */
 struct nczarr_dtype_record {
 	struct dt_field *fields;
 	uint32_t n, cap;
 	uint64_t stored, size;  /* bytes so far; at most ELEMENT_MAX */
-	struct zr_field *moves; /* owned; neighbours are one move */
+	struct zr_field *moves; /* owned; adjacent ones are merged */
 	size_t n_moves, c_moves;
 };
 
@@ -128,7 +128,7 @@ static int add_move(const struct nczarr_dtype_reading *r, struct nczarr_dtype_re
 	return 0;
 }
 
-/* take_field - moves of `count` values of a field's type, which begin where the record ends. */
+/* take_field - append the moves of `count` values of a field's type at the end of the record. */
 static int take_field(const struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
 		      const struct zr_dtype *t, uint64_t count)
 {
@@ -168,8 +168,8 @@ static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
 	return 0;
 }
 
-/* nczarr_dtype_present - a field's type as fields have it: numbers for bool and for characters,
- * whose codes become one more dimension. */
+/* nczarr_dtype_present - the presented type of a field: numbers for bool and for characters, whose
+ * codes add a dimension. */
 static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_text *name,
 				struct zr_dtype *t, struct dt_field *f)
 {
@@ -196,7 +196,7 @@ static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_
 	return 0;
 }
 
-/* add_field - rank and dims: of a field that is an array. */
+/* add_field - append a field. rank and dims: of an array field. */
 static int add_field(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
 		     const struct ds_text *name, struct zr_dtype t, uint32_t rank,
 		     const uint64_t *dims)
@@ -267,7 +267,7 @@ struct text_v2 {
 	char kind;
 	bool has_n;
 	uint64_t n;       /* the number behind the kind */
-	const char *unit; /* what is in brackets, len bytes; NULL */
+	const char *unit; /* text in brackets, len bytes; NULL */
 	size_t len;
 };
 
@@ -296,7 +296,7 @@ static bool nczarr_dtype_split_v2(const char *s, struct text_v2 *ret)
 	return true;
 }
 
-/* number_v2 - kinds of numbers in the sizes that the model has. */
+/* number_v2 - a number type, in the sizes of the model. */
 static bool number_v2(const struct text_v2 *t, struct dtype *ret)
 {
 	static const struct {
@@ -377,7 +377,7 @@ static int plain_v2(const struct nczarr_dtype_reading *r, const char *s, struct 
 		return nczarr_dtype_sized(r, DT_OPAQUE, t.n, s, ret);
 	case 'U':
 		return chars_v2(r, &t, s, ret);
-	case 'O': /* what it is depends on the filter */
+	case 'O': /* the filter decides */
 		if (t.has_n && t.n != 8)
 			break;
 		ret->type.kind = DT_VSTRING;
@@ -419,8 +419,8 @@ static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint3
 	return rc;
 }
 
-/* field_v2 - ["name", dtype], ["name", dtype, shape]; instead of the name ["title", "name"]. A
- * field without a name, of bytes without meaning, is a gap: numpy writes aligned structures so. */
+/* field_v2 - ["name", dtype], ["name", dtype, shape]; ["title", "name"] is allowed as the name. A
+ * void field without a name is a gap: numpy writes aligned structures so. */
 static int field_v2(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
 		    const json_t *v, unsigned int depth)
 {
@@ -481,13 +481,13 @@ static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int 
 	return plain_v2(r, s.s, ret);
 }
 
-/* nczarr_dtype_keep_text - the dtype of a structure whose fields are presented as something
- * else. */
+/* nczarr_dtype_keep_text - keep the dtype of a structure with converted fields, for an
+ * attribute. */
 static int nczarr_dtype_keep_text(const struct nczarr_dtype_reading *r, const json_t *v,
 				  struct zr_dtype *ret)
 {
 	struct buf b;
-	int rc = 0; /* one that is too long is not worth an error */
+	int rc = 0; /* if it is too long, it is omitted */
 
 	buf_init(&b, TEXT_MAX);
 	json_write_text(v, &b);
@@ -584,7 +584,7 @@ static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *
 	return ret->numpy ? 0 : zr_no_room(r->a, r->e);
 }
 
-/* lengths_v3 - the types that say their size as length_bytes. */
+/* lengths_v3 - types with a length_bytes member. */
 static int lengths_v3(const struct nczarr_dtype_reading *r, const struct zr_named *t,
 		      struct zr_dtype *ret)
 {
@@ -616,7 +616,7 @@ static int raw_v3(const struct nczarr_dtype_reading *r, const char *name, struct
 static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret);
 
-/* field_v3 - {"name": ..., "data_type": ...}, or a list of the two as it was in the beginning. */
+/* field_v3 - {"name": ..., "data_type": ...}, or a list of the two as in early documents. */
 static int field_v3(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
 		    const json_t *v, unsigned int depth)
 {

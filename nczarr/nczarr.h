@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nczarr.h - everything of the Zarr family that the program wires together. */
+/* nczarr.h - the public functions of the Zarr module. */
 #ifndef NCZARR_NCZARR_H
 #define NCZARR_NCZARR_H
 
@@ -22,117 +22,118 @@ struct zarr_view_options {
 	struct plan_policy policy;
 	bool nested;        /* separator "/": chunk keys are paths */
 	bool v2_keys;       /* format 3: chunk_key_encoding "v2", 0/0; else "default", c/0/0 */
-	uint64_t shard_bytes; /* format 3: bytes of elements in one shard; 0: no shards */
+	uint64_t shard_bytes; /* format 3: decoded bytes of one shard; 0: no shards */
 	bool strict_json;   /* NaN and infinities in attributes as strings */
 	struct chunkio_options io;
-	uint64_t max_meta_bytes;  /* ceiling of one metadata document */
-	uint64_t id_limit;        /* ids stay below it; 0: VIEW_ID_LIMIT */
-	bool bare;          /* a dataset that has nothing, not even attributes, is an empty
-	                     * directory: writers like xarray refuse one with documents */
+	uint64_t max_meta_bytes;  /* limit of one metadata document */
+	uint64_t id_limit;        /* limit of the ids; 0: VIEW_ID_LIMIT */
+	bool bare;          /* an empty dataset without attributes is an empty directory: writers
+			     * like xarray reject one with documents */
 };
 
-/* zarr_source_ops - Zarr v2, NCZarr (all versions) and Zarr v3 trees as a source: a directory or a
- * zip archive. docs/dev/reading/zarr-source.md. */
+/* zarr_source_ops - Zarr v2, NCZarr (all versions) and Zarr v3 stores as a source: a directory, a
+ * zip archive or a remote store. docs/dev/reading/zarr-source.md. */
 extern const struct source_ops zarr_source_ops;
 
-/* zarr_store_open - the same of any store, borrowed for the source's life. name: what it is called
- * in messages. A store without a document is an empty dataset. source_check and source_poll of it
- * say 0. */
+/* zarr_store_open - open any store as a source; the store is borrowed for the source's life. name:
+ * for messages. A store without a document is an empty dataset. source_check() and source_poll()
+ * of it return 0. */
 int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
 		    struct source **ret, struct err *e) NZ_MUST_USE;
 
-/* zarr_key_kind - what a key of the store means to a source of it. */
+/* zarr_key_kind - meaning of a key of the store to its source. */
 enum zarr_key_kind {
-	ZARR_KEY_OTHER, /* nothing: a temporary file, a chunk outside of the grid */
-	ZARR_KEY_DOC,   /* a metadata document of a group or array, or of all */
+	ZARR_KEY_OTHER, /* none: a temporary file, a chunk outside the grid */
+	ZARR_KEY_DOC,   /* a metadata document of a group or array, or consolidated metadata */
 	ZARR_KEY_CHUNK, /* chunks */
 };
-/* zarr_source_key - s: by zarr_source_ops or zarr_store_open. emit is called with array and linear
- * index of each chunk that the object of a CHUNK key holds: one, or those of a shard. emit may be
- * NULL. It returns false to stop. */
+/* zarr_source_key - classify a key. s: from zarr_source_ops or zarr_store_open(). For a CHUNK key,
+ * emit is called with array and linear index of each chunk in the object: one, or those of a
+ * shard. emit may be NULL, and returns false to stop. */
 enum zarr_key_kind zarr_source_key(struct source *s, const char *key,
 				   bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 				   void *arg);
-/* zarr_source_layout - how the files of an array of such a source are laid out; ret->path is not
- * set. */
+/* zarr_source_layout - the file layout of an array of such a source; ret->path is not set. */
 void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret);
 /* zarr_doc_key - whether the last component of a key is the name of a metadata document. */
 bool zarr_doc_key(const char *key);
 
-/* zarr_sink_options - how new things are written into a store. */
+/* zarr_sink_options - options for new objects of a store. */
 struct zarr_sink_options {
-	int dir_fd;               /* of the state directory, on the store's filesystem; borrowed
-	                           * until close */
-	const struct sink_names *names; /* borrowed until close; NULL: paths are the store's */
-	uint32_t format;          /* 2 or 3; used when the store is empty, else the store's own */
+	int dir_fd;               /* the state directory, on the store's filesystem; borrowed until
+				   * close */
+	const struct sink_names *names; /* borrowed until close; NULL: names are those of the
+					 * store */
+	uint32_t format;          /* 2 or 3, for an empty store; else the store's own is used */
 	enum zarr_mode mode;      /* the same */
 	bool nested, v2_keys;     /* the same */
-	int consolidated;         /* 1: always, 0: never, -1: where it is there, and in new
-	                           * stores */
+	int consolidated;         /* consolidated metadata: 1 always, 0 never, -1 where it exists,
+				   * and in new stores */
 	bool strict_json;
-	struct store *store;      /* what is written, where it is no directory: a remote tree.
-	                           * Borrowed until close; NULL. path then is its name for
-	                           * messages */
+	struct store *store;      /* the remote store to write, or NULL: the directory at path.
+				   * Borrowed until close. path is its name for messages then */
 };
 
-/* zarr_sink_open - path: a directory that is a Zarr store. real: the same, opened as a source;
- * borrowed until close. A commit writes new objects beside the store, then a manifest of what is to
- * be put in place and removed, then does that: after a crash zarr_sink_recover ends or undoes it.
- * Returns 0 with *ret new; -EROFS an archive; -ESTALE it is not the store that real is. */
+/* zarr_sink_open - open a Zarr store in directory `path` for writing. real: the same store opened
+ * as a source; borrowed until close. A commit writes new objects to the state directory, then a
+ * manifest of the objects to replace and to remove, then carries it out: after a crash
+ * zarr_sink_recover() completes it or rolls it back. Returns 0 with *ret new; -EROFS an archive;
+ * -ESTALE it is another store than real. */
 int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
 		   struct sink **ret, struct err *e) NZ_MUST_USE;
-/* zarr_sink_pending - whether a commit was begun there and not ended: 1, 0 or an error. */
+/* zarr_sink_pending - whether a commit was started and not completed: 1, 0 or an error. */
 int zarr_sink_pending(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
-/* zarr_sink_recover - end it or undo it; may be interrupted and called again. */
+/* zarr_sink_recover - complete it or roll it back; may be interrupted and called again. */
 int zarr_sink_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
-/* The same for a remote tree (opts->store): what is new lies in the state directory, with a
- * manifest, until all of it is in the store; so that recovery ends what was begun. A store whose
- * objects were changed by others since real was opened is not written: -ESTALE. */
+/* The same for a remote store (opts->store): new objects stay in the state directory, with a
+ * manifest, until all of them are in the store, so that recovery completes the commit. If other
+ * programs changed objects of the store since real was opened, it is not written: -ESTALE. */
 int zarr_store_recover(struct store *store, int dir_fd, struct err *e) NZ_MUST_USE;
 
-/* zarr_create - a new, empty store: a directory with the root's document; or, opts->store, where
- * nothing is yet at an address. -EEXIST. */
+/* zarr_create - create an empty store: a directory with the root's document; or, with opts->store,
+ * at an address without objects. -EEXIST. */
 int zarr_create(const char *path, const struct zarr_sink_options *opts, struct err *e) NZ_MUST_USE;
 
-/* zarr_view_open - present a source as a Zarr v2 or v3 tree. The source is borrowed and outlives
- * the view. Costs no more than the plans: documents are made when they are looked at.
- * Returns 0 with *ret new (view->ops->close). */
+/* zarr_view_open - present a source as a Zarr v2 or v3 store. The source is borrowed and outlives
+ * the view. Opening computes the layout only: documents are made on demand. Returns 0 with *ret
+ * new (view->ops->close). */
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
 		   struct err *e) NZ_MUST_USE;
 
 /* ---- references to chunks (kerchunk's) ---- */
 
-/* refs_options - how a document of references is written. */
+/* refs_options - options of a reference file. */
 struct refs_options {
-	const char *address;   /* of the source, as readers of the references reach it */
-	bool inlined;          /* chunks that do not pass are put into the document; else an array
-	                        * with such chunks is an error that names it */
-	uint64_t max_inline;   /* bytes of one chunk that may be */
-	uint64_t records;      /* Parquet: references in one file; 0: 100,000 */
+	const char *address;   /* address of the source for readers of the references */
+	bool inlined;          /* store chunks inline that cannot be passed unchanged; else an
+				* array with such chunks is an error that names it */
+	uint64_t max_inline;   /* largest inline chunk, in bytes */
+	uint64_t records;      /* Parquet: references per file; 0: 100,000 */
 };
 
-/* refs_json - references to all chunks of a source, shown as a Zarr v2 tree: kerchunk's JSON,
- * version 1. v: the tree's view (filter=keep). Written to fd as it is made.
- * refs_parquet - the same as a directory of Parquet files, which must not be there yet. */
+/* refs_json - write references to all chunks of a source, presented as a Zarr v2 store: kerchunk's
+ * JSON, version 1. v: its view (filter=keep). The output is streamed to fd. refs_parquet - the
+ * same as a directory of Parquet files, which must not exist. */
 int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
 	      struct err *e) NZ_MUST_USE;
 int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
 		 const char *dir, struct err *e) NZ_MUST_USE;
 
-/* remote_opener - how documents of references reach what they refer to on other machines; set once
- * by main before sources are opened. */
+/* remote_opener - opens remote files that reference files name; set once by main before sources
+ * are opened. */
 struct remote_opener {
 	void *arg;
-	/* blob - the bytes of what an address in a document means: http, https, s3, gs3. from: the
-	 * document's own address, whose words reach private addresses only when it is there itself,
-	 * or the user allows it; NULL: a local document. *ret new (blob_close). Any thread. */
+	/* blob - open an address in a reference file: http, https, s3, gs3. from: the address of
+	 * the reference file. It may name private addresses only if it has a private address
+	 * itself, or if the user allows it. NULL: a local reference file. *ret new (blob_close).
+	 * Any thread. */
 	int (*blob)(void *arg, const char *from, const char *address, struct blob **ret,
 		    struct err *e);
 };
 void refs_set_remote_opener(const struct remote_opener *reach);
 
-/* refs_source_ops - documents of references as sources: kerchunk's JSON, versions 0 and 1, and its
- * directories of Parquet files. What it opens is a Zarr source. docs/dev/commands.md. */
+/* refs_source_ops - reference files as sources: kerchunk's JSON, versions 0 and 1, and its
+ * directories of Parquet files, opened as a Zarr source. docs/dev/commands.md. */
 extern const struct source_ops refs_source_ops;
 
 #endif

@@ -122,32 +122,19 @@ static int doc_store_list(struct store *s, const char *key, bool want_stat NZ_UN
 	return 0;
 }
 
-static int doc_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out,
-			  size_t len, uint64_t *ret_version, struct err *e)
+static int doc_store_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	const void *p;
 	size_t n;
+	int rc;
 
 	if (!check_document_object(doc_store_of(s), key, &p, &n))
 		return err_set(e, -ENOENT, "no '%s'", key);
-	if (off > n || len > n - off)
-		return err_set(e, -EIO, "'%s' ends before", key);
-	if (len > 0)
-		memcpy(out, (const uint8_t *)p + off, len);
-	if (ret_version)
-		*ret_version = 1;
-	return 0;
-}
-
-static int doc_store_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	const void *p;
-	size_t n;
-
-	if (!check_document_object(doc_store_of(s), key, &p, &n))
-		return err_set(e, -ENOENT, "no '%s'", key);
-	buf_put(out, p, n);
-	return buf_ok(out) ? 0 : buf_full(out, e, -ERANGE, "'%s' is too large", key);
+	rc = store_io_size(io, key, n, e);
+	if (rc == 0 && io->len > 0)
+		memcpy(io->to, (const uint8_t *)p + io->off, io->len);
+	io->version = 1;
+	return rc;
 }
 
 static int doc_store_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
@@ -161,7 +148,6 @@ static const struct store_ops doc_store_ops = {
 	.stat = doc_store_stat,
 	.list = doc_store_list,
 	.read = doc_store_read,
-	.get = doc_store_get,
 	.check = doc_store_check,
 };
 
@@ -338,7 +324,8 @@ static int check_document_find_array(struct document_check *c, struct err *e)
 	buf_put(&key, f->key, (size_t)(f->name - f->key));
 	buf_puts(&key, ARRAY_DOC);
 	buf_putc(&key, '\0');
-	rc = buf_ok(&key) ? store_get(c->tree, (const char *)key.data, &f->array, e) : -ENOENT;
+	rc = buf_ok(&key) ? store_get(c->tree, (const char *)key.data, &f->array, NULL, e)
+			 : -ENOENT;
 	buf_release(&key);
 	f->own_group = rc != 0;
 	if (rc)
@@ -385,7 +372,7 @@ static int check_document(struct document_check *c, struct err *e)
 	int rc = check_document_same_format(c, e);
 
 	if (rc == 0)
-		rc = store_get(c->tree, c->few.key, &c->few.doc, e);
+		rc = store_get(c->tree, c->few.key, &c->few.doc, NULL, e);
 	if (rc == 0)
 		rc = check_document_find_array(c, e);
 	if (rc == 0 && c->few.array.len) {

@@ -78,21 +78,12 @@ static int wait_list(struct store *s, const char *key, bool want_stat, store_emi
 	return store_list(l.w->over, key, want_stat, deferred_arrays_list_entry, &l, e);
 }
 
-static int wait_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		     uint64_t *ret_version, struct err *e)
+static int wait_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	struct wait *w = wait_of(s);
 
-	if (waits(w, key))
-		return deferred_arrays_absent(key, e);
-	return store_read(w->over, key, off, out, len, ret_version, e);
-}
-
-static int wait_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct wait *w = wait_of(s);
-
-	return waits(w, key) ? deferred_arrays_absent(key, e) : store_get(w->over, key, out, e);
+	return waits(w, key) ? deferred_arrays_absent(key, e)
+			     : store_read_io(w->over, key, io, e);
 }
 
 static int wait_check(struct store *s, struct err *e)
@@ -114,7 +105,6 @@ static const struct store_ops wait_ops = {
 	.stat = wait_stat,
 	.list = wait_list,
 	.read = wait_read,
-	.get = wait_get,
 	.check = wait_check,
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* aws.h - credentials as AWS's tools take them: private to nczarr.
+/* aws.h - credentials from the sources of AWS's tools: private to nczarr.
  *
- *   credentials.c       which keys hold now, and when they are renewed
+ *   credentials.c       the current keys, and their renewal
  *   config_files.c      ~/.aws/config and ~/.aws/credentials
- *   provider_chain.c    one place after the other until one has keys
- *   metadata_service.c  keys that a service gives out: containers, instances;  sts.c  roles
+ *   provider_chain.c    tries the sources in order
+ *   metadata_service.c  keys of containers and instances;  sts.c  of roles
  *   timestamp.c         times */
 #ifndef NCZARR_AWS_AWS_H
 #define NCZARR_AWS_AWS_H
@@ -14,67 +14,65 @@
 
 #include "nczarr/remote/services.h"
 
-/* aws_keys - one set of keys; never changed once made. */
+/* aws_keys - one set of keys; immutable. */
 struct aws_keys {
 	_Atomic unsigned refs;
 	char *access, *secret;
 	char *token;          /* NULL: no session */
 	int64_t expires;      /* seconds since 1970; 0: never */
-	bool of_file;         /* a file has them, which somebody may write again */
+	bool of_file;         /* from a file, which may be rewritten */
 	char from[96];        /* "the environment", for messages */
 };
 
-/* aws_ready - there are keys that hold, or it is known that there are none: reads files and
- * asks services at the first call, and again before keys expire. wait: false on the net's
- * thread, and of a prefetch: only the first call reads and asks then, later ones take what is
- * there. One thread renews;
- * others go on with keys that still hold. Returns 0; -EACCES a place that was named has no
- * keys, or they cannot be renewed; -EINVAL a file that cannot be understood; -EINTR. */
+/* aws_ready - make sure that valid keys are known, or that there are none: reads files and
+ * requests keys at the first call, and again before keys expire. wait: false on the HTTP client's
+ * thread, and for a prefetch: only the first call blocks then, later ones use the current keys.
+ * One thread renews; others continue with keys that are still valid. Returns 0; -EACCES a named
+ * source has no keys, or they cannot be renewed; -EINVAL an invalid file; -EINTR. */
 int aws_ready(struct aws *a, bool wait, struct err *e) NZ_MUST_USE;
 
-/* aws_keys_now - a reference to what aws_ready found (aws_keys_release); NULL: requests are not
+/* aws_keys_now - a reference to the current keys (aws_keys_release); NULL: requests are not
  * signed. */
 struct aws_keys *aws_keys_now(struct aws *a);
 void aws_keys_release(struct aws_keys *k);
 
-/* aws_refused - the service says that these keys do not hold any more. Returns 1: other keys are
- * there by now; -EKEYEXPIRED: the next aws_ready that waits looks for others; 0: such a look
- * found no others, or it is too early for one. Waits for nothing, reads no file. */
+/* aws_refused - the service rejected these keys as expired. Returns 1: there are other keys
+ * already; -EKEYEXPIRED: the next blocking aws_ready() looks for others; 0: that found no others,
+ * or it is too early to try. Does not block and reads no file. */
 int aws_refused(struct aws *a, const struct aws_keys *k);
 
-/* aws_fixed_only - of a service that is not AWS's: keys that were written down are used, no
- * service is asked for others. */
+/* aws_fixed_only - for a service other than AWS: use static keys only, and request none. */
 void aws_fixed_only(struct aws *a);
 
-/* After aws_ready; borrowed from a; NULL: nothing says so. */
+/* After aws_ready; borrowed from a; NULL: not configured. */
 const char *aws_region(struct aws *a);
 const char *aws_endpoint(struct aws *a);
-/* aws_resolved_from - where keys were looked for, for a message: "environment, ..."; borrowed. */
+/* aws_resolved_from - the sources tried, for a message: "environment, ..."; borrowed. */
 const char *aws_resolved_from(struct aws *a);
 
 /* ---- parts ---- */
 
-/* aws_profile - what the files say of a profile; texts owned, NULL: nothing. */
+/* aws_profile - settings of a profile; strings owned, NULL: not set. */
 struct aws_profile {
-	bool found;           /* there is such a section in one of them */
+	bool found;           /* one of the files has the section */
 	char *access, *secret, *token, *region, *endpoint;
 	char *role_arn, *source_profile, *credential_source, *token_file, *session_name;
 	char *external_id;
-	bool process;         /* credential_process: refused */
-	bool sso;             /* sso_session or sso_start_url: refused */
+	bool process;         /* credential_process: not supported */
+	bool sso;             /* sso_session or sso_start_url: not supported */
 };
 
-/* aws_profile_read - config and credentials: paths, NULL: none. A file that is not there
- * says nothing. Returns 0; -EINVAL with file and line; -EACCES it cannot be read. */
+/* aws_profile_read - read a profile from config and credentials: paths, NULL: none. A missing file
+ * is no error. Returns 0; -EINVAL with file and line; -EACCES it cannot be read. */
 int aws_profile_read(const char *config, const char *credentials, const char *profile,
 		     struct aws_profile *ret, struct err *e) NZ_MUST_USE;
 void aws_profile_release(struct aws_profile *p);
 
-/* aws_keys_make - texts are copied. NULL: no memory. */
+/* aws_keys_make - strings are copied. NULL: out of memory. */
 struct aws_keys *aws_keys_make(const char *access, const char *secret, const char *token,
 			       int64_t expires, const char *from);
 
-/* aws_options - what aws_new was given; owned. */
+/* aws_options - arguments of aws_new(); owned. */
 struct aws_options {
 	struct http_client *net;
 	char *profile;        /* NULL: AWS_PROFILE, or "default" */
@@ -83,40 +81,41 @@ struct aws_options {
 	uint32_t connect_ms;
 };
 
-/* aws_resolved - what a look around brought. */
+/* aws_resolved - result of a search for keys. */
 struct aws_resolved {
 	struct aws_keys *keys; /* NULL: none */
 	char *region, *endpoint;
 	char looked[320];
 };
 
-/* aws_resolve - all places in order. Returns 0, also when there are no keys anywhere. */
+/* aws_resolve - try all sources in order. Returns 0, also if none has keys. */
 int aws_resolve(const struct aws_options *o, struct aws_resolved *ret,
 		struct err *e) NZ_MUST_USE;
 void aws_resolved_release(struct aws_resolved *f);
 
-/* Keys that services give out. *ret NULL with 0: the service is not there. */
+/* Keys from services. *ret NULL with 0: no such service. */
 int aws_from_container(const struct aws_options *o, struct aws_keys **ret,
 		       struct err *e) NZ_MUST_USE;
 int aws_from_instance(const struct aws_options *o, struct aws_keys **ret,
 		      struct err *e) NZ_MUST_USE;
 
-/* aws_role - one that is assumed through STS. */
+/* aws_role - a role to assume through STS. */
 struct aws_role {
 	const char *arn, *session;
 	const char *external_id;    /* NULL */
-	const char *token_file;     /* web identity: its content is the proof; else NULL and keys */
+	const char *token_file;     /* web identity: a file with the token; else NULL, and keys are
+				     * set */
 	const struct aws_keys *keys;
 	const char *region;         /* NULL: the global service */
 };
 int aws_from_sts(const struct aws_options *o, const struct aws_role *role, struct aws_keys **ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* aws_text_file - the text of a file of one line (new); NULL: e says why. */
+/* aws_text_file - content of a file of one line (new); NULL: e has the error. */
 char *aws_text_file(const char *path, struct err *e);
 
-/* aws_time - "2026-11-22T10:00:00Z" (with fractions or without) as seconds since 1970, ns in
- * *ret_ns when it is not NULL. -EINVAL. */
+/* aws_time - parse "2026-11-22T10:00:00Z" (with or without fractions) to seconds since 1970, and
+ * ns in *ret_ns unless it is NULL. -EINVAL. */
 int aws_time(const char *text, int64_t *ret, int64_t *ret_ns) NZ_MUST_USE;
 
 #endif

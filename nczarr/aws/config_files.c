@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* config_files.c - ~/.aws/config and ~/.aws/credentials: sections of "key = value".
  *
- * As AWS's tools read them: a section of config is "[profile NAME]" or "[default]", one of
- * credentials "[NAME]"; indented lines below a key without a value are another level, which
- * says nothing about credentials; credentials wins. */
+ * As in AWS's tools: a section of config is "[profile NAME]" or "[default]", one of credentials
+ * "[NAME]"; indented lines after a key without a value are nested settings, without credentials;
+ * credentials has precedence. */
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static bool config_files_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* config_files_trim - without blanks around; text is changed. */
+/* config_files_trim - remove surrounding blanks in place. */
 static char *config_files_trim(char *text)
 {
 	size_t n;
@@ -50,7 +50,7 @@ static int config_files_bad(const struct config_files_reading *r, const char *wh
 	return err_set(e, -EINVAL, "'%s' line %zu: %s", r->path, r->line, what);
 }
 
-/* section - "[name]": whether what follows is the profile's. */
+/* section - parse "[name]": whether it is the profile. */
 static int section(struct config_files_reading *r, char *text, struct err *e)
 {
 	char *end = strchr(text, ']');
@@ -64,14 +64,14 @@ static int section(struct config_files_reading *r, char *text, struct err *e)
 		name = config_files_trim(name + 7);
 	else if (r->config &&
 		 (strncmp(name, "sso-session", 11) == 0 || strncmp(name, "services", 8) == 0))
-		name = end; /* "": nobody's */
+		name = end; /* "": no profile */
 	r->inside = strcmp(name, r->profile) == 0;
 	r->nested = false;
 	r->ret->found |= r->inside;
 	return 0;
 }
 
-/* config_files_slot - where the value of a key belongs, NULL: nowhere. */
+/* config_files_slot - the member for a key, or NULL. */
 static char **config_files_slot(struct aws_profile *p, const char *key)
 {
 	const struct {
@@ -153,7 +153,7 @@ static int config_files_parse(struct config_files_reading *r, char *text, struct
 	return rc;
 }
 
-/* config_files_read_file - one file; one that is not there says nothing. */
+/* config_files_read_file - read one file; a missing one is empty. */
 static int config_files_read_file(const char *path, const char *profile, bool config,
 				  struct aws_profile *ret, struct err *e)
 {

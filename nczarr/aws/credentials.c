@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* credentials.c - which keys hold now. What was found is replaced as a whole, so that requests that
- * are being signed keep what they have. */
+/* credentials.c - the current keys. A set of keys is replaced as a whole, so that requests being
+ * signed keep theirs. */
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@ struct aws {
 	struct aws_options o;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	struct aws_resolved found;   /* lock; its texts for good once they are there */
+	struct aws_resolved found;   /* lock; its strings are constant once set */
 	bool looked, looking;        /* lock */
-	bool stale;                  /* lock: the service refuses these keys; no look since */
-	bool again;                  /* lock: a look after that found no others */
-	int64_t not_before;          /* lock: seconds; no renewal until then */
+	bool stale;                  /* lock: the service rejects these keys; no search since */
+	bool again;                  /* lock: a search after that found no others */
+	int64_t not_before;          /* lock: seconds; earliest renewal */
 };
 
 struct aws_keys *aws_keys_make(const char *access, const char *secret, const char *token,
@@ -82,7 +82,7 @@ int aws_new(struct http_client *net, const struct remote_options *opts, const ch
 	a->o.net = net;
 	a->o.profile = credentials_copy(profile ? profile : opts->profile, &failed);
 	a->o.region = credentials_copy(opts->region, &failed);
-	/* an address that names a profile means that one */
+	/* a profile in an address has precedence */
 	a->o.access = credentials_copy(profile ? NULL : opts->access_key, &failed);
 	a->o.secret = credentials_copy(profile ? NULL : opts->secret_key, &failed);
 	a->o.config_file = credentials_copy(opts->config_file, &failed);
@@ -125,8 +125,7 @@ void aws_resolved_release(struct aws_resolved *f)
 	*f = (struct aws_resolved){.keys = NULL};
 }
 
-/* credentials_due - whether keys have to be looked for now; *ret_must: those that are there do not
- * hold. */
+/* credentials_due - whether to look for keys now; *ret_must: the current ones are invalid. */
 static bool credentials_due(const struct aws *a, int64_t now, bool *ret_must)
 {
 	const struct aws_keys *k = a->found.keys;
@@ -147,8 +146,8 @@ static bool same_keys(const struct aws_keys *a, const struct aws_keys *b)
 	       strcmp(x, y) == 0;
 }
 
-/* credentials_take - what was found holds from now on. Region and endpoint stay: somebody may have
- * borrowed them. */
+/* credentials_take - use the keys of a search. Region and endpoint are not replaced: they may be
+ * borrowed. */
 static void credentials_take(struct aws *a, struct aws_resolved *new, int64_t now)
 {
 	const struct aws_keys *was = a->found.keys;
@@ -166,8 +165,8 @@ static void credentials_take(struct aws *a, struct aws_resolved *new, int64_t no
 	a->not_before = now + AGAIN_AFTER;
 }
 
-/* credentials_look - called and left with the lock held, which is not held meanwhile. Keys of a
- * file that the service refuses are replaced by those of a file only: it may be half written. */
+/* credentials_look - search for keys. The lock is held at entry and exit, not during the search.
+ * Rejected keys of a file are only replaced by keys of a file: it may be half written. */
 static int credentials_look(struct aws *a, bool must, struct err *e)
 {
 	struct aws_options o = a->o;
@@ -184,7 +183,7 @@ static int credentials_look(struct aws *a, bool must, struct err *e)
 	if (rc == 0 && stale && !new.keys)
 		rc = err_set(&why, -EACCES, "the credentials are no longer available");
 	if (rc == -ENOENT)
-		rc = -EACCES; /* a file, a role: it is not the object that is absent */
+		rc = -EACCES; /* a missing file or role is no absent object */
 	now = (int64_t)time(NULL);
 	pthread_mutex_lock(&a->lock);
 	a->looking = false;

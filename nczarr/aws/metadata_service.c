@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metadata_service.c - keys that a service gives out: to containers and to instances (IMDSv2). Both
- * are near, so nobody waits for them as long as for data; both are asked without a proxy. */
+/* metadata_service.c - keys from metadata services of containers and instances (IMDSv2). Both are
+ * local: time-outs are short, and no proxy is used. */
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static uint32_t near_ms(void)
 	return (uint32_t)s * 1000;
 }
 
-/* metadata_service_ask - one request to a place that is near. header: NULL. The answer is
+/* metadata_service_ask - send one request to a local service. header: NULL. The answer is
  * NUL-terminated. */
 static int metadata_service_ask(const struct aws_options *o, const char *method,
 				const char *url, const char *header, uint32_t ms,
@@ -69,7 +69,7 @@ static void metadata_service_forget(struct http_response *a)
 	http_response_release(a);
 }
 
-/* metadata_service_from_json - the document that both give out. */
+/* metadata_service_from_json - parse the keys, in the format of both services. */
 static int metadata_service_from_json(const char *text, const char *from, struct aws_keys **ret,
 				      struct err *e)
 {
@@ -91,7 +91,7 @@ static int metadata_service_from_json(const char *text, const char *from, struct
 
 /* Containers. */
 
-/* container_url - new; NULL with 0: nothing says that this is one. */
+/* container_url - new; NULL with 0: not in a container. */
 static int container_url(char **ret, struct err *e)
 {
 	const char *relative = metadata_service_env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
@@ -149,7 +149,7 @@ char *aws_text_file(const char *path, struct err *e)
 	n = (size_t)st.st_size;
 	text = alloc_array(n + 1, 1);
 	if (!text) {
-		err_nomem(e); /* who asks takes the code for its own */
+		err_nomem(e); /* the caller uses the code as its own */
 		return NULL;
 	}
 	if (io_pread(fd, text, n, 0, e) < 0)
@@ -163,7 +163,7 @@ char *aws_text_file(const char *path, struct err *e)
 	return steal(&text);
 }
 
-/* container_header - new; NULL with 0: none is wanted. */
+/* container_header - new; NULL with 0: not needed. */
 static int container_header(char **ret, struct err *e)
 {
 	const char *file = metadata_service_env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
@@ -239,7 +239,7 @@ static int imds_ask(const struct aws_options *o, const char *method, const char 
 	return metadata_service_ask(o, method, url, header, near_ms(), a, e);
 }
 
-/* word_ok - what goes into a header or an address: printable, one line. */
+/* word_ok - whether a string is valid in a header or address: printable, one line. */
 static bool word_ok(const char *text)
 {
 	if (!*text)
@@ -278,7 +278,7 @@ static int imds_role(const struct aws_options *o, const char *token, char ret[51
 	return rc;
 }
 
-/* imds_keys - of a machine that has such a service. token: header line. */
+/* imds_keys - get the keys of an instance. token: header line. */
 static int imds_keys(const struct aws_options *o, const char *token, struct aws_keys **ret,
 		     struct err *e)
 {
@@ -316,7 +316,7 @@ int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct
 		rc = err_nomem(e);
 	}
 	metadata_service_forget(&a);
-	if (rc < 0) /* this is no such machine */
+	if (rc < 0) /* not an instance */
 		return rc == -EINTR || rc == -ENOMEM ? rc : 0;
 	rc = imds_keys(o, token, ret, e);
 	explicit_bzero(token, strlen(token));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* provider_chain.c - one place after the other, in the order of AWS's tools: what was given, the
- * environment, the profile's role, web identity, the profile's keys, the container's, the
- * instance's. */
+/* provider_chain.c - tries the sources of keys in the order of AWS's tools: options, environment,
+ * the profile's role, web identity, the profile's keys, the container's, the instance's. */
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
@@ -9,9 +8,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define SOURCES_MAX 5 /* profiles that a role may lead through */
+#define SOURCES_MAX 5 /* longest chain of source profiles */
 
-/* looking - one look around. */
+/* looking - state of a search. */
 struct looking {
 	const struct aws_options *o;
 	struct aws_resolved *ret;
@@ -29,7 +28,7 @@ static const char *provider_chain_env(const char *name)
 
 static void provider_chain_note(struct looking *l, const char *fmt, ...) NZ_PRINTF(2, 3);
 
-/* provider_chain_note - for the message that says where was looked. */
+/* provider_chain_note - record a source for the message. */
 static void provider_chain_note(struct looking *l, const char *fmt, ...)
 {
 	size_t n = strlen(l->ret->looked);
@@ -101,7 +100,7 @@ static int profile_keys(struct looking *l, const struct aws_profile *p, const ch
 	return rc;
 }
 
-/* web_identity - a token in a file stands for a role. */
+/* web_identity - assume a role with a token in a file. */
 static int web_identity(struct looking *l, const char *file, const char *arn,
 			const char *session, const char *region, struct err *e)
 {
@@ -116,7 +115,7 @@ static int web_identity(struct looking *l, const char *file, const char *arn,
 static int source_keys(struct looking *l, const struct aws_profile *p, const char *name,
 		       unsigned depth, struct err *e);
 
-/* assume - the role of a profile, with the keys of where it says. */
+/* assume - assume the role of a profile, with the keys of its source. */
 static int assume(struct looking *l, const struct aws_profile *p, const char *name,
 		  unsigned depth, struct err *e)
 {
@@ -186,7 +185,7 @@ static int source_keys(struct looking *l, const struct aws_profile *p, const cha
 	return 0;
 }
 
-/* from_profile - what the profile says, keys or a role. */
+/* from_profile - use the keys or the role of a profile. */
 static int from_profile(struct looking *l, const struct aws_profile *p, struct err *e)
 {
 	const char *file = provider_chain_env("AWS_WEB_IDENTITY_TOKEN_FILE"),
@@ -233,7 +232,7 @@ static int from_services(struct looking *l, struct err *e)
 	return rc;
 }
 
-/* provider_chain_places - region and endpoint, whatever the keys are. */
+/* provider_chain_places - set region and endpoint, independent of the keys. */
 static int provider_chain_places(struct looking *l, const struct aws_profile *p, struct err *e)
 {
 	const char *region = l->o->region,

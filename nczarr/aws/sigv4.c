@@ -23,7 +23,7 @@ struct sigv4_line {
 	size_t name_len, value_len;
 };
 
-/* lines - all of them, sorted by name; those of one name in the order in which they came. */
+/* lines - all headers, sorted by name; equal names in their original order. */
 struct lines {
 	struct sigv4_line at[S3_HEADERS_MAX];
 	size_t n;
@@ -64,7 +64,7 @@ static int add_line(struct lines *l, const char *name, size_t name_len, const ch
 	return 0;
 }
 
-/* sigv4_collect - the headers of a request, and those that the signature brings. */
+/* sigv4_collect - collect the headers of a request and of the signature. */
 static int sigv4_collect(const struct s3_signing *in, const char *date, struct lines *l,
 			 struct err *e)
 {
@@ -91,7 +91,7 @@ static bool sigv4_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* sigv4_put_value - without blanks at its ends, others in a row as one. */
+/* sigv4_put_value - append a value without surrounding blanks, and with runs of blanks as one. */
 static void sigv4_put_value(struct buf *out, const struct sigv4_line *l)
 {
 	size_t i = 0, n = l->value_len;
@@ -143,7 +143,7 @@ static void sigv4_put_names(struct buf *out, const struct lines *l)
 	}
 }
 
-/* param - "name=value" of a query, as it is sent. */
+/* param - "name=value" of a query, encoded. */
 struct param {
 	const char *text;
 	size_t len, name_len;
@@ -264,7 +264,7 @@ int s3_sha256(const void *data, size_t n, char ret[S3_HEX_SHA256], struct err *e
 	return 0;
 }
 
-/* sigv4_feed - all bytes go into both digests (md5 may be NULL). */
+/* sigv4_feed - update both digests with all bytes (md5 may be NULL). */
 static int sigv4_feed(EVP_MD_CTX *sha, EVP_MD_CTX *md5, const void *data, int fd, uint64_t off,
 		      uint64_t len, struct err *e)
 {

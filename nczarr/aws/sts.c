@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sts.c - the keys of a role, from the Security Token Service (API version 2011-06-15):
- * for keys of somebody who may take it (AssumeRole), or for a token of somebody else's (web
- * identity). */
+/* sts.c - keys of a role, from the Security Token Service (API version 2011-06-15): with keys that
+ * may assume it (AssumeRole), or with a web identity token. */
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
@@ -69,7 +68,7 @@ static int aws_sts_sign(void *arg, struct http_transfer *r, struct err *e)
 	int rc;
 
 	if (!k)
-		return 0; /* the token is the proof */
+		return 0; /* the token authenticates the request */
 	rc = s3_sign(&in, &out, e);
 	if (rc < 0)
 		return rc;
@@ -106,7 +105,7 @@ static int put_form(const struct aws_role *role, struct buf *form, struct err *e
 	return buf_ok(form) ? 0 : err_nomem(e);
 }
 
-/* aws_sts_take - the keys of an answer. */
+/* aws_sts_take - parse the keys of an answer. */
 static int aws_sts_take(const struct http_response *a, const struct aws_role *role,
 			struct aws_keys **ret, struct err *e)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* timestamp.c - times as AWS writes them. */
+/* timestamp.c - parses the timestamps of AWS. */
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-/* timestamp_number - n digits at text[*at], which moves behind them. -1: they are none. */
+/* timestamp_number - parse n digits at text[*at], and advance *at. -1: not digits. */
 static int timestamp_number(const char *text, size_t *at, size_t n)
 {
 	int v = 0;
@@ -19,7 +19,7 @@ static int timestamp_number(const char *text, size_t *at, size_t n)
 	return v;
 }
 
-/* fraction - ns of ".123", moving behind it. */
+/* fraction - parse ".123" to ns, and advance *at. */
 static int64_t fraction(const char *text, size_t *at)
 {
 	int64_t ns = 0, unit = 100000000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http.c - who asks: requests are handed to the net's thread here, and waited for. */
+/* http.c - the callers' side: hands requests to the client's thread and waits for answers. */
 #include "nczarr/http/http.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static int http_copy_options(struct http_client *n, const struct http_client_opt
 	return rc;
 }
 
-/* find_proxy - whether there is one, and its port: addresses that are connected to are then its. */
+/* find_proxy - find the proxy and its port, to recognise connections to it. */
 static void find_proxy(struct http_client *n)
 {
 	static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "http_proxy",
@@ -102,8 +102,8 @@ int http_client_new(const struct http_client_options *opts, struct http_client *
 
 #define WAKE_TRIES 100
 
-/* wake - the thread looks at what is new. A wake-up that is lost is tried again: without one it
- * sleeps until something else happens. */
+/* wake - make the thread look at its inbox. A failed wake-up is repeated: otherwise the thread
+ * would sleep until another event. */
 static void wake(struct http_client *n)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
@@ -112,7 +112,7 @@ static void wake(struct http_client *n)
 		(void)nanosleep(&ms, NULL);
 }
 
-/* multi_new - NULL where it could not be woken: libcurl does without descriptors for that. */
+/* multi_new - NULL if it cannot be woken: libcurl works without descriptors for that. */
 static CURLM *multi_new(struct err *e)
 {
 	CURLM *m = curl_ready == CURLE_OK ? curl_multi_init() : NULL;
@@ -260,7 +260,7 @@ static int copy_want(struct http_transfer *r, const struct http_request *w, stru
 	return rc < 0 ? rc : copy_headers(r, w->headers, e);
 }
 
-/* check_want - what can be said before anything is asked. */
+/* check_want - check a request before it is sent. */
 static int check_want(const struct http_client *n, struct http_transfer *r, struct err *e)
 {
 	const struct http_request *w = &r->want;
@@ -314,7 +314,7 @@ static int request_new(struct http_client *n, const struct http_request *w,
 	return 0;
 }
 
-/* start_thread - signals are others': it takes none, not even that of a broken pipe. Locked. */
+/* start_thread - start it with all signals blocked, SIGPIPE included. Locked. */
 static int start_thread(struct http_client *n, struct err *e)
 {
 	sigset_t all, old;
@@ -373,8 +373,8 @@ int http_start(struct http_client *n, const struct http_request *w, http_done_fn
 	return rc;
 }
 
-/* Waiting. What is sent and where the answer goes is the caller's, so that who gives up waits until
- * the thread has let go of both, which it does at once. */
+/* Waiting. The body and the destination of the answer belong to the caller: a cancelled caller
+ * waits until the thread does not use them any more, which it does at once. */
 struct http_wait {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -395,7 +395,7 @@ static void on_done(void *arg, struct http_response *a)
 	(void)pthread_mutex_unlock(&w->lock);
 }
 
-/* http_await - -EINTR when nobody wants the answer any more. */
+/* http_await - -EINTR if the caller is cancelled. */
 static int http_await(struct http_client *n, struct http_wait *w)
 {
 	int rc = 0;

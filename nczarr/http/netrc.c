@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* netrc.c - the netrc file: "machine HOST login NAME password SECRET", words between white
- * space. libcurl's own reader is not used: it would send the `default` entry wherever a
- * redirect leads. */
+/* netrc.c - the netrc file: "machine HOST login NAME password SECRET", separated by white space.
+ * libcurl's own reader is not used: it would send the `default` entry to the target of any
+ * redirect. */
 #include "nczarr/http/http_int.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { WORD_MAX = 1024 };
 
-/* netrc_word - the next one, which may be quoted; false at the end, or when it is too long. */
+/* netrc_word - the next word, which may be quoted; false: the end, or too long. */
 static bool netrc_word(const char **text, char out[WORD_MAX])
 {
 	const char *p = *text;
@@ -40,7 +40,7 @@ static bool netrc_word(const char **text, char out[WORD_MAX])
 	return n > 0 || quoted;
 }
 
-/* skip_macro - up to an empty line. */
+/* skip_macro - skip to an empty line. */
 static void skip_macro(const char **text)
 {
 	const char *end = strstr(*text, "\n\n");
@@ -74,7 +74,7 @@ char *http_netrc_find(const char *text, const char *host, bool defaults)
 			found = true;
 		}
 	}
-	/* a colon ends a name: that is how it is sent */
+	/* the name must not contain the separator ":" */
 	if (found && name[0] && !strchr(name, ':') && asprintf(&ret, "%s:%s", name, secret) < 0)
 		ret = NULL;
 	explicit_bzero(secret, sizeof(secret));

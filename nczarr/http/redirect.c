@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* redirect.c - where a redirect may lead: not away from encryption, not out of HTTP, not into
- * places that only this machine can reach, and not for ever.
+/* redirect.c - checks redirects: they must not drop encryption, leave HTTP, lead to addresses that
+ * only this machine can reach, or form a loop.
  *
- * What counts is the address that is connected to, so that no name server can talk its way in. */
+ * The connected address is checked, so that name servers cannot circumvent the check. */
 #include "base/core/endian.h"
 #include "base/core/hash.h"
 #include "nczarr/http/http_int.h"
@@ -28,7 +28,7 @@ static enum address_class kind_of_ipv4(const uint8_t b[4])
 		{0x0a000000, 8, HTTP_PRIVATE},
 		{0xac100000, 12, HTTP_PRIVATE},
 		{0xc0a80000, 16, HTTP_PRIVATE},
-		{0x64400000, 10, HTTP_PRIVATE}, /* of carriers */
+		{0x64400000, 10, HTTP_PRIVATE}, /* carrier-grade NAT */
 		{0xc0000000, 24, HTTP_PRIVATE},
 		{0xc6120000, 15, HTTP_PRIVATE},
 		{0xa9fe0000, 16, HTTP_LINK_LOCAL},
@@ -43,7 +43,7 @@ static enum address_class kind_of_ipv4(const uint8_t b[4])
 	return HTTP_PUBLIC;
 }
 
-/* kind_of_ipv6 - those that carry an IPv4 address are of its kind. */
+/* kind_of_ipv6 - the kind of an IPv6 address, or of the IPv4 address in it. */
 static enum address_class kind_of_ipv6(const uint8_t b[16])
 {
 	static const uint8_t zero[15], nat64[12] = {0, 0x64, 0xff, 0x9b};
@@ -58,7 +58,7 @@ static enum address_class kind_of_ipv6(const uint8_t b[16])
 	if ((b[0] & 0xfe) == 0xfc)
 		return HTTP_PRIVATE;
 	if (b[0] == 0xfe && (b[1] & 0xc0) == 0xc0)
-		return HTTP_PRIVATE; /* site local, of old */
+		return HTTP_PRIVATE; /* site local (deprecated) */
 	if ((b[0] == 0xfe && (b[1] & 0xc0) == 0x80) || b[0] == 0xff)
 		return HTTP_LINK_LOCAL;
 	return HTTP_PUBLIC;
@@ -80,7 +80,7 @@ enum address_class address_class_of(const struct sockaddr *addr)
 		memcpy(b, &in6.sin6_addr, 16);
 		return kind_of_ipv6(b);
 	}
-	return HTTP_LINK_LOCAL; /* nothing that we would have asked for */
+	return HTTP_LINK_LOCAL; /* unexpected */
 }
 
 enum address_class address_class_of_text(const char *host)
@@ -127,7 +127,7 @@ static uint64_t redirect_hash_of(const struct url *u)
 	return h;
 }
 
-/* resolve - Location, which may be relative, against the address that it came from. */
+/* resolve - resolve Location, which may be relative, against the current address. */
 static int resolve(const struct http_transfer *r, struct url *ret)
 {
 	CURLU *u = curl_url();
@@ -150,7 +150,7 @@ static int resolve(const struct http_transfer *r, struct url *ret)
 	return rc;
 }
 
-/* forbidden - what is against it before anything is connected; NULL: nothing. */
+/* forbidden - the reason to reject a redirect before connecting; NULL: none. */
 static const char *forbidden(struct http_transfer *r, const struct url *to)
 {
 	enum address_class kind =
@@ -167,7 +167,7 @@ static const char *forbidden(struct http_transfer *r, const struct url *to)
 	return NULL;
 }
 
-/* endless - why it is not followed any further; NULL: it may be. */
+/* endless - the reason to stop following redirects; NULL: none. */
 static const char *endless(struct http_transfer *r, const struct url *to)
 {
 	uint64_t hash = redirect_hash_of(to);

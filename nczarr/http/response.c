@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* response.c - what comes: header lines, and a body that is never larger than was allowed.
- * Everything here is the server's: nothing of it is believed before it was looked at. */
+/* response.c - receives header lines, and a body of limited size. All input is untrusted. */
 #include "nczarr/http/http_int.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include "base/os/cancel.h"
 #include "base/core/str.h"
 
-#define RESERVE_MAX ((uint64_t)64 << 20) /* asked for at once; more as it comes */
+#define RESERVE_MAX ((uint64_t)64 << 20) /* reserved at once; more as data arrives */
 
 void http_response_begin(struct http_transfer *r)
 {
@@ -32,7 +31,7 @@ void http_response_begin(struct http_transfer *r)
 
 /* Header lines. */
 
-/* response_line - one of the header: the value is [value, value + n), without space around it. */
+/* response_line - a header line: the value is [value, value + n), without surrounding space. */
 struct response_line {
 	const char *name, *value;
 	size_t name_len, n;
@@ -48,7 +47,7 @@ static bool value_is(const struct response_line *l, const char *text)
 	return l->n == strlen(text) && strncasecmp(l->value, text, l->n) == 0;
 }
 
-/* response_keep - as text, when all of it fits and is printable; else nothing. */
+/* response_keep - copy a value if it fits and is printable; else "". */
 static void response_keep(char *out, size_t cap, const struct response_line *l)
 {
 	out[0] = '\0';
@@ -81,7 +80,7 @@ static void take_range(struct http_response *a, const struct response_line *l)
 		return;
 	a->range_size = size;
 	if (slash == p + 1 && *p == '*')
-		return; /* of a 416: a size and no range */
+		return; /* in a 416: a size and no range */
 	dash = memchr(p, '-', (size_t)(slash - p));
 	if (!dash || str_u64(p, (size_t)(dash - p), INT64_MAX, &first) < 0 ||
 	    str_u64(dash + 1, (size_t)(slash - dash - 1), INT64_MAX, &last) < 0 ||
@@ -286,7 +285,7 @@ size_t http_on_body(char *data, size_t size, size_t n, void *arg)
 	return (r->a.cut ? put_cut(r, data, n) : response_put(r, data, n)) ? n : 0;
 }
 
-/* What is sent. */
+/* The request body. */
 
 size_t http_on_send(char *data, size_t size, size_t n, void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* retry.c - what the end of a try means, and what is said of it.
+/* retry.c - classifies a finished try: done, retry or redirect, and builds the message.
  *
- * Tried again is what may be gone the next time: a server that is busy or broken, a connection that
- * broke, an answer that ended early or contradicts itself. Everything else is said at once. */
+ * Transient errors are retried: a busy or failing server, a broken connection, a truncated or
+ * inconsistent answer. All others are final. */
 #include "nczarr/http/http_int.h"
 
 #include <errno.h>
@@ -189,7 +189,7 @@ static enum http_verdict retry_refused(struct http_transfer *r)
 
 /* Answers. */
 
-/* contradiction - what is wrong with a body that came to its end; NULL: nothing. */
+/* contradiction - the inconsistency of a complete body; NULL: none. */
 static const char *contradiction(const struct http_transfer *r)
 {
 	const struct http_response *a = &r->a;
@@ -202,7 +202,7 @@ static const char *contradiction(const struct http_transfer *r)
 	    !r->host->http2)
 		return "the response does not state its length, so it may be incomplete";
 	if (a->cut)
-		return NULL; /* what is missing at its end libcurl has seen */
+		return NULL; /* libcurl has detected truncation */
 	if (a->status == 206 && a->ranged && len != a->range_end - a->range_off)
 		return "the length of the response does not match its range";
 	if (a->length != UINT64_MAX && len != a->length)

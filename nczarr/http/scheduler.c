@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scheduler.c - the net's thread: which request goes when, and which has taken too long.
+/* scheduler.c - the client's thread: the order of requests, and time-outs.
  *
- * A request waits in a queue until its host has room, so that libcurl never holds one back: the
- * times that count are then those of the server. Background requests use what others leave. */
+ * A request waits in a queue until its host has room, so that libcurl never delays one: measured
+ * times are then those of the server. Background requests use the remaining capacity. */
 #include "nczarr/http/http_int.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ static bool scheduler_has_room(const struct http_client *n, const struct http_tr
 
 	if (h->flying >= most || n->flying.n >= n->opts.requests)
 		return false;
-	/* one place is kept for those that somebody waits for */
+	/* one place is reserved for requests that a thread waits for */
 	return !r->want.background || most < 2 || h->behind + 1 < most;
 }
 
@@ -279,7 +279,8 @@ static void check_paused(struct http_client *n, int64_t now)
 	}
 }
 
-/* check_queue - who has waited as long as it may without that the host answered anybody. */
+/* check_queue - fail requests that were queued longer than their limit while the host answered
+ * none. */
 static void check_queue(struct http_client *n, struct http_list *l, int64_t now)
 {
 	struct http_transfer *r = l->first, *next;
@@ -395,7 +396,7 @@ static void run_once(struct http_client *n)
 	scheduler_start(&n->front);
 	scheduler_start(&n->back);
 	(void)curl_multi_perform(n->multi,
-				 &running); /* what is wrong is said of each transfer */
+				 &running); /* errors are reported for each transfer */
 	take_results(n);
 	now = clock_ns();
 	check_flying(n, now);

@@ -29,7 +29,7 @@ struct http {
 /* service_fetch - one object_range, which may take two requests. */
 struct service_fetch {
 	struct http *h;
-	struct object_range r; /* texts owned */
+	struct object_range r; /* strings owned */
 	char *key, *etag, *unless, *url, *token;
 	object_done *done;
 	void *arg;
@@ -172,7 +172,7 @@ static void ask_again(struct service_fetch *f)
 		service_end(f, rc, &e, NULL, 0, NULL);
 }
 
-/* ask_size - what it is, before or instead of anything else. */
+/* ask_size - request the info, before or in place of the data. */
 static void ask_size(struct service_fetch *f, bool after)
 {
 	f->asked_size = true;
@@ -197,19 +197,20 @@ static void info_of(const struct http_response *a, struct object_info *ret)
 	(void)snprintf(ret->etag, sizeof(ret->etag), "%s", a->etag);
 }
 
-/* refused_head - servers that know GET only, and addresses that were signed for it. */
+/* refused_head - whether HEAD failed although GET may work: servers without HEAD, and URLs signed
+ * for GET. */
 static bool refused_head(const struct http_response *a)
 {
 	return a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501;
 }
 
-/* service_behind - an answer that says that there is nothing at or behind an offset. */
+/* service_behind - handle 416 Range Not Satisfiable. */
 static void service_behind(struct service_fetch *f, const struct http_response *a)
 {
 	struct object_info info;
 
 	info_of(a, &info);
-	if (f->r.what == OBJECT_HEAD) { /* there is not even the one byte that was asked for */
+	if (f->r.what == OBJECT_HEAD) { /* not even the one requested byte exists */
 		if (f->by_get && info.size == 0)
 			info_came(f, &info);
 		else
@@ -229,7 +230,8 @@ static void service_behind(struct service_fetch *f, const struct http_response *
 		service_end(f, 0, NULL, &info, f->r.off, NULL);
 		return;
 	}
-	/* Which version ends there is not said; and of a tail it may only not be understood. */
+	/* The version that ends there is not stated; for a tail the server may only not support
+	 * tails. */
 	ask_size(f, f->r.what == OBJECT_PART);
 }
 
@@ -243,7 +245,7 @@ static void service_failed(struct service_fetch *f, struct http_response *a)
 	} else if (a->rc == -ERANGE && a->status == 416 && f->r.what != OBJECT_ALL) {
 		service_behind(f, a);
 	} else if (a->rc == -EFBIG && f->r.what == OBJECT_TAIL && !f->asked_size) {
-		ask_size(f, false); /* it does not know tails, and sends all */
+		ask_size(f, false); /* it does not support tails, and sends all */
 	} else if (a->rc == -EFBIG && f->r.what == OBJECT_ALL) {
 		info_of(a, &info);
 		service_end(f, -ERANGE, &a->e, &info, 0, NULL);
@@ -252,7 +254,7 @@ static void service_failed(struct service_fetch *f, struct http_response *a)
 	}
 }
 
-/* wrong_range - what is wrong with the range of an answer; NULL: nothing. */
+/* wrong_range - the error in the range of an answer; NULL: none. */
 static const char *wrong_range(const struct service_fetch *f, const struct http_response *a)
 {
 	const struct object_range *r = &f->r;
@@ -281,7 +283,7 @@ static const char *wrong_range(const struct service_fetch *f, const struct http_
 	return NULL;
 }
 
-/* is_short - all of a file was sent, and the part that was kept is not what its length says. */
+/* is_short - whether a complete file was sent, and the stored part does not match its length. */
 static bool is_short(const struct service_fetch *f, const struct http_response *a)
 {
 	uint64_t size = a->length, want;
@@ -292,7 +294,7 @@ static bool is_short(const struct service_fetch *f, const struct http_response *
 	return a->body.len != want;
 }
 
-/* info_came - it is all that was asked for, or the rest can be asked for now. */
+/* info_came - the info is complete, or the rest can be requested now. */
 static void info_came(struct service_fetch *f, const struct object_info *info)
 {
 	struct object_range *r = &f->r;
@@ -314,7 +316,7 @@ static void info_came(struct service_fetch *f, const struct object_info *info)
 		f->size = info->size;
 		if (!f->etag && info->etag[0] && !info->weak)
 			r->etag = f->etag =
-				strdup(info->etag); /* NULL: the size is looked at */
+				strdup(info->etag); /* NULL: the size is compared instead */
 		ask_again(f);
 	}
 }
@@ -329,7 +331,7 @@ static void came(struct service_fetch *f, struct http_response *a)
 	info_of(a, &info);
 	if (a->status == 200 && r->what != OBJECT_HEAD && info.size == UINT64_MAX &&
 	    (!a->cut || (a->body.len && a->body.len < r->len)))
-		info.size = off + a->body.len; /* all of it came, and it did not say how much */
+		info.size = off + a->body.len; /* all of it arrived, without a length */
 	if (a->encoded && r->what != OBJECT_HEAD) {
 		service_fail(f, -EIO,
 			     "the server sends compressed data (Content-Encoding), although "
@@ -403,7 +405,7 @@ static int put_url(const struct http *h, const char *key, char **ret, struct err
 	return *ret ? 0 : err_nomem(e);
 }
 
-/* read_token - the first line of the file; whoever renews it replaces it. */
+/* read_token - the first line of the file; renewal replaces the file. */
 static int read_token(const struct http *h, char **ret, struct err *e)
 {
 	char text[TOKEN_MAX];
@@ -414,7 +416,7 @@ static int read_token(const struct http *h, char **ret, struct err *e)
 		return 0;
 	fd = open(h->bearer_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n < 0) { /* whatever it is, it does not say that an object is not there */
+	if (n < 0) { /* an error is no proof of absence */
 		(void)err_sys(e, errno, "bearer file '%s'", h->bearer_file);
 		if (e)
 			e->code = -EACCES;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* transfer.c - one try of a request, as libcurl wants it. libcurl follows nothing, decodes
- * nothing and knows no credentials but those that are meant for this very address. */
+/* transfer.c - sets up libcurl for one try of a request. libcurl follows no redirect, decodes
+ * nothing and gets only the credentials for this address. */
 #include "nczarr/http/http_int.h"
 
 #include <errno.h>
@@ -16,16 +16,16 @@
 
 #define NETRC_MAX ((size_t)1 << 20)
 
-/* SET - an option, of which a copy may find no memory: without one of them a request would be
- * another one, so it is not sent. What a libcurl is built without does not count. */
+/* SET - set an option, which may need memory for a copy: without it the request would be a
+ * different one, so it is not sent. Options that a libcurl does not support are ignored. */
 #define SET(r, option, value)                                                                  \
 	((r)->unset |= curl_easy_setopt((r)->easy, option, value) == CURLE_OUT_OF_MEMORY)
 
 /* Where it is connected to. */
 
-/* is_proxy - whether a connection to this port is one to the proxy. An address that has the proxy's
- * port itself may be asked directly (no_proxy): it is checked as any other, unless the user named
- * it. */
+/* is_proxy - whether a connection to this port is one to the proxy. An address with the proxy's
+ * port may also be connected directly (no_proxy): it is checked as any other, unless the user
+ * named it. */
 static bool is_proxy(const struct http_transfer *r, int port)
 {
 	const struct http_client *n = r->net;
@@ -42,7 +42,7 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 
 	(void)purpose;
 	if (addr->addr.sa_family == AF_INET || addr->addr.sa_family == AF_INET6) {
-		uint8_t be[2]; /* at the same place in both */
+		uint8_t be[2]; /* at the same offset in both */
 
 		memcpy(be, (const uint8_t *)&addr->addr + 2, 2);
 		port = (uint16_t)get_be(be, 2);
@@ -54,7 +54,7 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 	return socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
 }
 
-/* on_request - the connection stands, which may be one that was made for another request. */
+/* on_request - connected, maybe through a connection of another request. */
 static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
 {
 	struct http_transfer *r = arg;
@@ -78,7 +78,7 @@ static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
 
 /* Credentials. */
 
-/* netrc - the text of the file, read once; "" when there is none. */
+/* netrc - content of the file, read once; "" if there is none. */
 static const char *netrc(struct http_client *n)
 {
 	struct stat st;
@@ -97,8 +97,8 @@ static const char *netrc(struct http_client *n)
 	return n->netrc ? n->netrc : "";
 }
 
-/* set_credentials - those of the request are for the place it was made for; those of a netrc file
- * for the hosts that it names. */
+/* set_credentials - the request's credentials apply to its original origin; those of a netrc file
+ * to the hosts it names. */
 static int set_credentials(struct http_transfer *r, struct err *e)
 {
 	const struct http_request *w = &r->want;
@@ -131,7 +131,7 @@ static int set_credentials(struct http_transfer *r, struct err *e)
 	return 0;
 }
 
-/* What is said. */
+/* Headers. */
 
 static int transfer_set_headers(struct http_transfer *r, struct err *e)
 {
@@ -170,8 +170,8 @@ static void set_method(struct http_transfer *r)
 	}
 }
 
-/* set_connection - a server that speaks HTTP/1.1 gets several connections at once; until that is
- * known, requests wait for the first one, which they may be able to share. */
+/* set_connection - a server with HTTP/1.1 gets parallel connections; until the protocol is known,
+ * requests wait for the first connection, which they may be able to share. */
 static void set_connection(struct http_transfer *r)
 {
 	const struct http_client_options *o = &r->net->opts;
@@ -179,7 +179,7 @@ static void set_connection(struct http_transfer *r)
 	SET(r, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	SET(r, CURLOPT_PIPEWAIT,
 	    strcmp(r->at.scheme, "https") == 0 && !r->host->http1 ? 1L : 0L);
-	/* On a connection that was used before libcurl tries again by itself. */
+	/* libcurl itself retries on a reused connection. */
 	SET(r, CURLOPT_FRESH_CONNECT, r->fresh || r->want.once ? 1L : 0L);
 	SET(r, CURLOPT_CONNECTTIMEOUT_MS, (long)o->connect_ms);
 	SET(r, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -204,7 +204,7 @@ static void set_limits(struct http_transfer *r)
 	SET(r, CURLOPT_HTTP_CONTENT_DECODING, 0L);
 	SET(r, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	SET(r, CURLOPT_NOSIGNAL, 1L);
-	SET(r, CURLOPT_QUICK_EXIT, 1L); /* not held up by a name server */
+	SET(r, CURLOPT_QUICK_EXIT, 1L); /* do not wait for name servers */
 	SET(r, CURLOPT_BUFFERSIZE, 256L << 10);
 	SET(r, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
 }

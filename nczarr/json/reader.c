@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reader.c - JSON by jansson, behind a pass that hides numbers from it.
+/* reader.c - JSON by jansson, after a pass that hides numbers from it.
  *
- * jansson would round numbers and refuse NaN. The pass rewrites a document so that every value
- * that is a number or a text becomes a text with one more character in front, which says what it
- * was: nothing that a document holds can pass for the other. Keys stay as they are. The pass also
- * counts what jansson does not limit: depth, and the memory that the values will take. */
+ * jansson would round numbers and reject NaN. The pass rewrites each number and each string to a
+ * string with a mark as its first character, so that no string of a document can look like a
+ * number. Keys are unchanged. The pass also limits depth and memory, which jansson does not. */
 #include "nczarr/json/reader.h"
 
 #include <errno.h>
@@ -17,8 +16,8 @@
 #define IS_NUMBER '#'
 #define IS_TEXT '='
 
-/* What values cost in memory, roughly, and what a document may cost. A list of empty objects is a
- * hundred times larger in memory than in the file. */
+/* Estimated memory of values, and the limit of a document. A list of empty objects takes a hundred
+ * times more memory than in the file. */
 enum { COST_VALUE = 80, COST_LIST = 150, COST_OBJECT = 350 };
 #define COST_MAX ((uint64_t)1 << 30)
 
@@ -27,12 +26,13 @@ struct json_reader_pass {
 	size_t n, at;
 	size_t token; /* where the last token begins */
 	struct buf out;
-	size_t stop;      /* end when so much is written: to find the place of an error */
+	size_t stop;      /* stop after this many bytes of output: to find the position of an
+			   * error */
 	uint64_t in_list; /* bit d: the container at depth d is a list */
 	uint32_t depth;
-	bool key_next; /* the next text is a key */
+	bool key_next; /* the next string is a key */
 	uint64_t cost;
-	const char *why; /* what is wrong at `token` */
+	const char *why; /* the error at `token` */
 };
 
 static bool json_reader_digit(const struct json_reader_pass *p, size_t at)
@@ -128,7 +128,7 @@ static bool letter(const struct json_reader_pass *p, size_t at)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* take_other - structure, blanks, literals: as they are. */
+/* take_other - copy structure, blanks and literals. */
 static bool take_other(struct json_reader_pass *p)
 {
 	char c = p->in[p->at];
@@ -162,7 +162,7 @@ static bool take_other(struct json_reader_pass *p)
 	return true;
 }
 
-/* json_reader_run - false: p->why says what is wrong, or memory was short. */
+/* json_reader_run - run the pass. false: p->why has the error, or out of memory. */
 static bool json_reader_run(struct json_reader_pass *p)
 {
 	while (p->at < p->n && p->out.len < p->stop) {
@@ -213,8 +213,8 @@ static int json_reader_wrong(const struct json_reader_pass *p, const char *why, 
 	return err_set(e, -EBADMSG, "not JSON at line %zu, column %zu: %s", line, column, why);
 }
 
-/* json_reader_explain - jansson's words, at the place of the original text. What it saw there is
- * left out: it is not what the document says. */
+/* json_reader_explain - jansson's message with the position in the original document. Its quote of
+ * the rewritten text is omitted. */
 static int json_reader_explain(const struct json_reader_pass *done, const json_error_t *je,
 			       struct err *e)
 {
@@ -228,16 +228,16 @@ static int json_reader_explain(const struct json_reader_pass *done, const json_e
 		return err_nomem(e);
 	memcpy(text, je->text, len);
 	text[len] = '\0';
-	/* jansson has read what it minds: that is the last token up to there */
+	/* the error is the last token before this position */
 	json_reader_start(&p, done->in, done->n, je->position > 0 ? (size_t)je->position : 0);
-	(void)json_reader_run(&p); /* it went well the first time */
+	(void)json_reader_run(&p); /* it succeeded the first time */
 	buf_release(&p.out);
 	return json_reader_wrong(&p, text, e);
 }
 
-/* jansson says of some documents that they are damaged when it was memory that was short: what it
- * asks for goes through here. It has no allocator of one call; other users of jansson in the
- * process get what they got before: malloc's memory, free's to take. */
+/* jansson reports some allocation failures as damaged documents; this allocator records them. It
+ * is set for the whole process; other users of jansson still get malloc's memory and free it with
+ * free(). */
 static _Thread_local bool starved;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -290,7 +290,7 @@ int json_read(const void *p, size_t n, json_t **ret, struct err *e)
 	return rc;
 }
 
-/* marked - the text behind a value's mark, when it has this one. */
+/* marked - the string after a value's mark, if it has this one. */
 static const char *marked(const json_t *v, char mark)
 {
 	const char *s = v && json_is_string(v) ? json_string_value(v) : NULL;
@@ -345,7 +345,8 @@ bool json_number_is_int(const json_t *v)
 	return s && s[strspn(s, "-0123456789")] == '\0';
 }
 
-/* exponent_of - of a number's text from its 'e' on; clamped where nothing can come of it. */
+/* exponent_of - parse the exponent from its 'e' on; clamped where the value overflows or
+ * vanishes. */
 static long exponent_of(const char *s)
 {
 	bool minus = s[1] == '-';
@@ -356,7 +357,7 @@ static long exponent_of(const char *s)
 	return minus ? -v : v;
 }
 
-/* magnitude - the absolute value of a whole number, whatever way it is written. */
+/* magnitude - the absolute value of a whole number in any notation. */
 static int magnitude(const char *s, uint64_t *ret)
 {
 	size_t len = strcspn(s, "eE");
@@ -370,7 +371,7 @@ static int magnitude(const char *s, uint64_t *ret)
 	if (s[len])
 		exponent = exponent_of(s + len);
 	if (memchr(s, '.', len))
-		while (len && s[len - 1] == '0') /* zeros that say nothing */
+		while (len && s[len - 1] == '0') /* insignificant zeros */
 			len--;
 	for (size_t i = 0; i < len; i++) {
 		if (s[i] == '.') {
@@ -424,8 +425,8 @@ int json_double(const json_t *v, double *ret)
 
 	if (!s)
 		return -EINVAL;
-	/* no program of ours calls setlocale; the pass let nothing through that strtod does not
-	 * read to its end */
+	/* no program of ours calls setlocale(); strtod() reads all numbers that the pass accepts
+	 * to their end */
 	*ret = strtod(s, NULL);
 	return 0;
 }
@@ -450,7 +451,7 @@ static void write_object(const json_t *v, struct buf *out)
 	buf_putc(out, '}');
 }
 
-/* Recursion is as deep as the document: json_read has limited it. */
+/* The depth of recursion is that of the document, limited by json_read(). */
 void json_write_text(const json_t *v, struct buf *out)
 {
 	struct ds_text t;

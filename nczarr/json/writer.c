@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer.c - the writer keeps a byte of flags for each open container and nothing else: the
- * text goes straight to the buffer. Knows nothing of Zarr. */
+/* writer.c - the JSON writer: its only state is a byte of flags for each open container. Output is
+ * appended to the buffer directly. */
 #include "nczarr/json/writer.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static void new_line(struct jw *j, uint32_t depth)
 		buf_puts(j->out, "    ");
 }
 
-/* separate - what goes in front of a member of the innermost container. */
+/* separate - write the separator before a member of the innermost container. */
 static void separate(struct jw *j)
 {
 	uint8_t *f;

@@ -23,8 +23,8 @@ struct jw {
 /* jw_init - ascii: write non-ASCII characters as escapes; else as UTF-8. */
 void jw_init(struct jw *j, struct buf *out, bool ascii);
 
-/* jw_object, jw_array - open a container; on one line when asked, or when it is inside one that
- * is. jw_end closes the innermost. */
+/* jw_object, jw_array - open a container; on one line if one_line, or if it is inside one that is.
+ * jw_end closes the innermost one. */
 void jw_object(struct jw *j, bool one_line);
 void jw_array(struct jw *j, bool one_line);
 void jw_end(struct jw *j);
@@ -39,7 +39,8 @@ void jw_u64(struct jw *j, uint64_t v);
 void jw_i64(struct jw *j, int64_t v);
 void jw_bool(struct jw *j, bool v);
 void jw_null(struct jw *j);
-/* jw_double - shortest text that reads back; NaN and infinities bare, or quoted when asked. */
+/* jw_double - shortest text that reads back exactly; NaN and infinities bare, or quoted if
+ * `quote`. */
 void jw_double(struct jw *j, double v, bool quote);
 /* jw_base64 - bytes as a base64 string. jw_hex - bytes as "0x...". */
 void jw_base64(struct jw *j, const uint8_t *p, size_t n);

@@ -20,7 +20,7 @@ struct pages_page {
 	bool as_is;                /* version 2: not compressed */
 };
 
-/* pages - what is known while a column's pages are read. */
+/* pages - state of reading the pages of a column. */
 struct pages {
 	const struct pq_chunk *c;
 	struct pq_column *col;
@@ -89,7 +89,7 @@ size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32
 		if (took == 0 || head >> 1 == 0)
 			return SIZE_MAX;
 		if (head & 1) {
-			/* groups of eight; writers leave out what is behind the last value */
+			/* groups of eight; writers omit bytes after the last value */
 			uint64_t groups = head >> 1, bytes;
 
 			if (groups > UINT64_MAX / 64)
@@ -458,7 +458,7 @@ static int pages_one_page(struct pages *p, const struct pages_page *g, const uin
 	if (g->type == PQ_DATA_PAGE_2)
 		return data_page_2(p, g, body, e);
 	if (g->type != PQ_DATA_PAGE && g->type != PQ_DICTIONARY_PAGE)
-		return 0; /* an index: nobody needs it */
+		return 0; /* an index: not needed */
 	if (p->c->codec != PQ_AS_IS) {
 		rc = pages_inflate(p, body, len, g->size, e);
 		if (rc)

@@ -9,7 +9,7 @@
 
 #define NAMES_MAX 256 /* columns of a table */
 
-/* parquet_reader_file - what is known while a file is read. */
+/* parquet_reader_file - state of reading a file. */
 struct parquet_reader_file {
 	const uint8_t *p;
 	size_t len;

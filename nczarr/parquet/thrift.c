@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define DEPTH_MAX 32
-#define SKIP_MAX 1000000 /* elements of a list that nobody wants */
+#define SKIP_MAX 1000000 /* elements of an ignored list */
 
 static uint64_t varint(struct thrift_reader *t)
 {

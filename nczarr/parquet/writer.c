@@ -23,7 +23,7 @@ struct pq_writer {
 	struct parquet_writer_row *rows; /* of the group that is collected */
 	size_t n, cap;
 	struct buf raws;
-	struct buf paths; /* the dictionary as its page has it: lengths and texts */
+	struct buf paths; /* the dictionary in the form of its page: lengths and strings */
 	size_t *path_at;  /* of each in paths */
 	size_t n_paths, c_paths;
 	uint32_t *table; /* hash table of numbers; 0: empty */
@@ -244,7 +244,7 @@ static void put_indexes(struct pq_writer *w)
 		for (used += width; used >= 8; used -= 8, bits >>= 8)
 			buf_putc(&w->page, (char)(bits & 0xff));
 	}
-	/* groups are of eight: zeros for what is missing to the last */
+	/* groups of eight, padded with zeros */
 	for (uint64_t missing = (8 - n % 8) % 8 * width + used; missing > 0;) {
 		buf_putc(&w->page, (char)(bits & 0xff));
 		bits = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* json_index.c - kerchunk's JSON as a sorted table of keys: version 1 with templates, and version
- * 0, which is what version 1 has in "refs". Spec: kerchunk, "References specification".
+ * 0, which equals "refs" of version 1. Spec: kerchunk, "References specification".
  *
- * Of a document only keys, addresses (each once) and what is in it remain in memory: 48 bytes for a
- * reference, and its key. */
+ * Only keys, addresses (each once) and inline values stay in memory: 48 bytes for a reference, and
+ * its key. */
 #include "base/core/base64.h"
 #include "base/core/hash.h"
 #include "nczarr/refs/refs_int.h"
@@ -15,7 +15,7 @@
 
 #define URLS_BEGIN 64 /* slots of the table of addresses; a power of two */
 
-/* json_index_entry - texts are places in table.texts. */
+/* json_index_entry - strings are offsets in table.texts. */
 struct json_index_entry {
 	size_t key;
 	uint32_t key_len;
@@ -36,8 +36,8 @@ struct json_index_table {
 	struct buf strings;
 	struct json_index_entry *entries; /* sorted by key; owned */
 	size_t n, cap;
-	uint64_t max; /* bytes that all of it may take */
-	size_t *urls; /* while reading: hash table of places of addresses + 1; owned */
+	uint64_t max; /* memory limit, in bytes */
+	size_t *urls; /* during reading: hash table of offsets of addresses + 1; owned */
 	size_t n_urls, c_urls;
 	struct template *templates;
 	size_t n_templates, c_templates;
@@ -80,7 +80,7 @@ static void table_close(struct refs_index *x)
 
 	drop_reading(t);
 	if (t->file && t->file->fd >= 0)
-		(void)close(t->file->fd); /* it was only read from */
+		(void)close(t->file->fd); /* opened for reading only */
 	if (t->file && t->file->ops)
 		blob_close(t->file);
 	else
@@ -133,7 +133,8 @@ static int more_urls(struct json_index_table *t)
 	return 0;
 }
 
-/* keep_url - the texts end with an address, from `at` on: it stays, or one like it is there. */
+/* keep_url - table.texts ends with an address from offset `at` on: keep it, or find an equal
+ * one. */
 static int keep_url(struct json_index_table *t, size_t *at, struct err *e)
 {
 	size_t n = t->strings.len - *at, *slot;
@@ -183,7 +184,7 @@ static int add_template(struct json_index_table *t, struct scan *s, struct err *
 	return rc;
 }
 
-/* each_member - fn for each member of an object; it takes key and value. */
+/* each_member - call fn for each member of an object; it consumes key and value. */
 static int each_member(struct json_index_table *t, struct scan *s,
 		       int (*fn)(struct json_index_table *t, struct scan *s, struct err *e),
 		       struct err *e)
@@ -202,7 +203,7 @@ static int each_member(struct json_index_table *t, struct scan *s,
 	return rc;
 }
 
-/* find_template - name of n bytes, white space around it left out. */
+/* find_template - find a name of n bytes, without surrounding white space. */
 static const char *find_template(const struct json_index_table *t, const char *name, size_t n)
 {
 	while (n > 0 && *name == ' ') {
@@ -218,7 +219,7 @@ static const char *find_template(const struct json_index_table *t, const char *n
 	return NULL;
 }
 
-/* json_index_too_large - texts that could not be kept: there are too many, or memory is short. */
+/* json_index_too_large - the error if table.texts is full, or memory is. */
 static int json_index_too_large(const struct json_index_table *t, struct err *e)
 {
 	return buf_full(&t->strings, e, -ERANGE,
@@ -226,7 +227,7 @@ static int json_index_too_large(const struct json_index_table *t, struct err *e)
 			t->max);
 }
 
-/* fill_in - the texts end with an address, from `at` on, in which templates are filled in. */
+/* fill_in - expand the templates in the address from offset `at` to the end. */
 static int fill_in(struct json_index_table *t, size_t at, struct err *e)
 {
 	auto_free char *raw = NULL;
@@ -293,7 +294,7 @@ static int json_index_put_list(struct json_index_table *t, struct scan *s,
 	return rc;
 }
 
-/* put_data - a text, or base64, or a document as an object. */
+/* put_data - add a string, base64, or a document as an object. */
 static int put_data(struct json_index_table *t, struct scan *s, struct json_index_entry *x,
 		    struct err *e)
 {
@@ -364,7 +365,7 @@ static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
 	return 0;
 }
 
-/* json_index_parts - where the members of version 1 are. */
+/* json_index_parts - positions of the members of version 1. */
 struct json_index_parts {
 	struct scan refs, templates, gen;
 	bool v1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* json_pull.c - JSON, read where it lies. */
+/* json_pull.c - parses JSON in place. */
 #include "nczarr/refs/refs_int.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ int scan_next(struct scan *s, char close, struct err *e)
 	return scan_is(s, close) ? 0 : scan_bad(s, "a comma or the end is expected", e);
 }
 
-/* json_pull_escape - behind a backslash. */
+/* json_pull_escape - parse an escape after its backslash. */
 static int json_pull_escape(struct scan *s, struct buf *out, struct err *e)
 {
 	uint32_t c;
@@ -87,7 +87,7 @@ int scan_u64(struct scan *s, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* skip_text - a string whose content does not matter. */
+/* skip_text - skip a string. */
 static int skip_text(struct scan *s, struct err *e)
 {
 	for (s->p++; s->p < s->end; s->p++) {
@@ -107,7 +107,7 @@ static bool json_pull_is_word(uint8_t c)
 	       c == '+' || c == '-';
 }
 
-/* skip_one - a value, or what opens one: +1 a container was opened. */
+/* skip_one - skip a value, or the start of a container: +1 a container was opened. */
 static int skip_one(struct scan *s, char *ret_open, struct err *e)
 {
 	uint8_t c = scan_peek(s);

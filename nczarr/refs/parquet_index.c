@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* parquet_index.c - kerchunk's directories of Parquet files as an index: the documents are read at
- * once, files of references when a chunk in them is looked for. A few of them are kept.
- * Facts about the layout: fsspec, LazyReferenceMapper. */
+ * once, files of references on demand. A few of them are cached. Layout: fsspec,
+ * LazyReferenceMapper. */
 #include "nczarr/refs/refs_int.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define KEPT 8 /* files of references in memory */
 #define NAME_ROOM (DS_RANK_MAX * 21 + 1)
 
-/* array - one whose chunks are referred to. */
+/* array - an array with references. */
 struct array {
 	char *key; /* of its directory; owned */
 	uint32_t rank;
@@ -99,7 +99,7 @@ static int parquet_index_load(struct parq *p, size_t array, uint64_t record,
 		return err_set(e, -EBADMSG, "'%.100s': the key is too long",
 			       p->arrays[array].key);
 	buf_init(&file, (size_t)u64_min(p->max_table, SIZE_MAX / 2));
-	rc = store_get(p->store, key, &file, e);
+	rc = store_get(p->store, key, &file, NULL, e);
 	if (rc == 0)
 		rc = pq_read(file.data, file.len, want, ARRAY_LEN(want), p->max_table, ret, e);
 	buf_release(&file);
@@ -108,8 +108,8 @@ static int parquet_index_load(struct parq *p, size_t array, uint64_t record,
 	return rc ? err_wrap(e, rc, "'%.150s'", key) : 0;
 }
 
-/* find_slot - lock: the one of a file, or the one to put it in, waiting for one; its loading is set
- * when the caller is to load it. NULL: it was given up. */
+/* find_slot - lock: the slot of a file, or a slot to load it into, after waiting for one;
+ * `loading` is set if the caller has to load it. NULL: cancelled. */
 static struct parquet_index_slot *find_slot(struct parq *p, size_t array, uint64_t record)
 {
 	for (;;) {
@@ -183,7 +183,7 @@ static bool parquet_index_has(const struct pq_column *c, uint64_t row)
 	return c->there && !(c->nulls && c->nulls[row]);
 }
 
-/* row_of - what a row says. -ENOENT: nothing. */
+/* row_of - the reference of a row. -ENOENT: none. */
 static int row_of(const struct parquet_index_slot *s, uint64_t row, struct refs_found *ret,
 		  struct err *e)
 {
@@ -235,7 +235,7 @@ static size_t parquet_index_find_array(const struct parq *p, const char *key, si
 	return p->n_arrays;
 }
 
-/* parquet_index_chunk_of - a chunk's name to its number. */
+/* parquet_index_chunk_of - parse a chunk's name to its number. */
 static bool parquet_index_chunk_of(const struct array *a, const char *name, uint64_t *ret)
 {
 	uint64_t linear = 0, v;
@@ -299,7 +299,7 @@ static void parq_done(struct refs_index *x, struct refs_found *f)
 	f->held = NULL;
 }
 
-/* parquet_index_list_chunks - those of an array that have a reference, a file at a time. */
+/* parquet_index_list_chunks - emit chunks of an array with a reference, a file at a time. */
 static int parquet_index_list_chunks(struct parq *p, size_t a,
 				     bool (*emit)(void *arg, const char *name, bool is_dir,
 						  const struct refs_found *f),
@@ -368,7 +368,7 @@ static const struct refs_index_ops parq_ops = {
 
 /* ---- opening ---- */
 
-/* parquet_index_lengths - a list of numbers of a document. Returns how many; -EBADMSG. */
+/* parquet_index_lengths - parse a list of numbers. Returns their count; -EBADMSG. */
 static int parquet_index_lengths(const json_t *list, uint64_t *out)
 {
 	size_t n = json_kind(list) == JSON_IS_LIST ? json_array_size(list) : DS_RANK_MAX + 1;
@@ -381,7 +381,7 @@ static int parquet_index_lengths(const json_t *list, uint64_t *out)
 	return (int)n;
 }
 
-/* fill_grid - x's grid from its document. */
+/* fill_grid - set x's grid from its document. */
 static int fill_grid(struct array *x, const json_t *doc, struct err *e)
 {
 	uint64_t shape[DS_RANK_MAX], chunks[DS_RANK_MAX];
@@ -411,7 +411,7 @@ static int fill_grid(struct array *x, const json_t *doc, struct err *e)
 	return 0;
 }
 
-/* parquet_index_add_array - of a .zarray that was found: text of n bytes. */
+/* parquet_index_add_array - add the array of a .zarray: text of n bytes. */
 static int parquet_index_add_array(struct parq *p, const char *key, size_t key_len,
 				   const void *text, size_t n, struct err *e)
 {
@@ -434,7 +434,7 @@ static int parquet_index_add_array(struct parq *p, const char *key, size_t key_l
 	return rc;
 }
 
-/* scan_docs - every .zarray of the documents. */
+/* scan_docs - add every .zarray of the documents. */
 static int scan_docs(struct parq *p, struct scan s, struct err *e)
 {
 	static const char tail[] = ".zarray";
@@ -478,7 +478,7 @@ static int parquet_index_by_key(const void *a, const void *b)
 	return strcmp(((const struct array *)a)->key, ((const struct array *)b)->key);
 }
 
-/* read_meta - the document: "metadata" and "record_size". */
+/* read_meta - read the document: "metadata" and "record_size". */
 static int read_meta(struct parq *p, const struct buf *doc, uint64_t max_meta, struct err *e)
 {
 	struct scan s = {doc->data, doc->data + doc->len, doc->data}, meta = {0}, size = {0};
@@ -522,7 +522,7 @@ static int read_meta(struct parq *p, const struct buf *doc, uint64_t max_meta, s
 	return rc ? err_wrap(e, rc, "'%s'", ZMETADATA) : 0;
 }
 
-/* look_remote - whether the first reference that is found leads to another machine. */
+/* look_remote - whether the first reference is remote. */
 static bool look_remote(struct parq *p)
 {
 	for (size_t a = 0; a < p->n_arrays; a++) {
@@ -562,7 +562,7 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 	buf_init(&doc, (size_t)u64_min(max_meta, SIZE_MAX / 2));
 	rc = store_stat(store, ZMETADATA, &st, e);
 	if (rc == 0)
-		rc = store_get(store, ZMETADATA, &doc, e);
+		rc = store_get(store, ZMETADATA, &doc, NULL, e);
 	if (rc == 0)
 		rc = read_meta(p, &doc, max_meta, e);
 	buf_release(&doc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* source.c - documents of references as sources: bids, and opens a Zarr source over them. */
+/* source.c - reference files as sources: bids, and opens a Zarr source over them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define TAIL_BYTES 128
 #define ZMETADATA ".zmetadata"
 
-static struct remote_opener g_reach; /* set before there are threads */
+static struct remote_opener g_reach; /* set before threads are started */
 
 void refs_set_remote_opener(const struct remote_opener *reach)
 {
@@ -22,14 +22,14 @@ void refs_set_remote_opener(const struct remote_opener *reach)
 
 /* ---- bids ---- */
 
-/* skip_space - the first byte of text that is none. */
+/* skip_space - skip white space. */
 static const char *skip_space(const char *p)
 {
 	return p + strspn(p, " \t\r\n");
 }
 
-/* refs_source_member_is - whether a text that is in the beginning of a document is the key of a
- * member whose value begins with one of the characters. */
+/* refs_source_member_is - whether a string at the start of a document is the key of a member whose
+ * value starts with one of the characters. */
 static bool refs_source_member_is(const char *head, const char *end_of_key, const char *values)
 {
 	const size_t n = strlen(end_of_key);
@@ -75,7 +75,7 @@ static int bid_json(struct blob *file, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (refs_source_member_is(head, keys[i], "\"["))
 			return 10;
-	/* version 1 with templates or generators that are longer than what was looked at */
+	/* version 1 with templates or generators that exceed the inspected bytes */
 	s = (struct scan){(const uint8_t *)head, (const uint8_t *)head + n,
 			  (const uint8_t *)head};
 	return scan_is(&s, '{') && refs_source_member_is(head, "\"version\"", "1") &&
@@ -85,8 +85,7 @@ static int bid_json(struct blob *file, struct err *e)
 		       : 0;
 }
 
-/* says_records - 1 when the beginning or end of a .zmetadata has what only kerchunk's has; 0;
- * -errno. */
+/* says_records - 1 if the start or end of a .zmetadata has a member of kerchunk; 0; -errno. */
 static int says_records(struct blob *doc, struct err *e)
 {
 	char text[TAIL_BYTES + 1];
@@ -140,7 +139,7 @@ static int refs_source_bid(const struct source_at *at, struct err *e)
 
 /* ---- opening ---- */
 
-/* own_file - the document, whose descriptor is another one until it is known that this is taken. */
+/* own_file - the document, with a duplicated descriptor until it is accepted. */
 static int own_file(const struct source_at *at, struct blob **ret, struct err *e)
 {
 	struct blob *b;
@@ -197,7 +196,7 @@ static int open_parquet(const struct source_at *at, const struct source_options 
 	return rc;
 }
 
-/* refs_source_dir_of - the directory that a local document is in. New. */
+/* refs_source_dir_of - directory of a local document. New. */
 static char *refs_source_dir_of(const char *path)
 {
 	char *real = realpath(path, NULL), *slash;
@@ -226,8 +225,8 @@ static int open_targets(const struct source_at *at, const struct source_options 
 	return refs_targets_new(&home, ret, e);
 }
 
-/* refs_source_over - the store over an index and what it refers to. x is taken, or, remote, what it
- * was opened with is left to the caller. */
+/* refs_source_over - make the store over an index and its targets. x is taken; if it is remote,
+ * its file or store is left to the caller. */
 static int refs_source_over(const struct source_at *at, const struct source_options *opts,
 			    struct refs_index *x, struct store **ret, struct err *e)
 {

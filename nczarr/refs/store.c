@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store.c - references as a store: what is in the document, or ranges of other things. */
+/* store.c - references as a store: inline values, or ranges of other files. */
 #include "nczarr/refs/refs_int.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void refs_close(struct store *s)
 	free(r);
 }
 
-/* refs_store_measure - the length of what is referred to as a whole. */
+/* refs_store_measure - set the length of a reference to a whole file. */
 static int refs_store_measure(struct refs_store *r, struct refs_found *f, struct err *e)
 {
 	struct refs_target *x;
@@ -81,7 +81,7 @@ static bool refs_store_emit_one(void *arg, const char *name, bool is_dir,
 
 	if (!l->want_stat)
 		return l->emit(l->arg, name, is_dir, NULL);
-	/* what cannot be had is there, and reading it says why */
+	/* an inaccessible target exists; reading it returns the error */
 	if (refs_store_measure(l->r, &own, NULL) < 0)
 		st = (struct store_stat){.odd = true, .version = own.version};
 	else
@@ -99,7 +99,7 @@ static int refs_list(struct store *s, const char *key, bool want_stat, store_emi
 	return r->index->ops->list(r->index, key, want_stat, refs_store_emit_one, &l, e);
 }
 
-/* read_at - bytes of what is referred to; f is measured. */
+/* read_at - read bytes of the target; f is measured. */
 static int read_at(struct refs_store *r, const struct refs_found *f, uint64_t off, uint8_t *out,
 		   size_t len, struct err *e)
 {
@@ -123,27 +123,25 @@ static int read_at(struct refs_store *r, const struct refs_found *f, uint64_t of
 }
 
 static int refs_store_read_found(struct refs_store *r, const char *key,
-				 const struct refs_found *f, uint64_t off, uint8_t *out,
-				 size_t len, struct err *e)
+				 const struct refs_found *f, struct store_io *io,
+				 struct err *e)
 {
+	int rc;
+
 	if (f->what == REFS_FOLDER)
 		return err_set(e, -EISDIR, "'%s' is a directory", key);
-	if (off > f->len || len > f->len - off)
-		return err_set(e, -EIO, "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
-			       f->len, off + len);
-	if (len == 0)
-		return 0;
+	rc = store_io_size(io, key, f->len, e);
+	if (rc || io->len == 0)
+		return rc;
 	if (f->what == REFS_AT) {
-		int rc = read_at(r, f, off, out, len, e);
-
+		rc = read_at(r, f, io->off, io->to, io->len, e);
 		return rc ? err_wrap(e, rc, "'%s'", key) : 0;
 	}
-	memcpy(out, f->data + off, len);
+	memcpy(io->to, f->data + io->off, io->len);
 	return 0;
 }
 
-static int refs_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		     uint64_t *ret_version, struct err *e)
+static int refs_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
@@ -153,37 +151,13 @@ static int refs_read(struct store *s, const char *key, uint64_t off, uint8_t *ou
 		return rc;
 	rc = refs_store_measure(r, &f, e);
 	if (rc == 0)
-		rc = refs_store_read_found(r, key, &f, off, out, len, e);
-	if (rc == 0 && ret_version)
-		*ret_version = f.version;
+		rc = refs_store_read_found(r, key, &f, io, e);
+	io->version = f.version;
 	r->index->ops->done(r->index, &f);
 	return rc;
 }
 
-static int refs_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct refs_store *r = refs_store_of(s);
-	struct refs_found f;
-	uint8_t *p = NULL;
-	int rc = r->index->ops->find(r->index, key, &f, e);
-
-	if (rc)
-		return rc;
-	rc = refs_store_measure(r, &f, e);
-	if (rc == 0 && f.len > out->max - out->len)
-		rc = err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %zu", key,
-			     f.len, out->max - out->len);
-	if (rc == 0 && f.len > 0) {
-		p = buf_grow(out, (size_t)f.len);
-		rc = p ? 0 : err_nomem(e);
-	}
-	if (rc == 0)
-		rc = refs_store_read_found(r, key, &f, 0, p, (size_t)f.len, e);
-	r->index->ops->done(r->index, &f);
-	return rc;
-}
-
-/* refs_want - only of what is open: to open it would be to wait. */
+/* refs_want - prefetch from open targets only: opening one would block. */
 static void refs_want(struct store *s, const struct store_range *want, size_t n)
 {
 	struct refs_store *r = refs_store_of(s);
@@ -249,7 +223,6 @@ static const struct store_ops g_ops = {
 	.stat = refs_stat,
 	.list = refs_list,
 	.read = refs_read,
-	.get = refs_get,
 	.check = refs_check,
 	.want = refs_want,
 	.place = refs_place,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* targets.c - what references lead to: who may refer to what, and the few that are open.
+/* targets.c - the targets of references: access checks, and a cache of open files.
  *
- * A document is somebody else's. A local one reaches files below its own directory, or below
- * external_root, and anything on other machines; a remote one reaches other machines only. What was
- * open once and is another file by now is never read again: -ESTALE. */
+ * Reference files are untrusted. A local one may refer to files below its own directory, or below
+ * external_root, and to remote files; a remote one to remote files only. A target that was
+ * replaced since it was opened first is never read again: -ESTALE. */
 #include "nczarr/refs/refs_int.h"
 
 #include <errno.h>
@@ -21,17 +21,17 @@
 #include "base/os/cancel.h"
 #include "base/os/url.h"
 
-#define OPEN_MAX_TARGETS 64 /* kept open beside those in use */
+#define OPEN_MAX_TARGETS 64 /* cached open targets, in addition to those in use */
 #define SHOWN 160
 
-/* refs_target - one that was open; seen stays for ever, so that another file under its name is
- * noticed. */
+/* refs_target - a target that was opened once. `seen` is kept until the end, so that another file
+ * under its name is detected. */
 struct refs_target {
-	struct refs_target *next; /* of its hash */
-	struct list_link idle;    /* of refs_targets.idle, while it is open and not used */
+	struct refs_target *next; /* in its slot */
+	struct list_link idle;    /* in refs_targets.idle, while it is open and unused */
 	struct blob *blob;        /* NULL: closed; owned */
 	struct blob local;        /* what blob is, for files */
-	uint64_t seen;            /* of the file when it was open first; 0: it never was */
+	uint64_t seen;            /* identity at the first open; 0: never opened */
 	uint32_t users;
 	bool opening;
 	char url[];
@@ -42,11 +42,11 @@ struct refs_target {
 struct refs_targets {
 	char *address, *dir, *external_root; /* owned */
 	const struct remote_opener *reach;
-	pthread_mutex_t lock; /* of all that follows */
+	pthread_mutex_t lock; /* of all members below */
 	pthread_cond_t opened;
 	struct refs_target **slots; /* n_slots, a power of two */
 	size_t n_slots, n_targets;
-	struct list_link idle;      /* the last that was given back is first */
+	struct list_link idle;      /* most recently used first */
 	uint32_t n_open;
 	_Atomic bool changed;
 };
@@ -69,7 +69,7 @@ int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret, 
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&t->opened);
 	t->address = targets_copy(home->address, &ok);
-	/* links on the way are followed now, so that what is below is below for good */
+	/* links are resolved now, so that the check for "below" stays valid */
 	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
 	t->external_root = home->external_root ? realpath(home->external_root, NULL) : NULL;
 	t->reach = home->reach;
@@ -88,7 +88,7 @@ int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret, 
 static void close_target(struct refs_target *x)
 {
 	if (x->blob && x->blob->fd >= 0)
-		(void)close(x->blob->fd); /* it was only read from */
+		(void)close(x->blob->fd); /* opened for reading only */
 	else
 		blob_close(x->blob);
 	x->blob = NULL;
@@ -121,9 +121,9 @@ bool refs_targets_changed(const struct refs_targets *t)
 	return atomic_load(&((struct refs_targets *)(uintptr_t)t)->changed);
 }
 
-/* ---- who may refer to what ---- */
+/* ---- access checks ---- */
 
-/* targets_path_of - the path that an address means; NULL: it is on another machine. */
+/* targets_path_of - the path of an address; NULL: it is remote. */
 static const char *targets_path_of(const char *url)
 {
 	if (strncmp(url, "file://", 7) == 0)
@@ -133,7 +133,7 @@ static const char *targets_path_of(const char *url)
 	return strstr(url, "://") ? NULL : url;
 }
 
-/* rest_below - what of a path is behind a directory; NULL: it does not lie below. */
+/* rest_below - the path relative to a directory; NULL: it is not below. */
 static const char *rest_below(const char *path, const char *dir)
 {
 	size_t n = dir ? strlen(dir) : 0;
@@ -145,7 +145,7 @@ static const char *rest_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-/* open_below - a file by its path, as far as the document may. */
+/* open_below - open a file by its path, if the reference file may refer to it. */
 static int open_below(const struct refs_targets *t, const char *path, struct err *e)
 {
 	const char *const roots[] = {t->dir, t->external_root};
@@ -191,7 +191,7 @@ static int targets_open_file(const struct refs_targets *t, struct refs_target *x
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		(void)close(fd); /* it was not even read from */
+		(void)close(fd); /* not read yet */
 		return err_set(e, -EIO, "'%.*s' is not a regular file", SHOWN, path);
 	}
 	seen = store_version(store_mix_file(&st));
@@ -205,8 +205,8 @@ static int targets_open_file(const struct refs_targets *t, struct refs_target *x
 	return 0;
 }
 
-/* targets_put_escaped - an address of a web server, in which writers leave spaces and other
- * characters that an address cannot have. */
+/* targets_put_escaped - append a URL with spaces and other invalid characters escaped, which
+ * writers leave in. */
 static void targets_put_escaped(struct buf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -219,8 +219,8 @@ static void targets_put_escaped(struct buf *out, const char *text)
 	}
 }
 
-/* put_remote - an address as remote_opener.blob takes it. Keys of object stores are not encoded in
- * references. */
+/* put_remote - append an address in the form of remote_opener.blob. Keys of object stores are not
+ * encoded in references. */
 static int put_remote(const char *url, struct buf *out, struct err *e)
 {
 	static const struct {
@@ -245,7 +245,7 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 		       url);
 }
 
-/* seen_of - size and version of a remote file, as refs_target.seen. */
+/* seen_of - identity of a remote file from its size and version, for refs_target.seen. */
 static uint64_t seen_of(const struct blob *b)
 {
 	return (b->size ^ b->version * UINT64_C(0x9e3779b97f4a7c15)) | (uint64_t)1 << 63;
@@ -293,7 +293,7 @@ static struct refs_target **targets_slot_of(const struct refs_targets *t, const 
 	return &t->slots[targets_hash(url) & (t->n_slots - 1)];
 }
 
-/* targets_widen - lock: twice the slots, where there is memory. */
+/* targets_widen - lock: double the slots, if memory permits. */
 static void targets_widen(struct refs_targets *t)
 {
 	size_t n = t->n_slots;
@@ -315,7 +315,7 @@ static void targets_widen(struct refs_targets *t)
 	free(old);
 }
 
-/* targets_find - lock: the target of an address, made when it is new. */
+/* targets_find - lock: find the target of an address; make: add it. */
 static struct refs_target *targets_find(struct refs_targets *t, const char *url, bool make)
 {
 	struct refs_target **slot, *x;
@@ -337,7 +337,7 @@ static struct refs_target *targets_find(struct refs_targets *t, const char *url,
 	return x;
 }
 
-/* targets_trim - lock: close what was not used for longest, when too many are open. */
+/* targets_trim - lock: close the least recently used targets if too many are open. */
 static void targets_trim(struct refs_targets *t)
 {
 	while (t->n_open > OPEN_MAX_TARGETS && t->idle.prev != &t->idle) {
@@ -350,7 +350,7 @@ static void targets_trim(struct refs_targets *t)
 	}
 }
 
-/* targets_use - lock: one more user of an open target. */
+/* targets_use - lock: add a user to an open target. */
 static void targets_use(struct refs_target *x)
 {
 	if (x->users++ == 0)
@@ -390,7 +390,7 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 		atomic_store(&t->changed, true);
 	if (rc == -ENOENT || rc == -ENOTDIR) {
 		if (e)
-			e->code = -EIO; /* its text says what is not there */
+			e->code = -EIO; /* its message says that it does not exist */
 		return -EIO;
 	}
 	*ret = x;

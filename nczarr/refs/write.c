@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* write.c - references to the chunks of a view: what is where, in the order of the view.
+/* write.c - references to the chunks of a view, in the order of the view.
  *
- * Nothing is remembered from one chunk to the next, so that memory does not grow with them. A chunk
- * that is not stored as it is shown is put into the document when that is allowed, or is the reason
- * to refuse its array. */
+ * There is no state per chunk, so that memory does not grow with their number. A chunk that is not
+ * stored as presented is written inline if that is allowed; otherwise its array is an error. */
 #include "nczarr/refs/write_int.h"
 
 #include <errno.h>
@@ -21,10 +20,10 @@ struct refs_write_walk {
 	const struct refs_options *opts;
 	const struct refs_out *out;
 	const struct zr_visible *shown;
-	bool encode;     /* the address is a URL of a web server: keys are percent-encoded */
-	struct buf dir;  /* the key of a group or array, and '/' behind it unless it is "" */
-	struct buf text; /* of a document, or a chunk that is put into it */
-	struct buf key;  /* of an object below the source's address */
+	bool encode;     /* the address is a URL: keys are percent-encoded */
+	struct buf dir;  /* key of a group or array with '/' at its end, or "" */
+	struct buf text; /* of a document, or an inline chunk */
+	struct buf key;  /* of an object, relative to the source's address */
 	struct buf url;
 };
 
@@ -77,7 +76,8 @@ static int put_docs(struct refs_write_walk *w, bool is_array, uint32_t ord, stru
 	return rc ? rc : put_nul(&w->dir, e);
 }
 
-/* find_url - w->url for a chunk that is stored as it is shown. -EOPNOTSUPP: nobody finds it. */
+/* find_url - set w->url for a chunk that is stored as presented. -EOPNOTSUPP: external readers
+ * cannot locate it. */
 static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 		    const struct chunk_ref *ref, struct refs_chunk *ret, struct err *e)
 {
@@ -105,7 +105,7 @@ static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 	return rc;
 }
 
-/* refs_write_refuse - why an array cannot be written down, and what to do. */
+/* refs_write_refuse - the error for an array without references, with advice. */
 static int refs_write_refuse(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 			     const char *why, int code, struct err *e)
 {
@@ -124,7 +124,7 @@ static int refs_write_refuse(struct refs_write_walk *w, uint32_t array, uint64_t
 	return code;
 }
 
-/* put_inline - the chunk itself. */
+/* put_inline - append an inline chunk. */
 static int put_inline(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 		      const char *why, struct refs_chunk *ret, struct err *e)
 {
@@ -149,7 +149,7 @@ static int put_inline(struct refs_write_walk *w, uint32_t array, uint64_t linear
 	return 0;
 }
 
-/* why_not - why a chunk is not stored as it is shown. */
+/* why_not - the reason why a chunk is not stored as presented. */
 static const char *why_not(const struct plan *plan, const struct chunk_ref *ref)
 {
 	if (ref->where == CHUNK_ABSENT)
@@ -160,7 +160,7 @@ static const char *why_not(const struct plan *plan, const struct chunk_ref *ref)
 		       : plan->reason;
 }
 
-/* find_chunk - where a chunk is, or its bytes. -ENOENT: it was never written. */
+/* find_chunk - locate a chunk, or read its bytes. -ENOENT: it was never written. */
 static int find_chunk(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 		      struct refs_chunk *ret, struct err *e)
 {
@@ -179,7 +179,7 @@ static int find_chunk(struct refs_write_walk *w, uint32_t array, uint64_t linear
 	return rc ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
-/* try_array - whether an array's first chunk says that it will be refused. */
+/* try_array - check an array's first chunk for errors before any output. */
 static int try_array(struct refs_write_walk *w, uint32_t array, struct err *e)
 {
 	struct refs_chunk c;

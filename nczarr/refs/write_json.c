@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* write_json.c - references as kerchunk's JSON, version 1: one object, a line for each key,
- * written as it is made. Spec: kerchunk, "References specification", Version 1. */
+ * streamed. Spec: kerchunk, "References specification", Version 1. */
 #include "nczarr/refs/write_int.h"
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include "base/core/str.h"
 #include "nczarr/json/writer.h"
 
-#define HELD ((size_t)256 << 10) /* bytes that are written at once */
+#define HELD ((size_t)256 << 10) /* bytes of one write */
 
 struct json_out {
 	int fd;
 	struct buf out;
-	struct buf dir; /* of the array whose chunks come, with '/' behind it unless "" */
-	bool any;       /* something was written */
+	struct buf dir; /* directory of the current array with '/' at its end, or "" */
+	bool any;       /* output is not empty */
 };
 
 static int write_json_flush(struct json_out *j, size_t above, struct err *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* write_parquet.c - references as kerchunk's directory of Parquet files: .zmetadata with the
- * documents and the number of references in a file, and for each array files of so many, one row
- * for each chunk of its grid in C order. What there is at a time is one file's rows. */
+ * documents and the number of references per file, and for each array files of that many rows, one
+ * for each chunk of its grid in C order. Only the rows of one file are in memory. */
 #include "nczarr/refs/write_int.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #define RECORDS 100000                 /* references in a file */
 #define WAITS_MAX ((uint64_t)64 << 20) /* bytes of chunks in one group of rows */
 #define EMPTY_MAX                                                                              \
-	1000 /* files of an array up to which those without any
-					  * reference are written, too: listings look for them */
+	1000 /* arrays with up to this many files also have those without any reference: listings
+	      * look for them */
 
 struct parquet_out {
 	const char *dir;
@@ -68,7 +68,7 @@ static int write_parquet_put_doc(void *arg, const char *key, const struct buf *t
 	return flush_meta(p, (size_t)256 << 10, e);
 }
 
-/* open_array - the directory of the array, with those above it. */
+/* open_array - make the directory of the array and its parents. */
 static int open_array(struct parquet_out *p, struct err *e)
 {
 	auto_fd int at = fcntl(p->dir_fd, F_DUPFD_CLOEXEC, 0);
@@ -121,7 +121,7 @@ static int write_parquet_fill(struct parquet_out *p, uint64_t until, struct err 
 	return rc;
 }
 
-/* end_record - the rest of the file, and its footer. */
+/* end_record - complete the file with its footer. */
 static int end_record(struct parquet_out *p, struct err *e)
 {
 	int rc = write_parquet_fill(p, u64_min(p->records, p->n - p->record * p->records), e);
@@ -137,7 +137,7 @@ static int end_record(struct parquet_out *p, struct err *e)
 	return rc;
 }
 
-/* go_to - the file of a record is open, and those before it are written. */
+/* go_to - complete the files before a record, and open its file. */
 static int go_to(struct parquet_out *p, uint64_t record, bool open, struct err *e)
 {
 	const bool all = (p->n - 1) / p->records < EMPTY_MAX;
@@ -258,7 +258,7 @@ int refs_parquet(struct source *s, struct view *v, const struct refs_options *op
 
 		if (fd >= 0)
 			(void)close(
-				fd); /* what was written is on the disk, or rc says why not */
+				fd); /* rc has the result of the writes */
 	}
 	return rc;
 }

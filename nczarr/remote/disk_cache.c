@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* disk_cache.c - what was fetched, kept in a directory: blocks in slots of two large files.
+/* disk_cache.c - the cache on disk: blocks in slots of two large files.
  *
- * There is no index to load or to damage. The SHA-256 of everything that tells a block from another
- * one (root, key, version, number) says which set it belongs to; a set has 16 slots, and 16 bytes
- * for each in a file beside, which say what may be in it and when it was used last. A slot begins
- * with the whole digest and the checksum of its bytes: nothing is believed that does not have
- * both, so that whatever becomes of the files (a process killed between two writes, a full disk,
- * files exchanged or cut off) costs a request and nothing else. What is put into a full set takes
- * the place of what was not used for the longest time. Small blocks have slots of their own, an
- * eighth of the room.
+ * No index needs to be loaded or can be damaged. The SHA-256 of a block's identity (root, key,
+ * version, number) selects a set of 16 slots. A second file has 16 bytes for each slot: part of
+ * its digest and the time of its last use. A slot starts with the whole digest and the checksum of
+ * its bytes, and is ignored unless both match: damage of any kind (a process killed between two
+ * writes, a full disk, exchanged or truncated files) costs a request and nothing else. In a full
+ * set the least recently used slot is replaced. Small blocks have slots of their own, an eighth of
+ * the room.
  *
- *   lock          held with flock, shared, by all who use the directory; alone, by one who begins
- *                 the files anew
- *   format        what the other files are; another text, and they are begun anew
+ *   lock          held with flock: shared by all users of the directory, exclusive while the files
+ *                 are recreated
+ *   format        parameters of the other files; if they differ, the files are recreated
  *   tags-N        sets x 16 x 16 bytes: 8 of the digest, time of use (us since 1970)
  *   data-N        sets x 16 slots: head of 64 bytes and the block
- * All numbers little-endian.
+ * All numbers are little-endian.
  *
- * Several processes may use a directory: what they do to a set at the same time is a file that was
- * damaged, at worst, and found out like that. Only the sizes must be the same for all. */
+ * Several processes may use a directory: concurrent writers can at worst corrupt a slot, which its
+ * digest then rejects. Only the sizes must be the same for all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -46,10 +45,10 @@
 #define STRIPES 64
 #define SMALL ((size_t)8 << 10)
 #define LARGE ((size_t)64 << 10)
-#define USED_US 60000000 /* a use is written down when the last one is older */
+#define USED_US 60000000 /* interval of updates of the time of use */
 #define LOCK_TRIES 100
 #define LOCK_MS 5
-#define PAUSE_NS ((int64_t)60 * 1000 * 1000 * 1000) /* without writing when the disk is full */
+#define PAUSE_NS ((int64_t)60 * 1000 * 1000 * 1000) /* pause of writes after the disk was full */
 
 static const char magic[8] = {'n', 'z', 'c', 'a', 'c', 'h', 'e', '1'};
 
@@ -64,11 +63,11 @@ struct disk_cache {
 	int dir, lock; /* owned */
 	struct disk_cache_part parts[2];
 	pthread_mutex_t stripes[STRIPES];
-	_Atomic uint64_t last;  /* time of use that was given */
-	_Atomic int64_t paused; /* nothing is written until then */
+	_Atomic uint64_t last;  /* last time of use */
+	_Atomic int64_t paused; /* no write before this time */
 };
 
-/* ident - which block, and where it would be. */
+/* ident - identity and position of a block. */
 struct ident {
 	struct disk_cache *d;
 	struct disk_cache_part *p;
@@ -78,7 +77,7 @@ struct ident {
 	pthread_mutex_t *lock;
 };
 
-/* now_us - never the same twice: what was used later is younger. */
+/* now_us - strictly increasing: a later use is newer. */
 static uint64_t now_us(struct disk_cache *d)
 {
 	const struct timespec ts = clock_wall();
@@ -93,7 +92,7 @@ static uint64_t now_us(struct disk_cache *d)
 
 /* ---- opening ---- */
 
-/* disk_cache_open_file - a regular file of ours in the directory; links are not followed. */
+/* disk_cache_open_file - open a regular file of the directory; links are not followed. */
 static int disk_cache_open_file(int dir, const char *name, struct err *e)
 {
 	auto_fd int fd =
@@ -115,8 +114,8 @@ static int disk_cache_open_file(int dir, const char *name, struct err *e)
 	return ret;
 }
 
-/* disk_cache_make_dir - the directory, and what is missing above it: ~/.cache of a new user is not
- * there yet. Of those above, errors do not count: what they come to is seen at the last one. */
+/* disk_cache_make_dir - create the directory and its parents: ~/.cache of a new user does not
+ * exist. Errors of the parents are ignored: the last mkdir() reports them. */
 static int disk_cache_make_dir(const char *path)
 {
 	const size_t n = strlen(path);
@@ -159,7 +158,7 @@ static int disk_cache_open_dir(const char *path, struct err *e)
 	return ret;
 }
 
-/* disk_cache_same_format - whether the files are what we would make. */
+/* disk_cache_same_format - whether the format file has our parameters. */
 static bool disk_cache_same_format(int fd, const char *text)
 {
 	char was[128];
@@ -168,7 +167,7 @@ static bool disk_cache_same_format(int fd, const char *text)
 	return n == (ssize_t)strlen(text) && memcmp(was, text, (size_t)n) == 0;
 }
 
-/* begin_anew - the files are empty, and of our sizes. Nobody else uses them. */
+/* begin_anew - recreate the files, empty and of our sizes. The caller holds the exclusive lock. */
 static int begin_anew(struct disk_cache *d, int format, const char *text, struct err *e)
 {
 	if (ftruncate(format, 0) < 0)
@@ -179,8 +178,8 @@ static int begin_anew(struct disk_cache *d, int format, const char *text, struct
 	return io_pwrite(format, text, strlen(text), 0, e);
 }
 
-/* lock_shared - who has it alone has it for a moment; earlier versions had it for as long as they
- * ran. */
+/* lock_shared - the exclusive lock is held for a moment only; earlier versions held it as long as
+ * they ran. */
 static int lock_shared(const struct disk_cache *d, const char *dir, struct err *e)
 {
 	for (int i = 0; flock(d->lock, LOCK_SH | LOCK_NB) < 0; i++) {
@@ -194,8 +193,8 @@ static int lock_shared(const struct disk_cache *d, const char *dir, struct err *
 	return 0;
 }
 
-/* share - the files as they are with others, or anew if they are of other sizes and nobody uses
- * them. */
+/* share - use the files as they are, or recreate them if their sizes differ and no other process
+ * uses them. */
 static int share(struct disk_cache *d, const char *dir, int format, const char *text,
 		 struct err *e)
 {
@@ -206,7 +205,7 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 		rc = begin_anew(d, format, text, e);
 	if (!rc)
 		rc = lock_shared(d, dir, e);
-	/* that was not one step: who came between may have begun them anew as well */
+	/* the lock is not upgraded atomically: another process may have recreated them meanwhile */
 	if (!rc && !disk_cache_same_format(format, text))
 		rc = err_set(e, -EBUSY,
 			     "cache directory '%s' is used by a mount with another cache_size: "
@@ -273,7 +272,7 @@ int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret
 static void close_fd(int fd)
 {
 	if (fd >= 0)
-		(void)close(fd); /* what was not written is fetched again */
+		(void)close(fd); /* lost blocks are fetched again */
 }
 
 void disk_cache_close(struct disk_cache *d)
@@ -340,7 +339,7 @@ static bool read_tags(const struct ident *id, uint8_t tags[WAYS * TAG])
 
 	if (n < 0)
 		return false;
-	memset(tags + n, 0, WAYS * TAG - (size_t)n); /* sets that nobody wrote to yet */
+	memset(tags + n, 0, WAYS * TAG - (size_t)n); /* sets without any write */
 	return true;
 }
 
@@ -368,7 +367,7 @@ static size_t find_way(const struct ident *id, const uint8_t *tags, size_t from)
 
 /* ---- reading ---- */
 
-/* disk_cache_read_slot - whether the slot has this block, and all of it. */
+/* disk_cache_read_slot - whether the slot has this block, undamaged. */
 static bool disk_cache_read_slot(const struct ident *id, size_t way, uint8_t *out, size_t cap,
 				 size_t *ret_len)
 {
@@ -389,8 +388,7 @@ static bool disk_cache_read_slot(const struct ident *id, size_t way, uint8_t *ou
 	return true;
 }
 
-/* after_read - write down that it was used, or that it is no good; not when somebody has put
- * another one there meanwhile. */
+/* after_read - update the tag: used, or damaged; unless another block has replaced it meanwhile. */
 static void after_read(const struct ident *id, size_t way, const uint8_t *was, bool good)
 {
 	uint8_t tags[WAYS * TAG];
@@ -441,7 +439,7 @@ static size_t disk_cache_oldest(const uint8_t *tags)
 	return way;
 }
 
-/* fill_slot - the tag goes first and comes last, so that it never names what is half written. */
+/* fill_slot - clear the tag, write the slot, set the tag: a tag never names a partial block. */
 static bool fill_slot(const struct ident *id, size_t way, const uint8_t *data, size_t len)
 {
 	uint8_t head[HEAD] = {0};
@@ -479,7 +477,7 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 		if (way == WAYS)
 			way = disk_cache_oldest(tags);
 		else if (version)
-			way = WAYS; /* the same bytes are there, or will be found to be damaged */
+			way = WAYS; /* the same bytes, or damage that its checksum finds */
 		if (way < WAYS && !fill_slot(&id, way, data, len))
 			atomic_store(&d->paused, clock_ns() + PAUSE_NS);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* disk_writer.c - between the cache in memory and the one on disk.
+/* disk_writer.c - copies the cache in memory to the cache on disk.
  *
- * What came is written by a thread of its own: nobody waits for a disk. What an object was when
- * it was kept is kept, too, so that after a restart one request says whether it still is that. */
+ * A separate thread writes, so that no reader waits for the disk. The info of an object is stored
+ * with its blocks: after a restart one request tells whether they are still valid. */
 #include "nczarr/remote/cache_int.h"
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 #define INFO_BLOCK 0
 #define INFO_MAX (OBJECT_ETAG_MAX + 32)
 
-/* disk_writer_item - what is to be written. */
+/* disk_writer_item - a queued write. */
 struct disk_writer_item {
 	struct disk_writer_item *next;
 	const char *root;
-	struct ext *x; /* a reference; NULL: only info */
+	struct ext *x; /* a reference; NULL: the info only */
 	struct object_info info;
 	char key[];
 };
@@ -177,14 +177,14 @@ void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info 
 		return;
 	it = alloc_array(1, sizeof(*it) + l->len + 1);
 	if (!it)
-		return; /* then it is not kept */
+		return; /* it is not stored then */
 	*it = (struct disk_writer_item){.root = l->st->root->name, .x = x, .info = *info};
 	memcpy(it->key, l->key, l->len);
 	(void)pthread_mutex_lock(&k->lock);
 	if (!k->running)
 		k->running = object_cache_thread(&k->thread, keep_main, c);
 	if (!k->running ||
-	    k->bytes + x->len > c->limit / 2) { /* the disk is too slow for all */
+	    k->bytes + x->len > c->limit / 2) { /* the disk is too slow */
 		(void)pthread_mutex_unlock(&k->lock);
 		free(it);
 		return;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* eviction.c - the budget of all stores of a mount, and what goes first.
+/* eviction.c - the memory budget of all stores of a mount, and the choice of victims.
  *
- * Extents that are ready stand in one of three queues: fetched early and not read yet; new; and
- * main, those that were read more than once, so that a long scan does not drive out what is
- * needed again and again. Room is made from the new ones that were read to their end, then from
- * the oldest new ones or, by the clock algorithm, from main. Readers do not move anything in a
- * queue: they count bytes. What was fetched early goes only where nothing else is left. */
+ * Ready extents are in one of three queues: prefetched and not read yet; new; and main, those that
+ * were read more than once, so that a long scan does not evict them. Victims are new extents that
+ * were read to their end, then the oldest new ones or, by the clock algorithm, those of main.
+ * Readers do not move extents: they count bytes. Prefetched ones are the last choice. */
 #include "nczarr/remote/cache_int.h"
 
 #include <errno.h>
@@ -41,7 +40,7 @@ static struct ext *ext_of(struct links *l)
 	return CONTAINER_OF(l, struct ext, in);
 }
 
-/* move_locked - x is to be in queue q. */
+/* move_locked - move x to queue q. */
 static void move_locked(struct object_cache *c, struct ext *x, enum ext_queue q)
 {
 	if (x->queue != Q_NONE) {
@@ -56,7 +55,7 @@ static void move_locked(struct object_cache *c, struct ext *x, enum ext_queue q)
 	}
 }
 
-/* not_ahead_locked - x does not count as fetched early any more. */
+/* not_ahead_locked - do not count x as prefetched any more. */
 static void not_ahead_locked(struct object_cache *c, struct ext *x)
 {
 	atomic_store_explicit(&x->ahead, false, memory_order_relaxed);
@@ -106,7 +105,7 @@ void rc_landed(struct ext *x)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-/* late_locked - what was fetched early and not read for a while is like all the rest. */
+/* late_locked - do not count extents as prefetched that were not read for a while. */
 static void late_locked(struct object_cache *c)
 {
 	struct links *list = &c->queues[Q_PREFETCH];
@@ -200,7 +199,7 @@ static uint64_t handed_of(struct ext *x)
 	return atomic_load_explicit(&x->handed, memory_order_relaxed);
 }
 
-/* spent_locked - one of the oldest new ones that were read to their end, once. */
+/* spent_locked - one of the oldest new extents that were read to their end, once. */
 static struct ext *spent_locked(struct object_cache *c)
 {
 	struct links *l = c->queues[Q_NEW].next;
@@ -219,7 +218,7 @@ static struct ext *spent_locked(struct object_cache *c)
 	return NULL;
 }
 
-/* clock_locked - of main, one that was not read since it was looked at. */
+/* clock_locked - an extent of main that was not read since the last scan. */
 static struct ext *clock_locked(struct object_cache *c)
 {
 	struct links *list = &c->queues[Q_MAIN];
@@ -235,7 +234,7 @@ static struct ext *clock_locked(struct object_cache *c)
 	return NULL;
 }
 
-/* eviction_victim_locked - what is missed least, with a reference; NULL. */
+/* eviction_victim_locked - the next victim, with a reference; NULL: none. */
 static struct ext *eviction_victim_locked(struct object_cache *c, bool must)
 {
 	struct links *new = &c->queues[Q_NEW];
@@ -259,7 +258,7 @@ static struct ext *eviction_victim_locked(struct object_cache *c, bool must)
 	return x;
 }
 
-/* evict - takes the reference. */
+/* evict - drop an extent; takes the reference. */
 static void evict(struct ext *x)
 {
 	(void)pthread_mutex_lock(&x->shard->lock);
@@ -300,8 +299,8 @@ int rc_grant(struct object_cache *c, uint64_t n, bool must)
 	return rc;
 }
 
-/* set_grain_locked - the least that is worth a request: what the line delivers in a sixteenth of
- * the time that a request takes anyway. */
+/* set_grain_locked - set the smallest request size: the bytes that the link delivers in a
+ * sixteenth of a round trip. */
 static void set_grain_locked(struct object_cache *c)
 {
 	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;
@@ -317,7 +316,7 @@ void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 	int64_t now = clock_ns();
 
 	(void)pthread_mutex_lock(&c->lock);
-	/* the shortest, forgotten slowly: lines change */
+	/* the minimum, which slowly expires: links change */
 	if (l->rtt == 0 || took < l->rtt)
 		l->rtt = took > 0 ? took : 1;
 	else if (++l->fetches % 64 == 0)

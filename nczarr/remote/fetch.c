@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fetch.c - requests: planned under the shard's lock, started without it, and what
- * comes back put in its place.
+/* fetch.c - requests: planned under the shard's lock, started without it; answers become extents.
  *
- * An answer is believed only when it is of the version that is known; when it is of another one,
- * all that is kept of the old one goes, and who waited gets -ESTALE. */
+ * An answer is used only if it has the known version. If it has another one, all cached data of
+ * the object is dropped and the waiting readers get -ESTALE. */
 #include "nczarr/remote/cache_int.h"
 
 #include <errno.h>
@@ -19,9 +18,9 @@
 #define SIZE_BITS 48
 #define DOC_USUAL ((uint64_t)256 << 10) /* of a metadata document */
 
-/* fetch - a request that is under way. */
+/* fetch - a request in flight. */
 struct fetch {
-	struct cache_lookup l; /* key: this one's own */
+	struct cache_lookup l; /* key points to fetch.key */
 	struct job j;
 	int64_t began;
 	char key[];
@@ -42,7 +41,7 @@ static void fetch_finish(struct ext *x, int code, const struct err *why)
 		rc_unqueue(x);
 }
 
-/* release_locked - the request of j is over, whatever came of it. */
+/* release_locked - the request of j has ended, whatever its result. */
 static void release_locked(struct cache_lookup *l, struct job *j)
 {
 	if (l->obj->asking == j->x)
@@ -66,8 +65,8 @@ static void fetch_fail(struct cache_lookup *l, struct job *j, int code, const st
 
 /* ---- what came ---- */
 
-/* usual_of - where it is remembered how large objects of key's folder are: in the lower 48 bits
- * of a slot, if the folder's mark is in the upper ones. */
+/* usual_of - the slot with the usual object size of key's folder: its lower 48 bits, valid if the
+ * upper ones are the folder's mark. */
 static _Atomic uint64_t *usual_of(struct rstore *st, const char *key, uint64_t *ret_mark)
 {
 	const char *slash = strrchr(key, '/');
@@ -79,7 +78,7 @@ static _Atomic uint64_t *usual_of(struct rstore *st, const char *key, uint64_t *
 	return &st->root->usual[(h >> 32) % ARRAY_LEN(st->root->usual)];
 }
 
-/* usual_size - 0: not known. */
+/* usual_size - usual object size of a folder; 0: not known. */
 static uint64_t usual_size(struct rstore *st, const char *key)
 {
 	uint64_t mark, v = atomic_load_explicit(usual_of(st, key, &mark), memory_order_relaxed);
@@ -87,8 +86,8 @@ static uint64_t usual_size(struct rstore *st, const char *key)
 	return v >> SIZE_BITS << SIZE_BITS == mark ? v & (((uint64_t)1 << SIZE_BITS) - 1) : 0;
 }
 
-/* note_size - how large objects of a folder are, for those whose size is not known yet. Room for
- * them is reserved by that: rather too much than too little. */
+/* note_size - update the usual object size of a folder. It reserves room for objects of unknown
+ * size, so it rather overestimates. */
 static void note_size(struct cache_lookup *l, uint64_t size)
 {
 	uint64_t was = rc_guess(l->st, l->key), mark;
@@ -116,7 +115,7 @@ uint64_t rc_beginning(struct rstore *st, const char *key)
 	return usual_size(st, key) > 2 * st->cache->head ? RC_BLOCK : st->cache->head;
 }
 
-/* bytes_came - the bytes of an answer that is of the right version become x's. */
+/* bytes_came - move the bytes of an answer of the right version into x. */
 static int bytes_came(struct cache_lookup *l, struct job *j, struct object_got *got)
 {
 	struct cached_object *o = l->obj;
@@ -130,13 +129,13 @@ static int bytes_came(struct cache_lookup *l, struct job *j, struct object_got *
 		       ? 0
 		       : u64_min(j->what == OBJECT_ALL ? o->size : j->len, o->size - from);
 	if (j->what == OBJECT_HEAD || want == 0)
-		return -EAGAIN; /* what was to be known is known */
+		return -EAGAIN; /* the info was all that was missing */
 	if (got->off != from || got->len != want)
 		return err_set(&got->e, -EIO,
 			       "'%s': received %zu bytes at offset %" PRIu64
 			       " instead of %" PRIu64 " at %" PRIu64,
 			       l->key, got->len, got->off, want, from);
-	if (!x->attached) { /* an end: nobody knew where it begins */
+	if (!x->attached) { /* a tail: its offset was not known before */
 		size_t i = obj_at(o, from);
 
 		x->off = from;
@@ -153,14 +152,14 @@ static int bytes_came(struct cache_lookup *l, struct job *j, struct object_got *
 	return 0;
 }
 
-/* settle_locked - what an answer says of the object; returns x's code. */
+/* settle_locked - update the object from an answer; returns the code of x. */
 static int settle_locked(struct cache_lookup *l, struct job *j, struct object_got *got)
 {
 	struct cached_object *o = l->obj;
 	int64_t known_at = o->known_at;
 
 	if (o->gen != j->gen)
-		return -EAGAIN; /* it was written, or found to be another one, meanwhile */
+		return -EAGAIN; /* it was written, or another version was found, meanwhile */
 	if (got->rc == -ENOENT) {
 		obj_gone(l, j->asked_at);
 		(void)atomic_fetch_add(&l->st->base.absences, 1);
@@ -186,12 +185,12 @@ static int settle_locked(struct cache_lookup *l, struct job *j, struct object_go
 	}
 	obj_set(l, &got->info, j->asked_at);
 	if (j->from_disk)
-		o->known_at = known_at; /* nobody was asked */
+		o->known_at = known_at; /* no request was sent */
 	note_size(l, got->info.size);
 	return got->rc == -ERANGE ? -EAGAIN : bytes_came(l, j, got);
 }
 
-/* arrived - put what came in its place, and let those know who wait. */
+/* arrived - store an answer and wake the waiting threads. */
 static void arrived(struct cache_lookup *l, struct job *j, struct object_got *got)
 {
 	struct object_cache *c = l->st->cache;
@@ -266,8 +265,8 @@ static int fetch_do_start(struct cache_lookup *l, struct job *j, struct err *e)
 	return rc;
 }
 
-/* from_disk - whether the bytes are kept on disk. Of an object that is not known yet, but was
- * when it was kept, the request then asks no more than whether it still is the same. */
+/* from_disk - whether the bytes are on disk. If the object is unknown but its info is on disk, the
+ * request only checks that its version is unchanged. */
 static bool from_disk(struct cache_lookup *l, struct job *j)
 {
 	struct object_got got = {.off = j->off, .len = j->len};
@@ -313,7 +312,7 @@ bool fetch_start(struct cache_lookup *l, struct job *j, bool must)
 	struct err e = ERR_INIT;
 	int rc;
 
-	j->grant = u64_min(j->grant, l->st->cache->limit); /* what rc_granted charges, too */
+	j->grant = u64_min(j->grant, l->st->cache->limit); /* rc_granted() charges the same */
 	rc = j->grant ? rc_grant(l->st->cache, j->grant, must) : 0;
 
 	if (rc < 0) {
@@ -329,7 +328,7 @@ bool fetch_start(struct cache_lookup *l, struct job *j, bool must)
 	return true;
 }
 
-/* fetch_job_of - x, with a reference for the request. */
+/* fetch_job_of - a job for x, with a reference for the request. */
 static struct job fetch_job_of(struct cache_lookup *l, struct ext *x, int what, uint64_t off,
 			       uint64_t len)
 {
@@ -361,7 +360,7 @@ size_t fetch_plan(struct cache_lookup *l, uint64_t from, uint64_t before, uint64
 			from = o->xs[i]->off + o->xs[i]->len;
 			continue;
 		}
-		/* the gap around from, as far as somebody wants it */
+		/* the gap around `from`, within the wanted range */
 		if (i > 0)
 			lo = u64_max(lo, o->xs[i - 1]->off + o->xs[i - 1]->len);
 		room = i < o->n_xs ? o->xs[i]->off : o->size;
@@ -398,7 +397,7 @@ int fetch_ask(struct cache_lookup *l, int what, uint64_t off, uint64_t len, stru
 								       : NULL;
 		ret->unless = true;
 	} else if (placed) {
-		/* of an object that was known, whatever it is now */
+		/* valid for a known object, whatever its version is now */
 		free(ret->etag);
 		ret->etag = NULL;
 		ret->grant = u64_min(len, rc_guess(l->st, l->key));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* object_service.c - what all services have in common: versions, and fetching with somebody who
- * waits. */
+/* object_service.c - common to all services: versions, and a blocking fetch. */
 #include "nczarr/remote/object_service.h"
 
 #include <errno.h>
@@ -22,16 +21,16 @@ uint64_t object_version(const struct object_info *o)
 		h = hash_bytes(h, &size, sizeof(size));
 		h = hash_bytes(h, &changed, sizeof(changed));
 	}
-	h ^= h >> 29; /* the last bytes reach the lower bits, too */
+	h ^= h >> 29; /* the last bytes influence the lower bits, too */
 	return h ? h : 1;
 }
 
-/* waiter - shared by who waits and who answers: the last one frees it. */
+/* waiter - shared by the waiting and the answering thread; the last one frees it. */
 struct waiter {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool done; /* lock */
-	bool left; /* lock: nobody waits any more */
+	bool left; /* lock: the waiting thread gave up */
 	struct object_got got;
 };
 
@@ -60,7 +59,7 @@ static void on_got(void *arg, struct object_got *got)
 	}
 }
 
-/* object_service_await - true when the answer is in w->got. */
+/* object_service_await - wait; true: the answer is in w->got. */
 static bool object_service_await(struct waiter *w)
 {
 	int rc = 0;

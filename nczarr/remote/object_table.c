@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* object_table.c - what is known of keys, and where the extents of an object are.
+/* object_table.c - the cached state of keys, and the extents of objects.
  *
- * The table is bounded: each shard drops entries that nobody used lately and that have no
- * extents. A complete listing of a folder proves absence as long as no entry of its root was
- * dropped since. */
+ * The table is bounded: each shard drops entries without extents that were not used recently. A
+ * complete listing of a folder proves absence as long as no entry of its root was dropped since. */
 #include "nczarr/remote/cache_int.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 #include "nczarr/store/sorted_keys.h"
 
 #define BUCKETS 64
-#define SWEEP 64 /* entries that are looked at for one that goes */
+#define SWEEP 64 /* entries inspected for each drop */
 
 int table_init(struct object_cache *c)
 {
@@ -105,7 +104,7 @@ struct cache_lookup look_at(struct rstore *st, const char *key, size_t len)
 	return l;
 }
 
-/* object_table_grow - keep chains short; where memory is short they stay longer. */
+/* object_table_grow - keep chains short, if memory permits. */
 static void object_table_grow(struct cache_shard *s)
 {
 	size_t n = s->n_buckets * 2;
@@ -130,7 +129,7 @@ static void object_table_grow(struct cache_shard *s)
 	s->n_buckets = n;
 }
 
-/* drop_from - drop what may go of one bucket. Returns how many were looked at. */
+/* drop_from - drop the unused entries of one bucket. Returns the number inspected. */
 static size_t drop_from(struct cache_shard *s, size_t bucket)
 {
 	struct cached_object **p = &s->buckets[bucket];
@@ -153,7 +152,7 @@ static size_t drop_from(struct cache_shard *s, size_t bucket)
 	return seen;
 }
 
-/* object_table_make_room - entries that nobody asked for lately go. */
+/* object_table_make_room - drop entries that were not used recently. */
 static void object_table_make_room(struct cache_shard *s, uint64_t limit)
 {
 	size_t tried = 0;
@@ -179,7 +178,7 @@ static struct cached_object *object_table_add(struct cache_lookup *l)
 	o->root = l->st->root;
 	o->hash = l->hash;
 	o->gen = atomic_fetch_add(&o->root->gens, 1) + 1;
-	o->cost = sizeof(*o) + l->len + 48; /* and its ETag */
+	o->cost = sizeof(*o) + l->len + 48; /* with its ETag */
 	o->chain = s->buckets[o->hash & (s->n_buckets - 1)];
 	s->buckets[o->hash & (s->n_buckets - 1)] = o;
 	s->n++;
@@ -323,13 +322,13 @@ void obj_forget(struct cache_lookup *l)
 		l->obj->state = OBJ_UNKNOWN;
 		l->obj->next_off = l->obj->run = l->obj->run_end = 0;
 	}
-	/* that it is not in the table must not be taken for absence */
+	/* its absence from the table is no proof that the object is absent */
 	(void)atomic_fetch_add(&l->st->root->drops, 1);
 }
 
 /* ---- what listings say ---- */
 
-/* listing_of - what is known of folder key[0, len): whether its listing holds. */
+/* listing_of - whether the cached listing of folder key[0, len) is valid. */
 static bool listing_of(struct rstore *st, const char *key, size_t len, bool *ret_folder)
 {
 	struct cache_lookup l = look_at(st, key, len);
@@ -365,7 +364,7 @@ bool look_absent(struct rstore *st, const char *key)
 		if (listing_of(st, key, len, &folder))
 			return true;
 		if (folder || len == 0)
-			return false; /* known to be one, but not what is in it */
+			return false; /* a folder without a valid listing */
 		for (len--; len > 0 && key[len] != '/';)
 			len--;
 	}

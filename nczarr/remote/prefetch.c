@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* prefetch.c - fetching what somebody said he will want, in that order.
+/* prefetch.c - fetch the ranges announced by store_want(), in order.
  *
- * Wants wait in one queue for all stores. Whoever adds one starts what may be started at once; when
- * something came, or was read, a thread goes on. How much is under way at a time follows the line:
- * enough requests to fill it, few on one that is fast. What was fetched early and not read counts
- * against a bound, until it was not read for a while: then it is like everything else in the cache,
- * and others get their turn. */
+ * All stores share one queue. The thread that adds a range starts the requests that fit at once;
+ * when data arrives or is read, the prefetch thread continues. The number of requests in flight
+ * follows the measured link: enough to fill it, few if its latency is low. Prefetched data that is
+ * not read counts against a limit for a while; after that it is ordinary cached data, and the next
+ * ranges can be fetched. */
 #include "nczarr/remote/cache_int.h"
 
 #include <errno.h>
@@ -13,19 +13,19 @@
 
 #define QUEUE_MOST 4096
 #define BUCKETS 1024
-#define LATERS 64                 /* wants that wait for an answer, and are passed by */
-#define GAP ((uint64_t)256 << 10) /* fetching this in vain costs less than another request */
+#define LATERS 64                 /* ranges that wait for an answer and are passed over */
+#define GAP ((uint64_t)256 << 10) /* to fetch an unused gap costs less than another request */
 
-/* remote_prefetch_answer - what became of a want: nothing is left to do, there is more to do at
- * once, it waits for an answer, or for its turn. */
+/* remote_prefetch_answer - state of a range: complete, the next request can start now, it waits
+ * for an answer, or for room. */
 enum remote_prefetch_answer { DONE, MORE, LATER, BLOCKED };
 
 struct want {
-	struct want *next;  /* in the queue */
-	struct want *chain; /* in the bucket */
+	struct want *next;  /* in queue order */
+	struct want *chain; /* of the bucket */
 	struct rstore *st;
 	uint64_t hash, off, len;
-	bool asked; /* what it is, once */
+	bool asked; /* the info was requested, once */
 	size_t key_len;
 	char key[];
 };
@@ -35,9 +35,9 @@ struct early {
 	pthread_cond_t work, idle;
 	pthread_t thread;
 	bool running, ending, woken;
-	bool pumping;  /* somebody goes through the queue ... */
-	bool again;    /* ... and has to once more */
-	uint32_t hold; /* nobody is to */
+	bool pumping;  /* a thread goes through the queue ... */
+	bool again;    /* ... and must repeat it */
+	uint32_t hold; /* callers that forbid it */
 	struct want *first, **last;
 	struct want *buckets[BUCKETS];
 	_Atomic size_t n;
@@ -104,7 +104,7 @@ static void remote_prefetch_add(struct early *q, struct rstore *st, const struct
 
 /* ---- one want ---- */
 
-/* covered - whether all of [from, to) is there or under way. The shard is locked. */
+/* covered - whether all of [from, to) is cached or in flight. The shard is locked. */
 static bool covered(const struct cached_object *o, uint64_t from, uint64_t to)
 {
 	while (from < to) {
@@ -117,7 +117,7 @@ static bool covered(const struct cached_object *o, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* remote_prefetch_span - the bytes of a known object that a range means. */
+/* remote_prefetch_span - the bytes of a known object that a range covers. */
 static void remote_prefetch_span(const struct cached_object *o, const struct store_range *r,
 				 uint64_t *ret_from, uint64_t *ret_to)
 {
@@ -128,7 +128,7 @@ static void remote_prefetch_span(const struct cached_object *o, const struct sto
 	*ret_to = r->len > o->size - from ? o->size : from + r->len;
 }
 
-/* needless - whether nothing is to be done for a range, as far as a look shows. */
+/* needless - whether the cache already has a range, or knows that the object is absent. */
 static bool needless(struct rstore *st, const struct store_range *r)
 {
 	struct cache_lookup l = look_at(st, r->key, strlen(r->key));
@@ -147,8 +147,8 @@ static bool needless(struct rstore *st, const struct store_range *r)
 	return yes;
 }
 
-/* remote_prefetch_ask - the request that says what an unknown object is, with what is wanted of it.
- * The shard is locked. */
+/* remote_prefetch_ask - prepare the request for the info of an unknown object, with the wanted
+ * bytes of it. The shard is locked. */
 static int remote_prefetch_ask(struct cache_lookup *l, const struct want *w, struct job *ret)
 {
 	uint64_t head = rc_beginning(l->st, l->key), from = w->off / RC_BLOCK * RC_BLOCK, end;
@@ -160,8 +160,8 @@ static int remote_prefetch_ask(struct cache_lookup *l, const struct want *w, str
 	return fetch_ask(l, OBJECT_PART, from, u64_min(end - from, l->st->cache->piece), ret);
 }
 
-/* begin_known - a request for what is missing of [from, to), or, where that is all there but is
- * too old, whether the object still is the same. The shard is locked. */
+/* begin_known - prepare a request for the missing part of [from, to), or, if all of it is cached
+ * but the info is too old, for the info. The shard is locked. */
 static enum remote_prefetch_answer begin_known(struct cache_lookup *l, struct want *w,
 					       uint64_t from, uint64_t to, struct job *ret,
 					       size_t *ret_n)
@@ -198,7 +198,7 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
 		return DONE;
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (!look_find(&l, true)) {
-		a = DONE; /* memory is short */
+		a = DONE; /* out of memory */
 	} else if (l.obj->state == OBJ_THERE) {
 		remote_prefetch_span(l.obj, &r, &from, &to);
 		if (l.obj->asking)
@@ -223,7 +223,7 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
 	return BLOCKED;
 }
 
-/* remote_prefetch_serve - begin all that may be begun for w. */
+/* remote_prefetch_serve - start all requests for w that may start now. */
 static enum remote_prefetch_answer remote_prefetch_serve(struct want *w)
 {
 	enum remote_prefetch_answer a;
@@ -236,7 +236,7 @@ static enum remote_prefetch_answer remote_prefetch_serve(struct want *w)
 
 /* ---- going through the queue ---- */
 
-/* round_locked - once through the queue. Those that are not done stay in front, in their order. */
+/* round_locked - go through the queue once. Incomplete ranges stay in front, in their order. */
 static void round_locked(struct early *q)
 {
 	struct want *kept = NULL, **end = &kept;
@@ -309,7 +309,8 @@ void remote_prefetch_wake(struct object_cache *c)
 	(void)pthread_mutex_unlock(&q->lock);
 }
 
-/* joined - how many of r[0, n) are one want: those of one object that lie close together. */
+/* joined - number of leading ranges of r[0, n) that are merged into one: adjacent ranges of one
+ * object. */
 static size_t joined(const struct object_cache *c, const struct store_range *r, size_t n,
 		     struct store_range *ret)
 {
@@ -336,6 +337,8 @@ void remote_prefetch_request(struct rstore *st, const struct store_range *r, siz
 	struct early *q = st->cache->early;
 	bool any = false;
 
+	if (st->cache->prefetch_limit == 0)
+		return;
 	while (n > 0) {
 		struct store_range one;
 		size_t some = joined(st->cache, r, n, &one);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* remote.c - remote access of a process: requests, the cache, and the stores of addresses. What
- * lies at an address is resolve_address.c's. */
+/* remote.c - remote access of a process: requests, the cache, and the stores of addresses.
+ * resolve_address.c finds the dataset at an address. */
 #include "nczarr/remote/remote.h"
 
 #include <errno.h>
@@ -11,18 +11,18 @@
 #include "nczarr/remote/services.h"
 
 enum {
-	CONNECT_MS = 15000, /* until a connection stands */
+	CONNECT_MS = 15000, /* to establish a connection */
 	STALL_MS = 30000,   /* without a byte */
 };
 
-/* said - a text that outlives what it names; freed with the remote. */
+/* said - a string that lives until remote_free() */
 struct said {
 	struct said *next;
 	char text[];
 };
 
 struct remote {
-	struct remote_options opts; /* texts owned */
+	struct remote_options opts; /* strings owned */
 	struct http_client *net;
 	struct object_cache *cache;
 	pthread_mutex_t lock;
@@ -55,7 +55,7 @@ static int remote_copy_options(struct remote_options *to, const struct remote_op
 	return ok ? 0 : err_nomem(e);
 }
 
-/* remote_do_forget - a secret does not stay in memory that is given back. */
+/* remote_do_forget - erase a secret before its memory is freed. */
 static void remote_do_forget(char *text)
 {
 	if (text)
@@ -168,7 +168,8 @@ const char *remote_keep(struct remote *r, const char *text)
 
 /* Stores. */
 
-/* root_name - what the cache knows a root by: two that differ in anything but secrets differ. */
+/* root_name - name of a root in the cache. Two roots that differ in anything but secrets have
+ * different names. */
 static void root_name(const struct remote *r, const struct remote_target *t, struct buf *out)
 {
 	const char *query = strchr(t->shown, '?');

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resolve_address.c - what lies at an address: a tree, by the documents that its root has, or one
- * object.
+/* resolve_address.c - the dataset at an address: a Zarr store, if its root has metadata documents,
+ * or one object.
  *
- * Documents are asked for side by side, and through the store, which keeps what came: the Zarr
- * source asks for the same ones next, and that costs nothing. */
+ * The documents are requested in parallel, through the store, which caches them: the Zarr source's
+ * next requests for the same ones cost nothing. */
 #include "nczarr/remote/remote.h"
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include "base/os/url.h"
 #include "nczarr/remote/services.h"
 
-enum { NAMES_SHOWN = 5 }; /* of a folder that is no dataset */
+enum { NAMES_SHOWN = 5 }; /* names listed of a folder that is no dataset */
 
-/* A file: the root of its store is what it lies in. */
+/* An object, with the store that contains it. */
 
 struct resolve_address_owner {
 	struct blob base;
@@ -66,9 +66,9 @@ static const struct blob_ops owner_ops = {
 	.forget = owner_forget,
 };
 
-/* The end of an address that an object is called by. */
+/* The last component of an address: the name of an object. */
 struct last {
-	char *parent; /* of URL or key, without a '/' at its end; owned */
+	char *parent; /* URL or key without its last component, without '/' at its end; owned */
 	char *name;   /* decoded; owned */
 };
 
@@ -78,7 +78,7 @@ static void last_release(struct last *l)
 	free(l->name);
 }
 
-/* decode_name - a component of a URL as a key. */
+/* decode_name - convert a component of a URL to a key. */
 static int decode_name(const char *text, char **ret, struct err *e)
 {
 	struct buf b;
@@ -100,7 +100,7 @@ static int decode_name(const char *text, char **ret, struct err *e)
 	return rc;
 }
 
-/* last_of - -ENOENT: the address is a host or a bucket, which is no object. */
+/* last_of - split an address. -ENOENT: it is a host or a bucket, not an object. */
 static int last_of(const struct remote_target *t, struct last *ret, struct err *e)
 {
 	const char *whole = t->kind == REMOTE_HTTP ? t->url : t->key;
@@ -124,7 +124,7 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 	return rc < 0 ? err_wrap(e, rc, "'%s'", t->shown) : 0;
 }
 
-/* open_beside - the store that an object is in. */
+/* open_beside - open the store that contains an object. */
 static int open_beside(struct remote *r, const struct remote_target *t, const struct last *last,
 		       struct store **ret, struct err *e)
 {
@@ -138,7 +138,7 @@ static int open_beside(struct remote *r, const struct remote_target *t, const st
 	return remote_store(r, &up, ret, e);
 }
 
-/* What source_at.st says of remote things. */
+/* source_at.st of a remote object or folder. */
 
 static struct stat stat_of(const char *name, bool is_dir, const struct store_stat *st)
 {
@@ -157,7 +157,7 @@ static struct stat stat_of(const char *name, bool is_dir, const struct store_sta
 	return out;
 }
 
-/* web_page - whether an object is one, or a server's list of a folder. */
+/* web_page - whether the content is a web page, or a server's listing of a folder. */
 static bool web_page(const uint8_t *head, size_t n)
 {
 	static const char *const begins[] = {"<!doctype", "<html", "<head", "<body", "<?xml"};
@@ -174,7 +174,7 @@ static bool web_page(const uint8_t *head, size_t n)
 	return false;
 }
 
-/* is_page - the same of an object of a store. */
+/* is_page - the same for an object of a store. */
 static bool is_page(struct store *s, const char *key, uint64_t size)
 {
 	uint8_t head[32];
@@ -183,7 +183,7 @@ static bool is_page(struct store *s, const char *key, uint64_t size)
 	return n > 0 && store_read(s, key, 0, head, n, NULL, NULL) == 0 && web_page(head, n);
 }
 
-/* file_in - the object as a blob that owns the store: taken on success only. */
+/* file_in - the object as a blob that owns the store. The store is taken on success only. */
 static int file_in(struct store *s, const struct remote_target *t, const char *name,
 		   struct source_at *ret, struct err *e)
 {
@@ -193,7 +193,7 @@ static int file_in(struct store *s, const struct remote_target *t, const char *n
 
 	if (rc < 0)
 		return rc;
-	if (st.is_dir) /* a listing says so; the object of this name would hide it */
+	if (st.is_dir) /* a listing has it as a folder; the object of this name would hide it */
 		return err_set(e, -ENOENT, "'%s' is a directory", t->shown);
 	if (st.size == 0 && t->what != REMOTE_OBJECT)
 		return err_set(e, -EBADMSG,
@@ -212,14 +212,17 @@ static int file_in(struct store *s, const struct remote_target *t, const char *n
 		free(o);
 		return rc;
 	}
-	o->base = (struct blob){.ops = &owner_ops, .fd = -1, .size = o->inner->size};
+	o->base = (struct blob){.ops = &owner_ops,
+				.fd = -1,
+				.size = o->inner->size,
+				.version = o->inner->version};
 	o->store = s;
 	ret->file = &o->base;
 	ret->st = stat_of(ret->path, false, &st);
 	return 0;
 }
 
-/* beside - the store that the object at an address would be in. */
+/* beside - the store that would contain the object at an address. */
 struct beside {
 	struct store *s; /* NULL: the address names no object */
 	struct last last;
@@ -231,7 +234,7 @@ static void beside_release(struct beside *b)
 	last_release(&b->last);
 }
 
-/* beside_open - what is asked for is on its way. */
+/* beside_open - open it, and start the request for the object. */
 static int beside_open(struct remote *r, const struct remote_target *t, struct beside *b,
 		       struct err *e)
 {
@@ -252,7 +255,7 @@ static int beside_open(struct remote *r, const struct remote_target *t, struct b
 	return 0;
 }
 
-/* at_file - takes the store on success. -ENOENT says nothing: a tree may be there. */
+/* at_file - takes the store on success. -ENOENT is not final: a Zarr store may be there. */
 static int at_file(const struct remote_target *t, struct beside *b, struct source_at *ret,
 		   struct err *e)
 {
@@ -264,15 +267,15 @@ static int at_file(const struct remote_target *t, struct beside *b, struct sourc
 	return rc < 0 && rc != -ENOENT ? err_set(e, rc, "%s", own.msg) : rc;
 }
 
-/* A tree. */
+/* Zarr stores. */
 
-/* Documents that a root can have. Those of the first round are all that most trees have, or say all
- * that is in the tree; the Zarr source asks for the rest side by side, too. */
+/* Metadata documents of a root. Most stores have only those of the first round, or they contain
+ * all others; the Zarr source also requests the rest in parallel. */
 static const char *const first_docs[] = {"zarr.json", ".zmetadata"};
 static const char *const other_docs[] = {".zgroup", ".zattrs", ".zarray", ".nczarr",
 					 ".nczgroup"};
 
-/* want_all - the documents, and `beside` of another store, are on their way. */
+/* want_all - start the requests for documents. */
 static void want_all(struct store *s, const char *const *names, size_t n)
 {
 	struct store_range want[ARRAY_LEN(other_docs)] = {{0}};
@@ -282,8 +285,8 @@ static void want_all(struct store *s, const char *const *names, size_t n)
 	store_want(s, want, n);
 }
 
-/* look_for - which were asked for: 1: one is there, *ret is what it is; 0: none is. The first error
- * that is not absence, when none was found. Attributes alone are no tree. */
+/* look_for - look for documents: 1: one exists, *ret is its stat; 0: none. If none exists, the
+ * first error except absence. Attributes alone are no Zarr store. */
 static int look_for(struct store *s, const char *const *names, size_t n, const char *shown,
 		    struct store_stat *ret, struct err *e)
 {
@@ -332,7 +335,7 @@ static bool resolve_address_add_name(void *arg, const char *name, bool is_dir,
 	return s->n++ < NAMES_SHOWN;
 }
 
-/* not_there - nothing at all was found; where names can be listed, what is there instead. */
+/* not_there - the error for an empty address; if names can be listed, with some of them. */
 static int not_there(struct store *s, const struct remote_target *t, struct err *e)
 {
 	struct some some = {.n = 0};
@@ -356,8 +359,8 @@ static int not_there(struct store *s, const struct remote_target *t, struct err 
 	return rc;
 }
 
-/* at_tree - 1: it is one, 0: no document is there. *ret_file: where the name does not say what
- * it is, what came of looking for an object, too; -ENOENT before. */
+/* at_tree - 1: a Zarr store, 0: no document exists. *ret_file: if the name does not tell the kind,
+ * the result of looking for an object, too; -ENOENT before. */
 static int at_tree(const struct remote_target *t, struct store *s, struct beside *b,
 		   struct source_at *ret, int *ret_file, struct err *e)
 {
@@ -375,8 +378,8 @@ static int at_tree(const struct remote_target *t, struct store *s, struct beside
 	return rc;
 }
 
-/* tree_or_file - 1: it is a tree, 0: an object, -ENOENT: there is nothing. What the name says
- * is only a hint: where there is nothing the other is looked for, too. */
+/* tree_or_file - 1: a Zarr store, 0: an object, -ENOENT: neither. The name is only a hint: if its
+ * kind is not there, the other one is tried. */
 static int tree_or_file(struct remote *r, const struct remote_target *t, struct store *s,
 			struct beside *b, struct source_at *ret, struct err *e)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store.c - the store over a remote service.
  *
- * What a key is: an object, when the service has one of that name. Object stores have no folders:
- *   - on services that list, a key is a folder when something lies below it, which is asked only
- *     by store_stat, only when no object has that name, no listing says it already, and the name
- *     is not that of a metadata document;
- *   - on services that do not (store.unlisted), store_stat speaks of objects: -ENOENT proves that
- *     no object has this name, and says nothing of what may lie below it. Keys below which an
- *     object was found are folders;
- *   - the root is a folder, always, without a request. */
+ * A key is an object if the service has one of that name. Object stores have no folders:
+ *   - if the service can list, a key is a folder if a name lies below it. Only store_stat() sends
+ *     that request, and only if no object has the name, no cached listing has the answer, and the
+ *     name is not that of a metadata document;
+ *   - if it cannot (store.unlisted), store_stat() finds objects only: -ENOENT proves that no object
+ *     has this name, but not that no object lies below it. A key with a known object below it is a
+ *     folder;
+ *   - the root is always a folder, without a request. */
 #include "nczarr/remote/cache_int.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@
 #include "base/observe/metrics.h"
 #include "nczarr/nczarr.h"
 
-#define TRIES 100                /* how often an object may change while somebody looks */
-#define FOLDER_VERSION 1         /* of all folders: they are what is in them */
-#define NEAR ((uint64_t)1 << 20) /* who reads in order may do so in some disorder */
+#define TRIES 100                /* reads of an object that changes during each of them */
+#define FOLDER_VERSION 1         /* the same for all folders: only their members have versions */
+#define NEAR ((uint64_t)1 << 20) /* tolerance for reordered readahead */
 #define RUN_LEAST ((uint64_t)256 << 10)
-#define DOC_MOST ((uint64_t)16 << 20) /* of a metadata document in one request */
+#define DOC_MOST ((uint64_t)16 << 20) /* largest metadata document to fetch in one request */
 #define WINDOW ((uint64_t)64 << 20)
 
 static struct rstore *remote_store_of(struct store *s)
@@ -39,7 +39,7 @@ static int remote_store_absent(const char *key, struct err *e)
 
 /* ---- what a key is ---- */
 
-/* how - what an unknown object is asked for. */
+/* how - the range to fetch of an unknown object. */
 struct how {
 	int what;
 	uint64_t off, len;
@@ -50,8 +50,9 @@ static struct how beginning(struct rstore *st, const char *key)
 	return (struct how){OBJECT_PART, 0, rc_beginning(st, key)};
 }
 
-/* remote_store_ask - find out what l->obj is, or wait for who does. The shard is locked; not so any
- * more on return. -EAGAIN: look again; -EKEYEXPIRED: ask again. */
+/* remote_store_ask - request the info of l->obj, or wait for the request in flight. Called with
+ * the shard locked, returns with it unlocked. -EAGAIN: look it up again; -EKEYEXPIRED: send it
+ * again. */
 static int remote_store_ask(struct cache_lookup *l, const struct how *how, struct err *e)
 {
 	struct ext *x = l->obj->asking;
@@ -71,7 +72,7 @@ static int remote_store_ask(struct cache_lookup *l, const struct how *how, struc
 	if (rc < 0)
 		return err_nomem(e);
 	if (mine)
-		(void)fetch_start(l, &j, true); /* x says what came of it */
+		(void)fetch_start(l, &j, true); /* x has the result */
 	(void)pthread_mutex_lock(&l->shard->lock);
 	rc = fetch_wait(x, e);
 	(void)pthread_mutex_unlock(&l->shard->lock);
@@ -81,8 +82,8 @@ static int remote_store_ask(struct cache_lookup *l, const struct how *how, struc
 	return rc ? rc : -EAGAIN;
 }
 
-/* know - on 0 l->obj is there, and the shard is locked. What was asked for this is believed,
- * however long that took. */
+/* know - wait until the info of an object is known. If it returns 0, l->obj exists and the shard
+ * is locked. The answer of a request of this call counts as fresh, however long it took. */
 static int know(struct cache_lookup *l, const struct how *how, struct err *e)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
@@ -111,7 +112,7 @@ static int know(struct cache_lookup *l, const struct how *how, struct err *e)
 			}
 		}
 		if (o->state == OBJ_ABSENT && !o->asking)
-			o->state = OBJ_UNKNOWN; /* that was too long ago */
+			o->state = OBJ_UNKNOWN; /* too old */
 		rc = remote_store_ask(l, how, e);
 		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': cancelled while waiting", l->key);
@@ -128,7 +129,7 @@ static bool emit_any(void *arg, const char *name, bool is_dir, const struct obje
 	return false;
 }
 
-/* known_folder - what is known of a key as a folder. */
+/* known_folder - cached answer whether a key is a folder. */
 static enum folder_state known_folder(struct cache_lookup *l)
 {
 	enum folder_state folder = FOLDER_UNKNOWN;
@@ -140,8 +141,8 @@ static enum folder_state known_folder(struct cache_lookup *l)
 	return folder;
 }
 
-/* stat_folder - of a key that is no object: whether something lies below it. believe: what listings
- * said. */
+/* stat_folder - whether a key without an object is a folder. believe: cached listings may
+ * answer. */
 static int stat_folder(struct cache_lookup *l, bool believe, struct store_stat *ret,
 		       struct err *e)
 {
@@ -220,17 +221,17 @@ static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
 		rc_settle(x);
 }
 
-/* remote_store_reading - a read that is under way: [pos, end) is left. */
+/* remote_store_reading - a read in progress: [pos, end) is missing. */
 struct remote_store_reading {
 	struct cache_lookup l;
 	uint64_t off, pos, end;
-	uint8_t *out; /* where byte pos goes */
+	uint8_t *out; /* destination of byte pos */
 	uint64_t gen, version;
-	uint64_t run; /* so many bytes behind its end are worth fetching early */
+	uint64_t run; /* bytes after its end to prefetch */
 };
 
-/* next_ext - the extent with byte pos, with a reference; requests for what is missing of what comes
- * next are put into jobs. The shard is locked. NULL: memory is short. */
+/* next_ext - the extent with byte pos, with a reference; jobs gets the requests for missing bytes
+ * of the readahead window. The shard is locked. NULL: out of memory. */
 static struct ext *next_ext(struct remote_store_reading *r, struct job *jobs, size_t *ret_n)
 {
 	struct cached_object *o = r->l.obj;
@@ -245,7 +246,7 @@ static struct ext *next_ext(struct remote_store_reading *r, struct job *jobs, si
 	return o->xs[i];
 }
 
-/* copy_next - what the extent at pos has. The shard is locked, also on return of 0. */
+/* copy_next - copy the bytes of the extent at pos. The shard is locked, also if it returns 0. */
 static int copy_next(struct remote_store_reading *r, struct err *e)
 {
 	struct job jobs[RC_JOBS];
@@ -258,7 +259,8 @@ static int copy_next(struct remote_store_reading *r, struct err *e)
 	if (n) {
 		r->l.obj->refs++;
 		(void)pthread_mutex_unlock(&r->l.shard->lock);
-		for (size_t i = 0; i < n; i++) { /* who waits for room holds none */
+		for (size_t i = 0; i < n; i++) { /* a thread that waits for room must not hold
+						  * any */
 			asked = asked || jobs[i].x == x;
 			(void)fetch_start(&r->l, &jobs[i], jobs[i].x == x);
 		}
@@ -283,8 +285,8 @@ static int copy_next(struct remote_store_reading *r, struct err *e)
 	return rc;
 }
 
-/* remote_store_in_order - whoever reads a large object in order gets as much of it early as he has
- * read so far. The shard is locked. */
+/* remote_store_in_order - after sequential reads of a large object, prefetch as much as was read
+ * of it. The shard is locked. */
 static void remote_store_in_order(struct remote_store_reading *r)
 {
 	struct cached_object *o = r->l.obj;
@@ -307,7 +309,7 @@ static int remote_store_stale(const char *key, struct err *e)
 	return err_set(e, -ESTALE, "'%s' was changed while it was read", key);
 }
 
-/* read_bytes - [off, off + len) of one version; *version 0: of whatever it is. */
+/* read_bytes - read [off, off + len) of one version; version 0: of the current one. */
 static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 		      struct remote_store_reading *r, struct err *e)
 {
@@ -318,8 +320,8 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 		rc = know(&r->l, how, e);
 		if (rc < 0)
 			return rc;
-		/* what was only forgotten, because bytes elsewhere in it were damaged, is the same
-		 * object when the service says so */
+		/* obj_forget() after damage elsewhere in the object gives it a new gen: its
+		 * version decides */
 		if (r->pos > r->off && r->l.obj->gen != r->gen && !r->version)
 			rc = remote_store_stale(key, e);
 		else if (r->version && r->l.obj->version != r->version)
@@ -350,59 +352,62 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 	return err_set(e, -EIO, "'%s' changes too often", key);
 }
 
-static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		       uint64_t *ret_version, struct err *e)
+/* remote_store_part - read a range of an object. */
+static int remote_store_part(struct rstore *st, const char *key, struct store_io *io,
+			     struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
+	const uint64_t end = io->off + io->len;
 	struct how how = beginning(st, key);
-	struct remote_store_reading r = {.off = off, .pos = off, .end = off + len, .out = out};
+	struct remote_store_reading r = {
+		.off = io->off, .pos = io->off, .end = end, .out = io->to};
 	int rc;
 
-	if (off + len > how.len) /* what is wanted says what it is as well */
-		how = (struct how){OBJECT_PART, off / RC_BLOCK * RC_BLOCK,
+	if (end > how.len) /* the request for the wanted bytes also returns the info */
+		how = (struct how){OBJECT_PART, io->off / RC_BLOCK * RC_BLOCK,
 				   u64_min(st->cache->piece,
-					   (off + len + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
-						   off / RC_BLOCK * RC_BLOCK)};
+					   (end + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
+						   io->off / RC_BLOCK * RC_BLOCK)};
 	rc = read_bytes(st, key, &how, &r, e);
 	if (rc == 0 && r.run)
 		remote_prefetch_request(st, &(struct store_range){key, r.end, r.run}, 1);
-	if (rc == 0 && ret_version)
-		*ret_version = r.version;
+	io->version = r.version;
 	return rc;
 }
 
-static int remote_get(struct store *s, const char *key, struct buf *out, struct err *e)
+/* remote_store_whole - read a whole object, in one request if it is small. */
+static int remote_store_whole(struct rstore *st, const char *key, struct store_io *io,
+			      struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
 	struct cache_lookup l = look_at(st, key, strlen(key));
-	uint64_t room = out->max - out->len, size;
-	uint64_t most = st->cache->head;
+	uint64_t most = st->cache->head, size;
 	struct how how = {OBJECT_ALL, 0, 0};
 	struct remote_store_reading r = {0};
 	int rc;
 
-	if (zarr_doc_key(key)) /* rarely more than one of those comes at a time */
+	if (zarr_doc_key(key)) /* documents are rarely fetched in parallel */
 		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
-	how.len = u64_min(u64_max(room, 1), most);
+	how.len = u64_min(u64_max(io->out->max - io->before, 1), most);
 	rc = know(&l, &how, e);
 	if (rc < 0)
 		return rc;
 	rc = remote_store_size_of(l.obj, key, e);
 	size = l.obj->size;
-	r.version = l.obj->version;
+	r.version = io->version = l.obj->version;
 	(void)pthread_mutex_unlock(&l.shard->lock);
-	if (rc < 0)
+	if (rc == 0)
+		rc = store_io_size(io, key, size, e);
+	if (rc < 0 || size == 0)
 		return rc;
-	if (size > room)
-		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %" PRIu64,
-			       key, size, room);
-	if (size == 0)
-		return 0;
-	r.out = buf_grow(out, size);
-	if (!r.out)
-		return err_nomem(e);
+	r.out = io->to;
 	r.end = size;
 	return read_bytes(st, key, &how, &r, e);
+}
+
+static int remote_read(struct store *s, const char *key, struct store_io *io, struct err *e)
+{
+	struct rstore *st = remote_store_of(s);
+
+	return io->out ? remote_store_whole(st, key, io, e) : remote_store_part(st, key, io, e);
 }
 
 /* ---- listing ---- */
@@ -416,7 +421,7 @@ struct remote_store_listing {
 	bool any, stopped;
 };
 
-/* remote_store_learn - what a listing says of one name. */
+/* remote_store_learn - cache one name of a listing. */
 static void remote_store_learn(const struct remote_store_listing *g, const char *name,
 			       bool is_dir, const struct object_info *info)
 {
@@ -504,12 +509,12 @@ static int remote_list_deep(struct store *s, const char *key, store_emit *emit, 
 
 static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
 {
-	return 0; /* objects live on their own */
+	return 0; /* objects do not depend on their root */
 }
 
 /* ---- what the service has now ---- */
 
-/* settled - wait until nobody asks what the object is. The shard is locked. */
+/* settled - wait until no request for the info of the object is in flight. The shard is locked. */
 static int settled(struct cache_lookup *l, struct err *e)
 {
 	while (look_find(l, true) && l->obj->asking) {
@@ -546,7 +551,7 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 			l.obj->state = OBJ_UNKNOWN;
 		l.obj->folder = FOLDER_UNKNOWN;
 		if (l.obj->state == OBJ_THERE)
-			how.len = 0; /* no bytes: whoever looks often reads rarely */
+			how.len = 0; /* no bytes: a frequent check rarely leads to a read */
 		rc = remote_store_ask(&l, &how, e);
 	} while (rc == -EKEYEXPIRED);
 	if (rc == -ENOENT)
@@ -556,7 +561,8 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 
 /* ---- writing ---- */
 
-/* remote_store_above - what is known of the folders above a key as folders is this now. */
+/* remote_store_above - set the cached folder state of the parents of a key to `is`, where it is
+ * `was` (FOLDER_UNKNOWN: everywhere). */
 static void remote_store_above(struct rstore *st, const char *key, enum folder_state was,
 			       enum folder_state is)
 {
@@ -573,8 +579,7 @@ static void remote_store_above(struct rstore *st, const char *key, enum folder_s
 	}
 }
 
-/* remote_store_condition - the ETag of the version that an object is to have. New; NULL: an error
- * is set. */
+/* remote_store_condition - the ETag of an expected version. New; NULL: an error is set. */
 static char *remote_store_condition(struct rstore *st, const char *key, uint64_t version,
 				    int *ret, struct err *e)
 {
@@ -632,7 +637,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 		info.version = object_version(&info);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && rc == 0) {
-		obj_gone(&l, clock_ns()); /* what is under way may be of the old one */
+		obj_gone(&l, clock_ns()); /* requests in flight may return the old version */
 		obj_set(&l, &info, clock_ns());
 	} else {
 		obj_forget(&l);
@@ -705,7 +710,6 @@ static const struct store_ops g_ops = {
 	.list = remote_list,
 	.list_deep = remote_list_deep,
 	.read = remote_read,
-	.get = remote_get,
 	.check = remote_check,
 	.want = remote_want,
 	.fresh = remote_fresh,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bucket.c - opening a bucket, and where it is asked for: endpoint, region, and what the
- * service says of both. */
+/* bucket.c - opens a bucket and finds its endpoint and region, also from answers of the service. */
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
@@ -137,14 +136,14 @@ static bool is_aws(const char *host)
 	return ends_with(host, ".amazonaws.com") || ends_with(host, ".amazonaws.com.cn");
 }
 
-/* host_of_region - where AWS keeps the buckets of a region. */
+/* host_of_region - AWS's host of a region. */
 static void host_of_region(const char *region, char ret[256])
 {
 	snprintf(ret, 256, "s3.%s.amazonaws.com%s", region,
 		 strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
 }
 
-/* region_ok - a region goes into a host's name. */
+/* region_ok - whether a region is valid in a host name. */
 static bool region_ok(const char *region)
 {
 	size_t n = strlen(region);
@@ -158,8 +157,7 @@ static bool region_ok(const char *region)
 	return true;
 }
 
-/* find_endpoint - the one that was given, that of environment and files, or AWS's
- * (Google's). */
+/* find_endpoint - the endpoint of the options, of environment and files, or AWS's (Google's). */
 static int find_endpoint(struct s3 *s, const char *region, struct err *e)
 {
 	const char *text = s->endpoint_text;
@@ -184,7 +182,7 @@ static int find_endpoint(struct s3 *s, const char *region, struct err *e)
 	return 0;
 }
 
-/* bucket_place - once, with what files and environment say. Locked. */
+/* bucket_place - find the endpoint once, from files and environment. Locked. */
 static int bucket_place(struct s3 *s, struct err *e)
 {
 	const char *region = s->region ? s->region : aws_region(s->aws);
@@ -232,9 +230,9 @@ static const char *without_bucket(const struct s3 *s, const char *host)
 	return strncmp(host, s->bucket, n) == 0 && host[n] == '.' ? host + n + 1 : host;
 }
 
-/* follow - whether the place that an answer names may be asked: the same host at another
- * port, or another one of AWS's. Signatures hold for one host only, so nothing is given
- * away; but what is written would go there. */
+/* follow - whether a redirect may be followed: to the same host at another port, or to another
+ * host of AWS. A signature is valid for one host only, so it reveals nothing; but written data
+ * would go there. */
 static bool follow(const struct s3 *s, const char *location, struct s3_endpoint *to)
 {
 	char named[64];

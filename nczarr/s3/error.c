@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* error.c - what a failure means, in words. Only a key that the service says is
- * not there is absent: a bucket that is not there, a permission that is missing, an answer
- * without an explanation are errors. */
+/* error.c - codes and messages of failures. An object is absent only if the service states that
+ * the key does not exist: a missing bucket, a missing permission or an unexplained answer are
+ * errors. */
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static int error_absent(const struct s3_request *c, const struct http_response *
 		       *a->error_code ? a->error_code : "no reason given");
 }
 
-/* error_elsewhere - a redirect that was not followed. */
+/* error_elsewhere - the error of a redirect that was not followed. */
 static int error_elsewhere(const struct http_response *a, const char *who, struct err *e)
 {
 	struct buf shown;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* get.c - reading: HEAD, whole objects, ranges. What was asked is kept until
- * somebody is told; an answer that contradicts itself is asked for again before it is an
- * error. */
+/* get.c - reads: HEAD, whole objects, ranges. A request is kept until its result is delivered; an
+ * inconsistent answer is requested again before it is an error. */
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
@@ -10,7 +9,7 @@
 
 #define DAMAGED_TRIES 3
 
-/* s3_get_fetch - one under way. */
+/* s3_get_fetch - a fetch in flight. */
 struct s3_get_fetch {
 	struct s3_request c;
 	object_done *done;
@@ -19,8 +18,8 @@ struct s3_get_fetch {
 	int what;
 	uint64_t off, len;
 	char range[64], if_match[OBJECT_ETAG_MAX + 16], if_none[OBJECT_ETAG_MAX + 20];
-	bool sizing; /* what is asked now is only what the object is */
-	bool reason; /* what is asked now is why HEAD failed */
+	bool sizing; /* the current request is for the info only */
+	bool reason; /* the current request is for the reason of a failed HEAD */
 	unsigned damaged;
 };
 
@@ -49,7 +48,7 @@ static void tell_error(struct s3_get_fetch *f, int rc, const struct err *e)
 	s3_get_tell(f, &got);
 }
 
-/* s3_get_set_headers - range and conditions of what is asked now. */
+/* s3_get_set_headers - set range and conditions of the current request. */
 static void s3_get_set_headers(struct s3_get_fetch *f)
 {
 	size_t n = 0;
@@ -68,7 +67,7 @@ static void s3_get_set_headers(struct s3_get_fetch *f)
 	f->c.turns = 0;
 }
 
-/* set_range - bytes that are asked for. */
+/* set_range - set the requested bytes. */
 static void set_range(struct s3_get_fetch *f)
 {
 	uint64_t last;
@@ -100,7 +99,7 @@ static int s3_get_begin(struct s3_get_fetch *f, struct err *e)
 	return s3_start(&f->c, s3_get_on_answer, f, e);
 }
 
-/* s3_get_again - ask once more, from the net's thread; who cannot is told. */
+/* s3_get_again - send the request again, from the HTTP client's thread; a failure is delivered. */
 static void s3_get_again(struct s3_get_fetch *f, bool learned)
 {
 	struct err e = ERR_INIT;
@@ -110,7 +109,7 @@ static void s3_get_again(struct s3_get_fetch *f, bool learned)
 		tell_error(f, rc, &e);
 }
 
-/* check_cut - the part of an object that came as a whole, of a service without ranges. */
+/* check_cut - check the part of a complete object, from a service without ranges. */
 static int check_cut(const struct s3_get_fetch *f, const struct http_response *a,
 		     struct object_got *got)
 {
@@ -124,7 +123,7 @@ static int check_cut(const struct s3_get_fetch *f, const struct http_response *a
 	return 0;
 }
 
-/* s3_get_check - whether the answer is what was asked for; *got filled but for the bytes. */
+/* s3_get_check - check that the answer matches the request; *got is filled except for the bytes. */
 static int s3_get_check(const struct s3_get_fetch *f, const struct http_response *a,
 			struct object_got *got)
 {
@@ -132,7 +131,7 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 
 	s3_info_of(a, &got->info);
 	if (f->c.method[0] == 'H') {
-		/* there is no body that would show that it is somebody else who answers */
+		/* without a body, another server cannot be recognised */
 		if (!*a->etag && !a->modified)
 			return err_set(&got->e, -EBADMSG,
 				       "'%s': the response has no ETag and no date: is it an "
@@ -168,7 +167,7 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 	return 0;
 }
 
-/* s3_get_give - the bytes belong to who asked. */
+/* s3_get_give - pass the bytes to the receiver. */
 static void s3_get_give(struct s3_get_fetch *f, struct http_response *a, struct object_got *got)
 {
 	got->info.version = object_version(&got->info);
@@ -179,7 +178,7 @@ static void s3_get_give(struct s3_get_fetch *f, struct http_response *a, struct 
 	s3_get_tell(f, got);
 }
 
-/* succeeded - an answer below 400. */
+/* succeeded - handle an answer below 400. */
 static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 {
 	struct object_got got = {.rc = 0};
@@ -194,7 +193,7 @@ static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 		s3_get_again(f, false);
 	} else if (got.rc < 0) {
 		s3_get_tell(f, &got);
-	} else if (f->reason) { /* HEAD failed, GET does not: what it is came with it */
+	} else if (f->reason) { /* HEAD failed, GET did not: its answer has the info */
 		s3_info_of(a, &got.info);
 		got.info.size = a->ranged ? a->range_size : a->length;
 		got.info.version = object_version(&got.info);
@@ -204,7 +203,7 @@ static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 	}
 }
 
-/* too_big - ALL of an object that is larger than was said: what it is. */
+/* too_big - OBJECT_ALL of an object that is larger than the limit: deliver its info. */
 static bool too_big(struct s3_get_fetch *f, const struct http_response *a)
 {
 	struct object_got got = {.rc = 0};
@@ -220,7 +219,7 @@ static bool too_big(struct s3_get_fetch *f, const struct http_response *a)
 	return true;
 }
 
-/* vague - HEAD has no body that says why it failed: GET has. */
+/* vague - whether a failed HEAD needs a GET: only GET has a body with the reason. */
 static bool vague(const struct s3_get_fetch *f, const struct http_response *a)
 {
 	return f->c.method[0] == 'H' && !f->sizing &&
@@ -241,7 +240,7 @@ static void s3_get_on_answer(void *arg, struct http_response *a)
 		f->reason = true;
 		s3_get_again(f, false);
 	} else if (a->status == 416 && !f->sizing && !f->reason && f->what != OBJECT_HEAD) {
-		f->sizing = true; /* empty, or the range is behind its end: what is it? */
+		f->sizing = true; /* empty, or the range is after its end: request the info */
 		s3_get_again(f, false);
 	} else if (!too_big(f, a)) {
 		rc = s3_failed(&f->c, a, &e);

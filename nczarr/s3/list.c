@@ -5,14 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
-#define EMPTY_MAX 200     /* pages without an entry, one after the other */
-#define PAGES_MAX 1000000 /* of 1000 keys: no bucket is larger than that for us */
+#define EMPTY_MAX 200     /* consecutive empty pages */
+#define PAGES_MAX 1000000 /* of 1000 keys: limit of a bucket */
 
-/* s3_list_listing - one under way. */
+/* s3_list_listing - a listing in progress. */
 struct s3_list_listing {
 	object_emit *emit;
 	void *arg;
-	const char *root; /* what each key begins with, not shown */
+	const char *root; /* prefix of all keys, not emitted */
 	size_t prefix;    /* bytes of it */
 	bool short_of_memory;
 };
@@ -24,12 +24,12 @@ static bool on_entry(void *arg, const char *key, bool is_prefix, const struct ob
 	size_t n = strlen(key);
 
 	if (n <= l->prefix || strncmp(key, l->root, l->prefix) != 0)
-		return true; /* the marker of the folder itself; what was not asked for */
+		return true; /* the marker of the folder itself; a key outside the prefix */
 	if (!is_prefix)
 		return key[n - 1] == '/' || l->emit(l->arg, key + l->prefix, false, info);
 	name = strndup(key + l->prefix, n - l->prefix - (key[n - 1] == '/'));
 	if (!name)
-		l->short_of_memory = true; /* what is not listed is taken for absent */
+		l->short_of_memory = true; /* a key that is not emitted would be taken for absent */
 	return name && (!*name || l->emit(l->arg, name, true, NULL));
 }
 
@@ -48,7 +48,7 @@ static int s3_list_put_query(struct buf *q, const char *prefix, bool deep, const
 	return buf_ok(q) ? 0 : err_nomem(e);
 }
 
-/* s3_list_one_page - ask, and emit what is on it. */
+/* s3_list_one_page - request a page and emit its entries. */
 static int s3_list_one_page(struct s3 *s, const char *query, struct s3_list_listing *l,
 			    struct s3_page *ret, struct err *e)
 {
@@ -95,7 +95,7 @@ static int all_pages(struct s3 *s, const char *prefix, bool deep, struct s3_list
 		if (more && (empty == EMPTY_MAX || n == PAGES_MAX))
 			rc = err_set(e, -EBADMSG, "'%s': a listing does not end", s->shown);
 		memcpy(token, page->token, sizeof(page->token));
-		if (n + 1 == mark) { /* a circle of any length comes back to a mark */
+		if (n + 1 == mark) { /* a loop of any length returns to a mark */
 			memcpy(seen, token, sizeof(page->token));
 			mark *= 2;
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* multipart.c - objects that are too large to be sent at once: begun, sent in parts,
- * several at a time, and there only when all of them are. What failed is given up, so that
- * its parts are not paid for. */
+/* multipart.c - uploads of large objects in several parts, some in parallel; the object appears
+ * only when all are complete. A failed upload is aborted, so that its parts are not charged. */
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 
 struct upload;
 
-/* multipart_part - one of them, while it is under way. */
+/* multipart_part - a part in flight. */
 struct multipart_part {
 	struct upload *u;
 	size_t index;
@@ -40,7 +39,7 @@ struct upload {
 	struct err e;    /* lock: the first failure */
 };
 
-/* call_of - a request about the object as a whole, with a body in memory. */
+/* call_of - a request for the whole upload, with a body in memory. */
 static struct s3_request call_of(const struct upload *u, const char *method, const char *query)
 {
 	return (struct s3_request){.s = u->s,
@@ -84,7 +83,7 @@ static void give_up(struct upload *u)
 	buf_putc(&q, '\0');
 	c.query = (const char *)q.data;
 	if (buf_ok(&q)) {
-		int rc = s3_do(&c, &a, NULL); /* at worst the service keeps parts of nothing */
+		int rc = s3_do(&c, &a, NULL); /* at worst the service keeps unused parts */
 
 		(void)rc;
 		http_response_release(&a);
@@ -102,7 +101,7 @@ static void part_free(struct multipart_part *p)
 	free(p);
 }
 
-/* multipart_ended - a part is there, or why not. */
+/* multipart_ended - a part is complete or has failed. */
 static void multipart_ended(struct multipart_part *p, int rc, const struct http_response *a,
 			    const struct err *e)
 {
@@ -143,7 +142,7 @@ static void on_part(void *arg, struct http_response *a)
 	s3_in_done = false;
 }
 
-/* start_part - its digest is made here, while others are under way. */
+/* start_part - compute its digest while others are in flight, and start it. */
 static int start_part(struct upload *u, size_t index, struct err *e)
 {
 	uint64_t at = (uint64_t)index * u->part, n = u64_min(u->part, u->len - at);
@@ -184,7 +183,7 @@ static int start_part(struct upload *u, size_t index, struct err *e)
 	return rc;
 }
 
-/* wait_below - until fewer than `most` are under way, or one has failed. */
+/* wait_below - wait until fewer than `most` are in flight, or one has failed. */
 static int wait_below(struct upload *u, unsigned most, struct err *e)
 {
 	int rc = 0;
@@ -200,8 +199,8 @@ static int wait_below(struct upload *u, unsigned most, struct err *e)
 	return rc;
 }
 
-/* wait_all - what is under way uses what is ours. Whatever was asked of this thread: they
- * end, since every request has a bound. */
+/* wait_all - wait for requests that use our memory, even if this thread is cancelled: each has a
+ * time limit. */
 static void wait_all(struct upload *u)
 {
 	pthread_mutex_lock(&u->lock);
@@ -210,7 +209,7 @@ static void wait_all(struct upload *u)
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* sent - whether all parts are there. None is under way. */
+/* sent - whether all parts are complete. None is in flight. */
 static bool sent(const struct upload *u)
 {
 	size_t i = 0;
@@ -220,7 +219,7 @@ static bool sent(const struct upload *u)
 	return i == u->n;
 }
 
-/* send_parts - those whose keys ended on the way are sent again, with what this thread finds. */
+/* send_parts - send all parts; those whose keys expired are sent again with keys of this thread. */
 static int send_parts(struct upload *u, struct err *e)
 {
 	int rc = 0;
@@ -274,7 +273,7 @@ static int put_parts(const struct upload *u, struct buf *out, struct err *e)
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-/* what_is - the object that stands now. */
+/* what_is - info of the current object. */
 static int what_is(const struct upload *u, struct object_info *ret, struct err *e)
 {
 	const struct object_range r = {.key = u->key, .what = OBJECT_HEAD};
@@ -286,9 +285,8 @@ static int what_is(const struct upload *u, struct object_info *ret, struct err *
 	return rc;
 }
 
-/* multipart_finish - the parts become the object. An answer that was lost is asked for again, and
- * then the service knows nothing of the upload any more: the object says whether it was that
- * one. */
+/* multipart_finish - complete the upload. If the answer is lost, it is requested again, and the
+ * service does not know the upload any more: it succeeded if the object has its size. */
 static int multipart_finish(struct upload *u, const char *condition, struct err *e)
 {
 	struct s3_request c = call_of(u, "POST", NULL);
@@ -324,8 +322,8 @@ static int multipart_finish(struct upload *u, const char *condition, struct err 
 	return rc;
 }
 
-/* multipart_allowed - not every service looks at a condition when parts are put together, so it is
- * looked at before. */
+/* multipart_allowed - check the condition before the upload, because not every service checks it
+ * at completion. */
 static int multipart_allowed(const struct upload *u, const struct put_condition *cond,
 			     char condition[], size_t cap, struct err *e)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* put.c - writing and removing. Every byte that is sent is covered by a digest
- * that is signed with the request: what is changed on the way is refused. */
+/* put.c - writes and removes. All sent bytes are covered by a digest in the signature: a modified
+ * request is rejected. */
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* putting - one object that is written at once. */
+/* putting - a put in one request. */
 struct putting {
 	struct s3 *s;
 	const char *key;
@@ -90,8 +90,8 @@ static int s3_put_put_absent(struct putting *p, struct object_info *ret, struct 
 	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' already exists", p->key) : rc;
 }
 
-/* s3_put_put_same - only over one version. Ceph compares the condition with its ETag as it has it,
- * without quotes, so that is tried first; whoever follows RFC 9110 needs them. */
+/* s3_put_put_same - put over one version only. Ceph compares the condition with its ETag without
+ * quotes, so that is tried first; services that follow RFC 9110 need them. */
 static int s3_put_put_same(struct putting *p, struct object_info *ret, struct err *e)
 {
 	const char *etag = p->cond->etag;

@@ -58,7 +58,7 @@ static int build_host(struct s3_request *c, struct err *e)
 	return rc;
 }
 
-/* request_build - the address, with what is known of the bucket's place now. */
+/* request_build - build the address from the known location of the bucket. */
 static int request_build(struct s3_request *c, struct err *e)
 {
 	struct s3 *s = c->s;
@@ -157,22 +157,21 @@ static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 	return rc;
 }
 
-/* is_failure - a report of a failure in the place of what was asked for, with status 200. */
+/* is_failure - an error report with status 200 in place of the answer. */
 static bool is_failure(const struct s3_request *c, const struct http_response *a)
 {
 	bool object = strcmp(c->method, "GET") == 0 && c->key;
 
-	/* an object may be XML of any kind, but it has an ETag; of a cut one nobody sees
-	 * what it is */
+	/* an object may be XML of any kind, but it has an ETag; a truncated one cannot be
+	 * classified */
 	if (object && !*a->etag && (a->cut || strstr(a->content_type, "html")))
 		return a->status == 200;
 	return a->status == 200 && a->body.len && !(object && *a->etag) &&
 	       s3_xml_root(a->body.data, a->body.len, "Error") != 0;
 }
 
-/* request_judge - what may be gone the next time: a failure after the status was sent, another
- * writer's request that is under way. What nobody could look at for want of memory is no
- * success. */
+/* request_judge - whether to retry: a failure after the status was sent, or a conflict with a
+ * request of another writer. If there is no memory to check, it is no success. */
 static bool request_judge(void *arg, const struct http_response *a)
 {
 	const struct s3_request *c = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xml.c - answers in XML, read as a stream. What an honest service never sends is refused: a
- * document type (and with it every entity of its own), depth, long texts. */
+/* xml.c - a streaming parser of XML answers. It rejects input that a service never sends: a
+ * document type (and with it all custom entities), deep nesting, long strings. */
 #include "nczarr/s3/xml.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define TEXT_MAX                                                                               \
 	(4 * S3_KEY_MAX) /* bytes of one text: a key with every byte encoded, and more */
 
-/* Texts. */
+/* Strings. */
 
 struct find {
 	XML_Parser p;

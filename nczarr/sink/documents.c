@@ -142,7 +142,7 @@ static int zarr_sink_documents_fetch(struct zarr_sink *s, const char *key, struc
 	if (s->txn.remote)
 		return zs_remote_get(st, key, out, ret_version, e);
 	rc = store_stat(st, key, &is, e);
-	return rc ? rc : store_get(st, key, out, e);
+	return rc ? rc : store_get(st, key, out, NULL, e);
 }
 
 static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct err *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* array_metadata.c - an array's zarr.json. Whatever a document says that is not understood is an
- * error, unless it says itself that it need not be: that is Zarr v3's rule. */
+/* array_metadata.c - an array's zarr.json or .zarray. In Zarr v3 an unknown member is an error,
+ * unless the document marks it as optional (must_understand). */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define BYTES_MAX ((uint64_t)1 << 62)
 
-/* array_metadata_known - members that are read, here or by others. */
+/* array_metadata_known - members that this file or others read. */
 static bool array_metadata_known(const char *member)
 {
 	static const char *const names[] = {
@@ -89,7 +89,7 @@ static int read_shape(struct arena *a, const json_t *doc, struct zr_meta *m, str
 	return rc;
 }
 
-/* countable - whether the bytes of these lengths are a number that can be calculated with. An
+/* countable - whether the product of these lengths and the element size does not overflow. An
  * element without a fixed size takes at least its length. */
 static bool countable(const struct zr_meta *m, const uint64_t *lens)
 {
@@ -203,8 +203,8 @@ int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct e
 
 /* A Zarr v2 array's document .zarray. Spec: Zarr storage specification version 2.
  *
- * Members that writers forget (order, filters, compressor, fill_value, dimension_separator) have
- * defaults; what is there must be right. */
+ * Members that writers omit (order, filters, compressor, fill_value, dimension_separator) have
+ * defaults; those that exist must be valid. */
 
 #define PRODUCT_MAX ((uint64_t)1 << 62)
 
@@ -275,7 +275,7 @@ static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *
 	return 0;
 }
 
-/* product_ok - whether lengths times bytes is a number that can be calculated with. */
+/* product_ok - whether lengths times bytes does not overflow. */
 static bool product_ok(const uint64_t *lens, uint32_t rank, uint64_t bytes)
 {
 	uint64_t n = bytes;

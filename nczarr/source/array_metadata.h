@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* array_metadata.h - what the readers of Zarr v3's documents and of both versions' codecs share;
- * private to build_array.c, dtype.c, fill_value.c, codecs.c, codecs.c, codecs.c and
- * array_metadata.c. */
+/* array_metadata.h - shared by the readers of array documents and codecs; private to nczarr/source
+ * and dtype.c. */
 #ifndef NCZARR_SOURCE_ARRAY_METADATA_H
 #define NCZARR_SOURCE_ARRAY_METADATA_H
 
@@ -15,51 +14,51 @@ struct zr_named {
 	const json_t *config; /* object or NULL */
 };
 
-/* zr_named_of - what: for the message. Returns 0; -EBADMSG. */
+/* zr_named_of - parse an extension point. what: its name for messages. Returns 0; -EBADMSG. */
 int zr_named_of(const json_t *v, const char *what, struct zr_named *ret,
 		struct err *e) NZ_MUST_USE;
 
-/* zr_lengths - a list of whole numbers, n of them, each at least `least`, into the arena.
- * what: for the message. Returns 0; -EBADMSG; -ENOMEM. */
+/* zr_lengths - parse a list of n whole numbers, each at least `least`, into the arena. what: its
+ * name for messages. Returns 0; -EBADMSG; -ENOMEM. */
 int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, uint64_t least,
 	       uint64_t **ret, struct err *e) NZ_MUST_USE;
 
-/* zr_no_room - the arena gave NULL: mostly because the metadata is larger than allowed. */
+/* zr_no_room - the error for a NULL from the arena: mostly the metadata exceeds its limit. */
 static inline int zr_no_room(const struct arena *a, struct err *e)
 {
 	return err_set(e, -ERANGE, "the metadata needs more than %zu bytes", a->max);
 }
 
-/* zr_specs - codecs in the order of encoding, while they are gathered. */
+/* zr_specs - codecs in the order of encoding, while they are collected. */
 struct zr_specs {
 	struct codec_spec v[CODEC_CHAIN_MAX];
 	uint32_t n;
 };
 
-/* zr_spec_add - append a codec with the parameters that `conf` (members of the codec's object)
- * gives. *ret_why stays NULL, or says why the codec cannot be decoded: that is no error.
- * of: what the codec stands in; version, elem_size, array and shape are looked at. */
+/* zr_spec_add - append a codec with the parameters in `conf` (members of the codec's object).
+ * *ret_why stays NULL, or is the reason why the codec cannot be decoded: that is no error. of: the
+ * context of the codec; its version, elem_size, array and shape are used. */
 int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,
 		const char *name, const json_t *conf, const struct codec_conf *of,
 		const char **ret_why, struct err *e) NZ_MUST_USE;
 
-/* zr_codec_array - what a codec may have to know of an array whose dtype and rank are set. chunk:
- * m->rank entries, borrowed. false: its elements have no size, or none yet. */
+/* zr_codec_array - the array description for a codec. dtype and rank of m are set. chunk: m->rank
+ * entries, borrowed. false: elements have no size, or none yet. */
 bool zr_codec_array(const struct zr_meta *m, const uint64_t *chunk, struct codec_array *ret);
 
-/* zr_specs_chain - as a chain in the arena. */
+/* zr_specs_chain - the collected codecs as a chain in the arena. */
 int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain *ret,
 		   struct err *e) NZ_MUST_USE;
 
-/* zr_bytes_meaning - where the attribute numpy_dtype says that bytes stand for elements of another
- * type, that type: the last axis, which counts the bytes of an element, is gone from the model,
- * or a list of bytes is one of elements (build_array.c). The attribute is removed then. Anything
- * that does not fit together leaves the array as it is. Returns 0; -ENOMEM, -ERANGE. */
+/* zr_bytes_meaning - restore the type of elements stored as bytes, from the attribute numpy_dtype:
+ * the last axis, which counts the bytes of an element, is removed from the model, or a list of
+ * bytes becomes one of elements (build_array.c). The attribute is removed. An inconsistent array
+ * is left unchanged. Returns 0; -ENOMEM, -ERANGE. */
 int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e) NZ_MUST_USE;
 
-/* zr_say - a message in the arena, printable; NULL when memory is short. */
+/* zr_say - format a message in the arena, made printable; NULL: out of memory. */
 const char *zr_say(struct arena *a, const char *fmt, ...) NZ_PRINTF(2, 3);
-/* zr_missing - that nobody here has a codec of this name, and what can be done. */
+/* zr_missing - the message that no codec of this name is available, with advice. */
 const char *zr_missing(struct arena *a, const char *codec);
 
 #endif

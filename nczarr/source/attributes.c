@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attributes.c - one attribute from JSON.
+/* attributes.c - an attribute from JSON.
  *
- * JSON has no types; NCZarr writes them beside its attributes, and then they hold: numbers are
- * checked against their type's range. Without types they are inferred:
+ * JSON has no types. NCZarr stores types next to its attributes, and these decide: numbers are
+ * checked against the range of their type. Without types they are inferred:
  *
  *   whole numbers            the smallest of int32, uint32, int64, uint64 that holds all
  *   numbers with a real one  double, and whole ones that fit none of these
  *   true, false              uint8
- *   a text                   char
- *   a list of texts          strings
+ *   a string                 char
+ *   a list of strings        strings
  *   an empty list            an empty attribute of double
  *   null, objects, lists of  their JSON text, as char
  *   lists, mixed lists
  *
- * netCDF-C infers the same but for these, on purpose: it takes a list's type from the first
- * element, so that [1, 2.5] loses a half; a list of texts is JSON text there, while xarray writes
- * such lists and expects them back; empty and mixed lists make it refuse the dataset.
+ * netCDF-C infers the same with three deliberate exceptions. It takes a list's type from the first
+ * element, so that [1, 2.5] loses a half; a list of strings is JSON text there, while xarray
+ * writes such lists and expects them back; it rejects a dataset with empty or mixed lists.
  *
- * `_FillValue` takes the array's type where its value fits. */
+ * `_FillValue` has the array's type if its value fits. */
 #include "nczarr/source/open.h"
 
 #include <errno.h>
@@ -36,8 +36,7 @@ enum zarr_attributes_form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
 
 /* ---- numbers ---- */
 
-/* zarr_attributes_real_of - a number, a truth value, or one of the texts for what JSON has no
- * numbers for. */
+/* zarr_attributes_real_of - a number, a boolean, or one of the strings for non-finite numbers. */
 static int zarr_attributes_real_of(const json_t *v, double *ret)
 {
 	static const struct {
@@ -87,7 +86,7 @@ static void zarr_attributes_put_int(uint32_t size, uint64_t v, uint8_t *out)
 	memcpy(out, size == 8 ? (void *)&v : p, size);
 }
 
-/* zarr_attributes_put_number - v as one number of type t; -EINVAL: it is none, or does not fit. */
+/* zarr_attributes_put_number - v as one number of type t; -EINVAL: no number, or out of range. */
 static int zarr_attributes_put_number(const struct dtype *t, const json_t *v, uint8_t *out)
 {
 	uint64_t top = t->size == 8 ? UINT64_MAX : ((uint64_t)1 << 8 * t->size) - 1, u;
@@ -137,7 +136,8 @@ static const json_t *zarr_attributes_element(const json_t *v, uint64_t i)
 	return json_kind(v) == JSON_IS_LIST ? json_array_get(v, (size_t)i) : v;
 }
 
-/* zarr_attributes_numbers - one or a list of them. -EINVAL without a text: one does not fit. */
+/* zarr_attributes_numbers - one number or a list of them. -EINVAL without a message: out of
+ * range. */
 static int zarr_attributes_numbers(struct arena *a, const struct dtype *t, const json_t *v,
 				   struct ds_attr *at, struct err *e)
 {
@@ -159,7 +159,7 @@ static int zarr_attributes_numbers(struct arena *a, const struct dtype *t, const
 	return 0;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 static int zarr_attributes_one_text(struct arena *a, const struct ds_text *t,
 				    struct ds_text *ret, struct err *e)
@@ -173,7 +173,7 @@ static int zarr_attributes_one_text(struct arena *a, const struct ds_text *t,
 	return ret->s ? 0 : zr_full(a, e);
 }
 
-/* as_char - a char attribute: one text of as many bytes. */
+/* as_char - a char attribute from one string. */
 static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at, struct err *e)
 {
 	struct ds_text *text = arena_alloc(a, 1, sizeof(*text));
@@ -250,7 +250,7 @@ struct zarr_attributes_kinds {
 	bool bools, ints, reals, words, strings, others;
 };
 
-/* note_kind - words: texts that strict JSON has for what is not finite. */
+/* note_kind - classify a value. words: the strings of strict JSON for non-finite numbers. */
 static void note_kind(const json_t *v, struct zarr_attributes_kinds *k)
 {
 	double d;
@@ -324,8 +324,7 @@ static int zarr_attributes_infer(struct arena *a, const json_t *v, struct ds_att
 
 /* ---- given types ---- */
 
-/* zarr_attributes_type_of - a dtype text as NCZarr writes it. ">S1" and "<U1" are char, "|S<n>"
- * strings. */
+/* zarr_attributes_type_of - parse a dtype of NCZarr. ">S1" and "<U1" are char, "|S<n>" strings. */
 static enum zarr_attributes_form zarr_attributes_type_of(const char *text, struct dtype *ret)
 {
 	char order = strchr("<>|=", text[0]) && text[0] ? *text++ : '|';
@@ -384,8 +383,8 @@ static int fill_real(const json_t *v, bool v3, double *ret)
 	return 0;
 }
 
-/* zarr_attributes_fill_text - a text. xarray gives Zarr v3's byte strings as base64: a text that is
- * longer than an element can be nothing else. */
+/* zarr_attributes_fill_text - a string fill value. xarray writes Zarr v3's byte strings as base64:
+ * a string longer than an element is base64. */
 static int zarr_attributes_fill_text(struct arena *a, const json_t *v, const struct dtype *like,
 				     bool v3, struct ds_attr *at, struct err *e)
 {

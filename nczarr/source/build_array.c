@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* build_array.c - one array of the model: type, shape, chunks, fill value, attributes. Dimensions
- * come when all arrays are known.
+ * are added when all arrays are known.
  *
- * Attributes that the documents do not have are added where the model would lose something: units
- * and calendar of times, the dtype's name, that bytes are characters, and `_FillValue` where xarray
- * takes fill_value for it.
- */
+ * Attributes are added where the model would lose information: units and calendar of times, the
+ * name of the dtype, that bytes are characters, and `_FillValue` where xarray uses fill_value for
+ * it. */
 #include "nczarr/source/open.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 
 /* ---- attributes ---- */
 
-/* one_attr - *ret_kept false: it is bookkeeping, or was left out. */
+/* one_attr - convert an attribute. *ret_kept false: it is bookkeeping, or was left out. */
 static int one_attr(struct zr_build *b, const struct zr_item *it, const char *name,
 		    const json_t *v, const struct dtype *like, struct ds_attr *ret,
 		    bool *ret_kept, struct err *e)
@@ -79,8 +78,8 @@ static bool is_nat(const struct ds_array *a)
 	return true;
 }
 
-/* fill_wanted - whether fill_value is to be told as `_FillValue`: xarray takes Zarr v2's for it.
- * NCZarr writes both. What is "not a time" is so in nanoseconds for every reader. */
+/* fill_wanted - whether fill_value is presented as `_FillValue`: xarray interprets Zarr v2's so.
+ * NCZarr writes both. NaT is missing for every reader in nanoseconds only. */
 static bool fill_wanted(const struct zr_build *b, const struct zr_barray *w)
 {
 	const struct zr_meta *m = w->meta;
@@ -116,7 +115,7 @@ static int build_array_attributes(struct zr_build *b, struct zr_barray *w, struc
 	} strings[] = {{"units", t->units},
 		       {"calendar", t->units && t->is_date ? "proleptic_gregorian" : NULL},
 		       {"numpy_dtype", t->numpy},
-		       {"_Encoding", t->conv == ZR_UTF32 ? "utf-8" : NULL}}; /* xarray's word */
+		       {"_Encoding", t->conv == ZR_UTF32 ? "utf-8" : NULL}}; /* as in xarray */
 	struct ds_attr *v;
 	uint32_t n;
 	int rc = zr_attrs_make(b, w->item, &w->a.type, EXTRA_ATTRS, &v, &n, e);
@@ -138,7 +137,7 @@ static int build_array_attributes(struct zr_build *b, struct zr_barray *w, struc
 
 /* ---- shape and chunks ---- */
 
-/* build_array_dim_names - where the names of dimensions are. */
+/* build_array_dim_names - find the names of dimensions. */
 static int build_array_dim_names(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const json_t *names = w->meta->dim_names;
@@ -160,8 +159,8 @@ static int build_array_dim_names(struct zr_build *b, struct zr_barray *w, struct
 	return 0;
 }
 
-/* scalar - netCDF-C stores a scalar as one element: NCZarr's keys say so, and without them it
- * gives the one dimension no name, or a certain one. */
+/* scalar - netCDF-C stores a scalar as one element: NCZarr's keys mark it, and without them its
+ * dimension has no name, or a fixed one. */
 static void scalar(struct zr_barray *w)
 {
 	size_t n = json_array_size(w->names);
@@ -187,8 +186,8 @@ static const uint64_t *stored_lengths(const struct zr_meta *m)
 	return s ? s->inner : m->chunk;
 }
 
-/* build_array_chunks - a chunk ends where the array does; but for a tree that a writer makes: it
- * may grow, and he goes on with chunks of the lengths that he said. */
+/* build_array_chunks - clip the chunk to the array, except in a store that is being written: the
+ * array may grow, and the writer continues with full chunks. */
 static int build_array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_meta *m = w->meta;
@@ -253,9 +252,9 @@ static void build_array_set_access(struct zr_barray *w)
 
 /* ---- */
 
-/* find_nested - a document of Zarr v2 that does not say which separator chunks have, while the tree
- * is being written: zarr-python 2.13 leaves that member out when an array is resized, and goes on
- * with the one that it had. Where the first coordinate is a directory it is '/'. */
+/* find_nested - find the separator if a Zarr v2 document omits it while the store is being
+ * written: zarr-python 2.13 drops that member when an array is resized, but keeps the separator.
+ * If the first coordinate is a directory, it is '/'. */
 static int find_nested(struct zr_build *b, struct zr_meta *m, struct err *e)
 {
 	struct store_stat st;
@@ -329,18 +328,16 @@ int zr_array_make(struct zr_build *b, struct zr_barray *w, struct err *e)
 	return build_array_attributes(b, w, e);
 }
 
-/* Bytes that stand for elements: types that the readers of Zarr v3 do not agree
- * on are shown as uint8 by our own view of Zarr v3 (view/metadata_v3.c), with one axis more
- * for elements of several bytes, and ragged arrays as lists of bytes. An attribute says what they
- * are.
+/* Bytes in place of elements: our own view of Zarr v3 (view/metadata_v3.c) presents types that the
+ * readers of Zarr v3 do not agree on as uint8, with one more axis for elements of several bytes,
+ * and ragged arrays as lists of bytes. An attribute has the type.
  *
- * The stored axes stay as they are but for the last, which becomes one of a single, larger element,
- * so that keys, shards and chunks are found as if nothing had happened. */
+ * The last stored axis becomes one of a single, larger element; all others are unchanged, so that
+ * keys, shards and chunks are found as before. */
 
 #define MEANING "numpy_dtype"
 
-/* build_array_parse - the dtype in the attribute. Returns 0; -ENOENT it says none that can be
- * used. */
+/* build_array_parse - parse the dtype in the attribute. Returns 0; -ENOENT: no usable one. */
 static int build_array_parse(struct arena *a, const struct ds_text *text, struct zr_dtype *ret,
 			     struct err *e)
 {
@@ -365,7 +362,7 @@ static int build_array_parse(struct arena *a, const struct ds_text *text, struct
 	return rc < 0 || ret->conv != ZR_AS_STORED ? -ENOENT : 0;
 }
 
-/* rearranged - whether something depends on the elements or axes as they are stored. */
+/* rearranged - whether a codec depends on the elements or axes as stored. */
 static bool rearranged(const struct zr_meta *m)
 {
 	bool is = m->order != NULL || m->unreadable;
@@ -403,7 +400,7 @@ static const uint64_t *one_at_end(struct arena *a, const uint64_t *v, uint32_t n
 	return copy;
 }
 
-/* build_array_shorten - the last axis becomes one element. */
+/* build_array_shorten - make the last axis one element. */
 static int build_array_shorten(struct arena *a, struct zr_meta *m, struct err *e)
 {
 	const struct zr_shard **link = &m->shard;
@@ -427,7 +424,7 @@ static int build_array_shorten(struct arena *a, struct zr_meta *m, struct err *e
 	return 0;
 }
 
-/* build_array_lists - of bytes, which are lists of numbers. */
+/* build_array_lists - restore lists of numbers from lists of bytes. */
 static void build_array_lists(struct zr_meta *m, const struct dtype *base)
 {
 	m->dtype.type.base = base;
@@ -473,6 +470,6 @@ int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 	} else {
 		return 0;
 	}
-	(void)json_object_del((json_t *)(uintptr_t)m->attrs, MEANING); /* it was there */
+	(void)json_object_del((json_t *)(uintptr_t)m->attrs, MEANING); /* it exists */
 	return rc;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* build_dims.c - which dimension each axis of each array has.
+/* build_dims.c - the dimension of each axis of each array.
  *
- * NCZarr says it: groups define dimensions, arrays refer to them by their full names. Otherwise
- * arrays bring names (_ARRAY_DIMENSIONS, or Zarr v3's dimension_names), and a name is a dimension
- * of the array's own group, unless a group around it has one of that name and length: what
- * xarray's trees and netCDF-C from 4.10 on see. Two lengths under one name in one group are an
- * error, as they are for both. Axes without a name get made-up dimensions, one for each length in
- * a group, and never the same twice in one array.
+ * NCZarr states it: groups define dimensions, arrays refer to them by full names. Otherwise arrays
+ * have names (_ARRAY_DIMENSIONS, or Zarr v3's dimension_names), and a name is a dimension of the
+ * array's own group, unless an enclosing group has one of that name and length, as in xarray's
+ * trees and netCDF-C since 4.10. Two lengths under one name in one group are an error, as in both
+ * of them. Axes without a name get generated dimensions, one for each length in a group, and never
+ * the same twice in one array.
  *
- * With keep_going an array whose names are wrong gets made-up dimensions for those axes. */
+ * With keep_going an array with wrong names gets generated dimensions for those axes. */
 #include "base/core/hash.h"
 #include "nczarr/source/open.h"
 
@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An entry of the table: a dimension of a group by its name; a made-up one by its length and how
- * many of that length an array had before; a name which no made-up one may have: of an array, or of
- * a dimension; a group by its key. */
+/* An entry of the table: a dimension of a group by its name; a generated one by its length and its
+ * number among those of that length in an array; a name that no generated one may have, of an
+ * array or of a dimension; a group by its key. */
 enum build_dims_kind { BY_NAME, MADE_UP, ARRAY_NAME, GROUP_KEY };
 
 struct build_dims_key {
@@ -47,7 +47,7 @@ struct dims {
 	struct build_dims_table t;
 	uint32_t *first; /* of each dimension, the array that defined it; DS_NONE: NCZarr */
 	size_t c_first;
-	uint32_t next_made; /* number in the next made-up name */
+	uint32_t next_made; /* number in the next generated name */
 };
 
 /* ---- the table ---- */
@@ -115,7 +115,7 @@ static int insert(struct build_dims_table *t, const struct build_dims_key *k, ui
 
 /* ---- dimensions ---- */
 
-/* said_unlimited - whether the user says so of every dimension of this name. */
+/* said_unlimited - whether the user declares dimensions of this name unlimited. */
 static bool said_unlimited(const struct source_options *o, const char *name)
 {
 	for (size_t i = 0; i < o->n_unlimited; i++)
@@ -124,7 +124,7 @@ static bool said_unlimited(const struct source_options *o, const char *name)
 	return false;
 }
 
-/* define - a new dimension of a group. array: that needs it, or DS_NONE. */
+/* define - add a dimension to a group. array: the one that needs it, or DS_NONE. */
 static int define(struct dims *d, const struct build_dims_key *k, const char *name,
 		  uint64_t len, bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
 {
@@ -162,7 +162,7 @@ static bool build_dims_visible(const struct dims *d, uint32_t group, const char 
 	return false;
 }
 
-/* made_up - the nth dimension of this length in the group. */
+/* made_up - the nth generated dimension of this length in the group. */
 static int made_up(struct dims *d, uint32_t array, uint64_t len, uint32_t nth, uint32_t *ret,
 		   struct err *e)
 {
@@ -184,7 +184,7 @@ static int made_up(struct dims *d, uint32_t array, uint64_t len, uint32_t nth, u
 	return define(d, &k, name, len, false, array, ret, e);
 }
 
-/* fill_made_up - for the axes that have none yet. */
+/* fill_made_up - generate dimensions for the remaining axes. */
 static int fill_made_up(struct dims *d, uint32_t array, uint32_t *dims, struct err *e)
 {
 	const struct zr_barray *w = &d->b->arrays[array];
@@ -204,7 +204,7 @@ static int fill_made_up(struct dims *d, uint32_t array, uint32_t *dims, struct e
 
 /* ---- names in documents ---- */
 
-/* build_dims_name_of - a dimension's name; NULL: none is given. -EBADMSG: it cannot be one. */
+/* build_dims_name_of - a dimension's name; NULL: none is given. -EBADMSG: invalid. */
 static int build_dims_name_of(const json_t *v, const char **ret)
 {
 	struct ds_text t;
@@ -238,8 +238,9 @@ static int two_lengths(const struct dims *d, uint32_t array, uint32_t dim, uint6
 		       len, b->arrays[array].item->key);
 }
 
-/* build_dims_longer - in a tree that is being written lengths differ while a writer goes from array
- * to array: such a dimension grows, as unlimited ones do, and some arrays are not as long yet. */
+/* build_dims_longer - while a store is being written, lengths differ until the writer has resized
+ * all arrays: such a dimension grows, as unlimited ones do, and some arrays are shorter for a
+ * while. */
 static bool build_dims_longer(struct dims *d, uint32_t dim, uint64_t len)
 {
 	struct ds_dim *x = &d->b->dims[dim];
@@ -252,7 +253,7 @@ static bool build_dims_longer(struct dims *d, uint32_t dim, uint64_t len)
 }
 
 /* build_dims_fits - whether a dimension has this length. The length of a hint is that of the first
- * array that uses the dimension: another program may have changed the array, and not the hint. */
+ * array that uses the dimension: another program may have changed the array without the hint. */
 static bool build_dims_fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
 {
 	if (!d->b->nc.on && d->first[dim] == DS_NONE) {
@@ -282,11 +283,11 @@ static int build_dims_named(struct dims *d, uint32_t array, const char *name, ui
 	return define(d, &own, name, len, false, array, ret, e);
 }
 
-/* full_name - the dimension called "/g1/g2/name". */
+/* full_name - the dimension with full name "/g1/g2/name". */
 static bool full_name(const struct dims *d, const char *path, uint32_t *ret)
 {
 	const char *slash = strrchr(path, '/');
-	size_t len = slash > path ? (size_t)(slash - path) - 1 : 0; /* keys begin with no '/' */
+	size_t len = slash > path ? (size_t)(slash - path) - 1 : 0; /* keys have no leading '/' */
 	char key[STORE_KEY_MAX + 1];
 	uint32_t group;
 
@@ -299,7 +300,7 @@ static bool full_name(const struct dims *d, const char *path, uint32_t *ret)
 	       lookup(&d->t, &(struct build_dims_key){.group = group, .name = slash + 1}, ret);
 }
 
-/* referred - the dimension that NCZarr refers to: by its full name, or by one to look for. */
+/* referred - resolve a reference of NCZarr: a full name, or a name to look up. */
 static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t len,
 		    uint32_t *ret, struct err *e)
 {
@@ -322,7 +323,7 @@ static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t le
 	return 0;
 }
 
-/* last_name - what a full name ends with. */
+/* last_name - last component of a full name. */
 static const char *last_name(const char *name)
 {
 	const char *slash = name ? strrchr(name, '/') : NULL;
@@ -330,7 +331,7 @@ static const char *last_name(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-/* build_dims_axis - the dimension of one axis; *ret stays when it has no name. */
+/* build_dims_axis - the dimension of one axis; *ret is unchanged if it has no name. */
 static int build_dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret,
 			   struct err *e)
 {
@@ -356,7 +357,7 @@ static int build_dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t 
 	return name ? build_dims_named(d, array, name, len, ret, e) : 0;
 }
 
-/* check_number - an array has as many names as dimensions. */
+/* check_number - check that an array has as many names as axes. */
 static int check_number(const struct dims *d, const struct zr_barray *w, struct err *e)
 {
 	const json_t *list = w->refs && d->b->nc.on ? w->refs : w->names ? w->names : w->refs;
@@ -367,7 +368,7 @@ static int check_number(const struct dims *d, const struct zr_barray *w, struct 
 		       json_array_size(list), w->a.rank);
 }
 
-/* trouble - an error; with keep_going a note, and the axis gets a made-up dimension. */
+/* trouble - report an error; with keep_going add a note and a generated dimension. */
 static int trouble(struct dims *d, const struct zr_barray *w, struct err *why, struct err *e)
 {
 	struct zr_build *b = d->b;
@@ -402,8 +403,8 @@ static int array_dims(struct dims *d, uint32_t array, struct err *e)
 	return rc < 0 ? rc : fill_made_up(d, array, dims, e);
 }
 
-/* group_dims - those that the dictionary of a group defines; without a superblock they are hints,
- * and an entry that is wrong is ignored. */
+/* group_dims - add the dimensions in the dictionary of a group; without a superblock they are
+ * hints, and an invalid entry is ignored. */
 static int group_dims(struct dims *d, uint32_t group, struct err *e)
 {
 	const struct zr_item *it = d->b->groups[group].item;
@@ -436,8 +437,8 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 	return rc;
 }
 
-/* keep_names - names of an array's dimensions that look made up are not made up again: a tree over
- * a netCDF file has them for axes that had no name when they were written. */
+/* keep_names - reserve dimension names of an array that look generated: a store over a netCDF file
+ * has them for axes that had no name when they were written. */
 static int keep_names(struct dims *d, uint32_t array, struct err *e)
 {
 	const struct zr_barray *w = &d->b->arrays[array];
@@ -482,7 +483,7 @@ int zr_dims(struct zr_build *b, struct err *e)
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = keep_names(&d, i, e);
-	/* arrays are in the order of their groups: those around come first */
+	/* arrays are in the order of their groups: enclosing groups come first */
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = array_dims(&d, i, e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* build_model.c - documents to the dataset: the order of groups and arrays, and the move into the
- * model's tables.
+/* build_model.c - the dataset from the documents: the order of groups and arrays, and the tables
+ * of the model.
  *
- * Groups and arrays come in the order of the lists in _nczarr_group; those that the lists do not
- * name follow by name. Groups are numbered parents first, arrays in the order of their groups. */
+ * Groups and arrays are in the order of the lists in _nczarr_group; the others follow by name.
+ * Groups are numbered parents first, arrays in the order of their groups. */
 #include "nczarr/source/open.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ bool zr_model_name_ok(const char *s, size_t n)
 
 /* ---- order ---- */
 
-/* The children of an item: they follow each other in the tree, sorted by name. */
+/* The children of an item: adjacent in the list, sorted by name. */
 struct build_model_children {
 	uint32_t first, n;
 };
@@ -31,7 +31,7 @@ struct build_model_children {
 struct ordering {
 	struct zr_build *b;
 	struct build_model_children *of; /* by item */
-	uint32_t *rank;      /* by item: place in NCZarr's list; UINT32_MAX */
+	uint32_t *rank;      /* by item: position in NCZarr's list; UINT32_MAX */
 	uint32_t *at;        /* scratch: children of one group */
 };
 
@@ -40,7 +40,7 @@ static int build_model_by_name(const void *key, const void *item)
 	return strcmp(key, ((const struct zr_item *)item)->name);
 }
 
-/* rank_list - places of the names in one of NCZarr's lists. */
+/* rank_list - record the positions of names in one of NCZarr's lists. */
 static void rank_list(struct ordering *o, const struct build_model_children *c,
 		      const json_t *list)
 {
@@ -102,7 +102,7 @@ static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t grou
 			    : push_group(b, it, group, it->name, e);
 }
 
-/* order_group - the children of one group, in order. */
+/* order_group - sort the children of one group. */
 static int order_group(struct ordering *o, uint32_t group, struct err *e)
 {
 	struct zr_build *b = o->b;
@@ -210,7 +210,7 @@ static int groups_make(struct zr_build *b, struct err *e)
 	return rc;
 }
 
-/* arrays_make - with keep_going those that nobody can present are left out. */
+/* arrays_make - make all arrays. With keep_going those that cannot be presented are left out. */
 static int arrays_make(struct zr_build *b, struct err *e)
 {
 	int rc = 0;
@@ -243,7 +243,7 @@ static int build_model_move_arrays(struct zr_build *b, struct err *e)
 
 		if (w->dead)
 			continue;
-		/* the documents are about to go */
+		/* the documents are freed next */
 		w->meta->fill = w->meta->attrs = w->meta->dim_names = NULL;
 		b->s->arrays[ds->n_arrays] = w->z;
 		ds->arrays[ds->n_arrays] = w->a;
@@ -253,7 +253,7 @@ static int build_model_move_arrays(struct zr_build *b, struct err *e)
 	return 0;
 }
 
-/* group_of - the group of thing i, or DS_NONE. */
+/* group_of - the group of item i, or DS_NONE. */
 typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
 
 static uint32_t build_model_group_of_group(const struct dataset *ds, uint32_t i)
@@ -271,7 +271,7 @@ static uint32_t build_model_group_of_dim(const struct dataset *ds, uint32_t i)
 	return ds->dims[i].group;
 }
 
-/* build_model_members - things by group: list[first[g]..first[g+1]) are those of group g,
+/* build_model_members - items by group: list[first[g]..first[g+1]) are those of group g,
  * ascending. */
 static int build_model_members(struct zr_build *b, uint32_t n, group_of *of,
 			       uint32_t **ret_list, uint32_t **ret_first, struct err *e)
@@ -376,7 +376,7 @@ static int build_model_freeze(struct zr_build *b, struct err *e)
 	return rc < 0 ? rc : move_notes(b, e);
 }
 
-/* build_model_anything - whether the tree has a document at all. */
+/* build_model_anything - whether the store has any document. */
 static bool build_model_anything(const struct zr_tree *t)
 {
 	return t->n_items > 1 || (t->n_items == 1 && (t->items[0].meta || t->items[0].extra));
@@ -386,7 +386,7 @@ static int build_model_build(struct zr_build *b, struct err *e)
 {
 	int rc;
 
-	/* a tree that is being written may have no document yet */
+	/* a store that is being written may have no document yet */
 	if (!build_model_anything(&b->tree) && !b->s->borrowed)
 		return err_set(e, -EBADMSG, "the store contains no Zarr metadata");
 	zr_nc_store(&b->tree, &b->nc);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* changes.c - whether the tree is still the one that was opened.
+/* changes.c - whether the store is still the one that was opened.
  *
- * Looked at are the documents and directories that the model came from, the directories in which
- * chunks were looked for, and the objects that were read lately, all by their versions. A
- * version made within a tick of the clock proves nothing: such a directory is listed again. One
- * poll asks the store a bounded number of times; what it does not come to is for the next ones.
+ * A poll compares the versions of the documents and directories of the model, of the listed
+ * directories of chunks, and of recently read objects. A version that is younger than a tick of
+ * the clock proves nothing: such a directory is listed again. One poll sends a bounded number of
+ * requests; the next polls continue.
  *
- * The objects read lately are in a table without a lock, because every read notes itself there;
- * two reads that meet in one slot lose nothing but one of the notes. */
+ * Recently read objects are in a lock-free table, because every read records itself there; if two
+ * reads collide in one slot, only one of the records is lost. */
 #include "nczarr/source/chunks.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-#define ASKED_MAX 2048  /* questions of one poll */
-#define REMOTE_ROOTS 2  /* of the root's documents, far away */
-#define LISTING_ASKS 64 /* a listing counts as this many */
+#define ASKED_MAX 2048  /* requests of one poll */
+#define REMOTE_ROOTS 2  /* documents of a remote root */
+#define LISTING_ASKS 64 /* requests that a listing counts as */
 #define LONG 200
 
 int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n, struct err *e)
@@ -46,8 +46,8 @@ static size_t changes_slot_of(uint32_t array, uint64_t object)
 	return (size_t)(h >> 32) % ZR_RECENT;
 }
 
-/* changes_read_slot - what is noted in a slot; false: nothing, or it is being written. Every access
- * orders itself: fences are not needed, and race detectors do not know them. */
+/* changes_read_slot - read a slot; false: empty, or being written. Each access has its own memory
+ * order: fences are not needed, and race detectors do not support them. */
 static bool changes_read_slot(const struct zr_recent *r, uint32_t *array, uint64_t *object,
 			      uint64_t *version)
 {
@@ -84,14 +84,14 @@ void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_
 	atomic_store_explicit(&r->array, array, memory_order_release);
 	atomic_store_explicit(&r->object, object, memory_order_release);
 	atomic_store_explicit(&r->version, version, memory_order_release);
-	/* 0 is a slot that was never used */
+	/* 0: a slot that was never used */
 	atomic_store_explicit(&r->seq, seq + 2 ? seq + 2 : 2, memory_order_release);
 }
 
 /* ---- asking ---- */
 
-/* quiet - whether nobody wants to know: a commit of ours is under way, or who lent the store
- * knows what happens to it. */
+/* quiet - whether polls are suspended: our own commit is in progress, or the owner of a borrowed
+ * store reports changes. */
 static bool quiet(struct zr_source *s)
 {
 	return s->borrowed || atomic_load(&s->held);
@@ -109,7 +109,7 @@ void zr_hold(struct source *src, bool on)
 	atomic_store(&zr_of(src)->held, on);
 }
 
-/* changes_same - whether what is behind a key has this version; 0: nothing is. */
+/* changes_same - whether a key has this version; 0: it is absent. */
 static int changes_same(struct zr_source *s, const char *key, uint64_t version, struct err *e)
 {
 	struct store_stat st = {.version = 0};
@@ -119,7 +119,7 @@ static int changes_same(struct zr_source *s, const char *key, uint64_t version, 
 	if (rc && rc != -ENOENT && rc != -EACCES)
 		return rc;
 	if (rc == -EACCES && s->base.remote)
-		return rc; /* an answer about us, not about it */
+		return rc; /* an error of the process, not of the key */
 	if (rc == -EACCES || (rc == 0 ? st.version : 0) != version)
 		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG,
 			       key,
@@ -129,7 +129,8 @@ static int changes_same(struct zr_source *s, const char *key, uint64_t version, 
 	return 0;
 }
 
-/* main_doc - a document that goes with the tree: of its root, where that has one; NULL: none. */
+/* main_doc - a document that is removed with the store: of its root, if that has one; NULL:
+ * none. */
 static const struct zr_doc_seen *main_doc(const struct zr_source *s)
 {
 	const struct zr_doc_seen *some = NULL;
@@ -144,7 +145,8 @@ static const struct zr_doc_seen *main_doc(const struct zr_source *s)
 	return some;
 }
 
-/* in_place - a directory that is moved away or removed can be listed all the while. */
+/* in_place - whether the path still leads to the opened directory: a directory can still be listed
+ * after it was moved or removed. */
 static int in_place(const struct zr_source *s, struct err *e)
 {
 	const struct stat *was = &s->base.ds.st;
@@ -152,7 +154,7 @@ static int in_place(const struct zr_source *s, struct err *e)
 	int rc;
 
 	if (!s->in_dir)
-		return 0; /* an archive, say, is one file, and open */
+		return 0; /* for example an archive: one open file */
 	rc = stat(s->path, &st);
 	if (rc < 0 && errno != ENOENT && errno != ENOTDIR)
 		return err_sys(e, errno, "'%s'", s->path);
@@ -161,8 +163,8 @@ static int in_place(const struct zr_source *s, struct err *e)
 	return 0;
 }
 
-/* changes_confirm - that the tree is there now, after so many absences. Who comes second waits, and
- * need not ask. */
+/* changes_confirm - check that the store exists, after this many absences. A second thread waits
+ * for the check of the first. */
 static int changes_confirm(struct zr_source *s, const struct zr_doc_seen *doc, struct err *e)
 {
 	struct zr_watch *w = &s->data->watch;
@@ -218,7 +220,7 @@ static int check_recent(struct zr_source *s, struct err *e)
 	return rc;
 }
 
-/* changes_check_dir - dirs[i], with what it costs. */
+/* changes_check_dir - check dirs[i], and add its cost. */
 static int changes_check_dir(struct zr_source *s, size_t i, const struct zr_dir *d,
 			     size_t *cost, struct err *e)
 {
@@ -247,8 +249,8 @@ static int changes_check_dir(struct zr_source *s, size_t i, const struct zr_dir 
 	return rc;
 }
 
-/* poll_remote - every question is a request: what the root says is looked at each time, of all
- * other documents one, in turn. */
+/* poll_remote - each check is a request: the documents of the root are checked each time, one of
+ * the others in turn. */
 static int poll_remote(struct zr_source *s, struct err *e)
 {
 	struct zr_watch *w = &s->data->watch;
@@ -306,14 +308,15 @@ int zr_poll(struct source *src, struct err *e)
 	return rc;
 }
 
-/* Pieces of one object are of one version, or an error.
+/* All pieces of an object have one version, or reading fails.
  *
- * The kernel asks for a chunk in pieces, several at a time, and keeps what it got. When an object
- * is replaced between two pieces only the store's versions tell: so the version that an object had
- * when it was first read holds as long as the source does. 32 bits of it are kept for each object,
- * in memory that is touched where objects were read. */
+ * The kernel reads a chunk in pieces, several at a time, and caches them. If an object is replaced
+ * between two pieces, only the store's versions reveal it: so the version at the first read of an
+ * object holds for the life of the source. 32 bits of it are stored for each object, in memory
+ * that is only touched for objects that were read. */
 
-#define OBJECTS_MAX ((uint64_t)1 << 26) /* of an array; beyond, only those read lately are known */
+#define OBJECTS_MAX ((uint64_t)1 << 26) /* of an array; beyond, only recently read ones are
+					 * checked */
 
 struct zr_versions {
 	uint64_t n;

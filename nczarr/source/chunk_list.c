@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_list.c - finds out which objects an array has.
+/* chunk_list.c - finds the existing objects of an array.
  *
- * Names without directories in them are one listing. Nested ones are a listing for each directory,
- * level by level: directories that are found are appended to the list of those to look at, which
- * is then what has to be watched. A few objects are asked for by name, which is cheaper than a
- * listing. Versions are taken before a directory is listed, so that what is written meanwhile
- * makes a difference later. */
+ * Flat names need one listing. Nested names need a listing for each directory, level by level:
+ * directories that are found are appended to the list of directories to visit, which is then the
+ * list to poll. A few objects are looked up by name, which is cheaper than a listing. The version
+ * of a directory is read before its listing, so that concurrent changes are detected later. */
 #include "nczarr/source/chunks.h"
 
 #include <errno.h>
@@ -15,17 +14,17 @@
 #include "base/observe/metrics.h"
 #include "base/os/io.h"
 
-#define FEW 4    /* objects that are asked for one by one */
+#define FEW 4    /* objects that are looked up one by one */
 #define LONG 200 /* bytes of a key that a message shows */
 
-/* lister - what the callback of one directory works on. */
+/* lister - state of the callback of one directory. */
 struct lister {
-	struct zr_table *table;    /* NULL where only `count` is wanted */
-	const struct zr_place *is; /* the place that is compared with */
+	struct zr_table *table;    /* NULL if only `count` is wanted */
+	const struct zr_place *is; /* the place to compare with */
 	struct zr_dir *dirs;       /* found so far; owned */
 	size_t n_dirs, c_dirs;
 	uint64_t max_dirs;
-	struct zr_dir at;        /* the one that is listed */
+	struct zr_dir at;        /* the directory that is listed */
 	char key[ZR_OBJECT_KEY]; /* its key */
 	bool differs;
 	int rc;
@@ -38,7 +37,7 @@ static int chunk_list_unreadable(const char *key, const char *name, struct err *
 		       key[0] && name[0] ? "/" : "", name);
 }
 
-/* chunk_list_add_dir - look at this one later. */
+/* chunk_list_add_dir - queue a directory. */
 static bool chunk_list_add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
 {
 	struct zr_dir *d;
@@ -63,8 +62,8 @@ static bool chunk_list_add_dir(struct lister *l, uint64_t prefix, const struct s
 	return true;
 }
 
-/* chunk_list_linear_of - number of what is called `name` in the directory that is listed: of an
- * object, or of a directory among those of the next level. */
+/* chunk_list_linear_of - number of the object `name` in the listed directory, or of the directory
+ * among those of the next level. */
 static bool chunk_list_linear_of(const struct lister *l, const char *name, uint64_t *ret)
 {
 	const struct zr_place *p = l->is;
@@ -76,7 +75,7 @@ static bool chunk_list_linear_of(const struct lister *l, const char *name, uint6
 	return true;
 }
 
-/* is_leaf - whether entries of the directory that is listed are objects. */
+/* is_leaf - whether entries of the listed directory are objects. */
 static bool is_leaf(const struct lister *l)
 {
 	return !zr_is_nested(l->is->meta) || l->at.level + 1u >= l->is->meta->rank;
@@ -102,12 +101,12 @@ static bool chunk_list_emit(void *arg, const char *name, bool is_dir,
 	}
 	if (!st->odd)
 		return true; /* a file has no chunks below it */
-	/* a link that leads nowhere: chunks may be behind it */
+	/* a dangling link: chunks may have been below it */
 	l->rc = chunk_list_unreadable(l->key, name, l->e);
 	return false;
 }
 
-/* chunk_list_list_one - dirs[i], whose version is known. */
+/* chunk_list_list_one - list dirs[i], whose version is known. */
 static int chunk_list_list_one(struct zr_source *s, struct lister *l, size_t i, struct err *e)
 {
 	const struct zr_place *p = l->is;
@@ -129,7 +128,7 @@ static int chunk_list_list_one(struct zr_source *s, struct lister *l, size_t i, 
 	return 0;
 }
 
-/* first_dir - the directory that everything is below of, before it is listed. */
+/* first_dir - queue the top directory. */
 static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, struct err *e)
 {
 	struct zr_dir d = {.array = l->at.array};
@@ -138,7 +137,7 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 
 	if (rc)
 		return rc;
-	if (l->is->remote) /* listing it tells as much, and it is not watched */
+	if (l->is->remote) /* the listing has the same answer, and it is not polled */
 		st = (struct store_stat){.is_dir = true};
 	else
 		rc = store_stat(s->store, l->key, &st, e);
@@ -167,7 +166,7 @@ static int list_tree(struct zr_source *s, struct lister *l, struct err *e)
 	return rc;
 }
 
-/* ask_one - an object by its name. */
+/* ask_one - look up an object by name. */
 static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struct err *e)
 {
 	struct zr_dir d = {.array = l->at.array,
@@ -203,7 +202,8 @@ static bool chunk_list_emit_deep(void *arg, const char *name, bool is_dir,
 	uint64_t coords[DS_RANK_MAX];
 
 	(void)is_dir;
-	/* without a prefix the array's documents are there as well, and are no coordinates */
+	/* without a prefix the array's documents are in the same directory; their names are no
+	 * coordinates */
 	if (!zr_coords_parse(p->meta, name, p->grid, coords))
 		return true;
 	l->rc = zr_table_add(l->table, zr_ravel(p->meta->rank, p->grid, coords),
@@ -211,7 +211,7 @@ static bool chunk_list_emit_deep(void *arg, const char *name, bool is_dir,
 	return l->rc == 0;
 }
 
-/* list_deep - all objects at once, where that costs less than each directory. -EOPNOTSUPP. */
+/* list_deep - list all objects at once, if that costs less than each directory. -EOPNOTSUPP. */
 static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
 {
 	struct err why = ERR_INIT;
@@ -295,16 +295,16 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 	return 0;
 }
 
-/* Which objects of a grid there are.
+/* The set of existing objects of a grid.
  *
- * What is found comes in any order. It is collected in a list, which turns into a bitmap or an
- * array over the whole grid as soon as that is no larger; a grid that is small anyway begins so.
- * Sizes take 32 bits until one does not fit. A list that stays one is sorted at the end. */
+ * Objects are added in any order. They are collected in a list, which becomes a bitmap or an array
+ * over the whole grid as soon as that is no larger; a small grid starts as one. Sizes have 32 bits
+ * until one does not fit. A remaining list is sorted at the end. */
 
-#define SMALL_FORM ((uint64_t)64 << 10) /* bytes that nobody saves by a list */
+#define SMALL_FORM ((uint64_t)64 << 10) /* bytes below which a list saves nothing */
 #define NONE32 UINT32_MAX
 #define ODD32 (UINT32_MAX - 1)
-#define NONE64 (UINT64_MAX - 1) /* ZR_UNREADABLE is the one above */
+#define NONE64 (UINT64_MAX - 1) /* ZR_UNREADABLE is the next value */
 
 void zr_table_init(struct zr_table *t, uint64_t total, bool sized, uint64_t max_bytes)
 {
@@ -334,7 +334,7 @@ static int chunk_list_too_large(const struct zr_table *t, struct err *e)
 		       t->n + 1, t->total, t->max_bytes);
 }
 
-/* full_bytes - of the form that covers the whole grid. */
+/* full_bytes - bytes of the form that covers the whole grid. */
 static uint64_t full_bytes(const struct zr_table *t)
 {
 	if (!t->sized)
@@ -342,7 +342,7 @@ static uint64_t full_bytes(const struct zr_table *t)
 	return t->total > UINT64_MAX / 4 ? UINT64_MAX : t->total * 4;
 }
 
-/* chunk_list_widen - sizes of 64 bits from now on. */
+/* chunk_list_widen - switch to sizes of 64 bits. */
 static int chunk_list_widen(struct zr_table *t, struct err *e)
 {
 	if (t->total > t->max_bytes / 12) /* both are there for a moment */
@@ -379,7 +379,7 @@ static int put_full(struct zr_table *t, uint64_t linear, uint64_t size, struct e
 	return 0;
 }
 
-/* make_full - the form that covers the grid, with what the list has. */
+/* make_full - convert the list to the form that covers the grid. */
 static int make_full(struct zr_table *t, struct err *e)
 {
 	struct chunk_size_entry *list = t->list;
@@ -402,7 +402,7 @@ static int make_full(struct zr_table *t, struct err *e)
 	return rc;
 }
 
-/* chunk_list_make_room - for one more: in the list, or by giving the list up. */
+/* chunk_list_make_room - make room for one more: in the list, or by conversion. */
 static int chunk_list_make_room(struct zr_table *t, struct err *e)
 {
 	uint64_t have = t->cap * sizeof(*t->list), full = full_bytes(t);
@@ -455,7 +455,7 @@ static int chunk_list_by_linear(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* fit_list - in order, and as long as it has to be. */
+/* fit_list - sort the list and shrink it to size. */
 static void fit_list(struct zr_table *t)
 {
 	struct chunk_size_entry *fit;
@@ -479,7 +479,7 @@ void zr_table_end(struct zr_table *t)
 	metrics_gauge_add(G_MEM_INDEX, (int64_t)t->counted);
 }
 
-/* chunk_list_lower - place of the first entry at or after linear; n when there is none. */
+/* chunk_list_lower - position of the first entry at or after linear; n: none. */
 static size_t chunk_list_lower(const struct zr_table *t, uint64_t linear)
 {
 	size_t from = 0, to = (size_t)t->n;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_lookup.c - where chunks are: places, look-ups, and the next chunk there is.
+/* chunk_lookup.c - locates chunks: places, look-ups, and the next existing chunk.
  *
- * A place is made under a mutex at the first look at an array and published through one atomic
- * pointer; after that look-ups take no lock. What cannot be listed because of the store (a
- * directory without permission, a disk that fails) is asked again each time; what exceeds a limit
- * stays so. */
+ * A place is made under a mutex at the first access to an array and published through one atomic
+ * pointer; after that look-ups take no lock. Errors of the store (a directory without permission,
+ * a failing disk) are retried at each access; exceeded limits are permanent. */
 #include "nczarr/source/chunks.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 	(void)pthread_mutex_init(&d->lock, NULL);
 	(void)pthread_mutex_init(&d->watch.lock, NULL);
 	(void)pthread_mutex_init(&d->watch.confirming, NULL);
-	/* what was not there while the documents were looked for */
+	/* absences during the search for documents */
 	atomic_init(&d->watch.confirmed, atomic_load(&s->store->absences));
 	d->n_places = s->base.ds.n_arrays;
 	d->places = alloc_array(d->n_places, sizeof(*d->places));
@@ -83,8 +82,8 @@ void zr_data_free(struct zr_data *d)
 
 /* ---- making a place ---- */
 
-/* chunk_lookup_misfit - the model and the documents disagree: somebody's error, not the
- * dataset's. */
+/* chunk_lookup_misfit - the error for a model that contradicts the documents: a bug, not an error
+ * in the dataset. */
 static int chunk_lookup_misfit(const struct ds_array *a, const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG, "'%s': the array does not match its metadata file: %s",
@@ -199,8 +198,8 @@ static struct zr_place *chunk_lookup_make_place(struct zr_source *s, uint32_t ar
 	return NULL;
 }
 
-/* load_place - the place of an array, made by one thread while others that want it wait: those that
- * want other arrays do not. */
+/* load_place - make the place of an array in one thread. Other threads wait only if they need the
+ * same array. */
 static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct err *e)
 {
 	_Atomic(struct zr_place *) *slot = &s->data->places[array];
@@ -269,7 +268,7 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 		for (uint32_t d = 0; d < p->meta->rank; d++) {
 			coords[d] = at[d] / p->per[d];
 			if (coords[d] >= p->grid[d])
-				return 0; /* the array is longer than what is stored */
+				return 0; /* the array is longer than its stored part */
 		}
 		ret->object = zr_ravel(p->meta->rank, p->grid, coords);
 	}
@@ -331,8 +330,8 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 
 /* ---- the next one ---- */
 
-/* chunk_lookup_carry - from coordinates whose axis d - 1 was counted up: into the grid again.
- * false: beyond. */
+/* chunk_lookup_carry - carry coordinates into the grid after axis d - 1 was incremented. false:
+ * past the end. */
 static bool chunk_lookup_carry(const struct ds_array *a, uint64_t *at, uint32_t d)
 {
 	for (; d > 0 && at[d - 1] >= a->grid[d - 1]; d--) {
@@ -353,9 +352,9 @@ static bool chunk_lookup_equal(const uint64_t *x, const uint64_t *y, uint32_t n)
 }
 
 /* chunk_lookup_skip - move `at`, the coordinates of a chunk, to the first one at or after it that
- * is in an object that is there. Objects are in an order of their own, a chunk's next row may be in
- * an object that came before: so axis by axis, whether anything is left under the axes before.
- * ret_object: that object. false: there is none. */
+ * is in an existing object. Objects have an order of their own: the next row of a chunk may be in
+ * an earlier object. So it tests axis by axis whether an object remains under the previous axes.
+ * ret_object: that object. false: none. */
 static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p,
 			      const struct zr_table *t, uint64_t *at, uint64_t *ret_object)
 {
@@ -383,7 +382,7 @@ static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p
 				continue;
 			}
 		}
-		/* nothing is left on this axis */
+		/* no object remains on this axis */
 		for (uint32_t k = d; k < rank; k++)
 			at[k] = 0;
 		if (d == 0)
@@ -417,7 +416,7 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 			return rc;
 		if (!rc)
 			chunk_location_release(&x);
-		/* a shard whose index is damaged has chunks that cannot be read, not none */
+		/* chunks of a shard with a damaged index are unreadable, not absent */
 		if (rc || x.where != ZR_NOWHERE) {
 			*ret = from;
 			return 0;
@@ -438,7 +437,7 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 	p = chunk_lookup_ready(s, array, e);
 	if (!p)
 		return e->code;
-	if (src->unlisted) { /* any may be there */
+	if (src->unlisted) { /* any chunk may exist */
 		*ret = from;
 		return 0;
 	}
@@ -453,8 +452,8 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 	return 0;
 }
 
-/* Where others find a chunk's stored bytes: the object's key, or what the store
- * says about it, and where in it. */
+/* Locate a chunk's stored bytes for external readers: the key of the object or its location in the
+ * store's file, and the range in it. */
 
 int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 		   const struct chunk_ref *ref, struct store_place *ret, struct err *e)

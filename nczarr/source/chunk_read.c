@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_read.c - reads chunks: stored bytes as they are, and elements as the model has them.
+/* chunk_read.c - reads chunks: stored bytes, or elements in the form of the model.
  *
- * Elements take up to four steps, each left out where nothing is to do: stored bytes, decoded
- * elements, elements in the model's order, elements in the model's form. The last one that is
- * left writes to the caller's memory. */
+ * Elements take up to four steps, each skipped if it has no work: stored bytes, decoded elements,
+ * elements in the model's order, elements in the model's form. The last step writes to the
+ * caller's memory. */
 #include "nczarr/source/chunks.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define SCRATCH_KEPT 8
-#define SCRATCH_BIG ((size_t)64 << 20) /* one that grew beyond this is not kept */
+#define SCRATCH_BIG ((size_t)64 << 20) /* a larger buffer is freed */
 #define LONG 200
 
 /* ---- working memory ---- */
@@ -86,8 +86,8 @@ void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 
 /* ---- objects ---- */
 
-/* chunk_read_gone - -ESTALE when x's object is not the one that was listed, as far as its size
- * tells. */
+/* chunk_read_gone - -ESTALE if x's object was replaced since it was listed, as far as its size
+ * shows. */
 static int chunk_read_gone(struct zr_source *s, const struct zr_place *p,
 			   const struct chunk_location *x, const char *key, struct err *e)
 {
@@ -117,8 +117,8 @@ int zr_object_blame(struct zr_source *s, const struct zr_place *p,
 	return rc ? rc : err_wrap(e, code, "'%.*s'", LONG, key);
 }
 
-/* chunk_read_failed - the code for an object that the store could not read: it is there, so it is
- * never absent. The store's text names the key. */
+/* chunk_read_failed - the code for an object that the store could not read: it exists, so it is
+ * not absent. The message of the store names the key. */
 static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
 			     const struct chunk_location *x, const char *key, int code,
 			     struct err *e)
@@ -127,7 +127,7 @@ static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
 
 	if (!p->remote)
 		rc = chunk_read_gone(s, p, x, key, e);
-	else if (code == -ENOENT) /* asking again may take as long as the failure did */
+	else if (code == -ENOENT) /* another request may take as long as the failed one */
 		rc = err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
 			     key);
 	if (rc)
@@ -165,8 +165,7 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 	return 0;
 }
 
-/* chunk_read_remote - the same of one far away, whose size was told with the answer that it is
- * there. */
+/* chunk_read_remote - the same for a remote object, whose size was in the answer that it exists. */
 static int chunk_read_remote(struct zr_source *s, uint32_t array, const struct zr_place *p,
 			     const struct chunk_location *x, uint64_t limit,
 			     struct zr_scratch *m, struct err *e)
@@ -191,37 +190,28 @@ static int chunk_read_remote(struct zr_source *s, uint32_t array, const struct z
 	return zr_object_read(s, array, p, x, 0, to, (size_t)x->size, NULL, e);
 }
 
-/* chunk_read_object_get - a whole object, however long it is, into m->stored. */
+/* chunk_read_object_get - read a whole object of any size into m->stored. */
 static int chunk_read_object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
 				 const struct chunk_location *x, uint64_t limit,
 				 struct zr_scratch *m, struct err *e)
 {
-	struct store_stat st;
-	uint64_t before = 0;
+	uint64_t version = 0;
 	char key[ZR_OBJECT_KEY];
 	int rc = zr_object_name(p, x->object, key, e);
 
 	if (rc)
 		return rc;
-	if (store_stat(s->store, key, &st, NULL) == 0)
-		before = st.version;
 	buf_clear(&m->stored);
 	m->stored.max = (size_t)u64_min(limit, PTRDIFF_MAX);
-	rc = store_get(s->store, key, &m->stored, e);
+	rc = store_get(s->store, key, &m->stored, &version, e);
 	m->stored.max = PTRDIFF_MAX;
 	if (rc == -ERANGE)
 		rc = err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
 			     limit);
 	else if (rc)
 		rc = chunk_read_failed(s, p, x, key, rc, e);
-	/* the same before and behind the read: these bytes are of that version */
-	else if (before != 0) {
-		rc = store_stat(s->store, key, &st, e);
-		if (rc == -ENOENT ||
-		    (rc == 0 && (st.version != before ||
-				 !zr_version_agree(s->data, array, p, x->object, before))))
-			rc = chunk_read_changed(key, e);
-	}
+	else if (!zr_version_agree(s->data, array, p, x->object, version))
+		rc = chunk_read_changed(key, e);
 	return rc;
 }
 
@@ -288,7 +278,7 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 
 /* ---- elements ---- */
 
-/* chunk_read_convert - decoded elements in the stored order to the model's elements. */
+/* chunk_read_convert - convert decoded elements in stored order to the model's elements. */
 static int chunk_read_convert(const struct ds_array *a, const struct zr_place *p,
 			      const uint8_t *in, struct zr_scratch *m, uint8_t *out, size_t len,
 			      struct err *e)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_remote.c - chunks of a tree that is far away. What costs a request is asked for when
- * somebody wants it, and once: an object by its name, which brings its first bytes along; all
- * objects of an array in listings, when all are wanted; the index of a shard by the range that it
- * takes.
+/* chunk_remote.c - chunks of a remote store. Requests are sent on demand and once: an object by
+ * its name, which also fetches its first bytes; all objects of an array in listings, when all are
+ * wanted; the index of a shard by its range.
  *
- * Nothing here remembers objects: the store does. */
+ * Objects are cached by the store, not here. */
 #include <errno.h>
 #include <string.h>
 
 #include "nczarr/source/chunks.h"
 
 #define WANT_MAX 128              /* ranges of one call */
-#define TAIL ((uint64_t)16 << 10) /* so much of a shard at least comes with its index */
-#define INDEXES_PREFETCH 32       /* shards whose indexes are asked for early */
+#define TAIL ((uint64_t)16 << 10) /* smallest tail of a shard to fetch with its index */
+#define INDEXES_PREFETCH 32       /* shards whose indexes are prefetched */
 
 int zr_remote_new(struct zr_remote **ret, struct err *e)
 {
@@ -80,9 +79,9 @@ int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *
 	return rc;
 }
 
-/* ---- what is asked for early ---- */
+/* ---- prefetch ---- */
 
-/* chunk_remote_wants - ranges of one call; keys are its own. */
+/* chunk_remote_wants - ranges of one call, with their keys. */
 struct chunk_remote_wants {
 	struct zr_source *s;
 	const struct zr_place *p;
@@ -99,8 +98,7 @@ static void chunk_remote_flush(struct chunk_remote_wants *w)
 		free(w->keys[--w->n]);
 }
 
-/* chunk_remote_add - a range of an object. What there is no memory for is read when it is
- * wanted. */
+/* chunk_remote_add - add a range of an object. Without memory for it, it is not prefetched. */
 static void chunk_remote_add(struct chunk_remote_wants *w, uint64_t object, uint64_t off,
 			     uint64_t len)
 {
@@ -117,7 +115,7 @@ static void chunk_remote_add(struct chunk_remote_wants *w, uint64_t object, uint
 	w->r[w->n++] = (struct store_range){.key = copy, .off = off, .len = len};
 }
 
-/* add_index - the part of a shard that its index is in. */
+/* add_index - add the part of a shard that contains its index. */
 static void add_index(struct chunk_remote_wants *w, uint64_t object)
 {
 	const struct zr_shard *sh = w->p->meta->shard;
@@ -131,8 +129,8 @@ static bool has_index(const struct zr_place *p)
 	return p->meta->shard && p->meta->shard->outer.n == 0;
 }
 
-/* chunk_remote_add_chunk - what reading a chunk will ask for. at: its coordinates. last: the object
- * of the one before; one that is wanted as a whole is wanted once. */
+/* chunk_remote_add_chunk - add the ranges that reading a chunk needs. at: its coordinates. last:
+ * the previous object; an object that is wanted as a whole is added once. */
 static void chunk_remote_add_chunk(struct chunk_remote_wants *w, uint32_t array,
 				   const uint64_t *at, uint64_t object, uint64_t *last)
 {
@@ -145,7 +143,7 @@ static void chunk_remote_add_chunk(struct chunk_remote_wants *w, uint32_t array,
 	} else {
 		zr_shard_at(w->s, array, w->p, at, &shard, &slot);
 		if (zr_shard_known(w->s, &shard, slot, &off, &len)) {
-			/* a shard within: that much of it that is no index is wanted later */
+			/* a nested shard: its part after the index is added later */
 			if (len != UINT64_MAX && off <= INT64_MAX && len <= INT64_MAX)
 				chunk_remote_add(w, object, off, len);
 		} else if (object != *last) {
@@ -155,7 +153,7 @@ static void chunk_remote_add_chunk(struct chunk_remote_wants *w, uint32_t array,
 	*last = object;
 }
 
-/* chunk_remote_object_of - the object that a chunk is in; false: none can be. */
+/* chunk_remote_object_of - the object that contains a chunk; false: outside the grid. */
 static bool chunk_remote_object_of(const struct ds_array *a, const struct zr_place *p,
 				   uint64_t linear, uint64_t *at, uint64_t *ret)
 {
@@ -229,7 +227,7 @@ void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr
 		if (!zr_shard_known(s, &at, slot, &off, &len))
 			add_index(w, object);
 		else if (i == 0)
-			break; /* the next ones are asked for when the first is missing */
+			break; /* the next ones are requested when the first is missing */
 		object++;
 	}
 	chunk_remote_flush(w);
@@ -238,8 +236,8 @@ void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr
 
 /* ---- one object ---- */
 
-/* want_index - of a shard that is going to be asked for: its index comes with the answer, instead
- * of its first bytes. */
+/* want_index - for a shard that is looked up next: the answer then contains its index instead of
+ * its first bytes. */
 static void want_index(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		       const uint64_t *at, uint64_t object)
 {
@@ -280,8 +278,8 @@ int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p
 		return rc;
 	if (has_index(p))
 		want_index(s, array, p, at, x->object);
-	/* chunks are objects: whether it is a folder, which would be a question of its own to a
-	 * service that has them, does not matter */
+	/* chunks are objects: a test for a folder would cost a request on services that have
+	 * them */
 	if (!s->store->unlisted)
 		rc = store_read(s->store, key, 0, &none, 0, NULL, &why);
 	if (rc == 0)
@@ -289,7 +287,7 @@ int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p
 	if (rc == -ENOENT)
 		return zr_absent(s, e);
 	if (rc == -EACCES || rc == -EISDIR || rc == -ELOOP || rc == -EXDEV)
-		rc = -EIO; /* not known to be absent, and not to be read */
+		rc = -EIO; /* neither absent nor readable */
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
 	x->size = st.odd || st.is_dir ? ZR_UNREADABLE : st.size;

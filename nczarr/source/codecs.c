@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* codecs.c - what the codecs of both Zarr versions have in common: a codec's parameters out of
- * its JSON, chains in the arena, and the checked pieces that documents are made of. */
+/* codecs.c - the codecs of both Zarr versions: parameters from JSON, chains in the arena, and
+ * checked parts of documents. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "nczarr/json/writer.h"
 #include "nczarr/source/array_metadata.h"
 
-#define CONF_TEXT_MAX ((size_t)64 << 10) /* of a codec that a plugin reads */
+#define CONF_TEXT_MAX ((size_t)64 << 10) /* JSON text for a codec of a plugin */
 
 const char *zr_say(struct arena *a, const char *fmt, ...)
 {
@@ -25,7 +25,7 @@ const char *zr_say(struct arena *a, const char *fmt, ...)
 		text[0] = '\0';
 	va_end(ap);
 	utf8 = utf8_ok(text,
-			   strlen(text)); /* a name may have been cut within a character */
+			   strlen(text)); /* a character may have been truncated */
 	for (char *s = text; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f ||
 		    (!utf8 && (unsigned char)*s > 0x7f))
@@ -169,7 +169,7 @@ bool zr_codec_array(const struct zr_meta *m, const uint64_t *chunk, struct codec
 	return m->dtype.stored > 0;
 }
 
-/* conf_text - a codec as Zarr v2 writes it, for one that reads JSON by itself: version 3 has the
+/* conf_text - a codec in Zarr v2's form, for plugins that parse JSON themselves: version 3 has the
  * name elsewhere. */
 static void conf_text(const struct codec_ops *ops, const json_t *conf, struct buf *out)
 {
@@ -192,8 +192,7 @@ static void conf_text(const struct codec_ops *ops, const json_t *conf, struct bu
 	buf_putc(out, '\0');
 }
 
-/* ask_codec - parameters out of a document. What a plugin fails at is the array's fault or the
- * plugin's, and costs the array. */
+/* ask_codec - get parameters from a document. A failure of a plugin makes the array unreadable. */
 static int ask_codec(const struct codec_ops *ops, struct codec_conf *c, const json_t *conf,
 		     uint32_t *params, uint32_t *ret_n, struct err *e)
 {
@@ -202,7 +201,7 @@ static int ask_codec(const struct codec_ops *ops, struct codec_conf *c, const js
 
 	if (!ops->from_zarr)
 		return 0;
-	if (!ops->origin && ops->h5_id != CODEC_LZMA) /* which has a list among its members */
+	if (!ops->origin && ops->h5_id != CODEC_LZMA) /* whose members include a list */
 		return ops->from_zarr(c, params, ret_n, e);
 	buf_init(&text, CONF_TEXT_MAX);
 	conf_text(ops, conf, &text);
@@ -263,9 +262,8 @@ int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain
 	return ret->specs ? 0 : zr_no_room(a, e);
 }
 
-/* Zarr v2's filters and compressor. Of object dtypes the first filter says what the
- * elements are. A codec that is not known keeps an array's chunks from being read, not its
- * metadata. */
+/* Zarr v2's filters and compressor. With object dtypes the first filter defines the type of
+ * elements. An unknown codec makes an array's chunks unreadable, not its metadata. */
 
 /* adding - the state while codecs are added in the order of encoding. */
 struct adding {
@@ -323,7 +321,7 @@ static enum zr_vlen vlen_of(const struct ds_text *id)
 	return (enum zr_vlen)codec_vlen_find(id->s, id->len);
 }
 
-/* set_base - elements are lists of this type, of which a copy is made; NULL: bytes. */
+/* set_base - make elements lists of a copy of this type; NULL: of bytes. */
 static int set_base(struct adding *ad, const struct dtype *base)
 {
 	static const struct dtype byte = {.kind = DT_UINT, .size = 1};
@@ -353,7 +351,7 @@ static int vlen_array(struct adding *ad, const json_t *filter)
 	return set_base(ad, &t.type);
 }
 
-/* first_of_objects - the filter that makes bytes of objects. */
+/* first_of_objects - the filter that converts objects to bytes. */
 static int first_of_objects(struct adding *ad, const json_t *filter, const struct ds_text *id)
 {
 	const json_t *encoding = json_get(filter, "encoding");
@@ -431,13 +429,11 @@ int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compresso
 	return rc < 0 ? rc : zr_specs_chain(a, &ad.specs, &m->chain, e);
 }
 
-/* Zarr v3's list of codecs. It has three parts: codecs of elements (transpose,
- * filters), one that makes bytes of them, and codecs of bytes. Where the one in the middle is
- * sharding_indexed, the first part is about the shard, and a list of the same form begins anew for
- * the chunks in it.
+/* Zarr v3's list of codecs. It has three parts: codecs of elements (transpose, filters), one that
+ * converts to bytes, and codecs of bytes. If the middle one is sharding_indexed, the first part
+ * applies to the shard, and a nested list of the same form to its chunks.
  *
- * Axes are counted here as the array has them, whatever was transposed on the way: that is how
- * everybody else counts. */
+ * Axes are those of the array, independent of transpositions, as in other implementations. */
 
 #define SHARD_DEPTH_MAX 8
 #define LIST_MAX 64 /* codecs in one list */
@@ -450,15 +446,15 @@ struct level {
 	struct zr_meta *m;
 	struct err *e;
 	unsigned int depth;
-	const uint64_t *lens;        /* of what the codecs get */
+	const uint64_t *lens;        /* of the input of the codecs */
 	uint32_t order[DS_RANK_MAX]; /* axis k, as transposed so far, is the array's order[k] */
-	bool bytes;                  /* the codec that makes bytes has been */
-	bool stop;     /* the array is unreadable: what follows is not looked at */
+	bool bytes;                  /* the codec that converts to bytes was seen */
+	bool stop;     /* the array is unreadable: ignore the rest */
 	bool by_place; /* a filter depends on the order of the elements */
 	size_t elem_size;
 	struct zr_specs specs;
 	struct zr_shard *shard;       /* this level's, or NULL */
-	const struct zr_shard **link; /* where it belongs */
+	const struct zr_shard **link; /* where to link it */
 };
 
 static int run_list(struct level *l, const json_t *list);
@@ -524,7 +520,8 @@ static int codecs_transpose(struct level *l, const json_t *config)
 	return 0;
 }
 
-/* filter_kind - codecs of elements: 0 none, 1 each element by itself, 2 by their order too. */
+/* filter_kind - kind of an element codec: 0 none, 1 each element by itself, 2 depends on their
+ * order. */
 static int filter_kind(const struct codec_ops *ops)
 {
 	switch (ops->h5_id) {
@@ -594,7 +591,7 @@ static int endian_of(const struct level *l, const json_t *config, bool *ret)
 	return err_set(l->e, -EBADMSG, "codec 'bytes': endian is neither 'little' nor 'big'");
 }
 
-/* set_big - numbers are big-endian; fields of structures are copied for it. */
+/* set_big - make numbers big-endian; fields of structures are copied for it. */
 static int set_big(const struct level *l, struct dtype *t)
 {
 	struct dt_field *fields;
@@ -655,7 +652,7 @@ static int vlen_bytes(struct level *l, const char *name)
 	return 0;
 }
 
-/* packed_bits - Zarr v3's packbits, which stands where `bytes` does. */
+/* packed_bits - Zarr v3's packbits, in the place of `bytes`. */
 static int packed_bits(struct level *l, const struct zr_named *c)
 {
 	const struct codec_ops *ops = codec_find(CODEC_PACKBITS_ZARR3);
@@ -682,7 +679,7 @@ static int packed_bits(struct level *l, const struct zr_named *c)
 
 /* ---- shards ---- */
 
-/* index_codecs - bytes, and at most a checksum: the index must have a size that is known. */
+/* index_codecs - bytes, and at most a checksum: the size of the index must be known. */
 static int index_codecs(struct level *l, struct zr_shard *s, const json_t *list)
 {
 	struct zr_specs specs = {.n = 0};
@@ -865,7 +862,7 @@ int zr_codecs_v3(struct arena *a, const json_t *codecs, struct zr_meta *m, struc
 	l.elem_size = m->dtype.stored ? m->dtype.stored : 1;
 	for (uint32_t i = 0; i < m->rank; i++)
 		l.order[i] = i;
-	/* documents from before the specification was final may do without */
+	/* documents older than the final specification may omit it */
 	if (!codecs && !dt_is_vlen(&m->dtype.type))
 		return 0;
 	return run_list(&l, codecs);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* elements.c - elements from the order and form in which they are stored to the model's.
+/* elements.c - converts elements from stored order and form to those of the model.
  *
- * Rearranging takes an N-dimensional chunk apart into as few axes as it has: axes of one element
- * are dropped, axes that lie behind each other in both orders become one. If the last axis of the
- * result is the last one of the input too, rows are copied; if not, the two axes that are last
- * here and there form planes, which are transposed tile by tile, so that the lines of the
- * processor's cache are used while they are there. */
+ * Rearranging reduces an N-dimensional chunk to the fewest axes: axes of one element are dropped,
+ * axes that are adjacent in both orders are merged. If the last axis is the same in both, rows are
+ * copied. Otherwise the last axes of both orders form planes, which are transposed in tiles that
+ * fit the processor's cache. */
 #include "nczarr/source/chunks.h"
 
 #include <errno.h>
@@ -15,19 +14,19 @@
 #include "base/core/endian.h"
 #include "base/core/utf8.h"
 
-#define TILE 32u /* elements a side */
+#define TILE 32u /* elements per side */
 
 /* axis - of the output, outermost first. */
 struct axis {
 	size_t n;   /* elements */
-	size_t in;  /* bytes from one to the next in the input */
+	size_t in;  /* stride in bytes in the input */
 	size_t out; /* and in the output */
 };
 
-/* plane - two axes that are exchanged. */
+/* plane - two axes to transpose. */
 struct plane {
-	size_t rows, cols;     /* columns are next to each other in the output */
-	size_t in_col, in_row; /* bytes from one to the next; rows are nearer */
+	size_t rows, cols;     /* columns are adjacent in the output */
+	size_t in_col, in_row; /* strides in bytes; rows are adjacent */
 	size_t out_row;
 };
 
@@ -88,8 +87,8 @@ static void elements_transpose(const struct plane *p, size_t size, const uint8_t
 	}
 }
 
-/* elements_axes_of - of the model's chunk, as few as possible. All products are at most the chunk's
- * bytes, which count_elems has checked. */
+/* elements_axes_of - the fewest axes of the model's chunk. All products are at most the chunk's
+ * bytes, which count_elems() has checked. */
 static uint32_t elements_axes_of(const struct ds_array *a, const struct zr_place *p,
 				 size_t size, struct axis *ret)
 {
@@ -118,7 +117,8 @@ static uint32_t elements_axes_of(const struct ds_array *a, const struct zr_place
 	return n; /* innermost first */
 }
 
-/* elements_run - all positions of axes[0..n), innermost first, with a plane or a row at each. */
+/* elements_run - iterate over axes[0..n), innermost first, with a plane or a row at each
+ * position. */
 static void elements_run(const struct axis *axes, uint32_t n, const struct plane *plane,
 			 size_t size, size_t row, const uint8_t *in, uint8_t *out)
 {
@@ -198,9 +198,9 @@ void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t 
 			memcpy(out + t->moves[k].to, in + t->moves[k].from, t->moves[k].bytes);
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
-/* elements_one_text - in place: what is written never passes what was read. */
+/* elements_one_text - convert in place: the output position never passes the input position. */
 static int elements_one_text(uint8_t *p, size_t size, bool big, struct err *e)
 {
 	size_t len = 0;
@@ -228,21 +228,21 @@ int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
 	return rc;
 }
 
-/* Elements without a fixed size: from what numcodecs' filters store (codecs/vlen/vlen.h)
- * to the body that translate/contract/source.h promises.
+/* Elements without a fixed size: from the frames of numcodecs' filters (codecs/vlen/vlen.h) to the
+ * body of translate/contract/source.h.
  *
- * Where the stored elements are the model's in the model's order, their body is what is wanted.
- * Else the elements are found in it first, and put in order as pointers. NCZarr's strings have no
- * frame: they are as long as the dtype says. */
+ * If the stored elements are the model's in the model's order, the body is copied. Otherwise its
+ * elements are located first and ordered as pointers. NCZarr's strings have no frame: the dtype
+ * states their length. */
 
-/* elements_item - one element, wherever it is. */
+/* elements_item - location of one element. */
 struct elements_item {
 	const uint8_t *p;
 	size_t len;
 };
 
-/* fixed_items - texts of `size` bytes each, up to their first NUL. netCDF-C cuts what is longer at
- * any byte: half a character at the end is left out. */
+/* fixed_items - strings of `size` bytes each, up to their first NUL. netCDF-C truncates longer
+ * ones at any byte: a partial character at the end is dropped. */
 static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
 		       struct elements_item *ret, struct err *e)
 {
@@ -263,13 +263,13 @@ static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
 	return 0;
 }
 
-/* framing - what the elements are to codecs/vlen/vlen.h; those without a frame are texts. */
+/* framing - the frame format for codecs/vlen/vlen.h; elements without a frame are strings. */
 static enum codec_vlen framing(enum zr_vlen v)
 {
 	return v == ZR_VLEN_FIXED ? CODEC_VLEN_UTF8 : (enum codec_vlen)v;
 }
 
-/* base_size - bytes of what lists are made of. */
+/* base_size - bytes of the base type of lists. */
 static uint32_t base_size(const struct ds_array *a)
 {
 	return a->type.kind == DT_VLEN ? a->type.base->size : 1;
@@ -283,7 +283,7 @@ static int full(const struct buf *out, struct err *e)
 			out->max);
 }
 
-/* put_items - the model's elements out of the stored ones. */
+/* put_items - append the model's elements from the stored ones. */
 static int put_items(const struct ds_array *a, const struct zr_place *p,
 		     const struct elements_item *items, struct zr_scratch *m, struct buf *out,
 		     struct err *e)
@@ -296,7 +296,7 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 	if (!p->as_is) {
 		struct elements_item *moved;
 
-		buf_clear(&m->elems); /* free: elements are where they were decoded */
+		buf_clear(&m->elems); /* unused here: elements stay in the decode buffer */
 		moved = (void *)buf_grow(&m->elems, (size_t)n * sizeof(*moved));
 		if (!moved)
 			return err_nomem(e);
@@ -321,7 +321,7 @@ static int body_of(const struct ds_array *a, const struct zr_place *p, const uin
 				 &m->strings, &ret->p, &ret->len, e);
 }
 
-/* put_decoded - the model's elements out of a decoded chunk. */
+/* put_decoded - append the model's elements from a decoded chunk. */
 static int put_decoded(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
 		       size_t len, struct zr_scratch *m, struct buf *out, struct err *e)
 {
@@ -337,7 +337,7 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 			buf_put(out, body.p, body.len);
 		return full(out, e);
 	}
-	/* a count that lies asks for no memory: an element takes some bytes in any frame */
+	/* a false count allocates no memory: an element takes some bytes in any frame */
 	if (p->n_elems > body.len)
 		return err_set(e, -EBADMSG, "%zu bytes are stored for %" PRIu64 " elements",
 			       body.len, p->n_elems);
@@ -357,7 +357,7 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 	return rc ? rc : put_items(a, p, items, m, out, e);
 }
 
-/* elements_put_absent - the fill value for every element. */
+/* elements_put_absent - append the fill value for every element. */
 static int elements_put_absent(const struct ds_array *a, struct buf *out, struct err *e)
 {
 	struct ds_text fill = a->fill_text;

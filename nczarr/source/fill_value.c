@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fill_value.c - fill_value to the bytes that an absent element is presented as.
+/* fill_value.c - the bytes of absent elements from fill_value.
  *
- * What Zarr v2 and v3 call a value differs little, and readers are lenient: a form that only one of
- * them has is read from both where it cannot be taken for another. */
+ * The forms of Zarr v2 and v3 differ little, and readers are lenient: a form of one version is
+ * accepted in both if it is unambiguous. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -21,7 +21,7 @@
 struct filling {
 	struct arena *a;
 	const struct zr_meta *m;
-	bool in_fields; /* within a structure's object of values */
+	bool in_fields; /* in an object of field values */
 	struct err *e;
 };
 
@@ -31,7 +31,7 @@ static int fill_value_bad(const struct filling *f, const json_t *v, const char *
 	struct buf b;
 	int rc;
 
-	buf_init(&b, 1 << 16); /* what is longer is not shown */
+	buf_init(&b, 1 << 16); /* longer values are not shown */
 	json_write_text(v, &b);
 	if (buf_ok(&b))
 		rc = err_set(f->e, -EBADMSG, "fill_value %.*s is not %s",
@@ -42,7 +42,7 @@ static int fill_value_bad(const struct filling *f, const json_t *v, const char *
 	return rc;
 }
 
-/* byte_list - [1, 2, 255], as r16 and the like have it. */
+/* byte_list - [1, 2, 255], for r16 and similar types. */
 static bool byte_list(const json_t *v, uint8_t *out)
 {
 	uint64_t one;
@@ -55,7 +55,7 @@ static bool byte_list(const json_t *v, uint8_t *out)
 	return true;
 }
 
-/* stored_bytes - what base64 or a list says. *ret is new (free it). Returns 0; -EINVAL: it says no
+/* stored_bytes - bytes from base64 or a list. *ret is new (free it). Returns 0; -EINVAL: not
  * bytes; -ENOMEM. */
 static int stored_bytes(const struct filling *f, const json_t *v, uint8_t **ret,
 			size_t *ret_len)
@@ -88,8 +88,8 @@ static bool is_zero(const json_t *v)
 
 /* ---- numbers ---- */
 
-/* fill_value_quoted - a number that its writer put between quotes, as bioformats2raw writes "0";
- * without the white space around it. false: v is no string. */
+/* fill_value_quoted - a number in a string, as bioformats2raw writes "0"; without surrounding
+ * white space. false: v is no string. */
 static bool fill_value_quoted(const json_t *v, struct ds_text *ret)
 {
 	if (!json_text_of(v, ret))
@@ -167,7 +167,7 @@ static int fill_value_put_int(const struct filling *f, const struct dtype *t, co
 		put_uint(out, (uint64_t)NAT, t->size, t->big_endian);
 		return 0;
 	}
-	/* a quoted date is another thing than a quoted number */
+	/* a quoted date is no quoted number */
 	if ((time && json_kind(v) == JSON_IS_TEXT) || !fill_value_int_of(f, v, &negative, &u))
 		return fill_value_bad(f, v, what);
 	if (u > (negative ? (sign ? max + 1 : 0) : max) &&
@@ -186,7 +186,7 @@ static uint64_t float_bits(double v, uint32_t size)
 
 	if (size == 2)
 		return half_of_double(v);
-	if (isnan(v)) /* the one without sign and payload */
+	if (isnan(v)) /* the NaN without sign and payload */
 		return size == 8 ? 0x7ff8000000000000 : 0x7fc00000;
 	if (size == 8) {
 		memcpy(&ret, &v, sizeof(v));
@@ -210,7 +210,7 @@ static bool float_of(const json_t *v, double *ret)
 	if (!fill_value_quoted(v, &s))
 		return json_double(v, ret) == 0;
 	word = s.s + (s.len && (s.s[0] == '-' || s.s[0] == '+'));
-	/* neither hexadecimal, which says bits here, nor nan(...) */
+	/* neither hexadecimal, which stands for bits here, nor nan(...) */
 	if (s.len == 0 || !strchr("0123456789.iInN", *word) || memchr(s.s, 'x', s.len) ||
 	    memchr(s.s, 'X', s.len) || memchr(s.s, '(', s.len))
 		return false;
@@ -275,7 +275,7 @@ static int put_complex(const struct filling *f, const struct dtype *t, const jso
 	return rc;
 }
 
-/* ---- bytes and texts ---- */
+/* ---- bytes and strings ---- */
 
 static size_t count_chars(const struct ds_text *s)
 {
@@ -286,7 +286,7 @@ static size_t count_chars(const struct ds_text *s)
 	return n;
 }
 
-/* put_chars - U: text, of at most so many characters. */
+/* put_chars - U: a string of at most this many characters. */
 static int put_chars(const struct filling *f, const struct dtype *t, const json_t *v,
 		     uint8_t *out)
 {
@@ -301,8 +301,7 @@ static int put_chars(const struct filling *f, const struct dtype *t, const json_
 	return 0;
 }
 
-/* fill_value_put_text - S: base64; before numcodecs wrote it so, and in netCDF-C to this day, the
- * text. */
+/* fill_value_put_text - S: base64, or the plain string as older numcodecs and netCDF-C write it. */
 static int fill_value_put_text(const struct filling *f, const struct dtype *t, const json_t *v,
 			       uint8_t *out)
 {
@@ -351,7 +350,7 @@ static int put_opaque(const struct filling *f, const struct dtype *t, const json
 static int fill_value_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
 				uint8_t *out);
 
-/* put_codes - characters of a field: their code points. The text is valid UTF-8. */
+/* put_codes - characters of a field: their code points. The string is valid UTF-8. */
 static int put_codes(const struct filling *f, const struct dt_field *fd, const json_t *v,
 		     uint8_t *out)
 {
@@ -374,7 +373,7 @@ static int put_codes(const struct filling *f, const struct dt_field *fd, const j
 	return 0;
 }
 
-/* fill_value_put_fields - {"a": 1, "b": "NaN"}: what is not named is zero. */
+/* fill_value_put_fields - {"a": 1, "b": "NaN"}: other fields are zero. */
 static int fill_value_put_fields(const struct filling *f, const struct dtype *t,
 				 const json_t *v, uint8_t *out)
 {
@@ -426,8 +425,8 @@ static int fill_value_put_compound(const struct filling *f, const struct dtype *
 	return 0;
 }
 
-/* fill_value_put_value - one value, to t.size bytes that are zero. Recursion is as deep as the type
- * is. */
+/* fill_value_put_value - write one value to t.size zeroed bytes. The depth of recursion is that of
+ * the type. */
 static int fill_value_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
 				uint8_t *out)
 {
@@ -456,7 +455,7 @@ static int fill_value_put_value(const struct filling *f, const struct dtype *t, 
 	return fill_value_bad(f, v, "of a type of fixed size");
 }
 
-/* fill_value_put_same - of elements that are stored as bytes: one for all of them. */
+/* fill_value_put_same - for elements stored as bytes: one value for all bytes. */
 static int fill_value_put_same(const struct filling *f, const struct dtype *t, const json_t *v,
 			       uint8_t *out)
 {
@@ -470,8 +469,8 @@ static int fill_value_put_same(const struct filling *f, const struct dtype *t, c
 
 /* ---- elements of any length ---- */
 
-/* fill_objects - texts; a number is the text that it is written as, and 0 the empty one. Lists have
- * no fill value in the model but the empty one. */
+/* fill_objects - strings; a number is its source text, and 0 the empty string. Lists have only the
+ * empty list as a fill value in the model. */
 static int fill_objects(const struct filling *f, const json_t *v, struct ds_array *ret)
 {
 	const char *number = json_number_text(v);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gather.c - the metadata documents of a tree: consolidated, or gathered by walking
+/* gather.c - the metadata documents of a store: consolidated, or collected by a walk
  * (gather_walk.c).
  *
- * Both ways give the same: a heap of directories and what is known of each, in any order. Sorting
- * them by depth and path puts parents before children and makes them items.
+ * Both give a list of directories with their documents, in any order. Sorting them by depth and
+ * path puts parents before children and makes them items.
  *
- * Everything that was asked for is remembered with its version from before it was read. */
+ * The version of each document before it was read is recorded for changes.c. */
 #include "nczarr/source/gather_int.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, 
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* err_set makes control characters of names harmless */
+	/* err_set() escapes control characters in names */
 	(void)err_set(&line, 0, "/%.200s: %s", key, text);
 	copy = strdup(line.msg);
 	if (!copy ||
@@ -126,7 +126,7 @@ static int gather_own(struct zr_tree *t, json_t *v, struct err *e)
 	return 0;
 }
 
-/* cost_of - memory that a document's values will take, about. */
+/* cost_of - estimated memory of a document's values. */
 static uint64_t cost_of(const uint8_t *p, size_t n)
 {
 	uint64_t cost = n;
@@ -139,7 +139,7 @@ static uint64_t cost_of(const uint8_t *p, size_t n)
 	return cost;
 }
 
-/* has_room - whether the documents, with this cost besides, need no more than half of memory. */
+/* has_room - whether the documents, with this cost, fit into half of the memory budget. */
 static int has_room(struct zr_load *l, uint64_t cost, struct err *e)
 {
 	const uint64_t max = l->s->opts.max_meta_bytes;
@@ -172,7 +172,7 @@ static int gather_parse(struct zr_load *l, const struct buf *b, const json_t **r
 	return rc;
 }
 
-/* is_web_page - whether a document begins like one. */
+/* is_web_page - whether a document starts like a web page. */
 static bool is_web_page(const struct buf *b)
 {
 	size_t i = 0;
@@ -182,7 +182,7 @@ static bool is_web_page(const struct buf *b)
 	return i < b->len && b->data[i] == '<';
 }
 
-/* load_doc - read and parse what st tells of; *ret stays NULL when it is gone by now. */
+/* load_doc - read and parse the document of st; *ret stays NULL if it was removed. */
 static int load_doc(struct zr_load *l, const char *key, const struct store_stat *st,
 		    const json_t **ret, struct err *e)
 {
@@ -200,7 +200,7 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 	rc = has_room(l, st->size, &why);
 	if (rc < 0)
 		return err_set(e, rc, "'%.200s': %s", key, why.msg);
-	rc = store_get(l->s->store, key, &b, &why);
+	rc = store_get(l->s->store, key, &b, NULL, &why);
 	if (rc == 0 && !buf_ok(&b)) {
 		rc = err_nomem(&why);
 	} else if (rc == 0) {
@@ -213,7 +213,7 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 			(void)err_wrap(&why, rc, "'%.200s'", key);
 	}
 	buf_release(&b);
-	if (rc == -ENOENT) /* removed meanwhile: s->seen will tell */
+	if (rc == -ENOENT) /* removed meanwhile: s->seen reveals it */
 		return 0;
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
@@ -255,8 +255,8 @@ static int format_is(const json_t *v, uint64_t want, struct err *e)
 
 /* ---- directories to items ---- */
 
-/* merge_v1 - the types that NCZarr's own object has, as later versions have them in the
- * attributes. */
+/* merge_v1 - merge the types of NCZarr's own object into the attributes, as later versions store
+ * them. */
 static int merge_v1(struct zr_load *l, const json_t *attrs, const json_t *types,
 		    const json_t **ret, struct err *e)
 {
@@ -349,7 +349,7 @@ int zr_load_order(uint32_t da, const char *a, uint32_t db, const char *b)
 	}
 	if (*a == *b)
 		return 0;
-	/* a name's end is before everything that continues it */
+	/* the end of a name sorts before its continuations */
 	if (*a == '\0' || *b == '\0')
 		return *a == '\0' ? -1 : 1;
 	if (*a == '/' || *b == '/')
@@ -364,8 +364,7 @@ static int found_order(const void *pa, const void *pb)
 	return zr_load_order(a->depth, a->key, b->depth, b->key);
 }
 
-/* gather_parent_of - position among the sorted of the directory above; SIZE_MAX: it is not
- * there. */
+/* gather_parent_of - position of the parent directory in the sorted list; SIZE_MAX: absent. */
 static size_t gather_parent_of(const struct zr_load *l, const struct zr_found *f, char *tmp)
 {
 	const char *slash = strrchr(f->key, '/');
@@ -379,8 +378,8 @@ static size_t gather_parent_of(const struct zr_load *l, const struct zr_found *f
 	return hit ? (size_t)(hit - l->found) : SIZE_MAX;
 }
 
-/* link_items - the heap to items. What is below an array, or below what was left out, is no
- * item. */
+/* link_items - make items of the list. Directories below an array or below a skipped item are
+ * none. */
 static int link_items(struct zr_load *l, struct err *e)
 {
 	struct zr_tree *t = l->t;
@@ -414,7 +413,7 @@ static int link_items(struct zr_load *l, struct err *e)
 	return rc;
 }
 
-/* root_version - of the root's directory; not of one far away. */
+/* root_version - version of the root's directory; not of a remote one. */
 static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
 {
 	struct err why = ERR_INIT;
@@ -431,14 +430,15 @@ static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* gather_denied - on a service that says -EACCES of what is not there: it lets nobody find out what
- * there is. From now on the source is one that cannot be listed. */
+/* gather_denied - for a service that answers -EACCES for absent objects: absence cannot be proven.
+ * From now on the source is one that cannot be listed. */
 static void gather_denied(struct zr_load *l)
 {
 	l->s->base.unlisted = true;
 }
 
-/* load_v2 - what is consolidated, or the root. why: of zarr.json, when that was denied. */
+/* load_v2 - load consolidated metadata, or the root. why: error of zarr.json, if access was
+ * denied. */
 static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct err *why,
 		   struct err *e)
 {
@@ -457,7 +457,7 @@ static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct e
 	return rc < 0 ? rc : zr_walk(l, e);
 }
 
-/* gather_load_all - Zarr v3 first, as readers of both do; consolidated documents before a walk. */
+/* gather_load_all - Zarr v3 first, as in readers of both; consolidated metadata before a walk. */
 static int gather_load_all(struct zr_load *l, struct err *e)
 {
 	struct zr_todo root = {.key = ""};
@@ -482,8 +482,8 @@ static int gather_load_all(struct zr_load *l, struct err *e)
 	return zr_walk(l, e);
 }
 
-/* gather_nothing - whether nothing was found at an address that should have a tree: a directory may
- * be empty, and somebody named it; an address may be wrong. */
+/* gather_nothing - whether no document was found at an address: a local directory may be an empty
+ * store, but an address may be wrong. */
 static bool gather_nothing(const struct zr_load *l)
 {
 	const struct zr_item *root = l->n_found ? &l->found[0].item : NULL;
@@ -526,13 +526,13 @@ void zr_tree_release(struct zr_tree *t)
 	*t = (struct zr_tree){0};
 }
 
-/* All documents of a tree in one: .zmetadata of Zarr v2, the member
- * consolidated_metadata of a Zarr v3 root.
+/* Consolidated metadata: .zmetadata of Zarr v2, the member consolidated_metadata of a Zarr v3
+ * root.
  *
- * Every entry becomes a pair of directory and document; sorting brings together what a directory
- * has. Groups that have no entry, but something in them, are there all the same. */
+ * Each entry becomes a pair of directory and document; sorting groups them by directory. Groups
+ * without an entry exist if they have members. */
 
-/* gather_pair - one entry: a directory's document; DOC_N: only that the directory is there. */
+/* gather_pair - one entry: a directory's document; DOC_N: only that the directory exists. */
 struct gather_pair {
 	const char *dir;
 	uint32_t depth;
@@ -543,7 +543,7 @@ struct gather_pair {
 struct gather_pairs {
 	struct gather_pair *v;
 	size_t n, c;
-	const char *last; /* group of the entry before */
+	const char *last; /* group of the previous entry */
 	bool v3;
 };
 
@@ -566,7 +566,7 @@ static int pair_add(struct gather_pairs *p, const struct gather_pair *x, struct 
 	return 0;
 }
 
-/* add_ancestors - groups that may have no entry of their own. */
+/* add_ancestors - add groups that may have no entry of their own. */
 static int add_ancestors(struct zr_load *l, struct gather_pairs *p, const char *dir,
 			 struct err *e)
 {
@@ -578,7 +578,7 @@ static int add_ancestors(struct zr_load *l, struct gather_pairs *p, const char *
 		size_t len = slash ? (size_t)(slash - dir) : 0;
 		struct gather_pair x = {.doc = DOC_N};
 
-		/* entries of one group mostly follow each other */
+		/* entries of one group are usually adjacent */
 		if (first && p->last && strncmp(p->last, dir, len) == 0 && !p->last[len])
 			break;
 		x.dir = arena_copy(l->arena, dir, len);
@@ -593,7 +593,7 @@ static int add_ancestors(struct zr_load *l, struct gather_pairs *p, const char *
 	return rc;
 }
 
-/* gather_split_v2 - "a/b/.zarray" to directory and document; false: it is no document we know. */
+/* gather_split_v2 - split "a/b/.zarray" into directory and document; false: no known document. */
 static bool gather_split_v2(struct zr_load *l, const char *key, struct gather_pair *x,
 			    struct err *e, int *rc)
 {
@@ -644,8 +644,8 @@ static int pair_order(const void *pa, const void *pb)
 	return zr_load_order(a->depth, a->dir, b->depth, b->dir);
 }
 
-/* keep_pairs - the entries of each directory to what was found. A directory with nothing but
- * others below it is a group, too. */
+/* keep_pairs - record the entries of each directory. A directory that contains only directories is
+ * a group, too. */
 static int keep_pairs(struct zr_load *l, struct gather_pairs *p, struct err *e)
 {
 	int rc = 0;
@@ -662,7 +662,7 @@ static int keep_pairs(struct zr_load *l, struct gather_pairs *p, struct err *e)
 				d[p->v[k].doc] = p->v[k].v;
 		rc = zr_load_item(l, d, &it, &is_item, &why);
 		if (rc < 0) {
-			if (!p->v3 || p->v[i].depth) /* the caller names the root's own */
+			if (!p->v3 || p->v[i].depth) /* the caller adds the root's name */
 				(void)zr_load_name(p->v[i].dir, d, rc, &why);
 			rc = zr_leave_out(l->s, l->t, p->v[i].dir, "", &why, e);
 			continue;
@@ -710,7 +710,7 @@ int zr_consolidated_v2(struct zr_load *l, const json_t *v, struct err *e)
 	return zr_consolidated(l, metadata, NULL, e);
 }
 
-/* inline_metadata - of a v3 root; NULL: it has none that we know. */
+/* inline_metadata - of a v3 root; NULL: none of a known kind. */
 int zr_inline_metadata(const json_t *v, const json_t **ret, struct err *e)
 {
 	const json_t *c = json_get(v, "consolidated_metadata"), *m = json_get(c, "metadata");

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gather_walk.c - gathers the documents of a tree by walking.
+/* gather_walk.c - collects the documents of a store by a walk.
  *
- * A walk asks for as little as possible. A group's directory is listed once, and the listing says
- * which documents it has and what may be below it. Whether something below is an array is asked
- * by its document's name: an array's directory is never listed, it may hold millions of chunks.
- * Where nothing can be listed, documents have to say what is there (gather_walk.c). */
+ * A walk sends as few requests as possible. A group's directory is listed once; the listing has
+ * its documents and its child directories. A child is an array if it has an array's document,
+ * which is looked up by name: an array's directory is never listed, it may contain millions of
+ * chunks. If directories cannot be listed, documents must name the children (see below). */
 #include "nczarr/source/gather_int.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* see_dir - what is far away is not listed again. */
+/* see_dir - record the version of a local directory; a remote one is not listed again. */
 static int see_dir(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	return l->s->store->remote ? 0 : zr_load_see(l, d->key, d->version, e);
@@ -81,11 +81,11 @@ static int name_order(const void *pa, const void *pb)
 {
 	const struct zr_child *a = pa, *b = pb;
 
-	/* last first: the list of what is to be done is taken from its end */
+	/* in reverse: the queue is processed from its end */
 	return strcmp(b->name, a->name);
 }
 
-/* push_children - the directories of a group are to be looked at. */
+/* push_children - queue the directories of a group. */
 static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_listing *s,
 			 bool v3, struct err *e)
 {
@@ -110,8 +110,8 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_l
 	return rc;
 }
 
-/* gather_walk_rest - the documents beside the one that says what an item is; those that a listing
- * did not have are not there. */
+/* gather_walk_rest - load the other documents of an item; those that a listing does not have are
+ * absent. */
 static int gather_walk_rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
 			    const json_t **d, bool array, struct err *e)
 {
@@ -130,7 +130,7 @@ static int gather_walk_rest(struct zr_load *l, const char *dir, const struct zr_
 			continue;
 		if ((w == DOC_NCZVAR && d[DOC_NCZARRAY]) ||
 		    (w == DOC_NCZATTR && d[DOC_NCZATTRS]))
-			continue; /* the newer name is there */
+			continue; /* the newer name exists */
 		if (!s || s->has[w]) {
 			rc = zr_load_doc(l, dir, zr_doc_names[w], s ? &s->st[w] : NULL, &d[w],
 					 e);
@@ -142,7 +142,7 @@ static int gather_walk_rest(struct zr_load *l, const char *dir, const struct zr_
 	return rc;
 }
 
-/* gather_walk_commit - a directory's documents to what was found, if they make it an item. */
+/* gather_walk_commit - record a directory's documents, if they make it an item. */
 static int gather_walk_commit(struct zr_load *l, const struct zr_todo *d, const json_t **docs,
 			      bool *ret_group, struct err *e)
 {
@@ -156,8 +156,8 @@ static int gather_walk_commit(struct zr_load *l, const struct zr_todo *d, const 
 	return is_item ? zr_load_keep(l, d->key, d->depth, &it, e) : 0;
 }
 
-/* gather_walk_unknown - what is in a group cannot be found out. To show it without would say that
- * it is empty. */
+/* gather_walk_unknown - the error for a group whose members cannot be determined. It must not be
+ * presented as empty. */
 static int gather_walk_unknown(struct zr_load *l, const char *dir, struct err *e)
 {
 	static const char why[] =
@@ -170,8 +170,8 @@ static int gather_walk_unknown(struct zr_load *l, const char *dir, struct err *e
 	return err_set(e, -EOPNOTSUPP, "'/%.200s': %s", dir, why);
 }
 
-/* gather_walk_below - what a group has in it: its directory is listed, or, where nothing can be,
- * its documents say it. */
+/* gather_walk_below - the members of a group: from its listing, or, without listings, from its
+ * documents. */
 static int gather_walk_below(struct zr_load *l, const char *dir, const json_t **docs,
 			     struct zr_listing *ret, struct err *e)
 {
@@ -215,7 +215,7 @@ int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_st
 	return rc;
 }
 
-/* look_group - a directory without .zarray: a group, or nothing that we know. */
+/* look_group - a directory without .zarray: a group, or unknown. */
 static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	const json_t *docs[DOC_N] = {NULL};
@@ -241,7 +241,7 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	if (rc == 0)
 		rc = gather_walk_commit(l, d, docs, &group, e);
 	if (rc == 0 && d->depth == 0 && !group) {
-		/* a root may do without a document, if there is something in it */
+		/* a root with members may have no document */
 		struct zr_item it = {.format = l->v1 ? 1 : 2, .attrs = docs[DOC_ZATTRS]};
 
 		group = true;
@@ -255,7 +255,7 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	return rc;
 }
 
-/* ask_group - the same where directories cannot be listed. */
+/* ask_group - the same if directories cannot be listed. */
 static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	const json_t *docs[DOC_N] = {NULL};
@@ -305,8 +305,8 @@ int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	return rc < 0 ? rc : gather_walk_commit(l, d, docs, &hit, e);
 }
 
-/* gather_walk_visit - look at one directory below the root. What is wrong there is left out with
- * keep_going. */
+/* gather_walk_visit - visit one directory below the root. With keep_going an invalid one is
+ * skipped. */
 static int gather_walk_visit(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	struct err why = ERR_INIT;
@@ -317,8 +317,8 @@ static int gather_walk_visit(struct zr_load *l, const struct zr_todo *d, struct 
 			: zr_leave_out(l->s, l->t, d->key, "", &why, e);
 }
 
-/* walk_levels - of a tree that is far away: all directories of a level are asked about before the
- * first answer is waited for. */
+/* walk_levels - for a remote store: request the documents of all directories of a level before
+ * waiting for the first. */
 static int walk_levels(struct zr_load *l, struct err *e)
 {
 	int rc = 0;
@@ -352,16 +352,15 @@ int zr_walk(struct zr_load *l, struct err *e)
 	return rc;
 }
 
-/* The documents of a tree that is far away: what will be looked at is asked for
- * side by side, so that waiting takes as long as the tree is deep and not as long as it is large.
+/* Documents of a remote store are requested in parallel, so that the latency depends on the depth
+ * of the store and not on its size.
  *
- * What a store cannot list has to be said by documents. NCZarr's groups name what is in them; so do
- * images (OME-Zarr: multiscales, labels, plates and wells). Names are believed as far as that they
- * are asked for. */
+ * If a store cannot be listed, documents must name the members. NCZarr's groups do; so do images
+ * (OME-Zarr: multiscales, labels, plates and wells). The names are only hints for requests. */
 
-#define WANTS 8 /* documents of one directory at most */
+#define WANTS 8 /* most documents of one directory */
 
-/* gather_walk_wants - what is asked for in one call. Keys are its own. */
+/* gather_walk_wants - ranges of one store_want() call, with their keys. */
 struct gather_walk_wants {
 	struct store *s;
 	struct store_range r[ZR_REMOTE_DIRS * WANTS];
@@ -377,8 +376,7 @@ static void gather_walk_flush(struct gather_walk_wants *w)
 		free(w->keys[--w->n]);
 }
 
-/* gather_walk_want - one document. Without memory for its name it is asked for later, when it is
- * read. */
+/* gather_walk_want - add a document. Without memory for its name it is not prefetched. */
 static void gather_walk_want(struct gather_walk_wants *w, const char *dir, const char *name)
 {
 	size_t nd = strlen(dir), nn = strlen(name);
@@ -429,7 +427,8 @@ void zr_remote_want_root(struct store *s, bool rest)
 	wants_done(w);
 }
 
-/* groups_too - the documents of what turned out to be no arrays; waits for their own. */
+/* groups_too - prefetch the group documents of directories that are no arrays; waits for the array
+ * documents. */
 static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n,
 		       struct gather_walk_wants *w)
 {
@@ -486,7 +485,7 @@ void zr_remote_want_docs(struct zr_load *l, const char *dir, const struct zr_lis
 
 /* ---- children that documents name ---- */
 
-/* gather_walk_add - one name, once. What is no name of a directory is left out. */
+/* gather_walk_add - add a name, once. Invalid names are ignored. */
 static int gather_walk_add(struct zr_listing *s, const json_t *name, struct err *e)
 {
 	struct ds_text t;
@@ -504,8 +503,8 @@ static int gather_walk_add(struct zr_listing *s, const json_t *name, struct err 
 		       : err_set(e, s->rc, "more than %d groups and arrays", ZR_ITEMS_MAX);
 }
 
-/* gather_walk_add_all - names in a list, or, with `member`, the member of that name of each of its
- * objects. *ret_said: there is such a list. */
+/* gather_walk_add_all - add the names of a list or, with `member`, the member of that name of each
+ * of its objects. *ret_said: the list exists. */
 static int gather_walk_add_all(struct zr_listing *s, const json_t *list, const char *member,
 			       bool *ret_said, struct err *e)
 {
@@ -522,7 +521,7 @@ static int gather_walk_add_all(struct zr_listing *s, const json_t *list, const c
 	return rc;
 }
 
-/* images - the conventions of OME-Zarr. attrs: of a group, or their member "ome". */
+/* images - apply the conventions of OME-Zarr. attrs: of a group, or their member "ome". */
 static int images(struct zr_listing *s, const json_t *attrs, bool *ret_said, struct err *e)
 {
 	const json_t *scales = json_get(attrs, "multiscales");
@@ -563,7 +562,7 @@ int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing
 
 /* ---- bids ---- */
 
-/* gather_walk_has - whether one of the documents is there, or nobody can say. */
+/* gather_walk_has - whether one of the documents exists, or its absence is not proven. */
 static bool gather_walk_has(struct store *s, const char *const *names, size_t n)
 {
 	struct store_stat st;

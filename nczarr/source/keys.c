@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* keys.c - what a key of the store means: the document of which group or array, or which
- * chunks of which array. Nothing is read: whether something is behind a key is not known here.
+/* keys.c - the meaning of a key of the store: a document of a group or array, or chunks of an
+ * array. The store is not accessed: the object may not exist.
  *
  * Groups and arrays are found by their directory, in a list that is sorted once. */
 #include "nczarr/source/chunks.h"
@@ -38,7 +38,7 @@ static int keys_by_key(const void *a, const void *b)
 	return strcmp(((const struct keys_node *)a)->key, ((const struct keys_node *)b)->key);
 }
 
-/* keys_fill - n->list, room for all is there. Paths are in n->text, each with its NUL. */
+/* keys_fill - fill n->list, which has room for all. Paths are in n->text, NUL-terminated. */
 static int keys_fill(struct zr_source *s, struct zr_nodes *n)
 {
 	const struct dataset *ds = &s->base.ds;
@@ -95,8 +95,8 @@ static int keys_compare(const struct keys_node *x, const char *key, size_t n)
 	return rc ? rc : x->key[n] != '\0';
 }
 
-/* keys_find - what the first n bytes of key are the directory of: a group and an array have one key
- * where the root is the array. */
+/* keys_find - the group or array whose directory is the first n bytes of key: both have the same
+ * if the root is the array. */
 static const struct keys_node *keys_find(const struct zr_nodes *ns, const char *key, size_t n,
 					 bool array)
 {
@@ -118,7 +118,7 @@ static const struct keys_node *keys_find(const struct zr_nodes *ns, const char *
 
 /* ---- chunks ---- */
 
-/* chunks_of - all chunks of the model that an object holds. */
+/* chunks_of - emit all chunks of the model in an object. */
 static void chunks_of(const struct ds_array *a, uint32_t array, const uint64_t *per,
 		      const uint64_t *object,
 		      bool (*emit)(void *arg, uint32_t array, uint64_t linear), void *arg)
@@ -238,10 +238,10 @@ enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
 	}
 }
 
-/* Keys of stored objects: "t/3.0", "t/3/0", "t/c/3/0", and what a scalar is called.
+/* Keys of stored objects: "t/3.0", "t/3/0", "t/c/3/0", and the key of a scalar.
  *
- * Coordinates are of the array's axes in their own order, whatever order the elements have inside
- * an object. Spec: Zarr v2, "Chunks"; Zarr v3, "Chunk key encoding". */
+ * Coordinates are in the order of the array's axes, independent of the order of elements in an
+ * object. Spec: Zarr v2, "Chunks"; Zarr v3, "Chunk key encoding". */
 
 void zr_unravel(uint32_t rank, const uint64_t *grid, uint64_t linear, uint64_t *ret)
 {
@@ -260,7 +260,7 @@ uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords)
 	return linear;
 }
 
-/* keys_maker - a key in the making; len never passes the room for the longest key. */
+/* keys_maker - a key under construction; len never exceeds the longest key. */
 struct keys_maker {
 	char *out;
 	size_t len;
@@ -289,7 +289,7 @@ static void keys_put_number(struct keys_maker *k, uint64_t v)
 	keys_do_put(k, text + at, sizeof(text) - at);
 }
 
-/* put_slash - in front of everything but the key's beginning. */
+/* put_slash - add '/' except at the start of the key. */
 static void put_slash(struct keys_maker *k)
 {
 	if (k->len > 0)
@@ -310,7 +310,7 @@ int zr_level_key(const struct zr_meta *m, const uint64_t *coords, uint32_t level
 		 char out[ZR_OBJECT_KEY], struct err *e)
 {
 	struct keys_maker k = {.out = out};
-	bool joined = false; /* whether something stands before the separator */
+	bool joined = false; /* there is a part before the separator */
 
 	keys_do_put(&k, m->key, strlen(m->key));
 	if (m->prefixed && (level > 0 || zr_is_nested(m))) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nczarr_keys.c - what NCZarr adds to Zarr v2: its keys in every place and spelling.
+/* nczarr_keys.c - NCZarr's additions to Zarr v2, in all locations and spellings.
  *
  * netCDF-C     | superblock and groups           | arrays                    | attributes
  * 4.8 (V1)     | objects .nczarr and .nczgroup   | .nczarray, before .nczvar | .nczattrs, .nczattr
@@ -8,12 +8,12 @@
  * 4.9.1, 4.9.2 | the same in lower case                                      | _nczarr_attr
  * from 4.9.3   | lower case, all in .zattrs; members have longer names       | _nczarr_attr
  *
- * Each is looked for in all places, so that mixtures are read as well.
+ * Each is looked up in all locations, so that mixtures can be read as well.
  *
  * A store of plain Zarr that nczarrfs writes has no superblock, but a group of it may have
  * _nczarr_group with two members: "dimensions", and "order", the names of its arrays and groups in
- * the order of netCDF; and an array _nczarr_array with "fletcher32". They are hints: shapes and
- * documents of arrays win. */
+ * netCDF's order; and an array _nczarr_array with "fletcher32". They are hints: shapes and
+ * documents of arrays have precedence. */
 #include "nczarr/source/open.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ bool zr_nc_checksum(const json_t *array)
 	return json_is_true(json_get(array, "fletcher32"));
 }
 
-/* number_type - V1 gives netCDF's number of a type; NULL: it is no number of one. */
+/* number_type - V1 stores netCDF's number of a type; NULL: an invalid number. */
 static const char *number_type(const char *s)
 {
 	static const char *const types[] = {"<i1", ">S1", "<i2", "<i4", "<f4", "<f8",
@@ -147,7 +147,7 @@ int zr_nc_dim(const json_t *v, uint64_t *ret_len, bool *ret_unlimited)
 	return 0;
 }
 
-/* nczarr_keys_release - "4.9.2" as 40902; UINT32_MAX: not understood. */
+/* nczarr_keys_release - "4.9.2" as 40902; UINT32_MAX: not a version. */
 static uint32_t nczarr_keys_release(const char *s)
 {
 	uint32_t v = 0, part = 0;
@@ -186,7 +186,7 @@ void zr_nc_store(const struct zr_tree *t, struct zr_nc *ret)
 	}
 	ret->swapped = by <= 40902;
 	ret->old_char = by <= 40900;
-	/* without a version: only old ones wrote upper case, and objects of their own */
+	/* without a version: only old releases wrote upper case, or objects of their own */
 	if (by == UINT32_MAX && ret->on)
 		ret->old_char =
 			root->format == 1 || json_get(root->meta, "_NCZARR_SUPERBLOCK") != NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shard.c - chunks within a stored object: indexes of shards, level by level.
+/* shard.c - chunks inside a stored object: indexes of shards, level by level.
  *
- * An index is read and checked as a whole when a chunk of its shard is first looked for, and kept
- * while there is memory. Its entries are judged when they are asked for: one that lies must not
- * hide the others. Spec: Zarr v3, "Sharding codec". */
+ * An index is read and checked as a whole at the first look-up in its shard, and cached. Its
+ * entries are validated on use: an invalid one must not hide the others. Spec: Zarr v3, "Sharding
+ * codec". */
 #include "base/core/endian.h"
 #include "nczarr/source/chunks.h"
 
@@ -11,11 +11,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* An index in the cache: the version of the object that it came from, then for each chunk its
- * offset and length in the shard; both UINT64_MAX: absent. */
+/* An index in the cache: the version of its object, then for each chunk its offset and length in
+ * the shard; both UINT64_MAX: absent. */
 enum { VERSION, ENTRIES };
 
-/* shard_read_index - the stored index into m->stored; x is the shard. */
+/* shard_read_index - read the stored index into m->stored; x is the shard. */
 static int shard_read_index(struct zr_source *s, const struct zr_place *p,
 			    const struct zr_at *at, const struct chunk_location *x,
 			    struct zr_scratch *m, uint64_t *ret_version, struct err *e)
@@ -97,7 +97,7 @@ static int shard_index_of(struct zr_source *s, const struct zr_place *p, const s
 	return err_set(e, rc, "%s", own.msg);
 }
 
-/* shard_look_up - entry `slot` of the shard x: where the chunk is, or the next shard. */
+/* shard_look_up - entry `slot` of the shard x: the location of the chunk, or the next shard. */
 static int shard_look_up(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
 			 uint64_t slot, struct chunk_location *x, struct err *e)
 {
@@ -137,8 +137,7 @@ static int shard_look_up(struct zr_source *s, const struct zr_place *p, const st
 	return 0;
 }
 
-/* shard_slot_of - number of a chunk in the index: C order over the axes as the shard stores
- * them. */
+/* shard_slot_of - number of a chunk in the index: C order over the axes in stored order. */
 static uint64_t shard_slot_of(const struct zr_meta *m, const struct zr_shard *sh,
 			      const uint64_t *coords)
 {
@@ -215,13 +214,12 @@ int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 	return rc;
 }
 
-/* Shards with codecs around them, which have to be decoded before anything in them
- * can be found.
+/* Shards with outer codecs, which must be decoded before their chunks can be located.
  *
- * A decoded shard is kept for the next chunk of it. While one thread decodes it, others who want
- * the same shard wait for it. */
+ * A decoded shard is cached for the next chunk. While one thread decodes it, other threads that
+ * need it wait. */
 
-/* most_of - bytes that a shard can have at most when its chunks are not absurd. */
+/* most_of - upper limit of the bytes of a shard with plausible chunks. */
 static uint64_t most_of(const struct zr_place *p, const struct zr_at *at)
 {
 	uint64_t n;
@@ -281,7 +279,7 @@ int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_
 		}
 		cache_publish(c);
 	}
-	chunk_location_release(x); /* the shard around this one, when that was decoded too */
+	chunk_location_release(x); /* the enclosing shard, if it was decoded too */
 	x->where = ZR_MEMORY;
 	x->held = c;
 	x->mem = cache_data(c, &len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* source.c - the Zarr source: bids, open, close, and the table of operations.
  *
- * Opening reads the metadata only; chunks are looked for when somebody asks for them. */
+ * Opening reads the metadata only; chunks are looked up on demand. */
 #include "nczarr/nczarr.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "nczarr/source/source_int.h"
 
 #define ZIP_LOOK_BYTES                                                                         \
-	((uint64_t)64 << 20) /* for the directory of an archive that may be ours */
+	((uint64_t)64 << 20) /* for the directory of an archive at a bid */
 
-/* Documents that a root can have. */
+/* Metadata documents of a root. */
 static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata", ".nczarr"};
 
 /* has_docs - whether a folder of an archive has one. */
@@ -51,8 +51,8 @@ static bool look_into(void *arg, const char *name, bool is_dir, const struct sto
 	return !l->found;
 }
 
-/* bid_remote_zip - nothing is looked for in a remote file that neither looks like an archive nor is
- * called one: its end would cost a request. */
+/* bid_remote_zip - a remote file is inspected only if its start or its name is that of an archive:
+ * its end would cost a request. */
 static int bid_remote_zip(const char *path, struct blob *file, struct err *e)
 {
 	const bool named = ending_of(path) == ENDING_ZIP;
@@ -67,8 +67,8 @@ static int bid_remote_zip(const char *path, struct blob *file, struct err *e)
 	return is > 0 ? 5 : is;
 }
 
-/* bid_zip - archives are of many things. One that is damaged is ours to complain about only when
- * nobody else bids. */
+/* bid_zip - archives have many uses. A damaged one is reported by this source only if no other one
+ * bids. */
 static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 {
 	struct source_look l = {NULL, false};
@@ -93,7 +93,7 @@ static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 		return err_is_transient(rc) ? rc : 1;
 	}
 	l.found = has_docs(l.s, "");
-	/* a root without a document is tolerated where the arrays below it have some */
+	/* a root without a document is accepted if arrays below it have some */
 	rc = l.found ? 0 : store_list(l.s, "", false, look_into, &l, NULL);
 	store_close(l.s);
 	return err_is_transient(rc) ? rc : l.found ? 5 : 0;
@@ -120,7 +120,7 @@ static int zarr_source_bid(const struct source_at *at, struct err *e)
 	return ending_of(at->path) == ENDING_TREE ? 2 : 0;
 }
 
-/* zarr_source_release - everything but the store, whose descriptor is the caller's while
+/* zarr_source_release - free all but the store, whose descriptor belongs to the caller during
  * opening. */
 static void zarr_source_release(struct zr_source *s)
 {
@@ -140,7 +140,7 @@ static struct zr_source *new_source(const struct source_options *opts)
 		return NULL;
 	s->base.ops = &zarr_source_ops;
 	s->opts = *opts;
-	s->opts.external_root = NULL; /* borrowed, and not for us */
+	s->opts.external_root = NULL; /* borrowed, and not used by this source */
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
 	return s;
 }
@@ -158,7 +158,7 @@ static int zarr_source_set_up(struct zr_source *s, const char *path, int fd, str
 		       : store_zip_open(fd, s->opts.max_meta_bytes, &s->store, e);
 }
 
-/* zarr_source_load - the model, and what finds chunks. */
+/* zarr_source_load - load the model and the data half. */
 static int zarr_source_load(struct zr_source *s, struct err *e)
 {
 	int rc;
@@ -199,7 +199,7 @@ static int open_remote_zip(const struct source_at *at, const struct source_optio
 	return 0;
 }
 
-/* zarr_source_open_tree - what at->store is, which is taken on success. */
+/* zarr_source_open_tree - open at->store, which is taken on success. */
 static int zarr_source_open_tree(const struct source_at *at, const struct source_options *opts,
 				 struct source **ret, struct err *e)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* source_int.h - what the files of the Zarr source share; private to nczarr.
+/* source_int.h - the Zarr source; private to nczarr.
  *
- * Life of a source: gather.c gathers the metadata documents of the tree; array_metadata.c and
- * array_metadata.c turn those of an array into a zr_meta (dtype.c, codecs.c know types and codecs);
- * nczarr_keys.c reads what NCZarr adds; attributes.c, fill_value.c and build_dims.c make
- * attributes, fill values and dimensions; build_model.c puts the dataset together. After that JSON
- * is gone, and the data half (chunk_lookup.c and what it calls) finds and reads chunks. */
+ * Life of a source: gather.c collects the metadata documents of the store; array_metadata.c
+ * converts those of an array to a zr_meta (dtype.c and codecs.c convert types and codecs);
+ * nczarr_keys.c reads NCZarr's additions; attributes.c, fill_value.c and build_dims.c make
+ * attributes, fill values and dimensions; build_model.c assembles the dataset. After that JSON is
+ * freed, and the data half (chunk_lookup.c and its callees) locates and reads chunks. */
 #ifndef NCZARR_SOURCE_SOURCE_INT_H
 #define NCZARR_SOURCE_SOURCE_INT_H
 
@@ -20,14 +20,14 @@
 
 /* ---- what a stored element is ---- */
 
-/* zr_conv - what turns a stored element into the presented one. */
+/* zr_conv - conversion from a stored to a presented element. */
 enum zr_conv {
-	ZR_AS_STORED,  /* nothing; byte order is part of the presented type */
+	ZR_AS_STORED,  /* none; byte order is part of the presented type */
 	ZR_UTF32,      /* numpy's U: 4 bytes a character become UTF-8, NUL padded, same size */
-	ZR_FIELDS,     /* a structure with padding between its fields, or with fields to convert */
+	ZR_FIELDS,     /* a structure with gaps between its fields, or with fields to convert */
 };
 
-/* zr_field - a field of a stored structure, where ZR_FIELDS has to move it. */
+/* zr_field - a move of ZR_FIELDS: from the stored to the presented structure. */
 struct zr_field {
 	uint32_t from, to;   /* offsets in the stored and the presented element */
 	uint32_t bytes;      /* of all its values, stored and presented alike */
@@ -45,8 +45,8 @@ enum zr_vlen {
 };
 
 struct zr_dtype {
-	struct dtype type;      /* as presented; DT_VSTRING or DT_VLEN with vlen */
-	uint32_t stored;        /* bytes of a stored element; 0 with vlen but ZR_VLEN_FIXED */
+	struct dtype type;      /* the presented type; DT_VSTRING or DT_VLEN with vlen */
+	uint32_t stored;        /* bytes of a stored element; 0 with vlen except ZR_VLEN_FIXED */
 	enum zr_conv conv;
 	bool big;               /* ZR_UTF32: stored characters are big-endian */
 	uint32_t n_moves;       /* ZR_FIELDS */
@@ -55,45 +55,45 @@ struct zr_dtype {
 	                         * "days"; NULL: no time */
 	bool is_date;           /* with units: a date, not a span */
 	bool is_ns;             /* with units: nanoseconds */
-	const char *numpy;      /* the dtype's text where `type` and units do not say it all, for
-	                         * the attribute numpy_dtype; NULL */
+	const char *numpy;      /* the source dtype for the attribute numpy_dtype, if `type` and
+				 * units do not express it; NULL */
 };
 
 /* zr_shard - chunks within a stored object (Zarr v3, sharding_indexed). Outermost first. */
 struct zr_shard {
-	const uint32_t *order;      /* as zr_meta.order, of the shard before it is cut; NULL */
+	const uint32_t *order;      /* as zr_meta.order, of the shard before it is split; NULL */
 	const uint64_t *inner;      /* rank entries: chunk lengths inside, in the array's axes */
 	const uint64_t *grid;       /* rank entries: chunks of `inner` in one shard, array's axes */
 	uint64_t n;                 /* product of grid */
 	bool index_first;           /* index_location: start */
 	uint64_t index_bytes;       /* of the stored index */
-	struct codec_chain index;   /* index_codecs behind bytes(little): crc32c, or none */
-	bool index_big;             /* its numbers are big-endian */
-	struct codec_chain outer;   /* codecs over the whole shard, behind sharding; mostly none */
-	const struct zr_shard *next; /* a shard in each chunk of this one; NULL: chunks */
+	struct codec_chain index;   /* index_codecs after bytes(little): crc32c, or none */
+	bool index_big;             /* index numbers are big-endian */
+	struct codec_chain outer;   /* codecs of the whole shard, after sharding; mostly none */
+	const struct zr_shard *next; /* each chunk is a shard; NULL: it is a chunk */
 };
 
-/* zr_meta - one array as its documents say, whatever version they are of. In the dataset's arena
- * but for fill, attrs and dim_names, which are borrowed from the documents while opening. */
+/* zr_meta - the documents of one array, independent of their version. It is in the dataset's
+ * arena, except fill, attrs and dim_names, which are borrowed from the documents during opening. */
 struct zr_meta {
 	int format;                 /* 1 (NCZarr's own objects), 2, 3 */
-	const char *key;            /* of the array's directory; "" when the root is the array */
+	const char *key;            /* of the array's directory; "" if the root is the array */
 	uint32_t rank;
 	const uint64_t *shape;      /* as stored: rank entries */
-	const uint64_t *chunk;      /* lengths of what one stored object holds (a shard) */
+	const uint64_t *chunk;      /* lengths of one stored object (chunk or shard) */
 	char separator;             /* '.' or '/' between coordinates */
 	bool prefixed;              /* keys begin with "c": Zarr v3's default encoding */
-	const uint32_t *order;      /* stored axis k is the array's order[k]; NULL: as they are.
-	                             * Of the innermost chunk. F order is the reverse of all */
+	const uint32_t *order;      /* stored axis k is the array's order[k]; NULL: the same order.
+				     * Of the innermost chunk. F order is the reverse */
 	struct zr_dtype dtype;
 	enum zr_vlen vlen;
 	struct codec_chain chain;   /* stored bytes of the innermost chunk -> elements (or the frame
 	                             * of vlen) */
 	const struct zr_shard *shard; /* NULL: an object is a chunk */
-	bool as_bytes;              /* elements are stored as the bytes that they are, see
-	                             * build_array.c */
-	bool tail;                  /* the last axis is of one element and not the model's */
-	const char *unreadable;     /* NULL, or why no chunk can be read: "codec 'pcodec' ..." */
+	bool as_bytes;              /* elements are stored as uint8, see build_array.c */
+	bool tail;                  /* the last axis has one element and is not in the model */
+	const char *unreadable;     /* NULL, or the reason why no chunk can be read: "codec
+				     * 'pcodec' ..." */
 
 	const json_t *fill;         /* NULL: no such member */
 	const json_t *attrs;        /* object or NULL */
@@ -102,13 +102,13 @@ struct zr_meta {
 
 /* ---- documents ---- */
 
-/* zr_doc_seen - a document or directory that was looked at, to find out about changes. */
+/* zr_doc_seen - a document or directory that was visited, to detect changes. */
 struct zr_doc_seen {
 	const char *key;
-	uint64_t version;           /* 0: it was not there */
+	uint64_t version;           /* 0: absent */
 };
 
-/* zr_item - a group or array of the tree. Items are in an array, parents before children, the
+/* zr_item - a group or array of the store. Items are in an array, parents before children, the
  * children of one parent in the order of their names (bytes). */
 struct zr_item {
 	const char *key;            /* of its directory */
@@ -116,10 +116,10 @@ struct zr_item {
 	uint32_t parent;            /* DS_NONE for the root */
 	bool is_array;
 	int format;
-	const json_t *meta;         /* .zarray, .zgroup, zarr.json, .nczarray, .nczgroup; NULL where
-	                             * a group has none */
+	const json_t *meta;         /* .zarray, .zgroup, zarr.json, .nczarray, .nczgroup; NULL if a
+				     * group has none */
 	const json_t *attrs;        /* .zattrs, .nczattr merged in (v1); NULL */
-	const json_t *extra;        /* v1: .nczarray, .nczgroup beside the Zarr documents; NULL */
+	const json_t *extra;        /* v1: .nczarray, .nczgroup next to the Zarr documents; NULL */
 };
 
 /* zr_tree - all documents. */
@@ -127,73 +127,72 @@ struct zr_tree {
 	struct zr_item *items;
 	uint32_t n_items;
 	bool consolidated;          /* documents came from .zmetadata or inline metadata */
-	const json_t *superblock;   /* NCZarr's, wherever it was found; NULL: not NCZarr */
+	const json_t *superblock;   /* NCZarr's, in any location; NULL: not NCZarr */
 	json_t **docs;              /* owned */
 	size_t n_docs, c_docs;
-	char **notes;               /* owned: what was left out so far, and why */
+	char **notes;               /* owned: items that were left out, with the reason */
 	size_t n_notes, c_notes, notes_dropped;
 };
 
 struct zr_source;
 
 /* zr_tree_load - read the documents of a store (gather.c). Fills s->seen. Items, keys and names
- * are in the dataset's arena. A document that is no JSON, or not what it should be, is an error
- * that names its key. Returns 0 with *ret filled (zr_tree_release). */
+ * are in the dataset's arena. An invalid document is an error that names its key. Returns 0 with
+ * *ret filled (zr_tree_release). */
 int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e) NZ_MUST_USE;
 void zr_tree_release(struct zr_tree *t);
-/* zr_remote_bid - for a tree that is far away. What nothing is known about is bid for, too: nobody
- * else can say what is wrong with it. (gather_walk.c) */
+/* zr_remote_bid - the bid for a remote store. It also bids if the content is unknown: no other
+ * source can report the error. (gather_walk.c) */
 int zr_remote_bid(struct store *s);
 
-/* ---- from documents to terms; errors say what is wrong, the caller adds the key ---- */
+/* ---- from documents to terms; messages name the error, the caller adds the key ---- */
 
-/* zr_v2_meta, zr_v3_meta - an array's document to a zr_meta (array_metadata.c, array_metadata.c).
- * Shapes and products are checked. Unknown codecs set `unreadable` and are no error. old_char:
- * "<U1" is one byte a character (NCZarr up to 4.9.0). Returns 0; -EBADMSG not as the specification
- * has it; -EOPNOTSUPP; -ERANGE; -ENOMEM. */
+/* zr_v2_meta, zr_v3_meta - convert an array's document to a zr_meta (array_metadata.c). Shapes and
+ * products are checked. Unknown codecs set `unreadable` and are no error. old_char: "<U1" is one
+ * byte a character (NCZarr up to 4.9.0). Returns 0; -EBADMSG violates the specification;
+ * -EOPNOTSUPP; -ERANGE; -ENOMEM. */
 int zr_v2_meta(struct arena *a, const json_t *doc, bool old_char, struct zr_meta *ret,
 	       struct err *e) NZ_MUST_USE;
 int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct err *e) NZ_MUST_USE;
 
-/* zr_dtype_v2 - numpy's dtype text or list of fields; object dtypes give stored 0 and want a vlen
- * filter. zr_dtype_v3 - a data_type; big-endianness comes with the bytes codec. (dtype.c) */
+/* zr_dtype_v2 - numpy's dtype string or list of fields; object dtypes have stored 0 and need a
+ * vlen filter. zr_dtype_v3 - a data_type; the bytes codec adds big-endianness. (dtype.c) */
 int zr_dtype_v2(struct arena *a, const json_t *v, bool old_char, struct zr_dtype *ret,
 		struct err *e) NZ_MUST_USE;
 int zr_dtype_v3(struct arena *a, const json_t *v, struct zr_dtype *ret, struct err *e) NZ_MUST_USE;
 
-/* zr_codecs_v2 - filters and compressor to m->chain, m->vlen and, for object dtypes, m->dtype; or
- * m->unreadable. m->dtype, shape and chunk are set. zr_codecs_v3 - the list of codecs: chain,
- * order, shard, byte order. (codecs.c) */
+/* zr_codecs_v2 - convert filters and compressor to m->chain, m->vlen and, for object dtypes,
+ * m->dtype; or set m->unreadable. m->dtype, shape and chunk are set. zr_codecs_v3 - the same for
+ * the list of codecs: chain, order, shard, byte order. (codecs.c) */
 int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compressor,
 		 struct zr_meta *m, struct err *e) NZ_MUST_USE;
 int zr_codecs_v3(struct arena *a, const json_t *codecs, struct zr_meta *m,
 		 struct err *e) NZ_MUST_USE;
 
 /* zr_fill_value - fill_value in presented form: sets fill_defined, fill or fill_text of an array
- * whose type is set (fill_value.c). Absent or null: zeros, not defined. v2: base64 for S and V, NaN
- * texts, numbers, booleans, lists for complex; integers modulo the range of the type. v3:
- * hexadecimal bits, lists of bytes. Both: quoted numbers. -EBADMSG a value that the type cannot
- * have. */
+ * whose type is set (fill_value.c). Absent or null: zeros, not defined. v2: base64 for S and V,
+ * NaN strings, numbers, booleans, lists for complex; integers modulo the range of the type. v3:
+ * hexadecimal bits, lists of bytes. Both: quoted numbers. -EBADMSG no value of the type. */
 int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret,
 		  struct err *e) NZ_MUST_USE;
 
-/* zr_attr_make - one attribute from JSON by NCZarr's rules (attributes.c, which lists them).
- * type: dtype text from NCZarr's types, or NULL: inferred. like: type for `_FillValue` where
- * none is given; NULL. v3: Zarr v3's encodings (_FillValue as base64). */
+/* zr_attr_make - make an attribute from JSON by NCZarr's rules (listed in attributes.c). type:
+ * dtype from NCZarr's types, or NULL: inferred. like: type for `_FillValue` without a type of its
+ * own; NULL. v3: Zarr v3's encodings (_FillValue as base64). */
 int zr_attr_make(struct arena *a, const char *name, const json_t *v, const char *type,
 		 const struct dtype *like, bool v3, struct ds_attr *ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* zr_model - documents to the dataset and to s->arrays (build_model.c). */
+/* zr_model - make the dataset and s->arrays from the documents (build_model.c). */
 int zr_model(struct zr_source *s, struct err *e) NZ_MUST_USE;
 
 /* ---- the finished source ---- */
 
-/* zr_array - what the source keeps of an array besides the model. The model's chunk is the
- * innermost stored chunk, or, where that is longer than the array, it ends where the array does
- * (clipped: access is DS_CONVERT). */
+/* zr_array - data of an array that is not in the model. The model's chunk is the innermost stored
+ * chunk, clipped to the array if it is longer (access is DS_CONVERT then). */
 struct zr_array {
-	const struct zr_meta *meta; /* in the dataset's arena; JSON members are NULL by now */
+	const struct zr_meta *meta; /* in the dataset's arena; its JSON members are NULL after
+				     * opening */
 	const uint64_t *stored;     /* rank entries: lengths of the innermost stored chunk */
 	bool clipped;
 };
@@ -207,16 +206,16 @@ struct zr_source {
 	char *path;                 /* owned, for messages */
 	struct source_options opts;
 	struct zr_array *arrays;    /* base.ds.n_arrays; in the dataset's arena */
-	struct zr_doc_seen *seen;   /* owned; keys in the arena. Documents and groups' directories,
-	                             * with their versions before they were read */
+	struct zr_doc_seen *seen;   /* owned; keys in the arena. Documents and directories of
+				     * groups, with their versions before they were read */
 	size_t n_seen, c_seen;
 	struct zr_data *data;       /* owned */
-	bool borrowed;              /* the store is somebody else's, who knows when it changes; what
-	                             * its documents say is looked for in each of them, because
-	                             * consolidated ones may be behind while they are written */
-	bool in_dir;                /* store is the directory at path */
+	bool borrowed;              /* the store belongs to the caller, who reports its changes;
+				     * each document is inspected for that, because consolidated
+				     * metadata may be older during writing */
+	bool in_dir;                /* the store is the directory at path */
 	_Atomic bool held;          /* source_hold */
-	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first look (keys.c) */
+	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first use (keys.c) */
 };
 
 static inline struct zr_source *zr_of(struct source *s)
@@ -224,12 +223,12 @@ static inline struct zr_source *zr_of(struct source *s)
 	return CONTAINER_OF(s, struct zr_source, base);
 }
 
-/* zr_data_new - the data half of an opened source; reads nothing. zr_data_free takes NULL. */
+/* zr_data_new - make the data half of an opened source; reads no data. zr_data_free takes NULL. */
 int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e) NZ_MUST_USE;
 void zr_data_free(struct zr_data *d);
 
-/* The source's operations on data; contracts in translate/contract/source.h. An array's keys are
- * listed, or a shard's index read, at the first look at it. */
+/* The source's operations on data; contracts in translate/contract/source.h. The first access to
+ * an array lists its keys, the first access to a shard reads its index. */
 int zr_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	      struct err *e);
 int zr_place_chunk(struct source *s, uint32_t array, uint64_t linear,

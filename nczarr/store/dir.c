@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dir.c - the tree below a directory.
+/* dir.c - the store over a directory.
  *
- * Every path is resolved by open_beneath from the root, so that no link, and no rename while we
- * look, leads outside. Between calls nothing is held open but, for a moment, the files that are
- * being read in pieces (fd_cache_int.h).
+ * Every path is resolved by open_beneath() from the root, so that neither a link nor a concurrent
+ * rename leads outside. Between calls no file is open, except, for a moment, files that are read
+ * in pieces (fd_cache_int.h).
  *
- * The hard part is to say "not there" only when that is proven: the kernel says ENOENT for a link
- * that dangles too, and for everything below a root that has been removed. So ENOENT is looked
- * into before it is passed on; it is never on the path of a key that exists. */
+ * Absence must be proven: the kernel also returns ENOENT for a dangling link, and for everything
+ * below a root that was removed. So ENOENT is examined before it is returned; this costs no time
+ * for existing keys. */
 #include "nczarr/store/sorted_keys.h"
 
 #include <dirent.h>
@@ -25,8 +25,8 @@
 struct dir_store {
 	struct store base;
 	int fd;            /* owned */
-	uid_t uid;         /* whose permissions count */
-	bool counts_links; /* the file system does: no links left means removed */
+	uid_t uid;         /* uid for permission checks */
+	bool counts_links; /* the file system counts links: 0 means removed */
 	struct fd_cache kept;
 };
 
@@ -44,8 +44,8 @@ static void dir_close(struct store *s)
 
 /* ---- what a key is ---- */
 
-/* store_dir_readable - whether the file could be opened for reading. The mode says so for nearly
- * all; only what is left costs a system call. name: below at, "" for at itself. */
+/* store_dir_readable - whether the file could be opened for reading. The mode usually decides;
+ * otherwise it costs a system call. name: below at, "" for at itself. */
 static bool store_dir_readable(const struct dir_store *d, int at, const char *name,
 			       const struct stat *st)
 {
@@ -69,7 +69,7 @@ static void from_stat(const struct dir_store *d, int at, const char *name,
 	};
 }
 
-/* opens - whether path, a part of a key, leads anywhere. */
+/* opens - whether path, a part of a key, can be opened. */
 static bool opens(const struct dir_store *d, const char *path)
 {
 	int fd = open_beneath(d->fd, path, O_PATH);
@@ -79,8 +79,8 @@ static bool opens(const struct dir_store *d, const char *path)
 	return fd >= 0;
 }
 
-/* store_dir_absent - whether it is proven that nothing is at key: it, or the first part of it that
- * exists, is not a link that leads nowhere. */
+/* store_dir_absent - whether it is proven that key is absent: neither it nor its first existing
+ * part is a dangling link. */
 static bool store_dir_absent(const struct dir_store *d, const char *key)
 {
 	char path[STORE_KEY_MAX + 1];
@@ -107,7 +107,7 @@ static bool store_dir_absent(const struct dir_store *d, const char *key)
 	}
 }
 
-/* removed - whether a directory that is open has been removed since. */
+/* removed - whether an open directory was removed. */
 static bool removed(const struct dir_store *d, int fd)
 {
 	struct stat st;
@@ -115,8 +115,7 @@ static bool removed(const struct dir_store *d, int fd)
 	return d->counts_links && fstat(fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* store_dir_failed - the error for a key that could not be opened; code is what open_beneath
- * gave. */
+/* store_dir_failed - the error for a key that could not be opened; code is from open_beneath(). */
 static int store_dir_failed(const struct dir_store *d, const char *key, int code, struct err *e)
 {
 	switch (code) {
@@ -136,8 +135,8 @@ static int store_dir_failed(const struct dir_store *d, const char *key, int code
 	}
 }
 
-/* stat_link - a key that could not be opened, but may be a link that leads nowhere: then it is
- * there, and odd. Returns whether it is. */
+/* stat_link - stat a key that could not be opened: a dangling link exists, and is `odd`. Returns
+ * whether it is one. */
 static bool stat_link(const struct dir_store *d, const char *key, int code,
 		      struct store_stat *ret)
 {
@@ -180,16 +179,16 @@ struct store_dir_listing {
 	struct err *e;
 };
 
-/* nowhere - whether a failure says of a name that it leads to nothing that we can see; all others
- * say that it could not be looked at now, which is the listing's failure and nobody's nature. */
+/* nowhere - whether an error means that a name is a dangling link. All other errors are temporary,
+ * and fail the listing. */
 static bool nowhere(int code)
 {
 	return code == -ENOENT || code == -ENOTDIR || code == -ELOOP || code == -EXDEV ||
 	       code == -EACCES || code == -EPERM || code == -ENAMETOOLONG;
 }
 
-/* stat_target - the stat of what a link leads to, from the root, since that is what it must not
- * leave; of the link itself, and odd, where it leads nowhere that we can see. */
+/* stat_target - stat the target of a link, resolved from the root, which it must not leave; or the
+ * link itself, as `odd`, if it is dangling. */
 static int stat_target(const struct store_dir_listing *l, const char *name,
 		       const struct stat *link, struct store_stat *ret)
 {
@@ -211,7 +210,7 @@ static int stat_target(const struct store_dir_listing *l, const char *name,
 	return 0;
 }
 
-/* store_dir_list_entry - returns 1 to stop. */
+/* store_dir_list_entry - emit one entry; returns 1 to stop. */
 static int store_dir_list_entry(const struct store_dir_listing *l, const struct dirent *entry)
 {
 	unsigned char type = entry->d_type;
@@ -223,12 +222,12 @@ static int store_dir_list_entry(const struct store_dir_listing *l, const struct 
 		return !l->emit(l->arg, entry->d_name, type == DT_DIR, NULL);
 	if (fstatat(l->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
-			return 0; /* removed since it was read */
+			return 0; /* removed since the directory was read */
 		if (!nowhere(-errno))
 			return err_sys(l->e, errno, "'%s%s%s'", l->key, *l->key ? "/" : "",
 				       entry->d_name);
-		/* a directory that may be listed but not searched: all that is known is that
-		 * something is there */
+		/* the directory may be listed but not searched: only the name and the type are
+		 * known */
 		ret = (struct store_stat){.is_dir = type == DT_DIR,
 					  .odd = type != DT_DIR,
 					  .version = store_version(entry->d_ino)};
@@ -289,7 +288,7 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 
 /* ---- reading ---- */
 
-/* open_object - a regular file, open for reading. */
+/* open_object - open a regular file for reading. */
 static int open_object(const struct dir_store *d, const char *key, struct stat *st,
 		       struct err *e)
 {
@@ -309,7 +308,7 @@ static int open_object(const struct dir_store *d, const char *key, struct stat *
 	return ret;
 }
 
-/* open_piece - an object that is read in pieces may be open already. */
+/* open_piece - open an object that is read in pieces, from the cache of descriptors if possible. */
 static int open_piece(struct dir_store *d, const char *key, struct stat *st, int64_t *ret_since,
 		      struct err *e)
 {
@@ -323,56 +322,33 @@ static int open_piece(struct dir_store *d, const char *key, struct stat *st, int
 	return open_object(d, key, st, e);
 }
 
-static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		    uint64_t *ret_version, struct err *e)
+static int dir_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
-	struct stat st;
-	int64_t since;
-	auto_fd int fd = open_piece(store_dir_of(s), key, &st, &since, e);
-	uint64_t end;
+	struct dir_store *d = store_dir_of(s);
+	struct stat st, after;
+	int64_t since = 0;
+	auto_fd int fd = io->out ? open_object(d, key, &st, e) : open_piece(d, key, &st, &since, e);
 	int rc;
 
 	if (fd < 0)
 		return fd;
-	end = (uint64_t)st.st_size;
-	if (off + len > (uint64_t)st.st_size)
-		return err_set(e, -EIO, "'%s' ends at %jd, before offset %" PRIu64, key,
-			       (intmax_t)st.st_size, off + len);
-	rc = io_pread(fd, out, len, off, e);
+	rc = store_io_size(io, key, (uint64_t)st.st_size, e);
+	if (rc < 0)
+		return rc;
+	rc = io_pread(fd, io->to, io->len, io->off, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s'", key);
-	/* asked for behind the read: who finds the version that it knew before knows that the
-	 * bytes are of that version */
-	if (ret_version && fstat(fd, &st) < 0)
+	/* stat after the read: if the version is the known one, the bytes have it, too */
+	if (fstat(fd, &after) < 0)
 		return err_sys(e, errno, "'%s'", key);
-	if (ret_version)
-		*ret_version = store_version(store_mix_file(&st));
-	if (off + len < end) {
-		fd_cache_give(&store_dir_of(s)->kept, key, fd, since);
+	io->version = store_version(store_mix_file(&after));
+	if (io->out && store_mix_file(&st) != store_mix_file(&after))
+		return err_set(e, -ESTALE, "'%s' changed while it was read", key);
+	if (io->off + io->len < (uint64_t)st.st_size) {
+		fd_cache_give(&d->kept, key, fd, since);
 		fd = -1; /* taken */
 	}
 	return 0;
-}
-
-static int dir_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct stat st;
-	auto_fd int fd = open_object(store_dir_of(s), key, &st, e);
-	uint8_t *p;
-	int rc;
-
-	if (fd < 0)
-		return fd;
-	if (st.st_size < 0 || (uint64_t)st.st_size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %jd bytes, the limit is %zu", key,
-			       (intmax_t)st.st_size, out->max - out->len);
-	if (st.st_size == 0)
-		return 0;
-	p = buf_grow(out, (size_t)st.st_size);
-	if (!p)
-		return err_nomem(e);
-	rc = io_pread(fd, p, (size_t)st.st_size, 0, e);
-	return rc < 0 ? err_wrap(e, rc, "'%s'", key) : 0;
 }
 
 static int dir_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
@@ -386,7 +362,6 @@ static const struct store_ops g_ops = {
 	.stat = dir_stat,
 	.list = dir_list,
 	.read = dir_read,
-	.get = dir_get,
 	.check = dir_check,
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fd_cache.c - a slot for each hash of a key; taking is exchanging with nothing. */
+/* fd_cache.c - a slot for each hash of a key; a thread takes a file by an atomic exchange with
+ * NULL. */
 #include "base/core/clock.h"
 #include "base/core/hash.h"
 #include "nczarr/store/fd_cache_int.h"
@@ -36,7 +37,7 @@ int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since)
 	x = atomic_exchange_explicit(slot, NULL, memory_order_acq_rel);
 	if (!x)
 		return -1;
-	if (strcmp(x->key, key) != 0) { /* somebody else's */
+	if (strcmp(x->key, key) != 0) { /* of another key */
 		if (!atomic_compare_exchange_strong_explicit(slot, &none, x, memory_order_acq_rel,
 							     memory_order_relaxed))
 			fd_cache_drop(x);
@@ -58,7 +59,7 @@ void fd_cache_give(struct fd_cache *k, const char *key, int fd, int64_t since)
 	struct kept *x = malloc(sizeof(*x) + n);
 
 	if (!x) {
-		(void)close(fd); /* then it is opened again */
+		(void)close(fd); /* it is opened again then */
 		return;
 	}
 	x->fd = fd;

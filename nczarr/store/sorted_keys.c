@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sorted_keys.c - sorted names as a tree. */
+/* sorted_keys.c - sorted names as a hierarchy. */
 #include "nczarr/store/sorted_keys.h"
 
 #include <string.h>
@@ -62,8 +62,8 @@ bool sorted_keys_below(const struct sorted_keys *t, size_t i, const char *key, s
 	return n > len && name[len] == '/' && memcmp(name, key, len) == 0;
 }
 
-/* past - the first name behind i that is not below key, where i is. Steps double, so that small
- * folders cost little and large ones a search. */
+/* past - the first name after i that is not below key, while i is. Exponential search: small
+ * folders cost little. */
 static size_t past(const struct sorted_keys *t, size_t i, const char *key, size_t len)
 {
 	size_t step = 1, lo = i, hi;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sorted_keys.h - what the stores of this module share; private to nczarr.
+/* sorted_keys.h - shared by the stores of this module; private to nczarr.
  *
- * A store that holds all its names keeps them sorted, as a sorted_keys, with '/' before every other
- * byte: then a folder stands right before everything below it, and what is below it is one
- * stretch, so that looking up and listing are binary searches. */
+ * A store with all its names in memory sorts them, with '/' before every other byte: then a folder
+ * immediately precedes the names below it, and these are contiguous, so that look-ups and listings
+ * are binary searches. */
 #ifndef NCZARR_STORE_SORTED_KEYS_H
 #define NCZARR_STORE_SORTED_KEYS_H
 
 #include "nczarr/store/store.h"
 
-/* sorted_keys - sorted names, each once, none of them "" and none with a NUL. */
+/* sorted_keys - sorted names without duplicates, none of them "" and none with a NUL. */
 struct sorted_keys {
 	const void *arg;
 	size_t n;
-	const char *(*name)(const void *arg, size_t i, size_t *ret_len);  /* need not end in NUL */
+	const char *(*name)(const void *arg, size_t i, size_t *ret_len);  /* need not be
+									   * NUL-terminated */
 };
 
 #define SORTED_KEYS_NONE SIZE_MAX
@@ -28,17 +29,17 @@ bool sorted_keys_is(const struct sorted_keys *t, size_t i, const char *key, size
 /* sorted_keys_below - whether name i lies below the key, at any depth. i may be n. */
 bool sorted_keys_below(const struct sorted_keys *t, size_t i, const char *key, size_t len);
 
-/* sorted_keys_emit - one name below a key. i: which name of the table is exactly that one, or
- * SORTED_KEYS_NONE; has_below: others are below it. Returns false to stop. */
+/* sorted_keys_emit - one name below a key. i: the index of exactly this name, or SORTED_KEYS_NONE;
+ * has_below: there are names below it. Returns false to stop. */
 typedef bool sorted_keys_emit(void *arg, const char *part, size_t len, size_t i,
 			      bool has_below);
 
-/* sorted_keys_list - what is below a key ("" is the root), one level. Costs a binary search, and
- * for each entry with others below it one of its own. Returns whether there was anything. */
+/* sorted_keys_list - emit one level below a key ("" is the root). Costs a binary search, and
+ * another one for each entry with names below it. Returns whether there was any. */
 bool sorted_keys_list(const struct sorted_keys *t, const char *key, size_t len,
 		      sorted_keys_emit *emit, void *arg);
 
-/* store_mix - one more number for a version. Start with 0; store_version of the result is the
+/* store_mix - mix a number into a version. Start with 0; store_version() of the result is the
  * version, which is never 0. */
 static inline uint64_t store_mix(uint64_t h, uint64_t v)
 {
@@ -53,8 +54,7 @@ static inline uint64_t store_version(uint64_t h)
 	return h ? h : 1;
 }
 
-/* store_mix_file - what tells one state of a file from the next: where it is, its size, when its
- * bytes and when its inode changed. */
+/* store_mix_file - mix the identity and state of a file: device, inode, size, mtime and ctime. */
 static inline uint64_t store_mix_file(const struct stat *st)
 {
 	uint64_t h = store_mix(0, (uint64_t)st->st_dev);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* zip.c - a zip archive as a store. It is read where it lies: the directory once, entries
- * when they are asked for. */
+/* zip.c - a zip archive as a store. It is read in place: the directory once, entries on demand. */
 #include "nczarr/store/zip_int.h"
 
 #include <errno.h>
@@ -49,7 +48,7 @@ static uint64_t store_zip_version_of(const struct zip *z, const struct zip_entry
 	return store_version(store_mix(store_mix(h, x->stored), x->crc));
 }
 
-/* stat_entry - i: an entry, or SORTED_KEYS_NONE for a folder that only names of others tell of. */
+/* stat_entry - i: an entry, or SORTED_KEYS_NONE for a folder without an entry of its own. */
 static void stat_entry(const struct zip *z, size_t i, struct store_stat *ret)
 {
 	const struct zip_entry *x = i == SORTED_KEYS_NONE ? NULL : &z->entries[i];
@@ -121,7 +120,7 @@ static bool is_odd(const struct zip_entry *x)
 	return x->method != ZIP_STORED && x->method != ZIP_DEFLATED && x->method != ZIP_FOLDER;
 }
 
-/* store_zip_find_object - an entry that can be read. */
+/* store_zip_find_object - find a readable entry. */
 static int store_zip_find_object(const struct zip *z, const char *key, size_t *ret,
 				 struct err *e)
 {
@@ -142,46 +141,17 @@ static int store_zip_find_object(const struct zip *z, const char *key, size_t *r
 	return 0;
 }
 
-static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out,
-			  size_t len, uint64_t *ret_version, struct err *e)
+static int zip_store_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	struct zip *z = store_zip_of(s);
-	const struct zip_entry *x;
 	size_t i;
 	int rc = store_zip_find_object(z, key, &i, e);
 
 	if (rc < 0)
 		return rc;
-	x = &z->entries[i];
-	if (off > x->size || len > x->size - off)
-		return err_set(e, -EIO, "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
-			       x->size, off + len);
-	rc = zip_read(z, i, off, out, len, e);
-	if (rc == 0 && ret_version)
-		*ret_version = store_zip_version_of(z, x);
-	return rc;
-}
-
-static int zip_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct zip *z = store_zip_of(s);
-	const struct zip_entry *x;
-	uint8_t *p = NULL;
-	size_t i;
-	int rc = store_zip_find_object(z, key, &i, e);
-
-	if (rc < 0)
-		return rc;
-	x = &z->entries[i];
-	if (x->size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %zu", key,
-			       x->size, out->max - out->len);
-	if (x->size > 0) {
-		p = buf_grow(out, (size_t)x->size);
-		if (!p)
-			return err_nomem(e);
-	}
-	return zip_read(z, i, 0, p, (size_t)x->size, e);
+	rc = store_io_size(io, key, z->entries[i].size, e);
+	io->version = store_zip_version_of(z, &z->entries[i]);
+	return rc ? rc : zip_read(z, i, io->off, io->to, io->len, e);
 }
 
 static int zip_check(struct store *s, struct err *e)
@@ -208,13 +178,13 @@ static void zip_store_want(struct store *s, const struct store_range *r, size_t 
 			zip_want(z, at, r[i].off, r[i].len);
 }
 
-/* zip_forget - an archive is one object as a whole. */
+/* zip_forget - drop the cached data of the archive, which is one object. */
 static void zip_forget(struct store *s, const char *key NZ_UNUSED)
 {
 	blob_forget(store_zip_of(s)->blob);
 }
 
-/* zip_fresh - an archive is one version as a whole. */
+/* zip_fresh - revalidate the archive, which has one version. */
 static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
 	struct zip *z = store_zip_of(s);
@@ -244,7 +214,6 @@ static const struct store_ops g_ops = {
 	.stat = zip_stat,
 	.list = zip_list,
 	.read = zip_store_read,
-	.get = zip_get,
 	.check = zip_check,
 	.want = zip_store_want,
 	.forget = zip_forget,
@@ -259,7 +228,7 @@ int store_zip_bid(struct blob *b, struct err *e)
 	return rc == 0 ? 1 : rc == -EIO || err_is_transient(rc) ? rc : 0;
 }
 
-/* open_zip - of z->blob, which is set, as mixed is. */
+/* open_zip - read the directory. z->blob and mixed are set. */
 static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct err *e)
 {
 	struct zip_end end;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_directory.c - the central directory (4.3.12): read once, in pieces, into a sorted table.
  *
- * Here is where an archive is caught lying: names that lead outside, sizes that cannot be, entries
- * that share bytes. What is refused is refused for the whole archive, by name, because what else
- * it says cannot be trusted then. */
+ * It rejects an archive with invalid entries: names that lead outside, impossible sizes,
+ * overlapping entries. One of them makes the rest untrustworthy, so that the whole archive fails,
+ * with the name of the entry. */
 #include "nczarr/store/zip_int.h"
 
 #include <errno.h>
@@ -15,17 +15,17 @@
 
 #define ENTRY_BYTES 46
 #define WINDOW ((size_t)256 << 10) /* more than the longest entry */
-#define DIGITAL_SIG 0x05054b50u    /* 4.3.13, behind the entries */
+#define DIGITAL_SIG 0x05054b50u    /* 4.3.13, after the entries */
 #define EXTRA_ZIP64 0x0001
 #define FLAG_ENCRYPTED 0x0001
 #define FLAG_PATCH 0x0020
 #define FLAG_HIDDEN 0x2000 /* the directory is encrypted */
 #define FLAG_UTF8 0x0800
-#define INFLATE_MOST 1032 /* deflate makes at most so much of a byte */
+#define INFLATE_MOST 1032 /* limit of the compression ratio of deflate */
 #define MADE_ON_UNIX 3
 #define MADE_ON_DARWIN 19
 
-/* zip_directory_record - one entry of the directory, as written. name is borrowed. */
+/* zip_directory_record - one entry of the directory. name is borrowed. */
 struct zip_directory_record {
 	unsigned made_on, flags, method;
 	uint32_t crc, disk, attrs;
@@ -37,12 +37,12 @@ struct zip_directory_record {
 /* zip_directory_reader - a window on the directory. */
 struct zip_directory_reader {
 	struct blob *blob;
-	uint64_t next, stop; /* what has not been read yet */
+	uint64_t next, stop; /* the unread part */
 	uint8_t *buf;        /* WINDOW bytes; owned */
 	size_t pos, have;
 };
 
-/* zip_directory_fill - have `want` bytes in the window, or all that is left. */
+/* zip_directory_fill - read until the window has `want` bytes, or the end. */
 static int zip_directory_fill(struct zip_directory_reader *r, size_t want, struct err *e)
 {
 	size_t n;
@@ -62,7 +62,7 @@ static int zip_directory_fill(struct zip_directory_reader *r, size_t want, struc
 	return 0;
 }
 
-/* wide_fields - the 64-bit extra field (4.5.3) has those of the fields that did not fit. */
+/* wide_fields - apply the 64-bit extra field (4.5.3), which has the fields that did not fit. */
 static bool wide_fields(struct slice extra, struct zip_directory_record *r)
 {
 	bool size = r->size == UINT32_MAX, stored = r->stored == UINT32_MAX;
@@ -141,14 +141,14 @@ static int next_record(struct zip_directory_reader *rd, uint64_t nth,
 	return 1;
 }
 
-/* dotted - whether a name begins with "./", or is ".": some writers begin all names so. */
+/* dotted - whether a name starts with "./", or is ".": some writers prefix all names so. */
 static bool dotted(const char *name, size_t n)
 {
 	return n > 0 && name[0] == '.' && (n == 1 || name[1] == '/');
 }
 
-/* zip_directory_check_name - r->name is what a key may be, perhaps with a '/' at its end, and "./"
- * before it. */
+/* zip_directory_check_name - check that r->name is a valid key, with an optional '/' at its end
+ * and "./" at its start. */
 static int zip_directory_check_name(const struct zip_directory_record *r, struct err *e)
 {
 	char name[ZIP_NAME_MAX + 1];
@@ -173,8 +173,8 @@ static int zip_directory_check_name(const struct zip_directory_record *r, struct
 	if (strchr(name, '\\'))
 		return err_set(e, -EBADMSG, "zip entry '%.200s': its name contains a backslash",
 			       name);
-	/* without the flag the name is in some code page; that nearly all are UTF-8 or ASCII
-	 * shows in their bytes */
+	/* without the flag the name is in an unknown code page; if it is valid UTF-8 or ASCII, it
+	 * is taken as such */
 	if (!utf8_ok(name, n)) {
 		for (size_t i = 0; i < n; i++)
 			if ((unsigned char)name[i] > 0x7f)
@@ -185,7 +185,7 @@ static int zip_directory_check_name(const struct zip_directory_record *r, struct
 	return 0;
 }
 
-/* special - what Unix mode bits tell of an entry: 0 nothing, else an enum zip_method. */
+/* special - the kind of an entry by its Unix mode: 0 ordinary, else an enum zip_method. */
 static int special(const struct zip_directory_record *r)
 {
 	mode_t mode = r->attrs >> 16;
@@ -194,7 +194,7 @@ static int special(const struct zip_directory_record *r)
 		return 0;
 	if (S_ISDIR(mode) && r->size == 0)
 		return ZIP_FOLDER;
-	/* what came through a pipe is marked as one, and holds data like any file */
+	/* entries written from a pipe are marked as one, and are ordinary data */
 	return S_ISLNK(mode) ? ZIP_LINK : 0;
 }
 
@@ -211,7 +211,7 @@ static uint8_t method_of(const struct zip_directory_record *r)
 	return (uint8_t)r->method;
 }
 
-/* check_sizes - that the entry is inside the archive, and can be as large as it says. */
+/* check_sizes - check that the entry is inside the archive, and that its size is possible. */
 static int check_sizes(const struct zip *z, const struct zip_directory_record *r,
 		       uint8_t method, struct err *e)
 {
@@ -262,7 +262,7 @@ static int check_record(const struct zip *z, const struct zip_directory_record *
 	return check_sizes(z, r, method_of(r), e);
 }
 
-/* zip_directory_table - entries and names while they grow. */
+/* zip_directory_table - entries and names under construction. */
 struct zip_directory_table {
 	struct zip_entry *entries; /* owned */
 	size_t n, cap;
@@ -332,8 +332,7 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 
 /* ---- the sorted table ---- */
 
-/* zip_directory_by_name - of one name the later entry comes last: names are in the order of the
- * directory. */
+/* zip_directory_by_name - sort by name; equal names in the order of the directory. */
 static int zip_directory_by_name(const void *a, const void *b, void *arg)
 {
 	const struct zip_entry *x = a, *y = b;
@@ -343,7 +342,7 @@ static int zip_directory_by_name(const void *a, const void *b, void *arg)
 	return c ? c : (x->name > y->name) - (x->name < y->name);
 }
 
-/* drop_doubles - of entries with one name only the last is kept. */
+/* drop_doubles - of entries with the same name keep the last one. */
 static void drop_doubles(struct zip *z)
 {
 	size_t kept = 0;
@@ -451,7 +450,7 @@ static size_t top_of(const struct zip *z)
 	return top;
 }
 
-/* zip_directory_enter - make the folder that everything is in the root: its name is taken off the
+/* zip_directory_enter - make the only top-level folder the root: remove its name from all
  * others. */
 static void zip_directory_enter(struct zip *z, size_t top)
 {
@@ -526,7 +525,7 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, st
 		rc = find_root(z, e);
 	if (rc < 0)
 		return rc;
-	/* what grew by doubling is cut to size; should that fail, it stays as it is */
+	/* shrink to size; a failure is harmless */
 	fit = z->n ? realloc(z->entries, z->n * sizeof(*z->entries)) : NULL;
 	if (fit)
 		z->entries = fit;

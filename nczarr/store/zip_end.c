@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_end.c - the end of an archive (4.3.16), and its 64-bit form (4.3.14, 4.3.15).
  *
- * The end record is behind everything else but a comment of up to 64 KiB, which may contain
- * anything, end records too. One is believed when its comment ends with the file and a directory
- * is where it says; the last one that can be believed holds. */
+ * The end record is followed only by a comment of up to 64 KiB, which may contain anything, even
+ * end records. A record is accepted if its comment ends with the file and a directory is at its
+ * offset; the last acceptable one is used. */
 #include "nczarr/store/zip_int.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct end_fields {
 	uint64_t disk, dir_disk, n_here, n, dir_len, dir;
 };
 
-/* has_sig - 1, 0, or why it could not be read. */
+/* has_sig - 1, 0, or the error of the read. */
 static int has_sig(struct blob *file, uint64_t at, uint32_t sig, struct err *e)
 {
 	uint8_t b[4];
@@ -40,7 +40,7 @@ static int has_sig(struct blob *file, uint64_t at, uint32_t sig, struct err *e)
 	return rc < 0 ? rc : rd_le32(&s) == sig;
 }
 
-/* read_end64 - the 64-bit record at `at`: 1, 0 there is none, or why it could not be read. */
+/* read_end64 - the 64-bit record at `at`: 1, 0 there is none, or the error of the read. */
 static int read_end64(struct blob *file, uint64_t at, uint64_t limit, struct end_fields *ret,
 		      struct err *e)
 {
@@ -63,14 +63,14 @@ static int read_end64(struct blob *file, uint64_t at, uint64_t limit, struct end
 	return 1;
 }
 
-/* zip_end_agree - a field of the old record says the same as the new one, or that it cannot say. */
+/* zip_end_agree - whether a field of the old record equals the new one, or is a placeholder. */
 static bool zip_end_agree(uint64_t old, uint64_t max, uint64_t new)
 {
 	return old == max || old == new;
 }
 
-/* zip_end_widen - replace f by what a 64-bit record says, if the archive has one.
- * pos: of the end record; ret_limit: where the directory must have ended. */
+/* zip_end_widen - replace f by the 64-bit record, if there is one. pos: of the end record;
+ * ret_limit: upper limit of the end of the directory. */
 static int zip_end_widen(struct blob *file, uint64_t pos, struct end_fields *f, bool *ret_is_64,
 			 uint64_t *ret_limit, struct err *e)
 {
@@ -89,7 +89,8 @@ static int zip_end_widen(struct blob *file, uint64_t pos, struct end_fields *f, 
 		return rc;
 	rd_skip(&s, 4); /* disk of the record */
 	at = rd_le64(&s);
-	/* with bytes before the archive it is not where it says, but still where it belongs */
+	/* if there are bytes before the archive, it is not at its stated offset, but before the
+	 * locator */
 	rc = read_end64(file, at, pos - LOCATOR_BYTES, &wide, e);
 	if (rc == 0 && pos >= LOCATOR_BYTES + END64_BYTES) {
 		at = pos - LOCATOR_BYTES - END64_BYTES;
@@ -111,8 +112,8 @@ static int zip_end_widen(struct blob *file, uint64_t pos, struct end_fields *f, 
 	return 0;
 }
 
-/* place_dir - check that a directory is where f says, or as far behind as there are bytes before
- * the archive: a program that unpacks it, for example. */
+/* place_dir - check that a directory is at its offset in f, or shifted by the bytes before the
+ * archive (for example a self-extracting program). */
 static int place_dir(struct blob *file, const struct end_fields *f, uint64_t limit,
 		     struct zip_end *ret, struct err *e)
 {
@@ -171,8 +172,8 @@ static int believe(struct blob *file, const uint8_t *b, uint64_t pos, struct zip
 	return place_dir(file, &f, limit, ret, e);
 }
 
-/* zip_end_scan - the last end record in the file's last len bytes that can be believed. *found: one
- * was there, believed or not. */
+/* zip_end_scan - find the last acceptable end record in the file's last len bytes. *found: there
+ * was one, acceptable or not. */
 static int zip_end_scan(struct blob *file, size_t len, struct zip_end *ret, bool *found,
 			struct err *e)
 {

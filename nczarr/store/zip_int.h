@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* zip_int.h - what the files of the zip store share; private to them.
+/* zip_int.h - the zip store; private to its files.
  *
  *   zip_end.c        finds the end of the archive, and so its directory
  *   zip_directory.c  reads the directory into a sorted table and checks it
- *   zip_read.c       where an entry's bytes are, and inflating them
+ *   zip_read.c       locates the bytes of entries and inflates them
  *   zip.c            the store
  *
- * Spec: PKWARE APPNOTE.TXT 6.3.10; section numbers in the files are of it. */
+ * Spec: PKWARE APPNOTE.TXT 6.3.10; its section numbers are cited in the files. */
 #ifndef NCZARR_STORE_ZIP_INT_H
 #define NCZARR_STORE_ZIP_INT_H
 
@@ -28,9 +28,9 @@ enum zip_method {
 	ZIP_FOLDER = 255,
 };
 
-#define ZIP_AT_DATA ((uint64_t)1 << 63) /* in zip_entry.at: of the data, and checked */
+#define ZIP_AT_DATA ((uint64_t)1 << 63) /* in zip_entry.at: offset of the data, checked */
 
-/* zip_entry - 40 bytes, and the name in the archive's names. */
+/* zip_entry - 40 bytes, and the name in zip.names. */
 struct zip_entry {
 	_Atomic uint64_t at;  /* offset of the local header, or of the data | ZIP_AT_DATA */
 	uint64_t stored;      /* bytes in the archive */
@@ -41,17 +41,17 @@ struct zip_entry {
 	uint8_t method;
 };
 
-/* zip_end - what the end of an archive says. */
+/* zip_end - contents of the end record. */
 struct zip_end {
 	uint64_t n;         /* entries; the writer may have counted modulo 65536 */
-	bool n_is_64;       /* it has not */
+	bool n_is_64;       /* n is exact */
 	uint64_t dir;       /* offset of the directory in the file */
 	uint64_t dir_len;
-	uint64_t base;      /* to add to the offsets of entries: bytes before the archive */
+	uint64_t base;      /* to add to offsets of entries: bytes before the archive */
 };
 
-#define ZIP_SLOTS 8                       /* inflated entries that are kept */
-#define ZIP_KEPT_BYTES ((uint64_t)64 << 20) /* of them, besides the newest */
+#define ZIP_SLOTS 8                       /* cached inflated entries */
+#define ZIP_KEPT_BYTES ((uint64_t)64 << 20) /* limit of all of them except the newest */
 
 /* zip_slot - an inflated entry. */
 struct zip_slot {
@@ -72,8 +72,8 @@ struct zip {
 	struct zip_entry *entries;  /* sorted; owned */
 	size_t n;
 	char *names;                /* owned */
-	size_t root;                /* bytes before each entry's name that are no part of keys:
-	                             * the folder that is the root, and its '/' */
+	size_t root;                /* length of the prefix of each entry's name that is not part
+				     * of keys: the folder that is the root, and its '/' */
 	pthread_mutex_t lock;       /* of what follows */
 	pthread_cond_t loaded;
 	struct zip_slot slots[ZIP_SLOTS];
@@ -85,11 +85,11 @@ static inline const char *zip_name(const struct zip *z, const struct zip_entry *
 	return z->names + x->name;
 }
 
-/* zip_find_end - where the directory of an archive is.
- * Returns 0; -EBADMSG no end record, or one that lies; -EOPNOTSUPP split over files; -EIO. */
+/* zip_find_end - find the directory of an archive. Returns 0; -EBADMSG no end record, or an
+ * inconsistent one; -EOPNOTSUPP split over files; -EIO. */
 int zip_find_end(struct blob *b, struct zip_end *ret, struct err *e) NZ_MUST_USE;
 
-/* zip_read_dir - fill z->entries, n, names and root. Errors as store_zip_open. */
+/* zip_read_dir - fill z->entries, n, names and root. Errors as of store_zip_open(). */
 int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta,
 		 struct err *e) NZ_MUST_USE;
 
@@ -97,9 +97,9 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta,
 int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len,
 	     struct err *e) NZ_MUST_USE;
 
-/* zip_want - the same bytes will be read soon. */
+/* zip_want - prefetch the same bytes. */
 void zip_want(struct zip *z, size_t entry, uint64_t off, uint64_t len);
-/* zip_place - where an entry's stored bytes begin in the archive. */
+/* zip_place - offset of an entry's stored bytes in the archive. */
 int zip_place(struct zip *z, size_t entry, uint64_t *ret, struct err *e) NZ_MUST_USE;
 
 #endif

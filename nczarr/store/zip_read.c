@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* zip_read.c - the bytes of an entry.
  *
- * Stored entries are read where they are. Deflated ones are inflated whole; when only a part is
- * asked for, the whole is kept for a while in one of a few slots, so that who reads an entry in
- * pieces does not inflate it once for each. Several who ask for the same entry wait for one. */
+ * Stored entries are read in place. Deflated ones are inflated as a whole; if only a part is read,
+ * the whole is cached for a while in one of a few slots, so that an entry that is read in pieces
+ * is inflated once. Threads that read the same entry wait for one of them. */
 #include "nczarr/store/zip_int.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define WANT_MOST ((uint64_t)16 << 20)      /* of an entry that are fetched with its header */
 #define INFLATE_CEILING ((uint64_t)1 << 30) /* bytes of an entry, stored or inflated */
 
-/* want_entry - an entry with its local header, whose length is not known yet. */
+/* want_entry - prefetch an entry with its local header, whose length is not known yet. */
 static void want_entry(struct zip *z, const struct zip_entry *x, uint64_t at)
 {
 	struct blob_part p = {at, ZIP_LOCAL_BYTES + x->name_len + z->root + EXTRA_GUESS};
@@ -29,8 +29,8 @@ static void want_entry(struct zip *z, const struct zip_entry *x, uint64_t at)
 	blob_want(z->blob, &p, 1);
 }
 
-/* data_of - where an entry's bytes begin: behind its local header (4.3.7), which is looked at
- * once and must agree with the directory. */
+/* data_of - offset of an entry's bytes: after its local header (4.3.7), which is read once and
+ * must agree with the directory. */
 static int data_of(struct zip *z, struct zip_entry *x, uint64_t *ret, struct err *e)
 {
 	uint64_t at = atomic_load_explicit(&x->at, memory_order_relaxed), stop;
@@ -92,7 +92,7 @@ static int check_crc(const struct zip *z, const struct zip_entry *x, const uint8
 		       (unsigned int)x->crc);
 }
 
-/* zip_read_inflate - the whole of a deflated entry into out, x->size bytes. */
+/* zip_read_inflate - inflate a whole entry into out, x->size bytes. */
 static int zip_read_inflate(struct zip *z, struct zip_entry *x, uint8_t *out, struct err *e)
 {
 	struct libdeflate_decompressor *d;
@@ -142,7 +142,7 @@ static bool zip_read_in_use(const struct zip_slot *slot)
 	return slot->loading || slot->data;
 }
 
-/* zip_read_oldest - the slot that nobody uses and that was used longest ago; NULL. */
+/* zip_read_oldest - the unused slot that was used least recently; NULL. */
 static struct zip_slot *zip_read_oldest(struct zip *z)
 {
 	struct zip_slot *best = NULL;
@@ -156,7 +156,7 @@ static struct zip_slot *zip_read_oldest(struct zip *z)
 	return best;
 }
 
-/* kept_bytes - of all slots, loading ones included. */
+/* kept_bytes - bytes of all slots, with those being loaded. */
 static uint64_t kept_bytes(const struct zip *z)
 {
 	uint64_t sum = 0;
@@ -167,7 +167,7 @@ static uint64_t kept_bytes(const struct zip *z)
 	return sum;
 }
 
-/* claim - a slot to load an entry into; NULL when all are in use. Locked. */
+/* claim - take a slot for an entry; NULL: all are in use. Locked. */
 static struct zip_slot *claim(struct zip *z, size_t entry)
 {
 	struct zip_slot *slot, *old;
@@ -191,8 +191,8 @@ static struct zip_slot *claim(struct zip *z, size_t entry)
 	return slot;
 }
 
-/* zip_read_look - the slot of an entry, with one more user, after waiting for one who loads it;
- * *ret NULL: nobody has it. Returns 0, -EINTR. Locked. */
+/* zip_read_look - find the slot of an entry, add a user, and wait until it is loaded; *ret NULL:
+ * not cached. Returns 0, -EINTR. Locked. */
 static int zip_read_look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *e)
 {
 	for (;;) {
@@ -214,7 +214,7 @@ static int zip_read_look(struct zip *z, size_t entry, struct zip_slot **ret, str
 	}
 }
 
-/* zip_read_load - inflate an entry into memory of its own. */
+/* zip_read_load - inflate an entry into new memory. */
 static int zip_read_load(struct zip *z, size_t entry, uint8_t **ret, struct err *e)
 {
 	struct zip_entry *x = &z->entries[entry];
@@ -236,7 +236,7 @@ static int zip_read_load(struct zip *z, size_t entry, uint8_t **ret, struct err 
 	return rc;
 }
 
-/* read_part - a part of a deflated entry, by way of a slot. */
+/* read_part - read a part of a deflated entry through a slot. */
 static int read_part(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len,
 		     struct err *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* grid.c - the files of an array of which each is one chunk. */
+/* grid.c - the grid of an array's files, with one or several chunks each. */
 #include "nczarr/view/grid.h"
 
 #include <errno.h>
@@ -10,14 +10,13 @@ void zr_grid_chunks(const struct ds_array *a, struct zr_grid *ret)
 		.rank = a->rank, .n = a->n_chunks, .len = a->grid, .per = NULL, .slots = 1};
 }
 
-/* Which chunks a shard has. Of shards that we choose one axis at most is cut: those
- * that change faster are in each shard as a whole, those that change slower one chunk at a time. So
- * the chunks of a shard follow each other, and only the last shard along the cut axis has fewer.
- * Writers choose others. */
+/* The chunks of a shard. Of our own shards at most one axis is split: each shard has all chunks of
+ * faster axes and one of each slower axis. So the chunks of a shard are consecutive, and only the
+ * last shard along the split axis has fewer. Other writers use other shapes. */
 
-#define SLOTS_VARIABLE 4096 /* of elements whose size is not known before they are read */
+#define SLOTS_VARIABLE 4096 /* for elements of unknown size */
 
-/* want_slots - chunks that make up `target` bytes. */
+/* want_slots - number of chunks in `target` bytes. */
 static uint64_t want_slots(const struct ds_array *a, uint64_t target)
 {
 	uint64_t n = SLOTS_VARIABLE;
@@ -27,8 +26,8 @@ static uint64_t want_slots(const struct ds_array *a, uint64_t target)
 	return u64_min(n, ZR_SLOTS_MAX);
 }
 
-/* grid_even - per and len of an axis of n chunks that is cut into parts of at most `most`, which
- * are about equal: a slot without a chunk costs its place in the index. */
+/* grid_even - per and len of an axis of n chunks that is split into about equal parts of at most
+ * `most`: a slot without a chunk takes space in the index. */
 static void grid_even(uint64_t n, uint64_t most, uint64_t *ret_len, uint64_t *ret_per)
 {
 	*ret_len = n / most + (n % most > 0);
@@ -91,8 +90,8 @@ bool zr_grid_layout(const struct ds_array *a, const uint64_t *lens, struct arena
 	return true;
 }
 
-/* grid_cut - the first axis behind which a file has all chunks that there are, and no slots without
- * one: its chunks along that axis and those behind it follow each other. */
+/* grid_cut - the first axis after which a file has all existing chunks, and no empty slots: its
+ * chunks along that axis and later ones are consecutive. */
 static uint32_t grid_cut(const struct ds_array *a, const struct zr_grid *g)
 {
 	uint32_t k = g->rank - 1;
@@ -111,8 +110,8 @@ uint64_t zr_grid_runs(const struct ds_array *a, const struct zr_grid *g)
 	return n;
 }
 
-/* grid_chunk_of - a slot of a file as a chunk; false: the array ends before it. *ret_at: its place
- * along axis k. */
+/* grid_chunk_of - the chunk of a slot; false: outside the array. *ret_at: its position along axis
+ * k. */
 static bool grid_chunk_of(const struct ds_array *a, const struct zr_grid *g, uint64_t file,
 			  uint64_t slot, uint64_t *ret, uint32_t k, uint64_t *ret_at)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inode.c - the id space is arithmetic over the frozen model; nothing is remembered about what
- * was looked up. */
+/* inode.c - the id space: arithmetic over the frozen model, without state. */
 #include "nczarr/view/inode.h"
 
 #include <errno.h>
@@ -55,7 +54,7 @@ void zr_inodes_release(struct zr_inodes *ids)
 	ids->base = NULL;
 }
 
-/* find_doc - id is one of the documents' slots. False when the slot is empty. */
+/* find_doc - whether id is the slot of a document. False if the slot is empty. */
 static bool find_doc(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret)
 {
 	const struct zr_format *f = ids->format;
@@ -115,8 +114,8 @@ int zr_inodes_find(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret
 	if (id < ids->base[0])
 		return find_doc(ids, id, ret) ? 0 : -ESTALE;
 
-	/* the last array whose interval starts at or before id; empty intervals are passed
-	 * over, because the next one starts at the same id */
+	/* the last array whose interval starts at or before id; empty intervals are skipped,
+	 * because the next one starts at the same id */
 	while (hi - lo > 1) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -143,7 +142,7 @@ static uint64_t inode_levels(const struct zr_inodes *ids, uint32_t array, uint32
 	return sum;
 }
 
-/* doc_slot - the place of a document among those of its directory. */
+/* doc_slot - position of a document among those of its directory. */
 static uint32_t doc_slot(const struct zr_docs *docs, enum zr_doc doc)
 {
 	uint32_t i = 0;

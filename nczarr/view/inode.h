@@ -17,12 +17,12 @@
 
 enum zr_kind { ZR_GROUP, ZR_ARRAY, ZR_DOC, ZR_PREFIX, ZR_CHUNK };
 
-/* zr_node - what an id stands for. */
+/* zr_node - meaning of an id. */
 struct zr_node {
 	enum zr_kind kind;
 	enum zr_doc doc; /* ZR_DOC */
 	uint32_t ord;    /* group or array ordinal; for a document that of its group or array */
-	uint32_t level;  /* ZR_PREFIX: parts of keys that led there, 1 .. zr_key_levels */
+	uint32_t level;  /* ZR_PREFIX: number of parts of its key, 1 .. zr_key_levels */
 	uint64_t index;  /* ZR_PREFIX: linear index over the first `level` parts of keys;
 			  * ZR_CHUNK: linear index in the grid of files, chunks or shards */
 };
@@ -37,16 +37,16 @@ struct zr_inodes {
 };
 
 /* zr_inodes_init - lay out the space below `limit`. ids->ds, format and grids are set. hidden:
- * n_arrays flags; a hidden array gets no interval, and an array whose interval would pass the
- * limit becomes hidden.
- * Returns 0 (zr_inodes_release); -ENOMEM; -ERANGE when even groups and arrays do not fit. */
+ * n_arrays flags; a hidden array gets no interval, and an array whose interval would exceed the
+ * limit becomes hidden. Returns 0 (zr_inodes_release); -ENOMEM; -ERANGE if even groups and arrays
+ * do not fit. */
 int zr_inodes_init(struct zr_inodes *ids, uint64_t limit, bool *hidden,
 		   struct err *e) NZ_MUST_USE;
 void zr_inodes_release(struct zr_inodes *ids);
 
-/* zr_inodes_find - what id stands for. Returns 0, or -ESTALE when it stands for nothing. */
+/* zr_inodes_find - the node of an id. Returns 0, or -ESTALE: no such id. */
 int zr_inodes_find(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret) NZ_MUST_USE;
-/* zr_inodes_of - the reverse; node must be one that exists. */
+/* zr_inodes_of - the id of an existing node. */
 uint64_t zr_inodes_of(const struct zr_inodes *ids, const struct zr_node *node);
 
 #endif

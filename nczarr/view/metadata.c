@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metadata.c - what the documents of both formats have in common: attributes, and the frame of a
- * document. Each document is a function of the frozen model and the plans; nothing is kept. */
+/* metadata.c - common parts of the documents of both formats: attributes, and the frame of a
+ * document. Each document is a function of the frozen model and the plans, without state. */
 #include "nczarr/view/metadata.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ void zr_put_attrs(struct jw *j, const struct zr_metadata *em, const struct ds_at
 {
 	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
 		const struct ds_attr *at = &attrs[i];
-		/* .zarray has the value then, and there NaN is quoted by the specification */
+		/* then .zarray has the value, where the specification quotes NaN */
 		bool quote = em->strict_json ||
 			     (fill_declared && strcmp(at->name, "_FillValue") == 0);
 

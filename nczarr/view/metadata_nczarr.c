@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metadata_nczarr.c - the keys by which netCDF-C knows its own stores: groups, dimensions and
- * types.
+/* metadata_nczarr.c - the keys of netCDF-C's own stores: groups, dimensions and types.
  *
- * No layout of netCDF-C is read by all its versions. This one has superblock, groups and arrays
- * in .zgroup and .zarray (as 4.9.2 wants) with both spellings of the inner keys (4.9.3 and
- * later look for the new ones first and then for the old), and only the types of attributes in
- * .zattrs. */
+ * No layout of netCDF-C is readable for all its versions. This one has superblock, groups and
+ * arrays in .zgroup and .zarray (as required by 4.9.2) with both spellings of the inner keys
+ * (4.9.3 and later look for the new ones first and then for the old), and only the types of
+ * attributes in .zattrs. */
 #include "base/core/endian.h"
 #include "nczarr/view/metadata_values.h"
 
@@ -52,8 +51,8 @@ const char *zr_nczarr_lacks(const struct dtype *t)
 	return "NCZarr has no such type";
 }
 
-/* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would refuse
- * the dataset for an array: one without elements, or with a chunk longer than the array. */
+/* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would reject the
+ * dataset because of an array: one without elements, or with a chunk longer than the array. */
 static bool fails_492(const struct zr_metadata *em, const struct ds_array *a)
 {
 	if (a->rank > 0 && (a->n_chunks == 0 || zr_chunk_rows(em->mode, a) > a->shape[0]))
@@ -64,8 +63,8 @@ static bool fails_492(const struct zr_metadata *em, const struct ds_array *a)
 	return false;
 }
 
-/* put_dims - the dimensions that a group defines. rich: for 4.9.3 and later, which know
- * unlimited dimensions and length 0. */
+/* put_dims - the dimensions of a group. rich: for 4.9.3 and later, which support unlimited
+ * dimensions and length 0. */
 static void put_dims(struct jw *j, const struct zr_metadata *em, const struct ds_group *g,
 		     bool rich)
 {
@@ -197,8 +196,8 @@ void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struc
 	jw_end(j);
 }
 
-/* metadata_nczarr_put_type - the netCDF type that an attribute's JSON is to be read as. Where there
- * is none, the JSON itself is shown, as a text. */
+/* metadata_nczarr_put_type - the netCDF type of an attribute's JSON. If there is none, the JSON is
+ * presented as a string. */
 static void metadata_nczarr_put_type(struct jw *j, const struct ds_attr *at)
 {
 	const struct dtype *t = &at->type;

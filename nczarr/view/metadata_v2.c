@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_v2.c - .zarray, .zattrs, .zgroup and .zmetadata. Each document is a function of the
- * frozen model and the plans; nothing is kept. */
+ * frozen model and the plans, without state. */
 #include "nczarr/view/metadata.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ void zr_dtype_text(struct buf *b, const struct dtype *t, bool big)
 		   kind_letter(t->kind), t->size);
 }
 
-/* put_simple - the dtype of anything but a compound, as a JSON string. */
+/* put_simple - a dtype other than a compound, as a JSON string. */
 static void put_simple(struct jw *j, const struct dtype *t)
 {
 	struct buf b;
@@ -82,7 +82,7 @@ void zr_put_dtype(struct jw *j, const struct dtype *t)
 	jw_end(j);
 }
 
-/* presented_type - what the view shows instead of the model's type, where it does. */
+/* presented_type - the type in the view, if it differs from the model's. */
 static struct dtype presented_type(const struct zr_metadata *em, const struct ds_array *a,
 				   const struct plan *plan)
 {
@@ -102,7 +102,8 @@ static void put_array_dtype(struct jw *j, const struct zr_metadata *em,
 	if (dt_is_vlen(t))
 		jw_str(j, "|O");
 	else if (em->mode == ZARR_NCZARR && dt_is_char(t) && a->type.kind == DT_STRING)
-		jw_str(j, ">S1"); /* by the '>' netCDF-C knows char from a text of one byte */
+		jw_str(j, ">S1"); /* netCDF-C distinguishes char from a string of one byte by the
+				   * '>' */
 	else
 		zr_put_dtype(j, t);
 }
@@ -114,7 +115,7 @@ static void metadata_v2_put_codec(struct jw *j, const struct codec_spec *spec, s
 	struct buf b;
 
 	if (!ops || !ops->zarr2_id) {
-		j->out->failed = true; /* no plan names such a codec */
+		j->out->failed = true; /* plans have no such codec */
 		return;
 	}
 	buf_init(&b, 4096);
@@ -129,8 +130,8 @@ static void metadata_v2_put_codec(struct jw *j, const struct codec_spec *spec, s
 	buf_release(&b);
 }
 
-/* n_filters - how many filters of the chain go to "filters". The last one is the compressor if
- * it is one: readers (GDAL) look for filters that rearrange bytes only among the filters. */
+/* n_filters - number of filters of the chain in "filters". The last one is the compressor if it is
+ * one: readers (GDAL) expect filters that rearrange bytes only in "filters". */
 static uint32_t n_filters(const struct codec_chain *chain)
 {
 	const struct codec_ops *last =
@@ -192,8 +193,8 @@ uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a)
 	return u64_min(a->chunk[0], a->shape[0]);
 }
 
-/* put_shape - a scalar has no dimensions in Zarr, but one of length 1 for netCDF-C. first: what
- * to say for v[0]. */
+/* put_shape - a scalar has no dimensions in Zarr, but one of length 1 for netCDF-C. first: the
+ * value for v[0]. */
 static void put_shape(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 		      const uint64_t *v, uint64_t first)
 {

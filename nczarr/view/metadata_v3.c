@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* metadata_v3.c - zarr.json of Zarr v3. Each document is a function of the frozen model and the
- * plans; nothing is kept. */
+ * plans, without state. */
 #include "nczarr/view/metadata.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "codecs/spec/spec.h"
 #include "nczarr/view/metadata_values.h"
 
-/* begin_named, end_named - {"name": ..., "configuration": {...}}, as extensions are. */
+/* begin_named, end_named - {"name": ..., "configuration": {...}}, an extension. */
 static void begin_named(struct jw *j, const char *name)
 {
 	jw_object(j, true);
@@ -29,7 +29,7 @@ static void end_named(struct jw *j)
 	jw_end(j);
 }
 
-/* metadata_v3_put_lengths - v times w, if there is one, and the dimension that is added. */
+/* metadata_v3_put_lengths - v times w, if given, and the additional dimension. */
 static void metadata_v3_put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *v,
 				    const uint64_t *w, const struct zr_type3 *t)
 {
@@ -94,7 +94,7 @@ static void put_bytes(struct jw *j, bool big)
 	end_named(j);
 }
 
-/* put_serializer - the codec that makes bytes of elements. */
+/* put_serializer - the codec from elements to bytes. */
 static void put_serializer(struct jw *j, const struct dtype *t)
 {
 	if (t->kind == DT_VSTRING)
@@ -116,11 +116,11 @@ static void metadata_v3_put_codec(struct jw *j, const struct codec_spec *spec, s
 	if (codec_spec_json3(spec, elem_size, &b) && buf_ok(&b))
 		jw_raw(j, b.data, b.len);
 	else
-		buf_fail(j->out, &b); /* no plan names such a codec */
+		buf_fail(j->out, &b); /* plans have no such codec */
 	buf_release(&b);
 }
 
-/* metadata_v3_put_codecs - those of elements, the one that makes bytes of them, those of bytes. */
+/* metadata_v3_put_codecs - codecs of elements, the one from elements to bytes, codecs of bytes. */
 static void metadata_v3_put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
 				   const struct zr_type3 *t)
 {
@@ -142,7 +142,7 @@ static void metadata_v3_put_codecs(struct jw *j, const struct zr_metadata *em, u
 	jw_end(j);
 }
 
-/* put_sharded - one codec that has the chunks' own in it. */
+/* put_sharded - the sharding codec with the chunks' own codecs. */
 static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord,
 			const struct zr_type3 *t)
 {
@@ -165,7 +165,7 @@ static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_end(j);
 }
 
-/* metadata_v3_taken - whether a dimension of the dataset is called so. */
+/* metadata_v3_taken - whether the dataset has a dimension of this name. */
 static bool metadata_v3_taken(const struct dataset *ds, const char *name)
 {
 	for (uint32_t d = 0; d < ds->n_dims; d++)
@@ -174,7 +174,7 @@ static bool metadata_v3_taken(const struct dataset *ds, const char *name)
 	return false;
 }
 
-/* put_added_name - of the dimension that is added: the same for all of one length. */
+/* put_added_name - name of the additional dimension: the same for all of one length. */
 static void put_added_name(struct jw *j, const struct dataset *ds, const struct dtype *t)
 {
 	const char *what = t->kind == DT_STRING ? "string" : "bytes";

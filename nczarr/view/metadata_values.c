@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metadata_values.c - values as JSON: attributes, and the fill values that are not bytes.
+/* metadata_values.c - values as JSON: attributes, and fill values that are not bytes.
  *
- * Every float has a '.' or an exponent, so that a reader that infers types sees a float; an
- * empty list is never written, because netCDF-C refuses a whole dataset for one. */
+ * Every float has a '.' or an exponent, so that a reader that infers types recognises it; an empty
+ * list is never written, because netCDF-C rejects the whole dataset for one. */
 #include "nczarr/view/metadata_values.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ bool zr_attr_real(const struct ds_attr *at, double *ret)
 	}
 }
 
-/* text_len - length of a padded text without its trailing NULs. */
+/* text_len - length of a padded string without its trailing NULs. */
 static size_t text_len(const uint8_t *p, size_t n)
 {
 	while (n > 0 && p[n - 1] == 0)
@@ -129,7 +129,7 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 		break;
 	case DT_VSTRING:
 	case DT_VLEN:
-		jw_null(j); /* have no bytes here: their values are texts */
+		jw_null(j); /* no fixed size: their values are strings */
 		break;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metadata_values.h - what the emitting files share. */
+/* metadata_values.h - shared by the writers of documents. */
 #ifndef NCZARR_VIEW_METADATA_VALUES_H
 #define NCZARR_VIEW_METADATA_VALUES_H
 
@@ -18,15 +18,15 @@ void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote);
 void zr_put_attrs(struct jw *j, const struct zr_metadata *em, const struct ds_attr *attrs,
 		  uint32_t n, bool of_array, bool fill_declared);
 
-/* zr_put_attrs3 - those of an array as Zarr v3's readers want them; t: how it is shown. */
+/* zr_put_attrs3 - attributes of an array for Zarr v3; t: its presentation. */
 void zr_put_attrs3(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
 		   const struct zr_type3 *t);
 
-/* zr_attr_real - the value of an attribute that is one real number. */
+/* zr_attr_real - get the value of an attribute that is one real number. */
 bool zr_attr_real(const struct ds_attr *at, double *ret);
 
-/* zr_quant_attr - what netCDF says of elements that were quantised; NULL: they were not, or the
- * array says so itself. value and room: memory for it. */
+/* zr_quant_attr - netCDF's attribute about quantised elements; NULL: they are not, or the array
+ * has it already. value and room: memory for it. */
 const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan *plan,
 				    int32_t *value, struct ds_attr *room);
 
@@ -40,12 +40,12 @@ void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
 /* zr_put_dtype - any dtype of Zarr v2, a compound as a list of its fields. */
 void zr_put_dtype(struct jw *j, const struct dtype *t);
 
-/* zr_attr_skipped - attributes of the file that a mode's own keys stand for. */
+/* zr_attr_skipped - whether an attribute of the file is expressed by keys of the mode. */
 bool zr_attr_skipped(const struct zr_metadata *em, const struct ds_attr *at, bool of_array);
 
 /* The NCZarr keys: members of the innermost open object. */
 void zr_put_nczarr_group(struct jw *j, const struct zr_metadata *em, uint32_t group);
-/* zr_put_group_hints - what a plain tree does not say of a group and netCDF knows: its dimensions
+/* zr_put_group_hints - properties of a group that plain Zarr lacks and netCDF has: its dimensions
  * and the order of its arrays and groups (source/nczarr_keys.c). A value. */
 void zr_put_group_hints(struct jw *j, const struct zr_metadata *em, uint32_t group);
 void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struct ds_array *a);

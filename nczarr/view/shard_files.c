@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shard_files.c - files that are made of chunks. What a shard has is found out once, by asking for
- * the size of each of its chunks, and kept as a table of those that exist: where each begins, and
- * its slot. From the table come the size, the chunk that a read is for, and the bytes of the index.
+/* shard_files.c - shards: files of several chunks. The content of a shard is determined once, from
+ * the sizes of its chunks, and cached as a table of existing chunks: offset and slot of each. The
+ * size, the chunk of a read, and the bytes of the index are computed from the table.
  *
- * Tables are in a cache of their own, one flight for a shard; its lock is never held while chunkio
- * is asked. Nothing here knows what chunks contain. */
+ * Tables have a cache of their own with one load per shard; its lock is not held during calls of
+ * chunkio. The content of chunks does not matter here. */
 #include "nczarr/view/shard_files_int.h"
 
 #include "base/core/endian.h"
@@ -17,9 +17,9 @@
 #include <string.h>
 
 #define ENTRY 16      /* bytes of a slot in the index: offset, length */
-#define SUM 4         /* bytes of checksum behind them */
-#define PIECE 64      /* slots of the index that are summed up at a time */
-#define CHEAP_MAX 256 /* chunks whose sizes are looked at while a directory is listed */
+#define SUM 4         /* bytes of the checksum after them */
+#define PIECE 64      /* slots of the index per step of the checksum */
+#define CHEAP_MAX 256 /* chunks to stat during a listing */
 #define SIZE_MAX_FILE ((uint64_t)INT64_MAX)
 
 struct zr_shards {
@@ -29,16 +29,16 @@ struct zr_shards {
 	struct cache *tables; /* of (array, file): struct shard_files_table */
 };
 
-/* shard_files_table - what a shard has, as it is in the cache. */
+/* shard_files_table - the content of a shard, in the cache. */
 struct shard_files_table {
 	uint64_t size;    /* bytes of the shard; 0: it has no chunk, and does not exist */
-	uint64_t end;     /* of the chunks; the index begins there */
+	uint64_t end;     /* end of the chunks and start of the index */
 	uint32_t n;       /* chunks that exist */
 	uint32_t sum;     /* of the index */
 	uint64_t start[]; /* n entries, ascending, and `end`; then n slots, 32 bits each */
 };
 
-/* shard_file - one that is looked at. */
+/* shard_file - a shard in use. */
 struct shard_file {
 	uint32_t array;
 	const struct ds_array *a;
@@ -131,7 +131,7 @@ static void put_index(const struct shard_file *x, uint64_t off, size_t n, uint8_
 
 /* ---- the table of a shard ---- */
 
-/* shard_files_found - chunks of a shard while they are counted: x->slots entries at most. */
+/* shard_files_found - chunks of a shard during counting: x->slots entries at most. */
 struct shard_files_found {
 	uint64_t *start;
 	uint32_t *slot;
@@ -153,8 +153,8 @@ static int shard_files_take(const struct shard_file *x, struct shard_files_found
 	return 0;
 }
 
-/* shard_files_count - ask for the size of each chunk of a run; one that was never written says
- * where the next is. */
+/* shard_files_count - get the size of each chunk of a run; after an absent one skip to the next
+ * existing one. */
 static int shard_files_count(struct zr_shards *s, const struct shard_file *x, uint64_t i,
 			     struct shard_files_found *f, struct err *e)
 {
@@ -192,7 +192,7 @@ static void point(struct shard_file *x, const uint8_t *data)
 	x->slot = (const uint32_t *)(const void *)(x->t->start + x->t->n + 1);
 }
 
-/* shard_files_keep - what was found, into the cache's memory. */
+/* shard_files_keep - copy the result into the memory of the cache. */
 static int shard_files_keep(struct shard_file *x, const struct shard_files_found *f,
 			    struct err *e)
 {
@@ -257,8 +257,8 @@ static int shard_files_load(struct zr_shards *s, struct shard_file *x, struct er
 	return rc;
 }
 
-/* open_shard - a shard with its table; finish with cache_put(x->entry). -ENOENT: it has no chunk,
- * and there is nothing to finish. */
+/* open_shard - get a shard with its table; finish with cache_put(x->entry). -ENOENT: it has no
+ * chunk, and needs no cache_put(). */
 static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct shard_file *x,
 		      struct err *e)
 {
@@ -310,11 +310,11 @@ static uint64_t chunk_in(const struct shard_file *x, uint32_t i)
 {
 	uint64_t chunk = 0;
 
-	(void)zr_grid_slot(x->a, x->g, x->file, x->slot[i], &chunk); /* it was found there */
+	(void)zr_grid_slot(x->a, x->g, x->file, x->slot[i], &chunk); /* it has this slot */
 	return chunk;
 }
 
-/* shard_files_piece_of - bytes [off, off+n) of a chunk, all of which must be there. */
+/* shard_files_piece_of - bytes [off, off+n) of a chunk, which must exist. */
 static int shard_files_piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk,
 				uint64_t off, size_t n, uint8_t *room, struct span *ret,
 				struct err *e)
@@ -329,7 +329,7 @@ static int shard_files_piece_of(struct zr_shards *s, uint32_t array, uint64_t ch
 	return err_set(e, -ESTALE, "the size of a chunk of the shard was changed");
 }
 
-/* chunk_at - the chunk that has byte `off` of the shard, off < t->end. */
+/* chunk_at - the chunk that contains byte `off` of the shard, off < t->end. */
 static uint32_t chunk_at(const struct shard_files_table *t, uint64_t off)
 {
 	uint32_t lo = 0, hi = t->n;
@@ -345,13 +345,13 @@ static uint32_t chunk_at(const struct shard_files_table *t, uint64_t off)
 	return lo;
 }
 
-/* gather - a read of several parts. Bytes of a descriptor wait until it is known that the next
- * part does not continue them: chunks that were written one after the other often are so in the
- * file, too, and are read at once, or not at all here. */
+/* gather - a read of several parts. A part of a descriptor is deferred until the next part is
+ * known: chunks that were written consecutively are often consecutive in the file, too, and are
+ * read at once, or passed without a read. */
 struct gather {
 	uint8_t *room;
-	size_t n;         /* bytes that are there, or wait */
-	struct span wait; /* of a descriptor: the last wait.len of the n */
+	size_t n;         /* bytes so far, with the deferred ones */
+	struct span wait; /* deferred part of a descriptor: the last wait.len of the n */
 	bool read;        /* a descriptor was read */
 };
 
@@ -368,7 +368,7 @@ static int shard_files_settle(struct gather *g, struct err *e)
 	return rc;
 }
 
-/* shard_files_add - one part; it is finished here. */
+/* shard_files_add - add a part, which is released here. */
 static int shard_files_add(struct gather *g, struct span *s, struct err *e)
 {
 	bool in_file = !s->mem && s->len > 0;
@@ -552,7 +552,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 	return err_set(e, -ENOENT, "no more shards");
 }
 
-/* ---- what is said of one ---- */
+/* ---- provenance ---- */
 
 #define PIECES_BYTES 60000 /* the kernel's limit of a value is 65536 */
 

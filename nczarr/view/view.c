@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view.c - a dataset as a Zarr v2 or v3 tree of files.
+/* view.c - a dataset as a Zarr v2 or v3 store of files.
  *
- * Directories, documents and chunks are computed from their ids; documents are made when they are
- * looked at, and only the one with all metadata and a few large ones are kept. The one thing that
- * is found out late is the width of NCZarr's padded texts, which takes reading the whole array:
- * each array's is found once, before its first document or chunk, so that everything said about
- * the array agrees.
- * The lock is held across no reading and no callback. */
+ * Directories, documents and chunks are computed from their ids; documents are made on demand, and
+ * only consolidated metadata and a few large ones are cached. Only the width of NCZarr's padded
+ * strings is determined late, because it needs a read of the whole array: once for each array,
+ * before its first document or chunk, so that all of them agree. The lock is not held during reads
+ * and callbacks. */
 #include "nczarr/view/view.h"
 
 #include <errno.h>
@@ -26,12 +25,12 @@
 #include "nczarr/view/xattrs_int.h"
 #include "translate/chunkio/provenance.h"
 
-#define INDEX_SHARE 8 /* of the memory for chunks, what indexes of shards may take */
+#define INDEX_SHARE 8 /* share of the memory for chunks for indexes of shards */
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
-#define RECENT 4                    /* documents that are kept for the next piece of a read */
-#define RECENT_MIN ((size_t)1 << 16) /* bytes: a smaller one is read at once */
+#define RECENT 4                    /* cached documents for the next piece of a read */
+#define RECENT_MIN ((size_t)1 << 16) /* bytes: smaller ones are read at once */
 
 /* doc - a finished document. */
 struct doc {
@@ -39,7 +38,7 @@ struct doc {
 	uint8_t *data;
 	enum zr_doc kind;
 	uint32_t ord;
-	_Atomic uint32_t refs; /* of zarr_view.recent, and of those that read it */
+	_Atomic uint32_t refs; /* of zarr_view.recent, and of readers */
 };
 
 struct zarr_view {
@@ -49,15 +48,15 @@ struct zarr_view {
 	struct chunkio *io;
 	struct zr_shards *shards; /* NULL without them */
 	struct zr_metadata emit;
-	bool bare; /* nothing is shown, as opts.bare has it */
+	bool bare; /* the view is empty (opts.bare) */
 
 	_Atomic(struct doc *) meta; /* published once; owned */
 	atomic_uchar *text_state;   /* n_arrays; written under lock */
 
-	pthread_mutex_t lock;       /* of what follows; held over no reading */
-	pthread_cond_t made;        /* meta_busy, or some text_state, is not busy any more */
-	bool meta_busy;             /* a thread makes meta */
-	struct doc *recent[RECENT]; /* the next to go is next_recent */
+	pthread_mutex_t lock;       /* of the following members; not held during reads */
+	pthread_cond_t made;        /* meta_busy or a text_state has changed */
+	bool meta_busy;             /* a thread is making meta */
+	struct doc *recent[RECENT]; /* next_recent is replaced next */
 	uint32_t next_recent;
 };
 
@@ -87,19 +86,20 @@ static uint32_t zarr_view_view_levels(const struct zarr_view *z, uint32_t ord)
 	return zr_key_levels(grid_of(z, ord));
 }
 
-/* zarr_view_view_level_of - parts of keys that lead to an array's directory or one below it. */
+/* zarr_view_view_level_of - number of key parts in the path of an array's directory or one below
+ * it. */
 static uint32_t zarr_view_view_level_of(const struct zr_node *dir)
 {
 	return dir->kind == ZR_PREFIX ? dir->level : 0;
 }
 
-/* zarr_view_view_parts - names that keys can have in such a directory. */
+/* zarr_view_view_parts - number of possible names in such a directory. */
 static uint64_t zarr_view_view_parts(const struct zarr_view *z, const struct zr_node *dir)
 {
 	return zr_key_parts(grid_of(z, dir->ord), zarr_view_view_level_of(dir));
 }
 
-/* zarr_view_view_find_node - what an id stands for, when it is shown. */
+/* zarr_view_view_find_node - the visible node of an id. */
 static int zarr_view_view_find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret,
 				    struct err *e)
 {
@@ -113,8 +113,8 @@ static int zarr_view_view_find_node(const struct zarr_view *z, uint64_t id, stru
 	return rc ? err_set(e, rc, "no file has the id %" PRIu64, id) : 0;
 }
 
-/* measure_strings - fix the width of a padded text array. An array whose texts cannot be decoded
- * keeps its metadata, and its chunks are errors. */
+/* measure_strings - fix the width of a padded string array. If its strings cannot be decoded, the
+ * array keeps its metadata, and its chunks are errors. */
 static int measure_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 {
 	struct plan *plan = &z->shown.plans[ord];
@@ -138,7 +138,7 @@ static int measure_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 	return 0;
 }
 
-/* know_strings - must be called before anything that depends on plans[ord].fixed_size. */
+/* know_strings - must be called before any use of plans[ord].fixed_size. */
 static int know_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 {
 	atomic_uchar *state = &z->text_state[ord];
@@ -207,8 +207,7 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	return 0;
 }
 
-/* doc_get - a document, for doc_drop. A large one is read in pieces, and is not made anew for
- * each. */
+/* doc_get - get a document, for doc_drop(). A large one is cached, because it is read in pieces. */
 static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct doc **ret,
 		   struct err *e)
 {
@@ -241,8 +240,8 @@ static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct d
 	return 0;
 }
 
-/* meta_get - the document with all metadata, made by the first who asks. Borrowed until the view
- * is closed. */
+/* meta_get - get consolidated metadata; the first caller makes it. Borrowed until the view is
+ * closed. */
 static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, struct err *e)
 {
 	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
@@ -289,7 +288,7 @@ static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 	return 0;
 }
 
-/* The files of an array that hold chunks, which are shards where its grid says so. */
+/* The files of an array's chunks: shards if its grid has several chunks per file. */
 
 static bool is_sharded(const struct zarr_view *z, uint32_t ord)
 {
@@ -356,7 +355,7 @@ static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
 	return (uint32_t)u64_min(dirs, UINT32_MAX - 2) + 2;
 }
 
-/* node_attr - -ENOENT is the only error: what could not be found out is shown, see
+/* node_attr - -ENOENT is the only error: a file of unknown state is visible, see
  * translate/contract/view.h. */
 static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_attr *ret,
 		     struct err *e)
@@ -384,7 +383,7 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 		at.unknown = true;
 		at.size = n->kind == ZR_CHUNK ? zarr_view_view_array_of(z, n->ord)->chunk_bytes
 					      : 0;
-		at.size = at.size ? at.size : 1; /* an empty file would be read as such */
+		at.size = at.size ? at.size : 1; /* an empty file would be read without an error */
 	}
 	*ret = at;
 	return 0;
@@ -408,7 +407,7 @@ static const struct zr_docs *docs_in(const struct zarr_view *z, const struct zr_
 	return dir->ord ? &f->group : &f->root;
 }
 
-/* step_down - the directory or file of part c in an array's directory or one below it. */
+/* step_down - the directory or file for part c of a key in an array's directory or one below it. */
 static struct zr_node step_down(const struct zarr_view *z, const struct zr_node *dir,
 				uint64_t c)
 {
@@ -422,7 +421,7 @@ static struct zr_node step_down(const struct zarr_view *z, const struct zr_node 
 	return n;
 }
 
-/* find_child - -ENOENT by name alone; whether a chunk was ever written is asked later. */
+/* find_child - -ENOENT depends on the name only; the existence of a chunk is checked later. */
 static int find_child(const struct zarr_view *z, const struct zr_node *dir, const char *name,
 		      size_t len, struct zr_node *ret)
 {
@@ -499,7 +498,7 @@ struct zarr_view_view_listing {
 	void *arg;
 };
 
-/* cheap - whether attributes cost no reading of data and no large document. */
+/* cheap - whether attributes need neither a read of data nor a large document. */
 static bool cheap(struct zarr_view *z, const struct zr_node *n)
 {
 	if (zarr_view_view_is_dir(n))
@@ -523,7 +522,7 @@ static bool zarr_view_view_give(const struct zarr_view_view_listing *l, const ch
 		       zarr_view_view_is_dir(n), have ? &at : NULL, next);
 }
 
-/* list_group - arrays, then groups, from position `at` behind the documents on. */
+/* list_group - emit arrays, then groups, from position `at` after the documents. */
 static void list_group(const struct zarr_view_view_listing *l, uint32_t ord, uint64_t at,
 		       uint64_t docs)
 {
@@ -545,7 +544,7 @@ static void list_group(const struct zarr_view_view_listing *l, uint32_t ord, uin
 	}
 }
 
-/* list_prefixes - every directory inside the grid, whether there are chunks or not. */
+/* list_prefixes - emit every directory inside the grid, with or without chunks. */
 static void list_prefixes(const struct zarr_view_view_listing *l, const struct zr_node *dir,
 			  uint64_t at, uint64_t docs)
 {
@@ -562,7 +561,7 @@ static void list_prefixes(const struct zarr_view_view_listing *l, const struct z
 	}
 }
 
-/* zarr_view_view_list_chunks - the files that exist; positions are linear indices from the
+/* zarr_view_view_list_chunks - emit existing files; positions are linear indices from the
  * directory's first. */
 static int zarr_view_view_list_chunks(const struct zarr_view_view_listing *l,
 				      const struct zr_node *dir, uint64_t at, uint64_t docs,
@@ -708,7 +707,7 @@ static const struct plan *zarr_view_view_view_plan(struct view *v, uint32_t arra
 	return &zarr(v)->shown.plans[array];
 }
 
-/* node_reported - of what a view says itself about where bytes come from. */
+/* node_reported - provenance of a node that the view itself knows. */
 static int node_reported(struct zarr_view *z, const struct zr_node *n, enum provenance what,
 			 struct buf *out, struct err *e)
 {
@@ -887,8 +886,8 @@ out:
 	return rc;
 }
 
-/* Extended attributes of an array's directory: how its chunks are stored in the source,
- * in netCDF's words. What the tree's own metadata says is how they are presented. */
+/* Extended attributes of an array's directory: the storage of its chunks in the source, in terms
+ * of netCDF. The metadata documents have the presented form. */
 
 static void put_filter(const struct ds_array *a, int version, struct buf *out)
 {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view.h - what of a Zarr view is asked for by those who write its documents and the
- * places of its chunks down, instead of serving them (refs/); private to nczarr. */
+/* view.h - access to a Zarr view for writers of reference files (refs/); private to nczarr. */
 #ifndef NCZARR_VIEW_VIEW_H
 #define NCZARR_VIEW_VIEW_H
 
 #include "nczarr/view/visible.h"
 
-/* zr_view_visible - what a view by zarr_view_open shows; NULL: it is another view. Borrowed. */
+/* zr_view_visible - the visible nodes of a view of zarr_view_open(); NULL: another kind of view.
+ * Borrowed. */
 const struct zr_visible *zr_view_visible(struct view *v);
 
 /* zr_view_docs - the documents of a group's or an array's directory. */
 const struct zr_docs *zr_view_docs(struct view *v, bool is_array, uint32_t ord);
 
-/* zr_view_stored - whether a chunk that exists is presented as it is stored: then *ret is where,
- * ret->len with what is cut off taken away. Else ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
- * shown as it was never written. Errors as chunkio_stat. */
+/* zr_view_stored - whether an existing chunk is presented as stored: then *ret is its location,
+ * with ret->len after truncation. Otherwise ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
+ * presented as never written. Errors as of chunkio_stat(). */
 int zr_view_stored(struct view *v, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e) NZ_MUST_USE;
-/* zr_view_next - chunkio_next; what it says is there may still be found to be absent. */
+/* zr_view_next - chunkio_next(); a chunk that it returns may still turn out to be absent. */
 int zr_view_next(struct view *v, uint32_t array, uint64_t from, uint64_t *ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* zr_view_file - append all bytes of a document or chunk. -ERANGE: they exceed out's ceiling. */
+/* zr_view_file - append all bytes of a document or chunk. -ERANGE: over the limit of out. */
 int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out,
 		 struct err *e) NZ_MUST_USE;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* visible.c - decided once, when the view is opened: plans, what is hidden and why, notes, ids, and
- * an index of names. Reads nothing but the model. */
+/* visible.c - the visible nodes of a view, determined once when it is opened: plans, hidden nodes
+ * with reasons, notes, ids, and an index of names. Only the model is read. */
 #include "nczarr/view/visible.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int note_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 	buf_init(&b, (size_t)1 << 20);
 	ds_array_path(ds, ord, &b);
 	if (b.len > NOTE_MAX)
-		b.len = 0; /* without its place rather than not at all */
+		b.len = 0; /* without its path rather than not at all */
 	buf_printf(&b, "%s%s", b.len ? ": " : "", text);
 	line = buf_ok(&b) ? arena_copy(&s->arena, b.data, b.len) : NULL;
 	buf_release(&b);
@@ -54,13 +54,13 @@ bool zr_name_reserved(const struct zr_format *f, const char *name)
 	return false;
 }
 
-/* hide_groups - a group is hidden when it or one above it has a name that does not work. */
+/* hide_groups - hide groups whose name, or a name above, is not allowed. */
 static void hide_groups(struct zr_visible *s, const struct dataset *ds, bool nczarr)
 {
 	for (uint32_t g = 1; g < ds->n_groups; g++) {
 		uint32_t at = g;
 
-		/* the bound is for a model with a cycle, which then ends up hidden */
+		/* the limit is for a cyclic model, which is hidden */
 		for (uint32_t steps = 0; at != 0 && at < ds->n_groups; steps++) {
 			const char *name = ds->groups[at].name;
 
@@ -74,7 +74,7 @@ static void hide_groups(struct zr_visible *s, const struct dataset *ds, bool ncz
 	}
 }
 
-/* nczarr_cannot - why netCDF-C would refuse the array, and with it the whole dataset. */
+/* nczarr_cannot - the reason why netCDF-C would reject the array, and with it the whole dataset. */
 static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array *a)
 {
 	if (!zr_netcdf_name(a->name))
@@ -85,7 +85,7 @@ static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array
 	return zr_nczarr_lacks(&a->type);
 }
 
-/* visible_unnamed - why Zarr v3 cannot have the array; NULL: it can. */
+/* visible_unnamed - the reason why Zarr v3 cannot express the array; NULL: it can. */
 static const char *visible_unnamed(const struct ds_array *a)
 {
 	struct zr_type3 t;
@@ -107,7 +107,7 @@ bool zr_fill_stated(const struct zr_format *f, const struct ds_array *a, bool nc
 	return declared && a->type.kind != DT_VLEN;
 }
 
-/* visible_refuses - codecs of elements where readers see bytes instead. */
+/* visible_refuses - whether codecs of elements apply to bytes in the view. */
 static const char *visible_refuses(const struct plan_ask *ask, const struct codec_chain *chain)
 {
 	struct zr_type3 t;
@@ -124,7 +124,7 @@ static const char *visible_refuses(const struct plan_ask *ask, const struct code
 	return NULL;
 }
 
-/* plan_chunks - the plan of an array whatever hides it. */
+/* plan_chunks - the plan of an array, also of a hidden one. */
 static int plan_chunks(struct zr_visible *s, const struct dataset *ds, uint32_t ord,
 		       const struct zarr_view_options *opts, struct err *e)
 {
@@ -171,8 +171,8 @@ static int plan_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 		visible_hide(plan, why);
 	} else if (nczarr && plan->kind == PLAN_VLEN) {
 		plan->kind = PLAN_FIXED;
-		/* Until the longest text is known; and a different number for each array, so
-		 * that chunks of hard links are not taken for the same before that. */
+		/* Valid until the longest string is known; different for each array, so that
+		 * chunks of hard links are not taken for equal before that. */
 		plan->fixed_size = ord + 1;
 		(void)snprintf(plan->reason, sizeof(plan->reason),
 			       "strings are padded to the length of the longest");
@@ -197,8 +197,7 @@ static int add_axis(struct zr_visible *s, struct zr_grid *g)
 	return 0;
 }
 
-/* visible_keys_of - how the keys of an array are written: as its writer did, else as the view's
- * are. */
+/* visible_keys_of - key format of an array: its writer's, or else the view's. */
 static struct zr_keys visible_keys_of(const struct zr_visible *s, const struct plan_layout *own)
 {
 	if (!own)
@@ -251,7 +250,7 @@ static int visible_by_name(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-/* index_names - must come after everything is known to be shown or hidden. */
+/* index_names - must come after all nodes are known to be visible or hidden. */
 static int index_names(struct zr_visible *s, const struct dataset *ds, struct err *e)
 {
 	size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* visible.h - what of a dataset a Zarr tree shows, and the plan of each array. */
+/* visible.h - the visible part of a dataset in a Zarr view, and the plan of each array. */
 #ifndef NCZARR_VIEW_VISIBLE_H
 #define NCZARR_VIEW_VISIBLE_H
 
@@ -15,21 +15,21 @@ struct visible_node {
 };
 
 struct zr_visible {
-	struct arena arena;       /* of what plans point to, and of notes */
-	struct plan *plans;       /* n_arrays; PLAN_HIDE: not shown */
+	struct arena arena;       /* of data of plans and notes */
+	struct plan *plans;       /* n_arrays; PLAN_HIDE: hidden */
 	bool *hidden_groups;      /* n_groups */
-	bool *hidden_arrays;      /* n_arrays: as the plans say, but never changing */
-	uint32_t *n_dirs;         /* n_groups: shown groups and arrays in each */
-	struct visible_node *entries; /* n_entries, shown ones only, by parent and name */
+	bool *hidden_arrays;      /* n_arrays: as in the plans, constant */
+	uint32_t *n_dirs;         /* n_groups: visible groups and arrays in each */
+	struct visible_node *entries; /* n_entries, visible ones only, by parent and name */
 	size_t n_entries;
 	const struct zr_format *format;
-	struct zr_keys keys;      /* of arrays whose writer has not chosen others */
-	bool sharded;             /* some array is shown as shards */
-	struct zr_grid *files;    /* n_arrays: the files that hold chunks */
-	struct zr_grid *named;    /* n_arrays: the same with a dimension of one file at the end,
-	                           * where elements are shown with one more: as keys have them */
+	struct zr_keys keys;      /* of arrays without a writer's choice */
+	bool sharded;             /* at least one array is presented as shards */
+	struct zr_grid *files;    /* n_arrays: grids of chunk files */
+	struct zr_grid *named;    /* n_arrays: the same, with an additional last dimension of one
+				   * file where elements have an additional dimension: for keys */
 	struct zr_inodes ids;
-	const char **notes;       /* what a rule asks for and is not done: one line each */
+	const char **notes;       /* rules that are not applied: one line each */
 	uint32_t n_notes;
 	size_t c_notes;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xattrs_int.h - extended attributes in a Zarr tree. */
+/* xattrs_int.h - extended attributes in a Zarr view. */
 #ifndef NCZARR_VIEW_XATTRS_INT_H
 #define NCZARR_VIEW_XATTRS_INT_H
 
@@ -8,9 +8,8 @@
 #include "translate/model/dataset.h"
 
 /* zr_xattr - append the value of an attribute of an array's directory, without a NUL; name NULL:
- * the names of all of them, each with one. a: NULL for everything else in the tree, which has
- * none. version: of Zarr that the tree is in. Returns 0; -ENODATA no such attribute; -E2BIG,
- * -ENOMEM when out has no room. */
+ * the names of all, NUL-terminated. a: NULL for all other nodes, which have none. version: of the
+ * Zarr format. Returns 0; -ENODATA no such attribute; -E2BIG, -ENOMEM if out has no room. */
 int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf *out,
 	     struct err *e);
 

@@ -91,7 +91,7 @@ static inline const char *text_of(struct store *s, const char *key)
 	int rc;
 
 	buf_init(&b, sizeof(text) - 1);
-	rc = store_get(s, key, &b, &e);
+	rc = store_get(s, key, &b, NULL, &e);
 	if (rc < 0) {
 		assert_true(e.code == rc && e.msg[0]);
 		assert_int_equal(b.len, 0);

@@ -150,34 +150,65 @@ int store_list_deep(struct store *s, const char *key, store_emit *emit, void *ar
 		s, key, s->ops->list_deep(s, key, contract_store_emit_deep, &l, e), e);
 }
 
-int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-	       uint64_t *ret_version, struct err *e)
+int store_read_io(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
-	uint64_t end;
-
-	if (!store_key_ok(key))
-		return contract_store_bad_key(key, e);
-	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
-		return err_set(e, -EIO, "'%s': offset %" PRIu64 " plus %zu bytes overflows",
-			       key, off, len);
-	return contract_store_answer(s, key,
-				     s->ops->read(s, key, off, out, len, ret_version, e), e);
-}
-
-int store_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	size_t before = out->len;
 	int rc;
 
 	if (!store_key_ok(key))
 		return contract_store_bad_key(key, e);
-	if (!buf_ok(out))
-		return err_set(e, -EINVAL, "'%s': its buffer has failed before", key);
-	rc = contract_store_answer(s, key, s->ops->get(s, key, out, e), e);
-	if (rc == 0 && !buf_ok(out))
+	rc = contract_store_answer(s, key, s->ops->read(s, key, io, e), e);
+	if (rc == 0 && io->out && !buf_ok(io->out))
 		rc = err_nomem(e);
-	if (rc < 0)
-		out->len = before;
+	if (rc < 0 && io->out)
+		io->out->len = io->before;
+	return rc;
+}
+
+int store_io_size(struct store_io *io, const char *key, uint64_t size, struct err *e)
+{
+	if (!io->out) {
+		if (io->off <= size && io->len <= size - io->off)
+			return 0;
+		return err_set(e, -EIO, "'%.200s' ends at %" PRIu64 ", before offset %" PRIu64,
+			       key, size, io->off + io->len);
+	}
+	io->out->len = io->before;
+	if (size > io->out->max - io->before)
+		return err_set(e, -ERANGE, "'%.200s' has %" PRIu64 " bytes, the limit is %zu",
+			       key, size, io->out->max - io->before);
+	io->off = 0;
+	io->len = (size_t)size;
+	io->to = size ? buf_grow(io->out, (size_t)size) : NULL;
+	return size && !io->to ? err_nomem(e) : 0;
+}
+
+int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+	       uint64_t *ret_version, struct err *e)
+{
+	struct store_io io = {.off = off, .len = len, .to = out};
+	uint64_t end;
+	int rc;
+
+	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
+		return err_set(e, -EIO, "'%.200s': offset %" PRIu64 " plus %zu bytes overflows",
+			       key, off, len);
+	rc = store_read_io(s, key, &io, e);
+	if (rc == 0 && ret_version)
+		*ret_version = io.version;
+	return rc;
+}
+
+int store_get(struct store *s, const char *key, struct buf *out, uint64_t *ret_version,
+	      struct err *e)
+{
+	struct store_io io = {.out = out, .before = out->len};
+	int rc;
+
+	if (!buf_ok(out))
+		return err_set(e, -EINVAL, "'%.200s': its buffer has failed before", key);
+	rc = store_read_io(s, key, &io, e);
+	if (rc == 0 && ret_version)
+		*ret_version = io.version;
 	return rc;
 }
 

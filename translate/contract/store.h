@@ -59,6 +59,17 @@ struct store_place {
 	uint64_t off;        /* else from here on */
 };
 
+/* store_io - one read of an object: the bytes [off, off + len) into `to`, or, if out is set, all
+ * bytes, appended to out. */
+struct store_io {
+	uint64_t off;
+	size_t len;
+	uint8_t *to;         /* borrowed */
+	struct buf *out;     /* borrowed; NULL: a range */
+	size_t before;       /* bytes that out had before */
+	uint64_t version;    /* set by the store: of the object that the bytes came from */
+};
+
 struct store;
 
 struct store_ops {
@@ -67,9 +78,7 @@ struct store_ops {
 	int (*stat)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
 	int (*list)(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
 		    struct err *e);
-	int (*read)(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		    uint64_t *ret_version, struct err *e);
-	int (*get)(struct store *s, const char *key, struct buf *out, struct err *e);
+	int (*read)(struct store *s, const char *key, struct store_io *io, struct err *e);
 	int (*check)(struct store *s, struct err *e);
 	/* the others may be NULL: nothing needs to be done, or it is not supported */
 	void (*want)(struct store *s, const struct store_range *r, size_t n);
@@ -131,8 +140,19 @@ int store_list_deep(struct store *s, const char *key, store_emit *emit, void *ar
 int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
 	       uint64_t *ret_version, struct err *e) NZ_MUST_USE;
 
-/* store_get - append a whole object; -ERANGE when out's ceiling is too low for it. */
-int store_get(struct store *s, const char *key, struct buf *out, struct err *e) NZ_MUST_USE;
+/* store_get - append a whole object. ret_version as in store_read(). Returns 0; -ERANGE if out has
+ * no room for it below its ceiling; -ESTALE if the object changed while it was read; errors of
+ * store_read(). */
+int store_get(struct store *s, const char *key, struct buf *out, uint64_t *ret_version,
+	      struct err *e) NZ_MUST_USE;
+
+/* store_read_io - for stores above other stores: the read that they were called with. */
+int store_read_io(struct store *s, const char *key, struct store_io *io, struct err *e) NZ_MUST_USE;
+
+/* store_io_size - for stores, when they know that the object has `size` bytes: a whole object gets
+ * its off, len and to, which has room for it. Returns 0; -EIO if the object ends before the range;
+ * -ERANGE; -ENOMEM. */
+int store_io_size(struct store_io *io, const char *key, uint64_t size, struct err *e) NZ_MUST_USE;
 
 /* store_check - 0 while a store that is one file (an archive) is the one that was opened; -ESTALE.
  * A store whose objects live on their own has nothing to check: 0. */

@@ -132,8 +132,7 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 	return rc == -ENOENT && (any || x.kind == STAGE_DIR || !*key) ? 0 : rc;
 }
 
-static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
-		       size_t len, uint64_t *ret_version, struct err *e)
+static int staged_read(struct store *st, const char *key, struct store_io *io, struct err *e)
 {
 	struct staged *s = overlay_store_of(st);
 	char name[STORE_KEY_MAX + 1];
@@ -143,47 +142,17 @@ static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t 
 	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
 		stage_find(s->s, key, &x, name);
 		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
-			return store_read(s->below, x.kind == STAGE_ALIAS ? name : key, off,
-					  out, len, ret_version, e);
+			return store_read_io(s->below, x.kind == STAGE_ALIAS ? name : key, io,
+					     e);
 		if (x.kind == STAGE_GONE)
 			return overlay_store_absent(key, e);
 		if (x.kind == STAGE_DIR)
 			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
-		rc = stage_read(s->s, key, &x, off, out, len, e);
+		rc = store_io_size(io, key, x.len, e);
+		if (!rc)
+			rc = stage_read(s->s, key, &x, io->off, io->to, io->len, e);
 	}
-	if (!rc && ret_version)
-		*ret_version = ~x.version;
-	return rc;
-}
-
-static int staged_get(struct store *st, const char *key, struct buf *out, struct err *e)
-{
-	struct staged *s = overlay_store_of(st);
-	char name[STORE_KEY_MAX + 1];
-	struct stage_entry x;
-	size_t before = out->len;
-	int rc = -ESTALE;
-
-	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
-		uint8_t *room;
-
-		stage_find(s->s, key, &x, name);
-		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
-			return store_get(s->below, x.kind == STAGE_ALIAS ? name : key, out, e);
-		if (x.kind == STAGE_GONE)
-			return overlay_store_absent(key, e);
-		if (x.kind == STAGE_DIR)
-			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
-		if (x.len > out->max - out->len)
-			return err_set(e, -ERANGE, "'%.200s' is too large: %llu bytes", key,
-				       (unsigned long long)x.len);
-		room = buf_grow(out, (size_t)x.len);
-		if (!room && x.len)
-			return err_nomem(e);
-		rc = stage_read(s->s, key, &x, 0, room, (size_t)x.len, e);
-		if (rc)
-			out->len = before;
-	}
+	io->version = ~x.version;
 	return rc;
 }
 
@@ -204,7 +173,6 @@ static const struct store_ops staged_ops = {
 	.stat = staged_stat,
 	.list = staged_list,
 	.read = staged_read,
-	.get = staged_get,
 	.check = staged_check,
 };
 

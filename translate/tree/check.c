@@ -78,42 +78,21 @@ static int over_list(struct store *s, const char *key, bool want_stat, store_emi
 	return rc;
 }
 
-static int over_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		     uint64_t *ret_version, struct err *e)
+static int over_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	struct over *o = tree_check_of(s);
 	size_t n;
 	int rc;
 
 	if (strcmp(key, o->key) != 0)
-		return store_read(o->rest, key, off, out, len, ret_version, e);
+		return store_read_io(o->rest, key, io, e);
 	if (!o->w)
-		return store_read(o->rest, o->from, off, out, len, ret_version, e);
-	rc = work_read(o->w, off, out, len, &n, e);
-	if (!rc && n != len)
-		rc = err_set(e, -EIO, "'%.200s' is shorter than expected", key);
-	if (ret_version)
-		*ret_version = UINT64_MAX;
+		return store_read_io(o->rest, o->from, io, e);
+	rc = store_io_size(io, key, o->w->size, e);
+	if (!rc)
+		rc = work_read(o->w, io->off, io->to, io->len, &n, e);
+	io->version = UINT64_MAX;
 	return rc;
-}
-
-static int over_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct over *o = tree_check_of(s);
-	uint8_t *room;
-	size_t n;
-
-	if (strcmp(key, o->key) != 0)
-		return store_get(o->rest, key, out, e);
-	if (!o->w)
-		return store_get(o->rest, o->from, out, e);
-	if (o->w->size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%.200s' is too large: %llu bytes", key,
-			       (unsigned long long)o->w->size);
-	if (!o->w->size)
-		return 0;
-	room = buf_grow(out, (size_t)o->w->size);
-	return room ? work_read(o->w, 0, room, (size_t)o->w->size, &n, e) : err_nomem(e);
 }
 
 static int over_check(struct store *s, struct err *e)
@@ -132,7 +111,6 @@ static const struct store_ops over_ops = {
 	.stat = over_stat,
 	.list = over_list,
 	.read = over_read,
-	.get = over_get,
 	.check = over_check,
 };
 

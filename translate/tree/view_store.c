@@ -177,27 +177,25 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 	return rc;
 }
 
-/* view_store_read_file - exactly len bytes. */
+/* view_store_read_file - exactly io->len bytes. */
 static int view_store_read_file(struct viewed *s, const char *key, const struct view_attr *a,
-				uint64_t off, uint8_t *out, size_t len, struct err *e)
+				const struct store_io *io, struct err *e)
 {
-	while (len) {
+	for (size_t done = 0, n; done < io->len; done += n) {
 		struct span sp = {0};
-		size_t n = 0;
-		int rc = s->v->ops->read(s->v, a->id, off, len, out, &sp, e);
+		int rc = s->v->ops->read(s->v, a->id, io->off + done, io->len - done,
+					 io->to + done, &sp, e);
 
+		n = 0;
 		if (!rc)
-			rc = span_fetch(&sp, out, len, &n, e);
+			rc = span_fetch(&sp, io->to + done, io->len - done, &n, e);
 		if (!rc && s->v->source)
 			rc = source_check(s->v->source, e);
 		if (!rc && !n)
 			rc = err_set(e, -EIO, "'%.200s' ends at byte %llu", key,
-				     (unsigned long long)off);
+				     (unsigned long long)(io->off + done));
 		if (rc)
 			return rc;
-		out += n;
-		off += n;
-		len -= n;
 	}
 	return 0;
 }
@@ -215,37 +213,16 @@ static int view_store_find_file(struct viewed *s, const char *key, struct view_a
 	return ret->is_dir ? err_set(e, -EISDIR, "'%.200s' is a directory", key) : 0;
 }
 
-static int viewed_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
-		       size_t len, uint64_t *ret_version, struct err *e)
+static int viewed_read(struct store *st, const char *key, struct store_io *io, struct err *e)
 {
 	struct view_attr a;
 	int rc = view_store_find_file(view_store_of(st), key, &a, e);
 
 	if (!rc)
-		rc = view_store_read_file(view_store_of(st), key, &a, off, out, len, e);
-	if (!rc && ret_version)
-		*ret_version = a.id;
-	return rc;
-}
-
-static int viewed_get(struct store *st, const char *key, struct buf *out, struct err *e)
-{
-	size_t before = out->len;
-	struct view_attr a;
-	uint8_t *room;
-	int rc = view_store_find_file(view_store_of(st), key, &a, e);
-
-	if (rc)
-		return rc;
-	if (a.size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%.200s' is too large: %llu bytes", key,
-			       (unsigned long long)a.size);
-	room = buf_grow(out, (size_t)a.size);
-	if (!room && a.size)
-		return err_nomem(e);
-	rc = view_store_read_file(view_store_of(st), key, &a, 0, room, (size_t)a.size, e);
-	if (rc)
-		out->len = before;
+		rc = store_io_size(io, key, a.size, e);
+	if (!rc)
+		rc = view_store_read_file(view_store_of(st), key, &a, io, e);
+	io->version = rc ? 0 : a.id;
 	return rc;
 }
 
@@ -268,7 +245,6 @@ static const struct store_ops viewed_ops = {
 	.stat = viewed_stat,
 	.list = viewed_list,
 	.read = viewed_read,
-	.get = viewed_get,
 	.check = viewed_check,
 };
 

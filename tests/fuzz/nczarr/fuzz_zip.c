@@ -48,7 +48,7 @@ static void read_object(struct store *s, const char *key, const struct store_sta
 	int rc;
 
 	buf_init(&b, BYTES_MAX);
-	rc = store_get(s, key, &b, &e);
+	rc = store_get(s, key, &b, NULL, &e);
 	if (rc < 0) {
 		failed_well(rc, &e);
 		require(b.len == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store_mem.h - a store in memory: objects in a sorted array. Where a key is an object and others
- * are below it, it is listed as a folder. */
+/* store_mem.h - a store in memory: objects in a sorted array. If a key is an object and a prefix of
+ * others, it is presented as a folder. */
 #ifndef TEST_STORE_MEM_H
 #define TEST_STORE_MEM_H
 
@@ -15,11 +15,11 @@
 
 /* store_mem_new - an empty store, or NULL when there is no memory. */
 struct store *store_mem_new(void);
-/* store_mem_put - set an object; data is copied. Returns 0 or -ENOMEM. No script is asked. */
+/* store_mem_put - set an object; data is copied. Returns 0 or -ENOMEM. The script is not called. */
 int store_mem_put(struct store *s, const char *key, const void *data, size_t n) NZ_MUST_USE;
-/* store_mem_script - asked before each change and each store_fresh, one at a time. Returns 0; a
- * negative errno: that is the answer, and nothing happens; a positive one: it happens, and the
- * answer is the negative of it (an answer that was lost). plain: a service without conditions. */
+/* store_mem_script - a function that is called before each change and each store_fresh(), one at a
+ * time. Returns 0; a negative errno: the result, without the change; a positive one: the change is
+ * done, and the result is its negative (a lost answer). plain: a service without conditions. */
 enum store_mem_what { STORE_MEM_PUT, STORE_MEM_REMOVE, STORE_MEM_FRESH };
 typedef int store_mem_script(void *arg, enum store_mem_what what, const char *key);
 void store_mem_set_script(struct store *s, store_mem_script *script, void *arg, bool plain);
@@ -36,7 +36,7 @@ struct mem_store {
 	struct mem_object *objects; /* sorted; owned */
 	size_t n, cap;
 	uint64_t puts;
-	pthread_mutex_t lock; /* recursive: who is given an entry may ask for others */
+	pthread_mutex_t lock; /* recursive: callbacks of a listing may call the store */
 	store_mem_script *script;
 	void *script_arg;
 	bool plain; /* no conditions */
@@ -134,7 +134,7 @@ static int list_locked(struct store *s, const char *key, bool want_stat, store_e
 	return 0;
 }
 
-/* memory_find_object - the object of a key, never a folder. */
+/* memory_find_object - find the object of a key, never a folder. */
 static int memory_find_object(const struct mem_store *m, const char *key,
 			      const struct mem_object **ret, struct err *e)
 {
@@ -150,36 +150,20 @@ static int memory_find_object(const struct mem_store *m, const char *key,
 	return 0;
 }
 
-static int memory_read_locked(struct store *s, const char *key, uint64_t off, uint8_t *out,
-			      size_t len, uint64_t *ret_version, struct err *e)
+static int memory_read_locked(struct store *s, const char *key, struct store_io *io,
+			      struct err *e)
 {
 	const struct mem_object *o;
 	int rc = memory_find_object(memory_of(s), key, &o, e);
 
+	if (rc == 0)
+		rc = store_io_size(io, key, o->len, e);
 	if (rc < 0)
 		return rc;
-	if (off > o->len || len > o->len - off)
-		return err_set(e, -EIO, "'%s' ends at %zu, before offset %" PRIu64, key, o->len,
-			       off + len);
-	if (len)
-		memcpy(out, o->data + off, len);
-	if (ret_version)
-		*ret_version = o->version;
+	if (io->len)
+		memcpy(io->to, o->data + io->off, io->len);
+	io->version = o->version;
 	return 0;
-}
-
-static int get_locked(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	const struct mem_object *o;
-	int rc = memory_find_object(memory_of(s), key, &o, e);
-
-	if (rc < 0)
-		return rc;
-	if (o->len > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %zu bytes, the limit is %zu", key, o->len,
-			       out->max - out->len);
-	buf_put(out, o->data, o->len);
-	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
 static int mem_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
@@ -203,31 +187,20 @@ static int mem_list(struct store *s, const char *key, bool want_stat, store_emit
 	return rc;
 }
 
-static int mem_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		    uint64_t *ret_version, struct err *e)
+static int mem_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	int rc;
 
 	(void)pthread_mutex_lock(&memory_of(s)->lock);
-	rc = memory_read_locked(s, key, off, out, len, ret_version, e);
-	(void)pthread_mutex_unlock(&memory_of(s)->lock);
-	return rc;
-}
-
-static int mem_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	int rc;
-
-	(void)pthread_mutex_lock(&memory_of(s)->lock);
-	rc = get_locked(s, key, out, e);
+	rc = memory_read_locked(s, key, io, e);
 	(void)pthread_mutex_unlock(&memory_of(s)->lock);
 	return rc;
 }
 
 /* ---- writing ---- */
 
-/* scripted - what a script says about a change: 0: do it; < 0: do not; > 0: do it, and answer the
- * negative of that. */
+/* scripted - result of the script for a change: 0: do it; < 0: do not; > 0: do it, and return its
+ * negative. */
 static int scripted(struct mem_store *m, enum store_mem_what what, const char *key,
 		    struct err *e)
 {
@@ -265,7 +238,7 @@ static int memory_holds(const struct mem_store *m, const char *key,
 	return 0;
 }
 
-/* memory_enter - data is taken. */
+/* memory_enter - insert an object; takes data. */
 static int memory_enter(struct mem_store *m, const char *key, uint8_t *data, size_t n)
 {
 	const struct sorted_keys t = memory_names_of(m);
@@ -371,7 +344,6 @@ static const struct store_ops g_ops = {
 	.stat = mem_stat,
 	.list = mem_list,
 	.read = mem_read,
-	.get = mem_get,
 	.check = mem_check,
 	.fresh = mem_fresh,
 	.put = mem_put,
@@ -386,7 +358,7 @@ struct store *store_mem_new(void)
 	if (!m)
 		return NULL;
 	m->base.ops = &g_ops;
-	(void)pthread_mutexattr_init(&attr); /* cannot fail, nor can what follows */
+	(void)pthread_mutexattr_init(&attr); /* none of these can fail */
 	(void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	(void)pthread_mutex_init(&m->lock, &attr);
 	(void)pthread_mutexattr_destroy(&attr);

@@ -375,7 +375,7 @@ static inline bool fcommit_entry(void *arg, const char *name, bool is_dir,
 		return !w->c->rc;
 	}
 	buf_init(&b, 1 << 30);
-	w->c->rc = store_get(w->c->tree, key, &b, &e);
+	w->c->rc = store_get(w->c->tree, key, &b, NULL, &e);
 	if (!w->c->rc)
 		data_put(&w->c->fresh, key, b.data, b.len);
 	buf_release(&b);

@@ -48,7 +48,7 @@ static inline int fx_check(void *arg, struct store *tree, const char *key, struc
 	if (!f->check)
 		return 0;
 	buf_init(&b, 1 << 30);
-	rc = store_get(tree, key, &b, e);
+	rc = store_get(tree, key, &b, NULL, e);
 	buf_putc(&b, '\0');
 	if (!rc)
 		rc = f->check(key, (const char *)b.data, e);

@@ -624,6 +624,41 @@ static void test_closed_before_the_answer(void **state)
 	}
 }
 
+/* A file that was replaced by one of the same size has another version when it is opened again. */
+static void test_version_of_a_file(void **state)
+{
+	const struct remote_options opts = {
+		.cache_bytes = 1 << 20, .timeout_ms = 3000, .tries = 1, .connections = 4};
+	struct remote_target at = {
+		.kind = REMOTE_HTTP, .shown = "http://there/x", .what = REMOTE_OBJECT};
+	struct remote *r = NULL;
+	uint64_t version[2];
+	char url[100];
+	struct site t;
+
+	(void)state;
+	site_begin(&t, GOOD);
+	(void)snprintf(url, sizeof(url), "%s/x", t.s.url);
+	at.url = url;
+	assert_int_equal(remote_new(&opts, &r, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct source_at found;
+
+		assert_int_equal(remote_at(r, &at, &found, NULL), 0);
+		assert_int_equal(found.file->size, SIZE);
+		version[i] = found.file->version;
+		remote_at_release(&found);
+		(void)pthread_mutex_lock(&site_lock);
+		(void)snprintf(t.etag, sizeof(t.etag), "\"two\"");
+		(void)pthread_mutex_unlock(&site_lock);
+	}
+	assert_int_not_equal(version[0], 0);
+	assert_int_not_equal(version[1], 0);
+	assert_int_not_equal(version[0], version[1]);
+	remote_free(r);
+	ns_end(&t.s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -631,6 +666,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_ranges),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_version_numbers),
+		cmocka_unit_test(test_version_of_a_file),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_token),
 		cmocka_unit_test(test_given_up),

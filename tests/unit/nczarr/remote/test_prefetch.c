@@ -105,6 +105,28 @@ static void test_early_is_bounded(void **state)
 	fx_close(&x);
 }
 
+/* With a budget of no bytes nothing is fetched before a reader requests it. */
+static void test_no_prefetch(void **state)
+{
+	const struct remote_options o = {.cache_bytes = 64 * MIB, .connections = 16};
+	const struct store_range r[] = {{"a", 0, UINT64_MAX}, {"b", UINT64_MAX, 1000}};
+	struct fx x;
+
+	(void)state;
+	fx_open(&x, true, &o);
+	fake_set(x.f, "a", NULL, 20 * MIB);
+	fake_set(x.f, "b", NULL, 20 * MIB);
+	store_want(x.s, r, ARRAY_LEN(r));
+	fake_quiet(x.f);
+	assert_int_equal(fake_count(x.f), 0);
+	for (uint64_t off = 0; off < 20 * MIB; off += 128 * KIB)
+		assert_int_equal(get(&x, "a", off, 128 * KIB), 0);
+	fake_quiet(x.f);
+	for (size_t i = 0; i < x.f->n_asked; i++)
+		assert_false(x.f->asked[i].background);
+	fx_close(&x);
+}
+
 static void test_in_order_within_an_object(void **state)
 {
 	struct fx x;
@@ -250,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_end_first),
 		cmocka_unit_test(test_near_ranges_are_one_request),
 		cmocka_unit_test(test_early_is_bounded),
+		cmocka_unit_test(test_no_prefetch),
 		cmocka_unit_test(test_in_order_within_an_object),
 		cmocka_unit_test(test_many_streams_under_a_small_budget),
 		cmocka_unit_test(test_scan),

@@ -23,19 +23,19 @@ static void test_stat_and_read_cost_one(void **state)
 	assert_int_equal(fake_count(x.f), 1);
 	assert_int_equal(get(&x, "a/0.0", 0, 3 * MIB + 18), -EIO);
 	buf_init(&b, MIB);
-	assert_int_equal(store_get(x.s, "a/0.1", &b, &x.e), 0);
+	assert_int_equal(store_get(x.s, "a/0.1", &b, NULL, &x.e), 0);
 	assert_int_equal(b.len, 1000);
 	right(&x, "a/0.1", 0, b.data, 1000);
 	assert_int_equal(fake_count(x.f), 2);
-	assert_int_equal(store_get(x.s, "a/0.1", &b, &x.e), 0);
+	assert_int_equal(store_get(x.s, "a/0.1", &b, NULL, &x.e), 0);
 	assert_int_equal(store_stat(x.s, "a/0.1", &st, &x.e), 0);
 	assert_int_equal(fake_count(x.f), 2);
-	assert_int_equal(store_get(x.s, "a/none", &b, &x.e), 0);
+	assert_int_equal(store_get(x.s, "a/none", &b, NULL, &x.e), 0);
 	assert_int_equal(store_stat(x.s, "a/none", &st, &x.e), 0);
 	assert_int_equal(st.size, 0);
 	assert_int_equal(b.len, 2000);
 	assert_int_equal(fake_count(x.f), 3);
-	assert_int_equal(store_get(x.s, "a/0.0", &b, &x.e), -ERANGE);
+	assert_int_equal(store_get(x.s, "a/0.0", &b, NULL, &x.e), -ERANGE);
 	buf_release(&b);
 	fx_close(&x);
 }

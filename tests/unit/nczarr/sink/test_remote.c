@@ -240,7 +240,7 @@ static void dump(struct store *s, const char *dir, struct buf *out)
 			dump(s, l.names[i], out);
 		} else {
 			buf_printf(out, "%s: ", l.names[i]);
-			assert_int_equal(store_get(s, l.names[i], out, NULL), 0);
+			assert_int_equal(store_get(s, l.names[i], out, NULL, NULL), 0);
 			buf_putc(out, '\n');
 		}
 		free(l.names[i]);

@@ -130,37 +130,32 @@ static bool far_covered(const struct far_object *o, uint64_t off, uint64_t len)
 	return len == 0;
 }
 
-static int far_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		    uint64_t *ret_version, struct err *e)
+static int far_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	struct blob_proxy *f = far_of(s);
 	struct far_object *o = far_object(f, key);
+	struct store_stat st;
 
-	if (len == 0 && !o->known && !o->flying)
+	if (io->out) {
+		int rc = far_stat(s, key, &st, e);
+
+		if (rc)
+			return rc;
+		if (!far_covered(o, 0, st.size))
+			far_fetch(f, o, 0, UINT64_MAX);
+		return store_read_io(f->real, key, io, e);
+	}
+	if (io->len == 0 && !o->known && !o->flying)
 		far_fetch(f, o, 0, FAR_FIRST);
-	else if (!far_covered(o, off, len))
-		far_fetch(f, o, off, len);
+	else if (!far_covered(o, io->off, io->len))
+		far_fetch(f, o, io->off, io->len);
 	if (o->flying)
 		far_land(f);
 	if (far_broken(f, key, e))
 		return f->broken_rc;
 	if (o->absent)
 		return err_set(e, -ENOENT, "'%s': not found", key);
-	return store_read(f->real, key, off, out, len, ret_version, e);
-}
-
-static int far_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	struct blob_proxy *f = far_of(s);
-	struct store_stat st;
-	int rc = far_stat(s, key, &st, e);
-	struct far_object *o = far_object(f, key);
-
-	if (rc)
-		return rc;
-	if (!far_covered(o, 0, st.size))
-		far_fetch(f, o, 0, UINT64_MAX);
-	return store_get(f->real, key, out, e);
+	return store_read_io(f->real, key, io, e);
 }
 
 struct far_listing {
@@ -256,7 +251,6 @@ static const struct store_ops far_ops = {
 	.stat = far_stat,
 	.list = far_list,
 	.read = far_read,
-	.get = far_get,
 	.check = far_check,
 	.want = far_want,
 	.fresh = far_fresh,

@@ -46,14 +46,14 @@ static int count_list(struct store *s, const char *key, bool want_stat, store_em
 	return store_list(c->real, key, want_stat, emit, arg, e);
 }
 
-static int count_get(struct store *s, const char *key, struct buf *out, struct err *e)
+static int count_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	counting_of(s)->gets++;
-	return store_get(counting_of(s)->real, key, out, e);
+	return store_read_io(counting_of(s)->real, key, io, e);
 }
 
 static const struct store_ops counting_ops = {
-	.name = "counting", .stat = count_stat, .list = count_list, .get = count_get};
+	.name = "counting", .stat = count_stat, .list = count_list, .read = count_read};
 
 /* ---- helpers ---- */
 

@@ -51,7 +51,7 @@ static bool visit(void *arg, const char *name, bool is_dir, const struct store_s
 		return true;
 	}
 	buf_init(&b, (size_t)64 << 20);
-	rc = store_get(w->s, key, &b, &e);
+	rc = store_get(w->s, key, &b, NULL, &e);
 	if (own.odd) {
 		assert_int_equal(rc, -EOPNOTSUPP);
 		g_odd++;

@@ -448,15 +448,15 @@ static void test_limits(void **state)
 	assert_int_equal(store_read(g_s, "a", UINT64_MAX, out, 5, NULL, &e), -EIO);
 	buf_init(&b, 10);
 	buf_puts(&b, "abc");
-	assert_int_equal(store_get(g_s, "a", &b, &e), -ERANGE);
+	assert_int_equal(store_get(g_s, "a", &b, NULL, &e), -ERANGE);
 	assert_true(buf_ok(&b) && b.len == 3);
 	buf_clear(&b);
-	assert_int_equal(store_get(g_s, "a", &b, &e), 0);
+	assert_int_equal(store_get(g_s, "a", &b, NULL, &e), 0);
 	assert_int_equal(b.len, 8);
 	buf_release(&b);
 	memset(name, 'n', sizeof(name));
 	name[299] = '\0';
-	assert_int_equal(store_get(g_s, name, &b, &e), -ENAMETOOLONG);
+	assert_int_equal(store_get(g_s, name, &b, NULL, &e), -ENAMETOOLONG);
 }
 
 /* a root that was removed says nothing about what was in it */

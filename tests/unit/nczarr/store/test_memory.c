@@ -39,7 +39,7 @@ static void test_store(void **state)
 	assert_true(st.version != again.version);
 	assert_string_equal(text_of(s, "g/a.b"), "three");
 	buf_init(&b, 4);
-	assert_int_equal(store_get(s, "g/a.b", &b, &e), -ERANGE);
+	assert_int_equal(store_get(s, "g/a.b", &b, NULL, &e), -ERANGE);
 	assert_true(buf_ok(&b));
 
 	/* an object with others below it is a folder */

@@ -430,7 +430,7 @@ static void test_mutations(void **state)
 			struct buf b;
 
 			buf_init(&b, 1 << 20);
-			rc = store_get(s, keys[k], &b, &e);
+			rc = store_get(s, keys[k], &b, NULL, &e);
 			assert_true(rc <= 0 && rc > -4096);
 			buf_release(&b);
 		}

@@ -98,23 +98,12 @@ static int fake_list(struct store *s, const char *key, bool want_stat, store_emi
 	return rc;
 }
 
-static int fake_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-		     uint64_t *ret_version, struct err *e)
+static int fake_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
 	(void)s;
 	(void)key;
-	(void)off;
-	(void)out;
-	(void)len;
-	(void)ret_version;
-	return say(e);
-}
-
-static int fake_get(struct store *s, const char *key, struct buf *out, struct err *e)
-{
-	(void)s;
-	(void)key;
-	buf_puts(out, "some");
+	if (io->out)
+		buf_puts(io->out, "some");
 	return say(e);
 }
 
@@ -128,7 +117,6 @@ static const struct store_ops g_ops = {.name = "fake",
 				       .stat = fake_stat,
 				       .list = fake_list,
 				       .read = fake_read,
-				       .get = fake_get,
 				       .check = fake_check};
 static struct store g_store = {.ops = &g_ops};
 
@@ -146,11 +134,11 @@ static void test_arguments(void **state)
 	assert_int_equal(store_stat(&g_store, "../a", &st, &e), -EINVAL);
 	assert_int_equal(store_list(&g_store, "a/", false, NULL, NULL, &e), -EINVAL);
 	assert_int_equal(store_read(&g_store, "", 0, out, 1, NULL, &e), -EINVAL);
-	assert_int_equal(store_get(&g_store, "", &b, &e), -EINVAL);
+	assert_int_equal(store_get(&g_store, "", &b, NULL, &e), -EINVAL);
 	assert_int_equal(store_read(&g_store, "a", UINT64_MAX, out, 1, NULL, &e), -EIO);
 	assert_int_equal(store_read(&g_store, "a", INT64_MAX, out, 1, NULL, &e), -EIO);
 	b.failed = true;
-	assert_int_equal(store_get(&g_store, "a", &b, &e), -EINVAL);
+	assert_int_equal(store_get(&g_store, "a", &b, NULL, &e), -EINVAL);
 	assert_int_equal(g_fake.calls, 0);
 	store_close(NULL);
 }
@@ -175,7 +163,7 @@ static void test_answers(void **state)
 		assert_int_equal(e.code, codes[i][1]);
 		assert_int_equal(store_read(&g_store, "a", 0, out, 1, NULL, &e), codes[i][1]);
 		assert_int_equal(store_check(&g_store, &e), codes[i][1]);
-		assert_int_equal(store_get(&g_store, "a", &b, &e), codes[i][1]);
+		assert_int_equal(store_get(&g_store, "a", &b, NULL, &e), codes[i][1]);
 		/* nothing of what an error left behind */
 		assert_int_equal(b.len, codes[i][1] ? 6 : 10);
 		buf_release(&b);

@@ -129,7 +129,7 @@ static const char *got(struct store *s, const char *key)
 	int rc;
 
 	buf_init(&b, 150);
-	rc = store_get(s, key, &b, &e);
+	rc = store_get(s, key, &b, NULL, &e);
 	(void)snprintf(out, sizeof(out), "%.*s", (int)b.len, b.data ? (char *)b.data : "");
 	if (rc) {
 		(void)snprintf(out, sizeof(out), "%d", rc);
