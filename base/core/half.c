@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* half.c - a half has 10 bits of fraction and a bias of 15, a double 52 and 1023. */
+/* half.c - a half has 10 fraction bits and bias 15, a double 52 and 1023. */
 #include "base/core/half.h"
 
 #include <math.h>
