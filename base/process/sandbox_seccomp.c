@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sandbox_seccomp.c - which system calls a process may make.
+/* sandbox_seccomp.c - the system calls that a process may make.
  *
- * An allow list: what glibc, libhdf5, libhdf4, compressors and plugins make use of. Everything else
- * is refused with EPERM, which libraries take for "not here" (a socket for the system log, a
- * scheduler's setting, an ioctl of a terminal); calls that none of them makes, and whoever has
- * taken a process over would, end the process (SIGSYS; the kernel's audit log has the number).
+ * An allow list: the calls of glibc, libhdf5, libhdf4, compressors and plugins. All others fail
+ * with EPERM, which libraries take for "not available" (a socket for the system log, a scheduler's
+ * setting, an ioctl of a terminal). Calls that no library makes and that an attacker would make
+ * kill the process (SIGSYS; the kernel's audit log has the number).
  *
- * The filter is made once by libseccomp and then only installed, which takes microseconds. That
- * process ids are not known then is solved by a number that stands for the process's own: it is
- * replaced in the finished program. */
+ * libseccomp compiles the filter once; installing it takes microseconds. Process ids are not known
+ * at that time: a placeholder for the own pid is replaced in the compiled program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -28,12 +27,12 @@
 #include "base/os/io.h"
 #include "base/process/sandbox_int.h"
 
-#define OWN_PID 0x6e7a7069 /* no process id: they end at 2^22 */
+#define OWN_PID 0x6e7a7069 /* placeholder: no process id is above 2^22 */
 #define PROGRAM_MAX ((size_t)64 << 10)
 
-/* clang-format off: lists are read like paragraphs */
+/* clang-format off: lists are filled like paragraphs */
 
-/* What every process does. */
+/* Allowed in every process. */
 static const char *const base_calls[] = {
 	"read",
 	"readv",
@@ -53,14 +52,14 @@ static const char *const base_calls[] = {
 	"flock",
 	"fadvise64",
 	"readahead",
-	/* memory; mapping of code is another matter */
+	/* memory; mapping of code has its own rules */
 	"brk",
 	"munmap",
 	"mremap",
 	"madvise",
 	"mincore",
 	"membarrier",
-	/* waiting, time */
+	/* waiting and time */
 	"futex",
 	"futex_time64",
 	"futex_wait",
@@ -84,11 +83,11 @@ static const char *const base_calls[] = {
 	"sched_yield",
 	"restart_syscall",
 	"pause",
-	/* over descriptors that it has */
+	/* on open descriptors */
 	"recvfrom",
 	"recvmsg",
 	"sendto",
-	/* who and where it is */
+	/* identity of the process */
 	"getpid",
 	"gettid",
 	"getppid",
@@ -115,7 +114,7 @@ static const char *const base_calls[] = {
 	"exit_group",
 };
 
-/* SANDBOX_OPENS, besides opening itself. */
+/* SANDBOX_OPENS, in addition to opening files. */
 static const char *const open_calls[] = {
 	"openat2",    "stat",       "stat64",     "lstat",  "lstat64",
 	"statx",      "readlink",   "readlinkat", "access", "faccessat",
@@ -123,12 +122,12 @@ static const char *const open_calls[] = {
 	"statfs64",   "fstatfs",    "fstatfs64",  "chdir",  "fchdir",
 };
 
-/* SANDBOX_LOADS: libraries may have threads. */
+/* SANDBOX_LOADS: libraries may start threads. */
 static const char *const load_calls[] = {
 	"mmap", "mmap2", "mprotect", "arch_prctl", "sched_getparam", "sched_getscheduler",
 };
 
-/* SANDBOX_WRITES: it changes files, and has processes that read others, in sandboxes. */
+/* SANDBOX_WRITES: changes files, and starts processes that read others, in sandboxes. */
 static const char *const write_calls[] = {
 	"open",
 	"openat",
@@ -188,7 +187,7 @@ static const char *const write_calls[] = {
 	"fremovexattr",
 	"umask",
 	"memfd_create",
-	/* children of its own */
+	/* child processes */
 	"fork",
 	"vfork",
 	"clone",
@@ -238,7 +237,7 @@ static const char *const write_calls[] = {
 	"getgroups",
 };
 
-/* No library of ours has a reason for these: who makes them is somebody else. */
+/* None of the libraries has a use for these: a process that makes them was taken over. */
 static const char *const fatal_calls[] = {
 	"execve",
 	"execveat",
@@ -307,11 +306,11 @@ static const char *const fatal_calls[] = {
 
 /* clang-format on */
 
-/* fcntl that neither sends signals to others nor seals. */
+/* fcntl commands that neither send signals to other processes nor seal. */
 static const int fcntls[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,    F_GETFL,
 			     F_GETLK, F_SETLK,         F_OFD_GETLK, F_OFD_SETLK};
 
-/* ---- making ---- */
+/* ---- compiling ---- */
 
 struct program {
 	struct sock_fprog prog;
@@ -326,7 +325,7 @@ static int sandbox_seccomp_rule(scmp_filter_ctx c, uint32_t action, const char *
 	int nr = seccomp_syscall_resolve_name(name), rc;
 
 	if (nr == __NR_SCMP_ERROR)
-		return 0; /* newer than the library: refused like all that has no rule */
+		return 0; /* newer than libseccomp: denied like all without a rule */
 	rc = seccomp_rule_add_array(c, action, nr, n, args);
 	return rc == -EDOM ? 0 : rc; /* not of this architecture */
 }
@@ -361,7 +360,7 @@ static int sandbox_seccomp_equal(scmp_filter_ctx c, const char *name, unsigned a
 	return sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
 }
 
-/* add_own - what a process may do to itself: end by a signal, look at limits, and have fewer
+/* add_own - calls on the process itself: end by a signal, read limits, and lower the limit of
  * descriptors. */
 static int add_own(scmp_filter_ctx c)
 {
@@ -390,8 +389,8 @@ static int add_own(scmp_filter_ctx c)
 	return rc;
 }
 
-/* add_opens - for reading; a file that is opened with openat2 cannot be looked at here, and is
- * Landlock's business. */
+/* add_opens - open files for reading; a filter cannot read the flags of openat2, so that Landlock
+ * alone restricts it. */
 static int add_opens(scmp_filter_ctx c)
 {
 	const uint64_t writes =
@@ -405,7 +404,7 @@ static int add_opens(scmp_filter_ctx c)
 	return rc == 0 ? sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL) : rc;
 }
 
-/* add_memory - mapping without code; code with SANDBOX_LOADS. */
+/* add_memory - map memory without execution; with SANDBOX_LOADS also executable. */
 static int add_memory(scmp_filter_ctx c)
 {
 	int rc = masked(c, "mmap", 2, PROT_EXEC, 0);
@@ -426,9 +425,9 @@ static int add_reading(scmp_filter_ctx c, unsigned may)
 		rc = masked(c, "clone", 0, CLONE_THREAD, CLONE_THREAD);
 	if (rc == 0 && (may & SANDBOX_OPENS))
 		rc = add_opens(c);
-	else if (rc == 0) /* fstat, as glibc makes it */
+	else if (rc == 0) /* glibc's fstat */
 		rc = masked(c, "newfstatat", 3, AT_EMPTY_PATH, AT_EMPTY_PATH);
-	/* glibc asks for it and takes clone instead, whose flags can be seen */
+	/* glibc tries it first and falls back to clone, whose flags a filter can read */
 	return rc == 0 ? sandbox_seccomp_rule(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL)
 		       : rc;
 }
@@ -450,7 +449,7 @@ static int sandbox_seccomp_add_all(scmp_filter_ctx c, unsigned may)
 {
 	int rc = seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
-	(void)seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree: quicker, no other */
+	(void)seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree, for speed */
 	if (rc == 0)
 		rc = ALL_OF(c, SCMP_ACT_KILL_PROCESS, fatal_calls);
 	if (rc == 0)
@@ -460,7 +459,7 @@ static int sandbox_seccomp_add_all(scmp_filter_ctx c, unsigned may)
 	return may & SANDBOX_WRITES ? add_writing(c) : add_reading(c, may);
 }
 
-/* program_of - what libseccomp made, as instructions. */
+/* program_of - export libseccomp's filter as BPF instructions. */
 static bool program_of(scmp_filter_ctx c, struct sock_fprog *ret)
 {
 	auto_fd int fd = memfd_create("nczarrfs-filter", MFD_CLOEXEC);
@@ -498,7 +497,7 @@ const struct sock_fprog *calls_prepare(unsigned may)
 		return NULL;
 	p = &programs[may];
 	(void)pthread_mutex_lock(&lock);
-	if (!p->prog.len) /* again where memory was short */
+	if (!p->prog.len) /* failed before: memory may be available now */
 		sandbox_seccomp_make(may, &p->prog);
 	(void)pthread_mutex_unlock(&lock);
 	return p->prog.len ? &p->prog : NULL;
@@ -519,7 +518,7 @@ int calls_enter(unsigned may)
 	struct sock_fprog own;
 	size_t bytes;
 
-	if (!made) /* where the kernel has filters no process goes on without one */
+	if (!made) /* no process runs without a filter if the kernel has them */
 		return sandbox_off() || !calls_known() ? -ENOSYS : -ENOMEM;
 	bytes = made->len * sizeof(*made->filter);
 	own = (struct sock_fprog){.len = made->len, .filter = malloc(bytes)};
@@ -530,6 +529,6 @@ int calls_enter(unsigned may)
 		if (own.filter[i].code == (BPF_JMP | BPF_JEQ | BPF_K) &&
 		    own.filter[i].k == OWN_PID)
 			own.filter[i].k = (uint32_t)getpid();
-	/* the copy stays: freeing it is worth nothing to a process that has just begun */
+	/* the copy is not freed: freeing is of no use to a process that has just started */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &own) == 0 ? 0 : -errno;
 }
