@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* registry.c - the one table of built-in codecs, found by any of their names, and names for
- * filters that are not built in. */
+/* registry.c - the table of built-in codecs, searched by any of their names, and names for filters
+ * that are not built in. */
 #include "codecs/core/codec_impl.h"
 #include "codecs/plugin/plugin_table.h"
 
@@ -17,7 +17,7 @@
 #include <lzma.h>
 #include <zstd.h>
 
-#define ZARR2_MAX ((size_t)64 << 10) /* of a plugin's parameters in a document */
+#define ZARR2_MAX ((size_t)64 << 10) /* bytes of a plugin's parameters in a document */
 
 static const struct codec_ops *const codecs[] = {
 	&codec_deflate,        &codec_shuffle,    &codec_fletcher32,    &codec_gzip,
@@ -45,7 +45,7 @@ const struct codec_ops *codec_find(uint32_t h5_id)
 	return ops ? ops : plugin_find(h5_id);
 }
 
-/* registry_same - whether the n bytes are the text `name`; NULL is no name. */
+/* registry_same - whether the n bytes are the string `name`; NULL is never equal. */
 static bool registry_same(const char *name, const char *s, size_t n)
 {
 	return name && strlen(name) == n && memcmp(name, s, n) == 0;
@@ -93,7 +93,7 @@ bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size)
 	return ok;
 }
 
-/* Ids that are netCDF-C's and those of plugins are not numcodecs', whatever they are called. */
+/* The ids of netCDF-C and of plugins are not numcodecs', even if the names are equal. */
 const char *codec_zarr3_name(const struct codec_ops *ops, char *tmp, size_t cap)
 {
 	int n;
@@ -111,7 +111,7 @@ const struct codec_ops *codec_at(size_t i)
 	return i < ARRAY_LEN(codecs) ? codecs[i] : plugin_at(i - ARRAY_LEN(codecs));
 }
 
-/* same_word - whether the n bytes are `name`, in letters of any case. */
+/* same_word - whether the n bytes are `name`, ignoring case. */
 static bool same_word(const char *name, const char *s, size_t n)
 {
 	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
@@ -128,7 +128,7 @@ const struct codec_ops *codec_find_name(const char *name, size_t n)
 	return NULL;
 }
 
-/* put_version - "name 1.2.3"; some libraries say more behind a comma. */
+/* put_version - append "name 1.2.3"; some libraries add text after a comma. */
 static void put_version(struct buf *out, const char *name, const char *version)
 {
 	buf_printf(out, "%s %.*s\n", name, (int)strcspn(version, ", "), version);
@@ -145,7 +145,7 @@ void codec_versions(struct buf *out)
 	buf_printf(out, "liblzf %d.%d\n", LZF_VERSION >> 8, LZF_VERSION & 0xff);
 }
 
-/* printable - whether a name from a file may be shown as it is. */
+/* printable - whether a name from a file may be printed unchanged. */
 static bool printable(const char *s)
 {
 	if (!*s)
