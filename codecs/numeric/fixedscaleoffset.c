@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fixedscaleoffset.c - numcodecs' fixedscaleoffset: (value - offset) * scale, rounded, stored as
- * another type. Decoded as stored / scale + offset. Both are computed in the precision of the type
- * they begin with when that is a float, or more when scale or offset is too large for it, else in
- * doubles. (numcodecs computes with integers where type, scale and offset are whole: the same, as
- * long as nothing overflows.)
+ * another type. Decoded as stored / scale + offset. Both are computed in the precision of their
+ * input type when that is a float, or in a higher one when scale or offset is too large for it,
+ * else in doubles. (numcodecs computes with integers where type, scale and offset are whole: the
+ * result is the same unless it overflows.)
  *
  * Parameters: the presented type, the stored one, and the bits of offset and scale, low half
  * first. */
@@ -39,7 +39,7 @@ static void fixedscaleoffset_zarr2_params(const struct codec_spec *spec,
 	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
 }
 
-/* real_from - a member that must be there, as two parameters. */
+/* real_from - a required member, as two parameters. */
 static int real_from(const struct codec_conf *conf, const char *member, uint32_t *params,
 		     struct err *e)
 {
@@ -77,8 +77,8 @@ static uint64_t fixedscaleoffset_stored_max(const struct codec_spec *spec, uint6
 	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
-/* fixedscaleoffset_computed - the two numbers of one direction, in the order in which they are
- * used, and bytes of the floats that each step gives. */
+/* fixedscaleoffset_computed - the two numbers of one direction, in the order of their use, and the
+ * precision of each step in bytes. */
 struct computed {
 	double v[2];
 	uint32_t size[2];

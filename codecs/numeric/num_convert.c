@@ -11,7 +11,7 @@
 
 #define PACK_BIG 0x10000u
 
-/* ---- dtype texts ---- */
+/* ---- dtype strings ---- */
 
 static const struct {
 	const char *text;
@@ -217,7 +217,7 @@ double num_round(double v, uint32_t size)
 #define SAME(x) (x)
 #define SWAP1(x) (x)
 
-/* EACH - v[i] = f(element i), elements being read as unsigned integers of `bits` bits. */
+/* EACH - v[i] = f(element i); elements are read as unsigned integers of `bits` bits. */
 #define EACH(bits, swap, f)                                                                    \
 	for (size_t i = 0; i < n; i++) {                                                       \
 		uint##bits##_t x;                                                              \
@@ -227,7 +227,7 @@ double num_round(double v, uint32_t size)
 		v[i] = f;                                                                      \
 	}
 
-/* LOAD - EACH in the element's byte order. */
+/* LOAD - EACH in the byte order of the elements. */
 #define LOAD(bits, bswap, f)                                                                   \
 	do {                                                                                   \
 		if (swapped)                                                                   \
@@ -236,7 +236,7 @@ double num_round(double v, uint32_t size)
 			EACH(bits, SAME, f)                                                    \
 	} while (0)
 
-/* STORE - element i = f, of `bits` bits, in the element's byte order. */
+/* STORE - element i = f, of `bits` bits, in the byte order of the elements. */
 #define STORE(bits, bswap, f)                                                                  \
 	for (size_t i = 0; i < n; i++) {                                                       \
 		uint##bits##_t x = (uint##bits##_t)(f);                                        \
@@ -286,8 +286,8 @@ void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 	}
 }
 
-/* num_convert_int_of, uint_of - towards zero; what does not fit becomes the smallest number of that
- * width, as the processor's instructions have it, before it is cut. */
+/* num_convert_int_of, uint_of - truncate; a number out of range first becomes the smallest one of
+ * that width, as by x86 instructions, and is then cut to the low bits. */
 static uint64_t num_convert_int_of(double v, uint32_t size)
 {
 	if (size < 8 && !(v > -2147483649.0 && v < 2147483648.0))
@@ -297,10 +297,10 @@ static uint64_t num_convert_int_of(double v, uint32_t size)
 	return (uint64_t)(int64_t)v;
 }
 
-/* from: bytes of the float that v is; numpy's loops over halves take the longer way. */
+/* from: bytes of the float type of v. numpy converts halves to 32 bits through 64-bit integers. */
 static uint64_t uint_of(double v, uint32_t size, uint32_t from)
 {
-	double half = size == 8 ? 0x1p63 : 0x1p31; /* where the signed type ends */
+	double half = size == 8 ? 0x1p63 : 0x1p31; /* the end of the signed range */
 
 	if (size == 4 && from == 2)
 		return num_convert_int_of(v, 8);
@@ -330,7 +330,7 @@ void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n,
 	}
 }
 
-/* single - an integer as float, rounded once. */
+/* single - convert an integer to float with one rounding. */
 static float single(uint64_t v, bool is_signed)
 {
 	return is_signed ? (float)(int64_t)v : (float)v;
@@ -360,7 +360,7 @@ void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t
 		STORE(64, __builtin_bswap64, v[i])
 }
 
-/* single_of_half, half_of_single - numpy moves the bits: a signalling NaN stays one. */
+/* single_of_half, half_of_single - on the bits, as in numpy: a signalling NaN stays one. */
 static uint64_t single_of_half(uint32_t h)
 {
 	if ((h & 0x7fff) > 0x7c00)
@@ -377,7 +377,7 @@ static uint64_t half_of_single(uint32_t b)
 	return half_of_double(real_of_single(b));
 }
 
-/* convert_halves - n <= NUM_BLOCK elements between halves and floats of 4 bytes. */
+/* convert_halves - convert n <= NUM_BLOCK elements between halves and floats of 4 bytes. */
 static void convert_halves(struct num_type from, struct num_type to, const uint8_t *in,
 			   size_t n, uint8_t *out)
 {
@@ -409,7 +409,7 @@ void num_convert(struct num_type from, struct num_type to, const uint8_t *in, si
 		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
 		if (same &&
-		    from.kind == NUM_FLOAT) { /* another byte order: no number is touched */
+		    from.kind == NUM_FLOAT) { /* only the byte order may differ */
 			num_load_bits(raw, in, m, bits);
 			raw.big = to.big;
 			num_store_bits(raw, false, bits, m, out);

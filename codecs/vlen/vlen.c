@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* vlen.c - the frame of vlen-utf8, vlen-bytes and vlen-array: a count of four bytes, then a body as
- * everybody here has it. Everything is checked before a byte of it is believed. */
+/* vlen.c - the framing of vlen-utf8, vlen-bytes and vlen-array: a count of four bytes, then the
+ * neutral body. Everything is checked before it is used. */
 #include "codecs/vlen/vlen.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ const uint8_t *codec_vlen_next(struct slice *body, uint32_t *ret_len)
 	return rd_bytes(body, *ret_len);
 }
 
-/* check_body - whether it is one of n such elements. */
+/* check_body - check that it is a body of n such elements. */
 static int check_body(enum codec_vlen v, uint32_t size, const uint8_t *body, size_t len,
 		      uint64_t n, struct err *e)
 {
