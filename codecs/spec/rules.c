@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rules.c - which chain is for which variable: the texts of -o filter=. */
+/* rules.c - the rules of -o filter=, and the one that applies to a variable. */
 #include "codecs/spec/spec.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define RULES_MAX 1000
 
-/* first_piece - bytes before the first ',' that no '\' takes, or all. */
+/* first_piece - bytes before the first ',' that is not escaped by '\\', or all. */
 static size_t first_piece(const char *s, size_t n)
 {
 	size_t i = 0;
@@ -37,7 +37,7 @@ static bool is_filter(const char *s, size_t n)
 	return n > 0 && ((s[0] >= '0' && s[0] <= '9') || spec_name(s, n));
 }
 
-/* parse_rule - "[VARS,]CHAIN" or "[VARS,]none". */
+/* parse_rule - parse "[VARS,]CHAIN" or "[VARS,]none". */
 static int parse_rule(struct arena *a, const char *s, size_t n, struct codec_rule *ret,
 		      struct err *e)
 {

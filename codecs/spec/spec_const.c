@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* spec_const.c - typed constants of filter specifications: "-17b", "27US", "1.5d".
  *
- * What is accepted becomes what netCDF-C 4.9 makes of it: signed bytes and shorts are cut to their
- * width and not sign-extended, floats go through double. netCDF-C reads numbers with sscanf and
- * drops what it does not understand ("0x10" is 0, "1.5" is 1, "4294967296" is 0): such texts are
- * refused here.
+ * Valid constants give the same parameters as in netCDF-C 4.9: signed bytes and shorts are cut to
+ * their width and not sign-extended, floats are parsed as double. netCDF-C reads numbers with
+ * sscanf and ignores invalid characters ("0x10" is 0, "1.5" is 1, "4294967296" is 0): here such
+ * constants are rejected.
  *
  * Spec: netCDF-C, filter specification syntax; ncaux_h5filterspec_parse */
 #include "codecs/spec/spec_int.h"
@@ -18,7 +18,7 @@
 #define REAL_MAX ((size_t)63) /* characters of a real number */
 #define SHOWN 60
 
-/* tag - what stands behind a whole number. Limits of what fits, as magnitudes. */
+/* tag - the suffix of a whole number. Limits are magnitudes. */
 static const struct tag {
 	const char *text;
 	uint32_t bits;
@@ -55,7 +55,7 @@ const char *spec_trim(const char *s, size_t *n)
 	return s;
 }
 
-/* spec_const_digits - how many there are at s. */
+/* spec_const_digits - the number of digits at s. */
 static size_t spec_const_digits(const char *s, size_t n)
 {
 	size_t i = 0;
@@ -65,8 +65,8 @@ static size_t spec_const_digits(const char *s, size_t n)
 	return i;
 }
 
-/* real_length - characters of a decimal number with a point or an exponent or without, no sign;
- * 0 when there is none. */
+/* real_length - characters of an unsigned decimal number, with or without point and exponent; 0
+ * when there is none. */
 static size_t real_length(const char *s, size_t n)
 {
 	size_t at = spec_const_digits(s, n), mantissa = at, power, sign;
@@ -94,7 +94,7 @@ static void spec_const_put64(uint64_t v, uint32_t *ret)
 	ret[1] = (uint32_t)(v >> 32);
 }
 
-/* real - n bytes of text are a number, wide or not. */
+/* real - convert n bytes of text to a number of 32 or (wide) 64 bits. */
 static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret_n,
 		struct err *e)
 {
@@ -133,7 +133,7 @@ static const struct tag *find_tag(const char *s, size_t n)
 	return NULL;
 }
 
-/* spec_const_whole - the value of n digits. Returns false when 64 bits do not hold it. */
+/* spec_const_whole - the value of n digits. Returns false when it exceeds 64 bits. */
 static bool spec_const_whole(const char *s, size_t n, uint64_t *ret)
 {
 	uint64_t v = 0;
