@@ -75,7 +75,7 @@ static inline bool log_on(enum log_component part, enum log_level level)
 }
 #define log_enabled(level) log_on(LOG_COMPONENT, level)
 
-/* log_put - write "nczarrfs: error: <text>\\n" in one write ("warning", "note", "debug": by level,
+/* log_put - write "nczarrfs: error: <text>\n" in one write ("warning", "note", "debug": by level,
  * and "note" for LOG_INFO too; the system log gets the text alone), with '?' for each control
  * character. Any thread. Returns false when the line was suppressed by the rate limit. */
 bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)

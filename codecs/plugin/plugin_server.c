@@ -547,7 +547,7 @@ static void plugin_server_serve(const struct child_self *self)
 	struct plugin_request q;
 	struct err e = ERR_INIT;
 
-	/* libhdf5 must not load plugins that this one uses from places of its own choice */
+	/* a plugin may use others, but libhdf5 must not choose where they are loaded from */
 	(void)H5PLset_loading_state(0);
 	if (plugin_server_confine(job, &e) < 0) {
 		child_say(self->sock, -EIO, e.msg, strlen(e.msg));

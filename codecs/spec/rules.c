@@ -11,7 +11,7 @@
 
 #define RULES_MAX 1000
 
-/* first_piece - bytes before the first ',' that is not escaped by '\\', or all. */
+/* first_piece - bytes before the first ',' that is not escaped by '\', or all. */
 static size_t first_piece(const char *s, size_t n)
 {
 	size_t i = 0;

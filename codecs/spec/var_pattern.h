@@ -8,7 +8,7 @@
 #define CODEC_VARS_PATTERN_MAX 4096  /* bytes of one pattern, its NUL included */
 
 /* codec_vars_check - whether n bytes are valid patterns: none empty, none too long. Patterns are
- * separated by '&'; a '\\' escapes the next character, also '&'. Returns 0; -EINVAL, with the
+ * separated by '&'; a '\' escapes the next character, also '&'. Returns 0; -EINVAL, with the
  * invalid text. */
 int codec_vars_check(const char *vars, size_t n, struct err *e) NZ_MUST_USE;
 
