@@ -5,8 +5,8 @@
  * decoding runs it backwards. This module knows no file format, no view and no FUSE, and does not
  * use the HDF5 library's pipeline.
  *
- * A new codec is one file with one `const struct codec_ops`, one row in codecs/core/registry.c, one
- * unit test and one paragraph in docs/dev/codecs.md. */
+ * A new codec is one file with one `const struct codec_ops`, one name in CODEC_BUILTINS
+ * (codecs/core/codec_impl.h), one unit test and one paragraph in docs/dev/codecs.md. */
 #ifndef CODECS_CORE_CODEC_H
 #define CODECS_CORE_CODEC_H
 

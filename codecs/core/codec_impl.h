@@ -7,35 +7,19 @@
 #include "base/core/endian.h"
 #include "codecs/core/codec.h"
 
-extern const struct codec_ops codec_deflate;
-extern const struct codec_ops codec_gzip;
-extern const struct codec_ops codec_shuffle;
-extern const struct codec_ops codec_fletcher32;
-extern const struct codec_ops codec_zstd;
-extern const struct codec_ops codec_blosc;
-extern const struct codec_ops codec_bzip2;
-extern const struct codec_ops codec_lz4;
-extern const struct codec_ops codec_lz4_hdf5;
-extern const struct codec_ops codec_lzma;
-extern const struct codec_ops codec_crc32c;
-extern const struct codec_ops codec_crc32c_zarr2;
-extern const struct codec_ops codec_crc32;
-extern const struct codec_ops codec_adler32;
-extern const struct codec_ops codec_delta;
-extern const struct codec_ops codec_fixedscaleoffset;
-extern const struct codec_ops codec_quantize_zarr2;
-extern const struct codec_ops codec_bitround;
-extern const struct codec_ops codec_astype;
-extern const struct codec_ops codec_packbits;
-extern const struct codec_ops codec_packbits_zarr3;
-extern const struct codec_ops codec_szip;
-extern const struct codec_ops codec_lzf;
-extern const struct codec_ops codec_bitshuffle;
-extern const struct codec_ops codec_nbit;
-extern const struct codec_ops codec_scaleoffset;
-extern const struct codec_ops codec_bitgroom;
-extern const struct codec_ops codec_granularbr;
-extern const struct codec_ops codec_bitround_hdf5;
+/* The built-in codecs. If several have the same name, codec_find_name returns the first. */
+#define CODEC_BUILTINS(X)                                                                      \
+	X(codec_deflate) X(codec_shuffle) X(codec_fletcher32) X(codec_gzip) X(codec_zstd)      \
+	X(codec_blosc) X(codec_bzip2) X(codec_lz4) X(codec_lz4_hdf5) X(codec_lzma)             \
+	X(codec_crc32c) X(codec_crc32c_zarr2) X(codec_crc32) X(codec_adler32) X(codec_delta)   \
+	X(codec_fixedscaleoffset) X(codec_quantize_zarr2) X(codec_bitround) X(codec_astype)    \
+	X(codec_packbits) X(codec_bitgroom) X(codec_granularbr) X(codec_bitround_hdf5)         \
+	X(codec_nbit) X(codec_scaleoffset) X(codec_szip) X(codec_lzf) X(codec_bitshuffle)      \
+	X(codec_packbits_zarr3)
+
+#define CODEC_DECLARE(codec) extern const struct codec_ops codec;
+CODEC_BUILTINS(CODEC_DECLARE)
+#undef CODEC_DECLARE
 
 #define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
 

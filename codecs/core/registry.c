@@ -19,16 +19,8 @@
 
 #define ZARR2_MAX ((size_t)64 << 10) /* bytes of a plugin's parameters in a document */
 
-static const struct codec_ops *const codecs[] = {
-	&codec_deflate,        &codec_shuffle,    &codec_fletcher32,    &codec_gzip,
-	&codec_zstd,           &codec_blosc,      &codec_bzip2,         &codec_lz4,
-	&codec_lz4_hdf5,       &codec_lzma,       &codec_crc32c,        &codec_crc32c_zarr2,
-	&codec_crc32,          &codec_adler32,    &codec_delta,         &codec_fixedscaleoffset,
-	&codec_quantize_zarr2, &codec_bitround,   &codec_astype,        &codec_packbits,
-	&codec_bitgroom,       &codec_granularbr, &codec_bitround_hdf5, &codec_nbit,
-	&codec_scaleoffset,    &codec_szip,       &codec_lzf,           &codec_bitshuffle,
-	&codec_packbits_zarr3,
-};
+#define ROW(codec) &codec,
+static const struct codec_ops *const codecs[] = {CODEC_BUILTINS(ROW)};
 
 const struct codec_ops *codec_builtin(uint32_t h5_id)
 {
