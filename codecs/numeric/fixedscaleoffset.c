@@ -13,19 +13,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/half.h"
 #include "base/core/str.h"
 
 enum { P_DTYPE, P_ASTYPE, P_OFFSET, P_SCALE = P_OFFSET + 2, P_N = P_SCALE + 2 };
 
 static double real_at(const struct codec_spec *spec, uint32_t i)
 {
-	uint64_t bits = spec->n_params >= P_N
-				? spec->params[i] | (uint64_t)spec->params[i + 1] << 32
-				: 0;
-	double v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
+	return f64_from_bits(spec->n_params >= P_N
+				     ? spec->params[i] | (uint64_t)spec->params[i + 1] << 32
+				     : 0);
 }
 
 static void fixedscaleoffset_zarr2_params(const struct codec_spec *spec,
@@ -51,7 +48,7 @@ static int real_from(const struct codec_conf *conf, const char *member, uint32_t
 		return rc;
 	if (!isfinite(v))
 		return err_set(e, -EBADMSG, "'%s' is missing or not finite", member);
-	memcpy(&bits, &v, sizeof(bits));
+	bits = f64_bits(v);
 	params[0] = (uint32_t)bits;
 	params[1] = (uint32_t)(bits >> 32);
 	return 0;

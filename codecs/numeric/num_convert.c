@@ -168,38 +168,6 @@ int num_room(const char *name, struct num_type dec, struct num_type enc, size_t 
 
 /* ---- floats ---- */
 
-static uint64_t num_convert_bits_of(double v)
-{
-	uint64_t b;
-
-	memcpy(&b, &v, sizeof(b));
-	return b;
-}
-
-static double num_convert_real_of(uint64_t b)
-{
-	double v;
-
-	memcpy(&v, &b, sizeof(v));
-	return v;
-}
-
-static double real_of_single(uint32_t b)
-{
-	float v;
-
-	memcpy(&v, &b, sizeof(v));
-	return v;
-}
-
-static uint32_t num_convert_single_of(float v)
-{
-	uint32_t b;
-
-	memcpy(&b, &v, sizeof(b));
-	return b;
-}
-
 uint32_t num_wider(uint32_t size, double v)
 {
 	if (size == 2 && !(v > -65000 && v < 65000))
@@ -274,9 +242,9 @@ void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
-		LOAD(64, __builtin_bswap64, num_convert_real_of(x));
+		LOAD(64, __builtin_bswap64, f64_from_bits(x));
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
-		LOAD(32, __builtin_bswap32, real_of_single(x));
+		LOAD(32, __builtin_bswap32, (double)f32_from_bits(x));
 	} else if (t.kind == NUM_FLOAT) {
 		LOAD(16, __builtin_bswap16, half_to_double((uint16_t)x));
 	} else {
@@ -316,9 +284,9 @@ void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n,
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
-		STORE(64, __builtin_bswap64, num_convert_bits_of(v[i]));
+		STORE(64, __builtin_bswap64, f64_bits(v[i]));
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
-		STORE(32, __builtin_bswap32, num_convert_single_of((float)v[i]));
+		STORE(32, __builtin_bswap32, f32_bits((float)v[i]));
 	} else if (t.kind == NUM_FLOAT) {
 		STORE(16, __builtin_bswap16, half_of_double(v[i]));
 	} else {
@@ -343,9 +311,9 @@ void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t
 
 	if (t.kind == NUM_FLOAT && t.size == 8)
 		STORE(64, __builtin_bswap64,
-		      num_convert_bits_of(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
+		      f64_bits(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
 	else if (t.kind == NUM_FLOAT && t.size == 4)
-		STORE(32, __builtin_bswap32, num_convert_single_of(single(v[i], is_signed)))
+		STORE(32, __builtin_bswap32, f32_bits(single(v[i], is_signed)))
 	else if (t.kind == NUM_FLOAT)
 		STORE(16, __builtin_bswap16, half_of_double(single(v[i], is_signed)))
 	else if (t.kind == NUM_BOOL)
@@ -365,7 +333,7 @@ static uint64_t single_of_half(uint32_t h)
 {
 	if ((h & 0x7fff) > 0x7c00)
 		return (h & 0x8000) << 16 | 0x7f800000 | (h & 0x3ff) << 13;
-	return num_convert_single_of((float)half_to_double((uint16_t)h));
+	return f32_bits((float)half_to_double((uint16_t)h));
 }
 
 static uint64_t half_of_single(uint32_t b)
@@ -374,7 +342,7 @@ static uint64_t half_of_single(uint32_t b)
 
 	if ((b & 0x7fffffff) > 0x7f800000)
 		return (b >> 16 & 0x8000) | 0x7c00 | (left ? left : 1);
-	return half_of_double(real_of_single(b));
+	return half_of_double((double)f32_from_bits(b));
 }
 
 /* convert_halves - convert n <= NUM_BLOCK elements between halves and floats of 4 bytes. */

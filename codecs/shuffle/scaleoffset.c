@@ -22,6 +22,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/core/half.h"
+
 enum {
 	P_SCALING,
 	P_FACTOR,
@@ -109,39 +111,6 @@ static uint64_t scaleoffset_ones(unsigned int bits)
 	return bits < 64 ? ((uint64_t)1 << bits) - 1 : UINT64_MAX;
 }
 
-static float scaleoffset_single_of(uint64_t bits)
-{
-	uint32_t low = (uint32_t)bits;
-	float v;
-
-	memcpy(&v, &low, sizeof(v));
-	return v;
-}
-
-static uint64_t bits_of_single(float v)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
-}
-
-static double double_of(uint64_t bits)
-{
-	double v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-static uint64_t bits_of_double(double v)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
-}
-
 /* ---- decoding ---- */
 
 /* undo_ints, undo_singles, undo_doubles - n codes become the bits of elements. none: the code of
@@ -155,24 +124,24 @@ static void undo_ints(const struct so *so, uint64_t min, uint64_t none, uint64_t
 static void undo_singles(const struct so *so, uint64_t min, uint64_t none, uint64_t *v,
 			 size_t n)
 {
-	const float lo = scaleoffset_single_of(min), scale = powf(10.0F, (float)so->factor);
+	const float lo = f32_from_bits((uint32_t)min), scale = powf(10.0F, (float)so->factor);
 
 	for (size_t i = 0; i < n; i++) {
 		float scaled = (float)(int32_t)v[i] / scale;
 
-		v[i] = v[i] == none ? so->fill : bits_of_single(scaled + lo);
+		v[i] = v[i] == none ? so->fill : f32_bits(scaled + lo);
 	}
 }
 
 static void undo_doubles(const struct so *so, uint64_t min, uint64_t none, uint64_t *v,
 			 size_t n)
 {
-	const double lo = double_of(min), scale = pow(10.0, so->factor);
+	const double lo = f64_from_bits(min), scale = pow(10.0, so->factor);
 
 	for (size_t i = 0; i < n; i++) {
 		double scaled = (double)(int64_t)v[i] / scale;
 
-		v[i] = v[i] == none ? so->fill : bits_of_double(scaled + lo);
+		v[i] = v[i] == none ? so->fill : f64_bits(scaled + lo);
 	}
 }
 
@@ -370,7 +339,7 @@ static struct scaling scaling_of(const struct so *so)
 
 	s.scale = s.single ? (double)powf(10.0F, (float)so->factor) : pow(10.0, so->factor);
 	s.near_code = s.single ? (double)powf(10.0F, (float)-(double)so->factor) : s.near;
-	s.fill = s.single ? (double)scaleoffset_single_of(so->fill) : double_of(so->fill);
+	s.fill = s.single ? (double)f32_from_bits((uint32_t)so->fill) : f64_from_bits(so->fill);
 	return s;
 }
 
@@ -430,7 +399,7 @@ static struct packing plan_reals(const struct so *so, const struct scaling *s,
 	bool nan;
 
 	span_of(so, s, in, &lo, &hi, &nan);
-	min = s->single ? bits_of_single((float)lo) : bits_of_double(lo);
+	min = s->single ? f32_bits((float)lo) : f64_bits(lo);
 	range = scaleoffset_step(s, scaleoffset_step(s, hi * s->scale) -
 					    scaleoffset_step(s, lo * s->scale));
 	if (round(range) > ldexp(1, (int)so->full - 1))
@@ -451,7 +420,7 @@ static void code_reals(const struct so *so, const struct scaling *s, const struc
 {
 	const uint64_t code = scaleoffset_ones(how->bits);
 	const double min =
-		s->single ? (double)scaleoffset_single_of(how->min) : double_of(how->min);
+		s->single ? (double)f32_from_bits((uint32_t)how->min) : f64_from_bits(how->min);
 	const double lo = scaleoffset_step(s, min * s->scale);
 
 	for (size_t i = 0; i < n; i++)

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/half.h"
+
 #define REAL_MAX ((size_t)63) /* characters of a real number */
 #define SHOWN 60
 
@@ -99,8 +101,6 @@ static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret
 		struct err *e)
 {
 	char text[REAL_MAX + 1];
-	uint64_t bits;
-	float narrow;
 	double v;
 
 	if (n > REAL_MAX)
@@ -114,12 +114,10 @@ static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret
 		return err_set(e, -EINVAL, "'%s' does not fit in %s", text,
 			       wide ? "64 bits" : "32 bits: append 'd'");
 	if (wide) {
-		memcpy(&bits, &v, sizeof(bits));
-		spec_const_put64(bits, ret);
+		spec_const_put64(f64_bits(v), ret);
 		*ret_n = 2;
 	} else {
-		narrow = (float)v;
-		memcpy(ret, &narrow, sizeof(narrow));
+		*ret = f32_bits((float)v);
 		*ret_n = 1;
 	}
 	return 0;
