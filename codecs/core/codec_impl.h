@@ -94,6 +94,14 @@ uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
 void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
 void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
 
+/* codec_times - n * factor, or SIZE_MAX on overflow: for guesses of a decoded length. */
+static inline size_t codec_times(size_t n, size_t factor)
+{
+	size_t r;
+
+	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
+}
+
 /* codec_packed_max - stored_max of compressors: an upper bound for the output of any encoder from
  * incompressible bytes, or from the same bytes in many small blocks. */
 uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);

@@ -95,13 +95,6 @@ static int pipeline_damaged(struct err *e)
 	return -EBADMSG;
 }
 
-static size_t pipeline_times(size_t n, size_t factor)
-{
-	size_t r;
-
-	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
-}
-
 /* pipeline_step - undo one filter into scratch memory `turn`: first with room for `start` bytes,
  * then with more, up to max, so that memory depends on the data and not on the chain's upper
  * bound. */
@@ -121,7 +114,7 @@ static int pipeline_step(const struct codec_ops *ops, const struct codec_spec *s
 		rc = undo(ops, scratch, spec, elem_size, *in, *len, to, cap, &got, e);
 		if (rc != -ERANGE || cap == max)
 			break;
-		cap = pipeline_times(cap, GROWTH) < max ? pipeline_times(cap, GROWTH) : max;
+		cap = (size_t)u64_min(codec_times(cap, GROWTH), max);
 	}
 	if (rc)
 		return rc;
@@ -152,7 +145,7 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 			rc = ops[i]->check(in, in_len, &in_len, e);
 		} else if (todo > 0) {
 			rc = pipeline_step(ops[i], spec, elem_size,
-					   ROOM_MIN + pipeline_times(out_len / 2, GROWTH),
+					   ROOM_MIN + codec_times(out_len / 2, GROWTH),
 					   caps[i], scratch, turn, &in, &in_len, e);
 			turn = !turn;
 		} else {
@@ -206,7 +199,7 @@ int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, co
 			continue;
 		}
 		rc = pipeline_step(ops[i], &chain->specs[i], elem_size,
-				   ROOM_MIN + pipeline_times(in_len, GROWTH), caps[i], scratch,
+				   ROOM_MIN + codec_times(in_len, GROWTH), caps[i], scratch,
 				   turn, &in, &in_len, e);
 		turn = !turn;
 	}

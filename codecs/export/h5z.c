@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "codecs/core/codec_impl.h"
+
 #define ROOM_MIN ((size_t)4096)
 #define GROWTH 4
 #define GUESS_RATIO 1024 /* limit of the first guess */
@@ -35,18 +37,11 @@ static void give_scratch(struct codec_scratch *s)
 	codec_scratch_free(atomic_exchange(&spare, s));
 }
 
-static size_t export_h5z_times(size_t n, size_t factor)
-{
-	size_t r;
-
-	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
-}
-
 /* first_room - the first guess for the decoded length of n bytes. */
 static size_t first_room(size_t n, size_t max)
 {
-	size_t guess = (size_t)u64_min(atomic_load(&last), export_h5z_times(n, GUESS_RATIO));
-	size_t room = (size_t)u64_max(u64_max(export_h5z_times(n, GROWTH), guess), ROOM_MIN);
+	size_t guess = (size_t)u64_min(atomic_load(&last), codec_times(n, GUESS_RATIO));
+	size_t room = (size_t)u64_max(u64_max(codec_times(n, GROWTH), guess), ROOM_MIN);
 
 	return (size_t)u64_min(room, max);
 }
@@ -70,7 +65,7 @@ static uint8_t *export_h5z_decode(const struct codec_ops *ops, const struct code
 		free(out);
 		if (rc != -ERANGE || room == max)
 			return NULL;
-		room = (size_t)u64_min(export_h5z_times(room, GROWTH), max);
+		room = (size_t)u64_min(codec_times(room, GROWTH), max);
 	}
 	atomic_store(&last, got);
 	*ret_len = got;
