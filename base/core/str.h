@@ -3,7 +3,22 @@
 #ifndef BASE_CORE_STR_H
 #define BASE_CORE_STR_H
 
+#include <string.h>
+#include <strings.h>
+
 #include "base/core/buf.h"
+
+/* str_is - whether the n bytes at s are the string `name`; NULL is never equal. str_is_nocase - the
+ * same, ignoring the case of ASCII letters. */
+static inline bool str_is(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && memcmp(name, s, n) == 0;
+}
+
+static inline bool str_is_nocase(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
+}
 
 /* str_u64 - canonical decimal: digits only, no sign, no leading zero but for "0" itself, the
  * whole of the n bytes, value <= max. Returns 0 with *ret written, or -EINVAL. */

@@ -9,7 +9,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
+
+#include "base/core/str.h"
 
 /* The source of a filter's plugin. */
 enum catalogue_where {
@@ -100,7 +101,7 @@ const char *codec_known_name(uint32_t h5_id)
 uint32_t codec_known_id(const char *name, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (strlen(known[i].name) == n && strncasecmp(known[i].name, name, n) == 0)
+		if (str_is_nocase(known[i].name, name, n))
 			return known[i].h5_id;
 	return 0;
 }

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include <blosc.h>
 #include <bzlib.h>
@@ -16,6 +15,8 @@
 #include <lz4.h>
 #include <lzma.h>
 #include <zstd.h>
+
+#include "base/core/str.h"
 
 #define ZARR2_MAX ((size_t)64 << 10) /* bytes of a plugin's parameters in a document */
 
@@ -37,16 +38,10 @@ const struct codec_ops *codec_find(uint32_t h5_id)
 	return ops ? ops : plugin_find(h5_id);
 }
 
-/* registry_same - whether the n bytes are the string `name`; NULL is never equal. */
-static bool registry_same(const char *name, const char *s, size_t n)
-{
-	return name && strlen(name) == n && memcmp(name, s, n) == 0;
-}
-
 const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
-		if (registry_same(codecs[i]->zarr2_id, id, n))
+		if (str_is(codecs[i]->zarr2_id, id, n))
 			return codecs[i];
 	return NULL;
 }
@@ -65,7 +60,7 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 	if (n > prefix && memcmp(name, CODEC_NUMCODECS, prefix) == 0)
 		return codec_find_zarr2(name + prefix, n - prefix);
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
-		if (registry_same(codecs[i]->zarr3_name, name, n))
+		if (str_is(codecs[i]->zarr3_name, name, n))
 			return codecs[i];
 	return NULL;
 }
@@ -103,19 +98,14 @@ const struct codec_ops *codec_at(size_t i)
 	return i < ARRAY_LEN(codecs) ? codecs[i] : plugin_at(i - ARRAY_LEN(codecs));
 }
 
-/* same_word - whether the n bytes are `name`, ignoring case. */
-static bool same_word(const char *name, const char *s, size_t n)
-{
-	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
-}
-
 const struct codec_ops *codec_find_name(const char *name, size_t n)
 {
 	const struct codec_ops *ops;
 
 	for (size_t i = 0; (ops = codec_at(i)); i++)
-		if (same_word(ops->name, name, n) || same_word(ops->zarr2_id, name, n) ||
-		    same_word(ops->zarr3_name, name, n))
+		if (str_is_nocase(ops->name, name, n) ||
+		    str_is_nocase(ops->zarr2_id, name, n) ||
+		    str_is_nocase(ops->zarr3_name, name, n))
 			return ops;
 	return NULL;
 }

@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/core/endian.h"
+#include "base/core/half.h"
 #include "base/core/str.h"
 #include "codecs/spec/var_pattern.h"
 
@@ -75,16 +76,7 @@ static void quant_put(const struct floats *f, uint8_t *p, uint64_t v)
 
 static double quant_value(const struct floats *f, uint64_t bits)
 {
-	const uint32_t bits4 = (uint32_t)bits;
-	float v4;
-	double v8;
-
-	if (f->size == 4) {
-		memcpy(&v4, &bits4, 4);
-		return (double)v4;
-	}
-	memcpy(&v8, &bits, 8);
-	return v8;
+	return f->size == 4 ? (double)f32_from_bits((uint32_t)bits) : f64_from_bits(bits);
 }
 
 static struct floats floats_of(size_t elem_size, bool big_endian, const uint8_t *fill)
@@ -188,7 +180,7 @@ static size_t last_comma(const char *s, size_t n)
 static enum codec_quant_mode find_mode(const char *s, size_t n)
 {
 	for (size_t i = 1; i < ARRAY_LEN(modes); i++)
-		if (strlen(modes[i].name) == n && strncasecmp(modes[i].name, s, n) == 0)
+		if (str_is_nocase(modes[i].name, s, n))
 			return (enum codec_quant_mode)i;
 	return CODEC_QUANT_NONE;
 }

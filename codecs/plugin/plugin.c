@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #define LOG_COMPONENT LOG_CODEC
+#include "base/core/str.h"
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "codecs/plugin/plugin_table.h"
@@ -210,7 +211,7 @@ const struct codec_ops *plugin_find_zarr2(const char *id, size_t n)
 	const struct plugin_table *t = n > 0 && n < PLUGIN_NAME_MAX ? plugin_do_table() : NULL;
 
 	for (size_t i = 0; t && i < t->n_shown; i++)
-		if (strlen(t->v[i].zarr2) == n && memcmp(t->v[i].zarr2, id, n) == 0)
+		if (str_is(t->v[i].zarr2, id, n))
 			return &t->v[i].ops;
 	return NULL;
 }

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/core/str.h"
 #include "codecs/spec/spec_int.h"
 #include "codecs/spec/var_pattern.h"
 
@@ -19,11 +19,6 @@ static size_t first_piece(const char *s, size_t n)
 	while (i < n && s[i] != ',')
 		i += s[i] == '\\' && i + 1 < n ? 2 : 1;
 	return i;
-}
-
-static bool is_none(const char *s, size_t n)
-{
-	return n == 4 && strncasecmp(s, "none", 4) == 0;
 }
 
 /* is_filter - whether a rule begins with a filter, and not with variables. */
@@ -57,7 +52,7 @@ static int parse_rule(struct arena *a, const char *s, size_t n, struct codec_rul
 		n -= first + 1;
 	}
 	s = spec_trim(s, &n);
-	if (is_none(s, n)) {
+	if (str_is_nocase("none", s, n)) {
 		ret->none = true;
 		return 0;
 	}

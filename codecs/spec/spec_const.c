@@ -13,9 +13,9 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/core/half.h"
+#include "base/core/str.h"
 
 #define REAL_MAX ((size_t)63) /* characters of a real number */
 #define SHOWN 60
@@ -126,7 +126,7 @@ static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret
 static const struct tag *find_tag(const char *s, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(tags); i++)
-		if (strlen(tags[i].text) == n && strncasecmp(tags[i].text, s, n) == 0)
+		if (str_is_nocase(tags[i].text, s, n))
 			return &tags[i];
 	return NULL;
 }

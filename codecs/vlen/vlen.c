@@ -5,8 +5,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
+#include "base/core/str.h"
 #include "base/core/utf8.h"
 #include "codecs/core/codec_impl.h"
 #include "codecs/vlen/json2_int.h"
@@ -22,7 +22,7 @@ static const char *const ids[] = {
 enum codec_vlen codec_vlen_find(const char *id, size_t n)
 {
 	for (size_t i = CODEC_VLEN_UTF8; i < ARRAY_LEN(ids); i++)
-		if (strlen(ids[i]) == n && memcmp(ids[i], id, n) == 0)
+		if (str_is(ids[i], id, n))
 			return (enum codec_vlen)i;
 	return CODEC_VLEN_NONE;
 }
