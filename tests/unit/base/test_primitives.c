@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rules and edge cases of base/: numbers, texts, buffers, errors, arenas, cursors. */
+/* Rules and edge cases of base/: numbers, strings, buffers, errors, arenas, cursors. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
