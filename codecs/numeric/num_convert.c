@@ -28,6 +28,14 @@ static const struct {
 	{"float16", NUM_FLOAT, 2}, {"float32", NUM_FLOAT, 4}, {"float64", NUM_FLOAT, 8},
 };
 
+static bool num_exists(struct num_type t)
+{
+	for (size_t k = 0; k < ARRAY_LEN(names); k++)
+		if (names[k].kind == t.kind && names[k].size == t.size)
+			return true;
+	return false;
+}
+
 int num_from_conf(const struct codec_conf *conf, const char *member, uint32_t missing,
 		  uint32_t *ret, struct err *e)
 {
@@ -58,10 +66,7 @@ struct num_type num_of(const struct codec_spec *spec, uint32_t i)
 	uint32_t p = spec->n_params > i ? spec->params[i] : 0;
 	struct num_type t = {(enum num_kind)(p >> 8 & 0xff), p & 0xff, (p & PACK_BIG) != 0};
 
-	for (size_t k = 0; k < ARRAY_LEN(names); k++)
-		if (names[k].kind == t.kind && names[k].size == t.size)
-			return t;
-	return (struct num_type){NUM_UINT, 1, false};
+	return num_exists(t) ? t : (struct num_type){NUM_UINT, 1, false};
 }
 
 uint32_t num_pack(struct num_type t)
@@ -76,13 +81,10 @@ int num_of_array(const char *name, const struct codec_array *a, uint32_t *ret, s
 						      : NUM_FLOAT,
 			     a->elem_size, a->big_endian && a->elem_size > 1};
 
-	for (size_t k = 0; a->class != CODEC_OTHER && k < ARRAY_LEN(names); k++) {
-		if (names[k].kind != t.kind || names[k].size != t.size)
-			continue;
-		*ret = num_pack(t);
-		return 0;
-	}
-	return err_set(e, -EOPNOTSUPP, "%s is for numbers of at most 8 bytes", name);
+	if (a->class == CODEC_OTHER || !num_exists(t))
+		return err_set(e, -EOPNOTSUPP, "%s is for numbers of at most 8 bytes", name);
+	*ret = num_pack(t);
+	return 0;
 }
 
 int num_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t *ret,
