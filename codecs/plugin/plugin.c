@@ -70,11 +70,6 @@ bool codec_plugins_short(void)
 	return short_of;
 }
 
-void codec_plugins_time(uint64_t ms)
-{
-	plugin_set_time(ms);
-}
-
 /* ---- the table of plugins ---- */
 
 /* plugin_look - on failure of the search, the table has only the reason. */

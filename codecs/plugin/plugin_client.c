@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/process/worker.h"
+#include "codecs/plugin/plugin.h"
 #include "codecs/plugin/plugin_table.h"
 
 #define WORKERS_MAX 8
@@ -24,7 +25,7 @@ static struct plugin_client_libs loaded[WORKERS_MAX]; /* for the processes of po
 
 static uint64_t limit_ms = PLUGIN_MS;
 
-void plugin_set_time(uint64_t ms)
+void codec_plugins_time(uint64_t ms)
 {
 	limit_ms = ms < INT_MAX ? ms : INT_MAX;
 }

@@ -34,9 +34,8 @@ static const char *plugin_scan_judge(const struct stat *st, bool last)
 	return st->st_mode & S_ISVTX ? NULL : DIR_WRITABLE;
 }
 
-/* plugin_scan_distrust - check every component of an absolute path; links are checked
- * themselves. */
-static const char *plugin_scan_distrust(const char *path)
+/* Every component of the path is checked; links are checked themselves. */
+const char *plugin_distrust(const char *path)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -56,11 +55,6 @@ static const char *plugin_scan_distrust(const char *path)
 			return why;
 	}
 	return lstat(path, &st) < 0 ? "it cannot be examined" : plugin_scan_judge(&st, true);
-}
-
-const char *plugin_distrust(const char *path)
-{
-	return plugin_scan_distrust(path);
 }
 
 /* plugin_scan_add - takes ownership of path. */
@@ -102,7 +96,7 @@ static int plugin_scan_add_file(struct plugin_libs *l, const char *dir, const ch
 		return 0;
 	if (l->n >= PLUGIN_LIBS_MAX)
 		return plugin_scan_add(l, steal(&real), "too many libraries");
-	why = plugin_scan_distrust(real);
+	why = plugin_distrust(real);
 	return plugin_scan_add(l, steal(&real), why);
 }
 
@@ -129,9 +123,9 @@ static int plugin_scan_add_dir(struct plugin_libs *l, const char *path)
 				       errno == ENOENT ? "no such directory"
 						       : "it cannot be examined");
 	/* links on the path may be changed later, so that they are checked, too */
-	why = plugin_scan_distrust(path);
+	why = plugin_distrust(path);
 	if (!why)
-		why = plugin_scan_distrust(real);
+		why = plugin_distrust(real);
 	if (why)
 		return plugin_scan_add(l, steal(&real), why);
 	n = scandir(real, &names, is_library, plugin_scan_by_name);

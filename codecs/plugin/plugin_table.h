@@ -175,9 +175,6 @@ struct plugin_request {
  * child can be started. */
 int plugin_describe(struct plugin_libs *libs, struct plugin_desc *ret, struct err *e) NZ_MUST_USE;
 
-/* plugin_set_time - as codec_plugins_time. */
-void plugin_set_time(uint64_t ms);
-
 /* ---- plugin_table.c ---- */
 
 /* plugin - a filter in a library. */
