@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* arena.c - blocks of at least 64 KiB, larger requests get a block of their own. */
+/* arena.c - blocks of at least 64 KiB; a larger request gets its own block. */
 #include "base/core/arena.h"
 
 #include <errno.h>

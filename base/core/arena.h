@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* arena.h - memory that lives and dies together: a dataset, a parsed document.
- * Not thread-safe; an arena that is no longer written to may be read by any thread. */
+/* arena.h - memory with one lifetime: a dataset, a parsed document. Not thread-safe. Any thread may
+ * read the memory of an arena that is no longer written to. */
 #ifndef BASE_CORE_ARENA_H
 #define BASE_CORE_ARENA_H
 
@@ -12,14 +12,14 @@ struct arena {
 	struct arena_block *head;
 	size_t used;   /* bytes handed out */
 	size_t max;    /* ceiling in bytes */
-	bool starved;  /* NULL was given because memory was short, not at the ceiling */
-	bool fixed;    /* in memory of the caller's, which arena_release leaves alone */
+	bool starved;  /* malloc failed; false: the ceiling was reached */
+	bool fixed;    /* the caller's memory, which arena_release does not free */
 };
 
 /* arena_init - empty arena that never hands out more than max bytes; allocates nothing. */
 void arena_init(struct arena *a, size_t max);
 /* arena_init_in - an arena in `size` bytes of zeroed memory at mem, aligned for any type. It never
- * takes any other. The arena must not be moved to another address by copying mem. */
+ * allocates. The arena must not be moved by copying mem to another address. */
 void arena_init_in(struct arena *a, void *mem, size_t size);
 /* arena_release - free everything that was handed out. */
 void arena_release(struct arena *a);
@@ -27,8 +27,8 @@ void arena_release(struct arena *a);
 /* arena_alloc - zeroed memory for n elements of `size` bytes, aligned for any type. Borrowed
  * until arena_release. NULL when the product overflows, the ceiling is hit or memory is short. */
 void *arena_alloc(struct arena *a, size_t n, size_t size);
-/* arena_full - the error of an arena that gave NULL: -ENOMEM, or -ERANGE with "<what> needs more
- * than the ... bytes allowed for it". Returns it. */
+/* arena_full - the error of an arena that returned NULL: -ENOMEM, or -ERANGE with "<what> needs
+ * more than the ... bytes allowed for it". Returns it. */
 int arena_full(const struct arena *a, struct err *e, const char *what);
 /* arena_copy - a copy of n bytes, followed by a NUL. */
 void *arena_copy(struct arena *a, const void *p, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* buf.c - growing buffer; the ceiling is checked before memory is asked for. */
+/* buf.c - growing buffer; the ceiling is checked before memory is allocated. */
 #include "base/core/buf.h"
 
 #include <stdarg.h>
@@ -119,7 +119,7 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 	} else if ((size_t)n < sizeof(text)) {
 		buf_put(b, text, (size_t)n);
 	} else {
-		room = buf_grow(b, (size_t)n + 1); /* and a NUL, which goes again */
+		room = buf_grow(b, (size_t)n + 1); /* with a NUL, which is not counted */
 		if (!room)
 			return;
 		va_start(ap, fmt);

@@ -14,7 +14,7 @@ struct buf {
 	size_t cap;     /* bytes allocated */
 	size_t max;     /* ceiling in bytes */
 	bool failed;
-	bool starved;   /* it failed because memory ran out, not at its ceiling */
+	bool starved;   /* malloc failed; false: the ceiling was reached */
 };
 
 /* buf_init - empty buffer that never grows past max bytes; allocates nothing. */
@@ -28,9 +28,9 @@ static inline bool buf_ok(const struct buf *b)
 {
 	return !b->failed;
 }
-/* buf_fail - it fails, because another buffer did that it needed. */
+/* buf_fail - mark b as failed, for the reason that another buffer failed for. */
 void buf_fail(struct buf *b, const struct buf *why);
-/* buf_full - the error of a buffer that failed: -ENOMEM, or code with what the text says. Returns
+/* buf_full - the error of a buffer that failed: -ENOMEM, or `code` with the formatted text. Returns
  * the code. */
 int buf_full(const struct buf *b, struct err *e, int code, const char *fmt, ...) NZ_PRINTF(4, 5);
 /* buf_take - hand the memory over (new: caller frees; may be NULL when empty), b is then empty. */

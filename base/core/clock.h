@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clock.h - the time: monotonic for waits and ages, wall-clock for files. No call can fail. */
+/* clock.h - monotonic time for waits and ages, wall-clock time for files. No call can fail. */
 #ifndef BASE_CORE_CLOCK_H
 #define BASE_CORE_CLOCK_H
 
@@ -8,7 +8,7 @@
 
 #define CLOCK_NS_PER_S INT64_C(1000000000)
 
-/* clock_ns_of - a time in nanoseconds; clock_timespec - the reverse, for any sign. */
+/* clock_ns_of - convert to nanoseconds; clock_timespec - the reverse, for any sign. */
 static inline int64_t clock_ns_of(const struct timespec *t)
 {
 	return (int64_t)t->tv_sec * CLOCK_NS_PER_S + t->tv_nsec;
@@ -39,8 +39,8 @@ static inline int64_t clock_ms(void)
 	return clock_ns() / 1000000;
 }
 
-/* clock_after - the time of CLOCK_MONOTONIC that is ns from now, for pthread_cond_timedwait on a
- * condition of that clock. ns >= 0. */
+/* clock_after - CLOCK_MONOTONIC in ns nanoseconds from now, >= 0: the deadline for
+ * pthread_cond_timedwait on a condition of that clock. */
 static inline struct timespec clock_after(int64_t ns)
 {
 	int64_t t = clock_ns();
@@ -48,7 +48,7 @@ static inline struct timespec clock_after(int64_t ns)
 	return clock_timespec(ns > INT64_MAX - t ? INT64_MAX : t + ns);
 }
 
-/* clock_wall - CLOCK_REALTIME, as file systems stamp files. */
+/* clock_wall - CLOCK_REALTIME, for file timestamps. */
 static inline struct timespec clock_wall(void)
 {
 	struct timespec t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cursor.h - a cursor over bytes that are not trusted.
+/* cursor.h - a cursor over untrusted bytes.
  *
- * Every read checks what is left. The first read past the end sets `bad`, gives 0 and keeps
- * giving 0, so that a parser may read a whole structure and check slice_ok() once. */
+ * Every read checks the number of bytes left. The first read past the end sets `bad` and returns 0,
+ * as do all later reads, so that a parser may read a whole structure and check slice_ok() once. */
 #ifndef BASE_CORE_CURSOR_H
 #define BASE_CORE_CURSOR_H
 
@@ -73,7 +73,7 @@ static inline uint64_t rd_le64(struct slice *s)
 
 static inline void rd_skip(struct slice *s, size_t n)
 {
-	(void)rd_bytes(s, n);  /* a short skip is remembered in s->bad */
+	(void)rd_bytes(s, n);  /* a skip past the end sets s->bad */
 }
 
 #endif

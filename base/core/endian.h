@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* endian.h - whole numbers in bytes of either order, at any address. */
+/* endian.h - integers stored in either byte order, at any address. */
 #ifndef BASE_CORE_ENDIAN_H
 #define BASE_CORE_ENDIAN_H
 
@@ -47,7 +47,7 @@ static inline void put_be(void *p, uint64_t v, size_t n)
 		b[--n] = (uint8_t)v;
 }
 
-/* get_uint, put_uint - in the order that an argument says. */
+/* get_uint, put_uint - with the byte order as an argument. */
 static inline uint64_t get_uint(const void *p, size_t n, bool big)
 {
 	return big ? get_be(p, n) : get_le(p, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* endings.c - endings of names, in one table. */
+/* endings.c - the table of file name extensions. */
 #include "base/core/endings.h"
 
 #include <string.h>

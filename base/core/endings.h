@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* endings.h - what the ending of a name says of a file or directory: the one table of endings.
+/* endings.h - the table of file name extensions: the type of a file or directory by its name.
  *
- * Letters count in either case. The ending alone is no name: ".nc" has none. */
+ * Case is ignored. A name that is only an extension, such as ".nc", does not have it. */
 #ifndef BASE_CORE_ENDINGS_H
 #define BASE_CORE_ENDINGS_H
 
@@ -14,7 +14,7 @@ enum ending {
 	ENDING_CLASSIC, /* ".nc3" */
 	ENDING_HDF5,    /* ".h5", ".hdf5", ".he5" */
 	ENDING_HDF4,    /* ".hdf", ".hdf4", ".h4" */
-	ENDING_TREE,    /* of a Zarr tree: ".zarr", ".zr3", ".zr2" */
+	ENDING_TREE,    /* of a Zarr hierarchy: ".zarr", ".zr3", ".zr2" */
 	ENDING_ZIP,     /* ".zarr.zip", ".zip" */
 	ENDING_JSON,    /* of references: ".json" */
 	ENDING_PARQUET, /* of references: ".parq", ".parquet" */
@@ -25,19 +25,20 @@ struct ending_row {
 	enum ending means;
 };
 
-/* ending_rows - of endings that end alike the longer comes first. In a mirrored directory the
- * first of those that mean files, and of those that mean Zarr trees, wins a counterpart's name. */
+/* ending_rows - if one extension ends with another, the longer one comes first. If the converted
+ * views of several files, or of several Zarr hierarchies, in a mirrored directory would have the
+ * same name, the source whose extension comes first in the table gets it. */
 enum { ENDING_ROWS = 18 };
 extern const struct ending_row ending_rows[ENDING_ROWS];
 
-/* ending_find - the row of the ending that a name of len bytes has, and how much stands before it,
- * at least one byte; NULL: it has none. */
+/* ending_find - the row of the extension of a name of len bytes, with the number of bytes before
+ * it, at least 1, in *ret_stem; NULL when the name has none. */
 const struct ending_row *ending_find(const char *name, size_t len, size_t *ret_stem);
 
-/* ending_of - the same of the last component of a path, which may have '/' behind it. */
+/* ending_of - the same for the last component of a path, which may end with '/'. */
 enum ending ending_of(const char *path);
 
-/* ending_is_netcdf4 - whether a file of this ending is made as netCDF-4 and read as such:
+/* ending_is_netcdf4 - whether a file with this extension is created and read as netCDF-4:
  * ENDING_NETCDF, NETCDF4, HDF5. */
 bool ending_is_netcdf4(enum ending ending);
 

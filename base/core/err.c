@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* err.c - formatting of error texts. It must not allocate: it also reports -ENOMEM. */
+/* err.c - formats error messages. It must not allocate: it also reports -ENOMEM. */
 #include "base/core/err.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
 	va_end(ap);
 	(void)snprintf(low, sizeof(low), "%s", strerror_r(errnum, text, sizeof(text)));
 	if (low[0] >= 'A' && low[0] <= 'Z' && low[1] >= 'a' && low[1] <= 'z')
-		low[0] = (char)(low[0] - 'A' + 'a'); /* as all other messages begin */
+		low[0] = (char)(low[0] - 'A' + 'a'); /* messages begin in lower case */
 	core_err_join(e, head, low);
 	return -errnum;
 }

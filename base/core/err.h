@@ -31,12 +31,12 @@ struct err {
 
 #define ERR_INIT {.code = 0, .msg = ""}
 
-/* err_set - record `code` and a text; control characters of the text are replaced by '?'.
- * Returns code, so that `return err_set(e, -EIO, ...)` reads well. e may be NULL. */
+/* err_set - record `code` and a message, with '?' for each control character. Returns code, so that
+ * `return err_set(e, -EIO, ...)` works. e may be NULL. */
 int err_set(struct err *e, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
 
-/* err_wrap - put "<text>: " in front of what e already says; e->code becomes `code`, which is the
- * failure's own in most cases. Returns code, whether or not e is NULL. */
+/* err_wrap - put "<text>: " in front of e's message and set e->code to `code`, in most cases the
+ * code of the failure itself. Returns code, whether or not e is NULL. */
 int err_wrap(struct err *e, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
 
 /* err_sys - record -errnum with "<text>: <strerror>". Returns -errnum. */
@@ -45,8 +45,9 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...) NZ_PRINTF(3, 4);
 /* err_nomem - record -ENOMEM. Returns -ENOMEM. */
 int err_nomem(struct err *e);
 
-/* err_is_transient - whether a code says nothing about a file or a dataset, but that this machine
- * was short of something: it is not to be remembered of them, and the next attempt may succeed. */
+/* err_is_transient - whether a code means that this machine was short of a resource, and nothing
+ * about a file or a dataset: it must not be cached as a property of them, and the next attempt may
+ * succeed. */
 bool err_is_transient(int code);
 
 #endif

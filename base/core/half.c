@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* half.c - a half has 10 bits of fraction and a bias of 15, a double 52 and 1023. */
+/* half.c - a half has 10 fraction bits and bias 15, a double 52 and 1023. */
 #include "base/core/half.h"
 
 #include <math.h>
-#include <string.h>
 
 double half_to_double(uint16_t h)
 {
 	uint64_t sign = (uint64_t)(h >> 15) << 63, exponent = h >> 10 & 0x1f, fraction = h & 0x3ff;
-	uint64_t bits;
-	double v;
 
 	if (exponent == 0)
 		return sign ? -ldexp((double)fraction, -24) : ldexp((double)fraction, -24);
 	exponent = exponent == 0x1f ? 0x7ff : exponent + 1023 - 15;
-	bits = sign | exponent << 52 | fraction << 42;
-	memcpy(&v, &bits, sizeof(v));
-	return v;
+	return f64_from_bits(sign | exponent << 52 | fraction << 42);
 }
 
 uint16_t half_of_double(double v)
 {
-	uint64_t bits, mag;
-	uint16_t sign, h;
+	const uint64_t bits = f64_bits(v);
+	const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
+	uint64_t mag = bits & ~((uint64_t)1 << 63);
+	uint16_t h;
 
-	memcpy(&bits, &v, sizeof(bits));
-	mag = bits & ~((uint64_t)1 << 63);
-	sign = (uint16_t)(bits >> 48 & 0x8000);
 	if (isnan(v)) {
 		h = (uint16_t)(mag >> 42 & 0x3ff);
 		return sign | 0x7c00 | (h ? h : 1);

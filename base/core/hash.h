@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hash.h - FNV-1a, 64 bits: one hash function for tables and for fingerprints that are stored.
+/* hash.h - FNV-1a, 64 bits: the hash function of tables and of stored fingerprints.
  *
- * The values are the same on every machine and in every version. A caller that hashes bytes which
- * others choose begins with a seed of its own, because those bytes can be chosen to collide. */
+ * The values are the same on every machine and in every version. FNV-1a has no defence against
+ * chosen collisions: a caller that hashes untrusted bytes begins with its own seed. */
 #ifndef BASE_CORE_HASH_H
 #define BASE_CORE_HASH_H
 
@@ -22,13 +22,13 @@ static inline uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
 	return h;
 }
 
-/* hash_text - continue with the bytes of a string, without its NUL. */
+/* hash_text - continue with a string, without its NUL. */
 static inline uint64_t hash_text(uint64_t h, const char *s)
 {
 	return hash_bytes(h, s, strlen(s));
 }
 
-/* hash_u64 - spread the bits of a number, so that a table may use the low ones. */
+/* hash_u64 - mix the bits of a number, so that a table may use the low ones. */
 static inline uint64_t hash_u64(uint64_t v)
 {
 	v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* list.h - what is in a doubly linked list: each element has the links in it, and the list is
- * a ring with its head. No locks. */
+/* list.h - intrusive doubly linked lists: each element contains its links, and the list is a ring
+ * through its head. No locks. */
 #ifndef BASE_CORE_LIST_H
 #define BASE_CORE_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* list_link - the head of a list, or a member in an element: CONTAINER_OF leads back to it. */
+/* list_link - the head of a list, or a member of an element (CONTAINER_OF gives the element). */
 struct list_link {
 	struct list_link *prev, *next;
 };
@@ -37,8 +37,8 @@ static inline bool list_empty(const struct list_link *head)
 	return head->next == head;
 }
 
-/* list_remove - `it` is in a list, or was initialised like one: it is then in none, and may be
- * removed again. */
+/* list_remove - remove an element that is in a list, or that list_init has initialised. It is then
+ * in no list and may be removed again. */
 static inline void list_remove(struct list_link *it)
 {
 	it->prev->next = it->next;
@@ -46,7 +46,7 @@ static inline void list_remove(struct list_link *it)
 	list_init(it);
 }
 
-/* list_take - any element, removed. NULL: there is none. */
+/* list_take - remove and return any element; NULL when the list is empty. */
 static inline struct list_link *list_take(struct list_link *head)
 {
 	struct list_link *it = head->next;

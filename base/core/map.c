@@ -46,7 +46,7 @@ static void core_map_put(struct map *m, struct link *l, uint64_t hash)
 int map_add(struct map *m, struct link *l, uint64_t hash)
 {
 	if (m->n >= m->n_heads && core_map_grow(m) < 0 && !m->heads)
-		return -ENOMEM; /* a table that cannot grow only gets slow */
+		return -ENOMEM; /* if a table cannot grow, it only gets slower */
 	core_map_put(m, l, hash);
 	return 0;
 }

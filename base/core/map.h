@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* map.h - a hash table of structures that hold a link: what they are equal by is the caller's. */
+/* map.h - an intrusive hash table of structures that contain a link. The caller compares keys. */
 #ifndef BASE_CORE_MAP_H
 #define BASE_CORE_MAP_H
 
@@ -8,7 +8,7 @@
 
 #include "base/core/util.h"
 
-/* map - chained hash table of structures that hold a link. */
+/* map - chained hash table of structures that contain a link. */
 struct link {
 	struct link *next;
 	uint64_t hash;
@@ -22,7 +22,7 @@ struct map {
 /* map_add - returns 0 or -ENOMEM. */
 int map_add(struct map *m, struct link *l, uint64_t hash) NZ_MUST_USE;
 void map_remove(struct map *m, struct link *l);
-/* map_move - a link that is in the table gets another hash. */
+/* map_move - change the hash of a link that is in the table. */
 void map_move(struct map *m, struct link *l, uint64_t hash);
 /* map_first, map_next - the links with this hash. */
 struct link *map_first(const struct map *m, uint64_t hash);
@@ -32,10 +32,10 @@ struct link *map_next(const struct link *l);
 	for (struct link *each_ = map_first(m, hash);                                          \
 	     each_ && ((x) = CONTAINER_OF(each_, __typeof__(*(x)), member), true);             \
 	     each_ = map_next(each_))
-/* map_walk - all links in no order: the one after l, or the first for NULL. NULL: the end. To free
- * what is in a table ask for the next first. */
+/* map_walk - all links in no particular order: the one after l, or the first for NULL; NULL at the
+ * end. To free elements during a walk, get the next link first. */
 struct link *map_walk(const struct map *m, const struct link *l);
-/* map_free - the table, not what is in it. */
+/* map_free - free the table, not its elements. */
 void map_free(struct map *m);
 
 #endif

@@ -94,7 +94,7 @@ void str_put_double(struct buf *b, double v)
 		buf_puts(b, v > 0 ? "Infinity" : "-Infinity");
 		return;
 	}
-	/* No program of ours calls setlocale, so both printf and strtod use the C locale. */
+	/* This program never calls setlocale, so both printf and strtod use the C locale. */
 	for (int digits = 15; digits <= 17; digits++) {
 		(void)snprintf(text, sizeof(text), "%.*g", digits, v);
 		if (strtod(text, NULL) == v)

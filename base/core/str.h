@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* str.h - strict text: decimals without surprises, UTF-8, numbers that read back. */
+/* str.h - text, independent of locale: strict decimals, JSON strings, numbers that read back. */
 #ifndef BASE_CORE_STR_H
 #define BASE_CORE_STR_H
 
+#include <string.h>
+#include <strings.h>
+
 #include "base/core/buf.h"
+
+/* str_is - whether the n bytes at s are the string `name`; NULL is never equal. str_is_nocase - the
+ * same, ignoring the case of ASCII letters. */
+static inline bool str_is(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && memcmp(name, s, n) == 0;
+}
+
+static inline bool str_is_nocase(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
+}
 
 /* str_u64 - canonical decimal: digits only, no sign, no leading zero but for "0" itself, the
  * whole of the n bytes, value <= max. Returns 0 with *ret written, or -EINVAL. */
@@ -15,12 +30,11 @@ int str_size(const char *s, uint64_t max, uint64_t *ret) NZ_MUST_USE;
 /* str_put_json - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
 void str_put_json(struct buf *b, const char *s, size_t n);
 
-/* str_put_member - append a member of a JSON object, without what is between two: "name": "value",
- * or null for NULL. */
+/* str_put_member - append a member of a JSON object, "name": "value", or null for NULL; without a
+ * comma before or after it. */
 void str_put_member(struct buf *b, const char *name, const char *value);
 
-/* str_put_plain - append a text of others, which may hold anything, for a terminal: a '?' for each
- * control character. */
+/* str_put_plain - append untrusted text for a terminal, with '?' for each control character. */
 void str_put_plain(struct buf *b, const char *s);
 
 /* str_put_double - append the shortest decimal that reads back to the same double, always with

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* utf8.c - table 3-7 of the Unicode standard: the second byte's range depends on the first. */
+/* utf8.c - table 3-7 of the Unicode standard: the range of the second byte depends on the first. */
 #include "base/core/utf8.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ size_t utf8_encode(uint8_t *out, uint32_t c)
 	return 4;
 }
 
-/* utf8_unit - four hexadecimal digits. */
+/* utf8_unit - parse four hexadecimal digits. */
 static bool utf8_unit(const uint8_t *p, const uint8_t *end, uint32_t *ret)
 {
 	if (end - p < 4)

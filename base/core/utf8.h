@@ -7,8 +7,8 @@
 
 enum { UTF8_MAX = 4 };
 
-/* utf8_decode - the character at p, of which n >= 1 bytes are there. Returns its length with *ret
- * written (which may be NULL), or 0 when the bytes are not well-formed. */
+/* utf8_decode - the character at p, where n >= 1 bytes can be read. Returns its length with *ret
+ * written (ret may be NULL), or 0 when the bytes are not well-formed. */
 size_t utf8_decode(const void *p, size_t n, uint32_t *ret);
 /* utf8_ok - true when the n bytes are well-formed. */
 bool utf8_ok(const void *s, size_t n);
@@ -18,21 +18,23 @@ static inline bool utf8_is_char(uint32_t c)
 	return c < 0xd800 || (c >= 0xe000 && c <= 0x10ffff);
 }
 
-/* utf8_encode - at most UTF8_MAX bytes to out. Returns the length; a c that is no character gives
- * U+FFFD. */
+/* utf8_encode - write at most UTF8_MAX bytes to out. Returns the length. If c is no character,
+ * U+FFFD is written. */
 size_t utf8_encode(uint8_t *out, uint32_t c);
 /* utf8_put - append one character to b. */
 void utf8_put(struct buf *b, uint32_t c);
-/* utf8_unescape - what stands behind a backslash in a JSON text; *p moves behind it. Two escapes of
- * a surrogate pair are one character. Returns NULL with *ret written, or what is wrong with it. */
+/* utf8_unescape - decode the escape at *p, after the backslash, in a JSON string, and move *p past
+ * it. Two escapes that form a surrogate pair are one character. Returns NULL with *ret written, or
+ * the reason why the escape is invalid. */
 const char *utf8_unescape(const uint8_t **p, const uint8_t *end, uint32_t *ret);
-/* utf8_put_text - append n bytes to b: as they are if they are well-formed, else every byte above
- * 0x7f as the Latin-1 character, so that nothing is lost. Returns true if it had to convert. */
+/* utf8_put_text - append n bytes to b: unchanged if they are well-formed, else with every byte
+ * above 0x7f converted from Latin-1, so that nothing is lost. Returns true if it had to convert. */
 bool utf8_put_text(struct buf *b, const void *s, size_t n);
 /* utf8_prefix - the length of the longest prefix of at most max bytes that ends with a whole
- * character; text that is not well-formed is cut at a byte. */
+ * character; text that is not well-formed is truncated at a byte. */
 size_t utf8_prefix(const char *s, size_t max);
-/* utf8_tail - where the last whole characters begin that max of the n bytes have room for. */
+/* utf8_tail - the offset of the longest suffix of at most max bytes that begins with a
+ * character. */
 size_t utf8_tail(const void *s, size_t n, size_t max);
 
 #endif

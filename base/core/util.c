@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* util.c - the one growth policy for arrays. */
+/* util.c - the growth policy of arrays. */
 #include "base/core/util.h"
 
 #include <string.h>

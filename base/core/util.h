@@ -32,7 +32,7 @@ static inline uint64_t u64_max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* u64_product - multiply *n by each of so many factors. false: it would exceed max. */
+/* u64_product - multiply *n by all n_v factors. Returns false if the product would exceed max. */
 static inline bool u64_product(uint64_t *n, const uint64_t *v, size_t n_v, uint64_t max)
 {
 	for (size_t i = 0; i < n_v; i++)
@@ -48,8 +48,8 @@ static inline void *alloc_array(size_t n, size_t size)
 	return calloc(n ? n : 1, size ? size : 1);
 }
 
-/* grow_array - make room for at least `want` elements behind *p (capacity *cap), doubling.
- * Returns 0, or -1 with *p and *cap untouched when the size overflows or memory is short. */
+/* grow_array - make room for at least `want` elements in the array *p (capacity *cap), doubling.
+ * Returns 0, or -1 with *p and *cap unchanged when the size overflows or memory is short. */
 int grow_array(void *p, size_t *cap, size_t want, size_t size) NZ_MUST_USE;
 
 static inline void auto_free_fn(void *p)
@@ -60,14 +60,14 @@ static inline void auto_free_fn(void *p)
 static inline void auto_fd_fn(const int *fd)
 {
 	if (*fd >= 0)
-		(void)close(*fd);  /* nothing left to do about it at scope end */
+		(void)close(*fd);  /* an error cannot be handled at the end of a scope */
 }
 
-/* Freed (closed) when the variable leaves its scope; initialise it (NULL, -1) at once. */
+/* Freed (closed) when the variable goes out of scope; initialise it (NULL, -1) at once. */
 #define auto_free __attribute__((cleanup(auto_free_fn)))
 #define auto_fd __attribute__((cleanup(auto_fd_fn)))
 
-/* steal - hand a pointer on and keep the cleanup from freeing it: return steal(&p); */
+/* steal - move a pointer out, so that the cleanup does not free it: return steal(&p); */
 #define steal(pp)                                                                                \
 	__extension__({                                                                          \
 		__typeof__(*(pp)) steal_v = *(pp);                                               \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log.c - the one place that writes log lines. */
+/* log.c - the only file that writes log lines. */
 #include "base/observe/log.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/observe/log_limit_int.h"
 #include "base/observe/metrics.h"
 
-/* <syslog.h> also defines LOG_INFO and LOG_DEBUG, as other numbers: declare what we use. */
+/* <syslog.h> also defines LOG_INFO and LOG_DEBUG, as other numbers: declare only this. */
 extern void syslog(int priority, const char *fmt, ...) NZ_PRINTF(2, 3);
 enum { SYSLOG_ERR = 3, SYSLOG_WARNING = 4, SYSLOG_INFO = 6, SYSLOG_DEBUG = 7 };
 
@@ -33,7 +33,7 @@ static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 static struct {
 	pthread_mutex_t lock;
-	struct log_limit limit; /* lock */
+	struct log_limit limit; /* guarded by lock */
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void log_init(enum log_level max, bool to_syslog)
@@ -55,7 +55,7 @@ void log_limited(void)
 
 /* ---- levels ---- */
 
-#define BETWEEN ",:" /* options have commas between them */
+#define BETWEEN ",:" /* ':' too, because commas separate options */
 
 static int find_name(const char *const *names, size_t n, const char *text, size_t len)
 {
@@ -65,7 +65,7 @@ static int find_name(const char *const *names, size_t n, const char *text, size_
 	return -1;
 }
 
-/* configure_one - "net=debug", "debug". */
+/* configure_one - parse "net=debug", or "debug". */
 static int configure_one(const char *text, size_t n, unsigned char *levels, struct err *e)
 {
 	const char *eq = memchr(text, '=', n);
@@ -88,7 +88,7 @@ static int configure_one(const char *text, size_t n, unsigned char *levels, stru
 	return 0;
 }
 
-/* configure - of all pieces of a text. */
+/* configure - parse all items of spec. */
 static int configure(const char *spec, unsigned char *levels, struct err *e)
 {
 	int rc = 0;
@@ -130,7 +130,7 @@ void log_levels(struct buf *out)
 
 /* ---- lines ---- */
 
-static _Atomic uint64_t last_error; /* a hash of its text; 0: there was none */
+static _Atomic uint64_t last_error; /* hash of its text; 0: none yet */
 
 static uint64_t observe_log_hash_of(const char *text)
 {
@@ -142,7 +142,7 @@ bool log_said_last(const char *text)
 	return atomic_load(&last_error) == observe_log_hash_of(text);
 }
 
-/* observe_log_put - one line. text: room for one byte more, and the prefix in front of it. */
+/* observe_log_put - write a line. text: room for one byte more, and for the prefix before it. */
 static void observe_log_put(enum log_level level, const char *text)
 {
 	static const int priority[] = {SYSLOG_ERR, SYSLOG_WARNING, SYSLOG_INFO, SYSLOG_DEBUG,
@@ -162,7 +162,7 @@ static void observe_log_put(enum log_level level, const char *text)
 	}
 	n = snprintf(line, sizeof(line), "nczarrfs: %s: %s\n", prefix[level], text);
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
-		return; /* nowhere left to say so */
+		return; /* stderr failed: no other place to report it */
 }
 
 static void put_kept(void *arg, uint8_t part, uint8_t level, const char *text)
@@ -190,7 +190,7 @@ bool log_put(enum log_component part, enum log_level level, const char *fmt, ...
 	for (char *p = text; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
-	/* who asked for more words is given all of them */
+	/* higher levels are shown on request only, and then completely */
 	if (shown <= LOG_WARN && atomic_load_explicit(&limited, memory_order_relaxed)) {
 		(void)pthread_mutex_lock(&kept.lock);
 		say = log_limit_ask(&kept.limit, (uint8_t)part, (uint8_t)shown, text,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log.h - one line an event, on standard error or in the system log.
+/* log.h - log lines, one per event, on standard error or in the system log.
  *
- * Library modules never print: they return errors. Lines are written by main, by the mount's
- * reply code, and by log_debug, which costs one load when debugging is off.
- * Levels: error and warn are always shown, info with -v, debug with -o debug; and each component
- * has its own level, which can be changed at any time. In a server errors and warnings that are
- * alike are limited (base/observe/log_limit_int.h).
+ * Library modules never print: they return errors. Lines are written by main, by the mount's reply
+ * code, and by log_debug, which costs one load when debugging is off. Levels: error and warn are
+ * always shown, info with -v, debug with -o debug; each component has its own level, which can be
+ * changed at any time. In a server, similar errors and warnings are rate-limited
+ * (base/observe/log_limit_int.h).
  *
- * A file says which component its lines are of before it includes this:
- * #define LOG_COMPONENT LOG_HTTP */
+ * A source file names the component of its lines before it includes this: #define LOG_COMPONENT
+ * LOG_HTTP */
 #ifndef BASE_OBSERVE_LOG_H
 #define BASE_OBSERVE_LOG_H
 
@@ -27,13 +27,13 @@ enum log_level {
 };
 
 enum log_component {
-	LOG_FUSE,    /* requests of the kernel, the mount itself */
+	LOG_FUSE,    /* requests of the kernel, and the mount */
 	LOG_SOURCE,  /* datasets that are read */
 	LOG_CODEC,   /* filters and plugins */
-	LOG_CACHE,   /* what is kept, in memory and on a disk */
-	LOG_HTTP,    /* other machines */
-	LOG_WRITE,   /* what is written */
-	LOG_ISOLATE, /* processes for libraries */
+	LOG_CACHE,   /* caches in memory and on disk */
+	LOG_HTTP,    /* remote servers */
+	LOG_WRITE,   /* writes and commits */
+	LOG_ISOLATE, /* child processes */
 	LOG_COMPONENTS,
 };
 
@@ -41,28 +41,29 @@ enum log_component {
 #define LOG_COMPONENT LOG_FUSE
 #endif
 
-/* log_init - set the highest level shown, of all components, and where lines go; call it before
+/* log_init - set the highest level shown, of all components, and the destination of lines. Before
  * threads start. */
 void log_init(enum log_level max, bool to_syslog);
 
-/* log_to_syslog - from now on lines go to the system log. */
+/* log_to_syslog - write to the system log from now on. */
 void log_to_syslog(void);
 
-/* log_configure - change levels: "COMPONENT=LEVEL[,...]", or with ':' between them; "all" is every
- * component, and a level alone the same. Nothing changes with an error. Any thread.
- * Returns 0; -EINVAL with what may be written. */
+/* log_configure - change levels: "COMPONENT=LEVEL[,...]", or with ':' as separator; "all" is every
+ * component, as is a level alone. On error nothing changes. Any thread. Returns 0; -EINVAL with the
+ * valid values. */
 int log_configure(const char *spec, struct err *e) NZ_MUST_USE;
-/* log_said_last - whether the last error that this process said was this text: a thread of it may
- * have said what a call returns. */
+/* log_said_last - whether the last error that this process logged had this text: another thread may
+ * already have logged the error that a call returns. */
 bool log_said_last(const char *text);
-/* log_check - whether log_configure would take it; changes nothing. */
+/* log_check - whether log_configure would accept spec; changes nothing. */
 int log_check(const char *spec, struct err *e) NZ_MUST_USE;
 /* log_levels - append "fuse=warn,source=warn,...". */
 void log_levels(struct buf *out);
 
-/* log_limited - from now on; a command says everything. */
+/* log_limited - rate-limit lines from now on; a command logs everything. */
 void log_limited(void);
-/* log_flush - say what was kept back in minutes that are over; all: in all. Called now and then. */
+/* log_flush - report the number of lines suppressed in minutes that are over; all: in all minutes.
+ * Call it periodically. */
 void log_flush(bool all);
 
 extern _Atomic unsigned char log_max[LOG_COMPONENTS];
@@ -74,9 +75,9 @@ static inline bool log_on(enum log_component part, enum log_level level)
 }
 #define log_enabled(level) log_on(LOG_COMPONENT, level)
 
-/* log_put - "nczarrfs: error: <text>\n" in one write ("warning", "note", "debug": by level, and
- * "note" for LOG_INFO too; the system log has the text alone); control characters become '?'. Any
- * thread. Returns false when the line was kept back because there were too many like it. */
+/* log_put - write "nczarrfs: error: <text>\n" in one write ("warning", "note", "debug": by level,
+ * and "note" for LOG_INFO too; the system log gets the text alone), with '?' for each control
+ * character. Any thread. Returns false when the line was suppressed by the rate limit. */
 bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)
 	NZ_PRINTF(3, 4);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log_limit.c - counts lines by kind. */
+/* log_limit.c - counts log lines by kind. */
 #include "base/core/hash.h"
 #include "base/observe/log_limit_int.h"
 
@@ -11,7 +11,7 @@ static bool log_limit_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* log_limit_kind - numbers: as they are, or each as the same. Never 0. */
+/* log_limit_kind - hash a text; numbers: with its numbers, else each is the same. Never 0. */
 static uint64_t log_limit_kind(const char *s, uint64_t h, bool numbers)
 {
 	for (; *s; s++) {
@@ -27,7 +27,7 @@ static uint64_t log_limit_kind(const char *s, uint64_t h, bool numbers)
 	return h ? h : 1;
 }
 
-/* said_more - of a kind: what it kept back. */
+/* said_more - write the count of suppressed lines of a kind. */
 static void said_more(struct log_limit *l, struct log_kind *k, int64_t now, log_limit_say *say,
 		      void *arg)
 {
@@ -62,8 +62,8 @@ static void said_more_lines(struct log_limit *l, uint8_t part, uint8_t level,
 	say(arg, part, level, line);
 }
 
-/* log_limit_kind_of - the entry of a hash: one that is there, a free one, or the one that is
- * oldest. */
+/* log_limit_kind_of - the entry of a hash: the existing one, else a free one, else the oldest,
+ * which is replaced. */
 static struct log_kind *log_limit_kind_of(struct log_limit *l, uint64_t hash, int64_t now,
 					  log_limit_say *say, void *arg)
 {
@@ -90,7 +90,7 @@ static bool was_said(const struct log_kind *k, uint64_t text)
 	return false;
 }
 
-/* part_full - whether a component has said enough in this minute. */
+/* part_full - whether a component has used up its lines of this minute. */
 static bool part_full(struct log_limit *l, uint8_t part, uint8_t level, int64_t now,
 		      log_limit_say *say, void *arg)
 {

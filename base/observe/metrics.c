@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics.c - counters in copies, so that threads seldom meet at one cache line. */
+/* metrics.c - counters in per-thread copies, so that threads rarely share a cache line. */
 #include "base/observe/metrics.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 _Alignas(64) _Atomic uint64_t metrics_counts[METRICS_COPIES][(METRICS + 7) / 8 * 8];
 _Thread_local unsigned metrics_copy;
 
-/* Of copies: whether a thread has it. */
+/* Whether a copy is in use by a thread. */
 static _Atomic bool taken[METRICS_SHARED];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static bool have_key; /* written once */
+static bool have_key; /* written once, before its first use */
 
 static struct {
 	_Atomic int64_t value;
@@ -58,7 +58,7 @@ static const struct {
 #undef GAUGE_ROW
 };
 
-/* give_back - a thread ends: what it counted stays, and the next thread goes on with it. */
+/* give_back - a thread ends: its counts stay, and the next thread continues with the copy. */
 static void give_back(void *arg)
 {
 	(void)arg;
@@ -226,7 +226,7 @@ void metrics_text(const char *mount, const char *version, struct buf *out)
 	struct buf name;
 	struct metrics_text_s t = {.out = out};
 
-	/* a path may hold anything, the text is UTF-8 */
+	/* a path may have any bytes, the output is UTF-8 */
 	buf_init(&name, (size_t)1 << 16);
 	(void)utf8_put_text(&name, mount, strlen(mount));
 	buf_putc(&name, '\0');

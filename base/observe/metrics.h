@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics.h - what is counted, and how it is said: counters that cost a few nanoseconds anywhere,
- * gauges, and OpenMetrics text.
+/* metrics.h - counters that cost a few nanoseconds, gauges, and their output as OpenMetrics text.
  *
  * The lists below are the only place where a counter or gauge is declared. Counting takes no lock
- * and allocates nothing: each thread adds to a copy of its own, and the copies are summed up when
- * somebody asks. Any thread may call any function but metrics_gauge_from. docs/reference/
- * metrics-and-attributes.md has the same lists, which a test compares. */
+ * and allocates nothing: each thread adds to its own copy, and readers sum the copies. Any thread
+ * may call any function except metrics_gauge_from. docs/reference/metrics-and-attributes.md has the
+ * same lists, and a test compares them. */
 #ifndef BASE_OBSERVE_METRICS_H
 #define BASE_OBSERVE_METRICS_H
 
@@ -13,8 +12,8 @@
 
 #include "base/core/buf.h"
 
-/* Families: X(name, unit, label, what it is). Names are as in OpenMetrics, without the prefix
- * "nczarrfs_"; a unit is the end of the name; label "" means one value without a label. */
+/* Families: X(name, unit, label, description). Names are as in OpenMetrics, without the prefix
+ * "nczarrfs_"; the unit is the end of the name; label "" means one value without a label. */
 #define METRICS_FAMILIES(X)                                                                    \
 	X(REQUESTS, "requests", "", "op", "Requests from the kernel.")                         \
 	X(READ_BYTES, "read_bytes", "bytes", "", "Bytes returned to readers.")                 \
@@ -35,7 +34,7 @@
 	X(LOG_LINES, "log_lines", "", "level", "Lines logged.")                                \
 	X(LOG_KEPT_BACK, "log_kept_back", "", "", "Log lines suppressed and only counted.")
 
-/* Counters: X(id, family, value of the label). Those of a family stand together. */
+/* Counters: X(id, family, value of the label). Those of a family are adjacent. */
 #define METRICS_COUNTERS(X)                                                                    \
 	X(REQ_LOOKUP, REQUESTS, "lookup")                                                      \
 	X(REQ_GETATTR, REQUESTS, "getattr")                                                    \
@@ -104,7 +103,7 @@
 	X(LOG_DEBUGS, LOG_LINES, "debug")                                                      \
 	X(LOG_KEPT_BACK, LOG_KEPT_BACK, "")
 
-/* Gauges: X(id, name, unit, label, value of the label, what it is). */
+/* Gauges: X(id, name, unit, label, value of the label, description). */
 #define METRICS_GAUGES(X)                                                                      \
 	X(START_TIME, "start_time_seconds", "seconds", "", "",                                 \
 	  "Time of the mount, in seconds since 1970.")                                         \
@@ -137,14 +136,14 @@ enum gauge {
 	GAUGES
 };
 
-/* The last copy is for all threads that found the others taken. */
+/* The last copy is shared by all threads that found the others in use. */
 enum { METRICS_COPIES = 64, METRICS_SHARED = METRICS_COPIES - 1 };
 
 extern _Atomic uint64_t metrics_counts[METRICS_COPIES][(METRICS + 7) / 8 * 8];
-extern _Thread_local unsigned metrics_copy; /* 1 + the thread's; 0: it has none yet */
+extern _Thread_local unsigned metrics_copy; /* 1 + this thread's copy; 0: none yet */
 unsigned metrics_take_copy(void);
 
-/* metrics_add, metrics_count - n more, one more. */
+/* metrics_add, metrics_count - add n, add one. */
 static inline void metrics_add(enum metric id, uint64_t n)
 {
 	const unsigned copy = (metrics_copy ? metrics_copy : metrics_take_copy()) - 1;
@@ -152,7 +151,7 @@ static inline void metrics_add(enum metric id, uint64_t n)
 
 	if (copy == METRICS_SHARED)
 		(void)atomic_fetch_add_explicit(at, n, memory_order_relaxed);
-	else /* nobody else writes it */
+	else /* only this thread writes it */
 		atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n,
 				      memory_order_relaxed);
 }
@@ -162,31 +161,32 @@ static inline void metrics_count(enum metric id)
 	metrics_add(id, 1);
 }
 
-/* metrics_sum - a counter's value. */
+/* metrics_sum - the value of a counter. */
 uint64_t metrics_sum(enum metric id);
 
-/* metrics_error - count an errno (positive) that a program was given. */
+/* metrics_error - count an errno (positive) that a program received. */
 void metrics_error(int errnum);
 
-/* metrics_gauge_add - delta may be negative. metrics_gauge_set - the value itself. */
+/* metrics_gauge_add - delta may be negative. metrics_gauge_set - set the value. */
 void metrics_gauge_add(enum gauge id, int64_t delta);
 void metrics_gauge_set(enum gauge id, int64_t value);
-/* metrics_gauge_from - its value is what fn says, which takes no lock that somebody may hold while
- * he waits. Before threads start; NULL: no more, when nobody asks any more. */
+/* metrics_gauge_from - read a gauge by calling fn, which must not take a lock that a thread may
+ * hold while it waits. Before threads start; NULL: stop calling fn, when no thread reads gauges any
+ * more. */
 void metrics_gauge_from(enum gauge id, int64_t (*fn)(void *arg), void *arg);
 int64_t metrics_gauge(enum gauge id);
 
-/* metrics_each - everything, counters first, families together. family: without prefix; label and
- * value are "" where there is none. */
+/* metrics_each - call fn for every value, counters first, families together. family: without
+ * prefix; label and value are "" where there is none. */
 struct metric_value {
 	const char *family, *unit, *label, *value, *help;
 	bool counter;
-	bool first;   /* of its family */
-	uint64_t n;   /* of a gauge below 0: 0 */
+	bool first;   /* the first of its family */
+	uint64_t n;   /* 0 for a gauge below 0 */
 };
 void metrics_each(void (*fn)(void *arg, const struct metric_value *v), void *arg);
 
-/* metrics_text - append all of it as OpenMetrics text 1.0, with "# EOF" at its end. mount: the
+/* metrics_text - append all values as OpenMetrics text 1.0, with "# EOF" at the end. mount: the
  * value of label "mount". Spec: OpenMetrics 1.0, "Text format". */
 void metrics_text(const char *mount, const char *version, struct buf *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cancel.c - waiting that can be given up. */
+/* cancel.c - cancellation of waits. */
 #include "base/os/cancel.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "base/core/clock.h"
 
-#define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a stop is looked for */
+#define LOOK_NS ((int64_t)100 * 1000 * 1000) /* between checks for a cancellation */
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
 static _Thread_local struct cancel *current;
@@ -94,7 +94,7 @@ int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
 		next = until;
 	ts.tv_sec = next / SECOND_NS;
 	ts.tv_nsec = next % SECOND_NS;
-	(void)pthread_cond_timedwait(cond, lock, &ts); /* late or woken: look again */
+	(void)pthread_cond_timedwait(cond, lock, &ts); /* timed out or woken: check again */
 	return cancel_requested() ? -EINTR : 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cancel.h - waiting that can be given up: what waits for others (a server far away) is told that
- * nobody wants the answer any more.
+/* cancel.h - cancellation of waits, such as a request to a remote server whose result is no longer
+ * wanted.
  *
- * A thread that answers a request installs a stop; whoever learns that the request was given up
- * (the kernel says so) asks for it; what waits below looks at it. Without a stop installed nothing
- * is ever given up. */
+ * A thread that serves a request installs a cancel object. A thread that learns that the request
+ * was interrupted (the kernel reports it) calls cancel_request. The functions that wait check for
+ * it. Without an installed object, only cancel_everything cancels a wait. */
 #ifndef BASE_OS_CANCEL_H
 #define BASE_OS_CANCEL_H
 
@@ -15,34 +15,35 @@
 
 struct cancel {
 	_Atomic bool asked;
-	struct cancel *outer; /* the thread's before */
+	struct cancel *outer; /* the one that this thread had installed before */
 	bool (*look)(void *arg);
 	void *arg;
-	int64_t next;        /* ns: when it is looked again */
+	int64_t next;        /* ns: when look is called next */
 };
 
-/* cancel_begin - this thread's stop until cancel_end, which must come in the same thread. s is the
- * caller's. */
+/* cancel_begin - install s as this thread's cancel object until cancel_end, which the same thread
+ * must call. s is the caller's memory. */
 void cancel_begin(struct cancel *s);
 void cancel_end(struct cancel *s);
-/* cancel_begin_if - the same; look is called besides, by this thread, while it waits: not in the
- * first tenth of a second, and then ten times a second until it says true, which is as if asked. */
+/* cancel_begin_if - the same, and look is called by this thread while it waits: not in the first
+ * tenth of a second, then ten times a second. When look returns true, the wait is cancelled as by
+ * cancel_request. */
 void cancel_begin_if(struct cancel *s, bool (*look)(void *arg), void *arg);
-/* cancel_request - any thread; not after cancel_end. */
+/* cancel_request - cancel the waits below s. Any thread; not after cancel_end. */
 void cancel_request(struct cancel *s);
-/* cancel_requested - whether this thread should give up what it waits for. */
+/* cancel_requested - whether this thread's request was cancelled. */
 bool cancel_requested(void);
 
-/* cancel_everything - from now on every wait of this process is given up: the mount ends. */
+/* cancel_everything - cancel all waits of this process from now on, because the mount ends. */
 void cancel_everything(void);
 
-/* cancel_wait - pthread_cond_wait (CLOCK_MONOTONIC condition, see cancel_cond_init) that ends
- * within a tenth of a second when stop is asked, or at `until` (ns, as clock_ns; INT64_MAX:
- * never). Returns 0: woken, look again; -EINTR; -ETIMEDOUT. */
+/* cancel_wait - pthread_cond_wait (CLOCK_MONOTONIC condition, see cancel_cond_init) that returns
+ * within a tenth of a second after a cancellation, or at `until` (ns, as clock_ns; INT64_MAX:
+ * never). Returns 0 when woken, possibly spuriously; -EINTR; -ETIMEDOUT. */
 int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until) NZ_MUST_USE;
 
-/* cancel_lock - pthread_mutex_lock of a lock that is held for long, given up within a tenth of a
- * second when that is requested. Returns 0: it is ours; -EINTR: it is not. */
+/* cancel_lock - pthread_mutex_lock of a lock that may be held for long; returns within a tenth of a
+ * second after a cancellation. Returns 0 with the lock held; -EINTR without it. */
 int cancel_lock(pthread_mutex_t *lock) NZ_MUST_USE;
 void cancel_cond_init(pthread_cond_t *cond);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* io.c - EINTR, short reads and short writes are handled here and nowhere else. */
+/* io.c - all handling of EINTR, short reads and short writes. */
 #include "base/os/io.h"
 
 #include <errno.h>
@@ -74,11 +74,11 @@ int64_t io_racy_ns(int64_t changed)
 {
 	const int64_t second = (int64_t)1000 * 1000 * 1000;
 	const int64_t tick = changed % second == 0 ? 2 * second : second / 50;
-	const int64_t step = second / 100; /* of the clock below, at HZ=100 */
+	const int64_t step = second / 100; /* resolution of the clock below at HZ=100 */
 	struct timespec now;
 	int64_t age;
 
-	/* the clock that file systems take times from */
+	/* the clock that file systems use for timestamps */
 	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
 		return tick;
 	if (ckd_sub(&age, now.tv_sec * second + now.tv_nsec, changed))

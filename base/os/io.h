@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* io.h - reads from files that can change under us, and writes that are whole. */
+/* io.h - reads from files that may change meanwhile, and complete writes. */
 #ifndef BASE_OS_IO_H
 #define BASE_OS_IO_H
 
@@ -9,17 +9,17 @@
  * Returns 0; -EIO when the file ends before off + n; else the negative errno of pread. */
 int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e) NZ_MUST_USE;
 
-/* io_pwrite - write exactly n bytes at off. Returns 0; -ENOSPC, -EDQUOT, -EIO ...: some of them may
- * have been written. */
+/* io_pwrite - write exactly n bytes at off. Returns 0; -ENOSPC, -EDQUOT, -EIO ...: then some of
+ * them may have been written. */
 int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e) NZ_MUST_USE;
 
-/* io_sync - what was written to a file is on the disk; all: its size and times as well, and of a
- * directory its entries. */
+/* io_sync - flush written data to the disk; all: the file's size and times too, and the entries of
+ * a directory. */
 int io_sync(int fd, bool all, struct err *e) NZ_MUST_USE;
 
-/* io_racy_ns - how long, in ns, a change may still leave a file's times as they are: file systems
- * take them from a clock that ticks every few milliseconds, and some keep whole or even seconds.
- * changed: ns since 1970. 0: a change that comes now has another time. */
+/* io_racy_ns - for how many ns a later change may leave a file's times unchanged: file systems take
+ * them from a clock that ticks every few milliseconds, and some store whole or even seconds only.
+ * changed: the file's time, ns since 1970. Returns 0 if a change from now on gets another time. */
 int64_t io_racy_ns(int64_t changed);
 
 #endif

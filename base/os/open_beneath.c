@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* open_beneath.c - openat2 where the kernel has it, else one component after the other.
+/* open_beneath.c - openat2 where the kernel has it, else one component at a time.
  *
- * Whether openat2 works is found out once: ENOSYS is clear, but EPERM, which old sandboxes say
- * for calls that they do not know, may also be about the path, so dirfd itself is asked then. */
+ * Support for openat2 is detected once. ENOSYS is clear; EPERM, which old sandboxes return for
+ * calls that they do not know, may also concern the path, so that dirfd itself is then opened as a
+ * test. */
 #include "base/os/open_beneath.h"
 
 #include <dirent.h>
@@ -15,10 +16,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define DEPTH_MAX 256 /* of directories that are removed */
-#define TRIES 32      /* the kernel says EAGAIN when a rename raced with ".." */
+#define DEPTH_MAX 256 /* depth of removal */
+#define TRIES 32      /* the kernel returns EAGAIN when a rename raced with ".." */
 
-static atomic_bool g_lacks; /* openat2 is not there */
+static atomic_bool g_lacks; /* openat2 is not available */
 
 static int with_openat2(int dirfd, const char *path, int flags)
 {
@@ -36,7 +37,7 @@ static int with_openat2(int dirfd, const char *path, int flags)
 	return -EAGAIN;
 }
 
-/* is_link - by a name, or with "" the descriptor itself. */
+/* is_link - tests a name, or with "" the descriptor itself. */
 static bool is_link(int fd, const char *name)
 {
 	struct stat st;
@@ -45,14 +46,14 @@ static bool is_link(int fd, const char *name)
 	       S_ISLNK(st.st_mode);
 }
 
-/* open_beneath_open_one - a single component; what is a link is -ELOOP. */
+/* open_beneath_open_one - open a single component; a link is -ELOOP. */
 static int open_beneath_open_one(int at, const char *name, int flags)
 {
 	int fd = openat(at, name, flags | O_NOFOLLOW), code;
 
 	if (fd < 0) {
 		code = errno;
-		/* with O_DIRECTORY the kernel calls a link no directory */
+		/* with O_DIRECTORY the kernel reports a link as ENOTDIR */
 		return code == ENOTDIR && is_link(at, name) ? -ELOOP : -code;
 	}
 	if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && is_link(fd, "")) {
@@ -98,7 +99,7 @@ int open_beneath(int dirfd, const char *path, int flags)
 
 	if (*path == '\0')
 		path = ".";
-	/* openat2 refuses what means nothing with O_PATH */
+	/* openat2 rejects flags that have no meaning with O_PATH */
 	flags |= flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 	if (!atomic_load_explicit(&g_lacks, memory_order_relaxed)) {
 		fd = with_openat2(dirfd, path, flags);
@@ -124,8 +125,8 @@ static void remove_below(int at, const char *name, int depth)
 
 	if (!d) {
 		if (fd >= 0)
-			(void)close(fd);     /* it was only read from */
-		(void)unlinkat(at, name, 0); /* nobody can be told */
+			(void)close(fd);     /* opened read-only: no error to report */
+		(void)unlinkat(at, name, 0); /* an error cannot be reported */
 		return;
 	}
 	for (struct dirent *x = readdir(d); x; x = readdir(d))

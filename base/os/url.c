@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* url.c - addresses taken apart and put together. A part that is refused is never quoted: what was
- * typed may be a password with a '/' in it, which no parser can tell from a host. */
+/* url.c - parse and format URLs. Messages never quote a rejected part: the input may be a password
+ * with a '/' in it, which no parser can tell from a host. */
 #include "base/os/url.h"
 
 #include <arpa/inet.h>
@@ -62,8 +62,8 @@ void url_encode(struct buf *out, const char *text, size_t n, bool slashes)
 	}
 }
 
-/* os_url_decoded - the byte at text[*i], which may be encoded; *i is moved to its last byte. -1:
- * bad. */
+/* os_url_decoded - the byte at text[*i], which may be percent-encoded; *i is moved to its last
+ * byte. Returns -1 for bad encoding. */
 static int os_url_decoded(const char *text, size_t n, size_t *i)
 {
 	int hi, lo;
@@ -103,7 +103,7 @@ static int encoding_check(const char *text, size_t n, const char *where, struct 
 	return 0;
 }
 
-/* Taking apart. */
+/* Parsing. */
 
 static int os_url_keep(char **ret, const char *text, size_t n, struct err *e)
 {
@@ -124,7 +124,7 @@ static int keep_decoded(char **ret, const char *text, size_t n, const char *wher
 	if (rc == 0)
 		rc = os_url_keep(ret, b.data ? (const char *)b.data : "", b.len, e);
 	if (b.data)
-		explicit_bzero(b.data, b.len); /* a password, perhaps */
+		explicit_bzero(b.data, b.len); /* may be a password */
 	buf_release(&b);
 	return rc;
 }
@@ -144,7 +144,7 @@ static int bad_host(struct err *e)
 		       "'/', '?', '#', '@' and ':')");
 }
 
-/* host_ok - a name; bytes above 0x7f are an international one's, which libcurl knows to write. */
+/* host_ok - a host name; bytes above 0x7f are of an international name, which libcurl encodes. */
 static bool host_ok(const char *host, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -181,7 +181,7 @@ static int take_port(const char *text, size_t n, struct url *u, struct err *e)
 	return 0;
 }
 
-/* take_host - [begin, end) is "host", "host:port" or "[address]:port". */
+/* take_host - parse [begin, end): "host", "host:port" or "[address]:port". */
 static int take_host(const char *begin, const char *end, struct url *u, struct err *e)
 {
 	const char *stop, *port;
@@ -210,7 +210,7 @@ static int take_host(const char *begin, const char *end, struct url *u, struct e
 	return port < end ? take_port(port + 1, (size_t)(end - port - 1), u, e) : 0;
 }
 
-/* take_authority - "user:password@host:port". */
+/* take_authority - parse "user:password@host:port". */
 static int take_authority(const char *begin, const char *end, struct url *u, struct err *e)
 {
 	const char *at = memrchr(begin, '@', (size_t)(end - begin)), *colon;
@@ -301,14 +301,14 @@ void url_release(struct url *u)
 	os_url_wipe(u->password);
 	free(u->host);
 	free(u->path);
-	os_url_wipe(u->query); /* may be signed */
+	os_url_wipe(u->query); /* may contain a signature */
 	free(u->fragment);
 	*u = (struct url){0};
 }
 
-/* Putting together. */
+/* Formatting. */
 
-/* is_secret - whether the value behind this name of a query is not to be shown. */
+/* is_secret - whether the value of this query parameter is a credential. */
 static bool is_secret(const char *name, size_t n)
 {
 	static const char *const words[] = {
@@ -330,7 +330,7 @@ static void put_query_shown(struct buf *out, const char *query)
 	while (*query) {
 		size_t n = strcspn(query, "&;"), name = strcspn(query, "=&;");
 
-		if (name == n && n > 24) /* no name at all: it may be a token */
+		if (name == n && n > 24) /* without a name it may be a token */
 			buf_puts(out, "...");
 		else if (name < n && is_secret(query, name))
 			buf_printf(out, "%.*s=...", (int)name, query);

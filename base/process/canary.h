@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* canary.h - faults on purpose, which prove that whoever looks for faults sees them.
+/* canary.h - deliberate faults, which prove that sanitizers and the like detect them.
  *
- * canary_sing does one where NCZARRFS_CANARY="PLACE:KIND" asks for it, in builds with a sanitizer
- * only; elsewhere it is nothing. canary_fault is for programs of tests. */
+ * canary_sing triggers one where NCZARRFS_CANARY="PLACE:KIND" names it, in builds with a sanitizer
+ * only; in other builds it does nothing. canary_fault is for test programs. */
 #ifndef BASE_PROCESS_CANARY_H
 #define BASE_PROCESS_CANARY_H
 
@@ -20,7 +20,7 @@
 #endif
 #endif
 
-/* canary_heap - a byte behind what was allocated. */
+/* canary_heap - write one byte past an allocation. */
 __attribute__((noinline, unused)) static void canary_heap(void)
 {
 	volatile size_t n = 40;
@@ -31,7 +31,7 @@ __attribute__((noinline, unused)) static void canary_heap(void)
 	free((void *)(uintptr_t)p);
 }
 
-/* canary_undefined - a sum that no int can have. */
+/* canary_undefined - overflow a signed integer. */
 __attribute__((noinline, unused)) static void canary_undefined(void)
 {
 	volatile int v = INT_MAX;
@@ -39,7 +39,7 @@ __attribute__((noinline, unused)) static void canary_undefined(void)
 	v = v + 1;
 }
 
-/* canary_leak - memory that nobody knows any more. */
+/* canary_leak - lose the last pointer to an allocation. */
 __attribute__((noinline, unused)) static void canary_leak(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -50,7 +50,7 @@ __attribute__((noinline, unused)) static void canary_leak(void)
 	}
 }
 
-/* canary_wild - what lies nowhere. */
+/* canary_wild - use a wild pointer. */
 __attribute__((noinline, unused)) static void canary_wild(void)
 {
 	volatile uintptr_t at = 64;
@@ -67,7 +67,7 @@ static inline void *canary_count(void *arg)
 	return NULL;
 }
 
-/* canary_race - two threads and one number. */
+/* canary_race - write one variable from two threads. */
 __attribute__((noinline, unused)) static void canary_race(void)
 {
 	static int n;
@@ -76,10 +76,10 @@ __attribute__((noinline, unused)) static void canary_race(void)
 	if (pthread_create(&other, NULL, canary_count, &n))
 		return;
 	(void)canary_count(&n);
-	(void)pthread_join(other, NULL); /* it ends */
+	(void)pthread_join(other, NULL); /* fault already triggered */
 }
 
-/* canary_fault - of a kind; false: there is none of that name. */
+/* canary_fault - trigger a fault of this kind. Returns false if there is no such kind. */
 static inline bool canary_fault(const char *kind)
 {
 	if (strcmp(kind, "heap") == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* child.c - starts and ends the processes of child.h.
  *
- * A child may be taken over by a hostile file, so it gets as little as possible.
- * (PR_SET_PDEATHSIG would not do to end it: it fires when the thread that forked ends.) */
+ * A hostile file may take a child over, so that it gets as little as possible. (PR_SET_PDEATHSIG
+ * does not help to end it: it fires when the thread that forked ends.) */
 #include "base/process/child.h"
 
 #include <errno.h>
@@ -26,15 +26,15 @@
 #include "base/observe/metrics.h"
 #include "base/process/sandbox_int.h"
 
-#define RENEW_MS 1000 /* between renewals of a child's time */
+#define RENEW_MS 1000 /* between renewals of a child's processor time */
 
 #define CHILDREN_MAX 1024
 
-/* The descriptors that are sent with a job: its own, then these. */
+/* The descriptors that are sent with a job: these, after its own. */
 enum { FD_SOCK, FD_LIFE, FD_REPORT, OUR_FDS };
 #define SENT_MAX (CHILD_FDS_MAX + OUR_FDS)
 
-/* child_order - what the forker is sent; the job's data follows. */
+/* child_order - the message to the forker; the job's data follows. */
 struct child_order {
 	const struct child_kind *kind; /* the same address there */
 	uint64_t size;
@@ -54,7 +54,7 @@ void child_background(void)
 {
 	struct stat st;
 
-	/* nobody waits for a file */
+	/* a file has no reader that waits for its end */
 	background = fstat(STDERR_FILENO, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
@@ -63,9 +63,9 @@ void child_forget(void (*fn)(void))
 	forget = fn;
 }
 
-/* ---- what children begin with ---- */
+/* ---- the beginning of a child ---- */
 
-/* child_wipe - of a process whose memory is a copy of one that may have keys. */
+/* child_wipe - in a process whose memory is a copy of one that may hold keys. */
 static void child_wipe(void)
 {
 	if (forget)
@@ -79,11 +79,11 @@ static void close_all(int from, int to)
 		return;
 	to = to < (int)sysconf(_SC_OPEN_MAX) ? to : (int)sysconf(_SC_OPEN_MAX);
 	for (int fd = from; fd <= to; fd++)
-		(void)close(fd); /* most are not open */
+		(void)close(fd); /* most of them are not open */
 }
 
-/* child_keep_only - close every descriptor above stdio but these. The server's /dev/fuse above all:
- * as long as one process has it open, a dead mount hangs instead of failing. */
+/* child_keep_only - close every descriptor above stdio except these. Above all the server's
+ * /dev/fuse: as long as a process has it open, a dead mount hangs instead of failing. */
 static void child_keep_only(const int *keep, size_t n)
 {
 	int from = STDERR_FILENO + 1;
@@ -102,8 +102,8 @@ static void child_keep_only(const int *keep, size_t n)
 	close_all(from, INT_MAX);
 }
 
-/* keep_files - for when a library has files open in this process, which its users close and the
- * server does not have: their descriptors must stay, or it would find them dead. */
+/* keep_files - close all but `keep` and regular files. A library has files open in this process
+ * that the server has not, and its users need their descriptors. */
 static void keep_files(const int *keep, size_t count)
 {
 	int n = (int)sysconf(_SC_OPEN_MAX);
@@ -125,7 +125,7 @@ static void null_stdio(bool errors_too)
 
 	for (int i = STDIN_FILENO; fd >= 0 && i <= STDERR_FILENO; i++)
 		if (i != STDERR_FILENO || errors_too)
-			(void)dup2(fd, i); /* at worst the server's is kept */
+			(void)dup2(fd, i); /* on failure the server's is kept */
 	if (fd > STDERR_FILENO)
 		(void)close(fd);
 }
@@ -139,15 +139,15 @@ static void plain_signals(void)
 	(void)sigemptyset(&none);
 	act.sa_mask = none;
 	for (int i = 1; i < NSIG; i++)
-		(void)sigaction(i, &act, NULL); /* fails for those that cannot be changed */
-	act.sa_handler = SIG_IGN; /* the server decides; a terminal tells all of its group */
+		(void)sigaction(i, &act, NULL); /* fails for SIGKILL and SIGSTOP */
+	act.sa_handler = SIG_IGN; /* a terminal sends it to the whole group; the server decides */
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
 		(void)sigaction(ends[i], &act, NULL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* die_with_server - SIGIO, which kills, when the other end of the pipe is closed: also while a
- * library hangs. */
+/* die_with_server - have SIGIO kill this process when the other end of the pipe is closed, even
+ * while a library hangs. */
 static void die_with_server(int life)
 {
 	struct pollfd p = {.fd = life};
@@ -155,24 +155,24 @@ static void die_with_server(int life)
 	if (fcntl(life, F_SETOWN, getpid()) < 0 || fcntl(life, F_SETFL, O_ASYNC) < 0)
 		_exit(1);
 	if (poll(&p, 1, 0) > 0)
-		_exit(0); /* it ended in between */
+		_exit(0); /* the server has ended meanwhile */
 }
 
-/* child_begin - of every child. fds: the job's, FD_SOCK and FD_LIFE. */
+/* child_begin - set up a child. fds: the job's, FD_SOCK and FD_LIFE. */
 static void child_begin(const struct child_kind *kind, const int *fds)
 {
-	const struct rlimit no_core = {1, 1}; /* 0 does not keep it from programs: core(5) */
+	const struct rlimit no_core = {1, 1}; /* with 0, core(5) still pipes to a program */
 	const size_t n = kind->n_fds + FD_LIFE + 1;
 
 	if (kind->keeps_files && kind->keeps_files())
 		keep_files(fds, n);
 	else
 		child_keep_only(fds, n);
-	null_stdio(!sandbox_off()); /* reports of sanitizers are wanted */
+	null_stdio(!sandbox_off()); /* sanitizers report on stderr */
 	plain_signals();
 	die_with_server(fds[kind->n_fds + FD_LIFE]);
-	(void)setrlimit(RLIMIT_CORE, &no_core); /* refused: it is 0 */
-	(void)prctl(PR_SET_NAME, kind->name);   /* for people only */
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* fails if the limit is 0 */
+	(void)prctl(PR_SET_NAME, kind->name);   /* for ps and top */
 }
 
 static _Noreturn void child_run(const struct child_kind *kind, const struct child_self *self)
@@ -207,7 +207,7 @@ void child_say(int sock, int rc, const void *data, size_t n)
 		_exit(0);
 }
 
-/* ---- the process that forks ---- */
+/* ---- the forker ---- */
 
 struct running {
 	pid_t pid;
@@ -232,7 +232,8 @@ static void reap(void)
 			}
 }
 
-/* recv_order - an order, its data and its descriptors. Returns false when the server has gone. */
+/* recv_order - receive an order, its data and its descriptors. Returns false at the server's
+ * end. */
 static bool recv_order(int sock, struct child_order *o, void *data, int fds[SENT_MAX],
 		       bool *ret_ok)
 {
@@ -261,7 +262,7 @@ static bool recv_order(int sock, struct child_order *o, void *data, int fds[SENT
 	return true;
 }
 
-/* fork_job - the pid, or minus errno, is the first thing that the report says. */
+/* fork_job - fork; the report begins with the pid, or minus errno. */
 static void fork_job(const struct child_order *o, const void *data, const int *fds)
 {
 	const uint32_t n = o->kind->n_fds;
@@ -284,7 +285,7 @@ static void fork_job(const struct child_order *o, const void *data, const int *f
 	for (uint32_t i = 0; i < n + FD_REPORT; i++)
 		(void)close(fds[i]);
 	if (!child_send(report, &said, sizeof(said), 0) || pid < 0) {
-		(void)close(report); /* nobody waits for it: its own pipe ends it */
+		(void)close(report); /* its own pipe ends it */
 		return;
 	}
 	running[n_running++] = (struct running){.pid = pid, .report = report};
@@ -301,7 +302,7 @@ static _Noreturn void child_serve(int sock, void (*ready)(void))
 
 	child_wipe();
 	child_keep_only(&sock, 1);
-	null_stdio(!SANDBOX_OFF || background); /* its children have what it has */
+	null_stdio(!SANDBOX_OFF || background); /* its children inherit them */
 	plain_signals();
 	(void)prctl(PR_SET_NAME, CHILD_FORKER_NAME);
 	(void)sigemptyset(&chld);
@@ -365,7 +366,7 @@ bool child_prepared(void)
 
 /* ---- the server ---- */
 
-/* send_order - ask the forker. Returns 0, or -errno. */
+/* send_order - send an order to the forker. Returns 0, or -errno. */
 static int send_order(const struct child_order *o, const void *data, const int *fds)
 {
 	union {
@@ -373,7 +374,7 @@ static int send_order(const struct child_order *o, const void *data, const int *
 		char room[CMSG_SPACE(sizeof(int) * SENT_MAX)];
 	} control = {0};
 	const size_t bytes = sizeof(int) * (o->kind->n_fds + OUR_FDS);
-	struct iovec iov[] = {{(void *)(uintptr_t)o, sizeof(*o)}, /* sendmsg only looks */
+	struct iovec iov[] = {{(void *)(uintptr_t)o, sizeof(*o)}, /* sendmsg only reads */
 			      {(void *)(uintptr_t)data, (size_t)o->size}};
 	struct msghdr msg = {.msg_iov = iov,
 			     .msg_iovlen = ARRAY_LEN(iov),
@@ -392,7 +393,7 @@ static int send_order(const struct child_order *o, const void *data, const int *
 	return n < 0 ? -errno : 0;
 }
 
-/* start_by_forker - takes no descriptor of fds, in which FD_REPORT is still free. */
+/* start_by_forker - fds stays the caller's; its entry FD_REPORT is not set yet. */
 static int start_by_forker(const struct child_order *o, const void *data, int *fds,
 			   struct child_proc *ret, struct err *e)
 {
@@ -418,7 +419,7 @@ static int start_by_forker(const struct child_order *o, const void *data, int *f
 	return 0;
 }
 
-/* start_here - a program with one thread. */
+/* start_here - fork here, in a program with one thread. */
 static int start_here(const struct child_kind *kind, void *own, const int *fds,
 		      struct child_proc *ret, struct err *e)
 {
@@ -438,7 +439,7 @@ static int start_here(const struct child_kind *kind, void *own, const int *fds,
 		child_wipe();
 		child_begin(kind, fds);
 		if (kind->leave)
-			kind->leave(); /* entered by the thread that forked, all there is here */
+			kind->leave(); /* entered by the forking thread, the only one here */
 		child_run(kind, &self);
 	}
 	if (kind->leave)
@@ -475,7 +476,7 @@ int child_start(const struct child_kind *kind, void *own, const void *data, size
 	all[kind->n_fds + FD_LIFE] = life[0];
 	if (data && child_prepared())
 		rc = start_by_forker(&o, data, all, ret, e);
-	/* somebody killed the forker: our own fork mostly works as well */
+	/* the forker was killed: a fork from here works in most cases */
 	if (rc == -EPIPE)
 		rc = start_here(kind, own, all, ret, e);
 	(void)close(sock[1]);
@@ -491,7 +492,7 @@ int child_start(const struct child_kind *kind, void *own, const void *data, size
 	return 0;
 }
 
-/* note_end - of one that ended by itself. */
+/* note_end - log the end of a child that ended by itself. */
 static void note_end(int status)
 {
 	if (!WIFSIGNALED(status))
@@ -500,7 +501,7 @@ static void note_end(int status)
 	metrics_count(M_FAULT_ISOLATE);
 }
 
-/* wait_own - of a child that we forked. */
+/* wait_own - wait for a child that this process forked. */
 static int wait_own(struct child_proc *c)
 {
 	int status = 0;
@@ -509,7 +510,7 @@ static int wait_own(struct child_proc *c)
 	if (got == c->pid)
 		note_end(status);
 	if (got == 0) {
-		(void)kill(c->pid, SIGKILL); /* it is our child and not waited for */
+		(void)kill(c->pid, SIGKILL); /* not waited for: the pid is still its own */
 		do {
 			got = waitpid(c->pid, &status, 0);
 		} while (got < 0 && errno == EINTR);
@@ -517,8 +518,8 @@ static int wait_own(struct child_proc *c)
 	return got > 0 ? status : 0;
 }
 
-/* wait_reported - of one that the forker forked. The forker has not waited for it as long as it
- * reports nothing, so that the number is still its. */
+/* wait_reported - wait for a child of the forker. Until it reports, the forker has not waited for
+ * the child, so that the pid cannot have been reused. */
 static int wait_reported(struct child_proc *c)
 {
 	struct pollfd p = {.fd = c->report, .events = POLLIN};
@@ -574,7 +575,7 @@ enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
 			continue;
 		}
 		if (got < 0 && errno == ECONNRESET && !reset) {
-			reset = true; /* it ended with something unread: what it said comes next */
+			reset = true; /* ended with unread input: its answer comes next */
 			continue;
 		}
 		if (got == 0 || (errno != EAGAIN && errno != EINTR))

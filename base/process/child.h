@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* child.h - processes for what must not happen in the server: the HDF5 library with files of
- * others, and filters that others wrote.
+/* child.h - child processes that isolate the server from untrusted code and data: the HDF5 library
+ * with untrusted files, and third-party filters.
  *
- * A server has many threads, and a child forked from one of many may find any lock taken for ever;
- * so that a server forks one process before it starts threads, the forker, which has a single
- * thread and holds nothing, and that one forks all others (child_prepare). A program that never
- * prepared forks by itself.
+ * A server has many threads, and after a fork from one of many, any lock may be held in the child,
+ * which then never gets it. So before it starts threads, a server forks one process, the forker,
+ * which has a single thread and holds no lock, and which forks all others (child_prepare). A
+ * program that never called child_prepare forks by itself.
  *
  * A child has the descriptors of its job and stdio, ends when the server does, and confines itself
- * (base/process/sandbox.h). Keys and passwords are not in its memory: they are wiped in the
- * forker. */
+ * (base/process/sandbox.h). Keys and passwords are not in its memory: the forker has erased
+ * them. */
 #ifndef BASE_PROCESS_CHILD_H
 #define BASE_PROCESS_CHILD_H
 
@@ -23,72 +23,73 @@
 #define CHILD_FDS_MAX 4                     /* descriptors of a job */
 #define CHILD_DATA_MAX ((size_t)32 << 10)   /* bytes of a job's data */
 
-/* child_self - what a child is given. All of it lives as long as the process. */
+/* child_self - the arguments of a child. They live as long as the process. */
 struct child_self {
-	void *own;         /* child_start's, in a child that was forked by who asked; else NULL */
-	const void *data;  /* else: what was sent to the forker, aligned for any type */
+	void *own;         /* child_start's, in a child that its caller forked; else NULL */
+	const void *data;  /* in other children: the job's data, aligned for any type */
 	size_t size;
 	const int *fds;    /* of the job, under numbers of this process */
-	int sock;          /* to who asked */
+	int sock;          /* to the process that called child_start */
 };
 
-/* child_kind - one thing that children do. Of static lifetime, and there before child_prepare: the
- * forker is told its address. */
+/* child_kind - a kind of child processes. Static, and defined before child_prepare: the forker is
+ * sent its address. */
 struct child_kind {
 	const char *name;  /* of the process, 15 bytes at most */
-	const char *who;   /* for messages: "the HDF5 library" */
+	const char *who;   /* in messages: "the HDF5 library" */
 	uint32_t n_fds;    /* descriptors of its jobs, at most CHILD_FDS_MAX */
-	unsigned may;      /* of enum sandbox_may: what run passes to sandbox_enter as soon as it
-	                    * has what it needs, before it looks at anything of others */
+	unsigned may;      /* the flags of enum sandbox_may that run passes to sandbox_enter as soon
+			    * as it has what it needs, before it reads untrusted data */
 
-	/* run - in the child: the whole of its life. When it returns the process ends, without
-	 * exit handlers: they are the server's. */
+	/* run - the child's main function. When it returns, the process ends without exit handlers:
+	 * they are the server's. */
 	void (*run)(const struct child_self *self);
 
-	/* before - in the process that is going to fork this child: what its children should find
-	 * made. own, data: as in child_self. NULL: nothing. */
+	/* before - called in the process that will fork this child, to set up memory that its
+	 * children inherit. own, data: as in child_self. NULL: nothing. */
 	void (*before)(const void *own, const void *data);
 
-	/* keeps_files - in the child, before anything else: whether a library has files open here,
-	 * whose descriptors must stay or it would find them dead. NULL: no. */
+	/* keeps_files - called first in the child: whether a library has files open in this
+	 * process, whose descriptors must stay open for its users. NULL: no. */
 	bool (*keeps_files)(void);
 
-	/* enter, leave - around a fork by who asks, so that nobody is inside a library whose
-	 * state the child takes over; the child leaves as well. NULL: nothing. */
+	/* enter, leave - called around a fork by the caller's own process, so that no thread is
+	 * inside a library whose state the child inherits; the child calls leave as well. NULL:
+	 * nothing. */
 	void (*enter)(void);
 	void (*leave)(void);
 };
 
-/* child_proc - a child, as who asked for it sees it. */
+/* child_proc - a child, as its parent sees it. */
 struct child_proc {
 	pid_t pid;         /* 0: none */
 	int sock;          /* our end, owned */
-	int life;          /* a pipe that ends the child when it is closed; owned */
-	int report;        /* tells how it ended when the forker forked it; owned; -1: we did */
+	int life;          /* closing this pipe ends the child; owned */
+	int report;        /* the forker sends its wait status here; owned; -1: we forked it */
 	int64_t renewed;   /* clock_ms of the last child_renew */
 };
 
-/* child_forget - in every process that is forked from now on, `forget` is called before anything
- * else: it wipes what is secret from the memory that was copied. It must not allocate. Before
- * child_prepare. */
+/* child_forget - set a function that every process forked from now on calls first. It erases
+ * secrets from the copied memory and must not allocate. Before child_prepare. */
 void child_forget(void (*forget)(void));
-/* child_background - before child_prepare: whoever started this process may wait until nobody has
- * its standard error any more, which builds with sanitizers otherwise keep for their reports. */
+/* child_background - the program that started this process may wait until its standard error is
+ * closed, which builds with sanitizers otherwise keep open for their reports. Before
+ * child_prepare. */
 void child_background(void);
 
 /* child_prepare - start the forker, while this process has a single thread and holds no lock.
- * ready: called there once, for libraries that take long to set up; NULL: nothing. Call it at most
- * once. Returns 0 or -errno. */
+ * ready: called in the forker once, for libraries that take long to set up; NULL: nothing. Call it
+ * at most once. Returns 0 or -errno. */
 int child_prepare(void (*ready)(void), struct err *e) NZ_MUST_USE;
-/* child_prepared - whether there is a forker, and a job needs data. */
+/* child_prepared - whether there is a forker, so that a job needs `data`. */
 bool child_prepared(void);
 
-/* child_alone - in a child that has one thread and wants children of its own: from now on this
- * process forks them itself, as a program does that never prepared. */
+/* child_alone - in a child that has one thread and starts children of its own: from now on this
+ * process forks them itself, as a program does that never called child_prepare. */
 void child_alone(void);
 
-/* child_start - a child of this kind.
- * own   what the job is made of, for a child that this process has to fork itself
+/* child_start - start a child of this kind.
+ * own   the job, for a child that this process has to fork itself
  * data  the same as plain data of `size` bytes, at most CHILD_DATA_MAX, for the forker; NULL only
  *       when there is none
  * fds   kind->n_fds descriptors, borrowed for the call
@@ -96,14 +97,14 @@ void child_alone(void);
 int child_start(const struct child_kind *kind, void *own, const void *data, size_t size,
 		const int *fds, struct child_proc *ret, struct err *e) NZ_MUST_USE;
 
-/* child_end - kill it when it still runs, and let go of it. Returns what waitpid says of it, 0 when
- * that is not known. What has ended, or closed its socket by ending, has its status already: the
- * signal does not change it. */
+/* child_end - kill the child if it still runs, and release it. Returns its wait status, or 0 when
+ * that is not known. A child that has ended already keeps its real status: the signal does not
+ * change it. */
 int child_end(struct child_proc *c);
 
-/* child_errno - what a child may say: one of the errors that are its own, or that memory or
- * descriptors are short; all else, which the server would take for a state of the source or of the
- * request (-ENOENT, -ESTALE, -EINTR ...), is -EIO. */
+/* child_errno - map a result that a child reports. Allowed are the errors of its own work, and
+ * those that say that memory or descriptors are short; all others, which the server would take for
+ * a state of the source or of the request (-ENOENT, -ESTALE, -EINTR ...), become -EIO. */
 static inline int child_errno(int64_t rc)
 {
 	static const int own[] = {EBADMSG, EINVAL, ERANGE, EOPNOTSUPP, EFBIG,
@@ -115,31 +116,32 @@ static inline int child_errno(int64_t rc)
 	return -EIO;
 }
 
-/* child_take - n bytes from it before `end` (clock_ms): TAKEN, GONE or LATE. The others are for
- * callers: worker_call has them. */
+/* child_take - receive n bytes before `end` (clock_ms). Returns TAKEN, GONE or LATE; the other
+ * values are those of worker_call. */
 enum child_taken { CHILD_TAKEN, CHILD_GONE, CHILD_LATE, CHILD_WRONG, CHILD_GIVEN_UP };
 enum child_taken child_take(int sock, void *out, size_t n, int64_t end);
-/* child_send - all of it, or false. flags: of send(2). */
+/* child_send - send all n bytes. Returns false on failure. flags: of send(2). */
 bool child_send(int sock, const void *data, size_t n, int flags);
 
-/* child_renew - it may use cpu_ms of processor time from now on, whatever it has used; looked at
- * about once a second. */
+/* child_renew - limit the child's processor time to cpu_ms from now on, whatever it has used. Takes
+ * effect at most once a second. */
 void child_renew(struct child_proc *c, uint64_t cpu_ms);
 
-/* child_answer - what a child says first: a result, and that many bytes after it. */
+/* child_answer - the first bytes of a child's answer: a result, and the number of bytes after
+ * it. */
 struct child_answer {
 	int64_t rc;
 	uint64_t len;
 };
 
-/* child_say - in the child: an answer; ends the process when nobody listens. */
+/* child_say - in the child: send an answer; end the process when the other end is closed. */
 void child_say(int sock, int rc, const void *data, size_t n);
 
 /* child_died_of - the signal in a wait status, or 0. */
 int child_died_of(int status);
 
-/* child_why - what to say of a child that a signal ended, in room: "crashed (signal 11)", "made a
- * system call that it must not make (signal 31)". Returns room. */
+/* child_why - describe a wait status by a signal, in room: "crashed (signal 11)", "made a system
+ * call that it must not make (signal 31)". Returns room. */
 #define CHILD_WHY_MAX 80
 const char *child_why(int sig, char room[CHILD_WHY_MAX]);
 

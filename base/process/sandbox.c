@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sandbox.c - the walls around a process of child.h, but for its system calls.
+/* sandbox.c - the sandbox of a process of child.h, except for its system calls.
  *
- * Landlock's numbers are stated here: kernels know more than the headers that programs are built
+ * Landlock's constants are defined here: kernels know more than the headers that programs are built
  * with. Spec: Documentation/userspace-api/landlock.rst of Linux 6.18, ABI 1 to 7. */
 #include "base/process/sandbox.h"
 
@@ -21,12 +21,12 @@
 #include "base/process/sandbox_int.h"
 #include "base/core/str.h"
 
-#define CPU_GRACE 2 /* seconds between the signal that ends a process and the one that must */
+#define CPU_GRACE 2 /* seconds between the signal that may end a process and SIGKILL */
 #define FILES_MAX 256
 
 bool sandbox_off(void)
 {
-	const char *preloaded = getenv("LD_PRELOAD"); /* which valgrind sets for its own */
+	const char *preloaded = getenv("LD_PRELOAD"); /* set by valgrind */
 
 	return SANDBOX_OFF || (preloaded && strstr(preloaded, "/vgpreload_"));
 }
@@ -38,7 +38,7 @@ enum {
 	LL_PATH_BENEATH = 1,
 };
 
-/* Rights by bit, and how many of them each ABI knows. */
+/* Rights by bit, and the number of them that each ABI knows. */
 #define LL_READ_FILE ((uint64_t)1 << 2)
 #define LL_READ_DIR ((uint64_t)1 << 3)
 #define LL_WRITE_FILE ((uint64_t)1 << 1)
@@ -47,7 +47,7 @@ enum {
 #define LL_EXECUTE ((uint64_t)1 << 0)
 #define LL_NET ((uint64_t)3)   /* bind, connect: ABI 4 */
 #define LL_SCOPE ((uint64_t)3) /* abstract sockets, signals: ABI 6 */
-/* What applies to a file that is no directory. */
+/* Rights that apply to a file that is no directory. */
 #define LL_OF_FILE (LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV)
 
 struct ll_ruleset {
@@ -69,7 +69,7 @@ struct ll_path {
 #define LL_RESTRICT 446
 #endif
 
-/* Where the dynamic linker finds what a library needs. */
+/* The directories where the dynamic linker finds libraries. */
 static const struct sandbox_path libraries[] = {
 	{.path = "/usr", .fd = -1},
 	{.path = "/lib", .fd = -1},
@@ -89,7 +89,7 @@ static int ll_abi(void)
 	return n > 0 ? (int)n : 0;
 }
 
-/* fs_rights - that this ABI knows. */
+/* fs_rights - the rights that this ABI knows. */
 static uint64_t fs_rights(int abi)
 {
 	unsigned bits = abi >= 5 ? 16 : abi >= 3 ? 15 : abi >= 2 ? 14 : 13;
@@ -97,7 +97,7 @@ static uint64_t fs_rights(int abi)
 	return ((uint64_t)1 << bits) - 1;
 }
 
-/* sandbox_place_of - a descriptor of what p says, or -1. */
+/* sandbox_place_of - open p. Returns a descriptor, or -1. */
 static int sandbox_place_of(const struct sandbox_path *p)
 {
 	const char *slash = p->path && p->beside ? strrchr(p->path, '/') : NULL;
@@ -120,7 +120,7 @@ static int ll_add(int rules, const struct sandbox_path *p, uint64_t all)
 	struct ll_path rule;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0) /* what is not there cannot be opened */
+	if (fd < 0 || fstat(fd, &st) < 0) /* a missing file needs no rule */
 		return errno == EIO || err_is_transient(-errno) ? -errno : 0;
 	if (p->writable)
 		allowed = all & ~LL_EXECUTE;
@@ -129,7 +129,7 @@ static int ll_add(int rules, const struct sandbox_path *p, uint64_t all)
 	rule = (struct ll_path){.allowed = allowed & all, .parent = fd};
 	if (syscall(LL_ADD, rules, LL_PATH_BENEATH, &rule, 0) == 0)
 		return 0;
-	/* a socket, or memory: no place in a file system, and nothing to be opened */
+	/* a socket, or memory: not in a file system, and cannot be opened */
 	return errno == EBADFD || errno == EBADF || errno == EINVAL ? 0 : -errno;
 }
 
@@ -175,7 +175,7 @@ static uint64_t mapped(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* soft - a limit that this process cannot raise (prlimit64 is refused), and the server can. */
+/* soft - set a limit that the server can raise and this process cannot (prlimit64 is denied). */
 static void soft(int which, uint64_t value)
 {
 	struct rlimit r;
@@ -184,7 +184,7 @@ static void soft(int which, uint64_t value)
 		return;
 	if (r.rlim_max == RLIM_INFINITY || value < r.rlim_max)
 		r.rlim_cur = (rlim_t)value;
-	(void)setrlimit(which, &r); /* refused: it is what it was */
+	(void)setrlimit(which, &r); /* on failure it stays unchanged */
 }
 
 static void limit(unsigned may, const struct sandbox_limits *l)
@@ -205,7 +205,7 @@ static void limit(unsigned may, const struct sandbox_limits *l)
 		(void)setrlimit(RLIMIT_FSIZE, &none);
 	if (now && l->memory < UINT64_MAX / 2)
 		soft(RLIMIT_AS, now + l->memory);
-	/* what is open already may have higher numbers */
+	/* open descriptors may have higher numbers */
 	if (!(may & SANDBOX_WRITES) && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
 	    files.rlim_cur > FILES_MAX) {
 		files.rlim_cur = FILES_MAX;
@@ -224,7 +224,7 @@ void sandbox_renew(int pid, uint64_t cpu_ms)
 		return;
 	r.rlim_cur = (rlim_t)used.tv_sec + cpu_ms / 1000 + CPU_GRACE;
 	if (r.rlim_max == RLIM_INFINITY || r.rlim_cur < r.rlim_max)
-		(void)prlimit(pid, RLIMIT_CPU, &r, NULL); /* it ends early, and is replaced */
+		(void)prlimit(pid, RLIMIT_CPU, &r, NULL); /* on failure it ends early */
 }
 
 /* ---- environment ---- */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sandbox_int.h - the two halves of the sandbox: sandbox_seccomp.c has the lists of system calls,
- * sandbox.c everything else. */
+/* sandbox_int.h - shared by sandbox_seccomp.c, which has the lists of system calls, and sandbox.c,
+ * which has the rest of the sandbox. */
 #ifndef BASE_PROCESS_SANDBOX_INT_H
 #define BASE_PROCESS_SANDBOX_INT_H
 
 #include "base/process/sandbox.h"
 
-/* Sanitizers and valgrind open files, map shadow memory and start programs: what differs with them
- * is decided here. SANDBOX_OFF: a build with sanitizers. */
+/* Sanitizers and valgrind open files, map shadow memory and start programs: the exceptions for them
+ * are defined here. SANDBOX_OFF: a build with sanitizers. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANDBOX_OFF 1
 #elif defined(__has_feature)
@@ -21,12 +21,12 @@
 
 struct sock_fprog;
 
-/* calls_prepare - the filter for a kind, kept for ever; NULL where there is none. Any thread. */
+/* calls_prepare - the filter of a kind, of static lifetime; NULL if there is none. Any thread. */
 const struct sock_fprog *calls_prepare(unsigned may);
-/* calls_enter - install it, for this process. Returns 0, -ENOSYS where the kernel or a container
- * refuses, -errno. PR_SET_NO_NEW_PRIVS was set. */
+/* calls_enter - install it in this process, after PR_SET_NO_NEW_PRIVS. Returns 0, -ENOSYS where the
+ * kernel or a container denies it, -errno. */
 int calls_enter(unsigned may) NZ_MUST_USE;
-/* calls_known - whether this kernel filters at all. */
+/* calls_known - whether this kernel supports filters. */
 bool calls_known(void);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sandbox_seccomp.c - which system calls a process may make.
+/* sandbox_seccomp.c - the system calls that a process may make.
  *
- * An allow list: what glibc, libhdf5, libhdf4, compressors and plugins make use of. Everything else
- * is refused with EPERM, which libraries take for "not here" (a socket for the system log, a
- * scheduler's setting, an ioctl of a terminal); calls that none of them makes, and whoever has
- * taken a process over would, end the process (SIGSYS; the kernel's audit log has the number).
+ * An allow list: the calls of glibc, libhdf5, libhdf4, compressors and plugins. All others fail
+ * with EPERM, which libraries take for "not available" (a socket for the system log, a scheduler's
+ * setting, an ioctl of a terminal). Calls that no library makes and that an attacker would make
+ * kill the process (SIGSYS; the kernel's audit log has the number).
  *
- * The filter is made once by libseccomp and then only installed, which takes microseconds. That
- * process ids are not known then is solved by a number that stands for the process's own: it is
- * replaced in the finished program. */
+ * libseccomp compiles the filter once; installing it takes microseconds. Process ids are not known
+ * at that time: a placeholder for the own pid is replaced in the compiled program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -28,12 +27,12 @@
 #include "base/os/io.h"
 #include "base/process/sandbox_int.h"
 
-#define OWN_PID 0x6e7a7069 /* no process id: they end at 2^22 */
+#define OWN_PID 0x6e7a7069 /* placeholder: no process id is above 2^22 */
 #define PROGRAM_MAX ((size_t)64 << 10)
 
-/* clang-format off: lists are read like paragraphs */
+/* clang-format off */
 
-/* What every process does. */
+/* Allowed in every process. */
 static const char *const base_calls[] = {
 	"read",
 	"readv",
@@ -53,14 +52,14 @@ static const char *const base_calls[] = {
 	"flock",
 	"fadvise64",
 	"readahead",
-	/* memory; mapping of code is another matter */
+	/* memory; mapping of code has its own rules */
 	"brk",
 	"munmap",
 	"mremap",
 	"madvise",
 	"mincore",
 	"membarrier",
-	/* waiting, time */
+	/* waiting and time */
 	"futex",
 	"futex_time64",
 	"futex_wait",
@@ -84,11 +83,11 @@ static const char *const base_calls[] = {
 	"sched_yield",
 	"restart_syscall",
 	"pause",
-	/* over descriptors that it has */
+	/* on open descriptors */
 	"recvfrom",
 	"recvmsg",
 	"sendto",
-	/* who and where it is */
+	/* identity of the process */
 	"getpid",
 	"gettid",
 	"getppid",
@@ -115,7 +114,7 @@ static const char *const base_calls[] = {
 	"exit_group",
 };
 
-/* SANDBOX_OPENS, besides opening itself. */
+/* SANDBOX_OPENS, in addition to opening files. */
 static const char *const open_calls[] = {
 	"openat2",    "stat",       "stat64",     "lstat",  "lstat64",
 	"statx",      "readlink",   "readlinkat", "access", "faccessat",
@@ -123,12 +122,12 @@ static const char *const open_calls[] = {
 	"statfs64",   "fstatfs",    "fstatfs64",  "chdir",  "fchdir",
 };
 
-/* SANDBOX_LOADS: libraries may have threads. */
+/* SANDBOX_LOADS: libraries may start threads. */
 static const char *const load_calls[] = {
 	"mmap", "mmap2", "mprotect", "arch_prctl", "sched_getparam", "sched_getscheduler",
 };
 
-/* SANDBOX_WRITES: it changes files, and has processes that read others, in sandboxes. */
+/* SANDBOX_WRITES: changes files, and starts processes that read others, in sandboxes. */
 static const char *const write_calls[] = {
 	"open",
 	"openat",
@@ -188,7 +187,7 @@ static const char *const write_calls[] = {
 	"fremovexattr",
 	"umask",
 	"memfd_create",
-	/* children of its own */
+	/* child processes */
 	"fork",
 	"vfork",
 	"clone",
@@ -238,7 +237,7 @@ static const char *const write_calls[] = {
 	"getgroups",
 };
 
-/* No library of ours has a reason for these: who makes them is somebody else. */
+/* None of the libraries has a use for these: a process that makes them was taken over. */
 static const char *const fatal_calls[] = {
 	"execve",
 	"execveat",
@@ -305,19 +304,76 @@ static const char *const fatal_calls[] = {
 	"nfsservctl",
 };
 
-/* clang-format on */
-
-/* fcntl that neither sends signals to others nor seals. */
+/* fcntl commands that neither send signals to other processes nor seal. */
 static const int fcntls[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,    F_GETFL,
 			     F_GETLK, F_SETLK,         F_OFD_GETLK, F_OFD_SETLK};
 
-/* ---- making ---- */
+#define WRITES_FILE (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 
-struct program {
-	struct sock_fprog prog;
+/* Conditions of a rule: (may & mask) == value. A kind with SANDBOX_WRITES has its own rules. */
+#define READS SANDBOX_WRITES, 0
+#define READS_AND(bit) SANDBOX_WRITES | (bit), (bit)
+#define READS_NOT(bit) SANDBOX_WRITES | (bit), 0
+#define WRITES SANDBOX_WRITES, SANDBOX_WRITES
+
+static const struct call_list {
+	unsigned mask, value;
+	uint32_t action;
+	const char *const *names;
+	size_t n;
+} lists[] = {
+	{0, 0, SCMP_ACT_KILL_PROCESS, fatal_calls, ARRAY_LEN(fatal_calls)},
+	{0, 0, SCMP_ACT_ALLOW, base_calls, ARRAY_LEN(base_calls)},
+	{READS_AND(SANDBOX_LOADS), SCMP_ACT_ALLOW, load_calls, ARRAY_LEN(load_calls)},
+	{READS_AND(SANDBOX_OPENS), SCMP_ACT_ALLOW, open_calls, ARRAY_LEN(open_calls)},
+	{WRITES, SCMP_ACT_ALLOW, open_calls, ARRAY_LEN(open_calls)},
+	{WRITES, SCMP_ACT_ALLOW, load_calls, ARRAY_LEN(load_calls)},
+	{WRITES, SCMP_ACT_ALLOW, write_calls, ARRAY_LEN(write_calls)},
 };
 
-static struct program programs[SANDBOX_OPENS + SANDBOX_LOADS + SANDBOX_WRITES + 1];
+#define EQUAL(i, v) {.arg = (i), .op = SCMP_CMP_EQ, .datum_a = (v)}
+#define MASKED(i, bits, v)                                                                     \
+	{.arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (bits), .datum_b = (v)}
+
+/* Calls whose arguments are checked. All conditions on arguments must hold; op 0: no condition. */
+static const struct call_rule {
+	unsigned mask, value;
+	uint32_t action;
+	const char *name;
+	struct scmp_arg_cmp args[2];
+} rules[] = {
+	/* on the process itself: end by a signal, read limits, lower the limit of descriptors */
+	{READS, SCMP_ACT_ALLOW, "tgkill", {EQUAL(0, OWN_PID)}},
+	{READS, SCMP_ACT_ALLOW, "kill", {EQUAL(0, OWN_PID)}},
+	{READS, SCMP_ACT_ALLOW, "prlimit64", {EQUAL(0, 0), EQUAL(1, RLIMIT_NOFILE)}},
+	{READS, SCMP_ACT_ALLOW, "prlimit64", {EQUAL(0, 0), EQUAL(2, 0)}},
+	{READS, SCMP_ACT_ALLOW, "setrlimit", {EQUAL(0, RLIMIT_NOFILE)}},
+	/* threads, but no processes */
+	{READS_AND(SANDBOX_LOADS), SCMP_ACT_ALLOW, "clone",
+	 {MASKED(0, CLONE_THREAD, CLONE_THREAD)}},
+	/* memory that is not executable */
+	{READS_NOT(SANDBOX_LOADS), SCMP_ACT_ALLOW, "mmap", {MASKED(2, PROT_EXEC, 0)}},
+	{READS_NOT(SANDBOX_LOADS), SCMP_ACT_ALLOW, "mmap2", {MASKED(2, PROT_EXEC, 0)}},
+	{READS_NOT(SANDBOX_LOADS), SCMP_ACT_ALLOW, "mprotect", {MASKED(2, PROT_EXEC, 0)}},
+	/* files for reading; a filter cannot read the flags of openat2, which is in open_calls, so
+	 * that Landlock alone restricts it */
+	{READS_AND(SANDBOX_OPENS), SCMP_ACT_ALLOW, "openat", {MASKED(2, WRITES_FILE, 0)}},
+	{READS_AND(SANDBOX_OPENS), SCMP_ACT_ALLOW, "open", {MASKED(1, WRITES_FILE, 0)}},
+	{READS_AND(SANDBOX_OPENS), SCMP_ACT_ALLOW, "newfstatat", {{0}}},
+	/* glibc's fstat */
+	{READS_NOT(SANDBOX_OPENS), SCMP_ACT_ALLOW, "newfstatat",
+	 {MASKED(3, AT_EMPTY_PATH, AT_EMPTY_PATH)}},
+	/* glibc tries it first and falls back to clone, whose flags a filter can read */
+	{READS, SCMP_ACT_ERRNO(ENOSYS), "clone3", {{0}}},
+	{WRITES, SCMP_ACT_ALLOW, "newfstatat", {{0}}},
+	{WRITES, SCMP_ACT_ALLOW, "socketpair", {EQUAL(0, AF_UNIX)}},
+};
+
+/* clang-format on */
+
+/* ---- compiling ---- */
+
+static struct sock_fprog programs[SANDBOX_OPENS + SANDBOX_LOADS + SANDBOX_WRITES + 1];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int sandbox_seccomp_rule(scmp_filter_ctx c, uint32_t action, const char *name,
@@ -326,141 +382,43 @@ static int sandbox_seccomp_rule(scmp_filter_ctx c, uint32_t action, const char *
 	int nr = seccomp_syscall_resolve_name(name), rc;
 
 	if (nr == __NR_SCMP_ERROR)
-		return 0; /* newer than the library: refused like all that has no rule */
+		return 0; /* newer than libseccomp: denied like all without a rule */
 	rc = seccomp_rule_add_array(c, action, nr, n, args);
 	return rc == -EDOM ? 0 : rc; /* not of this architecture */
 }
 
-static int sandbox_seccomp_all_of(scmp_filter_ctx c, uint32_t action, const char *const *names,
-				  size_t n)
+static int add_fcntls(scmp_filter_ctx c)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = sandbox_seccomp_rule(c, action, names[i], 0, NULL);
-	return rc;
-}
-
-#define ALL_OF(c, action, names) sandbox_seccomp_all_of(c, action, names, ARRAY_LEN(names))
-
-/* masked - allow a call when argument `arg` has none of the bits, or exactly `value` of them. */
-static int masked(scmp_filter_ctx c, const char *name, unsigned arg, uint64_t bits,
-		  uint64_t value)
-{
-	const struct scmp_arg_cmp cmp = {
-		.arg = arg, .op = SCMP_CMP_MASKED_EQ, .datum_a = bits, .datum_b = value};
-
-	return sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
-}
-
-static int sandbox_seccomp_equal(scmp_filter_ctx c, const char *name, unsigned arg,
-				 uint64_t value)
-{
-	const struct scmp_arg_cmp cmp = {.arg = arg, .op = SCMP_CMP_EQ, .datum_a = value};
-
-	return sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
-}
-
-/* add_own - what a process may do to itself: end by a signal, look at limits, and have fewer
- * descriptors. */
-static int add_own(scmp_filter_ctx c)
-{
-	const struct scmp_arg_cmp files[] = {
-		{.arg = 0, .op = SCMP_CMP_EQ, .datum_a = 0},
-		{.arg = 1, .op = SCMP_CMP_EQ, .datum_a = RLIMIT_NOFILE}};
-	const struct scmp_arg_cmp look[] = {{.arg = 0, .op = SCMP_CMP_EQ, .datum_a = 0},
-					    {.arg = 2, .op = SCMP_CMP_EQ, .datum_a = 0}};
-	int rc = sandbox_seccomp_equal(c, "tgkill", 0, OWN_PID);
-
-	if (rc == 0)
-		rc = sandbox_seccomp_equal(c, "kill", 0, OWN_PID);
-	if (rc == 0)
-		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(files),
-					  files);
-	if (rc == 0)
-		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(look),
-					  look);
-	if (rc == 0)
-		rc = sandbox_seccomp_equal(c, "setrlimit", 0, RLIMIT_NOFILE);
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(fcntls); i++) {
-		rc = sandbox_seccomp_equal(c, "fcntl", 1, (uint64_t)fcntls[i]);
+		const struct scmp_arg_cmp cmp = EQUAL(1, (uint64_t)fcntls[i]);
+
+		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "fcntl", 1, &cmp);
 		if (rc == 0)
-			rc = sandbox_seccomp_equal(c, "fcntl64", 1, (uint64_t)fcntls[i]);
+			rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "fcntl64", 1, &cmp);
 	}
 	return rc;
-}
-
-/* add_opens - for reading; a file that is opened with openat2 cannot be looked at here, and is
- * Landlock's business. */
-static int add_opens(scmp_filter_ctx c)
-{
-	const uint64_t writes =
-		O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY);
-	int rc = ALL_OF(c, SCMP_ACT_ALLOW, open_calls);
-
-	if (rc == 0)
-		rc = masked(c, "openat", 2, writes, 0);
-	if (rc == 0)
-		rc = masked(c, "open", 1, writes, 0);
-	return rc == 0 ? sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL) : rc;
-}
-
-/* add_memory - mapping without code; code with SANDBOX_LOADS. */
-static int add_memory(scmp_filter_ctx c)
-{
-	int rc = masked(c, "mmap", 2, PROT_EXEC, 0);
-
-	if (rc == 0)
-		rc = masked(c, "mmap2", 2, PROT_EXEC, 0);
-	return rc == 0 ? masked(c, "mprotect", 2, PROT_EXEC, 0) : rc;
-}
-
-static int add_reading(scmp_filter_ctx c, unsigned may)
-{
-	int rc = add_own(c);
-
-	if (rc == 0)
-		rc = may & SANDBOX_LOADS ? ALL_OF(c, SCMP_ACT_ALLOW, load_calls)
-					 : add_memory(c);
-	if (rc == 0 && (may & SANDBOX_LOADS))
-		rc = masked(c, "clone", 0, CLONE_THREAD, CLONE_THREAD);
-	if (rc == 0 && (may & SANDBOX_OPENS))
-		rc = add_opens(c);
-	else if (rc == 0) /* fstat, as glibc makes it */
-		rc = masked(c, "newfstatat", 3, AT_EMPTY_PATH, AT_EMPTY_PATH);
-	/* glibc asks for it and takes clone instead, whose flags can be seen */
-	return rc == 0 ? sandbox_seccomp_rule(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL)
-		       : rc;
-}
-
-static int add_writing(scmp_filter_ctx c)
-{
-	int rc = ALL_OF(c, SCMP_ACT_ALLOW, open_calls);
-
-	if (rc == 0)
-		rc = ALL_OF(c, SCMP_ACT_ALLOW, load_calls);
-	if (rc == 0)
-		rc = ALL_OF(c, SCMP_ACT_ALLOW, write_calls);
-	if (rc == 0)
-		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL);
-	return rc == 0 ? sandbox_seccomp_equal(c, "socketpair", 0, AF_UNIX) : rc;
 }
 
 static int sandbox_seccomp_add_all(scmp_filter_ctx c, unsigned may)
 {
 	int rc = seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
-	(void)seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree: quicker, no other */
-	if (rc == 0)
-		rc = ALL_OF(c, SCMP_ACT_KILL_PROCESS, fatal_calls);
-	if (rc == 0)
-		rc = ALL_OF(c, SCMP_ACT_ALLOW, base_calls);
-	if (rc < 0)
-		return rc;
-	return may & SANDBOX_WRITES ? add_writing(c) : add_reading(c, may);
+	(void)seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree, for speed */
+	for (const struct call_list *l = lists; rc == 0 && l < lists + ARRAY_LEN(lists); l++)
+		for (size_t i = 0; rc == 0 && (may & l->mask) == l->value && i < l->n; i++)
+			rc = sandbox_seccomp_rule(c, l->action, l->names[i], 0, NULL);
+	for (const struct call_rule *r = rules; rc == 0 && r < rules + ARRAY_LEN(rules); r++) {
+		unsigned n = r->args[1].op ? 2 : r->args[0].op ? 1 : 0;
+
+		if ((may & r->mask) == r->value)
+			rc = sandbox_seccomp_rule(c, r->action, r->name, n, r->args);
+	}
+	return rc == 0 && !(may & SANDBOX_WRITES) ? add_fcntls(c) : rc;
 }
 
-/* program_of - what libseccomp made, as instructions. */
+/* program_of - export libseccomp's filter as BPF instructions. */
 static bool program_of(scmp_filter_ctx c, struct sock_fprog *ret)
 {
 	auto_fd int fd = memfd_create("nczarrfs-filter", MFD_CLOEXEC);
@@ -492,16 +450,16 @@ static void sandbox_seccomp_make(unsigned may, struct sock_fprog *ret)
 
 const struct sock_fprog *calls_prepare(unsigned may)
 {
-	struct program *p;
+	struct sock_fprog *p;
 
 	if (sandbox_off() || may >= ARRAY_LEN(programs) || !calls_known())
 		return NULL;
 	p = &programs[may];
 	(void)pthread_mutex_lock(&lock);
-	if (!p->prog.len) /* again where memory was short */
-		sandbox_seccomp_make(may, &p->prog);
+	if (!p->len) /* failed before: memory may be available now */
+		sandbox_seccomp_make(may, p);
 	(void)pthread_mutex_unlock(&lock);
-	return p->prog.len ? &p->prog : NULL;
+	return p->len ? p : NULL;
 }
 
 /* ---- entering ---- */
@@ -519,7 +477,7 @@ int calls_enter(unsigned may)
 	struct sock_fprog own;
 	size_t bytes;
 
-	if (!made) /* where the kernel has filters no process goes on without one */
+	if (!made) /* no process runs without a filter if the kernel has them */
 		return sandbox_off() || !calls_known() ? -ENOSYS : -ENOMEM;
 	bytes = made->len * sizeof(*made->filter);
 	own = (struct sock_fprog){.len = made->len, .filter = malloc(bytes)};
@@ -530,6 +488,6 @@ int calls_enter(unsigned may)
 		if (own.filter[i].code == (BPF_JMP | BPF_JEQ | BPF_K) &&
 		    own.filter[i].k == OWN_PID)
 			own.filter[i].k = (uint32_t)getpid();
-	/* the copy stays: freeing it is worth nothing to a process that has just begun */
+	/* the copy is not freed: freeing is of no use to a process that has just started */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &own) == 0 ? 0 : -errno;
 }

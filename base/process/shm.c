@@ -6,14 +6,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-/* process_shm_map - other children that are forked have no use for it. */
+/* process_shm_map - not inherited by other children. */
 static uint8_t *process_shm_map(int fd, uint64_t size)
 {
 	void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (p == MAP_FAILED)
 		return NULL;
-	(void)madvise(p, (size_t)size, MADV_DONTFORK); /* fails only where it is not known */
+	(void)madvise(p, (size_t)size, MADV_DONTFORK); /* fails only if it is unknown */
 	return p;
 }
 

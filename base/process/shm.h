@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shm.h - memory that a process shares with a child of its own (child.h).
+/* shm.h - memory shared with a child process (child.h).
  *
- * The child may do with it whatever it likes at any time, so that nothing in it is looked at twice.
- * It cannot make it shorter (a seal), which would kill who reads it. */
+ * The child may change its content at any time, so that nothing in it may be read twice. It cannot
+ * shrink the file (a seal), which would kill readers. */
 #ifndef BASE_PROCESS_SHM_H
 #define BASE_PROCESS_SHM_H
 
 #include "base/core/err.h"
 
 struct shm {
-	int fd;        /* for the child */
-	uint8_t *at;   /* NULL: there is none */
+	int fd;        /* to be sent to the child */
+	uint8_t *at;   /* NULL: not mapped */
 	uint64_t size;
 };
 
-/* shm_new - of `size` bytes, zero, and not there before it is used. name: for people. Returns 0
- * with *ret filled, -errno with *ret empty. */
+/* shm_new - create `size` bytes, zero, allocated on first use. name: for /proc only. Returns 0 with
+ * *ret filled, -errno with *ret empty. */
 int shm_new(const char *name, uint64_t size, struct shm *ret, struct err *e) NZ_MUST_USE;
-/* shm_grow - at least `size` bytes, at another address perhaps; the content stays. On failure it
- * is as it was. */
+/* shm_grow - grow to at least `size` bytes; the address may change, the content stays. On failure
+ * nothing has changed. */
 int shm_grow(struct shm *r, uint64_t size, struct err *e) NZ_MUST_USE;
-/* shm_keep - give back what is beyond `size` bytes: the pages, not the room. */
+/* shm_keep - release the pages beyond `size` bytes, but keep the mapping. */
 void shm_keep(struct shm *r, uint64_t size);
-/* shm_release - in the process that made it. */
+/* shm_release - in the process that created it. */
 void shm_release(struct shm *r);
 
-/* shm_map - in the child, whose fd it is: as large as the other side says that it is. Returns
- * false when that cannot be. */
+/* shm_map - in the child, with fd set: map the size that the other side states. Returns false when
+ * that fails. */
 bool shm_map(struct shm *r, uint64_t size) NZ_MUST_USE;
 
 #endif

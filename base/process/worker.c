@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* worker.c - both ends of a call, pools of workers, and what is remembered of lost ones. */
+/* worker.c - both ends of a call, pools of workers, and the record of chunks that kill them. */
 #include "base/process/worker.h"
 
 #include <limits.h>
@@ -14,9 +14,9 @@
 #include "base/os/cancel.h"
 
 #define SHARED_MIN ((uint64_t)1 << 20)
-#define SHARED_KEEP ((uint64_t)64 << 20) /* of an idle worker */
+#define SHARED_KEEP ((uint64_t)64 << 20) /* shared memory of an idle worker */
 #define ALIGN 64
-#define LOOK_MS 100 /* between looks at whether the request was cancelled */
+#define LOOK_MS 100 /* between checks for a cancellation */
 
 /* ---- one process ---- */
 
@@ -38,7 +38,7 @@ bool worker_alive(struct worker *w)
 	struct pollfd p = {.fd = w->child.sock, .events = POLLIN};
 
 	if (w->child.pid && poll(&p, 1, 0) != 0)
-		(void)worker_end(w); /* it has nothing to say before it is asked */
+		(void)worker_end(w); /* it sends nothing before a request */
 	return w->child.pid != 0;
 }
 
@@ -64,8 +64,8 @@ uint64_t worker_place(uint64_t *end, uint64_t n)
 
 /* ---- a call ---- */
 
-/* worker_await - wait until something is there to be received, and not until it ends, so that a
- * cancelled request does not wait for the whole of its time. */
+/* worker_await - wait for input in short steps, so that a cancelled request does not wait for its
+ * whole time limit. */
 static enum child_taken worker_await(int sock, int64_t until)
 {
 	struct pollfd p = {.fd = sock, .events = POLLIN};
@@ -83,7 +83,7 @@ static enum child_taken worker_await(int sock, int64_t until)
 	}
 }
 
-/* worker_reason - the text of a failure, after its length was checked. */
+/* worker_reason - receive the text of a failure, after its length was checked. */
 static enum child_taken worker_reason(struct worker *w, struct worker_call *c,
 				      const struct child_answer *a, int64_t until,
 				      struct err *e)
@@ -105,7 +105,7 @@ static enum child_taken worker_reason(struct worker *w, struct worker_call *c,
 	return CHILD_TAKEN;
 }
 
-/* worker_success - the number, and the bytes that follow it when some do. */
+/* worker_success - receive the number, and the bytes that follow it if any. */
 static enum child_taken worker_success(struct worker *w, struct worker_call *c, uint64_t len,
 				       int64_t until, struct err *e)
 {
@@ -137,8 +137,8 @@ enum child_taken worker_call(struct worker *w, struct worker_call *c, struct err
 	c->rc = 0;
 	if (c->ms && c->request)
 		child_renew(&w->child, c->ms);
-	/* One that could not begin has said why, and has ended. One that lives sees that nothing
-	 * comes any more, and ends. */
+	/* A process that failed to start has sent the reason, and has ended. A live one sees the
+	 * end of the socket, and ends. */
 	if (c->request && !child_send(w->child.sock, c->request, c->size, 0))
 		(void)shutdown(w->child.sock, SHUT_WR);
 	if (c->cancels)
@@ -200,7 +200,7 @@ int worker_lost(struct worker *w, const struct worker_words *words, const char *
 	if (got == CHILD_GONE && !fresh)
 		fate = WORKER_RETRY;
 	else if (got == CHILD_GONE && (blameless || child_died_of(status) == SIGKILL))
-		fate = status ? WORKER_FAILED : WORKER_LOST; /* not because of the request */
+		fate = status ? WORKER_FAILED : WORKER_LOST; /* the request did not cause it */
 	if (ret)
 		*ret = fate;
 	return worker_explain(words, who, got, ms, status, blameless, e);
@@ -208,8 +208,8 @@ int worker_lost(struct worker *w, const struct worker_words *words, const char *
 
 /* ---- pools ---- */
 
-/* worker_disown_locked - let go of the children of the process that forked this one, which has
- * their descriptors and not their memory. */
+/* worker_disown_locked - forget the children of the process that forked this one: it has their
+ * descriptors, but not their shared memory. */
 static void worker_disown_locked(struct worker_pool *p)
 {
 	for (uint32_t i = 0; p->owner && i < p->n; i++) {
@@ -270,7 +270,7 @@ void worker_give(struct worker_pool *p, struct worker *w)
 	(void)pthread_mutex_unlock(&p->lock);
 }
 
-/* ---- chunks that kill ---- */
+/* ---- chunks that kill processes ---- */
 
 int worker_blame_check(const struct worker_blame *b, uint32_t array, uint64_t linear,
 		       const char *doing, const char *rest, struct err *e)

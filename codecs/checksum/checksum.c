@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* checksum.c - four bytes of checksum beside the data: crc32c, crc32 and adler32, little-endian.
+/* checksum.c - four bytes of checksum with the data: crc32c, crc32 and adler32, little-endian.
  *
- * Zarr v3's crc32c is always behind the data, so that it is checked in place. numcodecs' codecs
- * have it in front, crc32c behind; "location" says otherwise.
+ * Zarr v3's crc32c always follows the data, so that it is checked in place. numcodecs' codecs have
+ * it before the data, except for crc32c; "location" overrides this.
  *
- * Spec: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/; RFC 3720 B.4 (crc32c);
- * RFC 1950 (adler32), RFC 1952 (crc32). */
+ * Spec: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/; RFC 3720 B.4 (crc32c); RFC
+ * 1950 (adler32), RFC 1952 (crc32). */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { AT_START, AT_END };
 
-/* checksum_sum_of - the checksum that a codec means. */
+/* checksum_sum_of - the checksum of a codec. */
 static uint32_t checksum_sum_of(uint32_t id, const uint8_t *p, size_t n)
 {
 	switch (id) {
@@ -40,7 +40,8 @@ static bool at_end(const struct codec_spec *spec)
 static void checksum_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 				  struct buf *json)
 {
-	/* readers before numcodecs 0.14 know no location, and have crc32 and adler32 in front */
+	/* readers before numcodecs 0.14 know no location, and expect crc32 and adler32 before the
+	 * data */
 	if (at_end(spec) != (spec->h5_id == CODEC_CRC32C_ZARR2))
 		buf_printf(json, ", \"location\": \"%s\"", at_end(spec) ? "end" : "start");
 }
@@ -73,7 +74,7 @@ static int from_zarr_end(const struct codec_conf *conf, uint32_t *params, uint32
 	return location(conf, "end", params, ret_n, e);
 }
 
-/* checksum_verify - compare the sum of n bytes with what is stored at `sum`. */
+/* checksum_verify - compare the sum of n bytes with the stored one at `sum`. */
 static int checksum_verify(uint32_t id, const uint8_t *p, size_t n, const uint8_t *sum,
 			   struct err *e)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* crc32c.c - the CRC-32C of bytes.
  *
- * The processor's instruction takes three cycles and could begin another one each cycle: three
- * pieces are summed at once. What a piece in front means for the sum of all is found by a table:
- * the sum that it becomes when as many zeros follow as the piece behind it has bytes. That is
- * linear, so that the table needs the sum of each bit only.
+ * The processor's instruction has a latency of three cycles and a throughput of one per cycle, so
+ * that three pieces are summed at once. The sums are joined by a table that maps the sum of a piece
+ * to its sum after PIECE zeros. The map is linear, so that the table needs the sum of each bit
+ * only.
  *
  * Spec: RFC 3720 B.4. */
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 #include "codecs/core/codec_impl.h"
 
-#define PIECE ((size_t)4096) /* bytes: less, and joining costs more than it saves */
+#define PIECE ((size_t)4096) /* bytes: joining smaller pieces costs more than it saves */
 
 /* Remainders of a byte, reflected, by the polynomial 0x1edc6f41. */
 static const uint32_t castagnoli[256] = {
@@ -65,7 +65,7 @@ static uint32_t of_bytes(uint32_t crc, const uint8_t *p, size_t n)
 #ifdef __x86_64__
 #define HAS_CRC __attribute__((target("sse4.2")))
 
-/* behind[k][b] - the sum that byte k of a sum, being b, becomes after PIECE zeros. */
+/* behind[k][b] - the sum after PIECE zeros of a sum whose byte k is b and whose others are 0. */
 static uint32_t behind[4][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fletcher32.c - HDF5's checksum: four bytes behind the data.
+/* fletcher32.c - HDF5's checksum: four bytes after the data.
  *
- * The sum runs over big-endian 16-bit words modulo 65535. Swapping the bytes of every word
- * swaps the bytes of both sums (256 * 256 = 1 modulo 65535), so it is computed over
- * little-endian words and swapped at the end. Libraries up to HDF5 1.6.2 wrote the unswapped
- * form on little-endian machines; both are accepted, as in later libraries.
+ * The sum runs over big-endian 16-bit words modulo 65535. Swapping the bytes of every word swaps
+ * the bytes of both sums (256 * 256 = 1 modulo 65535), so it is computed over little-endian words
+ * and swapped at the end. Libraries up to HDF5 1.6.2 wrote the unswapped form on little-endian
+ * machines; both are accepted, as in later libraries.
  *
- * Spec: HDF5 File Format 3.0, IV.A.2.l (filter 3); the sum itself is RFC 1146's with 16-bit
- * words, a last odd byte being the upper half of a word. */
+ * Spec: HDF5 File Format 3.0, IV.A.2.l (filter 3); the sum itself is RFC 1146's with 16-bit words,
+ * where a last odd byte is the upper half of a word. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
@@ -34,9 +34,9 @@ static uint32_t swap16(uint32_t v)
 	return (v >> 8 | v << 8) & 0xffff;
 }
 
-/* sum_rows - add n_rows rows of LANES little-endian words to both sums.
- * Lane j of row k counts n - (LANES * k + j) times in sum2: LANES times its lane's own double
- * sum, less j times its lane's sum. */
+/* sum_rows - add n_rows rows of LANES little-endian words to both sums. Lane j of row k counts n -
+ * (LANES * k + j) times in sum2: LANES times the lane's own double sum, less j times the lane's
+ * sum. */
 static void sum_rows(const uint8_t *p, size_t n_rows, uint64_t *sum1, uint64_t *sum2)
 {
 	u32x8 lane1 = {0}, lane2 = {0};
@@ -82,7 +82,7 @@ static uint32_t fletcher32(const uint8_t *p, size_t n)
 	return swap16((uint32_t)sum2) << 16 | swap16((uint32_t)sum1);
 }
 
-/* fletcher32_prepare - whatever was given: H5Pset_fletcher32 takes no parameters. */
+/* fletcher32_prepare - drop all parameters: H5Pset_fletcher32 has none. */
 static int fletcher32_prepare(const struct codec_spec *spec NZ_UNUSED,
 			      const struct codec_array *a NZ_UNUSED, uint32_t *params NZ_UNUSED,
 			      uint32_t *ret_n, struct err *e NZ_UNUSED)

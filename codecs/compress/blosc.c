@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* blosc.c - Blosc buffers (format 2 of c-blosc 1), by c-blosc without its threads and locks.
  *
- * The header's sizes are checked here before the library sees the buffer. Bytes behind the
- * length that the header states are ignored, as numcodecs does. The framed form is a buffer
- * with the flag for "copied".
+ * The sizes in the header are checked here before the library reads the buffer. Bytes after the
+ * length in the header are ignored, as in numcodecs. The framed form is a buffer with the flag for
+ * "copied".
  *
- * Parameters are those of the HDF5 filter: version of the filter, version of the format, type
- * size, bytes of a chunk (0: not known), level, shuffle, compressor.
+ * Parameters are those of the HDF5 filter: version of the filter, version of the format, type size,
+ * bytes of a chunk (0: not known), level, shuffle, compressor.
  *
  * Spec: https://github.com/Blosc/c-blosc/blob/master/README_CHUNK_FORMAT.rst,
  * https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/ */
@@ -19,7 +19,7 @@
 
 #define FILTER_VERSION 2 /* of the HDF5 filter */
 #define FORMAT_MIN 1
-#define CODEC_FORMAT 1 /* of all compressors in it */
+#define CODEC_FORMAT 1 /* of all compressors */
 #define HEAD ((size_t)BLOSC_MIN_HEADER_LENGTH)
 #define FRAME_BLOCK 262144u /* bytes of a block in the framed form */
 #define LEVEL_DEFAULT 5
@@ -30,14 +30,14 @@ enum { P_FILTER, P_FORMAT, P_TYPESIZE, P_BYTES, P_LEVEL, P_SHUFFLE, P_COMPRESSOR
 static const char *const compressors[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
 static const char *const shuffles[] = {"noshuffle", "shuffle", "bitshuffle"};
 
-/* blosc_parameter - a small number of the spec, `missing` when it is not there or too large. */
+/* blosc_parameter - parameter i, if it is less than n; else, or if there is none, `missing`. */
 static uint32_t blosc_parameter(const struct codec_spec *spec, uint32_t i, uint32_t n,
 				uint32_t missing)
 {
 	return spec->n_params > i && spec->params[i] < n ? spec->params[i] : missing;
 }
 
-/* typesize_of - elements longer than a byte can say are bytes. */
+/* typesize_of - elements whose size exceeds a byte count as bytes. */
 static uint32_t typesize_of(const struct codec_spec *spec, size_t elem_size)
 {
 	uint32_t missing =
@@ -72,7 +72,7 @@ static void blosc_zarr3_params(const struct codec_spec *spec, size_t elem_size,
 		(unsigned int)typesize_of(spec, elem_size));
 }
 
-/* blosc_index_of - which of n names a text is; -1 when none. */
+/* blosc_index_of - the index of a string among n names; -1 when there is none. */
 static int blosc_index_of(const char *const *names, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n; i++)
@@ -81,7 +81,7 @@ static int blosc_index_of(const char *const *names, size_t n, const char *text)
 	return -1;
 }
 
-/* shuffle_from - a name in Zarr v3, a number in numcodecs; its -1 means what suits the type. */
+/* shuffle_from - a name in Zarr v3, a number in numcodecs, where -1 selects by the type. */
 static int shuffle_from(const struct codec_conf *conf, uint32_t typesize, uint32_t *ret,
 			struct err *e)
 {
@@ -136,9 +136,8 @@ static int blosc_from_zarr(const struct codec_conf *conf, uint32_t *params, uint
 	return rc ? rc : shuffle_from(conf, (uint32_t)typesize, &params[P_SHUFFLE], e);
 }
 
-/* blosc_prepare - the first four are the writer's, as in the HDF5 filter; of the others those that
- * were given, and lz4 at level 5 with shuffle when none was. Blosc itself wants bytes for elements
- * that are longer than it can say. */
+/* blosc_prepare - the writer sets the first four, as the HDF5 filter does. The others are the given
+ * ones, or lz4 at level 5 with shuffle. Elements whose size exceeds a byte are bytes for Blosc. */
 static int blosc_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			 uint32_t *params, uint32_t *ret_n, struct err *e)
 {

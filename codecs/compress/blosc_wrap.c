@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* blosc_wrap.c - heads that make Blosc buffers of one block out of chunks of HDF5's filters.
+/* blosc_wrap.c - headers that turn chunks of HDF5's filters into Blosc buffers of one block.
  *
  *   16 bytes  header: format 2, 1, flags, element size, n, block size n, bytes of the buffer
- *    4 bytes  where the block begins: 20
- *    4 bytes  bytes of what was compressed, then these
+ *    4 bytes  offset of the block: 20
+ *    4 bytes  compressed bytes, followed by the compressed data
  *
- * The flag "not split" says that a block is one stream; c-blosc knows it from 1.11.0 (2016) on.
- * The flag for shuffle is about all of a buffer, as a chunk's filter mask is about all of a chunk.
- * When nothing was applied, the header with the flag for "copied" is all there is. What was
- * compressed to exactly n bytes, readers would take for what was not compressed.
+ * The flag "not split" says that a block is one stream; c-blosc knows it from 1.11.0 (2016) on. The
+ * flag for shuffle concerns all of a buffer, as a chunk's filter mask concerns all of a chunk. If
+ * no filter was applied, the header with the flag for "copied" is sufficient. Readers would take
+ * data that were compressed to exactly n bytes for uncompressed ones.
  *
- * Blosc shuffles as HDF5 does: bytes behind the last whole element stay where they are. Both zlib
- * and Zstandard know where their streams end.
+ * Blosc shuffles as HDF5 does: bytes after the last whole element stay in place. Both zlib streams
+ * and Zstandard frames mark their end.
  *
  * Spec: https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst */
 #include "codecs/compress/blosc_wrap.h"
@@ -25,23 +25,23 @@
 #define FILTER_VERSION 2 /* of the HDF5 filter */
 #define NOT_SPLIT 0x10
 #define COMPRESSOR_SHIFT 5
-#define BYTES_MAX 536866816u /* of a block: what c-blosc 2 takes; c-blosc 1 takes more */
+#define BYTES_MAX 536866816u /* of a block: c-blosc 2's limit; that of c-blosc 1 is higher */
 #define LEVEL_MAX 9
-#define LEVEL_DEFLATE 4 /* as the codec's own */
+#define LEVEL_DEFLATE 4 /* as the deflate codec's */
 #define LEVEL_ZSTD 3
-#define ZSTD_HIGH 19 /* from here on it takes its time */
+#define ZSTD_HIGH 19 /* from here on it is slow */
 
 enum { P_FILTER, P_FORMAT, P_TYPESIZE, P_BYTES, P_LEVEL, P_SHUFFLE, P_COMPRESSOR };
 
-/* blosc_wrap_parts - what a chain does. Bits are those of the filter mask; 0: there is none. */
+/* blosc_wrap_parts - the filters of a chain, as bits of the filter mask; 0: there is none. */
 struct blosc_wrap_parts {
 	uint32_t shuffle_bit, compress_bit;
 	const struct codec_spec *compress;
-	size_t size; /* of elements, as the header has it */
+	size_t size; /* of elements, as in the header */
 	bool zstd;
 };
 
-/* shuffle_size - of the elements that shuffle moves the bytes of; 1: it leaves all as it is. */
+/* shuffle_size - the element size by which shuffle moves bytes; 1: it moves none. */
 static size_t shuffle_size(const struct codec_spec *spec, size_t elem_size, uint64_t n)
 {
 	size_t size = spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : elem_size;
@@ -75,8 +75,8 @@ static bool take_apart(const struct codec_chain *chain, size_t elem_size, uint64
 	return ret->size <= BLOSC_MAX_TYPESIZE;
 }
 
-/* blosc_wrap_level_of - what a writer of Blosc buffers asks for to try as hard. c-blosc has level
- * 2l - 1 of Zstandard for its level l, but for 9, which is the highest. */
+/* blosc_wrap_level_of - the Blosc level of equal effort. c-blosc uses Zstandard's level 2l - 1 for
+ * its level l, except for 9, which is the highest. */
 static uint32_t blosc_wrap_level_of(const struct blosc_wrap_parts *p)
 {
 	int32_t level;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bzip2.c - bzip2 streams, one or several; anything else behind them is ignored, as numcodecs
- * does.
+/* bzip2.c - bzip2 streams, one or several; other bytes after them are ignored, as in numcodecs.
  *
- * The library counts in `unsigned int`, so that long chunks are handed over in parts. When the
- * room is full and the stream has not ended, one more byte of room tells "too long" from "the
- * end is still to be read". */
+ * The library counts in `unsigned int`, so that long chunks are passed in parts. When the output is
+ * full and the stream has not ended, one more byte of room distinguishes "too long" from "the end
+ * was not read yet". */
 #include "codecs/core/codec_impl.h"
 
 #include <bzlib.h>
@@ -21,7 +20,7 @@ static unsigned int bzip2_part(size_t n)
 	return n < UINT_MAX ? (unsigned int)n : UINT_MAX;
 }
 
-/* one_stream - decode the stream at in; sets how much was read and written. */
+/* one_stream - decode the stream at in; sets the numbers of bytes read and written. */
 static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
 		      size_t *ret_used, size_t *ret_got, struct err *e)
 {
@@ -37,7 +36,7 @@ static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap
 		unsigned int had_in = bzip2_part(in_len - used),
 			     had_out = full ? 1 : bzip2_part(cap - got);
 
-		/* the library takes no const; it only reads */
+		/* the library's pointer is not const, but it only reads */
 		z.next_in = (char *)(uintptr_t)(in + used);
 		z.avail_in = had_in;
 		z.next_out = full ? &spare : (char *)out + got;
@@ -60,7 +59,7 @@ static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap
 			break;
 		}
 	}
-	(void)BZ2_bzDecompressEnd(&z); /* only fails without BZ2_bzDecompressInit */
+	(void)BZ2_bzDecompressEnd(&z); /* fails only without BZ2_bzDecompressInit */
 	*ret_used = used;
 	*ret_got = got;
 	return rc;
@@ -91,7 +90,7 @@ static int bzip2_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_sp
 			size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
 			struct buf *out, struct err *e)
 {
-	size_t start = out->len, bound = n + n / 100 + 601; /* as its manual says */
+	size_t start = out->len, bound = n + n / 100 + 601; /* as in its manual */
 	unsigned int got;
 	uint8_t *p;
 	int rc;

@@ -2,7 +2,7 @@
 /* deflate.c - zlib streams, by libdeflate: whole chunks at once, no streaming.
  *
  * The framed form is a zlib stream of stored blocks, whose length is a formula. As in the HDF5
- * library, bytes behind the end of the stream are not looked at.
+ * library, bytes after the end of the stream are ignored.
  *
  * Spec: RFC 1950 (zlib), RFC 1951 3.2.4 (stored blocks). */
 #include "codecs/core/codec_impl.h"
@@ -11,13 +11,13 @@
 #include <libdeflate.h>
 #include <string.h>
 
-#define LEVEL_ZLIB 6     /* what zlib means by -1 */
+#define LEVEL_ZLIB 6     /* zlib's meaning of -1 */
 #define BLOCK_MAX 65535u /* bytes of a stored block */
 #define BLOCK_HEAD 5
 #define STREAM_HEAD 2
 #define STREAM_TAIL 4
 
-/* What zlib means by -1 is from_zarr's alone. */
+/* Only from_zarr accepts -1, zlib's default. */
 static const struct codec_effort effort = {"deflate",   "level",   0,        9,
 					   .stored = 4, .zarr = 1, .user = 4};
 CODEC_EFFORT(deflate, effort)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gzip.c - gzip members, by libdeflate.
  *
- * Several members follow each other as one content; zeros may follow the last, as gzip allows.
- * The framed form is one member of stored blocks.
+ * Several consecutive members are one content; zeros may follow the last, as gzip allows. The
+ * framed form is one member of stored blocks.
  *
  * Spec: RFC 1952; https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/ */
 #include "codecs/core/codec_impl.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lz4.c - LZ4 blocks in the two frames that datasets have: numcodecs' (little-endian length of 4
- * bytes, one block) and the HDF5 filter's (big-endian: 8 bytes total, 4 bytes block size, then
- * blocks with their stored length in 4 bytes; a block as long as its content is not compressed).
+/* lz4.c - LZ4 blocks in the two framings of datasets: numcodecs' (little-endian length of 4 bytes,
+ * one block) and the HDF5 filter's (big-endian: 8 bytes total, 4 bytes block size, then blocks with
+ * their stored length in 4 bytes; a block as long as its content is not compressed).
  *
  * Spec: https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md,
  * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
@@ -63,7 +63,7 @@ static int compress_lz4_decode(struct codec_scratch *s NZ_UNUSED,
 	return compress_lz4_block(in + SIZE_BYTES, in_len - SIZE_BYTES, out, n, e);
 }
 
-/* put_block - append n bytes compressed. */
+/* put_block - compress n bytes and append them. */
 static int put_block(const uint8_t *in, size_t n, int acceleration, struct buf *out,
 		     struct err *e)
 {
@@ -151,7 +151,7 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 	return 0;
 }
 
-/* h5_prepare - the size of blocks may be left out. */
+/* h5_prepare - the block size is optional. */
 static int h5_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
 		      uint32_t *params, uint32_t *ret_n, struct err *e)
 {
@@ -197,7 +197,7 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 			return rc;
 		}
 		stored = out->len - at - SIZE_BYTES;
-		if (stored >= m) { /* copied, which is told by the length */
+		if (stored >= m) { /* stored uncompressed, as its length shows */
 			memcpy(out->data + at + SIZE_BYTES, in + i, m);
 			out->len = at + SIZE_BYTES + m;
 			stored = m;
@@ -207,7 +207,7 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 	return 0;
 }
 
-/* Each block has its length in front, and blocks may be as short as a byte. */
+/* Each block has a length field, and blocks may be as short as a byte. */
 static uint64_t h5_stored_max(const struct codec_spec *spec, uint64_t n)
 {
 	uint64_t r = codec_packed_max(spec, n), heads;

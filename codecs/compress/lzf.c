@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lzf.c - LZF, h5py's fast compressor, as an HDF5 filter.
  *
- * A stream is runs of up to 32 literal bytes (their number less one in front) and references of 3
- * to 264 bytes to at most 8192 bytes before. Decoding is liblzf's; encoding is not, because what it
- * gives may depend on what the stack held before. h5py stores unfiltered what does not get
- * shorter; here that is runs of literals, which every decoder takes, and which are the framed form
- * too.
+ * A stream consists of runs of up to 32 literal bytes (after a byte with their number less one) and
+ * references of 3 to 264 bytes to at most 8192 bytes before. Decoding uses liblzf; encoding does
+ * not, because liblzf's output may depend on old content of the stack. h5py stores chunks
+ * unfiltered if they do not get shorter; here they become runs of literals, which every decoder
+ * accepts, and which are also the framed form.
  *
- * Parameters are those of the HDF5 filter: its revision, liblzf's version, bytes of a chunk. They
- * say nothing that decoding needs.
+ * Parameters are those of the HDF5 filter: its revision, liblzf's version, bytes of a chunk.
+ * Decoding does not need them.
  *
  * Spec: https://github.com/h5py/h5py/tree/master/lzf (lzf_filter.c, and the format in lzf_c.c). */
 #include "codecs/core/codec_impl.h"
@@ -22,7 +22,7 @@
 #define REF_MIN 3u
 #define REF_MAX 264u
 #define LOOK 4u     /* bytes that are loaded at once */
-#define REF_LONG 7u /* in the three bits for a length: another byte has more of it */
+#define REF_LONG 7u /* in the three bits of a length: the next byte is added */
 #define AWAY_MAX 8192u
 #define HASH_BITS 14
 
@@ -59,7 +59,7 @@ static uint64_t compress_lzf_framed_size(uint64_t n)
 	return ckd_add(&r, n, n / RUN_MAX + (n % RUN_MAX != 0)) ? 0 : r;
 }
 
-/* put_literals - n bytes as runs; returns the end of what was written. */
+/* put_literals - write n bytes as runs; returns the end of the output. */
 static uint8_t *put_literals(const uint8_t *in, size_t n, uint8_t *out)
 {
 	while (n > 0) {
@@ -83,7 +83,7 @@ static void compress_lzf_frame(const struct codec_spec *spec NZ_UNUSED,
 
 /* ---- encoding ---- */
 
-/* three - three bytes as a number, of four that are there. */
+/* three - three bytes as a number; four can be read. */
 static inline uint32_t three(const uint8_t *p)
 {
 	return get_le32(p) & 0xffffff;
@@ -94,7 +94,7 @@ static inline uint32_t compress_lzf_hash(uint32_t bytes)
 	return bytes * 2654435761u >> (32 - HASH_BITS);
 }
 
-/* compress_lzf_match - how many of at most n bytes are the same, after the first three. */
+/* compress_lzf_match - the number of equal bytes, at most n, after the first three. */
 static size_t compress_lzf_match(const uint8_t *a, const uint8_t *b, size_t n)
 {
 	size_t i = REF_MIN;
@@ -110,7 +110,7 @@ static size_t compress_lzf_match(const uint8_t *a, const uint8_t *b, size_t n)
 	return i;
 }
 
-/* put_reference - len bytes from `away` bytes before. */
+/* put_reference - write a reference to len bytes at distance `away`. */
 static uint8_t *put_reference(size_t len, size_t away, uint8_t *out)
 {
 	size_t code = len - 2, back = away - 1;
@@ -122,10 +122,10 @@ static uint8_t *put_reference(size_t len, size_t away, uint8_t *out)
 	return out;
 }
 
-/* compress_lzf_pack - n > 0 bytes to at most framed_size(n) + 1: a reference is shorter than what
- * it stands for by at least the byte that the next run has in front. last[hash] is the place of the
- * bytes last seen with that hash; where there were none it is 0, a place like another: bytes are
- * compared. Returns the end. */
+/* compress_lzf_pack - encode n > 0 bytes to at most framed_size(n) + 1: a reference is shorter than
+ * its content by at least the byte that begins the next run. last[hash] is the offset where bytes
+ * with that hash were last seen, or 0, which is as valid, because bytes are compared. Returns the
+ * end of the output. */
 static uint8_t *compress_lzf_pack(const uint8_t *in, size_t n, uint32_t *last, uint8_t *out)
 {
 	size_t i = 0, from = 0; /* literals since `from` are not written yet */
@@ -174,7 +174,7 @@ static int compress_lzf_encode(struct codec_scratch *s, const struct codec_spec 
 
 /* ---- parameters ---- */
 
-/* compress_lzf_prepare - as h5py's filter: the first three are its own, what follows is kept. */
+/* compress_lzf_prepare - as h5py's filter: it sets the first three and keeps the others. */
 static int compress_lzf_prepare(const struct codec_spec *spec, const struct codec_array *a,
 				uint32_t *params, uint32_t *ret_n, struct err *e)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lzma.c - numcodecs' lzma: .xz streams, the older .lzma ("alone"), or raw ones, by liblzma.
  *
- * What a raw stream was made with is only in the document; filters stated for .xz are in the stream
- * as well. A stream, or the document, names the memory that its decoder needs; more than any preset
- * needs is refused.
+ * The filters of a raw stream are only in the document; those of .xz are in the stream as well. The
+ * stream, or the document, determines how much memory a decoder needs; more than any preset needs
+ * is rejected.
  *
- * Parameters: format, check, preset, the last two as numcodecs has them, -1 for "none stated"; then
+ * Parameters: format, check, preset, the last two as in numcodecs, with -1 for "not stated"; then
  * the filters, if any. */
 #include "codecs/compress/lzma_filters_int.h"
 
@@ -61,7 +61,7 @@ static int lzma_from_zarr(const struct codec_conf *conf, uint32_t *params, uint3
 	return rc;
 }
 
-/* start_raw - a decoder of what the filters made. */
+/* start_raw - start a decoder of a raw stream. */
 static lzma_ret start_raw(lzma_stream *z, const struct codec_spec *spec)
 {
 	struct lzma_chain chain;
@@ -75,7 +75,7 @@ static lzma_ret start_raw(lzma_stream *z, const struct codec_spec *spec)
 	return need > MEMORY_MAX ? LZMA_MEMLIMIT_ERROR : lzma_raw_decoder(z, chain.f);
 }
 
-/* lzma_start - a decoder of the format. */
+/* lzma_start - start a decoder of the format. */
 static lzma_ret lzma_start(lzma_stream *z, const struct codec_spec *spec)
 {
 	switch (lzma_format_of(spec)) {
@@ -90,8 +90,8 @@ static lzma_ret lzma_start(lzma_stream *z, const struct codec_spec *spec)
 	}
 }
 
-/* lzma_run - decode until the end of the content. When the room is full, one more byte of room
- * tells "too long" from "the end is still to be read". */
+/* lzma_run - decode until the end of the content. When the output is full, one more byte of room
+ * distinguishes "too long" from "the end was not read yet". */
 static int lzma_run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
 {
 	uint8_t spare;
@@ -150,7 +150,7 @@ static int lzma_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spe
 	return rc;
 }
 
-/* lzma_begin - an encoder as the parameters say. */
+/* lzma_begin - start an encoder with the parameters. */
 static lzma_ret lzma_begin(lzma_stream *z, const struct codec_spec *spec)
 {
 	int32_t preset = codec_level(spec, P_PRESET, -1, PRESET_MAX, -1);
@@ -183,7 +183,7 @@ static int lzma_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spe
 		       struct err *e)
 {
 	uint64_t bound =
-		codec_packed_max(spec, n); /* .lzma has no blocks that are only copied */
+		codec_packed_max(spec, n); /* .lzma has no uncompressed blocks */
 	size_t at = out->len;
 	lzma_stream z = LZMA_STREAM_INIT;
 	uint8_t *p;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lzma_filters.c - the filters of an LZMA stream: see lzma_filters_int.h.
  *
- * Parameters: the number of filters; of each its id (1 is LZMA1, whose own does not fit 32 bits)
- * and its options: eight of LZMA, one of the others. A preset is written out as the options that it
- * stands for. */
+ * Parameters: the number of filters; for each its id (1 is LZMA1, whose id does not fit 32 bits)
+ * and its options: eight of LZMA, one of the others. A preset is expanded to its options. */
 #include "codecs/compress/lzma_filters_int.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #define ID_LZMA1 1
 #define LZMA_OPTIONS 8
 
-/* The options of LZMA in Python's words, and as liblzma has them. */
+/* The options of LZMA by their names in Python, in liblzma's order. */
 static const char *const names[LZMA_OPTIONS] = {"dict_size", "lc",       "lp", "pb",
 						"mode",      "nice_len", "mf", "depth"};
 
@@ -40,7 +39,7 @@ static void from_words(const uint32_t *w, lzma_options_lzma *o)
 	o->depth = w[7];
 }
 
-/* n_options - of a filter; 0: not known. */
+/* n_options - the number of options of a filter; 0: the filter is not known. */
 static uint32_t n_options(uint32_t id)
 {
 	if (id == ID_LZMA1 || id == LZMA_FILTER_LZMA2)
@@ -82,7 +81,7 @@ static int lzma_words(const struct codec_json *j, uint32_t *w, struct err *e)
 	return rc;
 }
 
-/* lzma_filters_id_of - the filter's id; LZMA1's is no number that every reader of JSON keeps. */
+/* lzma_filters_id_of - the filter's id; not every JSON reader keeps LZMA1's exactly. */
 static int lzma_filters_id_of(const struct codec_json *j, uint32_t *ret, struct err *e)
 {
 	for (size_t i = 0; i < j->n; i++)
@@ -94,7 +93,7 @@ static int lzma_filters_id_of(const struct codec_json *j, uint32_t *ret, struct 
 	return word_of(j, "id", 0, ret, e);
 }
 
-/* lzma_filters_one - a filter's object of n bytes. */
+/* lzma_filters_one - parse a filter's object of n bytes. */
 static int lzma_filters_one(const char *text, size_t n, uint32_t *params, uint32_t *at,
 			    struct err *e)
 {
@@ -125,7 +124,7 @@ static int lzma_filters_one(const char *text, size_t n, uint32_t *params, uint32
 	return rc;
 }
 
-/* object_end - behind the object at p, in text that is known to be JSON. */
+/* object_end - the end of the object at p, in text that is valid JSON. */
 static const char *object_end(const char *p)
 {
 	unsigned int depth = 0;
@@ -144,7 +143,7 @@ static const char *object_end(const char *p)
 	return p;
 }
 
-/* list_of - what the member "filters" of a document is; NULL: none. */
+/* list_of - the value of the member "filters" of a document; NULL: none. */
 static int list_of(const struct codec_json *j, const char **ret, struct err *e)
 {
 	*ret = NULL;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* szip.c - HDF5's szip: adaptive Rice coding, by libaec, around which this is what libsz does.
+/* szip.c - HDF5's szip: adaptive Rice coding by libaec, with the framing of libsz.
  *
  * Stored are the length of the elements in 4 bytes, little-endian, and the stream. Elements of 32
- * and 64 bits are coded as bytes: all first bytes, then all second ones, ... A scanline is filled
- * up to whole blocks: with its last sample where neighbours are compared (NN), with zeros where
- * not (EC). Streams are byte for byte those of libhdf5; what it would rather store unfiltered,
- * because it does not get shorter, is encoded here all the same.
+ * and 64 bits are coded as bytes: all first bytes, then all second ones, ... A scanline is padded
+ * to whole blocks: with its last sample where neighbours are compared (NN), else with zeros (EC).
+ * Streams are byte for byte those of libhdf5, but chunks that do not get shorter, which libhdf5
+ * stores unfiltered, are encoded, too.
  *
  * Parameters are those of the HDF5 filter: mask, pixels per block, bits per pixel, pixels per
  * scanline.
  *
  * Spec: CCSDS 121.0-B; https://github.com/MathisRosenhauer/libaec/blob/master/src/sz_compat.c and
- * H5Zszip.c in HDF5 1.10.8 for what surrounds the stream; NCZszip.c in netCDF-C for Zarr. */
+ * H5Zszip.c in HDF5 1.10.8 for the framing; NCZszip.c in netCDF-C for Zarr. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
@@ -23,27 +23,27 @@
 #define BLOCK_MAX 32u   /* samples; HDF5's limit */
 #define LINE_MAX 4096u  /* samples; szip's limit */
 #define BLOCKS_MAX 128u /* of a scanline; szip's limit */
-#define ROOM 32768      /* bytes of some scanlines that are filled up */
-#define SLACK 64        /* bytes behind a stream's longest form */
+#define ROOM 32768      /* bytes of padded scanlines */
+#define SLACK 64        /* bytes after a stream of maximum length */
 
 /* Bits of the mask. Spec: H5Zpublic.h, szlib.h. */
 enum { K13 = 1, CHIP = 2, LSB = 8, MSB = 16, NN = 32, RAW = 128 };
 enum { P_MASK, P_BLOCK, P_BITS, P_LINE, P_N };
 
-/* szip_form - how the samples of one chunk lie in its stream. */
+/* szip_form - the layout of the samples of one chunk in its stream. */
 struct szip_form {
 	unsigned int bits; /* of a sample */
 	size_t bytes;      /* of a sample in memory: 1, 2 or 4 */
-	size_t planes; /* bytes of an element that is coded as so many planes of bytes; 1: not */
+	size_t planes; /* planes of bytes that the elements are coded as; 1: they are not */
 	unsigned int block; /* samples */
 	unsigned int rsi;   /* blocks of a scanline */
 	size_t line;        /* bytes of a scanline */
-	size_t padded;      /* the same in whole blocks */
+	size_t padded;      /* the same with padding */
 	unsigned int flags; /* libaec's */
 };
 
-/* szip_form_of - what the parameters say; `code` when they cannot be. libaec is only ever given
- * what was checked here: odd blocks make it write too far. */
+/* szip_form_of - decode the parameters; returns `code` when they are invalid. libaec gets checked
+ * values only: with odd blocks it writes out of bounds. */
 static int szip_form_of(const struct codec_spec *spec, struct szip_form *ret, int code,
 			struct err *e)
 {
@@ -87,8 +87,8 @@ static struct aec_stream stream_of(const struct szip_form *f)
 				   .flags = f->flags | AEC_NOT_ENFORCE};
 }
 
-/* szip_bound - the most bytes that a stream of n bytes has: every block as it is, with a byte for
- * its head. 0 on overflow. */
+/* szip_bound - the most bytes of the stream of n bytes: every block uncompressed, with a byte for
+ * its header. 0 on overflow. */
 static uint64_t szip_bound(const struct szip_form *f, uint64_t n)
 {
 	uint64_t lines = n / f->line + (n % f->line != 0), r;
@@ -101,7 +101,7 @@ static uint64_t szip_bound(const struct szip_form *f, uint64_t n)
 
 /* ---- decoding ---- */
 
-/* pull - exactly n bytes of samples. */
+/* pull - decode exactly n bytes of samples. */
 static int pull(struct aec_stream *a, uint8_t *out, size_t n, struct err *e)
 {
 	int rc;
@@ -117,7 +117,7 @@ static int pull(struct aec_stream *a, uint8_t *out, size_t n, struct err *e)
 	return 0;
 }
 
-/* unpack_lines - n bytes, without what fills up the scanlines. */
+/* unpack_lines - decode n bytes without the padding of scanlines. */
 static int unpack_lines(struct aec_stream *a, const struct szip_form *f, uint8_t *out, size_t n,
 			struct err *e)
 {
@@ -129,7 +129,7 @@ static int unpack_lines(struct aec_stream *a, const struct szip_form *f, uint8_t
 		int rc;
 
 		lines = lines < most ? lines : most;
-		last = n - (lines - 1) * f->line; /* all that is wanted of the last one */
+		last = n - (lines - 1) * f->line; /* bytes of the last line */
 		last = last < f->line ? last : f->padded;
 		rc = pull(a, room, (lines - 1) * f->padded + last, e);
 		if (rc)
@@ -153,7 +153,7 @@ static int szip_unpack(const struct szip_form *f, const uint8_t *in, size_t in_l
 
 	a.next_in = in;
 	a.avail_in = in_len;
-	if (aec_decode_init(&a) != AEC_OK) /* what else it refuses was checked */
+	if (aec_decode_init(&a) != AEC_OK) /* its other errors were checked for */
 		return err_nomem(e);
 	rc = f->line == f->padded ? pull(&a, out, n, e) : unpack_lines(&a, f, out, n, e);
 	(void)aec_decode_end(&a); /* cannot fail */
@@ -207,7 +207,7 @@ static bool szip_do_fits(const struct szip_form *f, const uint8_t *in, size_t n)
 	return all >> f->bits == 0;
 }
 
-/* fill_line - a scanline of len bytes, filled up. */
+/* fill_line - pad a scanline of len bytes. */
 static void fill_line(const struct szip_form *f, const uint8_t *in, size_t len, uint8_t *out)
 {
 	memcpy(out, in, len);
@@ -225,7 +225,7 @@ static int szip_push(struct aec_stream *a, const uint8_t *in, size_t n, int flus
 	return aec_encode(a, flush);
 }
 
-/* pack_lines - n > 0 bytes in scanlines, of which only the last one may be a part. */
+/* pack_lines - encode n > 0 bytes in scanlines; the last one may be short. */
 static int pack_lines(struct aec_stream *a, const struct szip_form *f, const uint8_t *in,
 		      size_t n)
 {
@@ -261,7 +261,7 @@ static int szip_pack(const struct szip_form *f, const uint8_t *in, size_t n, uin
 	struct aec_stream a = stream_of(f);
 	int rc, end;
 
-	if (aec_encode_init(&a) != AEC_OK) /* what else it refuses was checked */
+	if (aec_encode_init(&a) != AEC_OK) /* its other errors were checked for */
 		return err_nomem(e);
 	a.next_out = out;
 	a.avail_out = cap;
@@ -290,7 +290,7 @@ static int szip_encode(struct codec_scratch *s, const struct codec_spec *spec,
 	most = szip_bound(&f, n);
 	if (n > UINT32_MAX || most == 0 || most > SIZE_MAX)
 		return err_set(e, -ERANGE, "szip: length %zu is too large", n);
-	if (n % (f.bytes * f.planes)) /* libhdf5 would lose the rest */
+	if (n % (f.bytes * f.planes)) /* libhdf5 loses the rest */
 		return err_set(e, -EOPNOTSUPP,
 			       "szip: %zu bytes are not a whole number of samples of %zu bytes",
 			       n, f.bytes * f.planes);
@@ -316,16 +316,16 @@ static uint64_t szip_stored_max(const struct codec_spec *spec, uint64_t n)
 	uint64_t r;
 
 	if (szip_form_of(spec, &f, -EBADMSG, NULL))
-		return codec_packed_max(spec, n); /* what cannot be decoded anyway */
+		return codec_packed_max(spec, n); /* invalid parameters: never decoded */
 	r = szip_bound(&f, n);
 	return r == 0 || ckd_add(&r, r, (uint64_t)HEAD) ? 0 : r;
 }
 
 /* ---- parameters ---- */
 
-/* working - the four parameters out of the first two. last: pixels in the fastest dimension, of the
- * chunk for HDF5, of the array for netCDF-C's Zarr. bad: the error for a block that cannot be.
- * Spec: H5Z__set_local_szip. */
+/* working - compute the four parameters from the first two. last: pixels in the fastest dimension,
+ * of the chunk for HDF5, of the array for netCDF-C's Zarr. bad: the error for an invalid block
+ * size. Spec: H5Z__set_local_szip. */
 static int working(uint32_t mask, uint32_t block, const struct codec_array *a, uint64_t last,
 		   int bad, uint32_t *params, struct err *e)
 {
@@ -362,8 +362,8 @@ static int working(uint32_t mask, uint32_t block, const struct codec_array *a, u
 	return 0;
 }
 
-/* szip_prepared - what a user gave, or a writer had stored, for scanlines of a chunk or an
- * array. */
+/* szip_prepared - the working parameters, from those of a user or of a file, for scanlines of a
+ * chunk or an array. */
 static int szip_prepared(const struct codec_spec *spec, const struct codec_array *a,
 			 const uint64_t *lens, uint32_t *params, struct err *e)
 {
@@ -417,8 +417,8 @@ static int szip_number(const struct codec_conf *conf, const char *member, int64_
 	return 0;
 }
 
-/* szip_from_zarr - the other two parameters are stated by us only: netCDF-C makes them of the
- * array. */
+/* szip_from_zarr - only this program states the other two parameters: netCDF-C computes them for
+ * the array. */
 static int szip_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			  struct err *e)
 {
@@ -436,7 +436,7 @@ static int szip_from_zarr(const struct codec_conf *conf, uint32_t *params, uint3
 		return rc;
 	if (!a || !conf->shape)
 		return err_set(e, -EOPNOTSUPP, "szip: 'pixels_per_scanline' is missing");
-	if (a->class == CODEC_OTHER && a->elem_size > 1) /* netCDF-C takes characters */
+	if (a->class == CODEC_OTHER && a->elem_size > 1) /* netCDF-C accepts characters */
 		return err_set(e, -EOPNOTSUPP, "szip: elements are not numbers");
 	return working(params[P_MASK], params[P_BLOCK], a,
 		       a->rank ? conf->shape[a->rank - 1] : 0, -EBADMSG, params, e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* zstd.c - Zstandard frames, with and without their content size, one or several.
  *
- * Frames are decoded one by one, so that nothing but today's format reaches the library: its
- * decoders of formats before 0.8 are never called. One-shot decoding needs no window, whatever
- * size a frame names. The framed form is one frame of raw blocks.
+ * Frames are decoded one by one, so that only frames of the current format reach the library: its
+ * decoders of formats before 0.8 are never called. One-shot decoding needs no window, whatever size
+ * a frame states. The framed form is one frame of raw blocks.
  *
  * Spec: RFC 8878; https://github.com/zarr-developers/zarr-specs/pull/256 */
 #include "codecs/core/codec_impl.h"
@@ -14,20 +14,21 @@
 #include <zstd_errors.h>
 
 #define MAGIC 0xfd2fb528u
-#define SKIP_MAGIC 0x184d2a50u /* and the 15 that follow */
+#define SKIP_MAGIC 0x184d2a50u /* and the next 15 numbers */
 #define SKIP_MASK 0xfffffff0u
 #define HEAD 13         /* magic, descriptor, content size of 8 bytes */
 #define DESCRIPTOR 0xe0 /* content size of 8 bytes, single segment: the window is the content */
 #define BLOCK_MAX 131072u /* bytes of a block */
 #define BLOCK_HEAD 3
 
-/* `checksum` in a document is of no interest: frames say themselves whether they have one. The
- * range is ZSTD_minCLevel() .. ZSTD_maxCLevel(). */
+/* `checksum` in a document is ignored: each frame states whether it has one. The range is
+ * ZSTD_minCLevel() .. ZSTD_maxCLevel(). */
 static const struct codec_effort effort = {
 	"zstd", "level", -(1 << 17), 22, .stored = 1, .zarr = 1, .user = ZSTD_CLEVEL_DEFAULT};
 CODEC_EFFORT(zstd, effort)
 
-/* zstd_zarr3_params - numcodecs before 0.13 knows no `checksum`, readers of Zarr v3 want it. */
+/* zstd_zarr3_params - numcodecs before 0.13 does not know `checksum`, readers of Zarr v3 require
+ * it. */
 static void zstd_zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
 {
 	zstd_zarr2_params(spec, elem_size, json);
@@ -101,7 +102,7 @@ static void zstd_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size
 	out += HEAD;
 	do {
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
-		uint32_t head = (uint32_t)len << 3 | (n <= BLOCK_MAX); /* raw; the last one */
+		uint32_t head = (uint32_t)len << 3 | (n <= BLOCK_MAX); /* raw; bit 0: last */
 
 		put_le(out, head, BLOCK_HEAD);
 		out += BLOCK_HEAD;
@@ -155,7 +156,7 @@ const struct codec_ops codec_zstd = {
 	.encode = zstd_encode,
 };
 
-/* What libzstd works in, kept by a thread for all codecs that have zstd in them. */
+/* The contexts of libzstd, which a thread keeps for all codecs that contain Zstandard. */
 
 #define ENCODER_KEPT ((size_t)16 << 20) /* bytes of a context, kept from chunk to chunk */
 

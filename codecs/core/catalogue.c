@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* catalogue.c - filters and codecs that are not built in: what they are called, and what a user can
- * do about an array that has one.
+/* catalogue.c - known filters and codecs that are not built in: their names, and where a user can
+ * get them.
  *
- * Ids, names and where the plugins are: the HDF Group's list of registered filters,
+ * Ids, names and locations of plugins: the HDF Group's list of registered filters,
  * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md; packages:
  * Debian 12; https://github.com/silx-kit/hdf5plugin; optional codecs: numcodecs' documentation. */
 #include "codecs/core/codec_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
-/* Where a filter's plugin is to be had. */
+#include "base/core/str.h"
+
+/* The source of a filter's plugin. */
 enum catalogue_where {
-	NOWHERE, /* it is part of a library, or nobody offers it */
-	PACKAGE, /* of Debian */
-	PYTHON,  /* in the Python package hdf5plugin, which HDF5 can use without Python */
-	SOURCE,  /* only to be built */
+	NOWHERE, /* part of a library, or no source is known */
+	PACKAGE, /* a Debian package */
+	PYTHON,  /* the Python package hdf5plugin, which HDF5 can use without Python */
+	SOURCE,  /* only as source code */
 };
 
 #define PLUGINS_OF_HDF "github.com/HDFGroup/hdf5_plugins"
@@ -25,7 +26,7 @@ static const struct catalogue_known {
 	uint32_t h5_id;
 	const char *name;
 	enum catalogue_where where;
-	const char *what; /* the package, or an address */
+	const char *what; /* the package, or a URL */
 } known[] = {
 	{CODEC_SZIP, "szip", NOWHERE, NULL},
 	{257, "hzip", NOWHERE, NULL},
@@ -69,8 +70,7 @@ static const struct catalogue_known {
 	{32032, "bitround", SOURCE, PLUGINS_OF_HDF},
 };
 
-/* Codecs of Zarr, and the Python packages that have them. Those whose name is cut short are of a
- * kind. */
+/* Zarr codecs, and the Python packages that have them. prefix: every name that begins so. */
 static const struct {
 	const char *name;
 	bool prefix;
@@ -101,12 +101,12 @@ const char *codec_known_name(uint32_t h5_id)
 uint32_t codec_known_id(const char *name, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (strlen(known[i].name) == n && strncasecmp(known[i].name, name, n) == 0)
+		if (str_is_nocase(known[i].name, name, n))
 			return known[i].h5_id;
 	return 0;
 }
 
-/* ---- what can be done ---- */
+/* ---- hints ---- */
 
 static void filter_remedy(uint32_t h5_id, struct buf *out)
 {

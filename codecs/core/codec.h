@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* codec.h - one filter by all its names, and chains of them.
+/* codec.h - codecs, each with all its names, and chains of them.
  *
- * A chain is kept in HDF5's order, the order in which filters are applied when a chunk is
- * written; decoding runs it backwards. Nothing here knows a file format, a view or FUSE, and
- * nothing here uses the HDF5 library's pipeline.
+ * A chain is kept in HDF5's order, the order in which filters are applied when a chunk is written;
+ * decoding runs it backwards. This module knows no file format, no view and no FUSE, and does not
+ * use the HDF5 library's pipeline.
  *
- * A new codec is one file with one `const struct codec_ops`, one row in codecs/core/registry.c, one
- * unit test and one paragraph in docs/dev/codecs.md. */
+ * A new codec is one file with one `const struct codec_ops`, one name in CODEC_BUILTINS
+ * (codecs/core/codec_impl.h), one unit test and one paragraph in docs/dev/codecs.md. */
 #ifndef CODECS_CORE_CODEC_H
 #define CODECS_CORE_CODEC_H
 
@@ -22,34 +22,34 @@ enum { CODEC_DEFLATE = 1, CODEC_SHUFFLE = 2, CODEC_FLETCHER32 = 3, CODEC_SZIP = 
        CODEC_BLOSC = 32001, CODEC_LZ4_HDF5 = 32004, CODEC_BITSHUFFLE = 32008,
        CODEC_ZSTD = 32015, CODEC_BITGROOM = 32022, CODEC_GRANULARBR = 32023 };
 
-/* Codecs that HDF5 has no registered id for have one of ours in the same place. */
+/* Codecs without a registered HDF5 id have a private one in the same field. */
 #define CODEC_PRIVATE 0x10000
 enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CRC32,
        CODEC_ADLER32, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE, CODEC_BITROUND,
        CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2, CODEC_PACKBITS_ZARR3 };
 
-#define CODEC_PARAMS_MAX 32  /* of one codec that a Zarr document or a user names */
+#define CODEC_PARAMS_MAX 32  /* of one codec in a Zarr document or a user's option */
 
 struct codec_array;
 
-/* codec_conf - one codec's configuration in a Zarr document, whatever reads the document.
- * The getters give 0; -ENOENT: no such member, or null; -EINVAL: of another type. integer also
- * takes whole numbers written as "5" or 5.0. Texts are borrowed for the call. */
+/* codec_conf - the configuration of one codec in a Zarr document, independent of its parser. The
+ * getters return 0; -ENOENT: no such member, or null; -EINVAL: of another type. `integer` also
+ * accepts whole numbers written as "5" or 5.0. Strings are borrowed for the call. */
 struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
-	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs
-	                       * of plugins, and those with lists; may be NULL */
-	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
+	const char *json;     /* the same as the text of a version 2 object, with "id": for codecs
+			       * of plugins, and those with lists; may be NULL */
+	size_t elem_size;     /* bytes of an element of the array; 1 after a compressor */
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);
 	int (*text)(void *arg, const char *member, const char **ret);
 	int (*boolean)(void *arg, const char *member, bool *ret);
-	const struct codec_array *array; /* whose chunks are stored; NULL: not known */
+	const struct codec_array *array; /* the array that is stored; NULL: not known */
 	const uint64_t *shape;           /* of the array, rank entries; NULL: not known */
 };
 
-/* codec_spec - one filter as a dataset names it. */
+/* codec_spec - a filter as a dataset states it. */
 struct codec_spec {
 	uint32_t h5_id;          /* HDF5 filter id */
 	uint32_t n_params;
@@ -57,7 +57,7 @@ struct codec_spec {
 	const char *name;        /* the name stored in the file, or ""; borrowed */
 };
 
-/* codec_array - what a writer has to know of the array whose chunks a filter makes. */
+/* codec_array - the properties of an array that its filters depend on. */
 enum codec_class { CODEC_OTHER, CODEC_INT, CODEC_UINT, CODEC_FLOAT };
 struct codec_array {
 	enum codec_class class;
@@ -74,102 +74,100 @@ struct codec_chain {
 	const struct codec_spec *specs; /* borrowed from the dataset */
 };
 
-/* codec_scratch - per-thread working memory of decoders; reused from chunk to chunk. */
+/* codec_scratch - working memory of a thread's codec calls, reused from chunk to chunk. */
 struct codec_scratch;
-/* codec_scratch_new - new; NULL when memory is short. codec_scratch_free takes NULL. */
+/* codec_scratch_new - new; NULL when memory is short. codec_scratch_free accepts NULL. */
 struct codec_scratch *codec_scratch_new(void);
 void codec_scratch_free(struct codec_scratch *s);
 
-/* codec_ops - what one codec can do. NULL functions mean "cannot". */
+/* codec_ops - a codec. A function that is NULL is an operation that the codec does not have. */
 struct codec_ops {
-	const char *name;      /* ours, and what `info` prints */
+	const char *name;      /* our name, which `info` prints */
 	uint32_t h5_id;
 	const char *zarr2_id;  /* numcodecs id; NULL when numcodecs has none */
 	const char *zarr3_name;  /* Zarr v3 name; NULL when v3 has none */
 	bool portable;         /* stock Zarr v2 readers (zarr-python with numcodecs 0.11, netCDF-C,
 	                        * GDAL) decode it */
-	bool h5_stock;         /* libhdf5 decodes it without a plugin, and means the same by it */
-	bool compressor;       /* numcodecs takes bytes: it may be a Zarr v2 `compressor` */
+	bool h5_stock;         /* libhdf5 decodes it without a plugin, to the same elements */
+	bool compressor;       /* numcodecs encodes bytes: it may be a Zarr v2 `compressor` */
 	bool zarr3_stock;      /* readers of Zarr v3 (zarr-python 3, GDAL, TensorStore, zarrita.js,
 	                        * zarrs) decode it without plugins, under zarr3_name */
-	bool elements;         /* numcodecs takes an array: in Zarr v3 it comes before the codec
-	                        * that makes bytes of elements, the others behind */
-	bool lossy;            /* encoding changes elements, by intent */
+	bool elements;         /* numcodecs encodes an array: in Zarr v3 it comes before the codec
+			        * that serialises elements to bytes, others come after */
+	bool lossy;            /* encoding changes elements on purpose */
 	const char *origin;    /* the file of a plugin; NULL: built in */
-	uint32_t trailer;      /* bytes that encoding appends and a reader may cut off; 0 = none */
+	uint32_t trailer;      /* bytes that encoding appends and a reader may remove; 0: none */
 
 	/* zarr2_params - append the codec's JSON members after "id", each starting with
 	 * ", \"name\": value". elem_size: bytes of an element. NULL = no parameters. */
 	void (*zarr2_params)(const struct codec_spec *spec, size_t elem_size, struct buf *json);
 
 	/* zarr3_params - the members of its "configuration" in Zarr v3, in the same form. NULL: as
-	 * zarr2_params, which is so for all that v3 names "numcodecs.<id>". */
+	 * zarr2_params, which holds for all codecs that v3 names "numcodecs.<id>". */
 	void (*zarr3_params)(const struct codec_spec *spec, size_t elem_size, struct buf *json);
 
-	/* from_zarr - the parameters that a Zarr document gives, checked. params has room for
+	/* from_zarr - read and check the parameters in a Zarr document. params has room for
 	 * CODEC_PARAMS_MAX. Returns 0; -EOPNOTSUPP a value that is not supported; -EBADMSG. NULL:
 	 * no parameters. */
 	int (*from_zarr)(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			 struct err *e);
 
-	/* prepare - from the parameters that a user gives (nccopy -F, nc_def_var_filter: the
-	 * "visible" ones) to those that an HDF5 writer stores for this array (the "working"
-	 * ones): what a filter's set_local does. params has room for CODEC_PARAMS_MAX entries.
-	 * Returns 0; -EINVAL parameters that the filter refuses, or too few; -EOPNOTSUPP it
-	 * cannot be used for such an array. NULL: the parameters are stored as they are. */
+	/* prepare - convert the parameters that a user gives (nccopy -F, nc_def_var_filter: the
+	 * "visible" ones) to those that an HDF5 writer stores for this array (the "working" ones),
+	 * as a filter's set_local does. params has room for CODEC_PARAMS_MAX entries. Returns 0;
+	 * -EINVAL parameters that the filter rejects, or too few; -EOPNOTSUPP such an array is not
+	 * supported. NULL: the parameters are stored unchanged. */
 	int (*prepare)(const struct codec_spec *spec, const struct codec_array *a,
 		       uint32_t *params, uint32_t *ret_n, struct err *e);
 
-	/* stored_max - the most bytes that encoding n bytes can give; 0 on overflow. NULL: as
-	 * many as went in. */
+	/* stored_max - the most bytes that encoding n bytes can give; 0 on overflow. NULL: n. */
 	uint64_t (*stored_max)(const struct codec_spec *spec, uint64_t n);
 
-	/* decode - undo the filter. out has room for cap bytes; *ret_len <= cap on success.
-	 * Returns 0; -EBADMSG when the input is damaged; -ERANGE when it would give more than cap
-	 * bytes, which the chain reports as damage where the length is known. */
+	/* decode - undo the filter. out has room for cap bytes; *ret_len <= cap on success. Returns
+	 * 0; -EBADMSG when the input is damaged; -ERANGE when the result is longer than cap bytes,
+	 * which the chain reports as damage where the length is known. */
 	int (*decode)(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
 		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
 		      size_t *ret_len, struct err *e);
 
 	/* check - only for codecs that append `trailer` bytes and change nothing else: verify in
-	 * place, without a copy; *ret_len is in_len less the trailer. NULL for all others.
-	 * Returns 0; -EBADMSG. */
+	 * place, without a copy; *ret_len is in_len less the trailer. NULL for all others. Returns
+	 * 0; -EBADMSG. */
 	int (*check)(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e);
 
-	/* framed_size / frame - an encoding that every reader of this codec accepts and whose
-	 * size is a formula of n: deflate's stored blocks, shuffle itself. frame writes exactly
+	/* framed_size / frame - an encoding that every reader of this codec accepts and whose size
+	 * is a function of n alone: deflate's stored blocks, shuffle itself. frame writes exactly
 	 * framed_size(n) bytes. framed_size returns 0 on overflow. */
 	uint64_t (*framed_size)(uint64_t n);
 	void (*frame)(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
 		      size_t n, uint8_t *out);
 
-	/* encode - the real encoding, appended to out; the same bytes for the same input,
-	 * whenever it is called. spec has the parameters that prepare gave. On error out is as
-	 * it was. Returns 0; -EOPNOTSUPP this input cannot be encoded; -ERANGE too long;
-	 * -ENOMEM. */
+	/* encode - the real encoding, appended to out. The result depends on the input only. spec
+	 * has the parameters that prepare gave. On error out is unchanged. Returns 0; -EOPNOTSUPP
+	 * this input cannot be encoded; -ERANGE too long; -ENOMEM. */
 	int (*encode)(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
 		      const uint8_t *in, size_t n, struct buf *out, struct err *e);
 };
 
 /* codec_find - the codec with this HDF5 filter id, built in or of a plugin; NULL when there is
- * none. Borrowed for ever. Plugins are looked for when a filter is asked for that is not built
- * in; any thread. */
+ * none. Static. The first request for a filter that is not built in searches for plugins. Any
+ * thread. */
 const struct codec_ops *codec_find(uint32_t h5_id);
 
-/* codec_at - every codec in turn, plugins' last: 0, 1, ... until NULL. */
+/* codec_at - all codecs, those of plugins last: 0, 1, ... until NULL. */
 const struct codec_ops *codec_at(size_t i);
 
-/* codec_find_name - by any of a codec's names, in letters of any case: ours, numcodecs', Zarr
- * v3's. Of several codecs the first in the table is meant. NULL when there is none. */
+/* codec_find_name - the codec with one of these names, ignoring case: ours, numcodecs', Zarr v3's.
+ * If several codecs match, the first in the table is returned. NULL when there is none. */
 const struct codec_ops *codec_find_name(const char *name, size_t n);
 
-/* codec_catalogue_hint - what a user can do about a filter that nobody here can undo: which package
- * has it. Appends one clause without a full stop: "install the package
- * hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 plugin in HDF5_PLUGIN_PATH".
- * With the id 0, spec->name is that of a codec in a Zarr document. */
+/* codec_catalogue_hint - append how a user can get a filter that is not available, as one clause
+ * without a full stop: "install the package hdf5-filter-plugin-zfp-serial, or name the directory of
+ * its HDF5 plugin in HDF5_PLUGIN_PATH". With the id 0, spec->name is that of a codec in a Zarr
+ * document. */
 void codec_catalogue_hint(const struct codec_spec *spec, struct buf *out);
 
-/* codec_missing - append what to tell of an array with such a filter: "filter 32013 (zfp) is not
+/* codec_missing - append a message about an array with such a filter: "filter 32013 (zfp) is not
  * available: install ...", "codec 'pcodec' is not supported: ...". Less than 200 bytes. */
 void codec_missing(const struct codec_spec *spec, struct buf *out);
 
@@ -178,46 +176,46 @@ void codec_missing(const struct codec_spec *spec, struct buf *out);
 const struct codec_ops *codec_find_zarr2(const char *id, size_t n);
 const struct codec_ops *codec_find_zarr3(const char *name, size_t n);
 
-/* codec_szip_in_zarr - the four parameters of szip that netCDF-C, the only other reader of it in
- * Zarr, makes of the two that a document states: it takes scanlines from the shape of the array
- * where HDF5 takes them from the chunk. spec: szip, two or four parameters. shape: a->rank entries,
- * elements of the array. Returns 0; -EOPNOTSUPP; -EINVAL. */
+/* codec_szip_in_zarr - complete the two parameters of szip in a Zarr document to the four that
+ * netCDF-C, the only other reader of szip in Zarr, derives: it takes scanlines from the shape of
+ * the array where HDF5 takes them from the chunk. spec: szip, two or four parameters. shape:
+ * a->rank entries, elements of the array. Returns 0; -EOPNOTSUPP; -EINVAL. */
 int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
 		       const uint64_t *shape, uint32_t params[4], struct err *e) NZ_MUST_USE;
 
-/* codec_has_zarr2 - whether a Zarr v2 document can name this filter with these parameters: it has
- * an id there, and a plugin's codec, which is asked, does not refuse them. */
+/* codec_has_zarr2 - whether a Zarr v2 document can state this filter with these parameters: it has
+ * an id there, and if a plugin has the codec, the plugin accepts them. */
 bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size);
 
-/* codec_zarr3_name - the name of a codec in Zarr v3: its own there, else "numcodecs.<id>" into tmp.
- * NULL: it has none. Borrowed. */
+/* codec_zarr3_name - the name of a codec in Zarr v3: its own, else "numcodecs.<id>" in tmp. NULL:
+ * it has none. Borrowed. */
 const char *codec_zarr3_name(const struct codec_ops *ops, char *tmp, size_t cap);
 
 /* codec_versions - append a line "zstd 1.5.4\n" for each library in use, for --version. */
 void codec_versions(struct buf *out);
 
-/* codec_name - a printable name for a filter: ours, else the file's, else "filter <id>" into
- * tmp (at least 32 bytes). Borrowed. */
+/* codec_name - a printable name for a filter: ours, else the file's, else "filter <id>" in tmp (at
+ * least 32 bytes). Borrowed. */
 const char *codec_name(const struct codec_spec *spec, char *tmp, size_t cap);
 
-/* codec_chain_decodable - whether every filter of the chain can be decoded here. */
+/* codec_chain_decodable - whether a codec is available for every filter of the chain. */
 bool codec_chain_decodable(const struct codec_chain *chain);
 
 /* codec_chain_decode - decode one stored chunk to exactly out_len bytes.
  * mask       bit i set: filter i was skipped when the chunk was written (HDF5 filter mask);
  *            CODEC_ALL_SKIPPED: the chunk is stored unfiltered
  * elem_size  bytes of one element, >= 1
- * scratch    this thread's; intermediate results never exceed out_len plus the trailers and what
- *            the filters before can have added to incompressible bytes
- * Returns 0; -EBADMSG when damaged or of another length than out_len; -EOPNOTSUPP when a
- * filter is not built in; -ENOMEM. Spec: HDF5 File Format 3.0, III.A.1 (filter mask). */
+ * scratch    this thread's; intermediate results never exceed out_len plus the trailers and the
+ *            growth that the filters before can have caused in incompressible bytes
+ * Returns 0; -EBADMSG when damaged or of another length than out_len; -EOPNOTSUPP when a codec is
+ * not available; -ENOMEM. Spec: HDF5 File Format 3.0, III.A.1 (filter mask). */
 int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t elem_size,
 		       const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len,
 		       struct codec_scratch *scratch, struct err *e) NZ_MUST_USE;
 
-/* codec_chain_decode_any - decode a stored chunk whose decoded length nobody knows (elements
- * without a fixed size), to at most max bytes. Every filter was applied.
- * ret  *ret_len bytes, borrowed from scratch until it is used again, or `in` itself
+/* codec_chain_decode_any - decode a stored chunk of unknown decoded length (elements without a
+ * fixed size), to at most max bytes. Every filter was applied.
+ * ret  *ret_len bytes, borrowed from scratch until its next use, or `in` itself
  * Returns 0; -ERANGE when the chunk is longer than max; else as codec_chain_decode. */
 int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 			   size_t in_len, size_t max, struct codec_scratch *scratch,
@@ -232,21 +230,21 @@ uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n);
 int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 		      size_t n, uint8_t *out, struct err *e) NZ_MUST_USE;
 
-/* codec_chain_without_sum - take the checksum at the chain's end off, if there is one that readers
- * may cut off. Returns its bytes, or 0. */
+/* codec_chain_without_sum - remove the checksum at the chain's end, if there is one that readers
+ * may remove. Returns the bytes of its trailer, or 0. */
 uint32_t codec_chain_without_sum(struct codec_chain *chain);
 
-/* codec_chain_encodable - whether every filter of the chain can be encoded here. */
+/* codec_chain_encodable - whether every filter of the chain can be encoded. */
 bool codec_chain_encodable(const struct codec_chain *chain);
 
-/* codec_chain_encode - really encode n bytes with every filter; appends to out. The same bytes
- * for the same input, whenever it is called. Returns 0; -EOPNOTSUPP; -ERANGE; -ENOMEM. */
+/* codec_chain_encode - encode n bytes with every filter; appends to out. The result depends on the
+ * input only. Returns 0; -EOPNOTSUPP; -ERANGE; -ENOMEM. */
 int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 		       size_t n, struct codec_scratch *scratch, struct buf *out,
 		       struct err *e) NZ_MUST_USE;
 
-/* codec_crc32c_sum - CRC-32C (Castagnoli) of bytes that come in pieces: sum is that of those before
- * p, 0 for none. Spec: RFC 3720 B.4. */
+/* codec_crc32c_sum - CRC-32C (Castagnoli) of bytes in pieces: sum is that of the bytes before p, 0
+ * for none. Spec: RFC 3720 B.4. */
 uint32_t codec_crc32c_sum(uint32_t sum, const uint8_t *p, size_t n);
 
 #endif

@@ -1,49 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* codec_impl.h - what the files of this module share: the built-in codecs, the memory of a decoding
- * thread, and how parameters are read from a Zarr document. */
+/* codec_impl.h - private to codecs/: the built-in codecs, the working memory of a thread, and how
+ * parameters are read from a Zarr document. */
 #ifndef CODECS_CORE_CODEC_IMPL_H
 #define CODECS_CORE_CODEC_IMPL_H
 
 #include "base/core/endian.h"
 #include "codecs/core/codec.h"
 
-extern const struct codec_ops codec_deflate;
-extern const struct codec_ops codec_gzip;
-extern const struct codec_ops codec_shuffle;
-extern const struct codec_ops codec_fletcher32;
-extern const struct codec_ops codec_zstd;
-extern const struct codec_ops codec_blosc;
-extern const struct codec_ops codec_bzip2;
-extern const struct codec_ops codec_lz4;
-extern const struct codec_ops codec_lz4_hdf5;
-extern const struct codec_ops codec_lzma;
-extern const struct codec_ops codec_crc32c;
-extern const struct codec_ops codec_crc32c_zarr2;
-extern const struct codec_ops codec_crc32;
-extern const struct codec_ops codec_adler32;
-extern const struct codec_ops codec_delta;
-extern const struct codec_ops codec_fixedscaleoffset;
-extern const struct codec_ops codec_quantize_zarr2;
-extern const struct codec_ops codec_bitround;
-extern const struct codec_ops codec_astype;
-extern const struct codec_ops codec_packbits;
-extern const struct codec_ops codec_packbits_zarr3;
-extern const struct codec_ops codec_szip;
-extern const struct codec_ops codec_lzf;
-extern const struct codec_ops codec_bitshuffle;
-extern const struct codec_ops codec_nbit;
-extern const struct codec_ops codec_scaleoffset;
-extern const struct codec_ops codec_bitgroom;
-extern const struct codec_ops codec_granularbr;
-extern const struct codec_ops codec_bitround_hdf5;
+/* The built-in codecs. If several have the same name, codec_find_name returns the first. */
+#define CODEC_BUILTINS(X)                                                                      \
+	X(codec_deflate) X(codec_shuffle) X(codec_fletcher32) X(codec_gzip) X(codec_zstd)      \
+	X(codec_blosc) X(codec_bzip2) X(codec_lz4) X(codec_lz4_hdf5) X(codec_lzma)             \
+	X(codec_crc32c) X(codec_crc32c_zarr2) X(codec_crc32) X(codec_adler32) X(codec_delta)   \
+	X(codec_fixedscaleoffset) X(codec_quantize_zarr2) X(codec_bitround) X(codec_astype)    \
+	X(codec_packbits) X(codec_bitgroom) X(codec_granularbr) X(codec_bitround_hdf5)         \
+	X(codec_nbit) X(codec_scaleoffset) X(codec_szip) X(codec_lzf) X(codec_bitshuffle)      \
+	X(codec_packbits_zarr3)
+
+#define CODEC_DECLARE(codec) extern const struct codec_ops codec;
+CODEC_BUILTINS(CODEC_DECLARE)
+#undef CODEC_DECLARE
 
 #define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
 
-/* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
+/* codec_known_name - the name of a filter that may not be built in; NULL: not known. */
 const char *codec_known_name(uint32_t h5_id);
 
-/* codec_known_id - the id of a registered filter with this name, in letters of any case, whether
- * anybody here has it or not; 0: none. */
+/* codec_known_id - the id of the registered filter with this name, ignoring case, available or not;
+ * 0: none. */
 uint32_t codec_known_id(const char *name, size_t n);
 
 struct libdeflate_decompressor;
@@ -51,71 +35,78 @@ struct libdeflate_compressor;
 struct ZSTD_DCtx_s;
 struct ZSTD_CCtx_s;
 
-/* codec_kept - working memory of one library, made at first use, and what gives it back: only the
- * codec's own file names the library. */
+/* codec_kept - working memory of one library, made at first use, with the function that frees it:
+ * only the codec's own file names the library. */
 struct codec_kept {
 	void *p;
 	void (*free)(void *p);
 };
 
-/* codec_kept_free - give it back; k is then empty. */
+/* codec_kept_free - free it; k is then empty. */
 void codec_kept_free(struct codec_kept *k);
 
 struct codec_scratch {
 	struct codec_kept inflate;
-	struct codec_kept deflate; /* for deflate_level */
+	struct codec_kept deflate; /* of level deflate_level */
 	int deflate_level;
 	struct codec_kept zstd, zstd_encoder;
-	uint8_t *mem[3]; /* owned; intermediate results, used in turn, and what one codec
-	                  * needs meanwhile */
+	uint8_t *mem[3]; /* owned; intermediate results, used in turn, and memory for one codec */
 	size_t cap[3];
-	struct buf turn[2]; /* the same while encoding */
+	struct buf turn[2]; /* intermediate results of encoding */
 };
 
-#define CODEC_SCRATCH_OWN 2 /* for a codec, while it decodes or encodes one chunk */
+#define CODEC_SCRATCH_OWN 2 /* for one call of a codec */
 
 /* codec_scratch_get - memory `which` (0, 1, or CODEC_SCRATCH_OWN) with room for at least cap bytes,
  * content undefined. Borrowed until the next call for the same one. NULL when memory is short. */
 uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t cap);
 
-/* codec_decode_apart - NULL, or what undoes a filter that is not our own in another process: as
- * ops->decode, whose spec, input, and room it gets (isolate/decoder.c). */
+/* codec_decode_apart - NULL, or the function that runs ops->decode in another process, with the
+ * same arguments, for a filter that is not our own (isolate/decoder.c). */
 extern int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
 				 const struct codec_spec *spec, size_t elem_size,
 				 const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
 				 size_t *ret_len, struct err *e);
 
-/* codec_inflater - this thread's; borrowed. NULL when memory is short. */
+/* codec_inflater - this thread's decompressor; borrowed. NULL when memory is short. */
 struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
 
-/* codec_deflater - this thread's compressor of a level; borrowed until another level is asked for.
+/* codec_deflater - this thread's compressor of a level; borrowed until a call for another level.
  * NULL when memory is short. */
 struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level);
 
 /* codec_zstd_decoder, codec_zstd_encoder - this thread's; borrowed. NULL when memory is short.
- * codec_zstd_encoded - a chunk is done: the higher levels take hundreds of megabytes, which no
- * thread keeps. */
+ * codec_zstd_encoded - call after each chunk: contexts of the higher levels take hundreds of
+ * megabytes, and are freed. */
 struct ZSTD_DCtx_s *codec_zstd_decoder(struct codec_scratch *s);
 struct ZSTD_CCtx_s *codec_zstd_encoder(struct codec_scratch *s);
 void codec_zstd_encoded(struct codec_scratch *s);
 
-/* codec_stored_size, codec_stored_blocks - n bytes as stored blocks of deflate, which is what a
- * zlib stream and a gzip member have between head and tail. The size is 0 on overflow; the end of
- * what was written is returned. */
+/* codec_stored_size, codec_stored_blocks - n bytes as stored blocks of deflate, the content of a
+ * zlib stream and a gzip member between header and trailer. The size is 0 on overflow;
+ * codec_stored_blocks returns the end of its output. */
 uint64_t codec_stored_size(uint64_t n);
 uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
 
 /* codec_shuffle_bytes, codec_unshuffle_bytes - len bytes as shuffle stores them, and back: elements
- * of `size` bytes, >= 1, to planes of bytes. What is behind the last whole element is copied. in
- * and out do not overlap. */
+ * of `size` bytes, >= 1, to planes of bytes. Bytes after the last whole element are copied. in and
+ * out do not overlap. */
 void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
 void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
 
-/* codec_packed_max - stored_max of compressors: more than any encoder makes of incompressible
- * bytes, or of the same bytes in many small blocks. */
+/* codec_times - n * factor, or SIZE_MAX on overflow: for guesses of a decoded length. */
+static inline size_t codec_times(size_t n, size_t factor)
+{
+	size_t r;
+
+	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
+}
+
+/* codec_packed_max - stored_max of compressors: an upper bound for the output of any encoder from
+ * incompressible bytes, or from the same bytes in many small blocks. */
 uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
 
-/* codec_elements - how many elements a chunk has; false when 32 bits do not hold it. */
+/* codec_elements - the number of elements of a chunk; false when it exceeds 32 bits. */
 static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
 {
 	uint64_t n = 1;
@@ -126,8 +117,8 @@ static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
 	return true;
 }
 
-/* codec_conf_int, codec_conf_real, codec_conf_text - a member of a codec's configuration.
- * A member that is missing or null gives the default. Returns 0; -EBADMSG another type. */
+/* codec_conf_int, codec_conf_real, codec_conf_text - a member of a codec's configuration, or the
+ * default when it is missing or null. Returns 0; -EBADMSG another type. */
 int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t missing,
 		   int64_t *ret, struct err *e) NZ_MUST_USE;
 int codec_conf_real(const struct codec_conf *conf, const char *member, double missing,
@@ -135,23 +126,23 @@ int codec_conf_real(const struct codec_conf *conf, const char *member, double mi
 int codec_conf_text(const struct codec_conf *conf, const char *member, const char *missing,
 		    const char **ret, struct err *e) NZ_MUST_USE;
 
-/* codec_conf_level - an integer cut to lo .. hi, as params hold it. For numbers that only an
- * encoder looks at: a strange one does not keep a chunk from being decoded. */
+/* codec_conf_level - an integer clamped to lo .. hi, as params hold it. For numbers that only an
+ * encoder uses: one out of range must not keep a chunk from being decoded. */
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
 
-/* codec_effort - the one parameter of a compressor: how hard it tries, from lo to hi. */
+/* codec_effort - the range and defaults of a compressor's only parameter, its level. */
 struct codec_effort {
 	const char *name;   /* the codec's */
-	const char *member; /* of a Zarr document */
+	const char *member; /* its name in a Zarr document */
 	int32_t lo, hi;
 	int32_t stored; /* when an HDF5 file states none */
 	int32_t zarr;   /* when a Zarr document states none */
 	int32_t user;   /* when a user gives none */
 };
 
-/* codec_effort_of - of a spec. codec_effort_json, codec_effort_conf, codec_effort_prepare -
- * zarr2_params, from_zarr and prepare of such a codec; CODEC_EFFORT defines them for one. */
+/* codec_effort_of - the level in a spec. codec_effort_json, codec_effort_conf, codec_effort_prepare
+ * - zarr2_params, from_zarr and prepare of such a codec; CODEC_EFFORT defines them for one. */
 int32_t codec_effort_of(const struct codec_effort *f, const struct codec_spec *spec);
 void codec_effort_json(const struct codec_effort *f, const struct codec_spec *spec,
 		       struct buf *json);
@@ -178,8 +169,7 @@ int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *
 		return codec_effort_prepare(&(effort), spec, params, ret_n, e);                \
 	}
 
-/* codec_same_* - check, decode, framed_size and frame of filters whose stored bytes are what is
- * read. */
+/* codec_same_* - check, decode, framed_size and frame of filters that store elements unchanged. */
 int codec_same_check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e);
 int codec_same_decode(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
 		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
@@ -188,7 +178,7 @@ uint64_t codec_same_framed_size(uint64_t n);
 void codec_same_frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
 		      size_t n, uint8_t *out);
 
-/* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
+/* codec_level - parameter i of a spec as a signed number clamped to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,
 		    int32_t missing);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* config.c - what codecs share: parameters as Zarr documents have them, and filters that leave
- * bytes as they are. */
+/* config.c - shared by codecs: parameters in Zarr documents, and filters that leave bytes
+ * unchanged. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-/* core_config_found - what a getter said: 1 a value, 0 take the default, negative an error. */
+/* core_config_found - map a getter's result: 1 a value, 0 use the default, negative an error. */
 static int core_config_found(int rc, const char *member, const char *wanted, struct err *e)
 {
 	if (rc == -ENOENT)

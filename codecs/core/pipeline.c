@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pipeline.c - runs the filters of a chain: backwards to decode, forwards to frame or encode.
  *
- * A step reads the result of the one before and writes to one of two scratch buffers in turn;
- * the last one writes to the caller's memory. Trailers that only have to be checked are checked
- * where they are. */
+ * A step reads the result of the one before and writes to one of two scratch buffers in turn; the
+ * last one writes to the caller's memory. Trailers that are only checksums are checked in place. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
@@ -11,7 +10,7 @@
 #include <string.h>
 
 #define NAME_CAP 32
-#define ROOM_MIN ((size_t)4096) /* for intermediate results */
+#define ROOM_MIN ((size_t)4096) /* first size of an intermediate result */
 #define GROWTH 4
 
 int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
@@ -19,7 +18,7 @@ int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
 			  size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
 			  struct err *e);
 
-/* undo - one filter, wherever it is undone. */
+/* undo - undo one filter, in this process or in another. */
 static int undo(const struct codec_ops *ops, struct codec_scratch *s,
 		const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
 		size_t in_len, uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
@@ -48,7 +47,7 @@ bool codec_chain_decodable(const struct codec_chain *chain)
 	return true;
 }
 
-/* find_all - the codecs of a chain; those that the mask skips need not be built in. */
+/* find_all - the codecs of a chain; those that the mask skips need not be available. */
 static int find_all(const struct codec_chain *chain, uint32_t mask,
 		    const struct codec_ops **ret_ops, struct err *e)
 {
@@ -69,8 +68,8 @@ static int find_all(const struct codec_chain *chain, uint32_t mask,
 	return 0;
 }
 
-/* caps_of - ret[i]: the most bytes that the input of filter i can have been when out_len bytes
- * went into filter 0. */
+/* caps_of - ret[i]: the most bytes that the input of filter i can have had when out_len bytes went
+ * into filter 0. */
 static int caps_of(const struct codec_chain *chain, const struct codec_ops *const *ops,
 		   uint32_t mask, size_t out_len, size_t *ret, struct err *e)
 {
@@ -81,14 +80,14 @@ static int caps_of(const struct codec_chain *chain, const struct codec_ops *cons
 		if (skipped(mask, i) || !ops[i]->stored_max)
 			continue;
 		cap = ops[i]->stored_max(&chain->specs[i],
-					 cap ? cap : 1); /* of nothing: some */
+					 cap ? cap : 1); /* empty input has output, too */
 		if (cap == 0 || cap > SIZE_MAX)
 			return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
 	}
 	return 0;
 }
 
-/* pipeline_damaged - a filter gave more than its array can have asked it to store. */
+/* pipeline_damaged - the error of a filter that gave more than its array can have stored. */
 static int pipeline_damaged(struct err *e)
 {
 	if (e)
@@ -96,16 +95,9 @@ static int pipeline_damaged(struct err *e)
 	return -EBADMSG;
 }
 
-static size_t pipeline_times(size_t n, size_t factor)
-{
-	size_t r;
-
-	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
-}
-
-/* pipeline_step - undo one filter into scratch memory `turn`: in at least `start` bytes, and with
- * more and more, up to max, so that memory follows what is there and not what a chain could ask
- * for. */
+/* pipeline_step - undo one filter into scratch memory `turn`: first with room for `start` bytes,
+ * then with more, up to max, so that memory depends on the data and not on the chain's upper
+ * bound. */
 static int pipeline_step(const struct codec_ops *ops, const struct codec_spec *spec,
 			 size_t elem_size, size_t start, size_t max,
 			 struct codec_scratch *scratch, unsigned int turn, const uint8_t **in,
@@ -122,7 +114,7 @@ static int pipeline_step(const struct codec_ops *ops, const struct codec_spec *s
 		rc = undo(ops, scratch, spec, elem_size, *in, *len, to, cap, &got, e);
 		if (rc != -ERANGE || cap == max)
 			break;
-		cap = pipeline_times(cap, GROWTH) < max ? pipeline_times(cap, GROWTH) : max;
+		cap = (size_t)u64_min(codec_times(cap, GROWTH), max);
 	}
 	if (rc)
 		return rc;
@@ -153,7 +145,7 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 			rc = ops[i]->check(in, in_len, &in_len, e);
 		} else if (todo > 0) {
 			rc = pipeline_step(ops[i], spec, elem_size,
-					   ROOM_MIN + pipeline_times(out_len / 2, GROWTH),
+					   ROOM_MIN + codec_times(out_len / 2, GROWTH),
 					   caps[i], scratch, turn, &in, &in_len, e);
 			turn = !turn;
 		} else {
@@ -207,7 +199,7 @@ int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, co
 			continue;
 		}
 		rc = pipeline_step(ops[i], &chain->specs[i], elem_size,
-				   ROOM_MIN + pipeline_times(in_len, GROWTH), caps[i], scratch,
+				   ROOM_MIN + codec_times(in_len, GROWTH), caps[i], scratch,
 				   turn, &in, &in_len, e);
 		turn = !turn;
 	}

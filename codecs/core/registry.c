@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* registry.c - the one table of built-in codecs, found by any of their names, and names for
- * filters that are not built in. */
+/* registry.c - the table of built-in codecs, searched by any of their names, and names for filters
+ * that are not built in. */
 #include "codecs/core/codec_impl.h"
 #include "codecs/plugin/plugin_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include <blosc.h>
 #include <bzlib.h>
@@ -17,18 +16,12 @@
 #include <lzma.h>
 #include <zstd.h>
 
-#define ZARR2_MAX ((size_t)64 << 10) /* of a plugin's parameters in a document */
+#include "base/core/str.h"
 
-static const struct codec_ops *const codecs[] = {
-	&codec_deflate,        &codec_shuffle,    &codec_fletcher32,    &codec_gzip,
-	&codec_zstd,           &codec_blosc,      &codec_bzip2,         &codec_lz4,
-	&codec_lz4_hdf5,       &codec_lzma,       &codec_crc32c,        &codec_crc32c_zarr2,
-	&codec_crc32,          &codec_adler32,    &codec_delta,         &codec_fixedscaleoffset,
-	&codec_quantize_zarr2, &codec_bitround,   &codec_astype,        &codec_packbits,
-	&codec_bitgroom,       &codec_granularbr, &codec_bitround_hdf5, &codec_nbit,
-	&codec_scaleoffset,    &codec_szip,       &codec_lzf,           &codec_bitshuffle,
-	&codec_packbits_zarr3,
-};
+#define ZARR2_MAX ((size_t)64 << 10) /* bytes of a plugin's parameters in a document */
+
+#define ROW(codec) &codec,
+static const struct codec_ops *const codecs[] = {CODEC_BUILTINS(ROW)};
 
 const struct codec_ops *codec_builtin(uint32_t h5_id)
 {
@@ -45,16 +38,10 @@ const struct codec_ops *codec_find(uint32_t h5_id)
 	return ops ? ops : plugin_find(h5_id);
 }
 
-/* registry_same - whether the n bytes are the text `name`; NULL is no name. */
-static bool registry_same(const char *name, const char *s, size_t n)
-{
-	return name && strlen(name) == n && memcmp(name, s, n) == 0;
-}
-
 const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
-		if (registry_same(codecs[i]->zarr2_id, id, n))
+		if (str_is(codecs[i]->zarr2_id, id, n))
 			return codecs[i];
 	return NULL;
 }
@@ -73,7 +60,7 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 	if (n > prefix && memcmp(name, CODEC_NUMCODECS, prefix) == 0)
 		return codec_find_zarr2(name + prefix, n - prefix);
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
-		if (registry_same(codecs[i]->zarr3_name, name, n))
+		if (str_is(codecs[i]->zarr3_name, name, n))
 			return codecs[i];
 	return NULL;
 }
@@ -93,7 +80,7 @@ bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size)
 	return ok;
 }
 
-/* Ids that are netCDF-C's and those of plugins are not numcodecs', whatever they are called. */
+/* The ids of netCDF-C and of plugins are not numcodecs', even if the names are equal. */
 const char *codec_zarr3_name(const struct codec_ops *ops, char *tmp, size_t cap)
 {
 	int n;
@@ -111,24 +98,19 @@ const struct codec_ops *codec_at(size_t i)
 	return i < ARRAY_LEN(codecs) ? codecs[i] : plugin_at(i - ARRAY_LEN(codecs));
 }
 
-/* same_word - whether the n bytes are `name`, in letters of any case. */
-static bool same_word(const char *name, const char *s, size_t n)
-{
-	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
-}
-
 const struct codec_ops *codec_find_name(const char *name, size_t n)
 {
 	const struct codec_ops *ops;
 
 	for (size_t i = 0; (ops = codec_at(i)); i++)
-		if (same_word(ops->name, name, n) || same_word(ops->zarr2_id, name, n) ||
-		    same_word(ops->zarr3_name, name, n))
+		if (str_is_nocase(ops->name, name, n) ||
+		    str_is_nocase(ops->zarr2_id, name, n) ||
+		    str_is_nocase(ops->zarr3_name, name, n))
 			return ops;
 	return NULL;
 }
 
-/* put_version - "name 1.2.3"; some libraries say more behind a comma. */
+/* put_version - append "name 1.2.3"; some libraries add text after a comma. */
 static void put_version(struct buf *out, const char *name, const char *version)
 {
 	buf_printf(out, "%s %.*s\n", name, (int)strcspn(version, ", "), version);
@@ -145,7 +127,7 @@ void codec_versions(struct buf *out)
 	buf_printf(out, "liblzf %d.%d\n", LZF_VERSION >> 8, LZF_VERSION & 0xff);
 }
 
-/* printable - whether a name from a file may be shown as it is. */
+/* printable - whether a name from a file may be printed unchanged. */
 static bool printable(const char *s)
 {
 	if (!*s)

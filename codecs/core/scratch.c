@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scratch.c - memory that a decoding thread keeps from chunk to chunk.
+/* scratch.c - working memory that a thread keeps from chunk to chunk.
  *
- * Chunks of one array are equally long, so that the two buffers settle after the first chunk.
- * They only grow; a thread that has decoded a huge chunk gives the memory back when it ends. */
+ * Chunks of one array have equal length, so that the two buffers reach their size with the first
+ * chunk. They only grow; a thread that has decoded a huge chunk frees the memory when it ends. */
 #include "codecs/core/codec_impl.h"
 
 struct codec_scratch *codec_scratch_new(void)
@@ -43,7 +43,7 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 	if (s->mem[which] && s->cap[which] >= cap)
 		return s->mem[which];
 
-	/* malloc, not realloc: the old content is of no use and must not be copied */
+	/* malloc, not realloc: the old content must not be copied */
 	p = malloc(cap ? cap : 1);
 	if (!p)
 		return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conf_json.c - JSON of one codec: the object's members, and what a codec asks of them.
+/* conf_json.c - parser of one codec's JSON: the object's members, and getters for codecs.
  *
- * Values that are arrays or objects are checked and then only known to be there: no codec with an
- * HDF5 filter has any. Numbers stay texts until somebody asks. */
+ * Values that are arrays or objects are checked, but only their presence is recorded: no codec with
+ * an HDF5 filter has any. Numbers stay strings until a getter converts them. */
 #include "codecs/export/conf_json.h"
 
 #include "base/core/utf8.h"
@@ -19,7 +19,7 @@ struct conf_json_text {
 	const char *p, *end;
 	struct arena *arena;
 	unsigned depth;
-	bool starved; /* memory was short: the text may be good */
+	bool starved; /* memory was short: the text may be valid */
 };
 
 static void conf_json_blanks(struct conf_json_text *t)
@@ -47,7 +47,7 @@ static bool conf_json_word(struct conf_json_text *t, const char *s)
 	return true;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 static bool conf_json_escape(struct conf_json_text *t, struct buf *b)
 {
@@ -61,7 +61,7 @@ static bool conf_json_escape(struct conf_json_text *t, struct buf *b)
 	return true;
 }
 
-/* string - what the text at t->p means, in the arena; NULL when it is none or memory is short. */
+/* string - decode the string at t->p into the arena; NULL when it is invalid or memory is short. */
 static const char *string(struct conf_json_text *t)
 {
 	const char *ret = NULL;
@@ -112,7 +112,7 @@ static bool conf_json_number(struct conf_json_text *t)
 
 static bool conf_json_value(struct conf_json_text *t, struct codec_json_member *ret);
 
-/* conf_json_list - the rest of an array, or of an object, of which only the form matters. */
+/* conf_json_list - check the rest of an array, or of an object. */
 static bool conf_json_list(struct conf_json_text *t, char end, bool named)
 {
 	struct codec_json_member ignored;
@@ -140,7 +140,7 @@ static bool conf_json_list(struct conf_json_text *t, char end, bool named)
 	return true;
 }
 
-/* conf_json_value - with the blanks around it. */
+/* conf_json_value - parse a value with the blanks around it. */
 static bool conf_json_value(struct conf_json_text *t, struct codec_json_member *ret)
 {
 	const char *from;
@@ -207,7 +207,7 @@ static bool conf_json_members(struct conf_json_text *t, struct codec_json *j)
 	return conf_json_take(t, '}');
 }
 
-/* ---- what codecs ask ---- */
+/* ---- getters ---- */
 
 /* conf_json_present - the member, unless it is missing or null. */
 static const struct codec_json_member *conf_json_present(const void *arg, const char *member)
@@ -217,7 +217,7 @@ static const struct codec_json_member *conf_json_present(const void *arg, const 
 	return m && m->kind != CODEC_JSON_NULL ? m : NULL;
 }
 
-/* to_double - the text of a number, whatever the program's locale. */
+/* to_double - convert the text of a number, independent of the program's locale. */
 static int to_double(const char *s, double *ret)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -285,7 +285,7 @@ int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 	bool good;
 
 	ret->n = 0;
-	/* as long as the text at most, but for what the arena adds to each piece */
+	/* at most as long as the text, plus the arena's overhead for each allocation */
 	arena_init(&ret->arena, 64 * (size_t)CODEC_JSON_MAX);
 	ret->conf = (struct codec_conf){.arg = ret,
 					.version = version,

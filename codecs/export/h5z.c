@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* h5z.c - one codec as a filter of HDF5's pipeline.
  *
- * Nobody tells a filter how much it will decode. Most frames say so, and a codec looks at that
- * before it does anything else; for the others memory grows until it is enough. Chunks of one
- * dataset are equally long, so what the last one took is the first guess for the next. */
+ * HDF5 does not pass the decoded length to a filter. Most formats state it, and a codec reads it
+ * before it does anything else; for the others memory grows until it is sufficient. Chunks of one
+ * dataset have equal length, so that the length of the last one is the first guess for the next. */
 #include "codecs/export/h5z.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "codecs/core/codec_impl.h"
+
 #define ROOM_MIN ((size_t)4096)
 #define GROWTH 4
-#define GUESS_RATIO 1024 /* better ratios than this are not guessed */
+#define GUESS_RATIO 1024 /* limit of the first guess */
 
-/* One thread's working memory is kept; a second thread makes its own. */
+/* One thread's working memory is kept; a second thread allocates its own. */
 static _Atomic(struct codec_scratch *) spare;
 static _Atomic(size_t) last;
 
@@ -35,23 +37,16 @@ static void give_scratch(struct codec_scratch *s)
 	codec_scratch_free(atomic_exchange(&spare, s));
 }
 
-static size_t export_h5z_times(size_t n, size_t factor)
-{
-	size_t r;
-
-	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
-}
-
-/* first_room - for what n bytes decode to. */
+/* first_room - the first guess for the decoded length of n bytes. */
 static size_t first_room(size_t n, size_t max)
 {
-	size_t guess = (size_t)u64_min(atomic_load(&last), export_h5z_times(n, GUESS_RATIO));
-	size_t room = (size_t)u64_max(u64_max(export_h5z_times(n, GROWTH), guess), ROOM_MIN);
+	size_t guess = (size_t)u64_min(atomic_load(&last), codec_times(n, GUESS_RATIO));
+	size_t room = (size_t)u64_max(u64_max(codec_times(n, GROWTH), guess), ROOM_MIN);
 
 	return (size_t)u64_min(room, max);
 }
 
-/* export_h5z_decode - new memory, *ret_len bytes of which are the chunk; NULL on failure. */
+/* export_h5z_decode - new memory, of which *ret_len bytes are the chunk; NULL on failure. */
 static uint8_t *export_h5z_decode(const struct codec_ops *ops, const struct codec_spec *spec,
 				  struct codec_scratch *s, size_t max, const uint8_t *in,
 				  size_t n, size_t *ret_len, size_t *ret_size)
@@ -70,7 +65,7 @@ static uint8_t *export_h5z_decode(const struct codec_ops *ops, const struct code
 		free(out);
 		if (rc != -ERANGE || room == max)
 			return NULL;
-		room = (size_t)u64_min(export_h5z_times(room, GROWTH), max);
+		room = (size_t)u64_min(codec_times(room, GROWTH), max);
 	}
 	atomic_store(&last, got);
 	*ret_len = got;

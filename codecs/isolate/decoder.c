@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* decoder.c - the server's side of the children that decode chunks.
  *
- * Children are kept, as many as decode at a time. One that has a chunk belongs to its thread, with
- * the memory that both share: the server puts the stored bytes there, the child the elements, and
- * the server copies these once. One that dies is replaced by the next who needs it. */
+ * There are as many children as chunks are decoded at a time, and they are kept. A child with a
+ * chunk belongs to one thread, as does the memory that both share: the server writes the stored
+ * bytes, the child writes the elements, and the server copies these once. If a child dies, the next
+ * thread that needs one starts another. */
 #include "codecs/isolate/decoder.h"
 
 #include <limits.h>
@@ -13,19 +14,19 @@
 #include "codecs/plugin/plugin_table.h"
 
 #define ROOM_MIN ((uint64_t)1 << 30) /* address space of a child */
-#define ROOM_TIMES 8                 /* of a chunk, stored and decoded */
+#define ROOM_TIMES 8                 /* times a chunk, stored and decoded */
 
 /* decoder - a worker with a chunk. */
 struct decoder {
 	struct worker *w;
-	uint64_t room;          /* address space that its process may have */
+	uint64_t room;          /* address space limit of its process */
 	size_t in_len, out_len; /* of the chunk */
 	uint64_t in, out;       /* offsets */
 };
 
 static struct worker_pool pool = WORKER_POOL_INIT(0);
 static struct decoder decoders[WORKER_POOL_MAX]; /* of pool.v */
-static pid_t owner;                              /* who decodes apart; 0: nobody */
+static pid_t owner;                              /* the process that decodes in children; 0: none */
 
 static uint64_t limit_ms = DECODER_MS;
 
@@ -34,9 +35,9 @@ void decoder_set_time(uint64_t ms)
 	limit_ms = ms < INT_MAX ? ms : INT_MAX;
 }
 
-/* ---- what is decoded apart ---- */
+/* ---- chains that are decoded in a child ---- */
 
-/* strange - a filter whose decoder is not our own, or not simple. Checksums have no decoder. */
+/* strange - whether a filter's decoder is third-party or complex. Checksums have no decoder. */
 static bool strange(const struct codec_ops *ops)
 {
 	return !ops->check && ops->h5_id != CODEC_SHUFFLE;
@@ -59,7 +60,7 @@ bool codec_chain_apart(const struct codec_chain *chain, uint32_t mask)
 		if (mask >> i & 1)
 			continue;
 		if (!ops)
-			return false; /* a plugin's: step by step */
+			return false; /* a plugin has its own process */
 		any |= strange(ops);
 	}
 	return any;
@@ -75,10 +76,10 @@ static uint64_t decoder_head_of(const struct codec_chain *chain)
 	return n;
 }
 
-/* decoder_ready - a process that is alive and may have the memory, which is laid out then. */
+/* decoder_ready - have a live process with sufficient memory, and lay the memory out. */
 static int decoder_ready(struct decoder *d, uint64_t head, struct err *e)
 {
-	const uint64_t both = (uint64_t)d->in_len + d->out_len; /* of objects that may exist */
+	const uint64_t both = (uint64_t)d->in_len + d->out_len; /* cannot overflow */
 	const uint64_t room = u64_max(
 		ROOM_MIN, both < UINT64_MAX / ROOM_TIMES ? both * ROOM_TIMES : UINT64_MAX / 2);
 	struct sandbox_limits job = {.memory = room, .cpu_ms = limit_ms};
@@ -188,7 +189,7 @@ int decoder_run(struct decoder *d, const struct codec_chain *chain, uint32_t mas
 	return decoder_do_run(d, chain, &q, out, &len, ret, e);
 }
 
-/* decode_apart - codec_decode_apart. */
+/* decode_apart - the value of codec_decode_apart. */
 static int decode_apart(const struct codec_ops *ops, struct codec_scratch *s,
 			const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
 			size_t in_len, uint8_t *out, size_t cap, size_t *ret_len, struct err *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* decoder_int.h - what decoder.c, the server's side, and decoder_serve.c, the child's, share. */
+/* decoder_int.h - shared by decoder.c, the server's side, and decoder_serve.c, the child's. */
 #ifndef CODECS_ISOLATE_DECODER_INT_H
 #define CODECS_ISOLATE_DECODER_INT_H
 
@@ -7,17 +7,18 @@
 #include "codecs/isolate/decoder.h"
 
 #define DECODER_PROCESS "nczarrfs-decode"
-#define DECODER_UNREADY 75 /* exit status: it could not be confined, and looked at no chunk */
-#define DECODER_MS 60000 /* for one chunk */
+#define DECODER_UNREADY 75 /* exit status: it could not be confined, and read no chunk */
+#define DECODER_MS 60000 /* limit of one chunk */
 
-/* Its job is a struct sandbox_limits. */
+/* The job of a decoder_child is a struct sandbox_limits. */
 extern const struct child_kind decoder_child;
 
-/* decoder_request - the region begins with n_specs decoder_specs, each followed by its parameters;
- * then come the stored bytes and the room for the result, at these offsets. It answers with a
- * child_answer: the length of the result, or an error and the length of its text, which follows. */
+/* decoder_request - a request. The shared memory begins with n_specs decoder_specs, each followed
+ * by its parameters; then come the stored bytes and the room for the result, at these offsets. The
+ * answer is a child_answer: the length of the result, or an error and the length of its message,
+ * which follows. */
 struct decoder_request {
-	uint64_t size;             /* of the region by now */
+	uint64_t size;             /* of the shared memory now */
 	uint64_t in, in_len, out, out_len, elem_size;
 	uint32_t n_specs, mask;
 	uint32_t any;              /* the result has at most out_len bytes */

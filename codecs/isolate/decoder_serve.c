@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* decoder_serve.c - the life of a child that decodes chunks and does nothing else. */
+/* decoder_serve.c - the main function of a child that only decodes chunks. */
 #include "codecs/isolate/decoder_int.h"
 
 void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
 
-/* decoder_serve_handle - one chunk. The server wrote all that is followed here before it asked. */
+/* decoder_serve_handle - decode one chunk. The server wrote all pointers and lengths used here. */
 static void decoder_serve_handle(const struct shm *r, int sock, const struct decoder_request *q,
 				 struct codec_scratch *scratch)
 {

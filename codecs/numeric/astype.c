@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* astype.c - numcodecs' astype and quantize: elements stored as another type. quantize rounds them
- * before, to a multiple of a power of two that is finer than the last digit that is kept; this
- * cannot be undone.
+/* astype.c - numcodecs' astype and quantize: elements stored as another type. quantize first rounds
+ * them to a multiple of a power of two that is finer than the last digit kept; decoding cannot undo
+ * this.
  *
  * Parameters: the presented type, the stored one, and quantize's digits. */
 #include "codecs/numeric/num_convert.h"
@@ -89,8 +89,8 @@ static int astype_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_s
 	return rc;
 }
 
-/* scale_of - the power of two that numcodecs takes for a number of digits, found by logarithms as
- * there; 0 when there is none. */
+/* scale_of - numcodecs' power of two for a number of digits, by logarithms as in numcodecs; 0 when
+ * there is none. */
 static double scale_of(int32_t digits)
 {
 	double precision = pow(10.0, -(double)digits), exponent;

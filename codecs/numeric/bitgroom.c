@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bitgroom.c - filters that take bits away from floats before they are compressed: BitGroom
- * (32022) and Granular BitRound (32023) of the Community Codec Repository, BitRound (32032) of the
- * HDF Group's plugins. What is stored is what is read.
+/* bitgroom.c - filters that clear bits of floats before compression: BitGroom (32022) and Granular
+ * BitRound (32023) of the Community Codec Repository, BitRound (32032) of the HDF Group's plugins.
+ * Decoding changes nothing.
  *
  * Parameters: digits, bytes of an element, whether there is a fill value, and its two words, the
- * lower one first. Users give the digits alone.
- * Spec: https://github.com/ccr/ccr hdf5_plugins; the HDF Group's list of registered filters. */
+ * lower one first. Users give the digits alone. Spec: https://github.com/ccr/ccr hdf5_plugins; the
+ * HDF Group's list of registered filters. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #define DIGITS_DEFAULT 3
 #define DIGITS_MAX 16 /* of both plugins, whatever the type */
 
-/* bitgroom_prepare - the plugins work in the byte order of the machine, on what will be stored: in
- * big-endian arrays they would round the wrong bits. */
+/* bitgroom_prepare - the plugins take the stored bytes for numbers in the byte order of the
+ * machine: in big-endian arrays they would round the wrong bits. */
 static int bitgroom_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			    uint32_t *params, uint32_t *ret_n, struct err *e)
 {
@@ -102,7 +102,7 @@ const struct codec_ops codec_granularbr = {
 	.encode = bitgroom_encode,
 };
 
-/* Its writer breaks ties to even; what it wrote is all that is needed here. */
+/* Only decoding is needed, and encoding is not implemented: the plugin breaks ties to even. */
 const struct codec_ops codec_bitround_hdf5 = {
 	.name = "bitround",
 	.h5_id = 32032,

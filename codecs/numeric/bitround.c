@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bitround.c - numcodecs' bitround: low bits of floats are rounded away, to nearest, ties to even,
- * so that a compressor finds zeros. What is stored is what is read.
+/* bitround.c - numcodecs' bitround: rounds floats to fewer bits, to nearest, ties to even, so that
+ * the low bits are zeros for a compressor. Decoding changes nothing.
  *
- * Parameters: the bits that are kept; the type of the elements, 0 when nobody knows: then nothing
- * can be rounded. */
+ * Parameters: the bits that are kept; the type of the elements, 0 when it is not known: then
+ * encoding is not supported. */
 #include "codecs/numeric/num_convert.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { P_KEEP, P_TYPE, P_N };
 
-/* mantissa - bits behind the point of a float. */
+/* mantissa - bits after the point of a float. */
 static uint32_t mantissa(struct num_type t)
 {
 	return t.size == 2 ? 10 : t.size == 4 ? 23 : 52;
@@ -30,7 +30,7 @@ static void bitround_zarr2_params(const struct codec_spec *spec, size_t elem_siz
 static int bitround_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			      struct err *e)
 {
-	struct err ignored = ERR_INIT; /* only an encoder needs to know the type */
+	struct err ignored = ERR_INIT; /* only an encoder needs the type */
 
 	*ret_n = P_N;
 	params[P_TYPE] = 0;
@@ -40,8 +40,8 @@ static int bitround_from_zarr(const struct codec_conf *conf, uint32_t *params, u
 	return codec_conf_level(conf, "keepbits", 0, KEEP_MAX, KEEP_MAX, &params[P_KEEP], e);
 }
 
-/* round_all - n elements from in to out; numbers in between go to the even one of two neighbours.
- * NaNs and infinities are numbers like others, as in numcodecs. */
+/* round_all - round n elements from in to out, ties to even. NaNs and infinities are not treated
+ * specially, as in numcodecs. */
 static void round_all(struct num_type t, uint32_t keep, const uint8_t *in, size_t n,
 		      uint8_t *out)
 {

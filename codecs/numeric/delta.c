@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* delta.c - numcodecs' delta: each element stored as its difference from the one before, the first
- * as it is.
+/* delta.c - numcodecs' delta: each element is stored as its difference from the one before, the
+ * first unchanged.
  *
  * The sum runs in the type that numpy's cumsum takes for both types: wrapping integers, or floats
  * rounded after each step.
@@ -41,7 +41,7 @@ static uint64_t delta_stored_max(const struct codec_spec *spec, uint64_t n)
 	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
-/* delta_float_for - bytes of the float that holds all numbers of a type, as numpy has it. */
+/* delta_float_for - bytes of the float that holds all numbers of a type, in numpy. */
 static uint32_t delta_float_for(struct num_type t)
 {
 	return t.kind == NUM_FLOAT ? t.size : t.size == 1 ? 2 : t.size == 2 ? 4 : 8;
@@ -78,7 +78,7 @@ static void sum_integers(struct num_type enc, struct num_type dec, const uint8_t
 static void sum_reals(struct num_type enc, struct num_type dec, uint32_t size,
 		      const uint8_t *in, size_t n, uint8_t *out)
 {
-	double v[NUM_BLOCK], sum = -0.0; /* the one number that adds nothing to -0 */
+	double v[NUM_BLOCK], sum = -0.0; /* the identity of addition, also for -0 */
 
 	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
 		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
@@ -110,8 +110,8 @@ static int delta_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_sp
 
 /* ---- encoding ---- */
 
-/* first - the first element as numpy assigns a single one: unlike in whole arrays, a number is cut
- * to an integer with a sign by Python, which knows neither NaN nor what 64 bits do not hold. */
+/* first - convert the first element as numpy assigns a scalar: unlike in whole arrays, Python
+ * truncates a number to a signed integer, and rejects NaN and numbers beyond 64 bits. */
 static int first(struct num_type dec, struct num_type enc, const uint8_t *in, uint8_t *out,
 		 struct err *e)
 {
@@ -139,7 +139,7 @@ static int first(struct num_type dec, struct num_type enc, const uint8_t *in, ui
 	return 0;
 }
 
-/* delta_wrap - a difference in the type's own bits. */
+/* delta_wrap - a difference modulo the range of the type. */
 static uint64_t delta_wrap(struct num_type t, uint64_t v)
 {
 	unsigned int unused = 64 - 8 * t.size;
@@ -148,7 +148,7 @@ static uint64_t delta_wrap(struct num_type t, uint64_t v)
 				 : v << unused >> unused;
 }
 
-/* differences - of n elements and the one before each of them, which in begins with. */
+/* differences - subtract from n elements the one before each of them; `in` begins with it. */
 static void differences(struct num_type dec, struct num_type enc, const uint8_t *in, size_t n,
 			uint8_t *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fixedscaleoffset.c - numcodecs' fixedscaleoffset: (value - offset) * scale, rounded, stored as
- * another type. Decoded as stored / scale + offset. Both are computed in the precision of the type
- * they begin with when that is a float, or more when scale or offset is too large for it, else in
- * doubles. (numcodecs computes with integers where type, scale and offset are whole: the same, as
- * long as nothing overflows.)
+ * another type. Decoded as stored / scale + offset. Both are computed in the precision of their
+ * input type when that is a float, or in a higher one when scale or offset is too large for it,
+ * else in doubles. (numcodecs computes with integers where type, scale and offset are whole: the
+ * result is the same unless it overflows.)
  *
  * Parameters: the presented type, the stored one, and the bits of offset and scale, low half
  * first. */
@@ -13,19 +13,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/core/half.h"
 #include "base/core/str.h"
 
 enum { P_DTYPE, P_ASTYPE, P_OFFSET, P_SCALE = P_OFFSET + 2, P_N = P_SCALE + 2 };
 
 static double real_at(const struct codec_spec *spec, uint32_t i)
 {
-	uint64_t bits = spec->n_params >= P_N
-				? spec->params[i] | (uint64_t)spec->params[i + 1] << 32
-				: 0;
-	double v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
+	return f64_from_bits(spec->n_params >= P_N
+				     ? spec->params[i] | (uint64_t)spec->params[i + 1] << 32
+				     : 0);
 }
 
 static void fixedscaleoffset_zarr2_params(const struct codec_spec *spec,
@@ -39,7 +36,7 @@ static void fixedscaleoffset_zarr2_params(const struct codec_spec *spec,
 	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
 }
 
-/* real_from - a member that must be there, as two parameters. */
+/* real_from - a required member, as two parameters. */
 static int real_from(const struct codec_conf *conf, const char *member, uint32_t *params,
 		     struct err *e)
 {
@@ -51,7 +48,7 @@ static int real_from(const struct codec_conf *conf, const char *member, uint32_t
 		return rc;
 	if (!isfinite(v))
 		return err_set(e, -EBADMSG, "'%s' is missing or not finite", member);
-	memcpy(&bits, &v, sizeof(bits));
+	bits = f64_bits(v);
 	params[0] = (uint32_t)bits;
 	params[1] = (uint32_t)(bits >> 32);
 	return 0;
@@ -77,8 +74,8 @@ static uint64_t fixedscaleoffset_stored_max(const struct codec_spec *spec, uint6
 	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
-/* fixedscaleoffset_computed - the two numbers of one direction, in the order in which they are
- * used, and bytes of the floats that each step gives. */
+/* fixedscaleoffset_computed - the two numbers of one direction, in the order of their use, and the
+ * precision of each step in bytes. */
 struct computed {
 	double v[2];
 	uint32_t size[2];

@@ -11,7 +11,7 @@
 
 #define PACK_BIG 0x10000u
 
-/* ---- dtype texts ---- */
+/* ---- dtype strings ---- */
 
 static const struct {
 	const char *text;
@@ -27,6 +27,14 @@ static const struct {
 	{"uint16", NUM_UINT, 2},   {"uint32", NUM_UINT, 4},   {"uint64", NUM_UINT, 8},
 	{"float16", NUM_FLOAT, 2}, {"float32", NUM_FLOAT, 4}, {"float64", NUM_FLOAT, 8},
 };
+
+static bool num_exists(struct num_type t)
+{
+	for (size_t k = 0; k < ARRAY_LEN(names); k++)
+		if (names[k].kind == t.kind && names[k].size == t.size)
+			return true;
+	return false;
+}
 
 int num_from_conf(const struct codec_conf *conf, const char *member, uint32_t missing,
 		  uint32_t *ret, struct err *e)
@@ -58,10 +66,7 @@ struct num_type num_of(const struct codec_spec *spec, uint32_t i)
 	uint32_t p = spec->n_params > i ? spec->params[i] : 0;
 	struct num_type t = {(enum num_kind)(p >> 8 & 0xff), p & 0xff, (p & PACK_BIG) != 0};
 
-	for (size_t k = 0; k < ARRAY_LEN(names); k++)
-		if (names[k].kind == t.kind && names[k].size == t.size)
-			return t;
-	return (struct num_type){NUM_UINT, 1, false};
+	return num_exists(t) ? t : (struct num_type){NUM_UINT, 1, false};
 }
 
 uint32_t num_pack(struct num_type t)
@@ -76,13 +81,10 @@ int num_of_array(const char *name, const struct codec_array *a, uint32_t *ret, s
 						      : NUM_FLOAT,
 			     a->elem_size, a->big_endian && a->elem_size > 1};
 
-	for (size_t k = 0; a->class != CODEC_OTHER && k < ARRAY_LEN(names); k++) {
-		if (names[k].kind != t.kind || names[k].size != t.size)
-			continue;
-		*ret = num_pack(t);
-		return 0;
-	}
-	return err_set(e, -EOPNOTSUPP, "%s is for numbers of at most 8 bytes", name);
+	if (a->class == CODEC_OTHER || !num_exists(t))
+		return err_set(e, -EOPNOTSUPP, "%s is for numbers of at most 8 bytes", name);
+	*ret = num_pack(t);
+	return 0;
 }
 
 int num_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t *ret,
@@ -168,38 +170,6 @@ int num_room(const char *name, struct num_type dec, struct num_type enc, size_t 
 
 /* ---- floats ---- */
 
-static uint64_t num_convert_bits_of(double v)
-{
-	uint64_t b;
-
-	memcpy(&b, &v, sizeof(b));
-	return b;
-}
-
-static double num_convert_real_of(uint64_t b)
-{
-	double v;
-
-	memcpy(&v, &b, sizeof(v));
-	return v;
-}
-
-static double real_of_single(uint32_t b)
-{
-	float v;
-
-	memcpy(&v, &b, sizeof(v));
-	return v;
-}
-
-static uint32_t num_convert_single_of(float v)
-{
-	uint32_t b;
-
-	memcpy(&b, &v, sizeof(b));
-	return b;
-}
-
 uint32_t num_wider(uint32_t size, double v)
 {
 	if (size == 2 && !(v > -65000 && v < 65000))
@@ -217,7 +187,7 @@ double num_round(double v, uint32_t size)
 #define SAME(x) (x)
 #define SWAP1(x) (x)
 
-/* EACH - v[i] = f(element i), elements being read as unsigned integers of `bits` bits. */
+/* EACH - v[i] = f(element i); elements are read as unsigned integers of `bits` bits. */
 #define EACH(bits, swap, f)                                                                    \
 	for (size_t i = 0; i < n; i++) {                                                       \
 		uint##bits##_t x;                                                              \
@@ -227,7 +197,7 @@ double num_round(double v, uint32_t size)
 		v[i] = f;                                                                      \
 	}
 
-/* LOAD - EACH in the element's byte order. */
+/* LOAD - EACH in the byte order of the elements. */
 #define LOAD(bits, bswap, f)                                                                   \
 	do {                                                                                   \
 		if (swapped)                                                                   \
@@ -236,7 +206,7 @@ double num_round(double v, uint32_t size)
 			EACH(bits, SAME, f)                                                    \
 	} while (0)
 
-/* STORE - element i = f, of `bits` bits, in the element's byte order. */
+/* STORE - element i = f, of `bits` bits, in the byte order of the elements. */
 #define STORE(bits, bswap, f)                                                                  \
 	for (size_t i = 0; i < n; i++) {                                                       \
 		uint##bits##_t x = (uint##bits##_t)(f);                                        \
@@ -274,9 +244,9 @@ void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
-		LOAD(64, __builtin_bswap64, num_convert_real_of(x));
+		LOAD(64, __builtin_bswap64, f64_from_bits(x));
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
-		LOAD(32, __builtin_bswap32, real_of_single(x));
+		LOAD(32, __builtin_bswap32, (double)f32_from_bits(x));
 	} else if (t.kind == NUM_FLOAT) {
 		LOAD(16, __builtin_bswap16, half_to_double((uint16_t)x));
 	} else {
@@ -286,8 +256,8 @@ void num_load_real(struct num_type t, const uint8_t *in, size_t n, double *v)
 	}
 }
 
-/* num_convert_int_of, uint_of - towards zero; what does not fit becomes the smallest number of that
- * width, as the processor's instructions have it, before it is cut. */
+/* num_convert_int_of, uint_of - truncate; a number out of range first becomes the smallest one of
+ * that width, as by x86 instructions, and is then cut to the low bits. */
 static uint64_t num_convert_int_of(double v, uint32_t size)
 {
 	if (size < 8 && !(v > -2147483649.0 && v < 2147483648.0))
@@ -297,10 +267,10 @@ static uint64_t num_convert_int_of(double v, uint32_t size)
 	return (uint64_t)(int64_t)v;
 }
 
-/* from: bytes of the float that v is; numpy's loops over halves take the longer way. */
+/* from: bytes of the float type of v. numpy converts halves to 32 bits through 64-bit integers. */
 static uint64_t uint_of(double v, uint32_t size, uint32_t from)
 {
-	double half = size == 8 ? 0x1p63 : 0x1p31; /* where the signed type ends */
+	double half = size == 8 ? 0x1p63 : 0x1p31; /* the end of the signed range */
 
 	if (size == 4 && from == 2)
 		return num_convert_int_of(v, 8);
@@ -316,9 +286,9 @@ void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n,
 	uint64_t bits[NUM_BLOCK];
 
 	if (t.kind == NUM_FLOAT && t.size == 8) {
-		STORE(64, __builtin_bswap64, num_convert_bits_of(v[i]));
+		STORE(64, __builtin_bswap64, f64_bits(v[i]));
 	} else if (t.kind == NUM_FLOAT && t.size == 4) {
-		STORE(32, __builtin_bswap32, num_convert_single_of((float)v[i]));
+		STORE(32, __builtin_bswap32, f32_bits((float)v[i]));
 	} else if (t.kind == NUM_FLOAT) {
 		STORE(16, __builtin_bswap16, half_of_double(v[i]));
 	} else {
@@ -330,7 +300,7 @@ void num_store_real(struct num_type t, uint32_t size, const double *v, size_t n,
 	}
 }
 
-/* single - an integer as float, rounded once. */
+/* single - convert an integer to float with one rounding. */
 static float single(uint64_t v, bool is_signed)
 {
 	return is_signed ? (float)(int64_t)v : (float)v;
@@ -343,9 +313,9 @@ void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t
 
 	if (t.kind == NUM_FLOAT && t.size == 8)
 		STORE(64, __builtin_bswap64,
-		      num_convert_bits_of(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
+		      f64_bits(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
 	else if (t.kind == NUM_FLOAT && t.size == 4)
-		STORE(32, __builtin_bswap32, num_convert_single_of(single(v[i], is_signed)))
+		STORE(32, __builtin_bswap32, f32_bits(single(v[i], is_signed)))
 	else if (t.kind == NUM_FLOAT)
 		STORE(16, __builtin_bswap16, half_of_double(single(v[i], is_signed)))
 	else if (t.kind == NUM_BOOL)
@@ -360,12 +330,12 @@ void num_store_bits(struct num_type t, bool is_signed, const uint64_t *v, size_t
 		STORE(64, __builtin_bswap64, v[i])
 }
 
-/* single_of_half, half_of_single - numpy moves the bits: a signalling NaN stays one. */
+/* single_of_half, half_of_single - on the bits, as in numpy: a signalling NaN stays one. */
 static uint64_t single_of_half(uint32_t h)
 {
 	if ((h & 0x7fff) > 0x7c00)
 		return (h & 0x8000) << 16 | 0x7f800000 | (h & 0x3ff) << 13;
-	return num_convert_single_of((float)half_to_double((uint16_t)h));
+	return f32_bits((float)half_to_double((uint16_t)h));
 }
 
 static uint64_t half_of_single(uint32_t b)
@@ -374,10 +344,10 @@ static uint64_t half_of_single(uint32_t b)
 
 	if ((b & 0x7fffffff) > 0x7f800000)
 		return (b >> 16 & 0x8000) | 0x7c00 | (left ? left : 1);
-	return half_of_double(real_of_single(b));
+	return half_of_double((double)f32_from_bits(b));
 }
 
-/* convert_halves - n <= NUM_BLOCK elements between halves and floats of 4 bytes. */
+/* convert_halves - convert n <= NUM_BLOCK elements between halves and floats of 4 bytes. */
 static void convert_halves(struct num_type from, struct num_type to, const uint8_t *in,
 			   size_t n, uint8_t *out)
 {
@@ -409,7 +379,7 @@ void num_convert(struct num_type from, struct num_type to, const uint8_t *in, si
 		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
 
 		if (same &&
-		    from.kind == NUM_FLOAT) { /* another byte order: no number is touched */
+		    from.kind == NUM_FLOAT) { /* only the byte order may differ */
 			num_load_bits(raw, in, m, bits);
 			raw.big = to.big;
 			num_store_bits(raw, false, bits, m, out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* quant.c - floats with fewer bits that mean something, the same bits as netCDF-C.
+/* quant.c - floats with fewer significant bits, the same bits as netCDF-C.
  *
- * BitGroom clears the low bits of every other element and sets those of the others, BitRound
- * rounds to a number of bits, Granular BitRound to as many bits as this element needs for its
- * decimal digits. Where netCDF-C would shift by a negative number, because more bits are asked for
- * than the type has, elements are left as they are. */
+ * BitGroom clears the low bits of every other element and sets those of the others, BitRound rounds
+ * to a number of bits, Granular BitRound to as many bits as the element needs for its decimal
+ * digits. If more bits are requested than the type has, so that netCDF-C would shift by a negative
+ * number, elements are unchanged. */
 #include "codecs/numeric/quant.h"
 
 #include <errno.h>
@@ -13,15 +13,16 @@
 #include <strings.h>
 
 #include "base/core/endian.h"
+#include "base/core/half.h"
 #include "base/core/str.h"
 #include "codecs/spec/var_pattern.h"
 
-#define FLOAT_BITS 23 /* of the significand, without the one that is implied */
+#define FLOAT_BITS 23 /* of the significand, without the implied one */
 #define DOUBLE_BITS 52
 #define FLOAT_DIGITS 7
 #define DOUBLE_DIGITS 15
 
-/* What an element without a value has in netCDF: NC_FILL_FLOAT, NC_FILL_DOUBLE. */
+/* The default fill values of netCDF: NC_FILL_FLOAT, NC_FILL_DOUBLE. */
 #define FILL 9.9692099683868690e+36
 
 static const struct {
@@ -43,7 +44,7 @@ const char *codec_quant_attr(enum codec_quant_mode mode)
 
 struct floats {
 	size_t size; /* bytes of an element, 4 or 8 */
-	bool swap;   /* its bytes are not in this machine's order */
+	bool swap;   /* its byte order is not the machine's */
 	double fill;
 };
 
@@ -75,16 +76,7 @@ static void quant_put(const struct floats *f, uint8_t *p, uint64_t v)
 
 static double quant_value(const struct floats *f, uint64_t bits)
 {
-	const uint32_t bits4 = (uint32_t)bits;
-	float v4;
-	double v8;
-
-	if (f->size == 4) {
-		memcpy(&v4, &bits4, 4);
-		return (double)v4;
-	}
-	memcpy(&v8, &bits, 8);
-	return v8;
+	return f->size == 4 ? (double)f32_from_bits((uint32_t)bits) : f64_from_bits(bits);
 }
 
 static struct floats floats_of(size_t elem_size, bool big_endian, const uint8_t *fill)
@@ -103,7 +95,7 @@ static int significand_bits(const struct floats *f)
 	return f->size == 4 ? FLOAT_BITS : DOUBLE_BITS;
 }
 
-/* ---- how many bits mean something ---- */
+/* ---- the number of significant bits ---- */
 
 /* groom_bits - enough for decimal digits, of any element. Spec: Zender (2016), 2.1. */
 static int groom_bits(uint32_t digits)
@@ -111,8 +103,8 @@ static int groom_bits(uint32_t digits)
 	return (int)ceil((double)digits * (M_LN10 / M_LN2)) + 1;
 }
 
-/* granular_bits - enough for decimal digits of this element, which is finite and not zero; the
- * operations and their order are netCDF-C's, so that rounding is the same. Spec: Delaunay et al.
+/* granular_bits - the bits that the decimal digits of this element need. It is finite and not zero.
+ * Operations and their order are netCDF-C's, so that rounding is the same. Spec: Delaunay et al.
  * (2019), equations 7 and 8. */
 static int granular_bits(double v, uint32_t digits)
 {
@@ -127,8 +119,8 @@ static int granular_bits(double v, uint32_t digits)
 	       1;
 }
 
-/* low_mask - the bits of an element that mean nothing when `bits` of its significand do; 0 when
- * all of them do. */
+/* low_mask - the insignificant bits of an element with `bits` significant ones in its significand;
+ * 0 when all are significant. */
 static uint64_t low_mask(const struct floats *f, int bits)
 {
 	const int low = significand_bits(f) - bits;
@@ -136,7 +128,7 @@ static uint64_t low_mask(const struct floats *f, int bits)
 	return bits >= 0 && low > 0 ? ((uint64_t)1 << low) - 1 : 0;
 }
 
-/* rounded - to nearest, halves away from zero; may carry into the exponent. */
+/* rounded - round to nearest, halves away from zero; may carry into the exponent. */
 static uint64_t rounded(uint64_t bits, uint64_t low)
 {
 	return (bits + (low - (low >> 1))) & ~low;
@@ -176,7 +168,7 @@ void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endi
 
 /* ---- rules ---- */
 
-/* last_comma - where the last comma of the n bytes is; n: there is none. */
+/* last_comma - the index of the last comma of the n bytes; n: there is none. */
 static size_t last_comma(const char *s, size_t n)
 {
 	for (size_t i = n; i > 0; i--)
@@ -188,13 +180,13 @@ static size_t last_comma(const char *s, size_t n)
 static enum codec_quant_mode find_mode(const char *s, size_t n)
 {
 	for (size_t i = 1; i < ARRAY_LEN(modes); i++)
-		if (strlen(modes[i].name) == n && strncasecmp(modes[i].name, s, n) == 0)
+		if (str_is_nocase(modes[i].name, s, n))
 			return (enum codec_quant_mode)i;
 	return CODEC_QUANT_NONE;
 }
 
-/* parse_end - "bitgroom,3" or "none" at the end of the n bytes. Returns 0 with how many bytes
- * stand before it, its comma left out, or -EINVAL. */
+/* parse_end - parse "bitgroom,3" or "none" at the end of the n bytes. Returns 0 with the number of
+ * bytes before it and its comma, or -EINVAL. */
 static int parse_end(const char *s, size_t n, struct codec_quant *ret, size_t *ret_before,
 		     struct err *e)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plugin.c - codecs made of plugins: one set of functions for all of them, which find the plugin by
- * the filter's id.
+/* plugin.c - codecs of plugins: one set of functions for all of them, which find the plugin by the
+ * filter's id.
  *
- * Plugins are looked for when something is asked for that is not built in, once. What was found is
- * never changed, so that readers take no lock. */
+ * The first request for a filter that is not built in searches for plugins, once. The result never
+ * changes, so that readers take no lock. */
 #include "codecs/plugin/plugin.h"
 
 #include <errno.h>
@@ -17,16 +17,17 @@
 #include <jansson.h>
 
 #define LOG_COMPONENT LOG_CODEC
+#include "base/core/str.h"
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "codecs/plugin/plugin_table.h"
 
-#define TRIES 3 /* to look for plugins, when there could be no process for it */
+#define TRIES 3 /* to search for plugins, if no process could be started */
 
-/* Written before there are threads. */
+/* Written before threads start. */
 static bool off, given, short_of;
 static int (*perform)(struct plugin_call *c, struct err *e) = plugin_ask;
-static char from[PATH_MAX] = ""; /* where relative directories are; "": here */
+static char from[PATH_MAX] = ""; /* base of relative directories; "": the working directory */
 
 static _Atomic(const struct plugin_table *) found;
 static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
@@ -43,7 +44,7 @@ void codec_plugins_off(void)
 	off = true;
 }
 
-/* plugin_run_here - of a child: the server has no path to it (scripts/check-server). */
+/* plugin_run_here - in a child only: the server has no path to it (scripts/check-server). */
 static int plugin_run_here(struct plugin_call *c, struct err *e)
 {
 	struct err inner = ERR_INIT;
@@ -69,14 +70,9 @@ bool codec_plugins_short(void)
 	return short_of;
 }
 
-void codec_plugins_time(uint64_t ms)
-{
-	plugin_set_time(ms);
-}
+/* ---- the table of plugins ---- */
 
-/* ---- what there is ---- */
-
-/* plugin_look - a table that lists nothing but the reason, when there can be none. */
+/* plugin_look - on failure of the search, the table has only the reason. */
 static int plugin_look(struct plugin_table **ret, struct err *e)
 {
 	auto_free struct plugin_desc *descs = NULL;
@@ -97,7 +93,7 @@ static int plugin_look(struct plugin_table **ret, struct err *e)
 	return plugin_table_make(&libs, descs, ret, e);
 }
 
-/* debug_lines - the report, line by line. */
+/* debug_lines - log the report line by line. */
 static void debug_lines(const struct buf *report)
 {
 	const char *s = (const char *)report->data;
@@ -132,7 +128,7 @@ static const struct plugin_table *table_locked(void)
 	return made;
 }
 
-/* plugin_do_table - of what there is; NULL: nothing. */
+/* plugin_do_table - the table; NULL: there are no plugins. */
 static const struct plugin_table *plugin_do_table(void)
 {
 	const struct plugin_table *t = atomic_load_explicit(&found, memory_order_acquire);
@@ -151,10 +147,10 @@ static const struct plugin_table *plugin_do_table(void)
 
 void codec_plugins_look(void)
 {
-	(void)plugin_do_table(); /* none: then there is nothing to be found */
+	(void)plugin_do_table(); /* NULL: no plugins */
 }
 
-/* plugin_places - the directories themselves. */
+/* plugin_places - the directories of the search path. */
 static size_t plugin_places(struct sandbox_path *ret, size_t cap)
 {
 	const char *dirs = secure_getenv("HDF5_PLUGIN_PATH");
@@ -210,7 +206,7 @@ const struct codec_ops *plugin_find_zarr2(const char *id, size_t n)
 	const struct plugin_table *t = n > 0 && n < PLUGIN_NAME_MAX ? plugin_do_table() : NULL;
 
 	for (size_t i = 0; t && i < t->n_shown; i++)
-		if (strlen(t->v[i].zarr2) == n && memcmp(t->v[i].zarr2, id, n) == 0)
+		if (str_is(t->v[i].zarr2, id, n))
 			return &t->v[i].ops;
 	return NULL;
 }
@@ -284,7 +280,7 @@ static int plugin_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_s
 	return 0;
 }
 
-/* plugin_stored_max - what filters add is little, but nobody says how little. */
+/* plugin_stored_max - filters add few bytes, but no plugin states how many. */
 static uint64_t plugin_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
 	uint64_t r;
@@ -309,7 +305,7 @@ static int plugin_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_s
 	return p ? plugin_do_call(p, &c, e) : plugin_gone(spec->h5_id, e);
 }
 
-/* take_params - what a call gave into v. */
+/* take_params - copy the parameters that a call returned in v. */
 static int take_params(const struct plugin_call *c, const uint32_t *v, uint32_t *params,
 		       uint32_t *ret_n)
 {
@@ -361,7 +357,7 @@ static int plugin_prepare(const struct codec_spec *spec, const struct codec_arra
 
 /* ---- Zarr ---- */
 
-/* from_text - the codec's own reading of its JSON. */
+/* from_text - have the codec parse its JSON. */
 static int from_text(const struct plugin *p, const char *text, uint32_t *params,
 		     uint32_t *ret_n, struct err *e)
 {
@@ -376,7 +372,7 @@ static int from_text(const struct plugin *p, const char *text, uint32_t *params,
 	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
 }
 
-/* from_object - parameters as the user gave them, then as the filter wants them for the array. */
+/* from_object - read a user's parameters, then convert them to the filter's for the array. */
 static int from_object(json_t *v, const struct codec_array *array, uint32_t *params,
 		       uint32_t *ret_n, struct err *e)
 {
@@ -419,8 +415,8 @@ static int plugin_from_zarr(const struct codec_conf *conf, uint32_t *params, uin
 	return rc;
 }
 
-/* put_members - members of the codec's JSON but its id, written anew: the codec may have written
- * anything. */
+/* put_members - append the members of the codec's JSON except its id, serialised again, because a
+ * codec may write any text. */
 static bool put_members(json_t *v, const char *codecid, struct buf *json)
 {
 	const char *id = json_string_value(json_object_get(v, "id"));
@@ -444,7 +440,7 @@ static bool put_members(json_t *v, const char *codecid, struct buf *json)
 	return true;
 }
 
-/* plugin_zarr2_params - a codec that refuses leaves a document that cannot be written. */
+/* plugin_zarr2_params - if the codec rejects the parameters, the buffer fails. */
 static void plugin_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 				struct buf *json)
 {
@@ -466,7 +462,7 @@ static void plugin_zarr2_params(const struct codec_spec *spec, size_t elem_size 
 	buf_release(&text);
 }
 
-/* Filters whose encoding changes elements, by intent. Source: registered filters,
+/* Filters whose encoding changes elements on purpose. Source: registered filters,
  * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
 static bool is_lossy(uint32_t h5_id)
 {

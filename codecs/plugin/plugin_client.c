@@ -9,35 +9,36 @@
 #include <string.h>
 
 #include "base/process/worker.h"
+#include "codecs/plugin/plugin.h"
 #include "codecs/plugin/plugin_table.h"
 
 #define WORKERS_MAX 8
 
-/* plugin_client_libs - the libraries that a process has loaded, as paths of the table; it cannot
+/* plugin_client_libs - the libraries that a process has loaded, as paths of the table. It cannot
  * open others. NULL: none. */
 struct plugin_client_libs {
 	const char *filter, *codec;
 };
 
 static struct worker_pool pool = WORKER_POOL_INIT(WORKERS_MAX);
-static struct plugin_client_libs loaded[WORKERS_MAX]; /* by pool.v's processes */
+static struct plugin_client_libs loaded[WORKERS_MAX]; /* for the processes of pool.v */
 
 static uint64_t limit_ms = PLUGIN_MS;
 
-void plugin_set_time(uint64_t ms)
+void codec_plugins_time(uint64_t ms)
 {
 	limit_ms = ms < INT_MAX ? ms : INT_MAX;
 }
 
-/* ---- one child ---- */
+/* ---- a child ---- */
 
 static bool plugin_client_same_text(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* has_libs - whether a process is one for a call. Paths are those of the table, so that equal texts
- * mostly have one address. */
+/* has_libs - whether a process has the libraries of a call. Paths are those of the table, so that
+ * equal ones mostly have the same address. */
 static bool has_libs(const struct worker *w, const void *arg)
 {
 	const struct plugin_client_libs *l = &loaded[w - pool.v];
@@ -47,8 +48,8 @@ static bool has_libs(const struct worker *w, const void *arg)
 	       plugin_client_same_text(l->codec, c->codec_lib);
 }
 
-/* plugin_client_start - filter, codec: paths of the only libraries that it is for; "": none.
- * any: it looks at all libraries. */
+/* plugin_client_start - filter, codec: paths of the only libraries that the process may load; "":
+ * none. any: it describes all libraries. */
 static int plugin_client_start(struct worker *w, const char *filter, const char *codec,
 			       bool any, struct err *e)
 {
@@ -61,7 +62,7 @@ static int plugin_client_start(struct worker *w, const char *filter, const char 
 	return worker_start(w, &plugin_child, &job, sizeof(job), e);
 }
 
-/* put_request - the request and everything that goes with it, into the shared memory. */
+/* put_request - write the request and its data to the shared memory. */
 static int put_request(struct worker *w, const struct plugin_call *c,
 		       struct plugin_request *ret, struct err *e)
 {
@@ -104,7 +105,7 @@ static const struct worker_words words = {
 	.ended_of = "",
 };
 
-/* plugin_client_call - of a process that is ready. *ret: what follows when it was lost. */
+/* plugin_client_call - call a process that is ready. *ret: the consequence of its loss. */
 static int plugin_client_call(struct worker *w, struct plugin_call *c, uint64_t ms,
 			      enum worker_fate *ret, struct err *e)
 {
@@ -124,7 +125,7 @@ static int plugin_client_call(struct worker *w, struct plugin_call *c, uint64_t 
 	return k.rc < 0 ? k.rc : plugin_give(c, w->shared.at + q.out, (size_t)k.len, e);
 }
 
-/* plugin_client_ask - by one process. fresh: one that has run nothing yet. */
+/* plugin_client_ask - call one process. fresh: one that has run nothing yet. */
 static int plugin_client_ask(struct worker *w, struct plugin_call *c, bool fresh,
 			     enum worker_fate *ret, struct err *e)
 {
@@ -161,9 +162,9 @@ int plugin_ask(struct plugin_call *c, struct err *e)
 	return 0;
 }
 
-/* ---- what libraries have ---- */
+/* ---- descriptions of libraries ---- */
 
-/* cleaned - whether an entry of a child can be used; its name is made printable. */
+/* cleaned - check an entry that a child sent, and make its name printable. */
 static bool cleaned(struct plugin_entry *x)
 {
 	if (x->what < PLUGIN_FILTER || x->what > PLUGIN_DEFAULT || x->h5_id == 0 ||
@@ -176,8 +177,7 @@ static bool cleaned(struct plugin_entry *x)
 	return true;
 }
 
-/* plugin_client_describe - one library. Whatever it does is its own fault, and costs nothing but
- * itself. */
+/* plugin_client_describe - describe one library. Whatever it does, only this library is lost. */
 static int plugin_client_describe(struct worker *w, struct plugin_lib *l,
 				  struct plugin_desc *ret, struct err *e)
 {

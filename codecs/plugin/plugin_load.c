@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plugin_load.c - a library in a process that may run the code of others: loading it, and what it
- * has.
+/* plugin_load.c - load a library, in a process that may run third-party code, and describe its
+ * content.
  *
- * The pointers that it gives are used as they are: a library that gives wild ones crashes this
- * process, which is what the process is for. */
+ * The library's pointers are used unchecked: a library with wild pointers crashes this process,
+ * which exists for that purpose. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "codecs/plugin/plugin_table.h"
 
 #define NC_CODEC_VERSION 1 /* NCZ_CODEC_CLASS_VER */
-#define NC_CODEC_HDF5 1    /* NCZ_CODEC_HDF5: what the structure is about */
+#define NC_CODEC_HDF5 1    /* NCZ_CODEC_HDF5: the kind of structure */
 
 #ifndef H5_DEFAULT_PLUGINDIR
 #define H5_DEFAULT_PLUGINDIR "/usr/local/hdf5/lib/plugin"
@@ -25,12 +25,12 @@ const char *plugin_default_dir(void)
 	return H5_DEFAULT_PLUGINDIR;
 }
 
-/* The libraries of this process. */
+/* The libraries that this process has loaded. */
 static struct plugin_code *loaded[PLUGIN_LIBS_MAX];
 static size_t n_loaded;
 
-/* plugin_load_find - a function of the library. ISO C has no way from an object pointer to a
- * function. */
+/* plugin_load_find - a function of the library. ISO C has no conversion from an object pointer to a
+ * function pointer. */
 static void plugin_load_find(void *handle, const char *name, void *ret_fn)
 {
 	void *p = dlsym(handle, name);
@@ -120,12 +120,12 @@ static int look_at_codecs(struct plugin_code *c, struct err *e)
 	if (defaults)
 		c->defaults = defaults();
 	for (size_t i = 0; c->defaults && c->defaults[i]; i++)
-		if (codec_ok(c->defaults[i])) /* the others are as good without it */
+		if (codec_ok(c->defaults[i])) /* an invalid one does not affect the others */
 			describe_codec(c, PLUGIN_DEFAULT, c->defaults[i]);
 	return 0;
 }
 
-/* with_netcdf - netCDF-C's plugins are made for programs that have libnetcdf, and are not always
+/* with_netcdf - netCDF-C's plugins are built for programs that have libnetcdf, and some are not
  * linked with it themselves. */
 static void with_netcdf(void)
 {
@@ -138,7 +138,7 @@ static void with_netcdf(void)
 	tried = true;
 }
 
-/* open_library - what is missing for a function that nobody calls does no harm, as in HDF5. */
+/* open_library - lazy binding: a missing symbol of a function that is never called does no harm. */
 static void *open_library(const char *path, const char **ret_why)
 {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -153,7 +153,7 @@ static void *open_library(const char *path, const char **ret_why)
 	return handle;
 }
 
-/* not_loaded - what dlopen says, without the path, which every message has. */
+/* not_loaded - dlopen's message without the path, which every message has. */
 static int not_loaded(const char *path, const char *why, struct err *e)
 {
 	size_t n = strlen(path);
@@ -187,7 +187,7 @@ int plugin_load(const char *path, struct plugin_code **ret, struct err *e)
 		rc = look_at_codecs(c, e);
 	if (rc == 0 && c->desc.n == 0)
 		rc = err_set(e, -EBADMSG, "it contains neither a filter nor a codec");
-	if (rc < 0) { /* it stays: closing it would run more of its code */
+	if (rc < 0) { /* not closed: that would run more of its code */
 		free(c->path);
 		free(c);
 		return rc;

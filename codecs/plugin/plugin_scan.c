@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plugin_scan.c - which libraries may be used as plugins.
+/* plugin_scan.c - the libraries that may be used as plugins.
  *
- * Whoever can write to a library, or to a directory on the way to it, can make this program run
- * his code. So all of them belong to root or to us and nobody else may write to them; only a
- * directory in which everybody owns his files (sticky, as the one for temporary files) may lie on
- * the way. Nothing is loaded here. */
+ * A user who can write to a library, or to a directory on its path, can make this program run any
+ * code. So all of them must belong to root or to this user, and no other user may write to them;
+ * only sticky directories, such as the one for temporary files, may be on the path. No library is
+ * loaded here. */
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -20,7 +20,7 @@
 #define DIR_NOT_OURS "a parent directory belongs to another user"
 #define DIR_WRITABLE "a parent directory is writable by others"
 
-/* plugin_scan_judge - one place on a path; last: what the path leads to. */
+/* plugin_scan_judge - check one component of a path; last: the target. */
 static const char *plugin_scan_judge(const struct stat *st, bool last)
 {
 	const bool ours = st->st_uid == 0 || st->st_uid == geteuid();
@@ -34,8 +34,8 @@ static const char *plugin_scan_judge(const struct stat *st, bool last)
 	return st->st_mode & S_ISVTX ? NULL : DIR_WRITABLE;
 }
 
-/* plugin_scan_distrust - every place on an absolute path; links are looked at themselves. */
-static const char *plugin_scan_distrust(const char *path)
+/* Every component of the path is checked; links are checked themselves. */
+const char *plugin_distrust(const char *path)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -57,12 +57,7 @@ static const char *plugin_scan_distrust(const char *path)
 	return lstat(path, &st) < 0 ? "it cannot be examined" : plugin_scan_judge(&st, true);
 }
 
-const char *plugin_distrust(const char *path)
-{
-	return plugin_scan_distrust(path);
-}
-
-/* plugin_scan_add - takes path. */
+/* plugin_scan_add - takes ownership of path. */
 static int plugin_scan_add(struct plugin_libs *l, char *path, const char *why)
 {
 	char *copy = why ? strdup(why) : NULL;
@@ -101,7 +96,7 @@ static int plugin_scan_add_file(struct plugin_libs *l, const char *dir, const ch
 		return 0;
 	if (l->n >= PLUGIN_LIBS_MAX)
 		return plugin_scan_add(l, steal(&real), "too many libraries");
-	why = plugin_scan_distrust(real);
+	why = plugin_distrust(real);
 	return plugin_scan_add(l, steal(&real), why);
 }
 
@@ -115,7 +110,7 @@ static int plugin_scan_by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* plugin_scan_add_dir - path: absolute, as it was given. */
+/* plugin_scan_add_dir - path: absolute, as the user gave it. */
 static int plugin_scan_add_dir(struct plugin_libs *l, const char *path)
 {
 	auto_free char *real = realpath(path, NULL);
@@ -127,10 +122,10 @@ static int plugin_scan_add_dir(struct plugin_libs *l, const char *path)
 		return plugin_scan_add(l, strdup(path),
 				       errno == ENOENT ? "no such directory"
 						       : "it cannot be examined");
-	/* links on the way may lead elsewhere tomorrow, so that they count as well */
-	why = plugin_scan_distrust(path);
+	/* links on the path may be changed later, so that they are checked, too */
+	why = plugin_distrust(path);
 	if (!why)
-		why = plugin_scan_distrust(real);
+		why = plugin_distrust(real);
 	if (why)
 		return plugin_scan_add(l, steal(&real), why);
 	n = scandir(real, &names, is_library, plugin_scan_by_name);

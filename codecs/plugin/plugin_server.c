@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plugin_server.c - calls of plugins, in a process that may run the code of others; and the life of
- * the children that do nothing else.
+/* plugin_server.c - calls of plugins, in a process that may run third-party code, and the main
+ * function of the children for plugins.
  *
- * A filter gets memory of its own, which it may replace, and its result is copied out of what it
- * gave. What it says about lengths is compared with what can be known. */
+ * A filter gets a buffer of its own, which it may replace, and its result is copied from the buffer
+ * that it returns. The lengths that it states are checked as far as possible. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
@@ -15,8 +15,8 @@
 #include "base/process/worker.h"
 #include "codecs/plugin/plugin_table.h"
 
-/* Address space besides the region's: a call's input, result and what comes between, of chunks of
- * up to 4 GiB. Memory that nobody has is refused by the system. */
+/* Address space in addition to the shared memory: input, result and intermediate results of a call,
+ * of chunks up to 4 GiB. The system denies memory that it does not have. */
 #define MEMORY ((uint64_t)32 << 30)
 
 int plugin_give(struct plugin_call *c, const void *data, size_t n, struct err *e)
@@ -41,7 +41,7 @@ static herr_t plugin_server_first_text(unsigned n, const H5E_error2_t *d, void *
 	return 0;
 }
 
-/* plugin_server_refused - a filter said no; what it left on HDF5's stack of errors may say why. */
+/* plugin_server_refused - a filter failed; HDF5's error stack may have the reason. */
 static int plugin_server_refused(struct err *e, int code, const char *what)
 {
 	const char *text = NULL;
@@ -52,10 +52,10 @@ static int plugin_server_refused(struct err *e, int code, const char *what)
 
 /* ---- filters ---- */
 
-/* room_of - bytes that are really there, as far as the allocator knows. */
+/* room_of - bytes that are allocated, as far as the allocator knows. */
 static size_t room_of(void *p, size_t said)
 {
-#ifdef H5_MEMORY_ALLOC_SANITY_CHECK /* such a library has heads of its own before memory */
+#ifdef H5_MEMORY_ALLOC_SANITY_CHECK /* such a library has its own headers before blocks */
 	(void)p;
 	return said;
 #else
@@ -65,7 +65,7 @@ static size_t room_of(void *p, size_t said)
 #endif
 }
 
-/* plugin_server_changed - a library that was looked at when the table was made. */
+/* plugin_server_changed - the error of a library that has changed since the table was made. */
 static int plugin_server_changed(int rc, struct err *e)
 {
 	return rc == -EBADMSG ? err_wrap(e, -EIO, "the library was changed") : rc;
@@ -109,7 +109,7 @@ static int run_filter(struct plugin_call *c, struct err *e)
 		rc = err_set(e, -EIO, "it claims %zu bytes but returns fewer", n);
 	else
 		rc = plugin_give(c, buf, n, e);
-	(void)H5free_memory(buf); /* takes NULL */
+	(void)H5free_memory(buf); /* accepts NULL */
 	return rc;
 }
 
@@ -200,9 +200,9 @@ static int run_to_json(struct plugin_call *c, struct err *e)
 	return rc;
 }
 
-/* ---- what a writer would store ---- */
+/* ---- the parameters that a writer stores ---- */
 
-/* wanted - PLUGIN_PREPARE's input. */
+/* wanted - the input of PLUGIN_PREPARE. */
 struct wanted {
 	struct plugin_array a;
 	hsize_t chunk[H5S_MAX_RANK];
@@ -232,7 +232,7 @@ static int read_wanted(const struct plugin_call *c, struct wanted *ret, struct e
 	return 0;
 }
 
-/* plugin_server_half - IEEE's 16 bits, which HDF5 has no name for. */
+/* plugin_server_half - IEEE binary16, for which HDF5 has no predefined type. */
 static hid_t plugin_server_half(void)
 {
 	hid_t t = H5Tcopy(H5T_IEEE_F32LE);
@@ -245,7 +245,7 @@ static hid_t plugin_server_half(void)
 	return t;
 }
 
-/* plugin_server_type_of - new; -1 when there is none. */
+/* plugin_server_type_of - a new type; -1 when there is none. */
 static hid_t plugin_server_type_of(const struct plugin_array *a)
 {
 	const bool is_signed = a->class == CODEC_INT;
@@ -272,7 +272,7 @@ static hid_t plugin_server_type_of(const struct plugin_array *a)
 	return t;
 }
 
-/* dcpl_of - creation properties with the filter in them. New. */
+/* dcpl_of - new creation properties with the filter in them. */
 static hid_t dcpl_of(const struct plugin_call *c, const struct wanted *w, hid_t type)
 {
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
@@ -314,7 +314,7 @@ static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_clas
 	hid_t dcpl = -1;
 	int rc = 0;
 
-	/* ids of HDF5's own cannot be taken, and need not be: they are there */
+	/* HDF5's own ids cannot be registered, and are available already */
 	if ((f->id < H5Z_FILTER_RESERVED || H5Zregister(f) >= 0) && type >= 0 && space >= 0)
 		dcpl = dcpl_of(c, w, type);
 	if (dcpl < 0)
@@ -334,8 +334,8 @@ static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_clas
 	return rc;
 }
 
-/* netcdf - those functions of netCDF-C that make a variable in memory: of the library that the
- * plugin is linked with, or of the one that was loaded for it. */
+/* netcdf - netCDF-C's functions that define a variable in memory: of the library that the plugin is
+ * linked with, or of the one that was loaded for it. */
 struct netcdf {
 	int (*create)(const char *path, int mode, int *ret);
 	int (*def_dim)(int ncid, const char *name, size_t len, int *ret);
@@ -362,7 +362,7 @@ static bool find_netcdf(void *handle, struct netcdf *ret)
 	return true;
 }
 
-/* plugin_server_nc_type - netCDF's number of a type; 0: none like it. */
+/* plugin_server_nc_type - netCDF's number of a type; 0: there is no such type. */
 static int plugin_server_nc_type(const struct plugin_array *a)
 {
 	static const int ints[] = {[1] = 1, [2] = 3, [4] = 4, [8] = 10};
@@ -377,7 +377,7 @@ static int plugin_server_nc_type(const struct plugin_array *a)
 	return a->class == CODEC_UINT || a->elem_size == 1 ? uints[a->elem_size] : 0;
 }
 
-/* make_variable - in a file in memory. Returns its ncid, or -1. */
+/* make_variable - define a variable in an in-memory file. Returns its ncid, or -1. */
 static int make_variable(const struct netcdf *nc, const struct wanted *w, int *ret_var)
 {
 	enum { DISKLESS = 0x0008, NETCDF4 = 0x1000, CHUNKED = 0, LITTLE = 1, BIG = 2 };
@@ -403,7 +403,7 @@ static int make_variable(const struct netcdf *nc, const struct wanted *w, int *r
 	return -1;
 }
 
-/* by_codec - as netCDF-C does it for Zarr. *ret_said: what the codec returned. */
+/* by_codec - as netCDF-C does it for Zarr. *ret_said: the codec's return value. */
 static int by_codec(struct plugin_call *c, const struct wanted *w, int *ret_said, struct err *e)
 {
 	const struct plugin_codec *k;
@@ -434,8 +434,8 @@ static int by_codec(struct plugin_call *c, const struct wanted *w, int *ret_said
 	return rc;
 }
 
-/* run_prepare - a filter's own way first: it is asked by whoever writes HDF5, needs no netCDF
- * library and gives the same; then the codec's; else the parameters stay as they are. */
+/* run_prepare - first the filter's own function: HDF5 writers use it, it needs no netCDF library
+ * and gives the same result; then the codec's; else the parameters are unchanged. */
 static int run_prepare(struct plugin_call *c, struct err *e)
 {
 	const H5Z_class2_t *f;
@@ -513,7 +513,7 @@ static void plugin_server_handle(const struct shm *r, int sock, const struct plu
 	worker_reply(sock, rc, c.len, &e);
 }
 
-/* plugin_server_load - early. That it cannot be loaded is said when it is called. */
+/* plugin_server_load - load ahead of calls. A failure is reported by the call. */
 static void plugin_server_load(const char *path)
 {
 	struct plugin_code *code;
@@ -522,8 +522,8 @@ static void plugin_server_load(const char *path)
 		return;
 }
 
-/* plugin_server_confine - with what a library needs loaded: from where it pleases, and before it
- * meets anything that is not trusted as the library is. */
+/* plugin_server_confine - enter the sandbox after loading all that a library needs, from any place,
+ * and before reading any data that are trusted less than the library. */
 static int plugin_server_confine(const struct plugin_job *job, struct err *e)
 {
 	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = job->cpu_ms};
@@ -547,7 +547,7 @@ static void plugin_server_serve(const struct child_self *self)
 	struct plugin_request q;
 	struct err e = ERR_INIT;
 
-	/* plugins may want others, but where these come from is not for libhdf5 to decide */
+	/* a plugin may use others, but libhdf5 must not choose where they are loaded from */
 	(void)H5PLset_loading_state(0);
 	if (plugin_server_confine(job, &e) < 0) {
 		child_say(self->sock, -EIO, e.msg, strlen(e.msg));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plugin_table.c - which library is used for which filter, and which codec belongs to it.
+/* plugin_table.c - which library is used for a filter, and which codec is paired with it.
  *
- * Of filters with one id the first counts, of codecs for one filter the first, and those that
- * libraries offer as defaults only where no other is. What is built in wins over all. */
+ * The first filter with an id is used, and the first codec for a filter; codecs that libraries
+ * offer as defaults only if there is no other. Built-in codecs override all. */
 #include "codecs/plugin/plugin_table.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 
 #define REPORT_MAX ((size_t)1 << 20)
 
-/* build - a table while it is made. */
+/* build - a table under construction. */
 struct build {
 	const struct plugin_libs *libs;
 	const struct plugin_desc *descs;
 	struct plugin_table *t;
 	size_t cap;
-	const char **notes; /* of each entry: why it is not used; NULL: it is */
+	const char **notes; /* for each entry, why it is not used; NULL: it is used */
 };
 
 static const char **note_of(const struct build *b, size_t lib, uint32_t entry)
@@ -36,8 +36,8 @@ static struct plugin *find_id(const struct plugin_table *t, uint32_t h5_id)
 	return NULL;
 }
 
-/* plugin_table_word - the first word of what a filter calls itself ("bitshuffle; see https://..."),
- * as users may type it. */
+/* plugin_table_word - the first word of a filter's own name ("bitshuffle; see https://..."), as
+ * users may type it. */
 static void plugin_table_word(const char *text, char out[PLUGIN_NAME_MAX])
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
@@ -90,7 +90,7 @@ static void add_codec(struct build *b, size_t lib, uint32_t entry)
 		*note = "no library has the filter";
 	else if (p->codec_lib)
 		*note = "another library has it, too, and comes first";
-	else if (!x->name[0] || strpbrk(x->name, "\"\\")) /* it would have to be escaped */
+	else if (!x->name[0] || strpbrk(x->name, "\"\\")) /* would need escapes */
 		*note = "its name is not valid";
 	if (*note)
 		return;
@@ -103,7 +103,7 @@ static void add_codec(struct build *b, size_t lib, uint32_t entry)
 		(void)snprintf(p->zarr2, sizeof(p->zarr2), "%s", x->name);
 }
 
-/* plugin_table_add_all - entries of one kind, in the order of the libraries. */
+/* plugin_table_add_all - add the entries of one kind, in the order of the libraries. */
 static int plugin_table_add_all(struct build *b, enum plugin_what what)
 {
 	int rc = 0;
@@ -120,8 +120,8 @@ static int plugin_table_add_all(struct build *b, enum plugin_what what)
 	return rc;
 }
 
-/* plugin_table_name_all - a plugin has a name: HDF5's for filters that are known, its codec's, its
- * own. */
+/* plugin_table_name_all - name the plugins: HDF5's name for registered filters, else the codec's,
+ * else the plugin's own. */
 static void plugin_table_name_all(struct plugin_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -135,7 +135,7 @@ static void plugin_table_name_all(struct plugin_table *t)
 	}
 }
 
-/* plugin_table_hide - those that are built in, to the end: they are never asked for by us. */
+/* plugin_table_hide - move plugins that are built in, too, to the end: they are never called. */
 static void plugin_table_hide(struct plugin_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
@@ -209,7 +209,7 @@ int plugin_table_make(struct plugin_libs *libs, const struct plugin_desc *descs,
 	free(b.notes);
 	t->libs = *libs;
 	*libs = (struct plugin_libs){0};
-	for (size_t i = 0; i < t->n; i++) /* they stay where they are from now on */
+	for (size_t i = 0; i < t->n; i++) /* their addresses no longer change */
 		plugin_make_ops(&t->v[i]);
 	*ret = t;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bit_pack_int.h - numbers of 1 to 64 bits one behind the other, the highest bit of each first, as
- * HDF5's scale-offset and n-bit filters pack them. Nothing here checks lengths: callers know from
- * the number of bits that everything is there. */
+/* bit_pack_int.h - arrays of 1 to 64-bit numbers without gaps, each from its highest bit, as HDF5's
+ * scale-offset and n-bit filters pack them. No function checks lengths: callers compute from the
+ * number of bits that all bytes exist. */
 #ifndef CODECS_SHUFFLE_BIT_PACK_INT_H
 #define CODECS_SHUFFLE_BIT_PACK_INT_H
 
@@ -18,14 +18,14 @@ static inline uint64_t bits_be64(uint64_t v)
 #endif
 }
 
-/* bit_reader - bits that are read: `at` is the next one. */
+/* bit_reader - reads bits; `at` is the next one. */
 struct bit_reader {
 	const uint8_t *p;
 	size_t len; /* bytes */
 	uint64_t at;
 };
 
-/* bits_word - 64 bits from bit `at`; those behind the end are 0. */
+/* bits_word - 64 bits from bit `at`; bits after the end are 0. */
 static inline uint64_t bits_word(const struct bit_reader *b, uint64_t at)
 {
 	size_t byte = (size_t)(at / 8), left = b->len - byte;
@@ -57,14 +57,14 @@ static inline void bits_get(struct bit_reader *b, unsigned int n, uint64_t *v, s
 	b->at = at;
 }
 
-/* bit_writer - bits that are written: `have` of them wait in acc, the first one highest. */
+/* bit_writer - writes bits; `have` of them are pending in acc, the first one highest. */
 struct bit_writer {
 	uint8_t *p;
 	uint64_t acc;
 	unsigned int have; /* < 64 */
 };
 
-/* bits_put - `count` numbers of n (1 .. 64) bits; their higher bits must be 0. */
+/* bits_put - write `count` numbers of n (1 .. 64) bits; their higher bits must be 0. */
 static inline void bits_put(struct bit_writer *b, unsigned int n, const uint64_t *v,
 			    size_t count)
 {
@@ -89,7 +89,7 @@ static inline void bits_put(struct bit_writer *b, unsigned int n, const uint64_t
 	b->have = have;
 }
 
-/* bits_end - write what waits, the last byte filled with zeros. Returns the end of it. */
+/* bits_end - write pending bits, with zeros in the rest of the last byte. Returns the end. */
 static inline uint8_t *bits_end(struct bit_writer *b)
 {
 	for (; b->have > 0; b->have -= b->have < 8 ? b->have : 8) {

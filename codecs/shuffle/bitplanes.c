@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bitplanes.c - transposes matrices of bits, in both directions.
  *
- * First the bytes of elements go to planes of bytes, in pieces that fit the first-level cache:
- * shuffle's work. Then each plane is cut into its bits, 128 bytes at a time: eight vectors of every
- * eighth byte are eight columns of 8 x 8 bits each, and three rounds that swap halves, quarters and
- * eighths of such a square transpose all sixteen squares at once. */
+ * First the bytes of elements are moved to planes of bytes, as by shuffle, in pieces that fit the
+ * first-level cache. Then each plane is split into its bits, 128 bytes at a time: eight vectors of
+ * every eighth byte are eight columns of 8 x 8 bits each, and three rounds that swap halves,
+ * quarters and eighths of such a square transpose all sixteen squares at once. */
 #include "codecs/shuffle/bitplanes_int.h"
 #include "codecs/core/codec_impl.h"
 #include "codecs/shuffle/byte_vectors_int.h"
 
-#define PIECE ((size_t)8192) /* bytes of elements that are in work */
+#define PIECE ((size_t)8192) /* bytes of elements in a piece */
 #define STEP (8 * LANES)     /* bytes of a plane, elements */
 
 typedef uint64_t words __attribute__((vector_size(LANES)));
 
 /* SWAP - exchange the upper bits of a with the lower ones of b: shift is half the side of the
- * squares that change places, mask has the lower half of each. */
+ * squares that are swapped, mask has the lower half of each. */
 #define SWAP(a, b, shift, mask)                                                                \
 	do {                                                                                   \
 		words t_ = (((words)(a) >> (shift)) ^ (words)(b)) & (mask);                    \
@@ -24,7 +24,7 @@ typedef uint64_t words __attribute__((vector_size(LANES)));
 		(a) = (vec)((words)(a) ^ t_ << (shift));                                       \
 	} while (0)
 
-/* bitplanes_turn - x[k] has in bit m what x[m] shall have in bit k. */
+/* bitplanes_turn - transpose: bit k of x[m] becomes bit m of x[k]. */
 static inline void bitplanes_turn(vec x[8])
 {
 	const words half = {0x0f0f0f0f0f0f0f0f, 0x0f0f0f0f0f0f0f0f};
@@ -45,7 +45,7 @@ static inline void bitplanes_turn(vec x[8])
 	SWAP(x[6], x[7], 1, eighth);
 }
 
-/* turn_one - the same of one square: eight bytes, `from` apart, to eight bytes, `to` apart. */
+/* turn_one - the same for one square: eight bytes, `from` apart, to eight bytes, `to` apart. */
 static void turn_one(const uint8_t *in, size_t from, uint8_t *out, size_t to)
 {
 	uint64_t x = 0, t;
@@ -62,7 +62,7 @@ static void turn_one(const uint8_t *in, size_t from, uint8_t *out, size_t to)
 		out[m * to] = (uint8_t)(x >> 8 * m);
 }
 
-/* split_plane - n bytes to eight rows, which are `row` bytes apart. */
+/* split_plane - split n bytes into eight rows, which are `row` bytes apart. */
 static void split_plane(const uint8_t *restrict in, size_t n, uint8_t *restrict out, size_t row)
 {
 	size_t i = 0;
@@ -100,7 +100,7 @@ static void concat_plane(const uint8_t *restrict in, size_t row, size_t n,
 		turn_one(in + i / 8, row, out + i, 1);
 }
 
-/* bitplanes_piece_of - elements that are in work at a time. */
+/* bitplanes_piece_of - the number of elements in a piece. */
 static size_t bitplanes_piece_of(size_t size, size_t n)
 {
 	size_t m = PIECE / size / STEP * STEP;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bitshuffle.c - planes of bits in blocks, each compressed with LZ4 or Zstandard, or not.
+/* bitshuffle.c - planes of bits in blocks, compressed with LZ4 or Zstandard or uncompressed.
  *
- * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes
- * (the length of all elements in 8, that of a block in 4) and each has its stored length in 4
- * bytes in front; all big-endian. The last block may be shorter; up to seven elements that are
- * left behind it are copied as they are.
+ * Uncompressed blocks are concatenated. Compressed ones follow a header of 12 bytes (the length of
+ * all elements in 8, that of a block in 4), and each has its stored length in 4 bytes before it;
+ * all numbers are big-endian. The last block may be shorter; up to seven elements after it are
+ * copied unchanged.
  *
  * Parameters are those of the HDF5 filter: its version in two, bytes of an element, elements of a
- * block (0: what suits), compressor, level of Zstandard.
+ * block (0: the default), compressor, level of Zstandard.
  *
  * Spec: https://github.com/kiyo-masui/bitshuffle (README, src/bshuf_h5filter.c). */
 #include "codecs/shuffle/bitplanes_int.h"
@@ -23,8 +23,8 @@
 #define HEAD ((size_t)12)
 #define SIZE_BYTES ((size_t)4)
 #define MULTIPLE 8u       /* elements */
-#define BLOCK_BYTES 8192u /* of a block that suits */
-#define BLOCK_MIN 128u    /* elements of one that suits */
+#define BLOCK_BYTES 8192u /* of a default block */
+#define BLOCK_MIN 128u    /* elements of one */
 #define ZSTD_MAGIC 0xfd2fb528u
 #define VERSION_MAJOR 0 /* the first with Zstandard */
 #define VERSION_MINOR 4
@@ -33,7 +33,7 @@
 enum { P_MAJOR, P_MINOR, P_SIZE, P_BLOCK, P_COMPRESSOR, P_LEVEL };
 enum compressor { NONE = 0, LZ4 = 2, ZSTD = 3 };
 
-/* bitshuffle_form - what the parameters say. */
+/* bitshuffle_form - the decoded parameters. */
 struct bitshuffle_form {
 	size_t size;  /* bytes of an element */
 	size_t block; /* elements, a multiple of 8 */
@@ -46,7 +46,7 @@ static uint32_t bitshuffle_parameter(const struct codec_spec *spec, uint32_t i)
 	return spec->n_params > i ? spec->params[i] : 0;
 }
 
-/* bitshuffle_form_of - returns 0, or `code` when there cannot be such a form. */
+/* bitshuffle_form_of - decode the parameters. Returns 0, or `code` when they are invalid. */
 static int bitshuffle_form_of(const struct codec_spec *spec, struct bitshuffle_form *ret,
 			      int code, struct err *e)
 {
@@ -72,7 +72,7 @@ static int bitshuffle_form_of(const struct codec_spec *spec, struct bitshuffle_f
 	return 0;
 }
 
-/* bitshuffle_at_most - elements of the largest of the blocks that n elements have. */
+/* bitshuffle_at_most - elements of the largest block of n elements. */
 static size_t bitshuffle_at_most(const struct bitshuffle_form *f, size_t n)
 {
 	return f->block < n ? f->block : n / MULTIPLE * MULTIPLE;
@@ -82,7 +82,7 @@ static size_t bitshuffle_at_most(const struct bitshuffle_form *f, size_t n)
 
 typedef void turn_fn(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
 
-/* turn_blocks - all n elements, in either direction; 0 or -ENOMEM. */
+/* turn_blocks - convert all n elements, in either direction. Returns 0 or -ENOMEM. */
 static int turn_blocks(struct codec_scratch *s, const struct bitshuffle_form *f, turn_fn *turn,
 		       size_t n, const uint8_t *in, uint8_t *out, struct err *e)
 {
@@ -104,7 +104,7 @@ static int turn_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 
 /* ---- decoding ---- */
 
-/* bitshuffle_unpack - one stored block to exactly n bytes. */
+/* bitshuffle_unpack - decode one stored block to exactly n bytes. */
 static int bitshuffle_unpack(struct codec_scratch *s, const struct bitshuffle_form *f,
 			     const uint8_t *in, size_t stored, uint8_t *out, size_t n,
 			     struct err *e)
@@ -128,12 +128,12 @@ static int bitshuffle_unpack(struct codec_scratch *s, const struct bitshuffle_fo
 		       stored, n);
 }
 
-/* undo_blocks - n elements out of stored blocks. */
+/* undo_blocks - decode stored blocks to n elements. */
 static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 		       const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struct err *e)
 {
 	const size_t most = bitshuffle_at_most(f, n),
-		     bytes = most * f->size; /* within n * size */
+		     bytes = most * f->size; /* at most n * size */
 	uint8_t *rows =
 		codec_scratch_get(s, CODEC_SCRATCH_OWN, bytes + bitplanes_room(f->size, most));
 
@@ -165,8 +165,8 @@ static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 	return 0;
 }
 
-/* bitshuffle_head - the length of the elements; a block has that of the head, whatever the
- * parameters say. */
+/* bitshuffle_head - read the header: the length of the elements, and the block size, which
+ * overrides that of the parameters. */
 static int bitshuffle_head(struct bitshuffle_form *f, const uint8_t *in, size_t in_len,
 			   uint64_t *ret, struct err *e)
 {
@@ -214,7 +214,7 @@ static int bitshuffle_decode(struct codec_scratch *s, const struct codec_spec *s
 
 /* ---- encoding ---- */
 
-/* bitshuffle_pack - one block of n bytes, appended with its length in front. */
+/* bitshuffle_pack - encode one block of n bytes and append it after its length. */
 static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, const uint8_t *in,
 			   size_t n, struct buf *out, struct err *e)
 {
@@ -243,7 +243,7 @@ static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, con
 	return 0;
 }
 
-/* do_blocks - n elements as stored blocks. */
+/* do_blocks - encode n elements to blocks. */
 static int do_blocks(struct codec_scratch *s, ZSTD_CCtx *zstd, const struct bitshuffle_form *f,
 		     const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
@@ -307,7 +307,7 @@ static int bitshuffle_encode(struct codec_scratch *s, const struct codec_spec *s
 
 	if (rc)
 		return rc;
-	if (n % f.size) /* which readers refuse */
+	if (n % f.size) /* readers reject it */
 		return err_set(
 			e, -EOPNOTSUPP,
 			"bitshuffle: %zu bytes are not a whole number of elements of %zu bytes",
@@ -323,7 +323,7 @@ static int bitshuffle_encode(struct codec_scratch *s, const struct codec_spec *s
 	return rc;
 }
 
-/* bitshuffle_stored_max - of each block: its length in front, and what a compressor adds to it. */
+/* bitshuffle_stored_max - adds the length field of each block and the growth by its compressor. */
 static uint64_t bitshuffle_stored_max(const struct codec_spec *spec, uint64_t n)
 {
 	struct bitshuffle_form f;
@@ -336,8 +336,8 @@ static uint64_t bitshuffle_stored_max(const struct codec_spec *spec, uint64_t n)
 											   : r;
 }
 
-/* bitshuffle_stored - whether the parameters are those that prepare gave, as h5repack hands them
- * over again: more than a user has, or three of which the second is no compressor. */
+/* bitshuffle_stored - whether the parameters are the result of prepare, as h5repack passes them
+ * again: more than a user gives, or three of which the second is no compressor. */
 static bool bitshuffle_stored(const struct codec_spec *spec, uint32_t elem_size)
 {
 	const uint32_t second = bitshuffle_parameter(spec, P_MINOR);
@@ -348,8 +348,7 @@ static bool bitshuffle_stored(const struct codec_spec *spec, uint32_t elem_size)
 		(second != NONE && second != LZ4 && second != ZSTD));
 }
 
-/* bitshuffle_prepare - as the filter's own set_local: three parameters go in front of the
- * user's. */
+/* bitshuffle_prepare - put three parameters before the user's, as the filter's set_local does. */
 static int bitshuffle_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			      uint32_t *params, uint32_t *ret_n, struct err *e)
 {

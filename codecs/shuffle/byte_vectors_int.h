@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* byte_vectors_int.h - vectors of bytes, and the rounds of interleaving that transpose matrices of
- * bytes: what shuffle.c and bitplanes.c share. */
+/* byte_vectors_int.h - vectors of bytes, and the interleaving steps that transpose matrices of
+ * bytes, for shuffle.c and bitplanes.c. */
 #ifndef CODECS_SHUFFLE_BYTE_VECTORS_INT_H
 #define CODECS_SHUFFLE_BYTE_VECTORS_INT_H
 
@@ -38,7 +38,7 @@ static inline vec high(vec a, vec b)
 				       30, 15, 31);
 }
 
-/* even, odd - every second byte of the 32 bytes a, b: what low and high undo. */
+/* even, odd - every second byte of the 32 bytes a, b: the inverse of low and high. */
 static inline vec even(vec a, vec b)
 {
 	return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,

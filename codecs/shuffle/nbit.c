@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nbit.c - HDF5's n-bit: of integers and floats only the bits that their types use, one behind the
- * other; the bits of gaps and padding are left out and read as 0. What is neither, and in whole
- * bytes, is packed as it is. Where all numbers use all bits nothing is done at all.
+/* nbit.c - HDF5's n-bit: packs only the bits of integers and floats that their types use; the bits
+ * of gaps and padding are left out and read as 0. Other types, and whole bytes, are packed
+ * unchanged. If all numbers use all bits, nothing is done.
  *
  * Parameters: their number; whether nothing is done; elements of a chunk; the type. A type is a
- * class, a size in bytes, and of atoms byte order (1: big-endian), bits and the lowest one's
- * number; of arrays the type of their elements; of compounds the number of members, and of each
- * the offset and the type.
- * Spec: H5Pset_nbit in the HDF5 reference manual; H5Z__set_local_nbit. */
+ * class, a size in bytes, and for atoms byte order (1: big-endian), bits and the number of the
+ * lowest one; for arrays the type of their elements; for compounds the number of members, and for
+ * each the offset and the type. Spec: H5Pset_nbit in the HDF5 reference manual;
+ * H5Z__set_local_nbit. */
 #include "codecs/shuffle/bit_pack_int.h"
 #include "codecs/numeric/num_convert.h"
 
@@ -18,16 +18,16 @@ enum { P_COUNT_ALL, P_NOTHING, P_COUNT, P_CLASS, P_SIZE };
 enum { ATOM = 1, ARRAY, COMPOUND, OPAQUE };
 
 #define DEPTH_MAX 32
-#define N_ATOM 4 /* parameters of an atom behind its class */
+#define N_ATOM 4 /* parameters of an atom after its class */
 
-/* ---- checking: everything that packing relies on ---- */
+/* ---- checks that packing relies on ---- */
 
 /* nbit_reader - a cursor over the parameters of a type. */
 struct nbit_reader {
 	const uint32_t *p;
 	uint32_t n, at;
-	/* the type read last ends in an array of arrays or compounds. HDF5 forgets where it was
-	 * behind one of these, and damages what follows when it writes. */
+	/* the last type read ends in an array of arrays or compounds. After one of these HDF5 loses
+	 * its position in the parameters, and damages the next members when it writes */
 	bool astray;
 	struct err *e;
 };
@@ -37,7 +37,7 @@ static int nbit_wrong(struct nbit_reader *r, const char *what)
 	return err_set(r->e, -EBADMSG, "nbit: %s at parameter %" PRIu32, what, r->at);
 }
 
-/* have - whether n more parameters are there. */
+/* have - whether there are n more parameters. */
 static bool have(const struct nbit_reader *r, uint32_t n)
 {
 	return r->n - r->at >= n;
@@ -114,8 +114,8 @@ static int measure_compound(struct nbit_reader *r, unsigned int depth, uint64_t 
 	return 0;
 }
 
-/* nbit_measure - check the type of this class that the cursor is at, and pass it; *ret_bits: of one
- * value, at most 8 times its size. */
+/* nbit_measure - check the type of this class at the cursor, and move past it. *ret_bits: the bits
+ * of one value, at most 8 times its size. */
 static int nbit_measure(struct nbit_reader *r, uint32_t class, unsigned int depth,
 			uint64_t *ret_bits)
 {
@@ -139,9 +139,9 @@ static int nbit_measure(struct nbit_reader *r, uint32_t class, unsigned int dept
 	}
 }
 
-/* nbit - the parameters, checked. */
+/* nbit - the checked parameters. */
 struct nbit {
-	bool nothing; /* is done */
+	bool nothing; /* nothing is done */
 	uint64_t n;   /* elements */
 	uint32_t size;
 	uint64_t bits; /* of all elements */
@@ -174,7 +174,7 @@ static int nbit_of(const struct codec_spec *spec, struct nbit *ret, struct err *
 
 /* ---- packing and unpacking ---- */
 
-/* nbit_job - one chunk: `in` is unpacked to `to`, or `from` is packed to `out`. */
+/* nbit_job - the conversion of one chunk: `in` to `to`, or `from` to `out`. */
 struct nbit_job {
 	const uint32_t *p;
 	bool packs;
@@ -222,7 +222,7 @@ static void nbit_words(struct nbit_job *j, const struct nbit_atom *a, size_t pos
 	}
 }
 
-/* bytewise - one atom of any size: from its highest byte with bits to the lowest one. */
+/* bytewise - one atom of any size: from the highest byte that has used bits to the lowest. */
 static void bytewise(struct nbit_job *j, const struct nbit_atom *a, size_t pos)
 {
 	const uint64_t end = (uint64_t)a->low + a->bits;
@@ -262,7 +262,7 @@ static void nbit_opaque(struct nbit_job *j, size_t pos, uint32_t n)
 }
 
 /* nbit_run - one value of a type of this class, its parameters at `at`, its bytes at pos. Returns
- * where the next type's parameters are. */
+ * the position of the next type's parameters. */
 static uint32_t nbit_run(struct nbit_job *j, uint32_t class, uint32_t at, size_t pos);
 
 static uint32_t run_array(struct nbit_job *j, uint32_t at, size_t pos)
@@ -383,7 +383,7 @@ static int nbit_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spe
 	p = packed <= SIZE_MAX ? buf_grow(out, (size_t)packed) : NULL;
 	if (!p)
 		return err_nomem(e);
-	p[packed - 1] = 0; /* not every last byte has bits */
+	p[packed - 1] = 0; /* the last byte may have no bits */
 	j.out.p = p;
 	run_all(&j, &nb);
 	(void)bits_end(&j.out);
@@ -397,7 +397,7 @@ static uint64_t nbit_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_
 	return ckd_add(&r, n, (uint64_t)1) ? 0 : r;
 }
 
-/* nbit_prepare - types of arrays here use all their bits, so that nothing is done. */
+/* nbit_prepare - types of arrays use all their bits here, so that nothing is done. */
 static int nbit_prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
 			uint32_t *params, uint32_t *ret_n, struct err *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* packbits.c - numcodecs' packbits: booleans as bits, first one highest, behind a byte that says
- * how many bits of the last byte mean nothing. */
+/* packbits.c - numcodecs' packbits: booleans as bits, the first one highest, after a byte with the
+ * number of unused bits in the last byte. */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>

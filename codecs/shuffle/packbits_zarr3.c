@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* packbits_zarr3.c - Zarr v3's packbits: it makes bytes of elements, of each the bits from the
- * first to the last one that are kept, the lowest first, from the lowest bit of a byte on. What is
- * not kept reads as 0, or as the sign. How many bits of the last byte mean nothing may stand in a
- * byte before or behind.
+/* packbits_zarr3.c - Zarr v3's packbits: serialises elements to bytes. Of each element, the bits
+ * from the first to the last stored one are kept, lowest first, from the lowest bit of a byte on.
+ * Bits that are not stored read as 0, or as the sign. A byte before or after the data may have the
+ * number of unused bits in the last byte.
  *
- * (numcodecs' packbits is another one: highest bits first.)
+ * (numcodecs' packbits differs: highest bits first.)
  *
- * Parameters: where the number of unused bits is, the first bit, the number of bits, bytes of an
- * element, whether it has a sign, whether it is a truth value.
- * Spec: https://github.com/zarr-developers/zarr-extensions codecs/packbits; the order of bits is
- * that of zarrs. */
+ * Parameters: the position of the number of unused bits, the first bit, the number of bits, bytes
+ * of an element, whether it has a sign, whether it is a boolean. Spec:
+ * https://github.com/zarr-developers/zarr-extensions codecs/packbits; the order of bits is that of
+ * zarrs. */
 #include "codecs/numeric/num_convert.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 enum { P_PADDING, P_FIRST, P_BITS, P_SIZE, P_SIGNED, P_TRUTH, P_N };
 enum { NONE, FIRST_BYTE, LAST_BYTE };
 
-/* packbits_zarr3_pack - the parameters. */
+/* packbits_zarr3_pack - the decoded parameters. */
 struct packbits_zarr3_pack {
 	uint32_t padding, first, bits, size;
 	bool is_signed, truth;
@@ -42,7 +42,7 @@ static bool pack_of(const struct codec_spec *spec, struct packbits_zarr3_pack *r
 	       (uint64_t)ret->first + ret->bits <= 8 * (uint64_t)ret->size;
 }
 
-/* bit_from - a member that numbers a bit; `missing` when there is none. */
+/* bit_from - a member that is a bit number; `missing` when there is none. */
 static int bit_from(const struct codec_conf *conf, const char *member, uint32_t missing,
 		    uint32_t all, uint32_t *ret, struct err *e)
 {
@@ -60,7 +60,7 @@ static int bit_from(const struct codec_conf *conf, const char *member, uint32_t 
 	return 0;
 }
 
-/* packbits_zarr3_from_zarr - of truth values the caller says that they are no numbers. */
+/* packbits_zarr3_from_zarr - the class of booleans is CODEC_OTHER. */
 static int packbits_zarr3_from_zarr(const struct codec_conf *conf, uint32_t *params,
 				    uint32_t *ret_n, struct err *e)
 {
@@ -103,8 +103,8 @@ static uint64_t packbits_zarr3_stored_max(const struct codec_spec *spec NZ_UNUSE
 	return ckd_add(&r, n, (uint64_t)1) ? 0 : r;
 }
 
-/* packbits_zarr3_body - the bytes that hold bits, and their number: *ret_unused of them mean
- * nothing, or nobody knows (8). */
+/* packbits_zarr3_body - the bytes that hold bits, and their number. *ret_unused: unused bits among
+ * them; 8: not known. */
 static int packbits_zarr3_body(const struct packbits_zarr3_pack *p, const uint8_t **in,
 			       size_t *len, unsigned int *ret_unused, struct err *e)
 {
@@ -121,8 +121,8 @@ static int packbits_zarr3_body(const struct packbits_zarr3_pack *p, const uint8_
 	return 0;
 }
 
-/* packbits_zarr3_count - elements in len bytes; where nobody says how many, as many as there is
- * room for. */
+/* packbits_zarr3_count - the elements in len bytes; if their number is not stored, as many as
+ * fit. */
 static int packbits_zarr3_count(const struct packbits_zarr3_pack *p, size_t len,
 				unsigned int unused, size_t room, size_t *ret, struct err *e)
 {
@@ -146,7 +146,7 @@ static int packbits_zarr3_count(const struct packbits_zarr3_pack *p, size_t len,
 	return 0;
 }
 
-/* packbits_zarr3_bits_at - n (1 .. 64) bits from bit `at` on. */
+/* packbits_zarr3_bits_at - read n (1 .. 64) bits from bit `at` on. */
 static uint64_t packbits_zarr3_bits_at(const uint8_t *in, uint64_t at, uint32_t n)
 {
 	uint64_t v = 0;
@@ -217,7 +217,7 @@ static int packbits_zarr3_encode(struct codec_scratch *s NZ_UNUSED,
 	if (!pack_of(spec, &p) || n % p.size != 0)
 		return err_set(e, -EOPNOTSUPP, "packbits: %zu bytes cannot be encoded", n);
 	n /= p.size;
-	bits = (uint64_t)n * p.bits; /* at most 8 times as many as bytes */
+	bits = (uint64_t)n * p.bits; /* at most 8 bits per byte */
 	bytes = (size_t)(bits / 8 + (bits % 8 != 0));
 	if (bytes == 0 && p.padding == NONE)
 		return 0;

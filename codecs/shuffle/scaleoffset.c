@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scaleoffset.c - HDF5's scale-offset: of each chunk the smallest number, and for each element its
- * distance from that in as few bits as the largest one needs. Integers lose nothing unless the
- * user sets the number of bits; of floats, a number of decimal digits behind the point is kept.
+/* scaleoffset.c - HDF5's scale-offset: the minimum of each chunk, and for each element its distance
+ * from the minimum in as few bits as the largest distance needs. It is lossless for integers unless
+ * the user sets the number of bits; for floats it keeps a number of decimal digits after the point.
  * Elements equal to the fill value are stored as ones in all bits.
  *
  * Stored: the number of bits (4 bytes, little-endian), the length of the minimum (8), the minimum
  * (8 bytes), 8 zeros, then the packed elements and 1 to 8 zero bits more. Elements that need all
- * their bits follow as they are, little-endian. With as many bits as the type has set by the user
- * nothing is done at all.
+ * their bits follow unchanged, little-endian. If the user sets as many bits as the type has, the
+ * filter does nothing.
  *
- * Floats are computed in their own precision, step by step as libhdf5 1.10 does it: both give the
- * same bits.
+ * Floats are computed in their own precision, step by step as in libhdf5 1.10: both give the same
+ * bits.
  *
- * Parameters (20): type of scaling, its factor, elements of a chunk, class, size, sign, byte
- * order, whether there is a fill value, its bytes.
- * Spec: H5Pset_scaleoffset in the HDF5 reference manual; H5Z__set_local_scaleoffset. */
+ * Parameters (20): type of scaling, its factor, elements of a chunk, class, size, sign, byte order,
+ * whether there is a fill value, its bytes. Spec: H5Pset_scaleoffset in the HDF5 reference manual;
+ * H5Z__set_local_scaleoffset. */
 #include "codecs/shuffle/bit_pack_int.h"
 #include "codecs/numeric/num_convert.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+
+#include "base/core/half.h"
 
 enum {
 	P_SCALING,
@@ -38,13 +40,13 @@ enum { DECIMAL_DIGITS = 0, INTEGERS = 2 };
 enum { CLASS_INT, CLASS_FLOAT };
 
 #define HEADER 21
-#define MIN_AT 5    /* of the minimum in it */
-#define MIN_BYTES 8 /* that are ever used of it */
+#define MIN_AT 5    /* offset of the minimum */
+#define MIN_BYTES 8 /* used bytes of it */
 
-/* so - the parameters, checked. */
+/* so - the checked parameters. */
 struct so {
 	bool real;
-	bool as_it_is; /* nothing is done */
+	bool as_it_is; /* stored unchanged */
 	bool has_fill;
 	uint64_t fill;  /* its bits */
 	int32_t factor; /* bits of integers, 0 when they are counted; digits of floats */
@@ -90,7 +92,7 @@ static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
 		return 0;
 	if ((size != 4 && size != 8) && (ret->real || (size != 1 && size != 2)))
 		return scaleoffset_bad(e, "element size", size);
-	if (!ret->real && p[P_SIGN] > 1) /* of floats it is whatever was in memory */
+	if (!ret->real && p[P_SIGN] > 1) /* undefined for floats */
 		return scaleoffset_bad(e, "sign", p[P_SIGN]);
 	ret->fill = p[P_FILL] | (size == 8 ? (uint64_t)p[P_FILL + 1] << 32 : 0);
 	if (size < 4)
@@ -98,7 +100,7 @@ static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
 	return 0;
 }
 
-/* scaleoffset_plain - the type of the elements' bits, big-endian or not. */
+/* scaleoffset_plain - the unsigned type of the elements' bits, big-endian or not. */
 static struct num_type scaleoffset_plain(const struct so *so, bool big)
 {
 	return (struct num_type){NUM_UINT, so->type.size, big};
@@ -107,39 +109,6 @@ static struct num_type scaleoffset_plain(const struct so *so, bool big)
 static uint64_t scaleoffset_ones(unsigned int bits)
 {
 	return bits < 64 ? ((uint64_t)1 << bits) - 1 : UINT64_MAX;
-}
-
-static float scaleoffset_single_of(uint64_t bits)
-{
-	uint32_t low = (uint32_t)bits;
-	float v;
-
-	memcpy(&v, &low, sizeof(v));
-	return v;
-}
-
-static uint64_t bits_of_single(float v)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
-}
-
-static double double_of(uint64_t bits)
-{
-	double v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-static uint64_t bits_of_double(double v)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
 }
 
 /* ---- decoding ---- */
@@ -155,28 +124,28 @@ static void undo_ints(const struct so *so, uint64_t min, uint64_t none, uint64_t
 static void undo_singles(const struct so *so, uint64_t min, uint64_t none, uint64_t *v,
 			 size_t n)
 {
-	const float lo = scaleoffset_single_of(min), scale = powf(10.0F, (float)so->factor);
+	const float lo = f32_from_bits((uint32_t)min), scale = powf(10.0F, (float)so->factor);
 
 	for (size_t i = 0; i < n; i++) {
 		float scaled = (float)(int32_t)v[i] / scale;
 
-		v[i] = v[i] == none ? so->fill : bits_of_single(scaled + lo);
+		v[i] = v[i] == none ? so->fill : f32_bits(scaled + lo);
 	}
 }
 
 static void undo_doubles(const struct so *so, uint64_t min, uint64_t none, uint64_t *v,
 			 size_t n)
 {
-	const double lo = double_of(min), scale = pow(10.0, so->factor);
+	const double lo = f64_from_bits(min), scale = pow(10.0, so->factor);
 
 	for (size_t i = 0; i < n; i++) {
 		double scaled = (double)(int64_t)v[i] / scale;
 
-		v[i] = v[i] == none ? so->fill : bits_of_double(scaled + lo);
+		v[i] = v[i] == none ? so->fill : f64_bits(scaled + lo);
 	}
 }
 
-/* scaleoffset_unpack - n <= NUM_BLOCK codes of `bits` < full bits, as elements' bits. */
+/* scaleoffset_unpack - convert n <= NUM_BLOCK codes of `bits` < full bits to elements' bits. */
 static void scaleoffset_unpack(const struct so *so, unsigned int bits, uint64_t min,
 			       struct bit_reader *in, size_t n, uint64_t *v)
 {
@@ -194,8 +163,8 @@ static void scaleoffset_unpack(const struct so *so, unsigned int bits, uint64_t 
 		undo_doubles(so, min, none, v, n);
 }
 
-/* scaleoffset_header - what a chunk begins with: *ret_bits <= full. The rest is as long as that
- * needs. */
+/* scaleoffset_header - read the beginning of a chunk: *ret_bits <= full. The rest has the length
+ * that these bits need. */
 static int scaleoffset_header(const struct so *so, const uint8_t *in, size_t in_len,
 			      unsigned int *ret_bits, uint64_t *ret_min, struct err *e)
 {
@@ -280,26 +249,26 @@ static int scaleoffset_decode(struct codec_scratch *s NZ_UNUSED, const struct co
 
 /* ---- encoding ---- */
 
-/* packing - how a chunk is stored: bits of a code, and the minimum. */
+/* packing - the storage of a chunk: bits of a code, and the minimum. */
 struct packing {
 	unsigned int bits;
 	uint64_t min;
 };
 
-/* log2_up - the power of two that is not less than v >= 1. */
+/* log2_up - the base-2 logarithm of v >= 1, rounded up. */
 static unsigned int log2_up(uint64_t v)
 {
 	return v > 1 ? 64 - (unsigned int)__builtin_clzll(v - 1) : 0;
 }
 
-/* scaleoffset_range - smallest and largest of the integers that are no fill values, both 0 when
+/* scaleoffset_range - the minimum and maximum of the integers that are no fill values, both 0 when
  * there are none; sign-extended. */
 static void scaleoffset_range(const struct so *so, const uint8_t *in, uint64_t *ret_min,
 			      uint64_t *ret_max)
 {
 	const uint64_t flip = so->type.kind == NUM_INT ? (uint64_t)1 << 63 : 0;
 	const uint64_t mask = scaleoffset_ones(so->full);
-	uint64_t v[NUM_BLOCK], lo = UINT64_MAX, hi = 0; /* with `flip`, in the order of size */
+	uint64_t v[NUM_BLOCK], lo = UINT64_MAX, hi = 0; /* `flip` makes the order unsigned */
 	bool any = false;
 	size_t n = (size_t)so->n;
 
@@ -319,8 +288,8 @@ static void scaleoffset_range(const struct so *so, const uint8_t *in, uint64_t *
 	*ret_max = any ? hi ^ flip : 0;
 }
 
-/* plan_ints - bits and minimum. Where no bit is saved libhdf5 leaves the minimum out, but for
- * signed bytes without a fill value. */
+/* plan_ints - compute bits and minimum. If no bit is saved, libhdf5 leaves the minimum out, except
+ * for signed bytes without a fill value. */
 static struct packing plan_ints(const struct so *so, const uint8_t *in)
 {
 	struct packing r = {(unsigned int)so->factor, 0};
@@ -353,8 +322,8 @@ static void code_ints(const struct so *so, const struct packing *how, uint64_t *
 struct scaling {
 	bool single;
 	double scale;     /* 10 to the number of digits */
-	double near;      /* what is closer to the fill value is equal to it; */
-	double near_code; /* singles compare twice, with thresholds of different precision */
+	double near;      /* numbers closer to the fill value equal it; */
+	double near_code; /* threshold of the second comparison of singles */
 	double fill;
 };
 
@@ -370,7 +339,7 @@ static struct scaling scaling_of(const struct so *so)
 
 	s.scale = s.single ? (double)powf(10.0F, (float)so->factor) : pow(10.0, so->factor);
 	s.near_code = s.single ? (double)powf(10.0F, (float)-(double)so->factor) : s.near;
-	s.fill = s.single ? (double)scaleoffset_single_of(so->fill) : double_of(so->fill);
+	s.fill = s.single ? (double)f32_from_bits((uint32_t)so->fill) : f64_from_bits(so->fill);
 	return s;
 }
 
@@ -379,7 +348,7 @@ static bool is_near(const struct scaling *s, double v, double limit)
 	return fabs(scaleoffset_step(s, v - s->fill)) < limit;
 }
 
-/* nearest - to a whole number, halves away from zero; what does not fit is the smallest one. */
+/* nearest - round to an integer, halves away from zero; out of range: the smallest one. */
 static int64_t nearest(double v)
 {
 	int64_t whole;
@@ -392,8 +361,8 @@ static int64_t nearest(double v)
 	return whole + (rest >= 0.5) - (rest <= -0.5);
 }
 
-/* span_of - smallest and largest of the numbers that are no fill values; the first of equal ones
- * counts, as the sign of a zero does not. *ret_nan: not all of them are numbers. */
+/* span_of - the minimum and maximum of the numbers that are no fill values; the first of equal ones
+ * counts, because the sign of zero differs. *ret_nan: some are NaN. */
 static void span_of(const struct so *so, const struct scaling *s, const uint8_t *in,
 		    double *ret_min, double *ret_max, bool *ret_nan)
 {
@@ -419,8 +388,8 @@ static void span_of(const struct so *so, const struct scaling *s, const uint8_t 
 	*ret_nan = nan;
 }
 
-/* plan_reals - as libhdf5 does it, but that it makes the minimum of what is not a number: such
- * chunks are stored with all bits here. */
+/* plan_reals - as libhdf5, except that libhdf5 computes a minimum with NaNs: here such chunks are
+ * stored with all bits. */
 static struct packing plan_reals(const struct so *so, const struct scaling *s,
 				 const uint8_t *in)
 {
@@ -430,7 +399,7 @@ static struct packing plan_reals(const struct so *so, const struct scaling *s,
 	bool nan;
 
 	span_of(so, s, in, &lo, &hi, &nan);
-	min = s->single ? bits_of_single((float)lo) : bits_of_double(lo);
+	min = s->single ? f32_bits((float)lo) : f64_bits(lo);
 	range = scaleoffset_step(s, scaleoffset_step(s, hi * s->scale) -
 					    scaleoffset_step(s, lo * s->scale));
 	if (round(range) > ldexp(1, (int)so->full - 1))
@@ -451,7 +420,7 @@ static void code_reals(const struct so *so, const struct scaling *s, const struc
 {
 	const uint64_t code = scaleoffset_ones(how->bits);
 	const double min =
-		s->single ? (double)scaleoffset_single_of(how->min) : double_of(how->min);
+		s->single ? (double)f32_from_bits((uint32_t)how->min) : f64_from_bits(how->min);
 	const double lo = scaleoffset_step(s, min * s->scale);
 
 	for (size_t i = 0; i < n; i++)
@@ -501,7 +470,7 @@ static int encode_all(const struct so *so, const uint8_t *in, struct buf *out, s
 	p[MIN_AT - 1] = MIN_BYTES;
 	put_le64(p + MIN_AT, how.min);
 	if (packed > 0)
-		p[HEADER + packed - 1] = 0; /* not every last byte has bits */
+		p[HEADER + packed - 1] = 0; /* the last byte may have no bits */
 	if (full)
 		num_convert(scaleoffset_plain(so, so->type.big), scaleoffset_plain(so, false),
 			    in, (size_t)so->n, p + HEADER);
@@ -572,7 +541,7 @@ static int scaleoffset_prepare(const struct codec_spec *spec, const struct codec
 	params[P_SIZE] = size;
 	params[P_SIGN] = a->class == CODEC_INT;
 	params[P_ORDER] = a->big_endian && size > 1;
-	/* HDF5's own fill value, 0, counts where an array has none */
+	/* HDF5's default fill value, 0, applies if the array has none */
 	params[P_HAS_FILL] = 1;
 	for (uint32_t i = 0; a->fill && i < size; i++)
 		params[P_FILL + i / 4] |= (uint32_t)a->fill[a->big_endian ? size - 1 - i : i]

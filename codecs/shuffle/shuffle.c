@@ -2,9 +2,9 @@
 /* shuffle.c - HDF5's byte shuffle: all first bytes of the elements, then all second bytes, ...
  *
  * Both directions are transpositions of a matrix of bytes. Sizes 2, 4, 8 and 16 are done 16
- * elements at a time in vector registers, by log2(size) rounds of interleaving (undo) or of
- * taking even and odd bytes (do). All other sizes go through blocks that fit the first-level
- * cache. Bytes behind the last whole element are copied as they are.
+ * elements at a time in vector registers, by log2(size) rounds of interleaving (undo) or of taking
+ * even and odd bytes (do). All other sizes are done in blocks that fit the first-level cache. Bytes
+ * after the last whole element are copied unchanged.
  *
  * Spec: HDF5 File Format 3.0, IV.A.2.l (filter 2): client data 0 is the element size. */
 #include "codecs/core/codec_impl.h"
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define BLOCK_BYTES 4096 /* of whole elements, for sizes without a vector form */
+#define BLOCK_BYTES 4096 /* of whole elements, for sizes without vector code */
 
 /* TRANSPOSE - define undo_<size> and do_<size> over n elements, n a multiple of LANES; planes
  * are `plane` bytes apart. in and out do not overlap. */
@@ -86,8 +86,8 @@ static void do_any(const uint8_t *restrict in, size_t size, size_t from, size_t 
 	}
 }
 
-/* shuffle_size_of - the element size that the filter works with; 0 is written by netCDF-C for "that
- * of the type". */
+/* shuffle_size_of - the element size of the filter; netCDF-C writes 0 for "the size of the
+ * type". */
 static size_t shuffle_size_of(const struct codec_spec *spec, size_t elem_size)
 {
 	return spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : elem_size;
@@ -145,8 +145,8 @@ static void shuffle_zarr2_params(const struct codec_spec *spec, size_t elem_size
 	buf_printf(json, ", \"elementsize\": %zu", shuffle_size_of(spec, elem_size));
 }
 
-/* shuffle_from_zarr - netCDF-C writes 0 for "the type's", and shuffles by that whatever is
- * stated. */
+/* shuffle_from_zarr - netCDF-C writes 0 for "the size of the type", and shuffles by that size
+ * whatever the document states. */
 static int shuffle_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			     struct err *e)
 {
@@ -164,7 +164,7 @@ static int shuffle_from_zarr(const struct codec_conf *conf, uint32_t *params, ui
 	return 0;
 }
 
-/* shuffle_prepare - whatever was given: H5Pset_shuffle takes no parameters. */
+/* shuffle_prepare - drop all parameters: H5Pset_shuffle has none. */
 static int shuffle_prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
 			   uint32_t *params, uint32_t *ret_n, struct err *e NZ_UNUSED)
 {

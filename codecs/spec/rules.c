@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rules.c - which chain is for which variable: the texts of -o filter=. */
+/* rules.c - the rules of -o filter=, and the one that applies to a variable. */
 #include "codecs/spec/spec.h"
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/core/str.h"
 #include "codecs/spec/spec_int.h"
 #include "codecs/spec/var_pattern.h"
 
 #define RULES_MAX 1000
 
-/* first_piece - bytes before the first ',' that no '\' takes, or all. */
+/* first_piece - bytes before the first ',' that is not escaped by '\', or all. */
 static size_t first_piece(const char *s, size_t n)
 {
 	size_t i = 0;
@@ -19,11 +19,6 @@ static size_t first_piece(const char *s, size_t n)
 	while (i < n && s[i] != ',')
 		i += s[i] == '\\' && i + 1 < n ? 2 : 1;
 	return i;
-}
-
-static bool is_none(const char *s, size_t n)
-{
-	return n == 4 && strncasecmp(s, "none", 4) == 0;
 }
 
 /* is_filter - whether a rule begins with a filter, and not with variables. */
@@ -37,7 +32,7 @@ static bool is_filter(const char *s, size_t n)
 	return n > 0 && ((s[0] >= '0' && s[0] <= '9') || spec_name(s, n));
 }
 
-/* parse_rule - "[VARS,]CHAIN" or "[VARS,]none". */
+/* parse_rule - parse "[VARS,]CHAIN" or "[VARS,]none". */
 static int parse_rule(struct arena *a, const char *s, size_t n, struct codec_rule *ret,
 		      struct err *e)
 {
@@ -57,7 +52,7 @@ static int parse_rule(struct arena *a, const char *s, size_t n, struct codec_rul
 		n -= first + 1;
 	}
 	s = spec_trim(s, &n);
-	if (is_none(s, n)) {
+	if (str_is_nocase("none", s, n)) {
 		ret->none = true;
 		return 0;
 	}

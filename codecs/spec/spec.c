@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spec.c - chains of filters as text, and what becomes of them for an array.
+/* spec.c - chains of filters as text, and their preparation for an array.
  *
- * Order and redefinition are those of nc_def_var_filter, so that a chain is the one that nccopy -F
- * writes for the same text. */
+ * Order and redefinition are those of nc_def_var_filter, so that nccopy -F writes the same chain
+ * for the same text. */
 #include "codecs/spec/spec.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 #define ID_MAX 65535 /* HDF5's */
 #define NAME_CAP 32
 #define REMEDY_CAP 300
-#define CHECKSUM 4 /* bytes of fletcher32's */
+#define CHECKSUM 4 /* bytes of fletcher32 */
 
-/* szip's parameters: those of a user, and those of a file; the options that a user may give. */
+/* szip's parameters: those of a user, and those in a file; the options that a user may give. */
 enum { SZIP_GIVEN = 2, SZIP_STORED = 4, SZIP_MASKS = 2 | 4 | 32 };
 
-/* spec_next - length of what comes before the next `mark` of n bytes, or of all. */
+/* spec_next - the number of bytes before the next `mark` of n bytes, or n. */
 static size_t spec_next(const char *s, size_t n, char mark)
 {
 	const char *p = n ? memchr(s, mark, n) : NULL;
@@ -35,7 +35,7 @@ uint32_t spec_name(const char *s, size_t n)
 	return ops ? ops->h5_id : codec_known_id(s, n);
 }
 
-/* parse_id - "307" or "bzip2". */
+/* parse_id - parse "307" or "bzip2". */
 static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err *e)
 {
 	uint32_t v[SPEC_CONST_MAX], count = 0;
@@ -58,7 +58,7 @@ static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err 
 	return 0;
 }
 
-/* parse_filter - "307,9". */
+/* parse_filter - parse "307,9". */
 static int parse_filter(struct arena *a, const char *s, size_t n, struct codec_spec *ret,
 			struct err *e)
 {
@@ -87,7 +87,7 @@ static int parse_filter(struct arena *a, const char *s, size_t n, struct codec_s
 	return ret->params ? 0 : err_nomem(e);
 }
 
-/* spec_place - add a filter to n of a chain, or give the one that is there its parameters. */
+/* spec_place - add a filter to n of a chain, or change the parameters of an existing one. */
 static int spec_place(struct codec_spec *specs, uint32_t *n, const struct codec_spec *one,
 		      struct err *e)
 {
@@ -102,7 +102,7 @@ static int spec_place(struct codec_spec *specs, uint32_t *n, const struct codec_
 	return 0;
 }
 
-/* spec_keep - n filters as a chain in the arena. */
+/* spec_keep - copy n filters to the arena. */
 static int spec_keep(struct arena *a, const struct codec_spec *specs, uint32_t n,
 		     struct codec_chain *ret, struct err *e)
 {
@@ -131,8 +131,8 @@ int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_c
 	}
 }
 
-/* print_params - the parameters; of szip those that a user gives, without the bits and numbers that
- * the writer adds for the type, as netCDF-C shows them. */
+/* print_params - append the parameters; of szip those that a user gives, without the bits and
+ * numbers that the writer adds for the type, as in netCDF-C. */
 static void print_params(const struct codec_spec *s, struct buf *out)
 {
 	const bool szip = s->h5_id == CODEC_SZIP && s->n_params == SZIP_STORED;
@@ -160,11 +160,11 @@ void codec_spec_print(const struct codec_chain *chain, struct buf *out)
 	}
 }
 
-/* pairs - the same filter with another head in HDF5 and in Zarr. */
+/* pairs - filters with different framing in HDF5 and in Zarr. */
 static const struct spec_pair {
 	uint32_t hdf5, zarr;
-	bool to_hdf5, to_zarr; /* ways that are needed */
-	bool params;           /* mean the same in both */
+	bool to_hdf5, to_zarr; /* directions of conversion */
+	bool params;           /* equal in both */
 } pairs[] = {
 	{CODEC_LZ4_HDF5, CODEC_LZ4, true, true, false}, /* block size; acceleration */
 	{CODEC_DEFLATE, CODEC_GZIP, true, false, true}, /* Zarr has both */
@@ -195,14 +195,14 @@ int codec_chain_for(struct arena *a, enum codec_format format, const struct code
 	return rc ? rc : spec_keep(a, specs, n, ret, e);
 }
 
-/* spec_rank - where nc_def_var_filter puts a filter: fletcher32 in front, shuffle behind it, all
- * others as they were named. */
+/* spec_rank - the order in nc_def_var_filter: fletcher32 first, then shuffle, then all others as
+ * they were named. */
 static unsigned int spec_rank(uint32_t h5_id)
 {
 	return h5_id == CODEC_FLETCHER32 ? 0 : h5_id == CODEC_SHUFFLE ? 1 : 2;
 }
 
-/* no_codec - a filter that is not built in and that no plugin has. */
+/* no_codec - the error for a filter that is neither built in nor in a plugin. */
 static int no_codec(const struct codec_spec *spec, struct err *e)
 {
 	struct buf b;
@@ -218,7 +218,7 @@ static int no_codec(const struct codec_spec *spec, struct err *e)
 	return rc;
 }
 
-/* prepare_one - the parameters as an HDF5 writer stores them. */
+/* prepare_one - convert the parameters to those that an HDF5 writer stores. */
 static int prepare_one(struct arena *a, const struct codec_spec *spec,
 		       const struct codec_array *array, struct codec_spec *ret, struct err *e)
 {
@@ -250,8 +250,8 @@ static bool spec_has(const struct codec_spec *specs, uint32_t n, uint32_t h5_id)
 	return false;
 }
 
-/* beside_szip - netCDF-C refuses deflate beside szip. A checksum, which comes first, is four bytes
- * more for szip: no whole sample of eight bytes, and libhdf5 loses them. */
+/* beside_szip - netCDF-C rejects deflate with szip. A checksum, which comes first, adds four bytes
+ * to szip's input: no whole sample of eight bytes, and libhdf5 loses them. */
 static int beside_szip(const struct codec_spec *specs, uint32_t n, uint32_t elem_size,
 		       struct err *e)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* spec_const.c - typed constants of filter specifications: "-17b", "27US", "1.5d".
  *
- * What is accepted becomes what netCDF-C 4.9 makes of it: signed bytes and shorts are cut to their
- * width and not sign-extended, floats go through double. netCDF-C reads numbers with sscanf and
- * drops what it does not understand ("0x10" is 0, "1.5" is 1, "4294967296" is 0): such texts are
- * refused here.
+ * Valid constants give the same parameters as in netCDF-C 4.9: signed bytes and shorts are cut to
+ * their width and not sign-extended, floats are parsed as double. netCDF-C reads numbers with
+ * sscanf and ignores invalid characters ("0x10" is 0, "1.5" is 1, "4294967296" is 0): here such
+ * constants are rejected.
  *
  * Spec: netCDF-C, filter specification syntax; ncaux_h5filterspec_parse */
 #include "codecs/spec/spec_int.h"
@@ -13,12 +13,14 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include <strings.h>
+
+#include "base/core/half.h"
+#include "base/core/str.h"
 
 #define REAL_MAX ((size_t)63) /* characters of a real number */
 #define SHOWN 60
 
-/* tag - what stands behind a whole number. Limits of what fits, as magnitudes. */
+/* tag - the suffix of a whole number. Limits are magnitudes. */
 static const struct tag {
 	const char *text;
 	uint32_t bits;
@@ -55,7 +57,7 @@ const char *spec_trim(const char *s, size_t *n)
 	return s;
 }
 
-/* spec_const_digits - how many there are at s. */
+/* spec_const_digits - the number of digits at s. */
 static size_t spec_const_digits(const char *s, size_t n)
 {
 	size_t i = 0;
@@ -65,8 +67,8 @@ static size_t spec_const_digits(const char *s, size_t n)
 	return i;
 }
 
-/* real_length - characters of a decimal number with a point or an exponent or without, no sign;
- * 0 when there is none. */
+/* real_length - characters of an unsigned decimal number, with or without point and exponent; 0
+ * when there is none. */
 static size_t real_length(const char *s, size_t n)
 {
 	size_t at = spec_const_digits(s, n), mantissa = at, power, sign;
@@ -94,13 +96,11 @@ static void spec_const_put64(uint64_t v, uint32_t *ret)
 	ret[1] = (uint32_t)(v >> 32);
 }
 
-/* real - n bytes of text are a number, wide or not. */
+/* real - convert n bytes of text to a number of 32 or (wide) 64 bits. */
 static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret_n,
 		struct err *e)
 {
 	char text[REAL_MAX + 1];
-	uint64_t bits;
-	float narrow;
 	double v;
 
 	if (n > REAL_MAX)
@@ -114,12 +114,10 @@ static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret
 		return err_set(e, -EINVAL, "'%s' does not fit in %s", text,
 			       wide ? "64 bits" : "32 bits: append 'd'");
 	if (wide) {
-		memcpy(&bits, &v, sizeof(bits));
-		spec_const_put64(bits, ret);
+		spec_const_put64(f64_bits(v), ret);
 		*ret_n = 2;
 	} else {
-		narrow = (float)v;
-		memcpy(ret, &narrow, sizeof(narrow));
+		*ret = f32_bits((float)v);
 		*ret_n = 1;
 	}
 	return 0;
@@ -128,12 +126,12 @@ static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret
 static const struct tag *find_tag(const char *s, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(tags); i++)
-		if (strlen(tags[i].text) == n && strncasecmp(tags[i].text, s, n) == 0)
+		if (str_is_nocase(tags[i].text, s, n))
 			return &tags[i];
 	return NULL;
 }
 
-/* spec_const_whole - the value of n digits. Returns false when 64 bits do not hold it. */
+/* spec_const_whole - the value of n digits. Returns false when it exceeds 64 bits. */
 static bool spec_const_whole(const char *s, size_t n, uint64_t *ret)
 {
 	uint64_t v = 0;

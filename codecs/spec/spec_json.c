@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spec_json.c - chains as the codecs of Zarr documents, also those that nobody here can undo. */
+/* spec_json.c - chains as codecs in Zarr metadata, including filters that are not available. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void spec_json_put_text(struct buf *out, const char *member, const char *
 	str_put_json(out, text, strlen(text));
 }
 
-/* put_unknown - what has no name in Zarr v2. */
+/* put_unknown - append a filter without a name in Zarr v2. */
 static void put_unknown(const struct codec_spec *spec, struct buf *out)
 {
 	const bool hdf5 = spec->h5_id < CODEC_PRIVATE;
@@ -71,7 +71,7 @@ bool codec_spec_json3(const struct codec_spec *spec, size_t elem_size, struct bu
 		ops->zarr2_params(spec, elem_size, &params);
 	buf_putc(out, '{');
 	spec_json_put_text(out, "name", name);
-	/* zarr-python wants a configuration of numcodecs' codecs even where it is empty */
+	/* zarr-python requires a configuration for numcodecs' codecs even if it is empty */
 	buf_puts(out, ", \"configuration\": {");
 	if (params.len > 2) /* each parameter begins with ", " */
 		buf_put(out, params.data + 2, params.len - 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* var_pattern.c - patterns of variables: "*", "t?mp&/g/v". One matcher for every option that names
- * variables, so that they cannot differ. */
+/* var_pattern.c - patterns of variables: "*", "t?mp&/g/v". All options that name variables share
+ * this matcher. */
 #include "codecs/spec/var_pattern.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ int codec_vars_check(const char *vars, size_t n, struct err *e)
 	}
 }
 
-/* matches - whether one pattern is for this path. */
+/* matches - whether one pattern matches this path. */
 static bool matches(const char *pattern, size_t n, const char *path)
 {
 	char text[CODEC_VARS_PATTERN_MAX];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* json2.c - a JSON list of texts, as numcodecs' json2 writes object arrays: the texts, in lists as
- * deep as the array has axes, then the dtype "|O", then the shape.
+/* json2.c - a JSON list of strings, as numcodecs' json2 writes object arrays: the strings, in lists
+ * nested as deep as the array has dimensions, then the dtype "|O", then the shape.
  *
- * It is read in one pass, without a tree: what is at the end of the list may be two more values
- * than the elements, which is only known when the end is there. So the place of each value of the
- * outermost list is kept for as long as it may be one of the last two. The shape itself is not
- * needed: the array's metadata has it, and the number of texts has to fit that.
+ * It is parsed in one pass, without a tree. The end of the list may be two values more than the
+ * elements, which is known only at the end. So the positions of the last two values of the
+ * outermost list are kept. The shape itself is not needed: the array's metadata has it, and the
+ * number of strings must match it.
  *
  * Spec: RFC 8259; numcodecs 0.11, numcodecs/json.py, and Python's json.JSONEncoder with
  * ensure_ascii and the separators ',' and ':'. */
@@ -28,17 +28,17 @@ enum json2_kind { TEXT, LIST, OTHER };
 /* mark - one value of the outermost list. */
 struct mark {
 	enum json2_kind kind;
-	size_t len;      /* of the body in front of it */
-	uint64_t n;      /* texts in front of it */
-	uint64_t others; /* values in front of it that are neither texts nor null nor lists */
+	size_t len;      /* of the body before it */
+	uint64_t n;      /* strings before it */
+	uint64_t others; /* values before it that are neither strings nor null nor lists */
 };
 
 struct json2_reader {
 	const uint8_t *in, *p, *end;
 	struct buf *out;
 	uint64_t n, most, others;
-	unsigned int depth;      /* of lists that are open */
-	struct mark last[MARKS]; /* the values of the outermost list begun last, latest first */
+	unsigned int depth;      /* of open lists */
+	struct mark last[MARKS]; /* the last values of the outermost list, latest first */
 	uint64_t values;         /* of that list */
 	struct err *e;
 };
@@ -67,7 +67,7 @@ static int json2_escape(struct json2_reader *r)
 	return 0;
 }
 
-/* json2_text - append one, behind the quote that begins it. */
+/* json2_text - append a string; its opening quote was read. */
 static int json2_text(struct json2_reader *r)
 {
 	const size_t start = r->out->len;
@@ -109,7 +109,7 @@ static bool json2_word(struct json2_reader *r, const char *s)
 	return true;
 }
 
-/* json2_number - a whole one; others are in no shape. */
+/* json2_number - a whole number; a shape has no others. */
 static bool json2_number(struct json2_reader *r)
 {
 	const uint8_t *p = r->p;
@@ -124,7 +124,7 @@ static bool json2_number(struct json2_reader *r)
 	return true;
 }
 
-/* json2_begin - a value of the outermost list. */
+/* json2_begin - record a value of the outermost list. */
 static void json2_begin(struct json2_reader *r, enum json2_kind kind)
 {
 	r->last[1] = r->last[0];
@@ -132,7 +132,7 @@ static void json2_begin(struct json2_reader *r, enum json2_kind kind)
 	r->values++;
 }
 
-/* counted - one more text, or null, which is an empty one. The dtype is a text, too. */
+/* counted - count a string, or null, which is an empty one. The dtype is a string, too. */
 static int counted(struct json2_reader *r)
 {
 	if (r->n++ <= r->most)
@@ -140,7 +140,7 @@ static int counted(struct json2_reader *r)
 	return err_set(r->e, -EBADMSG, "the list has more than %" PRIu64 " elements", r->most);
 }
 
-/* json2_value - anything but the end of a list; of a list only its beginning. */
+/* json2_value - parse a value; of a list only its beginning. */
 static int json2_value(struct json2_reader *r)
 {
 	const bool outer = r->depth == 1;
@@ -173,10 +173,10 @@ static int json2_value(struct json2_reader *r)
 	return rc ? rc : counted(r);
 }
 
-/* json2_list - everything up to the end of the outermost list. */
+/* json2_list - parse to the end of the outermost list. */
 static int json2_list(struct json2_reader *r)
 {
-	bool first = true; /* nothing stands before the next value of the innermost list */
+	bool first = true; /* the next value is the first of its list */
 	int rc = 0;
 
 	while (!rc && r->depth > 0) {
@@ -196,14 +196,14 @@ static int json2_list(struct json2_reader *r)
 		}
 		first = r->p < r->end && *r->p == '[';
 		rc = json2_value(r);
-		/* what stood in a list before its end is no error yet: it may be the shape */
+		/* a value that is no string is no error yet while it may belong to the shape */
 		if (!rc && r->values > MARKS && r->last[1].others > 0)
 			rc = err_set(r->e, -EBADMSG, "an element of the list is not a string");
 	}
 	return rc;
 }
 
-/* json2_finish - the last two values are no elements. */
+/* json2_finish - the last two values must be no elements. */
 static int json2_finish(struct json2_reader *r, uint64_t n)
 {
 	const struct mark *dtype = &r->last[1], *shape = &r->last[0];
@@ -273,7 +273,7 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 		} else {
 			uint32_t c = 0;
 
-			n = utf8_decode(p, len, &c); /* of text that was checked */
+			n = utf8_decode(p, len, &c); /* the text is checked UTF-8 */
 			json2_put_escaped(c, out);
 		}
 		p += n;
@@ -282,8 +282,8 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 	buf_putc(out, '"');
 }
 
-/* json2_put_strings - rows of lists, one axis for each, without recursion: before element i as many
- * lists begin as axes have i at their start. */
+/* json2_put_strings - write nested lists, one level per dimension, without recursion: element i is
+ * preceded by the beginning of each list that starts at it. */
 static void json2_put_strings(struct slice body, uint32_t rank, const uint64_t *shape,
 			      uint64_t n, struct buf *out)
 {
@@ -302,7 +302,7 @@ static void json2_put_strings(struct slice body, uint32_t rank, const uint64_t *
 	}
 }
 
-/* put_hollow - lists without texts: an axis has no length. */
+/* put_hollow - lists without strings: a dimension has length 0. */
 static void put_hollow(const uint64_t *shape, struct buf *out)
 {
 	uint64_t lists = 1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* vlen.c - the frame of vlen-utf8, vlen-bytes and vlen-array: a count of four bytes, then a body as
- * everybody here has it. Everything is checked before a byte of it is believed. */
+/* vlen.c - the framing of vlen-utf8, vlen-bytes and vlen-array: a count of four bytes, then the
+ * neutral body. Everything is checked before it is used. */
 #include "codecs/vlen/vlen.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
+#include "base/core/str.h"
 #include "base/core/utf8.h"
 #include "codecs/core/codec_impl.h"
 #include "codecs/vlen/json2_int.h"
@@ -22,7 +22,7 @@ static const char *const ids[] = {
 enum codec_vlen codec_vlen_find(const char *id, size_t n)
 {
 	for (size_t i = CODEC_VLEN_UTF8; i < ARRAY_LEN(ids); i++)
-		if (strlen(ids[i]) == n && memcmp(ids[i], id, n) == 0)
+		if (str_is(ids[i], id, n))
 			return (enum codec_vlen)i;
 	return CODEC_VLEN_NONE;
 }
@@ -66,7 +66,7 @@ const uint8_t *codec_vlen_next(struct slice *body, uint32_t *ret_len)
 	return rd_bytes(body, *ret_len);
 }
 
-/* check_body - whether it is one of n such elements. */
+/* check_body - check that it is a body of n such elements. */
 static int check_body(enum codec_vlen v, uint32_t size, const uint8_t *body, size_t len,
 		      uint64_t n, struct err *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* caller.c - functions of the library that called us, by the dynamic linker. */
+/* caller.c - functions of the calling library, by the dynamic linker. */
 #include "codecs/export/plugins/caller_int.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@ bool caller_open(const void *address, struct caller *ret)
 	if (!dladdr(address, &at) || !at.dli_fbase)
 		return false;
 	ret->base = at.dli_fbase;
-	/* none for a program itself: then its functions are looked for everywhere */
+	/* NULL for the main program: then all libraries are searched */
 	ret->handle = at.dli_fname ? dlopen(at.dli_fname, RTLD_NOLOAD | RTLD_LAZY) : NULL;
 	return true;
 }

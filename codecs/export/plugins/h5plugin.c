@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* h5plugin.c - one of our codecs as a plugin of HDF5; compiled once for each.
  *
- * PLUGIN_OPS is the codec. The library is loaded by programs of others: it has no other entries
- * than HDF5's two (and netCDF-C's one in ncz.c), keeps no state but working memory, prints nothing,
- * and is linked with neither libhdf5 nor libnetcdf. Filters themselves need only malloc. What
- * depends on the dataset, `set_local`, asks the libhdf5 that called; where that cannot be found,
- * the parameters stay as the user gave them.
+ * PLUGIN_OPS is the codec. Third-party programs load the library: it has no other entries than
+ * HDF5's two (and netCDF-C's one in ncz.c), keeps no state but working memory, prints nothing, and
+ * is linked with neither libhdf5 nor libnetcdf. Filters themselves need only malloc. `set_local`,
+ * which depends on the dataset, calls the libhdf5 that called it; if that cannot be found, the
+ * parameters stay as the user gave them.
  *
  * Spec: https://docs.hdfgroup.org/hdf5/rfc/HDF5DynamicallyLoadedFilters.pdf; H5Zset_local in the
  * reference manual, H5Z_class2_t. */
@@ -16,14 +16,14 @@
 #include <H5PLextern.h>
 #include <errno.h>
 
-/* hid_t has 64 bits since then; with an older library it would be read wrongly. */
+/* hid_t has 64 bits since 1.10; the layout for older libraries differs. */
 #define HDF5_MAJOR 1
 #define HDF5_MINOR 10
 #define FILL_MAX 16
 
 static const struct codec_ops *const ops = &PLUGIN_OPS;
 
-/* ---- libhdf5, as the caller has it ---- */
+/* ---- the caller's libhdf5 ---- */
 
 #define FUNCTIONS(F)                                                                           \
 	F(H5get_libversion)                                                                    \
@@ -58,7 +58,7 @@ static bool find_hdf5(const struct caller *c, struct hdf5 *ret)
 	       (major > HDF5_MAJOR || (major == HDF5_MAJOR && minor >= HDF5_MINOR));
 }
 
-/* ---- a dataset that is about to be made ---- */
+/* ---- the dataset to be created ---- */
 
 struct h5plugin_dataset {
 	struct codec_array array;
@@ -69,7 +69,7 @@ struct h5plugin_dataset {
 	uint32_t params[CODEC_PARAMS_MAX];
 };
 
-/* read_elem - class, size and order of an element; of an array type those of what it has. */
+/* read_elem - class, size and order of an element; for an array type those of its base type. */
 static bool read_elem(const struct hdf5 *h, hid_t type, struct codec_array *ret)
 {
 	H5T_class_t class = h->H5Tget_class_f(type);
@@ -95,7 +95,7 @@ static bool read_elem(const struct hdf5 *h, hid_t type, struct codec_array *ret)
 	return true;
 }
 
-/* h5plugin_read_chunk - its elements; those of array types are in the last dimension. */
+/* h5plugin_read_chunk - the chunk's elements; those of array types are in the last dimension. */
 static bool h5plugin_read_chunk(const struct hdf5 *h, hid_t dcpl, hid_t type,
 				struct h5plugin_dataset *d)
 {
@@ -142,8 +142,8 @@ static bool read_filter(const struct hdf5 *h, hid_t dcpl, struct h5plugin_datase
 	return true;
 }
 
-/* h5plugin_prepare - the parameters for a dataset. Returns what the codec says, -ENOENT when nobody
- * could be asked about the dataset. */
+/* h5plugin_prepare - set the parameters for a dataset. Returns the codec's result, or -ENOENT if
+ * the dataset cannot be queried. */
 static int h5plugin_prepare(const void *from, hid_t dcpl, hid_t type, bool store)
 {
 	struct h5plugin_dataset d = {0};
@@ -167,15 +167,15 @@ static int h5plugin_prepare(const void *from, hid_t dcpl, hid_t type, bool store
 	return rc;
 }
 
-/* The address is taken here, in what the library calls. */
+/* The return address is taken here, in the functions that the library calls. */
 
 static htri_t can_apply(hid_t dcpl, hid_t type, hid_t space NZ_UNUSED)
 {
 	return h5plugin_prepare(__builtin_return_address(0), dcpl, type, false) != -EOPNOTSUPP;
 }
 
-/* set_local - only asked for optional filters where they cannot be applied; then chunks are
- * stored without them. */
+/* set_local - -EOPNOTSUPP is no failure: after a failed can_apply, HDF5 calls this only for
+ * optional filters, and then stores chunks without them. */
 static herr_t set_local(hid_t dcpl, hid_t type, hid_t space NZ_UNUSED)
 {
 	int rc = h5plugin_prepare(__builtin_return_address(0), dcpl, type, true);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ncz.c - one of our codecs as netCDF-C's NCZarr asks for it: between the JSON of a Zarr array and
- * the parameters of the HDF5 filter in the same library; compiled once for each.
+/* ncz.c - one of our codecs as netCDF-C's NCZarr uses it: conversion between the JSON of a Zarr
+ * array and the parameters of the HDF5 filter in the same library; compiled once for each.
  *
- * PLUGIN_OPS is the codec. NetCDF-C calls "visible" what JSON and nc_def_var_filter have, "working"
- * what the filter gets. The latter depends on the variable, about which the libnetcdf that called
- * is asked; where that cannot be found, the visible ones are used.
+ * PLUGIN_OPS is the codec. NetCDF-C calls the parameters of JSON and nc_def_var_filter "visible",
+ * those of the filter "working". The latter depend on the variable, which is queried from the
+ * libnetcdf that called; if that cannot be found, the visible ones are used.
  *
  * Spec: struct NCZ_codec_t, version 1, of netcdf_filter_build.h, and
  * https://docs.unidata.ucar.edu/netcdf-c/current/filters.html (NCZarr codecs), 4.9.2 to 4.10.1. */
@@ -18,7 +18,7 @@
 #define VERSION 1
 #define SORT_HDF5 1
 
-/* Of netcdf.h. */
+/* From netcdf.h. */
 enum { NC_NOERR = 0, NC_EINVAL = -36, NC_ENOMEM = -61, NC_EFILTER = -132 };
 enum {
 	NC_BYTE = 1,
@@ -57,7 +57,7 @@ static int nc_error(int rc)
 	return rc == 0 ? NC_NOERR : rc == -ENOMEM ? NC_ENOMEM : NC_EFILTER;
 }
 
-/* plugins_ncz_give - a copy of parameters that the caller frees, in place of what is there. */
+/* plugins_ncz_give - replace *ret by a copy of the parameters that the caller frees. */
 static int plugins_ncz_give(const uint32_t *params, size_t n, size_t *ret_n, unsigned **ret)
 {
 	unsigned *copy = n > 0 ? alloc_array(n, sizeof(*copy)) : NULL;
@@ -87,7 +87,7 @@ static int codec_to_hdf5(const char *codec, size_t *ret_n, unsigned **ret)
 {
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
 	struct codec_json *j = codec && ret_n && ret ? alloc_array(1, sizeof(*j)) : NULL;
-	unsigned *none = NULL; /* what *ret points to may be anything */
+	unsigned *none = NULL; /* *ret may be an invalid pointer */
 	int rc;
 
 	if (!codec || !ret_n || !ret)
@@ -132,7 +132,7 @@ static int hdf5_to_codec(size_t n, const unsigned *params, char **ret)
 	return NC_NOERR;
 }
 
-/* ---- a variable's own parameters ---- */
+/* ---- parameters of a variable ---- */
 
 struct variable {
 	struct codec_array array;
@@ -161,9 +161,8 @@ static enum codec_class plugins_ncz_class_of(int type)
 	}
 }
 
-/* read_variable - what libnetcdf says of it; false when it cannot be asked. Fill values are left
- * out: asking for one makes libnetcdf read attributes, and no codec with an id of numcodecs wants
- * to know. */
+/* read_variable - query a variable from libnetcdf; false when that fails. Fill values are left out:
+ * a query of one makes libnetcdf read attributes, and no codec with a numcodecs id needs it. */
 static bool read_variable(const struct caller *c, int ncid, int varid, struct variable *v)
 {
 	int (*type_of)(int, int, int *), (*rank_of)(int, int, int *);

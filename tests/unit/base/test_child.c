@@ -132,7 +132,7 @@ static void test_ends(void **state)
 	assert_int_equal(child_died_of(child_end(&c)), SIGKILL);
 }
 
-/* Whoever holds the other end of the pipe has gone: also a child that hangs ends. */
+/* A child ends when the other end of its pipe is closed, even while it hangs. */
 static void test_life(void **state)
 {
 	const struct order hang = {.what = HANG};
@@ -216,7 +216,7 @@ static int prepare(void **state)
 	return child_prepared() ? 0 : -1;
 }
 
-/* A child says what is wrong with its work, not what the server is to do about a source. */
+/* A child reports errors of its own work only, never a state of the source. */
 static void test_errno(void **state NZ_UNUSED)
 {
 	assert_int_equal(child_errno(-EBADMSG), -EBADMSG);

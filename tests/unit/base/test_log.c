@@ -112,7 +112,7 @@ static void test_flood(void **state)
 	assert_int_equal(limit.waiting, 0);
 }
 
-/* What is forgotten for want of room says its number first. */
+/* The count of an entry is logged before another kind replaces it. */
 static void test_evicted(void **state)
 {
 	char text[64];

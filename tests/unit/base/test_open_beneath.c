@@ -122,7 +122,7 @@ static int touch(const char *path)
 	return fd < 0 ? -1 : close(fd);
 }
 
-/* What is removed with a directory is what is in it, never what links in it lead to. */
+/* Removing a directory removes its content, never the targets of links in it. */
 static void test_remove(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rules and edge cases of base/: numbers, texts, buffers, errors, arenas, cursors. */
+/* Rules and edge cases of base/: numbers, strings, buffers, errors, arenas, cursors. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,6 +33,9 @@ static void decimals_are_canonical(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(str_u64(bad[i], strlen(bad[i]), UINT64_MAX, &v), -EINVAL);
 	assert_int_equal(v, 77);
+	assert_true(str_is("zlib", "zlib,5", 4) && !str_is("zlib", "zlib,5", 3));
+	assert_true(!str_is("zlib", "Zlib", 4) && str_is_nocase("zlib", "ZLIB", 4));
+	assert_false(str_is(NULL, "", 0) || str_is_nocase(NULL, "", 0));
 	assert_int_equal(str_u64("0", 1, 0, &v), 0);
 	assert_int_equal(v, 0);
 	assert_int_equal(str_u64("18446744073709551615", 20, UINT64_MAX, &v), 0);

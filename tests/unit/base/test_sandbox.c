@@ -62,7 +62,7 @@ static int open_inside(const struct child_self *self NZ_UNUSED)
 
 static int open_by_link(const struct child_self *self NZ_UNUSED)
 {
-	return opened(open(g_link, O_RDONLY | O_CLOEXEC)); /* inside, to what is outside */
+	return opened(open(g_link, O_RDONLY | O_CLOEXEC)); /* a link inside, its target outside */
 }
 
 static int open_outside(const struct child_self *self NZ_UNUSED)
@@ -263,7 +263,7 @@ static int filtered(const struct child_self *self NZ_UNUSED)
 	return shown("Seccomp:\t2\n") || shown("NoNewPrivs:\t1\n");
 }
 
-/* An attempt, for whom it is, and what comes of it: an errno, or minus a signal. */
+/* An attempt, the kinds that may make it, and its result: an errno, or minus a signal. */
 enum { NOBODY = 0, FDS = 1, OPENS = 2, LOADS = 4, WRITES = 8, READERS = 7, ALL = 15 };
 
 static const struct {
@@ -433,7 +433,7 @@ static void test_time(void **state)
 	assert_int_equal(child_died_of(child_end(&c)), SIGXCPU);
 }
 
-/* What is in the environment of a child, and what is not. */
+/* Send the environment of a child. */
 static void tell_env(const struct child_self *self)
 {
 	const char *key = getenv("AWS_SECRET_ACCESS_KEY"), *kept = getenv("HDF5_TEST_KEPT");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses: what is taken apart, what is refused, and what is never shown. */
+/* URLs: parsing, rejected input, and secrets that are never printed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -272,7 +272,7 @@ static void test_deaths(void **state NZ_UNUSED)
 	}
 	assert_int_equal(lose(LEAVE, 0, WAIT_MS, "it left (status 3), left"), WORKER_FATAL);
 	assert_int_equal(lose(LEAVE, 1, WAIT_MS, "it left (status 3), left"), WORKER_RETRY);
-	/* whoever killed it did not do so because of the request */
+	/* it was killed from outside: the request is not to blame */
 	assert_int_equal(lose(KILL, 0, WAIT_MS, "it was killed"), WORKER_FAILED);
 	assert_int_equal(lose(BLAMELESS, 0, WAIT_MS, "it could not begin"), WORKER_FAILED);
 	assert_int_equal(lose(WELL, 0, WAIT_MS, "it ended well"), WORKER_LOST);

@@ -158,7 +158,7 @@ static void test_all(void **state)
 	free(c);
 }
 
-/* What was compressed to exactly n bytes is what Blosc would not decompress: no head. */
+/* Blosc takes data compressed to exactly n bytes for uncompressed ones: no header. */
 static void test_same_length(void **state)
 {
 	struct chunk *c = malloc(sizeof(*c));

@@ -47,7 +47,7 @@ static void test_vector(void **state)
 	assert_int_equal(len, FOX_LEN);
 	assert_memory_equal(out, fox, FOX_LEN);
 
-	/* more room: the true length is told */
+	/* more room: the true length is returned */
 	assert_int_equal(run(in, n, out, sizeof(out), &len, NULL), 0);
 	assert_int_equal(len, FOX_LEN);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_lzma.c - lzma with filters that stand in the document only: against numcodecs 0.11,
- * and what a document may say that nobody can do. */
+/* test_lzma.c - lzma with filters that only the document states: against numcodecs 0.11, and
+ * documents that are not supported. */
 #include "tests/unit/codecs/util.h"
 
 #include "codecs/export/conf_json.h"

@@ -185,7 +185,7 @@ static void test_flipped(void **state)
 	}
 }
 
-/* Parameters of other chunks: what comes out is of no use, but comes out in its bounds. */
+/* With the parameters of other chunks the output is meaningless, but within its bounds. */
 static void test_parameters(void **state)
 {
 	static const uint32_t bad[][4] = {
@@ -268,7 +268,7 @@ static void test_round_trip(void **state)
 
 				assert_int_equal(
 					trip(params, in, n * elem < 70000 ? n * elem : 0), 0);
-				/* no whole elements: libhdf5 would lose what is left */
+				/* no whole elements: libhdf5 loses the rest */
 				if (elem > 1)
 					assert_int_equal(trip(params, in, n | 1), -EOPNOTSUPP);
 			}

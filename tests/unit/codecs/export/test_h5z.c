@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_h5z.c - codecs as filters of HDF5: what comes out, what is left alone on failure. */
+/* test_h5z.c - codecs as filters of HDF5: results, and unchanged buffers on failure. */
 #include "tests/unit/codecs/util.h"
 
 #include "codecs/export/h5z.h"

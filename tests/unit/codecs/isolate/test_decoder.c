@@ -152,7 +152,7 @@ static void test_apart(void **state NZ_UNUSED)
 	assert_int_equal(status, 0); /* a fork decodes by itself */
 }
 
-/* Whoever knows nothing of decoders has its filters undone apart as well. */
+/* codec_chain_decode isolates filters for callers that do not use decoders, too. */
 static void test_chain(void **state NZ_UNUSED)
 {
 	struct codec_scratch *scratch = codec_scratch_new();

@@ -59,7 +59,7 @@ static void test_plugin(void **state)
 		assert_memory_equal(b.data + 1, k ? granular : groomed, 128);
 		assert_memory_equal(b.data + 129, &in[32], 2);
 
-		/* what was stored is what is read; framing loses nothing */
+		/* decoding changes nothing; framing is lossless */
 		assert_int_equal(
 			codec_chain_decode(&chain, 0, 4, b.data + 1, 130, out, 130, s, &e), 0);
 		assert_memory_equal(out, b.data + 1, 130);
@@ -175,7 +175,7 @@ static void test_refused(void **state)
 	assert_null(codec_find(32032)->encode);
 }
 
-/* What is rounded is stored as it is: reading changes nothing, and keeps to its room. */
+/* Rounded numbers are stored unchanged: decoding changes nothing, and respects its limit. */
 static void test_stored(void **state)
 {
 	static const uint32_t ids[] = {CODEC_BITGROOM, CODEC_GRANULARBR, CODEC_BITROUND};

@@ -109,7 +109,7 @@ static void test_bitround(void **state)
 	assert_int_equal(PREPARED(&m, CODEC_BITROUND, CODEC_INT, 4, false, 7), -EOPNOTSUPP);
 	assert_int_equal(PREPARED(&m, CODEC_BITROUND, CODEC_FLOAT, 3, false, 7), -EOPNOTSUPP);
 
-	/* of a document alone nobody knows what the elements are */
+	/* a document alone does not state the type of elements */
 	assert_int_equal(from_conf(&m, 2, "bitround", "keepbits=#7", 4, NULL), 0);
 	buf_init(&b, 100);
 	assert_int_equal(m.ops->encode(NULL, &m.spec, 4, (const uint8_t *)"abcd", 4, &b, NULL),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_plugin.c - filters of others: what is found and what is not used, what they give, and
- * that whatever they do costs no more than one chunk. The plugins are those of tests/plugins. */
+/* test_plugin.c - third-party filters: which are found and used, their results, and that a failure
+ * costs at most one chunk. The plugins are those of tests/plugins. */
 #include "codecs/plugin/plugin.h"
 
 #include <errno.h>
@@ -174,7 +174,7 @@ static void test_scan(void **state)
 	scan("a/libxor.so", NULL, &l); /* no directory */
 	assert_string_equal(l.v[0].why, "it cannot be listed");
 	plugin_libs_release(&l);
-	/* somebody's link leads to a good directory, today */
+	/* another user's link leads to a good directory, for now */
 	assert_int_equal(symlink(in_tmp("b"), in_tmp("sticky/link")), 0);
 	scan("sticky/link", NULL, &l);
 	assert_null(l.v[0].why);

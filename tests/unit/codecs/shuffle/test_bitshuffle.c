@@ -272,7 +272,7 @@ static void test_prepare(void **state)
 	assert_int_equal(ops->prepare(&spec, &a, params, &n, NULL), 0);
 	assert_int_equal(n, 6);
 	assert_memory_equal(params + 2, ((uint32_t[]){12, 16, 3, 9}), 16);
-	/* what is stored comes back: h5repack */
+	/* stored parameters are kept: h5repack */
 	spec = (struct codec_spec){CODEC_BITSHUFFLE, 6, (const uint32_t[]){0, 3, 12, 16, 2, 5},
 				   ""};
 	assert_int_equal(ops->prepare(&spec, &a, params, &n, NULL), 0);

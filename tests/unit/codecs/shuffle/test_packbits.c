@@ -112,7 +112,7 @@ static void test_documents(void **state)
 		{"padding_encoding=#1", CODEC_UINT, 1, -EBADMSG},
 		{"first_bit=x", CODEC_UINT, 1, -EBADMSG},
 		{"", CODEC_UINT, 3, -EOPNOTSUPP},
-		{"", CODEC_UINT, 0, -EOPNOTSUPP}, /* nobody says of what */
+		{"", CODEC_UINT, 0, -EOPNOTSUPP}, /* unknown element type */
 	};
 
 	(void)state;

@@ -307,7 +307,7 @@ static void test_nbit_hostile(void **state)
 	assert_int_equal(bad_nbit(deep, 205, 1024), -EOPNOTSUPP);
 }
 
-/* Members in an unusual order, with gaps: what is in none of them reads as 0. */
+/* Members in an unusual order, with gaps: bytes outside all members read as 0. */
 static void test_nbit_order(void **state)
 {
 	static const uint32_t params[] = {18, 0, 2, 3, 5, 2, 3, 1,  1,
@@ -406,7 +406,7 @@ static void packed(const float *v, float *ret, uint8_t *ret_bits)
 	buf_release(&b);
 }
 
-/* libhdf5 makes minima of what is not a number, and nothing at all of infinities alone. */
+/* libhdf5 computes minima with NaNs, and stores nothing for infinities alone. */
 static void test_not_numbers(void **state)
 {
 	const float nans[] = {1, NAN, 3, 4}, first[] = {NAN, 1, 3, 4};

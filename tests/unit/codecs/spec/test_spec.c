@@ -131,7 +131,7 @@ static void chains(void **state NZ_UNUSED)
 	expect("bz2,9|Fletcher32", "307,9|3");
 	expect("gzip,3|lzma", "gzip,3|lzma");
 	expect("65535", "65535");
-	expect("SZ3,1|zfp,4", "32024,1|32013,4"); /* registered, whoever has it */
+	expect("SZ3,1|zfp,4", "32024,1|32013,4"); /* registered, available or not */
 	/* named again: the first place, the last parameters */
 	expect("1,2|307,3|1,4", "1,4|307,3");
 	expect("deflate,2|bzip2|zlib", "1|307");
@@ -179,7 +179,7 @@ static void bad_chains(void **state NZ_UNUSED)
 	refuse(text, "more than 32 filters given");
 }
 
-/* rules_of - the texts in turn. */
+/* rules_of - parse the strings in turn. */
 static struct codec_rules rules_of(const char *const *texts, size_t n)
 {
 	struct codec_rules r = {0};
@@ -342,7 +342,7 @@ static void framings(void **state NZ_UNUSED)
 	expect_text(&c, "1,3");
 }
 
-/* Whatever short memory cuts off is said. */
+/* If memory is short, every failure is reported. */
 static void short_of_memory(void **state NZ_UNUSED)
 {
 	static const char text[] = "v,deflate,5|307,9";

@@ -161,7 +161,7 @@ static void test_bad_bodies(void **state)
 	buf_release(&out);
 }
 
-/* What Python reads and what it does not: two texts, or damage. */
+/* Valid and invalid JSON for Python: two strings, or damage. */
 static void test_json(void **state)
 {
 	static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* vectors_vlen.h - object arrays as numcodecs 0.11 stores them.
  *
- * Made once with numpy: np.array of the texts (or of bytes, or of lists of numbers) with
- * dtype=object, through VLenUTF8, JSON, VLenBytes and VLenArray with their default options. body
- * is each element's length and bytes, written by the same script. */
+ * Made once with numpy: np.array of the strings (or of bytes, or of lists of numbers) with
+ * dtype=object, through VLenUTF8, JSON, VLenBytes and VLenArray with their default options. body is
+ * each element's length and bytes, written by the same script. */
 #ifndef TESTS_UNIT_CODECS_VLEN_VECTORS_VLEN_H
 #define TESTS_UNIT_CODECS_VLEN_VECTORS_VLEN_H
 
