@@ -14,6 +14,7 @@ import subprocess
 import time
 
 from lib import mounts
+from lib.context import eventually
 from lib.web import FAULTS, WebServer
 
 KINDS = sorted(FAULTS)
@@ -366,10 +367,7 @@ def children(path, n):
 
 
 def await_requests(web, n):
-    end = time.monotonic() + 20
-    while len(web.asked) < n:
-        assert time.monotonic() < end, web.asked
-        time.sleep(0.01)
+    eventually(lambda: len(web.asked) >= n, report=lambda: web.asked)
 
 
 def await_ends(programs, seconds):

@@ -7,9 +7,8 @@ import os
 import random
 import subprocess
 import sys
-import time
 
-from lib.context import Skip
+from lib.context import Skip, eventually_passes
 
 LIMIT = 60.0
 SHAPE = (6, 40, 50)
@@ -236,24 +235,11 @@ def run_foreign(t):
         file = os.path.join(m.path, "s.nc")
         t.call(_is, file, OLD)
         t.call(_foreign, path, "first")
-        soon(lambda: t.call(_has, file, "first"))
+        eventually_passes(t.call, _has, file, "first")
         t.call(_refused, file, path)
-        soon(lambda: t.call(_has, file, "first", "second"))
+        eventually_passes(t.call, _has, file, "first", "second")
         t.call(_values, path, "v", (1, 0, 0), OLD[0])
     assert os.path.exists(state(path))
-
-
-def soon(check):
-    """What is seen a moment later: the kernel tells of the last close when it has been made, and
-    other programs are noticed once a second."""
-    end = time.monotonic() + 20
-    while True:
-        try:
-            return check()
-        except AssertionError:
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.1)
 
 
 def _foreign(path, name):
