@@ -262,8 +262,9 @@ class Context:
         for m in list(self._open):
             m.unmount()
 
-    def run(self, *args, timeout=60.0, env=None, cwd=None, binary=False):
+    def run(self, *args, timeout=None, env=None, cwd=None, binary=False):
         """A command with a time limit: (status, stdout, stderr)."""
+        timeout = timeout or 60.0 * self.slow
         full = dict(os.environ)
         full.update(env or {})
         p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
