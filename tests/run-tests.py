@@ -18,7 +18,7 @@ there was none.
 
 Environment: NCZARRFS, the program under test (build/nczarrfs); NCZARRFS_CORPUS, a folder of
 real files (../shared/corpus beside the project, tests over it are skipped where it is absent);
-NCZARRFS_SLOW, what all limits of time are multiplied by (1);
+NCZARRFS_SLOW, what all limits of time are multiplied by (3, for a machine with other work);
 NCZARRFS_REMOTE=all, for tests of remote trees with all trees and not a few.
 """
 import argparse

@@ -367,8 +367,7 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 {
 	struct mirror *m = mirror_of(v);
 	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
-	uint32_t others;
-	bool fresh;
+	struct err e = ERR_INIT;
 
 	if (!h)
 		return;
@@ -380,8 +379,9 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 			h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);
 		slot_unpin(m, h->slot);
 	} else {
-		if (h->writes)
-			real_writer(m, h->id, -1, &fresh, &others);
+		if (h->writes && real_writer_last(m, h->id) &&
+		    become_flushed(m, h->id, h->fd, &e) < 0)
+			log_error("%s", e.msg);
 		real_closed(m, h->id);
 		(void)close(h->fd); /* what was written has been flushed, or it was said */
 	}

@@ -34,6 +34,7 @@ struct mirror_node {
 	mode_t type;     /* S_IFMT bits */
 	bool in_dataset; /* a directory that is a Zarr tree, or lies in one */
 	bool fresh;      /* a file that was made in this mount: it may become a dataset */
+	bool due;        /* with the release of its last writer */
 	uint32_t writers; /* open files that write to it */
 	uint32_t opens;   /* open files */
 	int fd;           /* while there are any: what they have open, whatever its name; owned */
@@ -260,6 +261,14 @@ void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,
 void real_opened(struct mirror *m, uint64_t id, int fd, bool reads);
 void real_closed(struct mirror *m, uint64_t id);
 void real_set_fresh(struct mirror *m, uint64_t id, bool fresh);
+/* real_writer_last - one open file less writes to a node; whether it is the last one, and the file
+ * is due to become a dataset. */
+bool real_writer_last(struct mirror *m, uint64_t id);
+/* real_set_due - a file becomes a dataset with the release of its last writer, or does not. */
+void real_set_due(struct mirror *m, uint64_t id, bool due);
+/* real_renamed_due - a file got a name that a dataset may have: whether it has writers, and is due
+ * with the release of the last one. */
+bool real_renamed_due(struct mirror *m, uint64_t id);
 /* real_moved - the node of a path, and those below it, have another path now. */
 void real_moved(struct mirror *m, const char *from, const char *to);
 /* real_open_at - the directory that a path is in, opened; *ret_name: its last component, within

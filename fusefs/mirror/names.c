@@ -313,9 +313,7 @@ static int rename_real(struct mirror *m, const struct where *dir, const char *na
 {
 	auto_free char *path = path_join(to_dir->path, to);
 	char other[NAME_BYTES];
-	uint32_t others = 0;
 	struct stat st;
-	bool was;
 	uint64_t id;
 	int rc;
 
@@ -325,13 +323,11 @@ static int rename_real(struct mirror *m, const struct where *dir, const char *na
 	    !S_ISREG(st.st_mode))
 		return rc;
 	id = real_known_id(m, path);
-	if (id != UNKNOWN_ID) {
-		real_set_fresh(m, id, true);
-		real_writer(m, id, 1, &was, &others);
-		real_writer(m, id, -1, &was, &(uint32_t){0});
-	}
-	/* who still writes to it says with his close that it is whole */
-	return others > 0 ? 0 : become_dataset(m, to_dir, to, e);
+	/* the close of the last writer makes a dataset of it, or its release: the kernel may send
+	 * that after the rename */
+	if (id != UNKNOWN_ID && real_renamed_due(m, id))
+		return 0;
+	return become_dataset(m, to_dir, to, e);
 }
 
 static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint64_t to_dir,

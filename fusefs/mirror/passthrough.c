@@ -334,6 +334,47 @@ void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
+bool real_writer_last(struct mirror *m, uint64_t id)
+{
+	struct mirror_node *n;
+	bool last;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	last = n && n->writers > 0 && --n->writers == 0 && n->due;
+	if (last)
+		n->due = false;
+	(void)pthread_mutex_unlock(&m->lock);
+	return last;
+}
+
+void real_set_due(struct mirror *m, uint64_t id, bool due)
+{
+	struct mirror_node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n)
+		n->due = due;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+bool real_renamed_due(struct mirror *m, uint64_t id)
+{
+	struct mirror_node *n;
+	bool due;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	due = n && n->writers > 0;
+	if (n) {
+		n->fresh = true;
+		n->due = due;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return due;
+}
+
 /* passthrough_renamed - a node has another path, which is taken. Without memory it is stale: the
  * kernel looks it up again. */
 static void passthrough_renamed(struct mirror *m, struct mirror_node *n, char *path)

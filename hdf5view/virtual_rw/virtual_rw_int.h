@@ -33,7 +33,8 @@ struct rw_copy {
 	uint64_t base_end;      /* that much of the ground's file shows through */
 	uint64_t size;
 	struct rw_map in;
-	bool working;           /* the structure is in it: it can be read as HDF5 */
+	_Atomic bool working;   /* the structure is in it: it can be read as HDF5; set with `map`,
+	                         * read without it */
 
 	/* What happened since the last commit. */
 	struct rw_map written;

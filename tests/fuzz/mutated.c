@@ -8,9 +8,9 @@
  * (zarr2, nczarr, zarr3; zip: archives are made of them; refs: what is opened is the first
  * component of the first key). The first of each are whole. Round i of a SEED is always the same.
  *
- * The rounds run in a child. When it dies, or takes 30 s of processor time or five minutes for one
- * round, the input is kept in KEEP as FORMAT-SEED-ROUND, and another child goes on behind it; -w
- * runs such inputs as they are, in all forms of views. Reports of sanitizers in the folder that
+ * The rounds run in a child. When it dies, or takes a minute of processor time or five minutes for
+ * one round, the input is kept in KEEP as FORMAT-SEED-ROUND, and another child goes on behind it;
+ * -w runs such inputs as they are, in all forms of views. Reports of sanitizers in the folder that
  * FUZZ_LOGS names (log_path=FOLDER/log) get the round's number in front. Prints one line; exit
  * status 1 when a child died. */
 #include <dirent.h>
@@ -30,7 +30,7 @@
 
 #define SEEDS_MAX 1000
 #define FILE_MAX ((size_t)400000)
-#define CPU_SECONDS 30
+#define CPU_SECONDS 60
 #define REAL_SECONDS 300
 #define DEATHS_MAX 50
 

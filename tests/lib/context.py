@@ -79,6 +79,30 @@ def sanitizer_reports(path):
     return text
 
 
+def eventually(condition, seconds=30.0, report=None):
+    """Poll until condition() is true and return its value. For what happens a moment after a call
+    has returned: the kernel sends the release of a file after close(2), and changes by other
+    programs are noticed within a second. report() is the message of the failure."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, report() if report else "it does not come about"
+        time.sleep(0.02)
+    return value
+
+
+def eventually_passes(check, *args, seconds=30.0,
+                      errors=(AssertionError, OSError, KeyError, ValueError)):
+    """Call check(*args) until it raises none of errors; its last failure is raised."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return check(*args)
+        except errors:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.05)
+
+
 class Mount:
     """One running nczarrfs. Leaving the context unmounts, waits for the process to end and
     fails on a server that died or that a sanitizer complained about."""
@@ -241,9 +265,9 @@ class Context:
 
     def run(self, *args, timeout=60.0, env=None, cwd=None, binary=False):
         """A command with a time limit: (status, stdout, stderr)."""
+        timeout *= self.slow
         full = dict(os.environ)
         full.update(env or {})
-        timeout *= self.slow
         p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, env=full, cwd=cwd or self.tmp)
         try:

@@ -116,9 +116,10 @@ def is_sanitized(binary):
 
 
 def slowness(binary):
-    """What limits of time are multiplied by: four with a sanitizer, and NCZARRFS_SLOW on a machine
-    that is known to be slow. Limits only end what hangs; no test asserts a time by them."""
-    return (4.0 if is_sanitized(binary) else 1.0) * float(os.environ.get("NCZARRFS_SLOW") or 1)
+    """What limits of time are multiplied by: three, so that they hold on a machine with other work
+    (NCZARRFS_SLOW has another factor), and four with a sanitizer. Limits only end what hangs; no
+    test asserts a time by them."""
+    return (4.0 if is_sanitized(binary) else 1.0) * float(os.environ.get("NCZARRFS_SLOW") or 3)
 
 
 def fuse_problem():

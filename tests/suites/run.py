@@ -5,8 +5,9 @@ the tests that Debian's packages of other programs install, first in a directory
 with their temporary and current directory on writable mounts, and compare test by test.
 
 A test that passes on the disk passes on each mount, or expected.list has a line for it; a line
-whose tests all pass is an error, too. The last line is 'N passed, N failed, N skipped'; the status
-is 0 if none failed. --show prints every difference, in the form of that list."""
+whose tests all pass is an error, too, unless its reason begins with "sometimes: ". The last line is
+'N passed, N failed, N skipped'; the status is 0 if none failed. --show prints every difference, in
+the form of that list."""
 import argparse
 import concurrent.futures
 import fnmatch
@@ -28,32 +29,33 @@ from lib.context import Context  # noqa: E402
 
 DIST = "/usr/lib/python3/dist-packages"
 NAME = "store"
-TEST_SECONDS = 60
+# Bounds for what hangs. An idle machine needs a few seconds for a test and minutes for a suite; one
+# with other work needs several times as much.
+TEST_SECONDS = 120
+SUITE_SECONDS = 3600
 
 # Suites: the folder of the tests, an expression of pytest's -k, the files, the mounts on which they
-# write something, the seconds a run may take, and (for --sample) the expression and files of a few.
+# write something, and (for --sample) the expression and files of a few.
 PYTEST = {
     "zarr": ("zarr/tests", "not V3 and not N5 and not Zip and not LMDB and not SQLite and not DBM",
              ("test_core.py", "test_hierarchy.py", "test_convenience.py", "test_creation.py",
               "test_dim_separator.py", "test_attrs.py", "test_info.py", "test_filters.py"),
-             ("tree", "mirror"), 420, ("TestGroupWithDirectoryStore or TestArrayWithDirectoryStore",
-                                       ("test_hierarchy.py", "test_core.py"))),
+             ("tree", "mirror"), ("TestGroupWithDirectoryStore or TestArrayWithDirectoryStore",
+                                  ("test_hierarchy.py", "test_core.py"))),
     "storage": ("zarr/tests", "TestDirectoryStore or TestFSStore or TestNestedDirectoryStore or "
-                "TestConsolidatedMetadataStore", ("test_storage.py",), ("tree", "mirror"), 240,
-                None),
+                "TestConsolidatedMetadataStore", ("test_storage.py",), ("tree", "mirror"), None),
     "xarray-zarr": ("xarray/tests", "TestZarrDirectoryStore or TestDataArrayToZarr",
-                    ("test_backends.py",), ("tree", "mirror"), 240, ("TestZarrDirectoryStore and "
-                                                                     "roundtrip",
-                                                                     ("test_backends.py",))),
+                    ("test_backends.py",), ("tree", "mirror"),
+                    ("TestZarrDirectoryStore and roundtrip", ("test_backends.py",))),
     "xarray-netcdf": ("xarray/tests", "TestNetCDF4Data or TestH5NetCDFData or "
                       "TestNetCDF4ViaDaskData or TestNetCDF4ClassicViaNetCDF4Data or "
                       "TestNetCDF4AlreadyOpen or TestH5NetCDFAlreadyOpen",
-                      ("test_backends.py",), ("mirror", "virtual"), 420,
+                      ("test_backends.py",), ("mirror", "virtual"),
                       ("TestNetCDF4Data and roundtrip", ("test_backends.py",))),
     "h5py": ("h5py/_debian_h5py_serial/tests", "not Ros3", (
         "test_file.py", "test_file2.py", "test_dataset.py", "test_group.py", "test_attrs.py",
         "test_file_alignment.py", "test_h5d_direct_chunk.py", "test_dimension_scales.py"),
-             ("mirror",), 240, None),
+             ("mirror",), None),
 }
 
 # Programs whose work is bounded by operations, on a mirror alone: stores are no place for any file.
@@ -79,7 +81,7 @@ MOUNTS = ("tree", "mirror", "virtual")
 
 
 class Listed:
-    """A line of expected.list: MOUNT[,MOUNT...] SUITE PATTERN # REASON"""
+    """A line of expected.list: MOUNT[,MOUNT...] SUITE PATTERN # [sometimes: ]REASON"""
 
     def __init__(self, number, text):
         fields, _, reason = text.partition(" # ")
@@ -88,6 +90,7 @@ class Listed:
         if not reason.strip() or not set(mounts.split(",")) <= set(MOUNTS):
             sys.exit(f"expected.list:{number}: want MOUNT[,MOUNT...] SUITE PATTERN # REASON")
         self.mounts = mounts.split(",")
+        self.sometimes = reason.startswith("sometimes: ")
         self.number = number
         self.used = {m: [0, 0] for m in self.mounts}  # tests that pass, that fail
 
@@ -125,7 +128,7 @@ def limited(command, where, env, seconds):
 
 
 def run_pytest(suite, where, out, args, virtual=()):
-    folder, expression, files, _, seconds, sample = PYTEST[suite]
+    folder, expression, files, _, sample = PYTEST[suite]
     if args.sample:
         expression, files = sample
     if args.k:
@@ -139,7 +142,7 @@ def run_pytest(suite, where, out, args, virtual=()):
                "-W", "ignore", "--tb=short", f"--rootdir={folder}", f"--basetemp={scratch}", "-k",
                expression, *(os.path.join(folder, f) for f in files)]
     with open(out + ".log", "a", encoding="utf-8") as log:
-        status, text = limited(command, where, env, seconds)
+        status, text = limited(command, where, env, SUITE_SECONDS)
         log.write(text)
     return read_results(out), status if status not in (0, 1) else None
 
@@ -278,7 +281,7 @@ def main():
     p.add_argument("--keep")
     args = p.parse_args()
     lines = listed()
-    where = {s: v[3] for s, v in PYTEST.items() if not args.sample or v[5]}
+    where = {s: v[3] for s, v in PYTEST.items() if not args.sample or v[4]}
     where["programs"] = ("mirror",)
     if args.s:
         where = {s: where[s] for s in args.s}
@@ -300,7 +303,7 @@ def main():
             bad += wrong
     for x in lines:
         for mount, (good, wrong) in x.used.items():
-            if good and not wrong:
+            if good and not wrong and not x.sometimes:
                 bad.append(f"FAIL expected.list:{x.number}: all tests of the line pass on {mount}")
     print(*bad, sep="\n")
     if bad or args.keep:

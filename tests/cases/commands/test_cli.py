@@ -25,7 +25,7 @@ def sample(t, name="good.nc"):
 
 
 def refused(t, *args, mention=(), status=1):
-    code, out, err = t.run(t.binary, *args, timeout=60)
+    code, out, err = t.run(t.binary, *args)
     lines = err.splitlines()
     assert code == status, f"{args} ends with {code}, not {status}: {err}"
     assert len(lines) == 1, f"{args}: {len(lines)} lines on standard error: {err!r}"
@@ -400,7 +400,7 @@ def test_relative_paths(t):
 def test_descriptors_closed(t):
     """The server in the background does not keep the caller's pipes open."""
     path, mnt = sample(t), folder(t)
-    code, out, err = t.run("sh", "-c", '"$0" "$1" "$2" | cat', t.binary, path, mnt, timeout=20)
+    code, out, err = t.run("sh", "-c", '"$0" "$1" "$2" | cat', t.binary, path, mnt)
     assert code == 0, err
     assert mounts.unmount(mnt)[0]
 

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import time
 from urllib.parse import unquote
 
 import h5py
@@ -16,7 +15,7 @@ import numpy as np
 import xarray
 import zarr
 
-from lib.context import Skip
+from lib.context import Skip, eventually
 from lib.serving import Serving
 from lib.web import WebServer
 
@@ -285,15 +284,8 @@ def test_source_is_gone(t):
         assert s.get("/data/t/0.0.0").status == 200
         with open(path, "wb") as f:
             f.write(b"no dataset any more")
-        wait_for(lambda: s.get("/data/t/0.0.0").status in (500, 503), s)
+        eventually(lambda: s.get("/data/t/0.0.0").status in (500, 503), 60 * t.slow, s.messages)
         assert s.get("/data/t/99.0.0").status in (500, 503)
-
-
-def wait_for(condition, s, seconds=60):
-    end = time.monotonic() + seconds * s.t.slow
-    while not condition():
-        assert time.monotonic() < end, s.messages()
-        time.sleep(0.02)
 
 
 def test_changed_source(t):
@@ -304,7 +296,8 @@ def test_changed_source(t):
         before = s.get("/data/t/0.0.0")
         make(t.path("b.nc"), add=100)
         os.replace(t.path("b.nc"), path)
-        wait_for(lambda: s.get("/data/t/0.0.0", If_None_Match=before["ETag"]).status == 200, s)
+        eventually(lambda: s.get("/data/t/0.0.0", If_None_Match=before["ETag"]).status == 200,
+                   60 * t.slow, s.messages)
         after = s.get("/data/t/0.0.0")
         with netCDF4.Dataset(path) as ds:
             want = ds["t"][0, :25, :35].filled().astype("<f4").tobytes()

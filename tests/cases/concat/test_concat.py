@@ -5,13 +5,14 @@ import errno
 import json
 import os
 import shutil
-import time
 
 import h5py
 import netCDF4
 import numpy as np
 import xarray as xr
 import zarr
+
+from lib.context import eventually
 
 LIMIT = 240.0
 
@@ -136,13 +137,6 @@ def refused(t, pattern, *words, options=("concat=time",)):
     assert len(err.strip().splitlines()) == 1, err
     for word in words:
         assert word in err, (word, err)
-
-
-def eventually(test, seconds=30):
-    end = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < end, "it does not come about"
-        time.sleep(0.05)
 
 
 # ---- joining ----

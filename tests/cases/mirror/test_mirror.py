@@ -13,10 +13,10 @@ import zarr
 
 from gen.trees import archive
 from lib import mounts
+from lib.context import eventually_passes
 
 LIMIT = 60.0
 PARKED = 16     # so many times more trees keep their directory: nothing else knows what was read
-SECONDS = 4.0  # names and attributes are remembered for one
 
 
 def values(seed):
@@ -56,18 +56,6 @@ def check_zarr(path, seed, n=20):
     assert g["v"].shape == (n, 30), f"{path}: {g['v'].shape}"
     assert (g["v"][...] == values(seed)[:n]).all(), f"{path}: other values than {seed}"
     assert g.attrs["seed"] == seed, path
-
-
-def eventually(check, *args):
-    """check(*args) succeeds within some seconds; its last failure is raised."""
-    end = time.monotonic() + SECONDS
-    while True:
-        try:
-            return check(*args)
-        except (AssertionError, OSError, KeyError, ValueError):
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.05)
 
 
 def names(folder, *want):
@@ -235,7 +223,7 @@ def test_existing_names_win(t):
     with t.mount(d) as m:
         t.call(check_wins, d, m.path)
         shutil.rmtree(d + "/a.zarr")
-        t.call(eventually, check_lost, m.path)
+        t.call(eventually_passes, check_lost, m.path)
 
 
 def gone(path):
@@ -244,26 +232,26 @@ def gone(path):
 
 def check_change(d, mnt):
     nc(d + "/new.nc", 1)
-    eventually(names, mnt, "new.nc", "new.zarr")
+    eventually_passes(names, mnt, "new.nc", "new.zarr")
     check_zarr(mnt + "/new.zarr", 1)
     store(d + "/s.zarr", 2)
-    eventually(names, mnt, "new.nc", "new.zarr", "s.zarr", "s.nc")
-    eventually(check_nc, mnt + "/s.nc", 2)
+    eventually_passes(names, mnt, "new.nc", "new.zarr", "s.zarr", "s.nc")
+    eventually_passes(check_nc, mnt + "/s.nc", 2)
     nc(d + "/new.nc", 3, 15)  # another number of rows: the documents change too
-    eventually(check_zarr, mnt + "/new.zarr", 3, 15)
+    eventually_passes(check_zarr, mnt + "/new.zarr", 3, 15)
     shutil.rmtree(d + "/s.zarr")
-    eventually(names, mnt, "new.nc", "new.zarr")
+    eventually_passes(names, mnt, "new.nc", "new.zarr")
     store(d + "/s.zarr", 4)
-    eventually(check_nc, mnt + "/s.nc", 4)
+    eventually_passes(check_nc, mnt + "/s.nc", 4)
     os.unlink(d + "/new.nc")
     shutil.rmtree(d + "/s.zarr")
-    eventually(names, mnt)
-    eventually(gone, mnt + "/new.zarr/v")
+    eventually_passes(names, mnt)
+    eventually_passes(gone, mnt + "/new.zarr/v")
     os.makedirs(d + "/x/y")
     zipped(d + "/x/y/z.zip", 5)
-    eventually(check_nc, mnt + "/x/y/z.nc", 5)
+    eventually_passes(check_nc, mnt + "/x/y/z.nc", 5)
     os.rename(d + "/x", d + "/w")
-    eventually(names, mnt, "w")
+    eventually_passes(names, mnt, "w")
     check_nc(mnt + "/w/y/z.nc", 5)
 
 
@@ -280,10 +268,10 @@ def check_rewritten(d, mnt):
     g = zarr.open_group(d + "/s.zarr", mode="r+")
     g["v"][...] = values(2)
     g.attrs["seed"] = 2
-    eventually(check_nc, mnt + "/s.nc", 2)
+    eventually_passes(check_nc, mnt + "/s.nc", 2)
     zipped(d + "/z.zip~", 4)
     os.replace(d + "/z.zip~", d + "/z.zip")
-    eventually(check_nc, mnt + "/z.nc", 4)
+    eventually_passes(check_nc, mnt + "/z.nc", 4)
 
 
 # SEMANTICS C5, C3
@@ -319,16 +307,9 @@ def check_bad(d, mnt):
     with open(d + "/json.zarr/.zgroup", "w", encoding="ascii") as f:
         f.write('{"zarr_format": 2}')
     nc(d + "/cut.nc", 3)
-    end = time.monotonic() + 8  # a directory that failed is tried again after five seconds
-    while True:
-        try:
-            check_zarr(mnt + "/cut.zarr", 3)
-            check_nc(mnt + "/json.nc", 4)
-            return
-        except (OSError, KeyError, ValueError, AssertionError):
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.1)
+    # a directory that failed is tried again after five seconds
+    eventually_passes(check_zarr, mnt + "/cut.zarr", 3)
+    eventually_passes(check_nc, mnt + "/json.nc", 4)
 
 
 def test_bad_ones_disturb_nobody(t):

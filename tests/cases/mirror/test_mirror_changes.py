@@ -12,6 +12,8 @@ import netCDF4
 import numpy as np
 import zarr
 
+from lib.context import eventually
+
 
 def make_h5(path, value=1, n=1000):
     with h5py.File(path, "w") as f:
@@ -41,13 +43,6 @@ def errno_of(func, *args):
     except OSError as error:
         return error.errno
     return 0
-
-
-def eventually(check, seconds=10):
-    end = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < end, "it does not come about"
-        time.sleep(0.05)
 
 
 def make_all(t):

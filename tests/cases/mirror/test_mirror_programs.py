@@ -7,12 +7,11 @@ import os
 import shutil
 import struct
 import subprocess
-import time
 
 import numpy as np
 
 from lib import users
-from lib.context import Skip
+from lib.context import Skip, eventually
 
 LIMIT = 120.0
 ENTRY = "user.colour"
@@ -350,10 +349,7 @@ def idles(m):
     assert "a0.nc" in os.listdir(m)
     shutil.rmtree(m + "/a0.zarr")
     assert os.path.exists(m + "/a0.nc")
-    end = time.monotonic() + 60
-    while os.path.exists(m + "/a0.nc"):
-        assert time.monotonic() < end, "a0.nc does not go"
-        time.sleep(0.05)
+    eventually(lambda: not os.path.exists(m + "/a0.nc"), 60)
     fails((errno.ENOENT,), os.unlink, m + "/a0.nc")
 
 

@@ -4,13 +4,13 @@ a chunk: a look-up that fails would become fill values. Each of these was seen t
 where data is) with look-ups that answered EIO."""
 import errno
 import os
-import time
 
 import h5py
 import numpy as np
 import zarr
 
 from gen import filters
+from lib.context import eventually
 
 VALUES = np.arange(1, 1001)
 
@@ -29,13 +29,6 @@ def refuses(array, part):
         return True
     assert (got == VALUES[part]).all(), f"fill values instead of an error: {got}"
     return False
-
-
-def until(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "never"
-        time.sleep(0.01)
 
 
 def reading(path):
@@ -57,14 +50,14 @@ def test_source_gone_or_garbage(t):
         assert (array[:20] == VALUES[:20]).all()
         os.rename(path, path + ".gone")
         step = iter(range(2, 50))
-        until(lambda: refuses(array, slice(*[10 * (next(step)), 1000])))
+        eventually(lambda: refuses(array, slice(*[10 * (next(step)), 1000])))
         assert os.path.isfile(mnt + "/v/99"), "a name that was there is not known any more"
         with open(path + ".new", "w") as f:
             f.write("garbage")
         os.rename(path + ".new", path)  # one change: a name that is replaced twice may be ESTALE
-        until(lambda: refuses(array, slice(900, 910)))
+        eventually(lambda: refuses(array, slice(900, 910)))
         names = sorted(os.listdir(mnt + "/v"))
-        until(lambda: reading(mnt + "/v/98") == errno.EIO)  # not before the change is noticed
+        eventually(lambda: reading(mnt + "/v/98") == errno.EIO)  # not before the change is noticed
         for name in "98", "7", ".zarray":
             assert reading(mnt + "/v/" + name) == errno.EIO, name
         assert sorted(os.listdir(mnt + "/v")) == names and "98" in names
@@ -75,7 +68,7 @@ def test_source_gone_or_garbage(t):
                 return (array[:] == VALUES).all()
             except OSError:
                 return False
-        until(back)
+        eventually(back)
     with t.mount(path) as m:
         t.call(check, m.path)
 

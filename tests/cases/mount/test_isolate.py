@@ -204,15 +204,17 @@ def test_decoder_confined(t):
             kept = {re.sub(r":\[\d+\]", "", k) for k in kept}
             assert kept <= {"/dev/null", "socket", "pipe",
                             "/memfd:nczarrfs-decode (deleted)"}, kept
-    assert mounts.wait_gone(pids, 5), "decoders outlive the mount"
+    assert mounts.wait_gone(pids, 30), "decoders outlive the mount"
 
 
 def test_decoders_killed(t):
     """Decoders that crash cost at most the reads that they are in, and a line each."""
-    def reader(mnt, end):
+    stop = t.path("stop")
+
+    def reader(mnt, rounds):
         want = None
         failed = 0
-        while time.monotonic() < end:
+        for _ in rounds:
             for i in range(40):
                 try:
                     with open(f"{mnt}/big/{i}.0", "rb") as f:
@@ -229,17 +231,17 @@ def test_decoders_killed(t):
 
     with t.mount(sample(t.path("a.nc"), big=True), "filter=none", "cache_size=16K",
                  "sandbox_codecs", foreground=True) as m:
-        end = time.monotonic() + 2
         pid = os.fork()
         if pid == 0:
             status = 1
             try:
-                reader(m.path, end)
+                reader(m.path, iter(lambda: os.path.exists(stop), True))
                 status = 0
             finally:
                 os._exit(status)
         killed = 0
-        while time.monotonic() < end:
+        end = time.monotonic() + 2
+        while time.monotonic() < end + 58 * (killed <= 3):  # a slow machine takes longer for four
             for one, comm in family(m):
                 if comm == "nczarrfs-decode":
                     try:
@@ -248,13 +250,14 @@ def test_decoders_killed(t):
                     except ProcessLookupError:
                         pass
             time.sleep(0.02)
+        open(stop, "wb").close()
         assert os.waitpid(pid, 0)[1] == 0, "a read was neither right nor EIO"
         assert killed > 3, f"only {killed} killed"
         with open(m.path + ".failed") as f:
             failed = int(f.read())
         lines = [x for x in m.messages().split("\n") if "decoder process" in x]
         assert len(lines) <= killed and bool(lines) == bool(failed), (failed, lines)
-        t.call(reader, m.path, 0)
+        t.call(reader, m.path, ())
         assert m.server_alive()
 
 

@@ -425,7 +425,7 @@ def test_killed(t):
         t.call(read, m.path, 100)
         last = children(m)
         assert last and not set(first) & set(last)
-    assert mounts.wait_gone(last, 10)
+    assert mounts.wait_gone(last, 30)
 
 
 if __name__ == "__main__":

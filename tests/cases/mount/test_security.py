@@ -775,7 +775,7 @@ def test_planted(t):
     state, cache = t.path(".a.nc.nczarrfs"), t.path("cache")
 
     def refused(words):
-        code, _, err = t.run(t.binary, "-f", "-o", "rw", path, mnt, timeout=20)
+        code, _, err = t.run(t.binary, "-f", "-o", "rw", path, mnt)
         assert code == 1 and words in err, (code, err)
     for words in plants(state, out):
         refused(words)

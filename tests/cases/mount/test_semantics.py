@@ -13,12 +13,11 @@ import signal
 import stat
 import struct
 import subprocess
-import time
 
 import numpy as np
 
 from lib import mounts
-from lib.context import Skip
+from lib.context import Skip, eventually
 
 
 def fails(codes, func, *args):
@@ -285,18 +284,22 @@ def read_only_ones(m):
     fails((errno.EROFS,), os.chmod, m + "/c.nc4", 0o600)
 
 
+def renamed_or_busy(old, new):
+    """True if the rename succeeds, False if the dataset is busy."""
+    try:
+        os.rename(old, new)
+    except OSError as error:
+        assert error.errno == errno.EBUSY, error
+        return False
+    return True
+
+
 def busy(m):
     """A counterpart that is open keeps the names of its dataset as they are."""
     with open(m + "/sub/n.zarr/v/.zarray", "rb"):
         fails((errno.EBUSY,), os.rename, m + "/sub/n.nc", m + "/sub/o.nc")
         fails((errno.EBUSY,), os.rename, m + "/sub", m + "/other")
-    end = time.monotonic() + 20
-    while True:                 # the kernel tells of the last close when it has been made
-        try:
-            os.rename(m + "/sub/n.nc", m + "/sub/o.nc")
-            break
-        except OSError as error:
-            assert error.errno == errno.EBUSY and time.monotonic() < end, error
+    eventually(lambda: renamed_or_busy(m + "/sub/n.nc", m + "/sub/o.nc"))
     in_tree(m + "/sub/o.zarr", 1)
 
 

@@ -16,6 +16,7 @@ from gen.trees import group, put
 from cases.mount.test_sanitizers import (Progress, collect, descriptors, in_child, status_of,
                                    threads_of)
 from cases.netcdf_view.test_virtual import virtual
+from lib.context import eventually_passes
 
 LIMIT = 90.0
 SECONDS = 6.0
@@ -103,19 +104,13 @@ def copier(find, progress, who):
 
 def final(file, version):
     """The last version is what is read in the end."""
-    end = time.monotonic() + 20
-    while True:
-        try:
-            with h5py.File(file, "r") as f:
-                for kind in ENCODE:
-                    got = f[kind][()]
-                    assert (got == version).all(), f"{kind}: {np.unique(got)}"
-                assert f.attrs["version"] == version
-            return
-        except (AssertionError, OSError, KeyError, RuntimeError):
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.1)
+    def look():
+        with h5py.File(file, "r") as f:
+            for kind in ENCODE:
+                got = f[kind][()]
+                assert (got == version).all(), f"{kind}: {np.unique(got)}"
+            assert f.attrs["version"] == version
+    eventually_passes(look, errors=(AssertionError, OSError, KeyError, RuntimeError))
 
 
 def stress(t, source, options, find, write, files):

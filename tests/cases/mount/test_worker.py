@@ -71,7 +71,7 @@ def test_started_when_needed(t):
         assert one_worker(t, m, 1) == pid, "another worker without need"
         kept = {os.path.realpath(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd")}
         assert "/dev/fuse" not in kept, kept
-    assert mounts.wait_gone([pid], 5), "the worker outlives the mount"
+    assert mounts.wait_gone([pid], 30), "the worker outlives the mount"
 
 
 def test_killed_while_reading(t):
@@ -86,10 +86,12 @@ def test_killed_while_reading(t):
             assert error.errno == errno.EIO, error
             return 1
 
+    stop = t.path("stop")
+
     def hunt(m):
         end = time.monotonic() + 2.0
         killed = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end + 58 * (killed <= 3):  # a slow machine takes longer for four
             for worker in workers(m):
                 try:
                     os.kill(worker, signal.SIGKILL)
@@ -97,12 +99,12 @@ def test_killed_while_reading(t):
                 except ProcessLookupError:
                     pass
             time.sleep(0.002)
+        open(stop, "wb").close()
         assert killed > 3, f"only {killed} killed"
 
     def reader(mnt):
-        end = time.monotonic() + 2.0
         failed = done = 0
-        while time.monotonic() < end:
+        while not os.path.exists(stop):
             for i in range(CHUNKS):
                 failed += read(mnt, i)
                 done += 1
@@ -122,7 +124,7 @@ def test_killed_while_reading(t):
         t.call(lambda p: [read_one(p, i) for i in range(CHUNKS)], m.path)
         last = one_worker(t, m, 0)
         assert m.server_alive()
-    assert mounts.wait_gone([last], 5), "the worker outlives the mount"
+    assert mounts.wait_gone([last], 30), "the worker outlives the mount"
 
 
 def parent(pid):
@@ -136,7 +138,7 @@ def test_forker_killed(t):
         worker = one_worker(t, m, 0)
         os.kill(parent(worker), signal.SIGKILL)
         os.kill(worker, signal.SIGKILL)
-        assert mounts.wait_gone([worker], 5), "the worker does not die"
+        assert mounts.wait_gone([worker], 30), "the worker does not die"
         t.call(lambda p: [read_one(p, i) for i in range(CHUNKS)], m.path)
         assert m.server_alive()
 

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 
 from lib import clients, mounts
+from lib.context import eventually
 from lib.web import WebServer
 
 SECRET = "geheim7531"
@@ -293,7 +293,4 @@ def test_changed(t):
             ds["n"] += 7
             ds.to_netcdf(new)
             os.rename(new, os.path.join(web.folder, "f.nc"))
-            end = time.monotonic() + 60
-            while value() != "7" and time.monotonic() < end:
-                time.sleep(0.2)
-            assert value() == "7"
+            eventually(lambda: value() == "7", 60)

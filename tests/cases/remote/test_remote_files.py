@@ -11,7 +11,7 @@ import shutil
 import time
 
 from lib import trees
-from lib.context import Skip, corpus
+from lib.context import Skip, corpus, eventually
 from lib.web import WebServer
 
 LIMIT = 120.0
@@ -239,10 +239,8 @@ def test_hangs(t):
                 os._exit(0)
             assert came.wait(20), name
             os.kill(pid, signal.SIGKILL)
-            end = time.monotonic() + 20
-            while os.waitpid(pid, os.WNOHANG)[0] == 0:
-                assert time.monotonic() < end, f"a reader of {name} that cannot be killed"
-                time.sleep(0.01)
+            eventually(lambda: os.waitpid(pid, os.WNOHANG)[0],
+                       report=lambda: f"a reader of {name} that cannot be killed")
         problems = m.unmount(20)
         free.set()
         assert not problems, problems

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A writable mirror: real files are written through, datasets are changed through their
 counterparts, and what is new becomes a dataset of the other family."""
+import ctypes
 import errno
 import json
+import mmap
 import os
 import resource
 import shutil
@@ -11,7 +13,7 @@ import subprocess
 
 import numpy as np
 
-from lib.context import Skip
+from lib.context import Skip, eventually_passes
 
 LIMIT = 120.0
 
@@ -128,7 +130,7 @@ def work_new(d, m):
     # under another name, and then renamed, as NCO does it
     nc(m + "/r.nc.pid1.ncks.tmp", 3)
     os.rename(m + "/r.nc.pid1.ncks.tmp", m + "/r.nc")
-    check_tree(d + "/r.zarr", 3)
+    eventually_passes(check_tree, d + "/r.zarr", 3)      # at the release of r.nc at the latest
     # over one that is there: its content changes
     nc(m + "/r.tmp", 4)
     os.rename(m + "/r.tmp", m + "/r.nc")
@@ -179,9 +181,9 @@ def work_tree(d, m):
     assert os.path.isfile(d + "/t.nc") and not os.path.lexists(d + "/t.zarr")
     check_tree(m + "/t.zarr", 5)
     tree(m + "/gone.zarr", 6)
-    shutil.rmtree(m + "/gone.zarr")
+    eventually_passes(shutil.rmtree, m + "/gone.zarr")  # EBUSY until its files are released
     assert not os.path.lexists(d + "/gone.nc"), "a tree that was removed is still a file"
-    shutil.rmtree(m + "/old.zarr")       # by its real name: really
+    eventually_passes(shutil.rmtree, m + "/old.zarr")   # by its real name: really
     assert not os.path.lexists(d + "/old.zarr") and not os.path.lexists(m + "/old.nc")
 
 
@@ -442,6 +444,50 @@ def test_moved_while_open(t):
     t.call(tree, d + "/b.zarr", 1)
     with t.mount(d, "rw") as m:
         t.call(work_moved, d, m.path)
+
+
+def _mapped(fd):
+    """What keeps the release of a file back after its close: a function that ends it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    at = libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE, fd, 0)
+    assert at not in (None, ctypes.c_void_p(-1).value), os.strerror(ctypes.get_errno())
+    return lambda: libc.munmap(at, 4096)
+
+
+def work_released_late(d, m):
+    with open(d + "/../whole.nc", "rb") as f:
+        whole = f.read()
+    # renamed between its close and its release
+    fd = os.open(m + "/x.tmp", os.O_RDWR | os.O_CREAT)
+    os.write(fd, whole)
+    release = _mapped(fd)
+    os.close(fd)
+    os.rename(m + "/x.tmp", m + "/x.nc")
+    release()
+    eventually_passes(check_tree, d + "/x.zarr", 3)
+    # two writers, of which the first is released after the close of the second
+    fds = [os.open(m + "/y.nc", os.O_RDWR | os.O_CREAT) for _ in range(2)]
+    os.write(fds[0], whole)
+    os.pwrite(fds[1], whole, 0)
+    release = _mapped(fds[0])
+    os.close(fds[0])
+    os.close(fds[1])
+    release()
+    eventually_passes(check_tree, d + "/y.zarr", 3)
+    check_nc(m + "/y.nc", 3)
+
+
+# SEMANTICS W5
+def test_released_late(t):
+    """The kernel sends the release of a file after its close: the last one makes a dataset of a new
+    file whose writers have all closed it."""
+    d = folder(t)
+    t.call(nc, t.path("whole.nc"), 3)
+    with t.mount(d, "rw") as m:
+        t.call(work_released_late, d, m.path)
 
 
 def _array_in_place_of_group(mnt):

@@ -9,6 +9,7 @@ import stat
 import zipfile
 
 from lib import mounts
+from lib.context import eventually
 
 
 def state(path):
@@ -216,18 +217,23 @@ def _sync(mnt):
     os.close(fd)
 
 
+def _bytes(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
 def _empty_documents(mnt):
-    """As fsspec's touch: created or truncated by one open, written by another."""
+    """As fsspec's touch: created or truncated by one open, written by another. The kernel sends the
+    release of a file after close(2) has returned."""
     attrs, new = os.path.join(mnt, "v/.zattrs"), os.path.join(mnt, "g/.zgroup")
-    with open(attrs, "rb") as f:
-        before = f.read()
+    before = _bytes(attrs)
     os.mkdir(os.path.dirname(new))
     for path, there in (attrs, before), (new, None):
         for mode in "wb", "ab":
             open(path, mode).close()
-            assert os.path.exists(path) == (there is not None), path
-    with open(attrs, "rb") as f:
-        assert f.read() == before
+            eventually(lambda: os.path.exists(path) == (there is not None),
+                       report=lambda: path)
+    eventually(lambda: _bytes(attrs) == before, report=lambda: _bytes(attrs))
     with open(new, "wb") as f:
         assert os.path.getsize(new) == 0
         assert os.listdir(os.path.dirname(new)) == [".zgroup"]

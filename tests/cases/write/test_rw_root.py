@@ -3,8 +3,8 @@
 and make it again. At a mount point they fail; with -o root=NAME they succeed."""
 import os
 
-from cases.mount.test_honest import until
 from cases.write.test_rw_mount import _kill, _recover, make_nc, state
+from lib.context import eventually
 
 GONE = "the metadata of the root ("
 
@@ -81,7 +81,7 @@ def at_mount_point(how, t):
     t.call(make_nc, want)
     with t.mount(file, "rw", "commit_delay=1", foreground=True) as m:
         t.call(_mode_w_fails, m.path, how)
-        until(lambda: GONE in m.messages())
+        eventually(lambda: GONE in m.messages())
     text = m.messages()
     assert text.count(GONE) == 1 and "-o root=NAME" in text, text
     assert text.count("the dataset is unchanged") == 1, text

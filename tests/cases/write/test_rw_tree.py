@@ -3,9 +3,9 @@
 tree that the mount shows afterwards, hold what the same program makes natively."""
 import functools
 import os
-import time
 
 from lib import writing
+from lib.context import eventually
 
 LIMIT = 90.0
 TREE = ("shape", "dtype", "values", "attrs", "chunks", "fill", "dims")
@@ -603,8 +603,18 @@ def test_text_goes_on(t):
     t.call(_first_text, file)
 
 
-def _text_waits(root, file, synced):
+def _names_with(file, name):
+    """The names of a file's variables, None if that one is not among them."""
     import netCDF4
+    try:
+        with netCDF4.Dataset(file) as nc:
+            names = list(nc.variables)
+    except OSError:     # it is being written
+        return None
+    return names if name in names else None
+
+
+def _text_waits(root, file, synced):
     import zarr
     g = zarr.open_group(root, mode="a")
     arrays = [g.create_dataset("text", shape=(6,), chunks=(2,), dtype="S5"),
@@ -613,15 +623,7 @@ def _text_waits(root, file, synced):
     for a in arrays:
         a[:2] = "abc"
     g.create_dataset("number", data=[1, 2, 3])
-    names = []
-    until = time.monotonic() + 60
-    while "number" not in names and time.monotonic() < until:
-        time.sleep(0.05)
-        try:
-            with netCDF4.Dataset(file) as nc:
-                names = list(nc.variables)
-        except OSError:     # it is being written
-            pass
+    names = eventually(lambda: _names_with(file, "number"), 60)
     assert names == ["number"], names
     for a in arrays:
         a[2:4] = "de"
@@ -631,13 +633,7 @@ def _text_waits(root, file, synced):
     zarr.consolidate_metadata(g.store)
     # a commit that nobody waits for takes what was written last, and leaves these
     g.create_dataset("last", data=[4])
-    while "last" not in names and time.monotonic() < until:
-        time.sleep(0.05)
-        try:
-            with netCDF4.Dataset(file) as nc:
-                names = list(nc.variables)
-        except OSError:
-            pass
+    names = eventually(lambda: _names_with(file, "last"), 60)
     assert sorted(names) == ["last", "number"], names
     assert sorted(zarr.open_consolidated(root)) == ["any", "number", "text", "wide"]
     if synced:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from lib import writing
+from lib.context import eventually_passes
 
 LIMIT = 120.0
 # what a plain Zarr tree keeps of a netCDF-4 file, and what NCZarr keeps
@@ -406,16 +407,10 @@ def _change_outside(store):
     zarr.open_group(store, mode="r+")["zlib"][:] = 9
 
 
-def _sees_change(file):
+def _has_change(file):
     import h5py
-    import time
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        with h5py.File(file, "r") as f:
-            if (f["zlib"][:] == 9).all():
-                return
-        time.sleep(0.05)
-    raise AssertionError("the mount does not follow the store any more")
+    with h5py.File(file, "r") as f:
+        assert (f["zlib"][:] == 9).all(), "the mount does not follow the store any more"
 
 
 # SEMANTICS C3
@@ -427,7 +422,8 @@ def test_two_last_writers(t):
         file = os.path.join(m.path, "store.nc")
         t.call(_close_together, file, 100)
         t.call(_change_outside, store)
-        t.call(_sees_change, file)
+        # an OSError is possible once, of what was read of the store as it was
+        t.call(eventually_passes, _has_change, file)
 
 
 # ---- what plain Zarr has no word for ----
@@ -471,7 +467,8 @@ def _same_values(file, store):
     g = zarr.open_group(store, mode="r")
     with h5py.File(file, "r") as f:
         for name in "zam":
-            assert f[name].fletcher32 and np.array_equal(f[name][...], g[name][...]), name
+            assert f[name].fletcher32 and np.array_equal(f[name][...], g[name][...]), (
+                f"{name}: {f[name][...].tolist()}, {g[name][...].tolist()}")
 
 
 def _write_again(file):
@@ -525,7 +522,8 @@ def run_layout(options, t):
         return
     with t.mount(store, "rw") as m:  # chunks with a checksum beside those without
         t.call(_write_again, os.path.join(m.path, "store.nc"))
-        t.call(_same_values, os.path.join(m.path, "store.nc"), store)
+        # the file is that of its writer until its release
+        t.call(eventually_passes, _same_values, os.path.join(m.path, "store.nc"), store)
     t.call(_as_other_programs, store)
     with t.mount(store) as m:
         t.call(_hints_give_way, os.path.join(m.path, "store.nc"))

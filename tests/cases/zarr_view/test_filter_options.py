@@ -18,7 +18,7 @@ def sample(t):
 
 
 def info(t, *options):
-    code, out, err = t.run(t.binary, "info", "--json", *options, sample(t), timeout=60)
+    code, out, err = t.run(t.binary, "info", "--json", *options, sample(t))
     assert code == 0, err
     return json.loads(out)
 
@@ -45,7 +45,7 @@ def test_what_is_wrong_is_said(t):
 
 
 def test_help_all_the_same(t):
-    code, out, _ = t.run(t.binary, "-o", "filter=nosuch", "--help", timeout=60)
+    code, out, _ = t.run(t.binary, "-o", "filter=nosuch", "--help")
     assert code == 0 and "filter=portable|keep|none|SPEC" in out
 
 

@@ -44,7 +44,7 @@ def needs(*filters):
 
 def definitions(t):
     """{variable: spec}: each for variables of three types."""
-    code, out, err = t.run(t.binary, "filters", timeout=60)
+    code, out, err = t.run(t.binary, "filters")
     assert code == 0, err
     specs = SPECS + SZIPS * ("szip" in out)
     return {f"v{i}_{d}": s for i, s in enumerate(specs) for d in TYPES
@@ -100,10 +100,10 @@ def nccopy(t, source, target, *rules):
 
 def check_chains(t, path, wanted):
     """wanted: {variable: the chain as text}, in the file, in what info says and in ncdump."""
-    code, out, err = t.run(t.binary, "info", "--json", path, timeout=60)
+    code, out, err = t.run(t.binary, "info", "--json", path)
     assert code == 0, err
     variables = {v["path"].lstrip("/"): v for v in json.loads(out)["variables"]}
-    code, cdl, err = t.run("ncdump", "-hsF", path, timeout=60)
+    code, cdl, err = t.run("ncdump", "-hsF", path)
     assert code == 0, err
     for name, want in wanted.items():
         chain = stored(path, name)[2]
@@ -226,7 +226,7 @@ def test_ncgen_attributes(t):
     with open(t.path("f.cdl"), "w") as f:
         f.write(CDL.format("\n".join(lines), "\n".join(data)))
     path = t.path("f.nc")
-    code, _, err = t.run("ncgen", "-4", "-o", path, t.path("f.cdl"), timeout=60)
+    code, _, err = t.run("ncgen", "-4", "-o", path, t.path("f.cdl"))
     assert code == 0, err
     check_chains(t, path, {n: want for n, (_, want) in rows.items()})
 
@@ -242,7 +242,7 @@ def test_netcdf_refuses_and_so_do_we(t):
     """What nc_def_var_filter, or the filter itself, does not take."""
     source = plain(t, {"v": "f4"})
     for spec in ("1,10", "1,-1", "1,1,1", "1,4|4,32,16", "40000,1"):
-        code, _, _ = t.run("nccopy", "-F", f"v,{spec}", source, t.path("no.nc"), timeout=60)
+        code, _, _ = t.run("nccopy", "-F", f"v,{spec}", source, t.path("no.nc"))
         assert code != 0, f"nccopy takes {spec}"
         got, = tool(t, [f"prepare 4 10,20 {spec}"])
         assert got.startswith("! "), f"{spec} becomes {got}"
@@ -349,7 +349,7 @@ def unknown(t):
         assert at > 8
         f.seek(at - 8)
         f.write(struct.pack("<H", NOBODY))
-    code, out, err = t.run("ncdump", "-v", "v", path, timeout=60)
+    code, out, err = t.run("ncdump", "-v", "v", path)
     assert code != 0 and "filter" in err.lower(), err
     return path
 
@@ -358,7 +358,7 @@ def test_unknown_filter(t):
     """As in netCDF-C, the variable is there, and reading it is an error. What is wrong is said
     with the variable, the filter's id and what to do; the rest can be read."""
     path = unknown(t)
-    code, out, err = t.run(t.binary, "info", "--json", path, timeout=60)
+    code, out, err = t.run(t.binary, "info", "--json", path)
     assert code == 0, err
     v, = [v for v in json.loads(out)["variables"] if v["path"] == "/v"]
     assert [f["id"] for f in v["filters"]] == [NOBODY]

@@ -175,6 +175,8 @@ static void test_open_fails(void **state)
 	fails(file_of("a", "\0", 1), -EBADMSG, "it starts with 00 (", "tried");
 	fails(file_of("a", "CDF\x03", 4), -EBADMSG, "a classic netCDF file of an unknown version",
 	      "versions 1, 2 and 5");
+	fails(file_of("a", "\x0e\x03\x13\x01", 4), -EBADMSG, "an HDF4 file that cannot be read",
+	      "is it damaged? a build without libhdf4 cannot read HDF4: h4toh5");
 	fails(file_of("a", "F", 1), -EBADMSG, "truncated: file has 1 bytes", "/a': ");
 	if (geteuid() != 0) {
 		(void)chmod(path, 0);
