@@ -19,22 +19,24 @@
 
 #define SOME_BYTES ((size_t)1 << 20)
 
-/* Of the one thread that such a process has; a handler of signals reads it. */
+/* Such a process has one thread; the signal handler reads this. */
 static volatile sig_atomic_t failed; /* errno */
-static bool large; /* memory was short for something large, and for that alone */
-static bool few;   /* EMFILE is what our own limit says */
+static bool large; /* a large allocation failed while small ones succeed */
+static bool few;   /* EMFILE comes from this process's own limit */
 
-/* noticed - which numbers mean that this machine failed. Not those that are tried again. */
+/* noticed - whether an errno means that this machine failed. Errors that are retried do not
+ * count. */
 static bool noticed(int errnum)
 {
 	return errnum == ENOMEM || errnum == ENFILE || errnum == EIO ||
 	       (errnum == EMFILE && !few);
 }
 
-/* some_memory - whether there is any. */
+/* some_memory - whether a small allocation succeeds. */
 static bool some_memory(void)
 {
-	void *volatile p = malloc(SOME_BYTES); /* volatile: it has to be asked for */
+	void *volatile p = malloc(SOME_BYTES); /* volatile: the compiler must not remove the
+					        * call */
 	bool got = p != NULL;
 
 	free(p);
@@ -73,7 +75,7 @@ int isolated_was_short(int rc, bool again, struct err *e)
 	return large && !failed && !again ? RETRY_NOMEM : rc;
 }
 
-/* on_crash - back to what the signal does without us, unless it is known why. */
+/* on_crash - exit if a shortage explains the crash; else the signal takes its default action. */
 static void on_crash(int sig)
 {
 	(void)sig;
@@ -86,7 +88,7 @@ void isolated_look_at_crashes(void)
 	static const int deaths[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
 	struct sigaction act = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
 
-	if (sandbox_off()) /* reports of sanitizers are wanted */
+	if (sandbox_off()) /* keep the sanitizers' reports */
 		return;
 	(void)sigemptyset(&act.sa_mask);
 	for (size_t i = 0; i < ARRAY_LEN(deaths); i++)
