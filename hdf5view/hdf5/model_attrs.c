@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_attrs.c - attributes, and the bookkeeping that netCDF and the dimension scale interface
- * keep in attributes, which is never shown.
+/* model_attrs.c - attributes, including the hidden ones in which netCDF and the dimension scale
+ * interface keep their bookkeeping.
  *
- * One pass over an object's attributes, each opened and read once. An attribute that cannot be
- * read is left out with a note; only limits and memory end the opening. */
+ * One pass over an object's attributes, each opened and read once. An unreadable attribute is left
+ * out with a note; only limits and memory end the opening. */
 #include "hdf5view/hdf5/library.h"
 
 #include "base/core/utf8.h"
@@ -19,13 +19,13 @@ struct hdf5_model_attrs_pass {
 	struct ds_attr *v;
 	size_t n, cap;
 	size_t name_at; /* position of NAME, shown unless the object is a scale */
-	bool recoded;   /* some text was not UTF-8 */
+	bool recoded;   /* some string was not UTF-8 */
 	bool class_scale;
 	int rc; /* a failure that ends the opening */
 	struct err *e;
 };
 
-/* value - one attribute as the library gives it. */
+/* value - an attribute as the library returns it. */
 struct value {
 	hid_t space, file, mem;
 	struct h5_type t;
@@ -44,7 +44,8 @@ static void value_release(struct value *v)
 	h5_id_close(&v->space);
 }
 
-/* hdf5_model_attrs_shape - dimensions of the dataspace and of the type into the attribute. */
+/* hdf5_model_attrs_shape - store the dimensions of the dataspace and of the type in the
+ * attribute. */
 static int hdf5_model_attrs_shape(struct hdf5_model_attrs_pass *p, struct value *v,
 				  struct ds_attr *a, struct err *e)
 {
@@ -144,7 +145,7 @@ static int hdf5_model_attrs_one_text(struct hdf5_model_attrs_pass *p, const stru
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 
-/* hdf5_model_attrs_keep - the value into the arena. */
+/* hdf5_model_attrs_keep - copy the value to the arena. */
 static int hdf5_model_attrs_keep(struct hdf5_model_attrs_pass *p, const struct value *v,
 				 struct ds_attr *a, struct err *e)
 {
@@ -206,7 +207,7 @@ static int hdf5_model_attrs_add(struct hdf5_model_attrs_pass *p, hid_t attr, con
 	return rc < 0 ? rc : hdf5_model_attrs_push(p, &a, e);
 }
 
-/* read_ints - an integer attribute of at most max elements; *ret is in the arena. */
+/* read_ints - read an integer attribute of at most max elements; *ret is in the arena. */
 static int read_ints(struct hdf5_model_attrs_pass *p, hid_t attr, size_t max,
 		     const int32_t **ret, uint32_t *ret_n)
 {
@@ -299,7 +300,7 @@ static int read_bookkeeping(struct hdf5_model_attrs_pass *p, hid_t attr, const c
 	return 0;
 }
 
-/* scale_sign - CLASS and NAME are attributes like others until they say "dimension scale". */
+/* scale_sign - CLASS and NAME are plain attributes unless CLASS is "DIMENSION_SCALE". */
 static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t before)
 {
 	const struct ds_text *t;

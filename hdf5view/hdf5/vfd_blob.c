@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* vfd_blob.c - a blob as a driver of libhdf5, for reading only. */
+/* vfd_blob.c - a read-only driver of libhdf5 that reads from a blob. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +12,14 @@
 
 #define ADDR_MAX ((haddr_t)INT64_MAX)
 
-/* vfd_blob_file - what libhdf5 has open. */
+/* vfd_blob_file - libhdf5's open file. */
 struct vfd_blob_file {
 	H5FD_t pub; /* first, libhdf5's */
 	struct blob *blob;
 	haddr_t eoa;
 };
 
-/* vfd_blob_config - what the property list carries. */
+/* vfd_blob_config - the driver's data in a property list. */
 struct vfd_blob_config {
 	struct blob *blob;
 };
@@ -142,10 +142,10 @@ hid_t h5_blob_fapl(struct blob *b)
 	if (id < 0 || fapl < 0 || H5Pset_driver(fapl, id, &c) < 0 ||
 	    H5Pset_fclose_degree(fapl, H5F_CLOSE_WEAK) < 0) {
 		if (fapl >= 0)
-			(void)H5Pclose(fapl); /* it is no use */
+			(void)H5Pclose(fapl); /* useless without its driver */
 		fapl = H5I_INVALID_HID;
 	}
 	if (id >= 0)
-		(void)H5FDunregister(id); /* the list holds its own */
+		(void)H5FDunregister(id); /* the list holds its own reference */
 	return fapl;
 }
