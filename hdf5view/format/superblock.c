@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* superblock.c - where an HDF5 file starts and what its superblock says, and the primitives that
- * all readers of raw structures share: checked reads, addresses, checksums.
+/* superblock.c - finds and parses an HDF5 file's superblock, and has the primitives that all
+ * readers of raw structures share: checked reads, addresses, checksums.
  *
- * Spec: HDF5 File Format 3.0, II.A. The free-space, driver and root group fields are libhdf5's
- * business. */
+ * Spec: HDF5 File Format 3.0, II.A. The free-space, driver and root group fields are left to
+ * libhdf5. */
 #include "hdf5view/format/format_int.h"
 
 #include <errno.h>
@@ -39,7 +39,8 @@ int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const 
 			       "%s: %zu bytes at %llu lie outside the file of %llu bytes", what,
 			       n, (unsigned long long)addr, (unsigned long long)f->size);
 	rc = blob_read(f->blob, addr, out, n, e);
-	/* a server that talks nonsense damages no file: what is remembered of damage stays */
+	/* an invalid reply of a server does not prove damage, and damage is remembered: use
+	 * -EIO */
 	if (rc == -EBADMSG && e)
 		e->code = -EIO;
 	return rc == -EBADMSG ? -EIO : rc;
