@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_names.c - names and texts of a file become those of the model; what changes leaves a note.
+/* model_names.c - converts names and strings of a file to the model's; each change leaves a note.
  *
- * netCDF-C reads any bytes as a name, up to the first NUL, and two of one name, too. A directory
- * entry is pickier: the rules are those of the HDF5 source (hdf5/model_groups.c). */
+ * netCDF-C accepts any bytes as a name, up to the first NUL, and equal names. Directory entries
+ * have stricter rules: those of the HDF5 source (hdf5/model_groups.c). */
 #include "hdf5view/classic/classic_int.h"
 
 #include "base/core/utf8.h"
