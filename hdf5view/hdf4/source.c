@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* source.c - Scientific Data Sets of HDF4 files as a source: the table of operations, and
- * libhdf4 as a guest. */
+/* source.c - Scientific Data Sets of HDF4 files as a source: the table of operations, and the HDF4
+ * kind of isolated source. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,12 +113,12 @@ static int open_source(const struct source_at *at, const struct source_options *
 	if (rc == 0)
 		rc = isolated_open(&h4_kind, &copy, opts, ret, e);
 	if (rc < 0)
-		(void)close(copy.fd); /* nobody reads it */
+		(void)close(copy.fd); /* it is never read */
 	return rc;
 }
 
-/* piece - the part of an array in one piece that is a chunk: whole trailing dimensions, cut in one.
- */
+/* piece - the bytes of a chunk in an array stored in one piece: whole trailing dimensions, divided
+ * along one. */
 static void piece(const struct ds_array *a, const struct h4_place *all, uint64_t linear,
 		  struct chunk_ref *ret)
 {
