@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links.c - objects by address, the links that lead to them, and what became of them.
+/* links.c - objects by address, the links that lead to them, and their moves.
  *
- * A name in the model may have been made fit for a directory, so that a link is known by where it
- * leads. What is removed stays open until the end: its address is not given to another object
- * before all that refers to it has been looked at. */
+ * A name in the model may have been changed to be valid in a directory, so a link is identified by
+ * its target. Removed objects stay open until the end: their addresses are not reused before all
+ * references to them have been handled. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ uint64_t h5s_current_address(struct h5_sink *s, uint64_t addr)
 	if (!s->sorted && s->n_moves > 0)
 		qsort(s->moves, s->n_moves, sizeof(*s->moves), by_from);
 	s->sorted = true;
-	/* what was made again can be made again once more, but never be its own successor */
+	/* a recreated object can be recreated again, but never be its own successor */
 	for (size_t turns = 0; turns <= s->n_moves && addr != HADDR_UNDEF; turns++) {
 		const struct hdf5_sink_move key = {.from = addr},
 					    *x = s->n_moves

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sink.c - a netCDF-4 file as a sink: opening, the order of things, the end. Contracts are in
+/* sink.c - a netCDF-4 file as a sink: opening, the operations' order, the end. Contracts are in
  * translate/contract/sink.h and hdf5view.h; docs/dev/writing/sink-netcdf.md. */
 #include "hdf5view/sink/sink_int.h"
 
@@ -11,7 +11,7 @@
 
 #define ARENA_MAX ((size_t)1 << 30)
 
-/* ---- what others use ---- */
+/* ---- shared with other files ---- */
 
 int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
 			struct err *e)
@@ -25,7 +25,7 @@ int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array,
 	else
 		ds_array_path(&s->view.ds, array, &path);
 	n = (size_t)u64_min(path.len, 150);
-	/* who was asked before may have said it already */
+	/* a function further down may have recorded it already */
 	if (path.data &&
 	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
 		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
@@ -33,7 +33,7 @@ int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array,
 	return rc;
 }
 
-/* why - what the library said last: releasing ids makes it forget. h5_lock. */
+/* why - the library's last error: releasing ids clears it. h5_lock. */
 static char why[200];
 
 static herr_t keep_why(hid_t stack, void *arg)
@@ -130,7 +130,7 @@ static void sink_op_close(struct sink *sink)
 	hdf5_sink_sink_release(s);
 }
 
-/* ---- the table: the library is entered here, and nowhere below ---- */
+/* ---- the table: the library is entered here, and nowhere else ---- */
 
 static int op_begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
 {
@@ -143,7 +143,7 @@ static int op_begin(struct sink *sink, struct source *was, struct source *now, s
 	s->root = (struct ds_group){.name = "", .parent = DS_NONE};
 	s->was = was ? was : &s->nothing;
 	s->now = now;
-	return hdf5_sink_begin(s, e); /* enters the library by itself, where it has to */
+	return hdf5_sink_begin(s, e); /* enters the library itself, if necessary */
 }
 
 static int op_remove_array(struct sink *sink, uint32_t array, struct err *e)
@@ -337,9 +337,9 @@ int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sin
 	return 0;
 }
 
-/* The file that is changed, and how that becomes a file. */
+/* The changed file, and its commit. */
 
-/* check_same - whether what was opened is the file that `real` was made of. */
+/* check_same - check that the opened file is the one that `real` was made from. */
 static int check_same(const struct h5_sink *s, struct err *e)
 {
 	const struct stat *was = &s->real->g.base.ds.st;
@@ -355,7 +355,7 @@ static int check_same(const struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* access_list - the journal's, and that no chunk is written through the library's cache. */
+/* access_list - the journal's driver, and no cache for chunks. */
 static hid_t access_list(struct h5_sink *s)
 {
 	hid_t fapl = h5_journal_fapl(s->journal);
