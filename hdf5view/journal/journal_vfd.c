@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal_vfd.c - the journal as a driver of libhdf5. The file that libhdf5 opens is only a
- * window: all state is the transaction's, which outlives it, because libhdf5 writes until the very
- * end of H5Fclose, and a flush is not a commit (H5Dflush and H5Gflush flush the driver, too, when
- * the file is not consistent). */
+/* journal_vfd.c - the journal as a driver of libhdf5.
+ *
+ * The file that libhdf5 opens is only a window: all state belongs to the transaction, which
+ * outlives it, because libhdf5 writes until the very end of H5Fclose, and a flush is not a commit
+ * (H5Dflush and H5Gflush flush the driver, too, while the file is not consistent). */
 #include "hdf5view/journal/journal_int.h"
 
 #if H5_VERSION_GE(1, 13, 0)
@@ -12,13 +13,13 @@
 
 #define ADDR_MAX ((haddr_t)INT64_MAX)
 
-/* window - what libhdf5 has open. */
+/* window - libhdf5's open file. */
 struct window {
 	H5FD_t pub; /* first, libhdf5's */
 	struct h5_journal *j;
 };
 
-/* journal_vfd_config - what the property list carries. */
+/* journal_vfd_config - the driver's data in a property list. */
 struct journal_vfd_config {
 	struct h5_journal *j;
 };
@@ -156,10 +157,10 @@ hid_t h5_journal_fapl(struct h5_journal *j)
 
 	if (id < 0 || fapl < 0 || H5Pset_driver(fapl, id, &c) < 0) {
 		if (fapl >= 0)
-			(void)H5Pclose(fapl); /* it is no use */
+			(void)H5Pclose(fapl); /* useless without its driver */
 		fapl = H5I_INVALID_HID;
 	}
 	if (id >= 0)
-		(void)H5FDunregister(id); /* the list holds its own */
+		(void)H5FDunregister(id); /* the list holds its own reference */
 	return fapl;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log_format.c - the journal's format: head, commit record, table; and how a commit is carried
- * out. Both a transaction and a recovery call this; neither trusts what it reads. */
+/* log_format.c - the journal's format: head, commit record, table; and the copying of a commit.
+ * Transactions and recoveries use it; both validate what they read. */
 #include "hdf5view/journal/journal_int.h"
 
 #include "base/os/io.h"
@@ -340,7 +340,7 @@ int journal_super_is(int fd, const struct journal_head *h, struct err *e)
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "stat");
 	if ((uint64_t)st.st_size < u64_min(h->end, h->super + JOURNAL_SUPER))
-		return 0; /* somebody has cut it off */
+		return 0; /* another program has truncated it */
 	rc = super_crc(fd, h->super, h->end, &crc, e);
 	return rc ? rc : crc == h->super_crc;
 }
@@ -360,7 +360,7 @@ int journal_lock(int fd, const char *path, struct err *e)
 	if (errno == EWOULDBLOCK)
 		return err_set(e, -EAGAIN, "'%s' is open in another program, which locked it",
 			       path);
-	/* where locks are not known libhdf5 insists on them only when it is told to */
+	/* if the filesystem has no locks, libhdf5 fails only if HDF5_USE_FILE_LOCKING is TRUE */
 	if ((errno == ENOSYS || errno == EOPNOTSUPP) && !(use && strcmp(use, "TRUE") == 0))
 		return 0;
 	return err_sys(e, errno, "cannot lock '%s'", path);
