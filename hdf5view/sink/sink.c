@@ -132,6 +132,20 @@ static void sink_op_close(struct sink *sink)
 
 /* ---- the table: the library is entered here, and nowhere else ---- */
 
+static bool sink_enter(void)
+{
+	hdf5_sink_enter();
+	return true;
+}
+
+static void sink_leave(const bool *in NZ_UNUSED)
+{
+	h5_leave();
+}
+
+/* IN_LIBRARY - declares that the rest of the scope runs inside the library. */
+#define IN_LIBRARY __attribute__((cleanup(sink_leave))) const bool in NZ_UNUSED = sink_enter()
+
 static int op_begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
 {
 	struct h5_sink *s = hdf5_sink_of(sink);
@@ -148,141 +162,101 @@ static int op_begin(struct sink *sink, struct source *was, struct source *now, s
 
 static int op_remove_array(struct sink *sink, uint32_t array, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_remove_array(hdf5_sink_of(sink), array, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_remove_array(hdf5_sink_of(sink), array, e);
 }
 
 static int op_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_remove_group(hdf5_sink_of(sink), group, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_remove_group(hdf5_sink_of(sink), group, e);
 }
 
 static int op_add_group(struct sink *sink, uint32_t group, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_add_group(hdf5_sink_of(sink), group, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_add_group(hdf5_sink_of(sink), group, e);
 }
 
 static int op_add_array(struct sink *sink, uint32_t array, const struct sink_new *how,
 			struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_add_array(hdf5_sink_of(sink), array, how, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_add_array(hdf5_sink_of(sink), array, how, e);
 }
 
 static int op_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_rename_array(hdf5_sink_of(sink), was, now, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_rename_array(hdf5_sink_of(sink), was, now, e);
 }
 
 static int op_dims(struct sink *sink, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_dims(hdf5_sink_of(sink), e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_dims(hdf5_sink_of(sink), e);
 }
 
 static int op_resize(struct sink *sink, uint32_t array, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_resize(hdf5_sink_of(sink), array, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_resize(hdf5_sink_of(sink), array, e);
 }
 
 static int op_set_attr(struct sink *sink, uint32_t group, uint32_t array,
 		       const struct ds_attr *a, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_set_attr(hdf5_sink_of(sink), group, array, a, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_set_attr(hdf5_sink_of(sink), group, array, a, e);
 }
 
 static int op_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char *name,
 			  struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_remove_attr(hdf5_sink_of(sink), group, array, name, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_remove_attr(hdf5_sink_of(sink), group, array, name, e);
 }
 
 static int op_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_target(hdf5_sink_of(sink), array, ret, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_target(hdf5_sink_of(sink), array, ret, e);
 }
 
 static int op_put(struct sink *sink, uint32_t array, uint64_t linear,
 		  const struct sink_chunk *c, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_put(hdf5_sink_of(sink), array, linear, c, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_put(hdf5_sink_of(sink), array, linear, c, e);
 }
 
 static int op_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_drop(hdf5_sink_of(sink), array, linear, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_drop(hdf5_sink_of(sink), array, linear, e);
 }
 
 static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
 		     struct err *e)
 {
 	struct h5_sink *s = hdf5_sink_of(sink);
-	int rc;
+	IN_LIBRARY;
+	int rc = s->now ? h5s_dimension_lists(s, e) : 0;
 
-	hdf5_sink_enter();
-	rc = s->now ? h5s_dimension_lists(s, e) : 0;
 	close_objects(s);
-	if (!rc)
-		rc = hdf5_sink_file_commit(s, gate, arg, e);
-	h5_leave();
-	return rc;
+	return rc ? rc : hdf5_sink_file_commit(s, gate, arg, e);
 }
 
 static const struct sink_ops ops = {
