@@ -50,18 +50,10 @@ int cdf_note(struct cdf_notes *notes, struct err *e, const char *fmt, ...)
 int cdf_text(struct arena *a, const char *s, size_t n, struct ds_text *ret, bool *ret_mapped,
 	     struct err *e)
 {
-	struct buf out;
-
-	if (utf8_ok(s, n)) {
-		*ret = (struct ds_text){.s = s, .len = n};
+	*ret = (struct ds_text){.s = s, .len = n};
+	if (utf8_ok(s, n))
 		return 0;
-	}
-	*ret_mapped = true;
-	buf_init(&out, a->max);
-	(void)utf8_put_text(&out, s, n);
-	ret->s = buf_ok(&out) ? arena_copy(a, out.data, out.len) : NULL;
-	ret->len = out.len;
-	buf_release(&out);
+	ret->s = utf8_copy(a, s, n, &ret->len, ret_mapped);
 	return ret->s ? 0 : cdf_full(a, e);
 }
 

@@ -117,8 +117,6 @@ int h4_error(struct err *e, int code, const char *what);
  * out. */
 bool h4_type(int32_t nt, struct dtype *ret);
 
-/* h4_text - convert n bytes to UTF-8 in the arena, *ret_len bytes; NULL when that is full. */
-const char *h4_text(struct h4_build *b, const char *s, size_t n, size_t *ret_len);
 /* h4_name - a name that the model allows, in the arena; NULL when that is full. */
 const char *h4_name(struct h4_build *b, const char *raw);
 /* h4_names_resolve - make the names of arrays and dimensions unique. */

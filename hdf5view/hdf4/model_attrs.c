@@ -6,6 +6,8 @@
 #include "hdf5view/hdf4/hdf4_int.h"
 
 #ifdef NCZARRFS_HDF4
+#include "base/core/utf8.h"
+
 #include <errno.h>
 #include "hdf5view/hdf4/hdf4_library.h"
 #include <string.h>
@@ -58,7 +60,7 @@ static int hdf4_model_attrs_put_text(struct h4_build *b, const char *s, size_t n
 		n--;
 	if (!t)
 		return h4_full(b, e);
-	t->s = h4_text(b, s, n, &t->len);
+	t->s = utf8_copy(b->arena, s, n, &t->len, NULL);
 	if (!t->s)
 		return h4_full(b, e);
 	a->type.size = (uint32_t)u64_max(t->len, 1);
@@ -118,7 +120,7 @@ static int hdf4_model_attrs_read_one(struct h4_build *b, int32_t id, int32_t i,
 	if (SDattrinfo(id, i, b->text, &nt, &count) == FAIL)
 		return h4_note(b, what, e, "attribute %d cannot be read", (int)i + 1);
 	b->text[H4_TEXT_MAX] = '\0';
-	ret->name = h4_text(b, b->text, strlen(b->text), &len);
+	ret->name = utf8_copy(b->arena, b->text, strlen(b->text), &len, NULL);
 	if (!ret->name)
 		return h4_full(b, e);
 	if (len == 0 || hdf4_model_attrs_reserved(ret->name) ||

@@ -56,29 +56,11 @@ int h4_mark_unreadable(struct h4_build *b, const char *name, const char *what,
 	return rc;
 }
 
-const char *h4_text(struct h4_build *b, const char *s, size_t n, size_t *ret_len)
-{
-	const char *ret = NULL;
-	struct buf out;
-
-	if (utf8_ok(s, n)) {
-		*ret_len = n;
-		return arena_copy(b->arena, s, n);
-	}
-	buf_init(&out, b->arena->max);
-	(void)utf8_put_text(&out, s, n);
-	if (buf_ok(&out))
-		ret = arena_copy(b->arena, out.data, out.len);
-	*ret_len = out.len;
-	buf_release(&out);
-	return ret;
-}
-
 const char *h4_name(struct h4_build *b, const char *raw)
 {
 	char name[DS_NAME_MAX + 1];
 	size_t n;
-	const char *s = h4_text(b, raw, strlen(raw), &n);
+	const char *s = utf8_copy(b->arena, raw, strlen(raw), &n, NULL);
 
 	if (!s)
 		return NULL;

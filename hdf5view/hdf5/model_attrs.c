@@ -107,20 +107,9 @@ static int hdf5_model_attrs_load(struct hdf5_model_attrs_pass *p, hid_t attr, st
 static int hdf5_model_attrs_put_text(struct hdf5_model_attrs_pass *p, const char *s, size_t len,
 				     struct ds_text *ret, struct err *e)
 {
-	struct buf out;
-
 	while (len && s[len - 1] == '\0')
 		len--;
-	if (utf8_ok(s, len)) {
-		ret->s = arena_copy(p->b->arena, s, len);
-		ret->len = len;
-		return ret->s ? 0 : h5_full(p->b, e);
-	}
-	buf_init(&out, p->b->arena->max);
-	p->recoded |= utf8_put_text(&out, s, len);
-	ret->s = buf_ok(&out) ? arena_copy(p->b->arena, out.data, out.len) : NULL;
-	ret->len = out.len;
-	buf_release(&out);
+	ret->s = utf8_copy(p->b->arena, s, len, &ret->len, &p->recoded);
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 

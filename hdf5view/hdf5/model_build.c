@@ -58,19 +58,7 @@ int h5_mark_unreadable(struct h5_build *b, uint32_t group, const char *name,
 
 const char *h5_name(struct h5_build *b, const char *raw, bool *ret_mapped)
 {
-	size_t n = strlen(raw);
-	const char *s = NULL;
-	struct buf out;
-
-	if (utf8_ok(raw, n))
-		return arena_copy(b->arena, raw, n);
-	*ret_mapped = true;
-	buf_init(&out, b->arena->max);
-	(void)utf8_put_text(&out, raw, n);
-	if (buf_ok(&out))
-		s = arena_copy(b->arena, out.data, out.len);
-	buf_release(&out);
-	return s;
+	return utf8_copy(b->arena, raw, strlen(raw), NULL, ret_mapped);
 }
 
 void h5_build_release(struct h5_build *b)
