@@ -304,8 +304,11 @@ hid_t nc_h5_use_type(void);
  * REFERENCE_LIST and netCDF's own; after all datasets have an address. */
 int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;
 
+/* nc_chunk_limit - make chunk lengths of an array's lengths, in place: halve the longest one until
+ * a chunk has at most max bytes, at elem bytes an element. */
+void nc_chunk_limit(uint32_t rank, uint64_t elem, uint64_t max, hsize_t *chunk);
 /* nc_strings_chunk - chunk lengths for an array of strings that needs chunked storage. */
-void nc_strings_chunk(const struct ds_array *a, uint64_t *ret);
+void nc_strings_chunk(const struct ds_array *a, hsize_t *ret);
 /* nc_strings - reads all variable-length elements of arrays, for a writer. */
 struct nc_strings {
 	struct source *source;

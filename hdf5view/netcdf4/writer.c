@@ -150,12 +150,10 @@ static hid_t space_of(const struct nc_builder *b, uint32_t array, const struct n
 
 void nc_h5_chunk(const struct ds_array *a, hsize_t *ret)
 {
-	uint64_t strings[NC_RANK_LIMIT];
-
-	if (dt_is_vlen(&a->type))
-		nc_strings_chunk(a, strings);
 	for (uint32_t d = 0; d < a->rank; d++)
-		ret[d] = dt_is_vlen(&a->type) ? strings[d] : a->chunk[d];
+		ret[d] = a->chunk[d];
+	if (dt_is_vlen(&a->type))
+		nc_strings_chunk(a, ret);
 	if (nc_rank(a) > a->rank)
 		ret[a->rank] = a->type.size;
 }

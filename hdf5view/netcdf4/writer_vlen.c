@@ -14,24 +14,32 @@
 #define CHUNK_ELEMS 32768 /* elements of a chunk of strings: half a megabyte */
 #define HEAP_HEAD 16      /* of an object in the global heap */
 
-void nc_strings_chunk(const struct ds_array *a, uint64_t *ret)
+void nc_chunk_limit(uint32_t rank, uint64_t elem, uint64_t max, hsize_t *chunk)
 {
-	uint64_t n;
 	uint32_t longest = 0;
 
-	for (uint32_t d = 0; d < a->rank; d++)
-		ret[d] = u64_max(1, u64_min(a->shape[d], UINT32_MAX));
-	do {
-		n = 1;
-		for (uint32_t d = 0; d < a->rank; d++) {
-			if (ckd_mul(&n, n, ret[d]))
+	for (uint32_t d = 0; d < rank; d++)
+		chunk[d] = u64_max(1, u64_min(chunk[d], UINT32_MAX));
+	for (;;) {
+		uint64_t n = elem;
+
+		for (uint32_t d = 0; d < rank; d++) {
+			if (ckd_mul(&n, n, chunk[d]))
 				n = UINT64_MAX;
-			if (ret[d] > ret[longest])
+			if (chunk[d] > chunk[longest])
 				longest = d;
 		}
-		if (n > CHUNK_ELEMS)
-			ret[longest] = (ret[longest] + 1) / 2;
-	} while (n > CHUNK_ELEMS);
+		if (n <= max || rank == 0 || chunk[longest] == 1)
+			return;
+		chunk[longest] = (chunk[longest] + 1) / 2;
+	}
+}
+
+void nc_strings_chunk(const struct ds_array *a, hsize_t *ret)
+{
+	for (uint32_t d = 0; d < a->rank; d++)
+		ret[d] = a->shape[d];
+	nc_chunk_limit(a->rank, 1, CHUNK_ELEMS, ret);
 }
 
 /* writer_vlen_piece - the part of one chunk inside the shape. */

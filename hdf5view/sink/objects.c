@@ -274,7 +274,7 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	const uint64_t *want = how->chunk ? how->chunk : a->chunk;
-	uint64_t strings[NC_RANK_LIMIT], bytes = nc_elem(a);
+	uint64_t bytes = nc_elem(a);
 	bool unlimited = false;
 
 	for (uint32_t d = 0; d < a->rank; d++)
@@ -283,20 +283,19 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 	if (a->rank == 0)
 		return 0;
 	ret->chunked = unlimited || !how->contiguous || how->chain.n > 0;
+	for (uint32_t d = 0; d < a->rank; d++)
+		chunk[d] = want[d];
 	if (dt_is_vlen(&a->type)) {
-		nc_strings_chunk(a, strings);
-		want = strings;
+		nc_strings_chunk(a, chunk);
 		ret->chunked = unlimited || how->chain.n > 0;
 		bytes = NC_TEXT_ELEM;
 	}
-	for (uint32_t d = 0; d < a->rank; d++) {
-		if (want[d] == 0 || want[d] > UINT32_MAX || ckd_mul(&bytes, bytes, want[d]))
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (chunk[d] == 0 || chunk[d] > UINT32_MAX || ckd_mul(&bytes, bytes, chunk[d]))
 			return err_set(e, -EOPNOTSUPP,
 				       "HDF5 does not support chunks of %" PRIu64
 				       " elements along an axis",
-				       want[d]);
-		chunk[d] = want[d];
-	}
+				       (uint64_t)chunk[d]);
 	if (nc_rank(a) > a->rank)
 		chunk[a->rank] = a->type.size;
 	if (nc_rank(a) > a->rank && ckd_mul(&bytes, bytes, a->type.size))

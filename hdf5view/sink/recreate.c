@@ -36,27 +36,6 @@ static int lengths_of(struct remaking *r)
 	return 0;
 }
 
-/* chunk_for - chunk lengths for a dataset that had none. */
-static void chunk_for(const struct remaking *r, hsize_t *chunk)
-{
-	uint64_t elem = u64_max(1, H5Tget_size(r->type)), n;
-	uint32_t longest = 0;
-
-	for (uint32_t d = 0; d < r->rank; d++)
-		chunk[d] = u64_max(1, u64_min(r->had[d], UINT32_MAX));
-	do {
-		n = elem;
-		for (uint32_t d = 0; d < r->rank; d++) {
-			if (ckd_mul(&n, n, chunk[d]))
-				n = UINT64_MAX;
-			if (chunk[d] > chunk[longest])
-				longest = d;
-		}
-		if (n > NEW_CHUNK_BYTES && chunk[longest] > 1)
-			chunk[longest] = (chunk[longest] + 1) / 2;
-	} while (n > NEW_CHUNK_BYTES && chunk[longest] > 1);
-}
-
 /* creation - the old dataset's properties. Returns a new id; -1. */
 static hid_t creation(struct remaking *r)
 {
@@ -67,7 +46,9 @@ static hid_t creation(struct remaking *r)
 	for (uint32_t d = 0; d < r->rank; d++)
 		grows |= r->max[d] != r->len[d];
 	if (ok && grows && H5Pget_layout(dcpl) != H5D_CHUNKED) {
-		chunk_for(r, chunk);
+		memcpy(chunk, r->had, sizeof(chunk));
+		nc_chunk_limit(r->rank, u64_max(1, H5Tget_size(r->type)), NEW_CHUNK_BYTES,
+			       chunk);
 		for (uint32_t d = 0; d < r->rank; d++)
 			if (r->max[d] < chunk[d]) /* HDF5 requires chunks to fit */
 				r->max[d] = chunk[d];

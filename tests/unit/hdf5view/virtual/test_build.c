@@ -534,7 +534,7 @@ static void test_limits(void **state)
 	struct nc_fake *f = *state;
 	uint32_t x = nf_dim(f, 0, "x", 100000, false);
 	struct err e = ERR_INIT;
-	uint64_t chunk[3];
+	hsize_t chunk[3];
 	struct ds_array a = {.rank = 3,
 			     .shape = (const uint64_t[]){(uint64_t)1 << 50, 0, 1000}};
 
