@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include "hdf5view/hdf4/hdf4_library.h"
+#include "translate/model/value.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -127,21 +128,6 @@ static int select_array(struct h4_source *s, uint32_t array, struct err *e)
 	return 0;
 }
 
-/* hdf4_library_read_fill_with - repeat one element over the whole buffer. */
-static void hdf4_library_read_fill_with(uint8_t *out, size_t len, const uint8_t *elem,
-					size_t size)
-{
-	size_t done = size < len ? size : len;
-
-	memcpy(out, elem, done);
-	while (done < len) {
-		size_t n = done < len - done ? done : len - done;
-
-		memcpy(out + done, out, n);
-		done += n;
-	}
-}
-
 /* spread - move rows of a smaller box into the chunk whose corner it is. */
 static void spread(const struct ds_array *a, const int32 *count, const uint8_t *box,
 		   uint8_t *out)
@@ -183,7 +169,7 @@ static int read_box(struct h4_source *s, const struct ds_array *a, int32 *start,
 	dt_swap_to_host(&a->type, box ? box : out, bytes / a->type.size);
 	if (!box)
 		return 0;
-	hdf4_library_read_fill_with(out, len, a->fill, a->type.size);
+	value_repeat(out, len, a->fill, a->type.size);
 	spread(a, count, box, out);
 	return 0;
 }
@@ -205,7 +191,7 @@ int h4_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out, 
 		uint64_t first = at[i] * a->chunk[i];
 
 		if (first >= extent[i]) {
-			hdf4_library_read_fill_with(out, len, a->fill, a->type.size);
+			value_repeat(out, len, a->fill, a->type.size);
 			return 0;
 		}
 		start[i] = (int32)first; /* extents have 31 bits */

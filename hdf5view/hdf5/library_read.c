@@ -10,6 +10,7 @@
 #include "base/core/endian.h"
 #include "base/core/utf8.h"
 #include "hdf5view/hdf5/register_filters_int.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -161,21 +162,6 @@ static uint64_t type_elems(const struct ds_array *a, const struct h5_array *x)
 	return n;
 }
 
-/* hdf5_library_read_fill_with - repeat one element over the whole buffer. */
-static void hdf5_library_read_fill_with(uint8_t *out, size_t len, const uint8_t *elem,
-					size_t size)
-{
-	size_t done = size < len ? size : len;
-
-	memcpy(out, elem, done);
-	while (done < len) {
-		size_t n = done < len - done ? done : len - done;
-
-		memcpy(out + done, out, n);
-		done += n;
-	}
-}
-
 static int hdf5_library_read_read_locked(struct h5_source *s, uint32_t array, uint64_t linear,
 					 uint8_t *out, struct err *e)
 {
@@ -200,7 +186,7 @@ int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_
 	int rc;
 
 	if (len)
-		hdf5_library_read_fill_with(out, len, a->fill, a->type.size);
+		value_repeat(out, len, a->fill, a->type.size);
 	h5_enter();
 	rc = hdf5_library_read_read_locked(s, array, linear, out, e);
 	if (h5_transient_error(NULL) < 0)

@@ -7,6 +7,7 @@
 #include "hdf5view/sink/sink_int.h"
 
 #include "base/core/cursor.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -623,8 +624,7 @@ static int drop_elements(struct h5_sink *s, uint32_t array,
 	p = bytes > SIZE_MAX ? NULL : alloc_array((size_t)bytes, 1);
 	if (!p || !a->fill)
 		return err_nomem(e);
-	for (uint64_t i = 0; i < bytes; i += a->type.size)
-		memcpy(p + i, a->fill, a->type.size);
+	value_repeat(p, (size_t)bytes, a->fill, a->type.size);
 	c.p = p;
 	c.len = (size_t)bytes;
 	return x->chunked && codec_chain_encodable(&x->chain)
