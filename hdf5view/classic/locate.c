@@ -7,6 +7,7 @@
 #include "hdf5view/classic/classic_int.h"
 
 #include "translate/model/chunk_split.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -86,22 +87,15 @@ static int classic_locate_piece(struct source *src, uint32_t array, const uint64
 {
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct cdf_array *x = &cdf_of(src)->arrays[array];
-	uint64_t first = 0, n = a->type.size, stride = a->type.size, off = 0;
+	uint64_t first, off = 0;
 
 	/* model.c has checked the end of all records and of all data in one piece */
-	for (uint32_t i = a->rank; i-- > (x->stride ? 1 : 0);) {
-		uint64_t from = at[i] * a->chunk[i];
-
-		first += from * stride;
-		n *= u64_min(a->chunk[i], a->shape[i] - from);
-		stride *= a->shape[i];
-	}
+	(void)ds_split_range(a, x->stride ? 1 : 0, at, &first, ret_len);
 	if ((x->stride && ckd_mul(&off, at[0], x->stride)) || ckd_add(&off, off, x->begin) ||
 	    ckd_add(&off, off, first))
 		off = UINT64_MAX;
 	*ret_off = off;
-	*ret_len = n;
-	return classic_locate_inside(src, off, n, e);
+	return classic_locate_inside(src, off, *ret_len, e);
 }
 
 int cdf_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_ref *ret,
@@ -224,8 +218,7 @@ int cdf_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t 
 	}
 	if (rc < 0)
 		return rc;
-	for (; n < len; n += a->type.size)
-		memcpy(out + n, a->fill, a->type.size);
+	value_repeat(out + n, len - n, a->fill, a->type.size);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
  * lock. Arrays that are the same object share an index. */
 #include "hdf5view/hdf5/library.h"
 #include "base/os/cancel.h"
+#include "translate/model/chunk_split.h"
 
 #include <errno.h>
 #include <string.h>
@@ -188,7 +189,7 @@ static int locate_piece(const struct h5_source *s, uint32_t array, const struct 
 			const uint64_t *at, struct chunk_ref *ret, struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
-	uint64_t first = 0, n = 1, stride = a->type.size, bytes, end;
+	uint64_t first, all, bytes, end;
 	int rc;
 
 	if (p->layout.addr == UINT64_MAX && !p->layout.external)
@@ -196,20 +197,12 @@ static int locate_piece(const struct h5_source *s, uint32_t array, const struct 
 	ret->where = CHUNK_SYNTH;
 	if (a->access != DS_STORED || p->layout.external || cut_short(a, &s->arrays[array]))
 		return 0;
-	/* products stay below chunk_bytes * n_chunks, which ds_array_finish has checked */
-	for (uint32_t i = a->rank; i-- > 0;) {
-		uint64_t from = at[i] * a->chunk[i];
-
-		first += from * stride;
-		n *= u64_min(a->chunk[i], a->shape[i] - from);
-		stride *= a->shape[i];
-	}
-	bytes = n * a->type.size;
-	if ((p->layout.size && stride > p->layout.size) || ckd_add(&end, first, bytes) ||
-	    end > stride || ckd_add(&end, first, p->layout.addr))
+	all = ds_split_range(a, 0, at, &first, &bytes);
+	if ((p->layout.size && all > p->layout.size) || ckd_add(&end, first, bytes) ||
+	    end > all || ckd_add(&end, first, p->layout.addr))
 		return err_set(e, -EBADMSG,
 			       "the file has %llu bytes for the array, which needs %llu",
-			       (unsigned long long)p->layout.size, (unsigned long long)stride);
+			       (unsigned long long)p->layout.size, (unsigned long long)all);
 	rc = hdf5_locate_range(s, end, bytes, ret, e);
 	ret->pad = a->chunk_bytes - bytes;
 	return rc;
