@@ -15,6 +15,10 @@
 #include "translate/contract/blob.h"
 #include "translate/model/dataset.h"
 
+/* The first bytes of a superblock. Spec: II.A */
+#define HDF5_SIGNATURE "\211HDF\r\n\032\n"
+#define HDF5_SIGNATURE_LEN 8
+
 /* h5_file - the superblock; plain data. */
 struct h5_file {
 	struct blob *blob;     /* its bytes; borrowed */

@@ -9,11 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define SIGNATURE_LEN 8
 #define REMOTE_SEARCH ((uint64_t)1 << 20) /* of a remote file, for its superblock */
 #define SUPERBLOCK_MAX 96              /* enough of version 1 with 8-byte addresses */
-
-static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 uint64_t h5_rd_addr(const struct h5_file *f, struct slice *s)
 {
@@ -86,14 +83,14 @@ uint32_t h5_lookup3(const uint8_t *p, size_t n)
 int h5_file_find(struct blob *b, uint64_t *ret_offset, struct err *e)
 {
 	uint64_t at = 0, end = b->fd < 0 ? u64_min(b->size, REMOTE_SEARCH) : b->size;
-	uint8_t got[SIGNATURE_LEN];
+	uint8_t got[HDF5_SIGNATURE_LEN];
 
-	while (at <= end && end - at >= SIGNATURE_LEN) {
+	while (at <= end && end - at >= HDF5_SIGNATURE_LEN) {
 		int rc = blob_read(b, at, got, sizeof(got), e);
 
 		if (rc < 0)
 			return rc;
-		if (memcmp(got, signature, sizeof(got)) == 0) {
+		if (memcmp(got, HDF5_SIGNATURE, sizeof(got)) == 0) {
 			*ret_offset = at;
 			return 0;
 		}
@@ -116,7 +113,7 @@ static int parse_superblock(struct h5_file *f, const uint8_t *buf, size_t n,
 	struct slice s = slice_of(buf, n);
 	unsigned version;
 
-	rd_skip(&s, SIGNATURE_LEN);
+	rd_skip(&s, HDF5_SIGNATURE_LEN);
 	version = rd_u8(&s);
 	if (version > 3)
 		return err_set(e, -EOPNOTSUPP, "superblock version %u is not known", version);

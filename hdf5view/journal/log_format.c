@@ -6,6 +6,7 @@
 #include "base/os/io.h"
 #include "base/core/cursor.h"
 #include "codecs/core/codec.h"
+#include "hdf5view/format/hdf5_format.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,6 @@
 
 static const char head_magic[] = "NZJOURN\n";
 static const char commit_magic[] = "NZCOMMT\n";
-static const uint8_t hdf5_magic[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 static void log_format_put(uint8_t **p, uint64_t v, size_t n)
 {
@@ -286,12 +286,12 @@ int journal_remove(int dir_fd, struct err *e)
  * Spec: HDF5 File Format 3.0, II.A */
 static uint64_t find_super(int fd, uint64_t end)
 {
-	uint8_t got[sizeof(hdf5_magic)];
+	uint8_t got[HDF5_SIGNATURE_LEN];
 
 	for (uint64_t at = 0; at + sizeof(got) <= end; at = at ? at * 2 : 512) {
 		if (io_pread(fd, got, sizeof(got), at, NULL) < 0)
 			break;
-		if (memcmp(got, hdf5_magic, sizeof(got)) == 0)
+		if (memcmp(got, HDF5_SIGNATURE, sizeof(got)) == 0)
 			return at;
 	}
 	return JOURNAL_NOWHERE;

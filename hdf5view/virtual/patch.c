@@ -162,11 +162,10 @@ int nc_patch_address(uint8_t *image, size_t len, size_t *left, uint64_t header, 
 
 int nc_patch_eof(uint8_t *image, size_t len, uint64_t eof, struct err *e)
 {
-	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 	size_t sizes, at;
 	unsigned version;
 
-	if (len < 48 || memcmp(image, signature, sizeof(signature)) != 0)
+	if (len < 48 || memcmp(image, HDF5_SIGNATURE, HDF5_SIGNATURE_LEN) != 0)
 		return err_set(e, -EBADMSG, "structure: no superblock");
 	version = image[8];
 	/* version 1 may state another NC_BTREE_K, and the library writes it only then */

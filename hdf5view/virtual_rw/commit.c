@@ -324,12 +324,11 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
  * 1.10. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
 static bool being_written(struct rw_file *f)
 {
-	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 	uint8_t head[24];
 	size_t n = 0;
 
 	if (rw_copy_read(&f->copy, 0, sizeof(head), head, &n, NULL) < 0 || n < sizeof(head) ||
-	    memcmp(head, signature, sizeof(signature)) != 0)
+	    memcmp(head, HDF5_SIGNATURE, HDF5_SIGNATURE_LEN) != 0)
 		return false; /* its reader reports the error */
 	return head[head[8] < 2 ? 20 : 11] & 1;
 }
