@@ -317,7 +317,27 @@ extern const struct isolated_kind h5_library_kind;
 /* h5_fapl - the access properties of all files: the library requires equal ones for a file that it
  * opens twice. Returns a new id; -1 on failure. */
 hid_t h5_fapl(bool lock);
-/* ---- vfd_blob.c: libhdf5 reads a blob ---- */
+
+/* ---- vfd.c, vfd_blob.c: file drivers of libhdf5 ---- */
+
+/* h5_vfd - a driver. read and write return 0 or a negative number. */
+struct h5_vfd {
+	const char *name;         /* static */
+	int number;               /* HDF5 keeps those below H5_VFD_RESERVED, 256, for itself */
+	void *arg;                /* of the callbacks; equal ones are the same file */
+	int *fd;                  /* the file's descriptor; NULL: none */
+	bool (*open)(void *arg);  /* false: it cannot be opened; NULL: always */
+	void (*close)(void *arg); /* NULL: nothing to do */
+	uint64_t (*size)(void *arg);
+	int (*read)(void *arg, void *out, size_t n, uint64_t off);
+	int (*write)(void *arg, const void *data, size_t n, uint64_t off); /* NULL: read only */
+	void (*truncate)(void *arg, uint64_t size);  /* NULL: nothing to do */
+};
+
+/* h5_vfd_fapl - access properties for H5Fopen, whatever the name; files are never created. v is
+ * copied; its arg outlives the list and the files. h5_lock is held. Returns a new id; -1 on
+ * failure. */
+hid_t h5_vfd_fapl(const struct h5_vfd *v);
 
 /* h5_blob_fapl - access properties for H5Fopen that read from b, whatever the name. b outlives the
  * list and the files. h5_lock is held. Returns a new id; -1 on failure. */

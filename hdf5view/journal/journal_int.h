@@ -166,7 +166,7 @@ struct h5_journal {
 	struct timespec times[2];  /* of the file, at the beginning of the transaction */
 	struct stat mine;     /* the file after this transaction's last write */
 	struct journal_pages pages;  /* pages.log is owned */
-	uint64_t eoa, eof;    /* libhdf5's view of the file */
+	uint64_t eof;         /* of the new file, as libhdf5 has written it */
 	bool shorter;         /* the new end is before the old one */
 	bool resized;         /* the file's size has changed, or may have */
 	unsigned open;        /* libhdf5's open files */
