@@ -26,6 +26,12 @@
  * (base/process/sandbox.c), some of which it needs for sources of virtual datasets. */
 #define HDF5_FILES_MAX 192
 
+/* netCDF's words in HDF5 files: the prefix of the dataset of a variable that has the name of a
+ * dimension without being its coordinate variable; the beginning of the attribute NAME of the
+ * dataset of a dimension without a variable. */
+#define NETCDF_NON_COORD "_nc4_non_coord_"
+#define NETCDF_DIM_ONLY "This is a netCDF dimension but not a netCDF variable"
+
 /* ---- library.c: one thread at a time in libhdf5 ---- */
 
 /* h5_enter, h5_leave - surround every use of libhdf5. Not recursive. While it is held, no other

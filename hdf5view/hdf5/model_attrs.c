@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define DIM_ONLY "This is a netCDF dimension but not a netCDF variable"
-
 struct hdf5_model_attrs_pass {
 	struct h5_build *b;
 	struct netcdf_hints *facts;
@@ -303,8 +301,9 @@ static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t
 		p->n = before;
 	} else if (strcmp(name, "NAME") == 0) {
 		p->name_at = before;
-		p->facts->dim_only = t && t->len >= sizeof(DIM_ONLY) - 1 &&
-				     memcmp(t->s, DIM_ONLY, sizeof(DIM_ONLY) - 1) == 0;
+		p->facts->dim_only =
+			t && t->len >= sizeof(NETCDF_DIM_ONLY) - 1 &&
+			memcmp(t->s, NETCDF_DIM_ONLY, sizeof(NETCDF_DIM_ONLY) - 1) == 0;
 	}
 }
 

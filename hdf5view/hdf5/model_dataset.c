@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define NON_COORD "_nc4_non_coord_"
-
 struct model_dataset_found {
 	struct h5_barray w;
 	hid_t id, dcpl, type;
@@ -262,9 +260,9 @@ static int model_dataset_add(struct h5_build *b, struct model_dataset_found *f, 
 	if (a->access == DS_STORED &&
 	    (f->w.x.file || a->layout == DS_VIRTUAL || a->layout == DS_EXTERNAL))
 		a->access = DS_CONVERT;
-	if (strncmp(a->name, NON_COORD, sizeof(NON_COORD) - 1) == 0 &&
-	    a->name[sizeof(NON_COORD) - 1])
-		a->name += sizeof(NON_COORD) - 1;
+	if (strncmp(a->name, NETCDF_NON_COORD, sizeof(NETCDF_NON_COORD) - 1) == 0 &&
+	    a->name[sizeof(NETCDF_NON_COORD) - 1])
+		a->name += sizeof(NETCDF_NON_COORD) - 1;
 	if (grow_array(&b->arrays, &b->c_arrays, b->n_arrays + 1, sizeof(*b->arrays)) < 0)
 		return err_nomem(e);
 	b->arrays[b->n_arrays++] = f->w;

@@ -13,7 +13,6 @@
 #define NOTES_MAX 1000
 #define NOTE_MAX 1000 /* bytes of one */
 #define MODEL_MIN ((uint64_t)16 << 20)
-#define NON_COORD "_nc4_non_coord_"
 #define CHUNK_MAX UINT32_MAX /* bytes of a chunk, and elements along one axis */
 #define LENGTH_MAX ((uint64_t)1 << 62)
 
@@ -329,7 +328,7 @@ static const char *link_of(struct nc_model *m, uint32_t i)
 {
 	const struct ds_array *a = &m->ds->arrays[i];
 	const char *name = m->arrays[i].name;
-	size_t n = strlen(NON_COORD) + strlen(name) + 1;
+	size_t n = strlen(NETCDF_NON_COORD) + strlen(name) + 1;
 	char *link;
 
 	if (m->arrays[i].scale_of != DS_NONE ||
@@ -337,7 +336,7 @@ static const char *link_of(struct nc_model *m, uint32_t i)
 		return name;
 	link = arena_alloc(&m->arena, n, 1);
 	if (link)
-		(void)snprintf(link, n, "%s%s", NON_COORD, name);
+		(void)snprintf(link, n, "%s%s", NETCDF_NON_COORD, name);
 	return link;
 }
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NON_COORD "_nc4_non_coord_"
 #define CUT_TAIL 9 /* "~" and eight digits */
 
 /* ---- escaping ---- */
@@ -36,7 +35,8 @@ static bool control(unsigned char c)
 /* starts_special - a prefix with a meaning in netCDF or in this escaping. */
 static bool starts_special(const char *name)
 {
-	return strncmp(name, NON_COORD, strlen(NON_COORD)) == 0 || strncmp(name, "_%", 2) == 0;
+	return strncmp(name, NETCDF_NON_COORD, sizeof(NETCDF_NON_COORD) - 1) == 0 ||
+	       strncmp(name, "_%", 2) == 0;
 }
 
 static bool schema_names_allowed(const char *name, size_t n)

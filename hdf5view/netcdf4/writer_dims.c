@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOT_A_VARIABLE "This is a netCDF dimension but not a netCDF variable."
 #define CONTIGUOUS_MAX ((uint64_t)1 << 59) /* elements of a dataset in one piece */
 
 int nc_h5_mark(hid_t set, const char *name, int32_t dimid)
@@ -45,7 +44,7 @@ int nc_h5_make_dim(struct nc_builder *b, uint32_t dim, int32_t dimid)
 	auto_hid hid_t set = dim_create(b, d);
 	char name[100];
 
-	(void)snprintf(name, sizeof(name), "%s%10" PRIu64, NOT_A_VARIABLE, d->len);
+	(void)snprintf(name, sizeof(name), NETCDF_DIM_ONLY ".%10" PRIu64, d->len);
 	if (set < 0 || nc_h5_mark(set, name, dimid) < 0)
 		return -1;
 	b->scales[dim] = nc_h5_address(set);

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NON_COORD "_nc4_non_coord_"
-
 static uint32_t dims_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
@@ -118,7 +116,7 @@ static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 	const struct nc_dim *d = &s->m->dims[dim];
 	hid_t group = nc_h5_group(&s->b, d->group);
 	auto_hid hid_t set = -1;
-	char other[NC_NAME_LIMIT + sizeof(NON_COORD)];
+	char other[NC_NAME_LIMIT + sizeof(NETCDF_NON_COORD)];
 
 	if (group < 0)
 		return dims_fail(s, dim, e);
@@ -129,7 +127,7 @@ static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 		return err_set(e, -EEXIST,
 			       "dimension '%.100s': the file has another object of this name",
 			       d->name);
-	(void)snprintf(other, sizeof(other), "%s%s", NON_COORD, d->name);
+	(void)snprintf(other, sizeof(other), "%s%s", NETCDF_NON_COORD, d->name);
 	return hdf5_sink_relink(group, d->name, group, other) < 0 ? dims_fail(s, dim, e) : 0;
 }
 

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NON_COORD "_nc4_non_coord_"
-
 /* ---- removing ---- */
 
 /* objects_leave - record the removal of an object, if it has no other links. obj is taken. */
@@ -225,7 +223,7 @@ bool hdf5_sink_dim_only(hid_t set)
 	    H5Tis_variable_str(type) != 0 || !(text = alloc_array(size + 1, 1)) ||
 	    H5Aread(at, type, text) < 0)
 		return false;
-	return strncmp(text, "This is a netCDF dimension but not a netCDF variable.", 53) == 0;
+	return strncmp(text, NETCDF_DIM_ONLY ".", sizeof(NETCDF_DIM_ONLY)) == 0;
 }
 
 /* make_way - a dimension without a variable gives its name to its coordinate variable. *ret: its
@@ -236,7 +234,7 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 	hid_t group = nc_h5_group(&s->b, s->view.ds.arrays[array].group);
 	hid_t set = -1;
 	char *other;
-	size_t n = strlen(x->link) + sizeof(NON_COORD);
+	size_t n = strlen(x->link) + sizeof(NETCDF_NON_COORD);
 
 	*ret = HADDR_UNDEF;
 	if (group < 0)
@@ -257,7 +255,7 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 		other = arena_alloc(&s->m->arena, n, 1);
 		if (!other)
 			return err_nomem(e);
-		(void)snprintf(other, n, "%s%s", NON_COORD, x->link);
+		(void)snprintf(other, n, "%s%s", NETCDF_NON_COORD, x->link);
 		x->link = other;
 		return 0;
 	}

@@ -195,10 +195,8 @@ static int recreate_put_name(const struct remaking *r, bool dim_only)
 	if (H5Aexists(r->old, "NAME") <= 0)
 		return 0;
 	if (dim_only) {
-		(void)snprintf(
-			text, sizeof(text),
-			"This is a netCDF dimension but not a netCDF variable.%10" PRIu64,
-			(uint64_t)r->len[0]);
+		(void)snprintf(text, sizeof(text), NETCDF_DIM_ONLY ".%10" PRIu64,
+			       (uint64_t)r->len[0]);
 		return nc_h5_attr_text(r->set, "NAME", text, strlen(text) + 1, false);
 	}
 	at = H5Aopen(r->old, "NAME", H5P_DEFAULT);

@@ -20,7 +20,6 @@
 
 #define FILE_ID (VIEW_ROOT + 1)
 #define RETRY_MS 1000
-#define NON_COORD "_nc4_non_coord_"
 
 struct nc_view {
 	struct view base;
@@ -331,9 +330,9 @@ static uint32_t virtual_view_place_of(const struct nc_model *m, const char *path
 /* called - an array's name in netCDF; NULL: it is not shown. */
 static const char *called(const struct nc_array *a)
 {
-	size_t n = strlen(NON_COORD);
+	size_t n = strlen(NETCDF_NON_COORD);
 
-	return a->link && strncmp(a->link, NON_COORD, n) == 0 ? a->link + n : a->link;
+	return a->link && strncmp(a->link, NETCDF_NON_COORD, n) == 0 ? a->link + n : a->link;
 }
 
 uint32_t nc_view_array(void *v, const char *path)
