@@ -220,7 +220,7 @@ static int overlay_set_size(int fd, uint64_t size, struct err *e)
 int rw_identity(const struct snapshot *g, uint64_t *ret, struct err *e)
 {
 	auto_free uint8_t *block = malloc(BLOCK);
-	uint64_t sum = 14695981039346656037U, off, len;
+	uint64_t sum = HASH_SEED, off, len;
 	const struct nc_layout *l;
 	int rc = block ? nc_view_layout(g->view, &l, e) : err_nomem(e);
 

@@ -18,7 +18,6 @@
 #include "base/observe/log.h"
 #include "base/core/cursor.h"
 #include "base/core/str.h"
-#include "hdf5view/virtual/file_layout.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,17 +30,8 @@
 #define MAGIC "NCRWMAP1"
 #define MAP_MAX ((uint64_t)1 << 30) /* bytes of a map */
 #define FLAG_ALL 1
-#define SUM_START 14695981039346656037U
 
 /* ---- writing ---- */
-
-static void recovery_put(struct buf *b, uint64_t v)
-{
-	uint8_t p[8];
-
-	nc_put64(p, v);
-	buf_put(b, p, sizeof(p));
-}
 
 static uint64_t runs(const struct rw_map *m)
 {
@@ -57,25 +47,25 @@ static void put_runs(struct buf *b, const struct rw_map *m)
 	uint64_t page = 0, n = 0;
 
 	for (; rw_map_next(m, page, &page, &n); page += n) {
-		recovery_put(b, page);
-		recovery_put(b, n);
+		buf_put_le(b, page, 8);
+		buf_put_le(b, n, 8);
 	}
 }
 
 static void map_text(const struct rw_copy *c, uint64_t identity, struct buf *b)
 {
 	buf_puts(b, MAGIC);
-	recovery_put(b, c->size);
-	recovery_put(b, c->base_end);
-	recovery_put(b, c->cut);
-	recovery_put(b, c->all ? FLAG_ALL : 0);
-	recovery_put(b, identity);
-	recovery_put(b, runs(&c->in));
-	recovery_put(b, runs(&c->written));
+	buf_put_le(b, c->size, 8);
+	buf_put_le(b, c->base_end, 8);
+	buf_put_le(b, c->cut, 8);
+	buf_put_le(b, c->all ? FLAG_ALL : 0, 8);
+	buf_put_le(b, identity, 8);
+	buf_put_le(b, runs(&c->in), 8);
+	buf_put_le(b, runs(&c->written), 8);
 	put_runs(b, &c->in);
 	put_runs(b, &c->written);
 	if (buf_ok(b))
-		recovery_put(b, hash_bytes(SUM_START, b->data, b->len));
+		buf_put_le(b, hash_bytes(HASH_SEED, b->data, b->len), 8);
 }
 
 static int write_map(struct nc_rw *v, struct rw_file *f, const struct buf *b, struct err *e)
@@ -182,7 +172,7 @@ static int take_map(const uint8_t *p, size_t n, struct rw_copy *c, uint64_t *ret
 	if (n < 8 + strlen(MAGIC) || !magic || memcmp(magic, MAGIC, strlen(MAGIC)) != 0)
 		return err_set(e, -EBADMSG, "not a page map");
 	tail = slice_of(p + n - 8, 8);
-	if (rd_uint(&tail, 8) != hash_bytes(SUM_START, p, n - 8))
+	if (rd_uint(&tail, 8) != hash_bytes(HASH_SEED, p, n - 8))
 		return err_set(e, -EBADMSG, "its checksum is wrong");
 	s.len -= 8;
 	c->size = rd_uint(&s, 8);
