@@ -366,11 +366,7 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 	x->real = DS_NONE;
 	x->fresh = x->retie = true;
 	/* the same dimension at a new address */
-	for (size_t i = s->n_moves; i-- > 0 && was_at != HADDR_UNDEF;)
-		if (s->moves[i].from == was_at) {
-			s->moves[i].to = x->addr;
-			break;
-		}
+	hdf5_sink_redirect(s, was_at, x->addr);
 	return 0;
 }
 
@@ -415,10 +411,6 @@ int hdf5_sink_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct
 	x->was = was;
 	x->retie = true; /* a new name may make it a coordinate variable, or no longer one */
 	s->b.arrays[now] = x->addr;
-	for (size_t i = s->n_moves; i-- > 0 && was_at != HADDR_UNDEF;)
-		if (s->moves[i].from == was_at) {
-			s->moves[i].to = x->addr;
-			break;
-		}
+	hdf5_sink_redirect(s, was_at, x->addr);
 	return 0;
 }

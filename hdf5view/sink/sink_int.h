@@ -160,6 +160,9 @@ hid_t hdf5_sink_object(struct h5_sink *s, uint64_t addr);
 /* hdf5_sink_moved - record that an object was removed (to: HADDR_UNDEF) or replaced; held is
  * taken. */
 int hdf5_sink_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held);
+/* hdf5_sink_redirect - the last recorded move from an address now leads to another one. from may be
+ * HADDR_UNDEF. */
+void hdf5_sink_redirect(struct h5_sink *s, uint64_t from, uint64_t to);
 /* h5s_current_address - the current address of the object that was at an address; HADDR_UNDEF:
  * removed. */
 uint64_t h5s_current_address(struct h5_sink *s, uint64_t addr);
