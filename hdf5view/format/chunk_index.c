@@ -157,8 +157,8 @@ static int load_single(struct index_builder *b, struct err *e)
 				 e);
 }
 
-/* All chunks of the maximum extent lie one after the other; those of the grid are wanted, and
- * only they are visited: the maximum may be anything. */
+/* All chunks of the maximum extent lie one after the other. Only those of the grid are visited,
+ * because the maximum may be anything. */
 static int load_implicit(struct index_builder *b, struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX] = {0}, idx = 0, off, addr;

@@ -166,8 +166,8 @@ static int model_dataset_read_layout(struct h5_build *b, struct model_dataset_fo
 	H5D_fill_time_t when = H5D_FILL_TIME_IFSET;
 	uint64_t *c;
 
-	/* what lies beyond the extent of a chunk was filled when the chunk was made, unless told
-	 * otherwise; other layouts have nothing there */
+	/* elements of a chunk beyond the extent were filled when the chunk was made, unless the
+	 * properties say otherwise; other layouts have none */
 	f->w.x.pad_unknown = f->layout != H5D_CHUNKED || H5Pget_fill_time(f->dcpl, &when) < 0 ||
 			     when == H5D_FILL_TIME_NEVER;
 	if (f->layout != H5D_CHUNKED)

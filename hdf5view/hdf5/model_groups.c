@@ -290,7 +290,7 @@ static size_t path_push(struct h5_build *b, const char *name)
 	return len;
 }
 
-/* want_members - prefetch the members' object headers, which are spread over the file, in
+/* want_members - prefetch the members' object headers, which are spread over a remote file, in
  * parallel. */
 static void want_members(const struct h5_build *b, uint32_t file,
 			 const struct model_groups_links *l)

@@ -75,9 +75,9 @@ void h5_codecs_max(size_t bytes)
 	most = bytes > 0 && bytes < CODEC_H5Z_MAX ? bytes : CODEC_H5Z_MAX;
 }
 
-/* Filters of libhdf5 in the children in which it reads: its own, then ours,
- * then those of plugins. It does not look for plugins itself, because it would take them from
- * directories that others may write to. */
+/* libhdf5's filters in the children that read: its own, then the built-in codecs, then plugins.
+ * libhdf5 does not search for plugins itself, because it would load them from directories that
+ * other users may write to. */
 
 bool h5_filter_ready(uint32_t h5_id)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* blob_proxy_client.c - in a library's process: a remote file as a blob that asks the server.
+/* blob_proxy_client.c - in a library's process: a remote file as a blob that requests its bytes
+ * from the server.
  *
- * Libraries read metadata in pieces of a few bytes; blocks of it are remembered, so that most of
- * them cost nothing. Elements, which come in large pieces and once, are not. */
+ * Libraries read metadata in pieces of a few bytes, so blocks of it are cached and most of these
+ * reads cost nothing. Elements are read once and in large pieces, so they are not cached. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

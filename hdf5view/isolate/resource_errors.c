@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resource_errors.c - whether something was short in a process while a library was at work.
+/* resource_errors.c - detects shortages of memory, files or input while a library was at work.
  *
- * Libraries do not say: libhdf5 and libhdf4 leave out what they had no memory for, call a file bad
- * that could not be opened or read, or crash. But what failed beneath them left its number in
- * errno, which they hardly touch; so it is looked at whenever they have done something. An answer
- * that was made while memory was short says nothing about the file.
+ * The libraries do not report them: libhdf5 and libhdf4 leave out objects that they had no memory
+ * for, call a file bad that could not be opened or read, or crash. But the failure below them
+ * leaves its number in errno, which they hardly touch, so errno is checked after each library
+ * call. A result that was made during a shortage says nothing about the file.
  *
- * A damaged file may claim so much that no memory would do: then there is memory for others, and
- * it is short again when the same is asked of a new process. */
+ * A damaged file may claim more memory than any machine has. Then small allocations still succeed,
+ * and the shortage recurs when a new process gets the same request. */
 #include "hdf5view/isolate/isolated_source.h"
 
 #include <errno.h>

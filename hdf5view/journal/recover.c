@@ -37,7 +37,7 @@ static void sector(struct compare *k, const uint8_t *is, const uint8_t *will, si
 	if (new &&was)
 		return;
 	if (!new && !was) {
-		/* pages are written in order: new ones before it, old ones behind it */
+		/* pages are written in order: new ones before it, old ones after it */
 		k->strange++;
 		k->torn = !k->has_old;
 	} else if (new) {

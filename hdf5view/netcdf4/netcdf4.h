@@ -11,7 +11,7 @@
 /* nc_data - where a variable's bytes are stored. */
 enum nc_data {
 	NC_NO_DATA,     /* no elements, or no stored chunk: no address */
-	NC_CHUNKED,     /* chunks behind a B-tree v1 */
+	NC_CHUNKED,     /* chunks indexed by a B-tree v1 */
 	NC_CONTIGUOUS,  /* one piece: chunk 0, decoded */
 	NC_VLEN_INLINE, /* written while the structure was built */
 	NC_BROKEN, /* unreadable strings: every read at its address fails */
