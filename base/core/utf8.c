@@ -170,3 +170,25 @@ size_t utf8_tail(const void *s, size_t n, size_t max)
 		at++;
 	return at;
 }
+
+const char *utf8_copy(struct arena *a, const void *s, size_t n, size_t *ret_n,
+		      bool *ret_converted)
+{
+	const char *ret = NULL;
+	struct buf out;
+
+	buf_init(&out, a->max);
+	if (!utf8_ok(s, n)) {
+		(void)utf8_put_text(&out, s, n);
+		s = out.data;
+		n = out.len;
+		if (ret_converted)
+			*ret_converted = true;
+	}
+	if (buf_ok(&out))
+		ret = arena_copy(a, s, n);
+	if (ret_n)
+		*ret_n = n;
+	buf_release(&out);
+	return ret;
+}

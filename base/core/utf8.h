@@ -3,6 +3,7 @@
 #ifndef BASE_CORE_UTF8_H
 #define BASE_CORE_UTF8_H
 
+#include "base/core/arena.h"
 #include "base/core/buf.h"
 
 enum { UTF8_MAX = 4 };
@@ -36,5 +37,10 @@ size_t utf8_prefix(const char *s, size_t max);
 /* utf8_tail - the offset of the longest suffix of at most max bytes that begins with a
  * character. */
 size_t utf8_tail(const void *s, size_t n, size_t max);
+/* utf8_copy - copy n bytes to the arena, converted as by utf8_put_text, and append a NUL. *ret_n:
+ * bytes of the copy without the NUL; *ret_converted: set if they were converted, else untouched.
+ * Both may be NULL. Returns NULL when the arena is full. */
+const char *utf8_copy(struct arena *a, const void *s, size_t n, size_t *ret_n,
+		      bool *ret_converted);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* classic_int.h - what the files of the classic netCDF source share; private to hdf5view.
+/* classic_int.h - declarations shared by the files of the classic netCDF source; private to
+ * hdf5view.
  *
- * Life of a source: header_parse.c reads the header's grammar through header_reader.c into lists,
- * model.c makes a dataset of them, locate.c says where chunks are. After opening nothing
- * is written any more, so that every question is answered without a lock.
+ * Life of a source: header_parse.c parses the header through header_reader.c into lists, model.c
+ * makes a dataset of them, locate.c locates chunks. After opening nothing is written any more, so
+ * no query takes a lock.
  *
  * The format: "The NetCDF Classic Format Specification" in netCDF-C's documentation (appendix
- * "File Format Specifications"), which has CDF-1, CDF-2 (64-bit offset) and CDF-5 (64-bit data).
- * What is not checked, and why, is in docs/dev/reading/classic.md. */
+ * "File Format Specifications"), which covers CDF-1, CDF-2 (64-bit offset) and CDF-5 (64-bit
+ * data). docs/dev/reading/classic.md lists the checks that are left out, and why. */
 #ifndef HDF5VIEW_CLASSIC_CLASSIC_INT_H
 #define HDF5VIEW_CLASSIC_CLASSIC_INT_H
 
@@ -19,38 +20,39 @@
 
 /* ---- header_reader.c: bytes of the header, in order ---- */
 
-/* cdf_in - a cursor over the start of a file that is not trusted. The first failure is recorded
- * and sticks: everything read after it is 0, so that a parser may read a whole structure and
- * ask once. */
+/* cdf_reader - a cursor over the start of an untrusted file. The first failure is recorded and
+ * sticks: later reads return 0, so a parser may read a whole structure and check once. */
 struct cdf_reader {
 	struct blob *blob;         /* borrowed; its size is the file's */
 	uint64_t at;               /* offset of the window's first byte */
 	size_t pos, len;           /* within the window: next byte, bytes read */
-	uint64_t wanted, ahead;    /* of a remote file: wanted up to here, so much at a time */
+	uint64_t wanted, ahead;    /* remote file: end of the prefetched range, bytes of a
+				    * prefetch */
 	int rc;                    /* 0 or why reading failed */
 	struct err why;
 	uint8_t window[CDF_WINDOW];
 };
 
 void cdf_reader_init(struct cdf_reader *in, struct blob *b);
-/* cdf_reader_at - offset of the next byte. */
+/* cdf_reader_at - the offset of the next byte. */
 static inline uint64_t cdf_reader_at(const struct cdf_reader *in)
 {
 	return in->at + in->pos;
 }
-/* cdf_reader_left - bytes between the next one and the end of the file. */
+/* cdf_reader_left - the number of bytes from the next one to the end of the file. */
 static inline uint64_t cdf_reader_left(const struct cdf_reader *in)
 {
 	return in->blob->size - cdf_reader_at(in);
 }
-/* cdf_reader_fail - record a failure at the next byte, unless there is one already. Returns it. */
+/* cdf_reader_fail - record a failure at the next byte, unless one is recorded. Returns the
+ * recorded code. */
 int cdf_reader_fail(struct cdf_reader *in, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* cdf_reader_bytes - the next n bytes into out. what: for a message. False on failure; out may be
- * half written then. */
+/* cdf_reader_bytes - read the next n bytes into out. what: names them in a message. Returns false
+ * on failure; then out may be partly written. */
 bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *what);
-/* cdf_reader_skip - n bytes that mean nothing. */
+/* cdf_reader_skip - skip n bytes without a meaning. */
 void cdf_reader_skip(struct cdf_reader *in, size_t n, const char *what);
-/* cdf_reader_uint - a big-endian unsigned number of 4 or 8 bytes. */
+/* cdf_reader_uint - read a big-endian unsigned number of 4 or 8 bytes. */
 uint64_t cdf_reader_uint(struct cdf_reader *in, size_t bytes, const char *what);
 
 /* ---- header_parse.c: the grammar ---- */
@@ -61,7 +63,7 @@ enum cdf_type {
 };
 
 struct cdf_dim {
-	struct ds_text name;       /* up to the first NUL, as netCDF-C has it; NUL-terminated */
+	struct ds_text name;       /* up to the first NUL, as in netCDF-C; NUL-terminated */
 	uint64_t len;              /* 0: the record dimension */
 };
 
@@ -69,7 +71,7 @@ struct cdf_attr {
 	struct ds_text name;
 	uint32_t type;             /* enum cdf_type */
 	uint64_t n;
-	uint8_t *data;             /* n values as the file has them */
+	uint8_t *data;             /* n values in the file's form */
 };
 
 struct cdf_var {
@@ -86,7 +88,7 @@ struct cdf_var {
 /* cdf_header - all memory is in the arena it was read into. */
 struct cdf_header {
 	unsigned version;          /* 1, 2, 5 */
-	uint64_t numrecs;          /* CDF_STREAMING: to be counted from the file's length */
+	uint64_t numrecs;          /* CDF_STREAMING: computed from the file's length */
 	uint64_t end;              /* bytes of the header */
 	uint32_t n_dims, n_attrs, n_vars;
 	struct cdf_dim *dims;
@@ -94,23 +96,23 @@ struct cdf_header {
 	struct cdf_var *vars;
 };
 
-/* cdf_version - of the four bytes that a file starts with; 0: not a version that is known. */
+/* cdf_version - the version of a file that starts with these four bytes; 0: unknown. */
 unsigned cdf_version(const uint8_t magic[4]);
-/* cdf_type_bytes - bytes of a value; 0: no such type. */
+/* cdf_type_bytes - the bytes of a value; 0: no such type. */
 uint32_t cdf_type_bytes(uint32_t type);
-/* cdf_header_read - the header of a file.
- * Returns 0; -EBADMSG with what is wrong and at which byte; -ERANGE more memory than the arena may
- * hand out; -EIO and others of reading. */
+/* cdf_header_read - parse the header of a file into the arena.
+ * Returns 0; -EBADMSG with the error and its byte offset; -ERANGE the arena's limit is reached;
+ * -EIO and other errors of reading. */
 int cdf_header_read(struct blob *b, struct arena *a, struct cdf_header *ret,
 		    struct err *e) NZ_MUST_USE;
 
 /* ---- the finished source ---- */
 
-/* cdf_array - where a variable's bytes are. */
+/* cdf_array - the location of a variable's bytes. */
 struct cdf_array {
 	uint64_t begin;            /* of the first value */
-	uint64_t slab;             /* bytes of one record; of all of it when it has none */
-	uint64_t stride;           /* bytes from a record to the next; 0: one piece, in C order */
+	uint64_t slab;             /* bytes of one record; of all values if it has no records */
+	uint64_t stride;           /* distance of records; 0: one piece, in C order */
 };
 
 struct cdf_source {
@@ -119,7 +121,7 @@ struct cdf_source {
 	struct blob *blob;         /* &local, or remote and owned */
 	struct blob local;
 	uint64_t cut_bytes, max_chunk_bytes;
-	bool alone;                  /* each record is a chunk, however small */
+	bool alone;                  /* each record is a chunk, even a small one */
 	struct cdf_array *arrays;  /* base.ds.n_arrays; in the dataset's arena */
 };
 
@@ -128,7 +130,7 @@ static inline struct cdf_source *cdf_of(struct source *s)
 	return CONTAINER_OF(s, struct cdf_source, base);
 }
 
-/* cdf_notes - lines for the user, gathered while the model grows. */
+/* cdf_notes - notes for the user, gathered while the model is built. */
 struct cdf_notes {
 	struct arena *arena;
 	const char **v;            /* owned */
@@ -137,39 +139,40 @@ struct cdf_notes {
 };
 
 void cdf_notes_release(struct cdf_notes *notes);
-/* cdf_note - one line. Returns 0, -ENOMEM, -ERANGE. */
+/* cdf_note - add a note. Returns 0, -ENOMEM, -ERANGE. */
 int cdf_note(struct cdf_notes *notes, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* cdf_find_duplicates - mark each name that equals an earlier one; NULL names are passed over.
- * ret_twice: n entries, only set to true. Returns 0 or -ENOMEM. */
+/* cdf_find_duplicates - mark each name that equals an earlier one; NULL names are ignored.
+ * ret_twice: n entries, only ever set to true. Returns 0 or -ENOMEM. */
 int cdf_find_duplicates(const char *const *names, uint32_t n, bool *ret_twice,
 			struct err *e) NZ_MUST_USE;
-/* cdf_full - record that the metadata is larger than allowed. Returns -ERANGE. */
+/* cdf_full - record that the metadata exceeds the limit. Returns -ERANGE. */
 int cdf_full(const struct arena *a, struct err *e);
 
-/* cdf_dtype - a type in the model's terms; host: numbers are in host byte order. */
+/* cdf_dtype - a type in the model's terms; host: numbers in host byte order. */
 struct dtype cdf_dtype(uint32_t type, bool host);
-/* cdf_default_fill - netCDF's fill value of a type, big-endian, into out[8]. */
+/* cdf_default_fill - write netCDF's fill value of a type, big-endian, to out[8]. */
 void cdf_default_fill(uint32_t type, uint8_t out[8]);
 
-/* cdf_attrs - attributes as the model has them (model_attrs.c). where: what notes begin with. */
+/* cdf_attrs - convert attributes to the model (model_attrs.c). where: prefix of notes. */
 int cdf_attrs(struct cdf_notes *notes, const char *where, const struct cdf_attr *in, uint32_t n,
 	      const struct ds_attr **ret, uint32_t *ret_n, struct err *e) NZ_MUST_USE;
-/* cdf_text - bytes as UTF-8 in the arena: as they are, or read as Latin-1, which sets
- * *ret_mapped (else untouched). Returns 0, -ERANGE. */
+/* cdf_text - convert bytes to UTF-8 in the arena: unchanged if they are UTF-8, else read as
+ * Latin-1, which sets *ret_mapped (else untouched). Returns 0, -ERANGE. */
 int cdf_text(struct arena *a, const char *s, size_t n, struct ds_text *ret, bool *ret_mapped,
 	     struct err *e) NZ_MUST_USE;
-/* cdf_name - the name of a dimension or variable as it is shown; *ret NULL: it cannot be.
+/* cdf_name - the name by which a dimension or variable is shown; *ret NULL: it cannot be shown.
  * kind: "variable", "dimension". Leaves notes. Returns 0, -ENOMEM, -ERANGE. */
 int cdf_name(struct cdf_notes *notes, const char *kind, const struct ds_text *in,
 	     const char **ret, struct err *e) NZ_MUST_USE;
 
-/* cdf_model - the dataset of a header, into s. Takes nothing from h but memory of the arena.
+/* cdf_model - build the dataset of a header in s. It keeps only h's memory in the arena.
  * Returns 0; -EBADMSG; -ERANGE; -ENOMEM. */
 int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e) NZ_MUST_USE;
 
-/* cdf_chunk - chunk lengths of an array, and whether its chunks are ranges of the file; else they
- * are gathered from several records.
- * a: shape, rank and type are set. ret_chunk: a->rank entries. */
+/* cdf_chunk - determine the chunk lengths of an array. a: shape, rank and type are set. ret_chunk:
+ * a->rank entries.
+ * Returns true if its chunks are ranges of the file, false if each is gathered from several
+ * records. */
 bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut_bytes,
 	       bool alone,
 	       uint64_t *ret_chunk);

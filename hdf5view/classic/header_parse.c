@@ -45,7 +45,7 @@ unsigned cdf_version(const uint8_t magic[4])
 	return magic[3] == 1 || magic[3] == 2 || magic[3] == 5 ? magic[3] : 0;
 }
 
-/* header_parse_room - memory for n elements, or NULL with the failure recorded. */
+/* header_parse_room - allocate n elements; NULL with the failure recorded. */
 static void *header_parse_room(struct parse *p, uint64_t n, size_t size)
 {
 	void *v = p->in.rc == 0 ? arena_alloc(p->arena, (size_t)n, size) : NULL;
@@ -60,7 +60,7 @@ static void *header_parse_room(struct parse *p, uint64_t n, size_t size)
 	return v;
 }
 
-/* header_parse_count - of elements that take at least `least` bytes each. */
+/* header_parse_count - read the number of elements that take at least `least` bytes each. */
 static uint64_t header_parse_count(struct parse *p, uint64_t least, const char *what)
 {
 	uint64_t at = cdf_reader_at(&p->in), n = cdf_reader_uint(&p->in, p->number, what);
@@ -74,7 +74,7 @@ static uint64_t header_parse_count(struct parse *p, uint64_t least, const char *
 	return p->in.rc == 0 ? n : 0;
 }
 
-/* header_parse_list - tag and count of one of the three lists. */
+/* header_parse_list - read tag and count of one of the three lists. */
 static uint32_t header_parse_list(struct parse *p, uint32_t tag, uint64_t least,
 				  const char *what)
 {
@@ -92,7 +92,7 @@ static uint32_t header_parse_list(struct parse *p, uint32_t tag, uint64_t least,
 	return p->in.rc == 0 ? (uint32_t)n : 0;
 }
 
-/* pad - bytes up to the next multiple of four, whatever they are. */
+/* pad - skip to the next multiple of four, whatever the bytes are. */
 static void pad(struct parse *p, uint64_t n, const char *what)
 {
 	cdf_reader_skip(&p->in, (size_t)(-n & 3), what);
@@ -133,7 +133,7 @@ static void read_attr(struct parse *p, struct cdf_attr *a)
 	a->type = header_parse_type(p);
 	a->n = header_parse_count(p, u64_max(cdf_type_bytes(a->type), 1),
 				  "the length of an attribute");
-	bytes = a->n * cdf_type_bytes(a->type); /* no more than the file has */
+	bytes = a->n * cdf_type_bytes(a->type); /* limited by the file's size */
 	a->data = header_parse_room(p, bytes, 1);
 	if (!a->data || !cdf_reader_bytes(&p->in, a->data, (size_t)bytes, "an attribute"))
 		return;
@@ -219,7 +219,7 @@ static void read_vars(struct parse *p)
 	p->h->n_vars = p->in.rc == 0 ? n : 0;
 }
 
-/* check_begins - data never starts inside the header. */
+/* check_begins - reject data that starts inside the header. */
 static void check_begins(struct parse *p)
 {
 	for (uint32_t i = 0; i < p->h->n_vars; i++) {

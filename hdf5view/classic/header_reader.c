@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* header_reader.c - the header through a small window: never mapped, never read as a whole. */
+/* header_reader.c - reads the header through a small window: never mapped, never read as a
+ * whole. */
 #include "hdf5view/classic/classic_int.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ int cdf_reader_fail(struct cdf_reader *in, int code, const char *fmt, ...)
 	return in->rc;
 }
 
-/* header_reader_ends - the file has fewer bytes than what comes next. */
+/* header_reader_ends - the file ends before the next element. */
 static void header_reader_ends(struct cdf_reader *in, uint64_t n, const char *what)
 {
 	(void)cdf_reader_fail(in, -EBADMSG,
@@ -45,7 +46,7 @@ static void header_reader_ends(struct cdf_reader *in, uint64_t n, const char *wh
 			      in->blob->size, what, cdf_reader_at(in), n);
 }
 
-/* header_reader_want_on - a long header comes in a few pieces that grow. */
+/* header_reader_want_on - prefetch a long header in a few pieces that grow. */
 static void header_reader_want_on(struct cdf_reader *in, uint64_t at)
 {
 	struct blob_part p = {.off = at};
@@ -58,7 +59,7 @@ static void header_reader_want_on(struct cdf_reader *in, uint64_t at)
 	in->ahead = u64_min(2 * in->ahead, PREFETCH_MOST);
 }
 
-/* header_reader_fill - have the window start at the next byte, with as much as there is. */
+/* header_reader_fill - move the window to the next byte and fill it. */
 static bool header_reader_fill(struct cdf_reader *in)
 {
 	uint64_t at = cdf_reader_at(in);
@@ -92,7 +93,7 @@ bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *wh
 	}
 	while (n > 0) {
 		if (in->pos == in->len && n >= sizeof(in->window)) {
-			/* more than a window: not by way of it */
+			/* more than a window: read directly */
 			in->rc = blob_read(in->blob, cdf_reader_at(in), p, n, &in->why);
 			in->at += in->len + n;
 			in->pos = in->len = 0;

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* locate.c - where chunks are: arithmetic on the header, no index.
+/* locate.c - locates chunks by arithmetic on the header, without an index.
  *
- * Values that lie in one piece are cut into chunks that are ranges of the file. A variable whose
- * records lie between those of others has a chunk for each record where that is worth a file;
- * smaller ones are gathered, a chunk from several records. */
+ * Values stored in one piece are divided into chunks that are ranges of the file. For a variable
+ * whose records are interleaved with other variables, each record is a chunk if it is large
+ * enough; smaller records are gathered, several to a chunk. */
 #include "hdf5view/classic/classic_int.h"
 
 #include "translate/model/chunk_split.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-/* A record of so many bytes is a chunk by itself. */
+/* A record of at least this size is a chunk by itself. */
 #define ALONE_BYTES ((uint64_t)64 << 10)
-/* What is gathered makes a chunk of about so many bytes. */
+/* Target size of a gathered chunk, bytes. */
 #define GATHER_BYTES ((uint64_t)1 << 20)
-/* Records with a gap of at most so many bytes between them are read together, and picked. */
+/* Records with a gap of at most this size between them are read together, then picked. */
 #define GAP_BYTES ((uint64_t)4 << 10)
 #define WINDOW_BYTES ((size_t)256 << 10)
-/* Of a remote file a request costs about as much as so many bytes, and they come side by side. */
+/* The same for a remote file: a request costs about as much as this many bytes, and requests run
+ * in parallel. */
 #define REMOTE_GAP_BYTES ((uint64_t)32 << 10)
 #define REMOTE_PARTS 64
 
@@ -64,7 +66,7 @@ int cdf_poll(struct source *src, struct err *e)
 	return cdf_remote(s) ? blob_check(s->blob, true, e) : cdf_check(src, e);
 }
 
-/* classic_locate_inside - whether bytes [off, off + len) are in the file. */
+/* classic_locate_inside - whether bytes [off, off + len) lie in the file. */
 static int classic_locate_inside(const struct source *src, uint64_t off, uint64_t len,
 				 struct err *e)
 {
@@ -79,28 +81,21 @@ static int classic_locate_inside(const struct source *src, uint64_t off, uint64_
 }
 
 /* classic_locate_piece - the stored bytes of a chunk that is a range: whole trailing dimensions,
- * cut in one. */
+ * divided along one. */
 static int classic_locate_piece(struct source *src, uint32_t array, const uint64_t *at,
 				uint64_t *ret_off, uint64_t *ret_len, struct err *e)
 {
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct cdf_array *x = &cdf_of(src)->arrays[array];
-	uint64_t first = 0, n = a->type.size, stride = a->type.size, off = 0;
+	uint64_t first, off = 0;
 
-	/* the end of all records, and of all that is in one piece, was checked (model.c) */
-	for (uint32_t i = a->rank; i-- > (x->stride ? 1 : 0);) {
-		uint64_t from = at[i] * a->chunk[i];
-
-		first += from * stride;
-		n *= u64_min(a->chunk[i], a->shape[i] - from);
-		stride *= a->shape[i];
-	}
+	/* model.c has checked the end of all records and of all data in one piece */
+	(void)ds_split_range(a, x->stride ? 1 : 0, at, &first, ret_len);
 	if ((x->stride && ckd_mul(&off, at[0], x->stride)) || ckd_add(&off, off, x->begin) ||
 	    ckd_add(&off, off, first))
 		off = UINT64_MAX;
 	*ret_off = off;
-	*ret_len = n;
-	return classic_locate_inside(src, off, n, e);
+	return classic_locate_inside(src, off, *ret_len, e);
 }
 
 int cdf_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_ref *ret,
@@ -126,11 +121,11 @@ int cdf_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk
 int cdf_next(struct source *src NZ_UNUSED, uint32_t array NZ_UNUSED, uint64_t from,
 	     uint64_t *ret, struct err *e NZ_UNUSED)
 {
-	*ret = from; /* every chunk is there: netCDF writes fill values itself */
+	*ret = from; /* every chunk exists: netCDF writes fill values itself */
 	return 0;
 }
 
-/* pick - n records of x at off into out, through a window that holds several. */
+/* pick - read n records of x at off into out, through a window that holds several. */
 static int pick(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_t n,
 		uint8_t *out, struct err *e)
 {
@@ -179,7 +174,7 @@ static int classic_locate_each(struct blob *b, const struct cdf_array *x, uint64
 	return 0;
 }
 
-/* classic_locate_gather - the records of a chunk; *ret_len bytes. */
+/* classic_locate_gather - read the records of a chunk; *ret_len bytes. */
 static int classic_locate_gather(struct source *src, uint32_t array, uint64_t linear,
 				 uint8_t *out, uint64_t *ret_len, struct err *e)
 {
@@ -223,8 +218,7 @@ int cdf_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t 
 	}
 	if (rc < 0)
 		return rc;
-	for (; n < len; n += a->type.size)
-		memcpy(out + n, a->fill, a->type.size);
+	value_repeat(out + n, len - n, a->fill, a->type.size);
 	return 0;
 }
 
@@ -235,7 +229,7 @@ int cdf_read_stored(struct source *src, uint32_t array NZ_UNUSED, uint64_t linea
 	return blob_read(cdf_of(src)->blob, ref->off + off, out, len, e);
 }
 
-/* want_chunk - all that a chunk takes, gaps that are read with it too. */
+/* want_chunk - prefetch a chunk, with the gaps that are read along. */
 static bool want_chunk(struct source *src, uint32_t array, uint64_t linear,
 		       struct blob_part *ret)
 {
@@ -250,7 +244,7 @@ static bool want_chunk(struct source *src, uint32_t array, uint64_t linear,
 		return classic_locate_piece(src, array, at, &ret->off, &ret->len, NULL) == 0;
 	from = linear * a->chunk[0];
 	n = u64_min(a->chunk[0], a->shape[0] - from);
-	/* below the end of all records, which was checked (model.c) */
+	/* below the end of all records, which model.c has checked */
 	ret->off = x->begin + from * x->stride;
 	ret->len = (n - 1) * x->stride + x->slab;
 	return x->stride - x->slab <= REMOTE_GAP_BYTES;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model.c - a dataset of what the header says: one group, its dimensions and variables.
+/* model.c - makes a dataset of the header: one group with its dimensions and variables.
  *
  * Records: the record dimension is the first of a record variable. One record of a variable is a
- * slab, padded to four bytes; the slabs of all record variables, one after the other, are a
- * record of the file. Where there is only one record variable its slabs are not padded. */
+ * slab, padded to four bytes; the slabs of all record variables, one after the other, are a record
+ * of the file. If there is only one record variable its slabs are not padded. */
 #include "hdf5view/classic/classic_int.h"
 
 #include <errno.h>
@@ -128,7 +128,7 @@ static int classic_model_dims(struct model *m, struct err *e)
 	return rc;
 }
 
-/* unfit - why a variable cannot be shown; NULL: it can. */
+/* unfit - the reason why a variable cannot be shown; NULL: it can. */
 static const char *unfit(const struct model *m, uint32_t i)
 {
 	const struct cdf_var *v = &m->h->vars[i];
@@ -209,7 +209,7 @@ static int classic_model_attributes(struct model *m, const struct cdf_var *v,
 	return cdf_attrs(&m->notes, where, v->attrs, v->n_attrs, &a->attrs, &a->n_attrs, e);
 }
 
-/* check_end - that offsets of records cannot overflow. */
+/* check_end - check that offsets of records cannot overflow. */
 static int check_end(const struct model *m, const struct cdf_var *v, const struct cdf_array *x,
 		     struct err *e)
 {
@@ -241,7 +241,8 @@ static int classic_model_array(struct model *m, uint32_t i, struct err *e)
 		x->stride = m->recsize;
 	rc = check_end(m, v, x, e);
 	if (rc == 0)
-		rc = classic_model_fill(m, v, a, e); /* before attributes are in host order */
+		rc = classic_model_fill(m, v, a, e); /* before attributes are converted to host
+						      * order */
 	if (rc == 0)
 		rc = classic_model_shape(m, v, a, e);
 	if (rc == 0)

@@ -46,8 +46,8 @@ static bool classic_model_attrs_reserved(const char *name)
 	return strcmp(name, "_ARRAY_DIMENSIONS") == 0 || strncasecmp(name, "_nczarr_", 8) == 0;
 }
 
-/* text_value - NC_CHAR is one text, as netCDF-C writes it to HDF5; without characters it is an
- * empty list of them. */
+/* text_value - NC_CHAR is one string, as netCDF-C writes it to HDF5; without characters it is an
+ * empty list of strings. */
 static int text_value(struct cdf_notes *notes, const struct cdf_attr *in, struct ds_attr *a,
 		      bool *ret_mapped, struct err *e)
 {
@@ -87,8 +87,8 @@ static int classic_model_attrs_convert(struct cdf_notes *notes, const struct cdf
 	return 0;
 }
 
-/* classic_model_attrs_names - of all attributes, as UTF-8; what is not shown is NULL, with a
- * note. */
+/* classic_model_attrs_names - the names of all attributes in UTF-8; NULL, with a note, for those
+ * that are not shown. */
 static int classic_model_attrs_names(struct cdf_notes *notes, const char *where,
 				     const struct cdf_attr *in, uint32_t n, const char **v,
 				     bool *ret_mapped, struct err *e)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_names.c - names and texts of a file become those of the model; what changes leaves a note.
+/* model_names.c - converts names and strings of a file to the model's; each change leaves a note.
  *
- * netCDF-C reads any bytes as a name, up to the first NUL, and two of one name, too. A directory
- * entry is pickier: the rules are those of the HDF5 source (hdf5/model_groups.c). */
+ * netCDF-C accepts any bytes as a name, up to the first NUL, and equal names. Directory entries
+ * have stricter rules: those of the HDF5 source (hdf5/model_groups.c). */
 #include "hdf5view/classic/classic_int.h"
 
 #include "base/core/utf8.h"
@@ -50,18 +50,10 @@ int cdf_note(struct cdf_notes *notes, struct err *e, const char *fmt, ...)
 int cdf_text(struct arena *a, const char *s, size_t n, struct ds_text *ret, bool *ret_mapped,
 	     struct err *e)
 {
-	struct buf out;
-
-	if (utf8_ok(s, n)) {
-		*ret = (struct ds_text){.s = s, .len = n};
+	*ret = (struct ds_text){.s = s, .len = n};
+	if (utf8_ok(s, n))
 		return 0;
-	}
-	*ret_mapped = true;
-	buf_init(&out, a->max);
-	(void)utf8_put_text(&out, s, n);
-	ret->s = buf_ok(&out) ? arena_copy(a, out.data, out.len) : NULL;
-	ret->len = out.len;
-	buf_release(&out);
+	ret->s = utf8_copy(a, s, n, &ret->len, ret_mapped);
 	return ret->s ? 0 : cdf_full(a, e);
 }
 

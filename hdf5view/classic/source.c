@@ -57,7 +57,7 @@ static void classic_source_close_source(struct source *src)
 	if (cdf_remote(s))
 		blob_close(s->blob);
 	else
-		(void)close(s->fd); /* it was only read from */
+		(void)close(s->fd); /* it was only read */
 	free(s);
 }
 

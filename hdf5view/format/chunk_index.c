@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_index.c - the table of one dataset's chunks: collects what the index readers find, sorts
- * it out, answers look-ups. Knows the two kinds of index without nodes (single chunk,
- * implicit).
+/* chunk_index.c - the table of one dataset's chunks: collects the chunks from the index readers,
+ * sorts them, and answers look-ups. It reads the two index types without nodes itself (single
+ * chunk, implicit).
  *
- * Two forms: dense, an array by linear position, when at least about half the grid is stored;
- * sparse, entries sorted by position, otherwise. Addresses of chunks are not judged here: one
- * bad chunk must not hide the others.
+ * The table has two forms: dense, an array by linear position, if about half the grid or more is
+ * stored; else sparse, entries sorted by position. Chunk addresses are not checked here: one bad
+ * chunk must not hide the others.
  *
  * Spec: HDF5 File Format 3.0, VII.A single chunk, VII.B implicit. */
 #include "hdf5view/format/format_int.h"
@@ -24,7 +24,7 @@ struct h5_index {
 	uint64_t *ahead;          /* dense: for each block the first stored position in it or
 				   * after it; one more at the end */
 	struct h5_entry *entries; /* sparse: n, ascending by linear */
-	bool counted;             /* among what indexes take */
+	bool counted;             /* counted in the metrics */
 };
 
 static const struct h5_chunk absent = {.addr = HDF5_ABSENT};
@@ -157,8 +157,8 @@ static int load_single(struct index_builder *b, struct err *e)
 				 e);
 }
 
-/* All chunks of the maximum extent lie one after the other; those of the grid are wanted, and
- * only they are visited: the maximum may be anything. */
+/* All chunks of the maximum extent lie one after the other. Only those of the grid are visited,
+ * because the maximum may be anything. */
 static int load_implicit(struct index_builder *b, struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX] = {0}, idx = 0, off, addr;
@@ -308,7 +308,7 @@ static int make_sparse(struct h5_index *x, struct index_builder *b, struct err *
 	return 0;
 }
 
-/* chunk_index_bytes_of - what it takes, but for some words. */
+/* chunk_index_bytes_of - its memory, except for a few words. */
 static uint64_t chunk_index_bytes_of(const struct h5_index *x)
 {
 	return x->slots ? x->total * sizeof(*x->slots) : x->n * sizeof(*x->entries);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dataset_header.c - what one dataset's object header says about where its data are.
+/* dataset_header.c - reads the storage layout of one dataset from its object header.
  *
- * Only the dataspace, layout, filter pipeline (is there one?) and external files (are there
- * any?) messages are looked at. A message that is stored elsewhere (shared) is -EOPNOTSUPP: the
- * caller then asks libhdf5.
+ * Only the dataspace, layout, filter pipeline (presence) and external files (presence) messages
+ * are parsed. A message that is stored elsewhere (shared) gives -EOPNOTSUPP: the caller then uses
+ * libhdf5.
  *
  * Spec: HDF5 File Format 3.0, IV.A.2.b dataspace, IV.A.2.h external files, IV.A.2.i layout,
- * IV.A.2.l pipeline. Layout version 5 is version 4 with another rule for the width of stored
- * chunk sizes, which the index headers state anyway. */
+ * IV.A.2.l pipeline. Layout version 5 is version 4 with another rule for the width of stored chunk
+ * sizes, which the index headers state anyway. */
 #include "hdf5view/format/format_int.h"
 
 #include <errno.h>
@@ -197,7 +197,7 @@ static int dataset_header_read_layout(struct dataset_header_reader *r,
 	case HDF5_LAYOUT_CHUNKED:
 		return read_chunked(r, version, &s, e);
 	case HDF5_LAYOUT_VIRTUAL:
-		break; /* the mapping is in a global heap: libhdf5's business */
+		break; /* the mapping is in a global heap, which only libhdf5 reads */
 	}
 	return slice_ok(&s) ? 0 : err_set(e, -EBADMSG, "layout message is truncated");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* format_int.h - shared by the files that implement hdf5_format.h; nobody else includes it. */
+/* format_int.h - shared by the files that implement hdf5_format.h, and private to them. */
 #ifndef HDF5VIEW_FORMAT_FORMAT_INT_H
 #define HDF5VIEW_FORMAT_FORMAT_INT_H
 
@@ -10,8 +10,8 @@
 #define HDF5_NOWHERE (UINT64_MAX - 1) /* a stated address that no file can hold */
 #define FORMAT_DEPTH_MAX 64
 
-/* Little-endian numbers whose bytes are known to be there: the inner loops over index entries,
- * where one check for the whole node was made. Everything else reads through a slice. */
+/* Little-endian numbers in checked memory: for the inner loops over index entries, after one check
+ * of the whole node. All other code reads through a slice. */
 static inline uint32_t h5_le32(const uint8_t *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -64,19 +64,19 @@ int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const 
 
 #define READAHEAD_PARTS 64
 
-/* readahead - ranges that are gathered to be wanted together. */
+/* readahead - ranges gathered for one parallel prefetch. */
 struct readahead {
 	const struct h5_file *f;
 	size_t n;
 	struct blob_part parts[READAHEAD_PARTS];
 };
 
-/* readahead_add - one more; nothing where the file is local, or addr is not in it. */
+/* readahead_add - add a range. Ignored if the file is local, or addr is outside it. */
 void readahead_add(struct readahead *x, uint64_t addr, uint64_t n);
-/* readahead_done - all that were gathered are wanted. */
+/* readahead_done - prefetch the gathered ranges. */
 void readahead_done(struct readahead *x);
-/* readahead_nodes - before node i of n is read, in order from 0: want those that come after it, of
- * about so many bytes each. */
+/* readahead_nodes - called before node i of n is read, in order from 0: prefetch the nodes after
+ * it, of about `bytes` bytes each. */
 void readahead_nodes(struct readahead *x, size_t i, size_t n, uint64_t bytes,
 		     uint64_t (*addr)(const void *arg, size_t i), const void *arg);
 
@@ -104,7 +104,7 @@ struct h5_message {
 };
 
 /* h5_header_walk - call fn for each message of the object header at `header`. Continuation
- * messages are followed, not shown. Stops at the first error, also fn's. */
+ * messages are followed, not passed to fn. Stops at the first error, also fn's, and returns it. */
 int h5_header_walk(const struct h5_file *f, uint64_t header,
 		   int (*fn)(void *arg, const struct h5_message *m, struct err *e), void *arg,
 		   struct err *e) NZ_MUST_USE;
@@ -120,8 +120,8 @@ struct index_builder {
 	const struct h5_file *f;
 	const struct h5_layout *l;
 	uint32_t rank;
-	uint64_t limit[DS_RANK_MAX];   /* chunks in the grid and in the extent: what the library
-					* would not read any more is not stored */
+	uint64_t limit[DS_RANK_MAX];   /* chunks in the grid and in the extent: chunks that the
+				        * library would ignore are not stored */
 	uint64_t stride[DS_RANK_MAX];  /* linear distance of neighbours, C order */
 	uint64_t total;                /* product of the grid */
 	uint64_t max_bytes;

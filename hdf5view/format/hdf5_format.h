@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hdf5_format.h - the parts of HDF5's file format that we read ourselves: superblock, one dataset's
- * object header (layout, dataspace, filter flags), and its chunk index.
+/* hdf5_format.h - the parts of HDF5's file format that this program reads itself: the superblock,
+ * one dataset's object header (layout, dataspace, filter flags), and its chunk index.
  *
- * libhdf5 reads names, types and attributes; it is too slow for chunk indexes (its chunk queries
- * walk the index from the start) and holds one global lock. Everything here reads a blob, from
- * bytes that are not trusted: each size is checked against the file and against a limit before
- * it is used, cycles and depth are bounded.
+ * libhdf5 reads names, types and attributes. For chunk indexes it is too slow: its chunk queries
+ * walk the index from the start, under one global lock. All functions here read untrusted bytes
+ * from a blob: each size is checked against the file and against a limit before it is used, and
+ * cycles and depth are bounded.
  *
  * Spec: HDF5 File Format Specification Version 3.0. */
 #ifndef HDF5VIEW_FORMAT_HDF5_FORMAT_H
@@ -15,10 +15,14 @@
 #include "translate/contract/blob.h"
 #include "translate/model/dataset.h"
 
-/* h5_file - what the superblock says; plain data. */
+/* The first bytes of a superblock. Spec: II.A */
+#define HDF5_SIGNATURE "\211HDF\r\n\032\n"
+#define HDF5_SIGNATURE_LEN 8
+
+/* h5_file - the superblock; plain data. */
 struct h5_file {
 	struct blob *blob;     /* its bytes; borrowed */
-	uint64_t size;         /* bytes of the file when it was opened */
+	uint64_t size;         /* bytes of the file at its opening */
 	uint64_t base;         /* base address = start of the superblock (user block length) */
 	uint8_t offset_size;   /* bytes of an address in the file: 2, 4, 8 */
 	uint8_t length_size;   /* bytes of a length: 2, 4, 8 */
@@ -29,14 +33,14 @@ struct h5_file {
  * structures that have one. */
 uint32_t h5_lookup3(const uint8_t *p, size_t n);
 
-/* h5_file_find - offset of the superblock (0, 512, 1024, 2048 ...); of a file that is not behind a
- * descriptor, in its first MiB.
+/* h5_file_find - find the superblock (offset 0, 512, 1024, 2048 ...); in a remote file, only in
+ * the first MiB.
  * Returns 0, -EBADMSG when there is no HDF5 signature, -EIO. Spec: II.A */
 int h5_file_find(struct blob *b, uint64_t *ret_offset, struct err *e) NZ_MUST_USE;
 
-/* h5_file_read - parse the superblock, versions 0 to 3. Spec: II.A
- * b: borrowed as long as *ret is used.
- * Also -EBADMSG when the stated end of file lies beyond the file ("truncated"). */
+/* h5_file_read - parse the superblock, versions 0 to 3. b: borrowed while *ret is in use.
+ * Returns as h5_file_find; also -EBADMSG if the stated end of file lies beyond the file
+ * ("truncated"). Spec: II.A */
 int h5_file_read(struct blob *b, struct h5_file *ret, struct err *e) NZ_MUST_USE;
 
 enum h5_index_type {
@@ -60,8 +64,8 @@ enum h5_layout_class {
 struct h5_layout {
 	enum h5_layout_class cls;
 	uint64_t addr;          /* CONTIGUOUS, COMPACT: first byte; CHUNKED: the index */
-	uint64_t size;          /* CONTIGUOUS, COMPACT: bytes; 0 where not stated (old layouts) */
-	bool external;          /* an external data files message is present: addr is no use */
+	uint64_t size;          /* CONTIGUOUS, COMPACT: bytes; 0 if not stated (old layouts) */
+	bool external;          /* raw data is in external files: addr is meaningless */
 	uint32_t rank;          /* of the dataspace; chunk, dims, maxdims have rank entries */
 	uint64_t dims[DS_RANK_MAX];     /* current extent, elements */
 	uint64_t maxdims[DS_RANK_MAX];  /* UINT64_MAX: unlimited */

@@ -42,7 +42,7 @@ static unsigned log2_of(unsigned v)
 	return n;
 }
 
-#define PREFETCH_MOST ((uint64_t)1 << 20) /* of a block that are wanted before it is read */
+#define PREFETCH_MOST ((uint64_t)1 << 20) /* bytes of a block to prefetch before it is read */
 #define PREFETCH_MORE 128                 /* bytes around its elements */
 
 static int index_extensible_array_read_header(struct earray *a, struct err *e)

@@ -18,7 +18,7 @@ struct farray {
 	size_t cap;
 };
 
-#define PREFETCH_MOST ((uint64_t)8 << 20) /* of a block that are wanted before it is read */
+#define PREFETCH_MOST ((uint64_t)8 << 20) /* bytes of a block to prefetch before it is read */
 
 static int index_fixed_array_read_header(struct farray *a, struct err *e)
 {

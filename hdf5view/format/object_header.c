@@ -61,8 +61,8 @@ static int object_header_continuation(struct object_header_header *h, struct h5_
 	return object_header_add_block(h, addr, len, e);
 }
 
-/* Messages in buf[at..end), which is at `addr` in the file. What is left over after the last
- * message is shorter than an envelope: a gap (version 2) or nothing. */
+/* Parse the messages in buf[at..end), which is at `addr` in the file. Bytes left after the last
+ * message are fewer than an envelope: a gap (version 2) or none. */
 static int messages(struct object_header_header *h, uint64_t addr, const uint8_t *buf,
 		    size_t at, size_t end, struct err *e)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* readahead.c - parts of a remote file that will be read soon: side by side instead of one after
- * the other. */
+/* readahead.c - prefetches parts of a remote file in parallel instead of one after the other. */
 #include "hdf5view/format/format_int.h"
 
 void readahead_add(struct readahead *x, uint64_t addr, uint64_t n)

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* superblock.c - where an HDF5 file starts and what its superblock says, and the primitives that
- * all readers of raw structures share: checked reads, addresses, checksums.
+/* superblock.c - finds and parses an HDF5 file's superblock, and has the primitives that all
+ * readers of raw structures share: checked reads, addresses, checksums.
  *
- * Spec: HDF5 File Format 3.0, II.A. The free-space, driver and root group fields are libhdf5's
- * business. */
+ * Spec: HDF5 File Format 3.0, II.A. The free-space, driver and root group fields are left to
+ * libhdf5. */
 #include "hdf5view/format/format_int.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define SIGNATURE_LEN 8
 #define REMOTE_SEARCH ((uint64_t)1 << 20) /* of a remote file, for its superblock */
 #define SUPERBLOCK_MAX 96              /* enough of version 1 with 8-byte addresses */
-
-static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 uint64_t h5_rd_addr(const struct h5_file *f, struct slice *s)
 {
@@ -39,7 +36,8 @@ int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const 
 			       "%s: %zu bytes at %llu lie outside the file of %llu bytes", what,
 			       n, (unsigned long long)addr, (unsigned long long)f->size);
 	rc = blob_read(f->blob, addr, out, n, e);
-	/* a server that talks nonsense damages no file: what is remembered of damage stays */
+	/* an invalid reply of a server does not prove damage, and damage is remembered: use
+	 * -EIO */
 	if (rc == -EBADMSG && e)
 		e->code = -EIO;
 	return rc == -EBADMSG ? -EIO : rc;
@@ -85,14 +83,14 @@ uint32_t h5_lookup3(const uint8_t *p, size_t n)
 int h5_file_find(struct blob *b, uint64_t *ret_offset, struct err *e)
 {
 	uint64_t at = 0, end = b->fd < 0 ? u64_min(b->size, REMOTE_SEARCH) : b->size;
-	uint8_t got[SIGNATURE_LEN];
+	uint8_t got[HDF5_SIGNATURE_LEN];
 
-	while (at <= end && end - at >= SIGNATURE_LEN) {
+	while (at <= end && end - at >= HDF5_SIGNATURE_LEN) {
 		int rc = blob_read(b, at, got, sizeof(got), e);
 
 		if (rc < 0)
 			return rc;
-		if (memcmp(got, signature, sizeof(got)) == 0) {
+		if (memcmp(got, HDF5_SIGNATURE, sizeof(got)) == 0) {
 			*ret_offset = at;
 			return 0;
 		}
@@ -115,7 +113,7 @@ static int parse_superblock(struct h5_file *f, const uint8_t *buf, size_t n,
 	struct slice s = slice_of(buf, n);
 	unsigned version;
 
-	rd_skip(&s, SIGNATURE_LEN);
+	rd_skip(&s, HDF5_SIGNATURE_LEN);
 	version = rd_u8(&s);
 	if (version > 3)
 		return err_set(e, -EOPNOTSUPP, "superblock version %u is not known", version);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* download.c - a remote HDF4 file is copied before it is opened: libhdf4 reads nothing but
- * files. */
+/* download.c - copies a remote HDF4 file before it is opened: libhdf4 reads only files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,7 +14,7 @@
 #define PIECE ((size_t)1 << 20)
 #define PREFETCH ((uint64_t)8 << 20)
 
-/* temporary - a file without a name. */
+/* temporary - create a file without a name. */
 static int temporary(const char **ret_dir, struct err *e)
 {
 	const char *dir = getenv("TMPDIR");
@@ -43,7 +42,7 @@ static int temporary(const char **ret_dir, struct err *e)
 	return fd;
 }
 
-/* download_want_on - what comes next, some of it at a time. */
+/* download_want_on - prefetch the next part of the file. */
 static void download_want_on(struct blob *b, uint64_t at, uint64_t *wanted)
 {
 	struct blob_part p = {.off = *wanted};

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* library_read.c - the file and its elements through libhdf4, in a child.
+/* library_read.c - opens the file and reads elements through libhdf4, in a child.
  *
- * A file may name others whose bytes are part of it ("external elements"), in places that the SD
- * interface does not tell of. So the process gives up its right to open files: what it may have is
- * the descriptors it has, and one more, which the library takes for the source itself. */
+ * A file may name other files whose bytes are part of it ("external elements"), in places that the
+ * SD interface does not report. So the process gives up its right to open files: it keeps its
+ * descriptors, and may get one more, which the library uses for the source itself. */
 #include "hdf5view/hdf4/hdf4_int.h"
 
 #ifdef NCZARRFS_HDF4
 #include <errno.h>
 #include <fcntl.h>
 #include "hdf5view/hdf4/hdf4_library.h"
+#include "translate/model/value.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,7 +22,7 @@ int h4_error(struct err *e, int code, const char *what)
 	const char *why = NULL;
 
 	resource_errors_note();
-	/* the reasons are a stack, and what failed first says most */
+	/* the reasons are a stack, and the first failure says most */
 	for (int32 i = 1; i <= REASONS_MAX && HEvalue(i) != DFE_NONE; i++)
 		why = HEstring((hdf_err_code_t)HEvalue(i));
 	return why ? err_set(e, code, "%s: %s", what, why) : err_set(e, code, "%s", what);
@@ -29,7 +30,7 @@ int h4_error(struct err *e, int code, const char *what)
 
 /* ---- the file ---- */
 
-/* one_file - from now on at most one more descriptor. *ret: its number, the lowest one free. */
+/* one_file - from now on allow one more descriptor. *ret: its number, the lowest free one. */
 static int one_file(int fd, int *ret, struct err *e)
 {
 	struct rlimit limit;
@@ -54,13 +55,14 @@ int h4_open(struct h4_source *s, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	/* by descriptor: the path may lead elsewhere by now */
+	/* by descriptor: the path may now name another file */
 	(void)snprintf(s->opened, sizeof(s->opened), "/proc/self/fd/%d", s->g.fd);
 	if (access(s->opened, R_OK) < 0)
 		(void)snprintf(s->opened, sizeof(s->opened), "%s", s->g.path);
 	errno = 0;
 	sd = SDstart(s->opened, DFACC_READ);
-	/* a descriptor was free for the file itself: one that is missing is another file's */
+	/* one descriptor was free, for the file itself: EMFILE means that the library tried
+	 * another file */
 	resource_errors_ignore_emfile();
 	if (sd == FAIL)
 		return h4_error(e, -EBADMSG, "not readable as HDF4");
@@ -82,7 +84,7 @@ static int hdf4_library_read_fail(struct err *e)
 	return h4_error(e, -EBADMSG, "the HDF4 library cannot read it");
 }
 
-/* as_opened - whether an SDS is still the one of the model. */
+/* as_opened - whether an SDS still matches the model. */
 static bool as_opened(const struct h4_source *s, uint32_t array, int32 sds)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
@@ -100,8 +102,8 @@ static bool as_opened(const struct h4_source *s, uint32_t array, int32 sds)
 	return true;
 }
 
-/* select_array - an array stays selected: a sequential reader of one that is compressed in one
- * piece has it decoded once. */
+/* select_array - keep an array selected, so that the library decodes an array that is compressed
+ * in one piece only once for a sequential reader. */
 static int select_array(struct h4_source *s, uint32_t array, struct err *e)
 {
 	int rc = s->sd ? 0 : h4_open(s, e);
@@ -126,22 +128,7 @@ static int select_array(struct h4_source *s, uint32_t array, struct err *e)
 	return 0;
 }
 
-/* hdf4_library_read_fill_with - repeat one element over the whole buffer. */
-static void hdf4_library_read_fill_with(uint8_t *out, size_t len, const uint8_t *elem,
-					size_t size)
-{
-	size_t done = size < len ? size : len;
-
-	memcpy(out, elem, done);
-	while (done < len) {
-		size_t n = done < len - done ? done : len - done;
-
-		memcpy(out + done, out, n);
-		done += n;
-	}
-}
-
-/* spread - rows of a smaller box into the chunk that it is a corner of. */
+/* spread - move rows of a smaller box into the chunk whose corner it is. */
 static void spread(const struct ds_array *a, const int32 *count, const uint8_t *box,
 		   uint8_t *out)
 {
@@ -178,11 +165,11 @@ static int read_box(struct h4_source *s, const struct ds_array *a, int32 *start,
 	}
 	if (SDreaddata(s->sds, start, NULL, count, box ? box : out) == FAIL)
 		return hdf4_library_read_fail(e);
-	/* the library gives numbers of this machine; the other way round it is the same */
+	/* the library returns numbers in host byte order; swapping works both ways */
 	dt_swap_to_host(&a->type, box ? box : out, bytes / a->type.size);
 	if (!box)
 		return 0;
-	hdf4_library_read_fill_with(out, len, a->fill, a->type.size);
+	value_repeat(out, len, a->fill, a->type.size);
 	spread(a, count, box, out);
 	return 0;
 }
@@ -204,7 +191,7 @@ int h4_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out, 
 		uint64_t first = at[i] * a->chunk[i];
 
 		if (first >= extent[i]) {
-			hdf4_library_read_fill_with(out, len, a->fill, a->type.size);
+			value_repeat(out, len, a->fill, a->type.size);
 			return 0;
 		}
 		start[i] = (int32)first; /* extents have 31 bits */

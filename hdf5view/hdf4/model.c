@@ -13,8 +13,8 @@
 
 #define SDS_MAX 1000000 /* in one file; the library writes 5000 at most */
 
-/* A compressed SDS without chunks is decoded from its start whenever somebody goes back in it, so
- * that it is one chunk while it is not larger than this. */
+/* A compressed SDS without chunks can only be decoded from its start, so it is presented as one
+ * chunk up to this size. */
 #define WHOLE_BYTES ((uint64_t)64 << 20)
 
 static int hdf4_model_add_all(struct h4_build *b, struct err *e)
@@ -40,7 +40,7 @@ static int hdf4_model_add_all(struct h4_build *b, struct err *e)
 	return rc;
 }
 
-/* hdf4_model_finish - shape and chunks, now that the lengths of dimensions are known. */
+/* hdf4_model_finish - set shape and chunks, once the lengths of dimensions are known. */
 static int hdf4_model_finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 {
 	const struct source_options *o = &b->s->g.opts;
@@ -120,7 +120,7 @@ static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err 
 	return ds->groups[0].arrays && ds->groups[0].dims ? 0 : h4_full(b, e);
 }
 
-/* finish_notes - what was left out, and the notes that there was no room for. */
+/* finish_notes - add notes about objects that were left out, and about dropped notes. */
 static int finish_notes(struct h4_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->g.base.ds;
@@ -173,14 +173,15 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 
 #endif
 
-/* What an HDF4 file has besides Scientific Data Sets, for the notes. */
+/* The other objects of an HDF4 file, for the notes. */
 
 #ifdef NCZARRFS_HDF4
 #include "hdf5view/hdf4/hdf4_library.h"
 #include <stdio.h>
 #include <string.h>
 
-/* counts - of what users made; the library makes tables and groups for its own purposes. */
+/* counts - the number of objects that users made; the library makes tables and groups of its
+ * own. */
 struct counts {
 	int32 tables, groups, images, strings;
 };
@@ -226,7 +227,7 @@ static void hdf4_model_say(char *line, size_t cap, int32 n, const char *what)
 
 int h4_left_out(struct h4_build *b, struct err *e)
 {
-	/* the library has the file open by this name, and opens no other */
+	/* the library has the file open by this name, and can open no other */
 	int32 file = Hopen(b->s->opened, DFACC_READ, 0);
 	struct counts n = {0};
 	char line[160] = "";

@@ -6,6 +6,8 @@
 #include "hdf5view/hdf4/hdf4_int.h"
 
 #ifdef NCZARRFS_HDF4
+#include "base/core/utf8.h"
+
 #include <errno.h>
 #include "hdf5view/hdf4/hdf4_library.h"
 #include <string.h>
@@ -34,8 +36,8 @@ bool h4_type(int32_t nt, struct dtype *ret)
 	return false;
 }
 
-/* hdf4_model_attrs_reserved - names in which netCDF and Zarr keep books: shown, they would be
- * believed. */
+/* hdf4_model_attrs_reserved - bookkeeping names of netCDF and Zarr: readers would interpret
+ * them. */
 static bool hdf4_model_attrs_reserved(const char *name)
 {
 	static const char *const names[] = {
@@ -48,7 +50,7 @@ static bool hdf4_model_attrs_reserved(const char *name)
 	return strncasecmp(name, "_nczarr_", 8) == 0;
 }
 
-/* hdf4_model_attrs_put_text - characters are one text, without what pads it. */
+/* hdf4_model_attrs_put_text - store characters as one string, without their padding. */
 static int hdf4_model_attrs_put_text(struct h4_build *b, const char *s, size_t n,
 				     struct ds_attr *a, struct err *e)
 {
@@ -58,7 +60,7 @@ static int hdf4_model_attrs_put_text(struct h4_build *b, const char *s, size_t n
 		n--;
 	if (!t)
 		return h4_full(b, e);
-	t->s = h4_text(b, s, n, &t->len);
+	t->s = utf8_copy(b->arena, s, n, &t->len, NULL);
 	if (!t->s)
 		return h4_full(b, e);
 	a->type.size = (uint32_t)u64_max(t->len, 1);
@@ -105,7 +107,7 @@ static int read_value(struct h4_build *b, int32_t id, int32_t i, int32_t nt, int
 		       : hdf4_model_attrs_put_numbers(b, data, (uint64_t)count, a, e);
 }
 
-/* hdf4_model_attrs_read_one - attribute i; *ret_name is set when it is shown. */
+/* hdf4_model_attrs_read_one - read attribute i; *ret_name is set if it is shown. */
 static int hdf4_model_attrs_read_one(struct h4_build *b, int32_t id, int32_t i,
 				     const char *what, const struct ds_attr *before, uint32_t n,
 				     struct ds_attr *ret, struct err *e)
@@ -118,7 +120,7 @@ static int hdf4_model_attrs_read_one(struct h4_build *b, int32_t id, int32_t i,
 	if (SDattrinfo(id, i, b->text, &nt, &count) == FAIL)
 		return h4_note(b, what, e, "attribute %d cannot be read", (int)i + 1);
 	b->text[H4_TEXT_MAX] = '\0';
-	ret->name = h4_text(b, b->text, strlen(b->text), &len);
+	ret->name = utf8_copy(b->arena, b->text, strlen(b->text), &len, NULL);
 	if (!ret->name)
 		return h4_full(b, e);
 	if (len == 0 || hdf4_model_attrs_reserved(ret->name) ||

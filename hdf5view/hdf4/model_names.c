@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_names.c - names and notes of HDF4 files in the model's terms.
+/* model_names.c - converts names of HDF4 files to the model's, and adds notes.
  *
- * In HDF4 a name is any bytes, and any number of arrays may have the same: HDF-EOS files have a
- * 'Latitude' in every swath. HDF-EOS says in dimension names which swath or grid an array is of
- * ("YDim:Grid1"), so that its name can say it, too; else the reference number does. */
+ * In HDF4 a name is any bytes, and any number of arrays may share it: HDF-EOS files have a
+ * 'Latitude' in every swath. HDF-EOS puts the swath or grid of an array in its dimension names
+ * ("YDim:Grid1"), so the array's name can include it; otherwise it gets the reference number. */
 #include "hdf5view/hdf4/hdf4_int.h"
 
 #ifdef NCZARRFS_HDF4
@@ -50,35 +50,17 @@ int h4_mark_unreadable(struct h4_build *b, const char *name, const char *what,
 {
 	int rc = h4_note(b, name ? name : what, e, "is left out: %s", why->msg);
 
-	/* what was read and cannot be shown is no member of the view: that is proven */
+	/* a member that was read and has no presentation is proven absent from the view */
 	if (rc == 0 && why->code != -EOPNOTSUPP)
 		rc = unreadable_add(&b->lost, 0, name, e);
 	return rc;
-}
-
-const char *h4_text(struct h4_build *b, const char *s, size_t n, size_t *ret_len)
-{
-	const char *ret = NULL;
-	struct buf out;
-
-	if (utf8_ok(s, n)) {
-		*ret_len = n;
-		return arena_copy(b->arena, s, n);
-	}
-	buf_init(&out, b->arena->max);
-	(void)utf8_put_text(&out, s, n);
-	if (buf_ok(&out))
-		ret = arena_copy(b->arena, out.data, out.len);
-	*ret_len = out.len;
-	buf_release(&out);
-	return ret;
 }
 
 const char *h4_name(struct h4_build *b, const char *raw)
 {
 	char name[DS_NAME_MAX + 1];
 	size_t n;
-	const char *s = h4_text(b, raw, strlen(raw), &n);
+	const char *s = utf8_copy(b->arena, raw, strlen(raw), &n, NULL);
 
 	if (!s)
 		return NULL;
@@ -141,7 +123,7 @@ static int names_init(struct hdf4_model_names_names *t, size_t n)
 	return t->slots ? 0 : -ENOMEM;
 }
 
-/* hdf4_model_names_slot - where a name is, or where it would be. */
+/* hdf4_model_names_slot - the slot of a name, or the free slot for it. */
 static uint32_t *hdf4_model_names_slot(const struct h4_build *b,
 				       const struct hdf4_model_names_names *t, name_of *of,
 				       const char *name)
@@ -153,7 +135,7 @@ static uint32_t *hdf4_model_names_slot(const struct h4_build *b,
 	return &t->slots[at];
 }
 
-/* eos_part - what all dimension names of an array have behind a colon, or NULL. */
+/* eos_part - the part after a colon that is common to all dimension names of an array, or NULL. */
 static const char *eos_part(const struct h4_build *b, const struct ds_array *a)
 {
 	const char *part = NULL;
@@ -168,7 +150,7 @@ static const char *eos_part(const struct h4_build *b, const struct ds_array *a)
 	return part;
 }
 
-/* hdf4_model_names_longer - "<name>_<more>", which the model allows, in the arena. */
+/* hdf4_model_names_longer - make "<name>_<more>", in the arena, valid for the model. */
 static const char *hdf4_model_names_longer(struct h4_build *b, const char *name,
 					   const char *more)
 {
@@ -180,8 +162,8 @@ static const char *hdf4_model_names_longer(struct h4_build *b, const char *name,
 	return arena_strdup(b->arena, text);
 }
 
-/* hdf4_model_names_rename_array - one whose name is taken. first: to try before numbers; may be
- * NULL. */
+/* hdf4_model_names_rename_array - rename an array whose name is in use. first: suffix to try
+ * before numbers; may be NULL. */
 static int hdf4_model_names_rename_array(struct h4_build *b,
 					 const struct hdf4_model_names_names *t, size_t i,
 					 const char *first, struct err *e)
@@ -212,8 +194,8 @@ static int hdf4_model_names_rename_array(struct h4_build *b,
 	}
 }
 
-/* hdf4_model_names_mark - the names that stay: each one's first array, preferably the coordinate
- * variable. *dup: arrays whose names are there more than once. */
+/* hdf4_model_names_mark - mark the arrays that keep their names: the first one of each name,
+ * preferably the coordinate variable. *dup: arrays whose names occur more than once. */
 static void hdf4_model_names_mark(const struct h4_build *b,
 				  const struct hdf4_model_names_names *t, bool *dup)
 {
@@ -245,7 +227,7 @@ static int arrays_resolve(struct h4_build *b, struct err *e)
 		const char *part = dup[i] && !w->coordinate ? eos_part(b, &w->a) : NULL;
 		bool keeps = *hdf4_model_names_slot(b, &t, array_name, w->a.name) == i + 1;
 
-		/* in HDF-EOS files none keeps the bare name: it would say nothing */
+		/* in HDF-EOS files none keeps the bare name, which would be ambiguous */
 		if (dup[i] && (part || !keeps))
 			rc = hdf4_model_names_rename_array(b, &t, i, part, e);
 	}

@@ -19,8 +19,8 @@ static uint32_t bucket_of(const char *s)
 	return (uint32_t)(hash_text(HASH_SEED, s) % H4_BUCKETS);
 }
 
-/* find_dim - the dimension of this name and length; one that can grow is as long as the longest
- * array that uses it. */
+/* find_dim - find the dimension of this name and length; an unlimited one is as long as the
+ * longest array that uses it. */
 static int find_dim(struct h4_build *b, const char *raw, uint64_t len, bool grows,
 		    uint32_t *ret, struct err *e)
 {
@@ -93,7 +93,8 @@ static int model_sds_unreadable(struct h4_build *b, struct h4_barray *w, struct 
 	return w->a.unreadable ? 0 : h4_full(b, e);
 }
 
-/* read_external - values in another file are not read: library_read.c opens none. */
+/* read_external - detect values in another file, which are not read: library_read.c opens no other
+ * file. */
 static int read_external(struct h4_build *b, int32 sds, struct h4_barray *w, struct err *e)
 {
 	int32 offset = 0, length = 0;
@@ -206,8 +207,8 @@ static int read_storage(struct h4_build *b, int32 sds, struct h4_barray *w, stru
 
 /* ---- the fill value ---- */
 
-/* default_fill - what the library gives for elements that were never written, netCDF's values for
- * the type of that size; unsigned numbers have the same bits. */
+/* default_fill - the library's value of elements that were never written: netCDF's value for the
+ * type of that size; unsigned numbers have the same bits. */
 static void default_fill(const struct dtype *t, uint8_t *out)
 {
 	static const union {
@@ -275,7 +276,7 @@ static int model_sds_read_all(struct h4_build *b, int32 sds, struct h4_barray *w
 	return rc == 0 ? read_storage(b, sds, w, e) : rc;
 }
 
-/* read_name - of whatever length. */
+/* read_name - read a name of any length. */
 static int read_name(struct h4_build *b, int32 sds, struct h4_barray *w, int32 *ret_attrs,
 		     struct err *e)
 {

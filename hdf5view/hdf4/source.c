@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* source.c - Scientific Data Sets of HDF4 files as a source: the table of operations, and
- * libhdf4 as a guest. */
+/* source.c - Scientific Data Sets of HDF4 files as a source: the table of operations, and the HDF4
+ * kind of isolated source. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "hdf5view/hdf4/hdf4_int.h"
 #include "hdf5view/hdf5view.h"
+#include "translate/model/chunk_split.h"
 
 #ifdef NCZARRFS_HDF4
 #include "hdf5view/hdf4/hdf4_library.h"
@@ -113,28 +114,8 @@ static int open_source(const struct source_at *at, const struct source_options *
 	if (rc == 0)
 		rc = isolated_open(&h4_kind, &copy, opts, ret, e);
 	if (rc < 0)
-		(void)close(copy.fd); /* nobody reads it */
+		(void)close(copy.fd); /* it is never read */
 	return rc;
-}
-
-/* piece - the part of an array in one piece that is a chunk: whole trailing dimensions, cut in one.
- */
-static void piece(const struct ds_array *a, const struct h4_place *all, uint64_t linear,
-		  struct chunk_ref *ret)
-{
-	uint64_t n = a->type.size, stride = a->type.size, at[DS_RANK_MAX];
-
-	ds_chunk_coords(a, linear, at);
-	ret->off = all->off;
-	for (uint32_t i = a->rank; i-- > 0;) {
-		uint64_t from = at[i] * a->chunk[i];
-
-		ret->off += from * stride;
-		n *= u64_min(a->chunk[i], a->shape[i] - from);
-		stride *= a->shape[i];
-	}
-	ret->len = n;
-	ret->pad = a->chunk_bytes - n;
 }
 
 static int locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
@@ -143,7 +124,7 @@ static int locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 	const struct ds_array *a = &s->ds.arrays[array];
 	const struct h4_array *x = &h4_of(isolated_of(s))->arrays[array];
 	struct chunk_ref out = {.where = CHUNK_SYNTH};
-	uint64_t size = (uint64_t)s->ds.st.st_size;
+	uint64_t size = (uint64_t)s->ds.st.st_size, at[DS_RANK_MAX];
 
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
@@ -151,7 +132,10 @@ static int locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 		out.where = CHUNK_ABSENT;
 	} else if (x->n_places && x->one_piece) {
 		out.where = CHUNK_RANGE;
-		piece(a, x->places, linear, &out);
+		ds_chunk_coords(a, linear, at);
+		(void)ds_split_range(a, 0, at, &out.off, &out.len);
+		out.off += x->places->off;
+		out.pad = a->chunk_bytes - out.len;
 	} else if (x->n_places && x->places[linear].len) {
 		out.where = CHUNK_RANGE;
 		out.off = x->places[linear].off;

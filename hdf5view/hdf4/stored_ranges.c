@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stored_ranges.c - arrays whose stored bytes are what a reader of Zarr or HDF5 wants: numbers in
- * one of the two byte orders, as they are or compressed by deflate, each chunk in one piece.
+/* stored_ranges.c - finds arrays whose stored bytes readers of Zarr or HDF5 can use: numbers in
+ * one of the two byte orders, plain or compressed by deflate, each chunk in one piece.
  *
- * The library tells where they are (its interface for maps of files). A chunk of which it does not
- * is read through it: one that was never written, is in several pieces or in another file. */
+ * The library reports their locations (its interface for maps of files). A chunk without a
+ * reported location is read through the library: it was never written, is in several pieces, or is
+ * in another file. */
 #include "hdf5view/hdf4/hdf4_int.h"
 
 #ifdef NCZARRFS_HDF4
@@ -13,8 +14,8 @@
 
 #define CHUNKS_MAX ((uint64_t)1 << 20) /* a file has 65535 at most */
 
-/* byte_order - whether the type is stored in a known byte order, and which. Native types are in
- * that of the machine that wrote them. */
+/* byte_order - whether the type is stored in a known byte order, and in which one. Native types
+ * have that of the machine that wrote them. */
 static bool byte_order(const struct h4_barray *w, bool *ret_big)
 {
 	*ret_big = w->a.type.size > 1 && (w->x.type & DFNT_LITEND) == 0;
@@ -26,7 +27,7 @@ static bool one_place(int32 sds, int32 *at, struct h4_place *ret)
 {
 	int32 off[2] = {0}, len[2] = {0};
 
-	/* the count first: the library writes all that there are, however many are asked for */
+	/* query the count first: the library writes all that exist, however many are requested */
 	if (SDgetdatainfo(sds, at, 0, 0, NULL, NULL) != 1 ||
 	    SDgetdatainfo(sds, at, 0, 1, off, len) != 1 || off[0] <= 0 || len[0] <= 0)
 		return false;
@@ -34,7 +35,8 @@ static bool one_place(int32 sds, int32 *at, struct h4_place *ret)
 	return true;
 }
 
-/* find_chunks - *ret_all: every chunk has a place. Returns how many have one. */
+/* find_chunks - locate the chunks. *ret_all: every chunk has a location. Returns how many have
+ * one. */
 static uint64_t find_chunks(const struct ds_array *a, int32 sds, bool plain,
 			    struct h4_place *places, bool *ret_all)
 {
@@ -42,7 +44,8 @@ static uint64_t find_chunks(const struct ds_array *a, int32 sds, bool plain,
 	int32 coords[H4_RANK_MAX];
 	bool chunked;
 
-	/* it leaves the table of chunks open, which else is read again for each of them */
+	/* this call keeps the table of chunks open; otherwise the library reads it again for each
+	 * chunk */
 	if (!h4_chunk_lengths(sds, coords, &chunked) || !chunked)
 		return 0;
 	for (uint64_t i = 0; i < a->n_chunks; i++) {
@@ -61,7 +64,7 @@ static uint64_t find_chunks(const struct ds_array *a, int32 sds, bool plain,
 	return found;
 }
 
-/* find_whole - an array without chunks; plain: cut where it has to be. */
+/* find_whole - locate an array without chunks; plain: divide it if necessary. */
 static bool find_whole(const struct ds_array *a, int32 sds, bool plain, struct h4_place *ret)
 {
 	uint64_t bytes = a->type.size;

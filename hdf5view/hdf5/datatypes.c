@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* datatypes.c - HDF5 types in the model's terms.
  *
- * Two functions walk a type in the same way: h5_type_map says what is presented and whether the
- * file's bytes are that already; h5_type_mem makes the library's type for the same presentation.
+ * Two functions walk a type in the same way: h5_type_map decides the presentation, and whether the
+ * file's bytes have it already; h5_type_mem makes the library's type for the same presentation.
  * They must agree on every case, so both start from classify(). */
 #include "hdf5view/hdf5/library.h"
 
@@ -43,7 +43,7 @@ static int classify_int(hid_t t, struct datatypes_atom *a, struct err *e)
 	a->kind = DT_UINT;
 	if (!a->bits && H5Tget_sign(t) == H5T_SGN_2)
 		a->kind = DT_INT;
-	/* what h5py and netCDF show: the size in the file, where it is a machine's */
+	/* as in h5py and netCDF: the size in the file, if it is a machine's */
 	if (size == 1 || size == 2 || size == 4 || size == 8)
 		a->size = (uint32_t)size;
 	else
@@ -304,9 +304,9 @@ static int map_vlen(struct arena *a, hid_t t, bool host, unsigned depth, struct 
 	return 0;
 }
 
-/* map_fixed - texts and opaque bytes. Texts that end with their first NUL may have anything
- * behind it, and blanks may stand for padding; only NUL-padded ones are as they are presented.
- * Attributes keep their bytes: netCDF's may hold NULs. */
+/* map_fixed - fixed-size strings and opaque bytes. A string that ends with its first NUL may have
+ * any bytes after it, and blanks may be padding, so only NUL-padded strings are presented
+ * unchanged. Attributes keep their bytes: netCDF's may hold NULs. */
 static int map_fixed(hid_t t, enum dt_kind kind, struct h5_type *ret, struct err *e)
 {
 	size_t size = H5Tget_size(t);
@@ -391,7 +391,8 @@ static hid_t number_mem(hid_t t, const struct datatypes_atom *a)
 	hid_t copy;
 
 	if (a->kind == DT_FLOAT && a->size == 2) {
-		/* the library has no name for this one, and only its standard form gets here */
+		/* the library has no predefined type for this one, and only its standard form gets
+		 * here */
 		copy = H5Tcopy(t);
 		if (copy >= 0 && H5Tset_order(copy, a->big ? H5T_ORDER_BE : H5T_ORDER_LE) < 0) {
 			(void)H5Tclose(copy);

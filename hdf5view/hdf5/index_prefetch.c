@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* index_prefetch.c - of a remote file: who looks for chunks of one array after the other, as a
- * listing of everything does, has the indexes of the next arrays come side by side. Object headers
- * are here by then: the model was made of them. */
+/* index_prefetch.c - for remote files: if chunks of one array after the other are located, as a
+ * listing of everything does, prefetch the indexes of the next arrays in parallel. Their object
+ * headers are cached by then: the model was made from them. */
 #include "hdf5view/hdf5/library.h"
 
 #define SCOUT_MOST 64               /* arrays at a time */
-#define ROOT_BYTES ((uint64_t)4096) /* of an index that are wanted */
+#define ROOT_BYTES ((uint64_t)4096) /* bytes of an index to prefetch */
 
-/* index_prefetch_index_of - where an array's index begins; false: it has none of its own. */
+/* index_prefetch_index_of - the start of an array's index; false if it has none of its own. */
 static bool index_prefetch_index_of(struct h5_source *s, uint32_t array, uint64_t *ret)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* library.c - the gate to libhdf5.
  *
- * The library may or may not have been built for threads; either way it works under one lock, so
- * one lock of ours costs nothing and makes both builds safe. Error stacks belong to threads,
- * hence printing is turned off by every thread that comes in. */
+ * The library may or may not have been built for threads. Either way it works under one lock, so
+ * one lock here costs nothing and makes both builds safe. Error stacks belong to threads, so every
+ * thread that enters turns off their printing. */
 #include "hdf5view/hdf5/library.h"
 
 #include <errno.h>
@@ -15,15 +15,15 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void library_start(void)
 {
-	/* Its exit handler would run while other threads of ours may still be inside. */
+	/* The library's exit handler would run while other threads may still be inside it. */
 	(void)H5dont_atexit();
 	(void)H5open();
 }
 
-/* accident - the first since the gate was passed; gate. */
+/* The first transient error since h5_enter; gate. */
 static int accident;
 
-/* library_number_in - "errno = 5" in what a file driver says. */
+/* library_number_in - the number in a file driver's "errno = 5". */
 static int library_number_in(const char *text)
 {
 	const char *p = text ? strstr(text, "errno = ") : NULL;
@@ -34,7 +34,7 @@ static int library_number_in(const char *text)
 	return v;
 }
 
-/* library_tells - EAGAIN is a lock that another program has. */
+/* library_tells - whether an errno is a transient error. EAGAIN is another program's lock. */
 static bool library_tells(int code)
 {
 	return code == -EIO || (err_is_transient(code) && code != -EAGAIN);
@@ -53,8 +53,8 @@ static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
 	return 0;
 }
 
-/* library_note - called by the library wherever a call of it fails. Where memory is short it may
- * fail to record what failed, too. */
+/* library_note - the library's handler of errors, for each failed call. If memory is short, the
+ * library may also fail to record the error: an empty stack counts as -ENOMEM. */
 static herr_t library_note(hid_t stack, void *arg)
 {
 	const int last = errno; /* 0 when the gate was passed */
@@ -93,8 +93,8 @@ void h5_enter(void)
 
 int h5_transient_error(struct err *e)
 {
-	/* a file can ask for any amount, of which a confined process has only so much: that is not
-	 * -ENOMEM, which tells callers that the file is not to blame */
+	/* a file can request any amount, but a confined process has a limit: report -EIO, because
+	 * -ENOMEM would tell callers that the file is not at fault */
 	if (accident == -ENOMEM)
 		return err_set(e, -EIO,
 			       "the HDF5 library could not read it: out of memory, or the file "

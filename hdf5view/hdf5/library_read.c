@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* library_read.c - elements through libhdf5, for what nobody else can decode.
+/* library_read.c - reads elements through libhdf5, for filters and types that this program cannot
+ * decode.
  *
- * All of it runs in the worker's process. There the file is opened again on first use, without
- * HDF5's lock, so that writers are not kept out; source_check tells when that mattered. */
+ * All of it runs in the worker process, which opens the file again on first use. It does so
+ * without HDF5's lock, so that writers are not kept out; source_check detects whether one changed
+ * the file. */
 #include "hdf5view/hdf5/library.h"
 
 #include "base/core/endian.h"
 #include "base/core/utf8.h"
 #include "hdf5view/hdf5/register_filters_int.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,16 +18,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of what the elements of one chunk take, with the bookkeeping: a gigabyte can be presented. */
+/* Memory limit of one chunk's elements with bookkeeping, so that a gigabyte can be presented. */
 #define VLEN_MAX ((size_t)3 << 30)
 
-/* Of what a decoder may give more than a chunk: other filters' heads and checksums. */
+/* Excess over a chunk's size that a decoder may return: other filters' headers and checksums. */
 #define ROOM_SPARE ((size_t)65536)
 
 /* hdf5_library_read_reading - one chunk's selection. */
 struct hdf5_library_read_reading {
 	hid_t set, file_type, mem, file_space, mem_space;
-	bool empty; /* nothing of the chunk is in the file */
+	bool empty; /* the chunk lies outside the extent */
 };
 
 static void reading_release(struct hdf5_library_read_reading *r)
@@ -114,8 +117,9 @@ static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 	return a->layout == DS_VIRTUAL ? h5_sources_ok(s, x->file, r->set, start, count, e) : 0;
 }
 
-/* ready_filters - codecs of ours and plugins for what libhdf5 cannot decode; ours with room for a
- * chunk as it is in the file and what other filters add to it. */
+/* ready_filters - register codecs of this program, and plugins, for the filters that libhdf5
+ * cannot decode. The codecs may return a chunk's size in the file and the additions of other
+ * filters. */
 static void ready_filters(const struct ds_array *a, const struct h5_array *x)
 {
 	uint64_t bytes = x->elem_bytes;
@@ -158,21 +162,6 @@ static uint64_t type_elems(const struct ds_array *a, const struct h5_array *x)
 	return n;
 }
 
-/* hdf5_library_read_fill_with - repeat one element over the whole buffer. */
-static void hdf5_library_read_fill_with(uint8_t *out, size_t len, const uint8_t *elem,
-					size_t size)
-{
-	size_t done = size < len ? size : len;
-
-	memcpy(out, elem, done);
-	while (done < len) {
-		size_t n = done < len - done ? done : len - done;
-
-		memcpy(out + done, out, n);
-		done += n;
-	}
-}
-
 static int hdf5_library_read_read_locked(struct h5_source *s, uint32_t array, uint64_t linear,
 					 uint8_t *out, struct err *e)
 {
@@ -197,7 +186,7 @@ int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_
 	int rc;
 
 	if (len)
-		hdf5_library_read_fill_with(out, len, a->fill, a->type.size);
+		value_repeat(out, len, a->fill, a->type.size);
 	h5_enter();
 	rc = hdf5_library_read_read_locked(s, array, linear, out, e);
 	if (h5_transient_error(NULL) < 0)
@@ -233,9 +222,9 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 	return 0;
 }
 
-/* pool - memory for elements of variable length. The library takes it from here, because it
- * forgets what it had allocated when it fails in the middle, and knows no limit. Of a damaged file
- * it takes nothing at all for a text, and ends it nowhere: so there is a NUL behind each. */
+/* pool - memory for elements of variable length. The library allocates them here, because it leaks
+ * its allocations when it fails halfway, and has no limit. For a string of a damaged file it may
+ * allocate no bytes and write no terminator, so a NUL follows each allocation. */
 struct hdf5_library_read_block {
 	struct hdf5_library_read_block *next;
 	max_align_t data[];
@@ -269,7 +258,7 @@ static void *pool_take(size_t n, void *arg)
 
 static void pool_return(void *mem, void *arg)
 {
-	(void)mem; /* with all others, in the end */
+	(void)mem; /* freed with the whole pool */
 	(void)arg;
 }
 
@@ -283,8 +272,9 @@ static void pool_release(struct pool *p)
 	}
 }
 
-/* same_elems - whether the library's elements are the model's: then it takes as much memory for one
- * as is read of it here. Elements of array types are dimensions of the model. */
+/* same_elems - whether the library's elements are the model's: then the library needs as much
+ * memory for an element as is read of it here. Elements of array types are dimensions of the
+ * model. */
 static bool same_elems(const struct ds_array *a, const struct hdf5_library_read_reading *r)
 {
 	hid_t base, t = H5Tcopy(r->mem);
@@ -328,7 +318,7 @@ static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear
 	return hdf5_library_read_fail(e);
 }
 
-/* inside_extent - whether element i of a chunk is one that the file has. */
+/* inside_extent - whether element i of a chunk is stored in the file. */
 static bool inside_extent(const struct ds_array *a, const struct h5_array *x,
 			  const uint64_t *at, uint64_t i)
 {

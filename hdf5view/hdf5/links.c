@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links.c - which other files may be touched, and the only place that decides it.
+/* links.c - the only place that decides which other files may be opened.
  *
- * A file can name other files in three ways: external links, virtual datasets, external raw
- * data. Whoever wrote the file chose those names, so each is made canonical and must lie below
- * the directory that the user allowed. libhdf5 never follows an external link itself; virtual
- * datasets and raw data it does read itself, so their names are checked first, and virtual
- * datasets of virtual datasets all the way down. */
+ * A file can name other files in three ways: external links, virtual datasets and external raw
+ * data. These names are untrusted, so each is made canonical and must lie below the directory that
+ * the user allowed. libhdf5 never follows an external link itself. It reads virtual datasets and
+ * raw data itself, so their names are checked first, recursively for virtual datasets of virtual
+ * datasets. */
 #include "hdf5view/hdf5/library.h"
 
 #include <errno.h>
@@ -158,17 +158,17 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 	return 0;
 }
 
-/* hdf5_links_check - one dataset's sources. */
+/* hdf5_links_check - the arguments of a check of one dataset's sources. */
 struct hdf5_links_check {
 	const struct h5_source *s;
 	hid_t lapl;
-	const hsize_t *start, *count; /* at depth 0: only what lies there; NULL: all */
+	const hsize_t *start, *count; /* at depth 0: the region to check; NULL: all */
 };
 
 static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
 		      hid_t dcpl, unsigned depth, struct err *e);
 
-/* external_ok - raw data files. */
+/* external_ok - check the files of external raw data. */
 static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, unsigned depth,
 		       struct err *e)
 {
@@ -194,7 +194,7 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 		path = hdf5_links_allowed(s, dir, name, &st, e);
 		if (!path)
 			return -EACCES;
-		/* one that is not there is not looked for elsewhere */
+		/* a missing file is not searched for elsewhere */
 		if (name[0] == '/' &&
 		    (!hdf5_links_below(s->g.external_root, name) || access(name, F_OK) < 0))
 			return err_set(e, -EACCES,
@@ -205,7 +205,7 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 	return 0;
 }
 
-/* source_dataset_ok - dataset `dset` of an open file. */
+/* source_dataset_ok - check dataset `dset` of an open file. */
 static int source_dataset_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
 			     const char *dset, unsigned depth, struct err *e)
 {
@@ -221,7 +221,8 @@ static int source_dataset_ok(const struct hdf5_links_check *c, const char *path,
 	return storage_ok(c, path, file, dcpl, depth + 1, e);
 }
 
-/* source_file_ok - dataset `dset` of another file. *ret_absent: it is not there; NULL: an error. */
+/* source_file_ok - check dataset `dset` of another file. *ret_absent: the file is missing; NULL:
+ * that is an error. */
 static int source_file_ok(const struct hdf5_links_check *c, const char *dir, const char *name,
 			  const char *dset, unsigned depth, bool *ret_absent, struct err *e)
 {
@@ -350,7 +351,7 @@ static int virtual_one(const struct hdf5_links_check *c, const char *dir, const 
 	return source_file_ok(c, dir, name, dset, depth, NULL, e);
 }
 
-/* hdf5_links_wanted - whether mapping i has elements in the region; true when that is not known. */
+/* hdf5_links_wanted - whether mapping i has elements in the region; true if that is unknown. */
 static bool hdf5_links_wanted(const struct hdf5_links_check *c, hid_t dcpl, size_t i)
 {
 	auto_hid hid_t space = H5Pget_virtual_vspace(dcpl, i);

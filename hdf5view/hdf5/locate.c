@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* locate.c - where chunks are, from indexes that are read on first use.
+/* locate.c - locates chunks, with indexes that are read on first use.
  *
- * An index is read under a mutex and published through one atomic pointer; after that every
- * question is answered without a lock. Arrays that are the same object share it. */
+ * An index is read under a mutex and published through one atomic pointer; later queries need no
+ * lock. Arrays that are the same object share an index. */
 #include "hdf5view/hdf5/library.h"
 #include "base/os/cancel.h"
+#include "translate/model/chunk_split.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define WANT_PARTS 64 /* that are wanted at a time */
+#define WANT_PARTS 64 /* limit of one prefetch */
 
-/* hdf5_locate_agree - whether the header says what the library said when the source was opened. */
+/* hdf5_locate_agree - whether the object header agrees with the library's description of the
+ * array. */
 static int hdf5_locate_agree(const struct ds_array *a, const struct h5_array *x,
 			     const struct h5_layout *l, struct err *e)
 {
@@ -51,7 +53,7 @@ static int hdf5_locate_fill_place(struct h5_source *s, uint32_t array, struct h5
 		p->library = true;
 		rc = 0;
 	}
-	/* what was read of a file that changed meanwhile is neither good nor damaged */
+	/* data read while the file changed is neither valid nor damaged */
 	check = isolated_check(&s->g.base, &changed);
 	if (check < 0)
 		return err_set(e, check, "%s", changed.msg);
@@ -69,7 +71,7 @@ static struct h5_place *hdf5_locate_load(struct h5_source *s, uint32_t array, st
 	}
 	p->rc = hdf5_locate_fill_place(s, array, p, &why);
 	if (p->rc == -EBADMSG && s->g.base.remote) {
-		blob_forget(s->g.blob); /* its bytes may have been damaged on the way */
+		blob_forget(s->g.blob); /* its bytes may have been damaged in transit */
 		h5_index_free(p->index);
 		p->index = NULL;
 		p->rc = hdf5_locate_fill_place(s, array, p, &why);
@@ -85,7 +87,8 @@ static struct h5_place *hdf5_locate_load(struct h5_source *s, uint32_t array, st
 	return NULL;
 }
 
-/* hdf5_locate_place_of - what is known about an array's object; NULL with e set. */
+/* hdf5_locate_place_of - the locations of an array's object, loaded on first use; NULL with e
+ * set. */
 static const struct h5_place *hdf5_locate_place_of(struct h5_source *s, uint32_t array,
 						   struct err *e)
 {
@@ -123,7 +126,7 @@ static bool library_only(const struct ds_array *a, const struct h5_array *x)
 
 enum reach { INSIDE, PARTLY, BEYOND };
 
-/* reach_of - how a chunk lies to what the file really has; the array may be longer. */
+/* reach_of - compare a chunk with the stored extent; the array may be longer. */
 static enum reach reach_of(const struct ds_array *a, const struct h5_array *x,
 			   const uint64_t *at)
 {
@@ -181,12 +184,12 @@ static int locate_chunk(const struct h5_source *s, uint32_t array, const struct 
 	return hdf5_locate_range(s, c.addr, c.size, ret, e);
 }
 
-/* locate_piece - a chunk that we cut out of an array stored in one piece. */
+/* locate_piece - locate a chunk of an array stored in one piece. */
 static int locate_piece(const struct h5_source *s, uint32_t array, const struct h5_place *p,
 			const uint64_t *at, struct chunk_ref *ret, struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
-	uint64_t first = 0, n = 1, stride = a->type.size, bytes, end;
+	uint64_t first, all, bytes, end;
 	int rc;
 
 	if (p->layout.addr == UINT64_MAX && !p->layout.external)
@@ -194,20 +197,12 @@ static int locate_piece(const struct h5_source *s, uint32_t array, const struct 
 	ret->where = CHUNK_SYNTH;
 	if (a->access != DS_STORED || p->layout.external || cut_short(a, &s->arrays[array]))
 		return 0;
-	/* products stay below chunk_bytes * n_chunks, which ds_array_finish has checked */
-	for (uint32_t i = a->rank; i-- > 0;) {
-		uint64_t from = at[i] * a->chunk[i];
-
-		first += from * stride;
-		n *= u64_min(a->chunk[i], a->shape[i] - from);
-		stride *= a->shape[i];
-	}
-	bytes = n * a->type.size;
-	if ((p->layout.size && stride > p->layout.size) || ckd_add(&end, first, bytes) ||
-	    end > stride || ckd_add(&end, first, p->layout.addr))
+	all = ds_split_range(a, 0, at, &first, &bytes);
+	if ((p->layout.size && all > p->layout.size) || ckd_add(&end, first, bytes) ||
+	    end > all || ckd_add(&end, first, p->layout.addr))
 		return err_set(e, -EBADMSG,
 			       "the file has %llu bytes for the array, which needs %llu",
-			       (unsigned long long)p->layout.size, (unsigned long long)stride);
+			       (unsigned long long)p->layout.size, (unsigned long long)all);
 	rc = hdf5_locate_range(s, end, bytes, ret, e);
 	ret->pad = a->chunk_bytes - bytes;
 	return rc;
@@ -271,7 +266,7 @@ static bool hdf5_locate_inside(const struct ds_array *a, const struct h5_array *
 	for (uint32_t i = 0; i < a->rank; i++) {
 		if (at[i] < have[i])
 			continue;
-		/* the rest of this row is beyond: on to the next row, carrying upwards */
+		/* the rest of this row is outside: go to the next row, carrying upwards */
 		for (uint32_t k = i; k < a->rank; k++)
 			at[k] = 0;
 		for (; i > 0 && ++at[i - 1] >= have[i - 1]; i--)
@@ -314,7 +309,7 @@ int h5_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 	return err_set(e, -ENOENT, "no more chunks are stored");
 }
 
-/* stored_at - the bytes that reading a chunk takes, as far as that is known without waiting. */
+/* stored_at - the stored bytes of a chunk, as far as they are known without waiting. */
 static bool stored_at(struct h5_source *s, uint32_t array, const struct h5_place *p,
 		      uint64_t linear, struct blob_part *ret)
 {
@@ -324,7 +319,7 @@ static bool stored_at(struct h5_source *s, uint32_t array, const struct h5_place
 	if (linear >= s->g.base.ds.arrays[array].n_chunks)
 		return false;
 	if (p->index)
-		c = h5_index_get(p->index, linear); /* also what only the library can decode */
+		c = h5_index_get(p->index, linear); /* also if only the library can decode it */
 	else if (h5_locate(&s->g.base, array, linear, &ref, NULL) < 0)
 		return false;
 	*ret = c.addr != UINT64_MAX ? (struct blob_part){c.addr, c.size}
@@ -342,7 +337,8 @@ void h5_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 
 	if (library_only(&src->ds.arrays[array], x))
 		return;
-	/* who wants chunks has looked for one, and its index is there; else this is too early */
+	/* A caller that prefetches chunks has located one before, so the index is loaded;
+	 * otherwise do nothing. */
 	p = atomic_load_explicit(&s->places[x->slot], memory_order_acquire);
 	if (!p || p->rc < 0 || p->library)
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_attrs.c - attributes, and the bookkeeping that netCDF and the dimension scale interface
- * keep in attributes, which is never shown.
+/* model_attrs.c - attributes, including the hidden ones in which netCDF and the dimension scale
+ * interface keep their bookkeeping.
  *
- * One pass over an object's attributes, each opened and read once. An attribute that cannot be
- * read is left out with a note; only limits and memory end the opening. */
+ * One pass over an object's attributes, each opened and read once. An unreadable attribute is left
+ * out with a note; only limits and memory end the opening. */
 #include "hdf5view/hdf5/library.h"
 
 #include "base/core/utf8.h"
@@ -11,21 +11,19 @@
 #include <errno.h>
 #include <string.h>
 
-#define DIM_ONLY "This is a netCDF dimension but not a netCDF variable"
-
 struct hdf5_model_attrs_pass {
 	struct h5_build *b;
 	struct netcdf_hints *facts;
 	struct ds_attr *v;
 	size_t n, cap;
 	size_t name_at; /* position of NAME, shown unless the object is a scale */
-	bool recoded;   /* some text was not UTF-8 */
+	bool recoded;   /* some string was not UTF-8 */
 	bool class_scale;
 	int rc; /* a failure that ends the opening */
 	struct err *e;
 };
 
-/* value - one attribute as the library gives it. */
+/* value - an attribute as the library returns it. */
 struct value {
 	hid_t space, file, mem;
 	struct h5_type t;
@@ -44,7 +42,8 @@ static void value_release(struct value *v)
 	h5_id_close(&v->space);
 }
 
-/* hdf5_model_attrs_shape - dimensions of the dataspace and of the type into the attribute. */
+/* hdf5_model_attrs_shape - store the dimensions of the dataspace and of the type in the
+ * attribute. */
 static int hdf5_model_attrs_shape(struct hdf5_model_attrs_pass *p, struct value *v,
 				  struct ds_attr *a, struct err *e)
 {
@@ -106,20 +105,9 @@ static int hdf5_model_attrs_load(struct hdf5_model_attrs_pass *p, hid_t attr, st
 static int hdf5_model_attrs_put_text(struct hdf5_model_attrs_pass *p, const char *s, size_t len,
 				     struct ds_text *ret, struct err *e)
 {
-	struct buf out;
-
 	while (len && s[len - 1] == '\0')
 		len--;
-	if (utf8_ok(s, len)) {
-		ret->s = arena_copy(p->b->arena, s, len);
-		ret->len = len;
-		return ret->s ? 0 : h5_full(p->b, e);
-	}
-	buf_init(&out, p->b->arena->max);
-	p->recoded |= utf8_put_text(&out, s, len);
-	ret->s = buf_ok(&out) ? arena_copy(p->b->arena, out.data, out.len) : NULL;
-	ret->len = out.len;
-	buf_release(&out);
+	ret->s = utf8_copy(p->b->arena, s, len, &ret->len, &p->recoded);
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 
@@ -144,7 +132,7 @@ static int hdf5_model_attrs_one_text(struct hdf5_model_attrs_pass *p, const stru
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 
-/* hdf5_model_attrs_keep - the value into the arena. */
+/* hdf5_model_attrs_keep - copy the value to the arena. */
 static int hdf5_model_attrs_keep(struct hdf5_model_attrs_pass *p, const struct value *v,
 				 struct ds_attr *a, struct err *e)
 {
@@ -206,7 +194,7 @@ static int hdf5_model_attrs_add(struct hdf5_model_attrs_pass *p, hid_t attr, con
 	return rc < 0 ? rc : hdf5_model_attrs_push(p, &a, e);
 }
 
-/* read_ints - an integer attribute of at most max elements; *ret is in the arena. */
+/* read_ints - read an integer attribute of at most max elements; *ret is in the arena. */
 static int read_ints(struct hdf5_model_attrs_pass *p, hid_t attr, size_t max,
 		     const int32_t **ret, uint32_t *ret_n)
 {
@@ -299,7 +287,7 @@ static int read_bookkeeping(struct hdf5_model_attrs_pass *p, hid_t attr, const c
 	return 0;
 }
 
-/* scale_sign - CLASS and NAME are attributes like others until they say "dimension scale". */
+/* scale_sign - CLASS and NAME are plain attributes unless CLASS is "DIMENSION_SCALE". */
 static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t before)
 {
 	const struct ds_text *t;
@@ -313,8 +301,9 @@ static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t
 		p->n = before;
 	} else if (strcmp(name, "NAME") == 0) {
 		p->name_at = before;
-		p->facts->dim_only = t && t->len >= sizeof(DIM_ONLY) - 1 &&
-				     memcmp(t->s, DIM_ONLY, sizeof(DIM_ONLY) - 1) == 0;
+		p->facts->dim_only =
+			t && t->len >= sizeof(NETCDF_DIM_ONLY) - 1 &&
+			memcmp(t->s, NETCDF_DIM_ONLY, sizeof(NETCDF_DIM_ONLY) - 1) == 0;
 	}
 }
 

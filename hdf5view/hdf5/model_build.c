@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_build.c - the model while it grows: notes, names, and the move into the dataset. */
+/* model_build.c - the growing model: notes, names, and its conversion to a dataset. */
 #include "hdf5view/hdf5/library.h"
 
 #include "base/core/utf8.h"
@@ -31,7 +31,7 @@ int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
 	char text[ERR_TEXT_MAX];
 	va_list ap;
 
-	resource_errors_note(); /* at what is left out for want of memory */
+	resource_errors_note(); /* record a shortage that made this object unreadable */
 	if (b->n_notes >= HDF5_NOTES_MAX) {
 		b->notes_dropped++;
 		return 0;
@@ -50,7 +50,7 @@ int h5_mark_unreadable(struct h5_build *b, uint32_t group, const char *name,
 {
 	int rc = h5_note(b, e, "is left out: %s", why->msg);
 
-	/* what was read and cannot be shown is no member of the view: that is proven */
+	/* a member that was read and has no presentation is proven absent from the view */
 	if (rc == 0 && why->code != -EOPNOTSUPP)
 		rc = unreadable_add(&b->lost, group, name, e);
 	return rc;
@@ -58,19 +58,7 @@ int h5_mark_unreadable(struct h5_build *b, uint32_t group, const char *name,
 
 const char *h5_name(struct h5_build *b, const char *raw, bool *ret_mapped)
 {
-	size_t n = strlen(raw);
-	const char *s = NULL;
-	struct buf out;
-
-	if (utf8_ok(raw, n))
-		return arena_copy(b->arena, raw, n);
-	*ret_mapped = true;
-	buf_init(&out, b->arena->max);
-	(void)utf8_put_text(&out, raw, n);
-	if (buf_ok(&out))
-		s = arena_copy(b->arena, out.data, out.len);
-	buf_release(&out);
-	return s;
+	return utf8_copy(b->arena, raw, strlen(raw), NULL, ret_mapped);
 }
 
 void h5_build_release(struct h5_build *b)
@@ -92,7 +80,7 @@ void h5_build_release(struct h5_build *b)
 
 /* ---- freezing ---- */
 
-/* renumber - ordinals of live groups and arrays, DS_NONE for dead ones. */
+/* renumber - ordinals of live groups and arrays, DS_NONE for dropped ones. */
 static uint32_t *renumber_groups(const struct h5_build *b, uint32_t *ret_n)
 {
 	uint32_t *map = alloc_array(b->n_groups, sizeof(*map)), n = 0;
@@ -100,7 +88,7 @@ static uint32_t *renumber_groups(const struct h5_build *b, uint32_t *ret_n)
 	for (size_t i = 0; map && i < b->n_groups; i++) {
 		const struct h5_bgroup *g = &b->groups[i];
 
-		/* parents come first, so that a dead one takes its children along */
+		/* parents come first, so a dropped one takes its children along */
 		if (g->dead || (i > 0 && map[g->g.parent] == DS_NONE))
 			map[i] = DS_NONE;
 		else
@@ -150,7 +138,8 @@ static int share_places(struct h5_source *s, struct err *e)
 			if (same_grid(a, &ds->arrays[y - s->arrays]))
 				x->slot = y->slot;
 		} else {
-			/* addresses in other files may be the same as ours: number those down */
+			/* addresses in other files may be equal to addresses here: number those
+			 * down */
 			a->key = x->file ? UINT64_MAX - i : s->raw.base + x->addr;
 		}
 		s->n_places += x->slot == s->n_places;

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_dataset.c - one HDF5 dataset becomes an array (or a dimension, or a note).
+/* model_dataset.c - one HDF5 dataset becomes an array, a dimension, or a note.
  *
- * Everything is read once, while the dataset is open; its shape is settled later, when all
- * dimensions are known (model_dims.c). Nothing here looks at chunk indexes or at data. */
+ * Everything is read once, while the dataset is open. Its shape is determined later, when all
+ * dimensions are known (model_dims.c). Chunk indexes and data are not read. */
 #include "hdf5view/hdf5/library.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define NON_COORD "_nc4_non_coord_"
-
 struct model_dataset_found {
 	struct h5_barray w;
 	hid_t id, dcpl, type;
 	H5D_layout_t layout;
-	bool null; /* no dataspace to speak of */
+	bool null; /* a null dataspace */
 };
 
-/* left_out - a note, unless the failure ends the opening. */
+/* left_out - add a note, unless the failure ends the opening. */
 static int left_out(struct h5_build *b, const struct ds_array *a, int rc,
 		    const struct err *why, struct err *e)
 {
@@ -26,7 +24,7 @@ static int left_out(struct h5_build *b, const struct ds_array *a, int rc,
 	return h5_mark_unreadable(b, a->group, a->name, why, e);
 }
 
-/* header_space - extent of a dataset whose files the library must not go and look for. */
+/* header_space - the extent of a dataset whose files the library must not open. */
 static int header_space(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct h5_layout l = {0};
@@ -45,7 +43,7 @@ static int header_space(struct h5_build *b, struct model_dataset_found *f, struc
 	f->w.x.rank = l.rank;
 	f->w.x.extent = ext;
 	f->w.max = max;
-	/* it is as long as its sources are, which are not looked at: no length would be right */
+	/* its length depends on its sources, which are not opened: no length would be right */
 	for (uint32_t i = 0; i < l.rank; i++)
 		if (ext[i] == 0 && max[i] == H5S_UNLIMITED)
 			return err_set(e, -EACCES, "%s", f->w.a.unreadable);
@@ -81,7 +79,7 @@ static int model_dataset_read_space(struct h5_build *b, struct model_dataset_fou
 	return 0;
 }
 
-/* append_flags - an enumeration's meaning the CF way. */
+/* append_flags - describe an enumeration by CF's flag attributes. */
 static int append_flags(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
@@ -168,8 +166,8 @@ static int model_dataset_read_layout(struct h5_build *b, struct model_dataset_fo
 	H5D_fill_time_t when = H5D_FILL_TIME_IFSET;
 	uint64_t *c;
 
-	/* what lies beyond the extent of a chunk was filled when the chunk was made, unless told
-	 * otherwise; other layouts have nothing there */
+	/* elements of a chunk beyond the extent were filled when the chunk was made, unless the
+	 * properties say otherwise; other layouts have none */
 	f->w.x.pad_unknown = f->layout != H5D_CHUNKED || H5Pget_fill_time(f->dcpl, &when) < 0 ||
 			     when == H5D_FILL_TIME_NEVER;
 	if (f->layout != H5D_CHUNKED)
@@ -188,7 +186,7 @@ static int model_dataset_read_layout(struct h5_build *b, struct model_dataset_fo
 	return 0;
 }
 
-/* storage - how it is laid out, and whether the files it takes may be touched. */
+/* storage - read the storage layout, and check that its files may be opened. */
 static int storage(struct h5_build *b, struct model_dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
@@ -214,7 +212,7 @@ static int storage(struct h5_build *b, struct model_dataset_found *f, struct err
 		a->unreadable = arena_strdup(b->arena, why.msg);
 		return a->unreadable ? 0 : h5_full(b, e);
 	}
-	/* the library finds raw data next to the file only when asked by name */
+	/* the library finds raw data next to the file only if the file is opened by name */
 	f->w.x.raw_path = external ? arena_copy(b->arena, b->path.data, b->path.len) : NULL;
 	return external && !f->w.x.raw_path ? h5_full(b, e) : 0;
 }
@@ -232,7 +230,7 @@ static int model_dataset_read_all(struct h5_build *b, struct model_dataset_found
 		rc = model_dataset_read_space(b, f, e);
 	if (rc < 0)
 		return rc;
-	(void)H5Pget_attr_creation_order(f->dcpl, &order); /* by name when this fails */
+	(void)H5Pget_attr_creation_order(f->dcpl, &order); /* if this fails: by name */
 	rc = h5_attrs_read(b, f->id, (order & H5P_CRT_ORDER_TRACKED) != 0, &a->n_attrs,
 			   &a->attrs, &f->w.facts, e);
 	if (rc == 0 && f->w.facts.is_scale && f->w.x.rank > 0 && !f->null)
@@ -262,9 +260,9 @@ static int model_dataset_add(struct h5_build *b, struct model_dataset_found *f, 
 	if (a->access == DS_STORED &&
 	    (f->w.x.file || a->layout == DS_VIRTUAL || a->layout == DS_EXTERNAL))
 		a->access = DS_CONVERT;
-	if (strncmp(a->name, NON_COORD, sizeof(NON_COORD) - 1) == 0 &&
-	    a->name[sizeof(NON_COORD) - 1])
-		a->name += sizeof(NON_COORD) - 1;
+	if (strncmp(a->name, NETCDF_NON_COORD, sizeof(NETCDF_NON_COORD) - 1) == 0 &&
+	    a->name[sizeof(NETCDF_NON_COORD) - 1])
+		a->name += sizeof(NETCDF_NON_COORD) - 1;
 	if (grow_array(&b->arrays, &b->c_arrays, b->n_arrays + 1, sizeof(*b->arrays)) < 0)
 		return err_nomem(e);
 	b->arrays[b->n_arrays++] = f->w;

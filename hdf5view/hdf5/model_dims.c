@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* model_dims.c - which dimension each axis of each array has, by netCDF's rules.
+/* model_dims.c - assigns a dimension to each axis of each array, by netCDF's rules.
  *
- * A dimension scale is a dimension of its group. An axis finds its dimension by, in this order:
- * being a scale itself, netCDF's _Netcdf4Coordinates (dimension numbers), DIMENSION_LIST
- * (references to scales), and at last a made-up "phony" dimension of the right length, shared
- * within the group and numbered as netCDF-C does: child groups before their parents.
+ * A dimension scale is a dimension of its group. An axis gets its dimension from the first of
+ * these that applies: the array is a scale itself; netCDF's _Netcdf4Coordinates (dimension
+ * numbers); DIMENSION_LIST (references to scales); a made-up "phony" dimension of the right
+ * length, shared within the group and numbered as in netCDF-C: child groups before their parents.
  *
  * An unlimited dimension is as long as the longest array that uses it, and arrays get the length
  * of their dimensions: a shorter one reads as fill values at its end. A scale that is not
- * unlimited and has another length than the axis is no dimension for it. */
+ * unlimited and has another length than the axis is not its dimension. */
 #include "hdf5view/hdf5/library.h"
 
 #include "translate/model/chunk_split.h"
@@ -102,7 +102,7 @@ static void tables_release(struct tables *t)
 	free(t->hash);
 }
 
-/* model_dims_key_of - what a table is sorted by. */
+/* model_dims_key_of - the sort key of a table. */
 static uint64_t model_dims_key_of(const struct h5_bdim *d, bool ids)
 {
 	return ids ? (uint64_t)d->dimid : d->addr;
@@ -167,13 +167,13 @@ static bool model_dims_fits(const struct h5_build *b, uint32_t dim, uint64_t len
 	return dim != DS_NONE && (b->dims[dim].d.unlimited || b->dims[dim].d.len == len);
 }
 
-/* resolve_named - dimensions that the file names; DS_NONE is left where it names none. */
+/* resolve_named - dimensions that the file names; DS_NONE stays for the other axes. */
 static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_barray *w,
 			 uint32_t *dims, struct err *e)
 {
 	const struct netcdf_hints *f = &w->facts;
 	uint32_t group = w->a.group, file = w->x.file;
-	/* netCDF-C asks the first axis whether there are scales at all */
+	/* netCDF-C decides by the first axis whether there are scales at all */
 	uint32_t n_refs = f->n_refs && f->refs[0] != HADDR_UNDEF ? f->n_refs : 0;
 
 	for (uint32_t i = 0; i < w->x.rank; i++) {
@@ -217,7 +217,7 @@ static size_t model_dims_slot_of(const struct tables *t, uint32_t group, uint64_
 	return (size_t)(h ^ h >> 32) & t->hash_mask;
 }
 
-/* hash_put - later dimensions of the same kind are found after earlier ones. */
+/* hash_put - add a dimension; later ones of the same kind are found after earlier ones. */
 static void hash_put(const struct h5_build *b, struct tables *t, uint32_t dim)
 {
 	const struct ds_dim *d = &b->dims[dim].d;

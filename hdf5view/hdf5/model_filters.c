@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* available - whether the library can run a filter, with a codec of ours or by itself. A plugin
- * may have to be loaded, so answers are kept. */
+/* available - whether the library can run a filter, by itself or with a codec of this program. The
+ * answer is cached, because a plugin may have to be loaded. */
 static bool available(struct h5_build *b, uint32_t id)
 {
 	bool yes;
@@ -59,7 +59,8 @@ static int model_filters_read_one(struct h5_build *b, hid_t dcpl, unsigned i,
 	return 0;
 }
 
-/* model_filters_judge - whether we decode the chain, the library does, or nobody. */
+/* model_filters_judge - whether this program, only the library, or neither can decode the
+ * chain. */
 static int model_filters_judge(struct h5_build *b, struct ds_array *a, struct err *e)
 {
 	struct buf why;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* model_groups.c - groups and links.
  *
- * Each group is listed once, in creation order where the file tracks it; each object is opened
- * once, by address where the link has one. Datasets of a group come before what is inside its
- * child groups, the order in which netCDF-C numbers dimensions. Links lead anywhere a hostile
- * file likes: a group that is its own ancestor is not entered, depth and count are bounded. */
+ * Each group is listed once, in creation order if the file tracks it; each object is opened once,
+ * by address if the link has one. A group's datasets come before the contents of its child groups:
+ * the order in which netCDF-C numbers dimensions. Links in a hostile file may lead anywhere: a
+ * group that is its own ancestor is not entered, depth and count are bounded. */
 #include "hdf5view/hdf5/library.h"
 
 
@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEADER_BYTES ((uint64_t)4096) /* of an object header, with what mostly follows it */
+#define HEADER_BYTES ((uint64_t)4096) /* of an object header and the data that usually follows
+				       * it */
 
 struct model_groups_link {
-	const char *raw;  /* as the file says it */
+	const char *raw;  /* as in the file */
 	const char *name; /* as presented; NULL: left out */
 	H5L_type_t type;
 	haddr_t addr; /* hard links */
@@ -49,7 +50,7 @@ static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info,
 	return l->rc < 0 ? -1 : 0;
 }
 
-/* model_groups_present - settle the name that a link is shown by. */
+/* model_groups_present - determine the name by which a link is shown. */
 static int model_groups_present(struct h5_build *b, struct model_groups_link *k, struct err *e)
 {
 	bool mapped = false;
@@ -109,7 +110,7 @@ static int model_groups_collect(struct h5_build *b, hid_t group, uint32_t at, bo
 	return 0;
 }
 
-/* ---- opening what a link leads to ---- */
+/* ---- opening the targets of links ---- */
 
 static hid_t open_soft(const struct h5_build *b, hid_t group, const char *raw,
 		       uint64_t *ret_addr, struct err *e)
@@ -231,7 +232,7 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct model_g
 	}
 }
 
-/* ---- names that are equal: they became so, or the file is damaged ---- */
+/* ---- equal names: after conversion, or in a damaged file ---- */
 
 struct member {
 	const char *name;
@@ -279,7 +280,7 @@ static int model_groups_drop_equal(struct h5_build *b, uint32_t group, struct er
 
 /* ---- groups ---- */
 
-/* with_name - append "/name" to the path for the time of one member. */
+/* with_name - append "/name" to the path while one member is read. */
 static size_t path_push(struct h5_build *b, const char *name)
 {
 	size_t len = b->path.len;
@@ -289,7 +290,8 @@ static size_t path_push(struct h5_build *b, const char *name)
 	return len;
 }
 
-/* want_members - object headers are all over a file. Of a remote one they come side by side. */
+/* want_members - prefetch the members' object headers, which are spread over a remote file, in
+ * parallel. */
 static void want_members(const struct h5_build *b, uint32_t file,
 			 const struct model_groups_links *l)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* register_filters.c - our own codecs as filters of libhdf5, in the children in which it reads.
+/* register_filters.c - the built-in codecs as filters of libhdf5, in the children that read with
+ * it.
  *
- * libhdf5 tells a filter's function everything but which filter it is, so each codec has a function
- * of its own: one of a fixed number, taken in turn. Only decoding is offered. */
+ * libhdf5 does not tell a filter's function which filter it is, so each codec gets a function of
+ * its own from a fixed number of them. Only decoding is offered. */
 #include "hdf5view/hdf5/register_filters_int.h"
 
 #include <hdf5.h>
@@ -15,7 +16,7 @@
 #define SLOTS(F)                                                                               \
 	F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 
-/* Written under h5_lock, like everything that libhdf5 has. */
+/* Written under h5_lock. */
 static const struct codec_ops *codecs[16];
 static size_t n_codecs, most = CODEC_H5Z_MAX;
 
@@ -74,9 +75,9 @@ void h5_codecs_max(size_t bytes)
 	most = bytes > 0 && bytes < CODEC_H5Z_MAX ? bytes : CODEC_H5Z_MAX;
 }
 
-/* Filters of libhdf5 in the children in which it reads: its own, then ours,
- * then those of plugins. It does not look for plugins itself, because it would take them from
- * directories that others may write to. */
+/* libhdf5's filters in the children that read: its own, then the built-in codecs, then plugins.
+ * libhdf5 does not search for plugins itself, because it would load them from directories that
+ * other users may write to. */
 
 bool h5_filter_ready(uint32_t h5_id)
 {

@@ -11,17 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* h5_codec_ready - let libhdf5 in this process decode a filter with the built-in codec for it.
- * Returns whether it now does; false for filters that are libhdf5's own, and for those that have no
- * built-in codec. h5_lock is held. */
+/* h5_codec_ready - let libhdf5 in this process decode a filter with its built-in codec. Returns
+ * whether it now can; false for libhdf5's own filters, and for filters without a built-in codec.
+ * h5_lock is held. */
 bool h5_codec_ready(uint32_t h5_id);
 
-/* h5_codecs_ready - the same for all built-in codecs: what a virtual dataset's sources have is not
- * known before they are read. */
+/* h5_codecs_ready - the same for all built-in codecs: the filters of a virtual dataset's sources
+ * are not known before they are read. */
 void h5_codecs_ready(void);
 
-/* h5_codecs_max - the most bytes that such a filter may give from now on; 0: as many as a chunk can
- * have. h5_lock is held. */
+/* h5_codecs_max - limit the output of these filters from now on; 0: the largest size of a chunk.
+ * h5_lock is held. */
 void h5_codecs_max(size_t bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* source.c - the HDF5 source: how libhdf5 opens files, and the table of operations.
+/* source.c - the HDF5 source: opens files with libhdf5, and has the table of operations.
  *
  * The library reads the model once, in a process of its own (isolate/isolated_source.c,
- * worker_ops.c); its file is closed before open returns, because HDF5's lock would keep writers
- * out. One plain descriptor stays, the one that the caller opened. */
+ * worker_ops.c). Its file is closed before open returns, because HDF5's lock would keep writers
+ * out. Only the caller's plain descriptor stays open. */
 #include "hdf5view/hdf5view.h"
 
 #include "hdf5view/hdf5/library.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 
-/* What libhdf5 takes for a remote file's name: nothing is opened by it. */
+/* libhdf5's name of a remote file; it opens nothing by that name. */
 #define REMOTE_NAME "/remote" /* absolute: netcdf4/writer.c says why */
 
 /* other_format - whether a remote file begins like one of another kind: a search for a superblock
@@ -43,7 +43,7 @@ static int hdf5_source_bid(const struct source_at *at, struct err *e)
 	return rc == 0 ? 10 : rc == -EBADMSG ? 0 : rc;
 }
 
-/* hdf5_source_same_file - whether the library's file is the one that st tells of. */
+/* hdf5_source_same_file - whether the library's file is the one that st describes. */
 static bool hdf5_source_same_file(hid_t id, dev_t dev, ino_t ino)
 {
 	struct stat st;
@@ -61,16 +61,16 @@ static int hdf5_source_in_use(struct err *e)
 		       "never closed; in the latter case 'h5clear -s' repairs it");
 }
 
-/* hdf5_source_explain - why the library did not open a file. */
+/* hdf5_source_explain - explain the library's failure to open a file. */
 static int hdf5_source_explain(int fd, struct err *e)
 {
 	char text[200];
 
-	/* the library takes a shared lock on the whole file; so can we, and know at once */
+	/* the library takes a shared lock on the whole file; try the same to find out */
 	if (fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return err_set(e, -EAGAIN, "it is open for writing by another program");
 	if (fd >= 0)
-		(void)flock(fd, LOCK_UN); /* there was none, or we just took it */
+		(void)flock(fd, LOCK_UN); /* not held, or taken just before */
 	h5_reason(text, sizeof(text));
 	if (strstr(text, "already open for write"))
 		return hdf5_source_in_use(e);
@@ -129,13 +129,13 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 	}
 	if (!f && (id < 0 || !hdf5_source_same_file(id, s->g.base.ds.st.st_dev,
 						    s->g.base.ds.st.st_ino))) {
-		/* the path leads elsewhere by now; our descriptor does not */
+		/* the path now names another file; the descriptor does not */
 		int rc = id < 0 ? hdf5_source_explain(s->g.fd, e) : 0;
 
 		h5_id_close(&id);
 		if (rc == -EAGAIN)
 			return rc;
-		/* the library wants a name, and resolves the one in /proc */
+		/* the library needs a name, and resolves the one in /proc */
 		if (fstat(s->g.fd, &st) == 0 && st.st_nlink == 0)
 			return err_set(e, -ESTALE, "the file was replaced or removed");
 		(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", s->g.fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* worker_ops.c - libhdf5 as a guest: what its processes do, and what of a source is in the model's
- * memory besides the dataset. */
+/* worker_ops.c - the HDF5 kind of isolated source: the work of its processes, and the source's own
+ * data in the model's memory. */
 #include <string.h>
 
 #include "codecs/plugin/plugin.h"
@@ -42,7 +42,7 @@ static int worker_ops_set_up(struct isolated *g, struct err *e)
 
 /* ---- opening, in a child ---- */
 
-/* worker_ops_read_all - the whole file into the model, with h5_lock held. */
+/* worker_ops_read_all - read the whole file into the model. h5_lock is held. */
 static int worker_ops_read_all(struct h5_build *b, struct err *e)
 {
 	int rc = h5_open_file(b->src, 0, true, &b->file, e);
@@ -68,7 +68,7 @@ static int worker_ops_build(struct isolated *g, const void **ret_own, struct err
 	buf_init(&b.path, (size_t)1 << 20);
 	h5_enter();
 	rc = worker_ops_read_all(&b, e);
-	/* what it took for absent or damaged then, and left out, may be there */
+	/* objects that it then took for absent or damaged, and left out, may exist */
 	if (h5_transient_error(NULL) < 0)
 		rc = h5_transient_error(e);
 	h5_build_release(&b);
@@ -146,8 +146,8 @@ static int worker_ops_use(struct isolated *g, const void *p, struct err *e)
 
 /* ---- processes ---- */
 
-/* worker_ops_has_files - a test, or another program with one thread, may have forked this child
- * while it had files open. */
+/* worker_ops_has_files - whether this process has files open: a test, or another program with one
+ * thread, may have forked it in that state. */
 static bool worker_ops_has_files(void)
 {
 	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
@@ -167,7 +167,7 @@ static void worker_ops_run(const struct child_self *self)
 	isolated_run(&h5_library_kind, self);
 }
 
-/* worker_ops_confine - plugins lie somewhere. */
+/* worker_ops_confine - allow the directories of plugins. */
 static int worker_ops_confine(struct sandbox_path *paths, size_t n,
 			      const struct sandbox_limits *limits, struct err *e)
 {
@@ -175,8 +175,8 @@ static int worker_ops_confine(struct sandbox_path *paths, size_t n,
 	return sandbox_enter(h5_library_kind.child.may, paths, n, limits, e);
 }
 
-/* needs - whether reading elements may need plugins: a virtual dataset leads to files that nobody
- * has looked at. */
+/* needs - whether reading elements may need plugins: a virtual dataset refers to files that were
+ * not inspected. */
 static bool needs(const struct isolated *g)
 {
 	for (uint32_t i = 0; i < g->base.ds.n_arrays; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* blob_proxy_client.c - in a library's process: a remote file as a blob that asks the server.
+/* blob_proxy_client.c - in a library's process: a remote file as a blob that requests its bytes
+ * from the server.
  *
- * Libraries read metadata in pieces of a few bytes; blocks of it are remembered, so that most of
- * them cost nothing. Elements, which come in large pieces and once, are not. */
+ * Libraries read metadata in pieces of a few bytes, so blocks of it are cached and most of these
+ * reads cost nothing. Elements are read once and in large pieces, so they are not cached. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,15 +12,15 @@
 #include "hdf5view/isolate/blob_proxy_int.h"
 
 #define BLOCK ((uint64_t)32 << 10)
-#define BLOCKS 256        /* 8 MiB of them */
-#define LARGE (4 * BLOCK) /* reads of so much are not remembered */
+#define BLOCKS 256        /* 8 MiB in total */
+#define LARGE (4 * BLOCK) /* reads of this size or more are not cached */
 
 struct blob_proxy_client {
 	struct blob base;
-	struct worker server; /* nothing but a socket: whom this process asks */
+	struct worker server; /* a socket to the server, nothing else */
 	struct err failed;
-	uint8_t *data[BLOCKS];  /* NULL: nothing */
-	uint64_t block[BLOCKS]; /* which one it is */
+	uint8_t *data[BLOCKS];  /* NULL: empty */
+	uint64_t block[BLOCKS]; /* its number */
 };
 
 static struct blob_proxy_client *blob_proxy_client_of(struct blob *b)
@@ -27,8 +28,8 @@ static struct blob_proxy_client *blob_proxy_client_of(struct blob *b)
 	return CONTAINER_OF(b, struct blob_proxy_client, base);
 }
 
-/* blob_proxy_client_ask - at most BLOB_PROXY_READ_MAX bytes. The errno of a failure is of no
- * importance: the server, which it failed for, has its own. */
+/* blob_proxy_client_ask - request at most BLOB_PROXY_READ_MAX bytes. The errno of a failure does
+ * not matter: the server, where the read failed, has its own. */
 static int blob_proxy_client_ask(struct blob_proxy_client *c, uint64_t off, void *out, size_t n,
 				 struct err *e)
 {
@@ -43,7 +44,7 @@ static int blob_proxy_client_ask(struct blob_proxy_client *c, uint64_t off, void
 	return k.rc < 0 ? err_set(e, k.rc, "%s", why.msg) : 0;
 }
 
-/* block_of - a block of the file, remembered; NULL with e set. */
+/* block_of - a block of the file, from the cache or the server; NULL with e set. */
 static const uint8_t *block_of(struct blob_proxy_client *c, uint64_t i, struct err *e)
 {
 	size_t slot = (size_t)(i % BLOCKS);
@@ -77,7 +78,7 @@ static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 
 		if (!child_send(c->server.child.sock, &q, sizeof(q), 0) ||
 		    !child_send(c->server.child.sock, parts, some * sizeof(*parts), 0))
-			return; /* what is read next fails */
+			return; /* later reads fail */
 		parts += some;
 		n -= some;
 	}
@@ -119,7 +120,7 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 	return 0;
 }
 
-/* The server's process looks; this one has nothing that would know. */
+/* The server's process checks the file; this one cannot. */
 static const struct blob_ops client_ops = {.read = client_read, .want = client_want};
 
 struct blob *blob_proxy_client_new(int sock, uint64_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* blob_proxy_int.h - what a child says over its socket; both ends are the same program. */
+/* blob_proxy_int.h - the requests of a child over its socket; both ends are the same program. */
 #ifndef HDF5VIEW_ISOLATE_BLOB_PROXY_INT_H
 #define HDF5VIEW_ISOLATE_BLOB_PROXY_INT_H
 
@@ -7,8 +7,8 @@
 
 enum blob_proxy_op { BLOB_PROXY_READ = 1, BLOB_PROXY_WANT };
 
-/* blob_proxy_request - READ: answered by a child_answer and, rc 0, exactly len bytes, else a text.
- * WANT: n blob_parts follow, and nothing is answered. */
+/* blob_proxy_request - READ: the reply is a child_answer, then exactly len bytes if its rc is 0,
+ * else an error string. WANT: n blob_parts follow, and there is no reply. */
 struct blob_proxy_request {
 	uint32_t op, n;
 	uint64_t off, len;

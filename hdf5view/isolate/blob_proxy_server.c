@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* blob_proxy_server.c - a thread for each child that reads a remote file.
  *
- * What is fetched when is the store's business below the blob; here are only hints: a small file is
- * wanted whole, the beginning and the end of a larger one are, and who reads on gets more each
- * time. */
+ * The store below the blob decides what to fetch and when; this file only gives hints. A small
+ * file is prefetched whole, a larger one at its beginning and its end, and sequential reads double
+ * the readahead window. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -17,9 +17,9 @@
 #include "base/os/cancel.h"
 #include "hdf5view/isolate/blob_proxy_int.h"
 
-#define WHOLE_BYTES ((uint64_t)4 << 20)  /* a file of at most so many is wanted whole */
-#define HEAD_BYTES ((uint64_t)1 << 20)   /* of larger ones: where most metadata is, ... */
-#define TAIL_BYTES ((uint64_t)256 << 10) /* ... and what was added later */
+#define WHOLE_BYTES ((uint64_t)4 << 20)  /* a file of at most this size is prefetched whole */
+#define HEAD_BYTES ((uint64_t)1 << 20)   /* of larger files: most metadata is here, ... */
+#define TAIL_BYTES ((uint64_t)256 << 10) /* ... and later additions */
 #define PREFETCH_LEAST ((uint64_t)256 << 10)
 #define PREFETCH_MOST ((uint64_t)8 << 20)
 
@@ -28,15 +28,15 @@ struct blob_proxy_server {
 	int sock;
 	bool all;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of over, which says that stop may not be asked any more, ... */
+	pthread_mutex_t lock; /* guards `over` (no cancellation any more) ... */
 	bool over;
-	struct err failed; /* ... and this */
+	struct err failed; /* ... and `failed` */
 	struct cancel stop;
 	_Atomic int64_t waited; /* ns */
 	uint8_t *room;      /* BLOB_PROXY_READ_MAX bytes */
-	uint64_t next;      /* behind the last range that was asked for */
-	uint64_t ahead;     /* how much was wanted behind it, ... */
-	uint64_t prefetch_end; /* ... up to where */
+	uint64_t next;      /* end of the last requested range */
+	uint64_t ahead;     /* bytes prefetched after it, ... */
+	uint64_t prefetch_end; /* ... and their end */
 };
 
 int blob_proxy_pair(int ret[2], struct err *e)
@@ -46,13 +46,13 @@ int blob_proxy_pair(int ret[2], struct err *e)
 	return 0;
 }
 
-/* blob_proxy_server_take - n bytes from the child; false when it has gone. */
+/* blob_proxy_server_take - read n bytes from the child; false if it has ended. */
 static bool blob_proxy_server_take(int sock, void *out, size_t n)
 {
 	return child_take(sock, out, n, INT64_MAX) == CHILD_TAKEN;
 }
 
-/* blob_proxy_server_want - a range, cut to the file. */
+/* blob_proxy_server_want - prefetch a range, clipped to the file. */
 static void blob_proxy_server_want(struct blob_proxy_server *f, uint64_t off, uint64_t len)
 {
 	struct blob_part p = {.off = off};
@@ -63,7 +63,7 @@ static void blob_proxy_server_want(struct blob_proxy_server *f, uint64_t off, ui
 	blob_want(f->blob, &p, 1);
 }
 
-/* want_first - where the metadata of a file probably is. */
+/* want_first - prefetch the places that usually hold a file's metadata. */
 static void want_first(struct blob_proxy_server *f)
 {
 	const uint64_t size = f->blob->size;
@@ -77,7 +77,7 @@ static void want_first(struct blob_proxy_server *f)
 	f->prefetch_end = p[0].len;
 }
 
-/* blob_proxy_server_want_on - who goes on where the last read ended will probably read on. */
+/* blob_proxy_server_want_on - prefetch after a read that continues the last one. */
 static void blob_proxy_server_want_on(struct blob_proxy_server *f, uint64_t off, uint64_t len)
 {
 	bool on = off >= f->next && off - f->next <= PREFETCH_LEAST;
@@ -117,7 +117,8 @@ static bool do_read(struct blob_proxy_server *f, const struct blob_proxy_request
 	start = clock_ns();
 	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
 	atomic_fetch_add(&f->waited, clock_ns() - start);
-	if (rc == -EBADMSG) /* of the server that has it, and no word about the file */
+	if (rc == -EBADMSG) /* an error of the remote server says nothing about the file's
+			     * contents */
 		rc = -EIO;
 	if (rc < 0 && !blob_proxy_failed(f, NULL)) {
 		(void)pthread_mutex_lock(&f->lock);
@@ -163,12 +164,11 @@ static void *blob_proxy_server_run(void *arg)
 	f->over = true;
 	(void)pthread_mutex_unlock(&f->lock);
 	cancel_end(&f->stop);
-	(void)shutdown(f->sock, SHUT_RDWR); /* a child that talks nonsense waits for nothing */
+	(void)shutdown(f->sock, SHUT_RDWR); /* end a child that breaks the protocol */
 	return NULL;
 }
 
-/* blob_proxy_server_start - a thread that takes no signals: they are for the one that ends the
- * mount. */
+/* blob_proxy_server_start - start a thread that takes no signals: the main thread handles them. */
 static int blob_proxy_server_start(struct blob_proxy_server *f)
 {
 	sigset_t all, old;

@@ -5,7 +5,7 @@
 
 #include "hdf5view/isolate/isolated_source.h"
 
-/* own_job - for a child of this very process, which has the source already. */
+/* own_job - for a child forked from this process, which has the source already. */
 struct own_job {
 	struct isolated *g;
 	enum isolated_job_kind kind;
@@ -20,7 +20,7 @@ bool isolated_own_plugins(const void *p)
 	       (own->kind == ISOLATED_READ && g->kind->needs && g->kind->needs(g));
 }
 
-/* child_job_confine - before anything of the source is looked at. */
+/* child_job_confine - enter the sandbox before reading anything of the source. */
 static int child_job_confine(const struct isolated_kind *kind, const struct isolated_job *job,
 			     int fd, struct err *e)
 {
@@ -35,8 +35,8 @@ static int child_job_confine(const struct isolated_kind *kind, const struct isol
 	return sandbox_enter(kind->child.may, paths, n, &limits, e);
 }
 
-/* child_job_job_of - what this process has to do: as it was sent, or, in a fork of who asked, made
- * of what that has. */
+/* child_job_job_of - this process's job: as sent to the forker, or, in a fork of the requesting
+ * process, made from that process's source. */
 static const struct isolated_job *child_job_job_of(const struct child_self *self, struct err *e)
 {
 	const struct own_job *own = self->own;
@@ -44,13 +44,13 @@ static const struct isolated_job *child_job_job_of(const struct child_self *self
 
 	if (!own)
 		return self->data;
-	job = alloc_array(1, sizeof(*job)); /* for as long as this process lives */
+	job = alloc_array(1, sizeof(*job)); /* lives as long as the process */
 	if (!job)
 		(void)err_nomem(e);
 	return job && isolated_job_of(own->g, own->kind, job, e) == 0 ? job : NULL;
 }
 
-/* isolated_run - what the forker was sent is all that most children know of the source. */
+/* Most children know of the source only what the forker received. */
 void isolated_run(const struct isolated_kind *kind, const struct child_self *self)
 {
 	const struct own_job *own = self->own;
@@ -73,7 +73,7 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 			_exit(1);
 		}
 	}
-	if (own && isolated_remote(g)) { /* its blob has threads, which are not here */
+	if (own && isolated_remote(g)) { /* its blob has threads, which a fork does not have */
 		struct blob *b =
 			blob_proxy_client_new(self->fds[ISOLATED_FD_SOURCE], g->blob->size);
 
@@ -89,7 +89,7 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 	isolated_read_job(g, self->sock);
 }
 
-/* child_job_start - fd: of the source, or what takes its place. */
+/* child_job_start - fd: the source's descriptor, or its replacement. */
 static int child_job_start(struct isolated *g, enum isolated_job_kind kind, int fd,
 			   struct child_proc *ret, struct err *e)
 {
@@ -144,8 +144,8 @@ void isolated_child_end(struct isolated_proc *c)
 enum child_taken isolated_call(struct isolated_proc *p, struct worker_call *c, bool *ret_slow,
 			       struct err *e)
 {
-	/* other files cannot be read; it is open for writing, or was replaced; the address of the
-	 * model is taken */
+	/* another file cannot be read; the file is open for writing, or was replaced; the model's
+	 * address is in use */
 	static const int also[] = {-EACCES, -EAGAIN, -ESTALE, -EADDRINUSE, 0};
 	const int64_t waited = blob_proxy_waited(p->remote);
 	enum child_taken got;

@@ -15,8 +15,8 @@
 #include "hdf5view/isolate/isolated_source.h"
 
 #define ISOLATED_BASE                                                                          \
-	((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
-#define PLACE_TRIES 3 /* of addresses that the other process may have taken already */
+	((uint64_t)2 << 30) /* address space: the library's own, and strings of a GiB */
+#define PLACE_TRIES 3 /* addresses to try: one may be in use in the other process */
 
 static uint8_t *arena_of(struct isolated_model *m)
 {
@@ -25,7 +25,7 @@ static uint8_t *arena_of(struct isolated_model *m)
 
 /* ---- the other process ---- */
 
-/* largest - bytes of the largest chunk. */
+/* largest - bytes of the largest readable chunk. */
 static uint64_t largest(const struct dataset *ds)
 {
 	uint64_t n = 0;
@@ -35,8 +35,8 @@ static uint64_t largest(const struct dataset *ds)
 	return n;
 }
 
-/* isolated_limits - of memory: what the options let a model or a chunk take, a few times, and what
- * a library takes for itself. Of time: as long as anybody waits. */
+/* isolated_limits - memory: a few times the options' limits of a model or a chunk, and the
+ * library's own needs. CPU time: the longest time that a caller waits. */
 static void isolated_limits(const struct isolated *g, enum isolated_job_kind kind,
 			    struct isolated_job *ret)
 {
@@ -81,7 +81,7 @@ int isolated_job_of(const struct isolated *g, enum isolated_job_kind kind,
 	return 0;
 }
 
-/* use_model - what a finished model says, for the source that stands on it. */
+/* use_model - take over a finished model for its source. */
 static int use_model(struct isolated *g, struct err *e)
 {
 	const struct isolated_model *m = g->region;
@@ -93,7 +93,7 @@ static int use_model(struct isolated *g, struct err *e)
 	return g->kind->use(g, m->own, e);
 }
 
-/* isolated_source_set_up - canonical paths, and what the kind wants to know. named: path is only
+/* isolated_source_set_up - make paths canonical and set up the kind. named: path is only a name
  * for messages. */
 static int isolated_source_set_up(struct isolated *g, const char *path, bool named,
 				  struct err *e)
@@ -164,11 +164,11 @@ void isolated_open_job(struct isolated *g, int sock)
 	int rc;
 
 	arena_init_in(&g->base.ds.arena, at, g->region_size - (size_t)(at - (uint8_t *)m));
-	/* what the region has besides is for its own structures */
+	/* the rest of the region is for its own structures */
 	g->base.ds.arena.max = (size_t)u64_min(g->base.ds.arena.max, g->opts.max_meta_bytes);
 	resource_errors_reset();
 	rc = isolated_was_short(g->kind->library->build(g, &own, &e), g->again, &e);
-	/* what a library makes of a file whose bytes did not come is nothing */
+	/* a model of a file whose bytes could not be read is not valid */
 	if (blob_proxy_client_failed(g->blob, NULL) < 0)
 		rc = blob_proxy_client_failed(g->blob, &e);
 	if (rc || (!g->plugins && g->kind->library->short_of && g->kind->library->short_of())) {
@@ -184,7 +184,7 @@ void isolated_open_job(struct isolated *g, int sock)
 
 /* ---- the server ---- */
 
-/* make_region - memory that is not there before it is written to. */
+/* make_region - memory that takes no pages before it is written. */
 static int make_region(struct isolated *g, struct err *e)
 {
 	uint64_t size;
@@ -220,7 +220,7 @@ static int isolated_source_nonsense(const struct isolated *g, struct err *e)
 		       g->kind->child.who);
 }
 
-/* A late answer and an invalid one have messages of their own. */
+/* A late reply and an invalid one have messages of their own. */
 static const struct worker_words words = {
 	.killed = "'s process was killed (signal 9) while opening it: possibly out of memory",
 	.crashed = " while opening it: the file is damaged, or memory ran out",
@@ -233,8 +233,8 @@ static const struct worker_words words = {
 		  EXIT_NOMEM_CRASH}},
 };
 
-/* isolated_source_ask - one child, one model. Returns 0; RETRY_WITH_PLUGINS or RETRY_NOMEM, each
- * only where g does not say that already; -errno. */
+/* isolated_source_ask - build one model in one child. Returns 0; RETRY_WITH_PLUGINS or
+ * RETRY_NOMEM, each only if g does not have that flag yet; -errno. */
 static int isolated_source_ask(struct isolated *g, struct err *e)
 {
 	struct worker_call c = {.ms = g->opts.open_timeout_ms, .known = RETRY_NOMEM};
@@ -269,7 +269,8 @@ static int isolated_source_ask(struct isolated *g, struct err *e)
 	return rc;
 }
 
-/* region_read - what the child wrote; a failure to read is ours, an early end is not. */
+/* region_read - read the child's result. A failed read is an error of this process, an early end
+ * one of the child. */
 static int region_read(const struct isolated *g, void *out, size_t len, size_t off,
 		       struct err *e)
 {
@@ -288,9 +289,10 @@ static int region_read(const struct isolated *g, void *out, size_t len, size_t o
 	return 0;
 }
 
-/* isolated_source_copy_of - `used` bytes of a region in memory of ours that nobody can write to any
- * more. Not by way of the mapping: whoever took the child over may have left a process that still
- * has it, and makes it shorter. Returns a descriptor, or -errno. */
+/* isolated_source_copy_of - copy `used` bytes of a region into memory that no other process can
+ * write. The region is read with pread, not through the mapping: a child under an attacker's
+ * control may have left a process that still has the region and truncates it. Returns a
+ * descriptor, or -errno. */
 static int isolated_source_copy_of(const struct isolated *g, size_t used, struct err *e)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
@@ -314,8 +316,8 @@ static int isolated_source_copy_of(const struct isolated *g, size_t used, struct
 	return rc;
 }
 
-/* isolated_source_settle - the model is a copy, at the same address, as long as what is used of it.
- * Later children get that one. */
+/* isolated_source_settle - replace the region by its copy, at the same address and only as long as
+ * the used part. Later children get the copy. */
 static int isolated_source_settle(struct isolated *g, struct err *e)
 {
 	size_t said = 0;
@@ -342,7 +344,7 @@ static int isolated_source_settle(struct isolated *g, struct err *e)
 	return isolated_verify(g->kind, g->region, used, g->opts.max_chunk_bytes, e);
 }
 
-/* ask_anew - with memory that nobody has written to. */
+/* ask_anew - with fresh memory. */
 static int ask_anew(struct isolated *g, struct err *e)
 {
 	int rc = make_region(g, e);
@@ -350,7 +352,7 @@ static int ask_anew(struct isolated *g, struct err *e)
 	return rc == 0 ? isolated_source_ask(g, e) : rc;
 }
 
-/* open_model - let a child build the model, check it, make it ours. */
+/* open_model - let a child build the model, verify it, take it over. */
 static int open_model(struct isolated *g, struct err *e)
 {
 	void *taken[PLACE_TRIES] = {NULL};
@@ -359,13 +361,14 @@ static int open_model(struct isolated *g, struct err *e)
 
 	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
 		rc = ask_anew(g, e);
-		while (rc > 0) { /* twice at most: each is asked for once */
+		while (rc > 0) { /* at most twice: each kind of retry is requested once */
 			g->plugins |= rc == RETRY_WITH_PLUGINS;
 			g->again |= rc == RETRY_NOMEM;
 			isolated_source_shm_release(g);
 			rc = ask_anew(g, e);
 		}
-		if (rc == -EADDRINUSE) { /* keep the place, so that the next is another one */
+		if (rc == -EADDRINUSE) { /* keep this region, so that the next one gets another
+					  * address */
 			taken[i] = g->region;
 			sizes[i] = g->region_size;
 			g->region = NULL;
@@ -389,12 +392,12 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* share_model - the model that another process has of the file. False, with nothing changed: the
- * file is another one by now, or the memory's place is taken. */
+/* share_model - map the model that another process has of the file. Returns false, with nothing
+ * changed, if the file changed since, or if the memory's address is in use. */
 static bool share_model(struct isolated *g, const struct source_model *from)
 {
 	const size_t n = (size_t)from->size;
-	void *want = (void *)(uintptr_t)from->at; /* where its pointers lead */
+	void *want = (void *)(uintptr_t)from->at; /* the address that its pointers are for */
 	struct isolated_model *m;
 
 	if (n < sizeof(*m))
@@ -416,7 +419,7 @@ static bool share_model(struct isolated *g, const struct source_model *from)
 
 /* ---- the operations ---- */
 
-/* isolated_source_release - everything but the descriptor. */
+/* isolated_source_release - release everything but the descriptor. */
 static void isolated_source_release(struct isolated *g)
 {
 	isolated_worker_release(&g->worker);
@@ -466,7 +469,7 @@ void isolated_close(struct source *s)
 	isolated_source_release(g);
 	blob_close(remote);
 	if (fd >= 0)
-		(void)close(fd); /* it was only read from */
+		(void)close(fd); /* it was only read */
 }
 
 int isolated_fd(struct source *s, uint32_t blob)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* isolated_source.h - sources whose library meets files of others only in processes of its own;
- * private to hdf5view.
+/* isolated_source.h - sources whose library runs only in processes of its own; private to
+ * hdf5view.
  *
- * libhdf5 and libhdf4 crash and hang on damaged files. So a child (base/process/child.h) builds the
- * model in memory that it shares with the server, which looks at it once before it is believed
- * (isolated_source.c, verify.c), and a second one reads elements when somebody wants them
- * (read_worker.c): what it dies of costs the reader an error and the source a new child. Every
- * source has its own.
+ * libhdf5 and libhdf4 crash and hang on damaged files. So a child (base/process/child.h) builds
+ * the model in memory that it shares with the server, and the server verifies that memory once
+ * before it uses it (isolated_source.c, verify.c). A second child, started at the first need,
+ * reads elements (read_worker.c): if it dies, the reader gets an error and the source gets a new
+ * child. Every source has its own children.
  *
- * A kind says what its library does; everything else is the same for all. */
+ * A kind (struct isolated_kind) provides the library's part; the rest is shared. */
 #ifndef HDF5VIEW_ISOLATE_ISOLATED_SOURCE_H
 #define HDF5VIEW_ISOLATE_ISOLATED_SOURCE_H
 
@@ -21,30 +21,30 @@
 #include "hdf5view/isolate/blob_proxy.h"
 #include "translate/contract/source.h"
 
-#define ISOLATED_REST_MS 60000 /* how long what killed a worker is left alone */
-#define ISOLATED_MS 60000      /* how long a read may take by default */
+#define ISOLATED_REST_MS 60000 /* pause before a chunk that killed a worker is retried */
+#define ISOLATED_MS 60000      /* default time limit of a read */
 #define ISOLATED_PATHS_MAX 300 /* files and directories that a child may read */
-#define RETRY_WITH_PLUGINS 1   /* a child's answer: retry the request with job.plugins */
-#define RETRY_NOMEM 2          /* ... with `again`: memory was short for something */
-#define EXIT_NOMEM_CRASH 88    /* its status: it crashed after something was short */
+#define RETRY_WITH_PLUGINS 1   /* a child's reply: retry the request with job.plugins */
+#define RETRY_NOMEM 2          /* ... with `again`: an allocation failed */
+#define EXIT_NOMEM_CRASH 88    /* exit status: a crash after memory or files ran short */
 
 struct isolated;
 struct isolated_kind;
 
 enum isolated_job_kind { ISOLATED_OPEN, ISOLATED_READ };
 
-/* isolated_job - plain data, sent to the process that forks. */
+/* isolated_job - a child's task; plain data, sent to the process that forks. */
 struct isolated_job {
 	enum isolated_job_kind kind;
-	void *at;                  /* where the region of the model is mapped, in every process */
-	size_t size;               /* bytes of it */
+	void *at;                  /* address of the model's region, the same in every process */
+	size_t size;               /* its bytes */
 	struct stat st;            /* of the source */
 	uint64_t max_meta_bytes, cut_bytes, max_chunk_bytes, max_index_bytes;
-	uint64_t memory, cpu_ms;   /* what it may have: struct sandbox_limits */
-	bool plugins;              /* it needs to know what filters others wrote */
-	bool again;                /* memory was short before, for something large */
+	uint64_t memory, cpu_ms;   /* limits of the child: struct sandbox_limits */
+	bool plugins;              /* load third-party filter plugins */
+	bool again;                /* second attempt, after a large allocation failed */
 	bool has_root, keep_going;
-	bool named;                /* path is no path, but what messages say */
+	bool named;                /* path is only a name for messages */
 	bool remote; /* ISOLATED_FD_SOURCE is a socket for blob_proxy_client_new */
 	char path[PATH_MAX], external_root[PATH_MAX];
 };
@@ -52,66 +52,68 @@ struct isolated_job {
 /* The descriptors of a job, for isolated_kind.child.n_fds. */
 enum { ISOLATED_FD_SOURCE, ISOLATED_FD_REGION, ISOLATED_FDS };
 
-/* isolated_model - the head of a region; the arena follows it. */
+/* isolated_model - the header of a region; the arena follows it. */
 struct isolated_model {
 	struct dataset ds;
-	const void *own;           /* what the kind keeps besides; in the arena */
-	size_t used;               /* bytes of the region that mean something */
+	const void *own;           /* the kind's own data, in the arena */
+	size_t used;               /* bytes of the region in use */
 };
 
-/* ---- verify.c: what another process wrote is checked before it is used ---- */
+/* ---- verify.c: check a model that another process wrote, before it is used ---- */
 
 struct isolated_verify {
 	const uint8_t *base;
 	size_t size;
 	const struct dataset *ds;
-	uint64_t *left;            /* how much may still be looked at, VERIFY_BUDGET at first */
-	uint64_t max_chunk_bytes;  /* of a chunk that can be read */
+	uint64_t *left;            /* bytes that may still be visited, initially VERIFY_BUDGET */
+	uint64_t max_chunk_bytes;  /* limit of a readable chunk */
 };
 
-/* VERIFY_BUDGET - bytes of texts and parts of a model that are looked at, however often something
- * is pointed to: types can share fields in a way that there are 2^60 to follow. */
+/* VERIFY_BUDGET - limit of the bytes that verification visits, counting repeated visits: types can
+ * share fields in a way that makes 2^60 paths. */
 #define VERIFY_BUDGET ((uint64_t)1 << 30)
-/* verify_charge - false when more than that was looked at. */
+/* verify_charge - account for n visited bytes. Returns false when the budget is exceeded. */
 bool verify_charge(const struct isolated_verify *v, uint64_t n);
-/* isolated_in - n elements of `size` bytes at p are in the region, aligned. */
+/* isolated_in - whether n elements of `size` bytes at p lie inside the region, aligned. */
 bool isolated_in(const struct isolated_verify *v, const void *p, uint64_t n, size_t size,
 		 size_t align);
-/* ISOLATED_HAS - n elements behind a typed pointer; none need no memory. */
+/* ISOLATED_HAS - isolated_in for n elements of a typed pointer; true for n = 0. */
 #define ISOLATED_HAS(v, p, n)                                                                  \
 	((n) == 0 || isolated_in(v, p, n, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
-/* isolated_text - a text that ends inside the region. */
+/* isolated_text - whether s is a string that ends inside the region. */
 bool isolated_text(const struct isolated_verify *v, const char *s);
-/* isolated_flag - whether it is true or false: a byte that another process wrote may be anything,
- * and code that is compiled for two values does anything with it. */
+/* isolated_flag - whether *b holds a valid bool. Another process may have stored any byte there,
+ * and code compiled for two values then has undefined behaviour. */
 bool isolated_flag(const bool *b);
 
-/* isolated_verify - whether a region holds a model that can be used without looking at it again:
- * every pointer leads into it, every count and product is right, every text ends, and no chunk that
- * can be read has more than max_chunk_bytes. The process that wrote it may have been taken over.
+/* isolated_verify - check that a region holds a model that can be used without further checks:
+ * every pointer leads into the region, every count and product is right, every string ends, and no
+ * readable chunk has more than max_chunk_bytes. The process that wrote it may be under an
+ * attacker's control.
  * Returns 0 or -EBADMSG. */
 int isolated_verify(const struct isolated_kind *kind, const struct isolated_model *m,
 		    size_t size, uint64_t max_chunk_bytes, struct err *e) NZ_MUST_USE;
 
 /* ---- a kind ---- */
 
-/* isolated_library - the calls that only a child makes: the server has no path to what they call
+/* isolated_library - functions that only a child calls: the server has no path to them
  * (scripts/check-server). */
 struct isolated_library {
-	/* begin - in every child, before it knows the source. NULL: nothing. */
+	/* begin - in every child, before it gets the source. NULL: nothing. */
 	void (*begin)(void);
-	/* confine - the same: call sandbox_enter. paths: what the source needs, with room for
-	 * ISOLATED_PATHS_MAX. NULL: sandbox_enter as it is. */
+	/* confine - in every child, like begin: call sandbox_enter. paths: the paths that the
+	 * source needs, with room for ISOLATED_PATHS_MAX. NULL: call sandbox_enter with them
+	 * unchanged. */
 	int (*confine)(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
 		       struct err *e);
-	/* short_of - in a child that builds, when it has: whether it would make another model with
+	/* short_of - in a child that builds, after build: whether the model would differ with
 	 * job.plugins. NULL: no. */
 	bool (*short_of)(void);
-	/* build - the library reads the file into g->base.ds, all in its arena. *ret_own, there as
-	 * well: what else the source needs. */
+	/* build - read the file with the library into g->base.ds, with all memory from its arena.
+	 * *ret_own: the source's other data, in the same arena. */
 	int (*build)(struct isolated *g, const void **ret_own, struct err *e);
-	/* chunk, vlen - as source_read_chunk and source_read_vlen, whose callers have checked what
-	 * they pass. vlen: NULL where no type has a variable length. */
+	/* chunk, vlen - as source_read_chunk and source_read_vlen, with arguments that the caller
+	 * has checked. vlen: NULL if no type has a variable length. */
 	int (*chunk)(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
 		     size_t len, struct err *e);
 	int (*vlen)(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
@@ -119,38 +121,40 @@ struct isolated_library {
 };
 
 struct isolated_kind {
-	bool links; /* its files can lead to others */
-	/* of static lifetime. n_fds is ISOLATED_FDS, run calls isolated_run. who: "the HDF5
+	bool links; /* its files can refer to other files */
+	/* static lifetime. n_fds is ISOLATED_FDS, run calls isolated_run. who: "the HDF5
 	 * library" */
 	struct child_kind child;
 	const struct isolated_library *library;
 
 	/* make - a new zeroed source of this kind with base.ops; NULL when memory is short. */
 	struct isolated *(*make)(void);
-	/* release - in the server: all that is the kind's, and the memory that make gave. */
+	/* release - in the server: free the kind's resources and the memory that make returned. */
 	void (*release)(struct isolated *g);
-	/* set_up - in the server before anything else, and in every child: path, blob, opts and
-	 * base.ds.st are there. NULL: nothing to do. */
+	/* set_up - in the server before anything else, and in every child; path, blob, opts and
+	 * base.ds.st are set. NULL: nothing. */
 	int (*set_up)(struct isolated *g, struct err *e);
 	/* needs - in the server: whether a child that reads needs job.plugins. NULL: no. */
 	bool (*needs)(const struct isolated *g);
-	/* sound - whether a model's own part can be followed; ds was checked before. */
+	/* sound - whether the kind's own data can be followed; ds has been verified. */
 	bool (*sound)(const struct isolated_verify *v, const void *own);
-	/* use - take over from a checked model, in the server and in children that read. */
+	/* use - take over the data of a verified model, in the server and in children that
+	 * read. */
 	int (*use)(struct isolated *g, const void *own, struct err *e);
 };
 
 /* ---- read_worker.c: the process that reads elements ---- */
 
-/* isolated_proc - a child, and what answers it when the file is remote. */
+/* isolated_proc - a child, and the server of its requests when the file is remote. */
 struct isolated_proc {
 	struct worker w;                  /* without shared memory */
 	struct blob_proxy_server *remote; /* NULL: the file is local */
 };
 
-/* isolated_worker - the server's end. */
+/* isolated_worker - the server's side of the process that reads elements. */
 struct isolated_worker {
-	pthread_mutex_t lock;      /* one request at a time, and all below; before child.enter */
+	pthread_mutex_t lock;      /* held during a request; guards the fields below; taken before
+				    * child.enter */
 	struct isolated_proc child;
 	uint64_t timeout_ms;
 	struct worker_blame blame; /* chunks that killed a process */
@@ -160,22 +164,24 @@ struct isolated_worker {
 struct isolated {
 	struct source base;
 	const struct isolated_kind *kind;
-	int fd;                    /* of the source, owned; -1: it is remote */
-	struct blob *blob;         /* its bytes: &local, or remote and owned; in a child of the
-	                            * latter blob_proxy_client_new's */
+	int fd;                    /* of the source, owned; -1: remote */
+	struct blob *blob;         /* the file's bytes: &local, or remote and owned; in a child of
+				    * a remote source blob_proxy_client_new's */
 	struct blob local;
-	struct blob *origin;       /* fd is a copy of it; owned; NULL: fd is the file itself */
-	char *path;                /* canonical, or as messages name what is remote; owned */
+	struct blob *origin;       /* fd is a local copy of it; owned; NULL: fd is the file
+				    * itself */
+	char *path;                /* canonical, or the name of a remote file for messages;
+				    * owned */
 	struct source_options opts;
-	char *external_root;           /* canonical, owned; NULL: no other file is touched */
-	void *region;              /* the model's memory: shared with the child that made it, read
-	                            * only once it was looked at */
+	char *external_root;           /* canonical, owned; NULL: no other file may be opened */
+	void *region;              /* the model's memory: shared with the child that built it, used
+				    * only after verification */
 	size_t region_size;
 	int region_fd;             /* owned; for children that read elements */
 	struct isolated_worker worker;
 	bool plugins;              /* job.plugins of its children */
 	bool again;                /* job.again */
-	_Atomic bool held;         /* source_hold: a commit of ours is changing the file */
+	_Atomic bool held;         /* source_hold: a commit of this program is changing the file */
 };
 
 static inline struct isolated *isolated_of(struct source *s)
@@ -188,41 +194,42 @@ static inline bool isolated_remote(const struct isolated *g)
 	return g->blob != &g->local;
 }
 
-/* isolated_worker_init - no process is started before the first read. timeout_ms: 0 for the
+/* isolated_worker_init - initialize; a process is started at the first read. timeout_ms: 0 for the
  * default. */
 void isolated_worker_init(struct isolated_worker *w, uint64_t timeout_ms);
-/* isolated_worker_release - end the process. No other call may be running. */
+/* isolated_worker_release - end the process. No other call may be in progress. */
 void isolated_worker_release(struct isolated_worker *w);
 
-/* isolated_chunk, isolated_vlen - library->chunk and library->vlen in another process. -EIO: the
- * library died or did not answer; nothing is known about the chunk then. On failure `out` of a
- * chunk holds anything. Any thread. */
+/* isolated_chunk, isolated_vlen - call library->chunk and library->vlen in the worker. -EIO: the
+ * library died or did not reply, so nothing is known about the chunk. On failure the contents of a
+ * chunk's `out` are undefined. Any thread. */
 int isolated_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
 		   size_t len, struct err *e) NZ_MUST_USE;
 int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
 		  struct err *e) NZ_MUST_USE;
 
-/* ---- resource_errors.c: in a child, what its library does not say ---- */
+/* ---- resource_errors.c: in a child, detect shortages that its library hides ---- */
 
-/* resource_errors_note - after something that the library did: remember when memory, descriptors or
- * bytes failed beneath it. Resets errno. */
+/* resource_errors_note - after a library call: record whether memory, descriptors or reads failed
+ * in it, according to errno. Resets errno. */
 void resource_errors_note(void);
-/* resource_errors_reset - forget that: another question. */
+/* resource_errors_reset - clear the record before the next request. */
 void resource_errors_reset(void);
-/* resource_errors_ignore_emfile - this process may open no more files than its library needs: that
- * it opens more is the file's fault. */
+/* resource_errors_ignore_emfile - do not count EMFILE: the descriptor limit of this process covers
+ * the library's needs, so running out of them is the file's fault. */
 void resource_errors_ignore_emfile(void);
-/* isolated_was_short - the answer of a library that gave rc: rc itself, 0 or a failure, or where
- * something was short -ENOMEM, -EMFILE, -ENFILE or -EIO, recorded; RETRY_NOMEM: memory was, for
- * something large, and it is not asked again yet. */
+/* isolated_was_short - translate a library's result rc, 0 or a failure. If a shortage is recorded,
+ * return -ENOMEM, -EMFILE, -ENFILE or -EIO, with a message, or RETRY_NOMEM if a large allocation
+ * failed and `again` is false; else return rc. */
 int isolated_was_short(int rc, bool again, struct err *e);
-/* isolated_look_at_crashes - from now on this process ends with EXIT_NOMEM_CRASH when it crashes
- * after something was short; crashes that nothing explains are what they were. */
+/* isolated_look_at_crashes - from now on, exit with EXIT_NOMEM_CRASH on a crash that follows a
+ * recorded shortage. Other crashes keep their signal. */
 void isolated_look_at_crashes(void);
 
 /* ---- isolated_source.c: operations of a source, for the kinds' tables ---- */
 
-/* isolated_open - source_ops.open for a kind. at->fd with a remote at->file: a copy of that. */
+/* isolated_open - source_ops.open for a kind. at->fd together with a remote at->file: a local copy
+ * of it. */
 int isolated_open(const struct isolated_kind *kind, const struct source_at *at,
 		  const struct source_options *opts, struct source **ret,
 		  struct err *e) NZ_MUST_USE;
@@ -244,31 +251,31 @@ void isolated_model_of(const struct source *s, struct source_model *ret);
 
 /* ---- child_job.c ---- */
 
-/* isolated_child_start - a child that does a job for g. Returns 0 with *ret filled; -errno. Any
+/* isolated_child_start - start a child for a job of g. Returns 0 with *ret filled; -errno. Any
  * thread. */
 int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 			 struct isolated_proc *ret, struct err *e) NZ_MUST_USE;
 void isolated_child_end(struct isolated_proc *c);
-/* isolated_call - worker_call, which is cancelled only while the child reads a remote file, and
- * fails as the server did that could not read it. *ret_slow: the child was late because the bytes
- * of that file were. */
+/* isolated_call - worker_call, which can be cancelled only while the child reads a remote file. If
+ * the server could not read that file, fail with the server's error. *ret_slow: the child was late
+ * because the remote bytes were. */
 enum child_taken isolated_call(struct isolated_proc *p, struct worker_call *c, bool *ret_slow,
 			       struct err *e);
-/* isolated_own_plugins - job.plugins of a child that this process forks itself; own:
- * child_start's. */
+/* isolated_own_plugins - job.plugins of a child that this process forks itself. own:
+ * isolated_child_start's. */
 bool isolated_own_plugins(const void *own);
-/* isolated_run - the whole of a child's life; for isolated_kind.child.run. */
+/* isolated_run - the body of a child process; for isolated_kind.child.run. */
 void isolated_run(const struct isolated_kind *kind, const struct child_self *self);
 
-/* What a child does; neither returns. isolated_source.c, read_worker.c. */
+/* The two jobs of a child; neither returns. isolated_source.c, read_worker.c. */
 _Noreturn void isolated_open_job(struct isolated *g, int sock);
 _Noreturn void isolated_read_job(struct isolated *g, int sock);
 
-/* isolated_job_of - what another process has to know to work on g. */
+/* isolated_job_of - fill *ret with the data that another process needs to work on g. */
 int isolated_job_of(const struct isolated *g, enum isolated_job_kind kind,
 		    struct isolated_job *ret, struct err *e) NZ_MUST_USE;
-/* isolated_of_job - a source in that process, with a model to build or one to use. fd and region_fd
- * are its own. *ret lives as long as the process. */
+/* isolated_of_job - in that process: make the source of a job, with a model to build or to use. fd
+ * and region_fd are the process's own. *ret lives as long as the process. */
 int isolated_of_job(const struct isolated_kind *kind, const struct isolated_job *job, int fd,
 		    int region_fd, struct isolated **ret, struct err *e) NZ_MUST_USE;
 

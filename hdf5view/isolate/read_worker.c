@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* read_worker.c - the server's side of the worker process, and the process itself.
  *
- * The elements follow the answer on the socket. The child has nothing but the source's descriptor,
- * its socket and the pipe that tells it when the server is gone. */
+ * The elements follow the reply on the socket. The child has only the source's descriptor, its
+ * socket, and the pipe that reports the end of the server. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,11 +14,11 @@ enum op { OP_CHUNK = 1, OP_VLEN };
 struct read_worker_request {
 	uint32_t op, array;
 	uint64_t linear;
-	uint64_t len;   /* chunk: bytes wanted; vlen: at most */
-	uint64_t again; /* a flag: memory was short before, for something large */
+	uint64_t len;   /* chunk: its bytes; vlen: the limit */
+	uint64_t again; /* a flag: second attempt, after a large allocation failed */
 };
 
-/* Kept for the next request; more is given back. */
+/* Buffer kept for the next request; a larger one is freed. */
 #define KEEP_BYTES ((size_t)32 << 20)
 
 /* ---- the child ---- */
@@ -42,7 +42,7 @@ static void read_worker_handle(struct isolated *g, int sock,
 	rc = isolated_was_short(rc, q->again, &e);
 	if (blob_proxy_client_failed(g->blob, NULL) < 0)
 		rc = blob_proxy_client_failed(g->blob,
-					      &e); /* and the server ends this process */
+					      &e); /* then the server ends this process */
 	if (rc)
 		worker_reply(sock, rc, 0, &e);
 	else
@@ -86,8 +86,8 @@ static const struct worker_words words = {
 	.crashed = " while reading it: the file is damaged",
 	.ended = "'s process ended",
 	.ended_of = " while reading it: the file is damaged",
-	/* One that a file took over may say that memory ran out, too: then every read of that
-	 * file costs a process. */
+	/* A worker under an attacker's control may report that memory ran out, too: then every
+	 * read of that file costs a process. */
 	.blameless =
 		{{"'s process ended and its answer was lost", 0},
 		 {" crashed while reading it, after memory ran out, descriptors ran out or a "
@@ -95,7 +95,7 @@ static const struct worker_words words = {
 		  EXIT_NOMEM_CRASH}},
 };
 
-/* read_worker_lost_locked - the fate of a request whose process was lost. *rc: the error. */
+/* read_worker_lost_locked - the result of a request whose process was lost. *rc: the error. */
 static enum worker_fate read_worker_lost_locked(struct isolated *g, enum child_taken got,
 						bool slow, int *rc, struct err *e)
 {
@@ -136,8 +136,8 @@ static int read_worker_read_locked(struct isolated *g, struct read_worker_reques
 		if (got == CHILD_TAKEN && c->rc > 0 && (c->rc != RETRY_NOMEM || q->again))
 			got = CHILD_WRONG;
 		if (got == CHILD_TAKEN || got == CHILD_GIVEN_UP) {
-			/* one that could not begin is about to end; a library that met a shortage
-			 * may not be what it was */
+			/* a child that could not begin is about to end; after a shortage the
+			 * library's state is not reliable */
 			if (got == CHILD_GIVEN_UP || c->rc > 0 || c->rc == -EIO ||
 			    err_is_transient(c->rc) || blob_proxy_failed(w->child.remote, NULL))
 				isolated_child_end(&w->child);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resource_errors.c - whether something was short in a process while a library was at work.
+/* resource_errors.c - detects shortages of memory, files or input while a library was at work.
  *
- * Libraries do not say: libhdf5 and libhdf4 leave out what they had no memory for, call a file bad
- * that could not be opened or read, or crash. But what failed beneath them left its number in
- * errno, which they hardly touch; so it is looked at whenever they have done something. An answer
- * that was made while memory was short says nothing about the file.
+ * The libraries do not report them: libhdf5 and libhdf4 leave out objects that they had no memory
+ * for, call a file bad that could not be opened or read, or crash. But the failure below them
+ * leaves its number in errno, which they hardly touch, so errno is checked after each library
+ * call. A result that was made during a shortage says nothing about the file.
  *
- * A damaged file may claim so much that no memory would do: then there is memory for others, and
- * it is short again when the same is asked of a new process. */
+ * A damaged file may claim more memory than any machine has. Then small allocations still succeed,
+ * and the shortage recurs when a new process gets the same request. */
 #include "hdf5view/isolate/isolated_source.h"
 
 #include <errno.h>
@@ -19,22 +19,24 @@
 
 #define SOME_BYTES ((size_t)1 << 20)
 
-/* Of the one thread that such a process has; a handler of signals reads it. */
+/* Such a process has one thread; the signal handler reads this. */
 static volatile sig_atomic_t failed; /* errno */
-static bool large; /* memory was short for something large, and for that alone */
-static bool few;   /* EMFILE is what our own limit says */
+static bool large; /* a large allocation failed while small ones succeed */
+static bool few;   /* EMFILE comes from this process's own limit */
 
-/* noticed - which numbers mean that this machine failed. Not those that are tried again. */
+/* noticed - whether an errno means that this machine failed. Errors that are retried do not
+ * count. */
 static bool noticed(int errnum)
 {
 	return errnum == ENOMEM || errnum == ENFILE || errnum == EIO ||
 	       (errnum == EMFILE && !few);
 }
 
-/* some_memory - whether there is any. */
+/* some_memory - whether a small allocation succeeds. */
 static bool some_memory(void)
 {
-	void *volatile p = malloc(SOME_BYTES); /* volatile: it has to be asked for */
+	void *volatile p = malloc(SOME_BYTES); /* volatile: the compiler must not remove the
+					        * call */
 	bool got = p != NULL;
 
 	free(p);
@@ -73,7 +75,7 @@ int isolated_was_short(int rc, bool again, struct err *e)
 	return large && !failed && !again ? RETRY_NOMEM : rc;
 }
 
-/* on_crash - back to what the signal does without us, unless it is known why. */
+/* on_crash - exit if a shortage explains the crash; else the signal takes its default action. */
 static void on_crash(int sig)
 {
 	(void)sig;
@@ -86,7 +88,7 @@ void isolated_look_at_crashes(void)
 	static const int deaths[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
 	struct sigaction act = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
 
-	if (sandbox_off()) /* reports of sanitizers are wanted */
+	if (sandbox_off()) /* keep the sanitizers' reports */
 		return;
 	(void)sigemptyset(&act.sa_mask);
 	for (size_t i = 0; i < ARRAY_LEN(deaths); i++)

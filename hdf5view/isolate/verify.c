@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* verify.c - a model that another process wrote, looked at once so that it can be trusted.
+/* verify.c - verify a model that another process wrote, once, before it is trusted.
  *
- * The process that wrote it read a file of somebody else's with a library and may have been made to
- * write anything. What is checked is what the rest of the program relies on: pointers lead into
- * the region and are aligned, texts end, ordinals exist, sizes and products are those that the
- * model's own rules give. Values are not judged. */
+ * That process read an untrusted file with a library, which an attacker may have taken over. The
+ * checks cover everything that the rest of the program relies on: pointers lead into the region
+ * and are aligned, strings end, ordinals exist, sizes and products follow the model's own rules.
+ * Values are not judged. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "hdf5view/isolate/isolated_source.h"
 
 #define TYPE_DEPTH 64
-#define PART_COST 64 /* of looking at a type or an attribute, in bytes of text */
+#define PART_COST 64 /* cost of a type or an attribute, in bytes of text */
 
 bool verify_charge(const struct isolated_verify *v, uint64_t n)
 {
@@ -118,7 +118,7 @@ static bool verify_type(const struct isolated_verify *v, const struct dtype *t, 
 	if (depth == 0 || !verify_charge(v, PART_COST) || !isolated_flag(&t->big_endian) ||
 	    !verify_sized(t))
 		return false;
-	/* readers follow what is there, whatever the kind */
+	/* readers follow these pointers whenever they are set, whatever the kind */
 	if ((t->fields && t->kind != DT_COMPOUND) || (t->base && t->kind != DT_VLEN))
 		return false;
 	if (t->kind == DT_COMPOUND)
@@ -142,7 +142,7 @@ static bool attr(const struct isolated_verify *v, const struct ds_attr *a)
 	if (a->n != n && a->n != 0)
 		return false;
 	if (a->type.kind != DT_STRING &&
-	    !dt_is_vlen(&a->type)) /* readers ask for strings first */
+	    !dt_is_vlen(&a->type)) /* readers check for strings first */
 		return !a->strings &&
 		       (a->n == 0 || isolated_in(v, a->data, a->n, a->type.size, 1));
 	if (a->data || !HAS(v, a->strings, a->n) || !verify_charge(v, a->n))
@@ -174,7 +174,7 @@ static bool chain(const struct isolated_verify *v, const struct codec_chain *c)
 	return true;
 }
 
-/* grid - the products are the ones that the shape gives: everything is indexed by them. */
+/* grid - check that the products match the shape: every index depends on them. */
 static bool grid(const struct isolated_verify *v, const struct ds_array *a)
 {
 	uint64_t n = 1, bytes = a->type.size;
@@ -232,7 +232,7 @@ static bool verify_groups(const struct isolated_verify *v)
 	for (uint32_t i = 0; i < ds->n_groups; i++) {
 		const struct ds_group *g = &ds->groups[i];
 
-		/* parents come first: nothing runs in circles */
+		/* parents come first, so there is no cycle */
 		if (i == 0 ? g->parent != DS_NONE || !isolated_text(v, g->name) || g->name[0]
 			   : g->parent >= i || !verify_name(v, g->name))
 			return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal.c - one transaction on an HDF5 file. The order of things that are written, and of what
- * is waited for, is in docs/dev/writing/journal.md; nothing here may be moved without that. */
+/* journal.c - one transaction on an HDF5 file. docs/dev/writing/journal.md has the order of writes
+ * and syncs; do not change any of it here without that page. */
 #include "hdf5view/journal/journal.h"
 
 #include "hdf5view/journal/journal_int.h"
@@ -116,8 +116,8 @@ static int make_log(struct h5_journal *j, struct err *e)
 	return rc ? err_wrap(e, rc, "the journal") : 0;
 }
 
-/* The head is on the disk before the file's size changes: who finds the tail after a crash knows
- * what it is. */
+/* The head is on the disk before the file's size changes: then a recovery that finds the tail
+ * after a crash can identify it. */
 static int make_head_durable(struct h5_journal *j, struct err *e)
 {
 	int rc = make_log(j, e);
@@ -132,7 +132,7 @@ static int make_head_durable(struct h5_journal *j, struct err *e)
 	return 0;
 }
 
-/* ---- what libhdf5 reads and writes ---- */
+/* ---- reads and writes of libhdf5 ---- */
 
 static int journal_fail(struct h5_journal *j, const struct err *e)
 {
@@ -141,7 +141,7 @@ static int journal_fail(struct h5_journal *j, const struct err *e)
 	return e->code;
 }
 
-/* Of a place behind the old end; what was never written is zero. */
+/* Read after the old end; bytes that were never written are zero. */
 static int read_tail(struct h5_journal *j, uint8_t *out, size_t n, uint64_t off, struct err *e)
 {
 	uint64_t size = (uint64_t)j->mine.st_size;
@@ -187,7 +187,7 @@ int journal_write(struct h5_journal *j, const void *data, size_t n, uint64_t off
 	int rc = 0;
 
 	if (j->why.code)
-		return j->why.code; /* there will be no commit: no reason to fill the disk */
+		return j->why.code; /* no commit will follow: do not fill the disk */
 	if (j->phase >= JOURNAL_COMMITTED)
 		rc = err_set(&e, -EROFS, "a write after the commit");
 	if (rc == 0 && below > 0) {
@@ -279,7 +279,7 @@ static int make_record(struct h5_journal *j, const struct journal_commit *c, str
 	rc = io_pwrite(j->pages.log, blocks, sizeof(blocks), JOURNAL_PAGE, e);
 	rc = rc ? rc : io_sync(j->pages.log, false, e);
 	if (rc < 0 && unmake_record(j) < 0) {
-		j->phase = JOURNAL_COMMITTED; /* nobody knows: recovery will see */
+		j->phase = JOURNAL_COMMITTED; /* unknown: recovery finds out */
 		return err_wrap(
 			e, rc,
 			"the commit record may or may not be written: run nczarrfs recover");
@@ -289,7 +289,7 @@ static int make_record(struct h5_journal *j, const struct journal_commit *c, str
 	return rc;
 }
 
-/* What fails once may succeed: the old state is gone, and the new one must be made. */
+/* Retry once, because the old state is lost and the new one must be completed. */
 static int journal_carry_out(struct h5_journal *j, const struct journal_commit *c,
 			     struct err *e)
 {
@@ -323,7 +323,7 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 	if (rc < 0)
 		return rc;
 	if (c.n_pages == 0 && c.new_end == c.end && j->mine.st_size == (off_t)c.end)
-		return 0; /* what was written is what was there */
+		return 0; /* the written bytes are equal to the old ones */
 	rc = gate ? gate(arg, e) : 0;
 	rc = rc ? rc : still_mine(j, e);
 	if (rc == 0)
@@ -333,15 +333,14 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 
 /* ---- the end ---- */
 
-/* Nothing has happened. Not by what fstat said last: it may have failed after the file had
- * grown. */
+/* Undo. Do not rely on the last fstat: it may have failed after the file had grown. */
 static void take_back(struct h5_journal *j)
 {
-	/* another program that wrote meanwhile may have put its own data there */
+	/* another program may have written its own data there meanwhile */
 	int ours = j->resized ? journal_super_is(j->fd, &j->head, NULL) : 0;
 
 	if (ours < 0 || (ours > 0 && ftruncate(j->fd, (off_t)j->head.end) < 0))
-		return; /* the journal stays, and says what to cut off */
+		return; /* the journal stays, with the length to restore */
 	if (ours > 0) {
 		(void)futimens(j->fd, j->times);
 		if (io_sync(j->fd, true, NULL) < 0)
@@ -359,7 +358,7 @@ void h5_journal_close(struct h5_journal *j)
 		take_back(j);
 	journal_pages_release(&j->pages);
 	if (j->pages.log >= 0)
-		(void)close(j->pages.log); /* what had to be on the disk was synced */
+		(void)close(j->pages.log); /* everything that must be on the disk was synced */
 	if (j->fd >= 0)
 		(void)close(j->fd);
 	free(j);

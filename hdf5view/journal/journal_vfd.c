@@ -1,165 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal_vfd.c - the journal as a driver of libhdf5. The file that libhdf5 opens is only a
- * window: all state is the transaction's, which outlives it, because libhdf5 writes until the very
- * end of H5Fclose, and a flush is not a commit (H5Dflush and H5Gflush flush the driver, too, when
- * the file is not consistent). */
+/* journal_vfd.c - the journal as a driver of libhdf5.
+ *
+ * The file that libhdf5 opens is only a window: all state belongs to the transaction, which
+ * outlives it, because libhdf5 writes until the very end of H5Fclose, and a flush is not a commit
+ * (H5Dflush and H5Gflush flush the driver, too, while the file is not consistent). */
+#include "hdf5view/hdf5/library.h"
 #include "hdf5view/journal/journal_int.h"
 
-#if H5_VERSION_GE(1, 13, 0)
-#include <H5FDdevelop.h>
-#define DRIVER_NUMBER 601 /* HDF5 keeps those below H5_VFD_RESERVED, 256, for itself */
-#endif
-
-#define ADDR_MAX ((haddr_t)INT64_MAX)
-
-/* window - what libhdf5 has open. */
-struct window {
-	H5FD_t pub; /* first, libhdf5's */
-	struct h5_journal *j;
-};
-
-/* journal_vfd_config - what the property list carries. */
-struct journal_vfd_config {
-	struct h5_journal *j;
-};
-
-static struct h5_journal *journal_vfd_of(const H5FD_t *f)
+static bool journal_vfd_open(void *arg)
 {
-	return ((const struct window *)(const void *)f)->j;
+	struct h5_journal *j = arg;
+
+	if (j->open > 0 || j->phase >= JOURNAL_COMMITTED)
+		return false;
+	j->open++;
+	return true;
 }
 
-static H5FD_t *journal_vfd_vfd_open(const char *name, unsigned flags, hid_t fapl,
-				    haddr_t maxaddr)
+static void journal_vfd_close(void *arg)
 {
-	const struct journal_vfd_config *c = H5Pget_driver_info(fapl);
-	struct window *w;
-
-	(void)name;
-	if (!c || !c->j || c->j->open > 0 || c->j->phase >= JOURNAL_COMMITTED || maxaddr == 0 ||
-	    (flags & (H5F_ACC_TRUNC | H5F_ACC_CREAT | H5F_ACC_EXCL)))
-		return NULL;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return NULL;
-	w->j = c->j;
-	w->j->open++;
-	w->j->eoa = 0;
-	return &w->pub;
+	((struct h5_journal *)arg)->open--;
 }
 
-static herr_t journal_vfd_vfd_close(H5FD_t *f)
+static uint64_t journal_vfd_size(void *arg)
 {
-	struct window *w = CONTAINER_OF(f, struct window, pub);
-
-	w->j->open--;
-	free(w);
-	return 0;
+	return ((struct h5_journal *)arg)->eof;
 }
 
-static int journal_vfd_vfd_cmp(const H5FD_t *a, const H5FD_t *b)
+static int journal_vfd_read(void *arg, void *out, size_t n, uint64_t off)
 {
-	uintptr_t x = (uintptr_t)journal_vfd_of(a), y = (uintptr_t)journal_vfd_of(b);
-
-	return x < y ? -1 : x > y;
+	return journal_read(arg, out, n, off);
 }
 
-static herr_t journal_vfd_vfd_query(const H5FD_t *f, unsigned long *flags)
+static int journal_vfd_write(void *arg, const void *data, size_t n, uint64_t off)
 {
-	(void)f;
-	*flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
-		 H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA |
-		 H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
-	return 0;
+	return journal_write(arg, data, n, off);
 }
 
-static haddr_t journal_vfd_vfd_get_eoa(const H5FD_t *f, H5FD_mem_t type)
+static void journal_vfd_truncate(void *arg, uint64_t size)
 {
-	(void)type;
-	return journal_vfd_of(f)->eoa;
-}
+	struct h5_journal *j = arg;
 
-static herr_t journal_vfd_vfd_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t addr)
-{
-	(void)type;
-	journal_vfd_of(f)->eoa = addr;
-	return 0;
-}
-
-static haddr_t journal_vfd_vfd_get_eof(const H5FD_t *f, H5FD_mem_t type)
-{
-	(void)type;
-	return journal_vfd_of(f)->eof;
-}
-
-static herr_t vfd_get_handle(H5FD_t *f, hid_t fapl, void **ret)
-{
-	(void)fapl;
-	*ret = &journal_vfd_of(f)->fd;
-	return 0;
-}
-
-static herr_t journal_vfd_vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr,
-				   size_t n, void *out)
-{
-	(void)type;
-	(void)dxpl;
-	return journal_read(journal_vfd_of(f), out, n, addr) < 0 ? -1 : 0;
-}
-
-static herr_t journal_vfd_vfd_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr,
-				    size_t n, const void *data)
-{
-	(void)type;
-	(void)dxpl;
-	return journal_write(journal_vfd_of(f), data, n, addr) < 0 ? -1 : 0;
-}
-
-static herr_t vfd_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
-{
-	struct h5_journal *j = journal_vfd_of(f);
-
-	(void)dxpl;
-	(void)closing;
-	j->eof = j->eoa;
+	j->eof = size;
 	j->shorter = j->eof != j->head.end;
-	return 0;
 }
-
-static const H5FD_class_t driver = {
-#if H5_VERSION_GE(1, 13, 0)
-	.version = H5FD_CLASS_VERSION,
-	.value = DRIVER_NUMBER,
-#endif
-	.name = "nczarrfs journal",
-	.maxaddr = ADDR_MAX,
-	.fc_degree = H5F_CLOSE_WEAK,
-	.fapl_size = sizeof(struct journal_vfd_config),
-	.open = journal_vfd_vfd_open,
-	.close = journal_vfd_vfd_close,
-	.cmp = journal_vfd_vfd_cmp,
-	.query = journal_vfd_vfd_query,
-	.get_eoa = journal_vfd_vfd_get_eoa,
-	.set_eoa = journal_vfd_vfd_set_eoa,
-	.get_eof = journal_vfd_vfd_get_eof,
-	.get_handle = vfd_get_handle,
-	.read = journal_vfd_vfd_read,
-	.write = journal_vfd_vfd_write,
-	.truncate = vfd_truncate,
-	.fl_map = H5FD_FLMAP_DICHOTOMY,
-};
 
 hid_t h5_journal_fapl(struct h5_journal *j)
 {
-	const struct journal_vfd_config c = {.j = j};
-	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
-	hid_t id = H5FDregister(&driver);
+	const struct h5_vfd v = {
+		.name = "nczarrfs journal",
+		.number = 601,
+		.arg = j,
+		.fd = &j->fd,
+		.open = journal_vfd_open,
+		.close = journal_vfd_close,
+		.size = journal_vfd_size,
+		.read = journal_vfd_read,
+		.write = journal_vfd_write,
+		.truncate = journal_vfd_truncate,
+	};
 
-	if (id < 0 || fapl < 0 || H5Pset_driver(fapl, id, &c) < 0) {
-		if (fapl >= 0)
-			(void)H5Pclose(fapl); /* it is no use */
-		fapl = H5I_INVALID_HID;
-	}
-	if (id >= 0)
-		(void)H5FDunregister(id); /* the list holds its own */
-	return fapl;
+	return h5_vfd_fapl(&v);
 }

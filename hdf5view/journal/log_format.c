@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log_format.c - the journal's format: head, commit record, table; and how a commit is carried
- * out. Both a transaction and a recovery call this; neither trusts what it reads. */
+/* log_format.c - the journal's format: head, commit record, table; and the copying of a commit.
+ * Transactions and recoveries use it; both validate what they read. */
 #include "hdf5view/journal/journal_int.h"
 
 #include "base/os/io.h"
 #include "base/core/cursor.h"
 #include "codecs/core/codec.h"
+#include "hdf5view/format/hdf5_format.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,6 @@
 
 static const char head_magic[] = "NZJOURN\n";
 static const char commit_magic[] = "NZCOMMT\n";
-static const uint8_t hdf5_magic[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 static void log_format_put(uint8_t **p, uint64_t v, size_t n)
 {
@@ -286,12 +286,12 @@ int journal_remove(int dir_fd, struct err *e)
  * Spec: HDF5 File Format 3.0, II.A */
 static uint64_t find_super(int fd, uint64_t end)
 {
-	uint8_t got[sizeof(hdf5_magic)];
+	uint8_t got[HDF5_SIGNATURE_LEN];
 
 	for (uint64_t at = 0; at + sizeof(got) <= end; at = at ? at * 2 : 512) {
 		if (io_pread(fd, got, sizeof(got), at, NULL) < 0)
 			break;
-		if (memcmp(got, hdf5_magic, sizeof(got)) == 0)
+		if (memcmp(got, HDF5_SIGNATURE, sizeof(got)) == 0)
 			return at;
 	}
 	return JOURNAL_NOWHERE;
@@ -340,7 +340,7 @@ int journal_super_is(int fd, const struct journal_head *h, struct err *e)
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "stat");
 	if ((uint64_t)st.st_size < u64_min(h->end, h->super + JOURNAL_SUPER))
-		return 0; /* somebody has cut it off */
+		return 0; /* another program has truncated it */
 	rc = super_crc(fd, h->super, h->end, &crc, e);
 	return rc ? rc : crc == h->super_crc;
 }
@@ -360,7 +360,7 @@ int journal_lock(int fd, const char *path, struct err *e)
 	if (errno == EWOULDBLOCK)
 		return err_set(e, -EAGAIN, "'%s' is open in another program, which locked it",
 			       path);
-	/* where locks are not known libhdf5 insists on them only when it is told to */
+	/* if the filesystem has no locks, libhdf5 fails only if HDF5_USE_FILE_LOCKING is TRUE */
 	if ((errno == ENOSYS || errno == EOPNOTSUPP) && !(use && strcmp(use, "TRUE") == 0))
 		return 0;
 	return err_sys(e, errno, "cannot lock '%s'", path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* page_log.c - pages of the file that are not what they were: which, and where in the log.
- * A page is logged whole, the first time that a byte of it is written, and then changed in the log,
- * which nobody looks at before the commit. */
+/* page_log.c - the changed pages of the file, and their slots in the log. A page is logged
+ * completely when its first byte is written, and then changed in the log, which is not read by
+ * recovery before the commit. */
 #include "hdf5view/journal/journal_int.h"
 
 #include "base/os/io.h"
@@ -68,7 +68,8 @@ static int page_log_grow(struct journal_pages *p, struct err *e)
 
 /* ---- reading ---- */
 
-/* Bytes from off on that are in one piece: n at most; *ret_at where, in the log when *ret_log. */
+/* The number of bytes from off on, at most n, that are in one piece; *ret_at their offset, in the
+ * log if *ret_log. */
 static size_t page_log_piece(const struct journal_pages *p, size_t n, uint64_t off,
 			     bool *ret_log, uint64_t *ret_at)
 {
@@ -182,7 +183,7 @@ static int by_page(const void *a, const void *b)
 	return x->page < y->page ? -1 : x->page > y->page;
 }
 
-/* The places that are taken, in the order of pages, in front. */
+/* Sort the used entries by page, to the front. */
 static void page_log_sort(struct journal_pages *p)
 {
 	size_t n = 0;
@@ -195,8 +196,8 @@ static void page_log_sort(struct journal_pages *p)
 	p->sorted = true;
 }
 
-/* What the table says of a page; its old bytes are read once more: they must be what they were.
- * *ret_same: the new ones are no others, and it does not belong into the table. */
+/* Make the table's entry of a page. Its old bytes are read once more, and must be unchanged.
+ * *ret_same: the new bytes are equal, and the page is left out of the table. */
 static int page_log_describe(const struct journal_pages *p, const struct journal_map_entry *m,
 			     struct journal_entry *x, bool *ret_same, struct err *e)
 {

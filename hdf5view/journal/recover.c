@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recover.c - what a transaction that was interrupted left behind. The journal and the
- * file may be anything: of other files, of strangers, damaged.
+/* recover.c - recovers from an interrupted transaction.
  *
- * A commit is done again only when the file is beyond doubt what it was made for: it has the size
- * that it had at the commit or is to have after it, and every sector below the journal's pages is
- * what it was or what it is to be. So it does not matter whether the file was copied since, and a
- * backup that was put in its place, or a change by another program, is noticed. */
+ * The journal and the file may be anything: another file's, from an attacker, damaged. A commit is
+ * redone only if the file is certainly the one that it was made for: its size is that at the
+ * commit or after it, and every sector below the journal's pages is either old or new. So it does
+ * not matter whether the file was copied since, and a backup in its place, or a change by another
+ * program, is noticed. */
 #include "hdf5view/journal/journal_int.h"
 
 #include "base/os/io.h"
@@ -25,7 +25,7 @@ struct compare {
 	uint64_t size; /* of the file */
 	bool has_old;
 	uint64_t strange; /* sectors that are neither */
-	bool torn;        /* the one strange sector is where writing was interrupted */
+	bool torn;        /* the only unknown sector is at the interruption */
 };
 
 static void sector(struct compare *k, const uint8_t *is, const uint8_t *will, size_t n,
@@ -37,7 +37,7 @@ static void sector(struct compare *k, const uint8_t *is, const uint8_t *will, si
 	if (new &&was)
 		return;
 	if (!new && !was) {
-		/* pages are written in order: new ones before it, old ones behind it */
+		/* pages are written in order: new ones before it, old ones after it */
 		k->strange++;
 		k->torn = !k->has_old;
 	} else if (new) {
@@ -76,7 +76,7 @@ static int compare_page(void *arg, const struct journal_entry *x, struct err *e)
 	return 0;
 }
 
-/* Whether the commit belongs to the file; *ret->state REDO or FOREIGN. */
+/* Decide whether the commit belongs to the file; *ret->state REDO or FOREIGN. */
 static int journal_recover_compare(int fd, int log, const struct journal_commit *c,
 				   struct journal_found *ret, struct err *e)
 {
@@ -112,7 +112,8 @@ static int journal_recover_compare(int fd, int log, const struct journal_commit 
 
 /* ---- the journal ---- */
 
-/* Its owner must be somebody who may write the file anyway. *ret -1: there is none. */
+/* Open the log. Its owner must be root, this user or the file's owner, who can write the file
+ * anyway. *ret -1: there is none. */
 static int open_log(int dir_fd, int fd, int *ret, struct err *e)
 {
 	struct stat log, file;
@@ -140,8 +141,8 @@ static int open_log(int dir_fd, int fd, int *ret, struct err *e)
 		       "owner that only its owner can write");
 }
 
-/* journal_recover_read_block - 1: the log has one there; 0: it ends before; -errno: nobody knows
- * what is in it. */
+/* journal_recover_read_block - read a block. 1: read; 0: the log ends before it; -errno: its
+ * contents are unknown. */
 static int journal_recover_read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD],
 				      struct err *e)
 {
@@ -156,7 +157,7 @@ static int journal_recover_read_block(int log, uint64_t at, uint8_t in[JOURNAL_R
 	return rc ? err_wrap(e, rc, "the journal") : 1;
 }
 
-/* journal_recover_read_head - 1; 0: there is no valid one. */
+/* journal_recover_read_head - read the head. 1: read; 0: there is no valid one. */
 static int journal_recover_read_head(int log, struct journal_head *h, struct err *e)
 {
 	uint8_t in[JOURNAL_RECORD];
@@ -165,8 +166,8 @@ static int journal_recover_read_head(int log, struct journal_head *h, struct err
 	return rc > 0 ? journal_head_get(in, h) : rc;
 }
 
-/* read_commit - the first of the blocks that hold a record. 1; 0: none does; -errno: none of those
- * that could be read does. */
+/* read_commit - read the first valid commit record. 1: read; 0: there is none; -errno: a block
+ * that may hold one could not be read. */
 static int read_commit(int log, struct journal_commit *c, struct err *e)
 {
 	uint8_t in[JOURNAL_RECORD];
@@ -201,8 +202,8 @@ int journal_probe(int fd, int dir_fd, struct journal_found *ret, struct err *e)
 
 /* ---- carrying it out ---- */
 
-/* What is behind the old end belongs to nobody, when nobody has changed the file since: its
- * superblock would tell. Otherwise it is left alone. */
+/* Cut off the bytes after the old end, if the file was not changed since: its superblock would
+ * differ. Otherwise they may belong to another program. */
 static int cut_tail(int fd, int log, struct err *e)
 {
 	struct journal_head h;
@@ -210,7 +211,7 @@ static int cut_tail(int fd, int log, struct err *e)
 	int rc = journal_recover_read_head(log, &h, e);
 
 	if (rc <= 0)
-		return rc; /* not durable, so that nothing was written behind the end */
+		return rc; /* not durable, so nothing was written after the end */
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "stat");
 	if ((uint64_t)st.st_ino != h.ino || (uint64_t)st.st_size <= h.end)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema.c - what the virtual file says, decided from the dataset alone: no data is read and
- * the HDF5 library is not asked.
- *
- * In this order, because each step needs the ones before: what can be shown, names, coordinate
- * variables, dimensions, types, attributes. */
+/* schema.c - decides the contents of the virtual file from the dataset alone; it reads no data and
+ * does not call the HDF5 library. Each step needs the ones before: arrays that can be shown,
+ * names, coordinate variables, dimensions, types, attributes. */
 #include "hdf5view/netcdf4/schema.h"
 #include "hdf5view/virtual/structure_process.h"
 
@@ -15,7 +13,6 @@
 #define NOTES_MAX 1000
 #define NOTE_MAX 1000 /* bytes of one */
 #define MODEL_MIN ((uint64_t)16 << 20)
-#define NON_COORD "_nc4_non_coord_"
 #define CHUNK_MAX UINT32_MAX /* bytes of a chunk, and elements along one axis */
 #define LENGTH_MAX ((uint64_t)1 << 62)
 
@@ -33,7 +30,7 @@ int nc_note(struct nc_model *m, uint32_t group, uint32_t array, const char *fmt,
 		return 0;
 	}
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a cut note is still one */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a truncated note is still valid */
 	va_end(ap);
 	buf_init(&b, (size_t)1 << 16);
 	if (array != DS_NONE)
@@ -41,7 +38,7 @@ int nc_note(struct nc_model *m, uint32_t group, uint32_t array, const char *fmt,
 	else
 		ds_group_path(m->ds, group, &b);
 	if (b.len > NOTE_MAX)
-		b.len = 0; /* without its place rather than not at all */
+		b.len = 0; /* without the path rather than not at all */
 	buf_printf(&b, "%s%s", b.len ? ": " : "", text);
 	line = buf_ok(&b) ? arena_copy(&m->arena, b.data, b.len) : NULL;
 	buf_release(&b);
@@ -84,7 +81,7 @@ const char *const *nc_model_notes(const struct nc_model *m, uint32_t *ret_n)
 	return m->notes;
 }
 
-/* ---- what can be shown ---- */
+/* ---- arrays that can be shown ---- */
 
 uint32_t nc_elem(const struct ds_array *a)
 {
@@ -96,7 +93,7 @@ uint32_t nc_rank(const struct ds_array *a)
 	return a->rank + (a->type.kind == DT_STRING && a->type.size > 1);
 }
 
-/* one_byte - whether all bytes of a fill value are the same: what characters can say. */
+/* one_byte - whether all bytes of a fill value are equal, so that characters can express it. */
 static bool one_byte(const struct ds_array *a)
 {
 	for (uint32_t i = 1; i < a->type.size; i++)
@@ -111,7 +108,7 @@ bool nc_fill(const struct ds_array *a)
 	       (a->type.kind != DT_STRING || one_byte(a));
 }
 
-/* lengths_fit - whether HDF5 and the array's dimensions have room for its lengths. */
+/* lengths_fit - whether the array's lengths fit HDF5 and the array's dimensions. */
 static int lengths_fit(const struct nc_model *m, const struct ds_array *a, struct err *e)
 {
 	for (uint32_t d = 0; d < a->rank; d++) {
@@ -133,7 +130,7 @@ static int lengths_fit(const struct nc_model *m, const struct ds_array *a, struc
 	return 0;
 }
 
-/* strings_fit - whether there is room for what elements without a fixed size take at least. */
+/* strings_fit - whether the minimum size of variable-length elements fits. */
 static int strings_fit(const struct nc_model *m, const struct ds_array *a, struct err *e)
 {
 	uint64_t n = 1;
@@ -148,7 +145,7 @@ static int strings_fit(const struct nc_model *m, const struct ds_array *a, struc
 	return 0;
 }
 
-/* array_fits - whether HDF5 and netCDF can say the array at all. */
+/* array_fits - whether HDF5 and netCDF can express the array at all. */
 static int array_fits(const struct nc_model *m, const struct ds_array *a, const struct plan *p,
 		      struct err *e)
 {
@@ -176,7 +173,7 @@ static int array_fits(const struct nc_model *m, const struct ds_array *a, const 
 	return 0;
 }
 
-/* schema_hide - leave an array out, or make that the reason to give up. why: e, already set. */
+/* schema_hide - leave out an array, or fail if that is not wanted. why: e, already set. */
 static int schema_hide(struct nc_model *m, struct plan *plans, uint32_t i,
 		       const struct err *why, struct err *e)
 {
@@ -198,9 +195,9 @@ static int schema_hide(struct nc_model *m, struct plan *plans, uint32_t i,
 	return -EOPNOTSUPP;
 }
 
-/* schema_decoded - of a source that cannot list chunks: what is encoded has sizes that nobody
- * knows, and a file has to state them all; so all is shown decoded, what was never written as
- * well. */
+/* schema_decoded - plan a source that cannot list chunks. The sizes of its encoded chunks are
+ * unknown, but a file states them all, so all chunks are shown decoded, including those that were
+ * never written. */
 static int schema_decoded(struct nc_model *m, const struct plan *plans, bool rules,
 			  struct err *e)
 {
@@ -273,7 +270,8 @@ static void decide_storage(struct nc_model *m, struct plan *plans)
 
 /* ---- names of groups and arrays ---- */
 
-/* order_groups - parents before children, siblings in order; a group outside the tree stays out. */
+/* order_groups - parents before children, siblings in order; a group that is not reachable stays
+ * out. */
 static int order_groups(struct nc_model *m, struct err *e)
 {
 	const struct dataset *ds = m->ds;
@@ -312,7 +310,7 @@ static int name_groups(struct nc_model *m, struct err *e)
 	return 0;
 }
 
-/* schema_dim_names - for asking whether a group has a dimension of a name. */
+/* schema_dim_names - gather dimension names, to look up whether a group has one. */
 static int schema_dim_names(struct nc_model *m, struct err *e)
 {
 	for (uint32_t d = 0; d < m->ds->n_dims; d++) {
@@ -324,13 +322,13 @@ static int schema_dim_names(struct nc_model *m, struct err *e)
 	return 0;
 }
 
-/* link_of - the dataset's name: netCDF's prefix marks a variable that has the name of a dimension
+/* link_of - the dataset's name. netCDF's prefix marks a variable that has the name of a dimension
  * without being its coordinate variable. */
 static const char *link_of(struct nc_model *m, uint32_t i)
 {
 	const struct ds_array *a = &m->ds->arrays[i];
 	const char *name = m->arrays[i].name;
-	size_t n = strlen(NON_COORD) + strlen(name) + 1;
+	size_t n = strlen(NETCDF_NON_COORD) + strlen(name) + 1;
 	char *link;
 
 	if (m->arrays[i].scale_of != DS_NONE ||
@@ -338,7 +336,7 @@ static const char *link_of(struct nc_model *m, uint32_t i)
 		return name;
 	link = arena_alloc(&m->arena, n, 1);
 	if (link)
-		(void)snprintf(link, n, "%s%s", NON_COORD, name);
+		(void)snprintf(link, n, "%s%s", NETCDF_NON_COORD, name);
 	return link;
 }
 

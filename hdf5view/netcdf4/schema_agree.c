@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_agree.c - whether libhdf5 would store the parameters that chunks were or will be made
- * with.
+/* schema_agree.c - checks whether libhdf5 would store the parameters with which chunks were or
+ * will be encoded.
  *
- * Its own szip, n-bit and scale-offset compute their parameters anew for every dataset that names
- * them. So the question is put to the library itself: a dataset like the one to come, in a file in
- * memory that is thrown away. */
+ * Its own szip, n-bit and scale-offset filters compute their parameters anew for every dataset
+ * that names them. So this file lets the library make a dataset like the planned one, in a
+ * temporary file in memory. */
 #include "hdf5view/netcdf4/schema.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ static bool schema_agree_own(const struct codec_spec *s)
 	return s->h5_id > CODEC_FLETCHER32 && s->h5_id < H5Z_FILTER_RESERVED;
 }
 
-/* can_encode - whether the library has a filter, both ways: it asks when a dataset is made. */
+/* can_encode - whether the library has a filter for both directions, which it requires to make a
+ * dataset. */
 static bool can_encode(uint32_t id)
 {
 	unsigned flags = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_attrs.c - which attributes the file has, and in what form.
+/* schema_attrs.c - decides which attributes the file has, and in what form.
  *
- * netCDF's attributes are a text, or a list of one dimension. What netCDF and HDF5 keep for
- * themselves is left out; `_FillValue` is schema_fill.c's. */
+ * netCDF's attributes are a string, or a list of one dimension. Attributes that netCDF and HDF5
+ * reserve are left out; schema_fill.c handles `_FillValue`. */
 #include "hdf5view/netcdf4/schema.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static bool is_reserved(const char *name)
 	return false;
 }
 
-/* deciding - the attributes of one object. */
+/* deciding - the decisions about one object's attributes. */
 struct deciding {
 	struct nc_model *m;
 	uint32_t group, array; /* array: DS_NONE for the group itself */
@@ -38,7 +38,7 @@ static int schema_attrs_note(struct deciding *x, const char *name, const char *w
 	return nc_note(x->m, x->group, x->array, "attribute '%s' %s", name, what);
 }
 
-/* schema_attrs_form_of - how an attribute that is not `_FillValue` is stored. */
+/* schema_attrs_form_of - the storage of an attribute other than `_FillValue`. */
 static int schema_attrs_form_of(struct deciding *x, const struct ds_attr *src,
 				struct nc_attr *at, struct err *e)
 {
@@ -64,7 +64,7 @@ static int schema_attrs_form_of(struct deciding *x, const struct ds_attr *src,
 	return rc ? rc : nc_type_need(x->m, x->group, &src->type, at->name, &at->type, e);
 }
 
-/* schema_attrs_keep - decide about one attribute. */
+/* schema_attrs_keep - decide one attribute. */
 static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, struct err *e)
 {
 	struct nc_attr at = {.src = src, .as = src->type, .type = DS_NONE};
@@ -100,7 +100,7 @@ static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, stru
 	return 0;
 }
 
-/* schema_attrs_add_text - an attribute that readers need, unless there is one of that name. */
+/* schema_attrs_add_text - add an attribute that readers need, unless one of that name exists. */
 static int schema_attrs_add_text(struct deciding *x, const char *name, const char *text,
 				 struct err *e)
 {
@@ -120,7 +120,7 @@ static int schema_attrs_add_text(struct deciding *x, const char *name, const cha
 	return 0;
 }
 
-/* add_quant - what netCDF says of elements that were quantised. */
+/* add_quant - add netCDF's attribute of quantised elements. */
 static int add_quant(struct deciding *x, const struct codec_quant *q, struct err *e)
 {
 	struct ds_attr *src = arena_alloc(&x->m->arena, 1, sizeof(*src));

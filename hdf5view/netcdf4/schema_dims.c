@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_dims.c - which variable is the coordinate variable of which dimension, and what dimensions
- * are called.
+/* schema_dims.c - decides the coordinate variable and the name of each dimension.
  *
- * As netCDF does it: a variable whose first dimension has its name, in the same group, is that
- * dimension's scale. A dimension without one is a dataset of its own, which must not have the name
- * of anything else in the group. */
+ * The rule is netCDF's: a variable that has the name of its first dimension, in the same group, is
+ * that dimension's scale. A dimension without one is a dataset of its own, whose name must be
+ * unique in the group. */
 #include "hdf5view/netcdf4/schema.h"
 
 #include <inttypes.h>
@@ -33,7 +32,7 @@ void nc_dims_scales(struct nc_model *m)
 	}
 }
 
-/* schema_dims_number - ids in the order of each group, as the dataset has it. */
+/* schema_dims_number - assign ids in the order of each group, as in the dataset. */
 static void schema_dims_number(struct nc_model *m)
 {
 	uint32_t id = 0;
@@ -76,7 +75,7 @@ int nc_dims_names(struct nc_model *m, struct err *e)
 	return 0;
 }
 
-/* text_dim - the dimension of `size` characters: one of the root group's own that has this name
+/* text_dim - find the dimension of `size` characters: one of the root group's own with this name
  * and length, else a new one. */
 static int text_dim(struct nc_model *m, uint32_t size, uint32_t *ret, struct err *e)
 {
@@ -104,7 +103,7 @@ static int text_dim(struct nc_model *m, uint32_t size, uint32_t *ret, struct err
 	return 0;
 }
 
-/* own_text_dims - dimensions of the root group that texts can use. */
+/* own_text_dims - find dimensions of the root group that strings can use. */
 static int own_text_dims(struct nc_model *m, struct err *e)
 {
 	char want[24];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_fill.c - `_FillValue` as netCDF insists on: one value of exactly the variable's type.
+/* schema_fill.c - converts `_FillValue` to the form that netCDF requires: one value of exactly the
+ * variable's type.
  *
- * The attribute may come with another type (a tree's JSON says 0 for a variable of doubles). It is
- * converted where that gives the same number, or the nearest float; otherwise it could not equal
- * any element, and is left out. */
+ * The attribute may have another type (a Zarr store's JSON has 0 for a variable of doubles). It is
+ * converted if that gives the same number, or the nearest float. Otherwise it could not equal any
+ * element, and is left out. */
 #include "base/core/half.h"
 #include "hdf5view/netcdf4/schema.h"
 
@@ -22,7 +23,7 @@ struct number {
 	uint64_t u; /* the bits of a whole number, two's complement */
 };
 
-/* schema_fill_load - one value in host byte order. */
+/* schema_fill_load - load one value in host byte order. */
 static struct number schema_fill_load(const struct dtype *t, const uint8_t *p)
 {
 	struct number v = {.is_float = t->kind == DT_FLOAT};
@@ -46,7 +47,7 @@ static struct number schema_fill_load(const struct dtype *t, const uint8_t *p)
 	return v;
 }
 
-/* schema_fill_whole - the value as a whole number; false: it is none of 64 bits. */
+/* schema_fill_whole - the value as a whole number; false if it is not one of 64 bits. */
 static bool schema_fill_whole(struct number *v)
 {
 	if (!v->is_float)
@@ -59,7 +60,8 @@ static bool schema_fill_whole(struct number *v)
 	return (v->negative ? (double)(int64_t)v->u : (double)v->u) == v->d;
 }
 
-/* schema_fill_store - the value as type t, host byte order. Returns false when it does not fit. */
+/* schema_fill_store - store the value as type t, host byte order. Returns false if it does not
+ * fit. */
 static bool schema_fill_store(struct number v, const struct dtype *t, uint8_t *out)
 {
 	unsigned int bits = 8 * t->size;
@@ -101,7 +103,7 @@ static bool schema_fill_store(struct number v, const struct dtype *t, uint8_t *o
 	return true;
 }
 
-/* made - src with other content, in the arena; NULL: memory. */
+/* made - src with other content, in the arena; NULL when memory is short. */
 static struct ds_attr *made(struct nc_model *m, const struct ds_attr *src)
 {
 	struct ds_attr *at = arena_alloc(&m->arena, 1, sizeof(*at));
@@ -131,7 +133,7 @@ static int fill_number(struct nc_model *m, const struct ds_array *a, const struc
 	at->type = a->type;
 	at->type.big_endian = false;
 	if (at->type.kind == DT_FLOAT && at->type.size == 2)
-		at->type.size = 4; /* what netCDF makes of half floats */
+		at->type.size = 4; /* netCDF's presentation of half floats */
 	if (at->type.kind == DT_BOOL)
 		at->type.kind = DT_INT;
 	if (!schema_fill_store(schema_fill_load(&src->type, src->data), &at->type, value)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_filters.c - which filters chunks have, and how they are named in the file.
+/* schema_filters.c - decides the filters of chunks, and describes them in the file.
  *
- * Datasets are only described here, never written, so the library does not need the filters. But it
- * asks them while a dataset is created: an unknown one is refused, and a known one may change its
- * parameters (`set_local`), which would no longer be those the chunks were made with. So filters
- * with a registered id are replaced by an empty class of ours meanwhile. HDF5's own cannot be
- * replaced: of them only those are used whose parameters come out as they were (schema_agree.c). */
+ * Datasets are only described here, never written, so the library does not need the filters. But
+ * it calls them while a dataset is created: it rejects an unknown filter, and a known one may
+ * change its parameters (`set_local`), which would then differ from those of the chunks. So
+ * meanwhile an empty class replaces each filter with a registered id. HDF5's own filters cannot be
+ * replaced: of them only those are used whose parameters do not change (schema_agree.c). */
 #include "hdf5view/virtual/structure_process.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@
 #define LEVEL_MAX 9
 #define SPEC_BYTES 300 /* of a filter in a header message, without parameters; generous */
 
-/* schema_filters_refused - why a filter cannot be named for chunks of this array; NULL: it can. */
+/* schema_filters_refused - the reason why a filter cannot be named for chunks of this array; NULL:
+ * it can. */
 static const char *schema_filters_refused(const struct ds_array *a,
 					  const struct codec_spec *spec)
 {
@@ -34,7 +35,7 @@ static const char *schema_filters_refused(const struct ds_array *a,
 		       : "shuffle's element size differs from the array's";
 }
 
-/* question - of an array's plan, with who can be asked about the library. */
+/* question - an array's plan, and the process that answers questions about the library. */
 struct question {
 	struct plan_ask ask;
 	struct nc_asker *asker;
@@ -67,8 +68,8 @@ static const char *schema_filters_refuses(const struct plan_ask *ask,
 			      chain);
 }
 
-/* elements - as HDF5 will have them: characters of texts, in a dimension of their own. chunk has
- * room for nc_rank lengths. */
+/* elements - the elements in HDF5's terms: characters of strings, in a dimension of their own.
+ * chunk has room for nc_rank lengths. */
 static void elements(const struct ds_array *a, struct codec_array *ret, uint64_t *chunk)
 {
 	plan_elements(a, ret);
@@ -113,7 +114,7 @@ int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy
 	return rc;
 }
 
-/* schema_filters_nothing - no chunk is ever put through a filter while the structure is made. */
+/* schema_filters_nothing - fails: while the structure is made, no chunk goes through a filter. */
 static size_t schema_filters_nothing(unsigned flags, size_t n, const unsigned *params,
 				     size_t bytes, size_t *room, void **data)
 {
@@ -126,8 +127,8 @@ static size_t schema_filters_nothing(unsigned flags, size_t n, const unsigned *p
 	return 0;
 }
 
-/* schema_filters_stand_in - an empty class for one filter. Its name ends up in the file, and is
- * used until the class is taken away. */
+/* schema_filters_stand_in - register an empty class for one filter. Its name is stored in the
+ * file, and is used until the class is removed. */
 static int schema_filters_stand_in(struct nc_filters *t, const struct codec_spec *spec)
 {
 	char tmp[40];
@@ -187,8 +188,8 @@ void nc_filters_end(struct nc_filters *t)
 	*t = (struct nc_filters){0};
 }
 
-/* set_blosc - what the plugin itself would have written: in place of the size of a block, which is
- * in each chunk, the size of a whole chunk. */
+/* set_blosc - the parameters that the plugin would have written: in place of the size of a block,
+ * which is in each chunk, the size of a whole chunk. */
 static herr_t set_blosc(hid_t dcpl, uint64_t chunk_bytes, const struct codec_spec *spec)
 {
 	unsigned v[8] = {0};
@@ -209,7 +210,7 @@ int nc_filters_set(hid_t dcpl, uint64_t chunk_bytes, const struct codec_chain *c
 		herr_t rc;
 
 		switch (spec->h5_id) {
-		case CODEC_DEFLATE: /* readers insist on a level that exists */
+		case CODEC_DEFLATE: /* readers require a valid level */
 			rc = H5Pset_deflate(dcpl, level > LEVEL_MAX ? LEVEL_MAX : level);
 			break;
 		case CODEC_SHUFFLE:

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_names.c - names as netCDF takes them, each once.
+/* schema_names.c - makes names valid for netCDF, and unique.
  *
- * A name that netCDF allows stays as it is. Others are written with %XX for each byte that is not
- * allowed and for '%' itself; what would then begin with '%' gets a '_' in front, because netCDF
- * does not let a name begin with '%'. Names that look like the result are escaped as well, so that
- * no two names become one. A result that is too long is cut and ends in a sum of the name. */
+ * A valid name stays. In others, %XX replaces each byte that is not allowed, and '%' itself. If
+ * the result would begin with '%', which netCDF does not allow, '_' is put in front. Names that
+ * look like a result are escaped as well, so two names never become equal. A result that is too
+ * long is truncated and ends in a hash of the name. */
 #include "base/core/hash.h"
 #include "hdf5view/netcdf4/schema.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define NON_COORD "_nc4_non_coord_"
 #define CUT_TAIL 9 /* "~" and eight digits */
 
 /* ---- escaping ---- */
@@ -33,10 +32,11 @@ static bool control(unsigned char c)
 	return c < 0x20 || c == 0x7f || c == '/';
 }
 
-/* starts_special - a beginning that means something to netCDF, or to this escaping. */
+/* starts_special - a prefix with a meaning in netCDF or in this escaping. */
 static bool starts_special(const char *name)
 {
-	return strncmp(name, NON_COORD, strlen(NON_COORD)) == 0 || strncmp(name, "_%", 2) == 0;
+	return strncmp(name, NETCDF_NON_COORD, sizeof(NETCDF_NON_COORD) - 1) == 0 ||
+	       strncmp(name, "_%", 2) == 0;
 }
 
 static bool schema_names_allowed(const char *name, size_t n)
@@ -51,8 +51,7 @@ static bool schema_names_allowed(const char *name, size_t n)
 	return true;
 }
 
-/* schema_names_cut - a name of at most limit bytes that begins like `name` and ends in a sum of
- * it. */
+/* schema_names_cut - truncate a name to `limit` bytes that end in a hash of it. */
 static const char *schema_names_cut(struct arena *a, const char *name, size_t limit)
 {
 	uint32_t sum = 2166136261U;
@@ -112,7 +111,8 @@ static uint32_t schema_names_hash_of(uint32_t scope, const char *name)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* schema_names_slot_of - where a name is, or would be. The table has a free slot. */
+/* schema_names_slot_of - the slot of a name, or the free slot for it. The table has a free
+ * slot. */
 static struct nc_name *schema_names_slot_of(const struct nc_names *t, uint32_t scope,
 					    const char *name, uint32_t hash)
 {
@@ -173,7 +173,8 @@ const char *nc_names_claim(struct nc_names *t, struct arena *a, uint32_t scope,
 	char *out = NULL, tail[12];
 	int rc = name ? nc_names_add(t, scope, name, value) : -ENOMEM;
 
-	a->starved |= rc == -ENOMEM; /* the table's memory: callers ask the arena why */
+	a->starved |= rc == -ENOMEM; /* no memory for the table: mark the arena, which callers
+				      * query for the reason */
 	if (rc != -EEXIST)
 		return rc ? NULL : name;
 	out = arena_alloc(a, cap, 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_pack.c - a model, with all of the dataset that it leads to, as one piece of memory that
- * can be copied to any address.
+/* schema_pack.c - packs a model, with the parts of the dataset that it refers to, into one piece
+ * of memory that can be copied to any address.
  *
- * A pointer in it is an offset from the beginning, and the list of all pointers' places stands at
- * the end: the child adds the address of its copy to each. Offset 0 is what was packed itself,
- * which nothing leads to, so that it is NULL. Only what is needed to make a file is packed. */
+ * A pointer in it is an offset from its start, and the list of all pointers' positions is at its
+ * end: the child adds the address of its copy to each. Offset 0 is the packed object itself, to
+ * which no pointer leads, so it represents NULL. Only the data for making a file is packed. */
 #include "hdf5view/virtual/structure_process.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct schema_pack_pack {
 	struct buf moves; /* uint64_t each */
 };
 
-/* schema_pack_room - for n things, zeroes; 0: there are none, or it failed. */
+/* schema_pack_room - append n zeroed things; returns 0 if n is 0, or on failure. */
 static size_t schema_pack_room(struct schema_pack_pack *p, uint64_t n, size_t size)
 {
 	static const uint8_t zeroes[ALIGN];
@@ -42,10 +42,10 @@ static void schema_pack_put(struct schema_pack_pack *p, size_t at, const void *v
 	if (buf_ok(p->out))
 		memcpy(p->out->data + at, v, n);
 }
-/* PUT - a structure whose pointers come later. */
+/* PUT - append a structure whose pointers are set later. */
 #define PUT(p, at, type, ...) schema_pack_put(p, at, &(const type){__VA_ARGS__}, sizeof(type))
 
-/* lead - the pointer at `at` leads to what is at `to`; 0: nowhere. */
+/* lead - set the pointer at `at` to the data at `to`; 0: NULL. */
 static void lead(struct schema_pack_pack *p, size_t at, size_t to)
 {
 	const uintptr_t v = to;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* schema_types.c - which named datatypes the file has.
- *
- * netCDF knows compound, opaque and vlen types only by name. Values of the same type share
- * the one of their group or of a group above; complex numbers have theirs in the root group. */
+/* schema_types.c - decides which named datatypes the file has. netCDF identifies compound, opaque
+ * and vlen types by name only. Values of the same type share the one of their group or of a group
+ * above; the types of complex numbers are in the root group. */
 #include "hdf5view/netcdf4/schema.h"
 
 #include <inttypes.h>
@@ -42,7 +41,7 @@ static bool schema_types_is_number(const struct dtype *t)
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
 
-/* field_ok - whether a field's lengths are those of an array that HDF5 has. */
+/* field_ok - whether a field's lengths are valid for an HDF5 array. */
 static int field_ok(const struct dt_field *f, struct err *e)
 {
 	if (f->rank + 1 > NC_RANK_LIMIT)
@@ -61,7 +60,7 @@ static int field_ok(const struct dt_field *f, struct err *e)
 		       : 0;
 }
 
-/* type_bytes - add what a type takes in a header message to *at. */
+/* type_bytes - add the size of a type in a header message to *at. */
 static int type_bytes(const struct dtype *t, unsigned int depth, size_t *at, struct err *e)
 {
 	int rc = 0;
@@ -94,7 +93,7 @@ static bool needs_name(const struct dtype *t)
 	       t->kind == DT_VLEN;
 }
 
-/* complex_name - "_complex64", as numpy counts. */
+/* complex_name - "_complex64", with numpy's number of bits. */
 static const char *complex_name(const struct dtype *t)
 {
 	if (t->size == 8)
@@ -135,8 +134,8 @@ static int schema_types_add(struct nc_model *m, uint32_t group, const struct dty
 	return 0;
 }
 
-/* schema_types_visible - whether what one group holds is seen in another: that is the same or
- * below. */
+/* schema_types_visible - whether the contents of one group are visible in another: the same or a
+ * descendant. */
 static bool schema_types_visible(const struct nc_model *m, uint32_t holds, uint32_t from)
 {
 	/* groups form a tree: order_groups has seen to it */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer.c - makes the structure of the file with libhdf5, in memory: in a process of its own
+/* writer.c - makes the structure of the file with libhdf5, in memory, in a process of its own
  * (virtual/structure_child.c).
  *
- * Nothing is decided here. Order: groups, named types, dimensions without a variable, variables,
- * then, when everything has an address, what ties variables to dimensions, attributes, texts. The
- * order is also that of creation, which netCDF-C shows: variables come in the order of the model;
- * dimensions have their number written on them.
+ * Nothing is decided here. The order is: groups, named types, dimensions without a variable,
+ * variables; then, when everything has an address, the connections of variables and dimensions,
+ * attributes, variable-length elements. netCDF-C lists objects in the order of their creation:
+ * variables come in the model's order; dimensions carry their number.
  *
  * The same dataset gives the same bytes: objects carry no times, and nothing depends on addresses
  * in memory or on other users of the library. */
@@ -18,7 +18,7 @@
 #define GROWTH ((size_t)1 << 20) /* of the file in memory, at a time */
 #define IN_ORDER (H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED)
 
-/* ---- what others use ---- */
+/* ---- shared with other files ---- */
 
 uint64_t nc_h5_address(hid_t id)
 {
@@ -68,7 +68,7 @@ hid_t nc_h5_group(struct nc_builder *b, uint32_t group)
 
 /* ---- file and groups ---- */
 
-/* set_gcpl - what all groups share, and a file for its root, into given properties. 0 or -1. */
+/* set_gcpl - set the properties shared by all groups, and by a file for its root. 0 or -1. */
 static int set_gcpl(hid_t gcpl)
 {
 	return gcpl < 0 || H5Pset_obj_track_times(gcpl, 0) < 0 ||
@@ -78,7 +78,7 @@ static int set_gcpl(hid_t gcpl)
 		       : 0;
 }
 
-/* netcdf4_writer_create - the file. Its name only tells files in memory apart. */
+/* netcdf4_writer_create - create the file. Its name only distinguishes files in memory. */
 static int netcdf4_writer_create(struct nc_builder *b)
 {
 	static uint64_t serial; /* h5_lock */
@@ -92,8 +92,8 @@ static int netcdf4_writer_create(struct nc_builder *b)
 	    H5Pset_libver_bounds(fapl, b->m->v18 ? H5F_LIBVER_V18 : H5F_LIBVER_EARLIEST,
 				 H5F_LIBVER_V18) < 0)
 		return -1;
-	/* An absolute one: of another HDF5 2.2 wants the working directory, which a process in the
-	 * sandbox may not ask for, and ends at an assertion without it. */
+	/* An absolute name: for a relative one HDF5 2.2 needs the working directory, which a
+	 * process in the sandbox may not query, and fails an assertion without it. */
 	(void)snprintf(name, sizeof(name), "/netcdf %" PRIu64, serial++);
 	b->file = H5Fcreate(name, H5F_ACC_TRUNC, fcpl, fapl);
 	root = b->file < 0 ? -1 : H5Gopen2(b->file, "/", H5P_DEFAULT);
@@ -128,7 +128,7 @@ static int make_groups(struct nc_builder *b, struct err *e)
 
 /* ---- variables ---- */
 
-/* space_of - a dataset's lengths. HDF5 wants no chunk to be longer than its axis can become. */
+/* space_of - the dataspace of a dataset. HDF5 rejects a chunk longer than its axis can become. */
 static hid_t space_of(const struct nc_builder *b, uint32_t array, const struct nc_storage *how)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
@@ -150,17 +150,15 @@ static hid_t space_of(const struct nc_builder *b, uint32_t array, const struct n
 
 void nc_h5_chunk(const struct ds_array *a, hsize_t *ret)
 {
-	uint64_t strings[NC_RANK_LIMIT];
-
-	if (dt_is_vlen(&a->type))
-		nc_strings_chunk(a, strings);
 	for (uint32_t d = 0; d < a->rank; d++)
-		ret[d] = dt_is_vlen(&a->type) ? strings[d] : a->chunk[d];
+		ret[d] = a->chunk[d];
+	if (dt_is_vlen(&a->type))
+		nc_strings_chunk(a, ret);
 	if (nc_rank(a) > a->rank)
 		ret[a->rank] = a->type.size;
 }
 
-/* text_fill - netCDF-C gives every variable a fill value. Returns 0 or -1. */
+/* text_fill - set the fill value that netCDF-C gives every variable. Returns 0 or -1. */
 static int text_fill(hid_t dcpl, hid_t type, const struct ds_array *a)
 {
 	char *text;
@@ -174,7 +172,7 @@ static int text_fill(hid_t dcpl, hid_t type, const struct ds_array *a)
 	return rc;
 }
 
-/* storage_of - creation properties. New. */
+/* storage_of - make the creation properties. Returns a new id. */
 static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 			const struct nc_storage *how)
 {
@@ -184,7 +182,8 @@ static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 
 	if (dcpl < 0)
 		return -1;
-	/* as netCDF-C does: whoever writes to a copy gets space for what he writes */
+	/* as in netCDF-C: a program that writes to a copy of the file allocates space for its
+	 * data */
 	if ((how->chunked && (H5Pset_chunk(dcpl, (int)nc_rank(a), how->chunk) < 0 ||
 			      H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
 	    (x->fill && H5Pset_fill_value(dcpl, type, a->fill) < 0) ||
@@ -216,7 +215,7 @@ int nc_h5_make_array(struct nc_builder *b, uint32_t array, const struct nc_stora
 	return 0;
 }
 
-/* make_array - stored as the model has it. */
+/* make_array - make an array with the model's storage. */
 static int make_array(struct nc_builder *b, uint32_t array)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
@@ -242,7 +241,7 @@ static int make_arrays(struct nc_builder *b, struct err *e)
 
 /* ---- attributes of groups ---- */
 
-/* properties - _NCProperties: who made the file, as netCDF-C says it. Returns 0 or -1. */
+/* properties - write _NCProperties, netCDF-C's record of the file's creator. Returns 0 or -1. */
 static int properties(hid_t root)
 {
 	char text[100];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer_attrs.c - attributes are written as netCDF-C writes them: a text as one string of exactly
- * its length, everything else as a list of one dimension, an empty list as nothing at all. */
+/* writer_attrs.c - writes attributes as netCDF-C does: a string as one string of exactly its
+ * length, everything else as a list of one dimension, an empty list as a null dataspace. */
 #include "hdf5view/netcdf4/schema.h"
 
 #include <string.h>
 
-/* writer_attrs_put - one attribute in one go. data: NULL when there are no values. */
+/* writer_attrs_put - write one attribute at once. data: NULL when there are no values. */
 static int writer_attrs_put(hid_t obj, const char *name, hid_t file, hid_t mem, hid_t space,
 			    const void *data)
 {
@@ -19,7 +19,7 @@ static int writer_attrs_put(hid_t obj, const char *name, hid_t file, hid_t mem, 
 	return data && H5Awrite(at, mem, data) < 0 ? -1 : 0;
 }
 
-/* list_space - of n values; 0: no dataspace at all. New. */
+/* list_space - the dataspace of n values; 0: a null dataspace. Returns a new id. */
 static hid_t list_space(uint64_t n)
 {
 	hsize_t dim = n;
@@ -53,7 +53,7 @@ static bool ascii(const struct ds_text *t)
 	return true;
 }
 
-/* writer_attrs_put_strings - a list of texts of any length. */
+/* writer_attrs_put_strings - write a list of variable-length strings. */
 static int writer_attrs_put_strings(const struct nc_builder *b, hid_t obj,
 				    const struct nc_attr *at)
 {
@@ -77,7 +77,7 @@ static int writer_attrs_put_strings(const struct nc_builder *b, hid_t obj,
 	return rc;
 }
 
-/* put_lists - values that are lists of numbers. */
+/* put_lists - write values that are variable-length arrays. */
 static int put_lists(const struct nc_builder *b, hid_t obj, const struct nc_attr *at)
 {
 	const struct ds_attr *src = at->src;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer_dims.c - dimensions as HDF5's dimension scales, with what netCDF-C adds to them.
+/* writer_dims.c - writes dimensions as HDF5's dimension scales, with netCDF-C's additions.
  *
- * The library's H5DSattach_scale rewrites a scale's list for each variable that is attached, which
- * is quadratic. Here every object gets its lists at once, from the addresses of the others, in the
- * types that H5DS would have used. Spec: HDF5 Dimension Scale Specification 1.0. */
+ * The library's H5DSattach_scale rewrites a scale's list for each attached variable, which is
+ * quadratic. Here every object gets its lists at once, from the addresses of the others, in the
+ * types of H5DS. Spec: HDF5 Dimension Scale Specification 1.0. */
 #include "hdf5view/netcdf4/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NOT_A_VARIABLE "This is a netCDF dimension but not a netCDF variable."
 #define CONTIGUOUS_MAX ((uint64_t)1 << 59) /* elements of a dataset in one piece */
 
 int nc_h5_mark(hid_t set, const char *name, int32_t dimid)
@@ -45,7 +44,7 @@ int nc_h5_make_dim(struct nc_builder *b, uint32_t dim, int32_t dimid)
 	auto_hid hid_t set = dim_create(b, d);
 	char name[100];
 
-	(void)snprintf(name, sizeof(name), "%s%10" PRIu64, NOT_A_VARIABLE, d->len);
+	(void)snprintf(name, sizeof(name), NETCDF_DIM_ONLY ".%10" PRIu64, d->len);
 	if (set < 0 || nc_h5_mark(set, name, dimid) < 0)
 		return -1;
 	b->scales[dim] = nc_h5_address(set);
@@ -65,7 +64,7 @@ int nc_h5_dims(struct nc_builder *b, struct err *e)
 	return 0;
 }
 
-/* ---- which variable uses which dimension ---- */
+/* ---- uses of dimensions by variables ---- */
 
 struct uses {
 	uint64_t *first; /* by dimension; one more at the end */
@@ -79,7 +78,8 @@ static uint32_t writer_dims_axis_dim(const struct nc_builder *b, uint32_t array,
 	return axis < a->rank ? a->dims[axis] : b->m->arrays[array].text_dim;
 }
 
-/* attached - axes of an array that refer to scales: a scale itself refers to none. */
+/* attached - the number of axes of an array that refer to scales; a scale itself refers to
+ * none. */
 static uint32_t attached(const struct nc_builder *b, uint32_t array)
 {
 	const struct nc_array *x = &b->m->arrays[array];
@@ -96,7 +96,7 @@ static void count_uses(const struct nc_builder *b, struct uses *u)
 		u->first[d + 1] += u->first[d];
 }
 
-/* writer_dims_gather - all uses by dimension, in the order of arrays. Returns 0 or -1. */
+/* writer_dims_gather - gather all uses by dimension, in the order of arrays. Returns 0 or -1. */
 static int writer_dims_gather(const struct nc_builder *b, struct uses *u)
 {
 	auto_free uint64_t *at = NULL;
@@ -162,7 +162,7 @@ static int writer_dims_put_list(const struct nc_builder *b, hid_t set, uint32_t 
 	return type < 0 ? -1 : nc_h5_attr_raw(set, "DIMENSION_LIST", type, rank, list);
 }
 
-/* put_coordinates - the dimensions of a variable by id: what netCDF-C looks at first. */
+/* put_coordinates - write the ids of a variable's dimensions, which netCDF-C reads first. */
 static int put_coordinates(const struct nc_builder *b, hid_t set, uint32_t array, uint32_t rank)
 {
 	int32_t ids[NC_RANK_LIMIT];
@@ -172,7 +172,7 @@ static int put_coordinates(const struct nc_builder *b, hid_t set, uint32_t array
 	return nc_h5_attr_raw(set, "_Netcdf4Coordinates", H5T_NATIVE_INT32, rank, ids);
 }
 
-/* writer_dims_tie - everything about one variable's dimensions. */
+/* writer_dims_tie - write all attributes of one variable's dimensions. */
 static int writer_dims_tie(struct nc_builder *b, uint32_t array, const struct uses *u)
 {
 	const struct nc_array *x = &b->m->arrays[array];
@@ -192,7 +192,7 @@ static int writer_dims_tie(struct nc_builder *b, uint32_t array, const struct us
 	return nc_h5_attrs(b, set, &x->attrs);
 }
 
-/* tie_dim - the variables of a dimension that is none itself. */
+/* tie_dim - write the list of variables of a dimension without a variable of its own. */
 static int tie_dim(struct nc_builder *b, uint32_t dim, const struct uses *u)
 {
 	auto_hid hid_t set = -1;

@@ -12,7 +12,7 @@ static bool host_is_big(void)
 	return *(const uint8_t *)&one == 0;
 }
 
-/* writer_types_whole - types of integers by size, sign and byte order. Borrowed; -1: there is
+/* writer_types_whole - the library's integer type by size, sign and byte order. Borrowed; -1:
  * none. */
 static hid_t writer_types_whole(uint32_t size, bool is_signed, bool big)
 {
@@ -55,7 +55,7 @@ static hid_t floating(uint32_t size, bool big)
 	return size == 8 ? H5Tcopy(big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE) : -1;
 }
 
-/* writer_types_text - of any length. New. */
+/* writer_types_text - the type of variable-length strings. Returns a new id. */
 static hid_t writer_types_text(void)
 {
 	hid_t t = H5Tcopy(H5T_C_S1);
@@ -67,7 +67,7 @@ static hid_t writer_types_text(void)
 	return t;
 }
 
-/* writer_types_number - a plain type in its own byte order. New; -1. */
+/* writer_types_number - a plain type in its own byte order. Returns a new id; -1. */
 static hid_t writer_types_number(const struct dtype *t, bool big)
 {
 	switch (t->kind) {
@@ -113,7 +113,8 @@ struct writer_types_making {
 
 static hid_t writer_types_make(const struct writer_types_making *x, const struct dtype *t);
 
-/* field_type - of a field with its dimensions; a text is an array of characters. New. */
+/* field_type - the type of a field with its dimensions; a string is an array of characters.
+ * Returns a new id. */
 static hid_t field_type(const struct writer_types_making *x, const struct dt_field *f,
 			uint32_t named)
 {
@@ -158,8 +159,8 @@ static hid_t compound(const struct writer_types_making *x, const struct dtype *t
 	return ok ? out : -1;
 }
 
-/* writer_types_make - a type that is not named itself. Its depth was checked by nc_type_check.
- * New. */
+/* writer_types_make - make an unnamed type. nc_type_check has checked its depth. Returns a new
+ * id. */
 static hid_t writer_types_make(const struct writer_types_making *x, const struct dtype *t)
 {
 	bool big = x->host ? host_is_big() : t->big_endian;
@@ -210,7 +211,7 @@ static int writer_types_commit(struct nc_builder *b, const struct nc_type *t, hi
 	return H5Tcommit2(group, t->name, type, H5P_DEFAULT, tcpl, H5P_DEFAULT) < 0 ? -1 : 0;
 }
 
-/* take_type - one that is there already, when it is the same. Returns 0, or -EEXIST with *type
+/* take_type - reuse an existing named type if it is equal. Returns 0, or -EEXIST with *type
  * closed. */
 static int take_type(hid_t group, const char *name, hid_t *type)
 {

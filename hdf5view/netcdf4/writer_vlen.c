@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer_vlen.c - elements without a fixed size live in the file's global heap, which only the
- * library writes: all of them are written while the structure is made.
- *
- * The server reads them (virtual/vlen_feed.c) and hands over lengths and bytes of all elements of a
- * chunk; those inside the shape go to the library. */
+/* writer_vlen.c - writes variable-length elements. They are stored in the file's global heap,
+ * which only the library can write, so all of them are written while the structure is made. The
+ * server reads them (virtual/vlen_feed.c) and sends lengths and bytes of all elements of a chunk;
+ * those inside the shape are given to the library. */
 #include "hdf5view/virtual/structure_process.h"
 
 #include "base/core/cursor.h"
@@ -12,38 +11,46 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define CHUNK_ELEMS 32768 /* elements of a chunk of texts: half a megabyte */
+#define CHUNK_ELEMS 32768 /* elements of a chunk of strings: half a megabyte */
 #define HEAP_HEAD 16      /* of an object in the global heap */
 
-void nc_strings_chunk(const struct ds_array *a, uint64_t *ret)
+void nc_chunk_limit(uint32_t rank, uint64_t elem, uint64_t max, hsize_t *chunk)
 {
-	uint64_t n;
 	uint32_t longest = 0;
 
-	for (uint32_t d = 0; d < a->rank; d++)
-		ret[d] = u64_max(1, u64_min(a->shape[d], UINT32_MAX));
-	do {
-		n = 1;
-		for (uint32_t d = 0; d < a->rank; d++) {
-			if (ckd_mul(&n, n, ret[d]))
+	for (uint32_t d = 0; d < rank; d++)
+		chunk[d] = u64_max(1, u64_min(chunk[d], UINT32_MAX));
+	for (;;) {
+		uint64_t n = elem;
+
+		for (uint32_t d = 0; d < rank; d++) {
+			if (ckd_mul(&n, n, chunk[d]))
 				n = UINT64_MAX;
-			if (ret[d] > ret[longest])
+			if (chunk[d] > chunk[longest])
 				longest = d;
 		}
-		if (n > CHUNK_ELEMS)
-			ret[longest] = (ret[longest] + 1) / 2;
-	} while (n > CHUNK_ELEMS);
+		if (n <= max || rank == 0 || chunk[longest] == 1)
+			return;
+		chunk[longest] = (chunk[longest] + 1) / 2;
+	}
 }
 
-/* writer_vlen_piece - the part of one chunk that is inside the shape. */
+void nc_strings_chunk(const struct ds_array *a, hsize_t *ret)
+{
+	for (uint32_t d = 0; d < a->rank; d++)
+		ret[d] = a->shape[d];
+	nc_chunk_limit(a->rank, 1, CHUNK_ELEMS, ret);
+}
+
+/* writer_vlen_piece - the part of one chunk inside the shape. */
 struct writer_vlen_piece {
 	const struct ds_array *a;
 	hsize_t start[NC_RANK_LIMIT], count[NC_RANK_LIMIT];
 	uint64_t inside; /* elements */
-	uint8_t *raw;    /* what the source gave, and one byte more */
+	uint8_t *raw;    /* the source's bytes, and one more */
 	size_t len;      /* without that byte */
 	void *values;    /* char * or hvl_t for each element inside */
-	uint64_t bytes;  /* that they take in the heap */
+	uint64_t bytes;  /* in the heap */
 };
 
 static bool writer_vlen_is_text(const struct ds_array *a)
@@ -64,8 +71,8 @@ static void bounds(struct writer_vlen_piece *p, uint64_t linear)
 	}
 }
 
-/* writer_vlen_set_value - element i of those inside. The text's NUL is written later, where the
- * next one's length was. */
+/* writer_vlen_set_value - set element i of those inside. The string's NUL is written later, over
+ * the next element's length. */
 static void writer_vlen_set_value(struct writer_vlen_piece *p, uint64_t i, const uint8_t *bytes,
 				  size_t n)
 {
@@ -96,7 +103,7 @@ static bool writer_vlen_step(const struct writer_vlen_piece *p, uint64_t *idx)
 	return inside;
 }
 
-/* writer_vlen_parse - find the elements in what the source gave. */
+/* writer_vlen_parse - find the elements in the source's bytes. */
 static int writer_vlen_parse(struct writer_vlen_piece *p, struct err *e)
 {
 	struct slice s = slice_of(p->raw, p->len);
@@ -110,7 +117,7 @@ static int writer_vlen_parse(struct writer_vlen_piece *p, struct err *e)
 		uint32_t len = rd_le32(&s);
 		const uint8_t *bytes = rd_bytes(&s, len);
 
-		*mark = 0; /* ends the text before it; its length was read */
+		*mark = 0; /* terminates the string before it; the length has been read */
 		if (!slice_ok(&s) ||
 		    (!writer_vlen_is_text(p->a) && len % p->a->type.base->size != 0))
 			break;
@@ -124,8 +131,8 @@ static int writer_vlen_parse(struct writer_vlen_piece *p, struct err *e)
 	return 0;
 }
 
-/* same_values - all elements are the fill value: an absent chunk. text: of the fill value, which
- * ends. */
+/* same_values - set all elements to the fill value: an absent chunk. text: the fill value,
+ * NUL-terminated. */
 static void same_values(struct writer_vlen_piece *p, const char *text)
 {
 	for (uint64_t i = 0; i < p->inside; i++)
@@ -151,7 +158,7 @@ static int write_piece(struct nc_builder *b, hid_t set, const struct writer_vlen
 	return H5Dwrite(set, type, mem, space, H5P_DEFAULT, p->values) < 0 ? -1 : 0;
 }
 
-/* room_left - bytes that the file may still grow. */
+/* room_left - the bytes by which the file may still grow. */
 static uint64_t room_left(const struct nc_builder *b)
 {
 	hsize_t size = 0;
@@ -186,8 +193,8 @@ static int writer_vlen_one_chunk(struct nc_builder *b, hid_t set, struct writer_
 	return write_piece(b, set, p, array) < 0 ? nc_h5_fail(b, 0, array, e) : 0;
 }
 
-/* writer_vlen_next - the piece at *at of n bytes. Returns false when there is none, or none that is
- * whole. */
+/* writer_vlen_next - the piece at *at of n bytes. Returns false if there is none, or it is
+ * truncated. */
 static bool writer_vlen_next(uint8_t *pieces, size_t n, size_t *at, struct writer_vlen_piece *p)
 {
 	struct nc_piece head;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attrs.c - attributes of what is in the file already.
+/* attrs.c - attributes of existing objects.
  *
- * A value came through JSON, which knows few types: an attribute keeps the type that it has in the
- * file when that can say the new value exactly. Else it becomes what a new one would be. */
+ * A value came through JSON, which has few types. An attribute keeps its type in the file if that
+ * type can represent the new value exactly; otherwise it gets the type of a new attribute. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ int hdf5_sink_attrs_copy(hid_t from, hid_t to, const char *const *without)
 
 /* ---- the same type ---- */
 
-/* there - an attribute that exists. */
+/* there - an existing attribute. */
 struct there {
 	hid_t at, type, space;
 	hssize_t n;
@@ -94,14 +94,14 @@ static bool there_open(hid_t obj, const char *name, struct there *x)
 	return x->n >= 0 && x->type >= 0;
 }
 
-/* put_as - n values of a type in the place of what is there. mem: the type of p. */
+/* put_as - replace the attribute by n values of a type. mem: the type of p. */
 static int put_as(hid_t obj, const char *name, struct there *x, hid_t type, hid_t mem,
 		  uint64_t n, const void *p)
 {
 	hsize_t dim = n;
 	auto_hid hid_t space = -1, at = -1, keep = H5Tcopy(type);
 
-	/* the same dataspace where it has room for as many */
+	/* the same dataspace if the number is unchanged */
 	if ((uint64_t)x->n == n && n > 0 && H5Tequal(type, x->type) > 0)
 		return H5Awrite(x->at, mem, p) < 0 ? -1 : 0;
 	space = (uint64_t)x->n == n ? H5Scopy(x->space)
@@ -128,7 +128,7 @@ static bool is_ascii(const struct ds_text *t)
 	return true;
 }
 
-/* vlen_text - texts of any length, as the file has them. Returns 1: done. */
+/* vlen_text - write variable-length strings, if the attribute has that type. Returns 1: done. */
 static int vlen_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
 {
 	auto_hid hid_t type = H5Tcopy(x->type);
@@ -148,8 +148,8 @@ static int vlen_text(hid_t obj, const char *name, struct there *x, const struct 
 	return rc;
 }
 
-/* fixed_text - one text, as the file has it, of another length: exactly its own, as netCDF-C makes
- * them. Returns 1: done; 0: no. */
+/* fixed_text - write one fixed-size string, if the attribute is one, at exactly its new length, as
+ * in netCDF-C. Returns 1: done; 0: no. */
 static int fixed_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
 {
 	const struct ds_text *t = a->strings;
@@ -169,7 +169,7 @@ static int fixed_text(hid_t obj, const char *name, struct there *x, const struct
 	return put_as(obj, name, x, type, type, 1, p) < 0 ? -1 : 1;
 }
 
-/* short_as - whether a double is what a float's shortest decimal says: JSON has lost the type. */
+/* short_as - whether a double equals a float's shortest decimal form: JSON has lost the type. */
 static bool short_as(float f, double d)
 {
 	char text[40];
@@ -200,7 +200,7 @@ static bool floats_say(const struct ds_attr *a, hid_t type)
 	return true;
 }
 
-/* numbers_say - whether n values are the same after a way to the file's type and back. */
+/* numbers_say - whether n values are unchanged by a conversion to the file's type and back. */
 static bool numbers_say(const struct ds_attr *a, hid_t mem, hid_t type)
 {
 	size_t size = u64_max(H5Tget_size(type), a->type.size), bytes;
@@ -222,8 +222,8 @@ static bool hdf5_sink_attrs_is_number(const struct dtype *t)
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
 
-/* hdf5_sink_attrs_put_number - numbers, in the type that is there. Returns 1: done; 0: it cannot
- * say them. */
+/* hdf5_sink_attrs_put_number - write numbers in the existing type. Returns 1: done; 0: the type
+ * cannot represent them. */
 static int hdf5_sink_attrs_put_number(struct h5_sink *s, hid_t obj, const char *name,
 				      struct there *x, const struct ds_attr *a)
 {
@@ -237,8 +237,8 @@ static int hdf5_sink_attrs_put_number(struct h5_sink *s, hid_t obj, const char *
 	return put_as(obj, name, x, type, mem, a->n, a->data) < 0 ? -1 : 1;
 }
 
-/* hdf5_sink_attrs_put_same - the value in the type that is there. Returns 1: done; 0: not possible;
- * -1. */
+/* hdf5_sink_attrs_put_same - write the value in the existing type. Returns 1: done; 0: not
+ * possible; -1. */
 static int hdf5_sink_attrs_put_same(struct h5_sink *s, hid_t obj, const char *name,
 				    const struct ds_attr *a)
 {
@@ -259,13 +259,13 @@ static int hdf5_sink_attrs_put_same(struct h5_sink *s, hid_t obj, const char *na
 
 /* ---- _FillValue ---- */
 
-/* has_chunks - whether anything is stored, so that elements that are not are the fill value. */
+/* has_chunks - whether the dataset has storage, so that missing elements are the fill value. */
 static bool has_chunks(hid_t set)
 {
 	return H5Dget_storage_size(set) > 0;
 }
 
-/* fill_stays - what elements that were never written read as is the same as before. */
+/* fill_stays - whether missing elements read as the same value as before. */
 static bool fill_stays(struct h5_sink *s, uint32_t array)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array], *r;
@@ -294,7 +294,7 @@ static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err 
 	return *set < 0 ? hdf5_sink_fail(s, 0, array, e) : 0;
 }
 
-/* ---- what is told ---- */
+/* ---- operations ---- */
 
 static const struct nc_attr *hdf5_sink_attrs_decided(const struct nc_attrs *l, const char *name)
 {
@@ -304,7 +304,8 @@ static const struct nc_attr *hdf5_sink_attrs_decided(const struct nc_attrs *l, c
 	return NULL;
 }
 
-/* further - a number that `now` does not have: what the writer of a file adds to it. */
+/* further - the number of an attribute that `now` does not have: one that the file's writer
+ * adds. */
 static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t array,
 				     const struct ds_attr *a, struct nc_attr *room)
 {
@@ -329,7 +330,7 @@ static hid_t hdf5_sink_attrs_object_of(struct h5_sink *s, uint32_t group, uint32
 	return hdf5_sink_object(s, s->b.groups[group]);
 }
 
-/* hdf5_sink_attrs_put_new - as an attribute that is made. */
+/* hdf5_sink_attrs_put_new - write a new attribute. */
 static int hdf5_sink_attrs_put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
 {
 	const struct nc_attrs one = {.n = 1, .list = at};
@@ -339,7 +340,7 @@ static int hdf5_sink_attrs_put_new(struct h5_sink *s, hid_t obj, const struct nc
 	return nc_h5_attrs(&s->b, obj, &one);
 }
 
-/* hdf5_sink_attrs_fail - whose attribute it is will be said by who asked. */
+/* hdf5_sink_attrs_fail - record a failure; the caller adds the object's path. */
 static int hdf5_sink_attrs_fail(struct h5_sink *s, struct err *e)
 {
 	int rc = hdf5_sink_file_reason(s, e);

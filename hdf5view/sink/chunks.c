@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunks.c - chunks are written.
+/* chunks.c - writes chunks.
  *
- * What is stored already goes past the library's filters, as it is. Elements are encoded by our own
- * codecs, and go the same way; only what has no chunks, elements without a fixed size, and chains
- * that cannot be encoded here, are left to the library. */
+ * Stored bytes bypass the library's filters unchanged. Elements are encoded by the built-in codecs
+ * and then written in the same way. Only data without chunks, variable-length elements, and chains
+ * that cannot be encoded here go through the library. */
 #include "hdf5view/sink/sink_int.h"
 
 #include "base/core/cursor.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +33,7 @@ void hdf5_sink_forget(struct h5_sink *s, uint32_t array)
 	x->seen = false;
 }
 
-/* hdf5_sink_chunks_make_place - close the one that was not used for longest. */
+/* hdf5_sink_chunks_make_place - close the least recently used dataset. */
 static void hdf5_sink_chunks_make_place(struct h5_sink *s)
 {
 	uint32_t oldest = 0;
@@ -49,12 +50,12 @@ static void hdf5_sink_chunks_make_place(struct h5_sink *s)
 
 static hid_t open_plain(struct h5_sink *s, uint64_t addr)
 {
-	/* H5Oopen_by_addr takes no access properties, and there is nothing to be kept: chunks are
-	 * written past the cache. */
+	/* H5Oopen_by_addr takes no access properties, and no cache is needed: chunks bypass it. */
 	return hdf5_sink_object(s, addr);
 }
 
-/* own_chain - the filters of a dataset that we made, with the parameters that it was given. */
+/* own_chain - the filters of a dataset that this sink made, with the parameters that it was
+ * given. */
 static int own_chain(struct h5_sink *s, struct hdf5_sink_array *x, hid_t dcpl)
 {
 	int n = H5Pget_nfilters(dcpl);
@@ -83,7 +84,7 @@ static int own_chain(struct h5_sink *s, struct hdf5_sink_array *x, hid_t dcpl)
 	return specs ? 0 : -1;
 }
 
-/* hdf5_sink_chunks_look - what an open dataset is like. */
+/* hdf5_sink_chunks_look - read the properties of an open dataset. */
 static int hdf5_sink_chunks_look(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
@@ -156,9 +157,9 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 	return rc;
 }
 
-/* ---- what is told of it ---- */
+/* ---- properties for callers ---- */
 
-/* hdf5_sink_chunks_elsewhere - data that is not in this file. */
+/* hdf5_sink_chunks_elsewhere - whether the data is in another file. */
 static int hdf5_sink_chunks_elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
 {
 	uint32_t r = s->arrays[array].real;
@@ -169,8 +170,8 @@ static int hdf5_sink_chunks_elsewhere(const struct h5_sink *s, uint32_t array, s
 	return err_set(e, -EOPNOTSUPP, "its data is in other files: change it there");
 }
 
-/* too_short - whether a dataset ends before its dimension, which has grown since, and cannot
- * follow. */
+/* too_short - whether a dataset ends before its dimension, which has grown since, and cannot be
+ * extended. */
 static bool too_short(const struct ds_array *a, const struct hdf5_sink_array *x)
 {
 	auto_hid hid_t space = H5Dget_space(x->set);
@@ -179,7 +180,7 @@ static bool too_short(const struct ds_array *a, const struct hdf5_sink_array *x)
 
 	if (space < 0 || H5Sget_simple_extent_ndims(space) != (int)x->rank ||
 	    H5Sget_simple_extent_dims(space, NULL, max) < 0)
-		return false; /* writing to it will tell */
+		return false; /* a write reports it */
 	for (uint32_t d = 0; d < x->rank && d < a->rank; d++)
 		is |= max[d] != H5S_UNLIMITED && max[d] < a->shape[d];
 	return is;
@@ -212,15 +213,15 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 	return 0;
 }
 
-/* ---- where a chunk is ---- */
+/* ---- locations of chunks ---- */
 
-/* hdf5_sink_chunks_box - the part of the file that a chunk is. */
+/* hdf5_sink_chunks_box - a chunk's part of the dataspace. */
 struct hdf5_sink_chunks_box {
 	hsize_t at[NC_RANK_LIMIT], n[NC_RANK_LIMIT], whole[NC_RANK_LIMIT];
 	bool outside;
 };
 
-/* grow_to - a dataset on a dimension that grows is as long as what is written to it. */
+/* grow_to - extend a dataset on an unlimited dimension to a written chunk. */
 static int grow_to(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
 		   struct err *e)
 {
@@ -272,7 +273,7 @@ static int hdf5_sink_chunks_locate(struct h5_sink *s, uint32_t array, uint64_t l
 	}
 	if (left > 0)
 		return err_set(e, -EINVAL, "chunk %" PRIu64 " is outside of it", linear);
-	for (uint32_t d = a->rank; d < x->rank; d++) { /* the characters of texts */
+	for (uint32_t d = a->rank; d < x->rank; d++) { /* the characters of strings */
 		b->at[d] = 0;
 		b->whole[d] = b->n[d] = x->extent[d];
 	}
@@ -299,8 +300,8 @@ static int write_stored(struct h5_sink *s, uint32_t array, const struct hdf5_sin
 	return 0;
 }
 
-/* hdf5_sink_chunks_bits_of - a type that numbers can be converted to: that of an enumeration's
- * values. New. */
+/* hdf5_sink_chunks_bits_of - a type to which numbers can be converted: for an enumeration, that of
+ * its values. Returns a new id. */
 static hid_t hdf5_sink_chunks_bits_of(hid_t set)
 {
 	hid_t type = H5Dget_type(set), super;
@@ -312,7 +313,7 @@ static hid_t hdf5_sink_chunks_bits_of(hid_t set)
 	return super;
 }
 
-/* is_raw - whether the file has no filters for a chunk: the array ends inside of it. */
+/* is_raw - whether a chunk has no filters in the file: the array ends inside it. */
 static bool is_raw(const struct hdf5_sink_array *x, const struct hdf5_sink_chunks_box *b)
 {
 	for (uint32_t d = 0; d < x->rank && x->raw_edges; d++)
@@ -321,7 +322,7 @@ static bool is_raw(const struct hdf5_sink_array *x, const struct hdf5_sink_chunk
 	return false;
 }
 
-/* write_as_is - a chunk that is stored already; one that must have no filters loses them. */
+/* write_as_is - write a stored chunk; if it must have no filters, it is decoded first. */
 static int write_as_is(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
 		       const struct sink_chunk *c, struct err *e)
 {
@@ -341,7 +342,7 @@ static int write_as_is(struct h5_sink *s, uint32_t array, const struct hdf5_sink
 		  : write_stored(s, array, b, CODEC_ALL_SKIPPED, p, (size_t)x->chunk_bytes, e);
 }
 
-/* as_in_file - elements as the file has them, in s->room2 where they are others. */
+/* as_in_file - the elements in the file's form, in s->room2 if that differs. */
 static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk *c,
 		      const uint8_t **ret, size_t *ret_len, struct err *e)
 {
@@ -376,7 +377,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 	return 0;
 }
 
-/* write_encoded - elements of a whole chunk through our own codecs. */
+/* write_encoded - encode the elements of a whole chunk with the built-in codecs and write them. */
 static int write_encoded(struct h5_sink *s, uint32_t array,
 			 const struct hdf5_sink_chunks_box *b, const struct sink_chunk *c,
 			 struct err *e)
@@ -398,7 +399,7 @@ static int write_encoded(struct h5_sink *s, uint32_t array,
 	return rc ? rc : write_stored(s, array, b, 0, s->room.data, s->room.len, e);
 }
 
-/* write_box - elements by the library; only those inside the shape. */
+/* write_box - write elements through the library; only those inside the shape. */
 static int write_box(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
 		     hid_t mem_type, const void *p, bool whole, struct err *e)
 {
@@ -446,7 +447,7 @@ static int write_elements(struct h5_sink *s, uint32_t array,
 
 /* ---- elements without a fixed size ---- */
 
-/* frames - the elements of a chunk that are inside, for the library: char * or hvl_t. */
+/* frames - the elements of a chunk inside the shape, for the library: char * or hvl_t. */
 struct frames {
 	const struct ds_array *a;
 	const struct hdf5_sink_chunks_box *b;
@@ -488,7 +489,7 @@ static int hdf5_sink_chunks_parse(struct frames *f, const struct sink_chunk *c, 
 
 		if (!slice_ok(&s) || (!text && len % f->a->type.base->size != 0))
 			break;
-		if (inside && text) { /* a frame has four bytes more than its text */
+		if (inside && text) { /* a frame has four bytes more than its string */
 			if (len)
 				memcpy(at, bytes, len);
 			at[len] = 0;
@@ -534,7 +535,7 @@ static int write_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sin
 	return rc;
 }
 
-/* ---- what is told ---- */
+/* ---- operations ---- */
 
 int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 		  const struct sink_chunk *c, struct err *e)
@@ -565,7 +566,7 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
 }
 
-/* drop_frames - the fill value in every element. */
+/* drop_frames - write the fill value to every element. */
 static int drop_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
 		       struct err *e)
 {
@@ -623,8 +624,7 @@ static int drop_elements(struct h5_sink *s, uint32_t array,
 	p = bytes > SIZE_MAX ? NULL : alloc_array((size_t)bytes, 1);
 	if (!p || !a->fill)
 		return err_nomem(e);
-	for (uint64_t i = 0; i < bytes; i += a->type.size)
-		memcpy(p + i, a->fill, a->type.size);
+	value_repeat(p, (size_t)bytes, a->fill, a->type.size);
 	c.p = p;
 	c.len = (size_t)bytes;
 	return x->chunked && codec_chain_encodable(&x->chain)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dimension_lists.c - DIMENSION_LIST of variables and REFERENCE_LIST of scales, brought in line at
- * the end.
+/* dimension_lists.c - updates DIMENSION_LIST of variables and REFERENCE_LIST of scales at the end.
  *
- * Both are lists of addresses. While objects came, went and were made again it was only written
- * down whose lists name them; here every such list is read, changed and written once. Entries of
- * objects that no model shows are kept. Spec: HDF5 Dimension Scale Specification 1.0. */
+ * Both are lists of addresses. While objects are added, removed and recreated, only the lists that
+ * name them are recorded; here every recorded list is read, changed and written once. Entries of
+ * objects that no model shows are kept.
+ *
+ * Spec: HDF5 Dimension Scale Specification 1.0. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ static int64_t dimension_lists_entries(hid_t obj, const char *name, H5T_class_t 
 	return -1;
 }
 
-/* uses_of - a scale's REFERENCE_LIST. New (free); NULL with *ret_n 0: none that can be read. */
+/* uses_of - read a scale's REFERENCE_LIST. New (free); NULL with *ret_n 0: none that can be
+ * read. */
 static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
 {
 	hid_t at = -1;
@@ -51,7 +53,7 @@ static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
 	return list;
 }
 
-/* can_read - whether a scale's REFERENCE_LIST, if it has one, is what H5DS writes. */
+/* can_read - whether a scale's REFERENCE_LIST, if it has one, has H5DS's form. */
 static bool can_read(hid_t scale)
 {
 	hid_t at = -1;
@@ -64,7 +66,7 @@ static bool can_read(hid_t scale)
 	return n < 0 ? H5Aexists(scale, "REFERENCE_LIST") <= 0 : (size_t)n == got;
 }
 
-/* lists - a variable's DIMENSION_LIST in memory of the library's. */
+/* lists - a variable's DIMENSION_LIST in the library's memory. */
 struct lists {
 	hvl_t axis[NC_RANK_LIMIT];
 	uint32_t n;
@@ -80,7 +82,7 @@ static void lists_release(struct lists *x)
 	x->n = 0;
 }
 
-/* lists_read - returns whether there is one. */
+/* lists_read - read it. Returns whether there is one. */
 static bool lists_read(hid_t set, struct lists *ret)
 {
 	hid_t at = -1;
@@ -122,7 +124,7 @@ int h5s_note_references(struct h5_sink *s, hid_t obj)
 	return rc;
 }
 
-/* ---- what is new ---- */
+/* ---- new uses ---- */
 
 struct tie {
 	uint64_t scale;
@@ -133,8 +135,8 @@ struct tying {
 	struct h5_sink *s;
 	struct tie *dim_lists; /* new uses, by scale */
 	size_t n_dim_lists, c_dim_lists;
-	struct hdf5_sink_list retied; /* addresses of arrays, sorted: their old uses are void */
-	const struct hdf5_sink_move **predecessors; /* moves by where they lead to */
+	struct hdf5_sink_list retied; /* addresses of arrays, sorted: drop their old uses */
+	const struct hdf5_sink_move **predecessors; /* moves, sorted by their targets */
 	size_t n_predecessors;
 	bool *wanted; /* of real's dimensions: `now` has them */
 };
@@ -183,7 +185,7 @@ static bool dimension_lists_in_list(const struct hdf5_sink_list *l, uint64_t add
 	       bsearch(&addr, l->at, l->n, sizeof(*l->at), dimension_lists_by_addr) != NULL;
 }
 
-/* dimension_lists_axes_of - axes of the dataset of an array. */
+/* dimension_lists_axes_of - the number of axes of an array's dataset. */
 static uint32_t dimension_lists_axes_of(const struct h5_sink *s, uint32_t array)
 {
 	const struct hdf5_sink_array *x = &s->arrays[array];
@@ -274,8 +276,7 @@ static int keep_use(struct growing *g, const struct nc_use *use)
 	return 0;
 }
 
-/* dimension_lists_keep_old - the uses of a scale, or of one that it took the place of, that still
- * hold. */
+/* dimension_lists_keep_old - keep the valid uses of a scale, or of one that it replaced. */
 static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing *g)
 {
 	size_t n;
@@ -293,7 +294,7 @@ static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing
 	return rc;
 }
 
-/* keep_heritage - what a scale takes over, also from one that took over. */
+/* keep_heritage - keep the uses of all predecessors of a scale, recursively. */
 static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsigned depth)
 {
 	const struct hdf5_sink_move key = {.to = addr}, *kp = &key, **at;
@@ -344,7 +345,7 @@ static bool is_wanted(const struct h5_sink *s, uint64_t addr)
 	return false;
 }
 
-/* remove_scale - a dimension without a variable that nobody uses. */
+/* remove_scale - remove a dimension without a variable that has no users. */
 static int remove_scale(struct h5_sink *s, hid_t set, uint64_t addr)
 {
 	const struct dataset *real = &s->real->g.base.ds;
@@ -357,7 +358,7 @@ static int remove_scale(struct h5_sink *s, hid_t set, uint64_t addr)
 			continue;
 		group = hdf5_sink_object(s, s->real->groups[real->dims[d].group].addr);
 		if (group < 0 || hdf5_sink_link(group, addr, real->dims[d].name, &link) < 0)
-			return 0; /* its group has gone */
+			return 0; /* its group was removed */
 		return H5Ldelete(group, link, H5P_DEFAULT) < 0 ? -1 : 0;
 	}
 	(void)set;
@@ -387,7 +388,7 @@ static int fix_scale(struct tying *t, uint64_t addr)
 	int rc;
 
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
-		return 0; /* a reference to nothing, or a list in another form: a stranger's */
+		return 0; /* a null reference, or a list in another form: not written by H5DS */
 	rc = dimension_lists_keep_old(t, set, &g);
 	if (!rc)
 		rc = keep_heritage(t, addr, &g, 0);
@@ -424,7 +425,7 @@ static int fix_scales(struct tying *t)
 
 /* ---- variables ---- */
 
-/* fix_user - references of a variable to scales that are others now, or none. */
+/* fix_user - update a variable's references to scales that were replaced or removed. */
 static int fix_user(struct h5_sink *s, uint64_t addr)
 {
 	auto_hid hid_t set = hdf5_sink_object(s, addr);
@@ -475,7 +476,7 @@ static int fix_users(struct tying *t)
 	return rc;
 }
 
-/* tie_axes - what a variable says of its dimensions. */
+/* tie_axes - write a variable's dimension attributes. */
 static int tie_axes(struct h5_sink *s, uint32_t array, hid_t set)
 {
 	auto_hid hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
@@ -518,7 +519,7 @@ static int tie_array(struct h5_sink *s, uint32_t array)
 	return tie_axes(s, array, set);
 }
 
-/* old_scales - what arrays that are tied anew were tied to. */
+/* old_scales - record the old scales of arrays whose lists are rewritten. */
 static int old_scales(struct h5_sink *s)
 {
 	int rc = 0;
@@ -540,7 +541,7 @@ int h5s_dimension_lists(struct h5_sink *s, struct err *e)
 	struct tying t = {.s = s};
 	int rc = old_scales(s);
 
-	/* moves are in order from here on, and do not move any more */
+	/* from here on moves are sorted, and none is added */
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
 		s->dims[d].addr = h5s_current_address(s, s->dims[d].addr);
 	(void)h5s_current_address(s, 0);

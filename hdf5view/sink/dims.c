@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dims.c - dimensions and their scales are brought in line with what is to be.
+/* dims.c - updates dimensions and their scales to the new dataset.
  *
- * A dimension is a dataset: its coordinate variable, or one without values. Which of them changes
- * when a variable of its name comes or goes; whoever refers to the old one is told at the end. */
+ * A dimension is a dataset: its coordinate variable, or one without values. When a variable of its
+ * name is added or removed, this may change; references to the old one are updated at the end. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define NON_COORD "_nc4_non_coord_"
 
 static uint32_t dims_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
 {
@@ -18,7 +16,7 @@ static uint32_t dims_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t 
 	return axis < a->rank ? a->dims[axis] : s->m->arrays[array].text_dim;
 }
 
-/* find_needed - dimensions of arrays that are tied to their dimensions by us. */
+/* find_needed - find the dimensions of arrays whose dimension lists this sink writes. */
 static bool *find_needed(const struct h5_sink *s)
 {
 	bool *needed = alloc_array(s->m->n_dims, sizeof(*needed));
@@ -48,7 +46,7 @@ static int dims_fail(struct h5_sink *s, uint32_t dim, struct err *e)
 	return err_wrap(e, rc, "dimension '%.100s'", s->m->dims[dim].name);
 }
 
-/* successor - whoever refers to a scale means another one from now on. */
+/* successor - record that references to a scale now mean another one. */
 static int successor(struct h5_sink *s, uint64_t from, uint64_t to)
 {
 	hid_t obj;
@@ -56,7 +54,7 @@ static int successor(struct h5_sink *s, uint64_t from, uint64_t to)
 	if (from == HADDR_UNDEF || from == to)
 		return 0;
 	for (size_t i = 0; i < s->n_moves; i++)
-		if (s->moves[i].from == from) { /* it is gone already */
+		if (s->moves[i].from == from) { /* already removed */
 			s->moves[i].to = to;
 			return hdf5_sink_list_add(&s->scales, to);
 		}
@@ -70,7 +68,7 @@ static int successor(struct h5_sink *s, uint64_t from, uint64_t to)
 
 static const char *const marks[] = {"CLASS", "NAME", "_Netcdf4Dimid", "REFERENCE_LIST"};
 
-/* unmark - a scale is an ordinary dataset from now on. */
+/* unmark - make a scale an ordinary dataset. */
 static int unmark(hid_t set)
 {
 	for (size_t i = 0; i < ARRAY_LEN(marks); i++)
@@ -84,7 +82,7 @@ static bool is_scale(hid_t set)
 	return H5Aexists(set, "CLASS") > 0 && H5Aexists(set, "NAME") > 0;
 }
 
-/* use_variable - an array is the scale. */
+/* use_variable - make an array the scale of a dimension. */
 static int use_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 {
 	uint32_t array = s->m->dims[dim].scale;
@@ -111,14 +109,14 @@ static int use_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 	return 0;
 }
 
-/* dims_make_room - a variable that has the name of a dimension, and is not its coordinate
+/* dims_make_room - rename a variable that has the name of a dimension but is not its coordinate
  * variable. */
 static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 {
 	const struct nc_dim *d = &s->m->dims[dim];
 	hid_t group = nc_h5_group(&s->b, d->group);
 	auto_hid hid_t set = -1;
-	char other[NC_NAME_LIMIT + sizeof(NON_COORD)];
+	char other[NC_NAME_LIMIT + sizeof(NETCDF_NON_COORD)];
 
 	if (group < 0)
 		return dims_fail(s, dim, e);
@@ -129,11 +127,11 @@ static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 		return err_set(e, -EEXIST,
 			       "dimension '%.100s': the file has another object of this name",
 			       d->name);
-	(void)snprintf(other, sizeof(other), "%s%s", NON_COORD, d->name);
+	(void)snprintf(other, sizeof(other), "%s%s", NETCDF_NON_COORD, d->name);
 	return hdf5_sink_relink(group, d->name, group, other) < 0 ? dims_fail(s, dim, e) : 0;
 }
 
-/* demote_coordinate - the dimension's variable is not its coordinate variable any more. */
+/* demote_coordinate - the dimension's variable is no longer its coordinate variable. */
 static int demote_coordinate(struct h5_sink *s, uint64_t addr)
 {
 	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++)
@@ -146,7 +144,7 @@ static int demote_coordinate(struct h5_sink *s, uint64_t addr)
 	return 0;
 }
 
-/* use_nothing - the scale is a dataset without values. */
+/* use_nothing - make the scale a dataset without values. */
 static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err *e)
 {
 	struct hdf5_sink_dim *d = &s->dims[dim];
@@ -160,7 +158,7 @@ static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err 
 		return hdf5_sink_scale_resize(s, dim, e);
 	}
 	if (set >= 0 && is_scale(set)) {
-		bool other = false; /* a variable that is not to be its scale any more */
+		bool other = false; /* a variable that is no longer its scale */
 
 		for (uint32_t i = 0; i < s->view.ds.n_arrays; i++)
 			other |= s->arrays[i].addr == at && s->arrays[i].retie;
@@ -169,7 +167,7 @@ static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err 
 	}
 	if (!needed && old == HADDR_UNDEF &&
 	    (of_text || s->view.ds.dims[dim].phony || d->real != DS_NONE))
-		return 0; /* the axes of no array that has scales */
+		return 0; /* no axis of an array with scales */
 	rc = dims_make_room(s, dim, e);
 	if (rc)
 		return rc;
@@ -182,7 +180,7 @@ static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err 
 	return 0;
 }
 
-/* plain - arrays that were coordinate variables of dimensions that they do not have any more. */
+/* plain - unmark arrays that were coordinate variables of dimensions that they no longer have. */
 static int make_plain(struct h5_sink *s, struct err *e)
 {
 	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++) {
@@ -201,8 +199,8 @@ static int make_plain(struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* find_unused - dimensions that the dataset had, has no more, and that nobody else uses: they go
- * with the lists. */
+/* find_unused - find dimensions that the dataset had, no longer has, and that have no other users:
+ * they are removed with the lists. */
 static int find_unused(struct h5_sink *s, struct err *e)
 {
 	const struct dataset *was = &s->was->ds, *real = &s->real->g.base.ds;

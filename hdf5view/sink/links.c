@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* links.c - objects by address, the links that lead to them, and what became of them.
+/* links.c - objects by address, the links that lead to them, and their moves.
  *
- * A name in the model may have been made fit for a directory, so that a link is known by where it
- * leads. What is removed stays open until the end: its address is not given to another object
- * before all that refers to it has been looked at. */
+ * A name in the model may have been changed to be valid in a directory, so a link is identified by
+ * its target. Removed objects stay open until the end: their addresses are not reused before all
+ * references to them have been handled. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
@@ -100,6 +100,15 @@ int hdf5_sink_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held)
 	return 0;
 }
 
+void hdf5_sink_redirect(struct h5_sink *s, uint64_t from, uint64_t to)
+{
+	for (size_t i = s->n_moves; i-- > 0 && from != HADDR_UNDEF;)
+		if (s->moves[i].from == from) {
+			s->moves[i].to = to;
+			return;
+		}
+}
+
 static int by_from(const void *pa, const void *pb)
 {
 	const struct hdf5_sink_move *a = pa, *b = pb;
@@ -111,16 +120,14 @@ uint64_t h5s_current_address(struct h5_sink *s, uint64_t addr)
 {
 	if (!s->n_moves)
 		return addr;
-	if (!s->sorted && s->n_moves > 0)
+	if (!s->sorted)
 		qsort(s->moves, s->n_moves, sizeof(*s->moves), by_from);
 	s->sorted = true;
-	/* what was made again can be made again once more, but never be its own successor */
+	/* a recreated object can be recreated again, but never be its own successor */
 	for (size_t turns = 0; turns <= s->n_moves && addr != HADDR_UNDEF; turns++) {
-		const struct hdf5_sink_move key = {.from = addr},
-					    *x = s->n_moves
-							 ? bsearch(&key, s->moves, s->n_moves,
-								   sizeof(key), by_from)
-							 : NULL;
+		const struct hdf5_sink_move key = {.from = addr};
+		const struct hdf5_sink_move *x =
+			bsearch(&key, s->moves, s->n_moves, sizeof(key), by_from);
 
 		if (!x)
 			break;

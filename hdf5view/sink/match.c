@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* match.c - what of the dataset that is to be is in the file already: by path. */
+/* match.c - finds the objects of the new dataset that are in the file already, by path. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define GROUP_BIT 0x40000000 /* or'ed to a scope: groups of a group */
+#define GROUP_BIT 0x40000000 /* ORed to a scope: groups of a group */
 
 /* ---- by path ---- */
 
@@ -78,17 +78,19 @@ int hdf5_sink_match(const struct dataset *from, const struct dataset *to, uint32
 
 /* ---- dimensions ---- */
 
-/* same_axis - whether an axis has the dimension that it had. */
+/* same_axis - whether an axis keeps its dimension. */
 static bool same_axis(const struct h5_sink *s, const uint32_t *dim_was,
 		      const struct ds_array *now, const struct ds_array *was, uint32_t k)
 {
 	const struct ds_dim *d = &s->now->ds.dims[now->dims[k]];
 
-	/* a length that disagrees with others' has lost its name on the way */
+	/* an axis whose length differs from others' has lost its dimension name in the
+	 * conversion */
 	return dim_was[now->dims[k]] == was->dims[k] || d->phony;
 }
 
-/* match_axes - dimensions of arrays that stay; what is another one is to be tied anew. */
+/* match_axes - compare the dimensions of arrays that stay; rewrite the lists of those that
+ * change. */
 static void match_axes(struct h5_sink *s, const uint32_t *dim_was, uint32_t i)
 {
 	const struct ds_array *a = &s->now->ds.arrays[i], *w, *r;
@@ -110,7 +112,7 @@ static void match_axes(struct h5_sink *s, const uint32_t *dim_was, uint32_t i)
 	}
 }
 
-/* text_dims - dimensions for texts that the model added: the file may have them. */
+/* text_dims - find the file's dimensions for strings that the model added. */
 static void text_dims(struct h5_sink *s)
 {
 	const struct dataset *r = &s->real->g.base.ds;
@@ -161,8 +163,8 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* hdf5_sink_match_number - netCDF's numbers for new dimensions. A file whose scales have none gets
- * none. */
+/* hdf5_sink_match_number - assign netCDF's numbers to new dimensions, unless the file's scales
+ * have none. */
 static void hdf5_sink_match_number(struct h5_sink *s)
 {
 	int64_t next = 0;
@@ -184,7 +186,7 @@ static void hdf5_sink_match_number(struct h5_sink *s)
 
 /* ---- all of it ---- */
 
-/* make_model - what a netCDF file of `now` would be. Chunks that nobody can read do not matter. */
+/* make_model - the netCDF model of `now`. Chunks without a codec do not matter. */
 static int make_model(struct h5_sink *s, struct err *e)
 {
 	const struct nc_view_options o = {.name = "",
@@ -236,7 +238,7 @@ static int by_slot(const void *pa, const void *pb, void *arg)
 	return a->addr < b->addr ? -1 : a->addr > b->addr;
 }
 
-/* find_shared - arrays of the file that are one object. */
+/* find_shared - find arrays of the file that are one object. */
 static int find_shared(struct h5_sink *s, struct err *e)
 {
 	uint32_t n = s->real->g.base.ds.n_arrays;
@@ -268,7 +270,7 @@ static int make_tables(struct h5_sink *s, struct err *e)
 		       : err_nomem(e);
 }
 
-/* hdf5_sink_match_place - where each group and array of `now` is that the file has. */
+/* hdf5_sink_match_place - the addresses of the groups and arrays of `now` that the file has. */
 static void hdf5_sink_match_place(struct h5_sink *s, const uint32_t *array_was)
 {
 	const struct dataset *now = &s->now->ds;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* objects.c - groups and arrays that come, go, or get another name. */
+/* objects.c - adds, removes and renames groups and arrays. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NON_COORD "_nc4_non_coord_"
+/* ---- removing ---- */
 
-/* ---- what goes ---- */
-
-/* objects_leave - one object is no longer there, when nothing else leads to it. obj is taken. */
+/* objects_leave - record the removal of an object, if it has no other links. obj is taken. */
 static int objects_leave(struct h5_sink *s, hid_t obj)
 {
 	uint64_t addr = nc_h5_address(obj);
@@ -45,8 +43,8 @@ static int no_such(const char *name, struct err *e)
 		       name);
 }
 
-/* keep_soft - soft links to what loses a hard one: each is an array of its own in the model, and
- * becomes a hard link. */
+/* keep_soft - soft links to an object that loses a hard one: each is an array of its own in the
+ * model, and becomes a hard link. */
 static int keep_soft(struct h5_sink *s, uint32_t array)
 {
 	const struct dataset *ds = &s->real->g.base.ds;
@@ -68,7 +66,7 @@ static int keep_soft(struct h5_sink *s, uint32_t array)
 		    hdf5_sink_link(group, x->addr, ds->arrays[i].name, &link) < 0 ||
 		    H5Lget_info(group, link, &info, H5P_DEFAULT) < 0 ||
 		    info.type != H5L_TYPE_SOFT)
-			continue; /* gone already, or it needs no help */
+			continue; /* removed already, or the link stays valid */
 		if (H5Ldelete(group, link, H5P_DEFAULT) < 0 ||
 		    H5Olink(obj, group, link, H5P_DEFAULT, H5P_DEFAULT) < 0)
 			return -1;
@@ -76,7 +74,7 @@ static int keep_soft(struct h5_sink *s, uint32_t array)
 	return 0;
 }
 
-/* unlink_at - the link of a group to an object. hard: whether the object goes with it. */
+/* unlink_at - remove a group's link to an object. hard: the object is removed with it. */
 static int unlink_at(struct h5_sink *s, uint64_t group, uint64_t addr, const char *name)
 {
 	auto_hid hid_t parent = hdf5_sink_object(s, group);
@@ -115,7 +113,7 @@ struct sweep {
 	uint64_t self;
 };
 
-/* each_below - what is in a group that goes, shown or not, goes with it. */
+/* each_below - remove the contents of a removed group, shown or not. */
 static herr_t each_below(hid_t top, const char *name, const H5O_info_t *info, void *arg)
 {
 	const struct sweep *x = arg;
@@ -151,9 +149,10 @@ int hdf5_sink_remove_group(struct h5_sink *s, uint32_t group, struct err *e)
 	return 0;
 }
 
-/* ---- what comes ---- */
+/* ---- adding ---- */
 
-/* same_name - what cannot have its name cannot be found again. */
+/* same_name - check that an object keeps its name in netCDF: otherwise it could not be found
+ * again. */
 static int same_name(const char *want, const char *name, struct err *e)
 {
 	if (name && strcmp(want, name) == 0)
@@ -224,18 +223,18 @@ bool hdf5_sink_dim_only(hid_t set)
 	    H5Tis_variable_str(type) != 0 || !(text = alloc_array(size + 1, 1)) ||
 	    H5Aread(at, type, text) < 0)
 		return false;
-	return strncmp(text, "This is a netCDF dimension but not a netCDF variable.", 53) == 0;
+	return strncmp(text, NETCDF_DIM_ONLY ".", sizeof(NETCDF_DIM_ONLY)) == 0;
 }
 
-/* make_way - a dimension without a variable gives its name to its coordinate variable. *ret: where
- * it was. */
+/* make_way - a dimension without a variable gives its name to its coordinate variable. *ret: its
+ * old address. */
 static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err *e)
 {
 	struct nc_array *x = &s->m->arrays[array];
 	hid_t group = nc_h5_group(&s->b, s->view.ds.arrays[array].group);
 	hid_t set = -1;
 	char *other;
-	size_t n = strlen(x->link) + sizeof(NON_COORD);
+	size_t n = strlen(x->link) + sizeof(NETCDF_NON_COORD);
 
 	*ret = HADDR_UNDEF;
 	if (group < 0)
@@ -251,12 +250,12 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 						   "which is not shown: choose another name"),
 					   e);
 	}
-	if (x->scale_of == DS_NONE) { /* a dimension that is not this variable's */
+	if (x->scale_of == DS_NONE) { /* another variable's dimension */
 		h5_id_close(&set);
 		other = arena_alloc(&s->m->arena, n, 1);
 		if (!other)
 			return err_nomem(e);
-		(void)snprintf(other, n, "%s%s", NON_COORD, x->link);
+		(void)snprintf(other, n, "%s%s", NETCDF_NON_COORD, x->link);
 		x->link = other;
 		return 0;
 	}
@@ -267,13 +266,13 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 	return 0;
 }
 
-/* own_storage - as it is told, in HDF5's terms. chunk has room for NC_RANK_LIMIT. */
+/* own_storage - the requested storage in HDF5's terms. chunk has room for NC_RANK_LIMIT. */
 static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new *how,
 		       hsize_t *chunk, struct nc_storage *ret, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	const uint64_t *want = how->chunk ? how->chunk : a->chunk;
-	uint64_t strings[NC_RANK_LIMIT], bytes = nc_elem(a);
+	uint64_t bytes = nc_elem(a);
 	bool unlimited = false;
 
 	for (uint32_t d = 0; d < a->rank; d++)
@@ -282,20 +281,19 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 	if (a->rank == 0)
 		return 0;
 	ret->chunked = unlimited || !how->contiguous || how->chain.n > 0;
+	for (uint32_t d = 0; d < a->rank; d++)
+		chunk[d] = want[d];
 	if (dt_is_vlen(&a->type)) {
-		nc_strings_chunk(a, strings);
-		want = strings;
+		nc_strings_chunk(a, chunk);
 		ret->chunked = unlimited || how->chain.n > 0;
 		bytes = NC_TEXT_ELEM;
 	}
-	for (uint32_t d = 0; d < a->rank; d++) {
-		if (want[d] == 0 || want[d] > UINT32_MAX || ckd_mul(&bytes, bytes, want[d]))
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (chunk[d] == 0 || chunk[d] > UINT32_MAX || ckd_mul(&bytes, bytes, chunk[d]))
 			return err_set(e, -EOPNOTSUPP,
 				       "HDF5 does not support chunks of %" PRIu64
 				       " elements along an axis",
-				       want[d]);
-		chunk[d] = want[d];
-	}
+				       (uint64_t)chunk[d]);
 	if (nc_rank(a) > a->rank)
 		chunk[a->rank] = a->type.size;
 	if (nc_rank(a) > a->rank && ckd_mul(&bytes, bytes, a->type.size))
@@ -318,7 +316,7 @@ static int objects_types_of(struct h5_sink *s, uint32_t array, struct err *e)
 	return rc;
 }
 
-/* objects_make - the dataset and its attributes. */
+/* objects_make - make the dataset and its attributes. */
 static int objects_make(struct h5_sink *s, uint32_t array, const struct nc_storage *how,
 			struct err *e)
 {
@@ -367,12 +365,8 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 	x->addr = s->b.arrays[array];
 	x->real = DS_NONE;
 	x->fresh = x->retie = true;
-	/* the same dimension, elsewhere */
-	for (size_t i = s->n_moves; i-- > 0 && was_at != HADDR_UNDEF;)
-		if (s->moves[i].from == was_at) {
-			s->moves[i].to = x->addr;
-			break;
-		}
+	/* the same dimension at a new address */
+	hdf5_sink_redirect(s, was_at, x->addr);
 	return 0;
 }
 
@@ -415,12 +409,8 @@ int hdf5_sink_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct
 		return hdf5_sink_fail(s, 0, now, e);
 	x->real = r;
 	x->was = was;
-	x->retie = true; /* a new name may make it a coordinate variable, or none any more */
+	x->retie = true; /* a new name may make it a coordinate variable, or no longer one */
 	s->b.arrays[now] = x->addr;
-	for (size_t i = s->n_moves; i-- > 0 && was_at != HADDR_UNDEF;)
-		if (s->moves[i].from == was_at) {
-			s->moves[i].to = x->addr;
-			break;
-		}
+	hdf5_sink_redirect(s, was_at, x->addr);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recreate.c - datasets get other lengths: where they cannot, they are made again.
+/* recreate.c - changes the lengths of datasets, and recreates those whose lengths cannot change.
  *
- * What is made again can grow along the axes that changed. Its chunks are carried over as they are
- * stored, its attributes with their types; what refers to it is told at the end. */
+ * A recreated dataset can grow along the changed axes. Its chunks are copied in their stored form,
+ * its attributes with their types; references to it are updated at the end. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
@@ -10,19 +10,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEW_CHUNK_BYTES ((uint64_t)1 << 20) /* of what was stored in one piece */
+#define NEW_CHUNK_BYTES ((uint64_t)1 << 20) /* for data that was stored in one piece */
 
-/* remaking - one dataset. */
+/* remaking - the recreation of one dataset. */
 struct remaking {
 	struct h5_sink *s;
 	uint32_t array; /* DS_NONE: a scale without a variable */
 	hid_t old, set, type;
 	uint32_t rank;
 	hsize_t len[NC_RANK_LIMIT], had[NC_RANK_LIMIT], max[NC_RANK_LIMIT];
-	const uint8_t *fill; /* another fill value; NULL: the one that it has */
+	const uint8_t *fill; /* a new fill value; NULL: unchanged */
 };
 
-/* ---- what it is like ---- */
+/* ---- properties ---- */
 
 static int lengths_of(struct remaking *r)
 {
@@ -36,28 +36,7 @@ static int lengths_of(struct remaking *r)
 	return 0;
 }
 
-/* chunk_for - chunks for what had none. */
-static void chunk_for(const struct remaking *r, hsize_t *chunk)
-{
-	uint64_t elem = u64_max(1, H5Tget_size(r->type)), n;
-	uint32_t longest = 0;
-
-	for (uint32_t d = 0; d < r->rank; d++)
-		chunk[d] = u64_max(1, u64_min(r->had[d], UINT32_MAX));
-	do {
-		n = elem;
-		for (uint32_t d = 0; d < r->rank; d++) {
-			if (ckd_mul(&n, n, chunk[d]))
-				n = UINT64_MAX;
-			if (chunk[d] > chunk[longest])
-				longest = d;
-		}
-		if (n > NEW_CHUNK_BYTES && chunk[longest] > 1)
-			chunk[longest] = (chunk[longest] + 1) / 2;
-	} while (n > NEW_CHUNK_BYTES && chunk[longest] > 1);
-}
-
-/* creation - properties as the old one has them. New; -1. */
+/* creation - the old dataset's properties. Returns a new id; -1. */
 static hid_t creation(struct remaking *r)
 {
 	hsize_t chunk[NC_RANK_LIMIT];
@@ -67,9 +46,11 @@ static hid_t creation(struct remaking *r)
 	for (uint32_t d = 0; d < r->rank; d++)
 		grows |= r->max[d] != r->len[d];
 	if (ok && grows && H5Pget_layout(dcpl) != H5D_CHUNKED) {
-		chunk_for(r, chunk);
+		memcpy(chunk, r->had, sizeof(chunk));
+		nc_chunk_limit(r->rank, u64_max(1, H5Tget_size(r->type)), NEW_CHUNK_BYTES,
+			       chunk);
 		for (uint32_t d = 0; d < r->rank; d++)
-			if (r->max[d] < chunk[d]) /* HDF5 wants chunks to fit */
+			if (r->max[d] < chunk[d]) /* HDF5 requires chunks to fit */
 				r->max[d] = chunk[d];
 		ok = H5Pset_chunk(dcpl, (int)r->rank, chunk) >= 0 &&
 		     H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) >= 0;
@@ -81,7 +62,7 @@ static hid_t creation(struct remaking *r)
 	return ok ? dcpl : -1;
 }
 
-/* recreate_stand_in - filters that the library need not have. */
+/* recreate_stand_in - register classes for filters that the library may lack. */
 static int recreate_stand_in(struct remaking *r, hid_t dcpl)
 {
 	int n = H5Pget_nfilters(dcpl);
@@ -103,9 +84,9 @@ static int recreate_stand_in(struct remaking *r, hid_t dcpl)
 	return n < 0 ? -1 : 0;
 }
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
-/* copy_stored - chunk `linear` of the file's model as it is stored. */
+/* copy_stored - copy chunk `linear` of the file's model in its stored form. */
 static int copy_stored(struct remaking *r, const struct ds_array *a, uint64_t linear,
 		       struct buf *room)
 {
@@ -132,7 +113,7 @@ static int copy_stored(struct remaking *r, const struct ds_array *a, uint64_t li
 		       : 0;
 }
 
-/* copy_box - elements of one box of the file's model, in the file's own type. */
+/* copy_box - copy the elements of one box of the file's model, in the file's own type. */
 static int copy_box(struct remaking *r, const struct ds_array *a, uint64_t linear,
 		    struct buf *room)
 {
@@ -167,7 +148,7 @@ static int copy_box(struct remaking *r, const struct ds_array *a, uint64_t linea
 	return rc;
 }
 
-/* recreate_carry - all that is stored. h5_lock is left while the source is asked. */
+/* recreate_carry - copy all stored chunks. h5_lock is released while the source is read. */
 static int recreate_carry(struct remaking *r, struct err *e)
 {
 	const struct hdf5_sink_array *x = &r->s->arrays[r->array];
@@ -199,11 +180,12 @@ static int recreate_carry(struct remaking *r, struct err *e)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* ---- making it again ---- */
+/* ---- recreating ---- */
 
 static const char *const lists[] = {"REFERENCE_LIST", "NAME", NULL};
 
-/* recreate_put_name - a scale's name; that of one without a variable says how long it is. */
+/* recreate_put_name - write a scale's name; that of a scale without a variable contains its
+ * length. */
 static int recreate_put_name(const struct remaking *r, bool dim_only)
 {
 	char text[100];
@@ -213,10 +195,8 @@ static int recreate_put_name(const struct remaking *r, bool dim_only)
 	if (H5Aexists(r->old, "NAME") <= 0)
 		return 0;
 	if (dim_only) {
-		(void)snprintf(
-			text, sizeof(text),
-			"This is a netCDF dimension but not a netCDF variable.%10" PRIu64,
-			(uint64_t)r->len[0]);
+		(void)snprintf(text, sizeof(text), NETCDF_DIM_ONLY ".%10" PRIu64,
+			       (uint64_t)r->len[0]);
 		return nc_h5_attr_text(r->set, "NAME", text, strlen(text) + 1, false);
 	}
 	at = H5Aopen(r->old, "NAME", H5P_DEFAULT);
@@ -231,7 +211,7 @@ static int recreate_put_name(const struct remaking *r, bool dim_only)
 	return to < 0 || H5Awrite(to, type, own) < 0 ? -1 : 0;
 }
 
-/* recreate_create - in the place of the old one. group: the address of its group. */
+/* recreate_create - make the dataset in the old one's place. group: the address of its group. */
 static int recreate_create(struct remaking *r, uint64_t group, uint64_t addr, const char *guess)
 {
 	auto_hid hid_t parent = hdf5_sink_object(r->s, group), dcpl = creation(r), space = -1;
@@ -247,7 +227,7 @@ static int recreate_create(struct remaking *r, uint64_t group, uint64_t addr, co
 	return r->set < 0 ? -1 : 0;
 }
 
-/* recreate_may - what cannot be made again without loss. */
+/* recreate_may - reject a dataset that cannot be recreated without loss. */
 static int recreate_may(const struct remaking *r, struct err *e)
 {
 	auto_hid hid_t dcpl = H5Dget_create_plist(r->old);
@@ -268,7 +248,8 @@ static int recreate_may(const struct remaking *r, struct err *e)
 	return r->rank == 0 ? err_set(e, -EOPNOTSUPP, "a scalar has no dimensions") : 0;
 }
 
-/* remake - r->old, len and max are there. *addr: where it was and is. old is taken. */
+/* remake - recreate it; r->old, len and max are set. *addr: its address, old and new. old is
+ * taken. */
 static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char *guess,
 		  struct err *e)
 {
@@ -300,8 +281,8 @@ static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char
 	return hdf5_sink_moved(r->s, from, *addr, r->old) < 0 ? err_nomem(e) : 0;
 }
 
-/* recreate_grow - other lengths: of the dataset that is there when it can have them. Returns 1 when
- * it cannot. */
+/* recreate_grow - set the lengths of the existing dataset, if it can have them. Returns 1 if it
+ * cannot. */
 static int recreate_grow(struct remaking *r)
 {
 	bool fits = true, same = true;
@@ -375,7 +356,7 @@ int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 		h5_id_close(&r.old);
 	h5_id_close(&r.type);
 	s->b.arrays[array] = x->addr;
-	/* the dimension that it is the scale of is where it is */
+	/* the address of its dimension */
 	for (uint32_t k = 0; k < a->rank && !rc; k++)
 		if (s->dims[a->dims[k]].addr != HADDR_UNDEF)
 			s->dims[a->dims[k]].addr =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sink.c - a netCDF-4 file as a sink: opening, the order of things, the end. Contracts are in
+/* sink.c - a netCDF-4 file as a sink: opening, the operations' order, the end. Contracts are in
  * translate/contract/sink.h and hdf5view.h; docs/dev/writing/sink-netcdf.md. */
 #include "hdf5view/sink/sink_int.h"
 
@@ -11,7 +11,7 @@
 
 #define ARENA_MAX ((size_t)1 << 30)
 
-/* ---- what others use ---- */
+/* ---- shared with other files ---- */
 
 int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
 			struct err *e)
@@ -25,7 +25,7 @@ int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array,
 	else
 		ds_array_path(&s->view.ds, array, &path);
 	n = (size_t)u64_min(path.len, 150);
-	/* who was asked before may have said it already */
+	/* a function further down may have recorded it already */
 	if (path.data &&
 	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
 		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
@@ -33,7 +33,7 @@ int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array,
 	return rc;
 }
 
-/* why - what the library said last: releasing ids makes it forget. h5_lock. */
+/* why - the library's last error: releasing ids clears it. h5_lock. */
 static char why[200];
 
 static herr_t keep_why(hid_t stack, void *arg)
@@ -130,7 +130,21 @@ static void sink_op_close(struct sink *sink)
 	hdf5_sink_sink_release(s);
 }
 
-/* ---- the table: the library is entered here, and nowhere below ---- */
+/* ---- the table: the library is entered here, and nowhere else ---- */
+
+static bool sink_enter(void)
+{
+	hdf5_sink_enter();
+	return true;
+}
+
+static void sink_leave(const bool *in NZ_UNUSED)
+{
+	h5_leave();
+}
+
+/* IN_LIBRARY - declares that the rest of the scope runs inside the library. */
+#define IN_LIBRARY __attribute__((cleanup(sink_leave))) const bool in NZ_UNUSED = sink_enter()
 
 static int op_begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
 {
@@ -143,146 +157,106 @@ static int op_begin(struct sink *sink, struct source *was, struct source *now, s
 	s->root = (struct ds_group){.name = "", .parent = DS_NONE};
 	s->was = was ? was : &s->nothing;
 	s->now = now;
-	return hdf5_sink_begin(s, e); /* enters the library by itself, where it has to */
+	return hdf5_sink_begin(s, e); /* enters the library itself, if necessary */
 }
 
 static int op_remove_array(struct sink *sink, uint32_t array, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_remove_array(hdf5_sink_of(sink), array, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_remove_array(hdf5_sink_of(sink), array, e);
 }
 
 static int op_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_remove_group(hdf5_sink_of(sink), group, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_remove_group(hdf5_sink_of(sink), group, e);
 }
 
 static int op_add_group(struct sink *sink, uint32_t group, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_add_group(hdf5_sink_of(sink), group, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_add_group(hdf5_sink_of(sink), group, e);
 }
 
 static int op_add_array(struct sink *sink, uint32_t array, const struct sink_new *how,
 			struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_add_array(hdf5_sink_of(sink), array, how, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_add_array(hdf5_sink_of(sink), array, how, e);
 }
 
 static int op_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_rename_array(hdf5_sink_of(sink), was, now, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_rename_array(hdf5_sink_of(sink), was, now, e);
 }
 
 static int op_dims(struct sink *sink, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_dims(hdf5_sink_of(sink), e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_dims(hdf5_sink_of(sink), e);
 }
 
 static int op_resize(struct sink *sink, uint32_t array, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_resize(hdf5_sink_of(sink), array, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_resize(hdf5_sink_of(sink), array, e);
 }
 
 static int op_set_attr(struct sink *sink, uint32_t group, uint32_t array,
 		       const struct ds_attr *a, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_set_attr(hdf5_sink_of(sink), group, array, a, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_set_attr(hdf5_sink_of(sink), group, array, a, e);
 }
 
 static int op_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char *name,
 			  struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_remove_attr(hdf5_sink_of(sink), group, array, name, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_remove_attr(hdf5_sink_of(sink), group, array, name, e);
 }
 
 static int op_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_target(hdf5_sink_of(sink), array, ret, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_target(hdf5_sink_of(sink), array, ret, e);
 }
 
 static int op_put(struct sink *sink, uint32_t array, uint64_t linear,
 		  const struct sink_chunk *c, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_put(hdf5_sink_of(sink), array, linear, c, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_put(hdf5_sink_of(sink), array, linear, c, e);
 }
 
 static int op_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 {
-	int rc;
+	IN_LIBRARY;
 
-	hdf5_sink_enter();
-	rc = hdf5_sink_drop(hdf5_sink_of(sink), array, linear, e);
-	h5_leave();
-	return rc;
+	return hdf5_sink_drop(hdf5_sink_of(sink), array, linear, e);
 }
 
 static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
 		     struct err *e)
 {
 	struct h5_sink *s = hdf5_sink_of(sink);
-	int rc;
+	IN_LIBRARY;
+	int rc = s->now ? h5s_dimension_lists(s, e) : 0;
 
-	hdf5_sink_enter();
-	rc = s->now ? h5s_dimension_lists(s, e) : 0;
 	close_objects(s);
-	if (!rc)
-		rc = hdf5_sink_file_commit(s, gate, arg, e);
-	h5_leave();
-	return rc;
+	return rc ? rc : hdf5_sink_file_commit(s, gate, arg, e);
 }
 
 static const struct sink_ops ops = {
@@ -337,9 +311,9 @@ int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sin
 	return 0;
 }
 
-/* The file that is changed, and how that becomes a file. */
+/* The changed file, and its commit. */
 
-/* check_same - whether what was opened is the file that `real` was made of. */
+/* check_same - check that the opened file is the one that `real` was made from. */
 static int check_same(const struct h5_sink *s, struct err *e)
 {
 	const struct stat *was = &s->real->g.base.ds.st;
@@ -355,7 +329,7 @@ static int check_same(const struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* access_list - the journal's, and that no chunk is written through the library's cache. */
+/* access_list - the journal's driver, and no cache for chunks. */
 static hid_t access_list(struct h5_sink *s)
 {
 	hid_t fapl = h5_journal_fapl(s->journal);

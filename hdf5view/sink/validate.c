@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* validate.c - what netCDF-4 cannot hold is said before anything is changed.
+/* validate.c - reports objects that netCDF-4 cannot represent, before anything is changed.
  *
- * It is the model of the virtual file that knows: there names are changed and attributes left out,
- * with a note; here that is a reason to refuse. */
+ * The model of the virtual file detects them: there names are changed and attributes left out,
+ * with a note; here each of these is an error. */
 #include "hdf5view/sink/sink_int.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* note_on - what the model says about an attribute that it left out. */
+/* note_on - the model's note about an attribute that it left out. */
 static const char *note_on(const struct nc_model *m, const char *name)
 {
 	static const char left_out[] = "is left out: ";
@@ -131,7 +131,7 @@ int hdf5_sink_holds(const struct dataset *ds, struct err *e)
 		return err_nomem(e);
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		arrays[i] = ds->arrays[i];
-		arrays[i].unreadable = NULL; /* its chunks are not asked for here */
+		arrays[i].unreadable = NULL; /* its chunks are not queried here */
 	}
 	view.ds.arrays = arrays;
 	rc = nc_model_new(&view, &o, plans, &m, e);

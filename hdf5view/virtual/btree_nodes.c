@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* btree_nodes.c - nodes of the B-tree over a variable's chunks, each computed when it is read.
  *
- * All nodes but the last of a level are full, so that the number of a node says which chunks are
- * below it: node j of level v has the chunks from j * 64^(v+1) on. Leaves come first, then each
- * level in order; the root is the last node. Keys are what the library writes: size, mask and
- * element offsets of the first chunk of each child, then the first key of the right sibling, or
- * behind the very last chunk a key of size 0 that is one chunk further in every dimension.
+ * All nodes but the last of a level are full, so the number of a node determines the chunks below
+ * it: node j of level v has the chunks from j * 64^(v+1) on. Leaves come first, then each level in
+ * order; the root is the last node.
+ *
+ * Keys are those that the library writes: size, mask and element offsets of the first chunk of
+ * each child, then the first key of the right sibling, or after the very last chunk a key of size
+ * 0 that is one chunk further in every dimension.
  *
  * Spec: HDF5 File Format 3.0, III.A.1, node type 1. */
 #include "hdf5view/virtual/file_layout.h"
@@ -53,8 +55,8 @@ uint64_t nc_index_root(const struct nc_index *x)
 	return x->at + (x->n_nodes - 1) * x->node_bytes;
 }
 
-/* put_key - of existing chunk i, or for i = n the one behind the last. Returns where the data of
- * chunk i are. */
+/* put_key - write the key of existing chunk i, or for i = n the one after the last. Returns the
+ * offset of chunk i's data. */
 static uint64_t put_key(const struct nc_index *x, uint64_t i, uint8_t *p)
 {
 	uint64_t coords[DS_RANK_MAX] = {0}, linear, off, size;

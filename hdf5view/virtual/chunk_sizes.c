@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_sizes.c - which chunks of one variable exist, and how long they are. Those that are encoded
- * are all encoded for it.
+/* chunk_sizes.c - the existing chunks of one variable, and their sizes. To find the sizes of
+ * chunks that the view encodes, all of them are encoded.
  *
- * Existence is kept as runs of neighbours, or as one bit for each place of the grid when that is
- * less: nothing to speak of when all exist, at most 1.2 bits a place. Sizes are kept as what they
- * exceed the smallest by, in as few bytes as the largest needs - none when all are equal - with
- * the offset of every 64th chunk: the sum of what is before a chunk has at most 63 terms.
+ * Existence is stored as runs of neighbours, or as one bit for each position of the grid if that
+ * is smaller: almost nothing if all exist, at most 1.2 bits a position. Sizes are stored as
+ * offsets from the smallest, in as few bytes as the largest offset needs - none if all are equal -
+ * with the file offset of every 64th chunk: the sum of the sizes before a chunk has at most 63
+ * terms.
  *
- * Chunks without filters are not looked at: they all have the size of a whole chunk, which
- * libhdf5 takes for granted, whatever the index says.
+ * Chunks without filters are not queried: they all have the size of a whole chunk, which libhdf5
+ * takes for granted, whatever the index states.
  *
- * A chunk that exists is in the file even when its size cannot be found out, or is one that an
- * HDF5 index cannot state (0, or 4 GiB and more): leaving it out would present fill values for
- * data. It gets the size NC_SIZE_UNKNOWN, and who reads it is told why (file_layout.c). */
+ * A chunk that exists is in the file even if its size cannot be determined, or cannot be stated in
+ * an HDF5 index (0, or 4 GiB and more): leaving it out would present fill values for data. It gets
+ * the size NC_SIZE_UNKNOWN, and reading it fails with the reason (file_layout.c). */
 #include "hdf5view/virtual/file_layout.h"
 
 #include <errno.h>
 
 #define BLOCK 64     /* chunks between two sums */
 #define RANK_WORDS 8 /* words of the bitmap between two ranks */
-#define WINDOW 4096  /* chunks whose sizes are found out by all threads at a time */
+#define WINDOW 4096  /* chunks whose sizes all threads determine at a time */
 
 /* chunk_sizes_run - chunks [linear, linear + m) are number i and the following ones; the next run,
  * or n, says how many. */
@@ -28,24 +29,24 @@ struct chunk_sizes_run {
 };
 
 struct nc_chunks {
-	uint64_t n;       /* that exist */
-	uint64_t bytes;   /* of them all */
-	uint64_t grid;    /* places */
+	uint64_t n;       /* existing chunks */
+	uint64_t bytes;   /* total size */
+	uint64_t grid;    /* positions */
 	struct chunk_sizes_run *runs; /* ascending; NULL: bits */
 	size_t n_runs, c_runs;
-	uint64_t *bits;  /* one a place */
+	uint64_t *bits;  /* one a position */
 	uint64_t *ranks; /* chunks before every RANK_WORDS words of bits */
 	uint64_t least;  /* size of the smallest */
 	uint32_t width;  /* bytes of an excess; 0: all have the same size */
 	uint8_t *excess; /* n * width, little-endian */
-	uint64_t *sums;  /* offset of every chunk whose number is a multiple of BLOCK */
+	uint64_t *sums;  /* offset of every BLOCK-th chunk */
 };
 
-/* chunk_sizes_making - what is needed while chunks are counted. */
+/* chunk_sizes_making - state of counting the chunks. */
 struct chunk_sizes_making {
 	struct nc_chunks *c;
 	struct nc_budget *budget;
-	uint64_t next;   /* the place behind the last chunk */
+	uint64_t next;   /* the position after the last chunk */
 	uint32_t *sizes; /* NULL: all the same */
 	size_t c_sizes;
 };
@@ -68,7 +69,7 @@ static void chunk_sizes_give_memory(struct chunk_sizes_making *m, uint64_t bytes
 	m->budget->used -= bytes;
 }
 
-/* chunk_sizes_grow - room for one element more behind n, charged. */
+/* chunk_sizes_grow - make room for one more element after n, charged to the budget. */
 static int chunk_sizes_grow(struct chunk_sizes_making *m, void *p, size_t *cap, size_t n,
 			    size_t size, struct err *e)
 {
@@ -97,7 +98,7 @@ static void set_bits(struct nc_chunks *c, uint64_t from, uint64_t count)
 		c->bits[from / 64] |= (uint64_t)1 << from % 64;
 }
 
-/* to_bits - runs have become too many. */
+/* to_bits - convert runs, which became too many, to bits. */
 static int to_bits(struct chunk_sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
@@ -119,7 +120,7 @@ static int to_bits(struct chunk_sizes_making *m, struct err *e)
 	return 0;
 }
 
-/* add_place - the next chunk that exists. */
+/* add_place - add the next existing chunk. */
 static int add_place(struct chunk_sizes_making *m, uint64_t linear, struct err *e)
 {
 	struct nc_chunks *c = m->c;
@@ -144,8 +145,7 @@ static int add_place(struct chunk_sizes_making *m, uint64_t linear, struct err *
 	return 0;
 }
 
-/* chunk_sizes_size_of - of a chunk that exists, as the index will state it. -ENOENT: it does not
- * any more. */
+/* chunk_sizes_size_of - the index's size of an existing chunk. -ENOENT: it no longer exists. */
 static int chunk_sizes_size_of(struct chunkio *io, uint32_t array, uint64_t linear,
 			       uint32_t *ret, struct err *e)
 {
@@ -153,7 +153,7 @@ static int chunk_sizes_size_of(struct chunkio *io, uint32_t array, uint64_t line
 	uint64_t size = 0;
 	int rc = chunkio_stat(io, array, linear, &size, &why);
 
-	/* the chunk is not to blame for these */
+	/* these errors are not the chunk's */
 	if (rc == -ENOENT || rc == -ESTALE || err_is_transient(rc) || rc == -ETIMEDOUT ||
 	    rc == -ECANCELED)
 		return err_set(e, rc, "%s", why.msg);
@@ -163,7 +163,7 @@ static int chunk_sizes_size_of(struct chunkio *io, uint32_t array, uint64_t line
 	return 0;
 }
 
-/* chunk_sizes_count - one more was passed. */
+/* chunk_sizes_count - charge one passed chunk. */
 static int chunk_sizes_count(struct chunk_sizes_making *m, struct err *e)
 {
 	uint64_t most = m->budget->max / NC_LOOKED;
@@ -216,7 +216,8 @@ static int chunk_sizes_each(struct chunk_sizes_making *m, struct chunkio *io, ui
 	return 0;
 }
 
-/* rank_bits - chunks before each group of words. Its memory was charged with the bits'. */
+/* rank_bits - count the chunks before each group of words. Its memory was charged with the
+ * bits'. */
 static int rank_bits(struct nc_chunks *c, struct err *e)
 {
 	uint64_t n = chunk_sizes_words(c->grid), sum = 0;
@@ -232,7 +233,7 @@ static int rank_bits(struct nc_chunks *c, struct err *e)
 	return 0;
 }
 
-/* chunk_sizes_pack - sizes, as found, to what is kept; in their own memory. */
+/* chunk_sizes_pack - convert the sizes to their stored form, in place. */
 static int chunk_sizes_pack(struct chunk_sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
@@ -274,7 +275,7 @@ static int chunk_sizes_pack(struct chunk_sizes_making *m, struct err *e)
 	return 0;
 }
 
-/* trim_runs - no more of them will come. */
+/* trim_runs - free the unused capacity: no more runs follow. */
 static void trim_runs(struct chunk_sizes_making *m)
 {
 	struct nc_chunks *c = m->c;
@@ -287,7 +288,7 @@ static void trim_runs(struct chunk_sizes_making *m)
 	c->c_runs = c->n_runs;
 }
 
-/* chunk_sizes_finish - what is known once all chunks are. */
+/* chunk_sizes_finish - compute the totals once all chunks are known. */
 static int chunk_sizes_finish(struct chunk_sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
@@ -350,7 +351,7 @@ void nc_chunks_free(struct nc_chunks *c)
 	free(c);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 uint64_t nc_chunks_n(const struct nc_chunks *c)
 {
@@ -362,7 +363,7 @@ uint64_t nc_chunks_bytes(const struct nc_chunks *c)
 	return c->bytes;
 }
 
-/* place_in_runs - of chunk i: in the last run that does not begin behind it. */
+/* place_in_runs - the position of chunk i: in the last run that does not begin after it. */
 static uint64_t place_in_runs(const struct nc_chunks *c, uint64_t i)
 {
 	size_t low = 0, high = c->n_runs;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file_layout.c - gives everything in the virtual file an address, and answers reads.
+/* file_layout.c - assigns an address to everything in the virtual file, and reads it.
  *
  * The file is the structure, then pieces in ascending order: the nodes of a variable's index, or
- * its chunks. What is in no piece are gaps of alignment, which read as zeros. A read inside the
- * structure or inside one chunk is handed through without a copy; one that touches several
- * things is put together in the caller's room. */
+ * its chunks. Bytes between pieces are gaps of alignment, which read as zeros. A read inside the
+ * structure or inside one chunk is returned without a copy; one that spans several is assembled in
+ * the caller's room. */
 #include "hdf5view/virtual/file_layout.h"
 
 #include "base/os/io.h"
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 
 #define LARGE ((uint64_t)64 << 10) /* variables from here on have pages of their own */
-#define FEW 1000                   /* up to so many, all have: virtual_int.h says why */
+#define FEW 1000                   /* up to this many, all have: virtual_int.h says why */
 #define PAGE 4096
 #define NODE_MAX (24 + (2 * NC_BTREE_K + 1) * (8 + 8 * (DS_RANK_MAX + 1)) + 2 * NC_BTREE_K * 8)
 #define FILE_MAX ((uint64_t)1 << 62) /* offsets are signed, and this leaves room to round up */
@@ -28,8 +28,8 @@ struct file_layout_part {
 /* file_layout_piece - bytes [at, end) of the file. */
 struct file_layout_piece {
 	uint64_t at, end;
-	uint32_t part;               /* whose they are, unless broken */
-	bool nodes;                  /* of its index; else its chunks */
+	uint32_t part;               /* its variable, unless broken */
+	bool nodes;                  /* the variable's index; else its chunks */
 	const struct nc_var *broken; /* every read is an error; else NULL */
 };
 
@@ -46,8 +46,8 @@ struct nc_layout {
 
 /* ---- making ---- */
 
-/* whole_chunks - libhdf5 reads as many bytes of an unfiltered chunk as its own arithmetic says,
- * which had better be ours. */
+/* whole_chunks - check that libhdf5's size of an unfiltered chunk, which it computes itself, is
+ * the size used here. */
 static int whole_chunks(const struct ds_array *a, const struct nc_var *v, struct err *e)
 {
 	uint64_t bytes = v->elem;
@@ -66,7 +66,7 @@ static int whole_chunks(const struct ds_array *a, const struct nc_var *v, struct
 	return 0;
 }
 
-/* add_part - a variable that has or may have chunks. */
+/* add_part - add a variable that has or may have chunks. */
 static int add_part(struct nc_layout *l, const struct nc_var *v, struct nc_budget *budget,
 		    struct err *e)
 {
@@ -86,7 +86,7 @@ static int add_part(struct nc_layout *l, const struct nc_var *v, struct nc_budge
 				     : 0;
 }
 
-/* add_piece - len bytes behind everything so far, at a multiple of align. */
+/* add_piece - add len bytes after everything so far, at a multiple of align. */
 static int add_piece(struct nc_layout *l, uint32_t part, bool nodes, uint64_t len,
 		     uint64_t align, struct err *e)
 {
@@ -101,7 +101,7 @@ static int add_piece(struct nc_layout *l, uint32_t part, bool nodes, uint64_t le
 	return 0;
 }
 
-/* file_layout_place - indexes, then data. */
+/* file_layout_place - place indexes, then data. */
 static int file_layout_place(struct nc_layout *l, struct err *e)
 {
 	uint64_t len;
@@ -131,8 +131,8 @@ static int file_layout_place(struct nc_layout *l, struct err *e)
 	return rc;
 }
 
-/* place_broken - pages of their own, as long as what libhdf5 asks for there: the elements, or the
- * root of an index. */
+/* place_broken - place broken variables on pages of their own, as long as libhdf5's reads there:
+ * the elements, or the root of an index. */
 static int place_broken(struct nc_layout *l, size_t *left, struct err *e)
 {
 	for (uint32_t i = 0; i < l->image.n_vars; i++) {
@@ -158,7 +158,8 @@ static int place_broken(struct nc_layout *l, size_t *left, struct err *e)
 	return 0;
 }
 
-/* patch - a variable without a chunk keeps its undefined address: all of it reads as fill. */
+/* patch - write the addresses. A variable without a chunk keeps its undefined address, so it reads
+ * as fill values. */
 static int patch(struct nc_layout *l, size_t *left, struct err *e)
 {
 	struct nc_image *m = &l->image;
@@ -256,7 +257,7 @@ bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off,
 		*ret_len = l->image.len;
 		return true;
 	}
-	/* Indexes come before all chunks, so that this is the place of number i at once. */
+	/* Indexes come before all chunks, so pieces[k] is index number k. */
 	k = i - 1;
 	if (k >= l->n_pieces || !l->pieces[k].nodes)
 		return false;
@@ -265,8 +266,8 @@ bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off,
 	return true;
 }
 
-/* file_layout_part_of - of an array; NULL: it has no chunks in the file. Parts are in the order of
- * arrays. */
+/* file_layout_part_of - the part of an array; NULL: it has no chunks in the file. Parts are in the
+ * order of arrays. */
 static const struct file_layout_part *file_layout_part_of(const struct nc_layout *l,
 							  uint32_t array)
 {
@@ -309,7 +310,7 @@ bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear,
 
 /* ---- reading ---- */
 
-/* piece_at - the first piece that ends behind off; n_pieces: none. */
+/* piece_at - the first piece that ends after off; n_pieces: none. */
 static size_t piece_at(const struct nc_layout *l, uint64_t off)
 {
 	size_t low = 0, high = l->n_pieces;
@@ -325,7 +326,7 @@ static size_t piece_at(const struct nc_layout *l, uint64_t off)
 	return low;
 }
 
-/* chunk_wrong - a chunk is not what its size in the index says. */
+/* chunk_wrong - report a chunk that does not have the index's size. */
 static int chunk_wrong(const struct nc_layout *l, uint32_t array, uint64_t linear, int code,
 		       const char *what, struct err *e)
 {
@@ -345,7 +346,7 @@ static int chunk_wrong(const struct nc_layout *l, uint32_t array, uint64_t linea
 	return code;
 }
 
-/* file_layout_unknown - a chunk whose size could not be stated is an error, and says why. */
+/* file_layout_unknown - report why the size of a chunk could not be stated. */
 static int file_layout_unknown(const struct nc_layout *l, uint32_t array, uint64_t linear,
 			       struct err *e)
 {
@@ -365,8 +366,8 @@ static int file_layout_unknown(const struct nc_layout *l, uint32_t array, uint64
 			   "its size could not be determined when the file was laid out", e);
 }
 
-/* same_size - whether a chunk that is encoded is as long as when the file was laid out: the encoder
- * promises it. Makes the chunk, where it is not at hand: it is read next. */
+/* same_size - check that an encoded chunk is as long as in the layout, which the encoder
+ * guarantees. Encodes the chunk unless it is cached; it is read next. */
 static int same_size(const struct nc_layout *l, uint32_t array, uint64_t linear, uint64_t size,
 		     struct err *e)
 {
@@ -380,7 +381,7 @@ static int same_size(const struct nc_layout *l, uint32_t array, uint64_t linear,
 	return chunk_wrong(l, array, linear, -EIO, "its encoded length differs from before", e);
 }
 
-/* file_layout_read_chunk - bytes [off, off + n) of a chunk of `size`, which are all inside it. */
+/* file_layout_read_chunk - read bytes [off, off + n) of a chunk of `size` bytes, all inside it. */
 static int file_layout_read_chunk(const struct nc_layout *l, const struct file_layout_part *p,
 				  uint64_t linear, uint64_t size, uint64_t off, size_t n,
 				  uint8_t *room, struct span *ret, struct err *e)
@@ -402,8 +403,8 @@ static int file_layout_read_chunk(const struct nc_layout *l, const struct file_l
 			   "it is shorter than it was when the file was laid out", e);
 }
 
-/* file_layout_take - a chunk's bytes into out, which was also the room for them. *ret_raw is set
- * when they were read from a file that nobody has asked about yet. */
+/* file_layout_take - copy a chunk's bytes to out, which was also offered as their room. *ret_raw
+ * is set if they came from a file that was not checked for changes yet. */
 static int file_layout_take(struct span *s, uint8_t *out, bool *ret_raw, struct err *e)
 {
 	int rc = 0;
@@ -464,7 +465,8 @@ static void copy_nodes(const struct nc_index *x, uint64_t off, size_t n, uint8_t
 	}
 }
 
-/* file_layout_broken - why a variable's elements could not be read when the file was laid out. */
+/* file_layout_broken - report why a variable's elements could not be read when the file was laid
+ * out. */
 static int file_layout_broken(const struct nc_layout *l, const struct nc_var *v, struct err *e)
 {
 	struct buf path;
@@ -476,8 +478,8 @@ static int file_layout_broken(const struct nc_layout *l, const struct nc_var *v,
 	return -EIO;
 }
 
-/* file_layout_copy - bytes [off, off + n) of the file, from whatever they touch. k: the first
- * piece. */
+/* file_layout_copy - copy bytes [off, off + n) of the file from all pieces that they touch. k: the
+ * first piece. */
 static int file_layout_copy(const struct nc_layout *l, size_t k, uint64_t off, size_t n,
 			    uint8_t *out, struct err *e)
 {
@@ -534,7 +536,7 @@ int nc_layout_read(const struct nc_layout *l, uint64_t off, size_t len, uint8_t 
 		return 0;
 	}
 	k = piece_at(l, off);
-	g = &l->pieces[k]; /* there is one: off + n is inside the file and behind the image */
+	g = &l->pieces[k]; /* a piece exists: off + n is inside the file and after the image */
 	if (!g->nodes && !g->broken && off >= g->at) {
 		const struct file_layout_part *p = &l->parts[g->part];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file_layout.h - where everything is in the virtual netCDF-4 file, and its bytes; private to
- * hdf5view. Made once, then immutable: any thread reads it without a lock. */
+/* file_layout.h - the addresses in the virtual netCDF-4 file, and its bytes; private to hdf5view.
+ * A layout is made once and then immutable: any thread reads it without a lock. */
 #ifndef HDF5VIEW_VIRTUAL_FILE_LAYOUT_H
 #define HDF5VIEW_VIRTUAL_FILE_LAYOUT_H
 
@@ -9,43 +9,44 @@
 #include <endian.h>
 #include <string.h>
 
-/* NC_SIZE_UNKNOWN - size in an index of a chunk that exists and whose size cannot be stated.
+/* NC_SIZE_UNKNOWN - the index's size of a chunk that exists but whose size cannot be stated.
  * Reading such a chunk fails, unless that is its size. */
 #define NC_SIZE_UNKNOWN 1
 
 struct nc_layout;
 
-/* nc_layout_new - look at all chunks, give everything an address and write the addresses into
- * the structure. s, plans (one for each array) and io are borrowed; image is taken on success
- * and is then empty. Returns 0 with *ret new; -ERANGE a limit of ours or of HDF5; what looking at
- * chunks gave. */
+/* nc_layout_new - query all chunks, assign an address to everything, and write the addresses into
+ * the structure. s, plans (one for each array) and io are borrowed; image is taken on success and
+ * is then empty. Returns 0 with *ret new; -ERANGE a limit of this program or of HDF5; an error of
+ * querying the chunks. */
 int nc_layout_new(struct source *s, const struct plan *plans, struct chunkio *io,
 		  struct nc_image *image, uint64_t max_index_bytes, struct nc_layout **ret,
 		  struct err *e) NZ_MUST_USE;
 /* nc_layout_free - takes NULL. */
 void nc_layout_free(struct nc_layout *l);
 
-/* nc_layout_size - bytes of the file. */
+/* nc_layout_size - the length of the file, bytes. */
 uint64_t nc_layout_size(const struct nc_layout *l);
 
-/* nc_layout_read - bytes [off, off + len), cut at the file's end, never shorter than that. room:
- * len bytes, which the answer may be in. ret is finished with span_done.
- * Returns 0; -ESTALE a chunk is not the one that was laid out; what reading a chunk gave. */
+/* nc_layout_read - read bytes [off, off + len), clipped at the file's end, never fewer. room: len
+ * bytes, which may hold the result. ret: release it with span_done.
+ * Returns 0; -ESTALE a chunk changed since the layout; an error of reading a chunk. */
 int nc_layout_read(const struct nc_layout *l, uint64_t off, size_t len, uint8_t *room,
 		   struct span *ret, struct err *e) NZ_MUST_USE;
 
-/* nc_layout_structure - range i of what is not data of chunks: the structure, then indexes. Returns
- * false when there are not that many. */
+/* nc_layout_structure - range i of the bytes that are not chunk data: the structure, then indexes.
+ * Returns false if there are fewer ranges. */
 bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off, uint64_t *ret_len);
-/* nc_layout_chunk - where chunk `linear` of an array is in the file. Returns false: nowhere. */
+/* nc_layout_chunk - the location of chunk `linear` of an array in the file. Returns false if it
+ * has none. */
 bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear, uint64_t *ret_off,
 		     uint64_t *ret_len);
 
-/* nc_view_layout - of the file of a view by nc_view_open, which it is laid out for when nobody has
- * looked at it yet. Borrowed until the view is closed. Returns 0, or why it cannot be. */
+/* nc_view_layout - the layout of the file of a view by nc_view_open, made now if it does not exist
+ * yet. Borrowed until the view is closed. Returns 0, or the error of making it. */
 int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e) NZ_MUST_USE;
 
-/* Little-endian numbers into bytes. */
+/* Store little-endian numbers. */
 static inline void nc_put16(uint8_t *p, uint16_t v)
 {
 	v = htole16(v);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* patch.c - writes addresses into the structure that libhdf5 made: the data address of a
- * dataset, the end of the file.
- *
- * The process that made the structure may have been taken over: a header that leads outside of it,
- * in circles, or into others is an error.
+/* patch.c - writes addresses into the structure that libhdf5 made: the data address of a dataset,
+ * the end of the file. The process that made the structure is not trusted: a header that leads
+ * outside of the image, in circles, or into another header is an error.
  *
  * Spec: HDF5 File Format 3.0, II.A superblock, IV.A.1 object headers, IV.A.2.i layout. */
 #include "base/core/cursor.h"
@@ -20,7 +18,7 @@
 #define OHDR_TIMES 0x20U
 #define SUM 4 /* bytes of a checksum */
 
-/* patch_block - messages of an object header that follow each other. */
+/* patch_block - a block of consecutive messages of an object header. */
 struct patch_block {
 	uint64_t at, len; /* in the image: all of it, with signature and checksum */
 	size_t head;      /* bytes before the first message */
@@ -32,7 +30,7 @@ struct patch_header {
 	uint64_t at;
 	unsigned version;
 	size_t envelope; /* bytes of a message before its body */
-	size_t *left;    /* bytes of blocks that may still be looked through */
+	size_t *left;    /* bytes of blocks that may still be parsed */
 	struct patch_block *blocks;
 	size_t n, cap;
 };
@@ -115,7 +113,7 @@ static int write_layout(const struct patch_header *h, uint8_t *body, size_t len,
 	return 0;
 }
 
-/* in_block - look for the layout message in one block. Returns 1 when it was there. */
+/* in_block - search one block for the layout message. Returns 1 if it was found. */
 static int in_block(struct patch_header *h, struct patch_block b, uint64_t addr, struct err *e)
 {
 	uint8_t *p = h->image + b.at;
@@ -164,11 +162,10 @@ int nc_patch_address(uint8_t *image, size_t len, size_t *left, uint64_t header, 
 
 int nc_patch_eof(uint8_t *image, size_t len, uint64_t eof, struct err *e)
 {
-	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 	size_t sizes, at;
 	unsigned version;
 
-	if (len < 48 || memcmp(image, signature, sizeof(signature)) != 0)
+	if (len < 48 || memcmp(image, HDF5_SIGNATURE, HDF5_SIGNATURE_LEN) != 0)
 		return err_set(e, -EBADMSG, "structure: no superblock");
 	version = image[8];
 	/* version 1 may state another NC_BTREE_K, and the library writes it only then */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* structure_child.c - the life of a process that makes the structure of one virtual file, or
- * answers questions about libhdf5's filters, and may do nothing besides computing. It never cleans
- * up: it is ended when it has said all that was asked. */
+/* structure_child.c - the process that makes the structure of one virtual file, or answers queries
+ * about libhdf5's filters. Its sandbox allows computing only. It never cleans up: the server ends
+ * it after the last request. */
 #include "hdf5view/virtual/structure_process.h"
 #include "hdf5view/virtual/file_layout.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-#define ROOM ((size_t)8 << 20) /* what libhdf5 needs for a small structure, and more */
+#define ROOM ((size_t)8 << 20) /* libhdf5's needs for a small structure, with a margin */
 
 bool (*nc_apart_fault)(const struct nc_order *q, struct shm *r, int sock);
 
-/* structure_child_maker - what it has so far. */
+/* structure_child_maker - the file so far. */
 struct structure_child_maker {
 	struct shm shared;
 	struct nc_builder b;
@@ -21,8 +21,8 @@ struct structure_child_maker {
 	bool made;
 };
 
-/* structure_child_has_room - libhdf5 ends the process where memory for an id is short
- * (H5I_register), or is of no use afterwards: it is not called then. */
+/* structure_child_has_room - check for free memory before libhdf5 is called: if memory for an id
+ * is short (H5I_register), it ends the process, or is unusable afterwards. */
 static bool structure_child_has_room(void)
 {
 	void *p = malloc(ROOM);
@@ -133,7 +133,7 @@ static void structure_child_answer(struct structure_child_maker *k, const struct
 	rc = structure_child_handle(k, q, &number, &e);
 	h5_leave();
 	if (rc == -EIO &&
-	    !structure_child_has_room()) /* the library says so of all that it cannot do */
+	    !structure_child_has_room()) /* the library's code for every failure */
 		rc = -ENOMEM;
 	worker_reply(sock, rc, number, &e);
 }
@@ -145,7 +145,7 @@ static void structure_child_serve(const struct child_self *self)
 	struct nc_order q;
 	struct err e = ERR_INIT;
 
-	h5_enter(); /* what it reads of its surroundings, it has read then */
+	h5_enter(); /* afterwards it has read its environment */
 	(void)H5PLset_loading_state(0);
 	h5_leave();
 	if (sandbox_enter(nc_apart_kind.may, NULL, 0, limits, &e) < 0)

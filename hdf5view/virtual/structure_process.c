@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* structure_process.c - the server's side of the processes in which libhdf5 makes virtual files.
  *
- * A child is started for one file when somebody looks at it, and ended when its bytes are here. All
- * that it says is a number or a text at a time, whose size is checked; the bytes of the file are
- * copied once out of the shared memory, into memory of ours, and what is done with them from then
- * on (patch.c) believes nothing of them. */
+ * A child is started for one file at the file's first use, and ended when its bytes have arrived.
+ * Each reply is a number or a message whose size is checked. The bytes of the file are copied once
+ * out of the shared memory, into private memory, and patch.c validates them. */
 #include "hdf5view/virtual/structure_process.h"
 #include "hdf5view/virtual/file_layout.h"
 
@@ -25,9 +24,9 @@
 #define HEAD 48                       /* bytes of the least superblock */
 #define EMPTY_MAX ((uint64_t)1 << 20) /* bytes of a file without content */
 
-/* ---- talking ---- */
+/* ---- requests ---- */
 
-/* structure_process_start - len, max_bytes: of what it will be given, and give. */
+/* structure_process_start - start a child. len, max_bytes: sizes of its input and its output. */
 static int structure_process_start(struct structure_process *x, uint64_t len,
 				   uint64_t max_bytes, struct err *e)
 {
@@ -39,7 +38,7 @@ static int structure_process_start(struct structure_process *x, uint64_t len,
 	return worker_start(&x->w, &nc_apart_kind, &job, sizeof(job), e);
 }
 
-/* hand_over - what the next order is about. */
+/* hand_over - copy the data of the next request. */
 static int hand_over(struct structure_process *x, const struct buf *what, struct err *e)
 {
 	int rc = shm_grow(&x->w.shared, what->len, e);
@@ -49,8 +48,8 @@ static int hand_over(struct structure_process *x, const struct buf *what, struct
 	return rc;
 }
 
-/* What it is killed for, and its own way out where memory is short, is no fault of the file's:
- * -EAGAIN, as the next attempt may succeed. */
+/* A kill, and its own exit when memory is short, are not the file's fault: -EAGAIN, as the next
+ * attempt may succeed. */
 static const struct worker_words words = {
 	.late = ": a large dataset needs a longer -o open_timeout, or the HDF5 library hangs",
 	.invalid = " sent an invalid answer",
@@ -68,8 +67,8 @@ static int structure_process_lost(struct structure_process *x, enum child_taken 
 			   x->timeout_ms, NULL, e);
 }
 
-/* structure_process_ask - *ret is a number that is still to be checked. A child that does not
- * answer is ended. */
+/* structure_process_ask - send a request. *ret is an unchecked number. A child that does not reply
+ * is ended. */
 static int structure_process_ask(struct structure_process *x, struct nc_order *q, uint64_t *ret,
 				 struct err *e)
 {
@@ -87,7 +86,7 @@ static int structure_process_ask(struct structure_process *x, struct nc_order *q
 
 /* ---- one file ---- */
 
-/* structure_process_make - all but texts. */
+/* structure_process_make - make everything but variable-length elements. */
 static int structure_process_make(struct structure_process *x, const struct nc_model *m,
 				  uint64_t max_bytes, uint64_t *ret, struct err *e)
 {
@@ -108,7 +107,7 @@ static int structure_process_make(struct structure_process *x, const struct nc_m
 	return rc == 0 ? structure_process_ask(x, &q, ret, e) : rc;
 }
 
-/* writer - texts on their way. */
+/* writer - the state of sending variable-length elements. */
 struct writer {
 	struct nc_strings t;
 	struct structure_process *x;
@@ -144,7 +143,7 @@ static int structure_process_strings(struct structure_process *x, const struct n
 	return rc;
 }
 
-/* take_image - the bytes of the file, into memory that only we have. */
+/* take_image - copy the bytes of the file into private memory. */
 static int take_image(struct structure_process *x, const struct nc_model *m, uint64_t max_bytes,
 		      struct nc_image *ret, struct err *e)
 {
@@ -176,8 +175,8 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 	return 0;
 }
 
-/* list_vars - what the file's layout needs to know of its datasets: of what the child says only the
- * addresses of headers, which have to be in the image. */
+/* list_vars - describe the file's datasets for the layout. The only data from the child are the
+ * addresses of headers, which have to lie in the image. */
 static int list_vars(struct structure_process *x, const struct nc_model *m, char **broken,
 		     struct nc_image *ret, struct err *e)
 {
@@ -251,7 +250,7 @@ void nc_image_release(struct nc_image *i)
 
 /* ---- a new, empty file ---- */
 
-/* empty_image - the bytes of a file that has nothing but a root group. */
+/* empty_image - make the bytes of a file with only a root group. */
 static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
 {
 	uint32_t order[1] = {0};
@@ -270,12 +269,12 @@ static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
 	/* libhdf5 clears the flag "open for writing" in an image and keeps the old checksum. */
 	if (rc == 0)
 		rc = nc_patch_eof(ret->bytes, ret->len, ret->len, e);
-	if (rc == -EAGAIN) /* the child was ended, as where memory is short */
+	if (rc == -EAGAIN) /* the child was ended, as by a shortage of memory */
 		rc = err_wrap(e, -ENOMEM, "cannot build a netCDF file");
 	return rc;
 }
 
-/* remove_own - the file that fd is, if its path still leads to it. */
+/* remove_own - remove the file behind fd, if its path still names it. */
 static void remove_own(const char *path, int fd)
 {
 	struct stat ours, there;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* view.c - a dataset as one netCDF-4 file in the root directory.
  *
- * The file is laid out at the first look at it, by one thread while others wait; from then on
- * everything is read without a lock. A layout that could not be made is an error for who looks,
- * and the next attempt waits: a program that asks again and again must not read a broken dataset
- * each time. But what failed for want of something, and soon, may succeed now. */
+ * One thread lays out the file at its first use, while others wait; from then on everything is
+ * read without a lock. If the layout fails, the caller gets the error, and for a while later calls
+ * get the same one: a program that retries in a loop must not read a broken dataset each time.
+ * After a transient error that came soon, the next call tries again. */
 #include "hdf5view/hdf5view.h"
 #include "base/os/cancel.h"
 
@@ -20,7 +20,6 @@
 
 #define FILE_ID (VIEW_ROOT + 1)
 #define RETRY_MS 1000
-#define NON_COORD "_nc4_non_coord_"
 
 struct nc_view {
 	struct view base;
@@ -34,7 +33,8 @@ struct nc_view {
 	pthread_cond_t made;                /* busy ended */
 	bool busy; /* a thread lays out; what follows is that thread's */
 	struct err failure;                 /* of the last attempt */
-	int64_t retry;                      /* ms: not before; of a clock that begins above 0 */
+	int64_t retry;                      /* ms: earliest next attempt; the clock begins above
+					     * 0 */
 };
 
 static struct nc_view *nc(struct view *v)
@@ -54,15 +54,15 @@ static int virtual_view_lay_out(struct nc_view *n, struct nc_layout **ret, struc
 	return rc;
 }
 
-/* virtual_view_passing - whether a failure says nothing about the dataset: who asked gave up,
- * memory is short, bytes did not come, or libhdf5 died of it. After one that took long, for which
- * the next who asks would wait as long, it is worth a pause. */
+/* virtual_view_passing - whether a failure says nothing about the dataset: the caller gave up,
+ * memory is short, bytes did not arrive, or libhdf5 crashed. After a failure that took long, which
+ * the next caller would wait for again, a pause is better. */
 static bool virtual_view_passing(int rc, int64_t took)
 {
 	return err_is_transient(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
 }
 
-/* virtual_view_attempt - lay the file out, unless that failed a moment ago. lock is held. */
+/* virtual_view_attempt - lay out the file, unless that failed a moment ago. lock is held. */
 static int virtual_view_attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	int64_t began = clock_ms(), took;
@@ -78,16 +78,16 @@ static int virtual_view_attempt(struct nc_view *n, struct nc_layout **ret, struc
 	}
 	took = clock_ms() - began;
 	if (virtual_view_passing(rc,
-				 took)) /* EAGAIN: somebody ended the process that made it */
+				 took)) /* EAGAIN: the process that made it was killed */
 		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);
-	if (rc == -ENOENT) /* something is missing, but not the file */
+	if (rc == -ENOENT) /* a resource is missing, not the file */
 		rc = -EIO;
 	(void)err_set(&n->failure, rc, "'%s': %s", n->opts.name, why.msg);
 	n->retry = began + took + (took > RETRY_MS ? took : RETRY_MS);
 	return err_set(e, rc, "%s", n->failure.msg);
 }
 
-/* layout - of the file; borrowed until the view is closed. */
+/* layout - the file's layout; borrowed until the view is closed. */
 static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_layout *l = atomic_load_explicit(&n->layout, memory_order_acquire);
@@ -97,7 +97,7 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 		*ret = l;
 		return 0;
 	}
-	/* the first layout of a remote dataset takes minutes: those that wait can be cancelled */
+	/* the first layout of a remote dataset takes minutes: waiting threads can be cancelled */
 	(void)pthread_mutex_lock(&n->lock);
 	while (rc == 0 && !(l = atomic_load(&n->layout)) && n->busy)
 		rc = cancel_wait(&n->made, &n->lock, INT64_MAX);
@@ -126,7 +126,7 @@ static void virtual_view_file_attr(struct nc_view *n, struct view_attr *ret, str
 	if (layout(n, &l, e) == 0)
 		ret->size = nc_layout_size(l);
 	else
-		ret->unknown = true; /* an empty file would be read as such: hence the 1 */
+		ret->unknown = true; /* the kernel reads an empty file as empty: hence the 1 */
 }
 
 static int virtual_view_view_getattr(struct view *v, uint64_t id, struct view_attr *ret,
@@ -269,7 +269,7 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 	return 0;
 }
 
-/* ---- for who writes it ---- */
+/* ---- for the writable view ---- */
 
 int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e)
 {
@@ -284,7 +284,7 @@ int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e)
 	return rc;
 }
 
-/* path_group - the group that the first `len` bytes of a path are; DS_NONE: none. */
+/* path_group - the group that the first `len` bytes of a path name; DS_NONE: none. */
 static uint32_t path_group(const struct nc_model *m, const char *path, size_t len)
 {
 	uint32_t g = 0;
@@ -316,8 +316,8 @@ static uint32_t path_group(const struct nc_model *m, const char *path, size_t le
 	return g;
 }
 
-/* virtual_view_place_of - the group that a path's last component is in, and that. DS_NONE: there is
- * none. */
+/* virtual_view_place_of - split a path into the group of its last component, and that component.
+ * DS_NONE: none. */
 static uint32_t virtual_view_place_of(const struct nc_model *m, const char *path,
 				      const char **ret_name)
 {
@@ -327,12 +327,12 @@ static uint32_t virtual_view_place_of(const struct nc_model *m, const char *path
 	return **ret_name ? path_group(m, path, (size_t)(*ret_name - path)) : DS_NONE;
 }
 
-/* called - the name that readers of netCDF know an array by; NULL: it is not shown. */
+/* called - an array's name in netCDF; NULL: it is not shown. */
 static const char *called(const struct nc_array *a)
 {
-	size_t n = strlen(NON_COORD);
+	size_t n = strlen(NETCDF_NON_COORD);
 
-	return a->link && strncmp(a->link, NON_COORD, n) == 0 ? a->link + n : a->link;
+	return a->link && strncmp(a->link, NETCDF_NON_COORD, n) == 0 ? a->link + n : a->link;
 }
 
 uint32_t nc_view_array(void *v, const char *path)

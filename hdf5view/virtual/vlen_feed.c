@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* vlen_feed.c - reads elements without a fixed size, for the process that writes them into the
- * structure (netcdf4/writer_vlen.c): many small chunks at a time. */
+/* vlen_feed.c - reads variable-length elements for the process that writes them into the structure
+ * (netcdf4/writer_vlen.c), many small chunks at a time. */
 #include "hdf5view/virtual/structure_process.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define WANTED 32                 /* chunks of a source far away that are asked for at a time */
-#define BATCH ((size_t)256 << 10) /* bytes that are worth handing over */
+#define WANTED 32                 /* chunks of a remote source in one prefetch */
+#define BATCH ((size_t)256 << 10) /* bytes that are worth a request */
 
-/* vlen_feed_fetch - the elements of a chunk. *ret_absent: it has none of its own. left: bytes that
- * the file may still grow. */
+/* vlen_feed_fetch - read the elements of a chunk. *ret_absent: the chunk is not stored. left:
+ * bytes by which the file may still grow. */
 static int vlen_feed_fetch(struct nc_strings *t, uint32_t array, uint64_t linear, uint64_t left,
 			   bool *ret_absent, struct err *e)
 {
@@ -26,7 +26,7 @@ static int vlen_feed_fetch(struct nc_strings *t, uint32_t array, uint64_t linear
 	return rc;
 }
 
-/* vlen_feed_add - what fetch gave, to what will be handed over. */
+/* vlen_feed_add - append the fetched elements to the pending pieces. */
 static void vlen_feed_add(struct nc_strings *t, uint64_t linear, bool absent)
 {
 	static const uint8_t zeroes[8];
@@ -41,8 +41,8 @@ static void vlen_feed_add(struct nc_strings *t, uint64_t linear, bool absent)
 	buf_put(&t->pieces, zeroes, 8 - t->raw.len % 8);
 }
 
-/* break_array - what is wrong with its data is for who reads it. What says nothing about the data
- * is not: it is returned. */
+/* break_array - mark an array as broken: its error is for readers of its data. An error that says
+ * nothing about the data is returned instead. */
 static int break_array(char **ret, int rc, const struct err *why, struct err *e)
 {
 	if (err_is_transient(rc) || rc == -ERANGE || rc == -ESTALE || rc == -ETIMEDOUT ||
@@ -52,7 +52,7 @@ static int break_array(char **ret, int rc, const struct err *why, struct err *e)
 	return *ret ? 0 : err_nomem(e);
 }
 
-/* vlen_feed_flush - hand over what was read. */
+/* vlen_feed_flush - send the pending pieces. */
 static int vlen_feed_flush(struct nc_strings *t, uint32_t array, char **ret_broken,
 			   struct err *e)
 {
@@ -65,7 +65,7 @@ static int vlen_feed_flush(struct nc_strings *t, uint32_t array, char **ret_brok
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
-/* vlen_feed_one_chunk - read, and handed over when that is worth it. */
+/* vlen_feed_one_chunk - read a chunk, and send the pending pieces if they are large enough. */
 static int vlen_feed_one_chunk(struct nc_strings *t, uint32_t array, uint64_t linear,
 			       char **ret_broken, struct err *e)
 {
@@ -75,7 +75,7 @@ static int vlen_feed_one_chunk(struct nc_strings *t, uint32_t array, uint64_t li
 	bool absent;
 	int rc = vlen_feed_fetch(t, array, linear, left, &absent, &why);
 
-	if (rc == -EIO) /* it is remembered of the array: once is not enough */
+	if (rc == -EIO) /* a failure marks the whole array as broken, so retry once */
 		rc = vlen_feed_fetch(t, array, linear, left, &absent, &why);
 	if (rc < 0)
 		return break_array(ret_broken, rc, &why, e);
@@ -92,7 +92,7 @@ int nc_strings_read(struct nc_strings *t, uint32_t array, char **ret_broken, str
 	uint64_t at;
 	int rc = 0;
 
-	/* listed once, absent ones need not be asked for; errors are said when chunks are read */
+	/* one listing saves reading absent chunks; its errors are reported when chunks are read */
 	if (s->remote && !s->unlisted && source_next(s, array, 0, &at, NULL) == -ENOMEM)
 		return err_nomem(e);
 	buf_clear(&t->pieces);

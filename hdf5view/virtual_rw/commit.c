@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commit.c - a file that was written becomes the dataset.
+/* commit.c - commits a written file to the dataset.
  *
- * The first commit of a working copy says what is different from the ground that it stands on; a
- * later one, by somebody who kept the file open, from what the one before made of it. Either way
- * both have the same places for what did not change, whatever the ground's own file looks like
- * after a commit. */
+ * The first commit of an overlay compares it with its snapshot; a later one, of a file that was
+ * kept open, with the state of the commit before. Either way unchanged data has the same locations
+ * in both, whatever the layout of the snapshot's own file after a commit. */
 #include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #define LOG_COMPONENT LOG_WRITE
@@ -16,12 +15,12 @@
 
 #include "base/observe/metrics.h"
 
-/* commit_committing - what the callbacks of a commit work with. */
+/* commit_committing - the state of a commit's callbacks. */
 struct commit_committing {
 	struct nc_rw *v;
 	struct rw_file *f;
-	struct snapshot *latest; /* that is about to be replaced; held */
-	struct rw_file **older; /* who may need its chunks later; referred to */
+	struct snapshot *latest; /* about to be replaced; held */
+	struct rw_file **older; /* files that may need its chunks later; with references */
 	size_t n_older;
 };
 
@@ -41,7 +40,7 @@ static int commit_fill(void *arg, uint64_t off, uint64_t len, struct err *e)
 	return rw_copy_fill(&c->f->copy, off, len, e);
 }
 
-/* array_like - the array of another state of the dataset that has the same path. */
+/* array_like - the array of the same path in another state of the dataset. */
 static uint32_t array_like(const struct dataset *ds, uint32_t array,
 			   const struct dataset *other)
 {
@@ -65,7 +64,7 @@ static uint32_t array_like(const struct dataset *ds, uint32_t array,
 	return found;
 }
 
-/* chunk_like - the same for a chunk; false: there is none. */
+/* chunk_like - the same for a chunk; false if there is none. */
 static bool chunk_like(const struct commit_committing *c, const struct snapshot *g,
 		       uint32_t *array, uint64_t *linear)
 {
@@ -87,8 +86,8 @@ static bool chunk_like(const struct commit_committing *c, const struct snapshot 
 	return true;
 }
 
-/* commit_keep - the bytes of a chunk, for somebody who has an older state open. A chunk that cannot
- * be read now could not be read later either. */
+/* commit_keep - save the bytes of a chunk for handles on an older state. A chunk that cannot be
+ * read now could not be read later either. */
 static int commit_keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t linear,
 		       struct err *e)
 {
@@ -128,8 +127,8 @@ static int commit_replaced(void *arg, uint32_t array, uint64_t linear, struct er
 
 		if (!chunk_like(c, c->older[i]->snapshot, &a, &l))
 			continue;
-		/* a first write to it may begin its overlay at the same time; what is committed is
-		 * locked already */
+		/* a first write to it may begin its overlay at the same time; the file being
+		 * committed is locked already */
 		if (c->older[i] != c->f)
 			(void)pthread_mutex_lock(&c->older[i]->write);
 		rc = commit_keep(c->v, c->older[i], a, l, e);
@@ -141,7 +140,7 @@ static int commit_replaced(void *arg, uint32_t array, uint64_t linear, struct er
 
 /* ---- one commit ---- */
 
-/* older - files that are open and stand on something. */
+/* older - open files with a snapshot. */
 static int older(struct commit_committing *c, struct err *e)
 {
 	size_t n = 0;
@@ -162,9 +161,9 @@ static int older(struct commit_committing *c, struct err *e)
 	return rc;
 }
 
-/* make_was - a file that says what it was. Of one that is new, or of which nothing is left, what
- * the dataset is now: then whatever the new one does not have is seen to be gone. *ret NULL:
- * that cannot be said. */
+/* make_was - make a file with the old state. For a new file, or one without any old content, that
+ * is the current dataset: then everything that is missing in the new file is recognized as
+ * removed. *ret NULL: the old state is unknown. */
 static int make_was(struct commit_committing *c, char **ret, struct err *e)
 {
 	struct rw_file *f = c->f;
@@ -185,9 +184,9 @@ static int make_was(struct commit_committing *c, char **ret, struct err *e)
 	return rc < 0 || *ret ? rc : err_nomem(e);
 }
 
-/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it; but
- * not while it is open for writing: then all that writes or locks it has to be the same file.
- * The old source is asked no more whether it is still that: what its readers need was kept. */
+/* renew - open the changed dataset, so that new look-ups find its file; but not while the file is
+ * open for writing, because all its writers and locks need the same file. The old source is no
+ * longer checked for changes: the chunks that its readers need were kept. */
 static void renew(struct commit_committing *c)
 {
 	struct nc_rw *v = c->v;
@@ -209,7 +208,7 @@ static void renew(struct commit_committing *c)
 	snapshot_put(v->snapshots, x);
 }
 
-/* clean - what the file is now is what a commit put into the dataset. */
+/* clean - mark the file's content as the dataset's. */
 static void clean(struct commit_committing *c)
 {
 	struct rw_file *f = c->f;
@@ -220,7 +219,7 @@ static void clean(struct commit_committing *c)
 	f->commits++;
 	f->orphan = f->was = f->kept = false;
 	if (f->was_fd >= 0)
-		(void)close(f->was_fd); /* it is read no more */
+		(void)close(f->was_fd); /* it is not read any more */
 	f->was_fd = -1;
 	rw_work_remove(c->v, f, "was");
 	rw_work_remove(c->v, f, "map");
@@ -231,8 +230,8 @@ static void clean(struct commit_committing *c)
 	(void)pthread_mutex_unlock(&c->v->lock);
 }
 
-/* commit_decided - the commit is made, and only a part of it is in the dataset yet: that is shown
- * neither as it was nor as it is, so that everybody goes on with the file that was written. */
+/* commit_decided - the commit is decided, and only a part of it is in the dataset yet. The dataset
+ * then has neither the old nor the new state, so all readers continue with the written file. */
 static int commit_decided(struct commit_committing *c, struct err *e)
 {
 	struct nc_rw *v = c->v;
@@ -243,7 +242,7 @@ static int commit_decided(struct commit_committing *c, struct err *e)
 	v->behind = c->f;
 	(void)pthread_mutex_unlock(&v->lock);
 	if (e)
-		e->code = -EIO; /* its text stays */
+		e->code = -EIO; /* the message stays */
 	return -EIO;
 }
 
@@ -297,14 +296,15 @@ static int commit(struct commit_committing *c, struct err *e)
 	return rc;
 }
 
-/* current - whether the dataset is what the file was made of, or it does not matter. */
+/* current - whether the dataset is the one that the file was made from, or that does not
+ * matter. */
 static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	bool any = f->follows_any || f->copy.all;
 	struct snapshot *x;
 	int rc = snapshots_check(v->snapshots, e);
 
-	if (rc == -ESTALE && any) { /* what somebody else wrote is replaced as well */
+	if (rc == -ESTALE && any) { /* changes by other programs are replaced as well */
 		rc = snapshots_reopen(v->snapshots, e);
 		return rc < 0 || f == v->now ? rc : rw_epoch(v, e);
 	}
@@ -320,17 +320,16 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return rc;
 }
 
-/* being_written - whether libhdf5 has marked the file so: since 1.10 it does while it has it
- * open for writing. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
+/* being_written - whether libhdf5 has marked the file as open for writing, which it does since
+ * 1.10. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
 static bool being_written(struct rw_file *f)
 {
-	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 	uint8_t head[24];
 	size_t n = 0;
 
 	if (rw_copy_read(&f->copy, 0, sizeof(head), head, &n, NULL) < 0 || n < sizeof(head) ||
-	    memcmp(head, signature, sizeof(signature)) != 0)
-		return false; /* whoever reads it says what it is */
+	    memcmp(head, HDF5_SIGNATURE, HDF5_SIGNATURE_LEN) != 0)
+		return false; /* its reader reports the error */
 	return head[head[8] < 2 ? 20 : 11] & 1;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* directory.c - names in the directory: files that are made, renamed and removed.
+/* directory.c - names in the directory: creates, renames and removes files.
  *
- * Other names than the virtual file's are scratch files: plain files of the state directory. One
- * that takes the virtual file's name is committed first. */
+ * Names other than the virtual file's are scratch files: plain files of the state directory. A
+ * scratch file that is renamed to the virtual file's name is committed first. */
 #include "hdf5view/virtual_rw/view_ops_int.h"
 
 #include "base/os/io.h"
@@ -26,8 +26,8 @@ int rw_scratch_dir(struct nc_rw *v, struct err *e)
 	return v->scratch < 0 ? err_sys(e, errno, "'%s/" RW_SCRATCH "'", v->opts.dir) : 0;
 }
 
-/* virtual_rw_directory_new_file - with a name of its own (new, taken on success), or the virtual
- * file's. lock is held. */
+/* virtual_rw_directory_new_file - make a file with a name of its own (new, taken on success), or
+ * the virtual file's. lock is held. */
 static int virtual_rw_directory_new_file(struct nc_rw *v, char *name, struct rw_file **ret,
 					 struct err *e)
 {
@@ -96,7 +96,7 @@ int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, 
 	return rc;
 }
 
-/* unname - no look-up finds it any more. lock is not held. */
+/* unname - hide a file from look-ups. lock is not held. */
 static void unname(struct nc_rw *v, struct rw_file *f)
 {
 	(void)pthread_mutex_lock(&v->lock);
@@ -133,8 +133,8 @@ int rw_op_unlink(struct view *view, uint64_t dir, const char *name, size_t len, 
 
 /* ---- renaming ---- */
 
-/* became - a scratch file is the dataset now: the name leads to what was made of it, or to the file
- * itself while somebody writes it. */
+/* became - a scratch file is the dataset now: the name leads to the dataset's new file, or to the
+ * scratch file itself while it is open for writing. */
 static void became(struct nc_rw *v, struct rw_file *f)
 {
 	struct rw_file *old = f;
@@ -158,8 +158,7 @@ static void virtual_rw_directory_set_name(struct nc_rw *v, struct rw_file *f, ch
 	(void)pthread_mutex_unlock(&v->lock);
 }
 
-/* virtual_rw_directory_take_place - a scratch file becomes the virtual file: it is committed as
- * that. */
+/* virtual_rw_directory_take_place - commit a scratch file as the virtual file. */
 static int virtual_rw_directory_take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	char to[RW_NAME_ROOM], *name = f->name;
@@ -186,7 +185,7 @@ static int virtual_rw_directory_take_place(struct nc_rw *v, struct rw_file *f, s
 	return 0;
 }
 
-/* copy_out - all of a file into a new one. */
+/* copy_out - copy all of a file to a new one. */
 static int copy_out(struct rw_file *f, int fd, struct err *e)
 {
 	auto_free uint8_t *block = malloc(BLOCK);
@@ -203,8 +202,8 @@ static int copy_out(struct rw_file *f, int fd, struct err *e)
 	return rc;
 }
 
-/* virtual_rw_directory_copy_of - a scratch file with the content of another, under a name that it
- * takes from whoever has it; lock is not held. */
+/* virtual_rw_directory_copy_of - make a scratch file with the content of another, under a name
+ * that it takes from any current owner; lock is not held. */
 static int virtual_rw_directory_copy_of(struct nc_rw *v, struct rw_file *f, const char *name,
 					struct rw_file *copy, struct err *e)
 {
@@ -226,8 +225,9 @@ static int virtual_rw_directory_copy_of(struct nc_rw *v, struct rw_file *f, cons
 	return rc;
 }
 
-/* set_aside - the virtual file gets another name: a copy of it does, as a scratch file, and it is
- * gone. The dataset stays what it is until another file has taken the name. name: taken. */
+/* set_aside - rename the virtual file: a copy of it gets the new name, as a scratch file, and the
+ * virtual file's name is removed. The dataset stays unchanged until another file takes the name.
+ * name: taken. */
 static int set_aside(struct nc_rw *v, struct rw_file *f, char *name, struct rw_file *over,
 		     struct err *e)
 {
@@ -257,7 +257,7 @@ static int set_aside(struct nc_rw *v, struct rw_file *f, char *name, struct rw_f
 	return 0;
 }
 
-/* virtual_rw_directory_move - a scratch file gets another name. */
+/* virtual_rw_directory_move - rename a scratch file. */
 static int virtual_rw_directory_move(struct nc_rw *v, struct rw_file *f, char *name,
 				     struct rw_file *over, struct err *e)
 {
@@ -274,7 +274,8 @@ static int virtual_rw_directory_move(struct nc_rw *v, struct rw_file *f, char *n
 	return 0;
 }
 
-/* virtual_rw_directory_rename_file - locks are taken. over: what has the name now, or NULL. */
+/* virtual_rw_directory_rename_file - rename, with the locks taken. over: the current owner of the
+ * name, or NULL. */
 static int virtual_rw_directory_rename_file(struct nc_rw *v, struct rw_file *f, const char *to,
 					    size_t len, struct rw_file *over, struct err *e)
 {

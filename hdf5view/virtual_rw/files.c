@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* files.c - files of the writable virtual file: which there are, their names, and what they
- * have in the state directory.
+/* files.c - the files of the writable virtual file, their names, and their files in the state
+ * directory.
  *
- * A file is known as long as it has a name or somebody has it open. Its id is never another's. */
+ * A file exists while it has a name or is open. Its id is never reused. */
 #include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #define LOG_COMPONENT LOG_WRITE
@@ -146,7 +146,7 @@ static void file_free(struct nc_rw *v, struct rw_file *f)
 	}
 	rw_work_remove(v, f, "was");
 	if (f->was_fd >= 0)
-		(void)close(f->was_fd); /* it is read no more */
+		(void)close(f->was_fd); /* it is not read any more */
 	rw_copy_release(&f->copy);
 	if (f->snapshot)
 		snapshot_put(v->snapshots, f->snapshot);
@@ -222,7 +222,7 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 	return 0;
 }
 
-/* idle - whether nobody writes, or is about to. commit is held. */
+/* idle - whether there is no writer, open or pending. commit is held. */
 static bool idle(struct nc_rw *v)
 {
 	bool yes;
@@ -263,7 +263,7 @@ void rw_begin_new(struct rw_file *f, int fd, uint64_t size)
 	f->copy.working = true;
 }
 
-/* up_to_date - whether what the file follows is still the dataset. */
+/* up_to_date - whether the file's base is still the dataset. */
 static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 {
 	struct snapshot *x;
@@ -281,7 +281,7 @@ static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 		       v->opts.name);
 }
 
-/* files_snapshot - what the last commit made of it, before it changes. */
+/* files_snapshot - save the state of the last commit before it changes. */
 static int files_snapshot(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	int fd = rw_work_open(v, f, "was", e), rc = fd < 0 ? fd : rw_clone(f->copy.fd, fd, e);
@@ -313,7 +313,7 @@ int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e)
 	if (empty)
 		rw_copy_forget(&f->copy);
 	if (empty)
-		f->follows_any = true; /* it takes the place of whatever is there */
+		f->follows_any = true; /* it replaces any state */
 	rc = rw_copy_begin(&f->copy, fd, e);
 	if (rc < 0 && fd >= 0) {
 		(void)close(fd); /* nothing is in it */

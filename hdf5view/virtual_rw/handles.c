@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handles.c - handles, what is written through them, and when that is committed.
+/* handles.c - handles, writes through them, and the times of commits.
  *
- * A close is told to us as a flush, once for each descriptor: a child that a writer forked closes
- * those that it inherited, while the file is half written. What cannot be read as HDF5 then is an
- * error of that close, and is tried again at the next one. */
+ * A close arrives as a flush, once for each descriptor: a child that a writer forked closes the
+ * inherited ones while the file is half written. If the file cannot be read as HDF5 then, that
+ * close fails, and the next one tries again. */
 #include "hdf5view/virtual_rw/view_ops_int.h"
 
 #include "base/os/io.h"
@@ -52,7 +52,7 @@ static void handle_close(struct nc_rw *v, struct rw_handle *h)
 	rw_file_put(v, f);
 }
 
-/* read_by_others - whether somebody has it open and only reads, who would see what is written. lock
+/* read_by_others - whether a reader has the file open, who would see the changes of a writer. lock
  * is held. */
 static bool read_by_others(const struct nc_rw *v, const struct rw_file *f)
 {
@@ -62,8 +62,8 @@ static bool read_by_others(const struct nc_rw *v, const struct rw_file *f)
 	return false;
 }
 
-/* virtual_rw_handles_open_named - a handle on a file, if a name leads to it; -EAGAIN: it is another
- * one that is to be written. lock is held. */
+/* virtual_rw_handles_open_named - open a handle on a file that has a name; -EAGAIN: a new version
+ * has to be made for the writer. lock is held. */
 static int virtual_rw_handles_open_named(struct nc_rw *v, struct rw_file *f, int flags,
 					 struct view_handle *ret, struct err *e)
 {
@@ -77,7 +77,7 @@ static int virtual_rw_handles_open_named(struct nc_rw *v, struct rw_file *f, int
 	return rw_handle_open(v, f, flags, ret, e);
 }
 
-/* virtual_rw_handles_cut - to a size. `write` is held. */
+/* virtual_rw_handles_cut - resize. `write` is held. */
 static int virtual_rw_handles_cut(struct nc_rw *v, struct rw_file *f, uint64_t size,
 				  struct err *e)
 {
@@ -86,7 +86,7 @@ static int virtual_rw_handles_cut(struct nc_rw *v, struct rw_file *f, uint64_t s
 	if (rc == 0)
 		rc = rw_copy_resize(&f->copy, size, e);
 	if (rc == 0 && size == 0)
-		f->failed = 0; /* a new beginning */
+		f->failed = 0; /* a fresh start */
 	return rc;
 }
 
@@ -99,12 +99,12 @@ static void virtual_rw_handles_touch(struct nc_rw *v, struct rw_file *f)
 	(void)pthread_mutex_unlock(&v->lock);
 }
 
-/* virtual_rw_handles_opened - what has to be done about a file that was opened. */
+/* virtual_rw_handles_opened - complete the opening of a file. */
 static int virtual_rw_handles_opened(struct nc_rw *v, struct rw_handle *h, int flags,
 				     struct err *e)
 {
 	int rc = h->writes || (flags & O_TRUNC) ? rw_file_ready(h->file, e)
-						: 0; /* reading says why */
+						: 0; /* reading reports the error */
 
 	if (rc < 0 || !(flags & O_TRUNC))
 		return rc;
@@ -123,8 +123,8 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 	struct rw_file *f;
 	int rc;
 
-	/* Not while something is being committed: who opens it then would need the old chunks,
-	 * and the name is about to lead somewhere else. */
+	/* Wait for a commit in progress: an opener would need the old chunks, and the name is
+	 * about to lead to another file. */
 	rc = cancel_lock(&v->commit);
 	if (rc < 0)
 		return err_set(e, rc, "cancelled while a commit was in progress");
@@ -139,7 +139,8 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 	if (rc == -EAGAIN) {
 		rc = rw_epoch(v, e);
 		if (rc == 0) {
-			v->now->asked = true; /* others may be faster, and then share it */
+			v->now->asked = true; /* another writer may be faster; then they share
+					       * it */
 			rc = err_set(e, -ESTALE,
 				     "other programs are reading it: look it up again");
 		}
@@ -171,14 +172,14 @@ int rw_op_write(struct view *view, uint64_t id, uint64_t fh, uint64_t off, const
 	if (rc == 0)
 		rc = rw_copy_write(&h->file->copy, off, data, len, e);
 	if (rc < 0)
-		h->file->failed = rc; /* libraries go on, as if it had been written */
+		h->file->failed = rc; /* libraries continue as if it had been written */
 	h->wrote = h->wrote || rc < 0 || h->file->copy.dirty;
 	(void)pthread_mutex_unlock(&h->file->write);
 	virtual_rw_handles_touch(v, h->file);
 	return rc;
 }
 
-/* virtual_rw_handles_resize - truncate; through a handle, or by nobody who will close it. */
+/* virtual_rw_handles_resize - truncate, through a handle or without one. */
 static int virtual_rw_handles_resize(struct nc_rw *v, struct rw_file *f, struct rw_handle *h,
 				     uint64_t size, struct err *e)
 {
@@ -231,7 +232,7 @@ int rw_op_setattr(struct view *view, uint64_t id, uint64_t fh, const struct view
 
 /* ---- committing ---- */
 
-/* virtual_rw_handles_commit_file - with the locks that it takes. */
+/* virtual_rw_handles_commit_file - commit, with the locks taken. */
 static int virtual_rw_handles_commit_file(struct nc_rw *v, struct rw_file *f, bool synced,
 					  struct err *e)
 {
@@ -245,12 +246,12 @@ static int virtual_rw_handles_commit_file(struct nc_rw *v, struct rw_file *f, bo
 	return rc;
 }
 
-/* virtual_rw_handles_due - whether this handle has something to commit. */
+/* virtual_rw_handles_due - whether this handle has changes to commit. */
 static bool virtual_rw_handles_due(const struct rw_handle *h)
 {
 	bool yes;
 
-	if (!h->writes) /* it does not wait for who does */
+	if (!h->writes) /* a handle that did not write does not wait for a commit */
 		return h->wrote;
 	(void)pthread_mutex_lock(&h->file->write);
 	yes = h->wrote || h->file->orphan;
@@ -270,7 +271,8 @@ int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
 					 : 0;
 }
 
-/* keep_file - what could not be committed. why: the reason. Returns 0, or why it could not be. */
+/* keep_file - save changes that could not be committed. why: the reason. Returns 0, or the error
+ * of saving. */
 static int keep_file(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	int rc;
@@ -300,7 +302,7 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 		return io_sync(h->file->copy.fd, true, e);
 	rc = virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, true, &why)
 				       : 0;
-	if (rc == -EBADMSG) /* no HDF5 file, yet: what there is survives */
+	if (rc == -EBADMSG) /* not an HDF5 file yet: its bytes survive */
 		return keep_file(v, h->file, e);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
@@ -313,8 +315,8 @@ int rw_op_fsyncdir(struct view *view, uint64_t dir, struct err *e)
 	return v->scratch >= 0 ? io_sync(v->scratch, true, e) : 0;
 }
 
-/* keep_late - the last one who wrote is gone, and it could not be committed: it stays as it is, in
- * the mount, and after it. Unless another one has taken its place. */
+/* keep_late - the last writer has closed the file, and it could not be committed: its state is
+ * kept, in the mount and after it, unless another file has replaced it. */
 static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct err *why)
 {
 	struct err e = ERR_INIT;
@@ -341,8 +343,8 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 		log_error("'%s' cannot be reopened: %s", v->opts.name, e.msg);
 }
 
-/* virtual_rw_handles_settle - the last one who wrote is gone: a file that was committed is opened
- * anew, and one that could not be written is forgotten. */
+/* virtual_rw_handles_settle - after the last writer's close: reopen a file that was committed, and
+ * drop one that could not be written. */
 static void virtual_rw_handles_settle(struct nc_rw *v, struct rw_file *f)
 {
 	struct err e = ERR_INIT;
@@ -379,7 +381,7 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	rc = virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, false, &e)
 				       : 0;
 	(void)pthread_mutex_lock(&v->lock);
-	/* of two that close at once one finds that it is the last */
+	/* of two concurrent closes, exactly one is the last */
 	last = h->writes && --h->file->writers == 0;
 	h->left = true;
 	(void)pthread_mutex_unlock(&v->lock);
@@ -390,7 +392,7 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	handle_close(v, h);
 }
 
-/* next_dirty - a file with something to commit whose id is greater; referred to. NULL: none. */
+/* next_dirty - the next file by id with changes to commit, with a reference. NULL: none. */
 static struct rw_file *next_dirty(struct nc_rw *v, uint64_t id)
 {
 	struct rw_file *found = NULL;
@@ -405,7 +407,7 @@ static struct rw_file *next_dirty(struct nc_rw *v, uint64_t id)
 	return found;
 }
 
-/* left_over - what the mount showed, and the dataset has not. */
+/* left_over - report content of the mount that the dataset does not have. */
 static void left_over(struct nc_rw *v)
 {
 	unsigned scratch = 0;

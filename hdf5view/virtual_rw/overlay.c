@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* overlay.c - the bytes of a file that is written: a sparse file, a set of its pages that are
- * there, and a ground for the others.
+/* overlay.c - the bytes of a written file: a sparse file, the set of its valid pages, and a
+ * snapshot for the other pages.
  *
- * A page is said to be there after it is, so that an error leaves nothing but bytes that nobody
- * asks for: below base_end pages that are not in the set are read from the ground, whatever the
- * sparse file has there. */
+ * A page is added to the set after its data is in the sparse file, so a failed write leaves only
+ * bytes that are never read: below base_end, pages outside the set are read from the snapshot,
+ * whatever the sparse file contains there. */
 #include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #include "base/core/hash.h"
@@ -30,13 +30,13 @@ void rw_copy_release(struct rw_copy *c)
 	rw_map_release(&c->in);
 	rw_map_release(&c->written);
 	if (c->fd >= 0)
-		(void)close(c->fd); /* what matters was synced */
+		(void)close(c->fd); /* its important data was synced */
 	(void)pthread_rwlock_destroy(&c->map);
 }
 
-/* ---- the ground ---- */
+/* ---- the snapshot ---- */
 
-/* base_read - bytes [off, off + n) of the ground's file; zeros from base_end on. */
+/* base_read - read bytes [off, off + n) of the snapshot's file; zeros from base_end on. */
 static int base_read(const struct snapshot *g, uint64_t base_end, uint64_t off, size_t n,
 		     uint8_t *out, struct err *e)
 {
@@ -71,7 +71,7 @@ static int base_read(const struct snapshot *g, uint64_t base_end, uint64_t off, 
 	return 0;
 }
 
-/* overlay_copy_base - the same from there into a file. */
+/* overlay_copy_base - the same, into a file. */
 static int overlay_copy_base(const struct snapshot *g, uint64_t base_end, uint64_t off,
 			     uint64_t n, int fd, struct err *e)
 {
@@ -91,7 +91,7 @@ static int overlay_copy_base(const struct snapshot *g, uint64_t base_end, uint64
 	return rc;
 }
 
-/* bring - pages below base_end that are not there yet. map is held alone. */
+/* bring - copy missing pages below base_end. map is held exclusively. */
 static int bring(struct rw_copy *c, uint64_t page, uint64_t n, struct err *e)
 {
 	uint64_t end = u64_max(c->size, c->base_end), off = page * RW_PAGE;
@@ -105,7 +105,7 @@ static int bring(struct rw_copy *c, uint64_t page, uint64_t n, struct err *e)
 	return rc;
 }
 
-/* missing - whether a page is the ground's. */
+/* missing - whether a page is still the snapshot's. */
 static bool missing(const struct rw_copy *c, uint64_t page)
 {
 	return page * RW_PAGE < c->base_end && !rw_map_any(&c->in, page, 1);
@@ -128,7 +128,7 @@ int rw_copy_fill(struct rw_copy *c, uint64_t off, uint64_t len, struct err *e)
 			continue;
 		rc = bring(c, page, run, &why);
 		if (rc < 0 && rc != -ENOSPC && rc != -EDQUOT && rc != -ENOMEM) {
-			/* what shares a page with it may be at fault */
+			/* unreadable data on the same page may be the cause */
 			uint64_t from = u64_max(off, page * RW_PAGE);
 			uint64_t to = u64_min(end, (page + run) * RW_PAGE);
 
@@ -142,7 +142,7 @@ int rw_copy_fill(struct rw_copy *c, uint64_t off, uint64_t len, struct err *e)
 
 /* ---- reading ---- */
 
-/* read_run - n bytes that are in one place. */
+/* read_run - read n bytes from one place. */
 static int read_run(struct rw_copy *c, bool in, uint64_t off, size_t n, uint8_t *out,
 		    struct err *e)
 {
@@ -164,7 +164,7 @@ int rw_copy_read(struct rw_copy *c, uint64_t off, size_t len, uint8_t *out, size
 	*ret_n = n;
 	for (; rc == 0 && n > 0; off += part, out += part, n -= part) {
 		page = rw_page(off);
-		at = rw_page(c->base_end + RW_PAGE - 1); /* from here on it is all there */
+		at = rw_page(c->base_end + RW_PAGE - 1); /* from here on no page is missing */
 		if (page >= at) {
 			part = n;
 			in = true;
@@ -200,7 +200,7 @@ static int structure(const struct snapshot *g, int fd, struct rw_copy *mark, str
 			if (rc == 0)
 				rw_map_add(&mark->in, first, last - first);
 		}
-		/* What shares a page with chunks is brought when that can be. */
+		/* Pages shared with chunks are copied if they can be read. */
 		if (rc == 0 && missing(mark, rw_page(off)))
 			(void)bring(mark, rw_page(off), 1, NULL);
 		if (rc == 0 && missing(mark, rw_page(off + len - 1)))
@@ -220,7 +220,7 @@ static int overlay_set_size(int fd, uint64_t size, struct err *e)
 int rw_identity(const struct snapshot *g, uint64_t *ret, struct err *e)
 {
 	auto_free uint8_t *block = malloc(BLOCK);
-	uint64_t sum = 14695981039346656037U, off, len;
+	uint64_t sum = HASH_SEED, off, len;
 	const struct nc_layout *l;
 	int rc = block ? nc_view_layout(g->view, &l, e) : err_nomem(e);
 
@@ -280,8 +280,8 @@ void rw_copy_forget(struct rw_copy *c)
 	(void)pthread_rwlock_unlock(&c->map);
 }
 
-/* overlay_touch - what is left of the first and the last page of a write, when they are the
- * ground's. */
+/* overlay_touch - copy the first and the last page of a write, if they are the snapshot's and only
+ * partly overwritten. */
 static int overlay_touch(struct rw_copy *c, uint64_t off, uint64_t end, struct err *e)
 {
 	uint64_t first = rw_page(off), last = rw_page(end - 1);
@@ -295,8 +295,7 @@ static int overlay_touch(struct rw_copy *c, uint64_t off, uint64_t end, struct e
 	return rc;
 }
 
-/* overlay_mark - pages of [off, end) that are there now, and new. What is behind base_end is there
- * anyway. */
+/* overlay_mark - mark the pages of [off, end) as valid. Bytes after base_end need no mark. */
 static void overlay_mark(struct rw_copy *c, uint64_t off, uint64_t end)
 {
 	uint64_t base = rw_page(c->base_end + RW_PAGE - 1), first = rw_page(off);
@@ -331,14 +330,14 @@ int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 	if (rc == 0) {
 		overlay_mark(c, off, end);
 		c->size = u64_max(c->size, end);
-	} else if (end > c->size) { /* what is behind the end reads as zeros when it moves */
+	} else if (end > c->size) { /* bytes after the end read as zeros when it moves */
 		(void)overlay_set_size(c->fd, c->size, NULL);
 	}
 	(void)pthread_rwlock_unlock(&c->map);
 	return rc;
 }
 
-/* overlay_shrink - what is cut off reads as zeros when the file grows again. */
+/* overlay_shrink - truncate; the removed bytes read as zeros when the file grows again. */
 static int overlay_shrink(struct rw_copy *c, uint64_t size, struct err *e)
 {
 	int rc = 0;
@@ -380,7 +379,7 @@ bool rw_copy_written(const struct rw_copy *c, uint64_t off, uint64_t len)
 	return rw_map_any(&c->written, rw_page(off), rw_pages(off, len));
 }
 
-/* overlay_same - whether n bytes, of two pages at most, are what they were. */
+/* overlay_same - whether n bytes, of at most two pages, are unchanged. */
 static bool overlay_same(struct rw_copy *c, int was, uint64_t off, size_t n)
 {
 	uint8_t now[RW_PAGE], old[RW_PAGE];
@@ -407,7 +406,7 @@ bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len)
 	last = end - end % RW_PAGE;
 	if (last > first && rw_map_any(&c->written, rw_page(first), (last - first) / RW_PAGE))
 		return true;
-	if (last < first) /* all of it is inside of a page */
+	if (last < first) /* all of it lies inside a page */
 		return !overlay_same(c, was, off, (size_t)len);
 	return !overlay_same(c, was, off, (size_t)(first - off)) ||
 	       !overlay_same(c, was, last, (size_t)(end - last));
@@ -422,7 +421,7 @@ void rw_copy_clean(struct rw_copy *c)
 
 /* ---- copies of it ---- */
 
-/* clone_range - bytes [off, end). */
+/* clone_range - copy bytes [off, end). */
 static int clone_range(int from, int to, off_t off, off_t end, struct err *e)
 {
 	auto_free uint8_t *block = NULL;
@@ -435,7 +434,7 @@ static int clone_range(int from, int to, off_t off, off_t end, struct err *e)
 		;
 	if (in >= end)
 		return 0;
-	block = malloc(BLOCK); /* not on this file system */
+	block = malloc(BLOCK); /* not supported by this file system */
 	if (!block)
 		return err_nomem(e);
 	while (rc == 0 && in < end) {

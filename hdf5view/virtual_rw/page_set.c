@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* page_set.c - sets of pages: leaves of bits, found by binary search. A leaf that is full has no
- * bits; one that would be empty is not there, or about to be filled. */
+/* page_set.c - sets of pages: leaves of bits, found by binary search. A full leaf has no bits; an
+ * empty one does not exist, except just before it is filled. */
 #include "hdf5view/virtual_rw/page_set_int.h"
 
 #include <string.h>
@@ -12,10 +12,10 @@
 struct rw_leaf {
 	uint64_t at;    /* its first page is LEAF times this */
 	uint64_t count; /* pages in the set */
-	uint64_t *bits; /* owned; NULL: all of them are */
+	uint64_t *bits; /* owned; NULL: all pages */
 };
 
-/* leaf_at - the first leaf at or behind number `at`; n: none. */
+/* leaf_at - the first leaf at or after number `at`; n: none. */
 static size_t leaf_at(const struct rw_map *m, uint64_t at)
 {
 	size_t low = 0, high = m->n;
@@ -61,7 +61,7 @@ int rw_map_reserve(struct rw_map *m, uint64_t page, uint64_t n, struct err *e)
 	return 0;
 }
 
-/* add_here - pages [from, to) of one leaf. */
+/* add_here - add pages [from, to) of one leaf. */
 static void add_here(struct rw_leaf *l, uint64_t from, uint64_t to)
 {
 	if (!l->bits)
@@ -91,7 +91,8 @@ void rw_map_add(struct rw_map *m, uint64_t page, uint64_t n)
 	}
 }
 
-/* run_here - how many of the leaf's pages from `from` on, at most n, are as the first is. */
+/* run_here - the number of the leaf's pages from `from` on, at most n, that are like the first
+ * one. */
 static uint64_t run_here(const struct rw_leaf *l, uint64_t from, uint64_t n, bool in)
 {
 	uint64_t i = from, end = u64_min(LEAF, from + n);
@@ -171,7 +172,7 @@ bool rw_map_next(const struct rw_map *m, uint64_t page, uint64_t *ret_page, uint
 	return n > 0;
 }
 
-/* cut_here - pages of one leaf from `from` > 0 on. */
+/* cut_here - remove pages of one leaf from `from` > 0 on. */
 static int cut_here(struct rw_leaf *l, uint64_t from, struct err *e)
 {
 	if (!l->bits) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recovery.c - what could not be committed, kept for a later mount.
+/* recovery.c - keeps uncommitted changes for a later mount.
  *
- * Beside the sparse file stands a map: which pages of it are there, which were written, and what
- * the structure was of the file that the others come from. It is written under another name and
- * renamed, so that there is a whole one or none. Without one a sparse file means nothing: nobody
- * was told that it is there.
+ * Next to the sparse file is a map: the pages that are valid, the pages that were written, and the
+ * structure of the file that the others come from. It is written under another name and renamed,
+ * so it is complete or missing. A sparse file without a map is ignored: its writer was never told
+ * that it is kept.
  *
- * The map: "NCRWMAP1", then numbers of 64 bits, little-endian: size, base_end, cut, flags (1:
- * all of it is new), identity of the old structure, number of runs that are in, number of runs
+ * The map: "NCRWMAP1", then numbers of 64 bits, little-endian: size, base_end, cut, flags (1: all
+ * of it is new), identity of the old structure, number of runs that are in, number of runs
  * written; for each run its first page and length; a sum (FNV-1a) of everything before. */
 #include "hdf5view/virtual_rw/view_ops_int.h"
 
@@ -18,7 +18,6 @@
 #include "base/observe/log.h"
 #include "base/core/cursor.h"
 #include "base/core/str.h"
-#include "hdf5view/virtual/file_layout.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,17 +30,8 @@
 #define MAGIC "NCRWMAP1"
 #define MAP_MAX ((uint64_t)1 << 30) /* bytes of a map */
 #define FLAG_ALL 1
-#define SUM_START 14695981039346656037U
 
 /* ---- writing ---- */
-
-static void recovery_put(struct buf *b, uint64_t v)
-{
-	uint8_t p[8];
-
-	nc_put64(p, v);
-	buf_put(b, p, sizeof(p));
-}
 
 static uint64_t runs(const struct rw_map *m)
 {
@@ -57,25 +47,25 @@ static void put_runs(struct buf *b, const struct rw_map *m)
 	uint64_t page = 0, n = 0;
 
 	for (; rw_map_next(m, page, &page, &n); page += n) {
-		recovery_put(b, page);
-		recovery_put(b, n);
+		buf_put_le(b, page, 8);
+		buf_put_le(b, n, 8);
 	}
 }
 
 static void map_text(const struct rw_copy *c, uint64_t identity, struct buf *b)
 {
 	buf_puts(b, MAGIC);
-	recovery_put(b, c->size);
-	recovery_put(b, c->base_end);
-	recovery_put(b, c->cut);
-	recovery_put(b, c->all ? FLAG_ALL : 0);
-	recovery_put(b, identity);
-	recovery_put(b, runs(&c->in));
-	recovery_put(b, runs(&c->written));
+	buf_put_le(b, c->size, 8);
+	buf_put_le(b, c->base_end, 8);
+	buf_put_le(b, c->cut, 8);
+	buf_put_le(b, c->all ? FLAG_ALL : 0, 8);
+	buf_put_le(b, identity, 8);
+	buf_put_le(b, runs(&c->in), 8);
+	buf_put_le(b, runs(&c->written), 8);
 	put_runs(b, &c->in);
 	put_runs(b, &c->written);
 	if (buf_ok(b))
-		recovery_put(b, hash_bytes(SUM_START, b->data, b->len));
+		buf_put_le(b, hash_bytes(HASH_SEED, b->data, b->len), 8);
 }
 
 static int write_map(struct nc_rw *v, struct rw_file *f, const struct buf *b, struct err *e)
@@ -93,8 +83,8 @@ static int write_map(struct nc_rw *v, struct rw_file *f, const struct buf *b, st
 	return rc < 0 ? rc : io_sync(v->opts.dir_fd, true, e);
 }
 
-/* recovery_whole - a file that has been committed before stands on a state of the dataset that
- * nobody will find again: all of it is made its own. */
+/* recovery_whole - copy the whole content to the file: after a commit it is based on a state of
+ * the dataset that no longer exists. */
 static int recovery_whole(struct rw_file *f, struct err *e)
 {
 	int rc = f->copy.base_end > 0 ? rw_copy_fill(&f->copy, 0, f->copy.base_end, e) : 0;
@@ -109,8 +99,8 @@ static int recovery_whole(struct rw_file *f, struct err *e)
 	return 0;
 }
 
-/* identity_of - of the state of the dataset that the file was to take the place of; 0: it is not
- * the latest any more. */
+/* identity_of - the identity of the state that the file was to replace; 0: it is not the latest
+ * any more. */
 static int identity_of(struct nc_rw *v, const struct rw_file *f, uint64_t *ret, struct err *e)
 {
 	struct snapshot *x;
@@ -170,7 +160,7 @@ static int take_runs(struct slice *s, struct rw_map *m, uint64_t n, uint64_t siz
 	return rc;
 }
 
-/* take_map - what it says, into a copy that has nothing. */
+/* take_map - load a map into an empty overlay. */
 static int take_map(const uint8_t *p, size_t n, struct rw_copy *c, uint64_t *ret_identity,
 		    struct err *e)
 {
@@ -182,7 +172,7 @@ static int take_map(const uint8_t *p, size_t n, struct rw_copy *c, uint64_t *ret
 	if (n < 8 + strlen(MAGIC) || !magic || memcmp(magic, MAGIC, strlen(MAGIC)) != 0)
 		return err_set(e, -EBADMSG, "not a page map");
 	tail = slice_of(p + n - 8, 8);
-	if (rd_uint(&tail, 8) != hash_bytes(SUM_START, p, n - 8))
+	if (rd_uint(&tail, 8) != hash_bytes(HASH_SEED, p, n - 8))
 		return err_set(e, -EBADMSG, "its checksum is wrong");
 	s.len -= 8;
 	c->size = rd_uint(&s, 8);
@@ -217,7 +207,8 @@ static int read_map(struct nc_rw *v, const char *name, struct rw_copy *c,
 
 /* ---- trying again ---- */
 
-/* recovery_fits - whether the dataset is what it was then: the pages that are not there are its. */
+/* recovery_fits - whether the dataset is the state that the kept file is based on: missing pages
+ * come from it. */
 static int recovery_fits(struct nc_rw *v, struct rw_file *f, uint64_t identity, struct err *e)
 {
 	struct snapshot *x;
@@ -239,7 +230,7 @@ static int recovery_fits(struct nc_rw *v, struct rw_file *f, uint64_t identity, 
 	return 0;
 }
 
-/* restore - the file as it was kept. */
+/* restore - make the file from its kept state. */
 static int restore(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	char now[RW_NAME_ROOM], map[RW_NAME_ROOM];
@@ -261,8 +252,8 @@ static int restore(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return recovery_fits(v, f, identity, e);
 }
 
-/* recovery_say - to the log, and to who mounts it: while a mount is made the log of libraries is
- * not shown. */
+/* recovery_say - log, and report to the mounting user: the log of libraries is not shown during a
+ * mount. */
 static void NZ_PRINTF(2, 3) recovery_say(struct nc_rw *v, const char *fmt, ...)
 {
 	size_t n = v->base.n_notes;
@@ -270,7 +261,7 @@ static void NZ_PRINTF(2, 3) recovery_say(struct nc_rw *v, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a cut note is still one */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a truncated note is still valid */
 	va_end(ap);
 	log_warn("%s", text);
 	line = strdup(text);
@@ -283,7 +274,7 @@ static void NZ_PRINTF(2, 3) recovery_say(struct nc_rw *v, const char *fmt, ...)
 	v->base.n_notes++;
 }
 
-/* recovery_again - commit what was kept under a number. */
+/* recovery_again - commit the file that was kept under a number. */
 static void recovery_again(struct nc_rw *v, uint64_t work)
 {
 	struct err e = ERR_INIT;
@@ -321,7 +312,7 @@ static void recovery_again(struct nc_rw *v, uint64_t work)
 	rw_file_put(v, f);
 }
 
-/* recovery_number_of - of "nc-NUMBER.what"; false: it is not such a name. */
+/* recovery_number_of - parse "nc-NUMBER.what"; false if it is another name. */
 static bool recovery_number_of(const char *name, const char *what, uint64_t *ret)
 {
 	const char *dot = strrchr(name, '.');
@@ -343,7 +334,7 @@ static DIR *recovery_list(int dir_fd)
 	return d;
 }
 
-/* recovery_next - of a listing; NULL at its end, and with *rc where it failed. */
+/* recovery_next - the next name of a listing; NULL at its end, and with *rc set if it failed. */
 static const struct dirent *recovery_next(const struct nc_rw *v, DIR *d, int *rc, struct err *e)
 {
 	const struct dirent *x;
@@ -355,7 +346,7 @@ static const struct dirent *recovery_next(const struct nc_rw *v, DIR *d, int *rc
 	return x;
 }
 
-/* has_map - whether there may be one for a number. */
+/* has_map - whether a map may exist for a number. */
 static bool has_map(struct nc_rw *v, uint64_t work)
 {
 	struct rw_file f = {.work = work};
@@ -373,8 +364,8 @@ static int recovery_by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* resume_copies - in the order in which they were made. Fails, with nothing touched that is kept,
- * when it cannot be known what there is: the next number could be that of a copy. */
+/* resume_copies - resume the kept files in the order of their making. If they cannot be listed,
+ * fail without touching any: the next number could be that of a kept file. */
 static int resume_copies(struct nc_rw *v, struct err *e)
 {
 	DIR *d = recovery_list(v->opts.dir_fd);
@@ -389,7 +380,7 @@ static int resume_copies(struct nc_rw *v, struct err *e)
 		if (!recovery_number_of(x->d_name, NULL, &work))
 			continue;
 		v->next_work = u64_max(v->next_work, work + 1);
-		if (!has_map(v, work)) /* nobody was told that it is there */
+		if (!has_map(v, work)) /* its writer was never told that it is kept */
 			(void)unlinkat(v->opts.dir_fd, x->d_name, 0);
 		else if (!recovery_number_of(x->d_name, "map", &work))
 			continue;
@@ -407,7 +398,7 @@ static int resume_copies(struct nc_rw *v, struct err *e)
 	return rc;
 }
 
-/* recovery_show - a scratch file that is there already. */
+/* recovery_show - add an existing scratch file. */
 static void recovery_show(struct nc_rw *v, const char *name)
 {
 	int fd = openat(v->scratch, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* view.c - the directory with the virtual file, writable.
  *
- * The name leads to the file as it was committed last, or as it is being written. Each commit is
- * another file, with another id, so that whoever has it open keeps what he opened. So does a writer
- * that opens it while others read: he is told that the id is stale, whereupon the kernel looks the
- * name up again, and finds a new one. */
+ * The name leads to the last committed file, or to the one being written. Each commit makes a new
+ * file with a new id, so open handles keep the content that they were opened on. If a writer opens
+ * a file that has readers, it gets ESTALE, so the kernel looks the name up again and finds a new
+ * file. */
 #include "hdf5view/virtual_rw/view_ops_int.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ void rw_attr(struct nc_rw *v, struct rw_file *f, struct view_attr *ret, struct e
 	attr_init(v, f->id, ret);
 	rc = rw_file_ready(f, e);
 	(void)pthread_rwlock_rdlock(&f->copy.map);
-	ret->size = rc < 0 ? 1 : f->copy.size; /* an empty file would be read as such */
+	ret->size = rc < 0 ? 1 : f->copy.size; /* the kernel reads an empty file as empty */
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	ret->unknown = rc < 0;
 	(void)pthread_mutex_lock(&v->lock);
@@ -120,7 +120,7 @@ struct name {
 	uint64_t id;
 };
 
-/* names_from - entries whose ids are greater than the cookie, in the order of ids; new. */
+/* names_from - the entries with ids greater than the cookie, in the order of ids; new. */
 static struct name *names_from(struct nc_rw *v, uint64_t cookie, size_t *ret_n)
 {
 	struct name *all;
@@ -165,8 +165,8 @@ static int virtual_rw_view_view_list(struct view *view, uint64_t dir, uint64_t c
 
 /* ---- reading ---- */
 
-/* virtual_rw_view_read_file - of the ground, as long as nothing else is there: without a copy,
- * where it has none. */
+/* virtual_rw_view_read_file - read from the snapshot, without a copy if possible, while the
+ * overlay is empty. */
 static int virtual_rw_view_read_file(struct rw_file *f, uint64_t off, size_t len, uint8_t *room,
 				     struct span *ret, struct err *e)
 {
@@ -206,7 +206,7 @@ static int write_read(struct view *view, uint64_t id, uint64_t fh, uint64_t off,
 		return id == VIEW_ROOT ? err_set(e, -EISDIR, "it is a directory")
 				       : virtual_rw_view_stale(id, e);
 	rc = virtual_rw_view_read_file(f, off, len, room, ret, e);
-	rw_file_put(v, f); /* the kernel reads what is open: it is not the last */
+	rw_file_put(v, f); /* the kernel reads open files only: this is not the last reference */
 	return rc;
 }
 
@@ -223,8 +223,8 @@ static uint64_t virtual_rw_view_view_parent(struct view *view, uint64_t dir)
 	return VIEW_ROOT;
 }
 
-/* virtual_rw_view_view_xattr - of the dataset that the file shows; those of other files nobody
- * knows. */
+/* virtual_rw_view_view_xattr - an extended attribute of the dataset that the file shows; other
+ * files have none. */
 static int virtual_rw_view_view_xattr(struct view *view, uint64_t id, const char *name,
 				      struct buf *out, struct err *e)
 {
@@ -247,7 +247,8 @@ static int virtual_rw_view_view_xattr(struct view *view, uint64_t id, const char
 
 static void drop_files(struct nc_rw *v)
 {
-	while (v->files) { /* nobody has one open any more, but for handles that were not told */
+	while (v->files) { /* no file is open any more, except through handles that were not
+			    * released */
 		v->files->refs = 1;
 		rw_file_put(v, v->files);
 	}
@@ -268,7 +269,7 @@ static void virtual_rw_view_view_close(struct view *view)
 	if (v->scratch >= 0)
 		(void)close(v->scratch); /* nothing was written through it */
 	(void)unlinkat(v->opts.dir_fd, RW_SCRATCH,
-		       AT_REMOVEDIR); /* unless something is in it */
+		       AT_REMOVEDIR); /* unless it has content */
 	(void)pthread_mutex_destroy(&v->lock);
 	(void)pthread_mutex_destroy(&v->commit);
 	free(v);
@@ -300,7 +301,7 @@ static const struct view_write_ops rw_write_ops = {
 	.finish = rw_op_finish,
 };
 
-/* virtual_rw_view_owner - mode and owner of files: those of the dataset, without execution. */
+/* virtual_rw_view_owner - mode and owner of files: the dataset's, without execute permission. */
 static void virtual_rw_view_owner(struct nc_rw *v)
 {
 	struct snapshot *x = snapshots_get(v->snapshots);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view_ops_int.h - the requests of the writable virtual file, for its table (view.c); what they do
- * is in translate/contract/view.h. */
+/* view_ops_int.h - the operations of the writable virtual file, for its table (view.c); their
+ * contracts are in translate/contract/view.h. */
 #ifndef HDF5VIEW_VIRTUAL_RW_VIEW_OPS_INT_H
 #define HDF5VIEW_VIRTUAL_RW_VIEW_OPS_INT_H
 
@@ -8,12 +8,12 @@
 
 /* ---- view.c ---- */
 
-/* rw_attr - of a file; one that cannot be laid out is `unsure`. */
+/* rw_attr - the attributes of a file; `unsure` for one that cannot be laid out. */
 void rw_attr(struct nc_rw *v, struct rw_file *f, struct view_attr *ret, struct err *e);
-/* rw_in_root - whether an id is the directory's. -ENOTDIR, -ESTALE. */
+/* rw_in_root - check that an id is the directory's. -ENOTDIR, -ESTALE. */
 int rw_in_root(struct nc_rw *v, uint64_t dir, struct err *e) NZ_MUST_USE;
 
-/* ---- handles.c: handles and what is written through them ---- */
+/* ---- handles.c: handles and writes through them ---- */
 
 int rw_op_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e);
 int rw_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
@@ -26,13 +26,13 @@ int rw_op_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view_se
 		  struct view_attr *ret, struct err *e);
 int rw_op_finish(struct view *v, bool last, struct err *e);
 
-/* rw_handle_open - a handle on a file, which it refers to. lock is held. */
+/* rw_handle_open - open a handle on a file, with a reference to it. lock is held. */
 int rw_handle_open(struct nc_rw *v, struct rw_file *f, int flags, struct view_handle *ret,
 		   struct err *e);
 
 /* ---- directory.c: names ---- */
 
-/* rw_scratch_dir - the directory of scratch files, made when it is not there. lock is held. */
+/* rw_scratch_dir - the directory of scratch files, made if it is missing. lock is held. */
 int rw_scratch_dir(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
 int rw_op_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,

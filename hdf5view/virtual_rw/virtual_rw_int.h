@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* virtual_rw_int.h - what the files of the writable virtual file share; private to hdf5view.
+/* virtual_rw_int.h - declarations shared by the files of the writable virtual file; private to
+ * hdf5view.
  *
- * A file (rw_file) is something that handles are open on, with an id of its own: an epoch of the
- * virtual file, or a scratch file. It has a copy (rw_copy): what of it is in a sparse file of the
- * state directory, over what the ground says that it stands on.
+ * A file (rw_file) has handles and an id of its own: it is a version of the virtual file, or a
+ * scratch file. It has an overlay (rw_copy): a sparse file of the state directory with its written
+ * parts, over a snapshot of the dataset.
  *
  * Locks, none of the earlier ones taken while a later one is held:
  *   commit   of the view: one commit at a time
  *   write    of a file: its content changes, or is being committed
  *   lock     of the view: names, ids, handles
- *   map      of a copy: shared while it is read, exclusive while pages come into it
- */
+ *   map      of an overlay: shared while it is read, exclusive while pages are added */
 #ifndef HDF5VIEW_VIRTUAL_RW_VIRTUAL_RW_INT_H
 #define HDF5VIEW_VIRTUAL_RW_VIRTUAL_RW_INT_H
 
@@ -21,63 +21,64 @@
 #include <stdatomic.h>
 
 #define RW_SCRATCH "scratch" /* directory of scratch files in the state directory */
-#define RW_FILE_ID (VIEW_ROOT + 1) /* of the one file of a read-only view */
+#define RW_FILE_ID (VIEW_ROOT + 1) /* of the file of a read-only view */
 
 /* ---- overlay.c: the bytes of a file ---- */
 
-/* rw_copy - bytes from base_end on are those of the sparse file; below, those of its pages that are
- * `in`, and of the ground's view for the others. */
+/* rw_copy - an overlay. Bytes from base_end on come from the sparse file. Below base_end, the
+ * pages in `in` come from the sparse file, and the others from the snapshot's view. */
 struct rw_copy {
-	int fd;                 /* owned; -1: nothing is in it */
-	const struct snapshot *base; /* held by the file; NULL: nothing beneath */
-	uint64_t base_end;      /* that much of the ground's file shows through */
+	int fd;                 /* owned; -1: empty */
+	const struct snapshot *base; /* held by the file; NULL: none */
+	uint64_t base_end;      /* length of the snapshot's file that shows through */
 	uint64_t size;
 	struct rw_map in;
-	_Atomic bool working;   /* the structure is in it: it can be read as HDF5; set with `map`,
+	_Atomic bool working;   /* it has the structure: it can be read as HDF5; set with `map`,
 	                         * read without it */
 
-	/* What happened since the last commit. */
+	/* Changes since the last commit. */
 	struct rw_map written;
-	uint64_t cut;           /* bytes from here on were cut off meanwhile */
+	uint64_t cut;           /* bytes from here on were truncated meanwhile */
 	bool all;               /* all of it is new */
-	bool dirty;             /* it is another file than the last commit's, or may be */
+	bool dirty;             /* it differs from the last commit, or may differ */
 	pthread_rwlock_t map;
 };
 
-/* rw_copy_init - of a ground's file, whose size is `size`; base NULL: an empty one. */
+/* rw_copy_init - initialize over a snapshot's file of `size` bytes; base NULL: an empty one. */
 void rw_copy_init(struct rw_copy *c, const struct snapshot *base, uint64_t size);
 void rw_copy_release(struct rw_copy *c);
 
-/* rw_copy_read - bytes [off, off + len), cut at its end; *ret_n says how many there are. */
+/* rw_copy_read - read bytes [off, off + len), clipped at its end; *ret_n: the number of bytes. */
 int rw_copy_read(struct rw_copy *c, uint64_t off, size_t len, uint8_t *out, size_t *ret_n,
 		 struct err *e) NZ_MUST_USE;
-/* rw_copy_begin - it is going to be written: what a reader of HDF5 needs besides chunks is brought
- * into the sparse file. fd: that file, taken on success; -1 when there is one. */
+/* rw_copy_begin - prepare for writing: copy everything that a reader of HDF5 needs besides chunks
+ * to the sparse file. fd: that file, taken on success; -1 if there is one. */
 int rw_copy_begin(struct rw_copy *c, int fd, struct err *e) NZ_MUST_USE;
-/* rw_copy_write, rw_copy_resize - of a copy that is being written; `write` is held. */
+/* rw_copy_write, rw_copy_resize - write to a prepared overlay, or truncate it; `write` is held. */
 int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 		  struct err *e) NZ_MUST_USE;
 int rw_copy_resize(struct rw_copy *c, uint64_t size, struct err *e) NZ_MUST_USE;
 
-/* rw_copy_forget - nothing of the ground is left, and it is empty; before rw_copy_begin. */
+/* rw_copy_forget - make it empty and independent of the snapshot; before rw_copy_begin. */
 void rw_copy_forget(struct rw_copy *c);
 
-/* rw_copy_fill - have the sparse file hold bytes [off, off + len), as far as the ground has
+/* rw_copy_fill - copy bytes [off, off + len) to the sparse file, as far as the snapshot has
  * them. */
 int rw_copy_fill(struct rw_copy *c, uint64_t off, uint64_t len, struct err *e) NZ_MUST_USE;
-/* rw_copy_written - whether one of the bytes was written since the last commit, as far as pages
- * say. rw_copy_differs - the same, but what shares written pages with others is compared with what
- * it was; was: a file of that, -1: the ground. */
+/* rw_copy_written - whether one of the bytes was written since the last commit, at page
+ * granularity. rw_copy_differs - the same, but bytes that share written pages with others are
+ * compared with the old file; was: that file, -1: the snapshot. */
 bool rw_copy_written(const struct rw_copy *c, uint64_t off, uint64_t len);
 bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len);
-/* rw_copy_clean - it has been committed. */
+/* rw_copy_clean - mark it as committed. */
 void rw_copy_clean(struct rw_copy *c);
 
-/* rw_structure - all of a ground's file but the data of chunks, into a file of that size. */
+/* rw_structure - write a snapshot's file without the data of chunks into a file of the same
+ * size. */
 int rw_structure(const struct snapshot *g, int fd, struct err *e) NZ_MUST_USE;
-/* rw_identity - a sum of the same bytes: a file that it is another one of is laid out otherwise. */
+/* rw_identity - a hash of the same bytes: files with different hashes have different layouts. */
 int rw_identity(const struct snapshot *g, uint64_t *ret, struct err *e) NZ_MUST_USE;
-/* rw_clone - what is in file `from`, holes left out, into an empty one. */
+/* rw_clone - copy file `from`, without its holes, to an empty file. */
 int rw_clone(int from, int to, struct err *e) NZ_MUST_USE;
 
 /* ---- files.c: files and handles ---- */
@@ -87,34 +88,35 @@ struct nc_rw;
 struct rw_file {
 	struct rw_file *next;
 	uint64_t id;
-	uint32_t refs;          /* its handles, its name, requests at work */
+	uint32_t refs;          /* its handles, its name, requests in progress */
 	uint32_t handles, writers;
 	char *name;             /* of a scratch file; NULL: the virtual file */
-	bool named;             /* a look-up finds it */
-	bool removed;           /* it was unlinked: nothing is committed any more */
+	bool named;             /* visible to look-ups */
+	bool removed;           /* unlinked: it is not committed any more */
 	struct snapshot *snapshot; /* held; NULL: none */
-	_Atomic bool ready;     /* the copy knows how long the ground's file is; set with `write` */
-	uint64_t follows;       /* number of the ground that the content follows */
-	bool follows_any;       /* it is new: it may take the place of anything */
-	uint64_t work;          /* names its files in the state directory; 0: none yet */
+	_Atomic bool ready;     /* the overlay has the length of the snapshot's file; set with
+				 * `write` */
+	uint64_t follows;       /* number of the snapshot that the content is based on */
+	bool follows_any;       /* new content: it may replace any state */
+	uint64_t work;          /* number of its files in the state directory; 0: none yet */
 	uint64_t commits;
-	bool was;               /* there is a file that says what the last commit made of it */
+	bool was;               /* a file has the state of the last commit */
 	int was_fd;             /* that file, owned; -1 */
-	int failed;             /* what a write was told: nothing is committed any more */
-	bool orphan;            /* changed by nobody who will close it */
+	int failed;             /* error of a failed write: it is not committed any more */
+	bool orphan;            /* changed without a handle that will be closed */
 	bool kept;              /* its files stay when this process ends */
-	bool asked;             /* made for a writer, because others read the one before */
+	bool asked;             /* made for a writer, because the one before has readers */
 	struct timespec mtime;
-	bool mode_set;          /* somebody has set it; kept as long as the file is */
+	bool mode_set;          /* set by a request; lasts as long as the file */
 	mode_t mode;
 	pthread_mutex_t write;
 	struct rw_copy copy;
 };
 
 struct rw_handle {
-	struct rw_file *file;   /* referred to */
+	struct rw_file *file;   /* has a reference */
 	bool writes;
-	bool left;              /* it is being closed, and does not count as a writer; lock */
+	bool left;              /* being closed, no longer counted as a writer; lock */
 	bool wrote;             /* since the last commit; `write` of the file */
 	struct rw_handle *next; /* of the view's */
 };
@@ -128,20 +130,20 @@ struct nc_rw {
 	struct rw_file *files;
 	struct rw_handle *handles;
 	struct rw_file *now;    /* the virtual file; NULL: it was removed */
-	struct rw_file *behind; /* `commit`: a commit of it was made, and is not all of it in the
-	                         * dataset yet; referred to. NULL */
-	bool left;              /* `commit`: a later mount has to try what is kept */
+	struct rw_file *behind; /* `commit`: its commit is decided, but not all of it is in the
+				 * dataset yet; has a reference. NULL: none */
+	bool left;              /* `commit`: a later mount has to retry kept files */
 	uint64_t next_id, next_work;
 	uid_t uid;
 	gid_t gid;
 	mode_t mode;
 	struct timespec changed; /* of the directory */
-	char **notes;            /* owned; what was found when it was opened */
+	char **notes;            /* owned; findings of the opening */
 	size_t c_notes;
-	_Atomic int64_t looked;  /* ms: when it was last asked whether somebody else has written */
+	_Atomic int64_t looked;  /* ms: the last check for changes by other programs */
 };
 
-/* rw_handle - what a request's fh is; NULL: it has none. */
+/* rw_handle - the handle of a request's fh; NULL: it has none. */
 static inline struct rw_handle *rw_handle(uint64_t fh)
 {
 	return (struct rw_handle *)(uintptr_t)fh;
@@ -152,67 +154,66 @@ static inline struct nc_rw *nc_rw(struct view *v)
 	return CONTAINER_OF(v, struct nc_rw, base);
 }
 
-/* rw_file_new - refs is 1. x: a held ground that it takes over; NULL: empty. Returns NULL: no
- * memory, or no ids, and x is still the caller's. `lock` is held. */
+/* rw_file_new - make a file with one reference. x: a held snapshot, taken on success; NULL: empty.
+ * Returns NULL if memory or ids run out. `lock` is held. */
 struct rw_file *rw_file_new(struct nc_rw *v, struct snapshot *x, struct err *e);
-/* rw_file_get - by id, a reference more; NULL: no such file. */
+/* rw_file_get - find a file by id and take a reference; NULL: no such file. */
 struct rw_file *rw_file_get(struct nc_rw *v, uint64_t id);
-/* rw_file_find - by name; borrowed while `lock` is held. */
+/* rw_file_find - find a file by name; borrowed while `lock` is held. */
 struct rw_file *rw_file_find(struct nc_rw *v, const char *name, size_t len);
-/* rw_file_hold - the same, with a reference, when lock is not held. */
+/* rw_file_hold - the same with a reference, when lock is not held. */
 struct rw_file *rw_file_hold(struct nc_rw *v, const char *name, size_t len);
-/* rw_file_put - a reference less; no lock is held but `commit`. */
+/* rw_file_put - drop a reference; no lock but `commit` may be held. */
 void rw_file_put(struct nc_rw *v, struct rw_file *f);
-/* rw_file_ready - have the copy know its size; the file is laid out for that. */
+/* rw_file_ready - let the overlay know its size, for which the file is laid out. */
 int rw_file_ready(struct rw_file *f, struct err *e) NZ_MUST_USE;
 /* rw_is_virtual - whether a name is the virtual file's. */
 bool rw_is_virtual(const struct nc_rw *v, const char *name, size_t len);
-/* rw_epoch - the latest ground becomes the virtual file; what was it loses its name. */
+/* rw_epoch - the latest snapshot becomes the virtual file; the previous file loses its name. */
 int rw_epoch(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
-/* rw_follow - at most once a second, and unless something is being written: when another program
- * has changed the dataset, it is opened again. */
+/* rw_follow - if another program has changed the dataset, open it again; at most once a second,
+ * and not while the file is being written. */
 void rw_follow(struct nc_rw *v);
 
-/* rw_begin - a file is about to be changed; `write` is held. empty: it is to be cut to nothing.
- * -ESTALE somebody else committed. */
+/* rw_begin - prepare a file for a change; `write` is held. empty: it is about to be truncated to
+ * nothing. -ESTALE another program committed. */
 int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e) NZ_MUST_USE;
-/* rw_work_open - make one of a file's files in the state directory; a descriptor. what: "now",
- * "was". */
+/* rw_work_open - make one of a file's files in the state directory. what: "now", "was". Returns a
+ * descriptor. */
 int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct err *e);
 void rw_work_remove(const struct nc_rw *v, const struct rw_file *f, const char *what);
-/* rw_work_name - its name there; out has room for RW_NAME_ROOM bytes. */
+/* rw_work_name - write its name there to out, which has room for RW_NAME_ROOM bytes. */
 #define RW_NAME_ROOM 64
 void rw_work_name(const struct rw_file *f, const char *what, char *out);
-/* rw_work_number - have the file a number for its files there. */
+/* rw_work_number - assign the number of the file's files there. */
 void rw_work_number(struct nc_rw *v, struct rw_file *f);
-/* rw_work_path - the path of it, new; NULL: no memory. */
+/* rw_work_path - the path of one of them, new; NULL when memory is short. */
 char *rw_work_path(const struct nc_rw *v, const struct rw_file *f, const char *what);
 
-/* rw_begin_new - a file that has nothing of the old content, or a scratch file, from a descriptor,
- * which is taken. */
+/* rw_begin_new - prepare a file without old content, or a scratch file, from a descriptor, which
+ * is taken. */
 void rw_begin_new(struct rw_file *f, int fd, uint64_t size);
 
 /* ---- recovery.c ---- */
 
-/* rw_keep - what was written, and could not be committed, stays in the state directory, durably, so
- * that a later mount can try again. `write` is held. */
+/* rw_keep - save changes that could not be committed in the state directory, durably, so that a
+ * later mount can retry. `write` is held. */
 int rw_keep(struct nc_rw *v, struct rw_file *f, struct err *e) NZ_MUST_USE;
-/* rw_resume - what mounts before this one kept: scratch files are shown, and what could not be
- * committed is tried again. What fails is logged, and stays; fails itself only where it is not
- * known what there is. */
+/* rw_resume - take over the files that earlier mounts kept: scratch files are shown, and commits
+ * are retried. A failed commit is logged and stays kept. Fails only if the kept files cannot be
+ * listed. */
 int rw_resume(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
 /* ---- commit.c ---- */
 
-/* rw_commit - what was written becomes the dataset. A file that is empty, or that nobody
- * changed, is none: 0. `commit` and `write` are held.
- * synced: its writer says that it is whole as it is. Otherwise one that libhdf5 has marked as
- * being written is refused with -EBADMSG: that is a descriptor that a child inherited, or a
- * program that died, and what libhdf5 has in memory is missing. */
+/* rw_commit - commit a file's content to the dataset. An empty or unchanged file is not committed:
+ * 0. `commit` and `write` are held. synced: its writer declared it complete. Otherwise a file that
+ * libhdf5 has marked as being written fails with -EBADMSG: the descriptor was inherited by a
+ * child, or the program died, so libhdf5's cached data is missing. */
 int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e) NZ_MUST_USE;
-/* rw_catch_up - a commit that was made and not ended is ended. `commit` is held, and perhaps the
- * `write` of some file. */
+/* rw_catch_up - complete a commit that is decided and not complete. `commit` is held, and perhaps
+ * the `write` of some file. */
 int rw_catch_up(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
 #endif

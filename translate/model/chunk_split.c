@@ -40,3 +40,20 @@ void ds_split_chunks(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64
 	else
 		ret_chunk[d - 1] = shape[d - 1];
 }
+
+uint64_t ds_split_range(const struct ds_array *a, uint32_t axis, const uint64_t *at,
+			uint64_t *ret_off, uint64_t *ret_len)
+{
+	uint64_t off = 0, len = a->type.size, stride = a->type.size;
+
+	for (uint32_t i = a->rank; i-- > axis;) {
+		uint64_t from = at[i] * a->chunk[i];
+
+		off += from * stride;
+		len *= u64_min(a->chunk[i], a->shape[i] - from);
+		stride *= a->shape[i];
+	}
+	*ret_off = off;
+	*ret_len = len;
+	return stride;
+}

@@ -132,3 +132,18 @@ bool value_types_equal(const struct dtype *a, const struct dtype *b)
 {
 	return value_types_same(a, b, 0);
 }
+
+void value_repeat(uint8_t *out, size_t len, const uint8_t *elem, size_t size)
+{
+	size_t done = size < len ? size : len;
+
+	if (len == 0)
+		return;
+	memcpy(out, elem, done);
+	while (done < len) { /* doubles the filled part */
+		size_t n = done < len - done ? done : len - done;
+
+		memcpy(out + done, out, n);
+		done += n;
+	}
+}

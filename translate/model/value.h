@@ -57,4 +57,8 @@ static inline bool value_texts_equal(const struct ds_text *a, const struct ds_te
 	return true;
 }
 
+/* value_repeat - fill len bytes with copies of an element of size > 0 bytes, the last perhaps a
+ * part of one. */
+void value_repeat(uint8_t *out, size_t len, const uint8_t *elem, size_t size);
+
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_cdf.c - a classic netCDF file of any bytes: its header, its model, its chunks.
  *
- * Properties: nothing crashes; memory stays near the limit; what is refused has a message; names
- * can be names of files and are unique; lengths, grids and sizes agree; a range lies in the file
- * and makes a whole chunk with its padding; a chunk can be read, or there is a message.
+ * Properties: no crash; memory stays near the limit; every error has a message; names are valid
+ * file names and unique; lengths, grids and sizes agree; a range lies in the file and makes a
+ * whole chunk with its padding; a chunk can be read, or there is a message.
  *
  *   make fuzz TIME=60 FUZZ=cdf */
 #include <errno.h>

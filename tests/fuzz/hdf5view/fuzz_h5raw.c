@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz_h5raw.c - what we read of HDF5 ourselves, over any bytes: the superblock, object headers
- * with their layouts, and the index of chunks of each dataset that is found, of every kind.
+/* fuzz_h5raw.c - the program's own HDF5 readers on any bytes: the superblock, object headers with
+ * their layouts, and the chunk index of each dataset that is found, of every kind.
  *
- * Properties: nothing crashes; memory stays near the limit; what is refused has a message; every
- * chunk that an index gives is in the grid, and the same whichever way it is asked for.
+ * Properties: no crash; memory stays near the limit; every error has a message; every chunk of an
+ * index is in the grid, and the same by every query.
  *
  * max_len: 8192
  *
@@ -57,7 +57,7 @@ static void check_index(const struct h5_file *f, const struct h5_layout *l)
 		require(l->chunk[d] > 0);
 		grid[d] = l->dims[d] / l->chunk[d] + (l->dims[d] % l->chunk[d] != 0);
 		if (grid[d] == 0 || ckd_mul(&n, n, grid[d]) || n >= (uint64_t)1 << 62)
-			return; /* nobody asks for these */
+			return; /* never queried */
 	}
 	rc = h5_index_load(f, l, grid, INDEX_BYTES, &x, &e);
 	require(rc <= 0 && (rc == 0 || e.msg[0]));

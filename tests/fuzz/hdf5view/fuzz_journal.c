@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz_journal.c - what an interrupted commit into an HDF5 file left: a journal, and a file that
- * may be anything.
+/* fuzz_journal.c - the remains of an interrupted commit into an HDF5 file: a journal, and a file
+ * that may be anything.
  *
  * Input: flags, how many pages had been written, the new end of the file, the file; then pages,
- * each a number, a slot and some of its new bytes. HOSTILE: numbers and slots are what they say.
+ * each a number, a slot and some of its new bytes. HOSTILE: numbers and slots are used unchecked.
  * RAW: the rest is the journal. DAMAGE: the last piece is written over the journal.
  *
- * Properties: a journal that was made for the file is carried out wherever it was interrupted, and
- * the file then is what the commit wanted, every byte; one that is refused, or is another file's,
- * changes nothing; what is refused has a message.
+ * Properties: a journal that was made for the file is carried out after an interruption anywhere,
+ * and the file then has every byte that the commit wanted; a journal that is rejected, or belongs
+ * to another file, changes nothing; every error has a message.
  *
  *   make fuzz TIME=60 FUZZ=journal
  * max_len: 40000 */
@@ -131,7 +131,7 @@ static void check(const char *path, int dir, bool ours)
 		require(rc == -ESTALE);
 	if (ours)
 		require(len == want_len && memcmp(is, want, len) == 0);
-	/* what nobody asked for has not happened */
+	/* nothing else has changed */
 	if (rc == -ESTALE || rc == -EBADMSG)
 		require(len == file_len && memcmp(is, file, len) == 0);
 	if (rc == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz_verify.c - the model of a file as a child wrote that was taken over: what isolated_verify
- * lets through has to be safe for everything that follows.
+/* fuzz_verify.c - the model of a file as written by a child under an attacker's control: a model
+ * that passes isolated_verify has to be safe for all later code.
  *
  * A small HDF5 file is opened once. Input: changes of the model's memory, 11 bytes each: the place
- * (3, little-endian), a width and a kind (1 + 1), a value (6). Properties: what is refused has a
- * message; what is not is walked through the views like any other model (look.h).
+ * (3, little-endian), a width and a kind (1 + 1), a value (6). Properties: every rejection has a
+ * message; a model that passes is walked through the views like any other (look.h).
  *
  *   make fuzz TIME=60 FUZZ=verify */
 #include <fcntl.h>

@@ -80,6 +80,27 @@ static void latin1_is_kept(void **state)
 	buf_release(&b);
 }
 
+static void copies_are_utf8(void **state)
+{
+	bool converted = false;
+	struct arena a;
+	size_t n = 0;
+
+	(void)state;
+	arena_init(&a, 1000);
+	assert_string_equal(utf8_copy(&a, "\xc3\xa9ts", 3, &n, &converted), "\xc3\xa9t");
+	assert_int_equal(n, 3);
+	assert_false(converted);
+	assert_string_equal(utf8_copy(&a, "\xe9t", 2, &n, &converted), "\xc3\xa9t");
+	assert_int_equal(n, 3);
+	assert_true(converted);
+	assert_string_equal(utf8_copy(&a, "", 0, NULL, NULL), "");
+	arena_release(&a);
+	arena_init(&a, 4);
+	assert_null(utf8_copy(&a, "\xe9t\xe9", 3, NULL, NULL));
+	arena_release(&a);
+}
+
 static void doubles_read_back(void **state)
 {
 	static const double values[] = {0.0,
@@ -353,6 +374,7 @@ int main(void)
 		cmocka_unit_test(sizes_take_suffixes),
 		cmocka_unit_test(utf8_is_strict),
 		cmocka_unit_test(latin1_is_kept),
+		cmocka_unit_test(copies_are_utf8),
 		cmocka_unit_test(doubles_read_back),
 		cmocka_unit_test(members_and_plain_texts),
 		cmocka_unit_test(printed_texts_have_any_length),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nc_sample.h - a dataset that a test puts together piece by piece, and a source of its texts: what
- * the netCDF file is made of. */
+/* nc_sample.h - a dataset that a test puts together piece by piece, and a source of its
+ * variable-length elements: the input of a netCDF file. */
 #ifndef TESTS_UNIT_HDF5VIEW_NC_SAMPLE_H
 #define TESTS_UNIT_HDF5VIEW_NC_SAMPLE_H
 

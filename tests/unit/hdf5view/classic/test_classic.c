@@ -116,7 +116,7 @@ static void var(struct fixture *f, const char *s, unsigned rank, uint64_t d0, ui
 static void place(struct fixture *f, unsigned type, uint64_t begin)
 {
 	put(f, type, 4);
-	count(f, 0xdeadbeef); /* vsize, which nobody believes */
+	count(f, 0xdeadbeef); /* vsize, which is ignored */
 	put(f, begin, f->version == 1 ? 4 : 8);
 }
 

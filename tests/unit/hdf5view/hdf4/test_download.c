@@ -83,8 +83,7 @@ static void test_fails(void **state)
 	f->base.size = size;
 	assert_int_equal(setenv("TMPDIR", "/nowhere", 1), 0);
 	fails(f, 0, -ENOENT, "a temporary file in '/nowhere'");
-	/* procfs knows no such files, and no others either; who is not root is told another
-	 * reason */
+	/* procfs supports neither kind of unnamed file; users other than root get another error */
 	assert_int_equal(setenv("TMPDIR", "/proc/self/task", 1), 0);
 	fails(f, 0, geteuid() == 0 ? -ENOENT : -EACCES,
 	      "a temporary file in '/proc/self/task'");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files that name other files: external links, raw data outside of them, virtual datasets. Nothing
- * outside of external_root is touched, and what is not read says why. */
+ * outside of external_root is opened, and every object that is not read has a reason. */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/hdf5/library.h"
 

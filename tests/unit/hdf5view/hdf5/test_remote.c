@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Remote files: what a source says of a blob is what it says of the same file behind a descriptor;
- * failures, changes and hangs below are errors and never wrong models or bytes; and few requests.
+/* Remote files: a source of a blob gives the same results as one of the same file behind a
+ * descriptor; failures, changes and hangs below are errors and never wrong models or bytes; and
+ * few requests.
  *
- *   test_remote FILE ...   counts requests for files of others */
+ *   test_remote FILE ...   counts requests for the given files */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/isolate/blob_proxy_int.h"
 #include "hdf5view/hdf5/library.h"
@@ -169,7 +170,7 @@ static void test_open_fails(void **state)
 			break;
 		}
 		assert_int_equal(f->closed, 0);
-		if (k > 1) /* the bid: nobody knows what it is */
+		if (k > 1) /* the bid: its format is unknown */
 			assert_non_null(strstr(e.msg, "the fake network failed"));
 		fake_free(f);
 	}
@@ -224,7 +225,7 @@ static void test_recovers(void **state)
 	fake_free(f);
 }
 
-/* Nobody waits for what does not come: closing and being told to stop end it. */
+/* A hang below blocks nothing: closing and cancelling end it. */
 static void *told_to_stop(void *arg)
 {
 	struct cancel *_Atomic *p = arg;
@@ -292,7 +293,7 @@ static void test_hostile(void **state)
 		if (i < ARRAY_LEN(bad)) {
 			assert_true(child_send(pair[1], &bad[i], sizeof(bad[i]), 0));
 			assert_int_equal(child_take(pair[1], &a, 1, INT64_MAX), CHILD_GONE);
-		} else { /* bytes of the file are cut out of what is wanted */
+		} else { /* prefetched ranges are clipped to the file */
 			assert_true(child_send(pair[1], &want, sizeof(want), 0));
 			assert_true(child_send(pair[1], part, sizeof(part), 0));
 			assert_true(child_send(pair[1], &read, sizeof(read), 0));
@@ -387,7 +388,7 @@ static void test_classic(void **state)
 		b = open_far(f, "http://host/f.nc");
 		assert_true(b->remote);
 		assert_true(f->requests <= 1);
-		/* a chunk from many records: nobody waits for one after the other */
+		/* a chunk from many records: they are not read one after the other */
 		out = alloc_array((size_t)b->ds.arrays[0].chunk_bytes, 1);
 		source_want(b, 0, &first, 1);
 		if (source_read_chunk(b, 0, 0, out, (size_t)b->ds.arrays[0].chunk_bytes, &e) <
@@ -409,7 +410,7 @@ static void test_classic(void **state)
 	}
 }
 
-/* ---- files of others ---- */
+/* ---- given files ---- */
 
 static unsigned n_files;
 
@@ -443,7 +444,7 @@ static int one_file(const char *name, const struct stat *st, int kind, struct FT
 	at = fake_at(f, name);
 	rc = source_open(formats, ARRAY_LEN(formats), name, &options, &a, &e);
 	rc2 = source_open_at(formats, ARRAY_LEN(formats), &at, &options, &b, &e2);
-	/* what libhdf5 makes of damaged files depends on what was in memory */
+	/* libhdf5's results for damaged files depend on the contents of memory */
 	if (rc != rc2 && strstr(name, "/bad/"))
 		print_message("%s: %s / %s\n", name, e.msg, e2.msg);
 	else if (rc != rc2)

@@ -67,7 +67,7 @@ static void begin(void)
 	atomic_store(begun, getpid());
 }
 
-/* reader_pid - of who has begun, 0 when nobody does. */
+/* reader_pid - the pid of a reader that has begun, 0 if none does. */
 static pid_t reader_pid(void)
 {
 	for (int i = 0; i < 1000 && atomic_load(begun) == 0; i++)
@@ -266,7 +266,7 @@ static void test_one_process(void **state)
 	assert_int_equal(close(more[1]), 0);
 }
 
-/* Between requests: nobody notices. */
+/* Between requests: no request fails. */
 static void test_killed_idle(void **state)
 {
 	struct fixture *f = *state;

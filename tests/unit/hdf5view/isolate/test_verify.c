@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A model that another process wrote is only used when it can be: every change of it is either
- * found, or harmless to whoever follows its pointers. */
+/* A model that another process wrote is only used if it is safe: every change of it is either
+ * detected, or harmless to code that follows its pointers. */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/hdf5/library.h"
 
@@ -298,7 +298,7 @@ static void test_lists_and_texts(void **state)
 	w->strings[0].len = sizeof(*w);
 	refused(w);
 	w->strings[0].len = 4;
-	w->base = (struct dtype){.kind = DT_VSTRING}; /* a list of texts */
+	w->base = (struct dtype){.kind = DT_VSTRING}; /* a list of strings */
 	refused(w);
 	w->base = (struct dtype){.kind = DT_VLEN, .base = &w->base}; /* of lists of lists ... */
 	refused(w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* journal_faults.h - system calls that fail, or end the process, at a chosen one of them: the
- * program's own pwrite, ftruncate ... stand in front of the C library's, for our objects and for
- * libhdf5. Nothing is synced: what is tested is the death of a process. */
+ * program's own pwrite, ftruncate ... replace the C library's, for the program's objects and for
+ * libhdf5. Nothing is synced: the tests cover the death of a process. */
 #ifndef TESTS_UNIT_HDF5VIEW_JOURNAL_JOURNAL_FAULTS_H
 #define TESTS_UNIT_HDF5VIEW_JOURNAL_JOURNAL_FAULTS_H
 
@@ -35,7 +35,7 @@ struct fault {
 	unsigned n;                 /* calls so far */
 	unsigned stats_from, stats; /* fstat fails from this one on; 0: none; so many so far */
 	unsigned read_at, reads;    /* this read fails; 0: none; so many so far */
-	/* seen - told of every call that did something; NULL: nobody listens */
+	/* seen - called after every call that did something; may be NULL */
 	void (*seen)(char what, int fd, const void *data, size_t n, uint64_t off);
 };
 

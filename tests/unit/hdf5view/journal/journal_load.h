@@ -196,7 +196,7 @@ static inline int load_run(const char *path, int dir_fd, bool *ret_committed, st
 	return rc;
 }
 
-/* ---- what is in a file ---- */
+/* ---- contents of a file ---- */
 
 struct print {
 	uint32_t sum;

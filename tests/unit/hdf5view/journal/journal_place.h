@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal_place.h - a directory with a file, what a transaction makes of it, and a judge of what is
- * found there after an interruption. */
+/* journal_place.h - a directory with a file, the file after a transaction, and a judge of the
+ * remains of an interruption. */
 #ifndef TESTS_UNIT_HDF5VIEW_JOURNAL_JOURNAL_PLACE_H
 #define TESTS_UNIT_HDF5VIEW_JOURNAL_JOURNAL_PLACE_H
 

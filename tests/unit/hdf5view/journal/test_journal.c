@@ -160,8 +160,8 @@ static void recovery_dies(void **state)
 	place_free(&p);
 }
 
-/* When the size of the file cannot be asked for any more, what was appended is taken away all the
- * same, or the journal stays and says so. */
+/* When the file's size cannot be queried any more, the appended bytes are still removed, or the
+ * journal stays with their position. */
 static void size_unknown(void **state)
 {
 	struct place p;

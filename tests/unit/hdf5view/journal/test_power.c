@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loss of power in a transaction: of what was written and not synced, any sectors may be on the
- * disk. A transaction is recorded, call by call; then files are made as a crash after each of its
- * calls may have left them, and are recovered. */
+/* Loss of power in a transaction: of writes that were not synced, any sectors may be on the disk.
+ * A transaction is recorded, call by call; then files are made as a crash after each of its calls
+ * may have left them, and are recovered. */
 #include "tests/unit/hdf5view/journal/journal_place.h"
 
 #define CALLS_MAX 1000
@@ -69,8 +69,8 @@ static void resize(struct image *im, size_t size)
 	im->size = size;
 }
 
-/* One file after the first n calls: those before its last sync are there, of others any part; its
- * size is one that it had since. */
+/* One file after the first n calls: the writes before its last sync are there, any part of the
+ * others; its size is one that it had since. */
 static void image_of(struct image *im, enum which which, unsigned n, unsigned percent)
 {
 	unsigned synced = 0, sizes = 0, keep;

@@ -123,7 +123,7 @@ static inline void sk_put(struct sk *k, uint32_t array, uint64_t linear, const v
 	SK_OK(k->sink->ops->put(k->sink, array, linear, &c, &e));
 }
 
-/* ---- what is in the file ---- */
+/* ---- contents of the file ---- */
 
 static inline hid_t sk_h5(const struct sk *k)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A netCDF-4 file becomes another dataset: what is new, what changes, what stays. */
+/* A netCDF-4 file becomes another dataset: new, changed and unchanged objects. */
 #include "tests/unit/hdf5view/sink/sink_h5_util.h"
 
 static const uint32_t level[1] = {4};

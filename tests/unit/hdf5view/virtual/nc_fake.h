@@ -32,7 +32,7 @@ struct ncf {
 	struct codec_spec specs[2];
 	struct chunk_ref *refs; /* a.n_chunks; NULL: located by `where` alone */
 	enum chunk_where where;
-	struct buf blob; /* what is in fd */
+	struct buf blob; /* the bytes in fd */
 	uint64_t end;
 	int fd;
 	bool no_fd;   /* answer read_stored only */

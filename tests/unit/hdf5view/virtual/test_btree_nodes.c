@@ -225,8 +225,8 @@ static const uint8_t *library_node(const struct tree *t, uint8_t *image, size_t 
 	return NULL;
 }
 
-/* Up to the addresses, a node is the library's. Of what is behind the last chunk of several, the
- * library has more than one notion. */
+/* Up to the addresses, a node is equal to the library's. After the last chunk of several, the
+ * library writes more than one form of key. */
 static void test_library(void **state)
 {
 	static const uint64_t shapes[3][2] = {{5, 4}, {3, 2}, {20, 30}}, chunk[2] = {5, 4};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The structure of the netCDF file, opened again with libhdf5: dimension scales, types, storage,
- * filters, texts; and that the same dataset gives the same bytes. */
+ * filters, strings; and that the same dataset gives the same bytes. */
 #include "hdf5view/netcdf4/schema.h"
 
 #include <setjmp.h>
@@ -312,7 +312,7 @@ static void test_filters(void **state)
 		assert_string_equal(name, "mine");
 	}
 	(void)H5Fclose(file);
-	assert_int_equal(H5Zfilter_avail(NOBODYS), 0); /* ours is gone */
+	assert_int_equal(H5Zfilter_avail(NOBODYS), 0); /* the built-in class was removed */
 }
 
 static void test_fill(void **state)
@@ -499,7 +499,7 @@ static void test_texts(void **state)
 	hid_t file;
 
 	u = nf_array(f, 0, "u", nf_str, 3, 2, NF_DIM(z, x));
-	/* chunks of 3 by 4: what is outside of the shape is not written */
+	/* chunks of 3 by 4: elements outside of the shape are not written */
 	f->arrays[u].chunk = (const uint64_t[]){3, 4};
 	u = nf_array(f, 0, "rows", nf_str, 1, 2, NF_DIM(t, x));
 	f->absent[u] = 2;
@@ -534,7 +534,7 @@ static void test_limits(void **state)
 	struct nc_fake *f = *state;
 	uint32_t x = nf_dim(f, 0, "x", 100000, false);
 	struct err e = ERR_INIT;
-	uint64_t chunk[3];
+	hsize_t chunk[3];
 	struct ds_array a = {.rank = 3,
 			     .shape = (const uint64_t[]){(uint64_t)1 << 50, 0, 1000}};
 
@@ -581,7 +581,7 @@ static void test_short(void **state)
 	f->base.ops = &nf_ops;
 }
 
-/* everything - an array of every type, texts, attributes and lists. */
+/* everything - an array of every type, strings, attributes and lists. */
 static void everything(struct nc_fake *f)
 {
 	static const struct dtype *const types[] = {&nf_i1,    &nf_i4, &nf_f8be, &nf_f2,

@@ -99,7 +99,7 @@ static void test_million_cost_nothing(void **state)
 	ncf_release(&f);
 }
 
-/* A file that claims any number of chunks does not keep anybody waiting for ever. */
+/* A file that claims any number of chunks does not block a caller without limit. */
 static void test_claims(void **state)
 {
 	struct nc_budget budget = {.max = NC_LOOKED * 1000};
@@ -119,7 +119,7 @@ static void test_claims(void **state)
 	ncf_release(&f);
 }
 
-/* Where every chunk is presented, nobody has to be asked. */
+/* Where every chunk is presented, the source is not queried. */
 static void test_undeclared(void **state)
 {
 	struct nc_chunks *c;

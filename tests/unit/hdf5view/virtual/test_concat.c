@@ -299,7 +299,7 @@ static void test_threads(void **state)
 	}
 }
 
-/* a member that changed is an error for whoever reads it, and open again afterwards */
+/* a member that changed is an error for its readers, and is opened again afterwards */
 static void test_changes(void **state)
 {
 	static const uint32_t lens[] = {4, 4, 4, 0};

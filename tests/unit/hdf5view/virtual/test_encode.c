@@ -192,7 +192,7 @@ static void test_errors(void **state)
 	close_it(&o);
 }
 
-/* The same of a chunk whose size nobody remembers but the index. */
+/* The same for a chunk whose size only the index has. */
 static void test_forgotten(void **state)
 {
 	static const uint64_t shape = 1280000, chunk = 64;

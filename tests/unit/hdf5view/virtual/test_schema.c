@@ -240,7 +240,7 @@ static void test_plans(void **state)
 	a->chain = (struct codec_chain){1, private};
 	plan(&m, i, PLAN_KEEP, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
-	/* whole texts are shuffled, but the file's elements are characters */
+	/* whole strings are shuffled, but the file's elements are characters */
 	a->type = nf_s5;
 	a->chain = (struct codec_chain){1, bare};
 	plan(&m, i, PLAN_KEEP, &p);

@@ -110,7 +110,7 @@ static int next(struct source *s NZ_UNUSED, uint32_t array NZ_UNUSED, uint64_t f
 static const struct source_ops ops = {
 	.name = "fake", .locate = nf_locate, .next = next, .read_vlen = nf_read_vlen};
 
-/* sample - three variables, one of them texts. */
+/* sample - three variables, one of them strings. */
 static struct nc_fake *sample(void)
 {
 	struct nc_fake *f = nf_new();
@@ -194,7 +194,7 @@ static void test_nonsense(void **state NZ_UNUSED)
 	bad(f, NC_OP_IMAGE, NUMBER, -EIO, "sent an invalid answer");
 	bad(f, NC_OP_IMAGE, SMALL, -EIO, "sent an invalid answer");
 	bad(f, NC_OP_IMAGE, OUTSIDE, -EIO, "sent an invalid answer");
-	bad(f, NC_OP_MAKE, NUMBER, -ERANGE, "exceeds"); /* no room is left for texts */
+	bad(f, NC_OP_MAKE, NUMBER, -ERANGE, "exceeds"); /* no room is left for strings */
 	at = NC_OP_IMAGE;
 	wrong = CUT;
 	assert_int_equal(nf_build(f, MAX, &e), 0);
@@ -203,8 +203,8 @@ static void test_nonsense(void **state NZ_UNUSED)
 	nf_free(f);
 }
 
-/* What is in the structure is nobody's word: where its headers are is looked at before it is
- * written to. */
+/* The structure is not trusted: the addresses of its headers are checked before any write to
+ * them. */
 static void test_structures(void **state NZ_UNUSED)
 {
 	for (enum wrong k = ZEROES; k <= SHARED; k++) {
@@ -227,7 +227,7 @@ static void test_structures(void **state NZ_UNUSED)
 	}
 }
 
-/* Who looks gets one error; what was no fault of the dataset's is not remembered. */
+/* The caller gets one error; an error that is not the dataset's is not remembered. */
 static void test_view(void **state NZ_UNUSED)
 {
 	struct nc_fake *f = sample();

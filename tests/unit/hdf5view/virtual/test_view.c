@@ -126,7 +126,7 @@ static void round_trip(uint32_t rank, const uint64_t *shape, const uint64_t *chu
 	size_t size;
 
 	ncf_init(&f, rank, shape, chunk);
-	if (v.filtered) /* what is in one piece has no filters */
+	if (v.filtered) /* an array in one piece has no filters */
 		ncf_deflate(&f, v.decode || rank == 0);
 	f.no_fd = v.no_fd;
 	for (uint64_t l = 0; l < f.a.n_chunks; l++)

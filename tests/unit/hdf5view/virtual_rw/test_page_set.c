@@ -169,8 +169,8 @@ static void begin(struct rwf *f, struct shadow *s, const char *name, int flags)
 	rwf_read(f, s->id, s->fh, 0, s->size, s->bytes);
 }
 
-/* The virtual file, while somebody reads what it was; commits fail, because it is no HDF5 file, and
- * take nothing away. In the end it is the file that it was. */
+/* The virtual file, while a reader has the old content open; commits fail, because it is not an
+ * HDF5 file, and lose nothing. In the end it is the original file. */
 static void test_random(void **state)
 {
 	struct rwf *f = *state;
@@ -275,7 +275,7 @@ static void test_no_room(void **state)
 	assert_int_equal(rwf_size(f, "x.nc"), size);
 	rwf_read(f, id, fh, 0, 5000, now);
 	assert_memory_equal(now, first, 5000);
-	set.size = size + 50000; /* what was written of it is not there when the file grows */
+	set.size = size + 50000; /* its written bytes are not there when the file grows */
 	assert_int_equal(f->v->write->setattr(f->v, id, fh, &set, &at, NULL), 0);
 	rwf_read(f, id, fh, size, 50000, big);
 	for (unsigned i = 0; i < 50000; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The writable virtual file: what programs write is what a commit is given and what is there
- * afterwards; who has the file open keeps what he opened; scratch files take its place. */
+/* The writable virtual file: a commit gets the bytes that programs write, and they are there
+ * afterwards; open handles keep their content; scratch files take the file's place. */
 #include "base/os/cancel.h"
 #include "tests/unit/hdf5view/virtual_rw/virtual_rw_fake.h"
 
@@ -15,7 +15,7 @@ static void test_reads(void **state)
 	assert_int_equal(f->commits, 0);
 }
 
-/* Who opens for writing and closes writes nothing. */
+/* Opening for writing and closing writes nothing. */
 static void test_no_write(void **state)
 {
 	struct rwf *f = *state;
@@ -65,7 +65,7 @@ static void test_given_up(void **state)
 	assert_int_equal(rwf_close(f, id, rwf_open(f, "x.nc", O_RDONLY, &id)), 0);
 }
 
-/* A reader, a writer that comes later, a reader of what was written. */
+/* A reader, a later writer, a reader of the written content. */
 static void test_old_readers(void **state)
 {
 	struct rwf *f = *state;
@@ -91,7 +91,7 @@ static void test_old_readers(void **state)
 	assert_int_equal(f->commits, 1);
 }
 
-/* fsync, then more, then close: the second says what is different from the first. */
+/* fsync, then more, then close: the second commit reports the differences from the first. */
 static void test_sync(void **state)
 {
 	struct rwf *f = *state;
@@ -114,7 +114,7 @@ static void test_sync(void **state)
 	assert_true(rwf_shows(f, "x.nc", "packed", 1));
 }
 
-/* What fails is told to who closes, is there still, and is tried again. */
+/* A failed commit is an error of the close, its content stays, and it is retried. */
 static void test_failure(void **state)
 {
 	struct rwf *f = *state;
@@ -252,7 +252,7 @@ static void test_remove(void **state)
 	assert_true(rwf_shows(f, "x.nc", "packed", 1));
 }
 
-/* What nobody closed is committed at the end. */
+/* A file that was not closed is committed at the end. */
 static void test_finish(void **state)
 {
 	struct rwf *f = *state;
@@ -314,7 +314,8 @@ static void test_kept(void **state)
 	for (unsigned k = 0; k < 3; k++) {
 		fh = rwf_open(f, "x.nc", O_RDWR, &id);
 		rwf_edit(f, id, fh, k == 0 ? "more" : k == 1 ? "third" : "plain", 3);
-		if (k == 1) { /* a commit before, so that it stands on a state that is gone */
+		if (k == 1) { /* a commit before, so that it is based on a state that no longer
+			       * exists */
 			assert_int_equal(f->v->write->fsync(f->v, id, fh, false, NULL), 0);
 			rwf_edit(f, id, fh, "plain", 7);
 		}
@@ -332,7 +333,7 @@ static void test_kept(void **state)
 	}
 }
 
-/* It is not put over what somebody else has written since. */
+/* It does not replace later changes by another program. */
 static void test_kept_too_long(void **state)
 {
 	struct rwf *f = *state;
@@ -352,7 +353,7 @@ static void test_kept_too_long(void **state)
 	assert_false(rwf_shows(f, "x.nc", "more", 3));
 }
 
-/* Nor what was to take the place of a state that somebody has replaced since. */
+/* Nor does content that was to replace a state which another program has replaced since. */
 static void test_kept_new(void **state)
 {
 	struct rwf *f = *state;

@@ -270,7 +270,7 @@ static inline uint64_t rwf_size(struct rwf *f, const char *name)
 	return at.size;
 }
 
-/* rwf_open - by name, as the kernel does it: what is stale is looked up again, once. */
+/* rwf_open - open by name like the kernel: a stale id is looked up again, once. */
 static inline uint64_t rwf_open(struct rwf *f, const char *name, int flags, uint64_t *ret_id)
 {
 	struct view_handle h = {.fh = 0};
@@ -391,7 +391,7 @@ static inline void rwf_in(struct rwf *f, uint64_t id, uint64_t fh)
 	(void)close(fd);
 }
 
-/* rwf_sees - whether who reads by this handle finds a dataset with these values. */
+/* rwf_sees - whether a reader through this handle finds a dataset with these values. */
 static inline bool rwf_sees(struct rwf *f, uint64_t id, uint64_t fh, const char *name,
 			    int32_t seed)
 {
@@ -399,7 +399,7 @@ static inline bool rwf_sees(struct rwf *f, uint64_t id, uint64_t fh, const char 
 	return rwf_has(f->copy, name, seed);
 }
 
-/* rwf_shows - the same for who opens the file now. */
+/* rwf_shows - the same for a program that opens the file now. */
 static inline bool rwf_shows(struct rwf *f, const char *file, const char *name, int32_t seed)
 {
 	uint64_t id, fh = rwf_open(f, file, O_RDONLY, &id);

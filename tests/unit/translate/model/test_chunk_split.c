@@ -29,10 +29,27 @@ static void test_cut(void **state)
 	assert_true(c[0] == 1 && c[1] == 512);
 }
 
+static void test_range(void **state)
+{
+	const uint64_t shape[3] = {7, 1000, 10}, chunk[3] = {1, 300, 10}, at[3] = {2, 3, 0};
+	const struct ds_array a = {
+		.rank = 3, .shape = shape, .chunk = chunk, .type = {.size = 4}};
+	uint64_t off, len;
+
+	(void)state;
+	assert_int_equal(ds_split_range(&a, 0, at, &off, &len), 280000);
+	assert_int_equal(off, 2 * 40000 + 900 * 40);
+	assert_int_equal(len, 100 * 40); /* the last chunk of an axis is partial */
+	assert_int_equal(ds_split_range(&a, 1, at, &off, &len), 40000);
+	assert_int_equal(off, 900 * 40);
+	assert_int_equal(len, 100 * 40);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

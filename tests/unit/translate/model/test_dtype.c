@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "translate/model/dtype.h"
+#include "translate/model/value.h"
 
 #include <cmocka.h>
 
@@ -67,11 +68,25 @@ static void test_compound(void **state)
 	assert_memory_equal(p, "badcegfhijkBADCEGFHIJK", 22);
 }
 
+static void test_repeat(void **state)
+{
+	uint8_t p[9] = "........";
+
+	(void)state;
+	value_repeat(p, 0, (const uint8_t *)"abc", 3);
+	assert_string_equal(p, "........");
+	value_repeat(p, 7, (const uint8_t *)"abc", 3);
+	assert_string_equal(p, "abcabca.");
+	value_repeat(p, 2, (const uint8_t *)"xyz", 3);
+	assert_string_equal(p, "xycabca.");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_compound),
+		cmocka_unit_test(test_repeat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
