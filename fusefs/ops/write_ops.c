@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* write_ops.c - requests that open, change and sync files become calls of a writable view.
+/* write_ops.c - translates requests that open, change and sync files to calls of a writable view.
  *
- * The kernel keeps no data that was written (op_init): a write is with the view when write(2)
- * returns, and what close(2) and fsync(2) say is what the view said. Locks (flock, fcntl) are the
- * kernel's own, among the programs of this machine. Truncation on opening comes with the open
- * request, so that a view sees one thing and not two. */
+ * The kernel keeps no written data (op_init): the view has the data when write(2) returns, and
+ * close(2) and fsync(2) return the view's result. Locks (flock, fcntl) are handled by the kernel,
+ * among the programs of this machine. The open request includes truncation, so that a view gets one
+ * call and not two. */
 #include "fusefs/ops/request_int.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define PERM_BITS 0777
 
-/* write_ops_begin - as call_begin, of a request that changes something. */
+/* write_ops_begin - as call_begin, for a request that changes something. */
 static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
 {
 	if (!call_begin(c, req, ino, false))
@@ -26,7 +26,7 @@ static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
 	return true;
 }
 
-/* absent_op - of a view that cannot do this. */
+/* absent_op - reject a request that the view does not support. */
 static int absent_op(struct call *c, const char *what)
 {
 	return err_set(&c->e, -EOPNOTSUPP, "%s: not supported here", what);
@@ -41,7 +41,7 @@ static void reply_done(struct call *c, int rc, bool names)
 	call_end(c);
 }
 
-/* reply_entry - a name that was made, and what it stands for; or why not. Ends the call. */
+/* reply_entry - reply with a new name and its attributes, or with an error. Ends the call. */
 static void reply_entry(struct call *c, int rc, const struct view_attr *a)
 {
 	struct fuse_entry_param entry;
@@ -66,7 +66,8 @@ static void set_file(const struct view_handle *h, struct fuse_file_info *fi)
 
 static void write_ops_release(struct call *c, uint64_t id, uint64_t fh)
 {
-	ops_stop_end(c); /* it is wanted always, and the request may have been answered */
+	/* a release is never cancelled, and the request may have been answered */
+	ops_stop_end(c);
 	if (c->view->write->release)
 		c->view->write->release(c->view, id, fh);
 }
@@ -89,7 +90,7 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 		set_file(&h, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT)
 			write_ops_release(&c, live_id(ino),
-					  h.fh); /* nobody waits: it is not open */
+					  h.fh); /* interrupted: the program has no descriptor */
 	}
 	call_end(&c);
 }
@@ -129,7 +130,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	call_end(&c);
 }
 
-/* op_mknod - a file that is made and not opened; devices and the like are not for us. */
+/* op_mknod - create a regular file without opening it; devices and the like are rejected. */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		     dev_t dev)
 {
@@ -168,7 +169,7 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 	if (!write_ops_begin(&c, req, ino))
 		return;
 	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
-		rc = -EFBIG; /* an answer, and no line in the log */
+		rc = -EFBIG; /* a normal answer, not logged */
 	else if (!c.view->write->write)
 		rc = absent_op(&c, "write");
 	else
@@ -183,8 +184,8 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 	call_end(&c);
 }
 
-/* write_ops_op_flush - what was written is to be safe, also that of a program that was killed: its
- * files are closed by its end, and what it wrote before that was confirmed. */
+/* write_ops_op_flush - commit the writes of the file, also those by a program that was killed: its
+ * end closes its files, and its earlier writes were confirmed. */
 static void write_ops_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct call c;
@@ -242,8 +243,8 @@ static void write_ops_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
 
 /* Attributes. */
 
-/* same_owner - uid and gid are the dataset's: to set them to what they are is no error, so that
- * `cp -p` and tar have their way. */
+/* same_owner - uid and gid are the dataset's. Setting them to their present values is no error, so
+ * that `cp -p` and tar succeed. */
 static int same_owner(struct call *c, const struct stat *want, int to_set,
 		      const struct stat *is)
 {
@@ -285,7 +286,7 @@ static int write_ops_set_attr(struct call *c, uint64_t id, uint64_t fh, const st
 	if (set.size_set && want->st_size < 0)
 		return err_set(&c->e, -EINVAL, "a negative size");
 	if (!set.size_set && !set.mode_set && !set.mtime_set)
-		return 0; /* the owner, or a time of access, which nobody keeps */
+		return 0; /* the owner, or a time of access, which is not stored */
 	return c->view->write->setattr
 		       ? c->view->write->setattr(c->view, id, fh, &set, ret, &c->e)
 		       : absent_op(c, "setattr");
@@ -369,7 +370,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	    !write_ops_begin(&c, req, parent))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
-		rc = -EINVAL; /* an answer, and no line in the log */
+		rc = -EINVAL; /* a normal answer, not logged */
 	else if (!c.view->write->rename)
 		rc = absent_op(&c, "rename");
 	else
@@ -394,7 +395,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, cons
 	reply_entry(&c, rc, &a);
 }
 
-/* op_link - zarr-python makes documents that may not be there yet so. */
+/* op_link - zarr-python uses link(2) to create metadata files exclusively. */
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *to_name)
 {
 	struct view_attr a = {0};
@@ -410,7 +411,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	reply_entry(&c, rc, &a);
 }
 
-/* set_xattr - value NULL: remove it. */
+/* set_xattr - value NULL: remove the attribute. */
 static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 		      size_t size, int flags)
 {
