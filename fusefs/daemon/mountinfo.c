@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mountinfo.c - our mounts as /proc/self/mountinfo has them. */
+/* mountinfo.c - our mounts in /proc/self/mountinfo. */
 #include "fusefs/cmd/mounts.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ void fs_unescape(char *s)
 	*to = '\0';
 }
 
-/* mountinfo_word - the next one of a line, unescaped; NULL: there is none. */
+/* mountinfo_word - the next word of a line, unescaped; NULL: no more words. */
 static char *mountinfo_word(char **line)
 {
 	char *w = *line;
@@ -44,9 +44,9 @@ static char *mountinfo_word(char **line)
 	return w;
 }
 
-/* mountinfo_parse - a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint
- * options [tags] - type source super-options. Returns whether it is one of ours; *ret_dir: of
- * any. */
+/* mountinfo_parse - parse a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint
+ * options [tags] - type source super-options. Returns true for one of our mounts; *ret_dir is set
+ * for any mount. */
 static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
 {
 	char *tail = strstr(line, " - "), *id, *type, *source, *options, *user;
@@ -78,7 +78,7 @@ static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
 	return true;
 }
 
-/* cover - what lies below a mount that was made later cannot be seen. */
+/* cover - remove mounts from the list that a later mount on dir hides. */
 static void cover(struct mounted *list, size_t n, const char *dir)
 {
 	for (size_t i = 0; i < n; i++)
@@ -122,7 +122,7 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 		if (ours)
 			rc = mountinfo_add(&list, &n, &m, e);
 	}
-	(void)fclose(f); /* was only read */
+	(void)fclose(f); /* only read: no error to report */
 	if (rc < 0) {
 		mounted_free(list, n);
 		return rc;
@@ -145,11 +145,11 @@ bool fs_is_dead(const char *dir)
 {
 	struct statfs st;
 
-	/* of all that can be asked only this is never answered from what the kernel remembers */
+	/* statfs is the only such request that the kernel never answers from its cache */
 	return statfs(dir, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-/* ask_here - in a process of its own. */
+/* ask_here - runs in a process of its own. */
 static int ask_here(const void *arg)
 {
 	const char *dir = arg;
@@ -162,7 +162,7 @@ static int ask_here(const void *arg)
 	return MOUNTED_LIVE;
 }
 
-/* ask_elsewhere - what fn says, in another process; -1: it said nothing in a second. */
+/* ask_elsewhere - the result of fn in another process; -1: no result within a second. */
 static int ask_elsewhere(int (*fn)(const void *arg), const void *arg)
 {
 	int said = -1;
@@ -184,7 +184,7 @@ static int ask_elsewhere(int (*fn)(const void *arg), const void *arg)
 		said = byte;
 	(void)close(fds[0]);
 	if (pid > 0) {
-		(void)kill(pid, SIGKILL); /* it may be stuck for ever */
+		(void)kill(pid, SIGKILL); /* it may hang indefinitely */
 		(void)waitpid(pid, NULL, said < 0 ? WNOHANG : 0);
 	}
 	return said;
@@ -197,16 +197,16 @@ enum mounted_state mounted_ask(const char *dir)
 	return said < 0 ? MOUNTED_SILENT : (enum mounted_state)said;
 }
 
-/* ---- whose source ---- */
+/* ---- mounts of a source ---- */
 
-#define SEVERAL ",*?[{" /* one of these is in a source of -o concat that is many */
+#define SEVERAL ",*?[{" /* a source of -o concat that names several files contains one of these */
 
 static bool mountinfo_is_address(const char *source)
 {
 	return strstr(source, "://") != NULL;
 }
 
-/* mountinfo_same_text - but for slashes at their ends. */
+/* mountinfo_same_text - compare without slashes at the ends. */
 static bool mountinfo_same_text(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -218,7 +218,8 @@ static bool mountinfo_same_text(const char *a, const char *b)
 	return n == m && memcmp(a, b, n) == 0;
 }
 
-/* two_files - in a process of its own: 1: two paths are of two files, both of which are there. */
+/* two_files - runs in a process of its own: 1 if the two paths are different files that both
+ * exist. */
 static int two_files(const void *arg)
 {
 	const char *const *paths = arg;
@@ -234,7 +235,7 @@ bool mounted_differs(const struct mounted *m, const char *source)
 
 	if (mountinfo_same_text(m->source, source))
 		return false;
-	/* many may be the same ones, named otherwise; as a path they are no file */
+	/* different patterns may name the same files; a pattern is no path */
 	if (mountinfo_is_address(m->source) || mountinfo_is_address(source))
 		return !strpbrk(m->source, SEVERAL) && !strpbrk(source, SEVERAL);
 	return ask_elsewhere(two_files, paths) == 1;
@@ -257,7 +258,7 @@ char *mounted_resolve(const char *dir)
 		return NULL;
 	if (asprintf(&full, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0)
 		return NULL;
-	if (fs_mount_id(full) == 0) { /* it may be a link to one */
+	if (fs_mount_id(full) == 0) { /* it may be a symbolic link to a mountpoint */
 		char *real = realpath(full, NULL);
 
 		if (real) {
