@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* server.c - the life of the server: open the source, listen, answer until a signal.
+/* server.c - life cycle of the server: open the source, listen, answer until a signal.
  *
  * One process, and the children that opening a source needs, which are forked before there is a
- * socket. Signals are blocked in all threads and waited for by the first. */
+ * socket. Signals are blocked in all threads, and the first thread waits for them. */
 #include "fusefs/http/server.h"
 
 #include <arpa/inet.h>
@@ -26,11 +26,11 @@
 
 enum {
 	PORT = 8080,
-	PORTS = 100,          /* so many are tried from there on, unless one was asked for */
-	THREADS_MIN = 8,      /* most of their time they wait for a disk or a network */
+	PORTS = 100,          /* number of ports to try, unless the user chose one */
+	THREADS_MIN = 8,      /* most of the time they wait for a disk or a network */
 	THREADS_MAX = 32,
 	CONNECTIONS = 512,
-	CONNECTION_MEMORY = 64 << 10, /* bytes: of a request's headers, and of pieces */
+	CONNECTION_MEMORY = 64 << 10, /* bytes for a request's headers and for pieces */
 	IDLE_SECONDS = 60,
 	ARENAS = 4, /* of the allocator: as in daemon/server.c */
 };
@@ -73,8 +73,7 @@ static int http_server_open_source(struct serve *s, struct err *e)
 	return 0;
 }
 
-/* http_server_forget_names - nobody was told any: who asks again is told that the tag is another
- * one. */
+/* http_server_forget_names - clients have no cached names: their next request sees another tag. */
 static void http_server_forget_names(void *arg, char *const *names, size_t n)
 {
 	(void)arg;
@@ -84,7 +83,7 @@ static void http_server_forget_names(void *arg, char *const *names, size_t n)
 
 /* The socket. */
 
-/* http_server_place - where to listen. */
+/* http_server_place - the address to listen at. */
 struct http_server_place {
 	union {
 		struct sockaddr any;
@@ -124,7 +123,7 @@ static void set_port(struct http_server_place *p, uint16_t port)
 		p->at.v4.sin_port = htons(port);
 }
 
-/* listen_at - a socket that listens; a negative errno. */
+/* listen_at - open a listening socket; a negative errno. */
 static int listen_at(const struct http_server_place *p)
 {
 	int fd = socket(p->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -132,7 +131,8 @@ static int listen_at(const struct http_server_place *p)
 
 	if (fd < 0)
 		return -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)); /* or it waits */
+	/* without it, bind fails for some time after the last run */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, &p->at.any, p->len) < 0 || listen(fd, 128) < 0)
 		rc = -errno;
 	if (rc == 0)
@@ -141,7 +141,7 @@ static int listen_at(const struct http_server_place *p)
 	return rc;
 }
 
-/* note_place - where it listens, with the port that it got. */
+/* note_place - store the listening address, with the port that was assigned. */
 static int note_place(struct serve *s, struct http_server_place *p, struct err *e)
 {
 	const bool v6 = p->at.any.sa_family == AF_INET6;
@@ -190,7 +190,7 @@ static int start_listening(struct serve *s, struct err *e)
 
 /* Requests. */
 
-/* as_it_is - paths are decoded by us, component by component. */
+/* as_it_is - leave paths as they are: they are decoded component by component. */
 static size_t as_it_is(void *arg, struct MHD_Connection *conn, char *text)
 {
 	(void)arg;
@@ -206,7 +206,7 @@ static NZ_PRINTF(2, 0) void log_http(void *arg, const char *fmt, va_list ap)
 	if (!log_enabled(LOG_DEBUG) || vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';
-	log_debug("HTTP: %s", text); /* what clients did wrong, mostly */
+	log_debug("HTTP: %s", text); /* mostly errors of clients */
 }
 
 static unsigned int n_threads(void)
@@ -246,7 +246,7 @@ static int http_server_prepare(struct serve *s, struct err *e)
 	sigset_t set;
 	int rc;
 
-	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
+	(void)mallopt(M_ARENA_MAX, ARENAS); /* on failure there are more arenas */
 	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
 		return err_sys(e, errno, "random number");
 	rc = http_server_open_source(s, e);
@@ -265,7 +265,7 @@ static int http_server_prepare(struct serve *s, struct err *e)
 	return rc;
 }
 
-/* say_where - what the user opens. Returns the exit status. */
+/* say_where - print the address for the user. Returns the exit status. */
 static int say_where(const struct serve *s)
 {
 	const bool v6 = strchr(s->address, ':');
@@ -278,7 +278,7 @@ static int say_where(const struct serve *s)
 			 "'%s'", s->address, s->port,
 			 s->setup->cfg->shown);
 	buf_init(&text, 1 << 16);
-	/* programs look for the address after "Zarr URL: " */
+	/* programs search for "Zarr URL: " */
 	for (int i = 0; i < 2; i++)
 		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "Zarr URL:" : "Browser: ",
 			   v6 && !all ? "[" : "", host, v6 && !all ? "]" : "", s->port,
@@ -293,7 +293,7 @@ static void http_server_tear_down(struct serve *s)
 	if (s->fs.live)
 		epochs_stop(s->fs.live);
 	if (s->daemon)
-		MHD_stop_daemon(s->daemon); /* and closes the socket */
+		MHD_stop_daemon(s->daemon); /* also closes the socket */
 	else if (s->fd >= 0)
 		(void)close(s->fd);
 	epochs_free(s->fs.live);
