@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commands.c - the table of what each command does. A command is a row here, one in
- * mountcfg/cli/commands.c, and a file of its own. */
+/* commands.c - the table of commands. A command is a row here, a row in mountcfg/cli/commands.c,
+ * and a file of its own. */
 #include "fusefs/cmd/commands.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static int run_help(const struct app *setup)
 		return print_text(&text);
 	buf_putc(&text, '\0');
 	if (buf_ok(&text))
-		(void)fputs((char *)text.data, stderr); /* nowhere left to say so */
+		(void)fputs((char *)text.data, stderr); /* standard error is closed */
 	buf_release(&text);
 	return EXIT_USAGE;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status.c - `nczarrfs status` and `nczarrfs log`: ask a mount, from outside.
+/* status.c - `nczarrfs status` and `nczarrfs log`: send requests to a mount.
  *
- * Whether there is a mount of ours is read from /proc, so that a server that hangs, or is dead, is
- * not touched before that is known. The question is asked in a child with a time limit: a request
- * to a server that hangs cannot be given up, but by being killed. */
+ * Whether a mount of ours exists is read from /proc first, so that no server that hangs or has died
+ * is accessed. The request is made in a child with a time limit, because a request to a server that
+ * hangs cannot be cancelled without killing its process. */
 #include "fusefs/daemon/status.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@ enum {
 	TOTAL_MAX = 1 << 20,
 };
 
-/* find_mount - the mountpoint as the kernel names it: path, or what it leads to without a look at
- * what is mounted there. *ret new. */
+/* find_mount - the mountpoint as the kernel names it: path, or the target of its links, without
+ * access to the mount. *ret new. */
 static int find_mount(const char *path, char **ret, struct err *e)
 {
 	auto_free char *dir = strdup(path), *up = NULL;
@@ -89,7 +89,7 @@ static int explain_ioctl(const char *dir, int errnum, struct err *e)
 	return explain_open(dir, errnum, e);
 }
 
-/* ask_all - all pages of one answer. -EAGAIN: it was forgotten meanwhile. */
+/* ask_all - read all pages of one answer. -EAGAIN: the server dropped it meanwhile. */
 static int ask_all(int fd, const char *dir, struct status_page *p, struct buf *out,
 		   struct err *e)
 {
@@ -144,7 +144,7 @@ static bool cmd_status_say(int fd, const uint8_t *p, size_t n)
 	return true;
 }
 
-/* cmd_status_tell - the child: whether it was answered, and the answer, or why not. */
+/* cmd_status_tell - in the child: send the result, and the answer or the error. */
 static int cmd_status_tell(int fd, const char *dir, enum status_what what, const char *text)
 {
 	struct err e = ERR_INIT;
@@ -168,7 +168,7 @@ static int64_t cmd_status_now_ms(void)
 	return clock_ns() / 1000000;
 }
 
-/* cmd_status_read_reply - all of what a child tells. -ETIMEDOUT: it does not. */
+/* cmd_status_read_reply - read the child's reply to its end. -ETIMEDOUT: no reply in time. */
 static int cmd_status_read_reply(int fd, struct buf *out)
 {
 	int64_t end = cmd_status_now_ms() + ANSWER_SECONDS * 1000, left;
@@ -188,7 +188,7 @@ static int cmd_status_read_reply(int fd, struct buf *out)
 	return -ETIMEDOUT;
 }
 
-/* cmd_status_judge - what a child told, into out. */
+/* cmd_status_judge - parse a child's reply into out. */
 static int cmd_status_judge(const char *dir, const struct buf *told, struct buf *out,
 			    struct err *e)
 {
@@ -223,7 +223,7 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 	buf_init(&told, TOTAL_MAX + 2);
 	rc = cmd_status_read_reply(fds[0], &told);
 	(void)close(fds[0]);
-	(void)kill(pid, SIGKILL); /* it has said all, or never will */
+	(void)kill(pid, SIGKILL); /* it has replied, or never will */
 	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
 	if (rc < 0)
 		rc = err_set(

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* walk.c - `nczarrfs check` of a directory that holds datasets: each of them, in the order of
- * their paths, in a process of its own as one alone.
+/* walk.c - `nczarrfs check` of a directory of datasets: checks each of them, in the order of their
+ * paths, in a process of its own as a single one.
  *
- * What a dataset is says the format that bids for it, as in a mirror. What has the name of one and
- * is none, an empty file "a.nc" say, is checked as well: that it cannot be opened is what its owner
- * has to know. Links are not followed.
+ * As in a mirror, the formats decide which files are datasets. A file that has the name of a
+ * dataset but is none, such as an empty file "a.nc", is checked as well, because its owner has to
+ * know that it cannot be opened. Links are not followed.
  *
- * With --resume the state is a directory with a file for each dataset, which stays when that one is
- * done: a later check reads the report in it, and no chunk. */
+ * With --resume the state is a directory with a file for each dataset. The file stays when its
+ * dataset is complete: a later check uses the report in it, and reads no chunk. */
 #include "fusefs/cmd/check/check_int.h"
 
 #include <dirent.h>
@@ -23,16 +23,16 @@
 #include "base/core/str.h"
 #include "fusefs/mirror/view.h"
 
-#define DEPTH_MAX 100 /* directories below one another */
+#define DEPTH_MAX 100 /* nesting limit of directories */
 #define PATHS_MAX ((size_t)10 << 20)
 
-/* walk_found - datasets below a directory. */
+/* walk_found - the datasets below a directory. */
 struct walk_found {
 	const struct app *setup;
 	char **paths; /* owned */
 	size_t n, cap;
-	uint64_t others; /* files that are none */
-	bool missed;     /* something could not be looked at, which was said */
+	uint64_t others; /* files that are no datasets */
+	bool missed;     /* an entry could not be examined, which was reported */
 };
 
 static void walk_missed(struct walk_found *f, const struct err *e)
@@ -55,7 +55,7 @@ static int take_path(struct walk_found *f, char *path, struct err *e)
 
 static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, struct err *e);
 
-/* walk_look_at - an entry of a directory. path: taken when it is a dataset, and then 1. */
+/* walk_look_at - examine an entry of a directory. 1: it is a dataset, and path is taken. */
 static int walk_look_at(struct walk_found *f, char *path, const char *name, unsigned depth,
 			struct err *e)
 {
@@ -91,7 +91,8 @@ static int walk_by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* names_in - of a directory, in order; freed by the caller. Returns how many, or -errno. */
+/* names_in - the sorted names in a directory; the caller frees them. Returns their number, or
+ * -errno. */
 static ssize_t names_in(const char *dir, char ***ret)
 {
 	DIR *d = opendir(dir);
@@ -114,7 +115,7 @@ static ssize_t names_in(const char *dir, char ***ret)
 	if (rc == 0 && errno)
 		rc = -errno;
 	if (d)
-		(void)closedir(d); /* was only read */
+		(void)closedir(d); /* only read: no error to report */
 	if (rc == 0 && n)
 		qsort(names, n, sizeof(*names), walk_by_name);
 	*ret = names;
@@ -127,7 +128,7 @@ static ssize_t names_in(const char *dir, char ***ret)
 	return rc;
 }
 
-/* walk_look_in - one that cannot be read is said, and the rest is checked. */
+/* walk_look_in - report what cannot be read, and check the rest. */
 static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, struct err *e)
 {
 	struct err why = ERR_INIT;
@@ -155,10 +156,10 @@ static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, s
 	return rc < 0 ? rc : 0;
 }
 
-/* ---- the state ---- */
+/* ---- state files ---- */
 
-/* walk_state_of - the file for one dataset, new. Its name is a number made of the path; should two
- * have the same, what is in the file is of another source for one of them. */
+/* walk_state_of - path of a dataset's state file, new. Its name is a hash of the dataset's path; if
+ * two paths collide, the contents belong to another source for one of them. */
 static char *walk_state_of(const char *state, const char *path)
 {
 	char name[24];
@@ -185,7 +186,8 @@ static int make_state(const char *state, struct err *e)
 	return 0;
 }
 
-/* forget_state - it has come to its end. What is not of ours stays, and the directory with it. */
+/* forget_state - remove the state files of a complete check. Other files stay, and so does their
+ * directory. */
 static void forget_state(const struct walk_found *f, const char *state)
 {
 	for (size_t i = 0; i < f->n; i++) {
@@ -198,7 +200,7 @@ static void forget_state(const struct walk_found *f, const char *state)
 		log_debug("'%s' stays", state);
 }
 
-/* ---- all of them ---- */
+/* ---- all datasets ---- */
 
 struct sums {
 	uint64_t good, damaged, unfinished, failed;
@@ -216,7 +218,7 @@ static bool walk_say(struct buf *text)
 	return ok;
 }
 
-/* check_each - one dataset. Returns whether to go on. */
+/* check_each - check one dataset. Returns true to continue. */
 static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 {
 	struct cfg cfg = *f->setup->cfg;
