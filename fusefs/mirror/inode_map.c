@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inode_map.c - the hash of names, their joining, and the clock of the mirror. */
+/* inode_map.c - the hash of names, joining of paths, and the clock of the mirror. */
 #include <string.h>
 #include <time.h>
 
