@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* print.c - options as a user would have typed them, from the table and what was parsed. */
+/* print.c - prints options as a user would type them, from the table and the parsed values. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,8 +37,8 @@ static void put_word(const struct cfg_option *o, int v, struct buf *out)
 	}
 }
 
-/* print_put_list - texts that may be repeated; the fields of a list and its length are
- * neighbours. */
+/* print_put_list - append the strings of a repeatable option; the fields of a list and its length
+ * are adjacent. */
 static void print_put_list(char *const *strings, size_t n, struct buf *out)
 {
 	for (size_t i = 0; i < n; i++)
@@ -61,7 +61,8 @@ static void put_rules(const struct cfg *cfg, const struct cfg_option *o, struct 
 	print_put_list(cfg->filter_rules, cfg->n_filter_rules, out);
 }
 
-/* print_put - the value. Returns whether the option is in force: a flag that is not set is not. */
+/* print_put - append the value. Returns true if the option is in effect: a flag that is not set is
+ * not. */
 static bool print_put(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
 {
 	const char *text;

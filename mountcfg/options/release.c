@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* release.c - what a configuration owns is given back, and what is secret in it wiped. */
+/* release.c - frees a configuration, and wipes its secrets. */
 #include <string.h>
 
 #include "mountcfg/options/option_table.h"
@@ -32,7 +32,7 @@ void cfg_forget(struct cfg *cfg)
 
 void cfg_release(struct cfg *cfg)
 {
-	/* a secret does not stay in memory that is given back */
+	/* secrets must not remain in freed memory */
 	char *const strings[] = {
 		cfg->source,     cfg->shown,       cfg->user,        cfg->out,
 		cfg->mountpoint, cfg->external_root,   cfg->state_dir,   cfg->root,
