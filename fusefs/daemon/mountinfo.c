@@ -78,7 +78,7 @@ static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
 	return true;
 }
 
-/* cover - remove mounts from the list that a later mount on dir hides. */
+/* cover - mark mounts as hidden that a later mount on dir covers. */
 static void cover(struct mounted *list, size_t n, const char *dir)
 {
 	for (size_t i = 0; i < n; i++)

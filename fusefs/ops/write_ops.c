@@ -17,10 +17,13 @@
 
 #define PERM_BITS 0777
 
-/* write_ops_begin - as call_begin, for a request that changes something. */
-static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
+/* write_ops_begin - as call_begin, for a request that changes something; counts it as `kind`. name:
+ * NULL, or a name that must not be too long. */
+static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, enum metric kind,
+			    const char *name)
 {
-	if (!call_begin(c, req, ino, false))
+	metrics_count(kind);
+	if ((name && !name_fits(req, name)) || !call_begin(c, req, ino, false))
 		return false;
 	c->writes = true;
 	return true;
@@ -78,8 +81,7 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_OPEN);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_OPEN, NULL))
 		return;
 	rc = c.view->write->open
 		     ? c.view->write->open(c.view, live_id(ino), fi->flags, &h, &c.e)
@@ -113,8 +115,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_CREATE);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_CREATE, name))
 		return;
 	rc = write_ops_make(&c, parent, name, fi->flags, mode, &a, &h);
 	if (rc < 0) {
@@ -139,9 +140,8 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_CREATE);
 	(void)dev;
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_CREATE, name))
 		return;
 	if (!S_ISREG(mode)) {
 		(void)fuse_reply_err(req, EPERM);
@@ -165,8 +165,7 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 	uint64_t end;
 	int rc;
 
-	metrics_count(M_REQ_WRITE);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_WRITE, NULL))
 		return;
 	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
 		rc = -EFBIG; /* a normal answer, not logged */
@@ -191,8 +190,7 @@ static void write_ops_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_
 	struct call c;
 	int rc = 0;
 
-	metrics_count(M_REQ_FLUSH);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_FLUSH, NULL))
 		return;
 	ops_stop_end(&c);
 	if (c.view->write->flush)
@@ -204,8 +202,7 @@ static void write_ops_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_fil
 {
 	struct call c;
 
-	metrics_count(M_REQ_RELEASE);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_RELEASE, NULL))
 		return;
 	write_ops_release(&c, live_id(ino), fi->fh);
 	reply_done(&c, 0, false);
@@ -217,8 +214,7 @@ static void write_ops_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
 	struct call c;
 	int rc = 0;
 
-	metrics_count(M_REQ_FSYNC);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_FSYNC, NULL))
 		return;
 	if (c.view->write->fsync)
 		rc = c.view->write->fsync(c.view, live_id(ino), fi->fh, datasync != 0, &c.e);
@@ -231,10 +227,9 @@ static void write_ops_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
 	struct call c;
 	int rc = 0;
 
-	metrics_count(M_REQ_FSYNC);
 	(void)datasync;
 	(void)fi;
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_FSYNC, NULL))
 		return;
 	if (c.view->write->fsyncdir)
 		rc = c.view->write->fsyncdir(c.view, live_id(ino), &c.e);
@@ -300,8 +295,7 @@ static void write_ops_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *wa
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_SETATTR);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_SETATTR, NULL))
 		return;
 	rc = write_ops_set_attr(&c, live_id(ino), fi ? fi->fh : 0, want, to_set, &a);
 	if (rc < 0) {
@@ -321,8 +315,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_MKDIR);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_MKDIR, name))
 		return;
 	rc = c.view->write->mkdir
 		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
@@ -331,32 +324,29 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	reply_entry(&c, rc, &a);
 }
 
-static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void write_ops_remove(fuse_req_t req, fuse_ino_t parent, const char *name, bool is_dir)
 {
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_REMOVE);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_REMOVE, name))
 		return;
-	rc = c.view->write->unlink
-		     ? c.view->write->unlink(c.view, live_id(parent), name, strlen(name), &c.e)
-		     : absent_op(&c, "unlink");
+	if (is_dir ? !c.view->write->rmdir : !c.view->write->unlink)
+		rc = absent_op(&c, is_dir ? "rmdir" : "unlink");
+	else
+		rc = (is_dir ? c.view->write->rmdir : c.view->write->unlink)(
+			c.view, live_id(parent), name, strlen(name), &c.e);
 	reply_done(&c, rc, true);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	write_ops_remove(req, parent, name, false);
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct call c;
-	int rc;
-
-	metrics_count(M_REQ_REMOVE);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
-		return;
-	rc = c.view->write->rmdir
-		     ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name), &c.e)
-		     : absent_op(&c, "rmdir");
-	reply_done(&c, rc, true);
+	write_ops_remove(req, parent, name, true);
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
@@ -365,9 +355,8 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_RENAME);
-	if (!name_fits(req, name) || !name_fits(req, to_name) ||
-	    !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_RENAME,
+			     strlen(to_name) > strlen(name) ? to_name : name))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		rc = -EINVAL; /* a normal answer, not logged */
@@ -385,8 +374,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, cons
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_LINK);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_LINK, name))
 		return;
 	rc = c.view->write->symlink
 		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
@@ -402,8 +390,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_LINK);
-	if (!name_fits(req, to_name) || !write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_LINK, to_name))
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
 						       to_name, strlen(to_name), &a, &c.e)
@@ -424,8 +411,9 @@ static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const ch
 		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
 		return;
 	}
-	if (!write_ops_begin(&c, req, ino))
+	if (!call_begin(&c, req, ino, false))
 		return;
+	c.writes = true;
 	rc = c.view->write->setxattr
 		     ? c.view->write->setxattr(c.view, live_id(ino), name,
 					       (const uint8_t *)value, size, flags, &c.e)
