@@ -13,16 +13,24 @@
 #include "fusefs/http/server.h"
 #include "fusefs/daemon/status.h"
 
-int print_text(struct buf *text)
+bool print_part(struct buf *text)
 {
 	bool ok = buf_ok(text) &&
 		  (text->len == 0 ||
 		   fwrite(text->data, 1, text->len, stdout) == text->len) &&
 		  fflush(stdout) == 0;
 
-	buf_release(text);
+	buf_clear(text);
 	if (!ok)
 		log_error("standard output: could not be written");
+	return ok;
+}
+
+int print_text(struct buf *text)
+{
+	bool ok = print_part(text);
+
+	buf_release(text);
 	return ok ? 0 : 1;
 }
 

@@ -3,7 +3,6 @@
 #include "fusefs/write/writable_int.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 #include "mountcfg/address/address.h"
@@ -207,16 +207,6 @@ struct recovering {
 	bool *said; /* in memory shared with the parent: the result was printed */
 };
 
-static bool write_recover_print(const struct buf *lines)
-{
-	bool ok = buf_ok(lines) && fwrite(lines->data, 1, lines->len, stdout) == lines->len &&
-		  fflush(stdout) == 0;
-
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok;
-}
-
 /* in_json - print the report, a line of text for each step, as one JSON object. */
 static void in_json(const char *path, int rc, const struct err *e, struct buf *lines)
 {
@@ -264,7 +254,7 @@ static int recover_one(void *arg)
 	if (r->setup->cfg->json)
 		in_json(r->path, rc, &e, &lines);
 	*r->said = lines.len > 0;
-	told = !lines.len || write_recover_print(&lines);
+	told = !lines.len || print_part(&lines);
 	buf_release(&lines);
 	if (rc < 0 && !log_said_last(e.msg))
 		log_error("%s", e.msg);
@@ -290,8 +280,7 @@ static bool recover_guarded(const struct app *setup, const char *path)
 	if (status && !*said && setup->cfg->json) {
 		buf_init(&line, 1 << 16);
 		in_json(path, err_set(&e, -EIO, "the recovery did not finish"), &e, &line);
-		(void)write_recover_print(&line);
-		buf_release(&line);
+		(void)print_text(&line);
 	}
 	(void)munmap(said, sizeof(*said));
 	return status == 0;

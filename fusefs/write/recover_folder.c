@@ -17,6 +17,7 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 
@@ -175,12 +176,5 @@ int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one
 		buf_printf(&out, "'%s': nothing to recover: no dataset in it has pending "
 				 "writes\n",
 			   name);
-	if (!buf_ok(&out) ||
-	    (out.len > 0 && fwrite(out.data, 1, out.len, stdout) != out.len) ||
-	    fflush(stdout) != 0) {
-		log_error("standard output: could not be written");
-		good = false;
-	}
-	buf_release(&out);
-	return good ? 0 : 1;
+	return print_text(&out) == 0 && good ? 0 : 1;
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -19,6 +18,7 @@
 #include "base/os/cancel.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check_int.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/each.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/stderr_capture.h"
@@ -305,16 +305,10 @@ static int all(struct check_run_s *r, struct err *e)
 static bool check_print_report(struct check_run_s *r, bool done)
 {
 	struct buf out;
-	bool ok;
 
 	buf_init(&out, REPORT_MAX);
 	check_report(&r->c, done, r->resumed, &out);
-	ok = buf_ok(&out) && fwrite(out.data, 1, out.len, stdout) == out.len &&
-	     fflush(stdout) == 0;
-	buf_release(&out);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok;
+	return print_text(&out) == 0;
 }
 
 static int check(void *arg)

@@ -21,6 +21,7 @@
 #include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 
 #define DEPTH_MAX 100 /* nesting limit of directories */
@@ -207,17 +208,6 @@ struct sums {
 	bool interrupted;
 };
 
-static bool walk_say(struct buf *text)
-{
-	bool ok = buf_ok(text) && fwrite(text->data, 1, text->len, stdout) == text->len &&
-		  fflush(stdout) == 0;
-
-	buf_clear(text);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok;
-}
-
 /* check_each - check one dataset. Returns true to continue. */
 static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 {
@@ -235,7 +225,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 	buf_init(&text, 1 << 16);
 	if (cfg.json) {
 		buf_puts(&text, i ? ",\n" : "\n");
-		if (!walk_say(&text))
+		if (!print_part(&text))
 			return false;
 	}
 	cfg.source = cfg.shown = f->paths[i];
@@ -251,7 +241,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg.shown);
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
-		(void)walk_say(&text);
+		(void)print_part(&text);
 	}
 	buf_release(&text);
 	return !s->interrupted;
@@ -297,13 +287,13 @@ static int check_found(const struct walk_found *f)
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg->shown);
 		buf_puts(&text, ", \"datasets\": [");
-		done = walk_say(&text);
+		done = print_part(&text);
 	}
 	for (size_t i = 0; i < f->n && done; i++)
 		done = check_each(f, i, &s);
 	done = done && !f->missed;
 	put_sums(f, &s, done, &text);
-	done = walk_say(&text) && done;
+	done = print_part(&text) && done;
 	buf_release(&text);
 	if (cfg->resume && done && !s.failed)
 		forget_state(f, cfg->resume);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,6 +22,7 @@
 #include "base/os/url.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/convert/convert_int.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
@@ -277,7 +277,6 @@ static int convert_print_report(const struct convert_run *r)
 	auto_free char *shown = fs_shown(cfg->out); /* an address may contain secrets */
 	const char *to = shown ? shown : "the copy";
 	struct buf out;
-	bool ok;
 
 	buf_init(&out, 1 << 20);
 	if (cfg->json) {
@@ -297,12 +296,7 @@ static int convert_print_report(const struct convert_run *r)
 		progress_bytes(&out, c->bytes);
 		buf_puts(&out, c->skip ? " written in this run\n" : " written\n");
 	}
-	ok = buf_ok(&out) && fwrite(out.data, 1, out.len, stdout) == out.len &&
-	     fflush(stdout) == 0;
-	buf_release(&out);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok ? 0 : 1;
+	return print_text(&out);
 }
 
 static int convert(void *arg)

@@ -10,6 +10,7 @@
 
 #include "base/core/str.h"
 #include "base/observe/log.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/each.h"
 #include "fusefs/cmd/info/info_int.h"
 
@@ -185,10 +186,8 @@ static int info(void *arg)
 		log_error("%s", e.msg);
 	else if (!buf_ok(&out))
 		log_error("info: the report is too long, or there is not enough memory");
-	else if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0)
-		log_error("standard output: could not be written");
 	else
-		ok = true;
+		ok = print_part(&out);
 	buf_release(&out);
 	view->ops->close(view);
 	source_close(source);
