@@ -152,8 +152,6 @@ int fs_check_mountpoint(const struct cfg *cfg, bool *ret_made, struct err *e) NZ
 /* fs_mount_id - id of our mount on dir (resolved), provided that no other mount covers it; 0: there
  * is none. Reads mountinfo only, never contacts the server, and finds a dead mount as well. */
 uint64_t fs_mount_id(const char *dir);
-/* fs_unescape - decode mountinfo's octal escapes, such as \040 for a blank, in place. */
-void fs_unescape(char *s);
 /* fs_is_dead - true if the mount on dir has no server any more. */
 bool fs_is_dead(const char *dir);
 /* fs_below - true if path is dir or lies below it; both are resolved. */

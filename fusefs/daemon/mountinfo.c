@@ -14,7 +14,8 @@
 
 enum { ASK_MS = 1000 };
 
-void fs_unescape(char *s)
+/* mountinfo_unescape - decode octal escapes, such as \040 for a blank, in place. */
+static void mountinfo_unescape(char *s)
 {
 	char *to = s;
 
@@ -40,14 +41,14 @@ static char *mountinfo_word(char **line)
 	*line = w + strcspn(w, " \n");
 	if (**line)
 		*(*line)++ = '\0';
-	fs_unescape(w);
+	mountinfo_unescape(w);
 	return w;
 }
 
 /* mountinfo_parse - parse a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint
  * options [tags] - type source super-options. Returns true for one of our mounts; *ret_dir is set
- * for any mount. */
-static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
+ * for any mount. Strings are borrowed from the line. */
+static bool mountinfo_parse(char *line, struct mounted *m, char **ret_dir)
 {
 	char *tail = strstr(line, " - "), *id, *type, *source, *options, *user;
 	uint64_t v;
@@ -73,8 +74,8 @@ static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
 			  ? (uint32_t)v
 			  : 0;
 	m->writable = strncmp(options, "rw", 2) == 0;
-	m->dir = strdup(*ret_dir);
-	m->source = strdup(source);
+	m->dir = *ret_dir;
+	m->source = source;
 	return true;
 }
 
@@ -89,17 +90,16 @@ static void cover(struct mounted *list, size_t n, const char *dir)
 static int mountinfo_add(struct mounted **list, size_t *n, const struct mounted *m,
 			 struct err *e)
 {
-	struct mounted *grown =
-		m->dir && m->source ? realloc(*list, (*n + 1) * sizeof(*grown)) : NULL;
+	struct mounted *grown = realloc(*list, (*n + 1) * sizeof(*grown));
 
-	if (!grown) {
-		free(m->dir);
-		free(m->source);
+	if (!grown)
 		return err_nomem(e);
-	}
 	*list = grown;
-	grown[(*n)++] = *m;
-	return 0;
+	grown += (*n)++;
+	*grown = *m;
+	grown->dir = strdup(m->dir);
+	grown->source = strdup(m->source);
+	return grown->dir && grown->source ? 0 : err_nomem(e);
 }
 
 int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
@@ -114,7 +114,7 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 		return err_sys(e, errno, "/proc/self/mountinfo");
 	while (rc == 0 && getline(&line, &cap, f) >= 0) {
 		struct mounted m = {0};
-		const char *dir;
+		char *dir;
 		bool ours = mountinfo_parse(line, &m, &dir);
 
 		if (dir)
@@ -130,6 +130,26 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 	*ret = list;
 	*ret_n = n;
 	return 0;
+}
+
+uint64_t fs_mount_id(const char *dir)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	auto_free char *line = NULL;
+	uint64_t found = 0;
+	size_t cap = 0;
+
+	while (f && getline(&line, &cap, f) >= 0) {
+		struct mounted m = {0};
+		char *at;
+		const bool ours = mountinfo_parse(line, &m, &at);
+
+		if (at && strcmp(at, dir) == 0)
+			found = ours ? m.id : 0; /* later mounts lie on top of earlier ones */
+	}
+	if (f)
+		(void)fclose(f); /* only read: no error to report */
+	return found;
 }
 
 void mounted_free(struct mounted *list, size_t n)

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/observe/log.h"
-#include "base/core/str.h"
 #include "fusefs/app/concat.h"
 #include "fusefs/daemon/mounter.h"
 #include "fusefs/cmd/mounts.h"
@@ -75,37 +74,6 @@ static int check_helper(const struct cfg *cfg, struct err *e)
 	    access("/bin/fusermount3", X_OK) == 0 || in_path("fusermount3"))
 		return 0;
 	return err_set(e, -ENOENT, "fusermount3: not found: install the package fuse3");
-}
-
-uint64_t fs_mount_id(const char *dir)
-{
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	auto_free char *line = NULL;
-	uint64_t id, found = 0;
-	size_t cap = 0;
-
-	if (!f)
-		return 0;
-	/* Spec: proc(5): id parent major:minor root mountpoint options [tags] - type ... Later
-	 * lines lie on top of earlier ones. */
-	while (getline(&line, &cap, f) >= 0) {
-		char *at = line, *type = strstr(line, " - ");
-
-		for (int i = 0; i < 4 && at; i++)
-			at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
-		if (!at || !type || !strchr(at, ' '))
-			continue;
-		*strchr(at, ' ') = '\0';
-		fs_unescape(at);
-		if (strcmp(at, dir) != 0)
-			continue;
-		found = 0;
-		if (strncmp(type, " - fuse.nczarrfs ", 17) == 0 &&
-		    str_u64(line, strcspn(line, " "), UINT64_MAX, &id) == 0)
-			found = id;
-	}
-	(void)fclose(f); /* only read: no error to report */
-	return found;
 }
 
 bool fs_below(const char *path, const char *dir)
