@@ -77,6 +77,8 @@ int fs_open_quietly(const struct app *setup, struct source **ret_source, struct 
  * follows changes itself. */
 int fs_open_again(const struct app *setup, struct source **ret_source, struct view **ret_view,
 		  struct err *e) NZ_MUST_USE;
+/* fs_quiet - true if the standard error output of libraries is dropped while a source is opened. */
+bool fs_quiet(const struct cfg *cfg);
 /* fs_print_notes - log the notes of an epoch's source and view. */
 void fs_print_notes(const struct epoch *ep);
 
@@ -89,6 +91,7 @@ struct reply_log {
 
 /* fs - one mount; the userdata of its session. */
 struct fs {
+	const struct app *setup;    /* borrowed */
 	struct epochs *live;
 	struct fuse_session *se;    /* set before requests */
 	struct reply_log log;
@@ -106,6 +109,12 @@ struct fs {
 	struct status *status;      /* NULL: no status requests; set before requests */
 	bool uncached;              /* large files bypass the page cache; set before requests */
 };
+
+/* fs_open_served - open the setup's source for a server: sets live, path, remote and follows.
+ * watched: path of the source, or of the folder that contains its files; borrowed. Call it while
+ * the process has one thread. */
+int fs_open_served(struct fs *fs, const struct app *setup, const char *watched,
+		   struct err *e) NZ_MUST_USE;
 
 /* fs_init - initialise everything but live and se. fs_release frees what fs_init made. */
 int fs_init(struct fs *fs, struct err *e) NZ_MUST_USE;

@@ -18,9 +18,7 @@
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "base/core/str.h"
-#include "codecs/isolate/decoder.h"
 #include "fusefs/app/remote.h"
-#include "fusefs/write/writable.h"
 #include "fusefs/http/http_int.h"
 #include "fusefs/cmd/commands.h"
 
@@ -34,44 +32,6 @@ enum {
 	IDLE_SECONDS = 60,
 	ARENAS = 4, /* of the allocator: as in daemon/server.c */
 };
-
-/* The source. */
-
-static int http_server_open_live(void *arg, struct source **ret_source, struct view **ret_view,
-				 struct err *e)
-{
-	struct serve *s = arg;
-	int rc;
-
-	if (s->daemon)
-		return fs_open_again(s->setup, ret_source, ret_view, e);
-	rc = fs_open_quietly(s->setup, ret_source, ret_view, e);
-	if (rc == 0 && *ret_source)
-		fs_rules_warn(s->setup->rules, s->setup->cfg, &(*ret_source)->ds);
-	return rc;
-}
-
-static int http_server_open_source(struct serve *s, struct err *e)
-{
-	const struct app *setup = s->setup;
-	int rc;
-
-	fs_rw_prepare(setup);
-	rc = setup->prepare ? setup->prepare(e) : 0;
-	if (rc == 0 && setup->cfg->sandbox_codecs)
-		codec_isolate(0);
-	if (rc == 0)
-		rc = epochs_new(setup->cfg->shown, http_server_open_live, s, &s->fs.live, e);
-	if (rc < 0)
-		return rc;
-	if (setup->cfg->remote)
-		epochs_remote(s->fs.live, setup->cfg->revalidate);
-	s->fs.path = setup->cfg->shown;
-	s->fs.remote = setup->cfg->remote;
-	s->fs.follows = epochs_first(s->fs.live)->view->follows;
-	fs_print_notes(epochs_first(s->fs.live));
-	return 0;
-}
 
 /* http_server_forget_names - clients have no cached names: their next request sees another tag. */
 static void http_server_forget_names(void *arg, char *const *names, size_t n)
@@ -249,9 +209,10 @@ static int http_server_prepare(struct serve *s, struct err *e)
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* on failure there are more arenas */
 	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
 		return err_sys(e, errno, "random number");
-	rc = http_server_open_source(s, e);
+	rc = fs_open_served(&s->fs, s->setup, s->setup->cfg->shown, e);
 	if (rc < 0)
 		return rc;
+	fs_print_notes(epochs_first(s->fs.live));
 	http_server_end_signals(&set);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)

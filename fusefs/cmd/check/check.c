@@ -75,15 +75,12 @@ static int open_rest(struct check_run_s *r, bool hide_bad, struct err *e)
 static int check_open_source(struct check_run_s *r, struct err *rest, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
-	bool quietly = !cfg->verbose && !cfg->debug;
+	const bool quietly = fs_quiet(cfg);
 	struct err other = ERR_INIT;
 	struct stderr_capture q;
 	char text[4096];
 	int rc;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	quietly = false; /* the user wants the libraries' reports */
-#endif
 	if (quietly)
 		stderr_capture_begin(&q);
 	rc = open_rest(r, cfg->hide_bad, e);
