@@ -8,16 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 #include "fusefs/app/fusefs.h"
+#include "fusefs/daemon/child_query.h"
 #include "fusefs/daemon/control_socket.h"
 #include "fusefs/cmd/commands.h"
 
@@ -131,61 +128,28 @@ static int cmd_status_ask(const char *dir, enum status_what what, const char *te
 	return rc;
 }
 
-static bool cmd_status_say(int fd, const uint8_t *p, size_t n)
-{
-	while (n > 0) {
-		ssize_t now = write(fd, p, n);
+/* status_query - a request for child_query. */
+struct status_query {
+	const char *dir;
+	enum status_what what;
+	const char *text;
+};
 
-		if (now < 0 && errno != EINTR)
-			return false;
-		p += now > 0 ? now : 0;
-		n -= now > 0 ? (size_t)now : 0;
-	}
-	return true;
-}
-
-/* cmd_status_tell - in the child: send the result, and the answer or the error. */
-static int cmd_status_tell(int fd, const char *dir, enum status_what what, const char *text)
+/* cmd_status_tell - in the child: '+' and the answer, or '-' and the error. */
+static void cmd_status_tell(const void *arg, struct buf *answer)
 {
+	const struct status_query *q = arg;
 	struct err e = ERR_INIT;
 	struct buf out;
-	bool ok;
 
 	buf_init(&out, TOTAL_MAX + 1);
-	ok = cmd_status_ask(dir, what, text, &out, &e) == 0;
-	if (!ok) {
-		buf_clear(&out);
-		buf_puts(&out, e.msg);
+	if (cmd_status_ask(q->dir, q->what, q->text, &out, &e) < 0) {
+		buf_printf(answer, "-%s", e.msg);
+	} else {
+		buf_putc(answer, '+');
+		buf_put(answer, out.data, out.len);
 	}
-	return cmd_status_say(fd, (const uint8_t *)(ok ? "+" : "-"), 1) &&
-			       cmd_status_say(fd, out.data, out.len)
-		       ? 0
-		       : 1;
-}
-
-static int64_t cmd_status_now_ms(void)
-{
-	return clock_ns() / 1000000;
-}
-
-/* cmd_status_read_reply - read the child's reply to its end. -ETIMEDOUT: no reply in time. */
-static int cmd_status_read_reply(int fd, struct buf *out)
-{
-	int64_t end = cmd_status_now_ms() + ANSWER_SECONDS * 1000, left;
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	char data[4096];
-	ssize_t n;
-
-	while ((left = end - cmd_status_now_ms()) > 0) {
-		if (poll(&p, 1, (int)left) <= 0)
-			continue;
-		n = read(fd, data, sizeof(data));
-		if (n == 0)
-			return 0;
-		if (n > 0)
-			buf_put(out, data, (size_t)n);
-	}
-	return -ETIMEDOUT;
+	buf_release(&out);
 }
 
 /* cmd_status_judge - parse a child's reply into out. */
@@ -204,34 +168,19 @@ static int cmd_status_judge(const char *dir, const struct buf *told, struct buf 
 int status_fetch(const char *dir, enum status_what what, const char *text, struct buf *out,
 		 struct err *e)
 {
+	const struct status_query q = {dir, what, text};
 	struct buf told;
-	int fds[2], rc;
-	pid_t pid;
+	int rc;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return err_sys(e, errno, "pipe");
-	pid = fork();
-	if (pid < 0) {
-		rc = err_sys(e, errno, "start a process");
-		(void)close(fds[0]);
-		(void)close(fds[1]);
-		return rc;
-	}
-	if (pid == 0)
-		_exit(cmd_status_tell(fds[1], dir, what, text));
-	(void)close(fds[1]);
 	buf_init(&told, TOTAL_MAX + 2);
-	rc = cmd_status_read_reply(fds[0], &told);
-	(void)close(fds[0]);
-	(void)kill(pid, SIGKILL); /* it has replied, or never will */
-	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
-	if (rc < 0)
+	rc = child_query(cmd_status_tell, &q, ANSWER_SECONDS * 1000, &told, e);
+	if (rc == -ETIMEDOUT)
 		rc = err_set(
 			e, rc,
 			"'%s': no answer within %d seconds: all threads of its server are "
 			"waiting, or the server is stopped (-o metrics= still answers)",
 			dir, ANSWER_SECONDS);
-	else
+	else if (rc == 0)
 		rc = cmd_status_judge(dir, &told, out, e);
 	buf_release(&told);
 	return rc;

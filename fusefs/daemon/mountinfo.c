@@ -3,14 +3,12 @@
 #include "fusefs/cmd/mounts.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
 #include "base/core/str.h"
+#include "fusefs/daemon/child_query.h"
 
 enum { ASK_MS = 1000 };
 
@@ -170,43 +168,29 @@ bool fs_is_dead(const char *dir)
 }
 
 /* ask_here - runs in a process of its own. */
-static int ask_here(const void *arg)
+static void ask_here(const void *arg, struct buf *answer)
 {
 	const char *dir = arg;
 	struct stat st;
 
 	if (fs_is_dead(dir))
-		return MOUNTED_DEAD;
-	if (stat(dir, &st) < 0)
-		return errno == EACCES ? MOUNTED_FOREIGN : MOUNTED_DEAD;
-	return MOUNTED_LIVE;
+		buf_putc(answer, MOUNTED_DEAD);
+	else if (stat(dir, &st) < 0)
+		buf_putc(answer, errno == EACCES ? MOUNTED_FOREIGN : MOUNTED_DEAD);
+	else
+		buf_putc(answer, MOUNTED_LIVE);
 }
 
-/* ask_elsewhere - the result of fn in another process; -1: no result within a second. */
-static int ask_elsewhere(int (*fn)(const void *arg), const void *arg)
+/* ask_elsewhere - the byte that fn appends in another process; -1: none within a second. */
+static int ask_elsewhere(void (*fn)(const void *arg, struct buf *answer), const void *arg)
 {
+	struct buf out;
 	int said = -1;
-	struct pollfd p = {.events = POLLIN};
-	unsigned char byte;
-	int fds[2];
-	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		byte = (unsigned char)fn(arg);
-		_exit(write(fds[1], &byte, 1) == 1 ? 0 : 1);
-	}
-	(void)close(fds[1]);
-	p.fd = fds[0];
-	if (pid > 0 && poll(&p, 1, ASK_MS) == 1 && read(fds[0], &byte, 1) == 1)
-		said = byte;
-	(void)close(fds[0]);
-	if (pid > 0) {
-		(void)kill(pid, SIGKILL); /* it may hang indefinitely */
-		(void)waitpid(pid, NULL, said < 0 ? WNOHANG : 0);
-	}
+	buf_init(&out, 16);
+	if (child_query(fn, arg, ASK_MS, &out, NULL) == 0 && buf_ok(&out) && out.len)
+		said = out.data[0];
+	buf_release(&out);
 	return said;
 }
 
@@ -240,13 +224,13 @@ static bool mountinfo_same_text(const char *a, const char *b)
 
 /* two_files - runs in a process of its own: 1 if the two paths are different files that both
  * exist. */
-static int two_files(const void *arg)
+static void two_files(const void *arg, struct buf *answer)
 {
 	const char *const *paths = arg;
 	struct stat a, b;
 
-	return stat(paths[0], &a) == 0 && stat(paths[1], &b) == 0 &&
-	       (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+	buf_putc(answer, stat(paths[0], &a) == 0 && stat(paths[1], &b) == 0 &&
+				 (a.st_dev != b.st_dev || a.st_ino != b.st_ino));
 }
 
 bool mounted_differs(const struct mounted *m, const char *source)
