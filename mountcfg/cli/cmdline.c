@@ -301,18 +301,6 @@ static int add_source(struct cfg *cfg, char *path, struct err *e)
 	return rc;
 }
 
-/* cmdline_keep_text - append a copy to a list. */
-static int cmdline_keep_text(char ***list, size_t *n, const char *text, struct err *e)
-{
-	char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
-
-	if (!grown)
-		return err_nomem(e);
-	*list = grown;
-	grown[*n] = strdup(text);
-	return grown[(*n)++] ? 0 : err_nomem(e);
-}
-
 /* take_variable - check whether the operand after SOURCE names a variable: it begins with '/', and
  * no such file exists. 1, 0; -ENOMEM. */
 static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, struct err *e)
@@ -331,7 +319,7 @@ static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, str
 static int keep_source(struct cfg *cfg, char *arg, struct err *e)
 {
 	auto_free char *shown = cfg_show(arg);
-	int rc = cmdline_keep_text(&cfg->more, &cfg->n_more, arg, e);
+	int rc = cfg_strings_add(&cfg->more, &cfg->n_more, arg, e);
 
 	if (rc == 0 && shown && url_is(arg))
 		cmdline_wipe(arg, shown);
@@ -372,7 +360,7 @@ static int cmdline_add_name(struct cfg *cfg, struct cmdline_walk *w, char *name,
 	if (cfg->n_more < ARRAY_LEN(w->names))
 		w->names[cfg->n_more] = name;
 	w->n_places = 1;
-	return cmdline_keep_text(&cfg->more, &cfg->n_more, name, e);
+	return cfg_strings_add(&cfg->more, &cfg->n_more, name, e);
 }
 
 /* places_max - number of arguments of a command without CMD_MORE. */
@@ -640,12 +628,12 @@ static bool without_all(char *flag)
 /* cmdline_pass - keep a flag or option for the processes of mount NAME NAME. */
 static int cmdline_pass(struct cfg *cfg, const struct cmdline_walk *w, int first, struct err *e)
 {
-	int rc = cmdline_keep_text(&cfg->passed, &cfg->n_passed, w->argv[first], e);
+	int rc = cfg_strings_add(&cfg->passed, &cfg->n_passed, w->argv[first], e);
 
 	if (rc == 0 && !without_all(cfg->passed[cfg->n_passed - 1]))
 		free(cfg->passed[--cfg->n_passed]);
 	for (int i = first + 1; i <= w->i && i < w->argc && rc == 0; i++)
-		rc = cmdline_keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
+		rc = cfg_strings_add(&cfg->passed, &cfg->n_passed, w->argv[i], e);
 	return rc;
 }
 

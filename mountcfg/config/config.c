@@ -176,17 +176,6 @@ static int check_file(const struct conf_file *f, struct err *e)
 
 /* ---- the files ---- */
 
-static int note_file(struct cfg *cfg, const char *path, struct err *e)
-{
-	char **grown = realloc(cfg->files, (cfg->n_files + 1) * sizeof(*grown));
-
-	if (!grown)
-		return err_nomem(e);
-	cfg->files = grown;
-	grown[cfg->n_files] = strdup(path);
-	return grown[cfg->n_files++] ? 0 : err_nomem(e);
-}
-
 /* config_add_file - add a file if it exists. */
 static int config_add_file(struct conf *c, const char *path, enum conf_whose whose,
 			   struct cfg *cfg, struct err *e)
@@ -208,7 +197,7 @@ static int config_add_file(struct conf *c, const char *path, enum conf_whose who
 	if (rc < 0)
 		return err_set(e, rc, "%s", why.msg);
 	rc = check_file(f, e);
-	return rc < 0 ? rc : note_file(cfg, path, e);
+	return rc < 0 ? rc : cfg_strings_add(&cfg->files, &cfg->n_files, path, e);
 }
 
 int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret, struct err *e)

@@ -240,6 +240,12 @@ int cfg_settle(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_settle_all - the same, and apply the effects of the command and of mount options. */
 int cfg_settle_all(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 
+/* cfg_put_size - append a size as a user would type it. */
+void cfg_put_size(uint64_t v, struct buf *out);
+/* cfg_option_strings - the list of an OPT_RULE or OPT_LIST; *ret_n: its length. */
+char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n);
+/* cfg_strings_add - append a copy of text to a list. Returns 0; -ENOMEM. */
+int cfg_strings_add(char ***list, size_t *n, const char *text, struct err *e) NZ_MUST_USE;
 /* cfg_strings_free - free a list of n owned strings. */
 void cfg_strings_free(char **list, size_t n);
 

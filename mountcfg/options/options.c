@@ -85,6 +85,8 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 	return -EINVAL;
 }
 
+_Static_assert(sizeof(enum cfg_mode) == sizeof(int), "words are stored as int");
+
 static int set_word(const struct cfg_option *o, const char *value, void *field, struct err *e)
 {
 	for (const struct cfg_word *w = o->words; w->text; w++) {
@@ -92,23 +94,14 @@ static int set_word(const struct cfg_option *o, const char *value, void *field, 
 			continue;
 		if (o->kind == OPT_BOOL)
 			*(bool *)field = w->value != 0;
-		else if (o->field == FIELD(mode))
-			*(enum cfg_mode *)field = (enum cfg_mode)w->value;
-		else if (o->field == FIELD(view))
-			*(enum cfg_view *)field = (enum cfg_view)w->value;
-		else if (o->field == FIELD(forms))
-			*(enum cfg_forms *)field = (enum cfg_forms)w->value;
-		else if (o->field == FIELD(consolidated))
-			*(int *)field = w->value;
 		else
-			*(enum cfg_filter *)field = (enum cfg_filter)w->value;
+			memcpy(field, &w->value, sizeof(w->value)); /* an enumeration */
 		return 0;
 	}
 	return bad_word(o, value, e);
 }
 
-/* options_put_size - append a size as a user would type it. */
-static void options_put_size(uint64_t v, struct buf *out)
+void cfg_put_size(uint64_t v, struct buf *out)
 {
 	static const char suffix[] = "KMG";
 	int i = -1;
@@ -127,9 +120,9 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 	struct buf text;
 
 	buf_init(&text, 256);
-	options_put_size(o->min, &text);
+	cfg_put_size(o->min, &text);
 	buf_puts(&text, " to ");
-	options_put_size(o->max, &text);
+	cfg_put_size(o->max, &text);
 	buf_putc(&text, '\0');
 	err_set(e, -EINVAL, "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
 		value, buf_ok(&text) ? (char *)text.data : "a number");
@@ -141,19 +134,9 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 static int options_add_text(char ***list, size_t *n, const char *opt, const char *text,
 			    struct err *e)
 {
-	char **grown, *copy;
-
 	if (*n >= STRINGS_MAX)
 		return err_set(e, -EINVAL, "-o %s: repeated too many times", opt);
-	grown = realloc(*list, (*n + 1) * sizeof(*grown));
-	if (!grown)
-		return err_nomem(e);
-	*list = grown;
-	copy = strdup(text);
-	if (!copy)
-		return err_nomem(e);
-	grown[(*n)++] = copy;
-	return 0;
+	return cfg_strings_add(list, n, text, e);
 }
 
 static bool options_is_word(const struct cfg_option *o, const char *value, size_t n)
@@ -172,8 +155,7 @@ static bool for_all(const char *value)
 	return strcasecmp(value, "none") == 0;
 }
 
-/* strings_of - the list of a repeatable option. */
-static char ***strings_of(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
+char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
 {
 	if (o->field == FIELD(filter)) {
 		*ret_n = &cfg->n_filter_rules;
@@ -196,7 +178,7 @@ static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *val
 		    struct err *e)
 {
 	size_t *n;
-	char ***list = strings_of(cfg, o, &n);
+	char ***list = cfg_option_strings(cfg, o, &n);
 
 	for (size_t len; *value; value += len + (value[len] == ',')) {
 		auto_free char *name = NULL;
@@ -220,7 +202,7 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 {
 	const bool filter = o->field == FIELD(filter);
 	size_t *n;
-	char ***list = strings_of(cfg, o, &n);
+	char ***list = cfg_option_strings(cfg, o, &n);
 
 	if (!*value)
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
