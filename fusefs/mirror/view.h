@@ -4,6 +4,8 @@
 #ifndef FUSEFS_MIRROR_VIEW_H
 #define FUSEFS_MIRROR_VIEW_H
 
+#include <dirent.h>
+
 #include "fusefs/app/fusefs.h"
 
 /* mirror_wanted - whether cfg selects a mirror: its source is a directory that no format bids for,
@@ -31,6 +33,9 @@ int mirror_each(struct view *v,
 
 /* path_join - "dir/name", new; NULL when memory is short. */
 char *path_join(const char *dir, const char *name);
+/* dir_names - the entries of a directory except "." and "..", sorted by the bytes of their names.
+ * Returns their number, or -1 with errno, as scandir(3). */
+int dir_names(const char *dir, struct dirent ***ret);
 /* mirror_hidden - true if a name is that of a state directory: no listing has it. */
 bool mirror_hidden(const char *name);
 

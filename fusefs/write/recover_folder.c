@@ -7,7 +7,6 @@
  * cmd/check/walk.c. */
 #include "fusefs/write/writable_int.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -120,16 +119,6 @@ static void recover_folder_look_at(struct recover_walk *w, const char *dir, cons
 		recover_folder_look_in(w, path, depth + 1);
 }
 
-static int no_dots(const struct dirent *d)
-{
-	return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
-}
-
-static int recover_folder_by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 /* recover_folder_look_in - report what cannot be read, and recover the rest. */
 static void recover_folder_look_in(struct recover_walk *w, const char *dir, unsigned depth)
 {
@@ -138,7 +127,7 @@ static void recover_folder_look_in(struct recover_walk *w, const char *dir, unsi
 
 	errno = ELOOP;
 	if (depth < DEPTH_MAX)
-		n = scandir(dir, &names, no_dots, recover_folder_by_name);
+		n = dir_names(dir, &names);
 	if (n < 0) {
 		recover_folder_missed(w, errno, dir);
 		return;

@@ -10,9 +10,7 @@
  * dataset is complete: a later check uses the report in it, and reads no chunk. */
 #include "fusefs/cmd/check/check_int.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,70 +85,33 @@ static int walk_look_at(struct walk_found *f, char *path, const char *name, unsi
 	return 0;
 }
 
-static int walk_by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* names_in - the sorted names in a directory; the caller frees them. Returns their number, or
- * -errno. */
-static ssize_t names_in(const char *dir, char ***ret)
-{
-	DIR *d = opendir(dir);
-	const struct dirent *entry;
-	char **names = NULL;
-	size_t n = 0, cap = 0;
-	int rc = d ? 0 : -errno;
-
-	while (rc == 0 && (errno = 0, entry = readdir(d))) {
-		const char *s = entry->d_name;
-
-		if (strcmp(s, ".") == 0 || strcmp(s, "..") == 0 || mirror_hidden(s))
-			continue;
-		if (grow_array(&names, &cap, n + 1, sizeof(*names)) < 0 ||
-		    !(names[n] = strdup(s)))
-			rc = -ENOMEM;
-		else
-			n++;
-	}
-	if (rc == 0 && errno)
-		rc = -errno;
-	if (d)
-		(void)closedir(d); /* only read: no error to report */
-	if (rc == 0 && n)
-		qsort(names, n, sizeof(*names), walk_by_name);
-	*ret = names;
-	if (rc == 0)
-		return (ssize_t)n;
-	while (n > 0)
-		free(names[--n]);
-	free(names);
-	*ret = NULL;
-	return rc;
-}
-
 /* walk_look_in - report what cannot be read, and check the rest. */
 static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, struct err *e)
 {
 	struct err why = ERR_INIT;
-	char **names;
-	ssize_t n = depth < DEPTH_MAX ? names_in(dir, &names) : -ELOOP;
-	int rc = 0;
+	struct dirent **names;
+	int n = -1, rc = 0;
 
-	if (n == -ENOMEM)
+	errno = ELOOP;
+	if (depth < DEPTH_MAX)
+		n = dir_names(dir, &names);
+	if (n < 0 && errno == ENOMEM)
 		return err_nomem(e);
 	if (n < 0) {
-		(void)err_sys(&why, (int)-n, "'%s'", dir);
+		(void)err_sys(&why, errno, "'%s'", dir);
 		walk_missed(f, &why);
 		return 0;
 	}
-	for (ssize_t i = 0; i < n; i++) {
-		char *path = rc < 0 ? NULL : path_join(dir, names[i]);
+	for (int i = 0; i < n; i++) {
+		const char *name = names[i]->d_name;
+		char *path = NULL;
 
-		if (rc >= 0)
-			rc = path ? walk_look_at(f, path, names[i], depth, e) : err_nomem(e);
-		if (rc <= 0)
-			free(path);
+		if (rc >= 0 && !mirror_hidden(name)) {
+			path = path_join(dir, name);
+			rc = path ? walk_look_at(f, path, name, depth, e) : err_nomem(e);
+			if (rc <= 0)
+				free(path);
+		}
 		free(names[i]);
 	}
 	free(names);
