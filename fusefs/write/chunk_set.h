@@ -50,8 +50,8 @@ int commit_paths_of(struct commit_paths *p, const struct dataset *ds) NZ_MUST_US
 /* commit_paths_find - find the first n bytes of key; NULL: no such path. */
 const struct commit_path *commit_paths_find(const struct commit_paths *p, const char *key,
 					    size_t n);
-/* commit_paths_above - the next path above key that is longer than `*at` bytes; *at is 0 at first.
- * NULL: no more. The root is not returned. */
+/* commit_paths_above - the next path above key with at least `*at` bytes; *at is 0 at first. NULL:
+ * no more. The root is not returned. */
 const struct commit_path *commit_paths_above(const struct commit_paths *p, const char *key,
 					     size_t *at);
 /* commit_paths_below - index in v of the first path below key; *ret_n: number of such paths. */

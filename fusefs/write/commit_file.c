@@ -12,7 +12,7 @@
 #include "base/observe/log.h"
 
 #define MEMORY ((uint64_t)256 << 20)
-#define PAGE_BYTES 4096u /* the granularity of `written` is at least this */
+#define PAGE_BYTES 4096u /* at least the granularity of `written` */
 #define TEXT_BYTES ((size_t)1 << 30)
 
 struct commit_file_file {
