@@ -9,6 +9,7 @@
 
 #include <fuse_lowlevel.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include "fusefs/ops/epoch.h"
 #include "fusefs/app/dataset_names.h"
@@ -115,6 +116,9 @@ struct fs {
  * the process has one thread. */
 int fs_open_served(struct fs *fs, const struct app *setup, const char *watched,
 		   struct err *e) NZ_MUST_USE;
+
+/* fs_end_signals - the signals that end a server: SIGTERM, SIGINT and SIGHUP. */
+void fs_end_signals(sigset_t *set);
 
 /* fs_init - initialise everything but live and se. fs_release frees what fs_init made. */
 int fs_init(struct fs *fs, struct err *e) NZ_MUST_USE;

@@ -247,3 +247,11 @@ int fs_open_served(struct fs *fs, const struct app *setup, const char *watched, 
 	fs->follows = epochs_first(fs->live)->view->follows;
 	return 0;
 }
+
+void fs_end_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGHUP);
+}

@@ -194,14 +194,6 @@ static void daemon_server_forget_names(void *arg, char *const *names, size_t n)
 
 /* Signals. */
 
-static void daemon_server_end_signals(sigset_t *set)
-{
-	(void)sigemptyset(set);
-	(void)sigaddset(set, SIGTERM);
-	(void)sigaddset(set, SIGINT);
-	(void)sigaddset(set, SIGHUP);
-}
-
 static void on_wake(int sig)
 {
 	(void)sig; /* only interrupts a wait */
@@ -255,7 +247,7 @@ static int next_signal(struct server *s)
 	int sig = 0;
 	bool done;
 
-	daemon_server_end_signals(&set);
+	fs_end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1); /* sent by stop_signals */
 	do {
 		sig = daemon_server_await_signal(s, &set);
@@ -369,7 +361,7 @@ static int daemon_server_prepare(struct server *s, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	daemon_server_end_signals(&set);
+	fs_end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)

@@ -193,14 +193,6 @@ static int start_daemon(struct serve *s, struct err *e)
 
 /* The command. */
 
-static void http_server_end_signals(sigset_t *set)
-{
-	(void)sigemptyset(set);
-	(void)sigaddset(set, SIGTERM);
-	(void)sigaddset(set, SIGINT);
-	(void)sigaddset(set, SIGHUP);
-}
-
 static int http_server_prepare(struct serve *s, struct err *e)
 {
 	sigset_t set;
@@ -213,7 +205,7 @@ static int http_server_prepare(struct serve *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	fs_print_notes(epochs_first(s->fs.live));
-	http_server_end_signals(&set);
+	fs_end_signals(&set);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)
 		return err_sys(e, rc, "block signals");
@@ -268,7 +260,7 @@ static void http_server_await_signal(void)
 	const struct timespec tick = {.tv_sec = 1};
 	sigset_t set;
 
-	http_server_end_signals(&set);
+	fs_end_signals(&set);
 	while (sigtimedwait(&set, NULL, &tick) < 0)
 		log_flush(false);
 }
