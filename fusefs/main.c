@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main.c - the program: the only file that knows every module, and wires their tables
- * together. */
+/* main.c - the program: the only file that includes every module and connects their tables. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -30,8 +29,8 @@ static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source
 						   &hdf4_source_ops, &zarr_source_ops,
 						   &refs_source_ops};
 
-/* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
- * that decodes ahead made a reader half as quick again as two. */
+/* spare_processors - number of decoding threads: one processor is left to the reader. With two
+ * processors, one thread that decodes ahead made a reader 1.5 times as fast as two threads did. */
 static uint32_t spare_processors(void)
 {
 	cpu_set_t set;
@@ -41,7 +40,7 @@ static uint32_t spare_processors(void)
 	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
 }
 
-/* policy_of - the rules are borrowed from setup: they outlive all views. */
+/* policy_of - the rules are borrowed from setup, which outlives all views. */
 static struct plan_policy policy_of(const struct cfg *cfg, const struct view_request *want)
 {
 	static const enum plan_filter filters[] = {
@@ -274,9 +273,9 @@ static int main_write_parquet(struct source *s, struct view *v, const struct cfg
 	return refs_parquet(s, v, &opts, dir, e);
 }
 
-/* Other machines. */
+/* Remote sources. */
 
-/* far - remote access of one process. */
+/* blob_proxy - remote access of one process. */
 struct blob_proxy {
 	struct remote *remote;
 	const struct cfg *cfg;
@@ -342,7 +341,7 @@ static uint64_t main_remote_requests(void *remote)
 	return remote_requests(((struct blob_proxy *)remote)->remote);
 }
 
-/* same_origin - whether two addresses are of one server: what one may be told the other may. */
+/* same_origin - true if two addresses have the same server, which may see the same secrets. */
 static bool same_origin(const char *a, const char *b)
 {
 	struct url u, v;
@@ -360,8 +359,8 @@ static bool same_origin(const char *a, const char *b)
 	return same;
 }
 
-/* target_of - borrowed from a. User, password and token are of the source's server: its address has
- * none of them. */
+/* target_of - the result borrows from a. User, password and token belong to the source's server;
+ * its address contains none of them. */
 static struct remote_target target_of(const struct cfg *cfg, const char *text,
 				      const struct address *a)
 {
@@ -387,7 +386,7 @@ static struct remote_target target_of(const struct cfg *cfg, const char *text,
 	};
 }
 
-/* remote_parse - an address on another machine; address_release it. */
+/* remote_parse - parse a remote address; address_release frees it. */
 static int remote_parse(const char *text, struct address *ret, struct err *e)
 {
 	int rc = address_parse(text, ret, e);
@@ -428,8 +427,8 @@ static int main_remote_store(void *remote, const char *text, struct store **ret,
 	return rc;
 }
 
-/* may_be_private - whether what a document at `from` names may be in a private network: the
- * document is a local one, or there itself. */
+/* may_be_private - true if an object that the metadata at `from` names may be in a private network:
+ * the metadata is local, or is itself in a private network. */
 static bool may_be_private(const char *from, const char *to)
 {
 	struct url u;
@@ -453,7 +452,7 @@ static int remote_blob(void *remote, const char *from, const char *text, struct 
 	struct address a;
 	int rc;
 
-	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
+	if (strchr(text, '#')) /* a fragment could send the user's credentials to any host */
 		return err_set(e, -EINVAL,
 			       "a reference cannot contain '#': write %%23 for a '#' in a name");
 	rc = remote_parse(text, &a, e);
@@ -502,7 +501,7 @@ static void versions(struct buf *text)
 	buf_putc(text, '\n');
 }
 
-/* name_virtual - the virtual file's name, also when the path ends in "." or "..". */
+/* name_virtual - name of the virtual file, also if the path ends in "." or "..". */
 static void name_virtual(const char *path, char out[NAME_BYTES])
 {
 	const char *base = strrchr(path, '/');
@@ -513,7 +512,7 @@ static void name_virtual(const char *path, char out[NAME_BYTES])
 	name_of_file(real ? real : path, out);
 }
 
-/* name_shown - the same of cfg's source, wherever it is. */
+/* name_shown - the same for cfg's source, local or remote. */
 static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e)
 {
 	struct address a;
@@ -539,8 +538,8 @@ static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e
 	return 0;
 }
 
-/* own_stdio - a descriptor opened later must not become standard output by chance. What is written
- * to one that was closed is lost, which has to be an error. */
+/* own_stdio - open standard descriptors that are closed, so that a descriptor opened later does not
+ * become standard output by chance. A write to one that was closed must fail. */
 static bool own_stdio(void)
 {
 	for (int fd = 0; fd < 3; fd++)
@@ -550,7 +549,7 @@ static bool own_stdio(void)
 	return true;
 }
 
-/* main_forget - cfg of main, in processes that were forked. */
+/* cfg of main, for main_forget in forked processes. */
 static struct cfg *known;
 
 static void main_forget(void)
@@ -558,16 +557,16 @@ static void main_forget(void)
 	cfg_forget(known);
 }
 
-/* no_core - what a process dies of is not worth the keys that are in its memory. One byte and not
- * none: none does not keep the kernel from giving everything to a program that collects them
- * (core(5)). With -d, of a source on this machine, it is as the user wants it. */
+/* no_core - limit core files, because the process's memory holds keys. The limit is one byte, as a
+ * limit of zero does not keep the kernel from piping the core to a program that collects cores
+ * (core(5)). With -d and a local source the user's limit stays. */
 static void no_core(const struct cfg *cfg)
 {
 	const struct rlimit one = {1, 1};
 
 	if (cfg->debug && !cfg->remote)
 		return;
-	(void)setrlimit(RLIMIT_CORE, &one); /* lower is always allowed */
+	(void)setrlimit(RLIMIT_CORE, &one); /* lowering is always allowed */
 }
 
 int main(int argc, char **argv)
@@ -614,7 +613,7 @@ int main(int argc, char **argv)
 	child_forget(main_forget);
 	no_core(&cfg);
 	if (!subcommand_has(cfg.command, SUB_RIGHTS))
-		mounter_no_new_privs(); /* a mount does so when it has who mounts */
+		mounter_no_new_privs(); /* a mount does so once its mounter runs */
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();
@@ -635,7 +634,7 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))
-		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view its own */
+		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
 	status = subcommand_run(&setup);
 out:
 	chunkio_shared_free(setup.shared);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* codec_rules.c - the texts of -o filter= and -o quantize= as rules; what is wrong with one is said
- * with the option as it was typed and the syntax. */
+/* codec_rules.c - parse the strings of -o filter= and -o quantize= to rules. An error message names
+ * the option as it was typed, and the syntax. */
 #include "fusefs/app/codec_rules_int.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "translate/diff/diff.h"
 
 #define RULES_BYTES ((size_t)64 << 20)
-#define NAMES_MAX 128 /* for guessing */
+#define NAMES_MAX 128 /* names considered for a suggestion */
 
 #define FILTER_SYNTAX                                                                          \
 	"write [VARIABLES,]FILTER[,PARAMETER...][|FILTER...] or [VARIABLES,]none, as in "      \
@@ -19,8 +19,8 @@
 #define QUANTIZE_SYNTAX                                                                        \
 	"write [VARIABLES,]MODE,N with bitgroom, granularbr or bitround, as in '*,bitgroom,3'"
 
-/* guess - the word or filter that was meant by a text which is only a name; NULL when it is not,
- * or nothing is near. */
+/* guess - suggest a word or filter for a string that is only a name; NULL if the string is not a
+ * name or no known name is similar. */
 static const char *guess(const char *text)
 {
 	const char *names[NAMES_MAX] = {"portable", "keep", "none"};
@@ -37,7 +37,7 @@ static const char *guess(const char *text)
 	return cfg_nearest(text, names, n);
 }
 
-/* codec_rules_bad - name the option, and show how it is written. */
+/* codec_rules_bad - report a bad rule with its option and syntax. */
 static int codec_rules_bad(const char *option, const char *text, const char *syntax, int rc,
 			   struct err *e)
 {
@@ -139,12 +139,12 @@ void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)
 	}
 }
 
-/* Whether rules can be followed at all. What a rule makes of one array is the
- * plan's business (translate/plan/plan.h); here is said what no array can make sense of. */
+/* Checks whether rules can be followed at all. The effect of a rule on one array is decided by the
+ * plan (translate/plan/plan.h); these checks find rules that no array can follow. */
 
-#define BYTES_MAX ((size_t)1 << 20) /* of prepared parameters */
+#define BYTES_MAX ((size_t)1 << 20) /* bytes of prepared parameters */
 
-/* codec_rules_known - whether somebody here has every filter of the chain. */
+/* codec_rules_known - 0 if a codec is available for every filter of the chain. */
 static int codec_rules_known(const struct codec_chain *chain, struct err *e)
 {
 	for (uint32_t i = 0; i < chain->n; i++) {
@@ -161,7 +161,7 @@ static int codec_rules_known(const struct codec_chain *chain, struct err *e)
 	return 0;
 }
 
-/* usable - whether a writer of some ordinary array could use the chain, in either format. */
+/* usable - 0 if a writer of some ordinary array could use the chain, in either format. */
 static int usable(struct arena *a, const struct codec_chain *chain, struct err *e)
 {
 	static const uint64_t chunk[] = {64, 64};

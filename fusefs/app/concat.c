@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* concat.c - opening many as one, and where what is known of them is kept. */
+/* concat.c - opens many datasets as one, and names the file that keeps their index. */
 #include "fusefs/app/concat.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "fusefs/app/dataset_names.h"
 #include "translate/concat/concat.h"
 
-/* cache_dir - of the user's, made when it is not there; NULL: there is none. */
+/* cache_dir - the user's cache directory, created if it does not exist; NULL: there is none. */
 static char *cache_dir(void)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -34,14 +34,15 @@ static char *cache_dir(void)
 		return NULL;
 	n = asprintf(&ours, "%s/nczarrfs", dir);
 	if (n >= 0) {
-		(void)mkdir(dir, 0700); /* there already; what else is wrong saving says */
+		/* it may exist; other errors are reported when the index is saved */
+		(void)mkdir(dir, 0700);
 		(void)mkdir(ours, 0700);
 	}
 	free(dir);
 	return n < 0 ? NULL : ours;
 }
 
-/* app_concat_index_of - a file for this pattern and dimension; NULL: none. */
+/* app_concat_index_of - path of the index file for this pattern and dimension; NULL: none. */
 static char *app_concat_index_of(const struct cfg *cfg)
 {
 	uint64_t h;
@@ -60,7 +61,8 @@ static char *app_concat_index_of(const struct cfg *cfg)
 	return path;
 }
 
-/* may_be_index - what a user has named must be nobody's file, nor become one that is joined. */
+/* may_be_index - an index path that the user names must not be another existing file, nor match the
+ * pattern of the files that are concatenated. */
 static int may_be_index(const struct cfg *cfg, const char *index, struct err *e)
 {
 	if (!concat_index_may_be(index))
@@ -84,7 +86,8 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 		.dim = cfg->concat,
 		.equal = cfg->concat_equal,
 		.open_members = cfg->open_datasets,
-		.cache_bytes = cfg->cache_size / 4, /* the view has its own for what it shows */
+		/* the view has its own cache for the concatenated data */
+		.cache_bytes = cfg->cache_size / 4,
 		.named = name_says_dataset,
 		.source = opts,
 	};
@@ -95,7 +98,7 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 			       "-o concat: '%s' is remote, and only local files can be joined: "
 			       "mount each file, or copy the files first",
 			       cfg->shown);
-	/* members are opened by threads: before them the process that forks others */
+	/* threads open the members: the process that forks has to exist before them */
 	if (setup->prepare && !child_prepared())
 		rc = setup->prepare(e);
 	if (rc < 0)
@@ -109,8 +112,8 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 	return concat_open(setup->formats, setup->n_formats, cfg->source, &join, ret, e);
 }
 
-/* in_pattern - whether a path below the pattern's folder is one that the pattern names, or a folder
- * that it looks through. rest, name: behind the folder. */
+/* in_pattern - true if the pattern names a path below the pattern's folder, or looks through it.
+ * rest and name start after the folder. */
 static bool in_pattern(const char *rest, const char *name)
 {
 	auto_free char *part = strdup(rest);
@@ -141,8 +144,8 @@ bool fs_concat_takes(const struct cfg *cfg, const char *path)
 	return in_pattern(rest + strspn(rest, "/"), name + strspn(name, "/"));
 }
 
-/* member_below - the first of the files that are joined that is below a directory; NULL: none. New
- * text, free it. The directory itself may be among what is looked at: fs_concat_takes. */
+/* member_below - the first concatenated file below a directory; NULL: none. New string, free it.
+ * The directory itself may be one that the pattern looks through: fs_concat_takes. */
 static char *member_below(const char *pattern, const char *dir, bool itself)
 {
 	glob_t g = {.gl_pathc = 0};

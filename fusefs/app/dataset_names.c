@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dataset_names.c - names of counterparts, by the endings of datasets (base/core/endings.h). */
+/* dataset_names.c - names of converted views, by the endings of datasets (base/core/endings.h). */
 #include "fusefs/app/dataset_names.h"
 
 #include <ctype.h>
@@ -9,11 +9,11 @@
 #include "base/core/endings.h"
 
 enum {
-	DIRECTORY_RANK = 5, /* a directory of any other name that is a Zarr tree */
-	CAPITALS_RANK = 10, /* ranks of endings in capital letters begin here */
+	DIRECTORY_RANK = 5, /* a directory of any other name that is a Zarr store */
+	CAPITALS_RANK = 10, /* first rank of endings in capital letters */
 };
 
-/* What counterparts are called. */
+/* Endings of converted views. */
 static const char *const own[] = {
 	[NAME_TREE] = ".zarr", [NAME_FILE] = ".nc", [NAME_NC4] = ".nc4"};
 
@@ -27,7 +27,7 @@ static bool means_file(enum ending means)
 	return ending_is_netcdf4(means) || means == ENDING_CLASSIC || means == ENDING_HDF4;
 }
 
-/* dataset_names_has - whether what has this ending may have such a counterpart. */
+/* dataset_names_has - true if a dataset with this ending may have a converted view of this kind. */
 static bool dataset_names_has(enum ending means, enum name_kind kind)
 {
 	return kind == NAME_FILE   ? means_tree(means)
@@ -47,7 +47,7 @@ static const char *in_case(const char *ending, bool capitals, char out[16])
 	return out;
 }
 
-/* rank_of - of a row among those with the same counterparts. */
+/* rank_of - rank of a row among those with the same converted views. */
 static unsigned rank_of(const struct ending_row *row)
 {
 	unsigned rank = 0;
@@ -57,9 +57,9 @@ static unsigned rank_of(const struct ending_row *row)
 	return rank;
 }
 
-/* stem_of - how much of name stands before an ending that may have such a counterpart, at least
- * one byte; its rank in *ret_rank. An ending counts in small letters or in capitals, not mixed:
- * of a counterpart's name each has to be tried. 0: it has none. */
+/* stem_of - length of name before an ending that may have a converted view of this kind, at least
+ * one byte; the ending's rank in *ret_rank. An ending counts in small letters or in capitals, not
+ * mixed, because the reverse direction tries each case. 0: no such ending. */
 static size_t stem_of(const char *name, size_t len, enum name_kind kind, unsigned *ret_rank)
 {
 	for (const struct ending_row *row = ending_rows; row < ending_rows + ENDING_ROWS; row++)
@@ -76,7 +76,7 @@ static size_t stem_of(const char *name, size_t len, enum name_kind kind, unsigne
 	return 0;
 }
 
-/* dataset_names_join - stem and ending; false when they are too long for a name. */
+/* dataset_names_join - concatenate stem and ending; false if the result is too long for a name. */
 static bool dataset_names_join(const char *stem, size_t len, const char *ending,
 			       char out[NAME_BYTES])
 {
@@ -128,7 +128,7 @@ bool name_counterpart(const char *name, bool is_dir, enum name_kind kind, char o
 	return dataset_names_join(name, stem ? stem : len, own[kind], out);
 }
 
-/* dataset_names_kind_of - which kind of counterpart is called like this; its stem's length. */
+/* dataset_names_kind_of - kind of converted view that a name denotes, and its stem's length. */
 static enum name_kind dataset_names_kind_of(const char *name, size_t *ret_stem)
 {
 	const size_t len = strlen(name);
@@ -163,7 +163,7 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 	if (!ending || !dataset_names_join(name, stem, ending, out))
 		return NAME_PLAIN;
 	*ret_dir_only = !*ending;
-	/* "a.zarr.nc" is nobody's counterpart by way of "a.zarr", which has "a.nc" */
+	/* "a.zarr.nc" is not a converted view of "a.zarr", whose view is "a.nc" */
 	if (!name_counterpart(out, *ret_dir_only, kind, back, &found) || found != rank)
 		return NAME_PLAIN;
 	return kind;

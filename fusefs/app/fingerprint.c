@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fingerprint.c - the state that a source is in, as a number. */
+/* fingerprint.c - a number for the state of a source. */
 #include "fusefs/app/fingerprint.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include "base/os/io.h"
 #include "fusefs/app/remote.h"
 
-#define DEPTH_MAX 64 /* directories within each other */
+#define DEPTH_MAX 64 /* levels of nested directories */
 
 uint64_t fingerprint_mix(uint64_t h, uint64_t v)
 {
@@ -52,7 +52,7 @@ static int fingerprint_cannot(const struct cfg *cfg, struct err *e)
 
 struct fingerprint_walk {
 	const struct cfg *cfg;
-	uint64_t sum; /* order of a listing means nothing */
+	uint64_t sum; /* a sum, because the order of a listing has no meaning */
 };
 
 static int fingerprint_walk(struct fingerprint_walk *w, int fd, uint64_t above, int depth,
@@ -77,7 +77,7 @@ static int fingerprint_entry(struct fingerprint_walk *w, int dir, const char *na
 		      : fingerprint_walk(w, fd, h, depth + 1, e);
 }
 
-/* fingerprint_walk - everything below fd, which is taken. */
+/* fingerprint_walk - add everything below fd; closes fd. */
 static int fingerprint_walk(struct fingerprint_walk *w, int fd, uint64_t above, int depth,
 			    struct err *e)
 {
@@ -99,7 +99,7 @@ static int fingerprint_walk(struct fingerprint_walk *w, int fd, uint64_t above, 
 	return rc;
 }
 
-/* is_archive - a local file of the Zarr family is a zip archive, or a document of references. */
+/* is_archive - true if a local Zarr source is a zip archive or a file of references. */
 static bool is_archive(const char *path)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -131,7 +131,7 @@ static int fingerprint_local(const struct app *setup, struct source *s, uint64_t
 	return rc;
 }
 
-/* ---- far away ---- */
+/* ---- remote sources ---- */
 
 static bool add_object(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
@@ -157,7 +157,7 @@ static int remote_tree(const struct app *setup, uint64_t *h, struct err *e)
 	return rc == -EOPNOTSUPP ? fingerprint_cannot(setup->cfg, e) : rc;
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 
 static void add_option(void *arg, const char *name, const char *value, bool said NZ_UNUSED,
 		       bool is_path NZ_UNUSED)

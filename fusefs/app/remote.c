@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* remote.c - sources that are addresses: one `remote` for all that a process opens.
+/* remote.c - sources that are addresses: one `remote` for all sources of a process.
  *
- * It has a thread and connections, so that it is made in the process that needs it, at its
- * first use, and not before: who was forked from one that has it makes its own. */
+ * It has a thread and connections, and is created in the process that needs it, at its first use. A
+ * forked child creates its own. */
 #include "fusefs/app/remote.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 static struct {
 	pthread_mutex_t lock;
 	const struct fs_remote *ops; /* lock */
-	void *remote;                /* lock; NULL: nothing remote was opened here */
+	void *remote;                /* lock; NULL: no remote source was opened here */
 	pid_t owner;                 /* lock */
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -30,7 +30,7 @@ static int app_remote_get(const struct app *setup, void **ret, struct err *e)
 			       setup->cfg->shown);
 	(void)pthread_mutex_lock(&the.lock);
 	if (the.owner != getpid())
-		the.remote = NULL; /* another process's: its thread is not here */
+		the.remote = NULL; /* created by a parent process: its thread does not exist here */
 	if (!the.remote)
 		rc = setup->remote->open(setup->cfg, &the.remote, e);
 	the.ops = setup->remote;

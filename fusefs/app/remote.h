@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* remote.h - sources that are addresses: fusefs opens a source by fs_source, wherever it is. */
+/* remote.h - sources that are addresses: fusefs opens every source, local or remote, by
+ * fs_source. */
 #ifndef FUSEFS_APP_REMOTE_H
 #define FUSEFS_APP_REMOTE_H
 
 #include "fusefs/app/fusefs.h"
 
-/* fs_remote - what the modules can do, for files that must not know them (main.c wires it).
- * `remote` is made at the first use in a process, from cfg. */
+/* fs_remote - remote access without including its modules (main.c fills the table). `remote` is
+ * created from cfg at the first use in a process. */
 struct fs_remote {
 	int (*open)(const struct cfg *cfg, void **ret_remote, struct err *e);
 	void (*stop)(void *remote);
@@ -15,27 +16,27 @@ struct fs_remote {
 	void (*release)(struct source_at *at);
 	int (*store)(void *remote, const char *address, struct store **ret, struct err *e);
 	uint64_t (*requests)(void *remote);
-	/* blob - the bytes of what a document at `from` (NULL: a local one) refers to. */
+	/* blob - open the bytes that metadata at `from` (NULL: local metadata) refers to. */
 	int (*blob)(void *remote, const char *from, const char *address, struct blob **ret,
 		    struct err *e);
 };
 
-/* fs_source - the source at a path or address: source_open, for both. */
+/* fs_source - open the source at a path or address, as source_open. */
 int fs_source(const struct app *setup, const char *path, const struct source_options *opts,
 	      struct source **ret, struct err *e) NZ_MUST_USE;
-/* fs_store - the Zarr tree at an address, for writing; store_close it. */
+/* fs_store - open the Zarr store at an address for writing; store_close it. */
 int fs_store(const struct app *setup, const char *address, struct store **ret,
 	     struct err *e) NZ_MUST_USE;
-/* fs_blob - the bytes of an object that a document refers to: remote_opener.blob with the setup. */
+/* fs_blob - open an object that metadata refers to: remote_opener.blob with the setup. */
 int fs_blob(const struct app *setup, const char *from, const char *address, struct blob **ret,
 	    struct err *e) NZ_MUST_USE;
-/* fs_shown - a source for messages: of an address only what has no secrets. New: free it; NULL when
- * memory is short. Of cfg->source it is cfg->shown. */
+/* fs_shown - a source for messages: an address without its secrets. New: free it; NULL if memory is
+ * short. For cfg->source it is cfg->shown. */
 char *fs_shown(const char *source);
-/* fs_remote_stop - everything remote that somebody waits for is given up: the mount ends.
- * fs_remote_end - after all sources are closed. Both do nothing where nothing remote was opened. */
+/* fs_remote_stop - cancel all pending remote requests: the mount ends. fs_remote_end - call after
+ * all sources are closed. Both do nothing if no remote source was opened. */
 void fs_remote_stop(void);
-/* fs_remote_requests - made by this process so far. */
+/* fs_remote_requests - number of requests of this process so far. */
 uint64_t fs_remote_requests(void);
 void fs_remote_end(void);
 

@@ -30,7 +30,8 @@ static void *workers_do_run(void *arg)
 	return NULL;
 }
 
-/* workers_start - as many as there can be. Locked. Returns how many, and why not one. */
+/* workers_start - start as many threads as possible. Call with the lock. Returns their number; if
+ * it is 0, e has the error. */
 static uint32_t workers_start(const struct workers *w, struct workers_worker *v, struct err *e)
 {
 	uint32_t n = 0;
@@ -52,7 +53,7 @@ static uint32_t workers_start(const struct workers *w, struct workers_worker *v,
 	return n;
 }
 
-/* wait_a_moment - or until none is left. Locked. */
+/* wait_a_moment - wait 100 ms, or until no worker is left. Call with the lock. */
 static void wait_a_moment(const struct workers *w)
 {
 	const struct timespec until = clock_after(MOMENT_NS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* workers.h - the threads of a command that goes through much, and a line about it now and then. */
+/* workers.h - the threads of a command that reads many chunks or files, with progress reports. */
 #ifndef FUSEFS_APP_WORKERS_H
 #define FUSEFS_APP_WORKERS_H
 
@@ -7,23 +7,25 @@
 
 #include "base/core/err.h"
 
-/* workers - what they do. */
+/* workers - the work and its shared state. */
 struct workers {
-	uint32_t n;               /* threads; fewer when the machine has no more */
-	size_t room;              /* bytes of its own that each is given */
-	pthread_mutex_t *lock;    /* of the caller's state */
-	pthread_cond_t *tick;     /* of lock; made and ended by workers_run. Whoever waits for what
-				   * another thread does may use it as well, by broadcast */
+	uint32_t n;               /* threads; fewer if the system has no more */
+	size_t room;              /* bytes of buffer for each thread */
+	pthread_mutex_t *lock;    /* lock of the caller's state */
+	/* belongs to lock; made and destroyed by workers_run. Threads may use it to wait for each
+	 * other, by broadcast */
+	pthread_cond_t *tick;
 	uint32_t *running;        /* lock: threads that have not ended */
-	/* work - in thread i, below n, without the lock. */
+	/* work - runs in thread i, below n, without the lock. */
 	void (*work)(void *arg, uint32_t i, uint8_t *room);
-	/* moment - about ten times a second, and once when all have ended; without the lock, as
-	 * what it does may take its time. */
+	/* on_progress - called about ten times a second, and once after all threads have ended;
+	 * without the lock, because it may take long. */
 	void (*on_progress)(void *arg);
 	void *arg;
 };
 
-/* room - memory that threads hold at a time: no more than max, or what one of them needs. */
+/* room - limit on memory that threads hold at a time: max, or the need of one thread if that is
+ * more. */
 struct room {
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
@@ -36,8 +38,8 @@ void room_end(struct room *r);
 void room_hold(struct room *r, uint64_t n);
 void room_give(struct room *r, uint64_t n);
 
-/* workers_run - until all threads have ended. Returns 0; when not one could be started its error,
- * and moment was called once. e is written with the lock. */
+/* workers_run - run until all threads have ended. Returns 0; the error if not one thread could be
+ * started, after one call of on_progress. e is written with the lock. */
 int workers_run(const struct workers *w, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commands.c - the table of what each command does. A command is a row here, one in
- * mountcfg/cli/commands.c, and a file of its own. */
+/* commands.c - the table of commands. A command is a row here, a row in mountcfg/cli/commands.c,
+ * and a file of its own. */
 #include "fusefs/cmd/commands.h"
 
 #include <stdio.h>
@@ -13,16 +13,24 @@
 #include "fusefs/http/server.h"
 #include "fusefs/daemon/status.h"
 
-int print_text(struct buf *text)
+bool print_part(struct buf *text)
 {
 	bool ok = buf_ok(text) &&
 		  (text->len == 0 ||
 		   fwrite(text->data, 1, text->len, stdout) == text->len) &&
 		  fflush(stdout) == 0;
 
-	buf_release(text);
+	buf_clear(text);
 	if (!ok)
 		log_error("standard output: could not be written");
+	return ok;
+}
+
+int print_text(struct buf *text)
+{
+	bool ok = print_part(text);
+
+	buf_release(text);
 	return ok ? 0 : 1;
 }
 
@@ -37,7 +45,7 @@ static int run_help(const struct app *setup)
 		return print_text(&text);
 	buf_putc(&text, '\0');
 	if (buf_ok(&text))
-		(void)fputs((char *)text.data, stderr); /* nowhere left to say so */
+		(void)fputs((char *)text.data, stderr); /* standard error is closed */
 	buf_release(&text);
 	return EXIT_USAGE;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* each.c - commands that take several sources: a process for each.
+/* each.c - commands with several sources: runs a process for each.
  *
- * Each process reads its own arguments again, because a configuration file may have options for
- * one source that the others do not have. */
+ * Each process parses its arguments again, because a configuration file may have options for one
+ * source that do not apply to the others. */
 #include "fusefs/cmd/each.h"
 
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "base/observe/log.h"
 #include "fusefs/cmd/commands.h"
 
-/* each - one of them. */
+/* each - one process. */
 struct each {
 	char **argv;
-	int out; /* its standard output; -1: that of this process */
+	int out; /* its standard output; -1: inherited */
 };
 
 static int each_exec(void *arg)
@@ -31,7 +31,7 @@ static int each_exec(void *arg)
 	return EXIT_USAGE;
 }
 
-/* each_document - append what a process wrote to fd; or the document of a source that failed. */
+/* each_document - append what a process wrote to fd; or an error document for a failed source. */
 static void each_document(int fd, const char *shown, struct buf *text)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
@@ -49,7 +49,7 @@ static void each_document(int fd, const char *shown, struct buf *text)
 	buf_putc(text, '}');
 }
 
-/* each_run - for one source. Returns its exit status. */
+/* each_run - run the command for one source. Returns its exit status. */
 static int each_run(const struct cfg *cfg, const char *command, size_t i, struct buf *text,
 		    bool *ret_interrupted)
 {
@@ -91,7 +91,8 @@ int each_source(const struct app *setup, const char *command)
 		if (cfg->json)
 			buf_puts(&text, i ? ",\n" : "[");
 		else if (i && cfg->command == CFG_INFO)
-			(void)(putchar('\n') == EOF || fflush(stdout) == EOF); /* its own says so */
+			/* its own run reports that */
+			(void)(putchar('\n') == EOF || fflush(stdout) == EOF);
 		status = each_run(cfg, command, i, &text, &interrupted);
 		worst = status > worst ? status : worst;
 	}

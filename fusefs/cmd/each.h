@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* each.h - commands that take several sources. */
+/* each.h - commands with several sources. */
 #ifndef FUSEFS_CMD_EACH_H
 #define FUSEFS_CMD_EACH_H
 

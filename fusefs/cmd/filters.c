@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* filters.c - nczarrfs filters: every filter that this program can run, under all its names, and
- * the libraries that were looked at for more. */
+ * the plugin libraries that were searched. */
 #include "fusefs/app/fusefs.h"
 
 #include <inttypes.h>
@@ -32,21 +32,21 @@ static void does(const struct codec_ops *ops, struct buf *out)
 			   ops->lossy ? " (lossy)" : "");
 }
 
-/* wraps - whether chunks with it become Blosc buffers in Zarr v3: codecs/compress/blosc_wrap.h. */
+/* wraps - true if Zarr v3 stores its chunks as Blosc buffers: codecs/compress/blosc_wrap.h. */
 static bool wraps(const struct codec_ops *ops)
 {
 	return ops->h5_id == CODEC_SHUFFLE || ops->h5_id == CODEC_DEFLATE ||
 	       ops->h5_id == CODEC_ZSTD;
 }
 
-/* filters_passes - to readers of which format stored chunks go without being decoded; '*': only
- * when the user says that his readers have this codec. */
+/* filters_passes - append the formats whose readers can decode stored chunks unchanged; '*': only
+ * if the user states that the readers have this codec. */
 static void filters_passes(const struct codec_ops *ops, struct buf *out)
 {
 	const bool zarr2 = ops->zarr2_id, stock = ops->zarr3_stock || wraps(ops);
 	char tmp[64];
 	const bool zarr3 = codec_zarr3_name(ops, tmp, sizeof(tmp)) &&
-			   ops->h5_id != CODEC_PACKBITS_ZARR3; /* no codec of bytes */
+			   ops->h5_id != CODEC_PACKBITS_ZARR3; /* no bytes-to-bytes codec */
 	const size_t from = out->len;
 
 	if (zarr2)
@@ -95,13 +95,13 @@ static void cell(const struct codec_ops *ops, int column, struct buf *out)
 		buf_puts(out, text);
 	if (out->len == 0)
 		buf_putc(out, '-');
-	/* names of plugins are theirs */
+	/* names of plugins are foreign input */
 	for (size_t i = 0; i < out->len; i++)
 		if (out->data[i] < 0x20 || out->data[i] == 0x7f)
 			out->data[i] = '?';
 }
 
-/* width_of - out: fails when memory is short. */
+/* width_of - out: fails if memory is short. */
 static size_t width_of(int column, struct buf *out)
 {
 	size_t width = strlen(titles[column]);
@@ -120,7 +120,7 @@ static size_t width_of(int column, struct buf *out)
 	return width;
 }
 
-/* filters_row - of one codec; NULL: the titles. */
+/* filters_row - append the row of a codec; NULL: the titles. */
 static void filters_row(const struct codec_ops *ops, const size_t width[COLUMNS],
 			struct buf *out)
 {

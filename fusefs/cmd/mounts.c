@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mounts.c - the commands about mounts that have names, or are there: mount, umount, list. */
+/* mounts.c - the commands for named and existing mounts: mount, umount, list. */
 #include "fusefs/cmd/mounts.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static const struct cfg_mount *find_named(const struct cfg *cfg, const char *nam
 	return NULL;
 }
 
-/* on_target - the mount of ours that lies on a target; NULL: none does. */
+/* on_target - our topmost mount on a target; NULL: none. */
 static const struct mounted *on_target(const struct mounted *list, size_t n, const char *target)
 {
 	auto_free char *dir = mounted_resolve(target);
@@ -36,7 +36,7 @@ static const struct mounted *on_target(const struct mounted *list, size_t n, con
 	return found;
 }
 
-/* another - the mount on the target of a named one is certainly not that one. */
+/* another - true if the mount on a named mount's target certainly shows another source. */
 static bool another(const struct mounted *m, const struct cfg_mount *named)
 {
 	return m && named && mounted_differs(m, named->source);
@@ -44,7 +44,7 @@ static bool another(const struct mounted *m, const struct cfg_mount *named)
 
 /* ---- mount ---- */
 
-/* mount_one - this program, with the same flags and one name. Returns its exit status. */
+/* mount_one - run this program with the same flags and one name. Returns its exit status. */
 static int mount_one(const struct cfg *cfg, const char *name)
 {
 	char **argv = calloc(cfg->n_passed + 5, sizeof(*argv));
@@ -106,14 +106,14 @@ int mounts_mount(const struct app *setup)
 
 /* ---- umount ---- */
 
-/* leaving - mounts that were taken off and whose processes still commit. */
+/* leaving - unmounted mounts whose processes still commit. */
 struct leaving {
 	struct umount_wait *list;
 	size_t n;
-	int bad; /* of how many not everything is in the dataset */
+	int bad; /* number of mounts with data that is not in the dataset */
 };
 
-/* try_off - whether one was taken off; else errno says why not. */
+/* try_off - unmount; true on success, otherwise errno has the reason. */
 static bool try_off(const struct mounted *m)
 {
 	if (umount2(m->dir, 0) == 0)
@@ -150,8 +150,8 @@ static void wait_for_all(struct leaving *l)
 	l->n = 0;
 }
 
-/* take_off - a mount; it may be in use by the process of one that was taken off before it, whose
- * source is in it. */
+/* take_off - unmount. A mount may be in use by the process of an earlier one, whose source lies in
+ * it; then wait for that process and try again. */
 static bool take_off(const struct mounted *m, struct leaving *l)
 {
 	bool off = try_off(m);
@@ -165,8 +165,8 @@ static bool take_off(const struct mounted *m, struct leaving *l)
 	return off;
 }
 
-/* take_off_writable - as take_off_for_good. What is to be committed is waited for when all others
- * have been taken off too. */
+/* take_off_writable - as take_off_for_good, but the final commit is awaited after all other mounts
+ * were unmounted. */
 static bool take_off_writable(const struct mounted *m, struct leaving *l)
 {
 	struct err e = ERR_INIT;
@@ -193,9 +193,9 @@ static bool take_off_writable(const struct mounted *m, struct leaving *l)
 	return known;
 }
 
-/* take_off_for_good - a mount, until its processes have let go of its source, so that what that
- * lies on can be unmounted next. Returns whether it was taken off and nothing is in the way of
- * knowing that all is in the dataset. */
+/* take_off_for_good - unmount, and wait until its processes have released the source, so that the
+ * filesystem below can be unmounted next. Returns true if it is unmounted and all writes are known
+ * to be in the dataset. */
 static bool take_off_for_good(const struct mounted *m, struct leaving *l)
 {
 	struct err e = ERR_INIT;
@@ -215,7 +215,7 @@ static bool take_off_for_good(const struct mounted *m, struct leaving *l)
 	return true;
 }
 
-/* umount_one - a name of a section, or a place. Returns whether it is done. */
+/* umount_one - what: the name of a section, or a mountpoint. Returns true on success. */
 static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t n,
 		       const char *what, struct leaving *l)
 {
@@ -223,7 +223,7 @@ static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t
 	auto_free char *dir = NULL;
 	const struct mounted *m;
 
-	if (!named && what[0] != '/') { /* mounted_resolve has absolute ones */
+	if (!named && what[0] != '/') { /* mounted_resolve needs an absolute path */
 		auto_free char *cwd = getcwd(NULL, 0);
 
 		if (!cwd || asprintf(&dir, "%s/%s", cwd, what) < 0)
@@ -268,7 +268,7 @@ int mounts_umount(const struct app *setup)
 	}
 	for (size_t i = 0; i < cfg->n_more; i++)
 		bad += !umount_one(cfg, list, n, cfg->more[i], &l);
-	for (size_t i = n; cfg->all && i-- > 0;) /* the last was made on top of others */
+	for (size_t i = n; cfg->all && i-- > 0;) /* later mounts lie on top of earlier ones */
 		if (geteuid() == 0 || list[i].user == geteuid())
 			bad += !take_off_for_good(&list[i], &l);
 	wait_for_all(&l);
@@ -286,7 +286,7 @@ static const char *const states[] = {
 	[MOUNTED_FOREIGN] = "another user's",
 };
 
-/* mounts_row - of the list. m: NULL: it is not mounted; named: NULL: it has no name. */
+/* mounts_row - a row of the list. m: NULL: it is not mounted; named: NULL: it has no name. */
 struct mounts_row {
 	const struct cfg_mount *named;
 	const struct mounted *m;
@@ -381,7 +381,7 @@ int mounts_list(const struct app *setup)
 	}
 	if (cfg->json)
 		buf_puts(&text, rows ? "\n]\n" : "]\n");
-	else if (rows == 0) /* standard output is for programs, which find no line there */
+	else if (rows == 0) /* standard output is for programs: no row, no output */
 		(void)fputs("nczarrfs: note: nothing is mounted, and no configuration file names a "
 			    "mount\n",
 			    stderr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* print_config.c - `--print-config`: what is in force, and where it is from, in the form of a
+/* print_config.c - `--print-config`: the effective options and their origins, in the form of a
  * configuration file. */
 #include <string.h>
 
@@ -11,8 +11,7 @@ struct print {
 	struct buf *out;
 };
 
-/* print_config_put - one option. A value that is a text of the user's own may be an address with a
- * password. */
+/* print_config_put - print one option. A free-form value may be an address with a password. */
 static void print_config_put(void *arg, const char *name, const char *value, bool said,
 			     bool is_path)
 {
@@ -22,7 +21,7 @@ static void print_config_put(void *arg, const char *name, const char *value, boo
 
 	(void)said;
 	if (strcmp(name, "config") == 0)
-		return; /* it is said which file was read */
+		return; /* the list of files that were read is printed separately */
 	buf_printf(p->out, "%s = %s", name, *value ? (shown ? shown : value) : "yes");
 	n = p->out->len - start;
 	buf_printf(p->out, "%*s ; %s\n", n < 40 ? (int)(40 - n) : 0, "",

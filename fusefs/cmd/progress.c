@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* progress.c - a line that is written over itself: a bar, the share, how much, how fast, how long
- * it will take at the pace of this run. */
+/* progress.c - a line that is redrawn in place: a bar, the share, amount, speed, and the remaining
+ * time at the speed of this run. */
 #include "fusefs/cmd/progress.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #define BAR 24                     /* columns of the bar */
 #define OFTEN ((int64_t)100000000) /* ns between two drawings */
 #define SECOND ((int64_t)1000000000)
-#define LONGEST ((uint64_t)100 * 3600) /* seconds left that are still a number */
+#define LONGEST ((uint64_t)100 * 3600) /* largest number of seconds that is shown */
 
 static bool dumb(void)
 {
@@ -96,7 +96,7 @@ void progress_begin(struct progress *p)
 static void progress_put(const char *text, size_t n)
 {
 	if (write(STDERR_FILENO, text, n) < 0)
-		return; /* nobody sees it */
+		return; /* the output is not visible */
 }
 
 void progress_show(struct progress *p, double share, uint64_t things, const char *what,

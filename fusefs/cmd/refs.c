@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* refs.c - `nczarrfs refs`: opens the source as the view that its references describe, and has them
- * written to where they are to be.
+/* refs.c - `nczarrfs refs`: opens the source as the view that its references describe, and writes
+ * them to their destination.
  *
- * They are made in a child (run_in_child) beside their place, under a name of their own, and put
- * there when they are whole: whatever happens, nobody finds half of them. */
+ * They are written in a child (run_in_child) under a temporary name next to their destination, and
+ * renamed when they are complete. */
 #include "fusefs/cmd/refs.h"
 
 #include <errno.h>
@@ -22,15 +22,15 @@
 #include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/progress.h"
 
-#define HEAD_BYTES 4096 /* of a file that is looked at */
+#define HEAD_BYTES 4096 /* of an existing file */
 
 struct refs_job {
 	const struct app *setup;
 	const struct fs_refs_table *table;
 	const char *out; /* NULL: standard output */
 	bool parquet;
-	bool stream; /* out is there and no file: a pipe, a device */
-	char *tmp;   /* beside out; owned */
+	bool stream; /* out exists and is no regular file: a pipe, a device */
+	char *tmp;   /* temporary name next to out; owned */
 };
 
 static int refs_write_json(const struct refs_job *j, struct source *s, struct view *v,
@@ -72,8 +72,8 @@ static int refs_write_parquet(const struct refs_job *j, struct source *s, struct
 	return rc;
 }
 
-/* plain_key - an address of an object store as readers of references know it: gs://, and without
- * percent encoding. Takes r; new. */
+/* plain_key - an address of an object store in the form that readers of references expect: gs://,
+ * and without percent encoding. Takes r; new. */
 static char *plain_key(char *r, struct err *e)
 {
 	struct buf b;
@@ -95,8 +95,8 @@ static char *plain_key(char *r, struct err *e)
 	return r;
 }
 
-/* refs_address_of - what references begin with: new. Of an address what only tells how it is to be
- * understood is left out, and one that may have a signature or token in it is not written down. */
+/* refs_address_of - the address that references begin with: new. Options in it that only select how
+ * it is read are left out, and an address that may contain a signature or token is rejected. */
 static char *refs_address_of(const struct cfg *cfg, struct err *e)
 {
 	char *r = strdup(cfg->address ? cfg->address : cfg->source);
@@ -154,7 +154,7 @@ static int refs_make(void *arg)
 	return rc < 0;
 }
 
-/* say_json - what was written, for programs. */
+/* say_json - report the result for programs. */
 static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 {
 	struct buf text;
@@ -168,7 +168,7 @@ static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 	return print_text(&text);
 }
 
-/* say_text - the same, for people. */
+/* say_text - report the result for people. */
 static int say_text(const struct refs_job *j)
 {
 	struct stat st;
@@ -188,8 +188,8 @@ static int say_text(const struct refs_job *j)
 	return print_text(&text);
 }
 
-/* are_references - whether a file may be replaced by new references: it has nothing, or older ones.
- * All that write them begin with an object that has one of these names early. */
+/* are_references - true if new references may replace a file: it is empty, or has older references.
+ * All writers begin with an object that has one of these names near its start. */
 static bool are_references(const char *path)
 {
 	static const char *const names[] = {"\"refs\"", "\".zgroup\"", "\"zarr.json\"",
@@ -209,7 +209,8 @@ static bool are_references(const char *path)
 	return false;
 }
 
-/* may_replace - what is where references are to be: only older ones go, and never the source. */
+/* may_replace - check an existing output: only older references are replaced, and never the
+ * source. */
 static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 {
 	struct stat source;
@@ -231,7 +232,8 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 	return 0;
 }
 
-/* settle_out - what kind of references, and where. *ret_real: out without links; new, or NULL. */
+/* settle_out - choose the kind of references and the output path. *ret_real: out without links;
+ * new, or NULL. */
 static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 {
 	const char *out = j->setup->cfg->out;
@@ -254,7 +256,7 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 	if (rc < 0 || j->stream)
 		return rc;
 	if (there && (*ret_real = realpath(out, NULL)))
-		j->out = *ret_real; /* what a link leads to is replaced, and not the link */
+		j->out = *ret_real; /* the target of a link is replaced, and not the link */
 	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e) : 0;
 }
 

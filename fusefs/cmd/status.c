@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status.c - `nczarrfs status` and `nczarrfs log`: ask a mount, from outside.
+/* status.c - `nczarrfs status` and `nczarrfs log`: send requests to a mount.
  *
- * Whether there is a mount of ours is read from /proc, so that a server that hangs, or is dead, is
- * not touched before that is known. The question is asked in a child with a time limit: a request
- * to a server that hangs cannot be given up, but by being killed. */
+ * Whether a mount of ours exists is read from /proc first, so that no server that hangs or has died
+ * is accessed. The request is made in a child with a time limit, because a request to a server that
+ * hangs cannot be cancelled without killing its process. */
 #include "fusefs/daemon/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 #include "fusefs/app/fusefs.h"
+#include "fusefs/daemon/child_query.h"
 #include "fusefs/daemon/control_socket.h"
 #include "fusefs/cmd/commands.h"
 
@@ -27,8 +24,8 @@ enum {
 	TOTAL_MAX = 1 << 20,
 };
 
-/* find_mount - the mountpoint as the kernel names it: path, or what it leads to without a look at
- * what is mounted there. *ret new. */
+/* find_mount - the mountpoint as the kernel names it: path, or the target of its links, without
+ * access to the mount. *ret new. */
 static int find_mount(const char *path, char **ret, struct err *e)
 {
 	auto_free char *dir = strdup(path), *up = NULL;
@@ -89,7 +86,7 @@ static int explain_ioctl(const char *dir, int errnum, struct err *e)
 	return explain_open(dir, errnum, e);
 }
 
-/* ask_all - all pages of one answer. -EAGAIN: it was forgotten meanwhile. */
+/* ask_all - read all pages of one answer. -EAGAIN: the server dropped it meanwhile. */
 static int ask_all(int fd, const char *dir, struct status_page *p, struct buf *out,
 		   struct err *e)
 {
@@ -131,64 +128,31 @@ static int cmd_status_ask(const char *dir, enum status_what what, const char *te
 	return rc;
 }
 
-static bool cmd_status_say(int fd, const uint8_t *p, size_t n)
-{
-	while (n > 0) {
-		ssize_t now = write(fd, p, n);
+/* status_query - a request for child_query. */
+struct status_query {
+	const char *dir;
+	enum status_what what;
+	const char *text;
+};
 
-		if (now < 0 && errno != EINTR)
-			return false;
-		p += now > 0 ? now : 0;
-		n -= now > 0 ? (size_t)now : 0;
-	}
-	return true;
-}
-
-/* cmd_status_tell - the child: whether it was answered, and the answer, or why not. */
-static int cmd_status_tell(int fd, const char *dir, enum status_what what, const char *text)
+/* cmd_status_tell - in the child: '+' and the answer, or '-' and the error. */
+static void cmd_status_tell(const void *arg, struct buf *answer)
 {
+	const struct status_query *q = arg;
 	struct err e = ERR_INIT;
 	struct buf out;
-	bool ok;
 
 	buf_init(&out, TOTAL_MAX + 1);
-	ok = cmd_status_ask(dir, what, text, &out, &e) == 0;
-	if (!ok) {
-		buf_clear(&out);
-		buf_puts(&out, e.msg);
+	if (cmd_status_ask(q->dir, q->what, q->text, &out, &e) < 0) {
+		buf_printf(answer, "-%s", e.msg);
+	} else {
+		buf_putc(answer, '+');
+		buf_put(answer, out.data, out.len);
 	}
-	return cmd_status_say(fd, (const uint8_t *)(ok ? "+" : "-"), 1) &&
-			       cmd_status_say(fd, out.data, out.len)
-		       ? 0
-		       : 1;
+	buf_release(&out);
 }
 
-static int64_t cmd_status_now_ms(void)
-{
-	return clock_ns() / 1000000;
-}
-
-/* cmd_status_read_reply - all of what a child tells. -ETIMEDOUT: it does not. */
-static int cmd_status_read_reply(int fd, struct buf *out)
-{
-	int64_t end = cmd_status_now_ms() + ANSWER_SECONDS * 1000, left;
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	char data[4096];
-	ssize_t n;
-
-	while ((left = end - cmd_status_now_ms()) > 0) {
-		if (poll(&p, 1, (int)left) <= 0)
-			continue;
-		n = read(fd, data, sizeof(data));
-		if (n == 0)
-			return 0;
-		if (n > 0)
-			buf_put(out, data, (size_t)n);
-	}
-	return -ETIMEDOUT;
-}
-
-/* cmd_status_judge - what a child told, into out. */
+/* cmd_status_judge - parse a child's reply into out. */
 static int cmd_status_judge(const char *dir, const struct buf *told, struct buf *out,
 			    struct err *e)
 {
@@ -204,34 +168,19 @@ static int cmd_status_judge(const char *dir, const struct buf *told, struct buf 
 int status_fetch(const char *dir, enum status_what what, const char *text, struct buf *out,
 		 struct err *e)
 {
+	const struct status_query q = {dir, what, text};
 	struct buf told;
-	int fds[2], rc;
-	pid_t pid;
+	int rc;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return err_sys(e, errno, "pipe");
-	pid = fork();
-	if (pid < 0) {
-		rc = err_sys(e, errno, "start a process");
-		(void)close(fds[0]);
-		(void)close(fds[1]);
-		return rc;
-	}
-	if (pid == 0)
-		_exit(cmd_status_tell(fds[1], dir, what, text));
-	(void)close(fds[1]);
 	buf_init(&told, TOTAL_MAX + 2);
-	rc = cmd_status_read_reply(fds[0], &told);
-	(void)close(fds[0]);
-	(void)kill(pid, SIGKILL); /* it has said all, or never will */
-	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
-	if (rc < 0)
+	rc = child_query(cmd_status_tell, &q, ANSWER_SECONDS * 1000, &told, e);
+	if (rc == -ETIMEDOUT)
 		rc = err_set(
 			e, rc,
 			"'%s': no answer within %d seconds: all threads of its server are "
 			"waiting, or the server is stopped (-o metrics= still answers)",
 			dir, ANSWER_SECONDS);
-	else
+	else if (rc == 0)
 		rc = cmd_status_judge(dir, &told, out, e);
 	buf_release(&told);
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* umount_wait.c - wait until a mount that was taken off has put into the dataset what was written,
- * and has let go of its source. */
+/* umount_wait.c - waits until an unmounted mount has committed its writes and released its
+ * source. */
 #include "fusefs/cmd/umount_wait.h"
 
 #include <errno.h>
@@ -17,14 +17,15 @@
 #include "fusefs/daemon/control_socket.h"
 
 enum {
-	SAY_MS = 500,   /* what takes less is not spoken of */
-	PASS_MS = 5000, /* for a process with nothing left to do */
+	SAY_MS = 500,   /* shorter waits are not reported */
+	PASS_MS = 5000, /* limit for a process without pending writes */
 	STATES_MAX = 1 << 20,
-	START_FIELD = 20, /* of /proc/PID/stat behind the name. Spec: proc(5), starttime */
+	/* field of /proc/PID/stat, counted after the name. Spec: proc(5), starttime */
+	START_FIELD = 20,
 };
 
-/* started - when a process began, which tells it from a later one, or one of another namespace,
- * with its number. 0: not known. */
+/* started - start time of a process, which distinguishes it from a later process, or one of another
+ * namespace, with its number. 0: unknown. */
 static uint64_t started(int64_t pid)
 {
 	char path[40], text[1024], *word, *rest;
@@ -60,8 +61,8 @@ void umount_wait_answer(struct buf *out)
 	fs_rw_states(out);
 }
 
-/* umount_wait_watch - a descriptor of the process that "PID START" names; -1: it has ended, or
- * cannot be seen. */
+/* umount_wait_watch - a descriptor of the process that "PID START" names; -1: it has ended, or is
+ * not visible. */
 static int umount_wait_watch(const char *text)
 {
 	size_t n = strcspn(text, " ");
@@ -131,7 +132,7 @@ void umount_wait_free(struct umount_wait *en)
 	free(en->dir);
 }
 
-/* umount_wait_ended - whether the process did within that time; -1: for ever. */
+/* umount_wait_ended - true if the process ends within ms milliseconds; -1: no limit. */
 static bool umount_wait_ended(int fd, int ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -147,7 +148,7 @@ void umount_wait_pass(struct umount_wait *en)
 {
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
 		if (en->fds[i] >= 0 && !umount_wait_ended(en->fds[i], PASS_MS))
-			break; /* the other will not either */
+			break; /* the other one will not end either */
 	umount_wait_free(en);
 }
 

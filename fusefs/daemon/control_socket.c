@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* control_socket.c - OpenMetrics text on a unix socket, of mode 0600.
+/* control_socket.c - serves OpenMetrics text on a unix socket of mode 0600.
  *
- * One thread, one connection at a time, each of which has a second to ask: a GET of HTTP/1.0 or
- * later is answered with a head, everything else, also silence, with the text alone. It has
- * nothing in common with requests of the kernel, so that it answers while those hang. */
+ * One thread serves one connection at a time. Each client has a second for its request: a GET of
+ * HTTP/1.0 or later gets an HTTP header and the text; any other request, and silence, gets the text
+ * alone. The thread shares nothing with the kernel's requests, so that it answers while those
+ * hang. */
 #include "fusefs/daemon/control_socket.h"
 #include "fusefs/daemon/status.h"
 
@@ -24,19 +25,19 @@
 #include "fusefs/app/fusefs.h"
 
 enum {
-	ASK_MS = 1000,    /* to have asked, once something was said */
-	SILENCE_MS = 200, /* then the text is sent unasked */
-	TAKE_MS = 5000,   /* to have taken the answer */
-	HEAD_MAX = 8192,  /* of a request */
+	ASK_MS = 1000,    /* for a request, once its first byte is there */
+	SILENCE_MS = 200, /* after it the text is sent without a request */
+	TAKE_MS = 5000,   /* for a client to read the answer */
+	HEAD_MAX = 8192,  /* bytes of a request */
 	TEXT_MAX = 1 << 20,
 	BACKLOG = 16,
 };
 
 struct status_socket {
 	char *path;
-	int fd, dir, wake; /* listening; its directory; an eventfd */
+	int fd, dir, wake; /* the listening socket; its directory; an eventfd */
 	dev_t dev;
-	ino_t ino; /* of the socket's name, to remove no other */
+	ino_t ino; /* of the socket's name, so that no other file is removed */
 	struct status *status;
 	pthread_t thread;
 	bool running;
@@ -51,8 +52,8 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* control_socket_address_of - by way of the directory's descriptor: a socket's name has 107 bytes
- * at most. */
+/* control_socket_address_of - address by the directory's descriptor, because a socket's path has
+ * 107 bytes at most. */
 static int control_socket_address_of(const struct status_socket *k, struct sockaddr_un *ret,
 				     struct err *e)
 {
@@ -68,7 +69,7 @@ static int control_socket_address_of(const struct status_socket *k, struct socka
 	return 0;
 }
 
-/* remove_stale - what is there is a socket of ours that nobody listens to. */
+/* remove_stale - remove a socket of ours without a listener. */
 static int remove_stale(struct status_socket *k, const struct sockaddr_un *at, struct err *e)
 {
 	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -102,7 +103,7 @@ static int bind_it(struct status_socket *k, struct err *e)
 	if (rc < 0)
 		return rc;
 	k->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* the mode of a socket becomes that of its name: there is no moment with another */
+	/* the name gets the socket's mode: it never has another mode */
 	if (k->fd < 0 || fchmod(k->fd, 0600) < 0)
 		return err_sys(e, errno, "-o metrics: socket");
 	if (bind(k->fd, (const struct sockaddr *)&at, sizeof(at)) < 0) {
@@ -123,7 +124,8 @@ static int bind_it(struct status_socket *k, struct err *e)
 	return 0;
 }
 
-/* control_socket_open_dir - where the socket goes; not below the mount, which would hide it. */
+/* control_socket_open_dir - open the socket's directory; it must not be below the mount, which
+ * would hide the socket. */
 static int control_socket_open_dir(struct status_socket *k, const char *mountpoint,
 				   struct err *e)
 {
@@ -167,9 +169,9 @@ int status_socket_open(const char *path, const char *mountpoint, struct status_s
 	return 0;
 }
 
-/* ---- answering ---- */
+/* ---- requests ---- */
 
-/* control_socket_await - until fd is ready, or the mount ends, or it is too late. */
+/* control_socket_await - wait until fd is ready, the mount ends, or the time is over. */
 static bool control_socket_await(const struct status_socket *k, int fd, short events,
 				 int64_t end)
 {
@@ -195,7 +197,7 @@ static bool control_socket_ends(const char *text, size_t n)
 	       (n >= 2 && memcmp(text + n - 2, "\n\n", 2) == 0);
 }
 
-/* control_socket_read_request - what is asked. Returns its length; 0: nothing was said. */
+/* control_socket_read_request - read a request. Returns its length; 0: the client sent nothing. */
 static size_t control_socket_read_request(const struct status_socket *k, int fd, char *text)
 {
 	int64_t end = clock_ms() + SILENCE_MS;
@@ -231,8 +233,8 @@ static void control_socket_tell(const struct status_socket *k, int fd, const uin
 	}
 }
 
-/* control_socket_put_head - of HTTP. asked: n bytes that are not "". Returns whether the text
- * follows. */
+/* control_socket_put_head - append an HTTP header. asked: the request, n bytes, not empty. Returns
+ * true if the text follows. */
 static bool control_socket_put_head(const char *asked, size_t n, size_t text_len,
 				    struct buf *out)
 {
@@ -269,7 +271,7 @@ static void control_socket_answer(const struct status_socket *k, int fd)
 		buf_put(&all, text.data, text.len);
 	if (buf_ok(&text) && buf_ok(&all))
 		control_socket_tell(k, fd, all.data, all.len);
-	(void)shutdown(fd, SHUT_RDWR); /* who is gone is told nothing */
+	(void)shutdown(fd, SHUT_RDWR); /* a client that closed the connection gets no answer */
 	buf_release(&text);
 	buf_release(&all);
 }
@@ -289,7 +291,7 @@ static void *control_socket_serve(void *arg)
 			return NULL;
 		fd = accept4(k->fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			(void)poll(p, 1, ASK_MS); /* one that is given up will make room */
+			(void)poll(p, 1, ASK_MS); /* the process may close a descriptor meanwhile */
 		if (fd < 0)
 			continue;
 		control_socket_answer(k, fd);
@@ -320,7 +322,7 @@ void status_socket_close(struct status_socket *k)
 		(void)pthread_join(k->thread, NULL);
 	if (k->ino && fstatat(k->dir, base_of(k->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_dev == k->dev && st.st_ino == k->ino)
-		(void)unlinkat(k->dir, base_of(k->path), 0); /* gone: as well */
+		(void)unlinkat(k->dir, base_of(k->path), 0); /* it may not exist any more */
 	if (k->fd >= 0)
 		(void)close(k->fd);
 	if (k->dir >= 0)

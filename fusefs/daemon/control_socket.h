@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* control_socket.h - the ioctl that status.c answers and cmd/status.c asks. */
+/* control_socket.h - the ioctl between status.c, which answers, and cmd/status.c, which sends
+ * it. */
 #ifndef FUSEFS_DAEMON_CONTROL_SOCKET_H
 #define FUSEFS_DAEMON_CONTROL_SOCKET_H
 
@@ -8,31 +9,31 @@
 #include "fusefs/daemon/status.h"
 
 #define STATUS_VERSION 1
-#define STATUS_DATA 8192 /* an ioctl has 14 bits for its size */
+#define STATUS_DATA 8192 /* an ioctl encodes its size in 14 bits */
 
 enum status_what {
 	STATUS_TEXT,   /* for people */
 	STATUS_JSON,   /* for programs */
-	STATUS_LEVELS, /* those of the log, after data, when it is not "", has changed them */
-	STATUS_ENDING, /* whom to wait for after an unmount: fusefs/cmd/umount_wait.h */
+	STATUS_LEVELS, /* the log's levels, after `data`, if not "", has changed them */
+	STATUS_ENDING, /* the processes to wait for after an unmount: fusefs/cmd/umount_wait.h */
 };
 
-/* status_page - both the question and the answer. An answer longer than a page is kept for a while,
- * and asked for again: id and off. */
+/* status_page - both request and answer. An answer longer than a page is kept for some time, and
+ * its further pages are requested with id and off. */
 struct status_page {
 	uint32_t version, what;
-	uint64_t id;     /* 0: a new answer; else the one that this had */
-	uint64_t off;    /* of data in the whole answer */
-	uint64_t total;  /* bytes of the whole */
+	uint64_t id;     /* 0: a new answer; otherwise the id of a kept answer */
+	uint64_t off;    /* offset of data in the whole answer */
+	uint64_t total;  /* bytes of the whole answer */
 	uint32_t len;    /* bytes of data */
-	int32_t code;    /* of an answer: 0 or a negative errno; data says why */
+	int32_t code;    /* of an answer: 0, or a negative errno with the reason in data */
 	char data[STATUS_DATA];
 };
 
 #define STATUS_IOCTL _IOWR('z', 0x5a, struct status_page)
 
-/* status_fetch - append an answer of the mount on dir, which is resolved, to out; asked in another
- * process and for a few seconds only, since a server that hangs never answers. */
+/* status_fetch - append an answer of the mount on dir (resolved) to out. The request is made in a
+ * child process with a limit of a few seconds, because a server that hangs never answers. */
 int status_fetch(const char *dir, enum status_what what, const char *text, struct buf *out,
 		 struct err *e) NZ_MUST_USE;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* inherited_fds.c - descriptors that were open when the program was started.
  *
- * They are whoever's it was: a lock of a script, the end of a pipe that somebody waits at. No
- * program that is started gets them, and a mount in the background, which lives longer than the
- * script, gives them up. */
+ * They belong to the caller: a script's lock, or a pipe whose other end is waiting. Programs that
+ * this one starts do not get them, and a mount in the background, which lives longer than the
+ * script, closes them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/core/str.h"
 #include "fusefs/app/fusefs.h"
 
-static int *kept; /* written by main */
+static int *kept; /* set by main */
 static size_t n_kept, cap_kept;
 
 void fs_inherited_note(void)
@@ -21,7 +21,7 @@ void fs_inherited_note(void)
 	DIR *d = opendir("/proc/self/fd");
 	uint64_t fd;
 
-	/* also those that are not found below, for want of /proc or of memory */
+	/* also descriptors that the code below misses without /proc or memory */
 	(void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* fails on kernels before 5.11 */
 	for (const struct dirent *x = d ? readdir(d) : NULL; x; x = readdir(d))
 		if (str_u64(x->d_name, strlen(x->d_name), INT32_MAX, &fd) == 0 && fd > 2 &&
@@ -32,8 +32,8 @@ void fs_inherited_note(void)
 		(void)closedir(d);
 }
 
-/* inherited_fds_is_named - whether a path is one of descriptors, as a shell's <(command) is: it may
- * be opened once more. */
+/* inherited_fds_is_named - true if a path names a descriptor, as a shell's <(command) does: it may
+ * be opened again. */
 static bool inherited_fds_is_named(const char *path)
 {
 	return path && (strncmp(path, "/dev/fd/", 8) == 0 ||

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mounter.c - a process with one socket: 'r' or 'w' mounts, 'u' unmounts, 'g' says that it is gone.
+/* mounter.c - a process with one socket: 'r' or 'w' mounts, 'u' unmounts, 'g' reports an unmount by
+ * another program.
  *
- * Whoever speaks at the other end may have been taken over by a hostile file. All that can be had
- * here is the mount that the user asked for, once, and its end. */
+ * The other end may be controlled by a hostile file. It can only get the mount that the user
+ * requested, once, and its unmounting. */
 #include "fusefs/daemon/mounter.h"
 
 #include <errno.h>
@@ -20,26 +21,27 @@
 #include "base/process/sandbox.h"
 #include "fusefs/daemon/stderr_capture.h"
 
-/* mounter_answer - to every request; with a descriptor when a mount is there. */
+/* mounter_answer - the answer to every request; with a descriptor after a successful mount. */
 struct mounter_answer {
 	int32_t rc;
 	char text[MOUNTER_TEXT_MAX];
 };
 
-/* mounter_job - what the process knows. */
+/* mounter_job - state of the process. */
 struct mounter_job {
 	const struct cfg *cfg;
 	const char *dir;
 	bool made; /* dir was created for this mount */
 	int sock;
-	struct fuse_session *se; /* keeps the socket of auto_unmount */
+	struct fuse_session *se; /* holds the socket of auto_unmount */
 	bool asked, mounted;
-	uint64_t id; /* of the mount; 0: not known */
+	uint64_t id; /* of the mount; 0: unknown */
 };
 
 void mounter_no_new_privs(void)
 {
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a kernel without it: fine */
+	/* fails on an old kernel, which is harmless */
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 /* ---- options ---- */
@@ -74,7 +76,7 @@ int mounter_args(const struct cfg *cfg, bool writes, struct fuse_args *args, str
 
 /* ---- unmounting ---- */
 
-/* run_fusermount - lazy: also when it is in use. */
+/* run_fusermount - lazy: unmount even if it is in use. */
 static void run_fusermount(const char *dir, bool lazy)
 {
 	pid_t pid = fork();
@@ -86,7 +88,7 @@ static void run_fusermount(const char *dir, bool lazy)
 		_exit(127);
 	}
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		; /* the mountpoint is looked at afterwards */
+		; /* the mountpoint is checked afterwards */
 }
 
 bool mounter_ask_fusermount(const char *dir, uint64_t id)
@@ -110,13 +112,13 @@ static void put_log(enum fuse_log_level level, const char *fmt, va_list ap) NZ_P
 static void put_log(enum fuse_log_level level, const char *fmt, va_list ap)
 {
 	(void)level;
-	(void)vfprintf(stderr, fmt, ap); /* is caught */
+	(void)vfprintf(stderr, fmt, ap); /* is captured */
 }
 
-/* no_operations - a session has to know some, and never gets to ask for one here. */
+/* no_operations - fuse_session_new requires a table; this process serves no requests. */
 static const struct fuse_lowlevel_ops no_operations;
 
-/* do_mount - returns the descriptor or -errno with the text. */
+/* do_mount - returns the descriptor, or -errno with the message. */
 static int do_mount(struct mounter_job *j, bool writes, struct mounter_answer *a)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -139,14 +141,14 @@ static int do_mount(struct mounter_job *j, bool writes, struct mounter_answer *a
 	return fuse_session_fd(j->se);
 }
 
-/* mounter_give - an answer, with a descriptor when fd is one. */
+/* mounter_give - send an answer, with a descriptor if fd is not -1. */
 static bool mounter_give(int sock, const struct mounter_answer *a, int fd)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = {0};
-	struct iovec iov = {(void *)(uintptr_t)a, sizeof(*a)}; /* sendmsg only looks */
+	struct iovec iov = {(void *)(uintptr_t)a, sizeof(*a)}; /* sendmsg does not modify it */
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *c;
 	ssize_t n;
@@ -174,7 +176,7 @@ static void mounter_leave(struct mounter_job *j)
 	j->mounted = false;
 }
 
-/* mounter_handle - one request. Returns false when there is nothing more to be done. */
+/* mounter_handle - one request. Returns false if no further request can follow. */
 static bool mounter_handle(struct mounter_job *j, char what)
 {
 	struct mounter_answer a = {0};
@@ -186,28 +188,30 @@ static bool mounter_handle(struct mounter_job *j, char what)
 	if (what == 'u')
 		mounter_leave(j);
 	if ((what == 'r' || what == 'w') && !j->asked) {
-		j->asked = true; /* once */
+		j->asked = true; /* at most once */
 		fd = j->dir ? do_mount(j, what == 'w', &a) : -ENOENT;
 		a.rc = fd < 0 ? fd : 0;
 	}
 	heard = mounter_give(j->sock, &a, fd);
 	if (fd >= 0)
-		(void)close(fd); /* a dead server's mount fails only when nobody has it open */
+		(void)close(fd); /* a dead server's mount fails only if no program has it open */
 	return heard && j->mounted;
 }
 
-/* mounter_keep_only - nothing of the caller's, and above all not the pipe that he waits at. */
+/* mounter_keep_only - close the caller's descriptors, above all the pipe that the caller reads to
+ * its end. */
 static void mounter_keep_only(int sock)
 {
 	const unsigned int s = (unsigned int)sock;
 
 	if (s > 3)
-		(void)close_range(3, s - 1, 0); /* an old kernel: nothing harmful is kept */
+		/* fails on an old kernel: the descriptors that stay open are harmless */
+		(void)close_range(3, s - 1, 0);
 	(void)close_range(s + 1, UINT_MAX, 0);
 }
 
-/* open_parent - of a mountpoint that was made: what is removed at the end is an entry of this
- * directory, whatever has become of the path. -1: it is not removed. */
+/* open_parent - open the parent directory of a mountpoint that was created. At the end an entry of
+ * this directory is removed, even if the path was changed. -1: nothing is removed. */
 static int open_parent(const struct mounter_job *j)
 {
 	auto_free char *parent = j->made && j->dir ? strdup(j->dir) : NULL;
@@ -226,13 +230,14 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 	ssize_t n;
 	sigset_t ends;
 
-	(void)sigemptyset(&ends); /* a terminal tells all of its group; the server decides */
+	/* a terminal signals its whole process group; the server decides when to end */
+	(void)sigemptyset(&ends);
 	(void)sigaddset(&ends, SIGINT);
 	(void)sigaddset(&ends, SIGTERM);
 	(void)sigaddset(&ends, SIGHUP);
 	(void)sigaddset(&ends, SIGQUIT);
 	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
-	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for people only */
+	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for ps only */
 	mounter_keep_only(j->sock);
 	parent = open_parent(j);
 	if (chdir("/") < 0)
@@ -241,17 +246,17 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 	fs_null_stdio();
 	fuse_set_log_func(put_log);
 	if (geteuid() == 0)
-		mounter_no_new_privs(); /* needs no help to mount */
+		mounter_no_new_privs(); /* mounts without a set-user-id program */
 	do {
 		n = recv(j->sock, &what, 1, 0);
 	} while ((n < 0 && errno == EINTR) || (n == 1 && mounter_handle(j, what)));
 	mounter_leave(j);
-	if (parent >= 0) /* what is not empty, or mounted on, stays */
+	if (parent >= 0) /* fails if it is not empty or is a mountpoint */
 		(void)unlinkat(parent, strrchr(j->dir, '/') + 1, AT_REMOVEDIR);
 	_exit(0);
 }
 
-/* ---- who starts it ---- */
+/* ---- start ---- */
 
 int mounter_start(struct mounter *m, const struct app *setup, const char *dir, bool made,
 		  int close_fd, struct err *e)
@@ -300,7 +305,7 @@ void mounter_wait(struct mounter *m)
 
 /* ---- the server ---- */
 
-/* mounter_ask - returns 0 when it was answered, -EPIPE when the process is gone. */
+/* mounter_ask - returns 0 with an answer, -EPIPE if the process has ended. */
 static int mounter_ask(int sock, char what, struct mounter_answer *a, int *ret_fd)
 {
 	union {

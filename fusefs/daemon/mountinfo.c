@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mountinfo.c - our mounts as /proc/self/mountinfo has them. */
+/* mountinfo.c - our mounts in /proc/self/mountinfo. */
 #include "fusefs/cmd/mounts.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
 #include "base/core/str.h"
+#include "fusefs/daemon/child_query.h"
 
 enum { ASK_MS = 1000 };
 
-void fs_unescape(char *s)
+/* mountinfo_unescape - decode octal escapes, such as \040 for a blank, in place. */
+static void mountinfo_unescape(char *s)
 {
 	char *to = s;
 
@@ -30,7 +29,7 @@ void fs_unescape(char *s)
 	*to = '\0';
 }
 
-/* mountinfo_word - the next one of a line, unescaped; NULL: there is none. */
+/* mountinfo_word - the next word of a line, unescaped; NULL: no more words. */
 static char *mountinfo_word(char **line)
 {
 	char *w = *line;
@@ -40,14 +39,14 @@ static char *mountinfo_word(char **line)
 	*line = w + strcspn(w, " \n");
 	if (**line)
 		*(*line)++ = '\0';
-	fs_unescape(w);
+	mountinfo_unescape(w);
 	return w;
 }
 
-/* mountinfo_parse - a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint
- * options [tags] - type source super-options. Returns whether it is one of ours; *ret_dir: of
- * any. */
-static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
+/* mountinfo_parse - parse a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint
+ * options [tags] - type source super-options. Returns true for one of our mounts; *ret_dir is set
+ * for any mount. Strings are borrowed from the line. */
+static bool mountinfo_parse(char *line, struct mounted *m, char **ret_dir)
 {
 	char *tail = strstr(line, " - "), *id, *type, *source, *options, *user;
 	uint64_t v;
@@ -73,12 +72,12 @@ static bool mountinfo_parse(char *line, struct mounted *m, const char **ret_dir)
 			  ? (uint32_t)v
 			  : 0;
 	m->writable = strncmp(options, "rw", 2) == 0;
-	m->dir = strdup(*ret_dir);
-	m->source = strdup(source);
+	m->dir = *ret_dir;
+	m->source = source;
 	return true;
 }
 
-/* cover - what lies below a mount that was made later cannot be seen. */
+/* cover - mark mounts as hidden that a later mount on dir covers. */
 static void cover(struct mounted *list, size_t n, const char *dir)
 {
 	for (size_t i = 0; i < n; i++)
@@ -89,17 +88,16 @@ static void cover(struct mounted *list, size_t n, const char *dir)
 static int mountinfo_add(struct mounted **list, size_t *n, const struct mounted *m,
 			 struct err *e)
 {
-	struct mounted *grown =
-		m->dir && m->source ? realloc(*list, (*n + 1) * sizeof(*grown)) : NULL;
+	struct mounted *grown = realloc(*list, (*n + 1) * sizeof(*grown));
 
-	if (!grown) {
-		free(m->dir);
-		free(m->source);
+	if (!grown)
 		return err_nomem(e);
-	}
 	*list = grown;
-	grown[(*n)++] = *m;
-	return 0;
+	grown += (*n)++;
+	*grown = *m;
+	grown->dir = strdup(m->dir);
+	grown->source = strdup(m->source);
+	return grown->dir && grown->source ? 0 : err_nomem(e);
 }
 
 int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
@@ -114,7 +112,7 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 		return err_sys(e, errno, "/proc/self/mountinfo");
 	while (rc == 0 && getline(&line, &cap, f) >= 0) {
 		struct mounted m = {0};
-		const char *dir;
+		char *dir;
 		bool ours = mountinfo_parse(line, &m, &dir);
 
 		if (dir)
@@ -122,7 +120,7 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 		if (ours)
 			rc = mountinfo_add(&list, &n, &m, e);
 	}
-	(void)fclose(f); /* was only read */
+	(void)fclose(f); /* only read: no error to report */
 	if (rc < 0) {
 		mounted_free(list, n);
 		return rc;
@@ -130,6 +128,26 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 	*ret = list;
 	*ret_n = n;
 	return 0;
+}
+
+uint64_t fs_mount_id(const char *dir)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	auto_free char *line = NULL;
+	uint64_t found = 0;
+	size_t cap = 0;
+
+	while (f && getline(&line, &cap, f) >= 0) {
+		struct mounted m = {0};
+		char *at;
+		const bool ours = mountinfo_parse(line, &m, &at);
+
+		if (at && strcmp(at, dir) == 0)
+			found = ours ? m.id : 0; /* later mounts lie on top of earlier ones */
+	}
+	if (f)
+		(void)fclose(f); /* only read: no error to report */
+	return found;
 }
 
 void mounted_free(struct mounted *list, size_t n)
@@ -145,48 +163,34 @@ bool fs_is_dead(const char *dir)
 {
 	struct statfs st;
 
-	/* of all that can be asked only this is never answered from what the kernel remembers */
+	/* statfs is the only such request that the kernel never answers from its cache */
 	return statfs(dir, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-/* ask_here - in a process of its own. */
-static int ask_here(const void *arg)
+/* ask_here - runs in a process of its own. */
+static void ask_here(const void *arg, struct buf *answer)
 {
 	const char *dir = arg;
 	struct stat st;
 
 	if (fs_is_dead(dir))
-		return MOUNTED_DEAD;
-	if (stat(dir, &st) < 0)
-		return errno == EACCES ? MOUNTED_FOREIGN : MOUNTED_DEAD;
-	return MOUNTED_LIVE;
+		buf_putc(answer, MOUNTED_DEAD);
+	else if (stat(dir, &st) < 0)
+		buf_putc(answer, errno == EACCES ? MOUNTED_FOREIGN : MOUNTED_DEAD);
+	else
+		buf_putc(answer, MOUNTED_LIVE);
 }
 
-/* ask_elsewhere - what fn says, in another process; -1: it said nothing in a second. */
-static int ask_elsewhere(int (*fn)(const void *arg), const void *arg)
+/* ask_elsewhere - the byte that fn appends in another process; -1: none within a second. */
+static int ask_elsewhere(void (*fn)(const void *arg, struct buf *answer), const void *arg)
 {
+	struct buf out;
 	int said = -1;
-	struct pollfd p = {.events = POLLIN};
-	unsigned char byte;
-	int fds[2];
-	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		byte = (unsigned char)fn(arg);
-		_exit(write(fds[1], &byte, 1) == 1 ? 0 : 1);
-	}
-	(void)close(fds[1]);
-	p.fd = fds[0];
-	if (pid > 0 && poll(&p, 1, ASK_MS) == 1 && read(fds[0], &byte, 1) == 1)
-		said = byte;
-	(void)close(fds[0]);
-	if (pid > 0) {
-		(void)kill(pid, SIGKILL); /* it may be stuck for ever */
-		(void)waitpid(pid, NULL, said < 0 ? WNOHANG : 0);
-	}
+	buf_init(&out, 16);
+	if (child_query(fn, arg, ASK_MS, &out, NULL) == 0 && buf_ok(&out) && out.len)
+		said = out.data[0];
+	buf_release(&out);
 	return said;
 }
 
@@ -197,16 +201,16 @@ enum mounted_state mounted_ask(const char *dir)
 	return said < 0 ? MOUNTED_SILENT : (enum mounted_state)said;
 }
 
-/* ---- whose source ---- */
+/* ---- mounts of a source ---- */
 
-#define SEVERAL ",*?[{" /* one of these is in a source of -o concat that is many */
+#define SEVERAL ",*?[{" /* a source of -o concat that names several files contains one of these */
 
 static bool mountinfo_is_address(const char *source)
 {
 	return strstr(source, "://") != NULL;
 }
 
-/* mountinfo_same_text - but for slashes at their ends. */
+/* mountinfo_same_text - compare without slashes at the ends. */
 static bool mountinfo_same_text(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -218,14 +222,15 @@ static bool mountinfo_same_text(const char *a, const char *b)
 	return n == m && memcmp(a, b, n) == 0;
 }
 
-/* two_files - in a process of its own: 1: two paths are of two files, both of which are there. */
-static int two_files(const void *arg)
+/* two_files - runs in a process of its own: 1 if the two paths are different files that both
+ * exist. */
+static void two_files(const void *arg, struct buf *answer)
 {
 	const char *const *paths = arg;
 	struct stat a, b;
 
-	return stat(paths[0], &a) == 0 && stat(paths[1], &b) == 0 &&
-	       (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+	buf_putc(answer, stat(paths[0], &a) == 0 && stat(paths[1], &b) == 0 &&
+				 (a.st_dev != b.st_dev || a.st_ino != b.st_ino));
 }
 
 bool mounted_differs(const struct mounted *m, const char *source)
@@ -234,7 +239,7 @@ bool mounted_differs(const struct mounted *m, const char *source)
 
 	if (mountinfo_same_text(m->source, source))
 		return false;
-	/* many may be the same ones, named otherwise; as a path they are no file */
+	/* different patterns may name the same files; a pattern is no path */
 	if (mountinfo_is_address(m->source) || mountinfo_is_address(source))
 		return !strpbrk(m->source, SEVERAL) && !strpbrk(source, SEVERAL);
 	return ask_elsewhere(two_files, paths) == 1;
@@ -257,7 +262,7 @@ char *mounted_resolve(const char *dir)
 		return NULL;
 	if (asprintf(&full, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0)
 		return NULL;
-	if (fs_mount_id(full) == 0) { /* it may be a link to one */
+	if (fs_mount_id(full) == 0) { /* it may be a symbolic link to a mountpoint */
 		char *real = realpath(full, NULL);
 
 		if (real) {

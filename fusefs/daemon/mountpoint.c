@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mountpoint.c - why a mount would fail or failed, in one line that says what to do. */
+/* mountpoint.c - explains in one line why a mount will fail or has failed, and what to do. */
 #include "fusefs/app/fusefs.h"
 
 #include <dirent.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/observe/log.h"
-#include "base/core/str.h"
 #include "fusefs/app/concat.h"
 #include "fusefs/daemon/mounter.h"
 #include "fusefs/cmd/mounts.h"
@@ -49,7 +48,7 @@ static int check_device(struct err *e)
 	}
 }
 
-/* in_path - whether PATH has this program. */
+/* in_path - true if PATH contains this program. */
 static bool in_path(const char *program)
 {
 	const char *p = getenv("PATH");
@@ -70,42 +69,11 @@ static bool in_path(const char *program)
 static int check_helper(const struct cfg *cfg, struct err *e)
 {
 	if (geteuid() == 0 && !fs_has_option(cfg, "auto_unmount"))
-		return 0; /* mounts itself */
+		return 0; /* mounts without fusermount3 */
 	if (access("/usr/bin/fusermount3", X_OK) == 0 ||
 	    access("/bin/fusermount3", X_OK) == 0 || in_path("fusermount3"))
 		return 0;
 	return err_set(e, -ENOENT, "fusermount3: not found: install the package fuse3");
-}
-
-uint64_t fs_mount_id(const char *dir)
-{
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	auto_free char *line = NULL;
-	uint64_t id, found = 0;
-	size_t cap = 0;
-
-	if (!f)
-		return 0;
-	/* Spec: proc(5): id parent major:minor root mountpoint options [tags] - type ...
-	 * Later lines lie on top of earlier ones. */
-	while (getline(&line, &cap, f) >= 0) {
-		char *at = line, *type = strstr(line, " - ");
-
-		for (int i = 0; i < 4 && at; i++)
-			at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
-		if (!at || !type || !strchr(at, ' '))
-			continue;
-		*strchr(at, ' ') = '\0';
-		fs_unescape(at);
-		if (strcmp(at, dir) != 0)
-			continue;
-		found = 0;
-		if (strncmp(type, " - fuse.nczarrfs ", 17) == 0 &&
-		    str_u64(line, strcspn(line, " "), UINT64_MAX, &id) == 0)
-			found = id;
-	}
-	(void)fclose(f); /* was only read */
-	return found;
 }
 
 bool fs_below(const char *path, const char *dir)
@@ -116,7 +84,7 @@ bool fs_below(const char *path, const char *dir)
 	       (path[n] == '/' || path[n] == '\0' || (n && dir[n - 1] == '/'));
 }
 
-/* make_directory - the last component of a mountpoint that is missing. */
+/* make_directory - create the last component of a missing mountpoint. */
 static int make_directory(const char *dir, struct err *e)
 {
 	struct stat st;
@@ -135,7 +103,7 @@ static int make_directory(const char *dir, struct err *e)
 				       "mountpoint '%s': a symbolic link to a directory that "
 				       "does not exist: create that directory, or use another",
 				       dir);
-		return 0; /* another process was faster: it is there, and empty */
+		return 0; /* another process has just created it */
 	default:
 		return err_sys(e, errno,
 			       "mountpoint '%s': does not exist and could not be created", dir);
@@ -178,8 +146,7 @@ static int check_directory(const char *dir, bool *ret_made, struct err *e)
 	return 0;
 }
 
-/* heal - a mount of ours whose server is gone is in the way of everybody: it is taken off, as its
- * supervisor would have done. */
+/* heal - unmount a mount of ours whose server died, as its supervisor would have done. */
 static void heal(const char *mountpoint)
 {
 	enum { STACKED_MAX = 16 };
@@ -205,11 +172,11 @@ bool fs_is_empty_dir(const char *path)
 		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
 	empty = empty && errno == 0;
 	if (d)
-		(void)closedir(d); /* was only read */
+		(void)closedir(d); /* only read: no error to report */
 	return empty;
 }
 
-/* looks_like_tree - whether a directory has the documents of a Zarr dataset. */
+/* looks_like_tree - true if a directory has metadata files of a Zarr dataset. */
 static bool looks_like_tree(const char *dir)
 {
 	static const char *const docs[] = {".zgroup", ".zarray", ".zmetadata", "zarr.json"};
@@ -225,8 +192,8 @@ static bool looks_like_tree(const char *dir)
 	return false;
 }
 
-/* check_hidden - what the mount will hide. A user who writes the arguments the other way round
- * would see an empty mount, and not the dataset. */
+/* check_hidden - check what the mount would hide. A user who swaps the arguments would see an empty
+ * mount in place of the dataset. */
 static int check_hidden(const struct cfg *cfg, const char *dir, struct err *e)
 {
 	if (fs_is_empty_dir(dir) || access(dir, R_OK) < 0)
@@ -241,14 +208,14 @@ static int check_hidden(const struct cfg *cfg, const char *dir, struct err *e)
 	return 0;
 }
 
-/* check_own - a mount that hides its own source would ask itself for it. */
+/* check_own - a mount that hides its own source would send its requests to itself. */
 static int check_own(const struct cfg *cfg, const char *dir, struct err *e)
 {
 	auto_free char *source = NULL, *part = NULL;
 
 	if (cfg->remote)
 		return 0;
-	source = realpath(cfg->source, NULL); /* a missing one is source_open's to tell */
+	source = realpath(cfg->source, NULL); /* source_open reports a missing source */
 	part = cfg->concat ? fs_concat_hidden(cfg, dir) : NULL;
 	if ((!source || !fs_below(source, dir)) && !part)
 		return 0;
@@ -257,7 +224,7 @@ static int check_own(const struct cfg *cfg, const char *dir, struct err *e)
 		       part ? part : source);
 }
 
-/* check_all - fs_check_mountpoint, but that a directory that it made is left. */
+/* check_all - fs_check_mountpoint, except that a directory it created remains on error. */
 static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 {
 	auto_free char *dir = NULL;
@@ -292,7 +259,7 @@ int fs_check_mountpoint(const struct cfg *cfg, bool *ret_made, struct err *e)
 	*ret_made = false;
 	rc = check_all(cfg, ret_made, e);
 	if (rc < 0 && *ret_made)
-		(void)rmdir(cfg->mountpoint); /* it was made a moment ago */
+		(void)rmdir(cfg->mountpoint); /* created a moment ago */
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sd_notify.c - a service manager's socket. What cannot be said is not said: a mount does not
- * depend on who started it. */
+/* sd_notify.c - sends to a service manager's socket. Errors are ignored: a mount does not depend on
+ * its service manager. */
 #include "fusefs/daemon/sd_notify_int.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ void sd_notify_begin(void)
 	if (path[0] == '@')
 		place.sun_path[0] = '\0';
 	place_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
-	(void)unsetenv("NOTIFY_SOCKET"); /* fails only for names that are none */
+	(void)unsetenv("NOTIFY_SOCKET"); /* fails only for invalid names */
 }
 
 void sd_notify_send(const char *state)

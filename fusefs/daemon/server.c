@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* server.c - the server process: open the source, mount, say so, answer until unmounted.
+/* server.c - the server process: open the source, mount, report, answer until unmounted.
  *
- * SIGTERM, SIGINT and SIGHUP are blocked in every thread and taken by one thread of their own,
- * because libfuse's handlers can be called in a thread whose wait they do not end. */
+ * SIGTERM, SIGINT and SIGHUP are blocked in every thread and accepted by a dedicated thread,
+ * because libfuse's handlers may run in a thread whose wait they do not interrupt. */
 #include "fusefs/app/fusefs.h"
 
 #include <errno.h>
@@ -21,158 +21,35 @@
 #include "base/observe/metrics.h"
 #include "base/os/cancel.h"
 #include "base/core/str.h"
-#include "codecs/isolate/decoder.h"
 #include "fusefs/app/concat.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/mounter.h"
-#include "fusefs/daemon/stderr_capture.h"
 #include "fusefs/app/remote.h"
-#include "fusefs/write/writable.h"
 #include "fusefs/daemon/status.h"
 #include "translate/concat/concat.h"
 
 enum {
-	NOTES_SHOWN = 20,
-	/* Of the allocator, which by default makes eight for each processor: each keeps what its
-	 * threads needed at most, so that every change of the source would add to it. */
+	/* The allocator's arenas. By default it makes eight for each processor; each keeps the
+	 * maximum that its threads needed, so that every change of the source would increase the
+	 * memory. */
 	ARENAS = 4,
 };
 
-/* server - the server process while it lives. */
+/* server - state of the server process. */
 struct server {
 	const struct app *setup;
 	struct fs fs;
 	struct fuse_loop_config *loop;
 	char *mountpoint; /* resolved */
-	char *folder;     /* of a pattern: what is watched; else NULL */
+	char *folder;     /* of a pattern: the watched folder; otherwise NULL */
 	struct status_socket *socket;
 	pthread_t main_thread, signal_thread;
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
 	bool done;   /* lock: the loop ended */
-	int mounter; /* who mounts and unmounts; the process's */
-	bool parted; /* the mount is nothing to us any more */
+	int mounter; /* socket of the mounter; owned by the process */
+	bool parted; /* the server has given up the mount */
 };
-
-bool fs_links_beside(const struct cfg *cfg)
-{
-	return !cfg->external_root && cfg->command != CFG_SERVE &&
-	       !fs_has_option(cfg, "allow_other") && !fs_has_option(cfg, "allow_root");
-}
-
-void fs_source_options(const struct cfg *cfg, struct source_options *ret)
-{
-	*ret = (struct source_options){
-		.cut_bytes = cfg->default_chunk_size,
-		.max_chunk_bytes = cfg->max_chunk,
-		.max_index_bytes = cfg->index_size,
-		.max_meta_bytes = cfg->meta_size,
-		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
-		.external_root = cfg->external_root,
-		.links_beside = fs_links_beside(cfg),
-		.unlimited = cfg->unlimited,
-		.n_unlimited = cfg->n_unlimited,
-		.keep_going = cfg->hide_bad,
-		.whole_chunks = cfg->command == CFG_REFS,
-	};
-}
-
-static struct view_request daemon_server_want_of(const struct app *setup)
-{
-	return (struct view_request){.name = setup->file_name,
-				     .id_limit = VIEW_ID_LIMIT,
-				     .rules = setup->rules,
-				     .shared = setup->shared,
-				     .share = 1};
-}
-
-/* open_once - what is mounted when it is not a mirror. */
-static int open_once(const struct app *setup, const struct cfg *cfg, struct source **ret_source,
-		     struct view **ret_view, struct err *e)
-{
-	struct view_request want = daemon_server_want_of(setup);
-	struct source_options opts;
-	struct source *source = NULL;
-	int rc;
-
-	fs_source_options(cfg, &opts);
-	rc = fs_source(setup, cfg->source, &opts, &source, e);
-	if (rc < 0)
-		return rc;
-	want.nc = cfg->view == CFG_VIEW_AUTO
-			  ? concat_format(source) == setup->zarr && cfg->command != CFG_SERVE
-			  : cfg->view == CFG_VIEW_NC;
-	rc = setup->view_open(source, cfg, &want, ret_view, e);
-	if (rc < 0) {
-		source_close(source);
-		return rc;
-	}
-	*ret_source = source;
-	return 0;
-}
-
-/* fs_open_again - the same; where one array stands for all, say what to do: that is so when the
- * rest can be opened. */
-int fs_open_again(const struct app *setup, struct source **ret_source, struct view **ret_view,
-		  struct err *e)
-{
-	struct cfg rest = *setup->cfg;
-	struct err other = ERR_INIT;
-	char text[ERR_TEXT_MAX];
-	int rc = open_once(setup, setup->cfg, ret_source, ret_view, e);
-
-	if ((rc != -EOPNOTSUPP && rc != -EBADMSG && rc != -ERANGE) || rest.hide_bad)
-		return rc;
-	rest.hide_bad = true;
-	if (open_once(setup, &rest, ret_source, ret_view, &other) < 0)
-		return rc;
-	(*ret_view)->ops->close(*ret_view);
-	source_close(*ret_source);
-	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
-	return err_set(e, rc, "%s (-o unsupported=skip mounts the rest)", text);
-}
-
-/* daemon_server_open_writable - a view that opens and closes sources as it needs them. */
-static int daemon_server_open_writable(const struct app *setup, struct view **ret_view,
-				       struct err *e)
-{
-	const struct cfg *cfg = setup->cfg;
-	struct view_request want = daemon_server_want_of(setup);
-	struct stat st;
-
-	want.nc = cfg->view == CFG_VIEW_NC;
-	if (cfg->view == CFG_VIEW_AUTO) /* of an archive it is said that it cannot be written */
-		want.nc = cfg->remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
-	want.root = cfg->root;
-	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
-}
-
-int fs_open(const struct app *setup, struct source **ret_source, struct view **ret_view,
-	    struct err *e)
-{
-	const struct cfg *cfg = setup->cfg;
-	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
-	int rc = fs_rules_check(setup->rules, cfg, e);
-
-	if (rc < 0)
-		return cfg_place_error(cfg, e);
-	if (writes && cfg->create)
-		rc = fs_rw_create(setup, e);
-	if (rc < 0)
-		return rc;
-	*ret_source = NULL;
-	rc = mirror_wanted(setup, e);
-	if (rc < 0)
-		return rc;
-	if (rc > 0 && cfg->root)
-		return err_set(e, -EINVAL,
-			       "-o root: only for one dataset, not for a directory of datasets");
-	if (rc > 0)
-		return mirror_open(setup, ret_view, e);
-	if (writes)
-		return daemon_server_open_writable(setup, ret_view, e);
-	return fs_open_again(setup, ret_source, ret_view, e);
-}
 
 void fs_null_stdio(void)
 {
@@ -180,7 +57,7 @@ void fs_null_stdio(void)
 
 	for (int i = 0; fd >= 0 && i < 3; i++)
 		if (fd != i)
-			(void)dup2(fd, i); /* keeps the old one when short of descriptors */
+			(void)dup2(fd, i); /* keeps the old one if no descriptor is free */
 	if (fd > 2)
 		(void)close(fd);
 }
@@ -203,24 +80,7 @@ static NZ_PRINTF(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt,
 		 "%s", text);
 }
 
-static void print_some(const char *const *notes, uint32_t n)
-{
-	uint32_t shown = n < NOTES_SHOWN ? n : NOTES_SHOWN;
-
-	for (uint32_t i = 0; i < shown; i++)
-		log_note("%s", notes[i]);
-	if (n > shown)
-		log_note("... and %u more notes: see nczarrfs info", n - shown);
-}
-
-void fs_print_notes(const struct epoch *ep)
-{
-	if (ep->source)
-		print_some(ep->source->ds.notes, ep->source->ds.n_notes);
-	print_some(ep->view->notes, ep->view->n_notes);
-}
-
-/* loop_options - those that libfuse's session does not know. */
+/* loop_options - apply the options that libfuse's session does not accept. */
 static void loop_options(struct server *s)
 {
 	struct fuse_loop_config *loop = s->loop;
@@ -238,76 +98,16 @@ static void loop_options(struct server *s)
 		else if (strncmp(opt, "max_idle_threads=", 17) == 0)
 			fuse_loop_cfg_set_idle_threads(loop, (unsigned int)v);
 		else if (strncmp(opt, "max_read=", 9) == 0)
-			s->fs.max_read = (uint32_t)v; /* and the session is told as well */
+			s->fs.max_read = (uint32_t)v; /* the session needs it as well */
 	}
 }
 
-/* say_ours - lines of the log among what libraries printed. */
-static void say_ours(const char *text)
-{
-	static const char ours[] = "nczarrfs: ";
-	const char *end;
-
-	for (; *text; text = end + (*end == '\n')) {
-		end = text + strcspn(text, "\n");
-		if (strncmp(text, ours, sizeof(ours) - 1) == 0 &&
-		    write(STDERR_FILENO, text, (size_t)(end - text) + (*end == '\n')) < 0)
-			return; /* nowhere left to say so */
-	}
-}
-
-int fs_open_quietly(const struct app *setup, struct source **ret_source, struct view **ret_view,
-		    struct err *e)
-{
-	/* what was found of a mount that died is not said by libraries, and has to be heard */
-	bool quietly = !setup->cfg->verbose && !setup->cfg->debug && !setup->cfg->rw;
-	struct stderr_capture q;
-	char text[4096];
-	int rc = setup->cfg->rw ? 0
-				: fs_rw_repair(setup, setup->cfg->source,
-					       setup->cfg->command == CFG_MOUNT, e);
-
-	/* what asks other machines has a thread: before it the process that forks others */
-	if (rc == 0 && setup->cfg->remote && setup->prepare && !child_prepared())
-		rc = setup->prepare(e);
-	if (rc < 0)
-		return rc;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	quietly = false; /* their reports are wanted */
-#endif
-	if (quietly)
-		stderr_capture_begin(&q);
-	rc = fs_open(setup, ret_source, ret_view, e);
-	if (quietly) {
-		stderr_capture_end(&q, text, sizeof(text));
-		say_ours(text);
-	}
-	return rc;
-}
-
-static int daemon_server_open_live(void *arg, struct source **ret_source,
-				   struct view **ret_view, struct err *e)
-{
-	struct server *s = arg;
-	int rc;
-
-	/* Standard error is shared by all threads: it is left alone once they run. A Zarr tree
-	 * that is without its documents for a moment is not a directory to be mirrored. */
-	if (s->fs.se)
-		return fs_open_again(s->setup, ret_source, ret_view, e);
-	rc = fs_open_quietly(s->setup, ret_source, ret_view, e);
-	if (rc == 0 && *ret_source)
-		fs_rules_warn(s->setup->rules, s->setup->cfg, &(*ret_source)->ds);
-	return rc;
-}
-
-/* take_session - a session on a descriptor that the mounter mounted. */
+/* take_session - create a session on a descriptor from the mounter. */
 static int take_session(struct server *s, struct fuse_args *args, int fd, struct err *e)
 {
 	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fd); /* libfuse's way to say it */
+	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fd); /* the form that libfuse requires */
 	s->fs.se = fuse_session_new(args, fs_operations(s->fs.writes),
 				    sizeof(struct fuse_lowlevel_ops), &s->fs);
 	if (s->fs.se && fuse_session_mount(s->fs.se, path) == 0)
@@ -340,8 +140,8 @@ static int mount_by_mounter(struct server *s, struct err *e)
 	return rc;
 }
 
-/* check_place - a mount inside of a Zarr tree that is looked through for changes would be asked
- * by its own server. */
+/* check_place - with a mount inside a Zarr store that is polled for changes, the server would send
+ * requests to itself. */
 static int check_place(const struct server *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
@@ -357,7 +157,7 @@ static int check_place(const struct server *s, struct err *e)
 		return 0;
 	rc = mirror_wanted(s->setup, e);
 	if (rc != 0)
-		return rc < 0 ? rc : 0; /* a mirror does not show it */
+		return rc < 0 ? rc : 0; /* a mirror hides its own mountpoint */
 	return err_set(e, -EBUSY, "mountpoint '%s' is inside '%s': use another directory",
 		       s->mountpoint, cfg->source);
 }
@@ -369,7 +169,7 @@ static int mount_session(struct server *s, struct err *e)
 	rc = check_place(s, e);
 	if (rc < 0)
 		return rc;
-	/* fusermount3 finds out whether a server is gone by opening its directory. */
+	/* fusermount3 opens the mount's directory to test whether the server has died. */
 	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
 	s->fs.no_xattr = s->setup->cfg->no_xattr;
 	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
@@ -385,7 +185,7 @@ static void daemon_server_forget_names(void *arg, char *const *names, size_t n)
 {
 	struct fuse_session *se = arg;
 
-	/* -ENOENT only says that the kernel did not know the name. */
+	/* -ENOENT only means that the kernel had not cached the name. */
 	for (size_t i = 0; i < n; i++)
 		(void)fuse_lowlevel_notify_inval_entry(se, EPOCHS_ROOT, names[i],
 						       strlen(names[i]));
@@ -394,21 +194,13 @@ static void daemon_server_forget_names(void *arg, char *const *names, size_t n)
 
 /* Signals. */
 
-static void daemon_server_end_signals(sigset_t *set)
-{
-	(void)sigemptyset(set);
-	(void)sigaddset(set, SIGTERM);
-	(void)sigaddset(set, SIGINT);
-	(void)sigaddset(set, SIGHUP);
-}
-
 static void on_wake(int sig)
 {
-	(void)sig; /* only there to interrupt a wait */
+	(void)sig; /* only interrupts a wait */
 }
 
-/* wake_until_done - the loop looks at the exit flag when its wait is interrupted; a signal that
- * comes just before the wait is lost, so it is sent again. */
+/* wake_until_done - the loop checks its exit flag when its wait is interrupted. A signal that comes
+ * just before the wait is lost, so it is sent repeatedly. */
 static void wake_until_done(struct server *s)
 {
 	struct timespec until;
@@ -422,8 +214,8 @@ static void wake_until_done(struct server *s)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-/* unmounted - the kernel has taken the mount away. That is heard by threads that ask for requests,
- * and while a server far away hangs there may be none: all of them wait for it. */
+/* unmounted - true if the kernel has unmounted us. Only threads that read requests notice that, and
+ * while a remote server hangs there may be none: all of them wait for it. */
 static bool unmounted(const struct server *s)
 {
 	struct pollfd p = {.fd = fuse_session_fd(s->fs.se)};
@@ -431,11 +223,11 @@ static bool unmounted(const struct server *s)
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
 }
 
-/* daemon_server_await_signal - one of set; of sources that are far also an unmount is looked
- * for. */
+/* daemon_server_await_signal - wait for a signal of set; with remote sources also for an
+ * unmount. */
 static int daemon_server_await_signal(const struct server *s, const sigset_t *set)
 {
-	/* what was written is still to be sent */
+	/* confirmed writes must still be sent */
 	const bool looks = s->fs.remote && !s->fs.writes;
 	const struct timespec often = {.tv_nsec = 200 * 1000 * 1000}, seldom = {.tv_sec = 10};
 	int sig;
@@ -448,14 +240,14 @@ static int daemon_server_await_signal(const struct server *s, const sigset_t *se
 	return sig;
 }
 
-/* next_signal - a signal that ends the mount; 0 when the loop ended by itself. */
+/* next_signal - wait for a signal that ends the mount; 0: the loop ended by itself. */
 static int next_signal(struct server *s)
 {
 	sigset_t set;
 	int sig = 0;
 	bool done;
 
-	daemon_server_end_signals(&set);
+	fs_end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1); /* sent by stop_signals */
 	do {
 		sig = daemon_server_await_signal(s, &set);
@@ -475,9 +267,9 @@ static void *take_signals(void *arg)
 		return NULL;
 	log_info("signal %d: unmounting", sig);
 	if (!s->fs.writes)
-		fs_remote_stop(); /* what was written is still to be sent: finish */
-	/* The watcher may be telling the kernel something that waits for an answer of ours:
-	 * it ends while requests are still answered. */
+		fs_remote_stop(); /* confirmed writes must still be sent */
+	/* The watcher may be in a notification of the kernel that waits for an answer of this
+	 * server: stop it while requests are still answered. */
 	epochs_stop(s->fs.live);
 	fuse_session_exit(s->fs.se);
 	wake_until_done(s);
@@ -507,7 +299,7 @@ static void stop_signals(struct server *s)
 	(void)pthread_join(s->signal_thread, NULL);
 }
 
-/* The life of the server. */
+/* Life cycle of the server. */
 
 static void daemon_server_report(int fd, char status, const char *text)
 {
@@ -520,33 +312,20 @@ static void daemon_server_report(int fd, char status, const char *text)
 	(void)close(fd);
 }
 
-/* daemon_server_open_source - what is served, before it is mounted. */
+/* daemon_server_open_source - open the source before it is mounted. */
 static int daemon_server_open_source(struct server *s, struct err *e)
 {
 	const struct app *setup = s->setup;
 	int rc;
 
-	fs_rw_prepare(setup);
-	rc = setup->prepare ? setup->prepare(e) : 0;
-	if (rc == 0 && setup->cfg->sandbox_codecs)
-		codec_isolate(0);
-	if (rc == 0 && setup->cfg->concat) {
-		s->folder = concat_folder(setup->cfg->source);
-		rc = s->folder ? 0 : err_nomem(e);
-	}
-	if (rc == 0)
-		rc = epochs_new(s->folder ? s->folder : setup->cfg->shown,
-				daemon_server_open_live, s, &s->fs.live, e);
+	if (setup->cfg->concat && !(s->folder = concat_folder(setup->cfg->source)))
+		return err_nomem(e);
+	rc = fs_open_served(&s->fs, setup, s->folder ? s->folder : setup->cfg->shown, e);
 	if (rc < 0)
 		return rc;
-	if (setup->cfg->remote)
-		epochs_remote(s->fs.live, setup->cfg->revalidate);
 	if (s->folder)
 		epochs_polled(s->fs.live);
-	s->fs.path = setup->cfg->shown;
-	s->fs.remote = setup->cfg->remote;
 	s->fs.revalidate = s->fs.remote ? setup->cfg->revalidate : 0;
-	s->fs.follows = epochs_first(s->fs.live)->view->follows;
 	s->fs.writes = epochs_first(s->fs.live)->view->write != NULL;
 	if (s->setup->cfg->unverified)
 		log_warn("certificates are not verified: HTTP.SSL.VERIFYPEER=0 in a configuration "
@@ -555,7 +334,7 @@ static int daemon_server_open_source(struct server *s, struct err *e)
 	return 0;
 }
 
-/* can_be_asked - how the mount is, by ioctl and on a socket. */
+/* can_be_asked - start the status ioctl and the metrics socket. */
 static int can_be_asked(struct server *s, struct err *e)
 {
 	const struct epoch *ep = epochs_first(s->fs.live);
@@ -574,7 +353,7 @@ static int can_be_asked(struct server *s, struct err *e)
 	return rc;
 }
 
-/* daemon_server_prepare - everything up to a mount that is only not answered yet. */
+/* daemon_server_prepare - everything up to a mount that does not answer requests yet. */
 static int daemon_server_prepare(struct server *s, struct err *e)
 {
 	sigset_t set;
@@ -582,7 +361,7 @@ static int daemon_server_prepare(struct server *s, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	daemon_server_end_signals(&set);
+	fs_end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)
@@ -595,7 +374,7 @@ static int daemon_server_prepare(struct server *s, struct err *e)
 	return rc == 0 ? start_signals(s, e) : rc;
 }
 
-/* many_files - a directory's datasets take some descriptors each. */
+/* many_files - raise the limit: each dataset of a directory needs several descriptors. */
 static void many_files(void)
 {
 	struct rlimit limit;
@@ -607,7 +386,7 @@ static void many_files(void)
 		log_debug("the limit of open files could not be raised");
 }
 
-/* settle_down - what a server needs no longer once it is mounted. */
+/* settle_down - release resources that a mounted server does not need. */
 static void settle_down(struct server *s)
 {
 	const struct cfg *cfg = s->setup->cfg;
@@ -627,9 +406,9 @@ static void settle_down(struct server *s)
 		log_warn("-o metrics: %s", e.msg);
 }
 
-/* unmount - nobody can ask for anything any more, and the mount is gone from its place. The
- * descriptor is closed first, or an unmount that waits for our answers would never end; its number
- * stays taken, because libfuse knows it. */
+/* unmount - detach the mount from its mountpoint, after the last request. The descriptor is closed
+ * first, because an unmount that waits for our answers would never end; its number stays in use,
+ * because libfuse has stored it. */
 static void unmount(struct server *s)
 {
 	bool gone = unmounted(s);
@@ -668,16 +447,17 @@ static void daemon_server_tear_down(struct server *s)
 	(void)pthread_mutex_destroy(&s->lock);
 }
 
-/* daemon_server_finish - what was confirmed to writers goes into the dataset; nobody can write any
- * more. Returns false when some of it could not. */
+/* daemon_server_finish - commit confirmed writes to the dataset; no further writes can come.
+ * Returns false if some could not be committed. */
 static bool daemon_server_finish(struct server *s)
 {
 	struct err e = ERR_INIT;
 	struct view *v;
 
-	if (!s->fs.writes) /* there may be no view: a source that changed is being opened again */
+	if (!s->fs.writes) /* without a view, a source that changed is being opened again */
 		return true;
-	v = epochs_first(s->fs.live)->view; /* it follows, and is never opened again */
+	/* a writable view follows changes, and is never opened again */
+	v = epochs_first(s->fs.live)->view;
 	if (!v->write->finish)
 		return true;
 	unmount(s);
@@ -687,7 +467,7 @@ static bool daemon_server_finish(struct server *s)
 	return false;
 }
 
-/* describe - what is mounted, for the user: "(netCDF-4) as Zarr v2". */
+/* describe - describe the mount for the user: "(netCDF-4) as Zarr v2". */
 static void describe(const struct server *s, char *out, size_t n)
 {
 	const struct epoch *ep = epochs_first(s->fs.live);
@@ -712,7 +492,7 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 
 	if (!setup->cfg->foreground)
 		child_background();
-	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
+	(void)mallopt(M_ARENA_MAX, ARENAS); /* on failure there are more arenas */
 	rc = fs_init(&s.fs, &e);
 	if (rc < 0) {
 		daemon_server_report(report_fd, 'f', e.msg);
@@ -738,7 +518,7 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	canary_sing("server");
 	stop_signals(&s);
-	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
+	/* Another program unmounted it while it was busy: a normal end. */
 	if (rc == -ECONNABORTED) {
 		log_info("'%s': the kernel ended the connection", s.mountpoint);
 		rc = 0;

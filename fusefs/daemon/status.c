@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status.c - the state of a mount as text, and the ioctl that asks for it. */
+/* status.c - the state of a mount as text, and the ioctl that returns it. */
 #include "fusefs/daemon/status.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include "fusefs/daemon/control_socket.h"
 
 enum {
-	KEPT = 16, /* answers that are asked for in pages, at a time */
+	KEPT = 16, /* answers of several pages at a time */
 	ANSWER_MAX = 1 << 20,
 };
 
-/* daemon_status_answer - one that has more pages. */
+/* daemon_status_answer - an answer with further pages. */
 struct daemon_status_answer {
 	uint64_t id; /* 0: none */
-	uid_t uid;   /* who asked */
+	uid_t uid;   /* user who made the request */
 	uint8_t *data;
 	size_t len;
 };
@@ -78,10 +78,10 @@ void status_free(struct status *s)
 struct writing {
 	struct buf *out;
 	bool json, private;
-	bool any; /* something of this family, or of the options, was written */
+	bool any; /* a value of this family, or an option, was written */
 };
 
-/* put_option - options that name other files are for who mounted. */
+/* put_option - options that name other files are shown to the mount's owner only. */
 static void put_option(void *arg, const char *name, const char *value, bool said, bool is_path)
 {
 	struct writing *w = arg;
@@ -100,7 +100,7 @@ static void put_option(void *arg, const char *name, const char *value, bool said
 	w->any = w->any || w->json || said;
 }
 
-/* daemon_status_put_value - for people only what is not 0. */
+/* daemon_status_put_value - in the output for people, values of 0 are left out. */
 static void daemon_status_put_value(void *arg, const struct metric_value *v)
 {
 	struct writing *w = arg;
@@ -113,7 +113,7 @@ static void daemon_status_put_value(void *arg, const struct metric_value *v)
 		else
 			buf_puts(w->out, ", ");
 		if (v->first)
-			w->any = v->label[0] != '\0'; /* an object is open */
+			w->any = v->label[0] != '\0'; /* a JSON object is open */
 		if (v->label[0])
 			buf_printf(w->out, "\"%s\": ", v->value);
 		buf_printf(w->out, "%" PRIu64, v->n);
@@ -201,9 +201,10 @@ void status_metrics(struct status *s, struct buf *out)
 	metrics_text(s->mountpoint, NCZARRFS_VERSION, out);
 }
 
-/* ---- the request ---- */
+/* ---- requests ---- */
 
-/* daemon_status_keep - an answer of more than a page. Returns its id; the data is taken. */
+/* daemon_status_keep - keep an answer of more than a page. Returns its id; takes ownership of the
+ * data. */
 static uint64_t daemon_status_keep(struct status *s, uid_t uid, uint8_t *data, size_t len)
 {
 	struct daemon_status_answer *at = &s->kept[0];
@@ -232,7 +233,7 @@ static void daemon_status_put_page(struct status_page *p, const uint8_t *data, s
 		memcpy(p->data, data + p->off, p->len);
 }
 
-/* next_page - of an answer that was kept; it goes with its last one. */
+/* next_page - a page of a kept answer; the last page frees it. */
 static void next_page(struct status *s, uid_t uid, struct status_page *p)
 {
 	uint8_t *gone = NULL;
@@ -268,7 +269,7 @@ static int daemon_status_fail(struct status_page *p, int code, const char *why)
 	return code;
 }
 
-/* set_levels - what the log is to say. Returns 0, or what p says. */
+/* set_levels - set the log's levels. Returns 0, or an error with the reason in p. */
 static int set_levels(const struct status *s, uid_t uid, struct status_page *p)
 {
 	char spec[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stderr_capture.c - standard error goes into memory for a while. */
+/* stderr_capture.c - redirects standard error to memory for some time. */
 #include "fusefs/daemon/stderr_capture.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@ void stderr_capture_begin(struct stderr_capture *q)
 	q->caught = memfd_create("stderr", MFD_CLOEXEC);
 	q->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (q->caught >= 0 && q->saved >= 0)
-		(void)dup2(q->caught, STDERR_FILENO); /* at worst nothing is caught */
+		(void)dup2(q->caught, STDERR_FILENO); /* on failure nothing is captured */
 }
 
 void stderr_capture_end(struct stderr_capture *q, char *text, size_t cap)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* supervisor.c - the processes around the server.
  *
- * The server may die: a library may crash on a damaged file. The supervisor is the process that
- * notices: before the mount it says so in one line, afterwards it sees to it that the mount is
- * removed, so that no program is left hanging on "Transport endpoint is not connected". It does
- * nothing that could crash. The server in turn ends with its supervisor. */
+ * The server may die, as a library may crash on a damaged file. The supervisor detects that: before
+ * the mount it reports it in one line, afterwards it makes sure that the mount is removed, so that
+ * no program is left with "Transport endpoint is not connected". It does nothing that could crash.
+ * The server ends with its supervisor. */
 #include "fusefs/app/fusefs.h"
 
 #include <errno.h>
@@ -30,19 +30,21 @@ enum {
 	NEVER = -1,
 };
 
-/* child - a process that is watched. */
+/* child - a supervised process. */
 struct child {
 	pid_t pid;
-	int signal_fd;   /* SIGCHLD and the signals that end us */
-	sigset_t before; /* signals that were blocked */
-	int report_fd;   /* what it has to say; -1: nothing more */
-	int up_fd;       /* who waits for us; closed: nobody. -1: nobody waits */
+	int signal_fd;   /* SIGCHLD and the signals that end this process */
+	sigset_t before; /* signals that were blocked before */
+	int report_fd;   /* pipe with its report; -1: at its end */
+	/* pipe to the process that waits for this one; it closes it when it stops waiting. -1:
+	 * none */
+	int up_fd;
 	char report[ERR_TEXT_MAX + 1];
 	size_t n_report;
 	bool ended;
 	int status;     /* of waitpid */
-	int signal;     /* that we were sent */
-	bool abandoned; /* who waited for us is gone */
+	int signal;     /* that this process received */
+	bool abandoned; /* the process that waited for this one has ended */
 };
 
 static void watched_signals(sigset_t *set)
@@ -79,7 +81,7 @@ static void take_report(struct child *c)
 	c->report_fd = -1;
 }
 
-/* wait_child - until it ended, has said everything, was told to end by a signal, or the time is
+/* wait_child - wait until the child has ended and closed its report, a signal comes, or the time is
  * over. Returns false only for the last. ms: NEVER or milliseconds. */
 static bool wait_child(struct child *c, int64_t ms)
 {
@@ -111,16 +113,16 @@ static bool wait_child(struct child *c, int64_t ms)
 	return true;
 }
 
-/* end_child - ask it to end, then see to it. ms: NEVER or what it is given for that. */
+/* end_child - send SIGTERM, then SIGKILL after ms milliseconds or NEVER. */
 static void end_child(struct child *c, int64_t ms)
 {
 	if (c->ended)
 		return;
-	(void)kill(c->pid, SIGTERM); /* fails only when it has ended */
+	(void)kill(c->pid, SIGTERM); /* fails only if it has ended */
 	c->signal = 0;
 	c->abandoned = false;
 	while (!c->ended && wait_child(c, ms))
-		c->signal = 0; /* asked again, or it closed its report: it is ending */
+		c->signal = 0; /* a second signal, or the end of its report: it is ending */
 	if (c->ended)
 		return;
 	(void)kill(c->pid, SIGKILL);
@@ -128,8 +130,8 @@ static void end_child(struct child *c, int64_t ms)
 		c->ended = true;
 }
 
-/* start_child - fork; fn runs in the child with the signals as they were, and ends with us.
- * write_fd: the child's end of its report, or -1. */
+/* start_child - fork; fn runs in the child with the original signal mask, and gets SIGTERM when
+ * this process ends. write_fd: the child's end of its report, or -1. */
 static int start_child(struct child *c, int (*fn)(void *arg, int write_fd), void *arg,
 		       int write_fd, struct err *e)
 {
@@ -198,16 +200,16 @@ static void kill_child(struct child *c)
 
 /* Unmounting for a dead server. */
 
-/* supervisor_place - where the mount is, in a form that needs no server to be looked at. */
+/* supervisor_place - the mountpoint in a form that can be examined without a server. */
 struct supervisor_place {
-	char *dir;   /* resolved; NULL: it could not be */
-	uint64_t id; /* of the mount; 0 while it is not known */
+	char *dir;   /* resolved; NULL: it could not be resolved */
+	uint64_t id; /* of the mount; 0: not known yet */
 	struct mounter mounter;
 };
 
-/* clean_up - remove the mount of a server that died. One that ended well has unmounted, or was
- * unmounted, and the mount that is there now may be another's, even with the same id. The mounter
- * has done it when it has ended, unless somebody killed it. */
+/* clean_up - remove the mount of a server that died. A server that ended normally has unmounted, or
+ * was unmounted, and a mount that is there now may be another one, even with the same id. The
+ * mounter has done it before it ended, unless it was killed. */
 static void clean_up(const struct child *c, struct supervisor_place *place)
 {
 	bool ended_well = WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0;
@@ -236,7 +238,7 @@ static int supervisor_serve(void *arg, int write_fd)
 	return fs_serve(a->setup, write_fd, a->mounter);
 }
 
-/* pass_on - tell who waits, or the user when nobody else does. */
+/* pass_on - report to the waiting process, or to the user if there is none. */
 static void pass_on(const struct child *c, char status, const char *text)
 {
 	char line[ERR_TEXT_MAX + 1];
@@ -249,10 +251,10 @@ static void pass_on(const struct child *c, char status, const char *text)
 	}
 	if (n > 0 &&
 	    write(c->up_fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
-		return; /* nobody waits any more */
+		return; /* the waiting process has ended */
 }
 
-/* until_mounted - returns true when the server said that the mount is there. */
+/* until_mounted - returns true if the server reported that the mount is there. */
 static bool until_mounted(struct child *c, const struct cfg *cfg,
 			  struct supervisor_place *place)
 {
@@ -269,7 +271,7 @@ static bool until_mounted(struct child *c, const struct cfg *cfg,
 	} else if (c->signal || c->abandoned) {
 		err_set(&e, -EINTR, "'%s': interrupted before it was open", cfg->shown);
 	} else {
-		(void)wait_child(c, KILL_MS); /* its report ended: so does it */
+		(void)wait_child(c, KILL_MS); /* the report ended, so the server ends too */
 		if (!c->ended)
 			kill_child(c);
 		explain_end(c, cfg->shown, &e);
@@ -280,7 +282,7 @@ static bool until_mounted(struct child *c, const struct cfg *cfg,
 	return false;
 }
 
-/* while_mounted - returns the exit status. */
+/* while_mounted - wait for the end. Returns the exit status. */
 static int while_mounted(struct child *c, const struct cfg *cfg, struct supervisor_place *place)
 {
 	int sig;
@@ -288,7 +290,8 @@ static int while_mounted(struct child *c, const struct cfg *cfg, struct supervis
 	(void)wait_child(c, NEVER);
 	if (!c->ended) {
 		sd_notify_send("STOPPING=1");
-		/* killed: it did not do as asked. What was written takes as long as it takes */
+		/* SIGKILL after KILL_MS, except for a writable mount, whose commit may take any
+		 * time */
 		end_child(c, cfg->rw ? NEVER : KILL_MS);
 		clean_up(c, place);
 		return WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 1;
@@ -301,7 +304,7 @@ static int while_mounted(struct child *c, const struct cfg *cfg, struct supervis
 	return sig ? 1 : WEXITSTATUS(c->status);
 }
 
-/* from_here - a path as it can be written in the working directory. */
+/* from_here - a path relative to the working directory if it is below it. */
 static const char *from_here(const char *path)
 {
 	auto_free char *cwd = getcwd(NULL, 0);
@@ -312,7 +315,7 @@ static const char *from_here(const char *path)
 		       : path;
 }
 
-/* say_mounted - with -v. what: "(netCDF-4) as Zarr v2". */
+/* say_mounted - printed with -v. what: "(netCDF-4) as Zarr v2". */
 static void say_mounted(const struct cfg *cfg, const char *what)
 {
 	const char *dir = from_here(cfg->mountpoint);
@@ -323,7 +326,7 @@ static void say_mounted(const struct cfg *cfg, const char *what)
 		 quote, dir, quote);
 }
 
-/* go_silent - what the supervisor of a daemon does before anyone is told of the mount. */
+/* go_silent - a daemon's supervisor closes its output before the mount is reported. */
 static void go_silent(struct child *c, const struct cfg *cfg)
 {
 	log_init(cfg->debug ? LOG_DEBUG : LOG_WARN, true);
@@ -336,8 +339,8 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 	c->up_fd = -1;
 }
 
-/* supervise - up_fd: a pipe to the process that waits for the mount, or -1 in the foreground.
- * made: the mountpoint was created for this mount. */
+/* supervise - up_fd: a pipe to the process that waits for the mount, or -1 in the foreground. made:
+ * the mountpoint was created for this mount. */
 static int supervise(const struct app *setup, bool made, int up_fd)
 {
 	const struct cfg *cfg = setup->cfg;
@@ -351,11 +354,11 @@ static int supervise(const struct app *setup, bool made, int up_fd)
 		sd_notify_begin();
 	if (mounter_start(&place.mounter, setup, place.dir, made, up_fd, &e) < 0) {
 		if (made)
-			(void)rmdir(cfg->mountpoint); /* nobody else will */
+			(void)rmdir(cfg->mountpoint); /* no mounter removes it */
 		pass_on(&c, 'f', e.msg);
 		goto out;
 	}
-	mounter_no_new_privs(); /* what reads the source is forked by this process */
+	mounter_no_new_privs(); /* this process forks the one that reads the source */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		(void)err_sys(&e, errno, "pipe");
 		pass_on(&c, 'f', e.msg);
@@ -369,7 +372,7 @@ static int supervise(const struct app *setup, bool made, int up_fd)
 	}
 	(void)close(fds[1]);
 	mounter_close(&place.mounter);
-	setup->forget(); /* the server has its own */
+	setup->forget(); /* the server has its own copy */
 	sandbox_wipe_environment();
 	if (!until_mounted(&c, cfg, &place))
 		goto out;
@@ -388,7 +391,7 @@ out:
 
 /* The process that the user started. */
 
-/* answers - whether the mount does: a name that may be absent cannot be known without it. */
+/* answers - check that the mount answers, by a name that the kernel cannot have cached. */
 static int answers(const struct cfg *cfg, struct err *e)
 {
 	auto_free char *path = NULL;
@@ -404,7 +407,7 @@ static int answers(const struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* await_mount - read what the supervisor says until it is done. Returns the exit status. */
+/* await_mount - read the supervisor's report until its end. Returns the exit status. */
 static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 {
 	struct err e = ERR_INIT;
@@ -425,13 +428,14 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 	else if (line[0] != 's')
 		err_set(&e, -EIO, "'%s': the supervisor process exited unexpectedly", cfg->shown);
 	else
-		(void)kill(supervisor, SIGTERM); /* ended already: as well */
-	(void)waitpid(supervisor, NULL, 0);      /* no mount is left when it has ended */
+		(void)kill(supervisor, SIGTERM); /* it may have ended already */
+	/* the supervisor has removed the mount before it ends */
+	(void)waitpid(supervisor, NULL, 0);
 	log_error("%s", e.msg);
 	return 1;
 }
 
-/* no_mount - before anything was started. Returns the exit status. */
+/* no_mount - report an error before any process was started. Returns the exit status. */
 static int no_mount(const struct cfg *cfg, bool made, const char *what, int errnum)
 {
 	struct err e = ERR_INIT;
@@ -439,7 +443,7 @@ static int no_mount(const struct cfg *cfg, bool made, const char *what, int errn
 	(void)err_sys(&e, errnum, "%s", what);
 	log_error("%s", e.msg);
 	if (made)
-		(void)rmdir(cfg->mountpoint); /* it is empty, unless somebody uses it */
+		(void)rmdir(cfg->mountpoint); /* fails if another program uses it */
 	return 1;
 }
 
@@ -488,11 +492,11 @@ static int run_guarded(void *arg, int write_fd)
 
 	(void)write_fd;
 	status = g->fn(g->arg);
-	fs_remote_end(); /* its thread must not see the end of the process */
+	fs_remote_end(); /* its thread must not run during the process's exit */
 	return status;
 }
 
-/* guard - until it ended. Returns its exit status, or an error that says what became of it. */
+/* guard - wait for the child. Returns its exit status, or an error with the cause of its death. */
 static int guard(struct child *c, const char *source, uint32_t timeout, struct err *e)
 {
 	if (!wait_child(c, timeout ? (int64_t)timeout * 1000 : NEVER)) {
@@ -504,7 +508,7 @@ static int guard(struct child *c, const char *source, uint32_t timeout, struct e
 	} else if (WIFEXITED(c->status)) {
 		return WEXITSTATUS(c->status);
 	} else if (WTERMSIG(c->status) == SIGPIPE) {
-		return 1; /* its reader has seen enough */
+		return 1; /* the reader of its output closed the pipe */
 	} else {
 		explain_end(c, source, e);
 	}

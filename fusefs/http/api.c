@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api.c - what the page cannot find out of the files of the view. */
+/* api.c - answers what the page cannot read from the view's files. */
 #include "fusefs/http/http_int.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 enum {
 	ABOUT_MAX = 1 << 20, /* bytes of an answer */
-	DATASETS_MAX = 1000, /* of a directory that are named */
-	CHUNKS_MAX = 16384,  /* of one answer */
+	DATASETS_MAX = 1000, /* datasets of a directory in one answer */
+	CHUNKS_MAX = 16384,  /* chunks in one answer */
 	CHUNKS_BYTES = CHUNKS_MAX * 24 + 4096,
 };
 
@@ -23,7 +23,7 @@ static void http_api_put_text(struct buf *out, const char *text)
 	str_put_json(out, text, strlen(text));
 }
 
-/* What is served. */
+/* Describing the source. */
 
 static bool http_api_has(struct view *v, uint64_t dir, const char *name)
 {
@@ -36,7 +36,7 @@ static bool http_api_has(struct view *v, uint64_t dir, const char *name)
 	return true;
 }
 
-/* zarr_format - of a tree; 0: it is none. */
+/* zarr_format - format version of a Zarr store; 0: not one. */
 static int zarr_format(struct view *v, uint64_t dir)
 {
 	if (http_api_has(v, dir, "zarr.json"))
@@ -49,7 +49,7 @@ struct http_api_names {
 	size_t n;
 };
 
-/* put_dataset - directories whose names are those of trees. */
+/* put_dataset - append a directory whose name is that of a Zarr store. */
 static bool put_dataset(void *arg, const char *name, uint64_t id, bool is_dir,
 			const struct view_attr *attr, uint64_t next)
 {
@@ -94,7 +94,8 @@ static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct er
 
 /* Chunks. */
 
-/* http_api_find_array - by its path in the tree, as it was sent. -ENOENT: there is none. */
+/* http_api_find_array - find an array by its path in the hierarchy, as it was sent. -ENOENT: no
+ * such array. */
 static int http_api_find_array(const struct dataset *ds, const char *raw, uint32_t *ret,
 			       struct err *e)
 {
@@ -132,8 +133,8 @@ static void http_api_put_numbers(struct buf *out, const char *name, const uint64
 	buf_puts(out, "], ");
 }
 
-/* put_sizes - stored bytes of chunks from `from` on: -1 absent, -2 there, but without a stored form
- * of its own. */
+/* put_sizes - append stored sizes of chunks from `from` on: -1 absent, -2 present, but without a
+ * stored form of its own. */
 static int put_sizes(struct source *s, uint32_t array, uint64_t from, struct buf *out,
 		     struct err *e)
 {
@@ -183,11 +184,11 @@ static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out,
 		   array->n_chunks, from, s->unlisted ? "true" : "false");
 	if (!s->unlisted)
 		return put_sizes(s, i, from, out, e);
-	buf_puts(out, "\"sizes\": []}\n"); /* each would be a request to somebody else */
+	buf_puts(out, "\"sizes\": []}\n"); /* each size would cost a request to a remote server */
 	return 0;
 }
 
-/* Both. */
+/* Both requests. */
 
 static int serve_json(struct ask *a, size_t max,
 		      int (*put)(struct ask *a, struct epoch *ep, struct buf *out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* directory.c - the page of a directory: written as it is taken, whatever its length. */
+/* directory.c - the page of a directory, generated in parts while it is sent, for any length. */
 #include "fusefs/http/http_int.h"
 
 #include <errno.h>
@@ -8,19 +8,19 @@
 #include "base/os/url.h"
 
 enum {
-	ROOM = 64 << 10,     /* bytes of a page that are made at a time */
-	ROOM_MAX = ROOM + (16 << 10), /* with the entry that reaches it */
+	ROOM = 64 << 10,     /* bytes of a page that are generated at a time */
+	ROOM_MAX = ROOM + (16 << 10), /* with the entry that exceeds ROOM */
 };
 
-/* http_listing - a directory on its way to a client. */
+/* http_listing - a directory page that is being sent. */
 struct http_listing {
 	struct serve *s;
 	uint64_t ino, epoch; /* of the directory, which is held */
-	uint64_t cookie;     /* where to go on */
-	struct buf text;     /* made, and not taken yet */
-	size_t taken;        /* of it */
-	bool ended;          /* the text is the last */
-	bool more;           /* there was more than had room */
+	uint64_t cookie;     /* where the listing continues */
+	struct buf text;     /* generated, not sent yet */
+	size_t taken;        /* bytes of it that were sent */
+	bool ended;          /* the text is the last part */
+	bool more;           /* the buffer was full before the listing's end */
 };
 
 static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
@@ -44,7 +44,7 @@ static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 	return buf_ok(&l->text);
 }
 
-/* http_directory_make - the next part of the page. */
+/* http_directory_make - generate the next part of the page. */
 static int http_directory_make(struct http_listing *l, struct epoch *ep, struct err *e)
 {
 	struct view *v = ep->view;
@@ -61,7 +61,7 @@ static int http_directory_make(struct http_listing *l, struct epoch *ep, struct 
 	return rc;
 }
 
-/* make_more - make, for a page whose beginning is sent already. */
+/* make_more - generate a later part of a page. */
 static int make_more(struct http_listing *l, struct err *e)
 {
 	struct epoch *ep;
@@ -112,7 +112,7 @@ static void listing_release(struct http_listing *l)
 	free(l);
 }
 
-/* http_directory_listing_free - the page is sent, or its client is gone. */
+/* http_directory_listing_free - the page was sent, or its client disconnected. */
 static void http_directory_listing_free(void *arg)
 {
 	struct http_listing *l = arg;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file.c - files of the view by HTTP.
+/* file.c - serves files of the view by HTTP.
  *
- * The first piece is read before anything is sent, so that an error is a status. What follows is
- * read as the client takes it, and each piece asks for its epoch anew: a slow client does not keep
- * a changed source from being opened, and nothing of two epochs is ever mixed: its connection ends
- * before the length that was promised. */
+ * The first piece is read before anything is sent, so that an error becomes a status. Further
+ * pieces are read as the client receives them, and each acquires its epoch again: a slow client
+ * does not delay the reopening of a changed source, and no answer mixes two epochs. If the epoch
+ * changes, the connection ends before the length in the header is reached. */
 #include "fusefs/http/http_int.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "base/observe/metrics.h"
 
 enum {
-	PIECE = 1 << 20,     /* bytes that are read at a time */
-	BLOCK = 256 << 10,   /* bytes that are sent at a time */
+	PIECE = 1 << 20,     /* bytes per read */
+	BLOCK = 256 << 10,   /* bytes per send */
 };
 
 /* Finding. */
@@ -68,7 +68,7 @@ int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *re
 
 /* Bytes. */
 
-/* http_file_piece - exactly len bytes of file id at off. */
+/* http_file_piece - read exactly len bytes of file id at off. */
 static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t *out,
 			   size_t len, struct err *e)
 {
@@ -81,7 +81,7 @@ static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t 
 		return rc;
 	stored = !s.mem && s.len;
 	rc = span_fetch(&s, out, len, &n, e);
-	if (rc == 0 && stored) /* only now is it known whose bytes they are */
+	if (rc == 0 && stored) /* the source's state is checked after the bytes were read */
 		rc = serve_unchanged(ep, e);
 	if (rc == 0 && n != len)
 		rc = err_set(e, -EIO, "read %zu bytes instead of %zu", n, len);
@@ -90,13 +90,13 @@ static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t 
 	return rc;
 }
 
-/* http_file_body - what is being sent. */
+/* http_file_body - a body that is being sent. */
 struct http_file_body {
 	struct serve *s;
 	uint64_t ino, epoch; /* of the file, which is held */
 	uint64_t first, len; /* in the file */
-	uint64_t have_at;    /* of what is read, from first on */
-	size_t have;         /* bytes of room */
+	uint64_t have_at;    /* start of the bytes in room, from first on */
+	size_t have;         /* bytes in room */
 	size_t cap;
 	uint8_t *room;       /* owned */
 };
@@ -157,8 +157,8 @@ static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
 	return (ssize_t)n;
 }
 
-/* body_new - of a file that is held, which is the body's from then on. The first piece is there,
- * unless only headers are sent. */
+/* body_new - create the body for a file that is held; the body owns that hold. It has the first
+ * piece, unless only headers are sent. */
 static int body_new(struct ask *a, struct epoch *ep, const struct view_attr *attr,
 		    uint64_t first, uint64_t len, struct http_file_body **ret, struct err *e)
 {
@@ -191,8 +191,8 @@ static int body_new(struct ask *a, struct epoch *ep, const struct view_attr *att
 
 /* Tags. */
 
-/* put_tag - an entity tag: of this run, this opening of the source, this file. Of what may change
- * without another id it is of its times as well, and weak. */
+/* put_tag - write an entity tag of this run, this opening of the source and this file. If the
+ * content may change under one id, the tag includes its times and is weak. */
 static void put_tag(const struct serve *s, const struct epoch *ep, const struct view_attr *a,
 		    char out[HTTP_TAG_MAX])
 {
@@ -234,7 +234,7 @@ static int http_file_outside(struct ask *a, uint64_t size, struct err *e)
 			   serve_header(http_file_empty(), "Content-Range", text), e);
 }
 
-/* send - bytes of a file; *held: whether it still has to be dropped. */
+/* send_range - send bytes of a file; *held: the caller has to drop the file. */
 static int send_range(struct ask *a, struct epoch *ep, const struct view_attr *attr,
 		      const char *name, const char *tag, bool *held, struct err *e)
 {
@@ -277,7 +277,7 @@ static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *at
 {
 	char tag[HTTP_TAG_MAX];
 
-	if (attr->unknown) /* reading says why; of a HEAD nobody asks further */
+	if (attr->unknown) /* reading it gives the error; a HEAD request does not read */
 		return err_set(e, -EIO, "%s",
 			       e->msg[0] ? e->msg : "its type could not be determined");
 	put_tag(a->s, ep, attr, tag);
@@ -286,7 +286,7 @@ static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *at
 	return send_range(a, ep, attr, name, tag, held, e);
 }
 
-/* add_slash - links in a directory's page are to what is in it. */
+/* add_slash - links in a directory's page are relative to the directory. */
 static int add_slash(struct ask *a, struct err *e)
 {
 	struct MHD_Response *r = http_file_empty();
@@ -302,7 +302,7 @@ static int add_slash(struct ask *a, struct err *e)
 	return serve_queue(a, MHD_HTTP_MOVED_PERMANENTLY, r, e);
 }
 
-/* in_epoch - a request while ep is held. */
+/* in_epoch - answer a request while ep is held. */
 static int in_epoch(struct ask *a, struct epoch *ep, const struct http_path *p, struct err *e)
 {
 	const char *name = NULL;
@@ -310,7 +310,7 @@ static int in_epoch(struct ask *a, struct epoch *ep, const struct http_path *p, 
 	bool held = true;
 	int rc = serve_find(ep, p, &attr, e);
 
-	if (rc == -ENOENT || rc == -ENOTDIR) /* unless another file is asked for by now */
+	if (rc == -ENOENT || rc == -ENOTDIR) /* unless the path was replaced meanwhile */
 		return serve_unchanged(ep, e) < 0 ? -ESTALE : rc;
 	if (rc < 0)
 		return rc;

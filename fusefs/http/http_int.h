@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http_int.h - shared by the parts of serve only.
+/* http_int.h - private to the HTTP server.
  *
- * Addresses: "/" is the page, "/page/..." what it consists of, "/data/..." the files of the view,
- * "/api/..." what only the server knows, as JSON. */
+ * Addresses: "/" is the page, "/page/..." its parts, "/data/..." the files of the view, "/api/..."
+ * information that only the server has, as JSON. */
 #ifndef FUSEFS_HTTP_HTTP_INT_H
 #define FUSEFS_HTTP_HTTP_INT_H
 
@@ -11,14 +11,14 @@
 #include "fusefs/app/fusefs.h"
 #include "fusefs/http/parse_int.h"
 
-/* serve - the server while it lives. What is not said otherwise is constant once it answers. */
+/* serve - the running server. Fields without another remark are constant once it answers. */
 struct serve {
 	const struct app *setup;
-	struct fs fs;          /* live and log only; they have locks of their own */
-	char address[64];      /* that it listens on, without brackets */
+	struct fs fs;          /* only live and log, which have their own locks */
+	char address[64];      /* the listening address, without brackets */
 	uint16_t port;
-	bool loopback;         /* only this machine reaches it */
-	const char *origin;    /* of pages that may read what is served; "*": all; NULL: none */
+	bool loopback;         /* only reachable from this machine */
+	const char *origin;    /* of pages that may read the served data; "*": all; NULL: none */
 	uint64_t stamp;        /* of this run: part of all entity tags */
 	int fd;                /* listens */
 	struct MHD_Daemon *daemon;
@@ -28,9 +28,10 @@ struct serve {
 struct ask {
 	struct serve *s;
 	struct MHD_Connection *conn;
-	const char *rest; /* of the path, behind "/data" and the like: "" or with a leading '/' */
+	const char *rest; /* the path after "/data" and the like: "" or with a leading '/' */
 	bool head;
-	const char *policy; /* Content-Security-Policy; NULL: that of all but the page's worker */
+	/* Content-Security-Policy; NULL: the common one, for all but the page's worker */
+	const char *policy;
 };
 
 /* answer_fn - answer a request: queue a response, or return a negative errno with *e, which becomes
@@ -44,29 +45,30 @@ enum MHD_Result serve_request(void *arg, struct MHD_Connection *conn, const char
 			      const char *method, const char *version, const char *data,
 			      size_t *size, void **state);
 
-/* serve_queue - send a response, which is taken, with what all of them have: NULL is -ENOMEM. */
+/* serve_queue - send a response with the common headers. Takes ownership of it; NULL is -ENOMEM. */
 int serve_queue(struct ask *a, unsigned int status, struct MHD_Response *r,
 		struct err *e) NZ_MUST_USE;
-/* serve_header - one more header; a failure is kept for serve_queue, which then sends none of it:
- * returns NULL. r may be NULL. Returns r. */
+/* serve_header - add a header. After a failure it returns NULL, which serve_queue turns into an
+ * error. r may be NULL. Returns r. */
 struct MHD_Response *serve_header(struct MHD_Response *r, const char *name, const char *value);
-/* serve_text - send a text, which is released. */
+/* serve_text - send text and release its buffer. */
 int serve_text(struct ask *a, unsigned int status, const char *type, struct buf *text,
 	       struct err *e) NZ_MUST_USE;
 
-/* serve_find - id and attributes of a path in the view of ep. Held until serve_drop. Returns 0;
- * -ENOENT proven absence; -EISDIR ends in '/' but is a file; errors of lookup. */
+/* serve_find - look up a path in the view of ep. The file is held until serve_drop. Returns 0;
+ * -ENOENT: proven absence; -EISDIR: the path ends in '/' but is a file; errors of lookup. */
 int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
 	       struct err *e) NZ_MUST_USE;
 void serve_drop(struct epoch *ep, uint64_t id);
-/* serve_let_go - serve_drop for an answer that is sent without its epoch: ino is dropped if the
- * epoch of that number is still current. */
+/* serve_let_go - serve_drop for an answer that is sent without its epoch: drop ino if the epoch
+ * with that number is still current. */
 void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch);
-/* serve_unchanged - 0, or -ESTALE when the source is not what ep opened. */
+/* serve_unchanged - 0, or -ESTALE if the source changed since ep opened it. */
 int serve_unchanged(struct epoch *ep, struct err *e) NZ_MUST_USE;
 
-/* serve_listing - the page of a directory, for people and for programs that look for links. *held
- * becomes false when the response has taken dir over and drops it when the page is sent. */
+/* serve_listing - the page of a directory, for people and for programs that follow links. *held
+ * becomes false if the response has taken ownership of dir; it drops dir after the page was
+ * sent. */
 int serve_listing(struct ask *a, struct epoch *ep, const struct view_attr *dir, bool *held,
 		  struct err *e) NZ_MUST_USE;
 

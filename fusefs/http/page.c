@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* page.c - the page itself: files that are part of the program, fusefs/page and the reader of
- * Zarr that scripts/page makes. */
+/* page.c - the page itself: files compiled into the program, from fusefs/page and the Zarr reader
+ * that scripts/page builds. */
 #include "fusefs/http/http_int.h"
 
 #include <errno.h>
@@ -39,13 +39,13 @@ FILE_BYTES(page_zarr, PAGE_ZARR);
 
 #define WORKER "page/reader.js"
 
-/* What decodes makes code of its own (embind's invokers): in a worker, which has nothing but the
- * tree. */
+/* The decoders generate code (embind's invokers). They run in a worker that can reach only the
+ * store. */
 static const char worker_policy[] = "default-src 'none'; connect-src 'self'; "
 				    "script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'";
 
 static const struct http_page_file {
-	const char *name; /* in the path of a request, behind its first '/' */
+	const char *name; /* in the path of a request, after its first '/' */
 	const char *begin, *end, *type;
 } files[] = {
 #define JS "text/javascript; charset=utf-8"
@@ -69,7 +69,7 @@ static const struct http_page_file {
 
 static struct MHD_Response *file_response(const struct http_page_file *f)
 {
-	/* it is not written to */
+	/* the buffer is not modified */
 	struct MHD_Response *r = MHD_create_response_from_buffer(
 		(size_t)(f->end - f->begin), (void *)(uintptr_t)f->begin,
 		MHD_RESPMEM_PERSISTENT);

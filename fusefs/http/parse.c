@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parse.c - what a request of HTTP says. */
+/* parse.c - parses requests of HTTP. */
 #include "fusefs/http/parse_int.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static int hex(char c)
 	return -1;
 }
 
-/* parse_decode - one component of n bytes into room; *ret its length. */
+/* parse_decode - decode one component of n bytes into room; *ret its length. */
 static int parse_decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1], size_t *ret,
 			struct err *e)
 {
@@ -31,7 +31,7 @@ static int parse_decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1],
 		char c = raw[i];
 
 		if (c == '%') {
-			/* what is behind the component is no digit */
+			/* the byte after the component is not a digit */
 			int high = hex(raw[i + 1]), low = high < 0 ? -1 : hex(raw[i + 2]);
 
 			if (low < 0)
@@ -105,8 +105,8 @@ const char *http_path_next(const struct http_path *p, const char *name)
 
 /* Ranges. */
 
-/* parse_digits - a number; larger ones than there are become the largest. Returns how many
- * digits. */
+/* parse_digits - parse a number; numbers that are too large become the largest one. Returns the
+ * number of digits. */
 static size_t parse_digits(const char *s, uint64_t *ret)
 {
 	size_t n = 0;
@@ -114,7 +114,8 @@ static size_t parse_digits(const char *s, uint64_t *ret)
 	*ret = 0;
 	for (; s[n] >= '0' && s[n] <= '9'; n++)
 		if (ckd_mul(ret, *ret, 10) || ckd_add(ret, *ret, (uint64_t)(s[n] - '0')))
-			*ret = UINT64_MAX / 100; /* no file is so long, and ten times it fits */
+			/* no file is that long, and ten times this value fits */
+			*ret = UINT64_MAX / 100;
 	return n;
 }
 
@@ -140,7 +141,7 @@ enum http_range http_range_parse(const char *header, uint64_t size, uint64_t *re
 	m = parse_digits(header + n + 1, &last);
 	if ((!n && !m) || *skip_blanks(header + n + 1 + m))
 		return HTTP_ALL;
-	if (!n) { /* the last so many */
+	if (!n) { /* the last n bytes */
 		*ret_len = last < size ? last : size;
 		*ret_first = size - *ret_len;
 		return *ret_len ? HTTP_PART : HTTP_OUTSIDE;
@@ -189,7 +190,7 @@ bool http_tag_same(const char *header, const char *tag)
 
 /* Hosts. */
 
-/* is_port - ":80", or nothing. */
+/* is_port - ":80", or empty. */
 static bool is_port(const char *s)
 {
 	uint64_t port;
@@ -208,7 +209,7 @@ static bool is_host(const char *header, const char *host)
 	return strncasecmp(header, host, n) == 0 && is_port(header + n);
 }
 
-/* is_bracketed - the same of an IPv6 address, which stands in brackets. */
+/* is_bracketed - the same for an IPv6 address, which is in brackets. */
 static bool is_bracketed(const char *header, const char *host)
 {
 	const size_t n = strlen(host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* route.c - a request of HTTP becomes a question to a part of the server, an error a status.
+/* route.c - directs a request of HTTP to a part of the server, and translates errors to statuses.
  *
- * 404 is said of proven absence alone: clients of Zarr put fill values where they hear it. */
+ * 404 is sent only for proven absence, because clients of Zarr read it as fill values. */
 #include "fusefs/http/http_int.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "base/observe/log.h"
 
 enum {
-	ATTEMPTS = 3, /* of a request whose source changed under it */
+	ATTEMPTS = 3, /* for a request whose source changed meanwhile */
 };
 
 /* Headers. */
@@ -51,7 +51,7 @@ int serve_queue(struct ask *a, unsigned int status, struct MHD_Response *r, stru
 	if (!r)
 		return err_nomem(e);
 	queued = MHD_queue_response(a->conn, status, r);
-	MHD_destroy_response(r); /* the connection has it */
+	MHD_destroy_response(r); /* the connection holds a reference */
 	return queued == MHD_YES ? 0 : err_set(e, -ECONNABORTED, "the connection has ended");
 }
 
@@ -90,7 +90,7 @@ static unsigned int status_of(int rc)
 		return MHD_HTTP_URI_TOO_LONG;
 	case EPERM:
 		return MHD_HTTP_FORBIDDEN;
-	case ESTALE: /* another attempt may do */
+	case ESTALE: /* another attempt may succeed */
 	case ENOMEM:
 	case EMFILE:
 	case ENFILE:
@@ -101,8 +101,8 @@ static unsigned int status_of(int rc)
 	}
 }
 
-/* route_refuse - say an error. What it is in words may name files of this machine: others are not
- * told. */
+/* route_refuse - send an error. The message of a server error may name files of this machine; it is
+ * sent only if the server listens on the loopback. */
 static enum MHD_Result route_refuse(struct ask *a, int rc, const struct err *e)
 {
 	const unsigned int status = status_of(rc);
@@ -127,7 +127,7 @@ static enum MHD_Result route_refuse(struct ask *a, int rc, const struct err *e)
 static const struct route_part {
 	const char *path;
 	answer_fn *fn;
-	bool below; /* what is behind it is its own */
+	bool below; /* it handles the rest of the path itself */
 } parts[] = {
 	{"/data", serve_data, true},
 	{"/api/about", serve_about, false},
@@ -135,7 +135,7 @@ static const struct route_part {
 	{"/", serve_page, true},
 };
 
-/* find_part - *rest: of the path. */
+/* find_part - *rest: the rest of the path. */
 static const struct route_part *find_part(const char *url, const char **rest)
 {
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -203,7 +203,8 @@ static int not_allowed(struct ask *a, struct err *e)
 			   serve_header(r, "Content-Type", "text/plain"), e);
 }
 
-/* has_body - nobody reads it, and what follows it is not looked for. */
+/* has_body - a request's body is not read, and a request after it on the connection is not
+ * parsed. */
 static bool has_body(struct MHD_Connection *conn)
 {
 	return MHD_lookup_connection_value(conn, MHD_HEADER_KIND, "Content-Length") ||
@@ -223,7 +224,7 @@ enum MHD_Result serve_request(void *arg, struct MHD_Connection *conn, const char
 	(void)version;
 	(void)data;
 	(void)size;
-	if (!*state && !has_body(conn)) { /* an answer now would end the connection */
+	if (!*state && !has_body(conn)) { /* an answer at this point would end the connection */
 		*state = s;
 		return MHD_YES;
 	}

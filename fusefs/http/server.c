@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* server.c - the life of the server: open the source, listen, answer until a signal.
+/* server.c - life cycle of the server: open the source, listen, answer until a signal.
  *
  * One process, and the children that opening a source needs, which are forked before there is a
- * socket. Signals are blocked in all threads and waited for by the first. */
+ * socket. Signals are blocked in all threads, and the first thread waits for them. */
 #include "fusefs/http/server.h"
 
 #include <arpa/inet.h>
@@ -18,63 +18,22 @@
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "base/core/str.h"
-#include "codecs/isolate/decoder.h"
 #include "fusefs/app/remote.h"
-#include "fusefs/write/writable.h"
 #include "fusefs/http/http_int.h"
 #include "fusefs/cmd/commands.h"
 
 enum {
 	PORT = 8080,
-	PORTS = 100,          /* so many are tried from there on, unless one was asked for */
-	THREADS_MIN = 8,      /* most of their time they wait for a disk or a network */
+	PORTS = 100,          /* number of ports to try, unless the user chose one */
+	THREADS_MIN = 8,      /* most of the time they wait for a disk or a network */
 	THREADS_MAX = 32,
 	CONNECTIONS = 512,
-	CONNECTION_MEMORY = 64 << 10, /* bytes: of a request's headers, and of pieces */
+	CONNECTION_MEMORY = 64 << 10, /* bytes for a request's headers and for pieces */
 	IDLE_SECONDS = 60,
 	ARENAS = 4, /* of the allocator: as in daemon/server.c */
 };
 
-/* The source. */
-
-static int http_server_open_live(void *arg, struct source **ret_source, struct view **ret_view,
-				 struct err *e)
-{
-	struct serve *s = arg;
-	int rc;
-
-	if (s->daemon)
-		return fs_open_again(s->setup, ret_source, ret_view, e);
-	rc = fs_open_quietly(s->setup, ret_source, ret_view, e);
-	if (rc == 0 && *ret_source)
-		fs_rules_warn(s->setup->rules, s->setup->cfg, &(*ret_source)->ds);
-	return rc;
-}
-
-static int http_server_open_source(struct serve *s, struct err *e)
-{
-	const struct app *setup = s->setup;
-	int rc;
-
-	fs_rw_prepare(setup);
-	rc = setup->prepare ? setup->prepare(e) : 0;
-	if (rc == 0 && setup->cfg->sandbox_codecs)
-		codec_isolate(0);
-	if (rc == 0)
-		rc = epochs_new(setup->cfg->shown, http_server_open_live, s, &s->fs.live, e);
-	if (rc < 0)
-		return rc;
-	if (setup->cfg->remote)
-		epochs_remote(s->fs.live, setup->cfg->revalidate);
-	s->fs.path = setup->cfg->shown;
-	s->fs.remote = setup->cfg->remote;
-	s->fs.follows = epochs_first(s->fs.live)->view->follows;
-	fs_print_notes(epochs_first(s->fs.live));
-	return 0;
-}
-
-/* http_server_forget_names - nobody was told any: who asks again is told that the tag is another
- * one. */
+/* http_server_forget_names - clients have no cached names: their next request sees another tag. */
 static void http_server_forget_names(void *arg, char *const *names, size_t n)
 {
 	(void)arg;
@@ -84,7 +43,7 @@ static void http_server_forget_names(void *arg, char *const *names, size_t n)
 
 /* The socket. */
 
-/* http_server_place - where to listen. */
+/* http_server_place - the address to listen at. */
 struct http_server_place {
 	union {
 		struct sockaddr any;
@@ -124,7 +83,7 @@ static void set_port(struct http_server_place *p, uint16_t port)
 		p->at.v4.sin_port = htons(port);
 }
 
-/* listen_at - a socket that listens; a negative errno. */
+/* listen_at - open a listening socket; a negative errno. */
 static int listen_at(const struct http_server_place *p)
 {
 	int fd = socket(p->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -132,7 +91,8 @@ static int listen_at(const struct http_server_place *p)
 
 	if (fd < 0)
 		return -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)); /* or it waits */
+	/* without it, bind fails for some time after the last run */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, &p->at.any, p->len) < 0 || listen(fd, 128) < 0)
 		rc = -errno;
 	if (rc == 0)
@@ -141,7 +101,7 @@ static int listen_at(const struct http_server_place *p)
 	return rc;
 }
 
-/* note_place - where it listens, with the port that it got. */
+/* note_place - store the listening address, with the port that was assigned. */
 static int note_place(struct serve *s, struct http_server_place *p, struct err *e)
 {
 	const bool v6 = p->at.any.sa_family == AF_INET6;
@@ -190,7 +150,7 @@ static int start_listening(struct serve *s, struct err *e)
 
 /* Requests. */
 
-/* as_it_is - paths are decoded by us, component by component. */
+/* as_it_is - leave paths as they are: they are decoded component by component. */
 static size_t as_it_is(void *arg, struct MHD_Connection *conn, char *text)
 {
 	(void)arg;
@@ -206,7 +166,7 @@ static NZ_PRINTF(2, 0) void log_http(void *arg, const char *fmt, va_list ap)
 	if (!log_enabled(LOG_DEBUG) || vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';
-	log_debug("HTTP: %s", text); /* what clients did wrong, mostly */
+	log_debug("HTTP: %s", text); /* mostly errors of clients */
 }
 
 static unsigned int n_threads(void)
@@ -233,26 +193,19 @@ static int start_daemon(struct serve *s, struct err *e)
 
 /* The command. */
 
-static void http_server_end_signals(sigset_t *set)
-{
-	(void)sigemptyset(set);
-	(void)sigaddset(set, SIGTERM);
-	(void)sigaddset(set, SIGINT);
-	(void)sigaddset(set, SIGHUP);
-}
-
 static int http_server_prepare(struct serve *s, struct err *e)
 {
 	sigset_t set;
 	int rc;
 
-	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
+	(void)mallopt(M_ARENA_MAX, ARENAS); /* on failure there are more arenas */
 	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
 		return err_sys(e, errno, "random number");
-	rc = http_server_open_source(s, e);
+	rc = fs_open_served(&s->fs, s->setup, s->setup->cfg->shown, e);
 	if (rc < 0)
 		return rc;
-	http_server_end_signals(&set);
+	fs_print_notes(epochs_first(s->fs.live));
+	fs_end_signals(&set);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)
 		return err_sys(e, rc, "block signals");
@@ -265,7 +218,7 @@ static int http_server_prepare(struct serve *s, struct err *e)
 	return rc;
 }
 
-/* say_where - what the user opens. Returns the exit status. */
+/* say_where - print the address for the user. Returns the exit status. */
 static int say_where(const struct serve *s)
 {
 	const bool v6 = strchr(s->address, ':');
@@ -278,7 +231,7 @@ static int say_where(const struct serve *s)
 			 "'%s'", s->address, s->port,
 			 s->setup->cfg->shown);
 	buf_init(&text, 1 << 16);
-	/* programs look for the address after "Zarr URL: " */
+	/* programs search for "Zarr URL: " */
 	for (int i = 0; i < 2; i++)
 		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "Zarr URL:" : "Browser: ",
 			   v6 && !all ? "[" : "", host, v6 && !all ? "]" : "", s->port,
@@ -293,7 +246,7 @@ static void http_server_tear_down(struct serve *s)
 	if (s->fs.live)
 		epochs_stop(s->fs.live);
 	if (s->daemon)
-		MHD_stop_daemon(s->daemon); /* and closes the socket */
+		MHD_stop_daemon(s->daemon); /* also closes the socket */
 	else if (s->fd >= 0)
 		(void)close(s->fd);
 	epochs_free(s->fs.live);
@@ -307,7 +260,7 @@ static void http_server_await_signal(void)
 	const struct timespec tick = {.tv_sec = 1};
 	sigset_t set;
 
-	http_server_end_signals(&set);
+	fs_end_signals(&set);
 	while (sigtimedwait(&set, NULL, &tick) < 0)
 		log_flush(false);
 }

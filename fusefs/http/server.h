@@ -6,7 +6,7 @@
 
 #include "fusefs/app/fusefs.h"
 
-/* fs_serve_http - serve setup's source until a signal ends it. Prints where; returns the exit
+/* fs_serve_http - serve setup's source until a signal ends it. Prints the address; returns the exit
  * status. */
 int fs_serve_http(const struct app *setup);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handles.c - requests that change a mirrored directory, given to what is there and to the
+/* handles.c - requests that change a mirrored directory, passed to its real entries and to the
  * writable views of its datasets.
  *
- * Whatever a program has open has a handle: a descriptor of a real file, or a slot with the
- * handle of its view; reading what nobody can write has none (0). A name that a dataset's
- * counterpart has means that counterpart, also when a new file is renamed over it: its content is
- * then the dataset's. */
+ * Every open file has a handle: a descriptor of a real file, or a slot with the handle of its view;
+ * a file that is open for reading in a dataset that cannot be written has none (0). The name of a
+ * dataset's converted view means that view, also when a new file is renamed over it: the file's
+ * content becomes the dataset's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct mirror_handles_handle {
 	struct slot *slot; /* NULL: a real file */
 	uint64_t fh;       /* of the slot's view */
 	int fd;            /* of a real file; owned */
-	uint64_t id;       /* the same */
+	uint64_t id;       /* of a real file */
 	bool writes;
 	_Atomic bool wrote;
 };
@@ -53,14 +53,14 @@ void write_handles_free(struct mirror *m)
 			CONTAINER_OF(it, struct mirror_handles_handle, link);
 
 		if (h->fd >= 0)
-			(void)close(h->fd); /* what was flushed is in the file */
+			(void)close(h->fd); /* flushed data is in the file */
 		free(h);
 	}
 }
 
 /* ---- opening ---- */
 
-/* give_fd - a handle of a real file; fd is taken, also on failure. */
+/* give_fd - create the handle of a real file; takes fd, also on failure. */
 static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view_handle *ret,
 		   struct err *e)
 {
@@ -77,14 +77,14 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 	real_opened(m, id, fd, false);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
-	/* The end of a file is where it is now, and not where the kernel saw it: others may write
-	 * to the directory itself. So what is appended goes past its page cache. */
+	/* Appended data bypasses the page cache: other programs may write to the directory itself,
+	 * so that the end of the file is not where the kernel last saw it. */
 	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h,
 				    .direct_io = writes && (flags & O_APPEND)};
 	return 0;
 }
 
-/* give_slot - a handle of a file in a slot, which stays in use. known: as for slot_put. */
+/* give_slot - create the handle of a file in a slot, which stays in use. known: as for slot_put. */
 static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t known,
 		     struct view_handle *ret, struct err *e)
 {
@@ -134,12 +134,13 @@ static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *re
 	if (number_of(id))
 		return open_in_slot(m, id, flags, ret, e);
 	rc = passthrough_open(m, id, flags, &fd, e);
-	if (rc == -ESTALE) /* not for one that reads or writes: the name is looked up again */
+	/* a removed name must not be opened: drop it, and the kernel looks it up again */
+	if (rc == -ESTALE)
 		(void)walk_gone_id(m, id, true, &gone, NULL);
 	return rc ? rc : give_fd(m, fd, id, flags, ret, e);
 }
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int flags,
 			  mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
@@ -179,7 +180,8 @@ static int create_real(struct mirror *m, const struct where *dir, const char *na
 	return give_fd(m, fd, ret_attr->id, flags, ret, e);
 }
 
-/* create_counterpart - of a dataset that is there, whose file may have been removed. */
+/* create_counterpart - create the converted view of an existing dataset, whose file may have been
+ * removed. */
 static int create_counterpart(struct mirror *m, const struct where *dir, const char *name,
 			      int flags, mode_t mode, struct view_attr *ret_attr,
 			      struct view_handle *ret, struct err *e)
@@ -257,7 +259,7 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 		return m->base.ops->read(v, id, off, len, room, ret, e);
 	if (!h->slot)
 		return become_read(h->fd, off, len, room, ret, e);
-	s = slot_if_open(m, number_of(id)); /* the handle keeps it so */
+	s = slot_if_open(m, number_of(id)); /* the open handle guarantees that */
 	if (!s)
 		return err_set(e, -ESTALE, "the file is no longer open");
 	rc = mirror_read_slot(m, s, inner_of(id), h->fh, off, len, room, ret, &held, e);
@@ -383,12 +385,12 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 		    become_flushed(m, h->id, h->fd, &e) < 0)
 			log_error("%s", e.msg);
 		real_closed(m, h->id);
-		(void)close(h->fd); /* what was written has been flushed, or it was said */
+		(void)close(h->fd); /* data was flushed before, or the error was reported */
 	}
 	free(h);
 }
 
-/* ---- the rest ---- */
+/* ---- attributes and syncing ---- */
 
 static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
 		     struct view_attr *ret, struct err *e)
@@ -416,7 +418,8 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 	return rc;
 }
 
-/* w_setxattr - files of a dataset have those only that say where their bytes are from. */
+/* w_setxattr - files of a dataset only have the attributes that say where their bytes are
+ * stored. */
 static int w_setxattr(struct view *v, uint64_t id, const char *name, const uint8_t *value,
 		      size_t len, int flags, struct err *e)
 {

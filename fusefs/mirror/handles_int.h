@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handles_int.h - shared by the parts of the mirror that change something. */
+/* handles_int.h - shared by the parts of the mirror that change files. */
 #ifndef FUSEFS_MIRROR_HANDLES_INT_H
 #define FUSEFS_MIRROR_HANDLES_INT_H
 
@@ -7,21 +7,23 @@
 
 /* ---- names.c ---- */
 
-/* target - what a name in a directory means: something in a slot; a real entry; a counterpart;
+/* target - meaning of a name in a directory: something in a slot; a real entry; a converted view;
  * nothing. */
 enum target { AT_SLOT, AT_REAL, AT_COUNTERPART, AT_NOTHING };
 
-/* write_target - *ret_dir: the real directory (its path is owned), but for AT_SLOT; *ret_attr: of a
- * counterpart, which the kernel is not told of. -EPERM: names that are the mount's own. */
+/* write_target - find the meaning of a name. *ret_dir: the real directory (its path is owned),
+ * except for AT_SLOT; *ret_attr: of a converted view, which the kernel does not get. -EPERM: a name
+ * that the mount reserves. */
 int write_target(struct mirror *m, uint64_t dir, const char *name, struct where *ret_dir,
 		 enum target *ret, struct view_attr *ret_attr, struct err *e);
-/* write_slot_named - the slot of the dataset whose file has this name, known once more, also when
- * that file has been removed from its view. 0: there is none. */
+/* write_slot_named - the slot of the dataset whose file has this name, with one more reference of
+ * the kernel, also if the file was removed from its view. 0: none. */
 uint32_t write_slot_named(struct mirror *m, const struct where *dir, const char *name);
 int write_read_only(const struct slot *s, struct err *e);
 
-/* write_dir_again - a directory that walk_gone still shows to a program which now writes into it:
- * it is made again. *dir: its id then; *ret_again: the same, known once more, or 0. */
+/* write_dir_again - recreate a removed directory that walk_gone still shows to a program which now
+ * writes to it. *dir: its new id; *ret_again: the same, with one more reference of the kernel, or
+ * 0. */
 int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct err *e);
 int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
 		struct view_attr *ret, struct err *e);
@@ -36,28 +38,29 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 
 /* ---- names.c ---- */
 
-/* write_remove_file - a tree that shows a file, and has nothing in it any more: the file goes.
+/* write_remove_file - remove the file that a Zarr store view shows, if the view is empty.
  * -ENOTEMPTY; -EROFS; -EBUSY. */
 int write_remove_file(struct mirror *m, uint32_t number, struct err *e);
-/* write_remove_store - a file that shows a Zarr tree: the tree goes, with all in it. -EROFS;
- * -EBUSY: somebody has the file open; -EIO some of it is still there, where the mount does not
- * show it. */
+/* write_remove_store - remove the Zarr store that a file shows, with all its contents. -EROFS;
+ * -EBUSY: a program has the file open; -EIO: part of it still exists, under a name that the mount
+ * does not show. */
 int write_remove_store(struct mirror *m, uint32_t number, struct err *e);
-/* write_rename_whole - the dataset whose counterpart is in `dir` gets the name that it is shown as
- * `to` with, which is free. -EXDEV: there is no such name; -EROFS; -EBUSY. */
+/* write_rename_whole - rename the dataset whose converted view is in `dir` so that its view is
+ * called `to`, a free name. -EXDEV: no name of a dataset has that view; -EROFS; -EBUSY. */
 int write_rename_whole(struct mirror *m, uint32_t number, const struct where *dir,
 		       const struct where *to_dir, const char *to, struct err *e);
 
 /* ---- import.c ---- */
 
-/* become_feed - what fd has is the content of a dataset's file from now on. */
+/* become_feed - replace the content of a dataset's file by that of fd. */
 int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e);
-/* become_dataset - a real file that nobody writes to any more is turned into a dataset, when it is
- * one, and its name is one for that. */
+/* become_dataset - turn a real file without writers into a dataset, if its content and name are
+ * those of one. */
 int become_dataset(struct mirror *m, const struct where *dir, const char *name, struct err *e);
-/* become_flushed - the same of a file that was made in this mount, and closed: id's, open as fd. */
+/* become_flushed - the same for a file that was created in this mount, and closed: id's, open as
+ * fd. */
 int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e);
-/* become_read - up to len bytes of a descriptor, into room. */
+/* become_read - read up to len bytes of a descriptor into room. */
 int become_read(int fd, uint64_t off, size_t len, uint8_t *room, struct span *ret,
 		struct err *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* import.c - files that were written in a mirrored directory, and are datasets from then
- * on: new ones, and those that take the place of a dataset's file. */
+/* import.c - files written in a mirrored directory that become datasets: new files, and files that
+ * replace a dataset's file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ int become_read(int fd, uint64_t off, size_t len, uint8_t *room, struct span *re
 	return 0;
 }
 
-/* feed - the content of a real file becomes that of a counterpart: as a new file that is renamed
- * over it. */
+/* copy_in - copy a real file to a converted view: as a new file that is renamed over the old
+ * one. */
 static int copy_in(struct slot *s, uint64_t id, uint64_t fh, int fd, struct err *e)
 {
 	auto_free uint8_t *room = malloc(COPY_BYTES);
@@ -64,7 +64,7 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	(void)snprintf(name, sizeof(name), ".new-%d", fd); /* nobody else has this descriptor */
+	(void)snprintf(name, sizeof(name), ".new-%d", fd); /* the descriptor's number is unique */
 	rc = s->rw ? s->view->write->create(s->view, VIEW_ROOT, name, strlen(name),
 					    O_RDWR | O_TRUNC, 0600, &a, &h, e)
 		   : write_read_only(s, e);
@@ -82,8 +82,7 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 	return rc;
 }
 
-/* become_dataset - a new real file that nobody writes to any more becomes a dataset, when it is
- * one. */
+/* become_dataset - a new real file without writers becomes a dataset, if it is one. */
 int become_dataset(struct mirror *m, const struct where *dir, const char *name, struct err *e)
 {
 	char other[NAME_BYTES];
@@ -100,11 +99,11 @@ int become_dataset(struct mirror *m, const struct where *dir, const char *name, 
 	return rc < 0 ? rc : 0;
 }
 
-/* import_in_dataset - whether a directory, or one around it, is a dataset. */
+/* import_in_dataset - true if a directory, or one above it, is a dataset. */
 static bool import_in_dataset(const struct mirror *m, const char *path)
 {
 	auto_free char *part = strdup(path);
-	bool found = !part; /* without memory nothing is made of the file */
+	bool found = !part; /* without memory the file stays as it is */
 
 	for (char *end = part ? part + strlen(part) : NULL; end && end > part && !found;) {
 		*end = '\0';
@@ -114,7 +113,7 @@ static bool import_in_dataset(const struct mirror *m, const char *path)
 	return found;
 }
 
-/* import_where_of - the directory that a node's path is in, and its name there; free(ret->path). */
+/* import_where_of - the directory of a node's path, and its name there; free(ret->path). */
 static int import_where_of(struct mirror *m, const char *path, struct where *ret,
 			   const char **ret_name, struct err *e)
 {
@@ -136,7 +135,7 @@ static int import_where_of(struct mirror *m, const char *path, struct where *ret
 	return ret->path ? 0 : err_nomem(e);
 }
 
-/* flush_real - a file that is new and was written. */
+/* become_flushed - for a file that is new and was written. */
 int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 {
 	struct where dir = {0};
@@ -158,7 +157,8 @@ int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 		return own.st_nlink ? 0 : rc;
 	rc = import_where_of(m, n.path, &dir, &name, e);
 	if (rc == 0 && own.st_nlink == 0) {
-		/* it is a dataset by now: somebody went on writing, with what he had inherited */
+		/* it is a dataset already: another process continued to write to an inherited
+		 * descriptor */
 		number = write_slot_named(m, &dir, name);
 		rc = number ? become_feed(m, number, fd, e)
 			    : err_set(e, -ESTALE, "'%s' was removed", n.path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* import_commit.c - a file that a program wrote becomes a Zarr store that was not there before. */
+/* import_commit.c - a file that a program wrote becomes a new Zarr store. */
 #include "fusefs/write/chunk_set.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ int commit_new(const struct app *setup, struct source *now, const char *store, i
 	if (rc == 0)
 		rc = setup->rw->zarr_sink(setup->cfg, store, real, dir_fd, NULL, &job.sink, e);
 	if (rc == 0) {
-		job.was = real; /* it has a root, and nothing in it */
+		job.was = real; /* a root without contents */
 		rc = push(&job, NULL, e);
 	}
 	sink_close(job.sink);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* import_new.c - files and directories that are new in a mirrored directory, and become datasets
- * of the other family: x.nc, written, is then a store x.zarr; x.zarr, made, is then a file x.nc.
+/* import_new.c - new files and directories in a mirrored directory that become datasets of the
+ * other format: x.nc, once written, becomes a store x.zarr; x.zarr, once created, becomes a file
+ * x.nc.
  *
- * Until it is a store, x.nc is a plain file: whatever happens, it is there. The store is made in
- * a state directory and gets its name when it is whole; only then the file goes. */
+ * Until the store is complete, x.nc remains a plain file, so that no failure loses it. The store is
+ * created in a state directory and renamed when it is complete; only then is the file removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,12 +38,12 @@ bool new_wanted(const struct mirror *m, const struct where *dir, const char *nam
 	return real_probe(m, dir, out, &path, &st, NULL) == -ENOENT;
 }
 
-/* import_new_place - a directory that was reached without leaving the base, and a name in it.
- * Somebody who may write to the mirrored directory may put links anywhere on a path, at any time:
- * everything here happens in directories that are open. */
+/* import_new_place - an open directory that was reached without leaving the base, and a name in it.
+ * A user with write access to the mirrored directory may place links anywhere on a path, at any
+ * time: therefore all operations use open directories. */
 struct import_new_place {
 	int fd;
-	const char *name; /* of the path that it was made of */
+	const char *name; /* last component of the original path */
 };
 
 static int import_new_place_of(const struct mirror *m, const char *path,
@@ -52,7 +53,7 @@ static int import_new_place_of(const struct mirror *m, const char *path,
 	return ret->fd < 0 ? ret->fd : 0;
 }
 
-/* path_in - what leads to an entry of an open directory, for code that wants a path. */
+/* path_in - a path to an entry of an open directory, for code that requires a path. */
 static char *path_in(int fd, const char *name)
 {
 	char *path = NULL;
@@ -60,14 +61,14 @@ static char *path_in(int fd, const char *name)
 	return asprintf(&path, "/proc/self/fd/%d/%s", fd, name) < 0 ? NULL : path;
 }
 
-/* workplace - the state directory of the store that is being made. */
+/* workplace - create the state directory of the new store. */
 static int workplace(const struct import_new_place *to, char name[NAME_BYTES + 32], int *ret_fd,
 		     struct err *e)
 {
 	struct stat st;
 
 	(void)snprintf(name, NAME_BYTES + 32, ".%s.new" HIDDEN, to->name);
-	remove_beneath(to->fd, name); /* what another mount left, that died */
+	remove_beneath(to->fd, name); /* left over from a mount that died */
 	if (mkdirat(to->fd, name, 0700) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	*ret_fd = openat(to->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -99,12 +100,12 @@ static int make_store(const struct app *setup, struct source *now,
 	if (rc == 0 && renameat2(fd, "store", to->fd, to->name, RENAME_NOREPLACE) < 0)
 		rc = err_sys(e, errno, "'%s'", to->name);
 	if (rc == 0)
-		(void)fsync(to->fd); /* a file that is there twice after a crash is no loss */
+		(void)fsync(to->fd); /* the file may exist twice after a crash, which is harmless */
 	remove_beneath(to->fd, work);
 	return rc;
 }
 
-/* remove_read - the file that a source was read from, if its name still leads to it. */
+/* remove_read - remove the file that a source was read from, if its name still leads to it. */
 static bool remove_read(const struct import_new_place *from, const struct source *now)
 {
 	struct stat st;
@@ -114,7 +115,7 @@ static bool remove_read(const struct import_new_place *from, const struct source
 	       unlinkat(from->fd, from->name, 0) == 0;
 }
 
-/* become_store - 1: it is one now. */
+/* become_store - 1: it is a store now. */
 static int become_store(struct mirror *m, const struct import_new_place *from,
 			const struct import_new_place *to, struct err *e)
 {
@@ -143,7 +144,7 @@ static int become_store(struct mirror *m, const struct import_new_place *from,
 	source_close(now);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s' stays a file", from->name);
-	(void)fsync(from->fd); /* the same */
+	(void)fsync(from->fd); /* as above */
 	log_info("'%s' was converted to the Zarr store '%s'", from->name, to->name);
 	return 1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inode_map.c - the hash of names, their joining, and the clock of the mirror. */
+/* inode_map.c - the hash of names, joining of paths, and sorted names of directories. */
 #include <string.h>
-#include <time.h>
 
 #include "fusefs/mirror/mirror_int.h"
+#include "fusefs/mirror/view.h"
 
 uint64_t mirror_hash(const struct mirror *m, const char *text, size_t len)
 {
@@ -28,4 +28,19 @@ char *path_join(const char *dir, const char *name)
 		path[n++] = '/';
 	memcpy(path + n, name, k + 1);
 	return path;
+}
+
+static int no_dots(const struct dirent *d)
+{
+	return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+}
+
+static int inode_map_by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+int dir_names(const char *dir, struct dirent ***ret)
+{
+	return scandir(dir, ret, no_dots, inode_map_by_name);
 }

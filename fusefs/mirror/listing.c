@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* listing.c - listing a real directory with the counterparts of its datasets.
+/* listing.c - lists a real directory with the converted views of its datasets.
  *
- * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies are
- * hashes of names, with a bit for counterparts, and entries are in their order, so that a listing
- * that had to be read again, because others took its place or the directory changed, goes on where
- * it was: what was there all along comes once. */
+ * A listing is read completely when a program starts it, and kept for its continuation. Cookies are
+ * hashes of names, with a bit for converted views, and entries are sorted by them. If a listing has
+ * to be read again, because it was evicted or the directory changed, it therefore continues at the
+ * same position: an entry that existed all the time appears once. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,33 +18,33 @@
 #include "fusefs/mirror/mirror_int.h"
 
 #define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
-#define KEPT_MAX ((size_t)64 << 20)   /* of all listings but the one that was made last */
+#define KEPT_MAX ((size_t)64 << 20)   /* of all listings except the newest */
 #define SKIP_BYTES (NAME_BYTES + 40)
-#define COOKIE_SHIFT 11               /* a hash of 53 bits: room for a few that are equal */
-#define COOKIE_OTHER ((uint64_t)1 << 53) /* counterparts come after all that is real */
+#define COOKIE_SHIFT 11               /* the hash has 53 bits: space for a few equal ones */
+#define COOKIE_OTHER ((uint64_t)1 << 53) /* converted views come after all real entries */
 
 struct mirror_listing_entry {
 	uint64_t cookie;
 	uint32_t name;  /* offset in names */
-	uint32_t other; /* of a counterpart: name of its dataset */
+	uint32_t other; /* of a converted view: name of its dataset */
 	bool is_dir, real;
-	bool left_out; /* a dataset whose counterpart is listed in its place */
+	bool left_out; /* a dataset that is listed under the name of its converted view */
 	uint8_t rank;
 };
 
-/* mirror_skip - a dataset that is not shown by a name, because something else has that name. */
+/* mirror_skip - a dataset that is not shown under a name, because another entry has that name. */
 struct mirror_skip {
 	uint32_t source, name; /* offsets in names */
-	uint32_t by;           /* of the dataset that is shown by that name; 0: a real entry */
+	uint32_t by;           /* of the dataset that has that name; 0: a real entry */
 };
 
 struct mirror_listing {
 	struct mirror_skip *skips;
 	size_t n_skips, cap_skips;
-	bool pairs; /* some dataset in it has a counterpart */
+	bool pairs; /* a dataset in it has a converted view */
 	dev_t dev; /* of the directory */
 	ino_t ino;
-	uint32_t holders; /* lock: who uses it, and the table */
+	uint32_t holders; /* lock: users of the listing, including the table */
 	uint64_t used;    /* lock */
 	struct buf names;
 	struct mirror_listing_entry *v;
@@ -56,7 +56,7 @@ static const char *mirror_listing_text(const struct mirror_listing *l, uint32_t 
 	return (const char *)l->names.data + offset;
 }
 
-/* Making one. */
+/* Creating. */
 
 static int mirror_listing_put_text(struct mirror_listing *l, const char *name, uint32_t *ret,
 				   struct err *e)
@@ -90,8 +90,7 @@ static int add_entry(const struct mirror *m, struct mirror_listing *l, const cha
 	return rc;
 }
 
-/* mirror_listing_compare - by cookie, then by name; of counterparts with one name the first in
- * rank. */
+/* mirror_listing_compare - by cookie, then by name; converted views with one name by rank. */
 static int mirror_listing_compare(const void *a, const void *b, void *arg)
 {
 	const struct mirror_listing *l = arg;
@@ -108,7 +107,7 @@ static int mirror_listing_compare(const void *a, const void *b, void *arg)
 	return (int)x->rank - (int)y->rank;
 }
 
-/* mirror_listing_after - index of the first entry whose cookie is larger. */
+/* mirror_listing_after - index of the first entry with a larger cookie. */
 static size_t mirror_listing_after(const struct mirror_listing *l, uint64_t cookie)
 {
 	size_t low = 0, high = l->n;
@@ -124,7 +123,7 @@ static size_t mirror_listing_after(const struct mirror_listing *l, uint64_t cook
 	return low;
 }
 
-/* entry_named - NULL: there is none. */
+/* entry_named - find an entry; NULL: none. */
 static struct mirror_listing_entry *entry_named(const struct mirror *m,
 						const struct mirror_listing *l,
 						const char *name)
@@ -134,7 +133,7 @@ static struct mirror_listing_entry *entry_named(const struct mirror *m,
 	for (int other = 0; other < 2; other++, cookie += COOKIE_OTHER) {
 		const size_t first = mirror_listing_after(l, cookie - 1);
 
-		/* entries with equal hashes have cookies one after the other */
+		/* entries with equal hashes have consecutive cookies */
 		for (size_t i = first; i < l->n && l->v[i].cookie - cookie <= i - first; i++)
 			if (strcmp(mirror_listing_text(l, l->v[i].name), name) == 0)
 				return &l->v[i];
@@ -142,7 +141,7 @@ static struct mirror_listing_entry *entry_named(const struct mirror *m,
 	return NULL;
 }
 
-/* leave_out - datasets whose counterpart is listed in their place (-o show=). */
+/* leave_out - mark datasets that are listed under the name of their converted view (-o show=). */
 static void leave_out(const struct mirror *m, struct mirror_listing *l)
 {
 	size_t n = 0;
@@ -163,8 +162,8 @@ static void leave_out(const struct mirror *m, struct mirror_listing *l)
 	l->n = n;
 }
 
-/* real_first - a program that removes what is listed removes datasets by their own names then, also
- * those whose counterparts cannot be changed. */
+/* real_first - sort real entries first: a program that removes what it lists then removes datasets
+ * by their own names, also those whose converted views cannot be changed. */
 static int real_first(struct mirror_listing *l, struct err *e)
 {
 	auto_free struct mirror_listing_entry *others = alloc_array(l->n, sizeof(*others));
@@ -185,7 +184,7 @@ static int real_first(struct mirror_listing *l, struct err *e)
 	return 0;
 }
 
-/* take_skip - what `lost` would show is hidden by an entry of the same name. */
+/* take_skip - record that an entry of the same name hides the view of `lost`. */
 static int take_skip(struct mirror_listing *l, const struct mirror_listing_entry *lost,
 		     const struct mirror_listing_entry *by, struct err *e)
 {
@@ -198,7 +197,7 @@ static int take_skip(struct mirror_listing *l, const struct mirror_listing_entry
 	return 0;
 }
 
-/* skip_reason - why a name does not show a dataset, into out. */
+/* skip_reason - write to out why a name does not show a dataset. */
 static const char *skip_reason(const struct mirror_listing *l, const struct mirror_skip *s,
 			       char out[SKIP_BYTES])
 {
@@ -210,7 +209,7 @@ static const char *skip_reason(const struct mirror_listing *l, const struct mirr
 	return out;
 }
 
-/* log_skips - each dataset of a directory that is not shown, once in a mount's life. */
+/* log_skips - log each hidden dataset of a directory, once in a mount's life. */
 static void log_skips(struct mirror *m, const char *dir, const struct mirror_listing *l)
 {
 	for (size_t i = 0; i < l->n_skips && i < MIRROR_SKIPS_LOGGED; i++) {
@@ -222,7 +221,7 @@ static void log_skips(struct mirror *m, const char *dir, const struct mirror_lis
 	}
 }
 
-/* mirror_listing_settle - into order, each name once, each cookie larger than the one before. */
+/* mirror_listing_settle - sort, and make names unique and cookies strictly increasing. */
 static int mirror_listing_settle(const struct mirror *m, struct mirror_listing *l,
 				 struct err *e)
 {
@@ -247,7 +246,7 @@ static int mirror_listing_settle(const struct mirror *m, struct mirror_listing *
 	return 0;
 }
 
-/* mirror_listing_type_of - S_IFMT bits of an entry, 0 when it is gone. */
+/* mirror_listing_type_of - S_IFMT bits of an entry, 0 if it does not exist any more. */
 static mode_t mirror_listing_type_of(int fd, const struct dirent *d)
 {
 	struct stat st;
@@ -257,7 +256,7 @@ static mode_t mirror_listing_type_of(int fd, const struct dirent *d)
 	return fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
-/* add_counterpart - of this kind, when the entry is a dataset that has one. */
+/* add_counterpart - add the converted view of this kind, if the entry is a dataset that has one. */
 static int add_counterpart(const struct mirror *m, const struct where *dir,
 			   struct mirror_listing *l, const char *name, bool is_dir,
 			   enum name_kind kind, struct err *e)
@@ -281,12 +280,12 @@ static int add_counterpart(const struct mirror *m, const struct where *dir,
 	return rc ? rc : add_entry(m, l, other, &entry, e);
 }
 
-/* mirror_listing_wanted - whether listings have counterparts of this kind (-o show=). */
+/* mirror_listing_wanted - true if listings include converted views of this kind (-o show=). */
 static bool mirror_listing_wanted(const struct mirror *m, enum name_kind kind)
 {
 	switch (m->setup->cfg->forms) {
 	case CFG_FORMS_CONVERTED:
-		return kind != NAME_NC4; /* each dataset once */
+		return kind != NAME_NC4; /* one name for each dataset */
 	case CFG_FORMS_ZARR:
 		return kind == NAME_TREE;
 	case CFG_FORMS_NC:
@@ -296,7 +295,7 @@ static bool mirror_listing_wanted(const struct mirror *m, enum name_kind kind)
 	}
 }
 
-/* add_counterparts - of an entry that may be a dataset. */
+/* add_counterparts - add the converted views of an entry that may be a dataset. */
 static int add_counterparts(const struct mirror *m, const struct where *dir,
 			    struct mirror_listing *l, const char *name, mode_t type,
 			    struct err *e)
@@ -330,7 +329,7 @@ static int mirror_listing_take_entry(const struct mirror *m, const struct where 
 	return rc ? rc : add_counterparts(m, dir, l, d->d_name, type, e);
 }
 
-/* open_where - the directory, when it is still the one. */
+/* open_where - open a directory, if the path still leads to the same inode. */
 static int open_where(const struct mirror *m, const struct where *dir, DIR **ret, struct err *e)
 {
 	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -382,7 +381,7 @@ static int mirror_listing_make(const struct mirror *m, const struct where *dir,
 		return err_nomem(e);
 	*l = (struct mirror_listing){.dev = dir->dev, .ino = dir->ino, .holders = 1};
 	buf_init(&l->names, NAMES_MAX);
-	buf_putc(&l->names, '\0'); /* no name has offset 0 */
+	buf_putc(&l->names, '\0'); /* offset 0 means no name */
 	rc = open_where(m, dir, &stream, e);
 	if (rc) {
 		mirror_listing_listing_free(l);
@@ -392,7 +391,7 @@ static int mirror_listing_make(const struct mirror *m, const struct where *dir,
 		rc = mirror_listing_take_entry(m, dir, l, dirfd(stream), d, e);
 	if (!rc && errno)
 		rc = err_sys(e, errno, "'%s'", dir->path);
-	(void)closedir(stream); /* was only read */
+	(void)closedir(stream); /* only read: no error to report */
 	if (!rc)
 		rc = mirror_listing_settle(m, l, e);
 	if (rc) {
@@ -403,14 +402,14 @@ static int mirror_listing_make(const struct mirror *m, const struct where *dir,
 	return 0;
 }
 
-/* Keeping some. */
+/* Keeping. */
 
 static size_t mirror_listing_bytes_of(const struct mirror_listing *l)
 {
 	return l->names.cap + l->cap * sizeof(*l->v) + l->cap_skips * sizeof(*l->skips);
 }
 
-/* drop_locked - take a listing out of the table. Returns it when it is to be freed. */
+/* drop_locked - remove a listing from the table. Returns it if it has to be freed. */
 static struct mirror_listing *drop_locked(struct mirror *m, size_t i)
 {
 	struct mirror_listing *l = m->listings[i];
@@ -419,9 +418,8 @@ static struct mirror_listing *drop_locked(struct mirror *m, size_t i)
 	return --l->holders ? NULL : l;
 }
 
-/* mirror_listing_victim_locked - the listing that has to go before another is put in: one of the
- * same directory, or the one not used for longest when all places or all bytes are taken; LISTINGS:
- * none. */
+/* mirror_listing_victim_locked - the listing to evict before another is stored: one of the same
+ * directory, or the least recently used one if all entries or bytes are in use; LISTINGS: none. */
 static size_t mirror_listing_victim_locked(const struct mirror *m,
 					   const struct mirror_listing *fresh)
 {
@@ -467,7 +465,7 @@ static void mirror_listing_keep(struct mirror *m, struct mirror_listing *l)
 	}
 }
 
-/* mirror_listing_kept - a listing of the directory, held for the caller; NULL: there is none. */
+/* mirror_listing_kept - a kept listing of the directory, held for the caller; NULL: none. */
 static struct mirror_listing *mirror_listing_kept(struct mirror *m, const struct where *dir)
 {
 	struct mirror_listing *found = NULL;
@@ -498,7 +496,7 @@ static void mirror_listing_let_go(struct mirror *m, struct mirror_listing *l)
 		mirror_listing_listing_free(l);
 }
 
-/* id_at - what the kernel knows an entry by, for d_ino. */
+/* id_at - the kernel's id of an entry, for d_ino. */
 static uint64_t id_at(struct mirror *m, const struct where *dir, const struct mirror_listing *l,
 		      const struct mirror_listing_entry *entry)
 {
@@ -510,7 +508,7 @@ static uint64_t id_at(struct mirror *m, const struct where *dir, const struct mi
 	return path ? real_known_id(m, path) : UNKNOWN_ID;
 }
 
-/* mirror_listing_begin - the listing for a cookie; whoever starts gets it as it is now. */
+/* mirror_listing_begin - the listing for a cookie; a program that starts gets a new listing. */
 static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint64_t cookie,
 				struct mirror_listing **ret, struct err *e)
 {
@@ -527,30 +525,31 @@ static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint6
 	return 0;
 }
 
-/* Walks: programs that list a directory and remove what they listed.
+/* Walks: programs that list a directory and remove the entries.
  *
- * A dataset that goes takes its other names along, which such a program is going to remove as well:
- * rm -r and shutil.rmtree give up at the first name that is not there. So a process that removed a
- * dataset still sees the other names that were in its own listing, or its parent's (a shell that
- * wrote out '*'), each until the process removes it, too. For all others they are gone, and for
- * this one when it lists the directory again, or has removed nothing for WALK_IDLE_MS. */
+ * If a dataset is removed, its other names disappear too, although such a program will try to
+ * remove them as well: rm -r and shutil.rmtree give up at the first missing name. Therefore a
+ * process that removed a dataset still sees the other names from its own listing, or its parent's
+ * (a shell that expanded '*'), each until the process removes it, too. For all other processes they
+ * do not exist, and for this one only until it lists the directory again or has removed nothing for
+ * WALK_IDLE_MS. */
 
 #define WALK_IDLE_MS 5000
-#define WALK_MODE 0777 /* there is nothing to protect */
+#define WALK_MODE 0777 /* mode of a removed name: nothing to protect */
 
 struct mirror_walk {
 	struct mirror_listing *l; /* held */
-	uint64_t dir;      /* its id */
-	pid_t process;     /* whose listing it is */
-	pid_t threads[2];  /* that listed, that removed something last */
+	uint64_t dir;      /* the directory's id */
+	pid_t process;     /* the process of the listing */
+	pid_t threads[2];  /* that listed, that removed last */
 	pid_t *gone;       /* by entry: the process that removed its dataset; NULL: none yet */
-	uint64_t base;     /* of the ids of entries, when there is gone */
-	int64_t last_ms;   /* of the last removal, or the listing */
+	uint64_t base;     /* first id of the entries; valid if gone is set */
+	int64_t last_ms;   /* time of the last removal, or of the listing */
 };
 
 _Thread_local pid_t mirror_caller;
 
-/* mirror_listing_number_in - of a line of /proc/PID/status; 0: there is none. */
+/* mirror_listing_number_in - parse a line of /proc/PID/status; 0: not found. */
 static pid_t mirror_listing_number_in(const char *status, const char *line)
 {
 	const char *at = strstr(status, line);
@@ -562,7 +561,7 @@ static pid_t mirror_listing_number_in(const char *status, const char *line)
 	return str_u64(at, strspn(at, "0123456789"), INT32_MAX, &v) == 0 ? (pid_t)v : 0;
 }
 
-/* process_of - of a thread: its process and the parent of that; 0: not known. */
+/* process_of - the process of a thread, and that process's parent; 0: unknown. */
 static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
 {
 	char path[40], status[2048];
@@ -579,7 +578,7 @@ static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
 	*ret_parent = mirror_listing_number_in(status, "\nPPid:\t");
 }
 
-/* walk_end_locked - of a place in the table. */
+/* walk_end_locked - end the walk at index i. */
 static void walk_end_locked(struct mirror *m, size_t i)
 {
 	struct mirror_walk *w = m->walks[i];
@@ -596,15 +595,15 @@ static bool walk_over(const struct mirror_walk *w, int64_t now)
 	return now - w->last_ms > WALK_IDLE_MS;
 }
 
-/* walk_before - whether a ends before b: one in which nothing was removed, or that was idle for
+/* walk_before - true if a should end before b: a walk without a removal, or one that was idle for
  * longer. */
 static bool walk_before(const struct mirror_walk *a, const struct mirror_walk *b)
 {
 	return !a->gone != !b->gone ? !a->gone : a->last_ms < b->last_ms;
 }
 
-/* walk_room_locked - a free place for a walk of this listing: while there is none, or all of them
- * hold more than KEPT_MAX, one ends. */
+/* walk_room_locked - find a free index for a walk of this listing: end walks while there is none,
+ * or while all of them hold more than KEPT_MAX. */
 static size_t walk_room_locked(struct mirror *m, const struct mirror_listing *l)
 {
 	for (;;) {
@@ -625,8 +624,8 @@ static size_t walk_room_locked(struct mirror *m, const struct mirror_listing *l)
 	}
 }
 
-/* walk_begin - this thread begins to list a directory: what its process had listed of it before is
- * over. */
+/* walk_begin - this thread begins to list a directory, which ends its process's earlier walk of
+ * it. */
 static void walk_begin(struct mirror *m, uint64_t dir, struct mirror_listing *l)
 {
 	struct mirror_walk *w = l->pairs ? alloc_array(1, sizeof(*w)) : NULL;
@@ -670,7 +669,7 @@ void walk_touch(struct mirror *m, bool listing)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
-/* walk_mark - all names of a dataset but `name` have gone with it. */
+/* walk_mark - mark all names of a dataset except `name` as removed. */
 static void walk_mark(struct mirror *m, struct mirror_walk *w, const char *name, pid_t process)
 {
 	const struct mirror_listing *l = w->l;
@@ -706,7 +705,7 @@ static void walk_mark(struct mirror *m, struct mirror_walk *w, const char *name,
 		}
 }
 
-/* walk_here_locked - whether a walk of a directory goes on. */
+/* walk_here_locked - true if a walk of a directory is still active. */
 static bool walk_here_locked(const struct mirror_walk *w, const struct where *dir, int64_t now)
 {
 	return w && w->l->dev == dir->dev && w->l->ino == dir->ino && !walk_over(w, now);
@@ -722,7 +721,7 @@ void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS; i++) {
-		if (m->walks[i] && m->walks[i]->dir == id) /* this directory has gone */
+		if (m->walks[i] && m->walks[i]->dir == id) /* this directory was removed */
 			walk_end_locked(m, i);
 		any = any || walk_here_locked(m->walks[i], dir, now);
 	}
@@ -878,7 +877,7 @@ void listings_free(struct mirror *m)
 {
 	for (size_t i = 0; i < WALKS; i++)
 		if (m->walks[i])
-			walk_end_locked(m, i); /* there are no threads any more */
+			walk_end_locked(m, i); /* no threads are left */
 	for (size_t i = 0; i < LISTINGS; i++)
 		if (m->listings[i])
 			mirror_listing_listing_free(drop_locked(m, i));

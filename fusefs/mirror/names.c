@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* names.c - names that come, go and change in a mirrored directory.
+/* names.c - creates, removes and renames names in a mirrored directory.
  *
- * A name that a dataset's counterpart has means that counterpart, also when a new file is renamed
- * over it: its content is then the dataset's. */
+ * The name of a dataset's converted view means that view, also when a new file is renamed over it:
+ * the file's content becomes the dataset's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ static char *names_text_of(const char *name, size_t len)
 	return strndup(name, len);
 }
 
-/* write_target - an inner directory of a slot; a real entry; a counterpart; nothing.
- * *ret_dir: the real directory (its path is owned) but for AT_SLOT. */
+/* write_target - AT_SLOT is an inner directory of a slot. *ret_dir: the real directory (its path is
+ * owned), except for AT_SLOT. */
 int write_target(struct mirror *m, uint64_t dir, const char *name, struct where *ret_dir,
 		 enum target *ret, struct view_attr *ret_attr, struct err *e)
 {
@@ -61,8 +61,8 @@ int write_target(struct mirror *m, uint64_t dir, const char *name, struct where 
 	return rc;
 }
 
-/* write_slot_named - the slot of the file that this name would show, when it has been removed
- * from its view: the dataset is still there. 0: there is none. */
+/* write_slot_named - also if the file was removed from its view, because the dataset still
+ * exists. */
 uint32_t write_slot_named(struct mirror *m, const struct where *dir, const char *name)
 {
 	for (unsigned rank = 0; rank < NAME_RANKS; rank++) {
@@ -111,7 +111,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 	return rc;
 }
 
-/* mkdir_tree - x.zarr becomes the counterpart of a new, empty file. */
+/* mkdir_tree - create a new, empty file whose converted view is x.zarr. */
 static int mkdir_tree(struct mirror *m, const struct where *dir, uint64_t id, const char *name,
 		      const char *file, struct view_attr *ret, struct err *e)
 {
@@ -176,9 +176,9 @@ int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode
 	return rc;
 }
 
-/* ---- names that go ---- */
+/* ---- removing ---- */
 
-/* remove_in_slot - a name in a slot's directory. */
+/* remove_in_slot - remove a name in a slot's directory. */
 static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool is_dir,
 			  struct err *e)
 {
@@ -199,7 +199,7 @@ static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool
 	return rc;
 }
 
-/* remove_real - what waits to be put into a dataset goes with it. */
+/* remove_real - pending writes of a dataset are removed with it. */
 static int remove_real(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		       struct err *e)
 {
@@ -207,11 +207,11 @@ static int remove_real(struct mirror *m, const struct where *dir, const char *na
 
 	if (!path)
 		return err_nomem(e);
-	(void)slots_flush_below(m, path, NULL); /* else a state directory stays behind */
+	(void)slots_flush_below(m, path, NULL); /* otherwise a state directory remains */
 	return passthrough_remove(m, dir, name, is_dir, e);
 }
 
-/* names_remove_gone - of a name that is not there: it may have gone with its dataset. */
+/* names_remove_gone - remove a missing name, which may have disappeared with its dataset. */
 static int names_remove_gone(struct mirror *m, const struct where *dir, const char *name,
 			     bool is_dir, struct err *e)
 {
@@ -268,7 +268,8 @@ int write_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, stru
 
 /* ---- renaming ---- */
 
-/* rename_over - a real file over a counterpart: its content is the dataset's, and it goes. */
+/* rename_over - rename a real file over a converted view: copy its content to the dataset, and
+ * remove it. */
 static int rename_over(struct mirror *m, const struct where *dir, const char *name,
 		       const struct where *to_dir, const char *to, const struct view_attr *a,
 		       struct err *e)
@@ -306,7 +307,7 @@ static int rename_over(struct mirror *m, const struct where *dir, const char *na
 	return rc;
 }
 
-/* rename_real - one real name to another; the file may be a dataset from then on. */
+/* rename_real - rename a real entry; the file may become a dataset by it. */
 static int rename_real(struct mirror *m, const struct where *dir, const char *name,
 		       const struct where *to_dir, const char *to, unsigned flags, bool fresh,
 		       struct err *e)
@@ -345,8 +346,8 @@ static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint
 	return rc;
 }
 
-/* leave_both - what was written to datasets under either name, or below it, goes into them first:
- * state directories lie beside them. */
+/* leave_both - commit pending writes of datasets under either name, or below it, first, because
+ * state directories are next to datasets. */
 static int leave_both(struct mirror *m, const struct where *dir, const char *name,
 		      const struct where *to_dir, const char *to, struct err *e)
 {
@@ -355,7 +356,7 @@ static int leave_both(struct mirror *m, const struct where *dir, const char *nam
 
 	if (!from || !over)
 		return err_nomem(e);
-	(void)slots_flush_below(m, over, NULL); /* it is replaced, whoever has it open */
+	(void)slots_flush_below(m, over, NULL); /* it is replaced even if a program has it open */
 	return slots_flush_below(m, from, e);
 }
 
@@ -386,7 +387,7 @@ static int rename_from_real(struct mirror *m, const struct where *dir, const cha
 	return rc;
 }
 
-/* rename_counterpart - to a name that nothing has, and that the dataset can be shown under; else
+/* rename_counterpart - rename to a free name that can be a view of the dataset; with an error,
  * programs copy. */
 static int rename_counterpart(struct mirror *m, const struct where *dir, uint32_t number,
 			      uint64_t to_dir, const char *to, unsigned flags, struct err *e)
@@ -495,8 +496,7 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 	return rc;
 }
 
-/* Datasets that are removed, or get another name, through what their
- * counterparts are called. */
+/* Datasets that are removed or renamed through the names of their converted views. */
 
 static bool names_any(void *arg, const char *name NZ_UNUSED, uint64_t id NZ_UNUSED,
 		      bool is_dir NZ_UNUSED, const struct view_attr *a NZ_UNUSED,
@@ -506,7 +506,7 @@ static bool names_any(void *arg, const char *name NZ_UNUSED, uint64_t id NZ_UNUS
 	return false;
 }
 
-/* names_may - whether a dataset can be written; empty: and there is nothing in it. */
+/* names_may - check that a dataset can be written; empty: and that it is empty. */
 static int names_may(struct mirror *m, uint32_t number, bool empty, struct err *e)
 {
 	bool there = false;
@@ -545,14 +545,14 @@ int write_remove_file(struct mirror *m, uint32_t number, struct err *e)
 	return rc;
 }
 
-/* remove_at - a tree: it is gone at once, under a name that the mount does not show. */
+/* remove_at - rename a store to a hidden name, so that it disappears at once, and delete it. */
 static int remove_at(int fd, const char *name, struct err *e)
 {
 	char gone[NAME_BYTES + 32];
 	struct stat st;
 
 	(void)snprintf(gone, sizeof(gone), ".%.200s.gone.nczarrfs", name);
-	remove_beneath(fd, gone); /* what another mount left, that died */
+	remove_beneath(fd, gone); /* left over from a mount that died */
 	if (renameat2(fd, name, fd, gone, RENAME_NOREPLACE) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	remove_beneath(fd, gone);
@@ -587,7 +587,7 @@ int write_remove_store(struct mirror *m, uint32_t number, struct err *e)
 	return rc;
 }
 
-/* same_ending - whether both names end alike: "a.nc", "b.nc". */
+/* same_ending - true if both names have the same ending: "a.nc", "b.nc". */
 static bool same_ending(const char *a, const char *b)
 {
 	const char *x = strrchr(a, '.'), *y = strrchr(b, '.');

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* passthrough.c - what is in the mirrored directory, as it is.
+/* passthrough.c - the real entries of the mirrored directory.
  *
- * Nothing is kept open. Every request opens its path anew, without ever leaving the base, and
- * then asks whether the inode is still the one that the id stands for: ESTALE makes the kernel
- * look the path up again. */
+ * No file is kept open for them except by programs. Every request opens its path again, without
+ * ever leaving the base, and then checks that the inode still is the one of the id: ESTALE makes
+ * the kernel look the path up again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +19,7 @@ static int open_real(const struct mirror *m, const char *path, int flags, struct
 {
 	int fd = open_beneath(m->fd, path, flags | O_NOFOLLOW);
 
-	/* a link or a file where a directory was, or a name that no file can have */
+	/* a link or a file in place of a directory, or a name that no file can have */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV ||
 	    fd == -ENAMETOOLONG)
 		return err_set(e, -ENOENT, "'%s': no such file or directory", path);
@@ -68,7 +68,7 @@ void real_attr(const struct stat *st, struct view_attr *ret)
 
 	*ret = (struct view_attr){
 		.size = reg || S_ISLNK(st->st_mode) ? (uint64_t)st->st_size : 0,
-		/* 1 of directories: counterparts add to what they hold */
+		/* 1 for directories: converted views add entries */
 		.nlink = reg ? (uint32_t)st->st_nlink : 1,
 		.nameless = reg && st->st_nlink == 0,
 		.is_dir = S_ISDIR(st->st_mode),
@@ -84,7 +84,7 @@ void real_attr(const struct stat *st, struct view_attr *ret)
 	};
 	if (reg || ret->is_dir || ret->is_link)
 		return;
-	/* a pipe, a socket, a device: shown, but an empty file would be read as such */
+	/* a pipe, a socket, a device: shown, but an empty file would be read as one */
 	ret->mode = 0;
 	ret->size = 1;
 	ret->unknown = true;
@@ -137,7 +137,7 @@ static void node_free(struct mirror *m, struct mirror_node *n)
 	free(n);
 }
 
-/* node_new - path is taken on success. */
+/* node_new - takes path on success. */
 static struct mirror_node *node_new(struct mirror *m, char *path, uint64_t hash, uint64_t id,
 				    const struct stat *st)
 {
@@ -166,7 +166,7 @@ static struct mirror_node *node_new(struct mirror *m, char *path, uint64_t hash,
 	return n;
 }
 
-/* enter_locked - the node of path, which is st now. path is taken on success. */
+/* enter_locked - the node of path with the state st. Takes path on success. */
 static struct mirror_node *enter_locked(struct mirror *m, char *path, const struct stat *st)
 {
 	uint64_t hash = mirror_hash(m, path, strlen(path));
@@ -177,7 +177,7 @@ static struct mirror_node *enter_locked(struct mirror *m, char *path, const stru
 		return n;
 	}
 	if (n)
-		passthrough_unlist(m, n); /* the kernel may still know it: it is stale */
+		passthrough_unlist(m, n); /* the kernel may still reference it: it is stale */
 	if (m->next_id >= UNKNOWN_ID)
 		return NULL;
 	n = node_new(m, path, hash, m->next_id, st);
@@ -216,7 +216,7 @@ static int passthrough_unknown(uint64_t id, struct err *e)
 	return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 }
 
-/* passthrough_find - a copy of a node; its path is new, its links mean nothing. */
+/* passthrough_find - a copy of a node; its path is new, its links are meaningless. */
 static int passthrough_find(struct mirror *m, uint64_t id, struct mirror_node *ret,
 			    struct err *e)
 {
@@ -288,7 +288,8 @@ void real_opened(struct mirror *m, uint64_t id, int fd, bool reads)
 	if (n)
 		n->opens++;
 	if (n && n->fd < 0 && fd >= 0)
-		n->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* without it: known by its name only */
+		/* on failure it is only accessible by name */
+		n->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (n)
 		n->reads = reads;
 	(void)pthread_mutex_unlock(&m->lock);
@@ -310,7 +311,7 @@ void real_closed(struct mirror *m, uint64_t id)
 		(void)close(fd);
 }
 
-/* stat_opened - of a file that is open, and whose name may be gone. */
+/* stat_opened - stat an open file, whose name may have been removed. */
 static int stat_opened(struct mirror *m, uint64_t id, struct stat *ret)
 {
 	struct mirror_node *n;
@@ -375,8 +376,8 @@ bool real_renamed_due(struct mirror *m, uint64_t id)
 	return due;
 }
 
-/* passthrough_renamed - a node has another path, which is taken. Without memory it is stale: the
- * kernel looks it up again. */
+/* passthrough_renamed - set a node's path, which is taken. Without memory the node becomes stale,
+ * and the kernel looks it up again. */
 static void passthrough_renamed(struct mirror *m, struct mirror_node *n, char *path)
 {
 	passthrough_unlist(m, n);
@@ -390,7 +391,7 @@ static void passthrough_renamed(struct mirror *m, struct mirror_node *n, char *p
 	n->listed = true;
 }
 
-/* moved_below - what a directory holds moves with it: programs that work in it stay there. */
+/* moved_below - rename the nodes in a directory with it, for programs that work in it. */
 static void moved_below(struct mirror *m, const char *from, const char *to)
 {
 	const size_t len = strlen(from);
@@ -436,7 +437,7 @@ uint64_t real_known_id(struct mirror *m, const char *path)
 int real_enter(struct mirror *m, const struct where *dir, char *path, const struct stat *st,
 	       struct view_attr *ret, struct err *e)
 {
-	/* asked at every look-up: a directory may become a Zarr tree */
+	/* checked at every lookup: a directory may become a Zarr store */
 	bool in_dataset =
 		S_ISDIR(st->st_mode) && (dir->in_dataset || mirror_has(m, path, NAME_PLAIN));
 	struct mirror_node *n;
@@ -472,7 +473,7 @@ void real_forget(struct mirror *m, uint64_t id, uint64_t count)
 
 /* Requests. */
 
-/* passthrough_check - whether st is of the node. */
+/* passthrough_check - check that st belongs to the node. */
 static int passthrough_check(const struct mirror_node *n, const struct stat *st, struct err *e)
 {
 	if (is_of(n, st))
@@ -480,7 +481,7 @@ static int passthrough_check(const struct mirror_node *n, const struct stat *st,
 	return err_set(e, -ESTALE, "'%s' was replaced by another file", n->path);
 }
 
-/* passthrough_gone - what a node that is no longer there is to the kernel. */
+/* passthrough_gone - the error for a node that does not exist any more. */
 static int passthrough_gone(int rc)
 {
 	return rc == -ENOENT ? -ESTALE : rc;
@@ -507,7 +508,7 @@ int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct er
 	return rc;
 }
 
-/* read_up_to - fewer than len bytes only at the end of the file. */
+/* read_up_to - reads fewer than len bytes only at the end of the file. */
 static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *ret)
 {
 	size_t have = 0;
@@ -527,7 +528,7 @@ static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *re
 	return 0;
 }
 
-/* open_entry - the entry of a node, and no other that has its name by now. */
+/* open_entry - open the entry of a node, and no other file at its path. */
 static int open_entry(struct mirror *m, const struct mirror_node *n, int flags, struct err *e)
 {
 	struct stat st;
@@ -557,7 +558,7 @@ int real_open(struct mirror *m, uint64_t id, struct err *e)
 	int rc = passthrough_find(m, id, &n, e);
 
 	if (rc)
-		return 0; /* reading says why */
+		return 0; /* reading it gives the error */
 	auto_fd int fd = open_file(m, &n, e);
 
 	free(n.path);
@@ -567,7 +568,7 @@ int real_open(struct mirror *m, uint64_t id, struct err *e)
 	return 0;
 }
 
-/* kept_fd - of a file that is open, until it is released; -1. */
+/* kept_fd - descriptor of an open file, until its release; -1. */
 static int kept_fd(struct mirror *m, uint64_t id)
 {
 	struct mirror_node *n;
@@ -634,15 +635,15 @@ int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 
 /* Extended attributes. */
 
-#define XATTR_MAX_BYTES ((size_t)65536) /* the kernel's own limit: of a value, of the list */
+#define XATTR_MAX_BYTES ((size_t)65536) /* the kernel's limit for a value and for the list */
 
-/* xattr_path - leads to the very entry that fd, which may be O_PATH, is: not to its name. */
+/* xattr_path - a path to the inode of fd, which may be O_PATH, independent of its name. */
 static void xattr_path(int fd, char ret[32])
 {
 	(void)snprintf(ret, 32, "/proc/self/fd/%d", fd); /* fits */
 }
 
-/* open_node - the entry of an id: what is open under it, else what its path leads to. */
+/* open_node - open the entry of an id: its kept descriptor, otherwise its path. */
 static int open_node(struct mirror *m, uint64_t id, struct err *e)
 {
 	const struct mirror_node *known;
@@ -664,7 +665,7 @@ static int open_node(struct mirror *m, uint64_t id, struct err *e)
 	return fd;
 }
 
-/* passthrough_put_names - of a list those that are shown. */
+/* passthrough_put_names - append the names of a list that are shown. */
 static void passthrough_put_names(const char *list, size_t len, struct buf *out)
 {
 	for (const char *p = list; p < list + len; p += strlen(p) + 1)
@@ -692,7 +693,7 @@ int real_xattr(struct mirror *m, uint64_t id, const char *name, struct buf *out,
 	n = name ? getxattr(path, name, room, XATTR_MAX_BYTES)
 		 : listxattr(path, room, XATTR_MAX_BYTES);
 	if (n < 0 && errno == EOPNOTSUPP && !name)
-		return 0; /* a file system without any */
+		return 0; /* a file system without attributes */
 	if (n < 0)
 		return err_sys(e, errno, "extended attributes");
 	room[n] = '\0';

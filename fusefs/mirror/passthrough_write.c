@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* passthrough_write.c - what is written to real entries of a mirrored directory is written to
- * them, at once: nothing of it is kept here.
+/* passthrough_write.c - writes to real entries of a mirrored directory at once, without buffering.
  *
- * Names are made and removed in their directory, which was opened beneath the base, so that no
- * link on the way leads elsewhere. */
+ * Names are created and removed in their directory, which was opened beneath the base, so that no
+ * link in the path leads elsewhere. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +31,7 @@ int real_fail(struct err *e, int errnum, const char *fmt, ...)
 	return err_set(e, -errnum, "%s", "");
 }
 
-/* passthrough_write_open_dir - a directory's descriptor, when it is still the one. */
+/* passthrough_write_open_dir - open a directory, if the path still leads to the same inode. */
 static int passthrough_write_open_dir(const struct mirror *m, const struct where *dir,
 				      struct err *e)
 {
@@ -63,7 +62,7 @@ int real_open_at(const struct mirror *m, const char *path, const char **ret_name
 	return fd < 0 ? err_sys(e, -fd, "'%s'", dir) : fd;
 }
 
-/* entered - the attributes of an entry that was made, which the kernel knows from now on. */
+/* entered - the attributes of a new entry, which the kernel references from now on. */
 static int entered(struct mirror *m, const struct where *dir, const char *name,
 		   struct view_attr *ret, struct err *e)
 {
@@ -83,7 +82,7 @@ int passthrough_create(struct mirror *m, const struct where *dir, const char *na
 
 	if (at < 0)
 		return at;
-	/* read as well, where that is allowed: what was written may be looked at */
+	/* readable as well, if permitted: the program may read what it wrote */
 	fd = openat(at, name,
 		    access | (flags & (O_EXCL | O_TRUNC | O_APPEND)) | O_CREAT | O_NOFOLLOW |
 			    O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
@@ -130,8 +129,8 @@ int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, stru
 	return rc;
 }
 
-/* passthrough_write_set - one file, open as at/name, or as fd; was: what it is. The bits of a
- * directory that are not shown (set-group-id, sticky) stay. */
+/* passthrough_write_set - set the attributes of one file, open as at/name, or as fd; was: its
+ * present ones. The mode bits of a directory that are not shown (set-group-id, sticky) stay. */
 static int passthrough_write_set(int at, const char *name, int fd, mode_t was,
 				 const struct view_set *x)
 {
@@ -220,8 +219,8 @@ int passthrough_symlink(struct mirror *m, const struct where *dir, const char *n
 	return entered(m, dir, name, ret, e);
 }
 
-/* remove_left - a directory that is shown as empty may have state directories of datasets that were
- * removed while they were open, or had pending writes with no place in them: these go with it. */
+/* remove_left - remove the state directories in a directory that is shown as empty: their datasets
+ * were removed while they were open, or had pending writes that could not be committed. */
 static void remove_left(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -17,8 +17,8 @@
 #include "fusefs/mirror/mirror_int.h"
 
 enum {
-	TOP_ENTRIES = 10000, /* in a larger directory nothing is compared before the mount */
-	TOP_OPENED = 64,     /* files that are opened to find out whether they are datasets */
+	TOP_ENTRIES = 10000, /* a larger directory is not checked before the mount */
+	TOP_OPENED = 64,     /* files that are opened to detect datasets */
 };
 
 void mirror_log_skip(struct mirror *m, const char *dir, const char *source, const char *name,
@@ -38,7 +38,7 @@ void mirror_log_skip(struct mirror *m, const char *dir, const char *source, cons
 	if (!told)
 		m->skips_told[m->n_skips_told++] = hash;
 	(void)pthread_mutex_unlock(&m->lock);
-	if (!told) /* not the text of warn_taken, which the log would take for a repetition */
+	if (!told) /* differs from warn_taken, so that the log does not take it for a repetition */
 		log_warn("in '%s', '%s' is not shown as '%s': %s",
 			 *dir ? path : m->setup->cfg->source, source, name, reason);
 }
@@ -100,14 +100,14 @@ static bool top_read(const struct mirror *m, struct top *t)
 	}
 	ok = ok && errno == 0;
 	if (d)
-		(void)closedir(d); /* was only read */
+		(void)closedir(d); /* only read: no error to report */
 	if (ok && t->n)
 		qsort(t->v, t->n, sizeof(*t->v), top_order);
 	return ok;
 }
 
-/* warn_taken - an entry whose names in the other format exist. Returns how many warnings it was;
- * *opened: how many files were opened. */
+/* warn_taken - warn about an entry whose names in the other format exist. Returns the number of
+ * warnings; *opened: number of files that were opened. */
 static size_t warn_taken(const struct mirror *m, const struct top *t, const struct top_entry *at,
 			 size_t *opened)
 {
@@ -129,7 +129,7 @@ static size_t warn_taken(const struct mirror *m, const struct top *t, const stru
 	return n;
 }
 
-/* warn_none - all entries are files, and none of them is a dataset. */
+/* warn_none - warn if all entries are files, and none of them is a dataset. */
 static void warn_none(const struct mirror *m, const struct top *t)
 {
 	struct buf endings;
@@ -163,7 +163,7 @@ void mirror_warn_top(const struct mirror *m)
 	if (top_read(m, &t)) {
 		for (size_t i = 0; i < t.n && warned < MIRROR_SKIPS_LOGGED; i++)
 			warned += warn_taken(m, &t, &t.v[i], &opened);
-		if (!m->setup->cfg->rw) /* else datasets are to be written into it */
+		if (!m->setup->cfg->rw) /* otherwise the user may want to create datasets in it */
 			warn_none(m, &t);
 	}
 	top_free(&t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slot_open.c - a dataset of a mirrored directory is opened: to be written to where that is
- * possible, else to be read. */
+/* slot_open.c - opens a dataset of a mirrored directory: for writing if possible, otherwise for
+ * reading. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "fusefs/mirror/slots_int.h"
 #include "fusefs/write/writable.h"
 
-/* The inode says it all about a directory: what lies in it is looked at when it is open. */
+/* For a directory the inode is enough: its contents are checked while it is open. */
 bool slot_same(const struct slot *s, const struct stat *st)
 {
 	const struct stat *own = &s->st;
@@ -26,7 +26,7 @@ int slot_stale(const char *path, struct err *e)
 	return err_set(e, -ESTALE, "'%s' changed: open the path again", path);
 }
 
-/* slot_open_open_source - without the lock; reads constants of the slot. */
+/* slot_open_open_source - call it without the lock; uses constants of the slot. */
 static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 				 struct source **ret, struct err *e)
 {
@@ -45,7 +45,7 @@ static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 		*ret = NULL;
 		return rc;
 	}
-	/* By its inode, whatever became of the path: nobody smuggles in another file. */
+	/* compared by inode, in case the path was replaced by another file meanwhile */
 	return slot_same(s, &(*ret)->ds.st) ? 0 : slot_stale(s->path, e);
 }
 
@@ -57,15 +57,14 @@ bool closing_locked(struct mirror *m, const char *path)
 	return false;
 }
 
-/* slot_open_may_write - whether a slot's counterpart can be written to, as far as its kind
- * tells. */
+/* slot_open_may_write - true if a slot's converted view can be written, judging by its kind. */
 static bool slot_open_may_write(const struct mirror *m, const struct slot *s)
 {
 	return m->base.write &&
 	       (S_ISDIR(s->st.st_mode) ? s->kind == NAME_FILE : s->kind == NAME_TREE);
 }
 
-/* slot_open_open_writable - without the lock. Returns 1 when it can only be read. */
+/* slot_open_open_writable - call it without the lock. Returns 1 if it can only be read. */
 static int slot_open_open_writable(struct mirror *m, const struct slot *s,
 				   const struct view_request *want, struct opened *o,
 				   struct err *e)
@@ -89,7 +88,7 @@ static int slot_open_open_writable(struct mirror *m, const struct slot *s,
 	if (!closing)
 		return err_nomem(e);
 	memcpy(closing->path, s->path, strlen(s->path) + 1);
-	/* the one before it may have its lock still, while it is closed */
+	/* a previous opening may hold the lock while it is being closed */
 	(void)pthread_mutex_lock(&m->lock);
 	while (closing_locked(m, s->path))
 		(void)pthread_cond_wait(&m->moved, &m->lock);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slots.c - datasets: opened when they are used, closed when others need the room.
+/* slots.c - opens datasets when they are used, and closes them when others need the room.
  *
- * A slot is CLOSED until somebody uses it; that request opens it, without the lock, and others
- * that want it wait. No request holds one dataset while it waits for another, so that waiting for
- * room ends. What goes wrong is remembered: of a damaged file for good (a changed file gets
- * another slot), anything else for some seconds.
+ * A slot is CLOSED until a request needs it; that request opens it without the lock, and others
+ * that need it wait. No request holds one dataset while it waits for another, so that waits for
+ * room end. Errors are cached: of a damaged file permanently (a changed file gets another slot),
+ * others for some seconds.
  *
- * A file that is opened again is the same while its inode, size and time are. Nothing outside of
- * a Zarr tree tells that: as long as the kernel knows ids of it, only its view is closed, and
- * the source, which knows what it looked at, is parked. */
+ * A file is the same when it is opened again if inode, size and time are. For a Zarr store nothing
+ * outside of it shows that: as long as the kernel references its ids, only its view is closed, and
+ * the source, which recorded what it read, is parked. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,19 +18,19 @@
 #include "fusefs/mirror/slots_int.h"
 
 enum {
-	POLL_MS = 1000,  /* between two looks at an open dataset */
-	RETRY_MS = 5000, /* until what may have been mended by then is opened again */
-	/* the same of what was no fault of the dataset; not none, as a file can ask for more
-	 * memory than a process may have, again and again */
+	POLL_MS = 1000,  /* between two polls of an open dataset */
+	RETRY_MS = 5000, /* until a dataset is opened again after an error that may be fixed */
+	/* the same after a transient error; not zero, because a file may repeatedly request more
+	 * memory than a process may have */
 	ACCIDENT_MS = 100,
-	/* how long requests wait for a want of descriptors or memory to pass, from when it began:
-	 * to programs a name that gives an error is one that is absent, and absent chunks are
-	 * fill values */
+	/* upper bound on the wait of requests for descriptors or memory, since the shortage began:
+	 * programs take a name that gives an error for an absent one, and absent chunks are fill
+	 * values */
 	PATIENCE_MS = 1000,
 };
 
-/* close_written - detach_locked listed those that are writable. Closed in any case; what could not
- * be put into the dataset is kept in its state directory. */
+/* close_written - close a dataset that detach_locked listed if it is writable. It is closed in any
+ * case; writes that could not be committed stay in its state directory. */
 static int close_written(struct mirror *m, const struct opened *o, struct err *e)
 {
 	int rc = o->closing && !m->finished ? o->view->write->finish(o->view, o->last, e) : 0;
@@ -88,7 +88,7 @@ static void slots_take_out(struct slot **list, size_t *n, const struct slot *s)
 	list[i] = list[--*n];
 }
 
-/* detach_locked - take an open dataset from its slot, for close_opened. */
+/* detach_locked - remove the open dataset from its slot, for close_opened. */
 static struct opened detach_locked(struct mirror *m, struct slot *s)
 {
 	struct opened o = {
@@ -104,7 +104,7 @@ static struct opened detach_locked(struct mirror *m, struct slot *s)
 	return o;
 }
 
-/* unpark_locked - take its source from a slot that is parked. */
+/* unpark_locked - remove the source from a parked slot. */
 static struct source *unpark_locked(struct mirror *m, struct slot *s)
 {
 	struct source *source = s->source;
@@ -122,9 +122,9 @@ static void slot_free(struct slot *s)
 	free(s);
 }
 
-/* slots_tidy_locked - what a slot needs no longer: what it had open when it is stale, what was
- * parked for a kernel that does not know it any more, and the slot itself when it is stale as
- * well. */
+/* slots_tidy_locked - release what a slot does not need any more: its open dataset if it is stale,
+ * its parked source if the kernel does not reference it any more, and in both cases the slot
+ * itself. */
 static struct opened slots_tidy_locked(struct mirror *m, struct slot *s)
 {
 	struct opened o = {0};
@@ -153,7 +153,7 @@ static void mark_stale_locked(struct mirror *m, struct slot *s)
 
 /* Numbers. */
 
-/* reclaim_locked - make the place of a slot empty that is neither used nor known to the kernel. */
+/* reclaim_locked - free a slot that is neither used nor referenced by the kernel. */
 static bool reclaim_locked(struct mirror *m, struct slot *s)
 {
 	if (s->known || s->users || s->source || s->state == SLOT_OPENING)
@@ -164,7 +164,7 @@ static bool reclaim_locked(struct mirror *m, struct slot *s)
 	return true;
 }
 
-/* number_locked - one that was never given; when all were, one that nothing knows any more. */
+/* number_locked - an unused number; if all were used, one whose slot can be freed. */
 static int number_locked(struct mirror *m, uint32_t *ret, struct err *e)
 {
 	if (m->n_slots < SLOT_LIMIT) {
@@ -202,7 +202,7 @@ static int slot_new_locked(struct mirror *m, enum name_kind kind, const char *pa
 	rc = s->path && s->name ? number_locked(m, &number, e) : err_nomem(e);
 	if (!rc &&
 	    map_add(&m->slots_by_path, &s->by_path, mirror_hash(m, path, strlen(path))) < 0)
-		rc = err_nomem(e); /* the number is not lost: its place is empty */
+		rc = err_nomem(e); /* the number can be used again: its entry is empty */
 	if (rc) {
 		slot_free(s);
 		return rc;
@@ -252,7 +252,7 @@ bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const s
 
 /* Opening. */
 
-/* slots_oldest - of slots, the one without users that was not used for longest; NULL: none. */
+/* slots_oldest - the least recently used slot without users; NULL: none. */
 static struct slot *slots_oldest(struct slot *const *list, size_t n)
 {
 	struct slot *found = NULL;
@@ -264,7 +264,7 @@ static struct slot *slots_oldest(struct slot *const *list, size_t n)
 	return found;
 }
 
-/* retire_locked - close a dataset, or what may be closed of a tree that the kernel knows. */
+/* retire_locked - close a dataset; for a store that the kernel references, only its view. */
 static struct opened retire_locked(struct mirror *m, struct slot *s)
 {
 	struct opened o = detach_locked(m, s);
@@ -276,7 +276,7 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 	o.source = NULL;
 	if (m->n_parked == m->max_parked) {
 		parked = slots_oldest(m->parked, m->n_parked);
-		if (!parked) { /* all have users that wait to be told so: as good as none */
+		if (!parked) { /* every parked slot is in use: nothing to evict */
 			mark_stale_locked(m, s);
 			o.source = s->source;
 			s->source = NULL;
@@ -289,8 +289,8 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 	return o;
 }
 
-/* slots_retire - the same, and close what it gave. Unlocks meanwhile; a source that was parked is
- * nobody's until the view that reads it, with threads of its own, is closed. */
+/* slots_retire - the same, and close the result. Unlocks meanwhile; a source that was parked is not
+ * available until the view that reads it, with threads of its own, is closed. */
 static void slots_retire(struct mirror *m, struct slot *s)
 {
 	bool was_rw = s->rw;
@@ -308,7 +308,7 @@ static void slots_retire(struct mirror *m, struct slot *s)
 		return;
 	s->users--;
 	s->state = SLOT_CLOSED;
-	if (was_rw) /* opened again its ids mean others */
+	if (was_rw) /* its ids change when it is opened again */
 		mark_stale_locked(m, s);
 	(void)pthread_cond_broadcast(&m->moved);
 	o = slots_tidy_locked(m, s);
@@ -317,7 +317,7 @@ static void slots_retire(struct mirror *m, struct slot *s)
 	(void)pthread_mutex_lock(&m->lock);
 }
 
-/* slots_all_held - whether all that is open has open files. */
+/* slots_all_held - true if every open dataset has open files. */
 static bool slots_all_held(const struct mirror *m)
 {
 	for (size_t i = 0; i < m->n_open; i++)
@@ -326,7 +326,7 @@ static bool slots_all_held(const struct mirror *m)
 	return true;
 }
 
-/* slots_make_room_locked - until one more dataset may be opened. Unlocks while it closes
+/* slots_make_room_locked - wait until one more dataset may be opened. Unlocks while it closes
  * another. */
 static void slots_make_room_locked(struct mirror *m)
 {
@@ -339,11 +339,11 @@ static void slots_make_room_locked(struct mirror *m)
 							  sizeof(*m->open)) < 0)
 			(void)pthread_cond_wait(&m->moved, &m->lock);
 		else
-			return; /* nobody would ever make room for a program with so many files */
+			return; /* a program with this many open files would wait indefinitely */
 	}
 }
 
-/* slots_remember_locked - why a slot could not be opened. */
+/* slots_remember_locked - cache the error of opening a slot. */
 static void slots_remember_locked(struct slot *s, const struct err *e)
 {
 	struct err *copy = s->error ? s->error : alloc_array(1, sizeof(*copy));
@@ -352,13 +352,13 @@ static void slots_remember_locked(struct slot *s, const struct err *e)
 		s->told = false;
 	if (copy)
 		*copy = *e;
-	s->error = copy; /* NULL when memory is short: tried again at once */
+	s->error = copy; /* NULL if memory is short: tried again at once */
 	s->state = copy ? SLOT_FAILED : SLOT_CLOSED;
 	s->failed_ms = clock_ms();
 }
 
-/* not_open_locked - the end of an attempt that failed. again: it was open before, and nobody can
- * tell any more what was looked at then. */
+/* not_open_locked - end a failed attempt. again: it was open before, and whether it has changed
+ * since is unknown. */
 static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
 			   const struct err *why, struct err *e)
 {
@@ -371,7 +371,7 @@ static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
 	return rc;
 }
 
-/* list_closing - as detach_locked does. */
+/* list_closing - list it as detach_locked does. */
 static void list_closing(struct mirror *m, const struct opened *o)
 {
 	if (!o->closing)
@@ -381,14 +381,14 @@ static void list_closing(struct mirror *m, const struct opened *o)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
-/* is_accident - EAGAIN: another program has it open for writing. */
+/* is_accident - true for a transient error. EAGAIN: another program has the file open for
+ * writing. */
 static bool is_accident(int code)
 {
 	return err_is_transient(code) && code != -EAGAIN;
 }
 
-/* note_short_locked - since when this machine has been short of something, as far as attempts to
- * open show it. */
+/* note_short_locked - record the start of a shortage of resources, judging by failures to open. */
 static void note_short_locked(struct mirror *m, bool is_short)
 {
 	int64_t now = clock_ms();
@@ -398,7 +398,7 @@ static void note_short_locked(struct mirror *m, bool is_short)
 	m->short_last_ms = is_short ? now : -10 * PATIENCE_MS;
 }
 
-/* slots_open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its
+/* slots_open_locked - open a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its
  * users. */
 static int slots_open_locked(struct mirror *m, struct slot *s, struct err *e)
 {
@@ -432,7 +432,7 @@ static int slots_open_locked(struct mirror *m, struct slot *s, struct err *e)
 	return rc;
 }
 
-/* is_due_locked - whether a slot that FAILED is to be tried again. */
+/* is_due_locked - true if a FAILED slot should be tried again. */
 static bool is_due_locked(const struct slot *s)
 {
 	int code = s->error->code;
@@ -443,7 +443,7 @@ static bool is_due_locked(const struct slot *s)
 	       clock_ms() - s->failed_ms >= (is_accident(code) ? ACCIDENT_MS : RETRY_MS);
 }
 
-/* pause_locked - until something moves, but no more than a little. */
+/* pause_locked - wait for a change, for a short time at most. */
 static void pause_locked(struct mirror *m)
 {
 	const struct timespec until = clock_after(ACCIDENT_MS * 1000000L);
@@ -451,7 +451,7 @@ static void pause_locked(struct mirror *m)
 	(void)pthread_cond_timedwait(&m->moved, &m->lock, &until);
 }
 
-/* may_pass_locked - waits a little where that may help a slot that FAILED; false: it would not. */
+/* may_pass_locked - wait for a short time if that may help a FAILED slot; false: it would not. */
 static bool may_pass_locked(struct mirror *m, const struct slot *s)
 {
 	if (!is_accident(s->error->code) || clock_ms() - m->short_ms >= PATIENCE_MS)
@@ -460,8 +460,8 @@ static bool may_pass_locked(struct mirror *m, const struct slot *s)
 	return true;
 }
 
-/* failed_locked - the remembered reason; its text is for the first who asks, so that it is in the
- * log once. */
+/* failed_locked - the cached error; only the first request gets its text, so that it is logged
+ * once. */
 static int failed_locked(struct slot *s, struct err *e)
 {
 	int code = s->error->code;
@@ -474,7 +474,7 @@ static int failed_locked(struct slot *s, struct err *e)
 	return code;
 }
 
-/* slots_await_locked - until the slot is open. The caller is one of its users. */
+/* slots_await_locked - wait until the slot is open. The caller is one of its users. */
 static int slots_await_locked(struct mirror *m, struct slot *s, struct err *e)
 {
 	for (;;) {
@@ -503,7 +503,7 @@ static int slots_await_locked(struct mirror *m, struct slot *s, struct err *e)
 	}
 }
 
-/* poll_due_locked - whether this request is the one that looks for changes. */
+/* poll_due_locked - true if this request has to poll for changes. */
 static bool poll_due_locked(struct slot *s)
 {
 	int64_t now = clock_ms();
@@ -541,7 +541,7 @@ int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e
 		poll_it = poll_due_locked(s);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	/* what cannot be looked at is not known to have changed */
+	/* a failure to poll is no evidence of a change */
 	if (poll_it && s->source && source_poll(s->source, NULL) == -ESTALE)
 		rc = make_stale(m, s, e);
 	if (rc)
@@ -567,10 +567,10 @@ void slot_put(struct mirror *m, struct slot *s, uint64_t known)
 int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
 {
 	if (s->rw)
-		return rc; /* it knows which of its ids are old */
+		return rc; /* the view validates its ids itself */
 	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
 		return make_stale(m, s, e);
-	/* such a text is logged once, and for each dataset; also of a file that is shown */
+	/* logged once for each dataset; also for a file that is shown */
 	if (e && e->code == -EOPNOTSUPP)
 		(void)err_wrap(e, e->code, "'%s'", s->path);
 	return rc;
@@ -687,7 +687,7 @@ int slot_retire(struct mirror *m, uint32_t number, struct err *e)
 	return rc;
 }
 
-/* is_below - whether a path is this one, or below it; "": all are. */
+/* is_below - true if a path is dir or is below it; "": true for all. */
 static bool is_below(const char *path, const char *dir)
 {
 	const size_t len = strlen(dir);
@@ -716,7 +716,7 @@ int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 
 	(void)pthread_mutex_lock(&m->lock);
 	while (rc == 0 && (s = written_below_locked(m, path)) != NULL) {
-		/* the kernel tells of a close when the program has gone on already */
+		/* the kernel sends a release after the program's close has returned */
 		if (s->handles > 0 && clock_ms() < until) {
 			pause_locked(m);
 		} else if (s->handles > 0) {
@@ -736,7 +736,7 @@ int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 }
 
 /* next_written_locked - the open, writable dataset at path or below it with the lowest number from
- * this one on; the caller is one of its users. NULL: there is none. */
+ * this one on; the caller becomes one of its users. NULL: none. */
 static struct slot *next_written_locked(struct mirror *m, const char *path, uint32_t number)
 {
 	struct slot *next = NULL;
@@ -753,7 +753,7 @@ static struct slot *next_written_locked(struct mirror *m, const char *path, uint
 	return next;
 }
 
-/* is_closing_locked - whether a dataset at path or below it is being closed. */
+/* is_closing_locked - true if a dataset at path or below it is being closed. */
 static bool is_closing_locked(struct mirror *m, const char *path)
 {
 	for (struct list_link *l = m->closing.next; l != &m->closing; l = l->next)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view.c - requests about a mirrored directory, given to what is there and to the views of its
+/* view.c - requests for a mirrored directory, passed to its real entries and to the views of its
  * datasets.
  *
- * Names, attributes and contents of real entries are asked for at every request; the kernel may
- * remember them for a second. The same goes for names of counterparts, but not for their
- * content: an id of a dataset means the same bytes for ever, or ESTALE. */
+ * Names, attributes and contents of real entries are read at every request; the kernel may cache
+ * them for a second. The same holds for names of converted views, but not for their content: an id
+ * of a dataset always means the same bytes, or ESTALE. */
 #include "fusefs/mirror/view.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "translate/chunkio/provenance.h"
 
 enum {
-	PARKED_TIMES = 16, /* Zarr trees that are parked, for each dataset that may be open */
+	PARKED_TIMES = 16, /* parked Zarr stores for each dataset that may be open */
 	PARKED_MAX = 1 << 14,
 };
 
@@ -29,11 +29,11 @@ int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind)
 	const struct source_ops *of = NULL;
 	int rc = full ? source_bidder(setup->formats, setup->n_formats, full, &of) : -ENOMEM;
 
-	if (rc == -EIO) /* names depend on it, and are kept: one more chance */
+	if (rc == -EIO) /* one retry, because the result decides which names are cached */
 		rc = source_bidder(setup->formats, setup->n_formats, full, &of);
-	if (rc < 0) /* what could not be looked at is shown: opening it says why */
+	if (rc < 0) /* an entry that cannot be examined is shown: opening it gives the error */
 		return err_is_transient(rc) ? rc : 1;
-	/* what is netCDF-4 already needs no other file that is */
+	/* a netCDF-4 file needs no second netCDF-4 name */
 	return of && (kind != NAME_NC4 || (of != setup->zarr && of != setup->hdf5));
 }
 
@@ -42,9 +42,9 @@ bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
 	return mirror_looks(m, path, kind) != 0;
 }
 
-/* Attributes of counterparts. */
+/* Attributes of converted views. */
 
-/* mirror_view_take_over - what a virtual file or directory has of the dataset that it shows. */
+/* mirror_view_take_over - copy attributes of the dataset to its virtual file or directory. */
 static void mirror_view_take_over(const struct stat *st, struct view_attr *a)
 {
 	mode_t mode = st->st_mode & 0444;
@@ -61,7 +61,7 @@ static void mirror_view_take_over(const struct stat *st, struct view_attr *a)
 	a->ctime = st->st_ctim;
 }
 
-/* show_written - the same of a writable view, which says itself for how long it holds. */
+/* show_written - the same for a writable view, which decides how long they may be cached. */
 static void show_written(const struct slot *s, struct view_attr *a)
 {
 	mode_t mode = s->st.st_mode & 0666;
@@ -86,7 +86,7 @@ void mirror_show(const struct slot *s, struct view_attr *a)
 		mirror_view_take_over(&s->source->ds.st, a);
 }
 
-/* mirror_view_tree_attr - the directory of a tree that need not be open. */
+/* mirror_view_tree_attr - the directory of a Zarr store view, which need not be open. */
 static void mirror_view_tree_attr(const struct mirror *m, uint32_t number,
 				  const struct stat *st, struct view_attr *ret)
 {
@@ -97,7 +97,7 @@ static void mirror_view_tree_attr(const struct mirror *m, uint32_t number,
 }
 
 /* mirror_view_file_attr - the virtual file of a dataset, which is opened: its size is exact, or it
- * is shown as one that could not be looked at. Fails with ESTALE only. */
+ * is marked as unknown. Fails with ESTALE only. */
 static int mirror_view_file_attr(struct mirror *m, uint32_t number, const struct stat *st,
 				 struct view_attr *ret, struct err *e)
 {
@@ -118,14 +118,14 @@ static int mirror_view_file_attr(struct mirror *m, uint32_t number, const struct
 		return rc;
 	*ret = (struct view_attr){
 		.id = id_of(number, IMAGE_ID), .size = 1, .nlink = 1, .unknown = true};
-	mirror_view_take_over(st, ret); /* size 1: an empty file would be read as such */
+	mirror_view_take_over(st, ret); /* not empty: an empty file would be read as one */
 	return 0;
 }
 
-/* Looking up. */
+/* Lookup. */
 
-/* counterpart_at - the counterpart of the dataset at path, when that is one. -ENOENT: it is
- * none. */
+/* counterpart_at - the converted view of the dataset at path. -ENOENT: it is no dataset with such a
+ * view. */
 static int counterpart_at(struct mirror *m, enum name_kind kind, const char *path,
 			  const char *name, const struct stat *st, struct view_attr *ret,
 			  struct err *e)
@@ -154,7 +154,7 @@ static bool may_be(enum name_kind kind, bool dir_only, const struct stat *st)
 	return S_ISREG(st->st_mode) && !dir_only;
 }
 
-/* look_up_counterpart - name is that of no real entry. */
+/* look_up_counterpart - no real entry has this name. */
 static int look_up_counterpart(struct mirror *m, const struct where *dir, const char *name,
 			       struct view_attr *ret, struct err *e)
 {
@@ -199,7 +199,7 @@ int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_
 	return rc;
 }
 
-/* look_up_walking - also what a program that removes everything is going to remove still. */
+/* look_up_walking - also find names that a program which removes a directory will still remove. */
 static int look_up_walking(struct mirror *m, uint64_t id, const char *name,
 			   struct view_attr *ret, struct err *e)
 {
@@ -240,7 +240,7 @@ static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t 
 	return rc;
 }
 
-/* counterpart_getattr - of the directory or the file that a dataset appears as. */
+/* counterpart_getattr - attributes of the directory or file that shows a dataset. */
 static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *ret,
 			       struct err *e)
 {
@@ -343,7 +343,7 @@ static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_
 
 /* Reading. */
 
-/* mirror_view_held - bytes of a view that a reader has: the dataset stays open. */
+/* mirror_view_held - a view's bytes that a reader holds: the dataset stays open. */
 struct mirror_view_held {
 	struct mirror *m;
 	struct slot *slot;
@@ -359,7 +359,7 @@ static void mirror_view_let_go(void *arg)
 	free(h);
 }
 
-/* hold - hand on bytes in a view's memory, with the slot; both are the reader's on success. */
+/* hold - pass bytes in a view's memory on with the slot; the reader owns both on success. */
 static int hold(struct mirror *m, struct slot *s, const struct span *in, struct span *ret,
 		struct err *e)
 {
@@ -394,7 +394,7 @@ int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh,
 						    len, in.len)
 					  : io_pread(in.fd, room, in.len, in.off, e);
 			if (!rc)
-				rc = slot_check(m, s, e); /* only now: whose bytes they are */
+				rc = slot_check(m, s, e); /* checked after the read */
 			else
 				rc = slot_map_error(m, s, rc, e);
 		}
@@ -427,7 +427,7 @@ static int mirror_read(struct view *v, uint64_t id, uint64_t off, size_t len, ui
 	return rc;
 }
 
-/* The rest. */
+/* Other requests. */
 
 static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct err *e)
 {
@@ -436,7 +436,7 @@ static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct 
 	return real_readlink(mirror_of(v), id, out, e);
 }
 
-/* mirror_xattr - of datasets only arrays in a Zarr tree have any that are listed: nothing is opened
+/* mirror_xattr - in datasets only arrays of a Zarr store have listed attributes: nothing is opened
  * to find that out. */
 static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 			struct err *e)
@@ -484,7 +484,7 @@ static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
 		real_forget(mirror_of(v), id, count);
 }
 
-/* mirror_view_holder - id of the real directory that path lies in. */
+/* mirror_view_holder - id of the real directory of path. */
 static uint64_t mirror_view_holder(struct mirror *m, char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -578,7 +578,7 @@ int mirror_only(const struct app *setup, struct err *e)
 
 	if (setup->cfg->remote || setup->cfg->concat)
 		return 0;
-	if (stat(path, &st) < 0) /* of others whoever opens it says more */
+	if (stat(path, &st) < 0) /* for other sources opening them gives a better error */
 		return errno == EIO || err_is_transient(-errno)
 			       ? err_sys(e, errno, "'%s'", path)
 			       : 0;
@@ -590,7 +590,8 @@ int mirror_only(const struct app *setup, struct err *e)
 	return !of;
 }
 
-/* find_mountpoint - what must not be looked at: to look at it would be to ask ourselves. */
+/* find_mountpoint - find the mountpoint within the directory: an access to it would be a request to
+ * this server. */
 static int find_mountpoint(struct mirror *m, const char *mountpoint, struct err *e)
 {
 	auto_free char *dir = realpath(mountpoint, NULL);
@@ -624,7 +625,7 @@ static int mirror_init(struct mirror *m, struct err *e)
 	m->open = alloc_array(m->cap_open, sizeof(struct slot *));
 	m->max_parked = u64_min((uint64_t)PARKED_TIMES * cfg->open_datasets, PARKED_MAX);
 	m->parked = alloc_array(m->max_parked, sizeof(struct slot *));
-	m->slots = alloc_array(1, sizeof(struct slot *)); /* number 0 is nobody's */
+	m->slots = alloc_array(1, sizeof(struct slot *)); /* number 0 is never a dataset */
 	if (!m->open || !m->parked || !m->slots)
 		return err_nomem(e);
 	m->n_slots = m->cap_slots = 1;

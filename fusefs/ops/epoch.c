@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* epoch.c - epochs of a source and the thread that watches its file or directory.
  *
- * The watcher alone changes what is current. It looks when the directory or the file reports an
- * event, when a request found the source changed, and once a second, because network
- * filesystems report nothing. A source that is a directory is asked itself: only it knows which
- * of its files matter; while it cannot be opened nobody knows, and it is tried every few seconds.
- * The watcher never waits for a request that may be waiting for it: a request waits only in the
- * states CHANGED and OPENING, and holds no epoch then. */
+ * Only the watcher changes the current epoch. It checks the path when inotify reports an event,
+ * when a request found that the source changed, and once a second, because network filesystems
+ * report no events. If the source is a directory, the source itself is polled, because only it
+ * knows which of its files matter; while it cannot be opened, the watcher tries to open it every
+ * few seconds. The watcher never waits for a request that may wait for it: a request waits only in
+ * the states CHANGED and OPENING, and holds no epoch then. */
 #include "fusefs/ops/epoch.h"
 
 #include <errno.h>
@@ -24,25 +24,26 @@
 #include "base/observe/log.h"
 
 enum {
-	POLL_MS = 1000,     /* between two looks at the file */
-	SETTLE_MS = 50,     /* a file that did not change for so long is opened */
-	SETTLE_ROUNDS = 40, /* looks before it is opened all the same */
-	TREE_POLL_MS = 200, /* a directory is not asked more often */
-	RETRY_MS = 1000,  /* until what may have been no fault of the source's is tried again */
-	RETRY_TIMES = 10, /* or so many times what opening took, when that is more */
-	OPEN_ROUNDS = 3,  /* more attempts at least, at a file that changes meanwhile ... */
-	WAIT_SECONDS = 10, /* ... and time for them; longest that a request waits for a new epoch */
+	POLL_MS = 1000,     /* between two checks of the file */
+	SETTLE_MS = 50,     /* a file is opened after it did not change for this time */
+	SETTLE_ROUNDS = 40, /* checks before it is opened even if it still changes */
+	TREE_POLL_MS = 200, /* shortest time between two polls of a directory */
+	RETRY_MS = 1000,  /* until a failure that may be transient is tried again */
+	RETRY_TIMES = 10, /* or the time that opening took, times this, if that is more */
+	OPEN_ROUNDS = 3,  /* fewest further attempts at a file that changes meanwhile ... */
+	/* ... and the time for them; longest wait of a request for a new epoch */
+	WAIT_SECONDS = 10,
 };
 
 enum epoch_state {
 	CURRENT, /* `now` is served */
 	CHANGED, /* the file changed; `now` ends with its last request */
 	OPENING, /* no epoch; the file is being opened */
-	BROKEN,  /* no epoch; the file cannot be opened as it is */
+	BROKEN,  /* no epoch; the file cannot be opened in its present state */
 };
 
 struct epoch_names {
-	char **v; /* owned texts */
+	char **v; /* owned strings */
 	size_t n, cap;
 };
 
@@ -57,17 +58,18 @@ struct epochs {
 	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
 	enum epoch_state state;  /* lock */
 	struct epoch *now;       /* lock; NULL in OPENING and BROKEN */
-	struct epoch *past;      /* lock; the epoch before, until there is a new one */
-	bool telling;            /* lock: the kernel is being told; nobody may wait */
-	bool stopping;           /* lock: the watcher ends, and nothing is opened any more */
-	struct stat last;        /* lock: of the source when last opened */
-	bool used;               /* lock: somebody asked for something since the last look */
+	struct epoch *past;      /* lock; the previous epoch, until a new one is opened */
+	bool telling;            /* lock: the kernel is being notified; no request may wait */
+	bool stopping;           /* lock: the watcher ends, and no source is opened any more */
+	struct stat last;        /* lock: stat of the source when last opened */
+	bool used;               /* lock: a request came since the last check */
 
-	/* References that the kernel has to inodes of epochs whose numbers end in the index. */
+	/* References that the kernel holds to inodes of epochs whose low 10 bits are the index. */
 	_Atomic int64_t told[EPOCHS_EPOCHS];
 
-	/* Set before the watcher. Apart from `used`, as compilers read neighbours together. */
-	int64_t remote_ms; /* between two looks at a source that is far; 0: never */
+	/* Set before the watcher starts. Away from `used`, because compilers access neighbours
+	 * together. */
+	int64_t remote_ms; /* between two checks of a remote source; 0: never */
 	bool remote;
 	bool polled;
 
@@ -77,19 +79,21 @@ struct epochs {
 	int quit_fd, poke_fd, watch_fd;
 
 	/* The watcher's own. */
-	struct stat seen; /* what the file was at the last attempt to open it */
-	bool seen_ok;     /* false: it could not even be looked at */
+	struct stat seen; /* stat of the file at the last attempt to open it */
+	bool seen_ok;     /* false: that stat failed */
 	bool retry;       /* a writer closed the file: BROKEN may have ended */
-	bool no_fault;    /* BROKEN for a reason that says nothing about the file */
+	bool no_fault;    /* BROKEN by an error that says nothing about the file */
 	int dir_wd, file_wd;
-	int64_t tree_ms;  /* when a directory was last asked, or could not be opened */
-	int64_t retry_ms; /* until the latter is tried again */
+	/* time of the last poll of a directory, or of the last failure to open it */
+	int64_t tree_ms;
+	int64_t retry_ms; /* delay before it is opened again */
 	uint64_t next_number;
 	struct epoch_names old;     /* names below the root in the last good epoch */
-	char failure[ERR_TEXT_MAX]; /* the last text logged, "" when all is well */
+	char failure[ERR_TEXT_MAX]; /* the last error that was logged, "" if there is none */
 };
 
-/* epoch_same_file - what is in a directory is not seen from outside. */
+/* epoch_same_file - compare two stats of the path. For a directory only its identity counts: a stat
+ * does not show changes of its contents. */
 static bool epoch_same_file(const struct stat *a, const struct stat *b)
 {
 	if (a->st_dev != b->st_dev || a->st_ino != b->st_ino)
@@ -136,8 +140,9 @@ static bool collect_name(void *arg, const char *name, uint64_t id, bool is_dir,
 	return !c->full;
 }
 
-/* epoch_names_of - what the root directory of an epoch holds, and what programs probe for there.
- * When memory is short names are missing, and the kernel keeps what it knows: said, not hidden. */
+/* epoch_names_of - collect the names in the root directory of an epoch, and those that programs
+ * probe for. If memory is short, names are missing and the kernel keeps what it caches; that is
+ * logged. */
 static void epoch_names_of(const struct epoch *ep, struct epoch_names *ret)
 {
 	static const char *const always[] = {".zgroup", ".zattrs", ".zmetadata", ".zarray",
@@ -164,7 +169,7 @@ static void close_epoch(struct epoch *ep)
 	free(ep);
 }
 
-/* next_number - of the next epoch: none that an inode number of the kernel may be taken for. */
+/* next_number - number of the next epoch, whose inode numbers the kernel does not hold yet. */
 static int next_number(const struct epochs *l, uint64_t *ret, struct err *e)
 {
 	for (uint64_t n = l->next_number; n < l->next_number + EPOCHS_EPOCHS; n++)
@@ -198,7 +203,7 @@ static int open_epoch(struct epochs *l, struct epoch **ret, struct err *e)
 
 /* Requests. */
 
-/* epoch_wait_locked - until there is an epoch, or it is known that there is none. */
+/* epoch_wait_locked - wait until there is an epoch, or opening one has failed. */
 static void epoch_wait_locked(struct epochs *l)
 {
 	struct timespec until;
@@ -216,7 +221,7 @@ static bool epoch_belongs(const struct epoch *ep, uint64_t ino)
 	return ino == EPOCHS_ROOT || ino >> 54 == ep->number % EPOCHS_EPOCHS;
 }
 
-/* epoch_take - past: NULL when only the current epoch will do. */
+/* epoch_take - past: NULL if only the current epoch will do. */
 static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret,
 		      struct err *e)
 {
@@ -287,7 +292,7 @@ static void signal_fd(int fd)
 	uint64_t one = 1;
 
 	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is signalled already */
+		return; /* the counter is full: the watcher is signalled already */
 }
 
 void epochs_invalidate(struct epochs *l, const struct epoch *ep)
@@ -329,7 +334,7 @@ static void set_state(struct epochs *l, enum epoch_state state)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-/* quit_within - wait that long; true when the watcher is to end. */
+/* quit_within - wait for ms milliseconds; true if the watcher has to end. */
 static bool quit_within(const struct epochs *l, int ms)
 {
 	struct pollfd p = {.fd = l->quit_fd, .events = POLLIN};
@@ -337,15 +342,15 @@ static bool quit_within(const struct epochs *l, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* watch_file - the inode behind the path may be another one now. */
+/* watch_file - watch the inode behind the path, which may have changed. */
 static void watch_file(struct epochs *l)
 {
 	if (l->watch_fd < 0 || l->remote)
 		return;
 	if (l->file_wd >= 0)
 		(void)inotify_rm_watch(l->watch_fd,
-				       l->file_wd); /* fails if the inode is gone */
-	/* of a directory: what comes, goes and changes in it itself; that is a hint, no more */
+				       l->file_wd); /* fails if the inode does not exist any more */
+	/* a directory reports changes of its own entries only; they are a hint, not a proof */
 	l->file_wd = inotify_add_watch(l->watch_fd, l->path,
 				       IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF |
 					       IN_MOVE_SELF | IN_CREATE | IN_DELETE |
@@ -365,7 +370,7 @@ static void watch_dir(struct epochs *l)
 					      IN_CLOSE_WRITE | IN_ONLYDIR);
 }
 
-/* drain_events - read what inotify has; notes when a writer closed the file. */
+/* drain_events - read inotify's events; notes if a writer closed the file. */
 static void drain_events(struct epochs *l)
 {
 	_Alignas(struct inotify_event) char buf[4096];
@@ -385,7 +390,7 @@ static void drain_events(struct epochs *l)
 	}
 }
 
-/* wait_event - returns false when the watcher is to end. */
+/* wait_event - returns false if the watcher has to end. */
 static bool wait_event(struct epochs *l)
 {
 	struct pollfd p[] = {{.fd = l->quit_fd, .events = POLLIN},
@@ -404,8 +409,8 @@ static bool wait_event(struct epochs *l)
 	return true;
 }
 
-/* epoch_look - stat of the path; true when it is not what was last seen. What is far says it
- * itself. */
+/* epoch_look - stat the path; true if the result differs from the last one. A remote source is
+ * polled instead. */
 static bool epoch_look(const struct epochs *l, struct stat *st, bool *ok)
 {
 	if (l->remote || l->polled) {
@@ -417,8 +422,8 @@ static bool epoch_look(const struct epochs *l, struct stat *st, bool *ok)
 	return *ok != l->seen_ok || (*ok && !epoch_same_file(st, &l->seen));
 }
 
-/* epoch_settle - wait until nobody seems to be writing. Leaves the last look in seen. Returns false
- * when the watcher is to end. */
+/* epoch_settle - wait until the file seems to have no writer. Leaves the last stat in seen. Returns
+ * false if the watcher has to end. */
 static bool epoch_settle(struct epochs *l)
 {
 	struct stat st;
@@ -436,8 +441,8 @@ static bool epoch_settle(struct epochs *l)
 	return true;
 }
 
-/* epoch_retire - take the current epoch away from requests and wait for those that run. It stays as
- * the past one, for names, until there is a new one. */
+/* epoch_retire - withdraw the current epoch from new requests and wait for the running ones. It
+ * stays as the past epoch, for names, until a new one is opened. */
 static void epoch_retire(struct epochs *l)
 {
 	struct epoch *ep;
@@ -460,7 +465,7 @@ static void epoch_retire(struct epochs *l)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
-/* close_past - when the last request about its names has been answered. */
+/* close_past - close the past epoch after its last request about names was answered. */
 static void close_past(struct epochs *l)
 {
 	struct epoch *ep;
@@ -519,12 +524,12 @@ static void not_opened(struct epochs *l, int rc, const struct err *e)
 		log_error("the source changed and cannot be opened: %s", e->msg);
 	memcpy(l->failure, e->msg, sizeof(l->failure));
 	if (!again)
-		epoch_tell(l, &l->old); /* what it is told meanwhile it does not remember */
+		epoch_tell(l, &l->old); /* the kernel caches no answer that it gets meanwhile */
 }
 
-/* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *ret_rc and
- * *e. A failure says nothing about a file that changed meanwhile. Returns false when the watcher
- * is to end. */
+/* open_settled - open the file in its present state: *ret is new, or NULL with the reason in
+ * *ret_rc and *e. If the file changed meanwhile, a failure says nothing about it. Returns false if
+ * the watcher has to end. */
 static bool open_settled(struct epochs *l, struct epoch **ret, int *ret_rc, struct err *e)
 {
 	const int64_t end = clock_ms() + WAIT_SECONDS * 1000;
@@ -570,8 +575,9 @@ static void reload(struct epochs *l)
 		not_opened(l, rc, &e);
 }
 
-/* may_ask - whether it is time to ask the source itself: a directory, what is far, or a file that
- * could not be opened for want of descriptors, say, which nothing will report to be over. */
+/* may_ask - true if it is time to poll the source itself: a directory, a remote source, or a file
+ * that could not be opened for lack of descriptors, for example, the end of which no event
+ * reports. */
 static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
 {
 	int64_t every = state == BROKEN ? l->retry_ms : l->remote ? l->remote_ms : TREE_POLL_MS;
@@ -592,9 +598,9 @@ static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
 	return used;
 }
 
-/* tree_changed - whether a directory, or what is far, is to be opened again, by what it says
- * itself; or anything that could not be opened for a while. `now` is the watcher's own to take
- * away. */
+/* tree_changed - true if a source has to be opened again: a directory or remote source reports a
+ * change, or a failed opening is due for another attempt. Only the watcher replaces `now`, so that
+ * it needs no lock here. */
 static bool tree_changed(struct epochs *l, enum epoch_state state)
 {
 	int64_t now = clock_ms();
@@ -638,7 +644,8 @@ int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct
 
 	l->changed = changed;
 	l->changed_arg = arg;
-	l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC); /* without it: every second */
+	/* without inotify: a check every second */
+	l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	watch_dir(l);
 	watch_file(l);
 	(void)sigfillset(&all);
@@ -657,7 +664,7 @@ void epochs_remote(struct epochs *l, uint32_t seconds)
 {
 	l->remote = true;
 	l->remote_ms = (int64_t)seconds * 1000;
-	l->tree_ms = clock_ms(); /* it was opened just now */
+	l->tree_ms = clock_ms(); /* it was opened a moment ago */
 }
 
 void epochs_polled(struct epochs *l)
@@ -671,7 +678,7 @@ void epochs_stop(struct epochs *l)
 	if (l->started) {
 		(void)pthread_mutex_lock(&l->lock);
 		l->stopping = true;
-		(void)pthread_cond_broadcast(&l->moved); /* who waits would hold up the end */
+		(void)pthread_cond_broadcast(&l->moved); /* waiting requests would delay the end */
 		(void)pthread_mutex_unlock(&l->lock);
 		signal_fd(l->quit_fd);
 		(void)pthread_join(l->thread, NULL);
@@ -680,7 +687,7 @@ void epochs_stop(struct epochs *l)
 	(void)pthread_mutex_unlock(&l->stop_lock);
 }
 
-/* new_empty - everything that needs no source. */
+/* new_empty - create epochs without a source. */
 static struct epochs *new_empty(void)
 {
 	struct epochs *l = alloc_array(1, sizeof(*l));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* interrupt.c - whether a request that waits for a server far away is still wanted.
+/* interrupt.c - tells whether the program still waits for a request that waits for a remote server.
  *
- * The kernel says that a request was interrupted when its program got a signal, whatever
- * signal: a child that ended, a timer of a profiler, a language's own scheduling. To give up
- * then would be an error where nothing is wrong. And it says so once, and only to a thread that
- * is free to hear it. So the thread that waits looks itself, ten times a second, for a signal
- * that ends a program: a fatal one stays pending in the thread that the kernel holds in the
- * request. Where a program cannot be seen (it is another namespace's) the kernel's word is
- * taken. */
+ * The kernel reports an interrupt when the program gets a signal of any kind: the end of a child, a
+ * profiler's timer, the scheduler of a language runtime. To cancel the request then would be an
+ * error without a cause. The kernel also reports it only once, and only to a thread that is free to
+ * receive it. Therefore the waiting thread itself checks, ten times a second, for a signal that
+ * ends the program: a fatal signal stays pending in the thread that the kernel holds in the
+ * request. If the program is not visible (it is in another namespace), the kernel's report is
+ * used. */
 #include "fusefs/ops/request_int.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 enum { STATUS_BYTES = 4096 };
 
-/* signals_of - the set behind a name ("SigPnd:") in /proc/PID/status. */
+/* signals_of - parse the signal set behind a name ("SigPnd:") in /proc/PID/status. */
 static bool signals_of(const char *text, const char *name, uint64_t *ret)
 {
 	const char *p = strstr(text, name);
@@ -47,7 +47,7 @@ int ops_dying(const char *status)
 	return ((own | shared) & ~blocked & fatal) != 0;
 }
 
-/* unwanted - of a struct call: whether its program is about to end. */
+/* unwanted - true if the program of a struct call is about to end. */
 static bool unwanted(void *arg)
 {
 	const struct call *c = arg;

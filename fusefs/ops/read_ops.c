@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* read_ops.c - requests of the kernel become calls of the view.
+/* read_ops.c - translates the kernel's requests to calls of the view.
  *
  * Inode numbers are those of the view in its epoch (epoch.h). Every request holds its epoch until
- * the kernel has the answer: what the watcher tells the kernel afterwards cannot be overtaken by
- * an old answer. A view that follows changes by itself has one epoch for ever; it says which of
- * its answers may be remembered.
+ * the kernel has the answer, so that an old answer cannot overtake a later notification by the
+ * watcher. A view that follows changes itself has only one epoch, and decides which of its answers
+ * the kernel may cache.
  *
  * Directory offsets: 1 after ".", 2 after "..", then the view's cookie + 2. In the root, whose
- * inode number is the same in every epoch, the upper bits carry the epoch, so that a listing
- * that began in one epoch is not continued in another. */
+ * inode number is the same in every epoch, the upper bits carry the epoch, so that a listing that
+ * began in one epoch does not continue in another. */
 #include "fusefs/ops/request_int.h"
 
 #include <errno.h>
@@ -22,11 +22,11 @@
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/status.h"
 
-#define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
-#define VOLATILE_ATTRS 1.0                   /* the kernel is told nothing */
+#define TIMEOUT 3600.0 /* seconds: the kernel is notified of every change */
+#define VOLATILE_ATTRS 1.0                   /* seconds: the kernel is not notified of changes */
 #define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
-#define BLOCK_SIZE 131072                    /* st_blksize: what the kernel reads ahead */
-#define LINK_MAX_BYTES 4097                  /* of a link's text, and its NUL */
+#define BLOCK_SIZE 131072                    /* st_blksize: the kernel's readahead */
+#define LINK_MAX_BYTES 4097                  /* a link's target and its NUL */
 #define COOKIE_BITS 55
 #define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
 
@@ -57,7 +57,8 @@ void call_end(struct call *c)
 	epoch_release(c->fs->live, c->ep);
 }
 
-/* read_ops_changed - whether the source changed under this request; if so the watcher is told. */
+/* read_ops_changed - true if the source changed during this request; the watcher is notified
+ * then. */
 static bool read_ops_changed(struct call *c)
 {
 	if (c->past || c->view->follows || source_check(c->ep->source, &c->e) == 0)
@@ -78,8 +79,8 @@ void call_fail(struct call *c, int rc, bool may_be_absent)
 		reply_fail(c->fs, c->req, rc, may_be_absent, &c->e);
 }
 
-/* inherit - what the file or directory of a source lends to what is made of it. bits: those of the
- * mode that mean something here. */
+/* inherit - copy owner, times and mode bits from a source's file or directory to the view's
+ * attributes. bits: the mode bits that have a meaning here. */
 static void inherit(const struct stat *src, mode_t bits, bool is_dir, struct stat *st)
 {
 	mode_t mode = src->st_mode & bits;
@@ -92,7 +93,7 @@ static void inherit(const struct stat *src, mode_t bits, bool is_dir, struct sta
 	st->st_ctim = src->st_ctim;
 }
 
-/* inherit_now - of a view that has no one source, because it changes it. */
+/* inherit_now - the same for a view without one source, because it changes the source. */
 static void inherit_now(const struct fs *fs, bool is_dir, struct stat *st)
 {
 	struct stat src;
@@ -133,13 +134,13 @@ double call_timeout(const struct call *c, const struct view_attr *a)
 {
 	if (c->past || (a && a->unknown))
 		return 0;
-	/* A commit changes what files say, and the kernel is not told. Directories it does not take
-	 * away, and every path leads through some. */
+	/* A commit changes the contents of files without notifying the kernel. It removes no
+	 * directories, and every path leads through some. */
 	if (c->view->write)
 		return a && a->steady ? VOLATILE_ATTRS : 0;
 	if (c->view->follows || (a && a->volatile_attrs))
 		return VOLATILE_ATTRS;
-	/* nobody tells of changes on other machines: that somebody asks is what makes us look */
+	/* nothing reports changes of remote sources: requests trigger the check */
 	return c->fs->revalidate ? c->fs->revalidate : TIMEOUT;
 }
 
@@ -154,8 +155,9 @@ void call_entry(const struct call *c, const struct view_attr *a, struct fuse_ent
 	call_stat(c, a, &entry->attr);
 }
 
-/* unsure - a file that is shown although it could not be looked at: if that is because the source
- * changed, the kernel should ask again; otherwise the reason is logged, and reading gives it. */
+/* unknown - handle a file that is shown although it could not be examined. If the source changed,
+ * the kernel must repeat the request; otherwise the reason is logged, and reading the file gives
+ * the error. */
 static bool unknown(struct call *c, const struct view_attr *a)
 {
 	if (!a->unknown || c->past)
@@ -183,7 +185,7 @@ void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint
 
 	epochs_reported(c->fs->live, c->ep, 1);
 	untold = fuse_reply_entry(c->req, entry) == -ENOENT;
-	ops_stop_end(c); /* there is no request any more that could be given up */
+	ops_stop_end(c); /* after the reply there is no request to cancel */
 	if (!untold)
 		return;
 	epochs_reported(c->fs->live, c->ep, -1);
@@ -218,7 +220,7 @@ static void read_ops_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *na
 	if (rc == 0)
 		call_reply_entry(&c, &entry, attr.id);
 	else if (rc == -ENOENT && !read_ops_changed(&c))
-		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
+		(void)fuse_reply_entry(req, &entry); /* ino 0: cache that it is absent */
 	else
 		call_fail(&c, rc, true);
 	call_end(&c);
@@ -253,7 +255,8 @@ bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask)
 {
 	mode_t bits = st->st_mode & 7;
 
-	if (uid == 0) /* everything, and execute where one class may */
+	/* root may do everything, except to execute a file that no class may execute */
+	if (uid == 0)
 		bits = S_ISDIR(st->st_mode) || (st->st_mode & 0111) ? 7 : 6;
 	else if (uid == st->st_uid)
 		bits = st->st_mode >> 6 & 7;
@@ -262,7 +265,7 @@ bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask)
 	return !((mode_t)mask & 7 & ~bits);
 }
 
-/* in_group - whether the caller is in a group, also as one of its supplementary ones. */
+/* in_group - true if the caller is in a group, including its supplementary groups. */
 static bool in_group(fuse_req_t req, gid_t gid)
 {
 	int n = fuse_req_ctx(req)->gid == gid ? 0 : fuse_req_getgroups(req, 0, NULL);
@@ -275,7 +278,7 @@ static bool in_group(fuse_req_t req, gid_t gid)
 	return found;
 }
 
-/* op_access - the kernel asks where it does not check modes itself (default_permissions). */
+/* op_access - sent by the kernel if it does not check modes itself (default_permissions). */
 static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	const uid_t uid = fuse_req_ctx(req)->uid;
@@ -304,7 +307,8 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	call_end(&c);
 }
 
-/* forget_ino - views that follow have a table of what the kernel knows; live counts for others. */
+/* forget_ino - views that follow count the kernel's references themselves; epochs count those of
+ * other views. */
 static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
 {
 	struct epoch *ep;
@@ -355,20 +359,20 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	call_end(&c);
 }
 
-/* Extended attributes. What is not "user.*" nobody has: programs that list files ask for
- * "security.selinux" and for access lists of each of them, but leave it when they hear that this
- * filesystem has no such thing. Views without attributes tell the kernel to ask for none. */
+/* Extended attributes. Only names in "user.*" exist. Programs that list files request
+ * "security.selinux" and access lists of each file, but stop if the filesystem does not support
+ * them. Views without attributes make the kernel send no such requests. */
 
-#define XATTR_MAX_BYTES 65536 /* the kernel's own limit: of a value, of the list */
+#define XATTR_MAX_BYTES 65536 /* the kernel's limit for a value and for the list */
 
 bool xattr_answer(int rc)
 {
 	return rc == -ENODATA || rc == -E2BIG || rc == -EOPNOTSUPP || rc == -EPERM ||
 	       rc == -EACCES || rc == -EEXIST || rc == -EINVAL || rc == -ERANGE ||
-	       rc == -ENOSPC || rc == -EDQUOT; /* an inode has little room for them */
+	       rc == -ENOSPC || rc == -EDQUOT; /* an inode has little room for attributes */
 }
 
-/* reply_xattr - the protocol of both requests: size 0 asks for the length. */
+/* reply_xattr - both requests have the same protocol: size 0 requests the length. */
 static void reply_xattr(struct call *c, const struct buf *out, size_t size)
 {
 	if (size == 0)
@@ -458,7 +462,7 @@ static uint8_t *thread_buffer(const struct fs *fs, size_t len)
 	return b->p;
 }
 
-/* reply_memory - bytes in memory, then zeros, without a copy. */
+/* reply_memory - reply with bytes in memory, then zeros, without a copy. */
 static int reply_memory(struct call *c, const struct span *s)
 {
 	static const uint8_t zero[65536];
@@ -468,20 +472,20 @@ static int reply_memory(struct call *c, const struct span *s)
 
 	if (left > (ARRAY_LEN(iov) - 1) * sizeof(zero))
 		return err_set(&c->e, -ERANGE, "read of %zu zeros is too large", left);
-	/* writev does not write to what it is given */
+	/* writev does not modify its buffers */
 	if (s->len)
 		iov[n++] = (struct iovec){(void *)(uintptr_t)s->mem, s->len};
 	for (size_t part; left; left -= part) {
 		part = left < sizeof(zero) ? left : sizeof(zero);
 		iov[n++] = (struct iovec){(void *)(uintptr_t)zero, part};
 	}
-	/* before the reader can ask how many there were */
+	/* counted before the reader can query the number */
 	metrics_add(M_READ_BYTES, s->len + s->zeros);
 	(void)fuse_reply_iov(c->req, iov, n);
 	return 0;
 }
 
-/* reply_file - bytes of the source's file, then zeros. buf: room for all of them. */
+/* reply_file - reply with bytes of the source's file, then zeros. buf: room for all of them. */
 static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 {
 	int rc;
@@ -490,7 +494,8 @@ static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 	if (rc < 0)
 		return rc;
 	memset(buf + s->len, 0, s->zeros);
-	/* Only now is it known whose bytes they are. A view without a source looks itself. */
+	/* The source's state is checked after the bytes were read. A view without a source checks
+	 * itself. */
 	rc = c->ep->source ? source_check(c->ep->source, &c->e) : 0;
 	if (rc < 0)
 		return rc;
@@ -546,11 +551,11 @@ struct readdir_listing {
 	size_t size, used;
 	uint64_t tag; /* upper bits of offsets */
 	bool plus;
-	int64_t told;  /* entries that the kernel gets an inode with */
+	int64_t told;  /* entries for which the kernel gets an inode */
 	bool overflow; /* a cookie that does not fit */
 };
 
-/* read_ops_add - one entry; false when the buffer is full. off: without the tag. */
+/* read_ops_add - append one entry; false if the buffer is full. off: without the tag. */
 static bool read_ops_add(struct readdir_listing *l, const char *name, uint64_t id, bool is_dir,
 			 const struct view_attr *attr, uint64_t off)
 {
@@ -599,7 +604,8 @@ static int read_ops_list(struct readdir_listing *l, uint64_t id, uint64_t off)
 	rc = v->ops->list(v, id, off <= 2 ? 0 : off - 2, l->plus, read_ops_emit, l, &l->c->e);
 	if (rc == 0 && l->overflow)
 		rc = err_set(&l->c->e, -ERANGE, "directory is too large to be listed");
-	return l->used > dots ? 0 : rc; /* an error comes again when its turn comes */
+	/* the error is returned again when the listing continues at this entry */
+	return l->used > dots ? 0 : rc;
 }
 
 static void reply_list(struct readdir_listing *l)
@@ -654,13 +660,13 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	read_directory(req, ino, size, off, true);
 }
 
-/* Opening: ENOSYS tells the kernel once that it need not ask, and to keep what it caches. Where
- * large decoded chunks are to bypass the page cache it has to ask: their bytes then go from the
- * chunk cache to the reader's memory in one copy and requests of up to a MiB
+/* Opening: ENOSYS makes the kernel send no more open requests and keep its page cache. If large
+ * decoded chunks must bypass the page cache, the kernel has to send them: the bytes then reach the
+ * reader's memory from the chunk cache with one copy, in requests of up to a MiB
  * (docs/dev/benchmarks.md). */
 
-/* read_ops_caching - how a file is to be opened. What is not fixed is asked for again by whoever
- * opens it. */
+/* read_ops_caching - set how the kernel caches a file. The contents of a file that may change are
+ * requested again at every opening. */
 static void read_ops_caching(const struct call *c, const struct view_attr *a,
 			     struct fuse_file_info *fi)
 {
@@ -687,14 +693,15 @@ static void read_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_in
 		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
 	if (rc == 0 && c.view->ops->open) {
 		rc = c.view->ops->open(c.view, live_id(ino), &c.e);
-		c.writes = rc < 0; /* EACCES is told as it is */
+		c.writes = rc < 0; /* EACCES is passed unchanged */
 	}
 	if (rc < 0) {
 		call_fail(&c, rc, false);
 	} else {
 		read_ops_caching(&c, &attr, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT && c.view->ops->release)
-			c.view->ops->release(c.view, live_id(ino)); /* the program has gone */
+			/* the program was interrupted */
+			c.view->ops->release(c.view, live_id(ino));
 	}
 	call_end(&c);
 }
@@ -707,7 +714,7 @@ static void read_ops_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file
 	(void)fi;
 	if (!call_begin(&c, req, ino, true))
 		return;
-	ops_stop_end(&c); /* it is wanted always */
+	ops_stop_end(&c); /* a release is never cancelled */
 	if (c.view->ops->release)
 		c.view->ops->release(c.view, live_id(ino));
 	(void)fuse_reply_err(req, 0);
@@ -728,8 +735,8 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	(void)fuse_reply_open(req, fi);
 }
 
-/* op_statfs - a source that is one file fills its filesystem; of a directory, which may grow, and
- * of what can be written, what holds it is told. */
+/* op_statfs - for a source that is one file, the filesystem is exactly full. For a directory, which
+ * may grow, and for a writable source, the values are those of the filesystem below. */
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	const struct fs *fs = fuse_req_userdata(req);
@@ -740,7 +747,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 	metrics_count(M_REQ_STATFS);
 	(void)ino;
-	(void)epochs_broken(fs->live, &st); /* the size it had is good enough */
+	(void)epochs_broken(fs->live, &st); /* the size from the last epoch will do */
 	if (S_ISREG(st.st_mode) && !fs->writes) {
 		out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
 	} else if (!fs->remote && statvfs(fs->path, &below) == 0) {
@@ -752,7 +759,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	(void)fuse_reply_statfs(req, &out);
 }
 
-/* op_ioctl - how the mount is: what its server knows without looking. */
+/* op_ioctl - report the mount's status from what the server has in memory. */
 static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
 		     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
 		     size_t out_size)
@@ -769,20 +776,21 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct fs *fs = userdata;
 
-	/* What is not asked for is kept: not so where content may change without a word. */
+	/* Without an open request the kernel keeps its cache, so requests are needed if contents
+	 * may change without a notification. */
 	fs->no_open =
 		(conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached && !fs->follows;
 	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir &&
 			 !fs->follows;
 	fs->no_xattr = fs->no_xattr || !epochs_first(fs->live)->view->ops->xattr;
-	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
-	/* What changes behind the kernel's back changes its inode number, or is opened anew: it
-	 * need not ask for a file's size at each read. What a program has written is with us
-	 * before close returns, so there is no cache of writes. */
+	conn->max_read = fs->max_read; /* libfuse requires this value in both places */
+	/* A change that the kernel does not see changes the inode number or needs a new open, so
+	 * the kernel need not query a file's size at each read. Written data is with the server
+	 * before close returns, so there is no writeback cache. */
 	if (fs->writes)
 		conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_WRITEBACK_CACHE);
-	/* Names in one directory are looked up side by side: each may cost a way to a server and
-	 * back. Older versions of libfuse (3.14) do not hand it on. */
+	/* Names in one directory are looked up in parallel, as each lookup may cost a round trip to
+	 * a server. Older versions of libfuse (3.14) do not pass this on. */
 	if (fs->remote)
 		conn->want |= conn->capable & FUSE_CAP_PARALLEL_DIROPS;
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reply.c - the one place where errors become errnos of the kernel and lines of the log. */
+/* reply.c - translates errors to the kernel's errnos and to lines of the log. */
 #include "fusefs/app/fusefs.h"
 
 #include <errno.h>
@@ -19,9 +19,9 @@ int reply_errno(int rc, bool may_be_absent)
 	case ENOMEM:
 	case EROFS:
 	case ENAMETOOLONG:
-	case EINTR: /* nobody waits for the answer any more */
+	case EINTR: /* the program does not wait for the answer any more */
 		return -rc;
-	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
+	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and the errors of system calls */
 		return EIO;
 	}
 }
@@ -83,14 +83,15 @@ void reply_log(struct fs *fs, const struct err *e)
 	const bool once = e->code == -EOPNOTSUPP;
 
 	if (!text[0])
-		return; /* it was said when it came up */
+		return; /* logged when it occurred */
 	if (once && reply_log_done(&fs->log, text))
 		return;
 	if (log_put(LOG_COMPONENT, LOG_ERROR, "%s", text) && once)
 		reply_log_once(&fs->log, text);
 }
 
-/* ops_reply_count - an error that is one: that a name is there, or is not, is an answer. */
+/* ops_reply_count - count an error. The existence or absence of a name is an answer, not an
+ * error. */
 static void ops_reply_count(int errnum, enum metric where)
 {
 	if (errnum == ENOENT || errnum == ENOTDIR || errnum == EEXIST || errnum == ENOTEMPTY ||
@@ -110,7 +111,7 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const
 	else
 		reply_log(fs, e);
 	ops_reply_count(errnum, M_FAULT_FUSE);
-	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
+	(void)fuse_reply_err(req, errnum); /* fails only if the request was interrupted */
 }
 
 void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
@@ -124,5 +125,5 @@ void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 	else
 		reply_log(fs, e);
 	ops_reply_count(errnum, M_FAULT_WRITE);
-	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
+	(void)fuse_reply_err(req, errnum); /* fails only if the request was interrupted */
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* write_ops.c - requests that open, change and sync files become calls of a writable view.
+/* write_ops.c - translates requests that open, change and sync files to calls of a writable view.
  *
- * The kernel keeps no data that was written (op_init): a write is with the view when write(2)
- * returns, and what close(2) and fsync(2) say is what the view said. Locks (flock, fcntl) are the
- * kernel's own, among the programs of this machine. Truncation on opening comes with the open
- * request, so that a view sees one thing and not two. */
+ * The kernel keeps no written data (op_init): the view has the data when write(2) returns, and
+ * close(2) and fsync(2) return the view's result. Locks (flock, fcntl) are handled by the kernel,
+ * among the programs of this machine. The open request includes truncation, so that a view gets one
+ * call and not two. */
 #include "fusefs/ops/request_int.h"
 
 #include <errno.h>
@@ -17,16 +17,19 @@
 
 #define PERM_BITS 0777
 
-/* write_ops_begin - as call_begin, of a request that changes something. */
-static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
+/* write_ops_begin - as call_begin, for a request that changes something; counts it as `kind`. name:
+ * NULL, or a name that must not be too long. */
+static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, enum metric kind,
+			    const char *name)
 {
-	if (!call_begin(c, req, ino, false))
+	metrics_count(kind);
+	if ((name && !name_fits(req, name)) || !call_begin(c, req, ino, false))
 		return false;
 	c->writes = true;
 	return true;
 }
 
-/* absent_op - of a view that cannot do this. */
+/* absent_op - reject a request that the view does not support. */
 static int absent_op(struct call *c, const char *what)
 {
 	return err_set(&c->e, -EOPNOTSUPP, "%s: not supported here", what);
@@ -41,7 +44,7 @@ static void reply_done(struct call *c, int rc, bool names)
 	call_end(c);
 }
 
-/* reply_entry - a name that was made, and what it stands for; or why not. Ends the call. */
+/* reply_entry - reply with a new name and its attributes, or with an error. Ends the call. */
 static void reply_entry(struct call *c, int rc, const struct view_attr *a)
 {
 	struct fuse_entry_param entry;
@@ -66,7 +69,8 @@ static void set_file(const struct view_handle *h, struct fuse_file_info *fi)
 
 static void write_ops_release(struct call *c, uint64_t id, uint64_t fh)
 {
-	ops_stop_end(c); /* it is wanted always, and the request may have been answered */
+	/* a release is never cancelled, and the request may have been answered */
+	ops_stop_end(c);
 	if (c->view->write->release)
 		c->view->write->release(c->view, id, fh);
 }
@@ -77,8 +81,7 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_OPEN);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_OPEN, NULL))
 		return;
 	rc = c.view->write->open
 		     ? c.view->write->open(c.view, live_id(ino), fi->flags, &h, &c.e)
@@ -89,7 +92,7 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 		set_file(&h, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT)
 			write_ops_release(&c, live_id(ino),
-					  h.fh); /* nobody waits: it is not open */
+					  h.fh); /* interrupted: the program has no descriptor */
 	}
 	call_end(&c);
 }
@@ -112,8 +115,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_CREATE);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_CREATE, name))
 		return;
 	rc = write_ops_make(&c, parent, name, fi->flags, mode, &a, &h);
 	if (rc < 0) {
@@ -129,7 +131,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	call_end(&c);
 }
 
-/* op_mknod - a file that is made and not opened; devices and the like are not for us. */
+/* op_mknod - create a regular file without opening it; devices and the like are rejected. */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		     dev_t dev)
 {
@@ -138,9 +140,8 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_CREATE);
 	(void)dev;
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_CREATE, name))
 		return;
 	if (!S_ISREG(mode)) {
 		(void)fuse_reply_err(req, EPERM);
@@ -164,11 +165,10 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 	uint64_t end;
 	int rc;
 
-	metrics_count(M_REQ_WRITE);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_WRITE, NULL))
 		return;
 	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
-		rc = -EFBIG; /* an answer, and no line in the log */
+		rc = -EFBIG; /* a normal answer, not logged */
 	else if (!c.view->write->write)
 		rc = absent_op(&c, "write");
 	else
@@ -183,15 +183,14 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 	call_end(&c);
 }
 
-/* write_ops_op_flush - what was written is to be safe, also that of a program that was killed: its
- * files are closed by its end, and what it wrote before that was confirmed. */
+/* write_ops_op_flush - commit the writes of the file, also those by a program that was killed: its
+ * end closes its files, and its earlier writes were confirmed. */
 static void write_ops_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct call c;
 	int rc = 0;
 
-	metrics_count(M_REQ_FLUSH);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_FLUSH, NULL))
 		return;
 	ops_stop_end(&c);
 	if (c.view->write->flush)
@@ -203,8 +202,7 @@ static void write_ops_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_fil
 {
 	struct call c;
 
-	metrics_count(M_REQ_RELEASE);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_RELEASE, NULL))
 		return;
 	write_ops_release(&c, live_id(ino), fi->fh);
 	reply_done(&c, 0, false);
@@ -216,8 +214,7 @@ static void write_ops_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
 	struct call c;
 	int rc = 0;
 
-	metrics_count(M_REQ_FSYNC);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_FSYNC, NULL))
 		return;
 	if (c.view->write->fsync)
 		rc = c.view->write->fsync(c.view, live_id(ino), fi->fh, datasync != 0, &c.e);
@@ -230,10 +227,9 @@ static void write_ops_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
 	struct call c;
 	int rc = 0;
 
-	metrics_count(M_REQ_FSYNC);
 	(void)datasync;
 	(void)fi;
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_FSYNC, NULL))
 		return;
 	if (c.view->write->fsyncdir)
 		rc = c.view->write->fsyncdir(c.view, live_id(ino), &c.e);
@@ -242,8 +238,8 @@ static void write_ops_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
 
 /* Attributes. */
 
-/* same_owner - uid and gid are the dataset's: to set them to what they are is no error, so that
- * `cp -p` and tar have their way. */
+/* same_owner - uid and gid are the dataset's. Setting them to their present values is no error, so
+ * that `cp -p` and tar succeed. */
 static int same_owner(struct call *c, const struct stat *want, int to_set,
 		      const struct stat *is)
 {
@@ -285,7 +281,7 @@ static int write_ops_set_attr(struct call *c, uint64_t id, uint64_t fh, const st
 	if (set.size_set && want->st_size < 0)
 		return err_set(&c->e, -EINVAL, "a negative size");
 	if (!set.size_set && !set.mode_set && !set.mtime_set)
-		return 0; /* the owner, or a time of access, which nobody keeps */
+		return 0; /* the owner, or a time of access, which is not stored */
 	return c->view->write->setattr
 		       ? c->view->write->setattr(c->view, id, fh, &set, ret, &c->e)
 		       : absent_op(c, "setattr");
@@ -299,8 +295,7 @@ static void write_ops_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *wa
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_SETATTR);
-	if (!write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_SETATTR, NULL))
 		return;
 	rc = write_ops_set_attr(&c, live_id(ino), fi ? fi->fh : 0, want, to_set, &a);
 	if (rc < 0) {
@@ -320,8 +315,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_MKDIR);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_MKDIR, name))
 		return;
 	rc = c.view->write->mkdir
 		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
@@ -330,32 +324,29 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	reply_entry(&c, rc, &a);
 }
 
-static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void write_ops_remove(fuse_req_t req, fuse_ino_t parent, const char *name, bool is_dir)
 {
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_REMOVE);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_REMOVE, name))
 		return;
-	rc = c.view->write->unlink
-		     ? c.view->write->unlink(c.view, live_id(parent), name, strlen(name), &c.e)
-		     : absent_op(&c, "unlink");
+	if (is_dir ? !c.view->write->rmdir : !c.view->write->unlink)
+		rc = absent_op(&c, is_dir ? "rmdir" : "unlink");
+	else
+		rc = (is_dir ? c.view->write->rmdir : c.view->write->unlink)(
+			c.view, live_id(parent), name, strlen(name), &c.e);
 	reply_done(&c, rc, true);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	write_ops_remove(req, parent, name, false);
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct call c;
-	int rc;
-
-	metrics_count(M_REQ_REMOVE);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
-		return;
-	rc = c.view->write->rmdir
-		     ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name), &c.e)
-		     : absent_op(&c, "rmdir");
-	reply_done(&c, rc, true);
+	write_ops_remove(req, parent, name, true);
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
@@ -364,12 +355,11 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_RENAME);
-	if (!name_fits(req, name) || !name_fits(req, to_name) ||
-	    !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_RENAME,
+			     strlen(to_name) > strlen(name) ? to_name : name))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
-		rc = -EINVAL; /* an answer, and no line in the log */
+		rc = -EINVAL; /* a normal answer, not logged */
 	else if (!c.view->write->rename)
 		rc = absent_op(&c, "rename");
 	else
@@ -384,8 +374,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, cons
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_LINK);
-	if (!name_fits(req, name) || !write_ops_begin(&c, req, parent))
+	if (!write_ops_begin(&c, req, parent, M_REQ_LINK, name))
 		return;
 	rc = c.view->write->symlink
 		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
@@ -394,15 +383,14 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, cons
 	reply_entry(&c, rc, &a);
 }
 
-/* op_link - zarr-python makes documents that may not be there yet so. */
+/* op_link - zarr-python uses link(2) to create metadata files exclusively. */
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *to_name)
 {
 	struct view_attr a = {0};
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_LINK);
-	if (!name_fits(req, to_name) || !write_ops_begin(&c, req, ino))
+	if (!write_ops_begin(&c, req, ino, M_REQ_LINK, to_name))
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
 						       to_name, strlen(to_name), &a, &c.e)
@@ -410,7 +398,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	reply_entry(&c, rc, &a);
 }
 
-/* set_xattr - value NULL: remove it. */
+/* set_xattr - value NULL: remove the attribute. */
 static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 		      size_t size, int flags)
 {
@@ -423,8 +411,9 @@ static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const ch
 		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
 		return;
 	}
-	if (!write_ops_begin(&c, req, ino))
+	if (!call_begin(&c, req, ino, false))
 		return;
+	c.writes = true;
 	rc = c.view->write->setxattr
 		     ? c.view->write->setxattr(c.view, live_id(ino), name,
 					       (const uint8_t *)value, size, flags, &c.e)

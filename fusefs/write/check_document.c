@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check_document.c - may a document that was written be part of a netCDF-4 file? It is looked at
- * alone, in a tree that has nothing but groups on the way to it: what belongs to it may come
- * later. */
+/* check_document.c - checks whether a metadata file that was written can be part of a netCDF-4
+ * file. It is checked alone, in a store that contains only the groups above it: the rest of its
+ * array or group may be written later. */
 #include "fusefs/write/chunk_set.h"
 
 #include <errno.h>
@@ -12,21 +12,21 @@
 #include "translate/plan/plan.h"
 
 #define ARRAY_DOC ".zarray"
-#define DEPTH_MAX 64 /* directories in each other that are looked into */
+#define DEPTH_MAX 64 /* nesting limit of the walk */
 #define GROUP_V2 "{\"zarr_format\": 2}"
 #define GROUP_V3 "{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {}}"
 
-/* ---- a tree of few documents ---- */
+/* ---- a store of few metadata files ---- */
 
 struct few {
 	struct store base;
-	const char *key; /* of the document, whose last component is name */
+	const char *key; /* of the metadata file; its last component is name */
 	const char *name;
-	const char *group_name; /* of the documents that directories above have */
+	const char *group_name; /* file name of group metadata in the directories above */
 	const char *group;
-	bool own_group; /* its directory has one, too */
+	bool own_group; /* its directory has group metadata, too */
 	struct buf doc;
-	struct buf array; /* attributes: the array's .zarray; empty: they are a group's */
+	struct buf array; /* attributes: the array's .zarray; empty: they belong to a group */
 };
 
 static struct few *doc_store_of(struct store *s)
@@ -38,13 +38,13 @@ static void doc_store_close(struct store *s NZ_UNUSED)
 {
 }
 
-/* check_document_is_dir - whether a key is the root or a directory above the document. */
+/* check_document_is_dir - true if a key is the root or a directory above the metadata file. */
 static bool check_document_is_dir(const struct few *f, const char *key, size_t len)
 {
 	return len == 0 || (strncmp(f->key, key, len) == 0 && f->key[len] == '/');
 }
 
-/* check_document_object - what a key has. false: nothing. */
+/* check_document_object - get the contents of a key. false: it does not exist. */
 static bool check_document_object(const struct few *f, const char *key, const void **ret,
 				  size_t *ret_len)
 {
@@ -109,7 +109,7 @@ static int doc_store_list(struct store *s, const char *key, bool want_stat NZ_UN
 	}
 	if (len == own) {
 		st.size = f->doc.len;
-		(void)emit(arg, f->name, false, &st); /* the last */
+		(void)emit(arg, f->name, false, &st); /* the last entry */
 		return 0;
 	}
 	end = strchr(next, '/');
@@ -118,7 +118,7 @@ static int doc_store_list(struct store *s, const char *key, bool want_stat NZ_UN
 	memcpy(part, next, (size_t)(end - next));
 	part[end - next] = '\0';
 	st = (struct store_stat){.is_dir = true, .version = 1};
-	(void)emit(arg, part, true, &st); /* the last */
+	(void)emit(arg, part, true, &st); /* the last entry */
 	return 0;
 }
 
@@ -151,19 +151,19 @@ static const struct store_ops doc_store_ops = {
 	.check = doc_store_check,
 };
 
-/* document_check - of one document. */
+/* document_check - the check of one metadata file. */
 struct document_check {
 	const struct app *setup;
 	struct store *tree;
 	int dir_fd;
-	struct cfg cfg; /* commit_form's; its texts are the setup's */
+	struct cfg cfg; /* of commit_form; its strings belong to the setup */
 	struct few few;
 };
 
-/* ---- what an array's document says ---- */
+/* ---- an array's metadata ---- */
 
-/* same_files - whether the mount, once the array is in the file, shows it in the same files. A
- * writer goes on writing those that it knows. */
+/* same_files - check that the mount, once the array is committed, shows it with the same chunk
+ * keys. The writer continues to use its own. */
 static int same_files(const struct document_check *c, struct source *s, struct err *e)
 {
 	const struct few *f = &c->few;
@@ -184,8 +184,8 @@ static int same_files(const struct document_check *c, struct source *s, struct e
 	return 0;
 }
 
-/* same_chain - whether the mount can show the array with the writer's filters once it is in the
- * file with others: a writer goes on with his own. */
+/* same_chain - check that the mount can show the array with the writer's filters even if the file
+ * stores it with others, because the writer continues to use its own. */
 static int same_chain(const struct few *f, const struct ds_array *a, struct err *e)
 {
 	struct codec_chain back = {0};
@@ -237,9 +237,9 @@ static int check_source(const struct document_check *c, struct source *s, struct
 	return rc;
 }
 
-/* ---- */
+/* ---- the check ---- */
 
-/* looked_at - whether a document is looked at, and in which surroundings. */
+/* looked_at - true if a metadata file has to be checked; sets up the store around it. */
 static bool looked_at(struct few *f)
 {
 	bool v3 = strcmp(f->name, "zarr.json") == 0;
@@ -251,12 +251,12 @@ static bool looked_at(struct few *f)
 	       strcmp(f->name, ".zgroup") == 0;
 }
 
-/* check_document_walk - looks for documents below a directory. */
+/* check_document_walk - searches for metadata files below a directory. */
 struct check_document_walk {
 	const struct document_check *c;
 	const char *dir;
 	uint32_t depth;
-	int rc; /* 0: none so far */
+	int rc; /* 0: none found yet */
 };
 
 static int others(const struct document_check *c, const char *dir, uint32_t depth);
@@ -277,7 +277,7 @@ static bool walk_entry(void *arg, const char *name, bool is_dir,
 	return w->rc == 0;
 }
 
-/* others - -EEXIST: there is another document below a directory; 0: there is none. */
+/* others - -EEXIST: there is another metadata file below a directory; 0: there is none. */
 static int others(const struct document_check *c, const char *dir, uint32_t depth)
 {
 	struct check_document_walk w = {.c = c, .dir = dir, .depth = depth};
@@ -288,8 +288,8 @@ static int others(const struct document_check *c, const char *dir, uint32_t dept
 	return rc && rc != -ENOENT ? rc : w.rc;
 }
 
-/* check_document_same_format - whether a document is of the mount's format, which it decides when
- * there is no other. */
+/* check_document_same_format - check that a metadata file has the mount's Zarr format. The first
+ * metadata file decides that format. */
 static int check_document_same_format(struct document_check *c, struct err *e)
 {
 	bool v3 = strcmp(c->few.name, "zarr.json") == 0;
@@ -310,8 +310,8 @@ static int check_document_same_format(struct document_check *c, struct err *e)
 	return rc ? rc : commit_form(cfg, c->dir_fd, &c->cfg, e);
 }
 
-/* check_document_find_array - attributes are looked at with the array that they are of, when it has
- * its document already. */
+/* check_document_find_array - attributes are checked together with their array, if its metadata
+ * exists already. */
 static int check_document_find_array(struct document_check *c, struct err *e)
 {
 	struct few *f = &c->few;
@@ -333,9 +333,9 @@ static int check_document_find_array(struct document_check *c, struct err *e)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* check_with_array - attributes with their array: names of dimensions are its axes', and
- * `_FillValue` is one of its values. The array itself was looked at when it was written, or is one
- * of the file's: nothing else of it is a reason to refuse. */
+/* check_with_array - check attributes with their array: the dimension names must fit its axes, and
+ * `_FillValue` must be one of its values. The array itself was checked when it was written, or
+ * comes from the file, so that nothing else in it is a reason to reject the attributes. */
 static int check_with_array(const struct document_check *c, struct source *s, struct err *e)
 {
 	struct ds_array *a = s->ds.n_arrays == 1 ? &s->ds.arrays[0] : NULL;
@@ -363,7 +363,8 @@ static int open_doc_store(struct document_check *c, struct source **ret, struct 
 	fs_source_options(c->setup->cfg, &opts);
 	opts.keep_going = false;
 	rc = c->setup->rw->store_source(&c->few.base, "a document", &opts, ret, e);
-	return rc == -EBADMSG ? -EINVAL : rc; /* what was written is wrong, not what is there */
+	/* the new attributes are wrong, not the stored array */
+	return rc == -EBADMSG ? -EINVAL : rc;
 }
 
 static int check_document(struct document_check *c, struct err *e)
@@ -380,7 +381,7 @@ static int check_document(struct document_check *c, struct err *e)
 		rc = rc ? rc : check_with_array(c, s, e);
 		source_close(s);
 		s = NULL;
-		buf_clear(&c->few.array); /* and then as all attributes are */
+		buf_clear(&c->few.array); /* and then as the attributes of a group */
 		c->few.own_group = true;
 		rc = rc == -EOPNOTSUPP ? 0 : rc;
 	}
@@ -420,9 +421,9 @@ int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, c
 	return rc;
 }
 
-/* ---- an array before a commit and after it ---- */
+/* ---- an array before and after a commit ---- */
 
-/* open_doc - a source of an array's document alone. NULL: it cannot be read. */
+/* open_doc - open a source from an array's metadata alone. NULL: it cannot be read. */
 static struct source *open_doc(struct document_check *c, const char *key, const uint8_t *p,
 			       size_t n)
 {
@@ -440,7 +441,8 @@ static struct source *open_doc(struct document_check *c, const char *key, const 
 	return s;
 }
 
-/* same_bytes - whether the same bytes are the same elements of a chunk under both documents. */
+/* same_bytes - true if the same bytes decode to the same elements of a chunk with both metadata
+ * files. */
 static bool same_bytes(const struct app *setup, struct source *s, struct source *r)
 {
 	const struct ds_array *a = s->ds.arrays, *b = r->ds.arrays;
@@ -456,7 +458,7 @@ static bool same_bytes(const struct app *setup, struct source *s, struct source 
 		if (a->chunk[d] != b->chunk[d])
 			return false;
 	setup->rw->source_layout(s, 0, &x);
-	setup->rw->source_layout(r, 0, &y); /* names of chunks may be others, and are theirs */
+	setup->rw->source_layout(r, 0, &y); /* the chunk keys may differ */
 	buf_init(&p, 1 << 16);
 	buf_init(&q, 1 << 16);
 	codec_spec_print(&a->chain, &p);
@@ -481,8 +483,8 @@ static unsigned check_document_lengths(const struct ds_array *was, const struct 
 	return ret;
 }
 
-/* check_document_passes - whether a view shows the array of that path with the bytes that are
- * stored; shards are put together anew. */
+/* check_document_passes - true if the view shows the array at that path with the stored bytes;
+ * shards are reassembled. */
 static bool check_document_passes(const struct snapshot *g, const char *dir, bool sharded)
 {
 	const struct dataset *ds = &g->source->ds;

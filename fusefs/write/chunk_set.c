@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunk_set.c - what commits in both directions need: lists of chunks, the policy for new
- * arrays. */
+/* chunk_set.c - lists of chunks, and the policy for new arrays, for commits in both directions. */
 #include "fusefs/write/chunk_set.h"
 
 #include <errno.h>
@@ -88,8 +87,8 @@ void commit_policy(const struct app *setup, enum plan_format format, struct diff
 		.keep = cfg->filter == CFG_FILTER_KEEP ? PLAN_KEEP : PLAN_PORTABLE,
 		.format = format,
 	};
-	/* a Zarr writer goes on writing chunks of the lengths that it said: those of rules are
-	 * for what comes without */
+	/* a Zarr writer continues with the chunk lengths of its metadata: those of rules apply to
+	 * writers that give none */
 	if (format != PLAN_HDF5) {
 		ret->chunks = (const char *const *)cfg->chunk_rules;
 		ret->n_chunks = cfg->n_chunk_rules;
@@ -142,7 +141,8 @@ int commit_paths_of(struct commit_paths *p, const struct dataset *ds)
 	return rc;
 }
 
-/* first_from - the place of the first key that is not before n bytes and `more`, or NUL. */
+/* first_from - index of the first key at or after the n bytes of key followed by `more`, or by
+ * NUL. */
 static size_t first_from(const struct commit_paths *p, const char *key, size_t n, char more)
 {
 	size_t low = 0, high = p->n;

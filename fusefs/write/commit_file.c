@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commit_file.c - a virtual file that was written to goes into the Zarr store beneath it.
+/* commit_file.c - commits a virtual file that was written to the Zarr store below it.
  *
- * Both states are read as HDF5 files. Data of variables that nobody touched are holes in both of
- * them, at the same place: such a chunk is never read. */
+ * Both states are read as HDF5 files. The data of unmodified variables is a hole at the same
+ * position in both files: such a chunk is never read. */
 #include "fusefs/write/chunk_set.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #include "base/observe/log.h"
 
 #define MEMORY ((uint64_t)256 << 20)
-#define PAGE_BYTES 4096u /* at least what `written` can tell apart */
+#define PAGE_BYTES 4096u /* at least the granularity of `written` */
 #define TEXT_BYTES ((size_t)1 << 30)
 
 struct commit_file_file {
 	const struct app *setup;
 	const struct file_rw_change *c;
 	struct source *was, *now;
-	struct commit_chunks replaced; /* of c->source: they will be others */
+	struct commit_chunks replaced; /* chunks of c->source that will be replaced */
 	bool failed;
 };
 
@@ -29,13 +29,13 @@ static int commit_file_open_one(const struct app *setup, const char *path, struc
 	struct source_options opts;
 
 	fs_source_options(setup->cfg, &opts);
-	opts.keep_going = false; /* what is left out would be taken for removed */
+	opts.keep_going = false; /* an array that is left out would be removed from the store */
 	return source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
 }
 
-/* ---- which chunks are others ---- */
+/* ---- changed chunks ---- */
 
-/* strings_differ - without a fixed size elements are somewhere in the file: they are compared. */
+/* strings_differ - compare elements without a fixed size, which may be anywhere in the file. */
 static bool strings_differ(struct commit_file_file *f, uint32_t array, uint32_t was_array,
 			   uint64_t linear, uint64_t old)
 {
@@ -52,7 +52,7 @@ static bool strings_differ(struct commit_file_file *f, uint32_t array, uint32_t 
 	return !same;
 }
 
-/* old_linear - the chunk at the same place; false: the old array has no such place. */
+/* old_linear - the chunk at the same position; false: it is outside of the old array. */
 static bool old_linear(const struct ds_array *a, const struct ds_array *b, uint64_t linear,
 		       uint64_t *ret)
 {
@@ -75,7 +75,7 @@ static bool refs_same(const struct chunk_ref *a, const struct chunk_ref *b)
 					 a->pad == b->pad && a->filter_mask == b->filter_mask));
 }
 
-/* commit_file_ready - pages of a chunk that were not written come from the old file. */
+/* commit_file_ready - fill the pages of a chunk that were not written from the old file. */
 static int commit_file_ready(void *arg, uint32_t array, uint64_t linear, struct err *e)
 {
 	struct commit_file_file *f = arg;
@@ -87,7 +87,7 @@ static int commit_file_ready(void *arg, uint32_t array, uint64_t linear, struct 
 	return f->c->fill(f->c->arg, ref.off, ref.len, e);
 }
 
-/* real_array - the array of the store that one of a file is. */
+/* real_array - the array of the store for an array of the file. */
 static uint32_t real_array(struct commit_file_file *f, const struct dataset *ds, uint32_t array)
 {
 	struct buf b;
@@ -104,8 +104,8 @@ static uint32_t real_array(struct commit_file_file *f, const struct dataset *ds,
 	return ret;
 }
 
-/* commit_file_alike - whether an array of the file and one of the store have the same chunks of the
- * same elements. */
+/* commit_file_alike - true if an array of the file and one of the store have equal chunk grids and
+ * element types. */
 static bool commit_file_alike(const struct ds_array *a, const struct ds_array *b)
 {
 	if (a->rank != b->rank || a->chunk_bytes != b->chunk_bytes ||
@@ -119,8 +119,8 @@ static bool commit_file_alike(const struct ds_array *a, const struct ds_array *b
 	return true;
 }
 
-/* elements_same - whether a chunk that shares a page with what was written has the elements that
- * the store has. */
+/* elements_same - true if a chunk that shares a page with a write still has the store's
+ * elements. */
 static bool elements_same(struct commit_file_file *f, uint32_t array, uint64_t linear)
 {
 	struct source *store = f->c->source;
@@ -142,8 +142,8 @@ static bool elements_same(struct commit_file_file *f, uint32_t array, uint64_t l
 	       source_read_chunk(store, real, old, y, n, NULL) == 0 && memcmp(x, y, n) == 0;
 }
 
-/* touched - whether the place of a chunk was written to. Pages are: of a chunk that was written
- * only near its ends the elements are looked at. */
+/* touched - true if the bytes of a chunk were written. The granularity is a page: if a chunk was
+ * written only near its ends, its elements are compared. */
 static bool touched(struct commit_file_file *f, uint32_t array, uint64_t linear,
 		    const struct chunk_ref *r)
 {
@@ -157,7 +157,7 @@ static bool touched(struct commit_file_file *f, uint32_t array, uint64_t linear,
 	return !elements_same(f, array, linear);
 }
 
-/* differs - whether a chunk may have another content than it had. */
+/* differs - true if the contents of a chunk may have changed. */
 static bool differs(struct commit_file_file *f, uint32_t array, uint32_t was_array,
 		    uint64_t linear)
 {
@@ -190,7 +190,8 @@ static int commit_file_changed(void *arg, uint32_t array, uint32_t was_array, ui
 	return -ENOENT;
 }
 
-/* commit_file_moved - whether all chunks of an array lie where those of another did, untouched. */
+/* commit_file_moved - true if all chunks of an array are at the positions of another one's,
+ * unmodified. */
 static bool commit_file_moved(struct commit_file_file *f, uint32_t array, uint32_t was_array)
 {
 	const struct ds_array *a = &f->now->ds.arrays[array];
@@ -216,7 +217,7 @@ static uint32_t moved_from(void *arg, uint32_t array)
 	return DS_NONE;
 }
 
-/* ---- who has the old file open ---- */
+/* ---- readers of the old file ---- */
 
 static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e NZ_UNUSED)
 {
@@ -262,7 +263,7 @@ static const struct sink_observer_ops tap_ops = {
 	.resized = tapped_resized,
 };
 
-/* commit_file_gate - who still reads the old file is given what will be gone. */
+/* commit_file_gate - before chunks of the store change, save them for readers of the old file. */
 static int commit_file_gate(void *arg, struct err *e)
 {
 	struct commit_file_file *f = arg;
@@ -288,9 +289,9 @@ static int commit_file_gate(void *arg, struct err *e)
 	return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the commit ---- */
 
-/* commit_file_format_of - an empty store gets the one that was asked for. */
+/* commit_file_format_of - an empty store gets the format of cfg. */
 static enum plan_format commit_file_format_of(const struct commit_file_file *f)
 {
 	const struct dataset *ds = &f->c->source->ds;
@@ -355,9 +356,9 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 	return rc;
 }
 
-/* end_begun - a commit failed with rc, perhaps behind its manifest: what that says will be done,
- * whatever came in between. What failed once may succeed. 0: it is done; -EINPROGRESS: it will be;
- * else rc. */
+/* end_begun - a commit failed with rc, perhaps after its manifest was written, so that its changes
+ * must be applied in any case. A second attempt may succeed. 0: applied; -EINPROGRESS: they will be
+ * applied later; otherwise rc. */
 static int end_begun(const struct app *setup, const char *path, bool remote, int dir_fd, int rc,
 		     struct err *e)
 {
@@ -374,13 +375,13 @@ int commit_file(const struct app *setup, const char *path, struct store *remote,
 		const struct file_rw_change *c, struct err *e)
 {
 	struct commit_file_file f = {.setup = setup, .c = c};
-	/* of another commit: then this one is refused */
+	/* of an earlier commit: this one fails then */
 	bool older = !remote && setup->rw->zarr_pending(path, dir_fd, NULL) != 0;
 	int rc = commit_file_open_one(setup, c->now, &f.now, e);
 
 	if (rc < 0)
 		return err_wrap(e, rc, "pending writes");
-	source_hold(f.now, true); /* it is filled while it is read */
+	source_hold(f.now, true); /* it is filled during reads */
 	if (c->was)
 		rc = commit_file_open_one(setup, c->was, &f.was, e);
 	if (rc == 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commit_process.c - a process that puts a generation of a stage into an HDF5 file.
+/* commit_process.c - a process that commits a generation of a stage to an HDF5 file.
  *
- * libhdf5 writes there, and may crash there: the server is told what came of it in words. Before
- * the first byte changes that a reader of the old state may see, the process asks and waits;
- * whoever asked for it may die at any time, and so may the process: the journal tells what has to
- * be done about it. When it dies after it was let go, that is done at once, and the commit is made
- * again: it then finds little or nothing to be different. */
+ * libhdf5 writes in that process, and may crash there; the server gets its result as a message.
+ * Before the first byte changes that a reader of the old state may see, the process sends a request
+ * and waits for the answer. Both the server and the process may die at any time: the journal says
+ * how to recover. If the process dies after it was allowed to change the file, recovery runs at
+ * once and the commit is repeated, which then finds few or no differences. */
 #include "fusefs/write/writable_int.h"
 
 #include <errno.h>
@@ -21,17 +21,17 @@
 
 enum {
 	READY = 1, /* an answer: bytes of the old state are about to change */
-	NOTE = 2,  /* the same: a text for the log */
+	NOTE = 2,  /* an answer: a message for the log */
 	GO = 'g',
 };
-#define COMMIT_MS ((int64_t)60 * 60 * 1000) /* from then on a process hangs */
-#define MEMORY ((uint64_t)32 << 30)         /* address space: chunks of 4 GiB, a few times */
+#define COMMIT_MS ((int64_t)60 * 60 * 1000) /* a process that takes longer hangs */
+#define MEMORY ((uint64_t)32 << 30)         /* address space: a few chunks of 4 GiB */
 #define PATHS_MAX 64
 #define NOTE_MAX 512
 #define LEFT_MAX ((uint64_t)1 << 28) /* bytes of keys that stay staged */
 
-/* Processes that commit are forked from one that was forked before there was a job: what it cannot
- * be sent it has from then. */
+/* Committing processes are forked from a process that was itself forked before the first job. It
+ * inherits the setup, which cannot be sent. */
 static const struct app *the_setup;
 
 void fs_rw_prepare(const struct app *setup)
@@ -46,14 +46,14 @@ struct commit_process_job {
 	char path[PATH_MAX];
 };
 
-/* The descriptors of a job. FD_MODEL is FD_STATE once more where the source has no model. */
+/* The descriptors of a job. If the source has no model, FD_MODEL is a copy of FD_STATE. */
 enum { FD_STATE, FD_MODEL, FDS };
 
-/* ---- the other process ---- */
+/* ---- the committing process ---- */
 
 static const struct child_kind kind;
 
-/* commit_process_ask - the gate: the server lets us change the file. */
+/* commit_process_ask - the gate: wait until the server permits changes of the file. */
 static int commit_process_ask(void *arg, struct err *e)
 {
 	const int *sock = arg;
@@ -85,8 +85,8 @@ static void say_left(int sock, char *const *left, size_t n)
 		child_say(sock, -ENOMEM, "not enough memory", strlen("not enough memory"));
 }
 
-/* commit_process_confine - it changes the file and what is kept beside it, and nothing else. Its
- * own children read other files, with less. */
+/* commit_process_confine - it may change only the file and its state directory. Its own children
+ * read other files, and have fewer rights. */
 static int commit_process_confine(const struct commit_process_job *job, int dir_fd,
 				  struct err *e)
 {
@@ -170,7 +170,7 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 	return 0;
 }
 
-/* commit_process_committing - the server's side of one process. */
+/* commit_process_committing - the server's state of one process. */
 struct commit_process_committing {
 	const struct rw_state *state;
 	const struct snapshot *was;
@@ -178,9 +178,9 @@ struct commit_process_committing {
 	bool all;
 	void (*quiesce)(void *view);
 	void *view;
-	bool let_go; /* it may have begun to change the file */
-	bool said;   /* it has said what came of it */
-	char *left;  /* what it said then, n bytes; owned */
+	bool let_go; /* it was permitted to change the file */
+	bool said;   /* it has sent its result */
+	char *left;  /* n bytes of the result; owned */
 	size_t n;
 };
 
@@ -198,7 +198,7 @@ static int commit_process_take_text(struct commit_process_committing *c,
 	return a->rc < 0 ? err_set(e, (int)a->rc, "%s", c->left) : 0;
 }
 
-/* take_note - for the log. */
+/* take_note - log a message of the process. */
 static bool take_note(struct commit_process_committing *c, const struct child_answer *a,
 		      int64_t end)
 {
@@ -212,7 +212,7 @@ static bool take_note(struct commit_process_committing *c, const struct child_an
 	return true;
 }
 
-/* converse - -EPIPE: it ended without a word; -ETIMEDOUT. */
+/* converse - exchange messages until the end. -EPIPE: it ended without a result; -ETIMEDOUT. */
 static int converse(struct commit_process_committing *c, struct err *e)
 {
 	const int64_t end = clock_ms() + COMMIT_MS;
@@ -276,8 +276,8 @@ static int one_process(struct commit_process_committing *c, uint64_t generation,
 	return rc < 0 && !c->said && rc != -ENOMEM ? commit_process_died(c, rc, status, e) : rc;
 }
 
-/* commit_process_attempt - with what a process that failed or died left of the file put right: it
- * is one of the two states afterwards. */
+/* commit_process_attempt - commit once. If the process failed or died, recover the file: it is in
+ * one of the two states afterwards. */
 static int commit_process_attempt(const struct app *setup, struct commit_process_committing *c,
 				  uint64_t generation, struct err *e)
 {
@@ -297,8 +297,8 @@ static int commit_process_attempt(const struct app *setup, struct commit_process
 	return one_process(c, generation, e);
 }
 
-/* half_done - whether the file will be another one when it is opened the next time: then what it is
- * now is no base of what waits. */
+/* half_done - true if recovery will change the file when it is next opened: its present state is no
+ * base for pending writes then. */
 static bool half_done(const struct app *setup, const struct rw_state *s)
 {
 	const struct fs_rw *rw = setup->rw;

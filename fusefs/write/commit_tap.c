@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commit_tap.c - a sink that hands everything on to another, and tells what it was. */
+/* commit_tap.c - a sink that forwards every call to another one, and reports the changes. */
 #include "fusefs/write/chunk_set.h"
 
 #include <errno.h>
 
 struct tap {
 	struct sink base;
-	struct sink_ops table; /* without rename_array where the other has none */
+	struct sink_ops table; /* without rename_array if the other sink has none */
 	struct sink *under;
 	const struct sink_observer_ops *ops;
 	void *arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commit_tree.c - what was staged of a tree goes into the HDF5 file beneath it. */
+/* commit_tree.c - commits the staged writes of a Zarr store to the HDF5 file below it. */
 #include "fusefs/write/chunk_set.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 
-#define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */
+#define MEMORY ((uint64_t)256 << 20) /* bytes for chunks that are being assembled */
 #define CHAINS_BYTES ((size_t)64 << 20)
 
 /* refusal - a chunk that could not be read. */
@@ -26,22 +26,22 @@ struct commit_tree_tree {
 	struct source *source, *was, *now;
 	struct view *view;
 	struct store *base, *over;
-	struct store *seen; /* `over` without what waits; NULL: nothing does */
+	struct store *seen; /* `over` without deferred arrays; NULL: there are none */
 	struct stage *stage;
 	uint64_t generation;
 	struct commit_chunks changed;
-	struct commit_paths paths; /* of now */
+	struct commit_paths paths; /* of `now` */
 	struct refusal *refused;
 	size_t n_refused, refused_cap;
 	char **left;
 	size_t n_left, left_cap;
-	struct buf chains; /* commit_chains_note */
+	struct buf chains; /* of commit_chains_note */
 	int dir_fd;
 	bool kept;         /* chains and layouts are in the state directory */
 	int (*gate)(void *arg, struct err *e);
 	void (*say)(void *arg, const char *text);
 	void *arg;
-	bool failed;     /* memory was short in a walk */
+	bool failed;     /* an allocation failed in a walk */
 	const char *key; /* of the walk */
 };
 
@@ -69,7 +69,7 @@ static int commit_tree_open_file(struct commit_tree_tree *t, const char *path,
 	return rc ? rc : view_store(t->view, &t->base, e);
 }
 
-/* leave_strings - what waits is not in `now`. */
+/* leave_strings - deferred arrays are not in `now`. */
 static int leave_strings(struct commit_tree_tree *t, const struct source_options *opts,
 			 struct err *e)
 {
@@ -89,7 +89,7 @@ static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct e
 	int rc = stage_open(dir_fd, true, &t->stage, e);
 
 	fs_source_options(setup->cfg, &opts);
-	opts.keep_going = false; /* what is left out would be taken for removed */
+	opts.keep_going = false; /* an array that is left out would be removed from the file */
 	if (rc == 0)
 		rc = stage_store(t->stage, t->generation, t->base, &t->over, e);
 	if (rc == 0)
@@ -125,9 +125,9 @@ static void commit_tree_release(struct commit_tree_tree *t)
 	buf_release(&t->chains);
 }
 
-/* ---- what is staged ---- */
+/* ---- staged keys ---- */
 
-/* commit_tree_leave - a key stays staged. */
+/* commit_tree_leave - record that a key stays staged. */
 static void commit_tree_leave(struct commit_tree_tree *t, const char *key, const char *why)
 {
 	char *text = NULL;
@@ -149,8 +149,8 @@ static bool commit_tree_add_chunk(void *arg, uint32_t array, uint64_t linear)
 	return true;
 }
 
-/* commit_tree_gone - a key and all below it is gone: chunks of what is there nevertheless may
- * be. */
+/* commit_tree_gone - a key and everything below it was removed, which may include chunks of arrays
+ * that still exist. */
 static void commit_tree_gone(struct commit_tree_tree *t, const char *key)
 {
 	const struct commit_paths *p = &t->paths;
@@ -163,13 +163,14 @@ static void commit_tree_gone(struct commit_tree_tree *t, const char *key)
 	for (size_t i = from; i < from + n; i++)
 		if (p->v[i].array != DS_NONE)
 			commit_chunks_all(&t->changed, p->v[i].array, n_arrays);
-	while ((x = commit_paths_above(p, key, &at)) != NULL) /* a directory of chunks */
+	/* the key may be a directory of chunks */
+	while ((x = commit_paths_above(p, key, &at)) != NULL)
 		if (x->array != DS_NONE)
 			commit_chunks_all(&t->changed, x->array, n_arrays);
 }
 
-/* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the
- * way to one, or lies in an array's. */
+/* holds_dir - true if a directory belongs to the dataset: it is a group or array, above one, or
+ * inside an array. */
 static bool holds_dir(const struct commit_tree_tree *t, const char *key)
 {
 	const struct commit_paths *p = &t->paths;
@@ -185,14 +186,14 @@ static bool holds_dir(const struct commit_tree_tree *t, const char *key)
 	return false;
 }
 
-/* consolidates - whether a key has metadata of all arrays. The view makes them from the file, which
- * lacks arrays that wait: readers of consolidated metadata would take those as absent. */
+/* consolidates - true if a key has the metadata of all arrays. The view generates it from the file,
+ * which lacks deferred arrays: readers of consolidated metadata would take those as absent. */
 static bool consolidates(const char *key)
 {
 	return strcmp(key, ".zmetadata") == 0 || strcmp(key, "zarr.json") == 0;
 }
 
-/* commit_tree_look - what one staged key means. */
+/* commit_tree_look - process one staged key. */
 static bool commit_tree_look(void *arg, const char *key, const struct stage_entry *x)
 {
 	struct commit_tree_tree *t = arg;
@@ -213,7 +214,7 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 	}
 	what = t->setup->rw->source_key(t->now, key, commit_tree_add_chunk, t);
 	if (x->kind == STAGE_GONE) {
-		/* most are names that writers gave a file for a moment */
+		/* most of these are temporary names of files */
 		if (what == FS_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 &&
 		    st.is_dir)
 			commit_tree_gone(t, key);
@@ -237,8 +238,8 @@ static int commit_tree_changed(void *arg, uint32_t array, uint32_t was_array NZ_
 	return commit_chunks_next(&t->changed, array, from, ret);
 }
 
-/* commit_tree_refused - a chunk that was written, and cannot be read, stays staged. One of the file
- * itself that would have to be stored anew is a reason not to touch the file. */
+/* commit_tree_refused - a written chunk that cannot be decoded stays staged. If the chunk is in the
+ * file itself and would have to be stored again, the commit fails and leaves the file unchanged. */
 static int commit_tree_refused(void *arg, uint32_t array, uint64_t linear,
 			       const struct err *why)
 {
@@ -269,7 +270,7 @@ static bool find_refused(void *arg, uint32_t array, uint64_t linear)
 	return true;
 }
 
-/* look_refused - whether a staged key has a chunk that could not be stored. */
+/* look_refused - check whether a staged key contains a chunk that could not be stored. */
 static bool look_refused(void *arg, const char *key, const struct stage_entry *x)
 {
 	struct commit_tree_tree *t = arg;
@@ -280,7 +281,7 @@ static bool look_refused(void *arg, const char *key, const struct stage_entry *x
 	return !t->failed;
 }
 
-/* added - an array is about to be made: is it stored as its writer asked? */
+/* added - a new array will be created: record the filters that its writer requested. */
 static int added(void *arg, uint32_t array, const struct sink_new *how, struct err *e)
 {
 	struct commit_tree_tree *t = arg;
@@ -333,7 +334,7 @@ static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, s
 	commit_policy(setup, PLAN_HDF5, &policy);
 	rc = push(&job, &report, e);
 	sink_close(job.sink);
-	if (rc == 0 && !t->kept) /* a document may differ in nothing but the layout */
+	if (rc == 0 && !t->kept) /* metadata may differ in the layout alone */
 		rc = commit_layouts_keep(setup, dir_fd, t->now, e);
 	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu copied, "
 		  "%llu encoded, %llu removed",
@@ -343,7 +344,7 @@ static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, s
 	return rc;
 }
 
-/* commit_tree_say - to people, by way of the server: a process that commits has no log. */
+/* commit_tree_say - send a message for the server's log, as a committing process has no log. */
 NZ_PRINTF(2, 3) static void commit_tree_say(struct commit_tree_tree *t, const char *fmt, ...)
 {
 	char text[512];
@@ -356,7 +357,7 @@ NZ_PRINTF(2, 3) static void commit_tree_say(struct commit_tree_tree *t, const ch
 		t->say(t->arg, text);
 }
 
-/* grows - whether the file has an unlimited dimension of this name. */
+/* grows - true if the file has an unlimited dimension of this name. */
 static bool grows(const struct commit_tree_tree *t, const char *name)
 {
 	const struct dataset *ds = &t->source->ds;
@@ -367,7 +368,7 @@ static bool grows(const struct commit_tree_tree *t, const char *name)
 	return false;
 }
 
-/* say_beyond - which variables are longer than their dimension's variable, c. */
+/* say_beyond - report variables that are longer than their dimension's variable, c. */
 static void say_beyond(struct commit_tree_tree *t, const struct ds_array *c)
 {
 	const struct dataset *ds = &t->now->ds;
@@ -388,8 +389,8 @@ static void say_beyond(struct commit_tree_tree *t, const struct ds_array *c)
 	}
 }
 
-/* say_longer - a writer who goes from array to array may not have come to a dimension's variable
- * yet, or not know of it. */
+/* say_longer - a writer that writes array by array may not have extended a dimension's variable
+ * yet, or may have forgotten it. */
 static void say_longer(struct commit_tree_tree *t)
 {
 	const struct dataset *ds = &t->now->ds;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* deferred_arrays.c - new arrays that a commit in the middle leaves staged.
+/* deferred_arrays.c - new arrays that a commit during the mount leaves staged.
  *
- * netCDF has texts of a fixed size as characters, with one dimension more, and texts of any length
- * in one chunk: after a commit the tree shows such an array in another form than it was written in.
- * A program that has it open knows the old one, and would take the chunks that it asks for as
- * absent. So these arrays stay as they were written until somebody waits for everything to be in
- * the file: at the end of the mount, when a directory is synced, in a recovery. */
+ * netCDF stores strings of a fixed size as characters, with one more dimension, and strings of any
+ * length in one chunk. After a commit the view shows such an array in another form than it was
+ * written in. A program that has the array open knows the old form, and would take the chunks under
+ * the old keys as absent. Therefore such arrays stay staged as they were written until all writes
+ * must be in the file: at unmount, when a directory is synced, in a recovery. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 #define PATH_BYTES ((size_t)1 << 20)
 
-/* wait - a store over another, without what is below some keys. */
+/* wait - a store that hides the keys below some keys of another one. */
 struct wait {
 	struct store base;
 	struct store *over; /* borrowed */
@@ -25,7 +25,7 @@ static struct wait *wait_of(struct store *s)
 	return CONTAINER_OF(s, struct wait, base);
 }
 
-/* waits - whether a key is one of them or lies below one. */
+/* waits - true if a key is a deferred array or lies below one. */
 static bool waits(const struct wait *w, const char *key)
 {
 	return commit_paths_find(&w->keys, key, strlen(key)) ||
@@ -60,7 +60,7 @@ static bool deferred_arrays_list_entry(void *arg, const char *name, bool is_dir,
 	size_t n = strlen(l->key), m = strlen(name), at = n ? n + 1 : 0;
 
 	if (at + m > STORE_KEY_MAX)
-		return true; /* no key of ours is that long */
+		return true; /* no key of the view is that long */
 	memcpy(l->name, l->key, n);
 	if (n)
 		l->name[n] = '/';
@@ -108,13 +108,14 @@ static const struct store_ops wait_ops = {
 	.check = wait_check,
 };
 
-/* changes_form - whether an array of a file is shown in another form than it was written in. */
+/* changes_form - true if the view shows an array of the file in another form than it was written
+ * in. */
 static bool changes_form(const struct dtype *t)
 {
 	return dt_is_vlen(t) || (t->kind == DT_STRING && t->size > 1);
 }
 
-/* deferred_arrays_path_of - of an array, as a key; in b. NULL: memory is short. */
+/* deferred_arrays_path_of - key of an array, in b. NULL: memory is short. */
 static const char *deferred_arrays_path_of(const struct dataset *ds, uint32_t array,
 					   struct buf *b)
 {

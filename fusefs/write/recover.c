@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recover.c - what a mount left behind that died: found, carried out, told. */
+/* recover.c - finds and recovers what a mount that died left behind, and reports it. */
 #include "fusefs/write/writable_int.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 #include "mountcfg/address/address.h"
@@ -45,8 +45,8 @@ int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_d
 								     e);
 }
 
-/* write_recover_left_behind - opens the state of a dataset that nobody writes. 1: there is one; 0:
- * there is none, or it is another process's. */
+/* write_recover_left_behind - open the state of a dataset that no process writes. 1: opened; 0:
+ * there is none, or another process has it. */
 static int write_recover_left_behind(const struct app *setup, const char *path,
 				     struct rw_state *ret, struct err *e)
 {
@@ -97,7 +97,7 @@ int rw_recover_rest(const struct app *setup, const char *path, bool nc, struct e
 	return rc;
 }
 
-/* write_recover_is_empty - whether no log in a state has anything that was confirmed. */
+/* write_recover_is_empty - true if no log of a state contains confirmed writes. */
 static bool write_recover_is_empty(const struct rw_state *s)
 {
 	struct stage *stage;
@@ -110,8 +110,8 @@ static bool write_recover_is_empty(const struct rw_state *s)
 	return empty;
 }
 
-/* logs_left - whether something that was written still waits; what a commit that died had made
- * beside is nobody's loss, and goes with the next. */
+/* logs_left - true if there are pending writes. Files that a failed commit prepared in the state
+ * directory do not count: the next commit removes them. */
 static bool logs_left(const struct app *setup, const char *path)
 {
 	struct rw_state s = RW_STATE_INIT;
@@ -157,7 +157,7 @@ int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, 
 	return rc;
 }
 
-/* where_it_waits - the error of who only looks. */
+/* where_it_waits - the error of a caller that must not change the dataset. */
 static int where_it_waits(const struct app *setup, const char *path, struct err *e)
 {
 	auto_free char *dir = NULL, *real = NULL;
@@ -188,7 +188,7 @@ int fs_rw_repair(const struct app *setup, const char *path, bool change, struct 
 	} else if (rc > 0) {
 		rc = where_it_waits(setup, path, &other);
 	}
-	/* whether it is in the middle of a commit is not known: then it must not be read */
+	/* it may be in the middle of a commit: then it must not be read */
 	if (pending == -EIO || err_is_transient(pending))
 		return err_set(e, rc, "%s", other.msg);
 	if (rc < 0 && pending == FS_RW_BROKEN)
@@ -204,20 +204,10 @@ int fs_rw_repair(const struct app *setup, const char *path, bool change, struct 
 struct recovering {
 	const struct app *setup;
 	const char *path;
-	bool *said; /* shared with who waits: what was done was printed */
+	bool *said; /* in memory shared with the parent: the result was printed */
 };
 
-static bool write_recover_print(const struct buf *lines)
-{
-	bool ok = buf_ok(lines) && fwrite(lines->data, 1, lines->len, stdout) == lines->len &&
-		  fflush(stdout) == 0;
-
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok;
-}
-
-/* in_json - what was done, a text a line, becomes one line for programs. */
+/* in_json - print the report, a line of text for each step, as one JSON object. */
 static void in_json(const char *path, int rc, const struct err *e, struct buf *lines)
 {
 	auto_free char *shown = fs_shown(path);
@@ -247,7 +237,7 @@ static void in_json(const char *path, int rc, const struct err *e, struct buf *l
 	buf_release(&out);
 }
 
-/* recover_one - in a process of its own. */
+/* recover_one - runs in a process of its own. */
 static int recover_one(void *arg)
 {
 	const struct recovering *r = arg;
@@ -264,14 +254,14 @@ static int recover_one(void *arg)
 	if (r->setup->cfg->json)
 		in_json(r->path, rc, &e, &lines);
 	*r->said = lines.len > 0;
-	told = !lines.len || write_recover_print(&lines);
+	told = !lines.len || print_part(&lines);
 	buf_release(&lines);
 	if (rc < 0 && !log_said_last(e.msg))
 		log_error("%s", e.msg);
 	return rc < 0 || !told;
 }
 
-/* recover_guarded - what a process that died did not say is said for it. */
+/* recover_guarded - if the process dies, report that in its place. */
 static bool recover_guarded(const struct app *setup, const char *path)
 {
 	auto_free char *shown = fs_shown(path);
@@ -290,14 +280,14 @@ static bool recover_guarded(const struct app *setup, const char *path)
 	if (status && !*said && setup->cfg->json) {
 		buf_init(&line, 1 << 16);
 		in_json(path, err_set(&e, -EIO, "the recovery did not finish"), &e, &line);
-		(void)write_recover_print(&line);
-		buf_release(&line);
+		(void)print_text(&line);
 	}
 	(void)munmap(said, sizeof(*said));
 	return status == 0;
 }
 
-/* recover_path - a dataset; or a directory that is none, and whose own nothing waits for. */
+/* recover_path - recover a dataset, or the datasets of a directory without pending writes of its
+ * own. */
 static int recover_path(const struct app *setup, const char *path)
 {
 	struct cfg cfg = *setup->cfg;

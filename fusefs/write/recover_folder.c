@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recover_folder.c - `nczarrfs recover` of a directory that holds datasets, as one that is mirrored
- * does: each for which something waits, in the order of their paths, in a process of its own.
+/* recover_folder.c - `nczarrfs recover` of a directory of datasets, such as a mirrored one: each
+ * dataset with pending writes, in the order of their paths, each in a process of its own.
  *
- * What has a state directory is gone to, whatever is in it: a dataset that a mount has just begun
- * is an empty file. Trees are not gone into, links not followed, as by cmd/check/walk.c. */
+ * Every dataset with a state directory is recovered, whatever it contains: a dataset that a mount
+ * has just created is an empty file. The walk enters no Zarr store and follows no link, like
+ * cmd/check/walk.c. */
 #include "fusefs/write/writable_int.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,19 +16,20 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 
-#define DEPTH_MAX 100 /* directories below one another */
+#define DEPTH_MAX 100 /* nesting limit of directories */
 #define SUFFIX ".nczarrfs"
-#define HASHED_BYTES 217 /* of the name in a state directory's that has a hash in it */
+#define HASHED_BYTES 217 /* bytes before the suffix in the name of a state directory with a hash */
 
-/* recover_walk - through the directory. */
+/* recover_walk - a walk through the directory. */
 struct recover_walk {
 	const struct app *setup;
 	rw_recover_fn *one;
 	uint64_t found, failed;
-	bool missed; /* something could not be looked at, which was said */
+	bool missed; /* an entry could not be examined, which was reported */
 };
 
 static void recover_folder_missed(struct recover_walk *w, int errnum, const char *path)
@@ -49,7 +50,7 @@ bool rw_state_is_there(const struct cfg *cfg, const char *path)
 	return rw_state_dir(cfg, path, &dir, &real, &e) == 0 && lstat(dir, &st) == 0;
 }
 
-/* is_dataset - a directory that is a tree; what cannot be told is none. */
+/* is_dataset - true for a directory that is a Zarr store; false if it cannot be read. */
 static bool is_dataset(const struct recover_walk *w, const char *path)
 {
 	const struct source_ops *of = NULL;
@@ -57,17 +58,17 @@ static bool is_dataset(const struct recover_walk *w, const char *path)
 	return source_bidder(w->setup->formats, w->setup->n_formats, path, &of) < 0 || of;
 }
 
-/* recover_folder_put_one - the line of a dataset. */
+/* recover_folder_put_one - print the result of a dataset. */
 static void recover_folder_put_one(struct recover_walk *w, const char *path)
 {
 	if (w->setup->cfg->json)
-		(void)fputs(w->found ? ",\n" : "\n", stdout); /* the end says whether it could be */
+		(void)fputs(w->found ? ",\n" : "\n", stdout); /* the final flush reports errors */
 	(void)fflush(stdout);
 	w->found++;
 	w->failed += !w->one(w->setup, path);
 }
 
-/* without - a state directory whose dataset is gone: nobody can put in what is in it. */
+/* without - report pending writes whose dataset was removed: they cannot be committed. */
 static void without(struct recover_walk *w, const char *dir, const char *name)
 {
 	size_t n = strlen(name) - strlen(SUFFIX) - 1;
@@ -105,7 +106,8 @@ static void recover_folder_look_at(struct recover_walk *w, const char *dir, cons
 		return;
 	}
 	if (lstat(path, &st) < 0) {
-		if (errno != ENOENT && errno != ENOTCONN) /* a mount that died has nothing */
+		/* ENOTCONN: the mount of a dead server has nothing to recover */
+		if (errno != ENOENT && errno != ENOTCONN)
 			recover_folder_missed(w, errno, path);
 		return;
 	}
@@ -117,17 +119,7 @@ static void recover_folder_look_at(struct recover_walk *w, const char *dir, cons
 		recover_folder_look_in(w, path, depth + 1);
 }
 
-static int no_dots(const struct dirent *d)
-{
-	return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
-}
-
-static int recover_folder_by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-/* recover_folder_look_in - what cannot be read is said, and the rest is recovered. */
+/* recover_folder_look_in - report what cannot be read, and recover the rest. */
 static void recover_folder_look_in(struct recover_walk *w, const char *dir, unsigned depth)
 {
 	struct dirent **names;
@@ -135,7 +127,7 @@ static void recover_folder_look_in(struct recover_walk *w, const char *dir, unsi
 
 	errno = ELOOP;
 	if (depth < DEPTH_MAX)
-		n = scandir(dir, &names, no_dots, recover_folder_by_name);
+		n = dir_names(dir, &names);
 	if (n < 0) {
 		recover_folder_missed(w, errno, dir);
 		return;
@@ -173,12 +165,5 @@ int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one
 		buf_printf(&out, "'%s': nothing to recover: no dataset in it has pending "
 				 "writes\n",
 			   name);
-	if (!buf_ok(&out) ||
-	    (out.len > 0 && fwrite(out.data, 1, out.len, stdout) != out.len) ||
-	    fflush(stdout) != 0) {
-		log_error("standard output: could not be written");
-		good = false;
-	}
-	buf_release(&out);
-	return good ? 0 : 1;
+	return print_text(&out) == 0 && good ? 0 : 1;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* state_dir.c - the state directory of a dataset: where it is, who may have it, when it goes.
+/* state_dir.c - the state directory of a dataset: its path, its lock, its removal.
  *
- * It is beside the dataset, on the same filesystem, so that finished objects can be renamed into
- * place. Two names of one dataset have one state: the canonical path counts. What is found in it is
- * believed, so that it has to be ours.
+ * It is next to the dataset, on the same filesystem, so that finished objects can be renamed into
+ * place. Two names of one dataset have one state directory: the canonical path decides. Its
+ * contents are trusted, so it must belong to the user.
  *
- * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it;
- * "chains", what filters writers wanted; all others hold what waits. */
+ * Files in it: "lock"; "base", the identity of the HDF5 file that the pending writes apply to;
+ * "chains", the filters that writers requested; all others hold pending writes. */
 #include "fusefs/write/writable_int.h"
 
 #include <dirent.h>
@@ -36,11 +36,12 @@ enum {
 	BASE_BYTES = 128,
 	LOCK_TRIES = 8, /* its owner may remove it while we open it */
 	LEFT_TRIES =
-		100,  /* looks at the lock of a mount that ended, whose processes end, too */
-	LEFT_MS = 20, /* between two of them */
+		/* attempts to lock the state of a mount that ended but whose processes have not */
+		100,
+	LEFT_MS = 20, /* delay between two attempts */
 };
 
-/* Those that are open in this process, for fs_rw_states. */
+/* The states that are open in this process, for fs_rw_states. */
 static struct open_state {
 	struct open_state *next;
 	int lock_fd;
@@ -85,8 +86,8 @@ void fs_rw_states(struct buf *out)
 	(void)pthread_mutex_unlock(&open_lock);
 }
 
-/* name_in - the directory's path below `parent`. Elsewhere than beside the dataset, and for names
- * that are too long, the canonical path is in the name as a hash. */
+/* name_in - path of the state directory below `parent`. If it is not next to the dataset, or the
+ * name is too long, its name contains a hash of the canonical path. */
 static char *name_in(const char *parent, const char *path, const char *base, bool hashed)
 {
 	const size_t len = strlen(base);
@@ -136,8 +137,8 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 	return 0;
 }
 
-/* state_dir_open_dir - it has to belong to us, and others may not write to it: its content is
- * believed. */
+/* state_dir_open_dir - the directory must belong to the user and be writable by no other user,
+ * because its contents are trusted. */
 static int state_dir_open_dir(const char *dir, bool make, int *ret, struct err *e)
 {
 	struct stat st;
@@ -169,7 +170,7 @@ static int state_dir_open_dir(const char *dir, bool make, int *ret, struct err *
 	return 0;
 }
 
-/* busy - who has the lock says so in it. */
+/* busy - report the holder of the lock, which the lock file names. */
 static int busy(int fd, const char *path, struct err *e)
 {
 	char text[ERR_TEXT_MAX / 2];
@@ -181,8 +182,8 @@ static int busy(int fd, const char *path, struct err *e)
 		       text[0] ? ": " : "", text);
 }
 
-/* state_dir_left_behind - whether who has the lock has ended: then those that it started have it
- * for a moment more, and to take the dataset for another's would make it read-only. */
+/* state_dir_left_behind - true if the holder of the lock has ended. Its children may hold the lock
+ * for a moment longer; to report the dataset as busy would make it read-only. */
 static bool state_dir_left_behind(int fd)
 {
 	static const char word[] = "process ";
@@ -197,7 +198,7 @@ static bool state_dir_left_behind(int fd)
 	       pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
-/* state_dir_lock - returns 0; errno. */
+/* state_dir_lock - returns 0, or a positive errno. */
 static int state_dir_lock(int fd)
 {
 	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
@@ -210,7 +211,7 @@ static int state_dir_lock(int fd)
 	return 0;
 }
 
-/* still_there - whether the lock is the one that others will find. */
+/* still_there - true if the file we locked is still the one at that path. */
 static bool still_there(const struct rw_state *s, int fd)
 {
 	struct stat ours, there;
@@ -219,14 +220,14 @@ static bool still_there(const struct rw_state *s, int fd)
 	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-/* try_lock - 1: it was removed meanwhile. */
+/* try_lock - 1: the lock file was removed meanwhile. */
 static int try_lock(struct rw_state *s, struct err *e)
 {
 	int fd = openat(s->dir_fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int rc, errnum;
 
 	if (fd < 0 && errno == ENOENT)
-		return 1; /* the directory itself is gone */
+		return 1; /* the directory itself was removed */
 	if (fd < 0)
 		return err_sys(e, errno, "'%s/" LOCK "'", s->dir);
 	errnum = state_dir_lock(fd);
@@ -244,7 +245,7 @@ static int try_lock(struct rw_state *s, struct err *e)
 	return 0;
 }
 
-/* say_who - for those who find it locked; that they are told less is no failure. */
+/* say_who - record pid and mountpoint for the EBUSY message; errors are ignored. */
 static void say_who(const struct rw_state *s, const struct cfg *cfg)
 {
 	if (ftruncate(s->lock_fd, 0) < 0 ||
@@ -254,7 +255,7 @@ static void say_who(const struct rw_state *s, const struct cfg *cfg)
 		log_debug("'%s/" LOCK "' could not be written", s->dir);
 }
 
-/* same_filesystem - objects of a store are made in the state and renamed into place. */
+/* same_filesystem - objects of a store are created in the state and renamed into place. */
 static int same_filesystem(const struct rw_state *s, const struct stat *store, struct err *e)
 {
 	struct stat st;
@@ -277,7 +278,7 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 
 	s.remote = address_is_remote(path);
 	rc = rw_state_dir(cfg, path, &s.dir, &s.path, e);
-	if (rc == 0 && s.remote && make) { /* and those above it */
+	if (rc == 0 && s.remote && make) { /* and the directories above it */
 		free(s.dir);
 		s.dir = NULL;
 		rc = rw_state_remote(cfg, path, true, &s.dir, e);
@@ -314,7 +315,7 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 	return 0;
 }
 
-/* base_text - what tells one state of a file from another. */
+/* base_text - the fields that distinguish two states of a file. */
 static int base_text(const struct stat *st, char *text, size_t cap)
 {
 	return snprintf(text, cap, "%llu %llu %lld.%09ld\n", (unsigned long long)st->st_ino,
@@ -329,7 +330,7 @@ void rw_state_unchanged(const struct rw_state *s)
 	auto_fd int fd = openat(s->dir_fd, BASE,
 				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	/* without it what waits is taken to be for the file whatever became of it */
+	/* without a base, pending writes apply to the file in any state */
 	if (fd < 0 || io_pwrite(fd, text, (size_t)n, 0, NULL) < 0)
 		log_debug("'%s/" BASE "' could not be written", s->dir);
 }
@@ -348,7 +349,7 @@ int rw_state_changing(const struct rw_state *s, struct err *e)
 {
 	if (unlinkat(s->dir_fd, BASE, 0) < 0)
 		return errno == ENOENT ? 0 : err_sys(e, errno, "'%s/" BASE "'", s->dir);
-	/* it must not come back after a loss of power, when the file is another one */
+	/* the base must not reappear after a power loss, when the file has changed */
 	if (io_sync(s->dir_fd, true, NULL) < 0)
 		log_debug("'%s' could not be synced", s->dir);
 	return 0;
@@ -360,7 +361,7 @@ int rw_state_same(struct rw_state *s, struct err *e)
 	auto_fd int fd = openat(s->dir_fd, BASE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? pread(fd, was, sizeof(was) - 1, 0) : 0;
 
-	/* one whose writer died in the middle says nothing */
+	/* an incomplete line, of a writer that died meanwhile, has no meaning */
 	if (s->is_dir || n <= 0 || was[n - 1] != '\n')
 		return 0;
 	was[n] = '\0';
@@ -377,7 +378,7 @@ int rw_state_same(struct rw_state *s, struct err *e)
 		       s->path, s->dir);
 }
 
-/* What means nothing to the next mount when it stands alone; the lock goes last. */
+/* Files that mean nothing to the next mount if there are no others; the lock is removed last. */
 static const char *const ours[] = {BASE, BASE ".new", COMMIT_CHAINS, COMMIT_CHAINS ".new",
 				   LOCK};
 
@@ -396,7 +397,7 @@ static bool is_map(const char *name)
 	return strncmp(name, "nc-", 3) == 0 && dot && strcmp(dot, ".map") == 0;
 }
 
-/* state_dir_any - whether an entry is what `wanted` says; true also when that cannot be told. */
+/* state_dir_any - true if `wanted` is true for an entry, or if that is unknown. */
 static bool state_dir_any(const struct rw_state *s, bool (*is)(const char *name), bool wanted)
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -438,10 +439,11 @@ void rw_state_close(struct rw_state *s)
 {
 	if (s->lock_fd >= 0)
 		state_dir_forget(s);
-	/* while it is locked: whoever waits for the lock then finds that it is another one */
+	/* while it is locked: a process that waits for the lock then finds another file at the
+	 * path */
 	if (s->lock_fd >= 0 && rw_state_bare(s)) {
 		for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-			(void)unlinkat(s->dir_fd, ours[i], 0); /* mostly there is none */
+			(void)unlinkat(s->dir_fd, ours[i], 0); /* most of them do not exist */
 		if (rmdir(s->dir) < 0)
 			log_debug("'%s' stays", s->dir);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* state_dir_remote.c - the state directory of what lies at an address: it is the user's, on this
- * machine. The same address in another way of writing has the same one; the service that buckets
- * are taken from belongs to it. */
+/* state_dir_remote.c - the state directory of a remote dataset, in the user's local state
+ * directory. Different spellings of one address share a state directory; the service of an S3
+ * address is part of its identity. */
 #include "fusefs/write/writable_int.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { NAME_BYTES_SHOWN = 80 };
 
-/* service - where buckets are, as far as the user said. */
+/* service - the S3 service, as far as the user named it. */
 static const char *service(const struct cfg *cfg, const struct address *a)
 {
 	const char *env;
@@ -43,7 +43,7 @@ static uint64_t state_dir_remote_add_text(uint64_t h, const char *s, size_t n)
 	return hash_bytes(hash_bytes(h, s, n), "", 1);
 }
 
-/* identity - FNV-1a of what makes the address. */
+/* identity - FNV-1a hash of the parts of the address. */
 static uint64_t identity(const struct cfg *cfg, const struct address *a)
 {
 	const char *where = service(cfg, a), *bucket = a->bucket ? a->bucket : "";
@@ -57,7 +57,7 @@ static uint64_t identity(const struct cfg *cfg, const struct address *a)
 	return state_dir_remote_add_text(h, query, strlen(query));
 }
 
-/* state_dir_remote_place - where such directories are. NULL: nowhere, or memory is short. */
+/* state_dir_remote_place - parent of such directories. NULL: none, or memory is short. */
 static char *state_dir_remote_place(const struct cfg *cfg)
 {
 	const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -75,7 +75,7 @@ static char *state_dir_remote_place(const struct cfg *cfg)
 	return rc < 0 ? NULL : ret;
 }
 
-/* make_all - a directory and those above it, as the XDG base directories want them. */
+/* make_all - create a directory and those above it, with the mode of the XDG base directories. */
 static int make_all(char *path, struct err *e)
 {
 	for (char *slash = path + 1;; slash++) {
@@ -95,7 +95,7 @@ static int make_all(char *path, struct err *e)
 	}
 }
 
-/* state_dir_remote_readable - the part of the name that people know it by. */
+/* state_dir_remote_readable - the part of the name that is legible. */
 static void state_dir_remote_readable(const struct address *a, char out[NAME_BYTES_SHOWN + 1])
 {
 	size_t n = a->name ? strlen(a->name) : 0;

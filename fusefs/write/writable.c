@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writable.c - writable views: what stands on what, and who carries out their commits. */
+/* writable.c - opens writable views and starts their commits. */
 #include "fusefs/write/writable.h"
 
 #include <errno.h>
@@ -18,15 +18,14 @@
 #include "fusefs/write/writable_int.h"
 #include "mountcfg/address/address.h"
 
-/* rw - what a writable view needs beside itself. The view's own operations are called, but for
- * close. */
+/* rw - data of a writable view. It uses the view's own operations, except close. */
 struct rw {
 	const struct app *setup;
 	struct view_request want;
 	char name[NAME_BYTES]; /* of the virtual file */
 	struct rw_state state;
-	struct store *remote; /* remote: the tree; owned, NULL */
-	struct view_ops ops;  /* the view's, with our close */
+	struct store *remote; /* remote: the Zarr store; owned, NULL */
+	struct view_ops ops;  /* the view's, with rw_close */
 	const struct view_ops *inner;
 };
 
@@ -37,7 +36,7 @@ static void rw_free(struct rw *rw)
 	free(rw);
 }
 
-/* rw_close - of the view: then everything that it borrowed. */
+/* rw_close - close the view, then everything that it borrowed. */
 static void rw_close(struct view *v)
 {
 	struct rw *rw = CONTAINER_OF((uintptr_t)v->ops, struct rw, ops); /* ours: not const */
@@ -55,7 +54,7 @@ static void writable_take_over(struct rw *rw, struct view *v)
 	v->ops = &rw->ops;
 }
 
-/* ---- what can be written ---- */
+/* ---- writable datasets ---- */
 
 static int other_format(const char *path, struct err *e)
 {
@@ -65,7 +64,7 @@ static int other_format(const char *path, struct err *e)
 		       path);
 }
 
-/* writable_allowed - which datasets can be written, through which view. */
+/* writable_allowed - check that a dataset can be written, through this view. */
 static int writable_allowed(const struct rw *rw, const struct source *s, struct err *e)
 {
 	const struct app *setup = rw->setup;
@@ -100,7 +99,7 @@ static int read_only(const char *path, struct err *e)
 		       path);
 }
 
-/* writable_reach - of an address: what is written to. */
+/* writable_reach - open the store of a remote dataset. */
 static int writable_reach(struct rw *rw, struct err *e)
 {
 	const struct app *setup = rw->setup;
@@ -112,7 +111,7 @@ static int writable_reach(struct rw *rw, struct err *e)
 	return rc;
 }
 
-/* permitted - better said now than at the first commit. */
+/* permitted - check permissions at mount time rather than at the first commit. */
 static int permitted(struct rw *rw, struct err *e)
 {
 	if (rw->state.remote)
@@ -123,9 +122,9 @@ static int permitted(struct rw *rw, struct err *e)
 	return 0;
 }
 
-/* writable_settle - a commit of ours that failed may have left the file in neither of its states,
- * when what failed was what would have put it right. Nothing is read of it before that is done:
- * what is done later would look like another program's change. */
+/* writable_settle - finish the recovery of a failed commit of this mount, which may have left the
+ * file in neither of its two states. The file must not be read before that: a later recovery would
+ * look like another program's change. */
 static int writable_settle(struct rw *rw, struct err *e)
 {
 	bool done = false;
@@ -134,7 +133,7 @@ static int writable_settle(struct rw *rw, struct err *e)
 	return rc == 0 && done ? rw_state_base(&rw->state, e) : rc;
 }
 
-/* open_snapshot - source and read-only view of the dataset as it is now. */
+/* open_snapshot - open source and read-only view of the dataset in its present state. */
 static int open_snapshot(void *arg, struct source **ret_source, struct view **ret_view,
 			 struct err *e)
 {
@@ -260,7 +259,7 @@ static int writable_open_file(struct rw *rw, struct snapshots *g, struct view **
 	return rw->setup->rw->file_rw(g, &opts, ret, e);
 }
 
-/* open_either - threads that it starts take no signals: those are for the server's own. */
+/* open_either - its threads block all signals, which the server's own threads accept. */
 static int open_either(struct rw *rw, bool tree, struct snapshots *g, struct view **ret,
 		       struct err *e)
 {
@@ -299,7 +298,7 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	return rc;
 }
 
-/* writable_prepare - the state, locked, and the dataset in one of its states. */
+/* writable_prepare - lock the state directory, and recover the dataset to one of its states. */
 static int writable_prepare(struct rw *rw, const char *path, struct err *e)
 {
 	bool done = false;
@@ -345,7 +344,7 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 
 /* ---- -o create ---- */
 
-/* writable_create_remote - a tree at an address. */
+/* writable_create_remote - create a Zarr store at an address. */
 static int writable_create_remote(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;

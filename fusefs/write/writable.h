@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writable.h - writable mounts: what main wires together for them, the state directory, commits,
- * and what is done about a mount that died. docs/dev/writing/commits.md.
+/* writable.h - writable mounts: the functions that main connects for them, the state directory,
+ * commits, and recovery after a mount died. docs/dev/writing/commits.md.
  *
- * The state directory of /d/name is /d/.name.nczarrfs, or below -o state_dir=. It is there while
- * something is written that is not in the dataset, and holds a lock, so that one mount at a time
- * writes; the stage of a tree; the journal of an HDF5 file; the pages of a virtual file; the
- * objects and the manifest of a commit to a Zarr store. What lies at an address has one below
- * $XDG_STATE_HOME/nczarrfs. */
+ * The state directory of /d/name is /d/.name.nczarrfs, or below -o state_dir=. It exists while
+ * there are pending writes. It contains a lock, so that one mount at a time writes; the stage of a
+ * Zarr store; the journal of an HDF5 file; the pages of a virtual file; the objects and the
+ * manifest of a commit to a Zarr store. A remote dataset has one below $XDG_STATE_HOME/nczarrfs. */
 #ifndef FUSEFS_WRITE_WRITABLE_H
 #define FUSEFS_WRITE_WRITABLE_H
 
@@ -19,7 +18,7 @@
 
 enum fs_key { FS_KEY_OTHER, FS_KEY_DOC, FS_KEY_CHUNK };
 
-/* fs_rw - what the modules can do, for files that must not know them. */
+/* fs_rw - functions of other modules, without including them. */
 struct fs_rw {
 	/* of nczarr: zarr_store_open, zarr_source_key, zarr_source_layout, zarr_doc_key,
 	 * zarr_sink_*, zarr_create */
@@ -35,7 +34,7 @@ struct fs_rw {
 	int (*zarr_pending)(const char *path, int dir_fd, struct err *e);
 	int (*zarr_recover)(const char *path, int dir_fd, struct err *e);
 	int (*zarr_create)(const struct cfg *cfg, const char *path, struct err *e);
-	/* of nczarr, for remote trees; name: for messages */
+	/* of nczarr, for remote Zarr stores; name: for messages */
 	int (*remote_sink)(const struct cfg *cfg, struct store *s, const char *name,
 			   struct source *real, int dir_fd, const struct sink_names *names,
 			   struct sink **ret, struct err *e);
@@ -58,67 +57,67 @@ struct fs_rw {
 
 /* ---- writable.c ---- */
 
-/* fs_rw_prepare - before setup->prepare, in a process that may write: processes that commit are
- * told which setup is theirs. */
+/* fs_rw_prepare - call it before setup->prepare in a process that may write: committing processes
+ * inherit the setup. */
 void fs_rw_prepare(const struct app *setup);
 
-/* fs_rw_open - a writable view of the dataset at path, whose other family's view is shown (or what
- * cfg->view says): recovers what a mount before it left behind, takes the lock, opens.
- * name, id_limit, share: as in view_request.
- * Returns 0 with *ret new (view->ops->close); -EROFS the source's format cannot be written (classic
- * netCDF, HDF4, archives) or this view of it; -EBUSY another mount writes it. */
+/* fs_rw_open - open a writable view of the dataset at path: the other format's view, or the one of
+ * cfg->view. Recovers what an earlier mount left behind, takes the lock, opens. name, id_limit,
+ * share: as in view_request. Returns 0 with *ret new (view->ops->close); -EROFS: the source's
+ * format cannot be written (classic netCDF, HDF4, archives), or not through this view; -EBUSY:
+ * another mount writes it. */
 int fs_rw_open(const struct app *setup, const char *path, const struct view_request *want,
 	       struct view **ret, struct err *e) NZ_MUST_USE;
 
-/* fs_rw_pending - whether a mount that died left something behind for the dataset at path. 0:
- * nothing; FS_RW_BROKEN: it is neither old nor new before its journal or manifest has been carried
- * out; FS_RW_WAITS: something was confirmed to writers and is not in it; or an error. */
+/* fs_rw_pending - check whether a mount that died left something behind for the dataset at path. 0:
+ * nothing; FS_RW_BROKEN: the dataset is in neither of its states until its journal or manifest is
+ * applied; FS_RW_WAITS: confirmed writes are not in it; or an error. */
 enum { FS_RW_BROKEN = 1, FS_RW_WAITS = 2 };
 int fs_rw_pending(const struct app *setup, const char *path, struct err *e);
-/* fs_rw_recover - carry it out; with everything that was confirmed to writers. lines: what was
- * done, for people, appended. */
+/* fs_rw_recover - recover it, and commit all confirmed writes. lines: a report for people,
+ * appended. */
 int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines,
 		  struct err *e) NZ_MUST_USE;
-/* fs_rw_repair - before the dataset at path is opened to be read: one that was left in the middle
- * of a commit is neither old nor new, and is not read before that has been ended. What else was
- * confirmed to writers is put in as well, where that is possible. change: false: it is only said.
- * Returns 0; or an error, and it must not be read. */
+/* fs_rw_repair - call it before the dataset at path is opened for reading. A dataset in the middle
+ * of a commit is in neither of its states, and cannot be read before recovery. Other confirmed
+ * writes are committed as well, if possible. change: false: only report it. Returns 0; on error the
+ * dataset must not be read. */
 int fs_rw_repair(const struct app *setup, const char *path, bool change,
 		 struct err *e) NZ_MUST_USE;
-/* fs_rw_create - what `-o create` asks for: a new empty dataset at cfg->source. */
+/* fs_rw_create - `-o create`: create an empty dataset at cfg->source. */
 int fs_rw_create(const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* ---- state_dir.c ---- */
 
-/* fs_rw_states - append the state directories of datasets that this process writes, each with its
- * NUL. */
+/* fs_rw_states - append the state directories of the datasets that this process writes, each with
+ * its NUL. */
 void fs_rw_states(struct buf *out);
-/* fs_rw_left - whether something waits in a state directory, or it cannot be told. */
+/* fs_rw_left - true if a state directory has pending writes, or if that is unknown. */
 bool fs_rw_left(const char *dir);
 
-/* ---- commit_tree.c: a staged tree goes into an HDF5 file ---- */
+/* ---- commit_tree.c: commits a staged Zarr store to an HDF5 file ---- */
 
-/* commit_tree - put generations up to `generation` of the stage in dir_fd into the file at path.
- * For a process of its own, with one thread: libhdf5 runs in it. gate: as in diff_job; say: is
- * told what people should know, may be NULL. model: the server's of the file. all: new arrays of
- * texts as well, see deferred_arrays.c. *ret_left: n keys that stay staged, each with why
- * ("key\treason"), new texts. Returns 0; on failure the file is what it was. */
+/* commit_tree - commit generations up to `generation` of the stage in dir_fd to the file at path.
+ * For a process of its own with one thread, because it calls libhdf5. gate: as in diff_job; say:
+ * gets messages for the user, may be NULL. model: the server's model of the file. all: commit
+ * deferred arrays as well, see deferred_arrays.c. *ret_left: n keys that stay staged, each with its
+ * reason ("key\treason"), new strings. Returns 0; on failure the file is unchanged. */
 int commit_tree(const struct app *setup, const char *path, const struct source_model *model,
 		int dir_fd, uint64_t generation, bool all,
 		int (*gate)(void *arg, struct err *e), void (*say)(void *arg, const char *text),
 		void *arg, char ***ret_left, size_t *ret_n, struct err *e) NZ_MUST_USE;
 
-/* commit_tree_view - the view that a writable tree over an HDF5 file stands on: setup's, but for
- * variables whose writers asked for filters that the file does not have: those are shown with them,
- * as long as the state directory is there; the same goes for format and separator, see
- * commit_tree_check. */
+/* commit_tree_view - the view below a writable Zarr store of an HDF5 file. It is setup's, except
+ * that variables whose writers requested other filters than the file has are shown with the
+ * requested ones as long as the state directory exists. The same applies to format and separator,
+ * see commit_tree_check. */
 int commit_tree_view(const struct app *setup, struct source *s, const struct view_request *want,
 		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
 
-/* commit_tree_check - tree_rw_options.check: whether a document that was written can be part of a
- * netCDF-4 file. Asks no library, and looks at that document only. Where nothing is there yet, and
- * the user did not say, the first document decides which Zarr format the tree has, and the first
- * array which separator: that is noted in the state directory dir_fd. */
+/* commit_tree_check - tree_rw_options.check: check whether a metadata file that was written can be
+ * part of a netCDF-4 file. It calls no library, and reads that metadata file only. If the dataset
+ * is empty and the user chose nothing, the first metadata file decides the Zarr format, and the
+ * first array the separator; both are recorded in the state directory dir_fd. */
 int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, const char *key,
 		      struct err *e) NZ_MUST_USE;
 
@@ -127,15 +126,15 @@ unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now
 			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is);
 
-/* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the
- * same filesystem, for what is half done. On failure something may be left at both places. */
+/* commit_new - create a new Zarr store at `store` with the contents of now. dir_fd: a directory on
+ * the same filesystem, for temporary objects. On failure objects may remain in both. */
 int commit_new(const struct app *setup, struct source *now, const char *store, int dir_fd,
 	       struct err *e) NZ_MUST_USE;
 
-/* ---- commit_file.c: a virtual file that was written goes into a Zarr store ---- */
+/* ---- commit_file.c: commits a virtual file to a Zarr store ---- */
 
-/* commit_file - file_rw_options.commit for the store at path. far: a remote tree is that one, and
- * path its name; NULL. Runs in the server. */
+/* commit_file - file_rw_options.commit for the store at path. far: the remote Zarr store, with path
+ * as its name; NULL: a local one. Runs in the server. */
 int commit_file(const struct app *setup, const char *path, struct store *remote, int dir_fd,
 		const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
 

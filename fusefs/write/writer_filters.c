@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer_filters.c - filters that a writer asked for, and that the file stores otherwise.
+/* writer_filters.c - filters that a writer requested and that the file stores in another form.
  *
- * A writer that has made a variable with Blosc goes on writing Blosc, whatever was committed in
- * between. So that what it reads and writes stays of one kind, the tree shows such variables with
- * the writer's filters as long as there is a state directory: a list in it has their paths, each
- * with its filters, in the syntax of -o filter=. In the same list is what the first writer of an
- * empty dataset decided about all: lines that begin with an option's name; and, behind
- * LAYOUT, paths of arrays whose chunks have other names than those of the mount, each with its
- * layout: the separator, "c" where names begin with it, and the lengths of its shards. */
+ * A writer that has created a variable with Blosc continues to write Blosc, even after a commit. So
+ * that it reads what it writes, the view shows such variables with the writer's filters as long as
+ * there is a state directory. A list in the state directory has their paths, each with its filters,
+ * in the syntax of -o filter=. The same list holds the choices of the first writer of an empty
+ * dataset, in lines that begin with an option's name; and, after LAYOUT, the paths of arrays whose
+ * chunk keys differ from the mount's, each with its layout: the separator, "c" if keys begin with
+ * it, and the lengths of its shards. */
 #include "fusefs/write/chunk_set.h"
 
 #include <errno.h>
@@ -28,7 +28,8 @@
 
 /* ---- the list ---- */
 
-/* lines - "path\tfilters\n", as text. Appended to out; nothing when there is no such file. */
+/* writer_filters_load - append the lines "path\tfilters\n" to out; nothing if the file does not
+ * exist. */
 static int writer_filters_load(int dir_fd, struct buf *out, struct err *e)
 {
 	auto_fd int fd = openat(dir_fd, COMMIT_CHAINS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -62,8 +63,8 @@ static int writer_filters_store(int dir_fd, const struct buf *text, struct err *
 	return rc ? rc : io_sync(dir_fd, true, e);
 }
 
-/* writer_filters_next_line - path and filters of the line at *p; both end in NUL then. false: there
- * is none. */
+/* writer_filters_next_line - path and filters of the line at *p, which are terminated by NUL.
+ * false: no more lines. */
 static bool writer_filters_next_line(char **p, char **ret_path, char **ret_chain)
 {
 	char *end, *tab;
@@ -99,8 +100,8 @@ int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t arra
 	codec_spec_print(stored, &has);
 	ds_array_path(ds, array, list);
 	buf_putc(list, '\t');
-	/* what is stored as it was asked for has an empty place: it takes back what was before. In
-	 * Zarr v3 it would be shown under another name */
+	/* an empty entry means that the array is stored as requested: it replaces an earlier entry.
+	 * In Zarr v3 the view would show the filters under another name */
 	if ((named && a->chain.n > 0) || asked.len != has.len ||
 	    (asked.len > 0 && memcmp(asked.data, has.data, asked.len) != 0)) {
 		buf_puts(list, a->chain.n == 0 ? "none" : "");
@@ -131,7 +132,7 @@ int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
 	return rc;
 }
 
-/* ---- what the first writer decided ---- */
+/* ---- choices of the first writer ---- */
 
 #define FORMAT "zarr_format"
 
@@ -147,7 +148,7 @@ int commit_form_note(int dir_fd, int zarr_format, struct err *e)
 	return rc;
 }
 
-/* set_format - and what follows from it where the user said nothing. */
+/* set_format - set the format, and the defaults that depend on it. */
 static void set_format(struct cfg *cfg, bool v3)
 {
 	cfg->zarr3 = v3;
@@ -179,7 +180,7 @@ int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *
 
 /* ---- layouts ---- */
 
-/* writer_filters_split - the lines of layouts in text go to ret_layouts, all others to
+/* writer_filters_split - append the lines of layouts in text to ret_layouts, all others to
  * ret_others. */
 static void writer_filters_split(const struct buf *text, struct buf *ret_layouts,
 				 struct buf *ret_others)
@@ -195,7 +196,7 @@ static void writer_filters_split(const struct buf *text, struct buf *ret_layouts
 	}
 }
 
-/* put_layouts - a line for each array that has a layout of its own. */
+/* put_layouts - append a line for each array with its own layout. */
 static void put_layouts(const struct app *setup, const struct cfg *cfg, struct source *now,
 			struct buf *out)
 {
@@ -255,7 +256,7 @@ static int writer_filters_by_path(const void *a, const void *b)
 		      ((const struct plan_layout *)b)->path);
 }
 
-/* ---- a view with it ---- */
+/* ---- a view with these filters ---- */
 
 /* chained - rules of one view, and its operations with a close that frees them. */
 struct chained {
@@ -279,7 +280,7 @@ static void chained_close(struct view *v)
 	chained_free(c);
 }
 
-/* escaped - a path as a pattern that means it alone; in the arena. */
+/* escaped - a path as a pattern that matches only it; in the arena. */
 static const char *escaped(struct arena *a, const char *path)
 {
 	char *out = arena_alloc(a, 2 * strlen(path) + 1, 1);
@@ -314,7 +315,7 @@ static int add_layout(struct chained *c, const char *path, const char *form,
 	return ret->path && shard ? 0 : -ENOMEM;
 }
 
-/* add_rules - behind those that are there; of two for one path the later holds. */
+/* add_rules - append to the existing rules; the later of two for one path applies. */
 static int add_rules(struct chained *c, const struct fs_rules *first, char *text,
 		     uint32_t lines, struct err *e)
 {
@@ -347,7 +348,7 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 		r->exact = true;
 		for (uint32_t i = first ? first->filters.n : 0; i < n; i++)
 			if (strcmp(v[i].vars, r->vars) == 0)
-				v[i].vars = "/"; /* of no variable */
+				v[i].vars = "/"; /* matches no variable */
 		if (chain[0] == '\0' ||
 		    (!r->none && codec_spec_parse(&c->rules.arena, chain, strlen(chain),
 						  &r->chain, NULL) < 0))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* address.c - an address taken apart into what has to be asked where.
+/* address.c - parses an address into the server, the object and the credentials.
  *
- * Nothing is quoted before it was understood: what a user mistyped may be a password. */
+ * An error message quotes an address only after it was parsed: a mistyped part may be a
+ * password. */
 #include "mountcfg/address/address.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ void address_release(struct address *a)
 	*a = (struct address){0};
 }
 
-/* address_take - a text that was made in a buffer. */
+/* address_take - move a buffer's contents to a new string. */
 static int address_take(struct buf *b, char **ret, struct err *e)
 {
 	size_t n;
@@ -70,7 +71,7 @@ static int address_decode(const char *text, size_t n, char **ret, struct err *e)
 	return rc;
 }
 
-/* last_part - the last component of a path that is not empty, n bytes. */
+/* last_part - the last non-empty component of a path of n bytes. */
 static const char *last_part(const char *path, size_t *ret_n)
 {
 	size_t n = strlen(path), from;
@@ -97,8 +98,8 @@ static int address_set_path(const char *path, struct address *a, struct err *e)
 	return a->path && a->shown && a->name ? 0 : err_nomem(e);
 }
 
-/* file_path - what stands between "file://" and '#': a path from the root, or, as netCDF-C
- * takes it, from the working directory. */
+/* file_path - the part between "file://" and '#': a path from the root, or, as in netCDF-C, from
+ * the working directory. */
 static int file_path(const char *text, struct address *a, struct err *e)
 {
 	size_t n = strcspn(text, "#");
@@ -148,9 +149,9 @@ static int parse_file(const char *text, struct address *a, struct err *e)
 	return rc;
 }
 
-/* ---- other machines ---- */
+/* ---- remote addresses ---- */
 
-/* what_of - by the fragment, then by the name. */
+/* what_of - kind of dataset, by the fragment, then by the name. */
 static enum address_what what_of(unsigned mode, const char *path, const char *name)
 {
 	const enum ending ending = ending_of(name);
@@ -166,7 +167,7 @@ static enum address_what what_of(unsigned mode, const char *path, const char *na
 	return ending == ENDING_NONE ? ADDRESS_ANY : ADDRESS_FILE;
 }
 
-/* address_set_name - a name that no path can have is refused: it could mean another object. */
+/* address_set_name - reject a name that no path can have, because it could mean another object. */
 static int address_set_name(const char *path, const char *else_name, struct address *a,
 			    struct err *e)
 {
@@ -182,8 +183,8 @@ static int address_set_name(const char *path, const char *else_name, struct addr
 	return 0;
 }
 
-/* set_shown - without secrets, as the user wrote it otherwise: a bucket is no host, whose letters
- * are small. */
+/* set_shown - the address without secrets, otherwise as the user wrote it: url_parse writes hosts
+ * in lower case, but a bucket is no host. */
 static int set_shown(const struct url *u, struct address *a, struct err *e)
 {
 	struct url as = *u;
@@ -199,7 +200,7 @@ static int set_shown(const struct url *u, struct address *a, struct err *e)
 	return rc;
 }
 
-/* set_http - url without a '/' at its end, which keys bring along. */
+/* set_http - set url without a final '/', because keys begin with one. */
 static int set_http(const struct url *u, struct address *a, struct err *e)
 {
 	struct url plain = *u;
@@ -226,7 +227,7 @@ static int set_http(const struct url *u, struct address *a, struct err *e)
 	return rc;
 }
 
-/* move_text - out of what will be released. */
+/* move_text - take a string from a structure that will be released. */
 static char *move_text(char **from)
 {
 	char *text = *from && **from ? steal(from) : NULL;
@@ -248,8 +249,8 @@ static int no_secrets(const struct url *u, struct err *e)
 	return 0;
 }
 
-/* is_s3 - whether an http(s) address means a bucket: the fragment says so, or the host is
- * known. One with a signature of its own in its query is asked as it is. */
+/* is_s3 - true if an http(s) address denotes a bucket: the fragment says so, or the host is known.
+ * An address with a signature in its query is requested as it is. */
 static bool is_s3(const struct url *u, unsigned mode)
 {
 	return mode & (MODE_S3 | MODE_GS3) ||
@@ -276,8 +277,8 @@ static int parse_http(const struct url *u, const struct fragment *f, struct addr
 	return rc < 0 ? rc : address_set_name(a->key, a->bucket, a, e);
 }
 
-/* bucket_in_host - s3://BUCKET/KEY. What stands there is a host when it has a port, or is one of
- * those known: netCDF-C writes s3://HOST/BUCKET/KEY, too. */
+/* bucket_in_host - s3://BUCKET/KEY. The first part is a host if it has a port, or is a known
+ * service: netCDF-C also writes s3://HOST/BUCKET/KEY. */
 static bool bucket_in_host(const struct url *u)
 {
 	return !u->port && s3_host(u->host) == ADDRESS_HTTP &&

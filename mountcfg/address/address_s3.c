@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* address_s3.c - the forms in which an http(s) address can name a bucket: Amazon's hosts, with the
- * bucket in the name or in the path; Google's; and any other host by path. */
+ * bucket in the host name or in the path; Google's; and any other host by path. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,11 +20,11 @@ static bool ends_in(const char *text, const char *end)
 
 /* at - position in a host name. */
 struct host_parts {
-	size_t n_bucket;     /* bytes of the bucket in front; 0: it is in the path */
+	size_t n_bucket;     /* length of the bucket before the service; 0: it is in the path */
 	const char *service; /* "s3.us-east-1.amazonaws.com" */
-	const char *region;  /* of that, n_region bytes; NULL */
+	const char *region;  /* n_region bytes of it; NULL */
 	size_t n_region;
-	bool plain; /* nothing but s3 and a region: the service's own name is as good */
+	bool plain; /* nothing but s3 and a region: the service's own name is equivalent */
 };
 
 static size_t label(const char *p)
@@ -42,8 +42,8 @@ static bool has_dash(const char *p, size_t n)
 	return memchr(p, '-', n) != NULL;
 }
 
-/* amazon_service - whether what begins at p is Amazon's "s3[.dualstack][.region]SUFFIX", or with a
- * dash. Names of websites and others that do not speak S3's protocol are not. */
+/* amazon_service - true if p begins with Amazon's "s3[.dualstack][.region]SUFFIX", or the form with
+ * a dash. False for website hosts and others that do not speak S3's protocol. */
 static bool amazon_service(const char *p, const char *suffix, struct host_parts *ret)
 {
 	const char *end = p + strlen(p) - strlen(suffix), *at = p;
@@ -73,7 +73,7 @@ static bool amazon_service(const char *p, const char *suffix, struct host_parts 
 	return at == end && (!ret->region || has_dash(ret->region, ret->n_region));
 }
 
-/* amazon_host - the last label of a host that begins a service decides: buckets have dots. */
+/* amazon_host - the last label that begins a service counts, because buckets may contain dots. */
 static bool amazon_host(const char *host, struct host_parts *ret)
 {
 	bool found = false;
@@ -108,7 +108,7 @@ static bool google_host(const char *host, struct host_parts *ret)
 	return true;
 }
 
-/* other_host - "[bucket.]s3[.region].domain", or else a host with everything in the path. */
+/* other_host - "[bucket.]s3[.region].domain", otherwise a host with bucket and key in the path. */
 static void other_host(const char *host, struct host_parts *ret)
 {
 	*ret = (struct host_parts){.service = host};
@@ -161,7 +161,7 @@ static int bad_bucket(struct err *e)
 		"'-', '.' and '_'");
 }
 
-/* address_s3_decode - n bytes of a path as a text. */
+/* address_s3_decode - decode n bytes of a path to a string. */
 static int address_s3_decode(const char *text, size_t n, char **ret, struct err *e)
 {
 	struct buf b;
@@ -199,7 +199,7 @@ int s3_take_path(const char *path, struct address *a, struct err *e)
 	return address_s3_decode(path, n, &a->key, e);
 }
 
-/* address_s3_endpoint - scheme, host and port as a text. */
+/* address_s3_endpoint - scheme, host and port as a string. */
 static int address_s3_endpoint(const struct url *u, const char *scheme, const char *host,
 			       char **ret, struct err *e)
 {
@@ -238,12 +238,12 @@ int s3_from_url(const struct url *u, struct address *a, struct err *e)
 			return err_set(e, -EINVAL,
 				       "'%.255s' is not the name of a region, such as us-east-1",
 				       a->region);
-		if (!s3_region_ok(a->region)) { /* a host of somebody's, named in another way */
+		if (!s3_region_ok(a->region)) { /* a private host with another naming scheme */
 			free(a->region);
 			a->region = NULL;
 		}
 	}
-	/* Amazon's and Google's own names are what is asked without an endpoint, always by https */
+	/* without an endpoint, requests go to Amazon's and Google's own names, always by https */
 	if (!known || !parts.plain || u->port)
 		rc = address_s3_endpoint(u, known ? "https" : u->scheme, parts.service, &a->url,
 					 e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* netcdf_rc.c - .ncrc, .daprc and .dodsrc, as netCDF-C reads them: $HOME's, then the working
- * directory's; lines KEY=VALUE, or [URL]KEY=VALUE for what lies at or below a URL.
+/* netcdf_rc.c - reads .ncrc, .daprc and .dodsrc as netCDF-C does: those of $HOME, then those of the
+ * working directory; lines KEY=VALUE, or [URL]KEY=VALUE for addresses at or below a URL.
  *
- * Where this is stricter than netCDF-C: files of other users are passed over, as /tmp may have
- * some; a user and a password are taken from lines with a URL only, so that they go nowhere
- * else. */
+ * It is stricter than netCDF-C in two points: files of other users are ignored, because /tmp may
+ * contain some; a user and a password are accepted only in lines with a URL, so that they go to no
+ * other server. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum {
 	TIMEOUT_MAX = 86400,
 };
 
-/* The keys that mean something here; some have older names. */
+/* The supported keys; some have older names. */
 enum netcdf_rc_key {
 	KEY_PROFILE,
 	KEY_REGION,
@@ -59,10 +59,10 @@ static const struct {
 	{"HTTP.CREDENTIALS.USERPASSWORD", KEY_BOTH},
 };
 
-/* netcdf_rc_found - the value of a key so far. */
+/* netcdf_rc_found - the present value of a key. */
 struct netcdf_rc_found {
 	char *value;   /* owned */
-	size_t weight; /* bytes of the URL it is for, and one: the most particular holds */
+	size_t weight; /* length of its URL plus one: the most specific line applies */
 };
 
 struct rc {
@@ -93,7 +93,7 @@ static unsigned netcdf_rc_port_of(const struct url *u)
 	return u->port ? u->port : strcmp(u->scheme, "http") == 0 ? 80 : 443;
 }
 
-/* netcdf_rc_below - whether `text` is at or below the URL of a line. */
+/* netcdf_rc_below - true if `text` is at or below the URL of a line. */
 static bool netcdf_rc_below(const struct url *of, const char *text)
 {
 	struct url u;
@@ -111,7 +111,7 @@ static bool netcdf_rc_below(const struct url *of, const char *text)
 	return ok;
 }
 
-/* is_for - whether a line with this URL is for the address. A host alone has the address's
+/* is_for - true if a line with this URL applies to the address. A host alone has the address's
  * protocol. */
 static bool is_for(const struct rc *rc, const char *text)
 {
@@ -155,7 +155,7 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 	size_t weight = 1;
 
 	line = netcdf_rc_trim(line);
-	if (*line == '[') { /* an address may have brackets itself: [http://[::1]/]KEY */
+	if (*line == '[') { /* an address may contain brackets itself: [http://[::1]/]KEY */
 		for (value = line + 1; *value && !(value[0] == ']' && value[1] != ':' &&
 						   value[1] != '/' && value[1] != ']');)
 			value++;
@@ -196,14 +196,14 @@ static int read_lines(struct rc *rc, char *text, struct err *e)
 	return r;
 }
 
-/* mine - whether a file may be believed. */
+/* mine - true if a file is trusted. */
 static bool mine(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0) &&
 	       !(st->st_mode & S_IWOTH) && st->st_size > 0 && st->st_size <= FILE_MAX_BYTES;
 }
 
-/* netcdf_rc_read_file - one that is not there, or not to be believed, says nothing. */
+/* netcdf_rc_read_file - ignores a file that does not exist or is not trusted. */
 static int netcdf_rc_read_file(struct rc *rc, const char *path, struct err *e)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -264,9 +264,9 @@ static int netcdf_rc_read_all(struct rc *rc, struct err *e)
 	return r;
 }
 
-/* What they say. */
+/* Using the values. */
 
-/* netcdf_rc_give - the value becomes a field that nothing else has set. */
+/* netcdf_rc_give - move the value to a field that is not set yet. */
 static void netcdf_rc_give(struct netcdf_rc_found *f, char **field)
 {
 	if (*field || !f->value || !*f->value)
@@ -281,7 +281,7 @@ static bool off(const char *value)
 	       strcasecmp(value, "no") == 0 || strcasecmp(value, "off") == 0;
 }
 
-/* give_password - to a web server that no other way was named for. */
+/* give_password - for a web server without other credentials. */
 static int give_password(struct cfg *cfg, const struct address *a, struct rc *rc, struct err *e)
 {
 	struct netcdf_rc_found *both = &rc->found[KEY_BOTH], *user = &rc->found[KEY_USER];
@@ -309,7 +309,7 @@ static int netcdf_rc_apply(struct cfg *cfg, const struct address *a, struct rc *
 	struct netcdf_rc_found *f = rc->found;
 	uint64_t seconds;
 
-	if (!cfg->profile && !a->profile) { /* who names a profile wants its keys */
+	if (!cfg->profile && !a->profile) { /* the user's profile selects other keys */
 		netcdf_rc_give(&f[KEY_ACCESS], &cfg->access_key);
 		netcdf_rc_give(&f[KEY_SECRET], &cfg->secret_key);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* url_fragment.c - what comes after the '#' of an address: netCDF-C's mode= and its keys, and what
- * one word of mode= says about others. */
+/* url_fragment.c - parses the part of an address after '#': netCDF-C's mode= and its keys, and the
+ * modes that a word of mode= implies. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -91,7 +91,7 @@ static int add_modes(struct fragment *f, const char *text, size_t n, struct err 
 	return rc;
 }
 
-/* url_fragment_keep - the decoded value of a key; the later one holds. */
+/* url_fragment_keep - store the decoded value of a key; a later one replaces an earlier one. */
 static int url_fragment_keep(char **field, const char *value, size_t n, struct err *e)
 {
 	struct buf b;
@@ -119,9 +119,8 @@ static bool bare_mode(const char *text, size_t n)
 	return false;
 }
 
-/* url_fragment_add_key - "key=value" or "key". Those of netCDF-C that mean nothing here (log, show,
- * fetch ...) and those of others are passed over, unless they look like one that means
- * something. */
+/* url_fragment_add_key - "key=value" or "key". netCDF-C's keys that have no effect here (log, show,
+ * fetch ...) and unknown ones are ignored, unless they resemble one that has an effect. */
 static int url_fragment_add_key(struct fragment *f, const char *text, size_t n, struct err *e)
 {
 	static const char *const keys[] = {"mode", "aws.profile", "aws.region"};
@@ -144,7 +143,7 @@ static int url_fragment_add_key(struct fragment *f, const char *text, size_t n, 
 	return 0;
 }
 
-/* url_fragment_infer - what one word says about others. */
+/* url_fragment_infer - add the modes that others imply. */
 static void url_fragment_infer(struct fragment *f)
 {
 	if (f->mode & MODE_NOXARRAY)

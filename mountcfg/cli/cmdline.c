@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cmdline.c - walks the command line: flags, -o lists, the subcommand, SOURCE and MOUNTPOINT.
+/* cmdline.c - parses the command line: flags, -o lists, the command, SOURCE and MOUNTPOINT.
  *
- * Flags may stand before and after the positional arguments, as mount.fuse3 needs it. */
+ * Flags may precede and follow the positional arguments, because mount.fuse3 requires it. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,13 +33,14 @@ struct cmdline_walk {
 	char *const *argv;
 	char *places[2]; /* positional arguments, borrowed */
 	size_t n_places;
-	char *variable;   /* of info: the second operand, which names a variable; NULL */
-	char *names[2];   /* of mount: the first, as places; they may be SOURCE and MOUNTPOINT */
+	char *variable;   /* of info: the second operand, if it names a variable; NULL */
+	/* of mount: the first names, as places; they may be SOURCE and MOUNTPOINT */
+	char *names[2];
 	bool only_places; /* after "--" */
 	const struct cfg_files *files;
 	struct conf *conf;                /* NULL: no file is needed; owned */
-	const struct conf_section *named; /* what is mounted; NULL: it has no name */
-	char *own[2];                     /* its places; owned */
+	const struct conf_section *named; /* section of the named mount; NULL: none */
+	char *own[2];                     /* its source and target; owned */
 };
 
 static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
@@ -50,7 +51,7 @@ static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 		       cfg_command_usage(cfg->command, usage));
 }
 
-/* command_flag - one of those that only some commands have: 1; 0: it is none of them. */
+/* command_flag - parse a flag of some commands: 1; 0: not such a flag. */
 static int command_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
@@ -61,7 +62,7 @@ static int command_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	return took > 0 ? 1 : took;
 }
 
-/* ask_help - --help, or -h: about the command that is there, or follows. */
+/* ask_help - --help, or -h: about the command before it or after it. */
 static void ask_help(struct cfg *cfg, const struct cmdline_walk *w)
 {
 	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : "";
@@ -74,7 +75,7 @@ static void ask_help(struct cfg *cfg, const struct cmdline_walk *w)
 	cfg->help_of = c ? c->command : CFG_MOUNT;
 }
 
-/* take_topic - `help`, `help COMMAND`, `help options`. */
+/* take_topic - parse `help`, `help COMMAND`, `help options`. */
 static int take_topic(struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
 {
 	const char *topic = w->i + 1 < w->argc ? w->argv[w->i + 1] : "", *near;
@@ -96,7 +97,7 @@ static int take_topic(struct cfg *cfg, const struct cmdline_walk *w, struct err 
 	return err_set(e, -EINVAL, "help: no command '%s': see nczarrfs --help", topic);
 }
 
-/* long_flag - "--name". */
+/* long_flag - parse "--name". */
 static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const char *arg = w->argv[w->i], *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
@@ -138,7 +139,7 @@ static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	return cfg_unknown_long(arg, words, ARRAY_LEN(words), e);
 }
 
-/* short_flags - "-fv", "-oLIST", "-o LIST". */
+/* short_flags - parse "-fv", "-oLIST", "-o LIST". */
 static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const char *arg = w->argv[w->i];
@@ -182,8 +183,8 @@ static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	return 0;
 }
 
-/* absolute - path below the working directory, as text: what it names may be a mount whose
- * server is gone, so that nothing is resolved here. */
+/* absolute - make a path absolute without resolving it, because it may be a mount whose server
+ * died. */
 static int absolute(const char *path, char **ret, struct err *e)
 {
 	auto_free char *cwd = NULL;
@@ -204,7 +205,7 @@ static int absolute(const char *path, char **ret, struct err *e)
 	return 0;
 }
 
-/* without_user - an address as it was typed, but for user and password. */
+/* without_user - an address as it was typed, without user and password. */
 static char *without_user(const char *text)
 {
 	const char *from = strstr(text, "://") + 3, *at = NULL;
@@ -218,13 +219,13 @@ static char *without_user(const char *text)
 		size_t len = strlen(out), cut = (size_t)(at - from);
 
 		memmove(out + (from - text), at, strlen(at) + 1);
-		explicit_bzero(out + (len - cut), cut); /* the end is there twice */
+		explicit_bzero(out + (len - cut), cut); /* the end exists twice */
 	}
 	return out;
 }
 
-/* cmdline_wipe - an argument with secrets becomes what may be shown: /proc/PID/cmdline is this
- * memory, and of all processes that come of this one. */
+/* cmdline_wipe - overwrite an argument that contains secrets: this memory is /proc/PID/cmdline,
+ * also of forked processes. */
 static void cmdline_wipe(char *arg, const char *shown)
 {
 	size_t n = strlen(arg), m = strlen(shown);
@@ -235,8 +236,8 @@ static void cmdline_wipe(char *arg, const char *shown)
 	explicit_bzero(arg + m, n - m);
 }
 
-/* source_of - what a user typed, as a source: *ret owned. addr: NULL, or where the address is put
- * (address_release) when it is one on another machine, else empty. */
+/* source_of - parse a source as typed: *ret owned. addr: NULL, or gets the address
+ * (address_release) if it is a remote one, and is empty otherwise. */
 static int source_of(char *arg, char **ret, struct address *addr, struct err *e)
 {
 	struct address a;
@@ -261,7 +262,7 @@ static int source_of(char *arg, char **ret, struct address *addr, struct err *e)
 	return 0;
 }
 
-/* writes_web - what a web server has is not written by anybody here. */
+/* writes_web - reject rw for a web server, which cannot be written. */
 static int writes_web(const struct cfg *cfg, const struct address *a, struct err *e)
 {
 	if (!a->shown || a->kind != ADDRESS_HTTP)
@@ -281,7 +282,7 @@ static int writes_web(const struct cfg *cfg, const struct address *a, struct err
 	return 0;
 }
 
-/* add_source - one more that is to be recovered. */
+/* add_source - add another source of recover. */
 static int add_source(struct cfg *cfg, char *path, struct err *e)
 {
 	char **grown = realloc(cfg->more, (cfg->n_more + 1) * sizeof(*grown));
@@ -300,20 +301,8 @@ static int add_source(struct cfg *cfg, char *path, struct err *e)
 	return rc;
 }
 
-/* cmdline_keep_text - a copy behind a list. */
-static int cmdline_keep_text(char ***list, size_t *n, const char *text, struct err *e)
-{
-	char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
-
-	if (!grown)
-		return err_nomem(e);
-	*list = grown;
-	grown[*n] = strdup(text);
-	return grown[(*n)++] ? 0 : err_nomem(e);
-}
-
-/* take_variable - whether the operand after SOURCE names a variable: it begins with '/', and no
- * such file exists. 1, 0; -ENOMEM. */
+/* take_variable - check whether the operand after SOURCE names a variable: it begins with '/', and
+ * no such file exists. 1, 0; -ENOMEM. */
 static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, struct err *e)
 {
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
@@ -326,18 +315,18 @@ static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, str
 	return cfg->variable ? 1 : err_nomem(e);
 }
 
-/* keep_source - one of several, as it was typed. */
+/* keep_source - store one of several sources, as it was typed. */
 static int keep_source(struct cfg *cfg, char *arg, struct err *e)
 {
 	auto_free char *shown = cfg_show(arg);
-	int rc = cmdline_keep_text(&cfg->more, &cfg->n_more, arg, e);
+	int rc = cfg_strings_add(&cfg->more, &cfg->n_more, arg, e);
 
 	if (rc == 0 && shown && url_is(arg))
 		cmdline_wipe(arg, shown);
 	return rc;
 }
 
-/* another_source - the second of a command with CMD_EACH, or a later one. */
+/* another_source - the second source of a command with CMD_EACH, or a later one. */
 static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, struct err *e)
 {
 	int rc = take_variable(cfg, w, arg, e);
@@ -346,7 +335,7 @@ static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, st
 		return 0;
 	if (rc == 0 && cfg->n_more == 0)
 		rc = keep_source(cfg, w->places[0], e);
-	if (rc == 0 && w->variable) { /* an operand follows: it was a source */
+	if (rc == 0 && w->variable) { /* an operand follows, so it was a source */
 		rc = keep_source(cfg, w->variable, e);
 		w->variable = NULL;
 		free(cfg->variable);
@@ -355,7 +344,7 @@ static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, st
 	return rc < 0 ? rc : keep_source(cfg, arg, e);
 }
 
-/* check_each - which flags several sources cannot have. */
+/* check_each - reject flags that do not apply to several sources. */
 static int check_each(const struct cfg *cfg, struct err *e)
 {
 	if (cfg->n_more && (cfg->variable || cfg->resume))
@@ -364,24 +353,24 @@ static int check_each(const struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* cmdline_add_name - of a mount; the first counts as a place that is there. */
+/* cmdline_add_name - add a name to mount; the first one counts as its required argument. */
 static int cmdline_add_name(struct cfg *cfg, struct cmdline_walk *w, char *name,
 			    struct err *e)
 {
 	if (cfg->n_more < ARRAY_LEN(w->names))
 		w->names[cfg->n_more] = name;
 	w->n_places = 1;
-	return cmdline_keep_text(&cfg->more, &cfg->n_more, name, e);
+	return cfg_strings_add(&cfg->more, &cfg->n_more, name, e);
 }
 
-/* places_max - of a command without CMD_MORE. */
+/* places_max - number of arguments of a command without CMD_MORE. */
 static size_t places_max(const struct cfg_command_row *c)
 {
 	return c->places[0] == PLACE_NONE ? 0 : c->places[1] == PLACE_NONE ? 1 : 2;
 }
 
-/* too_many - the shell has replaced a pattern by the files that it matches when an argument is a
- * file that cannot be one. last: the argument after those that the command has. */
+/* too_many - if an argument is a file that cannot be one, the shell has expanded a pattern. last:
+ * the argument after those of the command. */
 static int too_many(const struct cfg *cfg, const char *before, const char *last, struct err *e)
 {
 	char usage[CFG_USAGE_MAX];
@@ -439,7 +428,7 @@ static int make_absolute(char **path, struct err *e)
 	return 0;
 }
 
-/* take_mode - what an address says about a tree that is made there, unless an option does. */
+/* take_mode - use the mode in the address of a new Zarr store, unless an option sets it. */
 static void take_mode(struct cfg *cfg, const struct address *a)
 {
 	if (!cfg->create || cfg_from_at(cfg, "mode") >= CFG_AT_NAMED || !a->mode_nczarr)
@@ -449,7 +438,7 @@ static void take_mode(struct cfg *cfg, const struct address *a)
 				     : CFG_MODE_NCZARR;
 }
 
-/* reads_web - of what is in a file for many sources, `rw` is not meant for web servers. */
+/* reads_web - a configuration's `rw` for many sources does not apply to web servers. */
 static void reads_web(struct cfg *cfg, const struct address *a)
 {
 	if (!a->shown || a->kind != ADDRESS_HTTP)
@@ -460,7 +449,7 @@ static void reads_web(struct cfg *cfg, const struct address *a)
 		cfg->create = false;
 }
 
-/* take_source - what the command is about, and what the configuration says of it. */
+/* take_source - set the command's source, and apply the configuration for it. */
 static int take_source(struct cfg *cfg, const struct cmdline_walk *w, char *arg, struct err *e)
 {
 	struct address a;
@@ -489,7 +478,7 @@ static int take_source(struct cfg *cfg, const struct cmdline_walk *w, char *arg,
 	return rc;
 }
 
-/* local_path - an argument that is no address. */
+/* local_path - check that an argument is not an address. */
 static int local_path(const struct cfg *cfg, enum cfg_place kind, const char *arg, char **ret,
 		      struct err *e)
 {
@@ -507,7 +496,7 @@ static int cmdline_take_text(const char *text, char **ret, struct err *e)
 	return *ret ? 0 : err_nomem(e);
 }
 
-/* take_to - where a copy is made. */
+/* take_to - set the destination of a copy. */
 static int take_to(struct cfg *cfg, char *arg, struct err *e)
 {
 	struct address a;
@@ -527,7 +516,7 @@ static int take_to(struct cfg *cfg, char *arg, struct err *e)
 	return rc;
 }
 
-/* cmdline_take_place - one argument. arg: NULL: there is none, and need not be. */
+/* cmdline_take_place - process one argument. arg: NULL: an optional one is missing. */
 static int cmdline_take_place(struct cfg *cfg, const struct cmdline_walk *w,
 			      enum cfg_place kind, char *arg, struct err *e)
 {
@@ -544,7 +533,7 @@ static int cmdline_take_place(struct cfg *cfg, const struct cmdline_walk *w,
 		return take_to(cfg, arg, e);
 	case PLACE_OUT:
 		return local_path(cfg, kind, arg, &cfg->out, e);
-	case PLACE_MOUNT: /* no address, whatever it looks like */
+	case PLACE_MOUNT: /* never an address */
 		return absolute(arg, &cfg->source, e);
 	case PLACE_TEXT:
 		return cmdline_take_text(arg, &cfg->out, e);
@@ -555,7 +544,7 @@ static int cmdline_take_place(struct cfg *cfg, const struct cmdline_walk *w,
 	return 0;
 }
 
-/* no_json - which commands have it. */
+/* no_json - reject --json, and list the commands that have it. */
 static int no_json(struct err *e)
 {
 	const char *last = NULL;
@@ -583,7 +572,7 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 				&cfg->cache_dir,  &cfg->metrics,     &cfg->resume};
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	char usage[CFG_USAGE_MAX];
-	bool each; /* several sources: a process for each reads what is configured for it */
+	bool each; /* several sources: a process for each reads its configuration */
 	int rc = 0;
 
 	if (cfg->command == CFG_MOUNT && !w->named && !w->only_places && w->n_places)
@@ -616,8 +605,8 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 	return rc;
 }
 
-/* without_all - a flag, or several letters of flags, without -a: who is told it is also told a
- * name. false: nothing is left of it. */
+/* without_all - remove -a from a flag or from several flag letters, because the processes get names
+ * instead. false: nothing remains. */
 static bool without_all(char *flag)
 {
 	char *to = flag + 1;
@@ -625,7 +614,7 @@ static bool without_all(char *flag)
 	if (flag[1] == '-')
 		return strcmp(flag, "--all") != 0;
 	for (const char *p = flag + 1; *p; p++) {
-		if (*p == 'o') { /* what follows are options */
+		if (*p == 'o') { /* the rest is a list of options */
 			memmove(to, p, strlen(p) + 1);
 			return true;
 		}
@@ -636,15 +625,15 @@ static bool without_all(char *flag)
 	return flag[1] != '\0';
 }
 
-/* cmdline_pass - an argument that is no place, for the processes that mount NAME and NAME. */
+/* cmdline_pass - keep a flag or option for the processes of mount NAME NAME. */
 static int cmdline_pass(struct cfg *cfg, const struct cmdline_walk *w, int first, struct err *e)
 {
-	int rc = cmdline_keep_text(&cfg->passed, &cfg->n_passed, w->argv[first], e);
+	int rc = cfg_strings_add(&cfg->passed, &cfg->n_passed, w->argv[first], e);
 
 	if (rc == 0 && !without_all(cfg->passed[cfg->n_passed - 1]))
 		free(cfg->passed[--cfg->n_passed]);
 	for (int i = first + 1; i <= w->i && i < w->argc && rc == 0; i++)
-		rc = cmdline_keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
+		rc = cfg_strings_add(&cfg->passed, &cfg->n_passed, w->argv[i], e);
 	return rc;
 }
 
@@ -675,7 +664,7 @@ static int walk_arguments(struct cfg *cfg, struct cmdline_walk *w, struct err *e
 	return rc;
 }
 
-/* open_files - where the command needs any. */
+/* open_files - read the configuration files if the command needs any. */
 static int open_files(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
@@ -685,7 +674,7 @@ static int open_files(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 		return 0;
 	rc = conf_open(w->files, cfg, &w->conf, e);
 	if (rc < 0 && cfg->command == CFG_UMOUNT && !cfg->config_file) {
-		/* what is mounted can be unmounted whatever is in a file */
+		/* a mount can be unmounted in spite of errors in a file */
 		cfg->note = cfg->note ? cfg->note : strdup(e ? e->msg : "");
 		return 0;
 	}
@@ -697,14 +686,14 @@ static int open_files(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 static int unknown_mount(const struct cfg *cfg, const struct cmdline_walk *w, const char *name,
 			 struct err *e)
 {
-	/* the one who has a section in a file that is not read is to know why */
+	/* the name may be in a file that was not read */
 	if (cfg->note)
 		return err_set(e, -ENOENT, "'%s': no mount has this name: %s", name, cfg->note);
 	return conf_unknown_mount(w->conf, name, e);
 }
 
-/* is_source - whether the first operand of `mount` is a dataset, and not a name that is not in
- * the configuration. */
+/* is_source - true if the first operand of `mount` is a dataset, not a name that is missing in the
+ * configuration. */
 static bool is_source(const struct cfg *cfg, const struct cmdline_walk *w)
 {
 	const char *name = cfg->more[0];
@@ -714,7 +703,7 @@ static bool is_source(const struct cfg *cfg, const struct cmdline_walk *w)
 		cfg->create || cfg->concat);
 }
 
-/* lone_source - `mount SOURCE` without a mountpoint. */
+/* lone_source - explain `mount SOURCE` without a mountpoint. */
 static int lone_source(const struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
 {
 	const char *name = cfg->more[0];
@@ -732,7 +721,7 @@ static int lone_source(const struct cfg *cfg, const struct cmdline_walk *w, stru
 		       shown ? shown : "SOURCE");
 }
 
-/* take_operands - `mount SOURCE MOUNTPOINT`. */
+/* take_operands - process `mount SOURCE MOUNTPOINT`. */
 static int take_operands(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	if (cfg->n_more > 2)
@@ -741,7 +730,7 @@ static int take_operands(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	w->n_places = 2;
 	w->places[0] = w->names[0];
 	w->places[1] = w->names[1];
-	for (size_t i = 0; i < cfg->n_more; i++) /* addresses may have secrets */
+	for (size_t i = 0; i < cfg->n_more; i++) /* addresses may contain secrets */
 		explicit_bzero(cfg->more[i], strlen(cfg->more[i]));
 	cfg_strings_free(cfg->more, cfg->n_more);
 	cfg->more = NULL;
@@ -749,7 +738,8 @@ static int take_operands(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	return 0;
 }
 
-/* take_named - `mount NAME` is a mount of what the section says. Several are as many processes. */
+/* take_named - process `mount NAME`, a mount of that section. For several names, several processes
+ * run. */
 static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	int rc = 0;

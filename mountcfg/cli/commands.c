@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* commands.c - the table of sub-commands: their words, their arguments and a line for --help.
+/* commands.c - the table of commands: their words, their arguments and a line for --help.
  * fusefs/cmd/commands.c has the function of each, help_table.c its description. */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "mountcfg/options/option_table.h"
 
-/* The first is what is meant when there is no word. In the order of --help. */
+/* The first row applies if there is no word. In the order of --help. */
 const struct cfg_command_row cfg_commands[] = {
 	{CFG_MOUNT,
 	 "",
@@ -149,7 +149,7 @@ int cfg_command_misspelt(const char *word, const char *next, struct err *e)
 	if (strpbrk(word, "/.:") || access(word, F_OK) == 0 || errno != ENOENT)
 		return 0;
 	for (size_t i = 1; i < cfg_n_commands && n < ARRAY_LEN(words); i++)
-		if (!next || *cfg_commands[i].args) /* `version` has nothing after it */
+		if (!next || *cfg_commands[i].args) /* `version` has no arguments */
 			words[n++] = cfg_commands[i].word;
 	near = cfg_nearest(word, words, n);
 	if (!near && cfg_is_file(next))
@@ -176,7 +176,8 @@ const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX])
 	const struct cfg_command_row *c = cfg_command_row(command);
 
 	(void)snprintf(out, CFG_USAGE_MAX, "usage: nczarrfs %s%s%s", c->word,
-		       *c->word ? " " : "", c->args); /* cut: the strings of the table are short */
+		       /* truncation: the table's strings are short */
+		       *c->word ? " " : "", c->args);
 	return out;
 }
 

@@ -5,8 +5,8 @@
 
 #include "mountcfg/options/option_table.h"
 
-/* put_wrapped - words of text on lines of at most 78 columns, each starting in column `indent`;
- * the first line is already at `column`. */
+/* put_wrapped - append text on lines of at most 78 columns, each starting in column `indent`; the
+ * first line is already at `column`. */
 static void put_wrapped(struct buf *out, const char *text, size_t column, size_t indent)
 {
 	while (*text) {
@@ -31,13 +31,14 @@ static void put_wrapped(struct buf *out, const char *text, size_t column, size_t
 	buf_putc(out, '\n');
 }
 
-/* heading - "title:" after an empty line. */
+/* heading - append "title:" after an empty line. */
 static void heading(struct buf *out, const char *title)
 {
 	buf_printf(out, "\n%s:\n", title);
 }
 
-/* entry - "  LEFT  text": the text in a column of its own, below a LEFT that is too long. */
+/* entry - append "  LEFT  text": the text starts in a fixed column, on the next line if LEFT is too
+ * long. */
 static void entry(struct buf *out, const char *left, size_t column, const char *text)
 {
 	size_t n = strlen(left) + 2;
@@ -50,7 +51,7 @@ static void entry(struct buf *out, const char *left, size_t column, const char *
 	put_wrapped(out, text, n, column);
 }
 
-/* put_long - an option as a long one: "--zarr-format". */
+/* put_long - append an option in its long form: "--zarr-format". */
 static void put_long(struct buf *out, const char *name)
 {
 	buf_puts(out, "--");
@@ -58,7 +59,7 @@ static void put_long(struct buf *out, const char *name)
 		buf_putc(out, *name == '_' ? '-' : *name);
 }
 
-/* put_values - "=2|3". */
+/* put_values - append "=2|3". */
 static void put_values(struct buf *out, const struct cfg_option *o)
 {
 	switch (o->kind) {
@@ -122,8 +123,8 @@ static void put_group(struct buf *out, unsigned group)
 			help_option(&cfg_options[i], out);
 }
 
-/* put_words - names of options in lines of a column; all: those of the group; else those among
- * `names`. Returns how many. */
+/* put_words - append names of options in lines of a column; all: those of the group; otherwise
+ * those among `names`. Returns their number. */
 static size_t put_words(struct buf *out, unsigned group, bool all, const char *names)
 {
 	size_t column = GROUP_COLUMN, n = 0;
@@ -180,7 +181,7 @@ static void put_mount_words(struct buf *out, const char *lead, size_t indent)
 	buf_putc(out, '\n');
 }
 
-/* put_usage - of one command; the word "mount" stands for a mount of both kinds. */
+/* put_usage - append the usage of a command; the word "mount" stands for mounts of both kinds. */
 static void put_usage(const struct cfg_command_row *c, struct buf *out)
 {
 	const struct cfg_command_row *plain = cfg_command_row(CFG_MOUNT);
@@ -191,7 +192,7 @@ static void put_usage(const struct cfg_command_row *c, struct buf *out)
 	buf_printf(out, "nczarrfs %s%s%s\n", c->word, *c->args ? " " : "", c->args);
 }
 
-/* help_flags - those that the command has, in the order of the table. */
+/* help_flags - append the flags of the command, in the order of the table. */
 static void help_flags(const struct cfg_command_row *c, struct buf *out)
 {
 	char left[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* help_table.c - what `COMMAND --help` says about each command: its description, the options that
- * matter for it, and two examples. */
+/* help_table.c - the text of `COMMAND --help`: a description, the most important options, and two
+ * examples. */
 #include <stddef.h>
 
 #include "mountcfg/options/option_table.h"

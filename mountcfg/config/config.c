@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* config.c - what configuration files mean: their sections, which of them are for a source, and in
- * which order their keys are taken. docs/reference/nczarrfs.conf.5.
+/* config.c - configuration files: their sections, the sections that apply to a source, and their
+ * precedence. docs/reference/nczarrfs.conf.5.
  *
- * Everything in a file is checked when it is read, whether or not it is used now: an error is said
- * at once, and not on the day when a source matches. */
+ * Everything in a file is checked when it is read, whether or not it applies now: an error is
+ * reported at once, and not only when a source matches. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "mountcfg/config/ini_int.h"
 #include "mountcfg/options/option_table.h"
 
-enum { PATTERNS_MAX = CFG_AT_NAMED - CFG_AT_PATTERN }; /* that match one source */
+enum { PATTERNS_MAX = CFG_AT_NAMED - CFG_AT_PATTERN }; /* matching sections for one source */
 
 static const char *const place_keys[] = {"source", "target", "auto"};
 static const char *const kinds[] = {"defaults", "mount", "source"};
@@ -23,7 +23,7 @@ struct conf {
 	size_t n;
 };
 
-/* ---- what may be in a file ---- */
+/* ---- contents of a file ---- */
 
 static bool is_kind(const struct conf_section *s, const char *kind)
 {
@@ -54,9 +54,9 @@ static int at_line(const struct conf_section *s, uint32_t line, int rc, struct e
 	char text[ERR_TEXT_MAX];
 	const char *from = e ? e->msg : "";
 
-	if (strncmp(from, "-o ", 3) == 0) /* there is no -o in a file */
+	if (strncmp(from, "-o ", 3) == 0) /* a file has no -o */
 		from += 3;
-	(void)snprintf(text, sizeof(text), "%s", from); /* as long as e's own */
+	(void)snprintf(text, sizeof(text), "%s", from); /* text is as long as e's message */
 	return err_set(e, rc, "%s:%u: %s", s->path, line, text);
 }
 
@@ -68,7 +68,7 @@ static int parse_yes(const char *value, bool *ret, struct err *e)
 	return 0;
 }
 
-/* set_key - one key of a section, in cfg. */
+/* set_key - apply one key of a section to cfg. */
 static int set_key(struct cfg *cfg, const struct conf_section *s, const struct conf_key *k,
 		   struct err *e)
 {
@@ -93,7 +93,7 @@ static int set_key(struct cfg *cfg, const struct conf_section *s, const struct c
 	return rc < 0 ? at_line(s, k->line, rc, e) : 0;
 }
 
-/* mount_name_ok - told apart from a path and from a flag. */
+/* mount_name_ok - true for a name that is neither a path nor a flag. */
 static bool mount_name_ok(const char *name)
 {
 	return *name && *name != '-' && *name != '.' && strcspn(name, "/ \t") == strlen(name);
@@ -153,7 +153,7 @@ static int check_twice(const struct conf_file *f, struct err *e)
 	return 0;
 }
 
-/* check_file - by setting everything, section by section, in options that nobody uses. */
+/* check_file - check every section by applying it to options that are discarded. */
 static int check_file(const struct conf_file *f, struct err *e)
 {
 	int rc = check_twice(f, e);
@@ -176,18 +176,7 @@ static int check_file(const struct conf_file *f, struct err *e)
 
 /* ---- the files ---- */
 
-static int note_file(struct cfg *cfg, const char *path, struct err *e)
-{
-	char **grown = realloc(cfg->files, (cfg->n_files + 1) * sizeof(*grown));
-
-	if (!grown)
-		return err_nomem(e);
-	cfg->files = grown;
-	grown[cfg->n_files] = strdup(path);
-	return grown[cfg->n_files++] ? 0 : err_nomem(e);
-}
-
-/* config_add_file - one more, unless there is none. */
+/* config_add_file - add a file if it exists. */
 static int config_add_file(struct conf *c, const char *path, enum conf_whose whose,
 			   struct cfg *cfg, struct err *e)
 {
@@ -208,7 +197,7 @@ static int config_add_file(struct conf *c, const char *path, enum conf_whose who
 	if (rc < 0)
 		return err_set(e, rc, "%s", why.msg);
 	rc = check_file(f, e);
-	return rc < 0 ? rc : note_file(cfg, path, e);
+	return rc < 0 ? rc : cfg_strings_add(&cfg->files, &cfg->n_files, path, e);
 }
 
 int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret, struct err *e)
@@ -258,10 +247,10 @@ char *cfg_user_file(void)
 	return n < 0 ? NULL : path;
 }
 
-/* ---- which sections are for a source ---- */
+/* ---- sections for a source ---- */
 
-/* config_fits - whether a text is of a pattern, in which '*' stands for any bytes and '?' for one.
- * All else is itself. Linear in what follows the last '*' that was passed: no text makes it
+/* config_fits - true if a string matches a pattern, in which '*' matches any bytes and '?' one. All
+ * other bytes match themselves. Linear after the last '*' that was passed, so that no input is
  * slow. */
 static bool config_fits(const char *pattern, const char *text)
 {
@@ -286,7 +275,7 @@ static bool config_fits(const char *pattern, const char *text)
 	return !*pattern;
 }
 
-/* config_weight - the more of a pattern is text, the more it is for this source alone. */
+/* config_weight - a pattern with more literal bytes is more specific. */
 static size_t config_weight(const char *pattern)
 {
 	size_t n = 0;
@@ -303,7 +292,7 @@ struct match {
 	size_t weight, order;
 };
 
-/* wins_last - the one that wins is behind the other. */
+/* wins_last - sort the section with higher precedence last. */
 static int wins_last(const void *a, const void *b)
 {
 	const struct match *x = a, *y = b;
@@ -338,7 +327,7 @@ static int find_matches(const struct conf *c, const char *source, struct match *
 	return 0;
 }
 
-/* ---- taking them ---- */
+/* ---- applying them ---- */
 
 static int config_apply(const struct conf_section *s, int at, struct cfg *cfg, struct err *e)
 {
@@ -472,7 +461,7 @@ int conf_mounts(const struct conf *c, struct cfg *cfg, struct err *e)
 		for (size_t j = 0; j < c->files[i].n && rc == 0; j++) {
 			const struct conf_section *s = &c->files[i].sections[j];
 
-			/* the system's of the same name is hidden by the user's */
+			/* the user's section hides the system's of the same name */
 			if (is_kind(s, "mount") && conf_named(c, s->name) == s)
 				rc = add_mount(s, cfg, e);
 		}

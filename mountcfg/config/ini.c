@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ini.c - reads a configuration file with inih, which sees one line at a time.
+/* ini.c - reads a configuration file with inih, line by line.
  *
- * How long a line, the name of a section or a key may be is built into inih, and a distribution's
- * own decision (200 and 50 bytes), and it does not say which line it is at. So lines are counted
- * here, sections are told apart here, and a line that is too long for it comes in pieces, as lines
- * that go on with a value. Lines that begin with a blank do not: they are like all others. */
+ * inih has built-in limits on the length of a line, a section name and a key, which distributions
+ * choose (200 and 50 bytes), and it does not report the line number. Therefore this file counts
+ * lines, parses section headers, and passes a line that is too long in pieces, as continuation
+ * lines of a value. Lines in the file that begin with a blank are no continuation lines. */
 #include "mountcfg/config/ini_int.h"
 
 #include <errno.h>
@@ -24,16 +24,16 @@
 	"not a key with a value: write KEY = VALUE, or for an option without a value KEY = yes: " \
 	"rw = yes"
 
-enum { PIECE_MIN = 40 }; /* inih takes lines of at least this length */
+enum { PIECE_MIN = 40 }; /* inih accepts lines of at least this length */
 
-/* feed - what inih is given, line by line. */
+/* feed - the input of inih, line by line. */
 struct feed {
 	struct conf_file *file;
-	char *p;       /* what was not read yet */
+	char *p;       /* the unread part */
 	char *rest;    /* of a long line; NULL */
-	uint32_t line; /* of what inih has */
-	bool wants;    /* it is a key, and has to come back as one */
-	bool more;     /* it goes on with the value of the last one */
+	uint32_t line; /* number of the line that inih has */
+	bool wants;    /* the line is a key, and inih must report it as one */
+	bool more;     /* the line continues the value of the last key */
 	struct err *e;
 	int rc; /* the first error: nothing is read after it */
 };
@@ -45,7 +45,7 @@ static int config_ini_bad(struct feed *f, int rc, const char *what)
 	return f->rc;
 }
 
-/* config_ini_trim - without the blanks around it; in place. */
+/* config_ini_trim - remove blanks at both ends; in place. */
 static char *config_ini_trim(char *text)
 {
 	size_t n;
@@ -56,7 +56,7 @@ static char *config_ini_trim(char *text)
 	return text;
 }
 
-/* cut_comment - what is behind a blank and a ';' is one, as inih has it. */
+/* cut_comment - remove a comment, which begins with a ';' after a blank, as in inih. */
 static void cut_comment(char *text)
 {
 	for (char *p = text; *p; p++) {
@@ -67,7 +67,7 @@ static void cut_comment(char *text)
 	}
 }
 
-/* open_section - "[kind name]". */
+/* open_section - parse "[kind name]". */
 static int open_section(struct feed *f, char *text)
 {
 	struct conf_file *file = f->file;
@@ -93,8 +93,8 @@ static int open_section(struct feed *f, char *text)
 	return s->kind && s->name ? 0 : (f->rc = err_nomem(f->e));
 }
 
-/* config_ini_next_line - the next one that says something, without blanks and comments; NULL: the
- * end. */
+/* config_ini_next_line - the next line that is not empty after removing blanks and comments; NULL:
+ * the end. */
 static char *config_ini_next_line(struct feed *f)
 {
 	char *line, *end;
@@ -122,8 +122,8 @@ static char *config_ini_next_line(struct feed *f)
 	return NULL;
 }
 
-/* config_ini_piece_of - how much of a text inih is given at a time: all, or up to where the next
- * piece neither begins with what it would drop nor with what it would take for a comment. */
+/* config_ini_piece_of - number of bytes to pass to inih: all, or up to a point where the next piece
+ * begins neither with bytes that inih would drop nor with a comment. */
 static size_t config_ini_piece_of(const char *text, size_t max)
 {
 	size_t n = strlen(text);
@@ -136,7 +136,7 @@ static size_t config_ini_piece_of(const char *text, size_t max)
 	return max;
 }
 
-/* config_ini_give - the reader of inih, like fgets. */
+/* config_ini_give - reader for inih, like fgets. */
 static char *config_ini_give(char *out, int room, void *stream)
 {
 	struct feed *f = stream;
@@ -152,7 +152,7 @@ static char *config_ini_give(char *out, int room, void *stream)
 		text = config_ini_next_line(f);
 	if (!text)
 		return NULL;
-	max = (size_t)room - 4; /* a blank, a line's end, a NUL */
+	max = (size_t)room - 4; /* a blank, a line end, a NUL */
 	n = config_ini_piece_of(text, max);
 	f->rest = text[n] ? text + n : NULL;
 	if (f->more)
@@ -182,7 +182,7 @@ static int config_ini_add_key(struct feed *f, const char *name, const char *valu
 	return k->name && k->value ? 0 : (f->rc = err_nomem(f->e));
 }
 
-/* go_on - a piece of the value of the last key. */
+/* go_on - append a piece to the value of the last key. */
 static int go_on(struct feed *f, const char *value)
 {
 	struct conf_section *s = &f->file->sections[f->file->n - 1];
@@ -200,7 +200,7 @@ static int go_on(struct feed *f, const char *value)
 	return 0;
 }
 
-/* config_ini_take - the handler of inih; it has no sections. Returns 1: goes on. */
+/* config_ini_take - handler for inih, which sees no sections. Returns 1: continue. */
 static int config_ini_take(void *user, const char *section, const char *name, const char *value)
 {
 	struct feed *f = user;
@@ -214,7 +214,7 @@ static int config_ini_take(void *user, const char *section, const char *name, co
 	return (f->more ? go_on(f, value) : config_ini_add_key(f, name, value)) == 0;
 }
 
-/* check_bytes - a text file, of bytes that a terminal may be shown. */
+/* check_bytes - check that the file is text without bytes that would affect a terminal. */
 static int check_bytes(const char *path, const char *text, size_t n, struct err *e)
 {
 	uint32_t line = 1;
@@ -222,7 +222,7 @@ static int check_bytes(const char *path, const char *text, size_t n, struct err 
 	for (size_t i = 0; i < n; i++) {
 		const unsigned char c = (unsigned char)text[i];
 
-		/* a carriage return is half of an end of line, or a way to hide text */
+		/* a carriage return is part of a line end, or a way to hide text */
 		const bool end =
 			c == '\n' || (c == '\r' && (i + 1 == n || text[i + 1] == '\n'));
 
@@ -234,7 +234,8 @@ static int check_bytes(const char *path, const char *text, size_t n, struct err 
 	return 0;
 }
 
-/* has_secret - whether others should not read a value: a password or a signature in an address. */
+/* has_secret - true if other users must not read a value: a password or a signature in an
+ * address. */
 static bool has_secret(const char *value)
 {
 	static const char *const words[] = {"sig",    "token", "key",       "passw",
@@ -257,7 +258,7 @@ static bool has_secret(const char *value)
 	return false;
 }
 
-/* check_readers - who may read a file with passwords in it. */
+/* check_readers - check the permissions of a file with passwords. */
 static int check_readers(const struct conf_file *f, const struct stat *st, struct err *e)
 {
 	if (!(st->st_mode & 077))
@@ -273,7 +274,7 @@ static int check_readers(const struct conf_file *f, const struct stat *st, struc
 	return 0;
 }
 
-/* config_ini_distrust - why a file is not used, in e; false: it is. */
+/* config_ini_distrust - true if the file must not be used, with the reason in e. */
 static bool config_ini_distrust(const char *path, enum conf_whose whose, const struct stat *st,
 				struct err *e)
 {
@@ -292,7 +293,7 @@ static bool config_ini_distrust(const char *path, enum conf_whose whose, const s
 	return true;
 }
 
-/* slurp - *ret: its text with a NUL, the caller's to wipe and free. */
+/* slurp - *ret: the contents with a NUL; the caller wipes and frees it. */
 static int slurp(int fd, const char *path, const struct stat *st, char **ret, size_t *ret_n,
 		 struct err *e)
 {
@@ -312,14 +313,14 @@ static int slurp(int fd, const char *path, const struct stat *st, char **ret, si
 	return rc < 0 ? err_wrap(e, rc, "%s", path) : check_bytes(path, *ret, n, e);
 }
 
-/* config_ini_parse - text is written to. */
+/* config_ini_parse - modifies text. */
 static int config_ini_parse(struct conf_file *file, char *text, struct err *e)
 {
 	struct feed f = {.file = file, .p = text, .e = e};
 
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
 		f.p += 3;
-	/* what it returns is a line in its own count: `wants` says the same */
+	/* it returns a line in its own count: `wants` gives the same information */
 	(void)ini_parse_stream(config_ini_give, &f, config_ini_take, &f);
 	if (f.wants)
 		config_ini_bad(&f, -EINVAL, NO_VALUE);
@@ -328,7 +329,7 @@ static int config_ini_parse(struct conf_file *file, char *text, struct err *e)
 
 static int cannot_open(const char *path, enum conf_whose whose, int errnum, struct err *e)
 {
-	/* EACCES: the system's is for root alone, or $HOME is another user's, as su leaves it */
+	/* EACCES: the system's file is for root only, or $HOME is another user's after su */
 	if (whose != CONF_NAMED && (errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES))
 		return 1;
 	return err_sys(e, errnum, "%s", path);

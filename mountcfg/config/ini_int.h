@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ini_int.h - a configuration file as sections of keys, before anything is known of what they
- * mean. */
+/* ini_int.h - a configuration file as sections of keys, without their meaning. */
 #ifndef MOUNTCFG_CONFIG_INI_INT_H
 #define MOUNTCFG_CONFIG_INI_INT_H
 
@@ -12,7 +11,7 @@ enum {
 };
 
 struct conf_key {
-	char *name, *value; /* owned; value is wiped: it may have a password */
+	char *name, *value; /* owned; value is wiped: it may contain a password */
 	uint32_t line;
 };
 
@@ -27,16 +26,16 @@ struct conf_section {
 
 struct conf_file {
 	char *path;         /* owned */
-	bool user;          /* it is the user's own */
+	bool user;          /* it belongs to the user, not to the system */
 	struct conf_section *sections; /* owned, n */
 	size_t n;
 };
 
 enum conf_whose { CONF_SYSTEM, CONF_USER, CONF_NAMED };
 
-/* conf_file_read - *ret is the caller's, also when it fails.
- * whose  CONF_NAMED: it has to exist; of others one that may not be read is as good as none
- * Returns 0; 1: there is none, or it is not to be trusted: e says why where that is worth saying;
+/* conf_file_read - read a file. The caller frees *ret, also after an error.
+ * whose  CONF_NAMED: it must exist; another kind that is not readable is ignored
+ * Returns 0; 1: no file, or one that is not trusted, with the reason in e if it is worth reporting;
  * -EINVAL, -EACCES, -EFBIG with file and line. */
 int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *ret,
 		   struct err *e) NZ_MUST_USE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* origin.c - where the value of each option is from. The places are read from the one that wins
- * downwards, so that the first which has an option is the one that says it, whole: rules that may
- * be repeated are not put together of several places. */
+/* origin.c - the origin of each option's value. Origins are read in decreasing precedence, so that
+ * the first one with an option sets it completely: repeatable rules of several origins are not
+ * combined. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,10 +9,10 @@
 
 struct origin_noted {
 	int at;
-	char *where; /* owned; NULL: not noted */
+	char *where; /* owned; NULL: not recorded */
 };
 
-/* rule - one of several values that an option has. */
+/* rule - one of several values of an option. */
 struct rule {
 	char *value, *where; /* owned */
 };
@@ -20,8 +20,8 @@ struct rule {
 struct cfg_from {
 	struct rule *rules;
 	size_t n_rules, cap_rules;
-	int at;                                /* now */
-	const char *where;                     /* now; borrowed */
+	int at;                                /* the present origin */
+	const char *where;                     /* its name; borrowed */
 	struct origin_noted options[CFG_OPTIONS_MAX]; /* of cfg_options */
 	struct origin_noted mount[CFG_OPTIONS_MAX];   /* of cfg_mount_options */
 };
@@ -64,7 +64,7 @@ static bool origin_take(struct cfg_from *f, struct origin_noted *n)
 		return false;
 	n->at = f->at;
 	free(n->where);
-	n->where = strdup(f->where); /* no memory: it is not known where from */
+	n->where = strdup(f->where); /* without memory the origin stays unknown */
 	return true;
 }
 
@@ -79,7 +79,7 @@ void cfg_from_rule(struct cfg *cfg, const char *value)
 	struct rule r;
 
 	if (!f || grow_array(&f->rules, &f->cap_rules, f->n_rules + 1, sizeof(*f->rules)) < 0)
-		return; /* an error has the line of the last one */
+		return; /* an error names the line of the last one */
 	r = (struct rule){.value = strdup(value), .where = strdup(f->where)};
 	if (r.value && r.where) {
 		f->rules[f->n_rules++] = r;
@@ -93,10 +93,10 @@ void cfg_from_note(struct cfg *cfg, const char *name)
 {
 	for (size_t i = 0; i < cfg_n_options; i++)
 		if (strcmp(cfg_options[i].name, name) == 0)
-			(void)cfg_from_take(cfg, i); /* the line wins over all */
+			(void)cfg_from_take(cfg, i); /* the command line has precedence */
 }
 
-/* origin_slot_of - of an option of the mount; those that undo each other have one. */
+/* origin_slot_of - record of a mount option; options that cancel each other share one. */
 static struct origin_noted *origin_slot_of(const struct cfg *cfg, const char *name, size_t len)
 {
 	static const char *const pairs[][2] = {{"noexec", "exec"}, {"async", "sync"}};
@@ -138,12 +138,13 @@ int cfg_from_at(const struct cfg *cfg, const char *name)
 	return n ? n->at : CFG_AT_BUILTIN;
 }
 
-/* origin_where_of - the place of the rule that a message "NAME=VALUE: ..." is about, where VALUE
- * may be cut; else of the option. */
+/* origin_where_of - origin of the rule in a message "NAME=VALUE: ...", whose VALUE may be
+ * truncated; otherwise of the option. */
 static const char *origin_where_of(const struct cfg *cfg, const struct origin_noted *n,
 				   const char *value)
 {
-	enum { SHOWN_MIN = 60 }; /* messages have so many bytes of a value, or all */
+	/* a message has at least this many bytes of a value, or all of them */
+	enum { SHOWN_MIN = 60 };
 	const struct cfg_from *f = cfg->from;
 
 	for (size_t i = 0; f && i < f->n_rules; i++) {
@@ -174,7 +175,7 @@ int cfg_place_error(const struct cfg *cfg, struct err *e)
 	n = noted_of(cfg, name);
 	if (!n || n->at <= CFG_AT_BUILTIN || n->at >= CFG_AT_LINE || !n->where)
 		return e->code;
-	memcpy(text, e->msg + 3, sizeof(text) - 3); /* ends in a NUL, as e's own */
+	memcpy(text, e->msg + 3, sizeof(text) - 3); /* text is as long as e's message */
 	return err_set(e, e->code, "%s: %s",
 		       text[len] == '=' ? origin_where_of(cfg, n, text + len + 1) : n->where,
 		       text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* derive.c - what a copy is to be: its name says so, or an option; and what is served. */
+/* derive.c - options that depend on the command: the view of a copy, by its name or an option; and
+ * those of `serve`. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "mountcfg/address/address.h"
 #include "mountcfg/options/option_table.h"
 
-/* remote_file - whether a copy at an address would have the name of a file: it would be opened as
- * one, and is a tree of objects. */
+/* remote_file - reject a remote copy with the name of a file: it is a Zarr store of objects, but
+ * would be opened as a file. */
 static int remote_file(const char *out, struct err *e)
 {
 	struct address a;
@@ -30,7 +31,7 @@ static int remote_file(const char *out, struct err *e)
 	return rc;
 }
 
-/* reads - a file that makes mounts writable does not speak of commands that only read. */
+/* reads - a configuration's rw does not apply to commands that only read. */
 static void reads(struct cfg *cfg)
 {
 	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
@@ -60,7 +61,7 @@ static bool origin_ok(const char *text)
 	return n > 0 && !*port && port[-1] != ':';
 }
 
-/* check_place - what `serve` listens on. */
+/* check_place - check the address and port of `serve`. */
 static int check_place(const struct cfg *cfg, struct err *e)
 {
 	unsigned char room[sizeof(struct in6_addr)];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options.c - reads -o options by the table (options_table.c): parsing, defaults, what goes
- * together.
+/* options.c - parses -o options by the table (options_table.c): values, defaults, conflicts.
  *
- * Options of the mount itself are listed by name, so that a misspelt option is found here, with
- * a guess at what was meant, and not by libfuse after the source was opened. */
+ * The mount's own options are listed by name, so that a misspelt option is reported here, with a
+ * suggestion, and not by libfuse after the source was opened. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include "mountcfg/options/option_table.h"
 
 #define KIB ((uint64_t)1 << 10)
-#define REMOTE_MIN ((uint64_t)1 << 20) /* least memory for what was fetched */
+#define REMOTE_MIN ((uint64_t)1 << 20) /* least memory for fetched bytes */
 #define STRINGS_MAX 256                /* mount options, rules */
 
 #define FIELD(f) offsetof(struct cfg, f)
@@ -30,7 +29,7 @@ static bool options_in_list(const char *name, size_t len, const char *const *lis
 	return false;
 }
 
-/* options_exact - whether n bytes are a name of the list that takes no value. */
+/* options_exact - true if n bytes are a name of the list that takes no value. */
 static bool options_exact(const char *name, size_t n, const char *const *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -48,7 +47,7 @@ static const struct cfg_option *find_option(const char *name, size_t len)
 	return NULL;
 }
 
-/* concat_words - "a, b or c" of what may be typed. */
+/* concat_words - append "a, b or c". */
 static void concat_words(const struct cfg_word *words, struct buf *out)
 {
 	size_t n = 0;
@@ -86,6 +85,8 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 	return -EINVAL;
 }
 
+_Static_assert(sizeof(enum cfg_mode) == sizeof(int), "words are stored as int");
+
 static int set_word(const struct cfg_option *o, const char *value, void *field, struct err *e)
 {
 	for (const struct cfg_word *w = o->words; w->text; w++) {
@@ -93,23 +94,14 @@ static int set_word(const struct cfg_option *o, const char *value, void *field, 
 			continue;
 		if (o->kind == OPT_BOOL)
 			*(bool *)field = w->value != 0;
-		else if (o->field == FIELD(mode))
-			*(enum cfg_mode *)field = (enum cfg_mode)w->value;
-		else if (o->field == FIELD(view))
-			*(enum cfg_view *)field = (enum cfg_view)w->value;
-		else if (o->field == FIELD(forms))
-			*(enum cfg_forms *)field = (enum cfg_forms)w->value;
-		else if (o->field == FIELD(consolidated))
-			*(int *)field = w->value;
 		else
-			*(enum cfg_filter *)field = (enum cfg_filter)w->value;
+			memcpy(field, &w->value, sizeof(w->value)); /* an enumeration */
 		return 0;
 	}
 	return bad_word(o, value, e);
 }
 
-/* options_put_size - bytes as a user would type them. */
-static void options_put_size(uint64_t v, struct buf *out)
+void cfg_put_size(uint64_t v, struct buf *out)
 {
 	static const char suffix[] = "KMG";
 	int i = -1;
@@ -128,9 +120,9 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 	struct buf text;
 
 	buf_init(&text, 256);
-	options_put_size(o->min, &text);
+	cfg_put_size(o->min, &text);
 	buf_puts(&text, " to ");
-	options_put_size(o->max, &text);
+	cfg_put_size(o->max, &text);
 	buf_putc(&text, '\0');
 	err_set(e, -EINVAL, "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
 		value, buf_ok(&text) ? (char *)text.data : "a number");
@@ -138,23 +130,13 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 	return -EINVAL;
 }
 
-/* options_add_text - a copy behind a list of texts. opt: the option, for messages. */
+/* options_add_text - append a copy to a list of strings. opt: the option, for messages. */
 static int options_add_text(char ***list, size_t *n, const char *opt, const char *text,
 			    struct err *e)
 {
-	char **grown, *copy;
-
 	if (*n >= STRINGS_MAX)
 		return err_set(e, -EINVAL, "-o %s: repeated too many times", opt);
-	grown = realloc(*list, (*n + 1) * sizeof(*grown));
-	if (!grown)
-		return err_nomem(e);
-	*list = grown;
-	copy = strdup(text);
-	if (!copy)
-		return err_nomem(e);
-	grown[(*n)++] = copy;
-	return 0;
+	return cfg_strings_add(list, n, text, e);
 }
 
 static bool options_is_word(const struct cfg_option *o, const char *value, size_t n)
@@ -165,7 +147,7 @@ static bool options_is_word(const struct cfg_option *o, const char *value, size_
 	return false;
 }
 
-/* for_all - whether a rule is "none" or "*,none". */
+/* for_all - true for a rule "none" or "*,none". */
 static bool for_all(const char *value)
 {
 	if (strncmp(value, "*,", 2) == 0)
@@ -173,8 +155,7 @@ static bool for_all(const char *value)
 	return strcasecmp(value, "none") == 0;
 }
 
-/* strings_of - the list that an option which may be repeated adds to. */
-static char ***strings_of(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
+char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
 {
 	if (o->field == FIELD(filter)) {
 		*ret_n = &cfg->n_filter_rules;
@@ -192,12 +173,12 @@ static char ***strings_of(struct cfg *cfg, const struct cfg_option *o, size_t **
 	return &cfg->unlimited;
 }
 
-/* set_list - each name of "time,lat". */
+/* set_list - append each name of "time,lat". */
 static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *value,
 		    struct err *e)
 {
 	size_t *n;
-	char ***list = strings_of(cfg, o, &n);
+	char ***list = cfg_option_strings(cfg, o, &n);
 
 	for (size_t len; *value; value += len + (value[len] == ',')) {
 		auto_free char *name = NULL;
@@ -214,14 +195,14 @@ static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *val
 	return 0;
 }
 
-/* set_rule - a word says what happens to variables without a rule. "none" is a rule as well when
- * there are others: the last that is for all variables holds for them. */
+/* set_rule - a word applies to variables without a rule. After other rules "none" is a rule as
+ * well: the last rule for all variables applies to them. */
 static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *value,
 		    struct err *e)
 {
 	const bool filter = o->field == FIELD(filter);
 	size_t *n;
-	char ***list = strings_of(cfg, o, &n);
+	char ***list = cfg_option_strings(cfg, o, &n);
 
 	if (!*value)
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
@@ -249,7 +230,7 @@ static bool endpoint_ok(const char *text)
 	return ok;
 }
 
-/* check_text - what can be said of a text when it is read, also of one that is not used. */
+/* check_text - check a value when it is read, even if it does not apply. */
 static int check_text(const struct cfg_option *o, const char *value, struct err *e)
 {
 	struct err why = ERR_INIT;
@@ -324,7 +305,7 @@ int cfg_defaults(struct cfg *cfg, struct err *e)
 	return rc;
 }
 
-/* options_synonym - the option that another word for it means; NULL: no option. */
+/* options_synonym - the option for another word; NULL: none. */
 static const char *options_synonym(const char *word)
 {
 	static const struct {
@@ -373,13 +354,13 @@ int cfg_unknown(const char *lead, const char *name, const char *const *extra, si
 	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs help options", lead, name);
 }
 
-/* no_value - yes and no are values of flags, for what a configuration file says otherwise. */
+/* no_value - yes and no are values of flags in configuration files. */
 static bool no_value(const char *value)
 {
 	return strcmp(value, "yes") != 0 && strcmp(value, "no") != 0;
 }
 
-/* check_mount_value - the numbers among the mount's options that libfuse would take on trust. */
+/* check_mount_value - check numbers in mount options, which libfuse would not check. */
 static int check_mount_value(const char *opt, size_t len, struct err *e)
 {
 	static const char *const with_value[] = {
@@ -402,7 +383,7 @@ static int check_mount_value(const char *opt, size_t len, struct err *e)
 	return 0;
 }
 
-/* drop_mount_option - what was said before it does not hold. */
+/* drop_mount_option - remove earlier occurrences. */
 static void drop_mount_option(struct cfg *cfg, const char *name, size_t len)
 {
 	size_t kept = 0;
@@ -442,7 +423,7 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 		    : err_nomem(e);
 }
 
-/* set_known - an option of the table. value: NULL: there was none. */
+/* set_known - set an option of the table. value: NULL: none given. */
 static int set_known(struct cfg *cfg, const struct cfg_option *o, const char *value,
 		     struct err *e)
 {
@@ -468,7 +449,7 @@ static int set_known(struct cfg *cfg, const struct cfg_option *o, const char *va
 	return options_set_value(cfg, o, value, e);
 }
 
-/* set_option - one "name" or "name=value". */
+/* set_option - set one "name" or "name=value". */
 static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 {
 	size_t len = strcspn(opt, "=");
@@ -485,7 +466,7 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 
 /* ---- long options ---- */
 
-/* bad_long - an error about "-o NAME" says the name as it was typed. typed: n bytes of it. */
+/* bad_long - replace "-o NAME" in an error by the name as it was typed. typed: n bytes of it. */
 static int bad_long(const char *name, const char *typed, size_t n, int rc, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
@@ -493,11 +474,12 @@ static int bad_long(const char *name, const char *typed, size_t n, int rc, struc
 
 	if (!e || strncmp(e->msg, "-o ", 3) != 0 || strncmp(e->msg + 3, name, len) != 0)
 		return rc;
-	(void)snprintf(text, sizeof(text), "%s", e->msg + 3 + len); /* as long as e's own */
+	/* text is as long as e's message */
+	(void)snprintf(text, sizeof(text), "%s", e->msg + 3 + len);
 	return err_set(e, rc, "%.*s%s", (int)n, typed, text);
 }
 
-/* long_name - "--zarr-format=3" is zarr_format. Returns a copy, or NULL. */
+/* long_name - convert "--zarr-format=3" to zarr_format. Returns a copy, or NULL. */
 static char *long_name(const char *arg)
 {
 	char *name = strndup(arg + 2, strcspn(arg + 2, "="));
@@ -573,8 +555,8 @@ int cfg_unknown_long(const char *arg, const char *const *flags, size_t n_flags, 
 	return err_set(e, -EINVAL, "%s: unknown option: did you mean --%s?", arg, shown);
 }
 
-/* in_home - "~/x" below home; every other path has to be absolute: a file is for whatever
- * directory one is in. *ret: NULL: as it is; else the caller's. */
+/* in_home - expand "~/x" to a path below home; other paths must be absolute, because a file applies
+ * in every working directory. *ret: NULL: unchanged; otherwise the caller frees it. */
 static int in_home(const struct cfg_option *o, const char *value, const char *home, char **ret,
 		   struct err *e)
 {
@@ -636,8 +618,8 @@ static const char *rule_value(const char *one, size_t n, const struct cfg_option
 	return *ret && ((*ret)->kind == OPT_RULE || (*ret)->kind == OPT_LIST) ? is + 1 : NULL;
 }
 
-/* is_length - whether the n bytes behind a comma of a rule of chunks= go on with it: "lat=24" or
- * "lat=all", unless lat is the name of an option. */
+/* is_length - true if the n bytes after a comma continue a rule of chunks=: "lat=24" or "lat=all",
+ * unless lat is the name of an option. */
 static bool is_length(const char *next, size_t n)
 {
 	const char *is = memchr(next, '=', n);
@@ -653,8 +635,8 @@ static bool is_length(const char *next, size_t n)
 	       (n_value == 3 && memcmp(value, "all", 3) == 0);
 }
 
-/* is_option - whether the text behind a comma begins an option, and does not belong to the rule
- * before it: no other rule has a '=' or an empty piece there, or the name of a flag. */
+/* is_option - true if the text after a comma begins an option: no other rule has a '=' or an empty
+ * piece there, or the name of a flag. */
 static bool is_option(const char *next)
 {
 	const size_t n = strcspn(next, ",\\");
@@ -670,7 +652,7 @@ static bool is_option(const char *next)
 	       options_exact(next, n, cfg_ignored_options, cfg_n_ignored_options);
 }
 
-/* options_ends - whether the comma before `next` ends the n bytes of option at `one`. */
+/* options_ends - true if the comma before `next` ends the n bytes of option at `one`. */
 static bool options_ends(const char *one, size_t n, const char *next)
 {
 	const struct cfg_option *o;
@@ -696,7 +678,7 @@ int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 	for (const char *p = list; rc == 0; p++) {
 		if (*p == '\\' && p[1]) {
 			if (p[1] != ',' && p[1] != '\\' && rule_value(one, n, &o))
-				one[n++] = *p; /* names of variables have their own */
+				one[n++] = *p; /* names of variables contain escapes themselves */
 			one[n++] = *++p;
 			continue;
 		}
@@ -721,14 +703,15 @@ bool cfg_said(const struct cfg *cfg, const char *name)
 	return o && cfg->said >> (o - cfg_options) & 1;
 }
 
-/* options_asked - whether an option was asked for of this mount, not of all or of many: only then
- * it has to go with the rest. */
+/* options_asked - true if an option was given for this mount, not for all or many: only then a
+ * conflict is an error. */
 static bool options_asked(const struct cfg *cfg, const char *name)
 {
 	return cfg_from_at(cfg, name) >= CFG_AT_NAMED;
 }
 
-/* settle_ro - ro and rw undo each other: the one that wins, and in one place neither. */
+/* settle_ro - ro and rw cancel each other: the one with higher precedence applies; at equal
+ * precedence they are in conflict. */
 static int settle_ro(struct cfg *cfg, struct err *e)
 {
 	const int rw = cfg_from_at(cfg, "rw"), create = cfg_from_at(cfg, "create");
@@ -750,14 +733,14 @@ static int settle_ro(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* settle_writing - what only writable mounts have. */
+/* settle_writing - check options that only writable mounts have. */
 static int settle_writing(struct cfg *cfg, struct err *e)
 {
 	static const char *const only_rw[] = {"new_files",  "chunks",       "consolidated",
 					      "stage_size", "commit_delay", "root"};
 	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
 
-	/* where it was decided that nothing is written: what is below that meant another mount */
+	/* precedence of the decision against rw: options below it were meant for other mounts */
 	if (cfg_from_at(cfg, "rw") > decided)
 		decided = cfg_from_at(cfg, "rw");
 	for (size_t i = 0; i < ARRAY_LEN(only_rw) && rc == 0; i++)
@@ -779,7 +762,7 @@ static int settle_root(const struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* settle_remote - where what is fetched is kept, and names that become parts of host names. */
+/* settle_remote - set the cache's defaults, and check names that become parts of host names. */
 static int settle_remote(struct cfg *cfg, struct err *e)
 {
 	if (cfg->region && !s3_region_ok(cfg->region))
@@ -791,7 +774,7 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* settle_memory - the sizes that are shares of memory=. */
+/* settle_memory - set the sizes that are shares of memory=. */
 static void settle_memory(struct cfg *cfg)
 {
 	cfg->meta_size = cfg->memory / 2;
@@ -807,8 +790,8 @@ static void settle_memory(struct cfg *cfg)
 		cfg->prefetch_size = cfg->memory / 64;
 }
 
-/* settle_format - the version of Zarr, which several options ask for: what wins is the place that
- * has most to say. */
+/* settle_format - choose the version of Zarr, which several options imply: the option with the
+ * highest precedence applies. */
 static int settle_format(struct cfg *cfg, struct err *e)
 {
 	const int format = cfg_from_at(cfg, "zarr_format"), mode = cfg_from_at(cfg, "mode");
@@ -836,7 +819,7 @@ static int settle_format(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* settle_concat - many files as one are only read. */
+/* settle_concat - concatenated files are read-only. */
 static int settle_concat(const struct cfg *cfg, struct err *e)
 {
 	if (!cfg->concat &&
@@ -874,7 +857,7 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 		return rc;
 	if (!cfg_said(cfg, "dimension_separator"))
 		cfg->nested = cfg->zarr3 && !cfg->v2_keys;
-	/* only Python reads a zarr.json with a bare NaN in it, and attributes are in it */
+	/* only Python reads a zarr.json with a bare NaN, and attributes are in it */
 	if (!cfg_said(cfg, "json_nan"))
 		cfg->strict_json = cfg->zarr3;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options_table.c - the table of -o options, and the lists of those that are the mount's own. */
+/* options_table.c - the table of -o options, and the lists of mount options. */
 #include <stddef.h>
 
 #include "mountcfg/options/option_table.h"
@@ -12,7 +12,7 @@ static const struct cfg_word mode_words[] = {
 	{"zarr", CFG_MODE_ZARR, false},
 	{"nczarr", CFG_MODE_NCZARR, false},
 	{"noxarray", CFG_MODE_NOXARRAY, false},
-	{"xarray", CFG_MODE_ZARR, true}, /* NCZarr's word for what zarr does here */
+	{"xarray", CFG_MODE_ZARR, true}, /* NCZarr's word for the behaviour of zarr */
 	{NULL, 0, false},
 };
 static const struct cfg_word filter_words[] = {
@@ -248,8 +248,8 @@ const char *const cfg_mount_options[] = {
 	"rootcontext=",
 };
 
-/* Words of fstab that mean nothing to a mounted filesystem, and those that always hold here
- * in the other sense (mount.fuse3 adds dev and suid unasked). */
+/* Words of fstab without meaning for a mounted filesystem, and those whose opposite is fixed
+ * (mount.fuse3 adds dev and suid by itself). */
 const char *const cfg_ignored_options[] = {
 	"defaults", "auto",   "noauto",  "user", "nouser", "users",  "nousers", "owner",
 	"group",    "nofail", "_netdev", "dev",  "suid",   "nosuid", "nodev",

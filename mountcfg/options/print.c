@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* print.c - options as a user would have typed them, from the table and what was parsed. */
+/* print.c - prints options as a user would type them, from the table and the parsed values. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "mountcfg/options/option_table.h"
 
-#define KIB 1024u
-
 static const void *at(const struct cfg *cfg, const struct cfg_option *o)
 {
 	return (const char *)cfg + o->field;
-}
-
-static void print_put_size(uint64_t v, struct buf *out)
-{
-	static const char units[] = "KMG";
-	int i = -1;
-
-	while (v >= KIB && v % KIB == 0 && i < 2) {
-		v /= KIB;
-		i++;
-	}
-	buf_printf(out, "%" PRIu64, v);
-	if (i >= 0)
-		buf_putc(out, units[i]);
 }
 
 static void put_word(const struct cfg_option *o, int v, struct buf *out)
@@ -37,31 +21,20 @@ static void put_word(const struct cfg_option *o, int v, struct buf *out)
 	}
 }
 
-/* print_put_list - texts that may be repeated; the fields of a list and its length are
- * neighbours. */
-static void print_put_list(char *const *strings, size_t n, struct buf *out)
-{
-	for (size_t i = 0; i < n; i++)
-		buf_printf(out, "%s%s", i ? "," : "", strings[i]);
-}
-
 static void put_rules(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
 {
-	if (strcmp(o->name, "quantize") == 0)
-		print_put_list(cfg->quantize_rules, cfg->n_quantize_rules, out);
-	else if (strcmp(o->name, "chunks") == 0)
-		print_put_list(cfg->chunk_rules, cfg->n_chunk_rules, out);
-	else if (strcmp(o->name, "unlimited") == 0)
-		print_put_list(cfg->unlimited, cfg->n_unlimited, out);
-	if (strcmp(o->name, "filter") != 0)
-		return;
-	put_word(o, (int)cfg->filter, out);
-	if (cfg->n_filter_rules)
-		buf_putc(out, ',');
-	print_put_list(cfg->filter_rules, cfg->n_filter_rules, out);
+	const bool filter = strcmp(o->name, "filter") == 0;
+	size_t *n;
+	char **strings = *cfg_option_strings((struct cfg *)(uintptr_t)cfg, o, &n);
+
+	if (filter)
+		put_word(o, (int)cfg->filter, out);
+	for (size_t i = 0; i < *n; i++)
+		buf_printf(out, "%s%s", i || filter ? "," : "", strings[i]);
 }
 
-/* print_put - the value. Returns whether the option is in force: a flag that is not set is not. */
+/* print_put - append the value. Returns true if the option is in effect: a flag that is not set is
+ * not. */
 static bool print_put(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
 {
 	const char *text;
@@ -74,10 +47,10 @@ static bool print_put(const struct cfg *cfg, const struct cfg_option *o, struct 
 		put_word(o, *(const bool *)at(cfg, o), out);
 		return true;
 	case OPT_SIZE:
-		print_put_size(*(const uint64_t *)at(cfg, o), out);
+		cfg_put_size(*(const uint64_t *)at(cfg, o), out);
 		return true;
 	case OPT_BARE:
-		print_put_size(*(const uint64_t *)at(cfg, o), out);
+		cfg_put_size(*(const uint64_t *)at(cfg, o), out);
 		return *(const uint64_t *)at(cfg, o) > 0;
 	case OPT_UINT:
 		buf_printf(out, "%" PRIu32, *(const uint32_t *)at(cfg, o));

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* release.c - what a configuration owns is given back, and what is secret in it wiped. */
+/* release.c - frees a configuration, and wipes its secrets. */
 #include <string.h>
 
 #include "mountcfg/options/option_table.h"
+
+int cfg_strings_add(char ***list, size_t *n, const char *text, struct err *e)
+{
+	char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
+
+	if (!grown)
+		return err_nomem(e);
+	*list = grown;
+	grown[*n] = strdup(text);
+	if (!grown[*n])
+		return err_nomem(e);
+	(*n)++;
+	return 0;
+}
 
 void cfg_strings_free(char **list, size_t n)
 {
@@ -30,24 +44,31 @@ void cfg_forget(struct cfg *cfg)
 		wipe_text(cfg->more[i]);
 }
 
+/* release_field - free an owned string, which two flags may share. */
+static void release_field(struct cfg *cfg, size_t field)
+{
+	char **text = (char **)(void *)((char *)cfg + field);
+
+	free(*text);
+	*text = NULL;
+}
+
 void cfg_release(struct cfg *cfg)
 {
-	/* a secret does not stay in memory that is given back */
-	char *const strings[] = {
-		cfg->source,     cfg->shown,       cfg->user,        cfg->out,
-		cfg->mountpoint, cfg->external_root,   cfg->state_dir,   cfg->root,
-		cfg->endpoint,   cfg->profile,     cfg->region,      cfg->access_key,
-		cfg->aws_config, cfg->ca_file,     cfg->bearer_file, cfg->netrc_file,
-		cfg->cache_dir,  cfg->address,     cfg->metrics,     cfg->log,
-		cfg->resume,     cfg->config_file, cfg->note,        cfg->port,
-		cfg->bind,       cfg->origin,      cfg->concat,      cfg->concat_index,
-		cfg->variable};
+	char *const strings[] = {cfg->source,     cfg->shown,      cfg->user,
+				 cfg->password,   cfg->out,        cfg->mountpoint,
+				 cfg->access_key, cfg->secret_key, cfg->aws_config,
+				 cfg->note};
 
-	cfg_forget(cfg);
+	cfg_forget(cfg); /* secrets must not remain in freed memory */
 	for (size_t i = 0; i < ARRAY_LEN(strings); i++)
 		free(strings[i]);
-	free(cfg->password);
-	free(cfg->secret_key);
+	for (size_t i = 0; i < cfg_n_options; i++)
+		if (cfg_options[i].kind == OPT_TEXT)
+			release_field(cfg, cfg_options[i].field);
+	for (size_t i = 0; i < cfg_n_flags; i++)
+		if (cfg_flags[i].value)
+			release_field(cfg, cfg_flags[i].field);
 	cfg_strings_free(cfg->more, cfg->n_more);
 	cfg_strings_free(cfg->fuse_opts, cfg->n_fuse_opts);
 	cfg_strings_free(cfg->filter_rules, cfg->n_filter_rules);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* validate.c - what a command makes of options after all of them are known: what follows from some,
- * and what does not go together. */
+/* validate.c - derives and checks options for the command after all of them are known. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/observe/log.h"
 #include "mountcfg/options/option_table.h"
 
-/* implied - with allow_other the kernel has to check permissions: nobody else does. */
+/* implied - with allow_other only the kernel checks permissions. */
 static int implied(struct cfg *cfg, struct err *e)
 {
 	cfg_from_set(cfg, CFG_AT_LINE, "with allow_other");
@@ -18,7 +17,7 @@ static int implied(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* unless_asked - what a configuration says of mounts is not meant for references. */
+/* unless_asked - defaults in a configuration that apply to mounts do not apply to references. */
 static void unless_asked(struct cfg *cfg)
 {
 	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
@@ -34,7 +33,7 @@ static void unless_asked(struct cfg *cfg)
 		cfg->view = CFG_VIEW_AUTO;
 }
 
-/* settle_refs - references are to the chunks of a Zarr v2 tree as they are stored. */
+/* settle_refs - references describe the chunks of a Zarr v2 store as they are stored. */
 static int settle_refs(struct cfg *cfg, struct err *e)
 {
 	unless_asked(cfg);

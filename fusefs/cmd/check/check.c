@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check.c - `nczarrfs check`: opens a source as a mount does, has all of it read, says what was
- * found.
+/* check.c - `nczarrfs check`: opens a source as a mount does, reads all of it, and reports damage.
  *
- * It runs in a child (run_in_child), so that whatever a damaged file does to a library is one
- * line. Filters are undone by the same code as for a mount, by way of plans that ask for elements;
+ * It runs in a child (run_in_child), so that a crash of a library on a damaged file becomes one
+ * line. Filters are decoded by the same code as for a mount, with plans that request elements;
  * those of libhdf4, of plugins and (-o sandbox_codecs) all others run in confined processes. */
 #include "fusefs/cmd/check/check.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -20,6 +18,7 @@
 #include "base/os/cancel.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check_int.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/each.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/stderr_capture.h"
@@ -27,13 +26,13 @@
 #include "fusefs/write/writable.h"
 #include "fusefs/app/fingerprint.h"
 
-#define SAVE_NS ((int64_t)1000000000) /* between two states */
+#define SAVE_NS ((int64_t)1000000000) /* between two saves of the state */
 #define REPORT_MAX ((size_t)1 << 30)
-#define REMOTE_THREADS 8 /* at least: they wait for answers */
+#define REMOTE_THREADS 8 /* at least, because they wait for network replies */
 
-/* told - shared with the process that waits. */
+/* check_provenance - shared with the waiting parent process. */
 struct check_provenance {
-	int status; /* CHECK_FAILED until it is known */
+	int status; /* CHECK_FAILED until the result is known */
 	struct check_reported known;
 };
 
@@ -41,7 +40,7 @@ struct check_provenance {
 struct check_run_s {
 	const struct app *setup;
 	struct check_provenance *told;
-	bool several; /* one of a directory's datasets */
+	bool several; /* one of several datasets of a directory */
 	struct check c;
 	uint64_t same;
 	struct progress progress;
@@ -71,19 +70,17 @@ static int open_rest(struct check_run_s *r, bool hide_bad, struct err *e)
 	return fs_source(r->setup, r->setup->cfg->source, &opts, &r->c.source, e);
 }
 
-/* check_open_source - all of it; or what can be opened, and *rest says what not. */
+/* check_open_source - open the dataset; if that fails, its readable part, with the reason in
+ * *rest. */
 static int check_open_source(struct check_run_s *r, struct err *rest, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
-	bool quietly = !cfg->verbose && !cfg->debug;
+	const bool quietly = fs_quiet(cfg);
 	struct err other = ERR_INIT;
 	struct stderr_capture q;
 	char text[4096];
 	int rc;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	quietly = false; /* their reports are wanted */
-#endif
 	if (quietly)
 		stderr_capture_begin(&q);
 	rc = open_rest(r, cfg->hide_bad, e);
@@ -98,7 +95,7 @@ static int check_open_source(struct check_run_s *r, struct err *rest, struct err
 	return rc;
 }
 
-/* plans - every array is asked for as elements. */
+/* make_plans - plan to read every array as elements. */
 static int make_plans(struct check *c, struct err *e)
 {
 	const struct dataset *ds = &c->source->ds;
@@ -111,14 +108,14 @@ static int make_plans(struct check *c, struct err *e)
 
 		c->plans[i] = (struct plan){
 			.kind = dt_is_vlen(&a->type) ? PLAN_VLEN : PLAN_DECODE,
-			.fill_declared = true, /* what was never written is not read */
+			.fill_declared = true, /* chunks that were never written are not read */
 		};
 		c->all += (double)a->n_chunks * (double)u64_max(a->chunk_bytes, 1);
 	}
 	return 0;
 }
 
-/* look_for_rest - what was written and waits is not looked at: that is said. */
+/* look_for_rest - report pending writes, which the check does not cover. */
 static int look_for_rest(struct check_run_s *r, struct err *e)
 {
 	const struct app *setup = r->setup;
@@ -140,8 +137,8 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 				     .shared = setup->shared};
 	int rc = mirror_wanted(setup, e);
 
-	rc = rc < 0 ? rc : 0; /* no dataset any more: who opens it says so */
-	/* before there are threads: what others are forked from */
+	rc = rc < 0 ? rc : 0; /* the dataset does not exist any more: opening it reports that */
+	/* before threads start: the process that forks others */
 	if (rc == 0 && setup->prepare && !child_prepared())
 		rc = setup->prepare(e);
 	if (rc == 0)
@@ -161,7 +158,7 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 
 /* ---- while it runs ---- */
 
-/* check_do_end - with an error, unless there was one before. */
+/* check_do_end - end with an error, unless there was an earlier one. */
 static void check_do_end(struct check *c, const struct err *why)
 {
 	(void)pthread_mutex_lock(&c->lock);
@@ -180,7 +177,7 @@ static double share_of(const struct check *c)
 	return c->all > 0 ? here / c->all : 1;
 }
 
-/* check_show - how far it is. Returns whether the threads go on. */
+/* check_show - show the progress. Returns true if the threads continue. */
 static bool check_show(struct check *c, struct progress *p)
 {
 	uint64_t taken, bytes;
@@ -220,7 +217,7 @@ static void check_tick(void *arg, struct check_at at, uint64_t taken)
 	}
 }
 
-/* shown - what check_chunks' tick needs. */
+/* shown - state of check_chunks' on_progress. */
 struct shown {
 	struct check c;
 	struct progress *progress;
@@ -264,7 +261,7 @@ int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 	return rc;
 }
 
-/* check_skip - go on where a check before this one was. */
+/* check_skip - continue where an earlier check stopped. */
 static void check_skip(struct check *c)
 {
 	for (uint32_t i = 0; i < c->next.array; i++)
@@ -291,30 +288,24 @@ static int all(struct check_run_s *r, struct err *e)
 	r->saved = r->polled = clock_ns();
 	rc = check_run(&r->c, check_tick, r, e);
 	progress_end(&r->progress);
-	/* what was read while it changed is neither good nor bad */
+	/* a chunk that changed during the read is neither good nor bad */
 	if (rc == 0 && source_poll(r->c.source, NULL) == -ESTALE)
 		rc = err_set(&r->c.stop, -ESTALE,
 			     "'%s' changed while it was read: run the check again", cfg->shown);
 	if (r->c.stop.code && e)
 		*e = r->c.stop;
 	if (rc == 0 && cfg->resume && !r->several)
-		(void)unlink(cfg->resume); /* it has come to its end */
+		(void)unlink(cfg->resume); /* the check is complete */
 	return rc;
 }
 
 static bool check_print_report(struct check_run_s *r, bool done)
 {
 	struct buf out;
-	bool ok;
 
 	buf_init(&out, REPORT_MAX);
 	check_report(&r->c, done, r->resumed, &out);
-	ok = buf_ok(&out) && fwrite(out.data, 1, out.len, stdout) == out.len &&
-	     fflush(stdout) == 0;
-	buf_release(&out);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok;
+	return print_text(&out) == 0;
 }
 
 static int check(void *arg)
@@ -362,7 +353,7 @@ int check_one(const struct app *setup, bool several, struct check_reported *ret)
 	}
 	told->status = CHECK_FAILED;
 	rc = run_in_child_until(setup->cfg->shown, 0, check, &r, &interrupted);
-	/* a process that died says nothing of chunks */
+	/* the result of a process that died has no verdict on chunks */
 	rc = told->status == CHECK_FAILED ? CHECK_FAILED : rc;
 	*ret = told->known;
 	ret->interrupted = interrupted;

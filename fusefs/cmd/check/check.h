@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check.h - `nczarrfs check`: every chunk of a source is read, and its checksums and filters tried.
- * docs/dev/commands.md. */
+/* check.h - `nczarrfs check`: reads every chunk of a source, and verifies its checksums and
+ * filters. docs/dev/commands.md. */
 #ifndef FUSEFS_CMD_CHECK_CHECK_H
 #define FUSEFS_CMD_CHECK_CHECK_H
 
@@ -10,12 +10,12 @@
 /* Exit status, for scripts. */
 enum { CHECK_GOOD = 0, CHECK_DAMAGED = 1 /* or unfinished */, CHECK_FAILED = 2 };
 
-/* fs_check - of cfg's source. Prints what was found; returns the exit status. */
+/* fs_check - check cfg's source. Prints a report; returns the exit status. */
 int fs_check(const struct app *setup);
 
-/* check_chunks - decode every chunk of a source that another command has opened; p: where its
- * progress is shown. Returns 0; -EBADMSG: chunks are damaged, and the log has a line for each, as
- * check prints it; errors that say nothing of a chunk. */
+/* check_chunks - decode every chunk of a source that another command has opened; p: shows the
+ * progress. Returns 0; -EBADMSG: chunks are damaged, and the log has a line for each, as check
+ * prints it; errors that are no verdict on a chunk. */
 int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 		 struct progress *p, struct err *e) NZ_MUST_USE;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* read_chunks.c - reads chunks with several threads.
  *
- * Chunks are handed out in order, some at a time, so that all before a place have been looked at
- * when no thread has one of them: that place is what a state file keeps. A chunk that has filters,
- * or no fixed size, is made by chunkio as a view would have it made; one that is stored as it is
- * is read in pieces, or whole where only then its checksum is known (an archive's). */
+ * Chunks are handed out in order, several at a time, so that all chunks before a position are done
+ * if no thread holds one of them: a state file stores that position. A chunk with filters or
+ * without a fixed size is decoded by chunkio as for a view; a chunk that is stored unfiltered is
+ * read in pieces, or as a whole if its checksum covers the whole (an archive's). */
 #include "fusefs/cmd/check/check_int.h"
 
 #include <errno.h>
@@ -16,20 +16,21 @@
 #include "translate/chunkio/delivery.h"
 
 #define RUN 32                        /* chunks that are handed out at once, at most */
-#define RUN_BYTES ((uint64_t)4 << 20) /* and of small ones so many bytes */
+#define RUN_BYTES ((uint64_t)4 << 20) /* the same for small chunks, in bytes */
 #define PIECE ((size_t)1 << 20)
-#define PREFETCH 64 /* chunks that are asked for early, far away */
-#define GIVE_UP 16 /* chunks that cannot be had until the rest is left */
+#define PREFETCH 64 /* remote chunks that are prefetched */
+#define GIVE_UP 16 /* unreadable chunks until the check is stopped */
 
 struct check_worker {
 	struct check *c;
-	bool busy;            /* c->lock: from here on what was handed out is not done */
+	/* c->lock: the chunks from here on that were handed out are not done */
+	bool busy;
 	struct check_at from; /* c->lock */
 	uint64_t taken;       /* c->lock: chunks before it */
 	uint32_t array;
 	uint64_t linear[RUN];
 	size_t n;
-	uint8_t *piece; /* PIECE bytes; the thread's */
+	uint8_t *piece; /* PIECE bytes; owned by the thread */
 };
 
 int check_at_cmp(struct check_at a, struct check_at b)
@@ -39,9 +40,9 @@ int check_at_cmp(struct check_at a, struct check_at b)
 	return a.linear < b.linear ? -1 : a.linear > b.linear;
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
-/* why_of - the text behind the name of the chunk, which chunkio puts in front. */
+/* why_of - the error message after the chunk's name, which chunkio prepends. */
 static const char *why_of(const struct ds_array *a, uint64_t linear, const char *msg)
 {
 	uint64_t coords[DS_RANK_MAX] = {0};
@@ -64,7 +65,7 @@ static const char *why_of(const struct ds_array *a, uint64_t linear, const char 
 	return at;
 }
 
-/* read_chunks_place_of - where a chunk is stored, as far as that can be said. */
+/* read_chunks_place_of - set where a chunk is stored, as far as that is known. */
 static void read_chunks_place_of(struct check *c, uint32_t array, uint64_t linear,
 				 struct check_bad *b)
 {
@@ -87,7 +88,7 @@ static void read_chunks_place_of(struct check *c, uint32_t array, uint64_t linea
 	buf_release(&key);
 }
 
-/* read_chunks_found - a chunk that is no good. Takes the lock. */
+/* read_chunks_found - record a damaged chunk. Takes the lock. */
 static void read_chunks_found(struct check *c, uint32_t array, uint64_t linear,
 			      const struct err *why)
 {
@@ -105,7 +106,8 @@ static void read_chunks_found(struct check *c, uint32_t array, uint64_t linear,
 	free(b.why);
 }
 
-/* read_chunks_ends - whether an error says nothing of a chunk, but is the end. Takes the lock. */
+/* read_chunks_ends - true if an error is fatal for the whole check rather than a verdict on this
+ * chunk. Takes the lock. */
 static bool read_chunks_ends(struct check *c, uint32_t array, uint64_t linear, int rc,
 			     const struct err *why)
 {
@@ -155,7 +157,7 @@ static int read_whole(struct check *c, uint32_t array, uint64_t linear,
 	return rc;
 }
 
-/* read_plain - the bytes of a chunk without filters. */
+/* read_plain - read the bytes of a chunk without filters. */
 static int read_plain(struct check_worker *w, uint64_t linear, const struct chunk_ref *ref,
 		      struct err *e)
 {
@@ -174,7 +176,7 @@ static int read_plain(struct check_worker *w, uint64_t linear, const struct chun
 	return rc;
 }
 
-/* read_made - a chunk that chunkio makes. */
+/* read_made - read a chunk through chunkio. */
 static int read_made(struct check_worker *w, uint64_t linear, uint64_t *ret, struct err *e)
 {
 	struct span span;
@@ -206,7 +208,7 @@ static void read_chunks_look(struct check_worker *w, uint64_t linear)
 			rc = read_made(w, linear, &made, &why);
 		if (rc == 0 && source_check(c->source, &why) < 0)
 			rc = why.code;
-		rc = rc == -ENOENT ? -EIO : rc; /* it was there */
+		rc = rc == -ENOENT ? -EIO : rc; /* the index has the chunk */
 	}
 	if (rc < 0 && rc != -ENOENT)
 		read_chunks_judge(c, w->array, linear, rc, &why);
@@ -221,7 +223,7 @@ static void read_chunks_look(struct check_worker *w, uint64_t linear)
 
 /* ---- handing out ---- */
 
-/* read_chunks_leave - on to the next array. */
+/* read_chunks_leave - continue with the next array. */
 static void read_chunks_leave(struct check *c)
 {
 	const struct ds_array *a = &c->source->ds.arrays[c->next.array++];
@@ -230,7 +232,7 @@ static void read_chunks_leave(struct check *c)
 	c->next.linear = 0;
 }
 
-/* unread - an array of which no chunk can be read, and why: *ret its text. */
+/* unread - true if no chunk of an array can be read; *ret is the reason. */
 static bool unread(const struct ds_array *a, struct err *ret)
 {
 	if (!a->unreadable || a->n_chunks == 0)
@@ -239,9 +241,9 @@ static bool unread(const struct ds_array *a, struct err *ret)
 	return true;
 }
 
-/* read_chunks_fill - more chunks of one array for a thread, without the lock: an index may have to
- * be loaded. *next: where to go on. Returns whether the array is done with, or cannot be gone
- * through, which *ret then says. */
+/* read_chunks_fill - find the next chunks of an array for a thread, without the lock, because an
+ * index may have to be loaded. *next: where to continue. Returns true if the array is complete, or
+ * if it cannot be searched, with the reason in *ret. */
 static bool read_chunks_fill(struct check *c, struct check_worker *w, uint64_t *next,
 			     struct err *ret)
 {
@@ -264,7 +266,7 @@ static bool read_chunks_fill(struct check *c, struct check_worker *w, uint64_t *
 	return rc < 0;
 }
 
-/* read_chunks_take - the next chunks for a thread. false: there are none. */
+/* read_chunks_take - get the next chunks for a thread. false: no more chunks. */
 static bool read_chunks_take(struct check *c, struct check_worker *w)
 {
 	struct err why;
@@ -327,13 +329,13 @@ static void read_chunks_work(void *arg, uint32_t i, uint8_t *room)
 		}
 	}
 	(void)pthread_mutex_lock(&c->lock);
-	w->busy = stop; /* what it had is not done */
+	w->busy = stop; /* the chunks it held are not done */
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- all threads ---- */
 
-/* read_chunks_done_to - everything before it has been looked at. Locked. */
+/* read_chunks_done_to - the position before which everything is done. Call with the lock. */
 static struct check_at read_chunks_done_to(const struct check *c, uint64_t *ret_taken)
 {
 	struct check_at at = c->next;
@@ -348,7 +350,7 @@ static struct check_at read_chunks_done_to(const struct check *c, uint64_t *ret_
 		}
 	}
 	if (c->unreadable && check_at_cmp(c->hold, at) < 0)
-		at = c->hold; /* a few are counted twice then */
+		at = c->hold; /* a few are counted twice in this case */
 	return at;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report.c - what a check found, for people and for programs. */
+/* report.c - the report of a check, for people and for programs. */
 #include "fusefs/cmd/check/check_int.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/observe/log.h"
 #include "base/core/str.h"
 
-#define CHECK_LOGGED 20 /* chunks that another command names */
+#define CHECK_LOGGED 20 /* chunks that another command logs */
 
 int check_bad_add(struct check_list *l, struct check_bad *b, struct err *e)
 {

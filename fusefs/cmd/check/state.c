@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* state.c - how far a check came, in a file that a later one goes on from.
+/* state.c - saves the progress of a check in a file, from which a later check continues.
  *
- * Lines of text: what kind of file it is, the state that the source was in (app/fingerprint.h), the
- * place before which all chunks have been looked at, the chunks that were found to be no good,
- * "end". It is replaced as a whole, so that a process that is killed leaves the one before. */
+ * Lines of text: the kind of file, the state of the source (app/fingerprint.h), the position before
+ * which all chunks were read, the damaged chunks, "end". The file is replaced as a whole, so that a
+ * process that is killed leaves the previous one. */
 #include "fusefs/cmd/check/check_int.h"
 
 #include <errno.h>
@@ -33,7 +33,8 @@ void check_state_print(const struct check *c, struct check_at at, uint64_t taken
 			continue;
 		buf_printf(out, "bad %" PRIu32 " %" PRIu64 " %d %d %" PRIu64 " %" PRIu64 "\t",
 			   b->array, b->linear, b->placed, b->whole, b->off, b->len);
-		/* a key may have anything in it but NUL; of control characters only looks count */
+		/* a key may contain any byte but NUL; control characters are escaped for legibility
+		 * only */
 		for (const char *s = b->key ? b->key : ""; *s; s++)
 			buf_putc(out, (unsigned char)*s < 0x20 ? '?' : *s);
 		buf_printf(out, "\t%s\n", b->why);
@@ -70,9 +71,9 @@ int check_state_save(struct check *c, const char *path, struct check_at at, uint
 	return rc;
 }
 
-/* ---- reading it ---- */
+/* ---- parsing ---- */
 
-/* state_number - the decimal at *p, up to a character of `ends`, which is passed. */
+/* state_number - parse the decimal at *p up to a character of `ends`; *p moves past it. */
 static bool state_number(char **p, const char *ends, uint64_t max, uint64_t *ret)
 {
 	size_t n = strcspn(*p, " \t\n");
@@ -93,7 +94,7 @@ static bool state_word(char **p, const char *text)
 	return true;
 }
 
-/* field - the text up to `end`, which is passed; it ends in NUL then. */
+/* field - the string at *p up to `end`, terminated with NUL; *p moves past it. */
 static char *field(char **p, char end)
 {
 	char *from = *p, *to = strchr(from, end);
@@ -105,7 +106,7 @@ static char *field(char **p, char end)
 	return from;
 }
 
-/* state_bad - the rest of a line "bad ...". Returns 0; 1 it is none; -ENOMEM. */
+/* state_bad - parse the rest of a line "bad ...". Returns 0; 1: malformed; -ENOMEM. */
 static int state_bad(struct check *c, char **p, struct err *e)
 {
 	struct check_bad b = {0};

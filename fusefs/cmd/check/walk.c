@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* walk.c - `nczarrfs check` of a directory that holds datasets: each of them, in the order of
- * their paths, in a process of its own as one alone.
+/* walk.c - `nczarrfs check` of a directory of datasets: checks each of them, in the order of their
+ * paths, in a process of its own as a single one.
  *
- * What a dataset is says the format that bids for it, as in a mirror. What has the name of one and
- * is none, an empty file "a.nc" say, is checked as well: that it cannot be opened is what its owner
- * has to know. Links are not followed.
+ * As in a mirror, the formats decide which files are datasets. A file that has the name of a
+ * dataset but is none, such as an empty file "a.nc", is checked as well, because its owner has to
+ * know that it cannot be opened. Links are not followed.
  *
- * With --resume the state is a directory with a file for each dataset, which stays when that one is
- * done: a later check reads the report in it, and no chunk. */
+ * With --resume the state is a directory with a file for each dataset. The file stays when its
+ * dataset is complete: a later check uses the report in it, and reads no chunk. */
 #include "fusefs/cmd/check/check_int.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,18 +19,19 @@
 #include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 
-#define DEPTH_MAX 100 /* directories below one another */
+#define DEPTH_MAX 100 /* nesting limit of directories */
 #define PATHS_MAX ((size_t)10 << 20)
 
-/* walk_found - datasets below a directory. */
+/* walk_found - the datasets below a directory. */
 struct walk_found {
 	const struct app *setup;
 	char **paths; /* owned */
 	size_t n, cap;
-	uint64_t others; /* files that are none */
-	bool missed;     /* something could not be looked at, which was said */
+	uint64_t others; /* files that are no datasets */
+	bool missed;     /* an entry could not be examined, which was reported */
 };
 
 static void walk_missed(struct walk_found *f, const struct err *e)
@@ -55,7 +54,7 @@ static int take_path(struct walk_found *f, char *path, struct err *e)
 
 static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, struct err *e);
 
-/* walk_look_at - an entry of a directory. path: taken when it is a dataset, and then 1. */
+/* walk_look_at - examine an entry of a directory. 1: it is a dataset, and path is taken. */
 static int walk_look_at(struct walk_found *f, char *path, const char *name, unsigned depth,
 			struct err *e)
 {
@@ -86,79 +85,43 @@ static int walk_look_at(struct walk_found *f, char *path, const char *name, unsi
 	return 0;
 }
 
-static int walk_by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* names_in - of a directory, in order; freed by the caller. Returns how many, or -errno. */
-static ssize_t names_in(const char *dir, char ***ret)
-{
-	DIR *d = opendir(dir);
-	const struct dirent *entry;
-	char **names = NULL;
-	size_t n = 0, cap = 0;
-	int rc = d ? 0 : -errno;
-
-	while (rc == 0 && (errno = 0, entry = readdir(d))) {
-		const char *s = entry->d_name;
-
-		if (strcmp(s, ".") == 0 || strcmp(s, "..") == 0 || mirror_hidden(s))
-			continue;
-		if (grow_array(&names, &cap, n + 1, sizeof(*names)) < 0 ||
-		    !(names[n] = strdup(s)))
-			rc = -ENOMEM;
-		else
-			n++;
-	}
-	if (rc == 0 && errno)
-		rc = -errno;
-	if (d)
-		(void)closedir(d); /* was only read */
-	if (rc == 0 && n)
-		qsort(names, n, sizeof(*names), walk_by_name);
-	*ret = names;
-	if (rc == 0)
-		return (ssize_t)n;
-	while (n > 0)
-		free(names[--n]);
-	free(names);
-	*ret = NULL;
-	return rc;
-}
-
-/* walk_look_in - one that cannot be read is said, and the rest is checked. */
+/* walk_look_in - report what cannot be read, and check the rest. */
 static int walk_look_in(struct walk_found *f, const char *dir, unsigned depth, struct err *e)
 {
 	struct err why = ERR_INIT;
-	char **names;
-	ssize_t n = depth < DEPTH_MAX ? names_in(dir, &names) : -ELOOP;
-	int rc = 0;
+	struct dirent **names;
+	int n = -1, rc = 0;
 
-	if (n == -ENOMEM)
+	errno = ELOOP;
+	if (depth < DEPTH_MAX)
+		n = dir_names(dir, &names);
+	if (n < 0 && errno == ENOMEM)
 		return err_nomem(e);
 	if (n < 0) {
-		(void)err_sys(&why, (int)-n, "'%s'", dir);
+		(void)err_sys(&why, errno, "'%s'", dir);
 		walk_missed(f, &why);
 		return 0;
 	}
-	for (ssize_t i = 0; i < n; i++) {
-		char *path = rc < 0 ? NULL : path_join(dir, names[i]);
+	for (int i = 0; i < n; i++) {
+		const char *name = names[i]->d_name;
+		char *path = NULL;
 
-		if (rc >= 0)
-			rc = path ? walk_look_at(f, path, names[i], depth, e) : err_nomem(e);
-		if (rc <= 0)
-			free(path);
+		if (rc >= 0 && !mirror_hidden(name)) {
+			path = path_join(dir, name);
+			rc = path ? walk_look_at(f, path, name, depth, e) : err_nomem(e);
+			if (rc <= 0)
+				free(path);
+		}
 		free(names[i]);
 	}
 	free(names);
 	return rc < 0 ? rc : 0;
 }
 
-/* ---- the state ---- */
+/* ---- state files ---- */
 
-/* walk_state_of - the file for one dataset, new. Its name is a number made of the path; should two
- * have the same, what is in the file is of another source for one of them. */
+/* walk_state_of - path of a dataset's state file, new. Its name is a hash of the dataset's path; if
+ * two paths collide, the contents belong to another source for one of them. */
 static char *walk_state_of(const char *state, const char *path)
 {
 	char name[24];
@@ -185,7 +148,8 @@ static int make_state(const char *state, struct err *e)
 	return 0;
 }
 
-/* forget_state - it has come to its end. What is not of ours stays, and the directory with it. */
+/* forget_state - remove the state files of a complete check. Other files stay, and so does their
+ * directory. */
 static void forget_state(const struct walk_found *f, const char *state)
 {
 	for (size_t i = 0; i < f->n; i++) {
@@ -198,25 +162,14 @@ static void forget_state(const struct walk_found *f, const char *state)
 		log_debug("'%s' stays", state);
 }
 
-/* ---- all of them ---- */
+/* ---- all datasets ---- */
 
 struct sums {
 	uint64_t good, damaged, unfinished, failed;
 	bool interrupted;
 };
 
-static bool walk_say(struct buf *text)
-{
-	bool ok = buf_ok(text) && fwrite(text->data, 1, text->len, stdout) == text->len &&
-		  fflush(stdout) == 0;
-
-	buf_clear(text);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok;
-}
-
-/* check_each - one dataset. Returns whether to go on. */
+/* check_each - check one dataset. Returns true to continue. */
 static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 {
 	struct cfg cfg = *f->setup->cfg;
@@ -233,7 +186,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 	buf_init(&text, 1 << 16);
 	if (cfg.json) {
 		buf_puts(&text, i ? ",\n" : "\n");
-		if (!walk_say(&text))
+		if (!print_part(&text))
 			return false;
 	}
 	cfg.source = cfg.shown = f->paths[i];
@@ -249,7 +202,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg.shown);
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
-		(void)walk_say(&text);
+		(void)print_part(&text);
 	}
 	buf_release(&text);
 	return !s->interrupted;
@@ -295,13 +248,13 @@ static int check_found(const struct walk_found *f)
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg->shown);
 		buf_puts(&text, ", \"datasets\": [");
-		done = walk_say(&text);
+		done = print_part(&text);
 	}
 	for (size_t i = 0; i < f->n && done; i++)
 		done = check_each(f, i, &s);
 	done = done && !f->missed;
 	put_sums(f, &s, done, &text);
-	done = walk_say(&text) && done;
+	done = print_part(&text) && done;
 	buf_release(&text);
 	if (cfg->resume && done && !s.failed)
 		forget_state(f, cfg->resume);

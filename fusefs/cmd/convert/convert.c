@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* convert.c - `nczarrfs convert`: opens a source as a mount does, in the view that the destination
- * is to be, and has every file of it copied.
+/* convert.c - `nczarrfs convert`: opens a source as a mount does, in the destination's view, and
+ * copies every file of it.
  *
- * It runs in a child (run_in_child). Where a mount would show a variable uncompressed, because
- * readers of the other format do not know its filters, a copy has it compressed with filters that
- * they know, unless -o filter= says what is wanted. */
+ * It runs in a child (run_in_child). If a mount would show a variable uncompressed, because readers
+ * of the other format do not know its filters, the copy is compressed with filters that they know,
+ * unless -o filter= chooses others. */
 #include "fusefs/cmd/convert/convert.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,20 +22,21 @@
 #include "base/os/url.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/convert/convert_int.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/app/fingerprint.h"
 
-#define NOTE_NS ((int64_t)1000000000) /* between two notes of how far it is */
-#define REMOTE_THREADS 8              /* at least: they wait for answers */
+#define NOTE_NS ((int64_t)1000000000) /* between two saves of the progress */
+#define REMOTE_THREADS 8              /* at least, because they wait for network replies */
 #define NOTES_SHOWN 20
 #define PLAIN ",shuffle|deflate,1"
 
 struct convert_run {
 	const struct app *setup;
 	struct convert c;
-	struct app with; /* setup, with rules for what would be uncompressed */
+	struct app with; /* setup, with rules for variables that would be uncompressed */
 	struct cfg cfg;
 	struct fs_rules rules;
 	char **strings;
@@ -59,7 +59,7 @@ static uint32_t convert_threads_of(const struct convert *c)
 
 /* ---- filters ---- */
 
-/* loses - whether an array that has filters would have none in the view. */
+/* loses - true if an array with filters would have none in the view. */
 static bool loses(const struct ds_array *a, const struct plan *p)
 {
 	return p && p->kind == PLAN_DECODE && a->rank > 0 && a->type.size > 0 &&
@@ -67,7 +67,8 @@ static bool loses(const struct ds_array *a, const struct plan *p)
 	       (a->chain.n > 0 || (a->access == DS_CONVERT && a->layout == DS_CHUNKED));
 }
 
-/* convert_add_text - "<path>,shuffle|deflate,1", the path as a pattern that means it alone. */
+/* convert_add_text - append the rule "<path>,shuffle|deflate,1", with the path as a pattern that
+ * matches only it. */
 static int convert_add_text(struct convert_run *r, uint32_t array, struct err *e)
 {
 	struct buf path, text;
@@ -103,7 +104,7 @@ static void close_both(struct convert *c)
 	c->source = NULL;
 }
 
-/* keep_compressed - open it again with filters for what would have none. */
+/* keep_compressed - reopen the view with filters for the arrays that would have none. */
 static int keep_compressed(struct convert_run *r, struct err *e)
 {
 	const struct dataset *ds = &r->c.source->ds;
@@ -155,7 +156,7 @@ static void print_notes(const char *const *notes, uint32_t n)
 		log_warn("... and %" PRIu32 " more; see nczarrfs info", n - NOTES_SHOWN);
 }
 
-/* weigh - about how much there is to be done, for the bar. */
+/* weigh - estimate the amount of work for the progress bar. */
 static void weigh(struct convert *c)
 {
 	const struct dataset *ds = &c->source->ds;
@@ -178,13 +179,13 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 			cfg->shown);
 	if (rc == 0)
 		rc = convert_dest_check(r->setup, e);
-	/* before there are threads: what others are forked from */
+	/* before threads start: the process that forks others */
 	if (rc == 0 && r->setup->prepare && !child_prepared())
 		rc = r->setup->prepare(e);
 	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)
-		rc = open_out(c, e); /* what is refused is refused before anything is read */
+		rc = open_out(c, e); /* errors of the destination come before any data is read */
 	if (rc == 0)
 		rc = fs_open_quietly(r->setup, &c->source, &c->view, e);
 	if (rc == 0)
@@ -196,7 +197,7 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	print_notes(c->source->ds.notes, c->source->ds.n_notes);
 	print_notes(c->view->notes, c->view->n_notes);
 	if (source_fingerprint(r->setup, c->source, &c->same, NULL) < 0)
-		c->same = 0; /* nothing to go on from */
+		c->same = 0; /* no earlier run to continue */
 	for (const char *s = cfg->out; c->same && *s; s++)
 		c->same = fingerprint_mix(c->same, (unsigned char)*s);
 	weigh(c);
@@ -236,7 +237,8 @@ static void convert_tick(void *arg, uint64_t done)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-/* mend - what can be done about an error: what a later run may go on from stays. */
+/* worth_keeping - true if a later run may continue after this error, so that the partial copy
+ * stays. */
 static bool worth_keeping(int rc)
 {
 	return rc != -EBADMSG && rc != -EOPNOTSUPP && rc != -ERANGE && rc != -ESTALE &&
@@ -272,10 +274,9 @@ static int convert_print_report(const struct convert_run *r)
 {
 	const struct convert *c = &r->c;
 	const struct cfg *cfg = r->setup->cfg;
-	auto_free char *shown = fs_shown(cfg->out); /* an address may have keys in it */
+	auto_free char *shown = fs_shown(cfg->out); /* an address may contain secrets */
 	const char *to = shown ? shown : "the copy";
 	struct buf out;
-	bool ok;
 
 	buf_init(&out, 1 << 20);
 	if (cfg->json) {
@@ -295,12 +296,7 @@ static int convert_print_report(const struct convert_run *r)
 		progress_bytes(&out, c->bytes);
 		buf_puts(&out, c->skip ? " written in this run\n" : " written\n");
 	}
-	ok = buf_ok(&out) && fwrite(out.data, 1, out.len, stdout) == out.len &&
-	     fflush(stdout) == 0;
-	buf_release(&out);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok ? 0 : 1;
+	return print_text(&out);
 }
 
 static int convert(void *arg)

@@ -5,8 +5,8 @@
 
 #include "fusefs/app/fusefs.h"
 
-/* fs_convert - cfg's source becomes cfg->out. Prints what was done; returns the exit status: 0, or
- * 1 and nothing appeared. */
+/* fs_convert - copy cfg's source to cfg->out. Prints a report; returns the exit status: 0, or 1 if
+ * nothing was created at the destination. */
 int fs_convert(const struct app *setup);
 
 #endif

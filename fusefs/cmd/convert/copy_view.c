@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_view.c - walks through a view and copies its files with several threads.
+/* copy_view.c - walks a view and copies its files with several threads.
  *
- * The view is the one that a mount would show: a chunk that means the same in both formats is a
- * range of the source, byte for byte, others are decoded or encoded, and a file's size is exact. So
- * a copy is what a program would get that copies the mount, without the kernel between.
+ * The view is the one that a mount would show: a chunk with the same encoding in both formats is a
+ * range of the source, byte for byte, others are decoded or encoded, and a file's size is exact.
+ * The result is the same as if a program copied the mount, without the kernel.
  *
  * Files are handed out in the order in which the view lists them, which is the same in every run
- * over the same source: how many are done is all that a later run needs to know. */
+ * over the same source: a later run only needs the number of finished units. */
 #include "fusefs/cmd/convert/convert_int.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 
 #include "fusefs/app/workers.h"
 
-#define BATCH 64      /* entries of a directory that are listed at once */
-#define DIRS_MAX 4096 /* directories within each other */
+#define BATCH 64      /* entries of a directory per listing */
+#define DIRS_MAX 4096 /* nesting limit of directories */
 
-/* copy_view_node - a directory that is being walked through. */
+/* copy_view_node - a directory of the walk. */
 struct copy_view_node {
 	char *path; /* owned; "" the root */
 	uint64_t id, cookie;
@@ -32,14 +32,14 @@ struct copy_view_node {
 	} v[BATCH];
 };
 
-/* convert_walk - where it is: directories from the root down. */
+/* convert_walk - state of the walk: the directories from the root down. */
 struct convert_walk {
 	struct copy_view_node **v;
 	size_t n, cap;
-	struct convert_unit *docs; /* put off to the end */
+	struct convert_unit *docs; /* metadata files that are copied last */
 	size_t n_docs, cap_docs;
 	bool ending;
-	uint64_t parts_at, parts_len; /* of one file that is taken in parts */
+	uint64_t parts_at, parts_len; /* of a single file that is copied in parts */
 	struct convert_unit whole;
 };
 
@@ -66,7 +66,7 @@ int convert_read(struct convert *c, uint64_t id, uint64_t off, uint8_t *out, siz
 
 	if (rc == 0)
 		rc = span_fetch(&span, out, len, ret, e);
-	/* bytes of a file that was changed are neither good nor bad */
+	/* bytes of a file that changed are not usable */
 	return rc ? rc : source_check(c->source, e);
 }
 
@@ -95,7 +95,7 @@ static bool copy_view_take_entry(void *arg, const char *name, uint64_t id, bool 
 	return d->n < BATCH;
 }
 
-/* more - the next entries of a directory. */
+/* more - list the next entries of a directory. */
 static int more(struct convert *c, struct copy_view_node *d, struct err *e)
 {
 	struct copy_view_listing l = {.node = d};
@@ -145,7 +145,7 @@ static int put_off(struct convert_walk *w, struct copy_view_entry *x, struct err
 	return 0;
 }
 
-/* next_file - the next one of the walk. -ENOENT: there are no more. */
+/* next_file - the next file of the walk. -ENOENT: no more files. */
 static int next_file(struct convert *c, struct convert_unit *ret, struct err *e)
 {
 	struct convert_walk *w = c->walk;
@@ -180,7 +180,8 @@ static int next_file(struct convert *c, struct convert_unit *ret, struct err *e)
 	return rc ? rc : -ENOENT;
 }
 
-/* depth - of a path; what tells that a tree is one comes after all that is below it. */
+/* by_depth - order metadata files so that those that identify a store come after all files below
+ * it. */
 static int by_depth(const void *p, const void *q)
 {
 	const struct convert_unit *a = p, *b = q;
@@ -195,7 +196,7 @@ static int by_depth(const void *p, const void *q)
 	return strcmp(b->path, a->path); /* .zmetadata after .zgroup */
 }
 
-/* next_part - of the one file. */
+/* next_part - the next part of the single file. */
 static int next_part(struct convert *c, struct convert_unit *ret, struct err *e)
 {
 	struct convert_walk *w = c->walk;
@@ -206,7 +207,7 @@ static int next_part(struct convert *c, struct convert_unit *ret, struct err *e)
 		rc = next_file(c, &w->whole, e);
 		if (rc == 0)
 			rc = c->view->ops->getattr(c->view, w->whole.id, &attr, e);
-		if (rc == 0 && attr.unknown) /* reading it says why */
+		if (rc == 0 && attr.unknown) /* reading it gives the error */
 			rc = convert_read(c, w->whole.id, 0, (uint8_t[1]){0}, 1, &(size_t){0},
 					  e);
 		if (rc < 0)
@@ -227,7 +228,7 @@ static int next_part(struct convert *c, struct convert_unit *ret, struct err *e)
 	return 0;
 }
 
-/* next_unit - without the lock, as directories are listed; by one thread at a time. */
+/* next_unit - call without the lock, because it lists directories; by one thread at a time. */
 static int next_unit(struct convert *c, struct convert_unit *ret, struct err *e)
 {
 	struct convert_walk *w = c->walk;
@@ -268,7 +269,8 @@ static void walk_free(struct convert_walk *w)
 
 /* ---- threads ---- */
 
-/* others_busy - a document that comes last waits for all that was taken before it. Locked. */
+/* others_busy - true if a metadata file that comes last has to wait for earlier units. Call with
+ * the lock. */
 static bool others_busy(const struct convert *c, const struct convert_worker *w)
 {
 	for (uint32_t i = 0; i < c->n_workers; i++)
@@ -277,7 +279,7 @@ static bool others_busy(const struct convert *c, const struct convert_worker *w)
 	return false;
 }
 
-/* copy_view_take - a unit for a thread. false: there is none. Locked. */
+/* copy_view_take - get a unit for a thread. false: no more units. Call with the lock. */
 static bool copy_view_take(struct convert *c, struct convert_worker *w,
 			   struct convert_unit *ret)
 {
@@ -349,7 +351,8 @@ static void copy_view_work(void *arg, uint32_t i, uint8_t *room)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-/* done - so many units, from the first on, are written. Locked. */
+/* copy_view_done_to - number of units from the first on that are all written. Call with the
+ * lock. */
 static uint64_t copy_view_done_to(const struct convert *c)
 {
 	uint64_t n = c->taken;
@@ -389,7 +392,7 @@ int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void
 	c->workers = alloc_array(c->n_workers, sizeof(*c->workers));
 	if (!c->workers || !root || copy_view_enter(&walk, root, VIEW_ROOT, e) < 0) {
 		if (c->workers && !walk.n)
-			root = NULL; /* enter took it */
+			root = NULL; /* owned by the walk */
 		free(c->workers);
 		free(root);
 		return err_nomem(e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* destination.c - what a copy may be called, and what it may take the place of: never what it is a
- * copy of, and with --force only what can be told from something that is dear to somebody. */
+/* destination.c - allowed names of a copy, and what it may replace: never its own source, and with
+ * --force only files, datasets and empty directories. */
 #include "fusefs/cmd/convert/convert_int.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 #include "base/os/url.h"
 #include "fusefs/app/concat.h"
 
-/* in_directory - where a copy would be in a directory that was named for it, as cp does it. New. */
+/* in_directory - path of the copy in a directory that was given as destination, as for cp. New. */
 static char *in_directory(const struct cfg *cfg)
 {
 	const char *name = strrchr(cfg->source, '/');
@@ -38,7 +38,7 @@ static char *in_directory(const struct cfg *cfg)
 	return ret;
 }
 
-/* may_replace_dir - a directory goes only if it is a dataset, or empty. */
+/* may_replace_dir - a directory is replaced only if it is a dataset or empty. */
 static int may_replace_dir(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
@@ -56,7 +56,7 @@ static int may_replace_dir(const struct app *setup, struct err *e)
 		       cfg->out, better ? ": " : "", better ? better : "");
 }
 
-/* apart_from_members - the files of a pattern, joined, are what is copied. */
+/* apart_from_members - the sources of a concatenation are the files of a pattern. */
 static int apart_from_members(const struct cfg *cfg, struct err *e)
 {
 	glob_t g = {0};
@@ -92,7 +92,7 @@ int convert_dest_unread(const struct cfg *cfg, struct err *e)
 		found = fstatat(dirfd(d), x->d_name, &have, 0) == 0 &&
 			destination_same_file(&have, &out);
 	if (d)
-		(void)closedir(d); /* was only read */
+		(void)closedir(d); /* only read: no error to report */
 	return found ? err_set(e, -EINVAL,
 			       "'%s' is one of the files that '%s' is read from: use another "
 			       "destination",
@@ -100,7 +100,7 @@ int convert_dest_unread(const struct cfg *cfg, struct err *e)
 		     : 0;
 }
 
-/* known_as - whether a name says that it is something that no copy is. */
+/* known_as - true if a name has the ending of a format that convert does not write. */
 static bool known_as(const char *name)
 {
 	static const char *const others[] = {".gz",  ".bz2",  ".xz",  ".zst", ".tar",
@@ -158,13 +158,13 @@ int convert_dest_check(const struct app *setup, struct err *e)
 	return S_ISDIR(st.st_mode) && cfg->force ? may_replace_dir(setup, e) : 0;
 }
 
-/* A copy is made under a name of its own beside its place, and put there when it
- * is whole: nobody finds half of it. What is half done waits for a run that goes on with it. */
+/* A copy is written under a temporary name next to its final one, and renamed when it is complete.
+ * A partial copy is kept for a run that continues it. */
 
 #define FIRST "nczarrfs convert 1\n"
 #define NOTE_MAX 200
 
-/* destination_split - the directory of a path, and the last component, both new. */
+/* destination_split - the directory of a path, and its last component, both new. */
 static int destination_split(const char *path, char **ret_dir, char **ret_name, struct err *e)
 {
 	char *copy = strdup(path), *slash;
@@ -189,7 +189,7 @@ static int destination_split(const char *path, char **ret_dir, char **ret_name, 
 	return err_set(e, -EINVAL, "'%s' cannot be the name of a new file or directory", path);
 }
 
-/* take_lock - the state file, which another run may have. */
+/* take_lock - open and lock the state file, which another run may hold. */
 static int take_lock(struct convert_place *p, const char *path, struct err *e)
 {
 	struct stat have, named;
@@ -204,7 +204,7 @@ static int take_lock(struct convert_place *p, const char *path, struct err *e)
 				       ? err_set(e, -EBUSY,
 						 "'%s' is being written by another process", path)
 				       : err_sys(e, errno, "'%s'", path);
-		/* who had it before may have removed it */
+		/* its previous holder may have removed it */
 		if (fstat(p->lock, &have) == 0 &&
 		    fstatat(p->parent, p->state, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    have.st_ino == named.st_ino && have.st_dev == named.st_dev)
@@ -292,7 +292,7 @@ int convert_place_note(const struct convert_place *p, uint64_t same, uint64_t do
 
 	if (!same)
 		return 0;
-	/* of one length, so that one write replaces all */
+	/* of a fixed length, so that one write replaces all */
 	n = snprintf(text, sizeof(text), FIRST "source %" PRIu64 "\ndone %" PRIu64 "\nend\n",
 		     same, done);
 	rc = io_pwrite(p->lock, text, (size_t)n, 0, e);
@@ -313,14 +313,14 @@ int convert_place_appear(struct convert_place *p, struct err *e)
 		if (rc == EEXIST)
 			return err_set(e, -EEXIST, "'%s' was created by another program "
 						   "meanwhile", p->name);
-		/* file systems that know no exchange replace files all the same */
+		/* file systems without exchange can still replace files */
 		if (rc != EINVAL || !there || S_ISDIR(st.st_mode) ||
 		    renameat(p->parent, p->tmp, p->parent, p->name) < 0)
 			return err_sys(e, rc, "'%s' could not be renamed into place", p->name);
 	}
 	rc = io_sync(p->parent, true, e);
 	if (there)
-		remove_beneath(p->parent, p->tmp); /* what was replaced */
+		remove_beneath(p->parent, p->tmp); /* the replaced file or directory */
 	return rc;
 }
 
@@ -352,7 +352,7 @@ int convert_place_apart(const char *source, const char *path, struct err *e)
 	}
 	real = realpath(dir, NULL);
 	if (!from || !real)
-		return 0; /* opening them says why */
+		return 0; /* opening them reports the error */
 	if (asprintf(&to, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0) {
 		to = NULL;
 		return err_nomem(e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* to_local.c - a copy on this machine: a directory of files, or one file. */
+/* to_local.c - a local copy: a directory of files, or one file. */
 #include "fusefs/cmd/convert/convert_int.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* to_s3.c - a copy in an object store: chunks first, then metadata, that of the root last, so
- * that there is no dataset for a reader before all of it is there. */
+/* to_s3.c - a copy in an object store: chunks first, then metadata, the root's last, so that a
+ * reader finds no dataset before it is complete. */
 #include "fusefs/cmd/convert/convert_int.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int remote_begin(struct convert_out *o, uint64_t *done, struct err *e)
 		     : 0;
 }
 
-/* nameless - a temporary file without a name, also where the file system cannot make one so. */
+/* nameless - open a temporary file without a name, also if the file system has no O_TMPFILE. */
 static int nameless(struct err *e)
 {
 	const char *dir = getenv("TMPDIR");
@@ -67,12 +67,12 @@ static int nameless(struct err *e)
 	fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, errno, "a temporary file in '%s'", dir);
-	(void)unlink(name); /* it was made just now */
+	(void)unlink(name); /* it was created a moment ago */
 	return fd;
 }
 
-/* to_s3_spill - a file that does not fit in the room that a thread has, in a file without a name.
- * The first piece is in room. */
+/* to_s3_spill - write a file that exceeds the thread's room through a temporary file. The first
+ * piece is in room. */
 static int to_s3_spill(struct convert *c, const struct convert_unit *u, uint8_t *room,
 		       int *ret_fd, uint64_t *ret, struct err *e)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* to_zip.c - a copy as a zip archive, its entries stored as they are, so that a chunk is a
- * range of the archive (PKWARE APPNOTE.TXT 6.3.10; section numbers are of it).
+/* to_zip.c - a copy as a zip archive, its entries stored uncompressed, so that a chunk is a range
+ * of the archive (PKWARE APPNOTE.TXT 6.3.10; section numbers refer to it).
  *
- * A thread reads a file of the view whole, as many of them at a time as cache_size has room for, or
- * one; it is given a place behind all others, and writes header
- * and bytes there, side by side with other threads. The directory comes at the end, in the order of
- * names, so that the same source gives archives with the same directory but for the places. */
+ * A thread reads a whole file of the view, with as many in memory at a time as cache_size allows,
+ * at least one; it gets a position after all other entries, and writes header and bytes there, in
+ * parallel with other threads. The central directory is written last, sorted by name, so that
+ * archives of the same source have the same directory except for positions. */
 #include "fusefs/cmd/convert/convert_int.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ struct zip_out {
 	struct convert_place place;
 	int fd;
 	struct room room;     /* for files that are read whole */
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* of all fields below */
 	uint64_t end;
 	struct zipped *v;
 	size_t n, cap;
@@ -65,14 +65,14 @@ static int zip_begin(struct convert_out *o, uint64_t *done, struct err *e)
 {
 	struct zip_out *z = to_zip_of(o);
 
-	*done = 0; /* which entries are whole is not known without the directory */
+	*done = 0; /* without the directory it is unknown which entries are complete */
 	remove_beneath(z->place.parent, z->place.tmp);
 	z->fd = openat(z->place.parent, z->place.tmp,
 		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	return z->fd < 0 ? err_sys(e, errno, "'%s'", z->c->setup->cfg->out) : 0;
 }
 
-/* to_zip_read_all - a file of the view, of `size` bytes. */
+/* to_zip_read_all - read a file of the view, of `size` bytes. */
 static int to_zip_read_all(struct convert *c, const struct convert_unit *u, uint8_t *out,
 			   uint64_t size, struct err *e)
 {
@@ -120,7 +120,7 @@ static void local_header(const struct zipped *x, struct buf *out)
 	}
 }
 
-/* to_zip_add - an entry: *ret_at is where its header goes. */
+/* to_zip_add - add an entry: *ret_at is the offset of its header. */
 static int to_zip_add(struct zip_out *z, const char *path, uint64_t size, uint32_t crc,
 		      struct zipped *ret, struct err *e)
 {
@@ -141,7 +141,7 @@ static int to_zip_add(struct zip_out *z, const char *path, uint64_t size, uint32
 	return rc;
 }
 
-/* write_entry - size bytes of a file, which are in `data`. */
+/* write_entry - write a file's size bytes, which are in `data`. */
 static int write_entry(struct zip_out *z, const char *path, const uint8_t *data, uint64_t size,
 		       struct err *e)
 {
@@ -174,7 +174,7 @@ static int zip_write(struct convert_out *o, struct convert *c, const struct conv
 	rc = c->view->ops->getattr(c->view, u->id, &attr, e);
 	if (rc < 0)
 		return rc;
-	if (attr.unknown) { /* reading it says why */
+	if (attr.unknown) { /* reading it gives the error */
 		rc = convert_read(c, u->id, 0, room, CONVERT_PIECE, &(size_t){0}, e);
 		return rc ? rc : err_set(e, -EIO, "'%.200s' has no known size", u->path);
 	}
@@ -231,7 +231,7 @@ static void to_zip_entry(const struct zipped *x, struct buf *out)
 		buf_put_le(out, x->at, 8);
 }
 
-/* the_end - records behind the directory of `len` bytes at `at`. */
+/* the_end - append the records after the central directory of `len` bytes at `at`. */
 static void the_end(uint64_t n, uint64_t at, uint64_t len, struct buf *out)
 {
 	if (n >= UINT16_MAX || at >= BIG || len >= BIG) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* details.c - one variable as `nczarrfs info -v` describes it: chunks, filters, storage, where its
- * fill value comes from, and how its chunks are delivered. */
+/* details.c - one variable as `nczarrfs info -v` describes it: chunks, filters, storage, the origin
+ * of its fill value, and how its chunks are delivered. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -36,7 +36,7 @@ static bool take_pair(void *arg, const char *source, const char *name, const cha
 	return !p->short_of_memory;
 }
 
-/* folder_order - those that are shown come first. */
+/* folder_order - entries that are shown come first. */
 static int folder_order(const void *a, const void *b)
 {
 	const struct folder_pair *x = a, *y = b;
@@ -46,7 +46,7 @@ static int folder_order(const void *a, const void *b)
 	return r ? r : strcmp(x->name, y->name);
 }
 
-/* folder_datasets - how many datasets n entries are of: some have two names. */
+/* folder_datasets - number of datasets among n entries: some have two names. */
 static uint64_t folder_datasets(const struct folder_pair *v, size_t n)
 {
 	uint64_t datasets = 0;

@@ -2,17 +2,17 @@
 /* header.c - the header of a dataset as `ncdump -h` prints it (CDL): dimensions, variables,
  * attributes with their values, groups.
  *
- * The model knows no names of user-defined types: a compound is written out where it is used, and
- * an enumeration is its integer type with the attributes that name its values. */
+ * The model has no names of user-defined types: a compound is written out at each use, and an
+ * enumeration is its integer type with the attributes that name its values. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/core/str.h"
 #include "fusefs/cmd/info/info_int.h"
 
-enum { DEPTH_SHOWN = 100 }; /* groups inside one another */
+enum { DEPTH_SHOWN = 100 }; /* nested groups */
 
-/* header_line - begin a line in a group at this depth, with so many tabs. */
+/* header_line - begin a line in a group at this depth, with this many tabs. */
 static void header_line(struct buf *out, unsigned depth, unsigned tabs)
 {
 	buf_printf(out, "%*s", (int)(2 * depth), "");
@@ -57,7 +57,7 @@ static void header_dims(struct buf *out, const struct dataset *ds, const struct 
 	}
 }
 
-/* header_remark - what CDL has no way to state, as a comment. */
+/* header_remark - append facts that CDL cannot express as a comment. */
 static void header_remark(struct buf *out, struct view *v, uint32_t ordinal)
 {
 	const struct ds_array *a = &v->source->ds.arrays[ordinal];
@@ -94,7 +94,7 @@ void info_header_array(struct buf *out, struct view *v, uint32_t ordinal, unsign
 		header_attr(out, a->name, &a->attrs[i], depth);
 }
 
-/* header_group - what is in a group, without the line that opens it. */
+/* header_group - append the contents of a group, without its opening line. */
 static void header_group(struct buf *out, struct view *v, uint32_t ordinal, unsigned depth)
 {
 	const struct dataset *ds = &v->source->ds;

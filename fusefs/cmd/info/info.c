@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* info.c - `nczarrfs info`: a summary of a source and its header, and how a mount would show it.
+/* info.c - `nczarrfs info`: a summary of a source, its header, and the view that a mount would
+ * show.
  *
- * The report is made in a child (run_in_child), in memory, and written at the end, so that a
+ * The report is composed in memory in a child (run_in_child) and written at its end, so that a
  * crash on a damaged file leaves one line and nothing else. */
 #include <errno.h>
 #include <stdio.h>
@@ -9,10 +10,11 @@
 
 #include "base/core/str.h"
 #include "base/observe/log.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/each.h"
 #include "fusefs/cmd/info/info_int.h"
 
-enum { NAMES_GUESSED = 4096 }; /* variables whose names may have been meant */
+enum { NAMES_GUESSED = 4096 }; /* variables that are considered for a suggestion */
 
 const struct plan *info_plan(struct view *v, uint32_t array)
 {
@@ -39,7 +41,7 @@ void info_path(struct buf *out, const struct dataset *ds, uint32_t ordinal,
 	buf_release(&path);
 }
 
-/* no_variable - the error, with the name that was meant if there is one. paths: all names, each
+/* no_variable - report an unknown name, with a suggestion if there is one. paths: all names, each
  * with its NUL. */
 static int no_variable(const struct cfg *cfg, const struct buf *paths, struct err *e)
 {
@@ -63,7 +65,7 @@ static int no_variable(const struct cfg *cfg, const struct buf *paths, struct er
 	return -ENOENT;
 }
 
-/* find_variable - the array that --variable names, with or without a '/' in front. */
+/* find_variable - find the array that --variable names, with or without a leading '/'. */
 static int find_variable(const struct cfg *cfg, const struct dataset *ds, uint32_t *ret,
 			 struct err *e)
 {
@@ -127,7 +129,7 @@ static void text_report(struct buf *out, const struct app *setup, struct view *v
 	text_warnings(out, v);
 }
 
-/* text_variable - the report about one. */
+/* text_variable - the report about one variable. */
 static void text_variable(struct buf *out, const struct cfg *cfg, struct view *v, uint32_t only)
 {
 	info_label(out, "source");
@@ -184,10 +186,8 @@ static int info(void *arg)
 		log_error("%s", e.msg);
 	else if (!buf_ok(&out))
 		log_error("info: the report is too long, or there is not enough memory");
-	else if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0)
-		log_error("standard output: could not be written");
 	else
-		ok = true;
+		ok = print_part(&out);
 	buf_release(&out);
 	view->ops->close(view);
 	source_close(source);

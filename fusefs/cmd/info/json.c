@@ -148,7 +148,7 @@ static void json_group(struct buf *out, const struct dataset *ds, uint32_t ordin
 	buf_putc(out, '}');
 }
 
-/* json_rules - n texts of rules as members of an object. */
+/* json_rules - append n rules (strings) as members of an object. */
 static void json_rules(struct buf *out, const char *name, char *const *strings, size_t n)
 {
 	buf_printf(out, ", \"%s\": [", name);
@@ -159,7 +159,7 @@ static void json_rules(struct buf *out, const char *name, char *const *strings, 
 	buf_putc(out, ']');
 }
 
-/* json_tally - how many variables are delivered in which way. */
+/* json_tally - append the number of variables for each kind of delivery. */
 static void json_tally(struct buf *out, struct view *v)
 {
 	struct info_tally t;

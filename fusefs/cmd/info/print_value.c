@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* print_value.c - types and values as `info` writes them: for people, as JSON, and in CDL as
- * ncdump does. */
+/* print_value.c - types and values as `info` writes them: for people, as JSON, and in CDL as ncdump
+ * does. */
 #include "fusefs/cmd/info/info_int.h"
 
 #include <inttypes.h>
@@ -82,7 +82,8 @@ void info_type(struct buf *out, const struct dtype *t)
 	print_value_put_type(out, t, 0);
 }
 
-/* put_cdl_type - nested types are written where netCDF has a name that the model does not know. */
+/* put_cdl_type - nested types are written out, as the model does not have netCDF's names for
+ * them. */
 static void put_cdl_type(struct buf *out, const struct dtype *t, int depth)
 {
 	static const char *const ints[] = {[1] = "byte", [2] = "short", [4] = "int", [8] = "int64"};
@@ -159,7 +160,7 @@ void info_cdl_name(struct buf *out, const char *name)
 	}
 }
 
-/* put_cdl_string - as ncdump writes the text of an attribute. */
+/* put_cdl_string - append a string attribute as ncdump does. */
 static void put_cdl_string(struct buf *out, const char *s, size_t n)
 {
 	static const char from[] = "\b\f\n\r\t\v\\'\"", to[] = "bfnrtv\\'\"";
@@ -175,7 +176,7 @@ static void put_cdl_string(struct buf *out, const char *s, size_t n)
 			buf_printf(out, "\\%c", to[at - from]);
 		else if (c < 0x20 || c == 0x7f || (i > 0 && (unsigned char)s[i - 1] == 0xc2 &&
 						    c >= 0x80 && c < 0xa0))
-			buf_printf(out, "\\%03o", c); /* terminals obey the last, too */
+			buf_printf(out, "\\%03o", c); /* terminals interpret the last one, too */
 		else
 			buf_putc(out, (char)c);
 	}
@@ -226,7 +227,7 @@ static double get_double(const uint8_t *p, uint32_t size)
 	}
 }
 
-/* put_cdl_float - the digits that ncdump writes: those of a type that are always right. */
+/* put_cdl_float - append the digits that ncdump writes: those that are exact for the type. */
 static void put_cdl_float(struct buf *out, double v, uint32_t size)
 {
 	const char *end = size == 4 ? "f" : "";
@@ -287,7 +288,7 @@ static void print_value_put_int(struct buf *out, const uint8_t *p, uint32_t size
 static void put_element(struct buf *out, const struct dtype *t, const uint8_t *p,
 			enum info_style style, int depth);
 
-/* put_elements - the fields of a compound, or what one of them holds. */
+/* put_fields - append the fields of a compound, or its values. */
 static void put_fields(struct buf *out, const struct dtype *t, const uint8_t *p,
 		       enum info_style style, int depth)
 {
@@ -376,7 +377,7 @@ void info_fill(struct buf *out, const struct ds_array *a, enum info_style style)
 	put_element(out, t, v, style, 0);
 }
 
-/* is_netcdf_default - whether an element, in the host's order, is netCDF's NC_FILL_... */
+/* is_netcdf_default - true if an element, in the host's order, is netCDF's NC_FILL_... */
 static bool is_netcdf_default(const struct dtype *t, const uint8_t *v)
 {
 	const uint64_t bits = t->size < 8 ? ((uint64_t)1 << 8 * t->size) - 1 : UINT64_MAX;
@@ -384,10 +385,10 @@ static bool is_netcdf_default(const struct dtype *t, const uint8_t *v)
 	static const double f8 = 9.9692099683868690e+36;
 
 	switch (t->kind) {
-	case DT_INT: /* the lowest value and one or two more */
+	case DT_INT: /* the lowest value plus 1, for 8 bytes plus 2 */
 		return get_uint(v, t->size, HOST_BIG_ENDIAN) ==
 		       (bits >> 1) + (t->size == 8 ? 3 : 2);
-	case DT_UINT: /* the highest value, of 8 bytes the one before it */
+	case DT_UINT: /* the highest value, for 8 bytes minus 1 */
 		return get_uint(v, t->size, HOST_BIG_ENDIAN) == bits - (t->size == 8 ? 1 : 0);
 	case DT_FLOAT:
 		return t->size == 4   ? memcmp(v, &f4, 4) == 0
@@ -415,7 +416,7 @@ enum info_fill_kind info_fill_kind(const struct ds_array *a)
 	return is_netcdf_default(&a->type, v) ? INFO_FILL_NETCDF : INFO_FILL_FILE;
 }
 
-/* put_list - a value of variable length: its elements. */
+/* put_list - append the elements of a variable-length value. */
 static void put_list(struct buf *out, const struct dtype *base, const struct ds_text *v,
 		     enum info_style style)
 {

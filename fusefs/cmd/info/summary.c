@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* summary.c - the first lines of `nczarrfs info`: what the source is, and how it would be shown. */
+/* summary.c - the first lines of `nczarrfs info`: what the source contains, and how it would be
+ * shown. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -93,7 +94,7 @@ static void summary_delivery(struct buf *out, struct view *v)
 		info_count(out, rows[i].n, rows[i].one, rows[i].many);
 		any = true;
 	}
-	/* a source may have left out what it has no place for: only its warnings say so */
+	/* only warnings report what a source has left out because it cannot represent it */
 	if (t.omitted || !(v->source->ds.n_notes || v->n_notes))
 		buf_printf(out, "%s%" PRIu32 " omitted\n", any ? "; " : "", t.omitted);
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mirror_fake.h - a directory for tests of the mirror, and formats and views that are made up: a
- * file that begins with "FAKE" and a directory that holds a file ".fake" are datasets. What they
- * say is their content; "FAKE bad" cannot be opened. What begins with "FAKE old" is of an older
- * format, which has a counterpart more. */
+/* mirror_fake.h - a directory for tests of the mirror, with fake formats and views: a file that
+ * begins with "FAKE" and a directory that contains a file ".fake" are datasets. Their content is
+ * the text after it; "FAKE bad" cannot be opened. A file that begins with "FAKE old" has an older
+ * format, with one more converted view. */
 #ifndef TESTS_UNIT_FUSEFS_MIRROR_FAKE_H
 #define TESTS_UNIT_FUSEFS_MIRROR_FAKE_H
 
@@ -22,9 +22,9 @@
 
 enum { FAKE_TEXT = 64, FAKE_FILE = 3 };
 
-/* sources open now, and opened in all; views open now, and at most */
+/* sources open now, and opened in total; views open now, and at most */
 static atomic_int fake_open_now, fake_opened, fake_views, fake_most_views;
-static atomic_int fake_short; /* so many times opening fails for want of descriptors */
+static atomic_int fake_short; /* number of openings that will fail for lack of descriptors */
 
 struct fake_source {
 	struct source base;
@@ -39,7 +39,7 @@ struct fake_view {
 	char name[NAME_BYTES];
 };
 
-/* fake_text - what a dataset says: 0, or -1 when it is none. */
+/* fake_text - the content of a dataset: 0, or -1 if it is none. */
 static inline int fake_text(int fd, char out[FAKE_TEXT])
 {
 	struct stat st;
@@ -246,7 +246,7 @@ static inline int fake_view_open(struct source *s, const struct cfg *cfg,
 	return 0;
 }
 
-/* The fixture: an empty directory that is mirrored. */
+/* The fixture: a directory, mirrored, that is empty at first. */
 
 struct fixture {
 	char dir[64], mnt[80];
@@ -319,7 +319,7 @@ static inline const char *full(const struct fixture *f, const char *name)
 	return path[turn];
 }
 
-/* put - a file by replacing it. */
+/* put - replace a file. */
 static inline void put(const struct fixture *f, const char *name, const char *text)
 {
 	char tmp[80];
@@ -346,7 +346,7 @@ static inline int lookup(const struct fixture *f, uint64_t dir, const char *name
 	return f->view->ops->lookup(f->view, dir, name, strlen(name), ret, &e);
 }
 
-/* id_of - of an entry that must be there. */
+/* id_at - id of an existing entry. */
 static inline uint64_t id_at(const struct fixture *f, uint64_t dir, const char *name)
 {
 	struct view_attr a;
@@ -362,7 +362,7 @@ static inline int getattr(const struct fixture *f, uint64_t id, struct view_attr
 	return f->view->ops->getattr(f->view, id, ret, &e);
 }
 
-/* read_text - what a read of up to 63 bytes at off gives; NULL for an error, in *ret_rc. */
+/* read_text - the result of a read of up to 63 bytes at off; NULL for an error, in *ret_rc. */
 static inline const char *read_text(const struct fixture *f, uint64_t id, uint64_t off,
 				    int *ret_rc)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of what `check` and `convert` keep and show: the state file, the line on a terminal, a copy
- * beside its place. */
+/* Tests of the files and the output of `check` and `convert`: the state file, the line on a
+ * terminal, a copy next to its final name. */
 #include "fusefs/cmd/check/check_int.h"
 #include "fusefs/cmd/convert/convert_int.h"
 #include "fusefs/app/fingerprint.h"
@@ -51,7 +51,7 @@ static void add(struct check *c, uint32_t array, uint64_t linear, const char *ke
 	assert_int_equal(check_bad_add(&c->bad, &b, NULL), 0);
 }
 
-/* printed - what a run with three bad chunks notes, of which two come before its place. */
+/* printed - the state of a check with three damaged chunks, two of them before its position. */
 static char *printed(struct buf *out)
 {
 	struct sample s;
@@ -91,8 +91,8 @@ static void test_state(void **state)
 	buf_release(&out);
 }
 
-/* every beginning of a state, and every one with another character, is none, or of other sources,
- * or one that can be gone on from: never anything out of bounds. */
+/* Each prefix of a state file, and each with one byte changed, is rejected, belongs to another
+ * source, or can be continued: it never causes an access out of bounds. */
 static void test_state_damaged(void **state)
 {
 	struct buf out;
@@ -140,7 +140,7 @@ static void test_state_other(void **state)
 	buf_release(&out);
 }
 
-/* what is not named is counted */
+/* chunks beyond the list are counted */
 static void test_many(void **state)
 {
 	struct sample s;
@@ -154,7 +154,7 @@ static void test_many(void **state)
 	check_bad_release(&s.c.bad);
 }
 
-/* ---- the line ---- */
+/* ---- the progress line ---- */
 
 static void line_is(double share, double first, double seconds, uint64_t bytes, unsigned width,
 		    const char *want)
@@ -175,7 +175,7 @@ static void test_line(void **state)
 	line_is(0, 0, 0, 0, 80, "[>                       ]   0 %  12 chunks, 0 bytes");
 	line_is(0.5, 0, 10, 10 << 20, 100,
 		"[============>           ]  50 %  12 chunks, 10.0 MiB, 1.0 MiB/s, 0:10 left");
-	/* time is counted from where this run began */
+	/* time is counted from the start of this run */
 	line_is(0.75, 0.5, 10, 10 << 20, 100,
 		"[==================>     ]  75 %  12 chunks, 10.0 MiB, 1.0 MiB/s, 0:10 left");
 	line_is(0.01, 0, 3600, 1024, 120,
@@ -186,7 +186,7 @@ static void test_line(void **state)
 	line_is(0.5, 0, 10, 10 << 20, 30, "[============>           ]  50");
 }
 
-/* ---- a copy beside its place ---- */
+/* ---- a copy next to its final name ---- */
 
 static char dir[] = "/tmp/nczarrfs-place-XXXXXX";
 static int dir_fd = -1;
@@ -256,7 +256,7 @@ static void test_place(void **state)
 	assert_non_null(strstr(e.msg, "--force"));
 }
 
-/* what is there is exchanged, a directory for a file and a file for a directory */
+/* --force replaces a directory by a file and a file by a directory */
 static void test_place_force(void **state)
 {
 	struct convert_place p = CONVERT_PLACE_INIT;
@@ -272,7 +272,7 @@ static void test_place_force(void **state)
 	convert_place_close(&p, false);
 	assert_int_equal(fstatat(dir_fd, "d", &st, 0), 0);
 	assert_true(S_ISREG(st.st_mode));
-	/* what appears meanwhile is not replaced without being asked */
+	/* a file that appears meanwhile is not replaced without --force */
 	assert_int_equal(convert_place_open(in("late", path), false, &p, NULL), 0);
 	make(p.tmp);
 	make("late");
@@ -318,14 +318,14 @@ static void test_mix(void **state)
 	assert_true(fingerprint_mix(0, 0) != fingerprint_mix(0, 1));
 }
 
-/* ---- what may take its time is done without the lock that threads share ---- */
+/* ---- slow operations run without the lock that threads share ---- */
 
-static pthread_mutex_t *shared; /* it knows who has it */
+static pthread_mutex_t *shared; /* an error-checking mutex */
 static atomic_int asked;
 
 static void must_be_free(void)
 {
-	assert_int_equal(pthread_mutex_lock(shared), 0); /* EDEADLK: this thread has it */
+	assert_int_equal(pthread_mutex_lock(shared), 0); /* EDEADLK: this thread holds it */
 	(void)pthread_mutex_unlock(shared);
 	atomic_fetch_add(&asked, 1);
 }
@@ -452,7 +452,7 @@ static void test_convert_lock(void **state)
 	(void)pthread_mutex_destroy(&c.lock);
 }
 
-/* ---- an archive: files are held whole, but no more of them than there is room for ---- */
+/* ---- an archive: files are held whole, within the limit of memory ---- */
 
 static atomic_int inside;
 

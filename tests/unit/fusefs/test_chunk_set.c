@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys of groups and arrays in order: which one a key is, lies below, or is on the way to. */
+/* Sorted keys of groups and arrays: lookup of a key, of keys below it, and of keys above it. */
 #include "fusefs/write/chunk_set.h"
 
 #include <setjmp.h>
@@ -76,7 +76,7 @@ static void test_below(void **state)
 	commit_paths_release(&p);
 }
 
-/* Each against each, as they were looked for one by one. */
+/* Compares each pair with a linear search. */
 static void test_all(void **state)
 {
 	struct commit_paths p = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of counterparts, there and back. */
+/* Names of converted views, in both directions. */
 #include "fusefs/app/dataset_names.h"
 
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static void test_of_file(void **state)
 	for (size_t i = 0; i < 150; i++)
 		memcpy(long_name + 1 + 2 * i, "\xc3\xa4", 3);
 	name_of_file(long_name, out);
-	assert_int_equal(strlen(out), 252 + 3); /* no half of a character */
+	assert_int_equal(strlen(out), 252 + 3); /* not in the middle of a character */
 	assert_memory_equal(out + 250, "\xc3\xa4.nc", 5);
 	long_name[1] = 'x';
 	memmove(long_name + 2, long_name + 3, sizeof(long_name) - 3);
@@ -56,7 +56,7 @@ static void test_of_file(void **state)
 
 static void test_counterpart(void **state)
 {
-	/* name, of a directory, and its counterparts by kind */
+	/* name, of a directory, and its converted views by kind */
 	static const struct {
 		const char *name;
 		bool is_dir;
@@ -110,7 +110,7 @@ static void test_counterpart(void **state)
 	assert_int_equal(strlen(out), 254);
 }
 
-/* collect - "rank:name" of every source of a name; directories with a slash. */
+/* sources - "rank:name" of every source of a name; directories with a slash. */
 static const char *sources(const char *name)
 {
 	static char text[1024];
@@ -155,7 +155,7 @@ static void test_sources(void **state)
 	assert_string_equal(sources("a.h5"), "");
 }
 
-/* Names of new datasets: those that show them as they were written. */
+/* Names of new datasets: the ones whose views have the names that were written. */
 static void test_new(void **state)
 {
 	char out[NAME_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Epochs: a source that changes is never mixed with what it was. The source and the view are
- * made up; the file and the watcher are real. */
+/* Epochs: states of a changing source are never mixed. The source and the view are fake; the file
+ * and the watcher are real. */
 #include "fusefs/ops/epoch.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int fake_check(struct source *s, struct err *e)
 	return atomic_load(&moved) ? err_set(e, -ESTALE, "moved") : 0;
 }
 
-/* fake_poll - what is inside of a directory: a number that its source remembers. */
+/* fake_poll - the contents of a directory: a number that its source stores. */
 static int fake_poll(struct source *s, struct err *e)
 {
 	atomic_fetch_add(&polled[s->remote + s->unlisted], 1);
@@ -61,7 +61,7 @@ static int fake_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 	assert_int_equal(dir, VIEW_ROOT);
 	(void)snprintf(name, sizeof(name), "v%d",
 		       CONTAINER_OF(v, struct fake_view, view)->number);
-	(void)emit(arg, name, 2, true, NULL, 1); /* the last entry: stopping changes nothing */
+	(void)emit(arg, name, 2, true, NULL, 1); /* the last entry: to stop has no effect */
 	return 0;
 }
 
@@ -87,7 +87,7 @@ static int fake_open(void *arg, struct source **ret_source, struct view **ret_vi
 	struct source *s;
 	struct fake_view *v;
 
-	if (atomic_load(&torn) > 0) { /* the file is replaced while it is read */
+	if (atomic_load(&torn) > 0) { /* the file is replaced during the read */
 		atomic_fetch_sub(&torn, 1);
 		write_file(arg, "whole");
 		return err_set(e, -EBADMSG, "torn");
@@ -123,7 +123,7 @@ static void fake_changed(void *arg, char *const *names, size_t n)
 struct fixture {
 	char path[64];
 	struct epochs *live;
-	atomic_int mask; /* of names that the kernel was told to forget */
+	atomic_int mask; /* of names that the kernel was notified to forget */
 };
 
 static void nap(void)
@@ -212,7 +212,7 @@ static void test_replaced(void **state)
 	assert_ptr_equal(ep, other);
 	epoch_release(f->live, other);
 
-	/* The old epoch lives as long as one of its requests. */
+	/* The old epoch lives until its last request ends. */
 	write_file(f->path, "two");
 	AWAIT(epoch_acquire(f->live, old, &other, &e) == -ESTALE ||
 	      (epoch_release(f->live, other), false));
@@ -245,7 +245,7 @@ static void test_damaged_and_back(void **state)
 	AWAIT(epochs_broken(f->live, &st));
 	assert_int_equal(st.st_size, 3);
 	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), -EIO);
-	/* names are still known, so that nothing seems to be absent */
+	/* names are still known, so that none seems to be absent */
 	assert_int_equal(epoch_acquire_stale(f->live, EPOCHS_ROOT, &ep, &past, &e), 0);
 	assert_true(past);
 	epoch_release(f->live, ep);
@@ -268,7 +268,7 @@ static void test_poke(void **state)
 	struct epoch *ep;
 	struct err e = ERR_INIT;
 
-	/* A request found out by itself; the path looks as it did. */
+	/* A request detected a change; the path looks unchanged. */
 	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	epochs_invalidate(f->live, ep);
 	epoch_release(f->live, ep);
@@ -278,7 +278,7 @@ static void test_poke(void **state)
 	epoch_release(f->live, ep);
 }
 
-/* reopen - the number of the epoch after the one now. */
+/* reopen - number of the epoch after the present one. */
 static uint64_t reopen(struct epochs *l)
 {
 	struct epoch *ep;
@@ -294,8 +294,8 @@ static uint64_t reopen(struct epochs *l)
 	return n;
 }
 
-/* SEMANTICS E6: 10 bits of the epoch are in an inode number. Those of an inode that the kernel
- * holds belong to no later epoch. */
+/* SEMANTICS E6: an inode number contains 10 bits of the epoch. If the kernel holds an inode, no
+ * later epoch has the same bits. */
 static void test_held_inode(void **state)
 {
 	struct fixture *f = *state;
@@ -305,14 +305,14 @@ static void test_held_inode(void **state)
 	struct err e = ERR_INIT;
 	struct stat st;
 
-	/* as if a descriptor of epoch 1 were open since 1024 epochs */
+	/* as if a descriptor of epoch 1 had been open for 1024 epochs */
 	epochs_reported(f->live, &old, 2);
 	epochs_forgotten(f->live, ino, 1);
 	assert_int_equal(reopen(f->live), 2);
 	assert_int_equal(epoch_acquire(f->live, ino, &ep, &e), -ESTALE);
 	epochs_forgotten(f->live, ino, 1);
 
-	/* with one of every other epoch there is no number left, until one is given up */
+	/* with an inode of every other epoch no number is left, until one is dropped */
 	for (old.number = 0; old.number < EPOCHS_EPOCHS; old.number++)
 		epochs_reported(f->live, &old, 1);
 	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
@@ -333,7 +333,7 @@ static void test_same_file(void **state)
 	struct err e = ERR_INIT;
 	char other[80];
 
-	/* Others come and go in the directory. */
+	/* Other files appear and disappear in the directory. */
 	(void)snprintf(other, sizeof(other), "%s.x", f->path);
 	for (int i = 0; i < 5; i++) {
 		write_file(other, "x");
@@ -349,7 +349,7 @@ static void test_same_file(void **state)
 	epoch_release(f->live, ep);
 }
 
-/* Readers that check that number and view belong together while the file changes. */
+/* Readers that check that number and view match while the file changes. */
 struct reader {
 	struct epochs *live;
 	atomic_bool stop;
@@ -401,7 +401,7 @@ static void test_readers(void **state)
 	assert_true(atomic_load(&r.answers) > 0);
 }
 
-/* A file that is replaced whenever it is opened is no broken file. */
+/* A file that is replaced during each opening is not broken. */
 static void test_replaced_while_opened(void **state)
 {
 	struct fixture *f = *state;
@@ -419,7 +419,7 @@ static void test_replaced_while_opened(void **state)
 	epoch_release(f->live, ep);
 }
 
-/* A directory says itself whether it changed; nothing else about it counts. */
+/* A directory's source reports whether it changed; nothing else counts. */
 static void test_directory(void **state)
 {
 	struct fixture *f = *state;
@@ -427,7 +427,7 @@ static void test_directory(void **state)
 	struct err e = ERR_INIT;
 	char inside[80];
 
-	/* what the source does not care about */
+	/* a file that is not part of the source */
 	(void)snprintf(inside, sizeof(inside), "%s/x", f->path);
 	write_file(inside, "x");
 	assert_int_equal(unlink(inside), 0);
@@ -436,16 +436,16 @@ static void test_directory(void **state)
 	assert_int_equal(ep->number, 0);
 	epoch_release(f->live, ep);
 
-	/* deep inside, where no event is reported from */
+	/* deep inside, where inotify reports nothing */
 	atomic_fetch_add(&content, 1);
-	AWAIT(atomic_load(&opened) == 2); /* a second at most */
+	AWAIT(atomic_load(&opened) == 2); /* after a second at most */
 	assert_int_equal(epoch_acquire(f->live, EPOCHS_ROOT, &ep, &e), 0);
 	assert_int_equal(ep->number, 1);
 	epoch_release(f->live, ep);
 	AWAIT(atomic_load(&f->mask) == 3);
 }
 
-/* It is tried again without a sign from outside. */
+/* It is opened again without an event. */
 static void test_broken_directory(void **state)
 {
 	struct fixture *f = *state;
@@ -455,7 +455,7 @@ static void test_broken_directory(void **state)
 
 	atomic_store(&failing, -EBADMSG);
 	atomic_fetch_add(&content, 1);
-	assert_int_equal(chmod(f->path, 0700), 0); /* a hint to look */
+	assert_int_equal(chmod(f->path, 0700), 0); /* an event */
 	AWAIT(epochs_broken(f->live, &st));
 	assert_true(S_ISDIR(st.st_mode));
 	atomic_store(&failing, 0);
@@ -464,8 +464,8 @@ static void test_broken_directory(void **state)
 	epoch_release(f->live, ep);
 }
 
-/* A file that could not be opened for want of something is tried again when it is asked for: that
- * the want is over is no event. */
+/* A file that could not be opened for lack of a resource is opened again when a request comes: the
+ * end of the shortage is no event. */
 static void test_not_its_fault(void **state)
 {
 	struct fixture *f = *state;
@@ -482,8 +482,8 @@ static void test_not_its_fault(void **state)
 	epoch_release(f->live, ep);
 }
 
-/* test_far - what is far is asked when somebody used it, and where nobody did it is not: that time
- * goes by is seen by another one that is used. */
+/* A remote source is polled after it was used, and not otherwise. A second one, which is used,
+ * shows that time has passed. */
 static void test_far(void **state)
 {
 	struct fixture *f = *state;
@@ -505,7 +505,8 @@ static void test_far(void **state)
 	AWAIT(epoch_acquire(used, EPOCHS_ROOT, &ep, &e) == 0 &&
 	      (epoch_release(used, ep), atomic_load(&polled[1]) >= 2));
 	assert_int_equal(atomic_load(&polled[2]), 0);
-	assert_int_equal(atomic_load(&opened), before + 2); /* idle has changed, unseen */
+	/* idle has changed, which was not detected */
+	assert_int_equal(atomic_load(&opened), before + 2);
 	assert_int_equal(epoch_acquire(idle, EPOCHS_ROOT, &ep, &e), 0);
 	epoch_release(idle, ep);
 	AWAIT(atomic_load(&opened) == before + 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of what a request of HTTP says: paths, ranges, entity tags, hosts. */
+/* Tests of the parsers of HTTP requests: paths, ranges, entity tags, hosts. */
 #include "fusefs/http/parse_int.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 /* ---- paths ---- */
 
-/* joined - components with '|' between them; "!" and an error's name. */
+/* joined - components separated by '|'; "!" and an error's name. */
 static const char *joined(const char *raw, char out[1024])
 {
 	struct http_path p;

@@ -10,7 +10,7 @@
 
 #include "fusefs/cmd/info/info_int.h"
 
-/* value - of n elements of an attribute, as text. */
+/* value - n elements of an attribute, as text. */
 static const char *value(enum dt_kind kind, uint32_t size, const void *data, uint64_t n,
 			 enum info_style style)
 {
@@ -85,7 +85,7 @@ static void test_floats(void **state)
 			    "[\"NaN\", \"Infinity\", \"-Infinity\"]");
 }
 
-/* What a terminal could obey is written with its number. */
+/* Control characters are written with their number. */
 static void test_strings(void **state)
 {
 	(void)state;
@@ -108,7 +108,7 @@ static void test_names(void **state)
 	buf_release(&out);
 }
 
-/* Stated by the file, or what netCDF-C writes unasked. */
+/* Stated by the file, or netCDF-C's default. */
 static void test_fill(void **state)
 {
 	const uint16_t unset = 65535, other = 65534;

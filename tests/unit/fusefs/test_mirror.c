@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mirrored directory: what is in it, what is added, what happens when it changes. */
+/* A mirrored directory: its entries, the converted views, and changes. */
 #include "base/core/clock.h"
 #include "fusefs/mirror/slots_int.h"
 #include "tests/unit/fusefs/mirror_fake.h"
@@ -61,7 +61,7 @@ static void test_real(void **state)
 	assert_int_equal(getattr(f, (uint64_t)7 << 36 | 1, &a), -ESTALE);
 }
 
-/* The mountpoint is in the directory: to look at it would be to wait for oneself. */
+/* The mountpoint is in the directory: an access to it would wait for the mount's own server. */
 static void test_mountpoint(void **state)
 {
 	const struct fixture *f = *state;
@@ -113,7 +113,7 @@ static void test_forget(void **state)
 	assert_int_not_equal(id_at(f, VIEW_ROOT, "x"), id);
 	f->view->ops->forget(f->view, VIEW_ROOT, 1000);
 	assert_int_equal(getattr(f, VIEW_ROOT, &a), 0);
-	f->view->ops->forget(f->view, (uint64_t)9 << 36 | 1, 1); /* never known: nothing */
+	f->view->ops->forget(f->view, (uint64_t)9 << 36 | 1, 1); /* never referenced: ignored */
 }
 
 static void test_counterparts(void **state)
@@ -129,7 +129,7 @@ static void test_counterparts(void **state)
 	put_dir(f, "c");
 	put(f, "c/.fake", "FAKE c");
 
-	/* a tree: its directory is known without opening it */
+	/* a Zarr store view: its directory is known without opening it */
 	assert_int_equal(chmod(full(f, "a.nc"), 0640), 0);
 	assert_int_equal(lookup(f, VIEW_ROOT, "a.zarr", &a), 0);
 	assert_true(a.is_dir && a.own && a.volatile_attrs);
@@ -162,7 +162,8 @@ static void test_counterparts(void **state)
 	assert_int_equal(lookup(f, VIEW_ROOT, "a.nc.nc", &a), -ENOENT);
 }
 
-/* An older file has a netCDF-4 file beside its tree; what is netCDF-4 has not. */
+/* A file of an older format has a netCDF-4 file in addition to its Zarr store view; a netCDF-4 file
+ * has not. */
 static void test_older(void **state)
 {
 	const struct fixture *f = *state;
@@ -202,7 +203,7 @@ static void test_names(void **state)
 	uint64_t c;
 	int rc;
 
-	/* of several the first in rank; a name that exists wins */
+	/* the lowest rank of several applies; an existing name has precedence */
 	put(f, "a.h5", "FAKE h5");
 	put(f, "a.nc", "FAKE nc");
 	assert_string_equal(
@@ -215,7 +216,7 @@ static void test_names(void **state)
 	put(f, "a.zarr", "real");
 	assert_string_equal(read_text(f, id_at(f, VIEW_ROOT, "a.zarr"), 0, &rc), "real");
 
-	/* links have no counterparts; nor has what lies in a dataset */
+	/* links have no converted views, and neither have files inside a dataset */
 	assert_int_equal(symlink("a.h5", full(f, "l.nc")), 0);
 	assert_int_equal(lookup(f, VIEW_ROOT, "l.zarr", &a), -ENOENT);
 	put_dir(f, "c");
@@ -257,7 +258,7 @@ static void test_changed(void **state)
 	assert_int_equal(lookup(f, VIEW_ROOT, "a.zarr", &a), -ENOENT);
 	assert_int_equal(getattr(f, tree, &a), -ESTALE);
 
-	/* the dataset of a file that is closed, and changed meanwhile */
+	/* the dataset of a file that was closed, and then changed */
 	put(f, "b.nc", "FAKE b");
 	data = id_at(f, id_at(f, VIEW_ROOT, "b.zarr"), "data");
 	for (int i = 0; i < 3; i++) {
@@ -277,7 +278,7 @@ static void test_changed(void **state)
 	assert_string_equal(read_text(f, file, 0, &rc), "FAKE z");
 }
 
-/* A tree whose root directory looks as it did: what it consists of is what counts. */
+/* A Zarr store whose root directory looks unchanged: its contents count. */
 static void test_closed_tree(void **state)
 {
 	const struct fixture *f = *state;
@@ -295,7 +296,7 @@ static void test_closed_tree(void **state)
 	id = id_at(f, VIEW_ROOT, "t.nc");
 	for (int round = 0; round < 2; round++) {
 		(void)id_at(f, VIEW_ROOT, "z0.nc");
-		(void)id_at(f, VIEW_ROOT, "z1.nc"); /* t is closed now */
+		(void)id_at(f, VIEW_ROOT, "z1.nc"); /* this closes t */
 		if (round == 0)
 			assert_string_equal(read_text(f, id, 0, &rc), "FAKE t");
 		else
@@ -307,7 +308,7 @@ static void test_closed_tree(void **state)
 	assert_true(atomic_load(&fake_most_views) <= 2);
 }
 
-/* More trees than are kept for a kernel that knows them: open files of the rest are stale. */
+/* More Zarr stores than are parked for the kernel: open files of the others are stale. */
 static void test_many_trees(void **state)
 {
 	enum { TREES = 40 }; /* 2 are open, 32 parked */
@@ -363,7 +364,7 @@ static void test_bad(void **state)
 	assert_non_null(strstr(e.msg, "it is bad"));
 	e = (struct err)ERR_INIT;
 	assert_int_equal(f->view->ops->lookup(f->view, tree, "data", 4, &a, &e), -EBADMSG);
-	assert_string_equal(e.msg, ""); /* was said */
+	assert_string_equal(e.msg, ""); /* was reported before */
 
 	assert_int_equal(lookup(f, VIEW_ROOT, "b.nc", &a), 0);
 	assert_true(a.unknown && !a.fixed && a.size == 1);
@@ -384,7 +385,7 @@ static void test_bad(void **state)
 	assert_int_equal(lookup(f, id_at(f, VIEW_ROOT, "a.zarr"), "data", &a), 0);
 }
 
-/* Who asks while the machine is short of something waits for it, and is told only in the end. */
+/* During a shortage of resources a request waits for its end, and fails only after that. */
 static void test_short(void **state)
 {
 	const struct fixture *f = *state;
@@ -406,7 +407,7 @@ static void test_short(void **state)
 	assert_int_equal(f->view->ops->lookup(f->view, tree, "data", 4, &a, &e), -EMFILE);
 	assert_non_null(strstr(e.msg, "it has no descriptors"));
 	rc = atomic_load(&fake_short);
-	assert_int_equal(lookup(f, tree, "data", &a), -EMFILE); /* not once more so long */
+	assert_int_equal(lookup(f, tree, "data", &a), -EMFILE); /* does not wait that long again */
 	assert_in_range(rc - atomic_load(&fake_short), 0, 1);
 	atomic_store(&fake_short, 0);
 	while (lookup(f, tree, "data", &a) == -EMFILE)
@@ -466,11 +467,11 @@ static void test_readers(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 		assert_int_equal(atomic_load(&readers[i].bad), 0);
 	}
-	/* one that each reader is closing, besides the two */
+	/* one that each reader is closing, in addition to the two */
 	assert_true(atomic_load(&fake_most_views) <= 2 + 4);
 }
 
-/* Opening a dataset for writing waits while the same one is closed, and for no other one. */
+/* Opening a dataset for writing waits while the same dataset is closed, and for no other one. */
 static void test_closing(void **state)
 {
 	const struct fixture *f = *state;
@@ -488,7 +489,7 @@ static void test_closing(void **state)
 	assert_false(closing_locked(m, "sub/a.zarr"));
 }
 
-/* A file that may not be read is EACCES when it is opened, as in a writable mirror. */
+/* A file without read permission is EACCES when it is opened, as in a writable mirror. */
 static void test_open(void **state)
 {
 	const struct fixture *f = *state;
@@ -526,7 +527,7 @@ static ssize_t read_some(const struct fixture *f, uint64_t id, char *ret, struct
 	return rc;
 }
 
-/* A file that is open is read from one descriptor, also when another has taken its name. */
+/* An open file is read from one descriptor, even after another file took its name. */
 static void test_open_file(void **state)
 {
 	const struct fixture *f = *state;
@@ -551,7 +552,7 @@ static void test_open_file(void **state)
 	assert_int_equal(read_some(f, id, text, &e), -ESTALE);
 }
 
-/* Waits end by a clock that cannot be set. */
+/* Waits use a clock that cannot be set. */
 static void test_clock(void **state)
 {
 	const struct fixture *f = *state;
@@ -565,10 +566,10 @@ static void test_clock(void **state)
 		rc = pthread_cond_timedwait(&m->moved, &m->lock, &until);
 	(void)pthread_mutex_unlock(&m->lock);
 	assert_int_equal(rc, ETIMEDOUT);
-	assert_true(clock_ms() >= end); /* by the other clock it was over long ago */
+	assert_true(clock_ms() >= end); /* by the other clock it ended long ago */
 }
 
-/* A view that can be written to, as far as making a file goes; its dataset changes meanwhile. */
+/* A view that can create files, and nothing else; its dataset changes meanwhile. */
 static struct mirror *changing;
 static int made, released;
 
@@ -599,7 +600,7 @@ static void fake_release(struct view *v, uint64_t id, uint64_t fh)
 	released++;
 }
 
-/* What a program has made it has open, and the dataset stays as long, whatever comes between. */
+/* A file that a program has created is open, and so is the dataset, whatever happens meanwhile. */
 static void test_create(void **state)
 {
 	static const struct view_write_ops writes = {.create = fake_create,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listing a mirrored directory: what is there all along comes once, whoever else lists, and
- * whatever comes and goes meanwhile. */
+/* Listing a mirrored directory: an entry that exists all the time appears once, whatever other
+ * listings and changes there are. */
 #include "fusefs/mirror/mirror_int.h"
 #include "tests/unit/fusefs/mirror_fake.h"
 
@@ -11,7 +11,7 @@ struct seen {
 	size_t left; /* entries until the buffer is full */
 	size_t n;
 	int times[MANY];
-	char all[4096]; /* names of few entries, with a slash after directories */
+	char all[4096]; /* names of the first entries, with a slash after directories */
 };
 
 static bool take(void *arg, const char *name, uint64_t id, bool is_dir,
@@ -37,7 +37,7 @@ static bool take(void *arg, const char *name, uint64_t id, bool is_dir,
 	return true;
 }
 
-/* go_on - list up to n entries more. Returns false at the end. */
+/* go_on - list up to n further entries. Returns false at the end. */
 static bool go_on(const struct fixture *f, uint64_t dir, struct seen *s, size_t n)
 {
 	struct err e = ERR_INIT;
@@ -77,7 +77,7 @@ static void test_content(void **state)
 
 	s = (struct seen){.n = 0};
 	assert_false(go_on(f, id_at(f, VIEW_ROOT, "d"), &s, 100));
-	assert_int_equal(s.n, 2); /* as it is: it is a dataset */
+	assert_int_equal(s.n, 2); /* unchanged: it is a dataset */
 
 	tree = id_at(f, VIEW_ROOT, "a.zarr");
 	assert_int_equal(atomic_load(&fake_opened), 0);
@@ -114,7 +114,7 @@ static void test_in_steps(void **state)
 	}
 }
 
-/* Others list other directories, so that this one has to be read again, and it changes. */
+/* Listings of other directories evict this one, which has to be read again, and it changes. */
 static void test_disturbed(void **state)
 {
 	const struct fixture *f = *state;
@@ -154,11 +154,11 @@ static void test_disturbed(void **state)
 	for (int k = 0; k < MANY; k++) {
 		assert_true(s.times[k] <= 1);
 		if (k >= 20 * round)
-			assert_int_equal(s.times[k], 1); /* it was there all along */
+			assert_int_equal(s.times[k], 1); /* it existed all the time */
 	}
 }
 
-/* Whoever begins to list gets what is there now. */
+/* A new listing shows the present state. */
 static void test_fresh(void **state)
 {
 	const struct fixture *f = *state;
@@ -211,7 +211,7 @@ static void test_each(void **state)
 	assert_non_null(strstr(text, "b.h5>b.zarr: that name exists; "));
 }
 
-/* listed - all of a real directory, by a program that may remove it. */
+/* listed - list a real directory completely, as a program does that may remove it. */
 static struct where listed(const struct fixture *f, uint64_t dir)
 {
 	struct seen s = {.n = 0};
@@ -223,7 +223,8 @@ static struct where listed(const struct fixture *f, uint64_t dir)
 	return where;
 }
 
-/* Names that went with their dataset: to whom they are shown, and until when. SEMANTICS P30 */
+/* Names that disappeared with their dataset: which processes see them, and how long. SEMANTICS
+ * P30 */
 static void test_walk(void **state)
 {
 	const struct fixture *f = *state;
@@ -234,7 +235,7 @@ static void test_walk(void **state)
 
 	put(f, "o.nc", "FAKE old");
 	put(f, "p.nc", "FAKE");
-	root = listed(f, VIEW_ROOT); /* of nobody's request */
+	root = listed(f, VIEW_ROOT); /* without a request */
 	walk_removed(m, &root, "o.nc");
 	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), -ENOENT);
 	free(root.path);
@@ -258,18 +259,18 @@ static void test_walk(void **state)
 	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), -ENOENT);
 	mirror_caller = gettid();
 	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), 0);
-	walk_removed(m, &root, "p.zarr"); /* by its counterpart */
+	walk_removed(m, &root, "p.zarr"); /* by its converted view */
 	assert_int_equal(walk_gone(m, &root, "p.nc", false, &a), 0);
 	free(root.path);
-	root = listed(f, VIEW_ROOT); /* a new listing says what is there */
+	root = listed(f, VIEW_ROOT); /* a new listing shows the present entries */
 	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), -ENOENT);
 	assert_false(walk_gone_id(m, a.id, false, &a, NULL));
 	free(root.path);
 	mirror_caller = 0;
 }
 
-/* Of more walks than WALKS the latest stays, and so does one in which something was removed; a walk
- * ends with its directory. */
+/* Of more walks than WALKS the latest stays, and so does one with a removal; a walk ends with its
+ * directory. */
 static void test_walks(void **state)
 {
 	const struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_mountinfo.c - whether a mount shows another source than a named one has. */
+/* test_mountinfo.c - tests whether a mount's source differs from a named mount's. */
 #include "fusefs/cmd/mounts.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static void test_addresses(void **state)
 	assert_false(differs("s3://b/x.zarr", "s3://b/x.zarr/"));
 	assert_true(differs("s3://b/x.zarr", "s3://b/y.zarr"));
 	assert_true(differs("s3://b/x.zarr", "/data/x.zarr"));
-	/* a list may name what a pattern does */
+	/* a list may name the files of a pattern */
 	assert_false(differs("https://h/1.nc,https://h/2.nc", "https://h/[12].nc"));
 }
 
@@ -44,7 +44,7 @@ static void test_paths(void **state)
 	assert_true(differs(a, b));
 	assert_false(differs(a, link));
 	assert_false(differs(other, a));
-	assert_int_equal(unlink(b), 0); /* what is gone cannot be told */
+	assert_int_equal(unlink(b), 0); /* a file that does not exist cannot be compared */
 	assert_false(differs(a, b));
 	assert_false(differs("/d/1.nc,/d/2.nc", "/d/*.nc"));
 	assert_int_equal(unlink(a) + unlink(link) + rmdir(dir), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel is told, and how often the log says it. */
+/* The errnos for the kernel, and the frequency of log lines. */
 #include "fusefs/app/fusefs.h"
 #include "fusefs/ops/request_int.h"
 
@@ -25,7 +25,7 @@ static void test_errno(void **state)
 		assert_int_equal(reply_errno(-all[i], true), EIO);
 		assert_int_equal(reply_errno(-all[i], false), EIO);
 	}
-	/* Absence is only said when a name was looked for. */
+	/* Absence is only reported if a name was looked up. */
 	assert_int_equal(reply_errno(-ENOENT, true), ENOENT);
 	assert_int_equal(reply_errno(-ENOENT, false), EIO);
 	assert_int_equal(reply_errno(-ENOTDIR, true), ENOTDIR);
@@ -36,7 +36,7 @@ static void test_errno(void **state)
 	assert_int_equal(reply_errno(-ENOMEM, false), ENOMEM);
 }
 
-/* Only a signal that ends the program is a reason to give up. */
+/* Only a signal that ends the program cancels a request. */
 static void test_dying(void **state)
 {
 	static const struct {
@@ -126,12 +126,12 @@ static void test_once(void **state)
 		reply_log_once(&log, text);
 	}
 	assert_true(reply_log_done(&log, "text 100"));
-	assert_false(reply_log_done(&log, "text 299")); /* there was no room for it */
+	assert_false(reply_log_done(&log, "text 299")); /* the table was full */
 	assert_true(reply_log_done(&log, "filter 7"));
 }
 
-/* One limiter counts the lines: LOG_SAME of one kind in a minute. A line that it keeps back is not
- * taken for logged. */
+/* One limiter counts the lines: LOG_SAME of one kind in a minute. A suppressed line does not count
+ * as logged. */
 static void test_crowd(void **state)
 {
 	struct fs fs = {.log = {.lock = PTHREAD_MUTEX_INITIALIZER}};

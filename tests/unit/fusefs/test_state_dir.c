@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State directories: where they are, who may have one, when they go. */
+/* State directories: their paths, their locks, their removal. */
 #include "fusefs/write/writable_int.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static int tear_down(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		assert_int_equal(unlink(in_top(files[i])), 0);
-	/* nothing is left anywhere */
+	/* all directories are empty */
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		assert_int_equal(rmdir(strcmp(dirs[i], ".") ? in_top(dirs[i]) : top), 0);
 	return 0;
@@ -126,7 +126,7 @@ static void test_kept(void **state)
 	assert_int_equal(access(in_top(".a.nc.nczarrfs"), F_OK), -1);
 }
 
-/* test_base - what waits was written over one state of a file, and is not for another. */
+/* test_base - pending writes apply to one state of a file, and to no other. */
 static void test_base(void **state)
 {
 	struct cfg cfg = {0};
@@ -144,17 +144,17 @@ static void test_base(void **state)
 	assert_int_equal(truncate(in_top("a.nc"), 10), 0);
 	assert_int_equal(rw_state_same(&s, &e), -ESTALE);
 	assert_non_null(strstr(e.msg, "changed by another program"));
-	/* not so while we change it, or died over that */
+	/* not while this mount changes it, or after it died meanwhile */
 	assert_int_equal(rw_state_changing(&s, &e), 0);
 	assert_int_equal(rw_state_same(&s, &e), 0);
 	assert_int_equal(rw_state_base(&s, &e), 0);
 	assert_int_equal(rw_state_same(&s, &e), 0);
-	/* a change that failed is no reason to take another's for ours */
+	/* after a failed change another program's change is still detected */
 	assert_int_equal(rw_state_changing(&s, &e), 0);
 	assert_int_equal(truncate(in_top("a.nc"), 0), 0);
 	rw_state_unchanged(&s);
 	assert_int_equal(rw_state_same(&s, &e), -ESTALE);
-	/* one that cannot be taken away is no leave to change the file */
+	/* if the base cannot be removed, the file must not be changed */
 	assert_int_equal(unlinkat(s.dir_fd, "base", 0), 0);
 	assert_int_equal(rw_state_changing(&s, &e), 0);
 	assert_int_equal(mkdirat(s.dir_fd, "base", 0700), 0);
@@ -177,7 +177,7 @@ static void test_elsewhere(void **state)
 	assert_int_equal(rw_state_dir(&cfg, in_top("a.nc"), &dir, &path, &e), 0);
 	free(path);
 	assert_int_equal(strncmp(dir, in_top("s/.a.nc-"), strlen(in_top("s/.a.nc-"))), 0);
-	/* a file of the same name in another directory has another */
+	/* a file of the same name in another directory has another state */
 	make_file(in_top("s/a.nc"));
 	assert_int_equal(rw_state_dir(&cfg, in_top("s/a.nc"), &other, &path, &e), 0);
 	assert_string_not_equal(dir, other);
@@ -190,7 +190,7 @@ static void test_elsewhere(void **state)
 	free(dir);
 	free(cfg.state_dir);
 	cfg.state_dir = NULL;
-	/* a name that leaves no room for ours */
+	/* a name that leaves no room for the suffix */
 	memset(long_name, 'x', sizeof(long_name));
 	long_name[250] = '\0';
 	make_file(in_top(long_name));
@@ -243,7 +243,7 @@ static void test_left(void **state)
 	free(list);
 }
 
-/* far - the state directory of an address, which is borrowed for a while. */
+/* far_of - state directory of an address, borrowed for some time. */
 static const char *far_of(const struct cfg *cfg, const char *address)
 {
 	static char text[16][600];
@@ -262,7 +262,8 @@ static const char *far_of(const struct cfg *cfg, const char *address)
 	return p;
 }
 
-/* What lies at an address has its state below the user's: one, however the address is written. */
+/* A remote dataset has its state below the user's directory: one, however the address is
+ * written. */
 static void test_far(void **state)
 {
 	struct cfg cfg = {.remote = true}, other = {.remote = true};
@@ -289,7 +290,7 @@ static void test_far(void **state)
 	assert_int_equal(setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9", 1), 0);
 	assert_string_equal(far_of(&cfg, "s3://b/some/store.zarr"), dir);
 	assert_int_equal(unsetenv("AWS_ENDPOINT_URL"), 0);
-	/* nothing of a name can lead elsewhere */
+	/* no name leads out of the directory */
 	assert_non_null(strstr(far_of(&cfg, "s3://b/.x%20y"), "/nczarrfs/_x_y-"));
 	assert_int_equal(setenv("HOME", "", 1), 0);
 	assert_null(far_of(&cfg, "s3://b/k"));
@@ -314,7 +315,7 @@ static void test_far(void **state)
 	assert_int_equal(rmdir(in_top("x")), 0);
 }
 
-/* A process that ends with its lock. */
+/* A process that ends while it holds the lock. */
 static pid_t lock_and_end(const char *path, pid_t who, int ms)
 {
 	int ready[2];
@@ -341,8 +342,8 @@ static pid_t lock_and_end(const char *path, pid_t who, int ms)
 	return pid;
 }
 
-/* What the processes of a mount that was killed still have is waited for; what another mount has
- * is not. */
+/* Processes of a killed mount may hold the lock for some time, which is awaited; the lock of
+ * another mount is not. */
 static void test_left_behind(void **state)
 {
 	struct cfg cfg = {0};

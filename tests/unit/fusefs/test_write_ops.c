@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that change files, from system calls through a real mount to a view that is made up: a
- * flat directory in memory that notes what it was asked. */
+/* Requests that change files, from system calls through a real mount to a fake view: a flat
+ * directory in memory that records its calls. */
 #include "fusefs/app/fusefs.h"
 
 #include <errno.h>
@@ -27,12 +27,12 @@ struct file {
 	uint8_t *data; /* BYTES */
 };
 
-/* What the view was asked, and what it is to answer; the server has one thread. */
+/* The recorded calls, and the results to return; the server has one thread. */
 static struct {
 	struct view view;
 	struct file files[FILES];
 	char said[4096];
-	int fail; /* what the next request of the kind below says */
+	int fail; /* result of the next request of the kind below */
 	const char *kind;
 	size_t largest;   /* write */
 	uint64_t handles; /* open ones */
@@ -48,7 +48,7 @@ static void say(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* told - what was said since; asked of a view whose server waits. */
+/* told - check the calls since the last check; the server must be idle. */
 static void told(const char *want)
 {
 	if (strcmp(fake.said, want) != 0)
@@ -405,7 +405,7 @@ static int set_up(void **state)
 	(void)state;
 	if (access("/dev/fuse", R_OK | W_OK) < 0)
 		return 0;
-	(void)alarm(60); /* nothing here may hang for ever */
+	(void)alarm(60); /* no test may hang */
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(fs_init(&fs, &e), 0);
 	assert_int_equal(epochs_new("/tmp", open_fake, NULL, &fs.live, &e), 0);
@@ -495,7 +495,7 @@ static void test_create_write_read(void **state)
 	told("fsync;fsync data;");
 	assert_int_equal(close(fd), 0);
 	told("flush;");
-	/* opened for writing and truncated at once: one request */
+	/* opened for writing and truncated: one request */
 	fd = open(at("a"), O_WRONLY | O_TRUNC);
 	assert_true(fd >= 0);
 	told("open w trunc;");
@@ -526,7 +526,7 @@ static void test_shared_mapping(void **state)
 	p[4096] = 'x';
 	assert_int_equal(munmap(p, 8192), 0);
 	assert_int_equal(close(fd), 0);
-	/* what was written through it is with the view before close returns */
+	/* the view has the data before close returns */
 	told("create m 600;open rw;set size fh;write;flush;");
 	assert_int_equal(named("m", 1)->data[4096], 'x');
 	assert_int_equal(unlink(at("m")), 0);
@@ -556,11 +556,11 @@ static void test_attributes(void **state)
 	assert_int_equal(st.st_size, 77);
 	refused(truncate(at("b"), (off_t)BYTES + 1), EFBIG);
 	fake.said[0] = '\0';
-	/* the owner is what it is, unless it is another */
+	/* setting the same owner succeeds, another one fails */
 	assert_int_equal(chown(at("b"), geteuid(), getegid()), 0);
 	refused(chown(at("b"), geteuid() + 1, (gid_t)-1), EPERM);
 	told("");
-	/* the root has no attributes of its own: those of what is mounted, which can be written */
+	/* the root has the attributes of the mounted source, with write permission */
 	assert_int_equal(stat("/tmp", &st), 0);
 	assert_int_equal(stat(dir, &st), 0);
 	assert_true(S_ISDIR(st.st_mode) && (st.st_mode & 0300) == 0300);
@@ -593,7 +593,7 @@ static void test_names(void **state)
 	assert_int_equal(link(at("p"), at("l")), 0);
 	refused(link(at("p"), at("l")), EEXIST);
 	assert_int_equal(unlink(at("l")), 0);
-	told("link l;unlink l;"); /* the kernel knew the name the second time */
+	told("link l;unlink l;"); /* the kernel had cached the name */
 	refused(mkfifo(at("f"), 0600), EPERM);
 	assert_int_equal(unlink(at("p")), 0);
 	fake.kind = "rmdir";
@@ -601,7 +601,7 @@ static void test_names(void **state)
 	refused(rmdir(at("d")), ENOTEMPTY);
 	assert_int_equal(rmdir(at("d")), 0);
 	told("unlink p;rmdir d;rmdir d;");
-	/* a directory that is synced tells the view */
+	/* syncing a directory reaches the view */
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
 	assert_true(fd >= 0);
 	assert_int_equal(fsync(fd), 0);
@@ -612,7 +612,7 @@ static void test_names(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-/* test_errors - programs hear what the view says, but for what they would take for absence. */
+/* test_errors - programs get the view's errors, except those that would mean absence. */
 static void test_errors(void **state)
 {
 	static const struct {
@@ -648,7 +648,7 @@ static void test_errors(void **state)
 	assert_int_equal(unlink(at("e")), 0);
 }
 
-/* test_locks - the kernel has them for all programs on this machine. */
+/* test_locks - the kernel handles locks of all programs on this machine. */
 static void test_locks(void **state)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -679,7 +679,7 @@ int main(void)
 	};
 
 #ifdef __SANITIZE_THREAD__
-	/* the kernel puts our thread and the server's in order, which the sanitizer does not see */
+	/* the kernel orders the test's thread and the server's, which the sanitizer cannot see */
 	(void)tests;
 	return 0;
 #endif

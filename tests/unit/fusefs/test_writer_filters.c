@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of filters that writers wanted: what is noted, what is damaged, and the view that shows
- * it. */
+/* The list of filters that writers requested: its contents, damaged lists, and the view that shows
+ * them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static void no_list(void)
 	assert_int_equal(unlinkat(dir, COMMIT_CHAINS, 0), 0);
 }
 
-/* ---- what is noted ---- */
+/* ---- recording ---- */
 
 static const struct codec_chain *chain_of(const char *text)
 {
@@ -88,7 +88,7 @@ static void noted(const char *asked, const char *stored, const char *line)
 	assert_int_equal(commit_chains_note(&list, &ds, 0, &a.chain, true), 0);
 	assert_int_equal(list.len, asked ? strlen(asked) + 4 : 4); /* with its name, or none */
 	buf_clear(&list);
-	a.rank = 0; /* a scalar has no filters to speak of */
+	a.rank = 0; /* a scalar has no filters */
 	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of(stored), false), 0);
 	assert_int_equal(list.len, 0);
 	buf_release(&list);
@@ -104,7 +104,7 @@ static void test_note(void **state)
 	noted(NULL, NULL, "/v\t\n");
 }
 
-/* A list that has no room for more is an error, not a list without what came last. */
+/* A list without room for another line is an error; it is not truncated. */
 static void test_no_room(void **state)
 {
 	struct ds_group root = {.name = "", .parent = DS_NONE};
@@ -128,7 +128,7 @@ static void test_keep(void **state)
 	(void)state;
 	buf_init(&more, 100);
 	buf_init(&got, 100);
-	assert_int_equal(commit_chains_keep(dir, &more, &e), 0); /* nothing: no file */
+	assert_int_equal(commit_chains_keep(dir, &more, &e), 0); /* nothing to record: no file */
 	assert_int_equal(faccessat(dir, COMMIT_CHAINS, F_OK, 0), -1);
 	buf_puts(&more, "/v\t1,5\n");
 	assert_int_equal(commit_chains_keep(dir, &more, &e), 0);
@@ -185,7 +185,7 @@ static void layouts_are(bool v3, const char *want)
 	assert_string_equal(text, want);
 }
 
-/* Only arrays that differ from the mount are listed, in place of those that were before. */
+/* Only arrays that differ from the mount are listed, and replace those listed before. */
 static void test_layouts(void **state)
 {
 	struct stat a, b;
@@ -198,7 +198,7 @@ static void test_layouts(void **state)
 	assert_int_equal(fstatat(dir, COMMIT_CHAINS, &a, 0), 0);
 	layouts_are(false, "/v\t1,5\n/w\t1,4\n@/b\t/\n");
 	assert_int_equal(fstatat(dir, COMMIT_CHAINS, &b, 0), 0);
-	assert_int_equal(a.st_ino, b.st_ino); /* the same are not written again */
+	assert_int_equal(a.st_ino, b.st_ino); /* an unchanged list is not written again */
 	layouts[0].lead = true;
 	layouts_are(true, "/v\t1,5\n/w\t1,4\n@/b\t/\n"); /* not nested: no default of v3 here */
 	no_list();
@@ -208,7 +208,7 @@ static void test_layouts(void **state)
 
 static struct {
 	const struct fs_rules *rules;
-	char text[256]; /* of the rules as the view was opened with them */
+	char text[256]; /* of the rules that the view was opened with */
 	bool zarr3, nested, strict;
 	int rc;
 	unsigned closed;
@@ -279,13 +279,13 @@ static void test_view(void **state)
 
 	(void)state;
 	seen.closed = 0;
-	assert_int_equal(opened(NULL, &e), 0); /* no list: as it is */
+	assert_int_equal(opened(NULL, &e), 0); /* no list: unchanged */
 	assert_null(seen.rules);
 	LIST("/v\t1,5\n/g/w\tnone\nzarr_format\t3\n");
 	assert_int_equal(opened(NULL, &e), 0);
 	assert_string_equal(seen.text, "/v=1,5 /g/w=none ");
 	assert_true(seen.zarr3 && seen.nested && seen.strict);
-	/* the later holds, and an empty one takes back; names of patterns mean themselves */
+	/* the later line applies, an empty one cancels; names are not patterns */
 	LIST("/v\t1,5\n/v\t2,4|1,5\n/w\t1,1\n/w\t\n/a*[b]\t1,2\n");
 	assert_int_equal(opened(NULL, &e), 0);
 	assert_string_equal(seen.text, "/=1,5 /v=2,4|1,5 /=1,1 /a\\*\\[b\\]=1,2 ");
@@ -297,7 +297,7 @@ static void test_view(void **state)
 	no_list();
 }
 
-/* Lines that are none, or of no filters, say nothing; what follows them does. */
+/* Lines that are malformed, or without filters, are ignored; later lines count. */
 static void test_view_damaged(void **state)
 {
 	struct err e = ERR_INIT;
@@ -305,7 +305,8 @@ static void test_view_damaged(void **state)
 	(void)state;
 	LIST("\n\t\nno tab\nrelative\t1,5\n/v\tno-such-filter,,,\n/w\t1,3\n/x\t1,4");
 	assert_int_equal(opened(NULL, &e), 0);
-	assert_string_equal(seen.text, "/w=1,3 "); /* the last line has no end: it is torn */
+	/* the last line has no line end: it is incomplete */
+	assert_string_equal(seen.text, "/w=1,3 ");
 	LIST("/v\t1,5\n\0/w\t1,3\n");
 	assert_int_equal(opened(NULL, &e), 0);
 	assert_string_equal(seen.text, "/v=1,5 ");
@@ -318,7 +319,7 @@ static void test_view_damaged(void **state)
 	no_list();
 }
 
-/* Behind the rules of the user; a view that cannot be opened leaves nothing. */
+/* Appended to the user's rules; nothing remains if the view cannot be opened. */
 static void test_view_rules(void **state)
 {
 	const struct codec_rule rule = {.vars = "/v", .chain = *chain_of("1,1")};

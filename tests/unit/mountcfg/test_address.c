@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user may write for a dataset on another machine, and what it means. */
+/* Addresses of remote datasets, and their parts. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "mountcfg/address/address.h"
 
-/* good - one that is understood; release it. */
+/* good - parse a valid address; release it. */
 static struct address good(const char *text)
 {
 	struct address a;
@@ -30,7 +30,7 @@ static void same(const char *what, const char *text, const char *got, const char
 			 want ? want : "(none)");
 }
 
-/* HTTP: what keys are appended to, query, what, name. */
+/* HTTP: the URL that keys are appended to, query, kind, name. */
 static void http(const char *text, const char *url, const char *query, enum address_what what,
 		 const char *name)
 {
@@ -45,7 +45,7 @@ static void http(const char *text, const char *url, const char *query, enum addr
 	address_release(&a);
 }
 
-/* S3: endpoint, bucket, key, region, what. */
+/* S3: endpoint, bucket, key, region, kind. */
 static void s3(const char *text, enum address_kind kind, const char *url, const char *bucket,
 	       const char *key, const char *region, enum address_what what)
 {
@@ -135,7 +135,7 @@ static void test_http(void **state)
 	http("http://h/a#xarray&log", "http://h/a", NULL, ADDRESS_TREE, "a");
 	http("http://h/a#sha=1", "http://h/a", NULL, ADDRESS_ANY, "a");
 	http("http://h/a#", "http://h/a", NULL, ADDRESS_ANY, "a");
-	/* what has a signature in its query, or a password, is asked as it is */
+	/* an address with a signature or password is requested as it is */
 	http("https://b.s3.amazonaws.com/x.nc?X-Amz-Signature=secret",
 	     "https://b.s3.amazonaws.com/x.nc", "X-Amz-Signature=secret", ADDRESS_FILE, "x.nc");
 	http("https://b.s3-website-us-east-1.amazonaws.com/x.nc",
@@ -156,7 +156,7 @@ static void test_secrets(void **state)
 	assert_null(strstr(a.shown, "me@"));
 	assert_null(strchr(a.shown, '#'));
 	address_release(&a);
-	a = good("s3://Bucket/Key#mode=zarr"); /* its letters mean something */
+	a = good("s3://Bucket/Key#mode=zarr"); /* case is significant */
 	assert_string_equal(a.shown, "s3://Bucket/Key");
 	address_release(&a);
 	a = good("http://u%40x:p%3Aq@h/a.nc");

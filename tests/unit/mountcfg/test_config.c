@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configuration files: which of them says an option, and what is no good. SEMANTICS G1 */
+/* Configuration files: the origin of an option, and errors. SEMANTICS G1 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static void put(const char *path, const void *text, size_t n)
 	assert_int_equal(chmod(path, 0600), 0);
 }
 
-/* files - NULL: none of it. */
+/* files - write the two files; NULL: no such file. */
 static void files(const char *user, const char *system)
 {
 	(void)unlink(user_file);
@@ -89,7 +89,7 @@ static void refused_line(char **argv, const char *say)
 		fail_msg("'%s' is not in: %s", say, e.msg);
 }
 
-/* refused - a user's file, and what is said of it, with the file and a line. */
+/* refused - check the error for a user's file, which names the file and a line. */
 static void refused(const char *text, const char *say)
 {
 	char name[sizeof(user_file) + 2];
@@ -112,7 +112,7 @@ static const char *from(const struct cfg *cfg, const char *name)
 	return slash ? slash + 1 : where;
 }
 
-/* only_root - the system's file is read where it is root's. */
+/* only_root - the system's file is read if it belongs to root. */
 static void only_root(void)
 {
 	if (geteuid() != 0)
@@ -160,7 +160,7 @@ static void test_order(void **state)
 	cfg_release(&cfg);
 }
 
-/* SEMANTICS G1: what may be repeated is of one place, and what undoes each other too */
+/* SEMANTICS G1: repeatable options have one origin, and so have options that cancel each other */
 static void test_whole(void **state)
 {
 	struct cfg cfg;
@@ -186,7 +186,7 @@ static void test_whole(void **state)
 	cfg = parsed(ARGV(A("/x"), A("/m"), A("-orw=no,zarr_format=2")));
 	assert_false(cfg.rw || cfg.zarr3 || cfg.shard_size);
 	cfg_release(&cfg);
-	cfg = parsed(ARGV(A("refs"), A("/x"))); /* a default does not stand in its way */
+	cfg = parsed(ARGV(A("refs"), A("/x"))); /* a default does not conflict with it */
 	assert_false(cfg.rw || cfg.zarr3);
 	assert_int_equal(cfg.filter, CFG_FILTER_KEEP);
 	assert_int_equal(cfg.n_filter_rules, 0);
@@ -208,7 +208,7 @@ static void test_forms(void **state)
 	struct cfg cfg;
 
 	(void)state;
-	/* blanks, comments, a mark of UTF-8, CR, a line longer than inih's, '#' in a value */
+	/* blanks, comments, a byte order mark, CR, a line longer than inih's, '#' in a value */
 	memset(path, 'a', sizeof(path));
 	memcpy(path, "/data/ ;b;c #d;", 15);
 	path[6] = 'x';
@@ -231,7 +231,7 @@ static void test_forms(void **state)
 	cfg_release(&cfg);
 }
 
-/* test_operands - what `mount` takes for a name, and what for SOURCE and MOUNTPOINT. */
+/* test_operands - operands of `mount` that are names, and those that are SOURCE and MOUNTPOINT. */
 static void test_operands(void **state)
 {
 	char secret[] = "http://u:secret@h/a.zarr", place[] = "/m";
@@ -317,7 +317,7 @@ static void test_refused(void **state)
 	refused_line(ARGV(A("mount")), "NAME missing");
 	refused_line(ARGV(A("-a"), A("/x"), A("/m")), "only mount and umount have it");
 	refused_line(ARGV(A("--config"), A("/no/such"), A("/x"), A("/m")), "/no/such");
-	/* bytes that are no text, and too many of them */
+	/* bytes that are not text, and too many of them */
 	put(user_file, "[defaults]\nmax_attempts = 3\0\n", 29);
 	refused_line(ARGV(A("/x"), A("/m")), "user.conf:2: byte 0x00");
 	put(user_file, "[defaults]\n\033[2J = 3\n", 19);
@@ -360,7 +360,7 @@ static void test_trust(void **state)
 	cfg_release(&cfg);
 	assert_int_equal(chmod(user_file, 0600), 0);
 	if (geteuid() != 0)
-		return; /* only root can give a file away */
+		return; /* only root can change a file's owner */
 	assert_int_equal(chown(user_file, 12345, 0), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
 	assert_int_equal(cfg.max_attempts, 6);
@@ -394,7 +394,7 @@ static void test_mounts(void **state)
 	assert_string_equal(cfg.user, "me");
 	assert_string_equal(cfg.shown, "https://host/x.nc");
 	cfg_release(&cfg);
-	files("nonsense", NULL); /* does not keep anything mounted */
+	files("nonsense", NULL); /* does not prevent unmounting */
 	cfg = parsed(ARGV(A("umount"), A("/m")));
 	assert_int_equal(cfg.command, CFG_UMOUNT);
 	cfg_release(&cfg);

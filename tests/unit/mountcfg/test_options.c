@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command line and -o options: what is taken, what is refused, and what the user is told. */
+/* Command line and -o options: accepted ones, rejected ones, and the messages for users. */
 #include "mountcfg/options.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static void test_defaults(void **state)
 	cfg_release(&cfg);
 }
 
-/* expect_texts - the texts of a list, with a line between them. */
+/* expect_texts - compare the strings of a list, one in a line. */
 static void expect_texts(char *const *list, size_t n, const char *want)
 {
 	char text[512] = "";
@@ -84,7 +84,8 @@ static void test_writing(void **state)
 		{"rw,chunks=time=24,lat=all", "time=24,lat=all", "", ""},
 		{"rw,chunks=v&/g/w,time=24,x=1,noexec", "v&/g/w,time=24,x=1", "", "noexec"},
 		{"chunks=time=24,chunks=lat=all,rw", "time=24\nlat=all", "", ""},
-		/* an option's name, or no length, ends a rule; a backslash does not */
+		/* an option's name, or a value that is no length, ends a rule; a backslash does
+		 * not */
 		{"rw,chunks=time=24,cache_size=4096", "time=24", "", ""},
 		{"rw,chunks=time=24,cache_size=0,max_read=4096", "time=24", "",
 		 "max_read=4096"},
@@ -136,7 +137,7 @@ static void test_writing(void **state)
 	cfg_release(&cfg);
 }
 
-/* test_zarr3 - defaults that follow the format, and what does not go together. */
+/* test_zarr3 - defaults that depend on the format, and conflicts. */
 static void test_zarr3(void **state)
 {
 	static const struct {
@@ -249,7 +250,7 @@ static void test_views(void **state)
 	refused(ARGV(A("x"), A("m"), A("-oopen_datasets=0")), "use 1 to 65536");
 }
 
-/* expect_rules - what -o LIST gives: texts behind each other with '/' between them. */
+/* expect_rules - the rules of -o LIST: strings separated by '/'. */
 static void expect_rules(const char *list, enum cfg_filter filter, const char *rules,
 			 const char *quant)
 {
@@ -298,7 +299,7 @@ static void test_rules(void **state)
 	expect_rules("filter=*,NONE", CFG_FILTER_NONE, "", "");
 	expect_rules("filter=v,none", CFG_FILTER_PORTABLE, "v,none", "");
 	expect_rules("filter=none,filter=portable", CFG_FILTER_PORTABLE, "", "");
-	/* names of variables keep their backslashes; one before a comma is the list's */
+	/* names of variables keep their backslashes; one before a comma belongs to the list */
 	expect_rules("filter=a\\&b,1,5,rw\\,x", CFG_FILTER_PORTABLE, "a\\&b,1,5,rw,x", "");
 	expect_rules("filter=a\\\\,b,zstd,fsname=c\\,d", CFG_FILTER_PORTABLE, "a\\,b,zstd", "");
 	expect_rules("filter=a=b,zstd,5", CFG_FILTER_PORTABLE, "a=b,zstd,5", "");
@@ -377,7 +378,7 @@ static void test_commands(void **state)
 	cfg_release(&cfg);
 }
 
-/* Several sources stay as they were typed; an operand of info that is no file names a variable. */
+/* Several sources stay as typed; an operand of info that is no file names a variable. */
 static void test_several(void **state)
 {
 	char address[] = "http://me:secret@h/a.nc";
@@ -478,7 +479,7 @@ static void in_text(const char *name, const char *text)
 		fail_msg("option '%s' is not in docs/reference/nczarrfs.1", name);
 }
 
-/* help_of - what a command line prints, in b, with a NUL; lines have at most 80 columns. */
+/* help_of - the output of a command line, in b, with a NUL; lines have at most 80 columns. */
 static void help_of(char *const *argv, struct buf *b)
 {
 	struct cfg cfg;
@@ -598,11 +599,11 @@ static void test_docs_parity(void **state)
 
 	(void)state;
 	if (!f)
-		skip(); /* run from elsewhere */
+		skip(); /* the working directory is another one */
 	n = fread(man, 1, sizeof(man) - 1, f);
-	(void)fclose(f); /* read only */
+	(void)fclose(f); /* only read: no error to report */
 	man[n] = '\0';
-	for (char *from = man, *to = man;; from++) { /* \- is how a page spells - */
+	for (char *from = man, *to = man;; from++) { /* a man page writes - as \- */
 		if (from[0] == '\\' && from[1] == '-')
 			continue;
 		*to++ = *from;

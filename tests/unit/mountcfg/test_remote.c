@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line about things on other machines: addresses and their secrets, the options,
- * and what .ncrc says. */
+/* The command line with remote sources: addresses and their secrets, the options, and the values of
+ * .ncrc. */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -129,7 +129,7 @@ static void test_addresses(void **state)
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("s3://b/a#mode=nczarr"), A("/m")));
 	assert_int_equal(cfg.mode,
-			 CFG_MODE_ZARR); /* it says what is there, not what is shown */
+			 CFG_MODE_ZARR); /* the mode describes the source, not the view */
 	cfg_release(&cfg);
 	refused(ARGV(A("http://u:secret@h/x?token=secret"), A("/m"), A("-orw")), "web server");
 	refused(ARGV(A("http://h/x"), A("/m"), A("-ocreate")), "web server");
@@ -156,7 +156,7 @@ static void test_secrets(void **state)
 	assert_string_equal(cfg.password, "secret");
 	assert_string_equal(cfg.source, "https://h/a.nc?token=secret&v=2#mode=bytes");
 	assert_null(strstr(cfg.shown, "secret"));
-	for (size_t i = 0; i + 6 <= n; i++) /* also behind the end of what is left of it */
+	for (size_t i = 0; i + 6 <= n; i++) /* also after the end of the remaining text */
 		assert_int_not_equal(memcmp(text + i, "secret", 6), 0);
 	assert_int_equal(strncmp(text, "https://h/a.nc?", 15), 0);
 	cfg_release(&cfg);
@@ -241,14 +241,14 @@ static void test_rc(void **state)
 	assert_false(cfg.insecure);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("https://h2/x.nc"), A("/mnt"), A("-otimeout=9,profile=mine")));
-	assert_null(cfg.user); /* a password without a server goes nowhere */
+	assert_null(cfg.user); /* a password without a server is ignored */
 	assert_null(cfg.ca_file);
-	assert_null(cfg.access_key); /* who names a profile wants its keys */
+	assert_null(cfg.access_key); /* a profile selects other keys */
 	assert_string_equal(cfg.profile, "mine");
 	assert_int_equal(cfg.timeout, 9);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("http://h/d/x.nc"), A("/mnt")));
-	assert_string_equal(cfg.user, "you"); /* not by the line for https */
+	assert_string_equal(cfg.user, "you"); /* not from the line for https */
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("https://h/dx/x.nc"), A("/mnt")));
 	assert_null(cfg.ca_file); /* /d is not above /dx */
@@ -257,7 +257,7 @@ static void test_rc(void **state)
 	assert_string_equal(cfg.profile, "six");
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("/x.nc"), A("/mnt")));
-	assert_null(cfg.profile); /* not for what is here */
+	assert_null(cfg.profile); /* not for a local source */
 	cfg_release(&cfg);
 }
 
@@ -271,7 +271,7 @@ static void test_rc_files(void **state)
 	none();
 	write_file(g_cwd, ".ncrc", "AWS.PROFILE=evil\n", 0666);
 	good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
-	assert_null(cfg.profile); /* anybody may have written that */
+	assert_null(cfg.profile); /* any user may have written that file */
 	cfg_release(&cfg);
 	if (geteuid() == 0) {
 		char ncrc[PATH_MAX];
@@ -280,7 +280,7 @@ static void test_rc_files(void **state)
 		write_file(g_cwd, ".ncrc", "AWS.PROFILE=evil\n", 0600);
 		assert_int_equal(chown(ncrc, 65534, 65534), 0);
 		good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
-		assert_null(cfg.profile); /* somebody else has */
+		assert_null(cfg.profile); /* another user owns it */
 		cfg_release(&cfg);
 		assert_int_equal(unlink(ncrc), 0);
 	}
@@ -298,7 +298,7 @@ static void test_rc_files(void **state)
 	assert_int_equal(setenv("NCRCENV_RC", path, 1), 0);
 	good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
 	assert_true(cfg.unverified);
-	assert_false(cfg.insecure); /* netCDF-C's key says nothing of passwords over http:// */
+	assert_false(cfg.insecure); /* netCDF-C's key does not allow passwords over http:// */
 	assert_null(cfg.region);
 	cfg_release(&cfg);
 	assert_int_equal(unsetenv("NCRCENV_RC"), 0);

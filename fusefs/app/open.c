@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* open.c - opens the source of a setup, and its view: for a mount, for HTTP and for commands. */
+#include "fusefs/app/fusefs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/observe/log.h"
+#include "base/process/child.h"
+#include "codecs/isolate/decoder.h"
+#include "fusefs/app/concat.h"
+#include "fusefs/app/remote.h"
+#include "fusefs/daemon/stderr_capture.h"
+#include "fusefs/mirror/view.h"
+#include "fusefs/write/writable.h"
+#include "translate/concat/concat.h"
+
+enum { NOTES_SHOWN = 20 };
+
+bool fs_links_beside(const struct cfg *cfg)
+{
+	return !cfg->external_root && cfg->command != CFG_SERVE &&
+	       !fs_has_option(cfg, "allow_other") && !fs_has_option(cfg, "allow_root");
+}
+
+void fs_source_options(const struct cfg *cfg, struct source_options *ret)
+{
+	*ret = (struct source_options){
+		.cut_bytes = cfg->default_chunk_size,
+		.max_chunk_bytes = cfg->max_chunk,
+		.max_index_bytes = cfg->index_size,
+		.max_meta_bytes = cfg->meta_size,
+		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
+		.external_root = cfg->external_root,
+		.links_beside = fs_links_beside(cfg),
+		.unlimited = cfg->unlimited,
+		.n_unlimited = cfg->n_unlimited,
+		.keep_going = cfg->hide_bad,
+		.whole_chunks = cfg->command == CFG_REFS,
+	};
+}
+
+static struct view_request want_of(const struct app *setup)
+{
+	return (struct view_request){.name = setup->file_name,
+				     .id_limit = VIEW_ID_LIMIT,
+				     .rules = setup->rules,
+				     .shared = setup->shared,
+				     .share = 1};
+}
+
+/* open_once - open the source to be mounted, unless it is a mirror. */
+static int open_once(const struct app *setup, const struct cfg *cfg, struct source **ret_source,
+		     struct view **ret_view, struct err *e)
+{
+	struct view_request want = want_of(setup);
+	struct source_options opts;
+	struct source *source = NULL;
+	int rc;
+
+	fs_source_options(cfg, &opts);
+	rc = fs_source(setup, cfg->source, &opts, &source, e);
+	if (rc < 0)
+		return rc;
+	want.nc = cfg->view == CFG_VIEW_AUTO
+			  ? concat_format(source) == setup->zarr && cfg->command != CFG_SERVE
+			  : cfg->view == CFG_VIEW_NC;
+	rc = setup->view_open(source, cfg, &want, ret_view, e);
+	if (rc < 0) {
+		source_close(source);
+		return rc;
+	}
+	*ret_source = source;
+	return 0;
+}
+
+/* fs_open_again - the same. If one array cannot be read, explain how to mount the others, provided
+ * that they can be opened. */
+int fs_open_again(const struct app *setup, struct source **ret_source, struct view **ret_view,
+		  struct err *e)
+{
+	struct cfg rest = *setup->cfg;
+	struct err other = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	int rc = open_once(setup, setup->cfg, ret_source, ret_view, e);
+
+	if ((rc != -EOPNOTSUPP && rc != -EBADMSG && rc != -ERANGE) || rest.hide_bad)
+		return rc;
+	rest.hide_bad = true;
+	if (open_once(setup, &rest, ret_source, ret_view, &other) < 0)
+		return rc;
+	(*ret_view)->ops->close(*ret_view);
+	source_close(*ret_source);
+	(void)snprintf(text, sizeof(text), "%s", e->msg); /* text is as long as e's message */
+	return err_set(e, rc, "%s (-o unsupported=skip mounts the rest)", text);
+}
+
+/* open_writable - open a view that opens and closes sources as it needs them. */
+static int open_writable(const struct app *setup, struct view **ret_view,
+				       struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct view_request want = want_of(setup);
+	struct stat st;
+
+	want.nc = cfg->view == CFG_VIEW_NC;
+	/* the writable view reports that an archive cannot be written */
+	if (cfg->view == CFG_VIEW_AUTO)
+		want.nc = cfg->remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
+	want.root = cfg->root;
+	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
+}
+
+int fs_open(const struct app *setup, struct source **ret_source, struct view **ret_view,
+	    struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
+	int rc = fs_rules_check(setup->rules, cfg, e);
+
+	if (rc < 0)
+		return cfg_place_error(cfg, e);
+	if (writes && cfg->create)
+		rc = fs_rw_create(setup, e);
+	if (rc < 0)
+		return rc;
+	*ret_source = NULL;
+	rc = mirror_wanted(setup, e);
+	if (rc < 0)
+		return rc;
+	if (rc > 0 && cfg->root)
+		return err_set(e, -EINVAL,
+			       "-o root: only for one dataset, not for a directory of datasets");
+	if (rc > 0)
+		return mirror_open(setup, ret_view, e);
+	if (writes)
+		return open_writable(setup, ret_view, e);
+	return fs_open_again(setup, ret_source, ret_view, e);
+}
+
+bool fs_quiet(const struct cfg *cfg)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	(void)cfg;
+	return false; /* the user wants the libraries' reports */
+#else
+	return !cfg->verbose && !cfg->debug;
+#endif
+}
+
+/* say_ours - print our lines of the log that were captured along with the output of libraries. */
+static void say_ours(const char *text)
+{
+	static const char ours[] = "nczarrfs: ";
+	const char *end;
+
+	for (; *text; text = end + (*end == '\n')) {
+		end = text + strcspn(text, "\n");
+		if (strncmp(text, ours, sizeof(ours) - 1) == 0 &&
+		    write(STDERR_FILENO, text, (size_t)(end - text) + (*end == '\n')) < 0)
+			return; /* standard error is closed */
+	}
+}
+
+int fs_open_quietly(const struct app *setup, struct source **ret_source, struct view **ret_view,
+		    struct err *e)
+{
+	/* the recovery of a mount that died is reported by us, and must not be dropped */
+	const bool quietly = fs_quiet(setup->cfg) && !setup->cfg->rw;
+	struct stderr_capture q;
+	char text[4096];
+	int rc = setup->cfg->rw ? 0
+				: fs_rw_repair(setup, setup->cfg->source,
+					       setup->cfg->command == CFG_MOUNT, e);
+
+	/* remote access has a thread: the process that forks has to exist before it */
+	if (rc == 0 && setup->cfg->remote && setup->prepare && !child_prepared())
+		rc = setup->prepare(e);
+	if (rc < 0)
+		return rc;
+	if (quietly)
+		stderr_capture_begin(&q);
+	rc = fs_open(setup, ret_source, ret_view, e);
+	if (quietly) {
+		stderr_capture_end(&q, text, sizeof(text));
+		say_ours(text);
+	}
+	return rc;
+}
+
+static void print_some(const char *const *notes, uint32_t n)
+{
+	uint32_t shown = n < NOTES_SHOWN ? n : NOTES_SHOWN;
+
+	for (uint32_t i = 0; i < shown; i++)
+		log_note("%s", notes[i]);
+	if (n > shown)
+		log_note("... and %u more notes: see nczarrfs info", n - shown);
+}
+
+void fs_print_notes(const struct epoch *ep)
+{
+	if (ep->source)
+		print_some(ep->source->ds.notes, ep->source->ds.n_notes);
+	print_some(ep->view->notes, ep->view->n_notes);
+}
+
+/* fs_open_epoch - epochs_open_fn of a struct fs. */
+static int fs_open_epoch(void *arg, struct source **ret_source, struct view **ret_view,
+			 struct err *e)
+{
+	const struct fs *fs = arg;
+	int rc;
+
+	/* All threads share standard error: it is not redirected once they run. A Zarr store that
+	 * lacks its metadata for a moment is not a directory to be mirrored. */
+	if (fs->live)
+		return fs_open_again(fs->setup, ret_source, ret_view, e);
+	rc = fs_open_quietly(fs->setup, ret_source, ret_view, e);
+	if (rc == 0 && *ret_source)
+		fs_rules_warn(fs->setup->rules, fs->setup->cfg, &(*ret_source)->ds);
+	return rc;
+}
+
+int fs_open_served(struct fs *fs, const struct app *setup, const char *watched, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	int rc = 0;
+
+	fs_rw_prepare(setup);
+	if (setup->prepare)
+		rc = setup->prepare(e);
+	if (rc == 0 && cfg->sandbox_codecs)
+		codec_isolate(0);
+	fs->setup = setup;
+	if (rc == 0)
+		rc = epochs_new(watched, fs_open_epoch, fs, &fs->live, e);
+	if (rc < 0)
+		return rc;
+	if (cfg->remote)
+		epochs_remote(fs->live, cfg->revalidate);
+	fs->path = cfg->shown;
+	fs->remote = cfg->remote;
+	fs->follows = epochs_first(fs->live)->view->follows;
+	return 0;
+}
+
+void fs_end_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGHUP);
+}
