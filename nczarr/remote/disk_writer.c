@@ -64,7 +64,7 @@ bool keep_info(struct cache_lookup *l, struct object_info *ret)
 	return ret->etag[0] || ret->changed;
 }
 
-/* ---- what is not believed ---- */
+/* ---- distrusted blocks ---- */
 
 void distrust(struct cache_lookup *l)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replay.c - carries out what a manifest says; after a crash once more from its beginning.
+/* replay.c - carries out a manifest; after a crash again from its start.
  *
- * The whole manifest is checked before the first step. Directories that go, or are renamed, are
- * moved into the transaction first, and a file says that all of them were: what is put in their
- * place later is not moved away. Then chunks come, then documents, those of all last; then what is
- * dropped goes. Everything happens beneath the store's root. */
+ * The whole manifest is checked before the first step. Removed or renamed directories are moved
+ * into the transaction first, and a file records that all were: their replacements are not moved
+ * away by a second run. Then chunks are put, then documents, consolidated ones last; then dropped
+ * objects are removed. All paths are resolved beneath the store's root. */
 #include "nczarr/sink/sink_int.h"
 
 #include <dirent.h>
@@ -25,13 +25,13 @@
 #define FOLDER 1000u
 #define LONG 200
 #define FEW 32   /* steps whose directories are synced one by one */
-#define DEEP 256 /* directories within directories that are removed */
+#define DEEP 256 /* depth of removed directories */
 
 struct replay_redo {
 	int root, dir;
 	struct zs_manifest m; /* owned */
-	bool few;             /* steps: else all that the file system has is synced at once */
-	bool dirty;           /* parent was changed, and few */
+	bool few;             /* few steps: otherwise syncfs() is used */
+	bool dirty;           /* parent was changed, and `few` */
 	int parent;           /* the directory of the last key, owned; -1 */
 	char of[STORE_KEY_MAX + 1];
 };
@@ -143,7 +143,7 @@ static int replay_load(struct replay_redo *r, struct err *e)
 
 /* ---- doing it ---- */
 
-/* replay_leave - the directory that is open. */
+/* replay_leave - sync and close the open directory. */
 static int replay_leave(struct replay_redo *r)
 {
 	int rc = r->parent >= 0 && r->dirty && fsync(r->parent) < 0 ? -errno : 0;
@@ -154,8 +154,8 @@ static int replay_leave(struct replay_redo *r)
 	return rc;
 }
 
-/* replay_parent_of - the directory of a key, which stays open for the next; name: the last
- * component. make: directories that are not there. Returns 0; -errno without a text. */
+/* replay_parent_of - open the directory of a key, and keep it for the next one; name: the last
+ * component. make: create missing directories. Returns 0; -errno without a message. */
 static int replay_parent_of(struct replay_redo *r, const char *key, bool make,
 			    const char **name)
 {
@@ -185,7 +185,7 @@ static int replay_parent_of(struct replay_redo *r, const char *key, bool make,
 		return fd;
 	rc = replay_leave(r);
 	if (rc) {
-		(void)close(fd); /* nothing was done there */
+		(void)close(fd); /* unchanged */
 		return rc;
 	}
 	r->parent = fd;
@@ -193,8 +193,8 @@ static int replay_parent_of(struct replay_redo *r, const char *key, bool make,
 	return 0;
 }
 
-/* replay_there - 1 when something of the transaction is in its place, 0 when it is not. -errno,
- * without a text, when that could not be found out: what is taken for done then is lost. */
+/* replay_there - 1 if a file of the transaction is in place, 0 if not. -errno without a message if
+ * that is unknown: a step that is wrongly taken for done would be lost. */
 static int replay_there(const struct replay_redo *r, const char *path)
 {
 	struct stat st;
@@ -237,11 +237,11 @@ static int away(struct replay_redo *r, const struct zs_step *x, struct err *e)
 		return done < 0 ? stuck(x, done, e) : 0;
 	if (rc == 0)
 		rc = renameat(r->parent, name, r->dir, to) < 0 ? -errno : 0;
-	/* what others removed meanwhile is gone as well */
+	/* an object that another program removed is fine */
 	return rc == 0 || rc == -ENOENT ? 0 : stuck(x, rc, e);
 }
 
-/* replay_into - a file or directory of the transaction to its place. */
+/* replay_into - move a file or directory of the transaction to its place. */
 static int replay_into(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
@@ -253,12 +253,12 @@ static int replay_into(struct replay_redo *r, const struct zs_step *x, struct er
 	else
 		zs_txn_path(from, x->n);
 	rc = replay_parent_of(r, x->key, false, &name);
-	r->dirty = r->few; /* also when it has been done before */
+	r->dirty = r->few; /* also if an earlier run did it */
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
 		return 0;
 	rc = rc ? rc : -errno;
 	waits = replay_there(r, from);
-	if (waits <= 0) /* 0: it has been done */
+	if (waits <= 0) /* 0: already done */
 		return waits < 0 ? stuck(x, waits, e) : 0;
 	if (rc == -ENOENT)
 		rc = replay_parent_of(r, x->key, true, &name);
@@ -280,7 +280,7 @@ static int replay_drop(struct replay_redo *r, const struct zs_step *x, struct er
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR ? 0 : stuck(x, rc, e);
 }
 
-/* replay_each - all steps of one kind, in their order. */
+/* replay_each - all steps of one kind, in order. */
 static int replay_each(struct replay_redo *r, enum zs_op op,
 		       int (*fn)(struct replay_redo *r, const struct zs_step *x, struct err *e),
 		       bool *ret_any, struct err *e)
@@ -300,7 +300,7 @@ static int replay_each(struct replay_redo *r, enum zs_op op,
 	return rc;
 }
 
-/* replay_sync_all - everything that was done up to now is on the disk. */
+/* replay_sync_all - sync all changes so far. */
 static int replay_sync_all(struct replay_redo *r, struct err *e)
 {
 	int rc = replay_leave(r);
@@ -310,7 +310,7 @@ static int replay_sync_all(struct replay_redo *r, struct err *e)
 	return rc ? err_sys(e, -rc, "cannot sync the store") : 0;
 }
 
-/* sync_below - a directory of the state directory. */
+/* sync_below - sync a directory of the state directory. */
 static int sync_below(const struct replay_redo *r, const char *path, struct err *e)
 {
 	auto_fd int fd = openat(r->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -320,7 +320,7 @@ static int sync_below(const struct replay_redo *r, const char *path, struct err 
 	return io_sync(fd, true, e);
 }
 
-/* clear_away - move what goes out of the way, once for all. */
+/* clear_away - move removed or renamed directories away, once. */
 static int clear_away(struct replay_redo *r, struct err *e)
 {
 	bool any = false;
@@ -357,7 +357,7 @@ static int replay_carry_out(struct replay_redo *r, struct err *e)
 		rc = replay_each(r, order[i], replay_into, NULL, e);
 		if (rc)
 			break;
-		rc = replay_leave(r); /* paths may lead elsewhere now */
+		rc = replay_leave(r); /* paths may resolve differently now */
 		if (rc < 0)
 			rc = err_sys(e, -rc, "cannot sync the store");
 	}
@@ -390,7 +390,7 @@ int zs_txn_recover(int root, int dir, struct err *e)
 		rc = replay_load(&r, e);
 		if (rc == 0)
 			rc = replay_carry_out(&r, e);
-		auto_fd_fn(&r.parent); /* what failed is done again */
+		auto_fd_fn(&r.parent); /* a failed run is repeated */
 		free(r.m.p);
 	}
 	return rc ? rc : zs_txn_forget(dir, e);
@@ -416,7 +416,7 @@ static int remove_in(int at, const char *name, unsigned depth, struct err *e)
 	if (!d) {
 		rc = err_sys(e, errno, "cannot remove '%.*s'", LONG, name);
 		if (fd >= 0)
-			(void)close(fd); /* it was only read from */
+			(void)close(fd); /* opened for reading only */
 		return rc;
 	}
 	while (rc == 0 && (errno = 0, x = readdir(d)) != NULL)

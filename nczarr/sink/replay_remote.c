@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replay_remote.c - carries out what a manifest says about a remote store; after a crash, or
- * when the service failed, once more from its beginning.
+/* replay_remote.c - carries out the manifest of a remote store; after a crash or a failure of the
+ * service again from its start.
  *
- * First goes what would be in the way, then chunks come, then documents, those of all last, then
- * the rest goes, documents first. Within each of these several at a time. Whatever has been done
- * already is done again: the same bytes are put under the same keys. A document that was put is
- * recognised by its content, since an answer may have been lost. */
+ * Conflicting objects are removed first, then chunks are put, then documents, consolidated ones
+ * last, then dropped objects are removed, documents first. The steps of a phase run in parallel. A
+ * second run repeats all steps: it puts the same bytes under the same keys. A document that was
+ * put already is recognised by its content, since an answer may have been lost. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define LONG 200
 
-/* step - one that is to be done. */
+/* step - a step of the manifest. */
 struct step {
 	enum zs_op op;
 	bool has_condition;
@@ -30,11 +30,11 @@ struct step {
 struct replay_remote_redo {
 	struct store *store;
 	int dir;
-	bool conditions; /* they hold */
+	bool conditions; /* conditions are checked */
 	struct arena arena;
 	struct step *steps;
 	size_t n, cap;
-	const struct step **now; /* n_now of them: of one phase */
+	const struct step **now; /* n_now steps of the current phase */
 	size_t n_now;
 };
 
@@ -71,7 +71,7 @@ static int replay_remote_load(struct replay_remote_redo *r, struct err *e)
 	free(m.p);
 	r->conditions = faccessat(r->dir, ZS_CONDITIONS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (rc == 0 && !r->conditions &&
-	    errno != ENOENT) /* others' work would be overwritten */
+	    errno != ENOENT) /* without the check, changes of other programs would be overwritten */
 		rc = err_sys(e, errno, "'" ZS_CONDITIONS "' in the state directory");
 	return rc;
 }
@@ -86,7 +86,7 @@ static int begun(const struct step *x, int rc, struct err *e)
 			LONG, x->key);
 }
 
-/* replay_remote_is_ours - whether the service has under a key what is to be put there. 1, 0 or an
+/* replay_remote_is_ours - whether the service has the bytes to put under a key. 1, 0 or an
  * error. */
 static int replay_remote_is_ours(struct replay_remote_redo *r, const struct step *x, int fd,
 				 uint64_t len, struct err *e)
@@ -121,7 +121,7 @@ static int foreign(const struct step *x, struct err *e)
 		LONG, x->key);
 }
 
-/* as_seen - a service that knows no conditions: what it has is looked at just before. */
+/* as_seen - check the version before a put, for a service without conditions. */
 static int as_seen(struct replay_remote_redo *r, const struct step *x, struct err *e)
 {
 	struct store_stat st = {.version = 0};
@@ -186,7 +186,7 @@ static int do_one(void *arg, size_t i, struct err *e)
 
 /* ---- all of them ---- */
 
-/* phase - what is done at a time; of what goes documents and others one after the other. */
+/* phase - steps that run in parallel; documents and others are removed one after the other. */
 struct phase {
 	enum zs_op op;
 	bool docs, others;
