@@ -72,17 +72,17 @@ int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 		struct err *e) NZ_MUST_USE;
 /* zs_txn_path - path of new object n, relative to the state directory. */
 void zs_txn_path(char out[64], uint64_t n);
-/* zs_txn_forget - remove the manifest and then the transaction, after its steps are complete. */
-int zs_txn_forget(int dir, struct err *e) NZ_MUST_USE;
 
-/* ---- manifests, read (replay.c) ---- */
+/* ---- replay of a manifest (replay.c) ---- */
 
 #define ZS_LOCAL "nczarrfs commit 1\n"
 #define ZS_REMOTE "nczarrfs remote 1\n" /* of the same length */
+#define ZS_FIRST (sizeof(ZS_LOCAL) - 1 + 8) /* offset of the first step */
 
 struct zs_step {
 	enum zs_op op;
-	uint64_t n;
+	bool conditional;
+	uint64_t n, version; /* version: of the document, if conditional; 0: absent */
 	char key[STORE_KEY_MAX + 1];
 };
 
@@ -93,13 +93,26 @@ struct zs_manifest {
 	uint64_t n;      /* steps */
 };
 
-/* zs_manifest_load - read and check the manifest. *ret: free p. zs_manifest_next - the step at
- * *at, which starts with ZS_FIRST and advances; as long as it is less than len. */
-#define ZS_FIRST (sizeof(ZS_LOCAL) - 1 + 8)
-int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret,
-		     struct err *e) NZ_MUST_USE;
-int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *ret,
-		     struct err *e) NZ_MUST_USE;
+/* zs_phase - steps of one kind: all, those of metadata documents, or the others. */
+struct zs_phase {
+	enum zs_op op;
+	bool only_docs, not_docs;
+};
+
+/* zs_target - the store that a manifest changes. begin is called once the manifest was checked;
+ * then for each phase step for each of its steps, and end. A negative errno ends the replay. */
+struct zs_target {
+	const char *magic;             /* of its manifests */
+	const struct zs_phase *phases; /* n_phases, in order */
+	size_t n_phases;
+	int (*begin)(struct zs_target *t, const struct zs_manifest *m, struct err *e);
+	int (*step)(struct zs_target *t, const struct zs_step *x, struct err *e);
+	int (*end)(struct zs_target *t, enum zs_op op, struct err *e);
+};
+
+/* zs_replay - carry out the manifest in the state directory `dir`, if there is one, and remove it
+ * with its transaction. */
+int zs_replay(int dir, struct zs_target *t, struct err *e) NZ_MUST_USE;
 
 /* ---- remote stores (journal_remote.c, replay_remote.c) ---- */
 
