@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/core/list.h"
 #include "base/os/cancel.h"
 #include "nczarr/remote/services.h"
 
@@ -23,17 +24,13 @@
 #define RC_SHARDS 64
 #define RC_JOBS 8                         /* requests that one step of a read starts */
 
-struct links {
-	struct links *prev, *next;
-};
-
 enum ext_state { EXT_FETCHING, EXT_READY, EXT_FAILED };
 enum ext_queue { Q_NONE, Q_PREFETCH, Q_NEW, Q_MAIN, Q_N };
 
 /* ext - bytes [off, off + len) of one version of an object; or the wait object of a request for an
  * object's info. */
 struct ext {
-	struct links in;           /* lock: queues */
+	struct list_link in;       /* lock: queues */
 	enum ext_queue queue;      /* lock: queues */
 	uint64_t charged, prefetch_charged; /* lock: queues */
 	uint64_t flying;           /* lock: queues; prefetched bytes in flight */
@@ -142,7 +139,7 @@ struct object_cache {
 	uint32_t flights;          /* ... in so many requests */
 	uint32_t connections;
 	int64_t check_ns;          /* 0: never */
-	struct links queues[Q_N];
+	struct list_link queues[Q_N];
 	uint64_t queued[Q_N];      /* bytes */
 	uint32_t waiting;          /* threads that wait for room */
 	struct link_estimate line;
@@ -168,7 +165,6 @@ struct cache_lookup {
 
 /* ---- eviction.c: the budget ---- */
 
-void links_init(struct links *l);
 /* rc_grant - reserve n bytes for an extent, at most c->limit, and evict for it. must: wait for
  * room (-EINTR); else -EAGAIN. */
 int rc_grant(struct object_cache *c, uint64_t n, bool must) NZ_MUST_USE;

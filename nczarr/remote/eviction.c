@@ -22,20 +22,7 @@
 #define LATE_NS ((int64_t)1000 * 1000 * 1000)
 #define SPAN_NS ((int64_t)200 * 1000 * 1000)
 
-void links_init(struct links *l)
-{
-	l->prev = l->next = l;
-}
-
-static void eviction_append(struct links *list, struct links *l)
-{
-	l->prev = list->prev;
-	l->next = list;
-	list->prev->next = l;
-	list->prev = l;
-}
-
-static struct ext *ext_of(struct links *l)
+static struct ext *ext_of(struct list_link *l)
 {
 	return CONTAINER_OF(l, struct ext, in);
 }
@@ -45,13 +32,12 @@ static void move_locked(struct object_cache *c, struct ext *x, enum ext_queue q)
 {
 	if (x->queue != Q_NONE) {
 		c->queued[x->queue] -= x->charged;
-		x->in.prev->next = x->in.next;
-		x->in.next->prev = x->in.prev;
+		list_remove(&x->in);
 	}
 	x->queue = q;
 	if (q != Q_NONE) {
 		c->queued[q] += x->charged;
-		eviction_append(&c->queues[q], &x->in);
+		list_append(&c->queues[q], &x->in);
 	}
 }
 
@@ -108,10 +94,10 @@ void rc_landed(struct ext *x)
 /* late_locked - do not count extents as prefetched that were not read for a while. */
 static void late_locked(struct object_cache *c)
 {
-	struct links *list = &c->queues[Q_PREFETCH];
+	struct list_link *list = &c->queues[Q_PREFETCH];
 	int64_t now = clock_ns();
 
-	while (list->next != list && now - ext_of(list->next)->since > LATE_NS)
+	while (!list_empty(list) && now - ext_of(list->next)->since > LATE_NS)
 		not_ahead_locked(c, ext_of(list->next));
 }
 
@@ -202,7 +188,7 @@ static uint64_t handed_of(struct ext *x)
 /* spent_locked - one of the oldest new extents that were read to their end, once. */
 static struct ext *spent_locked(struct object_cache *c)
 {
-	struct links *l = c->queues[Q_NEW].next;
+	struct list_link *l = c->queues[Q_NEW].next;
 
 	for (int i = 0; i < SPENT_SEARCHED && l != &c->queues[Q_NEW]; i++) {
 		struct ext *x = ext_of(l);
@@ -221,9 +207,9 @@ static struct ext *spent_locked(struct object_cache *c)
 /* clock_locked - an extent of main that was not read since the last scan. */
 static struct ext *clock_locked(struct object_cache *c)
 {
-	struct links *list = &c->queues[Q_MAIN];
+	struct list_link *list = &c->queues[Q_MAIN];
 
-	for (int i = 0; list->next != list; i++) {
+	for (int i = 0; !list_empty(list); i++) {
 		struct ext *x = ext_of(list->next);
 
 		if (handed_of(x) == x->marked || i > 1000)
@@ -237,18 +223,18 @@ static struct ext *clock_locked(struct object_cache *c)
 /* eviction_victim_locked - the next victim, with a reference; NULL: none. */
 static struct ext *eviction_victim_locked(struct object_cache *c, bool must)
 {
-	struct links *new = &c->queues[Q_NEW];
+	struct list_link *new = &c->queues[Q_NEW];
 	struct ext *x = spent_locked(c);
 
 	if (!x &&
-	    (c->queued[Q_NEW] > c->limit / 2 || c->queues[Q_MAIN].next == &c->queues[Q_MAIN]) &&
-	    new->next != new)
+	    (c->queued[Q_NEW] > c->limit / 2 || list_empty(&c->queues[Q_MAIN])) &&
+	    !list_empty(new))
 		x = ext_of(new->next);
 	if (!x)
 		x = clock_locked(c);
-	if (!x && new->next != new)
+	if (!x && !list_empty(new))
 		x = ext_of(new->next);
-	if (!x && must && c->queues[Q_PREFETCH].next != &c->queues[Q_PREFETCH])
+	if (!x && must && !list_empty(&c->queues[Q_PREFETCH]))
 		x = ext_of(c->queues[Q_PREFETCH].next);
 	if (!x)
 		return NULL;
@@ -367,7 +353,7 @@ int object_cache_new(const struct remote_options *opts, struct object_cache **re
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&c->room);
 	for (size_t i = 0; i < Q_N; i++)
-		links_init(&c->queues[i]);
+		list_init(&c->queues[i]);
 	if (table_init(c) < 0 || remote_prefetch_new(c) < 0 ||
 	    keep_new(c, opts->cache_dir, opts->disk_bytes) < 0) {
 		object_cache_free(c);
