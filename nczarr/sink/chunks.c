@@ -113,7 +113,7 @@ static void zarr_sink_chunks_coords_of(const struct zs_array *za, uint32_t rank,
 	uint64_t at[DS_RANK_MAX];
 	uint32_t n = stored_rank(za);
 
-	zr_unravel(rank, za->grid, linear, at);
+	grid_coords(rank, za->grid, linear, at);
 	for (uint32_t d = 0; d < n; d++)
 		ret[d] = at[d];
 	if (za->meta->tail)
@@ -196,11 +196,11 @@ int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
 	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
 		bool in = true;
 
-		zr_unravel(za->meta->rank, p->grid, object, at);
+		grid_coords(za->meta->rank, p->grid, object, at);
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			in = in && at[d] < za->grid[d];
 		if (in) /* a spread axis has one chunk */
-			zarr_sink_chunks_mark(za, zr_ravel(stored_rank(za), za->grid, at));
+			zarr_sink_chunks_mark(za, grid_linear(stored_rank(za), za->grid, at));
 	}
 	return rc;
 }
@@ -439,7 +439,7 @@ static int zarr_sink_chunks_outside(struct zarr_sink *s, uint32_t array, struct 
 	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
 		bool in = true;
 
-		zr_unravel(m->rank, p->grid, object, at);
+		grid_coords(m->rank, p->grid, object, at);
 		for (uint32_t d = 0; d < m->rank; d++)
 			in = in && at[d] < grid[d];
 		if (in && m->shard && straddles(za, p, at, cut))
@@ -462,7 +462,7 @@ static void mark_old(struct zarr_sink *s, uint32_t array, struct zs_array *za)
 	for (uint64_t i = 0; i < za->n_chunks; i++) {
 		bool old = true;
 
-		zr_unravel(s->now->ds.arrays[array].rank, za->grid, i, at);
+		grid_coords(s->now->ds.arrays[array].rank, za->grid, i, at);
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			old = old && at[d] * za->chunk[d] < m->shape[d];
 		if (old)

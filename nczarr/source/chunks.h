@@ -14,6 +14,7 @@
 
 #include "nczarr/source/source_int.h"
 #include "translate/cache/cache.h"
+#include "translate/model/grid.h"
 
 #define ZR_LEVELS_MAX 8      /* shards within shards */
 #define ZR_OBJECT_KEY (STORE_KEY_MAX + 1)
@@ -47,10 +48,6 @@ static inline bool zr_is_nested(const struct zr_meta *m)
  * "3.0"). grid: objects. false: no object's key, or outside the grid. */
 bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *grid,
 		     uint64_t *ret);
-
-/* zr_unravel, zr_ravel - number in a grid to coordinates and back. */
-void zr_unravel(uint32_t rank, const uint64_t *grid, uint64_t linear, uint64_t *ret);
-uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords);
 
 /* ---- which objects there are (chunk_list.c) ---- */
 
