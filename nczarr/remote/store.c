@@ -217,7 +217,7 @@ static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
 
 	memcpy(out, x->data + (off - x->off), n);
 	(void)atomic_fetch_add_explicit(&x->handed, counted, memory_order_relaxed);
-	if (atomic_load_explicit(&x->ahead, memory_order_relaxed))
+	if (atomic_load_explicit(&x->prefetched, memory_order_relaxed))
 		rc_settle(x);
 }
 
