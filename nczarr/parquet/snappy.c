@@ -34,7 +34,7 @@ static bool length(struct snappy_reader *r, uint64_t *ret)
 	return false;
 }
 
-/* copy_back - n bytes from what came out before; they may overlap what they become. */
+/* copy_back - copy n earlier output bytes; source and destination may overlap. */
 static bool copy_back(uint8_t *out, size_t *at, size_t n_out, size_t back, size_t n)
 {
 	if (back == 0 || back > *at || n > n_out - *at)

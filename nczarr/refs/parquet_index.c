@@ -45,7 +45,7 @@ struct parq {
 	uint64_t records; /* references in a file */
 	uint64_t max_table;
 	uint64_t version;     /* of the .zmetadata */
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* of the following members */
 	pthread_cond_t loaded;
 	struct parquet_index_slot slots[KEPT];
 	uint64_t clock;

@@ -31,7 +31,7 @@ struct refs_target {
 	struct link link;         /* in refs_targets.by_url */
 	struct list_link idle;    /* in refs_targets.idle, while it is open and unused */
 	struct blob *blob;        /* NULL: closed; owned */
-	struct blob local;        /* what blob is, for files */
+	struct blob local;        /* blob points here for files */
 	uint64_t seen;            /* identity at the first open; 0: never opened */
 	uint32_t users;
 	bool opening;

@@ -237,8 +237,8 @@ bool fetch_start(struct cache_lookup *l, struct job *j, bool must);
  * none that begins at or after `before`. The shard is locked. */
 size_t fetch_plan(struct cache_lookup *l, uint64_t from, uint64_t before, uint64_t to,
 		  struct job *jobs, size_t max);
-/* fetch_ask - prepare the request for an object's info: with its beginning (what OBJECT_PART),
- * with all of it if it has at most len bytes (OBJECT_ALL), with its end (OBJECT_TAIL), or alone
+/* fetch_ask - prepare the request for an object's info. what: with its start (OBJECT_PART), with
+ * all of it if it has at most len bytes (OBJECT_ALL), with its end (OBJECT_TAIL), or alone
  * (OBJECT_HEAD). It becomes obj->asking. The shard is locked. Returns 0 or -ENOMEM. */
 int fetch_ask(struct cache_lookup *l, int what, uint64_t off, uint64_t len,
 	      struct job *ret) NZ_MUST_USE;

@@ -34,7 +34,7 @@ struct keeper {
 	uint64_t bytes;
 };
 
-/* ---- what an object was ---- */
+/* ---- the stored info ---- */
 
 static size_t disk_writer_pack(const struct object_info *i, uint8_t out[INFO_MAX])
 {

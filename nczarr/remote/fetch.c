@@ -63,7 +63,7 @@ static void fetch_fail(struct cache_lookup *l, struct job *j, int code, const st
 	free(j->kept);
 }
 
-/* ---- what came ---- */
+/* ---- answers ---- */
 
 /* usual_of - the slot with the usual object size of key's folder: its lower 48 bits, valid if the
  * upper ones are the folder's mark. */

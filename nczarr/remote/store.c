@@ -37,7 +37,7 @@ static int remote_store_absent(const char *key, struct err *e)
 	return err_set(e, -ENOENT, "'%s': not found", key);
 }
 
-/* ---- what a key is ---- */
+/* ---- keys ---- */
 
 /* how - the range to fetch of an unknown object. */
 struct how {
@@ -509,7 +509,7 @@ static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
 	return 0; /* objects do not depend on their root */
 }
 
-/* ---- what the service has now ---- */
+/* ---- revalidation ---- */
 
 /* settled - wait until no request for the info of the object is in flight. The shard is locked. */
 static int settled(struct cache_lookup *l, struct err *e)

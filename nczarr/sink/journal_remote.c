@@ -166,7 +166,7 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 	return x.rc;
 }
 
-/* ---- what the sink says ---- */
+/* ---- steps of the sink ---- */
 
 static int journal_remote_enter(json_t *set, const char *key, struct err *e)
 {
