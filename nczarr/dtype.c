@@ -266,7 +266,7 @@ struct text_v2 {
 	bool big;
 	char kind;
 	bool has_n;
-	uint64_t n;       /* the number behind the kind */
+	uint64_t n;       /* the number after the kind */
 	const char *unit; /* text in brackets, len bytes; NULL */
 	size_t len;
 };

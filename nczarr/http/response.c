@@ -151,7 +151,7 @@ static bool response_is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* begin_status - of an answer; one with 1xx may have come before. */
+/* begin_status - start of an answer; one with 1xx may have preceded it. */
 static void begin_status(struct http_transfer *r)
 {
 	uint64_t bytes = r->header_bytes;
@@ -174,7 +174,7 @@ size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 		r->fault = FAULT_HEADERS;
 		return 0;
 	}
-	if (r->body_began) /* a trailer says nothing that matters */
+	if (r->body_began) /* trailers are ignored */
 		return n;
 	if (n > 5 && memcmp(data, "HTTP/", 5) == 0) {
 		begin_status(r);
@@ -202,7 +202,7 @@ static bool stop_with(struct http_transfer *r, enum http_fault fault)
 	return false;
 }
 
-/* begin_body - how much of it may come, and where it goes. */
+/* begin_body - determine the limit and the destination of the body. */
 static bool begin_body(struct http_transfer *r)
 {
 	struct http_response *a = &r->a;
@@ -234,7 +234,7 @@ static bool begin_body(struct http_transfer *r)
 	return true;
 }
 
-/* response_put - bytes that are wanted. */
+/* response_put - store wanted bytes. */
 static bool response_put(struct http_transfer *r, const char *data, size_t n)
 {
 	struct http_response *a = &r->a;
@@ -258,7 +258,7 @@ static bool response_put(struct http_transfer *r, const char *data, size_t n)
 	return buf_ok(&a->body) || stop_with(r, FAULT_MEMORY);
 }
 
-/* put_cut - of a whole file only the part that was wanted. */
+/* put_cut - store only the wanted part of a whole file. */
 static bool put_cut(struct http_transfer *r, const char *data, size_t n)
 {
 	uint64_t have = r->want.room ? r->room_len : r->a.body.len;
@@ -304,7 +304,7 @@ size_t http_on_send(char *data, size_t size, size_t n, void *arg)
 	return n;
 }
 
-/* http_on_seek - libcurl begins again, on another connection. */
+/* http_on_seek - libcurl restarts the body on another connection. */
 int http_on_seek(void *arg, curl_off_t off, int whence)
 {
 	struct http_transfer *r = arg;

@@ -43,8 +43,8 @@ void http_fail(struct http_transfer *r, int rc, const char *fmt, ...)
 	buf_release(&b);
 }
 
-/* retry_again - a try may follow, unless the time, the tries, or the nature of the request forbid
- * it. reached: the server may have done what it was asked. r->a says already what happened. */
+/* retry_again - retry, unless the time, the number of tries, or the kind of request forbid it.
+ * reached: the server may have carried out the request. r->a has the error. */
 static enum http_verdict retry_again(struct http_transfer *r, bool reached)
 {
 	if (r->a.tries >= r->net->opts.tries || (reached && r->want.once))
@@ -62,7 +62,7 @@ int64_t http_pause(struct http_transfer *r)
 
 	if (ms > LAST_PAUSE_MS)
 		ms = LAST_PAUSE_MS;
-	n->dice ^= (uint64_t)clock_ns() | 1; /* xorshift: so that not all come back at once */
+	n->dice ^= (uint64_t)clock_ns() | 1; /* xorshift: spreads retries of several requests */
 	n->dice ^= n->dice << 13;
 	n->dice ^= n->dice >> 7;
 	n->dice ^= n->dice << 17;
@@ -130,7 +130,7 @@ static int rc_of(uint32_t status)
 	}
 }
 
-/* take_code - <Code> of an S3 error. */
+/* take_code - get <Code> of an S3 error. */
 static void take_code(struct http_response *a)
 {
 	static const char open[] = "<Code>";
@@ -155,7 +155,7 @@ static bool retry_code_is(const struct http_response *a, const char *code)
 	return strcmp(a->error_code, code) == 0;
 }
 
-/* not_done - the server says that it did nothing. */
+/* not_done - whether the server states that it did not carry out the request. */
 static bool not_done(const struct http_response *a)
 {
 	return a->status == 429 || retry_code_is(a, "SlowDown") ||
@@ -291,7 +291,7 @@ static enum http_verdict faulty(struct http_transfer *r)
 		http_fail(r, -ETIMEDOUT, "cannot connect within %u ms", o->connect_ms);
 		return retry_again(r, false);
 	case FAULT_STALL:
-		r->fresh = true; /* who knows what became of the connection */
+		r->fresh = true; /* the state of the connection is unknown */
 		http_fail(r, -ETIMEDOUT, "the server sent nothing for %u ms", o->stall_ms);
 		return retry_again(r, true);
 	case FAULT_TOTAL:
@@ -304,7 +304,8 @@ static enum http_verdict faulty(struct http_transfer *r)
 	}
 }
 
-/* retry_broken - libcurl's own words, which name hosts and numbers but nothing of the request. */
+/* retry_broken - report libcurl's message, which has hosts and numbers but no content of the
+ * request. */
 static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 {
 	const char *text = r->text[0] ? r->text : curl_easy_strerror(code);

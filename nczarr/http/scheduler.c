@@ -42,7 +42,7 @@ void http_take(struct http_list *l, struct http_transfer *r)
 
 /* Hosts. */
 
-/* drop_hosts - make room for one more, as far as hosts are idle. */
+/* drop_hosts - make room for one more by dropping idle hosts. */
 static void drop_hosts(struct http_client *n)
 {
 	struct http_host **at = &n->hosts;
@@ -85,7 +85,7 @@ static void leave_host(struct http_transfer *r)
 	r->host = NULL;
 }
 
-/* concat_host - of the address where r is asked now. */
+/* concat_host - set the host of the current address of r. */
 static bool concat_host(struct http_transfer *r)
 {
 	struct http_host *h = r->net->hosts;
@@ -149,7 +149,7 @@ static void queue(struct http_transfer *r)
 	http_put(r->want.background ? &n->back : &n->front, r);
 }
 
-/* land - a try is over: its handle is free again. */
+/* land - end a try and release its handle. */
 static void land(struct http_transfer *r)
 {
 	struct http_client *n = r->net;
@@ -173,7 +173,7 @@ static void note_version(struct http_transfer *r)
 		r->host->http1 = true;
 }
 
-/* scheduler_settle - what becomes of a request whose try ended. */
+/* scheduler_settle - retry, redirect or finish a request whose try has ended. */
 static void scheduler_settle(struct http_transfer *r, CURLcode code)
 {
 	enum http_verdict verdict;
@@ -195,7 +195,7 @@ static void scheduler_settle(struct http_transfer *r, CURLcode code)
 	}
 }
 
-/* fly - begin a try. */
+/* fly - start a try. */
 static void fly(struct http_transfer *r)
 {
 	struct http_client *n = r->net;
@@ -223,7 +223,7 @@ static void fly(struct http_transfer *r)
 	scheduler_finish(r);
 }
 
-/* scheduler_start - as many as may go. A host that is full holds up only its own. */
+/* scheduler_start - start all requests that may start. A busy host delays only its own requests. */
 static void scheduler_start(struct http_list *l)
 {
 	struct http_transfer *r = l->first, *next;
@@ -241,7 +241,7 @@ static void scheduler_start(struct http_list *l)
 
 /* Times. */
 
-/* too_long - what a try that is on its way has taken too long for. */
+/* too_long - the time-out that a try in flight has exceeded. */
 static enum http_fault too_long(const struct http_transfer *r, int64_t now)
 {
 	const struct http_client_options *o = &r->net->opts;
@@ -250,7 +250,7 @@ static enum http_fault too_long(const struct http_transfer *r, int64_t now)
 		return FAULT_TOTAL;
 	if (r->sent)
 		return now - r->last_byte >= o->stall_ms * HTTP_MS ? FAULT_STALL : FAULT_NONE;
-	/* libcurl looks at this itself, but not while it waits for another's connection */
+	/* libcurl checks this, too, but not while it waits for another connection */
 	return now - r->begun >= o->connect_ms * HTTP_MS ? FAULT_CONNECT : FAULT_NONE;
 }
 
@@ -304,7 +304,7 @@ static void sooner(int64_t *when, int64_t t)
 		*when = t;
 }
 
-/* wait_ms - until there is something to look at. */
+/* wait_ms - time until the next event. */
 static int wait_ms(struct http_client *n, int64_t now)
 {
 	bool idle = !n->flying.n && !n->front.n && !n->back.n;
@@ -320,7 +320,7 @@ static int wait_ms(struct http_client *n, int64_t now)
 	return when > now ? (int)((when - now) / HTTP_MS) + 1 : 0;
 }
 
-/* Giving up. */
+/* Cancellation. */
 
 static void cancel_in(struct http_list *l, bool all)
 {
@@ -347,7 +347,7 @@ static void scheduler_cancel(struct http_client *n, bool all)
 	cancel_in(&n->back, all);
 }
 
-/* take_inbox - Returns false when the thread is to end. */
+/* take_inbox - queue new requests. Returns false if the thread has to end. */
 static bool take_inbox(struct http_client *n, bool *ret_stopping)
 {
 	struct http_list in;
@@ -402,7 +402,7 @@ static void run_once(struct http_client *n)
 	check_flying(n, now);
 	check_queue(n, &n->front, now);
 	check_queue(n, &n->back, now);
-	scheduler_start(&n->front); /* what ended made room */
+	scheduler_start(&n->front); /* finished requests made room */
 	scheduler_start(&n->back);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* service.c - what lies below an address on a web server.
+/* service.c - the objects below an address of a web server.
  *
- * A key is appended to the address, segment by segment, and the query of the address behind it.
- * Servers differ in what they know: one without ranges sends whole files, one without HEAD is
- * asked for one byte, one without the last bytes of a file is asked for its size first. */
+ * A key is appended to the path of the address, segment by segment, before its query. Servers
+ * differ: one without ranges sends whole files, one without HEAD gets a request for one byte, one
+ * without suffix ranges gets a request for the size first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@ enum { KEY_MAX = 4096, TOKEN_MAX = 16 << 10 };
 
 struct http {
 	struct object_service o;
-	_Atomic unsigned refs; /* of the caller, and of each fetch */
+	_Atomic unsigned refs; /* of the caller, and each fetch */
 	struct http_client *net;
 	char *url, *query, *shown;
 	char *user, *password, *bearer_file;
@@ -33,10 +33,10 @@ struct service_fetch {
 	char *key, *etag, *unless, *url, *token;
 	object_done *done;
 	void *arg;
-	bool asked_size; /* the second request is for it, or it is known */
-	bool by_get;     /* HEAD was refused */
-	bool after;      /* nothing but the info was missing */
-	uint64_t size;   /* which the beginning of a tail was reckoned from */
+	bool asked_size; /* the size was requested, or is known */
+	bool by_get;     /* HEAD failed */
+	bool after;      /* only the info was missing */
+	uint64_t size;   /* from which the start of a tail was computed */
 };
 
 static void service_wipe(char *s)
@@ -70,7 +70,7 @@ static void service_fetch_free(struct service_fetch *f)
 	free(f);
 }
 
-/* service_end - with what came; takes data. */
+/* service_end - deliver the result; takes data. */
 static void service_end(struct service_fetch *f, int rc, const struct err *e,
 			const struct object_info *info, uint64_t off, struct buf *body)
 {
@@ -102,11 +102,11 @@ NZ_PRINTF(3, 4) static void service_fail(struct service_fetch *f, int rc, const 
 	service_end(f, rc, &e, NULL, 0, NULL);
 }
 
-/* Asking. */
+/* Requests. */
 
 static void service_on_answer(void *arg, struct http_response *a);
 
-/* range_line - "Range: bytes=0-99"; "" when all of it is wanted. */
+/* range_line - "Range: bytes=0-99"; "" for the whole object. */
 static void range_line(const struct service_fetch *f, char out[80])
 {
 	const struct object_range *r = &f->r;
@@ -162,7 +162,7 @@ static int service_ask(struct service_fetch *f, struct err *e)
 	return http_start(h->net, &w, service_on_answer, f, e);
 }
 
-/* ask_again - from the net's thread: the second request of a fetch. */
+/* ask_again - send the second request of a fetch, from the client's thread. */
 static void ask_again(struct service_fetch *f)
 {
 	struct err e = ERR_INIT;

@@ -194,7 +194,7 @@ static void json_reader_start(struct json_reader_pass *p, const void *in, size_t
 	buf_init(&p->out, n > SIZE_MAX / 8 ? SIZE_MAX : 4 * n + 16);
 }
 
-/* json_reader_blank - whether there is nothing but white space. */
+/* json_reader_blank - whether there is only white space. */
 static bool json_reader_blank(const char *p, size_t n)
 {
 	while (n && strchr(" \t\r\n", *p) && *p)
@@ -361,7 +361,7 @@ static long exponent_of(const char *s)
 static int magnitude(const char *s, uint64_t *ret)
 {
 	size_t len = strcspn(s, "eE");
-	size_t behind = 0; /* digits behind the point */
+	size_t behind = 0; /* digits after the point */
 	bool point = false;
 	uint64_t v = 0;
 	long exponent = 0;

@@ -108,7 +108,7 @@ size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32
 			for (size_t k = 0; k < value_bytes; k++)
 				v |= (uint32_t)p[at + k] << 8 * k;
 			at += value_bytes;
-			if (width < 32 && v >> width != 0) /* more bits than values have */
+			if (width < 32 && v >> width != 0) /* more bits than values need */
 				return SIZE_MAX;
 			some = u64_min(head >> 1, n - done);
 			for (uint64_t i = 0; i < some; i++)
@@ -222,7 +222,7 @@ static int pages_inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64
 	p->body = malloc(n ? (size_t)n : 1);
 	if (!p->body)
 		return err_nomem(e);
-	*p->budget += n; /* it is given back with the next page */
+	*p->budget += n; /* returned with the next page */
 	switch (p->c->codec) {
 	case PQ_SNAPPY:
 		return pq_snappy(in, n_in, p->body, (size_t)n, e);
@@ -241,7 +241,7 @@ static int pages_inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64
 
 /* ---- values ---- */
 
-/* pages_plain_bytes - the next of BYTE_ARRAY's values in PLAIN. */
+/* pages_plain_bytes - the next BYTE_ARRAY value in PLAIN. */
 static const uint8_t *pages_plain_bytes(struct slice *s, uint32_t *ret_len)
 {
 	*ret_len = rd_le32(s);
@@ -360,8 +360,8 @@ static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct sli
 
 #define STARVED (UINT64_MAX - 1)
 
-/* put_nulls - which of n rows are null; returns how many are not, UINT64_MAX: damaged, STARVED:
- * memory is short. */
+/* put_nulls - set the null flags of n rows; returns the number of other rows, UINT64_MAX: damaged,
+ * STARVED: out of memory. */
 static uint64_t put_nulls(struct pages *p, uint64_t n, const uint8_t *levels, size_t len)
 {
 	auto_free uint32_t *def = alloc_array((size_t)n, sizeof(*def));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reader.c - the footer of a Parquet file, and the columns that are wanted of it. */
+/* reader.c - the footer of a Parquet file, and its wanted columns. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,11 +15,11 @@ struct parquet_reader_file {
 	size_t len;
 	const struct pq_want *want;
 	size_t n_want;
-	bool optional[PQ_COLUMNS]; /* of those that are wanted */
+	bool optional[PQ_COLUMNS]; /* of wanted columns */
 	bool is[PQ_COLUMNS];       /* the schema has it */
 	uint64_t budget;
 	struct pq_table *table;
-	uint64_t row;            /* of the group that is read */
+	uint64_t row;            /* of the current group */
 	bool filled[PQ_COLUMNS]; /* in it */
 };
 
@@ -224,7 +224,7 @@ static int column(struct parquet_reader_file *f, struct thrift_reader *t, uint64
 
 /* ---- groups of rows ---- */
 
-/* group - one: its rows come behind its columns, so it is looked through twice. */
+/* group - read a row group: its number of rows follows its columns, so it takes two passes. */
 static int group(struct parquet_reader_file *f, struct thrift_reader *t, bool measure,
 		 struct err *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer.c - files of references as Parquet: groups of rows, a page for each of their
- * columns, compressed by zstd. The same rows always make the same bytes. */
+/* writer.c - files of references as Parquet: row groups, a page for each of their columns,
+ * compressed by zstd. The output is deterministic. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct parquet_writer_row {
 };
 
 struct pq_writer {
-	struct parquet_writer_row *rows; /* of the group that is collected */
+	struct parquet_writer_row *rows; /* of the current group */
 	size_t n, cap;
 	struct buf raws;
 	struct buf paths; /* the dictionary in the form of its page: lengths and strings */
@@ -202,7 +202,7 @@ static void put_packed_head(struct buf *out, uint64_t n)
 	buf_putc(out, (char)v);
 }
 
-/* put_levels - which rows have a value: packed bits. raw: of raws, else of paths. */
+/* put_levels - bit-packed flags of rows with a value. raw: of raws, else of paths. */
 static void put_levels(struct pq_writer *w, bool raw)
 {
 	struct buf *out = &w->page;
@@ -225,7 +225,7 @@ static void put_levels(struct pq_writer *w, bool raw)
 	put_le32(out->data + from, len);
 }
 
-/* put_indexes - numbers of paths, from 0, in as few bits as they need. */
+/* put_indexes - numbers of paths, from 0, in the fewest bits. */
 static void put_indexes(struct pq_writer *w)
 {
 	uint32_t width = 1, used = 0;

@@ -15,7 +15,7 @@
 
 #define URLS_BEGIN 64 /* slots of the table of addresses; a power of two */
 
-/* json_index_entry - strings are offsets in table.texts. */
+/* json_index_entry - strings are offsets in table.strings. */
 struct json_index_entry {
 	size_t key;
 	uint32_t key_len;
@@ -133,7 +133,7 @@ static int more_urls(struct json_index_table *t)
 	return 0;
 }
 
-/* keep_url - table.texts ends with an address from offset `at` on: keep it, or find an equal
+/* keep_url - table.strings ends with an address from offset `at` on: keep it, or find an equal
  * one. */
 static int keep_url(struct json_index_table *t, size_t *at, struct err *e)
 {
@@ -219,7 +219,7 @@ static const char *find_template(const struct json_index_table *t, const char *n
 	return NULL;
 }
 
-/* json_index_too_large - the error if table.texts is full, or memory is. */
+/* json_index_too_large - the error if table.strings is full, or memory is. */
 static int json_index_too_large(const struct json_index_table *t, struct err *e)
 {
 	return buf_full(&t->strings, e, -ERANGE,

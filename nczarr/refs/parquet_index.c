@@ -11,13 +11,12 @@
 #include <string.h>
 
 #include "base/os/cancel.h"
-#include "base/core/str.h"
+#include "nczarr/chunk_key.h"
 #include "nczarr/json/reader.h"
 #include "nczarr/parquet/parquet.h"
 
 #define ZMETADATA ".zmetadata"
 #define KEPT 8 /* files of references in memory */
-#define NAME_ROOM (DS_RANK_MAX * 21 + 1)
 
 /* array - an array with references. */
 struct array {
@@ -46,7 +45,7 @@ struct parq {
 	uint64_t records; /* references in a file */
 	uint64_t max_table;
 	uint64_t version;     /* of the .zmetadata */
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* of the following members */
 	pthread_cond_t loaded;
 	struct parquet_index_slot slots[KEPT];
 	uint64_t clock;
@@ -235,35 +234,18 @@ static size_t parquet_index_find_array(const struct parq *p, const char *key, si
 	return p->n_arrays;
 }
 
+/* grid_of - the grid of an array's chunks, for their names. */
+static struct zr_grid grid_of(const struct array *a)
+{
+	return (struct zr_grid){.rank = a->rank, .n = a->n, .len = a->grid};
+}
+
 /* parquet_index_chunk_of - parse a chunk's name to its number. */
 static bool parquet_index_chunk_of(const struct array *a, const char *name, uint64_t *ret)
 {
-	uint64_t linear = 0, v;
+	const struct zr_grid g = grid_of(a);
 
-	for (uint32_t d = 0; d < a->rank; d++) {
-		size_t n = strcspn(name, ".");
-
-		if (a->grid[d] == 0 || str_u64(name, n, a->grid[d] - 1, &v) ||
-		    (d + 1 < a->rank) != (name[n] == '.'))
-			return false;
-		linear = linear * a->grid[d] + v; /* their product was checked */
-		name += n + (d + 1 < a->rank);
-	}
-	*ret = linear;
-	return a->rank > 0 ? *name == '\0' : strcmp(name, "0") == 0;
-}
-
-static void chunk_name(const struct array *a, uint64_t linear, char out[NAME_ROOM])
-{
-	uint64_t at[DS_RANK_MAX] = {0};
-	size_t n = 0;
-
-	for (uint32_t d = a->rank; d-- > 0; linear /= a->grid[d])
-		at[d] = linear % a->grid[d];
-	out[0] = '\0';
-	for (uint32_t d = 0; d < (a->rank ? a->rank : 1); d++)
-		n += (size_t)snprintf(out + n, NAME_ROOM - n, "%s%" PRIu64, d ? "." : "",
-				      at[d]);
+	return zr_key_parse(&g, name, strlen(name), ret) == 0;
 }
 
 static int parq_find(struct refs_index *x, const char *key, struct refs_found *ret,
@@ -306,7 +288,8 @@ static int parquet_index_list_chunks(struct parq *p, size_t a,
 				     void *arg, struct err *e)
 {
 	const struct array *x = &p->arrays[a];
-	char name[NAME_ROOM];
+	const struct zr_grid g = grid_of(x);
+	char name[ZR_KEY_MAX];
 	bool more = true;
 	int rc = 0;
 
@@ -326,7 +309,7 @@ static int parquet_index_list_chunks(struct parq *p, size_t a,
 				rc = 0;
 				continue;
 			}
-			chunk_name(x, at + i, name);
+			zr_key_format(&g, at + i, name);
 			more = rc != 0 || emit(arg, name, false, &f);
 		}
 		parquet_index_give(p, s);

@@ -16,8 +16,9 @@
 #include <sys/stat.h>
 
 #include "base/core/hash.h"
-#include "base/os/open_beneath.h"
 #include "base/core/list.h"
+#include "base/core/map.h"
+#include "base/os/open_beneath.h"
 #include "base/os/cancel.h"
 #include "base/os/url.h"
 
@@ -27,26 +28,23 @@
 /* refs_target - a target that was opened once. `seen` is kept until the end, so that another file
  * under its name is detected. */
 struct refs_target {
-	struct refs_target *next; /* in its slot */
+	struct link link;         /* in refs_targets.by_url */
 	struct list_link idle;    /* in refs_targets.idle, while it is open and unused */
 	struct blob *blob;        /* NULL: closed; owned */
-	struct blob local;        /* what blob is, for files */
+	struct blob local;        /* blob points here for files */
 	uint64_t seen;            /* identity at the first open; 0: never opened */
 	uint32_t users;
 	bool opening;
 	char url[];
 };
 
-#define SLOTS_FIRST 1024
-
 struct refs_targets {
 	char *address, *dir, *external_root; /* owned */
 	const struct remote_opener *reach;
 	pthread_mutex_t lock; /* of all members below */
 	pthread_cond_t opened;
-	struct refs_target **slots; /* n_slots, a power of two */
-	size_t n_slots, n_targets;
-	struct list_link idle;      /* most recently used first */
+	struct map by_url;
+	struct list_link idle; /* most recently used first */
 	uint32_t n_open;
 	_Atomic bool changed;
 };
@@ -74,9 +72,6 @@ int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret, 
 	t->external_root = home->external_root ? realpath(home->external_root, NULL) : NULL;
 	t->reach = home->reach;
 	list_init(&t->idle);
-	t->slots = alloc_array(SLOTS_FIRST, sizeof(struct refs_target *));
-	t->n_slots = t->slots ? SLOTS_FIRST : 0;
-	ok = ok && t->slots;
 	if (!ok || (home->dir && !t->dir)) {
 		refs_targets_free(t);
 		return err_nomem(e);
@@ -98,16 +93,14 @@ void refs_targets_free(struct refs_targets *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->n_slots; i++) {
-		while (t->slots[i]) {
-			struct refs_target *x = t->slots[i];
+	for (struct link *l = map_walk(&t->by_url, NULL), *next; l; l = next) {
+		struct refs_target *x = CONTAINER_OF(l, struct refs_target, link);
 
-			t->slots[i] = x->next;
-			close_target(x);
-			free(x);
-		}
+		next = map_walk(&t->by_url, l);
+		close_target(x);
+		free(x);
 	}
-	free(t->slots);
+	map_free(&t->by_url);
 	(void)pthread_mutex_destroy(&t->lock);
 	(void)pthread_cond_destroy(&t->opened);
 	free(t->address);
@@ -281,47 +274,14 @@ static int open_remote(const struct refs_targets *t, struct refs_target *x, stru
 
 /* ---- the few that are open ---- */
 
-static uint64_t targets_hash(const char *p)
-{
-	const uint64_t h = hash_text(HASH_SEED, p);
-
-	return h ^ h >> 29;
-}
-
-static struct refs_target **targets_slot_of(const struct refs_targets *t, const char *url)
-{
-	return &t->slots[targets_hash(url) & (t->n_slots - 1)];
-}
-
-/* targets_widen - lock: double the slots, if memory permits. */
-static void targets_widen(struct refs_targets *t)
-{
-	size_t n = t->n_slots;
-	struct refs_target **old = t->slots;
-	struct refs_target **slots = alloc_array(2 * n, sizeof(struct refs_target *));
-
-	if (!slots)
-		return;
-	t->slots = slots;
-	t->n_slots = 2 * n;
-	for (size_t i = 0; i < n; i++)
-		while (old[i]) {
-			struct refs_target *x = old[i], **slot = targets_slot_of(t, x->url);
-
-			old[i] = x->next;
-			x->next = *slot;
-			*slot = x;
-		}
-	free(old);
-}
-
 /* targets_find - lock: find the target of an address; make: add it. */
 static struct refs_target *targets_find(struct refs_targets *t, const char *url, bool make)
 {
-	struct refs_target **slot, *x;
+	const uint64_t hash = hash_u64(hash_text(HASH_SEED, url));
 	size_t n = strlen(url) + 1;
+	struct refs_target *x;
 
-	for (x = *targets_slot_of(t, url); x; x = x->next)
+	MAP_EACH(x, &t->by_url, hash, link)
 		if (strcmp(x->url, url) == 0)
 			return x;
 	x = make ? alloc_array(1, sizeof(*x) + n) : NULL;
@@ -329,11 +289,10 @@ static struct refs_target *targets_find(struct refs_targets *t, const char *url,
 		return NULL;
 	memcpy(x->url, url, n);
 	list_init(&x->idle);
-	if (++t->n_targets > t->n_slots)
-		targets_widen(t);
-	slot = targets_slot_of(t, url);
-	x->next = *slot;
-	*slot = x;
+	if (map_add(&t->by_url, &x->link, hash) < 0) {
+		free(x);
+		return NULL;
+	}
 	return x;
 }
 

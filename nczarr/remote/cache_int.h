@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/core/list.h"
 #include "base/os/cancel.h"
 #include "nczarr/remote/services.h"
 
@@ -23,27 +24,23 @@
 #define RC_SHARDS 64
 #define RC_JOBS 8                         /* requests that one step of a read starts */
 
-struct links {
-	struct links *prev, *next;
-};
-
 enum ext_state { EXT_FETCHING, EXT_READY, EXT_FAILED };
 enum ext_queue { Q_NONE, Q_PREFETCH, Q_NEW, Q_MAIN, Q_N };
 
 /* ext - bytes [off, off + len) of one version of an object; or the wait object of a request for an
  * object's info. */
 struct ext {
-	struct links in;           /* lock: queues */
+	struct list_link in;       /* lock: queues */
 	enum ext_queue queue;      /* lock: queues */
 	uint64_t charged, prefetch_charged; /* lock: queues */
-	uint64_t flying;           /* lock: queues; prefetched bytes in flight */
+	uint64_t in_flight;        /* lock: queues; prefetched bytes in flight */
 	uint64_t marked;           /* lock: queues; `handed` at the last scan of its queue */
 	int64_t since;             /* lock: queues; arrival time, of prefetched ones */
 	struct object_cache *cache;
 	struct cache_shard *shard;
 	struct cached_object *obj; /* valid while attached or in flight */
 	_Atomic uint32_t refs;     /* of the table, the request and readers */
-	_Atomic bool ahead;        /* prefetched and not read yet */
+	_Atomic bool prefetched;   /* ... and not read yet */
 	_Atomic uint64_t handed;   /* bytes copied to readers */
 	enum ext_state state;      /* lock: shard */
 	bool attached;             /* lock: shard; in obj->xs */
@@ -125,7 +122,7 @@ struct link_estimate {
 	uint32_t fetches;
 };
 
-struct early;
+struct prefetcher;
 struct keeper;
 
 #define RC_DISTRUSTED 256
@@ -138,16 +135,16 @@ struct object_cache {
 	uint64_t piece, head;      /* RC_PIECE, RC_HEAD where the budget is large enough */
 	_Atomic uint64_t grain;    /* smallest size of a request */
 	uint64_t prefetch_limit, prefetch_bytes;
-	uint64_t flying;           /* prefetched bytes in flight ... */
-	uint32_t flights;          /* ... in so many requests */
+	uint64_t in_flight;        /* prefetched bytes in flight ... */
+	uint32_t n_in_flight;      /* ... in this many requests */
 	uint32_t connections;
 	int64_t check_ns;          /* 0: never */
-	struct links queues[Q_N];
+	struct list_link queues[Q_N];
 	uint64_t queued[Q_N];      /* bytes */
 	uint32_t waiting;          /* threads that wait for room */
 	struct link_estimate line;
 	struct cache_root *roots;
-	struct early *early;       /* prefetch.c */
+	struct prefetcher *prefetcher; /* prefetch.c */
 	struct keeper *keeper;     /* disk_writer.c */
 	struct disk_cache *disk;   /* NULL: none */
 	_Atomic uint64_t distrusted[RC_DISTRUSTED]; /* hashes of keys whose blocks on disk may be
@@ -168,7 +165,6 @@ struct cache_lookup {
 
 /* ---- eviction.c: the budget ---- */
 
-void links_init(struct links *l);
 /* rc_grant - reserve n bytes for an extent, at most c->limit, and evict for it. must: wait for
  * room (-EINTR); else -EAGAIN. */
 int rc_grant(struct object_cache *c, uint64_t n, bool must) NZ_MUST_USE;
@@ -176,8 +172,8 @@ int rc_grant(struct object_cache *c, uint64_t n, bool must) NZ_MUST_USE;
 void rc_charge(struct ext *x, uint64_t n);
 /* object_cache_peak - peak of all bytes of the cache, with its entries. */
 uint64_t object_cache_peak(struct object_cache *c);
-/* rc_granted - charge n reserved bytes to x; early: as a prefetch. */
-void rc_granted(struct ext *x, uint64_t n, bool early);
+/* rc_granted - charge n reserved bytes to x, as a prefetch or not. */
+void rc_granted(struct ext *x, uint64_t n, bool prefetch);
 /* rc_landed - the request of x has ended, also if it failed. */
 void rc_landed(struct ext *x);
 /* rc_may_start - whether n bytes may be prefetched now. */
@@ -226,7 +222,7 @@ struct job {
 	uint64_t off, len, grant;
 	uint64_t gen;
 	int64_t asked_at;          /* clock_ns(); 0: not sent yet */
-	bool early;                /* a prefetch: no thread waits for it */
+	bool prefetch;             /* a prefetch: no thread waits for it */
 	char *etag;                /* owned; NULL */
 	bool unless;               /* etag is for If-None-Match */
 	struct object_info *kept;  /* owned; the info on disk, valid if the version is unchanged;
@@ -241,8 +237,8 @@ bool fetch_start(struct cache_lookup *l, struct job *j, bool must);
  * none that begins at or after `before`. The shard is locked. */
 size_t fetch_plan(struct cache_lookup *l, uint64_t from, uint64_t before, uint64_t to,
 		  struct job *jobs, size_t max);
-/* fetch_ask - prepare the request for an object's info: with its beginning (what OBJECT_PART),
- * with all of it if it has at most len bytes (OBJECT_ALL), with its end (OBJECT_TAIL), or alone
+/* fetch_ask - prepare the request for an object's info. what: with its start (OBJECT_PART), with
+ * all of it if it has at most len bytes (OBJECT_ALL), with its end (OBJECT_TAIL), or alone
  * (OBJECT_HEAD). It becomes obj->asking. The shard is locked. Returns 0 or -ENOMEM. */
 int fetch_ask(struct cache_lookup *l, int what, uint64_t off, uint64_t len,
 	      struct job *ret) NZ_MUST_USE;

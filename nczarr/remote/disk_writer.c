@@ -18,23 +18,23 @@
 
 /* disk_writer_item - a queued write. */
 struct disk_writer_item {
-	struct disk_writer_item *next;
+	struct list_link in; /* keeper.queue */
 	const char *root;
-	struct ext *x; /* a reference; NULL: the info only */
+	struct ext *x; /* a reference */
 	struct object_info info;
 	char key[];
 };
 
 struct keeper {
 	pthread_mutex_t lock;
-	pthread_cond_t work, idle;
+	pthread_cond_t work;
 	pthread_t thread;
-	bool running, ending, busy;
-	struct disk_writer_item *first, **last;
+	bool running, ending;
+	struct list_link queue;
 	uint64_t bytes;
 };
 
-/* ---- what an object was ---- */
+/* ---- the stored info ---- */
 
 static size_t disk_writer_pack(const struct object_info *i, uint8_t out[INFO_MAX])
 {
@@ -64,7 +64,7 @@ bool keep_info(struct cache_lookup *l, struct object_info *ret)
 	return ret->etag[0] || ret->changed;
 }
 
-/* ---- what is not believed ---- */
+/* ---- distrusted blocks ---- */
 
 void distrust(struct cache_lookup *l)
 {
@@ -116,19 +116,15 @@ uint8_t *keep_read(struct cache_lookup *l, const struct object_info *info, uint6
 static void write_item(struct object_cache *c, const struct disk_writer_item *it)
 {
 	uint8_t b[INFO_MAX];
-	uint64_t off, end;
+	uint64_t off = (it->x->off + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK;
+	uint64_t end = it->x->off + it->x->len;
 
-	if (it->x) {
-		off = (it->x->off + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK;
-		end = it->x->off + it->x->len;
-		for (; off < end; off += RC_BLOCK) {
-			uint64_t n = u64_min(RC_BLOCK, it->info.size - off);
+	for (; off < end; off += RC_BLOCK) {
+		uint64_t n = u64_min(RC_BLOCK, it->info.size - off);
 
-			if (off + n <= end)
-				disk_cache_put(c->disk, it->root, it->key, &it->info,
-					       off / RC_BLOCK, it->x->data + (off - it->x->off),
-					       n);
-		}
+		if (off + n <= end)
+			disk_cache_put(c->disk, it->root, it->key, &it->info, off / RC_BLOCK,
+				       it->x->data + (off - it->x->off), n);
 	}
 	disk_cache_put(c->disk, it->root, it->key, NULL, INFO_BLOCK, b,
 		       disk_writer_pack(&it->info, b));
@@ -140,26 +136,21 @@ static void *keep_main(void *arg)
 	struct keeper *k = c->keeper;
 
 	(void)pthread_mutex_lock(&k->lock);
-	while (k->first || !k->ending) {
-		struct disk_writer_item *it = k->first;
+	while (!list_empty(&k->queue) || !k->ending) {
+		struct disk_writer_item *it;
 
-		if (!it) {
+		if (list_empty(&k->queue)) {
 			(void)pthread_cond_wait(&k->work, &k->lock);
 			continue;
 		}
-		k->first = it->next;
-		if (!k->first)
-			k->last = &k->first;
-		k->busy = true;
+		it = CONTAINER_OF(k->queue.next, struct disk_writer_item, in);
+		list_remove(&it->in);
 		(void)pthread_mutex_unlock(&k->lock);
 		write_item(c, it);
 		(void)pthread_mutex_lock(&k->lock);
-		k->bytes -= it->x ? it->x->len : 0;
-		k->busy = false;
-		(void)pthread_cond_broadcast(&k->idle);
+		k->bytes -= it->x->len;
 		(void)pthread_mutex_unlock(&k->lock);
-		if (it->x)
-			ext_unref(it->x);
+		ext_unref(it->x);
 		free(it);
 		(void)pthread_mutex_lock(&k->lock);
 	}
@@ -191,8 +182,7 @@ void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info 
 	}
 	ext_ref(x);
 	k->bytes += x->len;
-	*k->last = it;
-	k->last = &it->next;
+	list_append(&k->queue, &it->in);
 	(void)pthread_cond_signal(&k->work);
 	(void)pthread_mutex_unlock(&k->lock);
 }
@@ -214,8 +204,7 @@ int keep_new(struct object_cache *c, const char *dir, uint64_t bytes)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&k->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&k->work);
-	cancel_cond_init(&k->idle);
-	k->last = &k->first;
+	list_init(&k->queue);
 	c->keeper = k;
 	return 0;
 }
@@ -232,7 +221,6 @@ void keep_free(struct object_cache *c)
 		if (k->running)
 			(void)pthread_join(k->thread, NULL);
 		(void)pthread_cond_destroy(&k->work);
-		(void)pthread_cond_destroy(&k->idle);
 		(void)pthread_mutex_destroy(&k->lock);
 		free(k);
 	}

@@ -17,25 +17,12 @@
 #define LIMIT_MIN ((uint64_t)1 << 20)
 #define SPENT_SEARCHED 8
 #define FAST_NS ((int64_t)3 * 1000 * 1000)
-#define FLYING_MIN ((uint64_t)16 << 20)
+#define IN_FLIGHT_MIN ((uint64_t)16 << 20)
 #define GRAIN_MOST ((uint64_t)1 << 20)
-#define LATE_NS ((int64_t)1000 * 1000 * 1000)
+#define EXPIRE_NS ((int64_t)1000 * 1000 * 1000)
 #define SPAN_NS ((int64_t)200 * 1000 * 1000)
 
-void links_init(struct links *l)
-{
-	l->prev = l->next = l;
-}
-
-static void eviction_append(struct links *list, struct links *l)
-{
-	l->prev = list->prev;
-	l->next = list;
-	list->prev->next = l;
-	list->prev = l;
-}
-
-static struct ext *ext_of(struct links *l)
+static struct ext *ext_of(struct list_link *l)
 {
 	return CONTAINER_OF(l, struct ext, in);
 }
@@ -45,20 +32,19 @@ static void move_locked(struct object_cache *c, struct ext *x, enum ext_queue q)
 {
 	if (x->queue != Q_NONE) {
 		c->queued[x->queue] -= x->charged;
-		x->in.prev->next = x->in.next;
-		x->in.next->prev = x->in.prev;
+		list_remove(&x->in);
 	}
 	x->queue = q;
 	if (q != Q_NONE) {
 		c->queued[q] += x->charged;
-		eviction_append(&c->queues[q], &x->in);
+		list_append(&c->queues[q], &x->in);
 	}
 }
 
-/* not_ahead_locked - do not count x as prefetched any more. */
-static void not_ahead_locked(struct object_cache *c, struct ext *x)
+/* settle_locked - do not count x as prefetched any more. */
+static void settle_locked(struct object_cache *c, struct ext *x)
 {
-	atomic_store_explicit(&x->ahead, false, memory_order_relaxed);
+	atomic_store_explicit(&x->prefetched, false, memory_order_relaxed);
 	c->prefetch_bytes -= x->prefetch_charged;
 	x->prefetch_charged = 0;
 	if (x->queue == Q_PREFETCH)
@@ -70,24 +56,24 @@ void rc_settle(struct ext *x)
 	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
-	not_ahead_locked(c, x);
+	settle_locked(c, x);
 	(void)pthread_mutex_unlock(&c->lock);
 	remote_prefetch_wake(c);
 }
 
-void rc_granted(struct ext *x, uint64_t n, bool early)
+void rc_granted(struct ext *x, uint64_t n, bool prefetch)
 {
 	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
 	x->charged = n;
-	if (early) {
+	if (prefetch) {
 		x->prefetch_charged = n;
-		x->flying = u64_max(n, 1);
+		x->in_flight = u64_max(n, 1);
 		c->prefetch_bytes += n;
-		c->flying += x->flying;
-		c->flights++;
-		atomic_store(&x->ahead, true);
+		c->in_flight += x->in_flight;
+		c->n_in_flight++;
+		atomic_store(&x->prefetched, true);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 }
@@ -97,22 +83,22 @@ void rc_landed(struct ext *x)
 	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
-	if (x->flying) {
-		c->flying -= x->flying;
-		c->flights--;
-		x->flying = 0;
+	if (x->in_flight) {
+		c->in_flight -= x->in_flight;
+		c->n_in_flight--;
+		x->in_flight = 0;
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-/* late_locked - do not count extents as prefetched that were not read for a while. */
-static void late_locked(struct object_cache *c)
+/* expire_locked - do not count extents as prefetched that were not read for a while. */
+static void expire_locked(struct object_cache *c)
 {
-	struct links *list = &c->queues[Q_PREFETCH];
+	struct list_link *list = &c->queues[Q_PREFETCH];
 	int64_t now = clock_ns();
 
-	while (list->next != list && now - ext_of(list->next)->since > LATE_NS)
-		not_ahead_locked(c, ext_of(list->next));
+	while (!list_empty(list) && now - ext_of(list->next)->since > EXPIRE_NS)
+		settle_locked(c, ext_of(list->next));
 }
 
 bool rc_may_start(struct object_cache *c, uint64_t n)
@@ -127,10 +113,11 @@ bool rc_may_start(struct object_cache *c, uint64_t n)
 	if (c->line.rtt && c->line.rtt < FAST_NS)
 		most = most < 4 ? most : 4;
 	if (c->prefetch_bytes + n > c->prefetch_limit)
-		late_locked(c);
+		expire_locked(c);
 	may = c->prefetch_bytes == 0 || c->prefetch_bytes + n <= c->prefetch_limit;
-	if (c->flights)
-		may = may && c->flights < most && c->flying + n <= u64_max(bytes, FLYING_MIN);
+	if (c->n_in_flight)
+		may = may && c->n_in_flight < most &&
+		      c->in_flight + n <= u64_max(bytes, IN_FLIGHT_MIN);
 	(void)pthread_mutex_unlock(&c->lock);
 	return may;
 }
@@ -141,7 +128,7 @@ void rc_enqueue(struct ext *x)
 
 	(void)pthread_mutex_lock(&c->lock);
 	x->since = clock_ns();
-	move_locked(c, x, atomic_load(&x->ahead) ? Q_PREFETCH : Q_NEW);
+	move_locked(c, x, atomic_load(&x->prefetched) ? Q_PREFETCH : Q_NEW);
 	if (c->waiting)
 		(void)pthread_cond_broadcast(&c->room);
 	(void)pthread_mutex_unlock(&c->lock);
@@ -152,7 +139,7 @@ void rc_unqueue(struct ext *x)
 	struct object_cache *c = x->cache;
 
 	(void)pthread_mutex_lock(&c->lock);
-	not_ahead_locked(c, x);
+	settle_locked(c, x);
 	move_locked(c, x, Q_NONE);
 	(void)pthread_mutex_unlock(&c->lock);
 }
@@ -202,7 +189,7 @@ static uint64_t handed_of(struct ext *x)
 /* spent_locked - one of the oldest new extents that were read to their end, once. */
 static struct ext *spent_locked(struct object_cache *c)
 {
-	struct links *l = c->queues[Q_NEW].next;
+	struct list_link *l = c->queues[Q_NEW].next;
 
 	for (int i = 0; i < SPENT_SEARCHED && l != &c->queues[Q_NEW]; i++) {
 		struct ext *x = ext_of(l);
@@ -221,9 +208,9 @@ static struct ext *spent_locked(struct object_cache *c)
 /* clock_locked - an extent of main that was not read since the last scan. */
 static struct ext *clock_locked(struct object_cache *c)
 {
-	struct links *list = &c->queues[Q_MAIN];
+	struct list_link *list = &c->queues[Q_MAIN];
 
-	for (int i = 0; list->next != list; i++) {
+	for (int i = 0; !list_empty(list); i++) {
 		struct ext *x = ext_of(list->next);
 
 		if (handed_of(x) == x->marked || i > 1000)
@@ -237,22 +224,21 @@ static struct ext *clock_locked(struct object_cache *c)
 /* eviction_victim_locked - the next victim, with a reference; NULL: none. */
 static struct ext *eviction_victim_locked(struct object_cache *c, bool must)
 {
-	struct links *new = &c->queues[Q_NEW];
+	struct list_link *new = &c->queues[Q_NEW];
 	struct ext *x = spent_locked(c);
 
-	if (!x &&
-	    (c->queued[Q_NEW] > c->limit / 2 || c->queues[Q_MAIN].next == &c->queues[Q_MAIN]) &&
-	    new->next != new)
+	if (!x && (c->queued[Q_NEW] > c->limit / 2 || list_empty(&c->queues[Q_MAIN])) &&
+	    !list_empty(new))
 		x = ext_of(new->next);
 	if (!x)
 		x = clock_locked(c);
-	if (!x && new->next != new)
+	if (!x && !list_empty(new))
 		x = ext_of(new->next);
-	if (!x && must && c->queues[Q_PREFETCH].next != &c->queues[Q_PREFETCH])
+	if (!x && must && !list_empty(&c->queues[Q_PREFETCH]))
 		x = ext_of(c->queues[Q_PREFETCH].next);
 	if (!x)
 		return NULL;
-	not_ahead_locked(c, x);
+	settle_locked(c, x);
 	move_locked(c, x, Q_NONE);
 	ext_ref(x);
 	return x;
@@ -367,7 +353,7 @@ int object_cache_new(const struct remote_options *opts, struct object_cache **re
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&c->room);
 	for (size_t i = 0; i < Q_N; i++)
-		links_init(&c->queues[i]);
+		list_init(&c->queues[i]);
 	if (table_init(c) < 0 || remote_prefetch_new(c) < 0 ||
 	    keep_new(c, opts->cache_dir, opts->disk_bytes) < 0) {
 		object_cache_free(c);

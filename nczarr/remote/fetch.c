@@ -63,7 +63,7 @@ static void fetch_fail(struct cache_lookup *l, struct job *j, int code, const st
 	free(j->kept);
 }
 
-/* ---- what came ---- */
+/* ---- answers ---- */
 
 /* usual_of - the slot with the usual object size of key's folder: its lower 48 bits, valid if the
  * upper ones are the folder's mark. */
@@ -241,7 +241,7 @@ static int fetch_do_start(struct cache_lookup *l, struct job *j, struct err *e)
 				 .len = j->len,
 				 .etag = j->unless ? NULL : j->etag,
 				 .unless = j->unless ? j->etag : NULL,
-				 .background = j->early};
+				 .background = j->prefetch};
 	int rc;
 
 	if (!f)
@@ -319,7 +319,7 @@ bool fetch_start(struct cache_lookup *l, struct job *j, bool must)
 		fetch_fail(l, j, -EAGAIN, NULL);
 		return false;
 	}
-	rc_granted(j->x, j->grant, j->early);
+	rc_granted(j->x, j->grant, j->prefetch);
 	if (l->st->cache->disk && !distrusted(l) && from_disk(l, j))
 		return true;
 	rc = fetch_do_start(l, j, &e);

@@ -18,7 +18,7 @@ struct object_info {
 	uint64_t size;                /* UINT64_MAX: the service did not state it */
 	char etag[OBJECT_ETAG_MAX];   /* as the service sends it, with quotes; "": none */
 	bool weak;                    /* the ETag is weak: not usable for ranges */
-	int64_t changed;              /* Last-Modified, ns since 1970; 0: not said */
+	int64_t changed;              /* Last-Modified, ns since 1970; 0: not stated */
 	uint64_t version;             /* of all these, for store_stat.version; never 0 */
 };
 

@@ -275,7 +275,7 @@ struct ext *ext_new(struct object_cache *c, struct cache_lookup *l, uint64_t off
 	return x;
 }
 
-/* ---- what an object is ---- */
+/* ---- objects ---- */
 
 static void drop_extents(struct cached_object *o)
 {
@@ -326,7 +326,7 @@ void obj_forget(struct cache_lookup *l)
 	(void)atomic_fetch_add(&l->st->root->drops, 1);
 }
 
-/* ---- what listings say ---- */
+/* ---- listings ---- */
 
 /* listing_of - whether the cached listing of folder key[0, len) is valid. */
 static bool listing_of(struct rstore *st, const char *key, size_t len, bool *ret_folder)

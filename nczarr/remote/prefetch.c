@@ -11,98 +11,93 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/map.h"
+
 #define QUEUE_MOST 4096
-#define BUCKETS 1024
-#define LATERS 64                 /* ranges that wait for an answer and are passed over */
+#define WAITING_MOST 64           /* ranges that wait for an answer and are passed over */
 #define GAP ((uint64_t)256 << 10) /* to fetch an unused gap costs less than another request */
 
 /* remote_prefetch_answer - state of a range: complete, the next request can start now, it waits
  * for an answer, or for room. */
 enum remote_prefetch_answer { DONE, MORE, LATER, BLOCKED };
 
-struct want {
-	struct want *next;  /* in queue order */
-	struct want *chain; /* of the bucket */
+/* prefetch_range - a range that store_want() announced. */
+struct prefetch_range {
+	struct list_link in; /* prefetcher.queue */
+	struct link link;    /* prefetcher.ranges */
 	struct rstore *st;
-	uint64_t hash, off, len;
+	uint64_t off, len;
 	bool asked; /* the info was requested, once */
 	size_t key_len;
 	char key[];
 };
 
-struct early {
+struct prefetcher {
 	pthread_mutex_t lock;
 	pthread_cond_t work, idle;
 	pthread_t thread;
 	bool running, ending, woken;
-	bool pumping;  /* a thread goes through the queue ... */
+	bool busy;     /* a thread goes through the queue ... */
 	bool again;    /* ... and must repeat it */
 	uint32_t hold; /* callers that forbid it */
-	struct want *first, **last;
-	struct want *buckets[BUCKETS];
-	_Atomic size_t n;
+	struct list_link queue;
+	struct map ranges; /* those of the queue, and those that are being served */
+	_Atomic size_t n;  /* of them */
 };
 
 /* ---- the queue ---- */
 
-static void free_want(struct early *q, struct want *w)
+static struct prefetch_range *range_of(struct list_link *l)
 {
-	struct want **p = &q->buckets[w->hash % BUCKETS];
+	return CONTAINER_OF(l, struct prefetch_range, in);
+}
 
-	while (*p && *p != w)
-		p = &(*p)->chain;
-	if (*p)
-		*p = w->chain;
+/* prefetch_drop - free a range, in the queue or not. */
+static void prefetch_drop(struct prefetcher *q, struct prefetch_range *w)
+{
+	list_remove(&w->in);
+	map_remove(&q->ranges, &w->link);
 	free(w);
 	q->n--;
 }
 
-static void drop_first(struct early *q)
+static bool prefetch_queued(const struct prefetcher *q, uint64_t hash, const struct rstore *st,
+			    const struct store_range *r)
 {
-	struct want *w = q->first;
+	const struct prefetch_range *w;
 
-	q->first = w->next;
-	if (!q->first)
-		q->last = &q->first;
-	free_want(q, w);
+	MAP_EACH(w, &q->ranges, hash, link)
+		if (w->st == st && w->off == r->off && w->len == r->len &&
+		    strcmp(w->key, r->key) == 0)
+			return true;
+	return false;
 }
 
-static bool queued(const struct early *q, uint64_t hash, const struct rstore *st,
-		   const struct store_range *r)
-{
-	const struct want *w = q->buckets[hash % BUCKETS];
-
-	while (w && (w->hash != hash || w->st != st || w->off != r->off || w->len != r->len ||
-		     strcmp(w->key, r->key) != 0))
-		w = w->chain;
-	return w;
-}
-
-static void remote_prefetch_add(struct early *q, struct rstore *st, const struct store_range *r)
+static void prefetch_add(struct prefetcher *q, struct rstore *st, const struct store_range *r)
 {
 	size_t len = strlen(r->key);
 	struct cache_lookup l = look_at(st, r->key, len);
 	uint64_t hash = l.hash ^ r->off * UINT64_C(0x9e3779b97f4a7c15) ^ r->len;
-	struct want *w;
+	struct prefetch_range *w;
 
-	if (queued(q, hash, st, r))
+	if (prefetch_queued(q, hash, st, r))
 		return;
 	w = alloc_array(1, sizeof(*w) + len + 1);
 	if (!w)
 		return; /* it was only a hint */
-	if (q->n >= QUEUE_MOST)
-		drop_first(q);
-	*w = (struct want){
-		.st = st, .hash = hash, .off = r->off, .len = r->len, .key_len = len};
+	if (q->n >= QUEUE_MOST && !list_empty(&q->queue))
+		prefetch_drop(q, range_of(q->queue.next));
+	*w = (struct prefetch_range){.st = st, .off = r->off, .len = r->len, .key_len = len};
 	memcpy(w->key, r->key, len + 1);
-	w->chain = q->buckets[hash % BUCKETS];
-	q->buckets[hash % BUCKETS] = w;
-	*q->last = w;
-	q->last = &w->next;
+	if (map_add(&q->ranges, &w->link, hash) < 0) {
+		free(w);
+		return;
+	}
+	list_append(&q->queue, &w->in);
 	q->n++;
 }
 
-/* ---- one want ---- */
+/* ---- one range ---- */
 
 /* covered - whether all of [from, to) is cached or in flight. The shard is locked. */
 static bool covered(const struct cached_object *o, uint64_t from, uint64_t to)
@@ -128,8 +123,8 @@ static void remote_prefetch_span(const struct cached_object *o, const struct sto
 	*ret_to = r->len > o->size - from ? o->size : from + r->len;
 }
 
-/* needless - whether the cache already has a range, or knows that the object is absent. */
-static bool needless(struct rstore *st, const struct store_range *r)
+/* prefetch_needless - whether the cache already has a range, or knows that the object is absent. */
+static bool prefetch_needless(struct rstore *st, const struct store_range *r)
 {
 	struct cache_lookup l = look_at(st, r->key, strlen(r->key));
 	bool yes = false;
@@ -149,7 +144,8 @@ static bool needless(struct rstore *st, const struct store_range *r)
 
 /* remote_prefetch_ask - prepare the request for the info of an unknown object, with the wanted
  * bytes of it. The shard is locked. */
-static int remote_prefetch_ask(struct cache_lookup *l, const struct want *w, struct job *ret)
+static int remote_prefetch_ask(struct cache_lookup *l, const struct prefetch_range *w,
+			       struct job *ret)
 {
 	uint64_t head = rc_beginning(l->st, l->key), from = w->off / RC_BLOCK * RC_BLOCK, end;
 
@@ -162,7 +158,7 @@ static int remote_prefetch_ask(struct cache_lookup *l, const struct want *w, str
 
 /* begin_known - prepare a request for the missing part of [from, to), or, if all of it is cached
  * but the info is too old, for the info. The shard is locked. */
-static enum remote_prefetch_answer begin_known(struct cache_lookup *l, struct want *w,
+static enum remote_prefetch_answer begin_known(struct cache_lookup *l, struct prefetch_range *w,
 					       uint64_t from, uint64_t to, struct job *ret,
 					       size_t *ret_n)
 {
@@ -184,7 +180,7 @@ static enum remote_prefetch_answer begin_known(struct cache_lookup *l, struct wa
 }
 
 /* remote_prefetch_begin - start one request for w, if something is missing. */
-static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
+static enum remote_prefetch_answer remote_prefetch_begin(struct prefetch_range *w)
 {
 	struct rstore *st = w->st;
 	struct cache_lookup l = look_at(st, w->key, w->key_len);
@@ -194,7 +190,7 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
 	size_t n = 0;
 	struct job j;
 
-	if (needless(st, &r) || look_absent(st, w->key))
+	if (prefetch_needless(st, &r) || look_absent(st, w->key))
 		return DONE;
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (!look_find(&l, true)) {
@@ -216,7 +212,7 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	if (n == 0)
 		return a;
-	j.early = true;
+	j.prefetch = true;
 	if (fetch_start(&l, &j, false))
 		return a;
 	w->asked = false;
@@ -224,7 +220,7 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct want *w)
 }
 
 /* remote_prefetch_serve - start all requests for w that may start now. */
-static enum remote_prefetch_answer remote_prefetch_serve(struct want *w)
+static enum remote_prefetch_answer remote_prefetch_serve(struct prefetch_range *w)
 {
 	enum remote_prefetch_answer a;
 
@@ -237,58 +233,56 @@ static enum remote_prefetch_answer remote_prefetch_serve(struct want *w)
 /* ---- going through the queue ---- */
 
 /* round_locked - go through the queue once. Incomplete ranges stay in front, in their order. */
-static void round_locked(struct early *q)
+static void round_locked(struct prefetcher *q)
 {
-	struct want *kept = NULL, **end = &kept;
+	struct list_link kept;
 	enum remote_prefetch_answer a = DONE;
 
-	for (size_t n = 0; q->first && n < LATERS && a != BLOCKED && !q->hold; n += a != DONE) {
-		struct want *w = q->first;
+	list_init(&kept);
+	for (size_t n = 0;
+	     !list_empty(&q->queue) && n < WAITING_MOST && a != BLOCKED && !q->hold;
+	     n += a != DONE) {
+		struct prefetch_range *w = range_of(q->queue.next);
 
-		q->first = w->next;
-		if (!q->first)
-			q->last = &q->first;
-		w->next = NULL;
+		list_remove(&w->in);
 		(void)pthread_mutex_unlock(&q->lock);
 		a = remote_prefetch_serve(w);
 		(void)pthread_mutex_lock(&q->lock);
-		if (a == DONE) {
-			free_want(q, w);
-		} else {
-			*end = w;
-			end = &w->next;
-		}
+		if (a == DONE)
+			prefetch_drop(q, w);
+		else
+			list_append(&kept, &w->in);
 	}
-	if (!kept)
-		return;
-	*end = q->first;
-	if (!q->first)
-		q->last = end;
-	q->first = kept;
+	while (!list_empty(&kept)) {
+		struct list_link *last = kept.prev;
+
+		list_remove(last);
+		list_add(&q->queue, last);
+	}
 }
 
-static void pump_locked(struct early *q)
+static void run_locked(struct prefetcher *q)
 {
 	q->again = true;
-	if (q->pumping)
+	if (q->busy)
 		return;
-	q->pumping = true;
+	q->busy = true;
 	while (q->again && !q->hold) {
 		q->again = false;
 		round_locked(q);
 	}
-	q->pumping = false;
+	q->busy = false;
 	(void)pthread_cond_broadcast(&q->idle);
 }
 
-static void *pump_main(void *arg)
+static void *prefetch_main(void *arg)
 {
-	struct early *q = arg;
+	struct prefetcher *q = arg;
 
 	(void)pthread_mutex_lock(&q->lock);
 	while (!q->ending) {
 		if (q->woken)
-			pump_locked(q);
+			run_locked(q);
 		q->woken = false;
 		if (!q->ending)
 			(void)pthread_cond_wait(&q->work, &q->lock);
@@ -299,7 +293,7 @@ static void *pump_main(void *arg)
 
 void remote_prefetch_wake(struct object_cache *c)
 {
-	struct early *q = c->early;
+	struct prefetcher *q = c->prefetcher;
 
 	if (!q || atomic_load_explicit(&q->n, memory_order_relaxed) == 0)
 		return;
@@ -309,9 +303,9 @@ void remote_prefetch_wake(struct object_cache *c)
 	(void)pthread_mutex_unlock(&q->lock);
 }
 
-/* joined - number of leading ranges of r[0, n) that are merged into one: adjacent ranges of one
+/* merged - number of leading ranges of r[0, n) that are merged into one: adjacent ranges of one
  * object. */
-static size_t joined(const struct object_cache *c, const struct store_range *r, size_t n,
+static size_t merged(const struct object_cache *c, const struct store_range *r, size_t n,
 		     struct store_range *ret)
 {
 	size_t i = 1;
@@ -334,21 +328,21 @@ static size_t joined(const struct object_cache *c, const struct store_range *r, 
 
 void remote_prefetch_request(struct rstore *st, const struct store_range *r, size_t n)
 {
-	struct early *q = st->cache->early;
+	struct prefetcher *q = st->cache->prefetcher;
 	bool any = false;
 
 	if (st->cache->prefetch_limit == 0)
 		return;
 	while (n > 0) {
 		struct store_range one;
-		size_t some = joined(st->cache, r, n, &one);
+		size_t some = merged(st->cache, r, n, &one);
 
 		r += some;
 		n -= some;
-		if (one.len == 0 || needless(st, &one))
+		if (one.len == 0 || prefetch_needless(st, &one))
 			continue;
 		(void)pthread_mutex_lock(&q->lock);
-		remote_prefetch_add(q, st, &one);
+		prefetch_add(q, st, &one);
 		(void)pthread_mutex_unlock(&q->lock);
 		any = true;
 	}
@@ -356,52 +350,45 @@ void remote_prefetch_request(struct rstore *st, const struct store_range *r, siz
 		return;
 	(void)pthread_mutex_lock(&q->lock);
 	if (!q->running && !q->ending)
-		q->running = object_cache_thread(&q->thread, pump_main, q);
-	pump_locked(q);
+		q->running = object_cache_thread(&q->thread, prefetch_main, q);
+	run_locked(q);
 	(void)pthread_mutex_unlock(&q->lock);
 }
 
 void remote_prefetch_forget(struct rstore *st)
 {
-	struct early *q = st->cache->early;
-	struct want **p;
+	struct prefetcher *q = st->cache->prefetcher;
 
 	(void)pthread_mutex_lock(&q->lock);
 	q->hold++;
-	while (q->pumping)
+	while (q->busy)
 		(void)pthread_cond_wait(&q->idle, &q->lock);
-	for (p = &q->first; *p;) {
-		struct want *w = *p;
-
-		if (w->st == st) {
-			*p = w->next;
-			free_want(q, w);
-		} else {
-			p = &w->next;
-		}
+	for (struct list_link *l = q->queue.next, *next; l != &q->queue; l = next) {
+		next = l->next;
+		if (range_of(l)->st == st)
+			prefetch_drop(q, range_of(l));
 	}
-	q->last = p;
 	q->hold--;
 	(void)pthread_mutex_unlock(&q->lock);
 }
 
 int remote_prefetch_new(struct object_cache *c)
 {
-	struct early *q = alloc_array(1, sizeof(*q));
+	struct prefetcher *q = alloc_array(1, sizeof(*q));
 
 	if (!q)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&q->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&q->work);
 	cancel_cond_init(&q->idle);
-	q->last = &q->first;
-	c->early = q;
+	list_init(&q->queue);
+	c->prefetcher = q;
 	return 0;
 }
 
 void remote_prefetch_free(struct object_cache *c)
 {
-	struct early *q = c->early;
+	struct prefetcher *q = c->prefetcher;
 
 	if (!q)
 		return;
@@ -412,11 +399,12 @@ void remote_prefetch_free(struct object_cache *c)
 	(void)pthread_mutex_unlock(&q->lock);
 	if (q->running)
 		(void)pthread_join(q->thread, NULL);
-	while (q->first)
-		drop_first(q);
+	while (!list_empty(&q->queue))
+		prefetch_drop(q, range_of(q->queue.next));
+	map_free(&q->ranges);
 	(void)pthread_cond_destroy(&q->work);
 	(void)pthread_cond_destroy(&q->idle);
 	(void)pthread_mutex_destroy(&q->lock);
 	free(q);
-	c->early = NULL;
+	c->prefetcher = NULL;
 }

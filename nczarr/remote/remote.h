@@ -14,7 +14,7 @@ struct remote_options {
 	char *endpoint;                /* "http://127.0.0.1:7480", the server of all buckets;
 					* NULL */
 	char *bearer_file;             /* its first line is a token for HTTP; read when needed */
-	char *netrc_file;              /* NULL: ~/.netrc where it is there */
+	char *netrc_file;              /* NULL: ~/.netrc, if it exists */
 	char *ca_file;
 	bool anonymous;                /* requests are not signed */
 	bool requester_pays;

@@ -37,7 +37,7 @@ static int remote_store_absent(const char *key, struct err *e)
 	return err_set(e, -ENOENT, "'%s': not found", key);
 }
 
-/* ---- what a key is ---- */
+/* ---- keys ---- */
 
 /* how - the range to fetch of an unknown object. */
 struct how {
@@ -217,7 +217,7 @@ static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
 
 	memcpy(out, x->data + (off - x->off), n);
 	(void)atomic_fetch_add_explicit(&x->handed, counted, memory_order_relaxed);
-	if (atomic_load_explicit(&x->ahead, memory_order_relaxed))
+	if (atomic_load_explicit(&x->prefetched, memory_order_relaxed))
 		rc_settle(x);
 }
 
@@ -512,7 +512,7 @@ static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
 	return 0; /* objects do not depend on their root */
 }
 
-/* ---- what the service has now ---- */
+/* ---- revalidation ---- */
 
 /* settled - wait until no request for the info of the object is in flight. The shard is locked. */
 static int settled(struct cache_lookup *l, struct err *e)

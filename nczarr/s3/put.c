@@ -18,8 +18,8 @@ struct putting {
 	char condition[OBJECT_ETAG_MAX + 16];
 };
 
-/* s3_put_is_ours - the object is what we wanted to put: an answer was lost, and the request that
- * was tried again met its own object. Services that give no MD5 as ETag never say so. */
+/* s3_put_is_ours - whether the object is the one to put: an answer was lost, and the retry found
+ * its own object. Unknown for services without MD5 as ETag. */
 static bool s3_put_is_ours(const struct putting *p, struct object_info *ret)
 {
 	const struct object_range r = {.key = p->key, .what = OBJECT_HEAD};
@@ -37,7 +37,7 @@ static bool s3_put_is_ours(const struct putting *p, struct object_info *ret)
 	return ours;
 }
 
-/* once - one PUT. *ret_tries: how often it was sent. */
+/* once - one PUT. *ret_tries: number of tries. */
 static int once(struct putting *p, struct object_info *ret, unsigned *ret_status,
 		unsigned *ret_tries, struct err *e)
 {
@@ -56,7 +56,7 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 
 	*ret_status = a.status;
 	*ret_tries = a.tries + c.turns;
-	if (rc == 0 && !*a.etag) /* a proxy's page, a portal: nothing was put */
+	if (rc == 0 && !*a.etag) /* the answer of a proxy or portal: not stored */
 		rc = err_set(e, -EIO,
 			     "'%.200s': the response has no ETag: the server may not be S3, "
 			     "and the data may not be written",
@@ -71,8 +71,7 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 	return rc;
 }
 
-/* conditional - the same; a service that was asked twice may have met what it took the first
- * time. */
+/* conditional - the same with a condition; a retry may find the object of the first try. */
 static int conditional(struct putting *p, struct object_info *ret, struct err *e)
 {
 	unsigned status, tries;
@@ -107,7 +106,7 @@ static int s3_put_put_same(struct putting *p, struct object_info *ret, struct er
 	}
 	snprintf(p->condition, sizeof(p->condition), "If-Match: %.*s", OBJECT_ETAG_MAX, etag);
 	rc = conditional(p, ret, e);
-	/* the object that was to be replaced has gone */
+	/* the object to replace was removed */
 	return rc == -ENOENT ? err_set(e, -ESTALE, "'%.200s' was removed", p->key) : rc;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* request.c - one request: its address, its signature before each try, and what its
- * answer teaches: another region, another clock, keys that have ended. */
+/* request.c - one request: its address, its signature before each try, and corrections from its
+ * answer: another region, a clock skew, expired keys. */
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#define TURNS 4 /* times that one request is asked in another way */
+#define TURNS 4 /* limit of corrected requests */
 
 _Thread_local bool s3_in_done;
 
@@ -32,7 +32,7 @@ static void put_host(struct buf *out, const char *host, uint16_t port)
 		buf_printf(out, ":%u", port);
 }
 
-/* build_host - as the Host header and the address have it. */
+/* build_host - the host for the Host header and the address. */
 static int build_host(struct s3_request *c, struct err *e)
 {
 	const struct s3 *s = c->s;
@@ -115,7 +115,8 @@ static int add_headers(struct http_transfer *r, const struct s3_signed *h, struc
 	return rc;
 }
 
-/* request_sign - on the net's thread, before each try: clock and keys are those of now. */
+/* request_sign - called on the HTTP client's thread before each try, because clock and keys
+ * change. */
 static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 {
 	struct s3_request *c = arg;
@@ -202,7 +203,7 @@ static struct http_request request_want_of(struct s3_request *c)
 	};
 }
 
-/* request_ready - payer, keys, place, address. */
+/* request_ready - set payer, keys, endpoint and address. */
 static int request_ready(struct s3_request *c, bool wait, struct err *e)
 {
 	size_t n = 0;
@@ -243,7 +244,7 @@ int s3_do(struct s3_request *c, struct http_response *ret, struct err *e)
 			return rc;
 		w = request_want_of(c);
 		rc = http_do(c->s->net, &w, ret, &why);
-		if (rc < 0 && !*ret->e.msg) /* nothing was sent: only http_do knows why */
+		if (rc < 0 && !*ret->e.msg) /* not sent: only http_do() has the reason */
 			ret->e = why;
 		if (rc < 0 && ret->status == 0)
 			return s3_failed(c, ret, e);
@@ -261,7 +262,7 @@ void s3_request_release(struct s3_request *c)
 	buf_release(&c->url);
 }
 
-/* What an answer teaches. */
+/* Corrections from answers. */
 
 static bool request_code_is(const struct http_response *a, const char *code)
 {
@@ -289,7 +290,7 @@ static bool learn_region(struct s3_request *c, const struct http_response *a)
 	return s3_relocate(c->s, &c->place, region, location);
 }
 
-/* learn_clock - the service says what time it is there; believed once. */
+/* learn_clock - correct the clock skew from the service's time, once. */
 static bool learn_clock(struct s3_request *c, const struct http_response *a)
 {
 	char text[64];
@@ -309,8 +310,8 @@ static bool learn_clock(struct s3_request *c, const struct http_response *a)
 	return true;
 }
 
-/* learn_keys - they have ended: others may be there by now. A prefetch did not look for them before
- * it was sent, so that a reader may find some where the last look found none. */
+/* learn_keys - the keys have expired: look for others. A prefetch did not look for them before it
+ * was sent, so that a reader may find some although the last search found none. */
 static bool learn_keys(struct s3_request *c, const struct http_response *a)
 {
 	int rc;

@@ -10,7 +10,7 @@
 #include "base/core/str.h"
 #include "nczarr/s3/s3_int.h"
 
-/* Expat 2.9 deprecates the one that older ones have. */
+/* Expat 2.9 deprecates the function of older versions. */
 #if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
 #define BYTE_INDEX XML_GetCurrentByteIndex64
 #else
@@ -19,7 +19,7 @@
 
 #define DEPTH_MAX 16
 #define TEXT_MAX                                                                               \
-	(4 * S3_KEY_MAX) /* bytes of one text: a key with every byte encoded, and more */
+	(4 * S3_KEY_MAX) /* bytes of one string: a key with every byte encoded, and more */
 
 /* Strings. */
 
@@ -149,7 +149,7 @@ struct s3_xml_page {
 	struct s3_page *ret;
 	unsigned depth;
 	enum s3_xml_where where;
-	bool encoded; /* EncodingType says that keys are */
+	bool encoded; /* EncodingType: keys are encoded */
 	char text[TEXT_MAX + 1];
 	size_t len;
 	char key[TEXT_MAX + 1], etag[OBJECT_ETAG_MAX], changed[64], size[32];
@@ -221,8 +221,7 @@ static void s3_xml_keep(struct s3_xml_page *g, char *to, size_t cap)
 	to[g->len] = '\0';
 }
 
-/* decode_key - '+' stands for a space in what some services send, and a '+' itself is always
- * encoded. */
+/* decode_key - some services send '+' for a space; '+' itself is always encoded. */
 static bool decode_key(struct s3_xml_page *g, struct buf *out)
 {
 	if (!g->encoded) {
@@ -240,7 +239,7 @@ static bool decode_key(struct s3_xml_page *g, struct buf *out)
 	return buf_ok(out);
 }
 
-/* s3_xml_quoted - as the header has it, whatever the listing does. */
+/* s3_xml_quoted - an ETag as in the header, with quotes. */
 static void s3_xml_quoted(const char *etag, char ret[OBJECT_ETAG_MAX])
 {
 	size_t n = strlen(etag);
@@ -278,7 +277,7 @@ static void emit_entry(struct s3_xml_page *g, bool is_prefix)
 	buf_release(&key);
 }
 
-/* s3_xml_value - a text that ended, of the element that it was in. */
+/* s3_xml_value - store the text of an element at its end. */
 static void s3_xml_value(struct s3_xml_page *g, const char *name)
 {
 	bool contents = g->where == IN_CONTENTS;
@@ -333,7 +332,7 @@ int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_
 		free(g);
 		return err_nomem(e);
 	}
-	/* what says that keys are encoded may come behind them */
+	/* EncodingType may follow the keys */
 	g->encoded = n && memmem(xml, n, "<EncodingType>url<", 18) != NULL;
 	XML_SetUserData(g->p, g);
 	XML_SetStartDoctypeDeclHandler(g->p, page_type);

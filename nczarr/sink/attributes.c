@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attributes.c - attributes and dimensions of what stays: single members of documents.
+/* attributes.c - attributes and dimensions of existing nodes: single members of documents.
  *
- * A list of one value stays a list where the store had one. `_FillValue` is not always an
- * attribute: for xarray it is Zarr v2's fill_value, for NCZarr both, and in Zarr v3 an attribute
- * in a form of its own. Where fill_value changes, absent chunks would read as another value: they
- * are written as what they were. */
+ * A list of one value stays a list if the store had one. `_FillValue` is not always an attribute:
+ * for xarray it is Zarr v2's fill_value, for NCZarr both, and in Zarr v3 an attribute with an
+ * encoding of its own. A new fill_value would change the value of absent chunks: these are written
+ * with their old value. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static int zarr_sink_attributes_find_node(struct zarr_sink *s, uint32_t group, u
 
 /* ---- values ---- */
 
-/* parsed - what a writer wrote, as JSON; the buffer is released. */
+/* parsed - parse the output of a JSON writer; the buffer is released. */
 static int parsed(struct buf *b, json_t **ret, struct err *e)
 {
 	int rc = buf_ok(b) ? json_read(b->data, b->len, ret, e) : err_nomem(e);
@@ -72,7 +72,7 @@ static int value_of(const struct zarr_sink *s, const struct ds_attr *a, json_t *
 	return parsed(&b, ret, e);
 }
 
-/* set_member - v is taken; a list of one stays one. */
+/* set_member - v is taken; a list of one value stays a list. */
 static int set_member(json_t *attrs, const struct ds_attr *a, json_t *v, struct err *e)
 {
 	const json_t *old = json_object_get(attrs, a->name);
@@ -92,7 +92,7 @@ static int set_member(json_t *attrs, const struct ds_attr *a, json_t *v, struct 
 
 /* ---- _FillValue ---- */
 
-/* fill_json - a value as fill_value of Zarr v2 has it. */
+/* fill_json - a value in the form of fill_value of Zarr v2. */
 static int fill_json(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
 		     struct err *e)
 {
@@ -125,7 +125,7 @@ static bool same_json(const json_t *a, const json_t *b)
 	return json_equal(a, b);
 }
 
-/* set_fill_value - v is taken. What is absent stays what it is. */
+/* set_fill_value - v is taken. Absent chunks keep their value. */
 static int set_fill_value(struct zarr_sink *s, const struct zarr_sink_attributes_node *n,
 			  json_t *v, struct err *e)
 {
@@ -156,7 +156,7 @@ static int set_fill_value(struct zarr_sink *s, const struct zarr_sink_attributes
 	return rc;
 }
 
-/* set_fill3 - the attribute as xarray wants it in Zarr v3; a number where the store had one. */
+/* set_fill3 - the attribute in xarray's encoding for Zarr v3; a number if the store had one. */
 static int set_fill3(struct zarr_sink *s, const struct zarr_sink_attributes_node *n,
 		     json_t *attrs, const struct ds_attr *a, struct err *e)
 {
@@ -185,11 +185,11 @@ static int set_fill3(struct zarr_sink *s, const struct zarr_sink_attributes_node
 		return rc;
 	v = json_incref(json_object_get(all, FILL));
 	json_decref(all);
-	/* what xarray could not read back is left out, as in the view */
+	/* omitted if xarray could not read it, as in the view */
 	return v ? set_member(attrs, a, v, e) : 0;
 }
 
-/* by_fill_value - whether _FillValue is told by fill_value alone. */
+/* by_fill_value - whether _FillValue is expressed by fill_value alone. */
 static bool by_fill_value(const struct zarr_sink *s, const json_t *attrs)
 {
 	return s->format == 2 && s->mode != ZARR_NCZARR && json_object_get(attrs, NAMES);
@@ -263,7 +263,7 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 
 /* ---- dimensions ---- */
 
-/* zarr_sink_attributes_before - what a thing of `now` was; DS_NONE: it is new. */
+/* zarr_sink_attributes_before - ordinal in `was` of a node of `now`; DS_NONE: it is new. */
 static uint32_t zarr_sink_attributes_before(const struct zarr_sink *s, const json_t *map,
 					    bool array, uint32_t ord)
 {
@@ -310,7 +310,7 @@ static bool same_dims(const struct zarr_sink *s, uint32_t was, uint32_t now)
 	return true;
 }
 
-/* rename_dims - the names of an array's dimensions, where the store keeps them. */
+/* rename_dims - update the dimension names of an array, where the store has them. */
 static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
 {
 	const struct dataset *ds = &s->now->ds;
@@ -335,7 +335,8 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 			list = NULL;
 		}
 	}
-	/* elements of several bytes that are shown as bytes have an axis that the model does not */
+	/* elements of several bytes in the form of bytes have an axis that the model does not
+	 * have */
 	if (list && za->meta->tail && json_array_size(old) == za->meta->rank &&
 	    json_array_append(list, json_array_get(old, za->meta->rank - 1)) < 0) {
 		json_decref(list);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chunks.c - which boxes of an array the store keeps, and what becomes of one: an object
- * of the transaction, a part of a shard, or nothing.
+/* chunks.c - the chunks of an array in the store, and how one is written: as an object of the
+ * transaction, a part of a shard, or not at all.
  *
- * Where a document does not say what absent chunks are (Zarr v2's null), readers show whatever is
- * in their memory. So what would be absent there is written: all of a new array, and what an array
- * grows by. */
+ * If a document has no fill value (null in Zarr v2), readers return arbitrary data for absent
+ * chunks. So these are written: all of a new array, and the added ones of a growing array. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 
 /* ---- shapes ---- */
 
-/* stored_rank - axes of `now` that the store has as axes. */
+/* stored_rank - number of axes of `now` that are axes in the store. */
 static uint32_t stored_rank(const struct zs_array *za)
 {
 	return za->meta->rank - za->meta->tail;
@@ -28,7 +27,7 @@ static int zarr_sink_chunks_misfit(struct zarr_sink *s, uint32_t array, struct e
 		       zs_say(&s->now->ds, array, tmp));
 }
 
-/* any_size - whether decoding a chain does not depend on the size of elements. */
+/* any_size - whether a chain can be decoded independent of the element size. */
 static bool any_size(const struct codec_chain *c)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
@@ -47,7 +46,7 @@ static bool ordered(const struct dtype *t)
 	       t->kind == DT_COMPLEX;
 }
 
-/* zarr_sink_chunks_alike - whether elements of `now` are the bytes that the store has. */
+/* zarr_sink_chunks_alike - whether elements of `now` equal the stored bytes. */
 static bool zarr_sink_chunks_alike(const struct dtype *t, const struct dtype *m)
 {
 	if (t->size != m->size || t->kind == DT_COMPOUND || m->kind == DT_COMPOUND)
@@ -107,21 +106,21 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	return 0;
 }
 
-/* zarr_sink_chunks_coords_of - of a chunk, as many as the stored array has axes. */
+/* zarr_sink_chunks_coords_of - coordinates of a chunk, in the rank of the stored array. */
 static void zarr_sink_chunks_coords_of(const struct zs_array *za, uint32_t rank,
 				       uint64_t linear, uint64_t *ret)
 {
 	uint64_t at[DS_RANK_MAX];
 	uint32_t n = stored_rank(za);
 
-	zr_unravel(rank, za->grid, linear, at);
+	grid_coords(rank, za->grid, linear, at);
 	for (uint32_t d = 0; d < n; d++)
 		ret[d] = at[d];
 	if (za->meta->tail)
 		ret[n] = 0;
 }
 
-/* object_key - of an object of an array, where it will be. */
+/* object_key - future key of an object of an array. */
 static int object_key(const struct zs_array *za, const uint64_t *coords,
 		      char out[ZR_OBJECT_KEY], struct err *e)
 {
@@ -173,7 +172,7 @@ static void zarr_sink_chunks_mark(struct zs_array *za, uint64_t linear)
 		za->bits[linear / 64] |= (uint64_t)1 << linear % 64;
 }
 
-/* objects_of - which objects the store has of an array. */
+/* objects_of - existing objects of an array. */
 static int objects_of(struct zarr_sink *s, const struct zs_array *za,
 		      const struct zr_place **ret_place, const struct zr_table **ret,
 		      struct err *e)
@@ -197,16 +196,16 @@ int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
 	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
 		bool in = true;
 
-		zr_unravel(za->meta->rank, p->grid, object, at);
+		grid_coords(za->meta->rank, p->grid, object, at);
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			in = in && at[d] < za->grid[d];
-		if (in) /* a spread axis is one chunk long */
-			zarr_sink_chunks_mark(za, zr_ravel(stored_rank(za), za->grid, at));
+		if (in) /* a spread axis has one chunk */
+			zarr_sink_chunks_mark(za, grid_linear(stored_rank(za), za->grid, at));
 	}
 	return rc;
 }
 
-/* filled - a whole chunk of fill values as the store has it, in s->stored. */
+/* filled - encode a chunk of fill values to s->stored. */
 static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za, struct err *e)
 {
 	const struct ds_array *a = &s->now->ds.arrays[array];
@@ -232,7 +231,7 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 	return zs_encode(s, array, za, s->elems.data, s->elems.len, &s->stored, e);
 }
 
-/* zarr_sink_chunks_may_write - asked once for each array. */
+/* zarr_sink_chunks_may_write - check once for each array. */
 static int zarr_sink_chunks_may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
 {
 	int rc = za->may || !za->was_key ? 0 : zs_check_writable(&s->txn, za->was_key, e);
@@ -261,7 +260,7 @@ static int zarr_sink_chunks_put_object(struct zarr_sink *s, uint32_t array, stru
 	return rc ? rc : zs_txn_put(&s->txn, ZS_PUT, key, p, len, e);
 }
 
-/* fill_array - what was not put. */
+/* fill_array - write the chunks that were not put. */
 static int fill_array(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
 {
 	bool made = false;
@@ -296,8 +295,8 @@ int zs_fill_absent(struct zarr_sink *s, struct err *e)
 
 /* ---- put and drop ---- */
 
-/* zarr_sink_chunks_plain - undo a chain of which filters were skipped: no Zarr document can say
- * that. The elements are in s->elems then. */
+/* zarr_sink_chunks_plain - decode a chunk with skipped filters, which no Zarr document can
+ * express. The elements are in s->elems then. */
 static int zarr_sink_chunks_plain(struct zarr_sink *s, uint32_t array,
 				  const struct zs_array *za, const struct sink_chunk *c,
 				  struct err *e)
@@ -404,7 +403,7 @@ static int zarr_sink_chunks_set_shape(struct zarr_sink *s, const struct zs_array
 	return 0;
 }
 
-/* straddles - whether a shard has chunks that the new grid does not have; ret: the first one. */
+/* straddles - whether a shard has chunks outside the new grid; ret: the first one. */
 static bool straddles(const struct zs_array *za, const struct zr_place *p, const uint64_t *at,
 		      uint64_t *ret)
 {
@@ -423,8 +422,8 @@ static bool straddles(const struct zs_array *za, const struct zr_place *p, const
 	return out;
 }
 
-/* zarr_sink_chunks_outside - objects of the old grid that the new one does not have are dropped,
- * and shards rewritten that have such chunks: they would be back when the array grows again. */
+/* zarr_sink_chunks_outside - drop objects outside the new grid, and rewrite shards with such
+ * chunks: otherwise they would reappear when the array grows again. */
 static int zarr_sink_chunks_outside(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 				    struct err *e)
 {
@@ -440,7 +439,7 @@ static int zarr_sink_chunks_outside(struct zarr_sink *s, uint32_t array, struct 
 	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
 		bool in = true;
 
-		zr_unravel(m->rank, p->grid, object, at);
+		grid_coords(m->rank, p->grid, object, at);
 		for (uint32_t d = 0; d < m->rank; d++)
 			in = in && at[d] < grid[d];
 		if (in && m->shard && straddles(za, p, at, cut))
@@ -454,7 +453,7 @@ static int zarr_sink_chunks_outside(struct zarr_sink *s, uint32_t array, struct 
 	return rc;
 }
 
-/* mark_old - chunks that the array had room for before are as they were. */
+/* mark_old - record the chunks of the old grid as unchanged. */
 static void mark_old(struct zarr_sink *s, uint32_t array, struct zs_array *za)
 {
 	const struct zr_meta *m = za->meta;
@@ -463,7 +462,7 @@ static void mark_old(struct zarr_sink *s, uint32_t array, struct zs_array *za)
 	for (uint64_t i = 0; i < za->n_chunks; i++) {
 		bool old = true;
 
-		zr_unravel(s->now->ds.arrays[array].rank, za->grid, i, at);
+		grid_coords(s->now->ds.arrays[array].rank, za->grid, i, at);
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			old = old && at[d] * za->chunk[d] < m->shape[d];
 		if (old)

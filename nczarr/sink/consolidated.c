@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* consolidated.c - consolidated metadata: the document of all that many readers look at alone.
+/* consolidated.c - consolidated metadata.
  *
- * Entries of what changes are replaced, those of what is gone removed; the others stay, whatever
- * they say. Where a group below the root has such a document for itself, it is kept in line too.
- * In Zarr v3 all nodes of one group stand together: zarr-python 3.0 finds no group where, at one
- * depth, they do not. */
+ * Entries of changed documents are replaced, those of removed ones deleted; all others are kept
+ * verbatim. A group below the root with consolidated metadata of its own is updated too. In Zarr
+ * v3 all nodes of one group must be adjacent: otherwise zarr-python 3.0 does not find a group. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 
 #define ALL3 "consolidated_metadata"
 
-/* consolidated_above - groups above something that changes, the root among them: keys of a JSON
+/* consolidated_above - the groups above a changed node, the root included: keys of a JSON
  * object. */
 static int consolidated_above(json_t *set, const char *key, struct err *e)
 {
@@ -38,7 +37,7 @@ static bool consolidated_is_all2(const char *key)
 	return strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
 }
 
-/* consolidated_changed - the groups above all that changes. NULL with e set. */
+/* consolidated_changed - the groups above all changed nodes. NULL with e set. */
 static json_t *consolidated_changed(const struct zarr_sink *s, struct err *e)
 {
 	json_t *set = json_object();
@@ -60,7 +59,7 @@ static json_t *consolidated_changed(const struct zarr_sink *s, struct err *e)
 
 /* ---- entries ---- */
 
-/* zs_all_forget - of all, a directory or document, and what is below it. */
+/* zs_all_forget - remove a directory or document, with all entries below it. */
 static void zs_all_forget(json_t *all, const char *key)
 {
 	size_t n = strlen(key);
@@ -70,10 +69,10 @@ static void zs_all_forget(json_t *all, const char *key)
 
 	json_object_foreach_safe(all, tmp, k, v) if (strncmp(k, key, n) == 0 &&
 						     (k[n] == '\0' || k[n] == '/'))(void)
-		json_object_del(all, k); /* it is there */
+		json_object_del(all, k); /* it exists */
 }
 
-/* zs_all_enter - a document; rel: its key from where the document of all is. */
+/* zs_all_enter - add a document; rel: its key relative to the consolidated metadata. */
 static int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v, struct err *e)
 {
 	char name[STORE_KEY_MAX + 1];
@@ -85,7 +84,7 @@ static int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v
 	if (format != 3)
 		return json_object_set(all, rel, v) < 0 ? err_nomem(e) : 0;
 	if (!slash)
-		return 0; /* the document that this is in */
+		return 0; /* the containing document itself */
 	n = (size_t)(slash - rel);
 	memcpy(name, rel, n);
 	name[n] = '\0';
@@ -96,7 +95,7 @@ static int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v
 	return rc < 0 ? err_nomem(e) : 0;
 }
 
-/* enter_node - the documents of a group or array that is moved, or that was never entered. */
+/* enter_node - add the documents of a group or array that is moved, or that was missing. */
 static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const char *key,
 		      const char *from, bool array, struct err *e)
 {
@@ -129,7 +128,7 @@ static bool consolidated_is_gone(const struct zarr_sink *s, const char *key)
 	return false;
 }
 
-/* enter_all - everything that the store has. */
+/* enter_all - add all documents of the store. */
 static int enter_all(struct zarr_sink *s, json_t *all, struct err *e)
 {
 	const struct dataset *ds = &s->real->ds;
@@ -158,7 +157,7 @@ static int enter_all(struct zarr_sink *s, json_t *all, struct err *e)
 	return rc;
 }
 
-/* consolidated_refresh - entries of what changes, below a directory. */
+/* consolidated_refresh - update the changed entries below a directory. */
 static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *dir,
 				struct err *e)
 {
@@ -190,7 +189,7 @@ static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *di
 
 struct consolidated_entry {
 	const char *key;
-	size_t depth, parent, at; /* bytes of the parent's path; where it stood */
+	size_t depth, parent, at; /* bytes of the parent's path; original position */
 };
 
 static int by_group(const void *pa, const void *pb)
@@ -238,7 +237,7 @@ static json_t *zs_all_sorted(json_t *all)
 
 /* ---- one document of all ---- */
 
-/* empty_all - {"metadata": {}} with what each format has beside it. */
+/* empty_all - {"metadata": {}} with the other members of each format. */
 static json_t *empty_all(uint32_t format)
 {
 	static const char *const text[] = {
@@ -250,8 +249,8 @@ static json_t *empty_all(uint32_t format)
 	return json_read(t, strlen(t), &ret, NULL) < 0 ? NULL : ret;
 }
 
-/* consolidated_holder - what holds the member `metadata`: .zmetadata, or a member of zarr.json.
- * NULL: there is none, and make is false. */
+/* consolidated_holder - the owner of the member `metadata`: .zmetadata, or a member of zarr.json.
+ * NULL: absent and `make` is false. */
 static int consolidated_holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
 			       bool *ret_made, struct zs_doc **ret_doc, struct err *e)
 {
@@ -281,11 +280,11 @@ static int consolidated_holder(struct zarr_sink *s, const char *dir, bool make, 
 	return d->v && json_object_set_new(d->v, ALL3, *ret) == 0 ? 0 : err_nomem(e);
 }
 
-/* consolidated_none - there is to be no document of all: one that is there would be behind. */
+/* consolidated_none - remove consolidated metadata, which would be out of date. */
 static int consolidated_none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
 {
 	if (s->format == 3) {
-		(void)json_object_del(d->v, ALL3); /* it was there */
+		(void)json_object_del(d->v, ALL3); /* it existed */
 		d->dirty = true;
 		return 0;
 	}

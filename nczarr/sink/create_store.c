@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* create_store.c - a store with nothing in it but the root's documents. It is made under
- * another name and then renamed, so that nobody finds half of it. */
+/* create_store.c - creates an empty store: the root's documents. It is made under a temporary name
+ * and then renamed, so that it is never visible half-made. */
 #include "nczarr/nczarr.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@
 
 #define LONG 200
 
-/* new_root - where the documents go: a directory, or a store that is remote. */
+/* new_root - destination of the documents: a directory, or a remote store. */
 struct new_root {
 	int dir;
 	struct store *store; /* NULL: dir */
 };
 
-/* create_store_put_new - a document of a remote store, where nothing is yet. */
+/* create_store_put_new - put a document of a remote store, if it is absent. */
 static int create_store_put_new(struct store *s, const char *key, const struct buf *b,
 				struct err *e)
 {
@@ -54,7 +54,7 @@ static int create_store_root_doc(const struct new_root *r, const struct zr_metad
 	return rc;
 }
 
-/* create_store_fill - what makes it a store comes last. */
+/* create_store_fill - write the documents; the one that makes it a store comes last. */
 static int create_store_fill(const struct new_root *r, const struct zarr_sink_options *opts,
 			     struct err *e)
 {
@@ -100,7 +100,7 @@ static int create_store_create_remote(const char *path, const struct zarr_sink_o
 	return rc ? err_wrap(e, rc, "'%.*s'", LONG, path) : 0;
 }
 
-/* create_store_place - the temporary directory becomes `name`, and all of it is on the disk. */
+/* create_store_place - rename the temporary directory to `name`, and sync. */
 static int create_store_place(int parent, int dir, const char *tmp, const char *name,
 			      struct err *e)
 {
@@ -146,7 +146,7 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	root = (struct new_root){.dir = dir};
 	if (dir < 0 || fstat(dir, &st) < 0)
 		rc = err_sys(e, errno, "'%.*s'", LONG, path);
-	else if (st.st_uid != geteuid()) /* others may write to the directory around it */
+	else if (st.st_uid != geteuid()) /* other users may write to its parent */
 		rc = err_set(e, -EACCES, "'%.*s' was replaced by another program", LONG, tmp);
 	else
 		rc = create_store_fill(&root, opts, e);

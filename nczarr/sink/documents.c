@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* documents.c - the documents that a change touches, as JSON: what the store has, with members
- * changed. Numbers keep their text and objects their order, so that what is not changed means
- * what it meant, to the last digit. */
+/* documents.c - changed documents, as JSON: those of the store with changed members. Numbers keep
+ * their source text and objects their order, so that all other members are unchanged to the last
+ * digit. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define LONG 200
-#define CONTENT 64 /* a first guess at the bytes of a document */
+#define CONTENT 64 /* initial estimate of a document's size */
 
 /* ---- values ---- */
 
@@ -40,7 +40,7 @@ json_t *zs_json_text(const char *s, size_t n)
 	return ret;
 }
 
-/* flat - a list of plain values goes on one line. */
+/* flat - whether a list has only scalars: it is written on one line. */
 static bool flat(const json_t *v)
 {
 	for (size_t i = 0; i < json_array_size(v); i++) {
@@ -73,7 +73,7 @@ static void zarr_sink_documents_put_object(struct jw *j, const json_t *v)
 	jw_end(j);
 }
 
-/* Recursion is as deep as the document: json_read has limited it, and so does the writer. */
+/* The depth of recursion is that of the document, limited by json_read() and by the writer. */
 void zs_json_put(struct jw *j, const json_t *v)
 {
 	const char *number;
@@ -129,8 +129,7 @@ static int zarr_sink_documents_add(struct zarr_sink *s, const char *key, json_t 
 	return 0;
 }
 
-/* zarr_sink_documents_fetch - the bytes of a document. -ENOENT; *ret_version: 0 where nobody wants
- * to know. */
+/* zarr_sink_documents_fetch - read a document. -ENOENT; *ret_version: 0 if it is not needed. */
 static int zarr_sink_documents_fetch(struct zarr_sink *s, const char *key, struct buf *out,
 				     uint64_t *ret_version, struct err *e)
 {
@@ -221,7 +220,7 @@ void zs_docs_drop(struct zarr_sink *s, const char *key)
 		json_decref(d->v);
 		d->v = NULL;
 		d->dirty = false;
-		/* what comes under that key later is another document */
+		/* a later document with this key is another one */
 		(void)json_object_del(s->index, d->key);
 	}
 }
@@ -270,7 +269,8 @@ int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array,
 
 /* ---- writing them ---- */
 
-/* zarr_sink_documents_of_all - whether a document repeats others, and comes after them. */
+/* zarr_sink_documents_of_all - whether a document is consolidated metadata, and is put after the
+ * others. */
 static bool zarr_sink_documents_of_all(const struct zarr_sink *s, const char *key)
 {
 	const char *slash = strrchr(key, '/');
@@ -279,7 +279,7 @@ static bool zarr_sink_documents_of_all(const struct zarr_sink *s, const char *ke
 			      : strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
 }
 
-/* zarr_sink_documents_may_write - whether a document can be put in its place. */
+/* zarr_sink_documents_may_write - check that a document can be put. */
 static int zarr_sink_documents_may_write(const struct zarr_sink *s, const char *key,
 					 struct err *e)
 {
@@ -307,7 +307,7 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 		if (rc)
 			break;
 		buf_init(&b, ZR_DOC_MAX);
-		/* zarr-python 2 reads ASCII only, netCDF-C knows no \uXXXX */
+		/* zarr-python 2 reads ASCII only, netCDF-C does not support \uXXXX */
 		jw_init(&j, &b,
 			s->mode != ZARR_NCZARR || zarr_sink_documents_of_all(s, d->key));
 		zs_json_put(&j, d->v);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* encode.c - elements of `now` to what the store keeps of a chunk: the reverse of
- * source/chunk_read.c, source/elements.c and source/elements.c, step by step.
+/* encode.c - encodes elements of `now` as a stored chunk: the reverse of source/chunk_read.c and
+ * source/elements.c, step by step.
  *
- * Elements are brought into the type that the store's reader would present (byte order), then into
- * the stored form (UTF-32, gaps between fields), then into the stored order, and then they go
- * through the array's filters. */
+ * Elements are converted to the type that the store's reader would present (byte order), then to
+ * the stored form (UTF-32, gaps between fields), then to the stored order, and then encoded by the
+ * array's filters. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /* ---- forms ---- */
 
-/* to_utf32 - n texts of `size` bytes, UTF-8 and padded, to UTF-32 of as many bytes. */
+/* to_utf32 - convert n strings of `size` bytes, UTF-8 and padded, to UTF-32 of the same size. */
 static int to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_t *out,
 		    struct err *e)
 {
@@ -43,7 +43,7 @@ static int to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_
 	return 0;
 }
 
-/* to_fields - structures with what lies between their fields. */
+/* to_fields - convert structures to those with gaps between fields. */
 static void to_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t *out)
 {
 	for (uint64_t i = 0; i < n; i++, in += t->type.size, out += t->stored) {
@@ -55,7 +55,7 @@ static void to_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, u
 
 /* ---- order ---- */
 
-/* reorder - elements in C order to those in the stored order. len: lengths of the chunk. */
+/* reorder - elements in C order to stored order. len: lengths of the chunk. */
 static void reorder(const struct zr_meta *m, const uint64_t *len, size_t size,
 		    const uint8_t *in, uint8_t *out)
 {
@@ -80,7 +80,7 @@ static void reorder(const struct zr_meta *m, const uint64_t *len, size_t size,
 	} while (d != UINT32_MAX);
 }
 
-/* encode_count - elements of a stored chunk. */
+/* encode_count - number of elements of a stored chunk. */
 static int encode_count(const struct zs_array *za, uint64_t *ret, struct err *e)
 {
 	uint64_t n = 1;
@@ -92,7 +92,7 @@ static int encode_count(const struct zs_array *za, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* encode_turn - in stored order; in: n elements of `size` bytes. *ret: them, or s->turned. */
+/* encode_turn - convert n elements of `size` bytes to stored order. *ret: in, or s->turned. */
 static int encode_turn(struct zarr_sink *s, const struct zs_array *za, const uint8_t *in,
 		       uint64_t n, size_t size, const uint8_t **ret, struct err *e)
 {
@@ -112,7 +112,7 @@ static int encode_turn(struct zarr_sink *s, const struct zs_array *za, const uin
 
 /* ---- elements with a size ---- */
 
-/* swapped - whether numbers of the two types are in different orders. */
+/* swapped - whether numbers of the two types have different byte orders. */
 static bool swapped(const struct dtype *a, const struct dtype *b)
 {
 	if (a->kind == DT_COMPOUND && b->kind == DT_COMPOUND && a->n_fields == b->n_fields) {
@@ -127,7 +127,7 @@ static bool swapped(const struct dtype *a, const struct dtype *b)
 	       a->size > 1;
 }
 
-/* encode_fits - whether elements of `now` can become those of the store. */
+/* encode_fits - whether elements of `now` can be converted to those of the store. */
 static bool encode_fits(const struct dtype *t, const struct dtype *m)
 {
 	bool number = t->kind != DT_COMPOUND && m->kind != DT_COMPOUND;
@@ -189,7 +189,7 @@ struct encode_item {
 	size_t len;
 };
 
-/* items_of - the elements of a body, in stored order, in s->turned or own. */
+/* items_of - the elements of a body in stored order, in s->turned or own. */
 static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_t *p,
 		    size_t len, uint64_t n, struct buf *own, const struct encode_item **ret,
 		    struct err *e)
@@ -219,7 +219,7 @@ static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_
 	return rc;
 }
 
-/* fixed_strings - NCZarr's strings: of as many bytes each as the dtype says. */
+/* fixed_strings - NCZarr's strings, with the size of the dtype. */
 static int fixed_strings(const struct encode_item *items, uint64_t n, uint32_t size,
 			 struct buf *out, struct err *e)
 {
@@ -275,7 +275,7 @@ static int encode_vlen(struct zarr_sink *s, const struct ds_array *a, const stru
 
 /* ---- */
 
-/* blame - which filter cannot be encoded, in words. */
+/* blame - the message that names the filter without an encoder. */
 static int blame(const struct zs_array *za, int rc, struct err *e)
 {
 	char tmp[64];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal.c - how a change of a store becomes whole: everything new lies beside the store,
- * and a manifest says what is to be done with it.
+/* journal.c - atomic changes of a store: all new data is in the state directory, and a manifest
+ * has the steps to apply it.
  *
  *   txn/<n/1000>/<n>   new objects
  *   txn/away/<n>       directories that were in the store
- *   txn/moved          all of them are there: nothing is moved away a second time
- *   manifest           its name is the commit: from then on the steps are done, however often it
- *                      takes
+ *   txn/moved          marks that all of them were moved: none is moved a second time
+ *   manifest           the commit is the rename to this name: from then on the steps are carried
+ *                      out, until they succeed
  *
- * Every step can be done again: a file that is to be put in its place and is not there has been put
- * there already. Nothing is decided by what the store has. */
+ * Every step can be repeated: if the file to rename is absent, that was done already. No decision
+ * depends on the content of the store. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -25,14 +25,14 @@
 #define MANIFEST "manifest"
 #define FRESH "manifest.new"
 #define FOLDER 1000u             /* objects in one directory */
-#define PIECE ((size_t)64 << 10) /* of the manifest that is kept in memory */
+#define PIECE ((size_t)64 << 10) /* buffer of the manifest */
 #define LONG 200
 #define FEW 32 /* files that are synced one by one */
 
 static void shut(int *fd)
 {
 	if (*fd >= 0)
-		(void)close(*fd); /* what matters was synced */
+		(void)close(*fd); /* already synced */
 	*fd = -1;
 }
 
@@ -54,7 +54,7 @@ int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n, struct 
 	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
 }
 
-/* folder - make and open one below at. */
+/* folder - make and open a directory below at. */
 static int folder(int at, const char *name, int *ret, struct err *e)
 {
 	int fd;
@@ -68,7 +68,7 @@ static int folder(int at, const char *name, int *ret, struct err *e)
 	return 0;
 }
 
-/* one_mount - whether a file can be renamed from one directory into the other. */
+/* one_mount - whether a file can be renamed from one directory to the other. */
 static bool one_mount(int a, int b)
 {
 	struct statx x, y;
@@ -76,7 +76,7 @@ static bool one_mount(int a, int b)
 
 	if (statx(a, "", AT_EMPTY_PATH, want, &x) < 0 ||
 	    statx(b, "", AT_EMPTY_PATH, want, &y) < 0)
-		return true; /* renaming will tell */
+		return true; /* rename() reports it */
 	if (x.stx_dev_major != y.stx_dev_major || x.stx_dev_minor != y.stx_dev_minor)
 		return false;
 	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id == y.stx_mnt_id;
@@ -87,7 +87,7 @@ int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e)
 	auto_fd int fd = -1;
 
 	if (t->remote)
-		return 0; /* the service will tell */
+		return 0; /* the service reports it */
 	fd = open_beneath(t->root, dir, O_RDONLY | O_DIRECTORY);
 	if (fd == -ENOENT)
 		return 0;
@@ -140,7 +140,7 @@ void zs_txn_close(struct zs_txn *t)
 		(void)unlinkat(t->dir, FRESH, 0);
 		(void)unlinkat(t->dir, ZS_CONDITIONS, 0);
 		if (zs_remove_tree(t->dir, "txn", NULL) < 0)
-			begun = false; /* the next one does it */
+			begun = false; /* the next call makes it */
 	}
 	shut(&t->root);
 	zs_remote_free(t->remote);
@@ -165,7 +165,7 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	return rc;
 }
 
-/* zs_txn_file - a new object's content; *ret is its number. */
+/* zs_txn_file - create a file with the content of a new object; *ret is its number. */
 static int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, struct err *e)
 {
 	auto_fd int fd = -1;
@@ -204,7 +204,7 @@ static int begin_manifest(struct zs_txn *t, struct err *e)
 	return 0;
 }
 
-/* A record: what, which number, the length of the key, the key. */
+/* A record: step, number, length of the key, key. */
 int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
 	size_t len = strlen(key);
@@ -239,8 +239,7 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
-/* zarr_sink_journal_settle - everything that was written beside the store is on the disk. Few files
- * are synced for themselves; many at once with all that the file system has. */
+/* zarr_sink_journal_settle - sync all new files: a few one by one, many with syncfs(). */
 static int zarr_sink_journal_settle(struct zs_txn *t, struct err *e)
 {
 	char name[24];

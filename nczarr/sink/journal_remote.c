@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal_remote.c - a change of a remote store is gathered: there objects can be put and removed,
- * one by one, and nothing else. So directories that go are told object by object, those that get
- * another name are fetched and put again, and what others did meanwhile is found out from the
- * versions of documents. docs/dev/writing/zarr-sink.md. */
+/* journal_remote.c - collects a change of a remote store, where the only operations are to put and
+ * to remove single objects. So removed directories are expanded to objects, objects of renamed
+ * ones are fetched and put again, and conflicts with other programs are detected by the versions
+ * of documents. docs/dev/writing/zarr-sink.md. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -16,26 +16,26 @@
 #include "nczarr/nczarr.h"
 
 #define KEYS_MAX ((size_t)4 << 30)
-#define PIECE ((size_t)4 << 20) /* of an object that is fetched */
+#define PIECE ((size_t)4 << 20) /* piece of an object that is fetched */
 #define DEEP 256                /* directories within directories */
 #define AT_ONCE 8               /* requests */
-#define TRIES 3                 /* at a document that changes while it is read */
+#define TRIES 3                 /* reads of a document that changes meanwhile */
 #define LONG 200
 
-/* gathered - a step, as the sink said it. */
+/* gathered - a step of the sink. */
 struct gathered {
 	enum zs_op op;
 	uint64_t n;
 	const char *key; /* in the arena */
 };
 
-/* expected - a version that a document has to have. */
+/* expected - the required version of a document. */
 struct expected {
 	const char *key; /* in the arena */
 	uint64_t version;
 };
 
-/* moved - an object in a directory that goes. */
+/* moved - an object in a removed or renamed directory. */
 struct moved {
 	const char *key; /* in the arena */
 	size_t away;     /* the step */
@@ -46,19 +46,19 @@ struct zs_remote {
 	struct arena arena;
 	struct gathered *steps;
 	size_t n_steps, c_steps;
-	size_t *aways;           /* n_aways steps: directories that go */
+	size_t *aways;           /* n_aways steps: removed or renamed directories */
 	size_t n_aways, c_aways;
 	struct expected *seen;
 	size_t n_seen, c_seen;
 	json_t *known; /* key -> number in seen */
-	json_t *puts;  /* keys of what is put */
-	json_t *homes; /* directories of documents that are put, and those above */
-	json_t *drops; /* keys of what is removed */
+	json_t *puts;  /* keys that are put */
+	json_t *homes; /* directories of documents that are put, with their parents */
+	json_t *drops; /* keys that are removed */
 	struct moved *moved;
 	size_t n_moved, c_moved;
 	struct zs_txn *txn;
-	struct gathered *copies; /* of steps: objects that are fetched, n is their file */
-	const char **from;       /* as many: where from */
+	struct gathered *copies; /* steps of objects to fetch, n is their file */
+	const char **from;       /* their current keys */
 	size_t n_copies;
 };
 
@@ -112,7 +112,7 @@ struct journal_remote_each {
 	int (*fn)(void *arg, size_t i, struct err *e);
 	void *arg;
 	pthread_mutex_t lock;
-	int rc;       /* lock: of the first that failed */
+	int rc;       /* lock: of the first failure */
 	struct err e; /* lock */
 };
 
@@ -150,12 +150,12 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 		return 0;
 	if (pthread_mutex_init(&x.lock, NULL) != 0)
 		return err_nomem(e);
-	/* signals are for threads that know what to do with them */
+	/* signals are handled by other threads */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (n_threads < AT_ONCE - 1 && n_threads + 1 < n &&
 	       pthread_create(&threads[n_threads], NULL, journal_remote_work, &x) == 0)
-		n_threads++; /* with fewer it takes longer */
+		n_threads++; /* continue with fewer threads */
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	(void)journal_remote_work(&x);
 	for (size_t i = 0; i < n_threads; i++)
@@ -166,14 +166,14 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 	return x.rc;
 }
 
-/* ---- what the sink says ---- */
+/* ---- steps of the sink ---- */
 
 static int journal_remote_enter(json_t *set, const char *key, struct err *e)
 {
 	return json_object_set_new(set, key, json_true()) < 0 ? err_nomem(e) : 0;
 }
 
-/* homes_of - the directories above a document. */
+/* homes_of - add the directories above a document. */
 static int homes_of(struct zs_remote *f, const char *key, struct err *e)
 {
 	char dir[STORE_KEY_MAX + 1];
@@ -255,7 +255,7 @@ int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_
 
 /* ---- directories that go ---- */
 
-/* journal_remote_below - whether a key lies in a directory. */
+/* journal_remote_below - whether a key is in a directory. */
 static bool journal_remote_below(const char *dir, const char *key)
 {
 	size_t n = strlen(dir);
@@ -274,8 +274,8 @@ static bool journal_remote_add_name(void *arg, const char *name, bool is_dir,
 	return buf_ok(b);
 }
 
-/* journal_remote_gather - all objects below a key: by one listing where the service has such, else
- * folder by folder. */
+/* journal_remote_gather - collect all objects below a key: by one listing if the service supports
+ * it, else folder by folder. */
 static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t away,
 				 unsigned depth, struct err *e)
 {
@@ -318,7 +318,7 @@ static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t aw
 	return rc;
 }
 
-/* journal_remote_into - the directory that one which goes becomes; NULL: it is gone. */
+/* journal_remote_into - the new name of a directory; NULL: it is removed. */
 static const char *journal_remote_into(const struct zs_remote *f, uint64_t n)
 {
 	for (size_t i = 0; i < f->n_steps; i++)
@@ -327,7 +327,7 @@ static const char *journal_remote_into(const struct zs_remote *f, uint64_t n)
 	return NULL;
 }
 
-/* to_copy - an object gets another key: the file that it goes by way of. */
+/* to_copy - an object with a new key: make a file for its copy. */
 static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, struct err *e)
 {
 	const char *rest = m->key + strlen(f->steps[m->away].key);
@@ -341,11 +341,11 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 	memcpy(key, to, strlen(to));
 	memcpy(key + strlen(to), rest, strlen(rest) + 1);
 	if (json_object_get(f->puts, key))
-		return 0; /* it is written otherwise */
+		return 0; /* it is written by another step */
 	rc = zs_txn_new(f->txn, &file, &fd, e);
 	if (rc)
 		return rc;
-	(void)close(fd); /* synced with all others */
+	(void)close(fd); /* synced with the others */
 	rc = zs_remote_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
 	if (rc)
 		return rc;
@@ -354,7 +354,7 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 	return 0;
 }
 
-/* journal_remote_fetch - one of the copies. */
+/* journal_remote_fetch - fetch one of the copies. */
 static int journal_remote_fetch(void *arg, size_t i, struct err *e)
 {
 	struct zs_remote *f = arg;
@@ -386,7 +386,7 @@ static int journal_remote_fetch(void *arg, size_t i, struct err *e)
 	return rc;
 }
 
-/* journal_remote_expand - what whole directories mean, object by object. */
+/* journal_remote_expand - expand steps of directories to objects. */
 static int journal_remote_expand(struct zs_remote *f, struct err *e)
 {
 	const char *to = NULL;
@@ -401,7 +401,7 @@ static int journal_remote_expand(struct zs_remote *f, struct err *e)
 	if (!f->copies || !f->from)
 		return err_nomem(e);
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++) {
-		/* objects of one directory follow each other */
+		/* objects of one directory are adjacent */
 		if (i == 0 || f->moved[i].away != f->moved[i - 1].away)
 			to = journal_remote_into(f, f->steps[f->moved[i].away].n);
 		if (to)
@@ -419,9 +419,9 @@ static int journal_remote_note(struct zs_remote *f, enum zs_op op, uint64_t n, c
 	return zs_txn_note(f->txn, op, n, key, e);
 }
 
-/* journal_remote_drop - an object of a directory that goes. Where another array comes to its place
- * the document goes first of all, and what is not put again: nobody is to read old chunks by a new
- * document. */
+/* journal_remote_drop - remove an object of a directory. If a new array takes its place, the
+ * document is removed first, then objects that are not put again: old chunks must not be readable
+ * with a new document. */
 static int journal_remote_drop(struct zs_remote *f, const struct moved *m, struct err *e)
 {
 	bool again = json_object_get(f->homes, f->steps[m->away].key) != NULL;
@@ -434,7 +434,7 @@ static int journal_remote_drop(struct zs_remote *f, const struct moved *m, struc
 	return journal_remote_note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
 }
 
-/* journal_remote_replaced - whether a document is in a directory that goes before. */
+/* journal_remote_replaced - whether a document is in a directory that is removed first. */
 static bool journal_remote_replaced(const struct zs_remote *f, const char *key)
 {
 	for (size_t i = 0; i < f->n_aways; i++)
@@ -443,7 +443,7 @@ static bool journal_remote_replaced(const struct zs_remote *f, const char *key)
 	return false;
 }
 
-/* journal_remote_condition - what a document has to be when it is written over. */
+/* journal_remote_condition - add the required version of a document that is overwritten. */
 static int journal_remote_condition(struct zs_remote *f, const char *key, struct err *e)
 {
 	const json_t *i = json_object_get(f->known, key);
@@ -473,7 +473,7 @@ static int write_steps(struct zs_remote *f, struct err *e)
 	return rc;
 }
 
-/* is_expected - of one document, what the service has now. */
+/* is_expected - check the current version of one document. */
 static int is_expected(void *arg, size_t i, struct err *e)
 {
 	struct zs_remote *f = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nczarr_lists.c - NCZarr's dictionaries of what stays: which arrays, groups and dimensions a group
- * has, the dimensions of an array and the types of attributes. Each is changed where the store has
- * it, in all spellings that it has. And the hints that a store of plain Zarr has in their place. */
+/* nczarr_lists.c - NCZarr's dictionaries of existing nodes: the arrays, groups and dimensions of a
+ * group, the dimensions of an array and the types of attributes. Each is changed where the store
+ * has it, in all spellings. Also the hints of a plain Zarr store. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #include "nczarr/source/open.h"
 
-/* dict - a dictionary of a group or array, in its document or its attributes; NULL: none has it.
- * That document is dirty then. */
+/* dict - a dictionary of a group or array, in its document or its attributes; NULL: none. Marks
+ * that document dirty. */
 static int dict(struct zarr_sink *s, const char *key, const char *from, bool array,
 		const char *name, json_t **ret, struct err *e)
 {
@@ -35,7 +35,7 @@ static int dict(struct zarr_sink *s, const char *key, const char *from, bool arr
 	return 0;
 }
 
-/* list_edit - a name in one of the lists of a dictionary. */
+/* list_edit - add or remove a name in a list of a dictionary. */
 static int list_edit(json_t *d, const char *member, const char *name, bool add, bool make,
 		     struct err *e)
 {
@@ -117,8 +117,8 @@ int zs_nc_type(struct zarr_sink *s, json_t *attrs, const struct ds_attr *at, con
 
 /* ---- dimensions ---- */
 
-/* dim_json - as one of the dictionaries has it: {"size": 5, "unlimited": 1} where the newer
- * spelling knows that. */
+/* dim_json - a dimension in the form of a dictionary: {"size": 5, "unlimited": 1} in the newer
+ * spelling. */
 static json_t *dim_json(const struct ds_dim *dim, bool rich)
 {
 	json_t *v;
@@ -145,9 +145,9 @@ static int set_dim(json_t *d, const struct ds_dim *dim, struct err *e)
 		if (!json_is_object(o))
 			continue;
 		any = true;
-		/* netCDF-C 4.9.2, which reads the old spelling, refuses it */
+		/* netCDF-C 4.9.2, which reads the old spelling, rejects it */
 		if (i == 1 && dim->len == 0 && json_object_get(d, "dimensions")) {
-			(void)json_object_del(o, dim->name); /* it may not be there */
+			(void)json_object_del(o, dim->name); /* it may be absent */
 			continue;
 		}
 		if (json_object_set_new(o, dim->name, dim_json(dim, i == 0)) < 0)
@@ -272,8 +272,8 @@ static bool same_layout(const struct dataset *a, uint32_t ga, const struct datas
 	return true;
 }
 
-/* dims_follow - whether a group's dimensions are those of its arrays, in the order in which arrays
- * first use them. */
+/* dims_follow - whether a group's dimensions are those of its arrays, in the order of their first
+ * use. */
 static bool dims_follow(const struct dataset *ds, const struct ds_group *g)
 {
 	uint32_t next = 0;
@@ -287,7 +287,7 @@ static bool dims_follow(const struct dataset *ds, const struct ds_group *g)
 	return next == g->n_dims;
 }
 
-/* plain_says - whether a plain tree says all of a group by itself: its arrays and groups are sorted
+/* plain_says - whether plain Zarr expresses a group completely: its arrays and groups are sorted
  * by name, and its dimensions are fixed and follow from its arrays. */
 static bool plain_says(const struct dataset *ds, uint32_t group)
 {

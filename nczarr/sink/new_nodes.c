@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* new_nodes.c - groups and arrays that the store does not have: their documents are what our
- * own view of `now` would show, and what they say of chunks is read back from them by the functions
- * that open a store, so that what is written is what will be read. */
+/* new_nodes.c - new groups and arrays: their documents are those of our own view of `now`.
+ * Properties of chunks are read back from these documents by the functions of the source, so that
+ * written chunks match them. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 	return 0;
 }
 
-/* new_nodes_emit - a document of something new. */
+/* new_nodes_emit - make a document of a new node. */
 static int new_nodes_emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint32_t ord,
 			  struct err *e)
 {
@@ -111,7 +111,7 @@ int zs_add_group(struct sink *sink, uint32_t group, struct err *e)
 	int rc;
 
 	if (g->parent == DS_NONE)
-		return 0; /* the root is there */
+		return 0; /* the root exists */
 	parent = zs_group_key(s, g->parent, e);
 	zg->key = parent ? zs_new_key(s, g->parent, g->name, e) : NULL;
 	if (!zg->key)
@@ -127,8 +127,7 @@ int zs_add_group(struct sink *sink, uint32_t group, struct err *e)
 
 /* ---- arrays ---- */
 
-/* new_nodes_nameable - whether the format can name a filter of an array: 1, 0, or -errno where that
- * could not be found out. */
+/* new_nodes_nameable - whether the format can express a filter of an array: 1, 0, or -errno. */
 static int new_nodes_nameable(const struct zarr_sink *s, const struct codec_spec *spec,
 			      size_t size, struct err *e)
 {
@@ -169,7 +168,7 @@ static int keep_chain(struct zarr_sink *s, const struct codec_chain *c, struct c
 	return 0;
 }
 
-/* longest - of the texts of an array, which in NCZarr have a fixed size: all are read. */
+/* longest - the longest string of an array, which have a fixed size in NCZarr: all are read. */
 static int longest(struct zarr_sink *s, uint32_t array, uint32_t *ret, struct err *e)
 {
 	int rc = chunkio_max_text(s->now, array, ret, e);
@@ -220,7 +219,7 @@ static const char *lacks(const struct zarr_sink *s, const struct ds_array *a)
 	return NULL;
 }
 
-/* new_nodes_shape - lengths of chunks as they were asked for. */
+/* new_nodes_shape - requested chunk lengths. */
 static int new_nodes_shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
 			   struct err *e)
 {
@@ -247,7 +246,7 @@ static int new_nodes_shape(struct zarr_sink *s, uint32_t array, const struct sin
 	return 0;
 }
 
-/* read_back - what the documents of a new array say of its chunks. */
+/* read_back - parse the documents of a new array. */
 static int read_back(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
 {
 	const struct ds_array *a = &s->now->ds.arrays[array];
@@ -261,7 +260,7 @@ static int read_back(struct zarr_sink *s, uint32_t array, struct zs_array *za, s
 		rc = err_nomem(e);
 	if (rc)
 		return rc;
-	copy = json_deep_copy(d->v); /* reading takes members out that it understands */
+	copy = json_deep_copy(d->v); /* the parser removes known members */
 	if (!copy)
 		return err_nomem(e);
 	rc = s->format == 3 ? zr_v3_meta(&s->arena, copy, m, e)
@@ -295,8 +294,8 @@ static bool has_checksum(const struct codec_chain *c)
 	return false;
 }
 
-/* hint_checksum - Zarr's readers do not know fletcher32: the chunks do not have it, and the
- * document says that it was asked for (source/nczarr_keys.c). */
+/* hint_checksum - Zarr's readers do not support fletcher32: the chunks are written without it, and
+ * the document has a hint (source/nczarr_keys.c). */
 static int hint_checksum(struct zarr_sink *s, uint32_t array, const struct zs_array *za,
 			 struct err *e)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replay.c - carries out what a manifest says; after a crash once more from its beginning.
+/* replay.c - carries out a manifest, for directories (replay_dir.c) and remote stores
+ * (replay_remote.c); after a crash or a failure again from its start.
  *
- * The whole manifest is checked before the first step. Directories that go, or are renamed, are
- * moved into the transaction first, and a file says that all of them were: what is put in their
- * place later is not moved away. Then chunks come, then documents, those of all last; then what is
- * dropped goes. Everything happens beneath the store's root. */
+ * The whole manifest is checked before the first step. Its steps are carried out in the phases of
+ * the target. When all are complete, the manifest and the transaction are removed. */
 #include "nczarr/sink/sink_int.h"
 
 #include <dirent.h>
@@ -16,27 +15,17 @@
 #include <sys/stat.h>
 
 #include "base/core/endian.h"
-#include "base/os/open_beneath.h"
 #include "base/os/io.h"
+#include "nczarr/nczarr.h"
 
 #define MANIFEST "manifest"
 #define HEAD ZS_FIRST
 #define RECORD 11u /* bytes of a record without its key */
 #define FOLDER 1000u
 #define LONG 200
-#define FEW 32   /* steps whose directories are synced one by one */
-#define DEEP 256 /* directories within directories that are removed */
+#define DEEP 256 /* depth of removed directories */
 
-struct replay_redo {
-	int root, dir;
-	struct zs_manifest m; /* owned */
-	bool few;             /* steps: else all that the file system has is synced at once */
-	bool dirty;           /* parent was changed, and few */
-	int parent;           /* the directory of the last key, owned; -1 */
-	char of[STORE_KEY_MAX + 1];
-};
-
-/* ---- reading it ---- */
+/* ---- the manifest ---- */
 
 int zs_txn_pending(int dir, struct err *e)
 {
@@ -55,8 +44,9 @@ static int replay_damaged(size_t at, const char *what, struct err *e)
 		MANIFEST, at, what);
 }
 
-int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *ret,
-		     struct err *e)
+/* replay_next - parse the step at *at, which advances; *at is less than m->len. */
+static int replay_next(const struct zs_manifest *m, size_t *at, struct zs_step *ret,
+		       struct err *e)
 {
 	const uint8_t *p = m->p + *at;
 	size_t left = m->len - *at, n;
@@ -84,7 +74,7 @@ static int replay_check(struct zs_manifest *m, struct err *e)
 	struct zs_step x = {.op = ZS_ROOT};
 
 	while (at < m->len && x.op != ZS_END) {
-		int rc = zs_manifest_next(m, &at, &x, e);
+		int rc = replay_next(m, &at, &x, e);
 
 		if (rc)
 			return rc;
@@ -96,7 +86,8 @@ static int replay_check(struct zs_manifest *m, struct err *e)
 	return 0;
 }
 
-int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret, struct err *e)
+/* replay_load - read and check the manifest. *ret: free p. */
+static int replay_load(int dir, const char *magic, struct zs_manifest *ret, struct err *e)
 {
 	auto_fd int fd = openat(dir, MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
@@ -123,250 +114,46 @@ int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret, struct
 	return replay_check(ret, e);
 }
 
-static int replay_load(struct replay_redo *r, struct err *e)
+/* ---- its steps ---- */
+
+/* replay_phase - carry out the steps of one phase, in order. */
+static int replay_phase(const struct zs_manifest *m, const struct zs_phase *p,
+			struct zs_target *t, struct err *e)
 {
-	int rc = zs_manifest_load(r->dir, ZS_LOCAL, &r->m, e);
-	struct stat st;
-
-	if (rc)
-		return rc;
-	if (fstat(r->root, &st) < 0)
-		return err_sys(e, errno, "cannot examine the store");
-	if (r->m.mark != st.st_ino)
-		return err_set(e, -ESTALE,
-			       "'%s' in the state directory belongs to another store: it was "
-			       "not applied",
-			       MANIFEST);
-	r->few = r->m.n <= FEW;
-	return 0;
-}
-
-/* ---- doing it ---- */
-
-/* replay_leave - the directory that is open. */
-static int replay_leave(struct replay_redo *r)
-{
-	int rc = r->parent >= 0 && r->dirty && fsync(r->parent) < 0 ? -errno : 0;
-
-	auto_fd_fn(&r->parent);
-	r->parent = -1;
-	r->dirty = false;
-	return rc;
-}
-
-/* replay_parent_of - the directory of a key, which stays open for the next; name: the last
- * component. make: directories that are not there. Returns 0; -errno without a text. */
-static int replay_parent_of(struct replay_redo *r, const char *key, bool make,
-			    const char **name)
-{
-	const char *slash = strrchr(key, '/');
-	size_t n = slash ? (size_t)(slash - key) : 0;
-	char path[STORE_KEY_MAX + 1];
-	int fd, rc;
-
-	*name = slash ? slash + 1 : key;
-	memcpy(path, key, n);
-	path[n] = '\0';
-	if (r->parent >= 0 && strcmp(path, r->of) == 0)
-		return 0;
-	fd = open_beneath(r->root, path, O_RDONLY | O_DIRECTORY);
-	if (fd == -ENOENT && make && n > 0) {
-		const char *last;
-
-		rc = replay_parent_of(r, path, true, &last);
-		if (rc)
-			return rc;
-		if (mkdirat(r->parent, last, 0777) < 0 && errno != EEXIST)
-			return -errno;
-		r->dirty = r->few;
-		fd = open_beneath(r->root, path, O_RDONLY | O_DIRECTORY);
-	}
-	if (fd < 0)
-		return fd;
-	rc = replay_leave(r);
-	if (rc) {
-		(void)close(fd); /* nothing was done there */
-		return rc;
-	}
-	r->parent = fd;
-	memcpy(r->of, path, n + 1);
-	return 0;
-}
-
-/* replay_there - 1 when something of the transaction is in its place, 0 when it is not. -errno,
- * without a text, when that could not be found out: what is taken for done then is lost. */
-static int replay_there(const struct replay_redo *r, const char *path)
-{
-	struct stat st;
-
-	if (fstatat(r->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return 1;
-	return errno == ENOENT ? 0 : -errno;
-}
-
-static int stuck(const struct zs_step *x, int code, struct err *e)
-{
-	return err_sys(e, -code,
-		       "'%.*s' cannot be changed: the commit is incomplete; the next start or "
-		       "nczarrfs recover completes it",
-		       LONG, x->key);
-}
-
-void zs_txn_path(char out[64], uint64_t n)
-{
-	(void)snprintf(out, 64, "txn/%" PRIu64 "/%" PRIu64, n / FOLDER, n);
-}
-
-static void away_path(char out[64], uint64_t n)
-{
-	(void)snprintf(out, 64, "txn/away/%" PRIu64, n);
-}
-
-static int away(struct replay_redo *r, const struct zs_step *x, struct err *e)
-{
-	const char *name;
-	char to[64];
-	int rc, done;
-
-	away_path(to, x->n);
-	rc = replay_parent_of(r, x->key, false, &name);
-	if (rc == 0)
-		r->dirty = r->few;
-	done = replay_there(r, to);
-	if (done)
-		return done < 0 ? stuck(x, done, e) : 0;
-	if (rc == 0)
-		rc = renameat(r->parent, name, r->dir, to) < 0 ? -errno : 0;
-	/* what others removed meanwhile is gone as well */
-	return rc == 0 || rc == -ENOENT ? 0 : stuck(x, rc, e);
-}
-
-/* replay_into - a file or directory of the transaction to its place. */
-static int replay_into(struct replay_redo *r, const struct zs_step *x, struct err *e)
-{
-	const char *name;
-	char from[64];
-	int rc, waits;
-
-	if (x->op == ZS_INTO)
-		away_path(from, x->n);
-	else
-		zs_txn_path(from, x->n);
-	rc = replay_parent_of(r, x->key, false, &name);
-	r->dirty = r->few; /* also when it has been done before */
-	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
-		return 0;
-	rc = rc ? rc : -errno;
-	waits = replay_there(r, from);
-	if (waits <= 0) /* 0: it has been done */
-		return waits < 0 ? stuck(x, waits, e) : 0;
-	if (rc == -ENOENT)
-		rc = replay_parent_of(r, x->key, true, &name);
-	r->dirty = r->few;
-	if (rc == 0 && renameat(r->dir, from, r->parent, name) < 0)
-		rc = -errno;
-	return rc ? stuck(x, rc, e) : 0;
-}
-
-static int replay_drop(struct replay_redo *r, const struct zs_step *x, struct err *e)
-{
-	const char *name;
-	int rc = replay_parent_of(r, x->key, false, &name);
-
-	if (rc == 0) {
-		r->dirty = r->few;
-		rc = unlinkat(r->parent, name, 0) < 0 ? -errno : 0;
-	}
-	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR ? 0 : stuck(x, rc, e);
-}
-
-/* replay_each - all steps of one kind, in their order. */
-static int replay_each(struct replay_redo *r, enum zs_op op,
-		       int (*fn)(struct replay_redo *r, const struct zs_step *x, struct err *e),
-		       bool *ret_any, struct err *e)
-{
-	size_t at = HEAD;
-	struct zs_step x;
+	struct zs_step x = {.op = ZS_ROOT};
+	uint64_t version = 0;
+	bool conditional = false;
 	int rc = 0;
 
-	while (rc == 0 && at < r->m.len) {
-		rc = zs_manifest_next(&r->m, &at, &x, e);
-		if (rc == 0 && x.op == op) {
-			rc = fn(r, &x, e);
-			if (ret_any)
-				*ret_any = true;
+	for (size_t at = HEAD; rc == 0 && at < m->len;) {
+		rc = replay_next(m, &at, &x, e);
+		if (rc == 0 && x.op == p->op &&
+		    (zarr_doc_key(x.key) ? !p->not_docs : !p->only_docs)) {
+			x.conditional = conditional;
+			x.version = version;
+			rc = t->step(t, &x, e);
 		}
+		conditional = x.op == ZS_IF_VERSION;
+		version = conditional ? x.n : 0;
 	}
+	return rc ? rc : t->end(t, p->op, e);
+}
+
+static int replay_run(int dir, struct zs_target *t, struct err *e)
+{
+	struct zs_manifest m;
+	int rc = replay_load(dir, t->magic, &m, e);
+
+	if (rc == 0)
+		rc = t->begin(t, &m, e);
+	for (size_t i = 0; rc == 0 && i < t->n_phases; i++)
+		rc = replay_phase(&m, &t->phases[i], t, e);
+	free(m.p);
 	return rc;
 }
 
-/* replay_sync_all - everything that was done up to now is on the disk. */
-static int replay_sync_all(struct replay_redo *r, struct err *e)
-{
-	int rc = replay_leave(r);
-
-	if (rc == 0 && !r->few && syncfs(r->root) < 0)
-		rc = -errno;
-	return rc ? err_sys(e, -rc, "cannot sync the store") : 0;
-}
-
-/* sync_below - a directory of the state directory. */
-static int sync_below(const struct replay_redo *r, const char *path, struct err *e)
-{
-	auto_fd int fd = openat(r->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-	if (fd < 0)
-		return err_sys(e, errno, "'%s' in the state directory", path);
-	return io_sync(fd, true, e);
-}
-
-/* clear_away - move what goes out of the way, once for all. */
-static int clear_away(struct replay_redo *r, struct err *e)
-{
-	bool any = false;
-	auto_fd int fd = -1;
-	int rc = replay_there(r, "txn/moved");
-
-	if (rc < 0)
-		return err_sys(e, -rc, "'txn/moved' in the state directory");
-	if (rc > 0)
-		return 0;
-	if (mkdirat(r->dir, "txn/away", 0777) < 0 && errno != EEXIST)
-		return err_sys(e, errno, "'txn/away' in the state directory");
-	rc = replay_each(r, ZS_AWAY, away, &any, e);
-	if (rc || !any)
-		return rc;
-	rc = replay_sync_all(r, e);
-	if (rc == 0)
-		rc = sync_below(r, "txn/away", e);
-	if (rc)
-		return rc;
-	fd = openat(r->dir, "txn/moved", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd < 0)
-		return err_sys(e, errno, "'txn/moved' in the state directory");
-	rc = io_sync(fd, true, e);
-	return rc ? rc : sync_below(r, "txn", e); /* its name */
-}
-
-static int replay_carry_out(struct replay_redo *r, struct err *e)
-{
-	static const enum zs_op order[] = {ZS_INTO, ZS_PUT, ZS_DOC, ZS_ROOT};
-	int rc = clear_away(r, e);
-
-	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(order); i++) {
-		rc = replay_each(r, order[i], replay_into, NULL, e);
-		if (rc)
-			break;
-		rc = replay_leave(r); /* paths may lead elsewhere now */
-		if (rc < 0)
-			rc = err_sys(e, -rc, "cannot sync the store");
-	}
-	if (rc == 0)
-		rc = replay_each(r, ZS_DROP, replay_drop, NULL, e);
-	return rc ? rc : replay_sync_all(r, e);
-}
-
-int zs_txn_forget(int dir, struct err *e)
+/* replay_forget - remove the manifest and then the transaction, after its steps are complete. */
+static int replay_forget(int dir, struct err *e)
 {
 	int rc = 0;
 
@@ -381,19 +168,18 @@ int zs_txn_forget(int dir, struct err *e)
 	return rc ? rc : zs_remove_tree(dir, "txn", e);
 }
 
-int zs_txn_recover(int root, int dir, struct err *e)
+int zs_replay(int dir, struct zs_target *t, struct err *e)
 {
-	struct replay_redo r = {.root = root, .dir = dir, .parent = -1};
 	int rc = zs_txn_pending(dir, e);
 
-	if (rc > 0) {
-		rc = replay_load(&r, e);
-		if (rc == 0)
-			rc = replay_carry_out(&r, e);
-		auto_fd_fn(&r.parent); /* what failed is done again */
-		free(r.m.p);
-	}
-	return rc ? rc : zs_txn_forget(dir, e);
+	if (rc > 0)
+		rc = replay_run(dir, t, e);
+	return rc ? rc : replay_forget(dir, e);
+}
+
+void zs_txn_path(char out[64], uint64_t n)
+{
+	(void)snprintf(out, 64, "txn/%" PRIu64 "/%" PRIu64, n / FOLDER, n);
 }
 
 /* ---- removing a directory ---- */
@@ -416,7 +202,7 @@ static int remove_in(int at, const char *name, unsigned depth, struct err *e)
 	if (!d) {
 		rc = err_sys(e, errno, "cannot remove '%.*s'", LONG, name);
 		if (fd >= 0)
-			(void)close(fd); /* it was only read from */
+			(void)close(fd); /* opened for reading only */
 		return rc;
 	}
 	while (rc == 0 && (errno = 0, x = readdir(d)) != NULL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replay_remote.c - carries out what a manifest says about a remote store; after a crash, or
- * when the service failed, once more from its beginning.
+/* replay_remote.c - carries out the manifest of a remote store; after a crash or a failure of the
+ * service again from its start.
  *
- * First goes what would be in the way, then chunks come, then documents, those of all last, then
- * the rest goes, documents first. Within each of these several at a time. Whatever has been done
- * already is done again: the same bytes are put under the same keys. A document that was put is
- * recognised by its content, since an answer may have been lost. */
+ * Conflicting objects are removed first, then chunks are put, then documents, consolidated ones
+ * last, then dropped objects are removed, documents first. The steps of a phase run in parallel. A
+ * second run repeats all steps: it puts the same bytes under the same keys. A document that was
+ * put already is recognised by its content, since an answer may have been lost. */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -15,65 +15,42 @@
 #include <sys/stat.h>
 
 #include "base/os/io.h"
-#include "nczarr/nczarr.h"
 
 #define LONG 200
 
-/* step - one that is to be done. */
+/* step - a step of the current phase. */
 struct step {
 	enum zs_op op;
-	bool has_condition;
+	bool conditional;
 	uint64_t n, version;
 	const char *key; /* in the arena */
 };
 
 struct replay_remote_redo {
+	struct zs_target base;
 	struct store *store;
 	int dir;
-	bool conditions; /* they hold */
+	bool conditions; /* conditions are checked */
 	struct arena arena;
 	struct step *steps;
 	size_t n, cap;
-	const struct step **now; /* n_now of them: of one phase */
-	size_t n_now;
 };
 
-static int replay_remote_load(struct replay_remote_redo *r, struct err *e)
+static struct replay_remote_redo *replay_remote_of(struct zs_target *t)
 {
-	struct zs_manifest m;
-	int rc = zs_manifest_load(r->dir, ZS_REMOTE, &m, e);
-	struct step before = {.has_condition = false};
-	struct zs_step x = {.op = ZS_ROOT};
+	return CONTAINER_OF(t, struct replay_remote_redo, base);
+}
 
-	for (size_t at = ZS_FIRST; rc == 0 && at < m.len && x.op != ZS_END;) {
-		struct step *s;
+static int replay_remote_begin(struct zs_target *t, const struct zs_manifest *m NZ_UNUSED,
+			       struct err *e)
+{
+	struct replay_remote_redo *r = replay_remote_of(t);
 
-		rc = zs_manifest_next(&m, &at, &x, e);
-		if (rc || x.op == ZS_END)
-			break;
-		if (x.op == ZS_IF_VERSION) {
-			before = (struct step){.has_condition = true, .version = x.n};
-			continue;
-		}
-		if (grow_array(&r->steps, &r->cap, r->n + 1, sizeof(*r->steps)) < 0) {
-			rc = err_nomem(e);
-			break;
-		}
-		s = &r->steps[r->n++];
-		*s = before;
-		s->op = x.op;
-		s->n = x.n;
-		s->key = arena_strdup(&r->arena, x.key);
-		if (!s->key)
-			rc = err_nomem(e);
-		before = (struct step){.has_condition = false};
-	}
-	free(m.p);
 	r->conditions = faccessat(r->dir, ZS_CONDITIONS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	if (rc == 0 && !r->conditions &&
-	    errno != ENOENT) /* others' work would be overwritten */
-		rc = err_sys(e, errno, "'" ZS_CONDITIONS "' in the state directory");
-	return rc;
+	if (r->conditions || errno == ENOENT)
+		return 0;
+	/* without the check, changes of other programs would be overwritten */
+	return err_sys(e, errno, "'" ZS_CONDITIONS "' in the state directory");
 }
 
 /* ---- one object ---- */
@@ -86,7 +63,7 @@ static int begun(const struct step *x, int rc, struct err *e)
 			LONG, x->key);
 }
 
-/* replay_remote_is_ours - whether the service has under a key what is to be put there. 1, 0 or an
+/* replay_remote_is_ours - whether the service has the bytes to put under a key. 1, 0 or an
  * error. */
 static int replay_remote_is_ours(struct replay_remote_redo *r, const struct step *x, int fd,
 				 uint64_t len, struct err *e)
@@ -121,7 +98,7 @@ static int foreign(const struct step *x, struct err *e)
 		LONG, x->key);
 }
 
-/* as_seen - a service that knows no conditions: what it has is looked at just before. */
+/* as_seen - check the version before a put, for a service without conditions. */
 static int as_seen(struct replay_remote_redo *r, const struct step *x, struct err *e)
 {
 	struct store_stat st = {.version = 0};
@@ -138,7 +115,7 @@ static int put_file(struct replay_remote_redo *r, const struct step *x, int fd, 
 	struct store_put what = {.fd = fd, .len = len};
 	int rc, ours;
 
-	if (!x->has_condition || !r->conditions)
+	if (!x->conditional || !r->conditions)
 		return store_put(r->store, x->key, &what, NULL, e);
 	what.absent = x->version == 0;
 	what.version = x->version;
@@ -175,7 +152,7 @@ static int replay_remote_put_one(struct replay_remote_redo *r, const struct step
 static int do_one(void *arg, size_t i, struct err *e)
 {
 	struct replay_remote_redo *r = arg;
-	const struct step *x = r->now[i];
+	const struct step *x = &r->steps[i];
 	int rc;
 
 	if (x->op != ZS_DROP && x->op != ZS_REMOVE_FIRST)
@@ -184,57 +161,56 @@ static int do_one(void *arg, size_t i, struct err *e)
 	return rc ? begun(x, rc, e) : 0;
 }
 
-/* ---- all of them ---- */
+/* ---- phases ---- */
 
-/* phase - what is done at a time; of what goes documents and others one after the other. */
-struct phase {
-	enum zs_op op;
-	bool docs, others;
-};
-
-static const struct phase phases[] = {
-	{ZS_REMOVE_FIRST, true, false}, {ZS_REMOVE_FIRST, false, true}, {ZS_PUT, true, true},
-	{ZS_DOC, true, true},           {ZS_ROOT, true, true},          {ZS_DROP, true, false},
-	{ZS_DROP, false, true},
-};
-
-static int do_phase(struct replay_remote_redo *r, const struct phase *p, struct err *e)
+static int replay_remote_step(struct zs_target *t, const struct zs_step *x, struct err *e)
 {
-	r->n_now = 0;
-	for (size_t i = 0; i < r->n; i++) {
-		const struct step *x = &r->steps[i];
+	struct replay_remote_redo *r = replay_remote_of(t);
+	const char *key = arena_strdup(&r->arena, x->key);
 
-		if (x->op == p->op && (zarr_doc_key(x->key) ? p->docs : p->others))
-			r->now[r->n_now++] = x;
-	}
-	return zs_remote_each(r->n_now, do_one, r, e);
+	if (!key || grow_array(&r->steps, &r->cap, r->n + 1, sizeof(*r->steps)) < 0)
+		return err_nomem(e);
+	r->steps[r->n++] = (struct step){.op = x->op,
+					 .conditional = x->conditional,
+					 .n = x->n,
+					 .version = x->version,
+					 .key = key};
+	return 0;
 }
 
-static int replay_remote_carry_out(struct replay_remote_redo *r, struct err *e)
+static int replay_remote_end(struct zs_target *t, enum zs_op op NZ_UNUSED, struct err *e)
 {
-	int rc = 0;
+	struct replay_remote_redo *r = replay_remote_of(t);
+	size_t n = r->n;
 
-	r->now = alloc_array(r->n, sizeof(struct step *));
-	if (!r->now)
-		return err_nomem(e);
-	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(phases); i++)
-		rc = do_phase(r, &phases[i], e);
-	return rc;
+	r->n = 0;
+	return zs_remote_each(n, do_one, r, e);
 }
 
 int zs_remote_recover(struct store *store, int dir, struct err *e)
 {
-	struct replay_remote_redo r = {.store = store, .dir = dir};
-	int rc = zs_txn_pending(dir, e);
+	static const struct zs_phase phases[] = {
+		{.op = ZS_REMOVE_FIRST, .only_docs = true},
+		{.op = ZS_REMOVE_FIRST, .not_docs = true},
+		{.op = ZS_PUT},
+		{.op = ZS_DOC},
+		{.op = ZS_ROOT},
+		{.op = ZS_DROP, .only_docs = true},
+		{.op = ZS_DROP, .not_docs = true},
+	};
+	struct replay_remote_redo r = {.base = {.magic = ZS_REMOTE,
+						.phases = phases,
+						.n_phases = ARRAY_LEN(phases),
+						.begin = replay_remote_begin,
+						.step = replay_remote_step,
+						.end = replay_remote_end},
+				       .store = store,
+				       .dir = dir};
+	int rc;
 
-	if (rc > 0) {
-		arena_init(&r.arena, SIZE_MAX / 2);
-		rc = replay_remote_load(&r, e);
-		if (rc == 0)
-			rc = replay_remote_carry_out(&r, e);
-		free(r.steps);
-		free(r.now);
-		arena_release(&r.arena);
-	}
-	return rc ? rc : zs_txn_forget(dir, e);
+	arena_init(&r.arena, SIZE_MAX / 2);
+	rc = zs_replay(dir, &r.base, e);
+	free(r.steps);
+	arena_release(&r.arena);
+	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shards.c - chunks that are parts of a shard. They are collected in a file and, when all
- * are there, each shard that has a new part is written whole: new parts, and those of the old shard
- * as they are, in the order of their slots. Spec: Zarr v3, "Sharding codec". */
+/* shards.c - chunks inside shards. They are collected in a file. At the end each shard with a new
+ * part is written whole: new parts, and those of the old shard unchanged, in the order of their
+ * slots. Spec: Zarr v3, "Sharding codec". */
 #include "nczarr/sink/sink_int.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/core/endian.h"
 #include "base/os/io.h"
 
-#define NONE UINT64_MAX /* as a length: the chunk is to be absent */
+#define NONE UINT64_MAX /* as a length: the chunk is absent */
 #define COPY ((size_t)1 << 20)
 #define ENTRY 16u /* bytes of a slot in the index */
 
@@ -36,7 +36,7 @@ int zs_shard_put(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 
 		part.slot = part.slot * sh->grid[d] + coords[d] % sh->grid[d];
 	}
-	/* of objects in C order over a grid that holds them all, whatever shape the array has */
+	/* number of an object in C order over a grid that contains the old and the new one */
 	for (uint32_t d = 0; d < m->rank; d++)
 		at[d] = coords[d] / sh->grid[d];
 	for (uint32_t d = 0; d < m->rank; d++) {
@@ -72,7 +72,7 @@ static int shards_by_place(const void *pa, const void *pb)
 	return a->seq < b->seq ? -1 : 1;
 }
 
-/* sink_shard - one that is being written. */
+/* sink_shard - a shard that is being written. */
 struct sink_shard {
 	struct zarr_sink *s;
 	const struct zs_array *za;
@@ -90,7 +90,7 @@ static void shards_enter(struct sink_shard *x, uint64_t slot, uint64_t off, uint
 	put_uint(x->index + slot * ENTRY + 8, len, 8, x->sh->index_big);
 }
 
-/* from_spool - a new part. */
+/* from_spool - write a new part. */
 static int from_spool(struct sink_shard *x, const struct zs_part *p, struct err *e)
 {
 	int rc = 0;
@@ -109,7 +109,7 @@ static int from_spool(struct sink_shard *x, const struct zs_part *p, struct err 
 	return rc;
 }
 
-/* from_old - what the store has in a slot. *ret_len NONE: nothing. */
+/* from_old - copy the chunk of a slot from the store. *ret_len NONE: absent. */
 static int from_old(struct sink_shard *x, const uint64_t *coords, uint64_t *ret_len,
 		    struct err *e)
 {
@@ -140,7 +140,7 @@ static int from_old(struct sink_shard *x, const uint64_t *coords, uint64_t *ret_
 	return rc || spot.len == 0 ? rc : io_pwrite(x->fd, to, (size_t)spot.len, x->at, e);
 }
 
-/* slot_coords - of the chunk in a slot. false: the array ends before it. */
+/* slot_coords - coordinates of the chunk in a slot. false: outside the array. */
 static bool slot_coords(const struct sink_shard *x, uint64_t slot, uint64_t *ret)
 {
 	const struct zr_meta *m = x->za->meta;
@@ -157,7 +157,7 @@ static bool slot_coords(const struct sink_shard *x, uint64_t slot, uint64_t *ret
 	return in;
 }
 
-/* shards_fill - all slots; parts: those that are new, by slot, the last of each counts. */
+/* shards_fill - write all slots; parts: new ones by slot, the last of each slot is used. */
 static int shards_fill(struct sink_shard *x, const struct zs_part *parts, size_t n,
 		       struct err *e)
 {
@@ -238,7 +238,7 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 	if (rc == 0) /* a shard without chunks does not exist */
 		rc = zs_txn_step(&s->txn, x.any ? ZS_PUT : ZS_DROP, file, key, e);
 	if (x.fd >= 0)
-		(void)close(x.fd); /* synced with all others */
+		(void)close(x.fd); /* synced with the others */
 	free(x.index);
 	return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sink.c - the Zarr sink: a directory that is a Zarr store, brought from one state to another.
+/* sink.c - the Zarr sink: changes a directory that is a Zarr store.
  *
- * Opening says how new things will look; beginning says which things of the store the paths of the
- * models mean. What happens to whole directories is here, too. */
+ * open() determines the form of new nodes; begin() maps the paths of the models to nodes of the
+ * store. Operations on whole directories are here, too. */
 #include "nczarr/nczarr.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define ARENA_MAX ((size_t)4 << 30)
 #define LONG 200
-#define POLLED 1024 /* documents that one poll looks at for certain */
+#define POLLED 1024 /* documents that one poll certainly checks */
 
 /* ---- names ---- */
 
@@ -79,7 +79,7 @@ json_t *zs_by_path(const struct dataset *ds, bool arrays)
 
 enum zarr_sink_sink_kind { ARRAY, GROUP };
 
-/* real_named - what the store has under a path, where no names are given. */
+/* real_named - the node of the store at a path, without given names. */
 static int real_named(struct zarr_sink *s, enum zarr_sink_sink_kind kind, const char *path,
 		      uint32_t *ret, struct err *e)
 {
@@ -94,7 +94,7 @@ static int real_named(struct zarr_sink *s, enum zarr_sink_sink_kind kind, const 
 	return 0;
 }
 
-/* zarr_sink_sink_named - what a path of ds means in real; DS_NONE: nothing there. */
+/* zarr_sink_sink_named - the node of real at a path of ds; DS_NONE: none. */
 static int zarr_sink_sink_named(struct zarr_sink *s, const struct dataset *ds,
 				enum zarr_sink_sink_kind kind, uint32_t ord, uint32_t *ret,
 				struct err *e)
@@ -190,7 +190,7 @@ struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
 
 /* ---- open ---- */
 
-/* zarr_sink_sink_learn - how the store writes things. */
+/* zarr_sink_sink_learn - determine the conventions of the store. */
 static void zarr_sink_sink_learn(struct zarr_sink *s)
 {
 	const struct zr_source *z = zr_of(s->real);
@@ -239,7 +239,7 @@ static void sink_free(struct zarr_sink *s)
 		free(s->arrays[i].bits);
 	zs_txn_close(&s->txn);
 	if (s->spool >= 0)
-		(void)close(s->spool); /* what counts of it is in the store */
+		(void)close(s->spool); /* its content is in the store */
 	json_decref(s->index);
 	json_decref(s->seen);
 	json_decref(s->by_path[ARRAY]);
@@ -269,7 +269,7 @@ static void close_sink(struct sink *sink)
 
 /* ---- begin ---- */
 
-/* shown_tables - what the emitters work on. */
+/* shown_tables - the model for the writers of documents. */
 static int shown_tables(struct zarr_sink *s, struct err *e)
 {
 	const struct dataset *ds = &s->now->ds;
@@ -300,7 +300,7 @@ static int shown_tables(struct zarr_sink *s, struct err *e)
 	return 0;
 }
 
-/* layout_ok - NCZarr's first layout has documents of its own for everything. */
+/* layout_ok - NCZarr's first layout has separate documents for all nodes. */
 static int layout_ok(struct zarr_sink *s, struct err *e)
 {
 	struct store_stat st;
@@ -313,7 +313,7 @@ static int layout_ok(struct zarr_sink *s, struct err *e)
 			    "the store has the layout of netCDF-C 4.8, which is read-only");
 }
 
-/* zarr_sink_sink_unchanged - whether the store is the one that was opened. One poll looks at a part
+/* zarr_sink_sink_unchanged - whether the store is the one that was opened. One poll checks a part
  * of it. */
 static int zarr_sink_sink_unchanged(struct zarr_sink *s, struct err *e)
 {
@@ -354,7 +354,7 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 	return at ? zs_watch(s, at, e) : -ENOMEM;
 }
 
-/* watch_all - the document of all. */
+/* watch_all - watch consolidated metadata. */
 static int watch_all(struct zarr_sink *s, struct err *e)
 {
 	return s->txn.remote
@@ -385,7 +385,7 @@ static int zarr_sink_sink_begin(struct sink *sink, struct source *was, struct so
 
 /* ---- whole directories ---- */
 
-/* parent_and_name - of a key. */
+/* parent_and_name - split a key. */
 static int parent_and_name(struct zarr_sink *s, const char *key, const char **parent,
 			   const char **name, struct err *e)
 {
@@ -396,7 +396,7 @@ static int parent_and_name(struct zarr_sink *s, const char *key, const char **pa
 	return *parent ? 0 : err_nomem(e);
 }
 
-/* move_away - *ret: its number in the transaction. */
+/* move_away - move a directory into the transaction; *ret: its number there. */
 static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
 {
 	const char *parent, *name;

@@ -10,6 +10,7 @@
  *
  * With keep_going an array with wrong names gets generated dimensions for those axes. */
 #include "base/core/hash.h"
+#include "base/core/map.h"
 #include "nczarr/source/open.h"
 
 #include <errno.h>
@@ -30,21 +31,15 @@ struct build_dims_key {
 	uint32_t nth;
 };
 
-struct build_dims_slot {
+struct build_dims_entry {
+	struct link link;
 	struct build_dims_key key;
-	uint64_t hash;
 	uint32_t dim;
-	bool used;
-};
-
-struct build_dims_table {
-	struct build_dims_slot *slots;
-	size_t mask, n;
 };
 
 struct dims {
 	struct zr_build *b;
-	struct build_dims_table t;
+	struct map t; /* of build_dims_entry; owned */
 	uint32_t *first; /* of each dimension, the array that defined it; DS_NONE: NCZarr */
 	size_t c_first;
 	uint32_t next_made; /* number in the next generated name */
@@ -66,51 +61,39 @@ static bool build_dims_same(const struct build_dims_key *a, const struct build_d
 	       a->nth == b->nth && (!a->name || strcmp(a->name, b->name) == 0);
 }
 
-static bool lookup(const struct build_dims_table *t, const struct build_dims_key *k,
-		   uint32_t *ret)
+static bool lookup(const struct map *t, const struct build_dims_key *k, uint32_t *ret)
 {
-	uint64_t h = build_dims_hash_of(k);
+	const struct build_dims_entry *x;
 
-	if (!t->slots)
-		return false;
-	for (size_t i = (size_t)h & t->mask; t->slots[i].used; i = (i + 1) & t->mask)
-		if (t->slots[i].hash == h && build_dims_same(&t->slots[i].key, k)) {
-			*ret = t->slots[i].dim;
+	MAP_EACH(x, t, build_dims_hash_of(k), link)
+		if (build_dims_same(&x->key, k)) {
+			*ret = x->dim;
 			return true;
 		}
 	return false;
 }
 
-static void build_dims_place(struct build_dims_table *t, const struct build_dims_slot *s)
+static int insert(struct map *t, const struct build_dims_key *k, uint32_t dim, struct err *e)
 {
-	size_t i = (size_t)s->hash & t->mask;
+	struct build_dims_entry *x = alloc_array(1, sizeof(*x));
 
-	while (t->slots[i].used)
-		i = (i + 1) & t->mask;
-	t->slots[i] = *s;
-	t->n++;
+	if (!x)
+		return err_nomem(e);
+	x->key = *k;
+	x->dim = dim;
+	if (map_add(t, &x->link, build_dims_hash_of(k)) == 0)
+		return 0;
+	free(x);
+	return err_nomem(e);
 }
 
-static int insert(struct build_dims_table *t, const struct build_dims_key *k, uint32_t dim,
-		  struct err *e)
+static void build_dims_release(struct map *t)
 {
-	struct build_dims_slot s = {
-		.key = *k, .hash = build_dims_hash_of(k), .dim = dim, .used = true};
-
-	if (!t->slots || t->n > t->mask / 2) {
-		struct build_dims_table bigger = {.mask = t->slots ? 2 * t->mask + 1 : 63};
-
-		bigger.slots = alloc_array(bigger.mask + 1, sizeof(*bigger.slots));
-		if (!bigger.slots)
-			return err_nomem(e);
-		for (size_t i = 0; t->slots && i <= t->mask; i++)
-			if (t->slots[i].used)
-				build_dims_place(&bigger, &t->slots[i]);
-		free(t->slots);
-		*t = bigger;
+	for (struct link *l = map_walk(t, NULL), *next; l; l = next) {
+		next = map_walk(t, l);
+		free(CONTAINER_OF(l, struct build_dims_entry, link));
 	}
-	build_dims_place(t, &s);
-	return 0;
+	map_free(t);
 }
 
 /* ---- dimensions ---- */
@@ -487,7 +470,7 @@ int zr_dims(struct zr_build *b, struct err *e)
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = array_dims(&d, i, e);
-	free(d.t.slots);
+	build_dims_release(&d.t);
 	free(d.first);
 	return rc;
 }

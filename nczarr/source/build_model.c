@@ -150,7 +150,7 @@ static int order_all(struct zr_build *b, struct err *e)
 	return rc;
 }
 
-/* ---- a tree that is one array ---- */
+/* ---- a store that is one array ---- */
 
 /* store_name - the store's name without its ending. */
 static int store_name(struct zr_build *b, const char **ret, struct err *e)

@@ -237,7 +237,7 @@ static int changes_check_dir(struct zr_source *s, size_t i, const struct zr_dir 
 	if (!p)
 		return -EIO;
 	if (!d->young) {
-		zr_unravel(d->level, p->grid, d->prefix, coords);
+		grid_coords(d->level, p->grid, d->prefix, coords);
 		rc = zr_level_key(p->meta, coords, d->level, key, e);
 		return rc ? rc : changes_same(s, key, d->version, e);
 	}

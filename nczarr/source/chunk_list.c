@@ -114,7 +114,7 @@ static int chunk_list_list_one(struct zr_source *s, struct lister *l, size_t i, 
 	int rc;
 
 	l->at = l->dirs[i];
-	zr_unravel(l->at.level, p->grid, l->at.prefix, coords);
+	grid_coords(l->at.level, p->grid, l->at.prefix, coords);
 	rc = zr_level_key(p->meta, coords, l->at.level, l->key, e);
 	if (rc)
 		return rc;
@@ -206,7 +206,7 @@ static bool chunk_list_emit_deep(void *arg, const char *name, bool is_dir,
 	 * coordinates */
 	if (!zr_coords_parse(p->meta, name, p->grid, coords))
 		return true;
-	l->rc = zr_table_add(l->table, zr_ravel(p->meta->rank, p->grid, coords),
+	l->rc = zr_table_add(l->table, grid_linear(p->meta->rank, p->grid, coords),
 			     st->odd ? ZR_UNREADABLE : st->size, l->e);
 	return l->rc == 0;
 }
@@ -277,7 +277,7 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 	int rc;
 
 	l.at.count = 0;
-	zr_unravel(d->level, p->grid, d->prefix, coords);
+	grid_coords(d->level, p->grid, d->prefix, coords);
 	rc = zr_level_key(p->meta, coords, d->level, l.key, e);
 	if (!rc)
 		rc = store_stat(s->store, l.key, &st, e);

@@ -248,7 +248,7 @@ int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT
 {
 	uint64_t coords[DS_RANK_MAX];
 
-	zr_unravel(p->meta->rank, p->grid, object, coords);
+	grid_coords(p->meta->rank, p->grid, object, coords);
 	return zr_object_key(p->meta, coords, out, e);
 }
 
@@ -270,7 +270,7 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 			if (coords[d] >= p->grid[d])
 				return 0; /* the array is longer than its stored part */
 		}
-		ret->object = zr_ravel(p->meta->rank, p->grid, coords);
+		ret->object = grid_linear(p->meta->rank, p->grid, coords);
 	}
 	if (p->remote)
 		rc = zr_remote_find(s, array, p, at, ret, &there, e);
@@ -369,8 +369,8 @@ static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p
 		for (uint32_t k = d + 1; k < rank; k++)
 			from[k] = 0;
 		if (from[d] < p->grid[d] &&
-		    zr_table_next(t, zr_ravel(rank, p->grid, from), ret_object)) {
-			zr_unravel(rank, p->grid, *ret_object, found);
+		    zr_table_next(t, grid_linear(rank, p->grid, from), ret_object)) {
+			grid_coords(rank, p->grid, *ret_object, found);
 			if (chunk_lookup_equal(found, from, d + 1)) {
 				d++;
 				continue;
@@ -392,7 +392,7 @@ static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p
 			return false;
 		d = 0;
 	}
-	*ret_object = zr_ravel(rank, p->grid, from);
+	*ret_object = grid_linear(rank, p->grid, from);
 	return true;
 }
 

@@ -165,7 +165,7 @@ static bool chunk_remote_object_of(const struct ds_array *a, const struct zr_pla
 		if (coords[d] >= p->grid[d])
 			return false;
 	}
-	*ret = p->direct ? linear : zr_ravel(p->meta->rank, p->grid, coords);
+	*ret = p->direct ? linear : grid_linear(p->meta->rank, p->grid, coords);
 	return true;
 }
 
@@ -220,7 +220,7 @@ void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr
 	for (size_t i = 0; i < INDEXES_PREFETCH && zr_table_next(t, object, &object); i++) {
 		struct zr_at at;
 
-		zr_unravel(p->meta->rank, p->grid, object, coords);
+		grid_coords(p->meta->rank, p->grid, object, coords);
 		for (uint32_t d = 0; d < p->meta->rank; d++)
 			coords[d] *= p->per[d];
 		zr_shard_at(s, array, p, coords, &at, &slot);

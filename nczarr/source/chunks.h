@@ -14,6 +14,7 @@
 
 #include "nczarr/source/source_int.h"
 #include "translate/cache/cache.h"
+#include "translate/model/grid.h"
 
 #define ZR_LEVELS_MAX 8      /* shards within shards */
 #define ZR_OBJECT_KEY (STORE_KEY_MAX + 1)
@@ -48,10 +49,6 @@ static inline bool zr_is_nested(const struct zr_meta *m)
 bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *grid,
 		     uint64_t *ret);
 
-/* zr_unravel, zr_ravel - number in a grid to coordinates and back. */
-void zr_unravel(uint32_t rank, const uint64_t *grid, uint64_t linear, uint64_t *ret);
-uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords);
-
 /* ---- which objects there are (chunk_list.c) ---- */
 
 #define ZR_UNREADABLE UINT64_MAX /* as a size: the object exists but reading it is an error */
@@ -85,7 +82,7 @@ bool zr_table_get(const struct zr_table *t, uint64_t linear, uint64_t *ret_size)
 /* zr_table_next - the first existing object at or after `from`. */
 bool zr_table_next(const struct zr_table *t, uint64_t from, uint64_t *ret);
 
-/* ---- what has to be looked at for changes (changes.c) ---- */
+/* ---- changes (changes.c) ---- */
 
 /* zr_dir - a directory that was listed for an array, or an object that was looked up by name. */
 struct zr_dir {
@@ -171,7 +168,7 @@ int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *
 int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr_dir *d,
 		  bool *ret_young, struct err *e) NZ_MUST_USE;
 
-/* ---- far away (chunk_remote.c) ---- */
+/* ---- remote stores (chunk_remote.c) ---- */
 
 int zr_remote_new(struct zr_remote **ret, struct err *e) NZ_MUST_USE;
 void zr_remote_free(struct zr_remote *f);

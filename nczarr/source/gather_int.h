@@ -111,7 +111,7 @@ int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e) NZ_MUST_U
 /* zr_walk - visit all queued directories and those below. */
 int zr_walk(struct zr_load *l, struct err *e) NZ_MUST_USE;
 
-/* ---- stores far away (gather_walk.c) ---- */
+/* ---- remote stores (gather_walk.c) ---- */
 
 #define ZR_REMOTE_DIRS 64 /* directories whose documents are requested in parallel */
 

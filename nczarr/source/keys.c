@@ -243,23 +243,6 @@ enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
  * Coordinates are in the order of the array's axes, independent of the order of elements in an
  * object. Spec: Zarr v2, "Chunks"; Zarr v3, "Chunk key encoding". */
 
-void zr_unravel(uint32_t rank, const uint64_t *grid, uint64_t linear, uint64_t *ret)
-{
-	for (uint32_t d = rank; d-- > 0;) {
-		ret[d] = grid[d] ? linear % grid[d] : 0;
-		linear = grid[d] ? linear / grid[d] : 0;
-	}
-}
-
-uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords)
-{
-	uint64_t linear = 0;
-
-	for (uint32_t d = 0; d < rank; d++)
-		linear = linear * grid[d] + coords[d];
-	return linear;
-}
-
 /* keys_maker - a key under construction; len never exceeds the longest key. */
 struct keys_maker {
 	char *out;
@@ -345,31 +328,14 @@ int zr_object_key(const struct zr_meta *m, const uint64_t *coords, char out[ZR_O
 int zr_name_parse(const struct zr_meta *m, const uint64_t *grid, uint32_t level,
 		  const char *name, uint64_t *ret)
 {
-	uint64_t linear = 0, coord;
+	/* n: not 0; a length of 0 has no coordinates */
+	const struct zr_grid flat = {
+		.keys = {.lead = m->prefixed}, .rank = m->rank, .n = 1, .len = grid};
 	size_t n = strlen(name);
 
 	if (zr_is_nested(m))
 		return level < m->rank ? zr_key_coord(name, n, grid[level], ret) : -EINVAL;
-	if (m->prefixed) {
-		if (n < 2 || name[0] != 'c' || name[1] != m->separator)
-			return -EINVAL;
-		name += 2;
-		n -= 2;
-	}
-	for (uint32_t d = 0; d < m->rank; d++) {
-		const char *stop = memchr(name, m->separator, n);
-		size_t len = stop ? (size_t)(stop - name) : n;
-
-		/* every coordinate but the last is followed by a separator */
-		if ((stop == NULL) != (d + 1 == m->rank) ||
-		    zr_key_coord(name, len, grid[d], &coord))
-			return -EINVAL;
-		linear = linear * grid[d] + coord;
-		name += len + (stop != NULL);
-		n -= len + (stop != NULL);
-	}
-	*ret = linear;
-	return 0;
+	return zr_key_parse(&flat, name, n, ret);
 }
 
 bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *grid,
@@ -382,7 +348,7 @@ bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *
 	if (!zr_is_nested(m)) {
 		if (strchr(name, '/') || zr_name_parse(m, grid, 0, name, &linear))
 			return false;
-		zr_unravel(m->rank, grid, linear, ret);
+		grid_coords(m->rank, grid, linear, ret);
 		return true;
 	}
 	if (m->prefixed) {

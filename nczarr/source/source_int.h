@@ -18,7 +18,7 @@
 
 #define ZR_DOC_MAX ((size_t)64 << 20)  /* bytes of one document */
 
-/* ---- what a stored element is ---- */
+/* ---- stored elements ---- */
 
 /* zr_conv - conversion from a stored to a presented element. */
 enum zr_conv {

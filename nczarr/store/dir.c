@@ -42,7 +42,7 @@ static void dir_close(struct store *s)
 	free(store_dir_of(s));
 }
 
-/* ---- what a key is ---- */
+/* ---- keys ---- */
 
 /* store_dir_readable - whether the file could be opened for reading. The mode usually decides;
  * otherwise it costs a system call. name: below at, "" for at itself. */

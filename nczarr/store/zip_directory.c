@@ -296,7 +296,7 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 				  const struct zip_end *end, uint64_t max_meta,
 				  struct zip_directory_table *t, struct err *e)
 {
-	/* for the table, what sorting it takes, and checking that nothing overlaps */
+	/* memory for the table, its sort, and the check for overlaps */
 	const uint64_t each = 2 * sizeof(struct zip_entry) + 2 * sizeof(uint64_t);
 	struct zip_directory_record r;
 	int rc;
@@ -360,7 +360,7 @@ static void drop_doubles(struct zip *z)
 	z->n = kept;
 }
 
-/* check_tree - a file has nothing below it. Empty ones are how some writers mark folders. */
+/* check_tree - check that no name is below a file. Some writers mark folders by empty files. */
 static int check_tree(struct zip *z, struct err *e)
 {
 	for (size_t i = 0; i + 1 < z->n; i++) {

@@ -74,7 +74,7 @@ struct zip {
 	char *names;                /* owned */
 	size_t root;                /* length of the prefix of each entry's name that is not part
 				     * of keys: the folder that is the root, and its '/' */
-	pthread_mutex_t lock;       /* of what follows */
+	pthread_mutex_t lock;       /* of the following members */
 	pthread_cond_t loaded;
 	struct zip_slot slots[ZIP_SLOTS];
 	uint64_t clock;

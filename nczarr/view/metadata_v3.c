@@ -306,8 +306,8 @@ static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t gr
 	}
 }
 
-/* put_consolidated - all nodes below the root, in a form that zarr-python 3 made up. Of each group
- * all nodes stand together: zarr-python 3.0 finds no group where, at one depth, they do not. */
+/* put_consolidated - all nodes below the root, in the form of zarr-python 3. All nodes of one
+ * group must be adjacent: otherwise zarr-python 3.0 does not find a group. */
 static void put_consolidated(struct jw *j, const struct zr_metadata *em)
 {
 	struct buf path;
@@ -349,18 +349,18 @@ void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 	}
 }
 
-/* Attributes of an array in zarr.json, where they are others than in
- * .zattrs: what bytes mean that stand for elements, and _FillValue.
+/* Attributes of an array in zarr.json that differ from .zattrs: the type of elements presented as
+ * bytes, and _FillValue.
  *
- * xarray cannot open a dataset in which _FillValue is not as it writes it itself: a number for
- * integers and booleans, base64 of a little-endian double for floats; for anything else it has no
- * form that all its versions read. So it is written so, or left out; with noxarray it is written
- * as all other attributes are. */
+ * xarray cannot open a dataset unless _FillValue has the form that it writes itself: a number for
+ * integers and booleans, base64 of a little-endian double for floats; for all other types there is
+ * no form that all its versions read. So it has this form, or is omitted; with noxarray it is
+ * written as any other attribute. */
 
 #define NUMPY_DTYPE "numpy_dtype"
 #define DTYPE_MAX ((size_t)1 << 20)
 
-/* put_real - what struct.pack('<d', v) gives, as base64. */
+/* put_real - base64 of a little-endian double, as from struct.pack('<d', v). */
 static void put_real(struct jw *j, double v)
 {
 	uint8_t bytes[8];
@@ -371,7 +371,7 @@ static void put_real(struct jw *j, double v)
 	jw_base64(j, bytes, sizeof(bytes));
 }
 
-/* put_fill_attr - the member _FillValue of an array that is shown as type t, in xarray's form. */
+/* put_fill_attr - the member _FillValue of an array presented as type t, in xarray's form. */
 static void put_fill_attr(struct jw *j, const struct ds_array *a, const struct ds_attr *at,
 		     const struct zr_type3 *t)
 {
@@ -394,7 +394,7 @@ static void put_fill_attr(struct jw *j, const struct ds_array *a, const struct d
 	}
 }
 
-/* put_numpy_dtype - what the elements are, in numpy's words. */
+/* put_numpy_dtype - the type of the elements as numpy's dtype. */
 static void put_numpy_dtype(struct jw *j, const struct dtype *t)
 {
 	const struct dtype *shown = t->kind == DT_VLEN ? t->base : t;
@@ -432,9 +432,8 @@ void zr_put_attrs3(struct jw *j, const struct zr_metadata *em, const struct ds_a
 		put_numpy_dtype(j, &a->type);
 }
 
-/* Types under the names that all readers of Zarr v3 know. One that a reader
- * does not know fails more than its array: zarr-python opens no group whose consolidated metadata
- * has it. */
+/* Type names that all readers of Zarr v3 know. An unknown type breaks more than its array:
+ * zarr-python opens no group with it in consolidated metadata. */
 
 static const struct {
 	enum dt_kind kind;
@@ -476,7 +475,7 @@ int zr_type3_of(const struct dtype *t, struct zr_type3 *ret)
 	return 0;
 }
 
-/* said_nan - whether a NaN is the one that "NaN" stands for. */
+/* said_nan - whether a NaN is the one of the string "NaN". */
 static bool said_nan(const uint8_t *p, size_t n, bool big)
 {
 	const uint64_t v = get_uint(p, n, big), mant = n == 2 ? 10 : n == 4 ? 23 : 52;

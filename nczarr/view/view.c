@@ -773,7 +773,7 @@ static const struct view_ops zarr_view_ops = {
 	.xattr = zarr_view_view_view_xattr,
 };
 
-/* ---- for those who write it down ---- */
+/* ---- access for writers of references ---- */
 
 const struct zr_visible *zr_view_visible(struct view *v)
 {

@@ -23,7 +23,7 @@ static void plainly(const struct ds_array *a, const struct zr_place *p, size_t s
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t from = 0;
 
-		zr_unravel(a->rank, a->chunk, i, at);
+		grid_coords(a->rank, a->chunk, i, at);
 		for (uint32_t k = 0; k < a->rank; k++) {
 			uint32_t d = m->order ? m->order[k] : k;
 

@@ -166,7 +166,7 @@ static void put_all(struct fake *f)
 	for (uint64_t i = 0; i < n; i++) {
 		struct buf b;
 
-		zr_unravel(m->rank, grid, i, at);
+		grid_coords(m->rank, grid, i, at);
 		assert_int_equal(zr_object_key(m, at, key, NULL), 0);
 		for (uint32_t d = 0; d < m->rank; d++)
 			at[d] *= m->chunk[d];
@@ -191,7 +191,7 @@ static void check_chunk(struct fake *f, uint64_t linear, bool absent)
 		uint64_t want = 0;
 		bool inside = true;
 
-		zr_unravel(a->rank, a->chunk, i, k);
+		grid_coords(a->rank, a->chunk, i, k);
 		for (uint32_t d = 0; d < a->rank; d++) {
 			uint64_t x = at[d] * a->chunk[d] + k[d];
 
