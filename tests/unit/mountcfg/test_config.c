@@ -285,6 +285,8 @@ static void test_operands(void **state)
 	refused_line(ARGV(A("mount"), A("/etc/passwd")), "'/etc/passwd' is a file, not a named");
 	refused_line(ARGV(A("mount"), A("http://u:secret@h/x")), "'http://h/x' is a URL, not");
 	refused_line(ARGV(A("mount"), A("c"), A("b")), "'c': no mount has this name");
+	refused_line(ARGV(A("mount"), A("nosuchfile"), A("b")),
+		     "no mount has this name, and no such file exists: check the path");
 	refused_line(ARGV(A("mount"), A("/x"), A("/y"), A("/z")), "too many arguments");
 	refused_line(ARGV(A("mount"), A("-f"), A("a.nc"), A("b")), "-f: mount one NAME only");
 }
