@@ -237,7 +237,7 @@ void codec_plugins_report(struct buf *out)
 	const struct plugin_table *t = plugin_do_table();
 
 	if (off)
-		buf_puts(out, "plugins are switched off\n");
+		buf_puts(out, "plugins are disabled\n");
 	else if (!t)
 		buf_puts(out, "plugins cannot be searched for\n");
 	else

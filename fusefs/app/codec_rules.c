@@ -105,19 +105,28 @@ uint32_t fs_rules_count(const char *vars, const struct dataset *ds)
 	return n;
 }
 
-static void warn(const char *option, const char *text, const char *vars,
-		 const struct dataset *ds)
+/* warn_unmatched - if no variable of ds has a name that the rule selects. */
+static void warn_unmatched(const char *option, const char *text, const char *vars,
+			   const struct dataset *ds)
 {
-	if (strcmp(vars, "*") != 0 && fs_rules_count(vars, ds) == 0)
-		log_warn("-o %s=%s: there is no variable '%s'", option, text, vars);
+	const char *names[NAMES_MAX], *near;
+	size_t n = 0;
+
+	if (strcmp(vars, "*") == 0 || fs_rules_count(vars, ds) > 0)
+		return;
+	for (uint32_t i = 0; i < ds->n_arrays && n < NAMES_MAX; i++)
+		names[n++] = ds->arrays[i].name;
+	near = cfg_nearest(vars, names, n);
+	log_warn("-o %s=%s: there is no variable '%s'%s%s%s", option, text, vars,
+		 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds)
 {
-	for (uint32_t i = 0; i < r->filters.n; i++)
-		warn("filter", cfg->filter_rules[i], r->filters.v[i].vars, ds);
-	for (uint32_t i = 0; i < r->quants.n; i++)
-		warn("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
+	for (uint32_t i = 0; r && i < r->filters.n; i++)
+		warn_unmatched("filter", cfg->filter_rules[i], r->filters.v[i].vars, ds);
+	for (uint32_t i = 0; r && i < r->quants.n; i++)
+		warn_unmatched("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
 }
 
 void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)

@@ -359,7 +359,7 @@ void mounter_unmount(int sock, bool gone)
 	int fd = -1;
 
 	if (mounter_ask(sock, gone ? 'g' : 'u', &a, &fd) < 0)
-		log_debug("the process that unmounts is gone");
+		log_debug("the unmounting process has exited");
 	if (fd >= 0)
 		(void)close(fd);
 }

@@ -308,7 +308,7 @@ static void daemon_server_report(int fd, char status, const char *text)
 
 	if (n > 0 &&
 	    write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
-		log_debug("nobody waits for the mount");
+		log_debug("no process waits for the mount");
 	(void)close(fd);
 }
 

@@ -87,7 +87,7 @@ static void put_option(void *arg, const char *name, const char *value, bool said
 	struct writing *w = arg;
 
 	if (is_path && !w->private)
-		value = value[0] ? "(its owner is told)" : "";
+		value = value[0] ? "(shown to its owner only)" : "";
 	if (w->json) {
 		buf_puts(w->out, w->any ? ", " : "");
 		str_put_member(w->out, name, value);
@@ -278,8 +278,8 @@ static int set_levels(const struct status *s, uid_t uid, struct status_page *p)
 	if (p->len == 0)
 		return 0;
 	if (uid != 0 && uid != s->owner)
-		return daemon_status_fail(
-			p, -EPERM, "only who mounted it, and root, change what is logged");
+		return daemon_status_fail(p, -EPERM,
+					  "only its owner and root may change log levels");
 	if (p->len >= sizeof(spec))
 		return daemon_status_fail(p, -EINVAL, "too long");
 	memcpy(spec, p->data, p->len);
@@ -298,7 +298,7 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 	if (p->what == STATUS_LEVELS && set_levels(s, uid, p) < 0)
 		return;
 	if (p->what == STATUS_ENDING && uid != 0 && uid != s->owner) {
-		(void)daemon_status_fail(p, -EPERM, "only who mounted it, and root, are told");
+		(void)daemon_status_fail(p, -EPERM, "only its owner and root may query this");
 		return;
 	}
 	buf_init(&out, ANSWER_MAX);

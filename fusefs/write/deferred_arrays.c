@@ -100,7 +100,7 @@ static void wait_close(struct store *s)
 }
 
 static const struct store_ops wait_ops = {
-	.name = "what does not wait",
+	.name = "arrays that are not deferred",
 	.close = wait_close,
 	.stat = wait_stat,
 	.list = wait_list,

@@ -700,7 +700,7 @@ static bool is_source(const struct cfg *cfg, const struct cmdline_walk *w)
 
 	return !conf_named(w->conf, name) &&
 	       (url_is(name) || strpbrk(name, "/.*?[") || access(name, F_OK) == 0 ||
-		cfg->create || cfg->concat);
+		errno != ENOENT || cfg->create || cfg->concat);
 }
 
 /* lone_source - explain `mount SOURCE` without a mountpoint. */

@@ -24,7 +24,7 @@ const struct cfg_command_row cfg_commands[] = {
 	 1,
 	 CMD_MORE | CMD_ALL | CMD_FILES,
 	 "[OPTION...] NAME...|-a",
-	 "mount SOURCE on MOUNTPOINT, or what a configuration file names"},
+	 "mount SOURCE on MOUNTPOINT, or a mount of a configuration file"},
 	{CFG_UMOUNT,
 	 "umount",
 	 {PLACE_NAME, PLACE_NONE},

@@ -111,7 +111,7 @@ static const struct {
 	{GROUP_WRITING, "Writing"},
 	{GROUP_CACHE, "Performance"},
 	{GROUP_LIMITS, "Limits"},
-	{GROUP_REFS, "References (refs)"},
+	{GROUP_REFS, "References"},
 	{GROUP_LOG, "General"},
 	{GROUP_FUSE, "FUSE"},
 };

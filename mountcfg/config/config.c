@@ -423,8 +423,9 @@ int conf_unknown_mount(const struct conf *c, const char *name, struct err *e)
 		return err_set(e, -ENOENT, "'%s': no mount has this name: did you mean '%s'?",
 			       name, near);
 	return err_set(e, -ENOENT,
-		       "'%s': no mount has this name: add a section [mount %s] to a "
-		       "configuration file (nczarrfs list shows the existing names)",
+		       "'%s': no mount has this name, and no such file exists: check the path, "
+		       "or add a section [mount %s] to a configuration file (nczarrfs list "
+		       "shows the existing names)",
 		       name, name);
 }
 

@@ -560,13 +560,14 @@ int cfg_unknown_long(const char *arg, const char *const *flags, size_t n_flags, 
 static int in_home(const struct cfg_option *o, const char *value, const char *home, char **ret,
 		   struct err *e)
 {
-	static const char *const paths[] = {"DIR", "FILE", "SOCKET"};
+	static const char *const paths[] = {"DIR", "FILE", "FILE|none", "SOCKET"};
 	bool is_path = false;
 
 	*ret = NULL;
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		is_path = is_path || (o->kind == OPT_TEXT && strcmp(o->initial, paths[i]) == 0);
-	if (!is_path || value[0] == '/' || !*value)
+	if (!is_path || value[0] == '/' || !*value ||
+	    (strcmp(value, "none") == 0 && strchr(o->initial, '|')))
 		return 0;
 	if (strncmp(value, "~/", 2) != 0 || !home || home[0] != '/')
 		return err_set(e, -EINVAL,

@@ -177,9 +177,9 @@ const struct cfg_option cfg_options[] = {
 	 "faster and allows mmap"},
 	{"default_chunk_size", OPT_SIZE, "4M", FIELD(default_chunk_size), NULL, 4 * KIB, GIB,
 	 GROUP_CACHE, "chunk size to aim for when a variable is not chunked"},
-	{"concat_index", OPT_TEXT, "FILE", FIELD(concat_index), NULL, 0, 0, GROUP_CACHE,
-	 "with concat: index file of the joined datasets, or none; the default is a file "
-	 "in ~/.cache/nczarrfs"},
+	{"concat_index", OPT_TEXT, "FILE|none", FIELD(concat_index), NULL, 0, 0, GROUP_CACHE,
+	 "with concat: index file of the joined datasets; the default is a file in "
+	 "~/.cache/nczarrfs; none: no index"},
 	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0, GROUP_CACHE,
 	 "no extended attributes: makes copying faster with programs that query them"},
 	{"max_chunk", OPT_SIZE, "4G", FIELD(max_chunk), NULL, 64 * KIB, 4 * GIB, GROUP_LIMITS,

@@ -1,4 +1,5 @@
 # bash completion for nczarrfs
+# SPDX-License-Identifier: BSD-3-Clause
 # Made by scripts/completion/generate from nczarrfs --help: do not change it by hand.
 
 _nczarrfs_options()

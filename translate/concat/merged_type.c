@@ -224,7 +224,7 @@ static int find_packs(struct numbers *x, size_t *ret_at, struct err *e)
 {
 	x->packs = arena_alloc(x->arena, x->n, sizeof(*x->packs));
 	if (!x->packs)
-		return arena_full(x->arena, e, "what is known of members");
+		return arena_full(x->arena, e, "the index of the joined files");
 	x->packs_same = true;
 	for (size_t i = 0; i < x->n; i++) {
 		const struct concat_form *f = x->v[i];
@@ -284,7 +284,7 @@ static int find_shifts(struct numbers *x, const struct concat_goal *like,
 
 	x->shifts = arena_alloc(x->arena, x->n, sizeof(*x->shifts));
 	if (!x->shifts)
-		return arena_full(x->arena, e, "what is known of members");
+		return arena_full(x->arena, e, "the index of the joined files");
 	ret->units = like ? like->units : first->units;
 	ret->calendar = like ? like->calendar : first->calendar;
 	rc = shifts_to(x, ret->units, ret->calendar, ret_at, e);

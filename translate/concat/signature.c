@@ -422,7 +422,7 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 	if (rc == 0)
 		rc = get_attrs(arena, &s, f);
 	if (rc < 0)
-		return arena_full(arena, e, "what is known of members");
+		return arena_full(arena, e, "the index of the joined files");
 	if (!slice_ok(&s) || s.len != 0 || access > DS_VARIABLE || f->path[0] != '/')
 		return err_set(e, -EBADMSG, "a form of %zu bytes is damaged", n);
 	return 0;
@@ -471,7 +471,7 @@ int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32
 	own = arena_copy(&f->arena, bytes, n);
 	x = arena_alloc(&f->arena, 1, sizeof(*x));
 	if (!own || !x)
-		return arena_full(&f->arena, e, "what is known of members");
+		return arena_full(&f->arena, e, "the index of the joined files");
 	rc = signature_parse(&f->arena, own, n, &f->v[f->n], e);
 	if (rc < 0)
 		return rc;

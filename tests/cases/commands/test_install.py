@@ -246,6 +246,7 @@ def test_container_and_pod(t):
     assert sidecar["image"] == f"nczarrfs:{version}" and sidecar["restartPolicy"] == "Always"
     args = sidecar["args"]
     options = args[args.index("-o") + 1].replace("/cache", t.path("cache"))
+    assert ",disk_cache_size=" in options and ",cache_size=" not in options, options
     os.mkdir(t.path("data"))
     os.mkdir(t.path("cache"))
     status, _, err = t.run(t.binary, "-o", options, t.path("nothing.zarr"), t.path("data"))

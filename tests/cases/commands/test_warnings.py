@@ -96,6 +96,25 @@ def test_no_such_dimension(t):
             assert warnings(m) == ([want] if want else []), m.messages()
 
 
+def test_rule_for_no_variable_rw(t):
+    """A writable mount warns as well; rules of an empty dataset are for new variables."""
+    with netCDF4.Dataset(t.path("a.nc"), "w") as d:
+        d.createDimension("time", 4)
+        d.createVariable("time", "f4", ("time",))[:] = 1
+    store = t.path("a.zarr")
+    assert t.run(t.binary, "convert", t.path("a.nc"), store)[0] == 0
+    for source in (t.path("a.nc"), store):
+        for rule, want in (("filter=tme,zstd,5", ["-o filter=tme,zstd,5: there is no variable "
+                                                  "'tme': did you mean 'time'?"]),
+                           ("quantize=zzzzz,bitgroom,3", ["-o quantize=zzzzz,bitgroom,3: there "
+                                                          "is no variable 'zzzzz'"]),
+                           ("filter=time,zstd,5", [])):
+            with t.mount(source, "rw", rule, foreground=True) as m:
+                assert warnings(m) == want, m.messages()
+    with t.mount(t.path("new.nc"), "create", "filter=time,zstd,5", foreground=True) as m:
+        assert warnings(m) == [], m.messages()
+
+
 def test_check_of_several(t):
     """The status is the worst; JSON is an array."""
     make(t.path("a.nc"))

@@ -735,3 +735,10 @@ def test_section(t):
         status, _, err = t.run(t.binary, "umount", "--config", conf, "year")
     assert status == 0, err
     assert os.path.exists(t.path("i.idx"))
+    with open(conf, "w") as f:
+        f.write(f"[defaults]\nconcat_index = none\n[mount year]\nsource = {d}/*.nc\n"
+                f"target = {target}\nconcat = time\n")
+    status, _, err = t.run(t.binary, "mount", "--config", conf, "year")
+    assert status == 0, err
+    status, _, err = t.run(t.binary, "umount", "--config", conf, "year")
+    assert status == 0, err

@@ -432,10 +432,10 @@ def test_other_users(t):
         if code == 127 or "ermission" in err and "exec" in err:
             raise Skip("the program is not for everybody")
         assert code == 0, err
-        assert json.loads(out)["options"]["metrics"] == "(its owner is told)", out
+        assert json.loads(out)["options"]["metrics"] == "(shown to its owner only)", out
         assert status(t, m.path)["options"]["metrics"] == t.path("m.sock")
         code, _, err = t.run(*other, t.binary, "log", m.path, "http=debug")
-        assert code == 1 and "only who mounted it, and root" in err, err
+        assert code == 1 and "only its owner and root" in err, err
         assert "http=warn" in status(t, m.path)["log"]
         code, out, err = t.run(*other, t.binary, "log", m.path)
         assert code == 0 and out.startswith("fuse=warn,"), out + err

@@ -119,6 +119,22 @@ static void only_root(void)
 		skip();
 }
 
+/* The word that an option takes in place of a path is not a relative path. */
+static void test_word_for_path(void **state)
+{
+	struct cfg cfg;
+
+	(void)state;
+	files("[defaults]\nconcat_index = none\n", NULL);
+	cfg = parsed(ARGV(A("-o"), A("concat=time"), A("/x/*.nc"), A("/m")));
+	assert_string_equal(cfg.concat_index, "none");
+	cfg_release(&cfg);
+	files("[defaults]\nconcat_index = ~/index\n", NULL);
+	cfg = parsed(ARGV(A("-o"), A("concat=time"), A("/x/*.nc"), A("/m")));
+	assert_string_equal(cfg.concat_index, "/h/of/index");
+	cfg_release(&cfg);
+}
+
 /* SEMANTICS G1 */
 static void test_order(void **state)
 {
@@ -269,6 +285,8 @@ static void test_operands(void **state)
 	refused_line(ARGV(A("mount"), A("/etc/passwd")), "'/etc/passwd' is a file, not a named");
 	refused_line(ARGV(A("mount"), A("http://u:secret@h/x")), "'http://h/x' is a URL, not");
 	refused_line(ARGV(A("mount"), A("c"), A("b")), "'c': no mount has this name");
+	refused_line(ARGV(A("mount"), A("nosuchfile"), A("b")),
+		     "no mount has this name, and no such file exists: check the path");
 	refused_line(ARGV(A("mount"), A("/x"), A("/y"), A("/z")), "too many arguments");
 	refused_line(ARGV(A("mount"), A("-f"), A("a.nc"), A("b")), "-f: mount one NAME only");
 }
@@ -302,6 +320,8 @@ static void test_refused(void **state)
 	refused("[defaults]\noptions = max_attempts=0\n", "user.conf:2: max_attempts: bad number");
 	refused("[defaults]\nconfig = /x\n", "allowed only on the command line");
 	refused("[defaults]\ncache_dir = x\n", "absolute path");
+	refused("[defaults]\ncache_dir = none\n", "absolute path");
+	refused("[defaults]\nconcat_index = x\n", "absolute path");
 	refused("[mount a]\nsource=/a\n", "needs a line 'target = DIRECTORY'");
 	refused("[mount a]\nsource=/a\ntarget=/b\n[mount a]\nsource=/a\ntarget=/b\n",
 		"is defined twice: see line 1");
@@ -405,10 +425,10 @@ static void test_mounts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order), cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_operands),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_trust), cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_order),         cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_word_for_path), cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_operands),      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_trust),         cmocka_unit_test(test_mounts),
 	};
 
 	return cmocka_run_group_tests(tests, make, drop);

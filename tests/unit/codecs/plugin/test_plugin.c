@@ -666,7 +666,7 @@ static void use_off(void)
 	CHECK(!codec_find_name("xorz", 4) && codec_plugins_id(0) == 0);
 	buf_init(&b, 4096);
 	codec_plugins_report(&b);
-	CHECK(b.len == 25 && memcmp(b.data, "plugins are switched off\n", 25) == 0);
+	CHECK(b.len == 21 && memcmp(b.data, "plugins are disabled\n", 21) == 0);
 }
 
 /* use_alone - a program that has no process to fork others: it forks by itself. */
