@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Joined classic files, without a mount: chunks that line up and such that do not, few members open
  * at a time and many threads, changes, and an index. */
+#include "base/process/child.h"
 #include "translate/concat/concat.h"
 
 #include "base/core/buf.h"
@@ -375,6 +376,16 @@ static void test_refused(void **state)
 	assert_non_null(strstr(f->e.msg, "'level'"));
 }
 
+/* Processes are forked by one without threads, as in the server: a thread may hold a lock of the
+ * allocator when another one forks. */
+static int prepare(void **state)
+{
+	struct err e = ERR_INIT;
+
+	(void)state;
+	return child_prepare(NULL, &e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,5 +397,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, prepare, NULL);
 }

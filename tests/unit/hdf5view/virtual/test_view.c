@@ -3,6 +3,7 @@
  * reader; every element is compared. Then what reads of a damaged or changed chunk say. */
 #include "tests/unit/hdf5view/virtual/nc_fake.h"
 
+#include "base/process/child.h"
 #include "base/os/cancel.h"
 #include "hdf5view/format/hdf5_format.h"
 
@@ -631,6 +632,16 @@ static void test_given_up(void **state)
 	view_close(&o);
 }
 
+/* Processes are forked by one without threads, as in the server: a thread may hold a lock of the
+ * allocator when another one forks. */
+static int prepare(void **state)
+{
+	struct err e = ERR_INIT;
+
+	(void)state;
+	return child_prepare(NULL, &e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -644,5 +655,5 @@ int main(void)
 		cmocka_unit_test(test_first_look),    cmocka_unit_test(test_given_up),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, prepare, NULL);
 }

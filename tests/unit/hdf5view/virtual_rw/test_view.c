@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The writable virtual file: a commit gets the bytes that programs write, and they are there
  * afterwards; open handles keep their content; scratch files take the file's place. */
+#include "base/process/child.h"
 #include "base/os/cancel.h"
 #include "tests/unit/hdf5view/virtual_rw/virtual_rw_fake.h"
 
@@ -521,6 +522,16 @@ static void test_threads(void **state)
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, rwf_setup, rwf_teardown)
 
+/* Processes are forked by one without threads, as in the server: a thread may hold a lock of the
+ * allocator when another one forks. */
+static int prepare(void **state)
+{
+	struct err e = ERR_INIT;
+
+	(void)state;
+	return child_prepare(NULL, &e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -533,5 +544,5 @@ int main(void)
 		TEST(test_decided),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, prepare, NULL);
 }
