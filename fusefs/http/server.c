@@ -201,7 +201,7 @@ static int http_server_prepare(struct serve *s, struct err *e)
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* on failure there are more arenas */
 	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
 		return err_sys(e, errno, "random number");
-	rc = fs_open_served(&s->fs, s->setup, s->setup->cfg->shown, e);
+	rc = fs_open_served(&s->fs, s->setup, e);
 	if (rc < 0)
 		return rc;
 	fs_print_notes(epochs_first(s->fs.live));
