@@ -162,9 +162,9 @@ static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 	buf_init(&text, 1 << 16);
 	buf_putc(&text, '{');
 	str_put_member(&text, "source", cfg->shown);
-	buf_puts(&text, ", ");
 	str_put_member(&text, "references", out);
-	buf_printf(&text, ", \"format\": \"%s\"}\n", parquet ? "parquet" : "json");
+	str_put_member(&text, "format", parquet ? "parquet" : "json");
+	buf_puts(&text, "}\n");
 	return print_text(&text);
 }
 

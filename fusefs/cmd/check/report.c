@@ -185,7 +185,6 @@ static void json_bad(const struct check *c, const struct check_bad *b, struct bu
 	} else {
 		buf_puts(out, "null");
 	}
-	buf_puts(out, ", ");
 	str_put_member(out, "why", b->why);
 	buf_putc(out, '}');
 }
@@ -198,7 +197,6 @@ static void report_json_report(const struct check *c, bool done, bool resumed, s
 
 	buf_putc(out, '{');
 	str_put_member(out, "source", c->setup->cfg->shown);
-	buf_puts(out, ", ");
 	str_put_member(out, "format", ds->format);
 	buf_printf(out,
 		   ", \"complete\": %s, \"good\": %s, \"unfinished\": %s, "
@@ -210,7 +208,6 @@ static void report_json_report(const struct check *c, bool done, bool resumed, s
 		   c->setup->cfg->quick ? "true" : "false", resumed ? "true" : "false",
 		   ds->n_arrays, c->taken, c->bytes, c->elements);
 	str_put_member(out, "left_out", c->rest);
-	buf_puts(out, ", ");
 	str_put_member(out, "error", c->stop.code ? c->stop.msg : NULL);
 	buf_printf(out, ", \"unlisted\": %" PRIu64 ",\n \"damaged\": [", c->bad.more);
 	for (size_t i = 0; i < c->bad.n && buf_ok(out); i++) {

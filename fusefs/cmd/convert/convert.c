@@ -282,7 +282,6 @@ static int convert_print_report(const struct convert_run *r)
 	if (cfg->json) {
 		buf_putc(&out, '{');
 		str_put_member(&out, "source", cfg->shown);
-		buf_puts(&out, ", ");
 		str_put_member(&out, "destination", to);
 		buf_printf(&out,
 			   ", \"view\": \"%s\", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
