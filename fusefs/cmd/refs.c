@@ -99,12 +99,12 @@ static char *plain_key(char *r, struct err *e)
  * it is read are left out, and an address that may contain a signature or token is rejected. */
 static char *refs_address_of(const struct cfg *cfg, struct err *e)
 {
-	char *r = strdup(cfg->address ? cfg->address : cfg->source);
+	char *r = strdup(cfg->refs.address ? cfg->refs.address : cfg->source);
 	size_t n;
 
 	if (!r)
 		(void)err_nomem(e);
-	if (!r || cfg->address || !cfg->remote)
+	if (!r || cfg->refs.address || !cfg->remote)
 		return r;
 	r[strcspn(r, "#")] = '\0';
 	if (strchr(r, '?')) {

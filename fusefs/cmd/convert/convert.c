@@ -250,7 +250,7 @@ static int convert_do_copy(struct convert_run *r, struct err *e)
 	struct convert *c = &r->c;
 	int rc = c->out->ops->begin(c->out, &c->skip, e);
 
-	if (rc == 0 && c->setup->cfg->verify)
+	if (rc == 0 && c->setup->cfg->convert.verify)
 		rc = check_chunks(c->setup, c->source, c->n_workers, &r->progress, e);
 	if (rc < 0)
 		return rc;
