@@ -252,7 +252,7 @@ static struct refs_options refs_of(const struct cfg *cfg, const char *address)
 {
 	return (struct refs_options){
 		.address = address,
-		.inlined = cfg->inline_refs,
+		.inlined = cfg->refs.inlined,
 		.max_inline = INLINE_MAX,
 	};
 }

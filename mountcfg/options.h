@@ -51,14 +51,27 @@ struct cfg {
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
 	bool json;               /* --json of info and filters */
-	char *resume;            /* --resume STATE of check; or NULL */
-	char *variable;          /* --variable NAME of info; or NULL */
-	bool quick;              /* --quick of check */
-	bool force;              /* --force of convert */
-	bool verify;             /* --verify of convert */
-	char *port;              /* -p PORT of serve; or NULL */
-	char *bind;              /* --bind ADDR of serve: the listening address; or NULL */
-	char *origin;            /* --origin ORIGIN of serve: pages that may read it; or NULL */
+	/* Flags and options that one command reads; NULL: not given. */
+	struct {
+		char *variable;  /* --variable NAME */
+	} info;
+	struct {
+		char *resume;    /* --resume STATE */
+		bool quick;      /* --quick */
+	} check;
+	struct {
+		bool force;      /* --force */
+		bool verify;     /* --verify */
+	} convert;
+	struct {
+		char *address;   /* -o address= : SOURCE as readers reach it; NULL: unchanged */
+		bool inlined;    /* -o inline : chunks that cannot be referenced are embedded */
+	} refs;
+	struct {
+		char *port;      /* -p PORT */
+		char *bind;      /* --bind ADDR: the listening address */
+		char *origin;    /* --origin ORIGIN: pages that may read it */
+	} serve;
 	/* flags of some commands that were given: options/option_table.h */
 	unsigned command_flags;
 	bool all;                /* -a of mount and umount */
@@ -156,10 +169,6 @@ struct cfg {
 	uint64_t disk_cache_size; /* -o disk_cache_size= : limit of that directory */
 	/* -o revalidate= : seconds until the service is asked for changes again; 0: never */
 	uint32_t revalidate;
-	/* refs: -o address= : SOURCE as readers of the references reach it; NULL: unchanged */
-	char *address;
-	/* refs: -o inline : chunks that cannot be referenced are embedded */
-	bool inline_refs;
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;
 };

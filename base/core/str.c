@@ -66,8 +66,19 @@ void str_put_json(struct buf *b, const char *s, size_t n)
 	buf_release(&utf8);
 }
 
+/* comma_due - true if the text so far ends in a value, blanks aside. */
+static bool comma_due(const struct buf *b)
+{
+	size_t n = b->len;
+
+	while (n && (b->data[n - 1] == ' ' || b->data[n - 1] == '\n'))
+		n--;
+	return n && b->data[n - 1] != '{' && b->data[n - 1] != ',';
+}
+
 void str_put_member(struct buf *b, const char *name, const char *value)
 {
+	buf_puts(b, comma_due(b) ? ", " : "");
 	str_put_json(b, name, strlen(name));
 	buf_puts(b, ": ");
 	if (value)

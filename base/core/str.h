@@ -30,8 +30,8 @@ int str_size(const char *s, uint64_t max, uint64_t *ret) NZ_MUST_USE;
 /* str_put_json - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
 void str_put_json(struct buf *b, const char *s, size_t n);
 
-/* str_put_member - append a member of a JSON object, "name": "value", or null for NULL; without a
- * comma before or after it. */
+/* str_put_member - append a member of a JSON object, "name": "value", or null for NULL; after a
+ * comma, unless the text so far is empty or ends in '{' or a comma. */
 void str_put_member(struct buf *b, const char *name, const char *value);
 
 /* str_put_plain - append untrusted text for a terminal, with '?' for each control character. */

@@ -101,6 +101,7 @@ struct fs {
 	bool no_xattr;              /* the same for extended attributes */
 	bool follows;               /* the view follows changes; set before requests */
 	const char *path;           /* path or address of the source; borrowed */
+	char *folder;               /* of a pattern: the watched folder; otherwise NULL */
 	bool remote;                /* path is an address; set before requests */
 	/* seconds between checks whether a remote source changed; 0: never; set before requests */
 	uint32_t revalidate;
@@ -111,16 +112,15 @@ struct fs {
 	bool uncached;              /* large files bypass the page cache; set before requests */
 };
 
-/* fs_open_served - open the setup's source for a server: sets live, path, remote and follows.
- * watched: path of the source, or of the folder that contains its files; borrowed. Call it while
- * the process has one thread. */
-int fs_open_served(struct fs *fs, const struct app *setup, const char *watched,
-		   struct err *e) NZ_MUST_USE;
+/* fs_open_served - open the setup's source for a server: sets live, path, folder, remote and
+ * follows. Call it while the process has one thread. */
+int fs_open_served(struct fs *fs, const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* fs_end_signals - the signals that end a server: SIGTERM, SIGINT and SIGHUP. */
 void fs_end_signals(sigset_t *set);
 
-/* fs_init - initialise everything but live and se. fs_release frees what fs_init made. */
+/* fs_init - initialise everything but live and se. fs_release frees everything but these, after
+ * them. */
 int fs_init(struct fs *fs, struct err *e) NZ_MUST_USE;
 void fs_release(struct fs *fs);
 /* fs_operations - the operations of a session with a struct fs as userdata. Call it while the

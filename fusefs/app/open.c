@@ -225,7 +225,7 @@ static int fs_open_epoch(void *arg, struct source **ret_source, struct view **re
 	return rc;
 }
 
-int fs_open_served(struct fs *fs, const struct app *setup, const char *watched, struct err *e)
+int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	int rc = 0;
@@ -236,10 +236,15 @@ int fs_open_served(struct fs *fs, const struct app *setup, const char *watched, 
 	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	fs->setup = setup;
+	if (rc == 0 && cfg->concat && !(fs->folder = concat_folder(cfg->source)))
+		rc = err_nomem(e);
 	if (rc == 0)
-		rc = epochs_new(watched, fs_open_epoch, fs, &fs->live, e);
+		rc = epochs_new(fs->folder ? fs->folder : cfg->shown, fs_open_epoch, fs, &fs->live,
+				e);
 	if (rc < 0)
 		return rc;
+	if (fs->folder)
+		epochs_polled(fs->live);
 	if (cfg->remote)
 		epochs_remote(fs->live, cfg->revalidate);
 	fs->path = cfg->shown;

@@ -44,7 +44,6 @@ static void each_document(int fd, const char *shown, struct buf *text)
 	}
 	buf_putc(text, '{');
 	str_put_member(text, "source", shown);
-	buf_puts(text, ", ");
 	str_put_member(text, "error", "could not be read: the message is on standard error");
 	buf_putc(text, '}');
 }

@@ -159,12 +159,6 @@ static void filters_text_report(const struct cfg *cfg, struct buf *out)
 	}
 }
 
-static void filters_json_text(struct buf *out, const char *name, const char *text)
-{
-	buf_puts(out, ", ");
-	str_put_member(out, name, text);
-}
-
 static void json_bool(struct buf *out, const char *name, bool yes)
 {
 	buf_printf(out, ", \"%s\": %s", name, yes ? "true" : "false");
@@ -172,21 +166,21 @@ static void json_bool(struct buf *out, const char *name, bool yes)
 
 static void json_row(const struct codec_ops *ops, struct buf *out)
 {
-	buf_puts(out, "{\"name\": ");
-	str_put_json(out, ops->name, strlen(ops->name));
+	buf_putc(out, '{');
+	str_put_member(out, "name", ops->name);
 	if (has_hdf5_id(ops))
 		buf_printf(out, ", \"hdf5\": %" PRIu32, ops->h5_id);
 	else
 		buf_puts(out, ", \"hdf5\": null");
-	filters_json_text(out, "zarr2", ops->zarr2_id);
-	filters_json_text(out, "zarr3", ops->zarr3_name);
+	str_put_member(out, "zarr2", ops->zarr2_id);
+	str_put_member(out, "zarr3", ops->zarr3_name);
 	json_bool(out, "decode", ops->decode);
 	json_bool(out, "encode", ops->encode);
 	json_bool(out, "lossy", ops->lossy);
 	json_bool(out, "zarr_stock", ops->portable);
 	json_bool(out, "zarr3_stock", ops->zarr3_stock || wraps(ops));
 	json_bool(out, "hdf5_stock", ops->h5_stock);
-	filters_json_text(out, "plugin", ops->origin);
+	str_put_member(out, "plugin", ops->origin);
 	buf_putc(out, '}');
 }
 

@@ -307,20 +307,17 @@ static void put_json(const struct mounts_row *r, bool first, struct buf *out)
 {
 	buf_puts(out, first ? "\n  {" : ",\n  {");
 	str_put_member(out, "name", r->named ? r->named->name : NULL);
-	buf_puts(out, ", ");
 	str_put_member(out, "source", r->m ? r->m->source : r->named->source);
-	buf_puts(out, ", ");
 	str_put_member(out, "target", r->m ? r->m->dir : r->named->target);
-	buf_puts(out, ", ");
 	str_put_member(out, "state", mounts_state_of(r));
 	buf_printf(out, ", \"writable\": %s, ",
 		   !r->m            ? "null"
 		   : r->m->writable ? "true"
 				    : "false");
 	if (r->m)
-		buf_printf(out, "\"user\": %u, ", (unsigned)r->m->user);
+		buf_printf(out, "\"user\": %u", (unsigned)r->m->user);
 	else
-		buf_puts(out, "\"user\": null, ");
+		buf_puts(out, "\"user\": null");
 	str_put_member(out, "where", r->named ? r->named->where : NULL);
 	buf_putc(out, '}');
 }

@@ -99,12 +99,12 @@ static char *plain_key(char *r, struct err *e)
  * it is read are left out, and an address that may contain a signature or token is rejected. */
 static char *refs_address_of(const struct cfg *cfg, struct err *e)
 {
-	char *r = strdup(cfg->address ? cfg->address : cfg->source);
+	char *r = strdup(cfg->refs.address ? cfg->refs.address : cfg->source);
 	size_t n;
 
 	if (!r)
 		(void)err_nomem(e);
-	if (!r || cfg->address || !cfg->remote)
+	if (!r || cfg->refs.address || !cfg->remote)
 		return r;
 	r[strcspn(r, "#")] = '\0';
 	if (strchr(r, '?')) {
@@ -162,9 +162,9 @@ static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 	buf_init(&text, 1 << 16);
 	buf_putc(&text, '{');
 	str_put_member(&text, "source", cfg->shown);
-	buf_puts(&text, ", ");
 	str_put_member(&text, "references", out);
-	buf_printf(&text, ", \"format\": \"%s\"}\n", parquet ? "parquet" : "json");
+	str_put_member(&text, "format", parquet ? "parquet" : "json");
+	buf_puts(&text, "}\n");
 	return print_text(&text);
 }
 

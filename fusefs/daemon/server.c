@@ -26,7 +26,6 @@
 #include "fusefs/daemon/mounter.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/daemon/status.h"
-#include "translate/concat/concat.h"
 
 enum {
 	/* The allocator's arenas. By default it makes eight for each processor; each keeps the
@@ -41,7 +40,6 @@ struct server {
 	struct fs fs;
 	struct fuse_loop_config *loop;
 	char *mountpoint; /* resolved */
-	char *folder;     /* of a pattern: the watched folder; otherwise NULL */
 	struct status_socket *socket;
 	pthread_t main_thread, signal_thread;
 	pthread_mutex_t lock;
@@ -315,19 +313,14 @@ static void daemon_server_report(int fd, char status, const char *text)
 /* daemon_server_open_source - open the source before it is mounted. */
 static int daemon_server_open_source(struct server *s, struct err *e)
 {
-	const struct app *setup = s->setup;
-	int rc;
+	const struct cfg *cfg = s->setup->cfg;
+	int rc = fs_open_served(&s->fs, s->setup, e);
 
-	if (setup->cfg->concat && !(s->folder = concat_folder(setup->cfg->source)))
-		return err_nomem(e);
-	rc = fs_open_served(&s->fs, setup, s->folder ? s->folder : setup->cfg->shown, e);
 	if (rc < 0)
 		return rc;
-	if (s->folder)
-		epochs_polled(s->fs.live);
-	s->fs.revalidate = s->fs.remote ? setup->cfg->revalidate : 0;
+	s->fs.revalidate = s->fs.remote ? cfg->revalidate : 0;
 	s->fs.writes = epochs_first(s->fs.live)->view->write != NULL;
-	if (s->setup->cfg->unverified)
+	if (cfg->unverified)
 		log_warn("certificates are not verified: HTTP.SSL.VERIFYPEER=0 in a configuration "
 			 "file of netCDF-C");
 	fs_print_notes(epochs_first(s->fs.live));
@@ -442,7 +435,6 @@ static void daemon_server_tear_down(struct server *s)
 	status_free(s->fs.status);
 	fs_release(&s->fs);
 	free(s->mountpoint);
-	free(s->folder);
 	(void)pthread_cond_destroy(&s->done_cond);
 	(void)pthread_mutex_destroy(&s->lock);
 }

@@ -89,7 +89,6 @@ static void put_option(void *arg, const char *name, const char *value, bool said
 	if (is_path && !w->private)
 		value = value[0] ? "(shown to its owner only)" : "";
 	if (w->json) {
-		buf_puts(w->out, w->any ? ", " : "");
 		str_put_member(w->out, name, value);
 	} else if (said) {
 		buf_puts(w->out, w->any ? "," : "");
@@ -97,7 +96,7 @@ static void put_option(void *arg, const char *name, const char *value, bool said
 		buf_puts(w->out, value[0] ? "=" : "");
 		str_put_plain(w->out, value);
 	}
-	w->any = w->any || w->json || said;
+	w->any = w->any || said;
 }
 
 /* daemon_status_put_value - in the output for people, values of 0 are left out. */

@@ -72,13 +72,11 @@ static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct er
 	struct view *v = ep->view;
 	int rc = 0, format = zarr_format(v, VIEW_ROOT);
 
-	buf_puts(out, "{\"source\": ");
-	http_api_put_text(out, a->s->setup->cfg->shown);
-	buf_puts(out, ", \"version\": ");
-	http_api_put_text(out, NCZARRFS_VERSION);
-	buf_puts(out, ", \"format\": ");
-	http_api_put_text(out, ep->source && ep->source->ds.format ? ep->source->ds.format
-								   : "directory");
+	buf_putc(out, '{');
+	str_put_member(out, "source", a->s->setup->cfg->shown);
+	str_put_member(out, "version", NCZARRFS_VERSION);
+	str_put_member(out, "format",
+		       ep->source && ep->source->ds.format ? ep->source->ds.format : "directory");
 	buf_printf(out, ", \"zarr\": %d, \"epoch\": %" PRIu64 ", \"notes\": [", format,
 		   ep->number);
 	for (uint32_t i = 0; ep->source && i < ep->source->ds.n_notes && i < 20; i++) {

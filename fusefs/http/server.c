@@ -120,10 +120,10 @@ static int note_place(struct serve *s, struct http_server_place *p, struct err *
 static int start_listening(struct serve *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
-	const char *text = cfg->port;
+	const char *text = cfg->serve.port;
 	uint64_t port = PORT;
 	struct http_server_place p;
-	int rc = parse_place(cfg->bind, &p, e);
+	int rc = parse_place(cfg->serve.bind, &p, e);
 
 	if (rc < 0)
 		return rc;
@@ -139,11 +139,11 @@ static int start_listening(struct serve *s, struct err *e)
 		return err_set(e, s->fd,
 			       "'%s' port %" PRIu64 "%s: in use: choose another port with -p "
 						    "PORT, or use -p 0 for a free port",
-			       cfg->bind ? cfg->bind : "127.0.0.1", port,
+			       cfg->serve.bind ? cfg->serve.bind : "127.0.0.1", port,
 			       text ? "" : " and the ports after it");
 	if (s->fd < 0)
 		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
-			       cfg->bind ? cfg->bind : "127.0.0.1", port,
+			       cfg->serve.bind ? cfg->serve.bind : "127.0.0.1", port,
 			       text ? "" : " and the ports after it");
 	return note_place(s, &p, e);
 }
@@ -201,7 +201,7 @@ static int http_server_prepare(struct serve *s, struct err *e)
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* on failure there are more arenas */
 	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
 		return err_sys(e, errno, "random number");
-	rc = fs_open_served(&s->fs, s->setup, s->setup->cfg->shown, e);
+	rc = fs_open_served(&s->fs, s->setup, e);
 	if (rc < 0)
 		return rc;
 	fs_print_notes(epochs_first(s->fs.live));
@@ -271,8 +271,8 @@ int fs_serve_http(const struct app *setup)
 	struct err e = ERR_INIT;
 	int status;
 
-	if (setup->cfg->origin && strcmp(setup->cfg->origin, "none") != 0)
-		s.origin = setup->cfg->origin;
+	if (setup->cfg->serve.origin && strcmp(setup->cfg->serve.origin, "none") != 0)
+		s.origin = setup->cfg->serve.origin;
 	if (fs_init(&s.fs, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;

@@ -851,4 +851,5 @@ void fs_release(struct fs *fs)
 		buffer_free(b);
 	(void)pthread_key_delete(fs->buffer_key);
 	(void)pthread_mutex_destroy(&fs->log.lock);
+	free(fs->folder);
 }

@@ -226,7 +226,7 @@ static void in_json(const char *path, int rc, const struct err *e, struct buf *l
 		buf_puts(&out, at ? ", " : "");
 		str_put_json(&out, from, n);
 	}
-	buf_puts(&out, "], ");
+	buf_putc(&out, ']');
 	str_put_member(&out, "error", rc < 0 ? e->msg : NULL);
 	buf_puts(&out, "}\n");
 	buf_clear(lines);

@@ -307,12 +307,12 @@ static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, str
 {
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 
-	if (!(c->flags & CMD_VARIABLE) || cfg->variable || cfg->n_more || arg[0] != '/' ||
+	if (!(c->flags & CMD_VARIABLE) || cfg->info.variable || cfg->n_more || arg[0] != '/' ||
 	    access(arg, F_OK) == 0 || errno != ENOENT)
 		return 0;
 	w->variable = arg;
-	cfg->variable = strdup(arg);
-	return cfg->variable ? 1 : err_nomem(e);
+	cfg->info.variable = strdup(arg);
+	return cfg->info.variable ? 1 : err_nomem(e);
 }
 
 /* keep_source - store one of several sources, as it was typed. */
@@ -338,8 +338,8 @@ static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, st
 	if (rc == 0 && w->variable) { /* an operand follows, so it was a source */
 		rc = keep_source(cfg, w->variable, e);
 		w->variable = NULL;
-		free(cfg->variable);
-		cfg->variable = NULL;
+		free(cfg->info.variable);
+		cfg->info.variable = NULL;
 	}
 	return rc < 0 ? rc : keep_source(cfg, arg, e);
 }
@@ -347,9 +347,9 @@ static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, st
 /* check_each - reject flags that do not apply to several sources. */
 static int check_each(const struct cfg *cfg, struct err *e)
 {
-	if (cfg->n_more && (cfg->variable || cfg->resume))
+	if (cfg->n_more && (cfg->info.variable || cfg->check.resume))
 		return err_set(e, -EINVAL, "%s: give one SOURCE only",
-			       cfg->variable ? "--variable" : "--resume");
+			       cfg->info.variable ? "--variable" : "--resume");
 	return 0;
 }
 
@@ -569,7 +569,7 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 {
 	char **const paths[] = {&cfg->aws_config, &cfg->external_root,   &cfg->state_dir,
 				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
-				&cfg->cache_dir,  &cfg->metrics,     &cfg->resume};
+				&cfg->cache_dir,  &cfg->metrics,     &cfg->check.resume};
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	char usage[CFG_USAGE_MAX];
 	bool each; /* several sources: a process for each reads its configuration */

@@ -6,22 +6,22 @@
 #include "mountcfg/options/option_table.h"
 
 const struct cfg_flag cfg_flags[] = {
-	{"--resume", CMD_RESUME, offsetof(struct cfg, resume), "STATE",
+	{"--resume", CMD_RESUME, offsetof(struct cfg, check.resume), "STATE",
 	 "record the progress in the file STATE, and resume from there"},
-	{"--variable", CMD_VARIABLE, offsetof(struct cfg, variable), "NAME",
+	{"--variable", CMD_VARIABLE, offsetof(struct cfg, info.variable), "NAME",
 	 "show one variable of SOURCE in detail, by its path: /group/name"},
-	{"--quick", CMD_QUICK, offsetof(struct cfg, quick), NULL,
+	{"--quick", CMD_QUICK, offsetof(struct cfg, check.quick), NULL,
 	 "check the metadata and the chunk indexes only; read no chunk"},
-	{"--force", CMD_FORCE, offsetof(struct cfg, force), NULL,
+	{"--force", CMD_FORCE, offsetof(struct cfg, convert.force), NULL,
 	 "replace DEST if it exists, once the copy is complete"},
-	{"--verify", CMD_VERIFY, offsetof(struct cfg, verify), NULL,
+	{"--verify", CMD_VERIFY, offsetof(struct cfg, convert.verify), NULL,
 	 "decode every chunk of SOURCE before anything is copied"},
-	{"-p", CMD_SERVE, offsetof(struct cfg, port), "PORT",
+	{"-p", CMD_SERVE, offsetof(struct cfg, serve.port), "PORT",
 	 "port to listen on; the default is 8080 or the next free one; 0: any free port"},
-	{"--port", CMD_SERVE, offsetof(struct cfg, port), "PORT", "the same as -p"},
-	{"--bind", CMD_SERVE, offsetof(struct cfg, bind), "ADDR",
+	{"--port", CMD_SERVE, offsetof(struct cfg, serve.port), "PORT", "the same as -p"},
+	{"--bind", CMD_SERVE, offsetof(struct cfg, serve.bind), "ADDR",
 	 "address to listen on; the default is 127.0.0.1"},
-	{"--origin", CMD_SERVE, offsetof(struct cfg, origin), "ORIGIN",
+	{"--origin", CMD_SERVE, offsetof(struct cfg, serve.origin), "ORIGIN",
 	 "web pages that may read the data: *, none (default) or an origin: https://host"},
 };
 const size_t cfg_n_flags = ARRAY_LEN(cfg_flags);

@@ -67,17 +67,18 @@ static int check_place(const struct cfg *cfg, struct err *e)
 	unsigned char room[sizeof(struct in6_addr)];
 	uint64_t port;
 
-	if (cfg->bind && strcmp(cfg->bind, "localhost") != 0 &&
-	    inet_pton(AF_INET, cfg->bind, room) != 1 &&
-	    inet_pton(AF_INET6, cfg->bind, room) != 1)
+	if (cfg->serve.bind && strcmp(cfg->serve.bind, "localhost") != 0 &&
+	    inet_pton(AF_INET, cfg->serve.bind, room) != 1 &&
+	    inet_pton(AF_INET6, cfg->serve.bind, room) != 1)
 		return err_set(e, -EINVAL,
 			       "--bind '%s': not an address: use one of this machine, such as "
 			       "127.0.0.1 or ::1, or 0.0.0.0 for all",
-			       cfg->bind);
-	if (cfg->port && str_u64(cfg->port, strlen(cfg->port), UINT16_MAX, &port) < 0)
+			       cfg->serve.bind);
+	if (cfg->serve.port &&
+	    str_u64(cfg->serve.port, strlen(cfg->serve.port), UINT16_MAX, &port) < 0)
 		return err_set(e, -EINVAL,
 			       "-p '%s': not a port: use a number up to 65535; 0: any free port",
-			       cfg->port);
+			       cfg->serve.port);
 	return 0;
 }
 
@@ -87,11 +88,11 @@ int cfg_settle_serve(struct cfg *cfg, struct err *e)
 	if (cfg->rw || cfg->create)
 		return err_set(e, -EINVAL,
 			       "serve: leave out rw and create: it only reads SOURCE");
-	if (cfg->origin && !origin_ok(cfg->origin))
+	if (cfg->serve.origin && !origin_ok(cfg->serve.origin))
 		return err_set(e, -EINVAL,
 			       "--origin '%s': write *, none, or the origin of the pages that may "
 			       "read it: https://host or http://host:port",
-			       cfg->origin);
+			       cfg->serve.origin);
 	return check_place(cfg, e);
 }
 

@@ -208,9 +208,9 @@ const struct cfg_option cfg_options[] = {
 	 GROUP_DETAILS,
 	 "with concat: variables without the dimension are taken from the first file "
 	 "(override), or must be equal in all files (equals)"},
-	{"inline", OPT_FLAG, NULL, FIELD(inline_refs), NULL, 0, 0, GROUP_REFS,
+	{"inline", OPT_FLAG, NULL, FIELD(refs.inlined), NULL, 0, 0, GROUP_REFS,
 	 "embed chunks that references cannot point to"},
-	{"address", OPT_TEXT, "URL", FIELD(address), NULL, 0, 0, GROUP_REFS,
+	{"address", OPT_TEXT, "URL", FIELD(refs.address), NULL, 0, 0, GROUP_REFS,
 	 "where readers of the references find SOURCE; the default is where it is now"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, GROUP_LOG, "log every request"},
 	{"log", OPT_TEXT, "COMPONENT=LEVEL", FIELD(log), NULL, 0, 0, GROUP_LOG,

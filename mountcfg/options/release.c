@@ -34,7 +34,7 @@ static void wipe_text(char *text)
 void cfg_forget(struct cfg *cfg)
 {
 	char *const strings[] = {cfg->user, cfg->password, cfg->access_key, cfg->secret_key,
-				 cfg->address};
+				 cfg->refs.address};
 
 	for (size_t i = 0; i < ARRAY_LEN(strings); i++)
 		wipe_text(strings[i]);

@@ -210,9 +210,9 @@ static void check_tick(void *arg, struct check_at at, uint64_t taken)
 			    cfg->shown) < 0)
 			check_do_end(c, &e);
 	}
-	if (cfg->resume && (now - r->saved >= SAVE_NS || !runs)) {
+	if (cfg->check.resume && (now - r->saved >= SAVE_NS || !runs)) {
 		r->saved = now;
-		if (check_state_save(c, cfg->resume, at, taken, r->same, &e) < 0)
+		if (check_state_save(c, cfg->check.resume, at, taken, r->same, &e) < 0)
 			check_do_end(c, &e);
 	}
 }
@@ -274,10 +274,10 @@ static int all(struct check_run_s *r, struct err *e)
 	const struct cfg *cfg = r->setup->cfg;
 	int rc = 0;
 
-	if (cfg->resume) {
+	if (cfg->check.resume) {
 		rc = source_fingerprint(r->setup, r->c.source, &r->same, e);
 		if (rc == 0)
-			rc = check_state_load(&r->c, cfg->resume, r->same, e);
+			rc = check_state_load(&r->c, cfg->check.resume, r->same, e);
 		r->resumed = rc > 0;
 		if (rc > 0)
 			check_skip(&r->c);
@@ -294,8 +294,8 @@ static int all(struct check_run_s *r, struct err *e)
 			     "'%s' changed while it was read: run the check again", cfg->shown);
 	if (r->c.stop.code && e)
 		*e = r->c.stop;
-	if (rc == 0 && cfg->resume && !r->several)
-		(void)unlink(cfg->resume); /* the check is complete */
+	if (rc == 0 && cfg->check.resume && !r->several)
+		(void)unlink(cfg->check.resume); /* the check is complete */
 	return rc;
 }
 

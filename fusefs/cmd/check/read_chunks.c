@@ -200,7 +200,7 @@ static void read_chunks_look(struct check_worker *w, uint64_t linear)
 
 	if (rc == 0 && ref.where == CHUNK_ABSENT) {
 		rc = -ENOENT;
-	} else if (rc == 0 && !c->setup->cfg->quick) {
+	} else if (rc == 0 && !c->setup->cfg->check.quick) {
 		if (ref.where == CHUNK_RANGE && a->access == DS_STORED &&
 		    delivery_plain(a, &ref))
 			rc = read_plain(w, linear, &ref, &why);
@@ -319,7 +319,7 @@ static void read_chunks_work(void *arg, uint32_t i, uint8_t *room)
 	w->c = c;
 	w->piece = room;
 	while (!stop && read_chunks_take(c, w)) {
-		if (!c->setup->cfg->quick)
+		if (!c->setup->cfg->check.quick)
 			source_want(c->source, w->array, w->linear, w->n);
 		for (size_t k = 0; k < w->n && !stop; k++) {
 			read_chunks_look(w, w->linear[k]);

@@ -120,7 +120,7 @@ static void report_text_report(const struct check *c, bool done, bool resumed, s
 	str_put_plain(out, c->setup->cfg->shown);
 	buf_printf(out, ": %s, %" PRIu32 " variables, %" PRIu64 " chunks", ds->format,
 		   ds->n_arrays, c->taken);
-	if (c->setup->cfg->quick) {
+	if (c->setup->cfg->check.quick) {
 		buf_puts(out, " in the indexes, none read");
 	} else {
 		buf_puts(out, ", ");
@@ -185,7 +185,6 @@ static void json_bad(const struct check *c, const struct check_bad *b, struct bu
 	} else {
 		buf_puts(out, "null");
 	}
-	buf_puts(out, ", ");
 	str_put_member(out, "why", b->why);
 	buf_putc(out, '}');
 }
@@ -198,7 +197,6 @@ static void report_json_report(const struct check *c, bool done, bool resumed, s
 
 	buf_putc(out, '{');
 	str_put_member(out, "source", c->setup->cfg->shown);
-	buf_puts(out, ", ");
 	str_put_member(out, "format", ds->format);
 	buf_printf(out,
 		   ", \"complete\": %s, \"good\": %s, \"unfinished\": %s, "
@@ -207,10 +205,9 @@ static void report_json_report(const struct check *c, bool done, bool resumed, s
 		   ", \"bytes_read\": %" PRIu64 ", \"bytes_of_elements\": %" PRIu64 ",\n ",
 		   done ? "true" : "false", good ? "true" : "false",
 		   c->unfinished ? "true" : "false",
-		   c->setup->cfg->quick ? "true" : "false", resumed ? "true" : "false",
+		   c->setup->cfg->check.quick ? "true" : "false", resumed ? "true" : "false",
 		   ds->n_arrays, c->taken, c->bytes, c->elements);
 	str_put_member(out, "left_out", c->rest);
-	buf_puts(out, ", ");
 	str_put_member(out, "error", c->stop.code ? c->stop.msg : NULL);
 	buf_printf(out, ", \"unlisted\": %" PRIu64 ",\n \"damaged\": [", c->bad.more);
 	for (size_t i = 0; i < c->bad.n && buf_ok(out); i++) {

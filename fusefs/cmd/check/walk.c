@@ -174,12 +174,13 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 {
 	struct cfg cfg = *f->setup->cfg;
 	struct app setup = *f->setup;
-	auto_free char *state = cfg.resume ? walk_state_of(cfg.resume, f->paths[i]) : NULL;
+	const char *resume = cfg.check.resume;
+	auto_free char *state = resume ? walk_state_of(resume, f->paths[i]) : NULL;
 	struct check_reported told;
 	struct buf text;
 	int status;
 
-	if (cfg.resume && !state) {
+	if (resume && !state) {
 		log_error("not enough memory");
 		return false;
 	}
@@ -190,7 +191,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 			return false;
 	}
 	cfg.source = cfg.shown = f->paths[i];
-	cfg.resume = state;
+	cfg.check.resume = state;
 	setup.cfg = &cfg;
 	status = check_one(&setup, true, &told);
 	s->good += status == CHECK_GOOD;
@@ -256,8 +257,8 @@ static int check_found(const struct walk_found *f)
 	put_sums(f, &s, done, &text);
 	done = print_part(&text) && done;
 	buf_release(&text);
-	if (cfg->resume && done && !s.failed)
-		forget_state(f, cfg->resume);
+	if (cfg->check.resume && done && !s.failed)
+		forget_state(f, cfg->check.resume);
 	return !done || s.failed             ? CHECK_FAILED
 	       : s.damaged || s.unfinished ? CHECK_DAMAGED
 					   : CHECK_GOOD;
@@ -267,7 +268,7 @@ int check_dir(const struct app *setup)
 {
 	struct walk_found f = {.setup = setup};
 	struct err e = ERR_INIT;
-	int rc = make_state(setup->cfg->resume, &e), status = CHECK_FAILED;
+	int rc = make_state(setup->cfg->check.resume, &e), status = CHECK_FAILED;
 
 	if (rc == 0)
 		rc = walk_look_in(&f, setup->cfg->source, 0, &e);

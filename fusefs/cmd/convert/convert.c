@@ -250,7 +250,7 @@ static int convert_do_copy(struct convert_run *r, struct err *e)
 	struct convert *c = &r->c;
 	int rc = c->out->ops->begin(c->out, &c->skip, e);
 
-	if (rc == 0 && c->setup->cfg->verify)
+	if (rc == 0 && c->setup->cfg->convert.verify)
 		rc = check_chunks(c->setup, c->source, c->n_workers, &r->progress, e);
 	if (rc < 0)
 		return rc;
@@ -282,7 +282,6 @@ static int convert_print_report(const struct convert_run *r)
 	if (cfg->json) {
 		buf_putc(&out, '{');
 		str_put_member(&out, "source", cfg->shown);
-		buf_puts(&out, ", ");
 		str_put_member(&out, "destination", to);
 		buf_printf(&out,
 			   ", \"view\": \"%s\", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64

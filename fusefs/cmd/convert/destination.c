@@ -155,7 +155,7 @@ int convert_dest_check(const struct app *setup, struct err *e)
 			       "'%s' exists and is neither a file nor a directory: choose "
 			       "another name",
 			       cfg->out);
-	return S_ISDIR(st.st_mode) && cfg->force ? may_replace_dir(setup, e) : 0;
+	return S_ISDIR(st.st_mode) && cfg->convert.force ? may_replace_dir(setup, e) : 0;
 }
 
 /* A copy is written under a temporary name next to its final one, and renamed when it is complete.

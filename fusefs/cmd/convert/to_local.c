@@ -150,7 +150,7 @@ int convert_local(struct convert *c, bool tree, struct convert_out **ret, struct
 		return err_nomem(e);
 	*l = (struct local){
 		.base.ops = tree ? &tree_ops : &file_ops, .c = c, .tree = tree, .fd = -1};
-	rc = convert_place_open(cfg->out, cfg->force, &l->place, e);
+	rc = convert_place_open(cfg->out, cfg->convert.force, &l->place, e);
 	if (rc < 0) {
 		free(l);
 		return rc;

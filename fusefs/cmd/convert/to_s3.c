@@ -136,7 +136,7 @@ int convert_to_s3(struct convert *c, struct convert_out **ret, struct err *e)
 
 	if (!f)
 		return err_nomem(e);
-	if (cfg->force) {
+	if (cfg->convert.force) {
 		auto_free char *shown = fs_shown(cfg->out);
 
 		free(f);

@@ -310,7 +310,7 @@ int convert_zip(struct convert *c, struct convert_out **ret, struct err *e)
 	if (!z)
 		return err_nomem(e);
 	*z = (struct zip_out){.base.ops = &zip_ops, .c = c, .fd = -1};
-	rc = convert_place_open(cfg->out, cfg->force, &z->place, e);
+	rc = convert_place_open(cfg->out, cfg->convert.force, &z->place, e);
 	if (rc < 0) {
 		free(z);
 		return rc;

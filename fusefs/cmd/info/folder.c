@@ -94,12 +94,9 @@ static void folder_json_pairs(struct buf *out, const struct folder_pair *v, size
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(out, i ? ",\n  {" : "\n  {");
 		str_put_member(out, "source", v[i].source);
-		buf_puts(out, ", ");
 		str_put_member(out, "name", v[i].name);
-		if (v[i].why) {
-			buf_puts(out, ", ");
+		if (v[i].why)
 			str_put_member(out, "reason", v[i].why);
-		}
 		buf_putc(out, '}');
 	}
 }

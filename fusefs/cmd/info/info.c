@@ -46,7 +46,7 @@ void info_path(struct buf *out, const struct dataset *ds, uint32_t ordinal,
 static int no_variable(const struct cfg *cfg, const struct buf *paths, struct err *e)
 {
 	const char **names = alloc_array(NAMES_GUESSED, sizeof(*names)), *near = NULL;
-	const bool file = cfg->variable[0] == '/';
+	const bool file = cfg->info.variable[0] == '/';
 	size_t n = 0;
 
 	for (size_t at = 0; names && at < paths->len && n < NAMES_GUESSED; n++) {
@@ -54,12 +54,13 @@ static int no_variable(const struct cfg *cfg, const struct buf *paths, struct er
 		at += strlen((const char *)paths->data + at) + 1;
 	}
 	if (n)
-		near = cfg_nearest(cfg->variable, names, n);
+		near = cfg_nearest(cfg->info.variable, names, n);
 	if (near)
 		(void)err_set(e, -ENOENT, "no variable '%s' in '%s': did you mean '%s'?",
-			      cfg->variable, cfg->shown, near);
+			      cfg->info.variable, cfg->shown, near);
 	else
-		(void)err_set(e, -ENOENT, "no variable '%s' in '%s'%s", cfg->variable, cfg->shown,
+		(void)err_set(e, -ENOENT, "no variable '%s' in '%s'%s",
+			      cfg->info.variable, cfg->shown,
 			      file ? ", and no such file" : "");
 	free(names);
 	return -ENOENT;
@@ -69,7 +70,7 @@ static int no_variable(const struct cfg *cfg, const struct buf *paths, struct er
 static int find_variable(const struct cfg *cfg, const struct dataset *ds, uint32_t *ret,
 			 struct err *e)
 {
-	const char *want = cfg->variable + (cfg->variable[0] == '/');
+	const char *want = cfg->info.variable + (cfg->info.variable[0] == '/');
 	struct buf paths;
 	int rc = -ENOENT;
 
@@ -149,19 +150,19 @@ int info_report(struct buf *out, const struct app *setup, struct view *v, struct
 	uint32_t only = DS_NONE;
 	int rc = 0;
 
-	if (!v->source && cfg->variable)
+	if (!v->source && cfg->info.variable)
 		return err_set(e, -EISDIR,
 			       "'%s' is a directory, not a dataset: name a dataset in it",
 			       cfg->shown);
 	if (!v->source)
 		return info_folder(out, cfg, v, e);
-	if (cfg->variable)
+	if (cfg->info.variable)
 		rc = find_variable(cfg, &v->source->ds, &only, e);
 	if (rc < 0)
 		return rc;
 	if (cfg->json)
 		info_json(out, setup, v, only);
-	else if (cfg->variable)
+	else if (cfg->info.variable)
 		text_variable(out, cfg, v, only);
 	else
 		text_report(out, setup, v);

@@ -50,8 +50,8 @@ static void json_filters(struct buf *out, const char *name, const char *text_nam
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
 
-		buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
-		json_text(out, codec_name(spec, tmp, sizeof(tmp)));
+		buf_puts(out, i ? ", {" : "{");
+		str_put_member(out, "name", codec_name(spec, tmp, sizeof(tmp)));
 		buf_printf(out, ", \"id\": %" PRIu32 ", \"params\": [", spec->h5_id);
 		for (uint32_t p = 0; p < spec->n_params; p++)
 			buf_printf(out, "%s%" PRIu32, p ? ", " : "", spec->params[p]);
@@ -113,16 +113,10 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	info_fill(out, a, INFO_JSON);
 	buf_printf(out, ", \"fill_default\": %s",
 		   info_fill_kind(a) == INFO_FILL_NETCDF ? "true" : "false");
-	buf_puts(out, ", \"plan\": ");
-	json_text(out, plan ? plan_kind_name(plan->kind) : "");
-	buf_puts(out, ", \"reason\": ");
-	json_text(out, plan ? plan->reason : "");
+	str_put_member(out, "plan", plan ? plan_kind_name(plan->kind) : "");
+	str_put_member(out, "reason", plan ? plan->reason : "");
 	json_filters(out, "shown_filters", "shown_Filter", plan ? &plan->chain : &none);
-	buf_puts(out, ", \"problem\": ");
-	if (a->unreadable)
-		json_text(out, a->unreadable);
-	else
-		buf_puts(out, "null");
+	str_put_member(out, "problem", a->unreadable);
 	json_attrs(out, a->attrs, a->n_attrs);
 	buf_putc(out, '}');
 }
@@ -137,8 +131,8 @@ static void json_group(struct buf *out, const struct dataset *ds, uint32_t ordin
 	for (uint32_t i = 0; i < g->n_dims; i++) {
 		const struct ds_dim *d = &ds->dims[g->dims[i]];
 
-		buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
-		json_text(out, d->name);
+		buf_puts(out, i ? ", {" : "{");
+		str_put_member(out, "name", d->name);
 		buf_printf(
 			out, ", \"length\": %" PRIu64 ", \"unlimited\": %s, \"made_up\": %s}",
 			d->len, d->unlimited ? "true" : "false", d->phony ? "true" : "false");
@@ -180,20 +174,17 @@ void info_json(struct buf *out, const struct app *setup, struct view *v, uint32_
 	const struct dataset *ds = &v->source->ds;
 	bool any = false;
 
-	buf_puts(out, "{\"source\": ");
-	json_text(out, cfg->shown);
-	buf_puts(out, ", \"format\": ");
-	json_text(out, ds->format);
+	buf_putc(out, '{');
+	str_put_member(out, "source", cfg->shown);
+	str_put_member(out, "format", ds->format);
 	if (S_ISDIR(ds->st.st_mode))
-		buf_puts(out, ", \"size\": null, \"view\": ");
+		buf_puts(out, ", \"size\": null");
 	else
-		buf_printf(out,
-			   ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
-	json_text(out, v->ops->name);
+		buf_printf(out, ", \"size\": %" PRIu64, (uint64_t)ds->st.st_size);
+	str_put_member(out, "view", v->ops->name);
 	if (cfg->remote)
 		buf_printf(out, ", \"requests\": %" PRIu64, fs_remote_requests());
-	buf_puts(out, ", \"filter\": ");
-	json_text(out, info_filter_name(cfg->filter));
+	str_put_member(out, "filter", info_filter_name(cfg->filter));
 	json_rules(out, "filter_rules", cfg->filter_rules, cfg->n_filter_rules);
 	json_rules(out, "quantize_rules", cfg->quantize_rules, cfg->n_quantize_rules);
 	json_tally(out, v);

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import time
 from urllib.parse import unquote
 
 import h5py
@@ -304,6 +305,38 @@ def test_changed_source(t):
         assert after["ETag"] != before["ETag"] and after.body == want
         got = s.get("/data/t/0.0.0", If_Range=before["ETag"], Range="bytes=0-3")
         assert got.status == 200 and got.body == want
+
+
+def test_changed_concat(t):
+    """SEMANTICS J4, K9: a file that is added to or removed from the folder of a pattern is
+    seen; without a change the source is not opened again."""
+    os.mkdir(t.path("d"))
+
+    def write(name, start):
+        with netCDF4.Dataset(t.path("new.nc"), "w") as ds:
+            ds.createDimension("time", None)
+            ds.createVariable("time", "f8", ("time",))[:] = np.arange(start, start + 4)
+            ds.createVariable("v", "i4", ("time",), chunksizes=(4,))[:] = np.arange(4) + start
+        os.rename(t.path("new.nc"), t.path("d/" + name))
+
+    def shape(s):
+        got = s.get("/data/v/.zarray")
+        return json.loads(got.body)["shape"][0] if got.status == 200 else None
+
+    write("f0.nc", 0)
+    write("f1.nc", 4)
+    with Serving(t, t.path("d/*.nc"), "-o", "concat=time",
+                 "-o", "concat_index=" + t.path("i.idx")) as s:
+        assert shape(s) == 8
+        tag = s.get("/data/v/0")["ETag"]
+        time.sleep(3)  # the source is checked once a second
+        assert "changed" not in s.messages() and s.get("/data/v/0")["ETag"] == tag, s.messages()
+        write("f2.nc", 8)
+        eventually(lambda: shape(s) == 12, 60 * t.slow, s.messages)
+        assert np.frombuffer(s.get("/data/v/2").body, "<i4").tolist() == [8, 9, 10, 11]
+        os.remove(t.path("d/f2.nc"))
+        eventually(lambda: shape(s) == 8, 60 * t.slow, s.messages)
+        assert s.get("/data/v/2").status == 404
 
 
 def test_many_at_once(t):

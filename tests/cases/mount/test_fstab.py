@@ -10,7 +10,10 @@ from lib.context import Skip
 
 SCRIPT = r"""
 set -e
-for m in $(findmnt -n -l -o TARGET -t fuse.nczarrfs); do umount -l "$m"; done # here only
+# Unmount the mounts of others, only in this namespace and the last one first. Their paths have
+# octal escapes, to which %b needs a 0. If a directory was removed, its mount is gone already.
+grep ' - fuse.nczarrfs ' /proc/self/mountinfo | sed 's/\\/\\0/g' | tac |
+	while read -r _ _ _ _ m _; do umount -l "$(printf %b "$m")" || :; done
 mount --bind "$T/bin" /usr/local/bin
 check() { test -e "$T/mnt/v/0"; findmnt -n -o FSTYPE,SOURCE,OPTIONS "$T/mnt"; }
 echo line; mount -T "$T/fstab" "$T/mnt"; check

@@ -142,11 +142,17 @@ static void members_and_plain_texts(void **state)
 
 	(void)state;
 	buf_init(&b, 100);
+	buf_putc(&b, '{');
 	str_put_member(&b, "a", "x\"\n");
 	str_put_member(&b, "b", NULL);
+	buf_puts(&b, ",\n ");
+	str_put_member(&b, "c", ",");
+	str_put_member(&b, "d", "{");
+	str_put_member(&b, "e", "");
 	str_put_plain(&b, "t\tu\x7f\xc3\xa4");
 	buf_putc(&b, '\0');
-	assert_string_equal(b.data, "\"a\": \"x\\\"\\u000a\"\"b\": nullt?u?\xc3\xa4");
+	assert_string_equal(b.data, "{\"a\": \"x\\\"\\u000a\", \"b\": null,\n \"c\": \",\", "
+				    "\"d\": \"{\", \"e\": \"\"t?u?\xc3\xa4");
 	buf_release(&b);
 	/* Fowler, Noll, Vo: the test vectors of the algorithm */
 	assert_true(hash_bytes(HASH_SEED, "", 0) == 0xcbf29ce484222325u);

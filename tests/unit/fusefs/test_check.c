@@ -376,7 +376,7 @@ static void check_tick(void *arg, struct check_at at, uint64_t taken)
 static void test_check_lock(void **state)
 {
 	static const struct source_ops ops = {.next = fake_next, .locate = fake_locate};
-	struct cfg cfg = {.quick = true};
+	struct cfg cfg = {.check.quick = true};
 	const struct app setup = {.cfg = &cfg};
 	uint64_t taken = 0;
 	struct err e = ERR_INIT;

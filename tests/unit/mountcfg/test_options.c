@@ -393,11 +393,11 @@ static void test_several(void **state)
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("/a.nc"), A("/no/such"))), 0);
 	assert_string_equal(cfg.source, "/a.nc");
-	assert_string_equal(cfg.variable, "/no/such");
+	assert_string_equal(cfg.info.variable, "/no/such");
 	assert_int_equal(cfg.n_more, 0);
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("/a"), A("/no/such"), A("/b"))), 0);
-	assert_null(cfg.variable);
+	assert_null(cfg.info.variable);
 	expect_texts(cfg.more, cfg.n_more, "/a\n/no/such\n/b");
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("check"), A("/a"), A("/no/such"))), 0);
