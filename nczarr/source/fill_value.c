@@ -180,20 +180,11 @@ static int fill_value_put_int(const struct filling *f, const struct dtype *t, co
 /* float_bits - v in `size` bytes; a number that is too large is infinite, as in numpy. */
 static uint64_t float_bits(double v, uint32_t size)
 {
-	float small = (float)v;
-	uint32_t bits;
-	uint64_t ret;
-
 	if (size == 2)
 		return half_of_double(v);
 	if (isnan(v)) /* the NaN without sign and payload */
 		return size == 8 ? 0x7ff8000000000000 : 0x7fc00000;
-	if (size == 8) {
-		memcpy(&ret, &v, sizeof(v));
-		return ret;
-	}
-	memcpy(&bits, &small, sizeof(bits));
-	return bits;
+	return size == 8 ? f64_bits(v) : f32_bits((float)v);
 }
 
 /* float_of - a number, a bool, or a quoted number. */
