@@ -379,15 +379,11 @@ static void gather_walk_flush(struct gather_walk_wants *w)
 /* gather_walk_want - add a document. Without memory for its name it is not prefetched. */
 static void gather_walk_want(struct gather_walk_wants *w, const char *dir, const char *name)
 {
-	size_t nd = strlen(dir), nn = strlen(name);
-	char *key = malloc(nd + nn + 2);
+	char path[STORE_KEY_MAX + 1], *key;
 
+	key = store_key_join(dir, name, strlen(name), path) ? strdup(path) : NULL;
 	if (!key)
 		return;
-	memcpy(key, dir, nd);
-	if (nd)
-		key[nd++] = '/';
-	memcpy(key + nd, name, nn + 1);
 	if (w->n == ARRAY_LEN(w->r))
 		gather_walk_flush(w);
 	w->keys[w->n] = key;
