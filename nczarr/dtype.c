@@ -83,7 +83,7 @@ static bool make_time(bool is_date, const char *unit, size_t len, uint64_t facto
 	for (size_t i = 0; i < ARRAY_LEN(time_units); i++) {
 		const char *name = time_units[i].numpy;
 
-		if (strlen(name) != len || memcmp(name, unit, len) != 0)
+		if (!str_is(name, unit, len))
 			continue;
 		ret->type.kind = DT_INT;
 		ret->type.size = 8;
@@ -161,8 +161,7 @@ static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
 			       "the name of a field has %zu bytes, or contains a NUL",
 			       name->len);
 	for (uint32_t i = 0; i < rec->n; i++)
-		if (strlen(rec->fields[i].name) == name->len &&
-		    memcmp(rec->fields[i].name, name->s, name->len) == 0)
+		if (str_is(rec->fields[i].name, name->s, name->len))
 			return err_set(r->e, -EBADMSG, "two fields have the name '%.*s'",
 				       (int)name->len, name->s);
 	return 0;
@@ -568,7 +567,7 @@ static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *
 			r->e, -EBADMSG,
 			"data type '%s' needs a unit and a scale_factor from 1 to 2147483647",
 			t->name);
-	if (unit.len == 3 && memcmp(unit.s, "\xce\xbcs", 3) == 0)
+	if (str_is("\xce\xbcs", unit.s, unit.len))
 		unit = (struct ds_text){.s = "us", .len = 2};
 	if (!make_time(is_date, unit.s, unit.len, factor, ret))
 		return err_set(r->e, -EOPNOTSUPP, "data type '%s' has the unknown unit '%.*s'",

@@ -39,12 +39,12 @@ struct response_line {
 
 static bool response_is_named(const struct response_line *l, const char *name)
 {
-	return l->name_len == strlen(name) && strncasecmp(l->name, name, l->name_len) == 0;
+	return str_is_nocase(name, l->name, l->name_len);
 }
 
 static bool value_is(const struct response_line *l, const char *text)
 {
-	return l->n == strlen(text) && strncasecmp(l->value, text, l->n) == 0;
+	return str_is_nocase(text, l->value, l->n);
 }
 
 /* response_keep - copy a value if it fits and is printable; else "". */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/cursor.h"
+#include "base/core/str.h"
 #include "nczarr/parquet/parquet_int.h"
 
 #define NAMES_MAX 256 /* columns of a table */
@@ -32,8 +33,7 @@ static size_t parquet_reader_find(const struct parquet_reader_file *f, const uin
 				  size_t n)
 {
 	for (size_t i = 0; i < f->n_want; i++)
-		if (strlen(f->want[i].name) == n && name &&
-		    memcmp(f->want[i].name, name, n) == 0)
+		if (name && str_is(f->want[i].name, (const char *)name, n))
 			return i;
 	return f->n_want;
 }

@@ -4,14 +4,15 @@
  *
  * Only keys, addresses (each once) and inline values stay in memory: 48 bytes for a reference, and
  * its key. */
-#include "base/core/base64.h"
-#include "base/core/hash.h"
 #include "nczarr/refs/refs_int.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/core/base64.h"
+#include "base/core/hash.h"
+#include "base/core/str.h"
 
 #define URLS_BEGIN 64 /* slots of the table of addresses; a power of two */
 
@@ -213,8 +214,7 @@ static const char *find_template(const struct json_index_table *t, const char *n
 	while (n > 0 && name[n - 1] == ' ')
 		n--;
 	for (size_t i = 0; i < t->n_templates; i++)
-		if (strlen(t->templates[i].name) == n &&
-		    memcmp(t->templates[i].name, name, n) == 0)
+		if (str_is(t->templates[i].name, name, n))
 			return t->templates[i].text;
 	return NULL;
 }

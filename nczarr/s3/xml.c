@@ -295,9 +295,9 @@ static void s3_xml_value(struct s3_xml_page *g, const char *name)
 	else if (g->depth == 2 && strcmp(name, "NextContinuationToken") == 0)
 		s3_xml_keep(g, g->ret->token, sizeof(g->ret->token));
 	else if (g->depth == 2 && strcmp(name, "IsTruncated") == 0)
-		g->ret->truncated = g->len == 4 && memcmp(g->text, "true", 4) == 0;
+		g->ret->truncated = str_is("true", g->text, g->len);
 	else if (g->depth == 2 && strcmp(name, "EncodingType") == 0)
-		g->encoded = g->len == 3 && memcmp(g->text, "url", 3) == 0;
+		g->encoded = str_is("url", g->text, g->len);
 }
 
 static void page_end(void *arg, const XML_Char *name)

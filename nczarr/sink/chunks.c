@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "translate/model/value.h"
+
 /* ---- shapes ---- */
 
 /* stored_rank - number of axes of `now` that are axes in the store. */
@@ -223,7 +225,7 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 	} else if (!ckd_mul(&n, n, (uint64_t)a->type.size) && n <= PTRDIFF_MAX) {
 		p = buf_grow(&s->elems, (size_t)n);
 		if (p)
-			zr_fill_with(p, (size_t)n, a->fill, a->type.size);
+			value_repeat(p, (size_t)n, a->fill, a->type.size);
 	}
 	if (!buf_ok(&s->elems))
 		return err_nomem(e);

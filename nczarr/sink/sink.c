@@ -21,24 +21,18 @@
 
 const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e)
 {
-	size_t nd = strlen(dir), nn = strlen(name);
-	char *key;
+	char key[STORE_KEY_MAX + 1];
+	const char *ret;
 
-	if (nd + nn + 1 > STORE_KEY_MAX) {
+	if (!store_key_join(dir, name, strlen(name), key)) {
 		(void)err_set(e, -ERANGE, "'%.100s/%.100s': the key is longer than %d bytes",
 			      dir, name, STORE_KEY_MAX);
 		return NULL;
 	}
-	key = arena_alloc(&s->arena, nd + nn + 2, 1);
-	if (!key) {
+	ret = arena_strdup(&s->arena, key);
+	if (!ret)
 		(void)err_nomem(e);
-		return NULL;
-	}
-	memcpy(key, dir, nd);
-	if (nd)
-		key[nd++] = '/';
-	memcpy(key + nd, name, nn);
-	return key;
+	return ret;
 }
 
 const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200])

@@ -89,16 +89,19 @@ static int read_shape(struct arena *a, const json_t *doc, struct zr_meta *m, str
 	return rc;
 }
 
-/* countable - whether the product of these lengths and the element size does not overflow. An
- * element without a fixed size takes at least its length. */
-static bool countable(const struct zr_meta *m, const uint64_t *lens)
+/* least_bytes - what an element takes: without a fixed size, at least its length. */
+static uint64_t least_bytes(const struct zr_meta *m)
 {
-	uint64_t bytes = m->dtype.stored ? m->dtype.stored : 4;
+	return m->dtype.stored ? m->dtype.stored : 4;
+}
 
-	for (uint32_t i = 0; i < m->rank; i++)
+/* countable - whether elements of this size along all these axes have a countable size. */
+static bool countable(const uint64_t *lens, uint32_t rank, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < rank; i++)
 		if (lens[i] == 0)
 			return true;
-	for (uint32_t i = 0; i < m->rank; i++)
+	for (uint32_t i = 0; i < rank; i++)
 		if (ckd_mul(&bytes, bytes, lens[i]) || bytes > BYTES_MAX)
 			return false;
 	return true;
@@ -120,9 +123,9 @@ static int read_grid(struct arena *a, const json_t *doc, struct zr_meta *m, stru
 	if (rc < 0)
 		return rc;
 	m->chunk = lens;
-	if (!countable(m, m->chunk))
+	if (!countable(m->chunk, m->rank, least_bytes(m)))
 		return err_set(e, -ERANGE, "a chunk has more than 2^62 bytes");
-	if (!countable(m, m->shape))
+	if (!countable(m->shape, m->rank, least_bytes(m)))
 		return err_set(e, -ERANGE, "the array has more than 2^62 bytes");
 	return 0;
 }
@@ -206,8 +209,6 @@ int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct e
  * Members that writers omit (order, filters, compressor, fill_value, dimension_separator) have
  * defaults; those that exist must be valid. */
 
-#define PRODUCT_MAX ((uint64_t)1 << 62)
-
 static int format_two(const json_t *doc, struct err *e)
 {
 	const json_t *v = json_get(doc, "zarr_format");
@@ -275,30 +276,13 @@ static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *
 	return 0;
 }
 
-/* product_ok - whether lengths times bytes does not overflow. */
-static bool product_ok(const uint64_t *lens, uint32_t rank, uint64_t bytes)
-{
-	uint64_t n = bytes;
-
-	for (uint32_t i = 0; i < rank; i++)
-		if (lens[i] == 0)
-			return true;
-	for (uint32_t i = 0; i < rank; i++)
-		if (ckd_mul(&n, n, lens[i]) || n > PRODUCT_MAX)
-			return false;
-	return true;
-}
-
 static int products(const struct zr_meta *m, struct err *e)
 {
-	/* an element without a fixed size takes at least its length */
-	uint64_t bytes = m->dtype.stored ? m->dtype.stored : 4;
+	uint64_t bytes = u64_max(least_bytes(m), m->dtype.type.size);
 
-	if (m->dtype.type.size > bytes)
-		bytes = m->dtype.type.size;
-	if (!product_ok(m->chunk, m->rank, bytes))
+	if (!countable(m->chunk, m->rank, bytes))
 		return err_set(e, -ERANGE, "chunks: a chunk has more than 2^62 bytes");
-	if (!product_ok(m->shape, m->rank, bytes))
+	if (!countable(m->shape, m->rank, bytes))
 		return err_set(e, -ERANGE, "shape: the array has more than 2^62 bytes");
 	return 0;
 }

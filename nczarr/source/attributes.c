@@ -372,14 +372,12 @@ static int fill_real(const json_t *v, bool v3, double *ret)
 {
 	struct ds_text t;
 	uint8_t b[16];
-	uint64_t bits;
 
 	if (zarr_attributes_real_of(v, ret) == 0)
 		return 0;
 	if (!v3 || !json_text_of(v, &t) || t.len != 12 || base64_decode(t.s, t.len, b) != 8)
 		return -EINVAL;
-	bits = get_le64(b);
-	memcpy(ret, &bits, 8);
+	*ret = f64_from_bits(get_le64(b));
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "translate/model/value.h"
+
 #define SCRATCH_KEPT 8
 #define SCRATCH_BIG ((size_t)64 << 20) /* a larger buffer is freed */
 #define LONG 200
@@ -342,7 +344,7 @@ int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 	if (rc)
 		return rc;
 	if (x.where == ZR_NOWHERE) {
-		zr_fill_with(out, len, a->fill, a->type.size);
+		value_repeat(out, len, a->fill, a->type.size);
 		return 0;
 	}
 	m = zr_scratch_take(s->data);

@@ -9,7 +9,6 @@
 
 #include "nczarr/source/chunks.h"
 
-#define WANT_MAX 128              /* ranges of one call */
 #define TAIL ((uint64_t)16 << 10) /* smallest tail of a shard to fetch with its index */
 #define INDEXES_PREFETCH 32       /* shards whose indexes are prefetched */
 
@@ -81,42 +80,60 @@ int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *
 
 /* ---- prefetch ---- */
 
-/* chunk_remote_wants - ranges of one call, with their keys. */
-struct chunk_remote_wants {
-	struct zr_source *s;
-	const struct zr_place *p;
-	struct store_range r[WANT_MAX];
-	char *keys[WANT_MAX];
-	size_t n;
-};
+struct zr_wants *zr_wants_new(struct store *s)
+{
+	struct zr_wants *w = s->remote ? alloc_array(1, sizeof(*w)) : NULL;
 
-static void chunk_remote_flush(struct chunk_remote_wants *w)
+	if (w)
+		w->s = s;
+	return w;
+}
+
+void zr_wants_flush(struct zr_wants *w)
 {
 	if (w->n)
-		store_want(w->s->store, w->r, w->n);
+		store_want(w->s, w->r, w->n);
 	while (w->n)
 		free(w->keys[--w->n]);
 }
 
-/* chunk_remote_add - add a range of an object. Without memory for it, it is not prefetched. */
-static void chunk_remote_add(struct chunk_remote_wants *w, uint64_t object, uint64_t off,
-			     uint64_t len)
+void zr_wants_add(struct zr_wants *w, const char *key, uint64_t off, uint64_t len)
 {
-	char key[ZR_OBJECT_KEY], *copy;
+	char *copy = w ? strdup(key) : NULL;
 
-	if (len == 0 || zr_object_name(w->p, object, key, NULL))
-		return;
-	if (w->n == WANT_MAX)
-		chunk_remote_flush(w);
-	copy = strdup(key);
 	if (!copy)
 		return;
+	if (w->n == ARRAY_LEN(w->r))
+		zr_wants_flush(w);
 	w->keys[w->n] = copy;
 	w->r[w->n++] = (struct store_range){.key = copy, .off = off, .len = len};
 }
 
+void zr_wants_done(struct zr_wants *w)
+{
+	if (w)
+		zr_wants_flush(w);
+	free(w);
+}
+
+/* chunk_remote_wants - ranges of an array's objects. */
+struct chunk_remote_wants {
+	struct zr_source *s;
+	const struct zr_place *p;
+	struct zr_wants *w;
+};
+
+static void chunk_remote_add(const struct chunk_remote_wants *w, uint64_t object, uint64_t off,
+			     uint64_t len)
+{
+	char key[ZR_OBJECT_KEY];
+
+	if (len > 0 && zr_object_name(w->p, object, key, NULL) == 0)
+		zr_wants_add(w->w, key, off, len);
+}
+
 /* add_index - add the part of a shard that contains its index. */
-static void add_index(struct chunk_remote_wants *w, uint64_t object)
+static void add_index(const struct chunk_remote_wants *w, uint64_t object)
 {
 	const struct zr_shard *sh = w->p->meta->shard;
 
@@ -131,7 +148,7 @@ static bool has_index(const struct zr_place *p)
 
 /* chunk_remote_add_chunk - add the ranges that reading a chunk needs. at: its coordinates. last:
  * the previous object; an object that is wanted as a whole is added once. */
-static void chunk_remote_add_chunk(struct chunk_remote_wants *w, uint32_t array,
+static void chunk_remote_add_chunk(const struct chunk_remote_wants *w, uint32_t array,
 				   const uint64_t *at, uint64_t object, uint64_t *last)
 {
 	uint64_t slot, off, len;
@@ -175,23 +192,20 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
 	const struct zr_table *t = p && p->remote ? chunk_remote_table_of(p) : NULL;
-	struct chunk_remote_wants *w = p ? alloc_array(1, sizeof(*w)) : NULL;
+	const struct chunk_remote_wants w = {s, p, p ? zr_wants_new(s->store) : NULL};
 	uint64_t last = UINT64_MAX;
 
-	if (!w)
+	if (!w.w)
 		return;
-	w->s = s;
-	w->p = p;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at[DS_RANK_MAX] = {0}, object;
 
 		if (linear[i] < a->n_chunks &&
 		    chunk_remote_object_of(a, p, linear[i], at, &object) &&
 		    (!t || zr_table_get(t, object, NULL)))
-			chunk_remote_add_chunk(w, array, at, object, &last);
+			chunk_remote_add_chunk(&w, array, at, object, &last);
 	}
-	chunk_remote_flush(w);
-	free(w);
+	zr_wants_done(w.w);
 }
 
 void zr_forget(struct source *src, uint32_t array, uint64_t linear)
@@ -210,13 +224,12 @@ void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
 			    const struct zr_table *t, uint64_t object)
 {
-	struct chunk_remote_wants *w = has_index(p) ? alloc_array(1, sizeof(*w)) : NULL;
+	const struct chunk_remote_wants w = {s, p,
+					     has_index(p) ? zr_wants_new(s->store) : NULL};
 	uint64_t coords[DS_RANK_MAX], slot, off, len;
 
-	if (!w)
+	if (!w.w)
 		return;
-	w->s = s;
-	w->p = p;
 	for (size_t i = 0; i < INDEXES_PREFETCH && zr_table_next(t, object, &object); i++) {
 		struct zr_at at;
 
@@ -225,13 +238,12 @@ void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr
 			coords[d] *= p->per[d];
 		zr_shard_at(s, array, p, coords, &at, &slot);
 		if (!zr_shard_known(s, &at, slot, &off, &len))
-			add_index(w, object);
+			add_index(&w, object);
 		else if (i == 0)
 			break; /* the next ones are requested when the first is missing */
 		object++;
 	}
-	chunk_remote_flush(w);
-	free(w);
+	zr_wants_done(w.w);
 }
 
 /* ---- one object ---- */
@@ -243,19 +255,14 @@ static void want_index(struct zr_source *s, uint32_t array, const struct zr_plac
 {
 	uint64_t slot, off, len;
 	struct zr_at shard;
-	struct chunk_remote_wants *w;
+	struct chunk_remote_wants w = {.s = s, .p = p};
 
 	zr_shard_at(s, array, p, at, &shard, &slot);
 	if (zr_shard_known(s, &shard, slot, &off, &len))
 		return;
-	w = alloc_array(1, sizeof(*w));
-	if (!w)
-		return;
-	w->s = s;
-	w->p = p;
-	add_index(w, object);
-	chunk_remote_flush(w);
-	free(w);
+	w.w = zr_wants_new(s->store);
+	add_index(&w, object);
+	zr_wants_done(w.w);
 }
 
 int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p,

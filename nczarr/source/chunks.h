@@ -313,7 +313,4 @@ int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e) NZ_MU
 /* zr_fields - convert n structures from their stored to their presented form. */
 void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t *out);
 
-/* zr_fill_with - fill len bytes with one element. */
-void zr_fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size);
-
 #endif

@@ -262,26 +262,57 @@ int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain
 	return ret->specs ? 0 : zr_no_room(a, e);
 }
 
-/* Zarr v2's filters and compressor. With object dtypes the first filter defines the type of
- * elements. An unknown codec makes an array's chunks unreadable, not its metadata. */
+/* ---- lists ---- */
 
-/* adding - the state while codecs are added in the order of encoding. */
-struct adding {
+/* level - one list of codecs, in the order of encoding: the array's, or that of the chunks in a
+ * shard. Members after specs are of Zarr v3. */
+struct level {
 	struct arena *a;
 	struct zr_meta *m;
-	struct zr_specs specs;
-	size_t elem_size;
 	struct err *e;
+	size_t elem_size;
+	struct zr_specs specs;
+	unsigned int depth;
+	const uint64_t *lens;        /* of the input of the codecs */
+	uint32_t order[DS_RANK_MAX]; /* axis k, as transposed so far, is the array's order[k] */
+	bool bytes;                  /* the codec that converts to bytes was seen */
+	bool stop;                   /* the array is unreadable: ignore the rest */
+	bool by_place;               /* a filter depends on the order of the elements */
+	struct zr_shard *shard;      /* this level's, or NULL */
+	const struct zr_shard **link; /* where to link it */
 };
 
-static int v2_unreadable(struct adding *ad, const char *why)
+static int unreadable(struct level *l, const char *why)
 {
 	if (!why)
-		return zr_no_room(ad->a, ad->e);
-	if (!ad->m->unreadable)
-		ad->m->unreadable = why;
+		return zr_no_room(l->a, l->e);
+	if (!l->m->unreadable)
+		l->m->unreadable = why;
+	l->stop = true;
 	return 0;
 }
+
+/* codecs_add - append a codec; without a decoder for it, the array becomes unreadable. chunk: the
+ * lengths of the axes, as the codec sees them. */
+static int codecs_add(struct level *l, const struct codec_ops *ops, const char *name,
+		      const json_t *conf, struct codec_conf of, const uint64_t *chunk)
+{
+	struct codec_array array;
+	const char *why;
+	int rc;
+
+	of.elem_size = l->elem_size;
+	of.array = zr_codec_array(l->m, chunk, &array) ? &array : NULL;
+	rc = zr_spec_add(l->a, &l->specs, ops, name, conf, &of, &why, l->e);
+	if (rc == 0 && why)
+		return unreadable(l, why);
+	if (ops->compressor)
+		l->elem_size = 1;
+	return rc;
+}
+
+/* Zarr v2's filters and compressor. With object dtypes the first filter defines the type of
+ * elements. An unknown codec makes an array's chunks unreadable, not its metadata. */
 
 static int codecs_id_of(const json_t *v, const char *what, struct ds_text *ret, struct err *e)
 {
@@ -291,27 +322,14 @@ static int codecs_id_of(const json_t *v, const char *what, struct ds_text *ret, 
 	return 0;
 }
 
-static int v2_add(struct adding *ad, const json_t *v, const struct ds_text *id)
+static int v2_add(struct level *l, const json_t *v, const struct ds_text *id)
 {
-	const struct zr_meta *m = ad->m;
-	struct codec_array array;
-	const struct codec_conf of = {.version = 2,
-				      .elem_size = ad->elem_size,
-				      .array = zr_codec_array(m, m->chunk, &array) ? &array
-										   : NULL,
-				      .shape = m->shape};
+	const struct codec_conf of = {.version = 2, .shape = l->m->shape};
 	const struct codec_ops *ops = codec_find_zarr2(id->s, id->len);
-	const char *why;
-	int rc;
 
 	if (!ops)
-		return v2_unreadable(ad, zr_missing(ad->a, id->s));
-	rc = zr_spec_add(ad->a, &ad->specs, ops, id->s, v, &of, &why, ad->e);
-	if (rc == 0 && why)
-		return v2_unreadable(ad, why);
-	if (ops->compressor)
-		ad->elem_size = 1;
-	return rc;
+		return unreadable(l, zr_missing(l->a, id->s));
+	return codecs_add(l, ops, id->s, v, of, l->m->chunk);
 }
 
 /* ---- object dtypes ---- */
@@ -322,88 +340,86 @@ static enum zr_vlen vlen_of(const struct ds_text *id)
 }
 
 /* set_base - make elements lists of a copy of this type; NULL: of bytes. */
-static int set_base(struct adding *ad, const struct dtype *base)
+static int set_base(struct level *l, const struct dtype *base)
 {
 	static const struct dtype byte = {.kind = DT_UINT, .size = 1};
-	struct dtype *copy = arena_copy(ad->a, base ? base : &byte, sizeof(*copy));
+	struct dtype *copy = arena_copy(l->a, base ? base : &byte, sizeof(*copy));
 
 	if (!copy)
-		return zr_no_room(ad->a, ad->e);
+		return zr_no_room(l->a, l->e);
 	if (copy->kind == DT_BOOL)
 		copy->kind = DT_UINT;
-	ad->m->dtype.type = (struct dtype){.kind = DT_VLEN, .base = copy};
+	l->m->dtype.type = (struct dtype){.kind = DT_VLEN, .base = copy};
 	return 0;
 }
 
-static int vlen_array(struct adding *ad, const json_t *filter)
+static int vlen_array(struct level *l, const json_t *filter)
 {
 	struct zr_dtype t;
-	int rc = zr_dtype_v2(ad->a, json_get(filter, "dtype"), false, &t, ad->e);
+	int rc = zr_dtype_v2(l->a, json_get(filter, "dtype"), false, &t, l->e);
 
 	if (rc == -EOPNOTSUPP)
-		return v2_unreadable(
-			ad, zr_say(ad->a, "codec 'vlen-array': this dtype is not supported"));
+		return unreadable(
+			l, zr_say(l->a, "codec 'vlen-array': this dtype is not supported"));
 	if (rc < 0)
-		return err_wrap(ad->e, rc, "codec 'vlen-array'");
+		return err_wrap(l->e, rc, "codec 'vlen-array'");
 	if (t.type.kind > DT_COMPLEX)
-		return v2_unreadable(
-			ad, zr_say(ad->a, "codec 'vlen-array': dtype is not a number"));
-	return set_base(ad, &t.type);
+		return unreadable(l, zr_say(l->a, "codec 'vlen-array': dtype is not a number"));
+	return set_base(l, &t.type);
 }
 
 /* first_of_objects - the filter that converts objects to bytes. */
-static int first_of_objects(struct adding *ad, const json_t *filter, const struct ds_text *id)
+static int first_of_objects(struct level *l, const json_t *filter, const struct ds_text *id)
 {
 	const json_t *encoding = json_get(filter, "encoding");
 	enum zr_vlen vlen = vlen_of(id);
 
 	if (vlen == ZR_VLEN_NONE) {
-		ad->m->vlen = ZR_VLEN_UTF8;
-		return v2_unreadable(
-			ad,
-			codec_find_zarr2(id->s, id->len)
-				? zr_say(ad->a, "codec '%.80s' cannot encode objects", id->s)
-				: zr_missing(ad->a, id->s));
+		l->m->vlen = ZR_VLEN_UTF8;
+		return unreadable(
+			l, codec_find_zarr2(id->s, id->len)
+				   ? zr_say(l->a, "codec '%.80s' cannot encode objects", id->s)
+				   : zr_missing(l->a, id->s));
 	}
-	ad->m->vlen = vlen;
+	l->m->vlen = vlen;
 	if (vlen == ZR_VLEN_ARRAY)
-		return vlen_array(ad, filter);
+		return vlen_array(l, filter);
 	if (vlen == ZR_VLEN_BYTES)
-		return set_base(ad, NULL);
+		return set_base(l, NULL);
 	if (vlen == ZR_VLEN_JSON && json_kind(encoding) != JSON_IS_NULL &&
 	    !json_is(encoding, "utf-8") && !json_is(encoding, "utf8"))
-		return v2_unreadable(ad, zr_say(ad->a, "codec 'json2': encoding is not utf-8"));
+		return unreadable(l, zr_say(l->a, "codec 'json2': encoding is not utf-8"));
 	return 0;
 }
 
-static int add_filters(struct adding *ad, const json_t *filters)
+static int add_filters(struct level *l, const json_t *filters)
 {
-	bool objects = ad->m->dtype.stored == 0;
+	bool objects = l->m->dtype.stored == 0;
 	size_t n = json_array_size(filters);
 	struct ds_text id;
 	int rc = 0;
 
 	if (n > CODEC_CHAIN_MAX)
-		return err_set(ad->e, -ERANGE, "there are %zu filters, more than %d", n,
+		return err_set(l->e, -ERANGE, "there are %zu filters, more than %d", n,
 			       CODEC_CHAIN_MAX);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const json_t *v = json_array_get(filters, i);
 
-		rc = codecs_id_of(v, "a filter", &id, ad->e);
+		rc = codecs_id_of(v, "a filter", &id, l->e);
 		if (rc < 0)
 			return rc;
 		if (i == 0 && objects)
-			rc = first_of_objects(ad, v, &id);
+			rc = first_of_objects(l, v, &id);
 		else if (vlen_of(&id) != ZR_VLEN_NONE)
-			rc = err_set(ad->e, -EBADMSG,
+			rc = err_set(l->e, -EBADMSG,
 				     "filter '%s' must come first and needs dtype '|O'", id.s);
 		else
-			rc = v2_add(ad, v, &id);
+			rc = v2_add(l, v, &id);
 	}
 	if (rc == 0 && objects && n == 0) {
-		ad->m->vlen = ZR_VLEN_UTF8;
-		rc = v2_unreadable(ad, zr_say(ad->a, "dtype '|O' needs a filter that states "
-						     "the type of its elements"));
+		l->m->vlen = ZR_VLEN_UTF8;
+		rc = unreadable(l, zr_say(l->a, "dtype '|O' needs a filter that states "
+						"the type of its elements"));
 	}
 	return rc;
 }
@@ -411,22 +427,22 @@ static int add_filters(struct adding *ad, const json_t *filters)
 int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compressor,
 		 struct zr_meta *m, struct err *e)
 {
-	struct adding ad = {.a = a, .m = m, .e = e};
+	struct level l = {.a = a, .m = m, .e = e};
 	struct ds_text id;
 	int rc;
 
-	ad.elem_size = m->dtype.stored ? m->dtype.stored : 1;
+	l.elem_size = m->dtype.stored ? m->dtype.stored : 1;
 	m->vlen = ZR_VLEN_NONE;
 	m->unreadable = NULL;
 	if (json_kind(filters) != JSON_IS_LIST && json_kind(filters) != JSON_IS_NULL)
 		return err_set(e, -EBADMSG, "filters is not a list");
-	rc = add_filters(&ad, filters);
+	rc = add_filters(&l, filters);
 	if (rc == 0 && json_kind(compressor) != JSON_IS_NULL) {
 		rc = codecs_id_of(compressor, "compressor", &id, e);
 		if (rc == 0)
-			rc = v2_add(&ad, compressor, &id);
+			rc = v2_add(&l, compressor, &id);
 	}
-	return rc < 0 ? rc : zr_specs_chain(a, &ad.specs, &m->chain, e);
+	return rc < 0 ? rc : zr_specs_chain(a, &l.specs, &m->chain, e);
 }
 
 /* Zarr v3's list of codecs. It has three parts: codecs of elements (transpose, filters), one that
@@ -440,34 +456,7 @@ int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compresso
 #define INDEX_ENTRY                                                                            \
 	16 /* bytes: offset, length. Spec: sharding-indexed, "Binary shard format" */
 
-/* level - one list of codecs: the array's, or that of the chunks in a shard. */
-struct level {
-	struct arena *a;
-	struct zr_meta *m;
-	struct err *e;
-	unsigned int depth;
-	const uint64_t *lens;        /* of the input of the codecs */
-	uint32_t order[DS_RANK_MAX]; /* axis k, as transposed so far, is the array's order[k] */
-	bool bytes;                  /* the codec that converts to bytes was seen */
-	bool stop;     /* the array is unreadable: ignore the rest */
-	bool by_place; /* a filter depends on the order of the elements */
-	size_t elem_size;
-	struct zr_specs specs;
-	struct zr_shard *shard;       /* this level's, or NULL */
-	const struct zr_shard **link; /* where to link it */
-};
-
 static int run_list(struct level *l, const json_t *list);
-
-static int v3_unreadable(struct level *l, const char *why)
-{
-	if (!why)
-		return zr_no_room(l->a, l->e);
-	if (!l->m->unreadable)
-		l->m->unreadable = why;
-	l->stop = true;
-	return 0;
-}
 
 static int keep_order(const struct level *l, const uint32_t **ret)
 {
@@ -493,7 +482,7 @@ static int codecs_transpose(struct level *l, const json_t *config)
 	if (json_is(order, "C"))
 		return 0;
 	if (l->by_place)
-		return v3_unreadable(
+		return unreadable(
 			l, zr_say(l->a, "codec 'transpose' after a filter that depends on the "
 					"order of elements is not supported"));
 	if (!json_is(order, "F") &&
@@ -542,14 +531,11 @@ static int filter_kind(const struct codec_ops *ops)
 static int v3_add(struct level *l, const struct zr_named *c)
 {
 	const struct codec_ops *ops = codec_find_zarr3(c->name, strlen(c->name));
-	struct codec_conf of = {.version = 3, .elem_size = l->elem_size};
 	uint64_t chunk[DS_RANK_MAX];
-	struct codec_array array;
-	const char *why;
-	int rc, kind;
+	int kind;
 
 	if (!ops)
-		return v3_unreadable(l, zr_missing(l->a, c->name));
+		return unreadable(l, zr_missing(l->a, c->name));
 	kind = filter_kind(ops);
 	if (!l->bytes && kind == 0)
 		return err_set(l->e, -EBADMSG,
@@ -562,21 +548,14 @@ static int v3_add(struct level *l, const struct zr_named *c)
 			       "that makes bytes of them",
 			       c->name);
 	if (!l->bytes && dt_is_vlen(&l->m->dtype.type))
-		return v3_unreadable(
+		return unreadable(
 			l,
 			zr_say(l->a, "codec '%.80s' does not support variable-length elements",
 			       c->name));
 	for (uint32_t i = 0; i < l->m->rank; i++) /* as transposed so far */
 		chunk[i] = l->lens[l->order[i]];
-	if (zr_codec_array(l->m, chunk, &array))
-		of.array = &array;
-	rc = zr_spec_add(l->a, &l->specs, ops, c->name, c->config, &of, &why, l->e);
-	if (rc == 0 && why)
-		return v3_unreadable(l, why);
 	l->by_place = l->by_place || kind == 2;
-	if (ops->compressor)
-		l->elem_size = 1;
-	return rc;
+	return codecs_add(l, ops, c->name, c->config, (struct codec_conf){.version = 3}, chunk);
 }
 
 /* ---- from elements to bytes ---- */
@@ -633,7 +612,7 @@ static int codecs_plain_bytes(struct level *l, const json_t *config)
 	if (!big)
 		return 0;
 	if (l->specs.n)
-		return v3_unreadable(l, zr_say(l->a, "filters before big-endian bytes are not "
+		return unreadable(l, zr_say(l->a, "filters before big-endian bytes are not "
 						  "supported"));
 	t->big = t->conv == ZR_UTF32;
 	return set_big(l, &t->type);
@@ -663,9 +642,9 @@ static int packed_bits(struct level *l, const struct zr_named *c)
 	int rc;
 
 	if (kind != DT_BOOL && kind != DT_INT && kind != DT_UINT && kind != DT_FLOAT)
-		return v3_unreadable(l, zr_say(l->a, "codec 'packbits' supports only numbers"));
+		return unreadable(l, zr_say(l->a, "codec 'packbits' supports only numbers"));
 	if (l->specs.n)
-		return v3_unreadable(l, zr_say(l->a, "filters before 'packbits' are not "
+		return unreadable(l, zr_say(l->a, "filters before 'packbits' are not "
 						  "supported"));
 	l->bytes = true;
 	(void)zr_codec_array(l->m, l->lens, &array); /* numbers have a size */
@@ -674,7 +653,7 @@ static int packed_bits(struct level *l, const struct zr_named *c)
 	of.array = &array;
 	rc = zr_spec_add(l->a, &l->specs, ops, c->name, c->config, &of, &why, l->e);
 	l->elem_size = 1;
-	return rc == 0 && why ? v3_unreadable(l, why) : rc;
+	return rc == 0 && why ? unreadable(l, why) : rc;
 }
 
 /* ---- shards ---- */
@@ -701,7 +680,7 @@ static int index_codecs(struct level *l, struct zr_shard *s, const json_t *list)
 		} else {
 			ops = codec_find_zarr3(c.name, strlen(c.name));
 			if (i == 0 || !ops || ops->h5_id != CODEC_CRC32C)
-				return v3_unreadable(l, zr_say(l->a,
+				return unreadable(l, zr_say(l->a,
 							    "codec '%.80s' on the index of a "
 							    "shard is not supported",
 							    c.name));
@@ -712,7 +691,7 @@ static int index_codecs(struct level *l, struct zr_shard *s, const json_t *list)
 					     "the index of a shard is too large");
 		}
 		if (rc == 0 && why)
-			return v3_unreadable(l, why);
+			return unreadable(l, why);
 		if (rc < 0)
 			return rc;
 	}
@@ -768,7 +747,7 @@ static int sharding(struct level *l, const json_t *config)
 		return err_set(l->e, -ERANGE, "shards are nested more than %d deep",
 			       SHARD_DEPTH_MAX);
 	if (l->specs.n)
-		return v3_unreadable(l, zr_say(l->a, "filters before 'sharding_indexed' are not "
+		return unreadable(l, zr_say(l->a, "filters before 'sharding_indexed' are not "
 						  "supported"));
 	s->index_first = json_is(location, "start");
 	if (!s->index_first && json_kind(location) != JSON_IS_NULL && !json_is(location, "end"))

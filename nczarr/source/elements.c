@@ -174,21 +174,6 @@ void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t siz
 	elements_run(axes + 1, n - 2, &plane, size, 0, in, out);
 }
 
-void zr_fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size)
-{
-	size_t done = size < len ? size : len;
-
-	if (len == 0)
-		return;
-	memcpy(out, elem, done);
-	while (done < len) {
-		size_t n = done < len - done ? done : len - done;
-
-		memcpy(out + done, out, n);
-		done += n;
-	}
-}
-
 void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t *out)
 {
 	size_t to = t->type.size;

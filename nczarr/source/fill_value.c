@@ -14,6 +14,7 @@
 #include "base/core/endian.h"
 #include "base/core/half.h"
 #include "base/core/str.h"
+#include "base/core/utf8.h"
 #include "nczarr/source/array_metadata.h"
 
 #define NAT INT64_MIN /* numpy's "not a time" */
@@ -180,20 +181,11 @@ static int fill_value_put_int(const struct filling *f, const struct dtype *t, co
 /* float_bits - v in `size` bytes; a number that is too large is infinite, as in numpy. */
 static uint64_t float_bits(double v, uint32_t size)
 {
-	float small = (float)v;
-	uint32_t bits;
-	uint64_t ret;
-
 	if (size == 2)
 		return half_of_double(v);
 	if (isnan(v)) /* the NaN without sign and payload */
 		return size == 8 ? 0x7ff8000000000000 : 0x7fc00000;
-	if (size == 8) {
-		memcpy(&ret, &v, sizeof(v));
-		return ret;
-	}
-	memcpy(&bits, &small, sizeof(bits));
-	return bits;
+	return size == 8 ? f64_bits(v) : f32_bits((float)v);
 }
 
 /* float_of - a number, a bool, or a quoted number. */
@@ -350,25 +342,21 @@ static int put_opaque(const struct filling *f, const struct dtype *t, const json
 static int fill_value_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
 				uint8_t *out);
 
-/* put_codes - characters of a field: their code points. The string is valid UTF-8. */
+/* put_codes - characters of a field: their code points. */
 static int put_codes(const struct filling *f, const struct dt_field *fd, const json_t *v,
 		     uint8_t *out)
 {
 	struct ds_text s = {.s = NULL};
-	size_t room = (size_t)fd->dims[fd->rank - 1], k = 0;
+	size_t room = (size_t)fd->dims[fd->rank - 1], step;
+	uint32_t code;
 
 	if (!json_text_of(v, &s) || count_chars(&s) > room)
 		return fill_value_bad(f, v, "a string that fits");
-	for (size_t i = 0; i < s.len; k++) {
-		unsigned char c = (unsigned char)s.s[i++];
-		uint32_t code = c < 0x80   ? c
-				: c < 0xe0 ? c & 0x1f
-				: c < 0xf0 ? c & 0x0f
-					   : c & 0x07;
-
-		while (i < s.len && ((unsigned char)s.s[i] & 0xc0) == 0x80)
-			code = code << 6 | ((uint32_t)s.s[i++] & 0x3f);
-		put_uint(out + 4 * k, code, 4, fd->type.big_endian);
+	for (size_t i = 0; i < s.len; i += step, out += 4) {
+		step = utf8_decode(s.s + i, s.len - i, &code);
+		if (step == 0)
+			return fill_value_bad(f, v, "valid UTF-8");
+		put_uint(out, code, 4, fd->type.big_endian);
 	}
 	return 0;
 }

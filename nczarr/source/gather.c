@@ -89,21 +89,13 @@ int zr_wrap_key(const struct zr_tree *t, const struct zr_item *it, const char *d
 int zr_load_key(struct zr_load *l, const char *dir, const char *name, const char **ret,
 		struct err *e)
 {
-	size_t nd = strlen(dir), nn = strlen(name);
-	char *key;
+	char key[STORE_KEY_MAX + 1];
 
-	if (nd + 1 + nn > STORE_KEY_MAX)
+	if (!store_key_join(dir, name, strlen(name), key))
 		return err_set(e, -ERANGE, "'%.100s...': the key is longer than %d bytes", dir,
 			       STORE_KEY_MAX);
-	key = arena_alloc(l->arena, nd + nn + 2, 1);
-	if (!key)
-		return zr_full(l->arena, e);
-	memcpy(key, dir, nd);
-	if (nd)
-		key[nd++] = '/';
-	memcpy(key + nd, name, nn);
-	*ret = key;
-	return 0;
+	*ret = arena_strdup(l->arena, key);
+	return *ret ? 0 : zr_full(l->arena, e);
 }
 
 int zr_load_see(struct zr_load *l, const char *key, uint64_t version, struct err *e)

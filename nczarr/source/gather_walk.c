@@ -358,60 +358,18 @@ int zr_walk(struct zr_load *l, struct err *e)
  * If a store cannot be listed, documents must name the members. NCZarr's groups do; so do images
  * (OME-Zarr: multiscales, labels, plates and wells). The names are only hints for requests. */
 
-#define WANTS 8 /* most documents of one directory */
-
-/* gather_walk_wants - ranges of one store_want() call, with their keys. */
-struct gather_walk_wants {
-	struct store *s;
-	struct store_range r[ZR_REMOTE_DIRS * WANTS];
-	char *keys[ZR_REMOTE_DIRS * WANTS];
-	size_t n;
-};
-
-static void gather_walk_flush(struct gather_walk_wants *w)
+/* gather_walk_want - add a document. */
+static void gather_walk_want(struct zr_wants *w, const char *dir, const char *name)
 {
-	if (w->n)
-		store_want(w->s, w->r, w->n);
-	while (w->n)
-		free(w->keys[--w->n]);
-}
+	char key[STORE_KEY_MAX + 1];
 
-/* gather_walk_want - add a document. Without memory for its name it is not prefetched. */
-static void gather_walk_want(struct gather_walk_wants *w, const char *dir, const char *name)
-{
-	size_t nd = strlen(dir), nn = strlen(name);
-	char *key = malloc(nd + nn + 2);
-
-	if (!key)
-		return;
-	memcpy(key, dir, nd);
-	if (nd)
-		key[nd++] = '/';
-	memcpy(key + nd, name, nn + 1);
-	if (w->n == ARRAY_LEN(w->r))
-		gather_walk_flush(w);
-	w->keys[w->n] = key;
-	w->r[w->n++] = (struct store_range){.key = key, .len = UINT64_MAX};
-}
-
-static struct gather_walk_wants *wants_new(struct store *s)
-{
-	struct gather_walk_wants *w = s->remote ? alloc_array(1, sizeof(*w)) : NULL;
-
-	if (w)
-		w->s = s;
-	return w;
-}
-
-static void wants_done(struct gather_walk_wants *w)
-{
-	gather_walk_flush(w);
-	free(w);
+	if (store_key_join(dir, name, strlen(name), key))
+		zr_wants_add(w, key, 0, UINT64_MAX);
 }
 
 void zr_remote_want_root(struct store *s, bool rest)
 {
-	struct gather_walk_wants *w = wants_new(s);
+	struct zr_wants *w = zr_wants_new(s);
 
 	if (!w)
 		return;
@@ -424,13 +382,12 @@ void zr_remote_want_root(struct store *s, bool rest)
 		gather_walk_want(w, "", zr_doc_names[DOC_ZATTRS]);
 		gather_walk_want(w, "", zr_doc_names[DOC_NCZARR]);
 	}
-	wants_done(w);
+	zr_wants_done(w);
 }
 
 /* groups_too - prefetch the group documents of directories that are no arrays; waits for the array
  * documents. */
-static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n,
-		       struct gather_walk_wants *w)
+static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n, struct zr_wants *w)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct store_stat st;
@@ -451,7 +408,7 @@ static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n,
 
 void zr_remote_want(struct zr_load *l, const struct zr_todo *d, size_t n)
 {
-	struct gather_walk_wants *w = wants_new(l->s->store);
+	struct zr_wants *w = zr_wants_new(l->s->store);
 
 	if (!w)
 		return;
@@ -467,20 +424,19 @@ void zr_remote_want(struct zr_load *l, const struct zr_todo *d, size_t n)
 			gather_walk_want(w, d[i].key, zr_doc_names[DOC_NCZATTRS]);
 		}
 	}
-	gather_walk_flush(w);
+	zr_wants_flush(w);
 	groups_too(l, d, n, w);
-	wants_done(w);
+	zr_wants_done(w);
 }
 
 void zr_remote_want_docs(struct zr_load *l, const char *dir, const struct zr_listing *s)
 {
-	struct gather_walk_wants *w = wants_new(l->s->store);
+	struct zr_wants *w = zr_wants_new(l->s->store);
 
 	for (int i = 0; w && i < DOC_N; i++)
 		if (s->has[i] && (i == DOC_ZGROUP || i == DOC_ZATTRS || l->v1))
 			gather_walk_want(w, dir, zr_doc_names[i]);
-	if (w)
-		wants_done(w);
+	zr_wants_done(w);
 }
 
 /* ---- children that documents name ---- */

@@ -251,4 +251,22 @@ void zr_hold(struct source *s, bool on);
 struct zr_nodes;
 void zr_nodes_free(struct zr_nodes *n);
 
+/* ---- prefetch of remote objects (chunk_remote.c) ---- */
+
+/* zr_wants - ranges of one store_want() call, with their keys. */
+struct zr_wants {
+	struct store *s;
+	struct store_range r[512];
+	char *keys[512];
+	size_t n;
+};
+
+/* zr_wants_new - NULL: the store is not remote, or memory is short; then nothing is prefetched. */
+struct zr_wants *zr_wants_new(struct store *s);
+/* zr_wants_add - add a range, for which earlier ones may be requested first. w may be NULL. */
+void zr_wants_add(struct zr_wants *w, const char *key, uint64_t off, uint64_t len);
+/* zr_wants_flush - request the ranges. zr_wants_done - the same, and free w, which may be NULL. */
+void zr_wants_flush(struct zr_wants *w);
+void zr_wants_done(struct zr_wants *w);
+
 #endif

@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/os/cancel.h"
-
 static struct zip *store_zip_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct zip, base);
@@ -30,10 +28,7 @@ static void store_zip_zip_close(struct store *s)
 {
 	struct zip *z = store_zip_of(s);
 
-	for (size_t i = 0; i < ZIP_SLOTS; i++)
-		free(z->slots[i].data);
-	(void)pthread_mutex_destroy(&z->lock);
-	(void)pthread_cond_destroy(&z->loaded);
+	cache_free(z->inflated);
 	if (z->fd >= 0)
 		(void)close(z->fd);
 	free(z->entries);
@@ -235,9 +230,8 @@ static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct
 	int rc;
 
 	z->base.ops = &g_ops;
-	(void)pthread_mutex_init(&z->lock, NULL);
-	cancel_cond_init(&z->loaded);
-	rc = zip_find_end(z->blob, &end, e);
+	z->inflated = cache_new(ZIP_KEPT_BYTES);
+	rc = z->inflated ? zip_find_end(z->blob, &end, e) : err_nomem(e);
 	if (rc == 0)
 		rc = zip_read_dir(z, &end, max_meta, e);
 	if (rc < 0) {
@@ -245,6 +239,7 @@ static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct
 		store_zip_zip_close(&z->base);
 		return rc;
 	}
+	cache_of_remote(z->inflated); /* waits end when the reader is cancelled */
 	*ret = &z->base;
 	return 0;
 }

@@ -10,10 +10,10 @@
 #ifndef NCZARR_STORE_ZIP_INT_H
 #define NCZARR_STORE_ZIP_INT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "nczarr/store/sorted_keys.h"
+#include "translate/cache/cache.h"
 
 #define ZIP_ENTRY_SIG 0x02014b50u
 #define ZIP_LOCAL_SIG 0x04034b50u
@@ -50,17 +50,7 @@ struct zip_end {
 	uint64_t base;      /* to add to offsets of entries: bytes before the archive */
 };
 
-#define ZIP_SLOTS 8                       /* cached inflated entries */
-#define ZIP_KEPT_BYTES ((uint64_t)64 << 20) /* limit of all of them except the newest */
-
-/* zip_slot - an inflated entry. */
-struct zip_slot {
-	size_t entry;
-	uint8_t *data;   /* owned; NULL: the slot is empty, or still loading */
-	uint64_t stamp;  /* of its last use */
-	uint32_t users;
-	bool loading;
-};
+#define ZIP_KEPT_BYTES ((uint64_t)64 << 20) /* limit of cached inflated entries except the newest */
 
 struct zip {
 	struct store base;
@@ -74,10 +64,7 @@ struct zip {
 	char *names;                /* owned */
 	size_t root;                /* length of the prefix of each entry's name that is not part
 				     * of keys: the folder that is the root, and its '/' */
-	pthread_mutex_t lock;       /* of the following members */
-	pthread_cond_t loaded;
-	struct zip_slot slots[ZIP_SLOTS];
-	uint64_t clock;
+	struct cache *inflated;     /* entries of which parts were read; owned */
 };
 
 static inline const char *zip_name(const struct zip *z, const struct zip_entry *x)

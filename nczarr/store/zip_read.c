@@ -2,8 +2,8 @@
 /* zip_read.c - the bytes of an entry.
  *
  * Stored entries are read in place. Deflated ones are inflated as a whole; if only a part is read,
- * the whole is cached for a while in one of a few slots, so that an entry that is read in pieces
- * is inflated once. Threads that read the same entry wait for one of them. */
+ * the whole is cached for a while, so that an entry that is read in pieces is inflated once.
+ * Threads that read the same entry wait for one of them. */
 #include "nczarr/store/zip_int.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/core/cursor.h"
-#include "base/os/cancel.h"
 
 #define EXTRA_GUESS 64                      /* bytes of extra fields in a local header */
 #define WANT_MOST ((uint64_t)16 << 20)      /* of an entry that are fetched with its header */
@@ -129,97 +128,11 @@ static int zip_read_inflate(struct zip *z, struct zip_entry *x, uint8_t *out, st
 	return check_crc(z, x, out, e);
 }
 
-/* ---- inflated entries that are kept ---- */
-
-static void empty_slot(struct zip_slot *slot)
+/* zip_read_load - inflate an entry into the memory of the cache. */
+static int zip_read_load(struct zip *z, struct zip_entry *x, struct cache_entry *to,
+			 struct err *e)
 {
-	free(slot->data);
-	*slot = (struct zip_slot){0};
-}
-
-static bool zip_read_in_use(const struct zip_slot *slot)
-{
-	return slot->loading || slot->data;
-}
-
-/* zip_read_oldest - the unused slot that was used least recently; NULL. */
-static struct zip_slot *zip_read_oldest(struct zip *z)
-{
-	struct zip_slot *best = NULL;
-
-	for (size_t i = 0; i < ZIP_SLOTS; i++) {
-		struct zip_slot *slot = &z->slots[i];
-
-		if (slot->users == 0 && slot->data && (!best || slot->stamp < best->stamp))
-			best = slot;
-	}
-	return best;
-}
-
-/* kept_bytes - bytes of all slots, with those being loaded. */
-static uint64_t kept_bytes(const struct zip *z)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < ZIP_SLOTS; i++)
-		if (zip_read_in_use(&z->slots[i]))
-			sum += z->entries[z->slots[i].entry].size;
-	return sum;
-}
-
-/* claim - take a slot for an entry; NULL: all are in use. Locked. */
-static struct zip_slot *claim(struct zip *z, size_t entry)
-{
-	struct zip_slot *slot, *old;
-
-	while ((old = zip_read_oldest(z)) &&
-	       kept_bytes(z) + z->entries[entry].size > ZIP_KEPT_BYTES)
-		empty_slot(old);
-	slot = NULL;
-	for (size_t i = 0; i < ZIP_SLOTS && !slot; i++)
-		if (!zip_read_in_use(&z->slots[i]))
-			slot = &z->slots[i];
-	if (!slot) {
-		slot = zip_read_oldest(z);
-		if (!slot)
-			return NULL;
-		empty_slot(slot);
-	}
-	slot->entry = entry;
-	slot->loading = true;
-	slot->users = 1;
-	return slot;
-}
-
-/* zip_read_look - find the slot of an entry, add a user, and wait until it is loaded; *ret NULL:
- * not cached. Returns 0, -EINTR. Locked. */
-static int zip_read_look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *e)
-{
-	for (;;) {
-		struct zip_slot *slot = NULL;
-
-		for (size_t i = 0; i < ZIP_SLOTS && !slot; i++)
-			if (zip_read_in_use(&z->slots[i]) && z->slots[i].entry == entry)
-				slot = &z->slots[i];
-		*ret = slot;
-		if (!slot)
-			return 0;
-		if (!slot->loading) {
-			slot->users++;
-			slot->stamp = ++z->clock;
-			return 0;
-		}
-		if (cancel_wait(&z->loaded, &z->lock, INT64_MAX) < 0)
-			return err_set(e, -EINTR, "cancelled");
-	}
-}
-
-/* zip_read_load - inflate an entry into new memory. */
-static int zip_read_load(struct zip *z, size_t entry, uint8_t **ret, struct err *e)
-{
-	struct zip_entry *x = &z->entries[entry];
-	auto_free uint8_t *data = NULL;
-	int rc;
+	uint8_t *data;
 
 	if (x->size > INFLATE_CEILING)
 		return err_set(e, -ERANGE,
@@ -227,53 +140,32 @@ static int zip_read_load(struct zip *z, size_t entry, uint8_t **ret, struct err 
 			       " inflated bytes exceed the limit of %" PRIu64
 			       " for reading a part",
 			       (int)x->name_len, zip_name(z, x), x->size, INFLATE_CEILING);
-	data = malloc((size_t)x->size);
-	if (!data)
-		return err_nomem(e);
-	rc = zip_read_inflate(z, x, data, e);
-	if (rc == 0)
-		*ret = steal(&data);
-	return rc;
+	data = cache_alloc(to, (size_t)x->size);
+	return data ? zip_read_inflate(z, x, data, e) : err_nomem(e);
 }
 
-/* read_part - read a part of a deflated entry through a slot. */
+/* read_part - read a part of a deflated entry through the cache. */
 static int read_part(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len,
 		     struct err *e)
 {
-	struct zip_slot *slot;
-	uint8_t *data = NULL;
-	bool loaded;
-	int rc;
-
-	(void)pthread_mutex_lock(&z->lock);
-	rc = zip_read_look(z, entry, &slot, e);
-	loaded = rc == 0 && !slot;
-	if (loaded)
-		slot = claim(z, entry);
-	(void)pthread_mutex_unlock(&z->lock);
+	struct err failed = ERR_INIT;
+	struct cache_entry *x;
+	size_t size;
+	int rc = cache_get(z->inflated, 0, entry, &x, e);
 
 	if (rc < 0)
 		return rc;
-	if (loaded)
-		rc = zip_read_load(z, entry, &data, e);
-	else
-		data = slot->data;
-	if (rc == 0)
-		memcpy(out, data + off, len);
-	if (!slot) {
-		free(data);
-		return rc;
+	if (rc == CACHE_LOAD) {
+		rc = zip_read_load(z, &z->entries[entry], x, &failed);
+		if (rc < 0) {
+			cache_fail(x, &failed);
+			return err_set(e, rc, "%s", failed.msg);
+		}
+		cache_publish(x);
 	}
-	(void)pthread_mutex_lock(&z->lock);
-	slot->users--;
-	if (loaded) {
-		slot->data = data; /* NULL after an error: the slot is empty again */
-		slot->loading = false;
-		slot->stamp = ++z->clock;
-		(void)pthread_cond_broadcast(&z->loaded);
-	}
-	(void)pthread_mutex_unlock(&z->lock);
-	return rc;
+	memcpy(out, cache_data(x, &size) + off, len);
+	cache_put(x);
+	return 0;
 }
 
 int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len, struct err *e)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/core/endian.h"
+#include "base/core/half.h"
 #include "codecs/spec/spec.h"
 #include "nczarr/view/metadata_values.h"
 
@@ -364,10 +365,8 @@ void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 static void put_real(struct jw *j, double v)
 {
 	uint8_t bytes[8];
-	uint64_t bits;
 
-	memcpy(&bits, &v, sizeof(bits));
-	put_le64(bytes, bits);
+	put_le64(bytes, f64_bits(v));
 	jw_base64(j, bytes, sizeof(bytes));
 }
 

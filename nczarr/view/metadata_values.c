@@ -5,11 +5,8 @@
  * list is never written, because netCDF-C rejects the whole dataset for one. */
 #include "nczarr/view/metadata_values.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "base/core/endian.h"
 #include "base/core/half.h"
+#include "translate/model/value.h"
 
 static int64_t sign_extend(uint64_t v, size_t n)
 {
@@ -21,40 +18,18 @@ static int64_t sign_extend(uint64_t v, size_t n)
 static double load_float(const uint8_t *p, size_t n, bool big)
 {
 	uint64_t v = get_uint(p, n, big);
-	uint32_t v32 = (uint32_t)v;
-	double d;
-	float f;
 
 	if (n == 2)
 		return half_to_double((uint16_t)v);
-	if (n == 4) {
-		memcpy(&f, &v32, sizeof(f));
-		return (double)f;
-	}
-	memcpy(&d, &v, sizeof(d));
-	return d;
+	return n == 4 ? (double)f32_from_bits((uint32_t)v) : f64_from_bits(v);
 }
 
 bool zr_attr_real(const struct ds_attr *at, double *ret)
 {
-	const size_t n = at->type.size;
-
-	if (at->n != 1)
+	if (at->n != 1 || (at->type.kind != DT_BOOL && !value_is_number(&at->type)))
 		return false;
-	switch (at->type.kind) {
-	case DT_BOOL:
-	case DT_UINT:
-		*ret = (double)get_uint(at->data, n, HOST_BIG_ENDIAN);
-		return true;
-	case DT_INT:
-		*ret = (double)sign_extend(get_uint(at->data, n, HOST_BIG_ENDIAN), n);
-		return true;
-	case DT_FLOAT:
-		*ret = load_float(at->data, n, HOST_BIG_ENDIAN);
-		return true;
-	default:
-		return false;
-	}
+	*ret = value_attr(at, 0);
+	return true;
 }
 
 /* text_len - length of a padded string without its trailing NULs. */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "base/os/cancel.h"
 #include "codecs/spec/spec.h"
 #include "nczarr/chunk_key.h"
@@ -389,11 +390,6 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 	return 0;
 }
 
-static bool zarr_view_view_is(const char *name, size_t len, const char *what)
-{
-	return strlen(what) == len && memcmp(name, what, len) == 0;
-}
-
 /* docs_in - the documents of a directory. */
 static const struct zr_docs *docs_in(const struct zarr_view *z, const struct zr_node *dir)
 {
@@ -431,7 +427,7 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 	uint64_t c;
 
 	for (uint32_t i = 0; i < docs->n; i++) {
-		if (zarr_view_view_is(name, len, zr_doc_file(docs->doc[i]))) {
+		if (str_is(zr_doc_file(docs->doc[i]), name, len)) {
 			*ret = (struct zr_node){
 				.kind = ZR_DOC, .doc = docs->doc[i], .ord = dir->ord};
 			return 0;

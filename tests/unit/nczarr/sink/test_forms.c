@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/nczarr/sink_store.h"
+#include "translate/model/value.h"
 
 #define V2(dtype, order, fill, compressor, filters)                                            \
 	"{\"zarr_format\": 2, \"shape\": [5, 7], \"chunks\": [2, 3], \"dtype\": " dtype        \
@@ -114,7 +115,7 @@ static void one_form(const char *what, const char *doc)
 	for (uint64_t i = 0; i < a->n_chunks; i++) {
 		pattern(a, i, bytes, n);
 		if (i == 4 || i == 2)
-			zr_fill_with(bytes, n, a->fill, a->type.size);
+			value_repeat(bytes, n, a->fill, a->type.size);
 		zs_ok(source_read_chunk(s, 0, i, got, n, &e));
 		if (memcmp(got, bytes, n) != 0)
 			fail_msg("%s: chunk %d is another", what, (int)i);

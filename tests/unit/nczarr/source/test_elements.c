@@ -102,18 +102,6 @@ static void test_tiles(void **state)
 	check(3, planes, planes, moved, 16);
 }
 
-static void test_fill(void **state)
-{
-	uint8_t out[11], elem[] = {1, 2, 3};
-
-	(void)state;
-	memset(out, 9, sizeof(out));
-	zr_fill_with(out, 9, elem, 3);
-	assert_memory_equal(out, "\1\2\3\1\2\3\1\2\3\11\11", 11);
-	zr_fill_with(out, 0, elem, 3);
-	assert_int_equal(out[0], 1);
-}
-
 /* ---- texts ---- */
 
 static void test_utf32(void **state)
@@ -263,11 +251,10 @@ static void test_fields_chunk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),       cmocka_unit_test(test_tiles),
-		cmocka_unit_test(test_fill),         cmocka_unit_test(test_utf32),
-		cmocka_unit_test(test_bad_utf32),    cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_clipped),      cmocka_unit_test(test_text_chunk),
-		cmocka_unit_test(test_fields_chunk),
+		cmocka_unit_test(test_random),     cmocka_unit_test(test_tiles),
+		cmocka_unit_test(test_utf32),      cmocka_unit_test(test_bad_utf32),
+		cmocka_unit_test(test_fields),     cmocka_unit_test(test_clipped),
+		cmocka_unit_test(test_text_chunk), cmocka_unit_test(test_fields_chunk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,9 +70,14 @@ static void test_compound(void **state)
 
 static void test_repeat(void **state)
 {
-	uint8_t p[9] = "........";
+	uint8_t p[9] = "........", out[11], elem[] = {1, 2, 3};
 
 	(void)state;
+	memset(out, 9, sizeof(out));
+	value_repeat(out, 9, elem, 3);
+	assert_memory_equal(out, "\1\2\3\1\2\3\1\2\3\11\11", 11);
+	value_repeat(out, 0, elem, 3);
+	assert_int_equal(out[0], 1);
 	value_repeat(p, 0, (const uint8_t *)"abc", 3);
 	assert_string_equal(p, "........");
 	value_repeat(p, 7, (const uint8_t *)"abc", 3);
