@@ -94,35 +94,35 @@ static int short_of(size_t in_len, struct err *e)
 	return err_set(e, -EBADMSG, "checksum: length %zu is less than %d", in_len, SUM);
 }
 
-static int checksum_check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
+static int checksum_check(const struct codec_call *c)
 {
-	if (in_len < SUM)
-		return short_of(in_len, e);
-	*ret_len = in_len - SUM;
-	return checksum_verify(CODEC_CRC32C, in, in_len - SUM, in + in_len - SUM, e);
+	if (c->in_len < SUM)
+		return short_of(c->in_len, c->e);
+	*c->ret_len = c->in_len - SUM;
+	return checksum_verify(CODEC_CRC32C, c->in, c->in_len - SUM, c->in + c->in_len - SUM,
+			       c->e);
 }
 
-static int checksum_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			   uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int checksum_decode(const struct codec_call *c)
 {
+	const uint8_t *in = c->in;
 	const uint8_t *sum;
 	size_t n;
 	int rc;
 
-	if (in_len < SUM)
-		return short_of(in_len, e);
-	n = in_len - SUM;
-	if (n > cap)
-		return err_set(e, -ERANGE, "checksum: length %zu exceeds %zu", n, cap);
-	sum = at_end(spec) ? in + n : in;
-	in += at_end(spec) ? 0 : SUM;
-	rc = checksum_verify(spec->h5_id, in, n, sum, e);
+	if (c->in_len < SUM)
+		return short_of(c->in_len, c->e);
+	n = c->in_len - SUM;
+	if (n > c->cap)
+		return err_set(c->e, -ERANGE, "checksum: length %zu exceeds %zu", n, c->cap);
+	sum = at_end(c->spec) ? in + n : in;
+	in += at_end(c->spec) ? 0 : SUM;
+	rc = checksum_verify(c->spec->h5_id, in, n, sum, c->e);
 	if (rc)
 		return rc;
 	if (n > 0)
-		memcpy(out, in, n);
-	*ret_len = n;
+		memcpy(c->out, in, n);
+	*c->ret_len = n;
 	return 0;
 }
 
@@ -138,27 +138,25 @@ static uint64_t checksum_stored_max(const struct codec_spec *spec NZ_UNUSED, uin
 	return checksum_framed_size(n);
 }
 
-static void checksum_frame(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-			   const uint8_t *in, size_t n, uint8_t *out)
+static void checksum_frame(const struct codec_call *c)
 {
-	uint32_t sum = checksum_sum_of(spec->h5_id, in, n);
-	uint8_t *to = at_end(spec) ? out : out + SUM;
+	uint32_t sum = checksum_sum_of(c->spec->h5_id, c->in, c->in_len);
+	uint8_t *to = at_end(c->spec) ? c->out : c->out + SUM;
 
-	if (n > 0)
-		memcpy(to, in, n);
-	put_le32(at_end(spec) ? out + n : out, sum);
+	if (c->in_len > 0)
+		memcpy(to, c->in, c->in_len);
+	put_le32(at_end(c->spec) ? c->out + c->in_len : c->out, sum);
 }
 
-static int checksum_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			   size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
-			   struct err *e)
+static int checksum_encode(const struct codec_call *c)
 {
-	uint64_t size = checksum_framed_size(n);
-	uint8_t *p = size && size <= SIZE_MAX ? buf_grow(out, (size_t)size) : NULL;
+	uint64_t size = checksum_framed_size(c->in_len);
+	struct codec_call framed = *c;
 
-	if (!p)
-		return err_nomem(e);
-	checksum_frame(spec, elem_size, in, n, p);
+	framed.out = size && size <= SIZE_MAX ? buf_grow(c->to, (size_t)size) : NULL;
+	if (!framed.out)
+		return err_nomem(c->e);
+	checksum_frame(&framed);
 	return 0;
 }
 

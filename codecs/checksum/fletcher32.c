@@ -91,41 +91,31 @@ static int fletcher32_prepare(const struct codec_spec *spec NZ_UNUSED,
 	return 0;
 }
 
-static int fletcher32_check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
+static int fletcher32_check(const struct codec_call *c)
 {
 	uint32_t stored, got;
 	size_t n;
 
-	if (in_len < TRAILER)
-		return err_set(e, -EBADMSG, "fletcher32: length %zu is less than 4", in_len);
-	n = in_len - TRAILER;
-	stored = get_le32(in + n);
-	got = fletcher32(in, n);
+	if (c->in_len < TRAILER)
+		return err_set(c->e, -EBADMSG, "fletcher32: length %zu is less than 4",
+			       c->in_len);
+	n = c->in_len - TRAILER;
+	stored = get_le32(c->in + n);
+	got = fletcher32(c->in, n);
 	if (stored != got && stored != (swap16(got >> 16) << 16 | swap16(got & 0xffff)))
-		return err_set(e, -EBADMSG,
+		return err_set(c->e, -EBADMSG,
 			       "fletcher32: checksum mismatch: computed %08" PRIx32
 			       " over %zu bytes, stored %08" PRIx32,
 			       got, n, stored);
-	*ret_len = n;
+	*c->ret_len = n;
 	return 0;
 }
 
-static int fletcher32_decode(struct codec_scratch *s NZ_UNUSED,
-			     const struct codec_spec *spec NZ_UNUSED,
-			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			     uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int fletcher32_decode(const struct codec_call *c)
 {
-	size_t n;
-	int rc = fletcher32_check(in, in_len, &n, e);
+	int rc = fletcher32_check(c);
 
-	if (rc)
-		return rc;
-	if (n > cap)
-		return err_set(e, -ERANGE, "fletcher32: length %zu exceeds %zu", n, cap);
-	if (n > 0)
-		memcpy(out, in, n);
-	*ret_len = n;
-	return 0;
+	return rc ? rc : codec_copy(c, *c->ret_len, "fletcher32");
 }
 
 static uint64_t fletcher32_framed_size(uint64_t n)
@@ -140,30 +130,26 @@ static uint64_t fletcher32_stored_max(const struct codec_spec *spec NZ_UNUSED, u
 	return fletcher32_framed_size(n);
 }
 
-static void fletcher32_frame(const struct codec_spec *spec NZ_UNUSED,
-			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			     uint8_t *out)
+static void fletcher32_frame(const struct codec_call *c)
 {
-	uint32_t sum = fletcher32(in, n);
+	uint32_t sum = fletcher32(c->in, c->in_len);
 
-	if (n > 0)
-		memcpy(out, in, n);
-	put_le32(out + n, sum);
+	if (c->in_len > 0)
+		memcpy(c->out, c->in, c->in_len);
+	put_le32(c->out + c->in_len, sum);
 }
 
-static int fletcher32_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			     size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
-			     struct err *e)
+static int fletcher32_encode(const struct codec_call *c)
 {
+	struct codec_call framed = *c;
 	size_t size;
-	uint8_t *p;
 
-	if (ckd_add(&size, n, (size_t)TRAILER))
-		return err_set(e, -ERANGE, "fletcher32: length %zu is too large", n);
-	p = buf_grow(out, size);
-	if (!p)
-		return err_nomem(e);
-	fletcher32_frame(spec, elem_size, in, n, p);
+	if (ckd_add(&size, c->in_len, (size_t)TRAILER))
+		return err_set(c->e, -ERANGE, "fletcher32: length %zu is too large", c->in_len);
+	framed.out = buf_grow(c->to, size);
+	if (!framed.out)
+		return err_nomem(c->e);
+	fletcher32_frame(&framed);
 	return 0;
 }
 

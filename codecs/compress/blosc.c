@@ -179,36 +179,36 @@ static int blosc_prepare(const struct codec_spec *spec, const struct codec_array
 	return 0;
 }
 
-static int blosc_decode(struct codec_scratch *s NZ_UNUSED,
-			const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-			const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-			size_t *ret_len, struct err *e)
+static int blosc_decode(const struct codec_call *c)
 {
 	size_t n, stored, claim;
 	int got;
 
-	if (in_len < HEAD)
-		return err_set(e, -EBADMSG, "blosc: length %zu is less than %zu", in_len, HEAD);
-	if (in[0] < FORMAT_MIN || in[0] > BLOSC_VERSION_FORMAT)
-		return err_set(e, -EBADMSG,
+	if (c->in_len < HEAD)
+		return err_set(c->e, -EBADMSG, "blosc: length %zu is less than %zu", c->in_len,
+			       HEAD);
+	if (c->in[0] < FORMAT_MIN || c->in[0] > BLOSC_VERSION_FORMAT)
+		return err_set(c->e, -EBADMSG,
 			       "blosc: unknown format version %u (the latest known is %d)",
-			       in[0], BLOSC_VERSION_FORMAT);
-	n = get_le32(in + 4);
-	stored = get_le32(in + 12);
-	if (n > cap)
-		return err_set(e, -ERANGE, "blosc: content of %zu bytes exceeds %zu", n, cap);
-	if (stored < HEAD || stored > in_len)
-		return err_set(e, -EBADMSG,
-			       "blosc: the chunk has %zu bytes, its header states %zu", in_len,
-			       stored);
-	*ret_len = n;
+			       c->in[0], BLOSC_VERSION_FORMAT);
+	n = get_le32(c->in + 4);
+	stored = get_le32(c->in + 12);
+	if (n > c->cap)
+		return err_set(c->e, -ERANGE, "blosc: content of %zu bytes exceeds %zu", n,
+			       c->cap);
+	if (stored < HEAD || stored > c->in_len)
+		return err_set(c->e, -EBADMSG,
+			       "blosc: the chunk has %zu bytes, its header states %zu",
+			       c->in_len, stored);
+	*c->ret_len = n;
 	if (n == 0)
 		return 0;
-	if (blosc_cbuffer_validate(in, stored, &claim) != 0 || claim != n)
-		return err_set(e, -EBADMSG, "blosc: the header is damaged");
-	got = blosc_decompress_ctx(in, out, n, 1);
+	if (blosc_cbuffer_validate(c->in, stored, &claim) != 0 || claim != n)
+		return err_set(c->e, -EBADMSG, "blosc: the header is damaged");
+	got = blosc_decompress_ctx(c->in, c->out, n, 1);
 	if (got < 0 || (size_t)got != n)
-		return err_set(e, -EBADMSG, "blosc: %zu bytes do not decode to %zu", stored, n);
+		return err_set(c->e, -EBADMSG, "blosc: %zu bytes do not decode to %zu", stored,
+			       n);
 	return 0;
 }
 
@@ -217,54 +217,53 @@ static uint64_t blosc_framed_size(uint64_t n)
 	return n <= BLOSC_MAX_BUFFERSIZE ? n + HEAD : 0;
 }
 
-static void blosc_frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-			size_t n, uint8_t *out)
+static void blosc_frame(const struct codec_call *c)
 {
-	uint32_t typesize = typesize_of(spec, elem_size);
-	uint32_t block = n < FRAME_BLOCK ? (uint32_t)n : FRAME_BLOCK - FRAME_BLOCK % typesize;
+	uint32_t typesize = typesize_of(c->spec, c->elem_size);
+	uint32_t block = c->in_len < FRAME_BLOCK ? (uint32_t)c->in_len
+						 : FRAME_BLOCK - FRAME_BLOCK % typesize;
 
-	out[0] = BLOSC_VERSION_FORMAT;
-	out[1] = CODEC_FORMAT;
-	out[2] = BLOSC_MEMCPYED;
-	out[3] = (uint8_t)typesize;
-	put_le32(out + 4, (uint32_t)n);
-	put_le32(out + 8, block);
-	put_le32(out + 12, (uint32_t)(n + HEAD));
-	if (n > 0)
-		memcpy(out + HEAD, in, n);
+	c->out[0] = BLOSC_VERSION_FORMAT;
+	c->out[1] = CODEC_FORMAT;
+	c->out[2] = BLOSC_MEMCPYED;
+	c->out[3] = (uint8_t)typesize;
+	put_le32(c->out + 4, (uint32_t)c->in_len);
+	put_le32(c->out + 8, block);
+	put_le32(c->out + 12, (uint32_t)(c->in_len + HEAD));
+	if (c->in_len > 0)
+		memcpy(c->out + HEAD, c->in, c->in_len);
 }
 
-static int blosc_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
-			struct err *e)
+static int blosc_encode(const struct codec_call *c)
 {
-	size_t start = out->len, bound;
-	uint8_t *p;
+	size_t start = c->to->len, bound;
+	struct codec_call framed = *c;
 	int got;
 
-	if (n > BLOSC_MAX_BUFFERSIZE)
-		return err_set(e, -ERANGE, "blosc: length %zu exceeds %d", n,
+	if (c->in_len > BLOSC_MAX_BUFFERSIZE)
+		return err_set(c->e, -ERANGE, "blosc: length %zu exceeds %d", c->in_len,
 			       BLOSC_MAX_BUFFERSIZE);
-	bound = n + HEAD;
-	p = buf_grow(out, bound);
-	if (!p)
-		return err_nomem(e);
-	if (n == 0) {
-		blosc_frame(spec, elem_size, in, n, p);
+	bound = c->in_len + HEAD;
+	framed.out = buf_grow(c->to, bound);
+	if (!framed.out)
+		return err_nomem(c->e);
+	if (c->in_len == 0) {
+		blosc_frame(&framed);
 		return 0;
 	}
 	got = blosc_compress_ctx(
-		(int)blosc_parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		(int)blosc_parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
-		typesize_of(spec, elem_size), n, in, p, bound,
-		compressors[blosc_parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+		(int)blosc_parameter(c->spec, P_LEVEL, 10, LEVEL_DEFAULT),
+		(int)blosc_parameter(c->spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
+		typesize_of(c->spec, c->elem_size), c->in_len, c->in, framed.out, bound,
+		compressors[blosc_parameter(c->spec, P_COMPRESSOR, ARRAY_LEN(compressors),
 					    BLOSC_BLOSCLZ)],
 		0, 1);
 	if (got <= 0) {
-		out->len = start;
-		return err_set(e, -EIO, "blosc: the library cannot encode %zu bytes", n);
+		c->to->len = start;
+		return err_set(c->e, -EIO, "blosc: the library cannot encode %zu bytes",
+			       c->in_len);
 	}
-	out->len = start + (size_t)got;
+	c->to->len = start + (size_t)got;
 	return 0;
 }
 

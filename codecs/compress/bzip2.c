@@ -20,17 +20,18 @@ static unsigned int bzip2_part(size_t n)
 	return n < UINT_MAX ? (unsigned int)n : UINT_MAX;
 }
 
-/* one_stream - decode the stream at in; sets the numbers of bytes read and written. */
-static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-		      size_t *ret_used, size_t *ret_got, struct err *e)
+/* one_stream - decode the stream at *from to *to; advance both by the bytes read and written. */
+static int one_stream(const struct codec_call *c, size_t *from, size_t *to)
 {
+	const uint8_t *in = c->in + *from;
+	const size_t in_len = c->in_len - *from, cap = c->cap - *to;
 	bz_stream z = {0};
 	size_t used = 0, got = 0;
 	char spare;
 	int rc = BZ2_bzDecompressInit(&z, 0, 0);
 
 	if (rc != BZ_OK)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	for (;;) {
 		bool full = got == cap;
 		unsigned int had_in = bzip2_part(in_len - used),
@@ -39,75 +40,69 @@ static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap
 		/* the library's pointer is not const, but it only reads */
 		z.next_in = (char *)(uintptr_t)(in + used);
 		z.avail_in = had_in;
-		z.next_out = full ? &spare : (char *)out + got;
+		z.next_out = full ? &spare : (char *)c->out + *to + got;
 		z.avail_out = had_out;
 		rc = BZ2_bzDecompress(&z);
 		used += had_in - z.avail_in;
 		if (full && z.avail_out == 0) {
-			rc = err_set(e, -ERANGE, "bzip2: content is larger than %zu bytes",
+			rc = err_set(c->e, -ERANGE, "bzip2: content is larger than %zu bytes",
 				     cap);
 			break;
 		}
 		got += full ? 0 : had_out - z.avail_out;
 		if (rc == BZ_STREAM_END || rc == BZ_MEM_ERROR) {
-			rc = rc == BZ_MEM_ERROR ? err_nomem(e) : 0;
+			rc = rc == BZ_MEM_ERROR ? err_nomem(c->e) : 0;
 			break;
 		}
 		if (rc != BZ_OK || (z.avail_in == had_in && z.avail_out == had_out)) {
-			rc = err_set(e, -EBADMSG, "bzip2: %zu bytes are not a complete stream",
-				     in_len);
+			rc = err_set(c->e, -EBADMSG,
+				     "bzip2: %zu bytes are not a complete stream", in_len);
 			break;
 		}
 	}
 	(void)BZ2_bzDecompressEnd(&z); /* fails only without BZ2_bzDecompressInit */
-	*ret_used = used;
-	*ret_got = got;
+	*from += used;
+	*to += got;
 	return rc;
 }
 
-static int bzip2_decode(struct codec_scratch *s NZ_UNUSED,
-			const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-			const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-			size_t *ret_len, struct err *e)
+static int bzip2_decode(const struct codec_call *c)
 {
 	size_t from = 0, to = 0;
 
 	do {
-		size_t used = 0, got = 0;
-		int rc = one_stream(in + from, in_len - from, out ? out + to : NULL, cap - to,
-				    &used, &got, e);
+		int rc = one_stream(c, &from, &to);
 
 		if (rc)
 			return rc;
-		from += used;
-		to += got;
-	} while (in_len - from >= 3 && memcmp(in + from, "BZh", 3) == 0);
-	*ret_len = to;
+	} while (c->in_len - from >= 3 && memcmp(c->in + from, "BZh", 3) == 0);
+	*c->ret_len = to;
 	return 0;
 }
 
-static int bzip2_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			struct buf *out, struct err *e)
+static int bzip2_encode(const struct codec_call *c)
 {
-	size_t start = out->len, bound = n + n / 100 + 601; /* as in its manual */
+	size_t start = c->to->len,
+	       bound = c->in_len + c->in_len / 100 + 601; /* as in its manual */
 	unsigned int got;
 	uint8_t *p;
 	int rc;
 
-	if (n > UINT_MAX - UINT_MAX / 50)
-		return err_set(e, -ERANGE, "bzip2: length %zu is too large", n);
-	p = buf_grow(out, bound);
+	if (c->in_len > UINT_MAX - UINT_MAX / 50)
+		return err_set(c->e, -ERANGE, "bzip2: length %zu is too large", c->in_len);
+	p = buf_grow(c->to, bound);
 	if (!p)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	got = (unsigned int)bound;
-	rc = BZ2_bzBuffToBuffCompress((char *)p, &got, (char *)(uintptr_t)(n ? in : p),
-				      (unsigned int)n, codec_effort_of(&effort, spec), 0, 0);
-	out->len = start + (rc == BZ_OK ? got : 0);
+	rc = BZ2_bzBuffToBuffCompress(
+		(char *)p, &got, (char *)(uintptr_t)(c->in_len ? c->in : p),
+		(unsigned int)c->in_len, codec_effort_of(&effort, c->spec), 0, 0);
+	c->to->len = start + (rc == BZ_OK ? got : 0);
 	if (rc == BZ_MEM_ERROR)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	return rc == BZ_OK ? 0
-			   : err_set(e, -EIO, "bzip2: the library cannot encode %zu bytes", n);
+			   : err_set(c->e, -EIO, "bzip2: the library cannot encode %zu bytes",
+				     c->in_len);
 }
 
 const struct codec_ops codec_bzip2 = {

@@ -64,24 +64,22 @@ struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
 	return s->deflate.p;
 }
 
-static int deflate_decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-			  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			  uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int deflate_decode(const struct codec_call *c)
 {
-	struct libdeflate_decompressor *d = codec_inflater(s);
+	struct libdeflate_decompressor *d = codec_inflater(c->scratch);
 	enum libdeflate_result rc;
 	size_t used, got;
 
 	if (!d)
-		return err_nomem(e);
-	rc = libdeflate_zlib_decompress_ex(d, in, in_len, out, cap, &used, &got);
+		return err_nomem(c->e);
+	rc = libdeflate_zlib_decompress_ex(d, c->in, c->in_len, c->out, c->cap, &used, &got);
 	if (rc == LIBDEFLATE_INSUFFICIENT_SPACE)
-		return err_set(e, -ERANGE, "deflate: %zu bytes inflate to more than %zu",
-			       in_len, cap);
+		return err_set(c->e, -ERANGE, "deflate: %zu bytes inflate to more than %zu",
+			       c->in_len, c->cap);
 	if (rc != LIBDEFLATE_SUCCESS)
-		return err_set(e, -EBADMSG, "deflate: %zu bytes are not a valid zlib stream",
-			       in_len);
-	*ret_len = got;
+		return err_set(c->e, -EBADMSG, "deflate: %zu bytes are not a valid zlib stream",
+			       c->in_len);
+	*c->ret_len = got;
 	return 0;
 }
 
@@ -124,38 +122,38 @@ static uint64_t deflate_framed_size(uint64_t n)
 	return r;
 }
 
-static void deflate_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-			  const uint8_t *in, size_t n, uint8_t *out)
+static void deflate_frame(const struct codec_call *c)
 {
-	uint32_t adler = libdeflate_adler32(1, in, n);
+	uint8_t *out = c->out;
+	uint32_t adler = libdeflate_adler32(1, c->in, c->in_len);
 
 	*out++ = 0x78; /* deflate, 32 KiB window */
 	*out++ = 0x01; /* fastest level; the pair is a multiple of 31 */
-	out = codec_stored_blocks(in, n, out);
+	out = codec_stored_blocks(c->in, c->in_len, out);
 	put_be(out, adler, 4);
 }
 
-static int deflate_encode(struct codec_scratch *s, const struct codec_spec *spec,
-			  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			  struct buf *out, struct err *e)
+static int deflate_encode(const struct codec_call *c)
 {
-	struct libdeflate_compressor *c = codec_deflater(s, codec_effort_of(&effort, spec));
-	size_t bound, got, start = out->len;
+	struct libdeflate_compressor *z =
+		codec_deflater(c->scratch, codec_effort_of(&effort, c->spec));
+	size_t bound, got, start = c->to->len;
 	uint8_t *p;
 
-	if (!c)
-		return err_nomem(e);
-	bound = libdeflate_zlib_compress_bound(c, n);
-	if (bound < n)
-		return err_set(e, -ERANGE, "deflate: length %zu is too large", n);
-	p = buf_grow(out, bound);
+	if (!z)
+		return err_nomem(c->e);
+	bound = libdeflate_zlib_compress_bound(z, c->in_len);
+	if (bound < c->in_len)
+		return err_set(c->e, -ERANGE, "deflate: length %zu is too large", c->in_len);
+	p = buf_grow(c->to, bound);
 	if (!p)
-		return err_nomem(e);
-	got = libdeflate_zlib_compress(c, in, n, p, bound);
-	out->len = start + got;
+		return err_nomem(c->e);
+	got = libdeflate_zlib_compress(z, c->in, c->in_len, p, bound);
+	c->to->len = start + got;
 	if (got == 0)
-		return err_set(e, -EIO, "deflate: the output of %zu bytes does not fit in %zu",
-			       n, bound);
+		return err_set(c->e, -EIO,
+			       "deflate: the output of %zu bytes does not fit in %zu",
+			       c->in_len, bound);
 	return 0;
 }
 

@@ -23,32 +23,32 @@ static bool gzip_all_zero(const uint8_t *p, size_t n)
 	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
-static int gzip_decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int gzip_decode(const struct codec_call *c)
 {
-	struct libdeflate_decompressor *d = codec_inflater(s);
+	struct libdeflate_decompressor *d = codec_inflater(c->scratch);
 	size_t from = 0, to = 0;
 
 	if (!d)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	do {
 		size_t used = 0, got = 0;
-		enum libdeflate_result rc = libdeflate_gzip_decompress_ex(
-			d, in + from, in_len - from, out + to, cap - to, &used, &got);
+		enum libdeflate_result rc =
+			libdeflate_gzip_decompress_ex(d, c->in + from, c->in_len - from,
+						      c->out + to, c->cap - to, &used, &got);
 
 		if (rc == LIBDEFLATE_INSUFFICIENT_SPACE)
-			return err_set(e, -ERANGE, "gzip: %zu bytes inflate to more than %zu",
-				       in_len, cap);
+			return err_set(c->e, -ERANGE,
+				       "gzip: %zu bytes inflate to more than %zu", c->in_len,
+				       c->cap);
 		if (rc != LIBDEFLATE_SUCCESS || used == 0)
 			return err_set(
-				e, -EBADMSG,
+				c->e, -EBADMSG,
 				"gzip: %zu bytes at offset %zu are not a valid gzip member",
-				in_len - from, from);
+				c->in_len - from, from);
 		from += used;
 		to += got;
-	} while (!gzip_all_zero(in + from, in_len - from));
-	*ret_len = to;
+	} while (!gzip_all_zero(c->in + from, c->in_len - from));
+	*c->ret_len = to;
 	return 0;
 }
 
@@ -61,38 +61,37 @@ static uint64_t gzip_framed_size(uint64_t n)
 	return r;
 }
 
-static void gzip_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		       const uint8_t *in, size_t n, uint8_t *out)
+static void gzip_frame(const struct codec_call *c)
 {
+	uint8_t *out = c->out;
 	/* magic, deflate, no flags, no time, fastest, unknown system */
 	static const uint8_t head[HEAD] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255};
-	uint32_t crc = libdeflate_crc32(0, in, n);
+	uint32_t crc = libdeflate_crc32(0, c->in, c->in_len);
 
 	memcpy(out, head, HEAD);
-	out = codec_stored_blocks(in, n, out + HEAD);
+	out = codec_stored_blocks(c->in, c->in_len, out + HEAD);
 	put_le32(out, crc);
-	put_le32(out + 4, (uint32_t)n);
+	put_le32(out + 4, (uint32_t)c->in_len);
 }
 
-static int gzip_encode(struct codec_scratch *s, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		       struct err *e)
+static int gzip_encode(const struct codec_call *c)
 {
-	struct libdeflate_compressor *c = codec_deflater(s, codec_effort_of(&effort, spec));
-	size_t bound, got, start = out->len;
+	struct libdeflate_compressor *z =
+		codec_deflater(c->scratch, codec_effort_of(&effort, c->spec));
+	size_t bound, got, start = c->to->len;
 	uint8_t *p;
 
-	if (!c)
-		return err_nomem(e);
-	bound = libdeflate_gzip_compress_bound(c, n);
-	p = bound > n ? buf_grow(out, bound) : NULL;
+	if (!z)
+		return err_nomem(c->e);
+	bound = libdeflate_gzip_compress_bound(z, c->in_len);
+	p = bound > c->in_len ? buf_grow(c->to, bound) : NULL;
 	if (!p)
-		return err_nomem(e);
-	got = libdeflate_gzip_compress(c, in, n, p, bound);
-	out->len = start + got;
+		return err_nomem(c->e);
+	got = libdeflate_gzip_compress(z, c->in, c->in_len, p, bound);
+	c->to->len = start + got;
 	if (got == 0)
-		return err_set(e, -EIO, "gzip: the output of %zu bytes does not fit in %zu", n,
-			       bound);
+		return err_set(c->e, -EIO, "gzip: the output of %zu bytes does not fit in %zu",
+			       c->in_len, bound);
 	return 0;
 }
 

@@ -45,22 +45,20 @@ static const struct codec_effort effort = {"lz4",       "acceleration", 1,      
 					   .stored = 1, .zarr = 1,      .user = 1};
 CODEC_EFFORT(compress_lz4, effort)
 
-static int compress_lz4_decode(struct codec_scratch *s NZ_UNUSED,
-			       const struct codec_spec *spec NZ_UNUSED,
-			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int compress_lz4_decode(const struct codec_call *c)
 {
 	size_t n;
 
-	if (in_len < SIZE_BYTES)
-		return err_set(e, -EBADMSG, "lz4: length %zu is less than 4", in_len);
-	n = get_le32(in);
-	if (n > cap)
-		return err_set(e, -ERANGE, "lz4: content of %zu bytes exceeds %zu", n, cap);
-	*ret_len = n;
+	if (c->in_len < SIZE_BYTES)
+		return err_set(c->e, -EBADMSG, "lz4: length %zu is less than 4", c->in_len);
+	n = get_le32(c->in);
+	if (n > c->cap)
+		return err_set(c->e, -ERANGE, "lz4: content of %zu bytes exceeds %zu", n,
+			       c->cap);
+	*c->ret_len = n;
 	if (n == 0)
 		return 0;
-	return compress_lz4_block(in + SIZE_BYTES, in_len - SIZE_BYTES, out, n, e);
+	return compress_lz4_block(c->in + SIZE_BYTES, c->in_len - SIZE_BYTES, c->out, n, c->e);
 }
 
 /* put_block - compress n bytes and append them. */
@@ -82,17 +80,15 @@ static int put_block(const uint8_t *in, size_t n, int acceleration, struct buf *
 	return got > 0 ? 0 : err_set(e, -EIO, "lz4: the library cannot encode %zu bytes", n);
 }
 
-static int compress_lz4_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			       struct buf *out, struct err *e)
+static int compress_lz4_encode(const struct codec_call *c)
 {
-	size_t start = out->len;
+	size_t start = c->to->len;
 	int rc;
 
-	buf_put_le32(out, (uint32_t)n);
-	rc = put_block(in, n, codec_effort_of(&effort, spec), out, e);
+	buf_put_le32(c->to, (uint32_t)c->in_len);
+	rc = put_block(c->in, c->in_len, codec_effort_of(&effort, c->spec), c->to, c->e);
 	if (rc)
-		out->len = start;
+		c->to->len = start;
 	return rc;
 }
 
@@ -109,45 +105,45 @@ const struct codec_ops codec_lz4 = {
 	.encode = compress_lz4_encode,
 };
 
-static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
-		     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
-		     size_t cap, size_t *ret_len, struct err *e)
+static int h5_decode(const struct codec_call *c)
 {
 	uint64_t total, size;
 	size_t from = H5_HEAD, to = 0;
 
-	if (in_len < H5_HEAD)
-		return err_set(e, -EBADMSG, "lz4: length %zu is less than %d", in_len, H5_HEAD);
-	total = get_be(in, 8);
-	size = get_be(in + 8, 4);
-	if (total > cap)
-		return err_set(e, -ERANGE, "lz4: content of %" PRIu64 " bytes exceeds %zu",
-			       total, cap);
+	if (c->in_len < H5_HEAD)
+		return err_set(c->e, -EBADMSG, "lz4: length %zu is less than %d", c->in_len,
+			       H5_HEAD);
+	total = get_be(c->in, 8);
+	size = get_be(c->in + 8, 4);
+	if (total > c->cap)
+		return err_set(c->e, -ERANGE, "lz4: content of %" PRIu64 " bytes exceeds %zu",
+			       total, c->cap);
 	if (size == 0 && total > 0)
-		return err_set(e, -EBADMSG, "lz4: the block size is 0");
+		return err_set(c->e, -EBADMSG, "lz4: the block size is 0");
 	while (to < total) {
 		size_t n = (size_t)u64_min(size, total - to), stored;
 		int rc;
 
-		if (in_len - from < SIZE_BYTES)
-			return err_set(e, -EBADMSG,
+		if (c->in_len - from < SIZE_BYTES)
+			return err_set(c->e, -EBADMSG,
 				       "lz4: a chunk of %zu bytes ends after %zu of %" PRIu64
 				       " decoded bytes",
-				       in_len, to, total);
-		stored = (size_t)get_be(in + from, SIZE_BYTES);
+				       c->in_len, to, total);
+		stored = (size_t)get_be(c->in + from, SIZE_BYTES);
 		from += SIZE_BYTES;
-		if (stored > in_len - from)
-			return err_set(e, -EBADMSG,
+		if (stored > c->in_len - from)
+			return err_set(c->e, -EBADMSG,
 				       "lz4: a block of %zu bytes, but only %zu are left",
-				       stored, in_len - from);
+				       stored, c->in_len - from);
 		if (stored == n)
-			memcpy(out + to, in + from, n);
-		else if ((rc = compress_lz4_block(in + from, stored, out + to, n, e)) != 0)
+			memcpy(c->out + to, c->in + from, n);
+		else if ((rc = compress_lz4_block(c->in + from, stored, c->out + to, n,
+						  c->e)) != 0)
 			return rc;
 		from += stored;
 		to += n;
 	}
-	*ret_len = to;
+	*c->ret_len = to;
 	return 0;
 }
 
@@ -175,34 +171,32 @@ static uint32_t h5_block_of(const struct codec_spec *spec)
 	return size > 0 && size < H5_BLOCK ? size : H5_BLOCK;
 }
 
-static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		     struct err *e)
+static int h5_encode(const struct codec_call *c)
 {
-	uint32_t size = h5_block_of(spec);
-	size_t start = out->len;
+	uint32_t size = h5_block_of(c->spec);
+	size_t start = c->to->len;
 
-	if (size > n)
-		size = (uint32_t)n;
-	compress_lz4_put_be(out, n, 8);
-	compress_lz4_put_be(out, size, 4);
-	for (size_t i = 0; i < n; i += size) {
-		size_t m = n - i < size ? n - i : size, at = out->len, stored;
+	if (size > c->in_len)
+		size = (uint32_t)c->in_len;
+	compress_lz4_put_be(c->to, c->in_len, 8);
+	compress_lz4_put_be(c->to, size, 4);
+	for (size_t i = 0; i < c->in_len; i += size) {
+		size_t m = c->in_len - i < size ? c->in_len - i : size, at = c->to->len, stored;
 		int rc;
 
-		compress_lz4_put_be(out, 0, SIZE_BYTES);
-		rc = put_block(in + i, m, 1, out, e);
+		compress_lz4_put_be(c->to, 0, SIZE_BYTES);
+		rc = put_block(c->in + i, m, 1, c->to, c->e);
 		if (rc) {
-			out->len = start;
+			c->to->len = start;
 			return rc;
 		}
-		stored = out->len - at - SIZE_BYTES;
+		stored = c->to->len - at - SIZE_BYTES;
 		if (stored >= m) { /* stored uncompressed, as its length shows */
-			memcpy(out->data + at + SIZE_BYTES, in + i, m);
-			out->len = at + SIZE_BYTES + m;
+			memcpy(c->to->data + at + SIZE_BYTES, c->in + i, m);
+			c->to->len = at + SIZE_BYTES + m;
 			stored = m;
 		}
-		put_be(out->data + at, stored, SIZE_BYTES);
+		put_be(c->to->data + at, stored, SIZE_BYTES);
 	}
 	return 0;
 }

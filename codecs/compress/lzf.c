@@ -28,25 +28,24 @@
 
 enum { P_REVISION, P_VERSION, P_BYTES, P_N };
 
-static int compress_lzf_decode(struct codec_scratch *s NZ_UNUSED,
-			       const struct codec_spec *spec NZ_UNUSED,
-			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int compress_lzf_decode(const struct codec_call *c)
 {
-	unsigned int room = cap < UINT32_MAX ? (unsigned int)cap : UINT32_MAX, got;
+	unsigned int room = c->cap < UINT32_MAX ? (unsigned int)c->cap : UINT32_MAX, got;
 
-	*ret_len = 0;
-	if (in_len == 0)
+	*c->ret_len = 0;
+	if (c->in_len == 0)
 		return 0;
-	if (in_len > UINT32_MAX)
-		return err_set(e, -EBADMSG, "lzf: length %zu exceeds %u", in_len, UINT32_MAX);
+	if (c->in_len > UINT32_MAX)
+		return err_set(c->e, -EBADMSG, "lzf: length %zu exceeds %u", c->in_len,
+			       UINT32_MAX);
 	errno = 0;
-	got = lzf_decompress(in, (unsigned int)in_len, out, room);
+	got = lzf_decompress(c->in, (unsigned int)c->in_len, c->out, room);
 	if (got == 0 && errno == E2BIG)
-		return err_set(e, -ERANGE, "lzf: content is larger than %u bytes", room);
+		return err_set(c->e, -ERANGE, "lzf: content is larger than %u bytes", room);
 	if (got == 0)
-		return err_set(e, -EBADMSG, "lzf: %zu bytes are not a valid stream", in_len);
-	*ret_len = got;
+		return err_set(c->e, -EBADMSG, "lzf: %zu bytes are not a valid stream",
+			       c->in_len);
+	*c->ret_len = got;
 	return 0;
 }
 
@@ -74,11 +73,9 @@ static uint8_t *put_literals(const uint8_t *in, size_t n, uint8_t *out)
 	return out;
 }
 
-static void compress_lzf_frame(const struct codec_spec *spec NZ_UNUSED,
-			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			       uint8_t *out)
+static void compress_lzf_frame(const struct codec_call *c)
 {
-	(void)put_literals(in, n, out);
+	(void)put_literals(c->in, c->in_len, c->out);
 }
 
 /* ---- encoding ---- */
@@ -152,23 +149,21 @@ static uint8_t *compress_lzf_pack(const uint8_t *in, size_t n, uint32_t *last, u
 	return put_literals(in + from, n - from, out);
 }
 
-static int compress_lzf_encode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-			       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			       struct buf *out, struct err *e)
+static int compress_lzf_encode(const struct codec_call *c)
 {
-	size_t start = out->len;
+	size_t start = c->to->len;
 	void *last;
 	uint8_t *p;
 
-	if (n == 0)
+	if (c->in_len == 0)
 		return 0;
-	if (n >= UINT32_MAX - UINT32_MAX / RUN_MAX)
-		return err_set(e, -ERANGE, "lzf: length %zu is too large", n);
-	last = codec_scratch_get(s, CODEC_SCRATCH_OWN, sizeof(uint32_t) << HASH_BITS);
-	p = last ? buf_grow(out, (size_t)compress_lzf_framed_size(n) + 1) : NULL;
+	if (c->in_len >= UINT32_MAX - UINT32_MAX / RUN_MAX)
+		return err_set(c->e, -ERANGE, "lzf: length %zu is too large", c->in_len);
+	last = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN, sizeof(uint32_t) << HASH_BITS);
+	p = last ? buf_grow(c->to, (size_t)compress_lzf_framed_size(c->in_len) + 1) : NULL;
 	if (!p)
-		return err_nomem(e);
-	out->len = start + (size_t)(compress_lzf_pack(in, n, last, p) - p);
+		return err_nomem(c->e);
+	c->to->len = start + (size_t)(compress_lzf_pack(c->in, c->in_len, last, p) - p);
 	return 0;
 }
 

@@ -92,7 +92,7 @@ static lzma_ret lzma_start(lzma_stream *z, const struct codec_spec *spec)
 
 /* lzma_run - decode until the end of the content. When the output is full, one more byte of room
  * distinguishes "too long" from "the end was not read yet". */
-static int lzma_run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
+static int lzma_run(lzma_stream *z, const struct codec_call *c)
 {
 	uint8_t spare;
 
@@ -106,46 +106,44 @@ static int lzma_run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
 		}
 		rc = lzma_code(z, LZMA_FINISH);
 		if (full && z->avail_out == 0)
-			return err_set(e, -ERANGE, "lzma: content is larger than %zu bytes",
-				       cap);
+			return err_set(c->e, -ERANGE, "lzma: content is larger than %zu bytes",
+				       c->cap);
 		if (rc == LZMA_STREAM_END)
 			return 0;
 		if (rc == LZMA_MEM_ERROR)
-			return err_nomem(e);
+			return err_nomem(c->e);
 		if (rc == LZMA_MEMLIMIT_ERROR)
 			return err_set(
-				e, -EOPNOTSUPP,
+				c->e, -EOPNOTSUPP,
 				"lzma: decoding needs %llu bytes of memory, the limit is %llu",
 				(unsigned long long)lzma_memusage(z),
 				(unsigned long long)MEMORY_MAX);
 		if (rc != LZMA_OK || full)
-			return err_set(e, -EBADMSG, "lzma: %zu bytes are not a complete stream",
-				       in_len);
+			return err_set(c->e, -EBADMSG,
+				       "lzma: %zu bytes are not a complete stream", c->in_len);
 	}
 }
 
-static int lzma_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int lzma_decode(const struct codec_call *c)
 {
 	lzma_stream z = LZMA_STREAM_INIT;
-	lzma_ret started = lzma_start(&z, spec);
+	lzma_ret started = lzma_start(&z, c->spec);
 	int rc;
 
 	if (started == LZMA_MEM_ERROR)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	if (started != LZMA_OK)
-		return err_set(e, -EOPNOTSUPP,
+		return err_set(c->e, -EOPNOTSUPP,
 			       "lzma: the filters are not supported, or need more than %llu "
 			       "bytes of memory",
 			       (unsigned long long)MEMORY_MAX);
-	z.next_in = in;
-	z.avail_in = in_len;
-	z.next_out = out;
-	z.avail_out = cap;
-	rc = lzma_run(&z, in_len, cap, e);
+	z.next_in = c->in;
+	z.avail_in = c->in_len;
+	z.next_out = c->out;
+	z.avail_out = c->cap;
+	rc = lzma_run(&z, c);
 	if (!rc)
-		*ret_len = (size_t)u64_min(z.total_out, cap);
+		*c->ret_len = (size_t)u64_min(z.total_out, c->cap);
 	lzma_end(&z);
 	return rc;
 }
@@ -178,40 +176,39 @@ static lzma_ret lzma_begin(lzma_stream *z, const struct codec_spec *spec)
 	return lzma_alone_encoder(z, &o);
 }
 
-static int lzma_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		       struct err *e)
+static int lzma_encode(const struct codec_call *c)
 {
 	uint64_t bound =
-		codec_packed_max(spec, n); /* .lzma has no uncompressed blocks */
-	size_t at = out->len;
+		codec_packed_max(c->spec, c->in_len); /* .lzma has no uncompressed blocks */
+	size_t at = c->to->len;
 	lzma_stream z = LZMA_STREAM_INIT;
 	uint8_t *p;
 	lzma_ret rc;
 
 	if (bound == 0 || bound > SIZE_MAX)
-		return err_set(e, -ERANGE, "lzma: length %zu is too large", n);
-	p = buf_grow(out, (size_t)bound);
+		return err_set(c->e, -ERANGE, "lzma: length %zu is too large", c->in_len);
+	p = buf_grow(c->to, (size_t)bound);
 	if (!p)
-		return err_nomem(e);
-	rc = lzma_begin(&z, spec);
-	z.next_in = in;
-	z.avail_in = n;
+		return err_nomem(c->e);
+	rc = lzma_begin(&z, c->spec);
+	z.next_in = c->in;
+	z.avail_in = c->in_len;
 	z.next_out = p;
 	z.avail_out = (size_t)bound;
 	if (rc == LZMA_OK)
 		rc = lzma_code(&z, LZMA_FINISH);
-	out->len = at + (rc == LZMA_STREAM_END ? (size_t)bound - z.avail_out : 0);
+	c->to->len = at + (rc == LZMA_STREAM_END ? (size_t)bound - z.avail_out : 0);
 	lzma_end(&z);
 	if (rc == LZMA_MEM_ERROR)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	if (rc == LZMA_OPTIONS_ERROR || rc == LZMA_UNSUPPORTED_CHECK)
 		return err_set(
-			e, -EOPNOTSUPP,
+			c->e, -EOPNOTSUPP,
 			"lzma: this combination of preset, check and filters is not supported");
 	return rc == LZMA_STREAM_END
 		       ? 0
-		       : err_set(e, -EIO, "lzma: the library cannot encode %zu bytes", n);
+		       : err_set(c->e, -EIO, "lzma: the library cannot encode %zu bytes",
+				 c->in_len);
 }
 
 const struct codec_ops codec_lzma = {

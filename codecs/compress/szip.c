@@ -145,51 +145,51 @@ static int unpack_lines(struct aec_stream *a, const struct szip_form *f, uint8_t
 	return 0;
 }
 
-static int szip_unpack(const struct szip_form *f, const uint8_t *in, size_t in_len,
-		       uint8_t *out, size_t n, struct err *e)
+static int szip_unpack(const struct szip_form *f, const struct codec_call *c, uint8_t *out,
+		       size_t n)
 {
 	struct aec_stream a = stream_of(f);
 	int rc;
 
-	a.next_in = in;
-	a.avail_in = in_len;
+	a.next_in = c->in + HEAD;
+	a.avail_in = c->in_len - HEAD;
 	if (aec_decode_init(&a) != AEC_OK) /* its other errors were checked for */
-		return err_nomem(e);
-	rc = f->line == f->padded ? pull(&a, out, n, e) : unpack_lines(&a, f, out, n, e);
+		return err_nomem(c->e);
+	rc = f->line == f->padded ? pull(&a, out, n, c->e) : unpack_lines(&a, f, out, n, c->e);
 	(void)aec_decode_end(&a); /* cannot fail */
 	return rc;
 }
 
-static int szip_decode(struct codec_scratch *s, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int szip_decode(const struct codec_call *c)
 {
-	uint8_t *to = out;
+	uint8_t *to = c->out;
 	struct szip_form f;
 	size_t n;
-	int rc = szip_form_of(spec, &f, -EBADMSG, e);
+	int rc = szip_form_of(c->spec, &f, -EBADMSG, c->e);
 
 	if (rc)
 		return rc;
-	if (in_len < HEAD)
-		return err_set(e, -EBADMSG, "szip: length %zu is less than %zu", in_len, HEAD);
-	n = get_le32(in);
-	if (n > cap)
-		return err_set(e, -ERANGE, "szip: content of %zu bytes exceeds %zu", n, cap);
+	if (c->in_len < HEAD)
+		return err_set(c->e, -EBADMSG, "szip: length %zu is less than %zu", c->in_len,
+			       HEAD);
+	n = get_le32(c->in);
+	if (n > c->cap)
+		return err_set(c->e, -ERANGE, "szip: content of %zu bytes exceeds %zu", n,
+			       c->cap);
 	if (n % f.bytes)
-		return err_set(e, -EBADMSG,
+		return err_set(c->e, -EBADMSG,
 			       "szip: %zu bytes are not a whole number of samples of %zu bytes",
 			       n, f.bytes);
-	*ret_len = n;
+	*c->ret_len = n;
 	if (n == 0)
 		return 0;
 	if (f.planes > 1)
-		to = codec_scratch_get(s, CODEC_SCRATCH_OWN, n);
+		to = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN, n);
 	if (!to)
-		return err_nomem(e);
-	rc = szip_unpack(&f, in + HEAD, in_len - HEAD, to, n, e);
-	if (!rc && to != out)
-		codec_unshuffle_bytes(f.planes, to, n, out);
+		return err_nomem(c->e);
+	rc = szip_unpack(&f, c, to, n);
+	if (!rc && to != c->out)
+		codec_unshuffle_bytes(f.planes, to, n, c->out);
 	return rc;
 }
 
@@ -274,39 +274,39 @@ static int szip_pack(const struct szip_form *f, const uint8_t *in, size_t n, uin
 	return 0;
 }
 
-static int szip_encode(struct codec_scratch *s, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		       struct err *e)
+static int szip_encode(const struct codec_call *c)
 {
-	size_t start = out->len, len = 0;
-	const uint8_t *from = in;
+	size_t start = c->to->len, len = 0;
+	const uint8_t *from = c->in;
 	uint8_t *p, *planes;
 	struct szip_form f;
 	uint64_t most;
-	int rc = szip_form_of(spec, &f, -EOPNOTSUPP, e);
+	int rc = szip_form_of(c->spec, &f, -EOPNOTSUPP, c->e);
 
 	if (rc)
 		return rc;
-	most = szip_bound(&f, n);
-	if (n > UINT32_MAX || most == 0 || most > SIZE_MAX)
-		return err_set(e, -ERANGE, "szip: length %zu is too large", n);
-	if (n % (f.bytes * f.planes)) /* libhdf5 loses the rest */
-		return err_set(e, -EOPNOTSUPP,
+	most = szip_bound(&f, c->in_len);
+	if (c->in_len > UINT32_MAX || most == 0 || most > SIZE_MAX)
+		return err_set(c->e, -ERANGE, "szip: length %zu is too large", c->in_len);
+	if (c->in_len % (f.bytes * f.planes)) /* libhdf5 loses the rest */
+		return err_set(c->e, -EOPNOTSUPP,
 			       "szip: %zu bytes are not a whole number of samples of %zu bytes",
-			       n, f.bytes * f.planes);
-	if (!szip_do_fits(&f, in, n))
-		return err_set(e, -EOPNOTSUPP, "szip: samples have more than %u bits", f.bits);
-	buf_put_le32(out, (uint32_t)n);
-	if (n == 0)
+			       c->in_len, f.bytes * f.planes);
+	if (!szip_do_fits(&f, c->in, c->in_len))
+		return err_set(c->e, -EOPNOTSUPP, "szip: samples have more than %u bits",
+			       f.bits);
+	buf_put_le32(c->to, (uint32_t)c->in_len);
+	if (c->in_len == 0)
 		return 0;
 	if (f.planes > 1) {
-		from = planes = codec_scratch_get(s, CODEC_SCRATCH_OWN, n);
+		from = planes = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN, c->in_len);
 		if (planes)
-			codec_shuffle_bytes(f.planes, in, n, planes);
+			codec_shuffle_bytes(f.planes, c->in, c->in_len, planes);
 	}
-	p = buf_grow(out, (size_t)most);
-	rc = from && p ? szip_pack(&f, from, n, p, (size_t)most, &len, e) : err_nomem(e);
-	out->len = rc ? start : start + HEAD + len;
+	p = buf_grow(c->to, (size_t)most);
+	rc = from && p ? szip_pack(&f, from, c->in_len, p, (size_t)most, &len, c->e)
+		       : err_nomem(c->e);
+	c->to->len = rc ? start : start + HEAD + len;
 	return rc;
 }
 

@@ -47,37 +47,35 @@ static size_t frame_length(const uint8_t *p, size_t n)
 	return ZSTD_isError(len) || len > n ? 0 : len;
 }
 
-static int zstd_decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int zstd_decode(const struct codec_call *c)
 {
-	struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
+	struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(c->scratch);
 	size_t from = 0, to = 0;
 
 	if (!zstd)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	do {
-		size_t len = frame_length(in + from, in_len - from), got;
+		size_t len = frame_length(c->in + from, c->in_len - from), got;
 		unsigned long long claim;
 
 		if (len == 0)
-			return err_set(e, -EBADMSG,
+			return err_set(c->e, -EBADMSG,
 				       "zstd: %zu bytes at offset %zu are not a complete frame",
-				       in_len - from, from);
-		claim = ZSTD_getFrameContentSize(in + from, len);
-		if (claim < ZSTD_CONTENTSIZE_ERROR && claim > cap - to)
-			return err_set(e, -ERANGE, "zstd: content of %llu bytes exceeds %zu",
-				       claim, cap - to);
-		got = ZSTD_decompressDCtx(zstd, out + to, cap - to, in + from, len);
+				       c->in_len - from, from);
+		claim = ZSTD_getFrameContentSize(c->in + from, len);
+		if (claim < ZSTD_CONTENTSIZE_ERROR && claim > c->cap - to)
+			return err_set(c->e, -ERANGE, "zstd: content of %llu bytes exceeds %zu",
+				       claim, c->cap - to);
+		got = ZSTD_decompressDCtx(zstd, c->out + to, c->cap - to, c->in + from, len);
 		if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
-			return err_set(e, -ERANGE, "zstd: content is larger than %zu bytes",
-				       cap);
+			return err_set(c->e, -ERANGE, "zstd: content is larger than %zu bytes",
+				       c->cap);
 		if (ZSTD_isError(got))
-			return err_set(e, -EBADMSG, "zstd: %s", ZSTD_getErrorName(got));
+			return err_set(c->e, -EBADMSG, "zstd: %s", ZSTD_getErrorName(got));
 		from += len;
 		to += got;
-	} while (from < in_len);
-	*ret_len = to;
+	} while (from < c->in_len);
+	*c->ret_len = to;
 	return 0;
 }
 
@@ -93,9 +91,11 @@ static uint64_t zstd_framed_size(uint64_t n)
 	return r;
 }
 
-static void zstd_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		       const uint8_t *in, size_t n, uint8_t *out)
+static void zstd_frame(const struct codec_call *c)
 {
+	const uint8_t *in = c->in;
+	size_t n = c->in_len;
+	uint8_t *out = c->out;
 	put_le32(out, MAGIC);
 	out[4] = DESCRIPTOR;
 	put_le64(out + 5, n);
@@ -115,26 +115,25 @@ static void zstd_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size
 	} while (n > 0);
 }
 
-static int zstd_encode(struct codec_scratch *s, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		       struct err *e)
+static int zstd_encode(const struct codec_call *c)
 {
-	struct ZSTD_CCtx_s *zstd = codec_zstd_encoder(s);
-	size_t bound = ZSTD_compressBound(n), start = out->len, got;
+	struct ZSTD_CCtx_s *zstd = codec_zstd_encoder(c->scratch);
+	size_t bound = ZSTD_compressBound(c->in_len), start = c->to->len, got;
 	uint8_t *p;
 
-	if (ZSTD_isError(bound) || bound < n)
-		return err_set(e, -ERANGE, "zstd: length %zu is too large", n);
-	p = zstd ? buf_grow(out, bound) : NULL;
+	if (ZSTD_isError(bound) || bound < c->in_len)
+		return err_set(c->e, -ERANGE, "zstd: length %zu is too large", c->in_len);
+	p = zstd ? buf_grow(c->to, bound) : NULL;
 	if (!p)
-		return err_nomem(e);
-	got = ZSTD_compressCCtx(zstd, p, bound, in, n, codec_effort_of(&effort, spec));
-	codec_zstd_encoded(s);
+		return err_nomem(c->e);
+	got = ZSTD_compressCCtx(zstd, p, bound, c->in, c->in_len,
+				codec_effort_of(&effort, c->spec));
+	codec_zstd_encoded(c->scratch);
 	if (ZSTD_isError(got)) {
-		out->len = start;
-		return err_set(e, -EIO, "zstd: %s", ZSTD_getErrorName(got));
+		c->to->len = start;
+		return err_set(c->e, -EIO, "zstd: %s", ZSTD_getErrorName(got));
 	}
-	out->len = start + got;
+	c->to->len = start + got;
 	return 0;
 }
 

@@ -80,6 +80,22 @@ struct codec_scratch;
 struct codec_scratch *codec_scratch_new(void);
 void codec_scratch_free(struct codec_scratch *s);
 
+/* codec_call - the arguments of decode, check, frame and encode. A member is for the functions that
+ * its comment names, or for all. All pointers are borrowed for the call. */
+struct codec_call {
+	struct codec_scratch *scratch; /* decode, encode: of this thread */
+	const struct codec_spec *spec; /* decode, frame, encode: with prepare's parameters */
+	size_t elem_size;              /* decode, frame, encode: bytes of an element */
+	const uint8_t *in;             /* in_len bytes; may be NULL if there are none */
+	size_t in_len;
+	uint8_t *out;    /* decode: room for cap bytes; frame: for framed_size(in_len) */
+	size_t cap;      /* decode: the most bytes that the result may have */
+	size_t *ret_len; /* decode, check: set to the bytes of the result, <= cap; undefined after
+			  * an error. Must not point into the call itself */
+	struct buf *to;  /* encode: the result is appended */
+	struct err *e;   /* decode, check, encode: receives the message; may be NULL */
+};
+
 /* codec_ops - a codec. A function that is NULL is an operation that the codec does not have. */
 struct codec_ops {
 	const char *name;      /* our name, which `info` prints */
@@ -123,30 +139,26 @@ struct codec_ops {
 	/* stored_max - the most bytes that encoding n bytes can give; 0 on overflow. NULL: n. */
 	uint64_t (*stored_max)(const struct codec_spec *spec, uint64_t n);
 
-	/* decode - undo the filter. out has room for cap bytes; *ret_len <= cap on success. Returns
-	 * 0; -EBADMSG when the input is damaged; -ERANGE when the result is longer than cap bytes,
-	 * which the chain reports as damage where the length is known. */
-	int (*decode)(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
-		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-		      size_t *ret_len, struct err *e);
+	/* decode - undo the filter. Returns 0; -EBADMSG when the input is damaged; -ERANGE when the
+	 * result is longer than cap bytes, which the chain reports as damage where the length is
+	 * known. */
+	int (*decode)(const struct codec_call *c);
 
 	/* check - only for codecs that append `trailer` bytes and change nothing else: verify in
 	 * place, without a copy; *ret_len is in_len less the trailer. NULL for all others. Returns
 	 * 0; -EBADMSG. */
-	int (*check)(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e);
+	int (*check)(const struct codec_call *c);
 
 	/* framed_size / frame - an encoding that every reader of this codec accepts and whose size
 	 * is a function of n alone: deflate's stored blocks, shuffle itself. frame writes exactly
-	 * framed_size(n) bytes. framed_size returns 0 on overflow. */
+	 * framed_size(in_len) bytes and cannot fail. framed_size returns 0 on overflow. */
 	uint64_t (*framed_size)(uint64_t n);
-	void (*frame)(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-		      size_t n, uint8_t *out);
+	void (*frame)(const struct codec_call *c);
 
-	/* encode - the real encoding, appended to out. The result depends on the input only. spec
-	 * has the parameters that prepare gave. On error out is unchanged. Returns 0; -EOPNOTSUPP
-	 * this input cannot be encoded; -ERANGE too long; -ENOMEM. */
-	int (*encode)(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
-		      const uint8_t *in, size_t n, struct buf *out, struct err *e);
+	/* encode - the real encoding. The result depends on the input only. On error `to` is
+	 * unchanged. Returns 0; -EOPNOTSUPP this input cannot be encoded; -ERANGE too long;
+	 * -ENOMEM. */
+	int (*encode)(const struct codec_call *c);
 };
 
 /* codec_find - the codec with this HDF5 filter id, built in or of a plugin; NULL when there is

@@ -61,12 +61,9 @@ struct codec_scratch {
  * content undefined. Borrowed until the next call for the same one. NULL when memory is short. */
 uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t cap);
 
-/* codec_decode_apart - NULL, or the function that runs ops->decode in another process, with the
- * same arguments, for a filter that is not our own (isolate/decoder.c). */
-extern int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
-				 const struct codec_spec *spec, size_t elem_size,
-				 const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-				 size_t *ret_len, struct err *e);
+/* codec_decode_apart - NULL, or the function that runs ops->decode in another process, for a filter
+ * that is not our own (isolate/decoder.c). */
+extern int (*codec_decode_apart)(const struct codec_ops *ops, const struct codec_call *c);
 
 /* codec_inflater - this thread's decompressor; borrowed. NULL when memory is short. */
 struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
@@ -169,14 +166,16 @@ int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *
 		return codec_effort_prepare(&(effort), spec, params, ret_n, e);                \
 	}
 
+/* codec_copy - decode to the first n bytes of the input; -ERANGE with the codec's name if they do
+ * not fit. codec_append - encode to the input itself. */
+int codec_copy(const struct codec_call *c, size_t n, const char *name) NZ_MUST_USE;
+int codec_append(const struct codec_call *c) NZ_MUST_USE;
+
 /* codec_same_* - check, decode, framed_size and frame of filters that store elements unchanged. */
-int codec_same_check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e);
-int codec_same_decode(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
-		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-		      size_t *ret_len, struct err *e);
+int codec_same_check(const struct codec_call *c);
+int codec_same_decode(const struct codec_call *c);
 uint64_t codec_same_framed_size(uint64_t n);
-void codec_same_frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-		      size_t n, uint8_t *out);
+void codec_same_frame(const struct codec_call *c);
 
 /* codec_level - parameter i of a spec as a signed number clamped to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

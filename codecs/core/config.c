@@ -113,24 +113,35 @@ int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *
 	return 0;
 }
 
-int codec_same_check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
-		     struct err *e NZ_UNUSED)
+int codec_same_check(const struct codec_call *c)
 {
-	*ret_len = in_len;
+	*c->ret_len = c->in_len;
 	return 0;
 }
 
-int codec_same_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		      size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-		      uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+int codec_copy(const struct codec_call *c, size_t n, const char *name)
 {
-	if (in_len > cap)
-		return err_set(e, -ERANGE, "filter %" PRIu32 ": length %zu exceeds %zu",
-			       spec->h5_id, in_len, cap);
-	if (in_len > 0)
-		memcpy(out, in, in_len);
-	*ret_len = in_len;
+	if (n > c->cap)
+		return err_set(c->e, -ERANGE, "%s: length %zu exceeds %zu", name, n, c->cap);
+	if (n > 0)
+		memcpy(c->out, c->in, n);
+	*c->ret_len = n;
 	return 0;
+}
+
+int codec_append(const struct codec_call *c)
+{
+	if (c->in_len > 0)
+		buf_put(c->to, c->in, c->in_len);
+	return buf_ok(c->to) ? 0 : err_nomem(c->e);
+}
+
+int codec_same_decode(const struct codec_call *c)
+{
+	if (c->in_len > c->cap)
+		return err_set(c->e, -ERANGE, "filter %" PRIu32 ": length %zu exceeds %zu",
+			       c->spec->h5_id, c->in_len, c->cap);
+	return codec_copy(c, c->in_len, "");
 }
 
 uint64_t codec_same_framed_size(uint64_t n)
@@ -138,11 +149,10 @@ uint64_t codec_same_framed_size(uint64_t n)
 	return n;
 }
 
-void codec_same_frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		      const uint8_t *in, size_t n, uint8_t *out)
+void codec_same_frame(const struct codec_call *c)
 {
-	if (n > 0)
-		memcpy(out, in, n);
+	if (c->in_len > 0)
+		memcpy(c->out, c->in, c->in_len);
 }
 
 uint64_t codec_packed_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)

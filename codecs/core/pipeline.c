@@ -13,20 +13,12 @@
 #define ROOM_MIN ((size_t)4096) /* first size of an intermediate result */
 #define GROWTH 4
 
-int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
-			  const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-			  size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
-			  struct err *e);
+int (*codec_decode_apart)(const struct codec_ops *ops, const struct codec_call *c);
 
 /* undo - undo one filter, in this process or in another. */
-static int undo(const struct codec_ops *ops, struct codec_scratch *s,
-		const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-		size_t in_len, uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int undo(const struct codec_ops *ops, const struct codec_call *c)
 {
-	if (codec_decode_apart && !ops->origin)
-		return codec_decode_apart(ops, s, spec, elem_size, in, in_len, out, cap,
-					  ret_len, e);
-	return ops->decode(s, spec, elem_size, in, in_len, out, cap, ret_len, e);
+	return codec_decode_apart && !ops->origin ? codec_decode_apart(ops, c) : ops->decode(c);
 }
 
 static bool skipped(uint32_t mask, uint32_t i)
@@ -98,35 +90,26 @@ static int pipeline_damaged(struct err *e)
 /* pipeline_step - undo one filter into scratch memory `turn`: first with room for `start` bytes,
  * then with more, up to max, so that memory depends on the data and not on the chain's upper
  * bound. */
-static int pipeline_step(const struct codec_ops *ops, const struct codec_spec *spec,
-			 size_t elem_size, size_t start, size_t max,
-			 struct codec_scratch *scratch, unsigned int turn, const uint8_t **in,
-			 size_t *len, struct err *e)
+static int pipeline_step(const struct codec_ops *ops, struct codec_call *c, size_t start,
+			 size_t max, unsigned int turn)
 {
-	size_t cap = start < max ? start : max, got;
-	uint8_t *to;
 	int rc;
 
+	c->cap = start < max ? start : max;
 	for (;;) {
-		to = codec_scratch_get(scratch, turn, cap);
-		if (!to)
-			return err_nomem(e);
-		rc = undo(ops, scratch, spec, elem_size, *in, *len, to, cap, &got, e);
-		if (rc != -ERANGE || cap == max)
-			break;
-		cap = (size_t)u64_min(codec_times(cap, GROWTH), max);
+		c->out = codec_scratch_get(c->scratch, turn, c->cap);
+		if (!c->out)
+			return err_nomem(c->e);
+		rc = undo(ops, c);
+		if (rc != -ERANGE || c->cap == max)
+			return rc;
+		c->cap = (size_t)u64_min(codec_times(c->cap, GROWTH), max);
 	}
-	if (rc)
-		return rc;
-	*in = to;
-	*len = got;
-	return 0;
 }
 
 static int decode_steps(const struct codec_chain *chain, const struct codec_ops *const *ops,
-			uint32_t mask, size_t elem_size, const size_t *caps, const uint8_t *in,
-			size_t in_len, uint8_t *out, size_t out_len,
-			struct codec_scratch *scratch, struct err *e)
+			uint32_t mask, const size_t *caps, struct codec_call *c, uint8_t *out,
+			size_t out_len)
 {
 	uint32_t todo = 0;
 	unsigned int turn = 0;
@@ -136,32 +119,34 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 		todo += !skipped(mask, i);
 
 	for (uint32_t i = chain->n; i-- > 0;) {
-		const struct codec_spec *spec = &chain->specs[i];
-
 		if (skipped(mask, i))
 			continue;
 		todo--;
+		c->spec = &chain->specs[i];
 		if (ops[i]->check) {
-			rc = ops[i]->check(in, in_len, &in_len, e);
+			rc = ops[i]->check(c);
 		} else if (todo > 0) {
-			rc = pipeline_step(ops[i], spec, elem_size,
-					   ROOM_MIN + codec_times(out_len / 2, GROWTH),
-					   caps[i], scratch, turn, &in, &in_len, e);
+			rc = pipeline_step(ops[i], c,
+					   ROOM_MIN + codec_times(out_len / 2, GROWTH), caps[i],
+					   turn);
+			c->in = c->out;
 			turn = !turn;
 		} else {
-			rc = undo(ops[i], scratch, spec, elem_size, in, in_len, out, out_len,
-				  &in_len, e);
-			in = out;
+			c->out = out;
+			c->cap = out_len;
+			rc = undo(ops[i], c);
+			c->in = out;
 		}
 		if (rc)
-			return rc == -ERANGE ? pipeline_damaged(e) : rc;
+			return rc == -ERANGE ? pipeline_damaged(c->e) : rc;
+		c->in_len = *c->ret_len;
 	}
 
-	if (in_len != out_len)
-		return err_set(e, -EBADMSG, "the chunk decodes to %zu bytes, expected %zu",
-			       in_len, out_len);
-	if (in != out && out_len > 0)
-		memcpy(out, in, out_len);
+	if (c->in_len != out_len)
+		return err_set(c->e, -EBADMSG, "the chunk decodes to %zu bytes, expected %zu",
+			       c->in_len, out_len);
+	if (c->in != out && out_len > 0)
+		memcpy(out, c->in, out_len);
 	return 0;
 }
 
@@ -170,16 +155,18 @@ int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t el
 		       struct codec_scratch *scratch, struct err *e)
 {
 	const struct codec_ops *ops[CODEC_CHAIN_MAX];
-	size_t caps[CODEC_CHAIN_MAX];
+	size_t caps[CODEC_CHAIN_MAX], got = 0;
+	struct codec_call c = {.scratch = scratch,
+			       .elem_size = elem_size,
+			       .in = in,
+			       .in_len = in_len,
+			       .ret_len = &got,
+			       .e = e};
 	int rc = find_all(chain, mask, ops, e);
 
-	if (rc)
-		return rc;
-	rc = caps_of(chain, ops, mask, out_len, caps, e);
-	if (rc)
-		return rc;
-	return decode_steps(chain, ops, mask, elem_size, caps, in, in_len, out, out_len,
-			    scratch, e);
+	if (!rc)
+		rc = caps_of(chain, ops, mask, out_len, caps, e);
+	return rc ? rc : decode_steps(chain, ops, mask, caps, &c, out, out_len);
 }
 
 int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
@@ -187,28 +174,35 @@ int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, co
 			   const uint8_t **ret, size_t *ret_len, struct err *e)
 {
 	const struct codec_ops *ops[CODEC_CHAIN_MAX];
-	size_t caps[CODEC_CHAIN_MAX];
+	size_t caps[CODEC_CHAIN_MAX], got = 0;
+	struct codec_call c = {.scratch = scratch,
+			       .elem_size = elem_size,
+			       .in = in,
+			       .in_len = in_len,
+			       .ret_len = &got,
+			       .e = e};
 	unsigned int turn = 0;
 	int rc = find_all(chain, 0, ops, e);
 
 	if (!rc)
 		rc = caps_of(chain, ops, 0, max, caps, e);
-	for (uint32_t i = chain->n; !rc && i-- > 0;) {
+	for (uint32_t i = chain->n; !rc && i-- > 0; c.in_len = got) {
+		c.spec = &chain->specs[i];
 		if (ops[i]->check) {
-			rc = ops[i]->check(in, in_len, &in_len, e);
+			rc = ops[i]->check(&c);
 			continue;
 		}
-		rc = pipeline_step(ops[i], &chain->specs[i], elem_size,
-				   ROOM_MIN + codec_times(in_len, GROWTH), caps[i], scratch,
-				   turn, &in, &in_len, e);
+		rc = pipeline_step(ops[i], &c, ROOM_MIN + codec_times(c.in_len, GROWTH),
+				   caps[i], turn);
+		c.in = c.out;
 		turn = !turn;
 	}
 	if (rc)
 		return rc;
-	if (in_len > max)
-		return err_set(e, -ERANGE, "a chunk of %zu bytes exceeds %zu", in_len, max);
-	*ret = in;
-	*ret_len = in_len;
+	if (c.in_len > max)
+		return err_set(e, -ERANGE, "a chunk of %zu bytes exceeds %zu", c.in_len, max);
+	*ret = c.in;
+	*ret_len = c.in_len;
 	return 0;
 }
 
@@ -257,7 +251,11 @@ int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const u
 			if (!to)
 				return err_nomem(e);
 		}
-		ops->frame(&chain->specs[i], elem_size, in, n, to);
+		ops->frame(&(const struct codec_call){.spec = &chain->specs[i],
+						      .elem_size = elem_size,
+						      .in = in,
+						      .in_len = n,
+						      .out = to});
 		free(held);
 		held = to == out ? NULL : to;
 		in = to;
@@ -293,6 +291,8 @@ bool codec_chain_encodable(const struct codec_chain *chain)
 int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 		       size_t n, struct codec_scratch *scratch, struct buf *out, struct err *e)
 {
+	struct codec_call c = {
+		.scratch = scratch, .elem_size = elem_size, .in = in, .in_len = n, .e = e};
 	int rc = 0;
 
 	if (chain->n > CODEC_CHAIN_MAX)
@@ -303,21 +303,21 @@ int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const 
 		buf_put(out, in, n);
 
 	for (uint32_t i = 0; !rc && i < chain->n; i++) {
-		const struct codec_spec *spec = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(spec->h5_id);
-		struct buf *to = i + 1 < chain->n ? &scratch->turn[i % 2] : out;
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
 		char tmp[NAME_CAP];
 
+		c.spec = &chain->specs[i];
+		c.to = i + 1 < chain->n ? &scratch->turn[i % 2] : out;
 		if (!ops || !ops->encode) {
 			rc = err_set(e, -EOPNOTSUPP, "filter '%s' cannot be encoded",
-				     codec_name(spec, tmp, sizeof(tmp)));
+				     codec_name(c.spec, tmp, sizeof(tmp)));
 			break;
 		}
-		if (to != out)
-			buf_clear(to);
-		rc = ops->encode(scratch, spec, elem_size, in, n, to, e);
-		in = to->data;
-		n = to->len;
+		if (c.to != out)
+			buf_clear(c.to);
+		rc = ops->encode(&c);
+		c.in = c.to->data;
+		c.in_len = c.to->len;
 	}
 	if (!rc && !buf_ok(out))
 		rc = err_nomem(e);

@@ -46,52 +46,50 @@ static size_t first_room(size_t n, size_t max)
 	return (size_t)u64_min(room, max);
 }
 
-/* export_h5z_decode - new memory, of which *ret_len bytes are the chunk; NULL on failure. */
-static uint8_t *export_h5z_decode(const struct codec_ops *ops, const struct codec_spec *spec,
-				  struct codec_scratch *s, size_t max, const uint8_t *in,
-				  size_t n, size_t *ret_len, size_t *ret_size)
+/* export_h5z_decode - new memory, of which *c->ret_len bytes are the chunk; NULL on failure. */
+static uint8_t *export_h5z_decode(const struct codec_ops *ops, struct codec_call *c, size_t max,
+				  size_t *ret_size)
 {
-	size_t room = first_room(n, max), got = 0;
-	uint8_t *out, *less;
+	const size_t *got = c->ret_len;
+	uint8_t *less;
 	int rc;
 
+	c->cap = first_room(c->in_len, max);
 	for (;;) {
-		out = malloc(room);
-		if (!out)
+		c->out = malloc(c->cap);
+		if (!c->out)
 			return NULL;
-		rc = ops->decode(s, spec, 1, in, n, out, room, &got, NULL);
-		if (rc == 0 && got > 0)
+		rc = ops->decode(c);
+		if (rc == 0 && *got > 0)
 			break;
-		free(out);
-		if (rc != -ERANGE || room == max)
+		free(c->out);
+		if (rc != -ERANGE || c->cap == max)
 			return NULL;
-		room = (size_t)u64_min(codec_times(room, GROWTH), max);
+		c->cap = (size_t)u64_min(codec_times(c->cap, GROWTH), max);
 	}
-	atomic_store(&last, got);
-	*ret_len = got;
-	*ret_size = room;
-	if (room - got <= got / 4 + ROOM_MIN)
-		return out;
+	atomic_store(&last, *got);
+	*ret_size = c->cap;
+	if (c->cap - *got <= *got / 4 + ROOM_MIN)
+		return c->out;
 	/* HDF5 keeps it in its cache of chunks */
-	less = realloc(out, got);
-	*ret_size = less ? got : room;
-	return less ? less : out;
+	less = realloc(c->out, *got);
+	*ret_size = less ? *got : c->cap;
+	return less ? less : c->out;
 }
 
-static uint8_t *export_h5z_encode(const struct codec_ops *ops, const struct codec_spec *spec,
-				  struct codec_scratch *s, size_t max, const uint8_t *in,
-				  size_t n, size_t *ret_len, size_t *ret_size)
+static uint8_t *export_h5z_encode(const struct codec_ops *ops, struct codec_call *c, size_t max,
+				  size_t *ret_size)
 {
 	struct buf out;
 
 	buf_init(&out, PTRDIFF_MAX);
-	if (ops->encode(s, spec, 1, in, n, &out, NULL) || !buf_ok(&out) || out.len == 0 ||
-	    out.len > max) {
+	c->to = &out;
+	if (ops->encode(c) || !buf_ok(&out) || out.len == 0 || out.len > max) {
 		buf_release(&out);
 		return NULL;
 	}
 	*ret_size = out.cap;
-	return buf_take(&out, ret_len);
+	return buf_take(&out, c->ret_len);
 }
 
 size_t codec_h5z(const struct codec_ops *ops, size_t max, unsigned flags, size_t n_params,
@@ -107,21 +105,21 @@ size_t codec_h5z(const struct codec_ops *ops, size_t max, unsigned flags, size_t
 	};
 	bool back = (flags & CODEC_H5Z_REVERSE) != 0;
 	size_t len = 0, room = 0;
-	struct codec_scratch *s;
+	struct codec_call c = {
+		.spec = &spec, .elem_size = 1, .in = *buf, .in_len = n, .ret_len = &len};
 	uint8_t *out;
 
 	if (n == 0 || !*buf || !(back ? ops->decode != NULL : ops->encode != NULL))
 		return 0;
-	s = take_scratch();
-	if (!s)
+	c.scratch = take_scratch();
+	if (!c.scratch)
 		return 0;
 	if (back)
-		out = export_h5z_decode(ops, &spec, s, max, *buf, n, &len, &room);
+		out = export_h5z_decode(ops, &c, max, &room);
 	else
-		out = export_h5z_encode(ops, &spec, s,
-					flags & CODEC_H5Z_OPTIONAL ? n : SIZE_MAX, *buf, n,
-					&len, &room);
-	give_scratch(s);
+		out = export_h5z_encode(ops, &c, flags & CODEC_H5Z_OPTIONAL ? n : SIZE_MAX,
+					&room);
+	give_scratch(c.scratch);
 	if (!out)
 		return 0;
 	free(*buf);

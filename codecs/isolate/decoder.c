@@ -190,28 +190,26 @@ int decoder_run(struct decoder *d, const struct codec_chain *chain, uint32_t mas
 }
 
 /* decode_apart - the value of codec_decode_apart. */
-static int decode_apart(const struct codec_ops *ops, struct codec_scratch *s,
-			const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-			size_t in_len, uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int decode_apart(const struct codec_ops *ops, const struct codec_call *c)
 {
-	const struct codec_chain chain = {.n = 1, .specs = spec};
-	struct decoder_request q = {.elem_size = elem_size, .any = 1};
+	const struct codec_chain chain = {.n = 1, .specs = c->spec};
+	struct decoder_request q = {.elem_size = c->elem_size, .any = 1};
 	enum worker_fate fate = WORKER_RETRY;
 	bool again = false;
 	int rc = 0;
 
 	if (!apart() || !strange(ops))
-		return ops->decode(s, spec, elem_size, in, in_len, out, cap, ret_len, e);
+		return ops->decode(c);
 	for (; fate == WORKER_RETRY; again = true) {
 		struct decoder *d;
 		uint8_t *to;
 
-		rc = decoder_take(&chain, in_len, cap, again, &d, &to, e);
+		rc = decoder_take(&chain, c->in_len, c->cap, again, &d, &to, c->e);
 		if (rc < 0)
 			return rc;
-		if (in_len)
-			memcpy(to, in, in_len);
-		rc = decoder_do_run(d, &chain, &q, out, ret_len, &fate, e);
+		if (c->in_len)
+			memcpy(to, c->in, c->in_len);
+		rc = decoder_do_run(d, &chain, &q, c->out, c->ret_len, &fate, c->e);
 		decoder_give(d);
 	}
 	return rc;

@@ -11,25 +11,29 @@ static void decoder_serve_handle(const struct shm *r, int sock, const struct dec
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	const struct codec_chain chain = {.n = q->n_specs, .specs = specs};
 	const uint32_t *at = (const uint32_t *)(const void *)r->at;
-	const uint8_t *in = r->at + q->in;
-	uint8_t *out = r->at + q->out;
 	size_t len = (size_t)q->out_len;
 	struct err e = ERR_INIT;
+	const struct codec_call c = {.scratch = scratch,
+				     .spec = specs,
+				     .elem_size = (size_t)q->elem_size,
+				     .in = r->at + q->in,
+				     .in_len = (size_t)q->in_len,
+				     .out = r->at + q->out,
+				     .cap = (size_t)q->out_len,
+				     .ret_len = &len,
+				     .e = &e};
 	int rc;
 
 	for (uint32_t i = 0; i < q->n_specs; i++, at += 2 + at[1])
 		specs[i] = (struct codec_spec){
 			.h5_id = at[0], .n_params = at[1], .params = at + 2, .name = ""};
 	if (decoder_fault)
-		decoder_fault(q, in);
+		decoder_fault(q, c.in);
 	if (q->any)
-		rc = codec_find(specs[0].h5_id)
-			     ->decode(scratch, &specs[0], (size_t)q->elem_size, in,
-				      (size_t)q->in_len, out, (size_t)q->out_len, &len, &e);
+		rc = codec_find(specs[0].h5_id)->decode(&c);
 	else
-		rc = codec_chain_decode(&chain, q->mask, (size_t)q->elem_size, in,
-					(size_t)q->in_len, out, (size_t)q->out_len, scratch,
-					&e);
+		rc = codec_chain_decode(&chain, q->mask, c.elem_size, c.in, c.in_len, c.out,
+					c.cap, scratch, &e);
 	worker_reply(sock, rc, len, &e);
 }
 

@@ -60,32 +60,28 @@ static uint64_t astype_stored_max(const struct codec_spec *spec, uint64_t n)
 	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
-static int astype_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			 uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int astype_decode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
 	size_t n;
-	int rc = num_count("astype", enc, dec, in_len, cap, &n, ret_len, e);
+	int rc = num_count("astype", enc, dec, c, &n);
 
 	if (!rc)
-		num_convert(enc, dec, in, n, out);
+		num_convert(enc, dec, c->in, n, c->out);
 	return rc;
 }
 
 /* ---- encoding ---- */
 
-static int astype_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			 struct buf *out, struct err *e)
+static int astype_encode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
 	size_t count = 0;
 	uint8_t *p = NULL;
-	int rc = num_room("astype", dec, enc, n, out, &count, &p, e);
+	int rc = num_room("astype", dec, enc, c, &count, &p);
 
 	if (!rc)
-		num_convert(dec, enc, in, count, p);
+		num_convert(dec, enc, c->in, count, p);
 	return rc;
 }
 
@@ -106,12 +102,11 @@ static double scale_of(int32_t digits)
 	return isfinite(precision) ? precision : 0;
 }
 
-static int quantize_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			   struct buf *out, struct err *e)
+static int quantize_encode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
-	int32_t digits = codec_level(spec, P_DIGITS, -400, 400, 0);
+	const uint8_t *in = c->in;
+	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	int32_t digits = codec_level(c->spec, P_DIGITS, -400, 400, 0);
 	double scale = scale_of(digits), v[NUM_BLOCK];
 	uint32_t size = num_wider(dec.size, scale);
 	size_t count = 0;
@@ -119,10 +114,10 @@ static int quantize_encode(struct codec_scratch *s NZ_UNUSED, const struct codec
 	int rc;
 
 	if (scale == 0 || dec.kind != NUM_FLOAT)
-		return err_set(e, -EOPNOTSUPP,
+		return err_set(c->e, -EOPNOTSUPP,
 			       "quantize: a float of this size cannot keep %d digits",
 			       (int)digits);
-	rc = num_room("quantize", dec, enc, n, out, &count, &p, e);
+	rc = num_room("quantize", dec, enc, c, &count, &p);
 	if (rc)
 		return rc;
 	scale = num_round(scale, size);

@@ -48,33 +48,32 @@ static int bitgroom_prepare(const struct codec_spec *spec, const struct codec_ar
 	return 0;
 }
 
-static int bitgroom_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			   size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
-			   struct err *e)
+static int bitgroom_encode(const struct codec_call *c)
 {
-	const bool groom = spec->h5_id == CODEC_BITGROOM;
-	const uint32_t *p = spec->params;
+	size_t elem_size = c->elem_size;
+	const bool groom = c->spec->h5_id == CODEC_BITGROOM;
+	const uint32_t *p = c->spec->params;
 	struct codec_quant q = {.mode = groom ? CODEC_QUANT_BITGROOM : CODEC_QUANT_GRANULARBR,
-				.digits = spec->n_params > 0 ? p[0] : DIGITS_DEFAULT};
+				.digits = c->spec->n_params > 0 ? p[0] : DIGITS_DEFAULT};
 	uint8_t fill[8] = {0}, *data;
 
-	if (spec->n_params > 1)
+	if (c->spec->n_params > 1)
 		elem_size = p[1];
 	if ((elem_size != 4 && elem_size != 8) || q.digits < 1 || q.digits > DIGITS_MAX)
-		return err_set(e, -EOPNOTSUPP,
+		return err_set(c->e, -EOPNOTSUPP,
 			       "filter %" PRIu32 ": %" PRIu32
 			       " digits for elements of %zu bytes are not supported",
-			       spec->h5_id, q.digits, elem_size);
-	for (uint32_t i = 3; i < spec->n_params && i < N_PARAMS; i++)
+			       c->spec->h5_id, q.digits, elem_size);
+	for (uint32_t i = 3; i < c->spec->n_params && i < N_PARAMS; i++)
 		put_le32(fill + (size_t)4 * (i - 3), p[i]);
 
-	data = n > 0 ? buf_grow(out, n) : NULL;
-	if (n > 0 && !data)
-		return err_nomem(e);
-	if (n > 0)
-		memcpy(data, in, n);
-	codec_quantize(&q, elem_size, false, spec->n_params > 2 && p[2] ? fill : NULL, data,
-		       n / elem_size);
+	data = c->in_len > 0 ? buf_grow(c->to, c->in_len) : NULL;
+	if (c->in_len > 0 && !data)
+		return err_nomem(c->e);
+	if (c->in_len > 0)
+		memcpy(data, c->in, c->in_len);
+	codec_quantize(&q, elem_size, false, c->spec->n_params > 2 && p[2] ? fill : NULL, data,
+		       c->in_len / elem_size);
 	return 0;
 }
 

@@ -59,29 +59,27 @@ static void round_all(struct num_type t, uint32_t keep, const uint8_t *in, size_
 	}
 }
 
-static int bitround_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			   size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			   struct buf *out, struct err *e)
+static int bitround_encode(const struct codec_call *c)
 {
-	const struct num_type t = num_of(spec, P_TYPE);
-	const uint32_t keep = (uint32_t)codec_level(spec, P_KEEP, 0, KEEP_MAX, KEEP_MAX);
+	const struct num_type t = num_of(c->spec, P_TYPE);
+	const uint32_t keep = (uint32_t)codec_level(c->spec, P_KEEP, 0, KEEP_MAX, KEEP_MAX);
 	size_t count = 0;
 	uint8_t *p = NULL;
 	int rc;
 
 	if (t.kind != NUM_FLOAT || keep > mantissa(t))
 		return err_set(
-			e, -EOPNOTSUPP,
+			c->e, -EOPNOTSUPP,
 			"bitround: the elements are not floating-point numbers with %" PRIu32
 			" mantissa bits",
 			keep);
-	rc = num_room("bitround", t, t, n, out, &count, &p, e);
+	rc = num_room("bitround", t, t, c, &count, &p);
 	if (rc || count == 0)
 		return rc;
 	if (keep < mantissa(t))
-		round_all(t, keep, in, count, p);
+		round_all(t, keep, c->in, count, p);
 	else
-		memcpy(p, in, n);
+		memcpy(p, c->in, c->in_len);
 	return 0;
 }
 

@@ -90,21 +90,19 @@ static void sum_reals(struct num_type enc, struct num_type dec, uint32_t size,
 	}
 }
 
-static int delta_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int delta_decode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
 	uint32_t size = sum_size(enc, dec);
 	size_t n;
-	int rc = num_count("delta", enc, dec, in_len, cap, &n, ret_len, e);
+	int rc = num_count("delta", enc, dec, c, &n);
 
 	if (rc)
 		return rc;
 	if (size > 0)
-		sum_reals(enc, dec, size, in, n, out);
+		sum_reals(enc, dec, size, c->in, n, c->out);
 	else
-		sum_integers(enc, dec, in, n, out);
+		sum_integers(enc, dec, c->in, n, c->out);
 	return 0;
 }
 
@@ -172,22 +170,20 @@ static void differences(struct num_type dec, struct num_type enc, const uint8_t 
 	}
 }
 
-static int delta_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			struct buf *out, struct err *e)
+static int delta_encode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
-	size_t at = out->len, count = 0;
+	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	size_t at = c->to->len, count = 0;
 	uint8_t *p = NULL;
-	int rc = num_room("delta", dec, enc, n, out, &count, &p, e);
+	int rc = num_room("delta", dec, enc, c, &count, &p);
 
 	if (rc || count == 0)
 		return rc;
-	rc = first(dec, enc, in, p, e);
+	rc = first(dec, enc, c->in, p, c->e);
 	if (rc)
-		out->len = at;
+		c->to->len = at;
 	else
-		differences(dec, enc, in, count - 1, p + enc.size);
+		differences(dec, enc, c->in, count - 1, p + enc.size);
 	return rc;
 }
 

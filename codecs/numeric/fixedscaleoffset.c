@@ -94,16 +94,15 @@ static struct computed fixedscaleoffset_computed(const struct codec_spec *spec,
 	return c;
 }
 
-static int fixedscaleoffset_decode(struct codec_scratch *s NZ_UNUSED,
-				   const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-				   const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-				   size_t *ret_len, struct err *e)
+static int fixedscaleoffset_decode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
-	struct computed c = fixedscaleoffset_computed(spec, enc, P_SCALE, P_OFFSET);
+	const uint8_t *in = c->in;
+	uint8_t *out = c->out;
+	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct computed step = fixedscaleoffset_computed(c->spec, enc, P_SCALE, P_OFFSET);
 	double v[NUM_BLOCK];
 	size_t n;
-	int rc = num_count("fixedscaleoffset", enc, dec, in_len, cap, &n, ret_len, e);
+	int rc = num_count("fixedscaleoffset", enc, dec, c, &n);
 
 	if (rc)
 		return rc;
@@ -112,23 +111,22 @@ static int fixedscaleoffset_decode(struct codec_scratch *s NZ_UNUSED,
 
 		num_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			v[k] = num_round(num_round(v[k] / c.v[0], c.size[0]) + c.v[1],
-					 c.size[1]);
-		num_store_real(dec, c.size[1], v, m, out);
+			v[k] = num_round(num_round(v[k] / step.v[0], step.size[0]) + step.v[1],
+					 step.size[1]);
+		num_store_real(dec, step.size[1], v, m, out);
 	}
 	return 0;
 }
 
-static int fixedscaleoffset_encode(struct codec_scratch *s NZ_UNUSED,
-				   const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-				   const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int fixedscaleoffset_encode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(spec, P_DTYPE), enc = num_of(spec, P_ASTYPE);
-	struct computed c = fixedscaleoffset_computed(spec, dec, P_OFFSET, P_SCALE);
+	const uint8_t *in = c->in;
+	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct computed step = fixedscaleoffset_computed(c->spec, dec, P_OFFSET, P_SCALE);
 	double v[NUM_BLOCK];
 	size_t count = 0;
 	uint8_t *p = NULL;
-	int rc = num_room("fixedscaleoffset", dec, enc, n, out, &count, &p, e);
+	int rc = num_room("fixedscaleoffset", dec, enc, c, &count, &p);
 
 	if (rc)
 		return rc;
@@ -137,9 +135,10 @@ static int fixedscaleoffset_encode(struct codec_scratch *s NZ_UNUSED,
 
 		num_load_real(dec, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			v[k] = rint(num_round(num_round(v[k] - c.v[0], c.size[0]) * c.v[1],
-					      c.size[1]));
-		num_store_real(enc, c.size[1], v, m, p);
+			v[k] = rint(
+				num_round(num_round(v[k] - step.v[0], step.size[0]) * step.v[1],
+					  step.size[1]));
+		num_store_real(enc, step.size[1], v, m, p);
 	}
 	return 0;
 }

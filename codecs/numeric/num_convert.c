@@ -135,37 +135,37 @@ uint64_t num_stored_max(struct num_type from, struct num_type to, uint64_t n)
 	return ckd_mul(&r, n / from.size + (n % from.size != 0), (uint64_t)to.size) ? 0 : r;
 }
 
-int num_count(const char *name, struct num_type enc, struct num_type dec, size_t in_len,
-	      size_t cap, size_t *ret_n, size_t *ret_len, struct err *e)
+int num_count(const char *name, struct num_type enc, struct num_type dec,
+	      const struct codec_call *c, size_t *ret_n)
 {
-	size_t n = in_len / enc.size;
+	size_t n = c->in_len / enc.size;
 
-	if (in_len % enc.size != 0)
-		return err_set(e, -EBADMSG, "%s: length %zu is not a multiple of %u", name,
-			       in_len, (unsigned int)enc.size);
-	if (n > cap / dec.size)
-		return err_set(e, -ERANGE, "%s: %zu elements of %u bytes exceed %zu bytes",
-			       name, n, (unsigned int)dec.size, cap);
+	if (c->in_len % enc.size != 0)
+		return err_set(c->e, -EBADMSG, "%s: length %zu is not a multiple of %u", name,
+			       c->in_len, (unsigned int)enc.size);
+	if (n > c->cap / dec.size)
+		return err_set(c->e, -ERANGE, "%s: %zu elements of %u bytes exceed %zu bytes",
+			       name, n, (unsigned int)dec.size, c->cap);
 	*ret_n = n;
-	*ret_len = n * dec.size;
+	*c->ret_len = n * dec.size;
 	return 0;
 }
 
-int num_room(const char *name, struct num_type dec, struct num_type enc, size_t n,
-	     struct buf *out, size_t *ret_n, uint8_t **ret_out, struct err *e)
+int num_room(const char *name, struct num_type dec, struct num_type enc,
+	     const struct codec_call *c, size_t *ret_n, uint8_t **ret_out)
 {
 	size_t bytes;
 
-	if (n % dec.size != 0)
-		return err_set(e, -EOPNOTSUPP, "%s: length %zu is not a multiple of %u", name,
-			       n, (unsigned int)dec.size);
-	*ret_n = n / dec.size;
+	if (c->in_len % dec.size != 0)
+		return err_set(c->e, -EOPNOTSUPP, "%s: length %zu is not a multiple of %u",
+			       name, c->in_len, (unsigned int)dec.size);
+	*ret_n = c->in_len / dec.size;
 	*ret_out = NULL;
 	if (ckd_mul(&bytes, *ret_n, (size_t)enc.size))
-		return err_set(e, -ERANGE, "%s: %zu elements are too many", name, *ret_n);
+		return err_set(c->e, -ERANGE, "%s: %zu elements are too many", name, *ret_n);
 	if (bytes > 0)
-		*ret_out = buf_grow(out, bytes);
-	return bytes > 0 && !*ret_out ? err_nomem(e) : 0;
+		*ret_out = buf_grow(c->to, bytes);
+	return bytes > 0 && !*ret_out ? err_nomem(c->e) : 0;
 }
 
 /* ---- floats ---- */

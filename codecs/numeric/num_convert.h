@@ -35,16 +35,16 @@ void num_put_member(struct buf *json, const char *member, struct num_type t);
 /* num_stored_max - stored_max of a filter that converts each element from `from` to `to`. */
 uint64_t num_stored_max(struct num_type from, struct num_type to, uint64_t n);
 
-/* num_count - the number of elements `enc` in in_len bytes, if as many `dec` fit cap; *ret_len is
- * the bytes of the latter. name: of the filter. Returns 0; -EBADMSG not a whole number of elements;
- * -ERANGE. */
-int num_count(const char *name, struct num_type enc, struct num_type dec, size_t in_len,
-	      size_t cap, size_t *ret_n, size_t *ret_len, struct err *e) NZ_MUST_USE;
+/* num_count - for decoding: the number of elements `enc` in the input, if as many `dec` fit the
+ * output; sets *c->ret_len to the bytes of the latter. name: of the filter. Returns 0; -EBADMSG not
+ * a whole number of elements; -ERANGE. */
+int num_count(const char *name, struct num_type enc, struct num_type dec,
+	      const struct codec_call *c, size_t *ret_n) NZ_MUST_USE;
 
-/* num_room - for encoding: the number of elements `dec` in n bytes in *ret_n; appends room for as
- * many `enc` to out, at *ret_out (NULL for none). Returns 0; -EOPNOTSUPP not a whole number of
- * elements; -ERANGE; -ENOMEM. */
-int num_room(const char *name, struct num_type dec, struct num_type enc, size_t n,
-	     struct buf *out, size_t *ret_n, uint8_t **ret_out, struct err *e) NZ_MUST_USE;
+/* num_room - for encoding: the number of elements `dec` in the input in *ret_n; appends room for as
+ * many `enc` to the output, at *ret_out (NULL for none). Returns 0; -EOPNOTSUPP not a whole number
+ * of elements; -ERANGE; -ENOMEM. */
+int num_room(const char *name, struct num_type dec, struct num_type enc,
+	     const struct codec_call *c, size_t *ret_n, uint8_t **ret_out) NZ_MUST_USE;
 
 #endif

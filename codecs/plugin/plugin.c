@@ -260,23 +260,21 @@ static int plugin_gone(uint32_t h5_id, struct err *e)
 	return err_set(e, -EOPNOTSUPP, "no plugin is available for filter %" PRIu32, h5_id);
 }
 
-static int plugin_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			 uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int plugin_decode(const struct codec_call *c)
 {
-	const struct plugin *p = plugin_do_find(spec->h5_id);
-	struct plugin_call c = {.op = PLUGIN_DECODE,
-				.params = spec->params,
-				.n_params = spec->n_params,
-				.in = in,
-				.in_len = in_len,
-				.cap = cap,
-				.out = out};
-	int rc = p ? plugin_do_call(p, &c, e) : plugin_gone(spec->h5_id, e);
+	const struct plugin *p = plugin_do_find(c->spec->h5_id);
+	struct plugin_call call = {.op = PLUGIN_DECODE,
+				   .params = c->spec->params,
+				   .n_params = c->spec->n_params,
+				   .in = c->in,
+				   .in_len = c->in_len,
+				   .cap = c->cap,
+				   .out = c->out};
+	int rc = p ? plugin_do_call(p, &call, c->e) : plugin_gone(c->spec->h5_id, c->e);
 
 	if (rc < 0)
 		return rc;
-	*ret_len = c.len;
+	*c->ret_len = call.len;
 	return 0;
 }
 
@@ -288,21 +286,19 @@ static uint64_t plugin_stored_max(const struct codec_spec *spec NZ_UNUSED, uint6
 	return ckd_mul(&r, n, (uint64_t)2) || ckd_add(&r, r, (uint64_t)1 << 16) ? 0 : r;
 }
 
-static int plugin_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			 size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			 struct buf *out, struct err *e)
+static int plugin_encode(const struct codec_call *c)
 {
-	const struct plugin *p = plugin_do_find(spec->h5_id);
-	const uint64_t max = plugin_stored_max(spec, n);
-	struct plugin_call c = {.op = PLUGIN_ENCODE,
-				.params = spec->params,
-				.n_params = spec->n_params,
-				.in = in,
-				.in_len = n,
-				.cap = max < SIZE_MAX ? (size_t)max : SIZE_MAX,
-				.to = out};
+	const struct plugin *p = plugin_do_find(c->spec->h5_id);
+	const uint64_t max = plugin_stored_max(c->spec, c->in_len);
+	struct plugin_call call = {.op = PLUGIN_ENCODE,
+				   .params = c->spec->params,
+				   .n_params = c->spec->n_params,
+				   .in = c->in,
+				   .in_len = c->in_len,
+				   .cap = max < SIZE_MAX ? (size_t)max : SIZE_MAX,
+				   .to = c->to};
 
-	return p ? plugin_do_call(p, &c, e) : plugin_gone(spec->h5_id, e);
+	return p ? plugin_do_call(p, &call, c->e) : plugin_gone(c->spec->h5_id, c->e);
 }
 
 /* take_params - copy the parameters that a call returned in v. */

@@ -83,14 +83,16 @@ static size_t bitshuffle_at_most(const struct bitshuffle_form *f, size_t n)
 typedef void turn_fn(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
 
 /* turn_blocks - convert all n elements, in either direction. Returns 0 or -ENOMEM. */
-static int turn_blocks(struct codec_scratch *s, const struct bitshuffle_form *f, turn_fn *turn,
-		       size_t n, const uint8_t *in, uint8_t *out, struct err *e)
+static int turn_blocks(const struct codec_call *c, const struct bitshuffle_form *f,
+		       turn_fn *turn, size_t n, uint8_t *out)
 {
+	const uint8_t *in = c->in;
 	const size_t most = bitshuffle_at_most(f, n);
-	uint8_t *room = codec_scratch_get(s, CODEC_SCRATCH_OWN, bitplanes_room(f->size, most));
+	uint8_t *room =
+		codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN, bitplanes_room(f->size, most));
 
 	if (!room)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	for (size_t m; n >= MULTIPLE; n -= m) {
 		m = bitshuffle_at_most(f, n);
 		turn(f->size, m, in, out, room);
@@ -105,9 +107,8 @@ static int turn_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 /* ---- decoding ---- */
 
 /* bitshuffle_unpack - decode one stored block to exactly n bytes. */
-static int bitshuffle_unpack(struct codec_scratch *s, const struct bitshuffle_form *f,
-			     const uint8_t *in, size_t stored, uint8_t *out, size_t n,
-			     struct err *e)
+static int bitshuffle_unpack(const struct codec_call *c, const struct bitshuffle_form *f,
+			     const uint8_t *in, size_t stored, uint8_t *out, size_t n)
 {
 	if (f->compressor == LZ4 && stored <= INT_MAX && n <= INT_MAX) {
 		int got =
@@ -117,28 +118,30 @@ static int bitshuffle_unpack(struct codec_scratch *s, const struct bitshuffle_fo
 			return 0;
 	}
 	if (f->compressor == ZSTD && stored >= SIZE_BYTES && get_le32(in) == ZSTD_MAGIC) {
-		struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
+		struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(c->scratch);
 
 		if (!zstd)
-			return err_nomem(e);
+			return err_nomem(c->e);
 		if (ZSTD_decompressDCtx(zstd, out, n, in, stored) == n)
 			return 0;
 	}
-	return err_set(e, -EBADMSG, "bitshuffle: a block of %zu bytes does not decode to %zu",
-		       stored, n);
+	return err_set(c->e, -EBADMSG,
+		       "bitshuffle: a block of %zu bytes does not decode to %zu", stored, n);
 }
 
-/* undo_blocks - decode stored blocks to n elements. */
-static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
-		       const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struct err *e)
+/* undo_blocks - decode the stored blocks after the header to n elements. */
+static int undo_blocks(const struct codec_call *c, const struct bitshuffle_form *f, size_t n)
 {
+	const uint8_t *in = c->in + HEAD;
+	size_t in_len = c->in_len - HEAD;
+	uint8_t *out = c->out;
 	const size_t most = bitshuffle_at_most(f, n),
 		     bytes = most * f->size; /* at most n * size */
-	uint8_t *rows =
-		codec_scratch_get(s, CODEC_SCRATCH_OWN, bytes + bitplanes_room(f->size, most));
+	uint8_t *rows = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN,
+					  bytes + bitplanes_room(f->size, most));
 
 	if (!rows)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	for (size_t m, stored; n >= MULTIPLE; n -= m) {
 		int rc;
 
@@ -146,10 +149,10 @@ static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 		stored = in_len >= SIZE_BYTES ? (size_t)get_be(in, SIZE_BYTES) : 0;
 		if (in_len < SIZE_BYTES || stored > in_len - SIZE_BYTES)
 			return err_set(
-				e, -EBADMSG,
+				c->e, -EBADMSG,
 				"bitshuffle: a block of %zu bytes, but only %zu are left",
 				stored, in_len);
-		rc = bitshuffle_unpack(s, f, in + SIZE_BYTES, stored, rows, m * f->size, e);
+		rc = bitshuffle_unpack(c, f, in + SIZE_BYTES, stored, rows, m * f->size);
 		if (rc)
 			return rc;
 		bitplanes_join(f->size, m, rows, out, rows + bytes);
@@ -158,7 +161,7 @@ static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 		out += m * f->size;
 	}
 	if (in_len < n * f->size)
-		return err_set(e, -EBADMSG, "bitshuffle: %zu bytes are missing at the end",
+		return err_set(c->e, -EBADMSG, "bitshuffle: %zu bytes are missing at the end",
 			       n * f->size - in_len);
 	if (n > 0)
 		memcpy(out, in, n * f->size);
@@ -167,49 +170,46 @@ static int undo_blocks(struct codec_scratch *s, const struct bitshuffle_form *f,
 
 /* bitshuffle_head - read the header: the length of the elements, and the block size, which
  * overrides that of the parameters. */
-static int bitshuffle_head(struct bitshuffle_form *f, const uint8_t *in, size_t in_len,
-			   uint64_t *ret, struct err *e)
+static int bitshuffle_head(struct bitshuffle_form *f, const struct codec_call *c, uint64_t *ret)
 {
 	uint64_t block;
 
-	if (in_len < HEAD)
-		return err_set(e, -EBADMSG, "bitshuffle: length %zu is less than %zu", in_len,
-			       HEAD);
-	*ret = get_be(in, 8);
-	block = get_be(in + 8, 4);
+	if (c->in_len < HEAD)
+		return err_set(c->e, -EBADMSG, "bitshuffle: length %zu is less than %zu",
+			       c->in_len, HEAD);
+	*ret = get_be(c->in, 8);
+	block = get_be(c->in + 8, 4);
 	if (block == 0 || block % (MULTIPLE * (uint64_t)f->size))
-		return err_set(e, -EBADMSG,
+		return err_set(c->e, -EBADMSG,
 			       "bitshuffle: a block size of %" PRIu64 " bytes is not valid",
 			       block);
 	f->block = (size_t)block / f->size;
 	return 0;
 }
 
-static int bitshuffle_decode(struct codec_scratch *s, const struct codec_spec *spec,
-			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			     uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int bitshuffle_decode(const struct codec_call *c)
 {
-	uint64_t total = in_len;
+	uint64_t total = c->in_len;
 	struct bitshuffle_form f;
-	int rc = bitshuffle_form_of(spec, &f, -EBADMSG, e);
+	int rc = bitshuffle_form_of(c->spec, &f, -EBADMSG, c->e);
 
 	if (!rc && f.compressor != NONE)
-		rc = bitshuffle_head(&f, in, in_len, &total, e);
+		rc = bitshuffle_head(&f, c, &total);
 	if (rc)
 		return rc;
-	if (total > cap)
-		return err_set(e, -ERANGE,
+	if (total > c->cap)
+		return err_set(c->e, -ERANGE,
 			       "bitshuffle: content of %" PRIu64 " bytes exceeds %zu", total,
-			       cap);
+			       c->cap);
 	if (total % f.size)
-		return err_set(e, -EBADMSG,
+		return err_set(c->e, -EBADMSG,
 			       "bitshuffle: %" PRIu64
 			       " bytes are not a whole number of elements of %zu bytes",
 			       total, f.size);
-	*ret_len = (size_t)total;
+	*c->ret_len = (size_t)total;
 	if (f.compressor == NONE)
-		return turn_blocks(s, &f, bitplanes_join, (size_t)total / f.size, in, out, e);
-	return undo_blocks(s, &f, in + HEAD, in_len - HEAD, out, (size_t)total / f.size, e);
+		return turn_blocks(c, &f, bitplanes_join, (size_t)total / f.size, c->out);
+	return undo_blocks(c, &f, (size_t)total / f.size);
 }
 
 /* ---- encoding ---- */
@@ -243,83 +243,82 @@ static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, con
 	return 0;
 }
 
-/* do_blocks - encode n elements to blocks. */
-static int do_blocks(struct codec_scratch *s, ZSTD_CCtx *zstd, const struct bitshuffle_form *f,
-		     const uint8_t *in, size_t n, struct buf *out, struct err *e)
+/* do_blocks - encode all elements to blocks. */
+static int do_blocks(const struct codec_call *c, ZSTD_CCtx *zstd,
+		     const struct bitshuffle_form *f)
 {
+	const uint8_t *in = c->in;
+	size_t n = c->in_len / f->size;
 	const size_t most = bitshuffle_at_most(f, n), bytes = most * f->size;
-	uint8_t *rows =
-		codec_scratch_get(s, CODEC_SCRATCH_OWN, bytes + bitplanes_room(f->size, most));
+	uint8_t *rows = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN,
+					  bytes + bitplanes_room(f->size, most));
 
 	if (!rows)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	for (size_t m; n >= MULTIPLE; n -= m) {
 		int rc;
 
 		m = bitshuffle_at_most(f, n);
 		bitplanes_split(f->size, m, in, rows, rows + bytes);
-		rc = bitshuffle_pack(zstd, f, rows, m * f->size, out, e);
+		rc = bitshuffle_pack(zstd, f, rows, m * f->size, c->to, c->e);
 		if (rc)
 			return rc;
 		in += m * f->size;
 	}
 	if (n > 0)
-		buf_put(out, in, n * f->size);
+		buf_put(c->to, in, n * f->size);
 	return 0;
 }
 
-static int encode_packed(struct codec_scratch *s, const struct bitshuffle_form *f,
-			 const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int encode_packed(const struct codec_call *c, const struct bitshuffle_form *f)
 {
-	size_t start = out->len, block;
+	size_t start = c->to->len, block;
 	ZSTD_CCtx *zstd = NULL;
 	uint8_t *p;
 	int rc;
 
 	if (ckd_mul(&block, f->block, f->size) || block > UINT32_MAX)
-		return err_set(e, -EOPNOTSUPP, "bitshuffle: blocks are larger than %u bytes",
+		return err_set(c->e, -EOPNOTSUPP, "bitshuffle: blocks are larger than %u bytes",
 			       UINT32_MAX);
-	p = buf_grow(out, HEAD);
+	p = buf_grow(c->to, HEAD);
 	if (p && f->compressor == ZSTD)
-		zstd = codec_zstd_encoder(s);
+		zstd = codec_zstd_encoder(c->scratch);
 	if (!p || (f->compressor == ZSTD && !zstd)) {
-		out->len = start;
-		return err_nomem(e);
+		c->to->len = start;
+		return err_nomem(c->e);
 	}
-	put_be(p, n, 8);
+	put_be(p, c->in_len, 8);
 	put_be(p + 8, block, 4);
-	rc = do_blocks(s, zstd, f, in, n / f->size, out, e);
+	rc = do_blocks(c, zstd, f);
 	if (zstd)
-		codec_zstd_encoded(s);
+		codec_zstd_encoded(c->scratch);
 	if (rc)
-		out->len = start;
+		c->to->len = start;
 	return rc;
 }
 
-static int bitshuffle_encode(struct codec_scratch *s, const struct codec_spec *spec,
-			     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			     struct buf *out, struct err *e)
+static int bitshuffle_encode(const struct codec_call *c)
 {
-	size_t start = out->len;
+	size_t start = c->to->len;
 	struct bitshuffle_form f;
 	uint8_t *p;
-	int rc = bitshuffle_form_of(spec, &f, -EOPNOTSUPP, e);
+	int rc = bitshuffle_form_of(c->spec, &f, -EOPNOTSUPP, c->e);
 
 	if (rc)
 		return rc;
-	if (n % f.size) /* readers reject it */
+	if (c->in_len % f.size) /* readers reject it */
 		return err_set(
-			e, -EOPNOTSUPP,
+			c->e, -EOPNOTSUPP,
 			"bitshuffle: %zu bytes are not a whole number of elements of %zu bytes",
-			n, f.size);
+			c->in_len, f.size);
 	if (f.compressor != NONE)
-		return encode_packed(s, &f, in, n, out, e);
-	if (n == 0)
+		return encode_packed(c, &f);
+	if (c->in_len == 0)
 		return 0;
-	p = buf_grow(out, n);
-	rc = p ? turn_blocks(s, &f, bitplanes_split, n / f.size, in, p, e) : err_nomem(e);
+	p = buf_grow(c->to, c->in_len);
+	rc = p ? turn_blocks(c, &f, bitplanes_split, c->in_len / f.size, p) : err_nomem(c->e);
 	if (rc)
-		out->len = start;
+		c->to->len = start;
 	return rc;
 }
 

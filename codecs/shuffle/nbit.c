@@ -322,67 +322,49 @@ static void run_all(struct nbit_job *j, const struct nbit *nb)
 		(void)nbit_run(j, j->p[P_CLASS], P_SIZE, i * nb->size);
 }
 
-static int nbit_copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-		     size_t *ret_len, struct err *e)
+static int nbit_decode(const struct codec_call *c)
 {
-	if (in_len > cap)
-		return err_set(e, -ERANGE, "nbit: length %zu exceeds %zu", in_len, cap);
-	if (in_len > 0)
-		memcpy(out, in, in_len);
-	*ret_len = in_len;
-	return 0;
-}
-
-static int nbit_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-		       uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
-{
-	struct nbit_job j = {.p = spec->params, .to = out, .in = {in, in_len, 0}};
+	struct nbit_job j = {.p = c->spec->params, .to = c->out, .in = {c->in, c->in_len, 0}};
 	struct nbit nb;
-	int rc = nbit_of(spec, &nb, e);
+	int rc = nbit_of(c->spec, &nb, c->e);
 
 	if (rc)
 		return rc;
 	if (nb.nothing)
-		return nbit_copy(in, in_len, out, cap, ret_len, e);
-	if (nb.n > cap / nb.size)
-		return err_set(e, -ERANGE,
+		return codec_copy(c, c->in_len, "nbit");
+	if (nb.n > c->cap / nb.size)
+		return err_set(c->e, -ERANGE,
 			       "nbit: %" PRIu64 " elements of %" PRIu32 " bytes exceed %zu",
-			       nb.n, nb.size, cap);
-	if (nb.bits / 8 + (nb.bits % 8 != 0) > in_len)
-		return err_set(e, -EBADMSG, "nbit: %" PRIu64 " bits do not fit in %zu bytes",
-			       nb.bits, in_len);
-	*ret_len = (size_t)nb.n * nb.size;
-	if (*ret_len > 0)
-		memset(out, 0, *ret_len);
+			       nb.n, nb.size, c->cap);
+	if (nb.bits / 8 + (nb.bits % 8 != 0) > c->in_len)
+		return err_set(c->e, -EBADMSG, "nbit: %" PRIu64 " bits do not fit in %zu bytes",
+			       nb.bits, c->in_len);
+	*c->ret_len = (size_t)nb.n * nb.size;
+	if (*c->ret_len > 0)
+		memset(c->out, 0, *c->ret_len);
 	run_all(&j, &nb);
 	return 0;
 }
 
-static int nbit_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-		       size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
-		       struct err *e)
+static int nbit_encode(const struct codec_call *c)
 {
-	struct nbit_job j = {.p = spec->params, .packs = true, .from = in};
+	struct nbit_job j = {.p = c->spec->params, .packs = true, .from = c->in};
 	struct nbit nb;
 	uint64_t packed;
 	uint8_t *p;
 
-	if (nbit_of(spec, &nb, NULL))
-		return err_set(e, -EOPNOTSUPP, "nbit: the parameters are not valid");
-	if (nb.nothing) {
-		if (n > 0)
-			buf_put(out, in, n);
-		return buf_ok(out) ? 0 : err_nomem(e);
-	}
-	if (n % nb.size != 0 || n / nb.size != nb.n)
-		return err_set(e, -EOPNOTSUPP,
-			       "nbit: %zu bytes are not %" PRIu64 " elements of %" PRIu32, n,
-			       nb.n, nb.size);
+	if (nbit_of(c->spec, &nb, NULL))
+		return err_set(c->e, -EOPNOTSUPP, "nbit: the parameters are not valid");
+	if (nb.nothing)
+		return codec_append(c);
+	if (c->in_len % nb.size != 0 || c->in_len / nb.size != nb.n)
+		return err_set(c->e, -EOPNOTSUPP,
+			       "nbit: %zu bytes are not %" PRIu64 " elements of %" PRIu32,
+			       c->in_len, nb.n, nb.size);
 	packed = nb.bits / 8 + 1;
-	p = packed <= SIZE_MAX ? buf_grow(out, (size_t)packed) : NULL;
+	p = packed <= SIZE_MAX ? buf_grow(c->to, (size_t)packed) : NULL;
 	if (!p)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	p[packed - 1] = 0; /* the last byte may have no bits */
 	j.out.p = p;
 	run_all(&j, &nb);

@@ -159,11 +159,11 @@ static uint64_t packbits_zarr3_bits_at(const uint8_t *in, uint64_t at, uint32_t 
 	return v;
 }
 
-static int packbits_zarr3_decode(struct codec_scratch *s NZ_UNUSED,
-				 const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-				 const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-				 size_t *ret_len, struct err *e)
+static int packbits_zarr3_decode(const struct codec_call *c)
 {
+	const uint8_t *in = c->in;
+	size_t in_len = c->in_len;
+	uint8_t *out = c->out;
 	uint64_t v[NUM_BLOCK];
 	struct num_type to;
 	struct packbits_zarr3_pack p;
@@ -171,12 +171,12 @@ static int packbits_zarr3_decode(struct codec_scratch *s NZ_UNUSED,
 	size_t n = 0;
 	int rc;
 
-	if (!pack_of(spec, &p))
-		return err_set(e, -EBADMSG, "packbits: the parameters are not valid");
+	if (!pack_of(c->spec, &p))
+		return err_set(c->e, -EBADMSG, "packbits: the parameters are not valid");
 	to = (struct num_type){NUM_UINT, p.size, false};
-	rc = packbits_zarr3_body(&p, &in, &in_len, &unused, e);
+	rc = packbits_zarr3_body(&p, &in, &in_len, &unused, c->e);
 	if (!rc)
-		rc = packbits_zarr3_count(&p, in_len, unused, cap / p.size, &n, e);
+		rc = packbits_zarr3_count(&p, in_len, unused, c->cap / p.size, &n, c->e);
 	if (rc)
 		return rc;
 	for (size_t i = 0, m; i < n; i += m, out += m * p.size) {
@@ -192,7 +192,7 @@ static int packbits_zarr3_decode(struct codec_scratch *s NZ_UNUSED,
 		}
 		num_store_bits(to, false, v, m, out);
 	}
-	*ret_len = n * p.size;
+	*c->ret_len = n * p.size;
 	return 0;
 }
 
@@ -205,25 +205,25 @@ static void packbits_zarr3_put_bits(uint8_t *out, uint64_t at, uint64_t v, uint3
 	}
 }
 
-static int packbits_zarr3_encode(struct codec_scratch *s NZ_UNUSED,
-				 const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-				 const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int packbits_zarr3_encode(const struct codec_call *c)
 {
+	const uint8_t *in = c->in;
+	size_t n = c->in_len;
 	uint64_t v[NUM_BLOCK], bits;
 	size_t bytes;
 	struct packbits_zarr3_pack p;
 	uint8_t *to;
 
-	if (!pack_of(spec, &p) || n % p.size != 0)
-		return err_set(e, -EOPNOTSUPP, "packbits: %zu bytes cannot be encoded", n);
+	if (!pack_of(c->spec, &p) || n % p.size != 0)
+		return err_set(c->e, -EOPNOTSUPP, "packbits: %zu bytes cannot be encoded", n);
 	n /= p.size;
 	bits = (uint64_t)n * p.bits; /* at most 8 bits per byte */
 	bytes = (size_t)(bits / 8 + (bits % 8 != 0));
 	if (bytes == 0 && p.padding == NONE)
 		return 0;
-	to = buf_grow(out, bytes + (p.padding != NONE));
+	to = buf_grow(c->to, bytes + (p.padding != NONE));
 	if (!to)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	memset(to, 0, bytes + (p.padding != NONE));
 	if (p.padding != NONE)
 		to[p.padding == FIRST_BYTE ? 0 : bytes] = (uint8_t)(8 * (uint64_t)bytes - bits);

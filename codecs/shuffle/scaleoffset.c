@@ -165,27 +165,28 @@ static void scaleoffset_unpack(const struct so *so, unsigned int bits, uint64_t 
 
 /* scaleoffset_header - read the beginning of a chunk: *ret_bits <= full. The rest has the length
  * that these bits need. */
-static int scaleoffset_header(const struct so *so, const uint8_t *in, size_t in_len,
-			      unsigned int *ret_bits, uint64_t *ret_min, struct err *e)
+static int scaleoffset_header(const struct so *so, const struct codec_call *c,
+			      unsigned int *ret_bits, uint64_t *ret_min)
 {
 	uint64_t need, min = 0;
 	uint32_t bits;
 
-	if (in_len < HEADER)
-		return err_set(e, -EBADMSG,
-			       "scaleoffset: %zu bytes are too short for the header", in_len);
-	bits = get_le32(in);
+	if (c->in_len < HEADER)
+		return err_set(c->e, -EBADMSG,
+			       "scaleoffset: %zu bytes are too short for the header",
+			       c->in_len);
+	bits = get_le32(c->in);
 	if (bits > so->full)
-		return err_set(e, -EBADMSG, "scaleoffset: %" PRIu32 " bits exceed %u", bits,
+		return err_set(c->e, -EBADMSG, "scaleoffset: %" PRIu32 " bits exceed %u", bits,
 			       so->full);
-	for (unsigned int i = 0; i < MIN_BYTES && i < in[MIN_AT - 1]; i++)
-		min |= (uint64_t)in[MIN_AT + i] << (8 * i);
+	for (unsigned int i = 0; i < MIN_BYTES && i < c->in[MIN_AT - 1]; i++)
+		min |= (uint64_t)c->in[MIN_AT + i] << (8 * i);
 	need = (so->n * bits + 7) / 8; /* n < 2^32, bits <= 64 */
-	if (in_len - HEADER < need)
-		return err_set(e, -EBADMSG,
+	if (c->in_len - HEADER < need)
+		return err_set(c->e, -EBADMSG,
 			       "scaleoffset: %" PRIu64 " elements of %" PRIu32
 			       " bits do not fit in %zu bytes",
-			       so->n, bits, in_len - HEADER);
+			       so->n, bits, c->in_len - HEADER);
 	*ret_bits = bits;
 	*ret_min = min;
 	return 0;
@@ -210,40 +211,27 @@ static void decode_all(const struct so *so, unsigned int bits, uint64_t min, con
 	}
 }
 
-static int scaleoffset_copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
-			    size_t *ret_len, struct err *e)
-{
-	if (in_len > cap)
-		return err_set(e, -ERANGE, "scaleoffset: length %zu exceeds %zu", in_len, cap);
-	if (in_len > 0)
-		memcpy(out, in, in_len);
-	*ret_len = in_len;
-	return 0;
-}
-
-static int scaleoffset_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			      size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len,
-			      uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+static int scaleoffset_decode(const struct codec_call *c)
 {
 	struct so so;
 	unsigned int bits = 0;
 	uint64_t min = 0;
-	int rc = so_of(spec, &so, e);
+	int rc = so_of(c->spec, &so, c->e);
 
 	if (rc)
 		return rc;
 	if (so.as_it_is)
-		return scaleoffset_copy(in, in_len, out, cap, ret_len, e);
-	if (so.n > cap / so.type.size)
-		return err_set(e, -ERANGE,
+		return codec_copy(c, c->in_len, "scaleoffset");
+	if (so.n > c->cap / so.type.size)
+		return err_set(c->e, -ERANGE,
 			       "scaleoffset: %" PRIu64 " elements of %u bytes "
 			       "exceed %zu bytes",
-			       so.n, so.full / 8, cap);
-	rc = scaleoffset_header(&so, in, in_len, &bits, &min, e);
+			       so.n, so.full / 8, c->cap);
+	rc = scaleoffset_header(&so, c, &bits, &min);
 	if (rc)
 		return rc;
-	decode_all(&so, bits, min, in + HEADER, in_len - HEADER, out);
-	*ret_len = (size_t)so.n * so.type.size;
+	decode_all(&so, bits, min, c->in + HEADER, c->in_len - HEADER, c->out);
+	*c->ret_len = (size_t)so.n * so.type.size;
 	return 0;
 }
 
@@ -454,17 +442,17 @@ static void scaleoffset_pack(const struct so *so, const struct scaling *s,
 	(void)bits_end(&to);
 }
 
-static int encode_all(const struct so *so, const uint8_t *in, struct buf *out, struct err *e)
+static int encode_all(const struct so *so, const struct codec_call *c)
 {
 	const struct scaling s = so->real ? scaling_of(so) : (struct scaling){0};
-	const struct packing how = so->real ? plan_reals(so, &s, in) : plan_ints(so, in);
+	const struct packing how = so->real ? plan_reals(so, &s, c->in) : plan_ints(so, c->in);
 	bool full = how.bits == so->full;
 	uint64_t packed = so->n * how.bits / 8 + !full; /* n < 2^32, bits <= 64 */
 	uint8_t *p =
-		packed <= SIZE_MAX - HEADER ? buf_grow(out, HEADER + (size_t)packed) : NULL;
+		packed <= SIZE_MAX - HEADER ? buf_grow(c->to, HEADER + (size_t)packed) : NULL;
 
 	if (!p)
-		return err_nomem(e);
+		return err_nomem(c->e);
 	memset(p, 0, HEADER);
 	put_le32(p, how.bits);
 	p[MIN_AT - 1] = MIN_BYTES;
@@ -473,32 +461,27 @@ static int encode_all(const struct so *so, const uint8_t *in, struct buf *out, s
 		p[HEADER + packed - 1] = 0; /* the last byte may have no bits */
 	if (full)
 		num_convert(scaleoffset_plain(so, so->type.big), scaleoffset_plain(so, false),
-			    in, (size_t)so->n, p + HEADER);
+			    c->in, (size_t)so->n, p + HEADER);
 	else if (how.bits > 0)
-		scaleoffset_pack(so, &s, &how, in, p + HEADER);
+		scaleoffset_pack(so, &s, &how, c->in, p + HEADER);
 	return 0;
 }
 
-static int scaleoffset_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			      size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n,
-			      struct buf *out, struct err *e)
+static int scaleoffset_encode(const struct codec_call *c)
 {
 	struct so so;
-	int rc = so_of(spec, &so, NULL);
+	int rc = so_of(c->spec, &so, NULL);
 
 	if (rc)
-		return err_set(e, -EOPNOTSUPP, "scaleoffset: the parameters are not valid");
-	if (so.as_it_is) {
-		if (n > 0)
-			buf_put(out, in, n);
-		return buf_ok(out) ? 0 : err_nomem(e);
-	}
-	if (n % so.type.size != 0 || n / so.type.size != so.n)
-		return err_set(e, -EOPNOTSUPP,
+		return err_set(c->e, -EOPNOTSUPP, "scaleoffset: the parameters are not valid");
+	if (so.as_it_is)
+		return codec_append(c);
+	if (c->in_len % so.type.size != 0 || c->in_len / so.type.size != so.n)
+		return err_set(c->e, -EOPNOTSUPP,
 			       "scaleoffset: %zu bytes are not %" PRIu64
 			       " elements of %u bytes",
-			       n, so.n, so.full / 8);
-	return encode_all(&so, in, out, e);
+			       c->in_len, so.n, so.full / 8);
+	return encode_all(&so, c);
 }
 
 static uint64_t scaleoffset_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)

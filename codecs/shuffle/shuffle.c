@@ -173,15 +173,15 @@ static int shuffle_prepare(const struct codec_spec *spec NZ_UNUSED, const struct
 	return 0;
 }
 
-static int shuffle_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			  size_t elem_size, const uint8_t *in, size_t in_len, uint8_t *out,
-			  size_t cap, size_t *ret_len, struct err *e)
+static int shuffle_decode(const struct codec_call *c)
 {
-	if (in_len > cap)
-		return err_set(e, -ERANGE, "shuffle: length %zu exceeds %zu", in_len, cap);
-	if (in_len > 0)
-		codec_unshuffle_bytes(shuffle_size_of(spec, elem_size), in, in_len, out);
-	*ret_len = in_len;
+	if (c->in_len > c->cap)
+		return err_set(c->e, -ERANGE, "shuffle: length %zu exceeds %zu", c->in_len,
+			       c->cap);
+	if (c->in_len > 0)
+		codec_unshuffle_bytes(shuffle_size_of(c->spec, c->elem_size), c->in, c->in_len,
+				      c->out);
+	*c->ret_len = c->in_len;
 	return 0;
 }
 
@@ -190,25 +190,23 @@ static uint64_t shuffle_framed_size(uint64_t n)
 	return n;
 }
 
-static void shuffle_frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-			  size_t n, uint8_t *out)
+static void shuffle_frame(const struct codec_call *c)
 {
-	if (n > 0)
-		codec_shuffle_bytes(shuffle_size_of(spec, elem_size), in, n, out);
+	if (c->in_len > 0)
+		codec_shuffle_bytes(shuffle_size_of(c->spec, c->elem_size), c->in, c->in_len,
+				    c->out);
 }
 
-static int shuffle_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
-			  size_t elem_size, const uint8_t *in, size_t n, struct buf *out,
-			  struct err *e)
+static int shuffle_encode(const struct codec_call *c)
 {
 	uint8_t *p;
 
-	if (n == 0)
+	if (c->in_len == 0)
 		return 0;
-	p = buf_grow(out, n);
+	p = buf_grow(c->to, c->in_len);
 	if (!p)
-		return err_nomem(e);
-	codec_shuffle_bytes(shuffle_size_of(spec, elem_size), in, n, p);
+		return err_nomem(c->e);
+	codec_shuffle_bytes(shuffle_size_of(c->spec, c->elem_size), c->in, c->in_len, p);
 	return 0;
 }
 

@@ -451,7 +451,8 @@ static int chunkio_verify(struct chunkio *c, uint32_t array, uint64_t linear,
 		return err_nomem(e);
 	rc = source_read_stored(c->source, array, linear, ref, 0, stored, (size_t)ref->len, e);
 	if (rc == 0)
-		rc = last->check(stored, (size_t)ref->len, &n, e);
+		rc = last->check(&(const struct codec_call){
+			.in = stored, .in_len = (size_t)ref->len, .ret_len = &n, .e = e});
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 

@@ -332,16 +332,25 @@ static void chunks(const struct codec_ops *ops, const struct codec_spec *spec)
 	struct err e = ERR_INIT;
 	size_t len = 0;
 	struct buf b;
+	const struct codec_call c = {.spec = spec,
+				     .elem_size = 4,
+				     .in = in,
+				     .in_len = sizeof(in),
+				     .out = out,
+				     .cap = ROOM,
+				     .ret_len = &len,
+				     .to = &b,
+				     .e = &e};
 	int rc;
 
 	require(out != NULL);
-	rc = ops->decode(NULL, spec, 4, in, sizeof(in), out, ROOM, &len, &e);
+	rc = ops->decode(&c);
 	failed(rc, &e);
 	require(rc < 0 || len <= ROOM);
 	free(out);
 	e = (struct err)ERR_INIT;
 	buf_init(&b, 1 << 20);
-	rc = ops->encode(NULL, spec, 4, in, sizeof(in), &b, &e);
+	rc = ops->encode(&c);
 	failed(rc, &e);
 	require(rc == 0 || b.len == 0);
 	buf_release(&b);

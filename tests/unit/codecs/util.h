@@ -51,6 +51,50 @@ static inline void chunk20(uint8_t out[160])
 	}
 }
 
+/* call_decode, call_check, call_frame, call_encode - call a codec with these arguments. */
+static inline int call_decode(const struct codec_ops *ops, struct codec_scratch *s,
+			      const struct codec_spec *spec, size_t elem_size,
+			      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+			      size_t *ret_len, struct err *e)
+{
+	return ops->decode(&(const struct codec_call){.scratch = s,
+						      .spec = spec,
+						      .elem_size = elem_size,
+						      .in = in,
+						      .in_len = in_len,
+						      .out = out,
+						      .cap = cap,
+						      .ret_len = ret_len,
+						      .e = e});
+}
+
+static inline int call_check(const struct codec_ops *ops, const uint8_t *in, size_t in_len,
+			     size_t *ret_len, struct err *e)
+{
+	return ops->check(&(const struct codec_call){
+		.in = in, .in_len = in_len, .ret_len = ret_len, .e = e});
+}
+
+static inline void call_frame(const struct codec_ops *ops, const struct codec_spec *spec,
+			      size_t elem_size, const uint8_t *in, size_t n, uint8_t *out)
+{
+	ops->frame(&(const struct codec_call){
+		.spec = spec, .elem_size = elem_size, .in = in, .in_len = n, .out = out});
+}
+
+static inline int call_encode(const struct codec_ops *ops, struct codec_scratch *s,
+			      const struct codec_spec *spec, size_t elem_size,
+			      const uint8_t *in, size_t n, struct buf *to, struct err *e)
+{
+	return ops->encode(&(const struct codec_call){.scratch = s,
+						      .spec = spec,
+						      .elem_size = elem_size,
+						      .in = in,
+						      .in_len = n,
+						      .to = to,
+						      .e = e});
+}
+
 /* ---- configurations: "level=#5,dtype=<f4,cname=lz4"; '#' is in front of numbers ---- */
 
 struct fake_conf {

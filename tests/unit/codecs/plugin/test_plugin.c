@@ -312,7 +312,14 @@ static int decode(uint32_t id, const void *in, size_t n, void *out, size_t cap, 
 	static const uint32_t param = 5;
 	const struct codec_spec spec = spec_of(id, 1, &param);
 
-	return codec_find(id)->decode(NULL, &spec, 1, in, n, out, cap, len, e);
+	return codec_find(id)->decode(&(const struct codec_call){.spec = &spec,
+								 .elem_size = 1,
+								 .in = in,
+								 .in_len = n,
+								 .out = out,
+								 .cap = cap,
+								 .ret_len = len,
+								 .e = e});
 }
 
 static void test_round_trip(void **state)

@@ -339,9 +339,8 @@ static void test_wrong_length(void **state)
 		buf_init(&b, 10000);
 		buf_putc(&b, 'x');
 		if (!passes(r.v)) {
-			assert_int_equal(codec_find(r.v->h5_id)
-						 ->encode(scratch, &r.spec, 1, r.content.p,
-							  r.content.n - 1, &b, &e),
+			assert_int_equal(call_encode(codec_find(r.v->h5_id), scratch, &r.spec,
+						     1, r.content.p, r.content.n - 1, &b, &e),
 					 -EOPNOTSUPP);
 			assert_int_equal(b.len, 1);
 		}
