@@ -44,35 +44,9 @@ const char *codec_quant_attr(enum codec_quant_mode mode)
 
 struct floats {
 	size_t size; /* bytes of an element, 4 or 8 */
-	bool swap;   /* its byte order is not the machine's */
+	bool big;    /* big-endian */
 	double fill;
 };
-
-static uint64_t quant_get(const struct floats *f, const uint8_t *p)
-{
-	uint32_t v4;
-	uint64_t v8;
-
-	if (f->size == 4) {
-		memcpy(&v4, p, 4);
-		return f->swap ? __builtin_bswap32(v4) : v4;
-	}
-	memcpy(&v8, p, 8);
-	return f->swap ? __builtin_bswap64(v8) : v8;
-}
-
-static void quant_put(const struct floats *f, uint8_t *p, uint64_t v)
-{
-	uint32_t v4 = (uint32_t)v;
-
-	if (f->size == 4) {
-		v4 = f->swap ? __builtin_bswap32(v4) : v4;
-		memcpy(p, &v4, 4);
-		return;
-	}
-	v = f->swap ? __builtin_bswap64(v) : v;
-	memcpy(p, &v, 8);
-}
 
 static double quant_value(const struct floats *f, uint64_t bits)
 {
@@ -81,10 +55,10 @@ static double quant_value(const struct floats *f, uint64_t bits)
 
 static struct floats floats_of(size_t elem_size, bool big_endian, const uint8_t *fill)
 {
-	struct floats f = {.size = elem_size, .swap = big_endian != HOST_BIG_ENDIAN};
+	struct floats f = {.size = elem_size, .big = big_endian};
 
 	if (fill)
-		f.fill = quant_value(&f, quant_get(&f, fill));
+		f.fill = quant_value(&f, get_uint(fill, f.size, f.big));
 	else
 		f.fill = f.size == 4 ? (double)(float)FILL : FILL;
 	return f;
@@ -149,7 +123,7 @@ void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endi
 		low = low_mask(&f, (int)q->digits);
 
 	for (uint64_t i = 0; i < n; i++, data += elem_size) {
-		uint64_t bits = quant_get(&f, data);
+		uint64_t bits = get_uint(data, f.size, f.big);
 		const double v = quant_value(&f, bits);
 
 		if (v == f.fill || v == 0 || isnan(v))
@@ -162,7 +136,7 @@ void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endi
 			bits = i % 2 == 0 ? bits & ~low : bits | low;
 		else
 			bits = rounded(bits, low);
-		quant_put(&f, data, bits);
+		put_uint(data, bits, f.size, f.big);
 	}
 }
 

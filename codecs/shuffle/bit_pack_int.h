@@ -7,16 +7,8 @@
 
 #include <string.h>
 
+#include "base/core/endian.h"
 #include "base/core/util.h"
-
-static inline uint64_t bits_be64(uint64_t v)
-{
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	return v;
-#else
-	return __builtin_bswap64(v);
-#endif
-}
 
 /* bit_reader - reads bits; `at` is the next one. */
 struct bit_reader {
@@ -31,11 +23,9 @@ static inline uint64_t bits_word(const struct bit_reader *b, uint64_t at)
 	size_t byte = (size_t)(at / 8), left = b->len - byte;
 	unsigned int skip = (unsigned int)(at % 8);
 	uint8_t tail[9] = {0};
-	uint64_t w;
 
 	memcpy(tail, b->p + byte, left < sizeof(tail) ? left : sizeof(tail));
-	memcpy(&w, tail, sizeof(w));
-	return bits_be64(w) << skip | (uint64_t)tail[8] >> (8 - skip);
+	return get_be64(tail) << skip | (uint64_t)tail[8] >> (8 - skip);
 }
 
 /* bits_get - the next `count` numbers of n (1 .. 64) bits. */
@@ -47,10 +37,8 @@ static inline void bits_get(struct bit_reader *b, unsigned int n, uint64_t *v, s
 
 	for (; i < count && at < safe; i++, at += n) {
 		const uint8_t *p = b->p + at / 8;
-		uint64_t w;
 
-		memcpy(&w, p, sizeof(w));
-		v[i] = (bits_be64(w) << at % 8 | (uint64_t)p[8] >> (8 - at % 8)) >> (64 - n);
+		v[i] = (get_be64(p) << at % 8 | (uint64_t)p[8] >> (8 - at % 8)) >> (64 - n);
 	}
 	for (; i < count; i++, at += n)
 		v[i] = bits_word(b, at) >> (64 - n);
@@ -68,7 +56,7 @@ struct bit_writer {
 static inline void bits_put(struct bit_writer *b, unsigned int n, const uint64_t *v,
 			    size_t count)
 {
-	uint64_t acc = b->acc, full;
+	uint64_t acc = b->acc;
 	unsigned int have = b->have;
 
 	for (size_t i = 0; i < count; i++) {
@@ -79,9 +67,8 @@ static inline void bits_put(struct bit_writer *b, unsigned int n, const uint64_t
 			acc |= v[i] << (64 - have);
 			continue;
 		}
-		full = bits_be64(acc | v[i] >> (n - room));
-		memcpy(b->p, &full, sizeof(full));
-		b->p += sizeof(full);
+		put_be(b->p, acc | v[i] >> (n - room), 8);
+		b->p += 8;
 		have = n - room;
 		acc = have ? v[i] << (64 - have) : 0;
 	}

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -22,6 +21,7 @@
 #define LOG_COMPONENT LOG_SOURCE
 #include "base/core/clock.h"
 #include "base/observe/log.h"
+#include "base/os/thread.h"
 
 enum {
 	POLL_MS = 1000,     /* between two checks of the file */
@@ -639,7 +639,6 @@ static void *epoch_watch(void *arg)
 
 int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct err *e)
 {
-	sigset_t all, old;
 	int rc;
 
 	l->changed = changed;
@@ -648,14 +647,9 @@ int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct
 	l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	watch_dir(l);
 	watch_file(l);
-	(void)sigfillset(&all);
 	(void)pthread_mutex_lock(&l->stop_lock);
-	rc = pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (rc == 0) {
-		rc = pthread_create(&l->thread, NULL, epoch_watch, l);
-		l->started = rc == 0;
-		(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	}
+	rc = thread_start(&l->thread, epoch_watch, l);
+	l->started = rc == 0;
 	(void)pthread_mutex_unlock(&l->stop_lock);
 	return rc ? err_sys(e, rc, "start the thread that watches '%s'", l->path) : 0;
 }

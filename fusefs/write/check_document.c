@@ -48,8 +48,8 @@ static bool check_document_is_dir(const struct few *f, const char *key, size_t l
 static bool check_document_object(const struct few *f, const char *key, const void **ret,
 				  size_t *ret_len)
 {
-	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
-	size_t dir = slash ? (size_t)(slash - key) : 0;
+	const char *name = store_key_name(key);
+	size_t dir = store_key_parent_len(key);
 	size_t own = f->name > f->key ? (size_t)(f->name - f->key - 1) : 0;
 
 	if (strcmp(key, f->key) == 0) {
@@ -400,12 +400,11 @@ static int check_document(struct document_check *c, struct err *e)
 int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, const char *key,
 		      struct err *e)
 {
-	const char *slash = strrchr(key, '/');
 	struct document_check c = {.setup = setup, .tree = tree, .dir_fd = dir_fd};
 	int rc;
 
 	c.few = (struct few){
-		.base.ops = &doc_store_ops, .key = key, .name = slash ? slash + 1 : key};
+		.base.ops = &doc_store_ops, .key = key, .name = store_key_name(key)};
 	if (!looked_at(&c.few))
 		return 0;
 	rc = commit_form(setup->cfg, dir_fd, &c.cfg, e);
@@ -427,11 +426,10 @@ int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, c
 static struct source *open_doc(struct document_check *c, const char *key, const uint8_t *p,
 			       size_t n)
 {
-	const char *slash = strrchr(key, '/');
 	struct source *s = NULL;
 
 	c->few = (struct few){
-		.base.ops = &doc_store_ops, .key = key, .name = slash ? slash + 1 : key};
+		.base.ops = &doc_store_ops, .key = key, .name = store_key_name(key)};
 	(void)looked_at(&c->few);
 	buf_init(&c->few.doc, n);
 	buf_put(&c->few.doc, p, n);
@@ -488,7 +486,7 @@ static unsigned check_document_lengths(const struct ds_array *was, const struct 
 static bool check_document_passes(const struct snapshot *g, const char *dir, bool sharded)
 {
 	const struct dataset *ds = &g->source->ds;
-	const char *slash = strrchr(dir, '/'), *name = slash ? slash + 1 : dir;
+	const char *name = store_key_name(dir);
 	struct buf b;
 	bool passes = true;
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/endian.h"
+
 #define PREFETCH_LEAST ((uint64_t)64 << 10)
 #define PREFETCH_MOST ((uint64_t)8 << 20)
 
@@ -125,11 +127,8 @@ void cdf_reader_skip(struct cdf_reader *in, size_t n, const char *what)
 uint64_t cdf_reader_uint(struct cdf_reader *in, size_t bytes, const char *what)
 {
 	uint8_t raw[8] = {0};
-	uint64_t v = 0;
 
 	if (bytes > sizeof(raw) || !cdf_reader_bytes(in, raw, bytes, what))
 		return 0;
-	for (size_t i = 0; i < bytes; i++)
-		v = v << 8 | raw[i];
-	return v;
+	return get_be(raw, bytes);
 }

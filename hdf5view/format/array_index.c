@@ -91,8 +91,8 @@ int array_index_add(struct index_builder *b, const struct array_index *m, struct
 		uint64_t addr = h5_addr(b->f, p);
 
 		if (addr != HDF5_ABSENT)
-			rc = index_builder_add(b, w->coords, addr, h5_le(p + at, m->len_size),
-					       m->len_size ? h5_le32(p + at + m->len_size) : 0,
+			rc = index_builder_add(b, w->coords, addr, get_le(p + at, m->len_size),
+					       m->len_size ? get_le32(p + at + m->len_size) : 0,
 					       e);
 		chunk_iter_step(w);
 	}

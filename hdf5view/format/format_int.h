@@ -4,41 +4,18 @@
 #define HDF5VIEW_FORMAT_FORMAT_INT_H
 
 #include "base/core/cursor.h"
+#include "base/core/endian.h"
 #include "hdf5view/format/hdf5_format.h"
 
 #define HDF5_ABSENT UINT64_MAX
 #define HDF5_NOWHERE (UINT64_MAX - 1) /* a stated address that no file can hold */
 #define FORMAT_DEPTH_MAX 64
 
-/* Little-endian numbers in checked memory: for the inner loops over index entries, after one check
- * of the whole node. All other code reads through a slice. */
-static inline uint32_t h5_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static inline uint64_t h5_le64(const uint8_t *p)
-{
-	return (uint64_t)h5_le32(p) | (uint64_t)h5_le32(p + 4) << 32;
-}
-
-/* h5_le - n bytes, n <= 8. */
-static inline uint64_t h5_le(const uint8_t *p, size_t n)
-{
-	uint64_t v = 0;
-
-	if (n == 8)
-		return h5_le64(p);
-	while (n-- > 0)
-		v = v << 8 | p[n];
-	return v;
-}
-
 /* h5_addr - an address field of f->offset_size bytes made absolute; all ones is HDF5_ABSENT, a sum
  * that overflows is HDF5_NOWHERE. */
 static inline uint64_t h5_addr(const struct h5_file *f, const uint8_t *p)
 {
-	uint64_t v = h5_le(p, f->offset_size), sum;
+	uint64_t v = get_le(p, f->offset_size), sum;
 
 	if (v == UINT64_MAX >> (64 - 8 * f->offset_size))
 		return HDF5_ABSENT;
@@ -83,7 +60,7 @@ void readahead_nodes(struct readahead *x, size_t i, size_t n, uint64_t bytes,
 /* h5_sum_ok - whether the last 4 of n bytes are the checksum of those before. */
 static inline bool h5_sum_ok(const uint8_t *p, size_t n)
 {
-	return n >= 4 && h5_lookup3(p, n - 4) == h5_le32(p + n - 4);
+	return n >= 4 && h5_lookup3(p, n - 4) == get_le32(p + n - 4);
 }
 
 /* ---- object header messages ---- */

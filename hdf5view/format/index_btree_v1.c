@@ -77,7 +77,7 @@ static inline bool key_coords(struct index_btree_v1_tree *t, const uint8_t *p)
 	const struct h5_layout *l = t->b->l;
 
 	for (size_t d = 0; d < t->b->rank; d++, p += 8) {
-		uint64_t off = h5_le64(p);
+		uint64_t off = get_le64(p);
 
 		if (off == t->off[d])
 			continue;
@@ -106,7 +106,7 @@ static int leaf(struct index_btree_v1_tree *t, size_t n, struct err *e)
 		if (!key_coords(t, p + 8))
 			return err_set(e, -EBADMSG,
 				       "chunk B-tree: a key lies between two chunks");
-		rc = index_builder_add(t->b, t->coords, addr, h5_le32(p), h5_le32(p + 4), e);
+		rc = index_builder_add(t->b, t->coords, addr, get_le32(p), get_le32(p + 4), e);
 	}
 	return rc;
 }

@@ -126,12 +126,12 @@ static int index_btree_v2_record(struct index_btree_v2_tree *t, const uint8_t *p
 
 	p += t->b->f->offset_size;
 	if (t->type == 11) {
-		size = h5_le(p, t->len_size);
-		mask = h5_le32(p + t->len_size);
+		size = get_le(p, t->len_size);
+		mask = get_le32(p + t->len_size);
 		p += t->len_size + 4;
 	}
 	for (size_t d = 0; d < t->b->rank; d++)
-		coords[d] = h5_le64(p + 8 * d);
+		coords[d] = get_le64(p + 8 * d);
 	if (!index_btree_v2_ascending(t, coords))
 		return err_set(e, -EBADMSG, "chunk B-tree: records out of order");
 	if (++t->seen > t->records)
@@ -185,7 +185,7 @@ static int index_btree_v2_node(struct index_btree_v2_tree *t, uint64_t addr, uns
 					child_at, &below);
 
 			rc = index_btree_v2_node(t, h5_addr(t->b->f, p), h - 1,
-						 h5_le(p + osize, t->count_size), e);
+						 get_le(p + osize, t->count_size), e);
 		}
 		if (rc == 0 && i < n)
 			rc = index_btree_v2_record(t, t->buf[h] + at + i * t->record, e);

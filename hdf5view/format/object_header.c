@@ -107,7 +107,7 @@ static int open_v1(struct object_header_header *h, uint64_t addr, size_t *ret_at
 		return rc;
 	h->version = 1;
 	*ret_at = 16;
-	return object_header_add_block(h, addr, 16 + (uint64_t)h5_le32(buf + 8), e);
+	return object_header_add_block(h, addr, 16 + (uint64_t)get_le32(buf + 8), e);
 }
 
 /* Version 2: "OHDR", version, flags, optional times and phase change values, size of the

@@ -56,9 +56,9 @@ uint32_t h5_lookup3(const uint8_t *p, size_t n)
 	if (n == 0)
 		return c;
 	for (; n > 12; n -= 12, p += 12) {
-		a += h5_le32(p);
-		b += h5_le32(p + 4);
-		c += h5_le32(p + 8);
+		a += get_le32(p);
+		b += get_le32(p + 4);
+		c += get_le32(p + 8);
 		a = (a - c) ^ rotl(c, 4), c += b;
 		b = (b - a) ^ rotl(a, 6), a += c;
 		c = (c - b) ^ rotl(b, 8), b += a;
@@ -67,9 +67,9 @@ uint32_t h5_lookup3(const uint8_t *p, size_t n)
 		c = (c - b) ^ rotl(b, 4), b += a;
 	}
 	memcpy(tail, p, n);
-	a += h5_le32(tail);
-	b += h5_le32(tail + 4);
-	c += h5_le32(tail + 8);
+	a += get_le32(tail);
+	b += get_le32(tail + 4);
+	c += get_le32(tail + 8);
 	c = (c ^ b) - rotl(b, 14);
 	a = (a ^ c) - rotl(c, 11);
 	b = (b ^ a) - rotl(a, 25);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 #include "base/core/clock.h"
 #include "base/process/child.h"
 #include "base/os/cancel.h"
+#include "base/os/thread.h"
 #include "hdf5view/isolate/blob_proxy_int.h"
 
 #define WHOLE_BYTES ((uint64_t)4 << 20)  /* a file of at most this size is prefetched whole */
@@ -168,21 +168,6 @@ static void *blob_proxy_server_run(void *arg)
 	return NULL;
 }
 
-/* blob_proxy_server_start - start a thread that takes no signals: the main thread handles them. */
-static int blob_proxy_server_start(struct blob_proxy_server *f)
-{
-	sigset_t all, old;
-	int errnum;
-
-	(void)sigfillset(&all);
-	errnum = pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (errnum)
-		return errnum;
-	errnum = pthread_create(&f->thread, NULL, blob_proxy_server_run, f);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
-	return errnum;
-}
-
 int blob_proxy_serve(struct blob *b, int sock, bool all, struct blob_proxy_server **ret,
 		     struct err *e)
 {
@@ -199,7 +184,7 @@ int blob_proxy_serve(struct blob *b, int sock, bool all, struct blob_proxy_serve
 	f->sock = sock;
 	f->all = all;
 	(void)pthread_mutex_init(&f->lock, NULL);
-	errnum = blob_proxy_server_start(f);
+	errnum = thread_start(&f->thread, blob_proxy_server_run, f);
 	if (errnum) {
 		(void)pthread_mutex_destroy(&f->lock);
 		free(f->room);

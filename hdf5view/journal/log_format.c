@@ -5,6 +5,7 @@
 
 #include "base/os/io.h"
 #include "base/core/cursor.h"
+#include "base/core/endian.h"
 #include "codecs/core/codec.h"
 #include "hdf5view/format/hdf5_format.h"
 
@@ -23,8 +24,8 @@ static const char commit_magic[] = "NZCOMMT\n";
 
 static void log_format_put(uint8_t **p, uint64_t v, size_t n)
 {
-	for (; n > 0; n--, v >>= 8)
-		*(*p)++ = (uint8_t)v;
+	put_le(*p, v, n);
+	*p += n;
 }
 
 /* The last four bytes of a record are the checksum of those before. */

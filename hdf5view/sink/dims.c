@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "translate/model/match.h"
+
 static uint32_t dims_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
@@ -206,7 +208,7 @@ static int find_unused(struct h5_sink *s, struct err *e)
 	const struct dataset *was = &s->was->ds, *real = &s->real->g.base.ds;
 	auto_free uint32_t *of = alloc_array(was->n_dims, sizeof(*of));
 	auto_free bool *kept = alloc_array(real->n_dims, sizeof(*kept));
-	int rc = of && kept ? hdf5_sink_match(was, real, NULL, NULL, of, e) : err_nomem(e);
+	int rc = of && kept ? ds_match(was, real, NULL, NULL, of, e) : err_nomem(e);
 
 	if (rc)
 		return rc;

@@ -5,76 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define GROUP_BIT 0x40000000 /* ORed to a scope: groups of a group */
-
-/* ---- by path ---- */
-
-static int fill_names(const struct dataset *ds, struct nc_names *t)
-{
-	int rc = 0;
-
-	for (uint32_t i = 1; i < ds->n_groups && rc != -ENOMEM; i++)
-		rc = nc_names_add(t, ds->groups[i].parent | GROUP_BIT, ds->groups[i].name, i);
-	for (uint32_t i = 0; i < ds->n_arrays && rc != -ENOMEM; i++)
-		rc = nc_names_add(t, ds->arrays[i].group, ds->arrays[i].name, i);
-	for (uint32_t i = 0; i < ds->n_dims && rc != -ENOMEM; i++)
-		rc = nc_names_add(t, ds->dims[i].group | NC_SCOPE_DIMS, ds->dims[i].name, i);
-	return rc == -ENOMEM ? -1 : 0;
-}
-
-static uint32_t hdf5_sink_match_look_up(const struct nc_names *t, uint32_t scope, uint32_t bit,
-					const char *name)
-{
-	const struct nc_name *x = scope == DS_NONE ? NULL : nc_names_find(t, scope | bit, name);
-
-	return x ? x->value : DS_NONE;
-}
-
-/* hdf5_sink_match_groups_of - parents before children, whatever the order of ordinals. */
-static int hdf5_sink_match_groups_of(const struct dataset *from, const struct nc_names *t,
-				     uint32_t *groups)
-{
-	auto_free uint32_t *order = alloc_array(from->n_groups, sizeof(*order));
-	uint32_t n = 0;
-
-	if (!order)
-		return -1;
-	for (uint32_t i = 0; i < from->n_groups; i++)
-		groups[i] = DS_NONE;
-	groups[0] = 0;
-	order[n++] = 0;
-	for (uint32_t k = 0; k < n; k++) {
-		const struct ds_group *g = &from->groups[order[k]];
-
-		for (uint32_t i = 0; i < g->n_groups && n < from->n_groups; i++) {
-			groups[g->groups[i]] =
-				hdf5_sink_match_look_up(t, groups[order[k]], GROUP_BIT,
-							from->groups[g->groups[i]].name);
-			order[n++] = g->groups[i];
-		}
-	}
-	return 0;
-}
-
-int hdf5_sink_match(const struct dataset *from, const struct dataset *to, uint32_t *groups,
-		    uint32_t *arrays, uint32_t *dims, struct err *e)
-{
-	auto_free uint32_t *own = groups ? NULL : alloc_array(from->n_groups, sizeof(*own));
-	uint32_t *g = groups ? groups : own;
-	struct nc_names t = {0};
-	int rc = !g || fill_names(to, &t) < 0 || hdf5_sink_match_groups_of(from, &t, g) < 0
-			 ? err_nomem(e)
-			 : 0;
-
-	for (uint32_t i = 0; i < from->n_arrays && arrays && !rc; i++)
-		arrays[i] = hdf5_sink_match_look_up(&t, g[from->arrays[i].group], 0,
-						    from->arrays[i].name);
-	for (uint32_t i = 0; i < from->n_dims && dims && !rc; i++)
-		dims[i] = hdf5_sink_match_look_up(&t, g[from->dims[i].group], NC_SCOPE_DIMS,
-						  from->dims[i].name);
-	nc_names_release(&t);
-	return rc;
-}
+#include "translate/model/match.h"
 
 /* ---- dimensions ---- */
 
@@ -133,9 +64,9 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	int rc = !dim_was || !by_path ? err_nomem(e) : 0;
 
 	if (!rc)
-		rc = hdf5_sink_match(now, &s->was->ds, NULL, NULL, dim_was, e);
+		rc = ds_match(now, &s->was->ds, NULL, NULL, dim_was, e);
 	if (!rc)
-		rc = hdf5_sink_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
+		rc = ds_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
 	if (rc)
 		return rc;
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
@@ -304,10 +235,9 @@ int hdf5_sink_begin(struct h5_sink *s, struct err *e)
 	if (!rc)
 		rc = make_builder(s, e);
 	if (!rc)
-		rc = hdf5_sink_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
+		rc = ds_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
 	if (!rc)
-		rc = hdf5_sink_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL,
-				     e);
+		rc = ds_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
 	if (rc)
 		return rc;
 	hdf5_sink_match_place(s, array_was);

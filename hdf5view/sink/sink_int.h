@@ -143,10 +143,6 @@ int hdf5_sink_file_reason(const struct h5_sink *s, struct err *e);
 
 /* ---- match.c ---- */
 
-/* hdf5_sink_match - find the group, array and dimension of `to` with the path of each one in
- * `from`; DS_NONE: none. The lists have room for all of from's, or are NULL. */
-int hdf5_sink_match(const struct dataset *from, const struct dataset *to, uint32_t *groups,
-		    uint32_t *arrays, uint32_t *dims, struct err *e) NZ_MUST_USE;
 /* hdf5_sink_begin - gather all data that is known before the first change. */
 int hdf5_sink_begin(struct h5_sink *s, struct err *e) NZ_MUST_USE;
 

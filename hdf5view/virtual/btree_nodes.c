@@ -13,6 +13,9 @@
 #include "hdf5view/virtual/file_layout.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "base/core/endian.h"
 
 #define CHILDREN ((uint64_t)2 * NC_BTREE_K)
 #define HEAD 24 /* signature, type, level, entries, siblings */
@@ -64,12 +67,12 @@ static uint64_t put_key(const struct nc_index *x, uint64_t i, uint8_t *p)
 
 	nc_chunks_nth(x->chunks, past ? i - 1 : i, &linear, &off, &size);
 	ds_chunk_coords(x->a, linear, coords);
-	nc_put32(p, past ? 0 : (uint32_t)size);
-	nc_put32(p + 4, past ? 0 : x->mask);
+	put_le32(p, past ? 0 : (uint32_t)size);
+	put_le32(p + 4, past ? 0 : x->mask);
 	p += 8;
 	for (size_t d = 0; d < x->var->rank; d++, p += 8)
-		nc_put64(p, (coords[d] + past) * x->var->chunk[d]);
-	nc_put64(p, past ? x->var->elem : 0);
+		put_le64(p, (coords[d] + past) * x->var->chunk[d]);
+	put_le64(p, past ? x->var->elem : 0);
 	return x->data + off;
 }
 
@@ -92,16 +95,16 @@ void nc_index_node(const struct nc_index *x, uint64_t node, uint8_t *out)
 	memcpy(out, "TREE", 4);
 	out[4] = 1;
 	out[5] = (uint8_t)level;
-	nc_put16(out + 6, (uint16_t)(end - child));
-	nc_put64(out + 8, here > 0 ? x->at + (node - 1) * x->node_bytes : NO_ADDRESS);
-	nc_put64(out + 16, here + 1 < level_nodes(x, level) ? x->at + (node + 1) * x->node_bytes
+	put_le16(out + 6, (uint16_t)(end - child));
+	put_le64(out + 8, here > 0 ? x->at + (node - 1) * x->node_bytes : NO_ADDRESS);
+	put_le64(out + 16, here + 1 < level_nodes(x, level) ? x->at + (node + 1) * x->node_bytes
 							     : NO_ADDRESS);
 	for (; child < end; child++) {
 		addr = put_key(x, child * below, p);
 		if (level > 0)
 			addr = x->at + (x->first[level - 1] + child) * x->node_bytes;
 		p += key_bytes(x);
-		nc_put64(p, addr);
+		put_le64(p, addr);
 		p += 8;
 	}
 	(void)put_key(x, u64_min(end * below, n), p);

@@ -18,6 +18,8 @@
 
 #include <errno.h>
 
+#include "base/core/endian.h"
+
 #define BLOCK 64     /* chunks between two sums */
 #define RANK_WORDS 8 /* words of the bitmap between two ranks */
 #define WINDOW 4096  /* chunks whose sizes all threads determine at a time */
@@ -263,8 +265,8 @@ static int chunk_sizes_pack(struct chunk_sizes_making *m, struct err *e)
 		if (i % BLOCK == 0)
 			c->sums[i / BLOCK] = sum;
 		sum += size; /* n sizes below 2^32 that are in memory */
-		for (uint32_t b = 0; b < c->width; b++)
-			*out++ = (uint8_t)(over >> 8 * b);
+		put_le(out, over, c->width);
+		out += c->width;
 	}
 	c->bytes = sum;
 	out = realloc(m->sizes, (size_t)c->n * c->width);

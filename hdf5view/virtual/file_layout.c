@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #define LARGE ((uint64_t)64 << 10) /* variables from here on have pages of their own */
 #define FEW 1000                   /* up to this many, all have: virtual_int.h says why */

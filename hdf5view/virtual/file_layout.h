@@ -6,9 +6,6 @@
 
 #include "hdf5view/virtual/virtual_int.h"
 
-#include <endian.h>
-#include <string.h>
-
 /* NC_SIZE_UNKNOWN - the index's size of a chunk that exists but whose size cannot be stated.
  * Reading such a chunk fails, unless that is its size. */
 #define NC_SIZE_UNKNOWN 1
@@ -45,24 +42,5 @@ bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear,
 /* nc_view_layout - the layout of the file of a view by nc_view_open, made now if it does not exist
  * yet. Borrowed until the view is closed. Returns 0, or the error of making it. */
 int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e) NZ_MUST_USE;
-
-/* Store little-endian numbers. */
-static inline void nc_put16(uint8_t *p, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void nc_put32(uint8_t *p, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static inline void nc_put64(uint8_t *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, sizeof(v));
-}
 
 #endif

@@ -5,9 +5,11 @@
  *
  * Spec: HDF5 File Format 3.0, II.A superblock, IV.A.1 object headers, IV.A.2.i layout. */
 #include "base/core/cursor.h"
+#include "base/core/endian.h"
 #include "hdf5view/virtual/file_layout.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define BLOCKS_MAX 4096
 #define MSG_LAYOUT 0x08
@@ -109,7 +111,7 @@ static int write_layout(const struct patch_header *h, uint8_t *body, size_t len,
 	at = body[1] == HDF5_LAYOUT_CHUNKED ? 3 : 2;
 	if (len < at + 8)
 		return patch_damaged(h, "has a truncated layout message", e);
-	nc_put64(body + at, addr);
+	put_le64(body + at, addr);
 	return 0;
 }
 
@@ -138,7 +140,7 @@ static int in_block(struct patch_header *h, struct patch_block b, uint64_t addr,
 		} else if (type == MSG_LAYOUT) {
 			rc = write_layout(h, p + at, len, addr, e);
 			if (rc == 0 && h->version == 2)
-				nc_put32(p + end, h5_lookup3(p, end));
+				put_le32(p + end, h5_lookup3(p, end));
 			return rc < 0 ? rc : 1;
 		}
 		at += len;
@@ -175,8 +177,8 @@ int nc_patch_eof(uint8_t *image, size_t len, uint64_t eof, struct err *e)
 	at = version == 0 ? 40 : 28;
 	if (image[sizes] != 8 || image[sizes + 1] != 8)
 		return err_set(e, -EBADMSG, "structure: addresses of %u bytes", image[sizes]);
-	nc_put64(image + at, eof);
+	put_le64(image + at, eof);
 	if (version != 0)
-		nc_put32(image + 44, h5_lookup3(image, 44));
+		put_le32(image + 44, h5_lookup3(image, 44));
 	return 0;
 }

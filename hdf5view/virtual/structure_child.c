@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/core/endian.h"
+
 #define ROOM ((size_t)8 << 20) /* libhdf5's needs for a small structure, with a margin */
 
 bool (*nc_apart_fault)(const struct nc_order *q, struct shm *r, int sock);
@@ -88,7 +90,7 @@ static int image(struct structure_child_maker *k, const struct nc_order *q, uint
 	if (H5Fget_file_image(k->b.file, k->shared.at, (size_t)k->len) != (ssize_t)k->len)
 		return nc_h5_fail(&k->b, 0, DS_NONE, e);
 	for (uint32_t i = 0; i < n; i++)
-		nc_put64(k->shared.at + at + (uint64_t)i * 8, k->b.arrays[i]);
+		put_le64(k->shared.at + at + (uint64_t)i * 8, k->b.arrays[i]);
 	*ret = k->len;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 #define FILE_ID (VIEW_ROOT + 1)

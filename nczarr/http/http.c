@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +11,7 @@
 #include "base/core/clock.h"
 #include "base/observe/metrics.h"
 #include "base/os/cancel.h"
+#include "base/os/thread.h"
 #include "nczarr/http/http_int.h"
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -314,10 +314,9 @@ static int request_new(struct http_client *n, const struct http_request *w,
 	return 0;
 }
 
-/* start_thread - start it with all signals blocked, SIGPIPE included. Locked. */
+/* start_thread - start the thread for requests. Locked. */
 static int start_thread(struct http_client *n, struct err *e)
 {
-	sigset_t all, old;
 	int rc;
 
 	(void)pthread_once(&curl_once, curl_begin);
@@ -325,10 +324,7 @@ static int start_thread(struct http_client *n, struct err *e)
 		n->multi = multi_new(e);
 	if (!n->multi)
 		return e ? e->code : -EIO;
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&n->thread, NULL, http_run, n);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = thread_start(&n->thread, http_run, n);
 	if (rc)
 		return err_sys(e, rc, "cannot start the thread for requests");
 	n->started = true;

@@ -252,7 +252,6 @@ static int parq_find(struct refs_index *x, const char *key, struct refs_found *r
 		     struct err *e)
 {
 	struct parq *p = parquet_index_of(x);
-	const char *slash = strrchr(key, '/');
 	struct parquet_index_slot *s;
 	uint64_t linear;
 	size_t a;
@@ -260,9 +259,9 @@ static int parq_find(struct refs_index *x, const char *key, struct refs_found *r
 
 	if (rc != -ENOENT)
 		return rc;
-	a = parquet_index_find_array(p, key, slash ? (size_t)(slash - key) : 0);
+	a = parquet_index_find_array(p, key, store_key_parent_len(key));
 	if (a == p->n_arrays ||
-	    !parquet_index_chunk_of(&p->arrays[a], slash ? slash + 1 : key, &linear))
+	    !parquet_index_chunk_of(&p->arrays[a], store_key_name(key), &linear))
 		return err_set(e, -ENOENT, "'%s': no reference to it exists", key);
 	rc = parquet_index_take(p, a, linear / p->records, &s, e);
 	if (rc)

@@ -69,11 +69,11 @@ static void fetch_fail(struct cache_lookup *l, struct job *j, int code, const st
  * upper ones are the folder's mark. */
 static _Atomic uint64_t *usual_of(struct rstore *st, const char *key, uint64_t *ret_mark)
 {
-	const char *slash = strrchr(key, '/');
+	size_t n = store_key_parent_len(key);
 	uint64_t h = 0;
 
-	for (const char *p = key; slash && p < slash; p++)
-		h = store_mix(h, (unsigned char)*p);
+	for (size_t i = 0; i < n; i++)
+		h = store_mix(h, (unsigned char)key[i]);
 	*ret_mark = (h | 1) << SIZE_BITS;
 	return &st->root->usual[(h >> 32) % ARRAY_LEN(st->root->usual)];
 }

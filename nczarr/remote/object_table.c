@@ -347,8 +347,7 @@ static bool listing_of(struct rstore *st, const char *key, size_t len, bool *ret
 
 bool look_absent(struct rstore *st, const char *key)
 {
-	const char *end = strrchr(key, '/');
-	size_t len = end ? (size_t)(end - key) : 0;
+	size_t len = store_key_parent_len(key);
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	bool folder;
 

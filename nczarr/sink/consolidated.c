@@ -32,9 +32,7 @@ static int consolidated_above(json_t *set, const char *key, struct err *e)
 
 static bool consolidated_is_all2(const char *key)
 {
-	const char *slash = strrchr(key, '/');
-
-	return strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
+	return strcmp(store_key_name(key), ".zmetadata") == 0;
 }
 
 /* consolidated_changed - the groups above all changed nodes. NULL with e set. */
@@ -218,10 +216,8 @@ static json_t *zs_all_sorted(json_t *all)
 		return NULL;
 	json_object_foreach(all, k, v)
 	{
-		const char *slash = strrchr(k, '/');
-
 		list[i] = (struct consolidated_entry){
-			.key = k, .parent = slash ? (size_t)(slash - k) : 0, .at = i};
+			.key = k, .parent = store_key_parent_len(k), .at = i};
 		for (const char *p = k; *p; p++)
 			list[i].depth += *p == '/';
 		i++;

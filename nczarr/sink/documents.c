@@ -273,22 +273,17 @@ int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array,
  * others. */
 static bool zarr_sink_documents_of_all(const struct zarr_sink *s, const char *key)
 {
-	const char *slash = strrchr(key, '/');
-
 	return s->format == 3 ? strcmp(key, "zarr.json") == 0
-			      : strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
+			      : strcmp(store_key_name(key), ".zmetadata") == 0;
 }
 
 /* zarr_sink_documents_may_write - check that a document can be put. */
 static int zarr_sink_documents_may_write(const struct zarr_sink *s, const char *key,
 					 struct err *e)
 {
-	const char *slash = strrchr(key, '/');
 	char dir[STORE_KEY_MAX + 1];
-	size_t n = slash ? (size_t)(slash - key) : 0;
 
-	memcpy(dir, key, n);
-	dir[n] = '\0';
+	store_key_parent(key, dir);
 	return zs_check_writable(&s->txn, dir, e);
 }
 

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/endian.h"
 #include "base/os/open_beneath.h"
 #include "base/os/io.h"
 
@@ -267,8 +268,7 @@ static int finish_manifest(struct zs_txn *t, struct err *e)
 
 	if (rc == 0)
 		rc = zarr_sink_journal_flush(t, e);
-	for (size_t i = 0; i < 4; i++)
-		sum[i] = (uint8_t)(t->sum >> 8 * i);
+	put_le32(sum, t->sum);
 	if (rc == 0)
 		rc = io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
 	return rc ? rc : io_sync(t->manifest, true, e);

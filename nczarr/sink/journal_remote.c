@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/os/io.h"
+#include "base/os/thread.h"
 #include "nczarr/nczarr.h"
 
 #define KEYS_MAX ((size_t)4 << 30)
@@ -144,19 +144,14 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 	struct journal_remote_each x = {.n = n, .fn = fn, .arg = arg, .e = ERR_INIT};
 	pthread_t threads[AT_ONCE];
 	size_t n_threads = 0;
-	sigset_t all, old;
 
 	if (n == 0)
 		return 0;
 	if (pthread_mutex_init(&x.lock, NULL) != 0)
 		return err_nomem(e);
-	/* signals are handled by other threads */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (n_threads < AT_ONCE - 1 && n_threads + 1 < n &&
-	       pthread_create(&threads[n_threads], NULL, journal_remote_work, &x) == 0)
+	       thread_start(&threads[n_threads], journal_remote_work, &x) == 0)
 		n_threads++; /* continue with fewer threads */
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	(void)journal_remote_work(&x);
 	for (size_t i = 0; i < n_threads; i++)
 		(void)pthread_join(threads[i], NULL);

@@ -53,18 +53,15 @@ static int replay_leave(struct replay_dir *r)
  * component. make: create missing directories. Returns 0; -errno without a message. */
 static int replay_parent_of(struct replay_dir *r, const char *key, bool make, const char **name)
 {
-	const char *slash = strrchr(key, '/');
-	size_t n = slash ? (size_t)(slash - key) : 0;
 	char path[STORE_KEY_MAX + 1];
 	int fd, rc;
 
-	*name = slash ? slash + 1 : key;
-	memcpy(path, key, n);
-	path[n] = '\0';
+	*name = store_key_name(key);
+	store_key_parent(key, path);
 	if (r->parent >= 0 && strcmp(path, r->of) == 0)
 		return 0;
 	fd = open_beneath(r->root, path, O_RDONLY | O_DIRECTORY);
-	if (fd == -ENOENT && make && n > 0) {
+	if (fd == -ENOENT && make && *path) {
 		const char *last;
 
 		rc = replay_parent_of(r, path, true, &last);
@@ -83,7 +80,7 @@ static int replay_parent_of(struct replay_dir *r, const char *key, bool make, co
 		return rc;
 	}
 	r->parent = fd;
-	memcpy(r->of, path, n + 1);
+	memcpy(r->of, path, strlen(path) + 1);
 	return 0;
 }
 

@@ -383,10 +383,8 @@ static int zarr_sink_sink_begin(struct sink *sink, struct source *was, struct so
 static int parent_and_name(struct zarr_sink *s, const char *key, const char **parent,
 			   const char **name, struct err *e)
 {
-	const char *slash = strrchr(key, '/');
-
-	*name = slash ? slash + 1 : key;
-	*parent = slash ? arena_copy(&s->arena, key, (size_t)(slash - key)) : "";
+	*name = store_key_name(key);
+	*parent = arena_copy(&s->arena, key, store_key_parent_len(key));
 	return *parent ? 0 : err_nomem(e);
 }
 

@@ -359,13 +359,10 @@ static int found_order(const void *pa, const void *pb)
 /* gather_parent_of - position of the parent directory in the sorted list; SIZE_MAX: absent. */
 static size_t gather_parent_of(const struct zr_load *l, const struct zr_found *f, char *tmp)
 {
-	const char *slash = strrchr(f->key, '/');
-	size_t len = slash ? (size_t)(slash - f->key) : 0;
 	struct zr_found want = {.key = tmp, .depth = f->depth - 1};
 	const struct zr_found *hit;
 
-	memcpy(tmp, f->key, len);
-	tmp[len] = '\0';
+	store_key_parent(f->key, tmp);
 	hit = bsearch(&want, l->found, l->n_found, sizeof(want), found_order);
 	return hit ? (size_t)(hit - l->found) : SIZE_MAX;
 }
@@ -387,7 +384,6 @@ static int link_items(struct zr_load *l, struct err *e)
 		return zr_full(l->arena, e);
 	for (size_t i = 0; i < l->n_found && rc == 0; i++) {
 		const struct zr_found *f = &l->found[i];
-		const char *slash = strrchr(f->key, '/');
 		size_t up = f->depth ? gather_parent_of(l, f, tmp) : SIZE_MAX;
 		bool placed = f->depth == 0 || (up != SIZE_MAX && at[up] != DS_NONE &&
 						!t->items[at[up]].is_array);
@@ -399,7 +395,7 @@ static int link_items(struct zr_load *l, struct err *e)
 		}
 		at[i] = t->n_items;
 		t->items[t->n_items] = f->item;
-		t->items[t->n_items].name = slash ? slash + 1 : f->key;
+		t->items[t->n_items].name = store_key_name(f->key);
 		t->items[t->n_items++].parent = f->depth ? at[up] : DS_NONE;
 	}
 	return rc;
@@ -566,8 +562,7 @@ static int add_ancestors(struct zr_load *l, struct gather_pairs *p, const char *
 	int rc = 0;
 
 	while (rc == 0 && dir[0]) {
-		const char *slash = strrchr(dir, '/');
-		size_t len = slash ? (size_t)(slash - dir) : 0;
+		size_t len = store_key_parent_len(dir);
 		struct gather_pair x = {.doc = DOC_N};
 
 		/* entries of one group are usually adjacent */
@@ -589,14 +584,14 @@ static int add_ancestors(struct zr_load *l, struct gather_pairs *p, const char *
 static bool gather_split_v2(struct zr_load *l, const char *key, struct gather_pair *x,
 			    struct err *e, int *rc)
 {
-	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+	const char *name = store_key_name(key);
 
 	*rc = 0;
 	for (int i = 0; i < DOC_N; i++) {
 		if (strcmp(name, zr_doc_names[i]) != 0 || i == DOC_ZJSON)
 			continue;
 		x->doc = (enum gathered_doc)i;
-		x->dir = arena_copy(l->arena, key, slash ? (size_t)(slash - key) : 0);
+		x->dir = arena_copy(l->arena, key, store_key_parent_len(key));
 		if (!x->dir)
 			*rc = zr_full(l->arena, e);
 		return x->dir != NULL;

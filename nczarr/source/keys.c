@@ -177,9 +177,7 @@ static bool keys_is_doc(const char *name)
 
 bool zarr_doc_key(const char *key)
 {
-	const char *slash = strrchr(key, '/');
-
-	return keys_is_doc(slash ? slash + 1 : key);
+	return keys_is_doc(store_key_name(key));
 }
 
 void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret)
@@ -215,8 +213,7 @@ enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
 {
 	struct zr_source *s = zr_of(src);
 	const struct zr_nodes *ns = nodes_of(s);
-	const char *slash = strrchr(key, '/');
-	size_t n = slash ? (size_t)(slash - key) : 0;
+	size_t n = store_key_parent_len(key);
 
 	if (!ns)
 		return ZARR_KEY_OTHER;

@@ -3,9 +3,9 @@
 #include "translate/cache/prefetch_queue.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "base/os/lock.h"
+#include "base/os/thread.h"
 
 #define QUEUE 64 /* requests that wait; more would be stale when they are served */
 #define THREADS_MAX 64
@@ -80,20 +80,13 @@ static void *prefetch_queue_worker(void *arg)
 	return NULL;
 }
 
-/* start_locked - start the threads; with fewer than asked for, or none, readers do the work.
- * Signals are left to the thread that waits for them. */
+/* start_locked - start the threads; with fewer than asked for, or none, readers do the work. */
 static void start_locked(struct prefetch *a)
 {
-	sigset_t all, old;
-
 	a->started = true;
-	(void)sigfillset(&all);
-	if (pthread_sigmask(SIG_SETMASK, &all, &old))
-		return;
 	while (a->n_running < a->threads &&
-	       pthread_create(&a->ids[a->n_running], NULL, prefetch_queue_worker, a) == 0)
+	       thread_start(&a->ids[a->n_running], prefetch_queue_worker, a) == 0)
 		a->n_running++;
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
 }
 
 /* queued_locked - whether the same request waits already. */

@@ -4,7 +4,8 @@
 #include "translate/chunkio/chunkio_int.h"
 
 #include <errno.h>
-#include <signal.h>
+
+#include "base/os/thread.h"
 
 #define HELPERS_MAX 64
 
@@ -42,34 +43,21 @@ static void *measure_work(void *arg)
 	return NULL;
 }
 
-/* measure_start - helpers, with all signals left to others. Fewer than wanted, or none, do as
- * well. */
-static uint32_t measure_start(struct measure *m, pthread_t *ids, uint32_t n)
-{
-	sigset_t all, old;
-	uint32_t k = 0;
-
-	(void)sigfillset(&all);
-	if (pthread_sigmask(SIG_SETMASK, &all, &old))
-		return 0;
-	while (k < n && pthread_create(&ids[k], NULL, measure_work, m) == 0)
-		k++;
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
-	return k;
-}
-
 void chunkio_measure(struct chunkio *c, uint32_t array, uint64_t from, uint64_t n)
 {
 	struct measure m = {.c = c, .array = array, .next = from};
 	pthread_t ids[HELPERS_MAX];
-	uint32_t started;
+	uint32_t n_ids, started = 0;
 
 	if (array >= c->n_arrays || c->plans[array].kind != PLAN_ENCODE || n < 2)
 		return;
 	if (ckd_add(&m.end, from, n))
 		m.end = UINT64_MAX;
 	(void)pthread_mutex_init(&m.lock, NULL); /* cannot fail with default attributes */
-	started = measure_start(&m, ids, c->threads < HELPERS_MAX ? c->threads : HELPERS_MAX);
+	n_ids = c->threads < HELPERS_MAX ? c->threads : HELPERS_MAX;
+	/* fewer helpers than wanted, or none, do as well */
+	while (started < n_ids && thread_start(&ids[started], measure_work, &m) == 0)
+		started++;
 	(void)measure_work(&m);
 	for (uint32_t i = 0; i < started; i++)
 		(void)pthread_join(ids[i], NULL);

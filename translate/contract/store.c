@@ -46,6 +46,28 @@ bool store_key_join(const char *dir, const char *name, size_t len, char out[STOR
 	return true;
 }
 
+const char *store_key_name(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+
+	return slash ? slash + 1 : key;
+}
+
+size_t store_key_parent_len(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+
+	return slash ? (size_t)(slash - key) : 0;
+}
+
+void store_key_parent(const char *key, char out[STORE_KEY_MAX + 1])
+{
+	size_t n = store_key_parent_len(key);
+
+	memmove(out, key, n);
+	out[n] = '\0';
+}
+
 const char *store_key_below(const char *dir, const char *key)
 {
 	size_t n = strlen(dir);

@@ -114,6 +114,12 @@ bool store_key_ok(const char *key);
 /* store_key_join - the key of the entry `name`, len bytes, of a directory, which may be in `out`.
  * An empty name gives the directory itself. false: it would be too long. */
 bool store_key_join(const char *dir, const char *name, size_t len, char out[STORE_KEY_MAX + 1]);
+/* store_key_name - the last component of a key. */
+const char *store_key_name(const char *key);
+/* store_key_parent_len - the bytes of the key of the directory that holds a key. */
+size_t store_key_parent_len(const char *key);
+/* store_key_parent - that key in `out`, which may be `key`. */
+void store_key_parent(const char *key, char out[STORE_KEY_MAX + 1]);
 /* store_key_below - the part of a key that lies below a directory; NULL: the key does not. */
 const char *store_key_below(const char *dir, const char *key);
 

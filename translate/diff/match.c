@@ -1,75 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* match.c - matches the groups and arrays of `now` with those of `was`: the same path, or an array
- * that the job reports as moved.
- *
- * Names are looked up in one table of all objects of `was`, by group and name, so that the cost
- * does not depend on the number of variables. */
+ * that the job reports as moved. */
 #include "translate/diff/diff_int.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "base/core/hash.h"
-#include "base/core/map.h"
+#include "translate/model/match.h"
 #include "translate/model/value.h"
 #include "translate/plan/plan.h"
-
-/* ---- a table of names ---- */
-
-struct diff_match_entry {
-	struct link link;
-	const char *name;
-	uint32_t group, ordinal;
-	bool is_group;
-};
-
-struct diff_match_table {
-	struct map map;
-	struct diff_match_entry *v;
-	size_t n;
-};
-
-static uint64_t diff_match_hash_of(uint32_t group, bool is_group, const char *name)
-{
-	return hash_u64(hash_text(HASH_SEED ^ group ^ (uint64_t)is_group << 40, name));
-}
-
-static uint32_t diff_match_find(const struct diff_match_table *t, uint32_t group, bool is_group,
-				const char *name)
-{
-	const struct diff_match_entry *x;
-
-	MAP_EACH(x, &t->map, diff_match_hash_of(group, is_group, name), link)
-		if (x->group == group && x->is_group == is_group && strcmp(x->name, name) == 0)
-			return x->ordinal;
-	return DS_NONE;
-}
-
-/* diff_match_add - v has room for it. */
-static int diff_match_add(struct diff_match_table *t, const char *name, uint32_t group,
-			  bool is_group, uint32_t ordinal)
-{
-	struct diff_match_entry *x = &t->v[t->n++];
-
-	*x = (struct diff_match_entry){
-		.name = name, .group = group, .ordinal = ordinal, .is_group = is_group};
-	return map_add(&t->map, &x->link, diff_match_hash_of(group, is_group, name));
-}
-
-static int diff_match_table_of(const struct dataset *ds, struct diff_match_table *ret,
-			       struct err *e)
-{
-	int rc = 0;
-
-	ret->v = alloc_array((size_t)ds->n_arrays + ds->n_groups, sizeof(*ret->v));
-	if (!ret->v)
-		return err_nomem(e);
-	for (uint32_t i = 1; rc == 0 && i < ds->n_groups; i++)
-		rc = diff_match_add(ret, ds->groups[i].name, ds->groups[i].parent, true, i);
-	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++)
-		rc = diff_match_add(ret, ds->arrays[i].name, ds->arrays[i].group, false, i);
-	return rc < 0 ? err_nomem(e) : 0;
-}
 
 /* ---- order ---- */
 
@@ -132,32 +71,15 @@ static bool shapes_same(const struct ds_array *a, const struct ds_array *b)
 	return a->rank == 0 || memcmp(a->shape, b->shape, a->rank * sizeof(*a->shape)) == 0;
 }
 
-static void match_groups(struct diff *p, const struct diff_match_table *t)
-{
-	for (uint32_t i = 0; i < p->n_order; i++) {
-		uint32_t g = p->order[i], parent = p->now->groups[g].parent;
-
-		if (g == 0)
-			p->group_was[g] = p->was ? 0 : DS_NONE;
-		else if (p->group_was[parent] != DS_NONE)
-			p->group_was[g] = diff_match_find(t, p->group_was[parent], true,
-							  p->now->groups[g].name);
-		if (p->group_was[g] != DS_NONE)
-			p->group_now[p->group_was[g]] = g;
-	}
-}
-
 /* match_paths - match arrays of the same path that are stored alike. Otherwise the new one is
  * another array, and the old one is removed. */
-static void match_paths(struct diff *p, const struct diff_match_table *t)
+static void match_paths(struct diff *p, const uint32_t *by_path)
 {
 	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
 		const struct ds_array *a = &p->now->arrays[i];
-		uint32_t group = p->group_was[a->group], was = DS_NONE;
+		uint32_t was = by_path[i];
 
 		p->arrays[i] = (struct diff_array){.was = DS_NONE, .state = DIFF_NEW};
-		if (group != DS_NONE)
-			was = diff_match_find(t, group, false, a->name);
 		if (was == DS_NONE || !diff_form_same(a, &p->was->arrays[was]))
 			continue;
 		p->arrays[i].was = was;
@@ -196,29 +118,29 @@ static void match_moved(struct diff *p)
 
 int diff_match(struct diff *p, struct err *e)
 {
-	struct diff_match_table t = {0};
+	auto_free uint32_t *by_path = diff_match_none(p->now->n_arrays);
 	int rc = diff_match_walk(p->now, &p->order, &p->n_order, e);
 
 	if (rc == 0 && p->was)
 		rc = diff_match_walk(p->was, &p->was_order, &p->n_was_order, e);
-	if (rc == 0 && p->was)
-		rc = diff_match_table_of(p->was, &t, e);
-	if (rc == 0) {
-		p->group_was = diff_match_none(p->now->n_groups);
-		p->group_now = diff_match_none(p->was ? p->was->n_groups : 0);
-		p->array_now = diff_match_none(p->was ? p->was->n_arrays : 0);
-		p->arrays = alloc_array(p->now->n_arrays, sizeof(*p->arrays));
-		if (!p->group_was || !p->group_now || !p->array_now || !p->arrays)
-			rc = err_nomem(e);
-	}
-	if (rc == 0) {
-		match_groups(p, &t);
-		match_paths(p, &t);
-		match_moved(p);
-	}
-	map_free(&t.map);
-	free(t.v);
-	return rc;
+	if (rc)
+		return rc;
+	p->group_was = diff_match_none(p->now->n_groups);
+	p->group_now = diff_match_none(p->was ? p->was->n_groups : 0);
+	p->array_now = diff_match_none(p->was ? p->was->n_arrays : 0);
+	p->arrays = alloc_array(p->now->n_arrays, sizeof(*p->arrays));
+	if (!by_path || !p->group_was || !p->group_now || !p->array_now || !p->arrays)
+		return err_nomem(e);
+	if (p->was)
+		rc = ds_match(p->now, p->was, p->group_was, by_path, NULL, e);
+	if (rc)
+		return rc;
+	for (uint32_t g = 0; g < p->now->n_groups; g++)
+		if (p->group_was[g] != DS_NONE)
+			p->group_now[p->group_was[g]] = g;
+	match_paths(p, by_path);
+	match_moved(p);
+	return 0;
 }
 
 /* ---- dimensions ---- */

@@ -15,6 +15,7 @@
 
 #include "base/os/io.h"
 #include "base/core/cursor.h"
+#include "base/core/endian.h"
 #include "codecs/core/codec.h"
 #include "translate/stage/stage_int.h"
 
@@ -24,12 +25,6 @@
 #define PIECE ((size_t)256 << 10)
 
 static const uint8_t file_magic[8] = {'N', 'Z', 'S', 'T', 'A', 'G', 'E', '1'};
-
-static void stage_log_put_le(uint8_t *out, uint64_t v, size_t n)
-{
-	for (size_t i = 0; i < n; i++, v >>= 8)
-		out[i] = (uint8_t)v;
-}
 
 /* boot_id - the identifier of this boot of the machine; zeros if it is not available. */
 static void boot_id(uint8_t out[16])
@@ -97,10 +92,10 @@ int log_create(int dir_fd, uint64_t generation, struct stage_log **ret, struct e
 	if (!rc && l->fd < 0)
 		rc = err_sys(e, errno, "'%s'", l->name);
 	memcpy(head, file_magic, sizeof(file_magic));
-	stage_log_put_le(head + 8, generation, 8);
-	stage_log_put_le(head + 16, l->salt, 8);
+	put_le(head + 8, generation, 8);
+	put_le(head + 16, l->salt, 8);
 	boot_id(head + 24);
-	stage_log_put_le(head + 44, codec_crc32c_sum(0, head, 44), 4);
+	put_le(head + 44, codec_crc32c_sum(0, head, 44), 4);
 	if (!rc) {
 		rc = io_pwrite(l->fd, head, sizeof(head), 0, e);
 		if (rc)
@@ -189,8 +184,8 @@ static uint32_t head_sum(const struct stage_log *l, uint64_t off, const uint8_t 
 	uint8_t place[16];
 	uint32_t sum;
 
-	stage_log_put_le(place, l->salt, 8);
-	stage_log_put_le(place + 8, off, 8);
+	put_le(place, l->salt, 8);
+	put_le(place + 8, off, 8);
 	sum = codec_crc32c_sum(0, place, sizeof(place));
 	sum = codec_crc32c_sum(sum, head, REC_HEAD - 4);
 	return codec_crc32c_sum(sum, (const uint8_t *)key, key_len);
@@ -199,15 +194,15 @@ static uint32_t head_sum(const struct stage_log *l, uint64_t off, const uint8_t 
 static void make_head(const struct stage_log *l, uint64_t off, const struct rec *r,
 		      uint8_t out[REC_HEAD])
 {
-	stage_log_put_le(out, REC_MAGIC, 4);
+	put_le(out, REC_MAGIC, 4);
 	out[4] = (uint8_t)r->type;
 	out[5] = r->flags;
-	stage_log_put_le(out + 6, r->key_len, 2);
-	stage_log_put_le(out + 8, r->len, 8);
-	stage_log_put_le(out + 16, (uint64_t)r->mtime_ns, 8);
-	stage_log_put_le(out + 24, atomic_load(&l->synced), 8);
-	stage_log_put_le(out + 32, r->crc, 4);
-	stage_log_put_le(out + 36, head_sum(l, off, out, r->key, r->key_len), 4);
+	put_le(out + 6, r->key_len, 2);
+	put_le(out + 8, r->len, 8);
+	put_le(out + 16, (uint64_t)r->mtime_ns, 8);
+	put_le(out + 24, atomic_load(&l->synced), 8);
+	put_le(out + 32, r->crc, 4);
+	put_le(out + 36, head_sum(l, off, out, r->key, r->key_len), 4);
 }
 
 /* stage_log_copy - bytes of a descriptor to where the data goes, and their sum. */

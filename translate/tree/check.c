@@ -65,8 +65,7 @@ static int over_list(struct store *s, const char *key, bool want_stat, store_emi
 		     void *arg, struct err *e)
 {
 	struct over_listing l = {.o = tree_check_of(s), .dir = key, .emit = emit, .arg = arg};
-	const char *slash = strrchr(l.o->key, '/');
-	const char *name = slash ? slash + 1 : l.o->key;
+	const char *name = store_key_name(l.o->key);
 	int rc = store_list(l.o->rest, key, want_stat, over_entry, &l, e);
 	struct store_stat st;
 

@@ -540,7 +540,7 @@ void commits_poll(struct tree *t)
 
 bool tree_rw_passing(const char *key)
 {
-	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+	const char *name = store_key_name(key);
 	size_t n = strlen(name);
 
 	return (n > 8 && strcmp(name + n - 8, ".partial") == 0) ||

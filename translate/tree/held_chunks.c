@@ -24,7 +24,7 @@ static const char *const docs[] = {".zarray", "zarr.json"};
 
 static bool held_chunks_is_doc(const char *key)
 {
-	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+	const char *name = store_key_name(key);
 
 	return name[0] == '.' || strcmp(name, "zarr.json") == 0;
 }

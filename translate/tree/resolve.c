@@ -88,20 +88,18 @@ static int dir_id(struct tree *t, const struct snapshot *g, const char *key, uin
 static int resolve_in_dataset(struct tree *t, const struct snapshot *g, const char *key,
 			      struct view_attr *ret, struct err *e)
 {
-	const char *slash = strrchr(key, '/');
-	char dir[STORE_KEY_MAX + 1] = "";
+	char dir[STORE_KEY_MAX + 1];
 	uint64_t id = VIEW_ROOT;
 	int rc = 0;
 
 	if (!*key)
 		return from_root(g, key, ret, e);
-	if (slash) {
-		memcpy(dir, key, (size_t)(slash - key));
+	store_key_parent(key, dir);
+	if (*dir)
 		rc = dir_id(t, g, dir, &id, e);
-	}
 	if (rc)
 		return rc;
-	key = slash ? slash + 1 : key;
+	key = store_key_name(key);
 	rc = g->view->ops->lookup(g->view, id, key, strlen(key), ret, e);
 	return rc == -ENOTDIR ? -ENOENT : rc;
 }

@@ -114,7 +114,6 @@ static uint64_t op_parent(struct view *v, uint64_t dir)
 	uint64_t id = VIEW_ROOT;
 	struct tree_node *n, *up = NULL;
 	char key[STORE_KEY_MAX + 1];
-	char *slash;
 
 	if (node_get(t, dir, &n, NULL) < 0)
 		return id;
@@ -122,11 +121,10 @@ static uint64_t op_parent(struct view *v, uint64_t dir)
 	memcpy(key, n->key, strlen(n->key) + 1);
 	tree_unlock(t);
 	node_put(t, n);
-	slash = strrchr(key, '/');
-	if (slash)
-		*slash = '\0';
-	if (*key)
-		up = node_find(t, slash ? key : "");
+	if (*key) {
+		store_key_parent(key, key);
+		up = node_find(t, key);
+	}
 	if (up)
 		id = up->id;
 	node_put(t, up);

@@ -5,6 +5,7 @@
 
 #include "base/process/sandbox_int.h"
 #include "hdf5view/virtual/structure_process.h"
+#include "base/core/endian.h"
 #include "hdf5view/virtual/file_layout.h"
 
 #include <errno.h>
@@ -93,7 +94,7 @@ static bool fault(const struct nc_order *q, struct shm *r, int sock)
 	if (wrong >= OUTSIDE) {
 		memset(r->at, 0, r->size);
 		for (int i = 0; i < 3; i++)
-			nc_put64(headers + (size_t)i * 8,
+			put_le64(headers + (size_t)i * 8,
 				 wrong == OUTSIDE ? q->len : 8 * (uint64_t)(unsigned)i);
 		say(sock, 0, q->len);
 	}

@@ -48,6 +48,19 @@ static void test_names_in_directories(void **state)
 	assert_null(store_key_below("a", "ab/c"));
 	assert_null(store_key_below("a", "a"));
 	assert_null(store_key_below("a/b", "a"));
+
+	assert_string_equal(store_key_name("a/b/c"), "c");
+	assert_string_equal(store_key_name("a"), "a");
+	assert_string_equal(store_key_name(""), "");
+	assert_int_equal(store_key_parent_len("a/b/c"), 3);
+	assert_int_equal(store_key_parent_len("a"), 0);
+	memcpy(key, "a/b/c", 6);
+	store_key_parent(key, name);
+	assert_string_equal(name, "a/b");
+	store_key_parent(name, name);
+	assert_string_equal(name, "a");
+	store_key_parent(name, name);
+	assert_string_equal(name, "");
 }
 
 /* ---- a store with prepared answers ---- */
