@@ -60,14 +60,14 @@ static void as_map(struct slice *s, bool raw)
 	if (!raw) {
 		buf_puts(&b, "NCRWMAP1");
 		for (int i = 0; i < 5; i++)
-			recovery_put(&b, rd_le32(s));
-		recovery_put(&b, rd_u8(s));
-		recovery_put(&b, rd_u8(s));
+			buf_put_le(&b, rd_le32(s), 8);
+		buf_put_le(&b, rd_u8(s), 8);
+		buf_put_le(&b, rd_u8(s), 8);
 		while (more_of(s)) {
-			recovery_put(&b, rd_le16(s));
-			recovery_put(&b, rd_le16(s));
+			buf_put_le(&b, rd_le16(s), 8);
+			buf_put_le(&b, rd_le16(s), 8);
 		}
-		recovery_put(&b, hash_bytes(SUM_START, b.data, b.len));
+		buf_put_le(&b, hash_bytes(HASH_SEED, b.data, b.len), 8);
 	} else {
 		buf_put(&b, s->p, s->len);
 		buf_putc(&b, '\0');
