@@ -171,11 +171,12 @@ int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *
 int codec_copy(const struct codec_call *c, size_t n, const char *name) NZ_MUST_USE;
 int codec_append(const struct codec_call *c) NZ_MUST_USE;
 
-/* codec_same_* - check, decode, framed_size and frame of filters that store elements unchanged. */
-int codec_same_check(const struct codec_call *c);
-int codec_same_decode(const struct codec_call *c);
-uint64_t codec_same_framed_size(uint64_t n);
-void codec_same_frame(const struct codec_call *c);
+/* codec_identity_* - check, decode, framed_size and frame of filters that store elements
+ * unchanged. */
+int codec_identity_check(const struct codec_call *c);
+int codec_identity_decode(const struct codec_call *c);
+uint64_t codec_identity_framed_size(uint64_t n);
+void codec_identity_frame(const struct codec_call *c);
 
 /* codec_level - parameter i of a spec as a signed number clamped to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

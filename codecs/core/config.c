@@ -113,7 +113,7 @@ int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *
 	return 0;
 }
 
-int codec_same_check(const struct codec_call *c)
+int codec_identity_check(const struct codec_call *c)
 {
 	*c->ret_len = c->in_len;
 	return 0;
@@ -136,7 +136,7 @@ int codec_append(const struct codec_call *c)
 	return buf_ok(c->to) ? 0 : err_nomem(c->e);
 }
 
-int codec_same_decode(const struct codec_call *c)
+int codec_identity_decode(const struct codec_call *c)
 {
 	if (c->in_len > c->cap)
 		return err_set(c->e, -ERANGE, "filter %" PRIu32 ": length %zu exceeds %zu",
@@ -144,12 +144,12 @@ int codec_same_decode(const struct codec_call *c)
 	return codec_copy(c, c->in_len, "");
 }
 
-uint64_t codec_same_framed_size(uint64_t n)
+uint64_t codec_identity_framed_size(uint64_t n)
 {
 	return n;
 }
 
-void codec_same_frame(const struct codec_call *c)
+void codec_identity_frame(const struct codec_call *c)
 {
 	if (c->in_len > 0)
 		memcpy(c->out, c->in, c->in_len);

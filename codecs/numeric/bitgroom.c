@@ -82,10 +82,10 @@ const struct codec_ops codec_bitgroom = {
 	.h5_id = CODEC_BITGROOM,
 	.lossy = true,
 	.prepare = bitgroom_prepare,
-	.decode = codec_same_decode,
-	.check = codec_same_check,
-	.framed_size = codec_same_framed_size,
-	.frame = codec_same_frame,
+	.decode = codec_identity_decode,
+	.check = codec_identity_check,
+	.framed_size = codec_identity_framed_size,
+	.frame = codec_identity_frame,
 	.encode = bitgroom_encode,
 };
 
@@ -94,10 +94,10 @@ const struct codec_ops codec_granularbr = {
 	.h5_id = CODEC_GRANULARBR,
 	.lossy = true,
 	.prepare = bitgroom_prepare,
-	.decode = codec_same_decode,
-	.check = codec_same_check,
-	.framed_size = codec_same_framed_size,
-	.frame = codec_same_frame,
+	.decode = codec_identity_decode,
+	.check = codec_identity_check,
+	.framed_size = codec_identity_framed_size,
+	.frame = codec_identity_frame,
 	.encode = bitgroom_encode,
 };
 
@@ -106,8 +106,8 @@ const struct codec_ops codec_bitround_hdf5 = {
 	.name = "bitround",
 	.h5_id = 32032,
 	.lossy = true,
-	.decode = codec_same_decode,
-	.check = codec_same_check,
-	.framed_size = codec_same_framed_size,
-	.frame = codec_same_frame,
+	.decode = codec_identity_decode,
+	.check = codec_identity_check,
+	.framed_size = codec_identity_framed_size,
+	.frame = codec_identity_frame,
 };

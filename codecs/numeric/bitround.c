@@ -112,9 +112,9 @@ const struct codec_ops codec_bitround = {
 	.lossy = true,
 	.from_zarr = bitround_from_zarr,
 	.prepare = bitround_prepare,
-	.decode = codec_same_decode,
-	.check = codec_same_check,
-	.framed_size = codec_same_framed_size,
-	.frame = codec_same_frame,
+	.decode = codec_identity_decode,
+	.check = codec_identity_check,
+	.framed_size = codec_identity_framed_size,
+	.frame = codec_identity_frame,
 	.encode = bitround_encode,
 };

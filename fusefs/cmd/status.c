@@ -153,15 +153,15 @@ static void cmd_status_tell(const void *arg, struct buf *answer)
 }
 
 /* cmd_status_judge - parse a child's reply into out. */
-static int cmd_status_judge(const char *dir, const struct buf *told, struct buf *out,
+static int cmd_status_judge(const char *dir, const struct buf *reply, struct buf *out,
 			    struct err *e)
 {
-	if (!buf_ok(told) || told->len == 0)
+	if (!buf_ok(reply) || reply->len == 0)
 		return err_set(e, -EIO, "'%s': could not be queried: not enough memory", dir);
-	if (told->data[0] != '+')
-		return err_set(e, -EIO, "%.*s", (int)told->len - 1,
-			       (const char *)told->data + 1);
-	buf_put(out, told->data + 1, told->len - 1);
+	if (reply->data[0] != '+')
+		return err_set(e, -EIO, "%.*s", (int)reply->len - 1,
+			       (const char *)reply->data + 1);
+	buf_put(out, reply->data + 1, reply->len - 1);
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
@@ -169,11 +169,11 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 		 struct err *e)
 {
 	const struct status_query q = {dir, what, text};
-	struct buf told;
+	struct buf reply;
 	int rc;
 
-	buf_init(&told, TOTAL_MAX + 2);
-	rc = child_query(cmd_status_tell, &q, ANSWER_SECONDS * 1000, &told, e);
+	buf_init(&reply, TOTAL_MAX + 2);
+	rc = child_query(cmd_status_tell, &q, ANSWER_SECONDS * 1000, &reply, e);
 	if (rc == -ETIMEDOUT)
 		rc = err_set(
 			e, rc,
@@ -181,8 +181,8 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 			"waiting, or the server is stopped (-o metrics= still answers)",
 			dir, ANSWER_SECONDS);
 	else if (rc == 0)
-		rc = cmd_status_judge(dir, &told, out, e);
-	buf_release(&told);
+		rc = cmd_status_judge(dir, &reply, out, e);
+	buf_release(&reply);
 	return rc;
 }
 

@@ -70,7 +70,7 @@ struct slot {
 	int64_t polled_ms;        /* time of the last source_poll */
 	struct err *error;        /* FAILED: the reason; owned */
 	int64_t failed_ms;
-	bool told; /* the reason was reported to a request */
+	bool reported; /* the reason was reported to a request */
 };
 
 struct mirror_listing;
@@ -102,8 +102,8 @@ struct mirror {
 	/* when openings began to fail for lack of a resource, and when they did so last */
 	int64_t short_ms, short_last_ms;
 
-	uint32_t n_skips_told;      /* lock */
-	uint64_t skips_told[256];   /* lock: hashes of the messages of mirror_log_skip */
+	uint32_t n_skips_reported;    /* lock */
+	uint64_t skips_reported[256]; /* lock: hashes of the messages of mirror_log_skip */
 
 	struct mirror_listing *listings[LISTINGS];
 	uint64_t listing_clock;

@@ -25,20 +25,21 @@ void mirror_log_skip(struct mirror *m, const char *dir, const char *source, cons
 		     const char *reason)
 {
 	auto_free char *path = path_join(m->setup->cfg->source, dir), *both = NULL;
-	bool told;
+	bool reported;
 
 	if (!path || asprintf(&both, "%s/%s/%s", dir, source, name) < 0)
 		return;
 	const uint64_t hash = mirror_hash(m, both, strlen(both));
 
 	(void)pthread_mutex_lock(&m->lock);
-	told = m->n_skips_told == ARRAY_LEN(m->skips_told);
-	for (uint32_t i = 0; i < m->n_skips_told; i++)
-		told = told || m->skips_told[i] == hash;
-	if (!told)
-		m->skips_told[m->n_skips_told++] = hash;
+	reported = m->n_skips_reported == ARRAY_LEN(m->skips_reported);
+	for (uint32_t i = 0; i < m->n_skips_reported; i++)
+		reported = reported || m->skips_reported[i] == hash;
+	if (!reported)
+		m->skips_reported[m->n_skips_reported++] = hash;
 	(void)pthread_mutex_unlock(&m->lock);
-	if (!told) /* differs from warn_taken, so that the log does not take it for a repetition */
+	/* differs from warn_taken, so that the log does not take it for a repetition */
+	if (!reported)
 		log_warn("in '%s', '%s' is not shown as '%s': %s",
 			 *dir ? path : m->setup->cfg->source, source, name, reason);
 }

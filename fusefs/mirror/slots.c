@@ -349,7 +349,7 @@ static void slots_remember_locked(struct slot *s, const struct err *e)
 	struct err *copy = s->error ? s->error : alloc_array(1, sizeof(*copy));
 
 	if (copy && strcmp(copy->msg, e->msg) != 0)
-		s->told = false;
+		s->reported = false;
 	if (copy)
 		*copy = *e;
 	s->error = copy; /* NULL if memory is short: tried again at once */
@@ -468,9 +468,9 @@ static int failed_locked(struct slot *s, struct err *e)
 
 	if (e)
 		*e = (struct err){.code = code};
-	if (e && !s->told)
+	if (e && !s->reported)
 		*e = *s->error;
-	s->told = true;
+	s->reported = true;
 	return code;
 }
 

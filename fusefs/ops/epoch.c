@@ -65,7 +65,7 @@ struct epochs {
 	bool used;               /* lock: a request came since the last check */
 
 	/* References that the kernel holds to inodes of epochs whose low 10 bits are the index. */
-	_Atomic int64_t told[EPOCHS_EPOCHS];
+	_Atomic int64_t reported[EPOCHS_EPOCHS];
 
 	/* Set before the watcher starts. Away from `used`, because compilers access neighbours
 	 * together. */
@@ -173,7 +173,7 @@ static void close_epoch(struct epoch *ep)
 static int next_number(const struct epochs *l, uint64_t *ret, struct err *e)
 {
 	for (uint64_t n = l->next_number; n < l->next_number + EPOCHS_EPOCHS; n++)
-		if (atomic_load(&l->told[n % EPOCHS_EPOCHS]) <= 0) {
+		if (atomic_load(&l->reported[n % EPOCHS_EPOCHS]) <= 0) {
 			*ret = n;
 			return 0;
 		}
@@ -278,13 +278,13 @@ void epoch_release(struct epochs *l, struct epoch *ep)
 void epochs_reported(struct epochs *l, const struct epoch *ep, int64_t n)
 {
 	if (!ep->view->follows)
-		atomic_fetch_add(&l->told[ep->number % EPOCHS_EPOCHS], n);
+		atomic_fetch_add(&l->reported[ep->number % EPOCHS_EPOCHS], n);
 }
 
 void epochs_forgotten(struct epochs *l, uint64_t ino, uint64_t n)
 {
 	if (ino != EPOCHS_ROOT)
-		atomic_fetch_sub(&l->told[ino >> 54], (int64_t)n);
+		atomic_fetch_sub(&l->reported[ino >> 54], (int64_t)n);
 }
 
 static void signal_fd(int fd)

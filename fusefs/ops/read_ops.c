@@ -551,7 +551,7 @@ struct readdir_listing {
 	size_t size, used;
 	uint64_t tag; /* upper bits of offsets */
 	bool plus;
-	int64_t told;  /* entries for which the kernel gets an inode */
+	int64_t reported; /* entries for which the kernel gets an inode */
 	bool overflow; /* a cookie that does not fit */
 };
 
@@ -574,7 +574,7 @@ static bool read_ops_add(struct readdir_listing *l, const char *name, uint64_t i
 	if (n > left)
 		return false;
 	l->used += n;
-	l->told += l->plus && entry.ino;
+	l->reported += l->plus && entry.ino;
 	return true;
 }
 
@@ -612,9 +612,9 @@ static void reply_list(struct readdir_listing *l)
 {
 	struct call *c = l->c;
 
-	epochs_reported(c->fs->live, c->ep, l->told);
+	epochs_reported(c->fs->live, c->ep, l->reported);
 	if (fuse_reply_buf(c->req, l->buf, l->used) == -ENOENT)
-		epochs_reported(c->fs->live, c->ep, -l->told);
+		epochs_reported(c->fs->live, c->ep, -l->reported);
 }
 
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)

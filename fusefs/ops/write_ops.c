@@ -250,7 +250,7 @@ static int same_owner(struct call *c, const struct stat *want, int to_set,
 		       "the owner of a file in a mount cannot be changed");
 }
 
-static void what_to_set(const struct stat *want, int to_set, struct view_set *ret)
+static void attributes_to_set(const struct stat *want, int to_set, struct view_set *ret)
 {
 	*ret = (struct view_set){
 		.size_set = (to_set & FUSE_SET_ATTR_SIZE) != 0,
@@ -277,7 +277,7 @@ static int write_ops_set_attr(struct call *c, uint64_t id, uint64_t fh, const st
 	rc = same_owner(c, want, to_set, &is);
 	if (rc < 0)
 		return rc;
-	what_to_set(want, to_set, &set);
+	attributes_to_set(want, to_set, &set);
 	if (set.size_set && want->st_size < 0)
 		return err_set(&c->e, -EINVAL, "a negative size");
 	if (!set.size_set && !set.mode_set && !set.mtime_set)

@@ -243,7 +243,7 @@ static int recover_one(void *arg)
 	const struct recovering *r = arg;
 	struct err e = ERR_INIT;
 	struct buf lines;
-	bool told;
+	bool printed;
 	int rc;
 
 	fs_rw_prepare(r->setup);
@@ -254,11 +254,11 @@ static int recover_one(void *arg)
 	if (r->setup->cfg->json)
 		in_json(r->path, rc, &e, &lines);
 	*r->said = lines.len > 0;
-	told = !lines.len || print_part(&lines);
+	printed = !lines.len || print_part(&lines);
 	buf_release(&lines);
 	if (rc < 0 && !log_said_last(e.msg))
 		log_error("%s", e.msg);
-	return rc < 0 || !told;
+	return rc < 0 || !printed;
 }
 
 /* recover_guarded - if the process dies, report that in its place. */

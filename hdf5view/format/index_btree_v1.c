@@ -160,7 +160,7 @@ static int index_btree_v1_level(struct index_btree_v1_tree *t,
 				const struct index_btree_v1_nodes *now, int want,
 				struct index_btree_v1_nodes *next, struct err *e)
 {
-	struct readahead early = {.f = t->b->f};
+	struct readahead ra = {.f = t->b->f};
 	int rc = 0;
 
 	next->n = 0;
@@ -168,7 +168,7 @@ static int index_btree_v1_level(struct index_btree_v1_tree *t,
 		unsigned at;
 		size_t n;
 
-		readahead_nodes(&early, i, now->n, t->guess, node_at, now);
+		readahead_nodes(&ra, i, now->n, t->guess, node_at, now);
 		rc = index_btree_v1_read_node(t, now->addr[i], want, &at, &n, e);
 		if (rc == 0)
 			rc = at == 0 ? leaf(t, n, e) : inner(t, n, next, e);

@@ -162,7 +162,7 @@ static int index_btree_v2_node(struct index_btree_v2_tree *t, uint64_t addr, uns
 	size_t pointer = h ? osize + t->count_size + t->sum_size[h - 1] : 0;
 	uint64_t bytes = OVERHEAD + n * t->record + (h ? (n + 1) * pointer : 0);
 	size_t at = PREFIX, child = PREFIX + (size_t)n * t->record;
-	struct readahead early = {.f = t->b->f};
+	struct readahead ra = {.f = t->b->f};
 	int rc;
 
 	if (n > t->max_n[h] || (n == 0 && h != t->depth))
@@ -181,8 +181,8 @@ static int index_btree_v2_node(struct index_btree_v2_tree *t, uint64_t addr, uns
 			const uint8_t *p = t->buf[h] + child + i * pointer;
 			struct index_btree_v2_children below = {t, t->buf[h] + child, pointer};
 
-			readahead_nodes(&early, (size_t)i, (size_t)n + 1, t->node_size,
-					child_at, &below);
+			readahead_nodes(&ra, (size_t)i, (size_t)n + 1, t->node_size, child_at,
+					&below);
 
 			rc = index_btree_v2_node(t, h5_addr(t->b->f, p), h - 1,
 						 get_le(p + osize, t->count_size), e);

@@ -186,7 +186,7 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 		       uint64_t idx, struct err *e)
 {
 	const struct block_list list = {a->b->f, p};
-	struct readahead early = {.f = a->b->f};
+	struct readahead ra = {.f = a->b->f};
 	uint64_t bytes; /* checksums of pages are few */
 	int rc = 0;
 
@@ -196,7 +196,7 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 	     rc == 0 && i < index_extensible_array_blocks_of(u) && idx < a->walk.count; i++) {
 		uint64_t addr = block_at(&list, (size_t)i);
 
-		readahead_nodes(&early, (size_t)i, (size_t)index_extensible_array_blocks_of(u),
+		readahead_nodes(&ra, (size_t)i, (size_t)index_extensible_array_blocks_of(u),
 				u64_min(bytes, PREFETCH_MOST) + PREFETCH_MORE, block_at, &list);
 		if (addr != HDF5_ABSENT)
 			rc = data_block(a, addr, u, i, bitmap, idx, e);

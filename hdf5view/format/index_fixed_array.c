@@ -96,13 +96,13 @@ static int index_fixed_array_read_block(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t prefix = 6 + (uint64_t)f->offset_size, bytes, bitmap;
-	struct readahead early = {.f = f};
+	struct readahead ra = {.f = f};
 	int rc;
 
 	if (ckd_mul(&bytes, a->n, (uint64_t)a->elems.size) || bytes > PREFETCH_MOST)
 		bytes = PREFETCH_MOST;
-	readahead_add(&early, a->block, bytes);
-	readahead_done(&early);
+	readahead_add(&ra, a->block, bytes);
+	readahead_done(&ra);
 	if (a->n <= a->page) {
 		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
 		rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);

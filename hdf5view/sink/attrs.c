@@ -380,14 +380,14 @@ static int hdf5_sink_attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t 
 int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
 		       const struct ds_attr *a, struct err *e)
 {
-	int rc = array == DS_NONE ? 0 : h5s_require_in_file(s, array, e);
+	int rc = array == DS_NONE ? 0 : hdf5_sink_require_in_file(s, array, e);
 
 	if (rc)
 		return rc;
 	rc = hdf5_sink_attrs_set_attr(s, group, array, a, e);
 	if (rc) {
 		rc = err_wrap(e, rc, "attribute '%.100s'", a->name);
-		rc = h5s_err_prefix_path(s, group, array, rc, e);
+		rc = hdf5_sink_err_prefix_path(s, group, array, rc, e);
 	}
 	return rc;
 }

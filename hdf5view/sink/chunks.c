@@ -138,7 +138,7 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 	int rc = 0;
 
 	if (x->set <= 0) {
-		rc = h5s_require_in_file(s, array, e);
+		rc = hdf5_sink_require_in_file(s, array, e);
 		if (rc)
 			return rc;
 		hdf5_sink_chunks_make_place(s);
@@ -191,7 +191,7 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
 	hid_t set;
-	int rc = h5s_require_in_file(s, array, e);
+	int rc = hdf5_sink_require_in_file(s, array, e);
 
 	if (!rc)
 		rc = hdf5_sink_dataset(s, array, &set, e);
@@ -203,7 +203,7 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 	if (!rc)
 		rc = hdf5_sink_chunks_elsewhere(s, array, e);
 	if (rc)
-		return h5s_err_prefix_path(s, 0, array, rc, e);
+		return hdf5_sink_err_prefix_path(s, 0, array, rc, e);
 	*ret = (struct sink_array){0};
 	if (!x->chunked || dt_is_vlen(&a->type))
 		return 0;
@@ -563,7 +563,7 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 	else if (!rc)
 		rc = write_elements(s, array, &b, c, e);
 	x->put = true;
-	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
+	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
 }
 
 /* drop_frames - write the fill value to every element. */
@@ -651,5 +651,5 @@ int hdf5_sink_drop(struct h5_sink *s, uint32_t array, uint64_t linear, struct er
 	else if (!rc && !b.outside && exists(x, &b))
 		rc = drop_elements(s, array, &b, e);
 	x->put = true;
-	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
+	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
 }

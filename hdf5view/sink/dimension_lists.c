@@ -101,7 +101,7 @@ static bool lists_read(hid_t set, struct lists *ret)
 	return ret->n > 0;
 }
 
-int h5s_note_references(struct h5_sink *s, hid_t obj)
+int hdf5_sink_note_references(struct h5_sink *s, hid_t obj)
 {
 	struct lists x;
 	size_t n;
@@ -286,7 +286,7 @@ static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing
 	for (size_t i = 0; i < n && !rc; i++) {
 		struct nc_use use = old[i];
 
-		use.set = h5s_current_address(t->s, use.set);
+		use.set = hdf5_sink_current_address(t->s, use.set);
 		if (use.set != HADDR_UNDEF && use.set != 0 &&
 		    !dimension_lists_in_list(&t->retied, use.set))
 			rc = keep_use(g, &use);
@@ -415,7 +415,7 @@ static int fix_scales(struct tying *t)
 	int rc = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		l->at[i] = h5s_current_address(t->s, l->at[i]);
+		l->at[i] = hdf5_sink_current_address(t->s, l->at[i]);
 	sort_list(l);
 	for (size_t i = 0; i < l->n && !rc; i++)
 		if (l->at[i] != HADDR_UNDEF)
@@ -442,7 +442,7 @@ static int fix_user(struct h5_sink *s, uint64_t addr)
 		had[k] = x.axis[k].len;
 		for (size_t i = 0; i < had[k]; i++) {
 			hobj_ref_t *ref = (hobj_ref_t *)x.axis[k].p + i;
-			uint64_t at = *ref ? h5s_current_address(s, *ref) : 0;
+			uint64_t at = *ref ? hdf5_sink_current_address(s, *ref) : 0;
 
 			changed |= at != *ref;
 			if (at != HADDR_UNDEF)
@@ -468,7 +468,7 @@ static int fix_users(struct tying *t)
 	int rc = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		l->at[i] = h5s_current_address(t->s, l->at[i]);
+		l->at[i] = hdf5_sink_current_address(t->s, l->at[i]);
 	sort_list(l);
 	for (size_t i = 0; i < l->n && !rc; i++)
 		if (l->at[i] != HADDR_UNDEF && !dimension_lists_in_list(&t->retied, l->at[i]))
@@ -531,20 +531,20 @@ static int old_scales(struct h5_sink *s)
 		    s->arrays[i].addr == HADDR_UNDEF)
 			continue;
 		set = hdf5_sink_object(s, s->arrays[i].addr);
-		rc = set < 0 ? -1 : h5s_note_references(s, set);
+		rc = set < 0 ? -1 : hdf5_sink_note_references(s, set);
 	}
 	return rc;
 }
 
-int h5s_dimension_lists(struct h5_sink *s, struct err *e)
+int hdf5_sink_dimension_lists(struct h5_sink *s, struct err *e)
 {
 	struct tying t = {.s = s};
 	int rc = old_scales(s);
 
 	/* from here on moves are sorted, and none is added */
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
-		s->dims[d].addr = h5s_current_address(s, s->dims[d].addr);
-	(void)h5s_current_address(s, 0);
+		s->dims[d].addr = hdf5_sink_current_address(s, s->dims[d].addr);
+	(void)hdf5_sink_current_address(s, 0);
 	if (!rc)
 		rc = dimension_lists_gather(&t);
 	if (!rc)

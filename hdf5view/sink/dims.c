@@ -61,7 +61,7 @@ static int successor(struct h5_sink *s, uint64_t from, uint64_t to)
 			return hdf5_sink_list_add(&s->scales, to);
 		}
 	obj = hdf5_sink_object(s, from);
-	if (obj < 0 || h5s_note_references(s, obj) < 0) {
+	if (obj < 0 || hdf5_sink_note_references(s, obj) < 0) {
 		h5_id_close(&obj);
 		return -1;
 	}
@@ -94,7 +94,7 @@ static int use_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 
 	if (addr == HADDR_UNDEF)
 		return 0;
-	if (d->addr != HADDR_UNDEF && h5s_current_address(s, d->addr) == addr &&
+	if (d->addr != HADDR_UNDEF && hdf5_sink_current_address(s, d->addr) == addr &&
 	    !s->arrays[array].retie) {
 		d->addr = addr;
 		return 0;
@@ -102,7 +102,7 @@ static int use_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 	set = hdf5_sink_object(s, addr);
 	if (d->id < 0 && d->addr == HADDR_UNDEF)
 		d->id = new_id(s);
-	if (set < 0 || h5s_note_references(s, set) < 0 || unmark(set) < 0 ||
+	if (set < 0 || hdf5_sink_note_references(s, set) < 0 || unmark(set) < 0 ||
 	    (H5Aexists(set, "DIMENSION_LIST") > 0 && H5Adelete(set, "DIMENSION_LIST") < 0) ||
 	    nc_h5_mark(set, s->m->arrays[array].name, d->id) < 0 ||
 	    hdf5_sink_list_add(&s->scales, addr) < 0 || successor(s, d->addr, addr) < 0)
@@ -111,9 +111,9 @@ static int use_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 	return 0;
 }
 
-/* dims_make_room - rename a variable that has the name of a dimension but is not its coordinate
- * variable. */
-static int dims_make_room(struct h5_sink *s, uint32_t dim, struct err *e)
+/* dims_displace_variable - rename a variable that has the name of a dimension but is not its
+ * coordinate variable. */
+static int dims_displace_variable(struct h5_sink *s, uint32_t dim, struct err *e)
 {
 	const struct nc_dim *d = &s->m->dims[dim];
 	hid_t group = nc_h5_group(&s->b, d->group);
@@ -150,7 +150,7 @@ static int demote_coordinate(struct h5_sink *s, uint64_t addr)
 static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err *e)
 {
 	struct hdf5_sink_dim *d = &s->dims[dim];
-	uint64_t at = h5s_current_address(s, d->addr), old = d->addr;
+	uint64_t at = hdf5_sink_current_address(s, d->addr), old = d->addr;
 	bool of_text = dim >= s->view.ds.n_dims;
 	auto_hid hid_t set = at == HADDR_UNDEF ? -1 : hdf5_sink_object(s, at);
 	int rc;
@@ -170,7 +170,7 @@ static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err 
 	if (!needed && old == HADDR_UNDEF &&
 	    (of_text || s->view.ds.dims[dim].phony || d->real != DS_NONE))
 		return 0; /* no axis of an array with scales */
-	rc = dims_make_room(s, dim, e);
+	rc = dims_displace_variable(s, dim, e);
 	if (rc)
 		return rc;
 	if (d->id < 0 && old == HADDR_UNDEF)
@@ -194,8 +194,8 @@ static int make_plain(struct h5_sink *s, struct err *e)
 		    (a->rank > 0 && s->dims[a->dims[0]].addr == x->addr))
 			continue;
 		set = hdf5_sink_object(s, x->addr);
-		if (set < 0 ||
-		    (is_scale(set) && (h5s_note_references(s, set) < 0 || unmark(set) < 0)))
+		if (set < 0 || (is_scale(set) &&
+				(hdf5_sink_note_references(s, set) < 0 || unmark(set) < 0)))
 			return hdf5_sink_fail(s, 0, i, e);
 	}
 	return 0;

@@ -116,7 +116,7 @@ static int by_from(const void *pa, const void *pb)
 	return a->from < b->from ? -1 : a->from > b->from;
 }
 
-uint64_t h5s_current_address(struct h5_sink *s, uint64_t addr)
+uint64_t hdf5_sink_current_address(struct h5_sink *s, uint64_t addr)
 {
 	if (!s->n_moves)
 		return addr;

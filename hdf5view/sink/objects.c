@@ -18,7 +18,7 @@ static int objects_leave(struct h5_sink *s, hid_t obj)
 		h5_id_close(&obj);
 		return 0;
 	}
-	if (h5s_note_references(s, obj) < 0) {
+	if (hdf5_sink_note_references(s, obj) < 0) {
 		h5_id_close(&obj);
 		return -1;
 	}
@@ -103,7 +103,7 @@ int hdf5_sink_remove_array(struct h5_sink *s, uint32_t array, struct err *e)
 		return no_such(a->name, e);
 	if (keep_soft(s, r) < 0 ||
 	    unlink_at(s, s->real->groups[g].addr,
-		      h5s_current_address(s, s->real->arrays[r].addr), a->name) < 0)
+		      hdf5_sink_current_address(s, s->real->arrays[r].addr), a->name) < 0)
 		return was_fail(s, a->name, e);
 	return 0;
 }
@@ -170,16 +170,17 @@ int hdf5_sink_add_group(struct h5_sink *s, uint32_t group, struct err *e)
 	int rc = same_name(g->name, s->m->groups[group].name, e);
 
 	if (rc)
-		return h5s_err_prefix_path(s, group, DS_NONE, rc, e);
+		return hdf5_sink_err_prefix_path(s, group, DS_NONE, rc, e);
 	if (s->b.groups[g->parent] == HADDR_UNDEF)
-		return h5s_err_prefix_path(s, group, DS_NONE, no_such(g->name, e), e);
+		return hdf5_sink_err_prefix_path(s, group, DS_NONE, no_such(g->name, e), e);
 	parent = nc_h5_group(&s->b, g->parent);
 	if (parent >= 0 && H5Lexists(parent, g->name, H5P_DEFAULT) > 0)
-		return h5s_err_prefix_path(s, group, DS_NONE,
-					   err_set(e, -EEXIST,
-						   "the file has another object of this name, "
-						   "which is not shown: choose another name"),
-					   e);
+		return hdf5_sink_err_prefix_path(
+			s, group, DS_NONE,
+			err_set(e, -EEXIST,
+				"the file has another object of this name, "
+				"which is not shown: choose another name"),
+			e);
 	if (nc_h5_make_group(&s->b, group) < 0)
 		return hdf5_sink_fail(s, group, DS_NONE, e);
 	s->group_was[group] = DS_NONE;
@@ -226,9 +227,9 @@ bool hdf5_sink_dim_only(hid_t set)
 	return strncmp(text, NETCDF_DIM_ONLY ".", sizeof(NETCDF_DIM_ONLY)) == 0;
 }
 
-/* make_way - a dimension without a variable gives its name to its coordinate variable. *ret: its
- * old address. */
-static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err *e)
+/* displace_dimension - a dimension without a variable gives its name to its coordinate variable.
+ * *ret: its old address. */
+static int displace_dimension(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err *e)
 {
 	struct nc_array *x = &s->m->arrays[array];
 	hid_t group = nc_h5_group(&s->b, s->view.ds.arrays[array].group);
@@ -244,11 +245,12 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 	set = H5Oopen(group, x->link, H5P_DEFAULT);
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !hdf5_sink_dim_only(set)) {
 		h5_id_close(&set);
-		return h5s_err_prefix_path(s, 0, array,
-					   err_set(e, -EEXIST,
-						   "the file has another object of this name, "
-						   "which is not shown: choose another name"),
-					   e);
+		return hdf5_sink_err_prefix_path(
+			s, 0, array,
+			err_set(e, -EEXIST,
+				"the file has another object of this name, "
+				"which is not shown: choose another name"),
+			e);
 	}
 	if (x->scale_of == DS_NONE) { /* another variable's dimension */
 		h5_id_close(&set);
@@ -260,7 +262,8 @@ static int make_way(struct h5_sink *s, uint32_t array, uint64_t *ret, struct err
 		return 0;
 	}
 	*ret = nc_h5_address(set);
-	if (h5s_note_references(s, set) < 0 || H5Ldelete(group, x->link, H5P_DEFAULT) < 0 ||
+	if (hdf5_sink_note_references(s, set) < 0 ||
+	    H5Ldelete(group, x->link, H5P_DEFAULT) < 0 ||
 	    hdf5_sink_moved(s, *ret, HADDR_UNDEF, set) < 0)
 		return hdf5_sink_fail(s, 0, array, e);
 	return 0;
@@ -353,8 +356,8 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 	if (!rc)
 		rc = own_storage(s, array, how, chunk, &storage, e);
 	if (rc)
-		return h5s_err_prefix_path(s, 0, array, rc, e);
-	rc = make_way(s, array, &was_at, e);
+		return hdf5_sink_err_prefix_path(s, 0, array, rc, e);
+	rc = displace_dimension(s, array, &was_at, e);
 	if (!rc)
 		rc = objects_types_of(s, array, e);
 	if (!rc)
@@ -372,11 +375,12 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 
 /* ---- names ---- */
 
-int h5s_require_in_file(struct h5_sink *s, uint32_t array, struct err *e)
+int hdf5_sink_require_in_file(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	if (s->arrays[array].addr != HADDR_UNDEF)
 		return 0;
-	return h5s_err_prefix_path(s, 0, array, no_such(s->view.ds.arrays[array].name, e), e);
+	return hdf5_sink_err_prefix_path(s, 0, array, no_such(s->view.ds.arrays[array].name, e),
+					 e);
 }
 
 int hdf5_sink_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct err *e)
@@ -396,13 +400,13 @@ int hdf5_sink_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
 	if (rc)
-		return h5s_err_prefix_path(s, 0, now, rc, e);
-	rc = make_way(s, now, &was_at, e);
+		return hdf5_sink_err_prefix_path(s, 0, now, rc, e);
+	rc = displace_dimension(s, now, &was_at, e);
 	if (rc)
 		return rc;
 	from = hdf5_sink_object(s, s->real->groups[g].addr);
 	to = nc_h5_group(&s->b, a->group);
-	x->addr = h5s_current_address(s, s->real->arrays[r].addr);
+	x->addr = hdf5_sink_current_address(s, s->real->arrays[r].addr);
 	if (from < 0 || to < 0 || keep_soft(s, r) < 0 ||
 	    hdf5_sink_link(from, x->addr, w->name, &link) < 0 ||
 	    hdf5_sink_relink(from, link, to, s->m->arrays[now].link) < 0)

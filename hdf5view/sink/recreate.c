@@ -261,7 +261,7 @@ static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char
 		h5_id_close(&r->old);
 		return rc;
 	}
-	rc = h5s_note_references(r->s, r->old) < 0 ||
+	rc = hdf5_sink_note_references(r->s, r->old) < 0 ||
 			     recreate_create(r, group, from, guess) < 0 ||
 			     hdf5_sink_attrs_copy(r->old, r->set, lists) < 0 ||
 			     recreate_put_name(r, dim_only) < 0
@@ -323,7 +323,7 @@ int hdf5_sink_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill
 		h5_id_close(&r.old);
 	h5_id_close(&r.type);
 	s->b.arrays[array] = x->addr;
-	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
+	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
 }
 
 int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
@@ -331,7 +331,7 @@ int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
 	struct remaking r = {.s = s, .array = array, .set = -1};
-	int rc = h5s_require_in_file(s, array, e);
+	int rc = hdf5_sink_require_in_file(s, array, e);
 
 	if (rc)
 		return rc;
@@ -360,8 +360,8 @@ int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 	for (uint32_t k = 0; k < a->rank && !rc; k++)
 		if (s->dims[a->dims[k]].addr != HADDR_UNDEF)
 			s->dims[a->dims[k]].addr =
-				h5s_current_address(s, s->dims[a->dims[k]].addr);
-	return rc ? h5s_err_prefix_path(s, 0, array, rc, e) : 0;
+				hdf5_sink_current_address(s, s->dims[a->dims[k]].addr);
+	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
 }
 
 int hdf5_sink_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)

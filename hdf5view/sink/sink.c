@@ -13,8 +13,8 @@
 
 /* ---- shared with other files ---- */
 
-int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
-			struct err *e)
+int hdf5_sink_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
+			      struct err *e)
 {
 	struct buf path;
 	size_t n;
@@ -62,7 +62,7 @@ int hdf5_sink_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err
 
 	if (!rc)
 		rc = hdf5_sink_library(e, "the HDF5 library cannot change the file");
-	return h5s_err_prefix_path(s, group, array, rc, e);
+	return hdf5_sink_err_prefix_path(s, group, array, rc, e);
 }
 
 /* ---- opening and closing ---- */
@@ -253,7 +253,7 @@ static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), v
 {
 	struct h5_sink *s = hdf5_sink_of(sink);
 	IN_LIBRARY;
-	int rc = s->now ? h5s_dimension_lists(s, e) : 0;
+	int rc = s->now ? hdf5_sink_dimension_lists(s, e) : 0;
 
 	close_objects(s);
 	return rc ? rc : hdf5_sink_file_commit(s, gate, arg, e);

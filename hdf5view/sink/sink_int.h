@@ -119,10 +119,10 @@ int hdf5_sink_library(struct err *e, const char *what);
 /* hdf5_sink_fail - record the library's reason for an object of `now` (array: DS_NONE for a
  * group), or that of the driver below it. Returns -EIO, or the driver's code. */
 int hdf5_sink_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e);
-/* h5s_err_prefix_path - prefix the message in e with the path of an object of `now`. Returns
+/* hdf5_sink_err_prefix_path - prefix the message in e with the path of an object of `now`. Returns
  * rc. */
-int h5s_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
-			struct err *e);
+int hdf5_sink_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
+			      struct err *e);
 int hdf5_sink_list_add(struct hdf5_sink_list *l, uint64_t addr);
 
 /* hdf5_sink_attrs_held - check that a model has all attributes of an object, under their names.
@@ -159,9 +159,9 @@ int hdf5_sink_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held);
 /* hdf5_sink_redirect - the last recorded move from an address now leads to another one. from may be
  * HADDR_UNDEF. */
 void hdf5_sink_redirect(struct h5_sink *s, uint64_t from, uint64_t to);
-/* h5s_current_address - the current address of the object that was at an address; HADDR_UNDEF:
- * removed. */
-uint64_t h5s_current_address(struct h5_sink *s, uint64_t addr);
+/* hdf5_sink_current_address - the current address of the object that was at an address;
+ * HADDR_UNDEF: removed. */
+uint64_t hdf5_sink_current_address(struct h5_sink *s, uint64_t addr);
 /* hdf5_sink_relink - rename a link, also to another group. Returns 0 or -1. */
 int hdf5_sink_relink(hid_t from, const char *link, hid_t to, const char *name);
 /* hdf5_sink_links_one - whether an object has exactly one link. */
@@ -180,18 +180,18 @@ bool hdf5_sink_dim_only(hid_t set);
 /* hdf5_sink_type_ready - make a named type of the model and the types that it uses; DS_NONE:
  * nothing. */
 int hdf5_sink_type_ready(struct h5_sink *s, uint32_t type, struct err *e) NZ_MUST_USE;
-/* h5s_require_in_file - check that an array of now is in the file and can be written. Returns 0;
- * -EOPNOTSUPP. */
-int h5s_require_in_file(struct h5_sink *s, uint32_t array, struct err *e) NZ_MUST_USE;
+/* hdf5_sink_require_in_file - check that an array of now is in the file and can be written.
+ * Returns 0; -EOPNOTSUPP. */
+int hdf5_sink_require_in_file(struct h5_sink *s, uint32_t array, struct err *e) NZ_MUST_USE;
 
 /* ---- dims.c, dimension_lists.c ---- */
 
 int hdf5_sink_dims(struct h5_sink *s, struct err *e);
-/* h5s_note_references - record the lists that name an object, before it is removed or
+/* hdf5_sink_note_references - record the lists that name an object, before it is removed or
  * recreated. */
-int h5s_note_references(struct h5_sink *s, hid_t obj);
-/* h5s_dimension_lists - update all recorded lists. */
-int h5s_dimension_lists(struct h5_sink *s, struct err *e) NZ_MUST_USE;
+int hdf5_sink_note_references(struct h5_sink *s, hid_t obj);
+/* hdf5_sink_dimension_lists - update all recorded lists. */
+int hdf5_sink_dimension_lists(struct h5_sink *s, struct err *e) NZ_MUST_USE;
 /* hdf5_sink_sweep - remove scales without a variable that are unused and not in `now`. */
 int hdf5_sink_sweep(struct h5_sink *s, struct err *e) NZ_MUST_USE;
 

@@ -151,8 +151,8 @@ static int parse_file(const char *text, struct address *a, struct err *e)
 
 /* ---- remote addresses ---- */
 
-/* what_of - kind of dataset, by the fragment, then by the name. */
-static enum address_what what_of(unsigned mode, const char *path, const char *name)
+/* address_what_of - kind of dataset, by the fragment, then by the name. */
+static enum address_what address_what_of(unsigned mode, const char *path, const char *name)
 {
 	const enum ending ending = ending_of(name);
 
@@ -340,7 +340,7 @@ static int parse_remote(const char *text, const struct url *u, struct address *a
 	if (rc == 0)
 		rc = set_shown(u, a, e);
 	if (rc == 0)
-		a->what = what_of(f.mode, u->path, a->name);
+		a->what = address_what_of(f.mode, u->path, a->name);
 	if (rc == 0 && a->what == ADDRESS_FILE && a->kind != ADDRESS_HTTP && !*a->key)
 		rc = err_set(e, -EINVAL, "a bucket is not a file: name an object in it");
 	fragment_release(&f);

@@ -39,31 +39,32 @@ static int remote_store_absent(const char *key, struct err *e)
 
 /* ---- keys ---- */
 
-/* how - the range to fetch of an unknown object. */
-struct how {
+/* object_query - the range to fetch of an unknown object. */
+struct object_query {
 	int what;
 	uint64_t off, len;
 };
 
-static struct how beginning(struct rstore *st, const char *key)
+static struct object_query beginning(struct rstore *st, const char *key)
 {
-	return (struct how){OBJECT_PART, 0, rc_beginning(st, key)};
+	return (struct object_query){OBJECT_PART, 0, rc_beginning(st, key)};
 }
 
 /* remote_store_ask - request the info of l->obj, or wait for the request in flight. Called with
  * the shard locked, returns with it unlocked. -EAGAIN: look it up again; -EKEYEXPIRED: send it
  * again. */
-static int remote_store_ask(struct cache_lookup *l, const struct how *how, struct err *e)
+static int remote_store_ask(struct cache_lookup *l, const struct object_query *query,
+			    struct err *e)
 {
 	struct ext *x = l->obj->asking;
 	struct job j;
 	bool mine = !x;
 	int rc = 0;
 
-	if (mine && l->obj->state == OBJ_THERE && (l->obj->n_xs || !how->len))
+	if (mine && l->obj->state == OBJ_THERE && (l->obj->n_xs || !query->len))
 		rc = fetch_ask(l, OBJECT_HEAD, 0, 0, &j);
 	else if (mine)
-		rc = fetch_ask(l, how->what, how->off, how->len, &j);
+		rc = fetch_ask(l, query->what, query->off, query->len, &j);
 	if (rc == 0) {
 		x = l->obj->asking;
 		ext_ref(x);
@@ -84,7 +85,7 @@ static int remote_store_ask(struct cache_lookup *l, const struct how *how, struc
 
 /* know - wait until the info of an object is known. If it returns 0, l->obj exists and the shard
  * is locked. The answer of a request of this call counts as fresh, however long it took. */
-static int know(struct cache_lookup *l, const struct how *how, struct err *e)
+static int know(struct cache_lookup *l, const struct object_query *query, struct err *e)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
 		struct cached_object *o;
@@ -113,7 +114,7 @@ static int know(struct cache_lookup *l, const struct how *how, struct err *e)
 		}
 		if (o->state == OBJ_ABSENT && !o->asking)
 			o->state = OBJ_UNKNOWN; /* too old */
-		rc = remote_store_ask(l, how, e);
+		rc = remote_store_ask(l, query, e);
 		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': cancelled while waiting", l->key);
 		if (rc != -EAGAIN && rc != -EKEYEXPIRED)
@@ -191,14 +192,14 @@ static int remote_store_size_of(const struct cached_object *o, const char *key, 
 static int remote_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
 	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
-	struct how how = beginning(remote_store_of(s), key);
+	struct object_query query = beginning(remote_store_of(s), key);
 	int rc;
 
 	if (!*key || known_folder(&l) == FOLDER_IS) {
 		*ret = (struct store_stat){.is_dir = true, .version = FOLDER_VERSION};
 		return 0;
 	}
-	rc = know(&l, &how, e);
+	rc = know(&l, &query, e);
 	if (rc == -ENOENT)
 		return stat_folder(&l, true, ret, e);
 	if (rc < 0)
@@ -310,14 +311,14 @@ static int remote_store_stale(const char *key, struct err *e)
 }
 
 /* read_bytes - read [off, off + len) of one version; version 0: of the current one. */
-static int read_bytes(struct rstore *st, const char *key, const struct how *how,
+static int read_bytes(struct rstore *st, const char *key, const struct object_query *query,
 		      struct remote_store_reading *r, struct err *e)
 {
 	int rc = 0;
 
 	r->l = look_at(st, key, strlen(key));
 	for (int tries = 0; tries < TRIES; tries++) {
-		rc = know(&r->l, how, e);
+		rc = know(&r->l, query, e);
 		if (rc < 0)
 			return rc;
 		/* obj_forget() after damage elsewhere in the object gives it a new gen: its
@@ -357,17 +358,17 @@ static int remote_store_part(struct rstore *st, const char *key, struct store_io
 			     struct err *e)
 {
 	const uint64_t end = io->off + io->len;
-	struct how how = beginning(st, key);
+	struct object_query query = beginning(st, key);
 	struct remote_store_reading r = {
 		.off = io->off, .pos = io->off, .end = end, .out = io->to};
 	int rc;
 
-	if (end > how.len) /* the request for the wanted bytes also returns the info */
-		how = (struct how){OBJECT_PART, io->off / RC_BLOCK * RC_BLOCK,
-				   u64_min(st->cache->piece,
-					   (end + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
-						   io->off / RC_BLOCK * RC_BLOCK)};
-	rc = read_bytes(st, key, &how, &r, e);
+	if (end > query.len) /* the request for the wanted bytes also returns the info */
+		query = (struct object_query){
+			OBJECT_PART, io->off / RC_BLOCK * RC_BLOCK,
+			u64_min(st->cache->piece, (end + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
+							  io->off / RC_BLOCK * RC_BLOCK)};
+	rc = read_bytes(st, key, &query, &r, e);
 	if (rc == 0 && r.run)
 		remote_prefetch_request(st, &(struct store_range){key, r.end, r.run}, 1);
 	io->version = r.version;
@@ -380,14 +381,14 @@ static int remote_store_whole(struct rstore *st, const char *key, struct store_i
 {
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	uint64_t most = st->cache->head, size;
-	struct how how = {OBJECT_ALL, 0, 0};
+	struct object_query query = {OBJECT_ALL, 0, 0};
 	struct remote_store_reading r = {0};
 	int rc;
 
 	if (zarr_doc_key(key)) /* documents are rarely fetched in parallel */
 		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
-	how.len = u64_min(u64_max(io->out->max - io->before, 1), most);
-	rc = know(&l, &how, e);
+	query.len = u64_min(u64_max(io->out->max - io->before, 1), most);
+	rc = know(&l, &query, e);
 	if (rc < 0)
 		return rc;
 	rc = remote_store_size_of(l.obj, key, e);
@@ -400,7 +401,7 @@ static int remote_store_whole(struct rstore *st, const char *key, struct store_i
 		return rc;
 	r.out = io->to;
 	r.end = size;
-	return read_bytes(st, key, &how, &r, e);
+	return read_bytes(st, key, &query, &r, e);
 }
 
 static int remote_read(struct store *s, const char *key, struct store_io *io, struct err *e)
@@ -535,7 +536,7 @@ static int settled(struct cache_lookup *l, struct err *e)
 static int remote_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
 	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
-	struct how how = beginning(remote_store_of(s), key);
+	struct object_query query = beginning(remote_store_of(s), key);
 	int rc;
 
 	if (!*key)
@@ -551,8 +552,8 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 			l.obj->state = OBJ_UNKNOWN;
 		l.obj->folder = FOLDER_UNKNOWN;
 		if (l.obj->state == OBJ_THERE)
-			how.len = 0; /* no bytes: a frequent check rarely leads to a read */
-		rc = remote_store_ask(&l, &how, e);
+			query.len = 0; /* no bytes: a frequent check rarely leads to a read */
+		rc = remote_store_ask(&l, &query, e);
 	} while (rc == -EKEYEXPIRED);
 	if (rc == -ENOENT)
 		return stat_folder(&l, false, ret, e);

@@ -273,8 +273,8 @@ static int put_parts(const struct upload *u, struct buf *out, struct err *e)
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-/* what_is - info of the current object. */
-static int what_is(const struct upload *u, struct object_info *ret, struct err *e)
+/* current_object - info of the current object. */
+static int current_object(const struct upload *u, struct object_info *ret, struct err *e)
 {
 	const struct object_range r = {.key = u->key, .what = OBJECT_HEAD};
 	struct object_got got;
@@ -312,7 +312,7 @@ static int multipart_finish(struct upload *u, const char *condition, struct err 
 		c.headers[1] = condition;
 		rc = s3_do(&c, &a, e);
 		if (rc < 0 && strcmp(a.error_code, "NoSuchUpload") == 0 && a.tries > 1 &&
-		    what_is(u, &now, NULL) == 0 && now.size == u->len)
+		    current_object(u, &now, NULL) == 0 && now.size == u->len)
 			rc = 0;
 		http_response_release(&a);
 		s3_request_release(&c);
@@ -333,7 +333,7 @@ static int multipart_allowed(const struct upload *u, const struct put_condition 
 	*condition = '\0';
 	if (!cond || !(cond->absent || cond->etag))
 		return 0;
-	rc = what_is(u, &now, e);
+	rc = current_object(u, &now, e);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	if (cond->absent) {
@@ -366,7 +366,7 @@ static int multipart_run(struct upload *u, const struct put_condition *cond,
 			rc = err_set(e, -EEXIST, "'%.200s' already exists", u->key);
 		return rc;
 	}
-	rc = what_is(u, &now, e);
+	rc = current_object(u, &now, e);
 	if (rc == 0 && now.size != u->len)
 		rc = err_set(e, -EIO, "'%.200s' has another size than was written", u->key);
 	if (rc == 0 && ret)

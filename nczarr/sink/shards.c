@@ -117,7 +117,7 @@ static int from_old(struct sink_shard *x, const uint64_t *coords, uint64_t *ret_
 	const uint32_t array = x->za->real;
 	const struct ds_array *a = &z->base.ds.arrays[array];
 	const struct zr_place *p = zr_place_of(z, array, e);
-	struct chunk_location spot;
+	struct chunk_location location;
 	uint8_t *to;
 	int rc;
 
@@ -127,17 +127,19 @@ static int from_old(struct sink_shard *x, const uint64_t *coords, uint64_t *ret_
 	for (uint32_t d = 0; d < a->rank; d++)
 		if (coords[d] >= a->grid[d] || coords[d] >= x->za->grid[d])
 			return 0;
-	rc = zr_find(z, array, p, ds_chunk_linear(a, coords), &spot, e);
-	if (rc || spot.where != ZR_PART)
+	rc = zr_find(z, array, p, ds_chunk_linear(a, coords), &location, e);
+	if (rc || location.where != ZR_PART)
 		return rc;
-	*ret_len = spot.len;
-	chunk_location_release(&spot);
+	*ret_len = location.len;
+	chunk_location_release(&location);
 	buf_clear(&x->s->stored);
-	to = buf_grow(&x->s->stored, (size_t)spot.len);
-	if (!to && spot.len > 0)
+	to = buf_grow(&x->s->stored, (size_t)location.len);
+	if (!to && location.len > 0)
 		return err_nomem(e);
-	rc = zr_object_read(z, array, p, &spot, spot.off, to, (size_t)spot.len, NULL, e);
-	return rc || spot.len == 0 ? rc : io_pwrite(x->fd, to, (size_t)spot.len, x->at, e);
+	rc = zr_object_read(z, array, p, &location, location.off, to, (size_t)location.len,
+			    NULL, e);
+	return rc || location.len == 0 ? rc
+				       : io_pwrite(x->fd, to, (size_t)location.len, x->at, e);
 }
 
 /* slot_coords - coordinates of the chunk in a slot. false: outside the array. */

@@ -90,9 +90,9 @@ void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_
 
 /* ---- asking ---- */
 
-/* quiet - whether polls are suspended: our own commit is in progress, or the owner of a borrowed
- * store reports changes. */
-static bool quiet(struct zr_source *s)
+/* changes_ignored - whether polls are suspended: our own commit is in progress, or the owner of a
+ * borrowed store reports changes. */
+static bool changes_ignored(struct zr_source *s)
 {
 	return s->borrowed || atomic_load(&s->held);
 }
@@ -101,7 +101,7 @@ int zr_check(struct source *src, struct err *e)
 {
 	struct zr_source *s = zr_of(src);
 
-	return quiet(s) ? 0 : store_check(s->store, e);
+	return changes_ignored(s) ? 0 : store_check(s->store, e);
 }
 
 void zr_hold(struct source *src, bool on)
@@ -186,7 +186,7 @@ int zr_absent(struct zr_source *s, struct err *e)
 {
 	const struct zr_doc_seen *doc;
 
-	if (quiet(s))
+	if (changes_ignored(s))
 		return 0;
 	if (!s->base.remote)
 		return in_place(s, e);
@@ -283,7 +283,7 @@ int zr_poll(struct source *src, struct err *e)
 	struct zr_dir d;
 	int rc;
 
-	if (quiet(s))
+	if (changes_ignored(s))
 		return 0;
 	if (src->remote)
 		return poll_remote(s, e);

@@ -8,28 +8,28 @@
 #include <string.h>
 #include <time.h>
 
-struct kept {
+struct cached_fd {
 	int fd;         /* owned */
 	int64_t since;  /* ms */
 	char key[];
 };
 
-static void fd_cache_drop(struct kept *x)
+static void fd_cache_drop(struct cached_fd *x)
 {
 	if (x)
 		(void)close(x->fd); /* it was only read from */
 	free(x);
 }
 
-static _Atomic(struct kept *) *slot_of(struct fd_cache *k, const char *key)
+static _Atomic(struct cached_fd *) *slot_of(struct fd_cache *k, const char *key)
 {
 	return &k->slots[hash_text(HASH_SEED, key) % KEPT_FILES];
 }
 
 int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since)
 {
-	_Atomic(struct kept *) *slot = slot_of(k, key);
-	struct kept *x, *none = NULL;
+	_Atomic(struct cached_fd *) *slot = slot_of(k, key);
+	struct cached_fd *x, *none = NULL;
 	int fd;
 
 	if (!atomic_load_explicit(slot, memory_order_relaxed))
@@ -56,7 +56,7 @@ int fd_cache_take(struct fd_cache *k, const char *key, int64_t *ret_since)
 void fd_cache_give(struct fd_cache *k, const char *key, int fd, int64_t since)
 {
 	size_t n = strlen(key) + 1;
-	struct kept *x = malloc(sizeof(*x) + n);
+	struct cached_fd *x = malloc(sizeof(*x) + n);
 
 	if (!x) {
 		(void)close(fd); /* it is opened again then */

@@ -13,10 +13,10 @@
 #define KEPT_FILES 8
 #define KEPT_MS 500  /* a replaced file is read for no longer than this */
 
-struct kept;
+struct cached_fd;
 
 struct fd_cache {
-	_Atomic(struct kept *) slots[KEPT_FILES];  /* NULL: none, or in use */
+	_Atomic(struct cached_fd *) slots[KEPT_FILES]; /* NULL: none, or in use */
 };
 
 /* fd_cache_take - take the file of a key that was opened recently; -1: none. The caller owns the

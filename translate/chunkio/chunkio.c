@@ -99,9 +99,9 @@ static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, s
 	return 0;
 }
 
-/* way_find - locate a chunk and choose. -ENOENT is proven absence, all else is not. */
-static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct delivery *w,
-		    struct err *e)
+/* delivery_find - locate a chunk and choose. -ENOENT is proven absence, all else is not. */
+static int delivery_find(struct chunkio *c, uint32_t array, uint64_t linear, struct delivery *w,
+			 struct err *e)
 {
 	const struct fill *f = NULL;
 	const struct plan *p;
@@ -167,7 +167,7 @@ static void chunkio_prefetch(void *arg, uint32_t array, uint64_t linear)
 	uint64_t bytes;
 
 	if (access_pattern_passed(c->pattern, array, linear) ||
-	    way_find(c, array, linear, &w, NULL) < 0 || w.kind != DELIVER_MAKE)
+	    delivery_find(c, array, linear, &w, NULL) < 0 || w.kind != DELIVER_MAKE)
 		return;
 	bytes = w.sized ? w.size : chunkio_do_about(c, array, linear);
 	if (cache_start(c->cache, array, linear, bytes, &x) &&
@@ -325,7 +325,7 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 	int rc;
 
 	said = chunkio_touch(c, array, linear, PREFETCH_STAT, true);
-	rc = way_find(c, array, linear, &w, e);
+	rc = delivery_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
 	if (w.kind == DELIVER_MAKE)
@@ -465,7 +465,7 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	int rc;
 
 	said = chunkio_touch(c, array, linear, PREFETCH_READ, off == 0);
-	rc = way_find(c, array, linear, &w, e);
+	rc = delivery_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
 	if (len == 0 || (w.sized && off >= w.size)) {
@@ -494,7 +494,7 @@ int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chu
 		  struct err *e)
 {
 	struct delivery w;
-	int rc = way_find(c, array, linear, &w, e);
+	int rc = delivery_find(c, array, linear, &w, e);
 
 	if (rc < 0)
 		return rc;

@@ -39,7 +39,7 @@ struct check_provenance {
 /* check_run_s - one check, in its process. */
 struct check_run_s {
 	const struct app *setup;
-	struct check_provenance *told;
+	struct check_provenance *reported;
 	bool several; /* one of several datasets of a directory */
 	struct check c;
 	uint64_t same;
@@ -321,53 +321,54 @@ static int check(void *arg)
 	if (rc == 0) {
 		rc = all(r, &e);
 		if (rc == 0 || r->c.taken || r->c.bad.n) {
-			r->told->known.printed = true;
+			r->reported->known.printed = true;
 			rc = check_print_report(r, rc == 0) ? rc : -EIO;
 		}
 	}
 	if (rc < 0 && e.code)
 		log_error("%s", e.msg);
 	bad = r->c.bad.n || r->c.bad.more || r->c.rest;
-	r->told->known.damaged = bad;
+	r->reported->known.damaged = bad;
 	bad = bad || r->c.unfinished;
-	r->told->status = rc < 0 ? CHECK_FAILED : bad ? CHECK_DAMAGED : CHECK_GOOD;
+	r->reported->status = rc < 0 ? CHECK_FAILED : bad ? CHECK_DAMAGED : CHECK_GOOD;
 	chunkio_free(r->c.io);
 	source_close(r->c.source);
 	free(r->c.plans);
 	check_bad_release(&r->c.bad);
-	return r->told->status;
+	return r->reported->status;
 }
 
 int check_one(const struct app *setup, bool several, struct check_reported *ret)
 {
-	struct check_provenance *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
-					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct check_run_s r = {.setup = setup, .told = told, .several = several};
+	struct check_provenance *reported =
+		mmap(NULL, sizeof(*reported), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct check_run_s r = {.setup = setup, .reported = reported, .several = several};
 	bool interrupted;
 	int rc;
 
 	*ret = (struct check_reported){0};
-	if (told == MAP_FAILED) {
+	if (reported == MAP_FAILED) {
 		log_error("not enough memory");
 		return CHECK_FAILED;
 	}
-	told->status = CHECK_FAILED;
+	reported->status = CHECK_FAILED;
 	rc = run_in_child_until(setup->cfg->shown, 0, check, &r, &interrupted);
 	/* the result of a process that died has no verdict on chunks */
-	rc = told->status == CHECK_FAILED ? CHECK_FAILED : rc;
-	*ret = told->known;
+	rc = reported->status == CHECK_FAILED ? CHECK_FAILED : rc;
+	*ret = reported->known;
 	ret->interrupted = interrupted;
-	(void)munmap(told, sizeof(*told));
+	(void)munmap(reported, sizeof(*reported));
 	return rc;
 }
 
 int fs_check(const struct app *setup)
 {
-	struct check_reported told;
+	struct check_reported reported;
 
 	if (setup->cfg->n_more)
 		return each_source(setup, "check");
 	if (mirror_wanted(setup, NULL) > 0)
 		return check_dir(setup);
-	return check_one(setup, false, &told);
+	return check_one(setup, false, &reported);
 }

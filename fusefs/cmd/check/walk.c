@@ -176,7 +176,7 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 	struct app setup = *f->setup;
 	const char *resume = cfg.check.resume;
 	auto_free char *state = resume ? walk_state_of(resume, f->paths[i]) : NULL;
-	struct check_reported told;
+	struct check_reported reported;
 	struct buf text;
 	int status;
 
@@ -193,13 +193,13 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 	cfg.source = cfg.shown = f->paths[i];
 	cfg.check.resume = state;
 	setup.cfg = &cfg;
-	status = check_one(&setup, true, &told);
+	status = check_one(&setup, true, &reported);
 	s->good += status == CHECK_GOOD;
-	s->interrupted = told.interrupted;
-	s->damaged += status == CHECK_DAMAGED && told.damaged;
-	s->unfinished += status == CHECK_DAMAGED && !told.damaged;
+	s->interrupted = reported.interrupted;
+	s->damaged += status == CHECK_DAMAGED && reported.damaged;
+	s->unfinished += status == CHECK_DAMAGED && !reported.damaged;
 	s->failed += status == CHECK_FAILED;
-	if (cfg.json && !told.printed) {
+	if (cfg.json && !reported.printed) {
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg.shown);
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
