@@ -36,7 +36,9 @@ static void said_more(struct log_limit *l, struct log_kind *k, int64_t now, log_
 
 	if (!k->more)
 		return;
-	if (took <= LOG_SECONDS + LOG_SECONDS / 2)
+	if (k->more == 1) /* the line itself is as short */
+		(void)snprintf(line, sizeof(line), "%s", k->sample);
+	else if (took <= LOG_SECONDS + LOG_SECONDS / 2)
 		(void)snprintf(line, sizeof(line), "%u more like this in the last minute: %s",
 			       k->more, k->sample);
 	else

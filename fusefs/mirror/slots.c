@@ -570,8 +570,9 @@ int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
 		return rc; /* the view validates its ids itself */
 	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
 		return make_stale(m, s, e);
-	/* logged once for each dataset; also for a file that is shown */
-	if (e && e->code == -EOPNOTSUPP)
+	/* what is logged names the file */
+	if (e && (e->code == -EOPNOTSUPP || e->code == -EIO || e->code == -EBADMSG ||
+		  e->code == -ERANGE))
 		(void)err_wrap(e, e->code, "'%s'", s->path);
 	return rc;
 }

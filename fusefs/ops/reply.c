@@ -79,14 +79,19 @@ void reply_log_once(struct reply_log *log, const char *text)
 
 void reply_log(struct fs *fs, const struct err *e)
 {
-	const char *text = e->msg;
+	const char *text = e->msg, *path = fs->path ? fs->path : "";
 	const bool once = e->code == -EOPNOTSUPP;
+	/* errors of a mirror's files begin with their paths */
+	const bool named = !*path || (*text == '\'' && strncmp(text + 1, path, strlen(path)) == 0);
+	bool put;
 
 	if (!text[0])
 		return; /* logged when it occurred */
 	if (once && reply_log_done(&fs->log, text))
 		return;
-	if (log_put(LOG_COMPONENT, LOG_ERROR, "%s", text) && once)
+	put = named ? log_put(LOG_COMPONENT, LOG_ERROR, "%s", text)
+		    : log_put(LOG_COMPONENT, LOG_ERROR, "'%s': %s", path, text);
+	if (put && once)
 		reply_log_once(&fs->log, text);
 }
 

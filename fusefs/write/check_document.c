@@ -184,6 +184,21 @@ static int same_files(const struct document_check *c, struct source *s, struct e
 	return 0;
 }
 
+/* no_equivalent - the error of an array with filters that HDF5 does not have; names them. */
+static int no_equivalent(const struct few *f, const struct codec_chain *chain, struct err *e)
+{
+	char tmp[64], names[200] = "";
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < chain->n && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.60s", i ? ", " : "",
+				      codec_name(&chain->specs[i], tmp, sizeof(tmp)));
+	return err_set(e, -EOPNOTSUPP,
+		       "'%.200s': HDF5 has no equivalent of its filters (%s): write it without "
+		       "them",
+		       f->key, names);
+}
+
 /* same_chain - check that the mount can show the array with the writer's filters even if the file
  * stores it with others, because the writer continues to use its own. */
 static int same_chain(const struct few *f, const struct ds_array *a, struct err *e)
@@ -207,11 +222,7 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 	if (!same && (text.starved || arena.starved))
 		rc = err_nomem(e);
 	else if (!same)
-		rc = err_set(
-			e, -EOPNOTSUPP,
-			"'%.200s': HDF5 has no equivalent of its filters (%.*s): write it "
-			"without them",
-			f->key, buf_ok(&text) ? (int)text.len : 0, (const char *)text.data);
+		rc = no_equivalent(f, &a->chain, e);
 	buf_release(&text);
 	arena_release(&arena);
 	return rc;

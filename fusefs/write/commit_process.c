@@ -250,9 +250,7 @@ static int commit_process_died(const struct commit_process_committing *c, int rc
 	if (sig)
 		return err_set(e, -EIO, "'%s': the writer process %s", c->state->path,
 			       child_why(sig, why));
-	return err_set(e, -EIO, "'%s': the writer process exited unexpectedly; pending writes "
-				"are kept: run nczarrfs recover",
-		       c->state->path);
+	return err_set(e, -EIO, "'%s': the writer process exited unexpectedly", c->state->path);
 }
 
 static int one_process(struct commit_process_committing *c, uint64_t generation, struct err *e)

@@ -109,17 +109,25 @@ static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 static int refs_write_refuse(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 			     const char *why, int code, struct err *e)
 {
+	const char *advice = w->opts->inlined ? "it cannot be embedded either"
+					      : "add -o inline to embed such chunks";
 	struct buf path;
 	size_t cut;
 
 	buf_init(&path, PATH_LONG);
 	ds_array_path(&w->s->ds, array, &path);
 	cut = path.len > 120 ? path.len - 120 : 0;
-	code = err_set(e, code,
-		       "'%.*s': references cannot point to chunk %" PRIu64 ": %.150s: %s",
-		       (int)(path.len - cut), (const char *)path.data + cut, linear, why,
-		       w->opts->inlined ? "it cannot be embedded either"
-					: "add -o inline to embed such chunks");
+	if (dt_is_vlen(&w->s->ds.arrays[array].type))
+		code = err_set(e, code,
+			       "'%.*s' holds elements of variable length, such as strings, "
+			       "which references cannot point to: %s",
+			       (int)(path.len - cut), (const char *)path.data + cut, advice);
+	else
+		code = err_set(e, code,
+			       "'%.*s': references cannot point to chunk %" PRIu64
+			       ": %.150s: %s",
+			       (int)(path.len - cut), (const char *)path.data + cut, linear,
+			       why, advice);
 	buf_release(&path);
 	return code;
 }

@@ -260,7 +260,9 @@ static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 			       "commits have stopped, and all pending writes are kept in '%s'",
 			       t->o.dir);
 	} else if (rc && rc != -EAGAIN && !done) {
-		(void)err_wrap(e, rc, "not committed, pending writes are kept in '%s'",
+		(void)err_wrap(e, rc,
+			       "not committed, pending writes are kept in '%s' for the next "
+			       "commit or nczarrfs recover",
 			       t->o.dir);
 	}
 	return rc;

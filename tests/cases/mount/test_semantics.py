@@ -153,8 +153,8 @@ def test_what_cannot_be_read(t):
         t.call(damaged, m.path)
         log = m.messages()
     assert re.search(": '/v' chunk 1: deflate: .* not a valid zlib stream$", log, re.M), log
-    assert re.search("^nczarrfs: error: '/gone' chunk 0: chunk B-tree: no node at [0-9]+$",
-                     log, re.M), log
+    assert re.search(f"^nczarrfs: error: '{re.escape(path)}': '/gone' chunk 0: chunk B-tree: "
+                     "no node at [0-9]+$", log, re.M), log
 
 
 # ---- a tree that is written ----

@@ -260,7 +260,7 @@ def test_empty_documents(t):
         in_child(t, _empty_documents, m.path)
         assert m.messages() == "", m.messages()
         in_child(t, _truncate_document, m.path)
-    assert m.messages() == "nczarrfs: error: 'v/.zattrs': empty", m.messages()
+    assert m.messages() == f"nczarrfs: error: '{file}': 'v/.zattrs': empty", m.messages()
     t.call(_has_group, file)
 
 
