@@ -177,6 +177,8 @@ class Mount:
                     os.kill(pid, number)
                 except OSError:
                     pass
+        # children started after the mount hold the locks of datasets as well
+        mounts.wait_gone(pids, 30 * self.context.slow)
 
     def exit_status(self, seconds=30.0):
         """Of a mount in the foreground: it ends when everything that was written is where it

@@ -361,7 +361,6 @@ def _killed_mirror(t, d, *trees):
             shutil.copytree(t.path("s.zarr"), m.path + "/" + name)
         m.ended = True
         m.kill()
-        mounts.wait_gone(m.pids, 30)
         mounts.unmount(m.path, lazy=True)
 
 

@@ -336,7 +336,6 @@ def _recover(t, *paths, options=()):
 def _kill(m):
     m.ended = True
     m.kill()
-    mounts.wait_gone(m.pids, 30)
     mounts.unmount(m.path, lazy=True)
 
 

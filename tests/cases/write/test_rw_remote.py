@@ -4,7 +4,6 @@ object, what the same program makes in a directory; whatever dies or fails in be
 confirmed is in it in the end."""
 import errno
 import os
-import signal
 import threading
 
 from lib import mounts, writing
@@ -101,13 +100,9 @@ def test_file_v3(t):
 # ---- what dies ----
 
 def kill(m):
-    for pid in mounts.processes_of(m.path):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass
     m.ended = m.fails = True
     m.pids = []
+    m.kill()
     mounts.unmount(m.path, lazy=True)
 
 
