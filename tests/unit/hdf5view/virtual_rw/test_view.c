@@ -529,7 +529,12 @@ static int prepare(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
+#ifdef __SANITIZE_THREAD__
+	(void)e;
+	return 0; /* its own memory lies at the addresses that such processes need */
+#else
 	return child_prepare(NULL, &e);
+#endif
 }
 
 int main(void)
