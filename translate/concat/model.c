@@ -150,6 +150,7 @@ static int by_form(const void *a, const void *b)
 static int concat_model_find_parts(struct concat *j, struct concat_array *x, struct err *e)
 {
 	struct concat_part *p = alloc_array(j->n_members, sizeof(*p));
+	struct concat_part *smaller;
 	size_t n = 0;
 
 	if (!p)
@@ -165,9 +166,8 @@ static int concat_model_find_parts(struct concat *j, struct concat_array *x, str
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || p[i].form != p[i - 1].form)
 			p[x->n_parts++].form = p[i].form;
-	x->parts = realloc(p, x->n_parts * sizeof(*p));
-	if (!x->parts)
-		x->parts = p;
+	smaller = realloc(p, x->n_parts * sizeof(*p));
+	x->parts = smaller ? smaller : p;
 	return 0;
 }
 
