@@ -34,7 +34,8 @@ static int staged_stat(struct store *st, const char *key, struct store_stat *ret
 	stage_find(s->s, key, &x, name);
 	switch (x.kind) {
 	case STAGE_DATA:
-		*ret = (struct store_stat){.size = x.len, .version = ~x.version};
+		*ret = (struct store_stat){
+			.size = x.len, .version = ~x.version, .changed = x.mtime_ns};
 		return 0;
 	case STAGE_DIR:
 		*ret = (struct store_stat){.is_dir = true, .version = ~x.version};
@@ -60,7 +61,7 @@ struct overlay_listing {
 	struct err *e;
 };
 
-/* list_staged - names that the stage has. */
+/* list_staged - names that the stage has; *ret_any: there is one. */
 static int list_staged(struct overlay_listing *l, bool *ret_any)
 {
 	struct buf names;
@@ -79,6 +80,8 @@ static int list_staged(struct overlay_listing *l, bool *ret_any)
 		if (!store_key_join(l->key, name, strlen(name), key))
 			continue;
 		stage_find(l->s->s, key, &x, NULL);
+		if (x.kind == STAGE_GONE) /* meanwhile */
+			continue;
 		if (l->want_stat)
 			rc = staged_stat(&l->s->base, key, &st, l->e);
 		if (rc == -ENOENT) /* of an alias, or taken away meanwhile */
@@ -107,6 +110,8 @@ static bool emit_below(void *arg, const char *name, bool is_dir, const struct st
 	return !l->stopped;
 }
 
+/* staged_list - a name that is staged meanwhile moves from the dataset to the stage: in this order
+ * it is listed, perhaps twice. */
 static int staged_list(struct store *st, const char *key, bool want_stat, store_emit *emit,
 		       void *arg, struct err *e)
 {
@@ -117,19 +122,22 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 				    .arg = arg,
 				    .e = e};
 	struct stage_entry x;
-	bool any;
-	int rc;
+	bool any = false;
+	int rc = 0, absent = 0;
 
 	stage_find(l.s->s, key, &x, NULL);
 	if (x.kind == STAGE_GONE)
 		return overlay_store_absent(key, e);
 	if (x.kind == STAGE_DATA || x.kind == STAGE_ALIAS)
 		return err_set(e, -ENOTDIR, "'%.200s' is a file", key);
-	rc = list_staged(&l, &any);
-	if (rc || l.stopped || stage_hides(l.s->s, key))
+	if (!stage_hides(l.s->s, key))
+		rc = store_list(l.s->below, key, want_stat, emit_below, &l, e);
+	if (rc == -ENOENT)
+		absent = rc;
+	else if (rc || l.stopped)
 		return rc;
-	rc = store_list(l.s->below, key, want_stat, emit_below, &l, e);
-	return rc == -ENOENT && (any || x.kind == STAGE_DIR || !*key) ? 0 : rc;
+	rc = list_staged(&l, &any);
+	return rc || any || x.kind == STAGE_DIR || !*key ? rc : absent;
 }
 
 static int staged_read(struct store *st, const char *key, struct store_io *io, struct err *e)

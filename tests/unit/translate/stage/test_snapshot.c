@@ -150,6 +150,22 @@ static const char *got(struct store *s, const char *key)
 	return out;
 }
 
+/* clipped - bytes [off, off + 100) of a key, as far as it goes. */
+static const char *clipped(struct store *s, const char *key, uint64_t off)
+{
+	static char out[200];
+	uint8_t room[100];
+	struct store_io io = {.off = off, .len = sizeof(room), .to = room, .clip = true};
+	struct err e;
+	int rc = store_read_io(s, key, &io, &e);
+
+	if (rc)
+		(void)snprintf(out, sizeof(out), "%d", rc);
+	else
+		(void)snprintf(out, sizeof(out), "%.*s", (int)io.len, (const char *)room);
+	return out;
+}
+
 static void test_stores(void **state)
 {
 	struct fx *f = *state;
@@ -192,6 +208,11 @@ static void test_stores(void **state)
 	assert_string_equal(listed(s, "w/x", true), "0 1 ");
 	assert_string_equal(listed(s, "w/x/0", true), "-2");
 	assert_string_equal(got(s, "v/0.0"), "new");
+	assert_string_equal(clipped(s, "v/0.0", 1), "ew");
+	assert_string_equal(clipped(s, "v/0.0", 3), "");
+	assert_string_equal(clipped(s, "v/0.0", UINT64_MAX), "");
+	assert_string_equal(clipped(s, ".zgroup", 1), "}");
+	assert_string_equal(clipped(s, "v/0.1", 0), "-2");
 	assert_string_equal(got(s, "v/0.1"), "-2");
 	assert_string_equal(got(s, "v/0.9"), "zero");
 	assert_string_equal(got(s, "g/h/deep"), "-2");
