@@ -291,7 +291,7 @@ static int added(void *arg, uint32_t array, const struct sink_new *how, struct e
 	return rc ? err_nomem(e) : 0;
 }
 
-static const struct sink_observer_ops tap_ops = {.added = added};
+static const struct diff_observer observer = {.added = added};
 
 static int commit_tree_gate(void *arg, struct err *e)
 {
@@ -309,38 +309,22 @@ static int commit_tree_gate(void *arg, struct err *e)
 static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, struct err *e)
 {
 	const struct app *setup = t->setup;
-	struct diff_report report = {0};
-	struct diff_policy policy;
 	struct diff_job job = {
 		.was = t->was,
 		.now = t->now,
-		.policy = &policy,
 		.changed = commit_tree_changed,
 		.refused = commit_tree_refused,
+		.observer = &observer,
 		.gate = commit_tree_gate,
 		.arg = t,
 		.memory = MEMORY,
 	};
-	struct sink *under = NULL;
-	int rc = setup->rw->hdf5_sink(path, t->source, dir_fd, &under, e);
+	int rc = setup->rw->hdf5_sink(path, t->source, dir_fd, &job.sink, e);
 
-	if (rc < 0)
-		return rc;
-	rc = sink_observer_open(under, &tap_ops, t, &job.sink, e);
-	if (rc < 0) {
-		sink_close(under);
-		return rc;
-	}
-	commit_policy(setup, PLAN_HDF5, &policy);
-	rc = push(&job, &report, e);
-	sink_close(job.sink);
+	if (rc == 0)
+		rc = commit_push(setup, PLAN_HDF5, &job, e);
 	if (rc == 0 && !t->kept) /* metadata may differ in the layout alone */
 		rc = commit_layouts_keep(setup, dir_fd, t->now, e);
-	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu copied, "
-		  "%llu encoded, %llu removed",
-		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
-		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
-		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
 	return rc;
 }
 
