@@ -63,13 +63,11 @@ void commit_paths_release(struct commit_paths *p);
 int commit_push(const struct app *setup, enum plan_format format, struct diff_job *job,
 		struct err *e) NZ_MUST_USE;
 
-/* commit_wait_for - defer new arrays of strings: *ret is a new store that hides them in `over`
- * (borrowed); NULL if there are none. */
-int commit_wait_for(const struct dataset *was, const struct dataset *now, struct store *over,
-		    struct store **ret, struct err *e) NZ_MUST_USE;
-/* commit_waits - true if a key belongs to a deferred array. seen: of commit_wait_for; NULL: none
- * are deferred. */
-bool commit_waits(struct store *seen, const char *key);
+/* commit_deferred - the new arrays of strings, which a commit defers. Returns 0; -ENOMEM, with part
+ * of them in *ret. commit_waits - true if a key is one of these commit_paths, or below one. */
+int commit_deferred(const struct dataset *was, const struct dataset *now,
+		    struct commit_paths *ret) NZ_MUST_USE;
+bool commit_waits(const void *deferred, const char *key);
 
 #define COMMIT_CHAINS "chains" /* in the state directory of an HDF5 file */
 

@@ -13,11 +13,23 @@ struct staged {
 	struct stage *s;
 	struct stage *own; /* older generations only; closed with the store */
 	struct store *below;
+	bool (*hides)(const void *arg, const char *key); /* NULL: nothing more */
+	const void *arg;
 };
 
 static struct staged *overlay_store_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct staged, base);
+}
+
+/* overlay_find - stage_find, and what the store hides. */
+static void overlay_find(const struct staged *s, const char *key, struct stage_entry *ret,
+			 char *name)
+{
+	if (s->hides && s->hides(s->arg, key))
+		*ret = (struct stage_entry){.kind = STAGE_GONE};
+	else
+		stage_find(s->s, key, ret, name);
 }
 
 static int overlay_store_absent(const char *key, struct err *e)
@@ -31,7 +43,7 @@ static int staged_stat(struct store *st, const char *key, struct store_stat *ret
 	char name[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 
-	stage_find(s->s, key, &x, name);
+	overlay_find(s, key, &x, name);
 	switch (x.kind) {
 	case STAGE_DATA:
 		*ret = (struct store_stat){
@@ -79,7 +91,7 @@ static int list_staged(struct overlay_listing *l, bool *ret_any)
 		at += strlen(name) + 1;
 		if (!store_key_join(l->key, name, strlen(name), key))
 			continue;
-		stage_find(l->s->s, key, &x, NULL);
+		overlay_find(l->s, key, &x, NULL);
 		if (x.kind == STAGE_GONE) /* meanwhile */
 			continue;
 		if (l->want_stat)
@@ -103,7 +115,7 @@ static bool emit_below(void *arg, const char *name, bool is_dir, const struct st
 
 	if (!store_key_join(l->key, name, strlen(name), key))
 		return true;
-	stage_find(l->s->s, key, &x, NULL);
+	overlay_find(l->s, key, &x, NULL);
 	if (x.kind != STAGE_NOTHING)
 		return true;
 	l->stopped = !l->emit(l->arg, name, is_dir, st);
@@ -125,7 +137,7 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 	bool any = false;
 	int rc = 0, absent = 0;
 
-	stage_find(l.s->s, key, &x, NULL);
+	overlay_find(l.s, key, &x, NULL);
 	if (x.kind == STAGE_GONE)
 		return overlay_store_absent(key, e);
 	if (x.kind == STAGE_DATA || x.kind == STAGE_ALIAS)
@@ -148,7 +160,7 @@ static int staged_read(struct store *st, const char *key, struct store_io *io, s
 	int rc = -ESTALE;
 
 	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
-		stage_find(s->s, key, &x, name);
+		overlay_find(s, key, &x, name);
 		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
 			return store_read_io(s->below, x.kind == STAGE_ALIAS ? name : key, io,
 					     e);
@@ -201,6 +213,13 @@ int stage_store(struct stage *s, uint64_t generation, struct store *base, struct
 	st->s = st->own ? st->own : s;
 	*ret = &st->base;
 	return 0;
+}
+
+void stage_store_hide(struct store *st, bool (*hides)(const void *arg, const char *key),
+		      const void *arg)
+{
+	overlay_store_of(st)->hides = hides;
+	overlay_store_of(st)->arg = arg;
 }
 
 int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e)

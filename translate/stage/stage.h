@@ -105,6 +105,11 @@ int stage_each(struct stage *s, uint64_t generation,
 int stage_store(struct stage *s, uint64_t generation, struct store *base, struct store **ret,
 		struct err *e) NZ_MUST_USE;
 
+/* stage_store_hide - the store does not have the keys that `hides` is true for, of base and stage.
+ * Before other threads use it. arg: borrowed. */
+void stage_store_hide(struct store *s, bool (*hides)(const void *arg, const char *key),
+		      const void *arg);
+
 /* view_store - the files of a view of a tree as a store. The view is borrowed. */
 int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
 /* view_find - look up a key in the view of a view_store, as view_ops.lookup does it by name.

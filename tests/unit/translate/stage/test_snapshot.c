@@ -166,6 +166,13 @@ static const char *clipped(struct store *s, const char *key, uint64_t off)
 	return out;
 }
 
+static bool hides_below(const void *arg, const char *key)
+{
+	const char *dir = arg;
+
+	return strcmp(key, dir) == 0 || store_key_below(dir, key);
+}
+
 static void test_stores(void **state)
 {
 	struct fx *f = *state;
@@ -228,6 +235,18 @@ static void test_stores(void **state)
 	assert_string_equal(listed(old, "g/h", false), "-2");
 	assert_string_equal(got(s, "v/0.0"), "newer");
 	assert_string_equal(listed(s, "g/h", false), "again");
+	/* keys of the stage and of the dataset that a store does not have */
+	stage_store_hide(s, hides_below, "w");
+	assert_string_equal(listed(s, "", false), ".zgroup g/ v/");
+	assert_string_equal(listed(s, "w", false), "-2");
+	assert_string_equal(got(s, "w/x/0"), "-2");
+	stage_store_hide(s, hides_below, "v/0.9");
+	assert_string_equal(listed(s, "v", false), ".zarray 0.0");
+	assert_string_equal(got(s, "v/0.9"), "-2");
+	assert_string_equal(got(s, "w/x/0"), "w");
+	stage_store_hide(s, hides_below, ".zgroup");
+	assert_string_equal(listed(s, "", false), "g/ v/ w/");
+	assert_string_equal(got(s, ".zgroup"), "-2");
 	store_close(old);
 	store_close(s);
 	store_close(below);
