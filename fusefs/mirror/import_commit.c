@@ -9,29 +9,21 @@
 int commit_new(const struct app *setup, struct source *now, const char *store, int dir_fd,
 	       struct err *e)
 {
-	const bool v3 = setup->cfg->zarr3;
-	struct diff_policy policy;
 	struct source_options opts;
 	struct source *real = NULL;
-	struct diff_job job = {
-		.now = now,
-		.policy = &policy,
-		.memory = MEMORY,
-	};
+	struct diff_job job = {.now = now, .memory = MEMORY};
 	int rc = setup->rw->zarr_create(setup->cfg, store, e);
 
 	if (rc < 0)
 		return rc;
 	fs_source_options(setup->cfg, &opts);
-	commit_policy(setup, v3 ? PLAN_ZARR3 : PLAN_ZARR2, &policy);
 	rc = source_open(setup->formats, setup->n_formats, store, &opts, &real, e);
 	if (rc == 0)
 		rc = setup->rw->zarr_sink(setup->cfg, store, real, dir_fd, NULL, &job.sink, e);
 	if (rc == 0) {
 		job.was = real; /* a root without contents */
-		rc = push(&job, NULL, e);
+		rc = commit_push(setup, setup->cfg->zarr3 ? PLAN_ZARR3 : PLAN_ZARR2, &job, e);
 	}
-	sink_close(job.sink);
 	source_close(real);
 	return rc;
 }

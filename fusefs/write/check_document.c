@@ -154,7 +154,7 @@ static const struct store_ops doc_store_ops = {
 /* document_check - the check of one metadata file. */
 struct document_check {
 	const struct app *setup;
-	struct store *tree;
+	const struct tree_change *change;
 	int dir_fd;
 	struct cfg cfg; /* of commit_form; its strings belong to the setup */
 	struct few few;
@@ -272,6 +272,14 @@ struct check_document_walk {
 
 static int others(const struct document_check *c, const char *dir, uint32_t depth);
 
+/* check_document_changes - true if a key gets or loses its metadata with the change. */
+static bool check_document_changes(const struct document_check *c, const char *key)
+{
+	const char *from = c->change->from;
+
+	return strcmp(key, c->few.key) == 0 || (from && strcmp(key, from) == 0);
+}
+
 static bool walk_entry(void *arg, const char *name, bool is_dir,
 		       const struct store_stat *st NZ_UNUSED)
 {
@@ -283,7 +291,7 @@ static bool walk_entry(void *arg, const char *name, bool is_dir,
 		return true;
 	if (is_dir)
 		w->rc = others(w->c, key, w->depth + 1);
-	else if (w->c->setup->rw->doc_key(key) && strcmp(key, w->c->few.key) != 0)
+	else if (w->c->setup->rw->doc_key(key) && !check_document_changes(w->c, key))
 		w->rc = -EEXIST;
 	return w->rc == 0;
 }
@@ -295,7 +303,7 @@ static int others(const struct document_check *c, const char *dir, uint32_t dept
 	int rc = -EEXIST;
 
 	if (depth < DEPTH_MAX)
-		rc = store_list(c->tree, dir, false, walk_entry, &w, NULL);
+		rc = store_list(c->change->tree, dir, false, walk_entry, &w, NULL);
 	return rc && rc != -ENOENT ? rc : w.rc;
 }
 
@@ -335,8 +343,9 @@ static int check_document_find_array(struct document_check *c, struct err *e)
 	buf_put(&key, f->key, (size_t)(f->name - f->key));
 	buf_puts(&key, ARRAY_DOC);
 	buf_putc(&key, '\0');
-	rc = buf_ok(&key) ? store_get(c->tree, (const char *)key.data, &f->array, NULL, e)
-			 : -ENOENT;
+	rc = buf_ok(&key) && !check_document_changes(c, (const char *)key.data)
+		     ? store_get(c->change->tree, (const char *)key.data, &f->array, NULL, e)
+		     : -ENOENT;
 	buf_release(&key);
 	f->own_group = rc != 0;
 	if (rc)
@@ -384,7 +393,7 @@ static int check_document(struct document_check *c, struct err *e)
 	int rc = check_document_same_format(c, e);
 
 	if (rc == 0)
-		rc = store_get(c->tree, c->few.key, &c->few.doc, NULL, e);
+		rc = c->change->content(c->change, &c->few.doc, e);
 	if (rc == 0)
 		rc = check_document_find_array(c, e);
 	if (rc == 0 && c->few.array.len) {
@@ -408,14 +417,15 @@ static int check_document(struct document_check *c, struct err *e)
 	return rc;
 }
 
-int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, const char *key,
+int commit_tree_check(const struct app *setup, int dir_fd, const struct tree_change *change,
 		      struct err *e)
 {
-	struct document_check c = {.setup = setup, .tree = tree, .dir_fd = dir_fd};
+	struct document_check c = {.setup = setup, .change = change, .dir_fd = dir_fd};
 	int rc;
 
-	c.few = (struct few){
-		.base.ops = &doc_store_ops, .key = key, .name = store_key_name(key)};
+	c.few = (struct few){.base.ops = &doc_store_ops,
+			     .key = change->key,
+			     .name = store_key_name(change->key)};
 	if (!looked_at(&c.few))
 		return 0;
 	rc = commit_form(setup->cfg, dir_fd, &c.cfg, e);

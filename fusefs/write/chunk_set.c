@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+
 #define PATH_BYTES ((size_t)1 << 20)
 
 void commit_chunks_add(struct commit_chunks *c, uint32_t array, uint64_t linear)
@@ -76,7 +79,9 @@ void commit_chunks_release(struct commit_chunks *c)
 	*c = (struct commit_chunks){0};
 }
 
-void commit_policy(const struct app *setup, enum plan_format format, struct diff_policy *ret)
+/* commit_policy - the policy of cfg for new arrays in a target. */
+static void commit_policy(const struct app *setup, enum plan_format format,
+			  struct diff_policy *ret)
 {
 	const struct cfg *cfg = setup->cfg;
 
@@ -93,6 +98,25 @@ void commit_policy(const struct app *setup, enum plan_format format, struct diff
 		ret->chunks = (const char *const *)cfg->chunk_rules;
 		ret->n_chunks = cfg->n_chunk_rules;
 	}
+}
+
+int commit_push(const struct app *setup, enum plan_format format, struct diff_job *job,
+		struct err *e)
+{
+	struct diff_report report = {0};
+	struct diff_policy policy;
+	int rc;
+
+	commit_policy(setup, format, &policy);
+	job->policy = &policy;
+	rc = push(job, &report, e);
+	sink_close(job->sink);
+	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu copied, "
+		  "%llu encoded, %llu removed",
+		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
+		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
+		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
+	return rc;
 }
 
 int commit_paths_add(struct commit_paths *p, const char *key, uint32_t array)

@@ -58,16 +58,16 @@ const struct commit_path *commit_paths_above(const struct commit_paths *p, const
 size_t commit_paths_below(const struct commit_paths *p, const char *key, size_t *ret_n);
 void commit_paths_release(struct commit_paths *p);
 
-/* commit_policy - the policy of cfg for new arrays in a target. */
-void commit_policy(const struct app *setup, enum plan_format format, struct diff_policy *ret);
+/* commit_push - push a job with cfg's policy for new arrays in a target, and close its sink. Errors
+ * of push. */
+int commit_push(const struct app *setup, enum plan_format format, struct diff_job *job,
+		struct err *e) NZ_MUST_USE;
 
-/* commit_wait_for - defer new arrays of strings: *ret is a new store that hides them in `over`
- * (borrowed); NULL if there are none. */
-int commit_wait_for(const struct dataset *was, const struct dataset *now, struct store *over,
-		    struct store **ret, struct err *e) NZ_MUST_USE;
-/* commit_waits - true if a key belongs to a deferred array. seen: of commit_wait_for; NULL: none
- * are deferred. */
-bool commit_waits(struct store *seen, const char *key);
+/* commit_deferred - the new arrays of strings, which a commit defers. Returns 0; -ENOMEM, with part
+ * of them in *ret. commit_waits - true if a key is one of these commit_paths, or below one. */
+int commit_deferred(const struct dataset *was, const struct dataset *now,
+		    struct commit_paths *ret) NZ_MUST_USE;
+bool commit_waits(const void *deferred, const char *key);
 
 #define COMMIT_CHAINS "chains" /* in the state directory of an HDF5 file */
 
@@ -86,16 +86,5 @@ int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *
 /* commit_form_note - record that choice: zarr_format 2 or 3. */
 int commit_form_note(int dir_fd, int zarr_format, struct err *e) NZ_MUST_USE;
 int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e) NZ_MUST_USE;
-
-/* sink_observer - a sink that forwards to another one and calls back. Functions may be NULL. */
-struct sink_observer_ops {
-	int (*added)(void *arg, uint32_t array, const struct sink_new *how, struct err *e);
-	int (*put)(void *arg, uint32_t array, uint64_t linear, struct err *e); /* put and drop */
-	int (*removed)(void *arg, uint32_t was, struct err *e);
-	int (*resized)(void *arg, uint32_t array, struct err *e);
-};
-/* sink_observer_open - takes ownership of under on success. Returns 0 with *ret new; -ENOMEM. */
-int sink_observer_open(struct sink *under, const struct sink_observer_ops *ops, void *arg,
-		       struct sink **ret, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -219,7 +219,7 @@ static uint32_t moved_from(void *arg, uint32_t array)
 
 /* ---- readers of the old file ---- */
 
-static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e NZ_UNUSED)
+static int observed_put(void *arg, uint32_t array, uint64_t linear, struct err *e NZ_UNUSED)
 {
 	struct commit_file_file *f = arg;
 	uint32_t real = real_array(f, &f->now->ds, array);
@@ -232,7 +232,7 @@ static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e 
 	return 0;
 }
 
-static int tapped_removed(void *arg, uint32_t was, struct err *e NZ_UNUSED)
+static int observed_removed(void *arg, uint32_t was, struct err *e NZ_UNUSED)
 {
 	struct commit_file_file *f = arg;
 	uint32_t real = real_array(f, &f->was->ds, was);
@@ -242,7 +242,7 @@ static int tapped_removed(void *arg, uint32_t was, struct err *e NZ_UNUSED)
 	return 0;
 }
 
-static int tapped_resized(void *arg, uint32_t array, struct err *e NZ_UNUSED)
+static int observed_resized(void *arg, uint32_t array, struct err *e NZ_UNUSED)
 {
 	struct commit_file_file *f = arg;
 	const struct ds_array *a = &f->now->ds.arrays[array], *b;
@@ -257,10 +257,10 @@ static int tapped_resized(void *arg, uint32_t array, struct err *e NZ_UNUSED)
 	return 0;
 }
 
-static const struct sink_observer_ops tap_ops = {
-	.put = tapped_put,
-	.removed = tapped_removed,
-	.resized = tapped_resized,
+static const struct diff_observer observer = {
+	.put = observed_put,
+	.removed = observed_removed,
+	.resized = observed_resized,
 };
 
 /* commit_file_gate - before chunks of the store change, save them for readers of the old file. */
@@ -322,38 +322,20 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 					 .group = rw->nc_group,
 					 .dim = rw->nc_dim,
 					 .arg = f->c->view};
-	struct diff_report report = {0};
-	struct diff_policy policy;
 	struct diff_job job = {
 		.was = f->was,
 		.now = f->now,
-		.policy = &policy,
 		.changed = commit_file_changed,
 		.ready = commit_file_ready,
 		.moved_from = moved_from,
+		.observer = &observer,
 		.gate = commit_file_gate,
 		.arg = f,
 		.memory = MEMORY,
 	};
-	struct sink *under = NULL;
-	int rc = open_sink(f, path, remote, dir_fd, &names, &under, e);
+	int rc = open_sink(f, path, remote, dir_fd, &names, &job.sink, e);
 
-	if (rc < 0)
-		return rc;
-	rc = sink_observer_open(under, &tap_ops, f, &job.sink, e);
-	if (rc < 0) {
-		sink_close(under);
-		return rc;
-	}
-	commit_policy(setup, commit_file_format_of(f), &policy);
-	rc = push(&job, &report, e);
-	sink_close(job.sink);
-	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu copied, "
-		  "%llu encoded, %llu removed",
-		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
-		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
-		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
-	return rc;
+	return rc ? rc : commit_push(setup, commit_file_format_of(f), &job, e);
 }
 
 /* end_begun - a commit failed with rc, perhaps after its manifest was written, so that its changes

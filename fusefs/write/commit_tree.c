@@ -25,8 +25,8 @@ struct commit_tree_tree {
 	const struct app *setup;
 	struct source *source, *was, *now;
 	struct view *view;
-	struct store *base, *over;
-	struct store *seen; /* `over` without deferred arrays; NULL: there are none */
+	struct store *base, *over; /* `over` does not have the deferred arrays */
+	struct commit_paths deferred;
 	struct stage *stage;
 	uint64_t generation;
 	struct commit_chunks changed;
@@ -73,13 +73,14 @@ static int commit_tree_open_file(struct commit_tree_tree *t, const char *path,
 static int leave_strings(struct commit_tree_tree *t, const struct source_options *opts,
 			 struct err *e)
 {
-	int rc = commit_wait_for(&t->was->ds, &t->now->ds, t->over, &t->seen, e);
-
-	if (rc || !t->seen)
-		return rc;
+	if (commit_deferred(&t->was->ds, &t->now->ds, &t->deferred) < 0)
+		return err_nomem(e);
+	if (t->deferred.n == 0)
+		return 0;
 	source_close(t->now);
 	t->now = NULL;
-	return t->setup->rw->store_source(t->seen, "pending writes", opts, &t->now, e);
+	stage_store_hide(t->over, commit_waits, &t->deferred);
+	return t->setup->rw->store_source(t->over, "pending writes", opts, &t->now, e);
 }
 
 static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct err *e)
@@ -107,7 +108,6 @@ static void commit_tree_release(struct commit_tree_tree *t)
 {
 	source_close(t->now);
 	source_close(t->was);
-	store_close(t->seen);
 	store_close(t->over);
 	stage_close(t->stage);
 	store_close(t->base);
@@ -116,6 +116,7 @@ static void commit_tree_release(struct commit_tree_tree *t)
 	source_close(t->source);
 	commit_chunks_release(&t->changed);
 	commit_paths_release(&t->paths);
+	commit_paths_release(&t->deferred);
 	for (size_t i = 0; i < t->n_refused; i++)
 		free(t->refused[i].why);
 	free(t->refused);
@@ -200,7 +201,7 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 	struct store_stat st;
 	enum fs_key what;
 
-	if (commit_waits(t->seen, key)) {
+	if (commit_waits(&t->deferred, key)) {
 		if (x->kind != STAGE_GONE)
 			commit_tree_leave(
 				t, key,
@@ -222,7 +223,7 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 	}
 	if (what == FS_KEY_OTHER)
 		commit_tree_leave(t, key, "it is not part of any array or group");
-	else if (t->seen && consolidates(key))
+	else if (t->deferred.n > 0 && consolidates(key))
 		commit_tree_leave(t, key,
 				  "it has the metadata of arrays that are not in the file yet");
 	return !t->failed;
@@ -291,7 +292,7 @@ static int added(void *arg, uint32_t array, const struct sink_new *how, struct e
 	return rc ? err_nomem(e) : 0;
 }
 
-static const struct sink_observer_ops tap_ops = {.added = added};
+static const struct diff_observer observer = {.added = added};
 
 static int commit_tree_gate(void *arg, struct err *e)
 {
@@ -309,38 +310,22 @@ static int commit_tree_gate(void *arg, struct err *e)
 static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, struct err *e)
 {
 	const struct app *setup = t->setup;
-	struct diff_report report = {0};
-	struct diff_policy policy;
 	struct diff_job job = {
 		.was = t->was,
 		.now = t->now,
-		.policy = &policy,
 		.changed = commit_tree_changed,
 		.refused = commit_tree_refused,
+		.observer = &observer,
 		.gate = commit_tree_gate,
 		.arg = t,
 		.memory = MEMORY,
 	};
-	struct sink *under = NULL;
-	int rc = setup->rw->hdf5_sink(path, t->source, dir_fd, &under, e);
+	int rc = setup->rw->hdf5_sink(path, t->source, dir_fd, &job.sink, e);
 
-	if (rc < 0)
-		return rc;
-	rc = sink_observer_open(under, &tap_ops, t, &job.sink, e);
-	if (rc < 0) {
-		sink_close(under);
-		return rc;
-	}
-	commit_policy(setup, PLAN_HDF5, &policy);
-	rc = push(&job, &report, e);
-	sink_close(job.sink);
+	if (rc == 0)
+		rc = commit_push(setup, PLAN_HDF5, &job, e);
 	if (rc == 0 && !t->kept) /* metadata may differ in the layout alone */
 		rc = commit_layouts_keep(setup, dir_fd, t->now, e);
-	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu copied, "
-		  "%llu encoded, %llu removed",
-		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
-		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
-		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
 	return rc;
 }
 

@@ -165,11 +165,11 @@ static int open_snapshot(void *arg, struct source **ret_source, struct view **re
 
 /* ---- commits ---- */
 
-static int tree_check(void *arg, struct store *tree, const char *key, struct err *e)
+static int tree_check(void *arg, const struct tree_change *c, struct err *e)
 {
 	const struct rw *rw = arg;
 
-	return commit_tree_check(rw->setup, rw->state.dir_fd, tree, key, e);
+	return commit_tree_check(rw->setup, rw->state.dir_fd, c, e);
 }
 
 static int tree_commit(void *arg, const struct snapshot *was, uint64_t generation, bool all,

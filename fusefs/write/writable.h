@@ -118,7 +118,7 @@ int commit_tree_view(const struct app *setup, struct source *s, const struct vie
  * part of a netCDF-4 file. It calls no library, and reads that metadata file only. If the dataset
  * is empty and the user chose nothing, the first metadata file decides the Zarr format, and the
  * first array the separator; both are recorded in the state directory dir_fd. */
-int commit_tree_check(const struct app *setup, int dir_fd, struct store *tree, const char *key,
+int commit_tree_check(const struct app *setup, int dir_fd, const struct tree_change *change,
 		      struct err *e) NZ_MUST_USE;
 
 /* commit_tree_recoded - tree_rw_options.recoded. */

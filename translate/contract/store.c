@@ -188,6 +188,11 @@ int store_read_io(struct store *s, const char *key, struct store_io *io, struct 
 
 int store_io_size(struct store_io *io, const char *key, uint64_t size, struct err *e)
 {
+	if (io->clip) {
+		io->off = u64_min(io->off, size);
+		io->len = (size_t)u64_min(io->len, size - io->off);
+		return 0;
+	}
 	if (!io->out) {
 		if (io->off <= size && io->len <= size - io->off)
 			return 0;

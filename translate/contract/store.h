@@ -67,6 +67,8 @@ struct store_io {
 	uint8_t *to;         /* borrowed */
 	struct buf *out;     /* borrowed; NULL: a range */
 	size_t before;       /* bytes that out had before */
+	bool clip;           /* if the object ends before off + len, the read ends there, too, and
+			      * sets len; not in remote stores */
 	uint64_t version;    /* set by the store: of the object that the bytes came from */
 };
 

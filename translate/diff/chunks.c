@@ -241,7 +241,7 @@ static int drop_one(const struct same *s, uint64_t linear, struct err *e)
 
 	if (!was_there(p, s->array, linear))
 		return 0;
-	rc = diff_call(p, e);
+	rc = diff_call_chunk(p, s->array, linear, e);
 	p->report->dropped++;
 	return rc ? rc : p->job->sink->ops->drop(p->job->sink, s->array, linear, e);
 }
@@ -280,7 +280,7 @@ static int diff_chunks_put_one(void *arg, uint64_t linear, struct err *e)
 		rc = diff_chunks_read_one(s, linear, &ref, &c, &why);
 	if (rc < 0)
 		return diff_refuse(p, s->array, linear, rc, &why, e);
-	rc = diff_call(p, e);
+	rc = diff_call_chunk(p, s->array, linear, e);
 	if (rc == 0)
 		rc = p->job->sink->ops->put(p->job->sink, s->array, linear, &c, e);
 	p->report->passed += c.stored;

@@ -27,6 +27,22 @@ int diff_call(struct diff *p, struct err *e)
 	return diff_begin(p, e);
 }
 
+int diff_call_chunk(struct diff *p, uint32_t array, uint64_t linear, struct err *e)
+{
+	int rc = diff_call(p, e);
+
+	return rc || !p->observer->put ? rc : p->observer->put(p->job->arg, array, linear, e);
+}
+
+/* call_array - the same before a call for an array; observe: that function of the observer. */
+static int call_array(struct diff *p, int (*observe)(void *arg, uint32_t array, struct err *e),
+		      uint32_t array, struct err *e)
+{
+	int rc = diff_call(p, e);
+
+	return rc || !observe ? rc : observe(p->job->arg, array, e);
+}
+
 /* diff_remove_gone - remove old groups and their members, children before parents. */
 static int diff_remove_gone(struct diff *p, struct err *e)
 {
@@ -38,7 +54,7 @@ static int diff_remove_gone(struct diff *p, struct err *e)
 			continue;
 		p->shaped = true;
 		p->report->arrays++;
-		rc = diff_call(p, e);
+		rc = call_array(p, p->observer->removed, i, e);
 		if (rc == 0)
 			rc = s->ops->remove_array(s, i, e);
 	}
@@ -81,7 +97,7 @@ static int rename_moved(struct diff *p, struct err *e)
 			continue;
 		p->shaped = true;
 		p->report->arrays++;
-		rc = diff_call(p, e);
+		rc = call_array(p, p->observer->removed, p->arrays[i].was, e);
 		if (rc == 0)
 			rc = s->ops->rename_array(s, p->arrays[i].was, i, e);
 	}
@@ -103,6 +119,8 @@ static int add_arrays(struct diff *p, struct err *e)
 		rc = diff_policy_new(p, i, &how, e);
 		if (rc == 0)
 			rc = diff_call(p, e);
+		if (rc == 0 && p->observer->added)
+			rc = p->observer->added(p->job->arg, i, &how, e);
 		if (rc == 0)
 			rc = s->ops->add_array(s, i, &how, e);
 		arena_release(&p->arena);
@@ -129,7 +147,7 @@ static int diff_resize(struct diff *p, struct err *e)
 		if (p->arrays[i].state != DIFF_RESIZED)
 			continue;
 		p->report->arrays++;
-		rc = diff_call(p, e);
+		rc = call_array(p, p->observer->resized, i, e);
 		if (rc == 0)
 			rc = s->ops->resize(s, i, e);
 	}
@@ -188,9 +206,11 @@ static int push_all(struct diff *p, struct err *e)
 
 int push(const struct diff_job *job, struct diff_report *ret, struct err *e)
 {
+	static const struct diff_observer none;
 	struct diff_report report = {0};
 	struct diff p = {
 		.job = job,
+		.observer = job->observer ? job->observer : &none,
 		.was = job->was ? &job->was->ds : NULL,
 		.now = &job->now->ds,
 		.report = &report,

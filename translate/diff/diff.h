@@ -36,6 +36,17 @@ const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t
 int diff_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
 		     struct err *e) NZ_MUST_USE;
 
+/* diff_observer - functions that are called before a change of the sink, with diff_job.arg. An
+ * error ends the diff. Any may be NULL. */
+struct diff_observer {
+	int (*added)(void *arg, uint32_t array, const struct sink_new *how, struct err *e);
+	/* put - for put and drop. */
+	int (*put)(void *arg, uint32_t array, uint64_t linear, struct err *e);
+	/* removed - an array of `was`; also one that is renamed. */
+	int (*removed)(void *arg, uint32_t was, struct err *e);
+	int (*resized)(void *arg, uint32_t array, struct err *e);
+};
+
 struct diff_job {
 	struct source *was;         /* NULL: there was no dataset */
 	struct source *now;
@@ -55,6 +66,7 @@ struct diff_job {
 	/* refused - chunk `linear` cannot be read or decoded, and so cannot be stored. Returns 0:
 	 * leave it out and continue; else the diff fails with that error. NULL: it fails. */
 	int (*refused)(void *arg, uint32_t array, uint64_t linear, const struct err *why);
+	const struct diff_observer *observer; /* NULL: none */
 	/* gate - for sink_ops.commit. May be NULL. */
 	int (*gate)(void *arg, struct err *e);
 	void *arg;

@@ -22,6 +22,7 @@ struct diff_array {
 
 struct diff {
 	const struct diff_job *job;
+	const struct diff_observer *observer; /* never NULL */
 	const struct dataset *was, *now;  /* was: NULL when nothing was there */
 	struct diff_report *report;
 	uint32_t *group_was;         /* of each group of now; DS_NONE: new. The root never is */
@@ -42,6 +43,9 @@ struct diff {
  * change. */
 int diff_begin(struct diff *p, struct err *e) NZ_MUST_USE;
 int diff_call(struct diff *p, struct err *e) NZ_MUST_USE;
+/* diff_call_chunk - the same before a call for a chunk. */
+int diff_call_chunk(struct diff *p, uint32_t array, uint64_t linear,
+		    struct err *e) NZ_MUST_USE;
 
 /* ---- match.c ---- */
 

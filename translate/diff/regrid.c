@@ -236,7 +236,7 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 	rc = regrid_gather(r, &dst, &there, &refused, e);
 	if (rc < 0 || refused || (!there && p->arrays[r->array].was == DS_NONE))
 		return rc;
-	rc = diff_call(p, e);
+	rc = diff_call_chunk(p, r->array, linear, e);
 	if (rc == 0 && !there) {
 		p->report->dropped++;
 		return s->ops->drop(s, r->array, linear, e);

@@ -13,11 +13,23 @@ struct staged {
 	struct stage *s;
 	struct stage *own; /* older generations only; closed with the store */
 	struct store *below;
+	bool (*hides)(const void *arg, const char *key); /* NULL: nothing more */
+	const void *arg;
 };
 
 static struct staged *overlay_store_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct staged, base);
+}
+
+/* overlay_find - stage_find, and what the store hides. */
+static void overlay_find(const struct staged *s, const char *key, struct stage_entry *ret,
+			 char *name)
+{
+	if (s->hides && s->hides(s->arg, key))
+		*ret = (struct stage_entry){.kind = STAGE_GONE};
+	else
+		stage_find(s->s, key, ret, name);
 }
 
 static int overlay_store_absent(const char *key, struct err *e)
@@ -31,10 +43,11 @@ static int staged_stat(struct store *st, const char *key, struct store_stat *ret
 	char name[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 
-	stage_find(s->s, key, &x, name);
+	overlay_find(s, key, &x, name);
 	switch (x.kind) {
 	case STAGE_DATA:
-		*ret = (struct store_stat){.size = x.len, .version = ~x.version};
+		*ret = (struct store_stat){
+			.size = x.len, .version = ~x.version, .changed = x.mtime_ns};
 		return 0;
 	case STAGE_DIR:
 		*ret = (struct store_stat){.is_dir = true, .version = ~x.version};
@@ -60,7 +73,7 @@ struct overlay_listing {
 	struct err *e;
 };
 
-/* list_staged - names that the stage has. */
+/* list_staged - names that the stage has; *ret_any: there is one. */
 static int list_staged(struct overlay_listing *l, bool *ret_any)
 {
 	struct buf names;
@@ -78,7 +91,9 @@ static int list_staged(struct overlay_listing *l, bool *ret_any)
 		at += strlen(name) + 1;
 		if (!store_key_join(l->key, name, strlen(name), key))
 			continue;
-		stage_find(l->s->s, key, &x, NULL);
+		overlay_find(l->s, key, &x, NULL);
+		if (x.kind == STAGE_GONE) /* meanwhile */
+			continue;
 		if (l->want_stat)
 			rc = staged_stat(&l->s->base, key, &st, l->e);
 		if (rc == -ENOENT) /* of an alias, or taken away meanwhile */
@@ -100,13 +115,15 @@ static bool emit_below(void *arg, const char *name, bool is_dir, const struct st
 
 	if (!store_key_join(l->key, name, strlen(name), key))
 		return true;
-	stage_find(l->s->s, key, &x, NULL);
+	overlay_find(l->s, key, &x, NULL);
 	if (x.kind != STAGE_NOTHING)
 		return true;
 	l->stopped = !l->emit(l->arg, name, is_dir, st);
 	return !l->stopped;
 }
 
+/* staged_list - a name that is staged meanwhile moves from the dataset to the stage: in this order
+ * it is listed, perhaps twice. */
 static int staged_list(struct store *st, const char *key, bool want_stat, store_emit *emit,
 		       void *arg, struct err *e)
 {
@@ -117,19 +134,22 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 				    .arg = arg,
 				    .e = e};
 	struct stage_entry x;
-	bool any;
-	int rc;
+	bool any = false;
+	int rc = 0, absent = 0;
 
-	stage_find(l.s->s, key, &x, NULL);
+	overlay_find(l.s, key, &x, NULL);
 	if (x.kind == STAGE_GONE)
 		return overlay_store_absent(key, e);
 	if (x.kind == STAGE_DATA || x.kind == STAGE_ALIAS)
 		return err_set(e, -ENOTDIR, "'%.200s' is a file", key);
-	rc = list_staged(&l, &any);
-	if (rc || l.stopped || stage_hides(l.s->s, key))
+	if (!stage_hides(l.s->s, key))
+		rc = store_list(l.s->below, key, want_stat, emit_below, &l, e);
+	if (rc == -ENOENT)
+		absent = rc;
+	else if (rc || l.stopped)
 		return rc;
-	rc = store_list(l.s->below, key, want_stat, emit_below, &l, e);
-	return rc == -ENOENT && (any || x.kind == STAGE_DIR || !*key) ? 0 : rc;
+	rc = list_staged(&l, &any);
+	return rc || any || x.kind == STAGE_DIR || !*key ? rc : absent;
 }
 
 static int staged_read(struct store *st, const char *key, struct store_io *io, struct err *e)
@@ -140,7 +160,7 @@ static int staged_read(struct store *st, const char *key, struct store_io *io, s
 	int rc = -ESTALE;
 
 	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
-		stage_find(s->s, key, &x, name);
+		overlay_find(s, key, &x, name);
 		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
 			return store_read_io(s->below, x.kind == STAGE_ALIAS ? name : key, io,
 					     e);
@@ -193,6 +213,13 @@ int stage_store(struct stage *s, uint64_t generation, struct store *base, struct
 	st->s = st->own ? st->own : s;
 	*ret = &st->base;
 	return 0;
+}
+
+void stage_store_hide(struct store *st, bool (*hides)(const void *arg, const char *key),
+		      const void *arg)
+{
+	overlay_store_of(st)->hides = hides;
+	overlay_store_of(st)->arg = arg;
 }
 
 int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e)

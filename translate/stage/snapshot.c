@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/os/lock.h"
+#include "translate/stage/stage.h"
 
 /* held_snapshot - a snapshot and the number of its holders; the latest is kept without any. */
 struct held_snapshot {
@@ -25,6 +26,7 @@ static void close_held(struct held_snapshot *h)
 {
 	if (!h)
 		return;
+	store_close(h->pub.files);
 	h->pub.view->ops->close(h->pub.view);
 	source_close(h->pub.source);
 	free(h);
@@ -40,6 +42,11 @@ static int open_next(struct snapshots *g, struct held_snapshot **ret, struct err
 	rc = g->open(g->arg, &h->pub.source, &h->pub.view, e);
 	if (rc) {
 		free(h);
+		return rc;
+	}
+	rc = view_store(h->pub.view, &h->pub.files, e);
+	if (rc) {
+		close_held(h);
 		return rc;
 	}
 	h->pub.number = g->next++;
@@ -82,6 +89,13 @@ struct snapshot *snapshots_get(struct snapshots *g)
 	LOCK_SCOPE(&g->lock);
 
 	g->latest->holders++;
+	return &g->latest->pub;
+}
+
+const struct snapshot *snapshots_latest(struct snapshots *g)
+{
+	LOCK_SCOPE(&g->lock);
+
 	return &g->latest->pub;
 }
 

@@ -6,12 +6,14 @@
 #ifndef TRANSLATE_STAGE_SNAPSHOT_H
 #define TRANSLATE_STAGE_SNAPSHOT_H
 
+#include "translate/contract/store.h"
 #include "translate/contract/view.h"
 
 /* snapshot - one open state. */
 struct snapshot {
 	struct source *source;
 	struct view *view;
+	struct store *files; /* of the view, see view_store */
 	uint64_t number;   /* 0, 1, 2 ... */
 };
 
@@ -31,6 +33,8 @@ void snapshots_free(struct snapshots *g);
 /* snapshots_get - the latest snapshot, held until snapshot_put. Any thread; one lock, no system
  * call. */
 struct snapshot *snapshots_get(struct snapshots *g);
+/* snapshots_latest - the same, borrowed until the next snapshots_reopen. */
+const struct snapshot *snapshots_latest(struct snapshots *g);
 /* snapshot_put - release a snapshot. Closes it if it is not the latest and has no other holder. */
 void snapshot_put(struct snapshots *g, struct snapshot *x);
 

@@ -16,6 +16,7 @@
 
 struct stage;
 struct view;
+struct view_attr;
 
 /* stage_open - open the stage in an existing directory and read its logs. A log's name has its
  * generation, 1 or more, for every process. read_only: begin and repair no log; for a process that
@@ -100,12 +101,21 @@ int stage_each(struct stage *s, uint64_t generation,
 	       bool (*fn)(void *arg, const char *key, const struct stage_entry *x), void *arg);
 
 /* stage_store - a store of the entries of generations up to `generation` over `base`. Both
- * borrowed; store_close it. */
+ * borrowed; store_close it. While another thread stages, a listing may have a name twice. */
 int stage_store(struct stage *s, uint64_t generation, struct store *base, struct store **ret,
 		struct err *e) NZ_MUST_USE;
 
+/* stage_store_hide - the store does not have the keys that `hides` is true for, of base and stage.
+ * Before other threads use it. arg: borrowed. */
+void stage_store_hide(struct store *s, bool (*hides)(const void *arg, const char *key),
+		      const void *arg);
+
 /* view_store - the files of a view of a tree as a store. The view is borrowed. */
 int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
+/* view_find - look up a key in the view of a view_store, as view_ops.lookup does it by name.
+ * -ENOENT also if a file is above the key. */
+int view_find(struct store *s, const char *key, struct view_attr *ret,
+	      struct err *e) NZ_MUST_USE;
 
 /* ---- for the writable tree ---- */
 

@@ -101,7 +101,7 @@ static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 		struct found f;
 
 		at += strlen(key) + 1;
-		rc = tree_base(l->t, l->g, key, &f, e);
+		rc = tree_base(l->g, key, &f, e);
 		if (!rc && f.kind == FOUND_NOTHING)
 			rc = left_add(l, key, e);
 	}

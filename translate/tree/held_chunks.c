@@ -16,9 +16,8 @@
 
 enum {
 	HELD_COMMITS = ARRAY_LEN(((struct holds *)NULL)->works),
-	HELD_MOST = 65536,  /* files */
+	HELD_MOST = 65536, /* files */
 };
-#define PIECE ((size_t)1 << 20)
 
 static const char *const docs[] = {".zarray", "zarr.json"};
 
@@ -51,13 +50,12 @@ const struct held_chunk *held_find(const struct tree *t, const char *key)
 	return h->n ? bsearch(key, h->v, h->n, sizeof(*h->v), held_chunks_by_key) : NULL;
 }
 
-int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
-	      struct err *e)
+int held_read(const struct held_chunk *x, const char *key, struct store_io *io, struct err *e)
 {
-	*ret = 0;
-	if (off >= x->size)
-		return 0;
-	return work_read(x->in, x->at + off, out, (size_t)u64_min(len, x->size - off), ret, e);
+	size_t n;
+	int rc = store_io_size(io, key, x->size, e);
+
+	return rc ? rc : work_read(x->in, x->at + io->off, io->to, io->len, &n, e);
 }
 
 /* held_chunks_settle - remove dropped entries, and works without entries. */
@@ -112,6 +110,7 @@ void held_free(struct tree *t)
 struct keeping {
 	struct tree *t;
 	const struct snapshot *old, *now;
+	struct store *was;           /* the stage over old */
 	struct dirty_file *work;     /* NULL: nothing is held yet */
 	char dir[STORE_KEY_MAX + 1]; /* of the last array; "\n": none yet */
 	unsigned recoded;   /* result of `recoded` for it */
@@ -122,17 +121,12 @@ struct keeping {
 static unsigned recoded(struct keeping *k, const char *dir, const char *doc, bool staged)
 {
 	auto_free uint8_t *was = NULL, *is = NULL;
-	struct found a = {.kind = FOUND_NOTHING}, b = {.kind = FOUND_NOTHING};
+	size_t n_was, n_is;
 
-	if ((staged ? tree_find_below(k->t, k->old, doc, &a, NULL)
-		    : tree_base(k->t, k->old, doc, &a, NULL)) < 0 ||
-	    tree_base(k->t, k->now, doc, &b, NULL) < 0 ||
-	    (a.kind != FOUND_STAGED && a.kind != FOUND_BASE) || b.kind != FOUND_BASE ||
-	    tree_content(k->t, k->old, doc, &a, &was, NULL) < 0 ||
-	    tree_content(k->t, k->now, doc, &b, &is, NULL) < 0)
+	if (tree_content(staged ? k->was : k->old->files, doc, &was, &n_was, NULL) < 0 ||
+	    tree_content(k->now->files, doc, &is, &n_is, NULL) < 0)
 		return 0;
-	return k->t->o.recoded(k->t->o.arg, k->now, dir, doc, was, (size_t)a.size, is,
-			       (size_t)b.size);
+	return k->t->o.recoded(k->t->o.arg, k->now, dir, doc, was, n_was, is, n_is);
 }
 
 /* held_chunks_array_of - the number of bytes of a chunk's key that are its array's directory. -1:
@@ -149,8 +143,7 @@ static ptrdiff_t held_chunks_array_of(struct keeping *k, const char *key)
 			return k->recoded ? n : -1;
 		for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
 			if (!doc_key(key, (size_t)n, docs[i], doc) ||
-			    tree_base(k->t, k->now, doc, &f, NULL) < 0 ||
-			    f.kind != FOUND_BASE)
+			    tree_base(k->now, doc, &f, NULL) < 0 || f.kind != FOUND_FILE)
 				continue;
 			memcpy(k->dir, key, (size_t)n);
 			k->dir[n] = '\0';
@@ -195,24 +188,6 @@ static void review(struct keeping *k)
 	held_chunks_settle(t);
 }
 
-static int held_chunks_copy(struct keeping *k, const char *key, const struct found *f,
-			    struct held_chunk *x)
-{
-	auto_free uint8_t *piece = alloc_array(1, (size_t)u64_min(f->size + 1, PIECE));
-	size_t n = 0;
-	int rc = piece ? 0 : -ENOMEM;
-
-	for (uint64_t at = 0; rc == 0 && at < f->size; at += n) {
-		rc = tree_read(k->t, k->old, key, f, at, piece,
-			       (size_t)u64_min(PIECE, f->size - at), &n, NULL);
-		if (rc == 0 && n == 0)
-			rc = -EIO;
-		if (rc == 0)
-			rc = work_write(k->t, x->in, x->at + at, piece, n, NULL);
-	}
-	return rc;
-}
-
 /* held_chunks_make_room - drop the oldest entries, so that those of one more commit can be held. */
 static void held_chunks_make_room(struct tree *t)
 {
@@ -233,14 +208,18 @@ static int held_chunks_keep(struct keeping *k, const struct tree_node *node)
 {
 	struct tree *t = k->t;
 	struct holds *h = &t->holds;
-	struct found f, base;
+	struct stage_entry staged;
+	struct store_stat f;
+	struct found base;
 	struct held_chunk x = {.in = k->work};
 	ptrdiff_t dir;
 	int rc;
 
-	if (node->is_dir || node->gone || !node->opened || held_chunks_is_doc(node->key) ||
-	    tree_find_below(t, k->old, node->key, &f, NULL) < 0 || f.kind != FOUND_STAGED ||
-	    tree_base(t, k->now, node->key, &base, NULL) < 0 || base.kind != FOUND_BASE)
+	if (node->is_dir || node->gone || !node->opened || held_chunks_is_doc(node->key))
+		return 0;
+	stage_find(t->stage, node->key, &staged, NULL);
+	if (staged.kind != STAGE_DATA || store_stat(t->content, node->key, &f, NULL) < 0 ||
+	    tree_base(k->now, node->key, &base, NULL) < 0 || base.kind != FOUND_FILE)
 		return 0;
 	dir = held_chunks_array_of(k, node->key);
 	if (dir < 0 || f.size > t->o.max_staged)
@@ -256,9 +235,9 @@ static int held_chunks_keep(struct keeping *k, const struct tree_node *node)
 	x.at = x.in->size;
 	x.size = f.size;
 	x.dir = (size_t)dir;
-	x.mtime = f.mtime;
-	x.stamp = f.stamp;
-	rc = held_chunks_copy(k, node->key, &f, &x);
+	x.changed = f.changed;
+	x.stamp = f.version;
+	rc = tree_copy(t, node->key, f.size, x.in, x.at, NULL);
 	x.key = rc ? NULL : strdup(node->key);
 	if (!x.key || grow_array(&h->v, &h->cap, h->n + 1, sizeof(x)) < 0) {
 		free(x.key);
@@ -283,16 +262,20 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 
 	if (!t->o.recoded)
 		return;
-	review(&k);
-	if (atomic_load(&t->n_opened) == 0)
-		return;
-	rc = nodes_below(t, "", &nodes, &n, NULL);
+	rc = stage_store(t->stage, UINT64_MAX, old->files, &k.was, NULL);
+	if (rc)
+		drop_all(t, NULL);
+	else
+		review(&k);
+	if (!rc && atomic_load(&t->n_opened) > 0)
+		rc = nodes_below(t, "", &nodes, &n, NULL);
 	for (size_t i = 0; i < n; i++) {
 		if (rc == 0)
 			rc = held_chunks_keep(&k, nodes[i]);
 		node_put(t, nodes[i]);
 	}
 	free(nodes);
+	store_close(k.was);
 	if (rc)
 		log_warn("there is no space to keep chunks that are being read: their bytes "
 			 "change with this commit");

@@ -33,32 +33,6 @@ struct tree_listing {
 
 /* ---- entries ---- */
 
-struct tree_listing_each {
-	struct tree *t;
-	const char *key;
-	bool (*fn)(void *arg, const char *name, bool is_dir);
-	void *arg;
-	bool stopped;
-};
-
-static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
-		       const struct view_attr *attr, uint64_t next)
-{
-	struct tree_listing_each *l = arg;
-	char key[STORE_KEY_MAX + 1];
-	struct stage_entry x = {.kind = STAGE_NOTHING};
-
-	(void)id;
-	(void)attr;
-	(void)next;
-	if (!store_key_join(l->key, name, strlen(name), key))
-		return true;
-	stage_find(l->t->stage, key, &x, NULL);
-	if (x.kind == STAGE_NOTHING && !removed_has(l->t, key))
-		l->stopped = !l->fn(l->arg, name, is_dir);
-	return !l->stopped;
-}
-
 /* fresh_below - files right below a directory that were created and are neither staged nor in the
  * dataset. */
 static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct err *e)
@@ -80,73 +54,39 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-static bool emptied_entry(void *arg, const char *name)
+/* Names move from the created to the staged ones, and back only under the write lock. In this order
+ * of reading, a name that moves meanwhile is listed twice, and never left out. */
+int tree_each(struct tree *t, const char *key, store_emit *fn, void *arg, struct err *e)
 {
-	struct tree_listing_each *l = arg;
-	char key[STORE_KEY_MAX + 1];
-	struct stage_entry x = {.kind = STAGE_GONE};
-
-	if (store_key_join(l->key, name, strlen(name), key))
-		stage_find(l->t->stage, key, &x, NULL);
-	if (x.kind == STAGE_NOTHING)
-		l->stopped = !l->fn(l->arg, name, true);
-	return !l->stopped;
-}
-
-static int own_entries(struct tree_listing_each *l, struct err *e)
-{
-	struct buf names;
-	size_t fresh;
+	struct buf fresh;
+	bool more = true;
 	int rc;
 
-	buf_init(&names, NAMES_MAX);
-	rc = fresh_below(l->t, l->key, &names, e);
-	fresh = names.len;
-	if (!rc)
-		rc = stage_names(l->t->stage, l->key, &names, e);
-	for (size_t at = 0; !rc && at < names.len && !l->stopped;) {
-		const char *name = (const char *)names.data + at;
-		char key[STORE_KEY_MAX + 1];
-		struct stage_entry x = {.kind = STAGE_DATA};
+	buf_init(&fresh, NAMES_MAX);
+	rc = fresh_below(t, key, &fresh, e);
+	for (size_t at = 0; !rc && more && at < fresh.len;) {
+		const char *name = (const char *)fresh.data + at;
 
-		if (at >= fresh && store_key_join(l->key, name, strlen(name), key))
-			stage_find(l->t->stage, key, &x, NULL);
-		if (x.kind != STAGE_GONE)
-			l->stopped = !l->fn(l->arg, name, x.kind == STAGE_DIR);
+		more = fn(arg, name, false, NULL);
 		at += strlen(name) + 1;
 	}
-	buf_release(&names);
-	return rc;
+	buf_release(&fresh);
+	if (!rc && more)
+		rc = store_list(t->content, key, false, fn, arg, e);
+	return rc == -ENOENT ? 0 : rc; /* a directory that vanished with a commit is empty */
 }
 
-/* Names move from the dataset to the created to the staged ones, and back only under the write
- * lock. In this order of reading, a name that moves meanwhile is listed twice, and never left
- * out. */
-int tree_each(struct tree *t, const struct snapshot *g, const char *key,
-	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg, struct err *e)
-{
-	struct tree_listing_each l = {.t = t, .key = key, .fn = fn, .arg = arg};
-	struct found f;
-	int rc = tree_find(t, g, key, &f, e);
-
-	if (!rc && f.in_base_dir)
-		rc = g->view->ops->list(g->view, f.base_id, 0, false, base_entry, &l, e);
-	if (!rc && !l.stopped)
-		(void)emptied_each(t, key, emptied_entry, &l);
-	return rc || l.stopped ? rc : own_entries(&l, e);
-}
-
-static bool tree_listing_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED)
+static bool tree_listing_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
+			     const struct store_stat *st NZ_UNUSED)
 {
 	*(bool *)arg = true;
 	return false;
 }
 
-int tree_is_empty(struct tree *t, const struct snapshot *g, const char *key, const char *shown,
-		  struct err *e)
+int tree_is_empty(struct tree *t, const char *key, const char *shown, struct err *e)
 {
 	bool any = false;
-	int rc = tree_each(t, g, key, tree_listing_any, &any, e);
+	int rc = tree_each(t, key, tree_listing_any, &any, e);
 
 	return !rc && any ? err_set(e, -ENOTEMPTY, "'%.200s' is not empty", shown) : rc;
 }
@@ -171,7 +111,8 @@ static uint64_t hash_name(const struct tree *t, const char *name)
 	return hash_u64(hash_text(t->seed, name));
 }
 
-static bool tree_listing_add(void *arg, const char *name, bool is_dir)
+static bool tree_listing_add(void *arg, const char *name, bool is_dir,
+			     const struct store_stat *st NZ_UNUSED)
 {
 	struct tree_listing_making *m = arg;
 	struct tree_listing *l = m->l;
@@ -233,7 +174,6 @@ static int tree_listing_make(struct tree *t, const struct tree_node *dir,
 {
 	struct tree_listing_making m = {
 		.t = t, .l = alloc_array(1, sizeof(*m.l)), .is_root = !*dir->key};
-	struct snapshot *g;
 	int rc;
 
 	if (!m.l)
@@ -241,9 +181,7 @@ static int tree_listing_make(struct tree *t, const struct tree_node *dir,
 	*m.l = (struct tree_listing){.dir = dir->id, .holders = 1};
 	buf_init(&m.l->names, NAMES_MAX);
 	read_lock(t);
-	g = snapshots_get(t->snapshots);
-	rc = tree_each(t, g, dir->key, tree_listing_add, &m, e);
-	snapshot_put(t->snapshots, g);
+	rc = tree_each(t, dir->key, tree_listing_add, &m, e);
 	tree_unlock(t);
 	if (!rc && m.full)
 		rc = err_set(e, -ERANGE, "there are too many names in '%.200s'", dir->key);

@@ -219,7 +219,6 @@ int node_rename(struct tree *t, struct tree_node *n, const char *key, struct err
 	LOCK_SCOPE(&t->lock);
 	free(n->key);
 	n->key = copy;
-	n->snapshot = 0;
 	map_move(&t->by_key, &n->by_key, hash_key(t, key));
 	return 0;
 }
@@ -269,8 +268,7 @@ void node_opened(struct tree *t, struct tree_node *n)
 		atomic_fetch_add(&t->n_opened, 1);
 }
 
-bool node_has_work(struct tree *t, struct tree_node *n, uint64_t *ret_size,
-		   struct timespec *ret_mtime)
+bool node_has_work(struct tree *t, struct tree_node *n, struct found *ret)
 {
 	struct dirty_file *w;
 	bool loaded;
@@ -282,8 +280,7 @@ bool node_has_work(struct tree *t, struct tree_node *n, uint64_t *ret_size,
 		return false;
 	(void)pthread_mutex_lock(&w->lock);
 	loaded = w->loaded;
-	*ret_size = w->size;
-	*ret_mtime = w->mtime;
+	*ret = (struct found){.kind = FOUND_WORK, .size = w->size, .changed = w->changed};
 	(void)pthread_mutex_unlock(&w->lock);
 	return loaded;
 }

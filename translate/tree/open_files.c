@@ -74,17 +74,14 @@ static int open_files_empty(struct tree *t, struct tree_node *n, struct err *e)
 static int open_files_open_locked(struct tree *t, struct tree_node *n, int flags,
 				  struct view_handle *ret, struct err *e)
 {
-	struct snapshot *g = snapshots_get(t->snapshots);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
 	struct found f = {0};
-	int rc = tree_find(t, g, n->key, &f, e);
+	int rc = tree_find(t, n->key, &f, e);
 
 	if (!rc && !n->fresh && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
-	snapshot_put(t->snapshots, g);
-	if (rc)
-		return rc;
-	rc = handle_make(t, n, flags, ret, e);
+	if (!rc)
+		rc = handle_make(t, n, flags, ret, e);
 	if (!rc && writes && (flags & O_TRUNC))
 		rc = open_files_empty(t, n, e);
 	if (!rc)
@@ -97,9 +94,8 @@ static int open_files_open_locked(struct tree *t, struct tree_node *n, int flags
 int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct timespec mtime;
 	struct tree_node *n;
-	uint64_t size;
+	struct found f;
 	int rc = node_get(t, id, &n, e);
 
 	*ret = (struct view_handle){0};
@@ -108,7 +104,7 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 	read_lock(t);
 	if (n->is_dir)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
-	else if (n->gone && !node_has_work(t, n, &size, &mtime))
+	else if (n->gone && !node_has_work(t, n, &f))
 		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	else if (n->gone)
 		rc = handle_make(t, n, flags, ret, e);
@@ -128,23 +124,23 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 static int open_files_read_locked(struct tree *t, struct tree_node *n, uint64_t off,
 				  uint8_t *out, size_t len, size_t *ret, struct err *e)
 {
-	struct snapshot *g;
-	struct found f;
 	int rc;
 
 	*ret = 0;
+	if (n->is_dir)
+		return err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
 	if (n->work) {
 		LOCK_SCOPE(&n->work->lock);
 
 		if (n->work->loaded)
 			return work_read(n->work, off, out, len, ret, e);
 	}
-	g = snapshots_get(t->snapshots);
-	rc = tree_find_stored(t, g, n, &f, e);
-	if (!rc && f.kind != FOUND_NOTHING)
-		rc = tree_read(t, g, n->key, &f, off, out, len, ret, e);
-	snapshot_put(t->snapshots, g);
-	return rc;
+	rc = n->gone ? -ENOENT : tree_read(t, n->key, off, out, len, ret, e);
+	if (rc != -ENOENT)
+		return rc;
+	return !n->gone && n->fresh /* nothing is stored yet */
+		       ? 0
+		       : err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 }
 
 static int open_files_read_node(struct tree *t, struct tree_node *n, uint64_t off, size_t len,
@@ -234,18 +230,16 @@ static int open_files_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_
 static int check_content(struct tree *t, struct tree_node *n, struct dirty_file *w,
 			 struct err *e)
 {
-	struct snapshot *g = snapshots_get(t->snapshots);
 	uint64_t size = w->size;
-	int rc = check_work(t, g, n->key, w, e);
+	int rc = check_work(t, n->key, w, e);
 
 	if (rc && w->run && w->run < size && !w->elsewhere) {
 		w->size = w->run;
-		if (check_work(t, g, n->key, w, NULL) == 0)
+		if (check_work(t, n->key, w, NULL) == 0)
 			rc = work_resize(t, w, w->run, e);
 		else
 			w->size = size;
 	}
-	snapshot_put(t->snapshots, g);
 	return rc;
 }
 
@@ -341,18 +335,15 @@ static int open_files_op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 static void drop_unwritten(struct tree *t, struct tree_node *n)
 {
 	struct dirty_file *w = n->work;
-	struct snapshot *g;
 	int rc = 0;
 
 	read_lock(t);
-	g = snapshots_get(t->snapshots);
 	(void)pthread_mutex_lock(&w->lock);
 	if (!w->writers && w->cut && !w->size && !n->gone)
-		rc = check_work(t, g, n->key, w, NULL);
+		rc = check_work(t, n->key, w, NULL);
 	if (rc == -EINVAL || rc == -EOPNOTSUPP)
 		work_drop(t, w);
 	(void)pthread_mutex_unlock(&w->lock);
-	snapshot_put(t->snapshots, g);
 	tree_unlock(t);
 }
 

@@ -48,18 +48,16 @@ bool emptied_has(const struct tree *t, const char *key)
 	return removed_find(t, &t->emptied_dirs, key) != NULL;
 }
 
-bool emptied_each(const struct tree *t, const char *dir,
-		  bool (*fn)(void *arg, const char *name), void *arg)
+void emptied_each(const struct tree *t, const char *dir, store_emit *fn, void *arg)
 {
 	for (struct link *l = map_walk(&t->emptied_dirs, NULL); l;
 	     l = map_walk(&t->emptied_dirs, l)) {
 		const char *key = CONTAINER_OF(l, struct removed_name, link)->key;
 		const char *name = store_key_below(dir, key);
 
-		if (name && !strchr(name, '/') && !fn(arg, name))
-			return false;
+		if (name && !strchr(name, '/') && !fn(arg, name, true, NULL))
+			return;
 	}
-	return true;
 }
 
 static void removed_drop(struct map *m, struct removed_name *r)
@@ -113,11 +111,11 @@ static int removed_add(struct tree *t, struct map *m, const char *key, size_t le
 }
 
 /* removed_stays - whether the dataset has a key. It may have one whose look-up fails. */
-static bool removed_stays(struct tree *t, const struct snapshot *now, const char *key)
+static bool removed_stays(const struct snapshot *now, const char *key)
 {
 	struct found f;
 
-	return tree_base(t, now, key, &f, NULL) < 0 || f.kind != FOUND_NOTHING;
+	return tree_base(now, key, &f, NULL) < 0 || f.kind != FOUND_NOTHING;
 }
 
 /* removed_review - drop the names that the dataset does not have any more, or that exist in the
@@ -130,7 +128,7 @@ static void removed_review(struct tree *t, const struct snapshot *now)
 		struct removed_name *r = CONTAINER_OF(l, struct removed_name, link);
 
 		next = map_walk(m, l);
-		if (stage_alive(t->stage, r->key) || !removed_stays(t, now, r->key))
+		if (stage_alive(t->stage, r->key) || !removed_stays(now, r->key))
 			removed_drop(m, r);
 	}
 }
@@ -146,7 +144,7 @@ static void emptied_review(struct tree *t, const struct snapshot *now)
 
 		next = map_walk(m, l);
 		stage_find(t->stage, r->key, &x, NULL);
-		if (x.kind == STAGE_GONE || removed_stays(t, now, r->key))
+		if (x.kind == STAGE_GONE || removed_stays(now, r->key))
 			removed_drop(m, r);
 	}
 }
@@ -164,9 +162,9 @@ static int emptied_add(struct tree *t, const struct snapshot *old, const struct 
 	for (char *slash = strrchr(dir, '/'); !rc && slash; slash = strrchr(dir, '/')) {
 		*slash = '\0';
 		stage_find(t->stage, dir, &x, NULL);
-		if (x.kind != STAGE_NOTHING || removed_stays(t, now, dir))
+		if (x.kind != STAGE_NOTHING || removed_stays(now, dir))
 			return 0;
-		if (tree_base(t, old, dir, &f, NULL) == 0 && f.kind == FOUND_DIR)
+		if (tree_base(old, dir, &f, NULL) == 0 && f.kind == FOUND_DIR)
 			rc = removed_add(t, &t->emptied_dirs, dir, strlen(dir), e);
 	}
 	return rc;
@@ -187,8 +185,8 @@ int removed_keep(struct tree *t, const struct snapshot *old, const struct snapsh
 		size_t len = strlen(key);
 
 		at += len + 1;
-		rc = removed_stays(t, now, key) ? removed_add(t, &t->removed_names, key, len, e)
-						: emptied_add(t, old, now, key, e);
+		rc = removed_stays(now, key) ? removed_add(t, &t->removed_names, key, len, e)
+					     : emptied_add(t, old, now, key, e);
 	}
 	buf_release(&gone);
 	return rc;

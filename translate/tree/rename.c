@@ -12,7 +12,6 @@
  * writing. */
 struct rename_place {
 	struct tree *t;
-	struct snapshot *g;
 	struct tree_node *dir;
 	char key[STORE_KEY_MAX + 1];
 	struct found f;
@@ -20,8 +19,6 @@ struct rename_place {
 
 static void rename_leave(struct rename_place *p)
 {
-	if (p->g)
-		snapshot_put(p->t->snapshots, p->g);
 	tree_unlock(p->t);
 	node_put(p->t, p->dir);
 }
@@ -51,10 +48,8 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 			     p->t->o.name);
 	if (!rc)
 		rc = tree_key(p->dir, name, len, p->key, e);
-	if (!rc) {
-		p->g = snapshots_get(p->t->snapshots);
-		rc = tree_find(p->t, p->g, p->key, &p->f, e);
-	}
+	if (!rc)
+		rc = tree_find(p->t, p->key, &p->f, e);
 	if (rc)
 		rename_leave(p);
 	return rc;
@@ -63,7 +58,7 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 /* rename_show - give the kernel the node of an entry that was found. */
 static void rename_show(struct rename_place *p, struct tree_node *n, struct view_attr *ret)
 {
-	tree_attr(p->t, p->g, n, &p->f, ret);
+	tree_attr(p->t, n, &p->f, ret);
 	node_known(p->t, n);
 }
 
@@ -71,7 +66,7 @@ static void rename_show(struct rename_place *p, struct tree_node *n, struct view
 static int rename_shown(struct rename_place *p, struct tree_node *n, struct view_attr *ret,
 			struct err *e)
 {
-	int rc = tree_find(p->t, p->g, n->key, &p->f, e);
+	int rc = tree_find(p->t, n->key, &p->f, e);
 
 	if (rc)
 		return rc;
@@ -194,7 +189,7 @@ static int remove_key(struct rename_place *p, struct err *e)
 	struct found base = {0};
 
 	if (!rc)
-		rc = tree_base(p->t, p->g, p->key, &base, e);
+		rc = tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
 	if (!rc && !(n && n->fresh))
 		rc = base.kind == FOUND_NOTHING ? stage_gone_bare(p->t->stage, p->key, e)
 						: stage_gone(p->t->stage, p->key, e);
@@ -242,7 +237,7 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 	else if (p.f.kind != FOUND_DIR)
 		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", p.key);
 	else
-		rc = tree_is_empty(p.t, p.g, p.key, p.key, e);
+		rc = tree_is_empty(p.t, p.key, p.key, e);
 	if (!rc)
 		rc = remove_key(&p, e);
 	rename_leave(&p);
@@ -254,14 +249,14 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 /* ---- renaming ---- */
 
 /* rename_settle - the same with the work of a node. */
-static int rename_settle(struct tree *t, const struct snapshot *g, struct dirty_file *w,
-			 const char *key, const char *to, bool stays, struct err *e)
+static int rename_settle(struct tree *t, struct dirty_file *w, const char *key, const char *to,
+			 bool stays, struct err *e)
 {
 	bool pending = w->dirty || w->cut;
-	int rc = pending && stays ? check_work(t, g, key, w, e) : 0;
+	int rc = pending && stays ? check_work(t, key, w, e) : 0;
 
 	if (!rc)
-		rc = check_moved(t, g, to, key, pending ? w : NULL, stays, e);
+		rc = check_moved(t, to, key, pending ? w : NULL, stays, e);
 	if (!rc && pending)
 		rc = work_stage(t, w, key, e);
 	if (!rc)
@@ -269,18 +264,17 @@ static int rename_settle(struct tree *t, const struct snapshot *g, struct dirty_
 	return rc;
 }
 
-int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const char *to,
-		bool stays, struct err *e)
+int tree_settle(struct tree *t, const char *key, const char *to, bool stays, struct err *e)
 {
 	struct tree_node *n = node_find(t, key);
 	struct dirty_file *w = n ? n->work : NULL;
 	int rc;
 
 	if (!w) {
-		rc = check_moved(t, g, to, key, NULL, stays, e);
+		rc = check_moved(t, to, key, NULL, stays, e);
 	} else {
 		(void)pthread_mutex_lock(&w->lock);
-		rc = rename_settle(t, g, w, key, to, stays, e);
+		rc = rename_settle(t, w, key, to, stays, e);
 		(void)pthread_mutex_unlock(&w->lock);
 		if (!rc)
 			node_fresh(t, n, false);
@@ -291,27 +285,15 @@ int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const
 
 /* copy_base - stage the bytes of a file of the dataset under another name. An alias would be
  * dangling if the commit that removes the old name leaves the new one. */
-int copy_base(struct tree *t, const struct snapshot *g, const char *from, const char *to,
-	      const struct found *f, struct err *e)
+static int copy_base(struct tree *t, const char *from, const char *to, const struct found *f,
+		     struct err *e)
 {
 	struct dirty_file *w = work_new();
-	uint8_t *piece = alloc_array(1, (size_t)1 << 20);
-	size_t n = 1;
-	int rc = w && piece ? 0 : err_nomem(e);
+	int rc = w ? tree_copy(t, from, f->size, w, 0, e) : err_nomem(e);
 
-	for (uint64_t at = 0; !rc && at < f->size; at += n) {
-		n = 0;
-		rc = tree_read(t, g, from, f, at, piece,
-			       (size_t)u64_min((uint64_t)1 << 20, f->size - at), &n, e);
-		if (!rc && !n)
-			rc = err_set(e, -EIO, "'%.200s' ends early", from);
-		if (!rc)
-			rc = work_write(t, w, at, piece, n, e);
-	}
 	if (!rc)
 		rc = work_stage(t, w, to, e);
 	work_free(t, w);
-	free(piece);
 	return rc;
 }
 
@@ -324,9 +306,9 @@ static int move_file(struct rename_place *p, const char *to, struct err *e)
 	/* staged under its own name first: one record moves it, or none does */
 	stage_find(p->t->stage, p->key, &x, NULL);
 	if (x.kind != STAGE_DATA)
-		rc = copy_base(p->t, p->g, p->key, p->key, &p->f, e);
+		rc = copy_base(p->t, p->key, p->key, &p->f, e);
 	if (!rc)
-		rc = tree_base(p->t, p->g, p->key, &base, e);
+		rc = tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
 	if (rc)
 		return rc;
 	return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
@@ -340,17 +322,17 @@ static int link_file(struct rename_place *p, const struct tree_node *n, struct e
 	struct tree *t = p->t;
 	struct stage_entry x;
 	struct found f;
-	int rc = tree_settle(t, p->g, n->key, p->key, true, e);
+	int rc = tree_settle(t, n->key, p->key, true, e);
 
 	if (!rc)
-		rc = tree_find_below(t, p->g, n->key, &f, e);
+		rc = tree_find_below(t, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "'%.200s' does not exist", n->key);
 	if (rc)
 		return rc;
 	stage_find(t->stage, n->key, &x, NULL);
 	return x.kind == STAGE_DATA ? stage_link(t->stage, n->key, p->key, e)
-				    : copy_base(t, p->g, n->key, p->key, &f, e);
+				    : copy_base(t, n->key, p->key, &f, e);
 }
 
 int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
@@ -391,10 +373,10 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 static int rename_file(struct rename_place *p, const char *to, struct err *e)
 {
 	struct tree_node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
-	int rc = tree_settle(p->t, p->g, p->key, to, false, e);
+	int rc = tree_settle(p->t, p->key, to, false, e);
 
 	if (!rc)
-		rc = tree_find_below(p->t, p->g, p->key, &p->f, e);
+		rc = tree_find_below(p->t, p->key, &p->f, e);
 	if (!rc && old)
 		rc = keep_open(p->t, old, e);
 	if (!rc)
@@ -422,7 +404,7 @@ static int rename_fits(struct rename_place *p, const char *to, const struct foun
 		return err_set(e, -EISDIR, "'%.200s' is a directory", to);
 	if (old->kind != FOUND_DIR && p->f.kind == FOUND_DIR)
 		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", to);
-	return old->kind == FOUND_DIR ? tree_is_empty(p->t, p->g, to, to, e) : 0;
+	return old->kind == FOUND_DIR ? tree_is_empty(p->t, to, to, e) : 0;
 }
 
 static int rename_to(struct rename_place *p, const struct tree_node *to_dir, const char *name,
@@ -445,15 +427,14 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 			       ? err_set(e, -EEXIST, "'%.200s' already exists", to)
 			       : 0;
 	if (!rc)
-		rc = tree_find(p->t, p->g, to, &old, e);
+		rc = tree_find(p->t, to, &old, e);
 	if (!rc)
 		rc = rename_fits(p, to, &old, flags, e);
 	if (!rc && store_key_below(p->key, to))
 		rc = err_set(e, -EINVAL, "'%.200s' is below '%.150s'", to, p->key);
 	if (rc)
 		return rc;
-	return p->f.kind == FOUND_DIR ? rename_dir(p->t, p->g, p->key, to, e)
-				      : rename_file(p, to, e);
+	return p->f.kind == FOUND_DIR ? rename_dir(p->t, p->key, to, e) : rename_file(p, to, e);
 }
 
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
@@ -489,7 +470,8 @@ struct below {
 	bool full;
 };
 
-static bool rename_gather(void *arg, const char *name, bool is_dir)
+static bool rename_gather(void *arg, const char *name, bool is_dir,
+			  const struct store_stat *st NZ_UNUSED)
 {
 	struct below *b = arg;
 	char key[STORE_KEY_MAX + 1];
@@ -514,8 +496,7 @@ static int rename_join(const char *dir, const char *rest, char out[STORE_KEY_MAX
 }
 
 /* all_below - breadth first, so that a directory comes before what it holds. */
-static int all_below(struct tree *t, const struct snapshot *g, const char *key, struct below *b,
-		     struct err *e)
+static int all_below(struct tree *t, const char *key, struct below *b, struct err *e)
 {
 	int rc = 0;
 
@@ -529,7 +510,7 @@ static int all_below(struct tree *t, const struct snapshot *g, const char *key, 
 		if (b->names.data[at] == 'd') {
 			rc = rename_join(key, (const char *)b->names.data + at + 1, dir, e);
 			if (!rc)
-				rc = tree_each(t, g, dir, rename_gather, b, e);
+				rc = tree_each(t, dir, rename_gather, b, e);
 		}
 		at += len + 1;
 	}
@@ -552,18 +533,13 @@ static bool rename_described(const struct below *b)
 	return false;
 }
 
-struct move {
-	struct tree *t;
-	const struct snapshot *g;
-	bool alias;
-};
-
-static int move_file_below(const struct move *m, const char *from, const char *to, struct err *e)
+static int move_file_below(struct tree *t, bool alias, const char *from, const char *to,
+			   struct err *e)
 {
-	struct stage *s = m->t->stage;
+	struct stage *s = t->stage;
 	struct stage_entry x;
 	struct found f;
-	int rc = tree_settle(m->t, m->g, from, to, false, e);
+	int rc = tree_settle(t, from, to, false, e);
 
 	if (rc)
 		return rc;
@@ -571,15 +547,16 @@ static int move_file_below(const struct move *m, const char *from, const char *t
 	if (x.kind == STAGE_DATA)
 		return stage_link(s, from, to, e);
 	/* what an alias means may be changed by a commit that runs: its content does not */
-	if (m->alias && x.kind != STAGE_ALIAS)
+	if (alias && x.kind != STAGE_ALIAS)
 		return stage_alias(s, to, from, e);
-	rc = tree_find_below(m->t, m->g, from, &f, e);
-	return rc ? rc : copy_base(m->t, m->g, from, to, &f, e);
+	rc = tree_find_below(t, from, &f, e);
+	return rc ? rc : copy_base(t, from, to, &f, e);
 }
 
-static int move_all(const struct move *m, const struct below *b, const char *from,
-		    const char *to, struct err *e)
+static int move_all(struct tree *t, const struct below *b, const char *from, const char *to,
+		    struct err *e)
 {
+	bool alias = rename_described(b);
 	char was[STORE_KEY_MAX + 1], is[STORE_KEY_MAX + 1];
 	int rc = 0;
 
@@ -590,8 +567,8 @@ static int move_all(const struct move *m, const struct below *b, const char *fro
 		if (!rc)
 			rc = rename_join(to, text + 1, is, e);
 		if (!rc)
-			rc = *text == 'd' ? stage_mkdir(m->t->stage, is, e)
-					  : move_file_below(m, was, is, e);
+			rc = *text == 'd' ? stage_mkdir(t->stage, is, e)
+					  : move_file_below(t, alias, was, is, e);
 		at += strlen(text) + 1;
 	}
 	return rc;
@@ -624,18 +601,15 @@ static int rename_nodes(struct tree *t, const char *from, const char *to, struct
 	return rc;
 }
 
-int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const char *to,
-	       struct err *e)
+int rename_dir(struct tree *t, const char *from, const char *to, struct err *e)
 {
-	struct move m = {.t = t, .g = g};
 	struct below b = {0};
 	int rc;
 
 	buf_init(&b.names, (size_t)1 << 30);
-	rc = all_below(t, g, from, &b, e);
-	m.alias = rename_described(&b);
+	rc = all_below(t, from, &b, e);
 	if (!rc) {
-		rc = move_all(&m, &b, from, to, e);
+		rc = move_all(t, &b, from, to, e);
 		/* of what did not get there whole nothing stays; when this fails, too, the new
 		 * name is there besides */
 		if (rc && stage_gone(t->stage, to, NULL) < 0)

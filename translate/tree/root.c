@@ -27,20 +27,18 @@ unsigned root_doc(const char *key)
 
 int root_check(struct tree *t, struct err *e)
 {
-	struct snapshot *g = snapshots_get(t->snapshots);
 	bool had = false, has = false;
 	int rc = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(docs) && !rc && !has; i++) {
 		struct found f;
 
-		rc = tree_base(t, g, docs[i], &f, e);
+		rc = tree_base(snapshots_latest(t->snapshots), docs[i], &f, e);
 		had = had || (!rc && f.kind != FOUND_NOTHING);
 		if (!rc)
-			rc = tree_find_below(t, g, docs[i], &f, e);
+			rc = tree_find_below(t, docs[i], &f, e);
 		has = !rc && f.kind != FOUND_NOTHING && f.size > 0;
 	}
-	snapshot_put(t->snapshots, g);
 	t->rootless = !rc && had && !has;
 	if (!t->rootless)
 		return rc;
@@ -113,11 +111,8 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 		rc = n ? 0 : err_nomem(e);
 	}
 	if (!rc) {
-		struct snapshot *g = snapshots_get(t->snapshots);
-
 		t->removed = false;
-		tree_attr(t, g, n, &(struct found){.kind = FOUND_DIR}, ret);
-		snapshot_put(t->snapshots, g);
+		tree_attr(t, n, &(struct found){.kind = FOUND_DIR}, ret);
 		node_known(t, n);
 	}
 	tree_unlock(t);
@@ -127,18 +122,14 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 {
-	struct snapshot *g;
 	struct tree_node *n;
 	int rc = 0;
 
 	write_lock(t);
 	if (t->removed || !root_named(t, name, len))
 		rc = err_set(e, -ENOENT, "'%.*s' does not exist", (int)u64_min(len, 200), name);
-	if (!rc) {
-		g = snapshots_get(t->snapshots);
-		rc = tree_is_empty(t, g, "", t->o.name, e);
-		snapshot_put(t->snapshots, g);
-	}
+	if (!rc)
+		rc = tree_is_empty(t, "", t->o.name, e);
 	if (!rc) {
 		n = node_find(t, "");
 		if (n)

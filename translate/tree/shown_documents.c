@@ -36,47 +36,44 @@ void pins_free(struct tree *t)
 	t->n_pins = t->cap_pins = 0;
 }
 
-int tree_content(struct tree *t, const struct snapshot *g, const char *key,
-		 const struct found *f, uint8_t **ret, struct err *e)
+int tree_content(struct store *s, const char *key, uint8_t **ret, size_t *ret_n, struct err *e)
 {
-	auto_free uint8_t *data = NULL;
-	size_t n;
+	struct buf b;
 	int rc;
 
-	if (f->size > DOC_MAX)
-		return err_set(e, -EFBIG, "'%.200s' is too large", key);
-	data = alloc_array((size_t)f->size, 1);
-	if (!data)
-		return err_nomem(e);
-	rc = tree_read(t, g, key, f, 0, data, (size_t)f->size, &n, e);
-	if (!rc && n != f->size)
-		rc = err_set(e, -EIO, "'%.200s' is truncated", key);
-	if (!rc)
-		*ret = steal(&data);
-	return rc;
+	buf_init(&b, DOC_MAX);
+	rc = store_get(s, key, &b, NULL, e);
+	if (rc) {
+		buf_release(&b);
+		return rc;
+	}
+	*ret = b.data;
+	*ret_n = b.len;
+	return 0;
 }
 
-/* shown_documents_has - 1: the content is that of the pin; 0: it is not; -errno: it cannot be
- * read. */
-static int shown_documents_has(struct tree *t, const struct snapshot *g, const struct pin *p,
-			       const struct found *f)
+/* shown_documents_has - 1: the store's content is that of the pin; 0: it is not; -errno: it cannot
+ * be read. */
+static int shown_documents_has(struct store *s, const struct pin *p)
 {
-	auto_free uint8_t *data = NULL;
-	int rc = f->size == p->len ? tree_content(t, g, p->key, f, &data, NULL) : 1;
+	struct buf b;
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	return rc == 0 && memcmp(data, p->data, p->len) == 0;
+	buf_init(&b, p->len); /* -ERANGE: it is larger */
+	rc = store_get(s, p->key, &b, NULL, NULL);
+	if (!rc)
+		rc = b.len == p->len && (!b.len || memcmp(b.data, p->data, b.len) == 0);
+	buf_release(&b);
+	return rc == -ERANGE ? 0 : rc;
 }
 
 /* is_staged - shown_documents_has for the stage: 1: no program has written the array since. */
 static int is_staged(struct tree *t, const struct pin *p)
 {
-	struct found f = {.kind = FOUND_STAGED};
+	struct stage_entry x;
 
-	stage_find(t->stage, p->key, &f.x, NULL);
-	f.size = f.x.len;
-	return f.x.kind == STAGE_DATA ? shown_documents_has(t, NULL, p, &f) : 0;
+	stage_find(t->stage, p->key, &x, NULL);
+	return x.kind == STAGE_DATA ? shown_documents_has(t->content, p) : 0;
 }
 
 bool pins_have(struct tree *t, const char *key)
@@ -97,13 +94,9 @@ static int shown_documents_keep_old(struct left *l, struct err *e)
 
 	for (size_t i = 0; i < t->n_pins; i++) {
 		struct pin *p = &t->pins[i];
-		struct found f = {.kind = FOUND_NOTHING};
 		bool keep = is_staged(t, p) != 0;
 
-		if (keep && !rc)
-			rc = tree_base(t, l->g, p->key, &f, e);
-		if (keep && !rc && f.kind == FOUND_BASE &&
-		    shown_documents_has(t, l->g, p, &f) == 1)
+		if (keep && !rc && shown_documents_has(l->g->files, p) == 1)
 			keep = false;
 		if (keep && !rc)
 			rc = left_add(l, p->key, e);
@@ -145,11 +138,10 @@ static bool grown(const struct pin *doc, const struct ds_array *now)
 /* pin_staged - pin a metadata file that the commit put into the dataset. It is carried into the
  * stage's next log. */
 static int pin_staged(struct left *l, const struct ds_array *now, const char *key,
-		      const struct stage_entry *x, struct err *e)
+		      struct err *e)
 {
-	struct found f = {.kind = FOUND_STAGED, .x = *x, .size = x->len};
-	struct pin p = {.len = (size_t)x->len};
-	int rc = tree_content(l->t, l->g, key, &f, &p.data, e);
+	struct pin p = {.key = NULL};
+	int rc = tree_content(l->t->content, key, &p.data, &p.len, e);
 
 	if (rc || !grown(&p, now)) {
 		pin_free(&p);
@@ -166,13 +158,10 @@ static int pin_base(struct left *l, const struct snapshot *old, const struct ds_
 		    const char *key, struct err *e)
 {
 	struct pin p = {.key = NULL};
-	struct found f;
-	int rc = tree_base(l->t, old, key, &f, e);
+	int rc = tree_content(old->files, key, &p.data, &p.len, e);
 
-	if (rc || f.kind != FOUND_BASE)
-		return rc;
-	rc = tree_content(l->t, old, key, &f, &p.data, e);
-	p.len = (size_t)f.size;
+	if (rc == -ENOENT || rc == -EISDIR)
+		return 0;
 	if (rc || !grown(&p, now)) {
 		pin_free(&p);
 		return rc;
@@ -192,7 +181,7 @@ static int pin_key(struct left *l, const struct snapshot *old, const struct ds_a
 
 	stage_find(l->t->stage, key, &x, NULL);
 	if (x.kind == STAGE_DATA && x.generation <= l->generation && !pins_have(l->t, key))
-		return pin_staged(l, now, key, &x, e);
+		return pin_staged(l, now, key, e);
 	return longer && x.kind == STAGE_NOTHING ? pin_base(l, old, now, key, e) : 0;
 }
 

@@ -12,7 +12,6 @@ static int tree_look(struct tree *t, const struct tree_node *dir, const char *na
 		     struct view_attr *ret, struct err *e)
 {
 	char key[STORE_KEY_MAX + 1];
-	struct snapshot *g;
 	struct found f;
 	struct tree_node *n;
 	int rc;
@@ -29,21 +28,19 @@ static int tree_look(struct tree *t, const struct tree_node *dir, const char *na
 	}
 	if (rc)
 		return err_set(e, -ENOENT, "no such name in '%.200s'", dir->key);
-	g = snapshots_get(t->snapshots);
-	rc = tree_find(t, g, key, &f, e);
+	rc = tree_find(t, key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "'%.200s' does not exist", key);
 	if (!rc) {
 		n = node_enter(t, key, f.kind == FOUND_DIR);
 		if (n) {
-			tree_attr(t, g, n, &f, ret);
+			tree_attr(t, n, &f, ret);
 			node_known(t, n);
 			node_put(t, n);
 		} else {
 			rc = err_nomem(e);
 		}
 	}
-	snapshot_put(t->snapshots, g);
 	return rc;
 }
 
@@ -73,8 +70,7 @@ static int tree_gone_attr(struct tree *t, struct tree_node *n, struct found *ret
 	*ret = (struct found){.kind = FOUND_DIR};
 	if (n->is_dir)
 		return 0;
-	ret->kind = FOUND_WORK;
-	if (node_has_work(t, n, &ret->size, &ret->mtime))
+	if (node_has_work(t, n, ret))
 		return 0;
 	return err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 }
@@ -83,7 +79,6 @@ static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, s
 {
 	struct tree *t = tree_of(v);
 	struct found f;
-	struct snapshot *g;
 	struct tree_node *n;
 	int rc = node_get(t, id, &n, e);
 
@@ -91,18 +86,16 @@ static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, s
 		return rc;
 	commits_poll(t);
 	read_lock(t);
-	g = snapshots_get(t->snapshots);
 	if (n->gone)
 		rc = tree_gone_attr(t, n, &f, e);
 	else if (tree_is_above(t, n))
 		f = (struct found){.kind = FOUND_DIR};
 	else
-		rc = tree_find(t, g, n->key, &f, e);
+		rc = tree_find(t, n->key, &f, e);
 	if (!rc && ((f.kind == FOUND_DIR) != n->is_dir || f.kind == FOUND_NOTHING))
 		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	if (!rc)
-		tree_attr(t, g, n, &f, ret);
-	snapshot_put(t->snapshots, g);
+		tree_attr(t, n, &f, ret);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
@@ -131,27 +124,48 @@ static uint64_t op_parent(struct view *v, uint64_t dir)
 	return id;
 }
 
+/* tree_in_dataset - the id of a node's file or directory in the snapshot; 0: the name is not the
+ * snapshot's, or has other content. */
+static int tree_in_dataset(struct tree *t, const struct snapshot *g, struct tree_node *n,
+			   uint64_t *ret, struct err *e)
+{
+	char alias[STORE_KEY_MAX + 1];
+	struct stage_entry x;
+	struct view_attr a;
+	struct found f;
+	int rc;
+
+	*ret = 0;
+	if (n->gone || tree_is_above(t, n) || node_has_work(t, n, &f))
+		return 0;
+	stage_find(t->stage, n->key, &x, alias);
+	if (x.kind == STAGE_DATA || (x.kind != STAGE_ALIAS && stage_hides(t->stage, n->key)))
+		return 0;
+	rc = view_find(g->files, x.kind == STAGE_ALIAS ? alias : n->key, &a, e);
+	if (!rc && a.is_dir == n->is_dir)
+		*ret = a.id;
+	return rc == -ENOENT ? 0 : rc;
+}
+
 /* tree_op_xattr - extended attributes of a file or directory, from the dataset's view. */
 static int tree_op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 			 struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct found f = {0};
-	struct snapshot *g;
+	const struct snapshot *g;
 	struct tree_node *n;
+	uint64_t base;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)
 		return rc;
 	read_lock(t);
-	g = snapshots_get(t->snapshots);
-	if (!n->gone && !tree_is_above(t, n))
-		rc = tree_find(t, g, n->key, &f, e);
-	if (!rc && (f.kind == FOUND_BASE || f.in_base_dir) && g->view->ops->xattr)
-		rc = g->view->ops->xattr(g->view, f.base_id, name, out, e);
+	g = snapshots_latest(t->snapshots);
+	rc = tree_in_dataset(t, g, n, &base, e);
+	if (!rc && base && g->view->ops->xattr)
+		rc = g->view->ops->xattr(g->view, base, name, out, e);
 	else if (!rc && name)
 		rc = err_set(e, -ENODATA, "no attribute '%s'", name);
-	snapshot_put(t->snapshots, g);
 	tree_unlock(t);
 	node_put(t, n);
 	return rc;
@@ -167,6 +181,7 @@ static void op_close(struct view *v)
 	struct tree *t = tree_of(v);
 
 	(void)commits_stop(t, false, false, NULL);
+	store_close(t->content);
 	tree_listings_free(t);
 	handles_free(t);
 	pins_free(t);
@@ -223,6 +238,8 @@ int tree_rw_open(struct snapshots *g, struct stage *stage, const struct tree_rw_
 	t->o = *opts;
 	locks_init(t);
 	rc = nodes_init(t, e);
+	if (!rc)
+		rc = tree_layers(t, e);
 	/* a mount that died after all was removed left removals; -EIO: and more, which is kept */
 	if (!rc && !stage_empty(stage) && root_check(t, &why) < 0 && t->rootless)
 		rc = root_drop_removals(t, e);

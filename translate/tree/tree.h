@@ -14,6 +14,15 @@
 
 enum { TREE_RECODED = 1, TREE_SHORTER = 2, TREE_LONGER = 4 };
 
+/* tree_change - a file that is about to have new content or another name. */
+struct tree_change {
+	struct store *tree; /* everything that is confirmed, without the change */
+	const char *key;    /* of the file */
+	const char *from;   /* the name that it loses; NULL: it has none, or keeps it */
+	/* content - append what the file is to have to out. Returns errors of store_get. */
+	int (*content)(const struct tree_change *c, struct buf *out, struct err *e);
+};
+
 struct tree_rw_options {
 	int dir_fd;              /* of the state directory; borrowed for the view's life */
 	const char *dir;         /* its path, for messages; borrowed */
@@ -27,9 +36,9 @@ struct tree_rw_options {
 	                          * NULL: the root is VIEW_ROOT. Borrowed for the view's life */
 	struct stat st;          /* owner, times and permissions, if the snapshot has no source */
 
-	/* check - whether a file may have its new content under its name. tree: a store of
-	 * everything with that content. The writer's close or rename fails with the error. */
-	int (*check)(void *arg, struct store *tree, const char *key, struct err *e);
+	/* check - whether a file may have its new content under its name. The writer's close or
+	 * rename fails with the error. */
+	int (*check)(void *arg, const struct tree_change *c, struct err *e);
 	/* commit - put the staged records up to a generation into the dataset, whose present state
 	 * is `was`. Called in a thread of the view, one at a time. quiesce: to be called in that
 	 * thread before bytes of the old state change; from its return until commit returns, no

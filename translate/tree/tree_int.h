@@ -30,7 +30,7 @@ struct dirty_file {
 	uint64_t size;      /* lock */
 	uint64_t run;       /* lock: [0, run) was written since the last flush */
 	bool elsewhere;     /* lock: other bytes were written as well, or its size was set */
-	struct timespec mtime; /* lock */
+	int64_t changed;    /* lock: ns since 1970 */
 	_Atomic uint32_t writers; /* handles that write; it increases only under the tree's lock */
 };
 
@@ -46,9 +46,6 @@ struct tree_node {
 	uint64_t known;     /* tables: references of the kernel */
 	uint32_t users;     /* tables: handles, and requests that run */
 	struct dirty_file *_Atomic work; /* set once, until the node goes */
-	uint64_t snapshot,
-		base_id;    /* tables: its look-up in the snapshot with this number + 1; base_id 0:
-			     * it does not exist there */
 	uint64_t stamp;     /* tables: of the content that the kernel may have cached */
 	mode_t mode;        /* tables; 0: the mode of the dataset */
 };
@@ -73,7 +70,7 @@ struct held_chunk {
 	size_t dir;            /* number of its bytes that are the array's directory */
 	struct dirty_file *in; /* of the tree's holds */
 	uint64_t at, size;
-	struct timespec mtime;
+	int64_t changed;       /* ns since 1970 */
 	uint64_t stamp;
 	bool cut;              /* the array was shorter meanwhile: the dataset may have less of
 			        * it */
@@ -95,6 +92,8 @@ struct tree {
 	struct snapshots *snapshots;
 	struct stage *stage;
 	struct tree_rw_options o;
+	struct store dataset;  /* the latest snapshot as readers see it: resolve.c */
+	struct store *content; /* the stage over it: all but works */
 
 	pthread_rwlock_t names; /* "the tree's lock" */
 	pthread_mutex_t lock;   /* "the tables'" */
@@ -201,9 +200,9 @@ int node_work(struct tree *t, struct tree_node *n, struct dirty_file **ret,
 void node_fresh(struct tree *t, struct tree_node *n, bool is);
 /* node_opened - note that a node was opened for reading. */
 void node_opened(struct tree *t, struct tree_node *n);
-/* node_has_work - whether a node has content of its own; *ret_size: its size. */
-bool node_has_work(struct tree *t, struct tree_node *n, uint64_t *ret_size,
-		   struct timespec *ret_mtime);
+/* node_has_work - whether a node has content of its own: *ret is that. */
+struct found;
+bool node_has_work(struct tree *t, struct tree_node *n, struct found *ret);
 
 /* ---- works; all under the work's lock ---- */
 
@@ -222,43 +221,42 @@ int work_stage(struct tree *t, const struct dirty_file *w, const char *key,
 
 /* ---- look-ups ---- */
 
-enum found_kind { FOUND_NOTHING, FOUND_DIR, FOUND_WORK, FOUND_STAGED, FOUND_BASE };
+enum found_kind { FOUND_NOTHING, FOUND_DIR, FOUND_WORK, FOUND_FILE };
 
 /* found - the result of a look-up. */
 struct found {
 	enum found_kind kind;
 	bool unknown;
-	bool in_base_dir;       /* DIR: the dataset has something below it */
 	uint64_t size;
-	struct timespec mtime;  /* WORK, STAGED */
-	uint64_t stamp;         /* changes with the content */
-	struct stage_entry x;   /* STAGED */
-	const struct held_chunk *held; /* BASE: with other bytes than the dataset's */
-	uint64_t base_id;       /* BASE; DIR with in_base_dir */
+	int64_t changed;        /* ns since 1970; 0: when the dataset was */
+	uint64_t stamp;         /* FILE: changes with the content */
 };
 
+/* tree_layers - make t->dataset and t->content, which is to be closed. Their callers hold the
+ * tree's lock, so that they have one snapshot. */
+int tree_layers(struct tree *t, struct err *e) NZ_MUST_USE;
 /* tree_find - look up a key, under the tree's lock. A missing key is no error: FOUND_NOTHING.
  * Errors of the dataset are returned. e is also set if the result is unsure. */
-int tree_find(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
-	      struct err *e) NZ_MUST_USE;
+int tree_find(struct tree *t, const char *key, struct found *ret, struct err *e) NZ_MUST_USE;
 /* tree_find_below - the same without works: the content that a work is loaded from. */
-int tree_find_below(struct tree *t, const struct snapshot *g, const char *key,
-		    struct found *ret, struct err *e) NZ_MUST_USE;
-/* tree_find_stored - the same for a node that is a file; -ESTALE if it does not exist any more.
- * FOUND_NOTHING: it was created, and nothing is stored yet. */
-int tree_find_stored(struct tree *t, const struct snapshot *g, const struct tree_node *n,
-		     struct found *ret, struct err *e) NZ_MUST_USE;
-/* tree_base - look up a key in the dataset only. */
-int tree_base(struct tree *t, const struct snapshot *g, const char *key, struct found *ret,
+int tree_find_below(struct tree *t, const char *key, struct found *ret,
+		    struct err *e) NZ_MUST_USE;
+/* tree_base - look up a key in a snapshot only. */
+int tree_base(const struct snapshot *g, const char *key, struct found *ret,
 	      struct err *e) NZ_MUST_USE;
-void tree_attr(struct tree *t, const struct snapshot *g, const struct tree_node *n,
-	       const struct found *f, struct view_attr *ret);
-/* tree_read - read the content of a key that was found, not in a work. */
-int tree_read(struct tree *t, const struct snapshot *g, const char *key, const struct found *f,
-	      uint64_t off, uint8_t *out, size_t len, size_t *ret, struct err *e) NZ_MUST_USE;
-/* tree_content - the whole content, new; not larger than a metadata file may be. */
-int tree_content(struct tree *t, const struct snapshot *g, const char *key,
-		 const struct found *f, uint8_t **ret, struct err *e) NZ_MUST_USE;
+void tree_attr(struct tree *t, const struct tree_node *n, const struct found *f,
+	       struct view_attr *ret);
+/* tree_read - read content that is not in a work. *ret: the number of bytes, fewer at the end.
+ * -ENOENT. */
+int tree_read(struct tree *t, const char *key, uint64_t off, uint8_t *out, size_t len,
+	      size_t *ret, struct err *e) NZ_MUST_USE;
+/* tree_copy - write the `size` bytes of a key, which are not in a work, to a work at `at`. */
+int tree_copy(struct tree *t, const char *key, uint64_t size, struct dirty_file *w, uint64_t at,
+	      struct err *e) NZ_MUST_USE;
+/* tree_content - the whole content of a key of a store, new, if it is not larger than a metadata
+ * file may be. */
+int tree_content(struct store *s, const char *key, uint8_t **ret, size_t *ret_n,
+		 struct err *e) NZ_MUST_USE;
 /* tree_load - load the content of a node into its work, unless that has content. Under the work's
  * lock. */
 int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w,
@@ -286,26 +284,21 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 		const char *to_name, size_t to_len, unsigned flags, struct err *e);
 /* tree_settle - check a file for its new name, and for the present one if that stays; then stage
  * data that were written to it before it is closed. Under the write lock. */
-int tree_settle(struct tree *t, const struct snapshot *g, const char *key, const char *to,
-		bool stays, struct err *e) NZ_MUST_USE;
+int tree_settle(struct tree *t, const char *key, const char *to, bool stays,
+		struct err *e) NZ_MUST_USE;
 /* rename_dir - rename a directory; `to` is an empty one or does not exist. Under the write lock. */
-int rename_dir(struct tree *t, const struct snapshot *g, const char *from, const char *to,
-	       struct err *e) NZ_MUST_USE;
-/* copy_base - stage a file of the dataset under another name. */
-int copy_base(struct tree *t, const struct snapshot *g, const char *from, const char *to,
-	      const struct found *f, struct err *e) NZ_MUST_USE;
+int rename_dir(struct tree *t, const char *from, const char *to, struct err *e) NZ_MUST_USE;
 int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
 	      void *arg, struct err *e);
 void tree_listings_free(struct tree *t);
 /* tree_each - call fn for the entries of a directory, in no order. Names may be removed meanwhile,
  * and one that is written meanwhile may come twice. Under the tree's lock; under the write lock
  * each name comes once. */
-int tree_each(struct tree *t, const struct snapshot *g, const char *key,
-	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg,
+int tree_each(struct tree *t, const char *key, store_emit *fn, void *arg,
 	      struct err *e) NZ_MUST_USE;
 /* tree_is_empty - 0 if a directory has no entries, else -ENOTEMPTY; errors as tree_each. shown: its
  * name in the message. */
-int tree_is_empty(struct tree *t, const struct snapshot *g, const char *key, const char *shown,
+int tree_is_empty(struct tree *t, const char *key, const char *shown,
 		  struct err *e) NZ_MUST_USE;
 /* handle_make - open a file; references the node once more. */
 int handle_make(struct tree *t, struct tree_node *n, int flags, struct view_handle *ret,
@@ -322,10 +315,10 @@ void keep_undo(struct tree *t, struct tree_node *n);
 
 /* check_work, check_moved - call options.check for key with the content of w, or, if w is NULL,
  * with that of `from`; from does not exist then, unless it stays. */
-int check_work(struct tree *t, const struct snapshot *g, const char *key,
-	       const struct dirty_file *w, struct err *e) NZ_MUST_USE;
-int check_moved(struct tree *t, const struct snapshot *g, const char *key, const char *from,
-		const struct dirty_file *w, bool stays, struct err *e) NZ_MUST_USE;
+int check_work(struct tree *t, const char *key, const struct dirty_file *w,
+	       struct err *e) NZ_MUST_USE;
+int check_moved(struct tree *t, const char *key, const char *from, const struct dirty_file *w,
+		bool stays, struct err *e) NZ_MUST_USE;
 
 /* ---- the root: root.c ---- */
 
@@ -376,8 +369,8 @@ void pins_free(struct tree *t);
 
 /* held_find - the held bytes of a key; NULL: none. Borrowed while the tree's lock is held. */
 const struct held_chunk *held_find(const struct tree *t, const char *key);
-/* held_read - as work_read. */
-int held_read(const struct held_chunk *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+/* held_read - as store_ops.read. */
+int held_read(const struct held_chunk *x, const char *key, struct store_io *io,
 	      struct err *e) NZ_MUST_USE;
 /* held_keep - hold staged files that `now` shows with other bytes; drop those that were written
  * since. Under the write lock, while the committed generation is frozen. */
@@ -391,11 +384,10 @@ bool removed_has(const struct tree *t, const char *key);
 /* removed_forget - list the key again. Under the write lock. */
 void removed_forget(struct tree *t, const char *key);
 /* emptied_has - whether a key is a directory that exists only because no program has removed it.
- * emptied_each - call fn for the names of those right below a directory; false: fn returned false.
- * Under the tree's lock. emptied_forget - a program has removed it. Under the write lock. */
+ * emptied_each - call fn for the names of those right below a directory. Under the tree's lock.
+ * emptied_forget - a program has removed it. Under the write lock. */
 bool emptied_has(const struct tree *t, const char *key);
-bool emptied_each(const struct tree *t, const char *dir,
-		  bool (*fn)(void *arg, const char *name), void *arg);
+void emptied_each(const struct tree *t, const char *dir, store_emit *fn, void *arg);
 void emptied_forget(struct tree *t, const char *key);
 /* removed_keep - after a commit, omit the keys that the committed generation removed and `now`
  * still has, and keep the directories above them that `now` has not; list keys again that a program

@@ -113,7 +113,9 @@ static int reserve(struct tree *t, struct dirty_file *w, uint64_t size, struct e
 
 static void write_buffer_touch(struct dirty_file *w)
 {
-	w->mtime = clock_wall();
+	const struct timespec now = clock_wall();
+
+	w->changed = clock_ns_of(&now);
 }
 
 int work_resize(struct tree *t, struct dirty_file *w, uint64_t size, struct err *e)

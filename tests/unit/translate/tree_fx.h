@@ -39,7 +39,7 @@ static inline int fx_open(void *arg, struct source **ret_source, struct view **r
 	return rc ? err_set(e, rc, "made up") : data_open(&f->d, ret_source, ret_view, e);
 }
 
-static inline int fx_check(void *arg, struct store *tree, const char *key, struct err *e)
+static inline int fx_check(void *arg, const struct tree_change *c, struct err *e)
 {
 	struct fx *f = arg;
 	struct buf b;
@@ -48,10 +48,10 @@ static inline int fx_check(void *arg, struct store *tree, const char *key, struc
 	if (!f->check)
 		return 0;
 	buf_init(&b, 1 << 30);
-	rc = store_get(tree, key, &b, NULL, e);
+	rc = c->content(c, &b, e);
 	buf_putc(&b, '\0');
 	if (!rc)
-		rc = f->check(key, (const char *)b.data, e);
+		rc = f->check(c->key, (const char *)b.data, e);
 	buf_release(&b);
 	return rc;
 }

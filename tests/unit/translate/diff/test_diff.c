@@ -358,6 +358,104 @@ static void test_failures(void **state)
 }
 
 /* 2,000 variables: were names looked for one by one, this would take seconds. */
+/* observing - what an observer was told, after how many bytes of the sink's log. */
+struct observing {
+	struct recorder r;
+	int added, put, removed, resized;
+	bool fail;
+};
+
+/* observe_call - the sink has not been told yet. */
+static int observe_call(struct observing *o, int *n, const char *call, struct err *e)
+{
+	const char *last = strstr(said(&o->r), call);
+
+	for (int i = 0; i < *n && last; i++)
+		last = strstr(last + 1, call);
+	assert_null(last);
+	++*n;
+	return o->fail ? err_set(e, -EIO, "made up") : 0;
+}
+
+static int observe_added(void *arg, uint32_t a, const struct sink_new *how, struct err *e)
+{
+	struct observing *o = arg;
+
+	assert_true(a < 2 && how);
+	return observe_call(o, &o->added, "+array", e);
+}
+
+static int observe_put(void *arg, uint32_t a, uint64_t linear, struct err *e)
+{
+	struct observing *o = arg;
+
+	assert_true(a < 2 && linear < 6);
+	return observe_call(o, &o->put, "put", e);
+}
+
+static int observe_removed(void *arg, uint32_t was, struct err *e)
+{
+	struct observing *o = arg;
+
+	assert_true(was < 2);
+	return observe_call(o, &o->removed, "-array", e);
+}
+
+static int observe_resized(void *arg, uint32_t a, struct err *e)
+{
+	struct observing *o = arg;
+
+	assert_int_equal(a, 0);
+	return observe_call(o, &o->resized, "resize", e);
+}
+
+/* observe - push with an observer; the error of push. */
+static int observe(struct model *was, struct model *now, struct observing *o)
+{
+	static const struct diff_observer ops = {.added = observe_added,
+						 .put = observe_put,
+						 .removed = observe_removed,
+						 .resized = observe_resized};
+	struct diff_job job = {.was = was ? &was->base : NULL,
+			       .now = &now->base,
+			       .sink = &o->r.base,
+			       .observer = &ops,
+			       .arg = o,
+			       .memory = 1 << 20};
+	struct err e = ERR_INIT;
+	int rc;
+
+	recorder_init(&o->r);
+	rc = push(&job, NULL, &e);
+	if (rc)
+		assert_string_equal(said(&o->r), "");
+	sink_close(&o->r.base);
+	if (was)
+		model_free(was);
+	model_free(now);
+	return rc;
+}
+
+static void test_observer(void **state)
+{
+	struct observing o = {.fail = false};
+
+	(void)state;
+	assert_int_equal(observe(NULL, sample(), &o), 0);
+	assert_int_equal(o.added, 2);
+	assert_int_equal(o.put, 9);
+	o = (struct observing){.fail = false};
+	assert_int_equal(observe(sample(), model_new(), &o), 0);
+	assert_int_equal(o.removed, 2);
+	o = (struct observing){.fail = false};
+	assert_int_equal(observe(longer(5), longer(10), &o), 0);
+	assert_int_equal(o.resized, 1);
+	assert_int_equal(o.put, 5);
+	o = (struct observing){.fail = true};
+	assert_int_equal(observe(sample(), model_new(), &o), -EIO);
+	assert_int_equal(o.removed, 1);
+}
+
 static void test_many(void **state)
 {
 	struct model *was = model_new(), *now = model_new();
@@ -400,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_group_for_array),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_observer),
 		cmocka_unit_test(test_many),
 	};
 

@@ -150,6 +150,29 @@ static const char *got(struct store *s, const char *key)
 	return out;
 }
 
+/* clipped - bytes [off, off + 100) of a key, as far as it goes. */
+static const char *clipped(struct store *s, const char *key, uint64_t off)
+{
+	static char out[200];
+	uint8_t room[100];
+	struct store_io io = {.off = off, .len = sizeof(room), .to = room, .clip = true};
+	struct err e;
+	int rc = store_read_io(s, key, &io, &e);
+
+	if (rc)
+		(void)snprintf(out, sizeof(out), "%d", rc);
+	else
+		(void)snprintf(out, sizeof(out), "%.*s", (int)io.len, (const char *)room);
+	return out;
+}
+
+static bool hides_below(const void *arg, const char *key)
+{
+	const char *dir = arg;
+
+	return strcmp(key, dir) == 0 || store_key_below(dir, key);
+}
+
 static void test_stores(void **state)
 {
 	struct fx *f = *state;
@@ -192,6 +215,11 @@ static void test_stores(void **state)
 	assert_string_equal(listed(s, "w/x", true), "0 1 ");
 	assert_string_equal(listed(s, "w/x/0", true), "-2");
 	assert_string_equal(got(s, "v/0.0"), "new");
+	assert_string_equal(clipped(s, "v/0.0", 1), "ew");
+	assert_string_equal(clipped(s, "v/0.0", 3), "");
+	assert_string_equal(clipped(s, "v/0.0", UINT64_MAX), "");
+	assert_string_equal(clipped(s, ".zgroup", 1), "}");
+	assert_string_equal(clipped(s, "v/0.1", 0), "-2");
 	assert_string_equal(got(s, "v/0.1"), "-2");
 	assert_string_equal(got(s, "v/0.9"), "zero");
 	assert_string_equal(got(s, "g/h/deep"), "-2");
@@ -207,6 +235,18 @@ static void test_stores(void **state)
 	assert_string_equal(listed(old, "g/h", false), "-2");
 	assert_string_equal(got(s, "v/0.0"), "newer");
 	assert_string_equal(listed(s, "g/h", false), "again");
+	/* keys of the stage and of the dataset that a store does not have */
+	stage_store_hide(s, hides_below, "w");
+	assert_string_equal(listed(s, "", false), ".zgroup g/ v/");
+	assert_string_equal(listed(s, "w", false), "-2");
+	assert_string_equal(got(s, "w/x/0"), "-2");
+	stage_store_hide(s, hides_below, "v/0.9");
+	assert_string_equal(listed(s, "v", false), ".zarray 0.0");
+	assert_string_equal(got(s, "v/0.9"), "-2");
+	assert_string_equal(got(s, "w/x/0"), "w");
+	stage_store_hide(s, hides_below, ".zgroup");
+	assert_string_equal(listed(s, "", false), "g/ v/ w/");
+	assert_string_equal(got(s, ".zgroup"), "-2");
 	store_close(old);
 	store_close(s);
 	store_close(below);

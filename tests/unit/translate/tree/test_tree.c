@@ -352,12 +352,11 @@ static bool in_memory(struct fx *f, const char *key)
 {
 	struct tree *t = tree_of(f->v);
 	struct tree_node *n = node_find(t, key);
-	struct timespec mtime;
-	uint64_t size;
+	struct found work;
 	bool has;
 
 	assert_non_null(n);
-	has = node_has_work(t, n, &size, &mtime);
+	has = node_has_work(t, n, &work);
 	node_put(t, n);
 	return has;
 }

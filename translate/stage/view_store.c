@@ -47,10 +47,9 @@ static void know_dir(struct viewed *s, const char *dir, size_t len, uint64_t id)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-/* view_store_walk - the entry of a key. */
-static int view_store_walk(struct viewed *s, const char *key, struct view_attr *ret,
-			   struct err *e)
+int view_find(struct store *st, const char *key, struct view_attr *ret, struct err *e)
 {
+	struct viewed *s = view_store_of(st);
 	const struct view_ops *ops = s->v->ops;
 	const char *last = strrchr(key, '/');
 	size_t dir_len = last ? (size_t)(last - key) : 0;
@@ -74,7 +73,7 @@ static int view_store_walk(struct viewed *s, const char *key, struct view_attr *
 	}
 	if (!rc && dir_len)
 		know_dir(s, key, dir_len, id);
-	return rc;
+	return rc == -ENOTDIR ? -ENOENT : rc;
 }
 
 static void view_store_fill(const struct view_attr *a, struct store_stat *ret)
@@ -98,7 +97,7 @@ static int viewed_stat(struct store *st, const char *key, struct store_stat *ret
 {
 	struct err why = ERR_INIT;
 	struct view_attr a;
-	int rc = view_store_walk(view_store_of(st), key, &a, &why);
+	int rc = view_find(st, key, &a, &why);
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
@@ -147,7 +146,7 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 	const struct view_ops *ops = view_store_of(st)->v->ops;
 	auto_free struct batch *b = alloc_array(1, sizeof(*b));
 	struct view_attr dir;
-	int rc = b ? view_store_walk(view_store_of(st), key, &dir, e) : err_nomem(e);
+	int rc = b ? view_find(st, key, &dir, e) : err_nomem(e);
 
 	if (!rc && !dir.is_dir)
 		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", key);
@@ -200,11 +199,11 @@ static int view_store_read_file(struct viewed *s, const char *key, const struct 
 	return 0;
 }
 
-static int view_store_find_file(struct viewed *s, const char *key, struct view_attr *ret,
+static int view_store_find_file(struct store *st, const char *key, struct view_attr *ret,
 				struct err *e)
 {
 	struct err why = ERR_INIT;
-	int rc = view_store_walk(s, key, ret, &why);
+	int rc = view_find(st, key, ret, &why);
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
@@ -216,7 +215,7 @@ static int view_store_find_file(struct viewed *s, const char *key, struct view_a
 static int viewed_read(struct store *st, const char *key, struct store_io *io, struct err *e)
 {
 	struct view_attr a;
-	int rc = view_store_find_file(view_store_of(st), key, &a, e);
+	int rc = view_store_find_file(st, key, &a, e);
 
 	if (!rc)
 		rc = store_io_size(io, key, a.size, e);
