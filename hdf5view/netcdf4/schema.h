@@ -57,6 +57,7 @@ struct nc_type {
 	uint32_t group;
 	const char *name;
 	const struct dtype *type;
+	uint32_t n_fields;        /* type->n_fields */
 	const uint32_t *fields;   /* DT_COMPOUND: a type ordinal for each field, or DS_NONE */
 };
 

@@ -128,8 +128,11 @@ static int schema_types_add(struct nc_model *m, uint32_t group, const struct dty
 		return nc_full(m, e);
 	if (grow_array(&m->types, &m->c_types, (size_t)m->n_types + 1, sizeof(*m->types)) < 0)
 		return err_nomem(e);
-	m->types[m->n_types] =
-		(struct nc_type){.group = group, .name = name, .type = t, .fields = fields};
+	m->types[m->n_types] = (struct nc_type){.group = group,
+						.name = name,
+						.type = t,
+						.n_fields = t->n_fields,
+						.fields = fields};
 	*ret = m->n_types++;
 	return 0;
 }
