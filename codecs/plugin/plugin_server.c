@@ -31,11 +31,10 @@ int plugin_give(struct plugin_call *c, const void *data, size_t n, struct err *e
 	return c->to && !buf_ok(c->to) ? err_nomem(e) : 0;
 }
 
-static herr_t plugin_server_first_text(unsigned n, const H5E_error2_t *d, void *arg)
+static herr_t plugin_server_first_text(unsigned n NZ_UNUSED, const H5E_error2_t *d, void *arg)
 {
 	const char **text = arg;
 
-	(void)n;
 	if (d->desc && d->desc[0] && !*text)
 		*text = d->desc;
 	return 0;
@@ -53,10 +52,9 @@ static int plugin_server_refused(struct err *e, int code, const char *what)
 /* ---- filters ---- */
 
 /* room_of - bytes that are allocated, as far as the allocator knows. */
-static size_t room_of(void *p, size_t said)
+static size_t room_of(void *p NZ_UNUSED, size_t said)
 {
 #ifdef H5_MEMORY_ALLOC_SANITY_CHECK /* such a library has its own headers before blocks */
-	(void)p;
 	return said;
 #else
 	size_t room = malloc_usable_size(p);

@@ -256,10 +256,9 @@ static void *pool_take(size_t n, void *arg)
 	return b->data;
 }
 
-static void pool_return(void *mem, void *arg)
+static void pool_return(void *mem, void *arg NZ_UNUSED)
 {
 	(void)mem; /* freed with the whole pool */
-	(void)arg;
 }
 
 static void pool_release(struct pool *p)

@@ -307,8 +307,8 @@ static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t
 	}
 }
 
-static herr_t hdf5_model_attrs_visit(hid_t obj, const char *name, const H5A_info_t *info,
-				     void *arg)
+static herr_t hdf5_model_attrs_visit(hid_t obj, const char *name,
+				     const H5A_info_t *info NZ_UNUSED, void *arg)
 {
 	struct hdf5_model_attrs_pass *p = arg;
 	auto_hid hid_t attr = H5Aopen(obj, name, H5P_DEFAULT);
@@ -317,7 +317,6 @@ static herr_t hdf5_model_attrs_visit(hid_t obj, const char *name, const H5A_info
 	bool done = false;
 	int rc;
 
-	(void)info;
 	resource_errors_note();
 	if (attr < 0) {
 		rc = h5_error(&why, -EBADMSG, "it cannot be opened");

@@ -7,7 +7,6 @@
  * group that is its own ancestor is not entered, depth and count are bounded. */
 #include "hdf5view/hdf5/library.h"
 
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,12 +30,12 @@ struct model_groups_links {
 	struct err *e;
 };
 
-static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info, void *arg)
+static herr_t collect_one(hid_t group NZ_UNUSED, const char *name, const H5L_info_t *info,
+			  void *arg)
 {
 	struct model_groups_links *l = arg;
 	struct model_groups_link k = {.type = info->type};
 
-	(void)group;
 	k.addr = info->type == H5L_TYPE_HARD ? info->u.address : HADDR_UNDEF;
 	if (l->n >= HDF5_NODES_MAX)
 		l->rc = err_set(l->e, -ERANGE, "a group has more than %d links",

@@ -115,15 +115,10 @@ int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy
 }
 
 /* schema_filters_nothing - fails: while the structure is made, no chunk goes through a filter. */
-static size_t schema_filters_nothing(unsigned flags, size_t n, const unsigned *params,
-				     size_t bytes, size_t *room, void **data)
+static size_t schema_filters_nothing(unsigned flags NZ_UNUSED, size_t n NZ_UNUSED,
+				     const unsigned *params NZ_UNUSED, size_t bytes NZ_UNUSED,
+				     size_t *room NZ_UNUSED, void **data NZ_UNUSED)
 {
-	(void)flags;
-	(void)n;
-	(void)params;
-	(void)bytes;
-	(void)room;
-	(void)data;
 	return 0;
 }
 

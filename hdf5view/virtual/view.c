@@ -194,10 +194,8 @@ static int virtual_view_view_read(struct view *v, uint64_t id, uint64_t off, siz
 	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
 }
 
-static uint64_t virtual_view_view_parent(struct view *v, uint64_t dir)
+static uint64_t virtual_view_view_parent(struct view *v NZ_UNUSED, uint64_t dir NZ_UNUSED)
 {
-	(void)v;
-	(void)dir;
 	return VIEW_ROOT;
 }
 
