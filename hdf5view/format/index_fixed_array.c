@@ -20,7 +20,7 @@ struct farray {
 
 #define PREFETCH_MOST ((uint64_t)8 << 20) /* bytes of a block to prefetch before it is read */
 
-static int index_fixed_array_read_header(struct farray *a, struct err *e)
+static int farray_read_header(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t n = 4 + 4 + (uint64_t)f->length_size + f->offset_size + 4;
@@ -49,7 +49,7 @@ static int index_fixed_array_read_header(struct farray *a, struct err *e)
 	return 0;
 }
 
-static int index_fixed_array_check_owner(const struct farray *a, struct err *e)
+static int farray_check_owner(const struct farray *a, struct err *e)
 {
 	unsigned client = a->b->l->filtered ? 1 : 0;
 
@@ -60,8 +60,8 @@ static int index_fixed_array_check_owner(const struct farray *a, struct err *e)
 }
 
 /* All pages, each followed by its checksum; the last one may be short. */
-static int index_fixed_array_read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr,
-					struct err *e)
+static int farray_read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr,
+			     struct err *e)
 {
 	int rc = 0;
 
@@ -92,7 +92,7 @@ static int index_fixed_array_read_pages(struct farray *a, const uint8_t *bitmap,
 	return rc;
 }
 
-static int index_fixed_array_read_block(struct farray *a, struct err *e)
+static int farray_read_block(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t prefix = 6 + (uint64_t)f->offset_size, bytes, bitmap;
@@ -107,7 +107,7 @@ static int index_fixed_array_read_block(struct farray *a, struct err *e)
 		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
 		rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 		if (rc == 0)
-			rc = index_fixed_array_check_owner(a, e);
+			rc = farray_check_owner(a, e);
 		return rc < 0 ? rc
 			      : array_index_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix,
 						a->n, e);
@@ -116,7 +116,7 @@ static int index_fixed_array_read_block(struct farray *a, struct err *e)
 	bytes = prefix + bitmap + 4;
 	rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 	if (rc == 0)
-		rc = index_fixed_array_check_owner(a, e);
+		rc = farray_check_owner(a, e);
 	if (rc == 0) {
 		auto_free uint8_t *copy = malloc((size_t)bitmap);
 
@@ -124,7 +124,7 @@ static int index_fixed_array_read_block(struct farray *a, struct err *e)
 			return err_nomem(e);
 		for (size_t i = 0; i < bitmap; i++)
 			copy[i] = a->buf[prefix + i];
-		rc = index_fixed_array_read_pages(a, copy, a->block + bytes, e);
+		rc = farray_read_pages(a, copy, a->block + bytes, e);
 	}
 	return rc;
 }
@@ -135,9 +135,9 @@ int h5_farray_load(struct index_builder *b, struct err *e)
 	int rc = chunk_iter_init(&a.walk, b, false, e);
 
 	if (rc == 0)
-		rc = index_fixed_array_read_header(&a, e);
+		rc = farray_read_header(&a, e);
 	if (rc == 0 && a.block != HDF5_ABSENT && a.n > 0)
-		rc = index_fixed_array_read_block(&a, e);
+		rc = farray_read_block(&a, e);
 	free(a.buf);
 	return rc;
 }

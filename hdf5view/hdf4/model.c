@@ -17,7 +17,7 @@
  * chunk up to this size. */
 #define WHOLE_BYTES ((uint64_t)64 << 20)
 
-static int hdf4_model_add_all(struct h4_build *b, struct err *e)
+static int model_add_all(struct h4_build *b, struct err *e)
 {
 	struct ds_group *root = arena_alloc(b->arena, 1, sizeof(*root));
 	int32 n_sds = 0, n_attrs = 0;
@@ -40,8 +40,8 @@ static int hdf4_model_add_all(struct h4_build *b, struct err *e)
 	return rc;
 }
 
-/* hdf4_model_finish - set shape and chunks, once the lengths of dimensions are known. */
-static int hdf4_model_finish(struct h4_build *b, struct h4_barray *w, struct err *e)
+/* model_finish - set shape and chunks, once the lengths of dimensions are known. */
+static int model_finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 {
 	const struct source_options *o = &b->s->g.opts;
 	uint64_t *shape = arena_alloc(b->arena, w->a.rank, sizeof(*shape));
@@ -75,8 +75,8 @@ static int hdf4_model_finish(struct h4_build *b, struct h4_barray *w, struct err
 	return w->a.unreadable ? 0 : h4_full(b, e);
 }
 
-/* hdf4_model_ordinals - 0 to n - 1, in the arena. */
-static const uint32_t *hdf4_model_ordinals(struct h4_build *b, size_t n)
+/* model_ordinals - 0 to n - 1, in the arena. */
+static const uint32_t *model_ordinals(struct h4_build *b, size_t n)
 {
 	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
 
@@ -85,7 +85,7 @@ static const uint32_t *hdf4_model_ordinals(struct h4_build *b, size_t n)
 	return list;
 }
 
-static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
+static int model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 {
 	struct dataset *ds = &b->s->g.base.ds;
 	struct h4_array *x = arena_alloc(b->arena, b->n_arrays, sizeof(*x));
@@ -98,7 +98,7 @@ static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err 
 		ds->dims[i] = b->dims[i].d;
 	for (size_t i = 0; i < b->n_arrays; i++) {
 		struct err why = ERR_INIT;
-		int rc = hdf4_model_finish(b, &b->arrays[i], &why);
+		int rc = model_finish(b, &b->arrays[i], &why);
 
 		if (rc == -ENOMEM)
 			return h4_full(b, e);
@@ -115,8 +115,8 @@ static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err 
 	ds->n_dims = (uint32_t)b->n_dims;
 	ds->groups[0].n_arrays = ds->n_arrays;
 	ds->groups[0].n_dims = ds->n_dims;
-	ds->groups[0].arrays = hdf4_model_ordinals(b, ds->n_arrays);
-	ds->groups[0].dims = hdf4_model_ordinals(b, ds->n_dims);
+	ds->groups[0].arrays = model_ordinals(b, ds->n_arrays);
+	ds->groups[0].dims = model_ordinals(b, ds->n_dims);
 	return ds->groups[0].arrays && ds->groups[0].dims ? 0 : h4_full(b, e);
 }
 
@@ -153,11 +153,11 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 	if (rc == 0 && !b.text)
 		rc = err_nomem(e);
 	if (rc == 0)
-		rc = hdf4_model_add_all(&b, e);
+		rc = model_add_all(&b, e);
 	if (rc == 0)
 		rc = h4_names_resolve(&b, e);
 	if (rc == 0)
-		rc = hdf4_model_freeze(&b, own, e);
+		rc = model_freeze(&b, own, e);
 	if (rc == 0)
 		rc = h4_left_out(&b, e);
 	if (rc == 0)
@@ -191,7 +191,7 @@ static int32 positive(int32 n)
 	return n > 0 ? n : 0;
 }
 
-static void hdf4_model_count(int32 file, struct counts *n)
+static void model_count(int32 file, struct counts *n)
 {
 	int32 gr, an, images = 0, attrs = 0, v[4] = {0};
 
@@ -215,8 +215,8 @@ static void hdf4_model_count(int32 file, struct counts *n)
 	}
 }
 
-/* hdf4_model_say - append ", <n> <what>s" to a line. */
-static void hdf4_model_say(char *line, size_t cap, int32 n, const char *what)
+/* model_say - append ", <n> <what>s" to a line. */
+static void model_say(char *line, size_t cap, int32 n, const char *what)
 {
 	size_t len = strlen(line);
 
@@ -234,12 +234,12 @@ int h4_left_out(struct h4_build *b, struct err *e)
 
 	if (file == FAIL)
 		return 0;
-	hdf4_model_count(file, &n);
+	model_count(file, &n);
 	(void)Hclose(file);
-	hdf4_model_say(line, sizeof(line), n.images, "raster image");
-	hdf4_model_say(line, sizeof(line), n.tables, "Vdata table");
-	hdf4_model_say(line, sizeof(line), n.groups, "Vgroup");
-	hdf4_model_say(line, sizeof(line), n.strings, "annotation");
+	model_say(line, sizeof(line), n.images, "raster image");
+	model_say(line, sizeof(line), n.tables, "Vdata table");
+	model_say(line, sizeof(line), n.groups, "Vgroup");
+	model_say(line, sizeof(line), n.strings, "annotation");
 	if (!line[0])
 		return 0;
 	return h4_note(b, "", e, "only Scientific Data Sets are shown; left out: %s", line);

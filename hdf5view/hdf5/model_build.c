@@ -147,7 +147,7 @@ static int share_places(struct h5_source *s, struct err *e)
 	return 0;
 }
 
-static int model_build_move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
+static int build_move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
 	struct dataset *ds = &b->src->g.base.ds;
 	uint32_t n = 0;
@@ -195,27 +195,27 @@ static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
 	return 0;
 }
 
-/* model_build_members - distribute ordinals of things among their groups: count, allocate, fill.
+/* build_members - distribute ordinals of things among their groups: count, allocate, fill.
  * `of` gives the group of thing i, or DS_NONE. */
 typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
 
-static uint32_t model_build_group_of_group(const struct dataset *ds, uint32_t i)
+static uint32_t build_group_of_group(const struct dataset *ds, uint32_t i)
 {
 	return ds->groups[i].parent;
 }
 
-static uint32_t model_build_group_of_array(const struct dataset *ds, uint32_t i)
+static uint32_t build_group_of_array(const struct dataset *ds, uint32_t i)
 {
 	return ds->arrays[i].group;
 }
 
-static uint32_t model_build_group_of_dim(const struct dataset *ds, uint32_t i)
+static uint32_t build_group_of_dim(const struct dataset *ds, uint32_t i)
 {
 	return ds->dims[i].group;
 }
 
-static uint32_t *model_build_members(struct h5_build *b, uint32_t n, group_of *of,
-				     uint32_t **ret_first, struct err *e)
+static uint32_t *build_members(struct h5_build *b, uint32_t n, group_of *of,
+			       uint32_t **ret_first, struct err *e)
 {
 	struct dataset *ds = &b->src->g.base.ds;
 	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
@@ -253,7 +253,7 @@ static int by_dimid(const void *pa, const void *pb, void *arg)
 	return a < b ? -1 : a > b;
 }
 
-static int model_build_move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
+static int build_move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
 	struct dataset *ds = &b->src->g.base.ds;
 	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
@@ -273,12 +273,9 @@ static int model_build_move_groups(struct h5_build *b, const uint32_t *gmap, str
 		b->src->groups[gmap[i]] =
 			(struct h5_node){.addr = b->groups[i].addr, .file = b->groups[i].file};
 	}
-	groups = model_build_members(b, ds->n_groups, model_build_group_of_group, &fg, e);
-	arrays = groups ? model_build_members(b, ds->n_arrays, model_build_group_of_array, &fa,
-					      e)
-			: NULL;
-	dims = arrays ? model_build_members(b, ds->n_dims, model_build_group_of_dim, &fd, e)
-		      : NULL;
+	groups = build_members(b, ds->n_groups, build_group_of_group, &fg, e);
+	arrays = groups ? build_members(b, ds->n_arrays, build_group_of_array, &fa, e) : NULL;
+	dims = arrays ? build_members(b, ds->n_dims, build_group_of_dim, &fd, e) : NULL;
 	if (!dims)
 		return e && e->code ? e->code : -ENOMEM;
 	for (uint32_t i = 0; i < ds->n_groups; i++) {
@@ -306,11 +303,11 @@ int h5_freeze(struct h5_build *b, struct err *e)
 	e = e ? e : &local;
 	if (!gmap)
 		return err_nomem(e);
-	rc = model_build_move_arrays(b, gmap, e);
+	rc = build_move_arrays(b, gmap, e);
 	if (rc == 0)
 		rc = move_dims(b, gmap, e);
 	if (rc == 0)
-		rc = model_build_move_groups(b, gmap, e);
+		rc = build_move_groups(b, gmap, e);
 	if (rc == 0)
 		rc = unreadable_freeze(&b->lost, gmap, b->arena, ds, e);
 	if (rc == 0)

@@ -86,8 +86,8 @@ static int set_gcpl(hid_t gcpl)
 		       : 0;
 }
 
-/* netcdf4_writer_create - create the file. Its name only distinguishes files in memory. */
-static int netcdf4_writer_create(struct nc_builder *b)
+/* writer_create - create the file. Its name only distinguishes files in memory. */
+static int writer_create(struct nc_builder *b)
 {
 	static uint64_t serial; /* h5_lock */
 	char name[40];
@@ -278,7 +278,7 @@ static int group_attrs(struct nc_builder *b, struct err *e)
 int nc_h5_structure(struct nc_builder *b, struct err *e)
 {
 	struct nc_filters filters;
-	int rc = nc_filters_begin(b->m, &filters) < 0 || netcdf4_writer_create(b) < 0
+	int rc = nc_filters_begin(b->m, &filters) < 0 || writer_create(b) < 0
 			 ? nc_h5_fail(b, 0, DS_NONE, e)
 			 : 0;
 

@@ -184,15 +184,15 @@ static bool numbers_say(const struct ds_attr *a, hid_t mem, hid_t type)
 	       memcmp(p, a->data, (size_t)a->n * a->type.size) == 0;
 }
 
-static bool hdf5_sink_attrs_is_number(const struct dtype *t)
+static bool attrs_is_number(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
 
-/* hdf5_sink_attrs_put_number - write numbers in the existing type. Returns 1: done; 0: the type
+/* attrs_put_number - write numbers in the existing type. Returns 1: done; 0: the type
  * cannot represent them. */
-static int hdf5_sink_attrs_put_number(struct h5_sink *s, hid_t obj, const char *name,
-				      struct hdf5_sink_attr *x, const struct ds_attr *a)
+static int attrs_put_number(struct h5_sink *s, hid_t obj, const char *name,
+			    struct hdf5_sink_attr *x, const struct ds_attr *a)
 {
 	H5T_class_t class = H5Tget_class(x->type);
 	auto_hid hid_t mem = nc_h5_type_host(&s->b, &a->type), type = H5Tcopy(x->type);
@@ -204,10 +204,10 @@ static int hdf5_sink_attrs_put_number(struct h5_sink *s, hid_t obj, const char *
 	return put_as(obj, name, x, type, mem, a->n, a->data) < 0 ? -1 : 1;
 }
 
-/* hdf5_sink_attrs_put_same - write the value in the existing type. Returns 1: done; 0: not
+/* attrs_put_same - write the value in the existing type. Returns 1: done; 0: not
  * possible; -1. */
-static int hdf5_sink_attrs_put_same(struct h5_sink *s, hid_t obj, const char *name,
-				    const struct ds_attr *a)
+static int attrs_put_same(struct h5_sink *s, hid_t obj, const char *name,
+			  const struct ds_attr *a)
 {
 	auto_attr struct hdf5_sink_attr x = {0};
 
@@ -217,8 +217,8 @@ static int hdf5_sink_attrs_put_same(struct h5_sink *s, hid_t obj, const char *na
 	    H5Tget_class(x.type) == H5T_STRING)
 		return H5Tis_variable_str(x.type) > 0 ? vlen_text(obj, name, &x, a)
 						      : fixed_text(obj, name, &x, a);
-	if (hdf5_sink_attrs_is_number(&a->type) && a->data)
-		return hdf5_sink_attrs_put_number(s, obj, name, &x, a);
+	if (attrs_is_number(&a->type) && a->data)
+		return attrs_put_number(s, obj, name, &x, a);
 	return 0;
 }
 
@@ -255,7 +255,7 @@ static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err 
 
 /* ---- operations ---- */
 
-static const struct nc_attr *hdf5_sink_attrs_decided(const struct nc_attrs *l, const char *name)
+static const struct nc_attr *attrs_decided(const struct nc_attrs *l, const char *name)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (strcmp(l->list[i].src->name, name) == 0)
@@ -271,7 +271,7 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	const struct ds_array *x = array == DS_NONE ? NULL : &s->view.ds.arrays[array];
 	const struct ds_group *g = &s->view.ds.groups[group];
 
-	if (!hdf5_sink_attrs_is_number(&a->type) ||
+	if (!attrs_is_number(&a->type) ||
 	    ds_attr_find(x ? x->attrs : g->attrs, x ? x->n_attrs : g->n_attrs, a->name))
 		return NULL;
 	*room = (struct nc_attr){.name = a->name,
@@ -282,32 +282,32 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	return room;
 }
 
-static hid_t hdf5_sink_attrs_object_of(struct h5_sink *s, uint32_t group, uint32_t array)
+static hid_t attrs_object_of(struct h5_sink *s, uint32_t group, uint32_t array)
 {
 	if (array != DS_NONE)
 		return hdf5_sink_object(s, s->arrays[array].addr);
 	return hdf5_sink_object(s, s->b.groups[group]);
 }
 
-/* hdf5_sink_attrs_fail - record a failure; the caller adds the object's path. */
-static int hdf5_sink_attrs_fail(struct h5_sink *s, struct err *e)
+/* attrs_fail - record a failure; the caller adds the object's path. */
+static int attrs_fail(struct h5_sink *s, struct err *e)
 {
 	return hdf5_sink_reason(s, "the HDF5 library cannot write it", e);
 }
 
-static int hdf5_sink_attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
-				    const struct ds_attr *a, struct err *e)
+static int attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
+			  const struct ds_attr *a, struct err *e)
 {
 	const struct nc_attrs *l =
 		array == DS_NONE ? &s->m->groups[group].attrs : &s->m->arrays[array].attrs;
-	const struct nc_attr *at = hdf5_sink_attrs_decided(l, a->name);
+	const struct nc_attr *at = attrs_decided(l, a->name);
 	struct nc_attr room;
 	bool fill = array != DS_NONE && strcmp(a->name, "_FillValue") == 0;
-	auto_hid hid_t obj = hdf5_sink_attrs_object_of(s, group, array);
+	auto_hid hid_t obj = attrs_object_of(s, group, array);
 	int rc;
 
 	if (obj < 0)
-		return hdf5_sink_attrs_fail(s, e);
+		return attrs_fail(s, e);
 	if (!at)
 		at = further(s, group, array, a, &room);
 	if (!at)
@@ -318,12 +318,12 @@ static int hdf5_sink_attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t 
 		rc = hdf5_sink_type_ready(s, at->type, e);
 	if (rc)
 		return rc;
-	rc = fill ? 0 : hdf5_sink_attrs_put_same(s, obj, at->name, at->src);
+	rc = fill ? 0 : attrs_put_same(s, obj, at->name, at->src);
 	if (rc == 0 && H5Aexists(obj, at->name) > 0)
 		rc = H5Adelete(obj, at->name);
 	if (rc == 0)
 		rc = nc_h5_attrs(&s->b, obj, &(const struct nc_attrs){.n = 1, .list = at});
-	return rc < 0 ? hdf5_sink_attrs_fail(s, e) : 0;
+	return rc < 0 ? attrs_fail(s, e) : 0;
 }
 
 int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
@@ -333,7 +333,7 @@ int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
 
 	if (rc)
 		return rc;
-	rc = hdf5_sink_attrs_set_attr(s, group, array, a, e);
+	rc = attrs_set_attr(s, group, array, a, e);
 	if (rc) {
 		rc = err_wrap(e, rc, "attribute '%.100s'", a->name);
 		rc = nc_err_path(&s->view.ds, group, array, rc, e);
@@ -345,7 +345,7 @@ int hdf5_sink_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, con
 			  struct err *e)
 {
 	const char *own = nc_escape(&s->arena, name, NC_NAME_LIMIT);
-	auto_hid hid_t obj = hdf5_sink_attrs_object_of(s, group, array);
+	auto_hid hid_t obj = attrs_object_of(s, group, array);
 
 	if (!own)
 		return err_nomem(e);

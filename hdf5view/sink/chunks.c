@@ -33,8 +33,8 @@ void hdf5_sink_forget(struct h5_sink *s, uint32_t array)
 	x->seen = false;
 }
 
-/* hdf5_sink_chunks_make_place - close the least recently used dataset. */
-static void hdf5_sink_chunks_make_place(struct h5_sink *s)
+/* chunks_make_place - close the least recently used dataset. */
+static void chunks_make_place(struct h5_sink *s)
 {
 	uint32_t oldest = 0;
 
@@ -78,8 +78,8 @@ static int own_chain(struct h5_sink *s, struct hdf5_sink_array *x, hid_t dcpl)
 	return specs ? 0 : -1;
 }
 
-/* hdf5_sink_chunks_look - read the properties of an open dataset. */
-static int hdf5_sink_chunks_look(struct h5_sink *s, uint32_t array, struct err *e)
+/* chunks_look - read the properties of an open dataset. */
+static int chunks_look(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -135,7 +135,7 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 		rc = hdf5_sink_require_in_file(s, array, e);
 		if (rc)
 			return rc;
-		hdf5_sink_chunks_make_place(s);
+		chunks_make_place(s);
 		/* H5Oopen_by_addr takes no access properties, and no cache is needed: chunks
 		 * bypass it */
 		x->set = hdf5_sink_object(s, x->addr);
@@ -147,7 +147,7 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 		s->open[s->n_open++] = array;
 	}
 	if (!x->seen)
-		rc = hdf5_sink_chunks_look(s, array, e);
+		rc = chunks_look(s, array, e);
 	x->used = ++s->clock;
 	*ret = x->set;
 	return rc;
@@ -155,8 +155,8 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 
 /* ---- properties for callers ---- */
 
-/* hdf5_sink_chunks_elsewhere - whether the data is in another file. */
-static int hdf5_sink_chunks_elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
+/* chunks_elsewhere - whether the data is in another file. */
+static int chunks_elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
 {
 	uint32_t r = s->arrays[array].real;
 	const struct ds_array *a = r == DS_NONE ? NULL : &s->real->g.base.ds.arrays[r];
@@ -197,7 +197,7 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 			rc = hdf5_sink_dataset(s, array, &set, e);
 	}
 	if (!rc)
-		rc = hdf5_sink_chunks_elsewhere(s, array, e);
+		rc = chunks_elsewhere(s, array, e);
 	if (rc)
 		return nc_err_path(&s->view.ds, 0, array, rc, e);
 	*ret = (struct sink_array){0};
@@ -211,14 +211,13 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 
 /* ---- locations of chunks ---- */
 
-/* hdf5_sink_chunks_box - a chunk's part of the dataspace. */
-struct hdf5_sink_chunks_box {
+/* chunks_box - a chunk's part of the dataspace. */
+struct chunks_box {
 	hsize_t at[NC_RANK_LIMIT], n[NC_RANK_LIMIT], whole[NC_RANK_LIMIT];
 };
 
 /* grow_to - extend a dataset on an unlimited dimension to a written chunk. */
-static int grow_to(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
-		   struct err *e)
+static int grow_to(struct h5_sink *s, uint32_t array, const struct chunks_box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -243,9 +242,9 @@ static int grow_to(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chu
 	return 0;
 }
 
-/* hdf5_sink_chunks_locate - chunk `linear` of target's grid. Returns 0; -EINVAL outside. */
-static int hdf5_sink_chunks_locate(struct h5_sink *s, uint32_t array, uint64_t linear,
-				   struct hdf5_sink_chunks_box *b, struct err *e)
+/* chunks_locate - chunk `linear` of target's grid. Returns 0; -EINVAL outside. */
+static int chunks_locate(struct h5_sink *s, uint32_t array, uint64_t linear,
+			 struct chunks_box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	const struct hdf5_sink_array *x = &s->arrays[array];
@@ -277,7 +276,7 @@ static int hdf5_sink_chunks_locate(struct h5_sink *s, uint32_t array, uint64_t l
 
 /* ---- writing ---- */
 
-static int write_stored(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_stored(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 			uint32_t mask, const uint8_t *p, size_t n, struct err *e)
 {
 	const struct hdf5_sink_array *x = &s->arrays[array];
@@ -295,9 +294,9 @@ static int write_stored(struct h5_sink *s, uint32_t array, const struct hdf5_sin
 	return 0;
 }
 
-/* hdf5_sink_chunks_bits_of - a type to which numbers can be converted: for an enumeration, that of
+/* chunks_bits_of - a type to which numbers can be converted: for an enumeration, that of
  * its values. Returns a new id. */
-static hid_t hdf5_sink_chunks_bits_of(hid_t set)
+static hid_t chunks_bits_of(hid_t set)
 {
 	hid_t type = H5Dget_type(set), super;
 
@@ -309,7 +308,7 @@ static hid_t hdf5_sink_chunks_bits_of(hid_t set)
 }
 
 /* is_raw - whether a chunk has no filters in the file: the array ends inside it. */
-static bool is_raw(const struct hdf5_sink_array *x, const struct hdf5_sink_chunks_box *b)
+static bool is_raw(const struct hdf5_sink_array *x, const struct chunks_box *b)
 {
 	for (uint32_t d = 0; d < x->rank && x->raw_edges; d++)
 		if (b->at[d] + b->whole[d] > x->extent[d])
@@ -318,7 +317,7 @@ static bool is_raw(const struct hdf5_sink_array *x, const struct hdf5_sink_chunk
 }
 
 /* write_as_is - write a stored chunk; if it must have no filters, it is decoded first. */
-static int write_as_is(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_as_is(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 		       const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -351,7 +350,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 	*ret_len = c->len;
 	if (!x->convert)
 		return 0;
-	file = hdf5_sink_chunks_bits_of(x->set);
+	file = chunks_bits_of(x->set);
 	mem = file < 0 ? -1 : h5_type_mem(file, false);
 	size = mem < 0 ? 0 : H5Tget_size(mem);
 	if (size == 0 || c->len % size != 0)
@@ -373,9 +372,8 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 }
 
 /* write_encoded - encode the elements of a whole chunk with the built-in codecs and write them. */
-static int write_encoded(struct h5_sink *s, uint32_t array,
-			 const struct hdf5_sink_chunks_box *b, const struct sink_chunk *c,
-			 struct err *e)
+static int write_encoded(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
+			 const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
 	const uint8_t *p;
@@ -395,7 +393,7 @@ static int write_encoded(struct h5_sink *s, uint32_t array,
 }
 
 /* write_box - write elements through the library; only those inside the shape. */
-static int write_box(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_box(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 		     hid_t mem_type, const void *p, bool whole, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -428,9 +426,8 @@ static int filters_ready(const struct hdf5_sink_array *x, bool replaced, struct 
 	return 0;
 }
 
-static int write_elements(struct h5_sink *s, uint32_t array,
-			  const struct hdf5_sink_chunks_box *b, const struct sink_chunk *c,
-			  struct err *e)
+static int write_elements(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
+			  const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
 	auto_hid hid_t type = H5Dget_type(x->set);
@@ -451,7 +448,7 @@ static int write_elements(struct h5_sink *s, uint32_t array,
 
 /* ---- elements without a fixed size ---- */
 
-static int write_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_frames(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 			const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -485,15 +482,15 @@ static int write_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sin
 /* ---- operations ---- */
 
 /* chunk_at - open the dataset, and find the place of a chunk to be written. */
-static int chunk_at(struct h5_sink *s, uint32_t array, uint64_t linear,
-		    struct hdf5_sink_chunks_box *b, struct err *e)
+static int chunk_at(struct h5_sink *s, uint32_t array, uint64_t linear, struct chunks_box *b,
+		    struct err *e)
 {
 	hid_t set;
 	int rc = hdf5_sink_dataset(s, array, &set, e);
 
 	if (!rc)
-		rc = hdf5_sink_chunks_elsewhere(s, array, e);
-	return rc ? rc : hdf5_sink_chunks_locate(s, array, linear, b, e);
+		rc = chunks_elsewhere(s, array, e);
+	return rc ? rc : chunks_locate(s, array, linear, b, e);
 }
 
 int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
@@ -501,7 +498,7 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct hdf5_sink_chunks_box b = {0};
+	struct chunks_box b = {0};
 	int rc = chunk_at(s, array, linear, &b, e);
 
 	if (!rc)
@@ -521,7 +518,7 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 }
 
 /* drop_frames - write the fill value to every element. */
-static int drop_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int drop_frames(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 		       struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
@@ -548,7 +545,7 @@ static int drop_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink
 }
 
 /* exists - whether a chunk was ever written. */
-static bool exists(const struct hdf5_sink_array *x, const struct hdf5_sink_chunks_box *b)
+static bool exists(const struct hdf5_sink_array *x, const struct chunks_box *b)
 {
 	hsize_t n = 0;
 
@@ -560,8 +557,8 @@ static bool exists(const struct hdf5_sink_array *x, const struct hdf5_sink_chunk
 	return false;
 }
 
-static int drop_elements(struct h5_sink *s, uint32_t array,
-			 const struct hdf5_sink_chunks_box *b, struct err *e)
+static int drop_elements(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
+			 struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -590,7 +587,7 @@ int hdf5_sink_drop(struct h5_sink *s, uint32_t array, uint64_t linear, struct er
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct hdf5_sink_chunks_box b = {0};
+	struct chunks_box b = {0};
 	bool outside = false;
 	int rc = chunk_at(s, array, linear, &b, e);
 

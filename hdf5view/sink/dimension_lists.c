@@ -14,9 +14,9 @@
 
 /* ---- reading ---- */
 
-/* dimension_lists_open - open an attribute with a list, if it is of the right class. */
-static bool dimension_lists_open(hid_t obj, const char *name, H5T_class_t class,
-				 struct hdf5_sink_attr *ret)
+/* lists_open - open an attribute with a list, if it is of the right class. */
+static bool lists_open(hid_t obj, const char *name, H5T_class_t class,
+		       struct hdf5_sink_attr *ret)
 {
 	return hdf5_sink_attr_open(obj, name, ret) && H5Tget_class(ret->type) == class &&
 	       ret->n <= SIZE_MAX / sizeof(struct nc_use);
@@ -28,7 +28,7 @@ static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
 {
 	auto_attr struct hdf5_sink_attr a = {0};
 	auto_hid hid_t type = nc_h5_use_type();
-	bool is = dimension_lists_open(scale, "REFERENCE_LIST", H5T_COMPOUND, &a);
+	bool is = lists_open(scale, "REFERENCE_LIST", H5T_COMPOUND, &a);
 	struct nc_use *list = is && a.n > 0 ? alloc_array((size_t)a.n, sizeof(*list)) : NULL;
 
 	*ret_n = 0;
@@ -46,7 +46,7 @@ static bool can_read(hid_t scale)
 	auto_attr struct hdf5_sink_attr a = {0};
 	size_t got;
 
-	if (!dimension_lists_open(scale, "REFERENCE_LIST", H5T_COMPOUND, &a))
+	if (!lists_open(scale, "REFERENCE_LIST", H5T_COMPOUND, &a))
 		return H5Aexists(scale, "REFERENCE_LIST") <= 0;
 	free(uses_of(scale, &got));
 	return a.n == got;
@@ -74,7 +74,7 @@ static bool lists_read(hid_t set, struct lists *ret)
 	auto_hid hid_t base = -1;
 
 	*ret = (struct lists){0};
-	if (!dimension_lists_open(set, "DIMENSION_LIST", H5T_VLEN, &ret->a) || ret->a.n < 1 ||
+	if (!lists_open(set, "DIMENSION_LIST", H5T_VLEN, &ret->a) || ret->a.n < 1 ||
 	    ret->a.n > NC_RANK_LIMIT)
 		return false;
 	base = H5Tget_super(ret->a.type);
@@ -128,7 +128,7 @@ struct tying {
 	bool *wanted; /* of real's dimensions: `now` has them */
 };
 
-static int dimension_lists_by_addr(const void *pa, const void *pb)
+static int lists_by_addr(const void *pa, const void *pb)
 {
 	uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
 
@@ -166,21 +166,20 @@ static void sort_list(struct hdf5_sink_list *l)
 	size_t n = 0;
 
 	if (l->n > 0)
-		qsort(l->at, l->n, sizeof(*l->at), dimension_lists_by_addr);
+		qsort(l->at, l->n, sizeof(*l->at), lists_by_addr);
 	for (size_t i = 0; i < l->n; i++)
 		if (n == 0 || l->at[n - 1] != l->at[i])
 			l->at[n++] = l->at[i];
 	l->n = n;
 }
 
-static bool dimension_lists_in_list(const struct hdf5_sink_list *l, uint64_t addr)
+static bool lists_in_list(const struct hdf5_sink_list *l, uint64_t addr)
 {
-	return l->n > 0 &&
-	       bsearch(&addr, l->at, l->n, sizeof(*l->at), dimension_lists_by_addr) != NULL;
+	return l->n > 0 && bsearch(&addr, l->at, l->n, sizeof(*l->at), lists_by_addr) != NULL;
 }
 
-/* dimension_lists_axes_of - the number of axes of an array's dataset. */
-static uint32_t dimension_lists_axes_of(const struct h5_sink *s, uint32_t array)
+/* lists_axes_of - the number of axes of an array's dataset. */
+static uint32_t lists_axes_of(const struct h5_sink *s, uint32_t array)
 {
 	const struct hdf5_sink_array *x = &s->arrays[array];
 
@@ -207,8 +206,7 @@ static const struct hdf5_sink_dim *dim_of(const struct h5_sink *s, uint32_t arra
 /* is_own_scale - whether an array is the scale of its first axis. */
 static bool is_own_scale(const struct h5_sink *s, uint32_t array)
 {
-	const struct hdf5_sink_dim *d =
-		dimension_lists_axes_of(s, array) ? dim_of(s, array, 0) : NULL;
+	const struct hdf5_sink_dim *d = lists_axes_of(s, array) ? dim_of(s, array, 0) : NULL;
 
 	return d && d->addr == s->arrays[array].addr;
 }
@@ -224,7 +222,7 @@ static int add_tie(struct tying *t, uint64_t scale, uint64_t set, uint32_t axis)
 	return 0;
 }
 
-static int dimension_lists_gather(struct tying *t)
+static int lists_gather(struct tying *t)
 {
 	struct h5_sink *s = t->s;
 
@@ -235,8 +233,7 @@ static int dimension_lists_gather(struct tying *t)
 			continue;
 		if (hdf5_sink_list_add(&t->retied, x->addr) < 0)
 			return -1;
-		for (uint32_t k = 0; k < dimension_lists_axes_of(s, i) && !is_own_scale(s, i);
-		     k++) {
+		for (uint32_t k = 0; k < lists_axes_of(s, i) && !is_own_scale(s, i); k++) {
 			const struct hdf5_sink_dim *d = dim_of(s, i, k);
 
 			if (d && d->addr != HADDR_UNDEF && add_tie(t, d->addr, x->addr, k) < 0)
@@ -264,8 +261,8 @@ static int keep_use(struct growing *g, const struct nc_use *use)
 	return 0;
 }
 
-/* dimension_lists_keep_old - keep the valid uses of a scale, or of one that it replaced. */
-static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing *g)
+/* lists_keep_old - keep the valid uses of a scale, or of one that it replaced. */
+static int lists_keep_old(struct tying *t, hid_t scale, struct growing *g)
 {
 	size_t n;
 	auto_free struct nc_use *old = uses_of(scale, &n);
@@ -276,7 +273,7 @@ static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing
 
 		use.set = hdf5_sink_current_address(t->s, use.set);
 		if (use.set != HADDR_UNDEF && use.set != 0 &&
-		    !dimension_lists_in_list(&t->retied, use.set))
+		    !lists_in_list(&t->retied, use.set))
 			rc = keep_use(g, &use);
 	}
 	return rc;
@@ -297,7 +294,7 @@ static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsi
 		at--;
 	for (end = t->predecessors + t->n_predecessors; at < end && (*at)->to == addr && !rc;
 	     at++) {
-		rc = (*at)->held > 0 ? dimension_lists_keep_old(t, (*at)->held, g) : 0;
+		rc = (*at)->held > 0 ? lists_keep_old(t, (*at)->held, g) : 0;
 		if (!rc)
 			rc = keep_heritage(t, (*at)->from, g, depth + 1);
 	}
@@ -366,7 +363,7 @@ static int fix_scale(struct tying *t, uint64_t addr)
 
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
 		return 0; /* a null reference, or a list in another form: not written by H5DS */
-	rc = dimension_lists_keep_old(t, set, &g);
+	rc = lists_keep_old(t, set, &g);
 	if (!rc)
 		rc = keep_heritage(t, addr, &g, 0);
 	/* both lists are sorted, and scales are visited in order */
@@ -448,7 +445,7 @@ static int fix_users(struct tying *t)
 
 	to_current(t->s, l);
 	for (size_t i = 0; i < l->n && !rc; i++)
-		if (l->at[i] != HADDR_UNDEF && !dimension_lists_in_list(&t->retied, l->at[i]))
+		if (l->at[i] != HADDR_UNDEF && !lists_in_list(&t->retied, l->at[i]))
 			rc = fix_user(t->s, l->at[i]);
 	return rc;
 }
@@ -462,7 +459,7 @@ static int tie_axes(struct h5_sink *s, uint32_t array)
 	hobj_ref_t refs[NC_RANK_LIMIT];
 	hvl_t list[NC_RANK_LIMIT];
 	int32_t ids[NC_RANK_LIMIT];
-	uint32_t rank = dimension_lists_axes_of(s, array), tied = 0;
+	uint32_t rank = lists_axes_of(s, array), tied = 0;
 	bool numbered = true;
 
 	if (set < 0 || type < 0 || rank > NC_RANK_LIMIT)
@@ -515,7 +512,7 @@ int hdf5_sink_dimension_lists(struct h5_sink *s, struct err *e)
 		s->dims[d].addr = hdf5_sink_current_address(s, s->dims[d].addr);
 	(void)hdf5_sink_current_address(s, 0);
 	if (!rc)
-		rc = dimension_lists_gather(&t);
+		rc = lists_gather(&t);
 	t.n_predecessors = s->n_moves;
 	t.predecessors = alloc_array(t.n_predecessors, sizeof(*t.predecessors));
 	for (size_t i = 0; t.predecessors && i < t.n_predecessors; i++)

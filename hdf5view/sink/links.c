@@ -34,8 +34,8 @@ struct search {
 	char *name;
 };
 
-static herr_t hdf5_sink_links_each(hid_t group, const char *name,
-				   const H5L_info_t *info NZ_UNUSED, void *arg)
+static herr_t links_each(hid_t group, const char *name, const H5L_info_t *info NZ_UNUSED,
+			 void *arg)
 {
 	struct search *x = arg;
 
@@ -53,7 +53,7 @@ int hdf5_sink_link(hid_t group, uint64_t addr, const char *guess, char **ret)
 		*ret = strdup(guess);
 		return *ret ? 0 : -ENOMEM;
 	}
-	(void)H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, hdf5_sink_links_each, &x);
+	(void)H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, links_each, &x);
 	*ret = x.name;
 	return x.name ? 0 : -ENOENT;
 }

@@ -86,9 +86,9 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* hdf5_sink_match_number - assign netCDF's numbers to new dimensions, unless the file's scales
+/* match_number - assign netCDF's numbers to new dimensions, unless the file's scales
  * have none. */
-static void hdf5_sink_match_number(struct h5_sink *s)
+static void match_number(struct h5_sink *s)
 {
 	int64_t next = 0;
 
@@ -177,8 +177,8 @@ static int make_tables(struct h5_sink *s, struct err *e)
 		       : err_nomem(e);
 }
 
-/* hdf5_sink_match_place - the addresses of the groups and arrays of `now` that the file has. */
-static void hdf5_sink_match_place(struct h5_sink *s, const uint32_t *array_was)
+/* match_place - the addresses of the groups and arrays of `now` that the file has. */
+static void match_place(struct h5_sink *s, const uint32_t *array_was)
 {
 	const struct dataset *now = &s->now->ds;
 
@@ -221,7 +221,7 @@ int hdf5_sink_begin(struct h5_sink *s, struct err *e)
 		rc = ds_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
 	if (rc)
 		return rc;
-	hdf5_sink_match_place(s, array_was);
-	hdf5_sink_match_number(s);
+	match_place(s, array_was);
+	match_number(s);
 	return match_dims(s, e);
 }

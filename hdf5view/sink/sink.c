@@ -67,7 +67,7 @@ static void close_objects(struct h5_sink *s)
 	s->b.group = 0;
 }
 
-static void hdf5_sink_sink_release(struct h5_sink *s)
+static void sink_release(struct h5_sink *s)
 {
 	for (uint32_t i = 0; s->arrays && i < s->now->ds.n_arrays; i++) {
 		free(s->arrays[i].extent);
@@ -107,7 +107,7 @@ static void sink_op_close(struct sink *sink)
 	hdf5_sink_file_close(s);
 	nc_filters_end(&s->filters);
 	h5_leave();
-	hdf5_sink_sink_release(s);
+	sink_release(s);
 }
 
 /* ---- the table: the library is entered here, and nowhere else ---- */

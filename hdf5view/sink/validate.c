@@ -72,7 +72,7 @@ static int bad_name(const struct dataset *ds, uint32_t group, uint32_t array, co
 		err_set(e, -EINVAL, "netCDF does not accept this name: use '%.100s'", name), e);
 }
 
-static int hdf5_sink_validate_all_held(const struct nc_model *m, struct err *e)
+static int validate_all_held(const struct nc_model *m, struct err *e)
 {
 	const struct dataset *ds = m->ds;
 	int rc = 0;
@@ -118,7 +118,7 @@ int hdf5_sink_holds(const struct dataset *ds, struct err *e)
 	view.ds.arrays = arrays;
 	rc = nc_model_new(&view, &o, plans, &m, e);
 	if (!rc)
-		rc = hdf5_sink_validate_all_held(m, e);
+		rc = validate_all_held(m, e);
 	nc_model_free(m);
 	return rc;
 }
