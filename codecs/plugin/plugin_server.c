@@ -438,8 +438,7 @@ static int run_prepare(struct plugin_call *c, struct err *e)
 	struct wanted w;
 	int said = 0, rc = load_filter(c, &f, e);
 
-	if (rc == 0)
-		rc = read_wanted(c, &w, e);
+	rc = rc ? rc : read_wanted(c, &w, e);
 	if (rc < 0)
 		return rc;
 	if (f->set_local || !c->codec_lib)

@@ -321,8 +321,7 @@ int h5_index_load(const struct h5_file *f, const struct h5_layout *l, const uint
 	struct h5_index *x = NULL;
 	int rc = build_init(&b, grid, e);
 
-	if (rc == 0)
-		rc = load_kind(&b, e);
+	rc = rc ? rc : load_kind(&b, e);
 	if (rc == 0) {
 		x = calloc(1, sizeof(*x));
 		rc = x ? 0 : err_nomem(e);

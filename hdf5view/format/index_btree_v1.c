@@ -191,8 +191,7 @@ int h5_btree1_load(struct index_builder *b, struct err *e)
 			     FORMAT_DEPTH_MAX);
 	if (rc == 0)
 		rc = depth == 0 ? leaf(&t, n, e) : inner(&t, n, &next, e);
-	if (rc == 0)
-		rc = check_distinct(&next, e);
+	rc = rc ? rc : check_distinct(&next, e);
 	for (int want = (int)depth - 1; rc == 0 && want >= 0; want--) {
 		struct btree1_nodes swap = now;
 

@@ -133,9 +133,8 @@ static int earray_read_pages(struct earray *a, uint64_t addr, uint64_t pages,
 			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
 				rc = err_set(e, -EBADMSG,
 					     "extensible array: wrong page checksum");
-			if (rc == 0)
-				rc = array_index_add(a->b, &a->elems, &a->walk, idx, a->buf, n,
-						     e);
+			rc = rc ? rc
+				: array_index_add(a->b, &a->elems, &a->walk, idx, a->buf, n, e);
 		}
 		if (ckd_add(&addr, addr, bytes))
 			addr = HDF5_NOWHERE;
@@ -156,8 +155,7 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	    (ckd_mul(&bytes, n, (uint64_t)a->elems.size) || ckd_add(&bytes, bytes, prefix + 4)))
 		bytes = UINT64_MAX;
 	rc = index_builder_node(a->b, addr, &a->buf, &a->cap, bytes, "EADB", e);
-	if (rc == 0)
-		rc = earray_check_owner(a, a->buf, e);
+	rc = rc ? rc : earray_check_owner(a, a->buf, e);
 	if (rc < 0)
 		return rc;
 	if (bitmap)
@@ -218,8 +216,7 @@ static int super_block(struct earray *a, uint64_t addr, unsigned u, uint64_t idx
 	    ckd_add(&bytes, maps, list) || ckd_add(&bytes, bytes, prefix + 4))
 		bytes = UINT64_MAX;
 	rc = index_builder_node(a->b, addr, &buf, &cap, bytes, "EASB", e);
-	if (rc == 0)
-		rc = earray_check_owner(a, buf, e);
+	rc = rc ? rc : earray_check_owner(a, buf, e);
 	if (rc < 0)
 		return rc;
 	return data_blocks(a, buf + prefix + maps, u, one ? buf + prefix : NULL, idx, e);
@@ -236,8 +233,7 @@ static int index_block(struct earray *a, struct err *e)
 	int rc = index_builder_node(a->b, a->index_block, &a->list, &a->list_cap, bytes, "EAIB",
 				    e);
 
-	if (rc == 0)
-		rc = earray_check_owner(a, a->list, e);
+	rc = rc ? rc : earray_check_owner(a, a->list, e);
 	if (rc < 0)
 		return rc;
 	p = a->list + prefix;

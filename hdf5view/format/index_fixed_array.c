@@ -82,9 +82,8 @@ static int farray_read_pages(struct farray *a, const uint8_t *bitmap, uint64_t a
 						"fixed array", e);
 			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
 				rc = err_set(e, -EBADMSG, "fixed array: wrong page checksum");
-			if (rc == 0)
-				rc = array_index_add(a->b, &a->elems, &a->walk, at, a->buf, n,
-						     e);
+			rc = rc ? rc
+				: array_index_add(a->b, &a->elems, &a->walk, at, a->buf, n, e);
 		}
 		if (ckd_add(&addr, addr, bytes))
 			addr = HDF5_NOWHERE;
@@ -106,8 +105,7 @@ static int farray_read_block(struct farray *a, struct err *e)
 	if (a->n <= a->page) {
 		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
 		rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
-		if (rc == 0)
-			rc = farray_check_owner(a, e);
+		rc = rc ? rc : farray_check_owner(a, e);
 		return rc < 0 ? rc
 			      : array_index_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix,
 						a->n, e);
@@ -115,8 +113,7 @@ static int farray_read_block(struct farray *a, struct err *e)
 	bitmap = ((a->n - 1) / a->page + 1 + 7) / 8; /* a bit for each page */
 	bytes = prefix + bitmap + 4;
 	rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
-	if (rc == 0)
-		rc = farray_check_owner(a, e);
+	rc = rc ? rc : farray_check_owner(a, e);
 	if (rc == 0) {
 		auto_free uint8_t *copy = malloc((size_t)bitmap);
 
@@ -134,8 +131,7 @@ int h5_farray_load(struct index_builder *b, struct err *e)
 	struct farray a = {.b = b};
 	int rc = chunk_iter_init(&a.walk, b, false, e);
 
-	if (rc == 0)
-		rc = farray_read_header(&a, e);
+	rc = rc ? rc : farray_read_header(&a, e);
 	if (rc == 0 && a.block != HDF5_ABSENT && a.n > 0)
 		rc = farray_read_block(&a, e);
 	free(a.buf);

@@ -152,16 +152,11 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 	b.text = alloc_array(H4_TEXT_MAX + 1, 1);
 	if (rc == 0 && !b.text)
 		rc = err_nomem(e);
-	if (rc == 0)
-		rc = model_add_all(&b, e);
-	if (rc == 0)
-		rc = h4_names_resolve(&b, e);
-	if (rc == 0)
-		rc = model_freeze(&b, own, e);
-	if (rc == 0)
-		rc = h4_left_out(&b, e);
-	if (rc == 0)
-		rc = finish_notes(&b, e);
+	rc = rc ? rc : model_add_all(&b, e);
+	rc = rc ? rc : h4_names_resolve(&b, e);
+	rc = rc ? rc : model_freeze(&b, own, e);
+	rc = rc ? rc : h4_left_out(&b, e);
+	rc = rc ? rc : finish_notes(&b, e);
 	*ret_own = own;
 	free(b.text);
 	free(b.arrays);

@@ -269,10 +269,8 @@ static int model_sds_read_all(struct h4_build *b, int32 sds, struct h4_barray *w
 	if (!w->a.convert)
 		return h4_full(b, e);
 	rc = read_axes(b, sds, w, e);
-	if (rc == 0)
-		rc = h4_attrs_read(b, sds, n_attrs, w->a.name, &w->a.n_attrs, &w->a.attrs, e);
-	if (rc == 0)
-		rc = model_sds_read_fill(b, &w->a, e);
+	rc = rc ? rc : h4_attrs_read(b, sds, n_attrs, w->a.name, &w->a.n_attrs, &w->a.attrs, e);
+	rc = rc ? rc : model_sds_read_fill(b, &w->a, e);
 	return rc == 0 ? read_storage(b, sds, w, e) : rc;
 }
 
@@ -316,8 +314,7 @@ int h4_sds_read(struct h4_build *b, int32_t index, struct err *e)
 		return h4_mark_unreadable(b, NULL, what, &why, e);
 	}
 	rc = read_name(b, sds, &w, &n_attrs, &why);
-	if (rc == 0)
-		rc = model_sds_read_all(b, sds, &w, n_attrs, &why);
+	rc = rc ? rc : model_sds_read_all(b, sds, &w, n_attrs, &why);
 	(void)SDendaccess(sds); /* nothing was written */
 	if (h4_fatal(rc))
 		return err_set(e, rc, "'%.200s': %s", w.a.name ? w.a.name : what, why.msg);

@@ -372,8 +372,7 @@ int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct 
 		rc = h5_transient_error(e);
 	reading_release(&r);
 	h5_leave();
-	if (rc == 0)
-		rc = library_put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
+	rc = rc ? rc : library_put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
 	pool_release(&pool);
 	return rc;
 }

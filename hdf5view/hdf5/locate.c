@@ -42,10 +42,8 @@ static int locate_fill_place(struct h5_source *s, uint32_t array, struct h5_plac
 	struct err changed = ERR_INIT;
 	int check, rc = isolated_check(&s->g.base, e);
 
-	if (rc == 0)
-		rc = h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
-	if (rc == 0)
-		rc = locate_agree(a, x, &p->layout, e);
+	rc = rc ? rc : h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
+	rc = rc ? rc : locate_agree(a, x, &p->layout, e);
 	if (rc == 0 && p->layout.cls == HDF5_LAYOUT_CHUNKED)
 		rc = h5_index_load(&s->raw, &p->layout, a->grid, s->g.opts.max_index_bytes,
 				   &p->index, e);

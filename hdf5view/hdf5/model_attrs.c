@@ -178,12 +178,9 @@ static int attrs_add(struct attrs_pass *p, hid_t attr, const char *name, struct 
 		rc = h5_error(e, -EBADMSG, "its type or dataspace cannot be read");
 	else
 		rc = h5_type_map(p->b->arena, v.file, true, &v.t, e);
-	if (rc == 0)
-		rc = attrs_shape(p, &v, &a, e);
-	if (rc == 0)
-		rc = attrs_load(p, attr, &v, e);
-	if (rc == 0)
-		rc = attrs_keep(p, &v, &a, e);
+	rc = rc ? rc : attrs_shape(p, &v, &a, e);
+	rc = rc ? rc : attrs_load(p, attr, &v, e);
+	rc = rc ? rc : attrs_keep(p, &v, &a, e);
 	a.type = v.t.type;
 	a.type.big_endian = false;
 	value_release(&v);

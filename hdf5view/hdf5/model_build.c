@@ -304,14 +304,10 @@ int h5_freeze(struct h5_build *b, struct err *e)
 	if (!gmap)
 		return err_nomem(e);
 	rc = build_move_arrays(b, gmap, e);
-	if (rc == 0)
-		rc = move_dims(b, gmap, e);
-	if (rc == 0)
-		rc = build_move_groups(b, gmap, e);
-	if (rc == 0)
-		rc = unreadable_freeze(&b->lost, gmap, b->arena, ds, e);
-	if (rc == 0)
-		rc = share_places(b->src, e);
+	rc = rc ? rc : move_dims(b, gmap, e);
+	rc = rc ? rc : build_move_groups(b, gmap, e);
+	rc = rc ? rc : unreadable_freeze(&b->lost, gmap, b->arena, ds, e);
+	rc = rc ? rc : share_places(b->src, e);
 	if (rc == 0 && b->notes_dropped) {
 		(void)snprintf(more, sizeof(more), "%llu more notes of this kind",
 			       (unsigned long long)b->notes_dropped);

@@ -239,14 +239,10 @@ static int dataset_read_all(struct h5_build *b, struct dataset_found *f, struct 
 	if (f->null)
 		return err_set(e, -EOPNOTSUPP, "it has no data (a null dataspace)");
 	rc = read_type(b, f, e);
-	if (rc == 0)
-		rc = append_flags(b, f, e);
-	if (rc == 0)
-		rc = dataset_read_layout(b, f, e);
-	if (rc == 0)
-		rc = h5_filters_read(b, f->dcpl, a, e);
-	if (rc == 0)
-		rc = h5_fill_read(b, f->dcpl, f->type, a, e);
+	rc = rc ? rc : append_flags(b, f, e);
+	rc = rc ? rc : dataset_read_layout(b, f, e);
+	rc = rc ? rc : h5_filters_read(b, f->dcpl, a, e);
+	rc = rc ? rc : h5_fill_read(b, f->dcpl, f->type, a, e);
 	return rc;
 }
 

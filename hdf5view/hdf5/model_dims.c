@@ -278,8 +278,7 @@ static int make_phony(struct h5_build *b, struct tables *t, uint32_t group, uint
 	if (!d.d.name)
 		return h5_full(b, e);
 	rc = push_dim(b, &d, ret, e);
-	if (rc == 0)
-		rc = hash_room(b, t, e);
+	rc = rc ? rc : hash_room(b, t, e);
 	/* a new table has the new dimension already */
 	if (rc == 0 && t->hashed < b->n_dims)
 		hash_put(b, t, *ret);
@@ -417,8 +416,7 @@ static int dims_each(struct h5_build *b, struct tables *t, uint32_t **dims, stru
 			dims_set_path(b, w);
 		rc = resolve_named(b, t, w, dims[i], e);
 	}
-	if (rc == 0)
-		rc = phony_below(b, t, 0, dims, e);
+	rc = rc ? rc : phony_below(b, t, 0, dims, e);
 	for (size_t i = 0; i < b->n_arrays && rc == 0; i++) {
 		if (b->arrays[i].dead)
 			continue;

@@ -332,8 +332,7 @@ static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool order
 		rc = add_link(b, id, group, &l.v[i], depth, e);
 		b->path.len = len;
 	}
-	if (rc == 0)
-		rc = groups_drop_equal(b, group, e);
+	rc = rc ? rc : groups_drop_equal(b, group, e);
 	free(l.v);
 	return rc;
 }

@@ -158,8 +158,7 @@ static int array_fits(const struct nc_model *m, const struct ds_array *a, const 
 			       "%" PRIu32 " dimensions, but HDF5 allows at most %d", nc_rank(a),
 			       NC_RANK_LIMIT);
 	rc = lengths_fit(m, a, e);
-	if (!rc)
-		rc = nc_type_check(&a->type, e);
+	rc = rc ? rc : nc_type_check(&a->type, e);
 	if (rc)
 		return rc;
 	if (dt_is_vlen(&a->type))
@@ -394,13 +393,10 @@ static int schema_name_all(struct nc_model *m, struct err *e)
 {
 	int rc = schema_dim_names(m, e);
 
-	if (!rc)
-		rc = name_groups(m, e);
+	rc = rc ? rc : name_groups(m, e);
 	nc_dims_scales(m);
-	if (!rc)
-		rc = name_arrays(m, e);
-	if (!rc)
-		rc = nc_dims_names(m, e);
+	rc = rc ? rc : name_arrays(m, e);
+	rc = rc ? rc : nc_dims_names(m, e);
 	return rc ? rc : nc_dims_strings(m, e);
 }
 
@@ -409,14 +405,10 @@ static int schema_decide(struct nc_model *m, struct plan *plans,
 {
 	int rc = order_groups(m, e);
 
-	if (!rc)
-		rc = decide_shown(m, plans, policy, e);
-	if (!rc)
-		rc = schema_name_all(m, e);
-	if (!rc)
-		rc = decide_types(m, e);
-	if (!rc)
-		rc = decide_attrs(m, e);
+	rc = rc ? rc : decide_shown(m, plans, policy, e);
+	rc = rc ? rc : schema_name_all(m, e);
+	rc = rc ? rc : decide_types(m, e);
+	rc = rc ? rc : decide_attrs(m, e);
 	if (rc)
 		return rc;
 	decide_storage(m, plans);

@@ -81,8 +81,7 @@ static int type_bytes(const struct dtype *t, unsigned int depth, size_t *at, str
 				"the description of a structure takes more than %d bytes",
 				NC_MESSAGE_MAX);
 		rc = field_ok(&t->fields[i], e);
-		if (!rc)
-			rc = type_bytes(&t->fields[i].type, depth + 1, at, e);
+		rc = rc ? rc : type_bytes(&t->fields[i].type, depth + 1, at, e);
 	}
 	return rc;
 }

@@ -282,18 +282,12 @@ int nc_h5_structure(struct nc_builder *b, struct err *e)
 			 ? nc_h5_fail(b, 0, DS_NONE, e)
 			 : 0;
 
-	if (!rc)
-		rc = make_groups(b, e);
-	if (!rc)
-		rc = nc_h5_types(b, e);
-	if (!rc)
-		rc = nc_h5_dims(b, e);
-	if (!rc)
-		rc = make_arrays(b, e);
-	if (!rc)
-		rc = nc_h5_scales(b, e);
-	if (!rc)
-		rc = group_attrs(b, e);
+	rc = rc ? rc : make_groups(b, e);
+	rc = rc ? rc : nc_h5_types(b, e);
+	rc = rc ? rc : nc_h5_dims(b, e);
+	rc = rc ? rc : make_arrays(b, e);
+	rc = rc ? rc : nc_h5_scales(b, e);
+	rc = rc ? rc : group_attrs(b, e);
 	h5_id_close(&b->group);
 	b->group = -1;
 	if (!rc && H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0)

@@ -314,15 +314,13 @@ static int attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
 		return err_set(e, -EOPNOTSUPP,
 			       "netCDF-4 cannot store this attribute, or reserves its name");
 	rc = fill ? check_fill(s, array, &obj, e) : 0;
-	if (!rc)
-		rc = hdf5_sink_type_ready(s, at->type, e);
+	rc = rc ? rc : hdf5_sink_type_ready(s, at->type, e);
 	if (rc)
 		return rc;
 	rc = fill ? 0 : attrs_put_same(s, obj, at->name, at->src);
 	if (rc == 0 && H5Aexists(obj, at->name) > 0)
 		rc = H5Adelete(obj, at->name);
-	if (rc == 0)
-		rc = nc_h5_attrs(&s->b, obj, &(const struct nc_attrs){.n = 1, .list = at});
+	rc = rc ? rc : nc_h5_attrs(&s->b, obj, &(const struct nc_attrs){.n = 1, .list = at});
 	return rc < 0 ? attrs_fail(s, e) : 0;
 }
 

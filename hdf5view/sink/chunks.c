@@ -189,15 +189,12 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 	hid_t set;
 	int rc = hdf5_sink_require_in_file(s, array, e);
 
-	if (!rc)
-		rc = hdf5_sink_dataset(s, array, &set, e);
+	rc = rc ? rc : hdf5_sink_dataset(s, array, &set, e);
 	if (!rc && x->chunked && !x->put && too_short(a, x)) {
 		rc = hdf5_sink_resize(s, array, e);
-		if (!rc)
-			rc = hdf5_sink_dataset(s, array, &set, e);
+		rc = rc ? rc : hdf5_sink_dataset(s, array, &set, e);
 	}
-	if (!rc)
-		rc = chunks_elsewhere(s, array, e);
+	rc = rc ? rc : chunks_elsewhere(s, array, e);
 	if (rc)
 		return nc_err_path(&s->view.ds, 0, array, rc, e);
 	*ret = (struct sink_array){0};
@@ -441,8 +438,7 @@ static int write_elements(struct h5_sink *s, uint32_t array, const struct chunks
 			want = 0;
 	if (!rc && (want == 0 || want != n))
 		rc = err_set(e, -EINVAL, "a chunk has %" PRIu64 " bytes, not %zu", want, n);
-	if (!rc)
-		rc = filters_ready(x, s->filters.n > 0, e);
+	rc = rc ? rc : filters_ready(x, s->filters.n > 0, e);
 	return rc ? rc : write_box(s, array, b, type, p, true, e);
 }
 
@@ -473,8 +469,7 @@ static int write_frames(struct h5_sink *s, uint32_t array, const struct chunks_b
 		memcpy(p, c->p, c->len);
 	if (!rc && (!nc_frames_parse(&f, p, c->len, &left) || left > 0))
 		rc = err_set(e, -EINVAL, "its elements end before the chunk does");
-	if (!rc)
-		rc = write_box(s, array, b, mem, f.values, false, e);
+	rc = rc ? rc : write_box(s, array, b, mem, f.values, false, e);
 	free(f.values);
 	return rc;
 }
@@ -488,8 +483,7 @@ static int chunk_at(struct h5_sink *s, uint32_t array, uint64_t linear, struct c
 	hid_t set;
 	int rc = hdf5_sink_dataset(s, array, &set, e);
 
-	if (!rc)
-		rc = chunks_elsewhere(s, array, e);
+	rc = rc ? rc : chunks_elsewhere(s, array, e);
 	return rc ? rc : chunks_locate(s, array, linear, b, e);
 }
 
@@ -501,8 +495,7 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 	struct chunks_box b = {0};
 	int rc = chunk_at(s, array, linear, &b, e);
 
-	if (!rc)
-		rc = grow_to(s, array, &b, e);
+	rc = rc ? rc : grow_to(s, array, &b, e);
 	if (!rc && dt_is_vlen(&a->type))
 		rc = write_frames(s, array, &b, c, e);
 	else if (!rc && c->stored && x->chunked && !x->convert)

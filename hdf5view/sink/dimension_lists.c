@@ -295,8 +295,7 @@ static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsi
 	for (end = t->predecessors + t->n_predecessors; at < end && (*at)->to == addr && !rc;
 	     at++) {
 		rc = (*at)->held > 0 ? lists_keep_old(t, (*at)->held, g) : 0;
-		if (!rc)
-			rc = keep_heritage(t, (*at)->from, g, depth + 1);
+		rc = rc ? rc : keep_heritage(t, (*at)->from, g, depth + 1);
 	}
 	return rc;
 }
@@ -364,8 +363,7 @@ static int fix_scale(struct tying *t, uint64_t addr)
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
 		return 0; /* a null reference, or a list in another form: not written by H5DS */
 	rc = lists_keep_old(t, set, &g);
-	if (!rc)
-		rc = keep_heritage(t, addr, &g, 0);
+	rc = rc ? rc : keep_heritage(t, addr, &g, 0);
 	/* both lists are sorted, and scales are visited in order */
 	while (t->next < t->n_dim_lists && t->dim_lists[t->next].scale < addr)
 		t->next++;
@@ -373,8 +371,7 @@ static int fix_scale(struct tying *t, uint64_t addr)
 	     t->next++)
 		rc = keep_use(&g, &t->dim_lists[t->next].use);
 	drop_twins(&g);
-	if (!rc)
-		rc = write_uses(t, set, addr, &g);
+	rc = rc ? rc : write_uses(t, set, addr, &g);
 	free(g.list);
 	return rc;
 }
@@ -511,8 +508,7 @@ int hdf5_sink_dimension_lists(struct h5_sink *s, struct err *e)
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
 		s->dims[d].addr = hdf5_sink_current_address(s, s->dims[d].addr);
 	(void)hdf5_sink_current_address(s, 0);
-	if (!rc)
-		rc = lists_gather(&t);
+	rc = rc ? rc : lists_gather(&t);
 	t.n_predecessors = s->n_moves;
 	t.predecessors = alloc_array(t.n_predecessors, sizeof(*t.predecessors));
 	for (size_t i = 0; t.predecessors && i < t.n_predecessors; i++)
@@ -521,10 +517,8 @@ int hdf5_sink_dimension_lists(struct h5_sink *s, struct err *e)
 		rc = -1;
 	else
 		qsort(t.predecessors, t.n_predecessors, sizeof(*t.predecessors), by_heir);
-	if (!rc)
-		rc = fix_scales(&t);
-	if (!rc)
-		rc = fix_users(&t);
+	rc = rc ? rc : fix_scales(&t);
+	rc = rc ? rc : fix_users(&t);
 	for (uint32_t i = 0; i < s->view.ds.n_arrays && !rc; i++)
 		if (s->arrays[i].retie && s->arrays[i].addr != HADDR_UNDEF)
 			rc = tie_axes(s, i);

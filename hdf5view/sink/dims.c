@@ -227,7 +227,6 @@ int hdf5_sink_dims(struct h5_sink *s, struct err *e)
 	for (uint32_t d = 0; d < s->m->n_dims && !rc; d++)
 		if (s->m->dims[d].scale == DS_NONE)
 			rc = use_nothing(s, d, needed[d], e);
-	if (!rc)
-		rc = make_plain(s, e);
+	rc = rc ? rc : make_plain(s, e);
 	return rc ? rc : find_unused(s, e);
 }

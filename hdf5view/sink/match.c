@@ -55,10 +55,8 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	auto_free uint32_t *by_path = alloc_array(now->n_dims, sizeof(*by_path));
 	int rc = !dim_was || !by_path ? err_nomem(e) : 0;
 
-	if (!rc)
-		rc = ds_match(now, &s->was->ds, NULL, NULL, dim_was, e);
-	if (!rc)
-		rc = ds_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
+	rc = rc ? rc : ds_match(now, &s->was->ds, NULL, NULL, dim_was, e);
+	rc = rc ? rc : ds_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
 	if (rc)
 		return rc;
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
@@ -206,10 +204,8 @@ int hdf5_sink_begin(struct h5_sink *s, struct err *e)
 	const struct dataset *real = &s->real->g.base.ds;
 	int rc = array_was ? make_tables(s, e) : err_nomem(e);
 
-	if (!rc)
-		rc = make_model(s, e);
-	if (!rc)
-		rc = nc_builder_init(&s->b, s->m, UINT64_MAX, e);
+	rc = rc ? rc : make_model(s, e);
+	rc = rc ? rc : nc_builder_init(&s->b, s->m, UINT64_MAX, e);
 	if (rc)
 		return rc;
 	s->b.file = s->file;
@@ -217,8 +213,7 @@ int hdf5_sink_begin(struct h5_sink *s, struct err *e)
 	if (!s->dims)
 		return err_nomem(e);
 	rc = ds_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
-	if (!rc)
-		rc = ds_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
+	rc = rc ? rc : ds_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
 	if (rc)
 		return rc;
 	match_place(s, array_was);

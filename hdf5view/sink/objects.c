@@ -329,19 +329,15 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 			       s->plans[array].reason);
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
-	if (!rc)
-		rc = hdf5_sink_attrs_held(s->m, a->group, array, e);
-	if (!rc)
-		rc = own_storage(s, array, how, chunk, &storage, e);
+	rc = rc ? rc : hdf5_sink_attrs_held(s->m, a->group, array, e);
+	rc = rc ? rc : own_storage(s, array, how, chunk, &storage, e);
 	if (rc)
 		return nc_err_path(&s->view.ds, 0, array, rc, e);
 	rc = displace_dimension(s, array, &was_at, e);
-	if (!rc)
-		rc = hdf5_sink_type_ready(s, m->type, e);
+	rc = rc ? rc : hdf5_sink_type_ready(s, m->type, e);
 	for (uint32_t i = 0; i < m->attrs.n && !rc; i++)
 		rc = hdf5_sink_type_ready(s, m->attrs.list[i].type, e);
-	if (!rc)
-		rc = objects_make(s, array, &storage, e);
+	rc = rc ? rc : objects_make(s, array, &storage, e);
 	if (rc)
 		return rc;
 	hdf5_sink_forget(s, array);

@@ -323,8 +323,7 @@ int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 		     : 0;
 	for (uint32_t d = 0; d < r.rank; d++)
 		r.len[d] = d < a->rank ? a->shape[d] : r.had[d];
-	if (!rc)
-		rc = recreate_grow(&r);
+	rc = rc ? rc : recreate_grow(&r);
 	if (rc == -1)
 		rc = hdf5_sink_fail(s, 0, array, e);
 	if (rc == 1 && x->put)
@@ -352,8 +351,7 @@ int hdf5_sink_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)
 	int rc = remaking_begin(&r, d->addr) < 0 || r.rank != 1 ? -1 : 0;
 
 	r.len[0] = s->m->dims[dim].len;
-	if (!rc)
-		rc = recreate_grow(&r);
+	rc = rc ? rc : recreate_grow(&r);
 	if (rc == 1 && d->real != DS_NONE)
 		rc = remake(&r, s->real->groups[real->dims[d->real].group].addr, &d->addr,
 			    real->dims[d->real].name, e);

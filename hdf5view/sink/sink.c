@@ -220,8 +220,7 @@ int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sin
 	if (!s->path || !s->scratch)
 		rc = err_nomem(e);
 	hdf5_sink_enter();
-	if (!rc)
-		rc = hdf5_sink_file_open(s, e);
+	rc = rc ? rc : hdf5_sink_file_open(s, e);
 	h5_leave();
 	if (rc) {
 		sink_op_close(&s->base);
@@ -254,8 +253,7 @@ int hdf5_sink_file_open(struct h5_sink *s, struct err *e)
 	auto_hid hid_t fapl = -1; /* the journal's driver, and no cache for chunks */
 	int rc = h5_journal_open(s->path, s->dir_fd, &s->journal, e);
 
-	if (!rc)
-		rc = check_same(s, e);
+	rc = rc ? rc : check_same(s, e);
 	if (rc)
 		return rc;
 	fapl = h5_journal_fapl(s->journal);

@@ -117,8 +117,7 @@ int hdf5_sink_holds(const struct dataset *ds, struct err *e)
 	}
 	view.ds.arrays = arrays;
 	rc = nc_model_new(&view, &o, plans, &m, e);
-	if (!rc)
-		rc = validate_all_held(m, e);
+	rc = rc ? rc : validate_all_held(m, e);
 	nc_model_free(m);
 	return rc;
 }

@@ -201,16 +201,15 @@ static int sizes_each(struct sizes_making *m, struct chunkio *io, uint32_t array
 			rc = sizes_size_of(io, array, at, &size, e);
 			if (rc == -ENOENT)
 				continue;
-			if (rc == 0)
-				rc = sizes_grow(m, &m->sizes, &m->c_sizes, (size_t)c->n,
-						sizeof(*m->sizes), e);
+			rc = rc ? rc
+				: sizes_grow(m, &m->sizes, &m->c_sizes, (size_t)c->n,
+					     sizeof(*m->sizes), e);
 			if (rc < 0)
 				return rc;
 			m->sizes[c->n] = size;
 		}
 		rc = sizes_count(m, e);
-		if (rc == 0)
-			rc = add_place(m, at, e);
+		rc = rc ? rc : add_place(m, at, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -328,8 +327,7 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 	} else if (rc == 0) {
 		rc = sizes_each(&m, io, array, sized, e);
 	}
-	if (rc == 0)
-		rc = sizes_finish(&m, e);
+	rc = rc ? rc : sizes_finish(&m, e);
 	if (m.sizes)
 		sizes_give_memory(&m, m.c_sizes * sizeof(*m.sizes));
 	free(m.sizes);

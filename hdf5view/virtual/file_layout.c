@@ -75,9 +75,9 @@ static int add_part(struct nc_layout *l, const struct nc_var *v, struct nc_budge
 	struct layout_part *p = &l->parts[l->n_parts];
 	int rc = v->data == NC_CHUNKED ? whole_chunks(a, v, e) : 0;
 
-	if (rc == 0)
-		rc = nc_chunks_make(l->io, a, v->array, &l->plans[v->array], budget, &p->chunks,
-				    e);
+	rc = rc ? rc
+		: nc_chunks_make(l->io, a, v->array, &l->plans[v->array], budget, &p->chunks,
+				 e);
 	if (rc < 0)
 		return rc;
 	p->array = v->array;
@@ -200,10 +200,8 @@ static int layout_make(struct nc_layout *l, uint64_t max, struct err *e)
 			rc = add_part(l, v, &budget, e);
 	}
 	l->size = l->image.len;
-	if (rc == 0)
-		rc = layout_place(l, e);
-	if (rc == 0)
-		rc = place_broken(l, &left, e);
+	rc = rc ? rc : layout_place(l, e);
+	rc = rc ? rc : place_broken(l, &left, e);
 	return rc < 0 ? rc : patch(l, &left, e);
 }
 
@@ -392,8 +390,7 @@ static int layout_read_chunk(const struct nc_layout *l, const struct layout_part
 		rc = layout_unknown(l, p->array, linear, e);
 	else if (l->plans[p->array].kind == PLAN_ENCODE)
 		rc = same_size(l, p->array, linear, size, e);
-	if (rc == 0)
-		rc = chunkio_read(l->io, p->array, linear, off, n, room, ret, e);
+	rc = rc ? rc : chunkio_read(l->io, p->array, linear, off, n, room, ret, e);
 	if (rc == -ENOENT)
 		return chunk_wrong(l, p->array, linear, -ESTALE, "it was removed", e);
 	if (rc < 0 || ret->len + ret->zeros == n)
@@ -433,8 +430,7 @@ static int copy_chunks(const struct nc_layout *l, const struct layout_part *p, u
 		nc_chunks_nth(p->chunks, i, &linear, &at, &size);
 		part = (size_t)u64_min(n, at + size - off);
 		rc = layout_read_chunk(l, p, linear, size, off - at, part, out, &s, e);
-		if (rc == 0)
-			rc = layout_take(&s, out, ret_raw, e);
+		rc = rc ? rc : layout_take(&s, out, ret_raw, e);
 		if (rc < 0)
 			return rc;
 		off += part;

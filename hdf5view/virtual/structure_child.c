@@ -51,8 +51,7 @@ static int maker_make(struct maker *k, const struct nc_order *q, uint64_t *ret, 
 	int rc = m && maker_has_room() ? nc_builder_init(&k->b, m, q->max_bytes, e)
 				       : err_nomem(e);
 
-	if (rc == 0)
-		rc = nc_h5_structure(&k->b, e);
+	rc = rc ? rc : nc_h5_structure(&k->b, e);
 	k->made = rc == 0;
 	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }

@@ -100,8 +100,7 @@ static int process_make(struct structure_process *x, const struct nc_model *m,
 			     : buf_full(&packed, e, -ERANGE,
 					"the dataset's metadata is too "
 					"large for a netCDF file");
-	if (rc == 0)
-		rc = hand_over(x, &packed, e);
+	rc = rc ? rc : hand_over(x, &packed, e);
 	buf_release(&packed);
 	return rc == 0 ? process_ask(x, &q, ret, e) : rc;
 }
@@ -160,8 +159,7 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 		return process_lost(x, CHILD_WRONG, e);
 	q = (struct nc_order){.op = NC_OP_IMAGE, .len = n};
 	rc = shm_grow(&x->w.shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
-	if (rc == 0)
-		rc = process_ask(x, &q, &said, e);
+	rc = rc ? rc : process_ask(x, &q, &said, e);
 	if (rc < 0)
 		return rc;
 	if (said != n)
@@ -221,14 +219,10 @@ int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
 	int rc = broken ? 0 : err_nomem(e);
 
 	*ret = (struct nc_image){0};
-	if (rc == 0)
-		rc = process_make(&x, m, max_bytes, &bytes, e);
-	if (rc == 0)
-		rc = process_strings(&x, m, s, bytes, max_bytes, broken, e);
-	if (rc == 0)
-		rc = take_image(&x, m, max_bytes, ret, e);
-	if (rc == 0)
-		rc = list_vars(&x, m, broken, ret, e);
+	rc = rc ? rc : process_make(&x, m, max_bytes, &bytes, e);
+	rc = rc ? rc : process_strings(&x, m, s, bytes, max_bytes, broken, e);
+	rc = rc ? rc : take_image(&x, m, max_bytes, ret, e);
+	rc = rc ? rc : list_vars(&x, m, broken, ret, e);
 	(void)worker_end(&x.w);
 	for (uint32_t i = 0; broken && i < m->ds->n_arrays; i++)
 		free(broken[i]);
@@ -262,12 +256,10 @@ static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
 	int rc = process_make(&x, &m, EMPTY_MAX, &bytes, e);
 
 	*ret = (struct nc_image){0};
-	if (rc == 0)
-		rc = take_image(&x, &m, EMPTY_MAX, ret, e);
+	rc = rc ? rc : take_image(&x, &m, EMPTY_MAX, ret, e);
 	(void)worker_end(&x.w);
 	/* libhdf5 clears the flag "open for writing" in an image and keeps the old checksum. */
-	if (rc == 0)
-		rc = nc_patch_eof(ret->bytes, ret->len, ret->len, e);
+	rc = rc ? rc : nc_patch_eof(ret->bytes, ret->len, ret->len, e);
 	if (rc == -EAGAIN) /* the child was ended, as by a shortage of memory */
 		rc = err_wrap(e, -ENOMEM, "cannot build a netCDF file");
 	return rc;
@@ -294,8 +286,7 @@ int hdf5_create(const char *path, uint64_t timeout_ms, struct err *e)
 		rc = err_sys(e, errno, "cannot create the file");
 	if (fd >= 0) {
 		rc = io_pwrite(fd, image.bytes, image.len, 0, e);
-		if (rc == 0)
-			rc = io_sync(fd, true, e);
+		rc = rc ? rc : io_sync(fd, true, e);
 		if (rc < 0)
 			remove_own(path, fd);
 	}
@@ -318,11 +309,9 @@ static int put_question(struct nc_asker *k, const struct nc_ask *ask_of, uint64_
 		rc = buf_full(&packed, &k->why, -ERANGE, "a filter's parameters are too many");
 	if (rc == 0 && !k->x.w.child.pid)
 		rc = process_start(&k->x, 0, 0, &k->why);
-	if (rc == 0)
-		rc = hand_over(&k->x, &packed, &k->why);
+	rc = rc ? rc : hand_over(&k->x, &packed, &k->why);
 	buf_release(&packed);
-	if (rc == 0)
-		rc = process_ask(&k->x, &q, ret, &k->why);
+	rc = rc ? rc : process_ask(&k->x, &q, ret, &k->why);
 	if (rc == 0 && *ret > NC_AGREE_LAST)
 		rc = process_lost(&k->x, CHILD_WRONG, &k->why);
 	return rc;

@@ -48,9 +48,9 @@ static int view_lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e
 	struct nc_image image = {0};
 	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
 
-	if (rc == 0)
-		rc = nc_layout_new(n->base.source, n->plans, n->io, &image,
-				   n->opts.max_index_bytes, ret, e);
+	rc = rc ? rc
+		: nc_layout_new(n->base.source, n->plans, n->io, &image,
+				n->opts.max_index_bytes, ret, e);
 	nc_image_release(&image);
 	return rc;
 }
@@ -255,8 +255,7 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 	cancel_cond_init(&n->made);
 	n->plans = alloc_array(s->ds.n_arrays, sizeof(*n->plans));
 	rc = n->plans ? nc_model_new(s, opts, n->plans, &n->model, e) : err_nomem(e);
-	if (rc == 0)
-		rc = chunkio_new(s, n->plans, &opts->io, &n->io, e);
+	rc = rc ? rc : chunkio_new(s, n->plans, &opts->io, &n->io, e);
 	if (rc < 0) {
 		view_close(&n->base);
 		return rc;
