@@ -22,27 +22,15 @@ int h4_full(const struct h4_build *b, struct err *e)
 
 int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)
 {
-	struct err line = ERR_INIT;
-	char text[ERR_TEXT_MAX];
-	const char *copy;
+	char where[202];
 	va_list ap;
+	int rc;
 
-	if (b->n_notes >= H4_NOTES_MAX) {
-		b->notes_dropped++;
-		return 0;
-	}
+	(void)snprintf(where, sizeof(where), "/%.200s", what);
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	rc = ds_notes_add(&b->notes, b->arena, where, strlen(where), fmt, ap, e);
 	va_end(ap);
-	/* err_set makes control characters of names harmless */
-	(void)err_set(&line, 0, "/%.200s: %s", what, text);
-	copy = arena_strdup(b->arena, line.msg);
-	if (!copy)
-		return h4_full(b, e);
-	if (grow_array(&b->notes, &b->c_notes, b->n_notes + 1, sizeof(*b->notes)) < 0)
-		return err_nomem(e);
-	b->notes[b->n_notes++] = copy;
-	return 0;
+	return rc;
 }
 
 int h4_mark_unreadable(struct h4_build *b, const char *name, const char *what,
@@ -93,13 +81,6 @@ struct names_names {
 	size_t mask;
 };
 
-static size_t names_hash(const char *s)
-{
-	const uint64_t h = hash_text(HASH_SEED, s);
-
-	return (size_t)(h ^ h >> 32);
-}
-
 typedef const char *name_of(const struct h4_build *b, size_t i);
 
 static const char *array_name(const struct h4_build *b, size_t i)
@@ -127,7 +108,7 @@ static int names_init(struct names_names *t, size_t n)
 static uint32_t *names_slot(const struct h4_build *b, const struct names_names *t, name_of *of,
 			    const char *name)
 {
-	size_t at = names_hash(name) & t->mask;
+	size_t at = (size_t)hash_u64(hash_text(HASH_SEED, name)) & t->mask;
 
 	while (t->slots[at] && strcmp(of(b, t->slots[at] - 1), name) != 0)
 		at = (at + 1) & t->mask;

@@ -14,17 +14,12 @@
 
 /* ---- dimensions ---- */
 
-static uint32_t bucket_of(const char *s)
-{
-	return (uint32_t)(hash_text(HASH_SEED, s) % H4_BUCKETS);
-}
-
 /* find_dim - find the dimension of this name and length; an unlimited one is as long as the
  * longest array that uses it. */
 static int find_dim(struct h4_build *b, const char *raw, uint64_t len, bool grows,
 		    uint32_t *ret, struct err *e)
 {
-	uint32_t *bucket = &b->buckets[bucket_of(raw)];
+	uint32_t *bucket = &b->buckets[hash_text(HASH_SEED, raw) % H4_BUCKETS];
 	const uint64_t key = grows ? UINT64_MAX : len;
 	struct h4_bdim d = {.key = key, .next = *bucket};
 
