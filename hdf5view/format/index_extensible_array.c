@@ -80,16 +80,6 @@ static int earray_read_header(struct earray *a, struct err *e)
 	return 0;
 }
 
-static int earray_check_owner(const struct earray *a, const uint8_t *buf, struct err *e)
-{
-	unsigned client = a->b->l->filtered ? 1 : 0;
-
-	if (buf[5] != client || h5_addr(a->b->f, buf + 6) != a->b->l->addr)
-		return err_set(e, -EBADMSG,
-			       "extensible array: a block belongs to another array");
-	return 0;
-}
-
 /* Shapes of super block u. Both fit 64 bits: u <= 64, min_elems <= 128. */
 static uint64_t earray_blocks_of(unsigned u)
 {
@@ -118,21 +108,8 @@ static int earray_read_pages(struct earray *a, uint64_t addr, uint64_t pages,
 
 	for (uint64_t i = 0; rc == 0 && i < pages && idx < a->walk.count; i++, idx += n) {
 		if (bitmap[(bit + i) / 8] & 0x80U >> (bit + i) % 8) {
-			if (!h5_in_file(a->b->f, addr, bytes))
-				return err_set(e, -EBADMSG,
-					       "extensible array: a page is outside the file");
-			if (bytes > a->b->max_bytes)
-				return err_set(
-					e, -ERANGE,
-					"extensible array: invalid page size, %llu bytes",
-					(unsigned long long)bytes);
-			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
-				return err_nomem(e);
-			rc = index_builder_read(a->b, addr, a->buf, (size_t)bytes,
-						"extensible array", e);
-			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
-				rc = err_set(e, -EBADMSG,
-					     "extensible array: wrong page checksum");
+			rc = array_index_page(a->b, "extensible array", addr, &a->buf, &a->cap,
+					      bytes, e);
 			rc = rc ? rc
 				: array_index_add(a->b, &a->elems, &a->walk, idx, a->buf, n, e);
 		}
@@ -155,7 +132,7 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	    (ckd_mul(&bytes, n, (uint64_t)a->elems.size) || ckd_add(&bytes, bytes, prefix + 4)))
 		bytes = UINT64_MAX;
 	rc = index_builder_node(a->b, addr, &a->buf, &a->cap, bytes, "EADB", e);
-	rc = rc ? rc : earray_check_owner(a, a->buf, e);
+	rc = rc ? rc : array_index_owner(a->b, "extensible array", a->buf, e);
 	if (rc < 0)
 		return rc;
 	if (bitmap)
@@ -216,7 +193,7 @@ static int super_block(struct earray *a, uint64_t addr, unsigned u, uint64_t idx
 	    ckd_add(&bytes, maps, list) || ckd_add(&bytes, bytes, prefix + 4))
 		bytes = UINT64_MAX;
 	rc = index_builder_node(a->b, addr, &buf, &cap, bytes, "EASB", e);
-	rc = rc ? rc : earray_check_owner(a, buf, e);
+	rc = rc ? rc : array_index_owner(a->b, "extensible array", buf, e);
 	if (rc < 0)
 		return rc;
 	return data_blocks(a, buf + prefix + maps, u, one ? buf + prefix : NULL, idx, e);
@@ -233,7 +210,7 @@ static int index_block(struct earray *a, struct err *e)
 	int rc = index_builder_node(a->b, a->index_block, &a->list, &a->list_cap, bytes, "EAIB",
 				    e);
 
-	rc = rc ? rc : earray_check_owner(a, a->list, e);
+	rc = rc ? rc : array_index_owner(a->b, "extensible array", a->list, e);
 	if (rc < 0)
 		return rc;
 	p = a->list + prefix;

@@ -55,16 +55,27 @@ int h5_dim_add(struct h5_build *b, uint32_t group, uint32_t file, uint64_t addr,
 	return push_dim(b, &d, ret, e);
 }
 
+static int compare(const struct h5_bdim *a, const struct h5_bdim *b, uint64_t x, uint64_t y)
+{
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (x != y)
+		return x < y ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* dims_key_of - the sort key of a table. */
+static uint64_t dims_key_of(const struct h5_bdim *d, bool ids)
+{
+	return ids ? (uint64_t)d->dimid : d->addr;
+}
+
 static int dims_by_addr(const void *pa, const void *pb, void *arg)
 {
 	const struct h5_bdim *dims = arg, *a = &dims[*(const uint32_t *)pa],
 			     *b = &dims[*(const uint32_t *)pb];
 
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return compare(a, b, a->addr, b->addr);
 }
 
 static int dims_by_id(const void *pa, const void *pb, void *arg)
@@ -72,11 +83,7 @@ static int dims_by_id(const void *pa, const void *pb, void *arg)
 	const struct h5_bdim *dims = arg, *a = &dims[*(const uint32_t *)pa],
 			     *b = &dims[*(const uint32_t *)pb];
 
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	if (a->dimid != b->dimid)
-		return a->dimid < b->dimid ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return compare(a, b, dims_key_of(a, true), dims_key_of(b, true));
 }
 
 static int tables_make(const struct h5_build *b, struct tables *t, struct err *e)
@@ -93,37 +100,6 @@ static int tables_make(const struct h5_build *b, struct tables *t, struct err *e
 	qsort_r(t->by_addr, t->n, sizeof(*t->by_addr), dims_by_addr, b->dims);
 	qsort_r(t->by_id, t->n, sizeof(*t->by_id), dims_by_id, b->dims);
 	return 0;
-}
-
-static void tables_release(struct tables *t)
-{
-	free(t->by_addr);
-	free(t->by_id);
-	free(t->hash);
-}
-
-/* dims_key_of - the sort key of a table. */
-static uint64_t dims_key_of(const struct h5_bdim *d, bool ids)
-{
-	return ids ? (uint64_t)d->dimid : d->addr;
-}
-
-/* dims_lower - first position of a table with (file, key) or more. */
-static uint32_t dims_lower(const struct h5_build *b, const uint32_t *table, uint32_t n,
-			   bool ids, uint32_t file, uint64_t key)
-{
-	uint32_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const struct h5_bdim *d = &b->dims[table[mid]];
-
-		if (d->file < file || (d->file == file && dims_key_of(d, ids) < key))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
 }
 
 /* dims_distance - steps from group g up to group `up`; UINT32_MAX when it is not above. */
@@ -144,8 +120,13 @@ static uint32_t dims_find(const struct h5_build *b, const struct tables *t, bool
 			  uint32_t group, uint32_t file, uint64_t key)
 {
 	const uint32_t *table = ids ? t->by_id : t->by_addr;
-	uint32_t best = DS_NONE, best_far = 0, i = dims_lower(b, table, t->n, ids, file, key);
+	uint32_t best = DS_NONE, best_far = 0, i = 0;
 
+	/* the first one with (file, key) or more */
+	BISECT(i, t->n, mid,
+	       b->dims[table[mid]].file < file ||
+		       (b->dims[table[mid]].file == file &&
+			dims_key_of(&b->dims[table[mid]], ids) < key));
 	for (uint32_t tried = 0; i < t->n && tried < 64; i++, tried++) {
 		const struct h5_bdim *d = &b->dims[table[i]];
 		uint32_t remote;
@@ -245,14 +226,6 @@ static int hash_room(const struct h5_build *b, struct tables *t, struct err *e)
 	return 0;
 }
 
-static bool used(const uint32_t *dims, uint32_t n, uint32_t dim)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (dims[i] == dim)
-			return true;
-	return false;
-}
-
 static bool dims_name_taken(const struct h5_build *b, const struct tables *t, const char *name)
 {
 	for (uint32_t i = 0; t->look_alikes && i < t->n; i++)
@@ -300,8 +273,11 @@ static int phony(struct h5_build *b, struct tables *t, uint32_t group, uint64_t 
 		uint32_t dim = t->hash[i] - 1;
 		const struct ds_dim *d = &b->dims[dim].d;
 
-		if (d->group != group || d->len != len || d->unlimited != unlimited ||
-		    used(dims, rank, dim))
+		bool used = false;
+
+		for (uint32_t k = 0; k < rank; k++)
+			used |= dims[k] == dim;
+		if (d->group != group || d->len != len || d->unlimited != unlimited || used)
 			continue;
 		*ret = dim;
 		return 0;
@@ -432,6 +408,8 @@ int h5_dims_resolve(struct h5_build *b, struct err *e)
 	struct tables t = {0};
 	int rc = dims ? dims_each(b, &t, dims, e) : err_nomem(e);
 
-	tables_release(&t);
+	free(t.by_addr);
+	free(t.by_id);
+	free(t.hash);
 	return rc;
 }

@@ -67,6 +67,24 @@ static int notes_end(struct nc_model *m, struct err *e)
 	return 0;
 }
 
+int nc_err_path(const struct dataset *ds, uint32_t group, uint32_t array, int rc, struct err *e)
+{
+	struct buf path;
+	size_t n;
+
+	buf_init(&path, (size_t)1 << 16);
+	if (array == DS_NONE)
+		ds_group_path(ds, group, &path);
+	else
+		ds_array_path(ds, array, &path);
+	n = (size_t)u64_min(path.len, 150);
+	if (path.data &&
+	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
+		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
+	buf_release(&path);
+	return rc;
+}
+
 int nc_full(const struct nc_model *m, struct err *e)
 {
 	return m->arena.starved

@@ -261,10 +261,6 @@ struct nc_storage {
 /* nc_h5_make_array - make the dataset of an array, without the additions of nc_h5_scales. Returns
  * 0 or -1. */
 int nc_h5_make_array(struct nc_builder *b, uint32_t array, const struct nc_storage *how);
-/* nc_err_path - prefix the message in e with the path of an object (array: DS_NONE for a group),
- * unless a function further down did so already. Returns rc. */
-int nc_err_path(const struct dataset *ds, uint32_t group, uint32_t array, int rc,
-		struct err *e);
 /* nc_h5_fail - record the library's reason for an object. Returns -EIO. */
 int nc_h5_fail(const struct nc_builder *b, uint32_t group, uint32_t array, struct err *e);
 

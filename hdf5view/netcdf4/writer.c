@@ -27,24 +27,6 @@ uint64_t nc_h5_address(hid_t id)
 	return H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0 ? HADDR_UNDEF : info.addr;
 }
 
-int nc_err_path(const struct dataset *ds, uint32_t group, uint32_t array, int rc, struct err *e)
-{
-	struct buf path;
-	size_t n;
-
-	buf_init(&path, (size_t)1 << 16);
-	if (array == DS_NONE)
-		ds_group_path(ds, group, &path);
-	else
-		ds_array_path(ds, array, &path);
-	n = (size_t)u64_min(path.len, 150);
-	if (path.data &&
-	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
-		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
-	buf_release(&path);
-	return rc;
-}
-
 int nc_h5_fail(const struct nc_builder *b, uint32_t group, uint32_t array, struct err *e)
 {
 	int rc = h5_error(e, -EIO, "the HDF5 library cannot create the netCDF file");

@@ -275,27 +275,19 @@ static int sizes_pack(struct sizes_making *m, struct err *e)
 	return 0;
 }
 
-/* trim_runs - free the unused capacity: no more runs follow. */
-static void trim_runs(struct sizes_making *m)
-{
-	struct nc_chunks *c = m->c;
-	struct sizes_run *less = realloc(c->runs, c->n_runs * sizeof(*c->runs));
-
-	if (!less)
-		return;
-	sizes_give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
-	c->runs = less;
-	c->c_runs = c->n_runs;
-}
-
 /* sizes_finish - compute the totals once all chunks are known. */
 static int sizes_finish(struct sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	int rc = c->bits ? rank_bits(c, e) : 0;
+	struct sizes_run *less =
+		c->n_runs > 0 ? realloc(c->runs, c->n_runs * sizeof(*c->runs)) : NULL;
 
-	if (c->n_runs > 0)
-		trim_runs(m);
+	if (less) { /* no more runs follow */
+		sizes_give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
+		c->runs = less;
+		c->c_runs = c->n_runs;
+	}
 	if (rc == 0 && m->sizes)
 		rc = sizes_pack(m, e);
 	if (rc == 0 && c->width == 0 && ckd_mul(&c->bytes, c->n, c->least))
@@ -365,35 +357,21 @@ uint64_t nc_chunks_bytes(const struct nc_chunks *c)
 /* place_in_runs - the position of chunk i: in the last run that does not begin after it. */
 static uint64_t place_in_runs(const struct nc_chunks *c, uint64_t i)
 {
-	size_t low = 0, high = c->n_runs;
+	size_t next = 1;
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->runs[mid].i <= i)
-			low = mid;
-		else
-			high = mid;
-	}
-	return c->runs[low].linear + (i - c->runs[low].i);
+	BISECT(next, c->n_runs, mid, c->runs[mid].i <= i);
+	return c->runs[next - 1].linear + (i - c->runs[next - 1].i);
 }
 
 static uint64_t place_in_bits(const struct nc_chunks *c, uint64_t i)
 {
-	size_t low = 0, high = (size_t)((sizes_words(c->grid) + RANK_WORDS - 1) / RANK_WORDS),
-	       w;
+	const size_t n = (size_t)((sizes_words(c->grid) + RANK_WORDS - 1) / RANK_WORDS);
+	size_t next = 1, w;
 	uint64_t left, word, here;
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->ranks[mid] <= i)
-			low = mid;
-		else
-			high = mid;
-	}
-	left = i - c->ranks[low];
-	for (w = low * RANK_WORDS;; w++) {
+	BISECT(next, n, mid, c->ranks[mid] <= i);
+	left = i - c->ranks[next - 1];
+	for (w = (next - 1) * RANK_WORDS;; w++) {
 		here = (uint64_t)__builtin_popcountll(c->bits[w]);
 		if (left < here)
 			break;
@@ -406,12 +384,7 @@ static uint64_t place_in_bits(const struct nc_chunks *c, uint64_t i)
 
 static uint64_t size_at(const struct nc_chunks *c, uint64_t i)
 {
-	const uint8_t *p = c->excess + i * c->width;
-	uint64_t v = 0;
-
-	for (uint32_t b = 0; b < c->width; b++)
-		v |= (uint64_t)p[b] << 8 * b;
-	return c->least + v;
+	return c->least + get_le(c->excess + i * c->width, c->width);
 }
 
 void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear,
@@ -434,22 +407,14 @@ void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear,
 
 uint64_t nc_chunks_at(const struct nc_chunks *c, uint64_t off)
 {
-	uint64_t low = 0, high = c->n / BLOCK + 1, i, size;
+	const uint64_t n = c->n / BLOCK + (c->n % BLOCK != 0);
+	uint64_t next = 1, i, size;
 
 	if (c->width == 0)
 		return off / c->least;
-	if (c->n % BLOCK == 0)
-		high--; /* no chunk has that number */
-	while (high - low > 1) {
-		uint64_t mid = low + (high - low) / 2;
-
-		if (c->sums[mid] <= off)
-			low = mid;
-		else
-			high = mid;
-	}
-	off -= c->sums[low];
-	for (i = low * BLOCK; off >= (size = size_at(c, i)); i++)
+	BISECT(next, n, mid, c->sums[mid] <= off);
+	off -= c->sums[next - 1];
+	for (i = (next - 1) * BLOCK; off >= (size = size_at(c, i)); i++)
 		off -= size;
 	return i;
 }

@@ -7,8 +7,6 @@
  * the caller's room. */
 #include "hdf5view/virtual/file_layout.h"
 
-#include "base/os/io.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -184,7 +182,7 @@ static int patch(struct nc_layout *l, size_t *left, struct err *e)
 static int layout_make(struct nc_layout *l, uint64_t max, struct err *e)
 {
 	struct nc_budget budget = {.max = max};
-	size_t left = l->image.len; /* nc_patch_address */
+	size_t left = NC_PATCH_READS * l->image.len; /* nc_patch_address */
 	int rc = 0;
 
 	l->parts = alloc_array(l->image.n_vars, sizeof(*l->parts));
@@ -269,16 +267,9 @@ bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off,
  * order of arrays. */
 static const struct layout_part *layout_part_of(const struct nc_layout *l, uint32_t array)
 {
-	size_t low = 0, high = l->n_parts;
+	size_t low = 0;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (l->parts[mid].array < array)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	BISECT(low, l->n_parts, mid, l->parts[mid].array < array);
 	return low < l->n_parts && l->parts[low].array == array ? &l->parts[low] : NULL;
 }
 
@@ -286,18 +277,9 @@ bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear,
 		     uint64_t *ret_off, uint64_t *ret_len)
 {
 	const struct layout_part *p = layout_part_of(l, array);
-	uint64_t low = 0, high = p ? nc_chunks_n(p->chunks) : 0, n = high, at = 0, off = 0,
-		 len = 0;
+	uint64_t low = 0, n = p ? nc_chunks_n(p->chunks) : 0, at = 0, off = 0, len = 0;
 
-	while (low < high) {
-		uint64_t mid = low + (high - low) / 2;
-
-		nc_chunks_nth(p->chunks, mid, &at, &off, &len);
-		if (at < linear)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	BISECT(low, n, mid, (nc_chunks_nth(p->chunks, mid, &at, &off, &len), at < linear));
 	if (low >= n)
 		return false;
 	nc_chunks_nth(p->chunks, low, &at, &off, &len);
@@ -311,16 +293,9 @@ bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear,
 /* piece_at - the first piece that ends after off; n_pieces: none. */
 static size_t piece_at(const struct nc_layout *l, uint64_t off)
 {
-	size_t low = 0, high = l->n_pieces;
+	size_t low = 0;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (l->pieces[mid].end > off)
-			high = mid;
-		else
-			low = mid + 1;
-	}
+	BISECT(low, l->n_pieces, mid, l->pieces[mid].end <= off);
 	return low;
 }
 
@@ -400,37 +375,21 @@ static int layout_read_chunk(const struct nc_layout *l, const struct layout_part
 			   "it is shorter than it was when the file was laid out", e);
 }
 
-/* layout_take - copy a chunk's bytes to out, which was also offered as their room. *ret_raw
- * is set if they came from a file that was not checked for changes yet. */
-static int layout_take(struct span *s, uint8_t *out, bool *ret_raw, struct err *e)
-{
-	int rc = 0;
-
-	if (s->len > 0 && !s->mem) {
-		rc = io_pread(s->fd, out, s->len, s->off, e);
-		*ret_raw = true;
-	} else if (s->len > 0 && s->mem != out) {
-		memcpy(out, s->mem, s->len);
-	}
-	memset(out + s->len, 0, s->zeros);
-	span_done(s);
-	return rc;
-}
-
 /* copy_chunks - bytes [off, off + n) of a variable's chunks. */
 static int copy_chunks(const struct nc_layout *l, const struct layout_part *p, uint64_t off,
 		       size_t n, uint8_t *out, bool *ret_raw, struct err *e)
 {
 	uint64_t linear, at, size;
 	struct span s;
-	size_t part;
+	size_t part, got;
 	int rc;
 
 	for (uint64_t i = nc_chunks_at(p->chunks, off); n > 0; i++) {
 		nc_chunks_nth(p->chunks, i, &linear, &at, &size);
 		part = (size_t)u64_min(n, at + size - off);
 		rc = layout_read_chunk(l, p, linear, size, off - at, part, out, &s, e);
-		rc = rc ? rc : layout_take(&s, out, ret_raw, e);
+		*ret_raw |= rc == 0 && s.len > 0 && !s.mem; /* not checked for changes yet */
+		rc = rc ? rc : span_fetch(&s, out, part, &got, e);
 		if (rc < 0)
 			return rc;
 		off += part;
@@ -459,19 +418,6 @@ static void copy_nodes(const struct nc_index *x, uint64_t off, size_t n, uint8_t
 		out += part;
 		n -= part;
 	}
-}
-
-/* layout_broken - report why a variable's elements could not be read when the file was laid
- * out. */
-static int layout_broken(const struct nc_layout *l, const struct nc_var *v, struct err *e)
-{
-	struct buf path;
-
-	buf_init(&path, ERR_TEXT_MAX);
-	ds_array_path(&l->source->ds, v->array, &path);
-	(void)err_set(e, -EIO, "'%.*s': %s", (int)path.len, (const char *)path.data, v->why);
-	buf_release(&path);
-	return -EIO;
 }
 
 /* layout_copy - copy bytes [off, off + n) of the file from all pieces that they touch. k: the
@@ -503,7 +449,8 @@ static int layout_copy(const struct nc_layout *l, size_t k, uint64_t off, size_t
 			break;
 		part = (size_t)u64_min(n, g->end - off);
 		if (g->broken)
-			rc = layout_broken(l, g->broken, e);
+			rc = nc_err_path(&l->source->ds, 0, g->broken->array,
+					 err_set(e, -EIO, "%s", g->broken->why), e);
 		else if (g->nodes)
 			copy_nodes(&p->x, off - g->at, part, out);
 		else
